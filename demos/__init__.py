@@ -1,0 +1,1 @@
+"""Real programs on real input, written against the public names of accnp only."""
