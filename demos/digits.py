@@ -120,7 +120,7 @@ def plot(params: Params, losses: list[float], accuracies: list[float]) -> list[P
     _, x_test, _, labels_test = load()
     read = np.asarray(forward(params, anp.asarray(x_test)).argmax(axis=1))
     wrong = np.flatnonzero(read != labels_test)[:12]
-    figure, figure = Figure(figsize=(9, 3.6), layout="constrained")
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
     axes = figure.subplots(2, 6)
     for axis in axes.flat:
         axis.axis("off")

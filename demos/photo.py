@@ -81,7 +81,7 @@ def develop(xp: Any, image: Any) -> tuple[Any, Any, Any]:
 def plot(image: np.ndarray, finished: Any, edges: Any, equal: Any) -> Path:
     """Write the picture before and after and the two stages between."""
     OUT.mkdir(exist_ok=True)
-    figure, figure = Figure(figsize=(11, 7.8), layout="constrained")
+    figure = Figure(figsize=(11, 7.8), layout="constrained")
     axes = figure.subplots(2, 2)
     panels = [
         ("before", image),
