@@ -1,0 +1,337 @@
+"""The switches: `config.update(name, value)`, environment variables, context managers.
+
+In: a name (with or without the `jax_` prefix) and a value. Out: attributes of `config`. Every thread has
+its own attributes, so a read is one plain lookup; an update writes them all, a context manager its own thread's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+_TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
+_FALSE = frozenset({"0", "false", "f", "no", "n", "off", ""})
+_GUARDS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
+
+
+@dataclass(frozen=True)
+class Option:
+    """One switch; `kind` is bool, int, float, str or object; `traced` options are part of jit's key."""
+
+    name: str
+    kind: type
+    default: Any
+    choices: tuple[Any, ...] = ()
+    traced: bool = False
+    ours: bool = False
+
+    def parse(self, value: Any) -> Any:
+        """The value in its own type, or a ValueError."""
+        if self.kind is bool:
+            if isinstance(value, str):
+                if value.strip().lower() in _TRUE | _FALSE:
+                    return value.strip().lower() in _TRUE
+            elif isinstance(value, int) or type(value).__name__ in ("bool", "bool_"):
+                if value in (0, 1):
+                    return bool(value)
+            raise self._bad(value, "True or False")
+        if value is None and self.default is None:
+            return None
+        if self.choices:
+            # jax's enums of strings carry the text in `.value`.
+            text = getattr(value, "value", value)
+            if text not in self.choices:
+                raise self._bad(value, "one of " + ", ".join(map(repr, self.choices)))
+            return text
+        if self.kind in (int, float):
+            try:
+                return self.kind(value)
+            except (TypeError, ValueError):
+                raise self._bad(value, f"a number ({self.kind.__name__})") from None
+        if self.kind is str and not isinstance(value, str):
+            if isinstance(value, os.PathLike):
+                return os.fspath(value)
+            raise self._bad(value, "a text")
+        return value
+
+    def _bad(self, value: Any, wanted: str) -> ValueError:
+        return ValueError(f"config: {self.name} cannot be set; got {value!r}; pass {wanted}")
+
+
+def _default_cache_dir() -> str:
+    root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(root, "accnp")
+
+
+def _default_threads() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+_MATMUL = (
+    "default", "high", "highest", "bfloat16", "tensorfloat32", "float32", "fastest", "BF16_BF16_F32",
+    "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9", "F32_F32_F32", "TF32_TF32_F32",
+    "TF32_TF32_F32_X3", "F16_F16_F32", "F64_F64_F64", "F16_F16_F16", "BF16_BF16_BF16",
+    "ANY_F8_ANY_F8_F32", "ANY_F8_ANY_F8_F32_FAST_ACCUM", "ANY_F8_ANY_F8_ANY",
+    "ANY_F8_ANY_F8_ANY_FAST_ACCUM",
+)  # fmt: skip
+
+_OPTIONS = [
+    Option("enable_x64", bool, False, traced=True),
+    Option("numpy_dtype_promotion", str, "standard", ("standard", "strict"), traced=True),
+    Option("numpy_rank_promotion", str, "allow", ("allow", "warn", "raise"), traced=True),
+    Option("debug_nans", bool, False, traced=True),
+    Option("debug_infs", bool, False, traced=True),
+    Option("debug_key_reuse", bool, False, traced=True),
+    Option("disable_jit", bool, False),
+    Option("check_tracer_leaks", bool, False),
+    Option("enable_checks", bool, False),
+    Option("log_compiles", bool, False),
+    Option("explain_cache_misses", bool, False),
+    Option("no_tracing", bool, False),
+    Option("default_device", object, None),
+    Option("default_matmul_precision", str, None, _MATMUL, traced=True),
+    Option("default_prng_impl", str, "threefry2x32", traced=True),
+    Option("threefry_partitionable", bool, True, traced=True),
+    Option("enable_custom_prng", bool, False, traced=True),
+    Option("legacy_prng_key", str, "allow", ("allow", "warn", "error")),
+    Option("random_seed_offset", int, 0),
+    Option("softmax_custom_jvp", bool, False, traced=True),
+    Option("traceback_filtering", str, "auto", ("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames")),
+    Option("tracer_error_num_traceback_frames", int, 5),
+    Option("transfer_guard", str, None, _GUARDS),
+    Option("transfer_guard_host_to_device", str, None, _GUARDS),
+    Option("transfer_guard_device_to_device", str, None, _GUARDS),
+    Option("transfer_guard_device_to_host", str, None, _GUARDS),
+    Option("num_cpu_devices", int, -1),
+    Option("platforms", str, None),
+    Option("platform_name", str, ""),
+    Option("cpu_enable_async_dispatch", bool, True),
+    Option("enable_compilation_cache", bool, True),
+    # ours
+    Option("cache_dir", str, None, ours=True),
+    Option("cache_max_bytes", int, 512 * 1024 * 1024, ours=True),
+    Option("threads", int, None, ours=True),
+    Option("fastmath", bool, False, traced=True, ours=True),
+    Option("debug", int, 0, (0, 1, 2, 3, 4, 5), ours=True),
+]  # fmt: skip
+
+# Names of jax's that steer XLA or a back end that does not exist here: kept and shown, with no effect.
+_INERT = """
+allow_f16_reductions array_garbage_collection_guard auto_pcast backend_target bcoo_cusparse_lowering
+captured_constants_report_frames captured_constants_warn_bytes check_proxy_envs check_static_indices check_vma
+compilation_cache_check_contents compilation_cache_expect_pgle compilation_cache_include_metadata_in_key
+compiler_detailed_logging_min_ops compiler_enable_remat_pass cpu_collectives_implementation
+cpu_get_global_topology_timeout_minutes cpu_get_local_topology_timeout_minutes cuda_visible_devices custom_vjp3
+debug_log_modules disable_bwd_checks disable_most_optimizations disable_vmap_shmap_error distributed_debug
+dump_ir_modes dump_ir_to eager_constant_folding embedded_constants_max_bytes enable_pgle enable_preemption_service
+enable_recoverability error_checking_behavior_divide error_checking_behavior_nan error_checking_behavior_oob
+exec_time_optimization_effort experimental_unsafe_xla_runtime_errors explicit_x64_dtypes
+export_calling_convention_version export_ignore_forward_compatibility high_dynamic_range_gumbel
+hlo_source_file_canonicalization_regex include_debug_info_in_dumps include_full_tracebacks_in_locations
+log_checkpoint_residuals logging_level memory_fitting_effort memory_fitting_level mock_gpu_topology
+mosaic_allow_hlo mutable_array_checks no_execution optimization_level persistent_cache_enable_xla_caches
+persistent_cache_min_compile_time_secs persistent_cache_min_entry_size_bytes pgle_aggregation_percentile
+pgle_profiling_runs pjrt_client_create_options pprint_use_color raise_persistent_cache_errors
+ragged_dot_use_ragged_dot_instruction refs_to_pins remat3 remove_size_one_mesh_axis_from_type
+rocm_visible_devices scan3 send_traceback_to_runtime serialization_version share_binary_between_hosts
+sort_devices_by_process_index source_url_schema thread_guard threefry_gpu_kernel_lowering
+traceback_in_locations_limit use_direct_linearize use_magma use_shardy_partitioner use_simplified_jaxpr_constants
+xla_backend xla_profile_version
+""".split()
+_OPTIONS += [Option(name, object, None) for name in _INERT]
+
+OPTIONS: dict[str, Option] = {option.name: option for option in _OPTIONS}
+# Other names for the same switch.
+_ALIASES = {
+    "x64": "enable_x64",
+    "x64_enabled": "enable_x64",
+    "compilation_cache_dir": "cache_dir",
+    "compilation_cache_max_size": "cache_max_bytes",
+}
+_TRACED = tuple(option.name for option in _OPTIONS if option.traced)
+
+
+def _resolve(name: str) -> str:
+    """The canonical name of a switch; AttributeError with the nearest name."""
+    short = name.removeprefix("jax_").removeprefix("accnp_")
+    short = _ALIASES.get(short, short)
+    if short in OPTIONS:
+        return short
+    near = difflib.get_close_matches(short, [*OPTIONS, *_ALIASES], n=1)
+    if near:
+        prefix = "jax_" if name.startswith("jax_") else ""
+        hint = f"did you mean {prefix + near[0]!r}?"
+    else:
+        hint = "see accnp.config.values() for the names"
+    raise AttributeError(f"config: there is no option of this name; got {name!r}; {hint}")
+
+
+def _from_environment(option: Option) -> Any:
+    prefixes = ("ACCNP_",) if option.ours else ("ACCNP_", "JAX_")
+    names = [option.name, *(alias for alias, name in _ALIASES.items() if name == option.name)]
+    for prefix in prefixes:
+        for name in names:
+            text = os.environ.get(prefix + name.upper())
+            if text is None:
+                continue
+            if option.choices and isinstance(option.choices[0], int):
+                return option.parse(int(text) if text.strip().isdigit() else text)
+            return option.parse(text)
+    if option.name == "cache_dir":
+        return _default_cache_dir()
+    if option.name == "threads":
+        return _default_threads()
+    return option.default
+
+
+_lock = threading.RLock()
+_global: dict[str, Any] = {}
+# thread -> its attribute dictionary, so that an update reaches every living thread.
+_threads: weakref.WeakKeyDictionary[threading.Thread, dict[str, Any]] = weakref.WeakKeyDictionary()
+
+
+class Config(threading.local):
+    """The switches as attributes; `x64` and `key` are the two that hot paths read."""
+
+    x64: bool
+    key: tuple[Any, ...]  # the values that change what is recorded: part of jit's cache key
+    enable_x64: bool
+    numpy_dtype_promotion: str
+    traceback_filtering: str
+    debug: int
+    threads: int
+    cache_dir: str
+    fastmath: bool
+
+    def __init__(self) -> None:
+        with _lock:
+            if not _global:
+                _global.update(
+                    {name: _from_environment(option) for name, option in OPTIONS.items()}
+                )
+            mine = self.__dict__
+            mine.update(_global)
+            mine["_scoped"] = {}
+            _refresh(mine)
+            _threads[threading.current_thread()] = mine
+
+    def update(self, name: str, value: Any) -> None:
+        """Set a switch for the whole process."""
+        name = _resolve(name)
+        value = OPTIONS[name].parse(value)
+        if value is None and name == "threads":
+            value = _default_threads()
+        if value is None and name == "cache_dir":
+            value = _default_cache_dir()
+        with _lock:
+            _global[name] = value
+            for mine in list(_threads.values()):
+                if not mine["_scoped"].get(name):
+                    mine[name] = value
+                    _refresh(mine)
+
+    def read(self, name: str) -> Any:
+        """The value of a switch by any of its names."""
+        return self.__dict__[_resolve(name)]
+
+    def values(self) -> dict[str, Any]:
+        """All switches and their values."""
+        return {name: self.__dict__[name] for name in OPTIONS}
+
+    def __getattr__(self, name: str) -> Any:
+        # Only names that are not in the thread's dictionary come here: prefixed ones and mistakes.
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self.__dict__[_resolve(name)]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(
+            f"config: attributes are read-only; got an assignment to {name!r}; "
+            f"call config.update({name!r}, {value!r})"
+        )
+
+    def __repr__(self) -> str:
+        changed = {n: v for n, v in self.values().items() if v != OPTIONS[n].default}
+        return f"Config({', '.join(f'{n}={v!r}' for n, v in changed.items())})"
+
+
+def _refresh(mine: dict[str, Any]) -> None:
+    mine["x64"] = mine["enable_x64"]
+    mine["key"] = tuple([mine[name] for name in _TRACED])
+
+
+@contextlib.contextmanager
+def scope(name: str, value: Any) -> Iterator[None]:
+    """Set a switch for this thread inside a `with` block (or a decorated function)."""
+    name = _resolve(name)
+    value = OPTIONS[name].parse(value)
+    config.x64  # noqa: B018 - makes this thread's dictionary
+    mine = config.__dict__
+    scoped: list[Any] = mine["_scoped"].setdefault(name, [])
+    scoped.append(value)
+    mine[name] = value
+    _refresh(mine)
+    try:
+        yield
+    finally:
+        scoped.pop()
+        mine[name] = scoped[-1] if scoped else _global[name]
+        _refresh(mine)
+
+
+_REQUIRED = object()
+
+
+def _switch(
+    name: str, default: Any = _REQUIRED
+) -> Callable[..., contextlib.AbstractContextManager[None]]:
+    def switch(value: Any = default) -> contextlib.AbstractContextManager[None]:
+        if value is _REQUIRED:
+            raise TypeError(
+                f"{name}: a value is missing; pass the new value, as in with {name}(...):"
+            )
+        return scope(name, value)
+
+    switch.__name__ = switch.__qualname__ = name
+    switch.__doc__ = f"Context manager: the option `{name}` in this thread."
+    return switch
+
+
+config = Config()
+
+enable_x64 = _switch("enable_x64", True)
+disable_jit = _switch("disable_jit", True)
+debug_nans = _switch("debug_nans", True)
+debug_infs = _switch("debug_infs", True)
+debug_key_reuse = _switch("debug_key_reuse", True)
+check_tracer_leaks = checking_leaks = _switch("check_tracer_leaks", True)
+enable_checks = _switch("enable_checks", True)
+enable_custom_prng = _switch("enable_custom_prng", True)
+log_compiles = _switch("log_compiles", True)
+explain_cache_misses = _switch("explain_cache_misses", True)
+fastmath = _switch("fastmath", True)
+softmax_custom_jvp = _switch("softmax_custom_jvp", True)
+threefry_partitionable = _switch("threefry_partitionable", True)
+no_tracing = _switch("no_tracing", True)
+numpy_dtype_promotion = _switch("numpy_dtype_promotion")
+numpy_rank_promotion = _switch("numpy_rank_promotion")
+default_device = _switch("default_device")
+default_matmul_precision = _switch("default_matmul_precision")
+default_prng_impl = _switch("default_prng_impl")
+legacy_prng_key = _switch("legacy_prng_key")
+threads = _switch("threads")
+cache_dir = _switch("cache_dir")
+debug = _switch("debug")
+transfer_guard = _switch("transfer_guard")
+transfer_guard_host_to_device = _switch("transfer_guard_host_to_device")
+transfer_guard_device_to_device = _switch("transfer_guard_device_to_device")
+transfer_guard_device_to_host = _switch("transfer_guard_device_to_host")

@@ -1,0 +1,288 @@
+"""Error classes users can catch, the texts about traced values, and traceback filtering.
+
+In: what went wrong (a conversion, a traced function, argument names, operations). Out: exceptions whose
+class names are those of `jax.errors`, each a subclass of the builtin that a user would catch.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import FrameType, TracebackType
+from typing import ParamSpec, TypeVar
+
+from accnp.config import config
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+PACKAGE_DIR = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+class JAXTypeError(TypeError):
+    """A value is of the wrong kind for what was asked of it."""
+
+
+class JAXIndexError(IndexError):
+    """An index cannot be used."""
+
+
+class ConcretizationTypeError(JAXTypeError):
+    """A traced value was used where a value known at trace time is needed."""
+
+
+class TracerBoolConversionError(ConcretizationTypeError):
+    """A traced value was used as a truth value (`if`, `while`, `and`, `bool`)."""
+
+
+class TracerIntegerConversionError(JAXTypeError):
+    """A traced value was used as a Python index."""
+
+
+class TracerArrayConversionError(JAXTypeError):
+    """A traced value was handed to NumPy."""
+
+
+class NonConcreteBooleanIndexError(JAXIndexError):
+    """A traced boolean mask was used as an index, so the result's shape is unknown."""
+
+
+class UnexpectedTracerError(JAXTypeError):
+    """A traced value was used after its trace had ended, or in another one."""
+
+
+class KeyReuseError(JAXTypeError):
+    """A random key was used twice."""
+
+
+class JaxprTypeError(TypeError):
+    """A recorded program is not well formed."""
+
+
+class InconclusiveDimensionOperation(Exception):  # noqa: N818 - jax's name
+    """A question about a symbolic dimension has no single answer."""
+
+
+class TypePromotionError(ValueError):
+    """No implicit promotion exists between these dtypes."""
+
+
+class JaxRuntimeError(RuntimeError):
+    """A kernel or a device failed while computing."""
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a traced value comes from: the traced function, and its arguments or operations."""
+
+    function: str = ""
+    file: str = ""
+    line: int = 0
+    transform: str = "jit"
+    arguments: Sequence[str] = ()
+    operations: Sequence[tuple[str, str]] = ()
+
+    def text(self) -> str:
+        """Two or three sentences for the end of an error."""
+        parts = []
+        if self.function:
+            where = f" at {self.file}:{self.line}" if self.file else ""
+            parts.append(f"This happened while {self.transform} traced {self.function}{where}.")
+        if self.arguments:
+            names = _listed([str(name) for name in self.arguments])
+            many = "arguments" if len(self.arguments) > 1 else "argument"
+            parts.append(
+                f"The value depends on the {many} {names}, known only when the compiled function runs."
+            )
+        elif self.operations:
+            parts.append("The value depends on no argument; these operations made it traced:")
+            shown = list(self.operations)[:MAX_OPERATIONS]
+            parts += [f"  {op}\n    from {line}" for op, line in shown]
+            if len(self.operations) > len(shown):
+                parts.append(f"  ... and {len(self.operations) - len(shown)} more")
+        return "\n".join(parts)
+
+
+MAX_OPERATIONS = 5
+
+_STATIC = "mark the argument with static_argnums or static_argnames"
+_NP = "compute it with np. in place of jnp. so that it stays static"
+# kind -> (class, what happened, what to do)
+_CONVERSIONS: dict[str, tuple[type[Exception], str, str]] = {
+    "bool": (
+        TracerBoolConversionError,
+        "a truth value was asked of {what} (if, while, and, or, not, bool)",
+        f"use jnp.where or lax.cond (lax.while_loop for loops), or {_STATIC}",
+    ),
+    "int": (
+        ConcretizationTypeError,
+        "int() was called on {what}",
+        f"use x.astype(int), or {_STATIC}",
+    ),
+    "float": (
+        ConcretizationTypeError,
+        "float() was called on {what}",
+        f"use x.astype(float), or {_STATIC}",
+    ),
+    "complex": (
+        ConcretizationTypeError,
+        "complex() was called on {what}",
+        f"use x.astype(complex), or {_STATIC}",
+    ),
+    "index": (
+        TracerIntegerConversionError,
+        "{what} was used as a Python index or count (__index__)",
+        f"index an accnp array in place of a list, use lax.fori_loop in place of range, or {_STATIC}",
+    ),
+    "array": (
+        TracerArrayConversionError,
+        "{what} was handed to NumPy (__array__)",
+        "use the jnp. function in place of the np. one, or return the value and convert it outside",
+    ),
+    "item": (
+        ConcretizationTypeError,
+        "the value of {what} was asked for",
+        "return it from the traced function and look at it outside, or use debug.print",
+    ),
+    "iter": (
+        ConcretizationTypeError,
+        "{what} was iterated over",
+        "use vmap, lax.scan or lax.map, or iterate over an array with at least one axis",
+    ),
+    "shape": (
+        ConcretizationTypeError,
+        "shapes must be static, but {what} was used in a shape",
+        f"{_STATIC}, or {_NP}",
+    ),
+    "axis": (
+        ConcretizationTypeError,
+        "axes must be static, but {what} was used as an axis",
+        f"{_STATIC}, or {_NP}",
+    ),
+    "static": (
+        ConcretizationTypeError,
+        "{what} was used where a static value is needed",
+        f"{_STATIC}, or {_NP}",
+    ),
+    "mask": (
+        NonConcreteBooleanIndexError,
+        "boolean indices must be static, but {what} was used as a mask, so the result's shape is unknown",
+        "use jnp.where(mask, x, fill) in place of x[mask], jnp.where(mask, ..., size=n), or do it outside jit",
+    ),
+}
+CONVERSION_KINDS = tuple(_CONVERSIONS)
+
+
+def conversion_text(kind: str, what: str, origin: Provenance, function: str = "") -> str:
+    """The text for one refused conversion; `function` is the library function that refused."""
+    _, happened, advice = _CONVERSIONS[kind]
+    lead = f"{function}: " if function else ""
+    body = origin.text()
+    return (
+        f"{lead}{happened.format(what=what)}.\n"
+        + (f"{body}\n" if body else "")
+        + f"What to do: {advice}."
+    )
+
+
+def conversion_error(kind: str, what: str, origin: Provenance, function: str = "") -> Exception:
+    """The exception for one refused conversion of a traced value.
+
+    `kind` is one of `CONVERSION_KINDS`; `what` names the value, as in `traced array float32[3]`.
+    """
+    return _CONVERSIONS[kind][0](conversion_text(kind, what, origin, function))
+
+
+def leak_error(what: str, origin: Provenance, created: str = "") -> UnexpectedTracerError:
+    """The exception for a traced value used outside its trace; `created` is the line that recorded it."""
+    where = f" at {origin.file}:{origin.line}" if origin.file else ""
+    traced = (
+        f"{origin.transform} of {origin.function}{where}" if origin.function else origin.transform
+    )
+    made = f"It was recorded at {created}.\n" if created else ""
+    return UnexpectedTracerError(
+        f"{what} leaked: it belongs to the trace {traced}, which has ended, and it never had a value.\n{made}"
+        "What to do: return the value from the traced function in place of storing it in a global, "
+        "an attribute or a closure."
+    )
+
+
+def unhashable_static_error(function: str, argument: str, value: object) -> ValueError:
+    """The exception for a static argument that cannot be a cache key."""
+    return ValueError(
+        f"{function}: static argument {argument} must be hashable; got {value!r} of type "
+        f"{type(value).__name__}; pass a tuple in place of a list, or a frozen dataclass"
+    )
+
+
+def not_an_array_error(function: str, path: str, value: object) -> TypeError:
+    """The exception for a leaf that is neither array nor number."""
+    return TypeError(
+        f"{function}: argument {path} is not an array or a number; got {value!r} of type "
+        f"{type(value).__name__}; pass numbers and arrays, or mark it as static"
+    )
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
+
+
+# ---- tracebacks -----------------------------------------------------------------------------------
+
+
+def is_internal(filename: str) -> bool:
+    """Whether a source file belongs to the package."""
+    return filename.startswith(PACKAGE_DIR)
+
+
+def user_frame(depth: int = 1) -> FrameType | None:
+    """The innermost frame that is not the package's."""
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE_DIR):
+        frame = frame.f_back
+    return frame
+
+
+def user_line(depth: int = 1) -> str:
+    """`file:line (function)` of the user's code that called the library, or an empty text."""
+    frame = user_frame(depth + 1)
+    if frame is None:
+        return ""
+    return f"{frame.f_code.co_filename}:{frame.f_lineno} ({frame.f_code.co_name})"
+
+
+def hide_frames(error: BaseException) -> None:
+    """Drop the package's frames from the traceback, unless `traceback_filtering` is "off".
+
+    For hot paths: `except Exception as e: hide_frames(e); raise` costs nothing on success. A bare
+    `raise` adds no frame of its own.
+    """
+    if config.traceback_filtering == "off":
+        return
+    kept = []
+    tb = error.__traceback__
+    while tb is not None:
+        if not tb.tb_frame.f_code.co_filename.startswith(PACKAGE_DIR):
+            kept.append(tb)
+        tb = tb.tb_next
+    chain: TracebackType | None = None
+    for tb in reversed(kept):
+        chain = TracebackType(chain, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
+    error.__traceback__ = chain
+
+
+def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
+    """Wrap a public function so that its errors show the user's frames only."""
+
+    @functools.wraps(function)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            hide_frames(error)
+            raise
+
+    return wrapper
