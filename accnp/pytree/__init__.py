@@ -1,0 +1,125 @@
+"""Pytrees: nested containers taken apart into leaves and put together again, on optree."""
+
+from accnp.pytree.keys import (
+    DictKey as DictKey,
+)
+from accnp.pytree.keys import (
+    FlattenedIndexKey as FlattenedIndexKey,
+)
+from accnp.pytree.keys import (
+    GetAttrKey as GetAttrKey,
+)
+from accnp.pytree.keys import (
+    KeyEntry as KeyEntry,
+)
+from accnp.pytree.keys import (
+    KeyPath as KeyPath,
+)
+from accnp.pytree.keys import (
+    SequenceKey as SequenceKey,
+)
+from accnp.pytree.keys import (
+    keystr as keystr,
+)
+from accnp.pytree.paths import (
+    broadcast_prefix as broadcast_prefix,
+)
+from accnp.pytree.paths import (
+    flatten_one_level as flatten_one_level,
+)
+from accnp.pytree.paths import (
+    flatten_one_level_with_keys as flatten_one_level_with_keys,
+)
+from accnp.pytree.paths import (
+    leaf_names as leaf_names,
+)
+from accnp.pytree.paths import (
+    mismatch as mismatch,
+)
+from accnp.pytree.paths import (
+    tree_broadcast as tree_broadcast,
+)
+from accnp.pytree.paths import (
+    tree_flatten_with_path as tree_flatten_with_path,
+)
+from accnp.pytree.paths import (
+    tree_leaves_with_path as tree_leaves_with_path,
+)
+from accnp.pytree.register import (
+    Partial as Partial,
+)
+from accnp.pytree.register import (
+    register_dataclass as register_dataclass,
+)
+from accnp.pytree.register import (
+    register_pytree_node as register_pytree_node,
+)
+from accnp.pytree.register import (
+    register_pytree_node_class as register_pytree_node_class,
+)
+from accnp.pytree.register import (
+    register_pytree_with_keys as register_pytree_with_keys,
+)
+from accnp.pytree.register import (
+    register_pytree_with_keys_class as register_pytree_with_keys_class,
+)
+from accnp.pytree.register import (
+    register_static as register_static,
+)
+from accnp.pytree.register import (
+    static as static,
+)
+from accnp.pytree.structure import (
+    NAMESPACE as NAMESPACE,
+)
+from accnp.pytree.structure import (
+    PyTreeDef as PyTreeDef,
+)
+from accnp.pytree.structure import (
+    flatten_spec as flatten_spec,
+)
+from accnp.pytree.structure import (
+    tree_flatten as tree_flatten,
+)
+from accnp.pytree.structure import (
+    tree_leaves as tree_leaves,
+)
+from accnp.pytree.structure import (
+    tree_structure as tree_structure,
+)
+from accnp.pytree.structure import (
+    tree_unflatten as tree_unflatten,
+)
+from accnp.pytree.trees import (
+    all_leaves as all_leaves,
+)
+from accnp.pytree.trees import (
+    is_tree_node as is_tree_node,
+)
+from accnp.pytree.trees import (
+    tree_all as tree_all,
+)
+from accnp.pytree.trees import (
+    tree_map as tree_map,
+)
+from accnp.pytree.trees import (
+    tree_map_with_path as tree_map_with_path,
+)
+from accnp.pytree.trees import (
+    tree_reduce as tree_reduce,
+)
+from accnp.pytree.trees import (
+    tree_reduce_associative as tree_reduce_associative,
+)
+from accnp.pytree.trees import (
+    tree_transpose as tree_transpose,
+)
+from accnp.pytree.trees import (
+    treedef_children as treedef_children,
+)
+from accnp.pytree.trees import (
+    treedef_is_leaf as treedef_is_leaf,
+)
+from accnp.pytree.trees import (
+    treedef_tuple as treedef_tuple,
+)

@@ -1,0 +1,183 @@
+"""Registering classes as pytree nodes, and `Partial`, a function that carries arrays.
+
+In: a class with functions that take it apart and put it together. Out: the class, known to `pytree`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import optree
+
+from accnp.pytree.keys import GetAttrKey
+from accnp.pytree.paths import WITH_KEYS
+from accnp.pytree.structure import NAMESPACE
+
+T = TypeVar("T", bound=type)
+Flatten = Callable[[Any], tuple[Iterable[Any], Hashable]]
+FlattenWithKeys = Callable[[Any], tuple[Iterable[tuple[Any, Any]], Hashable]]
+Unflatten = Callable[[Any, Any], Any]
+
+
+def register_pytree_node(
+    nodetype: type,
+    flatten_func: Flatten,
+    unflatten_func: Unflatten,
+    flatten_with_keys_func: FlattenWithKeys | None = None,
+) -> None:
+    """Make a class a node: `flatten_func(x) -> (children, static)`, `unflatten_func(static, children)`."""
+
+    def flatten(x: Any) -> tuple[Any, Any]:
+        children, static = flatten_func(x)
+        return children if isinstance(children, tuple | list) else tuple(children), static
+
+    try:
+        optree.register_pytree_node(nodetype, flatten, unflatten_func, namespace=NAMESPACE)  # pyright: ignore
+    except ValueError:
+        raise ValueError(
+            f"register_pytree_node: a class can be registered once; got {nodetype.__name__} again; "
+            "drop the second registration"
+        ) from None
+    if flatten_with_keys_func is not None:
+        WITH_KEYS[nodetype] = flatten_with_keys_func
+
+
+def register_pytree_node_class(cls: T) -> T:
+    """Register a class that has `tree_flatten(self)` and the classmethod `tree_unflatten(cls, static, children)`."""
+    register_pytree_node(cls, lambda x: x.tree_flatten(), cls.tree_unflatten)  # pyright: ignore
+    return cls
+
+
+def register_pytree_with_keys(
+    nodetype: type,
+    flatten_with_keys: FlattenWithKeys,
+    unflatten_func: Unflatten,
+    flatten_func: Flatten | None = None,
+) -> None:
+    """Make a class a node whose children have names: `flatten_with_keys(x) -> (((key, child), ...), static)`."""
+
+    def without_keys(x: Any) -> tuple[Iterable[Any], Hashable]:
+        pairs, static = flatten_with_keys(x)
+        return tuple([child for _, child in pairs]), static
+
+    register_pytree_node(nodetype, flatten_func or without_keys, unflatten_func, flatten_with_keys)
+
+
+def register_pytree_with_keys_class(cls: T) -> T:
+    """Register a class that has `tree_flatten_with_keys(self)` and `tree_unflatten(cls, static, children)`."""
+    plain = (lambda x: x.tree_flatten()) if hasattr(cls, "tree_flatten") else None
+    register_pytree_with_keys(
+        cls,
+        lambda x: x.tree_flatten_with_keys(),
+        cls.tree_unflatten,  # pyright: ignore
+        plain,
+    )
+    return cls
+
+
+def register_dataclass(
+    nodetype: T,
+    data_fields: Sequence[str] | None = None,
+    meta_fields: Sequence[str] | None = None,
+    drop_fields: Sequence[str] = (),
+) -> T:
+    """Make a dataclass a node: data fields are children, meta fields are static.
+
+    Without lists, fields made by `accnp.tree.static()` are static and the others are children.
+    """
+    if (data_fields is None) != (meta_fields is None):
+        raise TypeError(
+            "register_dataclass: data_fields and meta_fields go together; got one of them; pass both or none"
+        )
+    if data_fields is None or meta_fields is None:
+        if not dataclasses.is_dataclass(nodetype):
+            raise TypeError(
+                f"register_dataclass: field names are needed for a class that is no dataclass; got {nodetype}; "
+                "pass data_fields and meta_fields"
+            )
+        fields = [f for f in dataclasses.fields(nodetype) if f.init and f.name not in drop_fields]
+        data_fields = [f.name for f in fields if not f.metadata.get("static", False)]
+        meta_fields = [f.name for f in fields if f.metadata.get("static", False)]
+    elif dataclasses.is_dataclass(nodetype):
+        _check_fields(nodetype, {*data_fields, *meta_fields}, set(drop_fields))
+    data, meta = tuple(data_fields), tuple(meta_fields)
+    keys = tuple([GetAttrKey(name) for name in data])
+
+    def flatten(x: Any) -> tuple[Iterable[Any], Hashable]:
+        return tuple([getattr(x, name) for name in data]), tuple([getattr(x, n) for n in meta])
+
+    def flatten_with_keys(x: Any) -> tuple[Iterable[tuple[Any, Any]], Hashable]:
+        children, static = flatten(x)
+        return tuple(zip(keys, children)), static
+
+    def unflatten(static: Any, children: Any) -> Any:
+        return nodetype(**dict(zip(data, children)), **dict(zip(meta, static)))
+
+    register_pytree_node(nodetype, flatten, unflatten, flatten_with_keys)
+    return nodetype
+
+
+def _check_fields(nodetype: type, given: set[str], dropped: set[str]) -> None:
+    wanted = {f.name for f in dataclasses.fields(nodetype) if f.init}
+    missing, unknown = wanted - given - dropped, given - wanted
+    if missing or unknown:
+        text = f"missing {sorted(missing)}" if missing else f"unknown {sorted(unknown)}"
+        raise ValueError(
+            f"register_dataclass: the fields of {nodetype.__name__} are not all named; got {text}; "
+            "name each field once in data_fields, meta_fields or drop_fields"
+        )
+
+
+def register_static(cls: T) -> T:
+    """Make a class a node without leaves: the whole object is static, and must be hashable."""
+    register_pytree_node(cls, lambda x: ((), x), lambda static, _: static)
+    return cls
+
+
+class _Whole:
+    """A partial function kept as one piece: `functools.partial` would merge it with an outer one."""
+
+    def __init__(self, func: functools.partial) -> None:
+        self.func = func
+        functools.update_wrapper(self, func)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.func(*args, **kwargs)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Whole) and self.func == other.func
+
+    def __hash__(self) -> int:
+        return hash(self.func)
+
+    def __repr__(self) -> str:
+        return repr(self.func)
+
+
+class Partial(functools.partial):
+    """`functools.partial` whose arguments are leaves, so that it can be passed to a jitted function.
+
+    >>> Partial(max, 3)(2)
+    3
+    """
+
+    def __new__(cls, func: Callable[..., Any], *args: Any, **kw: Any) -> Partial:
+        if isinstance(func, functools.partial):
+            func = _Whole(func)
+        return super().__new__(cls, func, *args, **kw)
+
+
+register_pytree_node(
+    Partial,
+    lambda p: ((p.args, p.keywords), p.func),
+    lambda func, children: Partial(func, *children[0], **children[1]),
+)
+
+
+def static(**kwargs: Any) -> Any:
+    """A dataclass field that is static: part of the structure in place of a leaf."""
+    metadata = {**kwargs.pop("metadata", {}), "static": True}
+    return dataclasses.field(metadata=metadata, **kwargs)

@@ -1,0 +1,142 @@
+"""Maps, folds and transposes over pytrees.
+
+In: functions and trees. Out: trees or values.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import optree
+
+from accnp.pytree.paths import column, tree_flatten_with_path
+from accnp.pytree.structure import (
+    NAMESPACE,
+    IsLeaf,
+    PyTreeDef,
+    flatten_spec,
+    is_leaf_value,
+    tree_flatten,
+    tree_leaves,
+    tree_structure,
+)
+
+
+def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
+    """Apply `f` to each leaf, and to the subtrees of `rest` that stand in its place.
+
+    >>> tree_map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
+    {'a': 11, 'b': [22]}
+    """
+    leaves, spec = flatten_spec(tree, is_leaf)
+    if not rest:
+        return spec.unflatten(map(f, leaves))
+    columns = [column(spec, "tree_map", tree, other, is_leaf) for other in rest]
+    return spec.unflatten(map(f, leaves, *columns))
+
+
+def tree_all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
+    """Whether all leaves are true."""
+    return all(tree_leaves(tree, is_leaf))
+
+
+_NONE_GIVEN = object()
+
+
+def tree_reduce(
+    function: Callable[[Any, Any], Any],
+    tree: Any,
+    initializer: Any = _NONE_GIVEN,
+    is_leaf: IsLeaf = None,
+) -> Any:
+    """Fold the leaves from the left."""
+    leaves = tree_leaves(tree, is_leaf)
+    if initializer is _NONE_GIVEN:
+        if not leaves:
+            raise TypeError("tree_reduce: the tree has no leaves; got none; pass an initializer")
+        return functools.reduce(function, leaves)
+    return functools.reduce(function, leaves, initializer)
+
+
+def tree_reduce_associative(
+    operation: Callable[[Any, Any], Any],
+    tree: Any,
+    *,
+    identity: Any = _NONE_GIVEN,
+    is_leaf: IsLeaf = None,
+) -> Any:
+    """Fold the leaves as a balanced tree."""
+    values = tree_leaves(tree, is_leaf)
+    if not values:
+        if identity is _NONE_GIVEN:
+            raise TypeError("tree_reduce_associative: no leaves; got none; pass identity")
+        return identity
+
+    def fold(low: int, high: int) -> Any:
+        if high - low == 1:
+            return values[low]
+        middle = (low + high) // 2
+        return operation(fold(low, middle), fold(middle, high))
+
+    return fold(0, len(values))
+
+
+def tree_transpose(
+    outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any
+) -> Any:
+    """Turn a tree of trees inside out."""
+    if inner_treedef is None:
+        first = outer_treedef.flatten_up_to(pytree_to_transpose)[0]
+        inner_treedef = tree_structure(first)
+    wanted = outer_treedef.compose(inner_treedef)
+    leaves, found = tree_flatten(pytree_to_transpose)
+    if found != wanted:
+        raise TypeError(
+            f"tree_transpose: the tree does not have the two structures; got {found}; pass one like {wanted}"
+        )
+    size = inner_treedef.num_leaves
+    rows = [outer_treedef.unflatten(leaves[i::size]) for i in range(size)]
+    return inner_treedef.unflatten(rows)
+
+
+def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
+    """Whether every item is a leaf."""
+    return all(is_leaf_value(item, is_leaf) for item in iterable)
+
+
+def is_tree_node(typ: type) -> bool:
+    """Whether values of this class are taken apart."""
+    if typ in (tuple, list, dict, type(None)) or optree.is_namedtuple_class(typ):
+        return True
+    return optree.register_pytree_node.get(typ, namespace=NAMESPACE) is not None  # pyright: ignore
+
+
+def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
+    """The structure of a tuple of trees of these structures."""
+    return PyTreeDef(optree.treespec_tuple([d.spec for d in treedefs], namespace=NAMESPACE))
+
+
+def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
+    """The structures one level down."""
+    return treedef.children()
+
+
+def treedef_is_leaf(treedef: PyTreeDef) -> bool:
+    """Whether the tree is one node: a leaf, or None."""
+    return treedef.num_nodes == 1
+
+
+def tree_map_with_path(
+    f: Callable[..., Any],
+    tree: Any,
+    *rest: Any,
+    is_leaf: IsLeaf = None,
+    is_leaf_takes_path: bool = False,
+) -> Any:
+    """Apply `f(path, leaf, ...)` to each leaf."""
+    pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
+    columns = [column(treedef.spec, "tree_map_with_path", tree, other, is_leaf) for other in rest]
+    leaves = [f(path, leaf, *others) for (path, leaf), *others in zip(pairs, *columns)]
+    return treedef.unflatten(leaves)
