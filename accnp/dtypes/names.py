@@ -1,0 +1,208 @@
+"""Names of dtypes and the 32-bit default.
+
+In: anything that names a dtype. Out: `numpy.dtype` objects, or an `ExtendedDType` for random keys.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import lru_cache
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from accnp.config import config
+
+DType = Any  # np.dtype or ExtendedDType
+
+
+class extended(np.generic):
+    """Abstract class of dtypes that NumPy does not know."""
+
+
+class prng_key(extended):
+    """Abstract class of random-key dtypes."""
+
+
+class ExtendedDType:
+    """The dtype of random keys: `key<fry>`. One object per implementation, compared by identity."""
+
+    __slots__ = ("base_dtype", "base_shape", "impl", "name")
+    kind = "V"
+    type = prng_key
+
+    def __init__(self, impl: str, base_shape: tuple[int, ...]) -> None:
+        self.impl = impl
+        self.name = f"key<{impl}>"
+        self.base_shape = base_shape
+        self.base_dtype = np.dtype(np.uint32)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one key."""
+        return 4 * int(np.prod(self.base_shape))
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (key_dtype, (self.impl,))
+
+
+_KEYS = {
+    "fry": ExtendedDType("fry", (2,)),
+    "rbg": ExtendedDType("rbg", (4,)),
+    "urbg": ExtendedDType("urbg", (4,)),
+}
+
+
+def key_dtype(impl: str = "fry") -> ExtendedDType:
+    """The dtype of random keys of one implementation."""
+    return _KEYS[impl]
+
+
+float0 = np.dtype([("float0", np.void, 0)])
+
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+SIGNED = ("int8", "int16", "int32", "int64")
+SUB_INTS = tuple(
+    n for n in ("int1", "int2", "int4", "uint1", "uint2", "uint4") if hasattr(ml_dtypes, n)
+)
+SMALL_FLOATS = tuple(
+    name
+    for name in (
+        "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3",
+        "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
+        "float8_e8m0fnu",
+    )
+    if hasattr(ml_dtypes, name)
+)  # fmt: skip
+FLOATS = ("bfloat16", "float16", "float32", "float64")
+COMPLEX = ("complex64", "complex128")
+
+
+def _named(name: str) -> np.dtype:
+    return np.dtype(getattr(ml_dtypes, name, None) or name)
+
+
+# every dtype that arrays can have, by name
+DTYPES: dict[str, np.dtype] = {
+    name: _named(name)
+    for name in ("bool", *SUB_INTS, *SIGNED, *UNSIGNED, *SMALL_FLOATS, *FLOATS, *COMPLEX)
+}
+_SUPPORTED = frozenset(DTYPES.values())
+bfloat16 = DTYPES["bfloat16"]
+bool_ = DTYPES["bool"]
+int32, int64, uint32 = DTYPES["int32"], DTYPES["int64"], DTYPES["uint32"]
+float16, float32, float64 = DTYPES["float16"], DTYPES["float32"], DTYPES["float64"]
+complex64, complex128 = DTYPES["complex64"], DTYPES["complex128"]
+
+NARROW = {
+    DTYPES["int64"]: DTYPES["int32"],
+    DTYPES["uint64"]: DTYPES["uint32"],
+    DTYPES["float64"]: DTYPES["float32"],
+    DTYPES["complex128"]: DTYPES["complex64"],
+}
+# NumPy calls ml_dtypes' types "void"; these are the classes they belong to.
+CATEGORY: dict[np.dtype, type] = {
+    **{DTYPES[n]: np.unsignedinteger if n[0] == "u" else np.signedinteger for n in SUB_INTS},
+    **{DTYPES[n]: np.floating for n in (*SMALL_FLOATS, "bfloat16")},
+}
+_SHORT = {
+    "complex64": "c64",
+    "complex128": "c128",
+    "bool": "bool",
+    "bfloat16": "bf16",
+    "float0": "float0",
+}
+
+
+def as_dtype(x: Any) -> DType:
+    """The dtype that `x` names or has: a dtype, a name, a NumPy or Python type, an array."""
+    if isinstance(x, np.dtype | ExtendedDType):
+        return x
+    if isinstance(x, str):
+        return DTYPES.get(x) or np.dtype(x)
+    found = getattr(x, "dtype", None)
+    if isinstance(found, np.dtype | ExtendedDType):
+        return found
+    return np.dtype(x)
+
+
+def short_name(dtype: Any) -> str:
+    """The name in jaxprs: f32, i32, bool, bf16, key<fry>."""
+    return _short_name(as_dtype(dtype))
+
+
+@lru_cache(maxsize=256)
+def _short_name(dtype: DType) -> str:
+    if dtype == float0:
+        return "float0"
+    name = dtype.name
+    if name in _SHORT:
+        return _SHORT[name]
+    return name.replace("uint", "u").replace("int", "i").replace("float", "f")
+
+
+def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> DType:
+    """The dtype used for `dtype` under the x64 switch: int64 becomes int32 when it is off."""
+    dtype = np.dtype(np.float64) if dtype is None else as_dtype(dtype)
+    if isinstance(dtype, ExtendedDType) and not allow_extended_dtype:
+        raise ValueError(
+            f"canonicalize_dtype: a key dtype has no canonical form; got {dtype}; pass a numeric dtype"
+        )
+    return dtype if config.x64 else NARROW.get(dtype, dtype)
+
+
+def is_supported(dtype: DType) -> bool:
+    """Whether arrays can have this dtype."""
+    return dtype in _SUPPORTED or isinstance(dtype, ExtendedDType) or dtype == float0
+
+
+def check_supported(dtype: DType, function: str) -> DType:
+    """`dtype` itself, or a TypeError for objects, texts, dates, long doubles."""
+    if dtype in _SUPPORTED or is_supported(dtype):
+        return dtype
+    raise TypeError(
+        f"{function}: only numeric types can be in arrays; got dtype {dtype}; convert with astype first"
+    )
+
+
+def requested_dtype(dtype: Any, function: str) -> DType:
+    """A user's `dtype=` argument as a canonical dtype; warns where 64 bits were asked for with x64 off."""
+    given = check_supported(as_dtype(dtype), function)
+    if isinstance(given, ExtendedDType):
+        return given
+    result = canonicalize_dtype(given)
+    # Python's own types (float, int) mean the default width, so they do not warn.
+    if result != given and dtype not in (bool, int, float, complex):
+        warnings.warn(
+            f"{function}: dtype {given} was requested, but 64-bit types are off; {result} is used; "
+            'call accnp.config.update("jax_enable_x64", True) to have them',
+            stacklevel=3,
+        )
+    return result
+
+
+def default_int() -> np.dtype:
+    """int32, or int64 with x64 on."""
+    return int64 if config.x64 else int32
+
+
+def default_float() -> np.dtype:
+    """float32, or float64 with x64 on."""
+    return float64 if config.x64 else float32
+
+
+def default_complex() -> np.dtype:
+    """complex64, or complex128 with x64 on."""
+    return complex128 if config.x64 else complex64
+
+
+def real_part(dtype: DType) -> DType:
+    """The dtype of the real part of such values."""
+    return _REAL.get(dtype, dtype)
+
+
+_REAL = {complex64: float32, complex128: float64}

@@ -1,0 +1,203 @@
+"""The types of Python numbers, and jax's promotion lattice with weak types.
+
+In: dtypes with weak flags. Out: the dtype and weak flag that they are brought to. "Weak" marks values
+that came from a Python number and yield to others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from accnp.config import config
+from accnp.dtypes.names import (
+    CATEGORY,
+    COMPLEX,
+    DTYPES,
+    FLOATS,
+    NARROW,
+    SIGNED,
+    SMALL_FLOATS,
+    SUB_INTS,
+    UNSIGNED,
+    DType,
+    ExtendedDType,
+    bool_,
+    canonicalize_dtype,
+    check_supported,
+    complex64,
+    complex128,
+    default_float,
+    float0,
+    float32,
+    float64,
+    int32,
+    int64,
+    short_name,
+)
+from accnp.errors import TypePromotionError
+
+WeakType = tuple[DType, bool]
+
+_PYTHON_32: dict[type, WeakType] = {
+    bool: (bool_, False), int: (int32, True), float: (float32, True), complex: (complex64, True),
+}  # fmt: skip
+_PYTHON_64: dict[type, WeakType] = {
+    bool: (bool_, False), int: (int64, True), float: (float64, True), complex: (complex128, True),
+}  # fmt: skip
+
+
+def value_type(x: Any) -> WeakType:
+    """`(dtype, weak)` of a Python number (weak, but for bool), NumPy scalar or array."""
+    python = _PYTHON_64 if config.x64 else _PYTHON_32
+    found = python.get(type(x))
+    if found is not None:
+        return found
+    dtype = getattr(x, "dtype", None)
+    if dtype is not None:
+        return canonicalize_dtype(dtype, True), bool(getattr(x, "weak_type", False))
+    for kind, result in python.items():  # subclasses, such as IntEnum
+        if isinstance(x, kind):
+            return result
+    raise TypeError(
+        f"a number or an array is needed; got {x!r} of type {type(x).__name__}; convert it first"
+    )
+
+
+scalar_type_of = value_type
+
+# Edges of the lattice: from each type to those that it turns into. "i*", "f*", "c*" are the weak types.
+_EDGES: dict[str, tuple[str, ...]] = {
+    "bool": ("i*",),
+    "i*": ("uint8", "int8", *SUB_INTS),
+    **{name: () for name in SUB_INTS},
+    "uint8": ("uint16", "int16"),
+    "uint16": ("uint32", "int32"),
+    "uint32": ("uint64", "int64"),
+    "uint64": ("f*",),
+    "int8": ("int16",),
+    "int16": ("int32",),
+    "int32": ("int64",),
+    "int64": ("f*",),
+    "f*": (*SMALL_FLOATS, "bfloat16", "float16", "c*"),
+    **{name: () for name in SMALL_FLOATS},
+    "bfloat16": ("float32",),
+    "float16": ("float32",),
+    "float32": ("float64", "complex64"),
+    "float64": ("complex128",),
+    "c*": ("complex64",),
+    "complex64": ("complex128",),
+    "complex128": (),
+}
+_STRICT_EDGES: dict[str, tuple[str, ...]] = {
+    **{name: () for name in _EDGES},
+    "i*": ("f*", *SUB_INTS, *SIGNED, *UNSIGNED),
+    "f*": ("c*", *SMALL_FLOATS, *FLOATS),
+    "c*": COMPLEX,
+}
+
+
+@lru_cache(maxsize=128)
+def _above(node: str, strict: bool) -> frozenset[str]:
+    edges = _STRICT_EDGES if strict else _EDGES
+    found = {node}
+    for upper in edges[node]:
+        found |= _above(upper, strict)
+    return frozenset(found)
+
+
+def _bound(nodes: frozenset[str], strict: bool) -> str:
+    """The least node above all of `nodes`."""
+    common = frozenset.intersection(*(_above(node, strict) for node in nodes))
+    for node in common:
+        if _above(node, strict) == common:
+            return node
+    spelled = {"i*": "Python int", "f*": "Python float", "c*": "Python complex"}
+    names = ", ".join(sorted(spelled.get(node, node) for node in nodes))
+    if strict:
+        why = 'numpy_dtype_promotion is "strict"; cast explicitly with astype, or set it to "standard"'
+    elif any(node in SUB_INTS for node in nodes):
+        why = "integers of fewer than 8 bits are not promoted implicitly; cast with astype, e.g. x.astype('int32')"
+    else:
+        why = "floats of 8 bits or fewer are not promoted implicitly; cast with astype, e.g. x.astype('float32')"
+    raise TypePromotionError(f"these dtypes have no common dtype to promote to; got {names}; {why}")
+
+
+_WEAK_NODE = {"i": "i*", "u": "i*", "f": "f*", "c": "c*"}
+
+
+def _node(dtype: np.dtype, weak: bool) -> str:
+    if weak and dtype != bool_:
+        category = CATEGORY.get(dtype)
+        if category is None:
+            return _WEAK_NODE[dtype.kind]
+        return "f*" if category is np.floating else "i*"
+    return dtype.name
+
+
+def promote(types: Iterable[WeakType]) -> WeakType:
+    """The dtype and weak flag that operands of these dtypes and weak flags are brought to."""
+    return _promote(
+        types if type(types) is tuple else tuple(types), config.x64, config.numpy_dtype_promotion
+    )
+
+
+@lru_cache(maxsize=65536)
+def _promote(types: tuple[WeakType, ...], x64: bool, mode: str) -> WeakType:
+    if not types:
+        raise ValueError("result_type: at least one array or dtype is needed; got none; pass one")
+    canonical = [(d if x64 else NARROW.get(d, d), bool(w)) for d, w in types]
+    for dtype, _ in canonical:
+        check_supported(dtype, "result_type")
+    dtypes = {dtype for dtype, _ in canonical}
+    all_weak = all(weak for _, weak in canonical)
+    if len(dtypes) == 1:
+        dtype, weak = canonical[0][0], all_weak
+        return dtype, weak and dtype != bool_
+    if any(isinstance(dtype, ExtendedDType) or dtype == float0 for dtype in dtypes):
+        names = ", ".join(sorted(short_name(d) for d in dtypes))
+        raise TypePromotionError(
+            f"key and float0 dtypes are not promoted; got {names}; pass equal dtypes"
+        )
+    if all_weak:
+        # Bound of the strong counterparts, so that weak int16 with weak int8 gives weak int16.
+        node, weak = _bound(frozenset(d.name for d in dtypes), False), True
+    else:
+        node = _bound(frozenset(_node(d, w) for d, w in canonical), mode == "strict")
+        weak = node in ("i*", "f*", "c*")
+    wide = {"i*": int64, "f*": float64, "c*": complex128}.get(node) or DTYPES[node]
+    result = wide if x64 else NARROW.get(wide, wide)
+    return result, weak and result != bool_
+
+
+def _argument_type(x: Any) -> WeakType:
+    if x is None:
+        return default_float(), False
+    python = _PYTHON_64 if config.x64 else _PYTHON_32
+    if isinstance(x, type) and x in python:
+        return python[x]
+    if isinstance(x, str | np.dtype | type | ExtendedDType):
+        return canonicalize_dtype(x, True), False
+    return value_type(x)
+
+
+def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
+    """The dtype that these arrays, dtypes and Python numbers promote to.
+
+    >>> result_type(np.int8(1), 2.0)
+    dtype('float32')
+    """
+    dtype, weak = promote(tuple([_argument_type(x) for x in args]))
+    return (dtype, weak) if return_weak_type_flag else dtype
+
+
+def promote_types(a: Any, b: Any) -> DType:
+    """The dtype that two dtypes promote to; Python's `int`, `float`, `complex` count as weak."""
+    return promote((_promotable(a), _promotable(b)))[0]
+
+
+def _promotable(x: Any) -> WeakType:
+    return _argument_type(x) if isinstance(x, type) else (canonicalize_dtype(x, True), False)

@@ -1,0 +1,139 @@
+"""Questions about dtypes: of which kind, which limits, whether a cast is safe.
+
+In: dtypes, their names, scalar classes. Out: answers as `jax.numpy` gives them.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from accnp.dtypes.names import (
+    CATEGORY,
+    DType,
+    ExtendedDType,
+    as_dtype,
+    default_float,
+    extended,
+)
+
+
+def _scalar_class(x: Any) -> type:
+    """The class of `x` in NumPy's hierarchy of scalar types."""
+    if isinstance(x, type) and issubclass(x, np.generic):
+        return CATEGORY.get(_concrete(x), x)
+    dtype = as_dtype(x)
+    return CATEGORY.get(dtype) or dtype.type
+
+
+@lru_cache(maxsize=128)
+def _concrete(x: type) -> Any:
+    """The dtype of a concrete scalar class, None for an abstract one."""
+    if issubclass(x, extended) or x in _ABSTRACT:
+        return None
+    return np.dtype(x)
+
+
+_ABSTRACT = frozenset(
+    {np.generic, np.number, np.integer, np.signedinteger, np.unsignedinteger, np.inexact}
+    | {np.floating, np.complexfloating, np.flexible, np.character}
+)
+
+
+def issubdtype(a: Any, b: Any) -> bool:
+    """Whether `a` is of the kind `b`; knows bfloat16, the small floats and integers, and keys."""
+    try:
+        return _issubdtype(a, b)
+    except TypeError:  # unhashable description of a structured dtype, or an array
+        return _issubdtype(as_dtype(a), as_dtype(b))
+
+
+@lru_cache(maxsize=1024)
+def _issubdtype(a: Any, b: Any) -> bool:
+    if isinstance(b, type) and issubclass(b, np.generic) and _concrete(b) is None:
+        return issubclass(_scalar_class(a), b)
+    if isinstance(a, type) and issubclass(a, np.generic) and _concrete(a) is None:
+        return False
+    first, second = as_dtype(a), as_dtype(b)
+    if isinstance(first, ExtendedDType) or isinstance(second, ExtendedDType):
+        return first is second
+    if first in CATEGORY or second in CATEGORY:
+        return first == second
+    return bool(np.issubdtype(first, second))
+
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "bool": (np.bool_,),
+    "signed integer": (np.signedinteger,),
+    "unsigned integer": (np.unsignedinteger,),
+    "integral": (np.integer,),
+    "real floating": (np.floating,),
+    "complex floating": (np.complexfloating,),
+    "numeric": (np.number,),
+}
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether `dtype` is of a kind: a dtype, one of the array API's names, or a tuple of these."""
+    given = as_dtype(dtype)
+    for one in kind if isinstance(kind, tuple) else (kind,):
+        if isinstance(one, str) and one in _KINDS:
+            if issubclass(_scalar_class(given), _KINDS[one]):
+                return True
+            continue
+        if not (isinstance(one, str | np.dtype | type | ExtendedDType) or hasattr(one, "dtype")):
+            raise TypeError(
+                f"isdtype: kind must be a dtype, a text or a tuple; got {one!r}; pass 'integral', say"
+            )
+        try:
+            same = as_dtype(one) == given
+        except TypeError:
+            names = ", ".join(map(repr, _KINDS))
+            raise ValueError(
+                f"isdtype: there is no such kind; got {one!r}; pass a dtype or one of {names}"
+            ) from None
+        if same:
+            return True
+    return False
+
+
+def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+    """Whether a cast between dtypes is allowed, as `numpy.can_cast`."""
+    if isinstance(from_, bool | int | float | complex) and not isinstance(from_, np.generic):
+        raise TypeError(
+            f"can_cast: the answer would depend on the value of a Python number; got {from_!r}; pass a dtype"
+        )
+    return bool(np.can_cast(as_dtype(from_), as_dtype(to), casting=casting))  # pyright: ignore
+
+
+def finfo(dtype: Any) -> Any:
+    """Limits of a floating type, as `numpy.finfo`."""
+    return ml_dtypes.finfo(as_dtype(dtype))
+
+
+def iinfo(int_type: Any) -> Any:
+    """Limits of an integer type, as `numpy.iinfo`."""
+    try:
+        dtype = as_dtype(int_type)
+    except TypeError:  # a Python number: its own type
+        dtype = np.dtype(type(int_type))
+    return ml_dtypes.iinfo(dtype) if dtype in CATEGORY else np.iinfo(dtype)
+
+
+def itemsize_bits(dtype: Any) -> int:
+    """The number of bits of one value; below 8 for the small types."""
+    given = as_dtype(dtype)
+    if isinstance(given, ExtendedDType):
+        return 8 * given.itemsize
+    if given in CATEGORY:
+        digits = "".join(c for c in given.name.split("_")[0] if c.isdigit())
+        return int(digits)
+    return 8 * given.itemsize
+
+
+def to_inexact(dtype: DType) -> DType:
+    """The dtype of `sin` of such values: floats stay, integers and bool become the default float."""
+    return dtype if issubdtype(dtype, np.inexact) else default_float()
