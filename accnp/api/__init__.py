@@ -1,0 +1,1 @@
+"""What users call: arguments, promotion, broadcasting, keywords."""

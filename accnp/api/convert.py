@@ -1,0 +1,162 @@
+"""From what users pass to nodes: conversion, type promotion, broadcasting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.array import Array, from_numpy, wrap
+from accnp.ir.node import Node, literal
+from accnp.ir.op import o
+
+__all__ = ["as_node", "as_nodes", "broadcast_nodes", "cast", "promote", "promote_inexact", "to_shape", "wrap"]
+
+_SCALARS = (bool, int, float, complex)
+_FROM = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+
+
+def scalar_node(value: Any, dtype: Any = None, weak: bool = True) -> Node:
+    """Return the literal of a Python number; `dtype` converts it on the way."""
+    if dtype is None:
+        dtype, weak = dtypes.value_type(value)
+        if dtype.kind in "iu":
+            _check_int(value, dtype)
+    kind = dtype.kind if dtype.kind in "biufc" else "f"
+    if kind in "iu" and isinstance(value, complex):
+        value = value.real
+    if kind != "c" and isinstance(value, complex):
+        value = value.real
+    return literal(_FROM[kind](value), dtype, weak)
+
+
+def _check_int(value: int, dtype: np.dtype) -> None:
+    info = np.iinfo(dtype)
+    if not info.min <= value <= info.max:
+        raise OverflowError(f"Python int {value} too large to convert to {dtype.name}")
+
+
+def as_node(x: Any, name: str = "jnp function") -> Node:
+    """Return the node of an array, a Python or NumPy scalar, or a NumPy array.
+
+    Raises:
+        TypeError: `x` is something else (a list, a string, None).
+    """
+    if type(x) is Array:
+        return x._node
+    if isinstance(x, _SCALARS) and not isinstance(x, np.generic):
+        return scalar_node(x)
+    if isinstance(x, np.ndarray | np.generic):
+        return numpy_node(np.asarray(x), name)
+    if hasattr(x, "__jax_array__"):
+        return as_node(x.__jax_array__(), name)
+    kind = type(x).__name__
+    raise TypeError(
+        f"{name} requires ndarray or scalar arguments, got {kind}: {str(x)[:80]}; "
+        "convert lists and tuples with jnp.array first"
+    )
+
+
+def numpy_node(x: np.ndarray, name: str = "asarray", copy: bool = True) -> Node:
+    """Return a constant of a NumPy array's values (copied), in the canonical dtype."""
+    try:
+        dtype = dtypes.canonicalize_dtype(x.dtype)
+    except TypeError:
+        dtype = None
+    if dtype is None or x.dtype.kind in "OSUMm":
+        raise TypeError(
+            f"{name}: dtype {x.dtype} is not a valid array type; only bool, integer, floating and complex dtypes are"
+        )
+    if x.dtype != dtype:
+        return from_numpy(np.ascontiguousarray(x.astype(dtype)).reshape(x.shape), copy=False)._node
+    return from_numpy(x, copy=copy or x.flags.writeable)._node
+
+
+def as_nodes(name: str, *xs: Any) -> list[Node]:
+    """Convert several arguments."""
+    return [as_node(x, name) for x in xs]
+
+
+def cast(x: Node, dtype: Any, weak: bool = False) -> Node:
+    """Convert a node to a dtype and weak flag; literals are converted at once, equal types pass through."""
+    a = x.aval
+    if a.dtype == dtype and a.weak_type == weak:
+        return x
+    if x.op.name == "literal":
+        return scalar_node(x.params["value"], np.dtype(dtype), weak)
+    return o.convert_element_type(x, new_dtype=np.dtype(dtype), weak_type=weak)
+
+
+def promote(name: str, *xs: Any) -> list[Node]:
+    """Convert arguments to nodes of one dtype by jax's promotion rules; their shapes are left alone."""
+    nodes = [x._node if type(x) is Array else as_node(x, name) for x in xs]
+    first = nodes[0].aval
+    for n in nodes:
+        if n.aval.dtype is not first.dtype or n.aval.weak_type is not first.weak_type:
+            break
+    else:
+        return nodes
+    dtype, weak = dtypes.promote(tuple([(n.aval.dtype, n.aval.weak_type) for n in nodes]))
+    return [_to(n, dtype, weak) for n in nodes]
+
+
+def _to(x: Node, dtype: np.dtype, weak: bool) -> Node:
+    # A weak operand that already has the dtype needs no conversion: the result's weak flag is that of all.
+    if x.aval.dtype == dtype and (x.aval.weak_type == weak or x.aval.weak_type):
+        return x
+    return cast(x, dtype, weak or x.aval.weak_type and x.op.name == "literal")
+
+
+def promote_inexact(name: str, *xs: Any) -> list[Node]:
+    """Like `promote`, and integers and booleans become the default floating dtype."""
+    nodes = promote(name, *xs)
+    a = nodes[0].aval
+    if a.dtype.kind in "biu":
+        weak = all(n.aval.weak_type for n in nodes)
+        return [cast(n, dtypes.to_inexact(a.dtype), weak) for n in nodes]
+    return nodes
+
+
+def to_shape(x: Node, shape: tuple[int, ...], name: str = "broadcast_to") -> Node:
+    """Broadcast by NumPy's rules: trailing axes align, axes of length 1 stretch."""
+    a = x.aval.shape
+    if a == shape:
+        return x
+    extra = len(shape) - len(a)
+    dims = tuple(range(extra, len(shape)))
+    if extra < 0 or any(n not in (1, m) for n, m in zip(a, shape[extra:], strict=True)):
+        raise ValueError(f"{name}: incompatible shapes for broadcasting: {a} and requested shape {shape}")
+    return o.broadcast_in_dim(x, shape=shape, broadcast_dimensions=dims)
+
+
+def broadcast_shapes(name: str, shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the shape to which several shapes broadcast."""
+    rank = max(map(len, shapes), default=0)
+    out = [1] * rank
+    for s in shapes:
+        for i, n in enumerate(s, rank - len(s)):
+            if n != 1:
+                if out[i] not in (1, n):
+                    listed = ", ".join(map(str, shapes))
+                    raise ValueError(
+                        f"{name}: incompatible shapes for broadcasting: {listed}; "
+                        "trailing axes must be equal or 1"
+                    )
+                out[i] = n
+    return tuple(out)
+
+
+def broadcast_nodes(name: str, nodes: list[Node]) -> list[Node]:
+    """Broadcast nodes against each other; rank-0 nodes stay as they are (map ops take them)."""
+    first = nodes[0].aval.shape
+    for n in nodes:
+        if n.aval.shape != first:
+            break
+    else:
+        return nodes
+    shape = broadcast_shapes(name, [n.aval.shape for n in nodes])
+    return [n if n.aval.shape == () else to_shape(n, shape, name) for n in nodes]
+
+
+__all__ += ["broadcast_shapes", "numpy_node", "scalar_node"]

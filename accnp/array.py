@@ -1,0 +1,264 @@
+"""`Array`: the lazy handle users hold. It knows its shape and dtype at once; its value is computed when somebody looks.
+
+Operators, methods and indexing are written onto it by `api/methods.py` from one table.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from accnp import engine
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.node import Node, const
+from accnp.ir.trace import join
+from accnp.runtime import buffer as pool
+from accnp.runtime.device import devices
+from accnp.trace_fn import conversion_error
+
+__all__ = ["Array", "from_numpy", "is_traced", "wrap"]
+
+
+class Array:
+    """A jnp-style immutable array: a future for a value of known shape and dtype.
+
+    Example:
+        >>> import accnp as jnp
+        >>> x = jnp.arange(3) * 2
+        >>> x.shape, x.dtype.name
+        ((3,), 'int32')
+        >>> x
+        Array([0, 2, 4], dtype=int32)
+    """
+
+    __slots__ = ("__weakref__", "_node")
+    __array_priority__ = 1000
+    __hash__ = None  # type: ignore[assignment]
+    _node: Node
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise TypeError("Array: arrays are made by jnp.array, jnp.asarray and the other jnp functions")
+
+    # --- what is known without computing ---
+
+    @property
+    def aval(self) -> Aval:
+        """The abstract value: shape, dtype and weak_type."""
+        return self._node.aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes."""
+        return self._node.aval.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The type of the elements."""
+        return self._node.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self._node.aval.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self._node.aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype came from a Python scalar, so that it yields to others in promotion."""
+        return self._node.aval.weak_type
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self._node.aval.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self._node.aval.nbytes
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    # --- waiting and looking ---
+
+    def block_until_ready(self) -> Array:
+        """Compute the value, or wait for it, and return the array itself; an error in its computation is raised here."""
+        node = self._node
+        if not is_traced(node):
+            engine.ready(node)
+        return self
+
+    def is_ready(self) -> bool:
+        """Whether the value is there, so that looking at it would not wait."""
+        return engine.is_ready(self._node)
+
+    def copy_to_host_async(self) -> None:
+        """Start computing the value without waiting for it."""
+        if not is_traced(self._node):
+            engine.materialise([self._node])
+
+    def is_deleted(self) -> bool:
+        """Whether the buffer was given away (donated) or deleted."""
+        return self._node.value is engine.DELETED
+
+    def delete(self) -> None:
+        """Give the buffer back; later use raises RuntimeError."""
+        engine.ready(self._node)
+        self._node.value = engine.DELETED
+
+    def _look(self, kind: str) -> np.ndarray:
+        node = self._node
+        if is_traced(node):
+            raise conversion_error(kind, node)
+        return engine.array_of(node)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        value = self._look("array")
+        if dtype is not None and np.dtype(dtype) != value.dtype:
+            if copy is False:
+                raise ValueError(f"Array.__array__: copy=False, but {value.dtype} must be converted to {dtype}")
+            return value.astype(dtype)
+        return value.copy() if copy else value
+
+    def item(self, *args: int) -> Any:
+        """Return one element as a Python scalar; the array must have one element, or `args` selects it."""
+        return self._look("item").item(*args)
+
+    def tolist(self) -> Any:
+        """Return the elements as nested lists of Python scalars."""
+        return self._look("item").tolist()
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            few = "an empty array is" if self.size == 0 else "an array with more than one element is"
+            raise ValueError(f"The truth value of {few} ambiguous. Use a.any() or a.all()")
+        return bool(self._look("bool"))
+
+    def _scalar(self, kind: str) -> Any:
+        if self.ndim != 0:
+            raise TypeError("Only scalar arrays can be converted to Python scalars; " f"got {self.ndim=}")
+        return self._look(kind)
+
+    def __int__(self) -> int:
+        return int(self._scalar("int"))
+
+    def __float__(self) -> float:
+        return float(self._scalar("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex"))
+
+    def __index__(self) -> int:
+        if self.ndim != 0 or self.dtype.kind not in "iu":
+            raise TypeError(
+                f"Only integer scalar arrays can be converted to a scalar index; got {self.dtype.name}{self.shape}"
+            )
+        return int(self._look("index"))
+
+    def __repr__(self) -> str:
+        node = self._node
+        if is_traced(node):
+            return traced_repr(node)
+        value = engine.array_of(node)
+        weak = ", weak_type=True" if self.weak_type else ""
+        dtype = f"dtype={self.dtype.name}{weak})"
+        if 0 in self.shape:
+            return f"Array([], shape={self.shape}, {dtype}"
+        body = np.array2string(value, separator=", ", prefix="Array(")
+        last = len(body) - (body.rfind("\n") + 1)
+        inset = 0 if "\n" in body else len("Array(")
+        glue = ", " if inset + last + 2 + len(dtype) <= np.get_printoptions()["linewidth"] else ",\n      "
+        return f"Array({body}{glue}{dtype}"
+
+    def __str__(self) -> str:
+        return traced_repr(self._node) if is_traced(self._node) else str(engine.array_of(self._node))
+
+    def __format__(self, spec: str) -> str:
+        if is_traced(self._node):
+            return str(self)
+        value = engine.array_of(self._node)
+        return format(value[()] if value.ndim == 0 else value, spec)
+
+    # --- protocols ---
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        value = self._look("array")
+        kwargs.pop("stream", None)
+        # DLPack before version 1 has no read-only flag, and NumPy then refuses; the consumer may not write all the same.
+        try:
+            return value.__dlpack__(**kwargs)
+        except BufferError:
+            return engine.writeable_view(self._node).__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (np.array(self._look("array")), self.weak_type)
+
+    def __copy__(self) -> Array:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Array:
+        return self
+
+    @property
+    def device(self) -> Any:
+        """The device that holds the value."""
+        return devices()[0]
+
+    def devices(self) -> set[Any]:
+        """The set of devices that hold the value."""
+        return {self.device}
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether this process holds the whole value; always true here."""
+        return True
+
+
+_new = Array.__new__
+
+
+def wrap(node: Node) -> Array:
+    """Return a handle on a node."""
+    a = _new(Array)
+    a._node = node
+    return a
+
+
+def is_traced(node: Node) -> bool:
+    """Whether the value of a node cannot be had, since it is being traced; a leaked one raises UnexpectedTracerError."""
+    trace = node.trace
+    if trace is None:
+        return False
+    if not trace.active:
+        trace = join(trace, None)
+    return trace is not None and trace.abstract
+
+
+def traced_repr(node: Node) -> str:
+    """Return the repr of a traced value: dtype, shape, and what is tracing it."""
+    a = node.aval
+    weak = ", weak_type=True" if a.weak_type else ""
+    return f"JitTracer({a.dtype.name}[{','.join(map(str, a.shape))}]{weak})"
+
+
+def from_numpy(value: np.ndarray, weak_type: bool = False, copy: bool = True) -> Array:
+    """Return an array of a NumPy array's values, copied on entry unless nobody can write to them."""
+    aval = make_aval(value.shape, value.dtype, weak_type)
+    if copy or not value.flags.c_contiguous:
+        return wrap(const(pool.copy_in(value), aval))
+    return wrap(const(pool.wrap(value), aval))
+
+
+def _rebuild(value: np.ndarray, weak_type: bool) -> Array:
+    return from_numpy(value, weak_type)

@@ -1,0 +1,172 @@
+"""Nodes and the recorder. In: an op, input nodes, parameters. Out: a `Node` with its aval, nothing computed."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.op import OPS, Op, _recorder, register
+from accnp.ir.trace import Trace, join, state
+
+__all__ = ["EMPTY", "Node", "arg", "const", "items", "literal", "mark", "record", "site_text"]
+
+EMPTY: dict[str, Any] = {}
+
+# A chain of this many pending operations is handed to the engine, so that eager loops run in constant memory.
+PENDING_LIMIT = 64
+_on_deep: list[Callable[[Node], None]] = []
+
+
+class Node:
+    """One recorded operation, or a leaf. Immutable but for `value`, and `inputs`, which are dropped once computed."""
+
+    __slots__ = (
+        "__weakref__",
+        "aval",
+        "depth",
+        "inputs",
+        "op",
+        "params",
+        "site",
+        "trace",
+        "value",
+    )
+
+    def __init__(
+        self,
+        op: Op,
+        inputs: tuple[Node, ...],
+        params: dict[str, Any],
+        aval: Any,
+        value: Any,
+        trace: Trace | None,
+        depth: int,
+        site: Any,
+    ) -> None:
+        self.op = op
+        self.inputs = inputs
+        self.params = params
+        self.aval: Any = aval
+        self.value: Any = value
+        self.trace = trace
+        self.depth = depth
+        self.site = site
+
+    def __repr__(self) -> str:
+        return f"<{self.op.name} {self.aval}>"
+
+
+def _leaf_infer(*_: Any, **__: Any) -> Aval:
+    raise TypeError("a leaf is made, not recorded")
+
+
+def _identity(x: Any, **_: Any) -> Any:
+    return x
+
+
+LITERAL = register(Op("literal", "leaf", _leaf_infer))
+CONST = register(Op("const", "leaf", _leaf_infer))
+ARG = register(Op("arg", "leaf", _leaf_infer))
+MARK = register(Op("mark", "mark", lambda x: x, numpy=_identity))
+ITEM = register(
+    Op("item", "item", lambda avals, *, index: avals[index], numpy=lambda xs, *, index: xs[index])
+)
+
+_OWN: dict[str | None, bool] = {}
+
+
+def user_site() -> tuple[Any, int] | None:
+    """Return (code object, instruction offset) of the innermost frame outside the package."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        package = frame.f_globals.get("__package__")
+        own = _OWN.get(package)
+        if own is None:
+            own = bool(package) and (package == "accnp" or package.startswith("accnp."))
+            _OWN[package] = own
+        if not own:
+            return frame.f_code, frame.f_lasti
+        frame = frame.f_back
+    return None
+
+
+def site_text(node: Node) -> str:
+    """Return `file:line (function)` of the user's line that recorded a node."""
+    if node.site is None:
+        return "<unknown line>"
+    code, lasti = node.site
+    line = code.co_firstlineno
+    for start, end, number in code.co_lines():
+        if start <= lasti < end and number is not None:
+            line = number
+    return f"{code.co_filename}:{line} ({code.co_name})"
+
+
+def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> Node:
+    """Record one operation; infer its aval (memoised), join the traces, and return the new node."""
+    trace = state.abstract
+    depth = 0
+    for x in inputs:
+        if x.trace is not None and x.trace is not trace:
+            trace = join(trace, x.trace)
+        if x.depth > depth:
+            depth = x.depth
+    if op.kind == "call":
+        aval = op.infer(*[x.aval for x in inputs], **params)
+    else:
+        key: Any = tuple([x.aval for x in inputs])
+        if params:
+            key = (key, *params.items())
+        aval = op.memo.get(key)
+        if aval is None:
+            aval = op.infer(*[x.aval for x in inputs], **params)
+            op.memo[key] = aval
+    node = Node(op, inputs, params, aval, None, trace, depth + 1, user_site())
+    if trace is None and (depth >= PENDING_LIMIT or op.kind == "opaque"):
+        _on_deep[0](node)
+    return node
+
+
+_recorder.append(record)
+
+_LITERALS: dict[Any, Node] = {}
+
+
+def literal(value: Any, dtype: np.dtype, weak_type: bool = True) -> Node:
+    """Return the (interned) leaf of a Python scalar: rank 0, its value passed to kernels as an argument."""
+    key = (value, type(value), dtype, weak_type)
+    if value == 0 and isinstance(value, float) and math.copysign(1.0, value) < 0:
+        key = ("-0.0", dtype, weak_type)
+    found = _LITERALS.get(key)
+    if found is None:
+        aval = make_aval((), dtype, weak_type)
+        found = Node(LITERAL, (), {"value": value}, aval, None, None, 0, None)
+        if len(_LITERALS) > 4096:
+            _LITERALS.clear()
+        _LITERALS[key] = found
+    return found
+
+
+def const(value: Any, aval: Aval) -> Node:
+    """Return a leaf over a ready buffer (or a task that will deliver one)."""
+    return Node(CONST, (), EMPTY, aval, value, None, 0, None)
+
+
+def arg(aval: Aval, trace: Trace | None, name: str = "") -> Node:
+    """Return an abstract leaf that belongs to a trace."""
+    return Node(ARG, (), {"name": name}, aval, None, trace, 0, None)
+
+
+def mark(x: Node, trace: Trace) -> Node:
+    """Return a fresh identity of a node: the leaf with respect to which one call of a transformation differentiates."""
+    return Node(MARK, (x,), EMPTY, x.aval, x.value, trace, x.depth, None)
+
+
+def items(node: Node) -> tuple[Node, ...]:
+    """Return the results of an op that has several."""
+    return tuple(record(OPS["item"], (node,), {"index": i}) for i in range(len(node.aval)))

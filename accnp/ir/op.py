@@ -1,0 +1,110 @@
+"""The `Op` record: everything that accnp knows about one operation, in one frozen declaration.
+
+In: declarations made in `accnp/ops/`. Out: the registry `OPS`, and the late-bound `o`, through which rules record further nodes
+(`o.mul(t, o.cos(x))`) without importing each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["OPS", "ZERO", "Linear", "Op", "o", "register"]
+
+
+class _Zero:
+    """The derivative rule of an operand that does not influence the output smoothly."""
+
+    def __repr__(self) -> str:
+        return "ZERO"
+
+
+ZERO = _Zero()
+
+
+class Linear:
+    """Stands for the linear operand in a transpose rule: it has an aval and no value."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: Any) -> None:
+        self.aval = aval
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Op:
+    """One operation and all its rules. Data are positional, static parameters are keywords, in every rule.
+
+    Attributes:
+        name: the primitive's name, as jax prints it.
+        kind: "map", "view", "iota", "reduce", "assemble", "opaque", "call" or "leaf"; says which fields of the lowering are used.
+        infer: (*avals, **params) -> Aval, or a tuple of them for an op with several results.
+        numpy: reference meaning on concrete arrays: (*arrays, **params) -> array or tuple of arrays.
+        jvp: a tuple with one rule (t, y, *x, **params) -> tangent per operand (or ZERO), or one function
+            (ts, y, xs, params) -> tangent(s) that sees all tangents (None = zero), or None: no derivative is known.
+        transpose: (ct, *inputs, **params) -> one cotangent (or None) per operand; the linear operands come as `Linear`.
+        batch: (size, xs, batched, params) -> (result(s), batched flag(s)); the batch axis is always the leading one.
+        scalar: text of the scalar expression, `{0}`, `{1}`... for the operands ("map"); a dict by dtype kind where it differs.
+        cuda: the same for CUDA where it differs.
+        strides: (shape, strides, offset, **params) -> (shape, strides, offset) or None if no strides express the view ("view").
+        combine: "sum", "prod", "max", "min", "and", "or" ("reduce").
+        parts: (avals, params) -> regions of the output, each filled from one operand ("assemble").
+        cost: rough number of simple instructions for one element; decides between recomputing and storing.
+        show: (params) -> params as printed in jaxprs, or None to print them as they are.
+    """
+
+    name: str
+    kind: str
+    infer: Callable[..., Any]
+    numpy: Callable[..., Any] | None = None
+    jvp: Any = None
+    transpose: Callable[..., Any] | None = None
+    batch: Callable[..., Any] | None = None
+    scalar: Any = None
+    cuda: Any = None
+    strides: Callable[..., Any] | None = None
+    combine: str | None = None
+    parts: Callable[..., Any] | None = None
+    cost: int = 1
+    show: Callable[..., Any] | None = None
+    dtypes: str = ""  # kinds of dtype that the op takes: "b" bool, "i" signed, "u" unsigned, "f" floating, "c" complex
+    memo: dict = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+OPS: dict[str, Op] = {}
+
+
+def register(op: Op) -> Op:
+    """Put an op into the table; a name can be taken once."""
+    if op.name in OPS:
+        raise ValueError(f"register: op {op.name!r} exists already")
+    OPS[op.name] = op
+    return op
+
+
+class _Late:
+    """`o.name(*nodes, **params)` records the op of that name; looked up at call time, cached."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        op = OPS[name.rstrip("_")]
+        call = _make_caller(op)
+        setattr(self, name, call)
+        return call
+
+
+o = _Late()
+_recorder: list[Callable[..., Any]] = []
+
+
+def _make_caller(op: Op) -> Callable[..., Any]:
+    record = _recorder[0]
+
+    def call(*inputs: Any, **params: Any) -> Any:
+        return record(op, inputs, params)
+
+    call.__name__ = op.name
+    return call

@@ -1,0 +1,101 @@
+"""Traces: who is recording, and whether values can be had.
+
+A `Trace` is "jit" (leaves are abstract: jit, vmap, make_jaxpr, control-flow bodies), "linear" (tangent placeholders while
+linearising) or "grad" (leaves are concrete marks; nodes keep their graph when materialised). Traces nest like the calls that made
+them; `current()` is the innermost abstract one of this thread: everything recorded while it is active belongs to it.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from accnp.errors import UnexpectedTracerError
+
+__all__ = ["Trace", "current", "innermost", "join", "state"]
+
+
+class _State(threading.local):
+    def __init__(self) -> None:
+        self.stack: list[Trace] = []
+        self.abstract: Trace | None = None
+        self.dispatching = True
+
+
+state = _State()
+
+
+class Trace:
+    """One recording in progress; a context manager."""
+
+    __slots__ = ("abstract", "active", "info", "kept", "kind", "level", "parent", "previous")
+
+    def __init__(self, kind: str, info: Any = None) -> None:
+        self.kind = kind
+        self.info = info  # what is being traced: function name, file, line, argument names
+        self.parent: Trace | None = state.stack[-1] if state.stack else None
+        self.level: int = self.parent.level + 1 if self.parent else 1
+        own = kind != "grad"
+        self.abstract: bool = own or (self.parent is not None and self.parent.abstract)
+        self.active = False
+        self.kept: list[Any] = []  # materialised nodes whose graph is to be dropped at the end
+        self.previous: Trace | None = None
+
+    def __enter__(self) -> Trace:
+        self.active = True
+        self.previous = state.abstract
+        state.stack.append(self)
+        if self.kind == "jit":
+            state.abstract = self
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.active = False
+        state.stack.pop()
+        state.abstract = self.previous
+        outer = self.parent
+        if outer is not None and outer.active:
+            outer.kept.extend(self.kept)
+        else:
+            for node in self.kept:
+                node.inputs = ()
+        self.kept = []
+
+
+def current() -> Trace | None:
+    """Return this thread's innermost abstract trace."""
+    return state.abstract
+
+
+def innermost() -> Trace | None:
+    """Return this thread's innermost trace of any kind."""
+    return state.stack[-1] if state.stack else None
+
+
+def join(a: Trace | None, b: Trace | None) -> Trace | None:
+    """Return the deeper of two traces, looking through grad traces that have ended.
+
+    Raises:
+        UnexpectedTracerError: one of them is an abstract trace that has ended, so a traced value has leaked.
+    """
+    while a is not None and not a.active:
+        a = _ended(a)
+    while b is not None and not b.active:
+        b = _ended(b)
+    if a is None:
+        return b
+    if b is None:
+        return a
+    return a if a.level >= b.level else b
+
+
+def _ended(trace: Trace) -> Trace | None:
+    if trace.kind == "jit":
+        info = trace.info
+        where = f" while tracing {info}" if info else ""
+        raise UnexpectedTracerError(
+            "a traced value was used after its trace had ended: it was made"
+            f"{where} and escaped (through a global, a closure, or an attribute); "
+            "return it from the function instead"
+        )
+    return trace.parent

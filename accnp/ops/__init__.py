@@ -1,0 +1,1 @@
+"""The op table: one declaration per operation, all its rules beside it."""

@@ -1,0 +1,296 @@
+"""Builders of op records by kind, with the rules that a whole kind shares.
+
+map: one scalar expression for each element; operands of one shape and dtype, rank-0 operands mixed in.
+view: the output is the input under another index map. reduce: a fold over some axes. opaque: a library call or a kernel of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.node import Node, literal
+from accnp.ir.op import ZERO, Op, o, register
+
+__all__ = [
+    "BOOL",
+    "binary",
+    "broadcast_to",
+    "compare",
+    "dtype_kind",
+    "map_infer",
+    "map_op",
+    "move_batch_first",
+    "opaque",
+    "reduction",
+    "unary",
+    "view",
+    "zeros_like_aval",
+]
+
+BOOL = np.dtype(bool)
+
+
+def dtype_kind(dtype: np.dtype) -> str:
+    """Return "b", "i", "u", "f" or "c"; the ml_dtypes floats count as "f", its small integers as "i" and "u"."""
+    kind = dtype.kind
+    if kind in "biufc":
+        return kind
+    if dtype.name.startswith(("int", "uint")):
+        return "u" if dtype.name[0] == "u" else "i"
+    return "f"
+
+
+def zeros_like_aval(aval: Aval) -> Node:
+    """Return a node of zeros of this aval."""
+    return full(aval.shape, 0, aval.dtype)
+
+
+def full(shape: tuple[int, ...], value: Any, dtype: np.dtype) -> Node:
+    """Return a node of one Python scalar repeated."""
+    return broadcast_to(_literal(value, dtype), shape)
+
+
+def _py(name: str) -> str:
+    return name + "_" if name in ("and", "or", "not") else name
+
+
+def _literal(value: Any, dtype: np.dtype) -> Node:
+    from_type = {"b": bool, "i": int, "u": int, "f": float, "c": complex}[dtype_kind(dtype)]
+    return literal(from_type(value), np.dtype(dtype), False)
+
+
+def broadcast_to(x: Node, shape: tuple[int, ...], dims: tuple[int, ...] | None = None) -> Node:
+    """Broadcast a node to a shape; `dims` says to which axes its own axes go (default: the trailing ones)."""
+    if x.aval.shape == tuple(shape):
+        return x
+    if dims is None:
+        dims = tuple(range(len(shape) - x.aval.ndim, len(shape)))
+    return o.broadcast_in_dim(x, shape=tuple(shape), broadcast_dimensions=tuple(dims))
+
+
+# --- map -------------------------------------------------------------------------------------------------------------
+
+
+def map_shape(name: str, avals: Sequence[Aval]) -> tuple[int, ...]:
+    shape: tuple[int, ...] = ()
+    for a in avals:
+        if a.shape != shape and a.shape != ():
+            if shape != ():
+                shapes = ", ".join(str(v.shape) for v in avals)
+                raise TypeError(
+                    f"{name} got incompatible shapes for broadcasting: {shapes}; "
+                    "the operands of a lax operation need equal shapes (jnp functions broadcast)"
+                )
+            shape = a.shape
+    return shape
+
+
+def map_infer(name: str, out: str, dtypes: str) -> Callable[..., Aval]:
+    """Make the type rule of a map op: `out` is "same", "bool" or "real"; `dtypes` lists the kinds it takes."""
+
+    def infer(*avals: Aval, **_: Any) -> Aval:
+        dtype = avals[0].dtype
+        for a in avals[1:]:
+            if a.dtype != dtype:
+                names = ", ".join(v.dtype.name for v in avals)
+                raise TypeError(
+                    f"lax.{name} requires arguments to have the same dtypes, got {names}. "
+                    f"(Tip: jnp.{name} is a similar function that does automatic type promotion on inputs)."
+                )
+        if dtype_kind(dtype) not in dtypes:
+            raise TypeError(f"{name} does not accept dtype {dtype.name}.")
+        shape = map_shape(name, avals)
+        if out == "bool":
+            return make_aval(shape, BOOL)
+        weak = all(a.weak_type for a in avals)
+        if out == "real" and dtype.kind == "c":
+            dtype = np.dtype(np.float32 if dtype.itemsize == 8 else np.float64)
+        return make_aval(shape, dtype, weak)
+
+    return infer
+
+
+def move_batch_first(
+    size: int, xs: Sequence[Node], batched: Sequence[bool], shape: tuple[int, ...] | None = None
+) -> list[Node]:
+    """Give every operand the leading batch axis (rank-0 operands that are not batched stay as they are)."""
+    rank = max((x.aval.ndim - b for x, b in zip(xs, batched, strict=True)), default=0)
+    if shape is None:
+        for x, b in zip(xs, batched, strict=True):
+            if x.aval.ndim - b == rank:
+                shape = x.aval.shape[1:] if b else x.aval.shape
+    assert shape is not None
+    target = (size, *shape)
+    out = []
+    for x, b in zip(xs, batched, strict=True):
+        if b and x.aval.ndim - 1 < rank:
+            x = broadcast_to(x, target, (0,))
+        elif not b and x.aval.ndim > 0:
+            x = broadcast_to(x, target, tuple(range(1, rank + 1)))
+        out.append(x)
+    return out
+
+
+def _map_batch(name: str) -> Callable[..., Any]:
+    def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
+        return getattr(o, _py(name))(*move_batch_first(size, xs, batched), **params), True
+
+    return batch
+
+
+def map_op(
+    name: str,
+    *,
+    numpy: Callable[..., Any],
+    scalar: Any,
+    jvp: Any = None,
+    transpose: Callable[..., Any] | None = None,
+    infer: Callable[..., Any] | None = None,
+    out: str = "same",
+    dtypes: str = "biufc",
+    cost: int = 1,
+    batch: Callable[..., Any] | None = None,
+    **more: Any,
+) -> Op:
+    """Declare an op that computes each output element from the operands' elements at the same index."""
+    return register(
+        Op(
+            name,
+            "map",
+            infer or map_infer(name, out, dtypes),
+            numpy=numpy,
+            jvp=jvp,
+            transpose=transpose,
+            batch=batch or _map_batch(name),
+            scalar=scalar,
+            cost=cost,
+            dtypes=dtypes,
+            **more,
+        )
+    )
+
+
+def unary(name: str, dtypes: str, numpy: Any, scalar: Any, jvp: Any, **more: Any) -> Op:
+    """Declare a map op of one operand; `jvp` is its one rule (t, y, x) -> tangent, or ZERO."""
+    return map_op(name, numpy=numpy, scalar=scalar, jvp=(jvp,), dtypes=dtypes, **more)
+
+
+def binary(name: str, dtypes: str, numpy: Any, scalar: Any, jvp: Any, **more: Any) -> Op:
+    """Declare a map op of two operands; `jvp` is a pair of rules (t, y, x1, x2) -> tangent, or ZERO."""
+    if jvp is ZERO:
+        jvp = (ZERO, ZERO)
+    return map_op(name, numpy=numpy, scalar=scalar, jvp=jvp, dtypes=dtypes, **more)
+
+
+def compare(name: str, dtypes: str, numpy: Any, scalar: Any) -> Op:
+    """Declare a comparison: bool result, no derivative."""
+    return map_op(
+        name, numpy=numpy, scalar=scalar, jvp=(ZERO, ZERO), dtypes=dtypes, out="bool"
+    )
+
+
+# --- view, reduce, opaque ----------------------------------------------------------------------------------------------
+
+
+def _linear_jvp(name: str) -> Callable[..., Any]:
+    def rule(t: Node, y: Node, *xs: Node, **params: Any) -> Node:
+        return getattr(o, name)(t, *xs[1:], **params)
+
+    return rule
+
+
+def view(
+    name: str,
+    *,
+    infer: Callable[..., Aval],
+    numpy: Callable[..., Any],
+    strides: Callable[..., Any],
+    transpose: Callable[..., Any],
+    batch: Callable[..., Any],
+    **more: Any,
+) -> Op:
+    """Declare an op whose output shows its one operand's elements under another index map; linear by nature."""
+    return register(
+        Op(
+            name,
+            "view",
+            infer,
+            numpy=numpy,
+            jvp=(_linear_jvp(name),),
+            transpose=transpose,
+            batch=batch,
+            strides=strides,
+            cost=0,
+            **more,
+        )
+    )
+
+
+def reduced_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(n for i, n in enumerate(shape) if i not in axes)
+
+
+def reduction(
+    name: str, combine: str, *, numpy: Any, dtypes: str, jvp: Any, transpose: Any = None
+) -> Op:
+    """Declare a fold over `axes` (a sorted tuple of non-negative ints); the output has the input's dtype."""
+
+    def infer(x: Aval, *, axes: tuple[int, ...]) -> Aval:
+        if dtype_kind(x.dtype) not in dtypes:
+            raise TypeError(f"{name} does not accept dtype {x.dtype.name}.")
+        for a in axes:
+            if not 0 <= a < x.ndim:
+                raise ValueError(f"{name}: axis {a} is out of bounds for an array of rank {x.ndim}")
+        if combine in ("max", "min") and x.size == 0 and 0 in [x.shape[a] for a in axes]:
+            pass  # the identity is -inf/inf or the integer bound; jnp refuses it earlier
+        return make_aval(reduced_shape(x.shape, axes), x.dtype, x.weak_type)
+
+    def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
+        axes = tuple(a + 1 for a in params["axes"])
+        return getattr(o, name)(xs[0], axes=axes), True
+
+    return register(
+        Op(
+            name,
+            "reduce",
+            infer,
+            numpy=numpy,
+            jvp=jvp,
+            transpose=transpose,
+            batch=batch,
+            combine=combine,
+            dtypes=dtypes,
+            show=lambda p: {**p, "out_sharding": None} if combine == "sum" else p,
+        )
+    )
+
+
+def opaque(
+    name: str,
+    *,
+    infer: Callable[..., Any],
+    numpy: Callable[..., Any],
+    jvp: Any = None,
+    transpose: Any = None,
+    batch: Any = None,
+    **more: Any,
+) -> Op:
+    """Declare an op done by a library call: `numpy` gets read-only arrays and returns fresh ones."""
+    return register(
+        Op(
+            name,
+            "opaque",
+            infer,
+            numpy=numpy,
+            jvp=jvp,
+            transpose=transpose,
+            batch=batch,
+            cost=1000,
+            **more,
+        )
+    )
+

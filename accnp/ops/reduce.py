@@ -1,0 +1,189 @@
+"""Reductions over axes: sum, prod, max, min, and, or; argmax and argmin; the cumulative folds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.node import Node
+from accnp.ir.op import ZERO, o
+from accnp.ops.kinds import broadcast_to, full, opaque, reduced_shape, reduction
+from accnp.ops.reference import quiet
+
+
+def kept_dims(rank: int, axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the axes that a reduction leaves."""
+    return tuple(d for d in range(rank) if d not in axes)
+
+
+def spread_back(y: Node, like: Any, axes: tuple[int, ...]) -> Node:
+    """Repeat a reduced value over the axes that were reduced."""
+    return broadcast_to(y, like.aval.shape, kept_dims(like.aval.ndim, axes))
+
+
+def _extreme_jvp(t: Node, y: Node, x: Node, *, axes: tuple[int, ...]) -> Node:
+    """The mean of the tangents at the places where the extreme is taken."""
+    at = o.convert_element_type(o.eq(x, spread_back(y, x, axes)), new_dtype=x.aval.dtype, weak_type=False)
+    return o.div(o.reduce_sum(o.mul(t, at), axes=axes), o.reduce_sum(at, axes=axes))
+
+
+def _prod_jvp(t: Node, y: Node, x: Node, *, axes: tuple[int, ...]) -> Node:
+    """Products of the others, by exclusive cumulative products from both sides (right at zeros too)."""
+    rank = x.aval.ndim
+    kept = kept_dims(rank, axes)
+    order = (*kept, *axes)
+    shape = tuple(x.aval.shape[d] for d in kept)
+    n = prod(x.aval.shape[d] for d in axes)
+    flat_x, flat_t = (
+        o.reshape(o.transpose(v, permutation=order), new_sizes=(*shape, n), dimensions=None)
+        for v in (x, t)
+    )
+    one = full((), 1, x.aval.dtype)
+    k = len(shape)
+
+    def exclusive(v: Node, reverse: bool) -> Node:
+        shift = (-1, 1, 0) if reverse else (1, -1, 0)
+        shifted = o.pad(v, one, padding_config=(*[(0, 0, 0)] * k, shift))
+        return o.cumprod(shifted, axis=k, reverse=reverse)
+
+    others = o.mul(exclusive(flat_x, False), exclusive(flat_x, True))
+    return o.reduce_sum(o.mul(flat_t, others), axes=(k,))
+
+
+def _fold(fn: Any) -> Any:
+    return quiet(lambda x, *, axes: fn(x, axis=tuple(axes)).astype(x.dtype))
+
+
+def _extreme(fn: Any, low: bool) -> Any:
+    def run(x: Any, *, axes: tuple[int, ...]) -> Any:
+        if x.dtype.kind == "b":
+            return (np.any if low else np.all)(x, axis=tuple(axes))
+        if x.dtype.kind in "iu":
+            first = np.iinfo(x.dtype).min if low else np.iinfo(x.dtype).max
+        else:
+            first = -np.inf if low else np.inf
+        return fn(x, axis=tuple(axes), initial=first).astype(x.dtype)
+
+    return quiet(run)
+
+
+reduction("reduce_sum", "sum", numpy=_fold(np.sum), dtypes="iufc",
+          jvp=(lambda t, y, x, *, axes: o.reduce_sum(t, axes=axes),),
+          transpose=lambda ct, x, *, axes: (spread_back(ct, x, axes),))  # fmt: skip
+reduction("reduce_prod", "prod", numpy=_fold(np.prod), dtypes="iufc", jvp=(_prod_jvp,))
+reduction("reduce_max", "max", numpy=_extreme(np.max, True), dtypes="biuf", jvp=(_extreme_jvp,))
+reduction("reduce_min", "min", numpy=_extreme(np.min, False), dtypes="biuf", jvp=(_extreme_jvp,))
+reduction("reduce_and", "and", numpy=lambda x, *, axes: np.bitwise_and.reduce(x, axis=tuple(axes)),
+          dtypes="biu", jvp=(ZERO,))  # fmt: skip
+reduction("reduce_or", "or", numpy=lambda x, *, axes: np.bitwise_or.reduce(x, axis=tuple(axes)),
+          dtypes="biu", jvp=(ZERO,))  # fmt: skip
+
+# --- argmax, argmin --------------------------------------------------------------------------------------------------
+
+
+def _arg_infer(x: Aval, *, axes: tuple[int, ...], index_dtype: Any) -> Aval:
+    if x.shape[axes[0]] == 0:
+        raise ValueError(f"argmax/argmin: axis {axes[0]} of shape {x.shape} is empty; give it elements")
+    return make_aval(reduced_shape(x.shape, tuple(axes)), np.dtype(index_dtype))
+
+
+def _arg(name: str, fn: Any) -> None:
+    opaque(
+        name,
+        infer=_arg_infer,
+        numpy=lambda x, *, axes, index_dtype: np.asarray(fn(x, axis=axes[0])).astype(index_dtype),
+        jvp=(ZERO,),
+        batch=lambda size, xs, batched, p: (
+            getattr(o, name)(xs[0], axes=(p["axes"][0] + 1,), index_dtype=p["index_dtype"]),
+            True,
+        ),
+    )
+
+
+_arg("argmax", np.argmax)
+_arg("argmin", np.argmin)
+
+# --- cumulative -------------------------------------------------------------------------------------------------------
+
+
+def _cumulate(fn: Any) -> Any:
+    def run(x: Any, *, axis: int, reverse: bool = False) -> Any:
+        if reverse:
+            return np.flip(fn(np.flip(x, axis), axis=axis), axis).astype(x.dtype)
+        return fn(x, axis=axis).astype(x.dtype)
+
+    return quiet(run)
+
+
+def _logaddexp_scan(x: Any, axis: int) -> Any:
+    return np.logaddexp.accumulate(x, axis=axis)
+
+
+def _cum_batch(name: str) -> Any:
+    def batch(size: int, xs: Sequence[Node], batched: Any, p: dict) -> Any:
+        return getattr(o, name)(xs[0], axis=p["axis"] + 1, reverse=p.get("reverse", False)), True
+
+    return batch
+
+
+def _cum_infer(x: Aval, *, axis: int, reverse: bool = False) -> Aval:
+    if not 0 <= axis < x.ndim:
+        raise ValueError(f"cumulative op: axis {axis} is out of bounds for an array of rank {x.ndim}")
+    return make_aval(x.shape, x.dtype, x.weak_type)
+
+
+opaque("cumsum", infer=_cum_infer, numpy=_cumulate(np.cumsum), batch=_cum_batch("cumsum"),
+       jvp=(lambda t, y, x, *, axis, reverse=False: o.cumsum(t, axis=axis, reverse=reverse),),
+       transpose=lambda ct, x, *, axis, reverse=False: (o.cumsum(ct, axis=axis, reverse=not reverse),))  # fmt: skip
+
+
+def _cumprod_jvp(t: Node, y: Node, x: Node, *, axis: int, reverse: bool = False) -> Node:
+    """Sum over j <= i of t_j times the product of the others up to i; quadratic in the axis but right at zeros."""
+    n, rank = x.aval.shape[axis], x.aval.ndim
+    shape = (*x.aval.shape[:axis], n, n, *x.aval.shape[axis + 1 :])
+    dims = (*range(axis), axis + 1, *range(axis + 2, rank + 1))
+    wide_x, wide_t = (broadcast_to(v, shape, dims) for v in (x, t))
+    row = o.iota(dtype=np.dtype(np.int32), shape=shape, dimension=axis)
+    col = o.iota(dtype=np.dtype(np.int32), shape=shape, dimension=axis + 1)
+    at = o.eq(row, col)  # row j: the product of all but x_j
+    replaced = o.select_n(at, wide_x, full(shape, 1, x.aval.dtype))
+    products = o.cumprod(replaced, axis=axis + 1, reverse=reverse)
+    reached = (o.ge if not reverse else o.le)(col, row)
+    own = broadcast_to(t, shape, (*range(axis), axis, *range(axis + 2, rank + 1)))
+    del wide_t
+    return o.reduce_sum(o.select_n(reached, full(shape, 0, x.aval.dtype), o.mul(own, products)), axes=(axis,))
+
+
+def _cumextreme_jvp(t: Node, y: Node, x: Node, *, axis: int, reverse: bool = False) -> Node:
+    """The mean of the tangents at the places so far where the running extreme is taken."""
+    n, rank = x.aval.shape[axis], x.aval.ndim
+    shape = (*x.aval.shape[:axis], n, n, *x.aval.shape[axis + 1 :])
+    along_row = (*range(axis), axis, *range(axis + 2, rank + 1))
+    along_col = (*range(axis), *range(axis + 1, rank + 1))
+    row = o.iota(dtype=np.dtype(np.int32), shape=shape, dimension=axis)
+    col = o.iota(dtype=np.dtype(np.int32), shape=shape, dimension=axis + 1)
+    reached = (o.ge if not reverse else o.le)(col, row)
+    taken = o.and_(reached, o.eq(broadcast_to(x, shape, along_row), broadcast_to(y, shape, along_col)))
+    weight = o.convert_element_type(taken, new_dtype=x.aval.dtype, weak_type=False)
+    total = o.reduce_sum(o.mul(broadcast_to(t, shape, along_row), weight), axes=(axis,))
+    return o.div(total, o.reduce_sum(weight, axes=(axis,)))
+
+
+def _cumlogsumexp_jvp(t: Node, y: Node, x: Node, *, axis: int, reverse: bool = False) -> Node:
+    top = o.reduce_max(x, axes=(axis,))
+    shifted = o.exp(o.sub(x, broadcast_to(top, x.aval.shape, kept_dims(x.aval.ndim, (axis,)))))
+    kw = {"axis": axis, "reverse": reverse}
+    return o.div(o.cumsum(o.mul(t, shifted), **kw), o.cumsum(shifted, **kw))
+
+
+opaque("cumprod", infer=_cum_infer, numpy=_cumulate(np.cumprod), batch=_cum_batch("cumprod"), jvp=(_cumprod_jvp,))
+opaque("cummax", infer=_cum_infer, numpy=_cumulate(np.maximum.accumulate), batch=_cum_batch("cummax"),
+       jvp=(_cumextreme_jvp,))  # fmt: skip
+opaque("cummin", infer=_cum_infer, numpy=_cumulate(np.minimum.accumulate), batch=_cum_batch("cummin"),
+       jvp=(_cumextreme_jvp,))  # fmt: skip
+opaque("cumlogsumexp", infer=_cum_infer, numpy=_cumulate(_logaddexp_scan), batch=_cum_batch("cumlogsumexp"),
+       jvp=(_cumlogsumexp_jvp,))  # fmt: skip

@@ -1,0 +1,159 @@
+"""NumPy meanings of those ops for which no single NumPy function agrees with jax (integer division, shifts, conversions, ...)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "cast",
+    "clamp",
+    "divide",
+    "integer_pow",
+    "logistic",
+    "remainder",
+    "select_n",
+    "shift_left",
+    "shift_right_arithmetic",
+    "shift_right_logical",
+    "sign",
+    "special",
+]
+
+
+def quiet(fn: Any) -> Any:
+    """Wrap a NumPy function so that nan, inf and overflow pass in silence, as they do in kernels."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return fn(*args, **kwargs)
+
+    call.__name__ = getattr(fn, "__name__", "call")
+    return call
+
+
+def special(name: str) -> Any:
+    """Return a function of scipy.special, imported on first use, that keeps the input's dtype."""
+
+    def call(x: Any) -> Any:
+        import scipy.special
+
+        with np.errstate(all="ignore"):
+            return np.asarray(getattr(scipy.special, name)(x)).astype(x.dtype)
+
+    call.__name__ = name
+    return call
+
+
+@quiet
+def divide(x: Any, y: Any) -> Any:
+    """Truncating for integers; x / 0 is -1, and the lowest int over -1 is itself."""
+    if x.dtype.kind not in "iu":
+        return np.divide(x, y)
+    safe = np.where(y == 0, 1, y).astype(y.dtype)
+    q = (np.sign(x) * np.sign(safe)).astype(x.dtype) * (np.abs(x) // np.abs(safe))
+    if x.dtype.kind == "u":
+        q = x // safe
+    low = x.dtype.type(-1) if x.dtype.kind == "i" else np.iinfo(x.dtype).max
+    if x.dtype.kind == "i":
+        q = np.where(y == -1, np.negative(x), q)
+    return np.where(y == 0, low, q).astype(x.dtype)
+
+
+@quiet
+def remainder(x: Any, y: Any) -> Any:
+    """The sign of x; x rem 0 is x for integers."""
+    if x.dtype.kind not in "iu":
+        return np.fmod(x, y)
+    safe = np.where(y == 0, 1, y).astype(y.dtype)
+    if x.dtype.kind == "i":
+        safe = np.where(safe == -1, 1, safe).astype(y.dtype)
+    return np.where(y == 0, x, np.fmod(x, safe)).astype(x.dtype)
+
+
+def _bits(x: Any) -> int:
+    return x.dtype.itemsize * 8
+
+
+def shift_left(x: Any, y: Any) -> Any:
+    n = _bits(x)
+    inside = (y >= 0) & (y < n)
+    return np.where(inside, np.left_shift(x, np.where(inside, y, 0)), 0).astype(x.dtype)
+
+
+def shift_right_arithmetic(x: Any, y: Any) -> Any:
+    n = _bits(x)
+    inside = (y >= 0) & (y < n)
+    return np.right_shift(x, np.where(inside, y, n - 1).astype(x.dtype)).astype(x.dtype)
+
+
+def shift_right_logical(x: Any, y: Any) -> Any:
+    n = _bits(x)
+    inside = (y >= 0) & (y < n)
+    u = np.dtype(f"u{x.dtype.itemsize}")
+    shifted = np.right_shift(x.astype(u), np.where(inside, y, 0).astype(u))
+    return np.where(inside, shifted, 0).astype(u).astype(x.dtype)
+
+
+def sign(x: Any) -> Any:
+    if x.dtype.kind == "c":
+        size = np.abs(x)
+        with np.errstate(all="ignore"):
+            return np.where(size == 0, 0, x / size).astype(x.dtype)
+    if x.dtype.kind in "iub":
+        return np.sign(x)
+    return np.where(x == 0, x, np.sign(x)).astype(x.dtype)
+
+
+@quiet
+def integer_pow(x: Any, *, y: int) -> Any:
+    """x**y by squaring, in the dtype of x."""
+    if y < 0:
+        one = np.ones_like(x)
+        return divide(one, integer_pow(x, y=-y))
+    out, base = None, x
+    while y:
+        if y & 1:
+            out = base if out is None else out * base
+        y >>= 1
+        if y:
+            base = base * base
+    return np.ones_like(x) if out is None else out
+
+
+@quiet
+def logistic(x: Any) -> Any:
+    return (1 / (1 + np.exp(-x))).astype(x.dtype)
+
+
+def select_n(which: Any, *cases: Any) -> Any:
+    shape = np.broadcast_shapes(which.shape, *[c.shape for c in cases])
+    index = np.broadcast_to(which.astype(np.int32), shape)
+    out = np.broadcast_to(cases[0], shape)
+    for k, case in enumerate(cases[1:], 1):
+        out = np.where(index == k, case, out)
+    return out
+
+
+@quiet
+def clamp(lo: Any, x: Any, hi: Any) -> Any:
+    return np.minimum(np.maximum(x, lo), hi)
+
+
+@quiet
+def cast(x: Any, *, new_dtype: Any, **_: Any) -> Any:
+    """Convert; float to integer saturates and takes NaN to 0, complex to real drops the imaginary part."""
+    new = np.dtype(new_dtype)
+    if new.kind == "b":
+        return x != 0
+    if x.dtype.kind == "c" and new.kind != "c":
+        x = x.real
+    if x.dtype.kind not in "biuc" and new.kind in "iu":
+        wide = x.astype(np.float64)
+        info = np.iinfo(new)
+        clipped = np.clip(wide, float(info.min), float(info.max))
+        inside = np.where(np.isnan(wide), 0.0, clipped)
+        out = np.where(inside >= float(info.max), 0, inside).astype(new)
+        return np.where(inside >= float(info.max), new.type(info.max), out).astype(new)
+    return x.astype(new)

@@ -1,0 +1,100 @@
+"""Recording a Python function into a `Graph`, and what to say when a traced value is asked for its value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from accnp import errors
+from accnp.ir.aval import Aval
+from accnp.ir.graph import Graph
+from accnp.ir.node import Node, arg, site_text
+from accnp.ir.printer import equation_text
+from accnp.ir.trace import Trace
+
+__all__ = ["conversion_error", "function_place", "provenance", "trace"]
+
+counters = {"traces": 0}
+
+
+class Traced:
+    """What is being traced, for errors: the function's name, file and line, and the transformation."""
+
+    __slots__ = ("file", "function", "line", "transform")
+
+    def __init__(self, fn: Any, transform: str) -> None:
+        self.function, self.file, self.line = function_place(fn)
+        self.transform = transform
+
+    def __repr__(self) -> str:
+        return f"{self.function} at {self.file}:{self.line} for {self.transform}"
+
+
+def function_place(fn: Any) -> tuple[str, str, int]:
+    """Return a function's name, file and first line, looking through partials and wrappers."""
+    while hasattr(fn, "func") or hasattr(fn, "__wrapped__"):
+        fn = getattr(fn, "func", None) or fn.__wrapped__
+    code = getattr(fn, "__code__", None) or getattr(getattr(fn, "__call__", None), "__code__", None)
+    name = getattr(fn, "__name__", type(fn).__name__)
+    return (name, code.co_filename, code.co_firstlineno) if code else (name, "", 0)
+
+
+def trace(
+    fn: Callable[[list[Node]], Sequence[Node]],
+    avals: Sequence[Aval],
+    *,
+    of: Any = None,
+    transform: str = "jit",
+    names: Sequence[str] = (),
+) -> Graph:
+    """Record `fn`, a function from leaf nodes to result nodes, into a Graph.
+
+    `of` is the user's function (for messages), `names` the leaves' names as the user would write them.
+    """
+    counters["traces"] += 1
+    info = Traced(of if of is not None else fn, transform)
+    with Trace("jit", info) as t:
+        leaves = [arg(a, t, names[i] if i < len(names) else "") for i, a in enumerate(avals)]
+        outputs = fn(leaves)
+    return Graph(leaves, outputs, info.function, names, t.level)
+
+
+def provenance(node: Node) -> errors.Provenance:
+    """Collect where a traced value comes from: argument names, or else the operations that made it traced."""
+    trace_ = node.trace
+    while trace_ is not None and trace_.kind != "jit":
+        trace_ = trace_.parent
+    info = trace_.info if trace_ is not None else None
+    names: list[str] = []
+    operations: list[tuple[str, str]] = []
+    seen: set[int] = set()
+    stack = [node]
+    while stack and len(seen) < 10_000:
+        n = stack.pop()
+        if id(n) in seen:
+            continue
+        seen.add(id(n))
+        if n.op.name == "arg":
+            if n.params["name"] and n.params["name"] not in names:
+                names.append(n.params["name"])
+        elif n.op.kind != "leaf":
+            if n.trace is not None and n.trace.abstract and n.site is not None:
+                operations.append((equation_text(n), site_text(n)))
+            stack.extend(reversed(n.inputs))
+    if info is None:
+        return errors.Provenance(arguments=names, operations=operations)
+    return errors.Provenance(
+        function=info.function,
+        file=info.file,
+        line=info.line,
+        transform=info.transform,
+        arguments=names,
+        operations=operations,
+    )
+
+
+def conversion_error(kind: str, node: Node, function: str = "") -> Exception:
+    """Make the error for a traced value whose value was asked for; `kind` is one of errors.CONVERSION_KINDS."""
+    a = node.aval
+    what = f"traced array {a.dtype.name}[{','.join(map(str, a.shape))}]"
+    return errors.conversion_error(kind, what, provenance(node), function)
