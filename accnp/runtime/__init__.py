@@ -1,0 +1,1 @@
+"""From kernel source and bytes to results: buffers, compiled kernels, streams, devices."""

@@ -1,0 +1,302 @@
+"""The buffer pool: sizes and NumPy arrays come in, `Buffer`s (64-byte aligned memory) go out.
+
+A block goes back to the pool when the last reference to its Buffer dies. A NumPy view made by
+`Buffer.view` holds the Buffer, so memory that somebody can still see is never handed out again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import itertools
+import math
+import mmap
+import os
+import threading
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+ALIGN = 64
+_SMALL = 4096  # up to here blocks are cut from slabs and have power-of-two sizes
+_SLAB = 1 << 18
+_HUGE = 1 << 21  # the size of a huge page
+_MAX_BYTES = 1 << 62
+
+_Memory = tuple[int, Any]  # address and what keeps it mapped (None for slab pieces)
+
+
+class _Pool:
+    """Free blocks by size class, and the figures about them."""
+
+    def __init__(self) -> None:
+        self.free: dict[int, deque[_Memory]] = {}
+        self.limit = _default_limit()
+        self.slabs: list[np.ndarray] = []
+        self.lock = threading.Lock()
+        self.allocations = 0  # blocks taken from the system
+        self.allocated_bytes = 0
+        self.reuses = itertools.count()  # next() is atomic, so hot paths need no lock
+        self.reuse_base = 0
+        self.dropped: deque[int] = deque()  # sizes of blocks given back to the system
+
+    def kept_bytes(self) -> int:
+        """Bytes in free blocks."""
+        return sum(size * len(blocks) for size, blocks in list(self.free.items()))
+
+    def account_dropped(self) -> None:
+        """Fold the sizes of dropped blocks into the total; the caller holds the lock."""
+        while True:
+            try:
+                self.allocated_bytes -= self.dropped.popleft()
+            except IndexError:
+                return
+
+
+def _default_limit() -> int:
+    given = os.environ.get("ACCNP_POOL_BYTES")
+    if given:
+        return int(given)
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return 1 << 30
+    return max(total // 4, 1 << 28)
+
+
+_pool = _Pool()
+# One ctypes array type per size class: np.ndarray takes its memory from an instance of it.
+_exporters: dict[int, type[ctypes.Array]] = {}
+
+
+def _exporter(size: int) -> type[ctypes.Array]:
+    kind = _exporters.get(size)
+    if kind is None:
+        base = ctypes.c_char * size
+        kind = _exporters[size] = type("Exporter", (base,), {"__slots__": ("buffer",)})
+    return kind
+
+
+class Buffer:
+    """Memory of a known size; `ptr` is its address. Make one by the functions of this module."""
+
+    __slots__ = ("__weakref__", "_class", "_memory", "nbytes", "ptr")
+
+    ptr: int
+    nbytes: int
+
+    def __init__(self, ptr: int, nbytes: int, memory: Any, size_class: int) -> None:
+        self.ptr = ptr
+        self.nbytes = nbytes
+        self._memory = memory
+        self._class = size_class  # 0: not of the pool
+
+    def view(
+        self, shape: Sequence[int], dtype: np.dtype | type, writeable: bool = False
+    ) -> np.ndarray:
+        """A C-contiguous NumPy array over this memory; it keeps the Buffer alive."""
+        size = self._class
+        if size:
+            exporter: Any = _exporter(size).from_address(self.ptr)
+            exporter.buffer = self
+        else:
+            exporter = self._memory
+        if writeable:
+            return np.ndarray(shape, dtype, exporter)
+        # frombuffer, unlike ndarray, keeps the read-only memoryview as the base, so that nobody can
+        # make the array writeable again.
+        count = math.prod(shape)
+        if count == 0:
+            array = np.empty(shape, dtype)
+            array.flags.writeable = False
+            return array
+        return np.frombuffer(memoryview(exporter).toreadonly(), dtype, count).reshape(shape)
+
+    def __del__(self) -> None:
+        # May run in any thread and under any lock: only atomic operations, no lock of ours.
+        size = self._class
+        if size:
+            if size <= _SMALL or _has_room(size):
+                _pool.free[size].append((self.ptr, self._memory))
+            else:
+                _pool.dropped.append(size)
+
+    def __repr__(self) -> str:
+        return f"Buffer(ptr={self.ptr:#x}, nbytes={self.nbytes})"
+
+
+def _has_room(size: int) -> bool:
+    if size < 1 << 20:
+        return len(_pool.free[size]) * size < _pool.limit >> 4
+    return _pool.kept_bytes() + size <= _pool.limit
+
+
+def size_class(nbytes: int) -> int:
+    """The block size used for a request: a power of two, or 1.25, 1.5, 1.75 times one."""
+    if nbytes <= ALIGN:
+        return ALIGN
+    if nbytes <= _SMALL:
+        return 1 << (nbytes - 1).bit_length()
+    step = 1 << ((nbytes - 1).bit_length() - 3)
+    return -(-nbytes // step) * step
+
+
+def empty(nbytes: int) -> Buffer:
+    """A Buffer with unspecified contents."""
+    if nbytes <= 64:
+        if nbytes < 0:
+            raise ValueError(f"empty: a size cannot be negative; got {nbytes}; pass 0 or more")
+        size = 64
+    elif nbytes <= _SMALL:
+        size = 1 << (nbytes - 1).bit_length()
+    else:
+        size = size_class(nbytes)
+    try:
+        ptr, memory = _pool.free[size].pop()
+    except (KeyError, IndexError):
+        ptr, memory = _allocate(size, nbytes)
+    else:
+        next(_pool.reuses)
+    return Buffer(ptr, nbytes, memory, size)
+
+
+def _allocate(size: int, asked: int) -> _Memory:
+    """A block from the system; small ones are cut from a slab, whose rest goes to the pool."""
+    with _pool.lock:
+        _pool.account_dropped()
+        blocks = _pool.free.setdefault(size, deque())
+        if size <= _SMALL:
+            slab = np.empty(_SLAB + ALIGN, np.uint8)
+            _pool.slabs.append(slab)  # slabs stay: their pieces only move in and out of the pool
+            first = -(-slab.ctypes.data // ALIGN) * ALIGN
+            _pool.allocations += 1
+            _pool.allocated_bytes += _SLAB
+            blocks.extend((first + at, None) for at in range(size, _SLAB, size))
+            return first, None
+    if size > _MAX_BYTES:
+        raise MemoryError(_too_large(asked))
+    try:
+        block = _map(size)
+    except (OSError, MemoryError, OverflowError):
+        trim()
+        try:
+            block = _map(size)
+        except (OSError, MemoryError, OverflowError) as error:
+            raise MemoryError(_too_large(asked)) from error
+    with _pool.lock:
+        _pool.allocations += 1
+        _pool.allocated_bytes += size
+    return block
+
+
+def _too_large(asked: int) -> str:
+    return (
+        f"empty: not enough memory for an array; got a request of {asked} bytes "
+        f"({asked / 2**30:.3g} GiB); use a smaller shape or dtype, or work in pieces"
+    )
+
+
+def _map(size: int) -> _Memory:
+    if size < 1 << 18:
+        array = np.empty(size + ALIGN, np.uint8)
+        return -(-array.ctypes.data // ALIGN) * ALIGN, array
+    # Huge pages need an aligned address; the surplus is address space only.
+    mapped = mmap.mmap(-1, size + (_HUGE if size >= _HUGE else 0))
+    keep = ctypes.c_char.from_buffer(mapped)
+    ptr = ctypes.addressof(keep)
+    if size >= _HUGE:
+        ptr = -(-ptr // _HUGE) * _HUGE
+        advice = getattr(mmap, "MADV_HUGEPAGE", None)
+        if advice is not None:
+            # Without huge pages only the first touch is slower.
+            with contextlib.suppress(OSError):
+                mapped.madvise(advice)
+    return ptr, keep
+
+
+def wrap(array: np.ndarray) -> Buffer:
+    """A Buffer over the memory of a C-contiguous array, which it keeps alive; no copy."""
+    if not array.flags.c_contiguous:
+        raise ValueError(
+            f"wrap: the array must be C-contiguous; got strides {array.strides} for shape "
+            f"{array.shape}; use copy_in"
+        )
+    # Dtypes of ml_dtypes do not export the buffer protocol; bytes always do.
+    data = array if array.dtype.kind in "biufc" else array.reshape(-1).view(np.uint8)
+    return Buffer(array.ctypes.data, array.nbytes, data, 0)
+
+
+def copy_in(array: np.ndarray) -> Buffer:
+    """A Buffer with a C-contiguous copy of the array."""
+    buffer = empty(array.nbytes)
+    np.copyto(buffer.view(array.shape, array.dtype, writeable=True), array)
+    return buffer
+
+
+_CTYPES: dict[str, Any] = {
+    "f4": ctypes.c_float,
+    "f8": ctypes.c_double,
+    "i1": ctypes.c_int8,
+    "i2": ctypes.c_int16,
+    "i4": ctypes.c_int32,
+    "i8": ctypes.c_int64,
+    "u1": ctypes.c_uint8,
+    "u2": ctypes.c_uint16,
+    "u4": ctypes.c_uint32,
+    "u8": ctypes.c_uint64,
+    "b1": ctypes.c_bool,
+}
+_scalar_types = {np.dtype(code): kind for code, kind in _CTYPES.items()}
+
+
+def from_scalar(value: Any, dtype: np.dtype) -> Buffer:
+    """A Buffer of one element; Python integers wrap round as in C."""
+    buffer = empty(dtype.itemsize)
+    kind = _scalar_types.get(dtype)
+    if kind is None:
+        buffer.view((), dtype, writeable=True)[...] = value
+    else:
+        kind.from_address(buffer.ptr).value = value
+    return buffer
+
+
+def pool_stats() -> dict[str, int]:
+    """Blocks taken from the system, reuses, and the bytes that are live, kept and allowed."""
+    with _pool.lock:
+        _pool.account_dropped()
+        count = next(_pool.reuses)
+        reuses = count - _pool.reuse_base
+        _pool.reuse_base += 1  # this look itself advanced the counter
+        kept = _pool.kept_bytes()
+        return {
+            "allocations": _pool.allocations,
+            "reuses": reuses,
+            "live_bytes": _pool.allocated_bytes - kept,
+            "kept_bytes": kept,
+            "limit_bytes": _pool.limit,
+        }
+
+
+def trim() -> int:
+    """Give free blocks back to the system (slab pieces stay); returns their bytes."""
+    freed = 0
+    for size, blocks in list(_pool.free.items()):
+        if size <= _SMALL:
+            continue
+        while True:
+            try:
+                blocks.pop()
+            except IndexError:
+                break
+            _pool.dropped.append(size)
+            freed += size
+    return freed
+
+
+def _reset_lock() -> None:
+    _pool.lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_reset_lock)

@@ -1,0 +1,276 @@
+"""Kernels: source text and a signature come in, callable machine code (`Kernel`) goes out.
+
+Looked for in the process, then on disk, then compiled. Numba and llvmlite are loaded by name when
+they are first needed; a process whose kernels are all on disk never imports Numba.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib
+import importlib.util
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from accnp.config import config
+from accnp.runtime.diskcache import DiskCache, note
+
+_ENTRY = "accnp_entry"
+_LIBRARIES = ("numba", "llvmlite")
+_ARGTYPES = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+_Released = ctypes.CFUNCTYPE(None, *_ARGTYPES)
+_Held = ctypes.PYFUNCTYPE(None, *_ARGTYPES)
+
+
+class CompileError(RuntimeError):
+    """A kernel's source cannot be compiled; the text holds the source."""
+
+
+class Counters:
+    """How often kernels were compiled, found and run; `events` fills in debug mode."""
+
+    __slots__ = ("compiles", "disk_hits", "events", "launches", "memory_hits")
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Set everything to zero."""
+        self.compiles = 0
+        self.disk_hits = 0
+        self.memory_hits = 0
+        self.launches = 0
+        self.events: list[tuple[str, str]] = []
+
+    def event(self, what: str, kernel: str) -> None:
+        """Remember and tell what happened to a kernel, in debug mode only."""
+        if config.debug:
+            self.events.append((what, kernel))
+            note(f"kernel {kernel}: {what}")
+
+    def as_dict(self) -> dict[str, int]:
+        """The counts, for comparison before and after."""
+        return {
+            "compiles": self.compiles,
+            "disk_hits": self.disk_hits,
+            "memory_hits": self.memory_hits,
+            "launches": self.launches,
+        }
+
+
+counters = Counters()
+
+
+class Kernel:
+    """Machine code of one kernel. `origin` says where it came from: "compiled" or "disk"."""
+
+    __slots__ = (
+        "_code",
+        "_held",
+        "_namespace",
+        "_released",
+        "address",
+        "fastmath",
+        "name",
+        "origin",
+        "signature",
+        "source",
+    )
+
+    def __init__(
+        self,
+        source: str,
+        name: str,
+        signature: tuple[str, ...],
+        fastmath: bool,
+        namespace: Mapping[str, Any] | None,
+        origin: str,
+        address: int,
+        code: Any,
+    ) -> None:
+        self.source = source
+        self.name = name
+        self.signature = signature
+        self.fastmath = fastmath
+        self.origin = origin
+        self.address = address
+        self._namespace = namespace
+        self._code = code
+        self._released = _Released(address)
+        self._held = _Held(address)
+
+    def launched(self) -> None:
+        """Count a launch."""
+        counters.launches += 1
+
+    def run(self, argv: ctypes.Array, n: int, chunk: int, brief: bool = False) -> None:
+        """Do 0..n on this thread; `brief` work keeps the interpreter lock."""
+        counters.launches += 1
+        counter = ctypes.c_int64(0)
+        call = self._held if brief else self._released
+        call(ctypes.addressof(argv), ctypes.addressof(counter), n, chunk)
+
+    def join(self, argv: int, counter: int, n: int, chunk: int) -> None:
+        """Take chunks from a shared counter until it reaches n; addresses as integers."""
+        self._released(argv, counter, n, chunk)
+
+    def llvm(self) -> str:
+        """The optimised LLVM IR, made again for looking at it."""
+        return _objects().show_llvm(*self._lowered())
+
+    def assembly(self) -> str:
+        """The assembly text, made again for looking at it."""
+        return _objects().show_assembly(*self._lowered())
+
+    def _lowered(self) -> tuple[str, list[str]]:
+        return _lower(self.source, self.name, self.signature, self._namespace, self.fastmath)
+
+    def __repr__(self) -> str:
+        return f"Kernel({self.name}, {', '.join(self.signature)}, origin={self.origin})"
+
+
+def pack(arguments: Sequence[int]) -> ctypes.Array:
+    """The argument block of a kernel from addresses and integers."""
+    return (ctypes.c_int64 * len(arguments))(*arguments)
+
+
+_kernels: dict[tuple, Kernel] = {}
+_lock = threading.RLock()
+_disk: DiskCache | None = None
+_stamps: dict[str, str] = {}
+
+
+def get_kernel(
+    source: str,
+    name: str,
+    signature: tuple[str, ...],
+    *,
+    fastmath: bool = False,
+    namespace: Mapping[str, Any] | None = None,
+) -> Kernel:
+    """The kernel of a source text, from the process, the disk or the compiler.
+
+    `namespace` replaces the globals of `accnp.kernels.intrinsics`; such kernels stay off the disk.
+    """
+    key = (source, name, signature, fastmath, None if namespace is None else id(namespace))
+    kernel = _kernels.get(key)
+    if kernel is not None:
+        counters.memory_hits += 1
+        return kernel
+    with _lock:
+        kernel = _kernels.get(key)
+        if kernel is None:
+            kernel = _kernels[key] = _make(source, name, signature, fastmath, namespace)
+        return kernel
+
+
+def clear_kernels() -> None:
+    """Forget the kernels of this process; the disk keeps its own."""
+    with _lock:
+        _kernels.clear()
+
+
+def _make(
+    source: str,
+    name: str,
+    signature: tuple[str, ...],
+    fastmath: bool,
+    namespace: Mapping[str, Any] | None,
+) -> Kernel:
+    objects = _objects()
+    disk = _disk_cache() if namespace is None else None
+    key = ""
+    if disk is not None:
+        key = _disk_key(source, name, signature, fastmath, objects.STAMP)
+        data = disk.get(key)
+        if data is not None:
+            try:
+                address, code = objects.load(data, _ENTRY)
+            except RuntimeError:
+                disk.drop(key)
+            else:
+                counters.disk_hits += 1
+                counters.event("from disk", name)
+                return Kernel(source, name, signature, fastmath, namespace, "disk", address, code)
+    data = objects.build(*_lower(source, name, signature, namespace, fastmath))
+    address, code = objects.load(data, _ENTRY)
+    counters.compiles += 1
+    counters.event("compiled", name)
+    if disk is not None:
+        disk.put(key, data)
+    return Kernel(source, name, signature, fastmath, namespace, "compiled", address, code)
+
+
+def _lower(
+    source: str,
+    name: str,
+    signature: tuple[str, ...],
+    namespace: Mapping[str, Any] | None,
+    fastmath: bool,
+) -> tuple[str, list[str]]:
+    frontend = importlib.import_module("accnp.runtime.frontend")
+    if namespace is None:
+        namespace = importlib.import_module("accnp.kernels.intrinsics").NAMESPACE
+    try:
+        return frontend.lower(
+            source, name, signature, namespace, fastmath, _objects().ENTRY_ATTRIBUTES
+        )
+    except ValueError:
+        raise
+    except Exception as error:
+        raise CompileError(
+            f"get_kernel: {name} does not compile: {type(error).__name__}: {error}\n"
+            f"signature: {', '.join(signature)}\nsource:\n{source}"
+        ) from error
+
+
+def _objects() -> Any:
+    return importlib.import_module("accnp.runtime.objects")
+
+
+def _disk_cache() -> DiskCache | None:
+    global _disk
+    folder = config.cache_dir
+    if not folder or not config.enable_compilation_cache:
+        return None
+    if _disk is None or str(_disk.folder) != str(folder):
+        _disk = DiskCache(folder)
+    _disk.limit = config.cache_max_bytes
+    return _disk
+
+
+def _disk_key(
+    source: str, name: str, signature: tuple[str, ...], fastmath: bool, machine: str
+) -> str:
+    versions = _stamps.get("versions")
+    if versions is None:
+        versions = _stamps["versions"] = _version_stamp()
+    text = "\0".join([machine, versions, name, ",".join(signature), str(fastmath), source])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _version_stamp() -> str:
+    """Hash of everything besides the source that shapes machine code."""
+    stamp = hashlib.sha256(f"{np.__version__} {os.name}".encode())
+    here = Path(__file__).resolve().parent
+    parts = [
+        here / "frontend.py",
+        here / "objects.py",
+        *sorted((here.parent / "kernels").glob("*.py")),
+    ]
+    for library in _LIBRARIES:
+        # The version file is read, since importing Numba for its version would cost 0.4 s.
+        found = importlib.util.find_spec(library)
+        if found is not None and found.origin is not None:
+            parts.append(Path(found.origin).parent / "_version.py")
+    for part in parts:
+        stamp.update(part.name.encode())
+        if part.exists():
+            stamp.update(part.read_bytes())
+    return stamp.hexdigest()

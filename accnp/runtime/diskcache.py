@@ -1,0 +1,115 @@
+"""Object files on disk: a key and bytes come in; the same bytes come out, in any process.
+
+Entries are written to a temporary file and renamed, carry a checksum, and are dropped when
+damaged. A folder that cannot be written only costs speed: it is reported once, in debug mode.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from accnp.config import config
+
+_MAGIC = b"ACCNP-OBJECT-1\n"
+_HEAD = len(_MAGIC) + 32
+_PRUNE_EVERY = 64
+DEFAULT_LIMIT = 256 << 20
+
+
+def note(text: str) -> None:
+    """Say something to whoever set ACCNP_DEBUG."""
+    if config.debug:
+        print(f"accnp: {text}", file=sys.stderr)
+
+
+class DiskCache:
+    """A folder of checked entries, bounded in size; the oldest by last use go first."""
+
+    def __init__(self, folder: str | os.PathLike[str], limit: int = DEFAULT_LIMIT) -> None:
+        self.folder = Path(folder)
+        self.limit = limit
+        self.damaged = 0
+        self._writes = 0
+        self._complained = False
+
+    def path(self, key: str) -> Path:
+        """Where the entry of a key lies."""
+        return self.folder / f"{key}.obj"
+
+    def get(self, key: str) -> bytes | None:
+        """The bytes stored under a key, or None; a damaged entry is removed."""
+        path = self.path(key)
+        try:
+            raw = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self._complain("read", error)
+            return None
+        data = raw[_HEAD:]
+        if raw[: len(_MAGIC)] != _MAGIC or hashlib.sha256(data).digest() != raw[15:_HEAD]:
+            self.drop(key)
+            return None
+        with contextlib.suppress(OSError):  # mark as used; a read-only cache still serves
+            os.utime(path)
+        return data
+
+    def drop(self, key: str) -> None:
+        """Remove an entry that cannot be used."""
+        self.damaged += 1
+        note(f"disk cache: dropped the damaged entry {key[:12]}")
+        with contextlib.suppress(OSError):
+            self.path(key).unlink()
+
+    def put(self, key: str, data: bytes) -> bool:
+        """Store bytes under a key; False when the folder cannot take them."""
+        temporary = None
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(prefix=".new-", dir=self.folder)
+            with os.fdopen(handle, "wb") as file:
+                file.write(_MAGIC + hashlib.sha256(data).digest() + data)
+            os.replace(temporary, self.path(key))
+        except OSError as error:
+            if temporary is not None:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
+            self._complain("write", error)
+            return False
+        self._writes += 1
+        if self._writes % _PRUNE_EVERY == 1:
+            self.prune()
+        return True
+
+    def prune(self) -> int:
+        """Remove the entries longest unused until the folder is well below its limit."""
+        found: list[tuple[float, int, str]] = []
+        try:
+            with os.scandir(self.folder) as entries:
+                for entry in entries:
+                    with contextlib.suppress(OSError):
+                        status = entry.stat()
+                        found.append((status.st_mtime, status.st_size, entry.path))
+        except OSError:
+            return 0
+        total = sum(size for _, size, _ in found)
+        removed = 0
+        if total > self.limit:
+            for _, size, path in sorted(found):
+                if total <= self.limit * 3 // 4:
+                    break
+                with contextlib.suppress(OSError):
+                    os.unlink(path)
+                    removed += 1
+                total -= size
+        return removed
+
+    def _complain(self, what: str, error: OSError) -> None:
+        if not self._complained:
+            self._complained = True
+            note(f"disk cache: cannot {what} {self.folder}: {error}; kernels compile each time")

@@ -1,0 +1,264 @@
+"""Numba as a front end: Python source of a kernel comes in, LLVM IR text with `entry` goes out.
+
+Only this module imports numba. It stops Numba after lowering: nothing is optimised, wrapped or
+loaded by Numba. It is loaded by name, on the first kernel that no cache holds.
+"""
+
+from __future__ import annotations
+
+import gc
+import types as pytypes
+from collections.abc import Mapping
+from typing import Any
+
+import numba
+from llvmlite import ir as llvmir
+from numba.core import compiler, registry, types
+from numba.core.codegen import CPUCodeLibrary
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import PassManager
+from numba.core.cpu_options import FastMathOptions
+from numba.core.errors import TypingError
+from numba.core.typed_passes import (
+    IRLegalization,
+    NativeLowering,
+    NoPythonBackend,
+    NopythonTypeInference,
+    PreLowerStripPhis,
+)
+from numba.core.untyped_passes import FixupArgs, IRProcessing, ReconstructSSA, TranslateByteCode
+from numba.misc.llvm_pass_timings import PassTimingsCollection
+
+ENTRY = "accnp_entry"
+
+_SCALARS: dict[str, Any] = {
+    "b1": types.boolean,
+    "i1": types.int8,
+    "i2": types.int16,
+    "i4": types.int32,
+    "i8": types.int64,
+    "u1": types.uint8,
+    "u2": types.uint16,
+    "u4": types.uint32,
+    "u8": types.uint64,
+    "f4": types.float32,
+    "f8": types.float64,
+    "c8": types.complex64,
+    "c16": types.complex128,
+}
+# Not nnan, ninf: fast kernels may reorder and fuse, but NaN and infinity keep their meaning.
+_FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}
+
+
+class _TextLibrary(CPUCodeLibrary):
+    """Collects what Numba lowers instead of optimising and loading it."""
+
+    def __init__(self, codegen: Any, name: str) -> None:
+        self._codegen = codegen
+        self._name = name
+        self._linking_libraries = []
+        self._finalized = False
+        self._object_caching_enabled = False
+        self._reload_init = set()
+        self._dynamic_globals = []
+        self._recorded_timings = PassTimingsCollection(name)
+        self.modules: list[llvmir.Module] = []
+
+    def add_ir_module(self, ir_module: llvmir.Module) -> None:
+        self.modules.append(ir_module)
+
+    def add_linking_library(self, library: CPUCodeLibrary) -> None:
+        library._ensure_finalized()
+        self._linking_libraries.append(library)
+
+    def linked(self) -> list[str]:
+        """Text of the modules of functions called that Numba compiled on their own."""
+        found: dict[str, CPUCodeLibrary] = {}
+
+        def visit(library: CPUCodeLibrary) -> None:
+            if library.name not in found and library.name != "nrt":
+                found[library.name] = library
+                for other in library._linking_libraries:
+                    visit(other)
+
+        for library in self._linking_libraries:
+            visit(library)
+        return [str(library._get_module_for_linking()) for library in found.values()]
+
+
+class _Compiler(compiler.CompilerBase):
+    """The few passes that a kernel needs."""
+
+    needs_ssa = False
+
+    def define_pipelines(self) -> list[PassManager]:
+        manager = PassManager("accnp")
+        manager.add_pass(TranslateByteCode, "bytecode")
+        manager.add_pass(FixupArgs, "arguments")
+        manager.add_pass(IRProcessing, "processing")
+        if self.needs_ssa:
+            manager.add_pass(ReconstructSSA, "ssa")
+        manager.add_pass(NopythonTypeInference, "types")
+        if self.needs_ssa:
+            manager.add_pass(PreLowerStripPhis, "phis")
+        manager.add_pass(IRLegalization, "legal")
+        manager.add_pass(NativeLowering, "lowering")
+        manager.add_pass(NoPythonBackend, "backend")
+        manager.finalize()
+        return [manager]
+
+
+class _SSACompiler(_Compiler):
+    needs_ssa = True
+
+
+def _flags(fastmath: bool) -> compiler.Flags:
+    flags = compiler.Flags()
+    flags.no_compile = True
+    flags.no_cpython_wrapper = True
+    flags.no_cfunc_wrapper = True
+    flags.noalias = True
+    flags.error_model = "numpy"
+    flags.enable_looplift = False
+    flags.nrt = False
+    if fastmath:
+        flags.fastmath = FastMathOptions(_FAST)
+    return flags
+
+
+def _argument(token: str) -> Any:
+    try:
+        kind = _SCALARS[token.removesuffix("*")]
+    except KeyError:
+        raise ValueError(
+            f"get_kernel: unknown argument type in the signature; got {token!r}; "
+            f"use one of {', '.join(_SCALARS)}, with * for a pointer"
+        ) from None
+    return types.CPointer(kind) if token.endswith("*") else kind
+
+
+def load_function(source: str, name: str, namespace: Mapping[str, Any]) -> pytypes.FunctionType:
+    """Run kernel source and return the function; other functions in it become callable helpers."""
+    scope = dict(namespace)
+    before = set(scope)
+    exec(compile(source, f"<accnp kernel {name}>", "exec"), scope)
+    function = scope.get(name)
+    if not isinstance(function, pytypes.FunctionType):
+        raise ValueError(f"get_kernel: the source must define the function; got name={name!r}")
+    for key in set(scope) - before:
+        helper = scope[key]
+        if key != name and isinstance(helper, pytypes.FunctionType):
+            scope[key] = numba.njit(error_model="numpy")(helper)
+    return function
+
+
+def lower(
+    source: str,
+    name: str,
+    signature: tuple[str, ...],
+    namespace: Mapping[str, Any],
+    fastmath: bool,
+    attributes: str,
+) -> tuple[str, list[str]]:
+    """LLVM text of the kernel and of `entry`, and the texts of modules to link to it."""
+    arguments = (types.int64, types.int64, *map(_argument, signature))
+    function = load_function(source, name, namespace)
+    if function.__code__.co_argcount != len(arguments):
+        raise ValueError(
+            f"get_kernel: {name} takes {function.__code__.co_argcount - 2} arguments after lo, hi; "
+            f"got a signature of {len(signature)}"
+        )
+    # A collection in the middle costs more than the compilation (30 ms, measured).
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        with global_compiler_lock:
+            library, result = _run(function, arguments, fastmath)
+            return _text(library, result.fndesc, signature, attributes), library.linked()
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _run(function: pytypes.FunctionType, arguments: tuple, fastmath: bool) -> tuple:
+    target = registry.cpu_target
+    typing_context, target_context = target.typing_context, target.target_context
+    for kind in (_Compiler, _SSACompiler):
+        library = _TextLibrary(target_context.codegen(), function.__name__)
+        pipeline = kind(
+            typing_context, target_context, library, arguments, types.void, _flags(fastmath), {}
+        )
+        try:
+            return library, pipeline.compile_extra(function)
+        except TypingError:
+            # A name that holds two types needs SSA form, which is left out at first (3 ms).
+            if kind is _SSACompiler:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _text(library: _TextLibrary, fndesc: Any, signature: tuple[str, ...], attributes: str) -> str:
+    (module,) = library.modules
+    for function in module.functions:
+        if function.name == fndesc.llvm_func_name:
+            function.linkage = "internal"
+            function.attributes.add("alwaysinline")
+            kernel = function
+            break
+    else:
+        raise RuntimeError(f"get_kernel: no function {fndesc.llvm_func_name} in the lowered module")
+    body = str(module).replace("= common global", "= internal global")
+    return f"{body}\n{_entry(kernel, signature)}\nattributes #770 = {{ {attributes} }}\n"
+
+
+def _entry(kernel: llvmir.Function, signature: tuple[str, ...]) -> str:
+    """`entry(argv, counter, n, chunk)`: take chunks from the counter until n is reached.
+
+    The kernel is inlined here, where its noalias arguments become alias scopes.
+    """
+    return_slot, exception_slot = (argument.type for argument in kernel.args[:2])
+    lines = []
+    passed = []
+    for at, (token, argument) in enumerate(zip(signature, kernel.args[4:], strict=True)):
+        lines.append(f"  %p{at} = getelementptr inbounds i64, i64* %argv, i64 {at}")
+        lines.append(f"  %v{at} = load i64, i64* %p{at}")
+        kind = str(argument.type)
+        if token.endswith("*"):
+            lines.append(f"  %a{at} = inttoptr i64 %v{at} to {kind}")
+        elif token in ("i8", "u8"):
+            lines.append(f"  %a{at} = add i64 %v{at}, 0")
+        elif token in ("f4", "f8", "c8", "c16"):
+            raise ValueError(f"get_kernel: pass a {token} by pointer; got {token!r}")
+        else:
+            lines.append(f"  %a{at} = trunc i64 %v{at} to {kind}")
+        passed.append(f"{kind} %a{at}")
+    return_type = str(return_slot).removesuffix("*")
+    exception_type = str(exception_slot).removesuffix("*")
+    arguments = ", ".join(
+        [f"{return_slot} %ret", f"{exception_slot} %exc", "i64 %c", "i64 %e", *passed]
+    )
+    return "\n".join(
+        [
+            f"define void @{ENTRY}(i64* noalias nocapture readonly %argv, "
+            "i64* noalias nocapture %counter, i64 %n, i64 %chunk) #770 {",
+            "start:",
+            f"  %ret = alloca {return_type}",
+            f"  %exc = alloca {exception_type}",
+            *lines,
+            "  br label %claim",
+            "claim:",
+            "  %c = atomicrmw add i64* %counter, i64 %chunk monotonic",
+            "  %over = icmp sge i64 %c, %n",
+            "  br i1 %over, label %out, label %work",
+            "work:",
+            "  %room = sub nsw i64 %n, %c",
+            "  %less = icmp slt i64 %chunk, %room",
+            "  %size = select i1 %less, i64 %chunk, i64 %room",
+            "  %e = add nsw i64 %c, %size",
+            f'  %status = call i32 @"{kernel.name}"({arguments})',
+            "  br label %claim",
+            "out:",
+            "  ret void",
+            "}",
+        ]
+    )

@@ -1,0 +1,18 @@
+"""Kernel sources that the runtime tests share, with globals of their own."""
+
+import numba
+
+NAMESPACE = {"f4": numba.float32}
+
+
+def elementwise(constant: float = 2.0) -> str:
+    """`o = x * x + x * constant` over float32."""
+    return f"""
+def kernel(lo, hi, x, o):
+    for i in range(lo, hi):
+        a = x[i]
+        o[i] = f4(f4(a * a) + f4(a * f4({constant})))
+"""
+
+
+SIGNATURE = ("f4*", "f4*")

@@ -1,0 +1,179 @@
+"""Kernels: values, the entry function, caches in the process, vectorisation, errors."""
+
+import ctypes
+import importlib.util
+import re
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from accnp.config import cache_dir
+from accnp.runtime import compile as compiling
+
+_spec = importlib.util.spec_from_file_location("sources", Path(__file__).with_name("sources.py"))
+sources = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(sources)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path):
+    with cache_dir(str(tmp_path)):
+        yield
+
+
+def kernel(source, signature, fastmath=False, name="kernel", namespace=sources.NAMESPACE):
+    return compiling.get_kernel(source, name, signature, fastmath=fastmath, namespace=namespace)
+
+
+def run(k, n, *arrays, chunk=None):
+    argv = compiling.pack([a.ctypes.data if isinstance(a, np.ndarray) else a for a in arrays])
+    k.run(argv, n, chunk or max(n, 1))
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 100, 1000, 1 << 40])
+def test_values_for_any_chunk(chunk):
+    x = np.linspace(-3, 3, 1001, dtype=np.float32)
+    out = np.full(1002, 9, np.float32)
+    run(kernel(sources.elementwise(), sources.SIGNATURE), 1001, x, out, chunk=chunk)
+    np.testing.assert_array_equal(out[:1001], x * x + x * np.float32(2))
+    assert out[1001] == 9
+
+
+def test_nothing_to_do():
+    out = np.full(3, 9, np.float32)
+    run(kernel(sources.elementwise(), sources.SIGNATURE), 0, out, out, chunk=4)
+    assert (out == 9).all()
+
+
+def test_every_argument_type():
+    numpy_names = ["f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "c8", "c16", "b1"]
+    for code in numpy_names:
+        source = "def copy(lo, hi, x, shift, o):\n for i in range(lo, hi):\n  o[i] = x[i + shift]\n"
+        x = np.array([0, 1, 0, 1, 1]).astype(np.dtype("?" if code == "b1" else code))
+        out = np.zeros(4, x.dtype)
+        k = kernel(source, (f"{code}*", "i8", f"{code}*"), name="copy")
+        run(k, 4, x, 1, out)
+        np.testing.assert_array_equal(out, x[1:])
+
+
+def test_division_follows_numpy():
+    source = "def div(lo, hi, x, o):\n for i in range(lo, hi):\n  o[i] = f4(f4(1.0) / x[i])\n"
+    x = np.array([0.0, -0.0, np.nan, 4.0], np.float32)
+    out = np.zeros(4, np.float32)
+    run(kernel(source, ("f4*", "f4*"), name="div"), 4, x, out)
+    np.testing.assert_array_equal(out, [np.inf, -np.inf, np.nan, 0.25])
+
+
+def test_a_name_may_hold_two_types():
+    source = (
+        "def two(lo, hi, x, o):\n for i in range(lo, hi):\n"
+        "  a = i\n  a = f4(a) + x[i]\n  o[i] = a\n"
+    )
+    x = np.full(3, 0.5, np.float32)
+    out = np.zeros(3, np.float32)
+    run(kernel(source, ("f4*", "f4*"), name="two"), 3, x, out)
+    np.testing.assert_array_equal(out, [0.5, 1.5, 2.5])
+
+
+def test_helper_functions_in_the_source():
+    source = (
+        "def square(v):\n return v * v\n"
+        "def outer(lo, hi, x, o):\n for i in range(lo, hi):\n  o[i] = square(x[i])\n"
+    )
+    x = np.arange(5, dtype=np.float32)
+    out = np.zeros(5, np.float32)
+    run(kernel(source, ("f4*", "f4*"), name="outer"), 5, x, out)
+    np.testing.assert_array_equal(out, x * x)
+
+
+def test_user_arithmetic_is_not_contracted_unless_asked():
+    plain = kernel(sources.elementwise(3.0), sources.SIGNATURE)
+    fast = kernel(sources.elementwise(3.0), sources.SIGNATURE, fastmath=True)
+    assert plain is not fast
+    assert not re.search(r"\bvf(n?)m(add|sub)", plain.assembly())
+    assert "reassoc" not in plain.llvm()
+    assert re.search(r"fmul (reassoc|contract|nsz|arcp|afn)", fast.llvm())
+    assert "nnan" not in fast.llvm()
+
+
+def test_fastmath_reassociates():
+    source = "def f(lo, hi, x, y, o):\n for i in range(lo, hi):\n  o[i] = f4(f4(x[i] + y[i]) - x[i])\n"
+    x, y = np.array([1.0], np.float32), np.array([0.001], np.float32)
+    out = np.zeros(1, np.float32)
+    run(kernel(source, ("f4*",) * 3, name="f"), 1, x, y, out)
+    assert out[0] == (x + y - x)[0] != y[0]
+    run(kernel(source, ("f4*",) * 3, True, name="f"), 1, x, y, out)
+    assert out[0] == y[0]
+
+
+def test_many_pointers_vectorise_without_checks_at_run_time():
+    count = 12
+    names = [f"x{i}" for i in range(count - 1)]
+    total = "f4(0.0)"
+    for name in names:
+        total = f"f4({total} + {name}[i])"
+    source = f"def many(lo, hi, {', '.join(names)}, o):\n for i in range(lo, hi):\n  o[i] = {total}\n"
+    k = kernel(source, ("f4*",) * count, name="many")
+    text = k.llvm()
+    assert re.search(r"fadd <\d+ x float>", text)
+    assert "vector.memcheck" not in text
+    arrays = [np.arange(100, dtype=np.float32) + i for i in range(count)]
+    run(k, 100, *arrays)
+    np.testing.assert_array_equal(arrays[-1], sum(arrays[:-1]))
+
+
+def test_a_process_compiles_once():
+    before = compiling.counters.as_dict()
+    source = sources.elementwise(11.0)
+    first = kernel(source, sources.SIGNATURE)
+    assert first.origin == "compiled"
+    assert kernel(source, sources.SIGNATURE) is first
+    after = compiling.counters.as_dict()
+    assert after["compiles"] - before["compiles"] == 1
+    assert after["memory_hits"] - before["memory_hits"] == 1
+
+
+def test_threads_compile_once():
+    before = compiling.counters.compiles
+    found = []
+    threads = [
+        threading.Thread(
+            target=lambda: found.append(kernel(sources.elementwise(12.0), sources.SIGNATURE))
+        )
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert compiling.counters.compiles - before == 1
+    assert len(found) == 4
+    assert len(set(map(id, found))) == 1
+
+
+def test_a_shared_counter_divides_the_work():
+    k = kernel(sources.elementwise(), sources.SIGNATURE)
+    x = np.ones(100, np.float32)
+    out = np.zeros(100, np.float32)
+    argv = compiling.pack([x.ctypes.data, out.ctypes.data])
+    counter = ctypes.c_int64(40)
+    k.join(ctypes.addressof(argv), ctypes.addressof(counter), 100, 16)
+    assert (out[:40] == 0).all()
+    assert (out[40:] == 3).all()
+    assert counter.value >= 100
+
+
+def test_bad_source_says_what_is_wrong():
+    with pytest.raises(compiling.CompileError, match=r"bad does not compile[\s\S]*undefined_name") as e:
+        kernel("def bad(lo, hi, x):\n x[lo] = undefined_name\n", ("f4*",), name="bad")
+    assert "signature: f4*" in str(e.value)
+    with pytest.raises(ValueError, match="unknown argument type"):
+        kernel("def f(lo, hi, x):\n pass\n", ("q9*",), name="f")
+    with pytest.raises(ValueError, match="takes 1 arguments"):
+        kernel("def f(lo, hi, x):\n pass\n", ("f4*", "f4*"), name="f")
+    with pytest.raises(ValueError, match="must define"):
+        kernel("g = 1\n", (), name="f")
+    # A failed compile leaves nothing behind.
+    with pytest.raises(ValueError, match="must define"):
+        kernel("g = 1\n", (), name="f")

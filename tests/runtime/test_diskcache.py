@@ -1,0 +1,135 @@
+"""The disk cache: warm starts without Numba, damage, unwritable folders, bounds, two processes."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from accnp.runtime.diskcache import DiskCache
+
+ROOT = Path(__file__).resolve().parents[2]
+KEY = "0" * 64
+
+PROGRAM = """
+import json, sys
+from accnp.runtime import compile as compiling
+from accnp.runtime import buffer
+import numpy as np
+
+source = '''
+def kernel(lo, hi, x, o):
+    for i in range(lo, hi):
+        o[i] = x[i] * x[i]
+'''
+kernel = compiling.get_kernel(source, "kernel", ("f4*", "f4*"))
+x = np.arange(10, dtype=np.float32)
+out = np.zeros_like(x)
+kernel.run(compiling.pack([x.ctypes.data, out.ctypes.data]), 10, 10)
+assert (out == x * x).all()
+numba = [name for name in sys.modules if name.split(".")[0] == "numba"]
+print(json.dumps({"numba": len(numba), "origin": kernel.origin, **compiling.counters.as_dict()}))
+"""
+
+
+def start(folder, **environment):
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM],
+        cwd=ROOT,
+        env={**os.environ, "ACCNP_CACHE_DIR": str(folder), "ACCNP_DEBUG": "0", **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process):
+    out, error = process.communicate(timeout=120)
+    assert process.returncode == 0, error
+    return json.loads(out), error
+
+
+def test_a_second_process_neither_compiles_nor_imports_numba(tmp_path):
+    first, _ = finish(start(tmp_path))
+    assert (first["origin"], first["compiles"], first["disk_hits"]) == ("compiled", 1, 0)
+    assert first["numba"] > 0
+    second, _ = finish(start(tmp_path))
+    assert (second["origin"], second["compiles"], second["disk_hits"]) == ("disk", 0, 1)
+    assert second["numba"] == 0
+
+
+def test_damaged_and_foreign_entries_are_rebuilt(tmp_path):
+    finish(start(tmp_path))
+    (entry,) = tmp_path.glob("*.obj")
+    whole = entry.read_bytes()
+    cache = DiskCache(tmp_path)
+    # Cut, flipped, and a right checksum over something that is no object file.
+    for damage in ("cut", "flip", "foreign"):
+        if damage == "cut":
+            entry.write_bytes(whole[: len(whole) // 2])
+        elif damage == "flip":
+            entry.write_bytes(whole[:200] + bytes([whole[200] ^ 255]) + whole[201:])
+        else:
+            cache.put(entry.stem, b"not an object file")
+        result, _ = finish(start(tmp_path))
+        assert result["compiles"] == 1, damage
+        assert entry.read_bytes() == whole, damage
+
+
+@pytest.mark.parametrize("kind", ["file in the way", "full device"])
+def test_an_unusable_folder_is_reported_once_and_only_in_debug_mode(tmp_path, kind):
+    if kind == "full device":
+        folder = Path("/proc/accnp")  # no user can write here
+    else:
+        folder = tmp_path / "file" / "cache"
+        (tmp_path / "file").write_text("")
+    result, error = finish(start(folder))
+    assert result["compiles"] == 1
+    assert error == ""
+    result, error = finish(start(folder, ACCNP_DEBUG="1"))
+    assert error.count("disk cache: cannot") == 1
+
+
+def test_two_processes_at_once(tmp_path):
+    processes = [start(tmp_path) for _ in range(2)]
+    for process in processes:
+        finish(process)
+    (entry,) = tmp_path.iterdir()
+    assert finish(start(tmp_path))[0]["origin"] == "disk"
+    assert entry.suffix == ".obj"
+
+
+def test_bytes_come_back_and_damage_counts(tmp_path):
+    cache = DiskCache(tmp_path / "deep" / "er")
+    assert cache.get(KEY) is None
+    assert cache.put(KEY, b"code" * 100)
+    assert cache.get(KEY) == b"code" * 100
+    cache.path(KEY).write_bytes(b"")
+    assert cache.get(KEY) is None
+    assert cache.damaged == 1
+    assert not cache.path(KEY).exists()
+
+
+def test_the_longest_unused_go_first(tmp_path):
+    cache = DiskCache(tmp_path, limit=10_000)
+    now = time.time()
+    for number in range(20):
+        name = f"{number:064d}"
+        cache.put(name, bytes(1000))
+        os.utime(cache.path(name), (now - 1000 + number, now - 1000 + number))
+    cache.get(f"{0:064d}")
+    assert cache.prune() > 0
+    left = {path.stem for path in tmp_path.iterdir()}
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 10_000
+    assert f"{0:064d}" in left, "a used entry went before unused ones"
+    assert f"{19:064d}" in left
+    assert f"{1:064d}" not in left
+
+
+def test_writing_prunes_by_itself(tmp_path):
+    cache = DiskCache(tmp_path, limit=5_000)
+    for number in range(200):
+        cache.put(f"{number:064d}", bytes(1000))
+    assert len(list(tmp_path.iterdir())) < 100

@@ -1,0 +1,273 @@
+"""Streams and threads: order, futures, stealing, errors, bounds, fork, shared chunks."""
+
+import importlib.util
+import os
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from accnp.config import threads as use_threads
+from accnp.runtime import compile as compiling
+from accnp.runtime import stream as streams
+from accnp.runtime.stream import Stream
+from accnp.runtime.threads import parallel_run
+
+_spec = importlib.util.spec_from_file_location("sources", Path(__file__).with_name("sources.py"))
+sources = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(sources)
+
+
+def blocked(stream: Stream) -> threading.Event:
+    """Keep the worker busy until the event is set; returns when it is."""
+    gate, begun = threading.Event(), threading.Event()
+    stream.submit(lambda: (begun.set(), gate.wait(30)))
+    assert begun.wait(30)
+    return gate
+
+
+def test_order_and_values():
+    stream = Stream()
+    seen = []
+    tasks = [stream.submit(lambda i=i: (seen.append(i), i * i)[1]) for i in range(50)]
+    assert tasks[-1].wait() == 49 * 49
+    assert seen == list(range(50))
+    assert [t.wait() for t in tasks] == [i * i for i in range(50)]
+    stream.synchronize()
+    assert stream.idle
+
+
+def test_work_goes_on_without_a_wait():
+    stream = Stream()
+    ended = threading.Event()
+    task = stream.submit(ended.set)
+    assert ended.wait(30)
+    stream.synchronize()
+    assert task.done()
+
+
+def test_submit_returns_before_the_work():
+    stream = Stream()
+    gate = blocked(stream)
+    task = stream.submit(lambda: 5)
+    assert not task.done()
+    assert not stream.idle
+    gate.set()
+    assert task.wait() == 5
+
+
+def test_a_waiter_runs_what_has_not_begun():
+    stream = Stream()
+    # The worker exists but is kept from the queue, so only the waiter can do the work.
+    stream._worker = threading.current_thread()
+    runners = []
+    for _ in range(3):
+        last = stream.submit(lambda: runners.append(threading.get_ident()))
+    last.wait()
+    assert runners == [threading.get_ident()] * 3
+
+
+def test_a_waiter_returns_at_its_own_task():
+    stream = Stream()
+    stream._worker = threading.current_thread()
+    first = stream.submit(lambda: 1)
+    second = stream.submit(lambda: 2)
+    assert first.wait() == 1
+    assert not second.done()
+    stream.synchronize()
+    assert second.done()
+
+
+def test_many_waiters():
+    stream = Stream()
+    gate = blocked(stream)
+    task = stream.submit(lambda: 7)
+    found = []
+    waiters = [threading.Thread(target=lambda: found.append(task.wait())) for _ in range(5)]
+    for thread in waiters:
+        thread.start()
+    gate.set()
+    for thread in waiters:
+        thread.join(30)
+    assert found == [7] * 5
+
+
+def test_errors_reach_dependents_only():
+    stream = Stream()
+
+    def fail():
+        raise ZeroDivisionError("first")
+
+    bad = stream.submit(fail)
+    after = stream.submit(lambda: 1, deps=[bad])
+    far = stream.submit(lambda: 2, deps=[after])
+    free = stream.submit(lambda: 3)
+    assert free.wait() == 3
+    for task in (far, bad, after, bad):
+        with pytest.raises(ZeroDivisionError, match="first"):
+            task.wait()
+    assert bad.done()
+    assert bad.error is far.error
+    stream.synchronize()  # the error has been seen
+
+
+def test_synchronize_raises_the_first_unseen_error_once():
+    stream = Stream()
+
+    def fail(text):
+        raise ValueError(text)
+
+    stream.submit(lambda: fail("one"))
+    stream.submit(lambda: fail("two"))
+    with pytest.raises(ValueError, match="one"):
+        stream.synchronize()
+    stream.synchronize()
+
+
+def test_tracebacks_do_not_grow():
+    stream = Stream()
+    task = stream.submit(lambda: 1 / 0)
+    lengths = []
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError) as caught:
+            task.wait()
+        lengths.append(len(caught.traceback))
+    assert len(set(lengths)) == 1
+
+
+def test_dependence_on_another_stream():
+    one, two = Stream("one"), Stream("two")
+    gate = blocked(one)
+    first = one.submit(lambda: 1)
+    second = two.submit(lambda: first.value + 1, deps=[first])
+    gate.set()
+    assert second.wait() == 2
+
+
+def test_the_queue_is_bounded():
+    stream = Stream()
+    stream._worker = threading.current_thread()
+    longest = 0
+    for _ in range(1000):
+        stream.submit(lambda: None)
+        longest = max(longest, len(stream._queue))
+    assert longest <= streams.MAX_QUEUED
+    for _ in range(10):
+        stream.submit(lambda: None, nbytes=streams.MAX_QUEUED_BYTES // 2)
+        assert stream._bytes <= streams.MAX_QUEUED_BYTES
+    stream.synchronize()
+    assert stream._bytes == 0
+
+
+def test_a_task_may_wait_for_later_work_but_not_for_itself():
+    stream = Stream()
+    assert stream.submit(lambda: stream.submit(lambda: 4).wait() + 1).wait() == 5
+    mine = []
+    begun = threading.Event()
+
+    def own():
+        begun.wait(30)
+        return mine[0].wait()
+
+    mine.append(stream.submit(own))
+    begun.set()
+    with pytest.raises(RuntimeError, match="wait for itself"):
+        mine[0].wait()
+
+
+def test_many_threads_submit_and_wait():
+    stream = Stream()
+    results = []
+
+    def work(base):
+        for i in range(100):
+            results.append(stream.submit(lambda v=base + i: v).wait() == base + i)
+
+    workers = [threading.Thread(target=work, args=(1000 * k,)) for k in range(4)]
+    for thread in workers:
+        thread.start()
+    for thread in workers:
+        thread.join(60)
+    assert results == [True] * 400
+    assert stream.idle
+
+
+def test_what_a_task_holds_is_let_go():
+    stream = Stream()
+
+    class Held:
+        pass
+
+    import weakref
+
+    held = Held()
+    watch = weakref.ref(held)
+    task = stream.submit(lambda h=held: None)
+    del held
+    task.wait()
+    deadline = time.monotonic() + 30
+    while watch() is not None and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert watch() is None
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_parallel_run_covers_the_range_once(count):
+    source = "def bump(lo, hi, o):\n for i in range(lo, hi):\n  o[i] = o[i] + 1\n"
+    k = compiling.get_kernel(source, "bump", ("i4*",), namespace=sources.NAMESPACE)
+    with use_threads(count):
+        for n, chunk in [(1, 1), (10, 3), (100_000, 1000), (100_001, 64)]:
+            out = np.zeros(n + 1, np.int32)
+            parallel_run(k, compiling.pack([out.ctypes.data]), n, chunk)
+            assert (out[:-1] == 1).all()
+            assert out[-1] == 0
+
+
+def test_parallel_run_from_several_threads():
+    k = compiling.get_kernel(
+        sources.elementwise(), "kernel", sources.SIGNATURE, namespace=sources.NAMESPACE
+    )
+    wrong = []
+
+    def work(seed):
+        x = np.full(20_000, seed, np.float32)
+        for _ in range(50):
+            out = np.zeros_like(x)
+            parallel_run(k, compiling.pack([x.ctypes.data, out.ctypes.data]), len(x), 512)
+            if not (out == seed * seed + 2 * seed).all():
+                wrong.append(seed)
+
+    workers = [threading.Thread(target=work, args=(s,)) for s in range(1, 4)]
+    for thread in workers:
+        thread.start()
+    for thread in workers:
+        thread.join(60)
+    assert not wrong
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_computes():
+    stream = streams.default_stream()
+    stream.submit(lambda: None).wait()
+    k = compiling.get_kernel(
+        sources.elementwise(), "kernel", sources.SIGNATURE, namespace=sources.NAMESPACE
+    )
+    x = np.ones(10_000, np.float32)
+    out = np.zeros_like(x)
+    argv = compiling.pack([x.ctypes.data, out.ctypes.data])
+    with use_threads(2):
+        parallel_run(k, argv, len(x), 100)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            out[:] = 0
+            with use_threads(2):
+                stream.submit(lambda: parallel_run(k, argv, len(x), 100)).wait()
+            status = 0 if (out == 3).all() else 2
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert stream.submit(lambda: 8).wait() == 8
