@@ -1,0 +1,1 @@
+"""Measurements: a harness, a comparison with other libraries, suites for pytest-benchmark."""

@@ -1,0 +1,157 @@
+"""Interleaved timing: named calls come in, a `Timing` per name goes out.
+
+The calls take turns, so that a change in the machine's load falls on all of them. The ratio of two
+is the median of the ratios within each round. `fresh_process` does the same for work that needs
+an interpreter of its own: the code prints a number of seconds as its last line.
+"""
+
+import gc
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+Call = Callable[[], Any]
+
+
+@dataclass
+class Timing:
+    """Seconds per call, one entry per round."""
+
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+    def ratio(self, peer: "Timing") -> float:
+        """The median over the rounds of our time over the peer's."""
+        return statistics.median(a / b for a, b in zip(self.seconds, peer.seconds))
+
+
+def interleave(
+    calls: Mapping[str, Call], rounds: int = 15, number: int = 1, warm: int = 3
+) -> dict[str, Timing]:
+    """Time the calls in turns; each sample runs a call `number` times.
+
+    What a call returns is kept until its clock has stopped; garbage is collected between rounds.
+    """
+    for call in calls.values():
+        for _ in range(warm):
+            call()
+    timings = {name: Timing() for name in calls}
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        for index in range(rounds):
+            gc.collect()
+            order = list(calls.items())
+            if index % 2:  # who follows whom alternates, so that nobody always inherits one cache
+                order.reverse()
+            for name, call in order:
+                start = perf_counter()
+                for _ in range(number):
+                    kept = call()
+                timings[name].seconds.append((perf_counter() - start) / number)
+                del kept
+    finally:
+        if was_enabled:
+            gc.enable()
+    return timings
+
+
+def fresh_process(code: str, **environment: str) -> float:
+    """Run code in a new interpreter; the seconds that it prints last."""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"fresh_process: the code failed; got\n{done.stderr}\nfor\n{code}")
+    return float(done.stdout.split()[-1])
+
+
+def use_cpus(count: int | None) -> int:
+    """Give every library the same CPUs; call it before they are imported. How many they are."""
+    if hasattr(os, "sched_setaffinity"):
+        allowed = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, allowed[:count])
+        count = len(allowed[:count])
+    count = count or os.cpu_count() or 1
+    for name in ("ACCNP_THREADS", "NUMEXPR_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ[name] = str(count)
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    return count
+
+
+def machine() -> dict[str, str]:
+    """What the figures were measured on."""
+    cpu = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [s for s in info.read_text().splitlines() if s.startswith("model name")]
+        cpu = names[0].split(":", 1)[1].strip() if names else cpu
+    facts = {"cpu": cpu, "python": platform.python_version()}
+    for package in ("accnp", "jax", "numpy", "numba", "numexpr"):
+        try:
+            facts[package] = version(package)
+        except PackageNotFoundError:
+            facts[package] = "not installed"
+    return facts
+
+
+@dataclass
+class Row:
+    """One line of the comparison: our time, the peer's, the bar, and whether it was met."""
+
+    work: str
+    peer: str
+    bar: float
+    ratio: float
+    medians: dict[str, float]
+    note: str = ""
+    extra_ok: bool = True
+
+    @property
+    def met(self) -> bool:
+        return bool(self.ratio <= self.bar and self.extra_ok)
+
+
+def milliseconds(seconds: float | None) -> str:
+    """Three significant digits, or a dash."""
+    return "-" if seconds is None else f"{1e3 * seconds:.3g}"
+
+
+def text_table(rows: list[Row]) -> str:
+    """The comparison as text, times in milliseconds."""
+    head = ["work", "accnp", "JAX", "NumPy", "numexpr", "peer", "ratio", "bar", "", "note"]
+    cells = [head]
+    for row in rows:
+        times = [milliseconds(row.medians.get(n)) for n in ("accnp", "jax", "numpy", "numexpr")]
+        verdict = "pass" if row.met else "FAIL"
+        ratio, bar = f"{row.ratio:.3f}", f"{row.bar:.2f}"
+        cells.append([row.work, *times, row.peer, ratio, bar, verdict, row.note])
+    widths = [max(len(line[i]) for line in cells) for i in range(len(head))]
+    lines = []
+    for line in cells:
+        text = [
+            c.rjust(w) if 0 < i < 8 else c.ljust(w) for i, (c, w) in enumerate(zip(line, widths))
+        ]
+        lines.append("  ".join(text).rstrip())
+    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+
+
+def write_json(path: Path, rows: list[Row], facts: Mapping[str, Any]) -> None:
+    """Everything that was measured."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data: dict[str, Any] = {
+        "machine": dict(facts),
+        "rows": [asdict(row) | {"met": row.met} for row in rows],
+    }
+    path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,257 @@
+"""The rows of the comparison: each function measures one and returns `Row`s.
+
+In: a scale (1.0 is the full size) and a number of rounds. Work that needs a fresh interpreter is
+given as source text with the library's names filled in.
+"""
+
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numexpr
+import numpy as np
+
+import accnp
+import accnp.numpy as anp
+from benchmarks.harness import Call, Row, Timing, fresh_process, interleave
+
+OURS = "import accnp as jax, accnp.numpy as jnp"
+THEIRS = "import jax, jax.numpy as jnp"
+SELU = """
+def selu(x, alpha=1.67, lambda_=1.05):
+    return lambda_ * jnp.where(x > 0, x, alpha * jnp.exp(x) - alpha)
+"""
+
+
+def slow_f(x: Any) -> Any:
+    return x * x + x * 2.0
+
+
+def selu(np_: Any) -> Callable:
+    def selu(x: Any, alpha: float = 1.67, lambda_: float = 1.05) -> Any:
+        return lambda_ * np_.where(x > 0, x, alpha * np_.exp(x) - alpha)
+
+    return selu
+
+
+def norm(x: Any) -> Any:
+    x = x - x.mean(0)
+    return x / x.std(0)
+
+
+def softmax(np_: Any) -> Callable:
+    def softmax(x: Any) -> Any:
+        e = np_.exp(x - x.max(axis=1, keepdims=True))
+        return e / e.sum(axis=1, keepdims=True)
+
+    return softmax
+
+
+def normal(shape: Any) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
+
+
+def waiting(f: Callable, x: Any) -> Call:
+    return lambda: f(x).block_until_ready()
+
+
+def row(
+    work: str, bar: float, timings: dict[str, Timing], ours: str, peer: str, **more: Any
+) -> Row:
+    """A row whose NumPy and numexpr columns are filled where they were measured."""
+    medians = {"accnp": timings[ours].median, "jax": timings[peer].median}
+    medians |= {n: timings[n].median for n in ("numpy", "numexpr") if n in timings}
+    ratio = timings[ours].ratio(timings[peer])
+    return Row(work, peer, bar, ratio, medians, **more)
+
+
+def check(ours: Any, want: Any, **tolerance: float) -> None:
+    """A fast wrong answer is no answer."""
+    np.testing.assert_allclose(np.asarray(ours), np.asarray(want), **tolerance)
+
+
+def elementwise(rounds: int) -> list[Row]:
+    data = normal((5000, 5000))
+    a, j, two = anp.asarray(data), jnp.asarray(data), np.float32(2)
+    ours, theirs = accnp.jit(slow_f), jax.jit(slow_f)
+    check(slow_f(a), slow_f(data), rtol=1e-6, atol=1e-6)
+    calls = {
+        "eager": waiting(slow_f, a),
+        "jit": waiting(ours, a),
+        "JAX jit": waiting(theirs, j),
+        "JAX eager": waiting(slow_f, j),
+        "numpy": lambda: slow_f(data),
+        "numexpr": lambda: numexpr.evaluate("x*x + x*two", {"x": data, "two": two}),
+    }
+    t = interleave(calls, rounds)
+    return [
+        row("x*x + x*2.0, 5000x5000, eager", 0.5, t, "eager", "JAX jit"),
+        row("x*x + x*2.0, 5000x5000, jit", 0.5, t, "jit", "JAX jit"),
+        row("x*x + x*2.0, 5000x5000, eager", 0.15, t, "eager", "JAX eager"),
+    ]
+
+
+def selu_million(rounds: int) -> list[Row]:
+    data = normal(1_000_000)
+    a, j = anp.asarray(data), jnp.asarray(data)
+    f, g, h = selu(anp), selu(jnp), selu(np)
+    check(f(a), g(j), rtol=1e-5, atol=1e-6)
+    names = {"x": data, "a": np.float32(1.67), "k": np.float32(1.05), "z": np.float32(0)}
+    calls = {
+        "eager": waiting(f, a),
+        "jit": waiting(accnp.jit(f), a),
+        "JAX jit": waiting(jax.jit(g), j),
+        "numpy": lambda: h(data),
+        "numexpr": lambda: numexpr.evaluate("k * where(x > z, x, a * exp(x) - a)", names),
+    }
+    t = interleave(calls, 5 * rounds, number=5)
+    return [
+        row("SELU of 1e6, eager", 0.5, t, "eager", "JAX jit"),
+        row("SELU of 1e6, jit", 0.5, t, "jit", "JAX jit"),
+    ]
+
+
+def norm_columns(rounds: int) -> list[Row]:
+    data = normal((10_000, 10))
+    a, j = anp.asarray(data), jnp.asarray(data)
+    check(norm(a), norm(j), atol=1e-5)
+    calls = {
+        "jit": waiting(accnp.jit(norm), a),
+        "JAX jit": waiting(jax.jit(norm), j),
+        "numpy": lambda: norm(data),
+    }
+    t = interleave(calls, 5 * rounds, number=20)
+    return [row("column normalisation 10000x10, jit", 0.7, t, "jit", "JAX jit")]
+
+
+def softmax_rows(rounds: int) -> list[Row]:
+    data = normal((4096, 1024))
+    a, j = anp.asarray(data), jnp.asarray(data)
+    f, g, h = softmax(anp), softmax(jnp), softmax(np)
+    check(f(a), g(j), rtol=1e-4, atol=1e-7)
+    calls = {
+        "jit": waiting(accnp.jit(f), a),
+        "JAX jit": waiting(jax.jit(g), j),
+        "numpy": lambda: h(data),
+    }
+    t = interleave(calls, 2 * rounds)
+    return [row("softmax over rows of 4096x1024, jit", 0.7, t, "jit", "JAX jit")]
+
+
+def big_sum(rounds: int) -> list[Row]:
+    data = np.random.default_rng(1).random(25_000_000, dtype=np.float32)
+    a, j = anp.asarray(data), jnp.asarray(data)
+    exact = data.sum(dtype=np.float64)
+    ours, numpys = abs(float(anp.sum(a)) - exact), abs(float(data.sum()) - exact)
+    calls = {
+        "jit": waiting(accnp.jit(anp.sum), a),
+        "JAX jit": waiting(jax.jit(jnp.sum), j),
+        "numpy": data.sum,
+        "numexpr": lambda: numexpr.evaluate("sum(x)", {"x": data}),
+    }
+    t = interleave(calls, rounds)
+    # One ulp of the float32 result is 1.0: rounding it is free for everybody.
+    note, good = f"error {ours:.2g}, NumPy's {numpys:.2g}", bool(ours <= max(numpys, 1.0))
+    return [row("sum of 25e6", 1.0, t, "jit", "JAX jit", note=note, extra_ok=good)]
+
+
+def dispatch(rounds: int) -> list[Row]:
+    data = normal(8)
+    a, j = anp.asarray(data), jnp.asarray(data)
+    calls = {"op": lambda: a + a, "JAX eager": lambda: j + j, "numpy": lambda: data + data}
+    t = interleave(calls, 3 * rounds, number=500)
+    rows = [row("recording one op on small arrays", 0.25, t, "op", "JAX eager")]
+    calls = {"jit": waiting(accnp.jit(slow_f), a), "JAX jit": waiting(jax.jit(slow_f), j)}
+    calls["numpy"] = lambda: slow_f(data)
+    t = interleave(calls, 3 * rounds, number=500)
+    return [*rows, row("cached jit call, small, waited for", 1.0, t, "jit", "JAX jit")]
+
+
+def processes(ours: str, theirs: str, rounds: int, **environment: str) -> dict[str, Timing]:
+    """The two programs in fresh processes, in turns; the first turn is not counted."""
+    timings = {"ours": Timing(), "JAX": Timing()}
+    for index in range(rounds + 1):
+        for name, code in (("ours", ours), ("JAX", theirs)):
+            seconds = fresh_process(code, **environment)
+            if index:
+                timings[name].seconds.append(seconds)
+    return timings
+
+
+def import_time(rounds: int) -> list[Row]:
+    code = "from time import perf_counter as now; t = now(); {}; print(now() - t)"
+    t = processes(code.format("import accnp"), code.format("import jax"), rounds)
+    return [row("import", 0.35, t, "ours", "JAX")]
+
+
+def first_call(rounds: int) -> list[Row]:
+    code = """
+from time import perf_counter as now
+{library}
+{selu}
+x = jnp.arange(1000000.0)
+jax.jit(lambda x: jnp.tanh(x) + 1)(x).block_until_ready()
+t = now()
+jax.jit(selu)(x).block_until_ready()
+print(now() - t)
+"""
+    ours, theirs = (code.format(library=lib, selu=SELU) for lib in (OURS, THEIRS))
+    timings = {"ours": Timing(), "JAX": Timing()}
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory() as empty:  # nothing from disk: this is a real compile
+            timings["ours"].seconds.append(fresh_process(ours, ACCNP_CACHE_DIR=empty))
+        timings["JAX"].seconds.append(fresh_process(theirs))
+    note = "empty disk cache"
+    return [row("first call of a new jitted SELU", 1.0, timings, "ours", "JAX", note=note)]
+
+
+def fresh_with_disk_cache(rounds: int) -> list[Row]:
+    code = """
+from time import perf_counter as now
+t = now()
+{library}
+{selu}
+jax.jit(selu)(jnp.arange(1000000.0)).block_until_ready()
+print(now() - t)
+"""
+    ours, theirs = (code.format(library=lib, selu=SELU) for lib in (OURS, THEIRS))
+    with tempfile.TemporaryDirectory() as cache:
+        t = processes(ours, theirs, rounds, ACCNP_CACHE_DIR=cache)
+    return [row("the same, fresh process, warm disk cache", 0.5, t, "ours", "JAX")]
+
+
+def new_shape(rounds: int) -> list[Row]:
+    f, g = accnp.jit(selu(anp)), jax.jit(selu(jnp))
+    sizes = {"ours": iter(range(1000, 100_000)), "JAX": iter(range(1000, 100_000))}
+    arrays = {n: anp.asarray(normal(n)) for n in range(1000, 1010 + rounds)}
+    peers = {n: jnp.asarray(normal(n)) for n in arrays}
+    calls = {
+        "ours": lambda: f(arrays[next(sizes["ours"])]).block_until_ready(),
+        "JAX": lambda: g(peers[next(sizes["JAX"])]).block_until_ready(),
+    }
+    calls["ours"]()
+    calls["JAX"]()
+    before = accnp.counters()
+    t = interleave(calls, rounds, warm=0)
+    after = accnp.counters()
+    compiles = after["compiles"] - before["compiles"]
+    note = f"{compiles} compiles in {rounds} shapes"
+    work = "a new shape for a compiled function"
+    return [row(work, 0.1, t, "ours", "JAX", note=note, extra_ok=compiles == 0)]
+
+
+ROWS: dict[str, Callable[[int], list[Row]]] = {
+    "elementwise": elementwise,
+    "selu": selu_million,
+    "norm": norm_columns,
+    "softmax": softmax_rows,
+    "sum": big_sum,
+    "dispatch": dispatch,
+    "import": import_time,
+    "first": first_call,
+    "fresh": fresh_with_disk_cache,
+    "shape": new_shape,
+}
+PROCESS_ROWS = {"import", "first", "fresh"}
