@@ -1,0 +1,1 @@
+"""Scalar intrinsics and hand-written kernels; see only numba, llvmlite, numpy, scipy."""

@@ -1,0 +1,1 @@
+"""LLVM IR builders of the math functions, one file per family; only llvmlite is needed."""

@@ -1,0 +1,85 @@
+"""Exponential family: exp exp2 expm1 logistic tanh sinh cosh.
+
+In: a float or double ``V``. Out: a ``V`` of the same type. Branch-free, no library calls.
+"""
+
+from __future__ import annotations
+
+from . import coefs as k
+from .ir import V, clamp, copysign, fabs, fma, nearest, poly, pow2, where
+
+LOG2E = 1.4426950408889634
+# ln 2 in two pieces of the working precision, so that two fma reduce the argument.
+LN2_32 = (0.693147182464599609375, -1.904654323148236e-09)
+LN2_64 = (0.6931471805599453, 2.3190468138462996e-17)
+
+
+def reduce_exp(x: V) -> tuple[V, V]:
+    """(r, n) with x = n ln 2 + r, |r| <= ln 2 / 2, n an integer value."""
+    hi, lo = LN2_32 if x.single else LN2_64
+    t, n = nearest(x * LOG2E)
+    return fma(t, -lo, fma(t, -hi, x)), n
+
+
+def expm1_poly(r: V) -> V:
+    """exp(r) - 1 on the reduced range."""
+    return fma(r * r, poly(r, k.EXP_32 if r.single else k.EXP_64), r)
+
+
+def scale(y: V, n: V) -> V:
+    """y * 2^n rounded once, also where 2^n itself is not a normal number."""
+    h = n >> 1
+    return y * pow2(h) * pow2(n - h)
+
+
+def exp_halved(x: V, shift: int = 0) -> V:
+    """exp(x) * 2^-shift without overflow before the last step."""
+    x = clamp(x, -105.0, 90.0) if x.single else clamp(x, -747.0, 712.0)
+    r, n = reduce_exp(x)
+    return scale(expm1_poly(r) + 1.0, n - shift if shift else n)
+
+
+def exp(x: V) -> V:
+    return exp_halved(x)
+
+
+def exp2(x: V) -> V:
+    x = clamp(x, -152.0, 129.0) if x.single else clamp(x, -1076.0, 1025.0)
+    t, n = nearest(x)
+    r = x - t
+    return scale(fma(r, poly(r, k.EXP2_32 if x.single else k.EXP2_64), x.const(1.0)), n)
+
+
+def expm1(x: V) -> V:
+    c = clamp(x, -20.0, 89.0) if x.single else clamp(x, -40.0, 710.0)
+    r, n = reduce_exp(c)
+    # 2^(n-1) stays finite where 2^n overflows; the last doubling is exact or infinite.
+    s = pow2(n - 1)
+    y = fma(s, expm1_poly(r), s - 0.5)
+    return copysign(y + y, x)
+
+
+def logistic(x: V) -> V:
+    e = exp_halved(-fabs(x))
+    return where(x < 0.0, e, 1.0) / (e + 1.0)
+
+
+def tanh(x: V) -> V:
+    a = fabs(x)
+    z = x * x
+    small = fma(z * x, poly(z, k.TANH_32 if x.single else k.TANH_64), x)
+    e = exp_halved(clamp(a + a, 0.0, 60.0))
+    return copysign(where(a < 0.625, small, 1.0 - 2.0 / (e + 1.0)), x)
+
+
+def sinh(x: V) -> V:
+    a = fabs(x)
+    z = x * x
+    small = fma(z * x, poly(z, k.SINH_32 if x.single else k.SINH_64), x)
+    e = exp_halved(a, 1)
+    return where(a < 1.0, small, copysign(e - 0.25 / e, x))
+
+
+def cosh(x: V) -> V:
+    e = exp_halved(fabs(x), 1)
+    return e + 0.25 / e

@@ -1,0 +1,259 @@
+"""A thin value wrapper so that formulas over LLVM IR read like Python.
+
+In: an llvmlite ``IRBuilder`` and an IR value. Out: ``V`` objects whose operators emit instructions of the value's own
+type (no fast-math flags), plus the handful of target-neutral LLVM intrinsics that the math files need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+
+F32, F64 = ir.FloatType(), ir.DoubleType()
+I1, I8, I16, I32, I64 = (ir.IntType(n) for n in (1, 8, 16, 32, 64))
+I128 = ir.IntType(128)
+
+
+def is_float(t: Any) -> bool:
+    return isinstance(t, (ir.FloatType, ir.DoubleType))
+
+
+class V:
+    """One IR value with the builder that extends it; integers are signed unless a method says otherwise."""
+
+    __slots__ = ("b", "v")
+
+    def __init__(self, b: Any, v: Any):
+        self.b, self.v = b, v
+
+    @property
+    def type(self) -> Any:
+        return self.v.type
+
+    @property
+    def single(self) -> bool:
+        return isinstance(self.v.type, ir.FloatType)
+
+    def const(self, c: float | int) -> V:
+        return V(self.b, ir.Constant(self.v.type, c))
+
+    def _arg(self, other: V | float | int) -> Any:
+        return other.v if isinstance(other, V) else ir.Constant(self.v.type, other)
+
+    def _two(self, fop: str, iop: str, other: V | float | int, flip: bool = False) -> V:
+        x, y = self.v, self._arg(other)
+        if flip:
+            x, y = y, x
+        return V(self.b, getattr(self.b, fop if is_float(self.v.type) else iop)(x, y))
+
+    def __add__(self, o: V | float | int) -> V:
+        return self._two("fadd", "add", o)
+
+    def __sub__(self, o: V | float | int) -> V:
+        return self._two("fsub", "sub", o)
+
+    def __mul__(self, o: V | float | int) -> V:
+        return self._two("fmul", "mul", o)
+
+    def __truediv__(self, o: V | float | int) -> V:
+        return self._two("fdiv", "sdiv", o)
+
+    def __radd__(self, o: float | int) -> V:
+        return self._two("fadd", "add", o)
+
+    def __rmul__(self, o: float | int) -> V:
+        return self._two("fmul", "mul", o)
+
+    def __rsub__(self, o: float | int) -> V:
+        return self._two("fsub", "sub", o, flip=True)
+
+    def __rtruediv__(self, o: float | int) -> V:
+        return self._two("fdiv", "sdiv", o, flip=True)
+
+    def __neg__(self) -> V:
+        if is_float(self.v.type):
+            return V(self.b, self.b.fneg(self.v))
+        return V(self.b, self.b.neg(self.v))
+
+    def __and__(self, o: V | int) -> V:
+        return V(self.b, self.b.and_(self.v, self._arg(o)))
+
+    def __or__(self, o: V | int) -> V:
+        return V(self.b, self.b.or_(self.v, self._arg(o)))
+
+    def __xor__(self, o: V | int) -> V:
+        return V(self.b, self.b.xor(self.v, self._arg(o)))
+
+    def __invert__(self) -> V:
+        return V(self.b, self.b.not_(self.v))
+
+    def __lshift__(self, o: V | int) -> V:
+        return V(self.b, self.b.shl(self.v, self._arg(o)))
+
+    def __rshift__(self, o: V | int) -> V:
+        return V(self.b, self.b.ashr(self.v, self._arg(o)))
+
+    def lshr(self, o: V | int) -> V:
+        return V(self.b, self.b.lshr(self.v, self._arg(o)))
+
+    def cmp(self, op: str, o: V | float | int, signed: bool = True) -> V:
+        """Ordered comparison of floats (false on NaN), except ``!=`` which is true on NaN."""
+        x, y = self.v, self._arg(o)
+        if is_float(self.v.type):
+            emit = self.b.fcmp_unordered if op == "!=" else self.b.fcmp_ordered
+        else:
+            emit = self.b.icmp_signed if signed else self.b.icmp_unsigned
+        return V(self.b, emit(op, x, y))
+
+    def __lt__(self, o: V | float | int) -> V:
+        return self.cmp("<", o)
+
+    def __le__(self, o: V | float | int) -> V:
+        return self.cmp("<=", o)
+
+    def __gt__(self, o: V | float | int) -> V:
+        return self.cmp(">", o)
+
+    def __ge__(self, o: V | float | int) -> V:
+        return self.cmp(">=", o)
+
+    def eq(self, o: V | float | int) -> V:
+        return self.cmp("==", o)
+
+    def ne(self, o: V | float | int) -> V:
+        return self.cmp("!=", o)
+
+    def to(self, t: Any, signed: bool = True) -> V:
+        """Width or kind conversion; float to integer here is the raw instruction (undefined out of range)."""
+        s, b = self.v.type, self.b
+        if s == t:
+            return self
+        if is_float(s) and is_float(t):
+            return V(b, b.fpext(self.v, t) if t == F64 else b.fptrunc(self.v, t))
+        if is_float(s):
+            return V(b, b.fptosi(self.v, t) if signed else b.fptoui(self.v, t))
+        if is_float(t):
+            return V(b, b.sitofp(self.v, t) if signed else b.uitofp(self.v, t))
+        if t.width < s.width:
+            return V(b, b.trunc(self.v, t))
+        return V(b, b.sext(self.v, t) if signed else b.zext(self.v, t))
+
+
+def call(name: str, *args: V) -> V:
+    """The LLVM intrinsic ``name`` overloaded on the first argument's type."""
+    b = args[0].b
+    fn = b.module.declare_intrinsic(name, [args[0].type], _signature(name, args))
+    return V(b, b.call(fn, [a.v for a in args]))
+
+
+def _signature(name: str, args: Sequence[V]) -> Any:
+    return ir.FunctionType(args[0].type, [a.type for a in args])
+
+
+def fma(x: V, y: V | float, z: V | float) -> V:
+    ref = x
+    y, z = (a if isinstance(a, V) else ref.const(a) for a in (y, z))
+    return call("llvm.fma", x, y, z)
+
+
+def fabs(x: V) -> V:
+    return call("llvm.fabs", x)
+
+
+def copysign(x: V, s: V) -> V:
+    return call("llvm.copysign", x, s)
+
+
+def sqrt(x: V) -> V:
+    return call("llvm.sqrt", x)
+
+
+def floor(x: V) -> V:
+    return call("llvm.floor", x)
+
+
+def rint(x: V) -> V:
+    return call("llvm.roundeven", x)
+
+
+def where(c: V, x: V | float | int, y: V | float | int) -> V:
+    ref = x if isinstance(x, V) else y
+    assert isinstance(ref, V)
+    x, y = (a if isinstance(a, V) else ref.const(a) for a in (x, y))
+    return V(c.b, c.b.select(c.v, x.v, y.v))
+
+
+def isnan(x: V) -> V:
+    return V(x.b, x.b.fcmp_unordered("uno", x.v, x.v))
+
+
+def int_type(x: V) -> Any:
+    return I32 if x.single else I64
+
+
+def bits(x: V) -> V:
+    return V(x.b, x.b.bitcast(x.v, int_type(x)))
+
+
+def unbits(i: V) -> V:
+    return V(i.b, i.b.bitcast(i.v, F32 if i.type == I32 else F64))
+
+
+def poly(x: V, coefs: Sequence[float]) -> V:
+    """Horner's rule with fma; ``coefs`` from the constant term up."""
+    r = x.const(coefs[-1])
+    for c in reversed(coefs[:-1]):
+        r = fma(r, x, c)
+    return r
+
+
+def clamp(x: V, lo: float, hi: float) -> V:
+    """NaN passes through: both comparisons are false on it."""
+    x = where(x > hi, hi, x)
+    return where(x < lo, lo, x)
+
+
+MANT = {True: 23, False: 52}
+MAGIC = {True: 1.5 * 2.0**23, False: 1.5 * 2.0**52}
+MAGIC_BITS = {True: 0x4B400000, False: 0x4338000000000000}
+
+
+def nearest(x: V) -> tuple[V, V]:
+    """``x`` rounded to the nearest integer, as float and as integer; |x| < 2^22 (2^51); garbage, not poison, on NaN.
+
+    Adding 1.5 * 2^mantissa leaves the integer in the low bits: no float-to-int instruction, which AVX2 lacks for doubles.
+    """
+    t = x + MAGIC[x.single]
+    return t - MAGIC[x.single], bits(t) - MAGIC_BITS[x.single]
+
+
+def int_to_float(i: V) -> V:
+    """Small integers (|i| < 2^22 or 2^51) to float by the same trick."""
+    single = i.type == I32
+    t = unbits(i + MAGIC_BITS[single])
+    return t - MAGIC[single]
+
+
+def pow2(n: V) -> V:
+    """2^n of an integer in the normal exponent range, as float of the same width."""
+    single = n.type == I32
+    return unbits((n + (127 if single else 1023)) << MANT[single])
+
+
+def two_sum(x: V, y: V) -> tuple[V, V]:
+    s = x + y
+    t = s - x
+    return s, (x - (s - t)) + (y - t)
+
+
+def fast_two_sum(x: V, y: V) -> tuple[V, V]:
+    """Exact when |x| >= |y|."""
+    s = x + y
+    return s, y - (s - x)
+
+
+def two_prod(x: V, y: V) -> tuple[V, V]:
+    p = x * y
+    return p, fma(x, y, -p)

@@ -1,0 +1,163 @@
+"""sin cos tan.
+
+In: a float or double ``V``. Out: a ``V`` of the same type. Moderate arguments are reduced by fma with three pieces of
+pi/2; huge ones take a predicated call of an out-of-line Payne-Hanek reduction, which leaves the loop vectorisable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from . import coefs as k
+from .ir import F64, I64, I128, V, bits, fabs, fma, nearest, poly, pow2, unbits, where
+
+PIO2_32 = (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15)
+PIO2_64 = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)
+TWO_OVER_PI = 0.6366197723675814
+LIMIT = {True: 65536.0, False: 2.0**40}
+# 2/pi in binary, 64 bits a word, after one word of zeros
+TABLE = (
+    0, 0xA2F9836E4E441529, 0xFC2757D1F534DDC0, 0xDB6295993C439041, 0xFE5163ABDEBBC561, 0xB7246E3A424DD2E0,
+    0x06492EEA09D1921C, 0xFE1DEB1CB129A73E, 0xE88235F52EBB4484, 0xE99C7026B45F7E41, 0x3991D639835339F4,
+    0x9C845F8BBDF9283B, 0x1FF897FFDE05980F, 0xEF2F118B5A0A6D1F, 0x6D367ECF27CB09B7, 0x4F463F669E5FEA2D,
+    0x7527BAC7EBE5F17B, 0x3D0739F78A5292EA, 0x6BFB5FB11F8D5D08, 0x56033046FC7B6BAB, 0xF0CFBC209AF4361D,
+)  # fmt: skip
+
+
+def reduce_pio2(x: V) -> tuple[V, V, V]:
+    """(r, correction of r, quadrant) for |x| below the limit."""
+    a, b, c = PIO2_32 if x.single else PIO2_64
+    t, q = nearest(x * TWO_OVER_PI)
+    r1 = fma(t, x.const(-a), x)
+    r2 = fma(t, x.const(-b), r1)
+    lo = fma(t, x.const(-c), fma(t, x.const(-b), r1 - r2))
+    r = r2 + lo
+    return r, (r2 - r) + lo, q
+
+
+def payne_hanek(x: V) -> tuple[V, V, V]:
+    """The same for a finite double of magnitude at least 2^16, by integer multiplication with the bits of 2/pi."""
+    b = x.b
+    i = bits(fabs(x))
+    m = (i & 0xFFFFFFFFFFFFF) | 0x10000000000000
+    # x = m 2^e; bits of 2/pi above weight 2^(1 - e) give multiples of 4 and are left out
+    s = i.lshr(52) - 1075 + 62
+    word, shift = s.lshr(6), (s & 63).to(I128, signed=False)
+    table = _table(b.module)
+
+    def load(j: int) -> V:
+        p = b.gep(table, [ir.Constant(I64, 0), (word + j).v], source_etype=table.value_type)
+        return V(b, b.load(p, typ=I64)).to(I128, signed=False)
+
+    def funnel(j: int) -> V:
+        return ((((load(j) << 64) | load(j + 1)) << shift).lshr(64)).to(I64).to(I128, signed=False)
+
+    w = m.to(I128, signed=False)
+    p = ((w * funnel(0)) << 64) + w * funnel(1) + (w * funnel(2)).lshr(64)
+    q = (p + (1 << 125)).lshr(126).to(I64)
+    f = p << 2
+    neg = f < 0
+    a = where(neg, -f, f)
+    fn = b.module.declare_intrinsic("llvm.ctlz", [I128], ir.FunctionType(I128, [I128, ir.IntType(1)]))
+    lz = V(b, b.call(fn, [a.v, ir.Constant(ir.IntType(1), 0)]))
+    a = a << lz
+    h = a.lshr(75).to(I64).to(F64)
+    low = (a.lshr(22) & ((1 << 53) - 1)).to(I64).to(F64) * 2.0**-53
+    unit = pow2(-lz.to(I64) - 53)
+    hi = h * PIO2_64[0]
+    lo = fma(h, x.const(PIO2_64[0]), -hi) + fma(h, x.const(PIO2_64[1]), low * PIO2_64[0])
+    r = hi + lo
+    rl = (hi - r) + lo
+    flip = neg.cmp("!=", x < 0.0)
+    unit = where(flip, -unit, unit)
+    return r * unit, rl * unit, where(x < 0.0, -q, q)
+
+
+def _table(module: Any) -> Any:
+    name = "accnp.two_over_pi"
+    if name in module.globals:
+        return module.globals[name]
+    t = ir.ArrayType(I64, len(TABLE))
+    g = ir.GlobalVariable(module, t, name)
+    g.initializer = ir.Constant(t, [ir.Constant(I64, w) for w in TABLE])
+    g.global_constant, g.linkage = True, "internal"
+    return g
+
+
+def _slow(x: V, name: str, finish: Callable[[V, V, V], V]) -> V:
+    """Call of the out-of-line double function for huge arguments; defined once per module."""
+    module = x.b.module
+    name = f"accnp.{name}.huge"
+    if name in module.globals:
+        fn = module.globals[name]
+    else:
+        fn = ir.Function(module, ir.FunctionType(F64, [F64]), name)
+        fn.linkage = "internal"
+        for a in ("noinline", "nounwind", "readnone"):
+            fn.attributes.add(a)
+        b = ir.IRBuilder(fn.append_basic_block())
+        b.ret(finish(*payne_hanek(V(b, fn.args[0]))).v)
+    return V(x.b, x.b.call(fn, [x.to(F64).v])).to(x.type)
+
+
+def _periodic(x: V, name: str, finish: Callable[[V, V, V], V]) -> V:
+    a = fabs(x)
+    fast = finish(*reduce_pio2(x))
+    huge = a >= LIMIT[x.single]
+    start = x.b.block
+    with x.b.if_then(huge.v, likely=False):
+        slow = _slow(x, name, finish)
+        inside = x.b.block
+    phi = x.b.phi(x.type)
+    phi.add_incoming(fast.v, start)
+    phi.add_incoming(slow.v, inside)
+    y = V(x.b, phi)
+    return where(a < float("inf"), y, x - x)
+
+
+def _sin_poly(r: V) -> V:
+    z = r * r
+    return fma(r * z, poly(z, k.SIN_32 if r.single else k.SIN_64), r)
+
+
+def _cos_poly(r: V) -> V:
+    z = r * r
+    return fma(z * z, poly(z, k.COS_32 if r.single else k.COS_64), fma(z, r.const(-0.5), 1.0))
+
+
+def _turn(r: V, q: V) -> V:
+    """sin(r + q pi/2)."""
+    y = where((q & 1).ne(0), _cos_poly(r), _sin_poly(r))
+    return unbits(bits(y) ^ ((q & 2) << (30 if r.single else 62)))
+
+
+def _finish_sin(r: V, rl: V, q: V) -> V:
+    return _turn(r, q)
+
+
+def _finish_cos(r: V, rl: V, q: V) -> V:
+    return _turn(r, q + 1)
+
+
+def _finish_tan(r: V, rl: V, q: V) -> V:
+    z = r * r
+    p = poly(z, k.TAN_32 if r.single else k.TAN_64) * (r * z)
+    t = r + p
+    t = r + fma(rl, fma(t, t, 1.0), p)
+    return where((q & 1).ne(0), -1.0 / t, t)
+
+
+def sin(x: V) -> V:
+    # the reduction loses the sign of -0
+    return where(x.eq(0.0), x, _periodic(x, "sin", _finish_sin))
+
+
+def cos(x: V) -> V:
+    return _periodic(x, "cos", _finish_cos)
+
+
+def tan(x: V) -> V:
+    return where(x.eq(0.0), x, _periodic(x, "tan", _finish_tan))
