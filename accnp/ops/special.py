@@ -1,0 +1,66 @@
+"""Elementwise ops that go to a library (gcd, Bessel, polygamma, zeta), and identities with a meaning of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.node import Node
+from accnp.ir.op import ZERO, o
+from accnp.ops.elementwise import like, like_full
+from accnp.ops.kinds import map_infer, move_batch_first, opaque, unary
+
+
+def _scipy(name: str) -> Callable[..., Any]:
+    """Return a function of scipy.special, imported on first use, in the dtype of its last operand."""
+
+    def call(*xs: Any) -> Any:
+        special = import_module("scipy.special")
+        with np.errstate(all="ignore"):
+            return np.asarray(getattr(special, name)(*xs)).astype(xs[-1].dtype)
+
+    call.__name__ = name
+    return call
+
+
+def _elementwise(name: str, dtypes: str, numpy: Callable[..., Any], jvp: Any) -> None:
+    def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
+        return getattr(o, name)(*move_batch_first(size, xs, batched)), True
+
+    opaque(name, infer=map_infer(name, "same", dtypes), numpy=numpy, jvp=jvp, batch=batch)
+
+
+_elementwise("gcd", "iu", lambda a, b: np.gcd(a, b).astype(a.dtype), (ZERO, ZERO))
+_elementwise(
+    "bessel_i0e",
+    "f",
+    _scipy("i0e"),
+    (lambda t, y, x: o.mul(t, o.sub(o.bessel_i1e(x), o.mul(o.sign(x), y))),),
+)
+
+
+def _i1e_jvp(t: Node, y: Node, x: Node) -> Node:
+    # The derivative i0e(x) - y * (sign(x) + 1/x) tends to 1/2 at 0.
+    zero = o.eq(x, like(x, 0))
+    safe = o.select_n(zero, x, like_full(x, 1))
+    slope = o.sub(
+        o.bessel_i0e(safe), o.mul(y, o.add(o.sign(safe), o.integer_pow(safe, y=-1)))
+    )
+    return o.mul(t, o.select_n(zero, slope, like_full(x, 0.5)))
+
+
+_elementwise("bessel_i1e", "f", _scipy("i1e"), (_i1e_jvp,))
+_elementwise("zeta", "f", _scipy("zeta"), (ZERO, lambda t, y, x, q: o.mul(
+    t, o.mul(o.neg(x), o.zeta(o.add(x, like(x, 1)), q)))))  # fmt: skip
+_elementwise(
+    "polygamma",
+    "f",
+    lambda n, x: _scipy("polygamma")(n.astype(np.float64), x),
+    (ZERO, lambda t, y, n, x: o.mul(t, o.polygamma(o.add(n, like(n, 1)), x))),
+)
+
+# The value itself, but invisible to derivatives.
+unary("stop_gradient", "biufc", np.array, "{0}", ZERO)
