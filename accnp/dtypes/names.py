@@ -150,7 +150,7 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> DType:
     dtype = np.dtype(np.float64) if dtype is None else as_dtype(dtype)
     if isinstance(dtype, ExtendedDType) and not allow_extended_dtype:
         raise ValueError(
-            f"canonicalize_dtype: a key dtype has no canonical form; got {dtype}; pass a numeric dtype"
+            f"canonicalize_dtype: keys have no canonical dtype; got {dtype}; pass a numeric one"
         )
     return dtype if config.x64 else NARROW.get(dtype, dtype)
 
@@ -165,12 +165,13 @@ def check_supported(dtype: DType, function: str) -> DType:
     if dtype in _SUPPORTED or is_supported(dtype):
         return dtype
     raise TypeError(
-        f"{function}: only numeric types can be in arrays; got dtype {dtype}; convert with astype first"
+        f"{function}: only numeric types can be in arrays; got dtype {dtype}; "
+        "convert with astype first"
     )
 
 
 def requested_dtype(dtype: Any, function: str) -> DType:
-    """A user's `dtype=` argument as a canonical dtype; warns where 64 bits were asked for with x64 off."""
+    """A user's `dtype=` argument, canonical; warns where it asked for 64 bits in vain."""
     given = check_supported(as_dtype(dtype), function)
     if isinstance(given, ExtendedDType):
         return given

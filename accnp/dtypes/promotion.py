@@ -1,7 +1,7 @@
 """The types of Python numbers, and jax's promotion lattice with weak types.
 
-In: dtypes with weak flags. Out: the dtype and weak flag that they are brought to. "Weak" marks values
-that came from a Python number and yield to others.
+In: dtypes with weak flags. Out: the dtype and weak flag that they are brought to. "Weak" marks
+values that came from a Python number and yield to others.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from accnp.dtypes.names import (
     UNSIGNED,
     DType,
     ExtendedDType,
+    as_dtype,
     bool_,
     canonicalize_dtype,
     check_supported,
@@ -69,7 +70,7 @@ def value_type(x: Any) -> WeakType:
 
 scalar_type_of = value_type
 
-# Edges of the lattice: from each type to those that it turns into. "i*", "f*", "c*" are the weak types.
+# Edges of the lattice, from each type to those that it turns into; the starred ones are weak.
 _EDGES: dict[str, tuple[str, ...]] = {
     "bool": ("i*",),
     "i*": ("uint8", "int8", *SUB_INTS),
@@ -118,14 +119,15 @@ def _bound(nodes: frozenset[str], strict: bool) -> str:
     spelled = {"i*": "Python int", "f*": "Python float", "c*": "Python complex"}
     names = ", ".join(sorted(spelled.get(node, node) for node in nodes))
     if strict:
-        why = 'numpy_dtype_promotion is "strict"; cast explicitly with astype, or set it to "standard"'
+        why = 'numpy_dtype_promotion is "strict"; cast with astype, or set it to "standard"'
     elif any(node in SUB_INTS for node in nodes):
-        why = "integers of fewer than 8 bits are not promoted implicitly; cast with astype, e.g. x.astype('int32')"
+        why = "integers below 8 bits are not promoted implicitly; cast, e.g. x.astype('int32')"
     else:
-        why = "floats of 8 bits or fewer are not promoted implicitly; cast with astype, e.g. x.astype('float32')"
-    raise TypePromotionError(f"these dtypes have no common dtype to promote to; got {names}; {why}")
+        why = "floats up to 8 bits are not promoted implicitly; cast, e.g. x.astype('float32')"
+    raise TypePromotionError(f"these dtypes have no common dtype; got {names}; {why}")
 
 
+_WEAK_DTYPE = {"i*": int64, "f*": float64, "c*": complex128}
 _WEAK_NODE = {"i": "i*", "u": "i*", "f": "f*", "c": "c*"}
 
 
@@ -154,23 +156,25 @@ def _promote(types: tuple[WeakType, ...], x64: bool, mode: str) -> WeakType:
         check_supported(dtype, "result_type")
     dtypes = {dtype for dtype, _ in canonical}
     all_weak = all(weak for _, weak in canonical)
-    if len(dtypes) == 1:
+    strict = mode == "strict"
+    if len(dtypes) == 1 and not (strict and all_weak and len(canonical) > 1):
         dtype, weak = canonical[0][0], all_weak
-        return dtype, weak and dtype != bool_
-    if any(isinstance(dtype, ExtendedDType) or dtype == float0 for dtype in dtypes):
+    elif any(isinstance(dtype, ExtendedDType) or dtype == float0 for dtype in dtypes):
         names = ", ".join(sorted(short_name(d) for d in dtypes))
         raise TypePromotionError(
             f"key and float0 dtypes are not promoted; got {names}; pass equal dtypes"
         )
-    if all_weak:
-        # Bound of the strong counterparts, so that weak int16 with weak int8 gives weak int16.
-        node, weak = _bound(frozenset(d.name for d in dtypes), False), True
     else:
-        node = _bound(frozenset(_node(d, w) for d, w in canonical), mode == "strict")
-        weak = node in ("i*", "f*", "c*")
-    wide = {"i*": int64, "f*": float64, "c*": complex128}.get(node) or DTYPES[node]
-    result = wide if x64 else NARROW.get(wide, wide)
-    return result, weak and result != bool_
+        # Among themselves weak types promote as their strong counterparts do.
+        as_strong = all_weak and not strict
+        nodes = frozenset(_node(d, w and not as_strong) for d, w in canonical)
+        node = _bound(nodes, strict)
+        weak = all_weak or node in _WEAK_DTYPE
+        dtype = _WEAK_DTYPE.get(node) or DTYPES[node]
+    if weak and dtype != bool_:
+        # A weak result always has its kind's default width.
+        dtype = DTYPES["uint64"] if dtype.kind == "u" else _WEAK_DTYPE[_node(dtype, True)]
+    return dtype if x64 else NARROW.get(dtype, dtype), weak and dtype != bool_
 
 
 def _argument_type(x: Any) -> WeakType:
@@ -195,9 +199,16 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
 
 
 def promote_types(a: Any, b: Any) -> DType:
-    """The dtype that two dtypes promote to; Python's `int`, `float`, `complex` count as weak."""
-    return promote((_promotable(a), _promotable(b)))[0]
+    """The dtype that two dtypes promote to, whatever the x64 switch; `int`, `float` are weak."""
+    types = (_promotable(a), _promotable(b))
+    result = _promote(types, True, config.numpy_dtype_promotion)[0]
+    # uint32 with a smaller signed type is the one case that follows the switch in jax.
+    if result == int64 and not config.x64 and all(dtype.itemsize < 8 for dtype, _ in types):
+        return int32
+    return result
 
 
 def _promotable(x: Any) -> WeakType:
-    return _argument_type(x) if isinstance(x, type) else (canonicalize_dtype(x, True), False)
+    if isinstance(x, type) and x in _PYTHON_64:
+        return _PYTHON_64[x]
+    return as_dtype(x), False

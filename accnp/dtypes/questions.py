@@ -11,13 +11,15 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from accnp.config import config
 from accnp.dtypes.names import (
     CATEGORY,
     DType,
     ExtendedDType,
     as_dtype,
-    default_float,
     extended,
+    float32,
+    float64,
 )
 
 
@@ -86,7 +88,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
             continue
         if not (isinstance(one, str | np.dtype | type | ExtendedDType) or hasattr(one, "dtype")):
             raise TypeError(
-                f"isdtype: kind must be a dtype, a text or a tuple; got {one!r}; pass 'integral', say"
+                f"isdtype: kind must be a dtype, text or tuple; got {one!r}; pass 'integral', say"
             )
         try:
             same = as_dtype(one) == given
@@ -103,9 +105,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
     """Whether a cast between dtypes is allowed, as `numpy.can_cast`."""
     if isinstance(from_, bool | int | float | complex) and not isinstance(from_, np.generic):
-        raise TypeError(
-            f"can_cast: the answer would depend on the value of a Python number; got {from_!r}; pass a dtype"
-        )
+        raise TypeError(f"can_cast: a Python number has no dtype; got {from_!r}; pass a dtype")
     return bool(np.can_cast(as_dtype(from_), as_dtype(to), casting=casting))  # pyright: ignore
 
 
@@ -135,5 +135,7 @@ def itemsize_bits(dtype: Any) -> int:
 
 
 def to_inexact(dtype: DType) -> DType:
-    """The dtype of `sin` of such values: floats stay, integers and bool become the default float."""
-    return dtype if issubdtype(dtype, np.inexact) else default_float()
+    """The dtype of `sin` of such values: floats stay, int64 gives float64, the others float32."""
+    if issubdtype(dtype, np.inexact):
+        return dtype
+    return float64 if dtype.itemsize == 8 and config.x64 else float32

@@ -1,0 +1,167 @@
+"""accnp.errors: classes, texts, hidden frames."""
+
+import inspect
+import re
+import traceback
+
+import jax
+import optree
+import pytest
+
+import accnp.config as switches
+from accnp import dtypes, errors, pytree
+
+
+def test_classes_are_those_of_jax():
+    for name in dir(jax.errors):
+        theirs = getattr(jax.errors, name)
+        if name.startswith("_") or not isinstance(theirs, type):
+            continue
+        mine = getattr(errors, name)
+        names = {c.__name__ for c in theirs.__mro__ if c.__module__ != "jax._src.errors"}
+        assert names <= {c.__name__ for c in mine.__mro__}, name
+
+
+@pytest.mark.parametrize(
+    ("kind", "cls", "builtin", "words"),
+    [
+        ("bool", "TracerBoolConversionError", TypeError, ["truth value", "jnp.where", "lax.cond"]),
+        ("int", "ConcretizationTypeError", TypeError, ["int()", "astype(int)", "static_argnums"]),
+        ("float", "ConcretizationTypeError", TypeError, ["float()", "astype(float)"]),
+        ("complex", "ConcretizationTypeError", TypeError, ["complex()"]),
+        ("index", "TracerIntegerConversionError", TypeError, ["__index__", "static_argnums"]),
+        ("array", "TracerArrayConversionError", TypeError, ["NumPy", "jnp."]),
+        ("item", "ConcretizationTypeError", TypeError, ["return it"]),
+        ("iter", "ConcretizationTypeError", TypeError, ["iterated", "lax.scan"]),
+        ("shape", "ConcretizationTypeError", TypeError, ["shapes must be static", "np."]),
+        ("axis", "ConcretizationTypeError", TypeError, ["axes must be static"]),
+        ("static", "ConcretizationTypeError", TypeError, ["static value"]),
+        ("mask", "NonConcreteBooleanIndexError", IndexError, ["mask", "jnp.where"]),
+    ],
+)
+def test_conversion_errors(kind, cls, builtin, words):
+    origin = errors.Provenance("f", "train.py", 12, "jit", ["x['w'][0]", "n"])
+    error = errors.conversion_error(kind, "traced array float32[3]", origin, "reshape")
+    assert type(error).__name__ == cls
+    assert isinstance(error, builtin)
+    text = str(error)
+    assert text.startswith("reshape: ")
+    for word in [
+        *words,
+        "float32[3]",
+        "jit traced f at train.py:12",
+        "x['w'][0] and n",
+        "What to do:",
+    ]:
+        assert word in text
+
+
+def test_every_kind_is_tested():
+    mark = next(m for m in test_conversion_errors.pytestmark if m.name == "parametrize")
+    assert sorted(case[0] for case in mark.args[1]) == sorted(errors.CONVERSION_KINDS)
+
+
+def test_operations_are_named_when_there_is_no_argument():
+    operations = [(f"b:i32[] = reduce_prod[axes=(0,)] a{i}", f"m.py:{i} (g)") for i in range(7)]
+    origin = errors.Provenance("g", "m.py", 3, operations=operations)
+    text = errors.conversion_text("shape", "traced array int32[]", origin)
+    assert "reduce_prod" in text
+    assert "m.py:0 (g)" in text
+    assert "and 2 more" in text
+    assert "argument x" not in text
+
+
+def test_text_without_origin():
+    text = errors.conversion_text("bool", "traced array bool[]", errors.Provenance())
+    assert "traced array bool[]" in text
+    assert "\n\n" not in text
+
+
+def test_leak_error():
+    origin = errors.Provenance("f", "m.py", 3)
+    error = errors.leak_error("traced array int32[]", origin, "m.py:4 (f)")
+    assert isinstance(error, errors.UnexpectedTracerError)
+    for word in ("int32[]", "jit of f at m.py:3", "recorded at m.py:4 (f)", "return the value"):
+        assert word in str(error)
+
+
+def test_static_and_leaf_errors():
+    error = errors.unhashable_static_error("jit", "n", [1])
+    assert isinstance(error, ValueError)
+    assert re.search(r"static argument n.*got \[1\] of type list", str(error))
+    error = errors.not_an_array_error("jit", "x['a']", "text")
+    assert isinstance(error, TypeError)
+    assert re.search(r"argument x\['a'\].*'text' of type str", str(error))
+
+
+# ---- frames: `library` plays a file of the package, by its file name
+
+
+def library(body):
+    code = f"def outer(f):\n    return inner(f)\ndef inner(f):\n    {body}\n"
+    scope = {"errors": errors}
+    exec(compile(code, errors.PACKAGE_DIR + "made_up.py", "exec"), scope)
+    return scope["outer"]
+
+
+def fail():
+    raise KeyError("user's own")
+
+
+def frames(error):
+    return [f.name for f in traceback.extract_tb(error.__traceback__)]
+
+
+def test_boundary_hides_the_packages_frames():
+    with pytest.raises(KeyError) as found:
+        errors.api_boundary(library("return f()"))(fail)
+    assert frames(found.value) == ["test_boundary_hides_the_packages_frames", "fail"]
+    with pytest.raises(ValueError, match="wrong") as found:
+        errors.api_boundary(library("raise ValueError('wrong')"))(fail)
+    assert frames(found.value) == ["test_boundary_hides_the_packages_frames"]
+
+
+def test_boundary_nests():
+    inner = errors.api_boundary(library("return f()"))
+
+    def users():
+        return inner(fail)
+
+    with pytest.raises(KeyError) as found:
+        errors.api_boundary(library("return f()"))(users)
+    assert frames(found.value) == ["test_boundary_nests", "users", "fail"]
+
+
+def test_frames_are_kept_when_asked_for():
+    with switches.scope("traceback_filtering", "off"), pytest.raises(KeyError) as found:
+        errors.api_boundary(library("return f()"))(fail)
+    assert frames(found.value)[-3:] == ["outer", "inner", "fail"]
+
+
+def test_boundary_keeps_signature_result_and_cause():
+    @errors.api_boundary
+    def public(a, *, b=2):
+        """Doc."""
+        if b == 3:
+            raise ValueError("three") from KeyError("cause")
+        return a + b
+
+    assert public(1, b=4) == 5
+    assert public.__name__ == "public"
+    assert str(inspect.signature(public)) == "(a, *, b=2)"
+    with pytest.raises(ValueError, match="three") as found:
+        public(1, b=3)
+    assert isinstance(found.value.__cause__, KeyError)
+
+
+def test_user_line_skips_the_package():
+    line = library("return errors.user_line()")(None)
+    number = inspect.currentframe().f_lineno - 1
+    assert line == f"{__file__}:{number} (test_user_line_skips_the_package)"
+
+
+def test_modules_of_the_ground_floor_are_internal():
+    for module in (errors, dtypes, pytree, switches):
+        assert errors.is_internal(module.__file__)
+    assert not errors.is_internal(optree.__file__)
+    assert not errors.is_internal(__file__)

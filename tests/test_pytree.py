@@ -1,0 +1,331 @@
+"""accnp.pytree against jax.tree_util."""
+
+import collections
+import copy
+import dataclasses
+import operator
+import pickle
+
+import jax
+import jax.tree_util as theirs
+import pytest
+
+import accnp.tree as tree
+import accnp.tree_util as ours
+
+Point = collections.namedtuple("Point", "x y")
+
+
+class Pair:
+    def __init__(self, a, b, note="n"):
+        self.a, self.b, self.note = a, b, note
+
+    def __eq__(self, other):
+        return (self.a, self.b, self.note) == (other.a, other.b, other.note)
+
+
+class Named(Pair):
+    pass
+
+
+@dataclasses.dataclass(frozen=True)
+class Layer:
+    w: object
+    b: object
+    name: str = "layer"
+
+
+for module in (ours, theirs):
+    module.register_pytree_node(
+        Pair, lambda p: ((p.a, p.b), p.note), lambda note, children: Pair(*children, note)
+    )
+    module.register_pytree_with_keys(
+        Named,
+        lambda p: (((module.GetAttrKey("a"), p.a), (module.GetAttrKey("b"), p.b)), p.note),  # noqa: B023
+        lambda note, children: Named(*children, note),
+    )
+    module.register_dataclass(Layer, ["w", "b"], ["name"])
+
+TREES = [
+    1, None, (), [], {}, (1,), [1, 2], (1, (2, None)), {"b": 1, "a": [2, {"c": 3}]},
+    Point(1, [2, 3]), collections.OrderedDict([("z", 1), ("a", 2)]),
+    collections.defaultdict(list, {"q": 1, "p": (2, 3)}), Pair(1, {"k": 2}), Named([1], 2),
+    Layer({"x": 1}, 2), [Pair((), None), Point(None, 1)], {1: 2, 0: 3}, "text",
+    [None, [None, 1]], {"a": {"b": {"c": (1, [2, (3,)])}}},
+]  # fmt: skip
+ids = pytest.mark.parametrize("x", TREES, ids=repr)
+
+
+def same_path(path, other):
+    return repr(path) == repr(other)
+
+
+@ids
+def test_flatten_and_back(x):
+    leaves, treedef = ours.tree_flatten(x)
+    expected, their_treedef = theirs.tree_flatten(x)
+    assert leaves == expected == ours.tree_leaves(x) == tree.leaves(x)
+    assert repr(treedef) == repr(their_treedef)
+    assert treedef.num_leaves == their_treedef.num_leaves
+    assert treedef.num_nodes == their_treedef.num_nodes
+    back = ours.tree_unflatten(treedef, leaves)
+    assert back == x
+    assert type(back) is type(x)
+    assert ours.tree_structure(x) == treedef
+    assert hash(ours.tree_structure(copy.deepcopy(x))) == hash(treedef)
+
+
+@ids
+def test_paths(x):
+    mine, others = ours.tree_leaves_with_path(x), theirs.tree_leaves_with_path(x)
+    assert [repr(path) for path, _ in mine] == [repr(path) for path, _ in others]
+    assert [leaf for _, leaf in mine] == [leaf for _, leaf in others]
+    for (path, _), (other, _) in zip(mine, others, strict=True):
+        assert ours.keystr(path) == theirs.keystr(other)
+        simple = theirs.keystr(other, simple=True, separator="/")
+        assert ours.keystr(path, simple=True, separator="/") == simple
+    pairs, treedef = ours.tree_flatten_with_path(x)
+    assert (pairs, treedef) == (mine, ours.tree_structure(x))
+
+
+@ids
+def test_map(x):
+    def f(leaf):
+        return (leaf, "seen")
+
+    assert ours.tree_map(f, x) == theirs.tree_map(f, x) == tree.map(f, x)
+    assert ours.tree_map(lambda a, b: (a, b), x, x) == theirs.tree_map(lambda a, b: (a, b), x, x)
+    mine = ours.tree_map_with_path(lambda path, a: ours.keystr(path), x)
+    assert mine == theirs.tree_map_with_path(lambda path, a: theirs.keystr(path), x)
+
+
+@ids
+def test_is_leaf(x):
+    def is_leaf(node):
+        return isinstance(node, list) or node is None
+
+    assert ours.tree_leaves(x, is_leaf=is_leaf) == theirs.tree_leaves(x, is_leaf=is_leaf)
+    assert repr(ours.tree_structure(x, is_leaf)) == repr(theirs.tree_structure(x, is_leaf))
+    mine, treedef = ours.tree_flatten_with_path(x, is_leaf)
+    assert [leaf for _, leaf in mine] == ours.tree_leaves(x, is_leaf)
+    assert treedef == ours.tree_structure(x, is_leaf)
+
+    def shallow(path, node):
+        return len(path) == 1
+
+    mine, treedef = ours.tree_flatten_with_path(x, shallow, is_leaf_takes_path=True)
+    others, their_treedef = theirs.tree_flatten_with_path(x, shallow, is_leaf_takes_path=True)
+    assert [leaf for _, leaf in mine] == [leaf for _, leaf in others]
+    assert repr(treedef) == repr(their_treedef)
+
+
+def test_structures_differ():
+    one, two = ours.tree_structure([1, 2]), ours.tree_structure((1, 2))
+    assert one != two
+    assert one != "text"
+    assert ours.tree_structure(Pair(1, 2, "a")) != ours.tree_structure(Pair(1, 2, "b"))
+    assert ours.tree_structure({"a": 1, "b": 2}) == ours.tree_structure({"b": 1, "a": 2})
+
+
+def test_map_takes_subtrees_of_the_rest():
+    def pair(a, b):
+        return (a, b)
+
+    for x, y in [([1, 2], [(3, 4), None]), ({"a": 1}, {"a": {"b": 2}}), (1, None)]:
+        assert ours.tree_map(pair, x, y) == theirs.tree_map(pair, x, y)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        ({"a": 1, "b": 2}, {"a": 1}, "at the top: only the first has the keys 'b'"),
+        ({"a": 1}, {"a": 1, "b": 2}, "only the other has the keys 'b'"),
+        ({"x": [1, 2]}, {"x": [1]}, r"at \['x'\]: a list of length 2 and one of length 1"),
+        ([1, [2]], [1, (2,)], r"at \[1\]: the first has a list, the other a tuple"),
+        ([1, [2]], [1, 2], r"at \[1\]: the first has a list, the other a leaf; got 2"),
+        (Layer([1], 2), Layer([], 2), r"at \.w: a list of length 1"),
+        (Pair(1, 2, "a"), Pair(1, 2, "b"), "unlike static data, 'a' and 'b'"),
+        ([None], [1], r"at \[0\]: the first has a None, the other a leaf"),
+    ],
+)
+def test_mismatches_name_the_path(first, second, message):
+    with pytest.raises(
+        ValueError, match=r"tree_map: the trees have different structures .*" + message
+    ):
+        ours.tree_map(lambda a, b: a, first, second)
+    with pytest.raises(ValueError):  # noqa: PT011 - the oracle only has to refuse too
+        theirs.tree_map(lambda a, b: a, first, second)
+
+
+def test_unflatten_counts():
+    treedef = ours.tree_structure([1, 2])
+    with pytest.raises(ValueError, match="too few leaves; got 1"):
+        treedef.unflatten([1])
+    with pytest.raises(ValueError, match="too many leaves; got 3"):
+        ours.tree_unflatten(treedef, iter([1, 2, 3]))
+
+
+def test_folds():
+    assert ours.tree_reduce(operator.add, [1, [2, 3]]) == 6
+    assert ours.tree_reduce(operator.add, [], 4) == 4
+    assert ours.tree_reduce(operator.add, [], None) is None
+    with pytest.raises(TypeError, match="no leaves"):
+        ours.tree_reduce(operator.add, [])
+
+    def join(a, b):
+        return f"({a}{b})"
+
+    for n in range(1, 9):
+        letters = list("abcdefgh"[:n])
+        mine = ours.tree_reduce_associative(join, letters)
+        assert mine == theirs.tree_reduce_associative(join, letters)
+    assert ours.tree_reduce_associative(join, [], identity="e") == "e"
+    with pytest.raises(TypeError, match="identity"):
+        ours.tree_reduce_associative(join, [])
+    assert ours.tree_all([1, {"a": True}])
+    assert not ours.tree_all([1, 0])
+
+
+def test_transpose():
+    x = {"a": [1, 2, 3], "b": [4, 5, 6]}
+    outer, inner = ours.tree_structure({"a": 0, "b": 0}), ours.tree_structure([0, 0, 0])
+    expected = [{"a": 1, "b": 4}, {"a": 2, "b": 5}, {"a": 3, "b": 6}]
+    assert ours.tree_transpose(outer, inner, x) == expected
+    assert ours.tree_transpose(outer, None, x) == expected
+    with pytest.raises(TypeError, match="tree_transpose"):
+        ours.tree_transpose(outer, inner, {"a": [1, 2], "b": [3]})
+
+
+def test_broadcast():
+    assert ours.tree_broadcast((1, 2), ([3, 4], {"a": 5})) == ([1, 1], {"a": 2})
+    assert tree.broadcast(7, {"a": [1, 2]}) == {"a": [7, 7]}
+    with pytest.raises(ValueError, match="tuple of length 2 and one of length 1"):
+        ours.tree_broadcast((1, 2), ([3],))
+
+
+def test_treedefs():
+    treedef = ours.tree_structure([1, {"a": (2, None)}])
+    other = theirs.tree_structure([1, {"a": (2, None)}])
+    assert repr(ours.treedef_children(treedef)) == repr(theirs.treedef_children(other))
+    assert repr(ours.treedef_tuple([treedef, treedef])) == repr(
+        theirs.treedef_tuple([other, other])
+    )
+    assert repr(treedef.compose(treedef)) == repr(other.compose(other))
+    assert treedef.node_data() == other.node_data()
+    for x in (1, None, [], [1]):
+        mine = ours.treedef_is_leaf(ours.tree_structure(x))
+        assert mine == theirs.treedef_is_leaf(theirs.tree_structure(x))
+    assert pickle.loads(pickle.dumps(treedef)) == treedef
+
+
+def test_one_level():
+    for x in ({"a": [1], "b": 2}, Point(1, 2), [1, 2], None, Pair(1, 2), Layer(1, 2)):
+        mine, others = ours.flatten_one_level(x), theirs.flatten_one_level(x)
+        assert (list(mine[0]), mine[1]) == (list(others[0]), others[1])
+    for x in ({"a": [1], "b": 2}, [1, 2], Pair(1, 2), Named(1, 2), Layer(1, 2)):
+        mine, others = ours.flatten_one_level_with_keys(x), theirs.flatten_one_level_with_keys(x)
+        assert [repr(k) for k, _ in mine[0]] == [repr(k) for k, _ in others[0]]
+    with pytest.raises(ValueError, match="leaf"):
+        ours.flatten_one_level(3)
+    assert ours.all_leaves([1, 2])
+    assert not ours.all_leaves([1, [2]])
+    for kind in (dict, int, type(None), Point, Pair, tuple, collections.OrderedDict, str):
+        assert ours.is_tree_node(kind) == theirs.is_tree_node(kind), kind
+
+
+@pytest.mark.parametrize("name", ["DictKey", "SequenceKey", "GetAttrKey", "FlattenedIndexKey"])
+def test_keys(name):
+    value = "w" if name in ("DictKey", "GetAttrKey") else 3
+    mine, other = getattr(ours, name)(value), getattr(theirs, name)(value)
+    assert (str(mine), repr(mine)) == (str(other), repr(other))
+    assert mine == getattr(ours, name)(value)
+    assert hash(mine) == hash(getattr(ours, name)(value))
+
+
+def test_register_class_forms():
+    @ours.register_pytree_node_class
+    class Box:
+        def __init__(self, x):
+            self.x = x
+
+        def tree_flatten(self):
+            return (self.x,), "aux"
+
+        @classmethod
+        def tree_unflatten(cls, aux, children):
+            assert aux == "aux"
+            return cls(*children)
+
+    assert ours.tree_map(lambda a: a + 1, Box(1)).x == 2
+    with pytest.raises(ValueError, match="registered once; got Box"):
+        ours.register_pytree_node_class(Box)
+
+    @ours.register_pytree_with_keys_class
+    class KeyBox(Box):
+        def tree_flatten_with_keys(self):
+            return ((ours.GetAttrKey("x"), self.x),), "aux"
+
+    assert ours.keystr(ours.tree_leaves_with_path(KeyBox(1))[0][0]) == ".x"
+    assert ours.tree_map(lambda a: a + 1, KeyBox(1)).x == 2
+
+
+def test_register_dataclass_forms():
+    @ours.register_dataclass
+    @dataclasses.dataclass
+    class Auto:
+        w: int
+        n: int = tree.static(default=3)
+
+    assert ours.tree_leaves(Auto(1)) == [1]
+    assert ours.tree_map(lambda a: a * 2, Auto(1, 5)) == Auto(2, 5)
+
+    @dataclasses.dataclass
+    class Bad:
+        w: int
+        n: int
+
+    with pytest.raises(ValueError, match=r"missing \['n'\]"):
+        ours.register_dataclass(Bad, ["w"], [])
+    with pytest.raises(ValueError, match=r"unknown \['q'\]"):
+        ours.register_dataclass(Bad, ["w", "n"], ["q"])
+    with pytest.raises(TypeError, match="both or none"):
+        ours.register_dataclass(Bad, ["w"])
+
+
+def test_register_static():
+    @ours.register_static
+    @dataclasses.dataclass(frozen=True)
+    class Setting:
+        n: int
+
+    leaves, treedef = ours.tree_flatten([Setting(1), 2])
+    assert leaves == [2]
+    assert treedef == ours.tree_structure([Setting(1), 5])
+    assert treedef != ours.tree_structure([Setting(2), 2])
+    assert treedef.unflatten([3]) == [Setting(1), 3]
+
+
+def test_partial():
+    def f(a, b, *, c):
+        return (a, b, c)
+
+    part = ours.Partial(f, 1, c=3)
+    assert part(2) == (1, 2, 3)
+    assert ours.tree_leaves(part) == [1, 3]
+    doubled = ours.tree_map(lambda x: 2 * x, part)
+    assert isinstance(doubled, ours.Partial)
+    assert doubled(2) == (2, 2, 6)
+    assert ours.tree_structure(part) == ours.tree_structure(ours.Partial(f, 9, c=9))
+    nested = ours.Partial(part, 5)
+    assert ours.tree_leaves(nested) == theirs.tree_leaves(
+        theirs.Partial(theirs.Partial(f, 1, c=3), 5)
+    )
+    assert nested() == (1, 5, 3)
+    assert ours.tree_structure(nested) == ours.tree_structure(ours.Partial(part, 6))
+
+
+def test_names_are_those_of_jax():
+    public = [n for n in dir(theirs) if not n.startswith("_") and n != "default_registry"]
+    assert [n for n in public if not hasattr(ours, n)] == []
+    public = [n for n in dir(jax.tree) if not n.startswith("_")]
+    assert [n for n in public if not hasattr(tree, n)] == []
