@@ -1,5 +1,6 @@
 """Static and traced values in the seeds' programs: which are refused, and how often code runs."""
 
+import re
 from functools import partial
 
 import numpy as np
@@ -29,16 +30,17 @@ def test_branching_on_a_traced_value(ours, name, function, argument):
     assert isinstance(run.error, errors.ConcretizationTypeError)
     assert isinstance(run.error, TypeError)
     assert "bool" in text
-    assert f"the function {function} at {run.path}:{run.line_of(f'def {function}(')}" in text
-    assert f"the value of the argument {argument}." in text
-    assert "lax.cond" in text or "static_argnums" in text
+    assert f"{function} at {run.path}:{run.line_of(f'def {function}(')}" in text
+    assert re.search(rf"argument {argument}\b", text)
+    assert "lax.cond" in text
+    assert "static_argnums" in text
 
 
 def test_piecewise_function_under_jit(ours):
     run = ours("p05_piecewise")
     assert run.error is None
     assert run.output.startswith("Exception ")
-    assert "the value of the argument x" in run.output
+    assert "argument x" in run.output
 
 
 def test_piecewise_function_with_a_static_argument(ours, theirs):
