@@ -13,7 +13,17 @@ __all__ = ["Graph", "evaluate", "toposort"]
 class Graph:
     """Inputs (abstract leaves), outputs, and the nodes between; `consts` are closed-over nodes that are not inputs."""
 
-    __slots__ = ("__weakref__", "_order", "extra", "in_names", "inputs", "level", "name", "outputs")
+    __slots__ = (
+        "__weakref__",
+        "_order",
+        "extra",
+        "in_names",
+        "inputs",
+        "level",
+        "name",
+        "outputs",
+        "recorded",
+    )
 
     def __init__(
         self,
@@ -22,14 +32,18 @@ class Graph:
         name: str = "",
         in_names: Sequence[str] = (),
         level: int = 1,
+        recorded: list[Node] | None = None,
     ) -> None:
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
         self.name = name
         self.in_names = tuple(in_names)
         self.level = level  # nodes of shallower traces are closed over, not part of this program
+        self.recorded = recorded  # all that was recorded, dead nodes too, for the printer
         self._order: list[Node] | None = None
-        self.extra: dict[str, Any] = {}  # derived programs (plan, jvp, batched), cached by their makers
+        self.extra: dict[
+            str, Any
+        ] = {}  # derived programs (plan, jvp, batched), cached by their makers
 
     @property
     def nodes(self) -> list[Node]:

@@ -127,6 +127,8 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
             aval = op.infer(*[x.aval for x in inputs], **params)
             op.memo[key] = aval
     node = Node(op, inputs, params, aval, None, trace, depth + 1, user_site())
+    if state.abstract is not None:
+        state.abstract.recorded.append(node)
     if trace is None and (depth >= PENDING_LIMIT or op.kind == "opaque"):
         _on_deep[0](node)
     return node

@@ -1,10 +1,36 @@
-"""Text of programs in jax 0.10's jaxpr notation."""
+"""Text of programs in jax 0.10's jaxpr notation. In: jaxprs, or single nodes. Out: text."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.doc import Doc, brk, concat, group, join, layout, nest, text
+from accnp.ir.equations import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from accnp.ir.node import Node
 
-__all__ = ["equation_text"]
+__all__ = ["equation_text", "jaxpr_text", "short_aval", "short_dtype"]
+
+_LETTERS = {"float": "f", "int": "i", "uint": "u", "complex": "c", "bfloat": "bf"}
+# jax prints the call's name first in these.
+_NAMED = ("jit", "custom_jvp_call", "custom_vjp_call")
+
+
+def short_dtype(dtype: Any) -> str:
+    """Return "f32" for float32, "bf16" for bfloat16, "f8_e4m3fn" for float8_e4m3fn, and so on."""
+    name = np.dtype(dtype).name
+    found = re.fullmatch(r"(bfloat|float|uint|int|complex)(\d+.*)", name)
+    return _LETTERS[found[1]] + found[2] if found else name
+
+
+def short_aval(aval: Any) -> str:
+    """Return dtype and shape as jaxprs show them, such as "f32[2,3]"."""
+    return f"{short_dtype(aval.dtype)}[{','.join(map(str, aval.shape))}]"
 
 
 def equation_text(node: Node) -> str:
@@ -18,3 +44,157 @@ def _typed(aval: object) -> str:
     if isinstance(aval, tuple):
         return "(" + ", ".join(map(_typed, aval)) + ")"
     return f"{aval.dtype.name}[{','.join(map(str, aval.shape))}]"  # type: ignore[attr-defined]
+
+
+def jaxpr_text(jaxpr: Jaxpr, width: int = 80) -> str:
+    """Return the text of a whole program; inner programs that occur twice, or are long, come first with a name."""
+    printer = _Printer(jaxpr)
+    docs = [printer.shared_definition(j, name) for j, name in printer.shared.values()]
+    return layout(concat([*docs, printer.skeleton(jaxpr)]), width)
+
+
+def eqn_text(eqn: JaxprEqn) -> str:
+    """Return the text of one equation, with names of its own."""
+    return layout(_Printer(Jaxpr([], [], [], [eqn])).equation(eqn))
+
+
+def _letters(n: int) -> str:
+    out = ""
+    while not out or n:
+        n, i = divmod(n, 26)
+        out = chr(97 + i) + out
+    return out
+
+
+def _inner(params: dict[str, Any]) -> Iterator[Jaxpr]:
+    for v in params.values():
+        for j in v if isinstance(v, tuple) else (v,):
+            if isinstance(j, ClosedJaxpr):
+                yield j.jaxpr
+            elif isinstance(j, Jaxpr):
+                yield j
+
+
+class _Printer:
+    def __init__(self, jaxpr: Jaxpr) -> None:
+        self.names: dict[int, str] = {}
+        self.shared: dict[int, tuple[Jaxpr, str]] = {}
+        self._share(jaxpr)
+        taken = {name for _, name in self.shared.values()}
+        self.fresh = (s for s in map(_letters, count()) if s not in taken)
+
+    def _share(self, top: Jaxpr) -> None:
+        counts: Counter[int] = Counter()
+        names: dict[int, str] = {}
+        by_id: dict[int, Jaxpr] = {}
+        queue = [top]
+        for jaxpr in queue:  # grows while it is walked: breadth first
+            by_id[id(jaxpr)] = jaxpr
+            counts[id(jaxpr)] += 1
+            if jaxpr is not top and len(jaxpr.eqns) > 10:
+                counts[id(jaxpr)] += 1
+            for eqn in jaxpr.eqns:
+                name = eqn.params.get("name")
+                for inner in _inner(eqn.params):
+                    queue.append(inner)
+                    if name is not None:
+                        names.setdefault(id(inner), str(name).strip("<>"))
+        given: Counter[str] = Counter()
+        for key, n in counts.items():
+            if n == 1:
+                continue
+            name = names.get(key, "jaxpr")
+            seen = given[name]
+            given[name] += 1
+            if seen:
+                name += str(seen)
+                given[name] += 1
+            self.shared[key] = by_id[key], name
+
+    def name(self, v: Any) -> str:
+        if isinstance(v, DropVar):
+            return "_"
+        found = self.names.get(id(v))
+        if found is None:
+            found = self.names[id(v)] = next(self.fresh)
+        return found
+
+    def atom(self, v: Any) -> str:
+        if isinstance(v, Literal):
+            return f"{v.text()}:{short_aval(v.aval)}"
+        return self.name(v)
+
+    def variables(self, vs: Sequence[Any], separator: str = "", types: bool = False) -> Doc:
+        docs = [text(self.atom(v) + (f":{short_aval(v.aval)}" if types else "")) for v in vs]
+        return nest(2, group(join(concat([text(separator), group(brk())]), docs)))
+
+    def skeleton(self, jaxpr: Jaxpr) -> Doc:
+        consts = self.variables(jaxpr.constvars, types=True)
+        ins = self.variables(jaxpr.invars, types=True)
+        eqns = join(brk("; "), [self.equation(e) for e in jaxpr.eqns])
+        outs = self.variables(jaxpr.outvars, ",")
+        close = text(",)" if len(jaxpr.outvars) == 1 else ")")
+        body = [text("{ lambda "), consts, text("; "), ins, text(". let")]
+        body += [nest(2, concat([brk(), eqns])), brk(), text("in ("), outs, close]
+        return group(concat([nest(2, concat(body)), text(" }")]))
+
+    def shared_definition(self, jaxpr: Jaxpr, name: str) -> Doc:
+        return concat([text(f"let {name} = "), self.skeleton(jaxpr), text(" in"), brk()])
+
+    def inner(self, jaxpr: Jaxpr) -> Doc:
+        shared = self.shared.get(id(jaxpr))
+        return text(shared[1]) if shared else self.skeleton(jaxpr)
+
+    def equation(self, eqn: JaxprEqn) -> Doc:
+        params = eqn.params
+        if eqn.primitive.name == "jit":
+            self._suggest(eqn)
+        keys = sorted(params)
+        if eqn.primitive.name in _NAMED and "name" in params:
+            keys.remove("name")
+            keys.insert(0, "name")
+        left = self.variables(eqn.outvars, types=True)
+        right = [text(eqn.primitive.name)]
+        if keys:
+            pairs = [concat([text(f"{k}="), self.value(params[k])]) for k in keys]
+            inside = nest(2, concat([text("["), brk(""), join(brk(), pairs)]))
+            right.append(group(concat([inside, brk(""), text("]")])))
+        right += [text(" "), self.variables(eqn.invars)]
+        return concat([left, text(" = "), *right]) if eqn.outvars else concat(right)
+
+    def value(self, v: Any) -> Doc:
+        if isinstance(v, ClosedJaxpr):
+            return self.inner(v.jaxpr)
+        if isinstance(v, Jaxpr):
+            return self.inner(v)
+        if isinstance(v, tuple) and all(isinstance(j, ClosedJaxpr | Jaxpr) for j in v):
+            docs = [self.value(j) for j in v]
+            inside = nest(2, concat([text("("), brk(""), join(brk(), docs)]))
+            return group(concat([inside, brk(""), text(")")]))
+        if isinstance(v, frozenset):
+            return text("frozenset({" + ", ".join(repr(e) for e in sorted(v)) + "})")
+        return text(re.sub(r" at 0x([0-9a-fA-F]+)", lambda m: " at 0x" + "X" * len(m[1]), str(v)))
+
+    def _suggest(self, eqn: JaxprEqn) -> None:
+        """Give the variables of a called program the names of what is passed, where each is passed once."""
+        inner = next(_inner(eqn.params))
+        if id(inner) in self.shared:
+            return
+        for own, outer in ((inner.invars, eqn.invars), (inner.outvars, eqn.outvars)):
+            if len(own) != len(outer):
+                continue
+            used: set[int] = set()
+            for v, like in zip(own, outer, strict=True):
+                fresh = isinstance(v, Var) and id(v) not in self.names
+                if fresh and isinstance(like, Var) and id(like) not in used:
+                    used.add(id(like))
+                    self.names[id(v)] = self.name(like)
+
+
+def _closed_text(self: ClosedJaxpr) -> str:
+    return jaxpr_text(self.jaxpr)
+
+
+Jaxpr.__repr__ = jaxpr_text  # type: ignore[method-assign]
+ClosedJaxpr.__repr__ = _closed_text  # type: ignore[method-assign]
+JaxprEqn.__repr__ = eqn_text  # type: ignore[method-assign]

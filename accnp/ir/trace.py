@@ -28,7 +28,17 @@ state = _State()
 class Trace:
     """One recording in progress; a context manager."""
 
-    __slots__ = ("abstract", "active", "info", "kept", "kind", "level", "parent", "previous")
+    __slots__ = (
+        "abstract",
+        "active",
+        "info",
+        "kept",
+        "kind",
+        "level",
+        "parent",
+        "previous",
+        "recorded",
+    )
 
     def __init__(self, kind: str, info: Any = None) -> None:
         self.kind = kind
@@ -40,6 +50,9 @@ class Trace:
         self.active = False
         self.kept: list[Any] = []  # materialised nodes whose graph is to be dropped at the end
         self.previous: Trace | None = None
+        self.recorded: list[
+            Any
+        ] = []  # every node recorded while this is the current abstract trace, in order
 
     def __enter__(self) -> Trace:
         self.active = True

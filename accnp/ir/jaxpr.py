@@ -1,0 +1,206 @@
+"""Programs as equations over variables, the form in which jax shows them. In: a `Graph`. Out: `ClosedJaxpr`.
+
+Literals stand inline, `item` nodes become the results of one equation, `mark` nodes vanish, and equations whose results nobody
+uses are kept, in the order in which they were recorded. Values that a graph closes over become constants of the outermost one;
+an inner one gets them as leading operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from accnp.ir.equations import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Primitive, Var
+from accnp.ir.graph import Graph
+from accnp.ir.node import Node
+
+__all__ = ["graphs_in", "to_jaxpr"]
+
+
+def to_jaxpr(
+    graph: Graph, scalar_of: Callable[[Node], Any] | None = None
+) -> tuple[Jaxpr, list[Node]]:
+    """Return the jaxpr of a graph, and the nodes whose values are its constants.
+
+    `scalar_of` gives the value of a rank-0 constant, which is then written inline.
+    """
+    builder = _Builder(scalar_of)
+    jaxpr = builder.build(graph, {}, None)
+    return jaxpr, builder.consts
+
+
+def graphs_in(params: dict[str, Any]) -> list[Graph]:
+    """Return the graphs among an op's parameters, also those in tuples."""
+    found = []
+    for v in params.values():
+        if isinstance(v, Graph):
+            found.append(v)
+        elif isinstance(v, tuple):
+            found.extend(g for g in v if isinstance(g, Graph))
+    return found
+
+
+def _plain(node: Node) -> Node:
+    while node.op.kind == "mark" and node.inputs:
+        node = node.inputs[0]
+    return node
+
+
+class _Builder:
+    def __init__(self, scalar_of: Callable[[Node], Any] | None) -> None:
+        self.scalar_of = scalar_of
+        self.consts: list[Node] = []
+        self.const_atoms: dict[int, Any] = {}
+        self.constvars: list[Var] = []
+        self.inner: dict[int, tuple[Graph, Jaxpr, list[Node]]] = {}
+
+    def build(self, graph: Graph, env: dict[int, Any], over: list[Node] | None) -> Jaxpr:
+        """Convert one graph; `over` are closed-over nodes that become leading inputs (None: the outermost graph)."""
+        invars = [Var(x.aval) for x in graph.inputs]
+        leading = [Var(x.aval) for x in over or ()]
+        for x, v in zip((*(over or ()), *graph.inputs), (*leading, *invars), strict=True):
+            env[id(x)] = v
+        eqns: list[JaxprEqn] = []
+        live = graph.nodes
+        recorded = graph.recorded
+        nodes = (
+            live if recorded is None or not {*map(id, live)} <= {*map(id, recorded)} else recorded
+        )
+        unknown: set[int] = set()
+        wanted: dict[int, dict[int, Node]] = {}
+        for node in nodes:
+            if node.op.kind == "item":
+                wanted.setdefault(id(node.inputs[0]), {})[node.params["index"]] = node
+        alive = {id(x) for x in live}
+        for node in nodes:
+            if node.op.kind in ("item", "mark", "leaf"):
+                continue
+            if id(node) not in alive and self._is_unknown(node, env, unknown):
+                unknown.add(id(node))
+                unknown.update(id(x) for x in wanted.get(id(node), {}).values())
+                continue
+            self._equation(node, env, wanted, eqns)
+        outvars = [self._atom(x, env) for x in graph.outputs]
+        jaxpr = Jaxpr(
+            self.constvars if over is None else [], [*leading, *invars], outvars, eqns, graph.name
+        )
+        _drop_unused(jaxpr)
+        return jaxpr
+
+    def _is_unknown(self, node: Node, env: dict[int, Any], unknown: set[int]) -> bool:
+        # Dead nodes over placeholders of a linearisation belong to no program.
+        for x in node.inputs:
+            x = _plain(x)
+            if id(x) in unknown:
+                return True
+            if (
+                x.op.name == "arg"
+                and x.trace is not None
+                and x.trace.kind == "linear"
+                and id(x) not in env
+            ):
+                return True
+        return False
+
+    def _equation(
+        self,
+        node: Node,
+        env: dict[int, Any],
+        wanted: dict[int, dict[int, Node]],
+        eqns: list[JaxprEqn],
+    ) -> None:
+        ins = list(node.inputs)
+        params = dict(node.params)
+        for g in graphs_in(params):
+            ins = [*self._convert(g)[2], *ins] if node.op.name in _CLOSING else ins
+        invars = [self._atom(x, env) for x in ins]
+        params = {k: self._param(v) for k, v in params.items()}
+        if node.op.show is not None:
+            params = node.op.show(params)
+        if isinstance(node.aval, tuple):
+            outvars = [Var(a) for a in node.aval]
+            for i, item in wanted.get(id(node), {}).items():
+                env[id(item)] = outvars[i]
+            env[id(node)] = outvars
+        else:
+            outvars = [Var(node.aval)]
+            env[id(node)] = outvars[0]
+        primitive = Primitive(node.op.name, isinstance(node.aval, tuple))
+        eqns.append(JaxprEqn(primitive, params, invars, outvars, node.site))
+
+    def _param(self, value: Any) -> Any:
+        if isinstance(value, Graph):
+            return ClosedJaxpr(self._convert(value)[1])
+        if isinstance(value, tuple) and value and all(isinstance(g, Graph) for g in value):
+            return tuple(ClosedJaxpr(self._convert(g)[1]) for g in value)
+        return value
+
+    def _convert(self, graph: Graph) -> tuple[Graph, Jaxpr, list[Node]]:
+        found = self.inner.get(id(graph))
+        if found is None:
+            over = self._needs(graph)
+            found = graph, self.build(graph, {}, over), over
+            self.inner[id(graph)] = found
+        return found
+
+    def _needs(self, graph: Graph) -> list[Node]:
+        """What an inner graph takes from outside: nodes of outer traces and constants that are not scalars."""
+        inner = {id(x) for x in (*graph.inputs, *graph.nodes)}
+        seen: dict[int, Node] = {}
+
+        def want(x: Node) -> None:
+            x = _plain(x)
+            if id(x) in inner or x.op.name == "literal":
+                return
+            if x.trace is None and self._scalar(x) is not None:
+                return
+            seen.setdefault(id(x), x)
+
+        for node in graph.nodes:
+            for x in node.inputs:
+                want(x)
+            if node.op.name in _CLOSING:
+                for g in graphs_in(node.params):
+                    for x in self._convert(g)[2]:
+                        want(x)
+        for x in graph.outputs:
+            want(x)
+        return list(seen.values())
+
+    def _scalar(self, node: Node) -> Any:
+        if node.aval.ndim or self.scalar_of is None or node.trace is not None:
+            return None
+        return self.scalar_of(node)
+
+    def _atom(self, node: Node, env: dict[int, Any]) -> Any:
+        node = _plain(node)
+        found = env.get(id(node))
+        if found is not None:
+            return found
+        if node.op.name == "literal":
+            return Literal(node.params["value"], node.aval)
+        if node.op.kind == "item" and isinstance(env.get(id(node.inputs[0])), list):
+            return env[id(node.inputs[0])][node.params["index"]]
+        atom = self.const_atoms.get(id(node))
+        if atom is None:
+            value = self._scalar(node)
+            if value is not None:
+                atom = Literal(value, node.aval)
+            else:
+                atom = Var(node.aval)
+                self.consts.append(node)
+                self.constvars.append(atom)
+            self.const_atoms[id(node)] = atom
+        return atom
+
+
+# Call ops whose graphs may close over outer nodes; the others get what they need as operands when they are recorded.
+_CLOSING = frozenset(("jit", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint"))
+
+
+def _drop_unused(jaxpr: Jaxpr) -> None:
+    used = {id(v) for v in jaxpr.outvars}
+    for eqn in jaxpr.eqns:
+        used.update(id(v) for v in eqn.invars)
+    for eqn in jaxpr.eqns:
+        eqn.outvars = [v if id(v) in used else DropVar(v.aval) for v in eqn.outvars]
