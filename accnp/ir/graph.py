@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from accnp.ir.node import Node, record
+from accnp.ir.trace import Trace
 
 __all__ = ["Graph", "evaluate", "toposort"]
 
@@ -40,6 +41,7 @@ class Graph:
         self.in_names = tuple(in_names)
         self.level = level  # nodes of shallower traces are closed over, not part of this program
         self.recorded = recorded  # all that was recorded, dead nodes too, for the printer
+        self.trace = trace  # where given, decides exactly: only nodes of this trace and of those within it belong
         self._order: list[Node] | None = None
         self.extra: dict[
             str, Any
@@ -53,7 +55,12 @@ class Graph:
         return self._order
 
     def _inside(self, node: Node) -> bool:
-        return node.trace is not None and node.trace.level >= self.level
+        trace = node.trace
+        if self.trace is None:
+            return trace is not None and trace.level >= self.level
+        while trace is not None and trace is not self.trace:
+            trace = trace.parent
+        return trace is not None
 
     @property
     def in_avals(self) -> tuple[Any, ...]:

@@ -116,7 +116,7 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
             trace = join(trace, x.trace)
         if x.depth > depth:
             depth = x.depth
-    if op.kind == "call":
+    if op.kind == "call" or op.kind == "mark":
         aval = op.infer(*[x.aval for x in inputs], **params)
     else:
         key: Any = tuple([x.aval for x in inputs])

@@ -43,6 +43,9 @@ class Op:
         numpy: reference meaning on concrete arrays: (*arrays, **params) -> array or tuple of arrays.
         jvp: a tuple with one rule (t, y, *x, **params) -> tangent per operand (or ZERO), or one function
             (ts, y, xs, params) -> tangent(s) that sees all tangents (None = zero), or None: no derivative is known.
+            Call ops: (ts, y, xs, params, tools) -> (new primal outputs, tangent outputs), lists.
+        linearize: call ops only, used for reverse mode in place of `jvp`, same form; the new primal outputs must not depend on
+            `ts`, and the tangents only through ops that can be transposed.
         transpose: (ct, *inputs, **params) -> one cotangent (or None) per operand; the linear operands come as `Linear`.
         batch: (size, xs, batched, params) -> (result(s), batched flag(s)); the batch axis is always the leading one.
         scalar: text of the scalar expression, `{0}`, `{1}`... for the operands ("map"); a dict by dtype kind where it differs.
@@ -59,6 +62,7 @@ class Op:
     infer: Callable[..., Any]
     numpy: Callable[..., Any] | None = None
     jvp: Any = None
+    linearize: Callable[..., Any] | None = None
     transpose: Callable[..., Any] | None = None
     batch: Callable[..., Any] | None = None
     scalar: Any = None
