@@ -1,7 +1,8 @@
 """The switches: `config.update(name, value)`, environment variables, context managers.
 
-In: a name (with or without the `jax_` prefix) and a value. Out: attributes of `config`. Every thread has
-its own attributes, so a read is one plain lookup; an update writes them all, a context manager its own thread's.
+In: a name (with or without the `jax_` prefix) and a value. Out: attributes of `config`. Every
+thread has its own attributes, so a read is one plain lookup; an update writes those of all threads,
+a context manager those of its own.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from typing import Any
 
 _TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
 _FALSE = frozenset({"0", "false", "f", "no", "n", "off", ""})
+_FILTERS = ("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames")
 _GUARDS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
 
 
 @dataclass(frozen=True)
 class Option:
-    """One switch; `kind` is bool, int, float, str or object; `traced` options are part of jit's key."""
+    """One switch; `kind` is its type; options that are `traced` are part of jit's key."""
 
     name: str
     kind: type
@@ -37,9 +39,8 @@ class Option:
             if isinstance(value, str):
                 if value.strip().lower() in _TRUE | _FALSE:
                     return value.strip().lower() in _TRUE
-            elif isinstance(value, int) or type(value).__name__ in ("bool", "bool_"):
-                if value in (0, 1):
-                    return bool(value)
+            elif value in (0, 1):
+                return bool(value)
             raise self._bad(value, "True or False")
         if value is None and self.default is None:
             return None
@@ -77,10 +78,10 @@ def _default_threads() -> int:
 
 
 _MATMUL = (
-    "default", "high", "highest", "bfloat16", "tensorfloat32", "float32", "fastest", "BF16_BF16_F32",
-    "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9", "F32_F32_F32", "TF32_TF32_F32",
-    "TF32_TF32_F32_X3", "F16_F16_F32", "F64_F64_F64", "F16_F16_F16", "BF16_BF16_BF16",
-    "ANY_F8_ANY_F8_F32", "ANY_F8_ANY_F8_F32_FAST_ACCUM", "ANY_F8_ANY_F8_ANY",
+    "default", "high", "highest", "bfloat16", "tensorfloat32", "float32", "fastest",
+    "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9", "F32_F32_F32",
+    "TF32_TF32_F32", "TF32_TF32_F32_X3", "F16_F16_F32", "F64_F64_F64", "F16_F16_F16",
+    "BF16_BF16_BF16", "ANY_F8_ANY_F8_F32", "ANY_F8_ANY_F8_F32_FAST_ACCUM", "ANY_F8_ANY_F8_ANY",
     "ANY_F8_ANY_F8_ANY_FAST_ACCUM",
 )  # fmt: skip
 
@@ -105,7 +106,7 @@ _OPTIONS = [
     Option("legacy_prng_key", str, "allow", ("allow", "warn", "error")),
     Option("random_seed_offset", int, 0),
     Option("softmax_custom_jvp", bool, False, traced=True),
-    Option("traceback_filtering", str, "auto", ("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames")),
+    Option("traceback_filtering", str, "auto", _FILTERS),
     Option("tracer_error_num_traceback_frames", int, 5),
     Option("transfer_guard", str, None, _GUARDS),
     Option("transfer_guard_host_to_device", str, None, _GUARDS),
@@ -124,30 +125,33 @@ _OPTIONS = [
     Option("debug", int, 0, (0, 1, 2, 3, 4, 5), ours=True),
 ]  # fmt: skip
 
-# Names of jax's that steer XLA or a back end that does not exist here: kept and shown, with no effect.
+# Names of jax's that steer XLA or a back end that does not exist here: kept, with no effect.
 _INERT = """
-allow_f16_reductions array_garbage_collection_guard auto_pcast backend_target bcoo_cusparse_lowering
-captured_constants_report_frames captured_constants_warn_bytes check_proxy_envs check_static_indices check_vma
-compilation_cache_check_contents compilation_cache_expect_pgle compilation_cache_include_metadata_in_key
+allow_f16_reductions array_garbage_collection_guard auto_pcast backend_target
+bcoo_cusparse_lowering captured_constants_report_frames captured_constants_warn_bytes
+check_proxy_envs check_static_indices check_vma compilation_cache_check_contents
+compilation_cache_expect_pgle compilation_cache_include_metadata_in_key
 compiler_detailed_logging_min_ops compiler_enable_remat_pass cpu_collectives_implementation
-cpu_get_global_topology_timeout_minutes cpu_get_local_topology_timeout_minutes cuda_visible_devices custom_vjp3
-debug_log_modules disable_bwd_checks disable_most_optimizations disable_vmap_shmap_error distributed_debug
-dump_ir_modes dump_ir_to eager_constant_folding embedded_constants_max_bytes enable_pgle enable_preemption_service
-enable_recoverability error_checking_behavior_divide error_checking_behavior_nan error_checking_behavior_oob
+cpu_get_global_topology_timeout_minutes cpu_get_local_topology_timeout_minutes cuda_visible_devices
+custom_vjp3 debug_log_modules disable_bwd_checks disable_most_optimizations
+disable_vmap_shmap_error distributed_debug dump_ir_modes dump_ir_to eager_constant_folding
+embedded_constants_max_bytes enable_pgle enable_preemption_service enable_recoverability
+error_checking_behavior_divide error_checking_behavior_nan error_checking_behavior_oob
 exec_time_optimization_effort experimental_unsafe_xla_runtime_errors explicit_x64_dtypes
 export_calling_convention_version export_ignore_forward_compatibility high_dynamic_range_gumbel
-hlo_source_file_canonicalization_regex include_debug_info_in_dumps include_full_tracebacks_in_locations
-log_checkpoint_residuals logging_level memory_fitting_effort memory_fitting_level mock_gpu_topology
-mosaic_allow_hlo mutable_array_checks no_execution optimization_level persistent_cache_enable_xla_caches
-persistent_cache_min_compile_time_secs persistent_cache_min_entry_size_bytes pgle_aggregation_percentile
-pgle_profiling_runs pjrt_client_create_options pprint_use_color raise_persistent_cache_errors
+hlo_source_file_canonicalization_regex include_debug_info_in_dumps
+include_full_tracebacks_in_locations log_checkpoint_residuals logging_level memory_fitting_effort
+memory_fitting_level mock_gpu_topology mosaic_allow_hlo mutable_array_checks no_execution
+optimization_level persistent_cache_enable_xla_caches persistent_cache_min_compile_time_secs
+persistent_cache_min_entry_size_bytes pgle_aggregation_percentile pgle_profiling_runs
+pjrt_client_create_options pprint_use_color raise_persistent_cache_errors
 ragged_dot_use_ragged_dot_instruction refs_to_pins remat3 remove_size_one_mesh_axis_from_type
-rocm_visible_devices scan3 send_traceback_to_runtime serialization_version share_binary_between_hosts
-sort_devices_by_process_index source_url_schema thread_guard threefry_gpu_kernel_lowering
-traceback_in_locations_limit use_direct_linearize use_magma use_shardy_partitioner use_simplified_jaxpr_constants
-xla_backend xla_profile_version
-""".split()
-_OPTIONS += [Option(name, object, None) for name in _INERT]
+rocm_visible_devices scan3 send_traceback_to_runtime serialization_version
+share_binary_between_hosts sort_devices_by_process_index source_url_schema thread_guard
+threefry_gpu_kernel_lowering traceback_in_locations_limit use_direct_linearize use_magma
+use_shardy_partitioner use_simplified_jaxpr_constants xla_backend xla_profile_version
+"""
+_OPTIONS += [Option(name, object, None) for name in _INERT.split()]
 
 OPTIONS: dict[str, Option] = {option.name: option for option in _OPTIONS}
 # Other names for the same switch.

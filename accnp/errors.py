@@ -1,7 +1,7 @@
 """Error classes users can catch, the texts about traced values, and traceback filtering.
 
-In: what went wrong (a conversion, a traced function, argument names, operations). Out: exceptions whose
-class names are those of `jax.errors`, each a subclass of the builtin that a user would catch.
+In: what went wrong (a conversion, a traced function, argument names, operations). Out: exceptions
+whose class names are those of `jax.errors`, each a subclass of the builtin that a user would catch.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class JaxprTypeError(TypeError):
     """A recorded program is not well formed."""
 
 
-class InconclusiveDimensionOperation(Exception):  # noqa: N818 - jax's name
+class InconclusiveDimensionOperation(Exception):
     """A question about a symbolic dimension has no single answer."""
 
 
@@ -95,7 +95,8 @@ class Provenance:
             names = _listed([str(name) for name in self.arguments])
             many = "arguments" if len(self.arguments) > 1 else "argument"
             parts.append(
-                f"The value depends on the {many} {names}, known only when the compiled function runs."
+                f"The value depends on the {many} {names}, "
+                "known only when the compiled function runs."
             )
         elif self.operations:
             parts.append("The value depends on no argument; these operations made it traced:")
@@ -135,7 +136,8 @@ _CONVERSIONS: dict[str, tuple[type[Exception], str, str]] = {
     "index": (
         TracerIntegerConversionError,
         "{what} was used as a Python index or count (__index__)",
-        f"index an accnp array in place of a list, use lax.fori_loop in place of range, or {_STATIC}",
+        "index an accnp array in place of a list, use lax.fori_loop in place of range, "
+        f"or {_STATIC}",
     ),
     "array": (
         TracerArrayConversionError,
@@ -169,8 +171,10 @@ _CONVERSIONS: dict[str, tuple[type[Exception], str, str]] = {
     ),
     "mask": (
         NonConcreteBooleanIndexError,
-        "boolean indices must be static, but {what} was used as a mask, so the result's shape is unknown",
-        "use jnp.where(mask, x, fill) in place of x[mask], jnp.where(mask, ..., size=n), or do it outside jit",
+        "boolean indices must be static, but {what} was used as a mask, "
+        "so the result's shape is unknown",
+        "use jnp.where(mask, x, fill) in place of x[mask], or jnp.where(mask, size=n) for indices, "
+        "or do it outside the traced function",
     ),
 }
 CONVERSION_KINDS = tuple(_CONVERSIONS)
@@ -197,14 +201,15 @@ def conversion_error(kind: str, what: str, origin: Provenance, function: str = "
 
 
 def leak_error(what: str, origin: Provenance, created: str = "") -> UnexpectedTracerError:
-    """The exception for a traced value used outside its trace; `created` is the line that recorded it."""
+    """The exception for a traced value used outside its trace; `created` is its user line."""
     where = f" at {origin.file}:{origin.line}" if origin.file else ""
     traced = (
         f"{origin.transform} of {origin.function}{where}" if origin.function else origin.transform
     )
     made = f"It was recorded at {created}.\n" if created else ""
     return UnexpectedTracerError(
-        f"{what} leaked: it belongs to the trace {traced}, which has ended, and it never had a value.\n{made}"
+        f"{what} leaked: it belongs to the trace {traced}, which has ended, "
+        f"and it never had a value.\n{made}"
         "What to do: return the value from the traced function in place of storing it in a global, "
         "an attribute or a closure."
     )
@@ -230,7 +235,7 @@ def _listed(names: list[str]) -> str:
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
 
-# ---- tracebacks -----------------------------------------------------------------------------------
+# ---- tracebacks
 
 
 def is_internal(filename: str) -> bool:

@@ -143,7 +143,8 @@ def test_scope_without_needed_value():
         ("enable_x64", True), ("debug_nans", True), ("debug_infs", True), ("disable_jit", True),
         ("fastmath", True), ("numpy_dtype_promotion", "strict"), ("numpy_rank_promotion", "raise"),
         ("default_matmul_precision", "highest"), ("default_device", object()), ("threads", 2),
-        ("transfer_guard", "log"), ("debug", 3), ("default_prng_impl", "rbg"), ("log_compiles", True),
+        ("transfer_guard", "log"), ("debug", 3), ("default_prng_impl", "rbg"),
+        ("log_compiles", True),
         ("cache_dir", "/nowhere"), ("check_tracer_leaks", True),
     ],
 )  # fmt: skip

@@ -97,7 +97,8 @@ def test_promotion_does_not_depend_on_order():
     [
         (1,), (1.0,), (True,), (1j,), (int,), (float,), (complex,), (bool,), (None,), ("int64",),
         (np.float64(3),), (np.int8(1), 2.0), (np.int8(1), 2), (True, 1), (1, 1.0), (np.zeros(2), 1),
-        (np.zeros(2, np.int64), np.uint8(1)), (jnp.float32, 1j), ("bfloat16", "float16"), (int, 1.5),
+        (np.zeros(2, np.int64), np.uint8(1)), (jnp.float32, 1j), ("bfloat16", "float16"),
+        (int, 1.5),
         (np.bool_(True), 2.0), (2**40,),
     ],
 )  # fmt: skip

@@ -98,7 +98,7 @@ int32, int64, uint32 = DTYPES["int32"], DTYPES["int64"], DTYPES["uint32"]
 float16, float32, float64 = DTYPES["float16"], DTYPES["float32"], DTYPES["float64"]
 complex64, complex128 = DTYPES["complex64"], DTYPES["complex128"]
 
-NARROW = {
+NARROW: dict[Any, np.dtype] = {
     DTYPES["int64"]: DTYPES["int32"],
     DTYPES["uint64"]: DTYPES["uint32"],
     DTYPES["float64"]: DTYPES["float32"],

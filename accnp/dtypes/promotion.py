@@ -170,7 +170,7 @@ def _promote(types: tuple[WeakType, ...], x64: bool, mode: str) -> WeakType:
         nodes = frozenset(_node(d, w and not as_strong) for d, w in canonical)
         node = _bound(nodes, strict)
         weak = all_weak or node in _WEAK_DTYPE
-        dtype = _WEAK_DTYPE.get(node) or DTYPES[node]
+        dtype = _WEAK_DTYPE[node] if node in _WEAK_DTYPE else DTYPES[node]
     if weak and dtype != bool_:
         # A weak result always has its kind's default width.
         dtype = DTYPES["uint64"] if dtype.kind == "u" else _WEAK_DTYPE[_node(dtype, True)]

@@ -120,7 +120,7 @@ def iinfo(int_type: Any) -> Any:
         dtype = as_dtype(int_type)
     except TypeError:  # a Python number: its own type
         dtype = np.dtype(type(int_type))
-    return ml_dtypes.iinfo(dtype) if dtype in CATEGORY else np.iinfo(dtype)
+    return ml_dtypes.iinfo(dtype) if dtype in CATEGORY else np.iinfo(dtype)  # pyright: ignore
 
 
 def itemsize_bits(dtype: Any) -> int:

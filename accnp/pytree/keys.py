@@ -1,6 +1,7 @@
 """Key paths: the entries that lead from a tree's root to a leaf, and their texts.
 
-In: a position in a container. Out: hashable entries, and `keystr`, which writes a path as a user would.
+In: a position in a container. Out: hashable entries, and `keystr`, which writes a path as a user
+would.
 """
 
 from __future__ import annotations

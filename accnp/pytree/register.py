@@ -1,6 +1,6 @@
 """Registering classes as pytree nodes, and `Partial`, a function that carries arrays.
 
-In: a class with functions that take it apart and put it together. Out: the class, known to `pytree`.
+In: a class with functions that take it apart and put it together. Out: a class `pytree` knows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def register_pytree_node(
     unflatten_func: Unflatten,
     flatten_with_keys_func: FlattenWithKeys | None = None,
 ) -> None:
-    """Make a class a node: `flatten_func(x) -> (children, static)`, `unflatten_func(static, children)`."""
+    """Make a class a node: `flatten_func(x)` is `(children, static)`."""
 
     def flatten(x: Any) -> tuple[Any, Any]:
         children, static = flatten_func(x)
@@ -46,7 +46,7 @@ def register_pytree_node(
 
 
 def register_pytree_node_class(cls: T) -> T:
-    """Register a class that has `tree_flatten(self)` and the classmethod `tree_unflatten(cls, static, children)`."""
+    """Register a class with `tree_flatten(self)` and `tree_unflatten(cls, static, children)`."""
     register_pytree_node(cls, lambda x: x.tree_flatten(), cls.tree_unflatten)  # pyright: ignore
     return cls
 
@@ -57,7 +57,7 @@ def register_pytree_with_keys(
     unflatten_func: Unflatten,
     flatten_func: Flatten | None = None,
 ) -> None:
-    """Make a class a node whose children have names: `flatten_with_keys(x) -> (((key, child), ...), static)`."""
+    """Make a class a node whose children have names: pairs of key and child, and static data."""
 
     def without_keys(x: Any) -> tuple[Iterable[Any], Hashable]:
         pairs, static = flatten_with_keys(x)
@@ -67,7 +67,7 @@ def register_pytree_with_keys(
 
 
 def register_pytree_with_keys_class(cls: T) -> T:
-    """Register a class that has `tree_flatten_with_keys(self)` and `tree_unflatten(cls, static, children)`."""
+    """Register a class with `tree_flatten_with_keys(self)` and the classmethod `tree_unflatten`."""
     plain = (lambda x: x.tree_flatten()) if hasattr(cls, "tree_flatten") else None
     register_pytree_with_keys(
         cls,
@@ -90,12 +90,14 @@ def register_dataclass(
     """
     if (data_fields is None) != (meta_fields is None):
         raise TypeError(
-            "register_dataclass: data_fields and meta_fields go together; got one of them; pass both or none"
+            "register_dataclass: data_fields and meta_fields go together; got one of them; "
+            "pass both or none"
         )
     if data_fields is None or meta_fields is None:
         if not dataclasses.is_dataclass(nodetype):
             raise TypeError(
-                f"register_dataclass: field names are needed for a class that is no dataclass; got {nodetype}; "
+                "register_dataclass: a class that is no dataclass needs field names; "
+                f"got {nodetype}; "
                 "pass data_fields and meta_fields"
             )
         fields = [f for f in dataclasses.fields(nodetype) if f.init and f.name not in drop_fields]
@@ -117,7 +119,7 @@ def register_dataclass(
         return nodetype(**dict(zip(data, children)), **dict(zip(meta, static)))
 
     register_pytree_node(nodetype, flatten, unflatten, flatten_with_keys)
-    return nodetype
+    return nodetype  # pyright: ignore
 
 
 def _check_fields(nodetype: type, given: set[str], dropped: set[str]) -> None:
@@ -138,7 +140,7 @@ def register_static(cls: T) -> T:
 
 
 class _Whole:
-    """A partial function kept as one piece: `functools.partial` would merge it with an outer one."""
+    """A partial function kept as one piece, which `functools.partial` would merge otherwise."""
 
     def __init__(self, func: functools.partial) -> None:
         self.func = func
@@ -158,7 +160,7 @@ class _Whole:
 
 
 class Partial(functools.partial):
-    """`functools.partial` whose arguments are leaves, so that it can be passed to a jitted function.
+    """`functools.partial` whose arguments are leaves, so that jitted functions take it.
 
     >>> Partial(max, 3)(2)
     3

@@ -94,7 +94,8 @@ def tree_transpose(
     leaves, found = tree_flatten(pytree_to_transpose)
     if found != wanted:
         raise TypeError(
-            f"tree_transpose: the tree does not have the two structures; got {found}; pass one like {wanted}"
+            f"tree_transpose: the tree does not have the two structures; got {found}; "
+            f"pass one like {wanted}"
         )
     size = inner_treedef.num_leaves
     rows = [outer_treedef.unflatten(leaves[i::size]) for i in range(size)]

@@ -1,0 +1,189 @@
+"""The arrows between our files: imports run down the ranks of docs/architecture.md, never up."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "accnp"
+RANKS = {
+    "errors": 0, "dtypes": 0, "config": 0, "pytree": 0,
+    "ir": 1,
+    "ops": 2,
+    "transforms": 3, "passes": 3,
+    "codegen": 4, "kernels": 4,
+    "runtime": 5,
+    "engine": 6,
+    "array": 7, "trace_fn": 7,
+    "api": 8,
+    "__init__": 9, "__main__": 9,
+}  # fmt: skip
+PUBLIC = 8  # other modules at the top are thin public namespaces
+DEVICE = {"numba", "llvmlite", "cupy", "numba_cuda"}
+DEVICE_HOMES = {"kernels", "runtime"}
+MAX_LINES = 500
+
+
+def part_of(module):
+    """The folder or top module of `accnp.x.y`: x."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else "__init__"
+
+
+def rank(part):
+    return RANKS.get(part, PUBLIC)
+
+
+def module_name(path, root):
+    parts = list(path.relative_to(root.parent).with_suffix("").parts)
+    return ".".join(parts)
+
+
+def imported(node, module):
+    """The modules that an import statement names, absolute."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if node.level:
+        base = module.split(".")[: -node.level]
+        return [".".join([*base, node.module] if node.module else base)]
+    if node.module == "accnp":
+        # `from accnp import ir` names a module, not a value of __init__.
+        return [f"accnp.{alias.name}" for alias in node.names]
+    return [node.module]
+
+
+def inside_functions(tree):
+    """Import statements inside functions."""
+    for outer in ast.walk(tree):
+        if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            for node in ast.walk(outer):
+                if isinstance(node, ast.Import | ast.ImportFrom):
+                    yield node
+
+
+def type_checking_only(tree):
+    """Import statements under `if TYPE_CHECKING:`, which never run."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            for inner in node.body:
+                yield from (
+                    n for n in ast.walk(inner) if isinstance(n, ast.Import | ast.ImportFrom)
+                )
+
+
+def problems(path, root):
+    """All breaches in one file, as texts."""
+    module = module_name(path, root)
+    part = part_of(module)
+    source = path.read_text()
+    tree = ast.parse(source)
+    found = []
+    if len(source.splitlines()) > MAX_LINES:
+        found.append(f"{len(source.splitlines())} lines, more than {MAX_LINES}")
+    deferred = {id(node) for node in inside_functions(tree)}
+    ghosts = {id(node) for node in type_checking_only(tree)}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        for name in imported(node, module):
+            top = name.split(".")[0]
+            where = f"line {node.lineno}: {name}"
+            if top == "accnp":
+                target = part_of(name)
+                if target == part:
+                    pass
+                elif rank(target) > rank(part):
+                    found.append(f"{where}: upward, rank {rank(part)} to {rank(target)}")
+                elif rank(target) == rank(part) and rank(part) in SIBLINGS_APART:
+                    found.append(f"{where}: {part} and {target} may not see each other")
+                if id(node) in deferred:
+                    found.append(f"{where}: own import inside a function")
+            elif top == "jax":
+                found.append(f"{where}: the package never imports jax")
+            elif id(node) in ghosts or part in DEVICE_HOMES:
+                continue
+            elif top in DEVICE:
+                found.append(f"{where}: only {' and '.join(sorted(DEVICE_HOMES))} import it")
+            elif top == "scipy" and id(node) not in deferred:
+                found.append(f"{where}: scipy at the top of a module")
+    return found
+
+
+# passes/ and transforms/ go from graph to graph or plan; codegen/ and kernels/ never meet.
+SIBLINGS_APART = {4}
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_layers(path):
+    assert problems(path, PACKAGE) == []
+
+
+def test_kernels_see_only_numba_and_numpy():
+    allowed = {"numba", "numpy", "llvmlite", "math", "cmath", "scipy", "accnp", "__future__"}
+    allowed |= {"collections", "typing", "functools", "dataclasses"}
+    wrong = []
+    for path in sorted((PACKAGE / "kernels").rglob("*.py")):
+        module = module_name(path, PACKAGE)
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                for name in imported(node, module):
+                    own = name.split(".")[0] == "accnp" and part_of(name) != "kernels"
+                    if own or name.split(".")[0] not in allowed:
+                        wrong.append(f"{path.name}:{node.lineno}: {name}")
+    assert wrong == []
+
+
+def test_there_is_something_to_check():
+    parts = {part_of(module_name(path, PACKAGE)) for path in FILES}
+    assert {"errors", "dtypes", "config", "pytree"} <= parts
+
+
+@pytest.mark.parametrize(
+    ("place", "source", "expected"),
+    [
+        ("ir/node.py", "from accnp.ops import sin", "upward, rank 1 to 2"),
+        ("ir/node.py", "import accnp.api.jit", "upward, rank 1 to 8"),
+        ("ir/node.py", "from ..ops import sin", "upward"),
+        ("ops/view.py", "from accnp import engine", "upward, rank 2 to 6"),
+        ("ops/view.py", "def f():\n    from accnp.ir import node", "inside a function"),
+        ("passes/fuse.py", "import numba", "only kernels and runtime"),
+        ("codegen/cpu.py", "def f():\n    import llvmlite.binding", "only kernels and runtime"),
+        ("codegen/cpu.py", "from accnp.kernels import sort", "may not see each other"),
+        ("api/linalg.py", "import scipy.linalg", "scipy at the top"),
+        ("api/linalg.py", "import jax.numpy", "never imports jax"),
+        ("errors.py", "from accnp.ir.node import Node", "upward, rank 0 to 1"),
+        ("errors.py", "x = 1\n" * 501, "more than 500"),
+        ("array.py", "from accnp.random import key", "upward, rank 7 to 8"),
+    ],
+)
+def test_a_breach_is_found(tmp_path, place, source, expected):
+    path = tmp_path / "accnp" / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(source)
+    found = problems(path, tmp_path / "accnp")
+    assert len(found) == 1
+    assert expected in found[0]
+
+
+@pytest.mark.parametrize(
+    ("place", "source"),
+    [
+        ("ops/view.py", "from accnp.ir.node import record\nfrom accnp.ops.kinds import unary"),
+        (
+            "ops/view.py",
+            "from .kinds import unary\nfrom ..ir import node\nfrom accnp import dtypes",
+        ),
+        ("runtime/compile.py", "import scipy\ndef f():\n    import numba"),
+        ("kernels/sort.py", "import numba\nimport numpy as np"),
+        ("api/linalg.py", "def f():\n    import scipy.linalg"),
+        ("passes/fuse.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import numba"),
+        ("__init__.py", "from accnp.api.jit import jit\nfrom accnp import random"),
+    ],
+)
+def test_what_is_allowed_passes(tmp_path, place, source):
+    path = tmp_path / "accnp" / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(source)
+    assert problems(path, tmp_path / "accnp") == []
