@@ -57,7 +57,7 @@ def table() -> str:
 def main() -> None:
     """Run both programs and end with the table."""
     if sys.argv[1:2] == ["--time"]:
-        print(json.dumps(measure(*sys.argv[2:4])))
+        print(json.dumps(measure(sys.argv[2], sys.argv[3])))
         return
     for program in PROGRAMS.values():
         program.main([])
