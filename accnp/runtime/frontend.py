@@ -18,7 +18,7 @@ from numba.core.codegen import CPUCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager
 from numba.core.cpu_options import FastMathOptions
-from numba.core.errors import TypingError
+from numba.core.errors import NumbaError
 from numba.core.typed_passes import (
     IRLegalization,
     NativeLowering,
@@ -28,6 +28,8 @@ from numba.core.typed_passes import (
 )
 from numba.core.untyped_passes import FixupArgs, IRProcessing, ReconstructSSA, TranslateByteCode
 from numba.misc.llvm_pass_timings import PassTimingsCollection
+
+from accnp.runtime.lean import TARGET, TYPING
 
 ENTRY = "accnp_entry"
 
@@ -181,18 +183,24 @@ def lower(
 
 
 def _run(function: pytypes.FunctionType, arguments: tuple, fastmath: bool) -> tuple:
-    target = registry.cpu_target
-    typing_context, target_context = target.typing_context, target.target_context
-    for kind in (_Compiler, _SSACompiler):
+    """Lower with as little of Numba as will do; a kernel that needs more gets it."""
+    full = registry.cpu_target
+    attempts = (
+        # A name that holds two types needs SSA form, which is left out at first (3 ms).
+        (_Compiler, lambda: (TYPING, TARGET)),
+        (_SSACompiler, lambda: (TYPING, TARGET)),
+        (_SSACompiler, lambda: (full.typing_context, full.target_context)),
+    )
+    for kind, contexts in attempts:
+        typing_context, target_context = contexts()
         library = _TextLibrary(target_context.codegen(), function.__name__)
         pipeline = kind(
             typing_context, target_context, library, arguments, types.void, _flags(fastmath), {}
         )
         try:
             return library, pipeline.compile_extra(function)
-        except TypingError:
-            # A name that holds two types needs SSA form, which is left out at first (3 ms).
-            if kind is _SSACompiler:
+        except (NumbaError, NotImplementedError):
+            if contexts is attempts[-1][1]:
                 raise
     raise AssertionError("unreachable")
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class _Job:
     """One kernel launch that helpers may join; a ticket is the right of one helper to do so."""
 
-    __slots__ = ("argv", "chunk", "counter", "kernel", "keep", "n", "started", "tickets")
+    __slots__ = ("argv", "chunk", "counter", "keep", "kernel", "n", "started", "tickets")
 
     def __init__(
         self, kernel: Kernel, argv: int, keep: object, n: int, chunk: int, tickets: int

@@ -6,6 +6,7 @@ import threading
 import ml_dtypes
 import numpy as np
 import pytest
+
 from accnp.runtime import buffer
 
 

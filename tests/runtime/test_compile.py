@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from accnp.config import cache_dir
 from accnp.runtime import compile as compiling
 
@@ -98,7 +99,9 @@ def test_user_arithmetic_is_not_contracted_unless_asked():
 
 
 def test_fastmath_reassociates():
-    source = "def f(lo, hi, x, y, o):\n for i in range(lo, hi):\n  o[i] = f4(f4(x[i] + y[i]) - x[i])\n"
+    source = (
+        "def f(lo, hi, x, y, o):\n for i in range(lo, hi):\n  o[i] = f4(f4(x[i] + y[i]) - x[i])\n"
+    )
     x, y = np.array([1.0], np.float32), np.array([0.001], np.float32)
     out = np.zeros(1, np.float32)
     run(kernel(source, ("f4*",) * 3, name="f"), 1, x, y, out)
@@ -113,7 +116,9 @@ def test_many_pointers_vectorise_without_checks_at_run_time():
     total = "f4(0.0)"
     for name in names:
         total = f"f4({total} + {name}[i])"
-    source = f"def many(lo, hi, {', '.join(names)}, o):\n for i in range(lo, hi):\n  o[i] = {total}\n"
+    source = (
+        f"def many(lo, hi, {', '.join(names)}, o):\n for i in range(lo, hi):\n  o[i] = {total}\n"
+    )
     k = kernel(source, ("f4*",) * count, name="many")
     text = k.llvm()
     assert re.search(r"fadd <\d+ x float>", text)
@@ -165,7 +170,9 @@ def test_a_shared_counter_divides_the_work():
 
 
 def test_bad_source_says_what_is_wrong():
-    with pytest.raises(compiling.CompileError, match=r"bad does not compile[\s\S]*undefined_name") as e:
+    with pytest.raises(
+        compiling.CompileError, match=r"bad does not compile[\s\S]*undefined_name"
+    ) as e:
         kernel("def bad(lo, hi, x):\n x[lo] = undefined_name\n", ("f4*",), name="bad")
     assert "signature: f4*" in str(e.value)
     with pytest.raises(ValueError, match="unknown argument type"):

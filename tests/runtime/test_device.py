@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import pytest
+
 from accnp.runtime import device
 
 

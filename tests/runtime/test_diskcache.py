@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from accnp.runtime.diskcache import DiskCache
 
 ROOT = Path(__file__).resolve().parents[2]

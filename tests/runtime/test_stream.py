@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from accnp.config import threads as use_threads
 from accnp.runtime import compile as compiling
 from accnp.runtime import stream as streams
