@@ -1,0 +1,382 @@
+"""Making arrays: from Python and NumPy values, filled with one value, and ranges.
+
+Values, shapes and dtypes come in; lazy Arrays go out.
+Filled arrays and ranges cost no memory until they are needed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.convert import (
+    as_node,
+    broadcast_nodes,
+    cast,
+    numpy_node,
+    promote,
+    scalar_node,
+    to_shape,
+)
+from accnp.api.shapes import as_axis, as_int, as_shape, as_static
+from accnp.api.values import node_of, to_dtype
+from accnp.array import Array, wrap
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.ops.kinds import broadcast_to
+from accnp.ops.kinds import full as full_node
+
+__all__ = [
+    "arange", "array", "asarray", "empty", "empty_like", "eye", "full", "full_like", "geomspace",
+    "identity", "iota", "linspace", "logspace", "ones", "ones_like", "zeros", "zeros_like",
+]  # fmt: skip
+
+
+# --- from values ---------------------------------------------------------------------------------
+
+
+def array(
+    object: Any,
+    dtype: Any = None,
+    copy: bool = True,
+    order: str | None = "K",
+    ndmin: int = 0,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Make an array of a number, a NumPy array, or nested lists of them.
+
+    >>> array([1, 2.5])
+    Array([1. , 2.5], dtype=float32)
+    """
+    if order not in (None, "K", "C", "A"):
+        raise NotImplementedError(f"array: order must be 'K' or 'C'; got {order!r}")
+    x = node_of(object, dtype, copy, "jnp.array")
+    if x.aval.ndim < ndmin:
+        shape = (1,) * (ndmin - x.aval.ndim) + x.aval.shape
+        x = o.reshape(x, new_sizes=shape, dimensions=None)
+    return object if type(object) is Array and object._node is x else wrap(x)
+
+
+def asarray(
+    a: Any,
+    dtype: Any = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Convert to an array; an array comes back as it is.
+
+    NumPy arrays are copied unless `copy=False` is given and nobody can write to them.
+    """
+    if type(a) is Array and dtype is None:
+        return a
+    if order not in (None, "K", "C", "A"):
+        raise NotImplementedError(f"asarray: order must be 'K' or 'C'; got {order!r}")
+    return wrap(node_of(a, dtype, copy is not False, "jnp.asarray"))
+
+
+# --- filled --------------------------------------------------------------------------------------
+
+
+def _dtype(dtype: Any, function: str) -> np.dtype:
+    return dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, function)
+
+
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+    """Make an array of zeros."""
+    return wrap(full_node(as_shape(shape, "jnp.zeros"), 0, _dtype(dtype, "jnp.zeros")))
+
+
+def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+    """Make an array of ones."""
+    return wrap(full_node(as_shape(shape, "jnp.ones"), 1, _dtype(dtype, "jnp.ones")))
+
+
+def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+    """Make an array of unspecified values (zeros here)."""
+    return wrap(full_node(as_shape(shape, "jnp.empty"), 0, _dtype(dtype, "jnp.empty")))
+
+
+def _filled(shape: tuple[int, ...], value: Any, dtype: Any, function: str) -> Node:
+    x = as_node(value, function)
+    if dtype is not None:
+        x = to_dtype(x, dtypes.requested_dtype(dtype, function))
+    return to_shape(x, shape, function)
+
+
+def full(
+    shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
+    """Make an array that holds one value everywhere (or an array broadcast to the shape)."""
+    return wrap(_filled(as_shape(shape, "jnp.full"), fill_value, dtype, "jnp.full"))
+
+
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Make an array of the shape and dtype of another that holds one value everywhere."""
+    return _like(a, fill_value, dtype, shape, "jnp.full_like")
+
+
+def _like(a: Any, value: Any, dtype: Any, shape: Any, function: str) -> Array:
+    like = shape_and_type(a, function)
+    new = like[0] if shape is None else as_shape(shape, function)
+    if dtype is not None:
+        return wrap(_filled(new, value, dtype, function))
+    x = as_node(value, function)
+    if x.aval.dtype != like[1]:
+        x = to_dtype(x, like[1])
+    return wrap(to_shape(cast(x, like[1], like[2]), new, function))
+
+
+def shape_and_type(a: Any, function: str) -> tuple[tuple[int, ...], Any, bool]:
+    """Return (shape, dtype, weak) of an array, a number, or anything with a shape and a dtype."""
+    if type(a) is not Array and not isinstance(a, np.ndarray) and hasattr(a, "shape"):
+        return (
+            tuple(a.shape),
+            dtypes.canonicalize_dtype(a.dtype),
+            bool(getattr(a, "weak_type", False)),
+        )
+    aval = as_node(a, function).aval
+    return aval.shape, aval.dtype, aval.weak_type
+
+
+def zeros_like(
+    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
+    """Make an array of zeros of the shape and dtype of another."""
+    return _like(a, 0, dtype, shape, "jnp.zeros_like")
+
+
+def ones_like(
+    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
+    """Make an array of ones of the shape and dtype of another."""
+    return _like(a, 1, dtype, shape, "jnp.ones_like")
+
+
+def empty_like(
+    prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
+) -> Array:
+    """Make an array of unspecified values (zeros here) of the shape and dtype of another."""
+    return _like(prototype, 0, dtype, shape, "jnp.empty_like")
+
+
+# --- ranges --------------------------------------------------------------------------------------
+
+
+def iota(dtype: Any, size: Any) -> Array:
+    """Make 0, 1, 2, ... (size - 1)."""
+    n = as_shape(size, "lax.iota")
+    kind = dtypes.canonicalize_dtype(dtype)
+    if kind.kind == "b":
+        raise TypeError("iota does not accept dtype bool; pass an integer or floating dtype")
+    return wrap(o.iota(dtype=kind, shape=n, dimension=0))
+
+
+def arange(
+    start: Any,
+    stop: Any = None,
+    step: Any = None,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Make evenly spaced values in [start, stop).
+
+    >>> arange(2, 8, 3)
+    Array([2, 5], dtype=int32)
+    """
+    name = "jnp.arange"
+    given = [v for v in (start, stop, step) if v is not None]
+    for v in given:
+        if isinstance(v, str | list | tuple):
+            raise TypeError(f"{name}: start, stop and step are numbers; got {v!r}")
+        if np.ndim(v) != 0:  # works on Arrays by their ndim
+            raise TypeError(f"{name}: start, stop and step are numbers; got shape {np.shape(v)}")
+    kind = (
+        dtypes.promote(tuple([dtypes.value_type(v) for v in given]))[0]
+        if dtype is None
+        else dtypes.requested_dtype(dtype, name)
+    )
+    first, last, by = (
+        None if v is None else _number(as_static(v, name, "shape")) for v in (start, stop, step)
+    )
+    if by == 0:
+        raise ZeroDivisionError(f"{name}: step must not be zero")
+    if last is None:
+        first, last = 0, first
+    if by is None and not first:
+        if kind.kind == "b":
+            raise TypeError("iota does not accept dtype bool; pass an integer or floating dtype")
+        return wrap(o.iota(dtype=kind, shape=(max(0, math.ceil(last)),), dimension=0))
+    if kind.kind in "iu" and all(isinstance(v, int) for v in (first, last, by or 1)):
+        size = max(0, -((first - last) // (by or 1)))
+        x = o.iota(dtype=kind, shape=(size,), dimension=0)
+        if by not in (None, 1):
+            x = o.mul(x, scalar_node(by, kind, False))
+        return wrap(o.add(x, scalar_node(first, kind, False)) if first else x)
+    return wrap(numpy_node(np.arange(first, last, by, dtype=kind), name))
+
+
+def _number(v: Any) -> Any:
+    return v.item() if isinstance(v, np.ndarray | np.generic) else v
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    """Make `num` evenly spaced values from start to stop."""
+    name = "jnp.linspace"
+    num = as_int(num, name, "num", "shape")
+    if num < 0:
+        raise ValueError(f"{name}: Number of samples, {num}, must be non-negative.")
+    a, b = promote(name, start, stop)
+    kind = a.aval.dtype
+    if kind.kind in "biu":
+        kind = dtypes.default_float()
+    out_kind = kind if dtype is None else dtypes.requested_dtype(dtype, name)
+    work = kind if out_kind.kind in "biu" else dtypes.promote(((kind, False), (out_kind, False)))[0]
+    a, b = (cast(v, work) for v in (a, b))
+    shape = np.broadcast_shapes(a.aval.shape, b.aval.shape)
+    a, b = (to_shape(v, shape, name) for v in (a, b))
+    steps = num - 1 if endpoint else num
+    delta = full_node(shape, math.nan, work)
+    if num > 1 or (num == 1 and not endpoint):
+        delta = o.div(o.sub(b, a), scalar_node(steps, work, False))
+    if num > 1:
+        real = np.dtype(np.empty(0, work).real.dtype) if work.kind == "c" else work
+        part = o.div(
+            o.iota(dtype=real, shape=(steps,), dimension=0), scalar_node(steps, real, False)
+        )
+        part = cast(part, work)
+        whole = (steps, *shape)
+        t = broadcast_to(part, whole, (0,))
+        wide = [broadcast_to(v, whole) if shape else v for v in (a, b)]
+        one = scalar_node(1, work, False)
+        out = o.add(o.mul(o.sub(one, t), wide[0]), o.mul(t, wide[1]))
+        if endpoint:
+            last = o.reshape(b, new_sizes=(1, *shape), dimensions=None)
+            out = o.concatenate(out, last, dimension=0)
+    elif num == 1:
+        out = o.reshape(a, new_sizes=(1, *shape), dimensions=None)
+    else:
+        out = full_node((0, *shape), 0, work)
+    out = _along(out, axis, name)
+    if out_kind.kind in "iu" and work.kind == "f":
+        out = o.floor(out)
+    out = to_dtype(out, out_kind)
+    return (wrap(out), wrap(delta)) if retstep else wrap(out)
+
+
+def _along(x: Node, axis: Any, function: str) -> Node:
+    """Move the leading axis to `axis`."""
+    to = as_axis(axis, x.aval.ndim, function)
+    if to == 0:
+        return x
+    order = [*range(1, x.aval.ndim)]
+    order.insert(to, 0)
+    return o.transpose(x, permutation=tuple(order))
+
+
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Array:
+    """Make `num` values from base**start to base**stop, evenly spaced on a log scale."""
+    x = linspace(start, stop, num, endpoint, False, None, axis)
+    b, e = promote("jnp.logspace", base, x)
+    b, e = broadcast_nodes("jnp.logspace", [b, e])
+    out = o.pow(b, e)
+    return wrap(
+        out if dtype is None else to_dtype(out, dtypes.requested_dtype(dtype, "jnp.logspace"))
+    )
+
+
+def geomspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Array:
+    """Make `num` values from start to stop in geometric progression."""
+    name = "jnp.geomspace"
+    a, b = promote(name, start, stop)
+    kind = a.aval.dtype if a.aval.dtype.kind in "fc" else dtypes.default_float()
+    a, b = (cast(v, kind) for v in (a, b))
+    shape = np.broadcast_shapes(a.aval.shape, b.aval.shape)
+    a, b = (to_shape(v, shape, name) for v in (a, b))
+    sign = o.div(a, cast(o.abs(a), kind)) if kind.kind == "c" else o.sign(a)
+    logs = [o.log(o.div(v, sign)) for v in (a, b)]
+    x = linspace(wrap(logs[0]), wrap(logs[1]), num, endpoint, False, None, 0)._node
+    out = o.mul(o.exp(x), broadcast_to(sign, x.aval.shape) if shape else sign)
+    # The ends are the arguments themselves, free of rounding.
+    n = out.aval.shape[0]
+    first = o.reshape(a, new_sizes=(1, *shape), dimensions=None)
+    last = o.reshape(b, new_sizes=(1, *shape), dimensions=None)
+    if n > 1:
+        hi = n - 1 if endpoint else n
+        middle = o.slice(
+            out,
+            start_indices=(1,) + (0,) * len(shape),
+            limit_indices=(hi, *shape),
+            strides=None,
+        )
+        out = o.concatenate(first, middle, *([last] if endpoint else []), dimension=0)
+    elif n == 1:
+        out = first
+    out = _along(out, axis, name)
+    return wrap(out if dtype is None else to_dtype(out, dtypes.requested_dtype(dtype, name)))
+
+
+def eye(
+    N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: Any = None
+) -> Array:
+    """Make a matrix with ones on one diagonal."""
+    name = "jnp.eye"
+    n = as_int(N, name, "N", "shape")
+    m = n if M is None else as_int(M, name, "M", "shape")
+    shape = as_shape((n, m), name)
+    return wrap(cast(diagonal_mask(shape, as_int(k, name, "k")), _dtype(dtype, name)))
+
+
+def diagonal_mask(shape: tuple[int, int], k: int = 0, compare: str = "eq") -> Node:
+    """Compare row + k with column: "eq" is a diagonal, "ge" the lower triangle."""
+    kind = dtypes.int32
+    row = o.iota(dtype=kind, shape=shape, dimension=0)
+    col = o.iota(dtype=kind, shape=shape, dimension=1)
+    return getattr(o, compare)(o.add(row, scalar_node(k, kind, False)) if k else row, col)
+
+
+def identity(n: int, dtype: Any = None) -> Array:
+    """Make a square matrix with ones on the diagonal."""
+    return eye(n, dtype=dtype)

@@ -1,0 +1,96 @@
+"""Static arguments: users' shapes, axes and counts come in, plain Python ints go out.
+
+A traced value is refused with an error that names the function and the argument that it depends on.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.array import Array, is_traced
+from accnp.engine import array_of
+from accnp.ir.node import Node
+from accnp.trace_fn import conversion_error
+
+__all__ = ["as_axes", "as_axis", "as_int", "as_shape", "as_static", "concrete"]
+
+
+def concrete(node: Node) -> np.ndarray | None:
+    """Return the value of a node, or None if it is traced."""
+    return None if is_traced(node) else array_of(node)
+
+
+def as_static(x: Any, function: str, kind: str = "static") -> Any:
+    """Return the value of an argument that must be known now; Arrays become NumPy arrays."""
+    if type(x) is Array:
+        if is_traced(x._node):
+            raise conversion_error(kind, x._node, function)
+        return array_of(x._node)
+    return x
+
+
+def as_int(x: Any, function: str, name: str = "argument", kind: str = "static") -> int:
+    """Return a static integer argument as an int."""
+    if type(x) is int:
+        return x
+    value = as_static(x, function, kind)
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"{function}: {name} must be an integer; got {value!r} of type {type(x).__name__}; "
+            "convert it with int()"
+        ) from None
+
+
+def as_shape(shape: Any, function: str) -> tuple[int, ...]:
+    """Return a shape argument as a tuple of non-negative ints; one int means one axis."""
+    out = as_sizes(shape, function)
+    for n in out:
+        if n < 0:
+            raise ValueError(
+                f"{function}: sizes cannot be negative; got shape {out}; pass non-negative integers"
+            )
+    return out
+
+
+def as_sizes(shape: Any, function: str) -> tuple[int, ...]:
+    """Like `as_shape`, with -1 and other negative sizes let through."""
+    if type(shape) is int:
+        return (shape,)
+    if type(shape) is Array:
+        shape = as_static(shape, function, "shape").tolist()
+    elif isinstance(shape, np.ndarray):
+        shape = shape.tolist()
+    if not isinstance(shape, Sequence):
+        shape = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
+    if isinstance(shape, str):
+        raise TypeError(f"{function}: a shape is a tuple of integers; got {shape!r}")
+    return tuple([as_int(n, function, "each size of a shape", "shape") for n in shape])
+
+
+def as_axis(axis: Any, rank: int, function: str) -> int:
+    """Return an axis argument as an int in [0, rank)."""
+    a = as_int(axis, function, "axis", "axis")
+    if not -rank <= a < rank:
+        raise ValueError(
+            f"{function}: axis {a} is out of bounds for array of dimension {rank}; "
+            f"pass an axis from {-rank} to {rank - 1}"
+        )
+    return a + rank if a < 0 else a
+
+
+def as_axes(axes: Any, rank: int, function: str) -> tuple[int, ...]:
+    """Return an argument of one or several axes as a tuple of distinct ints in [0, rank)."""
+    if type(axes) is Array or isinstance(axes, np.ndarray):
+        axes = as_static(axes, function, "axis").tolist()
+    if not isinstance(axes, Sequence):
+        axes = (axes,)
+    out = tuple([as_axis(a, rank, function) for a in axes])
+    if len(set(out)) != len(out):
+        raise ValueError(f"{function}: an axis was given twice; got {tuple(axes)}; name each once")
+    return out
