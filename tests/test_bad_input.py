@@ -1,0 +1,169 @@
+"""Bad input: a clear error of the right class, or a quiet recovery. One case each."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import accnp
+import accnp.numpy as jnp
+from accnp import lax
+
+ERRORS = {
+    "shapes that do not broadcast": (
+        lambda: jnp.ones(3) + jnp.ones(4),
+        (TypeError, ValueError),
+        "3",
+    ),
+    "matmul of wrong shapes": (lambda: jnp.ones((2, 3)) @ jnp.ones((2, 3)), TypeError, "3"),
+    "reshape to another size": (lambda: jnp.ones(6).reshape(4, 2), TypeError, "reshape"),
+    "reshape with two unknowns": (
+        lambda: jnp.ones(6).reshape(-1, -1),
+        (TypeError, ValueError),
+        "-1",
+    ),
+    "negative size": (lambda: jnp.ones((2, -1)), (TypeError, ValueError), "-1"),
+    "fraction as size": (lambda: jnp.ones(2.5), TypeError, "2.5"),
+    "axis out of range": (lambda: jnp.ones((2, 2)).sum(axis=5), ValueError, "5"),
+    "axis given twice": (lambda: jnp.ones((2, 2)).sum(axis=(0, 0)), ValueError, "axis"),
+    "bad permutation": (lambda: jnp.ones((2, 2)).transpose(0, 0), (TypeError, ValueError), "0"),
+    "concatenate of nothing": (lambda: jnp.concatenate([]), ValueError, "concatenate"),
+    "concatenate of unequal shapes": (
+        lambda: jnp.concatenate([jnp.ones((2, 2)), jnp.ones((3, 3))]),
+        (TypeError, ValueError),
+        "oncatenate",
+    ),
+    "strict dtypes": (lambda: lax.add(jnp.ones(2), jnp.arange(2)), TypeError, "int32"),
+    "bits of floats": (lambda: jnp.bitwise_and(jnp.ones(2), 1), TypeError, "float32"),
+    "unknown dtype": (lambda: jnp.ones(2, dtype="float33"), TypeError, "float33"),
+    "object array": (lambda: jnp.asarray(np.array([object()])), TypeError, "object"),
+    "string": (lambda: jnp.asarray("text"), TypeError, "str|U4"),
+    "None": (lambda: jnp.sin(None), TypeError, "None"),
+    "ragged list": (lambda: jnp.array([[1, 2], [3]]), (TypeError, ValueError), None),
+    "list as operand": (lambda: jnp.sin([1.0, 2.0]), TypeError, "list"),
+    "integer too large": (lambda: jnp.asarray(2**40) + 0, OverflowError, None),
+    "index of float": (lambda: jnp.ones(3)[1.5], (TypeError, IndexError), "float|integer"),
+    "too many indices": (lambda: jnp.ones(3)[1, 2], IndexError, "indices"),
+    "mask of wrong length": (lambda: jnp.ones(3)[np.array([True, False])], IndexError, None),
+    "item of many": (lambda: jnp.ones(3).item(), ValueError, None),
+    "truth of many": (lambda: bool(jnp.ones(3)), ValueError, "ambiguous"),
+    "float of many": (lambda: float(jnp.ones(3)), TypeError, None),
+    "length of scalar": (lambda: len(jnp.float32(1)), TypeError, "nsized"),
+    "iteration over scalar": (lambda: list(jnp.float32(1)), TypeError, "0-d"),
+    "hash": (lambda: hash(jnp.ones(3)), TypeError, "unhashable"),
+    "item assignment": (lambda: jnp.ones(3).__setitem__(0, 1), TypeError, r"\.at\["),
+    "grad of a vector": (lambda: accnp.grad(jnp.sin)(jnp.ones(3)), TypeError, "scalar"),
+    "grad of integers": (lambda: accnp.grad(lambda v: v * 2.0)(3), TypeError, "int32"),
+    "vmap of unequal sizes": (
+        lambda: accnp.vmap(jnp.add)(jnp.ones(3), jnp.ones(4)),
+        ValueError,
+        "size",
+    ),
+    "unhashable static": (
+        lambda: accnp.jit(lambda v, n: v, static_argnums=1)(1.0, [1]),
+        ValueError,
+        "hashable",
+    ),
+    "static number out of range": (
+        lambda: accnp.jit(lambda v: v, static_argnums=3)(1.0),
+        ValueError,
+        "static_argnums",
+    ),
+    "argument that is no array": (
+        lambda: accnp.jit(lambda v: v)({"a": ["text"]}),
+        TypeError,
+        r"\['a'\]\[0\]",
+    ),
+    "jit of no function": (lambda: accnp.jit(3), TypeError, "callable|function"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_error(name):
+    call, kind, text = ERRORS[name]
+    with pytest.raises(kind, match=text):
+        np.asarray(call())
+
+
+def test_allocation_beyond_all_memory():
+    with pytest.raises((MemoryError, RuntimeError, ValueError)):
+        jnp.ones((1 << 20, 1 << 20, 1 << 6)).block_until_ready()
+    assert float(jnp.ones(4).sum()) == 4.0  # and life goes on
+
+
+def test_a_failed_trace_leaves_no_cache_entry():
+    fail = [True]
+
+    @accnp.jit
+    def f(x):
+        if fail[0]:
+            raise RuntimeError("not this time")
+        return x + 1
+
+    with pytest.raises(RuntimeError, match="not this time"):
+        f(1.0)
+    fail[0] = False
+    assert float(f(1.0)) == 2.0
+
+
+def test_leaked_value():
+    kept = []
+
+    @accnp.jit
+    def f(x):
+        kept.append(x * 2)
+        return x
+
+    f(1.0)
+    with pytest.raises(accnp.errors.UnexpectedTracerError):
+        np.asarray(kept[0] + 1)
+
+
+PROGRAM = """
+import numpy as np, accnp.numpy as jnp, accnp
+x = jnp.arange(10.0)
+y = np.asarray(accnp.jit(lambda v: jnp.tanh(v) * 7 + 3)(x))
+assert np.allclose(y, np.tanh(np.arange(10)) * 7 + 3)
+print(accnp.counters()["disk_hits"], accnp.counters()["compiles"])
+"""
+
+
+def run_with_cache(folder) -> tuple[int, int]:
+    """Disk hits and compiles of the program in a fresh process with this cache folder."""
+    environment = os.environ | {"ACCNP_CACHE_DIR": str(folder)}
+    command = [sys.executable, "-c", PROGRAM]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    hits, compiles = map(int, done.stdout.split())
+    return hits, compiles
+
+
+def test_second_process_compiles_nothing(tmp_path):
+    hits, compiles = run_with_cache(tmp_path)
+    assert hits == 0
+    assert compiles > 0
+    hits, again = run_with_cache(tmp_path)
+    assert hits == compiles
+    assert again == 0
+
+
+def test_damaged_cache_files_are_rebuilt(tmp_path):
+    _, compiles = run_with_cache(tmp_path)
+    entries = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert entries
+    for path in entries:
+        path.write_bytes(path.read_bytes()[:40] + b"damage")
+    assert run_with_cache(tmp_path) == (0, compiles)
+    assert run_with_cache(tmp_path) == (compiles, 0)
+
+
+@pytest.mark.parametrize("kind", ["a file", "a missing parent that is a file", "a device"])
+def test_unusable_cache_folder(tmp_path, kind):
+    blocker = tmp_path / "file"
+    blocker.write_text("not a folder")
+    folder = {"a file": blocker, "a device": "/dev/full"}.get(kind, blocker / "below")
+    hits, compiles = run_with_cache(folder)
+    assert hits == 0
+    assert compiles > 0
