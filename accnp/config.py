@@ -52,7 +52,7 @@ class Option:
             return text
         if self.kind in (int, float):
             try:
-                return self.kind(value)
+                return self.kind(value)  # pyright: ignore
             except (TypeError, ValueError):
                 raise self._bad(value, f"a number ({self.kind.__name__})") from None
         if self.kind is str and not isinstance(value, str):
@@ -161,6 +161,14 @@ _ALIASES = {
     "compilation_cache_dir": "cache_dir",
     "compilation_cache_max_size": "cache_max_bytes",
 }
+_SPELLINGS = {
+    name: tuple(
+        prefix + spelling
+        for spelling in (name, *(alias for alias, target in _ALIASES.items() if target == name))
+        for prefix in (("",) if option.ours and spelling == name else ("", "jax_"))
+    )
+    for name, option in OPTIONS.items()
+}
 _TRACED = tuple(option.name for option in _OPTIONS if option.traced)
 
 
@@ -204,9 +212,10 @@ _threads: weakref.WeakKeyDictionary[threading.Thread, dict[str, Any]] = weakref.
 
 
 class Config(threading.local):
-    """The switches as attributes; `x64` and `key` are the two that hot paths read."""
+    """The switches as attributes; `x64`, `promotion` and `key` are those that hot paths read."""
 
     x64: bool
+    promotion: tuple[bool, str]  # x64 and numpy_dtype_promotion
     key: tuple[Any, ...]  # the values that change what is recorded: part of jit's cache key
     enable_x64: bool
     numpy_dtype_promotion: str
@@ -223,8 +232,9 @@ class Config(threading.local):
                     {name: _from_environment(option) for name, option in OPTIONS.items()}
                 )
             mine = self.__dict__
-            mine.update(_global)
             mine["_scoped"] = {}
+            for name, value in _global.items():
+                _write(mine, name, value)
             _refresh(mine)
             _threads[threading.current_thread()] = mine
 
@@ -240,7 +250,7 @@ class Config(threading.local):
             _global[name] = value
             for mine in list(_threads.values()):
                 if not mine["_scoped"].get(name):
-                    mine[name] = value
+                    _write(mine, name, value)
                     _refresh(mine)
 
     def read(self, name: str) -> Any:
@@ -251,11 +261,7 @@ class Config(threading.local):
         """All switches and their values."""
         return {name: self.__dict__[name] for name in OPTIONS}
 
-    def __getattr__(self, name: str) -> Any:
-        # Only names that are not in the thread's dictionary come here: prefixed ones and mistakes.
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self.__dict__[_resolve(name)]
+    # No __getattr__: it would double the time of every read (0.16 against 0.06 us measured).
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(
@@ -268,8 +274,13 @@ class Config(threading.local):
         return f"Config({', '.join(f'{n}={v!r}' for n, v in changed.items())})"
 
 
+def _write(mine: dict[str, Any], name: str, value: Any) -> None:
+    for spelling in _SPELLINGS[name]:
+        mine[spelling] = value
+
+
 def _refresh(mine: dict[str, Any]) -> None:
-    mine["x64"] = mine["enable_x64"]
+    mine["promotion"] = (mine["enable_x64"], mine["numpy_dtype_promotion"])
     mine["key"] = tuple([mine[name] for name in _TRACED])
 
 
@@ -282,14 +293,15 @@ def scope(name: str, value: Any) -> Iterator[None]:
     mine = config.__dict__
     scoped: list[Any] = mine["_scoped"].setdefault(name, [])
     scoped.append(value)
-    mine[name] = value
+    _write(mine, name, value)
     _refresh(mine)
     try:
         yield
     finally:
-        scoped.pop()
-        mine[name] = scoped[-1] if scoped else _global[name]
-        _refresh(mine)
+        with _lock:
+            scoped.pop()
+            _write(mine, name, scoped[-1] if scoped else _global[name])
+            _refresh(mine)
 
 
 _REQUIRED = object()

@@ -160,6 +160,19 @@ def test_value_type(x64):
         dtypes.value_type("a")
 
 
+def test_scalar_type_of():
+    for value in (
+        1,
+        1.5,
+        True,
+        2j,
+        np.int8(1),
+        np.zeros(2, np.complex64),
+        jnp.zeros(2, "bfloat16"),
+    ):
+        assert dtypes.scalar_type_of(value) is jax.dtypes.scalar_type_of(value)
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_canonicalize_dtype(x64, name):
     assert dtypes.canonicalize_dtype(name) == jax.dtypes.canonicalize_dtype(getattr(jnp, name))

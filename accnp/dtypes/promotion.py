@@ -68,7 +68,11 @@ def value_type(x: Any) -> WeakType:
     )
 
 
-scalar_type_of = value_type
+def scalar_type_of(x: Any) -> type:
+    """The Python type (bool, int, float, complex) of the kind of a number or array."""
+    node = _node(value_type(x)[0], True)
+    return {"bool": bool, "i*": int, "f*": float, "c*": complex}[node]
+
 
 # Edges of the lattice, from each type to those that it turns into; the starred ones are weak.
 _EDGES: dict[str, tuple[str, ...]] = {
@@ -128,6 +132,7 @@ def _bound(nodes: frozenset[str], strict: bool) -> str:
 
 
 _WEAK_DTYPE = {"i*": int64, "f*": float64, "c*": complex128}
+_LATTICE_DTYPE: dict[str, Any] = {**DTYPES, **_WEAK_DTYPE}
 _WEAK_NODE = {"i": "i*", "u": "i*", "f": "f*", "c": "c*"}
 
 
@@ -142,16 +147,17 @@ def _node(dtype: np.dtype, weak: bool) -> str:
 
 def promote(types: Iterable[WeakType]) -> WeakType:
     """The dtype and weak flag that operands of these dtypes and weak flags are brought to."""
-    return _promote(
-        types if type(types) is tuple else tuple(types), config.x64, config.numpy_dtype_promotion
-    )
+    return _promote(types if type(types) is tuple else tuple(types), config.promotion)
 
 
 @lru_cache(maxsize=65536)
-def _promote(types: tuple[WeakType, ...], x64: bool, mode: str) -> WeakType:
+def _promote(types: tuple[WeakType, ...], promotion: tuple[bool, str]) -> WeakType:
+    x64, mode = promotion
     if not types:
         raise ValueError("result_type: at least one array or dtype is needed; got none; pass one")
-    canonical = [(d if x64 else NARROW.get(d, d), bool(w)) for d, w in types]
+    canonical: list[tuple[Any, bool]] = [
+        (d if x64 else NARROW.get(d, d), bool(w)) for d, w in types
+    ]
     for dtype, _ in canonical:
         check_supported(dtype, "result_type")
     dtypes = {dtype for dtype, _ in canonical}
@@ -170,7 +176,7 @@ def _promote(types: tuple[WeakType, ...], x64: bool, mode: str) -> WeakType:
         nodes = frozenset(_node(d, w and not as_strong) for d, w in canonical)
         node = _bound(nodes, strict)
         weak = all_weak or node in _WEAK_DTYPE
-        dtype = _WEAK_DTYPE[node] if node in _WEAK_DTYPE else DTYPES[node]
+        dtype = _LATTICE_DTYPE[node]
     if weak and dtype != bool_:
         # A weak result always has its kind's default width.
         dtype = DTYPES["uint64"] if dtype.kind == "u" else _WEAK_DTYPE[_node(dtype, True)]
@@ -201,7 +207,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
 def promote_types(a: Any, b: Any) -> DType:
     """The dtype that two dtypes promote to, whatever the x64 switch; `int`, `float` are weak."""
     types = (_promotable(a), _promotable(b))
-    result = _promote(types, True, config.numpy_dtype_promotion)[0]
+    result = _promote(types, (True, config.numpy_dtype_promotion))[0]
     # uint32 with a smaller signed type is the one case that follows the switch in jax.
     if result == int64 and not config.x64 and all(dtype.itemsize < 8 for dtype, _ in types):
         return int32
