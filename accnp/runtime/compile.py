@@ -7,25 +7,25 @@ they are first needed; a process whose kernels are all on disk never imports Num
 from __future__ import annotations
 
 import ctypes
+import functools
 import hashlib
 import importlib
 import importlib.util
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from accnp.config import config
+from accnp.runtime import launch
 from accnp.runtime.diskcache import DiskCache, note
 
 _ENTRY = "accnp_entry"
 _LIBRARIES = ("numba", "llvmlite")
-_ARGTYPES = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-_Released = ctypes.CFUNCTYPE(None, *_ARGTYPES)
-_Held = ctypes.PYFUNCTYPE(None, *_ARGTYPES)
+_Entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
 class CompileError(RuntimeError):
@@ -35,9 +35,10 @@ class CompileError(RuntimeError):
 class Counters:
     """How often kernels were compiled, found and run; `events` fills in debug mode."""
 
-    __slots__ = ("compiles", "disk_hits", "events", "launches", "memory_hits")
+    __slots__ = ("_launches", "_native", "compiles", "disk_hits", "events", "memory_hits")
 
     def __init__(self) -> None:
+        self._native: ctypes.c_int64 | None = None  # the count that machine code keeps
         self.reset()
 
     def reset(self) -> None:
@@ -45,8 +46,19 @@ class Counters:
         self.compiles = 0
         self.disk_hits = 0
         self.memory_hits = 0
-        self.launches = 0
+        self._launches = 0
+        if self._native is not None:
+            self._native.value = 0
         self.events: list[tuple[str, str]] = []
+
+    @property
+    def launches(self) -> int:
+        """Kernel launches; a launch on several threads is one."""
+        return self._launches + (0 if self._native is None else self._native.value)
+
+    def launched(self) -> None:
+        """Count a launch that did not go through `Kernel.call`."""
+        self._launches += 1
 
     def event(self, what: str, kernel: str) -> None:
         """Remember and tell what happened to a kernel, in debug mode only."""
@@ -68,14 +80,19 @@ counters = Counters()
 
 
 class Kernel:
-    """Machine code of one kernel. `origin` says where it came from: "compiled" or "disk"."""
+    """Machine code of one kernel. `origin` says where it came from: "compiled" or "disk".
+
+    `call(n, chunk, *arguments)` does 0..n on this thread; the arguments are integers, one for each
+    token of the signature. `call_brief` does the same and keeps the interpreter lock meanwhile.
+    """
 
     __slots__ = (
         "_code",
-        "_held",
+        "_entry",
         "_namespace",
-        "_released",
         "address",
+        "call",
+        "call_brief",
         "fastmath",
         "name",
         "origin",
@@ -102,23 +119,20 @@ class Kernel:
         self.address = address
         self._namespace = namespace
         self._code = code
-        self._released = _Released(address)
-        self._held = _Held(address)
+        self._entry = _Entry(address)
+        released, held = _launchers()
+        self.call = functools.partial(released, address)
+        self.call_brief = functools.partial(held, address)
 
-    def launched(self) -> None:
-        """Count a launch."""
-        counters.launches += 1
-
-    def run(self, argv: ctypes.Array, n: int, chunk: int, brief: bool = False) -> None:
-        """Do 0..n on this thread; `brief` work keeps the interpreter lock."""
-        counters.launches += 1
+    def run(self, argv: ctypes.Array, n: int, chunk: int) -> None:
+        """Do 0..n on this thread with a packed argument block."""
+        counters.launched()
         counter = ctypes.c_int64(0)
-        call = self._held if brief else self._released
-        call(ctypes.addressof(argv), ctypes.addressof(counter), n, chunk)
+        self._entry(ctypes.addressof(argv), ctypes.addressof(counter), n, chunk)
 
     def join(self, argv: int, counter: int, n: int, chunk: int) -> None:
         """Take chunks from a shared counter until it reaches n; addresses as integers."""
-        self._released(argv, counter, n, chunk)
+        self._entry(argv, counter, n, chunk)
 
     def llvm(self) -> str:
         """The optimised LLVM IR, made again for looking at it."""
@@ -183,28 +197,75 @@ def _make(
     fastmath: bool,
     namespace: Mapping[str, Any] | None,
 ) -> Kernel:
+    (address,), code, origin = _native(
+        (name, ",".join(signature), str(fastmath), source),
+        lambda: _lower(source, name, signature, namespace, fastmath),
+        (_ENTRY,),
+        stored=namespace is None,
+    )
+    if origin == "disk":
+        counters.disk_hits += 1
+    else:
+        counters.compiles += 1
+    counters.event(origin, name)
+    return Kernel(source, name, signature, fastmath, namespace, origin, address, code)
+
+
+def _native(
+    identity: tuple[str, ...],
+    text: Callable[[], tuple[str, list[str]]],
+    symbols: tuple[str, ...],
+    stored: bool = True,
+) -> tuple[list[int], Any, str]:
+    """Addresses of symbols, what keeps them, and "disk" or "compiled"."""
     objects = _objects()
-    disk = _disk_cache() if namespace is None else None
+    disk = _disk_cache() if stored else None
     key = ""
     if disk is not None:
-        key = _disk_key(source, name, signature, fastmath, objects.STAMP)
+        key = _disk_key(identity, objects.STAMP)
         data = disk.get(key)
         if data is not None:
             try:
-                address, code = objects.load(data, _ENTRY)
+                return *objects.load(data, *symbols), "disk"
             except RuntimeError:
                 disk.drop(key)
-            else:
-                counters.disk_hits += 1
-                counters.event("from disk", name)
-                return Kernel(source, name, signature, fastmath, namespace, "disk", address, code)
-    data = objects.build(*_lower(source, name, signature, namespace, fastmath))
-    address, code = objects.load(data, _ENTRY)
-    counters.compiles += 1
-    counters.event("compiled", name)
+    lowered = text()
+    try:
+        data = objects.build(*lowered)
+        loaded = objects.load(data, *symbols)
+    except RuntimeError as error:
+        # LLVM refuses the text, or the code calls a function that no loaded library has.
+        raise CompileError(
+            f"get_kernel: LLVM cannot build {identity[0]}: {error}\nsource:\n{identity[-1]}"
+        ) from error
     if disk is not None:
         disk.put(key, data)
-    return Kernel(source, name, signature, fastmath, namespace, "compiled", address, code)
+    return *loaded, "compiled"
+
+
+_launch: list[Any] = []
+
+
+def _launchers() -> tuple[Any, Any]:
+    """The built-in functions that release and keep the interpreter lock."""
+    if not _launch:
+        with _lock:
+            if not _launch:
+                (released, held, count), code, _ = _native(
+                    ("launch", launch.TEXT), lambda: (launch.TEXT, []), launch.SYMBOLS
+                )
+                native = ctypes.c_int64.from_address(count)
+                counters._native = native
+                _launch.extend(
+                    (
+                        (
+                            launch.builtin(launch.RELEASED, released),
+                            launch.builtin(launch.HELD, held),
+                        ),
+                        code,
+                    )
+                )
+    return _launch[0]
 
 
 def _lower(
@@ -245,14 +306,11 @@ def _disk_cache() -> DiskCache | None:
     return _disk
 
 
-def _disk_key(
-    source: str, name: str, signature: tuple[str, ...], fastmath: bool, machine: str
-) -> str:
+def _disk_key(identity: tuple[str, ...], machine: str) -> str:
     versions = _stamps.get("versions")
     if versions is None:
         versions = _stamps["versions"] = _version_stamp()
-    text = "\0".join([machine, versions, name, ",".join(signature), str(fastmath), source])
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256("\0".join([machine, versions, *identity]).encode()).hexdigest()
 
 
 def _version_stamp() -> str:

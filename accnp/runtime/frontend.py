@@ -13,10 +13,10 @@ from typing import Any
 
 import numba
 from llvmlite import ir as llvmir
-from numba.core import compiler, registry, types
+from numba.core import compiler, ir, registry, types
 from numba.core.codegen import CPUCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import PassManager
+from numba.core.compiler_machinery import AnalysisPass, PassManager, register_pass
 from numba.core.cpu_options import FastMathOptions
 from numba.core.errors import NumbaError
 from numba.core.typed_passes import (
@@ -88,6 +88,39 @@ class _TextLibrary(CPUCodeLibrary):
         return [str(library._get_module_for_linking()) for library in found.values()]
 
 
+class _NeedsSSAError(Exception):
+    """A name holds values of several types, which Numba would silently unify."""
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _OneTypePerName(AnalysisPass):
+    """Stop where a name was given a wider type than that of a value stored in it."""
+
+    _name = "accnp_one_type_per_name"
+
+    def __init__(self) -> None:
+        AnalysisPass.__init__(self)
+
+    def run_pass(self, state: Any) -> bool:
+        for block in state.func_ir.blocks.values():
+            for assign in block.find_insts(ir.Assign):
+                value = assign.value
+                if isinstance(value, ir.Var):
+                    kind = state.typemap[value.name]
+                elif isinstance(value, ir.Const):
+                    kind = state.typingctx.resolve_value_type(value.value)
+                elif isinstance(value, ir.Expr) and value in state.calltypes:
+                    signature = state.calltypes[value]
+                    kind = getattr(signature, "return_type", None)
+                else:
+                    continue
+                if not isinstance(kind, types.Number | types.Boolean | types.Literal):
+                    continue
+                if types.unliteral(kind) != types.unliteral(state.typemap[assign.target.name]):
+                    raise _NeedsSSAError(assign.target.name)
+        return False
+
+
 class _Compiler(compiler.CompilerBase):
     """The few passes that a kernel needs."""
 
@@ -103,6 +136,8 @@ class _Compiler(compiler.CompilerBase):
         manager.add_pass(NopythonTypeInference, "types")
         if self.needs_ssa:
             manager.add_pass(PreLowerStripPhis, "phis")
+        else:
+            manager.add_pass(_OneTypePerName, "one type per name")
         manager.add_pass(IRLegalization, "legal")
         manager.add_pass(NativeLowering, "lowering")
         manager.add_pass(NoPythonBackend, "backend")
@@ -199,7 +234,7 @@ def _run(function: pytypes.FunctionType, arguments: tuple, fastmath: bool) -> tu
         )
         try:
             return library, pipeline.compile_extra(function)
-        except (NumbaError, NotImplementedError):
+        except (NumbaError, NotImplementedError, _NeedsSSAError):
             if contexts is attempts[-1][1]:
                 raise
     raise AssertionError("unreachable")

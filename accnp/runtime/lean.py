@@ -1,4 +1,4 @@
-"""Numba contexts with only what scalar kernels need: nothing comes in, `TYPING` and `TARGET` go out.
+"""Numba contexts with only what scalar kernels need; `TYPING` and `TARGET` go out.
 
 Numba's own contexts load linear algebra, strings, containers and a run-time library before their
 first compilation (0.35 s), and resolve the type of `float32 + float32` anew each time.

@@ -42,6 +42,8 @@ def _target_machine() -> Any:
 
 def _optimised(text: str, linked: list[str]) -> Any:
     module = llvm.parse_assembly(text)
+    module.triple = _TRIPLE
+    module.data_layout = str(_target_machine().target_data)
     for other in linked:
         module.link_in(llvm.parse_assembly(other))
     tuning = llvm.create_pipeline_tuning_options(speed_level=3)
@@ -72,13 +74,15 @@ def show_assembly(text: str, linked: list[str]) -> str:
         return _target_machine().emit_assembly(_optimised(text, linked))
 
 
-def load(data: bytes, symbol: str) -> tuple[int, Any]:
-    """Load an object file; returns the address of a symbol and what keeps the code mapped."""
+def load(data: bytes, *symbols: str) -> tuple[list[int], Any]:
+    """Load an object file; returns the addresses of symbols and what keeps the code mapped."""
     global _jit
     with _lock:
         if _jit is None:
             _jit = llvm.create_lljit_compiler()
         builder = llvm.JITLibraryBuilder()
-        builder.add_object_img(data).add_current_process().export_symbol(symbol)
+        builder.add_object_img(data).add_current_process()
+        for symbol in symbols:
+            builder.export_symbol(symbol)
         tracker = builder.link(_jit, f"accnp{next(_serial)}")
-        return tracker[symbol], tracker
+        return [tracker[symbol] for symbol in symbols], tracker

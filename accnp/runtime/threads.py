@@ -11,12 +11,9 @@ import os
 import threading
 from _thread import allocate_lock
 from collections import deque
-from typing import TYPE_CHECKING
 
 from accnp.config import config
-
-if TYPE_CHECKING:
-    from accnp.runtime.compile import Kernel
+from accnp.runtime.compile import Kernel, counters
 
 
 class _Job:
@@ -127,7 +124,7 @@ def parallel_run(kernel: Kernel, argv: ctypes.Array, n: int, chunk: int) -> None
     if not helpers:
         kernel.run(argv, n, chunk)
         return
-    kernel.launched()
+    counters.launched()
     job = _Job(kernel, ctypes.addressof(argv), argv, n, chunk, len(helpers))
     for helper in helpers:
         helper.give(job)

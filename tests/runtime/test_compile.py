@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numba import types
 
 from accnp.config import cache_dir
 from accnp.runtime import compile as compiling
@@ -39,6 +40,48 @@ def test_values_for_any_chunk(chunk):
     run(kernel(sources.elementwise(), sources.SIGNATURE), 1001, x, out, chunk=chunk)
     np.testing.assert_array_equal(out[:1001], x * x + x * np.float32(2))
     assert out[1001] == 9
+
+
+def test_call_takes_integers_and_counts():
+    k = kernel(sources.elementwise(), sources.SIGNATURE)
+    x = np.arange(10, dtype=np.float32)
+    before = compiling.counters.launches
+    for call in (k.call, k.call_brief):
+        out = np.zeros_like(x)
+        assert call(10, 3, x.ctypes.data, out.ctypes.data) is None
+        np.testing.assert_array_equal(out, x * x + 2 * x)
+    assert compiling.counters.launches - before == 2
+    with pytest.raises(TypeError, match="integer"):
+        k.call(10, 3, "text", 0)
+    with pytest.raises(OverflowError):
+        k.call(1 << 70, 3, 0, 0)
+    assert compiling.counters.launches - before == 2
+
+
+def test_only_call_releases_the_interpreter_lock():
+    source = (
+        "def chain(lo, hi, o):\n"
+        " for i in range(lo, hi):\n  o[0] = f4(f4(o[0] * f4(0.999)) + f4(1.0))\n"
+    )
+    k = kernel(source, ("f4*",), name="chain")
+    out = np.ones(1, np.float32)
+    steps = {}
+    for name in ("call", "call_brief"):
+        begun, ended = threading.Event(), []
+
+        def work(name=name, begun=begun, ended=ended):
+            begun.set()
+            getattr(k, name)(100_000_000, 100_000_000, out.ctypes.data)
+            ended.append(1)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        begun.wait()
+        steps[name] = 0
+        while not ended:
+            steps[name] += 1
+        thread.join()
+    assert steps["call"] > 3 * steps["call_brief"]
 
 
 def test_nothing_to_do():
@@ -75,6 +118,18 @@ def test_a_name_may_hold_two_types():
     out = np.zeros(3, np.float32)
     run(kernel(source, ("f4*", "f4*"), name="two"), 3, x, out)
     np.testing.assert_array_equal(out, [0.5, 1.5, 2.5])
+
+
+def test_a_name_with_two_types_is_not_widened():
+    # With one type for `a` (float64) the sum would not round to float32 between the steps.
+    source = (
+        "def two(lo, hi, x, o):\n for i in range(lo, hi):\n"
+        "  a = 1\n  o[i] = f4(x[i])\n  a = x[i]\n  b = a + x[i + 1]\n  o[i] = b - a\n"
+    )
+    x = np.array([1.0, 1e-8], np.float32)
+    out = np.ones(1, np.float32)
+    run(kernel(source, ("f4*", "f4*"), name="two"), 1, x, out)
+    assert out[0] == 0
 
 
 def test_helper_functions_in_the_source():
@@ -175,6 +230,13 @@ def test_bad_source_says_what_is_wrong():
     ) as e:
         kernel("def bad(lo, hi, x):\n x[lo] = undefined_name\n", ("f4*",), name="bad")
     assert "signature: f4*" in str(e.value)
+    with pytest.raises(compiling.CompileError, match="LLVM cannot build lost"):
+        kernel(
+            "def lost(lo, hi, x):\n x[lo] = nowhere(x[lo])\n",
+            ("f8*",),
+            name="lost",
+            namespace={"nowhere": types.ExternalFunction("nowhere", types.float64(types.float64))},
+        )
     with pytest.raises(ValueError, match="unknown argument type"):
         kernel("def f(lo, hi, x):\n pass\n", ("q9*",), name="f")
     with pytest.raises(ValueError, match="takes 1 arguments"):

@@ -63,7 +63,8 @@ def test_a_second_process_neither_compiles_nor_imports_numba(tmp_path):
 
 def test_damaged_and_foreign_entries_are_rebuilt(tmp_path):
     finish(start(tmp_path))
-    (entry,) = tmp_path.glob("*.obj")
+    # The kernel's entry; the other one holds the launch functions, which need the interpreter.
+    entry = next(p for p in tmp_path.glob("*.obj") if b"PyLong_AsLongLong" not in p.read_bytes())
     whole = entry.read_bytes()
     cache = DiskCache(tmp_path)
     # Cut, flipped, and a right checksum over something that is no object file.
@@ -97,9 +98,8 @@ def test_two_processes_at_once(tmp_path):
     processes = [start(tmp_path) for _ in range(2)]
     for process in processes:
         finish(process)
-    (entry,) = tmp_path.iterdir()
+    assert {path.suffix for path in tmp_path.iterdir()} == {".obj"}
     assert finish(start(tmp_path))[0]["origin"] == "disk"
-    assert entry.suffix == ".obj"
 
 
 def test_bytes_come_back_and_damage_counts(tmp_path):
