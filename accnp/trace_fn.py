@@ -56,7 +56,7 @@ def trace(
     with Trace("jit", info) as t:
         leaves = [arg(a, t, names[i] if i < len(names) else "") for i, a in enumerate(avals)]
         outputs = fn(leaves)
-    return Graph(leaves, outputs, info.function, names, t.level, t.recorded)
+    return Graph(leaves, outputs, info.function, names, t.level, t.recorded, t)
 
 
 def provenance(node: Node) -> errors.Provenance:

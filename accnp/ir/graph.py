@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from accnp.ir.node import Node, record
+import numpy as np
+
+from accnp.ir.node import Node, arg, record
+from accnp.ir.trace import Trace
 from accnp.ir.trace import Trace
 
-__all__ = ["Graph", "evaluate", "toposort"]
+__all__ = ["Graph", "build", "evaluate", "graphs_in", "interpret", "toposort"]
 
 
 class Graph:
@@ -24,6 +27,7 @@ class Graph:
         "name",
         "outputs",
         "recorded",
+        "trace",
     )
 
     def __init__(
@@ -34,6 +38,7 @@ class Graph:
         in_names: Sequence[str] = (),
         level: int = 1,
         recorded: list[Node] | None = None,
+        trace: Trace | None = None,
     ) -> None:
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
@@ -122,3 +127,84 @@ def evaluate(graph: Graph, inputs: Sequence[Node]) -> list[Node]:
             node.op, tuple([env.get(id(x), x) for x in node.inputs]), node.params
         )
     return [env.get(id(x), x) for x in graph.outputs]
+
+
+def build(
+    fn: Callable[[list[Node]], Sequence[Node]], avals: Sequence[Any], name: str = ""
+) -> Graph:
+    """Record `fn`, a function from leaves to results that is not the user's, into a Graph."""
+    with Trace("jit", name) as t:
+        leaves = [arg(a, t) for a in avals]
+        outputs = fn(leaves)
+    return Graph(leaves, outputs, name, level=t.level, recorded=t.recorded, trace=t)
+
+
+def graphs_in(params: dict[str, Any]) -> list[Graph]:
+    """Return the graphs among an op's parameters, also those in tuples."""
+    found = []
+    for v in params.values():
+        if isinstance(v, Graph):
+            found.append(v)
+        elif isinstance(v, tuple):
+            found.extend(g for g in v if isinstance(g, Graph))
+    return found
+
+
+def interpret(graph: Graph, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Run a program on concrete arrays with the reference functions.
+
+    Closed-over nodes must be literals or have their values.
+    """
+    program = graph.extra.get("steps")
+    if program is None:
+        program = graph.extra["steps"] = _steps(graph)
+    slots, steps, results = program
+    env = list(slots)
+    env[: len(arrays)] = arrays
+    for fn, ins, params, dtype, out in steps:
+        value = fn(*[env[i] for i in ins], **params)
+        if dtype is None:
+            env[out] = value
+        elif isinstance(dtype, tuple):
+            env[out] = [np.asarray(v, d) for v, d in zip(value, dtype, strict=True)]
+        else:
+            env[out] = np.asarray(value, dtype)
+    return [env[i] for i in results]
+
+
+def _steps(graph: Graph) -> tuple[list[Any], list[Any], list[int]]:
+    """Number the values of a program once, so that a loop over it does no lookups by node."""
+    where: dict[int, int] = {id(x): i for i, x in enumerate(graph.inputs)}
+    slots: list[Any] = [None] * len(graph.inputs)
+
+    def place(x: Node) -> int:
+        found = where.get(id(x))
+        if found is None:
+            found = where[id(x)] = len(slots)
+            slots.append(_known(x))
+        return found
+
+    steps = []
+    for node in graph.nodes:
+        ins = [place(x) for x in node.inputs]
+        where[id(node)] = len(slots)
+        slots.append(None)
+        if node.op.numpy is None:
+            raise NotImplementedError(
+                f"{node.op.name}: there is no reference meaning to interpret it with"
+            )
+        if node.op.kind == "item":
+            dtype = None
+        else:
+            several = isinstance(node.aval, tuple)
+            dtype = tuple(a.dtype for a in node.aval) if several else node.aval.dtype
+        steps.append((node.op.numpy, ins, node.params, dtype, where[id(node)]))
+    return slots, steps, [place(x) for x in graph.outputs]
+
+
+def _known(x: Node) -> np.ndarray:
+    if x.op.name == "literal":
+        return np.asarray(x.params["value"]).astype(x.aval.dtype)
+    if x.value is None:
+        raise RuntimeError(f"interpret: {x} is closed over and has no value; make it an input")
+    return x.value.view(x.aval.shape, x.aval.dtype)

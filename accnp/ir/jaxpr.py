@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from accnp.ir.equations import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Primitive, Var
-from accnp.ir.graph import Graph
+from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.node import Node
 
-__all__ = ["graphs_in", "to_jaxpr"]
+__all__ = ["to_jaxpr"]
 
 
 def to_jaxpr(
@@ -27,17 +27,6 @@ def to_jaxpr(
     builder = _Builder(scalar_of)
     jaxpr = builder.build(graph, {}, None)
     return jaxpr, builder.consts
-
-
-def graphs_in(params: dict[str, Any]) -> list[Graph]:
-    """Return the graphs among an op's parameters, also those in tuples."""
-    found = []
-    for v in params.values():
-        if isinstance(v, Graph):
-            found.append(v)
-        elif isinstance(v, tuple):
-            found.extend(g for g in v if isinstance(g, Graph))
-    return found
 
 
 def _plain(node: Node) -> Node:
