@@ -13,7 +13,7 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.op import OPS, Op, _recorder, register
 from accnp.ir.trace import Trace, join, state
 
-__all__ = ["EMPTY", "Node", "arg", "const", "items", "literal", "mark", "record", "site_text"]
+__all__ = ["EMPTY", "Node", "arg", "const", "items", "literal", "mark", "record", "record_known", "site_text"]
 
 EMPTY: dict[str, Any] = {}
 
@@ -127,9 +127,21 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
             aval = op.infer(*[x.aval for x in inputs], **params)
             op.memo[key] = aval
     node = Node(op, inputs, params, aval, None, trace, depth + 1, user_site())
-    if state.abstract is not None:
+    if state.abstract is not None and trace.kind != "linear":  # type: ignore[union-attr]
         state.abstract.recorded.append(node)
     if trace is None and (depth >= PENDING_LIMIT or op.kind == "opaque"):
+        _on_deep[0](node)
+    return node
+
+
+def record_known(op: Op, inputs: tuple[Node, ...], aval: Aval) -> Node:
+    """Like `record`, for a map op of one or two operands whose result type the caller remembers (saves 1 us of 1.7)."""
+    a, b = inputs[0], inputs[-1]
+    if a.trace is not None or b.trace is not None or state.abstract is not None:
+        return record(op, inputs)
+    depth = a.depth if a.depth > b.depth else b.depth
+    node = Node(op, inputs, EMPTY, aval, None, None, depth + 1, user_site())
+    if depth >= PENDING_LIMIT:
         _on_deep[0](node)
     return node
 

@@ -1,0 +1,218 @@
+"""Makers of elementwise functions. In: a name, how operands are prepared, a rule on nodes. Out: a public function.
+
+Operators and functions of two operands share their memory of what a pair of avals leads to: where operands need
+neither conversion nor broadcasting and the rule records one op, the next call goes straight to the recorder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.convert import as_nodes, broadcast_nodes, cast, promote
+from accnp.array import Array
+from accnp.errors import hide_frames
+from accnp.ir.node import Node, record_known
+from accnp.ir.op import OPS, Op, o
+
+__all__ = ["Binary", "inexact", "make_binary", "make_unary", "numeric", "wrap_all"]
+
+_new = Array.__new__
+_REMEMBERED = 8192  # entries of one function's memory of scalars; loops over changing scalars must not grow it
+_OPERANDS = (Array, bool, int, float, complex, np.ndarray, np.generic)
+_NAMES = {"and": "and_", "or": "or_", "not": "not_"}
+
+Rule = Callable[..., Any]
+Prepare = Callable[..., list[Node]]
+
+
+def wrap_all(out: Any) -> Any:
+    """Wrap a node, or each of several."""
+    if isinstance(out, tuple):
+        return tuple([wrap_all(node) for node in out])
+    result = _new(Array)
+    result._node = out
+    return result
+
+
+def inexact(name: str, *xs: Any) -> list[Node]:
+    """Promote to one floating or complex dtype."""
+    nodes = as_nodes(name, *xs)
+    dtype, weak = dtypes.promote(tuple([(n.aval.dtype, n.aval.weak_type) for n in nodes]))
+    return _converted(nodes, dtypes.to_inexact(dtype), weak)
+
+
+def numeric(name: str, *xs: Any) -> list[Node]:
+    """Promote to one dtype that is not bool."""
+    nodes = promote(name, *xs)
+    if nodes[0].aval.dtype.kind != "b":
+        return nodes
+    return [cast(n, dtypes.default_int()) for n in nodes]
+
+
+def _converted(nodes: list[Node], dtype: Any, weak: bool) -> list[Node]:
+    # A weak operand that has the dtype stays: the result is weak only if all operands are.
+    return [
+        n
+        if n.aval.dtype == dtype and (n.aval.weak_type or n.aval.weak_type == weak)
+        else cast(n, dtype, weak or (n.aval.weak_type and n.op.name == "literal"))
+        for n in nodes
+    ]
+
+
+def as_rule(rule: str | Rule) -> Rule:
+    """Return a rule on nodes: a function, or the recorder of the op of this name."""
+    return getattr(o, _NAMES.get(rule, rule)) if isinstance(rule, str) else rule
+
+
+def named(function: Any, name: str, doc: str) -> Any:
+    """Give a made function its public name."""
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "accnp.numpy"
+    function.__doc__ = doc
+    return function
+
+
+def make_unary(name: str, rule: str | Rule, prepare: Prepare, doc: str) -> Callable[[Any], Any]:
+    """Make the public function of one operand."""
+    rule = as_rule(rule)
+    known: dict[Any, tuple[Op, Any]] = {}
+
+    def slow(x: Any) -> Any:
+        (node,) = prepare(name, x)
+        out = rule(node)
+        if type(x) is Array and not isinstance(out, tuple) and _is_plain(out, (x._node,)):
+            known[x._node.aval] = out.op, out.aval
+        return wrap_all(out)
+
+    def call(x: Any, /) -> Any:
+        if type(x) is Array:
+            node = x._node
+            op = known.get(node.aval)
+            if op is not None:
+                result = _new(Array)
+                result._node = record_known(op[0], (node,), op[1])
+                return result
+        try:
+            return slow(x)
+        except Exception as error:
+            hide_frames(error)
+            raise
+
+    return named(call, name, doc)
+
+
+def _is_plain(out: Any, inputs: tuple[Node, ...]) -> bool:
+    """Whether a result is one op on just these operands, without parameters."""
+    return out.op.kind == "map" and not out.params and out.inputs == inputs
+
+
+@dataclass(slots=True)
+class Binary:
+    """One function of two operands in its three forms, and what they remember."""
+
+    name: str
+    rule: Rule
+    prepare: Prepare
+    function: Any = None
+    operator: Any = None
+    reflected: Any = None
+    pairs: dict[Any, tuple[Op, Any]] = field(default_factory=dict)
+    right: dict[Any, tuple[Op, Node, Any]] = field(default_factory=dict)
+    left: dict[Any, tuple[Op, Node, Any]] = field(default_factory=dict)
+
+    def slow(self, x: Any, y: Any) -> Any:
+        """Prepare, broadcast, record, remember."""
+        a, b = broadcast_nodes(self.name, self.prepare(self.name, x, y))
+        out = self.rule(a, b)
+        if not isinstance(out, tuple) and _is_plain(out, (a, b)):
+            if type(x) is Array and a is x._node:
+                if type(y) is Array and b is y._node:
+                    self.pairs[a.aval, b.aval] = out.op, out.aval
+                elif type(y) in (int, float) and not a.aval.weak_type:
+                    _remember(self.right, _key(a, y), (out.op, b, out.aval))
+            elif type(y) is Array and b is y._node and type(x) in (int, float):
+                if not b.aval.weak_type:
+                    _remember(self.left, _key(b, x), (out.op, a, out.aval))
+        return wrap_all(out)
+
+
+def _key(node: Node, scalar: Any) -> tuple[Any, ...]:
+    # 0.0 and -0.0 are equal and so would share an entry.
+    t = type(scalar)
+    return (node.aval, t, scalar if scalar or t is int else repr(scalar))
+
+
+def _remember(memory: dict[Any, Any], key: Any, value: Any) -> None:
+    if len(memory) >= _REMEMBERED:
+        memory.clear()
+    memory[key] = value
+
+
+def make_binary(name: str, rule: str | Rule, prepare: Prepare, doc: str) -> Binary:
+    """Make the public function of two operands, the operator, and the reflected operator."""
+    made = Binary(name, as_rule(rule), prepare)
+    slow, pairs, right, left = made.slow, made.pairs, made.right, made.left
+
+    def build(accepts: Any) -> Any:
+        def call(x: Any, y: Any, /) -> Any:
+            if type(x) is Array:
+                a = x._node
+                t = type(y)
+                if t is Array:
+                    b = y._node
+                    op = pairs.get((a.aval, b.aval))
+                    if op is not None:
+                        result = _new(Array)
+                        result._node = record_known(op[0], (a, b), op[1])
+                        return result
+                elif t is float or t is int:
+                    found = right.get((a.aval, t, y if y or t is int else repr(y)))
+                    if found is not None:
+                        result = _new(Array)
+                        result._node = record_known(found[0], (a, found[1]), found[2])
+                        return result
+            if (
+                accepts is not None
+                and not isinstance(y, accepts)
+                and not hasattr(y, "__jax_array__")
+            ):
+                return NotImplemented
+            try:
+                return slow(x, y)
+            except Exception as error:
+                hide_frames(error)
+                raise
+
+        return call
+
+    def reflected(y: Any, x: Any, /) -> Any:
+        b = y._node
+        t = type(x)
+        if t is float or t is int:
+            found = left.get((b.aval, t, x if x or t is int else repr(x)))
+            if found is not None:
+                result = _new(Array)
+                result._node = record_known(found[0], (found[1], b), found[2])
+                return result
+        if not isinstance(x, _OPERANDS) and not hasattr(x, "__jax_array__"):
+            return NotImplemented
+        try:
+            return slow(x, y)
+        except Exception as error:
+            hide_frames(error)
+            raise
+
+    made.function = named(build(None), name, doc)
+    made.operator = build(_OPERANDS)
+    made.reflected = reflected
+    return made
+
+
+def op_of(name: str) -> Op:
+    """Return the op of a name."""
+    return OPS[name]

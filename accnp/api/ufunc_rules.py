@@ -1,0 +1,431 @@
+"""Elementwise functions made of several ops. In: nodes of one dtype, broadcast against each other. Out: nodes.
+
+The ops are those that jax records, so that jaxprs read alike and special values come out alike.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.convert import cast, to_shape
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.ops.elementwise import like
+from accnp.ops.kinds import BOOL, broadcast_to, dtype_kind, full
+
+INF = math.inf
+
+
+def kind(x: Node) -> str:
+    """Return "b", "i", "u", "f" or "c"."""
+    return dtype_kind(x.aval.dtype)
+
+
+def filled(x: Node, value: Any, dtype: Any = None) -> Node:
+    """Return one value in the shape of x, in its dtype or another."""
+    return full(x.aval.shape, value, np.dtype(dtype) if dtype is not None else x.aval.dtype)
+
+
+def select(which: Node, yes: Node, no: Node) -> Node:
+    """Return `yes` where `which` holds, `no` elsewhere."""
+    return o.select_n(which, no, yes)
+
+
+def by_parts(x: Node, rule: Any) -> Node:
+    """Apply a rule to the real and the imaginary part of a complex node; other nodes as they are."""
+    if kind(x) != "c":
+        return rule(x)
+    return o.complex(rule(o.real(x)), rule(o.imag(x)))
+
+
+# --- division ----------------------------------------------------------------------------------------------------------
+
+
+def floor_divide(a: Node, b: Node) -> Node:
+    k = kind(a)
+    if k == "c":
+        raise TypeError(
+            "floor_divide: complex numbers have no order; got complex operands; divide with jnp.divide"
+        )
+    if k == "u":
+        return o.div(a, b)
+    if k == "i":
+        q = o.div(a, b)
+        fix = o.and_(o.ne(o.sign(a), o.sign(b)), o.ne(o.rem(a, b), like(a, 0)))
+        return select(fix, o.sub(q, like(q, 1)), q)
+    return float_divmod(a, b)[0]
+
+
+def float_divmod(a: Node, b: Node) -> tuple[Node, Node]:
+    """Quotient rounded down and remainder with the sign of b, as Python's divmod."""
+    m = o.rem(a, b)
+    zero = o.eq(b, like(b, 0))
+    q = o.div(select(zero, a, o.sub(a, m)), b)
+    wrong = o.and_(o.ne(m, like(m, 0)), o.ne(o.sign(b), o.sign(m)))
+    m = select(wrong, o.add(m, b), m)
+    q = select(wrong, o.sub(q, like(q, 1)), q)
+    return o.round(q, rounding_method=0), m
+
+
+def _safe_divisor(b: Node) -> Node:
+    return select(o.eq(b, like(b, 0)), filled(b, 1), b) if kind(b) in "iu" else b
+
+
+def remainder(a: Node, b: Node) -> Node:
+    b = _safe_divisor(b)
+    m = o.rem(a, b)
+    zero = like(m, 0)
+    wrong = o.and_(o.ne(o.lt(m, zero), o.lt(b, zero)), o.ne(m, zero))
+    return select(wrong, o.add(m, b), m)
+
+
+def fmod(a: Node, b: Node) -> Node:
+    return o.rem(a, _safe_divisor(b))
+
+
+def divmod_(a: Node, b: Node) -> tuple[Node, Node]:
+    if kind(a) == "f":
+        return float_divmod(a, b)
+    return floor_divide(a, b), remainder(a, b)
+
+
+# --- powers and logarithms ---------------------------------------------------------------------------------------------
+
+
+def integer_power(a: Node, b: Node) -> Node:
+    """Integers to integer powers, by six squarings: enough for every result that fits into 64 bits."""
+    zero, one = like(a, 0), like(a, 1)
+    out = select(
+        o.and_(o.eq(a, zero), o.ne(b, like(b, 0))), filled_wide(a, b, 0), filled_wide(a, b, 1)
+    )
+    unit = like(b, 1)
+    for step in range(6):
+        odd = o.ne(o.and_(b, unit), like(b, 0))
+        out = select(odd, o.mul(out, a), out)
+        if step < 5:
+            a = o.mul(a, a)
+            b = o.shift_right_logical(b, unit)
+    del one
+    return out
+
+
+def filled_wide(a: Node, b: Node, value: Any) -> Node:
+    """One value in the shape that a and b have together."""
+    return filled(a if a.aval.ndim else b, value)
+
+
+def log2(x: Node) -> Node:
+    return by_parts_log(x, lambda y: o.div(y, o.log(like(y, 2))))
+
+
+def log10(x: Node) -> Node:
+    return by_parts_log(x, lambda y: o.mul(y, like(y, 1 / math.log(10))))
+
+
+def by_parts_log(x: Node, scale: Any) -> Node:
+    return by_parts(o.log(x), scale)
+
+
+def logaddexp(a: Node, b: Node) -> Node:
+    return _logaddexp(a, b, o.exp, None)
+
+
+def logaddexp2(a: Node, b: Node) -> Node:
+    return _logaddexp(a, b, o.exp2, 1 / math.log(2))
+
+
+def _logaddexp(a: Node, b: Node, exp: Any, scale: float | None) -> Node:
+    if kind(a) == "c":
+        return _complex_logaddexp(a, b, scale)
+    top, delta = o.max(a, b), o.sub(a, b)
+    # Where the difference is nan (equal infinities, or a nan), the sum is right and its derivative finite.
+    odd = o.ne(delta, delta)
+    delta = select(odd, filled(delta, 0), delta)
+    tail = o.log1p(exp(o.neg(o.abs(delta))))
+    if scale is not None:
+        tail = o.mul(like(tail, scale), tail)
+    return select(odd, o.add(a, b), o.add(top, tail))
+
+
+def _complex_logaddexp(a: Node, b: Node, scale: float | None) -> Node:
+    if scale is not None:
+        inner = _complex_logaddexp(o.mul(a, like(a, 1 / scale)), o.mul(b, like(b, 1 / scale)), None)
+        return o.mul(inner, like(inner, scale))
+    top = maximum(a, b)
+    low = o.sub(o.add(a, b), o.mul(top, like(top, 2)))
+    out = o.add(top, o.log1p(o.exp(low)))
+    turn = like(o.imag(out), 2 * math.pi)
+    angle = remainder(o.add(o.imag(out), like(turn, math.pi)), turn)
+    return o.complex(o.real(out), o.sub(angle, like(angle, math.pi)))
+
+
+def hypot(a: Node, b: Node) -> Node:
+    a, b = o.abs(a), o.abs(b)
+    infinite = o.or_(o.eq(a, like(a, INF)), o.eq(b, like(b, INF)))
+    top, low = o.max(a, b), o.min(a, b)
+    zero = o.eq(top, like(top, 0))
+    ratio = o.div(low, select(zero, filled(top, 1), top))
+    size = o.mul(top, o.sqrt(o.add(like(top, 1), o.square(ratio))))
+    return select(infinite, filled(size, INF), select(zero, top, size))
+
+
+def sinc(x: Node) -> Node:
+    zero = o.eq(x, like(x, 0))
+    y = o.mul(like(x, math.pi), x)
+    safe = select(zero, filled(y, 1), y)
+    # Next to 0 the series 1 - y*y/6 carries the derivatives that sin(y)/y cannot.
+    series = o.sub(like(y, 1), o.div(o.square(y), like(y, 6)))
+    return select(zero, series, o.div(o.sin(safe), safe))
+
+
+def i0(x: Node) -> Node:
+    y = o.abs(x)
+    return o.mul(o.exp(y), o.bessel_i0e(x))
+
+
+# --- signs, bits, parts --------------------------------------------------------------------------------------------------
+
+_INT_OF = {2: np.int16, 4: np.int32, 8: np.int64}
+
+
+def signbit(x: Node) -> Node:
+    k = kind(x)
+    if k == "i":
+        return o.lt(x, like(x, 0))
+    if k in "ub":
+        return filled(x, False, BOOL)
+    if k == "c":
+        raise TypeError(
+            "signbit: complex numbers have no sign; got a complex array; take jnp.real first"
+        )
+    ints = np.dtype(_INT_OF[x.aval.dtype.itemsize])
+    bits = o.bitcast_convert_type(x, new_dtype=ints)
+    return o.lt(bits, like(bits, 0))
+
+
+def copysign(a: Node, b: Node) -> Node:
+    size = o.abs(a)
+    return select(signbit(b), o.neg(size), size)
+
+
+def _exp2_int(n: Node, dtype: np.dtype) -> Node:
+    """2**n for int32 n in the range of normal numbers, exactly, from the bits."""
+    info = np.finfo(dtype) if dtype.kind == "f" else dtypes.finfo(dtype)
+    bias, mantissa = int(info.maxexp) - 1, int(info.nmant)
+    ints = np.dtype(_INT_OF[dtype.itemsize])
+    wide = cast(n, ints)
+    bits = o.shift_left(o.add(wide, like(wide, bias)), like(wide, mantissa))
+    return o.bitcast_convert_type(bits, new_dtype=dtype)
+
+
+def scale_by_power(x: Node, n: Node) -> Node:
+    """x * 2**n for int32 n; in three factors, so that none overflows."""
+    bound = int(dtypes.finfo(x.aval.dtype).maxexp) - 2
+    n = o.max(o.min(n, like(n, 3 * bound)), like(n, -3 * bound))
+    third = o.div(n, like(n, 3))
+    rest = o.sub(n, o.add(third, third))
+    first = _exp2_int(third, x.aval.dtype)
+    return o.mul(o.mul(o.mul(x, first), first), _exp2_int(rest, x.aval.dtype))
+
+
+def frexp(x: Node) -> tuple[Node, Node]:
+    """Mantissa in [0.5, 1) and int32 exponent; the mantissa is x * 2**-exponent, which differentiates."""
+    dtype = x.aval.dtype
+    info = dtypes.finfo(dtype)
+    mantissa, bias = int(info.nmant), int(info.maxexp) - 1
+    ints = np.dtype(_INT_OF[dtype.itemsize])
+    tiny = o.lt(o.abs(x), like(x, float(info.smallest_normal)))
+    normal = select(tiny, o.mul(x, like(x, 2.0**mantissa)), x)
+    bits = o.bitcast_convert_type(normal, new_dtype=ints)
+    raw = o.and_(o.shift_right_arithmetic(bits, like(bits, mantissa)), like(bits, 2 * bias + 1))
+    exponent = o.add(cast(raw, np.dtype(np.int32)), literal_int(raw, 1 - bias))
+    exponent = o.add(exponent, select(tiny, filled(exponent, -mantissa), filled(exponent, 0)))
+    odd = o.or_(o.eq(x, like(x, 0)), o.not_(is_finite(x)))
+    exponent = select(odd, filled(exponent, 0), exponent)
+    return scale_by_power(x, o.neg(exponent)), exponent
+
+
+def literal_int(_: Node, value: int) -> Node:
+    return full((), value, np.dtype(np.int32))
+
+
+def modf(x: Node) -> tuple[Node, Node]:
+    whole = select(o.ge(x, like(x, 0)), o.floor(x), o.ceil(x))
+    infinite = o.eq(o.abs(x), like(x, INF))
+    del infinite
+    return o.sub(x, whole), whole
+
+
+def conj(x: Node) -> Node:
+    return o.conj(x) if kind(x) == "c" else x
+
+
+def real(x: Node) -> Node:
+    return o.real(x) if kind(x) == "c" else x
+
+
+def imag(x: Node) -> Node:
+    return o.imag(x) if kind(x) == "c" else filled(x, 0)
+
+
+# --- rounding, classification ---------------------------------------------------------------------------------------------
+
+
+def trunc(x: Node) -> Node:
+    if kind(x) in "biu":
+        return x
+    return select(o.lt(x, like(x, 0)), o.ceil(x), o.floor(x))
+
+
+def rounded(op: Any) -> Any:
+    """Rounding functions leave integers alone."""
+    return lambda x: x if kind(x) in "biu" else op(x)
+
+
+def rint(x: Node) -> Node:
+    if kind(x) in "biu":
+        return cast(x, dtypes.to_inexact(x.aval.dtype), x.aval.weak_type)
+    return by_parts(x, lambda y: o.round(y, rounding_method=1))
+
+
+def isnan(x: Node) -> Node:
+    return o.ne(x, x)
+
+
+def isinf(x: Node) -> Node:
+    if kind(x) in "biu":
+        return filled(x, False, BOOL)
+    if kind(x) == "c":
+        return o.or_(isinf(o.real(x)), isinf(o.imag(x)))
+    return o.eq(o.abs(x), like(x, INF))
+
+
+def is_finite(x: Node) -> Node:
+    if kind(x) in "biu":
+        return filled(x, True, BOOL)
+    if kind(x) == "c":
+        return o.and_(o.is_finite(o.real(x)), o.is_finite(o.imag(x)))
+    return o.is_finite(x)
+
+
+def is_infinite_with(sign: float, name: str) -> Any:
+    def rule(x: Node) -> Node:
+        if kind(x) == "c":
+            raise ValueError(
+                f"{name}: complex numbers have no sign; got a complex array; take jnp.real first"
+            )
+        return filled(x, False, BOOL) if kind(x) in "biu" else o.eq(x, like(x, sign * INF))
+
+    return rule
+
+
+# --- comparison, logic ----------------------------------------------------------------------------------------------------
+
+
+def compare(name: str) -> Any:
+    """Comparisons; complex numbers compare by real part, then by imaginary part."""
+
+    def rule(a: Node, b: Node) -> Node:
+        op = getattr(o, name)
+        if kind(a) != "c":
+            return op(a, b)
+        ra, rb = o.real(a), o.real(b)
+        strict = getattr(o, name[:1] + "t")
+        return select(o.eq(ra, rb), op(o.imag(a), o.imag(b)), strict(ra, rb))
+
+    return rule
+
+
+def maximum(a: Node, b: Node) -> Node:
+    return select(_before(b, a), a, b) if kind(a) == "c" else o.max(a, b)
+
+
+def minimum(a: Node, b: Node) -> Node:
+    return select(_before(a, b), a, b) if kind(a) == "c" else o.min(a, b)
+
+
+def _before(a: Node, b: Node) -> Node:
+    # A nan comes out of both, as for real numbers: it counts as chosen wherever it stands.
+    return o.or_(compare("lt")(a, b), o.ne(a, a))
+
+
+def fmax(a: Node, b: Node) -> Node:
+    return select(o.or_(compare("gt")(a, b), o.ne(b, b)), a, b)
+
+
+def fmin(a: Node, b: Node) -> Node:
+    return select(o.or_(compare("lt")(a, b), o.ne(b, b)), a, b)
+
+
+def as_bool(x: Node) -> Node:
+    return x if x.aval.dtype == BOOL else o.ne(x, like(x, 0))
+
+
+def logical(name: str) -> Any:
+    return lambda *xs: getattr(o, name)(*map(as_bool, xs))
+
+
+def shift_right(a: Node, b: Node) -> Node:
+    return (o.shift_right_logical if kind(a) == "u" else o.shift_right_arithmetic)(a, b)
+
+
+def add(a: Node, b: Node) -> Node:
+    return (o.or_ if kind(a) == "b" else o.add)(a, b)
+
+
+def multiply(a: Node, b: Node) -> Node:
+    return (o.and_ if kind(a) == "b" else o.mul)(a, b)
+
+
+def heaviside(x: Node, at_zero: Node) -> Node:
+    zero = like(x, 0)
+    shape = x.aval.shape or at_zero.aval.shape
+    if x.aval.shape != shape:
+        x = broadcast_to(x, shape)
+    inner = select(o.ne(x, x), x, at_zero)
+    return select(o.lt(x, zero), filled(x, 0), select(o.gt(x, zero), filled(x, 1), inner))
+
+
+def lcm(a: Node, b: Node) -> Node:
+    size_a, size_b = (x if kind(x) == "u" else o.abs(x) for x in (a, b))
+    divisor = o.gcd(a, b)
+    none = o.eq(divisor, like(divisor, 0))
+    safe = select(none, filled(divisor, 1), divisor)
+    return select(none, filled(divisor, 0), o.mul(size_a, o.div(spread(size_b, divisor), safe)))
+
+
+def spread(x: Node, like_this: Node) -> Node:
+    return to_shape(x, like_this.aval.shape)
+
+
+def isclose(a: Node, b: Node, rtol: Node, atol: Node, equal_nan: bool) -> Node:
+    if kind(a) in "biu":
+        out = o.eq(a, b)
+        return out
+    bound = o.add(atol, o.mul(rtol, o.abs(b)))
+    near = o.and_(is_finite(b), o.le(o.abs(o.sub(a, b)), bound))
+    out = o.or_(o.eq(a, b), near)
+    if equal_nan:
+        out = o.or_(out, o.and_(o.ne(a, a), o.ne(b, b)))
+    return out
+
+
+def nan_to_num(x: Node, nan: Any, posinf: Any, neginf: Any) -> Node:
+    if kind(x) in "biu":
+        return x
+    if kind(x) == "c":
+        return by_parts(x, lambda y: nan_to_num(y, nan, posinf, neginf))
+    info = dtypes.finfo(x.aval.dtype)
+    high = float(info.max) if posinf is None else posinf
+    low = float(info.min) if neginf is None else neginf
+    for test, value in (
+        (isnan(x), nan),
+        (o.eq(x, like(x, INF)), high),
+        (o.eq(x, like(x, -INF)), low),
+    ):
+        x = select(test, value if isinstance(value, Node) else like(x, value), x)
+    return x
