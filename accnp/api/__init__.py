@@ -1,1 +1,6 @@
-"""What users call: arguments, promotion, broadcasting, keywords."""
+"""What users call: arguments are checked, promoted and broadcast here, then ops are recorded."""
+
+import accnp.ops.elementwise
+import accnp.ops.reduce
+import accnp.ops.special
+import accnp.ops.views  # noqa: F401 - fills the op table
