@@ -125,6 +125,8 @@ class _Compiler(compiler.CompilerBase):
     """The few passes that a kernel needs."""
 
     needs_ssa = False
+    # Where names end matters to counted objects only; leaving it out saves 2.7 ms of 21.
+    frees_names = False
 
     def define_pipelines(self) -> list[PassManager]:
         manager = PassManager("accnp")
@@ -138,7 +140,8 @@ class _Compiler(compiler.CompilerBase):
             manager.add_pass(PreLowerStripPhis, "phis")
         else:
             manager.add_pass(_OneTypePerName, "one type per name")
-        manager.add_pass(IRLegalization, "legal")
+        if self.frees_names:
+            manager.add_pass(IRLegalization, "legal")
         manager.add_pass(NativeLowering, "lowering")
         manager.add_pass(NoPythonBackend, "backend")
         manager.finalize()
@@ -147,6 +150,10 @@ class _Compiler(compiler.CompilerBase):
 
 class _SSACompiler(_Compiler):
     needs_ssa = True
+
+
+class _FullCompiler(_SSACompiler):
+    frees_names = True
 
 
 def _flags(fastmath: bool) -> compiler.Flags:
@@ -224,7 +231,7 @@ def _run(function: pytypes.FunctionType, arguments: tuple, fastmath: bool) -> tu
         # A name that holds two types needs SSA form, which is left out at first (3 ms).
         (_Compiler, lambda: (TYPING, TARGET)),
         (_SSACompiler, lambda: (TYPING, TARGET)),
-        (_SSACompiler, lambda: (full.typing_context, full.target_context)),
+        (_FullCompiler, lambda: (full.typing_context, full.target_context)),
     )
     for kind, contexts in attempts:
         typing_context, target_context = contexts()
