@@ -19,11 +19,11 @@ from accnp.errors import hide_frames
 from accnp.ir.node import Node, record_known
 from accnp.ir.op import OPS, Op, o
 
-__all__ = ["Binary", "inexact", "make_binary", "make_unary", "numeric", "wrap_all"]
+__all__ = ["OPERANDS", "Binary", "inexact", "make_binary", "make_unary", "numeric", "wrap_all"]
 
 _new = Array.__new__
 _REMEMBERED = 8192  # entries of one function's memory of scalars; loops over changing scalars must not grow it
-_OPERANDS = (Array, bool, int, float, complex, np.ndarray, np.generic)
+OPERANDS = (Array, bool, int, float, complex, np.ndarray, np.generic)
 _NAMES = {"and": "and_", "or": "or_", "not": "not_"}
 
 Rule = Callable[..., Any]
@@ -199,7 +199,7 @@ def make_binary(name: str, rule: str | Rule, prepare: Prepare, doc: str) -> Bina
                 result = _new(Array)
                 result._node = record_known(found[0], (found[1], b), found[2])
                 return result
-        if not isinstance(x, _OPERANDS) and not hasattr(x, "__jax_array__"):
+        if not isinstance(x, OPERANDS) and not hasattr(x, "__jax_array__"):
             return NotImplemented
         try:
             return slow(x, y)
@@ -208,7 +208,7 @@ def make_binary(name: str, rule: str | Rule, prepare: Prepare, doc: str) -> Bina
             raise
 
     made.function = named(build(None), name, doc)
-    made.operator = build(_OPERANDS)
+    made.operator = build(OPERANDS)
     made.reflected = reflected
     return made
 

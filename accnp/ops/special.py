@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import ZERO, o
 from accnp.ops.elementwise import like, like_full
@@ -62,3 +63,26 @@ _elementwise(
 
 # The value itself, but invisible to derivatives.
 unary("stop_gradient", "biufc", np.array, "{0}", ZERO)
+
+
+def _view_infer(x: Aval, *, new_dtype: Any) -> Aval:
+    new = np.dtype(new_dtype)
+    last = x.shape[-1] * x.dtype.itemsize // new.itemsize
+    return make_aval((*x.shape[:-1], last), new)
+
+
+# The bytes of the last axis under a dtype of another width.
+opaque(
+    "view_bytes",
+    infer=_view_infer,
+    numpy=lambda x, *, new_dtype: np.ascontiguousarray(x).view(new_dtype).copy(),
+    jvp=(ZERO,),
+    batch=lambda size, xs, batched, p: (o.view_bytes(xs[0], new_dtype=p["new_dtype"]), True),
+)
+opaque(
+    "swap_bytes",
+    infer=lambda x: make_aval(x.shape, x.dtype),
+    numpy=lambda x: x.byteswap(),
+    jvp=(ZERO,),
+    batch=lambda size, xs, batched, p: (o.swap_bytes(xs[0]), True),
+)
