@@ -1,0 +1,469 @@
+"""KernelSpec to the source of a CPU kernel: `def kernel(lo, hi, pointers..., sizes and strides...)`.
+
+In: a KernelSpec. Out: `Generated`: source text, argument signature, the integer arguments, how far the parallel index runs.
+The text holds no size: a stride is spelled out only where it is 0 or 1, so the same text serves every shape of a layout.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accnp.codegen.writer import Writer
+from accnp.ir.kernel import BLOCK, CHUNK, ROWS, Access, Fold, KernelSpec, Phase, Statement
+from accnp.passes.lower import dtype_code
+
+__all__ = ["Generated", "generate"]
+
+_COMBINE = {
+    "sum": "{0} + {1}",
+    "prod": "{0} * {1}",
+    "max": "fmax({0}, {1})",
+    "min": "fmin({0}, {1})",
+    "and": "{0} & {1}",
+    "or": "{0} | {1}",
+}
+_BOOL_COMBINE = {"max": "{0} or {1}", "min": "{0} and {1}", "and": "{0} and {1}", "or": "{0} or {1}"}
+
+
+class Generated:
+    """The text of a kernel and how to call it."""
+
+    __slots__ = ("extent", "ints", "partials", "pointers", "signature", "source", "weight")
+
+    def __init__(self) -> None:
+        self.source = ""
+        self.signature: tuple[str, ...] = ()
+        self.pointers: list[Access | tuple[str, int, np.dtype]] = []
+        self.ints: list[int] = []
+        self.extent = 1  # the parallel index runs from 0 to extent
+        self.weight = 1  # work of one step of it, in simple element operations
+        self.partials: list[tuple[Fold, Access, int]] = []  # split folds: partial results still to be folded
+
+
+def accumulator(dtype: np.dtype, combine: str) -> np.dtype:
+    """Return the dtype in which the folds of whole blocks are gathered: sums of float32 in float64."""
+    if combine == "sum" and dtype == np.float32:
+        return np.dtype(np.float64)
+    if combine == "sum" and dtype == np.complex64:
+        return np.dtype(np.complex128)
+    return dtype
+
+
+def identity(dtype: np.dtype, combine: str) -> str:
+    """Return the text of a fold's identity."""
+    if dtype.kind == "b":
+        return "True" if combine in ("and", "min", "prod") else "False"
+    if combine in ("sum", "or"):
+        return "0"
+    if combine == "prod":
+        return "1"
+    if combine == "and":
+        return str(np.iinfo(dtype).max) if dtype.kind == "u" else "-1"
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return str(info.min if combine == "max" else info.max)
+    return "-1e999" if combine == "max" else "1e999"
+
+
+def _combined(combine: str, dtype: np.dtype, a: str, b: str) -> str:
+    table = _BOOL_COMBINE if dtype.kind == "b" else _COMBINE
+    return f"{dtype_code(dtype)}({table[combine].format(a, b)})"
+
+
+def generate(spec: KernelSpec, name: str = "kernel") -> Generated:
+    """Write the source of a kernel."""
+    return _Emitter(spec, name).run()
+
+
+class _Emitter:
+    def __init__(self, spec: KernelSpec, name: str) -> None:
+        self.spec = spec
+        self.name = name
+        self.w = Writer()
+        self.out = Generated()
+        self.arguments: list[str] = []
+        self.known: dict[Any, str] = {}
+        self.stacks: list[str] = []
+        n_out, n_red = len(spec.outer), len(spec.reduced)
+        self.of_outer = range(n_out)
+        self.of_reduced = range(n_out, n_out + n_red)
+        self.of_inner = range(n_out + n_red, n_out + n_red + len(spec.inner))
+
+    def run(self) -> Generated:
+        spec, w, out = self.spec, self.w, self.out
+        for a in spec.accesses:
+            self.arguments.append(f"a{a.number}")
+            out.pointers.append(a)
+        body = Writer()
+        body.depth = 1
+        self.w = body
+        {"map": self.map, "row": self.row, "split": self.split, "column": self.column}[spec.form]()
+        self.w = w
+        pointers = [f"a{a.number}" for a in spec.accesses] + [p[0] for p in out.pointers if isinstance(p, tuple)]
+        ints = [n for n in self.arguments if n not in pointers]
+        with w.block(f"def {self.name}({', '.join(['lo', 'hi', *pointers, *ints])}):"):
+            w.add(*self.stacks)
+        w.lines += body.lines
+        out.source = w.text()
+        codes = [dtype_code(a.dtype) for a in spec.accesses]
+        codes += [dtype_code(p[2]) for p in out.pointers if isinstance(p, tuple)]
+        out.signature = (*[f"{c}*" for c in codes], *["i8"] * len(ints))
+        return out
+
+    # --- arguments ---
+
+    def integer(self, key: Any, name: str, value: int) -> str:
+        """An int64 argument."""
+        if key not in self.known:
+            self.known[key] = name
+            self.arguments.append(name)
+            self.out.ints.append(value)
+        return self.known[key]
+
+    def size(self, d: int) -> str:
+        sizes = (*self.spec.outer, *self.spec.reduced, *self.spec.inner)
+        return self.integer(("n", d), f"n{d}", sizes[d])
+
+    def stride(self, a: Access, d: int, tag: str) -> str:
+        s = a.strides[d]
+        return str(s) if s in (0, 1) else self.integer(("s", id(a), d), f"{tag}s{d}", s)
+
+    def stack(self, dtype: np.dtype) -> str:
+        name = f"buf{len(self.stacks)}"
+        self.stacks.append(f"{name} = stack_{dtype_code(dtype)}()")
+        return name
+
+    # --- index arithmetic ---
+
+    def term(self, a: Access, tag: str, index: dict[int, str]) -> str:
+        """The position of an access as text: the sum over the given loop indices."""
+        terms = []
+        for d, i in index.items():
+            s = self.stride(a, d, tag)
+            if s == "0":
+                continue
+            terms.append(i if s == "1" else f"{i} * {s}")
+        return " + ".join(terms) or "0"
+
+    def begin_outer(self, flat: str, index: dict[int, str]) -> None:
+        """Decompose the flat outer index into one for each outer axis."""
+        dims = list(self.of_outer)
+        if len(dims) == 1:
+            index[dims[0]] = flat
+        elif dims:
+            self.decompose(flat, dims, index, "i")
+
+    def decompose(self, flat: str, dims: list[int], index: dict[int, str], letter: str) -> None:
+        rest = flat
+        for d in reversed(dims[1:]):
+            n = self.size(d)
+            self.w.add(f"{letter}q{d} = {rest} // {n}", f"{letter}{d} = {rest} - {letter}q{d} * {n}")
+            index[d] = f"{letter}{d}"
+            rest = f"{letter}q{d}"
+        index[dims[0]] = rest
+
+    def bases(self, index: dict[int, str], accesses: list[Access], tag: str) -> dict[int, str]:
+        """Positions that the outer indices fix, each in a variable."""
+        found = {}
+        for k, a in enumerate(accesses, -len(self.spec.accesses)):
+            name = f"a{a.number}" if a.number >= 0 else f"x{k}"
+            text = self.term(a, name, index)
+            if text != "0" and not text.isidentifier():
+                var = f"{tag}{name}"
+                self.w.add(f"{var} = {text}")
+                text = var
+            found[id(a)] = text
+        return found
+
+    # --- statements ---
+
+    def place(self, a: Access, base: dict[int, str], index: dict[int, str], k: int = 0) -> str:
+        name = f"a{a.number}" if a.number >= 0 else f"x{k}"
+        rest = self.term(a, name, index)
+        start = base.get(id(a), "0")
+        if start == "0":
+            return rest
+        return start if rest == "0" else f"{start} + {rest}"
+
+    def statement(self, s: Statement, base: dict[int, str], index: dict[int, str]) -> None:
+        code = dtype_code(s.dtype)
+        if s.access is not None:
+            self.w.add(f"{s.name} = a{s.access.number}[{self.place(s.access, base, index)}]")
+        elif s.index is not None:
+            k = self.iotas().index(s.index)
+            offset = self.integer(("o", id(s.index)), f"x{k}o", s.index.offset)
+            self.w.add(f"{s.name} = {code}({self.place(s.index, base, index, k)} + {offset})")
+        else:
+            text = s.text.format(*s.args)
+            self.w.add(f"{s.name} = {code}({text})")
+
+    def iotas(self) -> list[Access]:
+        if not hasattr(self, "_iotas"):
+            found = []
+            for section in (self.spec.row_head, *[x for p in self.spec.phases for x in (p.full, p.row)]):
+                found += [s.index for s in section if s.index is not None]
+            self._iotas = list(dict.fromkeys(found))
+        return self._iotas
+
+    def prologue(self) -> None:
+        for s in self.spec.scalars:
+            self.statement(s, {}, {})
+
+    def all_accesses(self) -> list[Access]:
+        return [*self.spec.accesses, *self.iotas()]
+
+    # --- map ---
+
+    def map(self) -> None:
+        spec = self.spec
+        self.prologue()
+        for s in spec.row_head:
+            self.statement(s, {}, {})
+        phase = spec.phases[0] if spec.phases else Phase()
+        if not spec.inner:
+            self.out.extent = 1
+            with self.w.block("for i in range(lo, hi):"):
+                self.body(phase, {}, {})
+                self.row_body(phase, {}, {})
+            return
+        if not spec.outer:
+            self.out.extent = spec.inner[0]
+            self.out.weight = spec.cost
+            self.hoisted(phase, {}, {})
+            with self.w.block("for i in range(lo, hi):"):
+                self.body(phase, {}, {self.of_inner[0]: "i"})
+            return
+        self.out.extent = prod(spec.outer)
+        self.out.weight = spec.cost * prod(spec.inner)
+        with self.w.block("for o in range(lo, hi):"):
+            index: dict[int, str] = {}
+            self.begin_outer("o", index)
+            base = self.bases(index, self.all_accesses(), "p")
+            self.hoisted(phase, base, {})
+            with self.w.block(f"for j in range({self.size(self.of_inner[0])}):"):
+                self.body(phase, base, {self.of_inner[0]: "j"})
+
+    def hoisted(self, phase: Phase, base: dict[int, str], index: dict[int, str]) -> None:
+        """Loads that do not move along the inner axis are done once before the loop."""
+        self.done: set[str] = set()
+        d = self.of_inner[0]
+        for s in phase.full:
+            if s.access is not None and s.access.strides[d] == 0 and not s.access.store:
+                self.statement(s, base, index)
+                self.done.add(s.name)
+
+    def body(self, phase: Phase, base: dict[int, str], index: dict[int, str], skip: frozenset[str] = frozenset()) -> None:
+        done = getattr(self, "done", set())
+        for s in phase.full:
+            if s.name not in done and s.name not in skip:
+                self.statement(s, base, index)
+        for a, name in phase.stores:
+            self.w.add(f"a{a.number}[{self.place(a, base, index)}] = {name}")
+
+    def row_body(self, phase: Phase, base: dict[int, str], index: dict[int, str]) -> None:
+        for s in phase.row:
+            self.statement(s, base, index)
+        for a, name in phase.row_stores:
+            self.w.add(f"a{a.number}[{self.place(a, base, index)}] = {name}")
+
+    # --- row ---
+
+    def row(self) -> None:
+        spec = self.spec
+        self.prologue()
+        self.out.extent = prod(spec.outer)
+        self.out.weight = spec.cost * prod(spec.reduced)
+        with self.w.block("for o in range(lo, hi):"):
+            index: dict[int, str] = {}
+            self.begin_outer("o", index)
+            base = self.bases(index, self.all_accesses(), "p")
+            for s in spec.row_head:
+                self.statement(s, base, {})
+            for phase in spec.phases:
+                self.one_pass(phase, base, "0", None)
+                self.row_body(phase, base, {})
+
+    def one_pass(self, phase: Phase, base: dict[int, str], start: str, stop: str | None) -> None:
+        """A pass over the reduced indices from start to stop (default all), leaving each fold's result in its name."""
+        accs = []
+        for f in phase.folds:
+            acc = accumulator(f.dtype, f.combine)
+            self.w.add(f"{f.name}_acc = {dtype_code(acc)}({identity(acc, f.combine)})")
+            accs.append(acc)
+        dims = list(self.of_reduced)
+        self.done = set()
+        if not dims:
+            self.body(phase, base, {})
+            for f, acc in zip(phase.folds, accs, strict=True):
+                self.w.add(f"{f.name}_acc = {dtype_code(acc)}({f.source})")
+        elif not phase.folds:
+            if phase.stores:
+                self.plain_pass(phase, base, dims)
+        else:
+            total = stop or self.total()
+            with self.w.block(f"for b in range({start}, {total}, {BLOCK}):"):
+                self.w.add(f"m = {total} - b", f"m = m if m < {BLOCK} else {BLOCK}")
+                self.block(phase, base, dims, accs)
+        for f, acc in zip(phase.folds, accs, strict=True):
+            if stop is None:
+                cast = dtype_code(f.dtype) if acc != f.dtype else ""
+                self.w.add(f"{f.name} = {cast}({f.name}_acc)")
+
+    def total(self) -> str:
+        dims = list(self.of_reduced)
+        return self.size(dims[0]) if len(dims) == 1 else self.integer("nr", "nr", prod(self.spec.reduced))
+
+    def plain_pass(self, phase: Phase, base: dict[int, str], dims: list[int]) -> None:
+        index = {}
+        depth = self.w.depth
+        for d in dims:
+            self.w.add(f"for q{d} in range({self.size(d)}):")
+            self.w.depth += 1
+            index[d] = f"q{d}"
+        self.body(phase, base, index)
+        self.w.depth = depth
+
+    def block(self, phase: Phase, base: dict[int, str], dims: list[int], accs: list[np.dtype]) -> None:
+        """Compute a block's values into scratch (or take them from memory), and fold the scratch."""
+        sources: dict[str, str] = {}
+        skip: set[str] = set()
+        used = {x for s in phase.full for x in s.args} | {n for _, n in phase.stores}
+        for f in phase.folds:
+            if f.source in sources:
+                continue
+            direct = f.direct
+            if direct is not None and len(dims) == 1 and direct.strides[dims[0]] == 1:
+                start = self.place(direct, base, {dims[0]: "b"})
+                sources[f.source] = f"at(a{direct.number}, {start})"
+                if f.source not in used:
+                    skip.add(f.source)
+            else:
+                sources[f.source] = self.stack(f.dtype)
+        scratch = {n: b for n, b in sources.items() if not b.startswith("at(")}
+        needs_loop = bool(scratch or phase.stores or any(s.name not in skip for s in phase.full))
+        if needs_loop and len(dims) == 1:
+            with self.w.block("for j in range(m):"):
+                self.w.add("q = b + j")
+                self.body(phase, base, {dims[0]: "q"}, frozenset(skip))
+                self.w.add(*[f"{b}[j] = {n}" for n, b in scratch.items()])
+        elif needs_loop:
+            # Several axes that do not coalesce: fill the block by runs along the last one.
+            last = dims[-1]
+            self.w.add("k = 0")
+            with self.w.block("while k < m:"):
+                index: dict[int, str] = {}
+                self.decompose("(b + k)", dims, index, "d")
+                self.w.add(f"run = {self.size(last)} - {index[last]}", "run = run if run < m - k else m - k")
+                with self.w.block("for j in range(run):"):
+                    self.w.add(f"q = {index[last]} + j")
+                    self.body(phase, base, {**index, last: "q"}, frozenset(skip))
+                    self.w.add(*[f"{b}[k + j] = {n}" for n, b in scratch.items()])
+                self.w.add("k += run")
+        for f, acc in zip(phase.folds, accs, strict=True):
+            part = f"block_{f.combine}({sources[f.source]}, m)"
+            wide = f"{dtype_code(acc)}({part})" if acc != f.dtype else part
+            self.w.add(f"{f.name}_acc = {_combined(f.combine, acc, f'{f.name}_acc', wide)}")
+
+    # --- split ---
+
+    def split(self) -> None:
+        """Each step folds one chunk of one row; one chunk in all goes straight to the output."""
+        spec = self.spec
+        self.prologue()
+        total = prod(spec.reduced)
+        chunks = max(1, -(-total // CHUNK))
+        self.out.extent = prod(spec.outer) * chunks
+        self.out.weight = spec.cost * min(total, CHUNK)
+        count = self.integer("chunks", "chunks", chunks)
+        phase = spec.phases[0]
+        with self.w.block("for u in range(lo, hi):"):
+            self.w.add(f"o = u // {count}", f"start = (u - o * {count}) * {CHUNK}")
+            index: dict[int, str] = {}
+            self.begin_outer("o", index)
+            base = self.bases(index, self.all_accesses(), "p")
+            for s in spec.row_head:
+                self.statement(s, base, {})
+            self.w.add(f"stop = start + {CHUNK}", f"stop = stop if stop < {self.total()} else {self.total()}")
+            self.one_pass(phase, base, "start", "stop")
+            results = dict((name, a) for a, name in phase.row_stores)
+            with self.w.block(f"if {count} == 1:"):
+                for f in phase.folds:
+                    a = results[f.name]
+                    self.w.add(f"a{a.number}[{self.place(a, base, {})}] = {dtype_code(f.dtype)}({f.name}_acc)")
+            with self.w.block("else:"):
+                for k, f in enumerate(phase.folds):
+                    acc = accumulator(f.dtype, f.combine)
+                    self.out.pointers.append((f"part{k}", k, acc))
+                    self.out.partials.append((f, results[f.name], chunks))
+                    self.w.add(f"part{k}[u] = {f.name}_acc")
+        self.arguments += [p[0] for p in self.out.pointers if isinstance(p, tuple)]
+
+    # --- column ---
+
+    def column(self) -> None:
+        """Each step folds over all reduced indices for one tile of inner indices."""
+        spec = self.spec
+        self.prologue()
+        inner = self.of_inner[0]
+        tiles = -(-spec.inner[0] // BLOCK)
+        self.out.extent = prod(spec.outer) * tiles
+        self.out.weight = spec.cost * prod(spec.reduced) * min(spec.inner[0], BLOCK)
+        count = self.integer("tiles", "tiles", tiles)
+        phase = spec.phases[0]
+        accs = [accumulator(f.dtype, f.combine) for f in phase.folds]
+        totals = [self.stack(a) for a in accs]
+        parts = [self.stack(f.dtype) for f in phase.folds]
+        w = self.w
+        with w.block("for u in range(lo, hi):"):
+            w.add(f"o = u // {count}", f"j0 = (u - o * {count}) * {BLOCK}")
+            w.add(f"m = {self.size(inner)} - j0", f"m = m if m < {BLOCK} else {BLOCK}")
+            index: dict[int, str] = {}
+            self.begin_outer("o", index)
+            base = self.bases(index, self.all_accesses(), "p")
+            with w.block("for j in range(m):"):
+                for t, a, f in zip(totals, accs, phase.folds, strict=True):
+                    w.add(f"{t}[j] = {dtype_code(a)}({identity(a, f.combine)})")
+            rows = self.total()
+            with w.block(f"for rb in range(0, {rows}, {ROWS}):"):
+                with w.block("for j in range(m):"):
+                    for p, f in zip(parts, phase.folds, strict=True):
+                        w.add(f"{p}[j] = {dtype_code(f.dtype)}({identity(f.dtype, f.combine)})")
+                w.add(f"re = rb + {ROWS}", f"re = re if re < {rows} else {rows}")
+                with w.block("for r in range(rb, re):"):
+                    inside: dict[int, str] = {}
+                    dims = list(self.of_reduced)
+                    if len(dims) == 1:
+                        inside[dims[0]] = "r"
+                    else:
+                        self.decompose("r", dims, inside, "d")
+                    deep = self.deepen(base, inside)
+                    self.hoisted(phase, deep, {})
+                    with w.block("for j in range(m):"):
+                        w.add("q = j0 + j")
+                        self.body(phase, deep, {inner: "q"})
+                        for p, f in zip(parts, phase.folds, strict=True):
+                            w.add(f"{p}[j] = {_combined(f.combine, f.dtype, f'{p}[j]', f.source)}")
+                with w.block("for j in range(m):"):
+                    for t, p, a, f in zip(totals, parts, accs, phase.folds, strict=True):
+                        wide = f"{dtype_code(a)}({p}[j])" if a != f.dtype else f"{p}[j]"
+                        w.add(f"{t}[j] = {_combined(f.combine, a, f'{t}[j]', wide)}")
+            with w.block("for j in range(m):"):
+                w.add("q = j0 + j")
+                for t, f in zip(totals, phase.folds, strict=True):
+                    w.add(f"{f.name} = {dtype_code(f.dtype)}({t}[j])")
+                self.row_body(phase, base, {inner: "q"})
+
+    def deepen(self, base: dict[int, str], index: dict[int, str]) -> dict[int, str]:
+        """Positions with the reduced indices added to those of the outer ones."""
+        found = {}
+        for k, a in enumerate(self.all_accesses()):
+            name = f"a{a.number}" if a.number >= 0 else f"x{k - len(self.spec.accesses)}"
+            text = self.place(a, base, index, k - len(self.spec.accesses))
+            if text != "0" and not text.isidentifier():
+                self.w.add(f"d{name} = {text}")
+                text = f"d{name}"
+            found[id(a)] = text
+        return found

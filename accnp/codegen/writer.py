@@ -1,0 +1,36 @@
+"""Source text from lines and indents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["Writer"]
+
+
+class Writer:
+    """Collects indented lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.depth = 0
+
+    def add(self, *lines: str) -> None:
+        """Append lines at the present indent."""
+        pad = "    " * self.depth
+        self.lines.extend(pad + line for line in lines)
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        """Append a head line; what is added inside is indented (an empty body becomes `pass`)."""
+        self.add(head)
+        self.depth += 1
+        before = len(self.lines)
+        yield
+        if len(self.lines) == before:
+            self.add("pass")
+        self.depth -= 1
+
+    def text(self) -> str:
+        """Return the source."""
+        return "\n".join(self.lines) + "\n"

@@ -1,0 +1,249 @@
+"""The story on one page: pending nodes in; program, fusion, kernels, launches; buffers out.
+
+`materialise` collects the pending graph above some nodes, looks up (or makes) the plan of its structure, and runs it: at once if the
+work is small and its inputs are there, else on the device's stream, leaving a task in each node until its buffer is there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.config import config
+from accnp.engine import execute
+from accnp.engine.plan import Plan, make_plan
+from accnp.ir.graph import Graph
+from accnp.ir.node import CONST, Node, _on_deep
+from accnp.passes.program import build, from_graph
+from accnp.runtime import buffer as pool
+from accnp.runtime.buffer import Buffer
+from accnp.runtime.stream import Task, default_stream
+
+__all__ = [
+    "DELETED",
+    "array_of",
+    "is_ready",
+    "materialise",
+    "plan_of_graph",
+    "ready",
+    "run_plan",
+    "writeable_view",
+]
+
+ASYNC = 1 << 20  # work, in simple element operations, from which a hand-over to the stream pays
+_plans: dict[Any, Plan] = {}
+counters = {"plans": 0, "plan_hits": 0}
+
+
+class _Deleted:
+    """Stands in for the buffer of a donated or deleted array."""
+
+
+DELETED = _Deleted()
+
+
+def materialise(nodes: Sequence[Node], wait: bool = False) -> None:
+    """Give nodes their values, or tasks that will deliver them; with `wait`, run on this thread."""
+    pending = [n for n in nodes if n.value is None]
+    if not pending:
+        return
+    order, leaves, key = _collect(pending)
+    if not order:
+        return
+    outputs = _wanted(order, pending)
+    places = {id(n): i for i, n in enumerate(order)}
+    key.append(tuple([places[id(n)] for n in outputs]))
+    full_key = (tuple(key), config.fastmath)
+    plan = _plans.get(full_key)
+    if plan is None:
+        counters["plans"] += 1
+        plan = _plan(order, leaves, outputs)
+        _plans[full_key] = plan
+    else:
+        counters["plan_hits"] += 1
+    _launch(plan, leaves, outputs, wait)
+
+
+def _collect(pending: Sequence[Node]) -> tuple[list[Node], list[Node], list[Any]]:
+    """Order the pending nodes, number their leaves, and spell the structure as a key."""
+    order: list[Node] = []
+    leaves: list[Node] = []
+    key: list[Any] = []
+    place: dict[int, int] = {}
+    for root in pending:
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            if id(node) in place:
+                stack.pop()
+                continue
+            if node.value is not None or node.op.kind == "leaf" or _settled(node):
+                place[id(node)] = -1 - len(leaves)
+                leaves.append(node)
+                key.append(node.aval)
+                stack.pop()
+                continue
+            missing = [x for x in node.inputs if id(x) not in place]
+            if missing:
+                stack.extend(reversed(missing))
+                continue
+            place[id(node)] = len(order)
+            order.append(node)
+            ins = tuple([place[id(x)] for x in node.inputs])
+            key.append((node.op, ins, *node.params.items()) if node.params else (node.op, ins))
+            stack.pop()
+    return order, leaves, key
+
+
+def _settled(node: Node) -> bool:
+    """Whether a node that selects one of several results finds them ready."""
+    if node.op.name == "item":
+        whole = node.inputs[0]
+        if isinstance(whole.value, Task):
+            whole.value.wait()
+        if isinstance(whole.value, tuple):
+            node.value = whole.value[node.params["index"]]
+            return True
+    return False
+
+
+def _references(node: Node) -> int:
+    return sys.getrefcount(node)
+
+
+def _wanted(order: list[Node], pending: Sequence[Node]) -> list[Node]:
+    """The nodes to store: those asked for, and those that somebody outside of the pending graph still holds."""
+    uses: dict[int, int] = {}
+    for node in order:
+        for x in node.inputs:
+            uses[id(x)] = uses.get(id(x), 0) + 1
+    asked = {id(n) for n in pending}
+    out = []
+    for node in order:
+        if id(node) in asked:
+            out.append(node)
+        elif _references(node) - uses.get(id(node), 0) > _ALONE and node.op.name not in ("mark", "item"):
+            out.append(node)
+    return out
+
+
+def _measure_alone() -> int:
+    """References to a node that only the pending graph's list holds, as `_wanted` sees them."""
+    order = [Node(None, (), {}, None, None, None, 0, None)]  # type: ignore[arg-type]
+    for node in order:
+        return _references(node)
+    return 0
+
+
+_ALONE = _measure_alone()
+
+
+def _plan(order: list[Node], leaves: list[Node], outputs: list[Node]) -> Plan:
+    program = build(order, leaves, outputs)
+    for v in program.leaves[len(leaves) :]:  # constants inside inlined bodies: part of the plan itself
+        ready(v.node)  # type: ignore[arg-type]
+    plan = make_plan(program, config.fastmath)
+    plan.constants = [ready(v.node) for v in program.leaves[len(leaves) :]]  # type: ignore[arg-type]
+    return plan
+
+
+def _launch(plan: Plan, leaves: list[Node], outputs: list[Node], wait: bool) -> None:
+    stream = default_stream()
+    there = [_at_hand(x) for x in leaves]
+    unsettled = any(b is None for b in there)
+    if not unsettled and (wait or plan.work < ASYNC) and stream.idle:
+        _deliver(outputs, execute.run(plan, [*there, *plan.constants]))  # type: ignore[list-item]
+        return
+
+    def work() -> None:
+        buffers = [b if b is not None else ready(x) for b, x in zip(there, leaves, strict=True)]
+        _deliver(outputs, execute.run(plan, [*buffers, *plan.constants]))
+
+    task = stream.submit(work)
+    for node in outputs:
+        if node.value is None:
+            node.value = task
+    if wait:
+        task.wait()
+
+
+def _at_hand(node: Node) -> Buffer | None:
+    """A leaf's buffer, or None if it is still being computed."""
+    value = node.value
+    if type(value) is Buffer:
+        return value
+    if value is None and node.op.name == "literal":
+        return ready(node)
+    if value is DELETED:
+        raise RuntimeError("Array has been deleted: its buffer was donated or given back; keep a copy before donating it")
+    return None
+
+
+def _deliver(outputs: list[Node], buffers: list[Any]) -> None:
+    it = iter(buffers)
+    for node in outputs:
+        node.value = tuple([next(it) for _ in node.aval]) if isinstance(node.aval, tuple) else next(it)
+        if node.trace is None or not node.trace.active:
+            node.inputs = ()
+            node.depth = 0
+        else:
+            node.trace.kept.append(node)
+
+
+def ready(node: Node) -> Buffer:
+    """Return the buffer of a node; compute it, or wait for it, where needed."""
+    value = node.value
+    if type(value) is Buffer:
+        return value
+    if value is None:
+        if node.op.name == "literal":
+            node.value = pool.from_scalar(node.params["value"], node.aval.dtype)
+            return node.value
+        if node.op.name == "mark" and node.inputs[0].value is not None:
+            node.value = ready(node.inputs[0])
+            return node.value
+        materialise([node], wait=True)
+    elif value is DELETED:
+        raise RuntimeError("Array has been deleted: its buffer was donated or given back; keep a copy before donating it")
+    if isinstance(node.value, Task):
+        node.value.wait()
+    return node.value
+
+
+def is_ready(node: Node) -> bool:
+    """Whether a node's value is there."""
+    return type(node.value) is Buffer
+
+
+def array_of(node: Node) -> np.ndarray:
+    """Return a read-only NumPy array over a node's buffer; waits."""
+    return ready(node).view(node.aval.shape, node.aval.dtype)
+
+
+def writeable_view(node: Node) -> np.ndarray:
+    """Return a view whose writeable flag is set, for protocols that know no read-only; nobody may write to it."""
+    return ready(node).view(node.aval.shape, node.aval.dtype, writeable=True)
+
+
+def plan_of_graph(graph: Graph, fastmath: bool = False) -> tuple[Plan, list[Node]]:
+    """Make the plan of a traced graph; returns it and its closed-over leaves (its inputs come before those)."""
+    program, leaves = from_graph(graph)
+    return make_plan(program, fastmath), leaves[len(graph.inputs) :]
+
+
+def run_plan(plan: Plan, leaves: Sequence[Node], avals: Sequence[Any]) -> list[Node]:
+    """Run a plan on leaf nodes and return nodes of its results (ready, or tasks)."""
+    outputs = [Node(CONST, (), {}, a, None, None, 0, None) for a in avals]
+    _launch(plan, list(leaves), outputs, False)
+    return outputs
+
+
+def _on_deep_node(node: Node) -> None:
+    materialise([node])
+
+
+_on_deep.append(_on_deep_node)
+

@@ -1,0 +1,71 @@
+"""Running plans: leaves' buffers in, output buffers out. Small kernels run at once on this thread, large ones on several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.engine.plan import BRIEF, PARALLEL, HostStep, KernelStep, Plan
+from accnp.ir.node import site_text
+from accnp.runtime import buffer as pool
+from accnp.runtime.buffer import Buffer
+from accnp.runtime.compile import pack
+from accnp.runtime.threads import parallel_run
+
+__all__ = ["run"]
+
+
+def run(plan: Plan, leaves: Sequence[Buffer]) -> list[Buffer]:
+    """Run a plan and return its outputs' buffers."""
+    slots: list[Any] = [*leaves, *[None] * (plan.n_slots - plan.n_leaves)]
+    for step in plan.steps:
+        if type(step) is KernelStep:
+            kernel = step.kernel or step.load(plan.fastmath)
+            for slot, nbytes in step.allocs:
+                slots[slot] = pool.empty(nbytes)
+            arguments = [slots[s].ptr + offset for s, offset in step.pointers]
+            if step.work < BRIEF:
+                kernel.call_brief(step.extent, step.extent, *arguments, *step.ints)
+            elif step.work < PARALLEL or step.extent <= step.grain:
+                kernel.call(step.extent, step.extent, *arguments, *step.ints)
+            else:
+                parallel_run(kernel, pack([*arguments, *step.ints]), step.extent, step.grain)
+        else:
+            host(step, slots)
+        for slot in step.frees:
+            slots[slot] = None
+    return [slots[s] for s in plan.output_slots]
+
+
+def host(step: HostStep, slots: list[Any]) -> None:
+    """Call an op's reference function; its results become buffers."""
+    arrays = [operand(slots, *o) for o in step.operands]
+    assert step.op.numpy is not None, step.op
+    try:
+        out = step.op.numpy(*arrays, **step.params)
+    except Exception as error:
+        if step.node is not None and step.node.site is not None:
+            error.add_note(f"in {step.op.name}, recorded at {site_text(step.node)}")
+        raise
+    for slot, index in step.results:
+        value = np.asarray(out if index < 0 else out[index])
+        aval = step.node.aval if index < 0 else step.node.aval[index]  # type: ignore[union-attr]
+        slots[slot] = own(value, aval, arrays)
+
+
+def operand(slots: list[Any], slot: int, shape: Any, dtype: np.dtype, strides: Any, offset: int, size: int) -> np.ndarray:
+    """A read-only NumPy view of a slot."""
+    if strides is None:
+        return slots[slot].view(shape, dtype)
+    flat = slots[slot].view((size,), dtype)
+    return np.lib.stride_tricks.as_strided(flat[offset // dtype.itemsize :], shape, strides, writeable=False)
+
+
+def own(value: np.ndarray, aval: Any, inputs: Sequence[np.ndarray]) -> Buffer:
+    """A buffer of a fresh result: taken over where nobody else can see its memory, copied otherwise."""
+    if value.dtype != aval.dtype or value.shape != aval.shape:
+        value = np.broadcast_to(value, aval.shape).astype(aval.dtype)
+    fresh = value.flags.c_contiguous and value.flags.owndata and value.nbytes >= 4096
+    return pool.wrap(value) if fresh else pool.copy_in(value)

@@ -1,0 +1,1 @@
+"""Graph to plan of kernels: build, simplify, fuse, lower, order."""

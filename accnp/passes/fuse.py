@@ -1,0 +1,479 @@
+"""Fusion: which values share a kernel. In: a Program. Out: `Cluster`s, and on every Value whether it is stored.
+
+Values are visited from the outputs towards the leaves, so every consumer has its place before its producer is looked at. A
+consumer that stands in a cluster *demands* its operands there, each through the views between them:
+
+    same   the operand has the cluster's own index space and no view in between: it can be computed in the loop body;
+    row    it is broadcast over the trailing axes: it can be computed once for each row (and may be a fold over the row);
+    view   anything else: it can be computed in place under the view, if nobody else wants it.
+
+A value that its consumers want in several ways is stored, and they load it.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from accnp.ops.views import contiguous
+from accnp.passes.program import Program, Value
+from accnp.passes.spaces import (
+    apply_views,
+    expressible,
+    fold_form,
+    in_kernel,
+    is_row,
+    keeps_order,
+    long_axes,
+    row_axes,
+    strided,
+    strip_views,
+)
+
+__all__ = ["Cluster", "fuse"]
+
+MAX_MEMBERS = 100  # statements of one kernel; compile time grows faster than linearly past this
+CHEAP = 4  # an operation of at most this cost, on leaves alone, is computed again rather than stored
+
+
+class Demand:
+    """One consumer's wish for a value: in which cluster, how, and through which views (outermost first)."""
+
+    __slots__ = ("_cluster", "chain", "context", "how")
+
+    def __init__(self, cluster: Cluster, how: str, context: str, chain: tuple[Value, ...]) -> None:
+        self._cluster = cluster
+        self.how = how
+        self.context = context  # where the consumer stands: "full", "row", "scalar", "host"
+        self.chain = chain
+
+    @property
+    def cluster(self) -> Cluster:
+        return self._cluster.current()
+
+
+class Cluster:
+    """One kernel in the making: an index space, its members, the values it stores."""
+
+    __slots__ = ("axes", "form", "loads", "merged", "needs", "part", "roots", "shape", "size")
+
+    def __init__(self, shape: tuple[int, ...], form: str = "map") -> None:
+        self.shape = shape
+        self.form = form  # map, row, split, column, or host
+        self.axes: tuple[int, ...] | None = None  # the axes that make up a row, or are folded over
+        self.roots: list[Value] = []
+        self.loads: set[int] = set()  # ids of leaves and stored values that it reads in full
+        self.needs: set[Cluster] = set()  # clusters whose stored values this one loads
+        self.size = 0
+        self.part: Any = None  # a region of an assembled value: (whole, operand, in_view, out_view)
+        self.merged: Cluster | None = None
+
+    def current(self) -> Cluster:
+        """The cluster that this one has become part of."""
+        c = self
+        while c.merged is not None:
+            c = c.merged
+        return c
+
+
+def fuse(program: Program) -> list[Cluster]:
+    """Place every value; returns the clusters (host values included) in an order in which they can run."""
+    return _Fusion(program).run()
+
+
+class _Fusion:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.clusters: list[Cluster] = []
+
+    def run(self) -> list[Cluster]:
+        for v in self.program.values:
+            v.stored, v.cluster, v.role, v.demands = False, None, "", []
+        for v in self.program.outputs:
+            _store(v)
+        for v in reversed(self.program.values):
+            self.place(v)
+        self.merge_siblings()
+        return _order([c for c in self.clusters if c.merged is None])
+
+    # --- placing ---
+
+    def place(self, v: Value) -> None:
+        kind = v.op.kind
+        if not in_kernel(v):
+            self.host(v)
+        elif kind == "view":
+            if v.stored and not self.alias(v):
+                self.root_view(v)
+        elif kind == "assemble":
+            self.assemble(v)
+        elif kind == "iota":
+            if v.stored:
+                self.root(v)
+        elif not v.demands and not v.stored:
+            pass  # nobody wants it any more
+        elif kind == "reduce":
+            self.place_reduce(v)
+        elif v.aval.ndim == 0:
+            self.place_scalar(v)
+        else:
+            self.place_map(v)
+
+    def host(self, v: Value) -> None:
+        """A value computed by its op's reference function or kernel; operands come as strided views where they can."""
+        v.stored = True
+        if v.parent is not None:  # one of several results: the whole is the step
+            v.parent.demands += v.demands
+            return
+        c = Cluster((), "host")
+        c.roots.append(v)
+        self.clusters.append(c)
+        self.provide(v, c)
+        v.cluster = c
+        for x in v.inputs:
+            base, chain = strip_views(x)
+            if chain and apply_views(chain, base.aval.shape, contiguous(base.aval.shape), 0) is None:
+                _store(x)
+                base, chain = x, ()
+            _store(base)
+            self.wish(base, Demand(c, "load", "host", chain))
+
+    def alias(self, v: Value) -> bool:
+        """A stored view that shows all of a value in its own order needs no copy: it shares the buffer."""
+        base, chain = strip_views(v.inputs[0])
+        seen = strided(base, (v, *chain))
+        if seen is None or base.aval.size != v.aval.size:
+            return False
+        shape, strides, offset = seen
+        if offset or any(n != 1 and s != w for n, s, w in zip(shape, strides, contiguous(shape), strict=True)):
+            return False
+        _store(base)
+        v.role = "alias"
+        v.cluster = base
+        for d in v.demands:
+            self.wish(base, Demand(d.cluster, "load", d.context, d.chain))
+        return True
+
+    def place_scalar(self, v: Value) -> None:
+        """Rank 0: computed in the prologue of whoever wants it; stored as well if it is an output."""
+        v.role = "scalar"
+        if v.stored:
+            c = Cluster(())
+            self.clusters.append(c)
+            c.roots.append(v)
+            for d in v.demands:
+                if d.how == "load":
+                    d.cluster.needs.add(c)
+            self.demand_inputs(v, c, "scalar", ())
+        for c in {d.cluster for d in v.demands if d.how != "load"}:
+            self.demand_inputs(v, c, "scalar", ())
+
+    def place_map(self, v: Value) -> None:
+        demands = v.demands
+        if not v.stored and self.try_inline(v):
+            return
+        homes = {d.cluster for d in demands}
+        if len(homes) > 1 and all(d.how == "same" and d.context == "full" for d in demands):
+            self.merge(homes)
+            homes = {d.cluster for d in demands}
+        hows = {(d.how, d.context) for d in demands}
+        if len(homes) == 1:
+            home = next(iter(homes))
+            if home.size < MAX_MEMBERS and hows == {("same", "full")} and v.aval.shape == home.shape:
+                return self.join(v, home, "full")
+            if home.size < MAX_MEMBERS and self.accept_row(home, v):
+                return self.join(v, home, "row")
+        for d in demands:  # computed inside one consumer of the same index space, stored there for the others
+            home = d.cluster
+            if d.how == "same" and d.context == "full" and home.shape == v.aval.shape:
+                others = homes - {home}
+                good = home.size < MAX_MEMBERS and home.form in ("map", "row")
+                if good and not any(reaches(home, other) for other in others):
+                    _store(v)
+                    return self.join(v, home, "full")
+        _store(v)
+        return self.root(v)
+
+    def try_inline(self, v: Value) -> bool:
+        """Compute a value in place, under views, for its one consumer, or for all if it costs next to nothing."""
+        one = len(v.demands) == 1 and v.demands[0].how == "view" and _not_expanding(v.demands[0], v)
+        if not one and not (len(v.demands) > 1 and _cheap(v)):
+            return False
+        for d in v.demands:
+            if d.how == "load" or d.cluster.size >= MAX_MEMBERS:
+                return False
+            for x in v.inputs:
+                base, chain = strip_views(x)
+                if base.aval.ndim and strided(base, (*d.chain, *chain)) is None:
+                    return False
+        v.role = "inline"
+        for d in v.demands:
+            d.cluster.size += 1
+            self.demand_inputs(v, d.cluster, d.context, d.chain)
+        return True
+
+    def accept_row(self, home: Cluster, v: Value) -> bool:
+        """Whether a value that is one for each row fits a cluster: its rows must be the cluster's rows."""
+        wanted: set[int] | None = None
+        for d in v.demands:
+            if d.how == "same" and d.context == "row":
+                continue
+            if d.how != "row" or d.context != "full":
+                return False
+            seen = strided(v, d.chain)
+            axes = row_axes(*seen[:2]) if seen else None
+            if axes is None:
+                return False
+            mine = {a for a in axes if home.shape[a] != 1}
+            if wanted not in (None, mine):
+                return False
+            wanted = mine
+        if home.form == "map" and home.part is None and wanted:
+            home.form, home.axes = "row", tuple(sorted(wanted))
+            return True
+        return home.form == "row" and wanted in (None, long_axes(home.shape, home.axes))
+
+    def place_reduce(self, v: Value) -> None:
+        source = v.inputs[0].aval.shape
+        axes = tuple(v.params["axes"])
+        form = fold_form(source, axes)
+        homes = {d.cluster for d in v.demands}
+        home = next(iter(homes)) if len(homes) == 1 else None
+        if home is not None and v.aval.ndim and home.size < MAX_MEMBERS:
+            fits = form == "row" and home.shape == source
+            if fits and self.accept_row(home, v) and long_axes(source, home.axes) == long_axes(source, axes):
+                return self.join(v, home, "row")
+            if form != "split" and self.absorb(home, v, source, axes, form):
+                return self.join(v, home, "row")
+        _store(v)
+        base = strip_views(v.inputs[0])[0]
+        for c in self.clusters:  # folds of the same values over the same axes share a pass
+            if (
+                c.merged is None
+                and c.form == form
+                and c.shape == source
+                and c.part is None
+                and c.size < MAX_MEMBERS
+                and long_axes(source, c.axes) == long_axes(source, axes)
+                and any(r.op.kind == "reduce" and strip_views(r.inputs[0])[0] is base for r in c.roots)
+                and not any(h is c or reaches(c, h) for h in homes)
+            ):
+                return self.join(v, c, "row")
+        return self.root(v)
+
+    def absorb(self, home: Cluster, v: Value, source: Any, axes: Any, form: str) -> bool:
+        """Turn a map cluster over the folded value into the epilogue of the fold."""
+        alike = all(d.how == "same" and d.context == "full" for d in v.demands)
+        if not alike or home.form != "map" or home.part is not None or home.shape != v.aval.shape:
+            return False
+        if prod(home.shape) == 1:
+            return False
+        home.shape, home.axes, home.form = source, axes, form
+        for w in self.program.values:
+            if w.cluster is not None and w.role == "full" and w.cluster.current() is home:
+                w.role = "row"
+            for d in w.demands:
+                if d.cluster is home and d.context == "full":
+                    d.context = "row"
+                    d.how = "same" if d.how == "row" and not d.chain else d.how
+        return True
+
+    def root(self, v: Value) -> None:
+        """Start a new cluster whose result is `v`."""
+        if v.op.kind == "reduce":
+            c = Cluster(v.inputs[0].aval.shape)
+            c.axes = tuple(v.params["axes"])
+            c.form = fold_form(c.shape, c.axes)
+        else:
+            c = Cluster(v.aval.shape)
+        self.clusters.append(c)
+        self.join(v, c, "row" if v.op.kind == "reduce" else "full")
+
+    def root_view(self, v: Value) -> None:
+        """A stored view is a copy kernel."""
+        c = Cluster(v.aval.shape)
+        c.roots.append(v)
+        self.clusters.append(c)
+        self.provide(v, c)
+        v.cluster = c
+        base, chain = strip_views(v.inputs[0])
+        self.demand_through(base, c, "full", (v, *chain))
+
+    def assemble(self, v: Value) -> None:
+        """Each region of the output is a kernel of its own, with its operand's computation fused in."""
+        v.stored = True
+        v.cluster = []
+        for k, in_view, out_view in v.op.parts([x.aval for x in v.inputs], v.params):
+            if prod(out_view[0]) == 0:
+                continue
+            x = v.inputs[k]
+            c = Cluster(out_view[0])
+            c.part = (v, x, in_view, out_view)
+            c.needs.update(v.cluster)  # regions may overlap: the order given is the order written
+            self.clusters.append(c)
+            v.cluster.append(c)
+            whole = in_view[0] == x.aval.shape and in_view[1] == contiguous(x.aval.shape)
+            if not whole and x.aval.ndim:
+                _store(x)
+            self.demand(x, c, "full" if x.aval.ndim else "scalar", ())
+        for d in v.demands:
+            d.cluster.needs.update(v.cluster)
+
+    # --- demanding ---
+
+    def join(self, v: Value, c: Cluster, role: str) -> None:
+        v.cluster, v.role = c, role
+        c.size += 1
+        if v.stored:
+            c.roots.append(v)
+            self.provide(v, c)
+        if v.op.kind == "reduce":
+            self.demand(v.inputs[0], c, "full", ())
+        else:
+            self.demand_inputs(v, c, role, ())
+
+    def provide(self, v: Value, c: Cluster) -> None:
+        for d in v.demands:
+            if d.cluster is not c:
+                d.cluster.needs.add(c)
+
+    def demand_inputs(self, v: Value, c: Cluster, context: str, outer: tuple[Value, ...]) -> None:
+        for x in v.inputs:
+            self.demand(x, c, context, outer)
+
+    def demand(self, x: Value, c: Cluster, context: str, outer: tuple[Value, ...]) -> None:
+        base, chain = strip_views(x)
+        self.demand_through(base, c, context, (*outer, *chain))
+
+    def demand_through(self, base: Value, c: Cluster, context: str, chain: tuple[Value, ...]) -> None:
+        if base.aval.ndim and strided(base, chain) is None:
+            # Views that strides cannot say: store what lies below the first of them, and go on from there.
+            keep = expressible(base, chain)
+            held = chain[keep]
+            _store(held)
+            self.wish(held, Demand(c, "view", context, chain[:keep]))
+            return
+        self.wish(base, Demand(c, _how(c, base, chain, context), context, chain))
+
+    def wish(self, v: Value, d: Demand) -> None:
+        if v.is_leaf or v.stored:
+            d.cluster.loads.add(v.id)
+        if not v.is_leaf:
+            v.demands.append(d)
+            if v.parent is not None:
+                v.parent.demands.append(d)
+
+    # --- merging ---
+
+    def mergeable(self, a: Cluster, b: Cluster) -> bool:
+        if a.shape != b.shape or a.part is not None or b.part is not None or a.shape == ():
+            return False
+        if a.form not in ("map", "row") or b.form not in ("map", "row"):
+            return False
+        if a.axes and b.axes and long_axes(a.shape, a.axes) != long_axes(b.shape, b.axes):
+            return False
+        return a.size + b.size <= MAX_MEMBERS and not reaches(a, b) and not reaches(b, a)
+
+    def merge(self, homes: set[Cluster]) -> None:
+        """Join clusters of one index space that no path connects: one kernel with several outputs."""
+        order = sorted(homes, key=self.clusters.index)
+        first = order[0]
+        for other in order[1:]:
+            if self.mergeable(first, other):
+                if other.form == "row" and first.form == "map":
+                    first.form, first.axes = other.form, other.axes
+                first.roots += other.roots
+                first.size += other.size
+                first.loads |= other.loads
+                first.needs |= other.needs
+                other.merged = first
+                for c in self.clusters:
+                    if other in c.needs:
+                        c.needs.discard(other)
+                        c.needs.add(first)
+
+    def merge_siblings(self) -> None:
+        """Join kernels over one index space that read the same array."""
+        by_shape: dict[Any, list[Cluster]] = {}
+        for c in self.clusters:
+            if c.merged is None and c.form in ("map", "row") and c.part is None and len(c.shape):
+                by_shape.setdefault(c.shape, []).append(c)
+        for group in by_shape.values():
+            for i, a in enumerate(group[:32]):
+                for b in group[i + 1 : 32]:
+                    if a.merged is None and b.merged is None and a.loads & b.loads:
+                        self.merge({a, b})
+
+
+def _how(c: Cluster, base: Value, chain: tuple[Value, ...], context: str) -> str:
+    """Classify the way from a base through views to where a consumer stands."""
+    if base.aval.ndim == 0:
+        return "scalar"
+    if context == "scalar":
+        return "load"
+    if context == "row":
+        return "same" if all(keeps_order(w) for w in chain) else "view"
+    if not chain:
+        return "same"
+    seen = strided(base, chain)
+    assert seen is not None
+    shape, strides, offset = seen
+    if offset == 0 and shape == c.shape and base.aval.size < prod(shape):
+        axes = row_axes(shape, strides)
+        if axes is not None and is_row(shape, strides, axes, base.aval.size):
+            return "row"
+    return "view"
+
+
+def _cheap(v: Value) -> bool:
+    return (
+        v.op.cost <= CHEAP
+        and len(v.inputs) <= 2
+        and all(strip_views(x)[0].op.kind in ("leaf", "iota") for x in v.inputs)
+    )
+
+
+def _not_expanding(d: Demand, v: Value) -> bool:
+    return not d.chain or d.chain[0].aval.size <= v.aval.size
+
+
+def _store(v: Value) -> None:
+    if not v.is_leaf:
+        v.stored = True
+
+
+def reaches(a: Cluster, b: Cluster) -> bool:
+    """Whether `a` needs `b`, directly or through others."""
+    seen: set[Cluster] = set()
+    stack = [a]
+    while stack:
+        for n in stack.pop().needs:
+            n = n.current()
+            if n is b:
+                return True
+            if n not in seen:
+                seen.add(n)
+                stack.append(n)
+    return False
+
+
+def _order(clusters: list[Cluster]) -> list[Cluster]:
+    """Sort so that what is needed comes first."""
+    done: set[Cluster] = set()
+    out: list[Cluster] = []
+    for root in reversed(clusters):
+        stack = [(root, iter([n.current() for n in root.needs]))]
+        if root in done:
+            continue
+        done.add(root)
+        while stack:
+            c, rest = stack[-1]
+            for n in rest:
+                if n not in done:
+                    done.add(n)
+                    stack.append((n, iter([m.current() for m in n.needs])))
+                    break
+            else:
+                out.append(c)
+                stack.pop()
+    return out

@@ -1,0 +1,124 @@
+"""Index spaces: how views send strides, which axes make up a row, and in which form a fold is done."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from accnp.ir.kernel import CHUNK
+from accnp.ops.views import contiguous
+
+__all__ = [
+    "apply_views",
+    "expressible",
+    "fold_form",
+    "in_kernel",
+    "is_row",
+    "keeps_order",
+    "long_axes",
+    "row_axes",
+    "strided",
+    "strip_views",
+]
+
+_KERNEL_KINDS = "biufc"
+_NO_KERNEL = ("float16", "bfloat16")
+
+
+def in_kernel(v: Any) -> bool:
+    """Whether generated kernels can compute a value; the rest goes through the op's reference function."""
+    if v.parent is not None or v.op.kind not in ("map", "iota", "reduce", "view", "assemble"):
+        return False
+    if v.aval.size == 0 or any(x.aval.size == 0 for x in v.inputs):
+        return False
+    if v.op.kind in ("map", "reduce") and v.op.scalar is None and v.op.combine is None:
+        return False
+    return all(
+        a.dtype.kind in _KERNEL_KINDS and a.dtype.name not in _NO_KERNEL
+        for a in (v.aval, *[x.aval for x in v.inputs])
+    )
+
+
+def strip_views(v: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Return the value below the views on top of `v`, and those views, outermost first."""
+    chain = []
+    while v.op.kind == "view" and not v.stored and in_kernel(v):
+        chain.append(v)
+        v = v.inputs[0]
+    return v, tuple(chain)
+
+
+def apply_views(
+    chain: tuple[Any, ...], shape: tuple[int, ...], strides: tuple[int, ...], offset: int
+) -> tuple[tuple[int, ...], tuple[int, ...], int] | None:
+    """Send strides through views (outermost first); None if one of them cannot be said by strides."""
+    for view in reversed(chain):
+        found = view.op.strides(shape, strides, offset, **view.params)
+        if found is None:
+            return None
+        shape, strides, offset = found
+    return shape, strides, offset
+
+
+def row_axes(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Return the trailing axes over which strides repeat (none moves there), or None if there are none."""
+    k = len(shape)
+    while k and (strides[k - 1] == 0 or shape[k - 1] == 1):
+        k -= 1
+    return tuple(range(k, len(shape))) if k < len(shape) else None
+
+
+def is_row(shape: Any, strides: Any, rows: tuple[int, ...], size: int) -> bool:
+    head = shape[: rows[0]]
+    want = contiguous(head)
+    return prod(head) == size and all(
+        n == 1 or s == w for n, s, w in zip(head, strides[: rows[0]], want, strict=True)
+    )
+
+
+def strided(base: Any, chain: tuple[Any, ...]) -> Any:
+    return apply_views(chain, base.aval.shape, contiguous(base.aval.shape), 0)
+
+
+def long_axes(shape: tuple[int, ...], axes: tuple[int, ...] | None) -> set[int]:
+    """Axes longer than 1."""
+    return {a for a in axes or () if shape[a] != 1}
+
+
+def keeps_order(view: Any) -> bool:
+    """Whether a view only adds or drops axes of length 1."""
+    a = [n for n in view.inputs[0].aval.shape if n != 1]
+    b = [n for n in view.aval.shape if n != 1]
+    return a == b and view.op.name in ("reshape", "squeeze", "broadcast_in_dim")
+
+
+def expressible(base: Any, chain: tuple[Any, ...]) -> int:
+    """Return the index of the outermost view up to which strides over the base suffice."""
+    shape, strides, offset = base.aval.shape, contiguous(base.aval.shape), 0
+    keep = len(chain) - 1
+    for i in range(len(chain) - 1, -1, -1):
+        found = chain[i].op.strides(shape, strides, offset, **chain[i].params)
+        if found is None:
+            break
+        shape, strides, offset = found
+        keep = i
+    return keep
+
+
+def fold_form(shape: tuple[int, ...], axes: tuple[int, ...]) -> str:
+    """Say how a fold is done; depends on the logical shape only, so that its order of summation does.
+
+    "strided" is none of the kernel forms: `program.py` puts a transpose before such a fold.
+    """
+    big = [d for d in range(len(shape)) if shape[d] != 1]
+    reduced = [d for d in big if d in axes]
+    kept = [d for d in big if d not in axes]
+    if not reduced:
+        return "row"
+    if kept and kept[-1] > reduced[0]:
+        run = [d for d in big if reduced[0] <= d <= reduced[-1]]
+        return "column" if run == reduced and big[-1] in kept else "strided"
+    rows, length = prod(shape[d] for d in kept), prod(shape[d] for d in reduced)
+    return "split" if not kept or (rows < 16 and length > CHUNK) else "row"
+
+
