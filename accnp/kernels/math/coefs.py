@@ -1,7 +1,7 @@
 """Polynomial coefficients of the math files, from the constant term up.
 
-In: nothing. Out: tuples NAME_32 and NAME_64, minimax fits (Remez in 50 digits) of relative error. The comment says of
-which function, in which variable and on which range; ranges are slightly wider than used.
+In: nothing. Out: tuples NAME_32 and NAME_64, minimax fits (Remez, 50 digits) of relative error.
+The comment says of which function, in which variable and range; ranges are slightly wider than used.
 """
 
 # (exp(r) - 1 - r) / r^2 in r, |r| <= 0.3475, error weighted by |r|
@@ -251,11 +251,44 @@ ERFCX_64 = (
     -9.364036263491529e-09,
     1.5792388081129048e-09,
 )
-# first guess of m^(1/3), 2^-1.51 <= m <= 2^1.51
+# first guess of m^(1/3), 0.499 <= m <= 4.01
 CBRT_64 = (
-    0.4433553589124781,
-    0.8986335688786734,
-    -0.4734319915563635,
-    0.1527345768437344,
-    -0.01939629355825646,
+    0.49778895834230746,
+    0.7131804366279296,
+    -0.2659355110949878,
+    0.06078586680732457,
+    -0.005473092160887456,
+)
+# erf_inv(x)/x in w - 3.125, w = -log(1 - x^2) <= 6.25
+ERFINV_64 = (
+    1.6536545627149797,
+    0.2401581818292634,
+    -0.006033671274113694,
+    -0.0007407005395770064,
+    0.00018673495454284101,
+    -1.388446902203661e-05,
+    -1.365951760554887e-06,
+    4.24323088692759e-07,
+    -2.8933056930253196e-08,
+    -4.302718537819343e-09,
+    1.0340140079171072e-09,
+    -3.089086958571923e-11,
+    -1.248931094919533e-11,
+    1.1450050269956535e-12,
+)
+# the same in sqrt(w) - 4, w > 6.25
+ERFINVT_64 = (
+    3.839783845068866,
+    1.009493179987665,
+    0.0012585153174844742,
+    -0.000868365961095749,
+    0.00032692347595213487,
+    -0.00012005818295242717,
+    4.5923500464250046e-05,
+    -2.859424119268309e-05,
+    2.5739436943535626e-05,
+    -1.2468488890116248e-05,
+    9.12744014044356e-07,
+    1.1273088920214783e-06,
+    -2.590123040105681e-07,
 )

@@ -15,6 +15,10 @@ F32, F64 = ir.FloatType(), ir.DoubleType()
 I1, I8, I16, I32, I64 = (ir.IntType(n) for n in (1, 8, 16, 32, 64))
 I128 = ir.IntType(128)
 
+# Flags without effect on these instructions. Numba's fastmath adds its own only where there is none, and
+# reassociation would undo the compensated arithmetic of the math files.
+_KEEP, _KEEP_DIV = ("afn",), ("contract",)
+
 
 def is_float(t: Any) -> bool:
     return isinstance(t, (ir.FloatType, ir.DoubleType))
@@ -46,7 +50,9 @@ class V:
         x, y = self.v, self._arg(other)
         if flip:
             x, y = y, x
-        return V(self.b, getattr(self.b, fop if is_float(self.v.type) else iop)(x, y))
+        if not is_float(self.v.type):
+            return V(self.b, getattr(self.b, iop)(x, y))
+        return V(self.b, getattr(self.b, fop)(x, y, flags=_KEEP_DIV if fop == "fdiv" else _KEEP))
 
     def __add__(self, o: V | float | int) -> V:
         return self._two("fadd", "add", o)

@@ -6,14 +6,37 @@ In: a float or double ``V``. Out: a ``V`` of the same type. Branch-free, no libr
 from __future__ import annotations
 
 from . import coefs as k
-from .ir import F32, F64, MANT, V, bits, copysign, fabs, fast_two_sum, fma, int_to_float
-from .ir import poly, pow2, sqrt, two_prod, two_sum, unbits, where
+from .ir import (
+    F32,
+    F64,
+    MANT,
+    V,
+    bits,
+    copysign,
+    fabs,
+    fast_two_sum,
+    fma,
+    int_to_float,
+    poly,
+    pow2,
+    sqrt,
+    two_prod,
+    two_sum,
+    unbits,
+    where,
+)
 
 LN2_32 = (0.693145751953125, 1.42860677e-06)
 LN2_64 = (0.693147180369123816490, 1.90821492927058770002e-10)
 # log2(e), log10(e) and log10(2) in two pieces; the first of log10(2) is short, so that times an exponent it is exact.
-LOG2E_32, LOG2E_64 = (1.4426950216293335, 1.925963033500011e-08), (1.4426950408889634, 2.0355273740931033e-17)
-LOG10E_32, LOG10E_64 = (0.4342944920063019, -1.0103049952192578e-08), (0.4342944819032518, 1.098319650216765e-17)
+LOG2E_32, LOG2E_64 = (
+    (1.4426950216293335, 1.925963033500011e-08),
+    (1.4426950408889634, 2.0355273740931033e-17),
+)
+LOG10E_32, LOG10E_64 = (
+    (0.4342944920063019, -1.0103049952192578e-08),
+    (0.4342944819032518, 1.098319650216765e-17),
+)
 LOG10_2_32 = (0.301025390625, 4.605039066518657e-06)
 LOG10_2_64 = (0.3010299956658855, -1.9043128467164274e-12)
 

@@ -7,8 +7,27 @@ from __future__ import annotations
 
 from . import coefs as k
 from .exp import scale
-from .ir import F32, F64, V, bits, clamp, copysign, fabs, fast_two_sum, floor, fma, int_to_float
-from .ir import nearest, poly, pow2, sqrt, two_prod, two_sum, unbits, where
+from .ir import (
+    F32,
+    F64,
+    V,
+    bits,
+    clamp,
+    copysign,
+    fabs,
+    fast_two_sum,
+    floor,
+    fma,
+    int_to_float,
+    nearest,
+    poly,
+    pow2,
+    sqrt,
+    two_prod,
+    two_sum,
+    unbits,
+    where,
+)
 from .log import normal, split
 
 LN2_HI, LN2_LO = 0.6931471805599453, 2.3190468138462996e-17

@@ -12,10 +12,12 @@ from typing import Any
 from llvmlite import ir
 
 from . import coefs as k
+from .cold import masked_variants
 from .ir import F64, I64, I128, V, bits, fabs, fma, nearest, poly, pow2, unbits, where
 
 PIO2_32 = (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15)
 PIO2_64 = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)
+Finish = Callable[[V, V, V], V]
 TWO_OVER_PI = 0.6366197723675814
 LIMIT = {True: 65536.0, False: 2.0**40}
 # 2/pi in binary, 64 bits a word, after one word of zeros
@@ -61,7 +63,9 @@ def payne_hanek(x: V) -> tuple[V, V, V]:
     f = p << 2
     neg = f < 0
     a = where(neg, -f, f)
-    fn = b.module.declare_intrinsic("llvm.ctlz", [I128], ir.FunctionType(I128, [I128, ir.IntType(1)]))
+    fn = b.module.declare_intrinsic(
+        "llvm.ctlz", [I128], ir.FunctionType(I128, [I128, ir.IntType(1)])
+    )
     lz = V(b, b.call(fn, [a.v, ir.Constant(ir.IntType(1), 0)]))
     a = a << lz
     h = a.lshr(75).to(I64).to(F64)
@@ -87,23 +91,24 @@ def _table(module: Any) -> Any:
     return g
 
 
-def _slow(x: V, name: str, finish: Callable[[V, V, V], V]) -> V:
-    """Call of the out-of-line double function for huge arguments; defined once per module."""
+def _slow(x: V, name: str, finish: Finish) -> V:
+    """Call of the out-of-line function for huge arguments; defined once per module and type."""
     module = x.b.module
-    name = f"accnp.{name}.huge"
+    name = f"accnp.{name}.huge.{'f4' if x.single else 'f8'}"
     if name in module.globals:
         fn = module.globals[name]
     else:
-        fn = ir.Function(module, ir.FunctionType(F64, [F64]), name)
+        fn = ir.Function(module, ir.FunctionType(x.type, [x.type]), name)
         fn.linkage = "internal"
-        for a in ("noinline", "nounwind", "readnone"):
+        for a in ("noinline", "nounwind", "readnone", "optnone"):
             fn.attributes.add(a)
         b = ir.IRBuilder(fn.append_basic_block())
-        b.ret(finish(*payne_hanek(V(b, fn.args[0]))).v)
-    return V(x.b, x.b.call(fn, [x.to(F64).v])).to(x.type)
+        b.ret(finish(*payne_hanek(V(b, fn.args[0]).to(F64))).to(x.type).v)
+        masked_variants(fn)
+    return V(x.b, x.b.call(fn, [x.v]))
 
 
-def _periodic(x: V, name: str, finish: Callable[[V, V, V], V]) -> V:
+def _periodic(x: V, name: str, finish: Finish) -> V:
     a = fabs(x)
     fast = finish(*reduce_pio2(x))
     huge = a >= LIMIT[x.single]

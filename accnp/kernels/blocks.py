@@ -1,0 +1,76 @@
+"""Intrinsics on pointers: stack buffers, offsets and reductions of a block in a fixed order.
+
+In: ``types.CPointer(dtype)`` and counts. Out: entries of ``NAMESPACE`` beside the scalar ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import types
+
+from .factory import SCALARS, define, joined
+from .math import block
+from .math.ir import F32, F64, I8, V
+
+STACK = 1024
+
+
+def _stack(name: str, t: Any) -> None:
+    pointer = types.CPointer(t)
+
+    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+        # in the entry block, so that a call inside a loop does not grow the stack
+        with b.goto_entry_block():
+            p = b.alloca(ir.ArrayType(context.get_data_type(t), STACK))
+            p.align = 64
+            return b.bitcast(p, context.get_value_type(pointer))
+
+    define("stack_" + name, 0, lambda: (pointer, (), emit))
+
+
+def _at(p: Any, k: Any) -> Any:
+    if not isinstance(p, types.CPointer):
+        return None
+
+    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+        return b.gep(args[0], [args[1]])
+
+    return p, (p, types.int64), emit
+
+
+def _block(name: str) -> None:
+    def rule(p: Any, n: Any) -> Any:
+        if not isinstance(p, types.CPointer):
+            return None
+        t = p.dtype
+        if isinstance(t, types.Float) and name in ("and", "or", "xor"):
+            return None
+        if isinstance(t, types.Complex) and name not in ("sum", "prod"):
+            return None
+
+        def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+            ptr, count = args
+            if isinstance(t, types.Complex):
+                part = F32 if t is types.complex64 else F64
+                re, im = block.block_reduce_complex(b, ptr, count, part, name)
+                return joined(context, b, t, V(b, re), V(b, im))
+            if t is types.boolean:
+                # stored as bytes of 0 and 1
+                kind = {"sum": "or", "prod": "and", "max": "or", "min": "and"}.get(name, name)
+                byte = block.block_reduce(b, ptr, count, I8, kind, False)
+                return b.icmp_unsigned("!=", byte, ir.Constant(I8, 0))
+            signed = isinstance(t, types.Integer) and t.signed
+            return block.block_reduce(b, ptr, count, context.get_data_type(t), name, signed)
+
+        return t, (p, types.int64), emit
+
+    define("block_" + name, 2, rule)
+
+
+for _name, _type in SCALARS.items():
+    _stack(_name, _type)
+for _name in ("sum", "prod", "max", "min", "and", "or", "xor"):
+    _block(_name)
+define("at", 2, _at)

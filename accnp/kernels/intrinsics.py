@@ -1,0 +1,11 @@
+"""Numba intrinsics that generated kernels call.
+
+In: nothing. Out: ``NAMESPACE``, the globals of every generated kernel: name to intrinsic.
+"""
+
+from __future__ import annotations
+
+from . import blocks, scalars
+from .factory import NAMESPACE, SCALARS
+
+__all__ = ["NAMESPACE", "SCALARS", "blocks", "scalars"]

@@ -1,0 +1,190 @@
+"""Reductions of a contiguous block in an order that no vector width and no fusion changes.
+
+In: a pointer to ``n`` elements. Out: one element. Element j goes to lane j mod 32; lanes are folded by halves. The bits
+are the same on every machine, since LLVM splits the 32-lane vectors without reordering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from .ir import I32, I64, V, is_float
+
+LANES = 32
+Fold = Callable[[V, V], V]
+
+
+def _order(op: str, signed: bool) -> Fold:
+    def fold(x: V, y: V) -> V:
+        b = x.b
+        if is_float(x.v.type.element if isinstance(x.v.type, ir.VectorType) else x.v.type):
+            take = b.or_(b.fcmp_ordered(op, y.v, x.v), b.fcmp_unordered("uno", y.v, y.v))
+        else:
+            take = (b.icmp_signed if signed else b.icmp_unsigned)(op, y.v, x.v)
+        return V(b, b.select(take, y.v, x.v))
+
+    return fold
+
+
+def _binary(fop: str | None, iop: str) -> Fold:
+    def fold(x: V, y: V) -> V:
+        t = x.v.type.element if isinstance(x.v.type, ir.VectorType) else x.v.type
+        if is_float(t):
+            assert fop is not None
+            return V(x.b, getattr(x.b, fop)(x.v, y.v, flags=("afn",)))
+        return V(x.b, getattr(x.b, iop)(x.v, y.v))
+
+    return fold
+
+
+def folds(name: str, t: Any, signed: bool) -> tuple[Fold, Any]:
+    """(fold, identity) of a reduction for an element type."""
+    if name in ("max", "min"):
+        top = name == "min"
+        if is_float(t):
+            edge: Any = float("inf") if top else -float("inf")
+        elif signed:
+            edge = (1 << (t.width - 1)) - 1 if top else -(1 << (t.width - 1))
+        else:
+            edge = (1 << t.width) - 1 if top else 0
+        return _order("<" if top else ">", signed), edge
+    table = {
+        "sum": ("fadd", "add", 0),
+        "prod": ("fmul", "mul", 1),
+        "and": (None, "and_", -1),
+        "or": (None, "or_", 0),
+        "xor": (None, "xor", 0),
+    }
+    fop, iop, identity = table[name]
+    return _binary(fop, iop), float(identity) if is_float(t) else identity
+
+
+def _element(b: Any, p: Any, k: Any, t: Any) -> Any:
+    return b.gep(b.bitcast(p, t.as_pointer()), [k])
+
+
+def _load(b: Any, p: Any, t: Any, align: int) -> Any:
+    v = b.load(p, typ=t)
+    v.align = align
+    return v
+
+
+def block_reduce(b: Any, p: Any, n: Any, t: Any, name: str, signed: bool) -> Any:
+    """Fold of n elements of type t at p."""
+    fold, identity = folds(name, t, signed)
+    start = ir.Constant(ir.VectorType(t, LANES), [ir.Constant(t, identity)] * LANES)
+    acc = _halve(_lanes(b, p, n, start, fold), 1, fold)
+    return b.extract_element(acc.v, ir.Constant(I32, 0))
+
+
+def block_reduce_complex(b: Any, p: Any, n: Any, t: Any, name: str) -> tuple[Any, Any]:
+    """The same for sum and prod of n complex numbers with parts of type t; real and imaginary part alternate."""
+    if name == "sum":
+        fold, one = _binary("fadd", "add"), 0.0
+    else:
+        fold, one = _complex_product, 1.0
+    start = [ir.Constant(t, one), ir.Constant(t, 0.0)] * LANES
+    whole = ir.Constant(ir.VectorType(t, 2 * LANES), start)
+    acc = _halve(_lanes(b, p, b.shl(n, ir.Constant(I64, 1)), whole, fold), 2, fold)
+    return tuple(b.extract_element(acc.v, ir.Constant(I32, k)) for k in (0, 1))  # type: ignore[return-value]
+
+
+def _complex_product(x: V, y: V) -> V:
+    b, count = x.b, x.v.type.count
+    pairs = range(0, count, 2)
+
+    def pick(v: Any, even: int, odd: int) -> Any:
+        order = [k + d for k in pairs for d in (even, odd)]
+        mask = ir.Constant(ir.VectorType(I32, count), order)
+        return b.shuffle_vector(v, ir.Constant(v.type, ir.Undefined), mask)
+
+    t = x.v.type.element
+    signs = ir.Constant(x.v.type, [ir.Constant(t, -1.0), ir.Constant(t, 1.0)] * (count // 2))
+    keep = ("afn",)
+    direct = b.fmul(x.v, pick(y.v, 0, 0), flags=keep)
+    crossed = b.fmul(b.fmul(pick(x.v, 1, 0), pick(y.v, 1, 1), flags=keep), signs, flags=keep)
+    return V(b, b.fadd(direct, crossed, flags=keep))
+
+
+def _halve(acc: V, last: int, fold: Fold) -> V:
+    b, width = acc.b, acc.v.type.count
+    while width > last:
+        width //= 2
+        parts = []
+        for first in (0, width):
+            mask = ir.Constant(ir.VectorType(I32, width), list(range(first, first + width)))
+            undef = ir.Constant(acc.v.type, ir.Undefined)
+            parts.append(V(b, b.shuffle_vector(acc.v, undef, mask)))
+        acc = fold(*parts)
+    return acc
+
+
+def _size(t: Any) -> int:
+    if isinstance(t, ir.IntType):
+        return max(1, t.width // 8)
+    return 4 if isinstance(t, ir.FloatType) else 8
+
+
+def _element(b: Any, p: Any, k: Any, t: Any) -> Any:
+    return b.gep(b.bitcast(p, t.as_pointer()), [k])
+
+
+def _load(b: Any, p: Any, k: Any, element: Any, t: Any) -> Any:
+    v = b.load(b.bitcast(_element(b, p, k, element), t.as_pointer()))
+    v.align = _size(element)
+    return v
+
+
+def _lanes(b: Any, p: Any, n: Any, start: Any, fold: Fold) -> V:
+    """Folds whole groups of lanes, then the rest through a copy padded with the identity."""
+    lanes, t = start.type, start.type.element
+    fn, size, zero = b.function, start.type.count, ir.Constant(I64, 0)
+    with b.goto_entry_block():
+        pad = b.alloca(lanes)
+    loop, tail, fill, copy, join, end = (
+        fn.append_basic_block(s) for s in ("block", "tail", "fill", "copy", "join", "end")
+    )
+    whole = b.and_(n, ir.Constant(I64, -size))
+    rest = b.sub(n, whole)
+    before = b.block
+    b.cbranch(b.icmp_signed(">", whole, zero), loop, tail)
+
+    b.position_at_end(loop)
+    i, acc = b.phi(I64), b.phi(lanes)
+    new = fold(V(b, acc), V(b, _load(b, p, i, t, lanes))).v
+    i_next = b.add(i, ir.Constant(I64, size))
+    b.cbranch(b.icmp_signed("<", i_next, whole), loop, tail)
+
+    b.position_at_end(tail)
+    mid = b.phi(lanes)
+    b.cbranch(b.icmp_signed(">", rest, zero), fill, end)
+
+    b.position_at_end(fill)
+    b.store(start, pad)
+    b.branch(copy)
+
+    b.position_at_end(copy)
+    k = b.phi(I64)
+    b.store(_load(b, p, b.add(whole, k), t, t), _element(b, pad, k, t))
+    k_next = b.add(k, ir.Constant(I64, 1))
+    b.cbranch(b.icmp_signed("<", k_next, rest), copy, join)
+
+    b.position_at_end(join)
+    padded = fold(V(b, mid), V(b, b.load(pad))).v
+    b.branch(end)
+
+    b.position_at_end(end)
+    out = b.phi(lanes)
+    for phi, incoming in (
+        (i, ((zero, before), (i_next, loop))),
+        (acc, ((start, before), (new, loop))),
+        (mid, ((start, before), (new, loop))),
+        (k, ((zero, fill), (k_next, copy))),
+        (out, ((mid, tail), (padded, join))),
+    ):
+        for value, block in incoming:
+            phi.add_incoming(value, block)
+    return V(b, out)

@@ -1,0 +1,132 @@
+"""Error functions and the gamma family: erf erfc erf_inv lgamma digamma.
+
+In: a float or double ``V``. Out: a ``V`` of the same type. Branch-free, no library calls.
+"""
+
+from __future__ import annotations
+
+from . import coefs as k
+from .exp import exp, expm1_poly, reduce_exp, scale
+from .ir import F32, F64, V, clamp, copysign, fabs, floor, fma, isnan, poly, sqrt, two_prod, where
+from .log import log
+from .trig import cos, sin
+
+ROOT_PI_HALF = 0.886226925452758
+
+
+def _erfc_tail(a: V) -> V:
+    """erfc(a) for a >= 0.4."""
+    a = clamp(a, 0.4, 10.5 if a.single else 27.5)
+    shift = 2.0 if a.single else 4.0
+    p = poly((a - shift) / (a + shift), k.ERFCX_32 if a.single else k.ERFCX_64)
+    s, s_lo = two_prod(a, a)
+    r, n = reduce_exp(-s)
+    # exp(-s - s_lo) to first order in the correction
+    m = expm1_poly(r)
+    e = fma(-s_lo, m + 1.0, m) + 1.0
+    return scale(e * (p / fma(a, a.const(2.0), 1.0)), n)
+
+
+def _erf_small(x: V) -> V:
+    """erf(x) for |x| < 1."""
+    return fma(x, poly(x * x, k.ERF_32 if x.single else k.ERF_64), x)
+
+
+def erf(x: V) -> V:
+    a = fabs(x)
+    return copysign(where(a < 1.0, _erf_small(a), 1.0 - _erfc_tail(a)), x)
+
+
+def erfc(x: V) -> V:
+    a = fabs(x)
+    tail = _erfc_tail(a)
+    return where(a < 0.45, 1.0 - _erf_small(x), where(x < 0.0, 2.0 - tail, tail))
+
+
+def erf_inv(x: V) -> V:
+    if x.single:
+        w = x.to(F64)
+        return _erf_inv_edges(w, _erf_inv_guess(w)).to(F32)
+    a = fabs(x)
+    y = _erf_inv_guess(a)
+    # one Halley step on erf, or on erfc where erf is flat
+    low = a < 0.6
+    d = where(low, _erf_small(y) - a, (1.0 - a) - _erfc_tail(y))
+    u = d * ROOT_PI_HALF * exp(y * y)
+    y = y - u / fma(y, u, 1.0)
+    return _erf_inv_edges(x, copysign(y, x))
+
+
+def _erf_inv_edges(x: V, y: V) -> V:
+    a = fabs(x)
+    y = where(x.eq(0.0), x, y)
+    return where(a < 1.0, y, where(a.eq(1.0), x * float("inf"), float("nan")))
+
+
+def _erf_inv_guess(x: V) -> V:
+    """erf_inv of doubles to about 1e-10."""
+    w = -log((1.0 - x) * (x + 1.0))
+    low = w < 6.25
+    near = poly(where(low, w, 0.0) - 3.125, k.ERFINV_64)
+    far = poly(sqrt(where(low, 16.0, w)) - 4.0, k.ERFINVT_64)
+    return x * where(low, near, far)
+
+
+def _sin_pi(x: V) -> tuple[V, V]:
+    """(sin(pi f), cos(pi f)) with f = x minus the nearest integer."""
+    f = x - floor(x + 0.5)
+    return sin(f * 3.141592653589793), cos(f * 3.141592653589793)
+
+
+STIRLING = (
+    0.08333333333333333, -0.002777777777777778, 0.0007936507936507937, -0.0005952380952380953,
+    0.0008417508417508417, -0.0019175269175269176, 0.00641025641025641,
+)  # fmt: skip
+BERNOULLI = (
+    0.08333333333333333, -0.008333333333333333, 0.003968253968253968, -0.004166666666666667,
+    0.007575757575757576, -0.021092796092796094, 0.08333333333333333,
+)  # fmt: skip
+
+
+def lgamma(x: V) -> V:
+    """log |gamma(x)|; near its zeros at negative arguments only the absolute error is small."""
+    if x.single:
+        return lgamma(x.to(F64)).to(F32)
+    left = x < 0.5
+    a = where(left, 1.0 - x, x)
+    p, y = x.const(1.0), a
+    for _ in range(8):
+        more = y < 8.0
+        p = where(more, p * y, p)
+        y = where(more, y + 1.0, y)
+    r = 1.0 / y
+    series = r * poly(r * r, STIRLING)
+    big = (y - 0.5) * (log(y) - 1.0) - 0.5 + 0.9189385332046728 + series
+    right = big - log(p)
+    flip = log(fabs(3.141592653589793 / _sin_pi(x)[0])) - right
+    y = where(left, flip, right)
+    pole = (x <= 0.0) & floor(x).eq(x)
+    y = where(pole | fabs(x).eq(float("inf")), float("inf"), y)
+    return where(isnan(x), x, y)
+
+
+def digamma(x: V) -> V:
+    """The derivative of lgamma; near its zeros only the absolute error is small."""
+    if x.single:
+        return digamma(x.to(F64)).to(F32)
+    left = x < 0.0
+    y = where(left, 1.0 - x, x)
+    num, den = x.const(0.0), x.const(1.0)
+    for _ in range(10):
+        more = y < 10.0
+        num = where(more, fma(num, y, den), num)
+        den = where(more, den * y, den)
+        y = where(more, y + 1.0, y)
+    r = 1.0 / y
+    z = r * r
+    right = log(y) - fma(z, poly(z, BERNOULLI), r * 0.5) - num / den
+    s, c = _sin_pi(x)
+    y = where(left, right - 3.141592653589793 * c / s, right)
+    y = where(left & floor(x).eq(x), float("nan"), y)
+    y = where(x.eq(0.0), -copysign(x.const(float("inf")), x), y)
+    return where(x.eq(float("inf")), x, y)

@@ -1,0 +1,82 @@
+"""The table of scalar builders over LLVM IR; needs llvmlite only.
+
+In: nothing. Out: ``UNARY``, ``BINARY`` (float builders by name) and ``COMPLEX`` (builders over pairs of doubles). Names that
+are missing here for a type have no meaning for it.
+"""
+
+from __future__ import annotations
+
+from .math import arc, basic, cplx, exp, log, power, special, trig
+from .math.ir import copysign, fabs, floor, sqrt
+
+UNARY = {
+    "exp": exp.exp,
+    "exp2": exp.exp2,
+    "expm1": exp.expm1,
+    "logistic": exp.logistic,
+    "tanh": exp.tanh,
+    "sinh": exp.sinh,
+    "cosh": exp.cosh,
+    "log": log.log,
+    "log2": log.log2,
+    "log10": log.log10,
+    "log1p": log.log1p,
+    "asinh": log.asinh,
+    "acosh": log.acosh,
+    "atanh": log.atanh,
+    "sin": trig.sin,
+    "cos": trig.cos,
+    "tan": trig.tan,
+    "asin": arc.asin,
+    "acos": arc.acos,
+    "atan": arc.atan,
+    "cbrt": power.cbrt,
+    "rsqrt": power.rsqrt,
+    "sqrt": sqrt,
+    "erf": special.erf,
+    "erfc": special.erfc,
+    "erf_inv": special.erf_inv,
+    "lgamma": special.lgamma,
+    "digamma": special.digamma,
+    "abs": fabs,
+    "floor": floor,
+    "ceil": basic.ceil,
+    "trunc": basic.trunc,
+    "round_even": basic.round_even,
+    "round_away": basic.round_away,
+    "sign": basic.sign,
+}
+BINARY = {
+    "pow": power.pow,
+    "atan2": arc.atan2,
+    "fmax": basic.fmax,
+    "fmin": basic.fmin,
+    "rem": basic.fmod,
+    "nextafter": basic.nextafter,
+    "copysign": copysign,
+}
+COMPLEX = {
+    "exp": cplx.cexp,
+    "exp2": cplx.cexp2,
+    "expm1": cplx.cexpm1,
+    "log": cplx.clog,
+    "log1p": cplx.clog1p,
+    "logistic": cplx.clogistic,
+    "sqrt": cplx.csqrt,
+    "rsqrt": cplx.crsqrt,
+    "sin": cplx.csin,
+    "cos": cplx.ccos,
+    "tan": cplx.ctan,
+    "sinh": cplx.csinh,
+    "cosh": cplx.ccosh,
+    "tanh": cplx.ctanh,
+    "asin": cplx.casin,
+    "acos": cplx.cacos,
+    "atan": cplx.catan,
+    "asinh": cplx.casinh,
+    "acosh": cplx.cacosh,
+    "atanh": cplx.catanh,
+    "sign": cplx.csign,
+}
+COMPLEX_BINARY = {"pow": cplx.cpow}
+__all__ = ["BINARY", "COMPLEX", "COMPLEX_BINARY", "UNARY"]

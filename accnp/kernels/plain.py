@@ -1,0 +1,290 @@
+"""The same names as ``intrinsics.NAMESPACE``, as NumPy functions: a generated source runs as ordinary Python.
+
+In: NumPy scalars, and arrays in place of pointers. Out: ``NAMESPACE``. Values agree with the compiled ones to a few ulp; casts,
+integers, bits and special values agree exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+DTYPES: dict[str, Any] = {
+    "b1": np.bool_,
+    "i1": np.int8,
+    "i2": np.int16,
+    "i4": np.int32,
+    "i8": np.int64,
+    "u1": np.uint8,
+    "u2": np.uint16,
+    "u4": np.uint32,
+    "u8": np.uint64,
+    "f4": np.float32,
+    "f8": np.float64,
+    "c8": np.complex64,
+    "c16": np.complex128,
+}
+ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+STACK = 1024
+
+
+def _quiet(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The function in the dtype of its first argument, without warnings."""
+
+    def call(*xs: Any) -> Any:
+        with np.errstate(all="ignore"):
+            x = np.asarray(xs[0])
+            return np.asarray(f(*xs)).astype(x.dtype)[()]
+
+    return call
+
+
+def _whole(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A rounding function that leaves integers alone."""
+    return lambda x: x if np.asarray(x).dtype.kind in "iu" else f(x)
+
+
+def cast(dtype: Any) -> Callable[[Any], Any]:
+    """Conversion by jax's rules: float to integer saturates, NaN gives 0."""
+    target = np.dtype(dtype)
+
+    def call(x: Any) -> Any:
+        x = np.asarray(x)
+        if x.dtype.kind == "c" and target.kind not in "cb":
+            x = x.real
+        with np.errstate(all="ignore"):
+            if x.dtype.kind == "f" and target.kind in "iu":
+                return _saturate(x, target)
+            return x.astype(target)[()]
+
+    return call
+
+
+def _saturate(x: Any, target: np.dtype) -> Any:
+    info = np.iinfo(target)
+    # 2^bits is exact as a float, the largest integer may not be
+    top = 2.0 ** (info.bits - (target.kind == "i"))
+    inside = (x > float(info.min) - 1) & (x < top) | (x == float(info.min))
+    y = np.where(inside, x, 0).astype(target)
+    y = np.where(~inside & (x >= top), info.max, y)
+    return np.where(~inside & (x < 0), info.min, y).astype(target)[()]
+
+
+def idiv(x: Any, y: Any) -> Any:
+    dtype = np.asarray(x).dtype
+    a, b = int(x), int(y)
+    if b == 0:
+        return dtype.type(-1 if dtype.kind == "i" else np.iinfo(dtype).max)
+    q = abs(a) // abs(b)
+    return np.asarray(-q if (a < 0) != (b < 0) else q).astype(dtype)[()]
+
+
+def rem(x: Any, y: Any) -> Any:
+    dtype = np.asarray(x).dtype
+    if dtype.kind not in "iu":
+        return _quiet(np.fmod)(x, y)
+    a, b = int(x), int(y)
+    if b == 0:
+        return dtype.type(a)
+    return dtype.type(-(-a % abs(b)) if a < 0 else a % abs(b))
+
+
+def _unsigned(x: Any) -> tuple[int, Any]:
+    dtype = np.asarray(x).dtype
+    return int(x) & ((1 << 8 * dtype.itemsize) - 1), dtype
+
+
+def _wrap(value: int, dtype: np.dtype) -> Any:
+    bits = 8 * dtype.itemsize
+    value &= (1 << bits) - 1
+    return dtype.type(value - (1 << bits) if dtype.kind == "i" and value >> (bits - 1) else value)
+
+
+def shift_left(x: Any, n: Any) -> Any:
+    value, dtype = _unsigned(x)
+    return _wrap(value << int(n) if 0 <= int(n) < 8 * dtype.itemsize else 0, dtype)
+
+
+def shift_right_logical(x: Any, n: Any) -> Any:
+    value, dtype = _unsigned(x)
+    return _wrap(value >> int(n) if 0 <= int(n) < 8 * dtype.itemsize else 0, dtype)
+
+
+def shift_right_arithmetic(x: Any, n: Any) -> Any:
+    _, dtype = _unsigned(x)
+    bits = 8 * dtype.itemsize
+    value = int(x) - (1 << bits) if dtype.kind == "u" and int(x) >> (bits - 1) else int(x)
+    return _wrap(value >> (int(n) if 0 <= int(n) < bits else bits - 1), dtype)
+
+
+def clz(x: Any) -> Any:
+    value, dtype = _unsigned(x)
+    return dtype.type(8 * dtype.itemsize - value.bit_length())
+
+
+def popcount(x: Any) -> Any:
+    value, dtype = _unsigned(x)
+    return dtype.type(value.bit_count())
+
+
+def fmax(x: Any, y: Any) -> Any:
+    if np.asarray(x).dtype.kind == "f" and x == 0 and y == 0:
+        return x if np.signbit(y) else y
+    return np.maximum(x, y)
+
+
+def fmin(x: Any, y: Any) -> Any:
+    if np.asarray(x).dtype.kind == "f" and x == 0 and y == 0:
+        return x if np.signbit(x) else y
+    return np.minimum(x, y)
+
+
+def sign(x: Any) -> Any:
+    return x if x == 0 else np.sign(x)
+
+
+def round_away(x: Any) -> Any:
+    t = np.trunc(x)
+    y = t + np.copysign(1, x) if abs(x - t) >= 0.5 else t
+    return np.copysign(y, x).astype(x.dtype)
+
+
+def fma(x: Any, y: Any, z: Any) -> Any:
+    """Rounded twice in the widest type, unlike the compiled one."""
+    wide = np.longdouble
+    with np.errstate(all="ignore"):
+        return np.asarray(wide(x) * wide(y) + wide(z)).astype(np.asarray(x).dtype)[()]
+
+
+def make_complex(x: Any, y: Any) -> Any:
+    out = np.empty((), np.result_type(x, np.complex64))
+    out.real, out.imag = x, y
+    return out[()]
+
+
+def bitcast(dtype: Any) -> Callable[[Any], Any]:
+    return lambda x: np.asarray(x).view(dtype)[()]
+
+
+def threefry(k0: Any, k1: Any, c0: Any, c1: Any) -> tuple[Any, Any]:
+    """The two output words of threefry2x32 with 20 rounds."""
+    mask = 0xFFFFFFFF
+    k0, k1 = int(k0), int(k1)
+    keys = (k0, k1, k0 ^ k1 ^ 0x1BD11BDA)
+    x, y = int(c0) + k0 & mask, int(c1) + k1 & mask
+    for i in range(5):
+        for r in ROTATIONS[i % 2]:
+            x = x + y & mask
+            y = x ^ (y << r | y >> (32 - r)) & mask
+        x, y = x + keys[(i + 1) % 3] & mask, y + keys[(i + 2) % 3] + i + 1 & mask
+    return np.uint32(x), np.uint32(y)
+
+
+def _stack(dtype: Any) -> Callable[[], Any]:
+    return lambda: np.empty(STACK, dtype)
+
+
+def _block(f: Callable[..., Any], boolean: Callable[..., Any] | None) -> Callable[[Any, Any], Any]:
+    def call(a: Any, n: Any) -> Any:
+        a = a[: int(n)]
+        with np.errstate(all="ignore"):
+            if a.dtype == bool and boolean is not None:
+                return boolean(a)
+            return np.asarray(f(a)).astype(a.dtype)[()]
+
+    return call
+
+
+def _extreme(name: str) -> Callable[[Any], Any]:
+    def call(a: Any) -> Any:
+        f = getattr(np, name)
+        if a.dtype.kind == "f":
+            return f(a, initial=-np.inf if name == "max" else np.inf)
+        info = np.iinfo(a.dtype)
+        return f(a, initial=info.min if name == "max" else info.max)
+
+    return call
+
+
+def _logistic(x: Any) -> Any:
+    if np.iscomplexobj(x):
+        return 1 / (1 + np.exp(-x))
+    e = np.exp(-abs(x))
+    return (1 if x >= 0 else e) / (1 + e)
+
+
+NAMESPACE: dict[str, Any] = {
+    "exp": _quiet(np.exp),
+    "exp2": _quiet(np.exp2),
+    "expm1": _quiet(np.expm1),
+    "logistic": _quiet(_logistic),
+    "tanh": _quiet(np.tanh),
+    "sinh": _quiet(np.sinh),
+    "cosh": _quiet(np.cosh),
+    "log": _quiet(np.log),
+    "log2": _quiet(np.log2),
+    "log10": _quiet(np.log10),
+    "log1p": _quiet(np.log1p),
+    "asinh": _quiet(np.arcsinh),
+    "acosh": _quiet(np.arccosh),
+    "atanh": _quiet(np.arctanh),
+    "sin": _quiet(np.sin),
+    "cos": _quiet(np.cos),
+    "tan": _quiet(np.tan),
+    "asin": _quiet(np.arcsin),
+    "acos": _quiet(np.arccos),
+    "atan": _quiet(np.arctan),
+    "cbrt": _quiet(np.cbrt),
+    "rsqrt": _quiet(lambda x: 1 / np.sqrt(x)),
+    "sqrt": _quiet(np.sqrt),
+    "erf": _quiet(special.erf),
+    "erfc": _quiet(special.erfc),
+    "erf_inv": _quiet(lambda x: special.erfinv(np.float64(x))),
+    "lgamma": _quiet(lambda x: special.gammaln(np.float64(x))),
+    "digamma": _quiet(lambda x: special.digamma(np.float64(x))),
+    "abs": np.abs,
+    "floor": _whole(np.floor),
+    "ceil": _whole(np.ceil),
+    "trunc": _whole(np.trunc),
+    "round_even": _whole(np.rint),
+    "round_away": _whole(round_away),
+    "sign": sign,
+    "pow": _quiet(np.power),
+    "atan2": _quiet(np.arctan2),
+    "fmax": fmax,
+    "fmin": fmin,
+    "rem": rem,
+    "idiv": idiv,
+    "nextafter": np.nextafter,
+    "copysign": np.copysign,
+    "shift_left": shift_left,
+    "shift_right_logical": shift_right_logical,
+    "shift_right_arithmetic": shift_right_arithmetic,
+    "clz": clz,
+    "popcount": popcount,
+    "is_finite": np.isfinite,
+    "one": lambda x: np.asarray(x).dtype.type(1),
+    "sq": _quiet(lambda x: x * x),
+    "select": lambda c, x, y: x if c else y,
+    "make_complex": make_complex,
+    "fma": fma,
+    "threefry_0": lambda *xs: threefry(*xs)[0],
+    "threefry_1": lambda *xs: threefry(*xs)[1],
+    "threefry_xor": lambda *xs: np.bitwise_xor(*threefry(*xs)),
+    "at": lambda a, k: a[int(k) :],
+    "block_sum": _block(np.sum, np.any),
+    "block_prod": _block(np.prod, np.all),
+    "block_max": _block(_extreme("max"), np.any),
+    "block_min": _block(_extreme("min"), np.all),
+    "block_and": _block(np.bitwise_and.reduce, np.all),
+    "block_or": _block(np.bitwise_or.reduce, np.any),
+    "block_xor": _block(np.bitwise_xor.reduce, np.logical_xor.reduce),
+}
+for _name, _dtype in DTYPES.items():
+    NAMESPACE[_name] = cast(_dtype)
+    NAMESPACE["stack_" + _name] = _stack(_dtype)
+    if np.dtype(_dtype).kind in "iuf":
+        NAMESPACE["bitcast_" + _name] = bitcast(_dtype)
