@@ -125,7 +125,7 @@ def _wanted(order: list[Node], pending: Sequence[Node]) -> list[Node]:
     for node in order:
         if id(node) in asked:
             out.append(node)
-        elif _references(node) - uses.get(id(node), 0) > _ALONE and node.op.name not in ("mark", "item"):
+        elif _references(node) - uses.get(id(node), 0) > _ALONE and node.op.kind not in ("mark", "item", "iota"):
             out.append(node)
     return out
 

@@ -112,6 +112,8 @@ class _Lowering:
                 if not whole or not chain:
                     return self.load(x if not whole else base, in_view[1], in_view[2], "full")
             return self.emit(x, (), "full")
+        if v.op.kind == "iota":
+            return self.index(v, (), "full")
         if v.op.kind == "view":  # a stored view: copy what lies below
             base, chain = strip_views(v.inputs[0])
             return self.emit_base(base, (v, *chain), "full")
@@ -153,7 +155,7 @@ class _Lowering:
         """Whether this kernel computes a value (rather than loading it)."""
         if v.is_leaf or v.parent is not None:
             return False
-        if v.role == "scalar" or v.role == "inline" or (v.op.kind == "iota" and not v.stored):
+        if v.role == "scalar" or v.role == "inline" or v.op.kind == "iota":
             return True
         if v.cluster is None or v.role == "alias" or isinstance(v.cluster, list):
             return False
@@ -227,7 +229,7 @@ class _Lowering:
             return self.scalar(base)
         if self.ours(base) and base.role == "row":
             return self.compute(base, (), "row")
-        if base.op.kind == "iota" and not base.stored:
+        if base.op.kind == "iota":
             return self.index(base, chain, context)
         if self.ours(base) and (base.role == "inline" or not chain):
             return self.compute(base, chain, context)
