@@ -1,0 +1,248 @@
+"""Bodies of control flow: recorded, closed, checked. In: the user's functions and operands. Out: closed graphs, or clear errors."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import optree
+
+from accnp import dtypes, errors
+from accnp.api.convert import as_node, cast
+from accnp.array import is_traced, wrap
+from accnp.ir.aval import Aval
+from accnp.ir.graph import Graph
+from accnp.ir.node import Node, arg, literal
+from accnp.ir.trace import current
+from accnp.pytree import flatten_spec, leaf_names, mismatch
+from accnp.trace_fn import function_place, trace
+
+__all__ = ["Body", "as_leaves", "check_carry", "close", "forwarded", "same_type", "type_text"]
+
+
+class Body:
+    """A recorded user function: its graph, and the structure of what it returned."""
+
+    __slots__ = ("graph", "spec")
+
+    def __init__(self, graph: Graph, spec: optree.PyTreeSpec) -> None:
+        self.graph = graph
+        self.spec = spec
+
+    @property
+    def avals(self) -> tuple[Aval, ...]:
+        """The avals of what the function returned."""
+        return self.graph.out_avals
+
+    def names(self, root: str) -> list[str]:
+        """What to call each returned leaf."""
+        return leaf_names(self.spec.unflatten(range(len(self.avals))), root)
+
+
+def parameter_names(fn: Any, n: int) -> list[str]:
+    """Return the names of a function's first `n` parameters."""
+    try:
+        names = list(inspect.signature(fn).parameters)
+    except (TypeError, ValueError):
+        names = []
+    return [names[i] if i < len(names) else f"args[{i}]" for i in range(n)]
+
+
+def record_body(
+    fn: Callable[..., Any],
+    name: str,
+    avals: Sequence[Aval],
+    spec: optree.PyTreeSpec,
+) -> Body:
+    """Record `fn` on leaves of these avals, put together to its positional arguments by `spec`."""
+    dummy = spec.unflatten(range(len(avals)))
+    names: list[str] = []
+    for parameter, tree in zip(parameter_names(fn, len(dummy)), dummy, strict=True):
+        names += leaf_names(tree, parameter)
+    out_spec: Any = None
+
+    def on_nodes(nodes: list[Node]) -> list[Node]:
+        nonlocal out_spec
+        leaves, out_spec = flatten_spec(fn(*spec.unflatten([wrap(n) for n in nodes])))
+        return [as_node(x, name) for x in leaves]
+
+    graph = trace(on_nodes, avals, of=fn, transform=name, names=names)
+    return Body(graph, out_spec)
+
+
+def as_leaves(tree: Any, name: str, root: str) -> tuple[list[Node], optree.PyTreeSpec]:
+    """Flatten a tree of operands into nodes.
+
+    Raises:
+        TypeError: a leaf is not an array or a number; the text has its path.
+    """
+    leaves, spec = flatten_spec(tree)
+    nodes = []
+    for i, x in enumerate(leaves):
+        try:
+            nodes.append(as_node(x, name))
+        except TypeError:
+            raise errors.not_an_array_error(name, leaf_names(tree, root)[i], x) from None
+    return nodes, spec
+
+
+def concrete(node: Node) -> bool:
+    """Whether the value can be had, and nothing is being traced that should record the choice."""
+    return current() is None and not is_traced(node)
+
+
+def close(graphs: Sequence[Graph]) -> list[Node]:
+    """Give graphs what they close over as leading inputs, the same ones for all; returns these outer nodes.
+
+    The nodes of a fresh graph are still its own, so they are changed in place instead of being recorded again.
+    """
+    found: dict[int, Node] = {}
+    literals: dict[int, Node] = {}
+    for g in graphs:
+        for x in g.free():
+            value = _scalar(x)
+            if value is not None:
+                literals[id(x)] = value
+            else:
+                found.setdefault(id(x), x)
+    outer = list(found.values())
+    for g in graphs:
+        leaves = [arg(x.aval, g.trace) for x in outer]
+        new = {**literals, **{id(x): leaf for x, leaf in zip(outer, leaves, strict=True)}}
+        if new:
+            _replace(g, new, leaves)
+        if current() is None:
+            g.recorded = None  # nobody prints it; dead nodes would only keep other arrays alive
+    return outer
+
+
+def _scalar(x: Node) -> Node | None:
+    """A constant of rank 0 whose value is there is written into the program, as jax does."""
+    if x.op.name != "const" or x.aval.ndim or x.trace is not None or not hasattr(x.value, "view"):
+        return None
+    if x.aval.dtype.kind not in "biufc":
+        return None
+    return literal(x.value.view((), x.aval.dtype).item(), x.aval.dtype, x.aval.weak_type)
+
+
+def _replace(graph: Graph, new: dict[int, Node], leaves: list[Node]) -> None:
+    for node in {id(n): n for n in (*graph.nodes, *(graph.recorded or ()))}.values():
+        if any(id(x) in new for x in node.inputs):
+            node.inputs = tuple([new.get(id(x), x) for x in node.inputs])
+    graph.outputs = tuple([new.get(id(x), x) for x in graph.outputs])
+    graph.inputs = (*leaves, *graph.inputs)
+    graph._order = None
+
+
+def with_inputs(graph: Graph, inputs: Sequence[Node], outputs: Sequence[Node]) -> Graph:
+    """Return the same program with its inputs in another order, or with fewer outputs."""
+    names = ()
+    return Graph(inputs, outputs, graph.name, names, graph.level, graph.recorded, graph.trace)
+
+
+def forwarded(graph: Graph) -> list[int | None]:
+    """For each output, the input that it is, or None."""
+    where = {id(x): i for i, x in enumerate(graph.inputs)}
+    return [where.get(id(x)) for x in graph.outputs]
+
+
+def same_type(a: Aval, b: Aval) -> bool:
+    """Whether shape and dtype agree."""
+    return a.shape == b.shape and a.dtype == b.dtype
+
+
+def type_text(a: Aval) -> str:
+    """Return a type as errors show it, such as "float32[3]"."""
+    return f"{a.dtype.name}[{','.join(map(str, a.shape))}]"
+
+
+def promote_carry(carry: list[Node], outs: Sequence[Aval]) -> tuple[list[Node], bool]:
+    """Convert weakly typed initial values to what the body makes of them; says whether anything changed."""
+    changed = False
+    new = []
+    for x, out in zip(carry, outs, strict=True):
+        if x.aval.weak_type and not same_type(x.aval, out):
+            dtype, _ = dtypes.promote(((x.aval.dtype, True), (out.dtype, out.weak_type)))
+            x = cast(x, dtype)
+            changed = True
+        new.append(x)
+    return new, changed
+
+
+def check_carry(name: str, fn: Any, carry: Any, avals: Sequence[Aval], body: Body) -> None:
+    """Compare what goes into a loop's body with what comes out.
+
+    Raises:
+        TypeError: the structures or the types differ; the text has the path and both types.
+    """
+    root = parameter_names(fn, 1)[0]
+    place = function_place(fn)
+    where = f"{place[0]} ({place[1]}:{place[2]})"
+    spec = flatten_spec(carry)[1]
+    if spec != body.spec:
+        other = body.spec.unflatten(range(body.spec.num_leaves))
+        difference = mismatch(name, carry, other) or mismatch(name, other, carry)
+        detail = f"{difference}" if difference else f"{spec} went in, {body.spec} came out"
+        raise TypeError(
+            f"{name} function carry input and carry output must have the same pytree structure, "
+            f"but they differ for {where}: {detail}"
+        )
+    names = leaf_names(carry, root)
+    wrong = [
+        f"the input carry {'component ' if n != root else ''}{n} has type {type_text(a)} but the "
+        f"corresponding output carry component has type {type_text(b)}{_how(a, b)}"
+        for n, a, b in zip(names, avals, body.avals, strict=True)
+        if not same_type(a, b)
+    ]
+    if wrong:
+        raise TypeError(
+            f"{name} function carry input and carry output must have equal types, "
+            f"but they differ for {where}: {'; '.join(wrong)}. "
+            "Convert the initial value, or what the function returns"
+        )
+
+
+def _how(a: Aval, b: Aval) -> str:
+    parts = []
+    if a.dtype != b.dtype:
+        parts.append("dtypes")
+    if a.shape != b.shape:
+        parts.append("shapes")
+    return f", so the {' and '.join(parts)} do not match"
+
+
+def check_branches(
+    name: str, labels: tuple[str, str], fns: tuple[Any, Any], first: Body, second: Body
+) -> None:
+    """Compare what two branches return.
+
+    Raises:
+        TypeError: the structures or the types differ; the text has the path and both types.
+    """
+    a, b = labels
+    places = [function_place(f) for f in fns]
+    where = "; ".join(
+        f"{label} is {p[0]} at {p[1]}:{p[2]}" for label, p in zip(labels, places, strict=True)
+    )
+    if first.spec != second.spec:
+        x = first.spec.unflatten(range(first.spec.num_leaves))
+        y = second.spec.unflatten(range(second.spec.num_leaves))
+        difference = mismatch(name, x, y) or mismatch(name, y, x)
+        detail = f"{difference}" if difference else f"{first.spec} and {second.spec}"
+        raise TypeError(
+            f"{name} branch outputs must have the same pytree structure, but they differ: "
+            f"{detail} ({where})"
+        )
+    paths = first.names("")
+    wrong = [
+        f"the output of {a}{f' at path {p}' if p else ''} has type {type_text(u)} but the "
+        f"corresponding output of {b} has type {type_text(v)}{_how(u, v)}"
+        for p, u, v in zip(paths, first.avals, second.avals, strict=True)
+        if not same_type(u, v)
+    ]
+    if wrong:
+        raise TypeError(
+            f"{name} branches must have equal output types but they differ: {'; '.join(wrong)} "
+            f"({where})"
+        )

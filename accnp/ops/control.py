@@ -1,0 +1,192 @@
+"""The op `cond`, and what all control-flow ops share. In: graphs as parameters. Out: op records.
+
+The graphs close over nothing: the api makes what they need their leading inputs. Rules get `tools`, the running transforms,
+as their last argument (see `transforms/tools.py`), so that this file needs none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.graph import Graph, build, evaluate, interpret
+from accnp.ir.node import Node, items, record
+from accnp.ir.op import OPS, Linear, Op, o, register
+from accnp.ops.kinds import broadcast_to, zeros_like_aval
+
+__all__ = ["call", "keep", "leading", "spread", "zeros_for"]
+
+
+def call(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> list[Node]:
+    """Record a call op and return its results."""
+    return list(items(record(OPS[name], tuple(inputs), params)))
+
+
+def keep(flags: Sequence[bool], xs: Sequence[Any]) -> list[Any]:
+    """Return those of `xs` whose flag is true."""
+    return [x for f, x in zip(flags, xs, strict=True) if f]
+
+
+def spread(flags: Sequence[bool], xs: Sequence[Any]) -> list[Any]:
+    """Undo `keep`: put `xs` where the flags are true, None elsewhere."""
+    rest = iter(xs)
+    return [next(rest) if f else None for f in flags]
+
+
+def zeros_for(cts: Sequence[Node | None], avals: Sequence[Any]) -> list[Node]:
+    """Put zeros in place of the missing cotangents or tangents."""
+    return [zeros_like_aval(a) if c is None else c for c, a in zip(cts, avals, strict=True)]
+
+
+def leading(size: int, x: Node, batched: bool) -> Node:
+    """Give a node the leading batch axis if it has none."""
+    if batched:
+        return x
+    shape = x.aval.shape
+    return broadcast_to(x, (size, *shape), tuple(range(1, len(shape) + 1)))
+
+
+def instantiate(t: Node | None, x: Node) -> Node:
+    """Return a tangent, zeros where it is missing."""
+    return zeros_like_aval(x.aval) if t is None else t
+
+
+def union(masks: Sequence[Sequence[bool]]) -> tuple[bool, ...]:
+    """Return where any of the masks is true."""
+    return tuple(any(column) for column in zip(*masks, strict=True))
+
+
+# --- cond --------------------------------------------------------------------------------------------
+
+
+def _cond_infer(index: Any, *xs: Any, branches: tuple[Graph, ...]) -> Any:
+    return branches[0].out_avals
+
+
+def _cond_numpy(index: Any, *xs: Any, branches: tuple[Graph, ...]) -> Any:
+    return interpret(branches[int(index)], xs)
+
+
+def _cond_jvp(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
+    branches = params["branches"]
+    which = tuple(t is not None for t in ts[1:])
+    outs = union([tools.jvp_graph(g, which)[1] for g in branches])
+    graphs = tuple(tools.jvp_graph(g, which, outs)[0] for g in branches)
+    results = call("cond", [*xs, *keep(which, ts[1:])], {"branches": graphs})
+    n = len(outs)
+    return results[:n], spread(outs, results[n:])
+
+
+def _cond_linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
+    """Run the branch taken with its residuals; each branch fills its own places in one shared list of them."""
+    branches = params["branches"]
+    mine = tuple(t is not None for t in ts[1:])
+    outs = union([tools.jvp_graph(g, mine)[1] for g in branches])
+    parts = [tools.linearize_graph(g, mine, outs) for g in branches]
+    slots: list[Any] = []
+    places: list[list[int]] = []
+    for primal, _, n_res, *_ in parts:
+        avals = primal.out_avals[len(primal.out_avals) - n_res :] if n_res else ()
+        taken: list[int] = []
+        for a in avals:
+            at = next((i for i, s in enumerate(slots) if s is a and i not in taken), None)
+            if at is None:
+                at = len(slots)
+                slots.append(a)
+            taken.append(at)
+        places.append(taken)
+
+    def with_slots(part: Any, place: list[int]) -> Graph:
+        def run(nodes: list[Node]) -> list[Node]:
+            results = evaluate(part[0], nodes)
+            n = len(results) - part[2]
+            by_slot = dict(zip(place, results[n:], strict=True))
+            rest = [by_slot[i] if i in by_slot else zeros_like_aval(a) for i, a in enumerate(slots)]
+            return [*results[:n], *rest]
+
+        return build(run, part[0].in_avals, part[0].name)
+
+    def from_slots(part: Any, place: list[int]) -> Graph:
+        def run(nodes: list[Node]) -> list[Node]:
+            return evaluate(part[1], [*[nodes[i] for i in place], *nodes[len(slots) :]])
+
+        return build(run, [*slots, *part[1].in_avals[part[2] :]], part[1].name)
+
+    pairs = list(zip(parts, places, strict=True))
+    results = call("cond", xs, {"branches": tuple(with_slots(*p) for p in pairs)})
+    n = len(outs)
+    residuals = results[n:]
+    linear = tuple(from_slots(*p) for p in pairs)
+    tangents = call("cond", [xs[0], *residuals, *keep(mine, ts[1:])], {"branches": linear})
+    return results[:n], spread(outs, tangents)
+
+
+def _cond_transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
+    index, *operands = xs
+    linear = [isinstance(x, Linear) for x in operands]
+    fixed = [not f for f in linear]
+    n_res = sum(fixed)
+    order = [*keep(fixed, range(len(operands))), *keep(linear, range(len(operands)))]
+    cts = zeros_for(cts, params["branches"][0].out_avals)
+    graphs = tuple(tools.transpose_graph(reorder(g, order), n_res) for g in params["branches"])
+    results = call("cond", [index, *keep(fixed, operands), *cts], {"branches": graphs})
+    return [None, *spread(linear, results)]
+
+
+def reorder(graph: Graph, order: Sequence[int]) -> Graph:
+    """Return a graph whose input i is the given graph's input `order[i]`."""
+    if list(order) == list(range(len(graph.inputs))):
+        return graph
+
+    def run(nodes: list[Node]) -> list[Node]:
+        back: list[Any] = [None] * len(nodes)
+        for node, i in zip(nodes, order, strict=True):
+            back[i] = node
+        return evaluate(graph, back)
+
+    return build(run, [graph.in_avals[i] for i in order], graph.name)
+
+
+def _cond_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
+    branches = params["branches"]
+    if batched[0]:
+        operands = [leading(size, x, b) for x, b in zip(xs[1:], batched[1:], strict=True)]
+        n = len(branches[0].outputs)
+        every = (True,) * len(operands)
+        cases = []
+        for g in branches:
+            cases.append(evaluate(tools.batch_graph(g, size, every, (True,) * n)[0], operands))
+        return [select(xs[0], column) for column in zip(*cases, strict=True)], [True] * n
+    mine = tuple(batched[1:])
+    none = (False,) * len(branches[0].outputs)
+    outs = union([tools.batch_graph(g, size, mine, none)[1] for g in branches])
+    graphs = tuple(tools.batch_graph(g, size, mine, outs)[0] for g in branches)
+    return call("cond", xs, {"branches": graphs}), list(outs)
+
+
+def select(index: Node, cases: Sequence[Node]) -> Node:
+    """Pick, for each row, the case that `index` (bool or int32, one per row) names."""
+    if len(cases) == 1:
+        return cases[0]
+    shape = cases[0].aval.shape
+    if len(cases) == 2 and index.aval.dtype.kind != "b":
+        index = o.convert_element_type(index, new_dtype=np.dtype(bool), weak_type=False)
+    return o.select_n(broadcast_to(index, shape, (0,)), *cases)
+
+
+def call_op(name: str, infer: Callable[..., Any], numpy: Callable[..., Any], **rules: Any) -> Op:
+    """Declare an op that holds graphs."""
+    return register(Op(name, "call", infer, numpy=numpy, cost=1000, **rules))
+
+
+cond = call_op(
+    "cond",
+    _cond_infer,
+    _cond_numpy,
+    jvp=_cond_jvp,
+    linearize=_cond_linearize,
+    transpose=_cond_transpose,
+    batch=_cond_batch,
+)
