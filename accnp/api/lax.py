@@ -1,0 +1,239 @@
+"""The strict elementwise functions: operands of one dtype, shapes equal or rank 0, nothing promoted.
+
+In: arrays and numbers. Out: lazy Arrays, or a TypeError that names both dtypes.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.convert import as_node, cast, wrap
+from accnp.api.shapes import as_int
+from accnp.array import Array
+from accnp.errors import api_boundary
+from accnp.ir.op import OPS, o
+from accnp.ops.elementwise import like
+from accnp.pytree import tree_map
+
+_KEYWORD = {"and": "and_", "or": "or_", "not": "not_"}
+
+
+class RoundingMethod(enum.IntEnum):
+    """How `round` treats halves."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+class Precision(enum.Enum):
+    """How exactly products are computed; on a CPU they always are in the operands' own precision."""
+
+    DEFAULT = 0
+    HIGH = 1
+    HIGHEST = 2
+
+
+def strict(name: str, op: str, arity: int) -> Callable[..., Array]:
+    """Make the public form of an op."""
+    record = getattr(o, _KEYWORD.get(op, op))
+
+    if arity == 1:
+
+        @api_boundary
+        def call(x: Any, *, accuracy: Any = None) -> Array:
+            return wrap(record(as_node(x, f"lax.{name}")))
+
+    elif arity == 2:
+
+        @api_boundary
+        def call(x: Any, y: Any) -> Array:
+            label = f"lax.{name}"
+            return wrap(record(as_node(x, label), as_node(y, label)))
+
+    else:
+
+        @api_boundary
+        def call(*xs: Any) -> Array:
+            return wrap(record(*[as_node(x, f"lax.{name}") for x in xs]))
+
+    call.__name__ = call.__qualname__ = name
+    call.__module__ = "accnp.lax"
+    call.__doc__ = f"The op `{OPS[op].name}`, elementwise; operands of one dtype."
+    return call
+
+
+abs = strict("abs", "abs", 1)
+acos = strict("acos", "acos", 1)
+acosh = strict("acosh", "acosh", 1)
+asin = strict("asin", "asin", 1)
+asinh = strict("asinh", "asinh", 1)
+atan = strict("atan", "atan", 1)
+atanh = strict("atanh", "atanh", 1)
+bessel_i0e = strict("bessel_i0e", "bessel_i0e", 1)
+bessel_i1e = strict("bessel_i1e", "bessel_i1e", 1)
+bitwise_not = strict("bitwise_not", "not", 1)
+cbrt = strict("cbrt", "cbrt", 1)
+ceil = strict("ceil", "ceil", 1)
+clz = strict("clz", "clz", 1)
+cos = strict("cos", "cos", 1)
+cosh = strict("cosh", "cosh", 1)
+digamma = strict("digamma", "digamma", 1)
+erf = strict("erf", "erf", 1)
+erf_inv = strict("erf_inv", "erf_inv", 1)
+erfc = strict("erfc", "erfc", 1)
+exp = strict("exp", "exp", 1)
+exp2 = strict("exp2", "exp2", 1)
+expm1 = strict("expm1", "expm1", 1)
+floor = strict("floor", "floor", 1)
+imag = strict("imag", "imag", 1)
+is_finite = strict("is_finite", "is_finite", 1)
+lgamma = strict("lgamma", "lgamma", 1)
+log = strict("log", "log", 1)
+log1p = strict("log1p", "log1p", 1)
+logistic = strict("logistic", "logistic", 1)
+neg = strict("neg", "neg", 1)
+population_count = strict("population_count", "population_count", 1)
+real = strict("real", "real", 1)
+rsqrt = strict("rsqrt", "rsqrt", 1)
+sign = strict("sign", "sign", 1)
+sin = strict("sin", "sin", 1)
+sinh = strict("sinh", "sinh", 1)
+sqrt = strict("sqrt", "sqrt", 1)
+square = strict("square", "square", 1)
+tan = strict("tan", "tan", 1)
+tanh = strict("tanh", "tanh", 1)
+add = strict("add", "add", 2)
+atan2 = strict("atan2", "atan2", 2)
+bitwise_and = strict("bitwise_and", "and", 2)
+bitwise_or = strict("bitwise_or", "or", 2)
+bitwise_xor = strict("bitwise_xor", "xor", 2)
+complex = strict("complex", "complex", 2)
+div = strict("div", "div", 2)
+eq = strict("eq", "eq", 2)
+ge = strict("ge", "ge", 2)
+gt = strict("gt", "gt", 2)
+le = strict("le", "le", 2)
+lt = strict("lt", "lt", 2)
+max = strict("max", "max", 2)
+min = strict("min", "min", 2)
+mul = strict("mul", "mul", 2)
+ne = strict("ne", "ne", 2)
+nextafter = strict("nextafter", "nextafter", 2)
+polygamma = strict("polygamma", "polygamma", 2)
+rem = strict("rem", "rem", 2)
+shift_left = strict("shift_left", "shift_left", 2)
+shift_right_arithmetic = strict("shift_right_arithmetic", "shift_right_arithmetic", 2)
+shift_right_logical = strict("shift_right_logical", "shift_right_logical", 2)
+sub = strict("sub", "sub", 2)
+zeta = strict("zeta", "zeta", 2)
+select_n = strict("select_n", "select_n", 3)
+
+
+@api_boundary
+def select(pred: Any, on_true: Any, on_false: Any) -> Array:
+    """`on_true` where `pred` holds, `on_false` elsewhere; shapes and dtypes are equal."""
+    nodes = [as_node(x, "lax.select") for x in (pred, on_false, on_true)]
+    return wrap(o.select_n(*nodes))
+
+
+@api_boundary
+def clamp(min: Any, x: Any, max: Any) -> Array:
+    """Limit x to [min, max]; the bounds have the shape of x or rank 0."""
+    return wrap(o.clamp(*[as_node(v, "lax.clamp") for v in (min, x, max)]))
+
+
+@api_boundary
+def pow(x: Any, y: Any) -> Array:
+    """x to the power y; y has the dtype of x or is an integer."""
+    return wrap(o.pow(as_node(x, "lax.pow"), as_node(y, "lax.pow")))
+
+
+@api_boundary
+def integer_pow(x: Any, y: int) -> Array:
+    """x to a static integer power."""
+    return wrap(o.integer_pow(as_node(x, "lax.integer_pow"), y=as_int(y, "lax.integer_pow", "y")))
+
+
+@api_boundary
+def reciprocal(x: Any) -> Array:
+    """1 / x."""
+    return wrap(o.integer_pow(as_node(x, "lax.reciprocal"), y=-1))
+
+
+@api_boundary
+def round(x: Any, rounding_method: Any = RoundingMethod.AWAY_FROM_ZERO) -> Array:
+    """The nearest whole number, halves as the method says."""
+    method = RoundingMethod(rounding_method)
+    return wrap(o.round(as_node(x, "lax.round"), rounding_method=int(method)))
+
+
+@api_boundary
+def conj(x: Any) -> Array:
+    """The complex conjugate; real operands become complex."""
+    node = as_node(x, "lax.conj")
+    if node.aval.dtype.kind != "c":
+        wide = np.dtype(np.complex128 if node.aval.dtype.itemsize == 8 else np.complex64)
+        node = cast(node, wide)
+    return wrap(o.conj(node))
+
+
+@api_boundary
+def convert_element_type(operand: Any, new_dtype: Any) -> Array:
+    """Convert the elements; Python scalar types give weakly typed results."""
+    node = as_node(operand, "lax.convert_element_type")
+    if new_dtype in (int, float, complex):
+        dtype, weak = dtypes.value_type(new_dtype(0))
+    else:
+        dtype, weak = dtypes.requested_dtype(new_dtype, "lax.convert_element_type"), False
+    return wrap(cast(node, dtype, weak))
+
+
+@api_boundary
+def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
+    """The same bits as another dtype; of another width, the last axis is added or used up."""
+    node = as_node(operand, "lax.bitcast_convert_type")
+    new = dtypes.requested_dtype(new_dtype, "lax.bitcast_convert_type")
+    old, shape = node.aval.dtype, node.aval.shape
+    if new == old:
+        return wrap(node)
+    if new.itemsize == old.itemsize:
+        return wrap(o.bitcast_convert_type(node, new_dtype=new))
+    if new.itemsize < old.itemsize:
+        wide = o.reshape(node, new_sizes=(*shape, 1), dimensions=None)
+        return wrap(o.view_bytes(wide, new_dtype=new))
+    ratio = new.itemsize // old.itemsize
+    if not shape or shape[-1] != ratio:
+        raise ValueError(
+            f"lax.bitcast_convert_type: the last axis must have {ratio} elements of {old.name} for "
+            f"one of {new.name}; got shape {shape}; reshape first"
+        )
+    return wrap(o.reshape(o.view_bytes(node, new_dtype=new), new_sizes=shape[:-1], dimensions=None))
+
+
+def stop_gradient(x: Any) -> Any:
+    """The tree of values as it is, but a constant to every derivative."""
+
+    def stop(leaf: Any) -> Any:
+        node = as_node(leaf, "lax.stop_gradient")
+        if node.aval.dtype.kind in "biu":
+            return wrap(node)
+        return wrap(o.stop_gradient(node))
+
+    return tree_map(stop, x)
+
+
+def optimization_barrier(operand: Any) -> Any:
+    """The tree of values as it is: results never depend on what is fused, so nothing is kept apart."""
+    return tree_map(lambda leaf: wrap(as_node(leaf, "lax.optimization_barrier")), operand)
+
+
+def zeros_like_array(x: Any) -> Array:
+    """Zeros of the shape and dtype of x."""
+    node = as_node(x, "lax.zeros_like_array")
+    shape: Sequence[int] = node.aval.shape
+    return wrap(o.broadcast_in_dim(like(node, 0), shape=tuple(shape), broadcast_dimensions=()))

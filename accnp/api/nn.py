@@ -1,0 +1,297 @@
+"""Activation functions and normalisations of neural networks. In: arrays. Out: lazy Arrays of their shape."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api import reductions as red
+from accnp.api import ufunc_rules as rules
+from accnp.api import ufuncs as uf
+from accnp.api.convert import as_node, cast, to_shape, wrap
+from accnp.api.elementwise import inexact
+from accnp.api.shapes import as_axis, as_int
+from accnp.array import Array
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.ops.elementwise import like
+from accnp.ops.kinds import broadcast_to
+
+logsumexp = red.logsumexp
+tanh = uf.tanh
+
+
+def _one(name: str, x: Any) -> Node:
+    return inexact(name, x)[0]
+
+
+def identity(x: Any) -> Array:
+    """x itself."""
+    return wrap(as_node(x, "identity"))
+
+
+@api_boundary
+def relu(x: Any) -> Array:
+    """max(x, 0); its derivative at 0 is 0."""
+    node = as_node(x, "relu")
+    return wrap(rules.select(o.gt(node, like(node, 0)), node, _zero_or_nan(node)))
+
+
+def _zero_or_nan(node: Node) -> Node:
+    # A nan must come through, and the derivative must be 0 where x <= 0.
+    if rules.kind(node) in "biu":
+        return like(node, 0)
+    return o.stop_gradient(o.max(node, like(node, 0)))
+
+
+@api_boundary
+def relu6(x: Any) -> Array:
+    """min(max(x, 0), 6); its derivative at both ends is 0."""
+    node = as_node(x, "relu6")
+    inside = o.and_(o.gt(node, like(node, 0)), o.lt(node, like(node, 6)))
+    flat = o.min(o.max(node, like(node, 0)), like(node, 6))
+    return wrap(rules.select(inside, node, o.stop_gradient(flat)))
+
+
+@api_boundary
+def sigmoid(x: Any) -> Array:
+    """1 / (1 + exp(-x))."""
+    return wrap(o.logistic(_one("sigmoid", x)))
+
+
+@api_boundary
+def softplus(x: Any) -> Array:
+    """log(1 + exp(x)) without overflow."""
+    return uf.logaddexp(x, 0)
+
+
+@api_boundary
+def sparse_plus(x: Any) -> Array:
+    """0 below -1, (x + 1)**2 / 4 in between, x above 1."""
+    node = _one("sparse_plus", x)
+    middle = o.div(o.integer_pow(o.add(node, like(node, 1)), y=2), like(node, 4))
+    high = rules.select(o.ge(node, like(node, 1)), node, middle)
+    return wrap(rules.select(o.le(node, like(node, -1)), like(node, 0), high))
+
+
+@api_boundary
+def soft_sign(x: Any) -> Array:
+    """x / (1 + abs(x))."""
+    node = _one("soft_sign", x)
+    return wrap(o.div(node, o.add(o.abs(node), like(node, 1))))
+
+
+@api_boundary
+def silu(x: Any) -> Array:
+    """x * sigmoid(x)."""
+    node = _one("silu", x)
+    return wrap(o.mul(node, o.logistic(node)))
+
+
+swish = silu
+
+
+@api_boundary
+def mish(x: Any) -> Array:
+    """x * tanh(softplus(x))."""
+    node = _one("mish", x)
+    return wrap(o.mul(node, o.tanh(softplus(wrap(node))._node)))
+
+
+@api_boundary
+def log_sigmoid(x: Any) -> Array:
+    """log(sigmoid(x)) without overflow."""
+    return uf.negative(softplus(uf.negative(wrap(_one("log_sigmoid", x)))))
+
+
+@api_boundary
+def elu(x: Any, alpha: Any = 1.0) -> Array:
+    """x above 0, alpha * (exp(x) - 1) below."""
+    node = _one("elu", x)
+    above = o.gt(node, like(node, 0))
+    # exp is taken of 0 where x is positive, so that the unused branch has a finite derivative.
+    low = o.expm1(rules.select(above, like(node, 0), node))
+    scaled = uf.multiply(alpha, wrap(low))
+    return uf.where(wrap(above), wrap(node), scaled)
+
+
+@api_boundary
+def celu(x: Any, alpha: Any = 1.0) -> Array:
+    """max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1)."""
+    low = uf.divide(uf.minimum(x, 0.0), alpha)
+    return uf.add(uf.maximum(x, 0.0), uf.multiply(alpha, uf.expm1(low)))
+
+
+@api_boundary
+def selu(x: Any) -> Array:
+    """The self-normalising elu."""
+    return uf.multiply(1.0507009873554804934193349852946, elu(x, 1.6732632423543772848170429916717))
+
+
+@api_boundary
+def gelu(x: Any, approximate: bool = True) -> Array:
+    """x times the normal distribution function, by tanh or exactly by erf."""
+    node = _one("gelu", x)
+    if approximate:
+        cube = o.mul(like(node, 0.044715), o.integer_pow(node, y=3))
+        inner = o.tanh(o.mul(like(node, math.sqrt(2 / math.pi)), o.add(node, cube)))
+        cdf = o.mul(like(node, 0.5), o.add(like(node, 1), inner))
+        return wrap(o.mul(node, cdf))
+    half = o.mul(like(node, 0.5), node)
+    return wrap(o.mul(half, o.erfc(o.mul(o.neg(node), like(node, math.sqrt(0.5))))))
+
+
+@api_boundary
+def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
+    """x above 0, negative_slope * x below."""
+    node = _one("leaky_relu", x)
+    low = uf.multiply(negative_slope, wrap(node))
+    return uf.where(wrap(o.ge(node, like(node, 0))), wrap(node), low)
+
+
+@api_boundary
+def hard_tanh(x: Any) -> Array:
+    """x limited to [-1, 1]."""
+    node = as_node(x, "hard_tanh")
+    low = rules.select(o.lt(node, like(node, -1)), like(node, -1), node)
+    return wrap(rules.select(o.gt(node, like(node, 1)), like(node, 1), low))
+
+
+@api_boundary
+def hard_sigmoid(x: Any) -> Array:
+    """relu6(x + 3) / 6."""
+    return uf.divide(relu6(uf.add(x, 3.0)), 6.0)
+
+
+@api_boundary
+def hard_silu(x: Any) -> Array:
+    """x * hard_sigmoid(x)."""
+    return uf.multiply(x, hard_sigmoid(x))
+
+
+hard_swish = hard_silu
+
+
+@api_boundary
+def sparse_sigmoid(x: Any) -> Array:
+    """(x + 1) / 2 limited to [0, 1]."""
+    return uf.multiply(0.5, uf.clip(uf.add(x, 1.0), 0.0, 2.0))
+
+
+@api_boundary
+def squareplus(x: Any, b: Any = 4) -> Array:
+    """(x + sqrt(x*x + b)) / 2."""
+    return uf.divide(uf.add(x, uf.sqrt(uf.add(uf.square(x), b))), 2)
+
+
+@api_boundary
+def log1mexp(x: Any) -> Array:
+    """log(1 - exp(-x)) for positive x, accurate at both ends."""
+    node = _one("log1mexp", x)
+    near = o.lt(node, like(node, math.log(2)))
+    small = o.log(o.neg(o.expm1(o.neg(rules.select(near, node, like(node, 0.5))))))
+    large = o.log1p(o.neg(o.exp(o.neg(rules.select(near, like(node, 1), node)))))
+    return wrap(rules.select(near, small, large))
+
+
+@api_boundary
+def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Array:
+    """log(mean(exp(x))) over the given axes."""
+    total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
+    count = red.sum(
+        wrap(rules.filled(as_node(x, "logmeanexp"), 1.0, np.float32)),
+        axis, keepdims=keepdims, where=where,
+    )  # fmt: skip
+    return uf.subtract(total, uf.log(count))
+
+
+@api_boundary
+def glu(x: Any, axis: int = -1) -> Array:
+    """The first half of an axis times the sigmoid of the second half."""
+    node = _one("glu", x)
+    at = as_axis(axis, node.aval.ndim, "glu")
+    n = node.aval.shape[at]
+    if n % 2:
+        raise ValueError(
+            f"glu: axis {axis} must have an even size; got shape {node.aval.shape}; pad or slice it"
+        )
+
+    def half(start: int) -> Node:
+        low, high = [0] * node.aval.ndim, list(node.aval.shape)
+        low[at], high[at] = start, start + n // 2
+        return o.slice(node, start_indices=tuple(low), limit_indices=tuple(high), strides=None)
+
+    return wrap(o.mul(half(0), o.logistic(half(n // 2))))
+
+
+def _shifted(x: Any, axis: Any, where: Any, name: str) -> tuple[Node, tuple[int, ...], Any]:
+    """x minus its maximum over the axes, which derivatives do not see."""
+    node = _one(name, x)
+    axes = red.axes_of(axis, node.aval.ndim, name)
+    masked = node if where is None else red.masked(node, where, -math.inf, name)
+    top = o.stop_gradient(red.keep(o.reduce_max(masked, axes=axes), masked, axes, True))
+    return o.sub(node, to_shape(top, node.aval.shape)), axes, where
+
+
+@api_boundary
+def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
+    """exp(x) / sum(exp(x)) over the given axes, without overflow."""
+    shifted, axes, _ = _shifted(x, axis, where, "softmax")
+    raised = o.exp(shifted)
+    if where is not None:
+        raised = red.masked(raised, where, 0, "softmax")
+    total = red.keep(o.reduce_sum(raised, axes=axes), raised, axes, True)
+    return wrap(o.div(raised, to_shape(total, raised.aval.shape)))
+
+
+@api_boundary
+def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
+    """log(softmax(x)), accurate."""
+    shifted, axes, _ = _shifted(x, axis, where, "log_softmax")
+    raised = o.exp(shifted)
+    if where is not None:
+        raised = red.masked(raised, where, 0, "log_softmax")
+    total = o.log(red.keep(o.reduce_sum(raised, axes=axes), raised, axes, True))
+    out = o.sub(shifted, to_shape(total, shifted.aval.shape))
+    if where is not None:
+        out = red.masked(out, where, -math.inf, "log_softmax")
+    return wrap(out)
+
+
+@api_boundary
+def standardize(
+    x: Any,
+    axis: Any = -1,
+    mean: Any = None,
+    variance: Any = None,
+    epsilon: Any = 1e-5,
+    where: Any = None,
+) -> Array:
+    """(x - mean) / sqrt(variance + epsilon) over the given axes."""
+    (node,) = inexact("standardize", x)
+    arr = wrap(node)
+    if mean is None:
+        mean = red.mean(arr, axis, keepdims=True, where=where)
+    if variance is None:
+        squares = red.mean(uf.square(arr), axis, keepdims=True, where=where)
+        variance = uf.clip(uf.subtract(squares, uf.square(mean)), 0)
+    scale = wrap(o.rsqrt(inexact("standardize", uf.add(variance, epsilon))[0]))
+    return uf.multiply(uf.subtract(arr, mean), scale)
+
+
+@api_boundary
+def one_hot(x: Any, num_classes: Any, *, dtype: Any = None, axis: int = -1) -> Array:
+    """1 at the place that x names along a new axis, 0 elsewhere; places outside give zeros."""
+    node = as_node(x, "one_hot")
+    n = as_int(num_classes, "one_hot", "num_classes", "shape")
+    rank = node.aval.ndim + 1
+    at = as_axis(axis, rank, "one_hot")
+    shape = (*node.aval.shape[:at], n, *node.aval.shape[at:])
+    places = o.iota(dtype=node.aval.dtype, shape=shape, dimension=at)
+    wide = broadcast_to(node, shape, tuple(d for d in range(rank) if d != at))
+    new = dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, "one_hot")
+    return wrap(cast(o.eq(wide, places), new))
