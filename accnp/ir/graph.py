@@ -9,7 +9,6 @@ import numpy as np
 
 from accnp.ir.node import Node, arg, record
 from accnp.ir.trace import Trace
-from accnp.ir.trace import Trace
 
 __all__ = ["Graph", "build", "evaluate", "graphs_in", "interpret", "toposort"]
 

@@ -1,0 +1,478 @@
+"""`grad`, `value_and_grad`, `jvp`, `vjp`, `linearize`, `linear_transpose`: pytrees in, recorded derivatives out."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.convert import as_node, wrap
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.graph import build, evaluate
+from accnp.ir.node import Node, literal, mark
+from accnp.ir.trace import Trace
+from accnp.ops.kinds import dtype_kind, zeros_like_aval
+from accnp.pytree import tree_flatten, tree_unflatten
+from accnp.transforms.jvp import forward
+from accnp.transforms.tools import TOOLS
+from accnp.transforms.vjp import LinearMap, linearise
+from accnp.transforms.walk import inexact, nodes_within
+
+__all__ = ["grad", "jvp", "linear_transpose", "linearize", "value_and_grad", "vjp"]
+
+
+# --- shared pieces ---------------------------------------------------------------------------------------
+
+
+def leaf_nodes(function: str, leaves: Sequence[Any]) -> list[Node]:
+    """Convert the leaves of arguments; float0 zeros (tangents of integers) have no node and may not come here."""
+    return [as_node(x, function) for x in leaves]
+
+
+def float0_zeros(aval: Any) -> np.ndarray:
+    """Return the (empty) tangent of an integer or boolean value."""
+    return np.zeros(aval.shape, dtypes.float0)
+
+
+def as_argnums(function: str, argnums: Any, count: int) -> tuple[int, ...]:
+    """Return argnums as a tuple of non-negative positions.
+
+    Raises:
+        TypeError: `argnums` holds something else than ints.
+        ValueError: too few positional arguments were passed.
+    """
+    single = (argnums,) if isinstance(argnums, int | np.integer) else tuple(argnums)
+    for n in single:
+        if not isinstance(n, int | np.integer):
+            raise TypeError(f"{function}: argnums must be an int or a tuple of ints; got {argnums!r}; pass positions")
+    need = max(n + 1 if n >= 0 else -n for n in single) if single else 0
+    if need > count:
+        raise ValueError(
+            f"differentiating with respect to argnums={argnums} requires at least {need} positional "
+            f"arguments to be passed by the caller, but got only {count} positional arguments."
+        )
+    return tuple(int(n) % count for n in single)
+
+
+class Linearised:
+    """A function's value and derivative at a point, as recorded over marks."""
+
+    __slots__ = ("aux", "in_avals", "in_tree", "map", "out", "out_avals", "out_tree")
+
+    map: LinearMap
+    out: list[Node]
+    aux: Any
+
+
+def linearise_call(
+    function: str,
+    fun: Callable[..., Any],
+    dynamic: Sequence[Any],
+    call: Callable[[Sequence[Any]], Any],
+    has_aux: bool,
+    check: Callable[[list[Node]], None] | None = None,
+) -> Linearised:
+    """Record `call(dynamic)` over marks and differentiate it."""
+    leaves, tree = tree_flatten(tuple(dynamic))
+    nodes = leaf_nodes(function, leaves)
+    if check is not None:
+        check(nodes)
+    self = Linearised()
+    with Trace("grad") as t:
+        marks = [mark(n, t) for n in nodes]
+        result = call(tree_unflatten(tree, [wrap(m) for m in marks]))
+        result, aux = split_aux(function, result, has_aux)
+        out, self.out_tree = tree_flatten(result)
+        outputs = leaf_nodes(function, out)
+        aux_leaves, aux_tree = tree_flatten(aux)
+        arrays = [i for i, x in enumerate(aux_leaves) if hasattr(x, "_node")]
+        aux_nodes = [aux_leaves[i]._node for i in arrays]
+        self.map = linearise([*outputs, *aux_nodes], marks, t)
+    count = len(outputs)
+    # What somebody looked at is there already; otherwise the walk's own primal shares work with the derivative.
+    primals = [
+        node if node.value is not None else p
+        for node, p in zip([*outputs, *aux_nodes], self.map.primals, strict=True)
+    ]
+    self.map.outputs = self.map.outputs[:count]
+    self.out = primals[:count]
+    for i, p in zip(arrays, primals[count:], strict=True):
+        aux_leaves[i] = wrap(p)
+    self.aux = tree_unflatten(aux_tree, aux_leaves)
+    self.in_tree = tree
+    self.in_avals = [n.aval for n in nodes]
+    self.out_avals = [n.aval for n in outputs]
+    return self
+
+
+def split_aux(function: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
+    """Take (value, aux) apart where a function returns both."""
+    if not has_aux:
+        return result, None
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise TypeError(
+            "expected function with aux output to return a two-element tuple, "
+            f"but got type {type(result)} with value {result!r}; {function} was called with has_aux=True"
+        )
+    return result
+
+
+def gradients(cts: Sequence[Node | None], avals: Sequence[Any]) -> list[Any]:
+    """Return cotangents as arrays: zeros where nothing flowed, float0 for integers."""
+    out: list[Any] = []
+    for ct, a in zip(cts, avals, strict=True):
+        if not inexact(a.dtype):
+            out.append(float0_zeros(a))
+        else:
+            out.append(wrap(zeros_like_aval(a) if ct is None else ct))
+    return out
+
+
+def check_inputs(function: str, holomorphic: bool, allow_int: bool) -> Callable[[list[Node]], None]:
+    """Make the check of the dtypes of what is differentiated with respect to."""
+
+    def check(nodes: list[Node]) -> None:
+        for n in nodes:
+            name, kind = n.aval.dtype.name, dtype_kind(n.aval.dtype)
+            if holomorphic:
+                if kind != "c":
+                    raise TypeError(
+                        f"{function} with holomorphic=True requires inputs with complex dtype, but got {name}."
+                    )
+            elif kind not in "fc" and not allow_int:
+                raise TypeError(
+                    f"{function} requires real- or complex-valued inputs (input dtype that is a sub-dtype "
+                    f"of np.inexact), but got {name}. If you want to use Boolean- or integer-valued inputs, "
+                    "use vjp or set allow_int to True."
+                )
+
+    return check
+
+
+def check_output(function: str, aval: Aval, holomorphic: bool) -> None:
+    """Refuse an output dtype that cannot be differentiated this way."""
+    kind, name = dtype_kind(aval.dtype), aval.dtype.name
+    if holomorphic:
+        if kind != "c":
+            raise TypeError(
+                f"{function} with holomorphic=True requires outputs with complex dtype, but got {name}."
+            )
+    elif kind == "c":
+        raise TypeError(
+            f"{function} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), "
+            f"but got {name}. For holomorphic differentiation, pass holomorphic=True. For differentiation "
+            "of functions with complex outputs and real inputs, use jax.vjp directly."
+        )
+    elif kind != "f":
+        raise TypeError(
+            f"{function} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), "
+            f"but got {name}. For differentiation of functions with integer outputs, use jax.vjp directly."
+        )
+
+
+# --- grad ------------------------------------------------------------------------------------------------
+
+
+def value_and_grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[..., Any]:
+    """Return a function that computes `fun` (which returns a scalar) and its gradient.
+
+    Example:
+        >>> import accnp as jnp
+        >>> value, slope = jnp.value_and_grad(lambda x: x**2)(3.0)
+        >>> float(value), float(slope)
+        (9.0, 6.0)
+    """
+    return _value_and_grad("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int)
+
+
+def _value_and_grad(
+    function: str,
+    fun: Callable[..., Any],
+    argnums: Any,
+    has_aux: bool,
+    holomorphic: bool,
+    allow_int: bool,
+) -> Callable[..., Any]:
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun}")
+    check = check_inputs(function, holomorphic, allow_int)
+
+    @functools.wraps(fun)
+    def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
+        positions = as_argnums(function, argnums, len(args))
+
+        def call(dynamic: Sequence[Any]) -> Any:
+            whole = list(args)
+            for n, x in zip(positions, dynamic, strict=True):
+                whole[n] = x
+            return fun(*whole, **kwargs)
+
+        lin = linearise_call(function, fun, [args[n] for n in positions], call, has_aux, check)
+        aval = _scalar_output(lin)
+        check_output(function, aval, holomorphic)
+        one = literal(1.0 if aval.dtype.kind != "c" else 1 + 0j, aval.dtype, aval.weak_type)
+        grads = tree_unflatten(lin.in_tree, gradients(lin.map.pull([one]), lin.in_avals))
+        slope = grads[0] if isinstance(argnums, int | np.integer) else grads
+        value = wrap(lin.out[0])
+        return ((value, lin.aux) if has_aux else value), slope
+
+    return value_and_grad_fun
+
+
+def _scalar_output(lin: Linearised) -> Aval:
+    if len(lin.out) != 1 or not lin.out_tree.is_leaf():
+        raise TypeError(
+            "Gradient only defined for scalar-output functions. "
+            f"Output was {tree_unflatten(lin.out_tree, [wrap(x) for x in lin.out])}."
+        )
+    aval = lin.out_avals[0]
+    if aval.shape != ():
+        raise TypeError(
+            f"Gradient only defined for scalar-output functions. Output had shape: {aval.shape}."
+        )
+    return aval
+
+
+def grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[..., Any]:
+    """Return a function that computes the gradient of `fun`, a function that returns a scalar.
+
+    Example:
+        >>> import accnp as jnp
+        >>> float(jnp.grad(jnp.tanh)(0.0))
+        1.0
+    """
+    both = _value_and_grad("grad", fun, argnums, has_aux, holomorphic, allow_int)
+
+    @functools.wraps(fun)
+    def grad_fun(*args: Any, **kwargs: Any) -> Any:
+        value, slope = both(*args, **kwargs)
+        return (slope, value[1]) if has_aux else slope
+
+    return grad_fun
+
+
+# --- jvp, linearize -----------------------------------------------------------------------------------------
+
+
+def _tangent_nodes(function: str, avals: Sequence[Any], leaves: Sequence[Any]) -> list[Node | None]:
+    out: list[Node | None] = []
+    for a, t in zip(avals, leaves, strict=True):
+        zero = getattr(t, "dtype", None) == dtypes.float0
+        if zero and not inexact(a.dtype):
+            out.append(None)
+            continue
+        n = as_node(t, function)
+        want = a.dtype.name if inexact(a.dtype) else "float0"
+        if n.aval.dtype.name != want:
+            raise TypeError(
+                f"primal and tangent arguments to jax.{function} do not match; dtypes must be equal, or in "
+                "case of int/bool primal dtype the tangent dtype must be float0. "
+                f"Got primal dtype {a.dtype.name} and so expected tangent dtype {want}, "
+                f"but got tangent dtype {n.aval.dtype.name} instead."
+            )
+        if n.aval.shape != a.shape:
+            raise ValueError(
+                f"{function} called with different primal and tangent shapes; "
+                f"Got primal shape {a.shape} and tangent shape as {n.aval.shape}"
+            )
+        out.append(n)
+    return out
+
+
+def jvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> Any:
+    """Return `fun(*primals)` and its derivative in the direction `tangents`.
+
+    Example:
+        >>> import accnp as jnp
+        >>> y, t = jnp.jvp(lambda x: x * x, (3.0,), (1.0,))
+        >>> float(y), float(t)
+        (9.0, 6.0)
+    """
+    for name, value in (("primal", primals), ("tangent", tangents)):
+        if not isinstance(value, tuple | list):
+            raise TypeError(
+                "primal and tangent arguments to jax.jvp must be tuples or lists; "
+                f"found {type(value).__name__} ({name}) and {type(tangents).__name__}."
+            )
+    leaves, tree = tree_flatten(tuple(primals))
+    t_leaves, t_tree = tree_flatten(tuple(tangents))
+    if tree != t_tree:
+        raise TypeError(
+            "primal and tangent arguments to jax.jvp must have the same tree structure; primals have "
+            f"tree structure {tree} whereas tangents have tree structure {t_tree}."
+        )
+    nodes = leaf_nodes("jvp", leaves)
+    ts = _tangent_nodes("jvp", [n.aval for n in nodes], t_leaves)
+    with Trace("grad") as trace:
+        marks = [mark(n, trace) for n in nodes]
+        result = fun(*tree_unflatten(tree, [wrap(m) for m in marks]))
+        result, aux = split_aux("jvp", result, has_aux)
+        out, out_tree = tree_flatten(result)
+        outputs = leaf_nodes("jvp", out)
+        env = {id(m): (m, t) for m, t in zip(marks, ts, strict=True)}
+        forward(nodes_within(outputs, marks, trace), env, TOOLS)
+        pairs = [env.get(id(x), (x, None)) for x in outputs]
+    value = tree_unflatten(out_tree, [wrap(p) for p, _ in pairs])
+    slope = tree_unflatten(out_tree, gradients([t for _, t in pairs], [p.aval for p, _ in pairs]))
+    return (value, slope, aux) if has_aux else (value, slope)
+
+
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """Return `fun(*primals)` and its derivative there as a linear function of the tangents."""
+    lin = linearise_call("linearize", fun, primals, lambda xs: fun(*xs), has_aux)
+
+    def derivative(*tangents: Any) -> Any:
+        leaves, tree = tree_flatten(tangents)
+        if tree != lin.in_tree:
+            raise TypeError(
+                "linearize: the tangents' structure must be that of the primals; "
+                f"got {tree}; pass {lin.in_tree}"
+            )
+        ts = _tangent_nodes("jvp", lin.in_avals, leaves)
+        known = [
+            t if t is not None else zeros_like_aval(a) for t, a in zip(ts, lin.in_avals, strict=True)
+        ]
+        return tree_unflatten(lin.out_tree, gradients(lin.map.apply(known), lin.out_avals))
+
+    out = tree_unflatten(lin.out_tree, [wrap(x) for x in lin.out])
+    return (out, derivative, lin.aux) if has_aux else (out, derivative)
+
+
+# --- vjp, linear_transpose ------------------------------------------------------------------------------------
+
+
+def cotangent_nodes(avals: Sequence[Any], leaves: Sequence[Any]) -> list[Node | None]:
+    """Convert cotangents, checking each against the output it belongs to."""
+    out: list[Node | None] = []
+    for a, ct in zip(avals, leaves, strict=True):
+        if not inexact(a.dtype):
+            out.append(None)
+            continue
+        n = as_node(ct, "vjp")
+        if n.aval.dtype != a.dtype or n.aval.shape != a.shape:
+            got, want = (f"{v.dtype.name}[{','.join(map(str, v.shape))}]" for v in (n.aval, a))
+            raise ValueError(
+                f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {got}, but "
+                f"expected {want} because the corresponding output of the function had JAX type {want}"
+            )
+        out.append(n)
+    return out
+
+
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Any = ()) -> Any:
+    """Return `fun(*primals)` and a function from cotangents of its result to those of the arguments.
+
+    Example:
+        >>> import accnp as jnp
+        >>> y, pull = jnp.vjp(lambda x, y: x * y, 2.0, 3.0)
+        >>> [float(g) for g in pull(1.0)]
+        [3.0, 2.0]
+    """
+    lin = linearise_call("vjp", fun, primals, lambda xs: fun(*xs), has_aux)
+
+    def pull(*cotangents: Any) -> Any:
+        if len(cotangents) != 1:
+            raise TypeError(
+                f"The function returned by `jax.vjp` applied to {getattr(fun, '__name__', fun)} was called "
+                f"with {len(cotangents)} arguments, but functions returned by `jax.vjp` must be called with "
+                "a single argument corresponding to the single value returned by the function being "
+                "differentiated."
+            )
+        leaves, tree = tree_flatten(cotangents[0])
+        if tree != lin.out_tree:
+            raise ValueError(
+                f"unexpected tree structure of argument to vjp function: got {tree}, but expected to match "
+                f"{lin.out_tree}"
+            )
+        cts = lin.map.pull(cotangent_nodes(lin.out_avals, leaves))
+        return tree_unflatten(lin.in_tree, gradients(cts, lin.in_avals))
+
+    out = tree_unflatten(lin.out_tree, [wrap(x) for x in lin.out])
+    return (out, pull, lin.aux) if has_aux else (out, pull)
+
+
+def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = ()) -> Callable[..., Any]:
+    """Return the transpose of a linear function; `primals` give shapes and dtypes only.
+
+    Raises:
+        NotImplementedError: the transpose would need the arguments' values, so `fun` is not linear.
+    """
+    structs, tree = tree_flatten(primals)
+    avals = [x.aval if hasattr(x, "aval") else _aval_of(x) for x in structs]
+    count = len(avals)
+
+    def record_map(leaves: list[Node]) -> tuple[LinearMap, Any, list[Any]]:
+        with Trace("grad") as t:
+            marks = [mark(x, t) for x in leaves]
+            found, out_tree = tree_flatten(fun(*tree_unflatten(tree, [wrap(m) for m in marks])))
+            outputs = leaf_nodes("linear_transpose", found)
+            return linearise(outputs, marks, t), out_tree, [x.aval for x in outputs]
+
+    seen: list[Any] = []
+
+    def shapes(leaves: list[Node]) -> list[Node]:
+        seen.extend(record_map(leaves)[1:])
+        return []
+
+    build(shapes, avals, "linear_transpose")
+    out_tree, out_avals = seen
+
+    def transposed(ct: Any) -> Any:
+        leaves, ct_tree = tree_flatten(ct)
+        if ct_tree != out_tree:
+            raise TypeError(
+                "cotangent tree does not match function output, "
+                f"expected {out_tree} but got {ct_tree}"
+            )
+        nodes = leaf_nodes("linear_transpose", leaves)
+        for n, a in zip(nodes, out_avals, strict=True):
+            if n.aval.dtype != a.dtype or n.aval.shape != a.shape:
+                raise TypeError(
+                    "cotangent type does not match function output, "
+                    f"expected {a} but got {n.aval}"
+                )
+        live: list[bool] = []
+
+        def pulled(all_leaves: list[Node]) -> list[Node]:
+            found = record_map(all_leaves[:count])[0].pull(all_leaves[count:])
+            live.extend(x is not None for x in found)
+            return [x for x in found if x is not None]
+
+        # Recorded for each call, since what it closes over belongs to the call.
+        graph = build(pulled, [*avals, *out_avals], "linear_transpose")
+        reached = {id(x) for n in graph.nodes for x in n.inputs}
+        if any(id(x) in reached for x in graph.inputs[:count]):
+            raise NotImplementedError(
+                "linear_transpose: the function is not linear in its arguments; got a product or "
+                "a function of them; use vjp"
+            )
+        results = iter(evaluate(graph, [*map(zeros_like_aval, avals), *nodes]))
+        cts = [next(results) if is_live else None for is_live in live]
+        return tree_unflatten(tree, gradients(cts, avals))
+
+    return transposed
+
+
+def _aval_of(x: Any) -> Any:
+    if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, np.ndarray):
+        return make_aval(tuple(x.shape), np.dtype(x.dtype))
+    return as_node(x, "linear_transpose").aval

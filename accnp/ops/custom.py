@@ -1,0 +1,262 @@
+"""Functions with derivative rules of the user's: boundaries in the graph.
+
+A function with a custom rule runs on detached operands (`detach`: their values, without derivative);
+each of its results passes a boundary node `custom_jvp_call(result, *operands)` or
+`custom_vjp_call(result, *operands)`, an identity of its first operand for everybody but the
+transformations, which see the user's rule in its place. `rule` (a parameter) works on nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.graph import build
+from accnp.ir.node import Node, items
+from accnp.ir.op import ZERO, Linear, Op, o, register
+from accnp.ops.kinds import broadcast_to, zeros_like_aval
+
+__all__ = ["JvpRule", "VjpRule", "boundary"]
+
+Nodes = list[Node]
+
+
+class _Rule:
+    """What the rules share: one run serves all results of one call."""
+
+    __slots__ = ("last", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.last: tuple[Any, Any] = (None, None)
+
+    def once(self, key: Sequence[Node | None], run: Callable[[], Any]) -> Any:
+        """Run, or return what the last run with these very nodes returned."""
+        have = self.last[0]
+        if (
+            have is not None
+            and len(have) == len(key)
+            and all(a is b for a, b in zip(have, key, strict=True))
+        ):
+            return self.last[1]
+        found = run()
+        self.last = (list(key), found)
+        return found
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class JvpRule(_Rule):
+    """A forward rule: fn(primals, tangents) -> (primal results, tangents of the results)."""
+
+    __slots__ = ("fn",)
+
+    def __init__(self, name: str, fn: Callable[[Nodes, Nodes], tuple[Nodes, Nodes]]) -> None:
+        super().__init__(name)
+        self.fn = fn
+
+
+class VjpRule(_Rule):
+    """A reverse rule: fwd(primals) -> (results, residuals, extra), bwd(extra, residuals, cts) -> cotangents.
+
+    `extra` is whatever else the forward part hands to the backward part.
+    """
+
+    __slots__ = ("bwd", "fwd")
+
+    def __init__(
+        self,
+        name: str,
+        fwd: Callable[[Nodes], tuple[Nodes, Nodes, Any]],
+        bwd: Callable[[Any, Nodes, Nodes], list[Node | None]],
+    ) -> None:
+        super().__init__(name)
+        self.fwd = fwd
+        self.bwd = bwd
+
+
+def boundary(rule: _Rule, xs: Sequence[Node], outs: Sequence[Node]) -> Nodes:
+    """Put the boundary around the results `outs` of a function that ran on the detached `xs`."""
+    call = o.custom_jvp_call if isinstance(rule, JvpRule) else o.custom_vjp_call
+    return [call(y, *xs, rule=rule, index=i) for i, y in enumerate(outs)]
+
+
+def _infer(y: Aval, *_: Aval, **__: Any) -> Aval:
+    return y
+
+
+def _first(y: Any, *_: Any, **__: Any) -> Any:
+    return y
+
+
+def _tangents(ts: Sequence[Node | None], xs: Sequence[Node]) -> Nodes:
+    return [zeros_like_aval(x.aval) if t is None else t for t, x in zip(ts, xs, strict=True)]
+
+
+# --- custom_jvp --------------------------------------------------------------------------------------
+
+
+def _jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
+    rule, k = params["rule"], params["index"]
+    if all(t is None for t in ts[1:]):
+        return [y], [None]
+
+    def run() -> Any:
+        return rule.fn(list(xs[1:]), _tangents(ts[1:], xs[1:]))
+
+    outs, touts = rule.once([*xs[1:], *ts[1:]], run)
+    return [outs[k]], [touts[k]]
+
+
+def _batched_jvp(rule: JvpRule, size: int, flags: Sequence[bool], tools: Any) -> JvpRule:
+    """Return the rule for a batch: traced for one example, recorded for many; all results are batched."""
+
+    def fn(primals: Nodes, tangents: Nodes) -> tuple[Nodes, Nodes]:
+        n = len(primals)
+
+        def one(leaves: Nodes) -> Nodes:
+            outs, touts = rule.fn(leaves[:n], leaves[n:])
+            return [*outs, *touts]
+
+        found = _map_one(one, [*primals, *tangents], [*flags, *flags], size, tools)
+        half = len(found) // 2
+        return found[:half], found[half:]
+
+    return JvpRule(rule.name, fn)
+
+
+def _map_one(
+    one: Callable[[Nodes], Nodes], xs: Nodes, flags: Sequence[bool], size: int, tools: Any
+) -> Nodes:
+    avals = [_example(x.aval) if b else x.aval for x, b in zip(xs, flags, strict=True)]
+    return tools.batch_call(build(one, avals, "custom rule"), xs, flags, size)
+
+
+def _example(aval: Aval) -> Aval:
+    return make_aval(aval.shape[1:], aval.dtype, aval.weak_type)
+
+
+def _batch(make: Callable[..., Any]) -> Callable[..., Any]:
+    def batch(size: int, xs: Sequence[Node], flags: Sequence[bool], params: dict, tools: Any) -> Any:
+        rule, y = params["rule"], xs[0]
+        if not flags[0]:
+            y = broadcast_to(y, (size, *y.aval.shape))
+        # All results of one call share one batched rule.
+        key = [None, *xs[1:]]
+        wide = rule.once(key, lambda: make(rule, size, list(flags[1:]), tools))
+        return boundary_like(wide, y, xs[1:], params["index"]), [True]
+
+    return batch
+
+
+def boundary_like(rule: _Rule, y: Node, xs: Sequence[Node], index: int) -> Nodes:
+    """Record one boundary node."""
+    call = o.custom_jvp_call if isinstance(rule, JvpRule) else o.custom_vjp_call
+    return [call(y, *xs, rule=rule, index=index)]
+
+
+register(Op("detach", "mark", _infer, numpy=_first, jvp=ZERO))
+register(
+    Op("custom_jvp_call", "mark", _infer, numpy=_first, jvp=_jvp, batch=_batch(_batched_jvp))
+)
+
+# --- custom_vjp --------------------------------------------------------------------------------------
+
+_FORWARD = "can't apply forward-mode differentiation (jvp) to a custom_vjp function."
+
+
+def _no_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
+    if all(t is None for t in ts[1:]):
+        return [y], [None]
+    raise TypeError(_FORWARD)
+
+
+def _linearize(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
+    rule, k = params["rule"], params["index"]
+    if all(t is None for t in ts[1:]):
+        return [y], [None]
+
+    def run() -> Any:
+        outs, residuals, extra = rule.fwd(list(xs[1:]))
+        tangent = o.custom_vjp_tangent(
+            *residuals,
+            *_tangents(ts[1:], xs[1:]),
+            rule=rule,
+            extra=extra,
+            n_res=len(residuals),
+            avals=tuple(x.aval for x in outs),
+        )
+        return outs, items(tangent)
+
+    outs, touts = rule.once([*xs[1:], *ts[1:]], run)
+    return [outs[k]], [touts[k]]
+
+
+def _batched_vjp(rule: VjpRule, size: int, flags: Sequence[bool], tools: Any) -> VjpRule:
+    def fwd(primals: Nodes) -> tuple[Nodes, Nodes, Any]:
+        seen: list[Any] = []
+
+        def one(leaves: Nodes) -> Nodes:
+            outs, residuals, extra = rule.fwd(leaves)
+            seen.extend([len(outs), extra])
+            return [*outs, *residuals]
+
+        found = _map_one(one, primals, flags, size, tools)
+        n, extra = seen
+        return found[:n], found[n:], extra
+
+    def bwd(extra: Any, residuals: Nodes, cts: Nodes) -> list[Node | None]:
+        n = len(residuals)
+        none: list[bool] = []
+
+        def one(leaves: Nodes) -> Nodes:
+            found = rule.bwd(extra, leaves[:n], leaves[n:])
+            none.extend(x is None for x in found)
+            return [x for x in found if x is not None]
+
+        xs = [*residuals, *cts]
+        found = iter(_map_one(one, xs, [True] * len(xs), size, tools))
+        out: list[Node | None] = []
+        for is_none, batched in zip(none, flags, strict=True):
+            ct = None if is_none else next(found)
+            out.append(ct if ct is None or batched else o.reduce_sum(ct, axes=(0,)))
+        return out
+
+    return VjpRule(rule.name, fwd, bwd)
+
+
+def _tangent_transpose(cts: Sequence[Any], xs: Sequence[Any], params: dict, tools: Any) -> Any:
+    n, avals = params["n_res"], params["avals"]
+    whole = [zeros_like_aval(a) if ct is None else ct for ct, a in zip(cts, avals, strict=True)]
+    found = params["rule"].bwd(params["extra"], list(xs[:n]), whole)
+    own = [ct if isinstance(x, Linear) else None for ct, x in zip(found, xs[n:], strict=True)]
+    return [None] * n + own
+
+
+def _no_value(*_: Any, **__: Any) -> Any:
+    raise TypeError(_FORWARD)
+
+
+register(
+    Op(
+        "custom_vjp_call",
+        "mark",
+        _infer,
+        numpy=_first,
+        jvp=_no_jvp,
+        linearize=_linearize,
+        batch=_batch(_batched_vjp),
+    )
+)
+register(
+    Op(
+        "custom_vjp_tangent",
+        "call",
+        lambda *_, avals, **__: avals,
+        numpy=_no_value,
+        jvp=_no_jvp,
+        transpose=_tangent_transpose,
+    )
+)

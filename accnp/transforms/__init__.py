@@ -1,0 +1,1 @@
+"""Graph to graph: forward derivatives, transposition, reverse derivatives, batching."""

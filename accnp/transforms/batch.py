@@ -1,0 +1,78 @@
+"""Batching: record a program of one example again for many, with a leading batch axis.
+
+In: nodes in order, and an environment from the ids of leaves to (node, batched). Out: the environment
+filled; the batch axis is axis 0 wherever the flag is set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from accnp.ir.graph import Graph
+from accnp.ir.node import MARK, Node, items, record
+from accnp.ops.kinds import broadcast_to
+
+__all__ = ["batch_nodes", "batched_outputs", "spread"]
+
+Flagged = tuple[Node, bool]
+Env = dict[int, Any]
+
+
+def spread(x: Node, batched: bool, size: int) -> Node:
+    """Return a value with its batch axis, repeated where it has none."""
+    return x if batched else broadcast_to(x, (size, *x.aval.shape))
+
+
+def batch_nodes(order: Sequence[Node], env: Env, size: int, tools: Any) -> None:
+    """Walk nodes forward, recording each again for a batch of `size` examples."""
+    for node in order:
+        op = node.op
+        found = [env.get(id(x)) for x in node.inputs]
+        if op.kind == "item":
+            whole = found[0]
+            env[id(node)] = (
+                (record(op, node.inputs, node.params), False)
+                if whole is None
+                else whole[node.params["index"]]
+            )
+            continue
+        xs = [x if e is None else e[0] for x, e in zip(node.inputs, found, strict=True)]
+        flags = [e is not None and e[1] for e in found]
+        several = isinstance(node.aval, tuple)
+        if op.kind == "mark" and len(xs) == 1:
+            # A detached batch stays detached; a mark's trace has ended.
+            y = xs[0] if op is MARK else record(op, tuple(xs), node.params)
+            env[id(node)] = (y, flags[0])
+        elif not any(flags):
+            y = record(op, tuple(xs), node.params)
+            env[id(node)] = [(part, False) for part in items(y)] if several else (y, False)
+        elif op.name == "jit":
+            graph = next(p for p in node.params.values() if isinstance(p, Graph))
+            outs = batched_outputs(graph, xs, flags, size, tools)
+            env[id(node)] = outs if several else outs[0]
+        elif op.batch is None:
+            raise NotImplementedError(
+                f"{op.name}: no batching rule is known; got it inside vmap; use a Python loop or lax.map"
+            )
+        elif op.kind == "call" or (op.kind == "mark"):
+            outs, out_flags = op.batch(size, xs, flags, node.params, tools)
+            pairs = list(zip(outs, out_flags, strict=True))
+            env[id(node)] = pairs if several else pairs[0]
+        else:
+            y, flag = op.batch(size, xs, flags, node.params)
+            if several:
+                parts = items(y) if isinstance(y, Node) else y
+                out_flags = [flag] * len(parts) if isinstance(flag, bool) else flag
+                env[id(node)] = list(zip(parts, out_flags, strict=True))
+            else:
+                env[id(node)] = (y, flag)
+
+
+def batched_outputs(
+    graph: Graph, xs: Sequence[Node], flags: Sequence[bool], size: int, tools: Any
+) -> list[Flagged]:
+    """Record a program for a batch; returns each output and whether it has the batch axis."""
+    env: Env = {id(a): (x, f) for a, x, f in zip(graph.inputs, xs, flags, strict=True)}
+    batch_nodes(graph.nodes, env, size, tools)
+    return [env.get(id(x), (x, False)) for x in graph.outputs]

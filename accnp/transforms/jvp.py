@@ -1,0 +1,171 @@
+"""Forward derivatives: a walk over recorded nodes that gives each its primal and its tangent.
+
+In: nodes in order, and an environment from the ids of leaves to (primal, tangent); a tangent of None
+is zero. Out: the environment filled; a node without an entry keeps itself as primal and has no tangent.
+
+A primal is the recorded node itself unless something upstream was replaced, so a value that was
+computed already (for a Python branch, say) is not computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from accnp.ir.graph import Graph
+from accnp.ir.node import MARK, Node, items, record
+from accnp.ir.op import ZERO, o
+from accnp.ir.trace import Trace
+from accnp.ops.kinds import broadcast_to, zeros_like_aval
+from accnp.transforms.walk import inexact, within
+
+__all__ = ["Pair", "forward", "forward_graph", "instantiate"]
+
+Pair = tuple[Node, Node | None]
+Env = dict[int, Any]  # id of a node -> Pair, or a list of them for an op with several results
+
+
+def instantiate(primal: Node, tangent: Node | None) -> Node:
+    """Return the tangent as a node, zeros where there is none."""
+    return zeros_like_aval(primal.aval) if tangent is None else tangent
+
+
+def forward(
+    order: Sequence[Node], env: Env, tools: Any, linear: Trace | None = None, again: bool = False
+) -> None:
+    """Walk nodes forward, filling `env`.
+
+    With `linear` the tangents are placeholders of that trace, and call ops use their `linearize` rule.
+    With `again` nodes that depend on no leaf are recorded again too (bodies of ended traces).
+    """
+    for node in order:
+        found = [env.get(id(x)) for x in node.inputs]
+        kind = node.op.kind
+        if kind == "item":
+            whole = found[0]
+            if whole is not None:
+                env[id(node)] = whole[node.params["index"]]
+            elif again:
+                env[id(node)] = (record(node.op, node.inputs, node.params), None)
+            continue
+        ts: list[Node | None] = []
+        xs: list[Node] = []
+        changed = again
+        live = False
+        for x, e in zip(node.inputs, found, strict=True):
+            if e is None:
+                xs.append(x)
+                ts.append(None)
+                continue
+            xs.append(e[0])
+            ts.append(e[1])
+            changed = changed or e[0] is not x
+            live = live or e[1] is not None
+        if not live and not changed:
+            continue
+        if node.op is MARK:
+            env[id(node)] = (xs[0], ts[0])
+            continue
+        if node.op.jvp is ZERO:
+            ts, live = [], False
+        if node.op.name == "jit" and live:
+            graph = _body(node)
+            outs = forward_graph(graph, xs, ts, tools, linear)
+            env[id(node)] = outs if isinstance(node.aval, tuple) else outs[0]
+            continue
+        y = record(node.op, tuple(xs), node.params) if changed else node
+        if live:
+            env[id(node)] = _differentiate(node, y, xs, ts, tools, linear)
+        elif isinstance(y.aval, tuple):
+            env[id(node)] = [(part, None) for part in items(y)]
+        else:
+            env[id(node)] = (y, None)
+
+
+def forward_graph(
+    graph: Graph,
+    xs: Sequence[Node],
+    ts: Sequence[Node | None],
+    tools: Any,
+    linear: Trace | None = None,
+) -> list[Pair]:
+    """Record a program's derivative: its outputs' primals and tangents for given ones of its inputs."""
+    env: Env = {id(a): (x, t) for a, x, t in zip(graph.inputs, xs, ts, strict=True)}
+    forward(graph.nodes, env, tools, linear, again=True)
+    return [env.get(id(x), (x, None)) for x in graph.outputs]
+
+
+def _body(node: Node) -> Graph:
+    return next(p for p in node.params.values() if isinstance(p, Graph))
+
+
+def _differentiate(
+    node: Node,
+    y: Node,
+    xs: list[Node],
+    ts: list[Node | None],
+    tools: Any,
+    linear: Trace | None,
+) -> Pair | list[Pair]:
+    op, aval = node.op, node.aval
+    if op.kind in ("call", "mark"):
+        return _call(y, xs, ts, tools, linear)
+    if isinstance(aval, tuple):
+        if op.jvp is None:
+            raise _no_rule(node)
+        tangents = op.jvp(ts, y, xs, node.params)
+        return [(p, _checked(node, p, t)) for p, t in zip(items(y), tangents, strict=True)]
+    if not inexact(aval.dtype):
+        return y, None
+    if op.jvp is None:
+        raise _no_rule(node)
+    if op.kind == "map" and aval.shape != ():
+        ts = [t if t is None else broadcast_to(t, aval.shape) for t in ts]
+    if not isinstance(op.jvp, tuple):
+        return y, _checked(node, y, op.jvp(ts, y, xs, node.params))
+    total: Node | None = None
+    for rule, t in zip(op.jvp, ts, strict=False):
+        if t is None or rule is ZERO:
+            continue
+        part = rule(t, y, *xs, **node.params)
+        if part is not None:
+            part = _checked(node, y, part)
+            total = part if total is None else o.add(total, part)
+    return y, total
+
+
+def _call(
+    y: Node, xs: list[Node], ts: list[Node | None], tools: Any, linear: Trace | None
+) -> Pair | list[Pair]:
+    """Apply the rule of an op that holds programs or functions; in reverse mode the primal stays concrete."""
+    op = y.op
+    several = isinstance(y.aval, tuple)
+    rule = op.linearize if linear is not None and op.linearize is not None else op.jvp
+    if rule is None:
+        raise _no_rule(y)
+    primals, tangents = rule(ts, y, xs, y.params, tools)
+    if linear is not None and any(within(p, linear) for p in primals):
+        # A joint rule made the primals depend on placeholders; the plain op gives them without.
+        primals = items(y) if several else [y]
+    pairs: list[Pair] = []
+    for p, t in zip(primals, tangents, strict=True):
+        pairs.append((p, t if t is None or inexact(p.aval.dtype) else None))
+    return pairs if several else pairs[0]
+
+
+def _checked(node: Node, y: Node, t: Node | None) -> Node | None:
+    if t is None or not inexact(y.aval.dtype):
+        return None
+    if t.aval.shape != y.aval.shape or t.aval.dtype != y.aval.dtype:
+        raise TypeError(
+            f"{node.op.name}: its derivative rule gave a tangent of type {t.aval} for a value of type "
+            f"{y.aval}; this is a defect of the rule, please report it"
+        )
+    return t
+
+
+def _no_rule(node: Node) -> NotImplementedError:
+    return NotImplementedError(
+        f"{node.op.name}: no derivative is known; got it inside a differentiated function; "
+        "give the function a rule with custom_jvp or custom_vjp, or use stop_gradient"
+    )

@@ -1,0 +1,87 @@
+"""Transposition: a walk backward over the linear part of a program.
+
+In: nodes in order, the leaves in which they are linear, the outputs and their cotangents. Out: the
+leaves' cotangents, None where nothing flows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from accnp.ir.graph import Graph
+from accnp.ir.node import MARK, Node
+from accnp.ir.op import Linear, o
+from accnp.transforms.walk import dependents
+
+__all__ = ["backward"]
+
+
+def backward(
+    order: Sequence[Node],
+    leaves: Sequence[Node],
+    outputs: Sequence[Node | None],
+    cts: Sequence[Node | None],
+    tools: Any,
+) -> list[Node | None]:
+    """Carry cotangents of the outputs back to the leaves."""
+    chain = dependents(order, leaves)
+    linear = {id(x): x for x in leaves}
+    linear.update((id(n), n) for n in chain)
+    acc: dict[int, Any] = {}
+
+    def add(x: Node, ct: Node | None) -> None:
+        if ct is None or id(x) not in linear:
+            return
+        if ct.aval.shape != x.aval.shape and x.aval.shape == ():
+            ct = o.reduce_sum(ct, axes=tuple(range(ct.aval.ndim)))
+        have = acc.get(id(x))
+        acc[id(x)] = ct if have is None else o.add(have, ct)
+
+    for x, ct in zip(outputs, cts, strict=True):
+        if x is not None:
+            add(x, ct)
+    for node in reversed(chain):
+        ct = acc.pop(id(node), None)
+        if ct is None:
+            continue
+        op = node.op
+        if op.kind == "item":
+            parent = node.inputs[0]
+            whole = acc.setdefault(id(parent), [None] * len(parent.aval))
+            k = node.params["index"]
+            whole[k] = ct if whole[k] is None else o.add(whole[k], ct)
+            continue
+        if op is MARK:
+            add(node.inputs[0], ct)
+            continue
+        if op.name == "jit":
+            found = _through(node, ct, linear, tools)
+        else:
+            if op.transpose is None:
+                raise NotImplementedError(
+                    f"{op.name}: reverse-mode differentiation is not known for it; got it where a "
+                    "value depends on the argument; use forward mode (jvp, jacfwd) or custom_vjp"
+                )
+            args = [Linear(x.aval) if id(x) in linear else x for x in node.inputs]
+            if op.kind == "call":
+                several = isinstance(node.aval, tuple)
+                found = op.transpose(ct if several else [ct], args, node.params, tools)
+            else:
+                found = op.transpose(ct, *args, **node.params)
+        for x, part in zip(node.inputs, found, strict=False):
+            add(x, part)
+    return [acc.get(id(x)) for x in leaves]
+
+
+def _through(node: Node, ct: Any, linear: dict[int, Node], tools: Any) -> list[Node | None]:
+    """Transpose a call of a program by transposing the program in place."""
+    graph = next(p for p in node.params.values() if isinstance(p, Graph))
+    which = [id(x) in linear for x in node.inputs]
+    triples = list(zip(graph.inputs, node.inputs, which, strict=True))
+    env: dict[int, Node] = {id(a): x for a, x, is_linear in triples if not is_linear}
+    leaves = [a for a, _, is_linear in triples if is_linear]
+    order, outputs, places = tools.rebuild(graph, env, leaves)
+    cts = ct if isinstance(node.aval, tuple) else [ct]
+    found = iter(backward(order, places, outputs, cts, tools))
+    return [next(found) if is_linear else None for is_linear in which]

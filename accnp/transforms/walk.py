@@ -1,0 +1,54 @@
+"""Which nodes a transformation visits.
+
+In: output nodes, the trace or leaves they hang from. Out: nodes in an order in which they can be
+computed, and those of them that depend on given leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from accnp.ir.graph import toposort
+from accnp.ir.node import Node
+from accnp.ir.trace import Trace
+from accnp.ops.kinds import dtype_kind
+
+__all__ = ["dependents", "inexact", "nodes_within", "within"]
+
+_INEXACT: dict[np.dtype, bool] = {}
+
+
+def inexact(dtype: np.dtype) -> bool:
+    """Whether values of this dtype have tangents: floating and complex ones do."""
+    found = _INEXACT.get(dtype)
+    if found is None:
+        found = _INEXACT[dtype] = dtype_kind(dtype) in "fc"
+    return found
+
+
+def within(node: Node, trace: Trace) -> bool:
+    """Whether a node was recorded in a trace, or in one that was made inside it."""
+    t = node.trace
+    while t is not None and t is not trace:
+        t = t.parent
+    return t is not None
+
+
+def nodes_within(outputs: Iterable[Node], leaves: Sequence[Node], trace: Trace) -> list[Node]:
+    """Return the nodes of a trace between leaves and outputs, inputs first."""
+    return toposort(outputs, set(map(id, leaves)), lambda n: within(n, trace))
+
+
+def dependents(order: Sequence[Node], leaves: Iterable[Node]) -> list[Node]:
+    """Return those nodes of an order that depend on the leaves."""
+    reached = set(map(id, leaves))
+    out = []
+    for node in order:
+        for x in node.inputs:
+            if id(x) in reached:
+                reached.add(id(node))
+                out.append(node)
+                break
+    return out
