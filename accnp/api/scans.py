@@ -1,0 +1,159 @@
+"""Maps and folds over a leading axis: `map`, `associative_scan`. In: functions and arrays. Out: arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from accnp.api.bodies import as_leaves, close, record_body
+from accnp.api.control import scan
+from accnp.api.convert import as_node
+from accnp.array import wrap
+from accnp.ir.aval import make_aval
+from accnp.ir.graph import evaluate
+from accnp.ir.node import Node, literal
+from accnp.ir.op import o
+from accnp.pytree import flatten_spec
+from accnp.transforms.tools import TOOLS
+
+__all__ = ["associative_scan", "map"]
+
+
+def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+    """Apply `f` to each row of `xs`, one after another, or `batch_size` rows at a time.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.map(lambda x: x * x, jnp.arange(3))
+        Array([0, 1, 4], dtype=int32)
+    """
+    if batch_size is None:
+        return scan(lambda _, x: ((), f(x)), (), xs)[1]
+    rows, spec = as_leaves(xs, "map", "xs")
+    if batch_size < 0:
+        raise ValueError(f"map: batch_size must not be negative; got {batch_size}")
+    if not rows or any(x.aval.ndim == 0 or x.aval.shape[0] != rows[0].aval.shape[0] for x in rows):
+        shapes = [x.aval.shape for x in rows]
+        raise ValueError(f"map: all of xs need a leading axis of one length; got shapes {shapes}")
+    n = rows[0].aval.shape[0]
+    whole = n // batch_size * batch_size if batch_size else 0
+    parts: list[list[Node]] = []
+    out_spec: Any = None
+    if whole:
+        count = whole // batch_size
+        heads = [
+            o.reshape(_cut(x, 0, whole), new_sizes=(count, batch_size, *x.aval.shape[1:]))
+            for x in rows
+        ]
+        tree = spec.unflatten([wrap(x) for x in heads])
+        ys, out_spec = flatten_spec(scan(lambda _, x: ((), _all_rows(f, x)), (), tree)[1])
+        nodes = [as_node(y) for y in ys]
+        parts.append([o.reshape(y, new_sizes=(whole, *y.aval.shape[2:])) for y in nodes])
+    if whole < n or not n:
+        tail = spec.unflatten([wrap(_cut(x, whole, n)) for x in rows])
+        ys, out_spec = flatten_spec(_all_rows(f, tail))
+        parts.append([as_node(y) for y in ys])
+    joined = [p[0] if len(p) == 1 else o.concatenate(*p, dimension=0) for p in zip(*parts)]
+    return out_spec.unflatten([wrap(x) for x in joined])
+
+
+def _cut(x: Node, start: int, stop: int) -> Node:
+    return _slice(x, 0, start, stop, 1) if (start, stop) != (0, x.aval.shape[0]) else x
+
+
+def _all_rows(f: Callable[[Any], Any], xs: Any) -> Any:
+    """Apply `f` to all rows at once."""
+    rows, _ = as_leaves(xs, "map", "xs")
+    size = rows[0].aval.shape[0]
+    avals = [make_aval(x.aval.shape[1:], x.aval.dtype, x.aval.weak_type) for x in rows]
+    body = record_body(f, "map", avals, flatten_spec((xs,))[1])
+    outer = close([body.graph])
+    flags = (*(False,) * len(outer), *(True,) * len(rows))
+    graph, _ = TOOLS.batch_graph(body.graph, size, flags, (True,) * len(body.avals))
+    return body.spec.unflatten([wrap(x) for x in evaluate(graph, [*outer, *rows])])
+
+
+def associative_scan(
+    fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
+) -> Any:
+    """All prefixes folded with an associative function of two (trees of) arrays, in logarithmically many steps.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.associative_scan(jnp.add, jnp.arange(4))
+        Array([0, 1, 3, 6], dtype=int32)
+    """
+    if not callable(fn):
+        raise TypeError("lax.associative_scan: fn argument should be callable.")
+    nodes, spec = as_leaves(elems, "associative_scan", "elems")
+    if not nodes:
+        return elems
+    rank = nodes[0].aval.ndim
+    if not -rank <= axis < rank:
+        raise ValueError(
+            f"associative_scan: axis {axis} is out of bounds for an array of rank {rank}"
+        )
+    axis %= rank
+    lengths = [x.aval.shape[axis] if x.aval.ndim > axis else None for x in nodes]
+    if len(set(lengths)) > 1:
+        shapes = [x.aval.shape for x in nodes]
+        raise ValueError(
+            f"Array inputs to associative_scan must have the same first dimension. (saw: {shapes})"
+        )
+    if reverse:
+        nodes = [o.rev(x, dimensions=(axis,)) for x in nodes]
+
+    def combine(a: list[Node], b: list[Node]) -> list[Node]:
+        left = spec.unflatten([wrap(x) for x in a])
+        right = spec.unflatten([wrap(x) for x in b])
+        out, out_spec = flatten_spec(fn(left, right))
+        if out_spec != spec:
+            raise TypeError(
+                "associative_scan: fn must return the structure of its arguments; "
+                f"got {out_spec}, needs {spec}"
+            )
+        return [as_node(x, "associative_scan") for x in out]
+
+    result = _prefixes(combine, nodes, axis)
+    if reverse:
+        result = [o.rev(x, dimensions=(axis,)) for x in result]
+    return spec.unflatten([wrap(x) for x in result])
+
+
+def _prefixes(
+    combine: Callable[[list[Node], list[Node]], list[Node]], xs: list[Node], axis: int
+) -> list[Node]:
+    """Fold neighbours, solve the half-sized problem, and fill in the elements between."""
+    n = xs[0].aval.shape[axis]
+    if n < 2:
+        return xs
+    pairs = combine(_every(xs, axis, 0, n - 1, 2), _every(xs, axis, 1, n, 2))
+    odd = _prefixes(combine, pairs, axis)
+    first = odd if n % 2 else _every(odd, axis, 0, odd[0].aval.shape[axis] - 1, 1)
+    even = combine(first, _every(xs, axis, 2, n, 2))
+    heads = _every(xs, axis, 0, 1, 1)
+    even = [o.concatenate(h, e, dimension=axis) for h, e in zip(heads, even, strict=True)]
+    return [_interleave(a, b, axis) for a, b in zip(even, odd, strict=True)]
+
+
+def _every(xs: list[Node], axis: int, start: int, stop: int, step: int) -> list[Node]:
+    return [_slice(x, axis, start, stop, step) for x in xs]
+
+
+def _slice(x: Node, axis: int, start: int, stop: int, step: int) -> Node:
+    shape = x.aval.shape
+    starts = tuple(start if i == axis else 0 for i in range(len(shape)))
+    limits = tuple(stop if i == axis else n for i, n in enumerate(shape))
+    steps = tuple(step if i == axis else 1 for i in range(len(shape)))
+    return o.slice(x, start_indices=starts, limit_indices=limits, strides=steps)
+
+
+def _interleave(a: Node, b: Node, axis: int) -> Node:
+    """Return a[0], b[0], a[1], b[1]...; `a` is as long as `b` or longer by one."""
+    zero = literal(False if a.aval.dtype.kind == "b" else 0, a.aval.dtype, False)
+    more = a.aval.shape[axis] - b.aval.shape[axis]
+    rest = ((0, 0, 0),)
+    before, after = rest * axis, rest * (a.aval.ndim - axis - 1)
+    a = o.pad(a, zero, padding_config=(*before, (0, 0 if more else 1, 1), *after))
+    b = o.pad(b, zero, padding_config=(*before, (1, 1 if more else 0, 1), *after))
+    return o.or_(a, b) if a.aval.dtype.kind == "b" else o.add(a, b)
