@@ -14,7 +14,7 @@ import numpy as np
 
 from accnp.config import config
 from accnp.engine import execute
-from accnp.engine.plan import Plan, make_plan
+from accnp.engine.plan import KernelStep, Plan, make_plan
 from accnp.ir.graph import Graph
 from accnp.ir.node import CONST, Node, _on_deep
 from accnp.passes.program import build, from_graph
@@ -24,11 +24,15 @@ from accnp.runtime.stream import Task, default_stream
 
 __all__ = [
     "DELETED",
+    "Plan",
     "array_of",
+    "compile_plan",
     "is_ready",
     "materialise",
     "plan_of_graph",
+    "plan_text",
     "ready",
+    "run_now",
     "run_plan",
     "writeable_view",
 ]
@@ -239,6 +243,31 @@ def run_plan(plan: Plan, leaves: Sequence[Node], avals: Sequence[Any]) -> list[N
     outputs = [Node(CONST, (), {}, a, None, None, 0, None) for a in avals]
     _launch(plan, list(leaves), outputs, False)
     return outputs
+
+
+def run_now(plan: Plan, leaves: list[Buffer]) -> list[Buffer] | None:
+    """Run a small plan on ready buffers at once; None if it should go through the stream."""
+    if plan.work >= ASYNC or not default_stream().idle:
+        return None
+    return execute.run(plan, [*leaves, *plan.constants] if plan.constants else leaves)
+
+
+def compile_plan(plan: Plan) -> None:
+    """Make or load the machine code of every kernel of a plan."""
+    for step in plan.steps:
+        if isinstance(step, KernelStep):
+            step.load(plan.fastmath)
+
+
+def plan_text(plan: Plan) -> str:
+    """Return the source of every kernel of a plan, and the name of every library call, in the order in which they run."""
+    parts = []
+    for i, step in enumerate(plan.steps):
+        if isinstance(step, KernelStep):
+            parts.append(f"# step {i}: kernel, {step.extent} steps\n{step.text.source}")
+        else:
+            parts.append(f"# step {i}: {step.op.name} (library call)\n")
+    return "\n".join(parts)
 
 
 def _on_deep_node(node: Node) -> None:

@@ -1,0 +1,408 @@
+"""`jit`: trace once for each signature, plan once, then run the plan.
+
+In: a Python function and its arguments. Out: arrays, ready or in flight. A call whose arguments are all plain arrays takes a short
+way: their avals are the key, their buffers the leaves.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import weakref
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+
+from accnp import engine, errors
+from accnp.api.bodies import close
+from accnp.api.convert import as_node
+from accnp.api.jaxpr import ShapeDtypeStruct, argument_names, aval_of, closed_jaxpr
+from accnp.api.stages import Lowered, TracedStage
+from accnp.array import Array, is_traced, wrap
+from accnp.config import config
+from accnp.ir.graph import Graph
+from accnp.ir.node import CONST, EMPTY, Node, items, record
+from accnp.ir.op import OPS
+from accnp.ir.trace import state
+from accnp.pytree import flatten_spec, leaf_names
+from accnp.runtime.buffer import Buffer
+from accnp.trace_fn import function_place, trace
+
+__all__ = ["JitFunction", "jit"]
+
+# One cache for each function, shared by all its jitted forms with the same options.
+_caches: weakref.WeakKeyDictionary[Any, dict[Any, dict[Any, Entry]]] = weakref.WeakKeyDictionary()
+
+
+class Entry:
+    """A traced signature: the program, what it closes over, how results are put together, and its plan."""
+
+    __slots__ = ("consts", "graph", "out_avals", "out_spec", "plan", "single")
+
+    def __init__(self, graph: Graph, consts: list[Node], out_spec: Any) -> None:
+        self.graph = graph
+        self.consts = consts
+        self.out_spec = out_spec
+        self.out_avals = graph.out_avals
+        self.single = out_spec.is_leaf()
+        self.plan: engine.Plan | None = None
+
+    def load(self, fastmath: bool) -> engine.Plan:
+        """Return the plan: the closed-over arrays and literals are part of it."""
+        if self.plan is None:
+            plan, free = engine.plan_of_graph(self.graph, fastmath)
+            plan.constants = [engine.ready(x) for x in free]
+            self.plan = plan
+        return self.plan
+
+
+class JitFunction:
+    """A function that is traced and planned once for each signature of its arguments; made by `jit`."""
+
+    def __init__(self, fun: Callable[..., Any], options: Options) -> None:
+        functools.update_wrapper(self, fun, updated=())
+        self.__wrapped__ = fun
+        self._fun = fun
+        self._options = options
+        self._static_numbers, self._static_names = _resolve_static(fun, options)
+        self._plain = not (self._static_numbers or self._static_names or options.donates)
+        try:
+            self._cache = _caches.setdefault(fun, {}).setdefault(options.key, {})
+        except TypeError:  # not hashable, or no weak references
+            self._cache = {}
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._plain and not kwargs and state.abstract is None:
+            avals = []
+            buffers = []
+            for a in args:
+                if type(a) is not Array:
+                    break
+                node = a._node
+                value = node.value
+                if type(value) is not Buffer or (node.trace is not None and node.trace.active):
+                    break
+                avals.append(node.aval)
+                buffers.append(value)
+            else:
+                entry = self._cache.get((*avals, config.key))
+                if entry is not None:
+                    found = engine.run_now(entry.plan, buffers)
+                    if found is not None:
+                        outs = [wrap(Node(CONST, (), EMPTY, v, b, None, 0, None)) for v, b in zip(entry.out_avals, found)]
+                        return outs[0] if entry.single else entry.out_spec.unflatten(outs)
+        try:
+            return self._call(args, kwargs)
+        except Exception as error:
+            errors.hide_frames(error)
+            raise
+
+    # --- the general way ---
+
+    def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if config.disable_jit:
+            return self._fun(*args, **kwargs)
+        call = self._split(args, kwargs)
+        nodes = call.nodes(self._name)
+        key = (call.spec, tuple([x.aval for x in nodes]), call.static, config.key)
+        entry = self._cache.get(key)
+        if entry is None:
+            entry = self._trace(call, [x.aval for x in nodes])
+            if not any(_outer(x) for x in entry.consts):
+                self._cache[key] = entry
+                if self._plain and call.flat_positional:
+                    entry.load(self._options.fastmath or config.fastmath)
+                    self._cache[(*[x.aval for x in nodes], config.key)] = entry
+        leaves = [*entry.consts, *nodes]
+        if state.abstract is not None or any(_outer(x) for x in leaves):
+            out = record(OPS["jit"], tuple(leaves), {"name": self._name, "jaxpr": entry.graph})
+            results = list(items(out))
+        else:
+            plan = entry.load(self._options.fastmath or config.fastmath)
+            results = engine.run_plan(plan, leaves, entry.out_avals)
+            for i in call.donated(self._options):
+                nodes[i].value = engine.DELETED
+        outs = [wrap(x) for x in results]
+        return outs[0] if entry.single else entry.out_spec.unflatten(outs)
+
+    def _split(self, args: tuple, kwargs: dict[str, Any]) -> Call:
+        numbers, names = self._static_numbers, self._static_names
+        if not numbers and not names:
+            return Call(self, args, kwargs, (), args, kwargs)
+        n = len(args)
+        where = {i if i >= 0 else i + n for i in numbers}
+        dynamic = tuple([a for i, a in enumerate(args) if i not in where])
+        static: list[tuple[Any, Any]] = [(i, args[i]) for i in sorted(where) if 0 <= i < n]
+        dynamic_kw = {k: v for k, v in kwargs.items() if k not in names}
+        static += [(k, kwargs[k]) for k in sorted(kwargs) if k in names]
+        keyed = []
+        for place, value in static:
+            try:
+                hash(value)
+            except TypeError:
+                name = place if isinstance(place, str) else self._parameter(place)
+                raise errors.unhashable_static_error(f"jit({self._name})", f"'{name}'", value) from None
+            # 1, 1.0 and True are equal and hash alike, but are different programs.
+            keyed.append((place, type(value), value))
+        return Call(self, args, kwargs, tuple(keyed), dynamic, dynamic_kw)
+
+    def _parameter(self, number: int) -> str:
+        try:
+            return list(inspect.signature(self._fun).parameters)[number]
+        except (TypeError, ValueError, IndexError):
+            return f"args[{number}]"
+
+    @property
+    def _name(self) -> str:
+        return function_place(self._fun)[0]
+
+    def _trace(self, call: Call, avals: Sequence[Any]) -> Entry:
+        out_spec: Any = None
+
+        def on_nodes(leaves: list[Node]) -> list[Node]:
+            nonlocal out_spec
+            args, kwargs = call.rebuild([wrap(x) for x in leaves])
+            result = self._fun(*args, **kwargs)
+            flat, out_spec = flatten_spec(result)
+            return [_result_node(x, result, i, self._name) for i, x in enumerate(flat)]
+
+        graph = trace(on_nodes, avals, of=self._fun, transform="jit", names=call.names())
+        consts = close([graph])
+        return Entry(graph, consts, out_spec)
+
+    # --- jax's stages ---
+
+    def trace(self, *args: Any, **kwargs: Any) -> TracedStage:
+        """Trace for these arguments (arrays or ShapeDtypeStructs) and return the stage that holds the jaxpr."""
+        call = self._split(args, kwargs)
+        entry = self._trace(call, [aval_of(x, self._name) for x in call.leaves])
+        return TracedStage(self, entry, call, closed_jaxpr(entry.graph))
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Trace and plan for these arguments; `.compile()` makes the machine code."""
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the ShapeDtypeStructs of the results, without computing."""
+        call = self._split(args, kwargs)
+        entry = self._trace(call, [aval_of(x, self._name) for x in call.leaves])
+        structs = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in entry.out_avals]
+        return entry.out_spec.unflatten(structs)
+
+    def clear_cache(self) -> None:
+        """Forget all traced signatures of this function."""
+        self._cache.clear()
+
+    def _cache_size(self) -> int:
+        return len({id(e) for e in self._cache.values()})
+
+    def __repr__(self) -> str:
+        return f"<jitted {self._name}>"
+
+
+class Call:
+    """One call's arguments, split into static values and leaves."""
+
+    __slots__ = ("args", "dynamic", "dynamic_kw", "flat_positional", "function", "kwargs", "leaves", "spec", "static")
+
+    def __init__(self, function: JitFunction, args: tuple, kwargs: dict, static: tuple, dynamic: tuple, dynamic_kw: dict) -> None:
+        self.function = function
+        self.args, self.kwargs = args, kwargs
+        self.dynamic, self.dynamic_kw = dynamic, dynamic_kw
+        self.static = static
+        self.leaves, self.spec = flatten_spec((dynamic, dynamic_kw))
+        self.flat_positional = not kwargs and all(type(a) is Array for a in args)
+
+    def nodes(self, name: str) -> list[Node]:
+        """The leaves as nodes.
+
+        Raises:
+            TypeError: a leaf is no array or number; the text has its path.
+        """
+        out = []
+        for i, x in enumerate(self.leaves):
+            if type(x) is Array:
+                out.append(x._node)
+                continue
+            try:
+                out.append(as_node(x, f"jit({name})"))
+            except TypeError:
+                raise errors.not_an_array_error(f"jit({name})", self.names()[i], x) from None
+        return out
+
+    def rebuild(self, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The function's arguments with other leaves."""
+        dynamic, dynamic_kw = self.spec.unflatten(list(leaves))
+        where = {place: value for place, _, value in self.static}
+        rest = iter(dynamic)
+        args = [where[i] if i in where else next(rest) for i in range(len(self.args))]
+        kwargs = {k: where[k] if k in where else dynamic_kw[k] for k in self.kwargs}
+        return args, kwargs
+
+    def names(self) -> list[str]:
+        """What the user calls each leaf, e.g. `x['w'][0]`."""
+        numbered = {place for place, _, _ in self.static}
+        args = tuple(None if i in numbered else a for i, a in enumerate(self.args))
+        return argument_names(self.function._fun, args, self.dynamic_kw)
+
+    def donated(self, options: Options) -> list[int]:
+        """The positions of the leaves whose buffers the caller gives away."""
+        if not options.donates:
+            return []
+        out, at = [], 0
+        n = len(self.args)
+        numbers = {i if i >= 0 else i + n for i in options.donate_numbers}
+        static = {place for place, _, _ in self.static}
+        for i, a in enumerate(self.args):
+            if i in static:
+                continue
+            count = len(flatten_spec(a)[0])
+            if i in numbers or self._is_named(i, options.donate_names):
+                out += [at + k for k in range(count)]
+            at += count
+        for k in sorted(self.dynamic_kw):
+            count = len(flatten_spec(self.dynamic_kw[k])[0])
+            if k in options.donate_names:
+                out += [at + j for j in range(count)]
+            at += count
+        return [i for i in out if type(self.leaves[i]) is Array]
+
+    def _is_named(self, number: int, names: tuple[str, ...]) -> bool:
+        return bool(names) and self.function._parameter(number) in names
+
+
+class Options:
+    """What `jit` was told."""
+
+    __slots__ = ("donate_names", "donate_numbers", "fastmath", "static_names", "static_numbers")
+
+    def __init__(self, static_argnums: Any, static_argnames: Any, donate_argnums: Any, donate_argnames: Any, fastmath: bool) -> None:
+        self.static_numbers = _tuple(static_argnums, int, "static_argnums")
+        self.static_names = _tuple(static_argnames, str, "static_argnames")
+        self.donate_numbers = _tuple(donate_argnums, int, "donate_argnums")
+        self.donate_names = _tuple(donate_argnames, str, "donate_argnames")
+        self.fastmath = bool(fastmath)
+
+    @property
+    def donates(self) -> bool:
+        return bool(self.donate_numbers or self.donate_names)
+
+    @property
+    def key(self) -> Hashable:
+        return (self.static_numbers, self.static_names, self.donate_numbers, self.donate_names, self.fastmath)
+
+
+def _tuple(value: Any, kind: type, name: str) -> tuple:
+    if value is None:
+        return ()
+    if isinstance(value, kind):
+        return (value,)
+    if not isinstance(value, Iterable) or isinstance(value, str):
+        raise TypeError(f"jit: {name} must be {kind.__name__} or a sequence of them; got {value!r}")
+    out = tuple(int(v) if kind is int and hasattr(v, "__index__") else v for v in value)
+    for v in out:
+        if not isinstance(v, kind):
+            raise TypeError(f"jit: {name} must be {kind.__name__} or a sequence of them; got {value!r}")
+    return out
+
+
+def _resolve_static(fun: Callable[..., Any], options: Options) -> tuple[tuple[int, ...], frozenset[str]]:
+    """Numbers and names mean the same parameters: each is completed from the other by the signature."""
+    numbers, names = set(options.static_numbers), set(options.static_names)
+    if not numbers and not names:
+        return (), frozenset()
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        return tuple(sorted(numbers)), frozenset(names)
+    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    by_key = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    known = {p.name for p in parameters}
+    for n in names:
+        if n not in known and not by_key:
+            raise ValueError(
+                f"jit: static_argnames names {n!r}, which {function_place(fun)[0]} does not take; "
+                f"its parameters are {', '.join(sorted(known))}"
+            )
+    for i in numbers:
+        if not variadic and not -len(positional) <= i < len(positional):
+            raise ValueError(
+                f"jit: static_argnums has {i}, but {function_place(fun)[0]} takes {len(positional)} positional arguments"
+            )
+    if not options.static_names:
+        names |= {positional[i] for i in numbers if -len(positional) <= i < len(positional)}
+    if not options.static_numbers:
+        numbers |= {positional.index(n) for n in options.static_names if n in positional}
+    return tuple(sorted(numbers)), frozenset(names)
+
+
+def _outer(node: Node) -> bool:
+    """Whether a node belongs to a trace that is still recording (jit, vmap or grad)."""
+    return node.trace is not None and (node.trace.active or is_traced(node))
+
+
+def _result_node(x: Any, result: Any, i: int, name: str) -> Node:
+    try:
+        return as_node(x, name)
+    except TypeError:
+        path = leaf_names(result, "")[i]
+        raise TypeError(
+            f"jit({name}): the function returned a value that is not an array or a number at output{path}; "
+            f"got {x!r} of type {type(x).__name__}; return arrays, numbers, None, and containers of them"
+        ) from None
+
+
+def jit(
+    fun: Callable[..., Any] | None = None,
+    /,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    fastmath: bool = False,
+    compiler_options: dict[str, Any] | None = None,
+    **sharding: Any,
+) -> Any:
+    """Trace `fun` once for each signature (structure, shapes, dtypes, static values) and run it as fused kernels.
+
+    The results have the same bits as without `jit`, unless `fastmath` allows reassociation and contraction.
+
+    Args:
+        fun: a function of pytrees of arrays; without it, a decorator is returned.
+        static_argnums, static_argnames: arguments that are Python values to the function; hashable; one trace for each value.
+        donate_argnums, donate_argnames: arguments whose buffers the caller gives away; they are deleted after the call.
+        keep_unused, device, backend, inline, compiler_options: accepted as in jax; they change nothing on one CPU device.
+        fastmath: allow the compiler to reorder and contract arithmetic.
+
+    Raises:
+        ConcretizationTypeError: Python control flow asks a traced value for its value.
+        ValueError: a static argument is not hashable.
+
+    Example:
+        >>> import accnp as jnp
+        >>> @jnp.jit
+        ... def f(x):
+        ...     return jnp.sum(x * x)
+        >>> float(f(jnp.arange(4.0)))
+        14.0
+    """
+    unknown = set(sharding) - {"in_shardings", "out_shardings", "abstracted_axes"}
+    if unknown:
+        raise TypeError(f"jit: unexpected keyword arguments {sorted(unknown)}")
+    options = Options(static_argnums, static_argnames, donate_argnums, donate_argnames, fastmath)
+    if fun is None:
+        return lambda f: JitFunction(f, options)
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun!r}; jit takes a function")
+    return JitFunction(fun, options)
+
+
