@@ -47,7 +47,9 @@ def as_argnums(function: str, argnums: Any, count: int) -> tuple[int, ...]:
     single = (argnums,) if isinstance(argnums, int | np.integer) else tuple(argnums)
     for n in single:
         if not isinstance(n, int | np.integer):
-            raise TypeError(f"{function}: argnums must be an int or a tuple of ints; got {argnums!r}; pass positions")
+            raise TypeError(
+                f"{function}: argnums must be an int or a tuple of ints; got {argnums!r}; pass positions"
+            )
     need = max(n + 1 if n >= 0 else -n for n in single) if single else 0
     if need > count:
         raise ValueError(
@@ -349,7 +351,8 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
             )
         ts = _tangent_nodes("jvp", lin.in_avals, leaves)
         known = [
-            t if t is not None else zeros_like_aval(a) for t, a in zip(ts, lin.in_avals, strict=True)
+            t if t is not None else zeros_like_aval(a)
+            for t, a in zip(ts, lin.in_avals, strict=True)
         ]
         return tree_unflatten(lin.out_tree, gradients(lin.map.apply(known), lin.out_avals))
 
@@ -378,7 +381,9 @@ def cotangent_nodes(avals: Sequence[Any], leaves: Sequence[Any]) -> list[Node | 
     return out
 
 
-def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Any = ()) -> Any:
+def vjp(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Any = ()
+) -> Any:
     """Return `fun(*primals)` and a function from cotangents of its result to those of the arguments.
 
     Example:
@@ -410,7 +415,9 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
     return (out, pull, lin.aux) if has_aux else (out, pull)
 
 
-def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = ()) -> Callable[..., Any]:
+def linear_transpose(
+    fun: Callable[..., Any], *primals: Any, reduce_axes: Any = ()
+) -> Callable[..., Any]:
     """Return the transpose of a linear function; `primals` give shapes and dtypes only.
 
     Raises:
@@ -447,8 +454,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = 
         for n, a in zip(nodes, out_avals, strict=True):
             if n.aval.dtype != a.dtype or n.aval.shape != a.shape:
                 raise TypeError(
-                    "cotangent type does not match function output, "
-                    f"expected {a} but got {n.aval}"
+                    f"cotangent type does not match function output, expected {a} but got {n.aval}"
                 )
         live: list[bool] = []
 

@@ -79,8 +79,12 @@ class VjpRule(_Rule):
 
 def boundary(rule: _Rule, xs: Sequence[Node], outs: Sequence[Node]) -> Nodes:
     """Put the boundary around the results `outs` of a function that ran on the detached `xs`."""
+    return [_mark(rule, y, xs, i) for i, y in enumerate(outs)]
+
+
+def _mark(rule: _Rule, y: Node, xs: Sequence[Node], index: int) -> Node:
     call = o.custom_jvp_call if isinstance(rule, JvpRule) else o.custom_vjp_call
-    return [call(y, *xs, rule=rule, index=i) for i, y in enumerate(outs)]
+    return call(y, *xs, rule=rule, index=index)
 
 
 def _infer(y: Aval, *_: Aval, **__: Any) -> Aval:
@@ -139,28 +143,22 @@ def _example(aval: Aval) -> Aval:
 
 
 def _batch(make: Callable[..., Any]) -> Callable[..., Any]:
-    def batch(size: int, xs: Sequence[Node], flags: Sequence[bool], params: dict, tools: Any) -> Any:
+    def batch(
+        size: int, xs: Sequence[Node], flags: Sequence[bool], params: dict, tools: Any
+    ) -> Any:
         rule, y = params["rule"], xs[0]
         if not flags[0]:
             y = broadcast_to(y, (size, *y.aval.shape))
         # All results of one call share one batched rule.
         key = [None, *xs[1:]]
         wide = rule.once(key, lambda: make(rule, size, list(flags[1:]), tools))
-        return boundary_like(wide, y, xs[1:], params["index"]), [True]
+        return [_mark(wide, y, xs[1:], params["index"])], [True]
 
     return batch
 
 
-def boundary_like(rule: _Rule, y: Node, xs: Sequence[Node], index: int) -> Nodes:
-    """Record one boundary node."""
-    call = o.custom_jvp_call if isinstance(rule, JvpRule) else o.custom_vjp_call
-    return [call(y, *xs, rule=rule, index=index)]
-
-
 register(Op("detach", "mark", _infer, numpy=_first, jvp=ZERO))
-register(
-    Op("custom_jvp_call", "mark", _infer, numpy=_first, jvp=_jvp, batch=_batch(_batched_jvp))
-)
+register(Op("custom_jvp_call", "mark", _infer, numpy=_first, jvp=_jvp, batch=_batch(_batched_jvp)))
 
 # --- custom_vjp --------------------------------------------------------------------------------------
 

@@ -46,9 +46,7 @@ class LinearMap:
         return backward(self.order, self.inputs, self.outputs, cts, TOOLS)
 
 
-def linearise(
-    outputs: Sequence[Node], marks: Sequence[Node], trace: Trace
-) -> LinearMap:
+def linearise(outputs: Sequence[Node], marks: Sequence[Node], trace: Trace) -> LinearMap:
     """Differentiate recorded outputs with respect to marks; call it while `trace` is active."""
     order = nodes_within(outputs, marks, trace)
     with Trace("linear") as inner:
