@@ -1,6 +1,16 @@
 """What users call: arguments are checked, promoted and broadcast here, then ops are recorded."""
 
+# Importing the families of ops fills the op table.
+import accnp.ops.call
+import accnp.ops.control
+import accnp.ops.custom
+import accnp.ops.decompositions
 import accnp.ops.elementwise
+import accnp.ops.index
+import accnp.ops.linalg
+import accnp.ops.loops
 import accnp.ops.reduce
+import accnp.ops.scatter
+import accnp.ops.sort
 import accnp.ops.special
-import accnp.ops.views  # noqa: F401 - fills the op table
+import accnp.ops.views

@@ -12,9 +12,20 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api import cumulative, joining, manipulation, matrices, reductions, ufuncs
+from accnp.api import (
+    cumulative,
+    joining,
+    manipulation,
+    matrices,
+    reductions,
+    sorting,
+    taking,
+    ufuncs,
+)
+from accnp.api.at import at
 from accnp.api.convert import wrap
 from accnp.api.elementwise import OPERANDS
+from accnp.api.indexing import getitem
 from accnp.array import Array
 from accnp.ir.node import record
 from accnp.ir.op import OPS, o
@@ -156,6 +167,13 @@ def _conj(self: Array) -> Array:
     return ufuncs.conj(self)
 
 
+def _compress(
+    self: Array, condition: Any, axis: int | None = None, *, out: None = None, **kwargs: Any
+) -> Array:
+    """Return the places of an axis for which the condition holds."""
+    return taking.compress(condition, self, axis, out=out, **kwargs)
+
+
 def _view(self: Array, dtype: Any = None, type: None = None) -> Array:
     """Return the same bits as another dtype; the last axis grows or shrinks with the width."""
     if type is not None:
@@ -258,9 +276,18 @@ METHODS: dict[str, Callable[..., Any]] = {
     "tobytes": _tobytes,
     "to_device": _to_device,
     "view": _view,
+    "choose": taking.choose,
+    "compress": _compress,
+    "take": taking.take,
+    "nonzero": taking.nonzero,
+    "searchsorted": taking.searchsorted,
+    "sort": sorting.sort,
+    "argsort": sorting.argsort,
+    "argpartition": sorting.argpartition,
     # protocols
     "__array_namespace__": _array_namespace,
     "__contains__": _contains,
+    "__getitem__": getitem,
     "__iter__": _iter,
     "__pow__": _pow,
     "__round__": _round,
@@ -269,6 +296,7 @@ METHODS: dict[str, Callable[..., Any]] = {
 }
 PROPERTIES: dict[str, Callable[[Array], Any]] = {
     "T": _transposed,
+    "at": at,
     "imag": _imag,
     "mT": _matrix_transposed,
     "real": _real,

@@ -1,0 +1,81 @@
+"""Trees of arrays and devices: waiting, moving to the host and back. In: pytrees. Out: pytrees.
+
+There is one device, the CPU, so nothing is ever moved; what is not an array becomes one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from accnp import engine
+from accnp.api.creation import asarray
+from accnp.array import Array, is_traced
+from accnp.pytree import tree_leaves, tree_map
+from accnp.runtime.compile import counters as kernels
+from accnp.runtime.device import Device, devices
+from accnp.trace_fn import counters as traces
+
+__all__ = [
+    "block_until_ready", "copy_to_host_async", "counters", "device_get",
+    "device_put", "effects_barrier",
+]  # fmt: skip
+
+
+def block_until_ready(x: Any) -> Any:
+    """Wait until every array of a tree is computed; returns the tree."""
+    nodes = [
+        leaf._node
+        for leaf in tree_leaves(x)
+        if isinstance(leaf, Array) and not is_traced(leaf._node)
+    ]
+    if nodes:
+        engine.materialise(nodes)
+    for leaf in tree_leaves(x):
+        if hasattr(leaf, "block_until_ready"):
+            leaf.block_until_ready()
+    return x
+
+
+def copy_to_host_async(x: Any) -> Any:
+    """Start computing every array of a tree without waiting; returns the tree."""
+    for leaf in tree_leaves(x):
+        if hasattr(leaf, "copy_to_host_async"):
+            leaf.copy_to_host_async()
+    return x
+
+
+def device_put(x: Any, device: Any = None, *, src: Any = None, donate: bool = False) -> Any:
+    """Make arrays of a tree's leaves, on a device."""
+    if isinstance(device, Device) and device not in devices():
+        raise ValueError(
+            f"device_put: there is no such device here; got {device!r}; use one of {devices()}"
+        )
+    return tree_map(asarray, x)
+
+
+def device_get(x: Any) -> Any:
+    """NumPy arrays in place of the arrays of a tree."""
+    return tree_map(lambda leaf: np.asarray(leaf) if hasattr(leaf, "__array__") else leaf, x)
+
+
+def effects_barrier() -> None:
+    """Wait for side effects; there are none that outlive their call."""
+
+
+def counters() -> dict[str, int]:
+    """How often functions were traced and kernels compiled, read from disk, reused and launched.
+
+    >>> import accnp as jnp
+    >>> sorted(jnp.counters())
+    ['compiles', 'disk_hits', 'kernels', 'launches', 'traces']
+    """
+    counts = kernels.as_dict()
+    return {
+        "traces": traces["traces"],
+        "compiles": counts["compiles"],
+        "disk_hits": counts["disk_hits"],
+        "launches": counts["launches"],
+        "kernels": counts["compiles"] + counts["disk_hits"],
+    }

@@ -1,0 +1,126 @@
+# isort: skip_file
+"""`accnp.numpy`: the names of `jax.numpy`, re-exported one by one."""
+
+import sys
+
+from accnp.api.creation import (
+    arange, array, asarray, empty, empty_like, eye, full, full_like, geomspace, identity,
+    linspace, logspace, ones, ones_like, zeros, zeros_like,
+)  # fmt: skip
+from accnp.api.cumulative import (
+    cumprod, cumsum, cumulative_prod, cumulative_sum, nanargmax, nanargmin, nancumprod,
+    nancumsum, nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar,
+)  # fmt: skip
+from accnp.api.facts import (
+    array_repr, array_str, get_printoptions, iterable, ndim, printoptions, save, savez,
+    set_printoptions, shape, size,
+)  # fmt: skip
+from accnp.api.joining import (
+    append, array_split, block, column_stack, concat, concatenate, delete, dsplit, dstack,
+    hsplit, hstack, insert, repeat, resize, split, stack, tile, trim_zeros, unstack, vsplit,
+    vstack,
+)  # fmt: skip
+from accnp.api.manipulation import (
+    atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_shapes, broadcast_to,
+    expand_dims, flip, fliplr, flipud, matrix_transpose, moveaxis, permute_dims, ravel, reshape,
+    roll, rollaxis, rot90, squeeze, swapaxes, transpose,
+)  # fmt: skip
+from accnp.api.matrices import (
+    astype, copy, diag, diag_indices, diag_indices_from, diagflat, diagonal, from_dlpack,
+    frombuffer, fromfile, fromfunction, fromiter, fromstring, indices, ix_, mask_indices,
+    meshgrid, tri, tril, tril_indices, tril_indices_from, triu, triu_indices, triu_indices_from,
+    vander,
+)  # fmt: skip
+from accnp.api.methods import set_namespace
+from accnp.api.reductions import (
+    all, amax, amin, any, argmax, argmin, average, count_nonzero, max, mean, min, prod, ptp,
+    std, sum, var,
+)  # fmt: skip
+from accnp.api.scalars import (
+    bfloat16, bool, bool_, cdouble, character, complex128, complex64, complex_, complexfloating,
+    csingle, double, dtype, e, euler_gamma, flexible, float16, float32, float4_e2m1fn, float64,
+    float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2,
+    float8_e5m2fnuz, float8_e8m0fnu, float_, floating, generic, index_exp, inexact, inf, int16,
+    int2, int32, int4, int64, int8, int_, integer, nan, newaxis, number, object_, pi, s_,
+    signedinteger, single, uint, uint16, uint2, uint32, uint4, uint64, uint8, unsignedinteger,
+)  # fmt: skip
+from accnp.api.selecting import where
+from accnp.api.sorting import (
+    argpartition, argsort, intersect1d, isin, lexsort, partition, setdiff1d, setxor1d, sort,
+    sort_complex, union1d, unique, unique_all, unique_counts, unique_inverse, unique_values,
+)  # fmt: skip
+from accnp.api.taking import (
+    argwhere, bincount, choose, compress, digitize, extract, fill_diagonal, flatnonzero,
+    nonzero, put, put_along_axis, ravel_multi_index, searchsorted, select, take,
+    take_along_axis, unravel_index,
+)  # fmt: skip
+from accnp.api.ufuncs import (
+    abs, absolute, acos, acosh, add, allclose, angle, arccos, arccosh, arcsin, arcsinh, arctan,
+    arctan2, arctanh, around, array_equal, array_equiv, asin, asinh, atan, atan2, atanh,
+    bitwise_and, bitwise_count, bitwise_invert, bitwise_left_shift, bitwise_not, bitwise_or,
+    bitwise_right_shift, bitwise_xor, cbrt, ceil, clip, conj, conjugate, copysign, cos, cosh,
+    deg2rad, degrees, divide, divmod, equal, exp, exp2, expm1, fabs, float_power, floor,
+    floor_divide, fmax, fmin, fmod, frexp, gcd, greater, greater_equal, heaviside, hypot, i0,
+    imag, invert, isclose, iscomplex, iscomplexobj, isfinite, isinf, isnan, isneginf, isposinf,
+    isreal, isrealobj, isscalar, lcm, ldexp, left_shift, less, less_equal, log, log10, log1p,
+    log2, logaddexp, logaddexp2, logical_and, logical_not, logical_or, logical_xor, maximum,
+    minimum, mod, modf, multiply, nan_to_num, negative, nextafter, not_equal, positive, pow,
+    power, rad2deg, radians, real, reciprocal, remainder, right_shift, rint, round, sign,
+    signbit, sin, sinc, sinh, spacing, sqrt, square, subtract, tan, tanh, true_divide, trunc,
+)  # fmt: skip
+from accnp.array import Array as ndarray
+from accnp.dtypes.promotion import promote_types, result_type
+from accnp.dtypes.questions import can_cast, finfo, iinfo, isdtype, issubdtype
+from accnp.missing import nearest
+
+__all__ = [
+    "abs", "absolute", "acos", "acosh", "add", "all", "allclose", "amax", "amin", "angle",
+    "any", "append", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
+    "arctanh", "argmax", "argmin", "argpartition", "argsort", "argwhere", "around", "array",
+    "array_equal", "array_equiv", "array_repr", "array_split", "array_str", "asarray", "asin",
+    "asinh", "astype", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d",
+    "average", "bfloat16", "bincount", "bitwise_and", "bitwise_count", "bitwise_invert",
+    "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
+    "block", "bool", "bool_", "broadcast_arrays", "broadcast_shapes", "broadcast_to",
+    "can_cast", "cbrt", "cdouble", "ceil", "character", "choose", "clip", "column_stack",
+    "complex128", "complex64", "complex_", "complexfloating", "compress", "concat",
+    "concatenate", "conj", "conjugate", "copy", "copysign", "cos", "cosh", "count_nonzero",
+    "csingle", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "deg2rad", "degrees",
+    "delete", "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal", "digitize",
+    "divide", "divmod", "double", "dsplit", "dstack", "dtype", "e", "empty", "empty_like",
+    "equal", "euler_gamma", "exp", "exp2", "expand_dims", "expm1", "extract", "eye", "fabs",
+    "fill_diagonal", "finfo", "flatnonzero", "flexible", "flip", "fliplr", "flipud", "float16",
+    "float32", "float4_e2m1fn", "float64", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz",
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+    "float_", "float_power", "floating", "floor", "floor_divide", "fmax", "fmin", "fmod",
+    "frexp", "from_dlpack", "frombuffer", "fromfile", "fromfunction", "fromiter", "fromstring",
+    "full", "full_like", "gcd", "generic", "geomspace", "get_printoptions", "greater",
+    "greater_equal", "heaviside", "hsplit", "hstack", "hypot", "i0", "identity", "iinfo",
+    "imag", "index_exp", "indices", "inexact", "inf", "insert", "int16", "int2", "int32",
+    "int4", "int64", "int8", "int_", "integer", "intersect1d", "invert", "isclose", "iscomplex",
+    "iscomplexobj", "isdtype", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf",
+    "isreal", "isrealobj", "isscalar", "issubdtype", "iterable", "ix_", "lcm", "ldexp",
+    "left_shift", "less", "less_equal", "lexsort", "linspace", "log", "log10", "log1p", "log2",
+    "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor",
+    "logspace", "mask_indices", "matrix_transpose", "max", "maximum", "mean", "meshgrid", "min",
+    "minimum", "mod", "modf", "moveaxis", "multiply", "nan", "nan_to_num", "nanargmax",
+    "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd",
+    "nansum", "nanvar", "ndarray", "ndim", "negative", "newaxis", "nextafter", "nonzero",
+    "not_equal", "number", "object_", "ones", "ones_like", "partition", "permute_dims", "pi",
+    "positive", "pow", "power", "printoptions", "prod", "promote_types", "ptp", "put",
+    "put_along_axis", "rad2deg", "radians", "ravel", "ravel_multi_index", "real", "reciprocal",
+    "remainder", "repeat", "reshape", "resize", "result_type", "right_shift", "rint", "roll",
+    "rollaxis", "rot90", "round", "s_", "save", "savez", "searchsorted", "select",
+    "set_printoptions", "setdiff1d", "setxor1d", "shape", "sign", "signbit", "signedinteger",
+    "sin", "sinc", "single", "sinh", "size", "sort", "sort_complex", "spacing", "split", "sqrt",
+    "square", "squeeze", "stack", "std", "subtract", "sum", "swapaxes", "take",
+    "take_along_axis", "tan", "tanh", "tile", "transpose", "tri", "tril", "tril_indices",
+    "tril_indices_from", "trim_zeros", "triu", "triu_indices", "triu_indices_from",
+    "true_divide", "trunc", "uint", "uint16", "uint2", "uint32", "uint4", "uint64", "uint8",
+    "union1d", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values",
+    "unravel_index", "unsignedinteger", "unstack", "vander", "var", "vsplit", "vstack", "where",
+    "zeros", "zeros_like",
+]  # fmt: skip
+
+set_namespace(sys.modules[__name__])
+__getattr__ = nearest(__name__, __all__)
