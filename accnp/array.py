@@ -165,7 +165,7 @@ class Array:
 
     def __repr__(self) -> str:
         node = self._node
-        if is_traced(node):
+        if _is_abstract(node):
             return traced_repr(node)
         value = engine.array_of(node)
         weak = ", weak_type=True" if self.weak_type else ""
@@ -179,7 +179,7 @@ class Array:
         return f"Array({body}{glue}{dtype}"
 
     def __str__(self) -> str:
-        return traced_repr(self._node) if is_traced(self._node) else str(engine.array_of(self._node))
+        return repr(self) if _is_abstract(self._node) else str(engine.array_of(self._node))
 
     def __format__(self, spec: str) -> str:
         if is_traced(self._node):
@@ -243,6 +243,11 @@ def is_traced(node: Node) -> bool:
     if not trace.active:
         trace = join(trace, None)
     return trace is not None and trace.abstract
+
+
+def _is_abstract(node: Node) -> bool:
+    """Whether a node has no value to show; unlike `is_traced`, also for one that leaked from its trace."""
+    return node.value is None and node.trace is not None and node.trace.abstract
 
 
 def traced_repr(node: Node) -> str:

@@ -13,7 +13,7 @@ from accnp.api.convert import as_node, cast
 from accnp.array import is_traced, wrap
 from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph
-from accnp.ir.node import Node, arg, literal
+from accnp.ir.node import Node, arg
 from accnp.ir.trace import current
 from accnp.pytree import flatten_spec, leaf_names, mismatch
 from accnp.trace_fn import function_place, trace
@@ -98,32 +98,43 @@ def close(graphs: Sequence[Graph]) -> list[Node]:
     The nodes of a fresh graph are still its own, so they are changed in place instead of being recorded again.
     """
     found: dict[int, Node] = {}
-    literals: dict[int, Node] = {}
+    printable = current() is not None
     for g in graphs:
-        for x in g.free():
-            value = _scalar(x)
-            if value is not None:
-                literals[id(x)] = value
-            else:
-                found.setdefault(id(x), x)
+        dead = _dead(g) if printable else []
+        for x in (*g.free(), *_outside(g, dead)):
+            found.setdefault(id(x), x)
+        if not printable and g.recorded:
+            # Dead nodes would only keep other arrays alive.
+            drop = {id(n) for n in _dead(g) if _outside(g, [n])}
+            g.recorded = [n for n in g.recorded if id(n) not in drop]
     outer = list(found.values())
     for g in graphs:
         leaves = [arg(x.aval, g.trace) for x in outer]
-        new = {**literals, **{id(x): leaf for x, leaf in zip(outer, leaves, strict=True)}}
+        new = {id(x): leaf for x, leaf in zip(outer, leaves, strict=True)}
         if new:
             _replace(g, new, leaves)
-        if current() is None:
-            g.recorded = None  # nobody prints it; dead nodes would only keep other arrays alive
     return outer
 
 
-def _scalar(x: Node) -> Node | None:
-    """A constant of rank 0 whose value is there is written into the program, as jax does."""
-    if x.op.name != "const" or x.aval.ndim or x.trace is not None or not hasattr(x.value, "view"):
-        return None
-    if x.aval.dtype.kind not in "biufc":
-        return None
-    return literal(x.value.view((), x.aval.dtype).item(), x.aval.dtype, x.aval.weak_type)
+def _dead(graph: Graph) -> list[Node]:
+    """Recorded nodes that no output needs; those of a linearisation are nobody's equations."""
+    live = {id(n) for n in graph.nodes}
+    return [
+        n
+        for n in graph.recorded or ()
+        if id(n) not in live and n.trace is not None and n.trace.kind != "linear"
+    ]
+
+
+def _outside(graph: Graph, nodes: Sequence[Node]) -> list[Node]:
+    """Return the inputs of nodes of a graph that lie outside of it, literals left out."""
+    own = {id(x) for x in (*graph.inputs, *graph.nodes, *(graph.recorded or ()))}
+    inputs = [x for n in nodes for x in n.inputs]
+    return [x for x in inputs if id(x) not in own and x.op.name != "literal" and not _inner(x)]
+
+
+def _inner(x: Node) -> bool:
+    return x.op.name == "arg" and x.trace is not None and x.trace.kind == "linear"
 
 
 def _replace(graph: Graph, new: dict[int, Node], leaves: list[Node]) -> None:

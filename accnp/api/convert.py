@@ -10,6 +10,7 @@ from accnp import dtypes
 from accnp.array import Array, from_numpy, wrap
 from accnp.ir.node import Node, literal
 from accnp.ir.op import o
+from accnp.ir.trace import state
 
 __all__ = ["as_node", "as_nodes", "broadcast_nodes", "cast", "promote", "promote_inexact", "to_shape", "wrap"]
 
@@ -47,6 +48,10 @@ def as_node(x: Any, name: str = "jnp function") -> Node:
         return x._node
     if isinstance(x, _SCALARS) and not isinstance(x, np.generic):
         return scalar_node(x)
+    if isinstance(x, np.generic) and x.dtype.kind in "biufc":
+        dtype = dtypes.canonicalize_dtype(x.dtype)
+        if dtype == x.dtype:
+            return literal(x.item(), dtype, False)
     if isinstance(x, np.ndarray | np.generic):
         return numpy_node(np.asarray(x), name)
     if hasattr(x, "__jax_array__"):
@@ -103,7 +108,10 @@ def promote(name: str, *xs: Any) -> list[Node]:
 
 def _to(x: Node, dtype: np.dtype, weak: bool) -> Node:
     # A weak operand that already has the dtype needs no conversion: the result's weak flag is that of all.
-    if x.aval.dtype == dtype and (x.aval.weak_type == weak or x.aval.weak_type):
+    # While tracing it is written down all the same, as jax does; no kernel has it.
+    if x.aval.dtype == dtype and (
+        x.aval.weak_type == weak or (x.aval.weak_type and state.abstract is None)
+    ):
         return x
     return cast(x, dtype, weak or x.aval.weak_type and x.op.name == "literal")
 

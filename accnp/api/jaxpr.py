@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp import dtypes, engine, errors
+from accnp import dtypes, errors
 from accnp.api.convert import as_node
 from accnp.array import wrap
 from accnp.ir.aval import Aval, make_aval
@@ -162,12 +162,8 @@ def _static_set(static_argnums: int | Iterable[int], n: int) -> set[int]:
 
 def closed_jaxpr(graph: Graph) -> ClosedJaxpr:
     """Return a graph as a jaxpr with the values of its constants."""
-    jaxpr, consts = to_jaxpr(graph, _scalar_value)
+    jaxpr, consts = to_jaxpr(graph)
     return ClosedJaxpr(jaxpr, [wrap(n) for n in consts])
-
-
-def _scalar_value(node: Node) -> Any:
-    return None if node.op.name == "arg" else engine.array_of(node).item()
 
 
 def make_jaxpr(

@@ -7,7 +7,6 @@ an inner one gets them as leading operands.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from accnp.ir.equations import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Primitive, Var
@@ -17,14 +16,9 @@ from accnp.ir.node import Node
 __all__ = ["to_jaxpr"]
 
 
-def to_jaxpr(
-    graph: Graph, scalar_of: Callable[[Node], Any] | None = None
-) -> tuple[Jaxpr, list[Node]]:
-    """Return the jaxpr of a graph, and the nodes whose values are its constants.
-
-    `scalar_of` gives the value of a rank-0 constant, which is then written inline.
-    """
-    builder = _Builder(scalar_of)
+def to_jaxpr(graph: Graph) -> tuple[Jaxpr, list[Node]]:
+    """Return the jaxpr of a graph, and the nodes whose values are its constants."""
+    builder = _Builder()
     jaxpr = builder.build(graph, {}, None)
     return jaxpr, builder.consts
 
@@ -36,8 +30,7 @@ def _plain(node: Node) -> Node:
 
 
 class _Builder:
-    def __init__(self, scalar_of: Callable[[Node], Any] | None) -> None:
-        self.scalar_of = scalar_of
+    def __init__(self) -> None:
         self.consts: list[Node] = []
         self.const_atoms: dict[int, Any] = {}
         self.constvars: list[Var] = []
@@ -141,8 +134,6 @@ class _Builder:
             x = _plain(x)
             if id(x) in inner or x.op.name == "literal":
                 return
-            if x.trace is None and self._scalar(x) is not None:
-                return
             seen.setdefault(id(x), x)
 
         for node in graph.nodes:
@@ -156,11 +147,6 @@ class _Builder:
             want(x)
         return list(seen.values())
 
-    def _scalar(self, node: Node) -> Any:
-        if node.aval.ndim or self.scalar_of is None or node.trace is not None:
-            return None
-        return self.scalar_of(node)
-
     def _atom(self, node: Node, env: dict[int, Any]) -> Any:
         node = _plain(node)
         found = env.get(id(node))
@@ -172,14 +158,9 @@ class _Builder:
             return env[id(node.inputs[0])][node.params["index"]]
         atom = self.const_atoms.get(id(node))
         if atom is None:
-            value = self._scalar(node)
-            if value is not None:
-                atom = Literal(value, node.aval)
-            else:
-                atom = Var(node.aval)
-                self.consts.append(node)
-                self.constvars.append(atom)
-            self.const_atoms[id(node)] = atom
+            atom = self.const_atoms[id(node)] = Var(node.aval)
+            self.consts.append(node)
+            self.constvars.append(atom)
         return atom
 
 

@@ -87,11 +87,8 @@ view(
     strides=_broadcast_strides,
     transpose=_broadcast_transpose,
     batch=_broadcast_batch,
-    show=lambda p: {
-        "broadcast_dimensions": p["broadcast_dimensions"],
-        "shape": p["shape"],
-        "sharding": None,
-    },
+    # The shape is that of the result; jax shows the dimensions only where there are some.
+    show=lambda p: {k: v for k, v in p.items() if k == "broadcast_dimensions" and v},
 )
 
 # --- reshape, squeeze -------------------------------------------------------------------------------------------------
