@@ -13,4 +13,4 @@ import accnp.ops.reduce
 import accnp.ops.scatter
 import accnp.ops.sort
 import accnp.ops.special
-import accnp.ops.views
+import accnp.ops.views  # noqa: F401
