@@ -162,8 +162,7 @@ def _static_set(static_argnums: int | Iterable[int], n: int) -> set[int]:
 
 def closed_jaxpr(graph: Graph) -> ClosedJaxpr:
     """Return a graph as a jaxpr with the values of its constants."""
-    jaxpr, consts = to_jaxpr(graph)
-    return ClosedJaxpr(jaxpr, [wrap(n) for n in consts])
+    return to_jaxpr(graph, wrap)
 
 
 def make_jaxpr(

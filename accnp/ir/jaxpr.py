@@ -7,6 +7,7 @@ an inner one gets them as leading operands.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from accnp.ir.equations import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Primitive, Var
@@ -16,11 +17,11 @@ from accnp.ir.node import Node
 __all__ = ["to_jaxpr"]
 
 
-def to_jaxpr(graph: Graph) -> tuple[Jaxpr, list[Node]]:
-    """Return the jaxpr of a graph, and the nodes whose values are its constants."""
-    builder = _Builder()
+def to_jaxpr(graph: Graph, value_of: Callable[[Node], Any]) -> ClosedJaxpr:
+    """Return the jaxpr of a graph; `value_of` makes what users see of the node of a constant."""
+    builder = _Builder(value_of)
     jaxpr = builder.build(graph, {}, None)
-    return jaxpr, builder.consts
+    return ClosedJaxpr(jaxpr, [value_of(x) for x in builder.consts])
 
 
 def _plain(node: Node) -> Node:
@@ -30,7 +31,8 @@ def _plain(node: Node) -> Node:
 
 
 class _Builder:
-    def __init__(self) -> None:
+    def __init__(self, value_of: Callable[[Node], Any]) -> None:
+        self.value_of = value_of
         self.consts: list[Node] = []
         self.const_atoms: dict[int, Any] = {}
         self.constvars: list[Var] = []
@@ -95,6 +97,12 @@ class _Builder:
         params = dict(node.params)
         for g in graphs_in(params):
             ins = [*self._convert(g)[2], *ins] if node.op.name in _CLOSING else ins
+        own = self._own_constants(node, env)
+        if own:
+            ins = ins[len(own) :]
+            closed = ClosedJaxpr(self._convert(params["jaxpr"])[1], map(self.value_of, own))
+            _bind_constants(closed.jaxpr, len(own))
+            params["jaxpr"] = closed
         invars = [self._atom(x, env) for x in ins]
         params = {k: self._param(v) for k, v in params.items()}
         if node.op.show is not None:
@@ -109,6 +117,18 @@ class _Builder:
             env[id(node)] = outvars[0]
         primitive = Primitive(node.op.name, isinstance(node.aval, tuple))
         eqns.append(JaxprEqn(primitive, params, invars, outvars, node.site))
+
+    def _own_constants(self, node: Node, env: dict[int, Any]) -> list[Node]:
+        """Return the constants that a jitted function closes over: they are part of its own program.
+
+        Closed-over nodes are the leading inputs of its graph, which has names for the others.
+        """
+        graph = node.params.get("jaxpr")
+        if node.op.name != "jit" or not isinstance(graph, Graph) or not graph.in_names:
+            return []
+        leading = node.inputs[: len(graph.inputs) - len(graph.in_names)]
+        known = [x for x in map(_plain, leading) if x.trace is None and id(x) not in env]
+        return known if len(known) == len(leading) else []
 
     def _param(self, value: Any) -> Any:
         if isinstance(value, Graph):
@@ -166,6 +186,12 @@ class _Builder:
 
 # Call ops whose graphs may close over outer nodes; the others get what they need as operands when they are recorded.
 _CLOSING = frozenset(("jit", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint"))
+
+
+def _bind_constants(jaxpr: Jaxpr, n: int) -> None:
+    """Make the first `n` inputs constants, unless that was done for another call of the program."""
+    if not jaxpr.constvars:
+        jaxpr.constvars, jaxpr.invars = jaxpr.invars[:n], jaxpr.invars[n:]
 
 
 def _drop_unused(jaxpr: Jaxpr) -> None:

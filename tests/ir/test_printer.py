@@ -59,7 +59,7 @@ def constants(b):
 
 
 def scalar_constant(b):
-    c = b.np.float32(3)
+    c = np.float32(3)
     return lambda x: x * c + np.float32(0.1)
 
 
