@@ -33,7 +33,7 @@ q = ref.quiet
 
 def like(x: Node, value: Any) -> Node:
     """A rank-0 constant of the dtype of x."""
-    return full((), value, x.aval.dtype)
+    return full((), value, x.aval.dtype, x.aval.weak_type)
 
 
 def _both(rule: Any) -> tuple[Any, Any]:
@@ -77,15 +77,13 @@ rem = binary(
 
 
 def _pow_wrt_exponent(t: Node, y: Node, a: Node, b: Node) -> Node:
-    # At a == 0 the logarithm is replaced by that of 1, so that the derivative of 0**b is 0 and not nan.
+    # At a == 0 the logarithm is that of 1, so that the derivative of 0**b is 0 and not nan.
     safe = o.select_n(o.eq(a, like(a, 0)), a, like_full(a, 1))
-    zero = like_full(y, 0)
-    log_a = o.select_n(o.eq(a, like(a, 0)), o.log(safe), o.log(safe))
-    return o.mul(t, o.select_n(o.eq(y, zero), o.mul(log_a, y), zero))
+    return o.mul(t, o.mul(o.log(safe), y))
 
 
 def like_full(x: Node, value: Any) -> Node:
-    return full(x.aval.shape, value, x.aval.dtype)
+    return full(x.aval.shape, value, x.aval.dtype, x.aval.weak_type)
 
 
 def _pow_infer(a: Aval, b: Aval) -> Aval:
@@ -107,9 +105,7 @@ def _pow_wrt_base(t: Node, y: Node, a: Node, b: Node) -> Node:
         shape = y.aval.shape
         value = o.mul(b_float, o.pow(a, o.select_n(is_zero, less, like_full(b, 1))))
         return o.mul(t, _spread(value, shape))
-    is_zero = o.eq(b, like(b, 0))
-    safe = o.select_n(is_zero, o.sub(b, like(b, 1)), like_full(b, 1))
-    return o.mul(t, o.mul(b, o.pow(a, safe)))
+    return o.mul(t, o.mul(b, o.pow(a, o.sub(b, like(b, 1)))))
 
 
 def _spread(x: Node, shape: tuple[int, ...]) -> Node:
@@ -159,7 +155,7 @@ unary("square", NUMERIC, q(np.square), "sq({0})",
 def _abs_jvp(t: Node, y: Node, x: Node) -> Node:
     if x.aval.dtype.kind == "c":
         return o.real(o.mul(t, o.conj(o.sign(x))))
-    return o.mul(t, o.sign(x))
+    return o.select_n(o.ge(x, like(x, 0)), o.neg(t), t)
 
 
 map_op("abs", numpy=q(np.abs), scalar="abs({0})", jvp=(_abs_jvp,), out="real", dtypes=NUMERIC)

@@ -46,21 +46,21 @@ def dtype_kind(dtype: np.dtype) -> str:
 
 def zeros_like_aval(aval: Aval) -> Node:
     """Return a node of zeros of this aval."""
-    return full(aval.shape, 0, aval.dtype)
+    return full(aval.shape, 0, aval.dtype, aval.weak_type)
 
 
-def full(shape: tuple[int, ...], value: Any, dtype: np.dtype) -> Node:
+def full(shape: tuple[int, ...], value: Any, dtype: np.dtype, weak: bool = False) -> Node:
     """Return a node of one Python scalar repeated."""
-    return broadcast_to(_literal(value, dtype), shape)
+    return broadcast_to(_literal(value, dtype, weak), shape)
 
 
 def _py(name: str) -> str:
     return name + "_" if name in ("and", "or", "not") else name
 
 
-def _literal(value: Any, dtype: np.dtype) -> Node:
+def _literal(value: Any, dtype: np.dtype, weak: bool = False) -> Node:
     from_type = {"b": bool, "i": int, "u": int, "f": float, "c": complex}[dtype_kind(dtype)]
-    return literal(from_type(value), np.dtype(dtype), False)
+    return literal(from_type(value), np.dtype(dtype), weak)
 
 
 def broadcast_to(x: Node, shape: tuple[int, ...], dims: tuple[int, ...] | None = None) -> Node:
