@@ -5,10 +5,12 @@ In: ``types.CPointer(dtype)`` and counts. Out: entries of ``NAMESPACE`` beside t
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from llvmlite import ir
 from numba.core import types
+from numba.core.imputils import lower_builtin
 
 from .factory import SCALARS, define, joined
 from .math import block
@@ -67,6 +69,13 @@ def _block(name: str) -> None:
         return t, (p, types.int64), emit
 
     define("block_" + name, 2, rule)
+
+
+@lower_builtin(operator.setitem, types.CPointer(types.boolean), types.Integer, types.Boolean)
+def _store_bool(context: Any, b: Any, sig: Any, args: Any) -> None:
+    """Numba stores the one-bit value itself, which does not fit a byte pointer."""
+    p, k, value = args
+    b.store(b.zext(value, I8), b.gep(p, [k]))
 
 
 for _name, _type in SCALARS.items():

@@ -148,7 +148,8 @@ def sign(x: Any) -> Any:
 
 def round_away(x: Any) -> Any:
     t = np.trunc(x)
-    y = t + np.copysign(1, x) if abs(x - t) >= 0.5 else t
+    with np.errstate(invalid="ignore"):
+        y = t + np.copysign(1, x) if abs(x - t) >= 0.5 else t
     return np.copysign(y, x).astype(x.dtype)
 
 
@@ -258,7 +259,7 @@ NAMESPACE: dict[str, Any] = {
     "fmin": fmin,
     "rem": rem,
     "idiv": idiv,
-    "nextafter": np.nextafter,
+    "nextafter": _quiet(np.nextafter),
     "copysign": np.copysign,
     "shift_left": shift_left,
     "shift_right_logical": shift_right_logical,

@@ -6,7 +6,7 @@ In: a float or double ``V``. Out: a ``V`` of the same type. Branch-free, no libr
 from __future__ import annotations
 
 from . import coefs as k
-from .ir import V, clamp, copysign, fabs, fma, nearest, poly, pow2, where
+from .ir import MANT, V, bits, clamp, copysign, fabs, fma, nearest, poly, pow2, unbits, where
 
 LOG2E = 1.4426950408889634
 # ln 2 in two pieces of the working precision, so that two fma reduce the argument.
@@ -32,11 +32,25 @@ def scale(y: V, n: V) -> V:
     return y * pow2(h) * pow2(n - h)
 
 
+# 1.5 * 2^mantissa, which rounds to an integer when added, plus twice the exponent bias: the sum's low bits
+# then hold n + 2 * bias, of which both halves, shifted into the exponent field, are powers of two.
+ROUND = {True: 1.5 * 2.0**23 + 254.0, False: 1.5 * 2.0**52 + 2046.0}
+# (exp(r) - 1 - r) / r^2, interpolated at Chebyshev's nodes of |r| <= ln 2 / 2
+EXP_SHORT_32 = (0.5, 0.16666576266288757, 0.041666556149721146, 0.008363177999854088, 0.0013926181709393859)
+
+
 def exp_halved(x: V, shift: int = 0) -> V:
     """exp(x) * 2^-shift without overflow before the last step."""
     x = clamp(x, -105.0, 90.0) if x.single else clamp(x, -747.0, 712.0)
-    r, n = reduce_exp(x)
-    return scale(expm1_poly(r) + 1.0, n - shift if shift else n)
+    hi, lo = LN2_32 if x.single else LN2_64
+    t = fma(x, x.const(LOG2E), ROUND[x.single])
+    n = t - ROUND[x.single]
+    r = fma(n, -lo, fma(n, -hi, x))
+    y = fma(r, fma(r, poly(r, EXP_SHORT_32 if x.single else k.EXP_64), 1.0), 1.0)
+    b = bits(t) - shift if shift else bits(t)
+    h = b >> 1
+    mantissa = MANT[x.single]
+    return y * unbits(h << mantissa) * unbits((b - h) << mantissa)
 
 
 def exp(x: V) -> V:

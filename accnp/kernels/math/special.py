@@ -94,16 +94,26 @@ def lgamma(x: V) -> V:
         return lgamma(x.to(F64)).to(F32)
     left = x < 0.5
     a = where(left, 1.0 - x, x)
-    p, y = x.const(1.0), a
-    for _ in range(8):
-        more = y < 8.0
-        p = where(more, p * y, p)
-        y = where(more, y + 1.0, y)
+    low = a < 8.0
+    # down into [1.5, 2.5] by factors (or up by one from below 1), so that only positive terms add up
+    u, p = where(low, a, 2.0), x.const(1.0)
+    below = u < 1.0
+    for _ in range(6):
+        more = u > 2.5
+        u = where(more, u - 1.0, u)
+        p = where(more, p * u, p)
+    p = where(below, u, p)
+    u = where(below, u + 1.0, u)
+    # below 1 the zero is taken from the argument itself, before the rounding of x + 1
+    zeros = where(below, a * (a - 1.0), (u - 1.0) * (u - 2.0))
+    g = zeros * poly(u - 1.75, k.LGAMMA_64)
+    product = log(p)
+    small = where(below, g - product, g + product)
+    y = where(low, 8.0, a)
     r = 1.0 / y
-    series = r * poly(r * r, STIRLING)
-    big = (y - 0.5) * (log(y) - 1.0) - 0.5 + 0.9189385332046728 + series
-    right = big - log(p)
-    flip = log(fabs(3.141592653589793 / _sin_pi(x)[0])) - right
+    big = fma(y - 0.5, log(y) - 1.0, r * poly(r * r, STIRLING)) + 0.41893853320467274
+    right = where(low, small, big)
+    flip = 1.1447298858494002 - log(fabs(_sin_pi(x)[0])) - right
     y = where(left, flip, right)
     pole = (x <= 0.0) & floor(x).eq(x)
     y = where(pole | fabs(x).eq(float("inf")), float("inf"), y)
