@@ -206,6 +206,8 @@ def _from_environment(option: Option) -> Any:
 
 
 _lock = threading.RLock()
+# Called after every change, so that a slow mode costs nothing where nobody has switched it on.
+listeners: list[Callable[[], None]] = []
 _global: dict[str, Any] = {}
 # thread -> its attribute dictionary, so that an update reaches every living thread.
 _threads: weakref.WeakKeyDictionary[threading.Thread, dict[str, Any]] = weakref.WeakKeyDictionary()
@@ -252,6 +254,7 @@ class Config(threading.local):
                 if not mine["_scoped"].get(name):
                     _write(mine, name, value)
                     _refresh(mine)
+            _tell()
 
     def read(self, name: str) -> Any:
         """The value of a switch by any of its names."""
@@ -262,6 +265,11 @@ class Config(threading.local):
         return {name: self.__dict__[name] for name in OPTIONS}
 
     # No __getattr__: it would double the time of every read (0.16 against 0.06 us measured).
+
+    def anywhere(self, name: str) -> list[Any]:
+        """The values that a switch has in the threads of this process."""
+        with _lock:
+            return [_global[name], *[mine[name] for mine in list(_threads.values())]]
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(
@@ -284,6 +292,11 @@ def _refresh(mine: dict[str, Any]) -> None:
     mine["key"] = tuple([mine[name] for name in _TRACED])
 
 
+def _tell() -> None:
+    for listener in listeners:
+        listener()
+
+
 @contextlib.contextmanager
 def scope(name: str, value: Any) -> Iterator[None]:
     """Set a switch for this thread inside a `with` block (or a decorated function)."""
@@ -295,6 +308,7 @@ def scope(name: str, value: Any) -> Iterator[None]:
     scoped.append(value)
     _write(mine, name, value)
     _refresh(mine)
+    _tell()
     try:
         yield
     finally:
@@ -302,6 +316,7 @@ def scope(name: str, value: Any) -> Iterator[None]:
             scoped.pop()
             _write(mine, name, scoped[-1] if scoped else _global[name])
             _refresh(mine)
+            _tell()
 
 
 _REQUIRED = object()
