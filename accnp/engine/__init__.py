@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from accnp.config import config
-from accnp.engine import execute
-from accnp.engine.plan import KernelStep, Plan, make_plan
+from accnp.engine import describe, execute, watch
+from accnp.engine.plan import KernelStep, Plan, forget_nodes, make_plan
 from accnp.ir.graph import Graph
 from accnp.ir.node import CONST, Node, _on_deep
-from accnp.passes.program import build, from_graph
+from accnp.passes.program import Program, build, from_graph
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.stream import Task, default_stream
@@ -37,7 +37,7 @@ __all__ = [
     "writeable_view",
 ]
 
-ASYNC = 1 << 20  # work, in simple element operations, from which a hand-over to the stream pays
+ASYNC = 1 << 26  # work, in simple element operations (some 10 ms), from which a hand-over to the stream pays
 _plans: dict[Any, Plan] = {}
 counters = {"plans": 0, "plan_hits": 0}
 
@@ -151,6 +151,9 @@ def _plan(order: list[Node], leaves: list[Node], outputs: list[Node]) -> Plan:
         ready(v.node)  # type: ignore[arg-type]
     plan = make_plan(program, config.fastmath)
     plan.constants = [ready(v.node) for v in program.leaves[len(leaves) :]]  # type: ignore[arg-type]
+    if config.debug:
+        describe.tell_plan("eager", program, plan)
+    forget_nodes(plan)
     return plan
 
 
@@ -158,6 +161,9 @@ def _launch(plan: Plan, leaves: list[Node], outputs: list[Node], wait: bool) -> 
     stream = default_stream()
     there = [_at_hand(x) for x in leaves]
     unsettled = any(b is None for b in there)
+    if watch.on:
+        _launch_watched(plan, leaves, outputs)
+        return
     if not unsettled and (wait or plan.work < ASYNC) and stream.idle:
         _deliver(outputs, execute.run(plan, [*there, *plan.constants]))  # type: ignore[list-item]
         return
@@ -172,6 +178,25 @@ def _launch(plan: Plan, leaves: list[Node], outputs: list[Node], wait: bool) -> 
             node.value = task
     if wait:
         task.wait()
+
+
+def _launch_watched(plan: Plan, leaves: list[Node], outputs: list[Node]) -> None:
+    kinds = watch.looking_for()
+    program = plan.program or (_program(outputs) if kinds else None)
+
+    def work() -> None:
+        buffers = [*[ready(x) for x in leaves], *plan.constants]
+        _deliver(outputs, watch.run(plan, buffers, program, kinds))
+
+    if default_stream().idle:
+        work()
+    else:
+        default_stream().submit(work).wait()
+
+
+def _program(outputs: list[Node]) -> Program:
+    order, leaves, _ = _collect(outputs)
+    return build(order, leaves, outputs)
 
 
 def _at_hand(node: Node) -> Buffer | None:
@@ -235,7 +260,11 @@ def writeable_view(node: Node) -> np.ndarray:
 def plan_of_graph(graph: Graph, fastmath: bool = False) -> tuple[Plan, list[Node]]:
     """Make the plan of a traced graph; returns it and its closed-over leaves (its inputs come before those)."""
     program, leaves = from_graph(graph)
-    return make_plan(program, fastmath), leaves[len(graph.inputs) :]
+    plan = make_plan(program, fastmath)
+    plan.program = program
+    if config.debug:
+        describe.tell_plan(f"jit {graph.name}", program, plan)
+    return plan, leaves[len(graph.inputs) :]
 
 
 def run_plan(plan: Plan, leaves: Sequence[Node], avals: Sequence[Any]) -> list[Node]:
@@ -247,7 +276,7 @@ def run_plan(plan: Plan, leaves: Sequence[Node], avals: Sequence[Any]) -> list[N
 
 def run_now(plan: Plan, leaves: list[Buffer]) -> list[Buffer] | None:
     """Run a small plan on ready buffers at once; None if it should go through the stream."""
-    if plan.work >= ASYNC or not default_stream().idle:
+    if plan.work >= ASYNC or watch.on or not default_stream().idle:
         return None
     return execute.run(plan, [*leaves, *plan.constants] if plan.constants else leaves)
 

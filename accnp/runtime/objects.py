@@ -35,7 +35,7 @@ def _target_machine() -> Any:
     global _machine
     if _machine is None:
         _machine = _target.create_target_machine(
-            cpu=CPU, features=FEATURES, opt=3, reloc="pic", codemodel="jitdefault", jit=True
+            cpu=CPU, features=FEATURES, opt=3, reloc="pic", codemodel="small", jit=False
         )
     return _machine
 
