@@ -13,6 +13,7 @@ from accnp.api.convert import as_node, wrap
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import build, evaluate
 from accnp.ir.node import Node, literal, mark
+from accnp.ir.op import o
 from accnp.ir.trace import Trace
 from accnp.ops.kinds import dtype_kind, zeros_like_aval
 from accnp.pytree import tree_flatten, tree_unflatten
@@ -129,7 +130,10 @@ def gradients(cts: Sequence[Node | None], avals: Sequence[Any]) -> list[Any]:
         if not inexact(a.dtype):
             out.append(float0_zeros(a))
         else:
-            out.append(wrap(zeros_like_aval(a) if ct is None else ct))
+            ct = zeros_like_aval(a) if ct is None else ct
+            if a.weak_type and not ct.aval.weak_type:
+                ct = o.convert_element_type(ct, new_dtype=a.dtype, weak_type=True)
+            out.append(wrap(ct))
     return out
 
 

@@ -226,7 +226,7 @@ binary("shift_left", INTEGER, ref.shift_left, "shift_left({0}, {1})", ZERO)
 binary("shift_right_logical", INTEGER, ref.shift_right_logical, "shift_right_logical({0}, {1})", ZERO)
 binary("shift_right_arithmetic", INTEGER, ref.shift_right_arithmetic,
        "shift_right_arithmetic({0}, {1})", ZERO)  # fmt: skip
-unary("population_count", INTEGER, lambda x: np.bitwise_count(x).astype(x.dtype), "popcount({0})", ZERO)
+unary("population_count", INTEGER, lambda x: np.bitwise_count(x.view(f"u{x.dtype.itemsize}")).astype(x.dtype), "popcount({0})", ZERO)
 
 
 def _clz(x: Any) -> Any:
@@ -360,7 +360,8 @@ def _cast_jvp(t: Node, y: Node, x: Node, *, new_dtype: Any, weak_type: bool = Fa
 
 
 def _cast_transpose(ct: Node, x: Any, *, new_dtype: Any, weak_type: bool = False) -> tuple[Any]:
-    return (o.convert_element_type(ct, new_dtype=x.aval.dtype, weak_type=False),)
+    new = {"new_dtype": x.aval.dtype, "weak_type": x.aval.weak_type}
+    return (o.convert_element_type(ct, **new),)
 
 
 map_op("convert_element_type", numpy=ref.cast, infer=_cast_infer, scalar=_cast_scalar,
