@@ -203,7 +203,7 @@ class _Emitter:
     def iotas(self) -> list[Access]:
         if not hasattr(self, "_iotas"):
             found = []
-            for section in (self.spec.row_head, *[x for p in self.spec.phases for x in (p.full, p.row)]):
+            for section in (self.spec.scalars, self.spec.row_head, *[x for p in self.spec.phases for x in (p.full, p.row)]):
                 found += [s.index for s in section if s.index is not None]
             self._iotas = list(dict.fromkeys(found))
         return self._iotas

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,8 @@ from accnp.runtime.threads import parallel_run
 __all__ = ["run"]
 
 
-def run(plan: Plan, leaves: Sequence[Buffer]) -> list[Buffer]:
-    """Run a plan and return its outputs' buffers."""
+def run(plan: Plan, leaves: Sequence[Buffer], tell: Callable[[Any], None] | None = None) -> list[Buffer]:
+    """Run a plan and return its outputs' buffers; `tell` is called after every step."""
     slots: list[Any] = [*leaves, *[None] * (plan.n_slots - plan.n_leaves)]
     for step in plan.steps:
         if type(step) is KernelStep:
@@ -34,6 +34,8 @@ def run(plan: Plan, leaves: Sequence[Buffer]) -> list[Buffer]:
                 parallel_run(kernel, pack([*arguments, *step.ints]), step.extent, step.grain)
         else:
             host(step, slots)
+        if tell is not None:
+            tell(step)
         for slot in step.frees:
             slots[slot] = None
     return [slots[s] for s in plan.output_slots]
@@ -51,7 +53,7 @@ def host(step: HostStep, slots: list[Any]) -> None:
         raise
     for slot, index in step.results:
         value = np.asarray(out if index < 0 else out[index])
-        aval = step.node.aval if index < 0 else step.node.aval[index]  # type: ignore[union-attr]
+        aval = step.aval if index < 0 else step.aval[index]
         slots[slot] = own(value, aval, arrays)
 
 

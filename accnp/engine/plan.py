@@ -12,6 +12,7 @@ import numpy as np
 
 from accnp.codegen.cpu import Generated, accumulator, generate
 from accnp.ir.kernel import Access, Fold, KernelSpec, Phase, Statement
+from accnp.ir.node import Node
 from accnp.ops.views import contiguous
 from accnp.passes.fuse import Cluster, fuse
 from accnp.passes.lower import lower
@@ -44,6 +45,11 @@ class KernelStep:
         self.frees: list[int] = []
         self.cluster: Cluster | None = None
 
+    @property
+    def label(self) -> str:
+        """A short name by which people tell kernels apart: the operations in it."""
+        return self.names
+
     def load(self, fastmath: bool) -> Kernel:
         """Return the machine code; compile it, or take it from a cache, at the first call."""
         if self.kernel is None:
@@ -54,12 +60,13 @@ class KernelStep:
 class HostStep:
     """One call of an op's reference function on (strided views of) buffers."""
 
-    __slots__ = ("frees", "node", "op", "operands", "params", "results", "work")
+    __slots__ = ("aval", "frees", "node", "op", "operands", "params", "results", "work")
 
     def __init__(self, v: Value) -> None:
         self.op = v.op
         self.params = v.params
         self.node = v.node
+        self.aval = v.aval  # not the node's: a value may stand for a step towards its node
         # slot, shape, dtype, strides in bytes (None: contiguous), offset in bytes, all elements of the base
         self.operands: list[tuple[int, tuple[int, ...], np.dtype, Any, int, int]] = []
         self.results: list[tuple[int, Any]] = []
@@ -70,7 +77,9 @@ class HostStep:
 class Plan:
     """Steps in order. Slots 0..len(leaves) are the leaves' buffers."""
 
-    __slots__ = ("constants", "fastmath", "n_leaves", "n_slots", "output_slots", "out_avals", "steps", "work")
+    __slots__ = (
+        "constants", "fastmath", "n_leaves", "n_slots", "output_slots", "out_avals", "program", "steps", "work",
+    )  # fmt: skip
 
     def __init__(self, n_leaves: int) -> None:
         self.n_leaves = n_leaves
@@ -80,7 +89,17 @@ class Plan:
         self.out_avals: list[Any] = []
         self.work = 0
         self.fastmath = False
+        self.program: Program | None = None  # where it lives as long as the plan: in plans of traced functions
         self.constants: list[Any] = []  # buffers of leaves that belong to the plan, after those given at each run
+
+
+def forget_nodes(plan: Plan) -> None:
+    """Let go of the nodes a plan was made from: plans outlive the arrays of their first run."""
+    for step in plan.steps:
+        if isinstance(step, KernelStep):
+            step.cluster = None
+        elif step.node is not None:
+            step.node = Node(step.op, (), step.params, step.node.aval, None, None, 0, step.node.site)
 
 
 def make_plan(program: Program, fastmath: bool = False) -> Plan:

@@ -22,6 +22,7 @@ from accnp.passes.spaces import (
     expressible,
     fold_form,
     in_kernel,
+    index_strides,
     is_row,
     keeps_order,
     long_axes,
@@ -204,7 +205,7 @@ class _Fusion:
                 return False
             for x in v.inputs:
                 base, chain = strip_views(x)
-                if base.aval.ndim and strided(base, (*d.chain, *chain)) is None:
+                if x.aval.ndim and strided(base, (*d.chain, *chain)) is None:
                     return False
         v.role = "inline"
         for d in v.demands:
@@ -343,9 +344,13 @@ class _Fusion:
 
     def demand(self, x: Value, c: Cluster, context: str, outer: tuple[Value, ...]) -> None:
         base, chain = strip_views(x)
+        if x.aval.ndim == 0:  # goes into the prologue, where the consumer's views mean nothing
+            context, outer = "scalar", ()
         self.demand_through(base, c, context, (*outer, *chain))
 
     def demand_through(self, base: Value, c: Cluster, context: str, chain: tuple[Value, ...]) -> None:
+        if base.op.kind == "iota" and not base.stored and index_strides(base, chain) is None:
+            _store(base)  # no affine function of the loop indices: it is looked up
         if base.aval.ndim and strided(base, chain) is None:
             # Views that strides cannot say: store what lies below the first of them, and go on from there.
             keep = expressible(base, chain)

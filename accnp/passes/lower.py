@@ -15,7 +15,7 @@ from accnp.ir.kernel import Access, Fold, KernelSpec, Phase, Statement
 from accnp.ops.views import contiguous
 from accnp.passes.fuse import Cluster
 from accnp.passes.program import Value
-from accnp.passes.spaces import apply_views, long_axes, strip_views
+from accnp.passes.spaces import apply_views, index_strides, long_axes, strided, strip_views
 
 __all__ = ["lower", "scalar_text"]
 
@@ -66,7 +66,7 @@ class _Lowering:
         passes = max([self.level(v) for v in fulls] + [self.level(f.inputs[0]) for f in folds] + [0]) + 1
         if not fulls and folds:
             passes = max(self.level(f.inputs[0]) for f in folds) + 1
-        if not fulls and not folds:
+        if not fulls and not folds and c.part is None:
             passes = 0
         head: list[Statement] = []
         phases: list[Phase] = []
@@ -84,6 +84,8 @@ class _Lowering:
                     name = self.fresh("r")
                     phase.folds.append(Fold(name, source, f.op.combine or "", f.aval.dtype))
                     self.names[(id(f), (), "row")] = name
+            if c.part is not None:
+                phase.stores.append(self.part())
             for v in fulls:
                 if self.level(v) == p:
                     phase.stores.append((self.store_access(v), self.emit_root(v)))
@@ -96,33 +98,27 @@ class _Lowering:
         return self.finish(head, phases)
 
     def roots(self) -> tuple[list[Value], list[Value]]:
-        if self.c.part is not None:
-            return [self.c.part[1]], []
         fulls = [v for v in self.c.roots if v.role != "row"]
         return fulls, [v for v in self.c.roots if v.role == "row"]
 
+    def part(self) -> tuple[Access, str]:
+        """The region of an assembled value that this kernel fills."""
+        whole, x, in_view, out_view = self.c.part
+        store = self.access(whole, out_view[1], out_view[2], True)
+        entire = in_view[0] == x.aval.shape and in_view[1] == contiguous(x.aval.shape)
+        if x.aval.ndim and not entire:
+            return store, self.load(x, in_view[1], in_view[2], "full")
+        return store, self.emit(x, (), "full")
+
     def emit_root(self, v: Value) -> str:
-        if self.c.part is not None:
-            _, x, in_view, _ = self.c.part
-            if x.aval.ndim == 0:
-                return self.emit(x, (), "full")
-            whole = in_view[0] == x.aval.shape and in_view[1] == contiguous(x.aval.shape)
-            if not whole or x.is_leaf:
-                base, chain = strip_views(x)
-                if not whole or not chain:
-                    return self.load(x if not whole else base, in_view[1], in_view[2], "full")
-            return self.emit(x, (), "full")
         if v.op.kind == "iota":
-            return self.index(v, (), "full")
+            return self.index(v, index_strides(v, ()), "full")
         if v.op.kind == "view":  # a stored view: copy what lies below
             base, chain = strip_views(v.inputs[0])
             return self.emit_base(base, (v, *chain), "full")
         return self.compute(v, (), "full")
 
     def store_access(self, v: Value) -> Access:
-        if self.c.part is not None:
-            whole, _, _, out = self.c.part
-            return self.access(whole, out[1], out[2], True)
         if v.role == "row":
             return self.access(v, self.spread(v.aval.shape, contiguous(v.aval.shape)), 0, True)
         return self.access(v, contiguous(v.aval.shape), 0, True)
@@ -221,6 +217,8 @@ class _Lowering:
         return f"{letter}{self.count}"
 
     def emit(self, x: Value, outer: tuple[Value, ...], context: str) -> str:
+        if x.aval.ndim == 0:
+            return self.scalar(x)
         base, chain = strip_views(x)
         return self.emit_base(base, (*outer, *chain), context)
 
@@ -229,8 +227,8 @@ class _Lowering:
             return self.scalar(base)
         if self.ours(base) and base.role == "row":
             return self.compute(base, (), "row")
-        if base.op.kind == "iota":
-            return self.index(base, chain, context)
+        if base.op.kind == "iota" and (found := index_strides(base, chain)) is not None:
+            return self.index(base, found, context)
         if self.ours(base) and (base.role == "inline" or not chain):
             return self.compute(base, chain, context)
         shape, strides, offset = apply_views(chain, base.aval.shape, contiguous(base.aval.shape), 0)  # type: ignore[misc]
@@ -260,6 +258,8 @@ class _Lowering:
                 continue
             missing = []
             for x in w.inputs:
+                if x.aval.ndim == 0:
+                    continue
                 base, below = strip_views(x)
                 total = (*outer, *below)
                 same = base.aval.ndim and self.ours(base) and base.op.kind == "map" and id(base) not in self.kept_in
@@ -290,15 +290,14 @@ class _Lowering:
             return found
         stack = [v]
         while stack:
-            w = strip_views(stack[-1])[0]
-            if id(w) in self.names:
+            x = stack[-1]
+            w, chain = strip_views(x)
+            if id(w) in self.names and w.aval.ndim == 0:
                 self.names[id(stack.pop())] = self.names[id(w)]
                 continue
             if w.aval.ndim or w.is_leaf or w.op.kind != "map" or w.parent is not None or w.role != "scalar":
-                name = self.fresh("c")
-                acc = self.access(w, (0,) * len(self.shape), 0, False)
-                self.scalars.append(Statement(name, w.aval.dtype, access=acc))
-                self.names[id(w)] = name
+                self.names[id(x)] = self.fixed(w, chain)
+                stack.pop()
                 continue
             missing = [x for x in w.inputs if id(x) not in self.names]
             if missing:
@@ -310,6 +309,22 @@ class _Lowering:
             self.names[id(w)] = name
         return self.names[id(v)]
 
+    def fixed(self, v: Value, chain: tuple[Value, ...]) -> str:
+        """One element of a stored value, or of an iota, selected by views that end at rank 0."""
+        name = self.fresh("c")
+        nowhere = (0,) * len(self.shape)
+        place = index_strides(v, chain) if v.op.kind == "iota" else None
+        if place is not None:
+            acc = Access(v, v.aval.dtype, nowhere, place[2])
+            self.indices.append(acc)
+            self.scalars.append(Statement(name, v.aval.dtype, index=acc))
+        else:
+            place = strided(v, chain)
+            assert place is not None
+            acc = self.access(v, nowhere, place[2], False)
+            self.scalars.append(Statement(name, v.aval.dtype, access=acc))
+        return name
+
     def load(self, v: Value, strides: tuple[int, ...], offset: int, context: str) -> str:
         acc = self.access(v, strides, offset, False)
         key = ("load", id(acc))
@@ -320,10 +335,9 @@ class _Lowering:
             section.append(Statement(names[key], v.aval.dtype, access=acc))
         return names[key]
 
-    def index(self, v: Value, chain: tuple[Value, ...], context: str) -> str:
+    def index(self, v: Value, seen: Any, context: str) -> str:
         """An iota under views: an affine function of the loop indices."""
-        start = tuple(1 if d == v.params["dimension"] else 0 for d in range(v.aval.ndim))
-        shape, strides, offset = apply_views(chain, v.aval.shape, start, 0)  # type: ignore[misc]
+        shape, strides, offset = seen
         if context == "row":
             strides = self.spread(shape, strides)
         key = ("index", strides, offset, v.aval.dtype)

@@ -13,6 +13,7 @@ __all__ = [
     "expressible",
     "fold_form",
     "in_kernel",
+    "index_strides",
     "is_row",
     "keeps_order",
     "long_axes",
@@ -78,6 +79,12 @@ def is_row(shape: Any, strides: Any, rows: tuple[int, ...], size: int) -> bool:
 
 def strided(base: Any, chain: tuple[Any, ...]) -> Any:
     return apply_views(chain, base.aval.shape, contiguous(base.aval.shape), 0)
+
+
+def index_strides(iota: Any, chain: tuple[Any, ...]) -> Any:
+    """Send an iota's value, an affine function of its indices, through views; None if it is no longer affine."""
+    start = tuple(1 if d == iota.params["dimension"] else 0 for d in range(iota.aval.ndim))
+    return apply_views(chain, iota.aval.shape, start, 0)
 
 
 def long_axes(shape: tuple[int, ...], axes: tuple[int, ...] | None) -> set[int]:
