@@ -1,0 +1,354 @@
+"""Control flow against jax: values, derivatives, batches, and their nests with jit."""
+
+import jax
+import jax.numpy
+import numpy as np
+import pytest
+
+import accnp
+import accnp.numpy
+
+
+class Both:
+    """One of the two libraries, as a program sees it."""
+
+    def __init__(self, top, numpy):
+        self.top, self.np, self.lax = top, numpy, top.lax
+
+
+OURS = Both(accnp, accnp.numpy)
+THEIRS = Both(jax, jax.numpy)
+
+RNG = np.random.default_rng(7)
+V3 = RNG.normal(size=3).astype(np.float32)
+W3 = RNG.normal(size=3).astype(np.float32)
+V5 = RNG.normal(size=5).astype(np.float32)
+M53 = RNG.normal(size=(5, 3)).astype(np.float32)
+
+
+def cond_plain(b, x):
+    return b.lax.cond(x[0] > 0, lambda v: b.np.sin(v) * v, b.np.exp, x)
+
+
+def cond_closure(b, x, y):
+    return b.lax.cond(x[0] > 0, lambda: b.np.sin(x) * y, lambda: x)
+
+
+def cond_trees(b, x, y):
+    return b.lax.cond(
+        x[0] > y[0],
+        lambda d: {"a": d["a"] * 2, "b": (d["b"],)},
+        lambda d: {"a": d["b"], "b": (d["a"] * d["b"],)},
+        {"a": x, "b": y},
+    )
+
+
+def cond_number(b, x):
+    return b.lax.cond(x[0], lambda v: v, lambda v: -v, x)
+
+
+def switch_three(b, x):
+    index = b.np.int32(b.np.abs(x[0]) * 2)
+    return b.lax.switch(index, [b.np.sin, lambda v: v * v, lambda v: v * x], x)
+
+
+def scan_both(b, x):
+    return b.lax.scan(lambda c, v: (b.np.sin(c) * v, c * v), x[0], x)
+
+
+def scan_reversed(b, x, w):
+    return b.lax.scan(lambda c, v: (b.np.tanh(c * w + v), (c, v)), w, x, reverse=True)
+
+
+def scan_counter(b, x, w):
+    return b.lax.scan(lambda c, v: (c + 1, (v * w, c)), 0, x)
+
+
+def scan_no_xs(b, x, w):
+    return b.lax.scan(lambda c, _: (c * x[0], c), w, None, length=4)
+
+
+def scan_forwarding(b, x, w):
+    return b.lax.scan(
+        lambda c, v: ((c[0] * b.np.sin(v), c[1]), (v, c[1] * c[0])), (x[0], w), x
+    )
+
+
+def scan_nested(b, x, w):
+    def step(c, v):
+        c = b.lax.cond(v[0] > 0, lambda c: b.np.sin(c) * w, lambda c: c * v, c)
+        return c, b.lax.scan(lambda s, t: (s * t, s), v[0], c)[1]
+
+    return b.lax.scan(step, w, x)
+
+
+def fori_static(b, x, w):
+    return b.lax.fori_loop(0, 4, lambda i, c: b.np.sin(c) * w + i, x)
+
+
+def map_plain(b, x, w):
+    return b.lax.map(lambda v: b.np.sin(v) * w, x)
+
+
+def map_batches(b, x, w):
+    return b.lax.map(lambda v: b.np.sin(v) * w, x, batch_size=2)
+
+
+def associative(b, x):
+    return b.lax.associative_scan(lambda p, q: (p[0] * q[0], p[1] * q[0] + q[1]), (x, x * 2))
+
+
+def while_counter(b, x, w):
+    return b.lax.while_loop(
+        lambda c: c[0] < 5, lambda c: (c[0] + 1, b.np.sin(c[1]) * w), (0, x)
+    )
+
+
+def while_on_data(b, x, w):
+    return b.lax.while_loop(
+        lambda c: b.np.abs(c[0]) < b.np.abs(w[0]) * 4 + 3,
+        lambda c: (c[0] * 1.5 + b.np.abs(w[1]) + 1, c[1] * x[0]),
+        (x[0], w),
+    )
+
+
+def fori_traced(b, x, w):
+    return b.lax.fori_loop(
+        0, b.np.int32(b.np.abs(w[0]) * 3), lambda i, c: b.np.sin(c) * x + i, x
+    )
+
+
+REVERSIBLE = [
+    (cond_plain, V3),
+    (cond_closure, V3, W3),
+    (cond_trees, V3, W3),
+    (cond_number, V3),
+    (switch_three, V3),
+    (scan_both, V5),
+    (scan_reversed, M53, W3),
+    (scan_counter, M53, W3),
+    (scan_no_xs, M53, W3),
+    (scan_forwarding, M53, W3),
+    (scan_nested, M53, W3),
+    (fori_static, V3, W3),
+    (map_plain, M53, W3),
+    (map_batches, M53, W3),
+    (associative, V5),
+]
+FORWARD = [(while_counter, V3, W3), (while_on_data, V5, W3), (fori_traced, V3, W3)]
+ALL = REVERSIBLE + FORWARD
+
+every = pytest.mark.parametrize(("f", "args"), [(p[0], p[1:]) for p in ALL])
+reversible = pytest.mark.parametrize(("f", "args"), [(p[0], p[1:]) for p in REVERSIBLE])
+forward_only = pytest.mark.parametrize(("f", "args"), [(p[0], p[1:]) for p in FORWARD])
+
+
+def bind(f, b):
+    return lambda *args: f(b, *args)
+
+
+def same(got, want, rtol=3e-5):
+    a, spec = accnp.tree_util.tree_flatten(got)
+    b, other = jax.tree_util.tree_flatten(want)
+    assert str(spec) == str(other)
+    for x, y in zip(a, b, strict=True):
+        assert x.dtype == y.dtype
+        np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=rtol, atol=1e-5)
+
+
+def total(b, f):
+    """A scalar function of the same arguments: a sum over all floating results, each entry weighted."""
+
+    def g(*args):
+        s = 0.0
+        for y in b.top.tree_util.tree_leaves(f(b, *args)):
+            if y.dtype.kind == "f":
+                s = s + (y * b.np.cos(y)).sum()
+        return s
+
+    return g
+
+
+def numbers(args):
+    return tuple(range(len(args)))
+
+
+@every
+def test_values_eager_and_jitted(f, args):
+    want = jax.jit(bind(f, THEIRS))(*args)
+    arrays = [accnp.numpy.asarray(a) for a in args]
+    same(bind(f, OURS)(*arrays), want)
+    same(accnp.jit(bind(f, OURS))(*arrays), want)
+
+
+@every
+def test_values_without_jit(f, args):
+    want = bind(f, THEIRS)(*args)
+    with accnp.disable_jit():
+        same(bind(f, OURS)(*[accnp.numpy.asarray(a) for a in args]), want)
+
+
+@every
+def test_forward_derivatives(f, args):
+    tangents = tuple(np.cos(a) for a in args)
+    want = jax.jvp(jax.jit(total(THEIRS, f)), args, tangents)
+    same(accnp.jvp(total(OURS, f), args, tangents), want, 2e-4)
+    same(accnp.jit(lambda a, t: accnp.jvp(total(OURS, f), a, t))(args, tangents), want, 2e-4)
+
+
+@reversible
+def test_gradients(f, args):
+    want = jax.grad(total(THEIRS, f), numbers(args))(*args)
+    mine = accnp.grad(total(OURS, f), numbers(args))
+    same(mine(*args), want, 2e-4)
+    same(accnp.jit(mine)(*args), want, 2e-4)
+    same(accnp.grad(accnp.jit(total(OURS, f)), numbers(args))(*args), want, 2e-4)
+
+
+@reversible
+def test_second_derivatives(f, args):
+    def curvature(b):
+        g = b.top.grad(total(b, f))
+        return b.top.grad(lambda *a: (g(*a) ** 2).sum())
+
+    want = jax.jit(curvature(THEIRS))(*args)
+    same(accnp.jit(curvature(OURS))(*args), want, 2e-3)
+
+
+@every
+@pytest.mark.parametrize("where", ["all", "first", "last"])
+def test_batches(f, args, where):
+    flags = [where == "all" or i == (0 if where == "first" else len(args) - 1) for i in numbers(args)]
+    rows = [np.stack([a, a * 2, -a]) if m else a for a, m in zip(args, flags, strict=True)]
+    axes = tuple(0 if m else None for m in flags)
+    want = jax.vmap(jax.jit(bind(f, THEIRS)), axes)(*rows)
+    same(accnp.vmap(bind(f, OURS), axes)(*rows), want)
+    same(accnp.jit(accnp.vmap(bind(f, OURS), axes))(*rows), want)
+
+
+@reversible
+def test_batches_of_gradients(f, args):
+    rows = [np.stack([a, a * 2, -a]) for a in args]
+    want = jax.vmap(jax.grad(total(THEIRS, f)))(*rows)
+    same(accnp.vmap(accnp.grad(total(OURS, f)))(*rows), want, 2e-4)
+
+
+@forward_only
+def test_unknown_trip_counts_refuse_reverse_mode(f, args):
+    g = accnp.jit(total(OURS, f))
+    with pytest.raises(ValueError, match="Reverse-mode differentiation does not work for"):
+        accnp.grad(g)(*args)
+
+
+def test_weakly_typed_carry_takes_the_type_of_the_body():
+    def f(b):
+        return b.lax.scan(lambda c, x: (c + x, c), 0, np.ones(3, np.float32))
+
+    same(f(OURS), f(THEIRS))
+
+    def g(b):
+        return b.lax.while_loop(lambda c: c < 3, lambda c: c + np.float32(1), 0)
+
+    same(g(OURS), g(THEIRS))
+
+
+def test_scan_of_length_zero():
+    def f(b, x):
+        return b.lax.scan(lambda c, v: (c + v, c * 2), 1.0, x)
+
+    empty = np.ones((0,), np.float32)
+    same(accnp.jit(bind(f, OURS))(empty), jax.jit(bind(f, THEIRS))(empty))
+
+
+def test_old_spelling_of_cond():
+    assert int(accnp.lax.cond(True, lambda x: x + 1, lambda x: x - 1, operand=1)) == 2
+    assert int(accnp.lax.cond(False, 1, lambda x: x + 1, 5, lambda x: x * 2)) == 10
+
+
+def test_switch_clamps_its_index():
+    branches = [lambda: 0, lambda: 1, lambda: 2]
+    assert [int(accnp.lax.switch(i, branches)) for i in (-5, 0, 2, 9)] == [0, 0, 2, 2]
+
+
+def test_long_loops_run():
+    out = accnp.lax.fori_loop(0, 10_000, lambda i, x: x + 1, 0)
+    assert int(out) == 10_000
+    last, seen = accnp.lax.scan(lambda c, x: (c + x, c), 0, accnp.numpy.arange(1000))
+    assert int(last) == 499500
+    assert int(seen[-1]) == 498501
+
+
+# --- what goes wrong ---
+
+lax = accnp.lax
+A3 = accnp.numpy.ones(3)
+
+WRONG = [
+    (lambda: lax.cond(None, lambda: 1, lambda: 2), TypeError, "predicate is None"),
+    (lambda: lax.cond(A3, lambda: 1, lambda: 2), TypeError, "must be a scalar"),
+    (lambda: lax.cond("x", lambda: 1, lambda: 2), TypeError, "must be a scalar"),
+    (lambda: lax.cond(1j, lambda: 1, lambda: 2), TypeError, "boolean or number"),
+    (lambda: lax.cond(True, 1, 2, 3), TypeError, "callable"),
+    (lambda: lax.cond(True, lambda: 1, lambda: (1,)), TypeError, "same pytree structure"),
+    (lambda: lax.cond(True, lambda: 1, lambda: 1.0), TypeError, r"int32\[\].*float32\[\]"),
+    (
+        lambda: lax.cond(True, lambda: {"w": A3}, lambda: {"w": A3[:2]}),
+        TypeError,
+        r"\['w'\].*float32\[3\].*float32\[2\]",
+    ),
+    (lambda: lax.cond(True, lambda x: 1, lambda x: 1, object()), TypeError, "operands"),
+    (lambda: lax.switch(0, []), ValueError, "Empty branch sequence"),
+    (lambda: lax.switch(0.5, [lambda: 0, lambda: 1]), TypeError, "must be an integer"),
+    (lambda: lax.switch(A3, [lambda: 0, lambda: 1]), TypeError, "must be scalar"),
+    (lambda: lax.scan(lambda c, x: c, 0, A3), TypeError, "must be a pair"),
+    (lambda: lax.scan(lambda c, x: (A3, x), 0.0, A3), TypeError, r"float32\[\].*float32\[3\]"),
+    (
+        lambda: lax.scan(lambda c, x: ({"w": A3[:2]}, x), {"w": A3}, A3),
+        TypeError,
+        r"c\['w'\].*float32\[3\].*float32\[2\]",
+    ),
+    (lambda: lax.scan(lambda c, x: ((c, c), x), 0, A3), TypeError, "same pytree structure"),
+    (lambda: lax.scan(lambda c, x: (c, x), 0), ValueError, "no values to scan over"),
+    (lambda: lax.scan(lambda c, x: (c, x), 0, 1.0), ValueError, "no leading axis"),
+    (lambda: lax.scan(lambda c, x: (c, x), 0, A3, length=4), ValueError, "disagrees"),
+    (
+        lambda: lax.scan(lambda c, x: (c, x), 0, (A3, A3[:2])),
+        ValueError,
+        "different leading axis sizes",
+    ),
+    (lambda: lax.scan(1, 0, A3), TypeError, "callable"),
+    (lambda: lax.while_loop(lambda x: x, lambda x: x, 1), TypeError, "boolean scalar"),
+    (lambda: lax.while_loop(lambda x: A3 > 0, lambda x: x, 1), TypeError, "boolean scalar"),
+    (
+        lambda: lax.while_loop(lambda x: x[0] < 3, lambda x: (x[0] + 1, A3), (0, 1.0)),
+        TypeError,
+        r"x\[1\].*float32\[\].*float32\[3\]",
+    ),
+    (
+        lambda: lax.fori_loop(np.int32(0), np.float32(3), lambda i, x: x, 0),
+        TypeError,
+        "must have equal types",
+    ),
+    (lambda: lax.map(lambda x: x, A3, batch_size=-1), ValueError, "batch_size"),
+    (lambda: lax.associative_scan(accnp.numpy.add, A3, axis=2), ValueError, "axis 2"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "text"), WRONG)
+def test_wrong_use_says_what_is_wrong(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_a_traced_length_is_refused():
+    f = accnp.jit(lambda n: lax.scan(lambda c, _: (c, None), 0, None, length=n)[0])
+    with pytest.raises(TypeError, match="n"):
+        f(3)
+
+
+def test_python_branch_in_a_body_names_the_argument():
+    def body(value):
+        return value + 1 if value > 0 else value
+
+    with pytest.raises(accnp.errors.TracerBoolConversionError, match="value"):
+        lax.fori_loop(0, 3, lambda i, value: body(value), 1)
