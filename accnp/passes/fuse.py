@@ -133,6 +133,9 @@ class _Fusion:
         v.cluster = c
         for x in v.inputs:
             base, chain = strip_views(x)
+            if chain and v.op.kind == "call":  # bodies of control flow take whole buffers
+                _store(x)
+                base, chain = x, ()
             if chain and apply_views(chain, base.aval.shape, contiguous(base.aval.shape), 0) is None:
                 _store(x)
                 base, chain = x, ()
@@ -158,6 +161,13 @@ class _Fusion:
     def place_scalar(self, v: Value) -> None:
         """Rank 0: computed in the prologue of whoever wants it; stored as well if it is an output."""
         v.role = "scalar"
+        wanting = {d.cluster for d in v.demands if d.how != "load"}
+        if any(c.size >= MAX_MEMBERS for c in wanting):
+            # Too long for one prologue: the rest of the chain is a kernel of its own.
+            _store(v)
+            c = Cluster(())
+            self.clusters.append(c)
+            return self.join(v, c, "full")
         if v.stored:
             c = Cluster(())
             self.clusters.append(c)
@@ -166,7 +176,8 @@ class _Fusion:
                 if d.how == "load":
                     d.cluster.needs.add(c)
             self.demand_inputs(v, c, "scalar", ())
-        for c in {d.cluster for d in v.demands if d.how != "load"}:
+        for c in wanting:
+            c.size += 1
             self.demand_inputs(v, c, "scalar", ())
 
     def place_map(self, v: Value) -> None:
@@ -189,6 +200,10 @@ class _Fusion:
             if d.how == "same" and d.context == "full" and home.shape == v.aval.shape:
                 others = homes - {home}
                 good = home.size < MAX_MEMBERS and home.form in ("map", "row")
+                # A kernel cannot load at other places what it is only about to store.
+                good = good and all(
+                    e.how == "same" and e.context == "full" for e in demands if e.cluster is home
+                )
                 if good and not any(reaches(home, other) for other in others):
                     _store(v)
                     return self.join(v, home, "full")
