@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp.engine.control import ControlStep, run_control
 from accnp.engine.plan import BRIEF, PARALLEL, HostStep, KernelStep, Plan
 from accnp.ir.node import site_text
 from accnp.runtime import buffer as pool
@@ -32,6 +33,8 @@ def run(plan: Plan, leaves: Sequence[Buffer], tell: Callable[[Any], None] | None
                 kernel.call(step.extent, step.extent, *arguments, *step.ints)
             else:
                 parallel_run(kernel, pack([*arguments, *step.ints]), step.extent, step.grain)
+        elif type(step) is ControlStep:
+            run_control(step, slots, run)
         else:
             host(step, slots)
         if tell is not None:

@@ -11,16 +11,21 @@ from typing import Any
 import numpy as np
 
 from accnp.codegen.cpu import Generated, accumulator, generate
+from accnp.engine.control import ControlStep
+from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import Access, Fold, KernelSpec, Phase, Statement
+from accnp.ir.node import Node
 from accnp.ir.node import Node
 from accnp.ops.views import contiguous
 from accnp.passes.fuse import Cluster, fuse
 from accnp.passes.lower import lower
-from accnp.passes.program import Program, Value
+from accnp.passes.program import Program, Value, from_graph
 from accnp.passes.spaces import apply_views, strip_views
+from accnp.runtime import buffer as pool
+from accnp.runtime.stream import Task
 from accnp.runtime.compile import Kernel, get_kernel
 
-__all__ = ["HostStep", "KernelStep", "Plan", "make_plan"]
+__all__ = ["ControlStep", "HostStep", "KernelStep", "Plan", "make_plan", "plan_graph"]
 
 GRAIN = 1 << 16  # simple element operations in one chunk of a kernel: some 20 µs
 PARALLEL = 1 << 18  # below this much work in a kernel one thread does it
@@ -30,7 +35,9 @@ BRIEF = 1 << 13  # below this much the interpreter lock is kept
 class KernelStep:
     """One launch. `pointers` are (slot, byte offset); `ints` follow them as arguments."""
 
-    __slots__ = ("allocs", "cluster", "extent", "frees", "grain", "ints", "kernel", "pointers", "text", "work")
+    __slots__ = (
+        "allocs", "cluster", "extent", "frees", "grain", "ints", "kernel", "label", "pointers", "text", "work",
+    )  # fmt: skip
 
     def __init__(self, text: Generated, fastmath: bool) -> None:
         self.text = text
@@ -44,11 +51,7 @@ class KernelStep:
         self.allocs: list[tuple[int, int]] = []
         self.frees: list[int] = []
         self.cluster: Cluster | None = None
-
-    @property
-    def label(self) -> str:
-        """A short name by which people tell kernels apart: the operations in it."""
-        return self.names
+        self.label = ""  # the operations in it, where somebody watches
 
     def load(self, fastmath: bool) -> Kernel:
         """Return the machine code; compile it, or take it from a cache, at the first call."""
@@ -105,6 +108,22 @@ def forget_nodes(plan: Plan) -> None:
 def make_plan(program: Program, fastmath: bool = False) -> Plan:
     """Fuse, lower and generate; nothing is compiled yet."""
     return _Planner(program, fastmath).run()
+
+
+def plan_graph(graph: Graph, fastmath: bool = False) -> Plan:
+    """Make the plan of a traced graph; what it closes over (literals, ready arrays) becomes part of the plan."""
+    program, leaves = from_graph(graph)
+    plan = make_plan(program, fastmath)
+    plan.constants = [_buffer_of(x) for x in leaves[len(graph.inputs) :]]
+    return plan
+
+
+def _buffer_of(node: Node) -> Any:
+    if node.op.name == "literal":
+        return pool.from_scalar(node.params["value"], node.aval.dtype)
+    if node.value is None:
+        raise RuntimeError(f"plan: {node} is closed over and has no value yet")
+    return node.value.wait() or node.value if isinstance(node.value, Task) else node.value
 
 
 class _Planner:
@@ -201,6 +220,9 @@ class _Planner:
     # --- host ---
 
     def host(self, v: Value) -> None:
+        if v.op.kind == "call":
+            self.control(v)
+            return
         step = HostStep(v)
         for x in v.inputs:
             base, chain = strip_views(x)
@@ -214,11 +236,19 @@ class _Planner:
             else:
                 step.operands.append((self.slot(base), base.aval.shape, base.aval.dtype, None, 0, base.aval.size))
         if isinstance(v.aval, tuple):
-            for part in self.program.values:
-                if part.parent is v:
-                    step.results.append((self.slot(part), part.index))
+            step.results += self.parts(v)
         else:
             step.results.append((self.slot(v), -1))
+        self.plan.steps.append(step)
+
+    def parts(self, v: Value) -> list[tuple[int, int]]:
+        """Slots of those results of a value that are used, and their numbers."""
+        return [(self.slot(x), x.index) for x in self.program.values if x.parent is v]
+
+    def control(self, v: Value) -> None:
+        bodies = [plan_graph(g, self.plan.fastmath) for g in graphs_in(v.params)]
+        step = ControlStep(v, [self.slot(x) for x in v.inputs], bodies)
+        step.results += self.parts(v)
         self.plan.steps.append(step)
 
     # --- liveness ---
@@ -239,4 +269,6 @@ def used_slots(step: Any) -> Sequence[int]:
     """Return the slots a step reads or writes."""
     if isinstance(step, KernelStep):
         return [s for s, _ in step.pointers]
+    if isinstance(step, ControlStep):
+        return [*step.operands, *[s for s, _ in step.results]]
     return [o[0] for o in step.operands] + [s for s, _ in step.results]

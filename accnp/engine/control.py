@@ -1,0 +1,96 @@
+"""Control flow at run time: `cond`, `while` and `scan` as loops on the host over planned bodies.
+
+In: a ControlStep and the slots of the plan around it. Out: the buffers of its results. Rows of scanned operands are read in place,
+rows of stacked results are copied to their place.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.runtime import buffer as pool
+from accnp.runtime.buffer import Buffer
+
+__all__ = ["ControlStep", "run_control"]
+
+Run = Callable[[Any, Sequence[Buffer]], list[Buffer]]
+
+
+class ControlStep:
+    """One structured control-flow operation; `bodies` are the plans of its graphs, in the order of its parameters."""
+
+    __slots__ = ("avals", "bodies", "frees", "inputs", "node", "op", "operands", "params", "results", "work")
+
+    def __init__(self, value: Any, operands: list[int], bodies: list[Any]) -> None:
+        self.op = value.op
+        self.params = value.params
+        self.node = value.node
+        self.avals: tuple[Any, ...] = value.aval
+        self.inputs = [x.aval for x in value.inputs]
+        self.operands = operands  # slots, all contiguous
+        self.bodies = bodies
+        self.results: list[tuple[int, int]] = []  # slot, number of the result
+        self.frees: list[int] = []
+        self.work = max([b.work for b in bodies], default=1) * int(value.params.get("length", 16))
+
+
+def run_control(step: ControlStep, slots: list[Any], run: Run) -> None:
+    """Run one step and put its results into their slots."""
+    operands = [slots[s] for s in step.operands]
+    outs = _KINDS[step.op.name](step, operands, run)
+    for slot, i in step.results:
+        slots[slot] = outs[i]
+
+
+def _cond(step: ControlStep, operands: list[Buffer], run: Run) -> list[Buffer]:
+    index = int(operands[0].view((), step.inputs[0].dtype))
+    index = min(max(index, 0), len(step.bodies) - 1)
+    return _given(step.bodies[index], operands[1:], run)
+
+
+def _given(plan: Any, leaves: Sequence[Buffer], run: Run) -> list[Buffer]:
+    return run(plan, [*leaves, *plan.constants])
+
+
+def _while(step: ControlStep, operands: list[Buffer], run: Run) -> list[Buffer]:
+    test, body = step.bodies
+    n_test, n_body = step.params["cond_nconsts"], step.params["body_nconsts"]
+    test_consts = operands[:n_test]
+    body_consts = operands[n_test : n_test + n_body]
+    carry = operands[n_test + n_body :]
+    flag = np.dtype(bool)
+    while _given(test, [*test_consts, *carry], run)[0].view((), flag):
+        carry = _given(body, [*body_consts, *carry], run)
+    return list(carry)
+
+
+def _scan(step: ControlStep, operands: list[Buffer], run: Run) -> list[Buffer]:
+    p = step.params
+    body = step.bodies[0]
+    n_consts, n_carry, length = p["num_consts"], p["num_carry"], p["length"]
+    consts = operands[:n_consts]
+    carry = operands[n_consts : n_consts + n_carry]
+    xs = operands[n_consts + n_carry :]
+    sizes = [a.nbytes // length if length else 0 for a in step.inputs[n_consts + n_carry :]]
+    ys = [pool.empty(max(1, a.nbytes)) for a in step.avals[n_carry:]]
+    steps = [a.nbytes // length if length else 0 for a in step.avals[n_carry:]]
+    # One array over each operand's bytes: a row is a slice of it, which keeps the whole alive.
+    wholes = [x.view((x.nbytes,), np.uint8) for x in xs]
+    order = range(length - 1, -1, -1) if p["reverse"] else range(length)
+    for i in order:
+        rows = [
+            Buffer(x.ptr + i * n, n, w[i * n : (i + 1) * n], 0) for x, w, n in zip(xs, wholes, sizes, strict=True)
+        ]
+        outs = _given(body, [*consts, *carry, *rows], run)
+        carry = outs[:n_carry]
+        for y, out, n in zip(ys, outs[n_carry:], steps, strict=True):
+            ctypes.memmove(y.ptr + i * n, out.ptr, n)
+    # A carry that is a row of an operand, or the operand itself, is handed on as it is: buffers are never written again.
+    return [*carry, *ys]
+
+
+_KINDS = {"cond": _cond, "while": _while, "scan": _scan}
