@@ -101,6 +101,7 @@ def forget_nodes(plan: Plan) -> None:
     for step in plan.steps:
         if isinstance(step, KernelStep):
             step.cluster = None
+            step.text.pointers, step.text.partials = [], []
         elif step.node is not None:
             step.node = Node(step.op, (), step.params, step.node.aval, None, None, 0, step.node.site)
 

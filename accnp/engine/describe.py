@@ -1,0 +1,183 @@
+"""Plans as text: steps, buffers, sources; and what is told at plan making under ACCNP_DEBUG.
+
+In: a Program and the Plan made from it. Out: lines for people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from accnp.config import config
+from accnp.engine.plan import HostStep, KernelStep, Plan
+from accnp.ir.graph import Graph
+from accnp.ir.node import ARG, Node
+from accnp.ir.trace import Trace
+from accnp.passes.describe import aval_text, cluster_lines, leaf_text, members, program_lines
+from accnp.passes.fuse import Cluster
+from accnp.passes.program import Program, Value
+from accnp.runtime.diskcache import note
+
+__all__ = [
+    "bytes_text",
+    "clusters_of",
+    "graph_of",
+    "kernel_label",
+    "plan_lines",
+    "step_members",
+    "tell_plan",
+]
+
+
+def bytes_text(n: int) -> str:
+    """Return a number of bytes as people read it."""
+    size = float(n)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            return f"{n} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{n} B"
+
+
+def clusters_of(plan: Plan, program: Program) -> list[Cluster]:
+    """The clusters of a plan in the order in which they run; steps that only finish a fold have none."""
+    found: dict[int, Cluster] = {}
+    for step in plan.steps:
+        if isinstance(step, KernelStep) and step.cluster is not None:
+            found.setdefault(id(step.cluster), step.cluster)
+        elif isinstance(step, HostStep):
+            v = next((v for v in program.values if _is_step(v, step)), None)
+            if v is not None:
+                c = v.cluster.current()
+                found.setdefault(id(c), c)
+    return list(found.values())
+
+
+def _is_step(v: Value, step: HostStep) -> bool:
+    is_host = v.parent is None and v.cluster is not None and not isinstance(v.cluster, list | Value)
+    return is_host and v.cluster.form == "host" and v.op is step.op and v.node is step.node
+
+
+def step_members(plan: Plan, program: Program) -> dict[int, list[Value]]:
+    """For the number of each kernel step the values computed in it."""
+    steps = [
+        (i, s)
+        for i, s in enumerate(plan.steps)
+        if isinstance(s, KernelStep) and s.cluster is not None
+    ]
+    inside = members(program, [s.cluster for _, s in steps])  # type: ignore[misc]
+    return {i: values for (i, _), values in zip(steps, inside, strict=True)}
+
+
+def kernel_label(values: Sequence[Value], limit: int = 6) -> str:
+    """Name a kernel by the operations in it."""
+    names = [v.op.name for v in values if v.op.kind != "view"] or [v.op.name for v in values]
+    more = f", ... {len(names) - limit} more" if len(names) > limit else ""
+    return (", ".join(names[:limit]) + more) or "copy"
+
+
+def plan_lines(plan: Plan, program: Program) -> list[str]:
+    """The steps of a plan with the buffers they read, make and let go, and the memory they need at most."""
+    made = sum(size for s in plan.steps if isinstance(s, KernelStep) for _, size in s.allocs)
+    most = _high_water(plan)
+    lines = [
+        f"{len(plan.steps)} steps, {plan.n_slots} buffers: {plan.n_leaves} given, "
+        f"{len(set(plan.output_slots))} results; "
+        f"kernels allocate {bytes_text(made)}, at most {bytes_text(most)} at once"
+    ]
+    for slot, v in enumerate(program.leaves):
+        lines.append(
+            f"  b{slot}: %{v.id} {leaf_text(v)}, {aval_text(v.aval)}, {bytes_text(v.aval.nbytes)}"
+        )
+    named = step_members(plan, program)
+    for i, step in enumerate(plan.steps):
+        if isinstance(step, KernelStep):
+            label = kernel_label(named[i]) if i in named else "end of a fold: its partial results"
+            slots = list(dict.fromkeys(s for s, _ in step.pointers))
+            text = f"  step {i}: kernel({', '.join(f'b{s}' for s in slots)}), {step.extent} x work {step.text.weight}: {label}"
+            text += "".join(f"; allocates b{s} {bytes_text(n)}" for s, n in step.allocs)
+        else:
+            ins = ", ".join(f"b{o[0]}" for o in step.operands)
+            outs = ", ".join(f"b{s}" for s, _ in step.results)
+            text = f"  step {i}: {outs} = {step.op.name}({ins}), library call"
+        if step.frees:
+            text += f"; frees {', '.join(f'b{s}' for s in step.frees)}"
+        lines.append(text)
+    lines.append(
+        f"  outputs: {', '.join(f'b{s} {aval_text(a)}' for s, a in zip(plan.output_slots, plan.out_avals, strict=True))}"
+    )
+    return lines
+
+
+def _high_water(plan: Plan) -> int:
+    """Bytes of the buffers that kernels allocate and that live at the same time."""
+    sizes: dict[int, int] = {}
+    now = most = 0
+    for step in plan.steps:
+        if isinstance(step, KernelStep):
+            for slot, n in step.allocs:
+                sizes[slot] = n
+                now += n
+        most = max(most, now)
+        now -= sum(sizes.get(s, 0) for s in step.frees)
+    return most
+
+
+def graph_of(outputs: Sequence[Node], order: Sequence[Node], leaves: Sequence[Node]) -> Graph:
+    """Copy a pending graph into a closed program: its leaves become inputs. Nothing is recorded anew."""
+    trace = Trace("jit", "inspect")
+    env: dict[int, Node] = {}
+    inputs = []
+    for x in leaves:
+        if x.op.name == "literal":
+            env[id(x)] = x
+            continue
+        env[id(x)] = new = Node(ARG, (), {"name": ""}, x.aval, None, trace, 0, None)
+        inputs.append(new)
+    copies = []
+    for n in order:
+        env[id(n)] = new = Node(
+            n.op,
+            tuple([env[id(x)] for x in n.inputs]),
+            n.params,
+            n.aval,
+            None,
+            trace,
+            n.depth,
+            n.site,
+        )
+        copies.append(new)
+    return Graph(inputs, [env[id(x)] for x in outputs], "", (), trace.level, copies, trace)
+
+
+def tell_plan(what: str, program: Program, plan: Plan) -> None:
+    """Print what `config.debug` asks for about a plan that was just made."""
+    level = config.debug
+    label_steps(plan, program)
+    kernels = sum(isinstance(s, KernelStep) for s in plan.steps)
+    note(
+        f"{what}: new program of {len(program.values)} operations: {kernels} kernels, {len(plan.steps) - kernels} library calls"
+    )
+    if level >= 2:
+        _tell(f"graph of {what}", program_lines(program))
+    if level >= 3:
+        _tell(f"fusion of {what}", cluster_lines(program, clusters_of(plan, program)))
+        _tell(f"plan of {what}", plan_lines(plan, program))
+    if level >= 4:
+        for i, step in enumerate(plan.steps):
+            if isinstance(step, KernelStep):
+                _tell(
+                    f"source of step {i} ({step.label}) of {what}",
+                    step.text.source.rstrip().split("\n"),
+                )
+
+
+def label_steps(plan: Plan, program: Program) -> None:
+    """Name the kernels of a plan by their operations, for messages at launch."""
+    named = step_members(plan, program)
+    for i, step in enumerate(plan.steps):
+        if isinstance(step, KernelStep):
+            step.label = kernel_label(named[i]) if i in named else "end of a fold"
+
+
+def _tell(title: str, lines: Sequence[str]) -> None:
+    note(title + ":\n" + "\n".join("    " + line for line in lines))

@@ -1,0 +1,214 @@
+"""Launches under observation: times of every step (ACCNP_DEBUG=5), and the search for nan and inf in results.
+
+In: a plan, its program, its leaves' buffers. Out: the same results as `execute.run`, or FloatingPointError. `on` is false unless a
+thread has switched one of these modes on, so that others pay one look at a flag.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.config import config, listeners
+from accnp.engine import execute
+from accnp.engine.plan import KernelStep, Plan
+from accnp.ir import graph as graphs
+from accnp.ir import node as nodes
+from accnp.ir.graph import Graph
+from accnp.ir.node import Node, site_text
+from accnp.passes.program import Program, Value
+from accnp.runtime.buffer import Buffer
+from accnp.runtime.diskcache import note
+
+__all__ = ["find_bad", "first_bad_operation", "looking_for", "run"]
+
+on = False
+TIMES = 5
+_PENDING = nodes.PENDING_LIMIT
+
+
+def _refresh() -> None:
+    global on
+    searching = any(config.anywhere("debug_nans")) or any(config.anywhere("debug_infs"))
+    on = searching or max(config.anywhere("debug")) >= TIMES
+    # While somebody searches, every operation runs as soon as it is recorded: the error comes up at the user's line.
+    nodes.PENDING_LIMIT = 0 if searching else _PENDING
+
+
+def looking_for() -> tuple[str, ...]:
+    """What this thread does not want to see in results: "nan", "inf"."""
+    return (("nan",) if config.debug_nans else ()) + (("inf",) if config.debug_infs else ())
+
+
+def run(
+    plan: Plan, leaves: Sequence[Buffer], program: Program | None, kinds: tuple[str, ...]
+) -> list[Buffer]:
+    """Run a plan; tell the time of each step at debug level 5; search the results for the unwanted kinds.
+
+    Raises:
+        FloatingPointError: a result has a value of these kinds; the text names the operation and the user's line.
+    """
+    results = timed(plan, leaves) if config.debug >= TIMES else execute.run(plan, leaves)
+    for i, (buffer, aval) in enumerate(zip(results, plan.out_avals, strict=True)):
+        kind = find_bad(buffer.view(aval.shape, aval.dtype), kinds)
+        if kind:
+            raise _error(kind, program, leaves, i, buffer.view(aval.shape, aval.dtype))
+    return results
+
+
+def timed(plan: Plan, leaves: Sequence[Buffer]) -> list[Buffer]:
+    """Run a plan and print what was launched and how long it took."""
+    last = time.perf_counter()
+
+    def tell(step: Any) -> None:
+        nonlocal last
+        now = time.perf_counter()
+        if isinstance(step, KernelStep):
+            what = f"kernel {step.label}, {step.extent} steps"
+        else:
+            what = f"library call {step.op.name}"
+        note(f"launch {what}: {(now - last) * 1e6:.1f} us")
+        last = time.perf_counter()
+
+    return execute.run(plan, leaves, tell)
+
+
+# --- the search for nan and inf ---
+
+
+def find_bad(value: np.ndarray, kinds: Sequence[str]) -> str:
+    """Return "nan", "inf", or "" if none of the kinds is in the array."""
+    if value.dtype.kind not in "fcV" and value.dtype.name not in _SMALL_FLOATS:
+        return ""
+    with np.errstate(all="ignore"):
+        if "nan" in kinds and bool(np.isnan(value).any()):
+            return "nan"
+        if "inf" in kinds and bool(np.isinf(value).any()):
+            return "inf"
+    return ""
+
+
+_SMALL_FLOATS = ("bfloat16", "float16")
+
+
+class _Found(Exception):
+    def __init__(self, node: Any, kind: str, operands: Sequence[Any], result: np.ndarray) -> None:
+        super().__init__(kind)
+        self.node, self.kind, self.operands, self.result = node, kind, operands, result
+
+
+def first_bad_operation(
+    program: Program, leaves: Sequence[Buffer], kinds: Sequence[str]
+) -> _Found | None:
+    """Compute a program again, one operation after the other, with the reference functions; stop at the first bad result."""
+    env: dict[int, Any] = {}
+    for v, buffer in zip(program.leaves, leaves, strict=True):
+        env[id(v)] = buffer.view(v.aval.shape, v.aval.dtype)
+    try:
+        for v in program.values:
+            env[id(v)] = _one(v, env, kinds)
+    except _Found as found:
+        return found
+    return None
+
+
+def _one(v: Value, env: dict[int, Any], kinds: Sequence[str]) -> Any:
+    if v.parent is not None:
+        return env[id(v.parent)][v.index]
+    operands = [env[id(x)] for x in v.inputs]
+    with np.errstate(all="ignore"):
+        out = v.op.numpy(*operands, **v.params)
+    several = isinstance(v.aval, tuple)
+    pairs = zip(out, v.aval, strict=True) if several else [(out, v.aval)]
+    results = [np.broadcast_to(np.asarray(r, a.dtype), a.shape) for r, a in pairs]
+    for result in results:
+        kind = find_bad(result, kinds)
+        if kind:
+            _look_inside(v, operands, kinds)
+            raise _Found(v.node, kind, operands, result)
+    return results if several else results[0]
+
+
+def _look_inside(v: Value, operands: Sequence[Any], kinds: Sequence[str]) -> None:
+    """Run an operation that holds programs (a loop, a branch) again, with every operation of theirs checked."""
+    inner: list[Graph] = []
+    todo = graphs.graphs_in(v.params)
+    for g in todo:
+        inner.append(g)
+        for n in g.nodes:
+            todo += graphs.graphs_in(n.params)
+    kept = [g.extra.get("steps") for g in inner]
+    try:
+        for g in inner:
+            slots, steps, results = graphs._steps(g)
+            checked = [
+                (_checked(s[0], n, kinds), *s[1:]) for s, n in zip(steps, g.nodes, strict=True)
+            ]
+            g.extra["steps"] = slots, checked, results
+        with np.errstate(all="ignore"):
+            v.op.numpy(*operands, **v.params)
+    finally:
+        for g, steps in zip(inner, kept, strict=True):
+            if steps is None:
+                g.extra.pop("steps", None)
+            else:
+                g.extra["steps"] = steps
+
+
+def _checked(fn: Any, node: Node, kinds: Sequence[str]) -> Any:
+    def call(*operands: Any, **params: Any) -> Any:
+        out = fn(*operands, **params)
+        for result in out if isinstance(node.aval, tuple) else [out]:
+            result = np.asarray(result)
+            kind = find_bad(result, kinds)
+            if kind:
+                raise _Found(node, kind, operands, result)
+        return out
+
+    return call
+
+
+def _error(
+    kind: str, program: Program | None, leaves: Sequence[Buffer], i: int, result: np.ndarray
+) -> FloatingPointError:
+    found = None if program is None else first_bad_operation(program, leaves, (kind,))
+    operands: Sequence[Any] = ()
+    where = "a result"
+    if found is not None:
+        where, operands, result = (
+            f"{found.node.op.name}, recorded at {site_text(found.node)}",
+            found.operands,
+            found.result,
+        )
+    elif program is not None and program.outputs[i].node is not None:
+        node = program.outputs[i].node
+        where = f"{node.op.name}, recorded at {site_text(node)}"
+    bad = np.isnan(result) if kind == "nan" else np.isinf(result)
+    at = tuple(int(k) for k in np.argwhere(bad)[0])
+    took = [np.asarray(x) for x in operands]
+    values = [
+        _short(x[at] if x.shape == result.shape else x[()])
+        for x in took
+        if x.shape in (result.shape, ())
+    ]
+    place = f" at index {at}" if at else ""
+    among = (
+        f"{int(bad.sum())} of {bad.size} results, first{place}" if bad.size > 1 else "the result"
+    )
+    came = f", from {', '.join(values)}" if values and len(values) == len(took) else ""
+    option = f"debug_{kind}s"
+    return FloatingPointError(
+        f"invalid value ({kind}) encountered in {where}: {among}{came}; "
+        f"mask such operands before the operation, or go on with {option} switched off"
+    )
+
+
+def _short(value: Any) -> str:
+    return f"{value:.6g}" if value.dtype.kind == "f" else str(value)
+
+
+listeners.append(_refresh)
+_refresh()

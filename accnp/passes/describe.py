@@ -1,0 +1,224 @@
+"""What the passes did, as text: a program, the clusters of its fusion, and why a value went through memory.
+
+In: a Program, and after `fuse` its clusters. Out: lines for people; nothing is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from accnp.ir.graph import Graph
+from accnp.ir.node import site_text
+from accnp.passes.fuse import MAX_MEMBERS, Cluster
+from accnp.passes.program import Program, Value
+from accnp.passes.spaces import strided, strip_views
+
+__all__ = [
+    "aval_text",
+    "cluster_lines",
+    "home",
+    "members",
+    "params_text",
+    "program_lines",
+    "why_stored",
+]
+
+
+def aval_text(aval: Any) -> str:
+    """Return a type as "float32[3,4]"."""
+    if isinstance(aval, tuple):
+        return f"({', '.join(map(aval_text, aval))})"
+    return f"{aval.dtype.name}[{','.join(map(str, aval.shape))}]"
+
+
+def params_text(params: dict[str, Any]) -> str:
+    """Return an operation's parameters in short."""
+    parts = []
+    for k, v in params.items():
+        several = isinstance(v, tuple) and any(isinstance(g, Graph) for g in v)
+        text = "<program>" if isinstance(v, Graph) or several else str(v)
+        parts.append(f"{k}={text if len(text) <= 60 else text[:57] + '...'}")
+    return " ".join(parts)
+
+
+def program_lines(program: Program) -> list[str]:
+    """One line for each value; an operation's line ends with the user's line that recorded it."""
+    names = {id(v): f"%{v.id}" for v in (*program.leaves, *program.values)}
+    outputs = {id(v) for v in program.outputs}
+    lines = []
+    for v in program.leaves:
+        lines.append(f"%{v.id}: {aval_text(v.aval)} = {leaf_text(v)}")
+    for v in program.values:
+        args = [names[id(x)] for x in v.inputs]
+        if v.parent is not None:
+            args = [f"(result {v.index})", *args]
+        text = f"%{v.id}: {aval_text(v.aval)} = {' '.join([v.op.name, *args])}"
+        if v.params:
+            text += f" [{params_text(v.params)}]"
+        if id(v) in outputs:
+            text += " -> output"
+        place = site_text(v.node) if v.node is not None and v.node.site is not None else ""
+        lines.append(f"{text:<76}  # {place}" if place else text)
+    return lines
+
+
+def leaf_text(v: Value) -> str:
+    """Return what a leaf is: an argument with its name, a literal with its value, or an array."""
+    params = {} if v.node is None else v.node.params
+    if v.op.name == "literal":
+        return f"literal {params.get('value')!r}"
+    if v.op.name == "arg":
+        return f"argument {params['name']}" if params.get("name") else "argument"
+    return "array"
+
+
+def home(v: Value) -> Cluster | None:
+    """Return the cluster that stores a value, or the last of those that write its regions."""
+    while v.role == "alias":
+        v = v.cluster
+    if isinstance(v.cluster, list):
+        return v.cluster[-1].current() if v.cluster else None
+    if v.cluster is None and v.parent is not None:
+        return home(v.parent)
+    return None if v.cluster is None else v.cluster.current()
+
+
+def _clusters_of(
+    v: Value, users: dict[int, list[Value]], memo: dict[int, set[Cluster]]
+) -> set[Cluster]:
+    """The kernels in which a value is computed; a view counts to those that read through it."""
+    if id(v) in memo:
+        return memo[id(v)]
+    if v.role == "alias" or v.is_leaf or v.parent is not None:
+        found: set[Cluster] = set()
+    elif isinstance(v.cluster, list):
+        found = {c.current() for c in v.cluster}
+    elif v.op.kind == "view" and not v.stored:
+        found = set()
+        for w in users.get(id(v), ()):
+            if w.role == "alias":
+                continue
+            found |= _clusters_of(w, users, memo)
+    else:
+        found = set() if v.cluster is None else {v.cluster.current()}
+        if v.role in ("inline", "scalar") or v.op.kind == "iota":
+            found |= {d.cluster for d in v.demands if d.how != "load"}
+    memo[id(v)] = found
+    return found
+
+
+def members(program: Program, clusters: Sequence[Cluster]) -> list[list[Value]]:
+    """For each cluster the values computed in it, in program order; a cheap value may be in several."""
+    users: dict[int, list[Value]] = {}
+    for v in program.values:
+        for x in v.inputs:
+            users.setdefault(id(x), []).append(v)
+    memo: dict[int, set[Cluster]] = {}
+    for v in reversed(program.values):
+        _clusters_of(v, users, memo)
+    index = {c: i for i, c in enumerate(clusters)}
+    for c in clusters:
+        for v in c.roots:  # a stored scalar has a kernel of its own, too
+            memo[id(v)] = memo[id(v)] | {c}
+    out: list[list[Value]] = [[] for _ in clusters]
+    for v in program.values:
+        for c in sorted((c for c in memo[id(v)] if c in index), key=index.__getitem__):
+            out[index[c]].append(v)
+    return out
+
+
+def why_stored(v: Value, mine: Cluster | None) -> list[str]:
+    """Say why a value of a cluster is written to memory although others read it; [] where it is just a result."""
+    reasons: list[str] = []
+    for d in v.demands:
+        other = d.cluster
+        if other is mine or mine is None or (d.how in ("scalar", "view") and not v.stored):
+            continue
+        reasons.append(_why_apart(v, mine, other, d))
+    if len({d.cluster for d in v.demands}) > 1 and not any("library call" in r for r in reasons):
+        reasons.insert(0, f"{len({d.cluster for d in v.demands})} kernels read it")
+    return list(dict.fromkeys(reasons))
+
+
+def _why_apart(v: Value, mine: Cluster, other: Cluster, demand: Any) -> str:
+    if mine.form == "host":
+        return why_host(mine.roots[0])
+    if other.form == "host":
+        return f"{other.roots[0].op.name} is a library call: it reads its operands from memory"
+    if v.op.kind == "assemble":
+        return f"{v.op.name} is written region by region"
+    if mine.size >= MAX_MEMBERS or other.size >= MAX_MEMBERS:
+        return f"size limit: a kernel takes {MAX_MEMBERS} operations"
+    if v.op.kind == "view":
+        return f"{v.op.name}: no strides can say this view of {aval_text(strip_views(v.inputs[0])[0].aval)}"
+    if demand.chain and v.aval.ndim and strided(v, demand.chain) is None:
+        return f"read through {demand.chain[0].op.name}, which no strides can say"
+    if mine.form == "split":
+        return "a long fold is cut into chunks: its result is known only when the kernel has ended"
+    if mine.shape != other.shape:
+        return f"other index space: the reader runs over {list(other.shape)}, this kernel over {list(mine.shape)}"
+    if mine.form != other.form or mine.axes != other.axes:
+        return f"other loop form: the reader is a {form_text(other)} kernel, this one a {form_text(mine)} kernel"
+    return "the two kernels depend on each other through a third one"
+
+
+def why_host(v: Value) -> str:
+    """Say why an operation is no part of a generated kernel."""
+    if v.op.kind == "opaque":
+        return f"{v.op.name} is a library call"
+    if v.op.kind == "call":
+        return f"{v.op.name} runs its programs as a loop of its own"
+    if _empty(v):
+        return f"{v.op.name} has nothing to compute: an operand or the result is empty"
+    if v.op.kind in ("map", "reduce") and v.op.scalar is None and v.op.combine is None:
+        return f"{v.op.name} has no text for kernels: its NumPy function is called"
+    types = {
+        a.dtype.name for a in (v.aval, *[x.aval for x in v.inputs]) if not isinstance(a, tuple)
+    }
+    return f"{v.op.name} on {', '.join(sorted(types))}: kernels do not take this dtype"
+
+
+def _empty(v: Value) -> bool:
+    avals = [*(v.aval if isinstance(v.aval, tuple) else (v.aval,)), *[x.aval for x in v.inputs]]
+    return any(not isinstance(a, tuple) and a.size == 0 for a in avals)
+
+
+def form_text(c: Cluster) -> str:
+    """Return a kernel's loop form in words."""
+    if c.form == "map" or c.form == "host":
+        return c.form
+    return f"{c.form} (folded axes {', '.join(map(str, c.axes or ()))})"
+
+
+def cluster_lines(program: Program, clusters: Sequence[Cluster]) -> list[str]:
+    """For each cluster: its index space, the values fused in it, what it stores and why that is not fused further."""
+    inside = members(program, clusters)
+    outputs = {id(v) for v in program.outputs}
+    lines = []
+    for i, (c, values) in enumerate(zip(clusters, inside, strict=True)):
+        if c.form == "host":
+            v = c.roots[0]
+            lines.append(f"cluster {i}: library call {v.op.name}; {why_host(v)}")
+            stored = [v]
+        else:
+            done = [v for v in values if v.op.kind != "view"] or values
+            names = ", ".join(f"{v.op.name} %{v.id}" for v in done)
+            views = len(values) - len(done)
+            part = " (one region)" if c.part is not None else ""
+            text = (
+                f"cluster {i}: {form_text(c)} kernel over {list(c.shape)}{part}: {names or 'copy'}"
+            )
+            lines.append(text + (f"; read through {views} views" if views else ""))
+            stored = [c.part[0]] if c.part is not None else c.roots
+        for v in stored:
+            is_output = id(v) in outputs
+            reasons = why_stored(v, c)
+            also = " (also an output)" if is_output else ""
+            if reasons:
+                lines.append(f"    stores %{v.id}{also}: {'; '.join(reasons)}")
+            elif is_output:
+                lines.append(f"    stores %{v.id}: an output")
+            else:
+                lines.append(f"    stores %{v.id}")
+    return lines
