@@ -1,7 +1,9 @@
-"""How an intrinsic is made: ``define`` turns a typing rule into a Numba intrinsic and lists it in ``NAMESPACE``.
+"""How an intrinsic is made: ``define`` turns a typing rule into a Numba intrinsic and lists it in
+``NAMESPACE``.
 
-In: a name, a number of arguments and a rule. Out: ``NAMESPACE`` filled by ``scalars.py`` and ``blocks.py``. Typing is one call
-of the rule and code generation writes LLVM IR at once, since type inference is most of what compiling a kernel costs.
+In: a name, a number of arguments and a rule. Out: ``NAMESPACE`` filled by ``scalars.py`` and
+``blocks.py``. Typing is one call of the rule and code generation writes LLVM IR at once, since
+type inference is most of what compiling a kernel costs.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ Rule = Callable[..., "tuple[Any, tuple[Any, ...], Emit] | None"]
 
 
 def define(name: str, count: int, rule: Rule) -> None:
-    """``rule`` of the argument types gives (result type, argument types, emit) or None where undefined."""
+    """``rule`` of the argument types gives (result type, argument types, emit), or None."""
 
     def typed(*args: Any) -> Any:
         found = rule(*(types.unliteral(a) for a in args))
@@ -76,7 +78,7 @@ def simple(build: Callable[..., V]) -> Emit:
 
 
 def widest(*ts: Any) -> Any:
-    """The type that operands are brought to when they differ; generated code casts, so this is for literals."""
+    """The type of operands that differ; generated code casts, so this is for literals."""
     kinds = (types.Boolean, types.Integer, types.Float, types.Complex)
     rank = [next((k for k, c in enumerate(kinds) if isinstance(t, c)), 0) for t in ts]
     best = max(rank)

@@ -1,7 +1,7 @@
 """The table of scalar builders over LLVM IR; needs llvmlite only.
 
-In: nothing. Out: ``UNARY``, ``BINARY`` (float builders by name) and ``COMPLEX`` (builders over pairs of doubles). Names that
-are missing here for a type have no meaning for it.
+In: nothing. Out: ``UNARY``, ``BINARY`` (float builders by name) and ``COMPLEX`` (builders over
+pairs of doubles). Names that are missing here for a type have no meaning for it.
 """
 
 from __future__ import annotations

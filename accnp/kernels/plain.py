@@ -1,7 +1,8 @@
-"""The same names as ``intrinsics.NAMESPACE``, as NumPy functions: a generated source runs as ordinary Python.
+"""The same names as ``intrinsics.NAMESPACE``, as NumPy functions: a generated source runs as
+ordinary Python.
 
-In: NumPy scalars, and arrays in place of pointers. Out: ``NAMESPACE``. Values agree with the compiled ones to a few ulp; casts,
-integers, bits and special values agree exactly.
+In: NumPy scalars, and arrays in place of pointers. Out: ``NAMESPACE``. Values agree with the
+compiled ones to a few ulp; casts, integers, bits and special values agree exactly.
 """
 
 from __future__ import annotations

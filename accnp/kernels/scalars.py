@@ -97,7 +97,7 @@ def _binary(name: str) -> None:
 
 
 def cast_emit(source: Any, target: Any) -> Emit:
-    """A conversion by jax's rules: float to integer saturates, complex to real drops the imaginary part."""
+    """By jax's rules: float to integer saturates, complex to real drops the imaginary part."""
 
     def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
         (value,) = args

@@ -1,4 +1,5 @@
-"""Integers, casts, rounding, threefry and block reductions of compiled kernels; vector code; the plain namespace."""
+"""Integers, casts, rounding, threefry and block reductions of compiled kernels; vector code; the
+plain namespace."""
 
 import re
 
@@ -140,8 +141,8 @@ def test_float_pairs(name, f, dtype):
 @pytest.mark.parametrize("target", [bool, *INTS, *FLOATS])
 @pytest.mark.parametrize("source", FLOATS)
 def test_casts_from_floats_as_jax(source, target):
-    x = np.concatenate([specials(source), np.array([127.5, 128, -128.9, -129, 255.9, 256, 2.0**31, 2.0**63,
-                                                     -(2.0**31), -(2.0**63), 2.0**64], source)])  # fmt: skip
+    ends = [127.5, 128, -128.9, -129, 255.9, 256, 2.0**31, 2.0**63, -(2.0**31), -(2.0**63), 2.0**64]
+    x = np.concatenate([specials(source), np.array(ends, source)])
     x = flushed(x)
     with np.errstate(all="ignore"):
         expected = np.asarray(jnp.asarray(x).astype(target))
@@ -179,7 +180,7 @@ def test_bitcast_select_one_and_fma():
 
 
 def test_mistyped_call_names_the_function():
-    with pytest.raises(Exception, match="threefry_0|exp"):
+    with pytest.raises(Exception, match="exp: no kernel code"):
         mapped("exp(x0)", np.int32, np.arange(3, dtype=np.int32))
 
 
@@ -232,11 +233,14 @@ def test_block_sum_has_the_documented_bits(n, dtype):
     assert block("sum", x, 1) == lanes_sum(x[1:])
 
 
-@pytest.mark.parametrize("dtype", [*INTS, *FLOATS, bool])
-@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "and", "or", "xor"])
+FOLDS = [
+    (name, dtype) for name in ("sum", "prod", "max", "min") for dtype in (*INTS, *FLOATS, bool)
+]
+FOLDS += [(name, dtype) for name in ("and", "or", "xor") for dtype in (*INTS, bool)]
+
+
+@pytest.mark.parametrize(("name", "dtype"), FOLDS)
 def test_blocks_as_plain(name, dtype):
-    if np.dtype(dtype).kind == "f" and name in ("and", "or", "xor"):
-        pytest.skip("bitwise reductions are for integers")
     rng = np.random.default_rng(1)
     for n in (1, 5, 32, 77, 1024):
         x = rng.uniform(0.9, 1.1, n) if np.dtype(dtype).kind == "f" else rng.integers(-90, 90, n)
@@ -280,9 +284,10 @@ def test_stack_buffer_inside_a_loop():
     np.testing.assert_array_equal(out, 2 * x.reshape(5, 1000).sum(1))
 
 
-VECTOR = ["exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "logistic", "sin", "cos", "tan", "tanh", "sinh",
-          "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "cbrt", "erf", "erfc", "erf_inv", "lgamma",
-          "digamma", "rsqrt", "round_away"]  # fmt: skip
+VECTOR = ["exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "logistic", "sin", "cos",
+          "tan", "tanh", "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh",
+          "cbrt", "erf", "erfc", "erf_inv",
+          "lgamma", "digamma", "rsqrt", "round_away"]  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -302,7 +307,10 @@ def test_loops_are_vector_code_without_library_calls(name, dtype):
 
 
 def test_huge_arguments_are_one_masked_call_in_the_vector_loop():
-    source = "def kernel(lo, hi, a0, o0):\n    for i in range(lo, hi):\n        o0[i] = sin(a0[i]) + cos(a0[i])\n"
+    source = """def kernel(lo, hi, a0, o0):
+    for i in range(lo, hi):
+        o0[i] = sin(a0[i]) + cos(a0[i])
+"""
     text = compiled(source, ("f4*", "f4*")).llvm()
     for name in ("sin", "cos"):
         assert re.search(rf"call [^\n]*<(8|16) x float> @accnp\.{name}\.huge\.f4\.x(8|16)", text)

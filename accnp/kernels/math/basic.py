@@ -1,6 +1,7 @@
 """Comparisons, signs, rounding and conversions that NumPy's and jax's elementwise functions need.
 
-In: float or double ``V`` (integers for ``int_*``). Out: a ``V``. Branch-free; fmod of large quotients goes to libm.
+In: float or double ``V`` (integers for ``int_*``). Out: a ``V``. Branch-free; fmod of large
+quotients goes to libm.
 """
 
 from __future__ import annotations

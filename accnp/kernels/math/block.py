@@ -1,7 +1,8 @@
 """Reductions of a contiguous block in an order that no vector width and no fusion changes.
 
-In: a pointer to ``n`` elements. Out: one element. Element j goes to lane j mod 32; lanes are folded by halves. The bits
-are the same on every machine, since LLVM splits the 32-lane vectors without reordering.
+In: a pointer to ``n`` elements. Out: one element. Element j goes to lane j mod 32; lanes are
+folded by halves. The bits are the same on every machine, since LLVM splits the 32-lane vectors
+without reordering.
 """
 
 from __future__ import annotations
@@ -62,16 +63,6 @@ def folds(name: str, t: Any, signed: bool) -> tuple[Fold, Any]:
     return _binary(fop, iop), float(identity) if is_float(t) else identity
 
 
-def _element(b: Any, p: Any, k: Any, t: Any) -> Any:
-    return b.gep(b.bitcast(p, t.as_pointer()), [k])
-
-
-def _load(b: Any, p: Any, t: Any, align: int) -> Any:
-    v = b.load(p, typ=t)
-    v.align = align
-    return v
-
-
 def block_reduce(b: Any, p: Any, n: Any, t: Any, name: str, signed: bool) -> Any:
     """Fold of n elements of type t at p."""
     fold, identity = folds(name, t, signed)
@@ -81,7 +72,7 @@ def block_reduce(b: Any, p: Any, n: Any, t: Any, name: str, signed: bool) -> Any
 
 
 def block_reduce_complex(b: Any, p: Any, n: Any, t: Any, name: str) -> tuple[Any, Any]:
-    """The same for sum and prod of n complex numbers with parts of type t; real and imaginary part alternate."""
+    """Sum or prod of n complex numbers with parts of type t, real and imaginary in turn."""
     if name == "sum":
         fold, one = _binary("fadd", "add"), 0.0
     else:

@@ -1,7 +1,8 @@
 """Polynomial coefficients of the math files, from the constant term up.
 
 In: nothing. Out: tuples NAME_32 and NAME_64, minimax fits (Remez, 50 digits) of relative error.
-The comment says of which function, in which variable and range; ranges are slightly wider than used.
+The comment says of which function, in which variable and range; ranges are slightly wider than
+used.
 """
 
 # (exp(r) - 1 - r) / r^2 in r, |r| <= 0.3475, error weighted by |r|
@@ -52,7 +53,8 @@ POWEXP_64 = (
     0.00019905237204071097,
     2.4883632902170077e-05,
 )
-# f32: (log1p(f) - f + f^2/2) / f^3 in f, |f| <= 1/3; f64: (log((1+s)/(1-s))/s - 2) / s^2 in s^2 <= 0.02945
+# f32: (log1p(f) - f + f^2/2) / f^3 in f, |f| <= 1/3
+# f64: (log((1+s)/(1-s))/s - 2) / s^2 in s^2 <= 0.02945
 LOG_32 = (
     0.33333337,
     -0.24999824,

@@ -1,8 +1,9 @@
 """Lets a loop with a rare scalar call vectorise.
 
-In: a pure scalar function of one argument, called under a condition. Out: the same function with masked vector variants
-attached, each of which tests whether any lane needs the call at all. LLVM refuses to vectorise a loop around a call
-that has no variant, and computes a call without a *masked* variant for every lane.
+In: a pure scalar function of one argument, called under a condition. Out: the same function with
+masked vector variants attached, each of which tests whether any lane needs the call at all. LLVM
+refuses to vectorise a loop around a call that has no variant, and computes a call without a
+*masked* variant for every lane.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from llvmlite import ir
 
 from .ir import I1, I32
 
-# The width that the vectoriser will pick; with another one it tests lane by lane, which is right but slower.
+# The width that the vectoriser will pick; with another it tests lane by lane: right, slower.
 vector_bytes = 32
 
 

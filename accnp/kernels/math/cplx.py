@@ -1,7 +1,7 @@
 """Elementary functions of complex double arguments.
 
-In: (real, imaginary) pairs of double ``V``. Out: such a pair. Complex64 callers widen first, which also makes the naive
-products and squares below safe for them.
+In: (real, imaginary) pairs of double ``V``. Out: such a pair. Complex64 callers widen first,
+which also makes the naive products and squares below safe for them.
 """
 
 from __future__ import annotations

@@ -32,11 +32,17 @@ def scale(y: V, n: V) -> V:
     return y * pow2(h) * pow2(n - h)
 
 
-# 1.5 * 2^mantissa, which rounds to an integer when added, plus twice the exponent bias: the sum's low bits
-# then hold n + 2 * bias, of which both halves, shifted into the exponent field, are powers of two.
+# 1.5 * 2^mantissa, which rounds to an integer when added, plus twice the exponent bias: the low bits
+# hold n + 2 * bias, of which both halves, shifted into the exponent field, are powers of two.
 ROUND = {True: 1.5 * 2.0**23 + 254.0, False: 1.5 * 2.0**52 + 2046.0}
 # (exp(r) - 1 - r) / r^2, interpolated at Chebyshev's nodes of |r| <= ln 2 / 2
-EXP_SHORT_32 = (0.5, 0.16666576266288757, 0.041666556149721146, 0.008363177999854088, 0.0013926181709393859)
+EXP_SHORT_32 = (
+    0.5,
+    0.16666576266288757,
+    0.041666556149721146,
+    0.008363177999854088,
+    0.0013926181709393859,
+)
 
 
 def exp_halved(x: V, shift: int = 0) -> V:

@@ -1,7 +1,8 @@
 """A thin value wrapper so that formulas over LLVM IR read like Python.
 
-In: an llvmlite ``IRBuilder`` and an IR value. Out: ``V`` objects whose operators emit instructions of the value's own
-type (no fast-math flags), plus the handful of target-neutral LLVM intrinsics that the math files need.
+In: an llvmlite ``IRBuilder`` and an IR value. Out: ``V`` objects whose operators emit
+instructions of the value's own type (no fast-math flags), plus the handful of target-neutral LLVM
+intrinsics that the math files need.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ F32, F64 = ir.FloatType(), ir.DoubleType()
 I1, I8, I16, I32, I64 = (ir.IntType(n) for n in (1, 8, 16, 32, 64))
 I128 = ir.IntType(128)
 
-# Flags without effect on these instructions. Numba's fastmath adds its own only where there is none, and
+# Flags without effect on these instructions. Numba's fastmath adds its own where there is none;
 # reassociation would undo the compensated arithmetic of the math files.
 _KEEP, _KEEP_DIV = ("afn",), ("contract",)
 
@@ -25,7 +26,7 @@ def is_float(t: Any) -> bool:
 
 
 class V:
-    """One IR value with the builder that extends it; integers are signed unless a method says otherwise."""
+    """One IR value with its builder; integers are signed unless a method says otherwise."""
 
     __slots__ = ("b", "v")
 
@@ -132,7 +133,7 @@ class V:
         return self.cmp("!=", o)
 
     def to(self, t: Any, signed: bool = True) -> V:
-        """Width or kind conversion; float to integer here is the raw instruction (undefined out of range)."""
+        """Width or kind conversion; float to integer is the bare instruction (poison outside)."""
         s, b = self.v.type, self.b
         if s == t:
             return self
@@ -227,9 +228,10 @@ MAGIC_BITS = {True: 0x4B400000, False: 0x4338000000000000}
 
 
 def nearest(x: V) -> tuple[V, V]:
-    """``x`` rounded to the nearest integer, as float and as integer; |x| < 2^22 (2^51); garbage, not poison, on NaN.
+    """``x`` rounded to an integer, as float and as integer; |x| < 2^22 (2^51).
 
-    Adding 1.5 * 2^mantissa leaves the integer in the low bits: no float-to-int instruction, which AVX2 lacks for doubles.
+    Adding 1.5 * 2^mantissa leaves the integer in the low bits: no float-to-int instruction, which
+    AVX2 lacks for doubles and which gives poison on NaN.
     """
     t = x + MAGIC[x.single]
     return t - MAGIC[x.single], bits(t) - MAGIC_BITS[x.single]

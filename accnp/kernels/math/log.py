@@ -1,4 +1,5 @@
-"""Logarithms and their inverse hyperbolic kin: log log2 log10 log1p asinh acosh atanh, and the split used by pow.
+"""Logarithms and their inverse hyperbolic kin: log log2 log10 log1p asinh acosh atanh, and the
+split used by pow.
 
 In: a float or double ``V``. Out: a ``V`` of the same type. Branch-free, no library calls.
 """
@@ -28,7 +29,7 @@ from .ir import (
 
 LN2_32 = (0.693145751953125, 1.42860677e-06)
 LN2_64 = (0.693147180369123816490, 1.90821492927058770002e-10)
-# log2(e), log10(e) and log10(2) in two pieces; the first of log10(2) is short, so that times an exponent it is exact.
+# log2(e), log10(e), log10(2) in two pieces; log10(2) starts short: exact times an exponent.
 LOG2E_32, LOG2E_64 = (
     (1.4426950216293335, 1.925963033500011e-08),
     (1.4426950408889634, 2.0355273740931033e-17),
@@ -42,7 +43,7 @@ LOG10_2_64 = (0.3010299956658855, -1.9043128467164274e-12)
 
 
 def split(x: V) -> tuple[V, V]:
-    """(f, e): x = 2^e (1 + f) for a normal positive x; f in [-1/3, 1/3] (f32) or [sqrt(1/2) - 1, sqrt(2) - 1] (f64)."""
+    """(f, e): x = 2^e (1 + f), x normal; |f| <= 1/3 (f32), sqrt(1/2) <= 1 + f <= sqrt(2) (f64)."""
     i = bits(x)
     e = (i - (0x3F2AAAAB if x.single else 0x3FE6A09E667F3BCD)) >> MANT[x.single]
     return unbits(i - (e << MANT[x.single])) - 1.0, e
@@ -83,13 +84,13 @@ def log(x: V) -> V:
 
 
 def _based(x: V, inv: tuple[float, float], one: tuple[float, float]) -> V:
-    """Logarithm to another base: ``inv`` is 1 / ln(base), ``one`` the logarithm of 2, both in two pieces."""
+    """Logarithm to another base: ``inv`` is 1 / ln(base), ``one`` the logarithm of 2."""
     n, up = normal(x)
     f, e = split(n)
     t = int_to_float(e) + up
-    h, l = fast_two_sum(f, log1p_tail(f))
+    h, low = fast_two_sum(f, log1p_tail(f))
     p, q = two_prod(h, x.const(inv[0]))
-    q = fma(h, x.const(inv[1]), fma(l, x.const(inv[0]), q))
+    q = fma(h, x.const(inv[1]), fma(low, x.const(inv[0]), q))
     s, r = two_sum(t * one[0], p)
     return edges(x, s + (fma(t, x.const(one[1]), q) + r))
 

@@ -65,7 +65,8 @@ def _log_pair(a: V) -> tuple[V, V]:
     c_lo = c_lo + 3.700743415417188e-17
     g, g_lo = two_prod(w, c)
     g_lo = g_lo + fma(w, c_lo, w_lo * c)
-    g, g_lo = fast_two_sum(a.const(2.0), g)[0], fast_two_sum(a.const(2.0), g)[1] + g_lo
+    g, carry = fast_two_sum(a.const(2.0), g)
+    g_lo = g_lo + carry
     h, h_lo = two_prod(s, g)
     h_lo = h_lo + fma(s, g_lo, s_lo * g)
     p, p_lo = two_prod(t, a.const(LN2_HI))
@@ -89,11 +90,11 @@ def _pow_abs(a: V, y: V) -> V:
     if a.single:
         w = y.to(F64) * _log_short(where(a.eq(0.0), 1.0, a).to(F64))
         return _exp_short(clamp(w, -200.0, 200.0)).to(F32)
-    h, l = _log_pair(where(a.eq(0.0), 1.0, a))
+    h, low = _log_pair(where(a.eq(0.0), 1.0, a))
     # A huge exponent must not make inf - inf: 2^70 already over- or underflows every base but 1.
     y = clamp(y, -(2.0**70), 2.0**70)
     p, q = two_prod(h, y)
-    return _exp_pair(p, fma(l, y, q))
+    return _exp_pair(p, fma(low, y, q))
 
 
 def pow(x: V, y: V) -> V:
@@ -123,7 +124,7 @@ def cbrt(x: V) -> V:
     n = where(n < INF, n, 1.0)
     i = bits(n)
     e = (i.lshr(52)) - 1023
-    t, q = nearest(int_to_float(e) * (1.0 / 3.0))
+    _, q = nearest(int_to_float(e) * (1.0 / 3.0))
     m = unbits(i - ((q * 3) << 52))
     c = poly(m, k.CBRT_64)
     for _ in range(2):

@@ -95,7 +95,7 @@ def lgamma(x: V) -> V:
     left = x < 0.5
     a = where(left, 1.0 - x, x)
     low = a < 8.0
-    # down into [1.5, 2.5] by factors (or up by one from below 1), so that only positive terms add up
+    # down into [1.5, 2.5] by factors (up by one from below 1): only positive terms add up
     u, p = where(low, a, 2.0), x.const(1.0)
     below = u < 1.0
     for _ in range(6):

@@ -1,7 +1,8 @@
 """sin cos tan.
 
-In: a float or double ``V``. Out: a ``V`` of the same type. Moderate arguments are reduced by fma with three pieces of
-pi/2; huge ones take a predicated call of an out-of-line Payne-Hanek reduction, which leaves the loop vectorisable.
+In: a float or double ``V``. Out: a ``V`` of the same type. Moderate arguments are reduced by fma
+with three pieces of pi/2; huge ones take a predicated call of an out-of-line Payne-Hanek
+reduction, which leaves the loop vectorisable.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ TWO_OVER_PI = 0.6366197723675814
 LIMIT = {True: 65536.0, False: 2.0**40}
 # 2/pi in binary, 64 bits a word, after one word of zeros
 TABLE = (
-    0, 0xA2F9836E4E441529, 0xFC2757D1F534DDC0, 0xDB6295993C439041, 0xFE5163ABDEBBC561, 0xB7246E3A424DD2E0,
-    0x06492EEA09D1921C, 0xFE1DEB1CB129A73E, 0xE88235F52EBB4484, 0xE99C7026B45F7E41, 0x3991D639835339F4,
-    0x9C845F8BBDF9283B, 0x1FF897FFDE05980F, 0xEF2F118B5A0A6D1F, 0x6D367ECF27CB09B7, 0x4F463F669E5FEA2D,
-    0x7527BAC7EBE5F17B, 0x3D0739F78A5292EA, 0x6BFB5FB11F8D5D08, 0x56033046FC7B6BAB, 0xF0CFBC209AF4361D,
+    0,
+    0xA2F9836E4E441529, 0xFC2757D1F534DDC0, 0xDB6295993C439041, 0xFE5163ABDEBBC561,
+    0xB7246E3A424DD2E0, 0x06492EEA09D1921C, 0xFE1DEB1CB129A73E, 0xE88235F52EBB4484,
+    0xE99C7026B45F7E41, 0x3991D639835339F4, 0x9C845F8BBDF9283B, 0x1FF897FFDE05980F,
+    0xEF2F118B5A0A6D1F, 0x6D367ECF27CB09B7, 0x4F463F669E5FEA2D, 0x7527BAC7EBE5F17B,
+    0x3D0739F78A5292EA, 0x6BFB5FB11F8D5D08, 0x56033046FC7B6BAB, 0xF0CFBC209AF4361D,
 )  # fmt: skip
 
 
@@ -41,7 +44,7 @@ def reduce_pio2(x: V) -> tuple[V, V, V]:
 
 
 def payne_hanek(x: V) -> tuple[V, V, V]:
-    """The same for a finite double of magnitude at least 2^16, by integer multiplication with the bits of 2/pi."""
+    """The same for doubles of magnitude at least 2^16, by integer products with bits of 2/pi."""
     b = x.b
     i = bits(fabs(x))
     m = (i & 0xFFFFFFFFFFFFF) | 0x10000000000000
