@@ -154,7 +154,9 @@ unary("square", NUMERIC, q(np.square), "sq({0})",
 
 def _abs_jvp(t: Node, y: Node, x: Node) -> Node:
     if x.aval.dtype.kind == "c":
-        return o.real(o.mul(t, o.conj(o.sign(x))))
+        size = o.select_n(o.eq(y, like(y, 0)), y, like_full(y, 1))
+        wide = o.convert_element_type(size, new_dtype=x.aval.dtype, weak_type=False)
+        return o.real(o.mul(t, o.div(o.conj(x), wide)))
     return o.select_n(o.ge(x, like(x, 0)), o.neg(t), t)
 
 
