@@ -78,6 +78,13 @@ def _store_bool(context: Any, b: Any, sig: Any, args: Any) -> None:
     b.store(b.zext(value, I8), b.gep(p, [k]))
 
 
+@lower_builtin(operator.getitem, types.CPointer(types.boolean), types.Integer)
+def _load_bool(context: Any, b: Any, sig: Any, args: Any) -> Any:
+    """The same in the other direction: a byte of 0 or 1 becomes the one-bit value."""
+    p, k = args
+    return b.icmp_unsigned("!=", b.load(b.gep(p, [k])), ir.Constant(I8, 0))
+
+
 for _name, _type in SCALARS.items():
     _stack(_name, _type)
 for _name in ("sum", "prod", "max", "min", "and", "or", "xor"):
