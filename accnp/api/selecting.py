@@ -6,6 +6,7 @@ from typing import Any
 
 from accnp.api import ufuncs
 from accnp.api.taking import nonzero
+from accnp.api.named import named
 from accnp.array import Array
 from accnp.errors import api_boundary
 
@@ -37,5 +38,8 @@ def where(
     return _three(condition, x, y)
 
 
-def _three(condition: Any, x: Any, y: Any) -> Array:
+def _three_of(condition: Any, x: Any, y: Any) -> Array:
     return ufuncs.where(condition, x, y)
+
+
+_three = named(_three_of, "_where", 3)
