@@ -19,6 +19,7 @@ from accnp.ir.equations import ClosedJaxpr
 from accnp.ir.graph import Graph
 from accnp.ir.jaxpr import to_jaxpr
 from accnp.ir.node import Node
+from accnp.ir.trace import state
 from accnp.pytree import flatten_spec, leaf_names
 from accnp.trace_fn import function_place, trace
 
@@ -188,9 +189,12 @@ def make_jaxpr(
 
     @functools.wraps(fun)
     def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
-        graph, spec = _trace_user(
-            fun, args, kwargs, _static_set(static_argnums, len(args)), "make_jaxpr"
-        )
+        static = _static_set(static_argnums, len(args))
+        before, state.named = state.named, True
+        try:
+            graph, spec = _trace_user(fun, args, kwargs, static, "make_jaxpr")
+        finally:
+            state.named = before
         closed = closed_jaxpr(graph)
         return (closed, spec.unflatten(_structs(graph))) if return_shape else closed
 

@@ -26,6 +26,7 @@ from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.ir.trace import state
 from accnp.ops.elementwise import like
 from accnp.ops.kinds import full
 
@@ -324,8 +325,11 @@ def where(condition: Any, x: Any, y: Any) -> Array:
     if test.aval.ndim == 0 and (a.aval.ndim or b.aval.ndim) or a.aval.shape == b.aval.shape == ():
         return wrap(o.select_n(test, b, a))
     shape = test.aval.shape
+    whole = state.named  # as jax writes it down; kernels take scalars as they are
     return wrap(
-        o.select_n(test, *(v if v.aval.shape == () else to_shape(v, shape) for v in (b, a)))
+        o.select_n(
+            test, *(v if v.aval.shape == () and not whole else to_shape(v, shape) for v in (b, a))
+        )
     )
 
 

@@ -20,6 +20,7 @@ class _State(threading.local):
         self.stack: list[Trace] = []
         self.abstract: Trace | None = None
         self.dispatching = True
+        self.named = False  # make_jaxpr is tracing: named functions are recorded as calls
 
 
 state = _State()

@@ -187,6 +187,12 @@ PROGRAMS = [
     (lambda b: lambda x: b.lax.scan(lambda c, x: (c + x, c), 0.0, x, unroll=2), X),
     (lambda b: lambda x: b.lax.map(lambda y: y * 2, x), X),
     (lambda b: lambda x: b.lax.associative_scan(b.np.add, x), np.arange(7)),
+    (lambda b: lambda x: b.np.where(x > 0, x, 0), X),
+    (lambda b: lambda x: b.np.where(x > 0, x, 0) + b.np.where(x > 1, x, 0), X),
+    (lambda b: lambda x: b.np.clip(x, 0, 1), X),
+    (lambda b: lambda x: b.np.sort(x, axis=0), M),
+    (lambda b: lambda x: b.np.cumsum(x, axis=1), M),
+    (lambda b: lambda x: b.np.round(x), M),
     (lambda b: b.jit(lambda x: x * 2), X),
     (lambda b: b.vmap(lambda x: x * 2), X),
 ]
