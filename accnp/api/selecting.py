@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from accnp.api import ufuncs
-from accnp.api.taking import nonzero
 from accnp.api.named import named
+from accnp.api.taking import nonzero
 from accnp.array import Array
 from accnp.errors import api_boundary
 
