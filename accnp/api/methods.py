@@ -17,6 +17,7 @@ from accnp.api import (
     joining,
     manipulation,
     matrices,
+    products,
     reductions,
     sorting,
     taking,
@@ -91,6 +92,14 @@ def _pow(self: Array, other: Any, modulo: None = None) -> Any:
 
 def _rpow(self: Array, other: Any) -> Any:
     return ufuncs.power(other, self) if _is_operand(other) else NotImplemented
+
+
+def _matmul(self: Array, other: Any) -> Any:
+    return products.matmul(self, other) if _is_operand(other) else NotImplemented
+
+
+def _rmatmul(self: Array, other: Any) -> Any:
+    return products.matmul(other, self) if _is_operand(other) else NotImplemented
 
 
 def _round(self: Array, ndigits: int | None = None) -> Array:
@@ -257,6 +266,8 @@ METHODS: dict[str, Callable[..., Any]] = {
     "var": reductions.var,
     # shapes
     "diagonal": matrices.diagonal,
+    "dot": products.dot,
+    "trace": products.trace,
     "flatten": _flatten,
     "ravel": manipulation.ravel,
     "repeat": joining.repeat,
@@ -289,7 +300,9 @@ METHODS: dict[str, Callable[..., Any]] = {
     "__contains__": _contains,
     "__getitem__": getitem,
     "__iter__": _iter,
+    "__matmul__": _matmul,
     "__pow__": _pow,
+    "__rmatmul__": _rmatmul,
     "__round__": _round,
     "__rpow__": _rpow,
     "__setitem__": _setitem,

@@ -2,6 +2,7 @@
 """`accnp.lax`: the strict functions and control flow, re-exported one by one."""
 
 from accnp.api.control import cond, fori_loop, scan, switch, while_loop
+from accnp.api.joining import stack, tile, unstack
 from accnp.api.lax import (
     Precision, RoundingMethod, abs, acos, acosh, add, asin, asinh, atan, atan2, atanh,
     bessel_i0e, bessel_i1e, bitcast_convert_type, bitwise_and, bitwise_not, bitwise_or,
@@ -23,6 +24,7 @@ from accnp.api.lax_shapes import (
     index_in_dim, iota, pad, reduce, reduce_and, reduce_max, reduce_min, reduce_or, reduce_prod,
     reduce_sum, reshape, rev, slice, slice_in_dim, split, squeeze, transpose,
 )  # fmt: skip
+from accnp.api.products import dot, dot_general
 from accnp.api.scans import associative_scan, map
 from accnp.api.sorting import top_k
 from accnp.missing import nearest
@@ -36,18 +38,20 @@ __all__ = [
     "broadcast", "broadcast_in_dim", "broadcast_to_rank", "broadcasted_iota", "cbrt", "ceil",
     "clamp", "clz", "collapse", "complex", "concatenate", "cond", "conj",
     "convert_element_type", "cos", "cosh", "cumlogsumexp", "cummax", "cummin", "cumprod",
-    "cumsum", "digamma", "div", "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim",
-    "dynamic_update_index_in_dim", "dynamic_update_slice", "dynamic_update_slice_in_dim", "eq",
-    "erf", "erf_inv", "erfc", "exp", "exp2", "expand_dims", "expm1", "floor", "fori_loop",
-    "full", "full_like", "gather", "ge", "gt", "imag", "index_in_dim", "integer_pow", "iota",
-    "is_finite", "le", "lgamma", "log", "log1p", "logistic", "lt", "map", "max", "min", "mul",
-    "ne", "neg", "nextafter", "optimization_barrier", "pad", "polygamma", "population_count",
-    "pow", "real", "reciprocal", "reduce", "reduce_and", "reduce_max", "reduce_min",
-    "reduce_or", "reduce_prod", "reduce_sum", "rem", "reshape", "rev", "round", "rsqrt", "scan",
-    "scatter", "scatter_add", "scatter_max", "scatter_min", "scatter_mul", "select", "select_n",
-    "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sin", "sinh",
-    "slice", "slice_in_dim", "sort", "sort_key_val", "split", "sqrt", "square", "squeeze",
-    "stop_gradient", "sub", "switch", "tan", "tanh", "top_k", "transpose", "while_loop", "zeta",
+    "cumsum", "digamma", "div", "dot", "dot_general", "dynamic_index_in_dim", "dynamic_slice",
+    "dynamic_slice_in_dim", "dynamic_update_index_in_dim", "dynamic_update_slice",
+    "dynamic_update_slice_in_dim", "eq", "erf", "erf_inv", "erfc", "exp", "exp2", "expand_dims",
+    "expm1", "floor", "fori_loop", "full", "full_like", "gather", "ge", "gt", "imag",
+    "index_in_dim", "integer_pow", "iota", "is_finite", "le", "lgamma", "log", "log1p",
+    "logistic", "lt", "map", "max", "min", "mul", "ne", "neg", "nextafter",
+    "optimization_barrier", "pad", "polygamma", "population_count", "pow", "real", "reciprocal",
+    "reduce", "reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod",
+    "reduce_sum", "rem", "reshape", "rev", "round", "rsqrt", "scan", "scatter", "scatter_add",
+    "scatter_max", "scatter_min", "scatter_mul", "select", "select_n", "shift_left",
+    "shift_right_arithmetic", "shift_right_logical", "sign", "sin", "sinh", "slice",
+    "slice_in_dim", "sort", "sort_key_val", "split", "sqrt", "square", "squeeze", "stack",
+    "stop_gradient", "sub", "switch", "tan", "tanh", "tile", "top_k", "transpose", "unstack",
+    "while_loop", "zeta",
 ]  # fmt: skip
 
 __getattr__ = nearest(__name__, __all__)

@@ -21,7 +21,6 @@ from accnp.api.joining import (
     hsplit, hstack, insert, repeat, resize, split, stack, tile, trim_zeros, unstack, vsplit,
     vstack,
 )  # fmt: skip
-from accnp.api.linalg import cross, trace
 from accnp.api.manipulation import (
     atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_shapes, broadcast_to,
     expand_dims, flip, fliplr, flipud, matrix_transpose, moveaxis, permute_dims, ravel, reshape,
@@ -35,7 +34,7 @@ from accnp.api.matrices import (
 )  # fmt: skip
 from accnp.api.methods import set_namespace
 from accnp.api.products import (
-    dot, inner, kron, matmul, matvec, outer, tensordot, vdot, vecdot, vecmat,
+    cross, dot, inner, kron, matmul, matvec, outer, tensordot, trace, vdot, vecdot, vecmat,
 )  # fmt: skip
 from accnp.api.reductions import (
     all, amax, amin, any, argmax, argmin, average, count_nonzero, max, mean, min, prod, ptp,
@@ -77,6 +76,7 @@ from accnp.array import Array as ndarray
 from accnp.dtypes.promotion import promote_types, result_type
 from accnp.dtypes.questions import can_cast, finfo, iinfo, isdtype, issubdtype
 from accnp.missing import nearest
+from accnp.numpy import linalg
 
 __all__ = [
     "abs", "absolute", "acos", "acosh", "add", "all", "allclose", "amax", "amin", "angle",
@@ -106,7 +106,7 @@ __all__ = [
     "integer", "intersect1d", "invert", "isclose", "iscomplex", "iscomplexobj", "isdtype",
     "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "isrealobj",
     "isscalar", "issubdtype", "iterable", "ix_", "kron", "lcm", "ldexp", "left_shift", "less",
-    "less_equal", "lexsort", "linspace", "log", "log1p", "log2", "log10", "logaddexp",
+    "less_equal", "lexsort", "linalg", "linspace", "log", "log1p", "log2", "log10", "logaddexp",
     "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "logspace",
     "mask_indices", "matmul", "matrix_transpose", "matvec", "max", "maximum", "mean",
     "meshgrid", "min", "minimum", "mod", "modf", "moveaxis", "multiply", "nan", "nan_to_num",

@@ -1,0 +1,21 @@
+# isort: skip_file
+"""`accnp.numpy.linalg`: linear algebra, re-exported name by name."""
+
+from accnp.api.linalg import (
+    cholesky, cond, cross, det, diagonal, eig, eigh, eigvals, eigvalsh, inv, lstsq,
+    matrix_power, matrix_rank, multi_dot, pinv, qr, slogdet, solve, svd, svdvals, tensorinv,
+    tensorsolve, trace,
+)  # fmt: skip
+from accnp.api.manipulation import matrix_transpose
+from accnp.api.norms import matrix_norm, norm, vector_norm
+from accnp.api.products import matmul, outer, tensordot, vecdot
+from accnp.missing import nearest
+
+__all__ = [
+    "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv",
+    "lstsq", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose",
+    "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals",
+    "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
+]  # fmt: skip
+
+__getattr__ = nearest(__name__, __all__)
