@@ -50,7 +50,8 @@ def _resolve(
     bound.apply_defaults()
     if bound.kwargs:
         raise TypeError(
-            f"{getattr(fun, '__name__', fun)}: a function with a custom rule takes positional arguments; "
+            f"{getattr(fun, '__name__', fun)}: a function with a custom rule takes positional "
+            "arguments; "
             f"got the keyword-only arguments {sorted(bound.kwargs)}; pass them by position"
         )
     return bound.args
@@ -61,7 +62,7 @@ def _positions(nondiff_argnums: Sequence[int], count: int) -> set[int]:
 
 
 class _Call:
-    """One call of a function with a custom rule: its differentiable leaves, and how to put them back."""
+    """One call of a function with a custom rule: its differentiable leaves and their places."""
 
     __slots__ = ("args", "count", "fixed", "nodes", "places", "tree")
 
@@ -92,7 +93,7 @@ def _like(ct: Node | None, aval: Any) -> Any:
     return np.zeros(aval.shape, dtypes.float0) if ct is None else wrap(ct)
 
 
-class custom_jvp:  # noqa: N801 - jax's name
+class custom_jvp:
     """A function with a forward derivative rule of its own, set by `defjvp` or `defjvps`.
 
     Example:
@@ -126,7 +127,7 @@ class custom_jvp:  # noqa: N801 - jax's name
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
-        """Set one rule (tangent, primal_out, *primals) -> tangent for each argument; None for zero."""
+        """Set a rule (tangent, primal_out, *primals) -> tangent for each argument, or None."""
         if self.nondiff_argnums:
             raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
 
@@ -169,7 +170,8 @@ class custom_jvp:  # noqa: N801 - jax's name
             result = jvp(*call.fixed, call.unflatten(primals), ts)
             if not isinstance(result, tuple | list) or len(result) != 2:
                 raise TypeError(
-                    f"Custom JVP rule {_name(jvp)} for function {name} must produce a pair (list or tuple "
+                    f"Custom JVP rule {_name(jvp)} for function {name} must produce a pair (list "
+                    "or tuple "
                     "of length two) representing primal and tangent outputs, but got "
                     f"{type(result).__name__}."
                 )
@@ -177,8 +179,10 @@ class custom_jvp:  # noqa: N801 - jax's name
             t_out, t_tree = tree_flatten(result[1])
             if p_tree != tree or t_tree != tree:
                 raise TypeError(
-                    f"Custom JVP rule {_name(jvp)} for function {name} must produce primal and tangent "
-                    f"outputs with equal container (pytree) structures, but got {p_tree} and {t_tree}; "
+                    f"Custom JVP rule {_name(jvp)} for function {name} must produce primal and "
+                    "tangent "
+                    f"outputs with equal container (pytree) structures, but got {p_tree} and "
+                    f"{t_tree}; "
                     f"the function returns {tree}."
                 )
             primal_nodes = [as_node(x, name) for x in p_out]
@@ -194,8 +198,10 @@ class custom_jvp:  # noqa: N801 - jax's name
                     or x.aval.shape != a.shape
                 ):
                     raise TypeError(
-                        f"Custom JVP rule {_name(jvp)} for function {name} must produce primal and tangent "
-                        f"outputs with corresponding shapes and dtypes; got {x.aval} and {t_node.aval} "
+                        f"Custom JVP rule {_name(jvp)} for function {name} must produce primal "
+                        "and tangent "
+                        f"outputs with corresponding shapes and dtypes; got {x.aval} and "
+                        f"{t_node.aval} "
                         f"where the function returns {a}."
                     )
                 tangent_nodes.append(t_node)
@@ -219,7 +225,7 @@ def _named(fun: Callable[..., Any], names: Sequence[str]) -> tuple[int, ...]:
     return tuple(parameters.index(n) for n in names)
 
 
-class custom_vjp:  # noqa: N801 - jax's name
+class custom_vjp:
     """A function with a reverse derivative rule of its own, set by `defvjp(fwd, bwd)`.
 
     Example:
@@ -251,7 +257,7 @@ class custom_vjp:  # noqa: N801 - jax's name
         symbolic_zeros: bool = False,
         optimize_remat: bool = False,
     ) -> None:
-        """Set the rules: fwd(*args) -> (out, residuals), bwd(residuals, ct) -> cotangents of the arguments."""
+        """Set the rules: fwd(*args) -> (out, residuals), bwd(residuals, ct) -> cotangents."""
         self.fwd = fwd
         self.bwd = bwd
 
@@ -280,15 +286,19 @@ def _vjp_rule(
         result = fwd(*whole)
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeError(
-                f"Custom VJP fwd rule {_name(fwd)} for function {name} must produce a pair (list or tuple "
-                "of length two) where the first element represents the primal output and the second "
+                f"Custom VJP fwd rule {_name(fwd)} for function {name} must produce a pair (list "
+                "or tuple "
+                "of length two) where the first element represents the primal output and the "
+                "second "
                 f"element represents residuals, but got {type(result).__name__}."
             )
         out, out_tree = tree_flatten(result[0])
         if out_tree != tree:
             raise TypeError(
-                f"Custom VJP fwd rule {_name(fwd)} for function {name} must produce a primal output with "
-                f"the container (pytree) structure of the function's, but got {out_tree} and {tree}."
+                f"Custom VJP fwd rule {_name(fwd)} for function {name} must produce a primal "
+                "output with "
+                f"the container (pytree) structure of the function's, but got {out_tree} and "
+                f"{tree}."
             )
         residuals, res_tree = tree_flatten(result[1])
         # Arrays travel as nodes; whatever else was saved is handed on as it is.
@@ -316,7 +326,7 @@ def _is_none(x: Any) -> bool:
 def _cotangents(
     name: str, bwd: Any, result: Any, call: _Call, avals: Sequence[Any]
 ) -> list[Node | None]:
-    """Flatten what a backward rule returned; None stands for zero, for a leaf or a whole argument."""
+    """Flatten what a backward rule returned; None is zero, for a leaf or a whole argument."""
     if not isinstance(result, tuple) or len(result) != len(call.places):
         raise TypeError(
             f"Custom VJP bwd rule {_name(bwd)} for function {name} must produce a tuple with one "
@@ -332,8 +342,10 @@ def _cotangents(
         found, got = tree_flatten(part, _is_none)
         if got.num_leaves != want.num_leaves:
             raise TypeError(
-                f"Custom VJP bwd rule {_name(bwd)} for function {name} must produce cotangents with the "
-                f"container (pytree) structure of the arguments, but got {got} where {want} was expected."
+                f"Custom VJP bwd rule {_name(bwd)} for function {name} must produce cotangents "
+                "with the "
+                f"container (pytree) structure of the arguments, but got {got} where {want} was "
+                "expected."
             )
         flat += found
     out: list[Node | None] = []
@@ -344,7 +356,8 @@ def _cotangents(
         node = as_node(ct, name)
         if node.aval.shape != a.shape or node.aval.dtype != a.dtype:
             raise ValueError(
-                f"Custom VJP bwd rule {_name(bwd)} for function {name} must produce a cotangent of the "
+                f"Custom VJP bwd rule {_name(bwd)} for function {name} must produce a cotangent "
+                "of the "
                 f"argument's type; got {node.aval}; the argument has type {a}"
             )
         out.append(node)
@@ -352,7 +365,7 @@ def _cotangents(
 
 
 def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a function that returns (value, pull) differentiable by its `pull`, a function of the cotangent."""
+    """Make a function that returns (value, pull) differentiable by its `pull`."""
 
     def value(*args: Any) -> Any:
         return fun(*args)[0]
@@ -386,5 +399,5 @@ class _Static:
 def closure_convert(
     fun: Callable[..., Any], *example_args: Any
 ) -> tuple[Callable[..., Any], list[Any]]:
-    """Return `fun` and the arrays it closes over; closures need no conversion here, so there are none."""
+    """Return `fun` and no arrays: closures need no conversion here."""
     return fun, []

@@ -1,4 +1,4 @@
-"""`grad`, `value_and_grad`, `jvp`, `vjp`, `linearize`, `linear_transpose`: pytrees in, recorded derivatives out."""
+"""`grad`, `value_and_grad`, `jvp`, `vjp`, `linearize`: pytrees in, recorded derivatives out."""
 
 from __future__ import annotations
 
@@ -10,12 +10,21 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.convert import as_node, wrap
+from accnp.api.linearised import (
+    Linearised,
+    as_argnums,
+    check_inputs,
+    check_output,
+    gradients,
+    leaf_nodes,
+    linearise_call,
+    split_aux,
+)
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import build, evaluate
 from accnp.ir.node import Node, literal, mark
-from accnp.ir.op import o
 from accnp.ir.trace import Trace
-from accnp.ops.kinds import dtype_kind, zeros_like_aval
+from accnp.ops.kinds import zeros_like_aval
 from accnp.pytree import tree_flatten, tree_unflatten
 from accnp.transforms.jvp import forward
 from accnp.transforms.tools import TOOLS
@@ -25,161 +34,7 @@ from accnp.transforms.walk import inexact, nodes_within
 __all__ = ["grad", "jvp", "linear_transpose", "linearize", "value_and_grad", "vjp"]
 
 
-# --- shared pieces ---------------------------------------------------------------------------------------
-
-
-def leaf_nodes(function: str, leaves: Sequence[Any]) -> list[Node]:
-    """Convert the leaves of arguments; float0 zeros (tangents of integers) have no node and may not come here."""
-    return [as_node(x, function) for x in leaves]
-
-
-def float0_zeros(aval: Any) -> np.ndarray:
-    """Return the (empty) tangent of an integer or boolean value."""
-    return np.zeros(aval.shape, dtypes.float0)
-
-
-def as_argnums(function: str, argnums: Any, count: int) -> tuple[int, ...]:
-    """Return argnums as a tuple of non-negative positions.
-
-    Raises:
-        TypeError: `argnums` holds something else than ints.
-        ValueError: too few positional arguments were passed.
-    """
-    single = (argnums,) if isinstance(argnums, int | np.integer) else tuple(argnums)
-    for n in single:
-        if not isinstance(n, int | np.integer):
-            raise TypeError(
-                f"{function}: argnums must be an int or a tuple of ints; got {argnums!r}; pass positions"
-            )
-    need = max(n + 1 if n >= 0 else -n for n in single) if single else 0
-    if need > count:
-        raise ValueError(
-            f"differentiating with respect to argnums={argnums} requires at least {need} positional "
-            f"arguments to be passed by the caller, but got only {count} positional arguments."
-        )
-    return tuple(int(n) % count for n in single)
-
-
-class Linearised:
-    """A function's value and derivative at a point, as recorded over marks."""
-
-    __slots__ = ("aux", "in_avals", "in_tree", "map", "out", "out_avals", "out_tree")
-
-    map: LinearMap
-    out: list[Node]
-    aux: Any
-
-
-def linearise_call(
-    function: str,
-    fun: Callable[..., Any],
-    dynamic: Sequence[Any],
-    call: Callable[[Sequence[Any]], Any],
-    has_aux: bool,
-    check: Callable[[list[Node]], None] | None = None,
-) -> Linearised:
-    """Record `call(dynamic)` over marks and differentiate it."""
-    leaves, tree = tree_flatten(tuple(dynamic))
-    nodes = leaf_nodes(function, leaves)
-    if check is not None:
-        check(nodes)
-    self = Linearised()
-    with Trace("grad") as t:
-        marks = [mark(n, t) for n in nodes]
-        result = call(tree_unflatten(tree, [wrap(m) for m in marks]))
-        result, aux = split_aux(function, result, has_aux)
-        out, self.out_tree = tree_flatten(result)
-        outputs = leaf_nodes(function, out)
-        aux_leaves, aux_tree = tree_flatten(aux)
-        arrays = [i for i, x in enumerate(aux_leaves) if hasattr(x, "_node")]
-        aux_nodes = [aux_leaves[i]._node for i in arrays]
-        self.map = linearise([*outputs, *aux_nodes], marks, t)
-    count = len(outputs)
-    # What somebody looked at is there already; otherwise the walk's own primal shares work with the derivative.
-    primals = [
-        node if node.value is not None else p
-        for node, p in zip([*outputs, *aux_nodes], self.map.primals, strict=True)
-    ]
-    self.map.outputs = self.map.outputs[:count]
-    self.out = primals[:count]
-    for i, p in zip(arrays, primals[count:], strict=True):
-        aux_leaves[i] = wrap(p)
-    self.aux = tree_unflatten(aux_tree, aux_leaves)
-    self.in_tree = tree
-    self.in_avals = [n.aval for n in nodes]
-    self.out_avals = [n.aval for n in outputs]
-    return self
-
-
-def split_aux(function: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
-    """Take (value, aux) apart where a function returns both."""
-    if not has_aux:
-        return result, None
-    if not isinstance(result, tuple) or len(result) != 2:
-        raise TypeError(
-            "expected function with aux output to return a two-element tuple, "
-            f"but got type {type(result)} with value {result!r}; {function} was called with has_aux=True"
-        )
-    return result
-
-
-def gradients(cts: Sequence[Node | None], avals: Sequence[Any]) -> list[Any]:
-    """Return cotangents as arrays: zeros where nothing flowed, float0 for integers."""
-    out: list[Any] = []
-    for ct, a in zip(cts, avals, strict=True):
-        if not inexact(a.dtype):
-            out.append(float0_zeros(a))
-        else:
-            ct = zeros_like_aval(a) if ct is None else ct
-            if a.weak_type and not ct.aval.weak_type:
-                ct = o.convert_element_type(ct, new_dtype=a.dtype, weak_type=True)
-            out.append(wrap(ct))
-    return out
-
-
-def check_inputs(function: str, holomorphic: bool, allow_int: bool) -> Callable[[list[Node]], None]:
-    """Make the check of the dtypes of what is differentiated with respect to."""
-
-    def check(nodes: list[Node]) -> None:
-        for n in nodes:
-            name, kind = n.aval.dtype.name, dtype_kind(n.aval.dtype)
-            if holomorphic:
-                if kind != "c":
-                    raise TypeError(
-                        f"{function} with holomorphic=True requires inputs with complex dtype, but got {name}."
-                    )
-            elif kind not in "fc" and not allow_int:
-                raise TypeError(
-                    f"{function} requires real- or complex-valued inputs (input dtype that is a sub-dtype "
-                    f"of np.inexact), but got {name}. If you want to use Boolean- or integer-valued inputs, "
-                    "use vjp or set allow_int to True."
-                )
-
-    return check
-
-
-def check_output(function: str, aval: Aval, holomorphic: bool) -> None:
-    """Refuse an output dtype that cannot be differentiated this way."""
-    kind, name = dtype_kind(aval.dtype), aval.dtype.name
-    if holomorphic:
-        if kind != "c":
-            raise TypeError(
-                f"{function} with holomorphic=True requires outputs with complex dtype, but got {name}."
-            )
-    elif kind == "c":
-        raise TypeError(
-            f"{function} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), "
-            f"but got {name}. For holomorphic differentiation, pass holomorphic=True. For differentiation "
-            "of functions with complex outputs and real inputs, use jax.vjp directly."
-        )
-    elif kind != "f":
-        raise TypeError(
-            f"{function} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), "
-            f"but got {name}. For differentiation of functions with integer outputs, use jax.vjp directly."
-        )
-
-
-# --- grad ------------------------------------------------------------------------------------------------
+# --- grad ----------------------------------------------------------------------------------------
 
 
 def value_and_grad(
@@ -274,7 +129,7 @@ def grad(
     return grad_fun
 
 
-# --- jvp, linearize -----------------------------------------------------------------------------------------
+# --- jvp, linearize ------------------------------------------------------------------------------
 
 
 def _tangent_nodes(function: str, avals: Sequence[Any], leaves: Sequence[Any]) -> list[Node | None]:
@@ -288,7 +143,8 @@ def _tangent_nodes(function: str, avals: Sequence[Any], leaves: Sequence[Any]) -
         want = a.dtype.name if inexact(a.dtype) else "float0"
         if n.aval.dtype.name != want:
             raise TypeError(
-                f"primal and tangent arguments to jax.{function} do not match; dtypes must be equal, or in "
+                f"primal and tangent arguments to jax.{function} do not match; dtypes must be "
+                "equal, or in "
                 "case of int/bool primal dtype the tangent dtype must be float0. "
                 f"Got primal dtype {a.dtype.name} and so expected tangent dtype {want}, "
                 f"but got tangent dtype {n.aval.dtype.name} instead."
@@ -323,7 +179,8 @@ def jvp(
     t_leaves, t_tree = tree_flatten(tuple(tangents))
     if tree != t_tree:
         raise TypeError(
-            "primal and tangent arguments to jax.jvp must have the same tree structure; primals have "
+            "primal and tangent arguments to jax.jvp must have the same tree structure; primals "
+            "have "
             f"tree structure {tree} whereas tangents have tree structure {t_tree}."
         )
     nodes = leaf_nodes("jvp", leaves)
@@ -364,7 +221,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     return (out, derivative, lin.aux) if has_aux else (out, derivative)
 
 
-# --- vjp, linear_transpose ------------------------------------------------------------------------------------
+# --- vjp, linear_transpose -----------------------------------------------------------------------
 
 
 def cotangent_nodes(avals: Sequence[Any], leaves: Sequence[Any]) -> list[Node | None]:
@@ -378,8 +235,10 @@ def cotangent_nodes(avals: Sequence[Any], leaves: Sequence[Any]) -> list[Node | 
         if n.aval.dtype != a.dtype or n.aval.shape != a.shape:
             got, want = (f"{v.dtype.name}[{','.join(map(str, v.shape))}]" for v in (n.aval, a))
             raise ValueError(
-                f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {got}, but "
-                f"expected {want} because the corresponding output of the function had JAX type {want}"
+                f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {got}, "
+                "but "
+                f"expected {want} because the corresponding output of the function had JAX type "
+                f"{want}"
             )
         out.append(n)
     return out
@@ -388,7 +247,7 @@ def cotangent_nodes(avals: Sequence[Any], leaves: Sequence[Any]) -> list[Node | 
 def vjp(
     fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Any = ()
 ) -> Any:
-    """Return `fun(*primals)` and a function from cotangents of its result to those of the arguments.
+    """Return `fun(*primals)` and a function from its cotangents to those of the arguments.
 
     Example:
         >>> import accnp as jnp
@@ -401,15 +260,19 @@ def vjp(
     def pull(*cotangents: Any) -> Any:
         if len(cotangents) != 1:
             raise TypeError(
-                f"The function returned by `jax.vjp` applied to {getattr(fun, '__name__', fun)} was called "
-                f"with {len(cotangents)} arguments, but functions returned by `jax.vjp` must be called with "
-                "a single argument corresponding to the single value returned by the function being "
+                f"The function returned by `jax.vjp` applied to {getattr(fun, '__name__', fun)} "
+                "was called "
+                f"with {len(cotangents)} arguments, but functions returned by `jax.vjp` must be "
+                "called with "
+                "a single argument corresponding to the single value returned by the function "
+                "being "
                 "differentiated."
             )
         leaves, tree = tree_flatten(cotangents[0])
         if tree != lin.out_tree:
             raise ValueError(
-                f"unexpected tree structure of argument to vjp function: got {tree}, but expected to match "
+                f"unexpected tree structure of argument to vjp function: got {tree}, but expected "
+                "to match "
                 f"{lin.out_tree}"
             )
         cts = lin.map.pull(cotangent_nodes(lin.out_avals, leaves))

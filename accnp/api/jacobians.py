@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from accnp.api.convert import wrap
-from accnp.api.derivatives import (
+from accnp.api.linearised import (
     Linearised,
     as_argnums,
     check_inputs,
@@ -107,11 +107,13 @@ def _check_forward(holomorphic: bool) -> Callable[[list[Node]], None]:
             kind, name = dtype_kind(n.aval.dtype), n.aval.dtype.name
             if holomorphic and kind != "c":
                 raise TypeError(
-                    f"jacfwd with holomorphic=True requires inputs with complex dtype, but got {name}."
+                    "jacfwd with holomorphic=True requires inputs with complex dtype, but got "
+                    f"{name}."
                 )
             if not holomorphic and kind != "f":
                 raise TypeError(
-                    "jacfwd requires real-valued inputs (input dtype that is a sub-dtype of np.floating), "
+                    "jacfwd requires real-valued inputs (input dtype that is a sub-dtype of "
+                    "np.floating), "
                     f"but got {name}. For holomorphic differentiation, pass holomorphic=True."
                 )
 

@@ -52,10 +52,11 @@ def argument_names(fun: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> lis
 
 
 def _in_axes(in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-    """Return the axis of each leaf; keyword arguments are always mapped along their leading axis."""
+    """Return the axis of each leaf; keyword arguments are mapped along their leading axis."""
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         raise ValueError(
-            "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
+            "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
+            "positional "
             f"arguments passed to the function, but got {len(in_axes)=}, {len(args)=}"
         )
     try:
@@ -68,7 +69,8 @@ def _in_axes(in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> lis
     for axis in axes:
         if axis is not None and not isinstance(axis, int):
             raise TypeError(
-                "vmap in_axes must be an int, None, or (nested) container with those types as leaves, "
+                "vmap in_axes must be an int, None, or (nested) container with those types as "
+                "leaves, "
                 f"but got {in_axes}."
             )
     return axes + [0] * tree_structure(kwargs).num_leaves
@@ -84,7 +86,8 @@ def _size(nodes: list[Node], axes: list[Any], names: list[str], axis_size: int |
         if not -len(shape) <= axis < len(shape):
             need = axis + 1 if axis >= 0 else -axis
             raise ValueError(
-                f"vmap was requested to map its argument along axis {axis}, which implies that its rank "
+                f"vmap was requested to map its argument along axis {axis}, which implies that "
+                "its rank "
                 f"should be at least {need}, but is only {len(shape)} (its shape is {shape})"
             )
         sizes.setdefault(shape[axis], []).append(f"{name} of shape {shape} (axis {axis})")
@@ -111,8 +114,8 @@ def vmap(
 
     Args:
         fun: a function of one example.
-        in_axes: the mapped axis of each argument, or None; an int, or a tuple with a tree prefix for each.
-        out_axes: where the mapped axis goes in the results; None for those that do not depend on it.
+        in_axes: the mapped axis of each argument, or None; an int, or a tuple of tree prefixes.
+        out_axes: where the mapped axis goes in the results; None where they do not depend on it.
         axis_name: a name for the mapped axis.
         axis_size: its length, needed where no argument is mapped.
         spmd_axis_name: accepted for jax's sake.
@@ -129,7 +132,8 @@ def vmap(
         in_axes = tuple(in_axes)
     if in_axes is not None and not isinstance(in_axes, int | tuple):
         raise TypeError(
-            "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
+            "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
+            "positional "
             f"arguments passed to the function, but got {in_axes}."
         )
 
@@ -180,8 +184,10 @@ def _results(pairs: Sequence[tuple[Node, bool]], tree: Any, out_axes: Any, size:
         if axis is None:
             if batched:
                 raise ValueError(
-                    "vmap has mapped output but out_axes is None: a result depends on the mapped axis; "
-                    f"got a value of shape {x.aval.shape[1:]} for each example; give its place in out_axes"
+                    "vmap has mapped output but out_axes is None: a result depends on the mapped "
+                    "axis; "
+                    f"got a value of shape {x.aval.shape[1:]} for each example; give its place in "
+                    "out_axes"
                 )
             out.append(wrap(x))
             continue
@@ -189,7 +195,8 @@ def _results(pairs: Sequence[tuple[Node, bool]], tree: Any, out_axes: Any, size:
         rank = x.aval.ndim
         if not -rank <= axis < rank:
             raise ValueError(
-                f"axis {axis} is out of bounds for array of dimension {rank} (vmap out_axes={out_axes})"
+                f"axis {axis} is out of bounds for array of dimension {rank} (vmap "
+                f"out_axes={out_axes})"
             )
         out.append(wrap(move_axis(x, 0, axis % rank)))
     return tree_unflatten(tree, out)

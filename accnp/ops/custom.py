@@ -1,7 +1,7 @@
 """Functions with derivative rules of the user's: boundaries in the graph.
 
-A function with a custom rule runs on detached operands (`detach`: their values, without derivative);
-each of its results passes a boundary node `custom_jvp_call(result, *operands)` or
+A function with a custom rule runs on detached operands (`detach`: values without derivative); each
+of its results passes a boundary node `custom_jvp_call(result, *operands)` or
 `custom_vjp_call(result, *operands)`, an identity of its first operand for everybody but the
 transformations, which see the user's rule in its place. `rule` (a parameter) works on nodes.
 """
@@ -59,7 +59,7 @@ class JvpRule(_Rule):
 
 
 class VjpRule(_Rule):
-    """A reverse rule: fwd(primals) -> (results, residuals, extra), bwd(extra, residuals, cts) -> cotangents.
+    """A reverse rule: fwd(primals) -> (results, residuals, extra); bwd(extra, residuals, cts).
 
     `extra` is whatever else the forward part hands to the backward part.
     """
@@ -99,7 +99,7 @@ def _tangents(ts: Sequence[Node | None], xs: Sequence[Node]) -> Nodes:
     return [zeros_like_aval(x.aval) if t is None else t for t, x in zip(ts, xs, strict=True)]
 
 
-# --- custom_jvp --------------------------------------------------------------------------------------
+# --- custom_jvp ----------------------------------------------------------------------------------
 
 
 def _jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
@@ -115,7 +115,7 @@ def _jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: An
 
 
 def _batched_jvp(rule: JvpRule, size: int, flags: Sequence[bool], tools: Any) -> JvpRule:
-    """Return the rule for a batch: traced for one example, recorded for many; all results are batched."""
+    """Return the rule for a batch: traced for one example, recorded for many."""
 
     def fn(primals: Nodes, tangents: Nodes) -> tuple[Nodes, Nodes]:
         n = len(primals)
@@ -160,7 +160,7 @@ def _batch(make: Callable[..., Any]) -> Callable[..., Any]:
 register(Op("detach", "mark", _infer, numpy=_first, jvp=ZERO))
 register(Op("custom_jvp_call", "mark", _infer, numpy=_first, jvp=_jvp, batch=_batch(_batched_jvp)))
 
-# --- custom_vjp --------------------------------------------------------------------------------------
+# --- custom_vjp ----------------------------------------------------------------------------------
 
 _FORWARD = "can't apply forward-mode differentiation (jvp) to a custom_vjp function."
 

@@ -1,7 +1,7 @@
 """Batching: record a program of one example again for many, with a leading batch axis.
 
-In: nodes in order, and an environment from the ids of leaves to (node, batched). Out: the environment
-filled; the batch axis is axis 0 wherever the flag is set.
+In: nodes in order, and an environment from the ids of leaves to (node, batched). Out: it, filled;
+the batch axis is axis 0 wherever the flag is set.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def batch_nodes(order: Sequence[Node], env: Env, size: int, tools: Any) -> None:
             env[id(node)] = outs if several else outs[0]
         elif op.batch is None:
             raise NotImplementedError(
-                f"{op.name}: no batching rule is known; got it inside vmap; use a Python loop or lax.map"
+                f"{op.name}: no batching rule is known; got it inside vmap; use a Python loop or "
+                "lax.map"
             )
         elif op.kind == "call" or (op.kind == "mark"):
             outs, out_flags = op.batch(size, xs, flags, node.params, tools)

@@ -1,7 +1,7 @@
 """Forward derivatives: a walk over recorded nodes that gives each its primal and its tangent.
 
-In: nodes in order, and an environment from the ids of leaves to (primal, tangent); a tangent of None
-is zero. Out: the environment filled; a node without an entry keeps itself as primal and has no tangent.
+In: nodes in order, and an environment from the ids of leaves to (primal, tangent); None is a zero
+tangent. Out: the environment filled; a node without an entry is its own primal, without tangent.
 
 A primal is the recorded node itself unless something upstream was replaced, so a value that was
 computed already (for a Python branch, say) is not computed again.
@@ -35,7 +35,7 @@ def forward(
 ) -> None:
     """Walk nodes forward, filling `env`.
 
-    With `linear` the tangents are placeholders of that trace, and call ops use their `linearize` rule.
+    With `linear` the tangents are placeholders of that trace; call ops use their `linearize` rule.
     With `again` nodes that depend on no leaf are recorded again too (bodies of ended traces).
     """
     for node in order:
@@ -89,7 +89,7 @@ def forward_graph(
     tools: Any,
     linear: Trace | None = None,
 ) -> list[Pair]:
-    """Record a program's derivative: its outputs' primals and tangents for given ones of its inputs."""
+    """Record a program's derivative: primals and tangents of its outputs, given its inputs'."""
     env: Env = {id(a): (x, t) for a, x, t in zip(graph.inputs, xs, ts, strict=True)}
     forward(graph.nodes, env, tools, linear, again=True)
     return [env.get(id(x), (x, None)) for x in graph.outputs]
@@ -137,7 +137,7 @@ def _differentiate(
 def _call(
     y: Node, xs: list[Node], ts: list[Node | None], tools: Any, linear: Trace | None
 ) -> Pair | list[Pair]:
-    """Apply the rule of an op that holds programs or functions; in reverse mode the primal stays concrete."""
+    """Apply the rule of an op that holds programs; in reverse mode the primal stays concrete."""
     op = y.op
     several = isinstance(y.aval, tuple)
     rule = op.linearize if linear is not None and op.linearize is not None else op.jvp
@@ -158,7 +158,8 @@ def _checked(node: Node, y: Node, t: Node | None) -> Node | None:
         return None
     if t.aval.shape != y.aval.shape or t.aval.dtype != y.aval.dtype:
         raise TypeError(
-            f"{node.op.name}: its derivative rule gave a tangent of type {t.aval} for a value of type "
+            f"{node.op.name}: its derivative rule gave a tangent of type {t.aval} for a value of "
+            "type "
             f"{y.aval}; this is a defect of the rule, please report it"
         )
     return t

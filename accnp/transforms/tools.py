@@ -1,7 +1,7 @@
 """`TOOLS`: the transformations as functions from Graph to Graph, handed to the rules of call ops.
 
-In: closed programs and flags that say which inputs matter. Out: closed programs. Results are cached on
-the program they were derived from.
+In: closed programs and flags that say which inputs matter. Out: closed programs, cached on the
+program they were derived from.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Tools:
     def jvp_graph(
         self, graph: Graph, nonzero: Flags, instantiate_outs: Flags | None = None
     ) -> tuple[Graph, Flags]:
-        """Return the program (primals, tangents of the nonzero inputs) -> (primal outputs, nonzero tangents).
+        """Return (primals, tangents of the nonzero inputs) -> (primal outputs, nonzero tangents).
 
-        Also returns which outputs have a tangent; `instantiate_outs` asks for zeros where there is none.
+        Also returns which outputs have a tangent; `instantiate_outs` asks for zeros elsewhere.
         """
         key = f"jvp {nonzero} {instantiate_outs}"
         if key in graph.extra:
@@ -58,7 +58,7 @@ class Tools:
 
         Returns:
             primal: inputs -> outputs + residuals.
-            linear: residuals + tangents of the nonzero inputs -> tangents of the outputs that have one.
+            linear: residuals + tangents of the nonzero inputs -> nonzero tangents of the outputs.
             The number of residuals, and which outputs have a tangent. A residual may be an input of
             `primal` itself.
         """
@@ -144,7 +144,7 @@ class Tools:
         return [spread(x, b, size) for x, b in pairs]
 
     def replay(self, order: Sequence[Node], env: dict[int, Node]) -> None:
-        """Record nodes again with other inputs; `env` maps ids of old nodes to new ones and is filled."""
+        """Record nodes again with other inputs; `env`, from ids of old nodes to new, is filled."""
         for node in order:
             inputs = tuple([env.get(id(x), x) for x in node.inputs])
             if node.op is MARK:
@@ -157,7 +157,7 @@ class Tools:
     ) -> tuple[list[Node], list[Node], list[Node]]:
         """Record a program with values for its other inputs and placeholders for `leaves`.
 
-        Returns the nodes that hang from the placeholders in order, the outputs, and the placeholders.
+        Returns the nodes recorded within in order, the outputs, and the placeholders.
         """
         with Trace("linear") as inner:
             places = [arg(x.aval, inner) for x in leaves]
@@ -181,7 +181,7 @@ def _forced(pairs: Sequence, wanted: Flags | None) -> list[Node | None]:
 def _residuals(
     linear: Sequence[Node], order: Sequence[Node], leaves: Sequence[Node], tangents: Sequence[Node]
 ) -> tuple[list[Node], list[Node]]:
-    """Return what the linear part needs of the primal part, and constants that it can make itself."""
+    """Return what the linear part needs of the primal part, and constants it can make itself."""
     own = set(map(id, linear))
     depend = set(map(id, dependents(order, leaves))) | set(map(id, leaves))
     placed = {id(n): n for n in order}

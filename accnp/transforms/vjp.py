@@ -1,7 +1,7 @@
 """Reverse derivatives: a forward walk with placeholder tangents, then the linear part transposed.
 
-In: the outputs of a function recorded over marks (or a Graph). Out: a `LinearMap`, the derivative at
-that point, which can be applied to tangents and transposed, any number of times.
+In: the outputs of a function recorded over marks. Out: a `LinearMap`, the derivative at that point,
+which can be applied to tangents and transposed, any number of times.
 """
 
 from __future__ import annotations

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ops.cases import CASES, Case
+
 from accnp.ir.aval import make_aval
 from accnp.ir.graph import build, interpret
 from accnp.ir.node import items
 from accnp.transforms.tools import TOOLS
-from ops.cases import CASES, Case
 
 SIZE = 3
 ALL = [pytest.param(c, id=str(c)) for cases in CASES.values() for c in cases if c.inputs]

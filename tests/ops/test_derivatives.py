@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ops.cases import CASES, EXCEPTIONS, Case, complete
+
 from accnp.ir.aval import make_aval
 from accnp.ir.graph import Graph, build, evaluate, interpret
 from accnp.ir.node import items
 from accnp.ir.op import OPS
 from accnp.transforms.tools import TOOLS
-from ops.cases import CASES, EXCEPTIONS, Case, complete
 
 SMOOTH = [
     pytest.param(c, id=str(c))
@@ -103,7 +104,7 @@ def test_reverse(case: Case) -> None:
     graph = program(case)
     outs = smooth_outputs(graph)
     force = tuple(i in outs for i in range(len(graph.outputs)))
-    primal, linear, n_res, flags = TOOLS.linearize_graph(graph, live(case), force)
+    primal, linear, n_res, _flags = TOOLS.linearize_graph(graph, live(case), force)
     got = interpret(primal, case.inputs)
     residuals = got[len(graph.outputs) :]
     assert len(residuals) == n_res

@@ -1,4 +1,4 @@
-"""The declared type of every result is that of the reference function's result, in every precision."""
+"""Declared types are those of the reference functions' results, in both precisions."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ops.cases import CASES, Case
+
 from accnp.ir.aval import make_aval
 from accnp.ir.graph import build
 from accnp.ir.node import items
 from accnp.ir.op import OPS
-from ops.cases import CASES, Case
 
 ALL = [pytest.param(c, id=str(c)) for cases in CASES.values() for c in cases]
 SINGLE = {"float64": np.float32, "complex128": np.complex64}
