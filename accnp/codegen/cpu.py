@@ -154,7 +154,7 @@ class _Emitter:
         if len(dims) == 1:
             index[dims[0]] = flat
         elif dims:
-            self.decompose(flat, dims, index, "i")
+            self.decompose(flat, dims, index, "o")
 
     def decompose(self, flat: str, dims: list[int], index: dict[int, str], letter: str) -> None:
         rest = flat

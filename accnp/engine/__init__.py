@@ -270,6 +270,8 @@ def plan_of_graph(graph: Graph, fastmath: bool = False) -> tuple[Plan, list[Node
 def run_plan(plan: Plan, leaves: Sequence[Node], avals: Sequence[Any]) -> list[Node]:
     """Run a plan on leaf nodes and return nodes of its results (ready, or tasks)."""
     outputs = [Node(CONST, (), {}, a, None, None, 0, None) for a in avals]
+    # First, and by this thread: work on the stream must not wait for what is queued behind it.
+    materialise(leaves)
     _launch(plan, list(leaves), outputs, False)
     return outputs
 

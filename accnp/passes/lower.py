@@ -303,7 +303,7 @@ class _Lowering:
             if missing:
                 stack.extend(missing)
                 continue
-            name = self.fresh("c")
+            name = self.fresh("k")
             args = tuple([self.names[id(x)] for x in w.inputs])
             self.scalars.append(Statement(name, w.aval.dtype, scalar_text(w), args))
             self.names[id(w)] = name
@@ -311,7 +311,7 @@ class _Lowering:
 
     def fixed(self, v: Value, chain: tuple[Value, ...]) -> str:
         """One element of a stored value, or of an iota, selected by views that end at rank 0."""
-        name = self.fresh("c")
+        name = self.fresh("k")
         nowhere = (0,) * len(self.shape)
         place = index_strides(v, chain) if v.op.kind == "iota" else None
         if place is not None:

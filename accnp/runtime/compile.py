@@ -13,6 +13,7 @@ import importlib
 import importlib.util
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -60,11 +61,10 @@ class Counters:
         """Count a launch that did not go through `Kernel.call`."""
         self._launches += 1
 
-    def event(self, what: str, kernel: str) -> None:
-        """Remember and tell what happened to a kernel, in debug mode only."""
-        if config.debug:
-            self.events.append((what, kernel))
-            note(f"kernel {kernel}: {what}")
+    def event(self, what: str, kernel: str, text: str) -> None:
+        """Remember and tell what happened to a kernel; for debug mode."""
+        self.events.append((what, kernel))
+        note(f"{kernel}: {text}")
 
     def as_dict(self) -> dict[str, int]:
         """The counts, for comparison before and after."""
@@ -96,6 +96,7 @@ class Kernel:
         "fastmath",
         "name",
         "origin",
+        "seconds",
         "signature",
         "source",
     )
@@ -116,6 +117,7 @@ class Kernel:
         self.signature = signature
         self.fastmath = fastmath
         self.origin = origin
+        self.seconds = 0.0  # what it took to compile it, or to load it from disk
         self.address = address
         self._namespace = namespace
         self._code = code
@@ -184,6 +186,26 @@ def get_kernel(
         return kernel
 
 
+def find_kernel(
+    source: str, name: str, signature: tuple[str, ...], *, fastmath: bool = False
+) -> tuple[Kernel | None, bool]:
+    """The kernel of a source text if this process has it, and whether the disk has it; makes none."""
+    kernel = _kernels.get((source, name, signature, fastmath, None))
+    disk = _disk_cache()
+    if disk is None:
+        return kernel, False
+    identity = (name, ",".join(signature), str(fastmath), source)
+    return kernel, disk.path(_disk_key(identity, _objects().STAMP)).exists()
+
+
+def show_kernel(
+    source: str, name: str, signature: tuple[str, ...], *, fastmath: bool = False, what: str
+) -> str:
+    """The optimised LLVM IR ("llvm") or the assembly ("assembly") of a source text; no cache changes."""
+    lowered = _lower(source, name, signature, None, fastmath)
+    return getattr(_objects(), f"show_{what}")(*lowered)
+
+
 def clear_kernels() -> None:
     """Forget the kernels of this process; the disk keeps its own."""
     with _lock:
@@ -197,6 +219,7 @@ def _make(
     fastmath: bool,
     namespace: Mapping[str, Any] | None,
 ) -> Kernel:
+    begin = time.perf_counter()
     (address,), code, origin = _native(
         (name, ",".join(signature), str(fastmath), source),
         lambda: _lower(source, name, signature, namespace, fastmath),
@@ -207,8 +230,13 @@ def _make(
         counters.disk_hits += 1
     else:
         counters.compiles += 1
-    counters.event(origin, name)
-    return Kernel(source, name, signature, fastmath, namespace, origin, address, code)
+    kernel = Kernel(source, name, signature, fastmath, namespace, origin, address, code)
+    kernel.seconds = time.perf_counter() - begin
+    if config.debug:
+        where = "read from disk" if origin == "disk" else "compiled"
+        arguments = ", ".join(signature)
+        counters.event(origin, name, f"{where} in {kernel.seconds * 1e3:.1f} ms, for ({arguments})")
+    return kernel
 
 
 def _native(
@@ -320,7 +348,7 @@ def _version_stamp() -> str:
     parts = [
         here / "frontend.py",
         here / "objects.py",
-        *sorted((here.parent / "kernels").glob("*.py")),
+        *sorted((here.parent / "kernels").rglob("*.py")),
     ]
     for library in _LIBRARIES:
         # The version file is read, since importing Numba for its version would cost 0.4 s.
