@@ -32,7 +32,7 @@ def scale(y: V, n: V) -> V:
     return y * pow2(h) * pow2(n - h)
 
 
-# 1.5 * 2^mantissa, which rounds to an integer when added, plus twice the exponent bias: the low bits
+# 1.5 * 2^mantissa, which rounds to an integer when added, plus twice the exponent bias: low bits
 # hold n + 2 * bias, of which both halves, shifted into the exponent field, are powers of two.
 ROUND = {True: 1.5 * 2.0**23 + 254.0, False: 1.5 * 2.0**52 + 2046.0}
 # (exp(r) - 1 - r) / r^2, interpolated at Chebyshev's nodes of |r| <= ln 2 / 2
@@ -72,16 +72,27 @@ def exp2(x: V) -> V:
 
 def expm1(x: V) -> V:
     c = clamp(x, -20.0, 89.0) if x.single else clamp(x, -40.0, 710.0)
-    r, n = reduce_exp(c)
+    hi, lo = LN2_32 if x.single else LN2_64
+    t, n = nearest(c * LOG2E)
+    # the reduced argument in two pieces: the first difference is exact
+    h, low = fma(t, -hi, c), t * -lo
+    r = h + low
+    r_lo = (h - r) + low
+    tail = fma(r * r, poly(r, k.EXP_32 if x.single else k.EXP_64), r_lo)
     # 2^(n-1) stays finite where 2^n overflows; the last doubling is exact or infinite.
     s = pow2(n - 1)
-    y = fma(s, expm1_poly(r), s - 0.5)
+    y = fma(s, tail, fma(s, r, s - 0.5))
     return copysign(y + y, x)
 
 
 def logistic(x: V) -> V:
     e = exp_halved(-fabs(x))
-    return where(x < 0.0, e, 1.0) / (e + 1.0)
+    n = where(x < 0.0, e, 1.0)
+    d = e + 1.0
+    r = 1.0 / d
+    y = n * r
+    # the remainder of the division, with what the sum 1 + e lost
+    return fma(fma(-y, d, n) - y * (e - (d - 1.0)), r, y)
 
 
 def tanh(x: V) -> V:

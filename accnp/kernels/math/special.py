@@ -7,7 +7,22 @@ from __future__ import annotations
 
 from . import coefs as k
 from .exp import exp, expm1_poly, reduce_exp, scale
-from .ir import F32, F64, V, clamp, copysign, fabs, floor, fma, isnan, poly, sqrt, two_prod, where
+from .ir import (
+    F32,
+    F64,
+    V,
+    clamp,
+    copysign,
+    fabs,
+    floor,
+    fma,
+    isnan,
+    poly,
+    sqrt,
+    two_prod,
+    two_sum,
+    where,
+)
 from .log import log
 from .trig import cos, sin
 
@@ -18,13 +33,24 @@ def _erfc_tail(a: V) -> V:
     """erfc(a) for a >= 0.4."""
     a = clamp(a, 0.4, 10.5 if a.single else 27.5)
     shift = 2.0 if a.single else 4.0
-    p = poly((a - shift) / (a + shift), k.ERFCX_32 if a.single else k.ERFCX_64)
+    c = k.ERFCX_32 if a.single else k.ERFCX_64
+    q = (a - shift) / (a + shift)
+    t = poly(q, c[1:])
+    p = fma(q, t, c[0])
+    p_lo = fma(q, t, c[0] - p)
+    # p / (1 + 2 a) with the remainder
+    d, d_lo = two_sum(a + a, a.const(1.0))
+    r = 1.0 / d
+    g = p * r
+    g_lo = (fma(-g, d, p) + p_lo - g * d_lo) * r
+    # exp(-s - s_lo) to first order in the correction
     s, s_lo = two_prod(a, a)
     r, n = reduce_exp(-s)
-    # exp(-s - s_lo) to first order in the correction
     m = expm1_poly(r)
-    e = fma(-s_lo, m + 1.0, m) + 1.0
-    return scale(e * (p / fma(a, a.const(2.0), 1.0)), n)
+    m = fma(-s_lo, m + 1.0, m)
+    e = m + 1.0
+    e_lo = m - (e - 1.0)
+    return scale(fma(e, g, fma(e, g_lo, e_lo * g)), n)
 
 
 def _erf_small(x: V) -> V:
