@@ -29,6 +29,7 @@ __all__ = [
     "compile_plan",
     "is_ready",
     "materialise",
+    "pending",
     "plan_of_graph",
     "plan_text",
     "ready",
@@ -197,6 +198,15 @@ def _launch_watched(plan: Plan, leaves: list[Node], outputs: list[Node]) -> None
 def _program(outputs: list[Node]) -> Program:
     order, leaves, _ = _collect(outputs)
     return build(order, leaves, outputs)
+
+
+def pending(node: Node) -> tuple[list[Node], list[Node], list[Node], Plan | None]:
+    """For looking at it: what is pending above a node, its leaves, what would be stored, and its plan if there is one."""
+    order, leaves, key = _collect([node])
+    outputs = _wanted(order, [node])
+    places = {id(n): i for i, n in enumerate(order)}
+    key.append(tuple([places[id(n)] for n in outputs]))
+    return order, leaves, outputs, _plans.get((tuple(key), config.fastmath))
 
 
 def _at_hand(node: Node) -> Buffer | None:

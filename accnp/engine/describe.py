@@ -5,9 +5,10 @@ In: a Program and the Plan made from it. Out: lines for people.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from accnp.config import config
+from accnp.engine.control import ControlStep
 from accnp.engine.plan import HostStep, KernelStep, Plan
 from accnp.ir.graph import Graph
 from accnp.ir.node import ARG, Node
@@ -18,14 +19,12 @@ from accnp.passes.program import Program, Value
 from accnp.runtime.diskcache import note
 
 __all__ = [
-    "bytes_text",
-    "clusters_of",
-    "graph_of",
-    "kernel_label",
-    "plan_lines",
-    "step_members",
-    "tell_plan",
-]
+    "END_OF_FOLD", "bytes_text", "clusters_of", "every_plan", "graph_of", "kernel_label",
+    "plan_lines", "step_members", "tell_plan",
+]  # fmt: skip
+
+
+END_OF_FOLD = "end of a fold: its partial results"
 
 
 def bytes_text(n: int) -> str:
@@ -39,12 +38,12 @@ def bytes_text(n: int) -> str:
 
 
 def clusters_of(plan: Plan, program: Program) -> list[Cluster]:
-    """The clusters of a plan in the order in which they run; steps that only finish a fold have none."""
+    """The clusters of a plan in the order of its steps; steps that only finish a fold have none."""
     found: dict[int, Cluster] = {}
     for step in plan.steps:
         if isinstance(step, KernelStep) and step.cluster is not None:
             found.setdefault(id(step.cluster), step.cluster)
-        elif isinstance(step, HostStep):
+        elif isinstance(step, HostStep | ControlStep):
             v = next((v for v in program.values if _is_step(v, step)), None)
             if v is not None:
                 c = v.cluster.current()
@@ -52,7 +51,7 @@ def clusters_of(plan: Plan, program: Program) -> list[Cluster]:
     return list(found.values())
 
 
-def _is_step(v: Value, step: HostStep) -> bool:
+def _is_step(v: Value, step: HostStep | ControlStep) -> bool:
     is_host = v.parent is None and v.cluster is not None and not isinstance(v.cluster, list | Value)
     return is_host and v.cluster.form == "host" and v.op is step.op and v.node is step.node
 
@@ -76,36 +75,56 @@ def kernel_label(values: Sequence[Value], limit: int = 6) -> str:
 
 
 def plan_lines(plan: Plan, program: Program) -> list[str]:
-    """The steps of a plan with the buffers they read, make and let go, and the memory they need at most."""
+    """The steps with the buffers they read, make and let go, and the memory needed at most."""
     made = sum(size for s in plan.steps if isinstance(s, KernelStep) for _, size in s.allocs)
-    most = _high_water(plan)
     lines = [
         f"{len(plan.steps)} steps, {plan.n_slots} buffers: {plan.n_leaves} given, "
-        f"{len(set(plan.output_slots))} results; "
-        f"kernels allocate {bytes_text(made)}, at most {bytes_text(most)} at once"
+        f"{len(set(plan.output_slots))} results; kernels allocate {bytes_text(made)}, "
+        f"at most {bytes_text(_high_water(plan))} at once"
     ]
     for slot, v in enumerate(program.leaves):
-        lines.append(
-            f"  b{slot}: %{v.id} {leaf_text(v)}, {aval_text(v.aval)}, {bytes_text(v.aval.nbytes)}"
-        )
-    named = step_members(plan, program)
+        size = bytes_text(v.aval.nbytes)
+        lines.append(f"  b{slot}: %{v.id} {leaf_text(v)}, {aval_text(v.aval)}, {size}")
+    lines += _step_lines(plan, program, "  ")
+    pairs = zip(plan.output_slots, plan.out_avals, strict=True)
+    lines.append(f"  results: {', '.join(f'b{s} {aval_text(a)}' for s, a in pairs)}")
+    return lines
+
+
+def _step_lines(plan: Plan, program: Program | None, inset: str) -> list[str]:
+    named = step_members(plan, program) if program is not None else {}
+    lines = []
     for i, step in enumerate(plan.steps):
+        head = f"{inset}step {i}: "
         if isinstance(step, KernelStep):
-            label = kernel_label(named[i]) if i in named else "end of a fold: its partial results"
-            slots = list(dict.fromkeys(s for s, _ in step.pointers))
-            text = f"  step {i}: kernel({', '.join(f'b{s}' for s in slots)}), {step.extent} x work {step.text.weight}: {label}"
+            label = kernel_label(named[i]) if i in named else END_OF_FOLD
+            slots = ", ".join(dict.fromkeys(f"b{s}" for s, _ in step.pointers))
+            text = f"{head}kernel({slots}) for 0..{step.extent}: {label}"
             text += "".join(f"; allocates b{s} {bytes_text(n)}" for s, n in step.allocs)
+        elif isinstance(step, ControlStep):
+            ins = ", ".join(f"b{s}" for s in step.operands)
+            outs = ", ".join(f"b{s}" for s, _ in step.results)
+            text = f"{head}{outs} = {step.op.name}({ins}), a loop on the host over these plans"
         else:
             ins = ", ".join(f"b{o[0]}" for o in step.operands)
             outs = ", ".join(f"b{s}" for s, _ in step.results)
-            text = f"  step {i}: {outs} = {step.op.name}({ins}), library call"
+            text = f"{head}{outs} = {step.op.name}({ins}), library call"
         if step.frees:
             text += f"; frees {', '.join(f'b{s}' for s in step.frees)}"
         lines.append(text)
-    lines.append(
-        f"  outputs: {', '.join(f'b{s} {aval_text(a)}' for s, a in zip(plan.output_slots, plan.out_avals, strict=True))}"
-    )
+        for k, body in enumerate(step.bodies if isinstance(step, ControlStep) else ()):
+            lines.append(f"{inset}  program {k}:")
+            lines += _step_lines(body, body.program, inset + "    ")
     return lines
+
+
+def every_plan(plan: Plan, program: Program | None) -> Iterator[tuple[str, Plan, Program | None]]:
+    """A plan and those of the loops and branches in it, each with the number of the step it is in."""
+    yield "", plan, program
+    for i, step in enumerate(plan.steps):
+        for k, body in enumerate(step.bodies if isinstance(step, ControlStep) else ()):
+            for path, inner, its in every_plan(body, body.program):
+                yield f"{i}.{k}." + path, inner, its
 
 
 def _high_water(plan: Plan) -> int:
@@ -123,7 +142,7 @@ def _high_water(plan: Plan) -> int:
 
 
 def graph_of(outputs: Sequence[Node], order: Sequence[Node], leaves: Sequence[Node]) -> Graph:
-    """Copy a pending graph into a closed program: its leaves become inputs. Nothing is recorded anew."""
+    """Copy a pending graph into a program of its own: its leaves become inputs."""
     trace = Trace("jit", "inspect")
     env: dict[int, Node] = {}
     inputs = []
@@ -152,31 +171,31 @@ def graph_of(outputs: Sequence[Node], order: Sequence[Node], leaves: Sequence[No
 def tell_plan(what: str, program: Program, plan: Plan) -> None:
     """Print what `config.debug` asks for about a plan that was just made."""
     level = config.debug
-    label_steps(plan, program)
     kernels = sum(isinstance(s, KernelStep) for s in plan.steps)
+    others = len(plan.steps) - kernels
     note(
-        f"{what}: new program of {len(program.values)} operations: {kernels} kernels, {len(plan.steps) - kernels} library calls"
+        f"{what}: new program of {len(program.values)} operations: "
+        f"{kernels} kernels, {others} other steps"
     )
     if level >= 2:
         _tell(f"graph of {what}", program_lines(program))
     if level >= 3:
         _tell(f"fusion of {what}", cluster_lines(program, clusters_of(plan, program)))
         _tell(f"plan of {what}", plan_lines(plan, program))
-    if level >= 4:
-        for i, step in enumerate(plan.steps):
-            if isinstance(step, KernelStep):
-                _tell(
-                    f"source of step {i} ({step.label}) of {what}",
-                    step.text.source.rstrip().split("\n"),
-                )
+    for path, inner, its in every_plan(plan, program):
+        _label(inner, its)
+        for i, step in enumerate(inner.steps):
+            if isinstance(step, KernelStep) and level >= 4:
+                title = f"source of step {path}{i} of {what}: {step.label}"
+                _tell(title, step.text.source.rstrip().split("\n"))
 
 
-def label_steps(plan: Plan, program: Program) -> None:
+def _label(plan: Plan, program: Program | None) -> None:
     """Name the kernels of a plan by their operations, for messages at launch."""
-    named = step_members(plan, program)
+    named = step_members(plan, program) if program is not None else {}
     for i, step in enumerate(plan.steps):
         if isinstance(step, KernelStep):
-            step.label = kernel_label(named[i]) if i in named else "end of a fold"
+            step.label = kernel_label(named[i]) if i in named else END_OF_FOLD
 
 
 def _tell(title: str, lines: Sequence[str]) -> None:

@@ -15,7 +15,6 @@ from accnp.engine.control import ControlStep
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import Access, Fold, KernelSpec, Phase, Statement
 from accnp.ir.node import Node
-from accnp.ir.node import Node
 from accnp.ops.views import contiguous
 from accnp.passes.fuse import Cluster, fuse
 from accnp.passes.lower import lower
@@ -115,6 +114,7 @@ def plan_graph(graph: Graph, fastmath: bool = False) -> Plan:
     """Make the plan of a traced graph; what it closes over (literals, ready arrays) becomes part of the plan."""
     program, leaves = from_graph(graph)
     plan = make_plan(program, fastmath)
+    plan.program = program
     plan.constants = [_buffer_of(x) for x in leaves[len(graph.inputs) :]]
     return plan
 

@@ -67,9 +67,9 @@ def timed(plan: Plan, leaves: Sequence[Buffer]) -> list[Buffer]:
         nonlocal last
         now = time.perf_counter()
         if isinstance(step, KernelStep):
-            what = f"kernel {step.label}, {step.extent} steps"
+            what = f"kernel {step.label or 'of an earlier plan'}, for 0..{step.extent}"
         else:
-            what = f"library call {step.op.name}"
+            what = f"{step.op.name} (library call or loop)"
         note(f"launch {what}: {(now - last) * 1e6:.1f} us")
         last = time.perf_counter()
 

@@ -1,0 +1,128 @@
+"""What `inspect` returns. In: a graph, its program and plan. Out: text for terminals, attributes, pictures."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+
+from accnp import engine
+from accnp.api.inspect.drawing import draw
+from accnp.api.inspect.kernels import InspectedKernel, kernels_of
+from accnp.engine.describe import clusters_of, plan_lines
+from accnp.engine.plan import KernelStep, Plan
+from accnp.ir.equations import ClosedJaxpr
+from accnp.ir.graph import Graph
+from accnp.passes.describe import cluster_lines, program_lines
+from accnp.passes.program import Program
+
+__all__ = ["Inspection"]
+
+
+class Inspection:
+    """How something is computed: `print` it, or look at one part.
+
+    `graph` is the recorded program and `jaxpr` the same in jax's notation; `program` is what the passes make of it,
+    `plan` the steps that run, `kernels` the generated kernels. For an array that is computed already these are empty.
+    """
+
+    def __init__(self, title: str, status: str) -> None:
+        self.title = title
+        self.status = status
+        self.graph: Graph | None = None
+        self.jaxpr: ClosedJaxpr | None = None
+        self.program: Program | None = None
+        self.plan: Plan | None = None
+        self.kernels: list[InspectedKernel] = []
+        self._sections: dict[str, str] = {}
+
+    def fill(
+        self,
+        graph: Graph,
+        jaxpr: ClosedJaxpr,
+        program: Program,
+        plan: Plan,
+        existing: Plan | None = None,
+    ) -> Inspection:
+        """Take the parts; `existing` is the plan that runs, where `plan` was made to look at."""
+        self.graph, self.jaxpr, self.program, self.plan = graph, jaxpr, program, plan
+        self._clusters = clusters_of(plan, program)
+        self.kernels = kernels_of(plan, program, existing)
+        return self
+
+    @property
+    def sections(self) -> dict[str, str]:
+        """The parts of the text by their titles."""
+        if self._sections or self.plan is None or self.program is None or self.graph is None:
+            return self._sections
+        program, plan = self.program, self.plan
+        out = self._sections
+        out["graph"] = str(self.jaxpr)
+        recorded = len(self.graph.nodes)
+        out[
+            f"program: {recorded} recorded operations; calls inlined, duplicates merged, {len(program.values)} left"
+        ] = "\n".join(program_lines(program))
+        count = sum(isinstance(s, KernelStep) for s in plan.steps)
+        others = len(plan.steps) - count
+        title = f"fusion: {_plural(len(program.values), 'operation')} in {_plural(count, 'kernel')}"
+        if others:
+            title += f" and {_plural(others, 'other step')}"
+        out[title] = "\n".join(cluster_lines(program, self._clusters))
+        out["plan"] = "\n".join(plan_lines(plan, program))
+        for i, k in enumerate(self.kernels):
+            arguments = f"arguments after lo, hi: {', '.join(k.signature)}"
+            out[f"kernel {i} (step {k.step}): {k.label}"] = (
+                f"# {k.came}\n# {arguments}\n{k.source.rstrip()}"
+            )
+        out["launches"] = self._launches()
+        return out
+
+    def _launches(self) -> str:
+        plan = self.plan
+        assert plan is not None
+        where = (
+            "in the calling thread"
+            if plan.work < engine.ASYNC
+            else "on the device's stream: the call returns at once"
+        )
+        lines = [f"{_plural(len(plan.steps), 'step')} for each run, {where}"]
+        lines += [f"step {k.step}: {k.launch}" for k in self.kernels]
+        return "\n".join(lines)
+
+    def svg(self) -> str:
+        """The graph as an SVG picture: kernels are coloured frames around the operations fused in them."""
+        if self.program is None:
+            raise ValueError(
+                f"Inspection.svg: there is no graph to draw; got {self.title}, {self.status}; inspect it before it is computed"
+            )
+        return draw(self.program, self._clusters, self.title)
+
+    def save_svg(self, path: str | Path) -> Path:
+        """Write the picture to a file; returns its path."""
+        target = Path(path)
+        target.write_text(self.svg(), encoding="utf-8")
+        return target
+
+    def __str__(self) -> str:
+        parts = [f"{self.title}\n{self.status}"]
+        parts += [f"-- {title} --\n{text}" for title, text in self.sections.items()]
+        return "\n\n".join(parts)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_svg_(self) -> str | None:
+        return None if self.program is None else self.svg()
+
+    def _repr_html_(self) -> str:
+        parts = [f"<p><b>{escape(self.title)}</b><br>{escape(self.status)}</p>"]
+        if self.program is not None:
+            parts.append(f'<div style="overflow:auto">{self.svg()}</div>')
+        parts += [
+            f"<details><summary>{escape(title)}</summary><pre>{escape(text)}</pre></details>"
+            for title, text in self.sections.items()
+        ]
+        return "\n".join(parts)
+
+
+def _plural(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"

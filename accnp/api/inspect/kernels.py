@@ -1,0 +1,125 @@
+"""One generated kernel as users see it. In: a step of a plan. Out: its source, machine code on asking, and where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from accnp.config import config
+from accnp.engine.describe import END_OF_FOLD, every_plan, kernel_label, step_members
+from accnp.engine.plan import BRIEF, PARALLEL, KernelStep, Plan
+from accnp.passes.program import Program
+from accnp.runtime.compile import Kernel, find_kernel, show_kernel
+
+__all__ = ["InspectedKernel", "kernels_of"]
+
+
+class InspectedKernel:
+    """A generated kernel of a plan.
+
+    `source` is the text that Numba compiles, `signature` its arguments after the range, `operations` the names of
+    the operations fused in it, `stored` what it writes. `origin` says where its machine code comes from: "compiled" or "disk"
+    once this plan has run, "memory" if another plan has made it, else "on disk" or "not compiled".
+    """
+
+    def __init__(
+        self, step: KernelStep, place: str, operations: Sequence[str], fastmath: bool, label: str
+    ) -> None:
+        self.step = place
+        self.label = label
+        self.source = step.text.source
+        self.signature = step.text.signature
+        self.operations = list(operations)
+        self.number_of_ops = len(self.operations)
+        self.extent = step.extent
+        self.fastmath = fastmath
+        self.pointers = list(step.pointers)
+        self.ints = list(step.ints)
+        self._work = step.work
+        self._grain = step.grain
+        self._own = step.kernel
+        found, on_disk = find_kernel(self.source, "kernel", self.signature, fastmath=fastmath)
+        kernel: Kernel | None = step.kernel or found
+        self.origin = "on disk" if on_disk else "not compiled"
+        if kernel is not None:
+            self.origin = kernel.origin if step.kernel is not None else "memory"
+        self.loaded = kernel is not None
+        self.compile_ms = (
+            None if kernel is None or kernel.origin == "disk" else kernel.seconds * 1e3
+        )
+        self.load_ms = (
+            kernel.seconds * 1e3 if kernel is not None and kernel.origin == "disk" else None
+        )
+
+    def llvm(self) -> str:
+        """The optimised LLVM IR, made for looking at it; no cache changes."""
+        return show_kernel(
+            self.source, "kernel", self.signature, fastmath=self.fastmath, what="llvm"
+        )
+
+    def assembly(self) -> str:
+        """The assembly of this machine, made for looking at it; no cache changes."""
+        return show_kernel(
+            self.source, "kernel", self.signature, fastmath=self.fastmath, what="assembly"
+        )
+
+    @property
+    def came(self) -> str:
+        """In words where the machine code comes from, with the time it took if known."""
+        text = {
+            "compiled": "compiled by this plan",
+            "disk": "read from disk by this plan",
+            "memory": "in memory: another plan has it",
+            "on disk": "on disk: the first run will read it",
+            "not compiled": "not compiled yet",
+        }[self.origin]
+        if self.compile_ms is not None:
+            text += f"; compiling took {self.compile_ms:.1f} ms"
+        if self.load_ms is not None:
+            text += f"; reading took {self.load_ms:.1f} ms"
+        return text
+
+    @property
+    def launch(self) -> str:
+        """In words how it is launched."""
+        if self._work < BRIEF:
+            return "on the calling thread, in one go"
+        if self._work < PARALLEL or self.extent <= self._grain:
+            return "on one thread"
+        threads = min(config.threads, -(-self.extent // self._grain))
+        return f"on up to {threads} threads, in chunks of {self._grain}"
+
+    def __str__(self) -> str:
+        return f"step {self.step}: {self.label}\n{self.came}\n{self.source}"
+
+    def __repr__(self) -> str:
+        return f"<kernel of step {self.step}: {self.label}; {self.origin}>"
+
+
+def kernels_of(
+    plan: Plan, program: Program | None, existing: Plan | None = None
+) -> list[InspectedKernel]:
+    """The kernels of a plan and of the loops in it; `existing` is the plan that runs, where another one was made to look at."""
+    found = []
+    running: Any = every_plan(existing, None) if existing is not None else None
+    for path, inner, its in every_plan(plan, program):
+        other = next(running)[1] if running is not None else inner
+        named = step_members(inner, its) if its is not None else {}
+        for i, step in enumerate(inner.steps):
+            if not isinstance(step, KernelStep):
+                continue
+            values = named.get(i)
+            names = [v.op.name for v in values or () if v.op.kind != "view"] or [
+                v.op.name for v in values or ()
+            ]
+            kernel = InspectedKernel(
+                step,
+                f"{path}{i}",
+                names,
+                plan.fastmath,
+                kernel_label(values) if values is not None else END_OF_FOLD,
+            )
+            if other is not inner and other.steps[i].kernel is not None:
+                kernel.origin = other.steps[i].kernel.origin
+            found.append(kernel)
+    return found

@@ -1,0 +1,333 @@
+"""Pictures of graphs: boxes, edges and groups come in, an SVG text goes out. The layout is in layers, from top to bottom.
+
+Groups (kernels) are laid out by themselves first; then groups and single boxes are put into layers, with way points where an edge
+passes a layer, ordered by the mean place of their neighbours, and drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from html import escape
+
+__all__ = ["Box", "Group", "picture"]
+
+CHAR = 6.7  # width of a character of the 11 px monospaced font
+LINE = 14.0
+PAD = 8.0
+GAP = 18.0  # between boxes of a row
+ROW = 26.0  # between rows
+TITLE = 20.0
+FILLS = ("#dbeafe", "#dcfce7", "#fef3c7", "#fce7f3", "#ede9fe", "#cffafe", "#ffedd5", "#ecfccb")
+STROKES = ("#2563eb", "#16a34a", "#d97706", "#db2777", "#7c3aed", "#0891b2", "#ea580c", "#65a30d")
+
+
+@dataclass(eq=False)
+class Box:
+    """One node of the picture; `kind` is "op", "view", "leaf" or "result"."""
+
+    lines: Sequence[str]
+    kind: str = "op"
+    tip: str = ""
+    group: Group | None = None
+    x: float = 0.0
+    y: float = 0.0
+
+    @property
+    def width(self) -> float:
+        return max(len(line) for line in self.lines) * CHAR + 2 * PAD
+
+    @property
+    def height(self) -> float:
+        return len(self.lines) * LINE + PAD
+
+
+@dataclass(eq=False)
+class Group:
+    """A coloured frame around boxes; `host` frames are grey and dashed."""
+
+    title: str
+    host: bool = False
+    boxes: list[Box] = field(default_factory=list)
+    x: float = 0.0
+    y: float = 0.0
+    width: float = 0.0
+    height: float = 0.0
+
+
+class _Item:
+    """What is put into a layer: a group, a single box, or a way point of a long edge."""
+
+    def __init__(self, what: Group | Box | None) -> None:
+        self.what = what
+        self.width = what.width if what is not None else 8.0
+        self.height = what.height if what is not None else 0.0
+        self.layer = 0
+        self.x = 0.0  # left
+        self.y = 0.0
+        self.ups: list[_Item] = []
+        self.downs: list[_Item] = []
+
+    @property
+    def middle(self) -> float:
+        return self.x + self.width / 2
+
+
+def picture(boxes: Sequence[Box], edges: Iterable[tuple[Box, Box]], title: str = "") -> str:
+    """Return an SVG of boxes and the edges between them (from, to)."""
+    edges = list(dict.fromkeys(edges))
+    groups = list(dict.fromkeys(b.group for b in boxes if b.group is not None))
+    for g in groups:
+        g.boxes = [b for b in boxes if b.group is g]
+        _layout_group(g, [(a, b) for a, b in edges if a.group is g and b.group is g])
+    items: dict[int, _Item] = {}
+    for b in boxes:
+        whole = b.group if b.group is not None else b
+        if id(whole) not in items:
+            items[id(whole)] = _Item(whole)
+    outer: dict[tuple[int, int], None] = {}
+    for a, b in edges:
+        pair = id(a.group or a), id(b.group or b)
+        if pair[0] != pair[1]:
+            outer[pair] = None
+    every = list(items.values())
+    links = [(items[a], items[b]) for a, b in outer]
+    _layer(every, links)
+    paths = _way_points(every, links)
+    rows = _order(every)
+    width, height = _place(rows)
+    for item in every:
+        _settle(item)
+    ways = {(id(a.what), id(b.what)): way for (a, b), way in zip(links, paths, strict=True)}
+    return _draw(boxes, groups, edges, ways, width, height, title)
+
+
+# --- layout ---
+
+
+def _ranks(n: int, edges: Sequence[tuple[int, int]]) -> list[int]:
+    """Longest way from above to each of n things; edges of a cycle are ignored."""
+    rank = [0] * n
+    for _ in range(n):
+        changed = False
+        for a, b in edges:
+            if rank[b] < rank[a] + 1 <= n:
+                rank[b] = rank[a] + 1
+                changed = True
+        if not changed:
+            break
+    return rank
+
+
+def _layout_group(g: Group, edges: Sequence[tuple[Box, Box]]) -> None:
+    index = {id(b): i for i, b in enumerate(g.boxes)}
+    ranks = _ranks(len(g.boxes), [(index[id(a)], index[id(b)]) for a, b in edges])
+    rows: list[list[Box]] = [[] for _ in range(max(ranks, default=0) + 1)]
+    for b, r in zip(g.boxes, ranks, strict=True):
+        rows[r].append(b)
+    ups: dict[int, list[Box]] = {}
+    for a, b in edges:
+        ups.setdefault(id(b), []).append(a)
+    widths = [sum(b.width for b in row) + GAP * (len(row) - 1) for row in rows]
+    g.width = max([*widths, len(g.title) * CHAR]) + 2 * PAD
+    y = TITLE + PAD / 2
+    for row, wide in zip(rows, widths, strict=True):
+        above = {id(b): _mean([u.x for u in ups.get(id(b), [])], 0.0) for b in row}
+        row.sort(key=lambda b: above[id(b)])
+        x = (g.width - wide) / 2
+        for b in row:
+            b.x, b.y = x, y
+            x += b.width + GAP
+        y += max(b.height for b in row) + ROW * 0.7
+    g.height = y - ROW * 0.7 + PAD
+
+
+def _layer(items: Sequence[_Item], links: Sequence[tuple[_Item, _Item]]) -> None:
+    index = {id(x): i for i, x in enumerate(items)}
+    ranks = _ranks(len(items), [(index[id(a)], index[id(b)]) for a, b in links])
+    for item, rank in zip(items, ranks, strict=True):
+        item.layer = rank
+    firsts: dict[int, int] = {}
+    for a, b in links:
+        firsts[id(a)] = min(firsts.get(id(a), b.layer), b.layer)
+    fed = {id(b) for _, b in links}
+    for item in items:  # an input stands just above its first reader
+        if id(item) not in fed and id(item) in firsts:
+            item.layer = max(0, firsts[id(item)] - 1)
+
+
+def _way_points(items: list[_Item], links: Sequence[tuple[_Item, _Item]]) -> list[list[_Item]]:
+    """Give every link an item in each layer that it passes; returns these, link by link."""
+    paths = []
+    for a, b in links:
+        way: list[_Item] = []
+        last = a
+        for layer in range(a.layer + 1, b.layer):
+            point = _Item(None)
+            point.layer = layer
+            items.append(point)
+            way.append(point)
+            last.downs.append(point)
+            point.ups.append(last)
+            last = point
+        last.downs.append(b)
+        b.ups.append(last)
+        paths.append(way)
+    return paths
+
+
+def _order(items: Sequence[_Item]) -> list[list[_Item]]:
+    """Sort each layer by the mean place of its neighbours, down and up a few times."""
+    rows: list[list[_Item]] = [[] for _ in range(max((i.layer for i in items), default=0) + 1)]
+    for item in items:
+        rows[item.layer].append(item)
+    for turn in range(6):
+        place = {id(i): k / max(1, len(row) - 1) for row in rows for k, i in enumerate(row)}
+        for row in rows if turn % 2 == 0 else reversed(rows):
+            want = {}
+            for i in row:
+                near = i.ups if turn % 2 == 0 else i.downs
+                want[id(i)] = _mean([place[id(n)] for n in near], place[id(i)])
+            row.sort(key=lambda i: want[id(i)])
+            place.update({id(i): k / max(1, len(row) - 1) for k, i in enumerate(row)})
+    return rows
+
+
+def _place(rows: Sequence[Sequence[_Item]]) -> tuple[float, float]:
+    """Give coordinates: rows below one another, each item near the mean of its neighbours."""
+    y = TITLE + PAD
+    for row in rows:
+        tall = max((i.height for i in row), default=0.0)
+        x = 0.0
+        for i in row:
+            i.x, i.y = x, y + (tall - i.height) / 2
+            x += i.width + GAP
+        y += tall + ROW * 1.4
+    for turn in range(8):
+        for row in rows if turn % 2 == 0 else reversed(rows):
+            wants = []
+            for i in row:
+                near = i.ups if turn % 2 == 0 else i.downs
+                wants.append(_mean([n.middle for n in near], i.middle) - i.width / 2)
+            _spread(row, wants)
+    left = min((i.x for row in rows for i in row), default=0.0)
+    for row in rows:
+        for i in row:
+            i.x += PAD * 2 - left
+    right = max((i.x + i.width for row in rows for i in row), default=100.0)
+    return right + 2 * PAD, y
+
+
+def _spread(row: Sequence[_Item], wants: Sequence[float]) -> None:
+    """Put items as near to their wishes as their widths allow, in order."""
+    blocks: list[list[float]] = []  # sum of (wish - offset), count, width
+    counts: list[int] = []
+    for item, want in zip(row, wants, strict=True):
+        blocks.append([want, 1.0, item.width + GAP])
+        counts.append(1)
+        while len(blocks) > 1:
+            (s1, n1, w1), (s2, n2, w2) = blocks[-2], blocks[-1]
+            if s1 / n1 + w1 <= s2 / n2:
+                break
+            blocks[-2:] = [[s1 + s2 - n2 * w1, n1 + n2, w1 + w2]]
+            counts[-2:] = [counts[-2] + counts[-1]]
+    at = 0
+    for (total, n, _), count in zip(blocks, counts, strict=True):
+        x = total / n
+        for item in row[at : at + count]:
+            item.x = x
+            x += item.width + GAP
+        at += count
+
+
+def _mean(values: Sequence[float], otherwise: float) -> float:
+    return sum(values) / len(values) if values else otherwise
+
+
+def _settle(item: _Item) -> None:
+    """Move what an item stands for to the item's place."""
+    what = item.what
+    if what is None:
+        return
+    if isinstance(what, Group):
+        for b in what.boxes:
+            b.x += item.x
+            b.y += item.y
+    what.x, what.y = item.x, item.y
+
+
+# --- drawing ---
+
+
+def _draw(
+    boxes: Sequence[Box],
+    groups: Sequence[Group],
+    edges: Sequence[tuple[Box, Box]],
+    ways: dict[tuple[int, int], list[_Item]],
+    width: float,
+    height: float,
+    title: str,
+) -> str:
+    width = max(width, len(title) * CHAR + 4 * PAD)
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'width="{width:.0f}" height="{height:.0f}" font-family="monospace" font-size="11">',
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
+        'markerHeight="7" orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="#64748b"/></marker></defs>',
+        '<rect width="100%" height="100%" fill="white"/>',
+        f'<text x="{2 * PAD}" y="{PAD + 8}" font-weight="bold" fill="#0f172a">{escape(title)}</text>',
+    ]
+    color = 0
+    for g in groups:
+        fill, stroke, dash = "#f1f5f9", "#64748b", ' stroke-dasharray="5 3"'
+        if not g.host:
+            fill, stroke, dash = FILLS[color % len(FILLS)], STROKES[color % len(STROKES)], ""
+            color += 1
+        out.append(
+            f'<rect x="{g.x:.1f}" y="{g.y:.1f}" width="{g.width:.1f}" height="{g.height:.1f}" '
+            f'rx="8" fill="{fill}" stroke="{stroke}" stroke-width="1.5"{dash}/>'
+            f'<text x="{g.x + PAD:.1f}" y="{g.y + 15:.1f}" font-weight="bold" fill="{stroke}">'
+            f"{escape(g.title)}</text>"
+        )
+    for a, b in edges:
+        out.append(_edge(a, b, ways.get((id(a.group or a), id(b.group or b)), [])))
+    out += [_box(b) for b in boxes]
+    out.append("</svg>")
+    return "\n".join(out)
+
+
+def _edge(a: Box, b: Box, way: Sequence[_Item]) -> str:
+    points = [(a.x + a.width / 2, a.y + a.height)]
+    points += [(p.middle, p.y) for p in way]
+    points.append((b.x + b.width / 2, b.y))
+    text = f"M{points[0][0]:.1f},{points[0][1]:.1f}"
+    for (x0, y0), (x1, y1) in zip(points, points[1:], strict=False):
+        bend = (y1 - y0) / 2
+        text += f" C{x0:.1f},{y0 + bend:.1f} {x1:.1f},{y1 - bend:.1f} {x1:.1f},{y1:.1f}"
+    return (
+        f'<path d="{text}" fill="none" stroke="#64748b" stroke-width="1.1" marker-end="url(#tip)"/>'
+    )
+
+
+_STYLES = {
+    "op": ("white", "#334155", 3),
+    "view": ("#f8fafc", "#cbd5e1", 3),
+    "leaf": ("#e2e8f0", "#475569", 12),
+    "result": ("#1e293b", "#1e293b", 12),
+}
+
+
+def _box(b: Box) -> str:
+    fill, stroke, round_ = _STYLES[b.kind]
+    ink = "white" if b.kind == "result" else "#64748b" if b.kind == "view" else "#0f172a"
+    text = (
+        f'<g><title>{escape(b.tip)}</title><rect x="{b.x:.1f}" y="{b.y:.1f}" width="{b.width:.1f}" '
+        f'height="{b.height:.1f}" rx="{round_}" fill="{fill}" stroke="{stroke}"/>'
+    )
+    for i, line in enumerate(b.lines):
+        weight = ' font-weight="bold"' if i == 0 and b.kind == "op" else ""
+        text += (
+            f'<text x="{b.x + b.width / 2:.1f}" y="{b.y + PAD / 2 + 10 + i * LINE:.1f}" '
+            f'text-anchor="middle" fill="{ink}"{weight}>{escape(line)}</text>'
+        )
+    return text + "</g>"
