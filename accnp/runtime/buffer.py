@@ -117,7 +117,7 @@ class Buffer:
     def __del__(self) -> None:
         # May run in any thread and under any lock: only atomic operations, no lock of ours.
         size = self._class
-        if size:
+        if size and _SMALL is not None:  # None: the interpreter is taking the module apart
             if size <= _SMALL or _has_room(size):
                 _pool.free[size].append((self.ptr, self._memory))
             else:
