@@ -37,18 +37,18 @@ def bytes_text(n: int) -> str:
     return f"{n} B"
 
 
-def clusters_of(plan: Plan, program: Program) -> list[Cluster]:
-    """The clusters of a plan in the order of its steps; steps that only finish a fold have none."""
-    found: dict[int, Cluster] = {}
-    for step in plan.steps:
-        if isinstance(step, KernelStep) and step.cluster is not None:
-            found.setdefault(id(step.cluster), step.cluster)
-        elif isinstance(step, HostStep | ControlStep):
+def clusters_of(plan: Plan, program: Program) -> dict[Cluster, int]:
+    """The clusters of a plan in the order of its steps, with their numbers; a step that only ends a fold has none."""
+    found: dict[Cluster, int] = {}
+    for i, step in enumerate(plan.steps):
+        if isinstance(step, KernelStep):
+            if step.cluster is not None:
+                found.setdefault(step.cluster, i)
+        else:
             v = next((v for v in program.values if _is_step(v, step)), None)
             if v is not None:
-                c = v.cluster.current()
-                found.setdefault(id(c), c)
-    return list(found.values())
+                found.setdefault(v.cluster.current(), i)
+    return found
 
 
 def _is_step(v: Value, step: HostStep | ControlStep) -> bool:

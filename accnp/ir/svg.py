@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from itertools import pairwise
+from typing import Any
 
 __all__ = ["Box", "Group", "picture"]
 
@@ -49,6 +51,7 @@ class Group:
     title: str
     host: bool = False
     boxes: list[Box] = field(default_factory=list)
+    items: list[Any] = field(default_factory=list)  # boxes and way points, relative to the frame
     x: float = 0.0
     y: float = 0.0
     width: float = 0.0
@@ -56,13 +59,13 @@ class Group:
 
 
 class _Item:
-    """What is put into a layer: a group, a single box, or a way point of a long edge."""
+    """What is put into a layer: a group, a box, or (None) a way point, through which edges pass a layer."""
 
-    def __init__(self, what: Group | Box | None) -> None:
+    def __init__(self, what: Group | Box | None, layer: int = 0) -> None:
         self.what = what
-        self.width = what.width if what is not None else 8.0
+        self.width = what.width if what is not None else 6.0
         self.height = what.height if what is not None else 0.0
-        self.layer = 0
+        self.layer = layer
         self.x = 0.0  # left
         self.y = 0.0
         self.ups: list[_Item] = []
@@ -73,13 +76,20 @@ class _Item:
         return self.x + self.width / 2
 
 
+Link = tuple[_Item, _Item]
+Way = list[_Item]
+
+
 def picture(boxes: Sequence[Box], edges: Iterable[tuple[Box, Box]], title: str = "") -> str:
     """Return an SVG of boxes and the edges between them (from, to)."""
     edges = list(dict.fromkeys(edges))
     groups = list(dict.fromkeys(b.group for b in boxes if b.group is not None))
+    ways: dict[
+        tuple[int, int], Way
+    ] = {}  # from and to; a group's gate is (box, group) or (group, box)
     for g in groups:
         g.boxes = [b for b in boxes if b.group is g]
-        _layout_group(g, [(a, b) for a, b in edges if a.group is g and b.group is g])
+        _layout_group(g, edges, ways)
     items: dict[int, _Item] = {}
     for b in boxes:
         whole = b.group if b.group is not None else b
@@ -93,13 +103,11 @@ def picture(boxes: Sequence[Box], edges: Iterable[tuple[Box, Box]], title: str =
     every = list(items.values())
     links = [(items[a], items[b]) for a, b in outer]
     _layer(every, links)
-    paths = _way_points(every, links)
-    rows = _order(every)
-    width, height = _place(rows)
+    ways.update(zip(outer, _way_points(every, links), strict=True))
+    width, height = _place(_order(every), TITLE + PAD, ROW * 1.4)
     for item in every:
-        _settle(item)
-    ways = {(id(a.what), id(b.what)): way for (a, b), way in zip(links, paths, strict=True)}
-    return _draw(boxes, groups, edges, ways, width, height, title)
+        _settle(item, 2 * PAD)
+    return _draw(boxes, groups, edges, ways, width + 4 * PAD, height + PAD, title)
 
 
 # --- layout ---
@@ -119,30 +127,49 @@ def _ranks(n: int, edges: Sequence[tuple[int, int]]) -> list[int]:
     return rank
 
 
-def _layout_group(g: Group, edges: Sequence[tuple[Box, Box]]) -> None:
+def _layout_group(
+    g: Group, edges: Sequence[tuple[Box, Box]], ways: dict[tuple[int, int], Way]
+) -> None:
+    """Lay out the boxes of a group, with gates at its top and bottom for the edges from and to outside."""
+    items = [_Item(b) for b in g.boxes]
     index = {id(b): i for i, b in enumerate(g.boxes)}
-    ranks = _ranks(len(g.boxes), [(index[id(a)], index[id(b)]) for a, b in edges])
-    rows: list[list[Box]] = [[] for _ in range(max(ranks, default=0) + 1)]
-    for b, r in zip(g.boxes, ranks, strict=True):
-        rows[r].append(b)
-    ups: dict[int, list[Box]] = {}
+    pairs = [(index[id(a)], index[id(b)]) for a, b in edges if a.group is g and b.group is g]
+    for item, rank in zip(items, _ranks(len(items), pairs), strict=True):
+        item.layer = rank
+    last = max(i.layer for i in items)
+    links = [(items[a], items[b]) for a, b in pairs]
+    keys = [(id(g.boxes[a]), id(g.boxes[b])) for a, b in pairs]
+    gates: list[_Item | None] = [None] * len(links)
     for a, b in edges:
-        ups.setdefault(id(b), []).append(a)
-    widths = [sum(b.width for b in row) + GAP * (len(row) - 1) for row in rows]
-    g.width = max([*widths, len(g.title) * CHAR]) + 2 * PAD
-    y = TITLE + PAD / 2
-    for row, wide in zip(rows, widths, strict=True):
-        above = {id(b): _mean([u.x for u in ups.get(id(b), [])], 0.0) for b in row}
-        row.sort(key=lambda b: above[id(b)])
-        x = (g.width - wide) / 2
-        for b in row:
-            b.x, b.y = x, y
-            x += b.width + GAP
-        y += max(b.height for b in row) + ROW * 0.7
-    g.height = y - ROW * 0.7 + PAD
+        if a.group is g and b.group is not g and (id(a), id(g)) not in keys:
+            low = items[index[id(a)]]
+            if low.layer < last:
+                gate = _Item(None, last)
+                links.append((low, gate))
+                keys.append((id(a), id(g)))
+                gates.append(gate)
+        if b.group is g and a.group is not g and (id(g), id(b)) not in keys:
+            high = items[index[id(b)]]
+            if high.layer > 0:
+                gate = _Item(None, 0)
+                links.append((gate, high))
+                keys.append((id(g), id(b)))
+                gates.append(gate)
+    items += [x for x in gates if x is not None]
+    for key, gate, way, link in zip(keys, gates, _way_points(items, links), links, strict=True):
+        front = [gate] if gate is not None and gate is link[0] else []
+        back = [gate] if gate is not None and gate is link[1] else []
+        ways[key] = [*front, *way, *back]
+    g.items = items
+    top = TITLE + PAD / 2
+    width, height = _place(_order(items), top, ROW * 0.7)
+    g.width = max(width, len(g.title) * CHAR * 1.05) + 2 * PAD
+    for item in items:
+        item.x += (g.width - width) / 2
+    g.height = height + PAD
 
 
-def _layer(items: Sequence[_Item], links: Sequence[tuple[_Item, _Item]]) -> None:
+def _layer(items: Sequence[_Item], links: Sequence[Link]) -> None:
     index = {id(x): i for i, x in enumerate(items)}
     ranks = _ranks(len(items), [(index[id(a)], index[id(b)]) for a, b in links])
     for item, rank in zip(items, ranks, strict=True):
@@ -156,7 +183,7 @@ def _layer(items: Sequence[_Item], links: Sequence[tuple[_Item, _Item]]) -> None
             item.layer = max(0, firsts[id(item)] - 1)
 
 
-def _way_points(items: list[_Item], links: Sequence[tuple[_Item, _Item]]) -> list[list[_Item]]:
+def _way_points(items: list[_Item], links: Sequence[Link]) -> list[Way]:
     """Give every link an item in each layer that it passes; returns these, link by link."""
     paths = []
     for a, b in links:
@@ -193,17 +220,19 @@ def _order(items: Sequence[_Item]) -> list[list[_Item]]:
     return rows
 
 
-def _place(rows: Sequence[Sequence[_Item]]) -> tuple[float, float]:
-    """Give coordinates: rows below one another, each item near the mean of its neighbours."""
-    y = TITLE + PAD
+def _place(rows: Sequence[Sequence[_Item]], top: float, gap: float) -> tuple[float, float]:
+    """Give coordinates: rows below one another from `top`, each item near the mean of its neighbours; returns width and bottom."""
+    y = top
     for row in rows:
         tall = max((i.height for i in row), default=0.0)
         x = 0.0
         for i in row:
+            if i.what is None:
+                i.height = tall
             i.x, i.y = x, y + (tall - i.height) / 2
             x += i.width + GAP
-        y += tall + ROW * 1.4
-    for turn in range(8):
+        y += tall + gap
+    for turn in range(10):
         for row in rows if turn % 2 == 0 else reversed(rows):
             wants = []
             for i in row:
@@ -213,9 +242,8 @@ def _place(rows: Sequence[Sequence[_Item]]) -> tuple[float, float]:
     left = min((i.x for row in rows for i in row), default=0.0)
     for row in rows:
         for i in row:
-            i.x += PAD * 2 - left
-    right = max((i.x + i.width for row in rows for i in row), default=100.0)
-    return right + 2 * PAD, y
+            i.x -= left
+    return max((i.x + i.width for row in rows for i in row), default=100.0), y - gap
 
 
 def _spread(row: Sequence[_Item], wants: Sequence[float]) -> None:
@@ -244,16 +272,19 @@ def _mean(values: Sequence[float], otherwise: float) -> float:
     return sum(values) / len(values) if values else otherwise
 
 
-def _settle(item: _Item) -> None:
-    """Move what an item stands for to the item's place."""
+def _settle(item: _Item, left: float) -> None:
+    """Give what an item stands for its place, `left` from the edge."""
+    item.x += left
     what = item.what
     if what is None:
         return
-    if isinstance(what, Group):
-        for b in what.boxes:
-            b.x += item.x
-            b.y += item.y
     what.x, what.y = item.x, item.y
+    if isinstance(what, Group):
+        for inner in what.items:
+            inner.x += what.x
+            inner.y += what.y
+            if inner.what is not None:
+                inner.what.x, inner.what.y = inner.x, inner.y
 
 
 # --- drawing ---
@@ -263,7 +294,7 @@ def _draw(
     boxes: Sequence[Box],
     groups: Sequence[Group],
     edges: Sequence[tuple[Box, Box]],
-    ways: dict[tuple[int, int], list[_Item]],
+    ways: dict[tuple[int, int], Way],
     width: float,
     height: float,
     title: str,
@@ -290,18 +321,28 @@ def _draw(
             f"{escape(g.title)}</text>"
         )
     for a, b in edges:
-        out.append(_edge(a, b, ways.get((id(a.group or a), id(b.group or b)), [])))
+        out.append(_edge(a, b, _way(a, b, ways)))
     out += [_box(b) for b in boxes]
     out.append("</svg>")
     return "\n".join(out)
 
 
+def _way(a: Box, b: Box, ways: dict[tuple[int, int], Way]) -> Way:
+    """All way points between two boxes: out of a's group, between the groups, into b's."""
+    if a.group is not None and a.group is b.group:
+        return ways.get((id(a), id(b)), [])
+    leave = ways.get((id(a), id(a.group)), [])
+    enter = ways.get((id(b.group), id(b)), [])
+    return [*leave, *ways.get((id(a.group or a), id(b.group or b)), []), *enter]
+
+
 def _edge(a: Box, b: Box, way: Sequence[_Item]) -> str:
     points = [(a.x + a.width / 2, a.y + a.height)]
-    points += [(p.middle, p.y) for p in way]
+    for p in way:
+        points += [(p.middle, p.y), (p.middle, p.y + p.height)]
     points.append((b.x + b.width / 2, b.y))
     text = f"M{points[0][0]:.1f},{points[0][1]:.1f}"
-    for (x0, y0), (x1, y1) in zip(points, points[1:], strict=False):
+    for (x0, y0), (x1, y1) in pairwise(points):
         bend = (y1 - y0) / 2
         text += f" C{x0:.1f},{y0 + bend:.1f} {x1:.1f},{y1 - bend:.1f} {x1:.1f},{y1:.1f}"
     return (

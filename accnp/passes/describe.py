@@ -191,24 +191,24 @@ def form_text(c: Cluster) -> str:
     return f"{c.form} (folded axes {', '.join(map(str, c.axes or ()))})"
 
 
-def cluster_lines(program: Program, clusters: Sequence[Cluster]) -> list[str]:
+def cluster_lines(program: Program, numbers: dict[Cluster, int]) -> list[str]:
     """For each cluster: its index space, the values fused in it, what it stores and why that is not fused further."""
+    clusters = list(numbers)
     inside = members(program, clusters)
     outputs = {id(v) for v in program.outputs}
     lines = []
-    for i, (c, values) in enumerate(zip(clusters, inside, strict=True)):
+    for c, values in zip(clusters, inside, strict=True):
+        i = numbers[c]
         if c.form == "host":
             v = c.roots[0]
-            lines.append(f"cluster {i}: library call {v.op.name}; {why_host(v)}")
+            lines.append(f"step {i}: {v.op.name} %{v.id}, no kernel: {why_host(v)}")
             stored = [v]
         else:
             done = [v for v in values if v.op.kind != "view"] or values
             names = ", ".join(f"{v.op.name} %{v.id}" for v in done)
             views = len(values) - len(done)
             part = " (one region)" if c.part is not None else ""
-            text = (
-                f"cluster {i}: {form_text(c)} kernel over {list(c.shape)}{part}: {names or 'copy'}"
-            )
+            text = f"step {i}: {form_text(c)} kernel over {list(c.shape)}{part}: {names or 'copy'}"
             lines.append(text + (f"; read through {views} views" if views else ""))
             stored = [c.part[0]] if c.part is not None else c.roots
         for v in stored:

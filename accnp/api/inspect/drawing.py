@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from accnp.ir.node import site_text
 from accnp.ir.svg import Box, Group, picture
 from accnp.passes.describe import aval_text, home, leaf_text, members, params_text
@@ -13,15 +11,16 @@ from accnp.passes.program import Program, Value
 __all__ = ["draw"]
 
 
-def draw(program: Program, clusters: Sequence[Cluster], title: str) -> str:
+def draw(program: Program, clusters: dict[Cluster, int], title: str) -> str:
     """Return the graph as SVG: kernels are coloured frames, library calls dashed ones."""
     return _Drawing(program, clusters).run(title)
 
 
 class _Drawing:
-    def __init__(self, program: Program, clusters: Sequence[Cluster]) -> None:
+    def __init__(self, program: Program, clusters: dict[Cluster, int]) -> None:
         self.program = program
-        self.clusters = clusters
+        self.clusters = list(clusters)
+        self.numbers = clusters
         self.groups: list[Group] = []
         self.boxes: list[Box] = []
         self.edges: list[tuple[Box, Box]] = []
@@ -33,7 +32,10 @@ class _Drawing:
         inside = members(self.program, self.clusters)
         for i, (c, values) in enumerate(zip(self.clusters, inside, strict=True)):
             host = c.form == "host"
-            name = "library call" if host else f"kernel {i}: {c.form} over {list(c.shape)}"
+            name = f"step {self.numbers[c]}: {c.form} kernel over {list(c.shape)}"
+            if host:
+                loop = c.roots[0].op.kind == "call"
+                name = f"step {self.numbers[c]}: " + ("loop" if loop else "library call")
             group = Group(name, host)
             self.groups.append(group)
             for v in values or c.roots:
@@ -42,8 +44,9 @@ class _Drawing:
                 self.inside[i, id(c.part[0])] = self.box(c.part[0], group)
         used = {id(x) for v in self.program.values for x in v.inputs}
         used |= {id(v) for v in self.program.outputs}
+        shown = {id(v) for v in self.program.outputs}
         for v in self.program.leaves:
-            if id(v) in used:
+            if id(v) in used and (v.op.name != "literal" or id(v) in shown):
                 self.outside[id(v)] = self.leaf(v)
         for i, values in enumerate(inside):
             for v in values or self.clusters[i].roots:
@@ -63,6 +66,9 @@ class _Drawing:
             box = Box([f"{v.op.name} {aval_text(v.aval)}"], "view", tip, group)
         else:
             short = f" {params}" if params and len(params) <= 24 else ""
+            for x in v.inputs:
+                if x.op.name == "literal":
+                    short += f" {leaf_text(x).removeprefix('literal ')}"
             box = Box([v.op.name + short, aval_text(v.aval)], "op", tip, group)
         self.boxes.append(box)
         return box
