@@ -93,12 +93,13 @@ def _block(rows: Node | None, out: Aval, into: Aval, forward: bool) -> Any:
     shape = (*out.shape, *into.shape)
     if rows is None:
         return wrap(full(shape, 0, out.dtype if forward else into.dtype))
-    if forward:
-        rank = rows.aval.ndim
-        rows = o.transpose(rows, permutation=(*range(1, rank), 0)) if rank > 1 else rows
-    return wrap(
-        rows if rows.aval.shape == shape else o.reshape(rows, new_sizes=shape, dimensions=None)
-    )
+    block: Node = rows
+    rank = block.aval.ndim
+    if forward and rank > 1:
+        block = o.transpose(block, permutation=(*range(1, rank), 0))
+    if block.aval.shape != shape:
+        block = o.reshape(block, new_sizes=shape, dimensions=None)
+    return wrap(block)
 
 
 def _check_forward(holomorphic: bool) -> Callable[[list[Node]], None]:
