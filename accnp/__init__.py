@@ -9,7 +9,7 @@
 Array(14, dtype=int32)
 """
 
-from accnp import dtypes, errors, lax, nn, numpy, tree, tree_util
+from accnp import dtypes, errors, lax, nn, numpy, random, tree, tree_util
 from accnp.api.custom_rules import closure_convert, custom_gradient, custom_jvp, custom_vjp
 from accnp.api.derivatives import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
 from accnp.api.jacobians import hessian, jacfwd, jacobian, jacrev
@@ -124,7 +124,7 @@ __all__ = [
     "nextafter", "nn", "no_tracing", "nonzero", "not_equal", "number", "numpy",
     "numpy_dtype_promotion", "numpy_rank_promotion", "object_", "ones", "ones_like", "outer",
     "partition", "permute_dims", "pi", "positive", "pow", "power", "printoptions", "prod",
-    "promote_types", "ptp", "put", "put_along_axis", "rad2deg", "radians", "ravel",
+    "promote_types", "ptp", "put", "put_along_axis", "rad2deg", "radians", "random", "ravel",
     "ravel_multi_index", "real", "reciprocal", "remainder", "remat", "repeat", "reshape",
     "resize", "result_type", "right_shift", "rint", "roll", "rollaxis", "rot90", "round", "s_",
     "save", "savez", "searchsorted", "select", "set_printoptions", "setdiff1d", "setxor1d",

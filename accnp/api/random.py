@@ -45,6 +45,7 @@ from accnp.errors import api_boundary
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
 from accnp.ops.elementwise import like
+from accnp.ops.random import erf_inv_single
 
 __all__ = [
     "PRNGKey", "PRNGKeyArray", "bernoulli", "bits", "categorical", "choice", "clone",
@@ -256,7 +257,8 @@ def normal_node(words: Words, shape: tuple[int, ...], dtype: np.dtype) -> Node:
     """Standard normal numbers by the inverse of erf."""
     low = np.nextafter(np.array(-1, dtype), np.array(0, dtype), dtype=dtype)
     u = uniform_node(words, shape, dtype, float(low), 1.0)
-    return o.mul(like(u, float(np.array(np.sqrt(2), dtype))), o.erf_inv(u))
+    root = like(u, float(np.array(np.sqrt(2), dtype)))
+    return o.mul(root, erf_inv_single(u) if dtype == np.float32 else o.erf_inv(u))
 
 
 @api_boundary
@@ -293,7 +295,7 @@ def truncated_normal(
     root = like(low, float(np.array(np.sqrt(2), kind)))
     a, b = (o.erf(o.div(v, root)) for v in (low, high))
     u = uniform_node(words, sizes, kind, a, b)
-    x = o.mul(root, o.erf_inv(u))
+    x = o.mul(root, erf_inv_single(u) if kind == np.float32 else o.erf_inv(u))
     inf = like(x, math.inf)
     first = o.nextafter(low, inf)
     last = o.nextafter(high, like(x, -math.inf))
