@@ -9,6 +9,7 @@ import accnp.ops.elementwise
 import accnp.ops.index
 import accnp.ops.linalg
 import accnp.ops.loops
+import accnp.ops.random
 import accnp.ops.reduce
 import accnp.ops.scatter
 import accnp.ops.sort

@@ -1,7 +1,7 @@
 # isort: skip_file
 """`accnp.lax`: the strict functions and control flow, re-exported one by one."""
 
-from accnp.api.control import cond, fori_loop, scan, switch, while_loop
+from accnp.api.control import cond, switch
 from accnp.api.joining import stack, tile, unstack
 from accnp.api.lax import (
     Precision, RoundingMethod, abs, acos, acosh, add, asin, asinh, atan, atan2, atanh,
@@ -24,6 +24,7 @@ from accnp.api.lax_shapes import (
     index_in_dim, iota, pad, reduce, reduce_and, reduce_max, reduce_min, reduce_or, reduce_prod,
     reduce_sum, reshape, rev, slice, slice_in_dim, split, squeeze, transpose,
 )  # fmt: skip
+from accnp.api.loops import fori_loop, scan, while_loop
 from accnp.api.products import dot, dot_general
 from accnp.api.scans import associative_scan, map
 from accnp.api.sorting import top_k

@@ -1,0 +1,23 @@
+# isort: skip_file
+"""`accnp.random`: random numbers from explicit keys, re-exported one by one."""
+
+from accnp.api.distributions import (
+    cauchy, double_sided_maxwell, exponential, geometric, laplace, logistic, lognormal, maxwell,
+    multivariate_normal, orthogonal, pareto, rayleigh, triangular, weibull_min,
+)  # fmt: skip
+from accnp.api.keys import PRNGKey, clone, fold_in, key, key_data, key_impl, split, wrap_key_data
+from accnp.api.random import (
+    bernoulli, bits, categorical, choice, gumbel, normal, permutation, rademacher, randint,
+    truncated_normal, uniform,
+)  # fmt: skip
+from accnp.missing import nearest
+
+__all__ = [
+    "PRNGKey", "bernoulli", "bits", "categorical", "cauchy", "choice", "clone",
+    "double_sided_maxwell", "exponential", "fold_in", "geometric", "gumbel", "key", "key_data",
+    "key_impl", "laplace", "logistic", "lognormal", "maxwell", "multivariate_normal", "normal",
+    "orthogonal", "pareto", "permutation", "rademacher", "randint", "rayleigh", "split",
+    "triangular", "truncated_normal", "uniform", "weibull_min", "wrap_key_data",
+]  # fmt: skip
+
+__getattr__ = nearest(__name__, __all__)
