@@ -41,6 +41,11 @@ def _broadcast_infer(x: Aval, *, shape: Any, broadcast_dimensions: Any) -> Aval:
             f"broadcast_in_dim: operand of rank {x.ndim} needs {x.ndim} broadcast_dimensions; "
             f"got {broadcast_dimensions}"
         )
+    if any(a >= b for a, b in zip(broadcast_dimensions, broadcast_dimensions[1:], strict=False)):
+        raise TypeError(
+            f"broadcast_in_dim: broadcast_dimensions must be strictly increasing; got {tuple(broadcast_dimensions)}; "
+            "use transpose to change the order of axes"
+        )
     for n, d in zip(x.shape, broadcast_dimensions, strict=True):
         if not 0 <= d < len(shape) or (n not in (1, shape[d])):
             raise TypeError(

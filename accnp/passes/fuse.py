@@ -213,7 +213,8 @@ class _Fusion:
     def try_inline(self, v: Value) -> bool:
         """Compute a value in place, under views, for its one consumer, or for all if it costs next to nothing."""
         one = len(v.demands) == 1 and v.demands[0].how == "view" and _not_expanding(v.demands[0], v)
-        if not one and not (len(v.demands) > 1 and _cheap(v)):
+        cheap = len(v.demands) > 1 or v.demands[0].how == "view"
+        if not one and not (cheap and _cheap(v)):
             return False
         for d in v.demands:
             if d.how == "load" or d.cluster.size >= MAX_MEMBERS:

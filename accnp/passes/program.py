@@ -12,7 +12,7 @@ from typing import Any
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
 from accnp.ir.op import OPS
-from accnp.passes.spaces import fold_form
+from accnp.passes.spaces import fold_form, keeps_order
 
 __all__ = ["Program", "Value", "build", "from_graph", "is_inlined_call"]
 
@@ -68,90 +68,144 @@ def body_of(params: dict) -> Graph:
 
 def build(order: Sequence[Node], leaves: Sequence[Node], outputs: Sequence[Node]) -> Program:
     """Make a program of nodes in order; `leaves` become its first values, in that order."""
-    env: dict[int, Any] = {}
-    leaf_values = []
-    for node in leaves:
-        v = Value(node.op if node.op.kind == "leaf" else OPS["const"], {}, (), node.aval, node)
-        env[id(node)] = v
-        leaf_values.append(v)
-    table: dict[Any, Any] = {}
-    extra: list[Value] = []
+    builder = _Builder()
+    leaf_values = [builder.leaf(node) for node in leaves]
+    env = _Env(None)
     for node in order:
-        _add(node, env, table, extra)
+        builder.add(node, env)
     outs: list[Value] = []
     for x in outputs:
-        v = env[id(x)]
+        v = builder.get(x, env)
         outs += v if isinstance(v, list) else [v]
     values = _live(outs)
-    every = leaf_values + extra
+    every = leaf_values + builder.extra
     for i, v in enumerate(every + values):
         v.id = i
     return Program(every, values, outs)
 
 
-def _get(x: Node, env: dict[int, Any], extra: list[Value]) -> Any:
-    """A node's value; closed-over constants and literals of inlined bodies become further leaves."""
-    v = env.get(id(x))
-    if v is None:
-        v = env[id(x)] = Value(x.op if x.op.kind == "leaf" else OPS["const"], {}, (), x.aval, x)
-        extra.append(v)
-    return v
+class _Env:
+    """The values of one body's nodes, and those of the bodies around it."""
+
+    __slots__ = ("around", "own")
+
+    def __init__(self, around: _Env | None) -> None:
+        self.around = around
+        self.own: dict[int, Any] = {}
+
+    def get(self, key: int) -> Any:
+        env: _Env | None = self
+        while env is not None:
+            found = env.own.get(key)
+            if found is not None:
+                return found
+            env = env.around
+        return None
 
 
-def _add(node: Node, env: dict[int, Any], table: dict[Any, Any], extra: list[Value]) -> None:
-    op = node.op
-    if id(node) in env:
-        return
-    if op.kind == "mark":
-        env[id(node)] = _get(node.inputs[0], env, extra)
-        return
-    ins = tuple([_get(x, env, extra) for x in node.inputs])
-    if op.name == "item":
-        whole = ins[0]
-        env[id(node)] = whole[node.params["index"]]
-        return
-    if is_inlined_call(op):
+class _Builder:
+    """Nodes to values; values that mean the same are one value."""
+
+    def __init__(self) -> None:
+        self.leaves: dict[int, Value] = {}
+        self.extra: list[Value] = []  # constants and literals inside inlined bodies: further leaves
+        self.table: dict[Any, Any] = {}
+
+    def leaf(self, node: Node) -> Value:
+        op = node.op if node.op.kind == "leaf" else OPS["const"]
+        v = self.leaves[id(node)] = Value(op, {}, (), node.aval, node)
+        return v
+
+    def get(self, x: Node, env: _Env) -> Any:
+        v = self.leaves.get(id(x)) or env.get(id(x))
+        if v is None:
+            v = self.leaf(x)
+            self.extra.append(v)
+        return v
+
+    def add(self, node: Node, env: _Env) -> None:
+        if env.get(id(node)) is None:
+            env.own[id(node)] = self.value_of(node, env)
+
+    def value_of(self, node: Node, env: _Env) -> Any:
+        op = node.op
+        ins = tuple([self.get(x, env) for x in node.inputs])
+        if op.kind == "mark":
+            return ins[0]
+        if op.name == "item":
+            return ins[0][node.params["index"]]
+        if is_inlined_call(op):
+            return self.inlined(node, ins, env)
+        if op.kind == "view" and node.aval.shape == ins[0].aval.shape and _is_identity(node):
+            return ins[0]
+        if op.kind == "reduce" and fold_form(ins[0].aval.shape, node.params["axes"]) == "strided":
+            return self.fold_of_transposed(node, ins[0])
+        if op.kind == "map":
+            small = self.without_ones(node, ins)
+            if small is not None:
+                return small
+        return self.make(op, node.params, ins, node.aval, node)
+
+    def make(self, op: Any, params: dict, ins: tuple[Any, ...], aval: Any, node: Node) -> Any:
+        """A value, or the one that was made of the same op and operands before."""
+        try:
+            key = (op, tuple([id(v) for v in ins]), tuple(params.items()))
+            found = self.table.get(key)
+        except TypeError:  # parameters that cannot be hashed
+            key, found = None, None
+        if found is None:
+            found = Value(op, params, ins, aval, node)
+            if isinstance(aval, tuple):
+                found = _several(found)
+            if key is not None:
+                self.table[key] = found
+        return found
+
+    def inlined(self, node: Node, ins: tuple[Any, ...], env: _Env) -> Any:
         graph = body_of(node.params)
-        inner = dict(env)
-        inner.update({id(a): v for a, v in zip(graph.inputs, ins, strict=True)})
+        inner = _Env(env)
+        inner.own = {id(a): v for a, v in zip(graph.inputs, ins, strict=True)}
         for n in graph.nodes:
-            _add(n, inner, table, extra)
-        outs = [_get(x, inner, extra) for x in graph.outputs]
-        env[id(node)] = outs if isinstance(node.aval, tuple) else outs[0]
-        return
-    if op.kind == "view" and node.aval.shape == ins[0].aval.shape and _is_identity(node):
-        env[id(node)] = ins[0]
-        return
-    if op.kind == "reduce" and fold_form(ins[0].aval.shape, node.params["axes"]) == "strided":
-        env[id(node)] = _fold_of_transposed(node, ins[0])
-        return
-    try:
-        key = (op, tuple([id(v) for v in ins]), tuple(node.params.items()))
-        found = table.get(key)
-    except TypeError:
-        key, found = None, None
-    if found is None:
-        found = Value(op, node.params, ins, node.aval, node)
-        if isinstance(node.aval, tuple):
-            found = _several(found)
-        if key is not None:
-            table[key] = found
-    env[id(node)] = found
+            # By the body's own names: an outer call of the same body has values for them, too.
+            inner.own[id(n)] = self.value_of(n, inner)
+        outs = [self.get(x, inner) for x in graph.outputs]
+        return outs if isinstance(node.aval, tuple) else outs[0]
 
+    def fold_of_transposed(self, node: Node, x: Value) -> Value:
+        """Bring the reduced axes behind the others (but for a last kept axis), which leaves a form that kernels know."""
+        rank, axes = x.aval.ndim, tuple(node.params["axes"])
+        shape = x.aval.shape
+        last = max((d for d in range(rank) if shape[d] != 1), default=0)
+        kept = [d for d in range(rank) if d not in axes]
+        tail = [last] if last in kept else []
+        order = (*[d for d in kept if d not in tail], *axes, *tail)
+        op = OPS["transpose"]
+        params = {"permutation": order}
+        turned = self.make(op, params, (x,), op.infer(x.aval, **params), node)
+        new_axes = tuple(i for i, d in enumerate(order) if d in axes)
+        return self.make(node.op, {"axes": new_axes}, (turned,), node.aval, node)
 
-def _fold_of_transposed(node: Node, x: Value) -> Value:
-    """Bring the reduced axes behind the others (but for a last kept axis), which leaves a form that kernels know."""
-    rank, axes = x.aval.ndim, tuple(node.params["axes"])
-    shape = x.aval.shape
-    last = max((d for d in range(rank) if shape[d] != 1), default=0)
-    kept = [d for d in range(rank) if d not in axes]
-    tail = [last] if last in kept else []
-    order = (*[d for d in kept if d not in tail], *axes, *tail)
-    op = OPS["transpose"]
-    params = {"permutation": order}
-    turned = Value(op, params, (x,), op.infer(x.aval, **params), node)
-    new_axes = tuple(i for i, d in enumerate(order) if d in axes)
-    return Value(node.op, {"axes": new_axes}, (turned,), node.aval, node)
+    def without_ones(self, node: Node, ins: tuple[Value, ...]) -> Value | None:
+        """Compute on the arrays below views that only add or drop axes of length 1, and show the result so.
+
+        `mean(x, 0)` and `mean(x, 0, keepdims=True)` become one value, and a map on it finds its way into the fold's kernel.
+        """
+        bases = []
+        shape = None
+        for x in ins:
+            if x.aval.ndim:
+                while x.op.kind == "view" and keeps_order(x):
+                    x = x.inputs[0]
+                if x.aval.shape == node.aval.shape or shape not in (None, x.aval.shape):
+                    return None
+                shape = x.aval.shape
+            bases.append(x)
+        if shape is None:
+            return None
+        aval = node.op.infer(*[x.aval for x in bases], **node.params)
+        below = self.make(node.op, node.params, tuple(bases), aval, node)
+        params = {"new_sizes": node.aval.shape, "dimensions": None}
+        return self.make(OPS["reshape"], params, (below,), node.aval, node)
 
 
 def _is_identity(node: Node) -> bool:
