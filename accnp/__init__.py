@@ -12,6 +12,7 @@ Array(14, dtype=int32)
 from accnp import dtypes, errors, lax, nn, numpy, random, tree, tree_util
 from accnp.api.custom_rules import closure_convert, custom_gradient, custom_jvp, custom_vjp
 from accnp.api.derivatives import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
+from accnp.api.inspect import Inspection, inspect
 from accnp.api.jacobians import hessian, jacfwd, jacobian, jacrev
 from accnp.api.jaxpr import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
 from accnp.api.jit import jit
@@ -79,7 +80,7 @@ from accnp.runtime.device import (
 __version__ = "0.1.0"
 
 __all__ = [
-    "Array", "Device", "ShapeDtypeStruct", "abs", "absolute", "acos", "acosh", "add", "all",
+    "Array", "Device", "Inspection", "ShapeDtypeStruct", "abs", "absolute", "acos", "acosh", "add", "all",
     "allclose", "amax", "amin", "angle", "any", "append", "arange", "arccos", "arccosh",
     "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argpartition",
     "argsort", "argwhere", "around", "array", "array_equal", "array_equiv", "array_repr",
@@ -109,7 +110,7 @@ __all__ = [
     "fromstring", "full", "full_like", "gcd", "generic", "geomspace", "get_printoptions",
     "grad", "greater", "greater_equal", "heaviside", "hessian", "hsplit", "hstack", "hypot",
     "i0", "identity", "iinfo", "imag", "index_exp", "indices", "inexact", "inf", "inner",
-    "insert", "int2", "int4", "int8", "int16", "int32", "int64", "int_", "integer",
+    "insert", "inspect", "int2", "int4", "int8", "int16", "int32", "int64", "int_", "integer",
     "intersect1d", "invert", "isclose", "iscomplex", "iscomplexobj", "isdtype", "isfinite",
     "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "isrealobj", "isscalar",
     "issubdtype", "iterable", "ix_", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "kron",

@@ -14,6 +14,7 @@ from typing import Any
 
 
 from accnp import engine, errors
+from accnp.api import misses
 from accnp.api.bodies import close
 from accnp.api.convert import as_node
 from accnp.api.jaxpr import ShapeDtypeStruct, argument_names, aval_of, closed_jaxpr
@@ -110,6 +111,8 @@ class JitFunction:
         key = (call.spec, tuple([x.aval for x in nodes]), call.static, config.key)
         entry = self._cache.get(key)
         if entry is None:
+            if config.debug or config.explain_cache_misses or config.log_compiles:
+                misses.tell(self._fun, call, key[1], self._cache)
             entry = self._trace(call, [x.aval for x in nodes])
             if not any(_outer(x) for x in entry.consts):
                 self._cache[key] = entry

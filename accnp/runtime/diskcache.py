@@ -92,6 +92,9 @@ class DiskCache:
         try:
             with os.scandir(self.folder) as entries:
                 for entry in entries:
+                    # The folder may be shared with others' files.
+                    if not entry.name.endswith(".obj") and not entry.name.startswith(".new-"):
+                        continue
                     with contextlib.suppress(OSError):
                         status = entry.stat()
                         found.append((status.st_mtime, status.st_size, entry.path))

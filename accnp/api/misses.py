@@ -1,0 +1,97 @@
+"""Why a jitted call had to be traced. In: a function's cache and a call that missed.
+
+Out: what differs; told under ACCNP_DEBUG=1 (standard error) and by `explain_cache_misses`
+and `log_compiles` (the logger "accnp").
+"""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from accnp.config import OPTIONS, config
+from accnp.passes.describe import aval_text
+from accnp.runtime.diskcache import note
+from accnp.trace_fn import function_place
+
+__all__ = ["explain", "tell"]
+
+_codes: weakref.WeakSet[Any] = weakref.WeakSet()  # code of the functions whose first call was told
+_log = logging.getLogger("accnp")
+_TRACED = [name for name, option in OPTIONS.items() if option.traced]
+
+
+def tell(function: Any, call: Any, avals: Sequence[Any], cache: dict) -> None:
+    """Say, where an option asks for it, that a function is traced and why."""
+    name, file, line = function_place(function)
+    if config.log_compiles:
+        types = ", ".join(map(aval_text, avals))
+        _log.warning("Compiling jit(%s) for arguments of types %s", name, types or "none")
+    if not config.debug and not config.explain_cache_misses:
+        return
+    place = f" ({file}:{line})" if file else ""
+    text = f"jit {name}{place}: traced, {explain(function, call, avals, cache)}"
+    if config.explain_cache_misses:
+        _log.warning("cache miss: %s", text)
+    if config.debug:
+        note(text)
+
+
+def explain(function: Any, call: Any, avals: Sequence[Any], cache: dict) -> str:
+    """Compare a call with the nearest signature in a cache; returns what differs."""
+    known = [k for k in cache if len(k) == 4 and isinstance(k[1], tuple)]
+    if not known:
+        code = getattr(function, "__code__", None)
+        if code in _codes:
+            return (
+                "since it is a new function object of code that was traced before "
+                "(defined in a loop or in another function?); define and jit it once"
+            )
+        if code is not None:
+            _codes.add(code)
+        return "since this is its first call"
+    nearest = min(known, key=lambda k: (k[0] != call.spec, len(_differences(call, avals, k))))
+    found = _differences(call, avals, nearest)
+    if not found:
+        return "since the entry of this signature could not be kept"
+    seen = f"{len(known)} signature{'s' if len(known) > 1 else ''} known"
+    return f"since the nearest of {seen} differs: {'; '.join(found)}"
+
+
+def _differences(call: Any, avals: Sequence[Any], key: tuple[Any, ...]) -> list[str]:
+    spec, old_avals, old_static, old_config = key
+    out = []
+    if spec != call.spec:
+        out.append(f"structure of the arguments: {call.spec}, before {spec}")
+    else:
+        for name, new, old in zip(call.names(), avals, old_avals, strict=True):
+            if new is not old:
+                out.append(f"{name}: {_type(new, old)}, before {_type(old, new)}")
+    before = {_parameter(call, place): value for place, _, value in old_static}
+    for place, kind, value in call.static:
+        name = _parameter(call, place)
+        if name not in before:
+            out.append(f"static {name}: {value!r}, before not given")
+        elif type(before[name]) is not kind or before[name] != value:
+            out.append(f"static {name}: {value!r}, before {before[name]!r}")
+        before.pop(name, None)
+    out += [f"static {name}: not given, before {old!r}" for name, old in before.items()]
+    if not out and call.static != old_static:
+        out.append("static arguments given by keyword that came by position before, or the reverse")
+    for name, new, old in zip(_TRACED, config.key, old_config, strict=True):
+        if new != old:
+            out.append(f"option {name}: {new!r}, before {old!r}")
+    return out
+
+
+def _parameter(call: Any, place: Any) -> str:
+    return call.function._parameter(place) if isinstance(place, int) else place
+
+
+def _type(aval: Any, other: Any) -> str:
+    text = aval_text(aval)
+    if aval.weak_type != other.weak_type:
+        text += " (weak: from a Python scalar)" if aval.weak_type else " (not weak)"
+    return text
