@@ -48,8 +48,7 @@ def as_argnums(function: str, argnums: Any, count: int) -> tuple[int, ...]:
     """Return argnums as a tuple of non-negative positions.
 
     Raises:
-        TypeError: `argnums` holds something else than ints.
-        ValueError: too few positional arguments were passed.
+        TypeError: `argnums` holds something else than ints, or there are too few arguments.
     """
     single = (argnums,) if isinstance(argnums, int | np.integer) else tuple(argnums)
     for n in single:
@@ -60,7 +59,7 @@ def as_argnums(function: str, argnums: Any, count: int) -> tuple[int, ...]:
             )
     need = max(n + 1 if n >= 0 else -n for n in single) if single else 0
     if need > count:
-        raise ValueError(
+        raise TypeError(
             f"differentiating with respect to argnums={argnums} requires at least {need} "
             "positional "
             f"arguments to be passed by the caller, but got only {count} positional arguments."

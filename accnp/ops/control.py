@@ -1,7 +1,8 @@
 """The op `cond`, and what all control-flow ops share. In: graphs as parameters. Out: op records.
 
-The graphs close over nothing: the api makes what they need their leading inputs. Rules get `tools`, the running transforms,
-as their last argument (see `transforms/tools.py`), so that this file needs none of them.
+The graphs close over nothing: the api makes what they need their leading inputs. Rules get `tools`,
+the running transforms, as their last argument (see `transforms/tools.py`), so that this file needs
+none of them.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def union(masks: Sequence[Sequence[bool]]) -> tuple[bool, ...]:
     return tuple(any(column) for column in zip(*masks, strict=True))
 
 
-# --- cond --------------------------------------------------------------------------------------------
+# --- cond ---
 
 
 def _cond_infer(index: Any, *xs: Any, branches: tuple[Graph, ...]) -> Any:
@@ -80,10 +81,11 @@ def _cond_jvp(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
 
 
 def _cond_linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
-    """Run the branch taken with its residuals; each branch fills its own places in one shared list of them."""
+    """Run the branch taken with its residuals; each branch fills its own places in one shared list
+    of them."""
     branches = params["branches"]
     mine = tuple(t is not None for t in ts[1:])
-    outs = union([tools.jvp_graph(g, mine)[1] for g in branches])
+    outs = union([tools.linearize_graph(g, mine)[3] for g in branches])
     parts = [tools.linearize_graph(g, mine, outs) for g in branches]
     slots: list[Any] = []
     places: list[list[int]] = []

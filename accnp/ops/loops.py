@@ -1,8 +1,9 @@
 """The ops `while` and `scan`. In: graphs of their bodies as parameters. Out: op records.
 
-`scan` runs its body a fixed number of times: inputs are constants, the carry, and arrays of which each step sees one row;
-results are the last carry and the rows of the other outputs, stacked. Its reverse mode stacks residuals in a forward scan and
-runs the linear part as a scan in the other direction.
+`scan` runs its body a fixed number of times: inputs are constants, the carry, and arrays of which
+each step sees one row; results are the last carry and the rows of the other outputs, stacked. Its
+reverse mode stacks residuals in a forward scan and runs the linear part as a scan in the other
+direction.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def _split(xs: Sequence[Any], *sizes: int) -> list[list[Any]]:
     return out
 
 
-# --- scan --------------------------------------------------------------------------------------------
+# --- scan ---
 
 
 def _scan_params(
@@ -141,7 +142,8 @@ def _scan_jvp(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
     ins = [*x[0], *t[0], *x[1], *t[1], *x[2], *t[2]]
     n_body = sizes[0] + sizes[1] + sizes[2] + sizes[3]
     avals = [n.aval for n in ins[:n_body]] + [_row(n.aval) for n in ins[n_body:]]
-    # The carry's avals are those of the body: an initial tangent may be weakly typed where the body's is not.
+    # The carry's avals are those of the body: an initial tangent may be weakly typed where the
+    # body's is not.
     merged = build(body, avals, jaxpr.name)
     results = call("scan", ins, _like(params, merged, sizes[0] + sizes[1], sizes[2] + sizes[3]))
     k_out, k_tan, ys = _split(results, nk, sizes[3])
@@ -156,12 +158,13 @@ def _scan_linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
     n_ys = n_out - nk
 
     def outs_of(mask: Any, carry: Any) -> Any:
-        return tools.jvp_graph(jaxpr, mask, (*carry, *(False,) * n_ys))[1]
+        return tools.linearize_graph(jaxpr, mask, (*carry, *(False,) * n_ys))[3]
 
     carry, outs = _fixed_point(outs_of, *flags)
     mask = (*flags[0], *carry, *flags[2])
     primal, linear, n_res, *_ = tools.linearize_graph(jaxpr, mask, (*carry, *(False,) * n_ys))
-    # A residual that is an input of the step need not be stacked: constants stay constants, rows are there already.
+    # A residual that is an input of the step need not be stacked: constants stay constants, rows
+    # are there already.
     where = {id(x): i for i, x in enumerate(primal.inputs)}
     kinds: list[tuple[str, int]] = []
     stacked: list[int] = []
@@ -303,7 +306,7 @@ scan = call_op(
 )
 
 
-# --- while -------------------------------------------------------------------------------------------
+# --- while ---
 
 
 def _while_params(cond: Graph, body: Graph, cond_n: int, body_n: int) -> dict[str, Any]:
@@ -362,7 +365,8 @@ def _while_jvp(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
 
 
 def _while_linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
-    """Values from the loop itself, tangents from a second one that has both; that one cannot be transposed."""
+    """Values from the loop itself, tangents from a second one that has both; that one cannot be
+    transposed."""
     return call("while", xs, params), _while_jvp(ts, y, xs, params, tools)[1]
 
 
@@ -385,7 +389,8 @@ def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> 
     carry, _ = _fixed_point(outs_of, fb, fk, [])
     new_cond, (many,) = tools.batch_graph(cond, size, (*fa, *carry), (False,))
     if many:
-        # Rows end at different times: all of the carry is batched, and finished rows keep their values.
+        # Rows end at different times: all of the carry is batched, and finished rows keep their
+        # values.
         carry = [True] * len(k)
         rows = tools.batch_graph(cond, size, (*fa, *carry), (True,))[0]
     new_body = tools.batch_graph(body, size, (*fb, *carry), tuple(carry))[0]

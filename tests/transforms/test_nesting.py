@@ -1,0 +1,161 @@
+"""Python control flow, nesting without confusion, values that outlive the call, deep graphs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import accnp as jnp
+import numpy as np
+import pytest
+from accnp import errors
+
+
+def f(x: Any) -> Any:
+    if x > 0:
+        return jnp.sin(x) * x
+    return -x
+
+
+def test_branch_on_a_value() -> None:
+    assert float(jnp.grad(f)(2.0)) == pytest.approx(np.sin(2) + 2 * np.cos(2), rel=1e-6)
+    assert float(jnp.grad(f)(-2.0)) == -1.0
+    assert float(jnp.grad(jnp.grad(f))(2.0)) == pytest.approx(2 * np.cos(2) - 2 * np.sin(2))
+
+
+def test_loop_on_a_value() -> None:
+    def halve(x: Any) -> Any:
+        while x > 1:
+            x = x / 2
+        return x
+
+    value, slope = jnp.value_and_grad(halve)(12.0)
+    assert (float(value), float(slope)) == (0.75, 0.0625)
+
+
+def test_look_at_values_inside() -> None:
+    seen = []
+
+    def g(x: Any) -> Any:
+        y = jnp.exp(x)
+        seen.append(float(y[0]))
+        z = y * y
+        seen.append(np.asarray(z).sum())
+        return z.sum()
+
+    slope = jnp.grad(g)(jnp.array([0.0, 1.0]))
+    np.testing.assert_allclose(slope, 2 * np.exp([0, 2]), rtol=1e-6)
+    assert seen[0] == 1.0
+    assert len(seen) == 2
+
+
+def test_no_perturbation_confusion() -> None:
+    outer = jnp.grad(lambda x: x * jnp.grad(lambda y: x * y)(1.0))
+    assert float(outer(3.0)) == 6.0
+    nested = jnp.grad(lambda x: jnp.grad(lambda y: x * y * y)(x) * x)
+    assert float(nested(3.0)) == 54.0  # 2 x^3
+    forward = jnp.jvp(
+        lambda x: x * jnp.jvp(lambda y: x + y, (1.0,), (1.0,))[1], (2.0,), (1.0,)
+    )
+    assert float(forward[1]) == 1.0
+
+
+def test_closed_over_marks() -> None:
+    def g(x: Any) -> Any:
+        mapped = jnp.vmap(lambda a: a * x)(jnp.arange(3.0))
+        return jnp.jit(lambda b: (b * x + mapped).sum())(mapped)
+
+    # mapped = a x, sum of a x^2 + a x = 3 x^2 + 3 x
+    assert float(jnp.grad(g)(2.0)) == 15.0
+    assert float(jnp.grad(jnp.grad(g))(2.0)) == 6.0
+
+
+def test_results_live_on() -> None:
+    value, slope = jnp.value_and_grad(lambda x: (x * x).sum())(jnp.arange(3.0))
+    print(value, slope)
+    again = jnp.jit(lambda z: z + value + slope)(jnp.ones(3))
+    np.testing.assert_allclose(again, [6.0, 8.0, 10.0])
+    both = jnp.grad(lambda z: (z * slope).sum() + value)(jnp.ones(3))
+    np.testing.assert_allclose(both, slope)
+    mapped = jnp.vmap(lambda z: z * value)(jnp.ones(2))
+    np.testing.assert_allclose(mapped, [5.0, 5.0])
+
+
+def test_pull_again_later() -> None:
+    x = jnp.arange(3.0)
+    y, pull = jnp.vjp(jnp.sin, x)
+    np.testing.assert_allclose(y, np.sin(x))
+    for scale in (1.0, 2.0):
+        np.testing.assert_allclose(pull(y * scale)[0], np.cos(x) * np.sin(x) * scale, rtol=1e-6)
+    np.testing.assert_allclose(jnp.vmap(pull)(jnp.eye(3))[0], np.diag(np.cos(x)), rtol=1e-6)
+    np.testing.assert_allclose(jnp.jit(pull)(x)[0], np.cos(x) * x, rtol=1e-6)
+    inner = jnp.grad(lambda ct: (pull(ct)[0] * x).sum())(x)
+    np.testing.assert_allclose(inner, np.cos(x) * x, rtol=1e-6)
+
+
+def test_linear_map_under_transformations() -> None:
+    x = jnp.arange(3.0)
+    _, push = jnp.linearize(lambda v: jnp.exp(v) * v, x)
+    want = np.exp(x) * (1 + np.asarray(x))
+    np.testing.assert_allclose(jnp.vmap(push)(jnp.eye(3)), np.diag(want), rtol=1e-6)
+    np.testing.assert_allclose(jnp.jit(push)(x), want * x, rtol=1e-6)
+    np.testing.assert_allclose(jnp.linear_transpose(push, x)(x)[0], want * x, rtol=1e-6)
+
+
+def test_leaked_mark_is_a_value() -> None:
+    kept = []
+
+    def g(x: Any) -> Any:
+        kept.append(x * 2)
+        return x.sum()
+
+    jnp.grad(g)(jnp.ones(2))
+    np.testing.assert_allclose(kept[0], [2.0, 2.0])
+
+
+def test_leaked_example_is_an_error() -> None:
+    kept = []
+    jnp.vmap(lambda x: kept.append(x * 2) or x)(jnp.ones(2))
+    with pytest.raises(errors.UnexpectedTracerError):
+        kept[0] + 1
+
+
+def test_value_under_vmap_is_an_error() -> None:
+    with pytest.raises(errors.TracerBoolConversionError, match="vmap"):
+        jnp.vmap(f)(jnp.ones(2))
+
+
+def test_deep_graphs() -> None:
+    def chain(x: Any) -> Any:
+        for _ in range(5000):
+            x = x * 0.9999 + 0.0001
+        return x
+
+    assert float(jnp.grad(chain)(1.0)) == pytest.approx(0.9999**5000, rel=1e-3)
+    assert float(jnp.jvp(chain, (1.0,), (1.0,))[1]) == pytest.approx(0.9999**5000, rel=1e-3)
+    np.testing.assert_allclose(jnp.vmap(chain)(jnp.ones(2)), [1.0, 1.0], rtol=1e-3)
+
+
+def test_failure_inside_leaves_nothing_behind() -> None:
+    with pytest.raises(ZeroDivisionError):
+        jnp.grad(lambda x: 1 / 0)(1.0)
+    with pytest.raises(ZeroDivisionError):
+        jnp.vmap(lambda x: 1 / 0)(jnp.ones(2))
+    assert float(jnp.grad(f)(2.0)) == pytest.approx(np.sin(2) + 2 * np.cos(2))
+    assert jnp.add(1, 2) == 3
+
+
+def test_training_step() -> None:
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal((20, 3)).astype(np.float32)
+    truth = np.array([1.0, -2.0, 0.5], np.float32)
+
+    @jnp.jit
+    def step(w: Any) -> Any:
+        loss, slope = jnp.value_and_grad(lambda w: jnp.mean(jnp.square((data * w).sum(1) - data @ truth)))(w)
+        return w - 0.1 * slope, loss
+
+    w = jnp.zeros(3)
+    for _ in range(200):
+        w, loss = step(w)
+    np.testing.assert_allclose(w, truth, atol=1e-2)
+    assert float(loss) < 1e-3
