@@ -33,7 +33,7 @@ def _make_cumulative(name: str, op: str, unit: Any, skip_nan: bool) -> Callable[
     @api_boundary
     def cumulative(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Array:
         red.no_out(out, name)
-        x = as_node(a, name)
+        x = red.strong(a, name)
         if skip_nan and dtype_kind(x.aval.dtype) in "fc":
             x = rules.select(rules.isnan(x), like(x, unit), x)
         if dtype is not None:
@@ -69,8 +69,8 @@ def _standard(
             )
         axis = 0
     at = as_axis(axis, node.aval.ndim, name)
-    if dtype is None:
-        node = cast(node, red.wide_type(node.aval.dtype), node.aval.weak_type)
+    if dtype is None and unit == 0:  # products keep their width, as in jax
+        node = cast(node, red.wide_type(node.aval.dtype))
     out = fold(wrap(node), at, dtype)._node
     if include_initial:
         shape = list(out.aval.shape)

@@ -46,6 +46,12 @@ def axes_of(axis: Axis, rank: int, name: str) -> tuple[int, ...]:
     return tuple(sorted(as_axes(axis, rank, name)))
 
 
+def strong(a: Any, name: str) -> Node:
+    """Return the node of an argument; results of reductions are never weakly typed."""
+    x = as_node(a, name)
+    return cast(x, x.aval.dtype) if x.aval.weak_type else x
+
+
 def keep(y: Node, x: Node, axes: tuple[int, ...], keepdims: bool) -> Node:
     """Put axes of length 1 back where they were reduced."""
     if not keepdims or not axes:
@@ -83,11 +89,10 @@ def wide_type(dtype: np.dtype) -> np.dtype:
     kind = dtype_kind(dtype)
     if kind == "b":
         return dtypes.default_int()
-    if kind == "i":
-        return max(dtypes.default_int(), dtype, key=lambda d: d.itemsize)
-    if kind == "u":
-        default = np.dtype(np.uint64 if config.x64 else np.uint32)
-        return max(default, dtype, key=lambda d: d.itemsize)
+    if kind in "iu":
+        unsigned = np.dtype(np.uint64 if config.x64 else np.uint32)
+        default = dtypes.default_int() if kind == "i" else unsigned
+        return default if default.itemsize > dtype.itemsize else dtype
     return dtype
 
 
@@ -113,7 +118,7 @@ def _make_fold(name: str, op: str, combine: str, unit: Any, what: str) -> Callab
         promote_integers: bool = True,
     ) -> Array:
         no_out(out, name)
-        x = as_node(a, name)
+        x = strong(a, name)
         if dtype is not None:
             x = cast(x, dtypes.requested_dtype(dtype, name))
         elif promote_integers or dtype_kind(x.aval.dtype) == "b":
@@ -138,11 +143,6 @@ def _named(function: Any, name: str, what: str) -> Any:
 
 sum = _make_fold("sum", "reduce_sum", "add", 0, "The sum of elements")
 prod = _make_fold("prod", "reduce_prod", "mul", 1, "The product of elements")
-
-
-def lowest(dtype: np.dtype) -> Any:
-    """Return the smallest value of a dtype."""
-    return extreme_value(dtype, "max")
 
 
 def extreme_value(dtype: np.dtype, name: str) -> Any:
@@ -170,7 +170,7 @@ def _make_extreme(name: str, what: str) -> Callable[..., Array]:
         where: Any = None,
     ) -> Array:
         no_out(out, name)
-        x = as_node(a, name)
+        x = strong(a, name)
         axes = axes_of(axis, x.aval.ndim, name)
         if where is not None:
             if initial is None:
@@ -222,7 +222,7 @@ def _make_logical(name: str, op: str, unit: bool, what: str) -> Callable[..., Ar
         a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
     ) -> Array:
         no_out(out, name)
-        x = cast(as_node(a, name), BOOL)
+        x = cast(rules.real(as_node(a, name)), BOOL)
         if where is not None:
             x = masked(x, where, unit, name)
         axes = axes_of(axis, x.aval.ndim, name)
@@ -249,6 +249,8 @@ def _make_arg(name: str) -> Callable[..., Array]:
 def arg_node(x: Node, axis: Any, keepdims: bool, name: str) -> Node:
     """Record argmax or argmin over one axis, or over the flattened array."""
     shape = x.aval.shape
+    if dtype_kind(x.aval.dtype) == "c":
+        raise TypeError(f"{name}: complex numbers have no order; got a complex array; take jnp.abs")
     if axis is None:
         flat, at = o.reshape(x, new_sizes=(x.aval.size,), dimensions=None), 0
     else:
@@ -310,7 +312,7 @@ def mean(
 ) -> Array:
     """The arithmetic mean over the given axes."""
     no_out(out, "mean")
-    x, result, weak = _computed(as_node(a, "mean"), dtype, "mean")
+    x, result, weak = _computed(strong(a, "mean"), dtype, "mean")
     axes = axes_of(axis, x.aval.ndim, "mean")
     return wrap(cast(_mean_node(x, axes, keepdims, where, "mean"), result, weak))
 
@@ -318,11 +320,14 @@ def mean(
 def _var_node(
     a: Any, axis: Axis, dtype: Any, ddof: Any, keepdims: bool, where: Any, mean: Any, name: str
 ) -> Node:
-    given = as_node(a, name)
-    if dtype is not None and dtype_kind(dtypes.requested_dtype(dtype, name)) in "biu":
-        raise ValueError(
-            f"{name}: dtype argument must be inexact; got {np.dtype(dtype).name}; pass a floating dtype"
-        )
+    given = strong(a, name)
+    if dtype is not None:
+        dtype = dtypes.requested_dtype(dtype, name)
+        if dtype_kind(dtype) in "biu" and name == "std":
+            raise ValueError(
+                f"{name}: dtype argument must be inexact; got {dtype.name}; pass a floating dtype"
+            )
+        dtype = dtypes.to_inexact(dtype)
     x, result, weak = _computed(given, dtype, name)
     axes = axes_of(axis, x.aval.ndim, name)
     if mean is None:

@@ -12,9 +12,9 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.convert import cast, to_shape
-from accnp.ir.node import Node
+from accnp.ir.node import Node, literal
 from accnp.ir.op import o
-from accnp.ops.elementwise import like
+from accnp.ops.elementwise import like as strong_like
 from accnp.ops.kinds import BOOL, broadcast_to, dtype_kind, full
 
 INF = math.inf
@@ -25,9 +25,20 @@ def kind(x: Node) -> str:
     return dtype_kind(x.aval.dtype)
 
 
+def like(x: Node, value: Any) -> Node:
+    """Return a rank-0 constant of the dtype of x, weak if x is, so that results keep the flag."""
+    a = x.aval
+    return literal(_FROM[dtype_kind(a.dtype)](value), a.dtype, a.weak_type)
+
+
+_FROM = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+
+
 def filled(x: Node, value: Any, dtype: Any = None) -> Node:
-    """Return one value in the shape of x, in its dtype or another."""
-    return full(x.aval.shape, value, np.dtype(dtype) if dtype is not None else x.aval.dtype)
+    """Return one value in the shape of x, in its dtype (and as weak as x) or another."""
+    if dtype is not None:
+        return full(x.aval.shape, value, np.dtype(dtype))
+    return broadcast_to(like(x, value), x.aval.shape)
 
 
 def select(which: Node, yes: Node, no: Node) -> Node:
@@ -98,7 +109,7 @@ def divmod_(a: Node, b: Node) -> tuple[Node, Node]:
 
 def integer_power(a: Node, b: Node) -> Node:
     """Integers to integer powers, by six squarings: enough for every result that fits into 64 bits."""
-    zero, one = like(a, 0), like(a, 1)
+    zero = like(a, 0)
     out = select(
         o.and_(o.eq(a, zero), o.ne(b, like(b, 0))), filled_wide(a, b, 0), filled_wide(a, b, 1)
     )
@@ -109,7 +120,6 @@ def integer_power(a: Node, b: Node) -> Node:
         if step < 5:
             a = o.mul(a, a)
             b = o.shift_right_logical(b, unit)
-    del one
     return out
 
 
@@ -119,15 +129,11 @@ def filled_wide(a: Node, b: Node, value: Any) -> Node:
 
 
 def log2(x: Node) -> Node:
-    return by_parts_log(x, lambda y: o.div(y, o.log(like(y, 2))))
+    return by_parts(o.log(x), lambda y: o.div(y, o.log(strong_like(y, 2))))
 
 
 def log10(x: Node) -> Node:
-    return by_parts_log(x, lambda y: o.mul(y, like(y, 1 / math.log(10))))
-
-
-def by_parts_log(x: Node, scale: Any) -> Node:
-    return by_parts(o.log(x), scale)
+    return by_parts(o.log(x), lambda y: o.mul(y, strong_like(y, 1 / math.log(10))))
 
 
 def logaddexp(a: Node, b: Node) -> Node:
@@ -161,6 +167,19 @@ def _complex_logaddexp(a: Node, b: Node, scale: float | None) -> Node:
     turn = like(o.imag(out), 2 * math.pi)
     angle = remainder(o.add(o.imag(out), like(turn, math.pi)), turn)
     return o.complex(o.real(out), o.sub(angle, like(angle, math.pi)))
+
+
+def atan2(a: Node, b: Node) -> Node:
+    if kind(a) != "c":
+        return o.atan2(a, b)
+    unit = o.div(o.add(b, o.mul(like(a, 1j), a)), o.sqrt(o.add(o.square(a), o.square(b))))
+    return o.mul(like(a, -1j), o.log(unit))
+
+
+def bitwise_count(x: Node) -> Node:
+    if kind(x) == "b":
+        return cast(x, np.dtype(np.uint8))
+    return cast(o.population_count(x if kind(x) == "u" else o.abs(x)), np.dtype(np.uint8))
 
 
 def hypot(a: Node, b: Node) -> Node:
@@ -255,8 +274,6 @@ def literal_int(_: Node, value: int) -> Node:
 
 def modf(x: Node) -> tuple[Node, Node]:
     whole = select(o.ge(x, like(x, 0)), o.floor(x), o.ceil(x))
-    infinite = o.eq(o.abs(x), like(x, INF))
-    del infinite
     return o.sub(x, whole), whole
 
 
@@ -288,7 +305,7 @@ def rounded(op: Any) -> Any:
 
 def rint(x: Node) -> Node:
     if kind(x) in "biu":
-        return cast(x, dtypes.to_inexact(x.aval.dtype), x.aval.weak_type)
+        return cast(x, dtypes.to_inexact(x.aval.dtype))
     return by_parts(x, lambda y: o.round(y, rounding_method=1))
 
 
@@ -341,16 +358,16 @@ def compare(name: str) -> Any:
 
 
 def maximum(a: Node, b: Node) -> Node:
-    return select(_before(b, a), a, b) if kind(a) == "c" else o.max(a, b)
+    # A nan comes out wherever it stands, as for real numbers.
+    if kind(a) != "c":
+        return o.max(a, b)
+    return select(o.or_(compare("lt")(b, a), o.ne(a, a)), a, b)
 
 
 def minimum(a: Node, b: Node) -> Node:
-    return select(_before(a, b), a, b) if kind(a) == "c" else o.min(a, b)
-
-
-def _before(a: Node, b: Node) -> Node:
-    # A nan comes out of both, as for real numbers: it counts as chosen wherever it stands.
-    return o.or_(compare("lt")(a, b), o.ne(a, a))
+    if kind(a) != "c":
+        return o.min(a, b)
+    return select(o.or_(compare("lt")(a, b), o.ne(a, a)), a, b)
 
 
 def fmax(a: Node, b: Node) -> Node:

@@ -22,12 +22,12 @@ from accnp.api.convert import (
     wrap,
 )
 from accnp.api.elementwise import Binary, inexact, make_binary, make_unary, numeric, wrap_all
+from accnp.api.ufunc_rules import like
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ir.trace import state
-from accnp.ops.elementwise import like
 from accnp.ops.kinds import full
 
 UNARY: dict[str, Any] = {}
@@ -118,8 +118,8 @@ atan = unary("atan", "atan", inexact, "The inverse tangent")
 arcsin = unary("arcsin", "asin", inexact, "The inverse sine")
 arccos = unary("arccos", "acos", inexact, "The inverse cosine")
 arctan = unary("arctan", "atan", inexact, "The inverse tangent")
-atan2 = binary("atan2", "atan2", _real_inexact, "The angle of the point (y, x)")
-arctan2 = binary("arctan2", "atan2", _real_inexact, "The angle of the point (y, x)")
+atan2 = binary("atan2", rules.atan2, inexact, "The angle of the point (y, x)")
+arctan2 = binary("arctan2", rules.atan2, inexact, "The angle of the point (y, x)")
 sinh = unary("sinh", "sinh", inexact, "The hyperbolic sine")
 cosh = unary("cosh", "cosh", inexact, "The hyperbolic cosine")
 tanh = unary("tanh", "tanh", inexact, "The hyperbolic tangent")
@@ -181,16 +181,11 @@ bitwise_xor = binary("bitwise_xor", "xor", promote, "x ^ y")
 bitwise_not = unary("bitwise_not", "not", promote, "~x")
 bitwise_invert = bitwise_not
 invert = bitwise_not
-left_shift = binary("left_shift", "shift_left", promote, "x << y")
-right_shift = binary("right_shift", rules.shift_right, promote, "x >> y")
+left_shift = binary("left_shift", "shift_left", numeric, "x << y")
+right_shift = binary("right_shift", rules.shift_right, numeric, "x >> y")
 bitwise_left_shift = left_shift
 bitwise_right_shift = right_shift
-bitwise_count = unary(
-    "bitwise_count",
-    lambda x: cast(o.population_count(x if rules.kind(x) == "u" else o.abs(x)), np.dtype(np.uint8)),
-    promote,
-    "The number of ones in the binary form of abs(x)",
-)
+bitwise_count = unary("bitwise_count", rules.bitwise_count, promote, "The number of ones in abs(x)")
 isnan = unary("isnan", rules.isnan, promote, "Whether x is nan")
 isinf = unary("isinf", rules.isinf, promote, "Whether x is infinite")
 isfinite = unary("isfinite", rules.is_finite, promote, "Whether x is neither infinite nor nan")

@@ -104,9 +104,9 @@ def map_infer(name: str, out: str, dtypes: str) -> Callable[..., Aval]:
         if dtype_kind(dtype) not in dtypes:
             raise TypeError(f"{name} does not accept dtype {dtype.name}.")
         shape = map_shape(name, avals)
-        if out == "bool":
-            return make_aval(shape, BOOL)
         weak = all(a.weak_type for a in avals)
+        if out == "bool":
+            return make_aval(shape, BOOL, weak)
         if out == "real" and dtype.kind == "c":
             dtype = np.dtype(np.float32 if dtype.itemsize == 8 else np.float64)
         return make_aval(shape, dtype, weak)

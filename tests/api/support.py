@@ -1,0 +1,100 @@
+"""Comparing a result with jax's: type, weak flag, values. In: two functions and inputs. Out: assertions.
+
+Values come from the ops' NumPy meanings, without kernels: what is tested here is which ops are
+recorded. That kernels agree with those meanings is tested op by op in tests/ops and tests/kernels.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+import accnp
+from accnp import engine
+from accnp.ir.graph import toposort
+
+TOLERANCE = {
+    "float16": 2e-3, "bfloat16": 2e-2, "float32": 3e-6, "float64": 1e-13,
+    "complex64": 5e-6, "complex128": 1e-12,
+}  # fmt: skip
+
+
+def value_of(x: Any) -> Any:
+    """Compute an array, or each of several, by the ops' NumPy meanings."""
+    if isinstance(x, tuple | list):
+        return type(x)(value_of(v) for v in x)
+    if not isinstance(x, accnp.Array):
+        return x
+    values: dict[int, Any] = {}
+
+    def ready(node: Any) -> Any:
+        found = values.get(id(node))
+        return engine.array_of(node) if found is None else found
+
+    for node in toposort([x._node], enter=lambda n: n.value is None):
+        with np.errstate(all="ignore"):
+            out = node.op.numpy(*[ready(v) for v in node.inputs], **node.params)
+        if isinstance(node.aval, tuple):
+            values[id(node)] = [np.asarray(v, a.dtype) for v, a in zip(out, node.aval)]
+        else:
+            out = np.asarray(out)
+            assert out.shape == node.aval.shape, (node.op, out.shape, node.aval)
+            values[id(node)] = out.astype(node.aval.dtype, copy=False)
+    return ready(x._node)
+
+
+def same(ours: Any, theirs: Any, scale: float = 1.0) -> None:
+    """Assert that a result has jax's type, weak flag and values."""
+    if isinstance(theirs, tuple | list):
+        assert isinstance(ours, tuple | list)
+        assert len(ours) == len(theirs)
+        for a, b in zip(ours, theirs):
+            same(a, b, scale)
+        return
+    if not isinstance(theirs, jax.Array):
+        assert ours == theirs
+        return
+    assert isinstance(ours, accnp.Array), type(ours)
+    assert ours.shape == theirs.shape
+    assert ours.dtype == theirs.dtype
+    if theirs.dtype != bool:  # jax's flag of bools depends on how it happens to compute them
+        assert ours.weak_type == theirs.weak_type
+    a, b = value_of(ours), np.asarray(theirs)
+    tolerance = TOLERANCE.get(b.dtype.name, 0) * scale
+    if b.dtype.name in ("bfloat16", "float16"):
+        a, b = a.astype(np.float32), b.astype(np.float32)
+    if tolerance:
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
+    else:
+        np.testing.assert_array_equal(a, b)
+
+
+def outcome(fn: Callable[[], Any]) -> Any:
+    """Return the result, or the exception it raises."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return fn()
+        except Exception as error:
+            return error
+
+
+def agree(ours: Callable[..., Any], theirs: Callable[..., Any], *args: Any, **kw: Any) -> None:
+    """Assert that two functions agree on inputs: both refuse them, or their results are the same.
+
+    NumPy arrays are handed over as arrays of each library, everything else as it is.
+    """
+    mine = [accnp.asarray(a) if isinstance(a, np.ndarray) else a for a in args]
+    other = [jax.numpy.asarray(a) if isinstance(a, np.ndarray) else a for a in args]
+    a, b = outcome(lambda: ours(*mine, **kw)), outcome(lambda: theirs(*other, **kw))
+    if isinstance(b, Exception):
+        assert isinstance(a, Exception), f"jax raises {b!r}"
+        assert isinstance(a, TypeError | ValueError | NotImplementedError | OverflowError)
+        return
+    if isinstance(a, Exception):
+        raise AssertionError(f"jax returns {b}") from a
+    same(a, b)

@@ -1,0 +1,182 @@
+"""Reductions and cumulative folds against jax: values, dtypes, weak flags, axes, errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from api.support import agree, same, value_of
+
+import accnp.numpy as jnp
+from accnp import nn
+
+DATA = {
+    "bool": np.array([[True, False, True], [True, True, True]]),
+    "int8": np.array([[-3, 100, 5], [100, 7, 2]], np.int8),
+    "uint8": np.array([[200, 100, 5], [100, 7, 2]], np.uint8),
+    "int32": np.array([[-3, 0, 5], [1, 7, 5]], np.int32),
+    "float16": np.array([[-3, 0.5, 2048], [1, 7, 1]], np.float16),
+    "float32": np.array([[-3, 0.5, 5], [np.inf, 7, 1]], np.float32),
+    "complex64": np.array([[-3 + 1j, 0.5, 5j], [1, 7 - 2j, 1]], np.complex64),
+}
+NAN = np.array([[np.nan, 0.5, 5], [np.nan, -7, 1]], np.float32)
+FOLDS = ["sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "count_nonzero"]
+CUMULATIVE = ["cumsum", "cumprod"]
+SKIPPING = [
+    "nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar", "nanstd", "nancumsum",
+    "nancumprod", "nanargmax", "nanargmin",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", DATA)
+@pytest.mark.parametrize("name", [*FOLDS, *CUMULATIVE, "argmax", "argmin", "ptp"])
+def test_every_dtype_along_one_axis(name: str, dtype: str) -> None:
+    agree(getattr(jnp, name), getattr(jax.numpy, name), DATA[dtype], axis=1)
+
+
+@pytest.mark.parametrize("kw", [{}, {"axis": -2}, {"axis": (0, 1)}, {"axis": (1,), "keepdims": True},
+                                {"keepdims": True}, {"axis": ()}])  # fmt: skip
+@pytest.mark.parametrize("name", FOLDS)
+def test_axes(name: str, kw: dict) -> None:
+    agree(getattr(jnp, name), getattr(jax.numpy, name), DATA["float32"][:, ::-1].copy(), **kw)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "var", "std", "cumsum"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int32"])
+def test_asked_for_dtype(name: str, dtype: str) -> None:
+    if (name, dtype) != ("var", "int32"):  # of which jax makes a weak float, and std an error
+        agree(getattr(jnp, name), getattr(jax.numpy, name), DATA["int32"], axis=0, dtype=dtype)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "mean", "var", "std", "any", "all"])
+def test_where(name: str) -> None:
+    mask = np.array([True, False, True])
+    kw = {"initial": 0.5} if name in ("max", "min") else {}
+    x = DATA["float32"]
+    for axis in (None, 1):
+        ours = getattr(jnp, name)(jnp.asarray(x), axis=axis, where=jnp.asarray(mask), **kw)
+        same(ours, getattr(jax.numpy, name)(x, axis=axis, where=mask, **kw))
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min"])
+def test_initial(name: str) -> None:
+    agree(getattr(jnp, name), getattr(jax.numpy, name), DATA["int32"], axis=0, initial=3)
+
+
+@pytest.mark.parametrize("name", SKIPPING)
+def test_leaving_nan_out(name: str) -> None:
+    agree(getattr(jnp, name), getattr(jax.numpy, name), NAN, axis=0)
+    agree(getattr(jnp, name), getattr(jax.numpy, name), DATA["int32"], axis=0)
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "var", "argmax"])
+def test_nan_comes_through(name: str) -> None:
+    agree(getattr(jnp, name), getattr(jax.numpy, name), NAN, axis=1)
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+def test_arg_over_all(name: str) -> None:
+    agree(getattr(jnp, name), getattr(jax.numpy, name), DATA["int32"])
+    agree(getattr(jnp, name), getattr(jax.numpy, name), DATA["int32"], keepdims=True)
+
+
+def test_weak_types_stay_weak() -> None:
+    for fn, peer in (
+        (jnp.sum, jax.numpy.sum),
+        (jnp.mean, jax.numpy.mean),
+        (jnp.max, jax.numpy.max),
+    ):
+        for value in (1.5, 2):
+            same(fn(value), peer(value))
+
+
+@pytest.mark.parametrize("ddof", [0, 1, 6, 7])
+def test_degrees_of_freedom(ddof: int) -> None:
+    x = DATA["int32"]
+    agree(jnp.var, jax.numpy.var, x, ddof=ddof)
+    agree(jnp.std, jax.numpy.std, x, correction=ddof)
+
+
+def test_variance_of_complex_numbers_is_real() -> None:
+    agree(jnp.var, jax.numpy.var, DATA["complex64"])
+
+
+def test_average() -> None:
+    x = DATA["int32"]
+    agree(jnp.average, jax.numpy.average, x, axis=1)
+    w = np.array([1, 2, 4], np.float32)
+    ours = jnp.average(jnp.asarray(x), axis=1, weights=w, returned=True)
+    same(ours, jax.numpy.average(x, axis=1, weights=w, returned=True))
+
+
+@pytest.mark.parametrize("kw", [{}, {"axis": 0}, {"axis": -1, "keepdims": True}])
+def test_logsumexp(kw: dict) -> None:
+    x = np.array([[1000.0, 1000.5, -np.inf], [-np.inf, -np.inf, -np.inf]], np.float32)
+    agree(jnp_logsumexp, jax.nn.logsumexp, x, **kw)
+    agree(jnp_logsumexp, jax.nn.logsumexp, DATA["int32"], **kw)
+
+
+def jnp_logsumexp(*args: Any, **kw: Any) -> Any:
+    return nn.logsumexp(*args, **kw)
+
+
+def test_logsumexp_with_weights_and_sign() -> None:
+    x, b = DATA["int32"].astype(np.float32), np.array([1.0, -2, 0], np.float32)
+    ours = jnp_logsumexp(jnp.asarray(x), axis=1, b=b, return_sign=True)
+    same(ours, jax.nn.logsumexp(x, axis=1, b=b, return_sign=True))
+
+
+@pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
+def test_cumulative_of_the_standard(name: str) -> None:
+    fn, peer = getattr(jnp, name), getattr(jax.numpy, name)
+    agree(fn, peer, DATA["int8"], axis=1, include_initial=True)
+    agree(fn, peer, DATA["int8"][0])
+    agree(fn, peer, DATA["int8"])
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), ()])
+def test_empty_and_scalar(shape: tuple) -> None:
+    for name in ("sum", "prod", "any", "all"):
+        agree(getattr(jnp, name), getattr(jax.numpy, name), np.ones(shape, np.float32))
+    for name in ("max", "argmin"):
+        agree(getattr(jnp, name), getattr(jax.numpy, name), np.ones(shape, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "text"),
+    [
+        (
+            lambda x: jnp.sum(x, axis=2),
+            ValueError,
+            "axis 2 is out of bounds for array of dimension 2",
+        ),
+        (
+            lambda x: jnp.max(x, axis=-3),
+            ValueError,
+            "axis -3 is out of bounds for array of dimension 2",
+        ),
+        (lambda x: jnp.sum(x, axis=(0, 0)), ValueError, "(0, 0)"),
+        (lambda x: jnp.sum(x, axis=1.0), TypeError, "axis"),
+        (lambda x: jnp.max(x[:0]), ValueError, "zero-size array to reduction operation max"),
+        (lambda x: jnp.argmax(x[:0]), ValueError, "attempt to get argmax of an empty sequence"),
+        (lambda x: jnp.max(x, where=x > 0), ValueError, "specify 'initial'"),
+        (lambda x: jnp.sum(x, out=x), NotImplementedError, "'out'"),
+        (lambda x: jnp.sum([1, 2]), TypeError, "sum requires ndarray or scalar arguments"),
+        (lambda x: jnp.sum(x, where=1), ValueError, "where must be a bool array"),
+        (lambda x: jnp.std(x, dtype="int32"), ValueError, "dtype argument must be inexact"),
+        (lambda x: jnp.cumsum(x, axis=7), ValueError, "axis 7 is out of bounds"),
+    ],
+)
+def test_errors(call: object, kind: type, text: str) -> None:
+    with pytest.raises(kind) as caught:
+        call(jnp.asarray(DATA["float32"]))  # type: ignore[operator]
+    assert text in str(caught.value)
+
+
+def test_kernels_agree_with_the_meaning() -> None:
+    x = jnp.asarray(np.linspace(-2, 3, 24, dtype=np.float32).reshape(4, 6))
+    for out in (jnp.var(x, axis=0), jnp.max(x, axis=1), jnp.mean(x), jnp.any(x > 2, axis=0)):
+        expected = value_of(out)
+        np.testing.assert_allclose(np.asarray(out), expected, rtol=1e-6)
