@@ -34,6 +34,8 @@ from accnp.passes.spaces import (
 __all__ = ["Cluster", "fuse"]
 
 MAX_MEMBERS = 100  # statements of one kernel; compile time grows faster than linearly past this
+MAX_FOLDS = 8  # folds of one kernel: each may need a pass of its own, and passes compute again what they share
+MAX_STORES = 16  # outputs of kernels that are merged: more streams of stores than this slow each other down
 CHEAP = 4  # an operation of at most this cost, on leaves alone, is computed again rather than stored
 
 
@@ -56,7 +58,7 @@ class Demand:
 class Cluster:
     """One kernel in the making: an index space, its members, the values it stores."""
 
-    __slots__ = ("axes", "form", "loads", "merged", "needs", "part", "roots", "shape", "size")
+    __slots__ = ("axes", "folds", "form", "loads", "merged", "needs", "part", "roots", "shape", "size")
 
     def __init__(self, shape: tuple[int, ...], form: str = "map") -> None:
         self.shape = shape
@@ -66,6 +68,7 @@ class Cluster:
         self.loads: set[int] = set()  # ids of leaves and stored values that it reads in full
         self.needs: set[Cluster] = set()  # clusters whose stored values this one loads
         self.size = 0
+        self.folds = 0
         self.part: Any = None  # a region of an assembled value: (whole, operand, in_view, out_view)
         self.merged: Cluster | None = None
 
@@ -256,7 +259,7 @@ class _Fusion:
         form = fold_form(source, axes)
         homes = {d.cluster for d in v.demands}
         home = next(iter(homes)) if len(homes) == 1 else None
-        if home is not None and v.aval.ndim and home.size < MAX_MEMBERS:
+        if home is not None and v.aval.ndim and home.size < MAX_MEMBERS and home.folds < MAX_FOLDS:
             fits = form == "row" and home.shape == source
             if fits and self.accept_row(home, v) and long_axes(source, home.axes) == long_axes(source, axes):
                 return self.join(v, home, "row")
@@ -271,6 +274,7 @@ class _Fusion:
                 and c.shape == source
                 and c.part is None
                 and c.size < MAX_MEMBERS
+                and c.folds < MAX_FOLDS
                 and long_axes(source, c.axes) == long_axes(source, axes)
                 and any(r.op.kind == "reduce" and strip_views(r.inputs[0])[0] is base for r in c.roots)
                 and not any(h is c or reaches(c, h) for h in homes)
@@ -341,6 +345,7 @@ class _Fusion:
     def join(self, v: Value, c: Cluster, role: str) -> None:
         v.cluster, v.role = c, role
         c.size += 1
+        c.folds += v.op.kind == "reduce"
         if v.stored:
             c.roots.append(v)
             self.provide(v, c)
@@ -393,6 +398,8 @@ class _Fusion:
             return False
         if a.axes and b.axes and long_axes(a.shape, a.axes) != long_axes(b.shape, b.axes):
             return False
+        if len(a.roots) + len(b.roots) > MAX_STORES or a.folds + b.folds > MAX_FOLDS:
+            return False
         return a.size + b.size <= MAX_MEMBERS and not reaches(a, b) and not reaches(b, a)
 
     def merge(self, homes: set[Cluster]) -> None:
@@ -405,6 +412,7 @@ class _Fusion:
                     first.form, first.axes = other.form, other.axes
                 first.roots += other.roots
                 first.size += other.size
+                first.folds += other.folds
                 first.loads |= other.loads
                 first.needs |= other.needs
                 other.merged = first
@@ -420,8 +428,8 @@ class _Fusion:
             if c.merged is None and c.form in ("map", "row") and c.part is None and len(c.shape):
                 by_shape.setdefault(c.shape, []).append(c)
         for group in by_shape.values():
-            for i, a in enumerate(group[:32]):
-                for b in group[i + 1 : 32]:
+            for i, a in enumerate(group):  # neighbours only: comparing all pairs would take too long
+                for b in group[i + 1 : i + 32]:
                     if a.merged is None and b.merged is None and a.loads & b.loads:
                         self.merge({a, b})
 

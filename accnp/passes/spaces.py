@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from accnp.ir.kernel import CHUNK
 from accnp.ops.views import contiguous
 
@@ -22,8 +24,7 @@ __all__ = [
     "strip_views",
 ]
 
-_KERNEL_KINDS = "biufc"
-_NO_KERNEL = ("float16", "bfloat16")
+_NATIVE = frozenset(np.dtype(c) for c in ("?", *"bhilq", *"BHILQ", "f", "d", "F", "D"))
 
 
 def in_kernel(v: Any) -> bool:
@@ -34,10 +35,7 @@ def in_kernel(v: Any) -> bool:
         return False
     if v.op.kind in ("map", "reduce") and v.op.scalar is None and v.op.combine is None:
         return False
-    return all(
-        a.dtype.kind in _KERNEL_KINDS and a.dtype.name not in _NO_KERNEL
-        for a in (v.aval, *[x.aval for x in v.inputs])
-    )
+    return v.aval.dtype in _NATIVE and all([x.aval.dtype in _NATIVE for x in v.inputs])
 
 
 def strip_views(v: Any) -> tuple[Any, tuple[Any, ...]]:
