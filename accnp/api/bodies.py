@@ -1,4 +1,5 @@
-"""Bodies of control flow: recorded, closed, checked. In: the user's functions and operands. Out: closed graphs, or clear errors."""
+"""Bodies of control flow: recorded, closed, checked. In: the user's functions and operands. Out:
+closed graphs, or clear errors."""
 
 from __future__ import annotations
 
@@ -38,6 +39,11 @@ class Body:
     def names(self, root: str) -> list[str]:
         """What to call each returned leaf."""
         return leaf_names(self.spec.unflatten(range(len(self.avals))), root)
+
+
+def values(spec: optree.PyTreeSpec, nodes: Sequence[Node]) -> Any:
+    """Put nodes together to the tree that users see."""
+    return spec.unflatten([wrap(n) for n in nodes])
 
 
 def parameter_names(fn: Any, n: int) -> list[str]:
@@ -93,9 +99,11 @@ def concrete(node: Node) -> bool:
 
 
 def close(graphs: Sequence[Graph]) -> list[Node]:
-    """Give graphs what they close over as leading inputs, the same ones for all; returns these outer nodes.
+    """Give graphs what they close over as leading inputs, the same ones for all; returns these
+    outer nodes.
 
-    The nodes of a fresh graph are still its own, so they are changed in place instead of being recorded again.
+    The nodes of a fresh graph are still its own, so they are changed in place instead of being
+    recorded again.
     """
     found: dict[int, Node] = {}
     printable = current() is not None
@@ -169,7 +177,8 @@ def type_text(a: Aval) -> str:
 
 
 def promote_carry(carry: list[Node], outs: Sequence[Aval]) -> tuple[list[Node], bool]:
-    """Convert weakly typed initial values to what the body makes of them; says whether anything changed."""
+    """Convert weakly typed initial values to what the body makes of them; says whether anything
+    changed."""
     changed = False
     new = []
     for x, out in zip(carry, outs, strict=True):

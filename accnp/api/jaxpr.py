@@ -132,7 +132,8 @@ def argument_names(fn: Any, args: tuple, kwargs: dict) -> list[str]:
 def _trace_user(
     fn: Callable[..., Any], args: tuple, kwargs: dict, static: set[int], transform: str
 ) -> tuple[Graph, Any]:
-    """Record a user's function on the types of its arguments; returns the graph and the structure of its result."""
+    """Record a user's function on the types of its arguments; returns the graph and the structure
+    of its result."""
     dynamic = tuple(a for i, a in enumerate(args) if i not in static)
     leaves, spec = flatten_spec((dynamic, kwargs))
     names = argument_names(fn, dynamic, kwargs) if not static else []

@@ -1,7 +1,9 @@
-"""Functions that appear under their own name in jaxprs, as `jit[name=_where ...]`, and nowhere else.
+"""Functions that appear under their own name in jaxprs, as `jit[name=_where ...]`, and nowhere
+else.
 
-In: an api function. Out: the same function; while `make_jaxpr` traces, its operations are recorded as one named call. Other traces
-record the operations themselves, since a call would only be looked through again.
+In: an api function. Out: the same function; while `make_jaxpr` traces, its operations are recorded
+as one named call. Other traces record the operations themselves, since a call would only be looked
+through again.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ __all__ = ["named"]
 def named(fn: Callable[..., Any], name: str = "", arrays: int = 1) -> Callable[..., Any]:
     """Return `fn` with a name in jaxprs (its own, or `name`).
 
-    Its first `arrays` parameters are traced, the others are static; where one of these cannot be, for instance `where=` with an
-    array, the operations are recorded without a call.
+    Its first `arrays` parameters are traced, the others are static; where one of these cannot be,
+    for instance `where=` with an array, the operations are recorded without a call.
     """
     call: Any = None
 

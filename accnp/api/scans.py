@@ -1,4 +1,5 @@
-"""Maps and folds over a leading axis: `map`, `associative_scan`. In: functions and arrays. Out: arrays."""
+"""Maps and folds over a leading axis: `map`, `associative_scan`. In: functions and arrays. Out:
+arrays."""
 
 from __future__ import annotations
 
@@ -6,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from accnp.api.bodies import as_leaves, close, record_body
-from accnp.api.control import scan
 from accnp.api.convert import as_node
+from accnp.api.loops import scan
 from accnp.array import wrap
 from accnp.ir.aval import make_aval
 from accnp.ir.graph import evaluate
@@ -76,7 +77,8 @@ def _all_rows(f: Callable[[Any], Any], xs: Any) -> Any:
 def associative_scan(
     fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
 ) -> Any:
-    """All prefixes folded with an associative function of two (trees of) arrays, in logarithmically many steps.
+    """All prefixes folded with an associative function of two (trees of) arrays, in logarithmically
+    many steps.
 
     Example:
         >>> import accnp as jnp

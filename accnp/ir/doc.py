@@ -1,7 +1,8 @@
-"""Laying out text. In: documents built of text, breaks, groups and nests. Out: lines that fit a width where they can.
+"""Laying out text. In: documents built of text, breaks, groups and nests. Out: lines that fit a
+width where they can.
 
-A group is printed on one line if all of it fits in what is left of the line; otherwise its own breaks become newlines, and the
-groups inside it decide again for themselves.
+A group is printed on one line if all of it fits in what is left of the line; otherwise its own
+breaks become newlines, and the groups inside it decide again for themselves.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from collections.abc import Iterable, Sequence
 
 __all__ = ["Doc", "brk", "concat", "group", "join", "layout", "nest", "text"]
 
-# A document is a tuple: ("text", s), ("brk", s), ("concat", docs), ("group", doc) or ("nest", n, doc).
+# A document is a tuple: ("text", s), ("brk", s), ("concat", docs), ("group", doc) or ("nest", n,
+# doc).
 Doc = tuple
 
 

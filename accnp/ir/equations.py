@@ -1,4 +1,5 @@
-"""The pieces of a jaxpr: variables, literals, equations, programs. In: made by `ir/jaxpr.py`. Out: what users inspect.
+"""The pieces of a jaxpr: variables, literals, equations, programs. In: made by `ir/jaxpr.py`. Out:
+what users inspect.
 
 Their text is written by `ir/printer.py`.
 """

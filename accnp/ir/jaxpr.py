@@ -1,8 +1,10 @@
-"""Programs as equations over variables, the form in which jax shows them. In: a `Graph`. Out: `ClosedJaxpr`.
+"""Programs as equations over variables, the form in which jax shows them. In: a `Graph`. Out:
+`ClosedJaxpr`.
 
-Literals stand inline, `item` nodes become the results of one equation, `mark` nodes vanish, and equations whose results nobody
-uses are kept, in the order in which they were recorded. Values that a graph closes over become constants of the outermost one;
-an inner one gets them as leading operands.
+Literals stand inline, `item` nodes become the results of one equation, `mark` nodes vanish, and
+equations whose results nobody uses are kept, in the order in which they were recorded. Values that
+a graph closes over become constants of the outermost one; an inner one gets them as leading
+operands.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ class _Builder:
         self.inner: dict[int, tuple[Graph, Jaxpr, list[Node]]] = {}
 
     def build(self, graph: Graph, env: dict[int, Any], over: list[Node] | None) -> Jaxpr:
-        """Convert one graph; `over` are closed-over nodes that become leading inputs (None: the outermost graph)."""
+        """Convert one graph; `over` are closed-over nodes that become leading inputs (None: the
+        outermost graph)."""
         invars = [Var(x.aval) for x in graph.inputs]
         leading = [Var(x.aval) for x in over or ()]
         for x, v in zip((*(over or ()), *graph.inputs), (*leading, *invars), strict=True):
@@ -100,7 +103,7 @@ class _Builder:
         own = self._own_constants(node, env)
         if own:
             ins = ins[len(own) :]
-            closed = ClosedJaxpr(self._convert(params["jaxpr"])[1], map(self.value_of, own))
+            closed = ClosedJaxpr(self._convert(params["jaxpr"])[1], [self.value_of(x) for x in own])
             _bind_constants(closed.jaxpr, len(own))
             params["jaxpr"] = closed
         invars = [self._atom(x, env) for x in ins]
@@ -119,7 +122,8 @@ class _Builder:
         eqns.append(JaxprEqn(primitive, params, invars, outvars, node.site))
 
     def _own_constants(self, node: Node, env: dict[int, Any]) -> list[Node]:
-        """Return the constants that a jitted function closes over: they are part of its own program.
+        """Return the constants that a jitted function closes over: they are part of its own
+        program.
 
         Closed-over nodes are the leading inputs of its graph, which has names for the others.
         """
@@ -146,7 +150,8 @@ class _Builder:
         return found
 
     def _needs(self, graph: Graph) -> list[Node]:
-        """What an inner graph takes from outside: nodes of outer traces and constants that are not scalars."""
+        """What an inner graph takes from outside: nodes of outer traces and constants that are not
+        scalars."""
         inner = {id(x) for x in (*graph.inputs, *graph.nodes)}
         seen: dict[int, Node] = {}
 
@@ -184,7 +189,8 @@ class _Builder:
         return atom
 
 
-# Call ops whose graphs may close over outer nodes; the others get what they need as operands when they are recorded.
+# Call ops whose graphs may close over outer nodes; the others get what they need as operands when
+# they are recorded.
 _CLOSING = frozenset(("jit", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint"))
 
 

@@ -47,7 +47,8 @@ def _typed(aval: object) -> str:
 
 
 def jaxpr_text(jaxpr: Jaxpr, width: int = 80) -> str:
-    """Return the text of a whole program; inner programs that occur twice, or are long, come first with a name."""
+    """Return the text of a whole program; inner programs that occur twice, or are long, come first
+    with a name."""
     printer = _Printer(jaxpr)
     docs = [printer.shared_definition(j, name) for j, name in printer.shared.values()]
     return layout(concat([*docs, printer.skeleton(jaxpr)]), width)
@@ -176,7 +177,8 @@ class _Printer:
         return text(re.sub(r" at 0x([0-9a-fA-F]+)", lambda m: " at 0x" + "X" * len(m[1]), str(v)))
 
     def _suggest(self, eqn: JaxprEqn) -> None:
-        """Give the variables of a called program the names of what is passed, where each is passed once."""
+        """Give the variables of a called program the names of what is passed, where each is passed
+        once."""
         inner = next(_inner(eqn.params))
         if id(inner) in self.shared:
             return

@@ -241,6 +241,32 @@ def test_unknown_trip_counts_refuse_reverse_mode(f, args):
         accnp.grad(g)(*args)
 
 
+def test_custom_rules_inside_control_flow():
+    def gradient(b):
+        top = b.top
+
+        @top.custom_vjp
+        def g(x):
+            return b.np.sin(x)
+
+        g.defvjp(lambda x: (b.np.sin(x), x), lambda r, ct: (ct * b.np.cos(r) * 2,))
+
+        @top.custom_jvp
+        def h(x):
+            return b.np.exp(x)
+
+        h.defjvp(lambda p, t: (b.np.exp(p[0]), t[0] * 3 * p[0]))
+
+        def f(x):
+            y = b.lax.cond(x[0] > 0, lambda v: g(v) * h(v), lambda v: v, x)
+            return b.lax.scan(lambda c, v: (g(c) * h(v), c), 1.0, y)[0]
+
+        return top.jit(top.vmap(top.grad(f)))
+
+    rows = np.stack([V3, -V3])
+    same(gradient(OURS)(rows), gradient(THEIRS)(rows), 2e-4)
+
+
 def test_weakly_typed_carry_takes_the_type_of_the_body():
     def f(b):
         return b.lax.scan(lambda c, x: (c + x, c), 0, np.ones(3, np.float32))

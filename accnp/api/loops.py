@@ -1,0 +1,371 @@
+"""Loops: `while_loop`, `fori_loop`, `scan`. In: functions, initial values, rows. Out: values."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.api.bodies import (
+    Body,
+    as_leaves,
+    check_carry,
+    close,
+    forwarded,
+    promote_carry,
+    record_body,
+    values,
+    with_inputs,
+)
+from accnp.api.convert import as_node, cast, promote
+from accnp.array import is_traced, wrap
+from accnp.config import config
+from accnp.engine import array_of
+from accnp.ir.aval import make_aval
+from accnp.ir.graph import Graph
+from accnp.ir.node import Node, items, record
+from accnp.ir.op import OPS, o
+from accnp.pytree import flatten_spec, tree_map
+from accnp.trace_fn import conversion_error
+
+__all__ = ["fori_loop", "scan", "while_loop"]
+
+_BOOL = np.dtype(bool)
+
+
+def _callable(name: str, **fns: Any) -> None:
+    for label, fn in fns.items():
+        if not callable(fn):
+            raise TypeError(f"lax.{name}: {label} should be callable; got {fn!r}")
+
+
+# --- while_loop and fori_loop ---
+
+
+def while_loop(
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
+) -> Any:
+    """Apply `body_fun` as long as `cond_fun` is true; values keep their shapes and dtypes.
+
+    Forward-mode derivatives only: the number of steps is not known.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.while_loop(lambda x: x < 100, lambda x: x * 3, 1)
+        Array(243, dtype=int32, weak_type=True)
+    """
+    _callable("while_loop", cond_fun=cond_fun, body_fun=body_fun)
+    if config.disable_jit:
+        found = _while_in_python(cond_fun, body_fun, init_val)
+        if found is not None:
+            return found[0]
+    carry, spec = as_leaves(init_val, "while_loop", "init_val")
+    one = flatten_spec((init_val,))[1]
+
+    def bodies() -> tuple[Body, Body]:
+        avals = [x.aval for x in carry]
+        test = record_body(cond_fun, "while_loop", avals, one)
+        out = test.avals
+        if not test.spec.is_leaf() or len(out) != 1:
+            raise TypeError(f"cond_fun must return a boolean scalar, but got pytree {test.spec}.")
+        if out[0].shape != () or out[0].dtype != _BOOL:
+            raise TypeError(
+                f"cond_fun must return a boolean scalar, but got output type(s) {list(out)}."
+            )
+        return test, record_body(body_fun, "while_loop", avals, one)
+
+    test, body = bodies()
+    if len(body.avals) == len(carry):
+        carry, changed = promote_carry(carry, body.avals)
+        if changed:
+            test, body = bodies()
+    check_carry("while_loop body", body_fun, init_val, [x.aval for x in carry], body)
+    a, b = close([test.graph]), close([body.graph])
+    return values(spec, _while(test.graph, body.graph, a, b, carry))
+
+
+def _while(test: Graph, body: Graph, a: list[Node], b: list[Node], carry: list[Node]) -> list[Node]:
+    """Record the loop; what the body hands through unchanged and the test does not read becomes a
+    constant."""
+    n = len(carry)
+    read = {id(x) for node in test.nodes for x in node.inputs} | {id(x) for x in test.outputs}
+    fixed = [
+        f == len(b) + i and id(test.inputs[len(a) + i]) not in read
+        for i, f in enumerate(forwarded(body))
+    ]
+    moved = [i for i in range(n) if fixed[i]]
+    stays = [i for i in range(n) if not fixed[i]]
+    if moved:
+        ins = list(body.inputs)
+        order = [*[len(b) + i for i in moved], *range(len(b)), *[len(b) + i for i in stays]]
+        body = with_inputs(body, [ins[i] for i in order], [body.outputs[i] for i in stays])
+        kept = [*range(len(a)), *[len(a) + i for i in stays]]
+        test = with_inputs(test, [test.inputs[i] for i in kept], test.outputs)
+    consts = [*[carry[i] for i in moved], *b]
+    made = record(
+        OPS["while"],
+        (*a, *consts, *[carry[i] for i in stays]),
+        {
+            "cond_jaxpr": test,
+            "body_jaxpr": body,
+            "cond_nconsts": len(a),
+            "body_nconsts": len(consts),
+        },
+    )
+    rest = iter(items(made))
+    return [carry[i] if fixed[i] else next(rest) for i in range(n)]
+
+
+def _while_in_python(cond_fun: Any, body_fun: Any, init_val: Any) -> tuple[Any] | None:
+    value = tree_map(lambda x: wrap(as_node(x, "while_loop")), init_val)
+    while True:
+        go = as_node(cond_fun(value), "while_loop")
+        if is_traced(go):
+            return None  # no Python loop is possible, for instance under vmap
+        if not array_of(go).item():
+            return (value,)
+        value = tree_map(lambda x: wrap(as_node(x, "while_loop")), body_fun(value))
+
+
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Any], Any],
+    init_val: Any,
+    *,
+    unroll: int | bool | None = None,
+) -> Any:
+    """Apply `body_fun(i, value)` for each i from `lower` to `upper`.
+
+    With bounds known when tracing it is a `scan`, which reverse-mode differentiation can run
+    backwards; otherwise a `while_loop`.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.fori_loop(0, 4, lambda i, x: x + i, 0)
+        Array(6, dtype=int32, weak_type=True)
+    """
+    _callable("fori_loop", body_fun=body_fun)
+    low, high = as_node(lower, "fori_loop"), as_node(upper, "fori_loop")
+    a, b = low.aval, high.aval
+    dtype = a.dtype
+    if a.dtype != b.dtype:
+        both = a.dtype.kind == b.dtype.kind == "i"
+        if both and a.weak_type != b.weak_type:
+            dtype = b.dtype if a.weak_type else a.dtype
+        else:
+            raise TypeError(
+                "lower and upper arguments to fori_loop must have equal types, "
+                f"got {a.dtype.name} and {b.dtype.name}"
+            )
+    if not is_traced(low) and not is_traced(high):
+        length = max(int(wrap(high)) - int(wrap(low)), 0)
+        if config.disable_jit and length == 0:
+            return init_val
+
+        def step(carry: Any, _: Any) -> Any:
+            i, x = carry
+            return (wrap(o.add(*promote("add", i, 1))), body_fun(i, x)), None
+
+        start = (wrap(low), init_val)
+        return scan(step, start, None, length=length, unroll=unroll or False, _of=body_fun)[0][1]
+    if unroll is not None and unroll is not False and unroll != 1:
+        raise ValueError(
+            "Can only use `unroll` in `fori_loop` if the loop bounds are statically known."
+        )
+    if a.dtype != dtype:
+        low = cast(low, dtype)
+    if b.dtype != dtype:
+        high = cast(high, dtype)
+
+    def more(carry: Any) -> Any:
+        return wrap(o.lt(as_node(carry[0]), as_node(carry[1])))
+
+    def body(carry: Any) -> Any:
+        i, end, x = carry
+        return wrap(o.add(*promote("add", i, 1))), end, body_fun(i, x)
+
+    return while_loop(more, body, (wrap(low), wrap(high), init_val))[2]
+
+
+# --- scan ---
+
+
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+    *,
+    _of: Any = None,
+) -> tuple[Any, Any]:
+    """Carry a value along the leading axes of `xs`: `f(carry, x)` returns the next carry and one
+    row of the output.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.scan(lambda c, x: (c + x, c), 0, jnp.arange(4))[1]
+        Array([0, 0, 1, 3], dtype=int32)
+    """
+    _callable("scan", f=f)
+    rows, xs_spec = as_leaves(xs, "scan", "xs")
+    length = _scan_length(rows, length)
+    unroll = _unroll(unroll, length)
+    if config.disable_jit:
+        return _scan_in_python(f, init, rows, xs_spec, length, reverse)
+    carry, carry_spec = as_leaves(init, "scan", "init")
+    n = len(carry)
+    spec = flatten_spec((init, xs))[1]
+    row_avals = [make_aval(x.aval.shape[1:], x.aval.dtype, x.aval.weak_type) for x in rows]
+
+    def pair(c: Any, x: Any) -> tuple[Any, Any]:
+        out = f(c, x)
+        if not isinstance(out, tuple | list) or len(out) != 2:
+            raise TypeError(f"scan body output must be a pair, got {out}.")
+        return out[0], out[1]
+
+    pair.__wrapped__ = f if _of is None else _of  # type: ignore[attr-defined]
+
+    def bodies() -> tuple[Body, Body]:
+        both = record_body(pair, "scan", [*[x.aval for x in carry], *row_avals], spec)
+        first, second = both.spec.children()
+        g, m = both.graph, first.num_leaves
+        return (
+            Body(with_inputs(g, g.inputs, g.outputs[:m]), first),
+            Body(with_inputs(g, g.inputs, g.outputs[m:]), second),
+        )
+
+    state, out = bodies()
+    if len(state.avals) == n:
+        carry, changed = promote_carry(carry, state.avals)
+        if changed:
+            state, out = bodies()
+    check_carry("scan body", f, init, [x.aval for x in carry], state)
+    graph = with_inputs(state.graph, state.graph.inputs, [*state.graph.outputs, *out.graph.outputs])
+    consts = close([graph])
+    final, ys = _scan(graph, consts, carry, rows, length, bool(reverse), unroll)
+    return values(carry_spec, final), values(out.spec, ys)
+
+
+def _scan(
+    graph: Graph,
+    consts: list[Node],
+    carry: list[Node],
+    rows: list[Node],
+    length: int,
+    reverse: bool,
+    unroll: int,
+) -> tuple[list[Node], list[Node]]:
+    """Record the loop; carried values that never change become constants, outputs that are inputs
+    are handed through."""
+    c, n = len(consts), len(carry)
+    comes = forwarded(graph)
+    fixed = [comes[i] == c + i for i in range(n)]
+    through = [f if f is not None and f >= c + n else None for f in comes[n:]]
+    stays = [i for i in range(n) if not fixed[i]]
+    moved = [i for i in range(n) if fixed[i]]
+    ins = list(graph.inputs)
+    order = [
+        *[c + i for i in moved],
+        *range(c),
+        *[c + i for i in stays],
+        *range(c + n, len(ins)),
+    ]
+    made_ys = [i for i, t in enumerate(through) if t is None]
+    body = with_inputs(
+        graph,
+        [ins[i] for i in order],
+        [*[graph.outputs[i] for i in stays], *[graph.outputs[n + i] for i in made_ys]],
+    )
+    made = record(
+        OPS["scan"],
+        (*[carry[i] for i in moved], *consts, *[carry[i] for i in stays], *rows),
+        {
+            "jaxpr": body,
+            "length": length,
+            "reverse": reverse,
+            "unroll": unroll,
+            "num_consts": c + len(moved),
+            "num_carry": len(stays),
+        },
+    )
+    rest = iter(items(made))
+    final = [carry[i] if fixed[i] else next(rest) for i in range(n)]
+    ys = [next(rest) if t is None else rows[t - c - n] for t in through]
+    return final, ys
+
+
+def _scan_length(rows: Sequence[Node], length: Any) -> int:
+    flat = [x for x in rows if x.aval.ndim == 0]
+    if flat:
+        listed = ", ".join(str(x.aval) for x in flat)
+        raise ValueError(f"scan got value with no leading axis to scan over: {listed}.")
+    lengths = [x.aval.shape[0] for x in rows]
+    if length is not None:
+        node = getattr(length, "_node", None)
+        if node is not None and is_traced(node):
+            raise conversion_error("index", node, "scan (length)")
+        length = operator.index(length)
+        if any(n != length for n in lengths):
+            raise ValueError(
+                f"scan got `length` argument of {length} which disagrees with leading axis sizes "
+                f"{lengths}."
+            )
+        return length
+    if not lengths:
+        raise ValueError("scan got no values to scan over and `length` not provided.")
+    if len(set(lengths)) > 1:
+        listed = ", ".join(map(str, lengths))
+        raise ValueError(f"scan got values with different leading axis sizes: {listed}.")
+    return lengths[0]
+
+
+def _unroll(unroll: Any, length: int) -> int:
+    if isinstance(unroll, bool):
+        return max(length, 1) if unroll else 1
+    unroll = operator.index(unroll)
+    if unroll < 0:
+        raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")
+    return unroll
+
+
+def _scan_in_python(
+    f: Any, init: Any, rows: list[Node], spec: Any, length: int, reverse: bool
+) -> tuple[Any, Any]:
+    if length == 0:
+        raise ValueError(
+            "zero-length scan is not supported in disable_jit() mode because the output type is "
+            "unknown."
+        )
+    carry, made = init, []
+    for i in reversed(range(length)) if reverse else range(length):
+        carry, y = f(carry, values(spec, [row(x, i) for x in rows]))
+        made.append(y)
+    if reverse:
+        made.reverse()
+
+    def stack(*values: Any) -> Any:
+        nodes = [as_node(v, "scan") for v in values]
+        shape = nodes[0].aval.shape
+        wide = [
+            o.broadcast_in_dim(
+                x, shape=(1, *shape), broadcast_dimensions=tuple(range(1, len(shape) + 1))
+            )
+            for x in nodes
+        ]
+        return wrap(o.concatenate(*wide, dimension=0))
+
+    return carry, tree_map(stack, *made)
+
+
+def row(x: Node, i: int) -> Node:
+    """Return row `i` of a node."""
+    shape = x.aval.shape
+    start = (i, *(0,) * (len(shape) - 1))
+    one = o.slice(x, start_indices=start, limit_indices=(i + 1, *shape[1:]), strides=None)
+    return o.squeeze(one, dimensions=(0,))
