@@ -91,6 +91,8 @@ class JitFunction:
             else:
                 entry = self._cache.get((*avals, config.key))
                 if entry is not None:
+                    if entry.consts:
+                        buffers = [*[engine.ready(x) for x in entry.consts], *buffers]
                     found = engine.run_now(entry.plan, buffers)
                     if found is not None:
                         outs = [wrap(Node(CONST, (), EMPTY, v, b, None, 0, None)) for v, b in zip(entry.out_avals, found)]
