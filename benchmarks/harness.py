@@ -71,7 +71,9 @@ def interleave(
 def fresh_process(code: str, **environment: str) -> float:
     """Run code in a new interpreter; the seconds that it prints last."""
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True)
+    # Installed packages come with byte code; a checkout must be allowed to write its own.
+    inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(command, env=inherited | environment, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"fresh_process: the code failed; got\n{done.stderr}\nfor\n{code}")
     return float(done.stdout.split()[-1])
