@@ -94,7 +94,9 @@ class _Late:
     """`o.name(*nodes, **params)` records the op of that name; looked up at call time, cached."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        op = OPS[name.rstrip("_")]
+        op = OPS.get(name.rstrip("_"))
+        if op is None or name.startswith("_"):
+            raise AttributeError(f"o: there is no op {name!r}")
         call = _make_caller(op)
         setattr(self, name, call)
         return call
