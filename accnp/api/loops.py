@@ -210,7 +210,7 @@ def scan(
     Example:
         >>> import accnp as jnp
         >>> jnp.lax.scan(lambda c, x: (c + x, c), 0, jnp.arange(4))[1]
-        Array([0, 0, 1, 3], dtype=int32)
+        Array([0, 0, 1, 3], dtype=int32, weak_type=True)
     """
     _callable("scan", f=f)
     rows, xs_spec = as_leaves(xs, "scan", "xs")
