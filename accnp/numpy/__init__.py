@@ -33,6 +33,7 @@ from accnp.api.matrices import (
     vander,
 )  # fmt: skip
 from accnp.api.methods import set_namespace
+from accnp.api.padding import pad
 from accnp.api.products import (
     cross, dot, inner, kron, matmul, matvec, outer, tensordot, trace, vdot, vecdot, vecmat,
 )  # fmt: skip
@@ -114,7 +115,7 @@ __all__ = [
     "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin",
     "nanprod", "nanstd", "nansum", "nanvar", "ndarray", "ndim", "negative", "newaxis",
     "nextafter", "nonzero", "not_equal", "number", "object_", "ones", "ones_like", "outer",
-    "partition", "permute_dims", "pi", "positive", "pow", "power", "printoptions", "prod",
+    "pad", "partition", "permute_dims", "pi", "positive", "pow", "power", "printoptions", "prod",
     "promote_types", "ptp", "put", "put_along_axis", "rad2deg", "radians", "ravel",
     "ravel_multi_index", "real", "reciprocal", "remainder", "repeat", "reshape", "resize",
     "result_type", "right_shift", "rint", "roll", "rollaxis", "rot90", "round", "s_", "save",
