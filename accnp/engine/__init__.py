@@ -7,6 +7,7 @@ work is small and its inputs are there, else on the device's stream, leaving a t
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,7 +40,10 @@ __all__ = [
 ]
 
 ASYNC = 1 << 26  # work, in simple element operations (some 10 ms), from which a hand-over to the stream pays
+MAX_PLANS = 4096
 _plans: dict[Any, Plan] = {}
+# Held while pending nodes are looked through, and while their inputs are dropped; never while waiting.
+_graph = threading.RLock()
 counters = {"plans": 0, "plan_hits": 0}
 
 
@@ -52,23 +56,28 @@ DELETED = _Deleted()
 
 def materialise(nodes: Sequence[Node], wait: bool = False) -> None:
     """Give nodes their values, or tasks that will deliver them; with `wait`, run on this thread."""
-    pending = [n for n in nodes if n.value is None]
-    if not pending:
-        return
-    order, leaves, key = _collect(pending)
-    if not order:
-        return
-    outputs = _wanted(order, pending)
-    places = {id(n): i for i, n in enumerate(order)}
-    key.append(tuple([places[id(n)] for n in outputs]))
-    full_key = (tuple(key), config.fastmath)
-    plan = _plans.get(full_key)
-    if plan is None:
+    with _graph:
+        pending = [n for n in nodes if n.value is None]
+        if not pending:
+            return
+        order, leaves, key = _collect(pending)
+        if not order:
+            return
+        outputs = _wanted(order, pending)
+        places = {id(n): i for i, n in enumerate(order)}
+        key.append(tuple([places[id(n)] for n in outputs]))
+        full_key = (tuple(key), config.fastmath)
+        plan = _plans.get(full_key)
+        program = build(order, leaves, outputs) if plan is None else None
+    if program is not None:
         counters["plans"] += 1
-        plan = _plan(order, leaves, outputs)
+        plan = _plan(program, len(leaves))
+        if len(_plans) >= MAX_PLANS:
+            _plans.clear()
         _plans[full_key] = plan
     else:
         counters["plan_hits"] += 1
+    assert plan is not None
     _launch(plan, leaves, outputs, wait)
 
 
@@ -104,14 +113,12 @@ def _collect(pending: Sequence[Node]) -> tuple[list[Node], list[Node], list[Any]
 
 
 def _settled(node: Node) -> bool:
-    """Whether a node that selects one of several results finds them ready."""
+    """Whether a node that selects one of several results finds them ready, or on their way."""
     if node.op.name == "item":
         whole = node.inputs[0]
-        if isinstance(whole.value, Task):
-            whole.value.wait()
         if isinstance(whole.value, tuple):
             node.value = whole.value[node.params["index"]]
-            return True
+        return whole.value is not None
     return False
 
 
@@ -126,11 +133,19 @@ def _wanted(order: list[Node], pending: Sequence[Node]) -> list[Node]:
         for x in node.inputs:
             uses[id(x)] = uses.get(id(x), 0) + 1
     asked = {id(n) for n in pending}
+    shown: set[int] = set()  # views of what is there already: nothing to be saved by storing them
+    here = {id(n) for n in order}
     out = []
     for node in order:
+        if node.op.kind == "view" and (id(node.inputs[0]) not in here or id(node.inputs[0]) in shown):
+            shown.add(id(node))
         if id(node) in asked:
             out.append(node)
-        elif _references(node) - uses.get(id(node), 0) > _ALONE and node.op.kind not in ("mark", "item", "iota"):
+        elif (
+            _references(node) - uses.get(id(node), 0) > _ALONE
+            and node.op.kind not in ("mark", "item", "iota")
+            and id(node) not in shown
+        ):
             out.append(node)
     return out
 
@@ -146,15 +161,13 @@ def _measure_alone() -> int:
 _ALONE = _measure_alone()
 
 
-def _plan(order: list[Node], leaves: list[Node], outputs: list[Node]) -> Plan:
-    program = build(order, leaves, outputs)
-    for v in program.leaves[len(leaves) :]:  # constants inside inlined bodies: part of the plan itself
-        ready(v.node)  # type: ignore[arg-type]
+def _plan(program: Program, n_leaves: int) -> Plan:
     plan = make_plan(program, config.fastmath)
-    plan.constants = [ready(v.node) for v in program.leaves[len(leaves) :]]  # type: ignore[arg-type]
+    # Constants inside inlined bodies are part of the plan itself.
+    plan.constants = [ready(v.node) for v in program.leaves[n_leaves:]]  # type: ignore[arg-type]
     if config.debug:
         describe.tell_plan("eager", program, plan)
-    forget_nodes(plan)
+    forget_nodes(plan, program)
     return plan
 
 
@@ -223,13 +236,14 @@ def _at_hand(node: Node) -> Buffer | None:
 
 def _deliver(outputs: list[Node], buffers: list[Any]) -> None:
     it = iter(buffers)
-    for node in outputs:
-        node.value = tuple([next(it) for _ in node.aval]) if isinstance(node.aval, tuple) else next(it)
-        if node.trace is None or not node.trace.active:
-            node.inputs = ()
-            node.depth = 0
-        else:
-            node.trace.kept.append(node)
+    with _graph:
+        for node in outputs:
+            node.value = tuple([next(it) for _ in node.aval]) if isinstance(node.aval, tuple) else next(it)
+            if node.trace is None or not node.trace.active:
+                node.inputs = ()
+                node.depth = 0
+            else:
+                node.trace.kept.append(node)
 
 
 def ready(node: Node) -> Buffer:
@@ -244,6 +258,14 @@ def ready(node: Node) -> Buffer:
         if node.op.name == "mark" and node.inputs[0].value is not None:
             node.value = ready(node.inputs[0])
             return node.value
+        if node.op.name == "item" and node.inputs:
+            whole = node.inputs[0]
+            task = whole.value
+            if isinstance(task, Task):
+                task.wait()
+            if isinstance(whole.value, tuple):
+                node.value = whole.value[node.params["index"]]
+                return node.value
         materialise([node], wait=True)
     elif value is DELETED:
         raise RuntimeError("Array has been deleted: its buffer was donated or given back; keep a copy before donating it")
