@@ -13,7 +13,7 @@ from typing import Any
 
 from accnp.config import OPTIONS, config
 from accnp.passes.describe import aval_text
-from accnp.runtime.diskcache import note
+from accnp.runtime.notes import note
 from accnp.trace_fn import function_place
 
 __all__ = ["explain", "tell"]

@@ -11,12 +11,12 @@ from accnp.config import config
 from accnp.engine.control import ControlStep
 from accnp.engine.plan import HostStep, KernelStep, Plan
 from accnp.ir.graph import Graph
-from accnp.ir.node import ARG, Node
+from accnp.ir.node import CONST, Node
 from accnp.ir.trace import Trace
 from accnp.passes.describe import aval_text, cluster_lines, leaf_text, members, program_lines
 from accnp.passes.fuse import Cluster
 from accnp.passes.program import Program, Value
-from accnp.runtime.diskcache import note
+from accnp.runtime.notes import note
 
 __all__ = [
     "END_OF_FOLD", "bytes_text", "clusters_of", "every_plan", "graph_of", "kernel_label",
@@ -142,7 +142,10 @@ def _high_water(plan: Plan) -> int:
 
 
 def graph_of(outputs: Sequence[Node], order: Sequence[Node], leaves: Sequence[Node]) -> Graph:
-    """Copy a pending graph into a program of its own: its leaves become inputs."""
+    """Copy a pending graph into a program of its own: its leaves become inputs.
+
+    The copy refers to none of the nodes: a reference would count as somebody who wants their values.
+    """
     trace = Trace("jit", "inspect")
     env: dict[int, Node] = {}
     inputs = []
@@ -150,20 +153,12 @@ def graph_of(outputs: Sequence[Node], order: Sequence[Node], leaves: Sequence[No
         if x.op.name == "literal":
             env[id(x)] = x
             continue
-        env[id(x)] = new = Node(ARG, (), {"name": ""}, x.aval, None, trace, 0, None)
+        env[id(x)] = new = Node(CONST, (), {}, x.aval, None, trace, 0, None)
         inputs.append(new)
     copies = []
     for n in order:
-        env[id(n)] = new = Node(
-            n.op,
-            tuple([env[id(x)] for x in n.inputs]),
-            n.params,
-            n.aval,
-            None,
-            trace,
-            n.depth,
-            n.site,
-        )
+        ins = tuple([env[id(x)] for x in n.inputs])
+        env[id(n)] = new = Node(n.op, ins, n.params, n.aval, None, trace, n.depth, n.site)
         copies.append(new)
     return Graph(inputs, [env[id(x)] for x in outputs], "", (), trace.level, copies, trace)
 

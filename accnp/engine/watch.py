@@ -21,7 +21,7 @@ from accnp.ir.graph import Graph
 from accnp.ir.node import Node, site_text
 from accnp.passes.program import Program, Value
 from accnp.runtime.buffer import Buffer
-from accnp.runtime.diskcache import note
+from accnp.runtime.notes import note
 
 __all__ = ["find_bad", "first_bad_operation", "looking_for", "run"]
 

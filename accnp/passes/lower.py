@@ -5,7 +5,6 @@ In: a Cluster of `fuse`. Out: the KernelSpec, and the values whose buffers it wr
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,7 +28,7 @@ def scalar_text(v: Value) -> str:
     if isinstance(text, dict):
         text = next((t for k, t in text.items() if k and kind.kind in k), text.get(""))
     if callable(text):
-        count = len(inspect.signature(text).parameters)
+        count = text.__code__.co_argcount
         text = text(*(v.params, kind, len(v.inputs))[:count])
     assert isinstance(text, str), v.op
     return text

@@ -8,24 +8,17 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
 import importlib
-import importlib.util
-import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from accnp.config import config
 from accnp.runtime import launch
-from accnp.runtime.diskcache import DiskCache, note
+from accnp.runtime.notes import note
 
 _ENTRY = "accnp_entry"
-_LIBRARIES = ("numba", "llvmlite")
 _Entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
@@ -156,10 +149,12 @@ def pack(arguments: Sequence[int]) -> ctypes.Array:
     return (ctypes.c_int64 * len(arguments))(*arguments)
 
 
+if TYPE_CHECKING:
+    from accnp.runtime.diskcache import DiskCache
+
 _kernels: dict[tuple, Kernel] = {}
 _lock = threading.RLock()
 _disk: DiskCache | None = None
-_stamps: dict[str, str] = {}
 
 
 def get_kernel(
@@ -195,7 +190,7 @@ def find_kernel(
     if disk is None:
         return kernel, False
     identity = (name, ",".join(signature), str(fastmath), source)
-    return kernel, disk.path(_disk_key(identity, _objects().STAMP)).exists()
+    return kernel, disk.path(_cache_module().disk_key(identity, _objects().STAMP)).exists()
 
 
 def show_kernel(
@@ -250,7 +245,7 @@ def _native(
     disk = _disk_cache() if stored else None
     key = ""
     if disk is not None:
-        key = _disk_key(identity, objects.STAMP)
+        key = _cache_module().disk_key(identity, objects.STAMP)
         data = disk.get(key)
         if data is not None:
             try:
@@ -323,40 +318,17 @@ def _objects() -> Any:
     return importlib.import_module("accnp.runtime.objects")
 
 
+def _cache_module() -> Any:
+    # By name, on first use: hashing and temporary files cost 15 ms of import time.
+    return importlib.import_module("accnp.runtime.diskcache")
+
+
 def _disk_cache() -> DiskCache | None:
     global _disk
     folder = config.cache_dir
     if not folder or not config.enable_compilation_cache:
         return None
     if _disk is None or str(_disk.folder) != str(folder):
-        _disk = DiskCache(folder)
+        _disk = _cache_module().DiskCache(folder)
     _disk.limit = config.cache_max_bytes
     return _disk
-
-
-def _disk_key(identity: tuple[str, ...], machine: str) -> str:
-    versions = _stamps.get("versions")
-    if versions is None:
-        versions = _stamps["versions"] = _version_stamp()
-    return hashlib.sha256("\0".join([machine, versions, *identity]).encode()).hexdigest()
-
-
-def _version_stamp() -> str:
-    """Hash of everything besides the source that shapes machine code."""
-    stamp = hashlib.sha256(f"{np.__version__} {os.name}".encode())
-    here = Path(__file__).resolve().parent
-    parts = [
-        here / "frontend.py",
-        here / "objects.py",
-        *sorted((here.parent / "kernels").rglob("*.py")),
-    ]
-    for library in _LIBRARIES:
-        # The version file is read, since importing Numba for its version would cost 0.4 s.
-        found = importlib.util.find_spec(library)
-        if found is not None and found.origin is not None:
-            parts.append(Path(found.origin).parent / "_version.py")
-    for part in parts:
-        stamp.update(part.name.encode())
-        if part.exists():
-            stamp.update(part.read_bytes())
-    return stamp.hexdigest()

@@ -8,23 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.util
 import os
-import sys
 import tempfile
 from pathlib import Path
 
-from accnp.config import config
+import numpy as np
+
+from accnp.runtime.notes import note
 
 _MAGIC = b"ACCNP-OBJECT-1\n"
 _HEAD = len(_MAGIC) + 32
 _PRUNE_EVERY = 64
 DEFAULT_LIMIT = 256 << 20
-
-
-def note(text: str) -> None:
-    """Say something to whoever set ACCNP_DEBUG."""
-    if config.debug:
-        print(f"accnp: {text}", file=sys.stderr)
+_LIBRARIES = ("numba", "llvmlite")
+_stamps: dict[str, str] = {}
 
 
 class DiskCache:
@@ -116,3 +114,32 @@ class DiskCache:
         if not self._complained:
             self._complained = True
             note(f"disk cache: cannot {what} {self.folder}: {error}; kernels compile each time")
+
+
+def disk_key(identity: tuple[str, ...], machine: str) -> str:
+    """The key of a kernel: what it is, for which machine, made by which versions."""
+    versions = _stamps.get("versions")
+    if versions is None:
+        versions = _stamps["versions"] = _version_stamp()
+    return hashlib.sha256("\0".join([machine, versions, *identity]).encode()).hexdigest()
+
+
+def _version_stamp() -> str:
+    """Hash of everything besides the source that shapes machine code."""
+    stamp = hashlib.sha256(f"{np.__version__} {os.name}".encode())
+    here = Path(__file__).resolve().parent
+    parts = [
+        here / "frontend.py",
+        here / "objects.py",
+        *sorted((here.parent / "kernels").rglob("*.py")),
+    ]
+    for library in _LIBRARIES:
+        # The version file is read, since importing Numba for its version would cost 0.4 s.
+        found = importlib.util.find_spec(library)
+        if found is not None and found.origin is not None:
+            parts.append(Path(found.origin).parent / "_version.py")
+    for part in parts:
+        stamp.update(part.name.encode())
+        if part.exists():
+            stamp.update(part.read_bytes())
+    return stamp.hexdigest()
