@@ -128,10 +128,7 @@ def _references(node: Node) -> int:
 
 def _wanted(order: list[Node], pending: Sequence[Node]) -> list[Node]:
     """The nodes to store: those asked for, and those that somebody outside of the pending graph still holds."""
-    uses: dict[int, int] = {}
-    for node in order:
-        for x in node.inputs:
-            uses[id(x)] = uses.get(id(x), 0) + 1
+    uses = _uses(order)
     asked = {id(n) for n in pending}
     shown: set[int] = set()  # views of what is there already: nothing to be saved by storing them
     here = {id(n) for n in order}
@@ -148,6 +145,15 @@ def _wanted(order: list[Node], pending: Sequence[Node]) -> list[Node]:
         ):
             out.append(node)
     return out
+
+
+def _uses(order: list[Node]) -> dict[int, int]:
+    """How often each node is an input; a function of its own, so that no variable holds a node when references are counted."""
+    uses: dict[int, int] = {}
+    for node in order:
+        for x in node.inputs:
+            uses[id(x)] = uses.get(id(x), 0) + 1
+    return uses
 
 
 def _measure_alone() -> int:
@@ -215,11 +221,12 @@ def _program(outputs: list[Node]) -> Program:
 
 def pending(node: Node) -> tuple[list[Node], list[Node], list[Node], Plan | None]:
     """For looking at it: what is pending above a node, its leaves, what would be stored, and its plan if there is one."""
-    order, leaves, key = _collect([node])
-    outputs = _wanted(order, [node])
-    places = {id(n): i for i, n in enumerate(order)}
-    key.append(tuple([places[id(n)] for n in outputs]))
-    return order, leaves, outputs, _plans.get((tuple(key), config.fastmath))
+    with _graph:
+        order, leaves, key = _collect([node])
+        outputs = _wanted(order, [node])
+        places = {id(n): i for i, n in enumerate(order)}
+        key.append(tuple([places[id(n)] for n in outputs]))
+        return order, leaves, outputs, _plans.get((tuple(key), config.fastmath))
 
 
 def _at_hand(node: Node) -> Buffer | None:

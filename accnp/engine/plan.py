@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from accnp.codegen.cpu import Generated, accumulator, generate
+from accnp.config import config
 from accnp.engine.control import ControlStep
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import Access, Fold, KernelSpec, Phase, Statement
 from accnp.ir.node import Node
+from accnp.ir.verify import verify_plan, verify_program, verify_spec
 from accnp.ops.views import contiguous
 from accnp.passes.fuse import Cluster, fuse
 from accnp.passes.lower import lower
@@ -95,8 +97,11 @@ class Plan:
         self.constants: list[Any] = []  # buffers of leaves that belong to the plan, after those given at each run
 
 
-def forget_nodes(plan: Plan) -> None:
+def forget_nodes(plan: Plan, program: Program) -> None:
     """Let go of the nodes a plan was made from: plans outlive the arrays of their first run."""
+    for v in (*program.leaves, *program.values):
+        # Values and clusters refer to each other: without this the nodes would wait for the garbage collector.
+        v.node, v.cluster, v.demands = None, None, []
     for step in plan.steps:
         if isinstance(step, KernelStep):
             step.cluster = None
@@ -136,6 +141,9 @@ class _Planner:
 
     def run(self) -> Plan:
         plan = self.plan
+        checks = config.enable_checks
+        if checks:
+            verify_program(self.program)
         for c in fuse(self.program):
             if c.form == "host":
                 self.host(c.roots[0])
@@ -145,6 +153,8 @@ class _Planner:
         plan.out_avals = [v.aval for v in self.program.outputs]
         self.free_early()
         plan.work = sum(s.work for s in plan.steps)
+        if checks:
+            verify_plan(plan)
         return plan
 
     def new_slot(self) -> int:
@@ -165,6 +175,8 @@ class _Planner:
 
     def kernel(self, c: Cluster) -> None:
         spec = lower(c)
+        if config.enable_checks:
+            verify_spec(spec)
         text = generate(spec)
         step = self.step(text)
         step.cluster = c

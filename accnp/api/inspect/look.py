@@ -16,7 +16,7 @@ from accnp.engine.plan import make_plan
 from accnp.ir.graph import Graph
 from accnp.ir.node import site_text
 from accnp.passes.describe import aval_text
-from accnp.passes.program import build, from_graph
+from accnp.passes.program import from_graph
 from accnp.runtime.stream import Task
 from accnp.trace_fn import function_place
 
@@ -113,7 +113,7 @@ def _of_array(x: Array) -> Inspection:
         )
     order, leaves, outputs, existing = engine.pending(node)
     graph: Graph = graph_of(outputs, order, leaves)
-    program = build(order, leaves, outputs)
+    program, _ = from_graph(graph)
     plan = make_plan(program, config.fastmath)
     kept = len(outputs) - 1
     status = f"pending{place}"
