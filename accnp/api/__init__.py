@@ -2,6 +2,7 @@
 
 # Importing the families of ops fills the op table.
 import accnp.ops.call
+import accnp.ops.collective
 import accnp.ops.control
 import accnp.ops.custom
 import accnp.ops.decompositions

@@ -13,8 +13,9 @@ from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.pytree import broadcast_prefix, leaf_names, tree_flatten, tree_structure, tree_unflatten
 from accnp.trace_fn import trace
+from accnp.transforms.axes import bind
 from accnp.transforms.batch import batched_outputs, spread
-from accnp.transforms.tools import TOOLS
+from accnp.transforms.tools import TOOLS, Tools
 
 __all__ = ["argument_names", "move_axis", "vmap"]
 
@@ -161,8 +162,10 @@ def vmap(
             out_tree.append(structure)
             return [as_node(x, "vmap") for x in found]
 
-        graph = trace(one, avals, of=fun, transform="vmap", names=names)
-        pairs = batched_outputs(graph, xs, flags, size, TOOLS)
+        with bind(axis_name, size):
+            graph = trace(one, avals, of=fun, transform="vmap", names=names)
+        tools = TOOLS if axis_name is None else Tools(axis_name)
+        pairs = batched_outputs(graph, xs, flags, size, tools)
         return _results(pairs, out_tree[0], out_axes, size)
 
     return vmapped

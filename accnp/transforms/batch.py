@@ -44,7 +44,7 @@ def batch_nodes(order: Sequence[Node], env: Env, size: int, tools: Any) -> None:
             # A detached batch stays detached; a mark's trace has ended.
             y = xs[0] if op is MARK else record(op, tuple(xs), node.params)
             env[id(node)] = (y, flags[0])
-        elif not any(flags):
+        elif not any(flags) and not (tools.axis is not None and "axis_name" in node.params):
             y = record(op, tuple(xs), node.params)
             env[id(node)] = [(part, False) for part in items(y)] if several else (y, False)
         elif op.name == "jit":
@@ -61,7 +61,8 @@ def batch_nodes(order: Sequence[Node], env: Env, size: int, tools: Any) -> None:
             pairs = list(zip(outs, out_flags, strict=True))
             env[id(node)] = pairs if several else pairs[0]
         else:
-            y, flag = op.batch(size, xs, flags, node.params)
+            named = (tools,) if "axis_name" in node.params else ()
+            y, flag = op.batch(size, xs, flags, node.params, *named)
             if several:
                 parts = items(y) if isinstance(y, Node) else y
                 out_flags = [flag] * len(parts) if isinstance(flag, bool) else flag

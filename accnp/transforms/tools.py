@@ -7,6 +7,7 @@ program they were derived from.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from accnp.ir.aval import make_aval
 from accnp.ir.graph import Graph
@@ -25,7 +26,10 @@ Flags = tuple[bool, ...]
 class Tools:
     """The running transformations, as rules of call ops see them."""
 
-    __slots__ = ()
+    __slots__ = ("axis",)
+
+    def __init__(self, axis: Any = None) -> None:
+        self.axis = axis  # the name of the mapped axis, while batching
 
     def jvp_graph(
         self, graph: Graph, nonzero: Flags, instantiate_outs: Flags | None = None
@@ -116,7 +120,7 @@ class Tools:
         """
         if isinstance(force, bool):
             force = (force,) * len(graph.outputs)
-        key = f"batch {size} {batched} {force}"
+        key = f"batch {size} {batched} {force} {self.axis!r}"
         if key in graph.extra:
             return graph.extra[key]
         with Trace("jit", graph.name) as t:

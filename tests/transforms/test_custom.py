@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import accnp as jnp
 import numpy as np
 import pytest
+
+import accnp as jnp
 
 
 @jnp.custom_jvp
@@ -96,7 +97,9 @@ def test_custom_vjp() -> None:
     np.testing.assert_allclose(jitted, [20, 20, 20])
     scanned = jnp.grad(lambda x: jnp.lax.scan(lambda c, v: (c + product(v, 2.0), v), 0.0, x)[0])(x)
     np.testing.assert_allclose(scanned, [20, 20, 20])
-    np.testing.assert_allclose(jnp.jacrev(lambda x: product(x, 2.0 * jnp.ones(3)))(x), 20 * np.eye(3))
+    np.testing.assert_allclose(
+        jnp.jacrev(lambda x: product(x, 2.0 * jnp.ones(3)))(x), 20 * np.eye(3)
+    )
 
 
 def test_custom_vjp_refuses_forward_mode() -> None:

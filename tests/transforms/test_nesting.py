@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import accnp as jnp
 import numpy as np
 import pytest
+
+import accnp as jnp
 from accnp import errors
 
 
@@ -53,9 +54,7 @@ def test_no_perturbation_confusion() -> None:
     assert float(outer(3.0)) == 6.0
     nested = jnp.grad(lambda x: jnp.grad(lambda y: x * y * y)(x) * x)
     assert float(nested(3.0)) == 54.0  # 2 x^3
-    forward = jnp.jvp(
-        lambda x: x * jnp.jvp(lambda y: x + y, (1.0,), (1.0,))[1], (2.0,), (1.0,)
-    )
+    forward = jnp.jvp(lambda x: x * jnp.jvp(lambda y: x + y, (1.0,), (1.0,))[1], (2.0,), (1.0,))
     assert float(forward[1]) == 1.0
 
 
@@ -151,7 +150,9 @@ def test_training_step() -> None:
 
     @jnp.jit
     def step(w: Any) -> Any:
-        loss, slope = jnp.value_and_grad(lambda w: jnp.mean(jnp.square((data * w).sum(1) - data @ truth)))(w)
+        loss, slope = jnp.value_and_grad(
+            lambda w: jnp.mean(jnp.square((data * w).sum(1) - data @ truth))
+        )(w)
         return w - 0.1 * slope, loss
 
     w = jnp.zeros(3)

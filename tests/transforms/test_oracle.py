@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import accnp
 import jax
 import numpy as np
 import pytest
+
+import accnp
 
 
 def f32(x: Any) -> np.ndarray:
@@ -97,9 +98,9 @@ PROGRAMS: dict[str, Program] = {
     "vmap out axes": lambda m, n: m.vmap(
         lambda d, y: (d["a"] * y, n.sum(y)), in_axes=({"a": 1}, None), out_axes=(-1, None)
     )({"a": X}, X[:, 0]),
-    "vmap of scan": lambda m, n: m.vmap(
-        lambda v: m.lax.scan(lambda c, a: (c + a, c * a), 0.0, v)
-    )(X),
+    "vmap of scan": lambda m, n: m.vmap(lambda v: m.lax.scan(lambda c, a: (c + a, c * a), 0.0, v))(
+        X
+    ),
     "vmap of while": lambda m, n: m.vmap(
         lambda v: m.lax.while_loop(lambda c: c < 10, lambda c: c * 2 + 1, v)
     )(f32([1, 2, 3])),
