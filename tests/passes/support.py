@@ -1,0 +1,21 @@
+"""Plans of functions of arrays, without running them."""
+
+from accnp import engine
+from accnp.array import from_numpy, wrap
+from accnp.ir.graph import build
+from accnp.pytree import flatten_spec
+
+
+def plan_of(f, *arrays):
+    """The plan of f at these NumPy arrays' shapes and dtypes."""
+    avals = [from_numpy(x)._node.aval for x in arrays]
+    graph = build(lambda xs: [x._node for x in flatten_spec(f(*map(wrap, xs)))[0]], avals)
+    return engine.plan_of_graph(graph)[0]
+
+
+def steps_of(f, *arrays):
+    """What the plan's steps are: the form of a kernel, "rest" for the second stage of a split fold, or an op's name."""
+    return [
+        step.op.name if not hasattr(step, "text") else step.cluster.form if step.cluster else "rest"
+        for step in plan_of(f, *arrays).steps
+    ]

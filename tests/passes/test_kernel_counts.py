@@ -1,0 +1,148 @@
+"""How many kernels common programs become, and of which form."""
+
+import numpy as np
+import pytest
+from passes.support import plan_of, steps_of
+
+import accnp as jnp
+
+X = np.linspace(-1, 1, 64 * 48, dtype=np.float32).reshape(64, 48)
+S = np.linspace(-1, 1, 48 * 48, dtype=np.float32).reshape(48, 48)
+V = np.linspace(-1, 1, 48, dtype=np.float32)
+
+
+def softmax(x):
+    e = jnp.exp(x - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+def layer_norm(x, scale, shift):
+    m = x.mean(-1, keepdims=True)
+    v = ((x - m) ** 2).mean(-1, keepdims=True)
+    return (x - m) / jnp.sqrt(v + 1e-5) * scale + shift
+
+
+def selu(x):
+    return 1.05 * jnp.where(x > 0, x, 1.67 * jnp.exp(x) - 1.67)
+
+
+def laplace(u):
+    return u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * u[1:-1, 1:-1]
+
+
+CASES = {
+    "polynomial": (lambda x: x * x + x * 2, [X], ["map"]),
+    "selu": (selu, [X], ["map"]),
+    "stencil of slices": (laplace, [X], ["map"]),
+    "outer product": (lambda v: v[:, None] * v[None, :], [V], ["map"]),
+    "mask from indices": (lambda x: jnp.where(jnp.arange(48) > 3, x, 0), [X], ["map"]),
+    "transposed consumer": (lambda x: jnp.exp(x).T + 1, [X], ["map"]),
+    "both orders": (lambda x: x + x.T, [S], ["map"]),
+    "reversed": (lambda x: x[::-1] + x, [X], ["map"]),
+    "several outputs": (lambda x, y: (x + y, x * y, jnp.exp(x)), [X, X], ["map"]),
+    "softmax over rows": (softmax, [X], ["row"]),
+    "layer normalisation": (layer_norm, [X, V, V], ["row"]),
+    "mean and variance of rows": (lambda x: (x.mean(1), x.var(1)), [X], ["row"]),
+    "distances": (lambda x, y: ((x[:, None] - y[None]) ** 2).sum(-1), [X, X], ["row"]),
+    "sum, max and min": (lambda x: (x.sum(), x.max(), x.min()), [X], ["split"]),
+    "norm of all": (lambda x: x / jnp.sqrt((x * x).sum()), [X], ["split", "map"]),
+    "long sum": (lambda x: x.sum(), [np.ones(100_000, np.float32)], ["split", "rest"]),
+    "column mean": (lambda x: x.mean(0), [X], ["column"]),
+    "column deviation": (lambda x: x.std(0), [X], ["column", "column"]),
+    "column normalisation": (lambda x: (x - x.mean(0)) / x.std(0), [X], ["column", "column", "map"]),
+    "parts of a concatenation": (lambda x, y: jnp.concatenate([jnp.exp(x), y * 2]), [X, X], ["map", "map"]),
+    "bias and activation": (lambda x, w, b: jnp.maximum(x @ w + b, 0), [X, S, V], ["dot_general", "map"]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_steps(name):
+    f, arrays, steps = CASES[name]
+    assert steps_of(f, *arrays) == steps
+
+
+def operations(f, *arrays):
+    """The operations in the sources, in order; each call or sign counts each time it is written."""
+    return "".join(step.text.source for step in plan_of(f, *arrays).steps)
+
+
+def test_dead_code_is_not_computed():
+    source = operations(lambda x: (jnp.exp(x), x + 1)[1], X)
+    assert "exp" not in source
+    assert " + " in source
+
+
+def test_common_subexpressions_are_computed_once():
+    assert operations(lambda x: jnp.exp(x) + jnp.exp(x) * jnp.exp(x), X).count("exp(") == 1
+
+
+def test_calls_of_one_jitted_function_share_what_they_have_in_common():
+    inner = jnp.jit(lambda x: jnp.exp(x) * 2.0)
+    assert operations(lambda x: inner(x) + inner(x), X).count("exp(") == 1
+
+
+def test_heavy_values_are_kept_between_the_passes_over_a_row():
+    assert operations(softmax, X).count("exp(") == 1
+
+
+def test_a_value_wanted_in_two_ways_is_stored_once():
+    plan = plan_of(lambda x: (jnp.exp(x) + jnp.exp(x).T, jnp.exp(x) * 2), S)
+    assert "".join(s.text.source for s in plan.steps).count("exp(") == 1
+
+
+def chain(n):
+    def f(x):
+        for _ in range(n):
+            x = x * 0.999 + 0.001
+        return x
+
+    return f
+
+
+def centred(n):
+    def f(x):
+        for _ in range(n):
+            x = x - x.mean(1, keepdims=True)
+        return x
+
+    return f
+
+
+def branching(n):
+    def f(x):
+        a = b = x
+        for _ in range(n):
+            a, b = a * b + 1.0, a - b
+        return a, b
+
+    return f
+
+
+def calls(n):
+    inner = jnp.jit(lambda x: x * 2.0 + 1.0)
+
+    def f(x):
+        for _ in range(n):
+            x = inner(x)
+        return x
+
+    return f
+
+
+@pytest.mark.parametrize("x", [X, np.float32(1)], ids=["matrix", "rank 0"])
+@pytest.mark.parametrize("make", [chain, branching, calls])
+def test_kernels_of_long_programs_stay_short(make, x):
+    plan = plan_of(make(1000), x)
+    assert max(len(s.text.source.splitlines()) for s in plan.steps) < 200
+    assert len(plan.steps) < 150
+
+
+def test_many_folds_over_one_row_are_split():
+    plan = plan_of(centred(100), X)
+    assert max(len(s.text.source.splitlines()) for s in plan.steps) < 200
+    assert len(plan.steps) < 20
+
+
+def test_many_outputs_share_kernels():
+    plan = plan_of(lambda x: [x * float(i) for i in range(200)], X)
+    assert len(plan.steps) < 20
