@@ -1,0 +1,74 @@
+"""Kernels know no sizes: a new shape is planned anew but never compiled."""
+
+import numpy as np
+import pytest
+
+import accnp as jnp
+from accnp import engine
+from accnp.runtime.compile import counters
+
+
+def softmax(x):
+    e = jnp.exp(x - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+PROGRAMS = {
+    "map": (lambda x: x * x + 2 * x, [(7,), (100,), (3000,)]),
+    "map of a matrix": (lambda x: jnp.sin(x) + 1, [(7, 9), (30, 2), (100, 100)]),
+    "row": (softmax, [(4, 7), (9, 30), (100, 1025)]),
+    "column": (lambda x: (x - x.mean(0)) / x.std(0), [(4, 7), (9, 30), (600, 1100)]),
+    "split": (lambda x: (x.sum(), x.max()), [(40_000,), (70_000,), (90_001,)]),
+    "broadcast": (lambda x: x[:, None] * x[None, :], [(3,), (11,), (40,)]),
+    "transposed": (lambda x: x.T * 2 + 1, [(3, 5), (8, 2), (33, 65)]),
+    "sliced": (lambda x: x[2:] + x[:-2], [(9,), (31,), (1000,)]),
+    "strided": (lambda x: x[::2] * 3, [(9,), (31,), (1000,)]),
+    "joined": (lambda x: jnp.concatenate([x * 2, x + 1]), [(9,), (31,), (1000,)]),
+    "indices": (lambda x: x * jnp.arange(x.shape[0]), [(9,), (31,), (1000,)]),
+    "scalar": (lambda x: x / x.sum(), [(9,), (31,), (1000,)]),
+}
+
+
+def ours(shape):
+    return jnp.asarray(np.linspace(-1, 2, int(np.prod(shape)), dtype=np.float32).reshape(shape))
+
+
+def compiled():
+    counts = counters.as_dict()
+    return counts["compiles"] + counts["disk_hits"]
+
+
+def run(f, shape):
+    out = f(ours(shape))
+    for x in out if isinstance(out, tuple) else (out,):
+        x.block_until_ready()
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jnp.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_new_shape_compiles_nothing(name, wrap):
+    f, shapes = PROGRAMS[name]
+    f = wrap(f)
+    run(f, shapes[0])
+    before = compiled()
+    for shape in shapes[1:]:
+        run(f, shape)
+    assert compiled() == before
+
+
+def test_jit_of_a_fresh_function_compiles_nothing():
+    x = ours((50,))
+    jnp.jit(lambda x: x * 3.0 - 1.0)(x).block_until_ready()
+    before = compiled()
+    for _ in range(5):
+        jnp.jit(lambda x: x * 3.0 - 1.0)(x).block_until_ready()
+    assert compiled() == before
+
+
+def test_another_scalar_compiles_nothing_and_plans_nothing():
+    x = ours((50,))
+    (x * 1.5 + 0.25).block_until_ready()
+    before = compiled(), engine.counters["plans"]
+    for k in range(20):
+        (x * float(k) + 0.25).block_until_ready()
+    assert (compiled(), engine.counters["plans"]) == before
