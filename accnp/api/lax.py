@@ -18,6 +18,7 @@ from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.op import OPS, o
 from accnp.ops.elementwise import like
+from accnp.ops.kinds import dtype_kind
 from accnp.pytree import tree_map
 
 _KEYWORD = {"and": "and_", "or": "or_", "not": "not_"}
@@ -156,13 +157,19 @@ def pow(x: Any, y: Any) -> Array:
 @api_boundary
 def integer_pow(x: Any, y: int) -> Array:
     """x to a static integer power."""
-    return wrap(o.integer_pow(as_node(x, "lax.integer_pow"), y=as_int(y, "lax.integer_pow", "y")))
+    node, power = as_node(x, "lax.integer_pow"), as_int(y, "lax.integer_pow", "y")
+    if power < 0 and dtype_kind(node.aval.dtype) in "iu":
+        raise TypeError(
+            "lax.integer_pow: Integers cannot be raised to negative powers; "
+            f"got {node.aval.dtype.name} and {power}; convert to float first"
+        )
+    return wrap(o.integer_pow(node, y=power))
 
 
 @api_boundary
 def reciprocal(x: Any) -> Array:
     """1 / x."""
-    return wrap(o.integer_pow(as_node(x, "lax.reciprocal"), y=-1))
+    return integer_pow(x, -1)
 
 
 @api_boundary
@@ -184,13 +191,9 @@ def conj(x: Any) -> Array:
 
 @api_boundary
 def convert_element_type(operand: Any, new_dtype: Any) -> Array:
-    """Convert the elements; Python scalar types give weakly typed results."""
+    """Convert the elements."""
     node = as_node(operand, "lax.convert_element_type")
-    if new_dtype in (int, float, complex):
-        dtype, weak = dtypes.value_type(new_dtype(0))
-    else:
-        dtype, weak = dtypes.requested_dtype(new_dtype, "lax.convert_element_type"), False
-    return wrap(cast(node, dtype, weak))
+    return wrap(cast(node, dtypes.requested_dtype(new_dtype, "lax.convert_element_type")))
 
 
 @api_boundary

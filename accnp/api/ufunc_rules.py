@@ -14,7 +14,6 @@ from accnp import dtypes
 from accnp.api.convert import cast, to_shape
 from accnp.ir.node import Node, literal
 from accnp.ir.op import o
-from accnp.ops.elementwise import like as strong_like
 from accnp.ops.kinds import BOOL, broadcast_to, dtype_kind, full
 
 INF = math.inf
@@ -129,11 +128,11 @@ def filled_wide(a: Node, b: Node, value: Any) -> Node:
 
 
 def log2(x: Node) -> Node:
-    return by_parts(o.log(x), lambda y: o.div(y, o.log(strong_like(y, 2))))
+    return by_parts(o.log(x), lambda y: o.div(y, o.log(full((), 2, y.aval.dtype))))
 
 
 def log10(x: Node) -> Node:
-    return by_parts(o.log(x), lambda y: o.mul(y, strong_like(y, 1 / math.log(10))))
+    return by_parts(o.log(x), lambda y: o.mul(y, full((), 1 / math.log(10), y.aval.dtype)))
 
 
 def logaddexp(a: Node, b: Node) -> Node:
@@ -227,7 +226,8 @@ def signbit(x: Node) -> Node:
 
 
 def copysign(a: Node, b: Node) -> Node:
-    size = o.abs(a)
+    # The result is as weak as both operands, not as the first one.
+    size = o.abs(a if b.aval.weak_type else cast(a, a.aval.dtype))
     return select(signbit(b), o.neg(size), size)
 
 

@@ -33,7 +33,12 @@ def value_of(x: Any) -> Any:
 
     def ready(node: Any) -> Any:
         found = values.get(id(node))
-        return engine.array_of(node) if found is None else found
+        if found is not None:
+            return found
+        if isinstance(node.aval, tuple):
+            parts = zip(node.value, node.aval)
+            return [buffer.view(a.shape, a.dtype) for buffer, a in parts]
+        return engine.array_of(node)
 
     for node in toposort([x._node], enter=lambda n: n.value is None):
         with np.errstate(all="ignore"):

@@ -1,0 +1,171 @@
+"""The strict functions against jax: equal dtypes wanted, nothing promoted; moving, cutting, reducing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from api.support import agree, same
+
+import accnp.numpy as jnp
+from accnp import lax, nn
+
+F = np.array([[3, -1, 2], [0.5, 5, -4]], np.float32)
+I = F.astype(np.int32)  # noqa: E741
+B = F > 0
+UNARY = [
+    "abs", "ceil", "cos", "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "floor", "is_finite",
+    "lgamma", "digamma", "log1p", "logistic", "neg", "reciprocal", "round", "rsqrt", "sign", "square",
+    "tanh",
+]  # fmt: skip
+BINARY = [
+    "add",
+    "atan2",
+    "div",
+    "eq",
+    "ge",
+    "lt",
+    "max",
+    "min",
+    "mul",
+    "nextafter",
+    "pow",
+    "rem",
+    "sub",
+]
+BITS = ["bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right_logical"]
+
+
+def _both(name: str) -> tuple[Any, Any]:
+    return getattr(lax, name), getattr(jax.lax, name)
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_one_operand(name: str) -> None:
+    agree(*_both(name), np.abs(F) / 6 if name in ("erf_inv", "log1p", "rsqrt") else F)
+    agree(*_both(name), I)
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_two_operands(name: str) -> None:
+    agree(*_both(name), np.abs(F), F)
+    agree(*_both(name), np.abs(F), 2.0)
+    agree(*_both(name), F, I)
+    agree(*_both(name), F, 2)
+
+
+@pytest.mark.parametrize("name", [*BITS, "population_count", "clz", "bitwise_not"])
+def test_bits(name: str) -> None:
+    count = 1 if name in ("population_count", "clz", "bitwise_not") else 2
+    agree(*_both(name), *[np.abs(I)] * count)
+
+
+def test_dtypes_are_not_promoted() -> None:
+    same(lax.add(jnp.float32(1), 1.0), jax.lax.add(jax.numpy.float32(1), 1.0))
+    with pytest.raises(TypeError) as caught:
+        lax.add(1, 1.0)
+    assert str(caught.value).startswith(
+        "lax.add requires arguments to have the same dtypes, got int32, float32. "
+        "(Tip: jnp.add is a similar function that does automatic type promotion on inputs)."
+    )
+    assert jnp.add(1, 1.0) == 2.0
+
+
+def test_shapes_are_not_broadcast() -> None:
+    with pytest.raises(TypeError, match=r"incompatible shapes for broadcasting: \(2,\), \(3,\)"):
+        lax.add(jnp.ones(2), jnp.ones(3))
+    with pytest.raises(TypeError):
+        lax.add(jnp.ones((1, 2)), jnp.ones((2, 2)))
+
+
+CALLS: list[tuple[str, Any]] = [
+    ("full", lambda l, x: l.full((2, 3), 1.5)), ("full dtype", lambda l, x: l.full((2,), 1, np.int8)),
+    ("full_like", lambda l, x: l.full_like(x, 2)), ("iota", lambda l, x: l.iota(np.int32, 4)),
+    ("broadcasted_iota", lambda l, x: l.broadcasted_iota(np.float32, (2, 3), 1)),
+    ("broadcast", lambda l, x: l.broadcast(x, (2, 1))),
+    ("broadcast_in_dim", lambda l, x: l.broadcast_in_dim(x, (2, 4, 3), (0, 2))),
+    ("broadcast_in_dim bad", lambda l, x: l.broadcast_in_dim(x, (2, 4, 4), (0, 2))),
+    ("reshape", lambda l, x: l.reshape(x, (3, 2))), ("reshape bad", lambda l, x: l.reshape(x, (4, 2))),
+    ("reshape order", lambda l, x: l.reshape(x, (6,), (1, 0))),
+    ("transpose", lambda l, x: l.transpose(x, (1, 0))), ("rev", lambda l, x: l.rev(x, (1,))),
+    ("transpose bad", lambda l, x: l.transpose(x, (1, 1))),
+    ("squeeze", lambda l, x: l.squeeze(l.reshape(x, (2, 1, 3)), (1,))),
+    ("squeeze bad", lambda l, x: l.squeeze(x, (1,))), ("expand", lambda l, x: l.expand_dims(x, (0, 2))),
+    ("collapse", lambda l, x: l.collapse(l.expand_dims(x, (0,)), 0, 2)),
+    ("slice", lambda l, x: l.slice(x, (0, 1), (2, 3), (1, 2))),
+    ("slice bad", lambda l, x: l.slice(x, (0, 1), (2, 5))),
+    ("slice_in_dim", lambda l, x: l.slice_in_dim(x, 0, -1, 1, 1)),
+    ("index_in_dim", lambda l, x: l.index_in_dim(x, -1, 1, False)),
+    ("dynamic_slice", lambda l, x: l.dynamic_slice(x, (0, 2), (2, 2))),
+    ("dynamic_slice negative", lambda l, x: l.dynamic_slice(x, (0, -2), (2, 1))),
+    ("dynamic_index", lambda l, x: l.dynamic_index_in_dim(x, 1, 0, False)),
+    ("dynamic_slice_in_dim", lambda l, x: l.dynamic_slice_in_dim(x, 1, 2, 1)),
+    ("update", lambda l, x: l.dynamic_update_slice(x, x[:1, :2], (1, 1))),
+    ("update_index", lambda l, x: l.dynamic_update_index_in_dim(x, x[0], 1, 0)),
+    ("update_slice", lambda l, x: l.dynamic_update_slice_in_dim(x, x[:, :1], 2, 1)),
+    ("concatenate", lambda l, x: l.concatenate([x, x], 1)),
+    ("concatenate bad", lambda l, x: l.concatenate([x, x[:, :1]], 0)),
+    ("pad", lambda l, x: l.pad(x, np.float32(7), ((1, 0, 1), (-1, 2, 0)))),
+    ("pad bad", lambda l, x: l.pad(x, 7, ((1, 0, 1), (-1, 2, 0)))),
+    ("select", lambda l, x: l.select(x > 0, x, -x)), ("select_n", lambda l, x: l.select_n(x > 0, x, -x)),
+    ("clamp", lambda l, x: l.clamp(np.float32(-1), x, np.float32(2))),
+    ("integer_pow", lambda l, x: l.integer_pow(x, 3)), ("round", lambda l, x: l.round(x / 2)),
+    ("round even", lambda l, x: l.round(x / 2, l.RoundingMethod.TO_NEAREST_EVEN)),
+    ("convert", lambda l, x: l.convert_element_type(x, np.int8)),
+    ("convert weak", lambda l, x: l.convert_element_type(x, int)),
+    ("bitcast", lambda l, x: l.bitcast_convert_type(x, np.int32)),
+    ("bitcast narrow", lambda l, x: l.bitcast_convert_type(x, np.uint8)),
+    ("bitcast wide", lambda l, x: l.bitcast_convert_type(l.bitcast_convert_type(x, np.int16), np.int32)),
+    ("reduce_sum", lambda l, x: l.reduce_sum(x, (1,))), ("reduce_max", lambda l, x: l.reduce_max(x, (0, 1))),
+    ("reduce_and", lambda l, x: l.reduce_and(x > 0, (0,))), ("argmax", lambda l, x: l.argmax(x, 1, np.int32)),
+    ("reduce bad", lambda l, x: l.reduce_sum(x, (2,))),
+    ("reduce", lambda l, x: l.reduce(x, np.float32(1), l.add, (1,))),
+    ("reduce max", lambda l, x: l.reduce(x, np.float32(1), l.max, (0,))),
+    ("cumsum", lambda l, x: l.cumsum(x, 1, reverse=True)), ("cummax", lambda l, x: l.cummax(x)),
+    ("cumprod", lambda l, x: l.cumprod(x, 1)), ("cummin", lambda l, x: l.cummin(x, 1)),
+    ("cumlogsumexp", lambda l, x: l.cumlogsumexp(x, 1)), ("sort", lambda l, x: l.sort(x)),
+    ("sort_key_val", lambda l, x: l.sort_key_val(x, l.iota(np.int32, 6).reshape(2, 3))),
+    ("top_k", lambda l, x: l.top_k(x, 2)), ("dot", lambda l, x: l.dot(x, x.T)),
+    ("dot_general", lambda l, x: l.dot_general(x, x, (((1,), (1,)), ((), ())))),
+    ("dot_general batch", lambda l, x: l.dot_general(x, x, (((1,), (1,)), ((0,), (0,))))),
+    ("stop_gradient", lambda l, x: l.stop_gradient(x)), ("complex", lambda l, x: l.complex(x, x)),
+    ("conj", lambda l, x: l.conj(x)), ("split", lambda l, x: l.split(x, (1, 2), 1)),
+    ("zeta", lambda l, x: l.zeta(x * x + 2, x * x + 1)),
+    ("bessel", lambda l, x: l.bessel_i0e(x) + l.bessel_i1e(x)),
+    ("polygamma", lambda l, x: l.polygamma(l.full_like(x, 1), x * x + 1)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", [c for _, c in CALLS], ids=[n for n, _ in CALLS])
+def test_calls(call: Any) -> None:
+    agree(lambda x: call(lax, x), lambda x: call(jax.lax, x), F)
+
+
+def test_only_known_folds() -> None:
+    with pytest.raises(NotImplementedError, match="lax.scan"):
+        lax.reduce(jnp.ones(3), 0.0, lambda a, b: a - b, (0,))
+
+
+ACTIVATIONS = [
+    "relu", "gelu", "selu", "elu", "celu", "softplus", "sigmoid", "silu", "softmax", "log_softmax",
+    "tanh", "relu6", "hard_tanh", "leaky_relu", "soft_sign", "log_sigmoid", "hard_sigmoid",
+    "hard_silu", "squareplus", "mish", "standardize", "sparse_plus", "sparse_sigmoid", "log1mexp",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations(name: str) -> None:
+    x = np.array([[-3, -0.5, 0, 0.7], [1, 2, 7, np.nan]], np.float32)
+    agree(getattr(nn, name), getattr(jax.nn, name), np.abs(x) if name == "log1mexp" else x)
+
+
+def test_glu_one_hot_logsumexp() -> None:
+    agree(nn.glu, jax.nn.glu, F[:, :2])
+    agree(nn.glu, jax.nn.glu, F)
+    agree(nn.one_hot, jax.nn.one_hot, np.array([0, 2, 5], np.int32), 3)
+    agree(nn.one_hot, jax.nn.one_hot, np.array([0, 2], np.int32), 3, axis=0, dtype=np.int8)
+    agree(nn.gelu, jax.nn.gelu, F, approximate=False)
+    agree(nn.softmax, jax.nn.softmax, F, axis=0, where=B)
+    agree(nn.logmeanexp, jax.nn.logmeanexp, F, axis=1)
