@@ -12,7 +12,6 @@ Array(14, dtype=int32)
 from accnp import dtypes, errors, lax, nn, numpy, random, tree, tree_util
 from accnp.api.custom_rules import closure_convert, custom_gradient, custom_jvp, custom_vjp
 from accnp.api.derivatives import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
-from accnp.api.inspect import Inspection, inspect
 from accnp.api.jacobians import hessian, jacfwd, jacobian, jacrev
 from accnp.api.jaxpr import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
 from accnp.api.jit import jit
@@ -80,7 +79,7 @@ from accnp.runtime.device import (
 __version__ = "0.1.0"
 
 __all__ = [
-    "Array", "Device", "Inspection", "ShapeDtypeStruct", "abs", "absolute", "acos", "acosh", "add", "all",
+    "Array", "Device", "ShapeDtypeStruct", "abs", "absolute", "acos", "acosh", "add", "all",
     "allclose", "amax", "amin", "angle", "any", "append", "arange", "arccos", "arccosh",
     "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argpartition",
     "argsort", "argwhere", "around", "array", "array_equal", "array_equiv", "array_repr",
@@ -110,7 +109,7 @@ __all__ = [
     "fromstring", "full", "full_like", "gcd", "generic", "geomspace", "get_printoptions",
     "grad", "greater", "greater_equal", "heaviside", "hessian", "hsplit", "hstack", "hypot",
     "i0", "identity", "iinfo", "imag", "index_exp", "indices", "inexact", "inf", "inner",
-    "insert", "inspect", "int2", "int4", "int8", "int16", "int32", "int64", "int_", "integer",
+    "insert", "int2", "int4", "int8", "int16", "int32", "int64", "int_", "integer",
     "intersect1d", "invert", "isclose", "iscomplex", "iscomplexobj", "isdtype", "isfinite",
     "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "isrealobj", "isscalar",
     "issubdtype", "iterable", "ix_", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "kron",
@@ -124,13 +123,13 @@ __all__ = [
     "nanprod", "nanstd", "nansum", "nanvar", "ndarray", "ndim", "negative", "newaxis",
     "nextafter", "nn", "no_tracing", "nonzero", "not_equal", "number", "numpy",
     "numpy_dtype_promotion", "numpy_rank_promotion", "object_", "ones", "ones_like", "outer",
-    "pad", "partition", "permute_dims", "pi", "positive", "pow", "power", "printoptions", "prod",
-    "promote_types", "ptp", "put", "put_along_axis", "rad2deg", "radians", "random", "ravel",
-    "ravel_multi_index", "real", "reciprocal", "remainder", "remat", "repeat", "reshape",
-    "resize", "result_type", "right_shift", "rint", "roll", "rollaxis", "rot90", "round", "s_",
-    "save", "savez", "searchsorted", "select", "set_printoptions", "setdiff1d", "setxor1d",
-    "shape", "sign", "signbit", "signedinteger", "sin", "sinc", "single", "sinh", "size",
-    "softmax_custom_jvp", "sort", "sort_complex", "spacing", "split", "sqrt", "square",
+    "pad", "partition", "permute_dims", "pi", "positive", "pow", "power", "printoptions",
+    "prod", "promote_types", "ptp", "put", "put_along_axis", "rad2deg", "radians", "random",
+    "ravel", "ravel_multi_index", "real", "reciprocal", "remainder", "remat", "repeat",
+    "reshape", "resize", "result_type", "right_shift", "rint", "roll", "rollaxis", "rot90",
+    "round", "s_", "save", "savez", "searchsorted", "select", "set_printoptions", "setdiff1d",
+    "setxor1d", "shape", "sign", "signbit", "signedinteger", "sin", "sinc", "single", "sinh",
+    "size", "softmax_custom_jvp", "sort", "sort_complex", "spacing", "split", "sqrt", "square",
     "squeeze", "stack", "std", "subtract", "sum", "swapaxes", "take", "take_along_axis", "tan",
     "tanh", "tensordot", "threefry_partitionable", "tile", "trace", "transfer_guard",
     "transfer_guard_device_to_device", "transfer_guard_device_to_host",

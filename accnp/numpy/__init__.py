@@ -73,7 +73,6 @@ from accnp.api.ufuncs import (
     power, rad2deg, radians, real, reciprocal, remainder, right_shift, rint, round, sign,
     signbit, sin, sinc, sinh, spacing, sqrt, square, subtract, tan, tanh, true_divide, trunc,
 )  # fmt: skip
-from accnp.api.named import named as _named
 from accnp.array import Array as ndarray
 from accnp.dtypes.promotion import promote_types, result_type
 from accnp.dtypes.questions import can_cast, finfo, iinfo, isdtype, issubdtype
@@ -115,8 +114,8 @@ __all__ = [
     "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin",
     "nanprod", "nanstd", "nansum", "nanvar", "ndarray", "ndim", "negative", "newaxis",
     "nextafter", "nonzero", "not_equal", "number", "object_", "ones", "ones_like", "outer",
-    "pad", "partition", "permute_dims", "pi", "positive", "pow", "power", "printoptions", "prod",
-    "promote_types", "ptp", "put", "put_along_axis", "rad2deg", "radians", "ravel",
+    "pad", "partition", "permute_dims", "pi", "positive", "pow", "power", "printoptions",
+    "prod", "promote_types", "ptp", "put", "put_along_axis", "rad2deg", "radians", "ravel",
     "ravel_multi_index", "real", "reciprocal", "remainder", "repeat", "reshape", "resize",
     "result_type", "right_shift", "rint", "roll", "rollaxis", "rot90", "round", "s_", "save",
     "savez", "searchsorted", "select", "set_printoptions", "setdiff1d", "setxor1d", "shape",
@@ -129,18 +128,6 @@ __all__ = [
     "unique_inverse", "unique_values", "unravel_index", "unsignedinteger", "unstack", "vander",
     "var", "vdot", "vecdot", "vecmat", "vsplit", "vstack", "where", "zeros", "zeros_like",
 ]  # fmt: skip
-
-# These appear in jaxprs as calls under their own names, as in jax.
-clip = _named(clip, arrays=3)
-for _name, _shown in {
-    "acosh": "arccosh", "append": "append", "arccosh": "arccosh", "bitwise_count": "bitwise_count",
-    "count_nonzero": "count_nonzero", "cumprod": "cumprod", "cumsum": "cumsum",
-    "cumulative_sum": "_cumsum_with_promotion", "flip": "_flip", "fliplr": "_flip",
-    "flipud": "_flip", "isinf": "isinf", "nanmax": "nanmax", "nanmin": "nanmin", "ptp": "_ptp",
-    "rint": "rint", "round": "round", "sort": "sort", "sort_complex": "sort_complex",
-    "trunc": "trunc",
-}.items():  # fmt: skip
-    globals()[_name] = _named(globals()[_name], _shown, 2 if _name == "append" else 1)
 
 set_namespace(sys.modules[__name__])
 __getattr__ = nearest(__name__, __all__)
