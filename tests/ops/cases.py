@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+import accnp.api  # noqa: F401 - fills the table
 from accnp.ir.op import OPS, o
 from accnp.ops.index import (
     GatherDimensionNumbers,
@@ -156,6 +157,10 @@ for name in ("shift_left", "shift_right_logical", "shift_right_arithmetic"):
 for name in ("population_count", "clz"):
     add(name, ints(6))
     add(name, nats(6))
+for name in ("threefry_0", "threefry_1", "threefry_xor"):
+    add(name, *np.array([3, 5], np.uint32), nats(6), nats(6))
+add("fma", real(4), real(4), real(4))
+add("fma", real(4), real(), real())
 add("is_finite", np.array([0.5, np.inf, -np.inf, np.nan]))
 for name in ("floor", "ceil"):
     add(name, real(6))
