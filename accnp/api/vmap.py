@@ -142,22 +142,22 @@ def vmap(
     def vmapped(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = tree_flatten((args, kwargs))
         axes = _in_axes(in_axes, args, kwargs)
-        nodes = [as_node(x, "vmap") for x in leaves]
-        names = argument_names(fun, args, kwargs)
-        size = _size(nodes, axes, names, axis_size)
-        flags = [axis is not None for axis in axes]
-        xs = [
-            x if axis is None else move_axis(x, axis % x.aval.ndim, 0)
-            for x, axis in zip(nodes, axes, strict=True)
-        ]
-        avals = [
-            make_aval(x.aval.shape[1:], x.aval.dtype, x.aval.weak_type) if f else x.aval
-            for x, f in zip(xs, flags, strict=True)
-        ]
+        mapped = [i for i, axis in enumerate(axes) if axis is not None]
+        every = argument_names(fun, args, kwargs)
+        names = [every[i] for i in mapped]
+        nodes = [as_node(leaves[i], "vmap") for i in mapped]
+        along = [axes[i] for i in mapped]
+        size = _size(nodes, along, names, axis_size)
+        xs = [move_axis(x, axis % x.aval.ndim, 0) for x, axis in zip(nodes, along, strict=True)]
+        avals = [make_aval(x.aval.shape[1:], x.aval.dtype, x.aval.weak_type) for x in xs]
         out_tree: list[Any] = []
 
         def one(examples: list[Node]) -> list[Node]:
-            some_args, some_kwargs = tree_unflatten(tree, [wrap(x) for x in examples])
+            # What is not mapped is handed on as it is; it may be no array at all.
+            whole = list(leaves)
+            for i, x in zip(mapped, examples, strict=True):
+                whole[i] = wrap(x)
+            some_args, some_kwargs = tree_unflatten(tree, whole)
             found, structure = tree_flatten(fun(*some_args, **some_kwargs))
             out_tree.append(structure)
             return [as_node(x, "vmap") for x in found]
@@ -165,7 +165,7 @@ def vmap(
         with bind(axis_name, size):
             graph = trace(one, avals, of=fun, transform="vmap", names=names)
         tools = TOOLS if axis_name is None else Tools(axis_name)
-        pairs = batched_outputs(graph, xs, flags, size, tools)
+        pairs = batched_outputs(graph, xs, [True] * len(xs), size, tools)
         return _results(pairs, out_tree[0], out_axes, size)
 
     return vmapped

@@ -111,6 +111,9 @@ PROGRAMS: dict[str, Program] = {
     "vmap of indexing": lambda m, n: m.vmap(lambda x, i: x[i])(X, np.array([0, 3, 9])),
     "vmap of update": lambda m, n: m.vmap(lambda x, i: x.at[i].set(7.0))(X, np.array([0, 3, 1])),
     "vmap axis_size": lambda m, n: m.vmap(lambda: n.ones(2), axis_size=3)(),
+    "vmap with plain values": lambda m, n: m.vmap(
+        lambda x, how, k: (n.sin(x) if how == "sin" and k > 1 else x) * k, (0, None, None)
+    )(X, "sin", 2),
     "per-example gradient": lambda m, n: m.vmap(
         m.value_and_grad(lambda w, x: n.sum(n.tanh(w * x))), (None, 0)
     )(V, X),
