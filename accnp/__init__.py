@@ -9,12 +9,16 @@
 Array(14, dtype=int32)
 """
 
-from accnp import dtypes, errors, lax, nn, numpy, random, tree, tree_util
+from accnp import dtypes, errors, lax, nn, numpy, random, tree, tree_util, typing
 from accnp.api.custom_rules import closure_convert, custom_gradient, custom_jvp, custom_vjp
 from accnp.api.derivatives import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
 from accnp.api.jacobians import hessian, jacfwd, jacobian, jacrev
 from accnp.api.jaxpr import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
 from accnp.api.jit import jit
+from accnp.api.process import (
+    clear_caches, host_count, host_id, host_ids, named_call, named_scope,
+    print_environment_info, process_count, process_index, process_indices,
+)  # fmt: skip
 from accnp.api.transforms import checkpoint, remat
 from accnp.api.vmap import vmap
 from accnp.api.waiting import (
@@ -24,7 +28,7 @@ from accnp.array import Array
 from accnp.config import (
     check_tracer_leaks, config, debug_infs, debug_key_reuse, debug_nans, default_device,
     default_matmul_precision, default_prng_impl, disable_jit, enable_checks, enable_custom_prng,
-    enable_x64, explain_cache_misses, legacy_prng_key, log_compiles, no_tracing,
+    enable_x64, explain_cache_misses, fastmath, legacy_prng_key, log_compiles, no_tracing,
     numpy_dtype_promotion, numpy_rank_promotion, softmax_custom_jvp, threefry_partitionable,
     transfer_guard, transfer_guard_device_to_device, transfer_guard_device_to_host,
     transfer_guard_host_to_device,
@@ -88,7 +92,7 @@ __all__ = [
     "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or",
     "bitwise_right_shift", "bitwise_xor", "block", "block_until_ready", "bool", "bool_",
     "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast", "cbrt", "cdouble",
-    "ceil", "character", "check_tracer_leaks", "checkpoint", "choose", "clip",
+    "ceil", "character", "check_tracer_leaks", "checkpoint", "choose", "clear_caches", "clip",
     "closure_convert", "column_stack", "complex64", "complex128", "complex_", "complexfloating",
     "compress", "concat", "concatenate", "config", "conj", "conjugate", "copy",
     "copy_to_host_async", "copysign", "cos", "cosh", "count_nonzero", "counters", "cross",
@@ -101,45 +105,47 @@ __all__ = [
     "e", "effects_barrier", "einsum", "einsum_path", "empty", "empty_like", "enable_checks",
     "enable_custom_prng", "enable_x64", "equal", "errors", "euler_gamma", "eval_shape", "exp",
     "exp2", "expand_dims", "explain_cache_misses", "expm1", "extract", "eye", "fabs",
-    "fill_diagonal", "finfo", "flatnonzero", "flexible", "flip", "fliplr", "flipud", "float0",
-    "float4_e2m1fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn",
-    "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float16", "float32",
-    "float64", "float_", "float_power", "floating", "floor", "floor_divide", "fmax", "fmin",
-    "fmod", "frexp", "from_dlpack", "frombuffer", "fromfile", "fromfunction", "fromiter",
-    "fromstring", "full", "full_like", "gcd", "generic", "geomspace", "get_printoptions",
-    "grad", "greater", "greater_equal", "heaviside", "hessian", "hsplit", "hstack", "hypot",
-    "i0", "identity", "iinfo", "imag", "index_exp", "indices", "inexact", "inf", "inner",
-    "insert", "int2", "int4", "int8", "int16", "int32", "int64", "int_", "integer",
-    "intersect1d", "invert", "isclose", "iscomplex", "iscomplexobj", "isdtype", "isfinite",
-    "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "isrealobj", "isscalar",
-    "issubdtype", "iterable", "ix_", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "kron",
-    "lax", "lcm", "ldexp", "left_shift", "legacy_prng_key", "less", "less_equal", "lexsort",
-    "linalg", "linear_transpose", "linearize", "linspace", "local_device_count",
-    "local_devices", "log", "log1p", "log2", "log10", "log_compiles", "logaddexp", "logaddexp2",
-    "logical_and", "logical_not", "logical_or", "logical_xor", "logspace", "make_jaxpr",
-    "mask_indices", "matmul", "matrix_transpose", "matvec", "max", "maximum", "mean",
-    "meshgrid", "min", "minimum", "mod", "modf", "moveaxis", "multiply", "nan", "nan_to_num",
+    "fastmath", "fill_diagonal", "finfo", "flatnonzero", "flexible", "flip", "fliplr", "flipud",
+    "float0", "float4_e2m1fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz",
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+    "float16", "float32", "float64", "float_", "float_power", "floating", "floor",
+    "floor_divide", "fmax", "fmin", "fmod", "frexp", "from_dlpack", "frombuffer", "fromfile",
+    "fromfunction", "fromiter", "fromstring", "full", "full_like", "gcd", "generic",
+    "geomspace", "get_printoptions", "grad", "greater", "greater_equal", "heaviside", "hessian",
+    "host_count", "host_id", "host_ids", "hsplit", "hstack", "hypot", "i0", "identity", "iinfo",
+    "imag", "index_exp", "indices", "inexact", "inf", "inner", "insert", "int2", "int4", "int8",
+    "int16", "int32", "int64", "int_", "integer", "intersect1d", "invert", "isclose",
+    "iscomplex", "iscomplexobj", "isdtype", "isfinite", "isin", "isinf", "isnan", "isneginf",
+    "isposinf", "isreal", "isrealobj", "isscalar", "issubdtype", "iterable", "ix_", "jacfwd",
+    "jacobian", "jacrev", "jit", "jvp", "kron", "lax", "lcm", "ldexp", "left_shift",
+    "legacy_prng_key", "less", "less_equal", "lexsort", "linalg", "linear_transpose",
+    "linearize", "linspace", "local_device_count", "local_devices", "log", "log1p", "log2",
+    "log10", "log_compiles", "logaddexp", "logaddexp2", "logical_and", "logical_not",
+    "logical_or", "logical_xor", "logspace", "make_jaxpr", "mask_indices", "matmul",
+    "matrix_transpose", "matvec", "max", "maximum", "mean", "meshgrid", "min", "minimum", "mod",
+    "modf", "moveaxis", "multiply", "named_call", "named_scope", "nan", "nan_to_num",
     "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin",
     "nanprod", "nanstd", "nansum", "nanvar", "ndarray", "ndim", "negative", "newaxis",
     "nextafter", "nn", "no_tracing", "nonzero", "not_equal", "number", "numpy",
     "numpy_dtype_promotion", "numpy_rank_promotion", "object_", "ones", "ones_like", "outer",
-    "pad", "partition", "permute_dims", "pi", "positive", "pow", "power", "printoptions",
-    "prod", "promote_types", "ptp", "put", "put_along_axis", "rad2deg", "radians", "random",
-    "ravel", "ravel_multi_index", "real", "reciprocal", "remainder", "remat", "repeat",
-    "reshape", "resize", "result_type", "right_shift", "rint", "roll", "rollaxis", "rot90",
-    "round", "s_", "save", "savez", "searchsorted", "select", "set_printoptions", "setdiff1d",
-    "setxor1d", "shape", "sign", "signbit", "signedinteger", "sin", "sinc", "single", "sinh",
-    "size", "softmax_custom_jvp", "sort", "sort_complex", "spacing", "split", "sqrt", "square",
-    "squeeze", "stack", "std", "subtract", "sum", "swapaxes", "take", "take_along_axis", "tan",
-    "tanh", "tensordot", "threefry_partitionable", "tile", "trace", "transfer_guard",
-    "transfer_guard_device_to_device", "transfer_guard_device_to_host",
-    "transfer_guard_host_to_device", "transpose", "tree", "tree_util", "tri", "tril",
-    "tril_indices", "tril_indices_from", "trim_zeros", "triu", "triu_indices",
-    "triu_indices_from", "true_divide", "trunc", "typeof", "uint", "uint2", "uint4", "uint8",
-    "uint16", "uint32", "uint64", "union1d", "unique", "unique_all", "unique_counts",
-    "unique_inverse", "unique_values", "unravel_index", "unsignedinteger", "unstack",
-    "value_and_grad", "vander", "var", "vdot", "vecdot", "vecmat", "vjp", "vmap", "vsplit",
-    "vstack", "where", "zeros", "zeros_like",
+    "pad", "partition", "permute_dims", "pi", "positive", "pow", "power",
+    "print_environment_info", "printoptions", "process_count", "process_index",
+    "process_indices", "prod", "promote_types", "ptp", "put", "put_along_axis", "rad2deg",
+    "radians", "random", "ravel", "ravel_multi_index", "real", "reciprocal", "remainder",
+    "remat", "repeat", "reshape", "resize", "result_type", "right_shift", "rint", "roll",
+    "rollaxis", "rot90", "round", "s_", "save", "savez", "searchsorted", "select",
+    "set_printoptions", "setdiff1d", "setxor1d", "shape", "sign", "signbit", "signedinteger",
+    "sin", "sinc", "single", "sinh", "size", "softmax_custom_jvp", "sort", "sort_complex",
+    "spacing", "split", "sqrt", "square", "squeeze", "stack", "std", "subtract", "sum",
+    "swapaxes", "take", "take_along_axis", "tan", "tanh", "tensordot", "threefry_partitionable",
+    "tile", "trace", "transfer_guard", "transfer_guard_device_to_device",
+    "transfer_guard_device_to_host", "transfer_guard_host_to_device", "transpose", "tree",
+    "tree_util", "tri", "tril", "tril_indices", "tril_indices_from", "trim_zeros", "triu",
+    "triu_indices", "triu_indices_from", "true_divide", "trunc", "typeof", "typing", "uint",
+    "uint2", "uint4", "uint8", "uint16", "uint32", "uint64", "union1d", "unique", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values", "unravel_index", "unsignedinteger",
+    "unstack", "value_and_grad", "vander", "var", "vdot", "vecdot", "vecmat", "vjp", "vmap",
+    "vsplit", "vstack", "where", "zeros", "zeros_like",
 ]  # fmt: skip
 
 __getattr__ = nearest(__name__, __all__)

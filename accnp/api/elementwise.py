@@ -18,6 +18,7 @@ from accnp.array import Array
 from accnp.errors import hide_frames
 from accnp.ir.node import Node, record_known
 from accnp.ir.op import OPS, Op, o
+from accnp.ir.trace import state
 
 __all__ = ["OPERANDS", "Binary", "inexact", "make_binary", "make_unary", "numeric", "wrap_all"]
 
@@ -56,9 +57,11 @@ def numeric(name: str, *xs: Any) -> list[Node]:
 
 def _converted(nodes: list[Node], dtype: Any, weak: bool) -> list[Node]:
     # A weak operand that has the dtype stays: the result is weak only if all operands are.
+    # While tracing, the conversion is written down as jax does; no kernel has it.
+    eager = state.abstract is None
     return [
         n
-        if n.aval.dtype == dtype and (n.aval.weak_type or n.aval.weak_type == weak)
+        if n.aval.dtype == dtype and (n.aval.weak_type == weak or (n.aval.weak_type and eager))
         else cast(n, dtype, weak or (n.aval.weak_type and n.op.name == "literal"))
         for n in nodes
     ]
@@ -131,7 +134,7 @@ class Binary:
         out = self.rule(a, b)
         if not isinstance(out, tuple) and _is_plain(out, (a, b)):
             if type(x) is Array and a is x._node:
-                if type(y) is Array and b is y._node:
+                if type(y) is Array and b is y._node and a.aval.weak_type == b.aval.weak_type:
                     self.pairs[a.aval, b.aval] = out.op, out.aval
                 elif type(y) in (int, float) and not a.aval.weak_type:
                     _remember(self.right, _key(a, y), (out.op, b, out.aval))

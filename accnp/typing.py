@@ -1,0 +1,14 @@
+"""`accnp.typing`: names for annotations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from accnp.array import Array
+
+__all__ = ["ArrayLike", "DTypeLike"]
+
+ArrayLike = Array | np.ndarray | np.generic | bool | int | float | complex
+DTypeLike = str | type[Any] | np.dtype
