@@ -1,0 +1,63 @@
+"""Tables of expressions, evaluated with our functions and with jax's; results are compared.
+
+In: a text such as "roll(X, 2)", two modules, and the arrays that the text names. Out: assertions.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import jax
+import numpy as np
+from api.support import outcome, same
+
+import accnp
+
+
+def compare(
+    text: str, ours: ModuleType, theirs: ModuleType, scale: float = 1.0, **arrays: Any
+) -> None:
+    """Evaluate an expression in both namespaces, on NumPy arrays and on each library's own."""
+    for convert in (False, True):
+        results = []
+        for module, jnp in ((ours, accnp.numpy), (theirs, jax.numpy)):
+            names = {n: jnp.asarray(a) if convert else a for n, a in arrays.items()}
+            scope = {**vars(module), "np": np, "jnp": jnp, **names}
+            results.append(outcome(lambda s=scope: eval(text, s)))
+        mine, other = results
+        if isinstance(other, Exception):
+            raise AssertionError(f"jax refuses {text}: {other!r}")
+        if isinstance(mine, Exception):
+            raise AssertionError(f"{text} fails where jax gives {other}") from mine
+        same(_arrays(mine), _arrays(other), scale)
+
+
+def _arrays(x: Any) -> Any:
+    """Results that jax leaves as NumPy arrays, for arguments that were, count as arrays."""
+    if isinstance(x, tuple | list):
+        return tuple([_arrays(v) for v in x])
+    return jax.numpy.asarray(x) if isinstance(x, np.ndarray) else x
+
+
+def gradients_agree(text: str, scale: float = 1.0, **arrays: Any) -> None:
+    """Compare d sum(sin(expression)) / d each array, in reverse mode, with jax's."""
+
+    def total(jnp: Any) -> Any:
+        def run(values: dict[str, Any]) -> Any:
+            scope = {**vars(jnp), "np": np, "jnp": jnp, **values}
+            return jnp.sum(jnp.sin(eval(text, scope)))
+
+        return run
+
+    mine = accnp.grad(total(accnp.numpy))({n: accnp.asarray(a) for n, a in arrays.items()})
+    other = jax.grad(total(jax.numpy))({n: jax.numpy.asarray(a) for n, a in arrays.items()})
+    for name in arrays:
+        a, b = np.asarray(mine[name]), np.asarray(other[name])
+        np.testing.assert_allclose(a, b, rtol=2e-4 * scale, atol=2e-5 * scale, err_msg=name)
+
+
+def cases(table: str) -> list[str]:
+    """Split a table of expressions, separated by bars or lines."""
+    parts = [t.strip() for line in table.splitlines() for t in line.split(" | ")]
+    return [t.strip(" |") for t in parts if t.strip(" |")]

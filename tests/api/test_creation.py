@@ -1,0 +1,138 @@
+"""Making arrays, against jax: values, dtypes, weak flags; copies on entry; refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from api.support import same, value_of
+from api.tables import cases, compare
+
+import accnp
+import accnp.numpy as jnp
+
+X = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+MADE = """
+array(1.0) | asarray(1) | asarray(True) | array([1, 2.5]) | array([1, 2.5, True])
+array([1j, 1]) | array([]) | array(range(3)) | array([np.float16(1), 2])
+array([np.int8(1), 1]) | array(1, dtype=float) | asarray(1.5, dtype=int)
+array([2.5], dtype=np.int32) | array(memoryview(b"abc")) | array([[1, 2], [3, 4]])
+array(jnp.asarray(1.0)) | array([jnp.asarray(1.0)]) | array([jnp.asarray(1), 2.5])
+array([X[0], X[1]]) | array([[jnp.asarray(1), 2], [3, 4]]) | array(1.0, ndmin=2)
+asarray(np.float64(2)) | array((X, X)) | zeros(2) | zeros((2, 3), int) | ones((2,), bool)
+full((2,), 1.0) | full((2,), jnp.asarray(1.0)) | full((2, 3), np.array([1, 2, 3]))
+full(3, 7, dtype="float16") | empty((0, 2)) | zeros(()) | ones([2, 1]) | zeros_like(1.0)
+ones_like(jnp.asarray(1.0)) | full_like(X, 2) | full_like(jnp.asarray(1.0), 2) | empty_like(X)
+zeros_like(X, dtype=int, shape=(2,)) | arange(3) | arange(3.0) | arange(2, 8, 3)
+arange(0, 1, 0.3) | arange(5, 1, -2) | arange(5, 1) | arange(jnp.asarray(3))
+arange(3, dtype="float16") | arange(1, 4, dtype=float) | linspace(0, 1, 5)
+linspace(0, 1, 5, endpoint=False) | linspace(0, 1, 1) | linspace(2, 5, 0)
+linspace(0, 9, 4, dtype=int) | linspace(X[0], X[1], 3, axis=1) | linspace(0, 1, 5, retstep=True)
+linspace(-3.5, 7, 11) | logspace(0, 2, 3) | logspace(0, 3, 4, base=2.0) | geomspace(1, 1000, 4)
+geomspace(-1, -1000, 4, endpoint=False) | geomspace(1.0, 8.0, 1) | eye(3) | eye(2, 4, 1)
+eye(4, 2, k=-1, dtype=int) | identity(3, dtype=bool) | tri(3) | tri(3, 4, 1) | tri(3, 4, -1)
+tril(X) | tril(X, -2) | triu(X) | triu(X, 1) | diag(X) | diag(X, 1) | diag(X, -1) | diag(X, 5)
+diag(X[0]) | diag(X[0], 2) | diag(X[0], -1) | diagflat(X)
+diagonal(X.reshape(2, 3, 2), 0, 0, 2) | diagonal(X.reshape(2, 3, 2), 1)
+meshgrid(X[0], X[:, 0]) | meshgrid(X[0], X[:, 0], sparse=True)
+meshgrid(X[0], X[:, 0], indexing="ij") | indices((2, 3)) | indices((2, 3), sparse=True)
+vander(X[0]) | vander(X[0], 2, increasing=True) | tril_indices(3) | triu_indices(3, 1)
+tril_indices_from(X[:, :3]) | diag_indices(3) | frombuffer(b"abcdefgh", dtype="int32")
+ix_(X[0].astype(int), X[0].astype(int)) | copy(X) | astype(X, int)
+fromfunction(lambda i, j: i * 10 + j, (2, 3), dtype=int) | mask_indices(3, jnp.triu)
+"""
+
+
+@pytest.mark.parametrize("text", cases(MADE))
+def test_as_jax(text: str) -> None:
+    compare(text, jnp, jax.numpy, X=X)
+
+
+def test_64_bit_types() -> None:
+    with accnp.enable_x64(), jax.enable_x64(True):
+        for text in (
+            "array([1, 2.5])",
+            "arange(3)",
+            "asarray(2**40)",
+            "zeros(2)",
+            "linspace(0, 1, 3)",
+        ):
+            compare(text, jnp, jax.numpy)
+
+
+REFUSED = [
+    (lambda: jnp.array([[1, 2], [3]]), TypeError, "ragged"),
+    (lambda: jnp.array([jnp.arange(2), jnp.arange(3)]), TypeError, "ragged"),
+    (lambda: jnp.array(["a"]), TypeError, "not a valid array value"),
+    (lambda: jnp.array("text"), TypeError, "not a valid array value"),
+    (lambda: jnp.array(np.array([None])), TypeError, "object"),
+    (lambda: jnp.array(np.array(["2020-01-01"], "M8[D]")), TypeError, "datetime"),
+    (lambda: jnp.array({"a": 1}), TypeError, "dict"),
+    (lambda: jnp.array(None), ValueError, "None"),
+    (lambda: jnp.array([2**40]), OverflowError, "int32"),
+    (lambda: jnp.asarray(2**40), OverflowError, "int32"),
+    (lambda: jnp.zeros(-1), ValueError, r"jnp.zeros: sizes cannot be negative; got shape \(-1,\)"),
+    (lambda: jnp.ones((2, -3)), ValueError, "jnp.ones: sizes cannot be negative"),
+    (lambda: jnp.zeros(2.0), TypeError, "integer"),
+    (lambda: jnp.zeros((2, 3.0)), TypeError, "integer"),
+    (lambda: jnp.zeros("ab"), TypeError, "shape"),
+    (lambda: jnp.zeros(2, dtype="S"), TypeError, "dtype"),
+    (lambda: jnp.zeros(2, dtype=object), TypeError, "dtype"),
+    (lambda: jnp.arange(0, 1, 0), ZeroDivisionError, "step"),
+    (lambda: jnp.arange("a"), TypeError, "numbers"),
+    (lambda: jnp.arange([1, 2]), TypeError, "numbers"),
+    (lambda: jnp.arange(5, dtype=bool), TypeError, "bool"),
+    (lambda: jnp.linspace(0, 1, -1), ValueError, "non-negative"),
+    (lambda: jnp.full(3, [1, 2, 3]), TypeError, "list"),
+    (lambda: jnp.full((3,), np.ones(2)), ValueError, "broadcast"),
+    (lambda: jnp.tril(jnp.ones(3)), ValueError, "2-dim"),
+    (lambda: jnp.diag(jnp.ones((2, 2, 2))), ValueError, "1-d or 2-d"),
+    (lambda: jnp.meshgrid(jnp.ones(2), indexing="ab"), ValueError, "indexing"),
+    (lambda: jnp.zeros(2**62, "int8").block_until_ready(), MemoryError, "memory"),
+]
+
+
+@pytest.mark.parametrize(("make", "error", "text"), REFUSED)
+def test_refused(make: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        make()
+
+
+def test_traced_shape_names_function_and_argument() -> None:
+    for fn, name in ((jnp.ones, "jnp.ones"), (jnp.zeros, "jnp.zeros"), (jnp.arange, "jnp.arange")):
+        with pytest.raises(TypeError) as caught:
+            accnp.jit(lambda length, fn=fn: fn(length))(3)
+        assert name in str(caught.value)
+        assert "shapes must be static" in str(caught.value)
+        assert "length" in str(caught.value)
+    assert accnp.jit(lambda n: jnp.ones((n,)), static_argnums=0)(3).shape == (3,)
+
+
+def test_traced_values_in_lists_are_stacked() -> None:
+    out = accnp.jit(lambda a, b: jnp.array([[a, 1], [b, 2]]))(3.0, 4.0)
+    same(out, jax.numpy.array([[3.0, 1], [4.0, 2]]))
+    assert float(accnp.grad(lambda a: jnp.sum(jnp.array([a, 2.0]) ** 2))(3.0)) == 6
+
+
+def test_arrays_are_copied_on_entry() -> None:
+    x = np.arange(3)
+    for made in (jnp.array(x), jnp.asarray(x), jnp.asarray(x, copy=False), jnp.array([x, x])[0]):
+        x[0] = 99
+        assert value_of(made)[0] == 0
+        x[0] = 0
+
+
+def test_no_copy_where_nobody_can_write() -> None:
+    x = np.frombuffer(bytes(range(64)), np.uint8)
+    y = np.asarray(jnp.asarray(x, copy=False))
+    assert y.ctypes.data == x.ctypes.data
+    assert np.asarray(jnp.asarray(x)).ctypes.data != x.ctypes.data
+
+
+def test_asarray_returns_arrays_as_they_are() -> None:
+    x = jnp.arange(3)
+    assert jnp.asarray(x) is x
+    assert jnp.array(x) is x

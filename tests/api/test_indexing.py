@@ -1,0 +1,197 @@
+"""Indexing, at[], take and its family, against NumPy and jax: values, derivatives, batching."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from api.support import outcome
+from api.tables import cases, compare, gradients_agree
+
+import accnp
+import accnp.numpy as jnp
+from accnp.errors import NonConcreteBooleanIndexError
+
+X = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
+W = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+Y = np.random.default_rng(0).integers(0, 5, (4, 6)).astype(np.float32)
+I = np.array([7, -1, 0, 2, 2])  # noqa: E741 - as an index is called
+
+s = np.s_
+KEYS = [
+    s[1], s[-1, 2], s[0:2, ::2], s[::-1], s[..., 1], s[None, 1, ..., None], s[np.array([0, 2])],
+    s[np.array([0, 2]), :, np.array([1, 3])], s[:, np.array([0, 2]), np.array([1, 3])],
+    s[0, :, np.array([1, 3])], s[np.array([[0], [2]]), np.array([1, 2])], s[X[:, 0, 0] > 5],
+    s[X > 7], s[:, X[0] > 7], s[1, np.array([True, False, True, True])], s[::-2, 1:1],
+    s[np.array([0, 1]), None, ::2], s[True], s[False], s[:, None, np.array([1, 2])],
+    s[np.array([-1, -3])], s[5:1:-1, ..., -1], s[np.array([], dtype=int)], s[3:],
+    s[:, ::-3, 4:0:-2], s[np.array(1)], s[0, 0, 0], s[np.array([0, 1]), 1, None, np.array([2])],
+    s[None, X[:, :, 0] > 7, 2], s[()], s[...], s[:, True, 1], s[np.uint8(2)],
+    s[np.array([0, 1], np.int8), 1:, np.array([4, 4], np.uint16)],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda k: str(k).replace("\n", "")[:60])
+def test_keys_as_numpy(key: Any) -> None:
+    want = X[key]
+    x = jnp.asarray(X)
+    parts = key if isinstance(key, tuple) else (key,)
+    own = tuple([jnp.asarray(k) if isinstance(k, np.ndarray) else k for k in parts])
+    for got in (x[key], x[own], accnp.jit(lambda v: v[key])(x)):
+        assert got.shape == want.shape
+        np.testing.assert_array_equal(np.asarray(got), want)
+
+
+TAKE = """
+take(X,I) | take(X,I,axis=2) | take(X,I,axis=1,mode='clip') | take(X,I,1,mode='wrap')
+take(X,I,2,mode='fill',fill_value=3.) | take(X,1,0) | take_along_axis(Y,np.argsort(Y,1),1)
+take_along_axis(Y,np.array([[7],[-1],[0],[2]]),1) | take_along_axis(Y,np.array([3,1]),None)
+take_along_axis(Y,np.array([[0,1,2,1,0,-1]]),0)
+put_along_axis(Y,np.array([[0],[1],[2],[3]]),9.,1,inplace=False)
+put(Y,np.array([0,3]),np.array([1.,2.]),inplace=False) | fill_diagonal(Y,7.,inplace=False)
+nonzero(Y) | nonzero(Y,size=30) | nonzero(Y,size=5,fill_value=-1)
+flatnonzero(Y,size=30,fill_value=7) | argwhere(Y) | argwhere(Y,size=3)
+compress(np.array([True,False,True]),Y,0) | extract(Y>2,Y) | select([Y>3,Y>1],[Y,-Y],7.)
+choose(np.array([0,1,0]),[np.array([1,2,3]),np.array([4,5,6])])
+searchsorted(np.array([1.,2,2,3]),Y) | searchsorted(np.array([1.,2,2,3]),Y,side='right')
+digitize(Y,np.array([1.,2,3])) | digitize(Y,np.array([3.,2,1]))
+digitize(Y,np.array([3.,2,1]),right=True) | bincount(np.array([1,2,2,5]))
+bincount(np.array([1,2,2,5]),minlength=9) | bincount(np.array([1,2,2,5,-3]),length=3)
+bincount(np.array([1,2]),np.array([.5,.25])) | unravel_index(np.array([5,7,-1,100]),(2,3,4))
+ravel_multi_index((np.array([0,1]),np.array([2,2])),(2,3))
+ravel_multi_index((np.array([0,5]),np.array([2,-2])),(2,3),mode='clip')
+ravel_multi_index((np.array([0,5]),np.array([2,-2])),(2,3),mode='wrap')
+"""
+AT = """
+asarray(Y).at[0].set(1) | asarray(Y).at[1:3,::2].add(2.) | asarray(Y).at[::-2].set(5)
+asarray(Y).at[I%4,I%3].add(1.) | asarray(Y).at[I].add(np.ones((5,6))) | asarray(Y).at[I].set(2.)
+asarray(Y).at[I].multiply(2.) | asarray(Y).at[I].min(2.) | asarray(Y).at[I].max(2.)
+asarray(Y).at[I].divide(2.) | asarray(Y).at[I].power(2.)
+asarray(Y).at[I,1].apply(lambda v: v+1) | asarray(Y).at[-1,-2].set(9) | asarray(Y).at[20].set(9)
+asarray(Y).at[None,...,1].set(np.arange(4.)) | asarray(Y).at[Y>2].set(0)
+asarray(Y).at[:,I%6].set(np.arange(5.)) | asarray(Y).at[I%4,::2].set(np.arange(3.))
+asarray(X).at[0,:,I%4].set(np.arange(3.)) | asarray(X).at[:,1::2,I%4].add(np.arange(5.))
+asarray(X).at[I%2,None,1:].set(3.) | asarray(X).at[...].set(1) | asarray(X).at[:,:,:].mul(2)
+asarray(X).at[I%2,:,I%4].add(1.) | asarray(X).at[I%2,I%3].set(2.)
+asarray(Y).at[I].set(8,mode='clip') | asarray(Y).at[I].get() | asarray(Y).at[I].get(mode='fill')
+asarray(Y).at[I].get(mode='fill',fill_value=5) | asarray(Y).at[I,1].get(mode='clip')
+asarray(Y).at[9].get(mode='fill') | asarray(Y).at[1:3].subtract(1)
+asarray(np.arange(3)).at[0].set(1.5) | asarray(np.arange(3)).at[0].add(1.5)
+asarray(np.arange(3)).at[0].set(True) | asarray(X).at[True].set(1.) | asarray(Y).at[2:2].set(1.)
+asarray(Y).at[1:0:-1].set(4.) | asarray(Y).at[3::5,1:3].set(4.) | asarray(1.0).at[()].set(2)
+asarray(Y).at[np.array([[0,1],[2,3]])].add(1.)
+"""
+SMOOTH = """
+X[1] | X[-1, 2:, ::2] | X[::-1, :, 3] | X[np.array([0, 2, 0])]
+X[np.array([0, 2]), :, np.array([1, 3])] | X[X > 7] | X.at[0].set(2.0)
+X.at[np.array([0, 0])].add(X[1:] ** 2) | X.at[:, ::2].multiply(3.0)
+X.at[np.array([0, 2])].set(X[1:] * 2) | X.at[np.array([0, 0])].set(X[1:] * 2)
+X.at[1, 1:3].multiply(X[0, 1:3]) | X.at[0].min(X[1] - 20.0) | X.at[0].max(X[1] - 20.0)
+X.at[0].divide(X[1]) | X.at[1].power(2.0) | X.at[9].set(X[0])
+X.at[np.array([9, 1])].add(X[:2]) | take(X, np.array([1, 9]), 1, mode="clip")
+take_along_axis(X, np.array([[[1], [0]]]), 1)
+X.at[np.array([0, 1])].get(mode="fill", fill_value=0.0) | extract(X > 7, X)
+select([X > 9], [X * X], 1.0)
+"""
+
+
+@pytest.mark.parametrize("text", cases(TAKE))
+def test_taking_as_jax(text: str) -> None:
+    compare(text, jnp, jax.numpy, X=W, Y=Y, I=I)
+
+
+@pytest.mark.filterwarnings("ignore:scatter inputs have incompatible types")
+@pytest.mark.parametrize("text", cases(AT))
+def test_updates_as_jax(text: str) -> None:
+    compare(text, jnp, jax.numpy, X=W, Y=Y, I=I)
+
+
+@pytest.mark.parametrize("text", cases(SMOOTH))
+def test_gradients(text: str) -> None:
+    gradients_agree(text, X=(X + 1) / 3)
+
+
+def test_out_of_bounds() -> None:
+    x = jnp.arange(5.0)
+    index = jnp.array([7, -1, -9])
+    assert np.asarray(x[index]).tolist() == [4, 4, 0]
+    assert (float(x[10]), float(x[-10])) == (4, 0)
+    assert np.isnan(np.asarray(jnp.take(x, index))).tolist() == [True, False, True]
+    assert np.asarray(x.at[index].set(9)).tolist() == [0, 1, 2, 3, 9]
+    assert np.asarray(x.at[index].set(8, mode="clip")).tolist() == [8, 1, 2, 3, 8]
+    with pytest.raises(ValueError, match="wrap"):
+        x.at[index].get(mode="wrap")
+
+
+def test_traced_indices() -> None:
+    for i in (-1, 0, 2, 7):
+        want = np.asarray(jax.jit(lambda x, i: x[i, ..., i])(X, i))
+        np.testing.assert_array_equal(np.asarray(accnp.jit(lambda x, i: x[i, ..., i])(X, i)), want)
+        want = np.asarray(jax.jit(lambda x, i: x.at[i, 1].set(-1))(X, i))
+        np.testing.assert_array_equal(
+            np.asarray(accnp.jit(lambda x, i: x.at[i, 1].set(-1))(X, i)), want
+        )
+
+
+BATCHED = [
+    lambda x, i: x[i],
+    lambda x, i: x[:, i],
+    lambda x, i: x[i, 1:, i],
+    lambda x, i: x.at[i].set(1.0),
+    lambda x, i: x.at[i, i].add(x[0, 0]),
+    lambda x, i: x.at[..., i].multiply(2.0),
+    lambda x, i: accnp.lax.dynamic_slice(x, (i, 0, 0), (1, 2, 2)),
+    lambda x, i: accnp.lax.dynamic_update_slice(x, x[:1, :2, :2] * 5, (0, i, i)),
+]
+
+
+@pytest.mark.parametrize("fn", BATCHED)
+@pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0)])
+def test_batching_is_a_loop(fn: Any, axes: tuple[Any, Any]) -> None:
+    xs = jnp.asarray(np.stack([X, X + 100])) if axes[0] == 0 else jnp.asarray(X)
+    index = jnp.array([1, 2]) if axes[1] == 0 else jnp.asarray(2)
+    got = accnp.vmap(fn, axes)(xs, index)
+    rows = [fn(xs[k] if axes[0] == 0 else xs, index[k] if axes[1] == 0 else index) for k in (0, 1)]
+    np.testing.assert_array_equal(np.asarray(got), np.stack([np.asarray(r) for r in rows]))
+
+
+REFUSED = [
+    (lambda x: x[[0, 1]], TypeError, "non-tuple sequence"),
+    (lambda x: x["a"], TypeError, "strings"),
+    (lambda x: x[1.0], TypeError, "integer or boolean"),
+    (lambda x: x[0, 0], IndexError, "Too many indices"),
+    (lambda x: x[jnp.array([1.0])], TypeError, "integer or boolean"),
+    (lambda x: x[..., ...], IndexError, "ellipsis"),
+    (lambda x: x[::0], ValueError, "zero"),
+    (lambda x: x[jnp.array([True, False])], IndexError, "boolean index did not match"),
+    (lambda x: x.at[0:2].set(jnp.ones(3)), ValueError, "broadcast"),
+    (lambda x: x.at[0].set("a"), TypeError, "str"),
+    (lambda x: jnp.take(x, 1.5), TypeError, "integers"),
+    (lambda x: jnp.put(x, 0, 1), ValueError, "inplace"),
+    (lambda x: jnp.take_along_axis(x, jnp.ones((1, 1), int), 0), ValueError, "axes"),
+    (lambda x: jnp.choose(jnp.array([5]), [1, 2]), ValueError, "choice"),
+    (lambda x: jnp.searchsorted(x, 1, side="up"), ValueError, "side"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "text"), REFUSED)
+def test_refused(call: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        call(jnp.arange(5.0))
+
+
+def test_item_assignment_names_at() -> None:
+    x: Any = jnp.arange(3)
+    with pytest.raises(TypeError, match=r"\.at\["):
+        x[0] = 1
+
+
+def test_traced_mask_and_slice() -> None:
+    with pytest.raises(NonConcreteBooleanIndexError, match="mask"):
+        accnp.jit(lambda x: x[x < 0])(jnp.arange(3.0))
+    with pytest.raises(IndexError, match="static"):
+        accnp.jit(lambda x, n: x[:n])(jnp.arange(3.0), 2)
+    for fn in (jnp.nonzero, jnp.unique, jnp.bincount, jnp.argwhere):
+        assert isinstance(outcome(lambda fn=fn: accnp.jit(fn)(jnp.arange(3))), TypeError)
