@@ -12,6 +12,7 @@ Array(14, dtype=int32)
 from accnp import dtypes, errors, lax, nn, numpy, random, tree, tree_util, typing
 from accnp.api.custom_rules import closure_convert, custom_gradient, custom_jvp, custom_vjp
 from accnp.api.derivatives import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
+from accnp.api.inspect.look import inspect
 from accnp.api.jacobians import hessian, jacfwd, jacobian, jacrev
 from accnp.api.jaxpr import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
 from accnp.api.jit import jit
@@ -113,11 +114,11 @@ __all__ = [
     "fromfunction", "fromiter", "fromstring", "full", "full_like", "gcd", "generic",
     "geomspace", "get_printoptions", "grad", "greater", "greater_equal", "heaviside", "hessian",
     "host_count", "host_id", "host_ids", "hsplit", "hstack", "hypot", "i0", "identity", "iinfo",
-    "imag", "index_exp", "indices", "inexact", "inf", "inner", "insert", "int2", "int4", "int8",
-    "int16", "int32", "int64", "int_", "integer", "intersect1d", "invert", "isclose",
-    "iscomplex", "iscomplexobj", "isdtype", "isfinite", "isin", "isinf", "isnan", "isneginf",
-    "isposinf", "isreal", "isrealobj", "isscalar", "issubdtype", "iterable", "ix_", "jacfwd",
-    "jacobian", "jacrev", "jit", "jvp", "kron", "lax", "lcm", "ldexp", "left_shift",
+    "imag", "index_exp", "indices", "inexact", "inf", "inner", "insert", "inspect", "int2",
+    "int4", "int8", "int16", "int32", "int64", "int_", "integer", "intersect1d", "invert",
+    "isclose", "iscomplex", "iscomplexobj", "isdtype", "isfinite", "isin", "isinf", "isnan",
+    "isneginf", "isposinf", "isreal", "isrealobj", "isscalar", "issubdtype", "iterable", "ix_",
+    "jacfwd", "jacobian", "jacrev", "jit", "jvp", "kron", "lax", "lcm", "ldexp", "left_shift",
     "legacy_prng_key", "less", "less_equal", "lexsort", "linalg", "linear_transpose",
     "linearize", "linspace", "local_device_count", "local_devices", "log", "log1p", "log2",
     "log10", "log_compiles", "logaddexp", "logaddexp2", "logical_and", "logical_not",
