@@ -78,5 +78,5 @@ COMPLEX = {
     "atanh": cplx.catanh,
     "sign": cplx.csign,
 }
-COMPLEX_BINARY = {"pow": cplx.cpow}
+COMPLEX_BINARY = {"pow": cplx.cpow, "cdiv": cplx.div}
 __all__ = ["BINARY", "COMPLEX", "COMPLEX_BINARY", "UNARY"]

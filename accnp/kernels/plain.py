@@ -259,6 +259,7 @@ NAMESPACE: dict[str, Any] = {
     "fmax": fmax,
     "fmin": fmin,
     "rem": rem,
+    "cdiv": _quiet(lambda x, y: x / y),
     "idiv": idiv,
     "nextafter": _quiet(np.nextafter),
     "copysign": np.copysign,

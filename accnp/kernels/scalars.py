@@ -207,6 +207,7 @@ for _name, _build in mathlib.UNARY.items():
     _unary(_name, _build)
 for _name in (
     *mathlib.BINARY,
+    "cdiv",
     "idiv",
     "shift_left",
     "shift_right_logical",

@@ -59,7 +59,7 @@ mul = binary(
     ),
 )  # fmt: skip
 div = binary(
-    "div", NUMERIC, ref.divide, {"iu": "idiv({0}, {1})", "": "{0} / {1}"},
+    "div", NUMERIC, ref.divide, {"iu": "idiv({0}, {1})", "c": "cdiv({0}, {1})", "": "{0} / {1}"},
     (
         lambda t, y, a, b: o.div(t, b),
         lambda t, y, a, b: o.mul(o.mul(o.neg(t), a), o.integer_pow(b, y=-2)),
@@ -119,11 +119,13 @@ map_op(
 )  # fmt: skip
 
 
-def _ipow_scalar(params: dict[str, Any]) -> str:
+def _ipow_scalar(params: dict[str, Any], dtype: np.dtype) -> str:
     """Unrolled squaring: one pattern for plain-Python runs and kernels, no pow call."""
     n = abs(params["y"])
     body = _squarings(n)
-    return body if params["y"] >= 0 else f"one({{0}}) / ({body})"
+    if params["y"] >= 0:
+        return body
+    return f"cdiv(one({{0}}), {body})" if dtype.kind == "c" else f"one({{0}}) / ({body})"
 
 
 def _squarings(n: int) -> str:
