@@ -1,6 +1,10 @@
 # isort: skip_file
 """`accnp.lax`: the strict functions and control flow, re-exported one by one."""
 
+from accnp.api.collectives import (
+    all_gather, all_to_all, axis_index, axis_size, pbroadcast, pmax, pmean, pmin, ppermute,
+    pshuffle, psum, psum_scatter, pvary,
+)  # fmt: skip
 from accnp.api.control import cond, switch
 from accnp.api.joining import stack, tile, unstack
 from accnp.api.lax import (
@@ -33,26 +37,27 @@ from accnp.ops.index import GatherDimensionNumbers, GatherScatterMode, ScatterDi
 
 __all__ = [
     "GatherDimensionNumbers", "GatherScatterMode", "Precision", "RoundingMethod",
-    "ScatterDimensionNumbers", "abs", "acos", "acosh", "add", "argmax", "argmin", "asin",
-    "asinh", "associative_scan", "atan", "atan2", "atanh", "bessel_i0e", "bessel_i1e",
-    "bitcast_convert_type", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor",
-    "broadcast", "broadcast_in_dim", "broadcast_to_rank", "broadcasted_iota", "cbrt", "ceil",
-    "clamp", "clz", "collapse", "complex", "concatenate", "cond", "conj",
-    "convert_element_type", "cos", "cosh", "cumlogsumexp", "cummax", "cummin", "cumprod",
-    "cumsum", "digamma", "div", "dot", "dot_general", "dynamic_index_in_dim", "dynamic_slice",
-    "dynamic_slice_in_dim", "dynamic_update_index_in_dim", "dynamic_update_slice",
-    "dynamic_update_slice_in_dim", "eq", "erf", "erf_inv", "erfc", "exp", "exp2", "expand_dims",
-    "expm1", "floor", "fori_loop", "full", "full_like", "gather", "ge", "gt", "imag",
-    "index_in_dim", "integer_pow", "iota", "is_finite", "le", "lgamma", "log", "log1p",
-    "logistic", "lt", "map", "max", "min", "mul", "ne", "neg", "nextafter",
-    "optimization_barrier", "pad", "polygamma", "population_count", "pow", "real", "reciprocal",
-    "reduce", "reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod",
-    "reduce_sum", "rem", "reshape", "rev", "round", "rsqrt", "scan", "scatter", "scatter_add",
-    "scatter_max", "scatter_min", "scatter_mul", "select", "select_n", "shift_left",
-    "shift_right_arithmetic", "shift_right_logical", "sign", "sin", "sinh", "slice",
-    "slice_in_dim", "sort", "sort_key_val", "split", "sqrt", "square", "squeeze", "stack",
-    "stop_gradient", "sub", "switch", "tan", "tanh", "tile", "top_k", "transpose", "unstack",
-    "while_loop", "zeta",
+    "ScatterDimensionNumbers", "abs", "acos", "acosh", "add", "all_gather", "all_to_all",
+    "argmax", "argmin", "asin", "asinh", "associative_scan", "atan", "atan2", "atanh",
+    "axis_index", "axis_size", "bessel_i0e", "bessel_i1e", "bitcast_convert_type",
+    "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast", "broadcast_in_dim",
+    "broadcast_to_rank", "broadcasted_iota", "cbrt", "ceil", "clamp", "clz", "collapse",
+    "complex", "concatenate", "cond", "conj", "convert_element_type", "cos", "cosh",
+    "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "digamma", "div", "dot",
+    "dot_general", "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim",
+    "dynamic_update_index_in_dim", "dynamic_update_slice", "dynamic_update_slice_in_dim", "eq",
+    "erf", "erf_inv", "erfc", "exp", "exp2", "expand_dims", "expm1", "floor", "fori_loop",
+    "full", "full_like", "gather", "ge", "gt", "imag", "index_in_dim", "integer_pow", "iota",
+    "is_finite", "le", "lgamma", "log", "log1p", "logistic", "lt", "map", "max", "min", "mul",
+    "ne", "neg", "nextafter", "optimization_barrier", "pad", "pbroadcast", "pmax", "pmean",
+    "pmin", "polygamma", "population_count", "pow", "ppermute", "pshuffle", "psum",
+    "psum_scatter", "pvary", "real", "reciprocal", "reduce", "reduce_and", "reduce_max",
+    "reduce_min", "reduce_or", "reduce_prod", "reduce_sum", "rem", "reshape", "rev", "round",
+    "rsqrt", "scan", "scatter", "scatter_add", "scatter_max", "scatter_min", "scatter_mul",
+    "select", "select_n", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign",
+    "sin", "sinh", "slice", "slice_in_dim", "sort", "sort_key_val", "split", "sqrt", "square",
+    "squeeze", "stack", "stop_gradient", "sub", "switch", "tan", "tanh", "tile", "top_k",
+    "transpose", "unstack", "while_loop", "zeta",
 ]  # fmt: skip
 
 __getattr__ = nearest(__name__, __all__)
