@@ -13,7 +13,8 @@ from typing import Any
 
 from llvmlite import binding, ir
 from numba.core import types
-from numba.extending import intrinsic
+from numba.core.imputils import builtin_registry
+from numba.core.typing.templates import infer, infer_global, make_intrinsic_template
 
 from .math import cold
 from .math.ir import F32, F64, V
@@ -42,6 +43,27 @@ Emit = Callable[[Any, Any, Any, Any], Any]
 Rule = Callable[..., "tuple[Any, tuple[Any, ...], Emit] | None"]
 
 
+class _Handle:
+    """What generated code refers to by name."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = self.__qualname__ = name
+
+    def __repr__(self) -> str:
+        return f"<intrinsic {self.__name__}>"
+
+
+def _intrinsic(name: str, typed: Callable[..., Any]) -> _Handle:
+    """As `numba.extending.intrinsic`, but the lowering goes straight to the registry that every target
+    has: Numba would ask its own CPU target first, which loads its linear algebra (0.8 s)."""
+    handle = _Handle(name)
+    template = make_intrinsic_template(handle, typed, name)
+    template._get_target_registry = lambda self, reason: builtin_registry  # type: ignore[method-assign]
+    infer(template)
+    infer_global(handle, types.Function(template))
+    return handle
+
+
 def define(name: str, count: int, rule: Rule) -> None:
     """``rule`` of the argument types gives (result type, argument types, emit), or None."""
 
@@ -57,15 +79,15 @@ def define(name: str, count: int, rule: Rule) -> None:
 
     # Numba reads the number of arguments off the signature.
     if count == 0:
-        NAMESPACE[name] = intrinsic(lambda typingctx: typed())
+        NAMESPACE[name] = _intrinsic(name, lambda typingctx: typed())
     elif count == 1:
-        NAMESPACE[name] = intrinsic(lambda typingctx, x: typed(x))
+        NAMESPACE[name] = _intrinsic(name, lambda typingctx, x: typed(x))
     elif count == 2:
-        NAMESPACE[name] = intrinsic(lambda typingctx, x, y: typed(x, y))
+        NAMESPACE[name] = _intrinsic(name, lambda typingctx, x, y: typed(x, y))
     elif count == 3:
-        NAMESPACE[name] = intrinsic(lambda typingctx, x, y, z: typed(x, y, z))
+        NAMESPACE[name] = _intrinsic(name, lambda typingctx, x, y, z: typed(x, y, z))
     else:
-        NAMESPACE[name] = intrinsic(lambda typingctx, x, y, z, w: typed(x, y, z, w))
+        NAMESPACE[name] = _intrinsic(name, lambda typingctx, x, y, z, w: typed(x, y, z, w))
 
 
 def simple(build: Callable[..., V]) -> Emit:
