@@ -136,8 +136,9 @@ def why_stored(v: Value, mine: Cluster | None) -> list[str]:
         if other is mine or mine is None or (d.how in ("scalar", "view") and not v.stored):
             continue
         reasons.append(_why_apart(v, mine, other, d))
-    if len({d.cluster for d in v.demands}) > 1 and not any("library call" in r for r in reasons):
-        reasons.insert(0, f"{len({d.cluster for d in v.demands})} kernels read it")
+    readers = {d.cluster for d in v.demands} - {mine}
+    if len(readers) > 1 and not any("library call" in r for r in reasons):
+        reasons.insert(0, f"{len(readers)} other kernels read it")
     return list(dict.fromkeys(reasons))
 
 
