@@ -1,4 +1,7 @@
-"""What a module says about a name that it does not have. In: the module's names. Out: a module `__getattr__`."""
+"""What a module says about a name that it does not have.
+
+In: the module's names. Out: a module `__getattr__`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Cumulative folds along one axis, and reductions that leave nan out. In: arrays. Out: lazy Arrays."""
+"""Cumulative folds along one axis, and reductions that leave nan out.
+
+In: arrays. Out: lazy Arrays.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +68,7 @@ def _standard(
     if axis is None:
         if node.aval.ndim > 1:
             raise ValueError(
-                f"{name}: axis is needed for arrays of rank above 1; got shape {node.aval.shape}; pass axis="
+                f"{name}: rank above 1 needs an axis; got shape {node.aval.shape}; pass axis="
             )
         axis = 0
     at = as_axis(axis, node.aval.ndim, name)

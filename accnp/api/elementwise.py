@@ -1,7 +1,10 @@
-"""Makers of elementwise functions. In: a name, how operands are prepared, a rule on nodes. Out: a public function.
+"""Makers of elementwise functions.
 
-Operators and functions of two operands share their memory of what a pair of avals leads to: where operands need
-neither conversion nor broadcasting and the rule records one op, the next call goes straight to the recorder.
+In: a name, how operands are prepared, a rule on nodes. Out: a public function.
+
+Operators and functions of two operands share their memory of what a pair of avals leads to: where
+operands need neither conversion nor broadcasting and the rule records one op, the next call goes
+straight to the recorder.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from accnp.ir.trace import state
 __all__ = ["OPERANDS", "Binary", "inexact", "make_binary", "make_unary", "numeric", "wrap_all"]
 
 _new = Array.__new__
-_REMEMBERED = 8192  # entries of one function's memory of scalars; loops over changing scalars must not grow it
+_REMEMBERED = 8192  # scalars that one function remembers; loops over changing ones must not grow it
 OPERANDS = (Array, bool, int, float, complex, np.ndarray, np.generic)
 _NAMES = {"and": "and_", "or": "or_", "not": "not_"}
 
@@ -138,9 +141,10 @@ class Binary:
                     self.pairs[a.aval, b.aval] = out.op, out.aval
                 elif type(y) in (int, float) and not a.aval.weak_type:
                     _remember(self.right, _key(a, y), (out.op, b, out.aval))
-            elif type(y) is Array and b is y._node and type(x) in (int, float):
-                if not b.aval.weak_type:
-                    _remember(self.left, _key(b, x), (out.op, a, out.aval))
+                return wrap_all(out)
+            strong = type(y) is Array and b is y._node and not b.aval.weak_type
+            if strong and type(x) in (int, float):
+                _remember(self.left, _key(b, x), (out.op, a, out.aval))
         return wrap_all(out)
 
 

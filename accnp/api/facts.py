@@ -1,4 +1,7 @@
-"""What is known about an array without computing it, and how it prints. In: arrays, numbers. Out: ints, texts."""
+"""What is known about an array without computing it, and how it prints.
+
+In: arrays, numbers. Out: ints, texts.
+"""
 
 from __future__ import annotations
 

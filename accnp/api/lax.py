@@ -1,4 +1,4 @@
-"""The strict elementwise functions: operands of one dtype, shapes equal or rank 0, nothing promoted.
+"""The strict elementwise functions: operands of one dtype, equal shapes or rank 0, no promotion.
 
 In: arrays and numbers. Out: lazy Arrays, or a TypeError that names both dtypes.
 """
@@ -32,7 +32,7 @@ class RoundingMethod(enum.IntEnum):
 
 
 class Precision(enum.Enum):
-    """How exactly products are computed; on a CPU they always are in the operands' own precision."""
+    """How exactly products are computed; on a CPU always in the operands' own precision."""
 
     DEFAULT = 0
     HIGH = 1
@@ -231,7 +231,7 @@ def stop_gradient(x: Any) -> Any:
 
 
 def optimization_barrier(operand: Any) -> Any:
-    """The tree of values as it is: results never depend on what is fused, so nothing is kept apart."""
+    """The tree of values as it is: results never depend on what is fused."""
     return tree_map(lambda leaf: wrap(as_node(leaf, "lax.optimization_barrier")), operand)
 
 

@@ -1,4 +1,7 @@
-"""The strict functions that read and write at computed places. In: arrays and indices. Out: lazy Arrays."""
+"""The strict functions that read and write at computed places.
+
+In: arrays and indices. Out: lazy Arrays.
+"""
 
 from __future__ import annotations
 
@@ -227,7 +230,7 @@ def dynamic_update_index_in_dim(
 
 @api_boundary
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
-    """Sort along an axis; of several arrays, the first `num_keys` are the keys and all are moved."""
+    """Sort along an axis; of several arrays, the first `num_keys` are keys and all are moved."""
     many = isinstance(operand, Sequence)
     nodes = [as_node(x, "lax.sort") for x in (operand if many else [operand])]
     at = as_axis(dimension, nodes[0].aval.ndim, "lax.sort")

@@ -1,4 +1,7 @@
-"""The strict functions that move, cut, join and reduce. In: arrays, static ints. Out: lazy Arrays."""
+"""The strict functions that move, cut, join and reduce.
+
+In: arrays, static ints. Out: lazy Arrays.
+"""
 
 from __future__ import annotations
 
@@ -337,7 +340,7 @@ def reduce(operands: Any, init_values: Any, computation: Any, dimensions: Any) -
     name = _SAME.get(name, name)
     if name not in _MONOIDS:
         raise NotImplementedError(
-            f"lax.reduce: only lax.add, mul, max, min, bitwise_and and bitwise_or can be folded with; "
+            f"lax.reduce: only add, mul, max, min, bitwise_and and bitwise_or can be folded with; "
             f"got {name}; use lax.scan for others"
         )
     x, first = as_node(operands, "lax.reduce"), as_node(init_values, "lax.reduce")

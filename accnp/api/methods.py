@@ -134,7 +134,7 @@ def _imag(self: Array) -> Array:
     return ufuncs.imag(self)
 
 
-# --- methods that are not just functions -----------------------------------------------------------
+# --- methods that are not just functions ----------------------------------------------------------
 
 
 def _reshape(self: Array, *args: Any, order: str = "C", out_sharding: Any = None) -> Array:
@@ -200,7 +200,7 @@ def _view(self: Array, dtype: Any = None, type: None = None) -> Array:
     last = self.shape[-1] * old.itemsize if self.shape else 0
     if not self.shape or last % new.itemsize:
         raise ValueError(
-            f"view: the last axis must hold whole elements of the new dtype; got shape {self.shape} "
+            f"view: the last axis must hold whole elements of the new dtype; got {self.shape} "
             f"of {old.name} for {new.name}; reshape first"
         )
     return wrap(o.view_bytes(self._node, new_dtype=new))

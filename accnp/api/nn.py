@@ -1,4 +1,7 @@
-"""Activation functions and normalisations of neural networks. In: arrays. Out: lazy Arrays of their shape."""
+"""Activation functions and normalisations of neural networks.
+
+In: arrays. Out: lazy Arrays of their shape.
+"""
 
 from __future__ import annotations
 

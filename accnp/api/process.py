@@ -1,4 +1,7 @@
-"""Where a program runs, names for its parts, and forgetting what was compiled. One process, one machine."""
+"""Where a program runs, names for its parts, and forgetting what was traced.
+
+In: nothing, or a name. Out: facts of the one process on one machine.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Reductions over axes. In: arrays, `axis` (None, an int, several), `keepdims`, `where`. Out: lazy Arrays.
+"""Reductions over axes.
+
+In: arrays, `axis` (None, an int, several), `keepdims`, `where`. Out: lazy Arrays.
 
 Accumulation follows jax: narrow integers and bools add up in the default integer, float16 and
 bfloat16 in float32; the result of a floating reduction has the input's dtype.
@@ -257,7 +259,7 @@ def arg_node(x: Node, axis: Any, keepdims: bool, name: str) -> Node:
         flat, at = x, as_axis(axis, x.aval.ndim, name)
     if not flat.aval.shape[at]:
         raise ValueError(
-            f"{name}: attempt to get {name} of an empty sequence; got shape {shape} and axis={axis}; "
+            f"{name}: attempt to get {name} of an empty sequence; got {shape} and axis={axis}; "
             "pass an array with elements"
         )
     y = getattr(o, name)(flat, axes=(at,), index_dtype=dtypes.default_int())
@@ -286,7 +288,7 @@ def _mean_node(x: Node, axes: tuple[int, ...], keepdims: bool, where: Any, name:
 
 
 def _computed(x: Node, dtype: Any, name: str) -> tuple[Node, np.dtype, bool]:
-    """Return x in the dtype in which a mean is computed, and the dtype and weak flag of the result."""
+    """Return x in the dtype in which a mean is computed, and the result's dtype and weak flag."""
     weak = x.aval.weak_type
     if dtype is None:
         result = dtypes.to_inexact(x.aval.dtype)
@@ -356,7 +358,7 @@ def _degrees(ddof: Any, correction: Any, name: str) -> Any:
         return ddof
     if ddof != 0:
         raise ValueError(
-            f"{name}: ddof and correction cannot both be given; got {ddof} and {correction}; pass one"
+            f"{name}: ddof and correction exclude each other; got {ddof} and {correction}; pass one"
         )
     return correction
 

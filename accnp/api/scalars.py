@@ -1,6 +1,7 @@
 """Scalar types: `jnp.float32(1)` makes an array of rank 0, and `jnp.float32` names a dtype.
 
-In: a value. Out: a lazy Array of that dtype. The types compare equal to NumPy's, and `numpy.dtype` takes them.
+In: a value. Out: a lazy Array of that dtype. The types compare equal to NumPy's, and
+`numpy.dtype` takes them.
 """
 
 from __future__ import annotations

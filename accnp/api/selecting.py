@@ -1,4 +1,7 @@
-"""`where` in both its forms. In: a condition, perhaps two choices. Out: an Array, or the places that hold."""
+"""`where` in both its forms.
+
+In: a condition, perhaps two choices. Out: an Array, or the places that hold.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ def where(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """x where the condition holds, y elsewhere; with the condition alone, the indices where it holds.
+    """x where the condition holds, y elsewhere; with the condition alone, where it holds.
 
     >>> import accnp as jnp
     >>> jnp.where(jnp.array([True, False]), 1, 2)

@@ -1,4 +1,6 @@
-"""Elementwise functions made of several ops. In: nodes of one dtype, broadcast against each other. Out: nodes.
+"""Elementwise functions made of several ops.
+
+In: nodes of one dtype, broadcast against each other. Out: nodes.
 
 The ops are those that jax records, so that jaxprs read alike and special values come out alike.
 """
@@ -46,20 +48,20 @@ def select(which: Node, yes: Node, no: Node) -> Node:
 
 
 def by_parts(x: Node, rule: Any) -> Node:
-    """Apply a rule to the real and the imaginary part of a complex node; other nodes as they are."""
+    """Apply a rule to the real and the imaginary part of a complex node, or to a real node."""
     if kind(x) != "c":
         return rule(x)
     return o.complex(rule(o.real(x)), rule(o.imag(x)))
 
 
-# --- division ----------------------------------------------------------------------------------------------------------
+# --- division -------------------------------------------------------------------------------------
 
 
 def floor_divide(a: Node, b: Node) -> Node:
     k = kind(a)
     if k == "c":
         raise TypeError(
-            "floor_divide: complex numbers have no order; got complex operands; divide with jnp.divide"
+            "floor_divide: complex numbers have no order; got complex operands; use jnp.divide"
         )
     if k == "u":
         return o.div(a, b)
@@ -103,11 +105,11 @@ def divmod_(a: Node, b: Node) -> tuple[Node, Node]:
     return floor_divide(a, b), remainder(a, b)
 
 
-# --- powers and logarithms ---------------------------------------------------------------------------------------------
+# --- powers and logarithms ------------------------------------------------------------------------
 
 
 def integer_power(a: Node, b: Node) -> Node:
-    """Integers to integer powers, by six squarings: enough for every result that fits into 64 bits."""
+    """Integers to integer powers by six squarings, enough for all that fits into 64 bits."""
     zero = like(a, 0)
     out = select(
         o.and_(o.eq(a, zero), o.ne(b, like(b, 0))), filled_wide(a, b, 0), filled_wide(a, b, 1)
@@ -147,7 +149,7 @@ def _logaddexp(a: Node, b: Node, exp: Any, scale: float | None) -> Node:
     if kind(a) == "c":
         return _complex_logaddexp(a, b, scale)
     top, delta = o.max(a, b), o.sub(a, b)
-    # Where the difference is nan (equal infinities, or a nan), the sum is right and its derivative finite.
+    # Where the difference is nan (equal infinities, a nan), the sum is right, its slope finite.
     odd = o.ne(delta, delta)
     delta = select(odd, filled(delta, 0), delta)
     tail = o.log1p(exp(o.neg(o.abs(delta))))
@@ -205,7 +207,7 @@ def i0(x: Node) -> Node:
     return o.mul(o.exp(y), o.bessel_i0e(x))
 
 
-# --- signs, bits, parts --------------------------------------------------------------------------------------------------
+# --- signs, bits, parts ---------------------------------------------------------------------------
 
 _INT_OF = {2: np.int16, 4: np.int32, 8: np.int64}
 
@@ -252,7 +254,7 @@ def scale_by_power(x: Node, n: Node) -> Node:
 
 
 def frexp(x: Node) -> tuple[Node, Node]:
-    """Mantissa in [0.5, 1) and int32 exponent; the mantissa is x * 2**-exponent, which differentiates."""
+    """Mantissa in [0.5, 1) and exponent; the mantissa is x * 2**-exponent, which has a slope."""
     dtype = x.aval.dtype
     info = dtypes.finfo(dtype)
     mantissa, bias = int(info.nmant), int(info.maxexp) - 1
@@ -289,7 +291,7 @@ def imag(x: Node) -> Node:
     return o.imag(x) if kind(x) == "c" else filled(x, 0)
 
 
-# --- rounding, classification ---------------------------------------------------------------------------------------------
+# --- rounding, classification ---------------------------------------------------------------------
 
 
 def trunc(x: Node) -> Node:
@@ -340,7 +342,7 @@ def is_infinite_with(sign: float, name: str) -> Any:
     return rule
 
 
-# --- comparison, logic ----------------------------------------------------------------------------------------------------
+# --- comparison, logic ----------------------------------------------------------------------------
 
 
 def compare(name: str) -> Any:

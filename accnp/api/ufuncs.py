@@ -1,6 +1,9 @@
-"""The elementwise functions of the namespace, one declaration each. In: arrays and numbers. Out: lazy Arrays.
+"""The elementwise functions of the namespace, one declaration each.
 
-`unary`: name, op or rule, how the operand is prepared, what it computes. `binary`: the same for two operands.
+In: arrays and numbers. Out: lazy Arrays.
+
+`unary`: name, op or rule, how the operand is prepared, what it computes. `binary`: the same for
+two operands.
 """
 
 from __future__ import annotations
@@ -50,7 +53,7 @@ def _real_inexact(name: str, *xs: Any) -> list[Node]:
     nodes = inexact(name, *xs)
     if rules.kind(nodes[0]) == "c":
         raise TypeError(
-            f"{name}: complex operands are not supported; got complex; take jnp.abs or jnp.real first"
+            f"{name}: complex operands are not supported; got complex; take jnp.real first"
         )
     return nodes
 
@@ -65,7 +68,7 @@ def _integers(name: str, *xs: Any) -> list[Node]:
     return nodes
 
 
-# --- arithmetic --------------------------------------------------------------------------------------------------------
+# --- arithmetic -----------------------------------------------------------------------------------
 
 add = binary("add", rules.add, promote, "x + y")
 subtract = binary("subtract", "sub", promote, "x - y")
@@ -94,7 +97,7 @@ hypot = binary("hypot", rules.hypot, _real_inexact, "sqrt(x*x + y*y) without ove
 gcd = binary("gcd", "gcd", _integers, "The greatest common divisor")
 lcm = binary("lcm", rules.lcm, _integers, "The least common multiple")
 
-# --- exponentials, logarithms --------------------------------------------------------------------------------------------
+# --- exponentials, logarithms ---------------------------------------------------------------------
 
 exp = unary("exp", "exp", inexact, "e to the power x")
 exp2 = unary("exp2", "exp2", inexact, "2 to the power x")
@@ -107,7 +110,7 @@ logaddexp = binary("logaddexp", rules.logaddexp, inexact, "log(exp(x) + exp(y)) 
 logaddexp2 = binary("logaddexp2", rules.logaddexp2, inexact, "log2(2**x + 2**y) without overflow")
 i0 = unary("i0", rules.i0, _real_inexact, "The modified Bessel function of the first kind, order 0")
 
-# --- trigonometry ------------------------------------------------------------------------------------------------------
+# --- trigonometry ---------------------------------------------------------------------------------
 
 sin = unary("sin", "sin", inexact, "The sine of x in radians")
 cos = unary("cos", "cos", inexact, "The cosine of x in radians")
@@ -139,7 +142,7 @@ radians = deg2rad
 degrees = rad2deg
 sinc = unary("sinc", rules.sinc, inexact, "sin(pi*x) / (pi*x)")
 
-# --- rounding, parts, signs ---------------------------------------------------------------------------------------------
+# --- rounding, parts, signs -----------------------------------------------------------------------
 
 floor = unary("floor", rules.rounded(o.floor), promote, "The largest integer not above x")
 ceil = unary("ceil", rules.rounded(o.ceil), promote, "The smallest integer not below x")
@@ -157,7 +160,7 @@ imag = unary("imag", rules.imag, promote, "The imaginary part")
 conj = unary("conj", rules.conj, promote, "The complex conjugate")
 conjugate = conj
 
-# --- comparison, logic, bits ---------------------------------------------------------------------------------------------
+# --- comparison, logic, bits ----------------------------------------------------------------------
 
 equal = binary("equal", "eq", promote, "x == y")
 not_equal = binary("not_equal", "ne", promote, "x != y")
@@ -197,7 +200,7 @@ isreal = unary("isreal", lambda x: o.eq(rules.imag(x), like(rules.real(x), 0)), 
                "Whether the imaginary part is 0")  # fmt: skip
 
 
-# --- powers --------------------------------------------------------------------------------------------------------------
+# --- powers ---------------------------------------------------------------------------------------
 
 
 def _power(x: Any, y: Any) -> Any:
@@ -229,7 +232,7 @@ def power(x: Any, y: Any, /) -> Array:
 pow = power
 
 
-# --- functions with keywords ---------------------------------------------------------------------------------------------
+# --- functions with keywords ----------------------------------------------------------------------
 
 
 @api_boundary
@@ -240,7 +243,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Array:
     if rules.kind(x) in "iu":
         if decimals < 0:
             raise NotImplementedError(
-                f"round: integers cannot be rounded to tens; got decimals={decimals}; convert to float first"
+                f"round: integers are not rounded to tens; got decimals={decimals}; convert first"
             )
         return wrap(x)
     if rules.kind(x) == "b":
@@ -317,7 +320,7 @@ def where(condition: Any, x: Any, y: Any) -> Array:
     test = rules.as_bool(as_node(condition, "where"))
     a, b = promote("where", x, y)
     test, a, b = broadcast_nodes("where", [test, a, b])
-    if test.aval.ndim == 0 and (a.aval.ndim or b.aval.ndim) or a.aval.shape == b.aval.shape == ():
+    if (test.aval.ndim == 0 and (a.aval.ndim or b.aval.ndim)) or a.aval.shape == b.aval.shape == ():
         return wrap(o.select_n(test, b, a))
     shape = test.aval.shape
     whole = state.named  # as jax writes it down; kernels take scalars as they are

@@ -1,4 +1,4 @@
-"""Elementwise ops that go to a library (gcd, Bessel, polygamma, zeta), and identities with a meaning of their own."""
+"""Elementwise ops that go to a library (gcd, Bessel, polygamma, zeta), and special identities."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from accnp.ops.kinds import map_infer, move_batch_first, opaque, unary
 
 
 def _scipy(name: str) -> Callable[..., Any]:
-    """Return a function of scipy.special, imported on first use, in the dtype of its last operand."""
+    """Return a function of scipy.special, imported on first use; keeps its last operand's dtype."""
 
     def call(*xs: Any) -> Any:
         special = import_module("scipy.special")

@@ -1,4 +1,6 @@
-"""Comparing a result with jax's: type, weak flag, values. In: two functions and inputs. Out: assertions.
+"""Comparing a result with jax's: type, weak flag, values.
+
+In: two functions and inputs. Out: assertions.
 
 Values come from the ops' NumPy meanings, without kernels: what is tested here is which ops are
 recorded. That kernels agree with those meanings is tested op by op in tests/ops and tests/kernels.

@@ -56,19 +56,50 @@ def test_other_operators() -> None:
 
 
 METHODS: list[tuple[str, tuple, dict]] = [
-    ("sum", (), {"axis": 1}), ("prod", (), {}), ("max", (0,), {}), ("min", (), {"keepdims": True}),
-    ("mean", (), {"axis": -1}), ("var", (), {"ddof": 1}), ("std", (1,), {}), ("any", (), {}),
-    ("all", (), {"axis": 0}), ("argmax", (1,), {}), ("argmin", (), {}), ("cumsum", (1,), {}),
-    ("cumprod", (), {}), ("ptp", (), {}), ("reshape", (3, 2), {}), ("reshape", ((-1,),), {}),
-    ("ravel", (), {}), ("flatten", (), {}), ("transpose", (), {}), ("transpose", (1, 0), {}),
-    ("transpose", ((1, 0),), {}), ("swapaxes", (0, 1), {}), ("squeeze", (), {}),
-    ("astype", ("float16",), {}), ("astype", (np.int8,), {}), ("clip", (-1, 2), {}), ("conj", (), {}),
-    ("round", (1,), {}), ("copy", (), {}), ("sort", (), {}), ("argsort", (), {"axis": 0}),
-    ("take", (np.array([0, 5]),), {}), ("repeat", (2,), {"axis": 1}), ("diagonal", (), {}),
-    ("trace", (), {}), ("dot", (np.ones(3, np.float32),), {}), ("nonzero", (), {}),
-    ("view", (np.int32,), {}), ("view", (np.int16,), {}), ("view", (np.uint8,), {}),
-    ("compress", (np.array([True, False]),), {"axis": 0}), ("tolist", (), {}), ("byteswap", (), {}),
-]  # fmt: skip
+    ("sum", (), {"axis": 1}),
+    ("prod", (), {}),
+    ("max", (0,), {}),
+    ("min", (), {"keepdims": True}),
+    ("mean", (), {"axis": -1}),
+    ("var", (), {"ddof": 1}),
+    ("std", (1,), {}),
+    ("any", (), {}),
+    ("all", (), {"axis": 0}),
+    ("argmax", (1,), {}),
+    ("argmin", (), {}),
+    ("cumsum", (1,), {}),
+    ("cumprod", (), {}),
+    ("ptp", (), {}),
+    ("reshape", (3, 2), {}),
+    ("reshape", ((-1,),), {}),
+    ("ravel", (), {}),
+    ("flatten", (), {}),
+    ("transpose", (), {}),
+    ("transpose", (1, 0), {}),
+    ("transpose", ((1, 0),), {}),
+    ("swapaxes", (0, 1), {}),
+    ("squeeze", (), {}),
+    ("astype", ("float16",), {}),
+    ("astype", (np.int8,), {}),
+    ("clip", (-1, 2), {}),
+    ("conj", (), {}),
+    ("round", (1,), {}),
+    ("copy", (), {}),
+    ("sort", (), {}),
+    ("argsort", (), {"axis": 0}),
+    ("take", (np.array([0, 5]),), {}),
+    ("repeat", (2,), {"axis": 1}),
+    ("diagonal", (), {}),
+    ("trace", (), {}),
+    ("dot", (np.ones(3, np.float32),), {}),
+    ("nonzero", (), {}),
+    ("view", (np.int32,), {}),
+    ("view", (np.int16,), {}),
+    ("view", (np.uint8,), {}),
+    ("compress", (np.array([True, False]),), {"axis": 0}),
+    ("tolist", (), {}),
+    ("byteswap", (), {}),
+]
 
 
 @pytest.mark.parametrize(("name", "args", "kw"), METHODS)
@@ -98,10 +129,22 @@ def test_facts(name: str) -> None:
 def test_matching_jax_s_list_of_methods() -> None:
     missing = [n for n in dir(jax.Array) if not n.startswith("_") and not hasattr(accnp.Array, n)]
     allowed = {
-        "addressable_data", "addressable_shards", "committed", "global_shards", "sharding", "format",
-        "is_fully_replicated", "on_device_size_in_bytes", "traceback", "unsafe_buffer_pointer", "flat",
-        "platform", "device_buffer", "device_buffers", "layout",
-    }  # fmt: skip
+        "addressable_data",
+        "addressable_shards",
+        "committed",
+        "global_shards",
+        "sharding",
+        "format",
+        "is_fully_replicated",
+        "on_device_size_in_bytes",
+        "traceback",
+        "unsafe_buffer_pointer",
+        "flat",
+        "platform",
+        "device_buffer",
+        "device_buffers",
+        "layout",
+    }
     assert set(missing) <= allowed
 
 
@@ -168,9 +211,13 @@ def test_scalar_types() -> None:
 
 @pytest.mark.parametrize(
     ("module", "wrong", "right"),
-    [(jnp, "arrange", "arange"), (accnp, "value_and_gard", "value_and_grad"), (accnp.lax, "fori_lop", "fori_loop"),
-     (accnp.nn, "sofmax", "softmax")],
-)  # fmt: skip
+    [
+        (jnp, "arrange", "arange"),
+        (accnp, "value_and_gard", "value_and_grad"),
+        (accnp.lax, "fori_lop", "fori_loop"),
+        (accnp.nn, "sofmax", "softmax"),
+    ],
+)
 def test_misspelt_names(module: Any, wrong: str, right: str) -> None:
     with pytest.raises(AttributeError, match=f"did you mean .*'{right}'"):
         getattr(module, wrong)

@@ -25,9 +25,18 @@ NAN = np.array([[np.nan, 0.5, 5], [np.nan, -7, 1]], np.float32)
 FOLDS = ["sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "count_nonzero"]
 CUMULATIVE = ["cumsum", "cumprod"]
 SKIPPING = [
-    "nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar", "nanstd", "nancumsum",
-    "nancumprod", "nanargmax", "nanargmin",
-]  # fmt: skip
+    "nansum",
+    "nanprod",
+    "nanmax",
+    "nanmin",
+    "nanmean",
+    "nanvar",
+    "nanstd",
+    "nancumsum",
+    "nancumprod",
+    "nanargmax",
+    "nanargmin",
+]
 
 
 @pytest.mark.parametrize("dtype", DATA)
@@ -36,8 +45,17 @@ def test_every_dtype_along_one_axis(name: str, dtype: str) -> None:
     agree(getattr(jnp, name), getattr(jax.numpy, name), DATA[dtype], axis=1)
 
 
-@pytest.mark.parametrize("kw", [{}, {"axis": -2}, {"axis": (0, 1)}, {"axis": (1,), "keepdims": True},
-                                {"keepdims": True}, {"axis": ()}])  # fmt: skip
+@pytest.mark.parametrize(
+    "kw",
+    [
+        {},
+        {"axis": -2},
+        {"axis": (0, 1)},
+        {"axis": (1,), "keepdims": True},
+        {"keepdims": True},
+        {"axis": ()},
+    ],
+)
 @pytest.mark.parametrize("name", FOLDS)
 def test_axes(name: str, kw: dict) -> None:
     agree(getattr(jnp, name), getattr(jax.numpy, name), DATA["float32"][:, ::-1].copy(), **kw)
