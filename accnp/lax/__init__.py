@@ -3,7 +3,7 @@
 
 from accnp.api.collectives import (
     all_gather, all_to_all, axis_index, axis_size, pbroadcast, pmax, pmean, pmin, ppermute,
-    pshuffle, psum, psum_scatter, pvary,
+    pshuffle, psum, psum_scatter,
 )  # fmt: skip
 from accnp.api.control import cond, switch
 from accnp.api.joining import stack, tile, unstack
@@ -51,13 +51,13 @@ __all__ = [
     "is_finite", "le", "lgamma", "log", "log1p", "logistic", "lt", "map", "max", "min", "mul",
     "ne", "neg", "nextafter", "optimization_barrier", "pad", "pbroadcast", "pmax", "pmean",
     "pmin", "polygamma", "population_count", "pow", "ppermute", "pshuffle", "psum",
-    "psum_scatter", "pvary", "real", "reciprocal", "reduce", "reduce_and", "reduce_max",
-    "reduce_min", "reduce_or", "reduce_prod", "reduce_sum", "rem", "reshape", "rev", "round",
-    "rsqrt", "scan", "scatter", "scatter_add", "scatter_max", "scatter_min", "scatter_mul",
-    "select", "select_n", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign",
-    "sin", "sinh", "slice", "slice_in_dim", "sort", "sort_key_val", "split", "sqrt", "square",
-    "squeeze", "stack", "stop_gradient", "sub", "switch", "tan", "tanh", "tile", "top_k",
-    "transpose", "unstack", "while_loop", "zeta",
+    "psum_scatter", "real", "reciprocal", "reduce", "reduce_and", "reduce_max", "reduce_min",
+    "reduce_or", "reduce_prod", "reduce_sum", "rem", "reshape", "rev", "round", "rsqrt", "scan",
+    "scatter", "scatter_add", "scatter_max", "scatter_min", "scatter_mul", "select", "select_n",
+    "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sin", "sinh",
+    "slice", "slice_in_dim", "sort", "sort_key_val", "split", "sqrt", "square", "squeeze",
+    "stack", "stop_gradient", "sub", "switch", "tan", "tanh", "tile", "top_k", "transpose",
+    "unstack", "while_loop", "zeta",
 ]  # fmt: skip
 
 __getattr__ = nearest(__name__, __all__)
