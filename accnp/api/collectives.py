@@ -34,7 +34,7 @@ _INT = np.dtype(np.int32)
 
 
 def _names(axis_name: Any) -> tuple[Any, ...]:
-    return axis_name if isinstance(axis_name, tuple | list) else (axis_name,)
+    return tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
 
 
 def _no_groups(function: str, groups: Any) -> None:

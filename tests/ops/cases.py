@@ -329,7 +329,7 @@ add("searchsorted", np.sort(real(5)), real(4), params={"side": "left"})
 # --- linear algebra ------------------------------------------------------------------------------
 
 
-def dims(contract: Any, batch: Any = ((), ())) -> dict[str, Any]:
+def contraction(contract: Any, batch: Any = ((), ())) -> dict[str, Any]:
     return {
         "dimension_numbers": (contract, batch),
         "precision": None,
@@ -337,11 +337,11 @@ def dims(contract: Any, batch: Any = ((), ())) -> dict[str, Any]:
     }
 
 
-add("dot_general", real(2, 3), real(3, 4), params=dims(((1,), (0,))))
-add("dot_general", real(3), real(3), params=dims(((0,), (0,))))
-add("dot_general", real(2), real(3), params=dims(((), ())))
-add("dot_general", real(5, 2, 3), real(3, 5, 4), params=dims(((2,), (0,)), ((0,), (1,))))
-add("dot_general", real(2, 3, 4), real(4, 3, 5), params=dims(((1, 2), (1, 0))))
+add("dot_general", real(2, 3), real(3, 4), params=contraction(((1,), (0,))))
+add("dot_general", real(3), real(3), params=contraction(((0,), (0,))))
+add("dot_general", real(2), real(3), params=contraction(((), ())))
+add("dot_general", real(5, 2, 3), real(3, 5, 4), params=contraction(((2,), (0,)), ((0,), (1,))))
+add("dot_general", real(2, 3, 4), real(4, 3, 5), params=contraction(((1, 2), (1, 0))))
 SQUARE = real(3, 3) + 4 * np.eye(3)
 add("linear_solve", SQUARE, real(3, 2))
 for left in (True, False):
