@@ -46,7 +46,7 @@ def _optimised(text: str, linked: list[str]) -> Any:
     module.data_layout = str(_target_machine().target_data)
     for other in linked:
         module.link_in(llvm.parse_assembly(other))
-    tuning = llvm.create_pipeline_tuning_options(speed_level=3)
+    tuning = llvm.create_pipeline_tuning_options(speed_level=2)
     tuning.loop_vectorization = True
     tuning.slp_vectorization = True
     tuning.loop_interleaving = True
