@@ -38,7 +38,7 @@ def bytes_text(n: int) -> str:
 
 
 def clusters_of(plan: Plan, program: Program) -> dict[Cluster, int]:
-    """The clusters of a plan in the order of its steps, with their numbers; a step that only ends a fold has none."""
+    """The clusters of a plan and the numbers of their steps; a step that ends a fold has none."""
     found: dict[Cluster, int] = {}
     for i, step in enumerate(plan.steps):
         if isinstance(step, KernelStep):
@@ -52,8 +52,8 @@ def clusters_of(plan: Plan, program: Program) -> dict[Cluster, int]:
 
 
 def _is_step(v: Value, step: HostStep | ControlStep) -> bool:
-    is_host = v.parent is None and v.cluster is not None and not isinstance(v.cluster, list | Value)
-    return is_host and v.cluster.form == "host" and v.op is step.op and v.node is step.node
+    is_host = isinstance(v.cluster, Cluster) and v.cluster.form == "host"
+    return is_host and v.parent is None and v.op is step.op and v.node is step.node
 
 
 def step_members(plan: Plan, program: Program) -> dict[int, list[Value]]:
@@ -119,7 +119,7 @@ def _step_lines(plan: Plan, program: Program | None, inset: str) -> list[str]:
 
 
 def every_plan(plan: Plan, program: Program | None) -> Iterator[tuple[str, Plan, Program | None]]:
-    """A plan and those of the loops and branches in it, each with the number of the step it is in."""
+    """A plan and those of the loops and branches in it, each with the step it is in."""
     yield "", plan, program
     for i, step in enumerate(plan.steps):
         for k, body in enumerate(step.bodies if isinstance(step, ControlStep) else ()):
@@ -144,7 +144,7 @@ def _high_water(plan: Plan) -> int:
 def graph_of(outputs: Sequence[Node], order: Sequence[Node], leaves: Sequence[Node]) -> Graph:
     """Copy a pending graph into a program of its own: its leaves become inputs.
 
-    The copy refers to none of the nodes: a reference would count as somebody who wants their values.
+    The copy refers to none of the nodes: a reference would count as somebody who wants a value.
     """
     trace = Trace("jit", "inspect")
     env: dict[int, Node] = {}

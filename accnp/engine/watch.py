@@ -1,7 +1,8 @@
-"""Launches under observation: times of every step (ACCNP_DEBUG=5), and the search for nan and inf in results.
+"""Launches under observation: times of every step (ACCNP_DEBUG=5), the search for nan and inf.
 
-In: a plan, its program, its leaves' buffers. Out: the same results as `execute.run`, or FloatingPointError. `on` is false unless a
-thread has switched one of these modes on, so that others pay one look at a flag.
+In: a plan, its program, its leaves' buffers. Out: the same results as `execute.run`, or
+FloatingPointError. `on` is false unless a thread has switched one of these modes on, so that others
+pay one look at a flag.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def _refresh() -> None:
     global on
     searching = any(config.anywhere("debug_nans")) or any(config.anywhere("debug_infs"))
     on = searching or max(config.anywhere("debug")) >= TIMES
-    # While somebody searches, every operation runs as soon as it is recorded: the error comes up at the user's line.
+    # While somebody searches, operations run once they are recorded: errors come up at the line.
     nodes.PENDING_LIMIT = 0 if searching else _PENDING
 
 
@@ -46,10 +47,10 @@ def looking_for() -> tuple[str, ...]:
 def run(
     plan: Plan, leaves: Sequence[Buffer], program: Program | None, kinds: tuple[str, ...]
 ) -> list[Buffer]:
-    """Run a plan; tell the time of each step at debug level 5; search the results for the unwanted kinds.
+    """Run a plan; tell the times at debug level 5; search the results for the unwanted kinds.
 
     Raises:
-        FloatingPointError: a result has a value of these kinds; the text names the operation and the user's line.
+        FloatingPointError: a result has such a value; the text names the operation and the line.
     """
     results = timed(plan, leaves) if config.debug >= TIMES else execute.run(plan, leaves)
     for i, (buffer, aval) in enumerate(zip(results, plan.out_avals, strict=True)):
@@ -106,7 +107,7 @@ class _Found(Exception):
 def first_bad_operation(
     program: Program, leaves: Sequence[Buffer], kinds: Sequence[str]
 ) -> _Found | None:
-    """Compute a program again, one operation after the other, with the reference functions; stop at the first bad result."""
+    """Compute a program again, operation by operation, with the reference functions."""
     env: dict[int, Any] = {}
     for v, buffer in zip(program.leaves, leaves, strict=True):
         env[id(v)] = buffer.view(v.aval.shape, v.aval.dtype)
@@ -136,7 +137,7 @@ def _one(v: Value, env: dict[int, Any], kinds: Sequence[str]) -> Any:
 
 
 def _look_inside(v: Value, operands: Sequence[Any], kinds: Sequence[str]) -> None:
-    """Run an operation that holds programs (a loop, a branch) again, with every operation of theirs checked."""
+    """Run an operation that holds programs (a loop, a branch) again, with all of theirs checked."""
     inner: list[Graph] = []
     todo = graphs.graphs_in(v.params)
     for g in todo:
@@ -186,8 +187,7 @@ def _error(
             found.operands,
             found.result,
         )
-    elif program is not None and program.outputs[i].node is not None:
-        node = program.outputs[i].node
+    elif program is not None and (node := program.outputs[i].node) is not None:
         where = f"{node.op.name}, recorded at {site_text(node)}"
     bad = np.isnan(result) if kind == "nan" else np.isinf(result)
     at = tuple(int(k) for k in np.argwhere(bad)[0])

@@ -1,7 +1,8 @@
-"""Pictures of graphs: boxes, edges and groups come in, an SVG text goes out. The layout is in layers, from top to bottom.
+"""Pictures of graphs: boxes, edges and groups come in, SVG text goes out.
 
-Groups (kernels) are laid out by themselves first; then groups and single boxes are put into layers, with way points where an edge
-passes a layer, ordered by the mean place of their neighbours, and drawn.
+Groups (kernels) are laid out by themselves first; then groups and single boxes are put into layers,
+from top to bottom, with way points where an edge passes a layer, ordered by the mean place of their
+neighbours, and drawn.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Group:
 
 
 class _Item:
-    """What is put into a layer: a group, a box, or (None) a way point, through which edges pass a layer."""
+    """What is put into a layer: a group, a box, or (None) a way point of an edge."""
 
     def __init__(self, what: Group | Box | None, layer: int = 0) -> None:
         self.what = what
@@ -130,7 +131,7 @@ def _ranks(n: int, edges: Sequence[tuple[int, int]]) -> list[int]:
 def _layout_group(
     g: Group, edges: Sequence[tuple[Box, Box]], ways: dict[tuple[int, int], Way]
 ) -> None:
-    """Lay out the boxes of a group, with gates at its top and bottom for the edges from and to outside."""
+    """Lay out the boxes of a group, with gates at its top and bottom for edges across its frame."""
     items = [_Item(b) for b in g.boxes]
     index = {id(b): i for i, b in enumerate(g.boxes)}
     pairs = [(index[id(a)], index[id(b)]) for a, b in edges if a.group is g and b.group is g]
@@ -221,7 +222,7 @@ def _order(items: Sequence[_Item]) -> list[list[_Item]]:
 
 
 def _place(rows: Sequence[Sequence[_Item]], top: float, gap: float) -> tuple[float, float]:
-    """Give coordinates: rows below one another from `top`, each item near the mean of its neighbours; returns width and bottom."""
+    """Put rows below one another, each item near its neighbours; returns width and bottom."""
     y = top
     for row in rows:
         tall = max((i.height for i in row), default=0.0)
@@ -304,9 +305,11 @@ def _draw(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
         f'width="{width:.0f}" height="{height:.0f}" font-family="monospace" font-size="11">',
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
-        'markerHeight="7" orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="#64748b"/></marker></defs>',
+        'markerHeight="7" orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="#64748b"/>',
+        "</marker></defs>",
         '<rect width="100%" height="100%" fill="white"/>',
-        f'<text x="{2 * PAD}" y="{PAD + 8}" font-weight="bold" fill="#0f172a">{escape(title)}</text>',
+        f'<text x="{2 * PAD}" y="{PAD + 8}" font-weight="bold" fill="#0f172a">'
+        f"{escape(title)}</text>",
     ]
     color = 0
     for g in groups:

@@ -1,4 +1,4 @@
-"""What the passes did, as text: a program, the clusters of its fusion, and why a value went through memory.
+"""What the passes did, as text: a program, its clusters, and why a value went through memory.
 
 In: a Program, and after `fuse` its clusters. Out: lines for people; nothing is changed.
 """
@@ -109,7 +109,7 @@ def _clusters_of(
 
 
 def members(program: Program, clusters: Sequence[Cluster]) -> list[list[Value]]:
-    """For each cluster the values computed in it, in program order; a cheap value may be in several."""
+    """For each cluster the values computed in it, in order; a cheap value may be in several."""
     users: dict[int, list[Value]] = {}
     for v in program.values:
         for x in v.inputs:
@@ -129,7 +129,7 @@ def members(program: Program, clusters: Sequence[Cluster]) -> list[list[Value]]:
 
 
 def why_stored(v: Value, mine: Cluster | None) -> list[str]:
-    """Say why a value of a cluster is written to memory although others read it; [] where it is just a result."""
+    """Say why other kernels read a value of a cluster from memory; [] where none does."""
     reasons: list[str] = []
     for d in v.demands:
         other = d.cluster
@@ -152,15 +152,18 @@ def _why_apart(v: Value, mine: Cluster, other: Cluster, demand: Any) -> str:
     if mine.size >= MAX_MEMBERS or other.size >= MAX_MEMBERS:
         return f"size limit: a kernel takes {MAX_MEMBERS} operations"
     if v.op.kind == "view":
-        return f"{v.op.name}: no strides can say this view of {aval_text(strip_views(v.inputs[0])[0].aval)}"
+        base = aval_text(strip_views(v.inputs[0])[0].aval)
+        return f"{v.op.name}: no strides can say this view of {base}"
     if demand.chain and v.aval.ndim and strided(v, demand.chain) is None:
         return f"read through {demand.chain[0].op.name}, which no strides can say"
     if mine.form == "split":
         return "a long fold is cut into chunks: its result is known only when the kernel has ended"
     if mine.shape != other.shape:
-        return f"other index space: the reader runs over {list(other.shape)}, this kernel over {list(mine.shape)}"
+        spaces = f"the reader runs over {list(other.shape)}, this kernel over {list(mine.shape)}"
+        return f"other index space: {spaces}"
     if mine.form != other.form or mine.axes != other.axes:
-        return f"other loop form: the reader is a {form_text(other)} kernel, this one a {form_text(mine)} kernel"
+        forms = f"the reader is a {form_text(other)} kernel, this one a {form_text(mine)} kernel"
+        return f"other loop form: {forms}"
     return "the two kernels depend on each other through a third one"
 
 
@@ -193,7 +196,7 @@ def form_text(c: Cluster) -> str:
 
 
 def cluster_lines(program: Program, numbers: dict[Cluster, int]) -> list[str]:
-    """For each cluster: its index space, the values fused in it, what it stores and why that is not fused further."""
+    """For each cluster: its index space, the values fused in it, what it stores and why."""
     clusters = list(numbers)
     inside = members(program, clusters)
     outputs = {id(v) for v in program.outputs}

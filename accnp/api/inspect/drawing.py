@@ -1,4 +1,4 @@
-"""A program and its kernels as a picture. In: a Program and its clusters after fusion. Out: SVG text."""
+"""A program and its kernels as a picture. In: a Program and its clusters. Out: SVG text."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class _Drawing:
         return box
 
     def link(self, x: Value, cluster: int | None, to: Box) -> None:
-        """Draw the edge from where a value is to be had: this kernel, the one that stores it, or a leaf."""
+        """Draw the edge from where a value is: this kernel, the one that stores it, or a leaf."""
         while cluster is None and x.role == "alias":
             x = x.cluster
         source = self.inside.get((cluster, id(x))) if cluster is not None else None

@@ -1,4 +1,4 @@
-"""What `inspect` returns. In: a graph, its program and plan. Out: text for terminals, attributes, pictures."""
+"""What `inspect` returns. In: a graph, its program and plan. Out: text, attributes, pictures."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ __all__ = ["Inspection"]
 class Inspection:
     """How something is computed: `print` it, or look at one part.
 
-    `graph` is the recorded program and `jaxpr` the same in jax's notation; `program` is what the passes make of it,
-    `plan` the steps that run, `kernels` the generated kernels. For an array that is computed already these are empty.
+    `graph` is the recorded program and `jaxpr` the same in jax's notation; `program` is what the
+    passes make of it, `plan` the steps that run, `kernels` the generated kernels. For an array that
+    is computed already these are empty.
     """
 
     def __init__(self, title: str, status: str) -> None:
@@ -59,7 +60,8 @@ class Inspection:
         out["graph"] = str(self.jaxpr)
         recorded = len(self.graph.nodes)
         out[
-            f"program: {recorded} recorded operations; calls inlined, duplicates merged, {len(program.values)} left"
+            f"program: {recorded} recorded operations; calls inlined, duplicates merged, "
+            f"{len(program.values)} left"
         ] = "\n".join(program_lines(program))
         count = sum(isinstance(s, KernelStep) for s in plan.steps)
         others = len(plan.steps) - count
@@ -89,10 +91,11 @@ class Inspection:
         return "\n".join(lines)
 
     def svg(self) -> str:
-        """The graph as an SVG picture: kernels are coloured frames around the operations fused in them."""
+        """The graph as an SVG picture: kernels are coloured frames around their operations."""
         if self.program is None:
             raise ValueError(
-                f"Inspection.svg: there is no graph to draw; got {self.title}, {self.status}; inspect it before it is computed"
+                f"Inspection.svg: there is no graph to draw; got {self.title}, {self.status}; "
+                "inspect it before it is computed"
             )
         return draw(self.program, self._clusters, self.title)
 

@@ -1,4 +1,7 @@
-"""One generated kernel as users see it. In: a step of a plan. Out: its source, machine code on asking, and where it comes from."""
+"""One generated kernel as users see it. In: a step of a plan.
+
+Out: its source, where its machine code comes from, and that code on asking.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,10 @@ __all__ = ["InspectedKernel", "kernels_of"]
 class InspectedKernel:
     """A generated kernel of a plan.
 
-    `source` is the text that Numba compiles, `signature` its arguments after the range, `operations` the names of
-    the operations fused in it, `stored` what it writes. `origin` says where its machine code comes from: "compiled" or "disk"
-    once this plan has run, "memory" if another plan has made it, else "on disk" or "not compiled".
+    `source` is the text that Numba compiles, `signature` its arguments after the range,
+    `operations` the names of the operations fused in it, `extent` how far its range goes. `origin`
+    says where its machine code comes from: "compiled" or "disk" once this plan has run, "memory" if
+    another plan has made it, else "on disk" or "not compiled"; `compile_ms` is its time, if known.
     """
 
     def __init__(
@@ -99,7 +103,10 @@ class InspectedKernel:
 def kernels_of(
     plan: Plan, program: Program | None, existing: Plan | None = None
 ) -> list[InspectedKernel]:
-    """The kernels of a plan and of the loops in it; `existing` is the plan that runs, where another one was made to look at."""
+    """The kernels of a plan and of the loops in it.
+
+    `existing` is the plan that runs, where another one was made to look at.
+    """
     found = []
     running: Any = every_plan(existing, None) if existing is not None else None
     for path, inner, its in every_plan(plan, program):

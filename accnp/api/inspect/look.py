@@ -1,4 +1,4 @@
-"""`inspect` itself: finds or makes the program and the plan of a function or an array, without running either."""
+"""`inspect` itself: finds or makes the program and the plan of a function or an array."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ __all__ = ["inspect"]
 
 
 def inspect(target: Any, **options: Any) -> Any:
-    """Show how something is computed: its graph, what each pass did, the plan, the generated source of each kernel.
+    """Show how something is computed: its graph, the passes, the plan, the source of each kernel.
 
-    `inspect(f)(*args)` looks at a function, jitted or not (then as `jit(f, **options)` would see it), `inspect(array)` at what is
-    pending of an array. Nothing is computed, and no cache changes.
+    `inspect(f)(*args)` looks at a function, jitted or not (then as `jit(f, **options)` would
+    see it), `inspect(array)` at what is pending of an array. Nothing is computed, and no cache changes.
 
     >>> import accnp as jnp
     >>> i = jnp.inspect(lambda x: jnp.sin(x) * 2)(jnp.ones(3))
@@ -37,12 +37,14 @@ def inspect(target: Any, **options: Any) -> Any:
     if isinstance(target, Array):
         if options:
             raise TypeError(
-                f"inspect: options are for functions; got {sorted(options)} with an array; leave them out"
+                f"inspect: options are for functions; got {sorted(options)} with an array; "
+                "leave them out"
             )
         return _of_array(target)
     if not callable(target):
         raise TypeError(
-            f"inspect: target must be a function or an array; got {target!r}; pass jnp.asarray(...) or a function"
+            f"inspect: target must be a function or an array; got {target!r}; "
+            "pass jnp.asarray(...) or a function"
         )
     if isinstance(target, JitFunction):
         if options:
@@ -95,7 +97,8 @@ def _of_array(x: Array) -> Inspection:
     what = f"Array {aval_text(node.aval)}"
     if is_traced(node):
         raise TypeError(
-            f"inspect: the array is being traced, so there is nothing pending; got {x!r}; inspect the function instead"
+            f"inspect: the array is being traced, so there is nothing pending; got {x!r}; "
+            "inspect the function instead"
         )
     place = f", last operation {node.op.name} at {site_text(node)}" if node.site is not None else ""
     if node.value is not None:
@@ -105,7 +108,8 @@ def _of_array(x: Array) -> Inspection:
         elif value is engine.DELETED:
             state = "deleted: its buffer was donated or given back"
         else:
-            state = f"computed: {bytes_text(node.aval.nbytes)} in memory; its graph was dropped when it was computed"
+            state = f"computed: {bytes_text(node.aval.nbytes)} in memory; "
+            state += "its graph was dropped when it was computed"
         return Inspection(what, state + place)
     if node.op.kind == "leaf":
         return Inspection(
@@ -118,7 +122,8 @@ def _of_array(x: Array) -> Inspection:
     kept = len(outputs) - 1
     status = f"pending{place}"
     if kept:
-        status += f"; {kept} more {'value is' if kept == 1 else 'values are'} held by others and stored with it"
+        are = "value is" if kept == 1 else "values are"
+        status += f"; {kept} more {are} held by others and stored with it"
     status += (
         "; a plan of this structure is cached"
         if existing is not None
