@@ -1,4 +1,4 @@
-"""Every op run by the engine, its kernels included, equals its reference function, in both precisions."""
+"""Every op run by the engine, kernels included, equals its reference, in both precisions."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ops.cases import CASES, Case
+
 from accnp import engine
 from accnp.array import from_numpy
 from accnp.ir.node import items, record
 from accnp.ir.op import OPS
-from ops.cases import CASES, Case
 
 SINGLE = {"float64": np.float32, "complex128": np.complex64}
 ALL = [pytest.param(c, id=str(c)) for cases in CASES.values() for c in cases if not c.pre]
