@@ -24,6 +24,7 @@ from accnp.api.convert import (
 from accnp.api.shapes import as_axis, as_int, as_shape, as_static
 from accnp.api.values import node_of, to_dtype
 from accnp.array import Array, wrap
+from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ops.kinds import broadcast_to
@@ -38,6 +39,7 @@ __all__ = [
 # --- from values ---------------------------------------------------------------------------------
 
 
+@api_boundary
 def array(
     object: Any,
     dtype: Any = None,
@@ -62,6 +64,7 @@ def array(
     return object if type(object) is Array and object._node is x else wrap(x)
 
 
+@api_boundary
 def asarray(
     a: Any,
     dtype: Any = None,
@@ -89,16 +92,19 @@ def _dtype(dtype: Any, function: str) -> np.dtype:
     return dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, function)
 
 
+@api_boundary
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
     """Make an array of zeros."""
     return wrap(full_node(as_shape(shape, "jnp.zeros"), 0, _dtype(dtype, "jnp.zeros")))
 
 
+@api_boundary
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
     """Make an array of ones."""
     return wrap(full_node(as_shape(shape, "jnp.ones"), 1, _dtype(dtype, "jnp.ones")))
 
 
+@api_boundary
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
     """Make an array of unspecified values (zeros here)."""
     return wrap(full_node(as_shape(shape, "jnp.empty"), 0, _dtype(dtype, "jnp.empty")))
@@ -111,6 +117,7 @@ def _filled(shape: tuple[int, ...], value: Any, dtype: Any, function: str) -> No
     return to_shape(x, shape, function)
 
 
+@api_boundary
 def full(
     shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Array:
@@ -118,6 +125,7 @@ def full(
     return wrap(_filled(as_shape(shape, "jnp.full"), fill_value, dtype, "jnp.full"))
 
 
+@api_boundary
 def full_like(
     a: Any,
     fill_value: Any,
@@ -154,6 +162,7 @@ def shape_and_type(a: Any, function: str) -> tuple[tuple[int, ...], Any, bool]:
     return aval.shape, aval.dtype, aval.weak_type
 
 
+@api_boundary
 def zeros_like(
     a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Array:
@@ -161,6 +170,7 @@ def zeros_like(
     return _like(a, 0, dtype, shape, "jnp.zeros_like")
 
 
+@api_boundary
 def ones_like(
     a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Array:
@@ -168,6 +178,7 @@ def ones_like(
     return _like(a, 1, dtype, shape, "jnp.ones_like")
 
 
+@api_boundary
 def empty_like(
     prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
 ) -> Array:
@@ -178,6 +189,7 @@ def empty_like(
 # --- ranges --------------------------------------------------------------------------------------
 
 
+@api_boundary
 def iota(dtype: Any, size: Any) -> Array:
     """Make 0, 1, 2, ... (size - 1)."""
     n = as_shape(size, "lax.iota")
@@ -187,6 +199,7 @@ def iota(dtype: Any, size: Any) -> Array:
     return wrap(o.iota(dtype=kind, shape=n, dimension=0))
 
 
+@api_boundary
 def arange(
     start: Any,
     stop: Any = None,
@@ -230,13 +243,14 @@ def arange(
         if by not in (None, 1):
             x = o.mul(x, scalar_node(by, kind, False))
         return wrap(o.add(x, scalar_node(first, kind, False)) if first else x)
-    return wrap(numpy_node(np.arange(first, last, by, dtype=kind), name))
+    return wrap(numpy_node(np.arange(first, last, 1 if by is None else by, dtype=kind), name))
 
 
 def _number(v: Any) -> Any:
     return v.item() if isinstance(v, np.ndarray | np.generic) else v
 
 
+@api_boundary
 def linspace(
     start: Any,
     stop: Any,
@@ -267,7 +281,7 @@ def linspace(
     if num > 1 or (num == 1 and not endpoint):
         delta = o.div(o.sub(b, a), scalar_node(steps, work, False))
     if num > 1:
-        real = np.dtype(np.empty(0, work).real.dtype) if work.kind == "c" else work
+        real = dtypes.real_part(work) if work.kind == "c" else work
         part = o.div(
             o.iota(dtype=real, shape=(steps,), dimension=0), scalar_node(steps, real, False)
         )
@@ -301,6 +315,7 @@ def _along(x: Node, axis: Any, function: str) -> Node:
     return o.transpose(x, permutation=tuple(order))
 
 
+@api_boundary
 def logspace(
     start: Any,
     stop: Any,
@@ -320,6 +335,7 @@ def logspace(
     )
 
 
+@api_boundary
 def geomspace(
     start: Any,
     stop: Any,
@@ -358,6 +374,7 @@ def geomspace(
     return wrap(out if dtype is None else to_dtype(out, dtypes.requested_dtype(dtype, name)))
 
 
+@api_boundary
 def eye(
     N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: Any = None
 ) -> Array:
@@ -369,7 +386,7 @@ def eye(
     return wrap(cast(diagonal_mask(shape, as_int(k, name, "k")), _dtype(dtype, name)))
 
 
-def diagonal_mask(shape: tuple[int, int], k: int = 0, compare: str = "eq") -> Node:
+def diagonal_mask(shape: tuple[int, ...], k: int = 0, compare: str = "eq") -> Node:
     """Compare row + k with column: "eq" is a diagonal, "ge" the lower triangle."""
     kind = dtypes.int32
     row = o.iota(dtype=kind, shape=shape, dimension=0)
@@ -377,6 +394,7 @@ def diagonal_mask(shape: tuple[int, int], k: int = 0, compare: str = "eq") -> No
     return getattr(o, compare)(o.add(row, scalar_node(k, kind, False)) if k else row, col)
 
 
+@api_boundary
 def identity(n: int, dtype: Any = None) -> Array:
     """Make a square matrix with ones on the diagonal."""
     return eye(n, dtype=dtype)

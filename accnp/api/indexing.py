@@ -244,7 +244,7 @@ def index_node(index: Node, n: int, wrap_: bool = True) -> Node:
 
 
 class Plan(NamedTuple):
-    """One gather: coordinates of shape (*outer, axes), the indexed axes, and the result's layout."""
+    """One gather: coordinates of shape (*outer, axes), the indexed axes, the result's layout."""
 
     starts: Node
     axes: tuple[int, ...]

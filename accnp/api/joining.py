@@ -24,6 +24,7 @@ from accnp.api.manipulation import (
 from accnp.api.shapes import as_axis, as_int, as_shape, as_sizes, as_static
 from accnp.api.values import node_of, to_dtype
 from accnp.array import Array, wrap
+from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ops.kinds import broadcast_to
@@ -56,6 +57,7 @@ def _join(nodes: list[Node], axis: int) -> Node:
     return nodes[0] if len(nodes) == 1 else o.concatenate(*nodes, dimension=axis)
 
 
+@api_boundary
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
     """Join arrays along an axis (None: flattened)."""
     name = "jnp.concatenate"
@@ -73,11 +75,13 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
     return wrap(_join(nodes, as_axis(axis, rank, name)))
 
 
+@api_boundary
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
     """Join arrays along an axis."""
     return concatenate(arrays, axis)
 
 
+@api_boundary
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Array:
     """Join arrays of one shape along a new axis."""
     name = "jnp.stack"
@@ -90,6 +94,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Ar
     return wrap(_join([expand_node(x, (at,)) for x in nodes], at))
 
 
+@api_boundary
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
     """Take an array apart along an axis."""
     node = as_node(x, "jnp.unstack")
@@ -105,6 +110,7 @@ def _stacked(tup: Any, function: str, shape: Any, axis: int, dtype: Any = None) 
     return concatenate([wrap(x) for x in nodes], axis)
 
 
+@api_boundary
 def hstack(tup: Any, dtype: Any = None) -> Array:
     """Join arrays along axis 1 (vectors along axis 0)."""
     nodes = _several(tup, "jnp.hstack", dtype)
@@ -112,16 +118,19 @@ def hstack(tup: Any, dtype: Any = None) -> Array:
     return concatenate([wrap(x) for x in nodes], 0 if nodes[0].aval.ndim == 1 else 1)
 
 
+@api_boundary
 def vstack(tup: Any, dtype: Any = None) -> Array:
     """Join arrays along axis 0; vectors become rows."""
     return _stacked(tup, "jnp.vstack", row, 0, dtype)
 
 
+@api_boundary
 def dstack(tup: Any, dtype: Any = None) -> Array:
     """Join arrays along axis 2."""
     return _stacked(tup, "jnp.dstack", cube, 2, dtype)
 
 
+@api_boundary
 def column_stack(tup: Any) -> Array:
     """Join arrays along axis 1; vectors become columns."""
 
@@ -131,11 +140,13 @@ def column_stack(tup: Any) -> Array:
     return _stacked(tup, "jnp.column_stack", column, 1)
 
 
+@api_boundary
 def append(arr: Any, values: Any, axis: int | None = None) -> Array:
     """Join values to the end."""
     return concatenate([arr, values], axis)
 
 
+@api_boundary
 def block(arrays: Any) -> Array:
     """Join nested lists of arrays: innermost lists along the last axis, and so on outwards."""
 
@@ -183,26 +194,31 @@ def _split(ary: Any, at: Any, axis: int, function: str, even: bool) -> list[Arra
     return [wrap(cut(x, d, a, max(a, b))) for a, b in pairs]
 
 
+@api_boundary
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Split into equal parts, or before the given indices."""
     return _split(ary, indices_or_sections, axis, "jnp.split", True)
 
 
+@api_boundary
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Split into parts that are as equal as can be, or before the given indices."""
     return _split(ary, indices_or_sections, axis, "jnp.array_split", False)
 
 
+@api_boundary
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
     """Split along axis 0."""
     return _split(ary, indices_or_sections, 0, "jnp.vsplit", True)
 
 
+@api_boundary
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
     """Split along axis 1 (vectors along axis 0)."""
     return _split(ary, indices_or_sections, 0 if np.ndim(ary) == 1 else 1, "jnp.hsplit", True)
 
 
+@api_boundary
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
     """Split along axis 2."""
     return _split(ary, indices_or_sections, 2, "jnp.dsplit", True)
@@ -211,6 +227,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
 # --- repeating -----------------------------------------------------------------------------------
 
 
+@api_boundary
 def tile(A: Any, reps: Any) -> Array:
     """Repeat the whole array along each axis."""
     x = as_node(A, "jnp.tile")
@@ -224,6 +241,7 @@ def tile(A: Any, reps: Any) -> Array:
     return wrap(reshape_plain(x, tuple([t * n for t, n in zip(times, shape, strict=True)])))
 
 
+@api_boundary
 def repeat(
     a: Any,
     repeats: Any,
@@ -277,6 +295,7 @@ def _repeat_to(x: Node, repeats: Any, d: int, total: int) -> Array:
     return wrap(gather_axis(x, index, d))
 
 
+@api_boundary
 def resize(a: Any, new_shape: Any) -> Array:
     """Repeat the flattened elements until a new shape is full."""
     x = as_node(a, "jnp.resize")
@@ -289,7 +308,7 @@ def resize(a: Any, new_shape: Any) -> Array:
     return wrap(reshape_plain(cut(flat, 0, 0, size), shape))
 
 
-# --- inserting and deleting ------------------------------------------------------------------------
+# --- inserting and deleting -----------------------------------------------------------------------
 
 
 def _places(obj: Any, n: int, function: str) -> np.ndarray:
@@ -298,6 +317,7 @@ def _places(obj: Any, n: int, function: str) -> np.ndarray:
     return np.asarray(as_static(obj, function))
 
 
+@api_boundary
 def delete(
     arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
 ) -> Array:
@@ -312,6 +332,7 @@ def delete(
     return wrap(gather_axis(x, node_of(kept, np.int32), d))
 
 
+@api_boundary
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     """Insert values before static places along an axis."""
     name = "jnp.insert"
@@ -336,6 +357,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     return wrap(gather_axis(o.concatenate(x, v, dimension=d), node_of(order, np.int32), d))
 
 
+@api_boundary
 def trim_zeros(filt: Any, trim: str = "fb") -> Array:
     """Cut zeros off the ends of a vector whose values are known."""
     x = as_node(filt, "jnp.trim_zeros")

@@ -15,6 +15,7 @@ from accnp.api.convert import as_node, as_nodes, scalar_node, to_shape
 from accnp.api.convert import broadcast_shapes as broadcast_shapes_of
 from accnp.api.shapes import as_axes, as_axis, as_int, as_shape, as_sizes
 from accnp.array import Array, wrap
+from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 
@@ -26,6 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@api_boundary
 def reshape(
     a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None
 ) -> Array:
@@ -77,6 +79,7 @@ def reshape_plain(x: Node, shape: tuple[int, ...]) -> Node:
     return o.reshape(x, new_sizes=shape, dimensions=None)
 
 
+@api_boundary
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Array:
     """Flatten into one axis."""
     return wrap(reshape_node(as_node(a, "jnp.ravel"), -1 if np.size(a) else 0, order, "jnp.ravel"))
@@ -89,6 +92,7 @@ def transpose_node(x: Node, permutation: tuple[int, ...]) -> Node:
     return o.transpose(x, permutation=permutation)
 
 
+@api_boundary
 def transpose(a: Any, axes: Any = None) -> Array:
     """Permute the axes; by default reverse them."""
     x = as_node(a, "jnp.transpose")
@@ -103,11 +107,13 @@ def transpose(a: Any, axes: Any = None) -> Array:
     return wrap(transpose_node(x, order))
 
 
+@api_boundary
 def permute_dims(a: Any, /, axes: Any) -> Array:
     """Permute the axes."""
     return transpose(a, axes)
 
 
+@api_boundary
 def matrix_transpose(x: Any, /) -> Array:
     """Swap the last two axes."""
     node = as_node(x, "jnp.matrix_transpose")
@@ -118,6 +124,7 @@ def matrix_transpose(x: Any, /) -> Array:
     return swapaxes(x, -1, -2)
 
 
+@api_boundary
 def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
     """Swap two axes."""
     x = as_node(a, "jnp.swapaxes")
@@ -127,6 +134,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
     return wrap(transpose_node(x, tuple(order)))
 
 
+@api_boundary
 def moveaxis(a: Any, source: Any, destination: Any) -> Array:
     """Move axes to new places; the others keep their order."""
     x = as_node(a, "jnp.moveaxis")
@@ -143,6 +151,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Array:
     return wrap(transpose_node(x, tuple(order)))
 
 
+@api_boundary
 def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
     """Move one axis before another."""
     rank = np.ndim(a)
@@ -151,6 +160,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
     return moveaxis(a, axis, start - 1 if start > axis else start)
 
 
+@api_boundary
 def expand_dims(a: Any, axis: Any) -> Array:
     """Insert axes of length 1; `axis` counts in the result."""
     x = as_node(a, "jnp.expand_dims")
@@ -170,6 +180,7 @@ def expand_node(x: Node, at: tuple[int, ...]) -> Node:
     return o.broadcast_in_dim(x, shape=shape, broadcast_dimensions=kept)
 
 
+@api_boundary
 def squeeze(a: Any, axis: Any = None) -> Array:
     """Drop axes of length 1."""
     x = as_node(a, "jnp.squeeze")
@@ -185,12 +196,14 @@ def squeeze(a: Any, axis: Any = None) -> Array:
     return wrap(o.squeeze(x, dimensions=tuple(sorted(at))) if at else x)
 
 
+@api_boundary
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
     """Repeat along axes of length 1 and new leading axes, without copying."""
     x = as_node(array, "jnp.broadcast_to")
     return wrap(to_shape(x, as_shape(shape, "jnp.broadcast_to"), "jnp.broadcast_to"))
 
 
+@api_boundary
 def broadcast_arrays(*args: Any) -> list[Array]:
     """Broadcast arrays against each other."""
     nodes = as_nodes("jnp.broadcast_arrays", *args)
@@ -198,17 +211,20 @@ def broadcast_arrays(*args: Any) -> list[Array]:
     return [wrap(to_shape(x, shape, "jnp.broadcast_arrays")) for x in nodes]
 
 
+@api_boundary
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """Return the shape to which shapes broadcast."""
     given = [as_shape(s, "jnp.broadcast_shapes") for s in shapes]
     return broadcast_shapes_of("jnp.broadcast_shapes", given)
 
 
+@api_boundary
 def atleast_1d(*arys: Any) -> Any:
     """Give arrays at least one axis."""
     return _each(arys, lambda x: reshape_plain(x, x.aval.shape or (1,)), "jnp.atleast_1d")
 
 
+@api_boundary
 def atleast_2d(*arys: Any) -> Any:
     """Give arrays at least two axes; a vector becomes a row."""
     return _each(arys, row, "jnp.atleast_2d")
@@ -230,6 +246,7 @@ def cube(x: Node) -> Node:
     }.get(len(s), lambda: x)()
 
 
+@api_boundary
 def atleast_3d(*arys: Any) -> Any:
     """Give arrays at least three axes."""
     return _each(arys, cube, "jnp.atleast_3d")
@@ -243,6 +260,7 @@ def _each(arys: tuple[Any, ...], fn: Any, function: str) -> Any:
 # --- order along axes ----------------------------------------------------------------------------
 
 
+@api_boundary
 def flip(m: Any, axis: Any = None) -> Array:
     """Reverse the order along axes (default: all)."""
     x = as_node(m, "jnp.flip")
@@ -250,16 +268,19 @@ def flip(m: Any, axis: Any = None) -> Array:
     return wrap(o.rev(x, dimensions=tuple(at)) if len(at) else x)
 
 
+@api_boundary
 def fliplr(m: Any) -> Array:
     """Reverse the order along axis 1."""
     return flip(m, 1)
 
 
+@api_boundary
 def flipud(m: Any) -> Array:
     """Reverse the order along axis 0."""
     return flip(m, 0)
 
 
+@api_boundary
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """Rotate by quarter turns in the plane of two axes."""
     rank = np.ndim(m)
@@ -276,6 +297,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     return flip(swapaxes(m, i, j), j)
 
 
+@api_boundary
 def roll(a: Any, shift: Any, axis: Any = None) -> Array:
     """Shift elements along axes; what falls off comes in at the other end."""
     name = "jnp.roll"

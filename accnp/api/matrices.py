@@ -16,6 +16,7 @@ from accnp.api.creation import arange, asarray, diagonal_mask
 from accnp.api.shapes import as_axis, as_int, as_shape
 from accnp.api.values import node_of, to_dtype
 from accnp.array import Array, wrap
+from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ops.kinds import broadcast_to
@@ -29,6 +30,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@api_boundary
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
     """Make a matrix of ones on and below a diagonal."""
     n = as_int(N, "jnp.tri", "N", "shape")
@@ -48,16 +50,19 @@ def _triangle(x: Any, k: int, upper: bool, name: str) -> Array:
     return wrap(o.select_n(mask, *((m, zero) if upper else (zero, m))))
 
 
+@api_boundary
 def tril(m: Any, k: int = 0) -> Array:
     """Keep what is on and below a diagonal; the rest becomes zero."""
     return _triangle(m, k, False, "jnp.tril")
 
 
+@api_boundary
 def triu(m: Any, k: int = 0) -> Array:
     """Keep what is on and above a diagonal; the rest becomes zero."""
     return _triangle(m, k, True, "jnp.triu")
 
 
+@api_boundary
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """Take the diagonal of two axes; it becomes the last axis."""
     return wrap(diagonal_node(as_node(a, "jnp.diagonal"), offset, axis1, axis2, "jnp.diagonal"))
@@ -87,6 +92,7 @@ def diagonal_node(x: Node, offset: int, axis1: int, axis2: int, name: str) -> No
     )
 
 
+@api_boundary
 def diag(v: Any, k: int = 0) -> Array:
     """Make a matrix with `v` on a diagonal, or take the diagonal of a matrix."""
     x = as_node(v, "jnp.diag")
@@ -103,6 +109,7 @@ def diag(v: Any, k: int = 0) -> Array:
     return wrap(o.select_n(diagonal_mask((n, n), k), full_node((n, n), 0, x.aval.dtype), wide))
 
 
+@api_boundary
 def diagflat(v: Any, k: int = 0) -> Array:
     """Make a matrix with the flattened `v` on a diagonal."""
     x = as_node(v, "jnp.diagflat")
@@ -112,6 +119,7 @@ def diagflat(v: Any, k: int = 0) -> Array:
 # --- grids and index tables ----------------------------------------------------------------------
 
 
+@api_boundary
 def meshgrid(
     *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
 ) -> list[Array]:
@@ -139,6 +147,7 @@ def meshgrid(
     return out
 
 
+@api_boundary
 def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
     """Make the indices of a grid, one array for each axis."""
     name = "jnp.indices"
@@ -161,6 +170,7 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
     return wrap(o.concatenate(*parts, dimension=0))
 
 
+@api_boundary
 def ix_(*args: Any) -> tuple[Array, ...]:
     """Turn sequences into index arrays of an open mesh."""
     out = []
@@ -182,33 +192,39 @@ def _pairs(mask: np.ndarray) -> tuple[Array, Array]:
     return wrap(numpy_node(i, copy=False)), wrap(numpy_node(j, copy=False))
 
 
+@api_boundary
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """Return the row and column indices of the lower triangle."""
     n, k = as_int(n, "jnp.tril_indices", "n"), as_int(k, "jnp.tril_indices", "k")
     return _pairs(np.tri(n, n if m is None else m, k, dtype=bool))
 
 
+@api_boundary
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """Return the row and column indices of the upper triangle."""
     n, k = as_int(n, "jnp.triu_indices", "n"), as_int(k, "jnp.triu_indices", "k")
     return _pairs(~np.tri(n, n if m is None else m, k - 1, dtype=bool))
 
 
+@api_boundary
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
     """Return the indices of the lower triangle of a matrix."""
     return tril_indices(arr.shape[-2], k, arr.shape[-1])
 
 
+@api_boundary
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
     """Return the indices of the upper triangle of a matrix."""
     return triu_indices(arr.shape[-2], k, arr.shape[-1])
 
 
+@api_boundary
 def mask_indices(n: int, mask_func: Callable[..., Any], k: int = 0) -> tuple[Array, Array]:
     """Return the indices where a mask function of an n by n matrix is not zero."""
     return _pairs(np.asarray(mask_func(wrap(full_node((n, n), 1, dtypes.int32)), k)) != 0)
 
 
+@api_boundary
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """Return the indices of the main diagonal."""
     if n < 0 or ndim < 0:
@@ -216,6 +232,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     return (arange(n),) * ndim
 
 
+@api_boundary
 def diag_indices_from(arr: Any) -> tuple[Array, ...]:
     """Return the indices of the main diagonal of an array whose axes are equally long."""
     if arr.ndim < 2 or len(set(arr.shape)) != 1:
@@ -223,6 +240,7 @@ def diag_indices_from(arr: Any) -> tuple[Array, ...]:
     return diag_indices(arr.shape[0], arr.ndim)
 
 
+@api_boundary
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
     """Make the matrix of powers of the elements of a vector."""
     v = as_node(x, "jnp.vander")
@@ -243,6 +261,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
 # --- from elsewhere ------------------------------------------------------------------------------
 
 
+@api_boundary
 def fromfunction(
     function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any
 ) -> Any:
@@ -253,6 +272,7 @@ def fromfunction(
     return function(*grid, **kwargs)
 
 
+@api_boundary
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Array:
     """Make an array of the bytes of a buffer."""
     return _through_numpy(
@@ -260,16 +280,19 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
     )
 
 
+@api_boundary
 def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Array:
     """Make an array of the numbers in a text."""
     return _through_numpy(np.fromstring, string, dtype=dtypes.as_dtype(dtype), count=count, sep=sep)
 
 
+@api_boundary
 def fromiter(iterable: Any, dtype: Any, count: int = -1) -> Array:
     """Make an array of the numbers that an iterator yields."""
     return _through_numpy(np.fromiter, iterable, dtype=dtypes.as_dtype(dtype), count=count)
 
 
+@api_boundary
 def fromfile(
     file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0
 ) -> Array:
@@ -282,12 +305,14 @@ def _through_numpy(fn: Any, *args: Any, **kwargs: Any) -> Array:
     return wrap(numpy_node(fn(*args, **kwargs), f"jnp.{fn.__name__}"))
 
 
+@api_boundary
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
     """Make an array of another library's through the DLPack protocol."""
     value = np.from_dlpack(x)
     return wrap(numpy_node(value, "jnp.from_dlpack", copy is not False))
 
 
+@api_boundary
 def copy(a: Any, order: str | None = None) -> Array:
     """Return a copy; arrays never change, so this matters to donation only."""
     if order not in (None, "K", "C"):
@@ -295,6 +320,7 @@ def copy(a: Any, order: str | None = None) -> Array:
     return wrap(o.copy(node_of(a, function="jnp.copy")))
 
 
+@api_boundary
 def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:
     """Convert to a dtype."""
     node = as_node(x, "jnp.astype")

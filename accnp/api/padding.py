@@ -135,7 +135,8 @@ def _mirrored(x: Node, d: int, before: int, after: int, option: Any, mode: str) 
     if option == "odd":
         return _odd(x, d, before, after, skip)
     if max(before, after) > n - skip:
-        index = np.pad(np.arange(n), (before, after), mode=mode)
+        name: Any = mode
+        index = np.pad(np.arange(n), (before, after), mode=name)
         return gather_axis(x, numpy_node(index, "jnp.pad"), d)
     left = o.rev(cut(x, d, skip, skip + before), dimensions=(d,)) if before else None
     right = o.rev(cut(x, d, n - skip - after, n - skip), dimensions=(d,)) if after else None

@@ -38,7 +38,7 @@ def node_of(x: Any, dtype: Any = None, copy: bool = True, function: str = "jnp.a
         value = np.asarray(x)
         if wanted is not None and value.dtype != wanted and value.dtype.kind not in "OSUMm":
             with np.errstate(all="ignore"):
-                value = np.asarray(value.real if _drops(value.dtype, wanted) else value).astype(
+                value = np.asarray(np.real(value) if _drops(value.dtype, wanted) else value).astype(
                     wanted
                 )
             copy = False
@@ -71,7 +71,7 @@ def _fits(x: Any, dtype: np.dtype) -> bool:
     )
 
 
-def _wide(x: int, dtype: np.dtype, function: str) -> Node:
+def _wide(x: Any, dtype: np.dtype, function: str) -> Node:
     raise OverflowError(
         f"{function}: Python int {x} too large to convert to {dtype.name}; use a wider dtype"
     )
@@ -117,7 +117,7 @@ def _of_sequence(x: Any, wanted: Any, function: str) -> Node:
     except OverflowError as error:
         raise OverflowError(f"{function}: {error}; use a wider dtype") from None
     except TypeError:  # complex numbers into a real dtype
-        value = np.array(_values(x) if nodes else x).real
+        value = np.real(np.array(_values(x) if nodes else x))
     return numpy_node(np.asarray(value.astype(wanted)), function, copy=False)
 
 

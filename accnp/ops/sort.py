@@ -42,7 +42,7 @@ def _sort_infer(*xs: Aval, dimension: int, is_stable: bool, num_keys: int) -> An
     if not 1 <= num_keys <= len(xs):
         raise ValueError(f"sort: num_keys must be from 1 to {len(xs)}; got {num_keys}")
     out = tuple([make_aval(x.shape, x.dtype, x.weak_type) for x in xs])
-    return out if len(out) > 1 else out[0]
+    return out if len(out) != 1 else out[0]
 
 
 def _sort_numpy(*xs: Any, dimension: int, is_stable: bool, num_keys: int) -> Any:
@@ -50,7 +50,7 @@ def _sort_numpy(*xs: Any, dimension: int, is_stable: bool, num_keys: int) -> Any
         return np.sort(xs[0], axis=dimension, kind="stable")
     perm = _order(xs[:num_keys], dimension)
     out = tuple([np.take_along_axis(x, perm, dimension) for x in xs])
-    return out if len(out) > 1 else out[0]
+    return out if len(out) != 1 else out[0]
 
 
 def permutation_of(keys: Sequence[Node], axis: int) -> Node:
@@ -144,7 +144,7 @@ def _search_infer(a: Aval, v: Aval, *, side: str) -> Aval:
     return make_aval(v.shape, INDEX)
 
 
-def _search_numpy(a: Any, v: Any, *, side: str) -> Any:
+def _search_numpy(a: Any, v: Any, *, side: Any) -> Any:
     return np.asarray(np.searchsorted(_sortable(a), _sortable(v), side=side)).astype(INDEX)
 
 

@@ -33,7 +33,8 @@ array_split(X,3,2) | hsplit(X,3) | vsplit(X,2) | dsplit(X,2) | tile(X,2) | tile(
 tile(X[0,0],(2,2)) | repeat(X,2) | repeat(X,2,1) | repeat(X,np.array([1,0,2]),1)
 repeat(X,np.array([1,0,2]),1,total_repeat_length=5)
 repeat(X,np.array([1,0,2]),1,total_repeat_length=2) | resize(X,(5,7)) | delete(X,1,1)
-delete(X,np.array([0, 2]),2) | delete(X,slice(0,2),1) | insert(X,1,0.,1) | insert(X[0,0],np.array([1, 3]),np.array([9.,8.],'f'))
+delete(X,np.array([0, 2]),2) | delete(X,slice(0,2),1) | insert(X,1,0.,1)
+insert(X[0,0],np.array([1, 3]),np.array([9.,8.],'f'))
 insert(X[0],1,X[0,0],0) | insert(X[0],1,X[0,:,0],1) | unstack(X,axis=1)
 trim_zeros(np.array([0,0,1,2,0])) | concatenate([X[0],X[1]],dtype='int32') | concatenate(X)
 """

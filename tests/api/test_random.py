@@ -1,0 +1,179 @@
+"""Random numbers against jax: bit for bit, or to a few ulp through transcendental functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import ml_dtypes
+import numpy as np
+import pytest
+from api.tables import cases
+from jax import random as theirs
+
+import accnp
+import accnp.numpy as jnp
+from accnp import random as ours
+from accnp.config import config
+
+EXACT = """
+bits(k) | bits(k,(5,)) | bits(k,(2,3),'uint8') | bits(k,(3,),'uint16') | split(k) | split(k,3)
+split(k,(2,3)) | fold_in(k,7) | fold_in(k,np.int32(-3)) | uniform(k,(3,4)) | uniform(k)
+uniform(k,(3,),minval=-2,maxval=5.) | uniform(k,(2,3),'float16') | uniform(k,(5,),'bfloat16')
+uniform(k,(3,),minval=np.arange(3.),maxval=9.) | randint(k,(7,),0,10)
+randint(k,(7,),-5,1000000) | randint(k,(7,),10,0) | randint(k,(7,),0,256,'uint8')
+randint(k,(7,),-128,127,'int8') | randint(k,(3,),0,np.array([1,2,3]))
+randint(k,(3,),-2**31,2**31-1) | bernoulli(k,0.3,(9,)) | bernoulli(k,np.array([.1,.9]))
+bernoulli(k,.3,(4,),mode='high') | permutation(k,10) | permutation(k,np.arange(12).reshape(4,3))
+permutation(k,np.arange(12).reshape(4,3),1) | permutation(k,np.arange(12).reshape(4,3),1,True)
+permutation(k,np.arange(7.)) | choice(k,5) | choice(k,5,(3,),False)
+choice(k,np.arange(10.),(2,3)) | choice(k,np.arange(12).reshape(4,3),(2,),False,axis=0)
+choice(k,np.arange(12).reshape(4,3),(2,2),axis=1) | choice(k,4,(6,),p=np.array([.1,.2,.3,.4]))
+choice(k,4,(3,),False,p=np.array([.1,.2,.3,.4])) | categorical(k,np.zeros((2,5),'f'))
+categorical(k,np.zeros((2,5),'f'),0) | categorical(k,np.zeros((2,5),'f'),shape=(3,2))
+categorical(k,np.zeros((2,5),'f'),shape=(3,2),replace=False) | rademacher(k,(5,))
+"""
+NEAR = """
+normal(k,(5,)) | normal(k,(2,),'complex64') | normal(k,(3,),'bfloat16') | gumbel(k,(4,))
+gumbel(k,(4,),mode='high') | truncated_normal(k,-2.,2.,(4,))
+truncated_normal(k,np.array([-1.,0]),3.) | exponential(k,(5,)) | laplace(k,(5,))
+logistic(k,(5,)) | cauchy(k,(5,)) | lognormal(k,.5,(5,)) | pareto(k,2.,(5,))
+rayleigh(k,2.,(5,)) | weibull_min(k,2.,3.,(5,)) | triangular(k,0.,.3,1.,(5,))
+geometric(k,.3,(9,)) | maxwell(k,(5,)) | double_sided_maxwell(k,1.,2.,(5,))
+multivariate_normal(k,np.zeros(3,'f'),np.eye(3,dtype='f')*2)
+multivariate_normal(k,np.zeros(3,'f'),np.eye(3,dtype='f')*2,(4,)) | orthogonal(k,3)
+pareto(k,np.array([1.,2.]))
+"""
+
+
+def _both(text: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    scope = {"np": np}
+    mine = eval(text, {**vars(ours), **scope, "k": ours.PRNGKey(seed)})
+    other = eval(text, {**vars(theirs), **scope, "k": theirs.PRNGKey(seed)})
+    assert mine.shape == other.shape
+    assert mine.dtype == other.dtype
+    out = [np.asarray(v) for v in (mine, other)]
+    small = (np.float16, ml_dtypes.bfloat16)
+    return tuple([v.astype(np.float32) if v.dtype in small else v for v in out])  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("seed", [0, 42])
+@pytest.mark.parametrize("text", cases(EXACT))
+def test_same_bits(text: str, seed: int) -> None:
+    np.testing.assert_array_equal(*_both(text, seed))
+
+
+@pytest.mark.parametrize("text", cases(NEAR))
+def test_same_to_a_few_ulp(text: str) -> None:
+    a, b = _both(text, 3)
+    tolerance = 1e-2 if "bfloat16" in text else 1e-5
+    np.testing.assert_allclose(a, b, rtol=tolerance, atol=1e-7)
+
+
+def test_many_uniforms_and_normals() -> None:
+    a, b = _both("uniform(k, (300, 1000))", 1)
+    np.testing.assert_array_equal(a, b)
+    a, b = _both("uniform(k, (100_000,), minval=0.1, maxval=0.7)", 1)
+    np.testing.assert_array_equal(a, b)
+    a, b = _both("normal(k, (100_000,))", 1)
+    assert float(np.max(np.abs(a - b) / np.spacing(np.abs(b)))) <= 4
+    a, b = _both("permutation(k, 100_000)", 1)
+    np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [0, 1, -1, 2**31, 2**32 + 5, 2**40, -(2**40), np.uint32(7), np.int64(2**33), True, np.int8(-2)],
+)
+def test_seeds(seed: Any) -> None:
+    np.testing.assert_array_equal(np.asarray(ours.PRNGKey(seed)), np.asarray(theirs.PRNGKey(seed)))
+
+
+def test_64_bits() -> None:
+    with accnp.enable_x64(), jax.enable_x64(True):
+        for text in ("bits(k, (3,), 'uint64')", "uniform(k, (4,))", "randint(k, (5,), 0, 10**12)"):
+            np.testing.assert_array_equal(*_both(text, 5))
+        a, b = _both("normal(k, (50,))", 5)
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+        seed = 2**40 + 3
+        np.testing.assert_array_equal(
+            np.asarray(ours.PRNGKey(seed)), np.asarray(theirs.PRNGKey(seed))
+        )
+
+
+def test_typed_keys() -> None:
+    k, other = ours.key(7), theirs.key(7)
+    assert repr(k) == repr(other)
+    assert (k.shape, k.ndim, k.size, str(k.dtype)) == ((), 0, 1, "key<fry>")
+    many = ours.split(k, (2, 3))
+    assert many.shape == (2, 3)
+    assert many[1].shape == (3,)
+    assert many[0, 1].shape == ()
+    assert len(list(many)) == 2
+    assert many.reshape(-1).shape == (6,)
+    np.testing.assert_array_equal(
+        np.asarray(ours.key_data(many)), np.asarray(theirs.key_data(theirs.split(other, (2, 3))))
+    )
+    assert bool(k == ours.wrap_key_data(ours.PRNGKey(7)))
+    with pytest.raises(TypeError, match="key_data"):
+        np.asarray(k)
+
+
+@pytest.mark.parametrize("make", [ours.key, ours.PRNGKey])
+def test_under_transformations(make: Any) -> None:
+    def draw(k: Any) -> Any:
+        a, b = ours.split(k)
+        return ours.normal(a, (3,)) + ours.uniform(b)
+
+    want = np.asarray(draw(make(1)))
+    np.testing.assert_array_equal(np.asarray(accnp.jit(draw)(make(1))), want)
+    keys = ours.split(make(1), 4)
+    batched = np.asarray(accnp.vmap(draw)(keys))
+    np.testing.assert_array_equal(batched, np.stack([np.asarray(draw(keys[i])) for i in range(4)]))
+    step = accnp.lax.scan(lambda k, _: (ours.split(k)[0], ours.uniform(k)), make(1), None, length=3)
+    k, want_list = make(1), []
+    for _ in range(3):
+        want_list.append(float(ours.uniform(k)))
+        k = ours.split(k)[0]
+    assert np.asarray(step[1]).tolist() == want_list
+
+
+def test_gradient_by_the_bounds() -> None:
+    k = ours.key(0)
+    got = accnp.grad(lambda b: jnp.sum(ours.uniform(k, (5,), minval=0.0, maxval=b)))(2.0)
+    assert float(got) == pytest.approx(float(jnp.sum(ours.uniform(k, (5,)))), rel=1e-6)
+
+
+def test_no_array_of_bits_is_stored() -> None:
+    out = ours.uniform(ours.key(0), (100,)) * 2
+    text = str(accnp.make_jaxpr(lambda k: ours.uniform(k, (100,)) * 2)(ours.PRNGKey(0)))
+    assert "threefry_xor" in text
+    assert out.shape == (100,)
+
+
+REFUSED = [
+    (lambda k: ours.PRNGKey(1.5), TypeError, "integer"),
+    (lambda k: ours.PRNGKey(2**70), OverflowError, "64 bits"),
+    (lambda k: ours.uniform(3), TypeError, "key"),
+    (lambda k: ours.uniform(jnp.zeros(3, "uint32")), TypeError, r"shape=\(3,\)"),
+    (lambda k: ours.uniform(jnp.zeros(2)), TypeError, "uint32"),
+    (lambda k: ours.uniform(ours.split(k)), ValueError, "single key"),
+    (lambda k: ours.uniform(k, (2,), dtype=int), ValueError, "float"),
+    (lambda k: ours.uniform(k, -1), ValueError, "negative"),
+    (lambda k: ours.uniform(k, (2,), minval=jnp.zeros(3)), ValueError, "broadcast"),
+    (lambda k: ours.normal(k, (2,), dtype=int), ValueError, "float or complex"),
+    (lambda k: ours.randint(k, (3,), 0, 10, dtype="float32"), TypeError, "integer dtypes"),
+    (lambda k: ours.fold_in(k, -1), OverflowError, "uint32"),
+    (lambda k: ours.key(0, impl="rbg"), NotImplementedError, "rbg"),
+    (lambda k: ours.choice(k, 3, (5,), replace=False), ValueError, "larger sample"),
+    (lambda k: ours.choice(k, 0, (5,)), ValueError, "greater than 0"),
+    (lambda k: ours.permutation(k, 1.5), TypeError, "integer"),
+    (lambda k: accnp.jit(lambda n: ours.uniform(k, (n,)))(3), TypeError, "static"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "text"), REFUSED)
+def test_refused(call: Any, error: type[Exception], text: str) -> None:
+    assert not config.x64
+    with pytest.raises(error, match=text):
+        call(ours.key(0))
