@@ -143,6 +143,7 @@ class _Fusion:
                 _store(x)
                 base, chain = x, ()
             _store(base)
+            self.look_through(chain, c)
             self.wish(base, Demand(c, "load", "host", chain))
 
     def alias(self, v: Value) -> bool:
@@ -377,9 +378,16 @@ class _Fusion:
             keep = expressible(base, chain)
             held = chain[keep]
             _store(held)
+            self.look_through(chain[:keep], c)
             self.wish(held, Demand(c, "view", context, chain[:keep]))
             return
+        self.look_through(chain, c)
         self.wish(base, Demand(c, _how(c, base, chain, context), context, chain))
+
+    def look_through(self, chain: tuple[Value, ...], c: Cluster) -> None:
+        """Another consumer may yet want one of these views stored; then this one loads it, too, and must come later."""
+        for view in chain:
+            view.demands.append(Demand(c, "load", "", ()))
 
     def wish(self, v: Value, d: Demand) -> None:
         if v.is_leaf or v.stored:
@@ -449,7 +457,7 @@ def _how(c: Cluster, base: Value, chain: tuple[Value, ...], context: str) -> str
     shape, strides, offset = seen
     if offset == 0 and shape == c.shape and base.aval.size < prod(shape):
         axes = row_axes(shape, strides)
-        if axes is not None and is_row(shape, strides, axes, base.aval.size):
+        if axes is not None and is_row(shape, strides, axes, base.aval.shape):
             return "row"
     return "view"
 

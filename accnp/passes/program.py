@@ -138,8 +138,15 @@ class _Builder:
             return self.inlined(node, ins, env)
         if op.kind == "view" and node.aval.shape == ins[0].aval.shape and _is_identity(node):
             return ins[0]
-        if op.kind == "reduce" and fold_form(ins[0].aval.shape, node.params["axes"]) == "strided":
-            return self.fold_of_transposed(node, ins[0])
+        if op.kind == "reduce":
+            x = ins[0]
+            if all(x.aval.shape[a] == 1 for a in node.params["axes"]):  # each fold is over one element
+                if x.aval.shape == node.aval.shape:
+                    return x
+                params = {"new_sizes": node.aval.shape, "dimensions": None}
+                return self.make(OPS["reshape"], params, (x,), node.aval, node)
+            if fold_form(x.aval.shape, node.params["axes"]) == "strided":
+                return self.fold_of_transposed(node, x)
         if op.kind == "map":
             small = self.without_ones(node, ins)
             if small is not None:

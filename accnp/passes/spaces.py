@@ -67,10 +67,11 @@ def row_axes(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...
     return tuple(range(k, len(shape))) if k < len(shape) else None
 
 
-def is_row(shape: Any, strides: Any, rows: tuple[int, ...], size: int) -> bool:
+def is_row(shape: Any, strides: Any, rows: tuple[int, ...], base: tuple[int, ...]) -> bool:
+    """Whether strides show a base of this shape axis by axis, each element of it once for each row."""
     head = shape[: rows[0]]
     want = contiguous(head)
-    return prod(head) == size and all(
+    return [n for n in head if n != 1] == [n for n in base if n != 1] and all(
         n == 1 or s == w for n, s, w in zip(head, strides[: rows[0]], want, strict=True)
     )
 

@@ -16,11 +16,13 @@ from accnp.ir.aval import make_aval
 from accnp.ir.op import OPS
 
 F4, F8, I4, U1, B1, C8 = (np.dtype(t) for t in ("f4", "f8", "i4", "u1", "?", "c8"))
-DTYPES = [F4, F4, F4, F8, I4, I4, U1, B1, C8]
+RARE = [np.dtype(t) for t in ("i1", "i2", "i8", "u2", "u4", "u8", "c16")]
+DTYPES = [F4, F4, F4, F8, I4, I4, U1, B1, C8, None]  # None: one of the rare ones
 SHAPES = [
     (), (1,), (5,), (12,), (3, 4), (1, 4), (3, 1), (1, 1), (2, 3, 4), (2, 1, 3), (4, 4), (6, 2),
     (0,), (0, 3), (2, 0), (1, 12, 1), (2, 2, 3), (40,), (3, 20),
 ]  # fmt: skip
+LARGE = [(1000,), (33, 70), (2050,), (3, 1100), (1100, 3), (40_000,), (2, 33_000), (33_000, 2), (7, 8, 33)]
 MAX_SIZE = 300
 EXACT_BITS = 22  # of the 24 that a float32 has
 
@@ -35,7 +37,9 @@ BY_KIND = {
     "c": ["add", "sub", "mul", "neg", "conj", "real", "imag"],
 }  # fmt: skip
 COMPARE = ["eq", "ne", "lt", "le", "gt", "ge"]
-WILD = ["exp", "tanh", "log1p", "sin", "sqrt", "logistic", "div", "pow", "rsqrt", "atan2", "erf"]
+WILD = ["exp", "tanh", "log1p", "sin", "sqrt", "logistic", "div", "pow", "rsqrt", "atan2", "erf", "cos",
+        "log", "expm1", "cbrt", "sinh", "asin", "acos", "atan", "asinh", "tan", "cosh", "erf_inv", "rem"]  # fmt: skip
+WILD_COMPLEX = ["exp", "div", "sin", "sqrt", "log", "tanh", "abs"]
 REDUCE = {
     "f": ["sum", "sum", "max", "min", "prod"],
     "i": ["sum", "max", "min", "prod", "and", "or"],
@@ -45,7 +49,8 @@ REDUCE = {
 }
 ARITY = {
     **dict.fromkeys(("neg abs square sign floor copy integer_pow not population_count clz conj real "
-                     "imag exp tanh log1p sin sqrt logistic rsqrt erf").split(), 1),
+                     "imag exp tanh log1p sin sqrt logistic rsqrt erf cos log expm1 cbrt sinh asin acos "
+                     "atan asinh tan cosh erf_inv").split(), 1),
     "clamp": 3,
 }  # fmt: skip
 
@@ -106,8 +111,10 @@ class Program:
 
 
 class _Maker:
-    def __init__(self, source, exact):
+    def __init__(self, source, exact, large):
         self.source = source
+        self.shapes = LARGE if large else SHAPES
+        self.max_size = 1_000_000 if large else MAX_SIZE
         self.p = Program(exact=exact)
         self.avals = []
         self.bits = []  # (bits before the point, bits behind it) that hold every element exactly
@@ -120,6 +127,9 @@ class _Maker:
     def chance(self, of):
         """True once in `of` times; shrinks to False."""
         return self.source.integer(0, of - 1) == of - 1
+
+    def dtype(self):
+        return self.pick(DTYPES) or self.pick(RARE)
 
     def value(self, test=lambda a: True):
         """An existing value, later ones more often."""
@@ -164,7 +174,7 @@ class _Maker:
             return None
         aval = OPS[op].infer(*[self.avals[i] for i in inputs], **params)
         several = aval if isinstance(aval, tuple) else (aval,)
-        if any(a.size > MAX_SIZE for a in several):
+        if any(a.size > self.max_size for a in several):
             return None
         self.p.steps.append(Step(op, tuple(inputs), params))
         self.p.first.append(len(self.avals))
@@ -255,8 +265,8 @@ class _Maker:
         a = self.avals[x]
         kind = a.dtype.kind
         names = BY_KIND[kind]
-        if not self.p.exact and kind == "f" and self.chance(2):
-            names = WILD
+        if not self.p.exact and kind in "fc" and self.chance(2):
+            names = WILD if kind == "f" else WILD_COMPLEX
         op = self.pick(names)
         if self.chance(5):
             return self.select(x)
@@ -336,7 +346,7 @@ class _Maker:
             return self.pick([(0,), (0, 3), (2, 0, 1)])
         out = []
         while size > 1 and len(out) < 3:
-            n = self.pick([n for n in range(2, size + 1) if size % n == 0])
+            n = self.pick([n for n in range(2, min(size, 400) + 1) if size % n == 0] or [size])
             out.append(n)
             size //= n
         if size > 1:
@@ -350,7 +360,9 @@ class _Maker:
         if x is None:
             return None
         a = self.avals[x]
-        axes = tuple(d for d in range(a.ndim) if self.chance(2)) or (self.source.integer(0, a.ndim - 1),)
+        axes = tuple(d for d in range(a.ndim) if self.chance(2))
+        if not axes and not self.chance(6):
+            axes = (self.source.integer(0, a.ndim - 1),)
         op = "reduce_" + self.pick(REDUCE[a.dtype.kind])
         y = self.step(op, x, axes=axes)
         if y is not None and self.chance(2):  # back over the row, as in softmax
@@ -359,7 +371,7 @@ class _Maker:
         return y
 
     def iota(self):
-        shape = self.pick([s for s in SHAPES if s])
+        shape = self.pick([s for s in self.shapes if s])
         dimension = self.source.integer(0, len(shape) - 1)
         return self.step("iota", dtype=self.pick([I4, F4]), shape=shape, dimension=dimension)
 
@@ -428,11 +440,11 @@ class _Maker:
     # --- the whole ---
 
     def run(self, length):
-        dtype = self.pick(DTYPES)
+        dtype = self.dtype()
         for _ in range(self.source.integer(1, 3)):
-            self.leaf(self.pick(SHAPES), dtype if self.chance(2) else self.pick(DTYPES))
+            self.leaf(self.pick(self.shapes), dtype if self.chance(2) else self.dtype())
         for _ in range(self.source.integer(0, 2)):
-            self.literal(self.pick(DTYPES))
+            self.literal(self.dtype())
         moves = [
             self.map, self.map, self.map, self.view, self.view, self.reduce, self.map, self.view,
             self.reduce, self.assemble, self.iota, self.row_idiom, self.row_idiom, self.opaque,
@@ -459,6 +471,6 @@ class _Maker:
         return p
 
 
-def make(source, exact=True, length=10):
-    """A random program."""
-    return _Maker(source, exact).run(length)
+def make(source, exact=True, length=10, large=False):
+    """A random program; one of large arrays has several blocks, chunks and tiles in its kernels."""
+    return _Maker(source, exact, large).run(length)
