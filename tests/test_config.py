@@ -9,8 +9,10 @@ import threading
 import jax
 import pytest
 
-import accnp.config as switches
 from accnp.config import config
+
+# `accnp.config` as an attribute is the object with the switches, not the module.
+switches = sys.modules["accnp.config"]
 
 
 @pytest.fixture(autouse=True)

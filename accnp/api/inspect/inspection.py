@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from html import escape
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from accnp import engine
 from accnp.api.inspect.drawing import draw
@@ -12,8 +11,12 @@ from accnp.engine.describe import clusters_of, plan_lines
 from accnp.engine.plan import KernelStep, Plan
 from accnp.ir.equations import ClosedJaxpr
 from accnp.ir.graph import Graph
+from accnp.ir.svg import escape
 from accnp.passes.describe import cluster_lines, program_lines
 from accnp.passes.program import Program
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["Inspection"]
 
@@ -101,6 +104,8 @@ class Inspection:
 
     def save_svg(self, path: str | Path) -> Path:
         """Write the picture to a file; returns its path."""
+        from pathlib import Path  # 15 ms
+
         target = Path(path)
         target.write_text(self.svg(), encoding="utf-8")
         return target

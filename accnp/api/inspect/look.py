@@ -26,8 +26,8 @@ __all__ = ["inspect"]
 def inspect(target: Any, **options: Any) -> Any:
     """Show how something is computed: its graph, the passes, the plan, the source of each kernel.
 
-    `inspect(f)(*args)` looks at a function, jitted or not (then as `jit(f, **options)` would
-    see it), `inspect(array)` at what is pending of an array. Nothing is computed, and no cache changes.
+    `inspect(f)(*args)` looks at a function, jitted or not (then as `jit(f, **options)` would see
+    it), `inspect(array)` at what is pending of an array. Nothing is computed, no cache changes.
 
     >>> import accnp as jnp
     >>> i = jnp.inspect(lambda x: jnp.sin(x) * 2)(jnp.ones(3))
