@@ -8,7 +8,6 @@ a context manager those of its own.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
 import threading
 import weakref
@@ -178,6 +177,8 @@ def _resolve(name: str) -> str:
     short = _ALIASES.get(short, short)
     if short in OPTIONS:
         return short
+    import difflib  # 5 ms, for errors only
+
     near = difflib.get_close_matches(short, [*OPTIONS, *_ALIASES], n=1)
     if near:
         prefix = "jax_" if name.startswith("jax_") else ""

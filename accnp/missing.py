@@ -5,7 +5,6 @@ In: the module's names. Out: a module `__getattr__`.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
@@ -19,6 +18,8 @@ def nearest(module: str, names: Iterable[str]) -> Callable[[str], Any]:
     def missing(name: str) -> NoReturn:
         text = f"module {module!r} has no attribute {name!r}"
         if not name.startswith("__"):
+            import difflib  # 5 ms, for errors only
+
             close = difflib.get_close_matches(name, known, n=3, cutoff=0.7)
             if close:
                 text += f"; did you mean {' or '.join(map(repr, close))}?"

@@ -6,7 +6,6 @@ and `log_compiles` (the logger "accnp").
 
 from __future__ import annotations
 
-import logging
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -19,8 +18,13 @@ from accnp.trace_fn import function_place
 __all__ = ["explain", "tell"]
 
 _codes: weakref.WeakSet[Any] = weakref.WeakSet()  # code of the functions whose first call was told
-_log = logging.getLogger("accnp")
 _TRACED = [name for name, option in OPTIONS.items() if option.traced]
+
+
+def _warn(text: str, *args: Any) -> None:
+    import logging  # 7 ms, where asked for only
+
+    logging.getLogger("accnp").warning(text, *args)
 
 
 def tell(function: Any, call: Any, avals: Sequence[Any], cache: dict) -> None:
@@ -28,13 +32,13 @@ def tell(function: Any, call: Any, avals: Sequence[Any], cache: dict) -> None:
     name, file, line = function_place(function)
     if config.log_compiles:
         types = ", ".join(map(aval_text, avals))
-        _log.warning("Compiling jit(%s) for arguments of types %s", name, types or "none")
+        _warn("Compiling jit(%s) for arguments of types %s", name, types or "none")
     if not config.debug and not config.explain_cache_misses:
         return
     place = f" ({file}:{line})" if file else ""
     text = f"jit {name}{place}: traced, {explain(function, call, avals, cache)}"
     if config.explain_cache_misses:
-        _log.warning("cache miss: %s", text)
+        _warn("cache miss: %s", text)
     if config.debug:
         note(text)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import platform
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -65,6 +64,8 @@ def clear_caches() -> None:
 
 def print_environment_info(return_string: bool = False) -> str | None:
     """Versions and devices, for reports of faults."""
+    import platform
+
     text = "\n".join(
         [
             f"numpy:  {np.__version__}",
