@@ -66,7 +66,10 @@ def verify_spec(spec: KernelSpec) -> None:
     _need(spec.form in _FORMS, f"{spec.form!r} is no form of a kernel")
     sizes = (*spec.outer, *spec.reduced, *spec.inner)
     _need(all(n >= 1 for n in sizes), f"a kernel over sizes {sizes}")
-    _need(bool(spec.inner) == (spec.form == "column") or spec.form == "map", f"inner axes in the form {spec.form}")
+    _need(
+        bool(spec.inner) == (spec.form == "column") or spec.form == "map",
+        f"inner axes in the form {spec.form}",
+    )
     for i, a in enumerate(spec.accesses):
         _need(a.number == i, "accesses are not numbered in order")
         _verify_access(a, sizes)
@@ -78,7 +81,10 @@ def verify_spec(spec: KernelSpec) -> None:
 
 
 def _verify_access(a: Access, sizes: tuple[int, ...]) -> None:
-    _need(len(a.strides) == len(sizes), f"an access with {len(a.strides)} strides in {len(sizes)} axes")
+    _need(
+        len(a.strides) == len(sizes),
+        f"an access with {len(a.strides)} strides in {len(sizes)} axes",
+    )
     if a.value is None:  # scratch
         return
     low = high = a.offset
@@ -118,7 +124,9 @@ def _define(section: list[Statement], known: set[str]) -> None:
             _need(x in known, f"{s.name} uses {x}, which is not defined")
         if s.access is None and s.index is None:
             places = {int(k) for k in _PLACE.findall(s.text)}
-            _need(places <= set(range(len(s.args))), f"{s.name} = {s.text} has {len(s.args)} operands")
+            _need(
+                places <= set(range(len(s.args))), f"{s.name} = {s.text} has {len(s.args)} operands"
+            )
         known.add(s.name)
 
 
@@ -132,13 +140,25 @@ def verify_plan(plan: Any) -> None:
         if hasattr(step, "pointers"):
             there |= {slot for slot, _ in step.allocs}
             for slot, _ in step.pointers:
-                _need(slot in there, f"a kernel uses slot {slot} before it is made or after it is freed")
-            _need(len(step.pointers) == sum(c.endswith("*") for c in step.text.signature), "pointers and signature differ")
-            _need(len(step.ints) == sum(not c.endswith("*") for c in step.text.signature), "integers and signature differ")
+                _need(
+                    slot in there,
+                    f"a kernel uses slot {slot} before it is made or after it is freed",
+                )
+            _need(
+                len(step.pointers) == sum(c.endswith("*") for c in step.text.signature),
+                "pointers and signature differ",
+            )
+            _need(
+                len(step.ints) == sum(not c.endswith("*") for c in step.text.signature),
+                "integers and signature differ",
+            )
         else:
             for operand in step.operands:
                 slot = operand if isinstance(operand, int) else operand[0]
-                _need(slot in there, f"{step.op.name} reads slot {slot} before it is made or after it is freed")
+                _need(
+                    slot in there,
+                    f"{step.op.name} reads slot {slot} before it is made or after it is freed",
+                )
             there |= {slot for slot, _ in step.results}
         there -= set(step.frees)
     for slot in plan.output_slots:

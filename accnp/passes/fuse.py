@@ -16,6 +16,7 @@ from math import prod
 from typing import Any
 
 from accnp.ops.views import contiguous
+from accnp.passes.clusters import Cluster, Demand, in_order, reaches
 from accnp.passes.program import Program, Value
 from accnp.passes.spaces import (
     apply_views,
@@ -35,49 +36,12 @@ __all__ = ["Cluster", "fuse"]
 
 MAX_MEMBERS = 100  # statements of one kernel; compile time grows faster than linearly past this
 MAX_FOLDS = 8  # folds of one kernel: each may need a pass of its own, and passes compute again what they share
-MAX_STORES = 16  # outputs of kernels that are merged: more streams of stores than this slow each other down
-CHEAP = 4  # an operation of at most this cost, on leaves alone, is computed again rather than stored
-
-
-class Demand:
-    """One consumer's wish for a value: in which cluster, how, and through which views (outermost first)."""
-
-    __slots__ = ("_cluster", "chain", "context", "how")
-
-    def __init__(self, cluster: Cluster, how: str, context: str, chain: tuple[Value, ...]) -> None:
-        self._cluster = cluster
-        self.how = how
-        self.context = context  # where the consumer stands: "full", "row", "scalar", "host"
-        self.chain = chain
-
-    @property
-    def cluster(self) -> Cluster:
-        return self._cluster.current()
-
-
-class Cluster:
-    """One kernel in the making: an index space, its members, the values it stores."""
-
-    __slots__ = ("axes", "folds", "form", "loads", "merged", "needs", "part", "roots", "shape", "size")
-
-    def __init__(self, shape: tuple[int, ...], form: str = "map") -> None:
-        self.shape = shape
-        self.form = form  # map, row, split, column, or host
-        self.axes: tuple[int, ...] | None = None  # the axes that make up a row, or are folded over
-        self.roots: list[Value] = []
-        self.loads: set[int] = set()  # ids of leaves and stored values that it reads in full
-        self.needs: set[Cluster] = set()  # clusters whose stored values this one loads
-        self.size = 0
-        self.folds = 0
-        self.part: Any = None  # a region of an assembled value: (whole, operand, in_view, out_view)
-        self.merged: Cluster | None = None
-
-    def current(self) -> Cluster:
-        """The cluster that this one has become part of."""
-        c = self
-        while c.merged is not None:
-            c = c.merged
-        return c
+MAX_STORES = (
+    16  # outputs of kernels that are merged: more streams of stores than this slow each other down
+)
+CHEAP = (
+    4  # an operation of at most this cost, on leaves alone, is computed again rather than stored
+)
 
 
 def fuse(program: Program) -> list[Cluster]:
@@ -98,7 +62,7 @@ class _Fusion:
         for v in reversed(self.program.values):
             self.place(v)
         self.merge_siblings()
-        return _order([c for c in self.clusters if c.merged is None])
+        return in_order([c for c in self.clusters if c.merged is None])
 
     # --- placing ---
 
@@ -139,7 +103,10 @@ class _Fusion:
             if chain and v.op.kind == "call":  # bodies of control flow take whole buffers
                 _store(x)
                 base, chain = x, ()
-            if chain and apply_views(chain, base.aval.shape, contiguous(base.aval.shape), 0) is None:
+            if (
+                chain
+                and apply_views(chain, base.aval.shape, contiguous(base.aval.shape), 0) is None
+            ):
                 _store(x)
                 base, chain = x, ()
             _store(base)
@@ -153,7 +120,9 @@ class _Fusion:
         if seen is None or base.aval.size != v.aval.size:
             return False
         shape, strides, offset = seen
-        if offset or any(n != 1 and s != w for n, s, w in zip(shape, strides, contiguous(shape), strict=True)):
+        if offset or any(
+            n != 1 and s != w for n, s, w in zip(shape, strides, contiguous(shape), strict=True)
+        ):
             return False
         _store(base)
         v.role = "alias"
@@ -195,11 +164,17 @@ class _Fusion:
         hows = {(d.how, d.context) for d in demands}
         if len(homes) == 1:
             home = next(iter(homes))
-            if home.size < MAX_MEMBERS and hows == {("same", "full")} and v.aval.shape == home.shape:
+            if (
+                home.size < MAX_MEMBERS
+                and hows == {("same", "full")}
+                and v.aval.shape == home.shape
+            ):
                 return self.join(v, home, "full")
             if home.size < MAX_MEMBERS and self.accept_row(home, v):
                 return self.join(v, home, "row")
-        for d in demands:  # computed inside one consumer of the same index space, stored there for the others
+        for d in (
+            demands
+        ):  # computed inside one consumer of the same index space, stored there for the others
             home = d.cluster
             if d.how == "same" and d.context == "full" and home.shape == v.aval.shape:
                 others = homes - {home}
@@ -262,7 +237,11 @@ class _Fusion:
         home = next(iter(homes)) if len(homes) == 1 else None
         if home is not None and v.aval.ndim and home.size < MAX_MEMBERS and home.folds < MAX_FOLDS:
             fits = form == "row" and home.shape == source
-            if fits and self.accept_row(home, v) and long_axes(source, home.axes) == long_axes(source, axes):
+            if (
+                fits
+                and self.accept_row(home, v)
+                and long_axes(source, home.axes) == long_axes(source, axes)
+            ):
                 return self.join(v, home, "row")
             if form != "split" and self.absorb(home, v, source, axes, form):
                 return self.join(v, home, "row")
@@ -277,7 +256,9 @@ class _Fusion:
                 and c.size < MAX_MEMBERS
                 and c.folds < MAX_FOLDS
                 and long_axes(source, c.axes) == long_axes(source, axes)
-                and any(r.op.kind == "reduce" and strip_views(r.inputs[0])[0] is base for r in c.roots)
+                and any(
+                    r.op.kind == "reduce" and strip_views(r.inputs[0])[0] is base for r in c.roots
+                )
                 and not any(h is c or reaches(c, h) for h in homes)
             ):
                 return self.join(v, c, "row")
@@ -370,7 +351,9 @@ class _Fusion:
             context, outer = "scalar", ()
         self.demand_through(base, c, context, (*outer, *chain))
 
-    def demand_through(self, base: Value, c: Cluster, context: str, chain: tuple[Value, ...]) -> None:
+    def demand_through(
+        self, base: Value, c: Cluster, context: str, chain: tuple[Value, ...]
+    ) -> None:
         if base.op.kind == "iota" and not base.stored and index_strides(base, chain) is None:
             _store(base)  # no affine function of the loop indices: it is looked up
         if base.aval.ndim and strided(base, chain) is None:
@@ -436,7 +419,9 @@ class _Fusion:
             if c.merged is None and c.form in ("map", "row") and c.part is None and len(c.shape):
                 by_shape.setdefault(c.shape, []).append(c)
         for group in by_shape.values():
-            for i, a in enumerate(group):  # neighbours only: comparing all pairs would take too long
+            for i, a in enumerate(
+                group
+            ):  # neighbours only: comparing all pairs would take too long
                 for b in group[i + 1 : i + 32]:
                     if a.merged is None and b.merged is None and a.loads & b.loads:
                         self.merge({a, b})
@@ -477,40 +462,3 @@ def _not_expanding(d: Demand, v: Value) -> bool:
 def _store(v: Value) -> None:
     if not v.is_leaf:
         v.stored = True
-
-
-def reaches(a: Cluster, b: Cluster) -> bool:
-    """Whether `a` needs `b`, directly or through others."""
-    seen: set[Cluster] = set()
-    stack = [a]
-    while stack:
-        for n in stack.pop().needs:
-            n = n.current()
-            if n is b:
-                return True
-            if n not in seen:
-                seen.add(n)
-                stack.append(n)
-    return False
-
-
-def _order(clusters: list[Cluster]) -> list[Cluster]:
-    """Sort so that what is needed comes first."""
-    done: set[Cluster] = set()
-    out: list[Cluster] = []
-    for root in reversed(clusters):
-        stack = [(root, iter([n.current() for n in root.needs]))]
-        if root in done:
-            continue
-        done.add(root)
-        while stack:
-            c, rest = stack[-1]
-            for n in rest:
-                if n not in done:
-                    done.add(n)
-                    stack.append((n, iter([m.current() for m in n.needs])))
-                    break
-            else:
-                out.append(c)
-                stack.pop()
-    return out

@@ -24,7 +24,9 @@ class Value:
         "aval", "cluster", "demands", "id", "index", "inputs", "node", "op", "params", "parent", "role", "stored",
     )  # fmt: skip
 
-    def __init__(self, op: Any, params: dict, inputs: tuple[Value, ...], aval: Any, node: Node | None) -> None:
+    def __init__(
+        self, op: Any, params: dict, inputs: tuple[Value, ...], aval: Any, node: Node | None
+    ) -> None:
         self.op = op
         self.params = params
         self.inputs = inputs
@@ -140,7 +142,9 @@ class _Builder:
             return ins[0]
         if op.kind == "reduce":
             x = ins[0]
-            if all(x.aval.shape[a] == 1 for a in node.params["axes"]):  # each fold is over one element
+            if all(
+                x.aval.shape[a] == 1 for a in node.params["axes"]
+            ):  # each fold is over one element
                 if x.aval.shape == node.aval.shape:
                     return x
                 params = {"new_sizes": node.aval.shape, "dimensions": None}

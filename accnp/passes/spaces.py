@@ -126,5 +126,3 @@ def fold_form(shape: tuple[int, ...], axes: tuple[int, ...]) -> str:
         return "column" if run == reduced and big[-1] in kept else "strided"
     rows, length = prod(shape[d] for d in kept), prod(shape[d] for d in reduced)
     return "split" if not kept or (rows < 16 and length > CHUNK) else "row"
-
-

@@ -82,8 +82,20 @@ def test_a_slow_operation_is_a_future(slow):
 
 def test_work_runs_in_the_order_of_dispatch(slow):
     seen = []
-    first = Op("first_for_tests", "opaque", lambda x: x, numpy=lambda x: seen.append(1) or x + 0, cost=1 << 30)
-    second = Op("second_for_tests", "opaque", lambda x: x, numpy=lambda x: seen.append(2) or x + 0, cost=1 << 30)
+    first = Op(
+        "first_for_tests",
+        "opaque",
+        lambda x: x,
+        numpy=lambda x: seen.append(1) or x + 0,
+        cost=1 << 30,
+    )
+    second = Op(
+        "second_for_tests",
+        "opaque",
+        lambda x: x,
+        numpy=lambda x: seen.append(2) or x + 0,
+        cost=1 << 30,
+    )
     x = slow(ones())
     a = apply(first, x)
     b = apply(second, ones())

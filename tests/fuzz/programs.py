@@ -22,7 +22,17 @@ SHAPES = [
     (), (1,), (5,), (12,), (3, 4), (1, 4), (3, 1), (1, 1), (2, 3, 4), (2, 1, 3), (4, 4), (6, 2),
     (0,), (0, 3), (2, 0), (1, 12, 1), (2, 2, 3), (40,), (3, 20),
 ]  # fmt: skip
-LARGE = [(1000,), (33, 70), (2050,), (3, 1100), (1100, 3), (40_000,), (2, 33_000), (33_000, 2), (7, 8, 33)]
+LARGE = [
+    (1000,),
+    (33, 70),
+    (2050,),
+    (3, 1100),
+    (1100, 3),
+    (40_000,),
+    (2, 33_000),
+    (33_000, 2),
+    (7, 8, 33),
+]
 MAX_SIZE = 300
 EXACT_BITS = 22  # of the 24 that a float32 has
 
@@ -83,7 +93,9 @@ class Step:
     params: dict
 
     def __repr__(self):
-        given = ", ".join([f"v{i}" for i in self.inputs] + [f"{k}={v}" for k, v in self.params.items()])
+        given = ", ".join(
+            [f"v{i}" for i in self.inputs] + [f"{k}={v}" for k, v in self.params.items()]
+        )
         return f"{self.op}({given})"
 
 
@@ -103,7 +115,9 @@ class Program:
     def __repr__(self):
         lines = [f"Program(exact={self.exact}, called={self.called})"]
         for i, x in enumerate(self.leaves):
-            lines.append(f"  v{i} = {x!r}" if isinstance(x, tuple) else f"  v{i} = {x.dtype}{x.shape}")
+            lines.append(
+                f"  v{i} = {x!r}" if isinstance(x, tuple) else f"  v{i} = {x.dtype}{x.shape}"
+            )
         for at, s in zip(self.first, self.steps, strict=True):
             lines.append(f"  v{at} = {s!r}")
         lines.append(f"  outputs {self.outputs}, held {self.held}, looked {self.looked}")
@@ -202,7 +216,11 @@ class _Maker:
             whole, part = whole * params["y"], part * params["y"]
         elif op in ("reduce_sum", "reduce_prod", "cumsum"):
             shape = self.avals[inputs[0]].shape
-            n = prod(shape[a] for a in params["axes"]) if "axes" in params else shape[params["axis"]]
+            n = (
+                prod(shape[a] for a in params["axes"])
+                if "axes" in params
+                else shape[params["axis"]]
+            )
             if op == "reduce_prod":
                 whole, part = (whole + (kind == "c")) * n, part * n
             else:
@@ -242,17 +260,27 @@ class _Maker:
             dims.append(d)
             at = d + 1
         if len(dims) == len(a.shape):
-            return self.step("broadcast_in_dim", i, shape=tuple(shape), broadcast_dimensions=tuple(dims))
+            return self.step(
+                "broadcast_in_dim", i, shape=tuple(shape), broadcast_dimensions=tuple(dims)
+            )
         if a.size == prod(shape):
             return self.step("reshape", i, new_sizes=tuple(shape), dimensions=None)
-        name = "reduce_or" if dtype.kind == "b" else "reduce_sum" if dtype.kind == "c" else "reduce_max"
+        name = (
+            "reduce_or"
+            if dtype.kind == "b"
+            else "reduce_sum"
+            if dtype.kind == "c"
+            else "reduce_max"
+        )
         if a.size == 0:
             return None
         i = self.step(name, i, axes=tuple(range(a.ndim)))
         if i is None:
             return None
-        return i if keep_scalar else self.step(
-            "broadcast_in_dim", i, shape=tuple(shape), broadcast_dimensions=()
+        return (
+            i
+            if keep_scalar
+            else self.step("broadcast_in_dim", i, shape=tuple(shape), broadcast_dimensions=())
         )
 
     def convert(self, i, dtype):
@@ -308,7 +336,9 @@ class _Maker:
         if x is None:
             return None
         a = self.avals[x]
-        kind = self.pick(["transpose", "slice", "rev", "reshape", "broadcast_in_dim", "squeeze", "slice"])
+        kind = self.pick(
+            ["transpose", "slice", "rev", "reshape", "broadcast_in_dim", "squeeze", "slice"]
+        )
         if kind == "transpose":
             order = list(range(a.ndim))
             for i in range(a.ndim - 1, 0, -1):
@@ -338,7 +368,10 @@ class _Maker:
         at = self.source.integer(0, a.ndim)
         shape.insert(at, self.pick([1, 2, 3, 5]))
         dims = [d + (d >= at) for d in dims]
-        shape = [self.pick([1, 4]) if n == 1 and d != at and self.chance(2) else n for d, n in enumerate(shape)]
+        shape = [
+            self.pick([1, 4]) if n == 1 and d != at and self.chance(2) else n
+            for d, n in enumerate(shape)
+        ]
         return self.step(kind, x, shape=tuple(shape), broadcast_dimensions=tuple(dims))
 
     def factored(self, size):
@@ -383,9 +416,20 @@ class _Maker:
         if self.chance(2):
             config = []
             for _ in a.shape:
-                config.append(tuple([self.source.integer(-1, 2), self.source.integer(-1, 2), self.pick([0, 0, 1])]))
+                config.append(
+                    tuple(
+                        [
+                            self.source.integer(-1, 2),
+                            self.source.integer(-1, 2),
+                            self.pick([0, 0, 1]),
+                        ]
+                    )
+                )
             fill = self.fit(self.value(), (), a.dtype)
-            if fill is None or any(n + p + q + max(0, n - 1) * m < 0 for n, (p, q, m) in zip(a.shape, config, strict=True)):
+            if fill is None or any(
+                n + p + q + max(0, n - 1) * m < 0
+                for n, (p, q, m) in zip(a.shape, config, strict=True)
+            ):
                 return None
             return self.step("pad", x, fill, padding_config=tuple(config))
         inputs = [x]
@@ -452,7 +496,9 @@ class _Maker:
         for _ in range(self.source.integer(1, length)):
             before = len(self.p.steps)
             if self.pick(moves)() is None and self.chance(4):
-                del before  # a refused step leaves what it had fitted: dead code is part of the test
+                del (
+                    before
+                )  # a refused step leaves what it had fitted: dead code is part of the test
         p = self.p
         made = list(range(len(p.leaves), len(self.avals)))
         if not made:

@@ -53,7 +53,9 @@ def check_runs(p):
         ("jit", p.outputs, ways.by_jit(p)),
     ):
         for i, got in zip(places, values, strict=True):
-            assert ways.same_bits(want[i], got), f"{way}: {got}, op by op {want[i]}, for v{i} of {p!r}"
+            assert ways.same_bits(want[i], got), (
+                f"{way}: {got}, op by op {want[i]}, for v{i} of {p!r}"
+            )
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -66,9 +66,7 @@ def called(p, values, a, b):
 
 def by_numpy(p):
     """All values, by the reference functions."""
-    values = [
-        np.asarray(x[1]).astype(x[2]) if isinstance(x, tuple) else x for x in p.leaves
-    ]
+    values = [np.asarray(x[1]).astype(x[2]) if isinstance(x, tuple) else x for x in p.leaves]
     for s in p.steps:
         values += reference(s, [values[i] for i in s.inputs])
     return values
@@ -149,7 +147,10 @@ class Pointer:
     def __setitem__(self, k, value):
         place = self.at + int(k)
         assert 0 <= place < len(self.data), (place, len(self.data))
-        assert np.asarray(value).dtype == self.data.dtype, (np.asarray(value).dtype, self.data.dtype)
+        assert np.asarray(value).dtype == self.data.dtype, (
+            np.asarray(value).dtype,
+            self.data.dtype,
+        )
         self.seen[place] = True
         self.data[place] = value
 
@@ -185,7 +186,13 @@ def _kernel(step, slots, rng):
         data, seen = slots[slot]
         n = len(data) // dtype.itemsize
         # One flag for each element of this dtype: the first of its bytes.
-        pointers.append(Pointer(data[: n * dtype.itemsize].view(dtype), offset // dtype.itemsize, _Flags(seen, dtype.itemsize, n)))
+        pointers.append(
+            Pointer(
+                data[: n * dtype.itemsize].view(dtype),
+                offset // dtype.itemsize,
+                _Flags(seen, dtype.itemsize, n),
+            )
+        )
     scope = dict(NAMESPACE)
     exec(compile(step.text.source, "<kernel>", "exec"), scope)
     cuts = sorted({0, step.extent, *[rng.randint(0, step.extent) for _ in range(2)]})
@@ -219,7 +226,9 @@ def _host(step, slots):
             arrays.append(flat.reshape(shape))
         else:
             arrays.append(
-                np.lib.stride_tricks.as_strided(flat[offset // dtype.itemsize :], shape, strides, writeable=False)
+                np.lib.stride_tricks.as_strided(
+                    flat[offset // dtype.itemsize :], shape, strides, writeable=False
+                )
             )
     with np.errstate(all="ignore"):
         out = step.op.numpy(*arrays, **step.params)
@@ -272,11 +281,17 @@ def same_bits(a, b):
     if a.dtype.kind == "f":
         nan = np.isnan(a) & np.isnan(b)
         bits = np.dtype(f"u{a.dtype.itemsize}")
-        equal = np.ascontiguousarray(a).reshape(-1).view(bits) == np.ascontiguousarray(b).reshape(-1).view(bits)
+        equal = np.ascontiguousarray(a).reshape(-1).view(bits) == np.ascontiguousarray(b).reshape(
+            -1
+        ).view(bits)
         return bool((equal.reshape(a.shape) | nan).all())
     return bool((a == b).all())
 
 
 def same_values(a, b):
     """Equal; zeros of either sign are equal, and any NaN equals any NaN."""
-    return a.shape == b.shape and a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
+    return (
+        a.shape == b.shape
+        and a.dtype == b.dtype
+        and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
+    )

@@ -49,9 +49,21 @@ CASES = {
     "long sum": (lambda x: x.sum(), [np.ones(100_000, np.float32)], ["split", "rest"]),
     "column mean": (lambda x: x.mean(0), [X], ["column"]),
     "column deviation": (lambda x: x.std(0), [X], ["column", "column"]),
-    "column normalisation": (lambda x: (x - x.mean(0)) / x.std(0), [X], ["column", "column", "map"]),
-    "parts of a concatenation": (lambda x, y: jnp.concatenate([jnp.exp(x), y * 2]), [X, X], ["map", "map"]),
-    "bias and activation": (lambda x, w, b: jnp.maximum(x @ w + b, 0), [X, S, V], ["dot_general", "map"]),
+    "column normalisation": (
+        lambda x: (x - x.mean(0)) / x.std(0),
+        [X],
+        ["column", "column", "map"],
+    ),
+    "parts of a concatenation": (
+        lambda x, y: jnp.concatenate([jnp.exp(x), y * 2]),
+        [X, X],
+        ["map", "map"],
+    ),
+    "bias and activation": (
+        lambda x, w, b: jnp.maximum(x @ w + b, 0),
+        [X, S, V],
+        ["dot_general", "map"],
+    ),
 }
 
 

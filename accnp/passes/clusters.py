@@ -1,0 +1,98 @@
+"""Clusters: kernels in the making, and what they want of each other. `fuse.py` fills them, `lower.py` makes kernels of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accnp.passes.program import Value
+
+__all__ = ["Cluster", "Demand", "in_order", "reaches"]
+
+
+class Demand:
+    """One consumer's wish for a value: in which cluster, how, and through which views (outermost first)."""
+
+    __slots__ = ("_cluster", "chain", "context", "how")
+
+    def __init__(self, cluster: Cluster, how: str, context: str, chain: tuple[Value, ...]) -> None:
+        self._cluster = cluster
+        self.how = how
+        self.context = context  # where the consumer stands: "full", "row", "scalar", "host"
+        self.chain = chain
+
+    @property
+    def cluster(self) -> Cluster:
+        return self._cluster.current()
+
+
+class Cluster:
+    """One kernel in the making: an index space, its members, the values it stores."""
+
+    __slots__ = (
+        "axes",
+        "folds",
+        "form",
+        "loads",
+        "merged",
+        "needs",
+        "part",
+        "roots",
+        "shape",
+        "size",
+    )
+
+    def __init__(self, shape: tuple[int, ...], form: str = "map") -> None:
+        self.shape = shape
+        self.form = form  # map, row, split, column, or host
+        self.axes: tuple[int, ...] | None = None  # the axes that make up a row, or are folded over
+        self.roots: list[Value] = []
+        self.loads: set[int] = set()  # ids of leaves and stored values that it reads in full
+        self.needs: set[Cluster] = set()  # clusters whose stored values this one loads
+        self.size = 0
+        self.folds = 0
+        self.part: Any = None  # a region of an assembled value: (whole, operand, in_view, out_view)
+        self.merged: Cluster | None = None
+
+    def current(self) -> Cluster:
+        """The cluster that this one has become part of."""
+        c = self
+        while c.merged is not None:
+            c = c.merged
+        return c
+
+
+def reaches(a: Cluster, b: Cluster) -> bool:
+    """Whether `a` needs `b`, directly or through others."""
+    seen: set[Cluster] = set()
+    stack = [a]
+    while stack:
+        for n in stack.pop().needs:
+            n = n.current()
+            if n is b:
+                return True
+            if n not in seen:
+                seen.add(n)
+                stack.append(n)
+    return False
+
+
+def in_order(clusters: list[Cluster]) -> list[Cluster]:
+    """Sort so that what is needed comes first."""
+    done: set[Cluster] = set()
+    out: list[Cluster] = []
+    for root in reversed(clusters):
+        stack = [(root, iter([n.current() for n in root.needs]))]
+        if root in done:
+            continue
+        done.add(root)
+        while stack:
+            c, rest = stack[-1]
+            for n in rest:
+                if n not in done:
+                    done.add(n)
+                    stack.append((n, iter([m.current() for m in n.needs])))
+                    break
+            else:
+                out.append(c)
+                stack.pop()
+    return out

@@ -1,0 +1,135 @@
+"""Programs that the compiler once got wrong, each reduced to a few lines; jitted, against NumPy."""
+
+import numpy as np
+import pytest
+
+import accnp as jnp
+from accnp import lax
+
+X = np.arange(12, dtype=np.float32).reshape(3, 4)
+S = np.arange(16, dtype=np.float32).reshape(4, 4)
+V = np.arange(12, dtype=np.float32)
+C = (np.arange(6) + 1j).astype(np.complex64)
+
+
+def same(f, ref, *arrays):
+    want = ref(*arrays)
+    for run in (f, jnp.jit(f)):
+        got = run(*map(jnp.asarray, arrays))
+        pairs = zip(got, want, strict=True) if isinstance(want, tuple) else [(got, want)]
+        for a, b in pairs:
+            np.testing.assert_allclose(np.asarray(a), b, rtol=1e-6)
+
+
+def test_one_element_of_an_array_as_a_scalar():
+    same(lambda x: x * x[7:8].reshape(()), lambda x: x * x[7], V)
+
+
+def test_one_element_of_an_expression_as_a_scalar():
+    same(lambda x: jnp.sqrt(x) * (x + 1)[7:8].reshape(()), lambda x: np.sqrt(x) * (x + 1)[7], V)
+
+
+def test_indices_as_scalars():
+    same(lambda x: x + jnp.arange(12)[5:6].reshape(()), lambda x: x + 5, V)
+
+
+def test_padding_by_an_element_of_the_operand():
+    def f(x):
+        y = x * 2
+        return lax.pad(y, y[3:4].reshape(()), [(1, 1, 0)])
+
+    same(f, lambda x: np.pad(x * 2, 1, constant_values=x[3] * 2), V)
+
+
+def test_indices_under_a_reshape_that_no_strides_express():
+    same(
+        lambda x: jnp.broadcast_to(jnp.arange(3)[:, None], (3, 4)).reshape(2, 6) + x.reshape(2, 6),
+        lambda x: np.repeat(np.arange(3), 4).reshape(2, 6) + x.reshape(2, 6),
+        X,
+    )
+
+
+def test_an_output_that_is_also_part_of_a_concatenation():
+    def f(x):
+        y = jnp.exp(x)
+        return jnp.concatenate([y, x]), y
+
+    same(f, lambda x: (np.concatenate([np.exp(x), x]), np.exp(x)), X / 4)
+
+
+def test_a_value_used_in_place_and_transposed():
+    def f(x):
+        y = jnp.sin(x)
+        return y * 2 + y.T, y
+
+    same(f, lambda x: (np.sin(x) * 2 + np.sin(x).T, np.sin(x)), S)
+
+
+def test_a_view_that_one_consumer_needs_stored_and_another_looks_through():
+    def f(x):
+        y = x[:, ::2]
+        return abs(y), y.reshape(6), y.reshape(6) - y.reshape(6).max()
+
+    def ref(x):
+        y = x[:, ::2]
+        return abs(y), y.reshape(6), y.reshape(6) - y.max()
+
+    same(f, ref, X)
+
+
+def test_a_fold_over_no_axes_or_over_single_elements():
+    def f(x):
+        y = x.sum(axis=())
+        return y * 2 - y.reshape(3, 1, 4).sum(1)
+
+    same(f, lambda x: x, X)
+
+
+def test_a_regrouped_value_spread_over_rows():
+    def f(v):
+        return jnp.broadcast_to(jnp.sin(v).reshape(2, 6)[:, :, None], (2, 6, 5)) * 1.0
+
+    same(f, lambda v: np.repeat(np.sin(v).reshape(2, 6, 1), 5, 2), V)
+
+
+def test_many_complex_scalars():
+    def f(x):
+        s = x.sum()
+        for k in range(12):
+            s = s * 0.5 + complex(k, 1)
+        return x * s
+
+    def ref(x):
+        s = x.sum()
+        for k in range(12):
+            s = np.complex64(s * np.float32(0.5) + np.complex64(complex(k, 1)))
+        return x * s
+
+    same(f, ref, C)
+
+
+def test_small_integers_in_many_axes():
+    def f(x):
+        return (x[:, ::-1, ::2, ::-1] + 1).astype(np.int8) * x[:, :, ::2, :].astype(np.int8)
+
+    x = np.arange(2 * 3 * 4 * 5, dtype=np.int8).reshape(2, 3, 4, 5)
+    same(f, lambda x: (x[:, ::-1, ::2, ::-1] + 1).astype(np.int8) * x[:, :, ::2, :], x)
+
+
+def test_a_fold_of_axes_that_are_apart_over_nothing():
+    x = np.zeros((2, 0, 9), np.float32)
+    same(lambda x: x.sum((0, 2)), lambda x: x.sum((0, 2)), x)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32])
+def test_bits_of_negative_integers(dtype):
+    x = np.array([-1, -2, 0, 5], dtype)
+    bits = x.view(f"u{x.itemsize}")
+    np.testing.assert_array_equal(
+        np.asarray(lax.population_count(jnp.asarray(x))), np.bitwise_count(bits)
+    )
+
+
+def test_the_order_of_axes_of_a_broadcast():
+    with pytest.raises(TypeError, match="increasing"):
+        lax.broadcast_in_dim(jnp.asarray(S), (4, 4), (1, 0))
