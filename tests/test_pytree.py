@@ -53,7 +53,7 @@ TREES = [
     Layer({"x": 1}, 2), [Pair((), None), Point(None, 1)], {1: 2, 0: 3}, "text",
     [None, [None, 1]], {"a": {"b": {"c": (1, [2, (3,)])}}},
 ]  # fmt: skip
-ids = pytest.mark.parametrize("x", TREES, ids=repr)
+ids = pytest.mark.parametrize("x", TREES, ids=lambda x: repr(x).split(" at 0x")[0])
 
 
 def same_path(path, other):
