@@ -226,6 +226,9 @@ def arange(
         if dtype is None
         else dtypes.requested_dtype(dtype, name)
     )
+    first: Any
+    last: Any
+    by: Any
     first, last, by = (
         None if v is None else _number(as_static(v, name, "shape")) for v in (start, stop, step)
     )
