@@ -6,6 +6,7 @@ work is small and its inputs are there, else on the device's stream, leaving a t
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ import numpy as np
 
 from accnp.config import config
 from accnp.engine import describe, execute, watch
-from accnp.engine.plan import KernelStep, Plan, forget_nodes, make_plan
+from accnp.engine.plan import HostStep, KernelStep, Plan, forget_nodes, make_plan
 from accnp.ir.graph import Graph
 from accnp.ir.node import CONST, Node, _on_deep
 from accnp.passes.program import Program, build, from_graph
@@ -71,14 +72,14 @@ def materialise(nodes: Sequence[Node], wait: bool = False) -> None:
         program = build(order, leaves, outputs) if plan is None else None
     if program is not None:
         counters["plans"] += 1
-        plan = _plan(program, len(leaves))
+        plan = _plan(program, len(leaves), order)
         if len(_plans) >= MAX_PLANS:
             _plans.clear()
         _plans[full_key] = plan
     else:
         counters["plan_hits"] += 1
     assert plan is not None
-    _launch(plan, leaves, outputs, wait)
+    _launch(plan, leaves, outputs, wait, order)
 
 
 def _collect(pending: Sequence[Node]) -> tuple[list[Node], list[Node], list[Any]]:
@@ -167,17 +168,23 @@ def _measure_alone() -> int:
 _ALONE = _measure_alone()
 
 
-def _plan(program: Program, n_leaves: int) -> Plan:
+def _plan(program: Program, n_leaves: int, order: Sequence[Node]) -> Plan:
     plan = make_plan(program, config.fastmath)
     # Constants inside inlined bodies are part of the plan itself.
     plan.constants = [ready(v.node) for v in program.leaves[n_leaves:]]  # type: ignore[arg-type]
     if config.debug:
         describe.tell_plan("eager", program, plan)
+    places = {id(n): i for i, n in enumerate(order)}
+    for step in plan.steps:
+        if isinstance(step, HostStep):
+            step.place = places.get(id(step.node), -1)
     forget_nodes(plan, program)
     return plan
 
 
-def _launch(plan: Plan, leaves: list[Node], outputs: list[Node], wait: bool) -> None:
+def _launch(
+    plan: Plan, leaves: list[Node], outputs: list[Node], wait: bool, order: Sequence[Node] = ()
+) -> None:
     stream = default_stream()
     there = [_at_hand(x) for x in leaves]
     unsettled = any(b is None for b in there)
@@ -185,12 +192,20 @@ def _launch(plan: Plan, leaves: list[Node], outputs: list[Node], wait: bool) -> 
         _launch_watched(plan, leaves, outputs)
         return
     if not unsettled and (wait or plan.work < ASYNC) and stream.idle:
-        _deliver(outputs, execute.run(plan, [*there, *plan.constants]))  # type: ignore[list-item]
+        try:
+            _deliver(outputs, execute.run(plan, [*there, *plan.constants]))  # type: ignore[list-item]
+        except Exception as error:
+            execute.blame(error, order)
+            raise
         return
 
     def work() -> None:
         buffers = [b if b is not None else ready(x) for b, x in zip(there, leaves, strict=True)]
-        _deliver(outputs, execute.run(plan, [*buffers, *plan.constants]))
+        try:
+            _deliver(outputs, execute.run(plan, [*buffers, *plan.constants]))
+        except Exception as error:
+            execute.blame(error, order)
+            raise
 
     task = stream.submit(work)
     for node in outputs:
@@ -319,7 +334,11 @@ def run_now(plan: Plan, leaves: list[Buffer]) -> list[Buffer] | None:
     """Run a small plan on ready buffers at once; None if it should go through the stream."""
     if plan.work >= ASYNC or watch.on or not default_stream().idle:
         return None
-    return execute.run(plan, [*leaves, *plan.constants] if plan.constants else leaves)
+    try:
+        return execute.run(plan, [*leaves, *plan.constants] if plan.constants else leaves)
+    except Exception as error:
+        execute.blame(error)
+        raise
 
 
 def compile_plan(plan: Plan) -> None:
@@ -341,7 +360,9 @@ def plan_text(plan: Plan) -> str:
 
 
 def _on_deep_node(node: Node) -> None:
-    materialise([node])
+    # Nobody asked for the value yet: an error waits for whoever does, and is then found again.
+    with contextlib.suppress(Exception):
+        materialise([node])
 
 
 _on_deep.append(_on_deep_node)

@@ -9,13 +9,13 @@ import numpy as np
 
 from accnp.engine.control import ControlStep, run_control
 from accnp.engine.plan import BRIEF, PARALLEL, HostStep, KernelStep, Plan
-from accnp.ir.node import site_text
+from accnp.ir.node import Node, site_text
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.compile import pack
 from accnp.runtime.threads import parallel_run
 
-__all__ = ["run"]
+__all__ = ["blame", "run"]
 
 
 def run(plan: Plan, leaves: Sequence[Buffer], tell: Callable[[Any], None] | None = None) -> list[Buffer]:
@@ -51,13 +51,28 @@ def host(step: HostStep, slots: list[Any]) -> None:
     try:
         out = step.op.numpy(*arrays, **step.params)
     except Exception as error:
-        if step.node is not None and step.node.site is not None:
-            error.add_note(f"in {step.op.name}, recorded at {site_text(step.node)}")
+        if not hasattr(error, "accnp_step"):
+            error.accnp_step = step  # type: ignore[attr-defined]  # `blame` turns it into the user's line
         raise
     for slot, index in step.results:
         value = np.asarray(out if index < 0 else out[index])
         aval = step.aval if index < 0 else step.aval[index]
         slots[slot] = own(value, aval, arrays)
+
+
+def blame(error: BaseException, order: Sequence[Node] = ()) -> None:
+    """Name the operation that failed, and the user's line that recorded it, on an error of a plan's run.
+
+    `order` is the pending graph of an eager run: its plan may have been made for other nodes of the same structure.
+    """
+    step = error.__dict__.pop("accnp_step", None)
+    if step is None:
+        return
+    node = step.node
+    if 0 <= step.place < len(order) and order[step.place].op is step.op:
+        node = order[step.place]
+    if node is not None and node.site is not None:
+        error.add_note(f"in {step.op.name}, recorded at {site_text(node)}")
 
 
 def operand(slots: list[Any], slot: int, shape: Any, dtype: np.dtype, strides: Any, offset: int, size: int) -> np.ndarray:

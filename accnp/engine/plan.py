@@ -64,12 +64,13 @@ class KernelStep:
 class HostStep:
     """One call of an op's reference function on (strided views of) buffers."""
 
-    __slots__ = ("aval", "frees", "node", "op", "operands", "params", "results", "work")
+    __slots__ = ("aval", "frees", "node", "op", "operands", "params", "place", "results", "work")
 
     def __init__(self, v: Value) -> None:
         self.op = v.op
         self.params = v.params
         self.node = v.node
+        self.place = -1  # of its node in the pending graph that an eager plan was made for
         self.aval = v.aval  # not the node's: a value may stand for a step towards its node
         # slot, shape, dtype, strides in bytes (None: contiguous), offset in bytes, all elements of the base
         self.operands: list[tuple[int, tuple[int, ...], np.dtype, Any, int, int]] = []
