@@ -105,3 +105,22 @@ def agree(ours: Callable[..., Any], theirs: Callable[..., Any], *args: Any, **kw
     if isinstance(a, Exception):
         raise AssertionError(f"jax returns {b}") from a
     same(a, b)
+
+
+def agree_on_type(
+    ours: Callable[..., Any], theirs: Callable[..., Any], *args: Any, **kw: Any
+) -> None:
+    """Like `agree`, but of shape, dtype and weak flag only: the peer compiles nothing for them."""
+    mine = [accnp.asarray(a) if isinstance(a, np.ndarray) else a for a in args]
+    a = outcome(lambda: ours(*mine, **kw))
+    b = outcome(lambda: jax.eval_shape(lambda: theirs(*args, **kw)))
+    assert isinstance(a, Exception) == isinstance(b, Exception), (a, b)
+    if isinstance(b, Exception):
+        return
+    for x, y in zip(_several(a), _several(b), strict=True):
+        assert (x.shape, x.dtype) == (y.shape, y.dtype)
+        assert x.weak_type == y.weak_type or y.dtype == bool
+
+
+def _several(x: Any) -> Any:
+    return x if isinstance(x, tuple | list) else (x,)
