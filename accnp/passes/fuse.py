@@ -36,6 +36,7 @@ __all__ = ["Cluster", "fuse"]
 
 MAX_MEMBERS = 100  # statements of one kernel; compile time grows faster than linearly past this
 MAX_FOLDS = 8  # folds of one kernel: each may need a pass of its own, and passes compute again what they share
+MAX_PARTS = 32  # regions of an assembled value filled by kernels; more are gathered by one library call
 MAX_STORES = (
     16  # outputs of kernels that are merged: more streams of stores than this slow each other down
 )
@@ -74,7 +75,10 @@ class _Fusion:
             if v.stored and not self.alias(v):
                 self.root_view(v)
         elif kind == "assemble":
-            self.assemble(v)
+            if len(v.inputs) > MAX_PARTS:
+                self.host(v)
+            else:
+                self.assemble(v)
         elif kind == "iota":
             if v.stored:
                 self.root(v)
@@ -312,7 +316,8 @@ class _Fusion:
             x = v.inputs[k]
             c = Cluster(out_view[0])
             c.part = (v, x, in_view, out_view)
-            c.needs.update(v.cluster)  # regions may overlap: the order given is the order written
+            if v.cluster:
+                c.needs.add(v.cluster[-1])  # regions may overlap: the order given is the order written
             self.clusters.append(c)
             v.cluster.append(c)
             whole = in_view[0] == x.aval.shape and in_view[1] == contiguous(x.aval.shape)
