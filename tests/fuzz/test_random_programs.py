@@ -4,6 +4,7 @@
 """
 
 import os
+import random
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 
 from accnp import engine
 from accnp.codegen import cpu
-from accnp.passes import spaces
+from accnp.engine import execute, plan
+from accnp.passes import fuse, lower, spaces
 
 SCALE = int(os.environ.get("ACCNP_FUZZ", "1"))
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
@@ -31,6 +33,36 @@ def small_blocks():
         patch.setattr(spaces, "CHUNK", 32)
         yield
     engine._plans.clear()
+
+
+@pytest.fixture(scope="module")
+def shaken():
+    """A function that sets the bounds of fusion at random: every one of them must give sound kernels."""
+    with pytest.MonkeyPatch.context() as patch:
+
+        def shake(seed):
+            r = random.Random(seed)
+            patch.setattr(lower, "HEAVY", r.choice([1, 10]))
+            patch.setattr(fuse, "MAX_MEMBERS", r.choice([2, 4, 8, 100]))
+            patch.setattr(fuse, "MAX_FOLDS", r.choice([1, 2, 8]))
+            patch.setattr(fuse, "CHEAP", r.choice([0, 4, 100]))
+            patch.setattr(fuse, "MAX_STORES", r.choice([1, 2, 16]))
+
+        yield shake
+
+
+@pytest.fixture
+def many_threads():
+    """Every kernel is cut into the smallest parts, which several threads take, and nothing runs inline."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "GRAIN", 1)
+        for module in (execute, plan):
+            patch.setattr(module, "PARALLEL", 1)
+            patch.setattr(module, "BRIEF", 0)
+        patch.setattr(engine, "ASYNC", 1)
+        engine._plans.clear()
+        yield
+        engine._plans.clear()
 
 
 def check_source(p, seed=0):
@@ -66,12 +98,13 @@ class TestSource:
         check_source(make(Drawn(data.draw, st)))
 
     def test_short(self):
-        for seed in range(600 * SCALE):
+        for seed in range(400 * SCALE):
             check_source(make(Seeded(seed)), seed)
 
-    def test_long(self):
-        for seed in range(100 * SCALE):
-            check_source(make(Seeded(seed), length=50), seed)
+    def test_long(self, shaken):
+        for seed in range(200 * SCALE):
+            shaken(seed)
+            check_source(make(Seeded(seed), length=30), seed)
 
 
 class TestRuns:
@@ -81,9 +114,18 @@ class TestRuns:
         check_runs(make(Drawn(data.draw, st), length=6))
 
     def test_exact(self):
-        for seed in range(40 * SCALE):
+        for seed in range(30 * SCALE):
             check_runs(make(Seeded(seed)))
 
     def test_inexact(self):
-        for seed in range(25 * SCALE):
+        for seed in range(20 * SCALE):
             check_runs(make(Seeded(seed), exact=False))
+
+    def test_large(self):
+        for seed in range(6 * SCALE):
+            check_runs(make(Seeded(seed), exact=bool(seed % 2), length=6, large=True))
+
+    @pytest.mark.usefixtures("many_threads")
+    def test_on_several_threads(self):
+        for seed in range(1000, 1000 + 12 * SCALE):
+            check_runs(make(Seeded(seed), length=8, large=seed % 2 == 0))
