@@ -5,7 +5,8 @@ Operators, methods and indexing are written onto it by `api/methods.py` from one
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,6 +37,42 @@ class Array:
     __array_priority__ = 1000
     __hash__ = None  # type: ignore[assignment]
     _node: Node
+
+    if TYPE_CHECKING:  # what api/methods.py writes onto the class, for type checkers
+
+        def _binary(self, other: Any, /) -> Array: ...
+        def _method(self, *args: Any, **kwargs: Any) -> Array: ...
+        def __eq__(self, other: Any, /) -> Array: ...  # type: ignore[override]
+        def __ne__(self, other: Any, /) -> Array: ...  # type: ignore[override]
+        def __neg__(self) -> Array: ...
+        def __pos__(self) -> Array: ...
+        def __abs__(self) -> Array: ...
+        def __invert__(self) -> Array: ...
+        def __getitem__(self, key: Any, /) -> Array: ...
+        def __iter__(self) -> Iterator[Array]: ...
+        def __contains__(self, value: Any, /) -> bool: ...
+        def __round__(self, ndigits: int | None = None) -> Array: ...
+        def __divmod__(self, other: Any, /) -> tuple[Array, Array]: ...
+        def __rdivmod__(self, other: Any, /) -> tuple[Array, Array]: ...
+        def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
+        def nonzero(self, **kwargs: Any) -> tuple[Array, ...]: ...
+        def tobytes(self, order: str = "C") -> bytes: ...
+
+        T: Array
+        mT: Array
+        real: Array
+        imag: Array
+        at: Any
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _binary
+        __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = _binary
+        __rpow__ = __matmul__ = __rmatmul__ = __and__ = __rand__ = __or__ = __ror__ = _binary
+        __xor__ = __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _binary
+        __lt__ = __le__ = __gt__ = __ge__ = _binary
+        all = any = argmax = argmin = argpartition = argsort = astype = byteswap = _method
+        choose = clip = clone = compress = conj = conjugate = copy = cumprod = cumsum = _method
+        diagonal = dot = flatten = max = mean = min = prod = ptp = ravel = repeat = _method
+        reshape = round = searchsorted = sort = squeeze = std = sum = swapaxes = take = _method
+        to_device = trace = transpose = var = view = _method
 
     def __init__(self, *_: Any, **__: Any) -> None:
         raise TypeError("Array: arrays are made by jnp.array, jnp.asarray and the other jnp functions")

@@ -43,25 +43,19 @@ def strict(name: str, op: str, arity: int) -> Callable[..., Array]:
     """Make the public form of an op."""
     record = getattr(o, _KEYWORD.get(op, op))
 
-    if arity == 1:
+    label = f"lax.{name}"
 
-        @api_boundary
-        def call(x: Any, *, accuracy: Any = None) -> Array:
-            return wrap(record(as_node(x, f"lax.{name}")))
+    def one(x: Any, *, accuracy: Any = None) -> Array:
+        return wrap(record(as_node(x, label)))
 
-    elif arity == 2:
+    def two(x: Any, y: Any) -> Array:
+        return wrap(record(as_node(x, label), as_node(y, label)))
 
-        @api_boundary
-        def call(x: Any, y: Any) -> Array:
-            label = f"lax.{name}"
-            return wrap(record(as_node(x, label), as_node(y, label)))
+    def several(*xs: Any) -> Array:
+        return wrap(record(*[as_node(x, label) for x in xs]))
 
-    else:
-
-        @api_boundary
-        def call(*xs: Any) -> Array:
-            return wrap(record(*[as_node(x, f"lax.{name}") for x in xs]))
-
+    forms: list[Any] = [one, two, several]
+    call = api_boundary(forms[arity - 1])
     call.__name__ = call.__qualname__ = name
     call.__module__ = "accnp.lax"
     call.__doc__ = f"The op `{OPS[op].name}`, elementwise; operands of one dtype."

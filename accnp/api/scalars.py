@@ -25,13 +25,13 @@ class ScalarType(type):
     def __hash__(cls) -> int:
         return hash(cls.dtype.type)
 
-    def __eq__(cls, other: Any) -> bool:
+    def __eq__(cls, other: Any) -> Any:
         return cls is other or cls.dtype.type == other or getattr(other, "dtype", None) is cls.dtype
 
-    def __ne__(cls, other: Any) -> bool:
+    def __ne__(cls, other: Any) -> Any:
         return not cls == other
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: Any) -> Any:
         return isinstance(instance, cls.dtype.type)
 
     def __repr__(cls) -> str:
