@@ -1,6 +1,8 @@
-"""Checks on what the compiler makes: a program of values, a kernel's loop nest. In: one of those. Out: nothing, or VerifyError.
+"""Checks on what the compiler makes: a program of values, a kernel's loop nest. In: one of those.
+Out: nothing, or VerifyError.
 
-They are done for every new plan while `config.enable_checks` is set (the tests set it), and never for a launch.
+They are done for every new plan while `config.enable_checks` is set (the tests set it), and never
+for a launch.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ def _need(good: bool, text: str) -> None:
 
 
 def verify_program(program: Any) -> None:
-    """Operands come before their users, every value has the type that its op infers, outputs are part of the program."""
+    """Operands come before their users, every value has the type that its op infers, outputs are
+    part of the program."""
     known: set[int] = {id(v) for v in program.leaves}
     _need(len(known) == len(program.leaves), "a leaf stands in the program twice")
     for v in program.values:
@@ -62,7 +65,8 @@ def _verify_type(v: Any) -> None:
 
 
 def verify_spec(spec: KernelSpec) -> None:
-    """Names are defined before use and once; accesses stay inside their arrays; stores of one array do not overlap loads of it."""
+    """Names are defined before use and once; accesses stay inside their arrays; stores of one array
+    do not overlap loads of it."""
     _need(spec.form in _FORMS, f"{spec.form!r} is no form of a kernel")
     sizes = (*spec.outer, *spec.reduced, *spec.inner)
     _need(all(n >= 1 for n in sizes), f"a kernel over sizes {sizes}")
@@ -91,7 +95,7 @@ def _verify_access(a: Access, sizes: tuple[int, ...]) -> None:
     for n, s in zip(sizes, a.strides, strict=True):
         low, high = low + min(0, s) * (n - 1), high + max(0, s) * (n - 1)
     size = a.value.aval.size
-    _need(0 <= low and high < size, f"{a.value} of {size} elements is reached from {low} to {high}")
+    _need(low >= 0 and high < size, f"{a.value} of {size} elements is reached from {low} to {high}")
     _need(a.dtype == a.value.aval.dtype, f"an access of {a.dtype} to {a.value}")
     if a.store:
         moving = [n for n, s in zip(sizes, a.strides, strict=True) if s]

@@ -1,4 +1,5 @@
-"""Clusters: kernels in the making, and what they want of each other. `fuse.py` fills them, `lower.py` makes kernels of them."""
+"""Clusters: kernels in the making, and what they want of each other. `fuse.py` fills them,
+`lower.py` makes kernels of them."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ __all__ = ["Cluster", "Demand", "in_order", "reaches"]
 
 
 class Demand:
-    """One consumer's wish for a value: in which cluster, how, and through which views (outermost first)."""
+    """One consumer's wish for a value: in which cluster, how, and through which views (outermost
+    first)."""
 
     __slots__ = ("_cluster", "chain", "context", "how")
 

@@ -1,10 +1,14 @@
-"""Fusion: which values share a kernel. In: a Program. Out: `Cluster`s, and on every Value whether it is stored.
+"""Fusion: which values share a kernel. In: a Program. Out: `Cluster`s, and on every Value whether
+it is stored.
 
-Values are visited from the outputs towards the leaves, so every consumer has its place before its producer is looked at. A
+Values are visited from the outputs towards the leaves, so every consumer has its place before its
+producer is looked at. A
 consumer that stands in a cluster *demands* its operands there, each through the views between them:
 
-    same   the operand has the cluster's own index space and no view in between: it can be computed in the loop body;
-    row    it is broadcast over the trailing axes: it can be computed once for each row (and may be a fold over the row);
+    same   the operand has the cluster's own index space and no view in between: it can be computed
+           in the loop body;
+    row    it is broadcast over the trailing axes: it can be computed once for each row (and may be
+           a fold over the row);
     view   anything else: it can be computed in place under the view, if nobody else wants it.
 
 A value that its consumers want in several ways is stored, and they load it.
@@ -35,8 +39,10 @@ from accnp.passes.spaces import (
 __all__ = ["Cluster", "fuse"]
 
 MAX_MEMBERS = 100  # statements of one kernel; compile time grows faster than linearly past this
-MAX_FOLDS = 8  # folds of one kernel: each may need a pass of its own, and passes compute again what they share
-MAX_PARTS = 32  # regions of an assembled value filled by kernels; more are gathered by one library call
+# folds of one kernel: each may need a pass of its own, and passes compute again what they share
+MAX_FOLDS = 8
+# regions of an assembled value filled by kernels; more are gathered by one library call
+MAX_PARTS = 32
 MAX_STORES = (
     16  # outputs of kernels that are merged: more streams of stores than this slow each other down
 )
@@ -46,7 +52,8 @@ CHEAP = (
 
 
 def fuse(program: Program) -> list[Cluster]:
-    """Place every value; returns the clusters (host values included) in an order in which they can run."""
+    """Place every value; returns the clusters (host values included) in an order in which they can
+    run."""
     return _Fusion(program).run()
 
 
@@ -92,7 +99,8 @@ class _Fusion:
             self.place_map(v)
 
     def host(self, v: Value) -> None:
-        """A value computed by its op's reference function or kernel; operands come as strided views where they can."""
+        """A value computed by its op's reference function or kernel; operands come as strided views
+        where they can."""
         v.stored = True
         if v.parent is not None:  # one of several results: the whole is the step
             v.parent.demands += v.demands
@@ -118,7 +126,8 @@ class _Fusion:
             self.wish(base, Demand(c, "load", "host", chain))
 
     def alias(self, v: Value) -> bool:
-        """A stored view that shows all of a value in its own order needs no copy: it shares the buffer."""
+        """A stored view that shows all of a value in its own order needs no copy: it shares the
+        buffer."""
         base, chain = strip_views(v.inputs[0])
         seen = strided(base, (v, *chain))
         if seen is None or base.aval.size != v.aval.size:
@@ -136,7 +145,8 @@ class _Fusion:
         return True
 
     def place_scalar(self, v: Value) -> None:
-        """Rank 0: computed in the prologue of whoever wants it; stored as well if it is an output."""
+        """Rank 0: computed in the prologue of whoever wants it; stored as well if it is an
+        output."""
         v.role = "scalar"
         wanting = {d.cluster for d in v.demands if d.how != "load"}
         if any(c.size >= MAX_MEMBERS for c in wanting):
@@ -194,7 +204,8 @@ class _Fusion:
         return self.root(v)
 
     def try_inline(self, v: Value) -> bool:
-        """Compute a value in place, under views, for its one consumer, or for all if it costs next to nothing."""
+        """Compute a value in place, under views, for its one consumer, or for all if it costs next
+        to nothing."""
         one = len(v.demands) == 1 and v.demands[0].how == "view" and _not_expanding(v.demands[0], v)
         cheap = len(v.demands) > 1 or v.demands[0].how == "view"
         if not one and not (cheap and _cheap(v)):
@@ -213,7 +224,8 @@ class _Fusion:
         return True
 
     def accept_row(self, home: Cluster, v: Value) -> bool:
-        """Whether a value that is one for each row fits a cluster: its rows must be the cluster's rows."""
+        """Whether a value that is one for each row fits a cluster: its rows must be the cluster's
+        rows."""
         wanted: set[int] | None = None
         for d in v.demands:
             if d.how == "same" and d.context == "row":
@@ -307,7 +319,8 @@ class _Fusion:
         self.demand_through(base, c, "full", (v, *chain))
 
     def assemble(self, v: Value) -> None:
-        """Each region of the output is a kernel of its own, with its operand's computation fused in."""
+        """Each region of the output is a kernel of its own, with its operand's computation fused
+        in."""
         v.stored = True
         v.cluster = []
         for k, in_view, out_view in v.op.parts([x.aval for x in v.inputs], v.params):
@@ -317,7 +330,8 @@ class _Fusion:
             c = Cluster(out_view[0])
             c.part = (v, x, in_view, out_view)
             if v.cluster:
-                c.needs.add(v.cluster[-1])  # regions may overlap: the order given is the order written
+                # regions may overlap: the order given is the order written
+                c.needs.add(v.cluster[-1])
             self.clusters.append(c)
             v.cluster.append(c)
             whole = in_view[0] == x.aval.shape and in_view[1] == contiguous(x.aval.shape)
@@ -362,7 +376,8 @@ class _Fusion:
         if base.op.kind == "iota" and not base.stored and index_strides(base, chain) is None:
             _store(base)  # no affine function of the loop indices: it is looked up
         if base.aval.ndim and strided(base, chain) is None:
-            # Views that strides cannot say: store what lies below the first of them, and go on from there.
+            # Views that strides cannot say: store what lies below the first of them, and go on from
+            # there.
             keep = expressible(base, chain)
             held = chain[keep]
             _store(held)
@@ -373,7 +388,8 @@ class _Fusion:
         self.wish(base, Demand(c, _how(c, base, chain, context), context, chain))
 
     def look_through(self, chain: tuple[Value, ...], c: Cluster) -> None:
-        """Another consumer may yet want one of these views stored; then this one loads it, too, and must come later."""
+        """Another consumer may yet want one of these views stored; then this one loads it, too, and
+        must come later."""
         for view in chain:
             view.demands.append(Demand(c, "load", "", ()))
 
@@ -399,7 +415,8 @@ class _Fusion:
         return a.size + b.size <= MAX_MEMBERS and not reaches(a, b) and not reaches(b, a)
 
     def merge(self, homes: set[Cluster]) -> None:
-        """Join clusters of one index space that no path connects: one kernel with several outputs."""
+        """Join clusters of one index space that no path connects: one kernel with several
+        outputs."""
         order = sorted(homes, key=self.clusters.index)
         first = order[0]
         for other in order[1:]:

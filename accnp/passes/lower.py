@@ -1,4 +1,5 @@
-"""One cluster to a `KernelSpec`: statements in sections, operands as strided accesses, axes coalesced.
+"""One cluster to a `KernelSpec`: statements in sections, operands as strided accesses, axes
+coalesced.
 
 In: a Cluster of `fuse`. Out: the KernelSpec, and the values whose buffers it writes.
 """
@@ -62,7 +63,9 @@ class _Lowering:
         fulls, rows = self.roots()
         members = [v for v in rows if v.op.kind != "reduce"]
         folds = self.find_folds(fulls + rows)
-        passes = max([self.level(v) for v in fulls] + [self.level(f.inputs[0]) for f in folds] + [0]) + 1
+        passes = (
+            max([self.level(v) for v in fulls] + [self.level(f.inputs[0]) for f in folds] + [0]) + 1
+        )
         if not fulls and folds:
             passes = max(self.level(f.inputs[0]) for f in folds) + 1
         if not fulls and not folds and c.part is None:
@@ -157,7 +160,8 @@ class _Lowering:
         return v.cluster.current() is self.c and v.role in ("full", "row")
 
     def level(self, v: Value) -> int:
-        """Return the number of passes over the row that must be over before a value can be computed."""
+        """Return the number of passes over the row that must be over before a value can be
+        computed."""
         stack = [v]
         while stack:
             x = stack[-1]
@@ -186,7 +190,8 @@ class _Lowering:
         return self.levels[id(v)]
 
     def keep_heavy(self, fulls: list[Value], folds: list[Value], passes: int) -> None:
-        """Choose heavy values needed in several passes and an output row of the same dtype to keep them in meanwhile."""
+        """Choose heavy values needed in several passes and an output row of the same dtype to keep
+        them in meanwhile."""
         uses: dict[int, tuple[Value, set[int]]] = {}
         for p in range(passes):
             starts = [f.inputs[0] for f in folds if self.level(f.inputs[0]) == p]
@@ -261,8 +266,17 @@ class _Lowering:
                     continue
                 base, below = strip_views(x)
                 total = (*outer, *below)
-                same = base.aval.ndim and self.ours(base) and base.op.kind == "map" and id(base) not in self.kept_in
-                if same and (base.role == "inline" or (base.role == "full" and not total) or (context == "row" and base.role == "row")):
+                same = (
+                    base.aval.ndim
+                    and self.ours(base)
+                    and base.op.kind == "map"
+                    and id(base) not in self.kept_in
+                )
+                if same and (
+                    base.role == "inline"
+                    or (base.role == "full" and not total)
+                    or (context == "row" and base.role == "row")
+                ):
                     use = () if base.role == "row" else total
                     if (id(base), tuple(map(id, use)), context) not in names:
                         missing.append((base, use))
@@ -294,7 +308,13 @@ class _Lowering:
             if id(w) in self.names and w.aval.ndim == 0:
                 self.names[id(stack.pop())] = self.names[id(w)]
                 continue
-            if w.aval.ndim or w.is_leaf or w.op.kind != "map" or w.parent is not None or w.role != "scalar":
+            if (
+                w.aval.ndim
+                or w.is_leaf
+                or w.op.kind != "map"
+                or w.parent is not None
+                or w.role != "scalar"
+            ):
                 self.names[id(x)] = self.fixed(w, chain)
                 stack.pop()
                 continue
@@ -350,7 +370,8 @@ class _Lowering:
         return names[key]
 
     def spread(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
-        """Strides over the kept axes of the index space, from strides over a row value's own axes."""
+        """Strides over the kept axes of the index space, from strides over a row value's own
+        axes."""
         long = [s for n, s in zip(shape, strides, strict=True) if n != 1]
         out = [0] * len(self.shape)
         for d, s in zip(self.kept, long, strict=True):
@@ -395,7 +416,9 @@ class _Lowering:
             s_out: list[list[int]] = []
             for d in group:
                 mine = [a.strides[d] for a in everything]
-                if n_out and all(p == s * self.shape[d] for p, s in zip(s_out[-1], mine, strict=True)):
+                if n_out and all(
+                    p == s * self.shape[d] for p, s in zip(s_out[-1], mine, strict=True)
+                ):
                     n_out[-1] *= self.shape[d]
                     s_out[-1] = mine
                 else:

@@ -1,6 +1,8 @@
-"""Pending nodes to a `Program`: calls inlined, marks and items resolved, common subexpressions merged, dead code dropped.
+"""Pending nodes to a `Program`: calls inlined, marks and items resolved, common subexpressions
+merged, dead code dropped.
 
-In: the nodes to compute and their leaves. Out: `Value`s in order; leaves first. Everything after this pass works on Values, which
+In: the nodes to compute and their leaves. Out: `Value`s in order; leaves first. Everything after
+this pass works on Values, which
 carry the marks that fusion leaves on them.
 """
 
@@ -21,7 +23,8 @@ class Value:
     """One value of a program: a leaf (op kind "leaf") or the result of an operation."""
 
     __slots__ = (
-        "aval", "cluster", "demands", "id", "index", "inputs", "node", "op", "params", "parent", "role", "stored",
+        "aval", "cluster", "demands", "id", "index", "inputs", "node", "op", "params", "parent",
+        "role", "stored",
     )  # fmt: skip
 
     def __init__(
@@ -59,7 +62,8 @@ class Program:
 
 
 def is_inlined_call(op: Any) -> bool:
-    """Whether a call op means just its body (jit, custom derivative rules), as opposed to control flow."""
+    """Whether a call op means just its body (jit, custom derivative rules), as opposed to control
+    flow."""
     return op.kind == "call" and op.name not in ("cond", "while", "scan")
 
 
@@ -183,7 +187,8 @@ class _Builder:
         return outs if isinstance(node.aval, tuple) else outs[0]
 
     def fold_of_transposed(self, node: Node, x: Value) -> Value:
-        """Bring the reduced axes behind the others (but for a last kept axis), which leaves a form that kernels know."""
+        """Bring the reduced axes behind the others (but for a last kept axis), which leaves a form
+        that kernels know."""
         rank, axes = x.aval.ndim, tuple(node.params["axes"])
         shape = x.aval.shape
         last = max((d for d in range(rank) if shape[d] != 1), default=0)
@@ -197,9 +202,11 @@ class _Builder:
         return self.make(node.op, {"axes": new_axes}, (turned,), node.aval, node)
 
     def without_ones(self, node: Node, ins: tuple[Value, ...]) -> Value | None:
-        """Compute on the arrays below views that only add or drop axes of length 1, and show the result so.
+        """Compute on the arrays below views that only add or drop axes of length 1, and show the
+        result so.
 
-        `mean(x, 0)` and `mean(x, 0, keepdims=True)` become one value, and a map on it finds its way into the fold's kernel.
+        `mean(x, 0)` and `mean(x, 0, keepdims=True)` become one value, and a map on it finds its way
+        into the fold's kernel.
         """
         bases = []
         shape = None
@@ -237,7 +244,8 @@ def _several(whole: Value) -> list[Value]:
 
 
 def _live(outputs: Sequence[Value]) -> list[Value]:
-    """Order the values that the outputs need; leaves excluded. A value with a parent stands behind it."""
+    """Order the values that the outputs need; leaves excluded. A value with a parent stands behind
+    it."""
     order: list[Value] = []
     seen: set[int] = set()
     for root in outputs:

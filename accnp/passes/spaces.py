@@ -1,4 +1,5 @@
-"""Index spaces: how views send strides, which axes make up a row, and in which form a fold is done."""
+"""Index spaces: how views send strides, which axes make up a row, and in which form a fold is
+done."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ _NATIVE = frozenset(np.dtype(c) for c in ("?", *"bhilq", *"BHILQ", "f", "d", "F"
 
 
 def in_kernel(v: Any) -> bool:
-    """Whether generated kernels can compute a value; the rest goes through the op's reference function."""
+    """Whether generated kernels can compute a value; the rest goes through the op's reference
+    function."""
     if v.parent is not None or v.op.kind not in ("map", "iota", "reduce", "view", "assemble"):
         return False
     if v.aval.size == 0 or any(x.aval.size == 0 for x in v.inputs):
@@ -50,7 +52,8 @@ def strip_views(v: Any) -> tuple[Any, tuple[Any, ...]]:
 def apply_views(
     chain: tuple[Any, ...], shape: tuple[int, ...], strides: tuple[int, ...], offset: int
 ) -> tuple[tuple[int, ...], tuple[int, ...], int] | None:
-    """Send strides through views (outermost first); None if one of them cannot be said by strides."""
+    """Send strides through views (outermost first); None if one of them cannot be said by
+    strides."""
     for view in reversed(chain):
         found = view.op.strides(shape, strides, offset, **view.params)
         if found is None:
@@ -60,7 +63,8 @@ def apply_views(
 
 
 def row_axes(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the trailing axes over which strides repeat (none moves there), or None if there are none."""
+    """Return the trailing axes over which strides repeat (none moves there), or None if there are
+    none."""
     k = len(shape)
     while k and (strides[k - 1] == 0 or shape[k - 1] == 1):
         k -= 1
@@ -68,7 +72,8 @@ def row_axes(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...
 
 
 def is_row(shape: Any, strides: Any, rows: tuple[int, ...], base: tuple[int, ...]) -> bool:
-    """Whether strides show a base of this shape axis by axis, each element of it once for each row."""
+    """Whether strides show a base of this shape axis by axis, each element of it once for each
+    row."""
     head = shape[: rows[0]]
     want = contiguous(head)
     return [n for n in head if n != 1] == [n for n in base if n != 1] and all(
@@ -81,7 +86,8 @@ def strided(base: Any, chain: tuple[Any, ...]) -> Any:
 
 
 def index_strides(iota: Any, chain: tuple[Any, ...]) -> Any:
-    """Send an iota's value, an affine function of its indices, through views; None if it is no longer affine."""
+    """Send an iota's value, an affine function of its indices, through views; None if it is no
+    longer affine."""
     start = tuple(1 if d == iota.params["dimension"] else 0 for d in range(iota.aval.ndim))
     return apply_views(chain, iota.aval.shape, start, 0)
 
@@ -112,7 +118,8 @@ def expressible(base: Any, chain: tuple[Any, ...]) -> int:
 
 
 def fold_form(shape: tuple[int, ...], axes: tuple[int, ...]) -> str:
-    """Say how a fold is done; depends on the logical shape only, so that its order of summation does.
+    """Say how a fold is done; depends on the logical shape only, so that its order of summation
+    does.
 
     "strided" is none of the kernel forms: `program.py` puts a transpose before such a fold.
     """

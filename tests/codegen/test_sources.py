@@ -1,4 +1,5 @@
-"""Generated sources: the same text for every size of a layout, and plain Python that NumPy arrays can run."""
+"""Generated sources: the same text for every size of a layout, and plain Python that NumPy arrays
+can run."""
 
 import re
 
@@ -21,12 +22,12 @@ def softmax(x):
 
 PROGRAMS = {
     "map": (lambda x: x * x + 2.5, lambda x: x * x + np.float32(2.5)),
-    "row": (softmax, lambda x: np.exp(x - x.max(1)[:, None]) / np.exp(x - x.max(1)[:, None]).sum(1)[:, None]),
+    "row": (softmax, lambda x: (e := np.exp(x - x.max(1)[:, None])) / e.sum(1)[:, None]),
     "column": (lambda x: x.sum(0) * 2, lambda x: x.sum(0) * 2),
     "split": (lambda x: (x * x).sum(), lambda x: (x * x).sum()),
     "transposed": (lambda x: x.T + 1, lambda x: x.T + 1),
     "strided": (lambda x: x[::2, ::-1] * 3, lambda x: x[::2, ::-1] * 3),
-    "indices": (lambda x: x + jnp.arange(x.shape[1]), lambda x: x + np.arange(x.shape[1], dtype=x.dtype)),
+    "indices": (lambda x: x + jnp.arange(x.shape[1]), lambda x: x + np.arange(x.shape[1], dtype="f4")),
     "joined": (lambda x: jnp.concatenate([x, -x], 1), lambda x: np.concatenate([x, -x], 1)),
 }  # fmt: skip
 
@@ -44,7 +45,9 @@ def test_the_text_does_not_depend_on_the_size(name):
     f, _ = PROGRAMS[name]
     texts = {tuple(sources(f, example(*shape))) for shape in ((12, 34), (56, 78), (90, 21))}
     assert len(texts) == 1
-    numbers = {int(n) for text in texts for part in text for n in re.findall(r"(?<![\w.])\d+", part)}
+    numbers = {
+        int(n) for text in texts for part in text for n in re.findall(r"(?<![\w.])\d+", part)
+    }
     assert not numbers & {12, 34, 56, 78, 90, 21}
 
 
@@ -67,7 +70,9 @@ def test_the_same_program_gives_the_same_text():
     assert sources(softmax, example(5, 6)) == sources(softmax, example(5, 6))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint8, np.bool_, np.complex64])
+@pytest.mark.parametrize(
+    "dtype", [np.float32, np.float64, np.int32, np.uint8, np.bool_, np.complex64]
+)
 @pytest.mark.parametrize("combine", ["sum", "prod", "max", "min", "and", "or"])
 def test_identities_change_nothing(dtype, combine):
     dtype = np.dtype(dtype)

@@ -1,4 +1,5 @@
-"""Random programs over the op table. In: a source of choices (hypothesis or a seeded generator). Out: a `Program`.
+"""Random programs over the op table. In: a source of choices (hypothesis or a seeded generator).
+Out: a `Program`.
 
 Programs of the exact kind keep every float a small multiple of a power of two, so that any order of
 summation gives the same bits and all ways of running a program must agree exactly.
@@ -48,8 +49,9 @@ BY_KIND = {
     "c": ["add", "sub", "mul", "neg", "conj", "real", "imag"],
 }  # fmt: skip
 COMPARE = ["eq", "ne", "lt", "le", "gt", "ge"]
-WILD = ["exp", "tanh", "log1p", "sin", "sqrt", "logistic", "div", "pow", "rsqrt", "atan2", "erf", "cos",
-        "log", "expm1", "cbrt", "sinh", "asin", "acos", "atan", "asinh", "tan", "cosh", "erf_inv", "rem"]  # fmt: skip
+UNARY = ["exp", "tanh", "log1p", "sin", "sqrt", "logistic", "rsqrt", "erf", "cos", "log", "expm1",
+         "cbrt", "sinh", "asin", "acos", "atan", "asinh", "tan", "cosh", "erf_inv"]  # fmt: skip
+WILD = [*UNARY, "div", "pow", "atan2", "rem"]
 WILD_COMPLEX = ["exp", "div", "sin", "sqrt", "log", "tanh", "abs"]
 REDUCE = {
     "f": ["sum", "sum", "max", "min", "prod"],
@@ -59,9 +61,9 @@ REDUCE = {
     "c": ["sum", "sum", "prod"],
 }
 ARITY = {
-    **dict.fromkeys(("neg abs square sign floor copy integer_pow not population_count clz conj real "
-                     "imag exp tanh log1p sin sqrt logistic rsqrt erf cos log expm1 cbrt sinh asin acos "
-                     "atan asinh tan cosh erf_inv").split(), 1),
+    **dict.fromkeys(UNARY, 1),
+    **dict.fromkeys(["neg", "abs", "square", "sign", "floor", "copy", "integer_pow", "not"], 1),
+    **dict.fromkeys(["population_count", "clz", "conj", "real", "imag"], 1),
     "clamp": 3,
 }  # fmt: skip
 
@@ -183,7 +185,8 @@ class _Maker:
         self.bits.append((2, 0))
 
     def step(self, op, *inputs, **params):
-        """Append a step; returns the number of its (first) result, or None if it would not be allowed."""
+        """Append a step; returns the number of its (first) result, or None if it would not be
+        allowed."""
         bits = self.bits_of(op, inputs, params)
         if bits is None:
             return None

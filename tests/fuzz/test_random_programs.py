@@ -1,4 +1,5 @@
-"""Random programs: eager = jitted = op by op to the bit = NumPy = the generated source run as plain Python.
+"""Random programs: eager = jitted = op by op to the bit = NumPy = the generated source run as plain
+Python.
 
 `ACCNP_FUZZ=20` runs twenty times as many programs.
 """
@@ -37,7 +38,8 @@ def small_blocks():
 
 @pytest.fixture(scope="module")
 def shaken():
-    """A function that sets the bounds of fusion at random: every one of them must give sound kernels."""
+    """A function that sets the bounds of fusion at random: every one of them must give sound
+    kernels."""
     with pytest.MonkeyPatch.context() as patch:
 
         def shake(seed):
@@ -53,7 +55,8 @@ def shaken():
 
 @pytest.fixture
 def many_threads():
-    """Every kernel is cut into the smallest parts, which several threads take, and nothing runs inline."""
+    """Every kernel is cut into the smallest parts, which several threads take, and nothing runs
+    inline."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "GRAIN", 1)
         for module in (execute, plan):
@@ -66,7 +69,8 @@ def many_threads():
 
 
 def check_source(p, seed=0):
-    """The generated source, as plain Python with bounds checks and chunks in any order, means what NumPy means."""
+    """The generated source, as plain Python with bounds checks and chunks in any order, means what
+    NumPy means."""
     want = ways.by_numpy(p)
     for i, got in zip(p.outputs, ways.by_plain(p, seed), strict=True):
         np.testing.assert_array_equal(got, want[i], err_msg=f"v{i} of {p!r}", strict=True)

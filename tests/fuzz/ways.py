@@ -1,8 +1,10 @@
-"""The ways to run a program of `programs.py`: NumPy, eager, op by op, jitted, and its generated source as plain Python."""
+"""The ways to run a program of `programs.py`: NumPy, eager, op by op, jitted, and its generated
+source as plain Python."""
 
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import numpy as np
 
@@ -36,7 +38,8 @@ def one(step, values):
 
 
 def recorded(p, nodes, looked=()):
-    """Record all steps; returns the nodes of all values. A part of them may go through a jitted function."""
+    """Record all steps; returns the nodes of all values. A part of them may go through a jitted
+    function."""
     values = list(nodes)
     a, b = p.called
     k = 0
@@ -126,7 +129,8 @@ def by_jit(p):
 
 
 class Pointer:
-    """A NumPy array in place of a C pointer: checks bounds, and that nothing is read before it is written."""
+    """A NumPy array in place of a C pointer: checks bounds, and that nothing is read before it is
+    written."""
 
     def __init__(self, data, at, seen):
         self.data = data
@@ -163,7 +167,8 @@ NAMESPACE = {**plain.NAMESPACE, "at": _at}
 
 
 def run_plan_plainly(plan, buffers, seed=0):
-    """Run a plan with every kernel's source as plain Python, in chunks in any order; buffers are (bytes, written?)."""
+    """Run a plan with every kernel's source as plain Python, in chunks in any order; buffers are
+    (bytes, written?)."""
     rng = random.Random(seed)
     slots = [*buffers, *[None] * (plan.n_slots - len(buffers))]
     for step in plan.steps:
@@ -196,7 +201,7 @@ def _kernel(step, slots, rng):
     scope = dict(NAMESPACE)
     exec(compile(step.text.source, "<kernel>", "exec"), scope)
     cuts = sorted({0, step.extent, *[rng.randint(0, step.extent) for _ in range(2)]})
-    parts = list(zip(cuts, cuts[1:], strict=False))
+    parts = list(pairwise(cuts))
     rng.shuffle(parts)
     with np.errstate(all="ignore"):
         for lo, hi in parts:
@@ -204,7 +209,8 @@ def _kernel(step, slots, rng):
 
 
 class _Flags:
-    """Which elements are written, kept in one flag for each byte, so that it holds under any dtype."""
+    """Which elements are written, kept in one flag for each byte, so that it holds under any
+    dtype."""
 
     def __init__(self, seen, size, n):
         self.seen = seen[: n * size].reshape(n, size) if n else seen[:0].reshape(0, size)

@@ -14,7 +14,8 @@ def plan_of(f, *arrays):
 
 
 def steps_of(f, *arrays):
-    """What the plan's steps are: the form of a kernel, "rest" for the second stage of a split fold, or an op's name."""
+    """What the plan's steps are: the form of a kernel, "rest" for the second stage of a split fold,
+    or an op's name."""
     return [
         step.op.name if not hasattr(step, "text") else step.cluster.form if step.cluster else "rest"
         for step in plan_of(f, *arrays).steps

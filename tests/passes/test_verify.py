@@ -1,4 +1,5 @@
-"""The verifier sees what it is for: each test breaks one thing in a sound program, kernel or plan."""
+"""The verifier sees what it is for: each test breaks one thing in a sound program, kernel or
+plan."""
 
 import numpy as np
 import pytest
@@ -44,7 +45,9 @@ def test_operands_come_first():
 
 def test_types_are_those_of_the_operation():
     p = program()
-    p.values[-1].aval = p.values[0].aval if p.values[0].aval != p.values[-1].aval else p.leaves[0].aval
+    p.values[-1].aval = (
+        p.values[0].aval if p.values[0].aval != p.values[-1].aval else p.leaves[0].aval
+    )
     with pytest.raises(VerifyError, match="infers"):
         verify_program(p)
 
