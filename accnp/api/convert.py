@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from accnp import dtypes
 from accnp.array import Array, from_numpy, wrap
+from accnp.config import config
 from accnp.ir.node import Node, literal
 from accnp.ir.op import o
 from accnp.ir.trace import state
@@ -163,8 +165,24 @@ def broadcast_nodes(name: str, nodes: list[Node]) -> list[Node]:
             break
     else:
         return nodes
+    if config.numpy_rank_promotion != "allow":
+        _check_ranks(name, [n.aval.shape for n in nodes if n.aval.shape])
     shape = broadcast_shapes(name, [n.aval.shape for n in nodes])
     return [n if n.aval.shape == () else to_shape(n, shape, name) for n in nodes]
+
+
+def _check_ranks(name: str, shapes: list[tuple[int, ...]]) -> None:
+    """Warn of, or refuse, operands of different ranks, as the option numpy_rank_promotion says."""
+    if len({len(s) for s in shapes}) < 2:
+        return
+    listed = ", ".join(map(str, shapes))
+    text = (
+        f"{name}: operands of different ranks are not broadcast while numpy_rank_promotion is "
+        f"{config.numpy_rank_promotion!r}; got shapes {listed}; add axes with x[None], or set it to 'allow'"
+    )
+    if config.numpy_rank_promotion == "raise":
+        raise ValueError(text)
+    warnings.warn(text, stacklevel=4)
 
 
 __all__ += ["broadcast_shapes", "numpy_node", "scalar_node"]

@@ -222,6 +222,28 @@ def _to_device(self: Array, device: Any, *, stream: Any = None) -> Array:
     return self
 
 
+def _unsafe_pointer(self: Array) -> int:
+    """The address of the elements; nobody may write there."""
+    return np.asarray(self).ctypes.data
+
+
+def _addressable(self: Array, index: int) -> Array:
+    """The part of the array on one of this process's devices: all of it."""
+    if index != 0:
+        raise IndexError(f"addressable_data: there is one device; got index {index}; use 0")
+    return self
+
+
+def _always(self: Array) -> bool:
+    """True: there is one device and one process."""
+    return True
+
+
+def _bytes_on_device(self: Array) -> int:
+    """How many bytes the elements take."""
+    return self.nbytes
+
+
 def _setitem(self: Array, key: Any, value: Any) -> None:
     raise TypeError(
         "Array.__setitem__: arrays are immutable, item assignment is not supported; "
@@ -284,6 +306,9 @@ METHODS: dict[str, Callable[..., Any]] = {
     "copy": _copy,
     "clone": _copy,
     "round": ufuncs.round,
+    "addressable_data": _addressable,
+    "on_device_size_in_bytes": _bytes_on_device,
+    "unsafe_buffer_pointer": _unsafe_pointer,
     "tobytes": _tobytes,
     "to_device": _to_device,
     "view": _view,
@@ -310,7 +335,9 @@ METHODS: dict[str, Callable[..., Any]] = {
 PROPERTIES: dict[str, Callable[[Array], Any]] = {
     "T": _transposed,
     "at": at,
+    "committed": _always,
     "imag": _imag,
+    "is_fully_replicated": _always,
     "mT": _matrix_transposed,
     "real": _real,
 }

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from api.support import agree, agree_on_type, outcome, same, value_of
 
+import accnp
 import accnp.numpy as jnp
 from accnp import make_jaxpr
 from accnp.api import ufuncs
@@ -280,3 +281,21 @@ def test_kernels_agree_with_the_meaning() -> None:
     ):  # fmt: skip
         expected = value_of(out)
         np.testing.assert_allclose(np.asarray(out), expected, rtol=3e-6, atol=1e-6)
+
+
+def test_ranks_are_promoted_only_where_allowed() -> None:
+    a, b = jnp.ones((2, 3)), jnp.ones(3)
+    assert (a + b).shape == (2, 3)
+    with accnp.numpy_rank_promotion("raise"):
+        assert (a * 2 + jnp.float32(1)).shape == (2, 3)
+        with pytest.raises(ValueError, match="operands of different ranks"):
+            _ = a + b
+    with accnp.numpy_rank_promotion("warn"), pytest.warns(UserWarning, match="different ranks"):
+        _ = a - b
+
+
+def test_python_integers_wrap_into_narrow_dtypes() -> None:
+    same(jnp.int8(1) + 1000, jax.numpy.int8(1) + 1000)
+    same(jnp.uint8(1) * -1, jax.numpy.uint8(1) * -1)
+    with pytest.raises(OverflowError, match="too large"):
+        jnp.arange(3) + 2**31
