@@ -6,7 +6,6 @@ work is small and its inputs are there, else on the device's stream, leaving a t
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import threading
 from collections.abc import Sequence
@@ -61,13 +60,12 @@ def materialise(nodes: Sequence[Node], wait: bool = False) -> None:
         pending = [n for n in nodes if n.value is None]
         if not pending:
             return
-        order, leaves, key = _collect(pending)
+        found = _collect(pending)
+        order, leaves = found.order, found.leaves
         if not order:
             return
-        outputs = _wanted(order, pending)
-        places = {id(n): i for i, n in enumerate(order)}
-        key.append(tuple([places[id(n)] for n in outputs]))
-        full_key = (tuple(key), config.fastmath)
+        outputs, places = _wanted(found, pending)
+        full_key = (*found.key, places, config.fastmath)
         plan = _plans.get(full_key)
         program = build(order, leaves, outputs) if plan is None else None
     if program is not None:
@@ -82,13 +80,26 @@ def materialise(nodes: Sequence[Node], wait: bool = False) -> None:
     _launch(plan, leaves, outputs, wait, order)
 
 
-def _collect(pending: Sequence[Node]) -> tuple[list[Node], list[Node], list[Any]]:
+class _Pending:
+    """A pending graph: its nodes in order, its leaves, its structure as a key, and what is asked about each node."""
+
+    __slots__ = ("key", "leaves", "order", "shown", "uses")
+
+    def __init__(self) -> None:
+        self.order: list[Node] = []
+        self.leaves: list[Node] = []
+        self.key: list[Any] = []
+        self.uses: list[int] = []  # how often each node is an input
+        # Whether it is a view of what is there already: nothing to be saved by storing it.
+        self.shown: list[bool] = []
+
+
+def _collect(roots: Sequence[Node]) -> _Pending:
     """Order the pending nodes, number their leaves, and spell the structure as a key."""
-    order: list[Node] = []
-    leaves: list[Node] = []
-    key: list[Any] = []
-    place: dict[int, int] = {}
-    for root in pending:
+    found = _Pending()
+    order, leaves, key, uses, shown = found.order, found.leaves, found.key, found.uses, found.shown
+    place: dict[int, int] = {}  # of leaves: -1, -2, ...
+    for root in roots:
         stack = [root]
         while stack:
             node = stack[-1]
@@ -101,16 +112,30 @@ def _collect(pending: Sequence[Node]) -> tuple[list[Node], list[Node], list[Any]
                 key.append(node.aval)
                 stack.pop()
                 continue
-            missing = [x for x in node.inputs if id(x) not in place]
-            if missing:
-                stack.extend(reversed(missing))
+            ins = []
+            for x in node.inputs:
+                at = place.get(id(x))
+                if at is None:
+                    if x.value is None:
+                        stack.append(x)
+                        continue
+                    at = place[id(x)] = -1 - len(leaves)
+                    leaves.append(x)
+                    key.append(x.aval)
+                ins.append(at)
+            if stack[-1] is not node:
                 continue
+            stack.pop()
             place[id(node)] = len(order)
             order.append(node)
-            ins = tuple([place[id(x)] for x in node.inputs])
-            key.append((node.op, ins, *node.params.items()) if node.params else (node.op, ins))
-            stack.pop()
-    return order, leaves, key
+            uses.append(0)
+            for at in ins:
+                if at >= 0:
+                    uses[at] += 1
+            op = node.op
+            shown.append(op.kind == "view" and (ins[0] < 0 or shown[ins[0]]))
+            key.append((op, *ins, *node.params.items()) if node.params else (op, *ins))
+    return found
 
 
 def _settled(node: Node) -> bool:
@@ -127,34 +152,21 @@ def _references(node: Node) -> int:
     return sys.getrefcount(node)
 
 
-def _wanted(order: list[Node], pending: Sequence[Node]) -> list[Node]:
-    """The nodes to store: those asked for, and those that somebody outside of the pending graph still holds."""
-    uses = _uses(order)
-    asked = {id(n) for n in pending}
-    shown: set[int] = set()  # views of what is there already: nothing to be saved by storing them
-    here = {id(n) for n in order}
-    out = []
-    for node in order:
-        if node.op.kind == "view" and (id(node.inputs[0]) not in here or id(node.inputs[0]) in shown):
-            shown.add(id(node))
-        if id(node) in asked:
-            out.append(node)
-        elif (
-            _references(node) - uses.get(id(node), 0) > _ALONE
+def _wanted(found: _Pending, roots: Sequence[Node]) -> tuple[list[Node], tuple[int, ...]]:
+    """The nodes to store, and their places: those asked for, and those that somebody outside of the graph still holds."""
+    asked = {id(n) for n in roots}
+    places = []
+    i = 0
+    for node in found.order:
+        # A caution: any variable that holds a node here would count.
+        if id(node) in asked or (
+            _references(node) - found.uses[i] > _ALONE
+            and not found.shown[i]
             and node.op.kind not in ("mark", "item", "iota")
-            and id(node) not in shown
         ):
-            out.append(node)
-    return out
-
-
-def _uses(order: list[Node]) -> dict[int, int]:
-    """How often each node is an input; a function of its own, so that no variable holds a node when references are counted."""
-    uses: dict[int, int] = {}
-    for node in order:
-        for x in node.inputs:
-            uses[id(x)] = uses.get(id(x), 0) + 1
-    return uses
+            places.append(i)
+        i += 1
+    return [found.order[i] for i in places], tuple(places)
 
 
 def _measure_alone() -> int:
@@ -230,18 +242,17 @@ def _launch_watched(plan: Plan, leaves: list[Node], outputs: list[Node]) -> None
 
 
 def _program(outputs: list[Node]) -> Program:
-    order, leaves, _ = _collect(outputs)
-    return build(order, leaves, outputs)
+    found = _collect(outputs)
+    return build(found.order, found.leaves, outputs)
 
 
 def pending(node: Node) -> tuple[list[Node], list[Node], list[Node], Plan | None]:
     """For looking at it: what is pending above a node, its leaves, what would be stored, and its plan if there is one."""
     with _graph:
-        order, leaves, key = _collect([node])
-        outputs = _wanted(order, [node])
-        places = {id(n): i for i, n in enumerate(order)}
-        key.append(tuple([places[id(n)] for n in outputs]))
-        return order, leaves, outputs, _plans.get((tuple(key), config.fastmath))
+        found = _collect([node])
+        outputs, places = _wanted(found, [node])
+        plan = _plans.get((*found.key, places, config.fastmath))
+        return found.order, found.leaves, outputs, plan
 
 
 def _at_hand(node: Node) -> Buffer | None:
@@ -361,8 +372,12 @@ def plan_text(plan: Plan) -> str:
 
 def _on_deep_node(node: Node) -> None:
     # Nobody asked for the value yet: an error waits for whoever does, and is then found again.
-    with contextlib.suppress(Exception):
+    try:
         materialise([node])
+    except FloatingPointError:  # asked for, by debug_nans
+        raise
+    except Exception:
+        return
 
 
 _on_deep.append(_on_deep_node)
