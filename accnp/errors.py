@@ -66,6 +66,10 @@ class InconclusiveDimensionOperation(Exception):
     """A question about a symbolic dimension has no single answer."""
 
 
+class IncompatibleShapesError(TypeError, ValueError):
+    """Shapes do not fit together: a TypeError, as in jax, and a ValueError, as in NumPy."""
+
+
 class TypePromotionError(ValueError):
     """No implicit promotion exists between these dtypes."""
 

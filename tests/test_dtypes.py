@@ -30,7 +30,7 @@ ABSTRACT = [
 
 @pytest.fixture(params=[False, True], ids=["x32", "x64"])
 def x64(request):
-    with accnp.enable_x64(request.param), jax.enable_x64(request.param):
+    with config.enable_x64(request.param), jax.enable_x64(request.param):
         yield request.param
 
 
@@ -73,7 +73,7 @@ def check_promotion(cases):
 @pytest.mark.parametrize("mode", ["standard", "strict"])
 def test_promotion_of_all_pairs(x64, mode):
     operands = [(name, False) for name in ALL] + [(name, True) for name in WEAK]
-    with accnp.numpy_dtype_promotion(mode), jax.numpy_dtype_promotion(mode):
+    with config.numpy_dtype_promotion(mode), jax.numpy_dtype_promotion(mode):
         check_promotion([(a,) for a in operands])
         check_promotion(list(itertools.product(operands, operands)))
 
@@ -135,7 +135,7 @@ def test_promotion_errors_say_what_to_do():
     with pytest.raises(TypePromotionError, match=r"float8_e5m2.*astype\('float32'\)"):
         dtypes.promote_types("float8_e5m2", "float16")
     with (
-        accnp.numpy_dtype_promotion("strict"),
+        config.numpy_dtype_promotion("strict"),
         pytest.raises(TypePromotionError, match=r"Python float, int32.*strict"),
     ):
         dtypes.result_type(np.int32(1), 1.0)
@@ -189,7 +189,7 @@ def test_requested_dtype_warns_only_for_explicit_64_bits():
         warnings.simplefilter("error")
         assert dtypes.requested_dtype(float, "zeros") == np.float32
         assert dtypes.requested_dtype(int, "zeros") == np.int32
-        with accnp.enable_x64():
+        with config.enable_x64():
             assert dtypes.requested_dtype("float64", "zeros") == np.float64
     with pytest.raises(TypeError, match="zeros: only numeric"):
         dtypes.requested_dtype(object, "zeros")

@@ -1,5 +1,3 @@
-import sys
-
 """accnp.errors: classes, texts, hidden frames."""
 
 import importlib
@@ -12,8 +10,6 @@ import optree
 import pytest
 
 from accnp import dtypes, errors, pytree
-
-switches = sys.modules["accnp.config"]  # `accnp.config` is the object of that name
 
 # `accnp.config` is the switches themselves; the module behind it is asked for by name.
 switches = importlib.import_module("accnp.config")

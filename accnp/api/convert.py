@@ -10,6 +10,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.array import Array, from_numpy, wrap
 from accnp.config import config
+from accnp.errors import IncompatibleShapesError
 from accnp.ir.node import Node, literal
 from accnp.ir.op import o
 from accnp.ir.trace import state
@@ -149,8 +150,8 @@ def broadcast_shapes(name: str, shapes: list[tuple[int, ...]]) -> tuple[int, ...
             if n != 1:
                 if out[i] not in (1, n):
                     listed = ", ".join(map(str, shapes))
-                    raise ValueError(
-                        f"{name}: incompatible shapes for broadcasting: {listed}; "
+                    raise IncompatibleShapesError(
+                        f"{name} got incompatible shapes for broadcasting: {listed}; "
                         "trailing axes must be equal or 1"
                     )
                 out[i] = n

@@ -124,9 +124,11 @@ def test_broadcasting(name: str) -> None:
 
 
 def test_shapes_that_do_not_fit() -> None:
+    text = r"got incompatible shapes for broadcasting: \(2,\), \(3,\)"
     for call in (lambda a, b: a + b, jnp.add, jnp.atan2):
-        with pytest.raises((TypeError, ValueError), match=r"\(2,\), \(3,\)"):
-            call(jnp.ones(2), jnp.ones(3))
+        for kind in (TypeError, ValueError):  # jax's and NumPy's
+            with pytest.raises(kind, match=text):
+                call(jnp.ones(2), jnp.ones(3))
 
 
 @pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod", "divmod"])
