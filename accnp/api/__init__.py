@@ -1,6 +1,7 @@
 """What users call: arguments are checked, promoted and broadcast here, then ops are recorded."""
 
 # Importing the families of ops fills the op table.
+import accnp.ops.assemble
 import accnp.ops.call
 import accnp.ops.collective
 import accnp.ops.control
