@@ -1,13 +1,13 @@
-"""View ops (the output is the input under another index map), iota, and ops that assemble an output from regions.
+"""View ops (the output is the input under another index map) and iota.
 
-`strides` rules take and return (shape, strides, offset), all in elements, as NumPy's views would have them.
-`parts` rules return `(operand, in_view, out_view)` triples: which operand fills which region; a view is (shape, strides, offset)
-within the operand (as if contiguous) or the output.
+`strides` rules take and return (shape, strides, offset), all in elements, as NumPy's views
+would have them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -15,10 +15,10 @@ import numpy as np
 
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
-from accnp.ir.op import Linear, Op, o, register
-from accnp.ops.kinds import broadcast_to, full, reduced_shape, view
+from accnp.ir.op import Op, o, register
+from accnp.ops.kinds import full, reduced_shape, view
 
-__all__ = ["contiguous", "reshape_strides"]
+__all__ = ["Strided", "contiguous", "reshape_strides"]
 
 Strided = tuple[tuple[int, ...], tuple[int, ...], int]
 
@@ -41,7 +41,7 @@ def _broadcast_infer(x: Aval, *, shape: Any, broadcast_dimensions: Any) -> Aval:
             f"broadcast_in_dim: operand of rank {x.ndim} needs {x.ndim} broadcast_dimensions; "
             f"got {broadcast_dimensions}"
         )
-    if any(a >= b for a, b in zip(broadcast_dimensions, broadcast_dimensions[1:], strict=False)):
+    if any(a >= b for a, b in pairwise(broadcast_dimensions)):
         raise TypeError(
             f"broadcast_in_dim: broadcast_dimensions must be strictly increasing; got {tuple(broadcast_dimensions)}; "
             "use transpose to change the order of axes"
@@ -62,7 +62,9 @@ def _broadcast_numpy(x: Any, *, shape: Any, broadcast_dimensions: Any) -> Any:
     return np.broadcast_to(np.reshape(x, full_shape), shape)
 
 
-def _broadcast_strides(s: Any, st: Any, off: int, *, shape: Any, broadcast_dimensions: Any) -> Strided:
+def _broadcast_strides(
+    s: Any, st: Any, off: int, *, shape: Any, broadcast_dimensions: Any
+) -> Strided:
     out = [0] * len(shape)
     for n, step, d in zip(s, st, broadcast_dimensions, strict=True):
         out[d] = step if n == shape[d] and n != 1 else 0
@@ -139,7 +141,7 @@ def reshape_strides(shape: Any, strides: Any, new: Sequence[int]) -> tuple[int, 
                     return None
                 want *= new[j]
                 j += 1
-        for (_, s0), (n1, s1) in zip(group, group[1:], strict=False):
+        for (_, s0), (n1, s1) in pairwise(group):
             if s0 != n1 * s1:
                 return None
         step = group[-1][1]
@@ -285,7 +287,8 @@ def _slice_strides(
 ) -> Strided:
     steps = strides or (1,) * len(s)
     shape = tuple(
-        max(0, -(-(b - a) // k)) for a, b, k in zip(start_indices, limit_indices, steps, strict=True)
+        max(0, -(-(b - a) // k))
+        for a, b, k in zip(start_indices, limit_indices, steps, strict=True)
     )
     off += sum(a * v for a, v in zip(start_indices, st, strict=True))
     return shape, tuple(v * k for v, k in zip(st, steps, strict=True)), off
@@ -309,9 +312,7 @@ view(
     numpy=lambda x, *, start_indices, limit_indices, strides=None: x[
         tuple(
             slice(a, b, k)
-            for a, b, k in zip(
-                start_indices, limit_indices, strides or (1,) * x.ndim, strict=True
-            )
+            for a, b, k in zip(start_indices, limit_indices, strides or (1,) * x.ndim, strict=True)
         )
     ],
     strides=_slice_strides,
@@ -356,184 +357,5 @@ register(
             "shape": p["shape"],
             "sharding": None,
         },
-    )
-)
-
-# --- assemble: concatenate, pad -----------------------------------------------------------------------------------------
-
-
-def _concat_infer(*xs: Aval, dimension: int) -> Aval:
-    first = xs[0]
-    for x in xs:
-        if x.ndim != first.ndim or any(
-            i != dimension and n != m for i, (n, m) in enumerate(zip(x.shape, first.shape, strict=True))
-        ):
-            shapes = ", ".join(str(v.shape) for v in xs)
-            raise TypeError(
-                "Cannot concatenate arrays with shapes that differ in dimensions other than the one "
-                f"being concatenated: concatenating along dimension {dimension} for shapes {shapes}."
-            )
-        if x.dtype != first.dtype:
-            names = ", ".join(v.dtype.name for v in xs)
-            raise TypeError(f"lax.concatenate requires arguments to have the same dtypes, got {names}.")
-    total = sum(x.shape[dimension] for x in xs)
-    shape = (*first.shape[:dimension], total, *first.shape[dimension + 1 :])
-    return make_aval(shape, first.dtype, all(x.weak_type for x in xs))
-
-
-def _concat_parts(avals: Sequence[Aval], params: dict) -> list[Any]:
-    d = params["dimension"]
-    out = _concat_infer(*avals, **params)
-    strides = contiguous(out.shape)
-    at, parts = 0, []
-    for k, x in enumerate(avals):
-        parts.append((k, (x.shape, contiguous(x.shape), 0), (x.shape, strides, at * strides[d])))
-        at += x.shape[d]
-    return parts
-
-
-def _concat_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict) -> Any:
-    whole = [full(x.aval.shape, 0, x.aval.dtype) if t is None else t for t, x in zip(ts, xs, strict=True)]
-    return o.concatenate(*whole, **params)
-
-
-def _concat_transpose(ct: Node, *xs: Any, dimension: int) -> tuple[Any, ...]:
-    at, out = 0, []
-    for x in xs:
-        n = x.aval.shape[dimension]
-        if isinstance(x, Linear):
-            start = [0] * ct.aval.ndim
-            limit = list(ct.aval.shape)
-            start[dimension], limit[dimension] = at, at + n
-            out.append(
-                o.slice(ct, start_indices=tuple(start), limit_indices=tuple(limit), strides=None)
-            )
-        else:
-            out.append(None)
-        at += n
-    return tuple(out)
-
-
-def _concat_batch(size: int, xs: Any, batched: Any, params: dict) -> Any:
-    whole = [
-        x if b else broadcast_to(x, (size, *x.aval.shape)) for x, b in zip(xs, batched, strict=True)
-    ]
-    return o.concatenate(*whole, dimension=params["dimension"] + 1), True
-
-
-register(
-    Op(
-        "concatenate",
-        "assemble",
-        _concat_infer,
-        numpy=lambda *xs, dimension: np.concatenate(xs, dimension),
-        jvp=_concat_jvp,
-        transpose=_concat_transpose,
-        batch=_concat_batch,
-        parts=_concat_parts,
-    )
-)
-
-
-def _pad_infer(x: Aval, value: Aval, *, padding_config: Any) -> Aval:
-    if x.dtype != value.dtype:
-        raise TypeError(
-            f"lax.pad requires arguments to have the same dtypes, got {x.dtype.name}, {value.dtype.name}."
-        )
-    if len(padding_config) != x.ndim or value.ndim != 0:
-        raise TypeError(
-            f"pad: padding_config needs one (low, high, interior) for each axis of shape {x.shape} and a "
-            f"rank-0 padding value; got {padding_config} and shape {value.shape}"
-        )
-    shape = []
-    for n, (lo, hi, mid) in zip(x.shape, padding_config, strict=True):
-        m = lo + hi + n + max(0, n - 1) * mid
-        if m < 0 or mid < 0:
-            raise ValueError(f"pad: padding {padding_config} makes a negative size of shape {x.shape}")
-        shape.append(m)
-    return make_aval(tuple(shape), x.dtype, x.weak_type and value.weak_type)
-
-
-def _pad_regions(x: Aval, params: dict) -> tuple[Aval, Strided, Strided]:
-    """Return the output aval and the regions of operand and output that coincide (negative padding crops)."""
-    value = make_aval((), x.dtype)
-    out = _pad_infer(x, value, **params)
-    src, dst = contiguous(x.shape), contiguous(out.shape)
-    shape, in_off, out_off, steps = [], 0, 0, []
-    for d, (lo, _, mid) in enumerate(params["padding_config"]):
-        n, m, k = x.shape[d], out.shape[d], mid + 1
-        first = 0 if lo >= 0 else -(lo // k)  # first element that lands at an index >= 0
-        at = lo + first * k
-        count = max(0, min(n - first, -(-(m - at) // k)))
-        shape.append(count)
-        in_off += first * src[d]
-        out_off += at * dst[d]
-        steps.append(dst[d] * k)
-    return out, (tuple(shape), src, in_off), (tuple(shape), tuple(steps), out_off)
-
-
-def _pad_parts(avals: Sequence[Aval], params: dict) -> list[Any]:
-    out, src, dst = _pad_regions(avals[0], params)
-    fill = (1, (out.shape, (0,) * out.ndim, 0), (out.shape, contiguous(out.shape), 0))
-    return [fill, (0, src, dst)]
-
-
-def _pad_numpy(x: Any, value: Any, *, padding_config: Any) -> Any:
-    aval = make_aval(x.shape, x.dtype)
-    out, (shape, st, off), (_, dst, at) = _pad_regions(aval, {"padding_config": padding_config})
-    y = np.full(out.shape, value, x.dtype)
-    if prod(shape):
-        size = x.dtype.itemsize
-        flat, target = np.ascontiguousarray(x).reshape(-1), y.reshape(-1)
-        a = np.lib.stride_tricks.as_strided(flat[off:], shape, [v * size for v in st])
-        b = np.lib.stride_tricks.as_strided(target[at:], shape, [v * size for v in dst])
-        b[...] = a
-    return y
-
-
-def _pad_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict) -> Any:
-    t, v = (full(x.aval.shape, 0, x.aval.dtype) if t is None else t for t, x in zip(ts, xs, strict=True))
-    return o.pad(t, v, **params)
-
-
-def _pad_transpose(ct: Node, x: Any, value: Any, *, padding_config: Any) -> tuple[Any, Any]:
-    zero = full((), 0, ct.aval.dtype)
-    cropped = tuple((-lo, -hi, 0) for lo, hi, _ in padding_config)
-    inner = o.pad(ct, zero, padding_config=cropped)
-    rank = inner.aval.ndim
-    ct_x = o.slice(
-        inner,
-        start_indices=(0,) * rank,
-        limit_indices=inner.aval.shape,
-        strides=tuple(mid + 1 for _, _, mid in padding_config),
-    )
-    ct_value = None
-    if isinstance(value, Linear):
-        axes = tuple(range(rank))
-        ct_value = o.sub(o.reduce_sum(ct, axes=axes), o.reduce_sum(ct_x, axes=axes))
-    return (ct_x if isinstance(x, Linear) else None, ct_value)
-
-
-def _pad_batch(size: int, xs: Any, batched: Any, params: dict) -> Any:
-    config = ((0, 0, 0), *params["padding_config"])
-    x = xs[0] if batched[0] else broadcast_to(xs[0], (size, *xs[0].aval.shape))
-    if not batched[1]:
-        return o.pad(x, xs[1], padding_config=config), True
-    # A padding value for each example: pad a mask of the same form and choose.
-    inside = o.pad(full(x.aval.shape, True, np.dtype(bool)), full((), False, np.dtype(bool)), padding_config=config)
-    padded = o.pad(x, full((), 0, x.aval.dtype), padding_config=config)
-    return o.select_n(inside, broadcast_to(xs[1], padded.aval.shape, (0,)), padded), True
-
-
-register(
-    Op(
-        "pad",
-        "assemble",
-        _pad_infer,
-        numpy=_pad_numpy,
-        jvp=_pad_jvp,
-        transpose=_pad_transpose,
-        batch=_pad_batch,
-        parts=_pad_parts,
     )
 )
