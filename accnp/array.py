@@ -75,7 +75,9 @@ class Array:
         to_device = trace = transpose = var = view = _method
 
     def __init__(self, *_: Any, **__: Any) -> None:
-        raise TypeError("Array: arrays are made by jnp.array, jnp.asarray and the other jnp functions")
+        raise TypeError(
+            "Array: arrays are made by jnp.array, jnp.asarray and the other jnp functions"
+        )
 
     # --- what is known without computing ---
 
@@ -161,7 +163,9 @@ class Array:
         value = self._look("array")
         if dtype is not None and np.dtype(dtype) != value.dtype:
             if copy is False:
-                raise ValueError(f"Array.__array__: copy=False, but {value.dtype} must be converted to {dtype}")
+                raise ValueError(
+                    f"Array.__array__: copy=False, but {value.dtype} must be converted to {dtype}"
+                )
             return value.astype(dtype)
         return value.copy() if copy else value
 
@@ -175,13 +179,17 @@ class Array:
 
     def __bool__(self) -> bool:
         if self.size != 1:
-            few = "an empty array is" if self.size == 0 else "an array with more than one element is"
+            few = (
+                "an empty array is" if self.size == 0 else "an array with more than one element is"
+            )
             raise ValueError(f"The truth value of {few} ambiguous. Use a.any() or a.all()")
         return bool(self._look("bool"))
 
     def _scalar(self, kind: str) -> Any:
         if self.ndim != 0:
-            raise TypeError("Only scalar arrays can be converted to Python scalars; " f"got {self.ndim=}")
+            raise TypeError(
+                f"Only scalar arrays can be converted to Python scalars; got {self.ndim=}"
+            )
         return self._look(kind)
 
     def __int__(self) -> int:
@@ -212,7 +220,11 @@ class Array:
         body = np.array2string(value, separator=", ", prefix="Array(")
         last = len(body) - (body.rfind("\n") + 1)
         inset = 0 if "\n" in body else len("Array(")
-        glue = ", " if inset + last + 2 + len(dtype) <= np.get_printoptions()["linewidth"] else ",\n      "
+        glue = (
+            ", "
+            if inset + last + 2 + len(dtype) <= np.get_printoptions()["linewidth"]
+            else ",\n      "
+        )
         return f"Array({body}{glue}{dtype}"
 
     def __str__(self) -> str:

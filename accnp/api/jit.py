@@ -95,7 +95,10 @@ class JitFunction:
                         buffers = [*[engine.ready(x) for x in entry.consts], *buffers]
                     found = engine.run_now(entry.plan, buffers)
                     if found is not None:
-                        outs = [wrap(Node(CONST, (), EMPTY, v, b, None, 0, None)) for v, b in zip(entry.out_avals, found)]
+                        outs = [
+                            wrap(Node(CONST, (), EMPTY, v, b, None, 0, None))
+                            for v, b in zip(entry.out_avals, found)
+                        ]
                         return outs[0] if entry.single else entry.out_spec.unflatten(outs)
         try:
             return self._call(args, kwargs)
@@ -149,7 +152,9 @@ class JitFunction:
                 hash(value)
             except TypeError:
                 name = place if isinstance(place, str) else self._parameter(place)
-                raise errors.unhashable_static_error(f"jit({self._name})", f"'{name}'", value) from None
+                raise errors.unhashable_static_error(
+                    f"jit({self._name})", f"'{name}'", value
+                ) from None
             # 1, 1.0 and True are equal and hash alike, but are different programs.
             keyed.append((place, type(value), value))
         return Call(self, args, kwargs, tuple(keyed), dynamic, dynamic_kw)
@@ -194,7 +199,9 @@ class JitFunction:
         """Return the ShapeDtypeStructs of the results, without computing."""
         call = self._split(args, kwargs)
         entry = self._trace(call, [aval_of(x, self._name) for x in call.leaves])
-        structs = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in entry.out_avals]
+        structs = [
+            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in entry.out_avals
+        ]
         return entry.out_spec.unflatten(structs)
 
     def clear_cache(self) -> None:
@@ -211,9 +218,27 @@ class JitFunction:
 class Call:
     """One call's arguments, split into static values and leaves."""
 
-    __slots__ = ("args", "dynamic", "dynamic_kw", "flat_positional", "function", "kwargs", "leaves", "spec", "static")
+    __slots__ = (
+        "args",
+        "dynamic",
+        "dynamic_kw",
+        "flat_positional",
+        "function",
+        "kwargs",
+        "leaves",
+        "spec",
+        "static",
+    )
 
-    def __init__(self, function: JitFunction, args: tuple, kwargs: dict, static: tuple, dynamic: tuple, dynamic_kw: dict) -> None:
+    def __init__(
+        self,
+        function: JitFunction,
+        args: tuple,
+        kwargs: dict,
+        static: tuple,
+        dynamic: tuple,
+        dynamic_kw: dict,
+    ) -> None:
         self.function = function
         self.args, self.kwargs = args, kwargs
         self.dynamic, self.dynamic_kw = dynamic, dynamic_kw
@@ -284,7 +309,14 @@ class Options:
 
     __slots__ = ("donate_names", "donate_numbers", "fastmath", "static_names", "static_numbers")
 
-    def __init__(self, static_argnums: Any, static_argnames: Any, donate_argnums: Any, donate_argnames: Any, fastmath: bool) -> None:
+    def __init__(
+        self,
+        static_argnums: Any,
+        static_argnames: Any,
+        donate_argnums: Any,
+        donate_argnames: Any,
+        fastmath: bool,
+    ) -> None:
         self.static_numbers = _tuple(static_argnums, int, "static_argnums")
         self.static_names = _tuple(static_argnames, str, "static_argnames")
         self.donate_numbers = _tuple(donate_argnums, int, "donate_argnums")
@@ -297,7 +329,13 @@ class Options:
 
     @property
     def key(self) -> Hashable:
-        return (self.static_numbers, self.static_names, self.donate_numbers, self.donate_names, self.fastmath)
+        return (
+            self.static_numbers,
+            self.static_names,
+            self.donate_numbers,
+            self.donate_names,
+            self.fastmath,
+        )
 
 
 def _tuple(value: Any, kind: type, name: str) -> tuple:
@@ -310,11 +348,15 @@ def _tuple(value: Any, kind: type, name: str) -> tuple:
     out = tuple(int(v) if kind is int and hasattr(v, "__index__") else v for v in value)
     for v in out:
         if not isinstance(v, kind):
-            raise TypeError(f"jit: {name} must be {kind.__name__} or a sequence of them; got {value!r}")
+            raise TypeError(
+                f"jit: {name} must be {kind.__name__} or a sequence of them; got {value!r}"
+            )
     return out
 
 
-def _resolve_static(fun: Callable[..., Any], options: Options) -> tuple[tuple[int, ...], frozenset[str]]:
+def _resolve_static(
+    fun: Callable[..., Any], options: Options
+) -> tuple[tuple[int, ...], frozenset[str]]:
     """Numbers and names mean the same parameters: each is completed from the other by the signature."""
     numbers, names = set(options.static_numbers), set(options.static_names)
     if not numbers and not names:
@@ -323,7 +365,9 @@ def _resolve_static(fun: Callable[..., Any], options: Options) -> tuple[tuple[in
         parameters = list(inspect.signature(fun).parameters.values())
     except (TypeError, ValueError):
         return tuple(sorted(numbers)), frozenset(names)
-    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    positional = [
+        p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
     variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     by_key = any(p.kind is p.VAR_KEYWORD for p in parameters)
     known = {p.name for p in parameters}
@@ -409,5 +453,3 @@ def jit(
     if not callable(fun):
         raise TypeError(f"Expected a callable value, got {fun!r}; jit takes a function")
     return JitFunction(fun, options)
-
-

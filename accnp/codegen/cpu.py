@@ -25,7 +25,12 @@ _COMBINE = {
     "and": "{0} & {1}",
     "or": "{0} | {1}",
 }
-_BOOL_COMBINE = {"max": "{0} or {1}", "min": "{0} and {1}", "and": "{0} and {1}", "or": "{0} or {1}"}
+_BOOL_COMBINE = {
+    "max": "{0} or {1}",
+    "min": "{0} and {1}",
+    "and": "{0} and {1}",
+    "or": "{0} or {1}",
+}
 
 
 class Generated:
@@ -40,7 +45,9 @@ class Generated:
         self.ints: list[int] = []
         self.extent = 1  # the parallel index runs from 0 to extent
         self.weight = 1  # work of one step of it, in simple element operations
-        self.partials: list[tuple[Fold, Access, int]] = []  # split folds: partial results still to be folded
+        self.partials: list[
+            tuple[Fold, Access, int]
+        ] = []  # split folds: partial results still to be folded
 
 
 def accumulator(dtype: np.dtype, combine: str) -> np.dtype:
@@ -102,7 +109,9 @@ class _Emitter:
         self.w = body
         {"map": self.map, "row": self.row, "split": self.split, "column": self.column}[spec.form]()
         self.w = w
-        pointers = [f"a{a.number}" for a in spec.accesses] + [p[0] for p in out.pointers if isinstance(p, tuple)]
+        pointers = [f"a{a.number}" for a in spec.accesses] + [
+            p[0] for p in out.pointers if isinstance(p, tuple)
+        ]
         ints = [n for n in self.arguments if n not in pointers]
         with w.block(f"def {self.name}({', '.join(['lo', 'hi', *pointers, *ints])}):"):
             w.add(*self.stacks)
@@ -160,7 +169,9 @@ class _Emitter:
         rest = flat
         for d in reversed(dims[1:]):
             n = self.size(d)
-            self.w.add(f"{letter}q{d} = {rest} // {n}", f"{letter}{d} = {rest} - {letter}q{d} * {n}")
+            self.w.add(
+                f"{letter}q{d} = {rest} // {n}", f"{letter}{d} = {rest} - {letter}q{d} * {n}"
+            )
             index[d] = f"{letter}{d}"
             rest = f"{letter}q{d}"
         index[dims[0]] = rest
@@ -203,7 +214,11 @@ class _Emitter:
     def iotas(self) -> list[Access]:
         if not hasattr(self, "_iotas"):
             found = []
-            for section in (self.spec.scalars, self.spec.row_head, *[x for p in self.spec.phases for x in (p.full, p.row)]):
+            for section in (
+                self.spec.scalars,
+                self.spec.row_head,
+                *[x for p in self.spec.phases for x in (p.full, p.row)],
+            ):
                 found += [s.index for s in section if s.index is not None]
             self._iotas = list(dict.fromkeys(found))
         return self._iotas
@@ -255,7 +270,13 @@ class _Emitter:
                 self.statement(s, base, index)
                 self.done.add(s.name)
 
-    def body(self, phase: Phase, base: dict[int, str], index: dict[int, str], skip: frozenset[str] = frozenset()) -> None:
+    def body(
+        self,
+        phase: Phase,
+        base: dict[int, str],
+        index: dict[int, str],
+        skip: frozenset[str] = frozenset(),
+    ) -> None:
         done = getattr(self, "done", set())
         for s in phase.full:
             if s.name not in done and s.name not in skip:
@@ -314,7 +335,11 @@ class _Emitter:
 
     def total(self) -> str:
         dims = list(self.of_reduced)
-        return self.size(dims[0]) if len(dims) == 1 else self.integer("nr", "nr", prod(self.spec.reduced))
+        return (
+            self.size(dims[0])
+            if len(dims) == 1
+            else self.integer("nr", "nr", prod(self.spec.reduced))
+        )
 
     def plain_pass(self, phase: Phase, base: dict[int, str], dims: list[int]) -> None:
         index = {}
@@ -326,7 +351,9 @@ class _Emitter:
         self.body(phase, base, index)
         self.w.depth = depth
 
-    def block(self, phase: Phase, base: dict[int, str], dims: list[int], accs: list[np.dtype]) -> None:
+    def block(
+        self, phase: Phase, base: dict[int, str], dims: list[int], accs: list[np.dtype]
+    ) -> None:
         """Compute a block's values into scratch (or take them from memory), and fold the scratch."""
         sources: dict[str, str] = {}
         skip: set[str] = set()
@@ -356,7 +383,10 @@ class _Emitter:
             with self.w.block("while k < m:"):
                 index: dict[int, str] = {}
                 self.decompose("(b + k)", dims, index, "d")
-                self.w.add(f"run = {self.size(last)} - {index[last]}", "run = run if run < m - k else m - k")
+                self.w.add(
+                    f"run = {self.size(last)} - {index[last]}",
+                    "run = run if run < m - k else m - k",
+                )
                 with self.w.block("for j in range(run):"):
                     self.w.add(f"q = {index[last]} + j")
                     self.body(phase, base, {**index, last: "q"}, frozenset(skip))
@@ -386,13 +416,18 @@ class _Emitter:
             base = self.bases(index, self.all_accesses(), "p")
             for s in spec.row_head:
                 self.statement(s, base, {})
-            self.w.add(f"stop = start + {CHUNK}", f"stop = stop if stop < {self.total()} else {self.total()}")
+            self.w.add(
+                f"stop = start + {CHUNK}",
+                f"stop = stop if stop < {self.total()} else {self.total()}",
+            )
             self.one_pass(phase, base, "start", "stop")
             results = dict((name, a) for a, name in phase.row_stores)
             with self.w.block(f"if {count} == 1:"):
                 for f in phase.folds:
                     a = results[f.name]
-                    self.w.add(f"a{a.number}[{self.place(a, base, {})}] = {dtype_code(f.dtype)}({f.name}_acc)")
+                    self.w.add(
+                        f"a{a.number}[{self.place(a, base, {})}] = {dtype_code(f.dtype)}({f.name}_acc)"
+                    )
             with self.w.block("else:"):
                 for k, f in enumerate(phase.folds):
                     acc = accumulator(f.dtype, f.combine)

@@ -39,7 +39,9 @@ __all__ = [
     "writeable_view",
 ]
 
-ASYNC = 1 << 26  # work, in simple element operations (some 10 ms), from which a hand-over to the stream pays
+ASYNC = (
+    1 << 26
+)  # work, in simple element operations (some 10 ms), from which a hand-over to the stream pays
 MAX_PLANS = 4096
 _plans: dict[Any, Plan] = {}
 # Held while pending nodes are looked through, and while their inputs are dropped; never while waiting.
@@ -263,7 +265,9 @@ def _at_hand(node: Node) -> Buffer | None:
     if value is None and node.op.name == "literal":
         return ready(node)
     if value is DELETED:
-        raise RuntimeError("Array has been deleted: its buffer was donated or given back; keep a copy before donating it")
+        raise RuntimeError(
+            "Array has been deleted: its buffer was donated or given back; keep a copy before donating it"
+        )
     return None
 
 
@@ -271,7 +275,9 @@ def _deliver(outputs: list[Node], buffers: list[Any]) -> None:
     it = iter(buffers)
     with _graph:
         for node in outputs:
-            node.value = tuple([next(it) for _ in node.aval]) if isinstance(node.aval, tuple) else next(it)
+            node.value = (
+                tuple([next(it) for _ in node.aval]) if isinstance(node.aval, tuple) else next(it)
+            )
             if node.trace is None or not node.trace.active:
                 node.inputs = ()
                 node.depth = 0
@@ -301,7 +307,9 @@ def ready(node: Node) -> Buffer:
                 return node.value
         materialise([node], wait=True)
     elif value is DELETED:
-        raise RuntimeError("Array has been deleted: its buffer was donated or given back; keep a copy before donating it")
+        raise RuntimeError(
+            "Array has been deleted: its buffer was donated or given back; keep a copy before donating it"
+        )
     if isinstance(node.value, Task):
         node.value.wait()
     return node.value
@@ -381,4 +389,3 @@ def _on_deep_node(node: Node) -> None:
 
 
 _on_deep.append(_on_deep_node)
-

@@ -23,7 +23,18 @@ Run = Callable[[Any, Sequence[Buffer]], list[Buffer]]
 class ControlStep:
     """One structured control-flow operation; `bodies` are the plans of its graphs, in the order of its parameters."""
 
-    __slots__ = ("avals", "bodies", "frees", "inputs", "node", "op", "operands", "params", "results", "work")
+    __slots__ = (
+        "avals",
+        "bodies",
+        "frees",
+        "inputs",
+        "node",
+        "op",
+        "operands",
+        "params",
+        "results",
+        "work",
+    )
 
     def __init__(self, value: Any, operands: list[int], bodies: list[Any]) -> None:
         self.op = value.op
@@ -83,7 +94,8 @@ def _scan(step: ControlStep, operands: list[Buffer], run: Run) -> list[Buffer]:
     order = range(length - 1, -1, -1) if p["reverse"] else range(length)
     for i in order:
         rows = [
-            Buffer(x.ptr + i * n, n, w[i * n : (i + 1) * n], 0) for x, w, n in zip(xs, wholes, sizes, strict=True)
+            Buffer(x.ptr + i * n, n, w[i * n : (i + 1) * n], 0)
+            for x, w, n in zip(xs, wholes, sizes, strict=True)
         ]
         outs = _given(body, [*consts, *carry, *rows], run)
         carry = outs[:n_carry]

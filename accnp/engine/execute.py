@@ -18,7 +18,9 @@ from accnp.runtime.threads import parallel_run
 __all__ = ["blame", "run"]
 
 
-def run(plan: Plan, leaves: Sequence[Buffer], tell: Callable[[Any], None] | None = None) -> list[Buffer]:
+def run(
+    plan: Plan, leaves: Sequence[Buffer], tell: Callable[[Any], None] | None = None
+) -> list[Buffer]:
     """Run a plan and return its outputs' buffers; `tell` is called after every step."""
     slots: list[Any] = [*leaves, *[None] * (plan.n_slots - plan.n_leaves)]
     for step in plan.steps:
@@ -75,12 +77,16 @@ def blame(error: BaseException, order: Sequence[Node] = ()) -> None:
         error.add_note(f"in {step.op.name}, recorded at {site_text(node)}")
 
 
-def operand(slots: list[Any], slot: int, shape: Any, dtype: np.dtype, strides: Any, offset: int, size: int) -> np.ndarray:
+def operand(
+    slots: list[Any], slot: int, shape: Any, dtype: np.dtype, strides: Any, offset: int, size: int
+) -> np.ndarray:
     """A read-only NumPy view of a slot."""
     if strides is None:
         return slots[slot].view(shape, dtype)
     flat = slots[slot].view((size,), dtype)
-    return np.lib.stride_tricks.as_strided(flat[offset // dtype.itemsize :], shape, strides, writeable=False)
+    return np.lib.stride_tricks.as_strided(
+        flat[offset // dtype.itemsize :], shape, strides, writeable=False
+    )
 
 
 def own(value: np.ndarray, aval: Any, inputs: Sequence[np.ndarray]) -> Buffer:

@@ -57,7 +57,9 @@ class KernelStep:
     def load(self, fastmath: bool) -> Kernel:
         """Return the machine code; compile it, or take it from a cache, at the first call."""
         if self.kernel is None:
-            self.kernel = get_kernel(self.text.source, "kernel", self.text.signature, fastmath=fastmath)
+            self.kernel = get_kernel(
+                self.text.source, "kernel", self.text.signature, fastmath=fastmath
+            )
         return self.kernel
 
 
@@ -76,7 +78,9 @@ class HostStep:
         self.operands: list[tuple[int, tuple[int, ...], np.dtype, Any, int, int]] = []
         self.results: list[tuple[int, Any]] = []
         self.frees: list[int] = []
-        self.work = v.op.cost * max([a.size for a in (v.aval if isinstance(v.aval, tuple) else (v.aval,))] or [1])
+        self.work = v.op.cost * max(
+            [a.size for a in (v.aval if isinstance(v.aval, tuple) else (v.aval,))] or [1]
+        )
 
 
 class Plan:
@@ -94,8 +98,12 @@ class Plan:
         self.out_avals: list[Any] = []
         self.work = 0
         self.fastmath = False
-        self.program: Program | None = None  # where it lives as long as the plan: in plans of traced functions
-        self.constants: list[Any] = []  # buffers of leaves that belong to the plan, after those given at each run
+        self.program: Program | None = (
+            None  # where it lives as long as the plan: in plans of traced functions
+        )
+        self.constants: list[
+            Any
+        ] = []  # buffers of leaves that belong to the plan, after those given at each run
 
 
 def forget_nodes(plan: Plan, program: Program) -> None:
@@ -108,7 +116,9 @@ def forget_nodes(plan: Plan, program: Program) -> None:
             step.cluster = None
             step.text.pointers, step.text.partials = [], []
         elif step.node is not None:
-            step.node = Node(step.op, (), step.params, step.node.aval, None, None, 0, step.node.site)
+            step.node = Node(
+                step.op, (), step.params, step.node.aval, None, None, 0, step.node.site
+            )
 
 
 def make_plan(program: Program, fastmath: bool = False) -> Plan:
@@ -225,7 +235,9 @@ class _Planner:
             row=[Statement("t2", f.dtype, "{0}", ("r1",))],
             row_stores=[(dst, "t2")],
         )
-        spec = KernelSpec("row", (rows,) if many else (), (chunks,), (), [], [], [phase], [src, dst])
+        spec = KernelSpec(
+            "row", (rows,) if many else (), (chunks,), (), [], [], [phase], [src, dst]
+        )
         text = generate(spec)
         step = KernelStep(text, self.plan.fastmath)
         step.pointers = [(slot, 0), (self.slot(out.value), 0)]
@@ -244,11 +256,24 @@ class _Planner:
                 base, chain = x, ()
             size = base.aval.dtype.itemsize
             if chain:
-                shape, strides, offset = apply_views(chain, base.aval.shape, contiguous(base.aval.shape), 0)  # type: ignore[misc]
+                shape, strides, offset = apply_views(
+                    chain, base.aval.shape, contiguous(base.aval.shape), 0
+                )  # type: ignore[misc]
                 byte_strides = tuple(s * size for s in strides)
-                step.operands.append((self.slot(base), shape, base.aval.dtype, byte_strides, offset * size, base.aval.size))
+                step.operands.append(
+                    (
+                        self.slot(base),
+                        shape,
+                        base.aval.dtype,
+                        byte_strides,
+                        offset * size,
+                        base.aval.size,
+                    )
+                )
             else:
-                step.operands.append((self.slot(base), base.aval.shape, base.aval.dtype, None, 0, base.aval.size))
+                step.operands.append(
+                    (self.slot(base), base.aval.shape, base.aval.dtype, None, 0, base.aval.size)
+                )
         if isinstance(v.aval, tuple):
             step.results += self.parts(v)
         else:

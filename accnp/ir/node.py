@@ -13,7 +13,18 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.op import OPS, Op, _recorder, register
 from accnp.ir.trace import Trace, join, state
 
-__all__ = ["EMPTY", "Node", "arg", "const", "items", "literal", "mark", "record", "record_known", "site_text"]
+__all__ = [
+    "EMPTY",
+    "Node",
+    "arg",
+    "const",
+    "items",
+    "literal",
+    "mark",
+    "record",
+    "record_known",
+    "site_text",
+]
 
 EMPTY: dict[str, Any] = {}
 

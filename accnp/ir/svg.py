@@ -21,6 +21,7 @@ def escape(text: str) -> str:
 
     return html.escape(text)
 
+
 CHAR = 6.7  # width of a character of the 11 px monospaced font
 LINE = 14.0
 PAD = 8.0

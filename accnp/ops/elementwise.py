@@ -20,6 +20,7 @@ from accnp.ops.kinds import (
     compare,
     dtype_kind,
     full,
+    map_infer,
     map_op,
     map_shape,
     move_batch_first,
@@ -109,7 +110,9 @@ def _pow_wrt_base(t: Node, y: Node, a: Node, b: Node) -> Node:
 
 
 def _spread(x: Node, shape: tuple[int, ...]) -> Node:
-    return x if x.aval.shape == shape else o.broadcast_in_dim(x, shape=shape, broadcast_dimensions=())
+    return (
+        x if x.aval.shape == shape else o.broadcast_in_dim(x, shape=shape, broadcast_dimensions=())
+    )
 
 
 map_op(
@@ -139,13 +142,26 @@ def _squarings(n: int) -> str:
     return f"sq({half})"
 
 
+_numeric_infer = map_infer("integer_pow", "same", NUMERIC)
+
+
+def _ipow_infer(x: Aval, *, y: int) -> Aval:
+    if y < 0 and dtype_kind(x.dtype) in "iu":
+        shape = ",".join(map(str, x.shape))
+        raise TypeError(
+            "Integers cannot be raised to negative powers, "
+            f"got integer_pow({x.dtype.name}[{shape}], {y})"
+        )
+    return _numeric_infer(x)
+
+
 unary(
     "integer_pow", NUMERIC, ref.integer_pow, _ipow_scalar,
     lambda t, x_y, x, *, y: (
         like_full(t, 0) if y == 0
         else o.mul(t, like(x, 1)) if y == 1
         else o.mul(t, o.mul(like(x, y), x if y == 2 else o.integer_pow(x, y=y - 1)))
-    ), cost=3,
+    ), cost=3, infer=_ipow_infer,
 )  # fmt: skip
 neg = unary("neg", NUMERIC, q(np.negative), "-{0}", lambda t, y, x: o.neg(t),
             transpose=lambda ct, x: (o.neg(ct),))  # fmt: skip
@@ -227,10 +243,18 @@ binary("or", "biu", np.bitwise_or, "{0} | {1}", ZERO)
 binary("xor", "biu", np.bitwise_xor, "{0} ^ {1}", ZERO)
 unary("not", "biu", np.bitwise_not, {"b": "not {0}", "": "~{0}"}, ZERO)
 binary("shift_left", INTEGER, ref.shift_left, "shift_left({0}, {1})", ZERO)
-binary("shift_right_logical", INTEGER, ref.shift_right_logical, "shift_right_logical({0}, {1})", ZERO)
+binary(
+    "shift_right_logical", INTEGER, ref.shift_right_logical, "shift_right_logical({0}, {1})", ZERO
+)
 binary("shift_right_arithmetic", INTEGER, ref.shift_right_arithmetic,
        "shift_right_arithmetic({0}, {1})", ZERO)  # fmt: skip
-unary("population_count", INTEGER, lambda x: np.bitwise_count(x.view(f"u{x.dtype.itemsize}")).astype(x.dtype), "popcount({0})", ZERO)
+unary(
+    "population_count",
+    INTEGER,
+    lambda x: np.bitwise_count(x.view(f"u{x.dtype.itemsize}")).astype(x.dtype),
+    "popcount({0})",
+    ZERO,
+)
 
 
 def _clz(x: Any) -> Any:
@@ -243,7 +267,9 @@ def _clz(x: Any) -> Any:
 
 
 unary("clz", INTEGER, _clz, "clz({0})", ZERO)
-map_op("is_finite", numpy=np.isfinite, scalar="is_finite({0})", jvp=(ZERO,), out="bool", dtypes=FLOAT)
+map_op(
+    "is_finite", numpy=np.isfinite, scalar="is_finite({0})", jvp=(ZERO,), out="bool", dtypes=FLOAT
+)
 
 # --- rounding ------------------------------------------------------------------------------------------------------------
 
@@ -254,7 +280,9 @@ unary("ceil", FLOAT, np.ceil, "ceil({0})", ZERO)
 def _round_numpy(x: Any, *, rounding_method: int) -> Any:
     if int(rounding_method) == 1:
         return np.rint(x)
-    return np.where(np.abs(x) < 2**52, np.copysign(np.floor(np.abs(x) + x.dtype.type(0.5)), x), x).astype(x.dtype)
+    return np.where(
+        np.abs(x) < 2**52, np.copysign(np.floor(np.abs(x) + x.dtype.type(0.5)), x), x
+    ).astype(x.dtype)
 
 
 unary(
@@ -267,10 +295,31 @@ unary(
 unary("exp", INEXACT, q(np.exp), "exp({0})", lambda t, y, x: o.mul(t, y), cost=15)
 unary("exp2", INEXACT, q(np.exp2), "exp2({0})",
       lambda t, y, x: o.mul(like(x, np.log(2)), o.mul(t, y)), cost=15)  # fmt: skip
-unary("expm1", INEXACT, q(np.expm1), "expm1({0})", lambda t, y, x: o.mul(t, o.add(y, like(y, 1))), cost=20)
+unary(
+    "expm1",
+    INEXACT,
+    q(np.expm1),
+    "expm1({0})",
+    lambda t, y, x: o.mul(t, o.add(y, like(y, 1))),
+    cost=20,
+)
 unary("log", INEXACT, q(np.log), "log({0})", lambda t, y, x: o.div(t, x), cost=15)
-unary("log1p", INEXACT, q(np.log1p), "log1p({0})", lambda t, y, x: o.div(t, o.add(x, like(x, 1))), cost=20)
-unary("sqrt", INEXACT, q(np.sqrt), "sqrt({0})", lambda t, y, x: o.mul(t, o.div(like(x, 0.5), y)), cost=6)
+unary(
+    "log1p",
+    INEXACT,
+    q(np.log1p),
+    "log1p({0})",
+    lambda t, y, x: o.div(t, o.add(x, like(x, 1))),
+    cost=20,
+)
+unary(
+    "sqrt",
+    INEXACT,
+    q(np.sqrt),
+    "sqrt({0})",
+    lambda t, y, x: o.mul(t, o.div(like(x, 0.5), y)),
+    cost=6,
+)
 unary("rsqrt", INEXACT, q(lambda x: (1 / np.sqrt(x)).astype(x.dtype)), "rsqrt({0})",
       lambda t, y, x: o.mul(t, o.mul(like(x, -0.5), o.div(y, x))), cost=8)  # fmt: skip
 unary("cbrt", FLOAT, q(np.cbrt), "cbrt({0})",
@@ -310,7 +359,7 @@ unary("erfc", FLOAT, ref.special("erfc"), "erfc({0})",
       lambda t, y, x: o.mul(like(x, -_TWO_OVER_ROOT_PI), o.mul(t, o.exp(o.neg(o.square(x))))), cost=40)  # fmt: skip
 unary("erf_inv", FLOAT, ref.special("erfinv"), "erf_inv({0})",
       lambda t, y, x: o.mul(like(x, 1 / _TWO_OVER_ROOT_PI), o.mul(t, o.exp(o.square(y)))), cost=40)  # fmt: skip
-unary("lgamma", FLOAT, ref.special("gammaln"), "lgamma({0})",
+unary("lgamma", FLOAT, ref.lgamma, "lgamma({0})",
       lambda t, y, x: o.mul(t, o.digamma(x)), cost=60)  # fmt: skip
 unary("digamma", FLOAT, ref.special("digamma"), "digamma({0})",
       lambda t, y, x: o.mul(t, o.polygamma(like_full(x, 1), x)), cost=60)  # fmt: skip
@@ -328,13 +377,15 @@ map_op("imag", numpy=np.imag, scalar="{0}.imag", out="real", dtypes="c",
 
 def _complex_infer(a: Aval, b: Aval) -> Aval:
     if a.dtype != b.dtype or a.dtype not in (np.float32, np.float64):
-        raise TypeError(f"complex: needs two float32 or two float64, got {a.dtype.name}, {b.dtype.name}")
+        raise TypeError(
+            f"complex: needs two float32 or two float64, got {a.dtype.name}, {b.dtype.name}"
+        )
     wide = np.dtype(np.complex64 if a.dtype.itemsize == 4 else np.complex128)
     return make_aval(map_shape("complex", (a, b)), wide)
 
 
 map_op(
-    "complex", numpy=lambda a, b: (a + 1j * b).astype(np.result_type(a, np.complex64)),
+    "complex", numpy=ref.make_complex,
     infer=_complex_infer, scalar="make_complex({0}, {1})", dtypes="f",
     jvp=(lambda t, y, a, b: o.complex(t, like_full(t, 0)), lambda t, y, a, b: o.complex(like_full(t, 0), t)),
     transpose=lambda ct, a, b: (o.real(ct), o.imag(o.neg(ct))),
@@ -375,6 +426,12 @@ map_op("convert_element_type", numpy=ref.cast, infer=_cast_infer, scalar=_cast_s
 
 def _bitcast_infer(x: Aval, *, new_dtype: Any) -> Aval:
     new = np.dtype(new_dtype)
+    if new != x.dtype and (new.kind in "bc" or x.dtype.kind in "bc"):
+        raise TypeError(
+            "lax.bitcast_convert_type does not support bool or complex values unless the operand "
+            f"and destination types match. Got operand dtype={x.dtype.name}, "
+            f"new_dtype={new.name}. Consider using the arr.view() method instead."
+        )
     if new.itemsize != x.dtype.itemsize:
         raise ValueError(
             f"bitcast_convert_type: {x.dtype.name} and {new.name} differ in width; use a dtype of the same width"

@@ -188,9 +188,7 @@ def binary(name: str, dtypes: str, numpy: Any, scalar: Any, jvp: Any, **more: An
 
 def compare(name: str, dtypes: str, numpy: Any, scalar: Any) -> Op:
     """Declare a comparison: bool result, no derivative."""
-    return map_op(
-        name, numpy=numpy, scalar=scalar, jvp=(ZERO, ZERO), dtypes=dtypes, out="bool"
-    )
+    return map_op(name, numpy=numpy, scalar=scalar, jvp=(ZERO, ZERO), dtypes=dtypes, out="bool")
 
 
 # --- view, reduce, opaque ----------------------------------------------------------------------------------------------
@@ -293,4 +291,3 @@ def opaque(
             **more,
         )
     )
-

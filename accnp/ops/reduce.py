@@ -27,7 +27,9 @@ def spread_back(y: Node, like: Any, axes: tuple[int, ...]) -> Node:
 
 def _extreme_jvp(t: Node, y: Node, x: Node, *, axes: tuple[int, ...]) -> Node:
     """The mean of the tangents at the places where the extreme is taken."""
-    at = o.convert_element_type(o.eq(x, spread_back(y, x, axes)), new_dtype=x.aval.dtype, weak_type=False)
+    at = o.convert_element_type(
+        o.eq(x, spread_back(y, x, axes)), new_dtype=x.aval.dtype, weak_type=False
+    )
     return o.div(o.reduce_sum(o.mul(t, at), axes=axes), o.reduce_sum(at, axes=axes))
 
 
@@ -87,7 +89,9 @@ reduction("reduce_or", "or", numpy=lambda x, *, axes: np.bitwise_or.reduce(x, ax
 
 def _arg_infer(x: Aval, *, axes: tuple[int, ...], index_dtype: Any) -> Aval:
     if x.shape[axes[0]] == 0:
-        raise ValueError(f"argmax/argmin: axis {axes[0]} of shape {x.shape} is empty; give it elements")
+        raise ValueError(
+            f"argmax/argmin: axis {axes[0]} of shape {x.shape} is empty; give it elements"
+        )
     return make_aval(reduced_shape(x.shape, tuple(axes)), np.dtype(index_dtype))
 
 
@@ -132,7 +136,9 @@ def _cum_batch(name: str) -> Any:
 
 def _cum_infer(x: Aval, *, axis: int, reverse: bool = False) -> Aval:
     if not 0 <= axis < x.ndim:
-        raise ValueError(f"cumulative op: axis {axis} is out of bounds for an array of rank {x.ndim}")
+        raise ValueError(
+            f"cumulative op: axis {axis} is out of bounds for an array of rank {x.ndim}"
+        )
     return make_aval(x.shape, x.dtype, x.weak_type)
 
 
@@ -155,7 +161,9 @@ def _cumprod_jvp(t: Node, y: Node, x: Node, *, axis: int, reverse: bool = False)
     reached = (o.ge if not reverse else o.le)(col, row)
     own = broadcast_to(t, shape, (*range(axis), axis, *range(axis + 2, rank + 1)))
     del wide_t
-    return o.reduce_sum(o.select_n(reached, full(shape, 0, x.aval.dtype), o.mul(own, products)), axes=(axis,))
+    return o.reduce_sum(
+        o.select_n(reached, full(shape, 0, x.aval.dtype), o.mul(own, products)), axes=(axis,)
+    )
 
 
 def _cumextreme_jvp(t: Node, y: Node, x: Node, *, axis: int, reverse: bool = False) -> Node:
@@ -167,7 +175,9 @@ def _cumextreme_jvp(t: Node, y: Node, x: Node, *, axis: int, reverse: bool = Fal
     row = o.iota(dtype=np.dtype(np.int32), shape=shape, dimension=axis)
     col = o.iota(dtype=np.dtype(np.int32), shape=shape, dimension=axis + 1)
     reached = (o.ge if not reverse else o.le)(col, row)
-    taken = o.and_(reached, o.eq(broadcast_to(x, shape, along_row), broadcast_to(y, shape, along_col)))
+    taken = o.and_(
+        reached, o.eq(broadcast_to(x, shape, along_row), broadcast_to(y, shape, along_col))
+    )
     weight = o.convert_element_type(taken, new_dtype=x.aval.dtype, weak_type=False)
     total = o.reduce_sum(o.mul(broadcast_to(t, shape, along_row), weight), axes=(axis,))
     return o.div(total, o.reduce_sum(weight, axes=(axis,)))
@@ -180,7 +190,13 @@ def _cumlogsumexp_jvp(t: Node, y: Node, x: Node, *, axis: int, reverse: bool = F
     return o.div(o.cumsum(o.mul(t, shifted), **kw), o.cumsum(shifted, **kw))
 
 
-opaque("cumprod", infer=_cum_infer, numpy=_cumulate(np.cumprod), batch=_cum_batch("cumprod"), jvp=(_cumprod_jvp,))
+opaque(
+    "cumprod",
+    infer=_cum_infer,
+    numpy=_cumulate(np.cumprod),
+    batch=_cum_batch("cumprod"),
+    jvp=(_cumprod_jvp,),
+)
 opaque("cummax", infer=_cum_infer, numpy=_cumulate(np.maximum.accumulate), batch=_cum_batch("cummax"),
        jvp=(_cumextreme_jvp,))  # fmt: skip
 opaque("cummin", infer=_cum_infer, numpy=_cumulate(np.minimum.accumulate), batch=_cum_batch("cummin"),
