@@ -1,4 +1,5 @@
-"""`Array`: the lazy handle users hold. It knows its shape and dtype at once; its value is computed when somebody looks.
+"""`Array`: the lazy handle users hold. It knows its shape and dtype at once; its value is computed
+when somebody looks.
 
 Operators, methods and indexing are written onto it by `api/methods.py` from one table.
 """
@@ -129,7 +130,10 @@ class Array:
     # --- waiting and looking ---
 
     def block_until_ready(self) -> Array:
-        """Compute the value, or wait for it, and return the array itself; an error in its computation is raised here."""
+        """Compute the value, or wait for it, and return the array itself.
+
+        An error in its computation is raised here.
+        """
         node = self._node
         if not is_traced(node):
             engine.ready(node)
@@ -170,7 +174,10 @@ class Array:
         return value.copy() if copy else value
 
     def item(self, *args: int) -> Any:
-        """Return one element as a Python scalar; the array must have one element, or `args` selects it."""
+        """Return one element as a Python scalar.
+
+        The array must have one element, or `args` selects it.
+        """
         return self._look("item").item(*args)
 
     def tolist(self) -> Any:
@@ -204,7 +211,8 @@ class Array:
     def __index__(self) -> int:
         if self.ndim != 0 or self.dtype.kind not in "iu":
             raise TypeError(
-                f"Only integer scalar arrays can be converted to a scalar index; got {self.dtype.name}{self.shape}"
+                "Only integer scalar arrays can be converted to a scalar index; "
+                f"got {self.dtype.name}{self.shape}"
             )
         return int(self._look("index"))
 
@@ -241,7 +249,8 @@ class Array:
     def __dlpack__(self, **kwargs: Any) -> Any:
         value = self._look("array")
         kwargs.pop("stream", None)
-        # DLPack before version 1 has no read-only flag, and NumPy then refuses; the consumer may not write all the same.
+        # DLPack before version 1 has no read-only flag, and NumPy then refuses; the consumer may
+        # not write all the same.
         try:
             return value.__dlpack__(**kwargs)
         except BufferError:
@@ -285,7 +294,10 @@ def wrap(node: Node) -> Array:
 
 
 def is_traced(node: Node) -> bool:
-    """Whether the value of a node cannot be had, since it is being traced; a leaked one raises UnexpectedTracerError."""
+    """Whether the value of a node cannot be had, since it is being traced.
+
+    A leaked one raises UnexpectedTracerError.
+    """
     trace = node.trace
     if trace is None:
         return False
@@ -295,7 +307,10 @@ def is_traced(node: Node) -> bool:
 
 
 def _is_abstract(node: Node) -> bool:
-    """Whether a node has no value to show; unlike `is_traced`, also for one that leaked from its trace."""
+    """Whether a node has no value to show.
+
+    Unlike `is_traced`, also for one that leaked from its trace.
+    """
     return node.value is None and node.trace is not None and node.trace.abstract
 
 
@@ -307,7 +322,7 @@ def traced_repr(node: Node) -> str:
 
 
 def from_numpy(value: np.ndarray, weak_type: bool = False, copy: bool = True) -> Array:
-    """Return an array of a NumPy array's values, copied on entry unless nobody can write to them."""
+    """Return an array of a NumPy array's values, copied unless nobody can write to them."""
     aval = make_aval(value.shape, value.dtype, weak_type)
     if copy or not value.flags.c_contiguous:
         return wrap(const(pool.copy_in(value), aval))

@@ -1,4 +1,6 @@
-"""Recording a Python function into a `Graph`, and what to say when a traced value is asked for its value."""
+"""Recording a Python function into a `Graph`, and what to say when a traced value is asked for its
+value.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ counters = {"traces": 0}
 
 
 class Traced:
-    """What is being traced, for errors: the function's name, file and line, and the transformation."""
+    """What is being traced, for errors: the function's name, file, line; the transformation."""
 
     __slots__ = ("file", "function", "line", "transform")
 
@@ -34,7 +36,9 @@ def function_place(fn: Any) -> tuple[str, str, int]:
     """Return a function's name, file and first line, looking through partials and wrappers."""
     while hasattr(fn, "func") or hasattr(fn, "__wrapped__"):
         fn = getattr(fn, "func", None) or fn.__wrapped__
-    code = getattr(fn, "__code__", None) or getattr(getattr(fn, "__call__", None), "__code__", None)
+    # An object with a method `__call__` is named by that.
+    method = getattr(fn, "__call__", None)  # noqa: B004
+    code = getattr(fn, "__code__", None) or getattr(method, "__code__", None)
     name = getattr(fn, "__name__", type(fn).__name__)
     return (name, code.co_filename, code.co_firstlineno) if code else (name, "", 0)
 
@@ -49,7 +53,8 @@ def trace(
 ) -> Graph:
     """Record `fn`, a function from leaf nodes to result nodes, into a Graph.
 
-    `of` is the user's function (for messages), `names` the leaves' names as the user would write them.
+    `of` is the user's function (for messages), `names` the leaves' names as the user would write
+    them.
     """
     counters["traces"] += 1
     info = Traced(of if of is not None else fn, transform)
@@ -60,7 +65,9 @@ def trace(
 
 
 def provenance(node: Node) -> errors.Provenance:
-    """Collect where a traced value comes from: argument names, or else the operations that made it traced."""
+    """Collect where a traced value comes from: argument names, or else the operations that made it
+    traced.
+    """
     trace_ = node.trace
     while trace_ is not None and trace_.kind != "jit":
         trace_ = trace_.parent
@@ -94,7 +101,10 @@ def provenance(node: Node) -> errors.Provenance:
 
 
 def conversion_error(kind: str, node: Node, function: str = "") -> Exception:
-    """Make the error for a traced value whose value was asked for; `kind` is one of errors.CONVERSION_KINDS."""
+    """Make the error for a traced value whose value was asked for.
+
+    `kind` is one of errors.CONVERSION_KINDS.
+    """
     a = node.aval
     what = f"traced array {a.dtype.name}[{','.join(map(str, a.shape))}]"
     return errors.conversion_error(kind, what, provenance(node), function)

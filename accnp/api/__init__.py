@@ -5,6 +5,7 @@ import accnp.ops.assemble
 import accnp.ops.call
 import accnp.ops.collective
 import accnp.ops.control
+import accnp.ops.conversion
 import accnp.ops.custom
 import accnp.ops.decompositions
 import accnp.ops.elementwise

@@ -15,7 +15,16 @@ from accnp.ir.node import Node, literal
 from accnp.ir.op import o
 from accnp.ir.trace import state
 
-__all__ = ["as_node", "as_nodes", "broadcast_nodes", "cast", "promote", "promote_inexact", "to_shape", "wrap"]
+__all__ = [
+    "as_node",
+    "as_nodes",
+    "broadcast_nodes",
+    "cast",
+    "promote",
+    "promote_inexact",
+    "to_shape",
+    "wrap",
+]
 
 _SCALARS = (bool, int, float, complex)
 _FROM = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
@@ -74,7 +83,8 @@ def numpy_node(x: np.ndarray, name: str = "asarray", copy: bool = True) -> Node:
         dtype = None
     if dtype is None or x.dtype.kind in "OSUMm":
         raise TypeError(
-            f"{name}: dtype {x.dtype} is not a valid array type; only bool, integer, floating and complex dtypes are"
+            f"{name}: dtype {x.dtype} is not a valid array type; "
+            "only bool, integer, floating and complex dtypes are"
         )
     if x.dtype != dtype:
         return from_numpy(np.ascontiguousarray(x.astype(dtype)).reshape(x.shape), copy=False)._node
@@ -87,7 +97,10 @@ def as_nodes(name: str, *xs: Any) -> list[Node]:
 
 
 def cast(x: Node, dtype: Any, weak: bool = False) -> Node:
-    """Convert a node to a dtype and weak flag; literals are converted at once, equal types pass through."""
+    """Convert a node to a dtype and weak flag.
+
+    Literals are converted at once, equal types pass through.
+    """
     a = x.aval
     if a.dtype == dtype and a.weak_type == weak:
         return x
@@ -97,7 +110,10 @@ def cast(x: Node, dtype: Any, weak: bool = False) -> Node:
 
 
 def promote(name: str, *xs: Any) -> list[Node]:
-    """Convert arguments to nodes of one dtype by jax's promotion rules; their shapes are left alone."""
+    """Convert arguments to nodes of one dtype by jax's promotion rules.
+
+    Their shapes are left alone.
+    """
     nodes = [x._node if type(x) is Array else as_node(x, name) for x in xs]
     first = nodes[0].aval
     for n in nodes:
@@ -110,13 +126,13 @@ def promote(name: str, *xs: Any) -> list[Node]:
 
 
 def _to(x: Node, dtype: np.dtype, weak: bool) -> Node:
-    # A weak operand that already has the dtype needs no conversion: the result's weak flag is that of all.
-    # While tracing it is written down all the same, as jax does; no kernel has it.
+    # A weak operand that already has the dtype needs no conversion: the result's weak flag is that
+    # of all. While tracing it is written down all the same, as jax does; no kernel has it.
     if x.aval.dtype == dtype and (
         x.aval.weak_type == weak or (x.aval.weak_type and state.abstract is None)
     ):
         return x
-    return cast(x, dtype, weak or x.aval.weak_type and x.op.name == "literal")
+    return cast(x, dtype, weak or (x.aval.weak_type and x.op.name == "literal"))
 
 
 def promote_inexact(name: str, *xs: Any) -> list[Node]:
@@ -137,7 +153,9 @@ def to_shape(x: Node, shape: tuple[int, ...], name: str = "broadcast_to") -> Nod
     extra = len(shape) - len(a)
     dims = tuple(range(extra, len(shape)))
     if extra < 0 or any(n not in (1, m) for n, m in zip(a, shape[extra:], strict=True)):
-        raise ValueError(f"{name}: incompatible shapes for broadcasting: {a} and requested shape {shape}")
+        raise ValueError(
+            f"{name}: incompatible shapes for broadcasting: {a} and requested shape {shape}"
+        )
     return o.broadcast_in_dim(x, shape=shape, broadcast_dimensions=dims)
 
 
@@ -179,7 +197,8 @@ def _check_ranks(name: str, shapes: list[tuple[int, ...]]) -> None:
     listed = ", ".join(map(str, shapes))
     text = (
         f"{name}: operands of different ranks are not broadcast while numpy_rank_promotion is "
-        f"{config.numpy_rank_promotion!r}; got shapes {listed}; add axes with x[None], or set it to 'allow'"
+        f"{config.numpy_rank_promotion!r}; got shapes {listed}; "
+        "add axes with x[None], or set it to 'allow'"
     )
     if config.numpy_rank_promotion == "raise":
         raise ValueError(text)

@@ -1,7 +1,7 @@
 """`jit`: trace once for each signature, plan once, then run the plan.
 
-In: a Python function and its arguments. Out: arrays, ready or in flight. A call whose arguments are all plain arrays takes a short
-way: their avals are the key, their buffers the leaves.
+In: a Python function and its arguments. Out: arrays, ready or in flight. A call whose arguments are
+all plain arrays takes a short way: their avals are the key, their buffers the leaves.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import inspect
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
-
 
 from accnp import engine, errors
 from accnp.api import misses
@@ -36,7 +35,9 @@ _caches: weakref.WeakKeyDictionary[Any, dict[Any, dict[Any, Entry]]] = weakref.W
 
 
 class Entry:
-    """A traced signature: the program, what it closes over, how results are put together, and its plan."""
+    """A traced signature: the program, what it closes over, how results are put together, and its
+    plan.
+    """
 
     __slots__ = ("consts", "graph", "out_avals", "out_spec", "plan", "single")
 
@@ -58,7 +59,10 @@ class Entry:
 
 
 class JitFunction:
-    """A function that is traced and planned once for each signature of its arguments; made by `jit`."""
+    """A function that is traced and planned once for each signature of its arguments.
+
+    Made by `jit`.
+    """
 
     def __init__(self, fun: Callable[..., Any], options: Options) -> None:
         functools.update_wrapper(self, fun, updated=())
@@ -186,7 +190,9 @@ class JitFunction:
     # --- jax's stages ---
 
     def trace(self, *args: Any, **kwargs: Any) -> TracedStage:
-        """Trace for these arguments (arrays or ShapeDtypeStructs) and return the stage that holds the jaxpr."""
+        """Trace for these arguments (arrays or ShapeDtypeStructs) and return the stage that holds
+        the jaxpr.
+        """
         call = self._split(args, kwargs)
         entry = self._trace(call, [aval_of(x, self._name) for x in call.leaves])
         return TracedStage(self, entry, call, closed_jaxpr(entry.graph))
@@ -357,7 +363,9 @@ def _tuple(value: Any, kind: type, name: str) -> tuple:
 def _resolve_static(
     fun: Callable[..., Any], options: Options
 ) -> tuple[tuple[int, ...], frozenset[str]]:
-    """Numbers and names mean the same parameters: each is completed from the other by the signature."""
+    """Numbers and names mean the same parameters: each is completed from the other by the
+    signature.
+    """
     numbers, names = set(options.static_numbers), set(options.static_names)
     if not numbers and not names:
         return (), frozenset()
@@ -380,7 +388,8 @@ def _resolve_static(
     for i in numbers:
         if not variadic and not -len(positional) <= i < len(positional):
             raise ValueError(
-                f"jit: static_argnums has {i}, but {function_place(fun)[0]} takes {len(positional)} positional arguments"
+                f"jit: static_argnums has {i}, but {function_place(fun)[0]} takes "
+                f"{len(positional)} positional arguments"
             )
     if not options.static_names:
         names |= {positional[i] for i in numbers if -len(positional) <= i < len(positional)}
@@ -400,8 +409,9 @@ def _result_node(x: Any, result: Any, i: int, name: str) -> Node:
     except TypeError:
         path = leaf_names(result, "")[i]
         raise TypeError(
-            f"jit({name}): the function returned a value that is not an array or a number at output{path}; "
-            f"got {x!r} of type {type(x).__name__}; return arrays, numbers, None, and containers of them"
+            f"jit({name}): the function returned a value that is not an array or a number at "
+            f"output{path}; got {x!r} of type {type(x).__name__}; "
+            "return arrays, numbers, None, and containers of them"
         ) from None
 
 
@@ -421,15 +431,20 @@ def jit(
     compiler_options: dict[str, Any] | None = None,
     **sharding: Any,
 ) -> Any:
-    """Trace `fun` once for each signature (structure, shapes, dtypes, static values) and run it as fused kernels.
+    """Trace `fun` once for each signature (structure, shapes, dtypes, static values) and run it as
+    fused kernels.
 
-    The results have the same bits as without `jit`, unless `fastmath` allows reassociation and contraction.
+    The results have the same bits as without `jit`, unless `fastmath` allows reassociation and
+    contraction.
 
     Args:
         fun: a function of pytrees of arrays; without it, a decorator is returned.
-        static_argnums, static_argnames: arguments that are Python values to the function; hashable; one trace for each value.
-        donate_argnums, donate_argnames: arguments whose buffers the caller gives away; they are deleted after the call.
-        keep_unused, device, backend, inline, compiler_options: accepted as in jax; they change nothing on one CPU device.
+        static_argnums, static_argnames: arguments that are Python values to the function;
+            hashable; one trace for each value.
+        donate_argnums, donate_argnames: arguments whose buffers the caller gives away; they are
+            deleted after the call.
+        keep_unused, device, backend, inline, compiler_options: accepted as in jax; they change
+            nothing on one CPU device.
         fastmath: allow the compiler to reorder and contract arithmetic.
 
     Raises:

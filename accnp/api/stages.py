@@ -1,4 +1,7 @@
-"""jax's stages of a jitted function: traced, lowered, compiled. In: a JitFunction and its entry. Out: things to look at and to call."""
+"""jax's stages of a jitted function: traced, lowered, compiled.
+
+In: a JitFunction and its entry. Out: things to look at and to call.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +86,8 @@ class Compiled:
         if call.spec != traced._call.spec or got != want:
             raise TypeError(
                 f"{traced.fun_name}: compiled for {', '.join(map(str, want))}; "
-                f"called with {', '.join(map(str, got))}; compile for these types, or call the jitted function"
+                f"called with {', '.join(map(str, got))}; "
+                "compile for these types, or call the jitted function"
             )
         results = engine.run_plan(entry.load(False), [*entry.consts, *nodes], entry.out_avals)
         return entry.out_spec.unflatten([wrap(x) for x in results])

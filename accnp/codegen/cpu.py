@@ -1,7 +1,8 @@
-"""KernelSpec to the source of a CPU kernel: `def kernel(lo, hi, pointers..., sizes and strides...)`.
+"""KernelSpec to the source of a CPU kernel: `def kernel(lo, hi, pointers, sizes, strides)`.
 
-In: a KernelSpec. Out: `Generated`: source text, argument signature, the integer arguments, how far the parallel index runs.
-The text holds no size: a stride is spelled out only where it is 0 or 1, so the same text serves every shape of a layout.
+In: a KernelSpec. Out: `Generated`: source text, argument signature, the integer arguments, how far
+the parallel index runs. The text holds no size: a stride is spelled out only where it is 0 or 1, so
+the same text serves every shape of a layout.
 """
 
 from __future__ import annotations
@@ -11,26 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from accnp.codegen.folds import accumulator, combined, identity
 from accnp.codegen.writer import Writer
 from accnp.ir.kernel import BLOCK, CHUNK, ROWS, Access, Fold, KernelSpec, Phase, Statement
 from accnp.passes.lower import dtype_code
 
 __all__ = ["Generated", "generate"]
-
-_COMBINE = {
-    "sum": "{0} + {1}",
-    "prod": "{0} * {1}",
-    "max": "fmax({0}, {1})",
-    "min": "fmin({0}, {1})",
-    "and": "{0} & {1}",
-    "or": "{0} | {1}",
-}
-_BOOL_COMBINE = {
-    "max": "{0} or {1}",
-    "min": "{0} and {1}",
-    "and": "{0} and {1}",
-    "or": "{0} or {1}",
-}
 
 
 class Generated:
@@ -45,39 +32,8 @@ class Generated:
         self.ints: list[int] = []
         self.extent = 1  # the parallel index runs from 0 to extent
         self.weight = 1  # work of one step of it, in simple element operations
-        self.partials: list[
-            tuple[Fold, Access, int]
-        ] = []  # split folds: partial results still to be folded
-
-
-def accumulator(dtype: np.dtype, combine: str) -> np.dtype:
-    """Return the dtype in which the folds of whole blocks are gathered: sums of float32 in float64."""
-    if combine == "sum" and dtype == np.float32:
-        return np.dtype(np.float64)
-    if combine == "sum" and dtype == np.complex64:
-        return np.dtype(np.complex128)
-    return dtype
-
-
-def identity(dtype: np.dtype, combine: str) -> str:
-    """Return the text of a fold's identity."""
-    if dtype.kind == "b":
-        return "True" if combine in ("and", "min", "prod") else "False"
-    if combine in ("sum", "or"):
-        return "0"
-    if combine == "prod":
-        return "1"
-    if combine == "and":
-        return str(np.iinfo(dtype).max) if dtype.kind == "u" else "-1"
-    if dtype.kind in "iu":
-        info = np.iinfo(dtype)
-        return str(info.min if combine == "max" else info.max)
-    return "-1e999" if combine == "max" else "1e999"
-
-
-def _combined(combine: str, dtype: np.dtype, a: str, b: str) -> str:
-    table = _BOOL_COMBINE if dtype.kind == "b" else _COMBINE
-    return f"{dtype_code(dtype)}({table[combine].format(a, b)})"
+        # Of split folds: partial results still to be folded.
+        self.partials: list[tuple[Fold, Access, int]] = []
 
 
 def generate(spec: KernelSpec, name: str = "kernel") -> Generated:
@@ -308,7 +264,9 @@ class _Emitter:
                 self.row_body(phase, base, {})
 
     def one_pass(self, phase: Phase, base: dict[int, str], start: str, stop: str | None) -> None:
-        """A pass over the reduced indices from start to stop (default all), leaving each fold's result in its name."""
+        """A pass over the reduced indices from start to stop (default all), leaving each fold's
+        result in its name.
+        """
         accs = []
         for f in phase.folds:
             acc = accumulator(f.dtype, f.combine)
@@ -354,7 +312,7 @@ class _Emitter:
     def block(
         self, phase: Phase, base: dict[int, str], dims: list[int], accs: list[np.dtype]
     ) -> None:
-        """Compute a block's values into scratch (or take them from memory), and fold the scratch."""
+        """Compute a block's values into scratch (or take them from memory), and fold them."""
         sources: dict[str, str] = {}
         skip: set[str] = set()
         used = {x for s in phase.full for x in s.args} | {n for _, n in phase.stores}
@@ -395,7 +353,7 @@ class _Emitter:
         for f, acc in zip(phase.folds, accs, strict=True):
             part = f"block_{f.combine}({sources[f.source]}, m)"
             wide = f"{dtype_code(acc)}({part})" if acc != f.dtype else part
-            self.w.add(f"{f.name}_acc = {_combined(f.combine, acc, f'{f.name}_acc', wide)}")
+            self.w.add(f"{f.name}_acc = {combined(f.combine, acc, f'{f.name}_acc', wide)}")
 
     # --- split ---
 
@@ -425,9 +383,8 @@ class _Emitter:
             with self.w.block(f"if {count} == 1:"):
                 for f in phase.folds:
                     a = results[f.name]
-                    self.w.add(
-                        f"a{a.number}[{self.place(a, base, {})}] = {dtype_code(f.dtype)}({f.name}_acc)"
-                    )
+                    place = self.place(a, base, {})
+                    self.w.add(f"a{a.number}[{place}] = {dtype_code(f.dtype)}({f.name}_acc)")
             with self.w.block("else:"):
                 for k, f in enumerate(phase.folds):
                     acc = accumulator(f.dtype, f.combine)
@@ -480,11 +437,11 @@ class _Emitter:
                         w.add("q = j0 + j")
                         self.body(phase, deep, {inner: "q"})
                         for p, f in zip(parts, phase.folds, strict=True):
-                            w.add(f"{p}[j] = {_combined(f.combine, f.dtype, f'{p}[j]', f.source)}")
+                            w.add(f"{p}[j] = {combined(f.combine, f.dtype, f'{p}[j]', f.source)}")
                 with w.block("for j in range(m):"):
                     for t, p, a, f in zip(totals, parts, accs, phase.folds, strict=True):
                         wide = f"{dtype_code(a)}({p}[j])" if a != f.dtype else f"{p}[j]"
-                        w.add(f"{t}[j] = {_combined(f.combine, a, f'{t}[j]', wide)}")
+                        w.add(f"{t}[j] = {combined(f.combine, a, f'{t}[j]', wide)}")
             with w.block("for j in range(m):"):
                 w.add("q = j0 + j")
                 for t, f in zip(totals, phase.folds, strict=True):

@@ -1,7 +1,8 @@
 """The story on one page: pending nodes in; program, fusion, kernels, launches; buffers out.
 
-`materialise` collects the pending graph above some nodes, looks up (or makes) the plan of its structure, and runs it: at once if the
-work is small and its inputs are there, else on the device's stream, leaving a task in each node until its buffer is there.
+`materialise` collects the pending graph above some nodes, looks up (or makes) the plan of its
+structure, and runs it: at once if the work is small and its inputs are there, else on the device's
+stream, leaving a task in each node until its buffer is there.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ ASYNC = (
 )  # work, in simple element operations (some 10 ms), from which a hand-over to the stream pays
 MAX_PLANS = 4096
 _plans: dict[Any, Plan] = {}
-# Held while pending nodes are looked through, and while their inputs are dropped; never while waiting.
+# Held while pending nodes are looked through, and while their inputs are dropped; never while
+# waiting.
 _graph = threading.RLock()
 counters = {"plans": 0, "plan_hits": 0}
 
@@ -83,7 +85,9 @@ def materialise(nodes: Sequence[Node], wait: bool = False) -> None:
 
 
 class _Pending:
-    """A pending graph: its nodes in order, its leaves, its structure as a key, and what is asked about each node."""
+    """A pending graph: its nodes in order, its leaves, its structure as a key, and what is asked
+    about each node.
+    """
 
     __slots__ = ("key", "leaves", "order", "shown", "uses")
 
@@ -155,19 +159,21 @@ def _references(node: Node) -> int:
 
 
 def _wanted(found: _Pending, roots: Sequence[Node]) -> tuple[list[Node], tuple[int, ...]]:
-    """The nodes to store, and their places: those asked for, and those that somebody outside of the graph still holds."""
+    """The nodes to store, and their places: those asked for, and those that somebody outside of the
+    graph still holds.
+    """
     asked = {id(n) for n in roots}
     places = []
     i = 0
     for node in found.order:
-        # A caution: any variable that holds a node here would count.
+        # Anything else that holds a node here would count, the tuples of enumerate too.
         if id(node) in asked or (
             _references(node) - found.uses[i] > _ALONE
             and not found.shown[i]
             and node.op.kind not in ("mark", "item", "iota")
         ):
             places.append(i)
-        i += 1
+        i += 1  # noqa: SIM113
     return [found.order[i] for i in places], tuple(places)
 
 
@@ -249,7 +255,9 @@ def _program(outputs: list[Node]) -> Program:
 
 
 def pending(node: Node) -> tuple[list[Node], list[Node], list[Node], Plan | None]:
-    """For looking at it: what is pending above a node, its leaves, what would be stored, and its plan if there is one."""
+    """For looking at it: what is pending above a node, its leaves, what would be stored, and its
+    plan if there is one.
+    """
     with _graph:
         found = _collect([node])
         outputs, places = _wanted(found, [node])
@@ -266,7 +274,8 @@ def _at_hand(node: Node) -> Buffer | None:
         return ready(node)
     if value is DELETED:
         raise RuntimeError(
-            "Array has been deleted: its buffer was donated or given back; keep a copy before donating it"
+            "Array has been deleted: its buffer was donated or given back; "
+            "keep a copy before donating it"
         )
     return None
 
@@ -308,7 +317,8 @@ def ready(node: Node) -> Buffer:
         materialise([node], wait=True)
     elif value is DELETED:
         raise RuntimeError(
-            "Array has been deleted: its buffer was donated or given back; keep a copy before donating it"
+            "Array has been deleted: its buffer was donated or given back; "
+            "keep a copy before donating it"
         )
     if isinstance(node.value, Task):
         node.value.wait()
@@ -326,12 +336,18 @@ def array_of(node: Node) -> np.ndarray:
 
 
 def writeable_view(node: Node) -> np.ndarray:
-    """Return a view whose writeable flag is set, for protocols that know no read-only; nobody may write to it."""
+    """Return a view whose writeable flag is set, for protocols that know no read-only.
+
+    Nobody may write to it.
+    """
     return ready(node).view(node.aval.shape, node.aval.dtype, writeable=True)
 
 
 def plan_of_graph(graph: Graph, fastmath: bool = False) -> tuple[Plan, list[Node]]:
-    """Make the plan of a traced graph; returns it and its closed-over leaves (its inputs come before those)."""
+    """Make the plan of a traced graph.
+
+    Returns it and its closed-over leaves (its inputs come before those).
+    """
     program, leaves = from_graph(graph)
     plan = make_plan(program, fastmath)
     plan.program = program
@@ -368,7 +384,9 @@ def compile_plan(plan: Plan) -> None:
 
 
 def plan_text(plan: Plan) -> str:
-    """Return the source of every kernel of a plan, and the name of every library call, in the order in which they run."""
+    """Return the source of every kernel of a plan, and the name of every library call, in the order
+    in which they run.
+    """
     parts = []
     for i, step in enumerate(plan.steps):
         if isinstance(step, KernelStep):

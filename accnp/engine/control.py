@@ -1,7 +1,7 @@
 """Control flow at run time: `cond`, `while` and `scan` as loops on the host over planned bodies.
 
-In: a ControlStep and the slots of the plan around it. Out: the buffers of its results. Rows of scanned operands are read in place,
-rows of stacked results are copied to their place.
+In: a ControlStep and the slots of the plan around it. Out: the buffers of its results. Rows of
+scanned operands are read in place, rows of stacked results are copied to their place.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ Run = Callable[[Any, Sequence[Buffer]], list[Buffer]]
 
 
 class ControlStep:
-    """One structured control-flow operation; `bodies` are the plans of its graphs, in the order of its parameters."""
+    """One structured control-flow operation.
+
+    `bodies` are the plans of its graphs, in the order of its parameters.
+    """
 
     __slots__ = (
         "avals",
@@ -101,7 +104,8 @@ def _scan(step: ControlStep, operands: list[Buffer], run: Run) -> list[Buffer]:
         carry = outs[:n_carry]
         for y, out, n in zip(ys, outs[n_carry:], steps, strict=True):
             ctypes.memmove(y.ptr + i * n, out.ptr, n)
-    # A carry that is a row of an operand, or the operand itself, is handed on as it is: buffers are never written again.
+    # A carry that is a row of an operand, or the operand itself, is handed on as it is: buffers are
+    # never written again.
     return [*carry, *ys]
 
 

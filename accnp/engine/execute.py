@@ -1,4 +1,7 @@
-"""Running plans: leaves' buffers in, output buffers out. Small kernels run at once on this thread, large ones on several."""
+"""Running plans: leaves' buffers in, output buffers out.
+
+Small kernels run at once on this thread, large ones on several.
+"""
 
 from __future__ import annotations
 
@@ -63,9 +66,11 @@ def host(step: HostStep, slots: list[Any]) -> None:
 
 
 def blame(error: BaseException, order: Sequence[Node] = ()) -> None:
-    """Name the operation that failed, and the user's line that recorded it, on an error of a plan's run.
+    """Name the operation that failed, and the user's line that recorded it, on an error of a plan's
+    run.
 
-    `order` is the pending graph of an eager run: its plan may have been made for other nodes of the same structure.
+    `order` is the pending graph of an eager run: its plan may have been made for other nodes of the
+    same structure.
     """
     step = error.__dict__.pop("accnp_step", None)
     if step is None:
@@ -90,7 +95,9 @@ def operand(
 
 
 def own(value: np.ndarray, aval: Any, inputs: Sequence[np.ndarray]) -> Buffer:
-    """A buffer of a fresh result: taken over where nobody else can see its memory, copied otherwise."""
+    """A buffer of a fresh result: taken over where nobody else can see its memory, copied
+    otherwise.
+    """
     if value.dtype != aval.dtype or value.shape != aval.shape:
         value = np.broadcast_to(value, aval.shape).astype(aval.dtype)
     fresh = value.flags.c_contiguous and value.flags.owndata and value.nbytes >= 4096

@@ -1,4 +1,5 @@
-"""Program to `Plan`: fused clusters become kernel steps, other values host steps; buffers get slots, and are freed after last use.
+"""Program to `Plan`: fused clusters become kernel steps, other values host steps; buffers get
+slots, and are freed after last use.
 
 In: a Program. Out: a Plan that can be run any number of times, also by several threads at once.
 """
@@ -10,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from accnp.codegen.cpu import Generated, accumulator, generate
+from accnp.codegen.cpu import Generated, generate
+from accnp.codegen.folds import accumulator
 from accnp.config import config
 from accnp.engine.control import ControlStep
 from accnp.ir.graph import Graph, graphs_in
@@ -23,8 +25,8 @@ from accnp.passes.lower import lower
 from accnp.passes.program import Program, Value, from_graph
 from accnp.passes.spaces import apply_views, strip_views
 from accnp.runtime import buffer as pool
-from accnp.runtime.stream import Task
 from accnp.runtime.compile import Kernel, get_kernel
+from accnp.runtime.stream import Task
 
 __all__ = ["ControlStep", "HostStep", "KernelStep", "Plan", "make_plan", "plan_graph"]
 
@@ -37,7 +39,8 @@ class KernelStep:
     """One launch. `pointers` are (slot, byte offset); `ints` follow them as arguments."""
 
     __slots__ = (
-        "allocs", "cluster", "extent", "frees", "grain", "ints", "kernel", "label", "pointers", "text", "work",
+        "allocs", "cluster", "extent", "frees", "grain", "ints", "kernel", "label", "pointers",
+        "text", "work",
     )  # fmt: skip
 
     def __init__(self, text: Generated, fastmath: bool) -> None:
@@ -74,7 +77,8 @@ class HostStep:
         self.node = v.node
         self.place = -1  # of its node in the pending graph that an eager plan was made for
         self.aval = v.aval  # not the node's: a value may stand for a step towards its node
-        # slot, shape, dtype, strides in bytes (None: contiguous), offset in bytes, all elements of the base
+        # slot, shape, dtype, strides in bytes (None: contiguous), offset in bytes, all elements of
+        # the base
         self.operands: list[tuple[int, tuple[int, ...], np.dtype, Any, int, int]] = []
         self.results: list[tuple[int, Any]] = []
         self.frees: list[int] = []
@@ -87,7 +91,15 @@ class Plan:
     """Steps in order. Slots 0..len(leaves) are the leaves' buffers."""
 
     __slots__ = (
-        "constants", "fastmath", "n_leaves", "n_slots", "output_slots", "out_avals", "program", "steps", "work",
+        "constants",
+        "fastmath",
+        "n_leaves",
+        "n_slots",
+        "out_avals",
+        "output_slots",
+        "program",
+        "steps",
+        "work",
     )  # fmt: skip
 
     def __init__(self, n_leaves: int) -> None:
@@ -109,7 +121,8 @@ class Plan:
 def forget_nodes(plan: Plan, program: Program) -> None:
     """Let go of the nodes a plan was made from: plans outlive the arrays of their first run."""
     for v in (*program.leaves, *program.values):
-        # Values and clusters refer to each other: without this the nodes would wait for the garbage collector.
+        # Values and clusters refer to each other: without this the nodes would wait for the garbage
+        # collector.
         v.node, v.cluster, v.demands = None, None, []
     for step in plan.steps:
         if isinstance(step, KernelStep):
@@ -127,7 +140,10 @@ def make_plan(program: Program, fastmath: bool = False) -> Plan:
 
 
 def plan_graph(graph: Graph, fastmath: bool = False) -> Plan:
-    """Make the plan of a traced graph; what it closes over (literals, ready arrays) becomes part of the plan."""
+    """Make the plan of a traced graph.
+
+    What it closes over (literals, ready arrays) becomes part of the plan.
+    """
     program, leaves = from_graph(graph)
     plan = make_plan(program, fastmath)
     plan.program = program
@@ -217,8 +233,6 @@ class _Planner:
             if chunks > 1:
                 self.second_stage(f, out, text.extent // chunks, chunks, self.partial_slots[k])
 
-    partial_slots: dict[int, int] = {}
-
     def step(self, text: Generated) -> KernelStep:
         self.partial_slots = {}
         return KernelStep(text, self.plan.fastmath)
@@ -293,7 +307,9 @@ class _Planner:
     # --- liveness ---
 
     def free_early(self) -> None:
-        """Let a slot go after the last step that uses it, so that its block can serve the next step."""
+        """Let a slot go after the last step that uses it, so that its block can serve the next
+        step.
+        """
         keep = set(self.plan.output_slots) | set(range(self.plan.n_leaves))
         last: dict[int, Any] = {}
         for step in self.plan.steps:

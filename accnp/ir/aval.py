@@ -1,6 +1,7 @@
 """Abstract values. In: shape, dtype, weak_type. Out: one interned `Aval` per distinct triple.
 
-Interning makes `is` the equality test and the id the hash, which keeps the recorder's memo lookups cheap.
+Interning makes `is` the equality test and the id the hash, which keeps the recorder's memo lookups
+cheap.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A `Graph`: a closed program. In: the input leaves and the output nodes. Out: equations in order, free nodes, re-recording."""
+"""A `Graph`: a closed program.
+
+In: the input leaves and the output nodes. Out: equations in order, free nodes, re-recording.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ __all__ = ["Graph", "build", "evaluate", "graphs_in", "interpret", "toposort"]
 
 
 class Graph:
-    """Inputs (abstract leaves), outputs, and the nodes between; `consts` are closed-over nodes that are not inputs."""
+    """Inputs (abstract leaves), outputs, and the nodes between.
+
+    `consts` are closed-over nodes that are not inputs.
+    """
 
     __slots__ = (
         "__weakref__",
@@ -45,7 +51,8 @@ class Graph:
         self.in_names = tuple(in_names)
         self.level = level  # nodes of shallower traces are closed over, not part of this program
         self.recorded = recorded  # all that was recorded, dead nodes too, for the printer
-        self.trace = trace  # where given, decides exactly: only nodes of this trace and of those within it belong
+        # Where given, decides exactly: only nodes of this trace and of those within it belong
+        self.trace = trace
         self._order: list[Node] | None = None
         self.extra: dict[
             str, Any
@@ -75,7 +82,10 @@ class Graph:
         return tuple(x.aval for x in self.outputs)
 
     def free(self) -> list[Node]:
-        """Closed-over leaves (constants and nodes of outer traces), in order of first use; literals are not counted."""
+        """Closed-over leaves (constants and nodes of outer traces), in order of first use.
+
+        Literals are not counted.
+        """
         own = {id(x) for x in self.inputs}
         inner = {id(x) for x in self.nodes}
         seen: dict[int, Node] = {}
@@ -96,7 +106,8 @@ def toposort(
 ) -> list[Node]:
     """Order the nodes above `outputs` so that inputs come first; iterative, since graphs are deep.
 
-    Leaves, nodes in `stop` (ids) and nodes for which `enter` is false are not entered and not listed.
+    Leaves, nodes in `stop` (ids) and nodes for which `enter` is false are not entered and not
+    listed.
     """
     order: list[Node] = []
     seen: set[int] = set(stop)

@@ -1,12 +1,15 @@
-"""What code generation gets: a `KernelSpec`, a loop nest over one index space with statements in sections.
+"""What code generation gets: a `KernelSpec`, a loop nest with statements in sections.
 
-Everything in it is structure; sizes, strides and offsets are run-time arguments, so that a new shape needs no new kernel.
+Everything in it is structure; sizes, strides and offsets are run-time arguments, so that a new
+shape needs no new kernel.
 
 Forms:
     map: every index of (outer x inner) on its own.
-    row: for each outer index a few passes over the inner indices; folds over inner give row values, used by later passes.
-    split: like row, but a row is cut into chunks of a fixed length; each chunk's fold is a partial result, folded by a second kernel.
-    column: folds over the middle indices for a tile of inner indices: (outer x reduced x inner).
+    row: for each outer index a few passes over the inner indices; folds over inner give row
+        values, used by later passes.
+    split: like row, but a row is cut into chunks of a fixed length; each chunk's fold is a
+        partial result, folded by a second kernel.
+    column: folds over the middle indices for a tile of inner ones: (outer x reduced x inner).
 """
 
 from __future__ import annotations
@@ -18,7 +21,8 @@ import numpy as np
 
 __all__ = ["BLOCK", "CHUNK", "ROWS", "Access", "Fold", "KernelSpec", "Phase", "Statement"]
 
-# The order of summation depends on these constants and on logical shapes only: never on layout, fusion or threads.
+# The order of summation depends on these constants and on logical shapes only: never on layout,
+# fusion or threads.
 BLOCK = 1024  # elements folded by one block_* call
 CHUNK = 32 * BLOCK  # elements of one partial result of a split fold
 ROWS = 512  # rows folded one after the other into one partial result of a column fold
@@ -38,7 +42,10 @@ class Access:
 
 @dataclass(eq=False, slots=True)
 class Statement:
-    """name = text, with `{k}` in the text standing for args[k]; or a load (access set), or an index value (strides set)."""
+    """name = text, with `{k}` in the text standing for args[k].
+
+    Instead of a text it may have a load (`access`) or an index value (`index`).
+    """
 
     name: str
     dtype: np.dtype
@@ -72,7 +79,7 @@ class Phase:
 
 @dataclass(eq=False, slots=True)
 class KernelSpec:
-    """A kernel: form, sizes (outer, reduced, inner), statements. `accesses` are the pointer arguments in order."""
+    """A kernel: form, sizes (outer, reduced, inner), statements, pointer arguments in order."""
 
     form: str
     outer: tuple[int, ...]

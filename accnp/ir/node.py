@@ -1,4 +1,7 @@
-"""Nodes and the recorder. In: an op, input nodes, parameters. Out: a `Node` with its aval, nothing computed."""
+"""Nodes and the recorder.
+
+In: an op, input nodes, parameters. Out: a `Node` with its aval, nothing computed.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +31,17 @@ __all__ = [
 
 EMPTY: dict[str, Any] = {}
 
-# A chain of this many pending operations is handed to the engine, so that eager loops run in constant memory.
+# A chain of this many pending operations is handed to the engine, so that eager loops run in
+# constant memory.
 PENDING_LIMIT = 64
 _on_deep: list[Callable[[Node], None]] = []
 
 
 class Node:
-    """One recorded operation, or a leaf. Immutable but for `value`, and `inputs`, which are dropped once computed."""
+    """One recorded operation, or a leaf.
+
+    Immutable but for `value`, and `inputs`, which are dropped once computed.
+    """
 
     __slots__ = (
         "__weakref__",
@@ -146,7 +153,9 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
 
 
 def record_known(op: Op, inputs: tuple[Node, ...], aval: Aval) -> Node:
-    """Like `record`, for a map op of one or two operands whose result type the caller remembers (saves 1 us of 1.7)."""
+    """Like `record`, for a map op of one or two operands whose result type the caller remembers
+    (saves 1 us of 1.7).
+    """
     a, b = inputs[0], inputs[-1]
     if a.trace is not None or b.trace is not None or state.abstract is not None:
         return record(op, inputs)
@@ -163,7 +172,9 @@ _LITERALS: dict[Any, Node] = {}
 
 
 def literal(value: Any, dtype: np.dtype, weak_type: bool = True) -> Node:
-    """Return the (interned) leaf of a Python scalar: rank 0, its value passed to kernels as an argument."""
+    """Return the (interned) leaf of a Python scalar: rank 0, its value passed to kernels as an
+    argument.
+    """
     key = (value, type(value), dtype, weak_type)
     if value == 0 and isinstance(value, float) and math.copysign(1.0, value) < 0:
         key = ("-0.0", dtype, weak_type)
@@ -188,7 +199,9 @@ def arg(aval: Aval, trace: Trace | None, name: str = "") -> Node:
 
 
 def mark(x: Node, trace: Trace) -> Node:
-    """Return a fresh identity of a node: the leaf with respect to which one call of a transformation differentiates."""
+    """Return a fresh identity of a node: the leaf with respect to which one call of a
+    transformation differentiates.
+    """
     return Node(MARK, (x,), EMPTY, x.aval, x.value, trace, x.depth, None)
 
 

@@ -1,7 +1,7 @@
 """The `Op` record: everything that accnp knows about one operation, in one frozen declaration.
 
-In: declarations made in `accnp/ops/`. Out: the registry `OPS`, and the late-bound `o`, through which rules record further nodes
-(`o.mul(t, o.cos(x))`) without importing each other.
+In: declarations made in `accnp/ops/`. Out: the registry `OPS`, and the late-bound `o`, through
+which rules record further nodes (`o.mul(t, o.cos(x))`) without importing each other.
 """
 
 from __future__ import annotations
@@ -34,27 +34,40 @@ class Linear:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Op:
-    """One operation and all its rules. Data are positional, static parameters are keywords, in every rule.
+    """One operation and all its rules.
+
+    In every rule data are positional and static parameters are keywords.
 
     Attributes:
         name: the primitive's name, as jax prints it.
-        kind: "map", "view", "iota", "reduce", "assemble", "opaque", "call" or "leaf"; says which fields of the lowering are used.
+        kind: "map", "view", "iota", "reduce", "assemble", "opaque", "call" or "leaf"; says which
+            fields of the lowering are used.
         infer: (*avals, **params) -> Aval, or a tuple of them for an op with several results.
-        numpy: reference meaning on concrete arrays: (*arrays, **params) -> array or tuple of arrays.
-        jvp: a tuple with one rule (t, y, *x, **params) -> tangent per operand (or ZERO), or one function
-            (ts, y, xs, params) -> tangent(s) that sees all tangents (None = zero), or None: no derivative is known.
-            Call ops: (ts, y, xs, params, tools) -> (new primal outputs, tangent outputs), lists.
-        linearize: call ops only, used for reverse mode in place of `jvp`, same form; the new primal outputs must not depend on
-            `ts`, and the tangents only through ops that can be transposed.
-        transpose: (ct, *inputs, **params) -> one cotangent (or None) per operand; the linear operands come as `Linear`.
-        batch: (size, xs, batched, params) -> (result(s), batched flag(s)); the batch axis is always the leading one.
-        scalar: text of the scalar expression, `{0}`, `{1}`... for the operands ("map"); a dict by dtype kind where it differs.
+        numpy: reference meaning: (*arrays, **params) -> array or tuple of arrays.
+        jvp: a tuple with one rule (t, y, *x, **params) -> tangent per operand (or ZERO), or one
+            function (ts, y, xs, params) -> tangent(s) that sees all tangents (None = zero), or
+            None: no derivative is known. Call ops: (ts, y, xs, params, tools) -> (new primal
+            outputs, tangent outputs), lists.
+        linearize: call ops only, used for reverse mode in place of `jvp`, same form; the new
+            primal outputs must not depend on `ts`, and the tangents only through ops that can be
+            transposed.
+        transpose: (ct, *inputs, **params) -> one cotangent (or None) per operand; the linear
+            operands come as `Linear`.
+        batch: (size, xs, batched, params) -> (result(s), batched flag(s)); the batch axis is
+            always the leading one.
+        scalar: text of the scalar expression, `{0}`, `{1}`... for the operands ("map"); a dict by
+            dtype kind where it differs.
         cuda: the same for CUDA where it differs.
-        strides: (shape, strides, offset, **params) -> (shape, strides, offset) or None if no strides express the view ("view").
+        strides: (shape, strides, offset, **params) -> (shape, strides, offset), or None if no
+            strides express the view ("view").
         combine: "sum", "prod", "max", "min", "and", "or" ("reduce").
         parts: (avals, params) -> regions of the output, each filled from one operand ("assemble").
-        cost: rough number of simple instructions for one element; decides between recomputing and storing.
+        cost: rough number of simple instructions for one element; decides between recomputing and
+            storing.
         show: (params) -> params as printed in jaxprs, or None to print them as they are.
+        dtypes: kinds of dtype that the op takes: "b" bool, "i" signed, "u" unsigned, "f" floating,
+            "c" complex.
+        memo: the recorder's: result types by operand types.
     """
 
     name: str
@@ -72,7 +85,7 @@ class Op:
     parts: Callable[..., Any] | None = None
     cost: int = 1
     show: Callable[..., Any] | None = None
-    dtypes: str = ""  # kinds of dtype that the op takes: "b" bool, "i" signed, "u" unsigned, "f" floating, "c" complex
+    dtypes: str = ""
     memo: dict = field(default_factory=dict)
 
     def __repr__(self) -> str:

@@ -1,8 +1,9 @@
 """Traces: who is recording, and whether values can be had.
 
-A `Trace` is "jit" (leaves are abstract: jit, vmap, make_jaxpr, control-flow bodies), "linear" (tangent placeholders while
-linearising) or "grad" (leaves are concrete marks; nodes keep their graph when materialised). Traces nest like the calls that made
-them; `current()` is the innermost abstract one of this thread: everything recorded while it is active belongs to it.
+A `Trace` is "jit" (leaves are abstract: jit, vmap, make_jaxpr, control-flow bodies), "linear"
+(tangent placeholders while linearising) or "grad" (leaves are concrete marks; nodes keep their
+graph when materialised). Traces nest like the calls that made them; `current()` is the innermost
+abstract one of this thread: everything recorded while it is active belongs to it.
 """
 
 from __future__ import annotations
@@ -90,7 +91,8 @@ def join(a: Trace | None, b: Trace | None) -> Trace | None:
     """Return the deeper of two traces, looking through grad traces that have ended.
 
     Raises:
-        UnexpectedTracerError: one of them is an abstract trace that has ended, so a traced value has leaked.
+        UnexpectedTracerError: one of them is an abstract trace that has ended, so a traced value
+        has leaked.
     """
     while a is not None and not a.active:
         a = _ended(a)

@@ -54,8 +54,9 @@ class _Handle:
 
 
 def _intrinsic(name: str, typed: Callable[..., Any]) -> _Handle:
-    """As `numba.extending.intrinsic`, but the lowering goes straight to the registry that every target
-    has: Numba would ask its own CPU target first, which loads its linear algebra (0.8 s)."""
+    """As `numba.extending.intrinsic`, but the lowering goes straight to the registry that every
+    target has: Numba would ask its own CPU target first, which loads its linear algebra (0.8 s).
+    """
     handle = _Handle(name)
     template = make_intrinsic_template(handle, typed, name)
     template._get_target_registry = lambda self, reason: builtin_registry  # type: ignore[method-assign]

@@ -30,8 +30,9 @@ def _concat_infer(*xs: Aval, dimension: int) -> Aval:
         ):
             shapes = ", ".join(str(v.shape) for v in xs)
             raise TypeError(
-                "Cannot concatenate arrays with shapes that differ in dimensions other than the one "
-                f"being concatenated: concatenating along dimension {dimension} for shapes {shapes}."
+                "Cannot concatenate arrays with shapes that differ in dimensions other than the "
+                f"one being concatenated: concatenating along dimension {dimension} for "
+                f"shapes {shapes}."
             )
         if x.dtype != first.dtype:
             names = ", ".join(v.dtype.name for v in xs)
@@ -105,12 +106,13 @@ register(
 def _pad_infer(x: Aval, value: Aval, *, padding_config: Any) -> Aval:
     if x.dtype != value.dtype:
         raise TypeError(
-            f"lax.pad requires arguments to have the same dtypes, got {x.dtype.name}, {value.dtype.name}."
+            "lax.pad requires arguments to have the same dtypes, "
+            f"got {x.dtype.name}, {value.dtype.name}."
         )
     if len(padding_config) != x.ndim or value.ndim != 0:
         raise TypeError(
-            f"pad: padding_config needs one (low, high, interior) for each axis of shape {x.shape} and a "
-            f"rank-0 padding value; got {padding_config} and shape {value.shape}"
+            f"pad: padding_config needs one (low, high, interior) for each axis of shape {x.shape} "
+            f"and a rank-0 padding value; got {padding_config} and shape {value.shape}"
         )
     shape = []
     for n, (lo, hi, mid) in zip(x.shape, padding_config, strict=True):
@@ -124,7 +126,9 @@ def _pad_infer(x: Aval, value: Aval, *, padding_config: Any) -> Aval:
 
 
 def _pad_regions(x: Aval, params: dict) -> tuple[Aval, Strided, Strided]:
-    """Return the output aval and the regions of operand and output that coincide (negative padding crops)."""
+    """Return the output aval and the regions of operand and output that coincide (negative padding
+    crops).
+    """
     value = make_aval((), x.dtype)
     out = _pad_infer(x, value, **params)
     src, dst = contiguous(x.shape), contiguous(out.shape)

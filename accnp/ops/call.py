@@ -1,4 +1,7 @@
-"""The `jit` call op: a program inside a program. Passes and transformations look through it; printing shows it."""
+"""The `jit` call op: a program inside a program.
+
+Passes and transformations look through it; printing shows it.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
 """Builders of op records by kind, with the rules that a whole kind shares.
 
-map: one scalar expression for each element; operands of one shape and dtype, rank-0 operands mixed in.
-view: the output is the input under another index map. reduce: a fold over some axes. opaque: a library call or a kernel of its own.
+map: one scalar expression for each element; operands of one shape and dtype, or of rank 0.
+view: the output is the input under another index map.
+reduce: a fold over some axes.
+opaque: a library call or a kernel of its own.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ __all__ = [
     "move_batch_first",
     "opaque",
     "reduction",
+    "spread",
     "unary",
     "view",
     "zeros_like_aval",
@@ -35,7 +38,10 @@ BOOL = np.dtype(bool)
 
 
 def dtype_kind(dtype: np.dtype) -> str:
-    """Return "b", "i", "u", "f" or "c"; the ml_dtypes floats count as "f", its small integers as "i" and "u"."""
+    """Return "b", "i", "u", "f" or "c".
+
+    The ml_dtypes floats count as "f", its small integers as "i" and "u".
+    """
     kind = dtype.kind
     if kind in "biufc":
         return kind
@@ -64,7 +70,10 @@ def _literal(value: Any, dtype: np.dtype, weak: bool = False) -> Node:
 
 
 def broadcast_to(x: Node, shape: tuple[int, ...], dims: tuple[int, ...] | None = None) -> Node:
-    """Broadcast a node to a shape; `dims` says to which axes its own axes go (default: the trailing ones)."""
+    """Broadcast a node to a shape.
+
+    `dims` says to which axes its own axes go (default: the trailing ones).
+    """
     if x.aval.shape == tuple(shape):
         return x
     if dims is None:
@@ -72,7 +81,19 @@ def broadcast_to(x: Node, shape: tuple[int, ...], dims: tuple[int, ...] | None =
     return o.broadcast_in_dim(x, shape=tuple(shape), broadcast_dimensions=tuple(dims))
 
 
-# --- map -------------------------------------------------------------------------------------------------------------
+def like_full(x: Node, value: Any) -> Node:
+    """A constant of the shape and type of x."""
+    return full(x.aval.shape, value, x.aval.dtype, x.aval.weak_type)
+
+
+def spread(x: Node, shape: tuple[int, ...]) -> Node:
+    """Give a rank-0 operand the shape of the others."""
+    return (
+        x if x.aval.shape == shape else o.broadcast_in_dim(x, shape=shape, broadcast_dimensions=())
+    )
+
+
+# --- map ------------------------------------------------------------------------------------------
 
 
 def map_shape(name: str, avals: Sequence[Aval]) -> tuple[int, ...]:
@@ -90,7 +111,10 @@ def map_shape(name: str, avals: Sequence[Aval]) -> tuple[int, ...]:
 
 
 def map_infer(name: str, out: str, dtypes: str) -> Callable[..., Aval]:
-    """Make the type rule of a map op: `out` is "same", "bool" or "real"; `dtypes` lists the kinds it takes."""
+    """Make the type rule of a map op: `out` is "same", "bool" or "real".
+
+    `dtypes` lists the kinds it takes.
+    """
 
     def infer(*avals: Aval, **_: Any) -> Aval:
         dtype = avals[0].dtype
@@ -99,7 +123,8 @@ def map_infer(name: str, out: str, dtypes: str) -> Callable[..., Aval]:
                 names = ", ".join(v.dtype.name for v in avals)
                 raise TypeError(
                     f"lax.{name} requires arguments to have the same dtypes, got {names}. "
-                    f"(Tip: jnp.{name} is a similar function that does automatic type promotion on inputs)."
+                    f"(Tip: jnp.{name} is a similar function that does automatic type "
+                    "promotion on inputs)."
                 )
         if dtype_kind(dtype) not in dtypes:
             raise TypeError(f"{name} does not accept dtype {dtype.name}.")
@@ -117,7 +142,9 @@ def map_infer(name: str, out: str, dtypes: str) -> Callable[..., Aval]:
 def move_batch_first(
     size: int, xs: Sequence[Node], batched: Sequence[bool], shape: tuple[int, ...] | None = None
 ) -> list[Node]:
-    """Give every operand the leading batch axis (rank-0 operands that are not batched stay as they are)."""
+    """Give every operand the leading batch axis (rank-0 operands that are not batched stay as they
+    are).
+    """
     rank = max((x.aval.ndim - b for x, b in zip(xs, batched, strict=True)), default=0)
     if shape is None:
         for x, b in zip(xs, batched, strict=True):
@@ -156,7 +183,9 @@ def map_op(
     batch: Callable[..., Any] | None = None,
     **more: Any,
 ) -> Op:
-    """Declare an op that computes each output element from the operands' elements at the same index."""
+    """Declare an op that computes each output element from the operands' elements at the same
+    index.
+    """
     return register(
         Op(
             name,
@@ -180,7 +209,10 @@ def unary(name: str, dtypes: str, numpy: Any, scalar: Any, jvp: Any, **more: Any
 
 
 def binary(name: str, dtypes: str, numpy: Any, scalar: Any, jvp: Any, **more: Any) -> Op:
-    """Declare a map op of two operands; `jvp` is a pair of rules (t, y, x1, x2) -> tangent, or ZERO."""
+    """Declare a map op of two operands.
+
+    `jvp` is a pair of rules (t, y, x1, x2) -> tangent, or ZERO.
+    """
     if jvp is ZERO:
         jvp = (ZERO, ZERO)
     return map_op(name, numpy=numpy, scalar=scalar, jvp=jvp, dtypes=dtypes, **more)
@@ -191,7 +223,7 @@ def compare(name: str, dtypes: str, numpy: Any, scalar: Any) -> Op:
     return map_op(name, numpy=numpy, scalar=scalar, jvp=(ZERO, ZERO), dtypes=dtypes, out="bool")
 
 
-# --- view, reduce, opaque ----------------------------------------------------------------------------------------------
+# --- view, reduce, opaque -------------------------------------------------------------------------
 
 
 def _linear_jvp(name: str) -> Callable[..., Any]:
@@ -211,7 +243,10 @@ def view(
     batch: Callable[..., Any],
     **more: Any,
 ) -> Op:
-    """Declare an op whose output shows its one operand's elements under another index map; linear by nature."""
+    """Declare an op whose output shows its one operand's elements under another index map.
+
+    Linear by nature.
+    """
     return register(
         Op(
             name,
@@ -235,7 +270,10 @@ def reduced_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, .
 def reduction(
     name: str, combine: str, *, numpy: Any, dtypes: str, jvp: Any, transpose: Any = None
 ) -> Op:
-    """Declare a fold over `axes` (a sorted tuple of non-negative ints); the output has the input's dtype."""
+    """Declare a fold over `axes` (a sorted tuple of non-negative ints).
+
+    The output has the input's dtype.
+    """
 
     def infer(x: Aval, *, axes: tuple[int, ...]) -> Aval:
         if dtype_kind(x.dtype) not in dtypes:
@@ -277,7 +315,7 @@ def opaque(
     batch: Any = None,
     **more: Any,
 ) -> Op:
-    """Declare an op done by a library call: `numpy` gets read-only arrays and returns fresh ones."""
+    """Declare an op done by a library call: `numpy` gets read-only arrays, returns fresh ones."""
     return register(
         Op(
             name,

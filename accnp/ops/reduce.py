@@ -34,7 +34,9 @@ def _extreme_jvp(t: Node, y: Node, x: Node, *, axes: tuple[int, ...]) -> Node:
 
 
 def _prod_jvp(t: Node, y: Node, x: Node, *, axes: tuple[int, ...]) -> Node:
-    """Products of the others, by exclusive cumulative products from both sides (right at zeros too)."""
+    """Products of the others, by exclusive cumulative products from both sides (right at zeros
+    too).
+    """
     rank = x.aval.ndim
     kept = kept_dims(rank, axes)
     order = (*kept, *axes)
@@ -84,7 +86,7 @@ reduction("reduce_and", "and", numpy=lambda x, *, axes: np.bitwise_and.reduce(x,
 reduction("reduce_or", "or", numpy=lambda x, *, axes: np.bitwise_or.reduce(x, axis=tuple(axes)),
           dtypes="biu", jvp=(ZERO,))  # fmt: skip
 
-# --- argmax, argmin --------------------------------------------------------------------------------------------------
+# --- argmax, argmin -------------------------------------------------------------------------------
 
 
 def _arg_infer(x: Aval, *, axes: tuple[int, ...], index_dtype: Any) -> Aval:
@@ -111,7 +113,7 @@ def _arg(name: str, fn: Any) -> None:
 _arg("argmax", np.argmax)
 _arg("argmin", np.argmin)
 
-# --- cumulative -------------------------------------------------------------------------------------------------------
+# --- cumulative -----------------------------------------------------------------------------------
 
 
 def _cumulate(fn: Any) -> Any:
@@ -142,13 +144,21 @@ def _cum_infer(x: Aval, *, axis: int, reverse: bool = False) -> Aval:
     return make_aval(x.shape, x.dtype, x.weak_type)
 
 
-opaque("cumsum", infer=_cum_infer, numpy=_cumulate(np.cumsum), batch=_cum_batch("cumsum"),
-       jvp=(lambda t, y, x, *, axis, reverse=False: o.cumsum(t, axis=axis, reverse=reverse),),
-       transpose=lambda ct, x, *, axis, reverse=False: (o.cumsum(ct, axis=axis, reverse=not reverse),))  # fmt: skip
+opaque(
+    "cumsum",
+    infer=_cum_infer,
+    numpy=_cumulate(np.cumsum),
+    batch=_cum_batch("cumsum"),
+    jvp=(lambda t, y, x, *, axis, reverse=False: o.cumsum(t, axis=axis, reverse=reverse),),
+    transpose=lambda ct, x, *, axis, reverse=False: (o.cumsum(ct, axis=axis, reverse=not reverse),),
+)
 
 
 def _cumprod_jvp(t: Node, y: Node, x: Node, *, axis: int, reverse: bool = False) -> Node:
-    """Sum over j <= i of t_j times the product of the others up to i; quadratic in the axis but right at zeros."""
+    """Sum over j <= i of t_j times the product of the others up to i.
+
+    Quadratic in the axis but right at zeros.
+    """
     n, rank = x.aval.shape[axis], x.aval.ndim
     shape = (*x.aval.shape[:axis], n, n, *x.aval.shape[axis + 1 :])
     dims = (*range(axis), axis + 1, *range(axis + 2, rank + 1))
@@ -197,9 +207,24 @@ opaque(
     batch=_cum_batch("cumprod"),
     jvp=(_cumprod_jvp,),
 )
-opaque("cummax", infer=_cum_infer, numpy=_cumulate(np.maximum.accumulate), batch=_cum_batch("cummax"),
-       jvp=(_cumextreme_jvp,))  # fmt: skip
-opaque("cummin", infer=_cum_infer, numpy=_cumulate(np.minimum.accumulate), batch=_cum_batch("cummin"),
-       jvp=(_cumextreme_jvp,))  # fmt: skip
-opaque("cumlogsumexp", infer=_cum_infer, numpy=_cumulate(_logaddexp_scan), batch=_cum_batch("cumlogsumexp"),
-       jvp=(_cumlogsumexp_jvp,))  # fmt: skip
+opaque(
+    "cummax",
+    infer=_cum_infer,
+    numpy=_cumulate(np.maximum.accumulate),
+    batch=_cum_batch("cummax"),
+    jvp=(_cumextreme_jvp,),
+)
+opaque(
+    "cummin",
+    infer=_cum_infer,
+    numpy=_cumulate(np.minimum.accumulate),
+    batch=_cum_batch("cummin"),
+    jvp=(_cumextreme_jvp,),
+)
+opaque(
+    "cumlogsumexp",
+    infer=_cum_infer,
+    numpy=_cumulate(_logaddexp_scan),
+    batch=_cum_batch("cumlogsumexp"),
+    jvp=(_cumlogsumexp_jvp,),
+)

@@ -1,4 +1,4 @@
-"""NumPy meanings of those ops for which no single NumPy function agrees with jax (integer division, shifts, conversions, ...)."""
+"""NumPy meanings of ops where no single NumPy function agrees with jax: division, shifts, casts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ __all__ = [
     "clamp",
     "divide",
     "integer_pow",
+    "lgamma",
     "logistic",
+    "make_complex",
     "remainder",
     "select_n",
     "shift_left",
@@ -23,7 +25,7 @@ __all__ = [
 
 
 def quiet(fn: Any) -> Any:
-    """Wrap a NumPy function so that nan, inf and overflow pass in silence, as they do in kernels."""
+    """Wrap a NumPy function so that nan, inf and overflow pass in silence, as in kernels."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -46,15 +48,27 @@ def special(name: str) -> Any:
     return call
 
 
+def make_complex(a: Any, b: Any) -> Any:
+    """The number with these parts; a + 1j * b would make nan of an infinite part."""
+    out = np.empty(np.broadcast_shapes(a.shape, b.shape), np.result_type(a, np.complex64))
+    out.real, out.imag = a, b
+    return out
+
+
+def lgamma(x: Any) -> Any:
+    """The logarithm of the absolute gamma function; inf at -inf, as in C and jax."""
+    return np.where(np.isneginf(x), np.inf, special("gammaln")(x)).astype(x.dtype)
+
+
 @quiet
 def divide(x: Any, y: Any) -> Any:
     """Truncating for integers; x / 0 is -1, and the lowest int over -1 is itself."""
     if x.dtype.kind not in "iu":
         return np.divide(x, y)
     safe = np.where(y == 0, 1, y).astype(y.dtype)
-    q = (np.sign(x) * np.sign(safe)).astype(x.dtype) * (np.abs(x) // np.abs(safe))
-    if x.dtype.kind == "u":
-        q = x // safe
+    q = x // safe
+    if x.dtype.kind == "i":  # floor to truncation; absolute values would overflow at the lowest int
+        q = q + (((x < 0) != (safe < 0)) & (q * safe != x))
     low = x.dtype.type(-1) if x.dtype.kind == "i" else np.iinfo(x.dtype).max
     if x.dtype.kind == "i":
         q = np.where(y == -1, np.negative(x), q)
@@ -85,7 +99,8 @@ def shift_left(x: Any, y: Any) -> Any:
 def shift_right_arithmetic(x: Any, y: Any) -> Any:
     n = _bits(x)
     inside = (y >= 0) & (y < n)
-    return np.right_shift(x, np.where(inside, y, n - 1).astype(x.dtype)).astype(x.dtype)
+    signed = x.astype(f"i{x.dtype.itemsize}")  # unsigned ones are shifted as bits with a sign, too
+    return np.right_shift(signed, np.where(inside, y, n - 1).astype(signed.dtype)).astype(x.dtype)
 
 
 def shift_right_logical(x: Any, y: Any) -> Any:
@@ -143,7 +158,7 @@ def clamp(lo: Any, x: Any, hi: Any) -> Any:
 
 @quiet
 def cast(x: Any, *, new_dtype: Any, **_: Any) -> Any:
-    """Convert; float to integer saturates and takes NaN to 0, complex to real drops the imaginary part."""
+    """Convert; float to integer saturates and takes NaN to 0, complex to real drops a part."""
     new = np.dtype(new_dtype)
     if new.kind == "b":
         return x != 0

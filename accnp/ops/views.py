@@ -32,7 +32,7 @@ def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(out))
 
 
-# --- broadcast_in_dim ------------------------------------------------------------------------------------------------
+# --- broadcast_in_dim -----------------------------------------------------------------------------
 
 
 def _broadcast_infer(x: Aval, *, shape: Any, broadcast_dimensions: Any) -> Aval:
@@ -43,7 +43,8 @@ def _broadcast_infer(x: Aval, *, shape: Any, broadcast_dimensions: Any) -> Aval:
         )
     if any(a >= b for a, b in pairwise(broadcast_dimensions)):
         raise TypeError(
-            f"broadcast_in_dim: broadcast_dimensions must be strictly increasing; got {tuple(broadcast_dimensions)}; "
+            f"broadcast_in_dim: broadcast_dimensions must be strictly increasing; "
+            f"got {tuple(broadcast_dimensions)}; "
             "use transpose to change the order of axes"
         )
     for n, d in zip(x.shape, broadcast_dimensions, strict=True):
@@ -98,7 +99,7 @@ view(
     show=lambda p: {k: v for k, v in p.items() if k == "broadcast_dimensions" and v},
 )
 
-# --- reshape, squeeze -------------------------------------------------------------------------------------------------
+# --- reshape, squeeze -----------------------------------------------------------------------------
 
 
 def _reshape_infer(x: Aval, *, new_sizes: Any, dimensions: Any = None) -> Aval:
@@ -111,7 +112,9 @@ def _reshape_infer(x: Aval, *, new_sizes: Any, dimensions: Any = None) -> Aval:
 
 
 def reshape_strides(shape: Any, strides: Any, new: Sequence[int]) -> tuple[int, ...] | None:
-    """Return strides that show a strided array under a new shape without copying, or None if there are none."""
+    """Return strides that show a strided array under a new shape without copying, or None if there
+    are none.
+    """
     old = [(n, st) for n, st in zip(shape, strides, strict=True) if n != 1]
     out: list[int] = []
     i = 0
@@ -207,7 +210,7 @@ view(
     ),
 )
 
-# --- transpose, reverse -----------------------------------------------------------------------------------------------
+# --- transpose, reverse ---------------------------------------------------------------------------
 
 
 def _transpose_infer(x: Aval, *, permutation: Any) -> Aval:
@@ -261,22 +264,22 @@ view(
     ),
 )
 
-# --- slice ------------------------------------------------------------------------------------------------------------
+# --- slice ----------------------------------------------------------------------------------------
 
 
 def _slice_infer(x: Aval, *, start_indices: Any, limit_indices: Any, strides: Any = None) -> Aval:
     steps = strides or (1,) * x.ndim
     if not len(start_indices) == len(limit_indices) == len(steps) == x.ndim:
         raise TypeError(
-            f"slice: start_indices, limit_indices and strides need one entry for each axis of shape {x.shape}; "
-            f"got {start_indices}, {limit_indices}, {strides}"
+            "slice: start_indices, limit_indices and strides need one entry for each axis of "
+            f"shape {x.shape}; got {start_indices}, {limit_indices}, {strides}"
         )
     shape = []
     for n, a, b, s in zip(x.shape, start_indices, limit_indices, steps, strict=True):
         if not 0 <= a <= b <= n or s <= 0:
             raise TypeError(
-                f"slice: bounds {tuple(start_indices)} to {tuple(limit_indices)} with strides {steps} "
-                f"do not fit into shape {x.shape}"
+                f"slice: bounds {tuple(start_indices)} to {tuple(limit_indices)} with strides "
+                f"{steps} do not fit into shape {x.shape}"
             )
         shape.append(max(0, -(-(b - a) // s)))
     return make_aval(tuple(shape), x.dtype, x.weak_type)
@@ -333,7 +336,7 @@ view(
     },
 )
 
-# --- iota -------------------------------------------------------------------------------------------------------------
+# --- iota -----------------------------------------------------------------------------------------
 
 
 def _iota_numpy(*, dtype: Any, shape: Any, dimension: int) -> Any:

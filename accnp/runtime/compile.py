@@ -184,7 +184,7 @@ def get_kernel(
 def find_kernel(
     source: str, name: str, signature: tuple[str, ...], *, fastmath: bool = False
 ) -> tuple[Kernel | None, bool]:
-    """The kernel of a source text if this process has it, and whether the disk has it; makes none."""
+    """The kernel of a source text if this process has it, and whether the disk has it."""
     kernel = _kernels.get((source, name, signature, fastmath, None))
     disk = _disk_cache()
     if disk is None:
@@ -196,7 +196,10 @@ def find_kernel(
 def show_kernel(
     source: str, name: str, signature: tuple[str, ...], *, fastmath: bool = False, what: str
 ) -> str:
-    """The optimised LLVM IR ("llvm") or the assembly ("assembly") of a source text; no cache changes."""
+    """The optimised LLVM IR ("llvm") or the assembly ("assembly") of a source text.
+
+    No cache changes.
+    """
     lowered = _lower(source, name, signature, None, fastmath)
     return getattr(_objects(), f"show_{what}")(*lowered)
 
