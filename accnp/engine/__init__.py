@@ -322,7 +322,7 @@ def ready(node: Node) -> Buffer:
         )
     if isinstance(node.value, Task):
         node.value.wait()
-    return node.value
+    return node.value  # type: ignore[return-value]
 
 
 def is_ready(node: Node) -> bool:
