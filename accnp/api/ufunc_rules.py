@@ -16,6 +16,7 @@ from accnp import dtypes
 from accnp.api.convert import cast, to_shape
 from accnp.ir.node import Node, literal
 from accnp.ir.op import o
+from accnp.ops.custom import JvpRule, boundary
 from accnp.ops.kinds import BOOL, broadcast_to, dtype_kind, full
 
 INF = math.inf
@@ -148,8 +149,28 @@ def logaddexp2(a: Node, b: Node) -> Node:
 def _logaddexp(a: Node, b: Node, exp: Any, scale: float | None) -> Node:
     if kind(a) == "c":
         return _complex_logaddexp(a, b, scale)
+    out = _logaddexp_value(o.detach(a), o.detach(b), exp, scale)
+
+    def rule(xs: list[Node], ts: list[Node]) -> tuple[list[Node], list[Node]]:
+        y = _logaddexp(xs[0], xs[1], exp, scale)
+        top = _no_inf(y)
+        parts = [
+            o.mul(to_shape(t, y.aval.shape), exp(o.sub(to_shape(_no_inf(x), y.aval.shape), top)))
+            for x, t in zip(xs, ts, strict=True)
+        ]
+        return [y], [o.add(*parts)]
+
+    return boundary(JvpRule("logaddexp", rule), [a, b], [out])[0]
+
+
+def _no_inf(x: Node) -> Node:
+    # An infinite sum weighs its infinite operand as 1, not as the nan of inf - inf.
+    return select(o.eq(x, like(x, INF)), filled(x, 0), x)
+
+
+def _logaddexp_value(a: Node, b: Node, exp: Any, scale: float | None) -> Node:
     top, delta = o.max(a, b), o.sub(a, b)
-    # Where the difference is nan (equal infinities, a nan), the sum is right, its slope finite.
+    # Where the difference is nan (equal infinities, a nan), the sum is right.
     odd = o.ne(delta, delta)
     delta = select(odd, filled(delta, 0), delta)
     tail = o.log1p(exp(o.neg(o.abs(delta))))
