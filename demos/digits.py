@@ -30,7 +30,9 @@ def load() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Training pictures, test pictures, training labels, test labels."""
     pictures, labels = load_digits(return_X_y=True)
     scaled = (pictures / 16.0).astype(np.float32)
-    return tuple(train_test_split(scaled, labels.astype(np.int32), test_size=0.25, random_state=0))
+    labels = labels.astype(np.int32)
+    parts: Any = train_test_split(scaled, labels, test_size=0.25, random_state=0)
+    return tuple(parts)
 
 
 def initial(key: Any) -> Params:

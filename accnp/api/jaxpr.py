@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -148,7 +148,9 @@ def _trace_user(
 
     def on_nodes(nodes: list[Node]) -> list[Node]:
         nonlocal out_spec
-        values, keywords = spec.unflatten([wrap(n) for n in nodes])
+        values, keywords = cast(
+            tuple[list[Any], dict[str, Any]], spec.unflatten([wrap(n) for n in nodes])
+        )
         rest = iter(values)
         full = [a if i in static else next(rest) for i, a in enumerate(args)]
         outs, out_spec = flatten_spec(fn(*full, **keywords))

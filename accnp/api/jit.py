@@ -94,7 +94,7 @@ class JitFunction:
                 buffers.append(value)
             else:
                 entry = self._cache.get((*avals, config.key))
-                if entry is not None:
+                if entry is not None and entry.plan is not None:
                     if entry.consts:
                         buffers = [*[engine.ready(x) for x in entry.consts], *buffers]
                     found = engine.run_now(entry.plan, buffers)

@@ -63,7 +63,7 @@ def _block(name: str) -> None:
                 kind = {"sum": "or", "prod": "and", "max": "or", "min": "and"}.get(name, name)
                 byte = block.block_reduce(b, ptr, count, I8, kind, False)
                 return b.icmp_unsigned("!=", byte, ir.Constant(I8, 0))
-            signed = isinstance(t, types.Integer) and t.signed
+            signed = isinstance(t, types.Integer) and t.signed  # type: ignore[attr-defined]
             return block.block_reduce(b, ptr, count, context.get_data_type(t), name, signed)
 
         return t, (p, types.int64), emit

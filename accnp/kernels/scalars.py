@@ -119,8 +119,9 @@ def cast_emit(source: Any, target: Any) -> Emit:
         if t is types.boolean:
             return x if s is types.boolean else x.ne(0.0 if isinstance(s, types.Float) else 0)
         if isinstance(s, types.Float) and isinstance(t, types.Integer):
-            return basic.to_int(x, out, t.signed)
-        return x.to(out, signed=isinstance(s, types.Integer) and s.signed)
+            return basic.to_int(x, out, t.signed)  # type: ignore[attr-defined]
+        signed = isinstance(s, types.Integer) and s.signed  # type: ignore[attr-defined]
+        return x.to(out, signed=signed)
 
     return emit
 

@@ -127,19 +127,20 @@ unary("copy", "biufc", np.array, "{0}", lambda t, y, x: t, transpose=lambda ct, 
 
 
 def _select_infer(which: Aval, *cases: Aval) -> Aval:
+    dtype = cases[0].dtype
     if which.dtype != BOOL and which.dtype != np.int32:
         raise TypeError(f"select_n: the selector must be bool or int32, got {which.dtype.name}")
     if which.dtype == BOOL and len(cases) > 2:
         raise TypeError(f"select_n: a bool selector takes at most two cases, got {len(cases)}")
     shape = map_shape("select_n", cases)
     for c in cases:
-        if c.dtype != cases[0].dtype:
+        if c.dtype != dtype:
             names = ", ".join(v.dtype.name for v in cases)
             raise TypeError(f"lax.select_n requires cases of the same dtype, got {names}.")
     if which.shape not in ((), shape) and shape != ():
         raise TypeError(f"select_n: selector shape {which.shape} and case shape {shape} differ")
     weak = all(c.weak_type for c in cases)
-    return make_aval(shape or which.shape, cases[0].dtype, weak)
+    return make_aval(shape or which.shape, dtype, weak)
 
 
 def _select_scalar(params: dict[str, Any], in_dtype: np.dtype, arity: int = 3) -> str:

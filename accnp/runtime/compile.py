@@ -331,7 +331,8 @@ def _disk_cache() -> DiskCache | None:
     folder = config.cache_dir
     if not folder or not config.enable_compilation_cache:
         return None
-    if _disk is None or str(_disk.folder) != str(folder):
-        _disk = _cache_module().DiskCache(folder)
-    _disk.limit = config.cache_max_bytes
-    return _disk
+    found = _disk
+    if found is None or str(found.folder) != str(folder):
+        found = _disk = _cache_module().DiskCache(folder)
+    found.limit = config.cache_max_bytes
+    return found

@@ -156,8 +156,8 @@ class _FullCompiler(_SSACompiler):
     frees_names = True
 
 
-def _flags(fastmath: bool) -> compiler.Flags:
-    flags = compiler.Flags()
+def _flags(fastmath: bool) -> Any:
+    flags: Any = compiler.Flags()  # its attributes are made by a metaclass
     flags.no_compile = True
     flags.no_cpython_wrapper = True
     flags.no_cfunc_wrapper = True
@@ -226,8 +226,8 @@ def lower(
 
 def _run(function: pytypes.FunctionType, arguments: tuple, fastmath: bool) -> tuple:
     """Lower with as little of Numba as will do; a kernel that needs more gets it."""
-    full = registry.cpu_target
-    attempts = (
+    full: Any = registry.cpu_target
+    attempts: Any = (
         # A name that holds two types needs SSA form, which is left out at first (3 ms).
         (_Compiler, lambda: (TYPING, TARGET)),
         (_SSACompiler, lambda: (TYPING, TARGET)),

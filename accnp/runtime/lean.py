@@ -34,7 +34,7 @@ class _Loader(templates.RegistryLoader):
         return (entry for entry in super().new_registrations(name) if not _is_overload(entry))
 
 
-class LeanTyping(typing.Context):
+class LeanTyping(typing.Context):  # type: ignore[misc]
     """Typing without overloads, which remembers how calls were resolved."""
 
     def __init__(self) -> None:

@@ -37,7 +37,7 @@ def keep(module: Any, functions: list[Any]) -> None:
         g = ir.GlobalVariable(module, t, name)
         g.linkage, g.section = "appending", "llvm.metadata"
     g.value_type, g.type = t, t.as_pointer()
-    g.initializer = ir.Constant(t, items)
+    g.initializer = ir.Constant(t, items)  # type: ignore[assignment]
 
 
 def _variant(fn: Any, w: int) -> Any:

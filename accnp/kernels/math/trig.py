@@ -89,7 +89,8 @@ def _table(module: Any) -> Any:
         return module.globals[name]
     t = ir.ArrayType(I64, len(TABLE))
     g = ir.GlobalVariable(module, t, name)
-    g.initializer = ir.Constant(t, [ir.Constant(I64, w) for w in TABLE])
+    values = [ir.Constant(I64, w) for w in TABLE]
+    g.initializer = ir.Constant(t, values)  # type: ignore[assignment]
     g.global_constant, g.linkage = True, "internal"
     return g
 
