@@ -1,6 +1,7 @@
 """Functions that jaxprs show as calls under their own names, as jax's do: `jit[name=sort ...]`.
 
-In: the functions where they are defined. Out: the same, wrapped by `named`; the public modules take them from here.
+In: the functions where they are defined. Out: the same, wrapped by `named`; the public
+modules take them from here.
 """
 
 from __future__ import annotations

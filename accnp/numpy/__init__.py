@@ -50,7 +50,8 @@ from accnp.api.scalars import (
 )  # fmt: skip
 from accnp.api.selecting import where
 from accnp.api.sorting import (
-    argpartition, argsort, intersect1d, isin, lexsort, partition, setdiff1d, setxor1d, union1d, unique,
+    argpartition, argsort, intersect1d, isin, lexsort, partition, setdiff1d, setxor1d, union1d,
+    unique,
     unique_all, unique_counts, unique_inverse, unique_values,
 )  # fmt: skip
 from accnp.api.taking import (
