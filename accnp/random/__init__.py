@@ -10,6 +10,7 @@ from accnp.api.random import (
     key_impl, normal, permutation, rademacher, randint, split, truncated_normal, uniform,
     wrap_key_data,
 )  # fmt: skip
+from accnp.missing import nearest
 
 __all__ = [
     "PRNGKey", "bernoulli", "bits", "categorical", "cauchy", "choice", "clone",
@@ -18,3 +19,5 @@ __all__ = [
     "orthogonal", "pareto", "permutation", "rademacher", "randint", "rayleigh", "split",
     "triangular", "truncated_normal", "uniform", "weibull_min", "wrap_key_data",
 ]  # fmt: skip
+
+__getattr__ = nearest(__name__, __all__)
