@@ -130,6 +130,7 @@ def _version_stamp() -> str:
     here = Path(__file__).resolve().parent
     parts = [
         here / "frontend.py",
+        here / "lean.py",
         here / "objects.py",
         *sorted((here.parent / "kernels").rglob("*.py")),
     ]
