@@ -33,8 +33,9 @@ __all__ = [
     "trunc",
 ]
 
-acosh = arccosh = named(ufuncs.arccosh)
+acosh = named(ufuncs.acosh, "arccosh")
 append = named(joining.append, arrays=2)
+arccosh = named(ufuncs.arccosh)
 bitwise_count = named(ufuncs.bitwise_count)
 clip = named(ufuncs.clip, arrays=3)
 count_nonzero = named(reductions.count_nonzero)
