@@ -18,3 +18,20 @@ def test_softplus_slopes_at_zero() -> None:
     ]
     infinite = jnp.vmap(slope)(jnp.array([np.inf, -np.inf]))
     assert np.asarray(infinite).tolist() == [1.0, 0.0]
+
+
+def test_scalars_convert_as_arrays_do() -> None:
+    with jnp.enable_x64(True):
+        assert float(jnp.float16(0.1) + jnp.float64(0)) == float(np.float16(0.1))
+        assert float(jnp.float32(0.1).astype(float)) == float(np.float32(0.1))
+    assert float(jnp.bfloat16(0.1).astype(jnp.float32)) == 0.10009765625
+    values, kinds = (np.nan, np.inf, -np.inf, 1e30, -1.0, 300.0, 2.9), ("int8", "uint8", "int32")
+    for kind in kinds:
+        wide = jnp.array(values).astype(kind)
+        assert [int(jnp.array(v).astype(kind)) for v in values] == np.asarray(wide).tolist()
+    assert np.asarray(jnp.full(2, np.nan, dtype=int)).tolist() == [0, 0]
+
+
+def test_complex_literals_keep_the_sign_of_zero() -> None:
+    above, below = jnp.sqrt(complex(-1, 0.0)), jnp.sqrt(complex(-1, -0.0))
+    assert (complex(above), complex(below)) == (1j, -1j)

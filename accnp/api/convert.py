@@ -41,7 +41,17 @@ def scalar_node(value: Any, dtype: Any = None, weak: bool = True) -> Node:
         value = value.real
     if kind != "c" and isinstance(value, complex):
         value = value.real
+    if kind in "iu" and isinstance(value, float):
+        value = _whole(value, dtype)
     return literal(_FROM[kind](value), dtype, weak)
+
+
+def _whole(value: float, dtype: np.dtype) -> int:
+    """Convert as the kernels do: nan is 0, what does not fit is the nearest bound."""
+    if value != value:
+        return 0
+    info = np.iinfo(dtype)
+    return int(min(max(value, info.min), info.max))
 
 
 def _check_int(value: int, dtype: np.dtype) -> None:
@@ -105,7 +115,11 @@ def cast(x: Node, dtype: Any, weak: bool = False) -> Node:
     if a.dtype == dtype and a.weak_type == weak:
         return x
     if x.op.name == "literal":
-        return scalar_node(x.params["value"], np.dtype(dtype), weak)
+        value = x.params["value"]
+        if not a.weak_type and a.dtype.kind not in "biu":
+            with np.errstate(over="ignore"):  # the value that this type has, not what was written
+                value = a.dtype.type(value).item()
+        return scalar_node(value, np.dtype(dtype), weak)
     return o.convert_element_type(x, new_dtype=np.dtype(dtype), weak_type=weak)
 
 

@@ -178,6 +178,8 @@ def literal(value: Any, dtype: np.dtype, weak_type: bool = True) -> Node:
     key = (value, type(value), dtype, weak_type)
     if value == 0 and isinstance(value, float) and math.copysign(1.0, value) < 0:
         key = ("-0.0", dtype, weak_type)
+    elif isinstance(value, complex):  # -1-0j equals -1+0j, but lies across a branch cut
+        key = (repr(value), dtype, weak_type)
     found = _LITERALS.get(key)
     if found is None:
         aval = make_aval((), dtype, weak_type)
