@@ -65,9 +65,7 @@ def trace(
 
 
 def provenance(node: Node) -> errors.Provenance:
-    """Collect where a traced value comes from: argument names, or else the operations that made it
-    traced.
-    """
+    """Collect where a traced value comes from: argument names, or else operations."""
     trace_ = node.trace
     while trace_ is not None and trace_.kind != "jit":
         trace_ = trace_.parent

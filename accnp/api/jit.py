@@ -35,9 +35,7 @@ _caches: weakref.WeakKeyDictionary[Any, dict[Any, dict[Any, Entry]]] = weakref.W
 
 
 class Entry:
-    """A traced signature: the program, what it closes over, how results are put together, and its
-    plan.
-    """
+    """A traced signature: program, what it closes over, how results are put together, plan."""
 
     __slots__ = ("consts", "graph", "out_avals", "out_spec", "plan", "single")
 
@@ -190,9 +188,7 @@ class JitFunction:
     # --- jax's stages ---
 
     def trace(self, *args: Any, **kwargs: Any) -> TracedStage:
-        """Trace for these arguments (arrays or ShapeDtypeStructs) and return the stage that holds
-        the jaxpr.
-        """
+        """Trace for these arguments (arrays or ShapeDtypeStructs): the stage that has the jaxpr."""
         call = self._split(args, kwargs)
         entry = self._trace(call, [aval_of(x, self._name) for x in call.leaves])
         return TracedStage(self, entry, call, closed_jaxpr(entry.graph))
@@ -363,9 +359,7 @@ def _tuple(value: Any, kind: type, name: str) -> tuple:
 def _resolve_static(
     fun: Callable[..., Any], options: Options
 ) -> tuple[tuple[int, ...], frozenset[str]]:
-    """Numbers and names mean the same parameters: each is completed from the other by the
-    signature.
-    """
+    """Numbers and names mean the same parameters: complete each from the other."""
     numbers, names = set(options.static_numbers), set(options.static_names)
     if not numbers and not names:
         return (), frozenset()

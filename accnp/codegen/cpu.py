@@ -284,9 +284,7 @@ class _Emitter:
                 self.row_body(phase, base, {})
 
     def one_pass(self, phase: Phase, base: dict[int, str], start: str, stop: str | None) -> None:
-        """A pass over the reduced indices from start to stop (default all), leaving each fold's
-        result in its name.
-        """
+        """A pass over the reduced indices from start to stop; leaves each fold in its name."""
         accs = []
         for f in phase.folds:
             acc = accumulator(f.dtype, f.combine)

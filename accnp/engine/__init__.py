@@ -40,9 +40,8 @@ __all__ = [
     "writeable_view",
 ]
 
-ASYNC = (
-    1 << 26
-)  # work, in simple element operations (some 10 ms), from which a hand-over to the stream pays
+# Work, in simple element operations (some 10 ms), from which a hand-over to the stream pays.
+ASYNC = 1 << 26
 MAX_PLANS = 4096
 _plans: dict[Any, Plan] = {}
 # Held while pending nodes are looked through, and while their inputs are dropped; never while
@@ -85,9 +84,7 @@ def materialise(nodes: Sequence[Node], wait: bool = False) -> None:
 
 
 class _Pending:
-    """A pending graph: its nodes in order, its leaves, its structure as a key, and what is asked
-    about each node.
-    """
+    """A pending graph: nodes in order, leaves, structure as a key, facts about each node."""
 
     __slots__ = ("key", "leaves", "order", "shown", "uses")
 
@@ -159,9 +156,7 @@ def _references(node: Node) -> int:
 
 
 def _wanted(found: _Pending, roots: Sequence[Node]) -> tuple[list[Node], tuple[int, ...]]:
-    """The nodes to store, and their places: those asked for, and those that somebody outside of the
-    graph still holds.
-    """
+    """The nodes to store, and their places: those asked for, those held from outside."""
     asked = {id(n) for n in roots}
     places = []
     i = 0
@@ -255,9 +250,7 @@ def _program(outputs: list[Node]) -> Program:
 
 
 def pending(node: Node) -> tuple[list[Node], list[Node], list[Node], Plan | None]:
-    """For looking at it: what is pending above a node, its leaves, what would be stored, and its
-    plan if there is one.
-    """
+    """For looking at it: pending nodes, leaves, what would be stored, the plan if there is one."""
     with _graph:
         found = _collect([node])
         outputs, places = _wanted(found, [node])
@@ -384,9 +377,7 @@ def compile_plan(plan: Plan) -> None:
 
 
 def plan_text(plan: Plan) -> str:
-    """Return the source of every kernel of a plan, and the name of every library call, in the order
-    in which they run.
-    """
+    """Return the sources of kernels and the names of library calls, in the order of steps."""
     parts = []
     for i, step in enumerate(plan.steps):
         if isinstance(step, KernelStep):

@@ -110,12 +110,10 @@ class Plan:
         self.out_avals: list[Any] = []
         self.work = 0
         self.fastmath = False
-        self.program: Program | None = (
-            None  # where it lives as long as the plan: in plans of traced functions
-        )
-        self.constants: list[
-            Any
-        ] = []  # buffers of leaves that belong to the plan, after those given at each run
+        # Where it lives as long as the plan: in plans of traced functions.
+        self.program: Program | None = None
+        # Buffers of leaves that belong to the plan, after those given at each run.
+        self.constants: list[Any] = []
 
 
 def forget_nodes(plan: Plan, program: Program) -> None:
@@ -307,9 +305,7 @@ class _Planner:
     # --- liveness ---
 
     def free_early(self) -> None:
-        """Let a slot go after the last step that uses it, so that its block can serve the next
-        step.
-        """
+        """Let a slot go after its last step, so that its block can serve the next one."""
         keep = set(self.plan.output_slots) | set(range(self.plan.n_leaves))
         last: dict[int, Any] = {}
         for step in self.plan.steps:

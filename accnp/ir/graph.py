@@ -54,9 +54,8 @@ class Graph:
         # Where given, decides exactly: only nodes of this trace and of those within it belong
         self.trace = trace
         self._order: list[Node] | None = None
-        self.extra: dict[
-            str, Any
-        ] = {}  # derived programs (plan, jvp, batched), cached by their makers
+        # Derived programs (plan, jvp, batched), cached by their makers.
+        self.extra: dict[str, Any] = {}
 
     @property
     def nodes(self) -> list[Node]:

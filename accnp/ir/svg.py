@@ -92,9 +92,8 @@ def picture(boxes: Sequence[Box], edges: Iterable[tuple[Box, Box]], title: str =
     """Return an SVG of boxes and the edges between them (from, to)."""
     edges = list(dict.fromkeys(edges))
     groups = list(dict.fromkeys(b.group for b in boxes if b.group is not None))
-    ways: dict[
-        tuple[int, int], Way
-    ] = {}  # from and to; a group's gate is (box, group) or (group, box)
+    # From and to; a group's gate is (box, group) or (group, box).
+    ways: dict[tuple[int, int], Way] = {}
     for g in groups:
         g.boxes = [b for b in boxes if b.group is g]
         _layout_group(g, edges, ways)

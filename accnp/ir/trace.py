@@ -52,9 +52,8 @@ class Trace:
         self.active = False
         self.kept: list[Any] = []  # materialised nodes whose graph is to be dropped at the end
         self.previous: Trace | None = None
-        self.recorded: list[
-            Any
-        ] = []  # every node recorded while this is the current abstract trace, in order
+        # Every node recorded while this is the current abstract trace, in order.
+        self.recorded: list[Any] = []
 
     def __enter__(self) -> Trace:
         self.active = True

@@ -126,9 +126,7 @@ def _pad_infer(x: Aval, value: Aval, *, padding_config: Any) -> Aval:
 
 
 def _pad_regions(x: Aval, params: dict) -> tuple[Aval, Strided, Strided]:
-    """Return the output aval and the regions of operand and output that coincide (negative padding
-    crops).
-    """
+    """Return the output aval and the regions that coincide (negative padding crops)."""
     value = make_aval((), x.dtype)
     out = _pad_infer(x, value, **params)
     src, dst = contiguous(x.shape), contiguous(out.shape)

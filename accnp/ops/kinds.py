@@ -142,9 +142,7 @@ def map_infer(name: str, out: str, dtypes: str) -> Callable[..., Aval]:
 def move_batch_first(
     size: int, xs: Sequence[Node], batched: Sequence[bool], shape: tuple[int, ...] | None = None
 ) -> list[Node]:
-    """Give every operand the leading batch axis (rank-0 operands that are not batched stay as they
-    are).
-    """
+    """Give operands the leading batch axis; unbatched ones of rank 0 stay as they are."""
     rank = max((x.aval.ndim - b for x, b in zip(xs, batched, strict=True)), default=0)
     if shape is None:
         for x, b in zip(xs, batched, strict=True):
@@ -183,9 +181,7 @@ def map_op(
     batch: Callable[..., Any] | None = None,
     **more: Any,
 ) -> Op:
-    """Declare an op that computes each output element from the operands' elements at the same
-    index.
-    """
+    """Declare an op whose elements are computed from the operands' at the same index."""
     return register(
         Op(
             name,

@@ -34,9 +34,7 @@ def _extreme_jvp(t: Node, y: Node, x: Node, *, axes: tuple[int, ...]) -> Node:
 
 
 def _prod_jvp(t: Node, y: Node, x: Node, *, axes: tuple[int, ...]) -> Node:
-    """Products of the others, by exclusive cumulative products from both sides (right at zeros
-    too).
-    """
+    """Products of the others, by exclusive cumulative products from both sides."""
     rank = x.aval.ndim
     kept = kept_dims(rank, axes)
     order = (*kept, *axes)

@@ -112,9 +112,7 @@ def _reshape_infer(x: Aval, *, new_sizes: Any, dimensions: Any = None) -> Aval:
 
 
 def reshape_strides(shape: Any, strides: Any, new: Sequence[int]) -> tuple[int, ...] | None:
-    """Return strides that show a strided array under a new shape without copying, or None if there
-    are none.
-    """
+    """Return strides that show a strided array under a new shape, or None if there are none."""
     old = [(n, st) for n, st in zip(shape, strides, strict=True) if n != 1]
     out: list[int] = []
     i = 0
