@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accnp import engine
+from accnp.errors import api_boundary
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, const
 from accnp.ir.trace import join
@@ -129,6 +130,7 @@ class Array:
 
     # --- waiting and looking ---
 
+    @api_boundary
     def block_until_ready(self) -> Array:
         """Compute the value, or wait for it, and return the array itself.
 
@@ -143,6 +145,7 @@ class Array:
         """Whether the value is there, so that looking at it would not wait."""
         return engine.is_ready(self._node)
 
+    @api_boundary
     def copy_to_host_async(self) -> None:
         """Start computing the value without waiting for it."""
         if not is_traced(self._node):
@@ -163,6 +166,7 @@ class Array:
             raise conversion_error(kind, node)
         return engine.array_of(node)
 
+    @api_boundary
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         value = self._look("array")
         if dtype is not None and np.dtype(dtype) != value.dtype:
@@ -173,6 +177,7 @@ class Array:
             return value.astype(dtype)
         return value.copy() if copy else value
 
+    @api_boundary
     def item(self, *args: int) -> Any:
         """Return one element as a Python scalar.
 
@@ -180,10 +185,12 @@ class Array:
         """
         return self._look("item").item(*args)
 
+    @api_boundary
     def tolist(self) -> Any:
         """Return the elements as nested lists of Python scalars."""
         return self._look("item").tolist()
 
+    @api_boundary
     def __bool__(self) -> bool:
         if self.size != 1:
             few = (
@@ -199,15 +206,19 @@ class Array:
             )
         return self._look(kind)
 
+    @api_boundary
     def __int__(self) -> int:
         return int(self._scalar("int"))
 
+    @api_boundary
     def __float__(self) -> float:
         return float(self._scalar("float"))
 
+    @api_boundary
     def __complex__(self) -> complex:
         return complex(self._scalar("complex"))
 
+    @api_boundary
     def __index__(self) -> int:
         if self.ndim != 0 or self.dtype.kind not in "iu":
             raise TypeError(
@@ -216,6 +227,7 @@ class Array:
             )
         return int(self._look("index"))
 
+    @api_boundary
     def __repr__(self) -> str:
         node = self._node
         if _is_abstract(node):
@@ -235,9 +247,11 @@ class Array:
         )
         return f"Array({body}{glue}{dtype}"
 
+    @api_boundary
     def __str__(self) -> str:
         return repr(self) if _is_abstract(self._node) else str(engine.array_of(self._node))
 
+    @api_boundary
     def __format__(self, spec: str) -> str:
         if is_traced(self._node):
             return str(self)
@@ -246,6 +260,7 @@ class Array:
 
     # --- protocols ---
 
+    @api_boundary
     def __dlpack__(self, **kwargs: Any) -> Any:
         value = self._look("array")
         kwargs.pop("stream", None)
@@ -259,6 +274,7 @@ class Array:
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
 
+    @api_boundary
     def __reduce__(self) -> Any:
         return _rebuild, (np.array(self._look("array")), self.weak_type)
 

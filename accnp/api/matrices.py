@@ -35,7 +35,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
     """Make a matrix of ones on and below a diagonal."""
     n = as_int(N, "jnp.tri", "N", "shape")
     m = n if M is None else as_int(M, "jnp.tri", "M", "shape")
-    kind = dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, "jnp.tri")
+    kind = dtypes.requested_dtype(np.float32 if dtype is None else dtype, "jnp.tri")
     mask = diagonal_mask(as_shape((n, m), "jnp.tri"), as_int(k, "jnp.tri", "k"), "ge")
     return wrap(cast(mask, kind))
 

@@ -27,9 +27,10 @@ from accnp.api.at import at
 from accnp.api.convert import wrap
 from accnp.api.elementwise import OPERANDS
 from accnp.api.indexing import getitem
-from accnp.array import Array
+from accnp.array import Array, is_traced
 from accnp.ir.node import record
 from accnp.ir.op import OPS, o
+from accnp.trace_fn import conversion_error
 
 _new = Array.__new__
 
@@ -253,6 +254,8 @@ def _setitem(self: Array, key: Any, value: Any) -> None:
 
 def _iter(self: Array) -> Iterator[Any]:
     if self.ndim == 0:
+        if is_traced(self._node):
+            raise conversion_error("iter", self._node)
         raise TypeError("iteration over a 0-d array")
     return iter(joining.unstack(self))
 

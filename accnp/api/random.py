@@ -41,6 +41,7 @@ from accnp.api.keys import (
 from accnp.api.manipulation import cut, reshape_plain, transpose_node
 from accnp.api.shapes import as_axis, as_int, as_shape
 from accnp.array import Array, wrap
+from accnp.config import config
 from accnp.errors import api_boundary
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
@@ -89,9 +90,10 @@ def spread(x: Node, shape: tuple[int, ...]) -> Node:
 
 @api_boundary
 def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Sample bits as unsigned integers (default uint32)."""
+    """Sample bits as unsigned integers (default uint32; with 64-bit types, uint64)."""
     words = key_words(key, "bits")
-    kind = dtypes.requested_dtype(np.uint32 if dtype is None else dtype, "random.bits")
+    default = np.uint64 if config.enable_x64 else np.uint32
+    kind = dtypes.requested_dtype(default if dtype is None else dtype, "random.bits")
     if kind.kind != "u":
         raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {kind.name}")
     return wrap(bits_node(words, kind.itemsize * 8, as_shape(shape, "random.bits")))

@@ -226,6 +226,8 @@ def scatter_dims(dims: GatherDimensionNumbers) -> ScatterDimensionNumbers:
 
 
 def _gather_transpose(ct: Node, x: Any, starts: Any, **p: Any) -> tuple[Any, None]:
+    # What was promised to be inside and is not: clamped where read, dropped here, as in jax.
+    promised = p["mode"] is GatherScatterMode.PROMISE_IN_BOUNDS
     out = o.scatter_add(
         zeros_like_aval(x.aval),
         starts,
@@ -233,7 +235,7 @@ def _gather_transpose(ct: Node, x: Any, starts: Any, **p: Any) -> tuple[Any, Non
         dimension_numbers=scatter_dims(p["dimension_numbers"]),
         indices_are_sorted=p["indices_are_sorted"],
         unique_indices=p["unique_indices"],
-        mode=p["mode"],
+        mode=DROP if promised else p["mode"],
     )
     return out, None
 
