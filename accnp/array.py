@@ -237,14 +237,10 @@ class Array:
         dtype = f"dtype={self.dtype.name}{weak})"
         if 0 in self.shape:
             return f"Array([], shape={self.shape}, {dtype}"
-        body = np.array2string(value, separator=", ", prefix="Array(")
+        body = np.array2string(value, separator=", ", prefix="Array(", suffix=",")
         last = len(body) - (body.rfind("\n") + 1)
-        inset = 0 if "\n" in body else len("Array(")
-        glue = (
-            ", "
-            if inset + last + 2 + len(dtype) <= np.get_printoptions()["linewidth"]
-            else ",\n      "
-        )
+        width = np.get_printoptions()["linewidth"]
+        glue = ", " if last + 3 + len(dtype) <= width else ",\n      "
         return f"Array({body}{glue}{dtype}"
 
     @api_boundary
@@ -259,6 +255,15 @@ class Array:
         return format(value[()] if value.ndim == 0 else value, spec)
 
     # --- protocols ---
+
+    @api_boundary
+    def __buffer__(self, flags: int, /) -> memoryview:
+        """A read-only buffer (Python 3.12 and newer ask for it)."""
+        return memoryview(self._look("array"))
+
+    @api_boundary
+    def __bytes__(self) -> bytes:
+        return self._look("array").tobytes()
 
     @api_boundary
     def __dlpack__(self, **kwargs: Any) -> Any:

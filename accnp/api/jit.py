@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from accnp import engine, errors
@@ -18,6 +18,7 @@ from accnp.api.bodies import close
 from accnp.api.convert import as_node
 from accnp.api.jaxpr import ShapeDtypeStruct, argument_names, aval_of, closed_jaxpr
 from accnp.api.stages import Lowered, TracedStage
+from accnp.api.statics import Options, Watched, resolve_static
 from accnp.array import Array, is_traced, wrap
 from accnp.config import config
 from accnp.ir.graph import Graph
@@ -26,7 +27,7 @@ from accnp.ir.op import OPS
 from accnp.ir.trace import state
 from accnp.pytree import flatten_spec, leaf_names
 from accnp.runtime.buffer import Buffer
-from accnp.trace_fn import function_place, trace
+from accnp.trace_fn import conversion_error, function_place, trace
 
 __all__ = ["JitFunction", "jit"]
 
@@ -37,7 +38,7 @@ _caches: weakref.WeakKeyDictionary[Any, dict[Any, dict[Any, Entry]]] = weakref.W
 class Entry:
     """A traced signature: program, what it closes over, how results are put together, plan."""
 
-    __slots__ = ("consts", "graph", "out_avals", "out_spec", "plan", "single")
+    __slots__ = ("consts", "graph", "out_avals", "out_spec", "plan", "single", "watched")
 
     def __init__(self, graph: Graph, consts: list[Node], out_spec: Any) -> None:
         self.graph = graph
@@ -46,6 +47,7 @@ class Entry:
         self.out_avals = graph.out_avals
         self.single = out_spec.is_leaf()
         self.plan: engine.Plan | None = None
+        self.watched: Watched | None = None
 
     def load(self, fastmath: bool) -> engine.Plan:
         """Return the plan: the closed-over arrays and literals are part of it."""
@@ -67,7 +69,7 @@ class JitFunction:
         self.__wrapped__ = fun
         self._fun = fun
         self._options = options
-        self._static_numbers, self._static_names = _resolve_static(fun, options)
+        self._static_numbers, self._static_names = resolve_static(fun, options)
         self._plain = not (self._static_numbers or self._static_names or options.donates)
         try:
             self._cache = _caches.setdefault(fun, {}).setdefault(options.key, {})
@@ -121,11 +123,14 @@ class JitFunction:
             if config.debug or config.explain_cache_misses or config.log_compiles:
                 misses.tell(self._fun, call, key[1], self._cache)
             entry = self._trace(call, [x.aval for x in nodes])
+            entry.watched = Watched(self._fun, call.static) if call.static else None
             if not any(_outer(x) for x in entry.consts):
                 self._cache[key] = entry
                 if self._plain and call.flat_positional:
                     entry.load(self._options.fastmath or config.fastmath)
                     self._cache[(*[x.aval for x in nodes], config.key)] = entry
+        elif entry.watched is not None:
+            entry.watched.check(self._name, self._parameter)
         leaves = [*entry.consts, *nodes]
         if state.abstract is not None or any(_outer(x) for x in leaves):
             out = record(OPS["jit"], tuple(leaves), {"name": self._name, "jaxpr": entry.graph})
@@ -154,9 +159,10 @@ class JitFunction:
                 hash(value)
             except TypeError:
                 name = place if isinstance(place, str) else self._parameter(place)
-                raise errors.unhashable_static_error(
-                    f"jit({self._name})", f"'{name}'", value
-                ) from None
+                error = errors.unhashable_static_error(f"jit({self._name})", f"'{name}'", value)
+                if isinstance(value, Array) and is_traced(value._node):
+                    error.args = (f"{error}\n{conversion_error('static', value._node)}",)
+                raise error from None
             # 1, 1.0 and True are equal and hash alike, but are different programs.
             keyed.append((place, type(value), value))
         return Call(self, args, kwargs, tuple(keyed), dynamic, dynamic_kw)
@@ -306,92 +312,6 @@ class Call:
         return bool(names) and self.function._parameter(number) in names
 
 
-class Options:
-    """What `jit` was told."""
-
-    __slots__ = ("donate_names", "donate_numbers", "fastmath", "static_names", "static_numbers")
-
-    def __init__(
-        self,
-        static_argnums: Any,
-        static_argnames: Any,
-        donate_argnums: Any,
-        donate_argnames: Any,
-        fastmath: bool,
-    ) -> None:
-        self.static_numbers = _tuple(static_argnums, int, "static_argnums")
-        self.static_names = _tuple(static_argnames, str, "static_argnames")
-        self.donate_numbers = _tuple(donate_argnums, int, "donate_argnums")
-        self.donate_names = _tuple(donate_argnames, str, "donate_argnames")
-        self.fastmath = bool(fastmath)
-
-    @property
-    def donates(self) -> bool:
-        return bool(self.donate_numbers or self.donate_names)
-
-    @property
-    def key(self) -> Hashable:
-        return (
-            self.static_numbers,
-            self.static_names,
-            self.donate_numbers,
-            self.donate_names,
-            self.fastmath,
-        )
-
-
-def _tuple(value: Any, kind: type, name: str) -> tuple:
-    if value is None:
-        return ()
-    if isinstance(value, kind):
-        return (value,)
-    if not isinstance(value, Iterable) or isinstance(value, str):
-        raise TypeError(f"jit: {name} must be {kind.__name__} or a sequence of them; got {value!r}")
-    out = tuple(int(v) if kind is int and hasattr(v, "__index__") else v for v in value)
-    for v in out:
-        if not isinstance(v, kind):
-            raise TypeError(
-                f"jit: {name} must be {kind.__name__} or a sequence of them; got {value!r}"
-            )
-    return out
-
-
-def _resolve_static(
-    fun: Callable[..., Any], options: Options
-) -> tuple[tuple[int, ...], frozenset[str]]:
-    """Numbers and names mean the same parameters: complete each from the other."""
-    numbers, names = set(options.static_numbers), set(options.static_names)
-    if not numbers and not names:
-        return (), frozenset()
-    try:
-        parameters = list(inspect.signature(fun).parameters.values())
-    except (TypeError, ValueError):
-        return tuple(sorted(numbers)), frozenset(names)
-    positional = [
-        p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    ]
-    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    by_key = any(p.kind is p.VAR_KEYWORD for p in parameters)
-    known = {p.name for p in parameters}
-    for n in names:
-        if n not in known and not by_key:
-            raise ValueError(
-                f"jit: static_argnames names {n!r}, which {function_place(fun)[0]} does not take; "
-                f"its parameters are {', '.join(sorted(known))}"
-            )
-    for i in numbers:
-        if not variadic and not -len(positional) <= i < len(positional):
-            raise ValueError(
-                f"jit: static_argnums has {i}, but {function_place(fun)[0]} takes "
-                f"{len(positional)} positional arguments"
-            )
-    if not options.static_names:
-        names |= {positional[i] for i in numbers if -len(positional) <= i < len(positional)}
-    if not options.static_numbers:
-        numbers |= {positional.index(n) for n in options.static_names if n in positional}
-    return tuple(sorted(numbers)), frozenset(names)
-
-
 def _outer(node: Node) -> bool:
     """Whether a node belongs to a trace that is still recording (jit, vmap or grad)."""
     return node.trace is not None and (node.trace.active or is_traced(node))
@@ -409,6 +329,7 @@ def _result_node(x: Any, result: Any, i: int, name: str) -> Node:
         ) from None
 
 
+@errors.api_boundary
 def jit(
     fun: Callable[..., Any] | None = None,
     /,

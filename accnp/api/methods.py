@@ -27,7 +27,9 @@ from accnp.api.at import at
 from accnp.api.convert import wrap
 from accnp.api.elementwise import OPERANDS
 from accnp.api.indexing import getitem
+from accnp.api.namespace_info import API_VERSION
 from accnp.array import Array, is_traced
+from accnp.errors import api_boundary
 from accnp.ir.node import record
 from accnp.ir.op import OPS, o
 from accnp.trace_fn import conversion_error
@@ -245,6 +247,7 @@ def _bytes_on_device(self: Array) -> int:
     return self.nbytes
 
 
+@api_boundary
 def _setitem(self: Array, key: Any, value: Any) -> None:
     raise TypeError(
         "Array.__setitem__: arrays are immutable, item assignment is not supported; "
@@ -252,6 +255,7 @@ def _setitem(self: Array, key: Any, value: Any) -> None:
     )
 
 
+@api_boundary
 def _iter(self: Array) -> Iterator[Any]:
     if self.ndim == 0:
         if is_traced(self._node):
@@ -268,8 +272,14 @@ def set_namespace(module: ModuleType) -> None:
     _NAMESPACE[:] = [module]
 
 
+@api_boundary
 def _array_namespace(self: Array, *, api_version: str | None = None) -> ModuleType:
     """The module with the functions for this array."""
+    if api_version not in (None, API_VERSION):
+        raise ValueError(
+            f"Array.__array_namespace__: api_version is not available; got {api_version!r}; "
+            f"pass {API_VERSION!r} or None"
+        )
     return _NAMESPACE[0]
 
 
@@ -326,7 +336,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     # protocols
     "__array_namespace__": _array_namespace,
     "__contains__": _contains,
-    "__getitem__": getitem,
+    "__getitem__": api_boundary(getitem),
     "__iter__": _iter,
     "__matmul__": _matmul,
     "__pow__": _pow,

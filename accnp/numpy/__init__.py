@@ -33,6 +33,8 @@ from accnp.api.matrices import (
     vander,
 )  # fmt: skip
 from accnp.api.methods import set_namespace
+from accnp.api.namespace_info import API_VERSION as __array_api_version__
+from accnp.api.namespace_info import namespace_info as __array_namespace_info__
 from accnp.api.padding import pad
 from accnp.api.products import (
     cross, dot, inner, kron, matmul, matvec, outer, tensordot, trace, vdot, vecdot, vecmat,
@@ -84,6 +86,7 @@ from accnp.missing import nearest
 from accnp.numpy import linalg
 
 __all__ = [
+    "__array_api_version__", "__array_namespace_info__",
     "abs", "absolute", "acos", "acosh", "add", "all", "allclose", "amax", "amin", "angle",
     "any", "append", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
     "arctanh", "argmax", "argmin", "argpartition", "argsort", "argwhere", "around", "array",

@@ -1,0 +1,212 @@
+"""What `jit` is told about its arguments, and objects that must not change once they are static.
+
+In: jit's options, a function, static values. Out: which parameters are static; errors.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any
+
+from accnp.trace_fn import function_place
+
+__all__ = ["Options", "Watched", "resolve_static"]
+
+
+class Options:
+    """What `jit` was told."""
+
+    __slots__ = ("donate_names", "donate_numbers", "fastmath", "static_names", "static_numbers")
+
+    def __init__(
+        self,
+        static_argnums: Any,
+        static_argnames: Any,
+        donate_argnums: Any,
+        donate_argnames: Any,
+        fastmath: bool,
+    ) -> None:
+        self.static_numbers = _tuple(static_argnums, int, "static_argnums")
+        self.static_names = _tuple(static_argnames, str, "static_argnames")
+        self.donate_numbers = _tuple(donate_argnums, int, "donate_argnums")
+        self.donate_names = _tuple(donate_argnames, str, "donate_argnames")
+        self.fastmath = bool(fastmath)
+
+    @property
+    def donates(self) -> bool:
+        return bool(self.donate_numbers or self.donate_names)
+
+    @property
+    def key(self) -> Hashable:
+        return (
+            self.static_numbers,
+            self.static_names,
+            self.donate_numbers,
+            self.donate_names,
+            self.fastmath,
+        )
+
+
+def _tuple(value: Any, kind: type, name: str) -> tuple:
+    if value is None:
+        return ()
+    if isinstance(value, kind):
+        return (value,)
+    if not isinstance(value, Iterable) or isinstance(value, str):
+        raise TypeError(f"jit: {name} must be {kind.__name__} or a sequence of them; got {value!r}")
+    out = tuple(int(v) if kind is int and hasattr(v, "__index__") else v for v in value)
+    for v in out:
+        if not isinstance(v, kind):
+            raise TypeError(
+                f"jit: {name} must be {kind.__name__} or a sequence of them; got {value!r}"
+            )
+    return out
+
+
+def resolve_static(
+    fun: Callable[..., Any], options: Options
+) -> tuple[tuple[int, ...], frozenset[str]]:
+    """Numbers and names mean the same parameters: complete each from the other."""
+    numbers, names = set(options.static_numbers), set(options.static_names)
+    if not numbers and not names and not options.donates:
+        return (), frozenset()
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        return tuple(sorted(numbers)), frozenset(names)
+    positional = [
+        p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    by_key = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    known = {p.name for p in parameters}
+    name = function_place(fun)[0]
+    for option, given in (("static", names), ("donate", options.donate_names)):
+        for n in given:
+            if n not in known and not by_key:
+                raise ValueError(
+                    f"jit: {option}_argnames names {n!r}, which {name} does not take; "
+                    f"its parameters are {', '.join(sorted(known))}"
+                )
+    for option, places in (("static", numbers), ("donate", options.donate_numbers)):
+        for i in places:
+            if not variadic and not -len(positional) <= i < len(positional):
+                raise ValueError(
+                    f"jit: {option}_argnums has {i}, but {name} takes "
+                    f"{len(positional)} positional arguments"
+                )
+    if not options.static_names:
+        names |= {positional[i] for i in numbers if -len(positional) <= i < len(positional)}
+    if not options.static_numbers:
+        numbers |= {positional.index(n) for n in options.static_names if n in positional}
+    donated = {*options.donate_names}
+    donated |= {positional[i] for i in options.donate_numbers if i < len(positional)}
+    if both := donated & names:
+        raise ValueError(
+            f"jit: {', '.join(sorted(both))} cannot be both static and donated; got the name in "
+            "static_argnums or static_argnames and in donate_argnums or donate_argnames; drop one"
+        )
+    return tuple(sorted(numbers)), frozenset(names)
+
+
+class Watched:
+    """The attributes, as the trace found them, that a traced function reads of a static object.
+
+    Only objects that are equal by identity are watched: the others' keys change with them.
+    """
+
+    __slots__ = ("_found",)
+
+    def __init__(self, fun: Callable[..., Any], static: tuple) -> None:
+        self._found: list[tuple[Any, Any, dict[str, Any]]] = []
+        for place, kind, value in static:
+            held = getattr(value, "__dict__", None)
+            if not held or kind.__hash__ is not object.__hash__ or isinstance(value, _CODE):
+                continue
+            names = _names_read(fun, kind)
+            found = {k: _content(v) for k, v in held.items() if k in names}
+            if found:
+                self._found.append((place, value, found))
+
+    def check(self, function: str, parameter: Callable[[int], str]) -> None:
+        """Refuse objects that have changed.
+
+        Raises:
+            ValueError: the program of an earlier call would be used with old values baked in.
+        """
+        for place, value, found in self._found:
+            held = value.__dict__
+            for attribute, before in found.items():
+                now = _content(held.get(attribute))
+                if not _same(before, now):
+                    name = place if isinstance(place, str) else parameter(place)
+                    raise ValueError(
+                        f"jit({function}): static argument {name!r} has changed since it was "
+                        f"traced: {name}.{attribute} was {before!r} "
+                        f"({type(before).__name__}), got {now!r} ({type(now).__name__}); pass the "
+                        "value as an argument, give the class __eq__ and __hash__ that depend on "
+                        "it, or make another object"
+                    )
+
+
+_CODE = (type, ModuleType, FunctionType, BuiltinFunctionType)
+_DEPTH = 3
+
+
+def _names_read(fun: Any, kind: type) -> set[str]:
+    """The attributes that a function, and the object's methods that it uses, read but never set."""
+    while not isinstance(fun, FunctionType):
+        inner = getattr(fun, "func", None) or getattr(fun, "__wrapped__", None)
+        if inner is None:
+            return set()
+        fun = inner
+    read: set[str] = set()
+    written: set[str] = set()
+    codes, seen = [(fun.__code__, 0)], set()
+    while codes:
+        code, depth = codes.pop()
+        if code in seen:
+            continue
+        seen.add(code)
+        for step in _steps(code):
+            if step.opname == "STORE_ATTR":
+                written.add(step.argval)
+            elif step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+                read.add(step.argval)
+                method = inspect.unwrap(getattr(kind, step.argval, None) or _nothing)
+                if isinstance(method, FunctionType) and depth < _DEPTH:
+                    codes.append((method.__code__, depth + 1))
+    return read - written
+
+
+def _nothing() -> None:
+    """Stand for an attribute that the class does not have."""
+
+
+def _steps(code: CodeType) -> Iterator[dis.Instruction]:
+    yield from dis.get_instructions(code)
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _steps(inner)
+
+
+def _content(value: Any) -> Any:
+    """A copy, one level deep, of what can be changed in place."""
+    if type(value) is list:
+        return list(value)
+    return dict(value) if type(value) is dict else value
+
+
+def _same(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if type(a) is list:
+        return len(a) == len(b) and all(_same(x, y) for x, y in zip(a, b))
+    if type(a) is dict:
+        return a.keys() == b.keys() and all(_same(a[k], b[k]) for k in a)
+    return isinstance(a, int | float | complex | str | bytes) and a == b

@@ -1,0 +1,105 @@
+"""What leaves an array, and what other libraries see of it."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+import accnp
+import accnp.numpy as jnp
+
+
+def test_everything_exported_is_read_only() -> None:
+    x = jnp.arange(4.0) * 2
+    for view in (np.asarray(x), np.from_dlpack(x), memoryview(np.asarray(x))):
+        assert not np.asarray(view).flags.writeable
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        np.asarray(x).setflags(write=True)
+    assert np.array(x).flags.writeable
+    assert bytes(x) == np.asarray(x).tobytes()
+
+
+def test_the_buffer_is_read_only() -> None:
+    x = jnp.arange(4.0)
+    view = memoryview(x) if sys.version_info >= (3, 12) else x.__buffer__(0)
+    assert view.readonly
+    assert view.shape == (4,)
+
+
+@pytest.mark.parametrize(
+    "give", [jnp.asarray, jnp.array, jnp.from_dlpack, lambda a: jnp.zeros(4) + a]
+)
+def test_a_write_after_handing_over_changes_nothing(give) -> None:
+    a = np.ones(4, np.float32)
+    x = give(a)
+    y = x + 1
+    a[:] = 9
+    assert (float(x.max()), float(y.max())) == (1, 2)
+
+
+def test_equality_hash_and_none() -> None:
+    x = jnp.arange(3)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(x)
+    assert (x == x).shape == (3,)
+    assert (x == None) is False  # noqa: E711
+    assert 2 in x
+    assert 7 not in x
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        np.sin, np.sum, np.mean, np.sort, np.unique, np.median, np.transpose, np.max,
+        lambda x: np.concatenate([x, x]), lambda x: np.add(x, x), lambda x: np.where(x > 1, x, 0),
+        lambda x: np.dot(x, x.T), np.linalg.norm, lambda x: np.ones((2, 3), np.float32) * x,
+    ],
+)  # fmt: skip
+def test_numpy_functions_take_arrays(call) -> None:
+    data = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_allclose(np.asarray(call(jnp.asarray(data))), call(data), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bfloat16", "complex64", "bool"])
+def test_pickles_and_copies(dtype: str) -> None:
+    x = jnp.asarray(np.arange(3), dtype)
+    for y in (pickle.loads(pickle.dumps(x)), copy.copy(x), copy.deepcopy(x)):
+        assert y.dtype == x.dtype
+        assert (y == x).all()
+    assert pickle.loads(pickle.dumps(jnp.asarray(1.0))).weak_type
+
+
+def test_dlpack_both_ways() -> None:
+    x = jnp.arange(3.0)
+    assert jax.numpy.from_dlpack(x).tolist() == [0, 1, 2]
+    assert jnp.from_dlpack(jax.numpy.arange(3.0)).tolist() == [0, 1, 2]
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        assert torch.from_dlpack(x).tolist() == [0, 1, 2]
+
+
+def test_the_namespace_describes_itself() -> None:
+    x = jnp.ones(1)
+    theirs = jax.numpy.ones(1)
+    assert x.__array_namespace__() is jnp
+    assert x.__array_namespace__(api_version="2024.12") is jnp
+    with pytest.raises(ValueError, match="1999"):
+        x.__array_namespace__(api_version="1999")
+    assert jnp.__array_api_version__ == jax.numpy.__array_api_version__
+    ours, other = (
+        jnp.__array_namespace_info__(),
+        theirs.__array_namespace__().__array_namespace_info__(),
+    )
+    assert ours.capabilities() == other.capabilities()
+    assert ours.default_dtypes() == other.default_dtypes()
+    for kind in (None, "bool", "integral", ("real floating", "signed integer")):
+        assert ours.dtypes(kind=kind) == other.dtypes(kind=kind)
+    with accnp.enable_x64(True):
+        assert "float64" in ours.dtypes()
+    with pytest.raises(ValueError, match="nonsense"):
+        ours.dtypes(kind="nonsense")

@@ -1,0 +1,125 @@
+"""Static arguments and donated ones: what `jit` refuses, and with which words."""
+
+from __future__ import annotations
+
+import functools
+import traceback
+
+import numpy as np
+import pytest
+
+import accnp
+import accnp.numpy as jnp
+
+
+class Scale:
+    """Equal by identity."""
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+        self.unread = 0
+        self.traces = 0
+        self.steps = [1, 2]
+
+    @functools.partial(accnp.jit, static_argnums=0)
+    def apply(self, x: accnp.Array) -> accnp.Array:
+        self.traces += 1
+        return x * self.by()
+
+    def by(self) -> float:
+        return self.factor * len(self.steps)
+
+
+def test_a_static_object_that_changed_is_refused_with_the_attribute() -> None:
+    s = Scale(2.0)
+    assert float(s.apply(1.0)) == 4
+    s.factor = 3.0
+    with pytest.raises(
+        ValueError, match=r"static argument 'self' .* self\.factor was 2\.0 \(float\), got 3\.0"
+    ):
+        s.apply(1.0)
+    s.factor = 2.0
+    s.steps.append(3)
+    with pytest.raises(ValueError, match=r"self\.steps"):
+        s.apply(1.0)
+
+
+def test_attributes_that_the_function_does_not_read_may_change() -> None:
+    s = Scale(2.0)
+    s.apply(1.0)
+    s.unread = 5
+    s.apply(jnp.ones(2))
+    assert float(s.apply(1.0)) == 4
+    assert s.traces == 2
+
+
+def test_objects_with_their_own_equality_are_traced_again() -> None:
+    class Config:
+        def __init__(self, n: int) -> None:
+            self.n = n
+
+        def __hash__(self) -> int:
+            return hash(self.n)
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Config) and self.n == other.n
+
+    f = accnp.jit(lambda x, c: x * c.n, static_argnums=1)
+    c = Config(2)
+    assert float(f(1.0, c)) == 2
+    c.n = 5
+    assert float(f(1.0, c)) == 5
+    assert float(f(1.0, Config(2))) == 2
+
+
+def test_a_traced_static_argument_names_both_functions_arguments() -> None:
+    inner = accnp.jit(lambda n: n, static_argnums=0)
+
+    @accnp.jit
+    def outer(size: accnp.Array) -> accnp.Array:
+        return inner(size)
+
+    with pytest.raises(ValueError, match=r"static argument 'n' must be hashable") as info:
+        outer(3)
+    assert "argument size" in str(info.value)
+    assert "outer at" in str(info.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"static_argnums": 3}, "static_argnums has 3"),
+        ({"static_argnames": "q"}, "static_argnames names 'q'"),
+        ({"donate_argnums": 5}, "donate_argnums has 5"),
+        ({"donate_argnames": "q"}, "donate_argnames names 'q'"),
+        ({"static_argnums": 0, "donate_argnames": "x"}, "x cannot be both static and donated"),
+    ],
+)
+def test_options_that_do_not_fit_the_function(options: dict, words: str) -> None:
+    with pytest.raises(ValueError, match=words) as info:
+        accnp.jit(lambda x: x, **options)
+    files = [frame.filename for frame in traceback.extract_tb(info.value.__traceback__)]
+    assert files == [__file__]
+
+
+def test_iteration_over_a_traced_scalar_names_the_argument() -> None:
+    with pytest.raises(accnp.errors.ConcretizationTypeError, match=r"argument n\b"):
+        accnp.jit(lambda n: list(n))(3)
+    with pytest.raises(TypeError, match="iteration over a 0-d array"):
+        list(jnp.asarray(3))
+
+
+def test_library_frames_are_hidden_where_values_are_looked_at() -> None:
+    kept = []
+    accnp.jit(lambda x: (kept.append(x * 2), x)[1])(jnp.ones(3))
+    for look in (np.asarray, bool, lambda x: x.tolist(), lambda x: x[0].item()):
+        with pytest.raises(accnp.errors.UnexpectedTracerError) as info:
+            look(kept[0][:1])
+        files = {frame.filename for frame in traceback.extract_tb(info.value.__traceback__)}
+        assert files == {__file__}
+
+
+def test_types_of_lines_in_reprs() -> None:
+    one = repr(jnp.ones(20, "int8"))
+    assert "\n" not in one
+    assert len(one) == 79
