@@ -10,6 +10,7 @@ from typing import Any
 from accnp import engine
 from accnp.array import wrap
 from accnp.ir.equations import ClosedJaxpr
+from accnp.pytree import PyTreeDef
 
 __all__ = ["Compiled", "Lowered", "TracedStage"]
 
@@ -26,6 +27,27 @@ class TracedStage:
     def out_info(self) -> Any:
         """The types of the results, in the results' structure."""
         return self._entry.out_spec.unflatten(list(self._entry.out_avals))
+
+    @property
+    def in_avals(self) -> tuple[Any, dict[str, Any]]:
+        """The types of the arguments, in their structure."""
+        entry = self._entry
+        return self._call.spec.unflatten(list(entry.graph.in_avals[len(entry.consts) :]))
+
+    @property
+    def in_tree(self) -> Any:
+        """The structure of the arguments."""
+        return PyTreeDef(self._call.spec)
+
+    @property
+    def out_avals(self) -> tuple[Any, ...]:
+        """The types of the results."""
+        return tuple(self._entry.out_avals)
+
+    @property
+    def out_tree(self) -> Any:
+        """The structure of the results."""
+        return PyTreeDef(self._entry.out_spec)
 
     def lower(self, **_: Any) -> Lowered:
         """Plan the kernels."""
@@ -44,6 +66,21 @@ class Lowered:
     def out_info(self) -> Any:
         """The types of the results, in the results' structure."""
         return self._traced.out_info
+
+    @property
+    def in_avals(self) -> tuple[Any, dict[str, Any]]:
+        """The types of the arguments, in their structure."""
+        return self._traced.in_avals
+
+    @property
+    def in_tree(self) -> Any:
+        """The structure of the arguments."""
+        return self._traced.in_tree
+
+    @property
+    def out_tree(self) -> Any:
+        """The structure of the results."""
+        return self._traced.out_tree
 
     def as_text(self, *_: Any, **__: Any) -> str:
         """The source of every kernel, in the order of launches."""
@@ -66,6 +103,21 @@ class Compiled:
     def out_info(self) -> Any:
         """The types of the results, in the results' structure."""
         return self._traced.out_info
+
+    @property
+    def in_avals(self) -> tuple[Any, dict[str, Any]]:
+        """The types of the arguments, in their structure."""
+        return self._traced.in_avals
+
+    @property
+    def in_tree(self) -> Any:
+        """The structure of the arguments."""
+        return self._traced.in_tree
+
+    @property
+    def out_tree(self) -> Any:
+        """The structure of the results."""
+        return self._traced.out_tree
 
     def as_text(self) -> str:
         """The source of every kernel."""

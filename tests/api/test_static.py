@@ -123,3 +123,16 @@ def test_types_of_lines_in_reprs() -> None:
     one = repr(jnp.ones(20, "int8"))
     assert "\n" not in one
     assert len(one) == 79
+
+
+def test_stages_tell_types_and_structures() -> None:
+    x = jnp.ones((2, 3))
+    traced = accnp.jit(lambda p, y: {"s": p["w"] * y}).trace({"w": x}, y=2.0)
+    for stage in (traced, traced.lower(), traced.lower().compile()):
+        args, kwargs = stage.in_avals
+        assert args[0]["w"].shape == (2, 3)
+        assert kwargs["y"].weak_type
+        assert stage.in_tree == accnp.tree.structure((({"w": x},), {"y": 2.0}))
+        assert stage.out_tree == accnp.tree.structure({"s": x})
+        assert stage.out_info["s"].shape == (2, 3)
+    assert [a.shape for a in traced.out_avals] == [(2, 3)]
