@@ -35,3 +35,8 @@ def test_scalars_convert_as_arrays_do() -> None:
 def test_complex_literals_keep_the_sign_of_zero() -> None:
     above, below = jnp.sqrt(complex(-1, 0.0)), jnp.sqrt(complex(-1, -0.0))
     assert (complex(above), complex(below)) == (1j, -1j)
+
+
+def test_triangles_keep_weak_types() -> None:
+    assert jnp.tril(jnp.asarray(2.0)[None, None]).weak_type
+    assert not jnp.tril(jnp.float32(2.0)[None, None]).weak_type

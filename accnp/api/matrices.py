@@ -46,7 +46,7 @@ def _triangle(x: Any, k: int, upper: bool, name: str) -> Array:
         raise ValueError(f"{name}: the argument must be at least 2-dimensional; got {m.aval.ndim}")
     mask = diagonal_mask(m.aval.shape[-2:], as_int(k, name, "k") - upper, "ge")
     mask = broadcast_to(mask, m.aval.shape)
-    zero = full_node(m.aval.shape, 0, m.aval.dtype)
+    zero = full_node(m.aval.shape, 0, m.aval.dtype, m.aval.weak_type)
     return wrap(o.select_n(mask, *((m, zero) if upper else (zero, m))))
 
 
