@@ -259,7 +259,7 @@ class Array:
     @api_boundary
     def __buffer__(self, flags: int, /) -> memoryview:
         """A read-only buffer (Python 3.12 and newer ask for it)."""
-        return memoryview(self._look("array"))
+        return memoryview(self._look("array"))  # type: ignore[arg-type]
 
     @api_boundary
     def __bytes__(self) -> bytes:
