@@ -37,6 +37,7 @@ from accnp.config import (
 from accnp.dtypes.names import float0
 from accnp.missing import nearest
 from accnp.numpy import (
+    __array_api_version__, __array_namespace_info__,
     abs, absolute, acos, acosh, add, all, allclose, amax, amin, angle, any, append, arange,
     arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, argmax, argmin, argpartition,
     argsort, argwhere, around, array, array_equal, array_equiv, array_repr, array_split,
@@ -84,7 +85,8 @@ from accnp.runtime.device import (
 __version__ = "0.1.0"
 
 __all__ = [
-    "Array", "Device", "ShapeDtypeStruct", "abs", "absolute", "acos", "acosh", "add", "all",
+    "Array", "Device", "ShapeDtypeStruct", "__array_api_version__", "__array_namespace_info__",
+    "abs", "absolute", "acos", "acosh", "add", "all",
     "allclose", "amax", "amin", "angle", "any", "append", "arange", "arccos", "arccosh",
     "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argpartition",
     "argsort", "argwhere", "around", "array", "array_equal", "array_equiv", "array_repr",
