@@ -15,8 +15,17 @@ import numpy as np
 
 from accnp.codegen.folds import accumulator, combined, identity
 from accnp.codegen.writer import Writer
-from accnp.ir.kernel import BLOCK, CHUNK, ROWS, Access, Fold, KernelSpec, Phase, Statement
-from accnp.passes.lower import dtype_code
+from accnp.ir.kernel import (
+    BLOCK,
+    CHUNK,
+    ROWS,
+    Access,
+    Fold,
+    KernelSpec,
+    Phase,
+    Statement,
+    dtype_code,
+)
 
 __all__ = ["Generated", "generate"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from accnp.passes.lower import dtype_code
+from accnp.ir.kernel import dtype_code
 
 __all__ = ["accumulator", "combined", "identity"]
 

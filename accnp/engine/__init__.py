@@ -16,7 +16,8 @@ import numpy as np
 
 from accnp.config import config
 from accnp.engine import describe, execute, watch
-from accnp.engine.plan import HostStep, KernelStep, Plan, forget_nodes, make_plan
+from accnp.engine.plan import make_plan
+from accnp.engine.steps import HostStep, KernelStep, Plan, forget_nodes
 from accnp.ir.graph import Graph
 from accnp.ir.node import CONST, Node, _on_deep
 from accnp.passes.program import Program, build, from_graph

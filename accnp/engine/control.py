@@ -12,44 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from accnp.engine.steps import ControlStep
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer
 
-__all__ = ["ControlStep", "run_control"]
+__all__ = ["run_control"]
 
 Run = Callable[[Any, Sequence[Buffer]], list[Buffer]]
-
-
-class ControlStep:
-    """One structured control-flow operation.
-
-    `bodies` are the plans of its graphs, in the order of its parameters.
-    """
-
-    __slots__ = (
-        "avals",
-        "bodies",
-        "frees",
-        "inputs",
-        "node",
-        "op",
-        "operands",
-        "params",
-        "results",
-        "work",
-    )
-
-    def __init__(self, value: Any, operands: list[int], bodies: list[Any]) -> None:
-        self.op = value.op
-        self.params = value.params
-        self.node = value.node
-        self.avals: tuple[Any, ...] = value.aval
-        self.inputs = [x.aval for x in value.inputs]
-        self.operands = operands  # slots, all contiguous
-        self.bodies = bodies
-        self.results: list[tuple[int, int]] = []  # slot, number of the result
-        self.frees: list[int] = []
-        self.work = max([b.work for b in bodies], default=1) * int(value.params.get("length", 16))
 
 
 def run_control(step: ControlStep, slots: list[Any], run: Run) -> None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from accnp.config import config
-from accnp.engine.control import ControlStep
-from accnp.engine.plan import HostStep, KernelStep, Plan
+from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan
 from accnp.ir.graph import Graph
 from accnp.ir.node import CONST, Node
 from accnp.ir.trace import Trace

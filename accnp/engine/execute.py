@@ -5,13 +5,14 @@ Small kernels run at once on this thread, large ones on several.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from accnp.engine.control import ControlStep, run_control
-from accnp.engine.plan import BRIEF, PARALLEL, HostStep, KernelStep, Plan
+from accnp.engine.control import run_control
+from accnp.engine.steps import BRIEF, PARALLEL, ControlStep, HostStep, KernelStep, Plan
 from accnp.ir.node import Node, site_text
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer
@@ -31,6 +32,12 @@ def run(
             kernel = step.kernel or step.load(plan.fastmath)
             for slot, nbytes in step.allocs:
                 slots[slot] = pool.empty(nbytes)
+            for slot, source, nbytes, over in step.takes:
+                if over:
+                    slots[slot] = slots[source]
+                else:
+                    slots[slot] = fresh = pool.empty(nbytes)
+                    ctypes.memmove(fresh.ptr, slots[source].ptr, nbytes)
             arguments = [slots[s].ptr + offset for s, offset in step.pointers]
             if step.work < BRIEF:
                 kernel.call_brief(step.extent, step.extent, *arguments, *step.ints)

@@ -6,17 +6,14 @@ In: a Program. Out: a Plan that can be run any number of times, also by several 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from accnp.codegen.cpu import Generated, generate
 from accnp.codegen.folds import accumulator
 from accnp.config import config
-from accnp.engine.control import ControlStep
+from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan, used_slots
 from accnp.ir.graph import Graph, graphs_in
-from accnp.ir.kernel import Access, Fold, KernelSpec, Phase, Statement
+from accnp.ir.kernel import CODES, Access, Fold, KernelSpec, Operand, Phase, Statement, dtype_code
 from accnp.ir.node import Node
 from accnp.ir.verify import verify_plan, verify_program, verify_spec
 from accnp.ops.views import contiguous
@@ -25,111 +22,9 @@ from accnp.passes.lower import lower
 from accnp.passes.program import Program, Value, from_graph
 from accnp.passes.spaces import apply_views, strip_views
 from accnp.runtime import buffer as pool
-from accnp.runtime.compile import Kernel, get_kernel
 from accnp.runtime.stream import Task
 
-__all__ = ["ControlStep", "HostStep", "KernelStep", "Plan", "make_plan", "plan_graph"]
-
-GRAIN = 1 << 16  # simple element operations in one chunk of a kernel: some 20 µs
-PARALLEL = 1 << 18  # below this much work in a kernel one thread does it
-BRIEF = 1 << 13  # below this much the interpreter lock is kept
-
-
-class KernelStep:
-    """One launch. `pointers` are (slot, byte offset); `ints` follow them as arguments."""
-
-    __slots__ = (
-        "allocs", "cluster", "extent", "frees", "grain", "ints", "kernel", "label", "pointers",
-        "text", "work",
-    )  # fmt: skip
-
-    def __init__(self, text: Generated, fastmath: bool) -> None:
-        self.text = text
-        self.kernel: Kernel | None = None
-        self.pointers: list[tuple[int, int]] = []
-        self.ints = text.ints
-        self.extent = text.extent
-        self.work = text.extent * text.weight
-        grain = max(1, GRAIN // max(1, text.weight))
-        self.grain = -(-grain // 64) * 64 if grain >= 64 else grain
-        self.allocs: list[tuple[int, int]] = []
-        self.frees: list[int] = []
-        self.cluster: Cluster | None = None
-        self.label = ""  # the operations in it, where somebody watches
-
-    def load(self, fastmath: bool) -> Kernel:
-        """Return the machine code; compile it, or take it from a cache, at the first call."""
-        if self.kernel is None:
-            self.kernel = get_kernel(
-                self.text.source, "kernel", self.text.signature, fastmath=fastmath
-            )
-        return self.kernel
-
-
-class HostStep:
-    """One call of an op's reference function on (strided views of) buffers."""
-
-    __slots__ = ("aval", "frees", "node", "op", "operands", "params", "place", "results", "work")
-
-    def __init__(self, v: Value) -> None:
-        self.op = v.op
-        self.params = v.params
-        self.node = v.node
-        self.place = -1  # of its node in the pending graph that an eager plan was made for
-        self.aval = v.aval  # not the node's: a value may stand for a step towards its node
-        # slot, shape, dtype, strides in bytes (None: contiguous), offset in bytes, all elements of
-        # the base
-        self.operands: list[tuple[int, tuple[int, ...], np.dtype, Any, int, int]] = []
-        self.results: list[tuple[int, Any]] = []
-        self.frees: list[int] = []
-        self.work = v.op.cost * max(
-            [a.size for a in (v.aval if isinstance(v.aval, tuple) else (v.aval,))] or [1]
-        )
-
-
-class Plan:
-    """Steps in order. Slots 0..len(leaves) are the leaves' buffers."""
-
-    __slots__ = (
-        "constants",
-        "fastmath",
-        "n_leaves",
-        "n_slots",
-        "out_avals",
-        "output_slots",
-        "program",
-        "steps",
-        "work",
-    )  # fmt: skip
-
-    def __init__(self, n_leaves: int) -> None:
-        self.n_leaves = n_leaves
-        self.n_slots = n_leaves
-        self.steps: list[Any] = []
-        self.output_slots: list[int] = []
-        self.out_avals: list[Any] = []
-        self.work = 0
-        self.fastmath = False
-        # Where it lives as long as the plan: in plans of traced functions.
-        self.program: Program | None = None
-        # Buffers of leaves that belong to the plan, after those given at each run.
-        self.constants: list[Any] = []
-
-
-def forget_nodes(plan: Plan, program: Program) -> None:
-    """Let go of the nodes a plan was made from: plans outlive the arrays of their first run."""
-    for v in (*program.leaves, *program.values):
-        # Values and clusters refer to each other: without this the nodes would wait for the garbage
-        # collector.
-        v.node, v.cluster, v.demands = None, None, []
-    for step in plan.steps:
-        if isinstance(step, KernelStep):
-            step.cluster = None
-            step.text.pointers, step.text.partials = [], []
-        elif step.node is not None:
-            step.node = Node(
-                step.op, (), step.params, step.node.aval, None, None, 0, step.node.site
-            )
+__all__ = ["make_plan", "plan_graph"]
 
 
 def make_plan(program: Program, fastmath: bool = False) -> Plan:
@@ -162,6 +57,7 @@ class _Planner:
         self.program = program
         self.plan = Plan(len(program.leaves))
         self.plan.fastmath = fastmath
+        self.owned: set[int] = set()  # leaves whose buffers the plan may write to
         self.slots: dict[int, int] = {id(v): i for i, v in enumerate(program.leaves)}
 
     def run(self) -> Plan:
@@ -290,7 +186,51 @@ class _Planner:
             step.results += self.parts(v)
         else:
             step.results.append((self.slot(v), -1))
-        self.plan.steps.append(step)
+        self.plan.steps.append(self.own_kernel(v, step) or step)
+
+    def own_kernel(self, v: Value, call: HostStep) -> KernelStep | None:
+        """The launch of an op's own kernel in place of a library call."""
+        if v.op.kernel is None:
+            return None
+        avals = v.aval if isinstance(v.aval, tuple) else (v.aval,)
+        operands = []
+        for _, shape, dtype, strides, *_ in call.operands:
+            steps = (
+                contiguous(shape)
+                if strides is None
+                else tuple(s // dtype.itemsize for s in strides)
+            )
+            operands.append(Operand(shape, dtype, steps))
+        if any(dtype_code(x.dtype) not in CODES for x in (*operands, *avals)):
+            return None
+        own = v.op.kernel(operands, avals, v.params)
+        if own is None:
+            return None
+        text = Generated()
+        text.source, text.extent, text.weight = own.source, own.extent, own.weight
+        text.ints = list(own.ints)
+        pointed = [i for i in range(len(operands)) if i != own.takes]
+        codes = [dtype_code(operands[i].dtype) for i in pointed] + [
+            dtype_code(a.dtype) for a in avals
+        ]
+        text.signature = (*[f"{c}*" for c in codes], *["i8"] * len(own.ints))
+        step = KernelStep(text, self.plan.fastmath)
+        step.cluster = v.cluster
+        step.pointers = [(call.operands[i][0], call.operands[i][4]) for i in pointed]
+        found = {i: slot for slot, i in call.results}
+        for i, a in enumerate(avals):
+            slot = found.get(i if isinstance(v.aval, tuple) else -1)
+            if slot is None:
+                slot = self.new_slot()
+            if own.takes is not None:
+                source = call.operands[own.takes]
+                # A strided operand has no buffer of this layout to give.
+                assert source[3] is None, f"{v.op.name}: takes an operand that is a strided view"
+                step.takes.append((slot, source[0], a.nbytes, False))
+            else:
+                step.allocs.append((slot, a.nbytes))
+            step.pointers.append((slot, 0))
+        return step
 
     def parts(self, v: Value) -> list[tuple[int, int]]:
         """Slots of those results of a value that are used, and their numbers."""
@@ -314,12 +254,30 @@ class _Planner:
         for slot, step in last.items():
             if slot not in keep:
                 step.frees.append(slot)
+        made = {
+            slot
+            for step in self.plan.steps
+            if isinstance(step, KernelStep)
+            for slot in (*[s for s, _ in step.allocs], *[t[0] for t in step.takes])
+        }
+        for step in self.plan.steps:
+            if isinstance(step, KernelStep) and step.takes:
+                self.take_over(step, made | self.owned, last)
 
-
-def used_slots(step: Any) -> Sequence[int]:
-    """Return the slots a step reads or writes."""
-    if isinstance(step, KernelStep):
-        return [s for s, _ in step.pointers]
-    if isinstance(step, ControlStep):
-        return [*step.operands, *[s for s, _ in step.results]]
-    return [o[0] for o in step.operands] + [s for s, _ in step.results]
+    def take_over(self, step: KernelStep, mine: set[int], last: dict[int, Any]) -> None:
+        """Let a kernel update a buffer in place where nobody else sees it: made by a kernel of this
+        plan (a host step's may be somebody else's), last used here, and not read here too."""
+        read = {s for s, _ in step.pointers}
+        outputs = set(self.plan.output_slots)
+        step.takes = [
+            (
+                slot,
+                source,
+                n,
+                source in mine
+                and last[source] is step
+                and source not in outputs
+                and source not in read,
+            )
+            for slot, source, n, _ in step.takes
+        ]

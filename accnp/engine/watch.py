@@ -15,7 +15,7 @@ import numpy as np
 
 from accnp.config import config, listeners
 from accnp.engine import execute
-from accnp.engine.plan import KernelStep, Plan
+from accnp.engine.steps import KernelStep, Plan
 from accnp.ir import graph as graphs
 from accnp.ir import node as nodes
 from accnp.ir.graph import Graph

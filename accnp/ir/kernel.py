@@ -19,7 +19,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["BLOCK", "CHUNK", "ROWS", "Access", "Fold", "KernelSpec", "Phase", "Statement"]
+__all__ = [
+    "BLOCK", "CHUNK", "CODES", "ROWS", "Access", "Fold", "KernelSpec", "Operand", "OwnKernel",
+    "Phase", "Statement", "dtype_code",
+]  # fmt: skip
 
 # The order of summation depends on these constants and on logical shapes only: never on layout,
 # fusion or threads.
@@ -91,3 +94,38 @@ class KernelSpec:
     accesses: list[Access]
     fastmath: bool = False
     cost: int = 1
+
+
+@dataclass(eq=False, slots=True)
+class Operand:
+    """How an operand of an op's own kernel lies in memory; its pointer is its first element."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    strides: tuple[int, ...]  # in elements
+
+
+@dataclass(eq=False, slots=True)
+class OwnKernel:
+    """The kernel of one op, written by the op itself: `def kernel(lo, hi, *pointers, *ints)`.
+
+    The pointers are those of the operands, then those of the results, in order. With `takes` the
+    result starts with the values of that operand, which has no pointer of its own: the planner
+    hands over its buffer where nobody wants it any more, else a copy. The text must hold no size:
+    these are `ints`. lo..hi is a part of 0..extent, each index of which is a task of its own.
+    """
+
+    source: str
+    ints: tuple[int, ...] = ()
+    extent: int = 1
+    weight: int = 1  # work of one index, in simple element operations
+    takes: int | None = None
+
+
+# Of the dtypes that kernels compute with; the half precisions are not among them.
+CODES = frozenset(["b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", "c8", "c16"])
+
+
+def dtype_code(dtype: np.dtype) -> str:
+    """Return the token of a dtype in generated source: f4, i8, u1, c8, b1..."""
+    return "b1" if dtype.kind == "b" else f"{dtype.kind}{dtype.itemsize}"

@@ -62,6 +62,9 @@ class Op:
             strides express the view ("view").
         combine: "sum", "prod", "max", "min", "and", "or" ("reduce").
         parts: (avals, params) -> regions of the output, each filled from one operand ("assemble").
+        kernel: (operands, results, params) -> `OwnKernel`, or None where the layout or the dtypes
+            have none ("opaque"); operands are `ir.kernel.Operand`s, results avals. Without it the
+            reference function is called.
         cost: rough number of simple instructions for one element; decides between recomputing and
             storing.
         show: (params) -> params as printed in jaxprs, or None to print them as they are.
@@ -83,6 +86,7 @@ class Op:
     strides: Callable[..., Any] | None = None
     combine: str | None = None
     parts: Callable[..., Any] | None = None
+    kernel: Callable[..., Any] | None = None
     cost: int = 1
     show: Callable[..., Any] | None = None
     dtypes: str = ""

@@ -142,6 +142,9 @@ def verify_plan(plan: Any) -> None:
     there = set(range(plan.n_leaves))
     for step in plan.steps:
         if hasattr(step, "pointers"):
+            for slot, source, *_ in step.takes:
+                _need(source in there, f"a kernel takes slot {source}, which is not there")
+                there.add(slot)
             there |= {slot for slot, _ in step.allocs}
             for slot, _ in step.pointers:
                 _need(

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from accnp.ir.kernel import Access, Fold, KernelSpec, Phase, Statement
 from accnp.ops.views import contiguous
 from accnp.passes.fuse import Cluster
@@ -450,11 +448,3 @@ class _Lowering:
             accesses,
             cost=self.cost + len(accesses),
         )
-
-
-def dtype_code(dtype: np.dtype) -> str:
-    """Return the token of a dtype in generated source: f4, i8, u1, c8, b1..."""
-    return "b1" if dtype.kind == "b" else f"{dtype.kind}{dtype.itemsize}"
-
-
-__all__ += ["dtype_code"]

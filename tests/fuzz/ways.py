@@ -11,7 +11,7 @@ import numpy as np
 from accnp import engine
 from accnp.api.jit import jit
 from accnp.array import from_numpy, wrap
-from accnp.engine.plan import KernelStep
+from accnp.engine.steps import KernelStep
 from accnp.ir.graph import build
 from accnp.ir.node import items, literal, record
 from accnp.ir.op import OPS

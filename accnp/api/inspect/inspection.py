@@ -8,7 +8,7 @@ from accnp import engine
 from accnp.api.inspect.drawing import draw
 from accnp.api.inspect.kernels import InspectedKernel, kernels_of
 from accnp.engine.describe import clusters_of, plan_lines
-from accnp.engine.plan import KernelStep, Plan
+from accnp.engine.steps import KernelStep, Plan
 from accnp.ir.equations import ClosedJaxpr
 from accnp.ir.graph import Graph
 from accnp.ir.svg import escape

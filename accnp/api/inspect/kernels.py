@@ -10,7 +10,7 @@ from typing import Any
 
 from accnp.config import config
 from accnp.engine.describe import END_OF_FOLD, every_plan, kernel_label, step_members
-from accnp.engine.plan import BRIEF, PARALLEL, KernelStep, Plan
+from accnp.engine.steps import BRIEF, PARALLEL, KernelStep, Plan
 from accnp.passes.program import Program
 from accnp.runtime.compile import Kernel, find_kernel, show_kernel
 

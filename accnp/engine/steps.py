@@ -1,0 +1,164 @@
+"""The steps of a plan: launches of kernels, calls of library functions, loops on the host.
+
+In: what the planner decided. Out: records that `execute` runs; nothing here computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.codegen.cpu import Generated
+from accnp.ir.node import Node
+from accnp.passes.fuse import Cluster
+from accnp.passes.program import Program, Value
+from accnp.runtime.compile import Kernel, get_kernel
+
+__all__ = ["ControlStep", "HostStep", "KernelStep", "Plan", "forget_nodes", "used_slots"]
+
+GRAIN = 1 << 16  # simple element operations in one chunk of a kernel: some 20 µs
+PARALLEL = 1 << 18  # below this much work in a kernel one thread does it
+BRIEF = 1 << 13  # below this much the interpreter lock is kept
+
+
+class KernelStep:
+    """One launch. `pointers` are (slot, byte offset); `ints` follow them as arguments."""
+
+    __slots__ = (
+        "allocs", "cluster", "extent", "frees", "grain", "ints", "kernel", "label", "pointers",
+        "takes", "text", "work",
+    )  # fmt: skip
+
+    def __init__(self, text: Generated, fastmath: bool) -> None:
+        self.text = text
+        self.kernel: Kernel | None = None
+        self.pointers: list[tuple[int, int]] = []
+        self.ints = text.ints
+        self.extent = text.extent
+        self.work = text.extent * text.weight
+        grain = max(1, GRAIN // max(1, text.weight))
+        self.grain = -(-grain // 64) * 64 if grain >= 64 else grain
+        self.allocs: list[tuple[int, int]] = []
+        self.frees: list[int] = []
+        # Slots that start with the values of another one: (slot, the other, bytes, whether it takes
+        # over the buffer).
+        self.takes: list[tuple[int, int, int, bool]] = []
+        self.cluster: Cluster | None = None
+        self.label = ""  # the operations in it, where somebody watches
+
+    def load(self, fastmath: bool) -> Kernel:
+        """Return the machine code; compile it, or take it from a cache, at the first call."""
+        if self.kernel is None:
+            self.kernel = get_kernel(
+                self.text.source, "kernel", self.text.signature, fastmath=fastmath
+            )
+        return self.kernel
+
+
+class HostStep:
+    """One call of an op's reference function on (strided views of) buffers."""
+
+    __slots__ = ("aval", "frees", "node", "op", "operands", "params", "place", "results", "work")
+
+    def __init__(self, v: Value) -> None:
+        self.op = v.op
+        self.params = v.params
+        self.node = v.node
+        self.place = -1  # of its node in the pending graph that an eager plan was made for
+        self.aval = v.aval  # not the node's: a value may stand for a step towards its node
+        # slot, shape, dtype, strides in bytes (None: contiguous), offset in bytes, all elements of
+        # the base
+        self.operands: list[tuple[int, tuple[int, ...], np.dtype, Any, int, int]] = []
+        self.results: list[tuple[int, Any]] = []
+        self.frees: list[int] = []
+        self.work = v.op.cost * max(
+            [a.size for a in (v.aval if isinstance(v.aval, tuple) else (v.aval,))] or [1]
+        )
+
+
+class Plan:
+    """Steps in order. Slots 0..len(leaves) are the leaves' buffers."""
+
+    __slots__ = (
+        "constants",
+        "fastmath",
+        "n_leaves",
+        "n_slots",
+        "out_avals",
+        "output_slots",
+        "program",
+        "steps",
+        "work",
+    )  # fmt: skip
+
+    def __init__(self, n_leaves: int) -> None:
+        self.n_leaves = n_leaves
+        self.n_slots = n_leaves
+        self.steps: list[Any] = []
+        self.output_slots: list[int] = []
+        self.out_avals: list[Any] = []
+        self.work = 0
+        self.fastmath = False
+        # Where it lives as long as the plan: in plans of traced functions.
+        self.program: Program | None = None
+        # Buffers of leaves that belong to the plan, after those given at each run.
+        self.constants: list[Any] = []
+
+
+def forget_nodes(plan: Plan, program: Program) -> None:
+    """Let go of the nodes a plan was made from: plans outlive the arrays of their first run."""
+    for v in (*program.leaves, *program.values):
+        # Values and clusters refer to each other: without this the nodes would wait for the garbage
+        # collector.
+        v.node, v.cluster, v.demands = None, None, []
+    for step in plan.steps:
+        if isinstance(step, KernelStep):
+            step.cluster = None
+            step.text.pointers, step.text.partials = [], []
+        elif step.node is not None:
+            step.node = Node(
+                step.op, (), step.params, step.node.aval, None, None, 0, step.node.site
+            )
+
+
+class ControlStep:
+    """One structured control-flow operation.
+
+    `bodies` are the plans of its graphs, in the order of its parameters.
+    """
+
+    __slots__ = (
+        "avals",
+        "bodies",
+        "frees",
+        "inputs",
+        "node",
+        "op",
+        "operands",
+        "params",
+        "results",
+        "work",
+    )
+
+    def __init__(self, value: Any, operands: list[int], bodies: list[Any]) -> None:
+        self.op = value.op
+        self.params = value.params
+        self.node = value.node
+        self.avals: tuple[Any, ...] = value.aval
+        self.inputs = [x.aval for x in value.inputs]
+        self.operands = operands  # slots, all contiguous
+        self.bodies = bodies
+        self.results: list[tuple[int, int]] = []  # slot, number of the result
+        self.frees: list[int] = []
+        self.work = max([b.work for b in bodies], default=1) * int(value.params.get("length", 16))
+
+
+def used_slots(step: Any) -> Sequence[int]:
+    """Return the slots a step reads or writes."""
+    if isinstance(step, KernelStep):
+        return [*[s for s, _ in step.pointers], *[s for take in step.takes for s in take[:2]]]
+    if isinstance(step, ControlStep):
+        return [*step.operands, *[s for s, _ in step.results]]
+    return [o[0] for o in step.operands] + [s for s, _ in step.results]
