@@ -154,7 +154,7 @@ class _Planner:
     # --- host ---
 
     def host(self, v: Value) -> None:
-        if v.op.kind == "call":
+        if v.op.kind == "loop":
             self.control(v)
             return
         step = HostStep(v)

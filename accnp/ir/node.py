@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from accnp.ir.aval import Aval, make_aval
-from accnp.ir.op import OPS, Op, _recorder, register
+from accnp.ir.op import CALLS, OPS, Op, _recorder, register
 from accnp.ir.trace import Trace, join, state
 
 __all__ = [
@@ -134,7 +134,7 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
             trace = join(trace, x.trace)
         if x.depth > depth:
             depth = x.depth
-    if op.kind == "call" or op.kind == "mark":
+    if op.kind in CALLS or op.kind == "mark":
         aval = op.infer(*[x.aval for x in inputs], **params)
     else:
         key: Any = tuple([x.aval for x in inputs])

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["OPS", "ZERO", "Linear", "Op", "o", "register"]
+__all__ = ["CALLS", "OPS", "ZERO", "Linear", "Op", "o", "register"]
 
 
 class _Zero:
@@ -32,6 +32,10 @@ class Linear:
         self.aval = aval
 
 
+# Kinds of the ops that hold programs; their rules get the transformations.
+CALLS = ("call", "loop")
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Op:
     """One operation and all its rules.
@@ -40,8 +44,9 @@ class Op:
 
     Attributes:
         name: the primitive's name, as jax prints it.
-        kind: "map", "view", "iota", "reduce", "assemble", "opaque", "call" or "leaf"; says which
-            fields of the lowering are used.
+        kind: "map", "view", "iota", "reduce", "assemble", "opaque", "call", "loop" or "leaf"; says
+            which fields of the lowering are used. "call" means just the program that it holds,
+            which passes inline; "loop" is structured control flow over the programs it holds.
         infer: (*avals, **params) -> Aval, or a tuple of them for an op with several results.
         numpy: reference meaning: (*arrays, **params) -> array or tuple of arrays.
         jvp: a tuple with one rule (t, y, *x, **params) -> tangent per operand (or ZERO), or one

@@ -52,7 +52,7 @@ def verify_program(program: Any) -> None:
 
 
 def _verify_type(v: Any) -> None:
-    if v.op.kind in ("call", "mark", "item"):
+    if v.op.kind in ("call", "loop", "mark", "item"):
         return
     found = v.op.infer(*[x.aval for x in v.inputs], **v.params)
     some = found if isinstance(found, tuple) else (found,)

@@ -178,12 +178,12 @@ def select(index: Node, cases: Sequence[Node]) -> Node:
     return o.select_n(broadcast_to(index, shape, (0,)), *cases)
 
 
-def call_op(name: str, infer: Callable[..., Any], numpy: Callable[..., Any], **rules: Any) -> Op:
-    """Declare an op that holds graphs."""
-    return register(Op(name, "call", infer, numpy=numpy, cost=1000, **rules))
+def loop_op(name: str, infer: Callable[..., Any], numpy: Callable[..., Any], **rules: Any) -> Op:
+    """Declare a control-flow op."""
+    return register(Op(name, "loop", infer, numpy=numpy, cost=1000, **rules))
 
 
-cond = call_op(
+cond = loop_op(
     "cond",
     _cond_infer,
     _cond_numpy,

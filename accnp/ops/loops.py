@@ -19,10 +19,10 @@ from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
 from accnp.ops.control import (
     call,
-    call_op,
     instantiate,
     keep,
     leading,
+    loop_op,
     reorder,
     select,
     spread,
@@ -295,7 +295,7 @@ def _scan_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> A
     return [*results[:nk], *ys], [*carry, *outs[nk:]]
 
 
-scan = call_op(
+scan = loop_op(
     "scan",
     _scan_infer,
     _scan_numpy,
@@ -414,7 +414,7 @@ def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> 
     return call("while", [*a, *a, *b, *k], _while_params(any_cond, masked, na, na + nb)), carry
 
 
-while_ = call_op(
+while_ = loop_op(
     "while",
     _while_infer,
     _while_numpy,

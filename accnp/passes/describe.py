@@ -171,7 +171,7 @@ def why_host(v: Value) -> str:
     """Say why an operation is no part of a generated kernel."""
     if v.op.kind == "opaque":
         return f"{v.op.name} is a library call"
-    if v.op.kind == "call":
+    if v.op.kind == "loop":
         return f"{v.op.name} runs its programs as a loop of its own"
     if _empty(v):
         return f"{v.op.name} has nothing to compute: an operand or the result is empty"

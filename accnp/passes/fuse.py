@@ -112,7 +112,7 @@ class _Fusion:
         v.cluster = c
         for x in v.inputs:
             base, chain = strip_views(x)
-            if chain and v.op.kind == "call":  # bodies of control flow take whole buffers
+            if chain and v.op.kind == "loop":  # bodies of control flow take whole buffers
                 _store(x)
                 base, chain = x, ()
             if (

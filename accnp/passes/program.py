@@ -16,7 +16,7 @@ from accnp.ir.node import Node
 from accnp.ir.op import OPS
 from accnp.passes.spaces import fold_form, keeps_order
 
-__all__ = ["Program", "Value", "build", "from_graph", "is_inlined_call"]
+__all__ = ["Program", "Value", "build", "from_graph"]
 
 
 class Value:
@@ -59,12 +59,6 @@ class Program:
         self.leaves = leaves
         self.values = values
         self.outputs = outputs
-
-
-def is_inlined_call(op: Any) -> bool:
-    """Whether a call op means just its body (jit, custom derivative rules), as opposed to control
-    flow."""
-    return op.kind == "call" and op.name not in ("cond", "while", "scan")
 
 
 def body_of(params: dict) -> Graph:
@@ -140,7 +134,7 @@ class _Builder:
             return ins[0]
         if op.name == "item":
             return ins[0][node.params["index"]]
-        if is_inlined_call(op):
+        if op.kind == "call":
             return self.inlined(node, ins, env)
         if op.kind == "view" and node.aval.shape == ins[0].aval.shape and _is_identity(node):
             return ins[0]

@@ -11,6 +11,7 @@ from typing import Any
 
 from accnp.ir.graph import Graph
 from accnp.ir.node import MARK, Node, items, record
+from accnp.ir.op import CALLS
 from accnp.ops.kinds import broadcast_to
 
 __all__ = ["batch_nodes", "batched_outputs", "spread"]
@@ -56,7 +57,7 @@ def batch_nodes(order: Sequence[Node], env: Env, size: int, tools: Any) -> None:
                 f"{op.name}: no batching rule is known; got it inside vmap; use a Python loop or "
                 "lax.map"
             )
-        elif op.kind == "call" or (op.kind == "mark"):
+        elif op.kind in CALLS or op.kind == "mark":
             outs, out_flags = op.batch(size, xs, flags, node.params, tools)
             pairs = list(zip(outs, out_flags, strict=True))
             env[id(node)] = pairs if several else pairs[0]

@@ -14,7 +14,7 @@ from typing import Any
 
 from accnp.ir.graph import Graph
 from accnp.ir.node import MARK, Node, items, record
-from accnp.ir.op import ZERO, o
+from accnp.ir.op import CALLS, ZERO, o
 from accnp.ir.trace import Trace
 from accnp.ops.kinds import broadcast_to, zeros_like_aval
 from accnp.transforms.walk import inexact, within
@@ -108,7 +108,7 @@ def _differentiate(
     linear: Trace | None,
 ) -> Pair | list[Pair]:
     op, aval = node.op, node.aval
-    if op.kind in ("call", "mark"):
+    if op.kind in CALLS or op.kind == "mark":
         return _call(y, xs, ts, tools, linear)
     if isinstance(aval, tuple):
         if op.jvp is None:

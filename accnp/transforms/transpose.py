@@ -11,7 +11,7 @@ from typing import Any
 
 from accnp.ir.graph import Graph
 from accnp.ir.node import MARK, Node
-from accnp.ir.op import Linear, o
+from accnp.ir.op import CALLS, Linear, o
 from accnp.transforms.walk import dependents
 
 __all__ = ["backward"]
@@ -64,7 +64,7 @@ def backward(
                     "value depends on the argument; use forward mode (jvp, jacfwd) or custom_vjp"
                 )
             args = [Linear(x.aval) if id(x) in linear else x for x in node.inputs]
-            if op.kind == "call":
+            if op.kind in CALLS:
                 several = isinstance(node.aval, tuple)
                 found = op.transpose(ct if several else [ct], args, node.params, tools)
             else:

@@ -34,7 +34,7 @@ class _Drawing:
             host = c.form == "host"
             name = f"step {self.numbers[c]}: {c.form} kernel over {list(c.shape)}"
             if host:
-                loop = c.roots[0].op.kind == "call"
+                loop = c.roots[0].op.kind == "loop"
                 name = f"step {self.numbers[c]}: " + ("loop" if loop else "library call")
             group = Group(name, host)
             self.groups.append(group)
