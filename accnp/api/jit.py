@@ -57,12 +57,19 @@ class Entry:
             self.plan = plan
         return self.plan
 
+    def put_together(self, results: Sequence[Node]) -> Any:
+        """The results as the function returned them."""
+        outs = [wrap(x) for x in results]
+        return outs[0] if self.single else self.out_spec.unflatten(outs)
+
 
 class JitFunction:
     """A function that is traced and planned once for each signature of its arguments.
 
     Made by `jit`.
     """
+
+    transform = "jit"  # in messages
 
     def __init__(self, fun: Callable[..., Any], options: Options) -> None:
         functools.update_wrapper(self, fun, updated=())
@@ -115,6 +122,20 @@ class JitFunction:
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         if config.disable_jit:
             return self._fun(*args, **kwargs)
+        call, entry, leaves = self.entry_of(args, kwargs)
+        if state.abstract is not None or any(_outer(x) for x in leaves):
+            out = record(OPS["jit"], tuple(leaves), {"name": self._name, "jaxpr": entry.graph})
+            return entry.put_together(items(out))
+        plan = entry.load(self._options.fastmath or config.fastmath)
+        if self._plain and call.flat_positional:
+            self._cache[(*[x.aval for x in leaves[len(entry.consts) :]], config.key)] = entry
+        results = engine.run_plan(plan, leaves, entry.out_avals)
+        for i in call.donated(self._options):
+            leaves[len(entry.consts) + i].value = engine.DELETED
+        return entry.put_together(results)
+
+    def entry_of(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Call, Entry, list[Node]]:
+        """Return the traced signature of these arguments, made if it is new, and its inputs."""
         call = self._split(args, kwargs)
         nodes = call.nodes(self._name)
         key = (call.spec, tuple([x.aval for x in nodes]), call.static, config.key)
@@ -126,22 +147,9 @@ class JitFunction:
             entry.watched = Watched(self._fun, call.static) if call.static else None
             if not any(_outer(x) for x in entry.consts):
                 self._cache[key] = entry
-                if self._plain and call.flat_positional:
-                    entry.load(self._options.fastmath or config.fastmath)
-                    self._cache[(*[x.aval for x in nodes], config.key)] = entry
         elif entry.watched is not None:
             entry.watched.check(self._name, self._parameter)
-        leaves = [*entry.consts, *nodes]
-        if state.abstract is not None or any(_outer(x) for x in leaves):
-            out = record(OPS["jit"], tuple(leaves), {"name": self._name, "jaxpr": entry.graph})
-            results = list(items(out))
-        else:
-            plan = entry.load(self._options.fastmath or config.fastmath)
-            results = engine.run_plan(plan, leaves, entry.out_avals)
-            for i in call.donated(self._options):
-                nodes[i].value = engine.DELETED
-        outs = [wrap(x) for x in results]
-        return outs[0] if entry.single else entry.out_spec.unflatten(outs)
+        return call, entry, [*entry.consts, *nodes]
 
     def _split(self, args: tuple, kwargs: dict[str, Any]) -> Call:
         numbers, names = self._static_numbers, self._static_names
@@ -159,7 +167,9 @@ class JitFunction:
                 hash(value)
             except TypeError:
                 name = place if isinstance(place, str) else self._parameter(place)
-                error = errors.unhashable_static_error(f"jit({self._name})", f"'{name}'", value)
+                error = errors.unhashable_static_error(
+                    f"{self.transform}({self._name})", f"'{name}'", value
+                )
                 if isinstance(value, Array) and is_traced(value._node):
                     error.args = (f"{error}\n{conversion_error('static', value._node)}",)
                 raise error from None
@@ -185,9 +195,12 @@ class JitFunction:
             args, kwargs = call.rebuild([wrap(x) for x in leaves])
             result = self._fun(*args, **kwargs)
             flat, out_spec = flatten_spec(result)
-            return [_result_node(x, result, i, self._name) for i, x in enumerate(flat)]
+            return [
+                _result_node(x, result, i, f"{self.transform}({self._name})")
+                for i, x in enumerate(flat)
+            ]
 
-        graph = trace(on_nodes, avals, of=self._fun, transform="jit", names=call.names())
+        graph = trace(on_nodes, avals, of=self._fun, transform=self.transform, names=call.names())
         consts = close([graph])
         return Entry(graph, consts, out_spec)
 
@@ -261,14 +274,15 @@ class Call:
             TypeError: a leaf is no array or number; the text has its path.
         """
         out = []
+        name = f"{self.function.transform}({name})"
         for i, x in enumerate(self.leaves):
             if type(x) is Array:
                 out.append(x._node)
                 continue
             try:
-                out.append(as_node(x, f"jit({name})"))
+                out.append(as_node(x, name))
             except TypeError:
-                raise errors.not_an_array_error(f"jit({name})", self.names()[i], x) from None
+                raise errors.not_an_array_error(name, self.names()[i], x) from None
         return out
 
     def rebuild(self, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -323,7 +337,7 @@ def _result_node(x: Any, result: Any, i: int, name: str) -> Node:
     except TypeError:
         path = leaf_names(result, "")[i]
         raise TypeError(
-            f"jit({name}): the function returned a value that is not an array or a number at "
+            f"{name}: the function returned a value that is not an array or a number at "
             f"output{path}; got {x!r} of type {type(x).__name__}; "
             "return arrays, numbers, None, and containers of them"
         ) from None
