@@ -6,6 +6,7 @@ given as source text with the library's names filled in.
 
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -16,6 +17,7 @@ import numpy as np
 import accnp
 import accnp.numpy as anp
 from benchmarks.harness import Call, Row, Timing, fresh_process, interleave
+from benchmarks.programs import PROGRAMS
 
 OURS = "import accnp as jax, accnp.numpy as jnp"
 THEIRS = "import jax, jax.numpy as jnp"
@@ -198,13 +200,19 @@ jax.jit(selu)(x).block_until_ready()
 print(now() - t)
 """
     ours, theirs = (code.format(library=lib, selu=SELU) for lib in (OURS, THEIRS))
-    timings = {"ours": Timing(), "JAX": Timing()}
-    for _ in range(rounds):
-        with tempfile.TemporaryDirectory() as empty:  # nothing from disk: this is a real compile
-            timings["ours"].seconds.append(fresh_process(ours, ACCNP_CACHE_DIR=empty))
-        timings["JAX"].seconds.append(fresh_process(theirs))
+    timings = _empty_cache(ours, theirs, rounds)
     note = "empty disk cache"
     return [row("first call of a new jitted SELU", 1.0, timings, "ours", "JAX", note=note)]
+
+
+def _empty_cache(ours: str, theirs: str, rounds: int) -> dict[str, Timing]:
+    """The two programs in fresh processes, ours with nothing on disk: it compiles, too."""
+    timings = {"ours": Timing(), "JAX": Timing()}
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory() as empty:
+            timings["ours"].seconds.append(fresh_process(ours, ACCNP_CACHE_DIR=empty))
+        timings["JAX"].seconds.append(fresh_process(theirs))
+    return timings
 
 
 def fresh_with_disk_cache(rounds: int) -> list[Row]:
@@ -242,6 +250,47 @@ def new_shape(rounds: int) -> list[Row]:
     return [row(work, 0.1, t, "ours", "JAX", note=note, extra_ok=compiles == 0)]
 
 
+def program(name: str, rounds: int) -> list[Row]:
+    """A whole program under `jit`, waited for."""
+    it = PROGRAMS[name]
+    calls: dict[str, Call] = {}
+    for key, library in (("ours", accnp), ("JAX jit", jax)):
+        f, arguments = it.make(library)
+        arguments = library.tree_util.tree_map(library.numpy.asarray, arguments)
+        calls[key] = partial(_wait_for, library, library.jit(f), arguments)
+    ours, theirs = (jax.tree_util.tree_leaves(_plain(call())) for call in calls.values())
+    for a, b in zip(ours, theirs, strict=True):
+        check(a, b, rtol=2e-3, atol=2e-4)
+    t = interleave(calls, 2 * rounds)
+    return [row(it.title, it.bar, t, "ours", "JAX jit")]
+
+
+def _wait_for(library: Any, f: Callable, arguments: Any) -> Any:
+    return library.block_until_ready(f(*arguments))
+
+
+def _plain(tree: Any) -> Any:
+    return accnp.tree_util.tree_map(np.asarray, tree)
+
+
+def cold(name: str, rounds: int) -> list[Row]:
+    """The first call of a whole program: trace, compile and run once, nothing from disk."""
+    code = """
+from time import perf_counter as now
+{library}
+from benchmarks.programs import PROGRAMS
+f, arguments = PROGRAMS["{name}"].make(jax)
+arguments = jax.tree_util.tree_map(jnp.asarray, arguments)
+jax.jit(lambda x: jnp.tanh(x) + 1)(jnp.arange(1000000.0)).block_until_ready()
+t = now()
+jax.block_until_ready(jax.jit(f)(*arguments))
+print(now() - t)
+"""
+    ours, theirs = (code.format(library=lib, name=name) for lib in (OURS, THEIRS))
+    timings = _empty_cache(ours, theirs, rounds)
+    return [row(f"first call: {PROGRAMS[name].title}", 1.0, timings, "ours", "JAX")]
+
+
 ROWS: dict[str, Callable[[int], list[Row]]] = {
     "elementwise": elementwise,
     "selu": selu_million,
@@ -253,5 +302,7 @@ ROWS: dict[str, Callable[[int], list[Row]]] = {
     "first": first_call,
     "fresh": fresh_with_disk_cache,
     "shape": new_shape,
+    **{name: partial(program, name) for name in PROGRAMS},
+    **{f"{name}-cold": partial(cold, name) for name in PROGRAMS},
 }
-PROCESS_ROWS = {"import", "first", "fresh"}
+PROCESS_ROWS = {"import", "first", "fresh", *[f"{name}-cold" for name in PROGRAMS]}

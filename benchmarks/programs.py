@@ -1,0 +1,160 @@
+"""Whole programs with loops, batches and derivatives, each written once for both libraries.
+
+In: a library that has jax's names. Out: a function of arrays and its arguments, as NumPy arrays.
+`PROGRAMS` has, for each, what the table calls it and its bar against JAX's `jit`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+Made = tuple[Callable, tuple]
+
+
+def normal(seed: int, *shape: int, scale: float = 1.0) -> np.ndarray:
+    """Float32 normal numbers of a shape."""
+    return np.random.default_rng(seed).standard_normal(shape, np.float32) * np.float32(scale)
+
+
+def bodies(n: int) -> Callable[[Any], Made]:
+    """A thousand steps of n bodies that attract each other."""
+
+    def make(m: Any) -> Made:
+        def force(q: Any, mass: Any) -> Any:
+            gap = q[None] - q[:, None]
+            square = (gap * gap).sum(-1) + 1e-2
+            return (gap * (mass[None] / (square * m.numpy.sqrt(square)))[..., None]).sum(1)
+
+        def run(q: Any, v: Any, mass: Any) -> Any:
+            def step(state: Any, _: Any) -> Any:
+                q, v = state
+                v = v + 1e-3 * force(q, mass)
+                q = q + 1e-3 * v
+                return (q, v), 0.5 * (mass[:, None] * v * v).sum()
+
+            return m.lax.scan(step, (q, v), None, length=1000)
+
+        return run, (normal(0, n, 3), normal(1, n, 3), np.abs(normal(2, n)) + 0.1)
+
+    return make
+
+
+def mandelbrot(m: Any) -> Made:
+    """Steps until a point escapes, at most 100, for 300 by 200 points."""
+
+    def steps(c: Any) -> Any:
+        def inside(state: Any) -> Any:
+            z, n = state
+            return (z.real * z.real + z.imag * z.imag < 4.0) & (n < 100)
+
+        return m.lax.while_loop(inside, lambda s: (s[0] * s[0] + c, s[1] + 1), (c * 0, 0))[1]
+
+    x, y = np.linspace(-2, 1, 300), np.linspace(-1, 1, 200)
+    grid = (x[None, :] + 1j * y[:, None]).astype(np.complex64)
+    return m.vmap(m.vmap(steps)), (grid,)
+
+
+def jacobi(m: Any) -> Made:
+    """300 sweeps of the heat equation's stencil over 512 by 512 points with a hot edge."""
+
+    def run(u: Any) -> Any:
+        def sweep(_: Any, u: Any) -> Any:
+            near = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]
+            return u.at[1:-1, 1:-1].set(0.25 * near)
+
+        return m.lax.fori_loop(0, 300, sweep, u)
+
+    hot = np.zeros((512, 512), np.float32)
+    hot[0] = 1.0
+    return run, (hot,)
+
+
+def recurrent(m: Any) -> Made:
+    """A recurrent network over 100 steps: loss and gradients."""
+    np_ = m.numpy
+
+    def loss(p: Any, xs: Any, targets: Any) -> Any:
+        def cell(h: Any, x: Any) -> Any:
+            h = np_.tanh(x @ p["in"] + h @ p["over"] + p["b"])
+            return h, h @ p["out"]
+
+        start = np_.zeros((xs.shape[1], p["b"].shape[0]))
+        return np_.mean((m.lax.scan(cell, start, xs)[1] - targets) ** 2)
+
+    p = {
+        "in": normal(0, 16, 64, scale=0.2),
+        "over": normal(1, 64, 64, scale=0.1),
+        "b": normal(2, 64, scale=0.1),
+        "out": normal(3, 64, 8, scale=0.1),
+    }
+    return m.value_and_grad(loss), (p, normal(4, 100, 32, 16), normal(5, 100, 32, 8))
+
+
+def _network(*sizes: int) -> list:
+    return [
+        {"w": normal(i, a, b, scale=a**-0.5), "b": normal(9 - i, b)}
+        for i, (a, b) in enumerate(pairwise(sizes))
+    ]
+
+
+def _cross_entropy(m: Any, p: Any, x: Any, label: Any) -> Any:
+    for layer in p[:-1]:
+        x = m.nn.relu(x @ layer["w"] + layer["b"])
+    likelihood = m.nn.log_softmax(x @ p[-1]["w"] + p[-1]["b"])
+    return -(likelihood * m.nn.one_hot(label, 10)).sum(-1).mean()
+
+
+def train_step(m: Any) -> Made:
+    """One step of gradient descent of a network 784-512-10 on 128 pictures."""
+
+    def step(p: Any, x: Any, labels: Any) -> Any:
+        value, slope = m.value_and_grad(lambda p: _cross_entropy(m, p, x, labels))(p)
+        return m.tree_util.tree_map(lambda a, g: a - 0.1 * g, p, slope), value
+
+    return step, (_network(784, 512, 10), normal(3, 128, 784), np.arange(128, dtype=np.int32) % 10)
+
+
+def per_example(m: Any) -> Made:
+    """The gradient of each of 128 examples, in the weights of a network 64-128-10."""
+
+    def slopes(p: Any, x: Any, labels: Any) -> Any:
+        slope = m.grad(lambda p, x, label: _cross_entropy(m, p, x, label))
+        return m.vmap(slope, in_axes=(None, 0, 0))(p, x, labels)
+
+    return slopes, (_network(64, 128, 10), normal(3, 128, 64), np.arange(128, dtype=np.int32) % 10)
+
+
+def shortest_paths(m: Any) -> Made:
+    """Floyd and Warshall's shortest paths between 256 points."""
+
+    def run(distance: Any) -> Any:
+        def through(k: Any, d: Any) -> Any:
+            return d.at[:, :].min(d[:, k, None] + d[None, k, :])
+
+        return m.lax.fori_loop(0, distance.shape[0], through, distance)
+
+    return run, (np.random.default_rng(0).random((256, 256), np.float32) ** 4,)
+
+
+@dataclass(frozen=True)
+class Program:
+    """How the table names a program, and its bar."""
+
+    make: Callable[[Any], Made]
+    title: str
+    bar: float
+
+
+PROGRAMS = {
+    "nbody": Program(bodies(5), "n-body, 5 bodies, scan of 1000 steps", 0.5),
+    "nbody64": Program(bodies(64), "n-body, 64 bodies, scan of 1000 steps", 0.5),
+    "mandelbrot": Program(mandelbrot, "Mandelbrot 300x200, vmap of while_loop", 0.7),
+    "jacobi": Program(jacobi, "Jacobi 512x512, fori_loop of 300", 0.7),
+    "rnn": Program(recurrent, "RNN forward and backward, scan of 100", 1.0),
+    "mlp": Program(train_step, "MLP 784-512-10 train step, batch 128", 1.0),
+    "examples": Program(per_example, "per-example gradients 64-128-10, 128", 1.0),
+    "paths": Program(shortest_paths, "Floyd-Warshall 256, fori_loop with .at[]", 0.7),
+}
