@@ -209,7 +209,7 @@ class _Planner:
         text = Generated()
         text.source, text.extent, text.weight = own.source, own.extent, own.weight
         text.ints = list(own.ints)
-        pointed = [i for i in range(len(operands)) if i != own.takes]
+        pointed = [i for i in range(len(operands)) if i != v.op.takes]
         codes = [dtype_code(operands[i].dtype) for i in pointed] + [
             dtype_code(a.dtype) for a in avals
         ]
@@ -222,8 +222,8 @@ class _Planner:
             slot = found.get(i if isinstance(v.aval, tuple) else -1)
             if slot is None:
                 slot = self.new_slot()
-            if own.takes is not None:
-                source = call.operands[own.takes]
+            if v.op.takes is not None:
+                source = call.operands[v.op.takes]
                 # A strided operand has no buffer of this layout to give.
                 assert source[3] is None, f"{v.op.name}: takes an operand that is a strided view"
                 step.takes.append((slot, source[0], a.nbytes, False))

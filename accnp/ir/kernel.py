@@ -109,8 +109,8 @@ class Operand:
 class OwnKernel:
     """The kernel of one op, written by the op itself: `def kernel(lo, hi, *pointers, *ints)`.
 
-    The pointers are those of the operands, then those of the results, in order. With `takes` the
-    result starts with the values of that operand, which has no pointer of its own: the planner
+    The pointers are those of the operands, then those of the results, in order. If the op `takes`
+    an operand, the result starts with its values, and it has no pointer of its own: the planner
     hands over its buffer where nobody wants it any more, else a copy. The text must hold no size:
     these are `ints`. lo..hi is a part of 0..extent, each index of which is a task of its own.
     """
@@ -119,7 +119,6 @@ class OwnKernel:
     ints: tuple[int, ...] = ()
     extent: int = 1
     weight: int = 1  # work of one index, in simple element operations
-    takes: int | None = None
 
 
 # Of the dtypes that kernels compute with; the half precisions are not among them.

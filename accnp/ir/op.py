@@ -70,6 +70,8 @@ class Op:
         kernel: (operands, results, params) -> `OwnKernel`, or None where the layout or the dtypes
             have none ("opaque"); operands are `ir.kernel.Operand`s, results avals. Without it the
             reference function is called.
+        takes: number of the operand that the kernel updates in place ("opaque"): the result starts
+            with its values.
         cost: rough number of simple instructions for one element; decides between recomputing and
             storing.
         show: (params) -> params as printed in jaxprs, or None to print them as they are.
@@ -92,6 +94,7 @@ class Op:
     combine: str | None = None
     parts: Callable[..., Any] | None = None
     kernel: Callable[..., Any] | None = None
+    takes: int | None = None
     cost: int = 1
     show: Callable[..., Any] | None = None
     dtypes: str = ""

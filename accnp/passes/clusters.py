@@ -6,8 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 from accnp.passes.program import Value
+from accnp.passes.spaces import strip_views
 
-__all__ = ["Cluster", "Demand", "in_order", "reaches"]
+__all__ = ["Cluster", "Demand", "in_order", "reaches", "write_last"]
 
 
 class Demand:
@@ -76,6 +77,23 @@ def reaches(a: Cluster, b: Cluster) -> bool:
                 seen.add(n)
                 stack.append(n)
     return False
+
+
+def write_last(clusters: list[Cluster]) -> list[Cluster]:
+    """Let kernels that update an operand in place come after its other readers, for whom it would
+    have to be copied; returns the clusters as they came."""
+    for c in clusters:
+        v = c.roots[0] if c.form == "host" else None
+        if v is None or v.op.takes is None:
+            continue
+        x = v.inputs[v.op.takes]
+        if not x.stored:
+            x = strip_views(x)[0]
+        readers = {r for r in clusters if x.id in r.loads}
+        for r in readers | {d.cluster for d in x.demands}:
+            if r is not c and not reaches(r, c):
+                c.needs.add(r)
+    return clusters
 
 
 def in_order(clusters: list[Cluster]) -> list[Cluster]:

@@ -20,7 +20,7 @@ from math import prod
 from typing import Any
 
 from accnp.ops.views import contiguous
-from accnp.passes.clusters import Cluster, Demand, in_order, reaches
+from accnp.passes.clusters import Cluster, Demand, in_order, reaches, write_last
 from accnp.passes.program import Program, Value
 from accnp.passes.spaces import (
     apply_views,
@@ -70,7 +70,7 @@ class _Fusion:
         for v in reversed(self.program.values):
             self.place(v)
         self.merge_siblings()
-        return in_order([c for c in self.clusters if c.merged is None])
+        return in_order(write_last([c for c in self.clusters if c.merged is None]))
 
     # --- placing ---
 
@@ -110,9 +110,9 @@ class _Fusion:
         self.clusters.append(c)
         self.provide(v, c)
         v.cluster = c
-        for x in v.inputs:
+        for i, x in enumerate(v.inputs):
             base, chain = strip_views(x)
-            if chain and v.op.kind == "loop":  # bodies of control flow take whole buffers
+            if chain and (v.op.kind == "loop" or i == v.op.takes):  # they want whole buffers
                 _store(x)
                 base, chain = x, ()
             if (
