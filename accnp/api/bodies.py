@@ -127,22 +127,21 @@ def close(graphs: Sequence[Graph]) -> list[Node]:
 def _dead(graph: Graph) -> list[Node]:
     """Recorded nodes that no output needs; those of a linearisation are nobody's equations."""
     live = {id(n) for n in graph.nodes}
-    return [
-        n
-        for n in graph.recorded or ()
-        if id(n) not in live and n.trace is not None and n.trace.kind != "linear"
-    ]
+    return [n for n in graph.recorded or () if id(n) not in live and not _linear(n, graph)]
+
+
+def _linear(node: Node, graph: Graph) -> bool:
+    """Whether a node belongs to a linearisation, or to a trace within one."""
+    trace = node.trace
+    while trace is not None and trace is not graph.trace and trace.kind != "linear":
+        trace = trace.parent
+    return trace is not None and trace.kind == "linear"
 
 
 def _outside(graph: Graph, nodes: Sequence[Node]) -> list[Node]:
     """Return the inputs of nodes of a graph that lie outside of it, literals left out."""
-    own = {id(x) for x in (*graph.inputs, *graph.nodes, *(graph.recorded or ()))}
     inputs = [x for n in nodes for x in n.inputs]
-    return [x for x in inputs if id(x) not in own and x.op.name != "literal" and not _inner(x)]
-
-
-def _inner(x: Node) -> bool:
-    return x.op.name == "arg" and x.trace is not None and x.trace.kind == "linear"
+    return [x for x in inputs if x.op.name != "literal" and not graph.holds(x)]
 
 
 def _replace(graph: Graph, new: dict[int, Node], leaves: list[Node]) -> None:

@@ -61,10 +61,11 @@ class Graph:
     def nodes(self) -> list[Node]:
         """All inner nodes in an order in which they can be computed; leaves excluded."""
         if self._order is None:
-            self._order = toposort(self.outputs, set(map(id, self.inputs)), self._inside)
+            self._order = toposort(self.outputs, set(map(id, self.inputs)), self.holds)
         return self._order
 
-    def _inside(self, node: Node) -> bool:
+    def holds(self, node: Node) -> bool:
+        """Whether a node was recorded in this program, or in a trace within it."""
         trace = node.trace
         if self.trace is None:
             return trace is not None and trace.level >= self.level

@@ -1,0 +1,332 @@
+"""Random nests of control flow and transformations. In: a seeded generator. Out: a `Nest`, one
+program for both libraries.
+
+Every construct is a function of two vectors (x, w) that returns a vector: x is handed in as an
+operand, w is closed over, so that nests close over values of every level around them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+Fn = Callable[[Any, Any, Any], Any]  # (library, x, w) -> vector of x's shape
+
+SIZE = 3
+
+
+class Nest:
+    """A program and how it reads."""
+
+    def __init__(self, seed: int, depth: int, reverse: bool) -> None:
+        self.random = random.Random(seed)
+        self.reverse = reverse  # whether reverse mode has to be possible
+        self.fn, self.text = self.make(depth)
+
+    def make(self, depth: int) -> tuple[Fn, str]:
+        if depth == 0:
+            return self.pick(LEAVES)(self)
+        table = BOTH if self.reverse else BOTH + FORWARD
+        return self.pick(table)(self, depth)
+
+    def inner(self, depth: int) -> tuple[Fn, str]:
+        """A program one level down, mostly at full depth, so that nests are as deep as asked for."""
+        down = depth - 1
+        if down and self.random.random() < 0.2:
+            down = self.random.randint(0, down)
+        return self.make(down)
+
+    def pick(self, xs: Any) -> Any:
+        return self.random.choice(xs)
+
+    def number(self, low: float, high: float) -> float:
+        return round(self.random.uniform(low, high), 3)
+
+
+# --- leaves ---
+
+
+def sines(g: Nest) -> tuple[Fn, str]:
+    k = g.number(0.5, 1.5)
+    return lambda b, x, w: b.np.sin(x * k) + 0.5 * w, f"sin(x*{k})+w/2"
+
+
+def products(g: Nest) -> tuple[Fn, str]:
+    return lambda b, x, w: b.np.tanh(x * w), "tanh(x*w)"
+
+
+def logistics(g: Nest) -> tuple[Fn, str]:
+    return lambda b, x, w: b.np.exp(-x * x) + b.np.cos(w[::-1]), "exp(-x*x)+cos(w[::-1])"
+
+
+def sums(g: Nest) -> tuple[Fn, str]:
+    reverse = g.pick([False, True])
+    return (
+        lambda b, x, w: b.np.tanh(b.lax.cumsum(x, reverse=reverse) * w[0]),
+        f"tanh(cumsum(x, {reverse})*w[0])",
+    )
+
+
+def products_so_far(g: Nest) -> tuple[Fn, str]:
+    name = g.pick(["cumprod", "cummax", "cummin", "cumlogsumexp"])
+    return lambda b, x, w: b.np.sin(getattr(b.lax, name)(x + w)), f"sin({name}(x+w))"
+
+
+def chosen(g: Nest) -> tuple[Fn, str]:
+    return (
+        lambda b, x, w: b.np.where(x > 0.1, b.np.sin(x), w * x),
+        "where(x>0.1, sin x, w*x)",
+    )
+
+
+def updated(g: Nest) -> tuple[Fn, str]:
+    i = g.pick(range(SIZE))
+    return (
+        lambda b, x, w: b.np.sin(x).at[i].set(w[i]).at[(i + 1) % SIZE].add(x[i]),
+        f"sin(x).at[{i}].set(w).add",
+    )
+
+
+def dotted(g: Nest) -> tuple[Fn, str]:
+    return (
+        lambda b, x, w: b.np.tanh(b.np.outer(x, w) @ b.np.cos(x)),
+        "tanh(outer(x,w)@cos(x))",
+    )
+
+
+def inner_stop(g: Nest) -> tuple[Fn, str]:
+    return lambda b, x, w: b.lax.stop_gradient(w) * b.np.sin(x), "stop(w)*sin(x)"
+
+
+def windows(g: Nest) -> tuple[Fn, str]:
+    name = g.pick(["add", "max"])
+    first = 0.0 if name == "add" else -float("inf")
+
+    def run(b: Any, x: Any, w: Any) -> Any:
+        y = b.np.sin(x + w)
+        return b.lax.reduce_window(y, first, getattr(b.lax, name), (2,), (1,), "SAME") * 0.5
+
+    return run, f"reduce_window({name})(sin(x+w))"
+
+
+def folded(g: Nest) -> tuple[Fn, str]:
+    def run(b: Any, x: Any, w: Any) -> Any:
+        s = b.lax.reduce(x, b.np.ones((), x.dtype), lambda p, q: p * b.np.cos(q) + p, (0,))
+        return b.np.sin(s * w)
+
+    return run, "sin(reduce(x)*w)"
+
+
+LEAVES = [sines, products, logistics, sums, products_so_far, chosen, updated, dotted, inner_stop]
+
+
+# --- constructs ---
+
+
+def chain(g: Nest, depth: int) -> tuple[Fn, str]:
+    (f, a), (h, c) = g.inner(depth), g.make(0)
+    return lambda b, x, w: h(b, f(b, x, w), x), f"[{a}; {c}]"
+
+
+def branch(g: Nest, depth: int) -> tuple[Fn, str]:
+    (f, a), (h, c) = g.inner(depth), g.inner(depth)
+    t = g.number(-0.5, 0.5)
+    closed = g.pick([True, False])
+
+    def run(b: Any, x: Any, w: Any) -> Any:
+        if closed:
+            return b.lax.cond(x[0] > t, lambda: f(b, x, w), lambda: h(b, w, x))
+        return b.lax.cond(x.sum() > t, lambda v: f(b, v, w), lambda v: h(b, v, x), w + x)
+
+    return run, f"cond({'closed ' if closed else ''}{t}: {a} | {c})"
+
+
+def three(g: Nest, depth: int) -> tuple[Fn, str]:
+    (f, a), (h, c) = g.inner(depth), g.make(0)
+
+    def run(b: Any, x: Any, w: Any) -> Any:
+        index = b.np.int32(b.np.floor(x[0] * 3))
+        return b.lax.switch(
+            index, [lambda v, u: f(b, v, u), lambda v, u: h(b, u, v), lambda v, u: v * u], x, w
+        )
+
+    return run, f"switch({a} | {c} | x*w)"
+
+
+def scan(g: Nest, depth: int) -> tuple[Fn, str]:
+    f, a = g.inner(depth)
+    reverse, length = g.pick([True, False]), g.pick([1, 2, 3])
+    unroll = g.pick([1, 1, 2, True])
+    kind = g.pick(["rows", "none", "counter", "fixed"])
+
+    def run(b: Any, x: Any, w: Any) -> Any:
+        rows = b.np.stack([b.np.sin(w * (i + 1)) for i in range(length)])
+        kw = {"reverse": reverse, "unroll": unroll}
+        if kind == "rows":
+            last, ys = b.lax.scan(
+                lambda c, r: (f(b, c, r), b.np.cos(c) * r), x, rows, **kw
+            )
+            return last + ys.sum(0)
+        if kind == "none":
+            last, ys = b.lax.scan(lambda c, _: (f(b, c, w), c), x, None, length, **kw)
+            return last + ys[0]
+        if kind == "counter":
+
+            def step(c: Any, r: Any) -> Any:
+                i, v = c
+                return (i + 1, f(b, v, r * i + w)), (i, v[0])
+
+            (n, last), (counts, firsts) = b.lax.scan(step, (0, x), rows, **kw)
+            return last * n + (firsts * counts).sum()
+
+        def body(c: Any, r: Any) -> Any:
+            v, fixed, d = c
+            return (f(b, v, fixed * r), fixed, {"k": d["k"] * 0.9 + v}), (r, v * d["k"])
+
+        (last, _, d), (again, ys) = b.lax.scan(body, (x, w, {"k": x * 0.5}), rows, **kw)
+        return last + d["k"] + (again * ys).sum(0)
+
+    return run, f"scan({kind} {length} reverse={reverse} unroll={unroll}: {a})"
+
+
+def loop(g: Nest, depth: int) -> tuple[Fn, str]:
+    f, a = g.inner(depth)
+    low, high = g.pick([(0, 2), (1, 4), (-1, 1), (2, 2)])
+    return (
+        lambda b, x, w: b.lax.fori_loop(low, high, lambda i, v: f(b, v, w * i + x), x),
+        f"fori({low}, {high}: {a})",
+    )
+
+
+def rows(g: Nest, depth: int) -> tuple[Fn, str]:
+    f, a = g.inner(depth)
+    size = g.pick([None, 1, 2, 3])
+
+    def run(b: Any, x: Any, w: Any) -> Any:
+        m = b.np.stack([x, w, x * w])
+        return b.lax.map(lambda v: f(b, v, w), m, batch_size=size).sum(0)
+
+    return run, f"map({size}: {a})"
+
+
+def associative(g: Nest, depth: int) -> tuple[Fn, str]:
+    f, a = g.inner(depth)
+    reverse = g.pick([True, False])
+
+    def run(b: Any, x: Any, w: Any) -> Any:
+        p, q = b.lax.associative_scan(
+            lambda s, t: (s[0] * t[0], s[1] * t[0] + t[1]), (f(b, x, w), w), reverse=reverse
+        )
+        return p + b.np.sin(q)
+
+    return run, f"associative_scan({reverse}: {a})"
+
+
+def mapped(g: Nest, depth: int) -> tuple[Fn, str]:
+    f, a = g.inner(depth)
+    kind = g.pick(["both", "x", "w", "last"])
+
+    def run(b: Any, x: Any, w: Any) -> Any:
+        m, n = b.np.stack([x, w, -x]), b.np.stack([w, b.np.sin(x), w * x])
+        if kind == "both":
+            return b.top.vmap(lambda u, v: f(b, u, v))(m, n).sum(0)
+        if kind == "x":
+            return b.top.vmap(lambda u: f(b, u, w))(m).sum(0)
+        if kind == "w":
+            return b.top.vmap(lambda v: f(b, x, v))(n).sum(0)
+        return b.top.vmap(lambda u, v: f(b, u, v), (1, None), 1)(m, w)[:, 0]
+
+    return run, f"vmap({kind}: {a})"
+
+
+def jitted(g: Nest, depth: int) -> tuple[Fn, str]:
+    f, a = g.inner(depth)
+    return lambda b, x, w: b.top.jit(lambda v: f(b, v, w))(x), f"jit({a})"
+
+
+def rematerialised(g: Nest, depth: int) -> tuple[Fn, str]:
+    f, a = g.inner(depth)
+    return lambda b, x, w: b.top.checkpoint(lambda v: f(b, v, w))(x), f"checkpoint({a})"
+
+
+def tangent(g: Nest, depth: int) -> tuple[Fn, str]:
+    f, a = g.inner(depth)
+
+    def run(b: Any, x: Any, w: Any) -> Any:
+        y, t = b.top.jvp(lambda v: f(b, v, w), (x,), (b.np.cos(w),))
+        return b.np.tanh(y + t)
+
+    return run, f"jvp({a})"
+
+
+def gradient(g: Nest, depth: int) -> tuple[Fn, str]:
+    f, a = g.inner(depth)
+    return (
+        lambda b, x, w: b.np.tanh(b.top.grad(lambda v: b.np.sin(f(b, v, w)).sum())(x)),
+        f"grad({a})",
+    )
+
+
+def pulled(g: Nest, depth: int) -> tuple[Fn, str]:
+    f, a = g.inner(depth)
+
+    def run(b: Any, x: Any, w: Any) -> Any:
+        y, pull = b.top.vjp(lambda u, v: f(b, u, v), x, w)
+        p, q = pull(b.np.cos(y))
+        return b.np.tanh(p - q)
+
+    return run, f"vjp({a})"
+
+
+def pushed(g: Nest, depth: int) -> tuple[Fn, str]:
+    f, a = g.inner(depth)
+
+    def run(b: Any, x: Any, w: Any) -> Any:
+        y, push = b.top.linearize(lambda v: f(b, v, w), x)
+        return b.np.tanh(y + push(w) * 0.5)
+
+    return run, f"linearize({a})"
+
+
+def repeat(g: Nest, depth: int) -> tuple[Fn, str]:
+    f, a = g.inner(depth)
+    n = g.pick([0, 1, 3])
+
+    def run(b: Any, x: Any, w: Any) -> Any:
+        return b.lax.while_loop(
+            lambda c: c[0] < n, lambda c: (c[0] + 1, f(b, c[1], w * c[0])), (0, x)
+        )[1]
+
+    return run, f"while({n}: {a})"
+
+
+def until(g: Nest, depth: int) -> tuple[Fn, str]:
+    f, a = g.inner(depth)
+
+    def run(b: Any, x: Any, w: Any) -> Any:
+        limit = b.np.abs(x[0]) + 1
+
+        def body(c: Any) -> Any:
+            return c[0] + 0.4 + b.np.abs(w[1]), f(b, c[1], w)
+
+        return b.lax.while_loop(lambda c: c[0] < limit, body, (w[0], x))[1]
+
+    return run, f"until({a})"
+
+
+def counted(g: Nest, depth: int) -> tuple[Fn, str]:
+    f, a = g.inner(depth)
+
+    def run(b: Any, x: Any, w: Any) -> Any:
+        n = b.np.int32(b.np.floor(b.np.abs(x[1]) * 3))
+        return b.lax.fori_loop(0, n, lambda i, v: f(b, v, w * i), x + w)
+
+    return run, f"fori(traced: {a})"
+
+
+BOTH = [
+    chain, branch, three, scan, scan, scan, loop, rows, associative, mapped, mapped, jitted,
+    tangent, gradient, pulled, pushed, rematerialised,
+]  # fmt: skip
+FORWARD = [repeat, until, counted]
