@@ -76,7 +76,9 @@ class _Fusion:
 
     def place(self, v: Value) -> None:
         kind = v.op.kind
-        if not in_kernel(v):
+        if kind == "barrier":
+            self.barrier(v)
+        elif not in_kernel(v):
             self.host(v)
         elif kind == "view":
             if v.stored and not self.alias(v):
@@ -124,6 +126,18 @@ class _Fusion:
             _store(base)
             self.look_through(chain, c)
             self.wish(base, Demand(c, "load", "host", chain))
+
+    def barrier(self, v: Value) -> None:
+        """Each result is its operand, under another name for those that come after all of them."""
+        for i, x in enumerate(v.inputs if v.parent is not None else ()):
+            _store(x)
+            if i == v.index:
+                v.stored, v.role, v.cluster = True, "alias", x
+            for d in v.demands:
+                if i == v.index:
+                    self.wish(x, Demand(d.cluster, "load", d.context, d.chain))
+                elif not x.is_leaf:
+                    x.demands.append(Demand(d.cluster, "load", "", ()))
 
     def alias(self, v: Value) -> bool:
         """A stored view that shows all of a value in its own order needs no copy: it shares the

@@ -77,7 +77,7 @@ def build(order: Sequence[Node], leaves: Sequence[Node], outputs: Sequence[Node]
     for x in outputs:
         v = builder.get(x, env)
         outs += v if isinstance(v, list) else [v]
-    values = _live(outs)
+    values = _live(builder.made, outs)
     every = leaf_values + builder.extra
     for i, v in enumerate(every + values):
         v.id = i
@@ -110,6 +110,7 @@ class _Builder:
         self.leaves: dict[int, Value] = {}
         self.extra: list[Value] = []  # constants and literals inside inlined bodies: further leaves
         self.table: dict[Any, Any] = {}
+        self.made: list[Value] = []  # in order
 
     def leaf(self, node: Node) -> Value:
         op = node.op if node.op.kind == "leaf" else OPS["const"]
@@ -163,15 +164,25 @@ class _Builder:
         except TypeError:  # parameters that cannot be hashed
             key, found = None, None
         if found is None:
-            found = Value(op, params, ins, aval, node)
-            if isinstance(aval, tuple):
-                found = _several(found)
+            found = self.new(op, params, ins, aval, node)
             if key is not None:
                 self.table[key] = found
         return found
 
+    def new(self, op: Any, params: dict, ins: tuple[Any, ...], aval: Any, node: Any) -> Any:
+        """A value, or the list of them for an operation with several results."""
+        whole = Value(op, params, ins, aval, node)
+        self.made.append(whole)
+        if not isinstance(aval, tuple):
+            return whole
+        parts = _several(whole)
+        self.made += parts
+        return parts
+
     def inlined(self, node: Node, ins: tuple[Any, ...], env: _Env) -> Any:
         graph = body_of(node.params)
+        if node.op.name == "remat2" and node.params["differentiated"]:
+            ins = self.behind_barrier(ins, node)
         inner = _Env(env)
         inner.own = {id(a): v for a, v in zip(graph.inputs, ins, strict=True)}
         for n in graph.nodes:
@@ -179,6 +190,34 @@ class _Builder:
             inner.own[id(n)] = self.value_of(n, inner)
         outs = [self.get(x, inner) for x in graph.outputs]
         return outs if isinstance(node.aval, tuple) else outs[0]
+
+    def behind_barrier(self, ins: tuple[Any, ...], node: Node) -> tuple[Any, ...]:
+        """Give the operands of what is computed again (see `ops/checkpoint.py`) another identity,
+        so that it is not merged with the first time, and comes when all of them are there.
+
+        Views of them are made again behind the barrier, so that nothing is stored for it.
+        """
+        flags = node.params["prevent_cse"]
+        which = flags if isinstance(flags, tuple) else (flags,) * len(ins)
+        bases: dict[int, Value] = {}
+        for x, held in zip(ins, which, strict=True):
+            while x.op.kind == "view":
+                x = x.inputs[0]
+            if held and x.op.kind != "iota" and x.op.name != "literal":
+                bases[id(x)] = x
+        if not bases:
+            return ins
+        wanted = tuple(bases.values())
+        op = OPS["optimization_barrier"]
+        parts = self.new(op, {}, wanted, tuple([x.aval for x in wanted]), node)
+        behind = dict(zip(bases, parts, strict=True))
+
+        def moved(x: Value) -> Value:
+            if id(x) in behind or x.op.kind != "view":
+                return behind.get(id(x), x)
+            return self.make(x.op, x.params, (moved(x.inputs[0]),), x.aval, x.node)  # type: ignore[arg-type]
+
+        return tuple([moved(x) if held else x for x, held in zip(ins, which, strict=True)])
 
     def fold_of_transposed(self, node: Node, x: Value) -> Value:
         """Bring the reduced axes behind the others (but for a last kept axis), which leaves a form
@@ -237,28 +276,20 @@ def _several(whole: Value) -> list[Value]:
     return parts
 
 
-def _live(outputs: Sequence[Value]) -> list[Value]:
-    """Order the values that the outputs need; leaves excluded. A value with a parent stands behind
-    it."""
-    order: list[Value] = []
+def _live(made: Sequence[Value], outputs: Sequence[Value]) -> list[Value]:
+    """Those of the values made that the outputs need, leaves excluded.
+
+    They stay in the order of the program, which keeps what was recorded together together: a
+    result that frees its operands (the gradient of a layer's weights) does not wait for the others.
+    """
     seen: set[int] = set()
-    for root in outputs:
-        stack: list[tuple[Value, int]] = [(root, 0)]
-        while stack:
-            v, i = stack.pop()
-            sources = (v.parent,) if v.parent is not None else v.inputs
-            if i == 0:
-                if id(v) in seen or v.is_leaf:
-                    continue
-                seen.add(id(v))
-            if i < len(sources):
-                stack.append((v, i + 1))
-                child = sources[i]
-                if id(child) not in seen:
-                    stack.append((child, 0))
-            else:
-                order.append(v)
-    return order
+    stack = list(outputs)
+    while stack:
+        v = stack.pop()
+        if id(v) not in seen and not v.is_leaf:
+            seen.add(id(v))
+            stack.extend((v.parent,) if v.parent is not None else v.inputs)
+    return [v for v in made if id(v) in seen]
 
 
 def from_graph(graph: Graph) -> tuple[Program, list[Node]]:
