@@ -29,7 +29,7 @@ commands:
     info          the machine, threads, vectors, BLAS, the kernel cache, versions
     clear-cache   remove the compiled kernels from the disk
 """
-_LIBRARIES = ("numpy", "numba", "llvmlite", "scipy", "optree", "ml_dtypes")
+_LIBRARIES = ("numpy", "numba", "llvmlite", "scipy", "ml_dtypes")
 
 
 def info() -> str:

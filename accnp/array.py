@@ -16,6 +16,7 @@ from accnp.errors import api_boundary
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, const
 from accnp.ir.trace import join
+from accnp.pytree import LEAVES
 from accnp.runtime import buffer as pool
 from accnp.runtime.device import devices
 from accnp.trace_fn import conversion_error
@@ -305,6 +306,7 @@ class Array:
 
 
 _new = Array.__new__
+LEAVES.add(Array)
 
 
 def wrap(node: Node) -> Array:

@@ -7,8 +7,6 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import optree
-
 from accnp import dtypes, errors
 from accnp.api.convert import as_node, cast
 from accnp.array import is_traced, wrap
@@ -16,7 +14,7 @@ from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node, arg
 from accnp.ir.trace import current
-from accnp.pytree import flatten_spec, leaf_names, mismatch
+from accnp.pytree import PyTreeDef, leaf_names, mismatch, tree_flatten
 from accnp.trace_fn import function_place, trace
 
 __all__ = ["Body", "as_leaves", "check_carry", "close", "forwarded", "same_type", "type_text"]
@@ -27,7 +25,7 @@ class Body:
 
     __slots__ = ("graph", "spec")
 
-    def __init__(self, graph: Graph, spec: optree.PyTreeSpec) -> None:
+    def __init__(self, graph: Graph, spec: PyTreeDef) -> None:
         self.graph = graph
         self.spec = spec
 
@@ -41,7 +39,7 @@ class Body:
         return leaf_names(self.spec.unflatten(range(len(self.avals))), root)
 
 
-def values(spec: optree.PyTreeSpec, nodes: Sequence[Node]) -> Any:
+def values(spec: PyTreeDef, nodes: Sequence[Node]) -> Any:
     """Put nodes together to the tree that users see."""
     return spec.unflatten([wrap(n) for n in nodes])
 
@@ -59,7 +57,7 @@ def record_body(
     fn: Callable[..., Any],
     name: str,
     avals: Sequence[Aval],
-    spec: optree.PyTreeSpec,
+    spec: PyTreeDef,
 ) -> Body:
     """Record `fn` on leaves of these avals, put together to its positional arguments by `spec`."""
     dummy = spec.unflatten(range(len(avals)))
@@ -70,20 +68,20 @@ def record_body(
 
     def on_nodes(nodes: list[Node]) -> list[Node]:
         nonlocal out_spec
-        leaves, out_spec = flatten_spec(fn(*spec.unflatten([wrap(n) for n in nodes])))
+        leaves, out_spec = tree_flatten(fn(*spec.unflatten([wrap(n) for n in nodes])))
         return [as_node(x, name) for x in leaves]
 
     graph = trace(on_nodes, avals, of=fn, transform=name, names=names)
     return Body(graph, out_spec)
 
 
-def as_leaves(tree: Any, name: str, root: str) -> tuple[list[Node], optree.PyTreeSpec]:
+def as_leaves(tree: Any, name: str, root: str) -> tuple[list[Node], PyTreeDef]:
     """Flatten a tree of operands into nodes.
 
     Raises:
         TypeError: a leaf is not an array or a number; the text has its path.
     """
-    leaves, spec = flatten_spec(tree)
+    leaves, spec = tree_flatten(tree)
     nodes = []
     for i, x in enumerate(leaves):
         try:
@@ -198,7 +196,7 @@ def check_carry(name: str, fn: Any, carry: Any, avals: Sequence[Aval], body: Bod
     root = parameter_names(fn, 1)[0]
     place = function_place(fn)
     where = f"{place[0]} ({place[1]}:{place[2]})"
-    spec = flatten_spec(carry)[1]
+    spec = tree_flatten(carry)[1]
     if spec != body.spec:
         other = body.spec.unflatten(range(body.spec.num_leaves))
         difference = mismatch(name, carry, other) or mismatch(name, other, carry)

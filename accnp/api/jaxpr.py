@@ -20,7 +20,7 @@ from accnp.ir.graph import Graph
 from accnp.ir.jaxpr import to_jaxpr
 from accnp.ir.node import Node
 from accnp.ir.trace import state
-from accnp.pytree import flatten_spec, leaf_names
+from accnp.pytree import leaf_names, tree_flatten
 from accnp.trace_fn import function_place, trace
 
 __all__ = ["ShapeDtypeStruct", "closed_jaxpr", "eval_shape", "make_jaxpr", "typeof"]
@@ -135,7 +135,7 @@ def _trace_user(
     """Record a user's function on the types of its arguments; returns the graph and the structure
     of its result."""
     dynamic = tuple(a for i, a in enumerate(args) if i not in static)
-    leaves, spec = flatten_spec((dynamic, kwargs))
+    leaves, spec = tree_flatten((dynamic, kwargs))
     names = argument_names(fn, dynamic, kwargs) if not static else []
     avals = []
     for i, x in enumerate(leaves):
@@ -153,7 +153,7 @@ def _trace_user(
         )
         rest = iter(values)
         full = [a if i in static else next(rest) for i, a in enumerate(args)]
-        outs, out_spec = flatten_spec(fn(*full, **keywords))
+        outs, out_spec = tree_flatten(fn(*full, **keywords))
         return [as_node(x, transform) for x in outs]
 
     return trace(on_nodes, avals, of=fn, transform=transform, names=names), out_spec

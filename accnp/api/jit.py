@@ -25,7 +25,7 @@ from accnp.ir.graph import Graph
 from accnp.ir.node import CONST, EMPTY, Node, items, record
 from accnp.ir.op import OPS
 from accnp.ir.trace import state
-from accnp.pytree import flatten_spec, leaf_names
+from accnp.pytree import leaf_names, tree_flatten
 from accnp.runtime.buffer import Buffer
 from accnp.trace_fn import conversion_error, function_place, trace
 
@@ -194,7 +194,7 @@ class JitFunction:
             nonlocal out_spec
             args, kwargs = call.rebuild([wrap(x) for x in leaves])
             result = self._fun(*args, **kwargs)
-            flat, out_spec = flatten_spec(result)
+            flat, out_spec = tree_flatten(result)
             return [
                 _result_node(x, result, i, f"{self.transform}({self._name})")
                 for i, x in enumerate(flat)
@@ -264,7 +264,7 @@ class Call:
         self.args, self.kwargs = args, kwargs
         self.dynamic, self.dynamic_kw = dynamic, dynamic_kw
         self.static = static
-        self.leaves, self.spec = flatten_spec((dynamic, dynamic_kw))
+        self.leaves, self.spec = tree_flatten((dynamic, dynamic_kw))
         self.flat_positional = not kwargs and all(type(a) is Array for a in args)
 
     def nodes(self, name: str) -> list[Node]:
@@ -311,12 +311,12 @@ class Call:
         for i, a in enumerate(self.args):
             if i in static:
                 continue
-            count = len(flatten_spec(a)[0])
+            count = len(tree_flatten(a)[0])
             if i in numbers or self._is_named(i, options.donate_names):
                 out += [at + k for k in range(count)]
             at += count
         for k in sorted(self.dynamic_kw):
-            count = len(flatten_spec(self.dynamic_kw[k])[0])
+            count = len(tree_flatten(self.dynamic_kw[k])[0])
             if k in options.donate_names:
                 out += [at + j for j in range(count)]
             at += count

@@ -27,7 +27,7 @@ from accnp.ir.aval import make_aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import OPS, o
-from accnp.pytree import flatten_spec, tree_map
+from accnp.pytree import tree_flatten, tree_map
 from accnp.trace_fn import conversion_error
 
 __all__ = ["fori_loop", "scan", "while_loop"]
@@ -62,7 +62,7 @@ def while_loop(
         if found is not None:
             return found[0]
     carry, spec = as_leaves(init_val, "while_loop", "init_val")
-    one = flatten_spec((init_val,))[1]
+    one = tree_flatten((init_val,))[1]
 
     def bodies() -> tuple[Body, Body]:
         avals = [x.aval for x in carry]
@@ -220,7 +220,7 @@ def scan(
         return _scan_in_python(f, init, rows, xs_spec, length, reverse)
     carry, carry_spec = as_leaves(init, "scan", "init")
     n = len(carry)
-    spec = flatten_spec((init, xs))[1]
+    spec = tree_flatten((init, xs))[1]
     row_avals = [make_aval(x.aval.shape[1:], x.aval.dtype, x.aval.weak_type) for x in rows]
 
     def pair(c: Any, x: Any) -> tuple[Any, Any]:

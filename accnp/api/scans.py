@@ -14,7 +14,7 @@ from accnp.ir.aval import make_aval
 from accnp.ir.graph import evaluate
 from accnp.ir.node import Node, literal
 from accnp.ir.op import o
-from accnp.pytree import flatten_spec
+from accnp.pytree import tree_flatten
 from accnp.transforms.tools import TOOLS
 
 __all__ = ["associative_scan", "map"]
@@ -47,12 +47,12 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
             for x in rows
         ]
         tree = spec.unflatten([wrap(x) for x in heads])
-        ys, out_spec = flatten_spec(scan(lambda _, x: ((), _all_rows(f, x)), (), tree)[1])
+        ys, out_spec = tree_flatten(scan(lambda _, x: ((), _all_rows(f, x)), (), tree)[1])
         nodes = [as_node(y) for y in ys]
         parts.append([o.reshape(y, new_sizes=(whole, *y.aval.shape[2:])) for y in nodes])
     if whole < n or not n:
         tail = spec.unflatten([wrap(_cut(x, whole, n)) for x in rows])
-        ys, out_spec = flatten_spec(_all_rows(f, tail))
+        ys, out_spec = tree_flatten(_all_rows(f, tail))
         parts.append([as_node(y) for y in ys])
     joined = [p[0] if len(p) == 1 else o.concatenate(*p, dimension=0) for p in zip(*parts)]
     return out_spec.unflatten([wrap(x) for x in joined])
@@ -67,7 +67,7 @@ def _all_rows(f: Callable[[Any], Any], xs: Any) -> Any:
     rows, _ = as_leaves(xs, "map", "xs")
     size = rows[0].aval.shape[0]
     avals = [make_aval(x.aval.shape[1:], x.aval.dtype, x.aval.weak_type) for x in rows]
-    body = record_body(f, "map", avals, flatten_spec((xs,))[1])
+    body = record_body(f, "map", avals, tree_flatten((xs,))[1])
     outer = close([body.graph])
     flags = (*(False,) * len(outer), *(True,) * len(rows))
     graph, _ = TOOLS.batch_graph(body.graph, size, flags, (True,) * len(body.avals))
@@ -108,7 +108,7 @@ def associative_scan(
     def combine(a: list[Node], b: list[Node]) -> list[Node]:
         left = spec.unflatten([wrap(x) for x in a])
         right = spec.unflatten([wrap(x) for x in b])
-        out, out_spec = flatten_spec(fn(left, right))
+        out, out_spec = tree_flatten(fn(left, right))
         if out_spec != spec:
             raise TypeError(
                 "associative_scan: fn must return the structure of its arguments; "

@@ -10,7 +10,6 @@ from typing import Any
 from accnp import engine
 from accnp.array import wrap
 from accnp.ir.equations import ClosedJaxpr
-from accnp.pytree import PyTreeDef
 
 __all__ = ["Compiled", "Lowered", "TracedStage"]
 
@@ -37,7 +36,7 @@ class TracedStage:
     @property
     def in_tree(self) -> Any:
         """The structure of the arguments."""
-        return PyTreeDef(self._call.spec)
+        return self._call.spec
 
     @property
     def out_avals(self) -> tuple[Any, ...]:
@@ -47,7 +46,7 @@ class TracedStage:
     @property
     def out_tree(self) -> Any:
         """The structure of the results."""
-        return PyTreeDef(self._entry.out_spec)
+        return self._entry.out_spec
 
     def lower(self, **_: Any) -> Lowered:
         """Plan the kernels."""

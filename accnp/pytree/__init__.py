@@ -1,4 +1,4 @@
-"""Pytrees: nested containers taken apart into leaves and put together again, on optree."""
+"""Pytrees: nested containers taken apart into leaves and put together again."""
 
 from accnp.pytree.keys import (
     DictKey as DictKey,
@@ -70,13 +70,10 @@ from accnp.pytree.register import (
     static as static,
 )
 from accnp.pytree.structure import (
-    NAMESPACE as NAMESPACE,
+    LEAVES as LEAVES,
 )
 from accnp.pytree.structure import (
     PyTreeDef as PyTreeDef,
-)
-from accnp.pytree.structure import (
-    flatten_spec as flatten_spec,
 )
 from accnp.pytree.structure import (
     tree_flatten as tree_flatten,
@@ -90,8 +87,14 @@ from accnp.pytree.structure import (
 from accnp.pytree.structure import (
     tree_unflatten as tree_unflatten,
 )
+from accnp.pytree.structure import (
+    treedef_tuple as treedef_tuple,
+)
 from accnp.pytree.trees import (
     all_leaves as all_leaves,
+)
+from accnp.pytree.trees import (
+    default_registry as default_registry,
 )
 from accnp.pytree.trees import (
     is_tree_node as is_tree_node,
@@ -119,7 +122,4 @@ from accnp.pytree.trees import (
 )
 from accnp.pytree.trees import (
     treedef_is_leaf as treedef_is_leaf,
-)
-from accnp.pytree.trees import (
-    treedef_tuple as treedef_tuple,
 )

@@ -6,10 +6,9 @@ In: trees. Out: pairs of path and leaf; errors that name the path where structur
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable
+from collections import OrderedDict, defaultdict
+from collections.abc import Sequence
 from typing import Any
-
-import optree
 
 from accnp.pytree.keys import (
     DictKey,
@@ -20,38 +19,40 @@ from accnp.pytree.keys import (
     keystr,
 )
 from accnp.pytree.structure import (
-    NAMESPACE,
+    NODES,
     IsLeaf,
     PyTreeDef,
-    flatten_spec,
-    is_leaf_value,
+    one_level,
+    tree_flatten,
+    tree_leaves,
     tree_structure,
 )
 
-# class -> function from a value to ((key, child), ...), for classes that name their children
-WITH_KEYS: dict[type, Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]]] = {}
+Pairs = list[tuple[Any, Any]]
 
 
-def one_level(tree: Any) -> tuple[list[tuple[Any, Any]], Any] | None:
+def with_keys(tree: Any) -> tuple[Pairs, Any] | None:
     """`([(key, child), ...], static data)` of the top node, or None for a leaf."""
     kind = type(tree)
-    named = WITH_KEYS.get(kind)
-    if named is not None:
-        pairs, data = named(tree)
+    rules = NODES.get(kind)
+    if rules is not None and rules.with_keys is not None:
+        pairs, data = rules.with_keys(tree)
         return [(key, child) for key, child in pairs], data
-    if is_leaf_value(tree):
+    level = one_level(tree)
+    if level is None:
         return None
-    level = optree.tree_flatten_one_level(tree, namespace=NAMESPACE)
-    children, data, entries = level[0], level[1], level[2]
-    if isinstance(tree, dict):
-        keys = [DictKey(key) for key in entries]
-        data = tuple(entries)
-    elif optree.is_namedtuple(tree):
-        keys = [GetAttrKey(name) for name in kind._fields]
-    elif isinstance(tree, list | tuple) or kind.__name__ == "deque":
+    children, data = level
+    keys: Sequence[Any]
+    if kind is dict or kind is OrderedDict:
+        keys = [DictKey(key) for key in data]
+    elif kind is defaultdict:
+        keys = [DictKey(key) for key in data[1]]
+    elif rules is not None:
+        keys = [FlattenedIndexKey(i) for i in range(len(children))]
+    elif kind is tuple or kind is list:
         keys = [SequenceKey(i) for i in range(len(children))]
     else:
-        keys = [FlattenedIndexKey(i) for i in range(len(children))]
+        keys = [GetAttrKey(name) for name in getattr(kind, "_fields", ())]
     return list(zip(keys, children)), data
 
 
@@ -61,7 +62,7 @@ def _walk(
     if is_leaf is not None and (is_leaf(path, tree) if takes_path else is_leaf(tree)):
         found.append((path, tree))
         return
-    level = one_level(tree)
+    level = with_keys(tree)
     if level is None:
         found.append((path, tree))
         return
@@ -84,7 +85,7 @@ def tree_flatten_with_path(
     """Pairs of key path and leaf, and the structure."""
     if is_leaf is None:
         return tree_leaves_with_path(tree), tree_structure(tree)
-    # optree's predicate sees no path, but it visits the nodes in this walk's order.
+    # `tree_flatten` asks without a path, but of the nodes in this walk's order.
     answers: list[bool] = []
 
     def remember(path: KeyPath, node: Any) -> bool:
@@ -101,31 +102,32 @@ def leaf_names(tree: Any, root: str = "") -> list[str]:
     return [root + keystr(path) for path, _ in tree_leaves_with_path(tree)]
 
 
-def flatten_one_level(tree: Any) -> tuple[Any, Any]:
-    """`(children, static data)` of the top node; a ValueError for a leaf."""
-    pairs, data = _level_or_error("flatten_one_level", tree)
-    children = [child for _, child in pairs]
-    return children, data
+def flatten_one_level(tree: Any) -> tuple[Sequence[Any], Any]:
+    """`(children, static data)` of the top node; a ValueError for a leaf.
+
+    A dictionary's static data are its sorted keys, a namedtuple's its class.
+    """
+    pairs, data = flatten_one_level_with_keys(tree)
+    return [child for _, child in pairs], data
 
 
-def flatten_one_level_with_keys(tree: Any) -> tuple[Any, Any]:
+def flatten_one_level_with_keys(tree: Any) -> tuple[Pairs, Any]:
     """`([(key, child), ...], static data)` of the top node; a ValueError for a leaf."""
-    return _level_or_error("flatten_one_level_with_keys", tree)
-
-
-def _level_or_error(function: str, tree: Any) -> tuple[list[tuple[Any, Any]], Any]:
-    level = one_level(tree)
+    level = with_keys(tree)
     if level is None:
         raise ValueError(
-            f"{function}: a leaf cannot be taken apart; got {type(tree).__name__}; pass a node"
+            f"flatten_one_level: a leaf cannot be taken apart; got {type(tree).__name__}; "
+            "pass a node"
         )
-    return level
+    kind = type(tree)
+    plain = kind in (tuple, list, dict, type(None)) or kind in NODES
+    return level if plain else (level[0], kind)
 
 
-def column(spec: optree.PyTreeSpec, name: str, tree: Any, other: Any, is_leaf: IsLeaf) -> list[Any]:
-    """The subtrees of `other` at the leaves of `spec`, the structure of `tree`."""
+def column(treedef: PyTreeDef, name: str, tree: Any, other: Any, is_leaf: IsLeaf) -> list[Any]:
+    """The subtrees of `other` at the leaves of `treedef`, the structure of `tree`."""
     try:
-        return spec.flatten_up_to(other)
+        return treedef.flatten_up_to(other)
     except ValueError as error:
         raise (mismatch(name, tree, other, is_leaf) or error) from None
 
@@ -140,10 +142,10 @@ def broadcast_prefix(
     prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None, name: str = "broadcast_prefix"
 ) -> list[Any]:
     """One leaf of the prefix for each leaf of the full tree."""
-    leaves, spec = flatten_spec(prefix_tree, is_leaf)
+    leaves, treedef = tree_flatten(prefix_tree, is_leaf)
     result: list[Any] = []
-    for leaf, subtree in zip(leaves, column(spec, name, prefix_tree, full_tree, is_leaf)):
-        result += [leaf] * flatten_spec(subtree)[1].num_leaves
+    for leaf, subtree in zip(leaves, column(treedef, name, prefix_tree, full_tree, is_leaf)):
+        result += [leaf] * len(tree_leaves(subtree))
     return result
 
 
@@ -164,14 +166,14 @@ def _first_difference(
 ) -> tuple[KeyPath, str] | None:
     if is_leaf is not None and is_leaf(prefix):
         return None
-    first = one_level(prefix)
+    first = with_keys(prefix)
     if first is None:
         return None
-    second = one_level(full)
+    second = with_keys(full)
     if second is None:
         text = textwrap.shorten(repr(full), 60)
         return path, f"the first has a {_kind(prefix)}, the other a leaf; got {text}"
-    if type(prefix) is not type(full) and not (isinstance(prefix, dict) and isinstance(full, dict)):
+    if type(prefix) is not type(full):
         return path, f"the first has a {_kind(prefix)}, the other a {_kind(full)}"
     if isinstance(prefix, dict):
         missing = sorted(map(repr, prefix.keys() - full.keys()))
@@ -185,11 +187,9 @@ def _first_difference(
             path,
             f"a {_kind(prefix)} of length {len(first[0])} and one of length {len(second[0])}",
         )
-    if not isinstance(prefix, dict) and first[1] != second[1]:
+    if first[1] != second[1]:
         return path, f"two {_kind(prefix)} with unlike static data, {first[1]!r} and {second[1]!r}"
-    others = dict(zip([key for key, _ in first[0]], [child for _, child in second[0]]))
-    for key, child in first[0]:
-        other = full[key.key] if isinstance(prefix, dict) else others[key]
+    for (key, child), (_, other) in zip(first[0], second[0]):
         found = _first_difference((*path, key), child, other, is_leaf)
         if found is not None:
             return found

@@ -10,13 +10,11 @@ import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
-import optree
-
 from accnp.pytree.keys import GetAttrKey
-from accnp.pytree.paths import WITH_KEYS
-from accnp.pytree.structure import NAMESPACE
+from accnp.pytree.structure import LEAVES, NODES, Rules
 
 T = TypeVar("T", bound=type)
+_BUILT_IN = (tuple, list, dict, type(None))
 Flatten = Callable[[Any], tuple[Iterable[Any], Hashable]]
 FlattenWithKeys = Callable[[Any], tuple[Iterable[tuple[Any, Any]], Hashable]]
 Unflatten = Callable[[Any, Any], Any]
@@ -30,19 +28,13 @@ def register_pytree_node(
 ) -> None:
     """Make a class a node: `flatten_func(x)` is `(children, static)`."""
 
-    def flatten(x: Any) -> tuple[Any, Any]:
-        children, static = flatten_func(x)
-        return children if isinstance(children, tuple | list) else tuple(children), static
-
-    try:
-        optree.register_pytree_node(nodetype, flatten, unflatten_func, namespace=NAMESPACE)  # pyright: ignore
-    except ValueError:
+    if nodetype in NODES or nodetype in _BUILT_IN:
         raise ValueError(
             f"register_pytree_node: a class can be registered once; got {nodetype.__name__} again; "
             "drop the second registration"
-        ) from None
-    if flatten_with_keys_func is not None:
-        WITH_KEYS[nodetype] = flatten_with_keys_func
+        )
+    LEAVES.discard(nodetype)
+    NODES[nodetype] = Rules(flatten_func, unflatten_func, flatten_with_keys_func)
 
 
 def register_pytree_node_class(cls: T) -> T:

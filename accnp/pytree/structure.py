@@ -1,102 +1,289 @@
-"""Structures of pytrees, on optree: `PyTreeDef`, flatten and unflatten.
+"""Structures of pytrees: what is a node, flatten and unflatten.
 
 In: nested tuples, lists, dicts, namedtuples, None and registered classes. Out: lists of leaves and
-`PyTreeDef`. None holds no leaf; dictionaries are ordered by sorted key.
+`PyTreeDef`. None holds no leaf; dictionaries are ordered by sorted key, as in jax.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
-import optree
-from optree import _C
+import numpy as np
 
-NAMESPACE = "accnp"
 IsLeaf = Callable[..., bool] | None
 
-_flatten = _C.flatten
+# A node of a structure is (class, static data, nodes of the children), and a leaf is None: plain
+# tuples are compared and hashed in C. For dictionaries the data are the keys in order.
+Structure = Any
+NONE: Structure = (type(None), None, ())
 
 
-def flatten_spec(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], optree.PyTreeSpec]:
-    """Leaves and raw optree spec (hashable, comparable): the form for hot paths."""
-    return _flatten(tree, is_leaf, False, NAMESPACE)
+class Rules(NamedTuple):
+    """How values of a registered class are taken apart and put together."""
+
+    flatten: Callable[[Any], tuple[Iterable[Any], Any]]  # value -> children, static data
+    unflatten: Callable[[Any, Any], Any]  # static data, tuple of children -> value
+    # value -> pairs of key and child, static data
+    with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]] | None = None
+
+
+NODES: dict[type, Rules] = {}
+# Classes of values that are leaves for certain: one look-up for the most frequent question.
+LEAVES: set[type] = {int, float, complex, bool, str, np.ndarray}
+
+
+def sorted_keys(tree: dict) -> tuple[Any, ...]:
+    """The keys of a dictionary in the order of its leaves."""
+    try:
+        return tuple(sorted(tree))
+    except TypeError:
+        raise ValueError(
+            "tree_flatten: the keys of a dictionary must be comparable, since they are sorted; "
+            f"got {list(tree)!r}; use keys of one type, or an OrderedDict"
+        ) from None
+
+
+def _ordered(tree: Any) -> tuple[Iterable[Any], Any]:
+    return tree.values(), tuple(tree)
+
+
+def _default(tree: Any) -> tuple[Iterable[Any], Any]:
+    keys = sorted_keys(tree)
+    return [tree[key] for key in keys], (tree.default_factory, keys)
+
+
+NODES[OrderedDict] = Rules(_ordered, lambda keys, xs: OrderedDict(zip(keys, xs)))
+NODES[defaultdict] = Rules(_default, lambda data, xs: defaultdict(data[0], zip(data[1], xs)))
+
+
+def is_namedtuple(kind: type) -> bool:
+    """Whether a class is a namedtuple, which is a node without being registered."""
+    return issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
+def one_level(tree: Any) -> tuple[Sequence[Any], Any] | None:
+    """Children and static data of the top node, or None for a leaf."""
+    kind = type(tree)
+    if kind is tuple or kind is list:
+        return tree, None
+    if kind is dict:
+        keys = sorted_keys(tree)
+        return tuple([tree[key] for key in keys]), keys
+    if tree is None:
+        return (), None
+    rules = NODES.get(kind)
+    if rules is not None:
+        children, data = rules.flatten(tree)
+        return tuple(children), data
+    if is_namedtuple(kind):
+        return tree, None
+    return None
+
+
+# --- flatten ---
+
+
+def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
+    """Leaves and structure."""
+    leaves: list[Any] = []
+    if is_leaf is None:
+        node = _take(tree, leaves.append)
+    else:
+        node = _take_until(tree, leaves.append, is_leaf)
+    return leaves, PyTreeDef(node, len(leaves))
+
+
+def _take(tree: Any, add: Callable[[Any], None]) -> Structure:
+    """Hand over the leaves; return the structure. `add` returns None, the structure of a leaf."""
+    kind = type(tree)
+    if kind is tuple or kind is list:
+        return kind, None, tuple([add(x) if type(x) in LEAVES else _take(x, add) for x in tree])
+    if kind is dict:
+        keys = sorted_keys(tree)
+        values = [tree[key] for key in keys]
+        return kind, keys, tuple([add(x) if type(x) in LEAVES else _take(x, add) for x in values])
+    level = None if kind in LEAVES else one_level(tree)
+    if level is None:
+        return add(tree)
+    if tree is None:
+        return NONE
+    return kind, level[1], tuple([_take(x, add) for x in level[0]])
+
+
+def _take_until(tree: Any, add: Callable[[Any], None], is_leaf: Callable[..., bool]) -> Structure:
+    if is_leaf(tree):
+        return add(tree)
+    level = one_level(tree)
+    if level is None:
+        return add(tree)
+    return type(tree), level[1], tuple([_take_until(x, add, is_leaf) for x in level[0]])
+
+
+# --- unflatten ---
+
+
+def _put(node: Structure, leaves: Iterator[Any]) -> Any:
+    """The value of a structure that is no leaf."""
+    kind, data, inner = node
+    values = [next(leaves) if x is None else _put(x, leaves) for x in inner]
+    if kind is tuple:
+        return tuple(values)
+    if kind is list:
+        return values
+    if kind is dict:
+        return dict(zip(data, values))
+    if node is NONE or kind is type(None):
+        return None
+    rules = NODES.get(kind)
+    return kind(*values) if rules is None else rules.unflatten(data, tuple(values))
+
+
+def _upto(node: Structure, tree: Any, add: Callable[[Any], None]) -> None:
+    """Hand over the parts of a tree that stand where a structure has leaves."""
+    if node is None:
+        add(tree)
+        return
+    kind, data, inner = node
+    if type(tree) is not kind:
+        name = "None" if kind is type(None) else kind.__name__
+        hint = ""
+        if kind is type(None):
+            hint = "; take None for a leaf with is_leaf=lambda x: x is None"
+        raise ValueError(f"flatten_up_to: expected {name}; got {tree!r}{hint}")
+    level = one_level(tree)
+    assert level is not None, kind
+    children, found = level
+    if kind is not tuple and kind is not list and found != data:
+        what = "keys" if kind is dict else "static data"
+        raise ValueError(
+            f"flatten_up_to: expected {kind.__name__} with {what} {data!r}; got {found!r}"
+        )
+    if len(children) != len(inner):
+        raise ValueError(
+            f"flatten_up_to: expected {kind.__name__} of length {len(inner)}; got one of length "
+            f"{len(children)}, {tree!r}"
+        )
+    for x, child in zip(inner, children):
+        _upto(x, child, add)
+
+
+# --- structures as objects ---
+
+
+def _leaves_of(node: Structure) -> int:
+    return 1 if node is None else sum([_leaves_of(x) for x in node[2]])
+
+
+def _nodes_of(node: Structure) -> int:
+    return 1 if node is None else 1 + sum([_nodes_of(x) for x in node[2]])
 
 
 class PyTreeDef:
     """The structure of a tree: hashable, comparable, printed as jax prints it."""
 
-    __slots__ = ("spec",)
+    __slots__ = ("_node", "num_leaves")
 
-    def __init__(self, spec: optree.PyTreeSpec) -> None:
-        self.spec = spec
-
-    @property
-    def num_leaves(self) -> int:
-        """How many leaves the tree has."""
-        return self.spec.num_leaves
+    def __init__(self, node: Structure, num_leaves: int) -> None:
+        self._node = node
+        self.num_leaves = num_leaves
 
     @property
     def num_nodes(self) -> int:
         """How many nodes the tree has, leaves and None included."""
-        return self.spec.num_nodes
+        return _nodes_of(self._node)
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         """The tree with these leaves."""
         leaves = leaves if isinstance(leaves, list | tuple) else list(leaves)
-        if len(leaves) != self.spec.num_leaves:
-            amount = "few" if len(leaves) < self.spec.num_leaves else "many"
+        if len(leaves) != self.num_leaves:
+            amount = "few" if len(leaves) < self.num_leaves else "many"
             raise ValueError(
                 f"tree_unflatten: too {amount} leaves; got {len(leaves)} for {self}; "
-                f"pass {self.spec.num_leaves}"
+                f"pass {self.num_leaves}"
             )
-        return self.spec.unflatten(leaves)
+        return leaves[0] if self._node is None else _put(self._node, iter(leaves))
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
         """The subtrees of `tree` that stand where this structure has leaves."""
-        return self.spec.flatten_up_to(tree)
+        found: list[Any] = []
+        _upto(self._node, tree, found.append)
+        return found
 
     def children(self) -> list[PyTreeDef]:
         """The structures one level down."""
-        return [PyTreeDef(child) for child in self.spec.children()]
+        inner = () if self._node is None else self._node[2]
+        return [PyTreeDef(x, _leaves_of(x)) for x in inner]
 
     def compose(self, inner: PyTreeDef) -> PyTreeDef:
         """This structure with `inner` in place of each leaf."""
-        return PyTreeDef(self.spec.compose(inner.spec))
+
+        def put(node: Structure) -> Structure:
+            if node is None:
+                return inner._node
+            return node[0], node[1], tuple([put(x) for x in node[2]])
+
+        return PyTreeDef(put(self._node), self.num_leaves * inner.num_leaves)
+
+    def walk(
+        self,
+        f_node: Callable[[tuple[Any, ...], Any], Any],
+        f_leaf: Callable[[Any], Any] | None,
+        leaves: Iterable[Any],
+    ) -> Any:
+        """Fold the structure: `f_leaf(leaf)` at leaves, `f_node(results, static data)` above.
+
+        The static data of a namedtuple are its class here.
+        """
+        rest = iter(leaves)
+
+        def fold(node: Structure) -> Any:
+            if node is None:
+                try:
+                    leaf = next(rest)
+                except StopIteration:
+                    raise ValueError(f"walk: too few leaves; pass {self.num_leaves}") from None
+                return leaf if f_leaf is None else f_leaf(leaf)
+            named = node[0] not in NODES and is_namedtuple(node[0])
+            results = tuple([fold(x) for x in node[2]])
+            return f_node(results, node[0] if named else _data(node))
+
+        result = fold(self._node)
+        if next(rest, rest) is not rest:
+            raise ValueError(f"walk: too many leaves; pass {self.num_leaves}")
+        return result
 
     def node_data(self) -> tuple[type, Any] | None:
         """`(type, static data)` of the top node, or None for a leaf."""
-        if self.is_leaf():
-            return None
-        found: list[tuple[type, Any]] = []
-        self.spec.walk(
-            [None] * self.num_leaves, lambda kind, data, _: found.append((kind, data)), None
-        )
-        return found[-1]
+        return None if self._node is None else (self._node[0], _data(self._node))
 
     def is_leaf(self) -> bool:
         """Whether this is the structure of a single leaf."""
-        return self.spec.is_leaf()
+        return self._node is None
 
     def __eq__(self, other: object) -> bool:
-        return self.spec == other.spec if isinstance(other, PyTreeDef) else NotImplemented
+        return self._node == other._node if isinstance(other, PyTreeDef) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self.spec)
+        return hash(self._node)
 
     def __repr__(self) -> str:
-        return f"PyTreeDef({_show(self.spec)})"
+        return f"PyTreeDef({_show(self._node)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (PyTreeDef, (self.spec,))
+        return (PyTreeDef, (self._node, self.num_leaves))
 
 
-def _show(spec: optree.PyTreeSpec) -> str:
-    return spec.walk(["*"] * spec.num_leaves, _show_node, None)
+def _data(node: Structure) -> Any:
+    return list(node[1]) if node[0] is dict else node[1]
 
 
-def _show_node(kind: type, data: Any, children: Iterable[Any]) -> str:
-    inner = [*children]
+def _show(node: Structure) -> str:
+    if node is None:
+        return "*"
+    kind, data, children = node
+    inner = [_show(x) for x in children]
     body = ", ".join(inner)
     if kind is tuple:
         return f"({body},)" if len(inner) == 1 else f"({body})"
@@ -106,17 +293,8 @@ def _show_node(kind: type, data: Any, children: Iterable[Any]) -> str:
         return "{" + ", ".join(f"{key!r}: {text}" for key, text in zip(data, inner)) + "}"
     if kind is type(None):
         return "None"
-    if optree.is_namedtuple_class(kind):
-        return f"CustomNode(namedtuple[{kind.__name__}], [{body}])"
-    if kind.__name__ in ("OrderedDict", "defaultdict"):
-        data = (data[0], tuple(data[1])) if isinstance(data, tuple) else tuple(data)
-    return f"CustomNode({kind.__name__}[{data}], [{body}])"
-
-
-def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
-    """Leaves and structure."""
-    leaves, spec = flatten_spec(tree, is_leaf)
-    return leaves, PyTreeDef(spec)
+    what = f"{kind.__name__}[{data}]" if kind in NODES else f"namedtuple[{kind.__name__}]"
+    return f"CustomNode({what}, [{body}])"
 
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
@@ -126,13 +304,21 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
 
 def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     """The leaves in order."""
-    return flatten_spec(tree, is_leaf)[0]
+    return tree_flatten(tree, is_leaf)[0]
 
 
 def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
     """The structure without the leaves."""
-    return PyTreeDef(flatten_spec(tree, is_leaf)[1])
+    return tree_flatten(tree, is_leaf)[1]
 
 
 def is_leaf_value(x: Any, is_leaf: IsLeaf = None) -> bool:
-    return flatten_spec(x, is_leaf)[1].is_leaf()
+    """Whether a value is a leaf itself; None is not."""
+    return (is_leaf is not None and is_leaf(x)) or one_level(x) is None
+
+
+def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
+    """The structure of a tuple of trees of these structures."""
+    parts = list(treedefs)
+    node = (tuple, None, tuple([d._node for d in parts]))
+    return PyTreeDef(node, sum([d.num_leaves for d in parts]))

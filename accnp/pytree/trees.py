@@ -9,15 +9,19 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import optree
-
-from accnp.pytree.paths import column, tree_flatten_with_path
+from accnp.pytree.paths import (
+    column,
+    flatten_one_level,
+    flatten_one_level_with_keys,
+    tree_flatten_with_path,
+)
+from accnp.pytree.register import register_pytree_node
 from accnp.pytree.structure import (
-    NAMESPACE,
+    NODES,
     IsLeaf,
     PyTreeDef,
-    flatten_spec,
     is_leaf_value,
+    is_namedtuple,
     tree_flatten,
     tree_leaves,
     tree_structure,
@@ -30,11 +34,11 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = Non
     >>> tree_map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
     {'a': 11, 'b': [22]}
     """
-    leaves, spec = flatten_spec(tree, is_leaf)
+    leaves, treedef = tree_flatten(tree, is_leaf)
     if not rest:
-        return spec.unflatten(map(f, leaves))
-    columns = [column(spec, "tree_map", tree, other, is_leaf) for other in rest]
-    return spec.unflatten(map(f, leaves, *columns))
+        return treedef.unflatten([f(x) for x in leaves])
+    columns = [column(treedef, "tree_map", tree, other, is_leaf) for other in rest]
+    return treedef.unflatten([f(*xs) for xs in zip(leaves, *columns)])
 
 
 def tree_all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
@@ -88,16 +92,20 @@ def tree_transpose(
 ) -> Any:
     """Turn a tree of trees inside out."""
     if inner_treedef is None:
-        first = outer_treedef.flatten_up_to(pytree_to_transpose)[0]
-        inner_treedef = tree_structure(first)
-    wanted = outer_treedef.compose(inner_treedef)
+        parts = outer_treedef.flatten_up_to(pytree_to_transpose)
+        if not parts:
+            raise IndexError(
+                "tree_transpose: the inner structure is not to be seen in an empty tree; got "
+                f"{pytree_to_transpose!r}; pass inner_treedef"
+            )
+        inner_treedef = tree_structure(parts[0])
     leaves, found = tree_flatten(pytree_to_transpose)
-    if found != wanted:
+    size = inner_treedef.num_leaves
+    if len(leaves) != size * outer_treedef.num_leaves:
         raise TypeError(
             f"tree_transpose: the tree does not have the two structures; got {found}; "
-            f"pass one like {wanted}"
+            f"pass one like {outer_treedef.compose(inner_treedef)}"
         )
-    size = inner_treedef.num_leaves
     rows = [outer_treedef.unflatten(leaves[i::size]) for i in range(size)]
     return inner_treedef.unflatten(rows)
 
@@ -109,14 +117,7 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
 
 def is_tree_node(typ: type) -> bool:
     """Whether values of this class are taken apart."""
-    if typ in (tuple, list, dict, type(None)) or optree.is_namedtuple_class(typ):
-        return True
-    return optree.register_pytree_node.get(typ, namespace=NAMESPACE) is not None  # pyright: ignore
-
-
-def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
-    """The structure of a tuple of trees of these structures."""
-    return PyTreeDef(optree.treespec_tuple([d.spec for d in treedefs], namespace=NAMESPACE))
+    return typ in (tuple, list, dict, type(None)) or typ in NODES or is_namedtuple(typ)
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
@@ -138,6 +139,20 @@ def tree_map_with_path(
 ) -> Any:
     """Apply `f(path, leaf, ...)` to each leaf."""
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
-    columns = [column(treedef.spec, "tree_map_with_path", tree, other, is_leaf) for other in rest]
+    columns = [column(treedef, "tree_map_with_path", tree, other, is_leaf) for other in rest]
     leaves = [f(path, leaf, *others) for (path, leaf), *others in zip(pairs, *columns)]
     return treedef.unflatten(leaves)
+
+
+class PyTreeRegistry:
+    """The classes that are nodes, as one object; there is one, `default_registry`."""
+
+    flatten = staticmethod(tree_flatten)
+    flatten_with_path = staticmethod(tree_flatten_with_path)
+    flatten_one_level = staticmethod(flatten_one_level)
+    flatten_one_level_with_keys = staticmethod(flatten_one_level_with_keys)
+    is_node = staticmethod(is_tree_node)
+    register_node = staticmethod(register_pytree_node)
+
+
+default_registry = PyTreeRegistry()

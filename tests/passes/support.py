@@ -3,13 +3,13 @@
 from accnp import engine
 from accnp.array import from_numpy, wrap
 from accnp.ir.graph import build
-from accnp.pytree import flatten_spec
+from accnp.pytree import tree_flatten
 
 
 def plan_of(f, *arrays):
     """The plan of f at these NumPy arrays' shapes and dtypes."""
     avals = [from_numpy(x)._node.aval for x in arrays]
-    graph = build(lambda xs: [x._node for x in flatten_spec(f(*map(wrap, xs)))[0]], avals)
+    graph = build(lambda xs: [x._node for x in tree_flatten(f(*map(wrap, xs)))[0]], avals)
     return engine.plan_of_graph(graph)[0]
 
 
