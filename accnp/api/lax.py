@@ -16,10 +16,11 @@ from accnp.api.convert import as_node, cast, wrap
 from accnp.api.shapes import as_int
 from accnp.array import Array
 from accnp.errors import api_boundary
+from accnp.ir.node import items
 from accnp.ir.op import OPS, o
 from accnp.ops.elementwise import like
 from accnp.ops.kinds import dtype_kind
-from accnp.pytree import tree_map
+from accnp.pytree import tree_flatten, tree_map, tree_unflatten
 
 _KEYWORD = {"and": "and_", "or": "or_", "not": "not_"}
 
@@ -225,8 +226,11 @@ def stop_gradient(x: Any) -> Any:
 
 
 def optimization_barrier(operand: Any) -> Any:
-    """The tree of values as it is: results never depend on what is fused."""
-    return tree_map(lambda leaf: wrap(as_node(leaf, "lax.optimization_barrier")), operand)
+    """The tree of values as it is, for consumers that shall come after all of them: nothing is
+    merged or fused across."""
+    leaves, tree = tree_flatten(operand)
+    nodes = [as_node(leaf, "lax.optimization_barrier") for leaf in leaves]
+    return tree_unflatten(tree, [wrap(x) for x in items(o.optimization_barrier(*nodes))])
 
 
 def zeros_like_array(x: Any) -> Array:

@@ -1,0 +1,12 @@
+# isort: skip_file
+"""`accnp.ad_checkpoint`: names for policies, and a look at what a backward pass keeps."""
+
+from accnp import checkpoint_policies
+from accnp.api.checkpoint import (
+    checkpoint, checkpoint_name, print_saved_residuals, remat, saved_residuals,
+)  # fmt: skip
+
+__all__ = [
+    "checkpoint", "checkpoint_name", "checkpoint_policies", "print_saved_residuals", "remat",
+    "saved_residuals",
+]  # fmt: skip
