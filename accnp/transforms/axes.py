@@ -1,6 +1,8 @@
-"""Names of mapped axes: which are bound while a mapped function is traced.
+"""Names of mapped axes: which are bound while a mapped function is traced, which a program uses.
 
-In: `bind(name, size)` around the trace. Out: `size_of(name)`, an error for unbound names.
+In: `bind(name, size)` around the trace. Out: `size_of(name)`, an error for unbound names, and
+`bound()`, which is part of the key of everything that is traced inside. In: a node. Out: the names
+that its collectives, or those of the programs it holds, work over.
 """
 
 from __future__ import annotations
@@ -10,12 +12,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["bind", "size_of"]
+from accnp.ir.graph import Graph, graphs_in
+from accnp.ir.node import Node
+
+__all__ = ["bind", "bound", "names_used", "size_of"]
+
+_NONE: frozenset[Any] = frozenset()
 
 
 class _Bound(threading.local):
     def __init__(self) -> None:
-        self.sizes: dict[Any, list[int]] = {}
+        self.sizes: tuple[tuple[Any, int], ...] = ()
 
 
 _bound = _Bound()
@@ -23,18 +30,21 @@ _bound = _Bound()
 
 @contextmanager
 def bind(name: Any, size: int) -> Iterator[None]:
-    """Bind a name (None binds nothing) for the length of a trace."""
+    """Bind a name (None binds nothing) for the length of a trace; it hides an outer one."""
     if name is None:
         yield
         return
-    stack = _bound.sizes.setdefault(name, [])
-    stack.append(size)
+    before = _bound.sizes
+    _bound.sizes = (*[pair for pair in before if pair[0] != name], (name, size))
     try:
         yield
     finally:
-        stack.pop()
-        if not stack:
-            del _bound.sizes[name]
+        _bound.sizes = before
+
+
+def bound() -> tuple[tuple[Any, int], ...]:
+    """The bound names and their sizes."""
+    return _bound.sizes
 
 
 def size_of(name: Any) -> int:
@@ -43,10 +53,29 @@ def size_of(name: Any) -> int:
     Raises:
         NameError: no mapped function with this axis name is being traced.
     """
-    found = _bound.sizes.get(name)
-    if not found:
-        raise NameError(
-            f"unbound axis name: {name}. The following axis names are bound: "
-            f"{list(_bound.sizes)}; use it inside vmap(..., axis_name={name!r})"
-        )
-    return found[-1]
+    for known, size in _bound.sizes:
+        if known == name:
+            return size
+    names = [known for known, _ in _bound.sizes]
+    raise NameError(
+        f"unbound axis name: {name}. The following axis names are bound: {names}; "
+        f"use it inside vmap(..., axis_name={name!r}) or pmap"
+    )
+
+
+def names_used(node: Node) -> frozenset[Any]:
+    """The axis names of a collective, or of those in the programs that an operation holds."""
+    if not node.params:
+        return _NONE
+    own = node.params.get("axis_name")
+    if own is not None:
+        return frozenset(own)
+    graphs = graphs_in(node.params)
+    return _NONE.union(*map(_names_in, graphs)) if graphs else _NONE
+
+
+def _names_in(graph: Graph) -> frozenset[Any]:
+    found = graph.extra.get("axis names")
+    if found is None:
+        found = graph.extra["axis names"] = _NONE.union(*map(names_used, graph.nodes))
+    return found
