@@ -3,7 +3,7 @@
 
 from accnp.api.collectives import (
     all_gather, all_to_all, axis_index, axis_size, pbroadcast, pmax, pmean, pmin, ppermute,
-    pshuffle, psum, psum_scatter,
+    pshuffle, pswapaxes, psum, psum_scatter,
 )  # fmt: skip
 from accnp.api.control import cond, switch
 from accnp.api.joining import stack, tile, unstack
@@ -50,7 +50,7 @@ __all__ = [
     "full", "full_like", "gather", "ge", "gt", "imag", "index_in_dim", "integer_pow", "iota",
     "is_finite", "le", "lgamma", "log", "log1p", "logistic", "lt", "map", "max", "min", "mul",
     "ne", "neg", "nextafter", "optimization_barrier", "pad", "pbroadcast", "pmax", "pmean",
-    "pmin", "polygamma", "population_count", "pow", "ppermute", "pshuffle", "psum",
+    "pmin", "polygamma", "population_count", "pow", "ppermute", "pshuffle", "pswapaxes", "psum",
     "psum_scatter", "real", "reciprocal", "reduce", "reduce_and", "reduce_max", "reduce_min",
     "reduce_or", "reduce_prod", "reduce_sum", "rem", "reshape", "rev", "round", "rsqrt", "scan",
     "scatter", "scatter_add", "scatter_max", "scatter_min", "scatter_mul", "select", "select_n",
