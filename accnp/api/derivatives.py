@@ -21,7 +21,7 @@ from accnp.api.linearised import (
     split_aux,
 )
 from accnp.ir.aval import Aval, make_aval
-from accnp.ir.graph import build, evaluate
+from accnp.ir.graph import build, evaluate, expanded
 from accnp.ir.node import Node, literal, mark
 from accnp.ir.trace import Trace
 from accnp.ops.kinds import zeros_like_aval
@@ -331,7 +331,7 @@ def linear_transpose(
             return [x for x in found if x is not None]
 
         # Recorded for each call, since what it closes over belongs to the call.
-        graph = build(pulled, [*avals, *out_avals], "linear_transpose")
+        graph = expanded(build(pulled, [*avals, *out_avals], "linear_transpose"))
         reached = {id(x) for n in graph.nodes for x in n.inputs}
         if any(id(x) in reached for x in graph.inputs[:count]):
             raise NotImplementedError(

@@ -21,7 +21,7 @@ from accnp.api.stages import Lowered, TracedStage
 from accnp.api.statics import Options, Watched, resolve_static
 from accnp.array import Array, is_traced, wrap
 from accnp.config import config
-from accnp.ir.graph import Graph
+from accnp.ir.graph import Graph, evaluate
 from accnp.ir.node import CONST, EMPTY, Node, items, record
 from accnp.ir.op import OPS
 from accnp.ir.trace import state
@@ -123,6 +123,9 @@ class JitFunction:
         if config.disable_jit:
             return self._fun(*args, **kwargs)
         call, entry, leaves = self.entry_of(args, kwargs)
+        if state.abstract is None and any(_outer(x) for x in entry.consts):
+            # A program that serves this call only: its operations are found again, it is not.
+            return entry.put_together(evaluate(entry.graph, leaves))
         if state.abstract is not None or any(_outer(x) for x in leaves):
             out = record(OPS["jit"], tuple(leaves), {"name": self._name, "jaxpr": entry.graph})
             return entry.put_together(items(out))
@@ -139,6 +142,8 @@ class JitFunction:
         call = self._split(args, kwargs)
         nodes = call.nodes(self._name)
         key = (call.spec, tuple([x.aval for x in nodes]), call.static, config.key)
+        if state.named:
+            key = (*key, "named")
         entry = self._cache.get(key)
         if entry is None:
             if config.debug or config.explain_cache_misses or config.log_compiles:

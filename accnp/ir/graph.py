@@ -13,7 +13,7 @@ import numpy as np
 from accnp.ir.node import Node, arg, record
 from accnp.ir.trace import Trace
 
-__all__ = ["Graph", "build", "evaluate", "graphs_in", "interpret", "toposort"]
+__all__ = ["Graph", "build", "evaluate", "expanded", "graphs_in", "interpret", "toposort"]
 
 
 class Graph:
@@ -137,6 +137,26 @@ def evaluate(graph: Graph, inputs: Sequence[Node]) -> list[Node]:
             node.op, tuple([env.get(id(x), x) for x in node.inputs]), node.params
         )
     return [env.get(id(x), x) for x in graph.outputs]
+
+
+def expanded(graph: Graph) -> Graph:
+    """Return the program with its jitted calls in place."""
+    if not any(node.op.name == "jit" for node in graph.nodes):
+        return graph
+
+    def run(body: Graph, inputs: Sequence[Node]) -> list[Node]:
+        env: dict[int, Any] = dict(zip(map(id, body.inputs), inputs, strict=True))
+        for node in body.nodes:
+            ins = [env.get(id(x), x) for x in node.inputs]
+            if node.op.name == "jit":
+                env[id(node)] = run(graphs_in(node.params)[0], ins)
+            elif node.op.kind == "item" and isinstance(ins[0], list):
+                env[id(node)] = ins[0][node.params["index"]]
+            else:
+                env[id(node)] = record(node.op, tuple(ins), node.params)
+        return [env.get(id(x), x) for x in body.outputs]
+
+    return build(lambda nodes: run(graph, nodes), graph.in_avals, graph.name)
 
 
 def build(

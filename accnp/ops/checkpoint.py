@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from accnp.ir.aval import Aval
-from accnp.ir.graph import Graph, build, evaluate, graphs_in, interpret, toposort
-from accnp.ir.node import Node, items, record
-from accnp.ir.op import OPS, Linear, Op, o, register
+from accnp.ir.graph import Graph, build, evaluate, expanded, graphs_in, interpret, toposort
+from accnp.ir.node import Node, items
+from accnp.ir.op import Linear, Op, o, register
 from accnp.ir.trace import current
 from accnp.ops.control import call, keep, reorder, spread
 from accnp.ops.kinds import unary
@@ -76,7 +76,7 @@ def kept_for_backward(graph: Graph, nonzero: tuple[bool, ...], policy: Any, tool
     key: Any = ("remat", nonzero, policy)
     if key in graph.extra:
         return graph.extra[key]
-    whole = _expanded(graph)
+    whole = expanded(graph)  # so that the policy sees what is in jitted calls
     primal, linear, n_res, outs = tools.linearize_graph(whole, nonzero)
     n = len(primal.outputs) - n_res
     needed = primal.outputs[n:]
@@ -105,26 +105,6 @@ def kept_for_backward(graph: Graph, nonzero: tuple[bool, ...], policy: Any, tool
     self.tangent = build(run, avals, graph.name)
     graph.extra[key] = self
     return self
-
-
-def _expanded(graph: Graph) -> Graph:
-    """The program with its jitted calls in place, so that a policy sees what is in them."""
-    if not any(node.op.name == "jit" for node in graph.nodes):
-        return graph
-
-    def run(body: Graph, inputs: Sequence[Node]) -> list[Node]:
-        env: dict[int, Any] = dict(zip(map(id, body.inputs), inputs, strict=True))
-        for node in body.nodes:
-            ins = [env.get(id(x), x) for x in node.inputs]
-            if node.op.name == "jit":
-                env[id(node)] = run(graphs_in(node.params)[0], ins)
-            elif node.op.kind == "item" and isinstance(ins[0], list):
-                env[id(node)] = ins[0][node.params["index"]]
-            else:
-                env[id(node)] = record(node.op, tuple(ins), node.params)
-        return [env.get(id(x), x) for x in body.outputs]
-
-    return build(lambda nodes: run(graph, nodes), graph.in_avals, graph.name)
 
 
 def _frontier(

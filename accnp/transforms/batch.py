@@ -48,10 +48,6 @@ def batch_nodes(order: Sequence[Node], env: Env, size: int, tools: Any) -> None:
         elif not any(flags) and not (tools.axis is not None and "axis_name" in node.params):
             y = record(op, tuple(xs), node.params)
             env[id(node)] = [(part, False) for part in items(y)] if several else (y, False)
-        elif op.name == "jit":
-            graph = next(p for p in node.params.values() if isinstance(p, Graph))
-            outs = batched_outputs(graph, xs, flags, size, tools)
-            env[id(node)] = outs if several else outs[0]
         elif op.batch is None:
             raise NotImplementedError(
                 f"{op.name}: no batching rule is known; got it inside vmap; use a Python loop or "

@@ -68,11 +68,6 @@ def forward(
             continue
         if node.op.jvp is ZERO:
             ts, live = [], False
-        if node.op.name == "jit" and live:
-            graph = _body(node)
-            outs = forward_graph(graph, xs, ts, tools, linear)
-            env[id(node)] = outs if isinstance(node.aval, tuple) else outs[0]
-            continue
         y = record(node.op, tuple(xs), node.params) if changed else node
         if live:
             env[id(node)] = _differentiate(node, y, xs, ts, tools, linear)
@@ -93,10 +88,6 @@ def forward_graph(
     env: Env = {id(a): (x, t) for a, x, t in zip(graph.inputs, xs, ts, strict=True)}
     forward(graph.nodes, env, tools, linear, again=True)
     return [env.get(id(x), (x, None)) for x in graph.outputs]
-
-
-def _body(node: Node) -> Graph:
-    return next(p for p in node.params.values() if isinstance(p, Graph))
 
 
 def _differentiate(

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accnp.ir.graph import Graph
 from accnp.ir.node import MARK, Node
 from accnp.ir.op import CALLS, Linear, o
 from accnp.transforms.walk import dependents
@@ -55,33 +54,17 @@ def backward(
         if op is MARK:
             add(node.inputs[0], ct)
             continue
-        if op.name == "jit":
-            found = _through(node, ct, linear, tools)
+        if op.transpose is None:
+            raise NotImplementedError(
+                f"{op.name}: reverse-mode differentiation is not known for it; got it where a "
+                "value depends on the argument; use forward mode (jvp, jacfwd) or custom_vjp"
+            )
+        args = [Linear(x.aval) if id(x) in linear else x for x in node.inputs]
+        if op.kind in CALLS:
+            several = isinstance(node.aval, tuple)
+            found = op.transpose(ct if several else [ct], args, node.params, tools)
         else:
-            if op.transpose is None:
-                raise NotImplementedError(
-                    f"{op.name}: reverse-mode differentiation is not known for it; got it where a "
-                    "value depends on the argument; use forward mode (jvp, jacfwd) or custom_vjp"
-                )
-            args = [Linear(x.aval) if id(x) in linear else x for x in node.inputs]
-            if op.kind in CALLS:
-                several = isinstance(node.aval, tuple)
-                found = op.transpose(ct if several else [ct], args, node.params, tools)
-            else:
-                found = op.transpose(ct, *args, **node.params)
+            found = op.transpose(ct, *args, **node.params)
         for x, part in zip(node.inputs, found, strict=False):
             add(x, part)
     return [acc.get(id(x)) for x in leaves]
-
-
-def _through(node: Node, ct: Any, linear: dict[int, Node], tools: Any) -> list[Node | None]:
-    """Transpose a call of a program by transposing the program in place."""
-    graph = next(p for p in node.params.values() if isinstance(p, Graph))
-    which = [id(x) in linear for x in node.inputs]
-    triples = list(zip(graph.inputs, node.inputs, which, strict=True))
-    env: dict[int, Node] = {id(a): x for a, x, is_linear in triples if not is_linear}
-    leaves = [a for a, _, is_linear in triples if is_linear]
-    order, outputs, places = tools.rebuild(graph, env, leaves)
-    cts = ct if isinstance(node.aval, tuple) else [ct]
-    found = iter(backward(order, places, outputs, cts, tools))
-    return [next(found) if is_linear else None for is_linear in which]
