@@ -37,13 +37,24 @@ _NUMBER = re.compile(r"(?<![\w{])\d")
 class Generated:
     """The text of a kernel and how to call it."""
 
-    __slots__ = ("extent", "ints", "partials", "pointers", "signature", "source", "weight")
+    __slots__ = (
+        "callees",
+        "extent",
+        "ints",
+        "partials",
+        "pointers",
+        "signature",
+        "source",
+        "weight",
+    )
 
     def __init__(self) -> None:
         self.source = ""
         self.signature: tuple[str, ...] = ()
         self.pointers: list[Access | tuple[str, int, np.dtype]] = []
         self.ints: list[int] = []
+        # Kernels in the source that this one calls: name, signature, source.
+        self.callees: tuple[tuple[str, tuple[str, ...], str], ...] = ()
         self.extent = 1  # the parallel index runs from 0 to extent
         self.weight = 1  # work of one step of it, in simple element operations
         # Of split folds: partial results still to be folded.

@@ -12,13 +12,59 @@ from typing import Any
 
 import numpy as np
 
-from accnp.engine.steps import ControlStep
+from accnp.engine.steps import ControlStep, KernelStep
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer
 
-__all__ = ["run_control"]
+__all__ = ["carried", "run_control"]
 
 Run = Callable[[Any, Sequence[Buffer]], list[Buffer]]
+
+
+def carried(name: str, params: dict[str, Any], body: int) -> range:
+    """The inputs of a body that are a loop's carry: the loop owns their buffers."""
+    if name == "scan":
+        return range(params["num_consts"], params["num_consts"] + params["num_carry"])
+    if name == "while" and body == 1:
+        first = params["body_nconsts"]
+        return range(first, len(params["body_jaxpr"].inputs))
+    return range(0)
+
+
+class _Keeper:
+    """Sees to it that a body which updates its carry in place has the buffers to itself."""
+
+    def __init__(self, body: Any, first: int) -> None:
+        self.overwritten = [i - first for i in sorted(body.overwritten)]
+        fresh = _fresh_slots(body)
+        slots = body.output_slots
+        self.fresh = [s in fresh and slots.count(s) == 1 for s in slots]
+        self.begun = False
+
+    def safe(self, carry: Sequence[Buffer]) -> list[Buffer]:
+        """The carry, with copies of those buffers that somebody else may see."""
+        found = list(carry)
+        for i in self.overwritten:
+            if not (self.begun and self.fresh[i]):
+                found[i] = _copy(found[i])
+        self.begun = True
+        return found
+
+
+def _fresh_slots(plan: Any) -> set[int]:
+    """Slots that kernels of a plan made: nobody else has their buffers."""
+    return {
+        s
+        for step in plan.steps
+        if isinstance(step, KernelStep)
+        for s in (*[s for s, _ in step.allocs], *[t[0] for t in step.takes])
+    }
+
+
+def _copy(x: Buffer) -> Buffer:
+    fresh = pool.empty(x.nbytes)
+    ctypes.memmove(fresh.ptr, x.ptr, x.nbytes)
+    return fresh
 
 
 def run_control(step: ControlStep, slots: list[Any], run: Run) -> None:
@@ -41,12 +87,14 @@ def _given(plan: Any, leaves: Sequence[Buffer], run: Run) -> list[Buffer]:
 
 def _while(step: ControlStep, operands: list[Buffer], run: Run) -> list[Buffer]:
     test, body = step.bodies
+    keep = _Keeper(body, step.params["body_nconsts"])
     n_test, n_body = step.params["cond_nconsts"], step.params["body_nconsts"]
     test_consts = operands[:n_test]
     body_consts = operands[n_test : n_test + n_body]
     carry = operands[n_test + n_body :]
     flag = np.dtype(bool)
     while _given(test, [*test_consts, *carry], run)[0].view((), flag):
+        carry = keep.safe(carry)
         carry = _given(body, [*body_consts, *carry], run)
     return list(carry)
 
@@ -64,7 +112,9 @@ def _scan(step: ControlStep, operands: list[Buffer], run: Run) -> list[Buffer]:
     # One array over each operand's bytes: a row is a slice of it, which keeps the whole alive.
     wholes = [x.view((x.nbytes,), np.uint8) for x in xs]
     order = range(length - 1, -1, -1) if p["reverse"] else range(length)
+    keep = _Keeper(body, n_consts)
     for i in order:
+        carry = keep.safe(carry)
         rows = [
             Buffer(x.ptr + i * n, n, w[i * n : (i + 1) * n], 0)
             for x, w, n in zip(xs, wholes, sizes, strict=True)

@@ -6,11 +6,14 @@ In: a Program. Out: a Plan that can be run any number of times, also by several 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from accnp.codegen.cpu import Generated, generate
 from accnp.codegen.folds import accumulator
 from accnp.config import config
+from accnp.engine.control import carried
+from accnp.engine.native import native_step
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan, used_slots
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import CODES, Access, Fold, KernelSpec, Operand, Phase, Statement, dtype_code
@@ -27,18 +30,21 @@ from accnp.runtime.stream import Task
 __all__ = ["make_plan", "plan_graph"]
 
 
-def make_plan(program: Program, fastmath: bool = False) -> Plan:
-    """Fuse, lower and generate; nothing is compiled yet."""
-    return _Planner(program, fastmath).run()
+def make_plan(program: Program, fastmath: bool = False, owned: Collection[int] = ()) -> Plan:
+    """Fuse, lower and generate; nothing is compiled yet.
+
+    `owned` are leaves whose buffers the plan may write to.
+    """
+    return _Planner(program, fastmath, owned).run()
 
 
-def plan_graph(graph: Graph, fastmath: bool = False) -> Plan:
+def plan_graph(graph: Graph, fastmath: bool = False, owned: Collection[int] = ()) -> Plan:
     """Make the plan of a traced graph.
 
     What it closes over (literals, ready arrays) becomes part of the plan.
     """
     program, leaves = from_graph(graph)
-    plan = make_plan(program, fastmath)
+    plan = make_plan(program, fastmath, owned)
     plan.program = program
     plan.constants = [_buffer_of(x) for x in leaves[len(graph.inputs) :]]
     return plan
@@ -53,11 +59,11 @@ def _buffer_of(node: Node) -> Any:
 
 
 class _Planner:
-    def __init__(self, program: Program, fastmath: bool) -> None:
+    def __init__(self, program: Program, fastmath: bool, owned: Collection[int]) -> None:
         self.program = program
         self.plan = Plan(len(program.leaves))
         self.plan.fastmath = fastmath
-        self.owned: set[int] = set()  # leaves whose buffers the plan may write to
+        self.owned = set(owned)
         self.slots: dict[int, int] = {id(v): i for i, v in enumerate(program.leaves)}
 
     def run(self) -> Plan:
@@ -237,10 +243,19 @@ class _Planner:
         return [(self.slot(x), x.index) for x in self.program.values if x.parent is v]
 
     def control(self, v: Value) -> None:
-        bodies = [plan_graph(g, self.plan.fastmath) for g in graphs_in(v.params)]
+        bodies = [
+            plan_graph(g, self.plan.fastmath, carried(v.op.name, v.params, i))
+            for i, g in enumerate(graphs_in(v.params))
+        ]
         step = ControlStep(v, [self.slot(x) for x in v.inputs], bodies)
         step.results += self.parts(v)
-        self.plan.steps.append(step)
+        made = native_step(step, self.new_slot, self.plan.fastmath)
+        if isinstance(made, str):
+            step.reason = made
+            self.plan.steps.append(step)
+        else:
+            made.cluster = v.cluster
+            self.plan.steps.append(made)
 
     # --- liveness ---
 
@@ -263,6 +278,13 @@ class _Planner:
         for step in self.plan.steps:
             if isinstance(step, KernelStep) and step.takes:
                 self.take_over(step, made | self.owned, last)
+        self.plan.overwritten = frozenset(
+            source
+            for step in self.plan.steps
+            if isinstance(step, KernelStep)
+            for _, source, _, over in step.takes
+            if over and source in self.owned
+        )
 
     def take_over(self, step: KernelStep, mine: set[int], last: dict[int, Any]) -> None:
         """Let a kernel update a buffer in place where nobody else sees it: made by a kernel of this

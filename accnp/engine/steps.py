@@ -24,17 +24,19 @@ BRIEF = 1 << 13  # below this much the interpreter lock is kept
 
 
 class KernelStep:
-    """One launch. `pointers` are (slot, byte offset); `ints` follow them as arguments."""
+    """One launch. `pointers` are (slot, byte offset); after them come the addresses of `constants`
+    and the integers of the text (`ints` holds both)."""
 
     __slots__ = (
-        "allocs", "cluster", "extent", "frees", "grain", "ints", "kernel", "label", "pointers",
-        "takes", "text", "work",
+        "allocs", "cluster", "constants", "extent", "frees", "grain", "ints", "kernel", "label",
+        "pointers", "takes", "text", "work",
     )  # fmt: skip
 
     def __init__(self, text: Generated, fastmath: bool) -> None:
         self.text = text
         self.kernel: Kernel | None = None
         self.pointers: list[tuple[int, int]] = []
+        self.constants: list[Any] = []
         self.ints = text.ints
         self.extent = text.extent
         self.work = text.extent * text.weight
@@ -48,11 +50,20 @@ class KernelStep:
         self.cluster: Cluster | None = None
         self.label = ""  # the operations in it, where somebody watches
 
+    @property
+    def callees(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Names and signatures of the kernels that this one calls."""
+        return tuple([c[:2] for c in self.text.callees])
+
     def load(self, fastmath: bool) -> Kernel:
         """Return the machine code; compile it, or take it from a cache, at the first call."""
         if self.kernel is None:
             self.kernel = get_kernel(
-                self.text.source, "kernel", self.text.signature, fastmath=fastmath
+                self.text.source,
+                "kernel",
+                self.text.signature,
+                fastmath=fastmath,
+                callees=self.callees,
             )
         return self.kernel
 
@@ -88,6 +99,7 @@ class Plan:
         "n_slots",
         "out_avals",
         "output_slots",
+        "overwritten",
         "program",
         "steps",
         "work",
@@ -105,6 +117,8 @@ class Plan:
         self.program: Program | None = None
         # Buffers of leaves that belong to the plan, after those given at each run.
         self.constants: list[Any] = []
+        # Leaves that steps write to, of those that the caller said it owns.
+        self.overwritten: frozenset[int] = frozenset()
 
 
 def forget_nodes(plan: Plan, program: Program) -> None:
@@ -138,6 +152,7 @@ class ControlStep:
         "op",
         "operands",
         "params",
+        "reason",
         "results",
         "work",
     )
@@ -152,6 +167,7 @@ class ControlStep:
         self.bodies = bodies
         self.results: list[tuple[int, int]] = []  # slot, number of the result
         self.frees: list[int] = []
+        self.reason = ""  # why it is no native loop
         self.work = max([b.work for b in bodies], default=1) * int(value.params.get("length", 16))
 
 

@@ -152,11 +152,12 @@ def verify_plan(plan: Any) -> None:
                     f"a kernel uses slot {slot} before it is made or after it is freed",
                 )
             _need(
-                len(step.pointers) == sum(c.endswith("*") for c in step.text.signature),
+                len(step.pointers) + len(step.constants)
+                == sum(c.endswith("*") for c in step.text.signature),
                 "pointers and signature differ",
             )
             _need(
-                len(step.ints) == sum(not c.endswith("*") for c in step.text.signature),
+                len(step.pointers) + len(step.ints) == len(step.text.signature),
                 "integers and signature differ",
             )
         else:

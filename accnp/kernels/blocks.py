@@ -19,17 +19,17 @@ from .math.ir import F32, F64, I8, V
 STACK = 1024
 
 
-def _stack(name: str, t: Any) -> None:
+def _stack(name: str, t: Any, count: int = STACK) -> None:
     pointer = types.CPointer(t)
 
     def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
         # in the entry block, so that a call inside a loop does not grow the stack
         with b.goto_entry_block():
-            p = b.alloca(ir.ArrayType(context.get_data_type(t), STACK))
-            p.align = 64
+            p = b.alloca(ir.ArrayType(context.get_data_type(t), count))
+            p.align = min(64, 16 * count)
             return b.bitcast(p, context.get_value_type(pointer))
 
-    define("stack_" + name, 0, lambda: (pointer, (), emit))
+    define(("stack_" if count > 1 else "cell_") + name, 0, lambda: (pointer, (), emit))
 
 
 def _at(p: Any, k: Any) -> Any:
@@ -40,6 +40,26 @@ def _at(p: Any, k: Any) -> Any:
         return b.gep(args[0], [args[1]])
 
     return p, (p, types.int64), emit
+
+
+def _move(to: Any, source: Any, n: Any) -> Any:
+    """Copy n elements; the two may be the same memory."""
+    if not isinstance(to, types.CPointer) or source != to:
+        return None
+
+    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+        target, origin, count = args
+        size = context.get_abi_sizeof(context.get_data_type(to.dtype))
+        with b.if_then(b.icmp_unsigned("!=", target, origin)):
+            nbytes = b.mul(count, ir.Constant(ir.IntType(64), size))
+            byte = ir.IntType(8).as_pointer()
+            kinds = [byte, byte, ir.IntType(64)]
+            fn = b.module.declare_intrinsic("llvm.memmove", kinds)
+            where = [b.bitcast(target, byte), b.bitcast(origin, byte)]
+            b.call(fn, [*where, nbytes, ir.Constant(ir.IntType(1), 0)])
+        return context.get_dummy_value()
+
+    return types.void, (to, to, types.int64), emit
 
 
 def _block(name: str) -> None:
@@ -87,6 +107,8 @@ def _load_bool(context: Any, b: Any, sig: Any, args: Any) -> Any:
 
 for _name, _type in SCALARS.items():
     _stack(_name, _type)
+    _stack(_name, _type, 1)
 for _name in ("sum", "prod", "max", "min", "and", "or", "xor"):
     _block(_name)
 define("at", 2, _at)
+define("move", 3, _move)

@@ -185,8 +185,12 @@ def threefry(k0: Any, k1: Any, c0: Any, c1: Any) -> tuple[Any, Any]:
     return np.uint32(x), np.uint32(y)
 
 
-def _stack(dtype: Any) -> Callable[[], Any]:
-    return lambda: np.empty(STACK, dtype)
+def _stack(dtype: Any, count: int = STACK) -> Callable[[], Any]:
+    return lambda: np.empty(count, dtype)
+
+
+def _move(to: Any, source: Any, n: Any) -> None:
+    to[: int(n)] = source[: int(n)]
 
 
 def _block(f: Callable[..., Any], boolean: Callable[..., Any] | None) -> Callable[[Any, Any], Any]:
@@ -278,6 +282,7 @@ NAMESPACE: dict[str, Any] = {
     "threefry_1": lambda *xs: threefry(*xs)[1],
     "threefry_xor": lambda *xs: np.bitwise_xor(*threefry(*xs)),
     "at": lambda a, k: a[int(k) :],
+    "move": _move,
     "block_sum": _block(np.sum, np.any),
     "block_prod": _block(np.prod, np.all),
     "block_max": _block(_extreme("max"), np.any),
@@ -289,5 +294,6 @@ NAMESPACE: dict[str, Any] = {
 for _name, _dtype in DTYPES.items():
     NAMESPACE[_name] = cast(_dtype)
     NAMESPACE["stack_" + _name] = _stack(_dtype)
+    NAMESPACE["cell_" + _name] = _stack(_dtype, 1)
     if np.dtype(_dtype).kind in "iuf":
         NAMESPACE["bitcast_" + _name] = bitcast(_dtype)

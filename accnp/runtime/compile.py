@@ -19,6 +19,7 @@ from accnp.runtime import launch
 from accnp.runtime.notes import note
 
 _ENTRY = "accnp_entry"
+Callees = tuple[tuple[str, tuple[str, ...]], ...]
 _Entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
@@ -86,6 +87,7 @@ class Kernel:
         "address",
         "call",
         "call_brief",
+        "callees",
         "fastmath",
         "name",
         "origin",
@@ -101,6 +103,7 @@ class Kernel:
         signature: tuple[str, ...],
         fastmath: bool,
         namespace: Mapping[str, Any] | None,
+        callees: Callees,
         origin: str,
         address: int,
         code: Any,
@@ -108,6 +111,7 @@ class Kernel:
         self.source = source
         self.name = name
         self.signature = signature
+        self.callees = callees
         self.fastmath = fastmath
         self.origin = origin
         self.seconds = 0.0  # what it took to compile it, or to load it from disk
@@ -138,7 +142,9 @@ class Kernel:
         return _objects().show_assembly(*self._lowered())
 
     def _lowered(self) -> tuple[str, list[str]]:
-        return _lower(self.source, self.name, self.signature, self._namespace, self.fastmath)
+        return _lower(
+            self.source, self.name, self.signature, self._namespace, self.fastmath, self.callees
+        )
 
     def __repr__(self) -> str:
         return f"Kernel({self.name}, {', '.join(self.signature)}, origin={self.origin})"
@@ -164,12 +170,14 @@ def get_kernel(
     *,
     fastmath: bool = False,
     namespace: Mapping[str, Any] | None = None,
+    callees: Callees = (),
 ) -> Kernel:
     """The kernel of a source text, from the process, the disk or the compiler.
 
     `namespace` replaces the globals of `accnp.kernels.intrinsics`; such kernels stay off the disk.
+    `callees` are other kernels in the source that this one calls, with their signatures.
     """
-    key = (source, name, signature, fastmath, None if namespace is None else id(namespace))
+    key = (source, name, signature, fastmath, None if namespace is None else id(namespace), callees)
     kernel = _kernels.get(key)
     if kernel is not None:
         counters.memory_hits += 1
@@ -177,31 +185,50 @@ def get_kernel(
     with _lock:
         kernel = _kernels.get(key)
         if kernel is None:
-            kernel = _kernels[key] = _make(source, name, signature, fastmath, namespace)
+            kernel = _kernels[key] = _make(source, name, signature, fastmath, namespace, callees)
         return kernel
 
 
 def find_kernel(
-    source: str, name: str, signature: tuple[str, ...], *, fastmath: bool = False
+    source: str,
+    name: str,
+    signature: tuple[str, ...],
+    *,
+    fastmath: bool = False,
+    callees: Callees = (),
 ) -> tuple[Kernel | None, bool]:
     """The kernel of a source text if this process has it, and whether the disk has it."""
-    kernel = _kernels.get((source, name, signature, fastmath, None))
+    kernel = _kernels.get((source, name, signature, fastmath, None, callees))
     disk = _disk_cache()
     if disk is None:
         return kernel, False
-    identity = (name, ",".join(signature), str(fastmath), source)
+    identity = _identity(source, name, signature, fastmath, callees)
     return kernel, disk.path(_cache_module().disk_key(identity, _objects().STAMP)).exists()
 
 
 def show_kernel(
-    source: str, name: str, signature: tuple[str, ...], *, fastmath: bool = False, what: str
+    source: str,
+    name: str,
+    signature: tuple[str, ...],
+    *,
+    fastmath: bool = False,
+    callees: Callees = (),
+    what: str,
 ) -> str:
     """The optimised LLVM IR ("llvm") or the assembly ("assembly") of a source text.
 
     No cache changes.
     """
-    lowered = _lower(source, name, signature, None, fastmath)
+    lowered = _lower(source, name, signature, None, fastmath, callees)
     return getattr(_objects(), f"show_{what}")(*lowered)
+
+
+def _identity(
+    source: str, name: str, signature: tuple[str, ...], fastmath: bool, callees: Callees
+) -> tuple[str, ...]:
+    """What tells a kernel from others on disk; the source comes last."""
+    called = [f"{callee}({','.join(its)})" for callee, its in callees]
+    return (name, ",".join(signature), str(fastmath), *called, source)
 
 
 def clear_kernels() -> None:
@@ -216,11 +243,12 @@ def _make(
     signature: tuple[str, ...],
     fastmath: bool,
     namespace: Mapping[str, Any] | None,
+    callees: Callees,
 ) -> Kernel:
     begin = time.perf_counter()
     (address,), code, origin = _native(
-        (name, ",".join(signature), str(fastmath), source),
-        lambda: _lower(source, name, signature, namespace, fastmath),
+        _identity(source, name, signature, fastmath, callees),
+        lambda: _lower(source, name, signature, namespace, fastmath, callees),
         (_ENTRY,),
         stored=namespace is None,
     )
@@ -228,7 +256,7 @@ def _make(
         counters.disk_hits += 1
     else:
         counters.compiles += 1
-    kernel = Kernel(source, name, signature, fastmath, namespace, origin, address, code)
+    kernel = Kernel(source, name, signature, fastmath, namespace, callees, origin, address, code)
     kernel.seconds = time.perf_counter() - begin
     if config.debug:
         where = "read from disk" if origin == "disk" else "compiled"
@@ -300,13 +328,14 @@ def _lower(
     signature: tuple[str, ...],
     namespace: Mapping[str, Any] | None,
     fastmath: bool,
+    callees: Callees = (),
 ) -> tuple[str, list[str]]:
     frontend = importlib.import_module("accnp.runtime.frontend")
     if namespace is None:
         namespace = importlib.import_module("accnp.kernels.intrinsics").NAMESPACE
     try:
         return frontend.lower(
-            source, name, signature, namespace, fastmath, _objects().ENTRY_ATTRIBUTES
+            source, name, signature, namespace, fastmath, _objects().ENTRY_ATTRIBUTES, callees
         )
     except ValueError:
         raise

@@ -6,6 +6,7 @@ loaded by Numba. It is loaded by name, on the first kernel that no cache holds.
 
 from __future__ import annotations
 
+import dis
 import gc
 import types as pytypes
 from collections.abc import Mapping
@@ -32,6 +33,7 @@ from numba.misc.llvm_pass_timings import PassTimingsCollection
 from accnp.runtime.lean import TARGET, TYPING
 
 ENTRY = "accnp_entry"
+Callees = tuple[tuple[str, tuple[str, ...]], ...]
 
 _SCALARS: dict[str, Any] = {
     "b1": types.boolean,
@@ -181,17 +183,23 @@ def _argument(token: str) -> Any:
     return types.CPointer(kind) if token.endswith("*") else kind
 
 
-def load_function(source: str, name: str, namespace: Mapping[str, Any]) -> pytypes.FunctionType:
-    """Run kernel source and return the function; other functions in it become callable helpers."""
+def load_function(
+    source: str, name: str, namespace: Mapping[str, Any], callees: Callees = ()
+) -> pytypes.FunctionType:
+    """Run kernel source and return the function; other functions in it become callable helpers,
+    but for its callees, which have a signature and are compiled like kernels."""
     scope = dict(namespace)
     before = set(scope)
     exec(compile(source, f"<accnp kernel {name}>", "exec"), scope)
     function = scope.get(name)
     if not isinstance(function, pytypes.FunctionType):
         raise ValueError(f"get_kernel: the source must define the function; got name={name!r}")
+    typed = {callee for callee, _ in callees}
     for key in set(scope) - before:
         helper = scope[key]
-        if key != name and isinstance(helper, pytypes.FunctionType):
+        if key in typed or key == name:
+            continue
+        if isinstance(helper, pytypes.FunctionType):
             scope[key] = numba.njit(error_model="numpy")(helper)
     return function
 
@@ -203,10 +211,15 @@ def lower(
     namespace: Mapping[str, Any],
     fastmath: bool,
     attributes: str,
+    callees: Callees = (),
 ) -> tuple[str, list[str]]:
-    """LLVM text of the kernel and of `entry`, and the texts of modules to link to it."""
+    """LLVM text of the kernel and of `entry`, and the texts of modules to link to it.
+
+    Callees are functions in the source with their signatures, in an order in which each calls only
+    those before it.
+    """
     arguments = (types.int64, types.int64, *map(_argument, signature))
-    function = load_function(source, name, namespace)
+    function = load_function(source, name, namespace, callees)
     if function.__code__.co_argcount != len(arguments):
         raise ValueError(
             f"get_kernel: {name} takes {function.__code__.co_argcount - 2} arguments after lo, hi; "
@@ -217,8 +230,19 @@ def lower(
     gc.disable()
     try:
         with global_compiler_lock:
+            linked: list[str] = []
+            scope = function.__globals__
+            for callee, its in callees:
+                kinds = (types.int64, types.int64, *map(_argument, its))
+                short = _is_scalar(scope[callee])
+                library, result = _run(scope[callee], kinds, fastmath)
+                module = _callee_text(library, result.fndesc, callee, attributes, short)
+                # Callers first: what nobody refers to when it is linked is dropped.
+                linked = [module, *library.linked(), *linked]
+                scope[callee] = types.ExternalFunction(callee, types.void(*kinds))
             library, result = _run(function, arguments, fastmath)
-            return _text(library, result.fndesc, signature, attributes), library.linked()
+            text = _text(library, result.fndesc, signature, attributes)
+            return text, [*library.linked(), *linked]
     finally:
         if collecting:
             gc.enable()
@@ -247,18 +271,48 @@ def _run(function: pytypes.FunctionType, arguments: tuple, fastmath: bool) -> tu
     raise AssertionError("unreachable")
 
 
-def _text(library: _TextLibrary, fndesc: Any, signature: tuple[str, ...], attributes: str) -> str:
+def _is_scalar(function: pytypes.FunctionType) -> bool:
+    """Whether a kernel has no loop but that from lo to hi: inlined, it works in registers."""
+    code = function.__code__
+    return sum(i.opname == "FOR_ITER" for i in dis.get_instructions(code)) == 1
+
+
+def _lowered(library: _TextLibrary, fndesc: Any) -> tuple[str, llvmir.Function]:
+    """Text of the module of a function, which is inlined where it is called; and the function."""
     (module,) = library.modules
     for function in module.functions:
         if function.name == fndesc.llvm_func_name:
             function.linkage = "internal"
             function.attributes.add("alwaysinline")
-            kernel = function
             break
     else:
         raise RuntimeError(f"get_kernel: no function {fndesc.llvm_func_name} in the lowered module")
-    body = str(module).replace("= common global", "= internal global")
+    return str(module).replace("= common global", "= internal global"), function
+
+
+def _text(library: _TextLibrary, fndesc: Any, signature: tuple[str, ...], attributes: str) -> str:
+    body, kernel = _lowered(library, fndesc)
     return f"{body}\n{_entry(kernel, signature)}\nattributes #770 = {{ {attributes} }}\n"
+
+
+def _callee_text(
+    library: _TextLibrary, fndesc: Any, name: str, attributes: str, short: bool
+) -> str:
+    """Text of a module that defines `name(lo, hi, ...)` for other kernels to call."""
+    body, kernel = _lowered(library, fndesc)
+    return_slot, exception_slot, *kinds = (argument.type for argument in kernel.args)
+    arguments = [f"{kind} %a{i}" for i, kind in enumerate(kinds)]
+    passed = ", ".join([f"{return_slot} %ret", f"{exception_slot} %exc", *arguments])
+    lines = [
+        f"define linkonce_odr void @{name}({', '.join(arguments)}) #771 {{",
+        f"  %ret = alloca {str(return_slot).removesuffix('*')}",
+        f"  %exc = alloca {str(exception_slot).removesuffix('*')}",
+        f'  %status = call i32 @"{kernel.name}"({passed})',
+        "  ret void",
+        "}",
+        f"attributes #771 = {{ {attributes} {'alwaysinline' if short else 'noinline'} }}",
+    ]
+    return "\n".join([body, *lines, ""])
 
 
 def _entry(kernel: llvmir.Function, signature: tuple[str, ...]) -> str:

@@ -42,7 +42,10 @@ class InspectedKernel:
         self._work = step.work
         self._grain = step.grain
         self._own = step.kernel
-        found, on_disk = find_kernel(self.source, "kernel", self.signature, fastmath=fastmath)
+        self._callees = step.callees
+        found, on_disk = find_kernel(
+            self.source, "kernel", self.signature, fastmath=fastmath, callees=self._callees
+        )
         kernel: Kernel | None = step.kernel or found
         self.origin = "on disk" if on_disk else "not compiled"
         if kernel is not None:
@@ -57,14 +60,20 @@ class InspectedKernel:
 
     def llvm(self) -> str:
         """The optimised LLVM IR, made for looking at it; no cache changes."""
-        return show_kernel(
-            self.source, "kernel", self.signature, fastmath=self.fastmath, what="llvm"
-        )
+        return self._shown("llvm")
 
     def assembly(self) -> str:
         """The assembly of this machine, made for looking at it; no cache changes."""
+        return self._shown("assembly")
+
+    def _shown(self, what: str) -> str:
         return show_kernel(
-            self.source, "kernel", self.signature, fastmath=self.fastmath, what="assembly"
+            self.source,
+            "kernel",
+            self.signature,
+            fastmath=self.fastmath,
+            callees=self._callees,
+            what=what,
         )
 
     @property

@@ -1,0 +1,460 @@
+"""Structured control flow as one native function: loops and branches around the kernels of bodies.
+
+In: a ControlStep whose bodies are planned. Out: a KernelStep, whose text calls the kernels of the
+bodies in nested Python loops; or the reason why the step stays a loop on the host.
+
+    def kernel(lo, hi, ...):           # fori_loop(0, n, lambda i, x: x + 1.5, x)
+        c0 = cell_i4()
+        d0 = cell_i4()
+        c0[0] = p0[0]
+        for i in range(n0):
+            k1c9f2e(0, 1, c0, d0, ...)
+            k83a04b(0, n1, c1, b1, ...)
+            c0[0] = d0[0]
+            s = c1
+            c1 = b1
+            b1 = s
+
+Buffers are made once. A carry of one element lives in a register; of the others there are two,
+which change places after each step, or one, where the body updates it in place. Rows of scanned
+operands are read, and rows of stacked results written, where they lie. A loop inside a loop is one
+more kernel to call.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from accnp.codegen.cpu import Generated
+from accnp.codegen.writer import Writer
+from accnp.config import config
+from accnp.engine.steps import PARALLEL, ControlStep, HostStep, KernelStep, Plan
+from accnp.ir.kernel import CODES, dtype_code
+
+__all__ = ["native_step"]
+
+
+@dataclass(eq=False, slots=True)
+class _Spot:
+    """Where a value lies: the name of a typed pointer, and how many elements are there."""
+
+    name: str
+    code: str
+    count: int
+
+    @property
+    def is_cell(self) -> bool:
+        return self.count == 1
+
+
+def native_step(step: ControlStep, new_slot: Callable[[], int], fastmath: bool) -> KernelStep | str:
+    """Compile a control-flow step into one kernel step, or say why it is run on the host."""
+    for body in step.bodies:
+        reason = _obstacle(body)
+        if reason:
+            return reason
+    for a in (*step.inputs, *step.avals, *[a for b in step.bodies for a in b.out_avals]):
+        if dtype_code(a.dtype) not in CODES:
+            return f"kernels do not compute with {a.dtype.name}"
+    driver = _Driver(step, new_slot)
+    {"cond": driver.cond, "while": driver.while_, "scan": driver.scan}[step.op.name]()
+    return driver.finish(fastmath)
+
+
+def _obstacle(body: Plan) -> str:
+    """Why a body cannot be a part of a native loop; "" if it can."""
+    for inner in body.steps:
+        if isinstance(inner, HostStep):
+            return f"{inner.op.name} is a library call"
+        if isinstance(inner, ControlStep):
+            return f"{inner.op.name} in it is a loop on the host: {inner.reason}"
+        large = inner.work >= PARALLEL and inner.extent > inner.grain
+        if large and config.threads > 1:
+            return f"a kernel over 0..{inner.extent} is large enough for several threads"
+    codes: dict[int, str] = {}
+    for inner in body.steps:
+        for (slot, _), token in _operands(inner):
+            if codes.setdefault(slot, token) != token:
+                return "a buffer is used under two types"
+    return ""
+
+
+def _operands(step: KernelStep) -> list[tuple[tuple[int, int], str]]:
+    """The pointers of a kernel and their types, without those to partial results of a fold that
+    has none: another buffer stands there, which is never written."""
+    pairs = list(zip(step.pointers, step.text.signature, strict=False))
+    partial = [
+        isinstance(p, tuple) and step.pointers[i] == step.pointers[0]
+        for i, p in enumerate(step.text.pointers)
+    ]
+    return [x for i, x in enumerate(pairs) if not (i < len(partial) and partial[i])]
+
+
+class _Driver:
+    """Writes the text around the kernels of one control-flow step."""
+
+    def __init__(self, step: ControlStep, new_slot: Callable[[], int]) -> None:
+        self.step = step
+        self.new_slot = new_slot
+        self.w = Writer()
+        self.w.depth = 1
+        self.head: list[str] = []  # cells, made once
+        self.arguments: list[tuple[str, str]] = []  # names and codes of the pointers
+        self.pointers: list[tuple[int, int]] = []
+        self.constants: list[tuple[str, str, Any]] = []
+        self.ints: list[int] = []
+        self.allocs: list[tuple[int, int]] = []
+        self.takes: list[tuple[int, int, int, bool]] = []
+        self.callees: dict[str, tuple[str, tuple[str, ...]]] = {}
+        self.names = 0
+        self.result_slots = {i: slot for slot, i in step.results}
+
+    # --- arguments ---
+
+    def fresh(self, letter: str) -> str:
+        self.names += 1
+        return f"{letter}{self.names - 1}"
+
+    def integer(self, value: int) -> str:
+        """An int64 argument; never shared by value, or the text would depend on sizes."""
+        self.ints.append(value)
+        return f"n{len(self.ints) - 1}"
+
+    def argument(self, slot: int, a: Any, letter: str = "p") -> _Spot:
+        name = self.fresh(letter)
+        code = dtype_code(a.dtype)
+        self.arguments.append((name, code))
+        self.pointers.append((slot, 0))
+        return _Spot(name, code, a.size)
+
+    def constant(self, buffer: Any, code: str, count: int) -> _Spot:
+        name = self.fresh("q")
+        self.constants.append((name, code, buffer))
+        return _Spot(name, code, count)
+
+    def operands(self) -> list[_Spot]:
+        return [
+            self.argument(s, a) for s, a in zip(self.step.operands, self.step.inputs, strict=True)
+        ]
+
+    def result(self, i: int) -> _Spot:
+        """The memory of a result of the step, wanted or not."""
+        a = self.step.avals[i]
+        slot = self.result_slot(i)
+        self.allocs.append((slot, a.nbytes))
+        return self.argument(slot, a, "r")
+
+    def result_slot(self, i: int) -> int:
+        slot = self.result_slots.get(i)
+        return self.new_slot() if slot is None else slot
+
+    def temporary(self, code: str, count: int, nbytes: int) -> _Spot:
+        """Memory for the time of the call: a register, or a buffer of the plan."""
+        if count == 1:
+            name = self.fresh("t")
+            self.head.append(f"{name} = cell_{code}()")
+            return _Spot(name, code, 1)
+        slot = self.new_slot()
+        self.allocs.append((slot, nbytes))
+        name = self.fresh("t")
+        self.arguments.append((name, code))
+        self.pointers.append((slot, 0))
+        return _Spot(name, code, count)
+
+    def like(self, x: _Spot, nbytes: int) -> _Spot:
+        return self.temporary(x.code, x.count, nbytes)
+
+    def move(self, to: _Spot, source: _Spot) -> None:
+        if to.name == source.name or to.count == 0:
+            return
+        if to.is_cell:
+            self.w.add(f"{to.name}[0] = {source.name}[0]")
+        else:
+            self.w.add(f"move({to.name}, {source.name}, {self.integer(to.count)})")
+
+    # --- a body ---
+
+    def body(self, plan: Plan, leaves: Sequence[_Spot], targets: dict[int, _Spot]) -> list[_Spot]:
+        """Write the calls of a plan's kernels; returns where its outputs are.
+
+        `targets` says where a slot is to be; slots that take over another's buffer are there.
+        """
+        spots: dict[int, _Spot] = dict(enumerate(leaves))
+        codes: dict[int, str] = {}
+        for inner in plan.steps:
+            for (slot, _), token in _operands(inner):
+                codes[slot] = token.removesuffix("*")
+        constants = plan.program.leaves[len(leaves) :] if plan.program else []
+        for i, (buffer, v) in enumerate(zip(plan.constants, constants, strict=True), len(leaves)):
+            spots[i] = self.constant(buffer, dtype_code(v.aval.dtype), v.aval.size)
+        free: dict[tuple[str, int], list[_Spot]] = {}
+        mine: dict[int, _Spot] = {}  # slots whose memory can be used again once they are done with
+
+        def make(slot: int, nbytes: int) -> None:
+            if slot in targets:
+                spots[slot] = targets[slot]
+                return
+            code = codes[slot]
+            count = nbytes // _SIZES[code]
+            waiting = free.get((code, count))
+            spots[slot] = mine[slot] = (
+                waiting.pop() if waiting else self.temporary(code, count, nbytes)
+            )
+
+        for inner in plan.steps:
+            for slot, nbytes in inner.allocs:
+                make(slot, nbytes)
+            for slot, source, nbytes, over in inner.takes:
+                if over:
+                    spots[slot] = spots[source]
+                    if source in mine:
+                        mine[slot] = mine.pop(source)
+                else:
+                    codes.setdefault(slot, spots[source].code)
+                    make(slot, nbytes)
+                    self.move(spots[slot], spots[source])
+            self.call(inner, spots)
+            for slot in inner.frees:
+                spot = mine.pop(slot, None)
+                if spot is not None:
+                    free.setdefault((spot.code, spot.count), []).append(spot)
+        return [spots[s] for s in plan.output_slots]
+
+    def call(self, inner: KernelStep, spots: dict[int, _Spot]) -> None:
+        text = inner.text
+        name = self.callee(text)
+        arguments = ["0", "1" if inner.extent == 1 else self.integer(inner.extent)]
+        for (slot, offset), token in zip(inner.pointers, text.signature, strict=False):
+            spot = spots[slot]
+            code = token.removesuffix("*")
+            if code != spot.code:  # see `_operands`
+                arguments.append(self.temporary(code, 1, 0).name)
+            elif offset:
+                at = self.integer(offset // _SIZES[code])
+                arguments.append(f"at({spot.name}, {at})")
+            else:
+                arguments.append(spot.name)
+        tokens = text.signature[len(inner.pointers) :]
+        for buffer, token in zip(inner.constants, tokens, strict=False):
+            arguments.append(self.constant(buffer, token.removesuffix("*"), 0).name)
+        arguments += [self.integer(n) for n in text.ints]
+        self.w.add(f"{name}({', '.join(arguments)})")
+
+    def callee(self, text: Generated) -> str:
+        """The name of a kernel in this text, by its content."""
+        mark = hashlib.sha1("\n".join([text.source, *text.signature]).encode()).hexdigest()[:6]
+        name = f"k{mark}"
+        if name not in self.callees:
+            for inner in text.callees:
+                self.callees.setdefault(inner[0], (inner[2], inner[1]))
+            own = text.source[text.source.rindex("def kernel(") :]
+            self.callees[name] = (own.replace("def kernel(", f"def {name}(", 1), text.signature)
+        return name
+
+    # --- control flow ---
+
+    def roots(self, plan: Plan) -> dict[int, int]:
+        """Of slots that take over a buffer, the slot that it was made for."""
+        found: dict[int, int] = {}
+        for inner in plan.steps:
+            for slot, source, _, over in inner.takes:
+                if over:
+                    found[slot] = found[source] if source in found else source
+        return found
+
+    def aim(
+        self, plan: Plan, wanted: Sequence[Callable[[], _Spot] | None], stays: Sequence[int | None]
+    ) -> tuple[dict[int, _Spot], list[_Spot | None]]:
+        """Choose where outputs are computed: at once where they are wanted, if that can be.
+
+        Returns the targets, and for each output the memory that it must be in after the body, None
+        where `stays` (a leaf) is where it lies already, or where nobody wants it.
+        """
+        roots = self.roots(plan)
+        targets: dict[int, _Spot] = {}
+        places: list[_Spot | None] = []
+        for slot, make, leaf in zip(plan.output_slots, wanted, stays, strict=True):
+            root = roots.get(slot, slot)
+            if make is None or root == leaf:
+                places.append(None)
+                continue
+            spot = make()
+            places.append(spot)
+            if root >= plan.n_leaves and root not in targets:
+                targets[root] = spot
+        for slot, root in roots.items():
+            if root in targets:
+                targets[slot] = targets[root]
+        return targets, places
+
+    def settle(self, outs: Sequence[_Spot], places: Sequence[_Spot | None]) -> None:
+        for spot, place in zip(outs, places, strict=True):
+            if place is not None:
+                self.move(place, spot)
+
+    def carries(self, first: int, spots: Sequence[_Spot]) -> list[_Spot]:
+        """Memory of a loop's carry with its first values in it; its results are there at the end.
+
+        A single element is kept in a register, anything else takes the place of its operand.
+        """
+        found = []
+        step = self.step
+        for j, x in enumerate(spots):
+            a = step.avals[j]
+            if x.is_cell:
+                cell = self.temporary(x.code, 1, a.nbytes)
+                self.move(cell, x)
+            else:
+                slot = self.result_slot(j)
+                self.takes.append((slot, step.operands[first + j], a.nbytes, False))
+                cell = self.argument(slot, a, "c")
+            found.append(cell)
+        return found
+
+    def change_places(
+        self, carry: list[_Spot], places: Sequence[_Spot | None], starts: dict[str, str]
+    ) -> None:
+        """After a step: new values become the carry."""
+        for c, new in zip(carry, places, strict=True):
+            if new is None:
+                continue
+            if c.is_cell:
+                self.move(c, new)
+            else:
+                starts.setdefault(c.name, self.fresh("s"))
+                self.w.add(f"s = {c.name}", f"{c.name} = {new.name}", f"{new.name} = s")
+
+    def end(self, carry: Sequence[_Spot], starts: dict[str, str]) -> None:
+        """Put the last carry into the memory of the results."""
+        for j, c in enumerate(carry):
+            if c.is_cell:
+                if j in self.result_slots:
+                    self.move(self.result(j), c)
+            elif c.name in starts:
+                self.head.append(f"{starts[c.name]} = {c.name}")
+                self.move(_Spot(starts[c.name], c.code, c.count), c)
+
+    def scan(self) -> None:
+        step, p = self.step, self.step.params
+        n_consts, n_carry = p["num_consts"], p["num_carry"]
+        (plan,) = step.bodies
+        consts = [
+            self.argument(s, a) for s, a in zip(step.operands[:n_consts], step.inputs, strict=False)
+        ]
+        carry = self.carries(n_consts, self.carry_leading(n_consts, n_carry))
+        xs = [
+            self.argument(s, a)
+            for s, a in zip(
+                step.operands[n_consts + n_carry :], step.inputs[n_consts + n_carry :], strict=True
+            )
+        ]
+        ys = [self.result(n_carry + k) for k in range(len(step.avals) - n_carry)]
+        length = self.integer(p["length"])
+        span = f"{length} - 1, -1, -1" if p["reverse"] else length
+        starts: dict[str, str] = {}
+        with self.w.block(f"for i in range({span}):"):
+            rows = [self.row(x, p["length"]) for x in xs]
+            y_rows = [self.row(y, p["length"]) for y in ys]
+            made = [
+                *[self.next_of(c, a.nbytes) for c, a in zip(carry, step.avals, strict=False)],
+                *[(lambda y=y: y) for y in y_rows],
+            ]
+            stays = [*range(n_consts, n_consts + n_carry), *[None] * len(ys)]
+            targets, places = self.aim(plan, made, stays)
+            outs = self.body(plan, [*consts, *carry, *rows], targets)
+            self.settle(outs, places)
+            self.change_places(carry, places[:n_carry], starts)
+        self.end(carry, starts)
+
+    def next_of(self, c: _Spot, nbytes: int) -> Callable[[], _Spot]:
+        return lambda: self.like(c, nbytes)
+
+    def carry_leading(self, first: int, count: int) -> list[_Spot]:
+        step = self.step
+        found = []
+        for j in range(first, first + count):
+            a = step.inputs[j]
+            if a.size == 1:
+                found.append(self.argument(step.operands[j], a))
+            else:  # comes with what `carries` takes
+                found.append(_Spot("", dtype_code(a.dtype), a.size))
+        return found
+
+    def row(self, x: _Spot, length: int) -> _Spot:
+        """One row of a stacked array, at the loop's index."""
+        count = x.count // length if length else 0
+        name = self.fresh("x")
+        if count == 1:
+            self.w.add(f"{name} = at({x.name}, i)")
+        else:
+            self.w.add(f"{name} = at({x.name}, i * {self.integer(count)})")
+        return _Spot(name, x.code, count)
+
+    def while_(self) -> None:
+        step, p = self.step, self.step.params
+        n_test, n_body = p["cond_nconsts"], p["body_nconsts"]
+        test, plan = step.bodies
+        first = n_test + n_body
+        consts = [
+            self.argument(s, a) for s, a in zip(step.operands[:first], step.inputs, strict=False)
+        ]
+        n_carry = len(step.avals)
+        carry = self.carries(first, self.carry_leading(first, n_carry))
+        starts: dict[str, str] = {}
+        with self.w.block("while True:"):
+            (flag,) = self.body(test, [*consts[:n_test], *carry], {})
+            with self.w.block(f"if not {flag.name}[0]:"):
+                self.w.add("break")
+            made = [self.next_of(c, a.nbytes) for c, a in zip(carry, step.avals, strict=True)]
+            targets, places = self.aim(plan, made, range(n_body, n_body + n_carry))
+            outs = self.body(plan, [*consts[n_test:], *carry], targets)
+            self.settle(outs, places)
+            self.change_places(carry, places, starts)
+        self.end(carry, starts)
+
+    def cond(self) -> None:
+        step = self.step
+        index, *operands = self.operands()
+        results = [self.result(i) for i in range(len(step.avals))]
+        last = len(step.bodies) - 1
+        for i, plan in enumerate(step.bodies):
+            if index.code == "b1":
+                test = f"not {index.name}[0]"
+            else:
+                test = f"{index.name}[0] <= 0" if i == 0 else f"{index.name}[0] == {i}"
+            head = "else:" if i == last and i else f"{'if' if i == 0 else 'elif'} {test}:"
+            with self.w.block("if True:" if last == 0 else head):
+                wanted = [(lambda r=r: r) for r in results]
+                targets, places = self.aim(plan, wanted, [None] * len(results))
+                self.settle(self.body(plan, operands, targets), places)
+
+    # --- the step ---
+
+    def finish(self, fastmath: bool) -> KernelStep:
+        text = Generated()
+        pointers = [*self.arguments, *[(name, code) for name, code, _ in self.constants]]
+        names = [*[n for n, _ in pointers], *[f"n{k}" for k in range(len(self.ints))]]
+        w = Writer()
+        for source, _ in self.callees.values():
+            w.lines += [*source.rstrip("\n").split("\n"), "", ""]
+        with w.block(f"def kernel({', '.join(['lo', 'hi', *names])}):"):
+            w.add(*self.head)
+            w.lines += self.w.lines
+        text.source = w.text()
+        text.callees = tuple((n, sig, source) for n, (source, sig) in self.callees.items())
+        text.signature = (*[f"{c}*" for _, c in pointers], *["i8"] * len(self.ints))
+        text.ints = self.ints
+        text.weight = self.step.work
+        made = KernelStep(text, fastmath)
+        made.pointers = self.pointers
+        made.constants = [b for *_, b in self.constants]
+        made.ints = [*[b.ptr for b in made.constants], *self.ints]
+        made.allocs = self.allocs
+        made.takes = self.takes
+        return made
+
+
+_SIZES = {code: int(code[1:]) for code in CODES}
