@@ -28,6 +28,7 @@ from accnp.ir.trace import state
 from accnp.pytree import leaf_names, tree_flatten
 from accnp.runtime.buffer import Buffer
 from accnp.trace_fn import conversion_error, function_place, trace
+from accnp.transforms.axes import bound
 
 __all__ = ["JitFunction", "jit"]
 
@@ -142,6 +143,8 @@ class JitFunction:
         call = self._split(args, kwargs)
         nodes = call.nodes(self._name)
         key = (call.spec, tuple([x.aval for x in nodes]), call.static, config.key)
+        if bound():
+            key = (*key, bound())
         if state.named:
             key = (*key, "named")
         entry = self._cache.get(key)

@@ -162,7 +162,10 @@ def move_batch_first(
 
 def _map_batch(name: str) -> Callable[..., Any]:
     def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
-        return getattr(o, _py(name))(*move_batch_first(size, xs, batched), **params), True
+        rank = xs[0].aval.ndim
+        if not all(batched) or any(x.aval.ndim != rank for x in xs):
+            xs = move_batch_first(size, xs, batched)
+        return getattr(o, _py(name))(*xs, **params), True
 
     return batch
 

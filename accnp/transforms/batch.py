@@ -13,6 +13,7 @@ from accnp.ir.graph import Graph
 from accnp.ir.node import MARK, Node, items, record
 from accnp.ir.op import CALLS
 from accnp.ops.kinds import broadcast_to
+from accnp.transforms.axes import names_used
 
 __all__ = ["batch_nodes", "batched_outputs", "spread"]
 
@@ -45,7 +46,7 @@ def batch_nodes(order: Sequence[Node], env: Env, size: int, tools: Any) -> None:
             # A detached batch stays detached; a mark's trace has ended.
             y = xs[0] if op is MARK else record(op, tuple(xs), node.params)
             env[id(node)] = (y, flags[0])
-        elif not any(flags) and not (tools.axis is not None and "axis_name" in node.params):
+        elif not any(flags) and (tools.axis is None or tools.axis not in names_used(node)):
             y = record(op, tuple(xs), node.params)
             env[id(node)] = [(part, False) for part in items(y)] if several else (y, False)
         elif op.batch is None:

@@ -1,0 +1,64 @@
+"""Names of what a function is called with, for messages: `x`, `params['w'][0]`.
+
+In: a function and the arguments of a call. Out: one name for each leaf, as its author writes it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any
+
+from accnp.pytree import PyTreeDef, leaf_names
+
+__all__ = ["argument_names", "leaf_paths", "positional_names"]
+
+_VARARGS = inspect.CO_VARARGS
+# Paths of leaves by structure: most calls have the structure of one before.
+_PATHS: dict[PyTreeDef, list[str]] = {}
+
+
+def positional_names(fun: Callable[..., Any]) -> tuple[list[str], str]:
+    """Return the names of a function's positional parameters, and that of `*args` or ""."""
+    if type(fun) is FunctionType and not fun.__dict__:
+        # What inspect.signature would find, in a tenth of its 15 us.
+        code = fun.__code__
+        count = code.co_argcount
+        rest = code.co_varnames[count + code.co_kwonlyargcount] if code.co_flags & _VARARGS else ""
+        return list(code.co_varnames[:count]), rest
+    try:
+        parameters = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return [], ""
+    rest = [p.name for p in parameters if p.kind is p.VAR_POSITIONAL]
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [p.name for p in parameters if p.kind in positional], rest[0] if rest else ""
+
+
+def leaf_paths(tree: Any, structure: PyTreeDef) -> list[str]:
+    """Return the path of each leaf, "" for a tree that is a leaf; remembered by structure."""
+    if structure.is_leaf():
+        return [""]
+    try:
+        found = _PATHS.get(structure)
+    except TypeError:  # static data that cannot be hashed
+        return leaf_names(tree)
+    if found is None:
+        if len(_PATHS) > 4096:
+            _PATHS.clear()
+        found = _PATHS[structure] = leaf_names(tree)
+    return found
+
+
+def argument_names(
+    fun: Callable[..., Any], args: Sequence[Any], structures: Sequence[PyTreeDef]
+) -> list[str]:
+    """Name each leaf of the positional arguments of a call, given their structures."""
+    known, rest = positional_names(fun)
+    names: list[str] = []
+    for i, (value, structure) in enumerate(zip(args, structures, strict=True)):
+        more = f"{rest}[{i - len(known)}]" if rest else f"args[{i}]"
+        root = known[i] if i < len(known) else more
+        names += [root + path for path in leaf_paths(value, structure)]
+    return names
