@@ -15,6 +15,7 @@ import numpy as np
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
+from accnp.ops.index_kernels import gather_kernel, slice_kernel, update_kernel
 from accnp.ops.kinds import broadcast_to, dtype_kind, full, opaque, zeros_like_aval
 
 __all__ = ["GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers"]
@@ -98,6 +99,8 @@ class _Places(NamedTuple):
 def _places(shape: Any, starts: Any, sizes: Any, dims: Any, mode: GatherScatterMode) -> _Places:
     _, collapsed, mapped, batching, starts_batching = dims
     rank, batch = len(shape), starts.ndim - 1
+    if starts.dtype == np.uint64:
+        starts = np.minimum(starts, np.iinfo(np.int64).max)
     coordinate = {d: starts[..., k].astype(np.int64) for k, d in enumerate(mapped)}
     inside = None
     for d, at in coordinate.items():
@@ -274,9 +277,18 @@ def _gather_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
     return o.gather(*xs, **{**p, "dimension_numbers": dims, "slice_sizes": sizes}), True
 
 
+def _gather_kernel(operands: Any, results: Sequence[Aval], p: dict[str, Any]) -> Any:
+    fill = None
+    if p["mode"] is DROP:
+        dtype = results[0].dtype
+        fill = np.asarray(fill_value_of(dtype, p["fill_value"])).astype(dtype)[()]
+    return gather_kernel(operands, results[0], p["dimension_numbers"], p["slice_sizes"], fill)
+
+
 opaque(
     "gather",
     infer=_gather_infer,
+    kernel=_gather_kernel,
     numpy=_gather_numpy,
     jvp=lambda ts, y, xs, p: None if ts[0] is None else _gather_jvp(ts[0], y, *xs, **p),
     transpose=_gather_transpose,
@@ -356,6 +368,7 @@ def _slice_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
 opaque(
     "dynamic_slice",
     infer=_slice_infer,
+    kernel=lambda operands, results, p: slice_kernel(operands, p["slice_sizes"]),
     numpy=lambda x, *starts, slice_sizes: x[_window(x.shape, slice_sizes, starts)],
     jvp=lambda ts, y, xs, p: None if ts[0] is None else o.dynamic_slice(ts[0], *xs[1:], **p),
     transpose=lambda ct, x, *starts, slice_sizes: (
@@ -423,6 +436,8 @@ def _update_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
 opaque(
     "dynamic_update_slice",
     infer=_update_infer,
+    kernel=lambda operands, results, p: update_kernel(operands),
+    takes=0,
     numpy=_update_numpy,
     jvp=_update_jvp,
     transpose=_update_transpose,

@@ -15,7 +15,8 @@ import numpy as np
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
-from accnp.ops.index import GatherDimensionNumbers, _kept, _layout, _places, batched_dims
+from accnp.ops.index import DROP, GatherDimensionNumbers, _kept, _layout, _places, batched_dims
+from accnp.ops.index_kernels import scatter_kernel
 from accnp.ops.kinds import broadcast_to, dtype_kind, full, opaque, zeros_like_aval
 from accnp.ops.reference import quiet
 
@@ -124,6 +125,17 @@ def _batch(name: str) -> Any:
     return batch
 
 
+def _kernel(combine: str) -> Any:
+    def kernel(operands: Any, results: Any, p: dict[str, Any]) -> Any:
+        dims = p["dimension_numbers"]
+        sizes = window_sizes(operands[0].shape, operands[2].shape, dims)
+        return scatter_kernel(
+            operands, dims, sizes, combine, p["mode"] is DROP, p["unique_indices"]
+        )
+
+    return kernel
+
+
 def _read(x: Node, like: Any, starts: Node, p: dict[str, Any], fill: Any = 0) -> Node:
     """Gather from x the windows that a scatter with these parameters writes."""
     dims = p["dimension_numbers"]
@@ -175,6 +187,8 @@ def _scatter_transpose(ct: Node, x: Any, starts: Any, updates: Any, **p: Any) ->
 opaque(
     "scatter",
     infer=_infer("scatter"),
+    kernel=_kernel("set"),
+    takes=0,
     numpy=_numpy(None),
     jvp=_scatter_jvp,
     transpose=_scatter_transpose,
@@ -193,6 +207,8 @@ def _add_jvp(ts: Any, y: Node, xs: Any, p: dict[str, Any]) -> Any:
 opaque(
     "scatter_add",
     infer=_infer("scatter_add"),
+    kernel=_kernel("add"),
+    takes=0,
     numpy=_numpy(np.add),
     jvp=_add_jvp,
     transpose=lambda ct, x, starts, updates, **p: (
@@ -229,6 +245,8 @@ def _mul_transpose(ct: Node, x: Any, starts: Any, updates: Any, **p: Any) -> tup
 opaque(
     "scatter_mul",
     infer=_infer("scatter_mul"),
+    kernel=_kernel("mul"),
+    takes=0,
     numpy=_numpy(np.multiply),
     jvp=_mul_jvp,
     transpose=_mul_transpose,
@@ -256,6 +274,8 @@ for _name, _fn in (("scatter_min", np.minimum), ("scatter_max", np.maximum)):
     opaque(
         _name,
         infer=_infer(_name),
+        kernel=_kernel(_name[-3:]),
+        takes=0,
         numpy=_numpy(_fn),
         jvp=_extreme_jvp,
         batch=_batch(_name),

@@ -1,0 +1,141 @@
+"""Ops that bring their own kernels: operands drawn as views, and the ways to run one op on them."""
+
+from __future__ import annotations
+
+import numpy as np
+from fuzz import ways
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from accnp import engine
+from accnp.engine import execute
+from accnp.engine.steps import HostStep
+from accnp.ir.aval import make_aval
+from accnp.ir.graph import build
+from accnp.ir.node import items, record
+from accnp.ir.op import OPS, o
+from accnp.runtime import buffer as pool
+
+DTYPES = ["f4", "f8", "i1", "i4", "i8", "u1", "u4", "u8", "?", "c8", "c16"]
+INDEX = ["i1", "u1", "i4", "u4", "i8", "u8"]
+
+
+def many(n):
+    """Settings of a test that draws n examples."""
+    quiet = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
+    return settings(
+        max_examples=n, deadline=None, suppress_health_check=quiet, derandomize=True, database=None
+    )
+
+
+def filled(draw, shape, dtype):
+    """An array of values that are all different as far as the dtype allows."""
+    n = int(np.prod(shape))
+    rng = np.random.default_rng(draw(st.integers(0, 1000)))
+    kind = np.dtype(dtype).kind
+    if kind == "b":
+        return rng.random(shape) < 0.5
+    if kind in "iu":
+        info = np.iinfo(dtype)
+        return rng.integers(info.min, info.max, shape, dtype, endpoint=True)
+    x = rng.normal(size=shape)
+    if kind == "c":
+        x = x + 1j * rng.normal(size=shape)
+    x = np.array(x, dtype)
+    if n and draw(st.integers(0, 3)) == 0:
+        x.flat[rng.integers(0, n)] = np.nan
+        x.flat[rng.integers(0, n)] = -0.0
+    return x
+
+
+class Given:
+    """An operand: its values, the array below it, and how to record it from that one."""
+
+    def __init__(self, value, base=None, view=lambda node: node):
+        self.value = np.array(value, order="C")
+        self.base = self.value if base is None else np.array(base, order="C")
+        self.view = view
+
+
+def shown(draw, x):
+    """An array as it is, or as a view of another one."""
+    rank = x.ndim
+    how = draw(st.sampled_from(["plain", "plain", "turned", "back", "cut", "wide"]))
+    if how == "turned" and rank > 1:
+        order = tuple(draw(st.permutations(range(rank))))
+        back = tuple(int(k) for k in np.argsort(order))
+        return Given(x, x.transpose(order), lambda node: o.transpose(node, permutation=back))
+    if how == "back" and rank:
+        axes = (draw(st.integers(0, rank - 1)),)
+        return Given(x, np.flip(x, axes), lambda node: o.rev(node, dimensions=axes))
+    if how == "cut" and rank and x.size:
+        base = np.zeros([2 * n + 1 for n in x.shape], x.dtype)
+        base[(slice(1, None, 2),) * rank] = x
+        cut = {
+            "start_indices": (1,) * rank,
+            "limit_indices": tuple(2 * n for n in x.shape),
+            "strides": (2,) * rank,
+        }
+        return Given(x, base, lambda node: o.slice(node, **cut))
+    if how == "wide" and rank and x.size:
+        d = draw(st.integers(0, rank - 1))
+        base = x.take(0, axis=d)
+        value = np.broadcast_to(np.expand_dims(base, d), x.shape)
+        kept = tuple(k for k in range(rank) if k != d)
+        return Given(
+            value,
+            base,
+            lambda node: o.broadcast_in_dim(node, shape=x.shape, broadcast_dimensions=kept),
+        )
+    return Given(x)
+
+
+def planned(op, operands, params):
+    """The plan of one op on such operands."""
+
+    def whole(leaves):
+        nodes = tuple(g.view(x) for g, x in zip(operands, leaves, strict=True))
+        node = record(OPS[op], nodes, params)
+        return list(items(node)) if isinstance(node.aval, tuple) else [node]
+
+    avals = [make_aval(g.base.shape, g.base.dtype) for g in operands]
+    plan, free = engine.plan_of_graph(build(whole, avals, op))
+    assert not free
+    return plan
+
+
+def native(plan, operands):
+    """The results of the compiled kernels; what they must not write to is checked."""
+    buffers = [pool.copy_in(g.base) for g in operands]
+    outs = execute.run(plan, [*buffers, *plan.constants])
+    for b, g in zip(buffers, operands, strict=True):
+        assert ways.same_bits(b.view(g.base.shape, g.base.dtype), g.base), "an operand was changed"
+    return [b.view(a.shape, a.dtype) for b, a in zip(outs, plan.out_avals, strict=True)]
+
+
+def plainly(plan, operands):
+    """The results of the sources run as plain Python, with bounds checked."""
+    leaves = [ways.as_bytes(g.base) for g in operands]
+    outs = ways.run_plan_plainly(plan, leaves)
+    found = []
+    for (data, seen), aval in zip(outs, plan.out_avals, strict=True):
+        assert seen[: aval.nbytes].all(), "an output element was never written"
+        found.append(data[: aval.nbytes].view(aval.dtype).reshape(aval.shape))
+    return found
+
+
+def check(op, operands, params, same=ways.same_bits, kernels=True):
+    """Compiled = plain Python = reference; and the op is a kernel of its own."""
+    plan = planned(op, operands, params)
+    if kernels:
+        assert not any(isinstance(s, HostStep) and s.op.name == op for s in plan.steps)
+    values = [g.value for g in operands]
+    with np.errstate(all="ignore"):
+        want = OPS[op].numpy(*values, **params)
+    aval = OPS[op].infer(*[make_aval(x.shape, x.dtype) for x in values], **params)
+    pairs = zip(want, aval, strict=True) if isinstance(aval, tuple) else [(want, aval)]
+    want = [np.broadcast_to(np.asarray(w, a.dtype), a.shape) for w, a in pairs]
+    for how in (native, plainly):
+        for got, w in zip(how(plan, operands), want, strict=True):
+            assert same(got, w), f"{op} {how.__name__}: {got}, wanted {w}"
+    return plan
