@@ -12,7 +12,7 @@ from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node, arg, site_text
 from accnp.ir.printer import equation_text
-from accnp.ir.trace import Trace
+from accnp.ir.trace import Trace, state
 
 __all__ = ["conversion_error", "function_place", "provenance", "trace"]
 
@@ -61,7 +61,8 @@ def trace(
     with Trace("jit", info) as t:
         leaves = [arg(a, t, names[i] if i < len(names) else "") for i, a in enumerate(avals)]
         outputs = fn(leaves)
-    return Graph(leaves, outputs, info.function, names, t.level, t.recorded, t)
+    recorded = t.recorded if state.named else None
+    return Graph(leaves, outputs, info.function, names, t.level, recorded, t)
 
 
 def provenance(node: Node) -> errors.Provenance:

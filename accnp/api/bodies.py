@@ -104,15 +104,9 @@ def close(graphs: Sequence[Graph]) -> list[Node]:
     recorded again.
     """
     found: dict[int, Node] = {}
-    printable = current() is not None
     for g in graphs:
-        dead = _dead(g) if printable else []
-        for x in (*g.free(), *_outside(g, dead)):
+        for x in g.free():
             found.setdefault(id(x), x)
-        if not printable and g.recorded:
-            # Dead nodes would only keep other arrays alive.
-            drop = {id(n) for n in _dead(g) if _outside(g, [n])}
-            g.recorded = [n for n in g.recorded if id(n) not in drop]
     outer = list(found.values())
     for g in graphs:
         leaves = [arg(x.aval, g.trace) for x in outer]
@@ -122,28 +116,8 @@ def close(graphs: Sequence[Graph]) -> list[Node]:
     return outer
 
 
-def _dead(graph: Graph) -> list[Node]:
-    """Recorded nodes that no output needs; those of a linearisation are nobody's equations."""
-    live = {id(n) for n in graph.nodes}
-    return [n for n in graph.recorded or () if id(n) not in live and not _linear(n, graph)]
-
-
-def _linear(node: Node, graph: Graph) -> bool:
-    """Whether a node belongs to a linearisation, or to a trace within one."""
-    trace = node.trace
-    while trace is not None and trace is not graph.trace and trace.kind != "linear":
-        trace = trace.parent
-    return trace is not None and trace.kind == "linear"
-
-
-def _outside(graph: Graph, nodes: Sequence[Node]) -> list[Node]:
-    """Return the inputs of nodes of a graph that lie outside of it, literals left out."""
-    inputs = [x for n in nodes for x in n.inputs]
-    return [x for x in inputs if x.op.name != "literal" and not graph.holds(x)]
-
-
 def _replace(graph: Graph, new: dict[int, Node], leaves: list[Node]) -> None:
-    for node in {id(n): n for n in (*graph.nodes, *(graph.recorded or ()))}.values():
+    for node in graph.nodes:
         if any(id(x) in new for x in node.inputs):
             node.inputs = tuple([new.get(id(x), x) for x in node.inputs])
     graph.outputs = tuple([new.get(id(x), x) for x in graph.outputs])

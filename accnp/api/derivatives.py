@@ -29,7 +29,7 @@ from accnp.pytree import tree_flatten, tree_unflatten
 from accnp.transforms.jvp import forward
 from accnp.transforms.tools import TOOLS
 from accnp.transforms.vjp import LinearMap, linearise
-from accnp.transforms.walk import inexact, nodes_within
+from accnp.transforms.walk import inexact, taken_back
 
 __all__ = ["grad", "jvp", "linear_transpose", "linearize", "value_and_grad", "vjp"]
 
@@ -192,7 +192,7 @@ def jvp(
         out, out_tree = tree_flatten(result)
         outputs = leaf_nodes("jvp", out)
         env = {id(m): (m, t) for m, t in zip(marks, ts, strict=True)}
-        forward(nodes_within(outputs, marks, trace), env, TOOLS)
+        forward(taken_back(outputs, marks, trace), env, TOOLS, trace)
         pairs = [env.get(id(x), (x, None)) for x in outputs]
     value = tree_unflatten(out_tree, [wrap(p) for p, _ in pairs])
     slope = tree_unflatten(out_tree, gradients([t for _, t in pairs], [p.aval for p, _ in pairs]))

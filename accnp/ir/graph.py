@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from accnp.ir.node import Node, arg, record
-from accnp.ir.trace import Trace
+from accnp.ir.trace import Trace, state
 
 __all__ = ["Graph", "build", "evaluate", "expanded", "graphs_in", "interpret", "toposort"]
 
@@ -50,7 +50,7 @@ class Graph:
         self.name = name
         self.in_names = tuple(in_names)
         self.level = level  # nodes of shallower traces are closed over, not part of this program
-        self.recorded = recorded  # all that was recorded, dead nodes too, for the printer
+        self.recorded = recorded  # all nodes in order, dead ones too, where a jaxpr is made
         # Where given, decides exactly: only nodes of this trace and of those within it belong
         self.trace = trace
         self._order: list[Node] | None = None
@@ -60,6 +60,8 @@ class Graph:
     @property
     def nodes(self) -> list[Node]:
         """All inner nodes in an order in which they can be computed; leaves excluded."""
+        if self.recorded is not None:
+            return self.recorded
         if self._order is None:
             self._order = toposort(self.outputs, set(map(id, self.inputs)), self.holds)
         return self._order
@@ -166,7 +168,8 @@ def build(
     with Trace("jit", name) as t:
         leaves = [arg(a, t) for a in avals]
         outputs = fn(leaves)
-    return Graph(leaves, outputs, name, level=t.level, recorded=t.recorded, trace=t)
+    recorded = t.recorded if state.named else None
+    return Graph(leaves, outputs, name, level=t.level, recorded=recorded, trace=t)
 
 
 def graphs_in(params: dict[str, Any]) -> list[Graph]:

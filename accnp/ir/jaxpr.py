@@ -48,46 +48,20 @@ class _Builder:
         for x, v in zip((*(over or ()), *graph.inputs), (*leading, *invars), strict=True):
             env[id(x)] = v
         eqns: list[JaxprEqn] = []
-        live = graph.nodes
-        recorded = graph.recorded
-        nodes = (
-            live if recorded is None or not {*map(id, live)} <= {*map(id, recorded)} else recorded
-        )
-        unknown: set[int] = set()
+        nodes = graph.nodes
         wanted: dict[int, dict[int, Node]] = {}
         for node in nodes:
             if node.op.kind == "item":
                 wanted.setdefault(id(node.inputs[0]), {})[node.params["index"]] = node
-        alive = {id(x) for x in live}
         for node in nodes:
-            if node.op.kind in ("item", "mark", "leaf"):
-                continue
-            if id(node) not in alive and self._is_unknown(node, env, unknown):
-                unknown.add(id(node))
-                unknown.update(id(x) for x in wanted.get(id(node), {}).values())
-                continue
-            self._equation(node, env, wanted, eqns)
+            if node.op.kind not in ("item", "mark", "leaf"):
+                self._equation(node, env, wanted, eqns)
         outvars = [self._atom(x, env) for x in graph.outputs]
         jaxpr = Jaxpr(
             self.constvars if over is None else [], [*leading, *invars], outvars, eqns, graph.name
         )
         _drop_unused(jaxpr)
         return jaxpr
-
-    def _is_unknown(self, node: Node, env: dict[int, Any], unknown: set[int]) -> bool:
-        # Dead nodes over placeholders of a linearisation belong to no program.
-        for x in node.inputs:
-            x = _plain(x)
-            if id(x) in unknown:
-                return True
-            if (
-                x.op.name == "arg"
-                and x.trace is not None
-                and x.trace.kind == "linear"
-                and id(x) not in env
-            ):
-                return True
-        return False
 
     def _equation(
         self,

@@ -21,6 +21,7 @@ __all__ = [
     "Node",
     "arg",
     "const",
+    "forget",
     "items",
     "literal",
     "mark",
@@ -145,8 +146,8 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
             aval = op.infer(*[x.aval for x in inputs], **params)
             op.memo[key] = aval
     node = Node(op, inputs, params, aval, None, trace, depth + 1, user_site())
-    if state.abstract is not None and trace.kind != "linear":  # type: ignore[union-attr]
-        state.abstract.recorded.append(node)
+    if state.named and trace is not None:
+        trace.recorded.append(node)
     if trace is None and (depth >= PENDING_LIMIT or op.kind == "opaque"):
         _on_deep[0](node)
     return node
@@ -198,7 +199,20 @@ def arg(aval: Aval, trace: Trace | None, name: str = "") -> Node:
 
 def mark(x: Node, trace: Trace) -> Node:
     """Return a fresh identity of a node, a leaf for one call of a transformation."""
-    return Node(MARK, (x,), EMPTY, x.aval, x.value, trace, x.depth, None)
+    node = Node(MARK, (x,), EMPTY, x.aval, x.value, trace, x.depth, None)
+    if state.named:
+        trace.recorded.append(node)
+    return node
+
+
+def forget(node: Node) -> None:
+    """Take back what was recorded: something else stands in its place."""
+    if state.named and node.trace is not None:
+        recorded = node.trace.recorded
+        for i in range(len(recorded) - 1, -1, -1):
+            if recorded[i] is node:
+                del recorded[i]
+                return
 
 
 def items(node: Node) -> tuple[Node, ...]:

@@ -21,7 +21,8 @@ class _State(threading.local):
         self.stack: list[Trace] = []
         self.abstract: Trace | None = None
         self.dispatching = True
-        self.named = False  # make_jaxpr is tracing: named functions are recorded as calls
+        # A jaxpr is being made: traces keep what they record, named functions are calls.
+        self.named = False
 
 
 state = _State()
@@ -40,6 +41,7 @@ class Trace:
         "parent",
         "previous",
         "recorded",
+        "start",
     )
 
     def __init__(self, kind: str, info: Any = None) -> None:
@@ -52,8 +54,12 @@ class Trace:
         self.active = False
         self.kept: list[Any] = []  # materialised nodes whose graph is to be dropped at the end
         self.previous: Trace | None = None
-        # Every node recorded while this is the current abstract trace, in order.
-        self.recorded: list[Any] = []
+        # While a jaxpr is made: every node recorded in this trace, in order, dead ones too. Those
+        # of a grad trace are among its parent's, from `start` on.
+        self.recorded: list[Any] = (
+            self.parent.recorded if kind == "grad" and self.parent is not None else []
+        )
+        self.start = len(self.recorded)
 
     def __enter__(self) -> Trace:
         self.active = True

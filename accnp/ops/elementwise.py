@@ -45,6 +45,11 @@ add = binary(
     "add", "biufc", np.add, {"b": "{0} or {1}", "": "{0} + {1}"},
     _both(lambda t, y, a, b: t), transpose=lambda ct, a, b: (ct, ct),
 )  # fmt: skip
+# The sum of parts of one tangent or cotangent.
+add_any = binary(
+    "add_any", "biufc", np.add, {"b": "{0} or {1}", "": "{0} + {1}"},
+    _both(lambda t, y, a, b: t), transpose=lambda ct, a, b: (ct, ct),
+)  # fmt: skip
 sub = binary(
     "sub", NUMERIC, np.subtract, "{0} - {1}",
     (lambda t, y, a, b: t, lambda t, y, a, b: o.neg(t)),
@@ -336,7 +341,8 @@ unary("atan", INEXACT, q(np.arctan), "atan({0})",
 unary("sinh", INEXACT, q(np.sinh), "sinh({0})", lambda t, y, x: o.mul(t, o.cosh(x)), cost=25)
 unary("cosh", INEXACT, q(np.cosh), "cosh({0})", lambda t, y, x: o.mul(t, o.sinh(x)), cost=25)
 unary("tanh", INEXACT, q(np.tanh), "tanh({0})",
-      lambda t, y, x: o.mul(t, o.sub(like(y, 1), o.square(y))), cost=20)  # fmt: skip
+      # (1 + y) * (1 - y), since 1 - y * y cancels near the ends.
+      lambda t, y, x: o.mul(o.add_any(t, o.mul(t, y)), o.sub(like(y, 1), y)), cost=20)  # fmt: skip
 unary("asinh", INEXACT, q(np.arcsinh), "asinh({0})",
       lambda t, y, x: o.mul(t, o.rsqrt(o.add(o.square(x), like(x, 1)))), cost=30)  # fmt: skip
 unary(

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from accnp.ir.graph import Graph
-from accnp.ir.node import MARK, Node, items, record
+from accnp.ir.node import MARK, Node, forget, items, record
 from accnp.ir.op import CALLS, ZERO, o
-from accnp.ir.trace import Trace
+from accnp.ir.trace import Trace, state
 from accnp.ops.kinds import broadcast_to, zeros_like_aval
 from accnp.transforms.walk import inexact, within
 
@@ -31,20 +31,26 @@ def instantiate(primal: Node, tangent: Node | None) -> Node:
 
 
 def forward(
-    order: Sequence[Node], env: Env, tools: Any, linear: Trace | None = None, again: bool = False
+    order: Sequence[Node], env: Env, tools: Any, trace: Trace | None, linear: Trace | None = None
 ) -> None:
     """Walk nodes forward, filling `env`.
 
     With `linear` the tangents are placeholders of that trace; call ops use their `linearize` rule.
-    With `again` nodes that depend on no leaf are recorded again too (bodies of ended traces).
+    Without the `trace` to which the nodes belong, that one has ended (it was a body's), and nodes
+    that depend on no leaf are recorded again too.
     """
+    again = trace is None
     for node in order:
+        if state.named and not again:
+            trace.recorded.append(node)  # type: ignore[union-attr]
         found = [env.get(id(x)) for x in node.inputs]
         kind = node.op.kind
         if kind == "item":
             whole = found[0]
             if whole is not None:
                 env[id(node)] = whole[node.params["index"]]
+                if not again:
+                    forget(node)
             elif again:
                 env[id(node)] = (record(node.op, node.inputs, node.params), None)
             continue
@@ -68,6 +74,8 @@ def forward(
             continue
         if node.op.jvp is ZERO:
             ts, live = [], False
+        if changed and not again:
+            forget(node)
         y = record(node.op, tuple(xs), node.params) if changed else node
         if live:
             env[id(node)] = _differentiate(node, y, xs, ts, tools, linear)
@@ -86,7 +94,7 @@ def forward_graph(
 ) -> list[Pair]:
     """Record a program's derivative: primals and tangents of its outputs, given its inputs'."""
     env: Env = {id(a): (x, t) for a, x, t in zip(graph.inputs, xs, ts, strict=True)}
-    forward(graph.nodes, env, tools, linear, again=True)
+    forward(graph.nodes, env, tools, None, linear)
     return [env.get(id(x), (x, None)) for x in graph.outputs]
 
 
@@ -121,7 +129,7 @@ def _differentiate(
         part = rule(t, y, *xs, **node.params)
         if part is not None:
             part = _checked(node, y, part)
-            total = part if total is None else o.add(total, part)
+            total = part if total is None else o.add_any(total, part)
     return y, total
 
 
@@ -138,6 +146,8 @@ def _call(
     if linear is not None and any(within(p, linear) for p in primals):
         # A joint rule made the primals depend on placeholders; the plain op gives them without.
         primals = items(y) if several else [y]
+    if not any(y in (p, *p.inputs) for p in primals):
+        forget(y)
     pairs: list[Pair] = []
     for p, t in zip(primals, tangents, strict=True):
         pairs.append((p, t if t is None or inexact(p.aval.dtype) else None))

@@ -12,11 +12,11 @@ from typing import Any
 from accnp.ir.aval import make_aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import MARK, Node, arg, record
-from accnp.ir.trace import Trace
+from accnp.ir.trace import Trace, state
 from accnp.transforms.batch import batched_outputs, spread
 from accnp.transforms.jvp import forward_graph, instantiate
 from accnp.transforms.transpose import backward
-from accnp.transforms.walk import dependents, nodes_within
+from accnp.transforms.walk import dependents, in_order, nodes_within
 
 __all__ = ["TOOLS", "Tools"]
 
@@ -81,7 +81,7 @@ class Tools:
                 placeholders = [x for x in places if x is not None]
                 tangents = [x for x in outs if x is not None]
                 order = nodes_within(tangents, [*placeholders, *leaves], t)
-                linear = dependents(order, placeholders)
+                linear = in_order(dependents(order, placeholders), inner)
                 residuals, constants = _residuals(linear, order, leaves, tangents)
         flags = tuple(x is not None for x in outs)
         primal = _graph(leaves, [p for p, _ in pairs] + residuals, graph, t)
@@ -92,7 +92,8 @@ class Tools:
             self.replay(constants, env)
             self.replay(linear, env)
             results = [env.get(id(x), x) for x in tangents]
-        result = primal, _graph([*given, *pushed], results, graph, u), len(residuals), flags
+        linear_part = _linear_graph([*given, *pushed], results, graph, u)
+        result = primal, linear_part, len(residuals), flags
         graph.extra[key] = result
         return result
 
@@ -108,7 +109,7 @@ class Tools:
             order, outputs, places = self.rebuild(graph, env, graph.inputs[n_res:])
             found = backward(order, places, outputs, cts, self)
             results = [instantiate(x, ct) for x, ct in zip(places, found, strict=True)]
-        result = graph.extra[key] = _graph([*given, *cts], results, graph, t)
+        result = graph.extra[key] = _linear_graph([*given, *cts], results, graph, t)
         return result
 
     def batch_graph(
@@ -173,7 +174,18 @@ class Tools:
 
 
 def _graph(inputs: Sequence[Node], outputs: Sequence[Node], of: Graph, trace: Trace) -> Graph:
-    return Graph(inputs, outputs, of.name, (), trace.level, None, trace)
+    recorded = trace.recorded if state.named else None
+    return Graph(inputs, outputs, of.name, (), trace.level, recorded, trace)
+
+
+def _linear_graph(
+    inputs: Sequence[Node], outputs: Sequence[Node], of: Graph, trace: Trace
+) -> Graph:
+    """A program of which nothing is shown but what its outputs need."""
+    graph = Graph(inputs, outputs, of.name, (), trace.level, None, trace)
+    if state.named:
+        graph.recorded = in_order(graph.nodes, trace)
+    return graph
 
 
 def _forced(pairs: Sequence, wanted: Flags | None) -> list[Node | None]:

@@ -35,7 +35,7 @@ def backward(
         if ct.aval.shape != x.aval.shape and x.aval.shape == ():
             ct = o.reduce_sum(ct, axes=tuple(range(ct.aval.ndim)))
         have = acc.get(id(x))
-        acc[id(x)] = ct if have is None else o.add(have, ct)
+        acc[id(x)] = ct if have is None else o.add_any(have, ct)
 
     for x, ct in zip(outputs, cts, strict=True):
         if x is not None:
@@ -49,7 +49,7 @@ def backward(
             parent = node.inputs[0]
             whole = acc.setdefault(id(parent), [None] * len(parent.aval))
             k = node.params["index"]
-            whole[k] = ct if whole[k] is None else o.add(whole[k], ct)
+            whole[k] = ct if whole[k] is None else o.add_any(whole[k], ct)
             continue
         if op is MARK:
             add(node.inputs[0], ct)

@@ -13,7 +13,7 @@ from accnp.ir.trace import Trace
 from accnp.transforms.jvp import forward
 from accnp.transforms.tools import TOOLS
 from accnp.transforms.transpose import backward
-from accnp.transforms.walk import dependents, inexact, nodes_within
+from accnp.transforms.walk import dependents, in_order, inexact, nodes_within, taken_back
 
 __all__ = ["LinearMap", "linearise"]
 
@@ -48,16 +48,16 @@ class LinearMap:
 
 def linearise(outputs: Sequence[Node], marks: Sequence[Node], trace: Trace) -> LinearMap:
     """Differentiate recorded outputs with respect to marks; call it while `trace` is active."""
-    order = nodes_within(outputs, marks, trace)
+    order = taken_back(outputs, marks, trace)
     with Trace("linear") as inner:
         placeholders = [arg(m.aval, inner) for m in marks]
         env = {
             id(m): (m, p if inexact(m.aval.dtype) else None)
             for m, p in zip(marks, placeholders, strict=True)
         }
-        forward(order, env, TOOLS, linear=inner)
+        forward(order, env, TOOLS, trace, linear=inner)
         pairs = [env.get(id(x), (x, None)) for x in outputs]
         tangents = [t for _, t in pairs]
         linear = nodes_within([t for t in tangents if t is not None], placeholders, inner)
-        linear = dependents(linear, placeholders)
+        linear = in_order(dependents(linear, placeholders), inner)
     return LinearMap(placeholders, tangents, [p for p, _ in pairs], linear)

@@ -12,10 +12,10 @@ import numpy as np
 
 from accnp.ir.graph import toposort
 from accnp.ir.node import Node
-from accnp.ir.trace import Trace
+from accnp.ir.trace import Trace, state
 from accnp.ops.kinds import dtype_kind
 
-__all__ = ["dependents", "inexact", "nodes_within", "within"]
+__all__ = ["dependents", "in_order", "inexact", "nodes_within", "taken_back", "within"]
 
 _INEXACT: dict[np.dtype, bool] = {}
 
@@ -39,6 +39,27 @@ def within(node: Node, trace: Trace) -> bool:
 def nodes_within(outputs: Iterable[Node], leaves: Sequence[Node], trace: Trace) -> list[Node]:
     """Return the nodes of a trace between leaves and outputs, inputs first."""
     return toposort(outputs, set(map(id, leaves)), lambda n: within(n, trace))
+
+
+def taken_back(outputs: Iterable[Node], leaves: Sequence[Node], trace: Trace) -> list[Node]:
+    """Return the nodes that `forward` visits; it records them again while a jaxpr is made.
+
+    Then they are all that the trace has recorded, dead ones too, in that order: equations stand
+    beside those of their derivatives.
+    """
+    if not state.named:
+        return nodes_within(outputs, leaves, trace)
+    order = trace.recorded[trace.start :]
+    del trace.recorded[trace.start :]
+    return order
+
+
+def in_order(nodes: list[Node], trace: Trace) -> list[Node]:
+    """Bring nodes of a trace into the order in which they were recorded, where that is known."""
+    if not state.named:
+        return nodes
+    at = {id(x): i for i, x in enumerate(trace.recorded)}
+    return sorted(nodes, key=lambda x: at.get(id(x), -1))
 
 
 def dependents(order: Sequence[Node], leaves: Iterable[Node]) -> list[Node]:

@@ -395,6 +395,9 @@ add("lu", SQUARE, diff=False)
 add("det", SQUARE)
 add("slogdet", SQUARE)
 add("adjugate", SQUARE, second=False)
+add("add_any", real(2, 3), real(2, 3))
+add("add_any", real(3), real())
+add("add_any", cplx(3), cplx(3))
 
 
 def complete() -> set[str]:
