@@ -18,8 +18,8 @@ from accnp.passes.program import Program, Value
 from accnp.runtime.notes import note
 
 __all__ = [
-    "END_OF_FOLD", "bytes_text", "clusters_of", "every_plan", "graph_of", "kernel_label",
-    "plan_lines", "step_members", "tell_plan",
+    "END_OF_FOLD", "body_operations", "bytes_text", "clusters_of", "every_plan", "graph_of",
+    "kernel_label", "plan_lines", "step_members", "tell_plan",
 ]  # fmt: skip
 
 
@@ -73,6 +73,18 @@ def kernel_label(values: Sequence[Value], limit: int = 6) -> str:
     return (", ".join(names[:limit]) + more) or "copy"
 
 
+def body_operations(step: KernelStep) -> list[str]:
+    """Names of the operations inside a native loop."""
+    found: list[str] = []
+    for body in step.bodies:
+        if body.program is not None:
+            found += [v.op.name for v in body.program.values if v.op.kind not in ("view", "loop")]
+        for inner in body.steps:
+            if isinstance(inner, KernelStep):
+                found += body_operations(inner)
+    return found
+
+
 def plan_lines(plan: Plan, program: Program) -> list[str]:
     """The steps with the buffers they read, make and let go, and the memory needed at most."""
     made = sum(size for s in plan.steps if isinstance(s, KernelStep) for _, size in s.allocs)
@@ -99,11 +111,14 @@ def _step_lines(plan: Plan, program: Program | None, inset: str) -> list[str]:
             label = kernel_label(named[i]) if i in named else END_OF_FOLD
             slots = ", ".join(dict.fromkeys(f"b{s}" for s, _ in step.pointers))
             text = f"{head}kernel({slots}) for 0..{step.extent}: {label}"
+            if step.bodies:
+                text = f"{head}kernel({slots}), a native loop: {label}"
             text += "".join(f"; allocates b{s} {bytes_text(n)}" for s, n in step.allocs)
         elif isinstance(step, ControlStep):
             ins = ", ".join(f"b{s}" for s in step.operands)
             outs = ", ".join(f"b{s}" for s, _ in step.results)
             text = f"{head}{outs} = {step.op.name}({ins}), a loop on the host over these plans"
+            text += f", because {step.reason}" if step.reason else ""
         else:
             ins = ", ".join(f"b{o[0]}" for o in step.operands)
             outs = ", ".join(f"b{s}" for s, _ in step.results)
@@ -111,7 +126,7 @@ def _step_lines(plan: Plan, program: Program | None, inset: str) -> list[str]:
         if step.frees:
             text += f"; frees {', '.join(f'b{s}' for s in step.frees)}"
         lines.append(text)
-        for k, body in enumerate(step.bodies if isinstance(step, ControlStep) else ()):
+        for k, body in enumerate(() if isinstance(step, HostStep) else step.bodies):
             lines.append(f"{inset}  program {k}:")
             lines += _step_lines(body, body.program, inset + "    ")
     return lines

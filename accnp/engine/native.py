@@ -262,7 +262,8 @@ class _Driver:
         for inner in plan.steps:
             for slot, source, _, over in inner.takes:
                 if over:
-                    found[slot] = found[source] if source in found else source
+                    before = found.get(source)
+                    found[slot] = source if before is None else before
         return found
 
     def aim(
@@ -453,6 +454,7 @@ class _Driver:
         made.constants = [b for *_, b in self.constants]
         made.ints = [*[b.ptr for b in made.constants], *self.ints]
         made.allocs = self.allocs
+        made.bodies = self.step.bodies
         made.takes = self.takes
         return made
 

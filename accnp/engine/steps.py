@@ -28,8 +28,8 @@ class KernelStep:
     and the integers of the text (`ints` holds both)."""
 
     __slots__ = (
-        "allocs", "cluster", "constants", "extent", "frees", "grain", "ints", "kernel", "label",
-        "pointers", "takes", "text", "work",
+        "allocs", "bodies", "cluster", "constants", "extent", "frees", "grain", "ints", "kernel",
+        "label", "pointers", "takes", "text", "work",
     )  # fmt: skip
 
     def __init__(self, text: Generated, fastmath: bool) -> None:
@@ -47,6 +47,7 @@ class KernelStep:
         # Slots that start with the values of another one: (slot, the other, bytes, whether it takes
         # over the buffer).
         self.takes: list[tuple[int, int, int, bool]] = []
+        self.bodies: list[Plan] = []  # of a native loop, for looking at it
         self.cluster: Cluster | None = None
         self.label = ""  # the operations in it, where somebody watches
 

@@ -9,7 +9,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from accnp.config import config
-from accnp.engine.describe import END_OF_FOLD, every_plan, kernel_label, step_members
+from accnp.engine.describe import (
+    END_OF_FOLD,
+    body_operations,
+    every_plan,
+    kernel_label,
+    step_members,
+)
 from accnp.engine.steps import BRIEF, PARALLEL, KernelStep, Plan
 from accnp.passes.program import Program
 from accnp.runtime.compile import Kernel, find_kernel, show_kernel
@@ -128,6 +134,7 @@ def kernels_of(
             names = [v.op.name for v in values or () if v.op.kind != "view"] or [
                 v.op.name for v in values or ()
             ]
+            names += body_operations(step)
             kernel = InspectedKernel(
                 step,
                 f"{path}{i}",
