@@ -8,6 +8,7 @@ import accnp.ops.collective
 import accnp.ops.control
 import accnp.ops.conversion
 import accnp.ops.custom
+import accnp.ops.custom_batching
 import accnp.ops.decompositions
 import accnp.ops.elementwise
 import accnp.ops.index
@@ -15,6 +16,7 @@ import accnp.ops.linalg
 import accnp.ops.loops
 import accnp.ops.random
 import accnp.ops.reduce
+import accnp.ops.scan
 import accnp.ops.scatter
 import accnp.ops.sort
 import accnp.ops.special

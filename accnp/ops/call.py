@@ -13,8 +13,7 @@ from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph, interpret
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, Op, register
-from accnp.ops.control import call, keep, reorder, spread
-from accnp.ops.loops import with_outputs
+from accnp.ops.control import call, keep, reorder, spread, with_outputs
 
 __all__: list[str] = []
 

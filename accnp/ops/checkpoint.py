@@ -18,9 +18,8 @@ from accnp.ir.graph import Graph, build, evaluate, expanded, graphs_in, interpre
 from accnp.ir.node import Node, items
 from accnp.ir.op import Linear, Op, o, register
 from accnp.ir.trace import current
-from accnp.ops.control import call, keep, reorder, spread
+from accnp.ops.control import call, keep, reorder, spread, with_outputs
 from accnp.ops.kinds import unary
-from accnp.ops.loops import with_outputs
 
 __all__ = ["kept_for_backward"]
 

@@ -17,7 +17,7 @@ from accnp.ir.node import Node, items, record
 from accnp.ir.op import OPS, Linear, Op, o, register
 from accnp.ops.kinds import broadcast_to, zeros_like_aval
 
-__all__ = ["call", "keep", "leading", "spread", "zeros_for"]
+__all__ = ["call", "keep", "leading", "split", "spread", "with_outputs", "zeros_for"]
 
 
 def call(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> list[Node]:
@@ -59,6 +59,29 @@ def union(masks: Sequence[Sequence[bool]]) -> tuple[bool, ...]:
     return tuple(any(column) for column in zip(*masks, strict=True))
 
 
+def split(xs: Sequence[Any], *sizes: int) -> list[list[Any]]:
+    """Cut a list into parts of these sizes, and the rest."""
+    out, at = [], 0
+    for n in sizes:
+        out.append(list(xs[at : at + n]))
+        at += n
+    out.append(list(xs[at:]))
+    return out
+
+
+def with_outputs(graph: Graph, outputs: Sequence[Node]) -> Graph:
+    """Return the same program with other outputs."""
+    return Graph(
+        graph.inputs,
+        outputs,
+        graph.name,
+        graph.in_names,
+        graph.level,
+        graph.recorded,
+        graph.trace,
+    )
+
+
 # --- cond ---
 
 
@@ -82,58 +105,87 @@ def _cond_jvp(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
 
 def _cond_linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
     """Run the branch taken with its residuals; each branch fills its own places in one shared list
-    of them."""
+    of them. Residuals that are operands are there already."""
     branches = params["branches"]
     mine = tuple(t is not None for t in ts[1:])
     outs = union([tools.linearize_graph(g, mine)[3] for g in branches])
-    parts = [tools.linearize_graph(g, mine, outs) for g in branches]
+    n = len(outs)
+    parts = [_BranchParts(g, n, *tools.linearize_graph(g, mine, outs)) for g in branches]
     slots: list[Any] = []
-    places: list[list[int]] = []
-    for primal, _, n_res, *_ in parts:
-        avals = primal.out_avals[len(primal.out_avals) - n_res :] if n_res else ()
-        taken: list[int] = []
-        for a in avals:
-            at = next((i for i, s in enumerate(slots) if s is a and i not in taken), None)
-            if at is None:
-                at = len(slots)
-                slots.append(a)
-            taken.append(at)
-        places.append(taken)
+    for part in parts:
+        part.take_places(slots)
+    operands = sorted({i for part in parts for i in part.operands})
+    n_moving = sum(mine)
 
-    def with_slots(part: Any, place: list[int]) -> Graph:
+    def forward(part: _BranchParts) -> Graph:
         def run(nodes: list[Node]) -> list[Node]:
-            results = evaluate(part[0], nodes)
-            n = len(results) - part[2]
-            by_slot = dict(zip(place, results[n:], strict=True))
+            results = evaluate(part.primal, nodes)
+            by_slot = dict(zip(part.places, results[n:], strict=True))
             rest = [by_slot[i] if i in by_slot else zeros_like_aval(a) for i, a in enumerate(slots)]
             return [*results[:n], *rest]
 
-        return build(run, part[0].in_avals, part[0].name)
+        return build(run, part.primal.in_avals, part.primal.name)
 
-    def from_slots(part: Any, place: list[int]) -> Graph:
+    def linear(part: _BranchParts) -> Graph:
         def run(nodes: list[Node]) -> list[Node]:
-            return evaluate(part[1], [*[nodes[i] for i in place], *nodes[len(slots) :]])
+            stored, given, moving = split(nodes, len(slots), len(operands))
+            by_number = dict(zip(operands, given, strict=True))
+            return evaluate(part.linear, [*part.residuals(stored, by_number), *moving])
 
-        return build(run, [*slots, *part[1].in_avals[part[2] :]], part[1].name)
+        given = [part.primal.in_avals[i] for i in operands]
+        moving = part.linear.in_avals[len(part.linear.inputs) - n_moving :]
+        return build(run, [*slots, *given, *moving], part.linear.name)
 
-    pairs = list(zip(parts, places, strict=True))
-    results = call("cond", xs, {"branches": tuple(with_slots(*p) for p in pairs)})
-    n = len(outs)
-    residuals = results[n:]
-    linear = tuple(from_slots(*p) for p in pairs)
-    tangents = call("cond", [xs[0], *residuals, *keep(mine, ts[1:])], {"branches": linear})
+    results = call("cond", xs, {"branches": tuple(map(forward, parts))})
+    given = [*results[n:], *[xs[1 + i] for i in operands], *keep(mine, ts[1:])]
+    tangents = call("cond", [xs[0], *given], {"branches": tuple(map(linear, parts))})
     return results[:n], spread(outs, tangents)
+
+
+class _BranchParts:
+    """The derivative of a branch: its primal part, whose results behind the outputs are residuals,
+    its linear part, and where each residual comes from."""
+
+    __slots__ = ("linear", "operands", "places", "primal", "sources")
+
+    def __init__(
+        self, graph: Graph, n: int, primal: Graph, linear: Graph, n_res: int, _: Any
+    ) -> None:
+        where = {id(x): i for i, x in enumerate(primal.inputs)}
+        residuals = primal.outputs[len(primal.outputs) - n_res :] if n_res else ()
+        self.sources = [where.get(id(x)) for x in residuals]  # a number of an operand, or None
+        self.operands = [i for i in self.sources if i is not None]
+        computed = [x for x, i in zip(residuals, self.sources, strict=True) if i is None]
+        self.primal = with_outputs(primal, [*primal.outputs[:n], *computed])
+        self.linear = linear
+        self.places: list[int] = []  # of what is computed, in the shared list
+
+    def take_places(self, slots: list[Any]) -> None:
+        """Find a place of the right type for each residual; the list grows where there is none."""
+        n = len(self.sources) - len(self.operands)
+        for aval in self.primal.out_avals[len(self.primal.outputs) - n :] if n else ():
+            free = [i for i, s in enumerate(slots) if s is aval and i not in self.places]
+            if not free:
+                free = [len(slots)]
+                slots.append(aval)
+            self.places.append(free[0])
+
+    def residuals(self, stored: Sequence[Node], operands: dict[int, Node]) -> list[Node]:
+        """Return the residuals, given the shared list and the operands."""
+        places = iter(self.places)
+        return [stored[next(places)] if i is None else operands[i] for i in self.sources]
 
 
 def _cond_transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
     index, *operands = xs
     linear = [isinstance(x, Linear) for x in operands]
     fixed = [not f for f in linear]
-    n_res = sum(fixed)
+    live = [ct is not None for ct in cts]
     order = [*keep(fixed, range(len(operands))), *keep(linear, range(len(operands)))]
-    cts = zeros_for(cts, params["branches"][0].out_avals)
-    graphs = tuple(tools.transpose_graph(reorder(g, order), n_res) for g in params["branches"])
-    results = call("cond", [index, *keep(fixed, operands), *cts], {"branches": graphs})
+    turned = [reorder(g, order) for g in params["branches"]]
+    turned = [with_outputs(g, keep(live, g.outputs)) for g in turned]
+    graphs = tuple(tools.transpose_graph(g, sum(fixed)) for g in turned)
+    results = call("cond", [index, *keep(fixed, operands), *keep(live, cts)], {"branches": graphs})
     return [None, *spread(linear, results)]
 
 

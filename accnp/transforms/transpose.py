@@ -11,7 +11,7 @@ from typing import Any
 
 from accnp.ir.node import MARK, Node
 from accnp.ir.op import CALLS, Linear, o
-from accnp.transforms.walk import dependents
+from accnp.transforms.separate import separate
 
 __all__ = ["backward"]
 
@@ -24,7 +24,7 @@ def backward(
     tools: Any,
 ) -> list[Node | None]:
     """Carry cotangents of the outputs back to the leaves."""
-    chain = dependents(order, leaves)
+    chain, leaves, outputs = separate(order, leaves, outputs, tools)
     linear = {id(x): x for x in leaves}
     linear.update((id(n), n) for n in chain)
     acc: dict[int, Any] = {}

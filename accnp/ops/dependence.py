@@ -1,0 +1,96 @@
+"""Which results of an operation depend on which operands, as the programs that it holds tell.
+
+In: a program, or an operation, and flags of its operands. Out: flags of its results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from accnp.ir.graph import Graph, graphs_in
+from accnp.ir.node import Node
+
+__all__ = ["depends", "fixed_point", "results_depend"]
+
+Flags = tuple[bool, ...]
+
+
+def fixed_point(
+    outs_of: Callable[[list[bool]], Sequence[bool]], carry: Sequence[bool]
+) -> tuple[list[bool], Sequence[bool]]:
+    """Grow the flags of a loop's carry until its body gives back no more than it takes.
+
+    `outs_of` gives the flags of the body's results, the carry's first. Returns the carry's flags
+    and those of all results.
+    """
+    grown = list(carry)
+    while True:
+        outs = outs_of(grown)
+        more = [a or b for a, b in zip(grown, outs, strict=False)]
+        if more == grown:
+            return grown, outs
+        grown = more
+
+
+def depends(graph: Graph, flags: Sequence[bool]) -> Flags:
+    """Return which outputs of a program depend on the flagged inputs."""
+    key: Any = ("depends", tuple(flags))
+    found = graph.extra.get(key)
+    if found is None:
+        known: dict[int, Any] = {id(x): f for x, f in zip(graph.inputs, flags, strict=True)}
+        for node in graph.nodes:
+            given = [known.get(id(x), False) for x in node.inputs]
+            if node.op.kind == "item":
+                known[id(node)] = given[0] and given[0][node.params["index"]]
+            elif any(given):
+                outs = results_depend(node, given)
+                known[id(node)] = outs if isinstance(node.aval, tuple) else outs[0]
+        found = graph.extra[key] = tuple([known.get(id(x), False) for x in graph.outputs])
+    return found
+
+
+def results_depend(node: Node, flags: Sequence[bool]) -> Flags:
+    """Return which results of an operation depend on its flagged operands."""
+    n = len(node.aval) if isinstance(node.aval, tuple) else 1
+    if not any(flags):
+        return (False,) * n
+    rule = _RULES.get(node.op.name)
+    if rule is not None:
+        return rule(node.params, list(flags))
+    graphs = graphs_in(node.params)
+    if node.op.kind == "call" and len(graphs) == 1 and len(graphs[0].inputs) == len(flags):
+        return depends(graphs[0], flags)
+    return (True,) * n
+
+
+def _cond(params: dict[str, Any], flags: list[bool]) -> Flags:
+    branches = params["branches"]
+    if flags[0]:
+        return (True,) * len(branches[0].outputs)
+    return tuple(map(any, zip(*[depends(g, flags[1:]) for g in branches], strict=True)))
+
+
+def _scan(params: dict[str, Any], flags: list[bool]) -> Flags:
+    c, k = params["num_consts"], params["num_consts"] + params["num_carry"]
+
+    def outs_of(carry: list[bool]) -> Flags:
+        return depends(params["jaxpr"], [*flags[:c], *carry, *flags[k:]])
+
+    carry, outs = fixed_point(outs_of, flags[c:k])
+    return (*carry, *outs[k - c :])
+
+
+def _while(params: dict[str, Any], flags: list[bool]) -> Flags:
+    a, b = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
+
+    def outs_of(carry: list[bool]) -> Flags:
+        return depends(params["body_jaxpr"], [*flags[a:b], *carry])
+
+    carry, _ = fixed_point(outs_of, flags[b:])
+    if any(depends(params["cond_jaxpr"], [*flags[:a], *carry])):
+        return (True,) * len(carry)
+    return tuple(carry)
+
+
+_RULES = {"cond": _cond, "scan": _scan, "while": _while}

@@ -1,0 +1,91 @@
+"""What does not depend on the leaves of a linear program, computed apart from what does.
+
+A call of a program may have results of both sorts: a loop that carries a counter, or a function and
+its derivative computed together. It is replaced by two: one without the leaves, and one that is
+linear in them, by its `linearize` rule at leaves of zero.
+
+In: the nodes of a linear program in order, its leaves, its outputs. Out: the same, where every node
+that depends on the leaves is linear in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from accnp.ir.node import MARK, Node, arg, record
+from accnp.ir.op import CALLS
+from accnp.ir.trace import Trace
+from accnp.ops.dependence import results_depend
+from accnp.ops.kinds import zeros_like_aval
+from accnp.transforms.walk import dependents, nodes_within
+
+__all__ = ["separate"]
+
+
+def separate(
+    order: Sequence[Node], leaves: Sequence[Node], outputs: Sequence[Node | None], tools: Any
+) -> tuple[Sequence[Node], Sequence[Node], Sequence[Node | None]]:
+    """Return the nodes that depend on the leaves, the leaves, and the outputs.
+
+    They are the given ones, or recorded again where something had to be separated.
+    """
+    chain = dependents(order, leaves)
+    mixed = _mixed(chain, leaves)
+    if not mixed:
+        return chain, leaves, outputs
+    with Trace("linear") as inner:
+        places = [arg(x.aval, inner) for x in leaves]
+        env: dict[int, Any] = dict(zip(map(id, leaves), places, strict=True))
+        linear = set(map(id, places))
+        for node in chain:
+            xs = [env.get(id(x), x) for x in node.inputs]
+            if isinstance(xs[0], list):  # an item of a call that was separated
+                env[id(node)] = xs[0][node.params["index"]]
+                continue
+            flags = [id(x) in linear for x in xs]
+            if id(node) in mixed:
+                env[id(node)] = _apart(node, xs, flags, tools)
+                deps = results_depend(node, flags)
+                linear.update(id(x) for x, f in zip(env[id(node)], deps, strict=True) if f)
+                continue
+            y = xs[0] if node.op is MARK else record(node.op, tuple(xs), node.params)
+            env[id(node)] = y
+            if any(flags):
+                linear.add(id(y))
+        results = [None if x is None else env.get(id(x), x) for x in outputs]
+    order = nodes_within([x for x in results if x is not None], places, inner)
+    return dependents(order, places), places, results
+
+
+def _mixed(chain: Sequence[Node], leaves: Sequence[Node]) -> set[int]:
+    """Return the ids of calls with results of both sorts."""
+    found: set[int] = set()
+    if not any(node.op.kind in CALLS for node in chain):
+        return found
+    known: dict[int, Any] = dict.fromkeys(map(id, leaves), True)
+    for node in chain:
+        given = [known.get(id(x), False) for x in node.inputs]
+        if node.op.kind == "item":
+            known[id(node)] = given[0] and given[0][node.params["index"]]
+        elif isinstance(node.aval, tuple):
+            deps = known[id(node)] = results_depend(node, given)
+            if any(deps) and not all(deps) and node.op.linearize is not None:
+                found.add(id(node))
+        else:
+            known[id(node)] = any(given)
+    return found
+
+
+def _apart(node: Node, xs: Sequence[Node], flags: Sequence[bool], tools: Any) -> list[Node]:
+    """Return the results of a call: those that depend on flagged operands, and are linear in them,
+    as the derivative at zero; the others from operands without a flag alone."""
+    at = [zeros_like_aval(x.aval) if f else x for x, f in zip(xs, flags, strict=True)]
+    ts = [x if f else None for x, f in zip(xs, flags, strict=True)]
+    y = record(node.op, tuple(at), node.params)
+    primals, tangents = node.op.linearize(ts, y, at, node.params, tools)  # type: ignore[misc]
+    deps = results_depend(node, flags)
+    return [
+        p if not f else zeros_like_aval(p.aval) if t is None else t
+        for p, t, f in zip(primals, tangents, deps, strict=True)
+    ]
