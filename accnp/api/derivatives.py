@@ -24,6 +24,7 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import build, evaluate, expanded
 from accnp.ir.node import Node, literal, mark
 from accnp.ir.trace import Trace
+from accnp.ops.dependence import depends
 from accnp.ops.kinds import zeros_like_aval
 from accnp.pytree import tree_flatten, tree_unflatten
 from accnp.transforms.jvp import forward
@@ -332,8 +333,7 @@ def linear_transpose(
 
         # Recorded for each call, since what it closes over belongs to the call.
         graph = expanded(build(pulled, [*avals, *out_avals], "linear_transpose"))
-        reached = {id(x) for n in graph.nodes for x in n.inputs}
-        if any(id(x) in reached for x in graph.inputs[:count]):
+        if any(depends(graph, [i < count for i in range(len(graph.inputs))])):
             raise NotImplementedError(
                 "linear_transpose: the function is not linear in its arguments; got a product or "
                 "a function of them; use vjp"
