@@ -10,8 +10,8 @@ Array(14, dtype=int32)
 """
 
 from accnp import (
-    ad_checkpoint, checkpoint_policies, dtypes, errors, lax, nn, numpy, random, tree, tree_util,
-    typing,
+    ad_checkpoint, checkpoint_policies, custom_batching, dtypes, errors, lax, nn, numpy, random,
+    tree, tree_util, typing,
 )  # fmt: skip
 from accnp.api.checkpoint import checkpoint, remat
 from accnp.api.custom_rules import closure_convert, custom_gradient, custom_jvp, custom_vjp
@@ -79,7 +79,7 @@ from accnp.numpy import (
     triu, triu_indices, triu_indices_from, true_divide, trunc, uint, uint16, uint2, uint32,
     uint4, uint64, uint8, union1d, unique, unique_all, unique_counts, unique_inverse,
     unique_values, unravel_index, unsignedinteger, unstack, vander, var, vdot, vecdot, vecmat,
-    vsplit, vstack, where, zeros, zeros_like, ndarray,
+    vectorize, vsplit, vstack, where, zeros, zeros_like, ndarray,
 )  # fmt: skip
 from accnp.runtime.device import (
     Device, default_backend, device_count, devices, local_device_count, local_devices,
@@ -102,7 +102,8 @@ __all__ = [
     "column_stack", "complex64", "complex128", "complex_", "complexfloating", "compress", "concat",
     "concatenate", "config", "conj", "conjugate", "copy", "copy_to_host_async", "copysign", "cos",
     "cosh", "count_nonzero", "counters", "cross", "csingle", "cumprod", "cumsum", "cumulative_prod",
-    "cumulative_sum", "custom_gradient", "custom_jvp", "custom_vjp", "debug_infs",
+    "cumulative_sum", "custom_batching", "custom_gradient", "custom_jvp", "custom_vjp",
+    "debug_infs",
     "debug_key_reuse", "debug_nans", "default_backend", "default_device",
     "default_matmul_precision", "default_prng_impl", "deg2rad", "degrees", "delete", "device_count",
     "device_get", "device_put", "devices", "diag", "diag_indices", "diag_indices_from", "diagflat",
@@ -148,8 +149,8 @@ __all__ = [
     "true_divide", "trunc", "typeof", "typing", "uint", "uint2", "uint4", "uint8", "uint16",
     "uint32", "uint64", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse",
     "unique_values", "unravel_index", "unsignedinteger", "unstack", "value_and_grad", "vander",
-    "var", "vdot", "vecdot", "vecmat", "vjp", "vmap", "vsplit", "vstack", "where", "zeros",
-    "zeros_like",
+    "var", "vdot", "vecdot", "vecmat", "vectorize", "vjp", "vmap", "vsplit", "vstack", "where",
+    "zeros", "zeros_like",
 ]  # fmt: skip
 
 __getattr__ = nearest(__name__, __all__)

@@ -79,6 +79,7 @@ from accnp.api.ufuncs import (
     power, rad2deg, radians, real, reciprocal, remainder, right_shift, sign,
     signbit, sin, sinc, sinh, spacing, sqrt, square, subtract, tan, tanh, true_divide, 
 )  # fmt: skip
+from accnp.api.vectorize import vectorize
 from accnp.array import Array as ndarray
 from accnp.dtypes.promotion import promote_types, result_type
 from accnp.dtypes.questions import can_cast, finfo, iinfo, isdtype, issubdtype
@@ -133,7 +134,8 @@ __all__ = [
     "triu_indices", "triu_indices_from", "true_divide", "trunc", "uint", "uint2", "uint4",
     "uint8", "uint16", "uint32", "uint64", "union1d", "unique", "unique_all", "unique_counts",
     "unique_inverse", "unique_values", "unravel_index", "unsignedinteger", "unstack", "vander",
-    "var", "vdot", "vecdot", "vecmat", "vsplit", "vstack", "where", "zeros", "zeros_like",
+    "var", "vdot", "vecdot", "vecmat", "vectorize", "vsplit", "vstack", "where", "zeros",
+    "zeros_like",
 ]  # fmt: skip
 
 set_namespace(sys.modules[__name__])
