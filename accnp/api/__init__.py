@@ -7,6 +7,7 @@ import accnp.ops.checkpoint
 import accnp.ops.collective
 import accnp.ops.control
 import accnp.ops.conversion
+import accnp.ops.cumulative
 import accnp.ops.custom
 import accnp.ops.custom_batching
 import accnp.ops.decompositions
@@ -14,6 +15,7 @@ import accnp.ops.elementwise
 import accnp.ops.index
 import accnp.ops.linalg
 import accnp.ops.loops
+import accnp.ops.placement
 import accnp.ops.random
 import accnp.ops.reduce
 import accnp.ops.scan

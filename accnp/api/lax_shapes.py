@@ -305,8 +305,9 @@ def _make_cumulative(name: str) -> Callable[..., Array]:
     @api_boundary
     def cumulative(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
         x = as_node(operand, f"lax.{name}")
-        at = as_axis(axis, x.aval.ndim, f"lax.{name}")
-        return wrap(getattr(o, name)(x, axis=at, reverse=bool(reverse)))
+        return wrap(
+            getattr(o, name)(x, axis=as_int(axis, f"lax.{name}", "axis"), reverse=bool(reverse))
+        )
 
     cumulative.__name__ = cumulative.__qualname__ = name
     cumulative.__doc__ = f"The op `{name}` along one axis, from the end if reverse."

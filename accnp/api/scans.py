@@ -12,8 +12,9 @@ from accnp.api.loops import scan
 from accnp.array import wrap
 from accnp.ir.aval import make_aval
 from accnp.ir.graph import evaluate
-from accnp.ir.node import Node, literal
+from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.ops.prefix import prefixes, slice_axis
 from accnp.pytree import tree_flatten
 from accnp.transforms.tools import TOOLS
 
@@ -59,7 +60,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
 
 
 def _cut(x: Node, start: int, stop: int) -> Node:
-    return _slice(x, 0, start, stop, 1) if (start, stop) != (0, x.aval.shape[0]) else x
+    return slice_axis(x, 0, start, stop)
 
 
 def _all_rows(f: Callable[[Any], Any], xs: Any) -> Any:
@@ -102,8 +103,6 @@ def associative_scan(
         raise ValueError(
             f"Array inputs to associative_scan must have the same first dimension. (saw: {shapes})"
         )
-    if reverse:
-        nodes = [o.rev(x, dimensions=(axis,)) for x in nodes]
 
     def combine(a: list[Node], b: list[Node]) -> list[Node]:
         left = spec.unflatten([wrap(x) for x in a])
@@ -116,46 +115,4 @@ def associative_scan(
             )
         return [as_node(x, "associative_scan") for x in out]
 
-    result = _prefixes(combine, nodes, axis)
-    if reverse:
-        result = [o.rev(x, dimensions=(axis,)) for x in result]
-    return spec.unflatten([wrap(x) for x in result])
-
-
-def _prefixes(
-    combine: Callable[[list[Node], list[Node]], list[Node]], xs: list[Node], axis: int
-) -> list[Node]:
-    """Fold neighbours, solve the half-sized problem, and fill in the elements between."""
-    n = xs[0].aval.shape[axis]
-    if n < 2:
-        return xs
-    pairs = combine(_every(xs, axis, 0, n - 1, 2), _every(xs, axis, 1, n, 2))
-    odd = _prefixes(combine, pairs, axis)
-    first = odd if n % 2 else _every(odd, axis, 0, odd[0].aval.shape[axis] - 1, 1)
-    even = combine(first, _every(xs, axis, 2, n, 2))
-    heads = _every(xs, axis, 0, 1, 1)
-    even = [o.concatenate(h, e, dimension=axis) for h, e in zip(heads, even, strict=True)]
-    return [_interleave(a, b, axis) for a, b in zip(even, odd, strict=True)]
-
-
-def _every(xs: list[Node], axis: int, start: int, stop: int, step: int) -> list[Node]:
-    return [_slice(x, axis, start, stop, step) for x in xs]
-
-
-def _slice(x: Node, axis: int, start: int, stop: int, step: int) -> Node:
-    shape = x.aval.shape
-    starts = tuple(start if i == axis else 0 for i in range(len(shape)))
-    limits = tuple(stop if i == axis else n for i, n in enumerate(shape))
-    steps = tuple(step if i == axis else 1 for i in range(len(shape)))
-    return o.slice(x, start_indices=starts, limit_indices=limits, strides=steps)
-
-
-def _interleave(a: Node, b: Node, axis: int) -> Node:
-    """Return a[0], b[0], a[1], b[1]...; `a` is as long as `b` or longer by one."""
-    zero = literal(False if a.aval.dtype.kind == "b" else 0, a.aval.dtype, False)
-    more = a.aval.shape[axis] - b.aval.shape[axis]
-    rest = ((0, 0, 0),)
-    before, after = rest * axis, rest * (a.aval.ndim - axis - 1)
-    a = o.pad(a, zero, padding_config=(*before, (0, 0 if more else 1, 1), *after))
-    b = o.pad(b, zero, padding_config=(*before, (1, 1 if more else 0, 1), *after))
-    return o.or_(a, b) if a.aval.dtype.kind == "b" else o.add(a, b)
+    return spec.unflatten([wrap(x) for x in prefixes(combine, nodes, axis, reverse)])
