@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from accnp.codegen.columns import column
 from accnp.codegen.folds import accumulator, combined, identity
+from accnp.codegen.short import LANES, is_short, short_column, short_map, short_row
 from accnp.codegen.writer import Writer
 from accnp.ir.kernel import (
     BLOCK,
     CHUNK,
-    ROWS,
     Access,
     Fold,
     KernelSpec,
@@ -76,6 +77,7 @@ class _Emitter:
         self.known: dict[Any, str] = {}
         self.stacks: list[str] = []
         self.dtypes: dict[str, np.dtype] = {}  # of the names written so far
+        self.literal = 1  # strides up to this are spelled out
         n_out, n_red = len(spec.outer), len(spec.reduced)
         self.of_outer = range(n_out)
         self.of_reduced = range(n_out, n_out + n_red)
@@ -89,7 +91,11 @@ class _Emitter:
         body = Writer()
         body.depth = 1
         self.w = body
-        {"map": self.map, "row": self.row, "split": self.split, "column": self.column}[spec.form]()
+        if is_short(spec):
+            self.literal = LANES
+            SHORT_FORMS[spec.form](self)
+        else:
+            FORMS[spec.form](self)
         self.w = w
         pointers = [f"a{a.number}" for a in spec.accesses] + [
             p[0] for p in out.pointers if isinstance(p, tuple)
@@ -120,7 +126,7 @@ class _Emitter:
 
     def stride(self, a: Access, d: int, tag: str) -> str:
         s = a.strides[d]
-        return str(s) if s in (0, 1) else self.integer(("s", id(a), d), f"{tag}s{d}", s)
+        return str(s) if 0 <= s <= self.literal else self.integer(("s", id(a), d), f"{tag}s{d}", s)
 
     def stack(self, dtype: np.dtype) -> str:
         name = f"buf{len(self.stacks)}"
@@ -431,61 +437,6 @@ class _Emitter:
                     self.w.add(f"part{k}[u] = {f.name}_acc")
         self.arguments += [p[0] for p in self.out.pointers if isinstance(p, tuple)]
 
-    # --- column ---
-
-    def column(self) -> None:
-        """Each step folds over all reduced indices for one tile of inner indices."""
-        spec = self.spec
-        self.prologue()
-        inner = self.of_inner[0]
-        tiles = -(-spec.inner[0] // BLOCK)
-        self.out.extent = prod(spec.outer) * tiles
-        self.out.weight = spec.cost * prod(spec.reduced) * min(spec.inner[0], BLOCK)
-        count = self.integer("tiles", "tiles", tiles)
-        phase = spec.phases[0]
-        accs = [accumulator(f.dtype, f.combine) for f in phase.folds]
-        totals = [self.stack(a) for a in accs]
-        parts = [self.stack(f.dtype) for f in phase.folds]
-        w = self.w
-        with w.block("for u in range(lo, hi):"):
-            w.add(f"o = u // {count}", f"j0 = (u - o * {count}) * {BLOCK}")
-            w.add(f"m = {self.size(inner)} - j0", f"m = m if m < {BLOCK} else {BLOCK}")
-            index: dict[int, str] = {}
-            self.begin_outer("o", index)
-            base = self.bases(index, self.all_accesses(), "p")
-            with w.block("for j in range(m):"):
-                for t, a, f in zip(totals, accs, phase.folds, strict=True):
-                    w.add(f"{t}[j] = {dtype_code(a)}({identity(a, f.combine)})")
-            rows = self.total()
-            with w.block(f"for rb in range(0, {rows}, {ROWS}):"):
-                with w.block("for j in range(m):"):
-                    for p, f in zip(parts, phase.folds, strict=True):
-                        w.add(f"{p}[j] = {dtype_code(f.dtype)}({identity(f.dtype, f.combine)})")
-                w.add(f"re = rb + {ROWS}", f"re = re if re < {rows} else {rows}")
-                with w.block("for r in range(rb, re):"):
-                    inside: dict[int, str] = {}
-                    dims = list(self.of_reduced)
-                    if len(dims) == 1:
-                        inside[dims[0]] = "r"
-                    else:
-                        self.decompose("r", dims, inside, "d")
-                    deep = self.deepen(base, inside)
-                    self.hoisted(phase, deep, {})
-                    with w.block("for j in range(m):"):
-                        w.add("q = j0 + j")
-                        self.body(phase, deep, {inner: "q"})
-                        for p, f in zip(parts, phase.folds, strict=True):
-                            w.add(f"{p}[j] = {combined(f.combine, f.dtype, f'{p}[j]', f.source)}")
-                with w.block("for j in range(m):"):
-                    for t, p, a, f in zip(totals, parts, accs, phase.folds, strict=True):
-                        wide = f"{dtype_code(a)}({p}[j])" if a != f.dtype else f"{p}[j]"
-                        w.add(f"{t}[j] = {combined(f.combine, a, f'{t}[j]', wide)}")
-            with w.block("for j in range(m):"):
-                w.add("q = j0 + j")
-                for t, f in zip(totals, phase.folds, strict=True):
-                    w.add(f"{f.name} = {dtype_code(f.dtype)}({t}[j])")
-                self.row_body(phase, base, {inner: "q"})
-
     def deepen(self, base: dict[int, str], index: dict[int, str]) -> dict[int, str]:
         """Positions with the reduced indices added to those of the outer ones."""
         found = {}
@@ -497,3 +448,7 @@ class _Emitter:
                 text = f"d{name}"
             found[id(a)] = text
         return found
+
+
+FORMS = {"map": _Emitter.map, "row": _Emitter.row, "split": _Emitter.split, "column": column}
+SHORT_FORMS = {"map": short_map, "row": short_row, "column": short_column}

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from accnp import engine
-from accnp.codegen import cpu
-from accnp.engine import execute, plan
+from accnp.codegen import columns, cpu, short
+from accnp.engine import execute, steps
 from accnp.passes import fuse, lower, spaces
 
 SCALE = int(os.environ.get("ACCNP_FUZZ", "1"))
@@ -28,9 +28,13 @@ def small_blocks():
     """Blocks, chunks and tiles of a few elements, so that small arrays have several of each."""
     engine._plans.clear()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cpu, "BLOCK", 8)
+        for module in (cpu, columns):
+            patch.setattr(module, "BLOCK", 8)
+        for module in (columns, short):
+            patch.setattr(module, "ROWS", 4)
+        # Columns of arrays as small as these would all be short.
+        patch.setattr(short, "COLUMNS", 3)
         patch.setattr(cpu, "CHUNK", 32)
-        patch.setattr(cpu, "ROWS", 4)
         patch.setattr(spaces, "CHUNK", 32)
         yield
     engine._plans.clear()
@@ -58,10 +62,9 @@ def many_threads():
     """Every kernel is cut into the smallest parts, which several threads take, and nothing runs
     inline."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, "GRAIN", 1)
-        for module in (execute, plan):
-            patch.setattr(module, "PARALLEL", 1)
-            patch.setattr(module, "BRIEF", 0)
+        patch.setattr(steps, "GRAIN", 1)
+        patch.setattr(execute, "PARALLEL", 1)
+        patch.setattr(execute, "BRIEF", 0)
         patch.setattr(engine, "ASYNC", 1)
         engine._plans.clear()
         yield

@@ -1,0 +1,205 @@
+"""Kernels along short axes: their indices are written out, so that the loop around them is the one
+that the compiler turns into vector instructions.
+
+In: the emitter of a kernel whose folded or inner axis is short. Out: lines in its writer. This is
+the one place where a size is part of a kernel's text: a loop of three steps costs more in control
+than in work, and folding three numbers by a call costs thirty times their sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from math import prod
+from typing import Any
+
+from accnp.codegen.folds import accumulator, combined, identity
+from accnp.ir.kernel import ROWS, KernelSpec, Phase, Statement, dtype_code
+
+__all__ = ["LANES", "is_short", "short_column", "short_map", "short_row"]
+
+# Elements of a folded or an inner axis that are written out, and statements in all.
+LANES = 4
+COLUMNS = 16
+STATEMENTS = 400
+
+
+def is_short(spec: KernelSpec) -> bool:
+    """Whether a kernel's text is to be written along its short axis."""
+    length = prod({"row": spec.reduced, "map": spec.inner, "column": spec.inner}.get(spec.form, ()))
+    most = COLUMNS if spec.form == "column" else LANES
+    count = sum(len(p.full) + len(p.folds) for p in spec.phases)
+    if spec.form in ("row", "map") and not spec.outer:
+        return False
+    return 1 < length <= most and count * length <= STATEMENTS
+
+
+@contextmanager
+def runs(e: Any, tag: str = "p") -> Iterator[tuple[dict[int, str], dict[int, str]]]:
+    """The loop over the outer indices from lo to hi; gives positions and the innermost index.
+
+    Several outer axes are walked in runs along the last one: a division for each element would keep
+    the loop from becoming vector instructions.
+    """
+    w = e.w
+    dims = list(e.of_outer)
+    if len(dims) == 1:
+        with w.block("for o in range(lo, hi):"):
+            yield {}, {dims[0]: "o"}
+        return
+    w.add("u = lo")
+    with w.block("while u < hi:"):
+        index: dict[int, str] = {}
+        e.decompose("u", dims, index, "o")
+        last = dims[-1]
+        begin = index.pop(last)
+        base = e.bases(index, e.all_accesses(), tag)
+        size = e.size(last)
+        w.add(f"run = {size} - {begin}", "run = run if run < hi - u else hi - u")
+        with w.block(f"for o in range({begin}, {begin} + run):"):
+            yield base, {last: "o"}
+        w.add("u += run")
+
+
+class _Copy:
+    """Statements for one index of the short axis; their names get its number."""
+
+    def __init__(self, e: Any, k: int, names: set[str]) -> None:
+        self.e, self.k, self.names = e, k, names
+
+    def name(self, x: str) -> str:
+        return f"{x}_{self.k}" if x in self.names else x
+
+    def statement(self, s: Statement, base: dict[int, str], index: dict[int, str]) -> None:
+        mine = Statement(
+            self.name(s.name), s.dtype, s.text, tuple(map(self.name, s.args)), s.access, s.index
+        )
+        self.e.statement(mine, base, index)
+
+
+def _lanes(sizes: tuple[int, ...]) -> list[tuple[str, ...]]:
+    """The indices along some axes, in order, as text."""
+    found: list[tuple[str, ...]] = [()]
+    for n in sizes:
+        found = [(*at, str(i)) for at in found for i in range(n)]
+    return found
+
+
+def _full_names(phase: Phase) -> set[str]:
+    return {s.name for s in phase.full}
+
+
+def short_row(e: Any) -> None:
+    """Row form: every fold over the short axis is a chain of operations."""
+    spec = e.spec
+    e.prologue()
+    e.out.extent = prod(spec.outer)
+    e.out.weight = spec.cost * prod(spec.reduced)
+    lanes = _lanes(spec.reduced)
+    with runs(e) as (base, index):
+        for s in spec.row_head:
+            e.statement(s, base, index)
+        for phase in spec.phases:
+            _along(e, phase, base, index, list(e.of_reduced), lanes)
+            for f in phase.folds:
+                code = dtype_code(f.dtype)
+                e.w.add(f"{f.name}_c = {code}({identity(f.dtype, f.combine)})")
+                for k in range(len(lanes)):
+                    source = f"{f.source}_{k}" if f.source in _full_names(phase) else f.source
+                    e.w.add(f"{f.name}_c = {combined(f.combine, f.dtype, f'{f.name}_c', source)}")
+                e.w.add(f"{f.name} = {f.name}_c")
+            e.row_body(phase, base, index)
+
+
+def _along(
+    e: Any,
+    phase: Phase,
+    base: dict[int, str],
+    index: dict[int, str],
+    dims: list[int],
+    lanes: list[tuple[str, ...]],
+) -> None:
+    """The statements and stores of a pass, once for each index of the short axis."""
+    names = _full_names(phase)
+    for k, at in enumerate(lanes):
+        here = {**index, **dict(zip(dims, at, strict=True))}
+        copy = _Copy(e, k, names)
+        for s in phase.full:
+            copy.statement(s, base, here)
+    # Stores come last: a store between loads would keep them from being done together.
+    for k, at in enumerate(lanes):
+        here = {**index, **dict(zip(dims, at, strict=True))}
+        for a, name in phase.stores:
+            text = _Copy(e, k, names).name(name)
+            e.w.add(f"a{a.number}[{e.place(a, base, here)}] = {text}")
+
+
+def short_map(e: Any) -> None:
+    """Map form with a short inner axis."""
+    spec = e.spec
+    e.prologue()
+    e.out.extent = prod(spec.outer)
+    e.out.weight = spec.cost * prod(spec.inner)
+    with runs(e) as (base, index):
+        for s in spec.row_head:
+            e.statement(s, base, index)
+        for phase in spec.phases:
+            _along(e, phase, base, index, list(e.of_inner), _lanes(spec.inner))
+
+
+def short_column(e: Any) -> None:
+    """Column form with a short inner axis: one accumulator for each column, in registers."""
+    spec = e.spec
+    e.prologue()
+    w = e.w
+    n = spec.inner[0]
+    lanes = _lanes(spec.inner)
+    (inner,) = e.of_inner
+    e.out.extent = prod(spec.outer)
+    e.out.weight = spec.cost * prod(spec.reduced) * n
+    phase = spec.phases[0]
+    names = _full_names(phase)
+    each: Callable[[str, int], str] = lambda name, k: f"{name}_{k}"  # noqa: E731
+    with w.block("for u in range(lo, hi):"):
+        index: dict[int, str] = {}
+        e.begin_outer("u", index)
+        base = e.bases(index, e.all_accesses(), "p")
+        for f in phase.folds:
+            acc = accumulator(f.dtype, f.combine)
+            start = f"{dtype_code(acc)}({identity(acc, f.combine)})"
+            w.add(*[f"{each(f.name + 'a', k)} = {start}" for k in range(n)])
+        rows = e.total()
+        with w.block(f"for rb in range(0, {rows}, {ROWS}):"):
+            for f in phase.folds:
+                start = f"{dtype_code(f.dtype)}({identity(f.dtype, f.combine)})"
+                w.add(*[f"{each(f.name + 'p', k)} = {start}" for k in range(n)])
+            w.add(f"re = rb + {ROWS}", f"re = re if re < {rows} else {rows}")
+            with w.block("for r in range(rb, re):"):
+                inside: dict[int, str] = {}
+                dims = list(e.of_reduced)
+                if len(dims) == 1:
+                    inside[dims[0]] = "r"
+                else:
+                    e.decompose("r", dims, inside, "d")
+                deep = e.deepen(base, inside)
+                _along(e, phase, deep, {}, [inner], lanes)
+                for f in phase.folds:
+                    for k in range(n):
+                        source = each(f.source, k) if f.source in names else f.source
+                        part = each(f.name + "p", k)
+                        w.add(f"{part} = {combined(f.combine, f.dtype, part, source)}")
+            for f in phase.folds:
+                acc = accumulator(f.dtype, f.combine)
+                for k in range(n):
+                    total, part = each(f.name + "a", k), each(f.name + "p", k)
+                    wide = f"{dtype_code(acc)}({part})" if acc != f.dtype else part
+                    w.add(f"{total} = {combined(f.combine, acc, total, wide)}")
+        row_names = {f.name for f in phase.folds} | {s.name for s in phase.row}
+        for k, (at,) in enumerate(lanes):
+            for f in phase.folds:
+                w.add(f"{each(f.name, k)} = {dtype_code(f.dtype)}({each(f.name + 'a', k)})")
+            copy = _Copy(e, k, row_names)
+            for s in phase.row:
+                copy.statement(s, base, {inner: at})
+            for a, name in phase.row_stores:
+                w.add(f"a{a.number}[{e.place(a, base, {inner: at})}] = {copy.name(name)}")
