@@ -20,13 +20,14 @@ from accnp.api.inspect.look import inspect
 from accnp.api.jacobians import hessian, jacfwd, jacobian, jacrev
 from accnp.api.jaxpr import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
 from accnp.api.jit import jit
+from accnp.api.placement import device_put
 from accnp.api.process import (
     clear_caches, host_count, host_id, host_ids, named_call, named_scope,
     print_environment_info, process_count, process_index, process_indices,
 )  # fmt: skip
 from accnp.api.vmap import vmap
 from accnp.api.waiting import (
-    block_until_ready, copy_to_host_async, counters, device_get, device_put, effects_barrier,
+    block_until_ready, copy_to_host_async, counters, device_get, effects_barrier,
 )  # fmt: skip
 from accnp.array import Array
 from accnp.config import (

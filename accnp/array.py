@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accnp import engine
+from accnp.config import config
 from accnp.errors import api_boundary
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, const
@@ -291,13 +292,23 @@ class Array:
         return self
 
     @property
+    def committed(self) -> bool:
+        """Whether the array was put on its devices, and operations on it work there."""
+        return self._node.aval.devices is not None
+
+    @property
     def device(self) -> Any:
-        """The device that holds the value."""
-        return devices()[0]
+        """The device that holds the value; a tuple of them for an array over several."""
+        where = self._where()
+        return where[0] if len(where) == 1 else where
 
     def devices(self) -> set[Any]:
         """The set of devices that hold the value."""
-        return {self.device}
+        return set(self._where())
+
+    def _where(self) -> tuple[Any, ...]:
+        found = self._node.aval.devices
+        return found if found is not None else (config.default_device or devices()[0],)
 
     @property
     def is_fully_addressable(self) -> bool:

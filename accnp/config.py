@@ -209,6 +209,8 @@ def _from_environment(option: Option) -> Any:
 _lock = threading.RLock()
 # Called after every change, so that a slow mode costs nothing where nobody has switched it on.
 listeners: list[Callable[[], None]] = []
+# Asked before a change of an option for the whole process; they may refuse the value.
+guards: dict[str, Callable[[Any], None]] = {}
 _global: dict[str, Any] = {}
 # thread -> its attribute dictionary, so that an update reaches every living thread.
 _threads: weakref.WeakKeyDictionary[threading.Thread, dict[str, Any]] = weakref.WeakKeyDictionary()
@@ -245,6 +247,8 @@ class Config(threading.local):
         """Set a switch for the whole process."""
         name = _resolve(name)
         value = OPTIONS[name].parse(value)
+        if name in guards:
+            guards[name](value)
         if value is None and name == "threads":
             value = _default_threads()
         if value is None and name == "cache_dir":

@@ -1,8 +1,13 @@
-"""What all tests share: the compiler checks its own work."""
+"""What all tests share: the compiler checks its own work; four CPU devices, here and in jax."""
+
+import os
 
 import pytest
 
-from accnp.config import config
+os.environ.setdefault("ACCNP_NUM_CPU_DEVICES", "4")
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
+
+from accnp.config import config  # noqa: E402
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -21,6 +21,7 @@ from accnp.api.convert import (
     scalar_node,
     to_shape,
 )
+from accnp.api.placement import made, put_node
 from accnp.api.shapes import as_axis, as_int, as_shape, as_static
 from accnp.api.values import node_of, to_dtype
 from accnp.array import Array, wrap
@@ -61,7 +62,8 @@ def array(
     if x.aval.ndim < ndmin:
         shape = (1,) * (ndmin - x.aval.ndim) + x.aval.shape
         x = o.reshape(x, new_sizes=shape, dimensions=None)
-    return object if type(object) is Array and object._node is x else wrap(x)
+    same = type(object) is Array and object._node is x and device is None
+    return object if same else made(x, device)
 
 
 @api_boundary
@@ -78,11 +80,11 @@ def asarray(
 
     NumPy arrays are copied unless `copy=False` is given and nobody can write to them.
     """
-    if type(a) is Array and dtype is None:
+    if type(a) is Array and dtype is None and device is None:
         return a
     if order not in (None, "K", "C", "A"):
         raise NotImplementedError(f"asarray: order must be 'K' or 'C'; got {order!r}")
-    return wrap(node_of(a, dtype, copy is not False, "jnp.asarray"))
+    return made(node_of(a, dtype, copy is not False, "jnp.asarray"), device)
 
 
 # --- filled --------------------------------------------------------------------------------------
@@ -95,19 +97,19 @@ def _dtype(dtype: Any, function: str) -> np.dtype:
 @api_boundary
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
     """Make an array of zeros."""
-    return wrap(full_node(as_shape(shape, "jnp.zeros"), 0, _dtype(dtype, "jnp.zeros")))
+    return made(full_node(as_shape(shape, "jnp.zeros"), 0, _dtype(dtype, "jnp.zeros")), device)
 
 
 @api_boundary
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
     """Make an array of ones."""
-    return wrap(full_node(as_shape(shape, "jnp.ones"), 1, _dtype(dtype, "jnp.ones")))
+    return made(full_node(as_shape(shape, "jnp.ones"), 1, _dtype(dtype, "jnp.ones")), device)
 
 
 @api_boundary
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
     """Make an array of unspecified values (zeros here)."""
-    return wrap(full_node(as_shape(shape, "jnp.empty"), 0, _dtype(dtype, "jnp.empty")))
+    return made(full_node(as_shape(shape, "jnp.empty"), 0, _dtype(dtype, "jnp.empty")), device)
 
 
 def _filled(shape: tuple[int, ...], value: Any, dtype: Any, function: str) -> Node:
@@ -122,7 +124,7 @@ def full(
     shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Array:
     """Make an array that holds one value everywhere (or an array broadcast to the shape)."""
-    return wrap(_filled(as_shape(shape, "jnp.full"), fill_value, dtype, "jnp.full"))
+    return made(_filled(as_shape(shape, "jnp.full"), fill_value, dtype, "jnp.full"), device)
 
 
 @api_boundary
@@ -136,18 +138,22 @@ def full_like(
     out_sharding: Any = None,
 ) -> Array:
     """Make an array of the shape and dtype of another that holds one value everywhere."""
-    return _like(a, fill_value, dtype, shape, "jnp.full_like")
+    return _like(a, fill_value, dtype, shape, device, "jnp.full_like")
 
 
-def _like(a: Any, value: Any, dtype: Any, shape: Any, function: str) -> Array:
+def _like(a: Any, value: Any, dtype: Any, shape: Any, device: Any, function: str) -> Array:
     like = shape_and_type(a, function)
     new = like[0] if shape is None else as_shape(shape, function)
     if dtype is not None:
-        return wrap(_filled(new, value, dtype, function))
-    x = as_node(value, function)
-    if x.aval.dtype != like[1]:
-        x = to_dtype(x, like[1])
-    return wrap(to_shape(cast(x, like[1], like[2]), new, function))
+        x = _filled(new, value, dtype, function)
+    else:
+        x = as_node(value, function)
+        if x.aval.dtype != like[1]:
+            x = to_dtype(x, like[1])
+        x = to_shape(cast(x, like[1], like[2]), new, function)
+    if device is None and type(a) is Array:
+        return wrap(put_node(x, a._node.aval.devices))
+    return made(x, device)
 
 
 def shape_and_type(a: Any, function: str) -> tuple[tuple[int, ...], Any, bool]:
@@ -167,7 +173,7 @@ def zeros_like(
     a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Array:
     """Make an array of zeros of the shape and dtype of another."""
-    return _like(a, 0, dtype, shape, "jnp.zeros_like")
+    return _like(a, 0, dtype, shape, device, "jnp.zeros_like")
 
 
 @api_boundary
@@ -175,7 +181,7 @@ def ones_like(
     a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Array:
     """Make an array of ones of the shape and dtype of another."""
-    return _like(a, 1, dtype, shape, "jnp.ones_like")
+    return _like(a, 1, dtype, shape, device, "jnp.ones_like")
 
 
 @api_boundary
@@ -183,7 +189,7 @@ def empty_like(
     prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
 ) -> Array:
     """Make an array of unspecified values (zeros here) of the shape and dtype of another."""
-    return _like(prototype, 0, dtype, shape, "jnp.empty_like")
+    return _like(prototype, 0, dtype, shape, device, "jnp.empty_like")
 
 
 # --- ranges --------------------------------------------------------------------------------------
@@ -239,14 +245,15 @@ def arange(
     if by is None and not first:
         if kind.kind == "b":
             raise TypeError("iota does not accept dtype bool; pass an integer or floating dtype")
-        return wrap(o.iota(dtype=kind, shape=(max(0, math.ceil(last)),), dimension=0))
+        return made(o.iota(dtype=kind, shape=(max(0, math.ceil(last)),), dimension=0), device)
     if kind.kind in "iu" and all(isinstance(v, int) for v in (first, last, by or 1)):
         size = max(0, -((first - last) // (by or 1)))
         x = o.iota(dtype=kind, shape=(size,), dimension=0)
         if by not in (None, 1):
             x = o.mul(x, scalar_node(by, kind, False))
-        return wrap(o.add(x, scalar_node(first, kind, False)) if first else x)
-    return wrap(numpy_node(np.arange(first, last, 1 if by is None else by, dtype=kind), name))
+        return made(o.add(x, scalar_node(first, kind, False)) if first else x, device)
+    x = numpy_node(np.arange(first, last, 1 if by is None else by, dtype=kind), name)
+    return made(x, device)
 
 
 def _number(v: Any) -> Any:
@@ -305,7 +312,7 @@ def linspace(
     if out_kind.kind in "iu" and work.kind == "f":
         out = o.floor(out)
     out = to_dtype(out, out_kind)
-    return (wrap(out), wrap(delta)) if retstep else wrap(out)
+    return (made(out, device), wrap(delta)) if retstep else made(out, device)
 
 
 def _along(x: Node, axis: Any, function: str) -> Node:
@@ -386,7 +393,7 @@ def eye(
     n = as_int(N, name, "N", "shape")
     m = n if M is None else as_int(M, name, "M", "shape")
     shape = as_shape((n, m), name)
-    return wrap(cast(diagonal_mask(shape, as_int(k, name, "k")), _dtype(dtype, name)))
+    return made(cast(diagonal_mask(shape, as_int(k, name, "k")), _dtype(dtype, name)), device)
 
 
 def diagonal_mask(shape: tuple[int, ...], k: int = 0, compare: str = "eq") -> Node:

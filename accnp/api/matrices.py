@@ -13,6 +13,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.convert import as_node, cast, numpy_node
 from accnp.api.creation import arange, asarray, diagonal_mask
+from accnp.api.placement import made
 from accnp.api.shapes import as_axis, as_int, as_shape
 from accnp.api.values import node_of, to_dtype
 from accnp.array import Array, wrap
@@ -309,7 +310,7 @@ def _through_numpy(fn: Any, *args: Any, **kwargs: Any) -> Array:
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
     """Make an array of another library's through the DLPack protocol."""
     value = np.from_dlpack(x)
-    return wrap(numpy_node(value, "jnp.from_dlpack", copy is not False))
+    return made(numpy_node(value, "jnp.from_dlpack", copy is not False), device)
 
 
 @api_boundary
@@ -326,4 +327,4 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     node = as_node(x, "jnp.astype")
     kind = dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, "astype")
     node = to_dtype(node, kind)
-    return wrap(o.copy(node)) if copy else wrap(node)
+    return made(o.copy(node) if copy else node, device)

@@ -28,6 +28,7 @@ from accnp.api.convert import wrap
 from accnp.api.elementwise import OPERANDS
 from accnp.api.indexing import getitem
 from accnp.api.namespace_info import API_VERSION
+from accnp.api.placement import made
 from accnp.array import Array, is_traced
 from accnp.errors import api_boundary
 from accnp.ir.node import record
@@ -166,7 +167,7 @@ def _clip(self: Array, min: Any = None, max: Any = None) -> Array:
 
 def _astype(self: Array, dtype: Any, copy: bool = False, device: Any = None) -> Array:
     """Return the array converted to a dtype."""
-    return matrices.astype(self, dtype, copy=copy)
+    return matrices.astype(self, dtype, copy=copy, device=device)
 
 
 def _copy(self: Array) -> Array:
@@ -221,8 +222,8 @@ def _tobytes(self: Array, order: str = "C") -> bytes:
 
 
 def _to_device(self: Array, device: Any, *, stream: Any = None) -> Array:
-    """Return the array on a device; there is one."""
-    return self
+    """Return the array on a device."""
+    return made(self._node, device)
 
 
 def _unsafe_pointer(self: Array) -> int:
@@ -231,14 +232,15 @@ def _unsafe_pointer(self: Array) -> int:
 
 
 def _addressable(self: Array, index: int) -> Array:
-    """The part of the array on one of this process's devices: all of it."""
-    if index != 0:
-        raise IndexError(f"addressable_data: there is one device; got index {index}; use 0")
+    """The part of the array on one of its devices: all of it, since they share their memory."""
+    count = len(self.devices())
+    if not 0 <= index < count:
+        raise IndexError(f"addressable_data: there are {count} devices; got index {index}")
     return self
 
 
 def _always(self: Array) -> bool:
-    """True: there is one device and one process."""
+    """True: there is one process, whose devices share their memory."""
     return True
 
 
@@ -348,7 +350,6 @@ METHODS: dict[str, Callable[..., Any]] = {
 PROPERTIES: dict[str, Callable[[Array], Any]] = {
     "T": _transposed,
     "at": at,
-    "committed": _always,
     "imag": _imag,
     "is_fully_replicated": _always,
     "mT": _matrix_transposed,

@@ -1,7 +1,4 @@
-"""Trees of arrays and devices: waiting, moving to the host and back. In: pytrees. Out: pytrees.
-
-There is one device, the CPU, so nothing is ever moved; what is not an array becomes one.
-"""
+"""Trees of arrays: waiting for them, and their values on the host. In: pytrees. Out: pytrees."""
 
 from __future__ import annotations
 
@@ -10,16 +7,13 @@ from typing import Any
 import numpy as np
 
 from accnp import engine
-from accnp.api.creation import asarray
 from accnp.array import Array, is_traced
 from accnp.pytree import tree_leaves, tree_map
 from accnp.runtime.compile import counters as kernels
-from accnp.runtime.device import Device, devices
 from accnp.trace_fn import counters as traces
 
 __all__ = [
-    "block_until_ready", "copy_to_host_async", "counters", "device_get",
-    "device_put", "effects_barrier",
+    "block_until_ready", "copy_to_host_async", "counters", "device_get", "effects_barrier",
 ]  # fmt: skip
 
 
@@ -44,15 +38,6 @@ def copy_to_host_async(x: Any) -> Any:
         if hasattr(leaf, "copy_to_host_async"):
             leaf.copy_to_host_async()
     return x
-
-
-def device_put(x: Any, device: Any = None, *, src: Any = None, donate: bool = False) -> Any:
-    """Make arrays of a tree's leaves, on a device."""
-    if isinstance(device, Device) and device not in devices():
-        raise ValueError(
-            f"device_put: there is no such device here; got {device!r}; use one of {devices()}"
-        )
-    return tree_map(asarray, x)
 
 
 def device_get(x: Any) -> Any:

@@ -1,26 +1,32 @@
-"""Abstract values. In: shape, dtype, weak_type. Out: one interned `Aval` per distinct triple.
+"""Abstract values. In: shape, dtype, weak_type, devices. Out: one interned `Aval` for each.
 
 Interning makes `is` the equality test and the id the hash, which keeps the recorder's memo lookups
-cheap.
+cheap. Devices are part of it so that the memo also remembers where a result lies.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
-__all__ = ["Aval", "make_aval"]
+__all__ = ["Aval", "Devices", "make_aval", "on_devices", "result_devices"]
+
+# Where a value was put by its user, or None for one that may go anywhere.
+Devices = tuple[Any, ...] | None
 
 
 class Aval:
-    """Shape, dtype and weak_type of a value; interned, so compare with `is`."""
+    """Shape, dtype, weak_type and devices of a value; interned, so compare with `is`."""
 
-    __slots__ = ("dtype", "nbytes", "ndim", "shape", "size", "weak_type")
+    __slots__ = ("devices", "dtype", "nbytes", "ndim", "shape", "size", "weak_type")
 
     shape: tuple[int, ...]
     dtype: np.dtype
     weak_type: bool
+    devices: Devices
     ndim: int
     size: int
     nbytes: int
@@ -38,16 +44,56 @@ _INTERNED: dict[tuple, Aval] = {}
 
 
 def make_aval(shape: tuple[int, ...], dtype: np.dtype, weak_type: bool = False) -> Aval:
-    """Return the interned aval of this shape, dtype and weak_type."""
+    """Return the interned aval of this shape, dtype and weak_type, on no device in particular."""
     key = (shape, dtype, weak_type)
     found = _INTERNED.get(key)
-    if found is not None:
-        return found
+    return found if found is not None else _make(shape, dtype, weak_type, None)
+
+
+def _make(shape: tuple[int, ...], dtype: np.dtype, weak_type: bool, devices: Devices) -> Aval:
     self = Aval()
     self.shape = tuple(int(n) for n in shape)
     self.dtype = np.dtype(dtype)
     self.weak_type = bool(weak_type)
+    self.devices = devices
     self.ndim = len(self.shape)
     self.size = prod(self.shape)
     self.nbytes = self.size * self.dtype.itemsize
-    return _INTERNED.setdefault((self.shape, self.dtype, self.weak_type), self)
+    key: tuple = (self.shape, self.dtype, self.weak_type)
+    return _INTERNED.setdefault(key if devices is None else (*key, devices), self)
+
+
+def on_devices(aval: Aval, devices: Devices) -> Aval:
+    """Return the aval of the same value on other devices."""
+    if devices is None:
+        return make_aval(aval.shape, aval.dtype, aval.weak_type)
+    found = _INTERNED.get((aval.shape, aval.dtype, aval.weak_type, devices))
+    return found if found is not None else _make(aval.shape, aval.dtype, aval.weak_type, devices)
+
+
+def result_devices(name: str, avals: Sequence[Any], result: Any) -> Any:
+    """Put the result (or results) of an operation where its operands are.
+
+    Raises:
+        ValueError: operands were put on different devices.
+    """
+    first: Any = None
+    for a in avals:
+        if isinstance(a, Aval) and a.devices is not None:
+            if first is None:
+                first = a
+            elif a.devices != first.devices:
+                raise ValueError(
+                    f"{name}: the operands are on different devices; got {_placed_text(first)} and "
+                    f"{_placed_text(a)}; move one of them with device_put"
+                )
+    if first is None:
+        return result
+    if isinstance(result, tuple):
+        return tuple([r if r.devices else on_devices(r, first.devices) for r in result])
+    return result if result.devices else on_devices(result, first.devices)
+
+
+def _placed_text(a: Aval) -> str:
+    where = ", ".join(map(repr, a.devices or ()))
+    return f"{a.dtype.name}[{','.join(map(str, a.shape))}] on {where}"

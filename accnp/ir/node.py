@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.ir.aval import Aval, make_aval
+from accnp.ir.aval import Aval, make_aval, result_devices
 from accnp.ir.op import CALLS, OPS, Op, _recorder, register
 from accnp.ir.trace import Trace, join, state
 
@@ -136,15 +136,18 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
         if x.depth > depth:
             depth = x.depth
     if op.kind in CALLS or op.kind == "mark":
-        aval = op.infer(*[x.aval for x in inputs], **params)
+        avals = [x.aval for x in inputs]
+        aval = op.infer(*avals, **params)
+        if op.name != "device_put":
+            aval = result_devices(op.name, avals, aval)
     else:
         key: Any = tuple([x.aval for x in inputs])
         if params:
             key = (key, *params.items())
         aval = op.memo.get(key)
         if aval is None:
-            aval = op.infer(*[x.aval for x in inputs], **params)
-            op.memo[key] = aval
+            avals = [x.aval for x in inputs]
+            aval = op.memo[key] = result_devices(op.name, avals, op.infer(*avals, **params))
     node = Node(op, inputs, params, aval, None, trace, depth + 1, user_site())
     if state.named and trace is not None:
         trace.recorded.append(node)

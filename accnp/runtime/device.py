@@ -1,6 +1,23 @@
-"""Devices: a platform name comes in, `Device` objects go out. There is one CPU device."""
+"""Devices: a platform name comes in, `Device` objects go out.
+
+The CPU is one device, or several that share its memory and its cores (`num_cpu_devices`), on which
+programs for many devices can be tried.
+"""
 
 from __future__ import annotations
+
+import threading
+
+from accnp.config import config, guards
+
+__all__ = [
+    "Device",
+    "default_backend",
+    "device_count",
+    "devices",
+    "local_device_count",
+    "local_devices",
+]
 
 
 class Device:
@@ -28,26 +45,58 @@ class Device:
         return f"{self.platform.capitalize()}Device(id={self.id})"
 
     def __str__(self) -> str:
-        return f"TFRT_{self.platform.upper()}_{self.id}"
+        return f"{self.platform}:{self.id}"
 
     def __reduce__(self) -> tuple:
         return _lookup, (self.platform, self.id)
 
 
-CPU = Device("cpu", 0, "cpu")
-_DEVICES: dict[str, tuple[Device, ...]] = {"cpu": (CPU,)}
 _GPU_NAMES = ("gpu", "cuda", "rocm", "tpu", "metal")
+_made: dict[str, tuple[Device, ...]] = {}
+_lock = threading.Lock()
+
+
+def _platforms() -> dict[str, tuple[Device, ...]]:
+    """The devices by platform; how many there are is settled by the first look."""
+    if not _made:
+        with _lock:
+            if not _made:
+                count = config.read("num_cpu_devices")
+                _check_count(count)
+                _made["cpu"] = tuple([Device("cpu", i, "cpu") for i in range(max(count, 1))])
+    return _made
+
+
+def _check_count(count: int) -> None:
+    if count < 1 and count != -1:
+        raise ValueError(
+            f"config: num_cpu_devices must be at least 1; got {count}; pass a positive number"
+        )
+
+
+def _settled(count: int) -> None:
+    """Refuse another number of devices once they are made."""
+    _check_count(count)
+    if _made and max(count, 1) != len(_made["cpu"]):
+        raise RuntimeError(
+            "config: num_cpu_devices can only be set before devices are used; got "
+            f"{count} where there are {len(_made['cpu'])}; set it right after the import, or in "
+            "ACCNP_NUM_CPU_DEVICES"
+        )
+
+
+guards["num_cpu_devices"] = _settled
 
 
 def _lookup(platform: str, id: int) -> Device:
-    return _DEVICES[platform][id]
+    return _platforms()[platform][id]
 
 
 def _all(function: str, backend: str | None) -> tuple[Device, ...]:
+    known = _platforms()
     name = "cpu" if backend is None else backend
-    found = _DEVICES.get(name)
+    found = known.get(name)
     if found is None:
-        known = ", ".join(sorted(_DEVICES))
         missing = (
             "accnp has no kernels for it on this machine yet"
             if name in _GPU_NAMES
@@ -55,7 +104,7 @@ def _all(function: str, backend: str | None) -> tuple[Device, ...]:
         )
         raise RuntimeError(
             f"{function}: backend {name!r} is not available: {missing}; got backend={name!r}; "
-            f"use one of: {known}"
+            f"use one of: {', '.join(sorted(known))}"
         )
     return found
 

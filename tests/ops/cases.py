@@ -94,6 +94,7 @@ EXCEPTIONS: dict[str, str] = {
     "item": "selects a result of an op with several; every such op uses it",
     "mark": "an identity that transformations make and remove",
     "detach": "tested with the custom derivative rules",
+    "device_put": "an identity; tested with placement",
     "custom_vmap_call": "holds a program; tested with custom_vmap",
     "custom_jvp_call": "tested with the custom derivative rules",
     "custom_vjp_call": "tested with the custom derivative rules",

@@ -1,22 +1,30 @@
-"""Devices look like jax's, and a missing platform says what is missing."""
+"""Devices look like jax's, and a missing platform says what is missing. The suite runs with four
+devices (see conftest.py)."""
 
 import copy
 import pickle
+import subprocess
+import sys
 
+import jax
 import pytest
 
+from accnp.config import config
 from accnp.runtime import device
 
 
-def test_the_cpu():
-    (cpu,) = device.devices()
-    assert repr(cpu) == "CpuDevice(id=0)"
-    assert str(cpu) == "TFRT_CPU_0"
-    assert (cpu.platform, cpu.id, cpu.device_kind, cpu.process_index) == ("cpu", 0, "cpu", 0)
-    assert device.devices("cpu") == device.local_devices() == [cpu]
-    assert device.device_count() == device.local_device_count("cpu") == 1
-    assert device.default_backend() == "cpu"
-    assert pickle.loads(pickle.dumps(cpu)) is copy.deepcopy(cpu) is cpu
+def test_like_jax():
+    ours, theirs = device.devices(), jax.devices()
+    assert len(ours) == 4
+    assert [*map(repr, ours)] == [*map(repr, theirs)]
+    assert [*map(str, ours)] == [*map(str, theirs)]
+    for name in ("platform", "id", "device_kind", "process_index", "host_id", "local_hardware_id"):
+        assert [getattr(d, name) for d in ours] == [getattr(d, name) for d in theirs]
+    assert device.devices("cpu") == device.local_devices() == ours
+    assert device.device_count() == device.local_device_count("cpu") == jax.device_count()
+    assert device.default_backend() == jax.default_backend()
+    for d in ours:
+        assert pickle.loads(pickle.dumps(d)) is copy.deepcopy(d) is d
 
 
 @pytest.mark.parametrize("function", [device.devices, device.device_count])
@@ -27,3 +35,35 @@ def test_a_missing_platform(function):
         function("abacus")
     with pytest.raises(ValueError, match="one process"):
         device.local_devices(3)
+
+
+@pytest.mark.parametrize("name", ["num_cpu_devices", "jax_num_cpu_devices"])
+def test_the_number_is_settled_by_the_first_look(name):
+    device.devices()
+    config.update(name, 4)  # as it is
+    for m in (jax.config, config):
+        with pytest.raises(RuntimeError, match=r"num_cpu_devices"):
+            m.update("jax_num_cpu_devices", 3)
+    assert config.num_cpu_devices == 4
+    with pytest.raises(ValueError, match="at least 1"):
+        config.update(name, 0)
+
+
+def in_a_process(program, **environment):
+    """What a fresh process prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_how_many():
+    count = "import accnp; print(accnp.device_count(), accnp.ones(2).device)"
+    assert in_a_process(count) == "1 cpu:0"
+    assert in_a_process(count, ACCNP_NUM_CPU_DEVICES="3") == "3 cpu:0"
+    before = (
+        "import accnp; x = accnp.ones(2) + 1; accnp.config.update('num_cpu_devices', 2);"
+        "print(accnp.local_device_count(), accnp.devices()[1])"
+    )
+    assert in_a_process(before) == "2 cpu:1"

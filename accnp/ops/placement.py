@@ -1,0 +1,34 @@
+"""The op `device_put`: the same value on other devices. The devices of the CPU share its memory, so
+nothing is moved, and kernels see through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from accnp.ir.aval import Aval, Devices, on_devices
+from accnp.ir.node import Node
+from accnp.ir.op import Op, o, register
+
+__all__: list[str] = []
+
+
+def _infer(x: Aval, *, devices: Devices, source: Devices) -> Aval:
+    return on_devices(x, devices)
+
+
+def _identity(x: Any, **_: Any) -> Any:
+    return x
+
+
+def _jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
+    (t,) = ts
+    return [y], [t if t is None else o.device_put(t, **params)]
+
+
+def _transpose(ct: Node, x: Any, *, devices: Devices, source: Devices) -> tuple[Node]:
+    return (o.device_put(ct, devices=source, source=devices),)
+
+
+register(Op("device_put", "mark", _infer, numpy=_identity, jvp=_jvp, transpose=_transpose))
