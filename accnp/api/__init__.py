@@ -3,6 +3,7 @@
 # Importing the families of ops fills the op table.
 import accnp.ops.assemble
 import accnp.ops.call
+import accnp.ops.callback
 import accnp.ops.checkpoint
 import accnp.ops.collective
 import accnp.ops.control

@@ -23,8 +23,9 @@ from accnp.array import is_traced, wrap
 from accnp.config import config
 from accnp.engine import array_of
 from accnp.ir.graph import evaluate
-from accnp.ir.node import Node, items, literal, record
-from accnp.ir.op import OPS, o
+from accnp.ir.node import Node, literal
+from accnp.ir.op import o
+from accnp.ops.control import call
 
 __all__ = ["cond", "switch"]
 
@@ -115,8 +116,7 @@ def _choose(choice: Node, bodies: Sequence[Body], spec: Any, leaves: list[Node])
         for g in graphs
     ]
     index = cast(choice, _INT32)
-    made = record(OPS["cond"], (index, *ins), {"branches": tuple(kept)})
-    rest = iter(items(made))
+    rest = iter(call("cond", (index, *ins), {"branches": tuple(kept)}))
     return values(spec, [next(rest) if f is None else ins[f] for f in same])
 
 

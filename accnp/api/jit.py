@@ -22,9 +22,9 @@ from accnp.api.statics import Options, Watched, resolve_static
 from accnp.array import Array, is_traced, wrap
 from accnp.config import config
 from accnp.ir.graph import Graph, evaluate
-from accnp.ir.node import CONST, EMPTY, Node, items, record
-from accnp.ir.op import OPS
+from accnp.ir.node import CONST, EMPTY, Node
 from accnp.ir.trace import state
+from accnp.ops.control import call as record_call
 from accnp.pytree import leaf_names, tree_flatten
 from accnp.runtime.buffer import Buffer
 from accnp.trace_fn import conversion_error, function_place, trace
@@ -128,8 +128,8 @@ class JitFunction:
             # A program that serves this call only: its operations are found again, it is not.
             return entry.put_together(evaluate(entry.graph, leaves))
         if state.abstract is not None or any(_outer(x) for x in leaves):
-            out = record(OPS["jit"], tuple(leaves), {"name": self._name, "jaxpr": entry.graph})
-            return entry.put_together(items(out))
+            params = {"name": self._name, "jaxpr": entry.graph}
+            return entry.put_together(record_call("jit", leaves, params))
         plan = entry.load(self._options.fastmath or config.fastmath)
         if self._plain and call.flat_positional:
             self._cache[(*[x.aval for x in leaves[len(entry.consts) :]], config.key)] = entry

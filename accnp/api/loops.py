@@ -25,8 +25,10 @@ from accnp.config import config
 from accnp.engine import array_of
 from accnp.ir.aval import make_aval
 from accnp.ir.graph import Graph
-from accnp.ir.node import Node, items, record
-from accnp.ir.op import OPS, o
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.ops.control import call
+from accnp.ops.unrolled import row, stack
 from accnp.pytree import tree_flatten, tree_map
 from accnp.trace_fn import conversion_error
 
@@ -104,8 +106,8 @@ def _while(test: Graph, body: Graph, a: list[Node], b: list[Node], carry: list[N
         kept = [*range(len(a)), *[len(a) + i for i in stays]]
         test = with_inputs(test, [test.inputs[i] for i in kept], test.outputs)
     consts = [*[carry[i] for i in moved], *b]
-    made = record(
-        OPS["while"],
+    made = call(
+        "while",
         (*a, *consts, *[carry[i] for i in stays]),
         {
             "cond_jaxpr": test,
@@ -114,7 +116,7 @@ def _while(test: Graph, body: Graph, a: list[Node], b: list[Node], carry: list[N
             "body_nconsts": len(consts),
         },
     )
-    rest = iter(items(made))
+    rest = iter(made)
     return [carry[i] if fixed[i] else next(rest) for i in range(n)]
 
 
@@ -282,8 +284,8 @@ def _scan(
         [ins[i] for i in order],
         [*[graph.outputs[i] for i in stays], *[graph.outputs[n + i] for i in made_ys]],
     )
-    made = record(
-        OPS["scan"],
+    made = call(
+        "scan",
         (*[carry[i] for i in moved], *consts, *[carry[i] for i in stays], *rows),
         {
             "jaxpr": body,
@@ -294,7 +296,7 @@ def _scan(
             "num_carry": len(stays),
         },
     )
-    rest = iter(items(made))
+    rest = iter(made)
     final = [carry[i] if fixed[i] else next(rest) for i in range(n)]
     ys = [next(rest) if t is None else rows[t - c - n] for t in through]
     return final, ys
@@ -349,23 +351,7 @@ def _scan_in_python(
     if reverse:
         made.reverse()
 
-    def stack(*values: Any) -> Any:
-        nodes = [as_node(v, "scan") for v in values]
-        shape = nodes[0].aval.shape
-        wide = [
-            o.broadcast_in_dim(
-                x, shape=(1, *shape), broadcast_dimensions=tuple(range(1, len(shape) + 1))
-            )
-            for x in nodes
-        ]
-        return wrap(o.concatenate(*wide, dimension=0))
+    def stacked(*values: Any) -> Any:
+        return wrap(stack([as_node(v, "scan") for v in values]))
 
-    return carry, tree_map(stack, *made)
-
-
-def row(x: Node, i: int) -> Node:
-    """Return row `i` of a node."""
-    shape = x.aval.shape
-    start = (i, *(0,) * (len(shape) - 1))
-    one = o.slice(x, start_indices=start, limit_indices=(i + 1, *shape[1:]), strides=None)
-    return o.squeeze(one, dimensions=(0,))
+    return carry, tree_map(stacked, *made)

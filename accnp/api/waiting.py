@@ -10,6 +10,7 @@ from accnp import engine
 from accnp.array import Array, is_traced
 from accnp.pytree import tree_leaves, tree_map
 from accnp.runtime.compile import counters as kernels
+from accnp.runtime.stream import default_stream
 from accnp.trace_fn import counters as traces
 
 __all__ = [
@@ -46,7 +47,12 @@ def device_get(x: Any) -> Any:
 
 
 def effects_barrier() -> None:
-    """Wait for side effects; there are none that outlive their call."""
+    """Wait until all callbacks recorded so far have run.
+
+    Raises:
+        JaxRuntimeError: one of them has failed, and nobody has seen it yet.
+    """
+    default_stream().synchronize()
 
 
 def counters() -> dict[str, int]:

@@ -19,7 +19,7 @@ from accnp.engine import describe, execute, watch
 from accnp.engine.plan import make_plan
 from accnp.engine.steps import HostStep, KernelStep, Plan, forget_nodes
 from accnp.ir.graph import Graph
-from accnp.ir.node import CONST, Node, _on_deep
+from accnp.ir.node import CONST, Node, _on_deep, _perform, _values
 from accnp.passes.program import Program, build, from_graph
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer
@@ -399,3 +399,27 @@ def _on_deep_node(node: Node) -> None:
 
 
 _on_deep.append(_on_deep_node)
+
+
+def _perform_node(node: Node) -> None:
+    """Do a callback, or run a program with an effect, as soon as it is recorded.
+
+    With operands in flight it joins the stream; its error is raised by `effects_barrier`, then, if
+    nobody waits for its results.
+    """
+    if node.op.kind != "callback":
+        materialise([node])
+        return
+    materialise(node.inputs)
+
+    def work() -> None:
+        _deliver([node], execute.perform(node, [array_of(x) for x in node.inputs]))
+
+    if default_stream().idle and all(_at_hand(x) is not None for x in node.inputs):
+        work()
+    else:
+        node.value = default_stream().submit(work)
+
+
+_perform.append(_perform_node)
+_values.append(array_of)

@@ -19,7 +19,7 @@ from accnp.runtime.buffer import Buffer
 from accnp.runtime.compile import pack
 from accnp.runtime.threads import parallel_run
 
-__all__ = ["blame", "run"]
+__all__ = ["blame", "perform", "run"]
 
 
 def run(
@@ -70,6 +70,17 @@ def host(step: HostStep, slots: list[Any]) -> None:
         value = np.asarray(out if index < 0 else out[index])
         aval = step.aval if index < 0 else step.aval[index]
         slots[slot] = own(value, aval, arrays)
+
+
+def perform(node: Node, arrays: Sequence[np.ndarray]) -> list[Buffer]:
+    """Call the function of a recorded callback; its results become buffers."""
+    assert node.op.numpy is not None, node.op
+    try:
+        out = node.op.numpy(*arrays, **node.params)
+    except Exception as error:
+        error.add_note(f"in {node.op.name}, recorded at {site_text(node)}")
+        raise
+    return [own(x, a, arrays) for x, a in zip(out, node.aval, strict=True)]
 
 
 def blame(error: BaseException, order: Sequence[Node] = ()) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from accnp.ir.node import Node, arg, record
-from accnp.ir.trace import Trace, state
+from accnp.ir.trace import Trace, current, state
 
 __all__ = ["Graph", "build", "evaluate", "expanded", "graphs_in", "interpret", "toposort"]
 
@@ -19,12 +19,14 @@ __all__ = ["Graph", "build", "evaluate", "expanded", "graphs_in", "interpret", "
 class Graph:
     """Inputs (abstract leaves), outputs, and the nodes between.
 
-    `consts` are closed-over nodes that are not inputs.
+    `consts` are closed-over nodes that are not inputs. `effects` are the operations that are done
+    even if no output needs them, in order.
     """
 
     __slots__ = (
         "__weakref__",
         "_order",
+        "effects",
         "extra",
         "in_names",
         "inputs",
@@ -53,6 +55,7 @@ class Graph:
         self.recorded = recorded  # all nodes in order, dead ones too, where a jaxpr is made
         # Where given, decides exactly: only nodes of this trace and of those within it belong
         self.trace = trace
+        self.effects: tuple[Node, ...] = () if trace is None else tuple(trace.effects)
         self._order: list[Node] | None = None
         # Derived programs (plan, jvp, batched), cached by their makers.
         self.extra: dict[str, Any] = {}
@@ -63,7 +66,9 @@ class Graph:
         if self.recorded is not None:
             return self.recorded
         if self._order is None:
-            self._order = toposort(self.outputs, set(map(id, self.inputs)), self.holds)
+            # Effects first: an operation comes after those that it needs, so they keep their order.
+            roots = (*self.effects, *self.outputs)
+            self._order = toposort(roots, set(map(id, self.inputs)), self.holds)
         return self._order
 
     def holds(self, node: Node) -> bool:
@@ -74,6 +79,10 @@ class Graph:
         while trace is not None and trace is not self.trace:
             trace = trace.parent
         return trace is not None
+
+    def drop_effects(self) -> None:
+        """Keep only what the outputs need."""
+        self.effects, self._order = (), None
 
     @property
     def in_avals(self) -> tuple[Any, ...]:
@@ -131,8 +140,14 @@ def toposort(
     return order
 
 
+# How a program with effects is recorded where values are there: the function of `ops/unrolled.py`.
+_with_effects: list[Callable[..., list[Node]]] = []
+
+
 def evaluate(graph: Graph, inputs: Sequence[Node]) -> list[Node]:
     """Record the graph's operations again with other inputs (inlining); returns the new outputs."""
+    if graph.effects and current() is None:
+        return _with_effects[0](graph, inputs)
     env: dict[int, Node] = {id(old): new for old, new in zip(graph.inputs, inputs, strict=True)}
     for node in graph.nodes:
         env[id(node)] = record(

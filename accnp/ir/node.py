@@ -22,12 +22,14 @@ __all__ = [
     "arg",
     "const",
     "forget",
+    "has_effect",
     "items",
     "literal",
     "mark",
     "record",
     "record_known",
     "site_text",
+    "value_of",
 ]
 
 EMPTY: dict[str, Any] = {}
@@ -36,6 +38,11 @@ EMPTY: dict[str, Any] = {}
 # constant memory.
 PENDING_LIMIT = 64
 _on_deep: list[Callable[[Node], None]] = []
+# What is done as soon as it is recorded, where values are there: callbacks.
+_perform: list[Callable[[Node], None]] = []
+_values: list[Callable[[Node], Any]] = []
+# Kinds whose types are not remembered: their parameters are programs, or functions of the user's.
+_OWN_TYPE = (*CALLS, "mark", "callback")
 
 
 class Node:
@@ -126,6 +133,17 @@ def site_text(node: Node) -> str:
     return f"{code.co_filename}:{line} ({code.co_name})"
 
 
+def has_effect(op: Op, params: dict[str, Any]) -> bool:
+    """Whether an operation, or one in the programs that it holds, has an effect."""
+    if op.kind not in CALLS:
+        return op.effect
+    for value in params.values():
+        for program in value if isinstance(value, tuple) else (value,):
+            if getattr(program, "effects", ()):
+                return True
+    return False
+
+
 def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> Node:
     """Record one operation; infer its aval (memoised), join the traces, and return the new node."""
     trace = state.abstract
@@ -135,7 +153,9 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
             trace = join(trace, x.trace)
         if x.depth > depth:
             depth = x.depth
-    if op.kind in CALLS or op.kind == "mark":
+    effect = False
+    if op.kind in _OWN_TYPE:
+        effect = has_effect(op, params)
         avals = [x.aval for x in inputs]
         aval = op.infer(*avals, **params)
         if op.name != "device_put":
@@ -151,9 +171,28 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
     node = Node(op, inputs, params, aval, None, trace, depth + 1, user_site())
     if state.named and trace is not None:
         trace.recorded.append(node)
-    if trace is None and (depth >= PENDING_LIMIT or op.kind == "opaque"):
+    if effect or op.kind == "callback":
+        _act(node, effect)
+    elif trace is None and (depth >= PENDING_LIMIT or op.kind == "opaque"):
         _on_deep[0](node)
     return node
+
+
+def _act(node: Node, effect: bool) -> None:
+    """Note an effect in the program that is being recorded, or do it."""
+    trace = node.trace
+    if trace is not None and trace.kind == "linear":
+        return  # a tangent's: nobody sees it
+    owner = state.abstract or trace
+    if effect and owner is not None:
+        owner.effects.append(node)
+    if trace is None or not trace.abstract:
+        _perform[0](node)
+
+
+def value_of(node: Node) -> Any:
+    """Return the value of a node as an array; it is computed, or waited for."""
+    return _values[0](node)
 
 
 def record_known(op: Op, inputs: tuple[Node, ...], aval: Aval) -> Node:

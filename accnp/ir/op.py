@@ -44,9 +44,11 @@ class Op:
 
     Attributes:
         name: the primitive's name, as jax prints it.
-        kind: "map", "view", "iota", "reduce", "assemble", "opaque", "call", "loop" or "leaf"; says
-            which fields of the lowering are used. "call" means just the program that it holds,
-            which passes inline; "loop" is structured control flow over the programs it holds.
+        kind: "map", "view", "iota", "reduce", "assemble", "opaque", "callback", "call", "loop" or
+            "leaf"; says which fields of the lowering are used. "callback" is a call of a function
+            of the user's: never merged with another, done at once where values are there. "call"
+            means just the program that it holds, which passes inline; "loop" is structured control
+            flow over the programs it holds.
         infer: (*avals, **params) -> Aval, or a tuple of them for an op with several results.
         numpy: reference meaning: (*arrays, **params) -> array or tuple of arrays.
         jvp: a tuple with one rule (t, y, *x, **params) -> tangent per operand (or ZERO), or one
@@ -77,6 +79,8 @@ class Op:
         show: (params) -> params as printed in jaxprs, or None to print them as they are.
         dtypes: kinds of dtype that the op takes: "b" bool, "i" signed, "u" unsigned, "f" floating,
             "c" complex.
+        effect: the operation is observed beside its results: it is done once for each time that
+            the program runs, in the recorded order, even if nobody uses them ("callback").
         memo: the recorder's: result types by operand types.
     """
 
@@ -98,6 +102,7 @@ class Op:
     cost: int = 1
     show: Callable[..., Any] | None = None
     dtypes: str = ""
+    effect: bool = False
     memo: dict = field(default_factory=dict)
 
     def __repr__(self) -> str:

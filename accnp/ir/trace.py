@@ -8,12 +8,14 @@ abstract one of this thread: everything recorded while it is active belongs to i
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 from accnp.errors import UnexpectedTracerError
 
-__all__ = ["Trace", "current", "innermost", "join", "state"]
+__all__ = ["Trace", "current", "innermost", "join", "state", "untraced"]
 
 
 class _State(threading.local):
@@ -34,6 +36,7 @@ class Trace:
     __slots__ = (
         "abstract",
         "active",
+        "effects",
         "info",
         "kept",
         "kind",
@@ -60,6 +63,7 @@ class Trace:
             self.parent.recorded if kind == "grad" and self.parent is not None else []
         )
         self.start = len(self.recorded)
+        self.effects: list[Any] = []  # the nodes recorded in it that have an effect, in order
 
     def __enter__(self) -> Trace:
         self.active = True
@@ -76,10 +80,30 @@ class Trace:
         outer = self.parent
         if outer is not None and outer.active:
             outer.kept.extend(self.kept)
+            if self.kind == "grad":
+                outer.effects.extend(self.effects)
         else:
             for node in self.kept:
                 node.inputs = ()
         self.kept = []
+
+    def supersede(self, old: Any, start: int) -> None:
+        """Put the effects recorded from number `start` on in the place of an earlier one."""
+        new = self.effects[start:]
+        del self.effects[start:]
+        at = next((i for i, n in enumerate(self.effects) if n is old), start)
+        self.effects[at : at + 1] = new
+
+
+@contextlib.contextmanager
+def untraced() -> Iterator[None]:
+    """Run something outside of all traces of this thread: a function of the user's, called back."""
+    before = state.stack, state.abstract, state.named
+    state.stack, state.abstract, state.named = [], None, False
+    try:
+        yield
+    finally:
+        state.stack, state.abstract, state.named = before
 
 
 def current() -> Trace | None:

@@ -12,16 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from accnp.ir.graph import Graph, build, evaluate, interpret
+from accnp.ir.graph import Graph, build, evaluate, graphs_in, interpret
 from accnp.ir.node import Node, items, record
-from accnp.ir.op import OPS, Linear, Op, o, register
+from accnp.ir.op import OPS, ZERO, Linear, Op, o, register
 from accnp.ops.kinds import broadcast_to, zeros_like_aval
+from accnp.ops.unrolled import is_unrolled, unrolled
 
 __all__ = ["call", "keep", "leading", "split", "spread", "with_outputs", "zeros_for"]
 
 
 def call(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> list[Node]:
     """Record a call op and return its results."""
+    if is_unrolled(name, inputs, params):
+        return unrolled(name, inputs, params)
     return list(items(record(OPS[name], tuple(inputs), params)))
 
 
@@ -47,6 +50,14 @@ def leading(size: int, x: Node, batched: bool) -> Node:
         return x
     shape = x.aval.shape
     return broadcast_to(x, (size, *shape), tuple(range(1, len(shape) + 1)))
+
+
+def does_io(graph: Graph) -> bool:
+    """Whether a program has effects that must not be done for examples that do not take part."""
+    inner = [g for node in graph.effects for g in graphs_in(node.params)]
+    return any(n.op.kind == "callback" and n.op.jvp is not ZERO for n in graph.effects) or any(
+        does_io(g) for g in inner
+    )
 
 
 def instantiate(t: Node | None, x: Node) -> Node:
@@ -206,6 +217,8 @@ def reorder(graph: Graph, order: Sequence[int]) -> Graph:
 def _cond_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
     branches = params["branches"]
     if batched[0]:
+        if any(does_io(g) for g in branches):
+            raise NotImplementedError("IO effect not supported in vmap-of-cond.")
         operands = [leading(size, x, b) for x, b in zip(xs[1:], batched[1:], strict=True)]
         n = len(branches[0].outputs)
         every = (True,) * len(operands)

@@ -12,6 +12,7 @@ from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ops.control import (
     call,
+    does_io,
     instantiate,
     keep,
     leading,
@@ -105,6 +106,10 @@ def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> 
     carry, _ = fixed_point(outs_of, fk)
     new_cond, (many,) = tools.batch_graph(cond, size, (*fa, *carry), (False,))
     if many:
+        if does_io(body) or does_io(cond):
+            raise NotImplementedError(
+                "Unordered IO effects not supported in while_loop with batched predicate"
+            )
         # Rows end at different times: all of the carry is batched, and finished rows keep their
         # values.
         carry = [True] * len(k)
@@ -120,8 +125,8 @@ def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> 
 
     def step(nodes: list[Node]) -> list[Node]:
         ca, cb, values = split(nodes, na, nb)
-        going = evaluate(rows, [*ca, *values])[0]
         new = evaluate(new_body, [*cb, *values])
+        going = evaluate(rows, [*ca, *values])[0]
         return [select(going, pair) for pair in zip(values, new, strict=True)]
 
     state = [n.aval for n in k]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from accnp.ir.graph import Graph, build, toposort
-from accnp.ir.node import Node, record
+from accnp.ir.node import Node, has_effect, record
 from accnp.ir.op import o
 from accnp.ops.control import call, keep, split, spread, with_outputs
 from accnp.ops.kinds import zeros_like_aval
@@ -41,7 +41,8 @@ class Residuals:
         self.inputs = {id(x): i for i, x in enumerate(inputs)}
         self.varying = set(map(id, inputs[num_consts:]))
         for node in primal.nodes:
-            if any(id(x) in self.varying for x in node.inputs):
+            effect = has_effect(node.op, node.params)
+            if effect or any(id(x) in self.varying for x in node.inputs):
                 self.varying.add(id(node))
         # Rows that are there: numbers of inputs, and of results behind them.
         self.rows = {id(x): first_row + i for i, x in enumerate(inputs[first_row:])}
@@ -94,7 +95,7 @@ class Residuals:
 
         def run(nodes: list[Node]) -> list[Node]:
             env = dict(zip(map(id, leaves), nodes, strict=True))
-            _replay(toposort(outputs, set(env)), env)
+            _replay(toposort([*self.primal.effects, *outputs], set(env)), env)
             return [env.get(id(x), x) for x in outputs]
 
         return build(run, [x.aval for x in leaves], self.primal.name)

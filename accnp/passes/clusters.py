@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from accnp.passes.program import Value
 from accnp.passes.spaces import strip_views
 
-__all__ = ["Cluster", "Demand", "in_order", "reaches", "write_last"]
+__all__ = ["Chain", "Cluster", "Demand", "in_order", "reaches", "write_last"]
 
 
 class Demand:
@@ -62,6 +63,23 @@ class Cluster:
         while c.merged is not None:
             c = c.merged
         return c
+
+
+class Chain:
+    """Effects in the making: each needs the one before it, so that they keep their order."""
+
+    __slots__ = ("later", "members")
+
+    def __init__(self, effects: Iterable[Value]) -> None:
+        self.members = {id(v) for v in effects}
+        self.later: Cluster | None = None
+
+    def place(self, v: Value, c: Cluster) -> None:
+        """Note the cluster of a value; called from the last one to the first."""
+        if id(v) in self.members:
+            if self.later is not None:
+                self.later.needs.add(c)
+            self.later = c
 
 
 def reaches(a: Cluster, b: Cluster) -> bool:

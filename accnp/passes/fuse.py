@@ -20,7 +20,7 @@ from math import prod
 from typing import Any
 
 from accnp.ops.views import contiguous
-from accnp.passes.clusters import Cluster, Demand, in_order, reaches, write_last
+from accnp.passes.clusters import Chain, Cluster, Demand, in_order, reaches, write_last
 from accnp.passes.program import Program, Value
 from accnp.passes.spaces import (
     apply_views,
@@ -43,12 +43,10 @@ MAX_MEMBERS = 100  # statements of one kernel; compile time grows faster than li
 MAX_FOLDS = 8
 # regions of an assembled value filled by kernels; more are gathered by one library call
 MAX_PARTS = 32
-MAX_STORES = (
-    16  # outputs of kernels that are merged: more streams of stores than this slow each other down
-)
-CHEAP = (
-    4  # an operation of at most this cost, on leaves alone, is computed again rather than stored
-)
+# outputs of kernels that are merged: more streams of stores than this slow each other down
+MAX_STORES = 16
+# an operation of at most this cost, on leaves alone, is computed again rather than stored
+CHEAP = 4
 
 
 def fuse(program: Program) -> list[Cluster]:
@@ -61,6 +59,7 @@ class _Fusion:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.clusters: list[Cluster] = []
+        self.effects = Chain(program.effects)
 
     def run(self) -> list[Cluster]:
         for v in self.program.values:
@@ -112,6 +111,7 @@ class _Fusion:
         self.clusters.append(c)
         self.provide(v, c)
         v.cluster = c
+        self.effects.place(v, c)
         for i, x in enumerate(v.inputs):
             base, chain = strip_views(x)
             if chain and (v.op.kind == "loop" or i == v.op.takes):  # they want whole buffers

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from accnp.ir.graph import Graph
-from accnp.ir.node import Node
+from accnp.ir.node import Node, has_effect
 from accnp.ir.op import OPS
 from accnp.passes.spaces import fold_form, keeps_order
 
@@ -55,10 +55,17 @@ class Value:
 class Program:
     """Values in an order in which they can be computed, and which of them are wanted."""
 
-    def __init__(self, leaves: list[Value], values: list[Value], outputs: list[Value]) -> None:
+    def __init__(
+        self,
+        leaves: list[Value],
+        values: list[Value],
+        outputs: list[Value],
+        effects: Sequence[Value] = (),
+    ) -> None:
         self.leaves = leaves
         self.values = values
         self.outputs = outputs
+        self.effects = effects  # those of the values that are done in this order, wanted or not
 
 
 def body_of(params: dict) -> Graph:
@@ -77,11 +84,11 @@ def build(order: Sequence[Node], leaves: Sequence[Node], outputs: Sequence[Node]
     for x in outputs:
         v = builder.get(x, env)
         outs += v if isinstance(v, list) else [v]
-    values = _live(builder.made, outs)
+    values = _live(builder.made, [*builder.effects, *outs])
     every = leaf_values + builder.extra
     for i, v in enumerate(every + values):
         v.id = i
-    return Program(every, values, outs)
+    return Program(every, values, outs, builder.effects)
 
 
 class _Env:
@@ -111,6 +118,7 @@ class _Builder:
         self.extra: list[Value] = []  # constants and literals inside inlined bodies: further leaves
         self.table: dict[Any, Any] = {}
         self.made: list[Value] = []  # in order
+        self.effects: list[Value] = []  # in order
 
     def leaf(self, node: Node) -> Value:
         op = node.op if node.op.kind == "leaf" else OPS["const"]
@@ -158,6 +166,8 @@ class _Builder:
 
     def make(self, op: Any, params: dict, ins: tuple[Any, ...], aval: Any, node: Node) -> Any:
         """A value, or the one that was made of the same op and operands before."""
+        if op.kind == "callback" or has_effect(op, params):
+            return self.new(op, params, ins, aval, node)
         try:
             key = (op, tuple([id(v) for v in ins]), tuple(params.items()))
             found = self.table.get(key)
@@ -173,6 +183,8 @@ class _Builder:
         """A value, or the list of them for an operation with several results."""
         whole = Value(op, params, ins, aval, node)
         self.made.append(whole)
+        if has_effect(op, params):
+            self.effects.append(whole)
         if not isinstance(aval, tuple):
             return whole
         parts = _several(whole)

@@ -12,6 +12,7 @@ from typing import Any
 from accnp.ir.graph import Graph
 from accnp.ir.node import MARK, Node, items, record
 from accnp.ir.op import CALLS
+from accnp.ops.control import call
 from accnp.ops.kinds import broadcast_to
 from accnp.transforms.axes import names_used
 
@@ -47,8 +48,11 @@ def batch_nodes(order: Sequence[Node], env: Env, size: int, tools: Any) -> None:
             y = xs[0] if op is MARK else record(op, tuple(xs), node.params)
             env[id(node)] = (y, flags[0])
         elif not any(flags) and (tools.axis is None or tools.axis not in names_used(node)):
-            y = record(op, tuple(xs), node.params)
-            env[id(node)] = [(part, False) for part in items(y)] if several else (y, False)
+            if several:
+                parts = call(op.name, xs, node.params)
+                env[id(node)] = [(part, False) for part in parts]
+            else:
+                env[id(node)] = (record(op, tuple(xs), node.params), False)
         elif op.batch is None:
             raise NotImplementedError(
                 f"{op.name}: no batching rule is known; got it inside vmap; use a Python loop or "

@@ -74,8 +74,12 @@ def forward(
             continue
         if node.op.jvp is ZERO:
             ts, live = [], False
+        if kind == "callback" and not again and not live and node.value is not None:
+            continue  # done already
         if changed and not again:
             forget(node)
+        owner = state.abstract
+        start = 0 if owner is None else len(owner.effects)
         y = record(node.op, tuple(xs), node.params) if changed else node
         if live:
             env[id(node)] = _differentiate(node, y, xs, ts, tools, linear)
@@ -83,6 +87,17 @@ def forward(
             env[id(node)] = [(part, None) for part in items(y)]
         else:
             env[id(node)] = (y, None)
+        if owner is not None and len(owner.effects) > start:
+            _once(owner, node, y, start, again)
+
+
+def _once(owner: Trace, node: Node, y: Node, start: int, again: bool) -> None:
+    """Keep one of each effect: those of a rule stand for those of the operation itself, and what
+    was recorded again for what was recorded first."""
+    if y is not node and owner.effects[start] is y and len(owner.effects) > start + 1:
+        del owner.effects[start]
+    if not again:
+        owner.supersede(node, start)
 
 
 def forward_graph(

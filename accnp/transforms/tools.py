@@ -11,7 +11,7 @@ from typing import Any
 
 from accnp.ir.aval import make_aval
 from accnp.ir.graph import Graph
-from accnp.ir.node import MARK, Node, arg, record
+from accnp.ir.node import MARK, Node, arg, has_effect, record
 from accnp.ir.trace import Trace, state
 from accnp.transforms.batch import batched_outputs, spread
 from accnp.transforms.jvp import forward_graph, instantiate
@@ -199,7 +199,8 @@ def _residuals(
 ) -> tuple[list[Node], list[Node]]:
     """Return what the linear part needs of the primal part, and constants it can make itself."""
     own = set(map(id, linear))
-    depend = set(map(id, dependents(order, leaves))) | set(map(id, leaves))
+    given = [*leaves, *[n for n in order if has_effect(n.op, n.params)]]
+    depend = set(map(id, dependents(order, given))) | set(map(id, given))
     placed = {id(n): n for n in order}
     residuals: dict[int, Node] = {}
     constant: dict[int, Node] = {}

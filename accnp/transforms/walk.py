@@ -11,11 +11,20 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from accnp.ir.graph import toposort
-from accnp.ir.node import Node
+from accnp.ir.node import MARK, Node
+from accnp.ir.op import ZERO
 from accnp.ir.trace import Trace, state
 from accnp.ops.kinds import dtype_kind
 
-__all__ = ["dependents", "in_order", "inexact", "nodes_within", "taken_back", "within"]
+__all__ = [
+    "dependents",
+    "differentiated",
+    "in_order",
+    "inexact",
+    "nodes_within",
+    "taken_back",
+    "within",
+]
 
 _INEXACT: dict[np.dtype, bool] = {}
 
@@ -48,7 +57,7 @@ def taken_back(outputs: Iterable[Node], leaves: Sequence[Node], trace: Trace) ->
     beside those of their derivatives.
     """
     if not state.named:
-        return nodes_within(outputs, leaves, trace)
+        return nodes_within([*_effects(trace), *outputs], leaves, trace)
     order = trace.recorded[trace.start :]
     del trace.recorded[trace.start :]
     return order
@@ -60,6 +69,33 @@ def in_order(nodes: list[Node], trace: Trace) -> list[Node]:
         return nodes
     at = {id(x): i for i, x in enumerate(trace.recorded)}
     return sorted(nodes, key=lambda x: at.get(id(x), -1))
+
+
+def _effects(trace: Trace) -> list[Node]:
+    """Return the operations with an effect of a trace that a derivative has to visit, in order.
+
+    Where values are there they are done already: left are those that refuse to be differentiated.
+    """
+    if state.abstract is not None:
+        return [n for n in state.abstract.effects if within(n, trace)]
+    return [n for n in trace.effects if n.op.kind == "callback" and n.op.jvp is not ZERO]
+
+
+def differentiated(xs: Iterable[Node]) -> bool:
+    """Whether values depend smoothly on what is being differentiated by."""
+    seen: set[int] = set()
+    stack = [x for x in xs if x.trace is not None]
+    while stack:
+        x = stack.pop()
+        if id(x) in seen or x.trace is None or not x.trace.active:
+            continue
+        seen.add(id(x))
+        if isinstance(x.aval, tuple) or inexact(x.aval.dtype):
+            if x.op is MARK:
+                return True
+            rules = x.op.jvp if isinstance(x.op.jvp, tuple) else (x.op.jvp,) * len(x.inputs)
+            stack += [y for y, rule in zip(x.inputs, rules, strict=False) if rule is not ZERO]
+    return False
 
 
 def dependents(order: Sequence[Node], leaves: Iterable[Node]) -> list[Node]:
