@@ -45,8 +45,7 @@ MAX_FOLDS = 8
 MAX_PARTS = 32
 # outputs of kernels that are merged: more streams of stores than this slow each other down
 MAX_STORES = 16
-# an operation of at most this cost, on leaves alone, is computed again rather than stored
-CHEAP = 4
+CHEAP = 4  # an operation of at most this cost, on leaves alone, is computed again, not stored
 
 
 def fuse(program: Program) -> list[Cluster]:
