@@ -139,10 +139,12 @@ class _Fusion:
                     x.demands.append(Demand(d.cluster, "load", "", ()))
 
     def alias(self, v: Value) -> bool:
-        """A stored view that shows all of a value in its own order needs no copy: it shares the
-        buffer."""
+        """A stored view of all of a value in its own order needs no copy: it shares the buffer."""
         base, chain = strip_views(v.inputs[0])
-        seen = strided(base, (v, *chain))
+        chain = (v, *chain)
+        if strided(base, chain) is None:  # show a view below it, which is a copy itself
+            base, chain = chain[keep := expressible(base, chain)], chain[:keep]
+        seen = strided(base, chain)
         if seen is None or base.aval.size != v.aval.size:
             return False
         shape, strides, offset = seen

@@ -9,11 +9,13 @@ carry the marks that fusion leaves on them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node, has_effect
 from accnp.ir.op import OPS
+from accnp.passes.products import product
 from accnp.passes.spaces import fold_form, keeps_order
 
 __all__ = ["Program", "Value", "build", "from_graph"]
@@ -162,7 +164,17 @@ class _Builder:
             small = self.without_ones(node, ins)
             if small is not None:
                 return small
+        if op.name == "dot_general":
+            make = partial(self.inferred, node)
+            fused = product(make, node.params, ins[0], ins[1], node.aval.dtype)
+            if fused is not None:
+                return fused
         return self.make(op, node.params, ins, node.aval, node)
+
+    def inferred(self, node: Node, name: str, params: dict, ins: tuple[Value, ...]) -> Any:
+        """A value of another op that stands for a node."""
+        op = OPS[name]
+        return self.make(op, params, ins, op.infer(*[x.aval for x in ins], **params), node)
 
     def make(self, op: Any, params: dict, ins: tuple[Any, ...], aval: Any, node: Node) -> Any:
         """A value, or the one that was made of the same op and operands before."""

@@ -15,8 +15,13 @@ def plan_of(f, *arrays):
 
 def steps_of(f, *arrays):
     """What the plan's steps are: the form of a kernel, "rest" for the second stage of a split fold,
-    or an op's name."""
-    return [
-        step.op.name if not hasattr(step, "text") else step.cluster.form if step.cluster else "rest"
-        for step in plan_of(f, *arrays).steps
-    ]
+    or the name of an op with a kernel or a library function of its own."""
+    return [_kind(step) for step in plan_of(f, *arrays).steps]
+
+
+def _kind(step):
+    if not hasattr(step, "text"):
+        return step.op.name
+    if not step.cluster:
+        return "rest"
+    return step.cluster.roots[0].op.name if step.cluster.form == "host" else step.cluster.form

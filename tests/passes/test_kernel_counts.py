@@ -37,6 +37,7 @@ CASES = {
     "outer product": (lambda v: v[:, None] * v[None, :], [V], ["map"]),
     "mask from indices": (lambda x: jnp.where(jnp.arange(48) > 3, x, 0), [X], ["map"]),
     "transposed consumer": (lambda x: jnp.exp(x).T + 1, [X], ["map"]),
+    "transpose made flat": (lambda x: x.T.reshape(-1), [X], ["map"]),
     "both orders": (lambda x: x + x.T, [S], ["map"]),
     "reversed": (lambda x: x[::-1] + x, [X], ["map"]),
     "several outputs": (lambda x, y: (x + y, x * y, jnp.exp(x)), [X, X], ["map"]),
