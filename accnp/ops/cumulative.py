@@ -12,14 +12,35 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import OPS, o
 from accnp.ops.kinds import dtype_kind, like_full, opaque
+from accnp.ops.line_kernels import GROUP, cumulative_dtype, cumulative_kernel, logsumexp_kernel
 from accnp.ops.prefix import Combine, prefixes
 from accnp.ops.reference import quiet
 
 __all__: list[str] = []
 
 
-def _cumulative(name: str, fold: Callable[..., Any], dtypes: str, jvp: Any, **rules: Any) -> None:
-    """Declare the prefixes of an axis, or with `reverse` its suffixes, folded by NumPy's `fold`."""
+def _grouped(fold: np.ufunc, combine: str) -> Callable[..., Any]:
+    """Prefixes in the order of the kernels: those of each group, joined with all groups before."""
+
+    def prefixes_of(x: Any) -> Any:
+        n, lead = x.shape[-1], x.shape[:-1]
+        groups = -(-n // GROUP)
+        padded = np.zeros((*lead, groups * GROUP), cumulative_dtype(x.dtype, combine))
+        padded[..., :n] = x
+        part = fold.accumulate(padded.reshape(*lead, groups, GROUP), axis=-1, dtype=padded.dtype)
+        if groups > 1:
+            whole = fold.accumulate(part[..., -1], axis=-1, dtype=padded.dtype)
+            part[..., 1:, :] = fold(whole[..., :-1, None], part[..., 1:, :])
+        return part.reshape(padded.shape)[..., :n]
+
+    return prefixes_of
+
+
+def _cumulative(
+    name: str, fold: Callable[..., Any], kernel: Any, dtypes: str, jvp: Any, **rules: Any
+) -> None:
+    """Declare the prefixes of an axis, or with `reverse` its suffixes; `fold` gives those of the
+    last axis."""
 
     def infer(x: Aval, *, axis: int, reverse: bool = False) -> Aval:
         if dtype_kind(x.dtype) not in dtypes:
@@ -29,14 +50,27 @@ def _cumulative(name: str, fold: Callable[..., Any], dtypes: str, jvp: Any, **ru
         return make_aval(x.shape, x.dtype, x.weak_type)
 
     def numpy(x: Any, *, axis: int, reverse: bool = False) -> Any:
-        if reverse:
-            return np.flip(fold(np.flip(x, axis), axis=axis), axis).astype(x.dtype)
-        return fold(x, axis=axis).astype(x.dtype)
+        step = -1 if reverse else 1
+        out = fold(np.moveaxis(x, axis, -1)[..., ::step])[..., ::step]
+        return np.moveaxis(out, -1, axis).astype(x.dtype)
 
     def batch(size: int, xs: Sequence[Node], batched: Any, p: dict[str, Any]) -> Any:
         return getattr(o, name)(xs[0], **{**p, "axis": p["axis"] + 1}), True
 
-    opaque(name, infer=infer, numpy=quiet(numpy), jvp=(jvp,), batch=batch, dtypes=dtypes, **rules)
+    def own(operands: Any, results: Any, p: dict[str, Any]) -> Any:
+        return kernel(operands[0], p["axis"], p.get("reverse", False))
+
+    opaque(
+        name, infer=infer, numpy=quiet(numpy), kernel=own, jvp=(jvp,), batch=batch, dtypes=dtypes,
+        **rules,
+    )  # fmt: skip
+
+
+def _folded(name: str, fold: np.ufunc, dtypes: str, jvp: Any, **rules: Any) -> None:
+    def kernel(x: Any, axis: int, reverse: bool) -> Any:
+        return cumulative_kernel(x, axis, reverse, name[3:])
+
+    _cumulative(name, _grouped(fold, name[3:]), kernel, dtypes, jvp, **rules)
 
 
 def _prefix_jvp(combine: Combine) -> Any:
@@ -77,18 +111,18 @@ def _logaddexp(a: list[Node], b: list[Node]) -> list[Node]:
     return [y, o.add(o.mul(t, weight(x)), o.mul(u, weight(z)))]
 
 
-def _log_sums(x: Any, axis: int) -> Any:
-    return np.logaddexp.accumulate(x, axis=axis)
+def _log_sums(x: Any) -> Any:
+    return np.logaddexp.accumulate(x.astype(np.float64), axis=-1)
 
 
-_cumulative(
+_folded(
     "cumsum",
-    np.cumsum,
+    np.add,
     "iufc",
     lambda t, y, x, *, axis, reverse=False: o.cumsum(t, axis=axis, reverse=reverse),
     transpose=lambda ct, x, *, axis, reverse=False: (o.cumsum(ct, axis=axis, reverse=not reverse),),
 )
-_cumulative("cumprod", np.cumprod, "iufc", _prefix_jvp(_pairs_of("mul")))
-_cumulative("cummax", np.maximum.accumulate, "iufc", _prefix_jvp(_pairs_of("max")))
-_cumulative("cummin", np.minimum.accumulate, "iufc", _prefix_jvp(_pairs_of("min")))
-_cumulative("cumlogsumexp", _log_sums, "f", _prefix_jvp(_logaddexp))
+_folded("cumprod", np.multiply, "iufc", _prefix_jvp(_pairs_of("mul")))
+_folded("cummax", np.maximum, "iufc", _prefix_jvp(_pairs_of("max")))
+_folded("cummin", np.minimum, "iufc", _prefix_jvp(_pairs_of("min")))
+_cumulative("cumlogsumexp", _log_sums, logsumexp_kernel, "f", _prefix_jvp(_logaddexp))

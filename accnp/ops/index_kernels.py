@@ -11,7 +11,6 @@ outside the operand is read or written.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import chain
 from math import prod
 from typing import Any
 
@@ -19,7 +18,7 @@ import numpy as np
 
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code
-from accnp.ops.nests import Axis, Text, merged, total
+from accnp.ops.nests import Axis, Nest, Text, merged, total
 from accnp.ops.views import contiguous
 
 __all__ = ["gather_kernel", "scatter_kernel", "slice_kernel", "update_kernel"]
@@ -27,29 +26,14 @@ __all__ = ["gather_kernel", "scatter_kernel", "slice_kernel", "update_kernel"]
 COLUMNS = 64  # of a wide window: one task of a scatter that must keep the order of its rows
 
 
-class _Nest:
+class _Windows(Nest):
     """The loops over some axes, with what is to be read about a window at its place in them."""
 
     def __init__(self, text: Text, axes: Sequence[Axis], drop: bool = False) -> None:
-        self.text = text
-        self.axes = axes
+        super().__init__(text, axes)
         self.drop = drop  # whether windows that do not lie inside are left out
         self.inside = False  # whether there is anything to test for that
         self.base: list[str] = []  # terms of the place where a window begins
-        self.opened = 0
-
-    def open(self, head: str = "") -> None:
-        """Begin the next loop; the first one runs over a part of the extent."""
-        k = self.opened
-        bounds = "lo, hi" if k == 0 else self.text.integer(self.axes[k].size)
-        self.text.add(head or f"for j{k} in range({bounds}):")
-        self.text.depth += 1
-        self.opened += 1
-
-    def walk(self, which: int) -> list[str]:
-        """The terms by which the open loops move one of the arrays."""
-        axes = self.axes[: self.opened]
-        return list(chain(*[self.text.times(f"j{k}", a.steps[which]) for k, a in enumerate(axes)]))
 
     def coordinates(self, loads: Sequence[tuple[str, np.dtype, int, int]]) -> None:
         """Read coordinates of a window: (text, dtype, largest one inside, stride) of each."""
@@ -72,11 +56,6 @@ class _Nest:
             places = ["base"]
         self.base = places
 
-    def own(self, cost: int = 1) -> OwnKernel:
-        """The kernel, with one task for each index of the first loop."""
-        work = cost * prod([a.size for a in self.axes])
-        return self.text.own(self.axes[0].size if self.axes else 1, work)
-
 
 # --- dynamic slices ------------------------------------------------------------------------------
 
@@ -92,7 +71,7 @@ def _window(
     """One window of an array of this shape, element by element with an array of its own size."""
     text = Text(len(starts) + 2)
     axes = [Axis(n, (s, w)) for n, s, w in zip(sizes, strides, other, strict=True)]
-    nest = _Nest(text, merged(axes))
+    nest = _Windows(text, merged(axes))
     nest.coordinates(
         [(f"a{k + 1}[0]", starts[k].dtype, shape[k] - n, strides[k]) for k, n in enumerate(sizes)]
     )
@@ -100,7 +79,7 @@ def _window(
         nest.open()
     text.add(store(total([*nest.base, *nest.walk(0)]), total(nest.walk(1)), text.pointers[-1]))
     text.depth = 1
-    return nest.own()
+    return nest.own(1)
 
 
 def slice_kernel(operands: Sequence[Operand], sizes: tuple[int, ...]) -> OwnKernel:
@@ -125,19 +104,15 @@ def update_kernel(operands: Sequence[Operand]) -> OwnKernel:
 
 
 def _loads(
-    nest: _Nest, starts: Operand, pointer: str, dims: Any, shape: Any, sizes: Any, strides: Any
+    nest: _Windows, starts: Operand, pointer: str, dims: Any, shape: Any, sizes: Any, strides: Any
 ) -> list[tuple[str, np.dtype, int, int]]:
     """What `coordinates` reads: one element of the last axis of the starts for each mapped axis."""
-    at = nest.walk(0)
-    return [
-        (
-            f"{pointer}[{total([*at, *(nest.text.times(str(k), starts.strides[-1]) if k else ())])}]",
-            starts.dtype,
-            shape[d] - sizes[d],
-            strides[d],
-        )
-        for k, d in enumerate(dims[2])
-    ]
+    at, step = nest.walk(0), starts.strides[-1]
+    loads = []
+    for k, d in enumerate(dims[2]):
+        place = total([*at, *(nest.text.times(str(k), step) if k else ())])
+        loads.append((f"{pointer}[{place}]", starts.dtype, shape[d] - sizes[d], strides[d]))
+    return loads
 
 
 def _axes(
@@ -188,7 +163,7 @@ def gather_kernel(
     if fill is not None:
         text.add(f"fill = {text.constant(fill)}")
     axes = _axes(out.shape, contiguous(out.shape), starts, dims, x.shape, x.strides, True)
-    nest = _Nest(text, axes, fill is not None)
+    nest = _Windows(text, axes, fill is not None)
     last = _last_row(axes)
     for k in range(len(axes) + 1):
         if k == last + 1:
@@ -240,7 +215,7 @@ def scatter_kernel(
         early = [a for a in axes[: last + 1] if a.kind == "part"]
         axes = [a for a in axes[: last + 1] if a.kind != "part"] + early + axes[last + 1 :]
         last -= len(early)
-    nest = _Nest(text, axes, drop)
+    nest = _Windows(text, axes, drop)
     ordered = bool(axes) and axes[0].kind == "row"
     wide = ordered and axes[-1].kind == "whole" and axes[-1].size >= 2 * COLUMNS
     columns = text.integer(axes[-1].size) if wide else ""

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from accnp.ir.kernel import OwnKernel, dtype_code
 
-__all__ = ["Axis", "Text", "merged", "total"]
+__all__ = ["Axis", "Nest", "Text", "merged", "total"]
 
 
 class Text:
@@ -97,3 +98,34 @@ def merged(axes: Sequence[Axis]) -> list[Axis]:
         else:
             out.append(axis)
     return out
+
+
+class Nest:
+    """Loops over axes, opened one after the other; the first one runs over a part of the extent."""
+
+    def __init__(self, text: Text, axes: Sequence[Axis]) -> None:
+        self.text = text
+        self.axes = axes
+        self.opened = 0
+
+    def open(self, head: str = "") -> None:
+        """Begin the next loop (its head may be given); its index is `j` and its number."""
+        k = self.opened
+        if not head:
+            bounds = "lo, hi" if k == 0 else self.text.integer(self.axes[k].size)
+            head = f"for j{k} in range({bounds}):"
+        self.text.add(head)
+        self.text.depth += 1
+        self.opened += 1
+
+    def walk(self, which: int) -> list[str]:
+        """The terms by which the open loops move one of the arrays."""
+        axes = self.axes[: self.opened]
+        steps = [self.text.times(f"j{k}", a.steps[which]) for k, a in enumerate(axes)]
+        return [term for terms in steps for term in terms]
+
+    def own(self, work: int) -> OwnKernel:
+        """The kernel, with one task for each index of the first loop; `work` is that of the
+        innermost body."""
+        sizes = [a.size for a in self.axes]
+        return self.text.own(sizes[0] if sizes else 1, work * prod(sizes))

@@ -11,6 +11,7 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import ZERO, o
 from accnp.ops.kinds import broadcast_to, full, opaque, reduced_shape, reduction
+from accnp.ops.line_kernels import arg_kernel
 from accnp.ops.reference import quiet
 
 
@@ -99,6 +100,9 @@ def _arg(name: str, fn: Any) -> None:
         name,
         infer=_arg_infer,
         numpy=lambda x, *, axes, index_dtype: np.asarray(fn(x, axis=axes[0])).astype(index_dtype),
+        kernel=lambda operands, results, p: arg_kernel(
+            operands[0], results[0], p["axes"][0], name == "argmax"
+        ),
         jvp=(ZERO,),
         batch=lambda size, xs, batched, p: (
             getattr(o, name)(xs[0], axes=(p["axes"][0] + 1,), index_dtype=p["index_dtype"]),

@@ -1,0 +1,89 @@
+"""Kernels along an axis: cumulative folds, places of extremes. Compiled and as plain Python, they
+equal the reference functions for any axis, dtype and layout, and NumPy to rounding."""
+
+import numpy as np
+import pytest
+from fuzz.ways import same_values
+from hypothesis import given
+from hypothesis import strategies as st
+from ops.own_kernels import DTYPES, check, filled, many, near, shown
+
+from accnp.ir.op import OPS
+
+
+@st.composite
+def lines(draw, least=0):
+    """A shape and an axis; the axis, or what lies behind it, may be long."""
+    shape = [draw(st.integers(least, 4)) for _ in range(draw(st.integers(1, 3)))]
+    axis = draw(st.integers(0, len(shape) - 1))
+    shape[draw(st.sampled_from([axis, -1]))] = draw(st.integers(least, 300))
+    if draw(st.booleans()):
+        shape[axis] = draw(st.integers(least, 21))
+    return tuple(shape), axis
+
+
+FOLDS = {
+    "cumsum": np.add, "cumprod": np.multiply, "cummax": np.maximum, "cummin": np.minimum,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("op", FOLDS)
+@many(40)
+@given(st.data(), lines())
+def test_cumulative(op, data, line):
+    shape, axis = line
+    draw = data.draw
+    kinds = "iuf" if op in ("cummax", "cummin") else "iufc"
+    dtype = draw(st.sampled_from([d for d in DTYPES if np.dtype(d).kind in kinds]))
+    x = shown(draw, filled(draw, shape, dtype))
+    reverse = draw(st.booleans())
+    params = {"axis": axis, "reverse": reverse}
+    check(op, [x], params, same_values if op in ("cummax", "cummin") else near)
+    value = np.flip(x.value, axis) if reverse else x.value
+    with np.errstate(all="ignore"):
+        want = FOLDS[op].accumulate(value, axis=axis, dtype=dtype)
+        got = OPS[op].numpy(x.value, **params)
+    want = np.flip(want, axis) if reverse else want
+    eps = np.finfo(dtype).eps if np.dtype(dtype).kind in "fc" else 0
+    scale = float(np.max(np.abs(want[np.isfinite(want)]), initial=0)) * 300
+    np.testing.assert_allclose(got, want, rtol=300 * eps, atol=eps * scale)
+
+
+@many(30)
+@given(st.data(), lines())
+def test_cumlogsumexp(data, line):
+    shape, axis = line
+    draw = data.draw
+    dtype = draw(st.sampled_from(["f4", "f8"]))
+    x = filled(draw, shape, dtype) * draw(st.sampled_from([1, 300]))
+    if x.size and draw(st.booleans()):
+        x.flat[0], x.flat[-1] = -np.inf, draw(st.sampled_from([np.inf, -np.inf]))
+    eps = np.finfo(dtype).eps
+
+    def close(a, b):
+        return np.allclose(a, b, rtol=8 * eps, atol=8 * eps, equal_nan=True)
+
+    params = {"axis": axis, "reverse": draw(st.booleans())}
+    check("cumlogsumexp", [shown(draw, x)], params, close)
+
+
+@pytest.mark.parametrize("op", ["argmax", "argmin"])
+@many(60)
+@given(st.data(), lines(1))
+def test_places(op, data, line):
+    shape, axis = line
+    draw = data.draw
+    dtype = draw(st.sampled_from([d for d in DTYPES if "c" not in d]))
+    x = filled(draw, shape, dtype)
+    if dtype[0] != "?" and draw(st.booleans()):  # ties, and more than one NaN
+        x = np.where(x > 0, x.dtype.type(1), x)
+    params = {"axes": (axis,), "index_dtype": np.dtype(draw(st.sampled_from(["i4", "i8", "u1"])))}
+    check(op, [shown(draw, x)], params)
+
+
+def test_sums_keep_their_digits():
+    """1e6 summands of float32: the error is that of the result's type, not of their number."""
+    x = np.full(1_000_000, 0.1, np.float32)
+    got = OPS["cumsum"].numpy(x, axis=0)
+    want = np.cumsum(x.astype(np.float64))
+    assert np.max(np.abs(got - want) / want) < 1e-7
