@@ -10,12 +10,13 @@ Array(14, dtype=int32)
 """
 
 from accnp import (
-    ad_checkpoint, checkpoint_policies, custom_batching, debug, dtypes, errors, experimental,
-    flatten_util, lax, nn, numpy, random, tree, tree_util, typing,
+    ad_checkpoint, checkpoint_policies, custom_batching, custom_derivatives, debug, dtypes, errors,
+    experimental, flatten_util, lax, nn, numpy, random, tree, tree_util, typing,
 )  # fmt: skip
 from accnp.api.callbacks import pure_callback
 from accnp.api.checkpoint import checkpoint, remat
-from accnp.api.custom_rules import closure_convert, custom_gradient, custom_jvp, custom_vjp
+from accnp.api.custom_jvp import custom_jvp
+from accnp.api.custom_vjp import closure_convert, custom_gradient, custom_vjp
 from accnp.api.derivatives import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
 from accnp.api.inspect.look import inspect
 from accnp.api.jacobians import hessian, jacfwd, jacobian, jacrev
@@ -104,7 +105,8 @@ __all__ = [
     "column_stack", "complex64", "complex128", "complex_", "complexfloating", "compress", "concat",
     "concatenate", "config", "conj", "conjugate", "copy", "copy_to_host_async", "copysign", "cos",
     "cosh", "count_nonzero", "counters", "cross", "csingle", "cumprod", "cumsum", "cumulative_prod",
-    "cumulative_sum", "custom_batching", "custom_gradient", "custom_jvp", "custom_vjp", "debug",
+    "cumulative_sum", "custom_batching", "custom_derivatives", "custom_gradient", "custom_jvp",
+    "custom_vjp", "debug",
     "debug_infs", "debug_key_reuse", "debug_nans", "default_backend", "default_device",
     "default_matmul_precision", "default_prng_impl", "deg2rad", "degrees", "delete", "device_count",
     "device_get", "device_put", "devices", "diag", "diag_indices", "diag_indices_from", "diagflat",

@@ -310,10 +310,11 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tu
         args, kwargs
     )
     graph = entry.graph
-    flags = tuple(inexact(x.aval.dtype) for x in leaves)
+    n = len(entry.consts)
+    flags = (*(False,) * n, *[inexact(x.aval.dtype) for x in leaves[n:]])
     primal, _, n_res, _ = TOOLS.linearize_graph(graph, flags)
     names = argument_names(inspect.unwrap(f), call.dynamic, call.dynamic_kw)
-    number = {id(x): i - len(entry.consts) for i, x in enumerate(primal.inputs)}
+    number = {id(x): i - n for i, x in enumerate(primal.inputs)}
     found = []
     for x in primal.outputs[len(primal.outputs) - n_res :]:
         i = number.get(id(x))

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from accnp.errors import UnexpectedTracerError
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import build
 from accnp.ir.node import Node, items
-from accnp.ir.op import ZERO, Linear, Op, o, register
-from accnp.ops.kinds import broadcast_to, zeros_like_aval
+from accnp.ir.op import ZERO, Op, o, register
+from accnp.ops.control import keep, spread
+from accnp.ops.kinds import broadcast_to
 
 __all__ = ["JvpRule", "VjpRule", "boundary"]
 
@@ -48,20 +50,25 @@ class _Rule:
         return self.name
 
 
+Maybe = list[Node | None]
+
+
 class JvpRule(_Rule):
-    """A forward rule: fn(primals, tangents) -> (primal results, tangents of the results)."""
+    """A forward rule: fn(primals, tangents) -> (results, tangents); None is a zero."""
 
     __slots__ = ("fn",)
 
-    def __init__(self, name: str, fn: Callable[[Nodes, Nodes], tuple[Nodes, Nodes]]) -> None:
+    def __init__(self, name: str, fn: Callable[[Nodes, Maybe], tuple[Nodes, Maybe]]) -> None:
         super().__init__(name)
         self.fn = fn
 
 
 class VjpRule(_Rule):
-    """A reverse rule: fwd(primals) -> (results, residuals, extra); bwd(extra, residuals, cts).
+    """A reverse rule, whose forward part is told which operands have tangents.
 
-    `extra` is whatever else the forward part hands to the backward part.
+    fwd(primals, perturbed) -> (results, residuals, extra); bwd(extra, residuals, cotangents) ->
+    cotangents of the operands. `extra` is whatever else the forward part hands to the backward
+    part; None is a zero cotangent.
     """
 
     __slots__ = ("bwd", "fwd")
@@ -69,8 +76,8 @@ class VjpRule(_Rule):
     def __init__(
         self,
         name: str,
-        fwd: Callable[[Nodes], tuple[Nodes, Nodes, Any]],
-        bwd: Callable[[Any, Nodes, Nodes], list[Node | None]],
+        fwd: Callable[[Nodes, Sequence[bool]], tuple[Nodes, Nodes, Any]],
+        bwd: Callable[[Any, Nodes, Maybe], Maybe],
     ) -> None:
         super().__init__(name)
         self.fwd = fwd
@@ -95,8 +102,13 @@ def _first(y: Any, *_: Any, **__: Any) -> Any:
     return y
 
 
-def _tangents(ts: Sequence[Node | None], xs: Sequence[Node]) -> Nodes:
-    return [zeros_like_aval(x.aval) if t is None else t for t, x in zip(ts, xs, strict=True)]
+def _only_arguments(rule: _Rule, t: Node | None) -> None:
+    if t is not None:
+        raise UnexpectedTracerError(
+            f"{rule.name}: differentiated with respect to a value that the function closes over, "
+            "of which its custom derivative rule knows nothing; pass the value as an argument, and "
+            "give the rule a derivative for it"
+        )
 
 
 # --- custom_jvp ----------------------------------------------------------------------------------
@@ -104,29 +116,31 @@ def _tangents(ts: Sequence[Node | None], xs: Sequence[Node]) -> Nodes:
 
 def _jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
     rule, k = params["rule"], params["index"]
+    _only_arguments(rule, ts[0])
     if all(t is None for t in ts[1:]):
         return [y], [None]
-
-    def run() -> Any:
-        return rule.fn(list(xs[1:]), _tangents(ts[1:], xs[1:]))
-
-    outs, touts = rule.once([*xs[1:], *ts[1:]], run)
+    key = [*xs[1:], *ts[1:]]
+    outs, touts = rule.once(key, lambda: rule.fn(list(xs[1:]), list(ts[1:])))
     return [outs[k]], [touts[k]]
 
 
 def _batched_jvp(rule: JvpRule, size: int, flags: Sequence[bool], tools: Any) -> JvpRule:
     """Return the rule for a batch: traced for one example, recorded for many."""
 
-    def fn(primals: Nodes, tangents: Nodes) -> tuple[Nodes, Nodes]:
+    def fn(primals: Nodes, tangents: Maybe) -> tuple[Nodes, Maybe]:
         n = len(primals)
+        live = [t is not None for t in tangents]
+        out_live: list[bool] = []
 
         def one(leaves: Nodes) -> Nodes:
-            outs, touts = rule.fn(leaves[:n], leaves[n:])
-            return [*outs, *touts]
+            outs, touts = rule.fn(leaves[:n], spread(live, leaves[n:]))
+            out_live.extend(t is not None for t in touts)
+            return [*outs, *keep(out_live, touts)]
 
-        found = _map_one(one, [*primals, *tangents], [*flags, *flags], size, tools)
-        half = len(found) // 2
-        return found[:half], found[half:]
+        xs = [*primals, *keep(live, tangents)]
+        found = _map_one(one, xs, [*flags, *keep(live, flags)], size, tools)
+        m = len(out_live)
+        return found[:m], spread(out_live, found[m:])
 
     return JvpRule(rule.name, fn)
 
@@ -166,23 +180,26 @@ _FORWARD = "can't apply forward-mode differentiation (jvp) to a custom_vjp funct
 
 
 def _no_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
-    if all(t is None for t in ts[1:]):
+    if all(t is None for t in ts):
         return [y], [None]
     raise TypeError(_FORWARD)
 
 
 def _linearize(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
     rule, k = params["rule"], params["index"]
+    _only_arguments(rule, ts[0])
     if all(t is None for t in ts[1:]):
         return [y], [None]
 
     def run() -> Any:
-        outs, residuals, extra = rule.fwd(list(xs[1:]))
+        live = tuple(t is not None for t in ts[1:])
+        outs, residuals, extra = rule.fwd(list(xs[1:]), live)
         tangent = o.custom_vjp_tangent(
             *residuals,
-            *_tangents(ts[1:], xs[1:]),
+            *keep(live, ts[1:]),
             rule=rule,
             extra=extra,
+            live=live,
             n_res=len(residuals),
             avals=tuple(x.aval for x in outs),
         )
@@ -193,11 +210,11 @@ def _linearize(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, too
 
 
 def _batched_vjp(rule: VjpRule, size: int, flags: Sequence[bool], tools: Any) -> VjpRule:
-    def fwd(primals: Nodes) -> tuple[Nodes, Nodes, Any]:
+    def fwd(primals: Nodes, perturbed: Sequence[bool]) -> tuple[Nodes, Nodes, Any]:
         seen: list[Any] = []
 
         def one(leaves: Nodes) -> Nodes:
-            outs, residuals, extra = rule.fwd(leaves)
+            outs, residuals, extra = rule.fwd(leaves, perturbed)
             seen.extend([len(outs), extra])
             return [*outs, *residuals]
 
@@ -205,32 +222,31 @@ def _batched_vjp(rule: VjpRule, size: int, flags: Sequence[bool], tools: Any) ->
         n, extra = seen
         return found[:n], found[n:], extra
 
-    def bwd(extra: Any, residuals: Nodes, cts: Nodes) -> list[Node | None]:
+    def bwd(extra: Any, residuals: Nodes, cts: Maybe) -> Maybe:
         n = len(residuals)
-        none: list[bool] = []
+        live = [ct is not None for ct in cts]
+        made: list[bool] = []
 
         def one(leaves: Nodes) -> Nodes:
-            found = rule.bwd(extra, leaves[:n], leaves[n:])
-            none.extend(x is None for x in found)
-            return [x for x in found if x is not None]
+            found = rule.bwd(extra, leaves[:n], spread(live, leaves[n:]))
+            made.extend(x is not None for x in found)
+            return keep(made, found)
 
-        xs = [*residuals, *cts]
-        found = iter(_map_one(one, xs, [True] * len(xs), size, tools))
-        out: list[Node | None] = []
-        for is_none, batched in zip(none, flags, strict=True):
-            ct = None if is_none else next(found)
-            out.append(ct if ct is None or batched else o.reduce_sum(ct, axes=(0,)))
-        return out
+        xs = [*residuals, *keep(live, cts)]
+        batch = _map_one(one, xs, [True] * len(xs), size, tools)
+        found = spread(made, batch)
+        return [
+            ct if ct is None or batched else o.reduce_sum(ct, axes=(0,))
+            for ct, batched in zip(found, flags, strict=True)
+        ]
 
     return VjpRule(rule.name, fwd, bwd)
 
 
 def _tangent_transpose(cts: Sequence[Any], xs: Sequence[Any], params: dict, tools: Any) -> Any:
-    n, avals = params["n_res"], params["avals"]
-    whole = [zeros_like_aval(a) if ct is None else ct for ct, a in zip(cts, avals, strict=True)]
-    found = params["rule"].bwd(params["extra"], list(xs[:n]), whole)
-    own = [ct if isinstance(x, Linear) else None for ct, x in zip(found, xs[n:], strict=True)]
-    return [None] * n + own
+    n = params["n_res"]
+    found = params["rule"].bwd(params["extra"], list(xs[:n]), list(cts))
+    return [None] * n + keep(params["live"], found)
 
 
 def _no_value(*_: Any, **__: Any) -> Any:
@@ -256,5 +272,6 @@ register(
         numpy=_no_value,
         jvp=_no_jvp,
         transpose=_tangent_transpose,
+        batch=_no_value,
     )
 )

@@ -104,6 +104,7 @@ EXCEPTIONS: dict[str, str] = {
     "custom_vjp_call": "tested with the custom derivative rules",
     "custom_vjp_tangent": "tested with the custom derivative rules",
     "jit": "holds a program; tested with jit",
+    "remat2": "holds a program; tested with checkpointing",
     "cond": "holds programs; tested with control flow",
     "while": "holds programs; tested with control flow",
     "scan": "holds programs; tested with control flow",
@@ -252,6 +253,8 @@ add(
 add("convert_element_type", ints(4), params={"new_dtype": np.dtype(np.float64), "weak_type": False})
 add("bitcast_convert_type", real(4), params={"new_dtype": np.dtype(np.int64)})
 add("copy", real(4))
+add("name", real(4), params={"name": "here"})
+add("optimization_barrier", real(4), real(2, 3), ints(3))
 add("stop_gradient", real(4), diff=False)
 add("select_n", bools(5), real(5), real(5))
 add("select_n", np.array(True), real(5), real(5))
