@@ -12,13 +12,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-<<<<<<< main
-from accnp.ir.graph import Graph
-from accnp.ir.node import Node, has_effect
-=======
 from accnp.ir.graph import Graph, graphs_in
-from accnp.ir.node import Node
->>>>>>> local
+from accnp.ir.node import Node, has_effect
 from accnp.ir.op import OPS
 from accnp.passes.products import product
 from accnp.passes.spaces import fold_form, keeps_order
