@@ -79,16 +79,10 @@ def define(name: str, count: int, rule: Rule) -> None:
         return result(*params), emit
 
     # Numba reads the number of arguments off the signature.
-    if count == 0:
-        NAMESPACE[name] = _intrinsic(name, lambda typingctx: typed())
-    elif count == 1:
-        NAMESPACE[name] = _intrinsic(name, lambda typingctx, x: typed(x))
-    elif count == 2:
-        NAMESPACE[name] = _intrinsic(name, lambda typingctx, x, y: typed(x, y))
-    elif count == 3:
-        NAMESPACE[name] = _intrinsic(name, lambda typingctx, x, y, z: typed(x, y, z))
-    else:
-        NAMESPACE[name] = _intrinsic(name, lambda typingctx, x, y, z, w: typed(x, y, z, w))
+    names = ", ".join(f"x{k}" for k in range(count))
+    NAMESPACE[name] = _intrinsic(
+        name, eval(f"lambda typingctx, {names}: typed({names})", {"typed": typed})
+    )
 
 
 def simple(build: Callable[..., V]) -> Emit:

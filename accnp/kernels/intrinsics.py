@@ -5,7 +5,7 @@ In: nothing. Out: ``NAMESPACE``, the globals of every generated kernel: name to 
 
 from __future__ import annotations
 
-from . import blocks, scalars
+from . import blocks, gemm, scalars
 from .factory import NAMESPACE, SCALARS
 
-__all__ = ["NAMESPACE", "SCALARS", "blocks", "scalars"]
+__all__ = ["NAMESPACE", "SCALARS", "blocks", "gemm", "scalars"]

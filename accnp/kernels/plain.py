@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from . import plain_gemm
+
 DTYPES: dict[str, Any] = {
     "b1": np.bool_,
     "i1": np.int8,
@@ -297,3 +299,4 @@ for _name, _dtype in DTYPES.items():
     NAMESPACE["cell_" + _name] = _stack(_dtype, 1)
     if np.dtype(_dtype).kind in "iuf":
         NAMESPACE["bitcast_" + _name] = bitcast(_dtype)
+NAMESPACE.update(plain_gemm.namespace(fma))

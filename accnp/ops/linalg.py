@@ -14,6 +14,7 @@ import numpy as np
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
+from accnp.ops.dot_kernels import dot_kernel
 from accnp.ops.kinds import broadcast_to, dtype_kind, full, opaque
 from accnp.ops.reference import quiet
 
@@ -165,6 +166,11 @@ def _show_dot(p: dict[str, Any]) -> dict[str, Any]:
     return shown
 
 
+def _dot_kernel(operands: Any, results: Sequence[Aval], p: dict[str, Any]) -> Any:
+    a, b = operands
+    return dot_kernel(a, b, results[0], p["dimension_numbers"])
+
+
 opaque(
     "dot_general",
     infer=_dot_infer,
@@ -172,6 +178,7 @@ opaque(
     jvp=_dot_jvp,
     transpose=_dot_transpose,
     batch=_dot_batch,
+    kernel=_dot_kernel,
     show=_show_dot,
 )
 

@@ -12,6 +12,8 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 
+from accnp.runtime.library import called_in
+
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
 
@@ -21,6 +23,7 @@ _TRIPLE = llvm.get_process_triple()
 CPU = llvm.get_host_cpu_name()
 _HOST = llvm.get_host_cpu_features()
 WIDE = bool(_HOST.get("avx512f"))
+VECTOR_BYTES = 64 if WIDE else 32
 # Some CPU models carry a tuning flag that keeps vectors at 256 bits.
 FEATURES = _HOST.flatten() + (",-prefer-256-bit" if WIDE else "")
 STAMP = f"{_TRIPLE} {CPU} {FEATURES} llvmlite {llvmlite.__version__} {llvm.llvm_version_info}"
@@ -77,12 +80,15 @@ def show_assembly(text: str, linked: list[str]) -> str:
 def load(data: bytes, *symbols: str) -> tuple[list[int], Any]:
     """Load an object file; returns the addresses of symbols and what keeps the code mapped."""
     global _jit
+    called = called_in(data, VECTOR_BYTES)
     with _lock:
         if _jit is None:
             _jit = llvm.create_lljit_compiler()
         builder = llvm.JITLibraryBuilder()
         builder.add_object_img(data).add_current_process()
+        for symbol, kernel in called.items():
+            builder.import_symbol(symbol, kernel.address)
         for symbol in symbols:
             builder.export_symbol(symbol)
         tracker = builder.link(_jit, f"accnp{next(_serial)}")
-        return [tracker[symbol] for symbol in symbols], tracker
+        return [tracker[symbol] for symbol in symbols], (tracker, called)

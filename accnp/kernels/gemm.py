@@ -1,0 +1,104 @@
+"""Intrinsics of matrix products, and calls of the kernels in ``library.py``.
+
+In: ``types.CPointer(dtype)``, strides and counts. Out: entries of ``NAMESPACE``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+from numba.core import types
+
+from .factory import SCALARS, define
+from .library import PREFIX, RUN, SIGNATURES, TALL
+from .math import cold, gemm
+from .math.ir import I32, I64
+
+_Build = Callable[[Any, Sequence[Any]], None]
+_TILE = "ipiipipiiii"  # which arguments are pointers: see math.gemm.multiply
+
+
+def _vector(name: str, kinds: str, build: _Build) -> None:
+    """An intrinsic on pointers of one element type (p) and integers (i), without a result."""
+
+    def rule(*given: Any) -> Any:
+        pointers = {t for t, kind in zip(given, kinds, strict=True) if kind == "p"}
+        if len(pointers) != 1 or not isinstance(p := pointers.pop(), types.CPointer):
+            return None
+        params = tuple(p if kind == "p" else types.int64 for kind in kinds)
+
+        def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+            build(b, args)
+            return context.get_dummy_value()
+
+        return types.void, params, emit
+
+    define(name, len(kinds), rule)
+
+
+def _panel(name: str, t: Any) -> None:
+    """Memory on the stack for RUN rows of four vectors."""
+    pointer = types.CPointer(t)
+
+    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+        with b.goto_entry_block():
+            p = b.alloca(ir.ArrayType(ir.IntType(8), RUN * 4 * cold.vector_bytes))
+            p.align = 64
+            return b.bitcast(p, context.get_value_type(pointer))
+
+    define("panel_" + name, 0, lambda: (pointer, (), emit))
+
+
+def _library(name: str, tokens: Sequence[str]) -> None:
+    """A call of a library kernel, through the entry function that every kernel has.
+
+    A complex matrix is given by a pointer of its own type, and taken as one of pairs.
+    """
+    kinds = ["p" if token.endswith("*") else "i" for token in tokens]
+
+    def rule(*given: Any) -> Any:
+        pointers = [isinstance(t, types.CPointer) for t in given]
+        if pointers != [kind == "p" for kind in kinds]:
+            return None
+
+        def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+            words = I64.as_pointer()
+            kind = ir.FunctionType(ir.VoidType(), [words, words, I64, I64])
+            symbol = PREFIX + name
+            callee = b.module.globals.get(symbol) or ir.Function(b.module, kind, symbol)
+            with b.goto_entry_block():
+                block = b.alloca(I64, size=ir.Constant(I32, len(args) + 1))
+            for k, (arg, token) in enumerate(zip(args, kinds, strict=True)):
+                word = b.ptrtoint(arg, I64) if token == "p" else arg
+                b.store(word, b.gep(block, [ir.Constant(I64, k)]))
+            counter = b.gep(block, [ir.Constant(I64, len(args))])
+            b.store(ir.Constant(I64, 0), counter)
+            b.call(callee, [block, counter, ir.Constant(I64, 1), ir.Constant(I64, 1)])
+            return context.get_dummy_value()
+
+        params = tuple(
+            t if kind == "p" else types.int64 for t, kind in zip(given, kinds, strict=True)
+        )
+        return types.void, params, emit
+
+    define(name, len(kinds), rule)
+
+
+for _rows, _vectors in {(tall, v) for tall in TALL.values() for v in (1, 2)} | {(2, 4)}:
+    for _parts, _name in ((1, "tile"), (2, "twin")):
+        _vector(
+            f"{_name}_{_rows}x{_vectors}",
+            _TILE,
+            lambda b, args, rows=_rows, vectors=_vectors, parts=_parts: gemm.multiply(
+                b, rows, vectors, parts, args
+            ),
+        )
+_vector("lay", "ppii", gemm.lay)
+_vector("lay_pairs", "pppii", gemm.lay_pairs)
+_vector("turn", "pipi", gemm.turn)
+for _name in ("f4", "f8"):
+    _panel(_name, SCALARS[_name])
+for _name, _tokens in SIGNATURES.items():
+    _library(_name, _tokens)

@@ -1,0 +1,226 @@
+"""Vector code of matrix products: a tile of the result in registers, copies that lay out panels.
+
+In: pointers and 64-bit integers. Out: stores. Every element of a tile is one chain of `fma` over
+the inner index in its order, so that neither tile sizes nor layouts change a bit. The scheme is
+Goto and van de Geijn's, Anatomy of high-performance matrix multiplication (ACM TOMS 34, 2008).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from . import cold
+from .ir import I1, I32, I64
+
+
+def _size(t: Any) -> int:
+    return 4 if isinstance(t, ir.FloatType) else 8
+
+
+def _const(k: int) -> Any:
+    return ir.Constant(I64, k)
+
+
+class _Vectors:
+    """Loads, stores and arithmetic on vectors of one float type, some lanes of which are off."""
+
+    def __init__(self, b: Any, t: Any) -> None:
+        self.b, self.t, self.width = b, t, cold.vector_bytes // _size(t)
+        self.type = ir.VectorType(t, self.width)
+        self.mask = ir.VectorType(I1, self.width)
+        self.zero = ir.Constant(self.type, [ir.Constant(t, 0.0)] * self.width)
+        self.suffix = f"v{self.width}f{8 * _size(t)}"
+
+    def _call(self, name: str, result: Any, *args: Any) -> Any:
+        found = self.b.module.globals.get(name)
+        if found is None:
+            kind = ir.FunctionType(result, [a.type for a in args])
+            found = ir.Function(self.b.module, kind, name)
+        return self.b.call(found, args)
+
+    def splat(self, x: Any, t: Any = None) -> Any:
+        """A value in every lane."""
+        t = self.type if t is None else t
+        undef = ir.Constant(t, ir.Undefined)
+        zeros = ir.Constant(ir.VectorType(I32, t.count), [0] * t.count)
+        one = self.b.insert_element(undef, x, ir.Constant(I32, 0))
+        return self.b.shuffle_vector(one, undef, zeros)
+
+    def below(self, n: Any, first: int = 0) -> Any:
+        """The mask of lanes whose number, counted from `first`, is less than n."""
+        numbers = self.numbers(lambda k: first + k)
+        return self.b.icmp_signed("<", numbers, self.splat(n, numbers.type))
+
+    def at(self, p: Any, k: int = 0) -> Any:
+        """The vector that begins k elements after a pointer."""
+        return self.b.bitcast(self.b.gep(p, [_const(k)]) if k else p, self.type.as_pointer())
+
+    def load(self, p: Any, mask: Any) -> Any:
+        """Lanes that are off are zero, and not looked at."""
+        align = ir.Constant(I32, _size(self.t))
+        name = f"llvm.masked.load.{self.suffix}.p0"
+        return self._call(name, self.type, p, align, mask, self.zero)
+
+    def store(self, x: Any, p: Any, mask: Any) -> None:
+        align = ir.Constant(I32, _size(self.t))
+        self._call(f"llvm.masked.store.{self.suffix}.p0", ir.VoidType(), x, p, align, mask)
+
+    def load_all(self, p: Any) -> Any:
+        return self.b.load(p, align=_size(self.t))
+
+    def store_all(self, x: Any, p: Any) -> None:
+        self.b.store(x, p, align=_size(self.t))
+
+    def gather(self, p: Any, offsets: Any, mask: Any) -> Any:
+        """The elements at offsets from a pointer; lanes that are off are zero."""
+        align = ir.Constant(I32, _size(self.t))
+        size = self.splat(_const(_size(self.t)), offsets.type)
+        start = self.splat(self.b.ptrtoint(p, I64), offsets.type)
+        places = self.b.add(start, self.b.mul(offsets, size))
+        pointers = self.b.inttoptr(places, ir.VectorType(self.t.as_pointer(), self.width))
+        name = f"llvm.masked.gather.{self.suffix}.v{self.width}p0"
+        return self._call(name, self.type, pointers, align, mask, self.zero)
+
+    def fma(self, x: Any, y: Any, z: Any) -> Any:
+        return self._call(f"llvm.fma.{self.suffix}", self.type, x, y, z)
+
+    def numbers(self, of: Any = lambda k: k) -> Any:
+        """A constant vector of integers, by lane."""
+        t = ir.VectorType(I64, self.width)
+        return ir.Constant(t, [ir.Constant(I64, of(k)) for k in range(self.width)])
+
+
+def multiply(b: Any, rows: int, vectors: int, parts: int, args: Sequence[Any]) -> None:
+    """c (op)= a @ b for as many elements of c as m and n say, at most `rows` x `vectors` * lanes.
+
+    a[i, p] is at a + i * rsa + p * csa, and its imaginary part beside it if `parts` is 2: then each
+    p has two rows of b. Rows of b and c are contiguous. `how` is 0 to set c, 1 to add, -1 to
+    subtract; c is not read where it is set.
+    """
+    k, a, rsa, csa, pb, ldb, c, ldc, m, n, how = args
+    fn, v = b.function, _Vectors(b, a.type.pointee)
+    masks = [v.below(n, j * v.width) for j in range(vectors)]
+    last = b.sub(m, _const(1))
+    starts = [a]
+    for i in range(1, rows):  # rows that are not there are read as the last one
+        row = b.select(b.icmp_signed("<", _const(i), m), _const(i), last)
+        starts.append(b.gep(a, [b.mul(row, rsa)]))
+    before = b.block
+    loop, done, end = (fn.append_basic_block(s) for s in ("inner", "done", "end"))
+    b.cbranch(b.icmp_signed(">", k, _const(0)), loop, done)
+
+    b.position_at_end(loop)
+    p, at_a, at_b = b.phi(I64), b.phi(I64), b.phi(pb.type)
+    acc = [[b.phi(v.type) for _ in range(vectors)] for _ in range(rows)]
+    new, row_b = acc, at_b
+    for part in range(parts):
+        ys = [v.load(v.at(row_b, j * v.width), mask) for j, mask in enumerate(masks)]
+        offset = b.add(at_a, _const(part)) if part else at_a
+        xs = [v.splat(b.load(b.gep(start, [offset]))) for start in starts]
+        new = [
+            [v.fma(x, y, z) for y, z in zip(ys, row, strict=True)]
+            for x, row in zip(xs, new, strict=True)
+        ]
+        row_b = b.gep(row_b, [ldb])
+    following = b.add(p, _const(1))
+    for phi, first, then in (
+        (p, _const(0), following),
+        (at_a, _const(0), b.add(at_a, csa)),
+        (at_b, pb, row_b),
+    ):
+        phi.add_incoming(first, before)
+        phi.add_incoming(then, loop)
+    b.cbranch(b.icmp_signed("<", following, k), loop, done)
+
+    b.position_at_end(done)
+    sums = [[b.phi(v.type) for _ in range(vectors)] for _ in range(rows)]
+    for i in range(rows):
+        for j in range(vectors):
+            for phi in (acc[i][j], sums[i][j]):
+                phi.add_incoming(v.zero, before)
+                phi.add_incoming(new[i][j], loop)
+    kept = b.icmp_signed("!=", how, _const(0))
+    old_masks = [b.and_(mask, v.splat(kept, v.mask)) for mask in masks]
+    minus = b.icmp_signed("<", how, _const(0))
+    sign = v.splat(b.select(minus, ir.Constant(v.t, -1.0), ir.Constant(v.t, 1.0)))
+    row = c
+    for i in range(rows):
+        for j in range(vectors):
+            place = v.at(row, j * v.width)
+            old = v.load(place, old_masks[j])
+            v.store(v.fma(sign, sums[i][j], old), place, masks[j])
+        if i + 1 < rows:
+            below = fn.append_basic_block("row")
+            b.cbranch(b.icmp_signed(">", m, _const(i + 1)), below, end)
+            b.position_at_end(below)
+            row = b.gep(row, [ldc])
+    b.branch(end)
+    b.position_at_end(end)
+
+
+def lay(b: Any, args: Sequence[Any]) -> None:
+    """One vector from src, whose elements lie apart by a stride; only the first n are looked at."""
+    dst, src, stride, n = args
+    v = _Vectors(b, dst.type.pointee)
+    v.store_all(_apart(v, src, stride, v.below(n), 1), v.at(dst))
+
+
+def lay_pairs(b: Any, args: Sequence[Any]) -> None:
+    """Complex numbers from src as two vectors: to dst as they are, to other times i."""
+    dst, other, src, stride, n = args
+    v = _Vectors(b, dst.type.pointee)
+    x = _apart(v, src, stride, v.below(n), 2)
+    swapped = ir.Constant(ir.VectorType(I32, v.width), [k ^ 1 for k in range(v.width)])
+    turned = b.shuffle_vector(x, x, swapped)
+    even = ir.Constant(v.mask, [ir.Constant(I1, 1 - k % 2) for k in range(v.width)])
+    v.store_all(x, v.at(dst))
+    v.store_all(b.select(even, b.fneg(turned), turned), v.at(other))
+
+
+def _apart(v: _Vectors, src: Any, stride: Any, mask: Any, group: int) -> Any:
+    """The elements of src in groups whose beginnings are a stride apart."""
+    b = v.b
+    near = b.icmp_signed("==", stride, _const(group))
+    with b.if_else(near) as (yes, no):
+        with yes:
+            together, first = v.load(v.at(src), mask), b.block
+        with no:
+            steps = b.mul(v.numbers(lambda k: k // group), v.splat(stride, v.numbers().type))
+            offsets = b.add(steps, v.numbers(lambda k: k % group))
+            gathered, second = v.gather(src, offsets, mask), b.block
+    x = b.phi(v.type)
+    x.add_incoming(together, first)
+    x.add_incoming(gathered, second)
+    return x
+
+
+def turn(b: Any, args: Sequence[Any]) -> None:
+    """Transpose a square of as many rows as a vector has lanes: dst[p, q] = src[q, p]."""
+    dst, ldd, src, lds = args
+    v = _Vectors(b, dst.type.pointee)
+    rows = []
+    for _ in range(v.width):
+        rows.append(v.load_all(v.at(src)))
+        src = b.gep(src, [lds])
+    distance = 1
+    while distance < v.width:  # exchange the off-diagonal blocks of ever larger squares
+        for i in range(v.width):
+            if not i & distance:
+                pair = rows[i], rows[i + distance]
+                rows[i], rows[i + distance] = (_exchange(b, *pair, distance, k) for k in (0, 1))
+        distance *= 2
+    for x in rows:
+        v.store_all(x, v.at(dst))
+        dst = b.gep(dst, [ldd])
+
+
+def _exchange(b: Any, upper: Any, lower: Any, distance: int, second: int) -> Any:
+    width = upper.type.count
+    order = []
+    for k in range(width):
+        from_lower = bool(k & distance)
+        order.append(k + distance * (second - from_lower) + width * from_lower)
+    return b.shuffle_vector(upper, lower, ir.Constant(ir.VectorType(I32, width), order))
