@@ -34,11 +34,11 @@ from accnp.config import config
 from accnp.engine.steps import PARALLEL, ControlStep, HostStep, KernelStep, Plan
 from accnp.ir.kernel import CODES, dtype_code
 
-__all__ = ["native_step"]
+__all__ = ["Driver", "Spot", "native_step"]
 
 
 @dataclass(eq=False, slots=True)
-class _Spot:
+class Spot:
     """Where a value lies: the name of a typed pointer, and how many elements are there."""
 
     name: str
@@ -59,7 +59,7 @@ def native_step(step: ControlStep, new_slot: Callable[[], int], fastmath: bool) 
     for a in (*step.inputs, *step.avals, *[a for b in step.bodies for a in b.out_avals]):
         if dtype_code(a.dtype) not in CODES:
             return f"kernels do not compute with {a.dtype.name}"
-    driver = _Driver(step, new_slot)
+    driver = Driver(step, new_slot)
     {"cond": driver.cond, "while": driver.while_, "scan": driver.scan}[step.op.name]()
     return driver.finish(fastmath)
 
@@ -93,7 +93,7 @@ def _operands(step: KernelStep) -> list[tuple[tuple[int, int], str]]:
     return [x for i, x in enumerate(pairs) if not (i < len(partial) and partial[i])]
 
 
-class _Driver:
+class Driver:
     """Writes the text around the kernels of one control-flow step."""
 
     def __init__(self, step: ControlStep, new_slot: Callable[[], int]) -> None:
@@ -123,24 +123,28 @@ class _Driver:
         self.ints.append(value)
         return f"n{len(self.ints) - 1}"
 
-    def argument(self, slot: int, a: Any, letter: str = "p") -> _Spot:
+    def length(self, count: int) -> str:
+        """A number of elements or steps of a kernel."""
+        return "1" if count == 1 else self.integer(count)
+
+    def argument(self, slot: int, a: Any, letter: str = "p") -> Spot:
         name = self.fresh(letter)
         code = dtype_code(a.dtype)
         self.arguments.append((name, code))
         self.pointers.append((slot, 0))
-        return _Spot(name, code, a.size)
+        return Spot(name, code, a.size)
 
-    def constant(self, buffer: Any, code: str, count: int) -> _Spot:
+    def constant(self, buffer: Any, code: str, count: int) -> Spot:
         name = self.fresh("q")
         self.constants.append((name, code, buffer))
-        return _Spot(name, code, count)
+        return Spot(name, code, count)
 
-    def operands(self) -> list[_Spot]:
+    def operands(self) -> list[Spot]:
         return [
             self.argument(s, a) for s, a in zip(self.step.operands, self.step.inputs, strict=True)
         ]
 
-    def result(self, i: int) -> _Spot:
+    def result(self, i: int) -> Spot:
         """The memory of a result of the step, wanted or not."""
         a = self.step.avals[i]
         slot = self.result_slot(i)
@@ -151,38 +155,38 @@ class _Driver:
         slot = self.result_slots.get(i)
         return self.new_slot() if slot is None else slot
 
-    def temporary(self, code: str, count: int, nbytes: int) -> _Spot:
+    def temporary(self, code: str, count: int, nbytes: int) -> Spot:
         """Memory for the time of the call: a register, or a buffer of the plan."""
         if count == 1:
             name = self.fresh("t")
             self.head.append(f"{name} = cell_{code}()")
-            return _Spot(name, code, 1)
+            return Spot(name, code, 1)
         slot = self.new_slot()
         self.allocs.append((slot, nbytes))
         name = self.fresh("t")
         self.arguments.append((name, code))
         self.pointers.append((slot, 0))
-        return _Spot(name, code, count)
+        return Spot(name, code, count)
 
-    def like(self, x: _Spot, nbytes: int) -> _Spot:
+    def like(self, x: Spot, nbytes: int) -> Spot:
         return self.temporary(x.code, x.count, nbytes)
 
-    def move(self, to: _Spot, source: _Spot) -> None:
+    def move(self, to: Spot, source: Spot) -> None:
         if to.name == source.name or to.count == 0:
             return
         if to.is_cell:
             self.w.add(f"{to.name}[0] = {source.name}[0]")
         else:
-            self.w.add(f"move({to.name}, {source.name}, {self.integer(to.count)})")
+            self.w.add(f"move({to.name}, {source.name}, {self.length(to.count)})")
 
     # --- a body ---
 
-    def body(self, plan: Plan, leaves: Sequence[_Spot], targets: dict[int, _Spot]) -> list[_Spot]:
+    def body(self, plan: Plan, leaves: Sequence[Spot], targets: dict[int, Spot]) -> list[Spot]:
         """Write the calls of a plan's kernels; returns where its outputs are.
 
         `targets` says where a slot is to be; slots that take over another's buffer are there.
         """
-        spots: dict[int, _Spot] = dict(enumerate(leaves))
+        spots: dict[int, Spot] = dict(enumerate(leaves))
         codes: dict[int, str] = {}
         for inner in plan.steps:
             for (slot, _), token in _operands(inner):
@@ -190,8 +194,8 @@ class _Driver:
         constants = plan.program.leaves[len(leaves) :] if plan.program else []
         for i, (buffer, v) in enumerate(zip(plan.constants, constants, strict=True), len(leaves)):
             spots[i] = self.constant(buffer, dtype_code(v.aval.dtype), v.aval.size)
-        free: dict[tuple[str, int], list[_Spot]] = {}
-        mine: dict[int, _Spot] = {}  # slots whose memory can be used again once they are done with
+        free: dict[tuple[str, int], list[Spot]] = {}
+        mine: dict[int, Spot] = {}  # slots whose memory can be used again once they are done with
 
         def make(slot: int, nbytes: int) -> None:
             if slot in targets:
@@ -223,10 +227,10 @@ class _Driver:
                     free.setdefault((spot.code, spot.count), []).append(spot)
         return [spots[s] for s in plan.output_slots]
 
-    def call(self, inner: KernelStep, spots: dict[int, _Spot]) -> None:
+    def call(self, inner: KernelStep, spots: dict[int, Spot]) -> None:
         text = inner.text
         name = self.callee(text)
-        arguments = ["0", "1" if inner.extent == 1 else self.integer(inner.extent)]
+        arguments = ["0", self.length(inner.extent)]
         for (slot, offset), token in zip(inner.pointers, text.signature, strict=False):
             spot = spots[slot]
             code = token.removesuffix("*")
@@ -267,16 +271,16 @@ class _Driver:
         return found
 
     def aim(
-        self, plan: Plan, wanted: Sequence[Callable[[], _Spot] | None], stays: Sequence[int | None]
-    ) -> tuple[dict[int, _Spot], list[_Spot | None]]:
+        self, plan: Plan, wanted: Sequence[Callable[[], Spot] | None], stays: Sequence[int | None]
+    ) -> tuple[dict[int, Spot], list[Spot | None]]:
         """Choose where outputs are computed: at once where they are wanted, if that can be.
 
         Returns the targets, and for each output the memory that it must be in after the body, None
         where `stays` (a leaf) is where it lies already, or where nobody wants it.
         """
         roots = self.roots(plan)
-        targets: dict[int, _Spot] = {}
-        places: list[_Spot | None] = []
+        targets: dict[int, Spot] = {}
+        places: list[Spot | None] = []
         for slot, make, leaf in zip(plan.output_slots, wanted, stays, strict=True):
             root = roots.get(slot, slot)
             if make is None or root == leaf:
@@ -291,23 +295,30 @@ class _Driver:
                 targets[slot] = targets[root]
         return targets, places
 
-    def settle(self, outs: Sequence[_Spot], places: Sequence[_Spot | None]) -> None:
+    def settle(self, outs: Sequence[Spot], places: Sequence[Spot | None]) -> None:
         for spot, place in zip(outs, places, strict=True):
             if place is not None:
                 self.move(place, spot)
 
-    def carries(self, first: int, spots: Sequence[_Spot]) -> list[_Spot]:
+    def shared(self, slot: int, a: Any) -> Spot:
+        """An operand that all steps of a loop see."""
+        return self.argument(slot, a)
+
+    def truth(self, flag: Spot) -> str:
+        """The condition under which a loop goes on."""
+        return f"{flag.name}[0]"
+
+    def carries(self, first: int, count: int) -> list[Spot]:
         """Memory of a loop's carry with its first values in it; its results are there at the end.
 
         A single element is kept in a register, anything else takes the place of its operand.
         """
         found = []
         step = self.step
-        for j, x in enumerate(spots):
-            a = step.avals[j]
-            if x.is_cell:
-                cell = self.temporary(x.code, 1, a.nbytes)
-                self.move(cell, x)
+        for j, a in enumerate(step.inputs[first : first + count]):
+            if a.size == 1:
+                cell = self.temporary(dtype_code(a.dtype), 1, a.nbytes)
+                self.move(cell, self.argument(step.operands[first + j], a))
             else:
                 slot = self.result_slot(j)
                 self.takes.append((slot, step.operands[first + j], a.nbytes, False))
@@ -316,7 +327,7 @@ class _Driver:
         return found
 
     def change_places(
-        self, carry: list[_Spot], places: Sequence[_Spot | None], starts: dict[str, str]
+        self, carry: list[Spot], places: Sequence[Spot | None], starts: dict[str, str]
     ) -> None:
         """After a step: new values become the carry."""
         for c, new in zip(carry, places, strict=True):
@@ -328,7 +339,7 @@ class _Driver:
                 starts.setdefault(c.name, self.fresh("s"))
                 self.w.add(f"s = {c.name}", f"{c.name} = {new.name}", f"{new.name} = s")
 
-    def end(self, carry: Sequence[_Spot], starts: dict[str, str]) -> None:
+    def end(self, carry: Sequence[Spot], starts: dict[str, str]) -> None:
         """Put the last carry into the memory of the results."""
         for j, c in enumerate(carry):
             if c.is_cell:
@@ -336,16 +347,17 @@ class _Driver:
                     self.move(self.result(j), c)
             elif c.name in starts:
                 self.head.append(f"{starts[c.name]} = {c.name}")
-                self.move(_Spot(starts[c.name], c.code, c.count), c)
+                self.move(Spot(starts[c.name], c.code, c.count), c)
 
     def scan(self) -> None:
         step, p = self.step, self.step.params
         n_consts, n_carry = p["num_consts"], p["num_carry"]
         (plan,) = step.bodies
+        length = self.integer(p["length"])
         consts = [
-            self.argument(s, a) for s, a in zip(step.operands[:n_consts], step.inputs, strict=False)
+            self.shared(s, a) for s, a in zip(step.operands[:n_consts], step.inputs, strict=False)
         ]
-        carry = self.carries(n_consts, self.carry_leading(n_consts, n_carry))
+        carry = self.carries(n_consts, n_carry)
         xs = [
             self.argument(s, a)
             for s, a in zip(
@@ -353,7 +365,6 @@ class _Driver:
             )
         ]
         ys = [self.result(n_carry + k) for k in range(len(step.avals) - n_carry)]
-        length = self.integer(p["length"])
         span = f"{length} - 1, -1, -1" if p["reverse"] else length
         starts: dict[str, str] = {}
         with self.w.block(f"for i in range({span}):"):
@@ -370,21 +381,10 @@ class _Driver:
             self.change_places(carry, places[:n_carry], starts)
         self.end(carry, starts)
 
-    def next_of(self, c: _Spot, nbytes: int) -> Callable[[], _Spot]:
+    def next_of(self, c: Spot, nbytes: int) -> Callable[[], Spot]:
         return lambda: self.like(c, nbytes)
 
-    def carry_leading(self, first: int, count: int) -> list[_Spot]:
-        step = self.step
-        found = []
-        for j in range(first, first + count):
-            a = step.inputs[j]
-            if a.size == 1:
-                found.append(self.argument(step.operands[j], a))
-            else:  # comes with what `carries` takes
-                found.append(_Spot("", dtype_code(a.dtype), a.size))
-        return found
-
-    def row(self, x: _Spot, length: int) -> _Spot:
+    def row(self, x: Spot, length: int) -> Spot:
         """One row of a stacked array, at the loop's index."""
         count = x.count // length if length else 0
         name = self.fresh("x")
@@ -392,7 +392,7 @@ class _Driver:
             self.w.add(f"{name} = at({x.name}, i)")
         else:
             self.w.add(f"{name} = at({x.name}, i * {self.integer(count)})")
-        return _Spot(name, x.code, count)
+        return Spot(name, x.code, count)
 
     def while_(self) -> None:
         step, p = self.step, self.step.params
@@ -400,17 +400,16 @@ class _Driver:
         test, plan = step.bodies
         first = n_test + n_body
         consts = [
-            self.argument(s, a) for s, a in zip(step.operands[:first], step.inputs, strict=False)
+            self.shared(s, a) for s, a in zip(step.operands[:first], step.inputs, strict=False)
         ]
-        n_carry = len(step.avals)
-        carry = self.carries(first, self.carry_leading(first, n_carry))
+        carry = self.carries(first, len(step.avals))
         starts: dict[str, str] = {}
         with self.w.block("while True:"):
             (flag,) = self.body(test, [*consts[:n_test], *carry], {})
-            with self.w.block(f"if not {flag.name}[0]:"):
+            with self.w.block(f"if not {self.truth(flag)}:"):
                 self.w.add("break")
             made = [self.next_of(c, a.nbytes) for c, a in zip(carry, step.avals, strict=True)]
-            targets, places = self.aim(plan, made, range(n_body, n_body + n_carry))
+            targets, places = self.aim(plan, made, range(n_body, n_body + len(step.avals)))
             outs = self.body(plan, [*consts[n_test:], *carry], targets)
             self.settle(outs, places)
             self.change_places(carry, places, starts)

@@ -12,6 +12,7 @@ from typing import Any
 from accnp.codegen.cpu import Generated, generate
 from accnp.codegen.folds import accumulator
 from accnp.config import config
+from accnp.engine.blocked import blocked_step
 from accnp.engine.control import carried
 from accnp.engine.native import native_step
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan, used_slots
@@ -19,6 +20,7 @@ from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import CODES, Access, Fold, KernelSpec, Operand, Phase, Statement, dtype_code
 from accnp.ir.node import Node
 from accnp.ir.verify import verify_plan, verify_program, verify_spec
+from accnp.ops.loops import EACH
 from accnp.ops.views import contiguous
 from accnp.passes.fuse import Cluster, fuse
 from accnp.passes.lower import lower
@@ -249,13 +251,22 @@ class _Planner:
         ]
         step = ControlStep(v, [self.slot(x) for x in v.inputs], bodies)
         step.results += self.parts(v)
-        made = native_step(step, self.new_slot, self.plan.fastmath)
+        made = self.native(step)
         if isinstance(made, str):
             step.reason = made
             self.plan.steps.append(step)
         else:
             made.cluster = v.cluster
             self.plan.steps.append(made)
+
+    def native(self, step: ControlStep) -> KernelStep | str:
+        """The kernel of a control-flow step, or why it has none."""
+        each = None
+        if step.op.name == "while":
+            graph = step.params["cond_jaxpr"].extra.get(EACH)
+            each = graph and plan_graph(graph, self.plan.fastmath)
+        made = blocked_step(step, self.new_slot, self.plan.fastmath, each)
+        return made or native_step(step, self.new_slot, self.plan.fastmath)
 
     # --- liveness ---
 

@@ -38,10 +38,7 @@ class KernelStep:
         self.pointers: list[tuple[int, int]] = []
         self.constants: list[Any] = []
         self.ints = text.ints
-        self.extent = text.extent
-        self.work = text.extent * text.weight
-        grain = max(1, GRAIN // max(1, text.weight))
-        self.grain = -(-grain // 64) * 64 if grain >= 64 else grain
+        self.resize(text.extent, text.weight)
         self.allocs: list[tuple[int, int]] = []
         self.frees: list[int] = []
         # Slots that start with the values of another one: (slot, the other, bytes, whether it takes
@@ -50,6 +47,13 @@ class KernelStep:
         self.bodies: list[Plan] = []  # of a native loop, for looking at it
         self.cluster: Cluster | None = None
         self.label = ""  # the operations in it, where somebody watches
+
+    def resize(self, extent: int, weight: int) -> None:
+        """Set how far the parallel index runs, and the work of one step of it."""
+        self.extent = extent
+        self.work = extent * weight
+        grain = max(1, GRAIN // max(1, weight))
+        self.grain = -(-grain // 64) * 64 if grain >= 64 else grain
 
     @property
     def callees(self) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -23,7 +23,7 @@ from accnp.ops.control import (
 )
 from accnp.ops.dependence import fixed_point
 
-__all__: list[str] = []
+__all__ = ["EACH"]
 
 
 def _while_params(cond: Graph, body: Graph, cond_n: int, body_n: int) -> dict[str, Any]:
@@ -94,6 +94,11 @@ def _while_transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
     )
 
 
+# In `Graph.extra` of the condition of a batched while that goes on while any row does, over a body
+# in which rows that are done keep their values: the program of the condition of each row.
+EACH = "condition of each row"
+
+
 def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
     cond, body = params["cond_jaxpr"], params["body_jaxpr"]
     na, nb = params["cond_nconsts"], params["body_nconsts"]
@@ -113,7 +118,9 @@ def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> 
         # Rows end at different times: all of the carry is batched, and finished rows keep their
         # values.
         carry = [True] * len(k)
-        rows = tools.batch_graph(cond, size, (*fa, *carry), (True,))[0]
+        # A batch of batches: its rows keep their values already, each by its own condition.
+        kept = cond.extra.get(EACH)
+        rows = tools.batch_graph(kept or cond, size, (*fa, *carry), (True,))[0]
     new_body = tools.batch_graph(body, size, (*fb, *carry), tuple(carry))[0]
     k = [leading(size, x, f) if c else x for x, f, c in zip(k, fk, carry, strict=True)]
     if not many:
@@ -121,7 +128,8 @@ def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> 
         return results, carry
 
     def test(nodes: list[Node]) -> list[Node]:
-        return [o.reduce_or(evaluate(rows, nodes)[0], axes=(0,))]
+        going = evaluate(rows, nodes)[0]
+        return [o.reduce_or(going, axes=tuple(range(going.aval.ndim)))]
 
     def step(nodes: list[Node]) -> list[Node]:
         ca, cb, values = split(nodes, na, nb)
@@ -131,6 +139,10 @@ def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> 
 
     state = [n.aval for n in k]
     any_cond = build(test, [*[n.aval for n in a], *state], cond.name)
+    any_cond.extra[EACH] = rows
+    if kept is not None:
+        results = call("while", [*a, *b, *k], _while_params(any_cond, new_body, na, nb))
+        return results, carry
     masked = build(step, [*[n.aval for n in (*a, *b)], *state], body.name)
     return call("while", [*a, *a, *b, *k], _while_params(any_cond, masked, na, na + nb)), carry
 

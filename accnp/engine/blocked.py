@@ -1,0 +1,178 @@
+"""Elementwise loops, block by block: a loop whose body is elementwise over one index space runs to
+its end on a few hundred elements, which stay in the first-level cache, before the next ones begin.
+
+In: a ControlStep over planned bodies. Out: a KernelStep, whose blocks several threads may share; or
+None where the loop is not of this kind.
+
+    def kernel(lo, hi, ...):           # scan or fori_loop; n0 steps over n1 elements
+        c0 = stack_f4()
+        t0 = stack_f4()
+        for u in range(lo, hi):
+            start = u * n2
+            m = n1 - start
+            m = m if m < n2 else n2
+            move(c0, at(p0, start), m)
+            for i in range(n0):
+                k1c9f2e(0, m, t0, c0)
+                s = c0
+                c0 = t0
+                t0 = s
+            move(at(r0, start), c0, m)
+
+A `while` that vmap made of one with a condition for each element goes on until the last element of
+the block is done: those that are done keep their values, so that this is the same result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from accnp.engine.native import Driver, Spot
+from accnp.engine.steps import ControlStep, KernelStep, Plan
+from accnp.ir.kernel import Access, dtype_code
+
+__all__ = ["blocked_step"]
+
+BLOCK = 512  # elements of a block; a stack buffer holds 1024
+LEAST = 1024  # below this the whole carry is in the cache anyway
+
+
+def blocked_step(
+    step: ControlStep, new_slot: Callable[[], int], fastmath: bool, test: Plan | None = None
+) -> KernelStep | None:
+    """The kernel of an elementwise loop, or None.
+
+    `test` is the plan of the condition of each element, for a while that goes on while any
+    element's holds, over a body in which elements that are done keep their values.
+    """
+    if step.op.name == "cond":
+        return None
+    driver = _Blocks(step, new_slot, test)
+    return driver.made(fastmath) if driver.fits() else None
+
+
+class _Blocks(Driver):
+    """Writes a loop inside a loop over blocks."""
+
+    def __init__(
+        self, step: ControlStep, new_slot: Callable[[], int], test: Plan | None = None
+    ) -> None:
+        super().__init__(step, new_slot)
+        self.per_element = test
+        n_carry = len(step.avals) if step.op.name == "while" else step.params["num_carry"]
+        sizes = {a.size for a in step.avals[:n_carry] if a.size != 1}
+        self.total = sizes.pop() if len(sizes) == 1 else 0
+
+    # --- whether it can be ---
+
+    def fits(self) -> bool:
+        if self.total < LEAST:
+            return False
+        step, p = self.step, self.step.params
+        if step.op.name == "while":
+            bodies = [self.per_element or step.bodies[0], step.bodies[1]]
+            # Blocks end at different times: nothing may be counted for all of them.
+            if self.per_element is not None and any(a.size == 1 for a in step.avals):
+                return False
+            shared = step.inputs[: len(step.inputs) - len(step.avals)]
+            rows: list[Any] = []
+        else:
+            bodies = step.bodies
+            nc, nk, length = p["num_consts"], p["num_carry"], p["length"]
+            shared = step.inputs[:nc]
+            rows = [*step.inputs[nc + nk :], *step.avals[nk:]]
+            if any(length == 0 or a.size // length not in (1, self.total) for a in rows):
+                return False
+            if any(a.size // length == 1 for a in step.avals[nk:]):
+                return False  # every block would write it
+        if any(a.size not in (1, self.total) for a in shared):
+            return False
+        return all(self.is_elementwise(b) for b in bodies)
+
+    def is_elementwise(self, plan: Plan) -> bool:
+        """Whether all kernels are over single elements, or over all of them alike."""
+        for inner in plan.steps:
+            if not isinstance(inner, KernelStep) or inner.takes or inner.text.callees:
+                return False
+            if len(inner.text.pointers) != len(inner.pointers):
+                return False
+            wide = inner.extent == self.total
+            if inner.extent != 1 and not wide:
+                return False
+            if inner.text.ints:
+                return False
+            for a in inner.text.pointers:
+                if not isinstance(a, Access) or a.offset or len(a.strides) != int(wide):
+                    return False
+                size = a.value.aval.size
+                if wide and (a.strides[0], size) not in ((1, self.total), (0, 1)):
+                    return False
+                if not wide and size != 1:
+                    return False
+        return True
+
+    # --- its text ---
+
+    def made(self, fastmath: bool) -> KernelStep:
+        w = self.w
+        block = self.integer(BLOCK)
+        total = self.integer(self.total)
+        with w.block("for u in range(lo, hi):"):
+            w.add(
+                f"start = u * {block}", f"m = {total} - start", f"m = m if m < {block} else {block}"
+            )
+            {"while": self.while_, "scan": self.scan}[self.step.op.name]()
+        made = self.finish(fastmath)
+        blocks = -(-self.total // BLOCK)
+        made.resize(blocks, max(1, self.step.work // blocks))
+        return made
+
+    def length(self, count: int) -> str:
+        return "1" if count == 1 else "m"
+
+    def temporary(self, code: str, count: int, nbytes: int) -> Spot:
+        if count == 1:
+            return super().temporary(code, count, nbytes)
+        name = self.fresh("t")
+        self.head.append(f"{name} = stack_{code}()")
+        return Spot(name, code, count)
+
+    def part(self, x: Spot) -> Spot:
+        """The block's part of an array."""
+        if x.count == 1:
+            return x
+        name = self.fresh("x")
+        self.w.add(f"{name} = at({x.name}, start)")
+        return Spot(name, x.code, x.count)
+
+    def shared(self, slot: int, a: Any) -> Spot:
+        return self.part(super().shared(slot, a))
+
+    def carries(self, first: int, count: int) -> list[Spot]:
+        found = []
+        for j, a in enumerate(self.step.inputs[first : first + count], first):
+            c = self.temporary(dtype_code(a.dtype), a.size, a.nbytes)
+            self.move(c, self.part(self.argument(self.step.operands[j], a)))
+            found.append(c)
+        return found
+
+    def end(self, carry: Sequence[Spot], starts: dict[str, str]) -> None:
+        for j, c in enumerate(carry):
+            if j in self.result_slots:
+                self.move(self.part(self.result(j)), c)
+
+    def row(self, x: Spot, length: int) -> Spot:
+        if x.count // length == 1:
+            return super().row(x, length)
+        name = self.fresh("x")
+        self.w.add(f"{name} = at({x.name}, i * {self.integer(self.total)} + start)")
+        return Spot(name, x.code, self.total)
+
+    def while_(self) -> None:
+        if self.per_element is not None:
+            self.step.bodies = [self.per_element, self.step.bodies[1]]
+        super().while_()
+
+    def truth(self, flag: Spot) -> str:
+        return f"block_or({flag.name}, m)" if flag.count != 1 else super().truth(flag)

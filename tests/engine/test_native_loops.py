@@ -1,0 +1,182 @@
+"""Control flow as one native function: what is launched, what is copied, and that values stay."""
+
+import jax
+import numpy as np
+import pytest
+
+import accnp as jnp
+from accnp import engine, lax
+from accnp.engine import blocked
+from accnp.runtime.compile import counters
+
+
+def launches(f, *args):
+    f = jnp.jit(f)
+    jnp.block_until_ready(f(*args))
+    before = counters.launches
+    jnp.block_until_ready(f(*args))
+    return counters.launches - before
+
+
+def kernels(f, *args):
+    return jnp.inspect(f)(*args).kernels
+
+
+def body_moves(source):
+    """Lines of the innermost loop that copy arrays."""
+    inside = source.split("        for i in range(")[-1]
+    return [line for line in inside.splitlines() if line.strip().startswith("move(")]
+
+
+X = np.linspace(0.1, 2.0, 7, dtype=np.float32)
+
+
+def newton(m):
+    def f(x):
+        return m.lax.while_loop(
+            lambda s: (abs(s[0] * s[0] - x) > 1e-4) & (s[1] < 50),
+            lambda s: (0.5 * (s[0] + x / s[0]), s[1] + 1),
+            (x, 0),
+        )
+
+    return m.vmap(f)
+
+
+ELEMENTWISE = {
+    "fori": lambda m: lambda x: m.lax.fori_loop(0, 9, lambda i, y: m.numpy.sin(y) * x + i, x * 2),
+    "scan": lambda m: (
+        lambda x: m.lax.scan(
+            lambda c, s: ((c[0] * s + c[1], c[0] + 1.0), c[0] - c[1]),
+            (x, x + 1),
+            m.numpy.arange(5.0),
+        )
+    ),
+    "scan of rows": lambda m: (
+        lambda x: m.lax.scan(
+            lambda c, row: (c * 0.5 + row, c), x, m.numpy.stack([x, x * 2, x * 3]), reverse=True
+        )
+    ),
+    "while with a counter": lambda m: (
+        lambda x: m.lax.while_loop(
+            lambda s: s[1] < 5, lambda s: (s[0] * 1.5 - s[1], s[1] + 1), (x, 0)
+        )
+    ),
+    "while of each": newton,
+    "while of each, twice": lambda m: lambda x: m.vmap(newton(m))(m.numpy.stack([x, x + 3])),
+    "swapped": lambda m: (
+        lambda x: m.lax.fori_loop(0, 5, lambda _, s: (s[1], s[0] + 1), (x, x * 10))
+    ),
+    "two alike": lambda m: (
+        lambda x: m.lax.fori_loop(0, 5, lambda _, s: (s[0] + s[1], s[0] + s[1]), (x, x * 10))
+    ),
+    "unchanged": lambda m: (
+        lambda x: m.lax.fori_loop(0, 5, lambda _, s: (s[0], s[0] + s[1]), (x, x * 10))
+    ),
+    "no step": lambda m: lambda x: m.lax.fori_loop(3, 3, lambda _, s: s * 2, x),
+}
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+@pytest.mark.parametrize("block", [None, 3], ids=["whole", "blocks of 3"])
+def test_elementwise_loops_like_jax(name, block, monkeypatch):
+    if block is not None:
+        monkeypatch.setattr(blocked, "LEAST", 2)
+        monkeypatch.setattr(blocked, "BLOCK", block)
+    engine._plans.clear()
+    got = jnp.jit(ELEMENTWISE[name](jnp))(X)
+    want = jax.jit(ELEMENTWISE[name](jax))(X)
+    for a, b in zip(jnp.tree.leaves(got), jax.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5)
+    found = kernels(ELEMENTWISE[name](jnp), X)
+    if block is not None and name not in ("unchanged", "no step"):
+        assert any("for u in range(lo, hi)" in k.source for k in found)
+    engine._plans.clear()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: lax.fori_loop(0, 50, lambda i, c: c * 0.9 + i, x),
+        lambda x: lax.scan(lambda c, r: (c + r, c.sum()), x, x[None] * x[:, None]),
+        lambda x: lax.while_loop(lambda c: c[0] < 100, lambda c: c * 1.5 + 1, x),
+        lambda x: lax.cond(x[0] > 0, lambda x: x * 2, lambda x: x / 3, x),
+        lambda x: lax.fori_loop(
+            0, 4, lambda i, c: lax.fori_loop(0, i + 1, lambda j, d: d * 0.5 + j, c), x
+        ),
+        lambda x: lax.fori_loop(0, 7, lambda i, c: c.at[i].set(c[i] + c.sum()), x),
+    ],
+    ids=["fori", "scan", "while", "cond", "nested", "updates"],
+)
+def test_a_loop_is_one_launch(f):
+    x = jnp.asarray(X)
+    assert launches(f, x) <= 2
+    assert any("native loop" in line for line in str(jnp.inspect(f)(x)).splitlines())
+
+
+def test_an_update_in_a_loop_copies_nothing():
+    def f(x):
+        return lax.fori_loop(0, 7, lambda i, c: c.at[i].set(c[i] * 2 + 1), x)
+
+    (k,) = kernels(f, jnp.asarray(X))
+    assert "move(" not in k.source.split("for i in range(n")[-1]
+    np.testing.assert_allclose(jnp.jit(f)(X), X * 2 + 1)
+
+
+def test_the_argument_of_a_loop_that_updates_in_place_survives():
+    x = jnp.asarray(X) + 0
+    x.block_until_ready()
+    y = jnp.jit(lambda x: lax.fori_loop(0, 7, lambda i, c: c.at[i].set(0.0), x))(x)
+    np.testing.assert_array_equal(y, np.zeros(7))
+    np.testing.assert_array_equal(x, X)
+
+
+def test_a_carry_seen_by_others_in_the_body_is_not_overwritten_too_soon():
+    def f(x):
+        def body(i, c):
+            a, b = c
+            return a.at[i].set(-1.0), b + a  # b is of the values before the update
+
+        return lax.fori_loop(0, 7, body, (x, x * 0))
+
+    def g(x):
+        def body(i, c):
+            a, b = c
+            return a.at[i].set(-1.0), b + a
+
+        return jax.lax.fori_loop(0, 7, body, (x, x * 0))
+
+    for a, b in zip(jnp.jit(f)(X), jax.jit(g)(X), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_a_library_call_keeps_the_loop_on_the_host_and_inspect_says_so():
+    def f(x):
+        return lax.fori_loop(0, 3, lambda i, c: jnp.linalg.svd(c)[0] @ c, x)
+
+    assert "because svd is a library call" in str(jnp.inspect(f)(jnp.eye(3)))
+
+
+def test_large_kernels_in_a_body_keep_their_threads():
+    x = jnp.ones((1200, 1200))
+
+    def f(x):
+        return lax.fori_loop(0, 2, lambda i, c: c + jnp.roll(jnp.sin(c), 1, 0), x)
+
+    before = jnp.config.threads
+    jnp.config.update("threads", 2)
+    try:
+        assert "large enough for several threads" in str(jnp.inspect(f)(x))
+    finally:
+        jnp.config.update("threads", before)
+
+
+def test_a_new_length_of_a_loop_compiles_nothing():
+    def f(x):
+        return lax.fori_loop(0, x.shape[0], lambda i, c: c.at[i].multiply(2.0), x)
+
+    f = jnp.jit(f)
+    f(np.ones(6, np.float32)).block_until_ready()
+    before = counters.compiles + counters.disk_hits
+    for n in (9, 30, 1000):
+        np.testing.assert_array_equal(f(np.ones(n, np.float32)), np.full(n, 2.0))
+    assert counters.compiles + counters.disk_hits == before
