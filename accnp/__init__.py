@@ -23,6 +23,7 @@ from accnp.api.jacobians import hessian, jacfwd, jacobian, jacrev
 from accnp.api.jaxpr import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
 from accnp.api.jit import jit
 from accnp.api.placement import device_put
+from accnp.api.pmap import pmap
 from accnp.api.process import (
     clear_caches, host_count, host_id, host_ids, named_call, named_scope,
     print_environment_info, process_count, process_index, process_indices,
@@ -136,17 +137,17 @@ __all__ = [
     "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar", "ndarray",
     "ndim", "negative", "newaxis", "nextafter", "nn", "no_tracing", "nonzero", "not_equal",
     "number", "numpy", "numpy_dtype_promotion", "numpy_rank_promotion", "object_", "ones",
-    "ones_like", "outer", "pad", "partition", "permute_dims", "pi", "positive", "pow", "power",
-    "print_environment_info", "printoptions", "process_count", "process_index", "process_indices",
-    "prod", "promote_types", "ptp", "pure_callback", "put", "put_along_axis", "rad2deg", "radians",
-    "random", "ravel", "ravel_multi_index", "real", "reciprocal", "remainder", "remat", "repeat",
-    "reshape", "resize", "result_type", "right_shift", "rint", "roll", "rollaxis", "rot90", "round",
-    "s_", "save", "savez", "searchsorted", "select", "set_printoptions", "setdiff1d", "setxor1d",
-    "shape", "sign", "signbit", "signedinteger", "sin", "sinc", "single", "sinh", "size",
-    "softmax_custom_jvp", "sort", "sort_complex", "spacing", "split", "sqrt", "square", "squeeze",
-    "stack", "std", "subtract", "sum", "swapaxes", "take", "take_along_axis", "tan", "tanh",
-    "tensordot", "threefry_partitionable", "tile", "trace", "transfer_guard",
-    "transfer_guard_device_to_device", "transfer_guard_device_to_host",
+    "ones_like", "outer", "pad", "partition", "permute_dims", "pi", "pmap", "positive", "pow",
+    "power", "print_environment_info", "printoptions", "process_count", "process_index",
+    "process_indices", "prod", "promote_types", "ptp", "pure_callback", "put", "put_along_axis",
+    "rad2deg", "radians", "random", "ravel", "ravel_multi_index", "real", "reciprocal", "remainder",
+    "remat", "repeat", "reshape", "resize", "result_type", "right_shift", "rint", "roll",
+    "rollaxis", "rot90", "round", "s_", "save", "savez", "searchsorted", "select",
+    "set_printoptions", "setdiff1d", "setxor1d", "shape", "sign", "signbit", "signedinteger", "sin",
+    "sinc", "single", "sinh", "size", "softmax_custom_jvp", "sort", "sort_complex", "spacing",
+    "split", "sqrt", "square", "squeeze", "stack", "std", "subtract", "sum", "swapaxes", "take",
+    "take_along_axis", "tan", "tanh", "tensordot", "threefry_partitionable", "tile", "trace",
+    "transfer_guard", "transfer_guard_device_to_device", "transfer_guard_device_to_host",
     "transfer_guard_host_to_device", "transpose", "tree", "tree_util", "tri", "tril",
     "tril_indices", "tril_indices_from", "trim_zeros", "triu", "triu_indices", "triu_indices_from",
     "true_divide", "trunc", "typeof", "typing", "uint", "uint2", "uint4", "uint8", "uint16",

@@ -7,7 +7,7 @@ import pytest
 os.environ.setdefault("ACCNP_NUM_CPU_DEVICES", "4")
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
 
-from accnp.config import config  # noqa: E402
+from accnp.config import config
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from accnp.api.convert import as_node, wrap
-from accnp.api.jaxpr import argument_names
 from accnp.api.jit import JitFunction
+from accnp.api.parameters import argument_names
 from accnp.api.statics import Options
 from accnp.ir.node import items, record, site_text
 from accnp.ir.op import OPS, o

@@ -13,6 +13,7 @@ import numpy as np
 
 from accnp import dtypes, errors
 from accnp.api.convert import as_node
+from accnp.api.parameters import argument_names
 from accnp.array import wrap
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.equations import ClosedJaxpr
@@ -20,7 +21,7 @@ from accnp.ir.graph import Graph
 from accnp.ir.jaxpr import to_jaxpr
 from accnp.ir.node import Node
 from accnp.ir.trace import state
-from accnp.pytree import leaf_names, tree_flatten
+from accnp.pytree import tree_flatten
 from accnp.trace_fn import function_place, trace
 
 __all__ = ["ShapeDtypeStruct", "closed_jaxpr", "eval_shape", "make_jaxpr", "typeof"]
@@ -115,18 +116,6 @@ def aval_of(x: Any, name: str) -> Aval:
         return make_aval(
             tuple(shape), dtypes.canonicalize_dtype(dtype), bool(getattr(x, "weak_type", False))
         )
-
-
-def argument_names(fn: Any, args: tuple, kwargs: dict) -> list[str]:
-    """Return what the user would call each leaf of the arguments, such as "x['w'][0]"."""
-    code = getattr(fn, "__code__", None)
-    known = list(code.co_varnames[: code.co_argcount]) if code else []
-    names: list[str] = []
-    for i, a in enumerate(args):
-        names += leaf_names(a, known[i] if i < len(known) else f"args[{i}]")
-    for k in sorted(kwargs):
-        names += leaf_names(kwargs[k], k)
-    return names
 
 
 def _trace_user(

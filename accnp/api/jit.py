@@ -16,7 +16,8 @@ from accnp import engine, errors
 from accnp.api import misses
 from accnp.api.bodies import close
 from accnp.api.convert import as_node
-from accnp.api.jaxpr import ShapeDtypeStruct, argument_names, aval_of, closed_jaxpr
+from accnp.api.jaxpr import ShapeDtypeStruct, aval_of, closed_jaxpr
+from accnp.api.parameters import argument_names
 from accnp.api.stages import Lowered, TracedStage
 from accnp.api.statics import Options, Watched, resolve_static
 from accnp.array import Array, is_traced, wrap
@@ -142,7 +143,7 @@ class JitFunction:
         """Return the traced signature of these arguments, made if it is new, and its inputs."""
         call = self._split(args, kwargs)
         nodes = call.nodes(self._name)
-        key = (call.spec, tuple([x.aval for x in nodes]), call.static, config.key)
+        key: Any = (call.spec, tuple([x.aval for x in nodes]), call.static, config.key)
         if bound():
             key = (*key, bound())
         if state.named:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
-from accnp.pytree import PyTreeDef, leaf_names
+from accnp.pytree import PyTreeDef, leaf_names, tree_structure
 
-__all__ = ["argument_names", "leaf_paths", "positional_names"]
+__all__ = ["argument_names", "leaf_paths", "positional_argument_names", "positional_names"]
 
 _VARARGS = inspect.CO_VARARGS
 # Paths of leaves by structure: most calls have the structure of one before.
@@ -51,7 +51,15 @@ def leaf_paths(tree: Any, structure: PyTreeDef) -> list[str]:
     return found
 
 
-def argument_names(
+def argument_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict) -> list[str]:
+    """Name each leaf of the arguments of a call; keyword arguments come sorted."""
+    names = positional_argument_names(fun, args, [tree_structure(a) for a in args])
+    for key in sorted(kwargs):
+        names += leaf_names(kwargs[key], key)
+    return names
+
+
+def positional_argument_names(
     fun: Callable[..., Any], args: Sequence[Any], structures: Sequence[PyTreeDef]
 ) -> list[str]:
     """Name each leaf of the positional arguments of a call, given their structures."""

@@ -9,9 +9,10 @@ from typing import Any
 from accnp import errors
 from accnp.api.convert import as_node, wrap
 from accnp.api.keys import PRNGKeyArray
-from accnp.api.parameters import argument_names, leaf_paths
+from accnp.api.parameters import leaf_paths, positional_argument_names
 from accnp.array import Array
 from accnp.ir.aval import make_aval
+from accnp.ir.graph import Graph
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.pytree import PyTreeDef, broadcast_prefix, tree_flatten, tree_structure
@@ -241,8 +242,7 @@ class Mapping:
         names = [leaf.name for leaf in mapped]
         with bind(self.axis_name, size):
             graph = trace(one, avals, of=self.fun, transform=self.transform, names=names)
-        tools = TOOLS if self.axis_name is None else Tools(self.axis_name)
-        pairs = batched_outputs(graph, xs, [True] * len(xs), size, tools)
+        pairs = self.run(graph, xs, size)
         axes = _broadcast(self.transform, "out_axes", self.out_axes, out, structure)
         outs = []
         for i, (x, batched) in enumerate(pairs):
@@ -257,6 +257,14 @@ class Mapping:
             x = self._placed(x, batched, size, axes[i], key)
             outs.append(PRNGKeyArray(wrap(x)) if key else wrap(x))
         return structure.unflatten(outs)
+
+    def run(self, graph: Graph, xs: Sequence[Node], size: int) -> Sequence[tuple[Node, bool]]:
+        """Record the program of one example for all, given their operands with the axis in front.
+
+        Returns each result, and whether it has the axis in front.
+        """
+        tools = TOOLS if self.axis_name is None else Tools(self.axis_name)
+        return batched_outputs(graph, xs, [True] * len(xs), size, tools)
 
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Arguments:
         transform, in_axes = self.transform, self.in_axes
@@ -276,7 +284,7 @@ class Mapping:
             axes += _broadcast(transform, f"in_axes[{i}]", axis, value, structure)
             every += leaves
             structures.append(structure)
-        names = argument_names(self.fun, args, structures)
+        names = positional_argument_names(self.fun, args, structures)
         for name, value in kwargs.items():
             leaves, structure = _flatten(value)
             axes += [0] * len(leaves)

@@ -95,5 +95,5 @@ def result_devices(name: str, avals: Sequence[Any], result: Any) -> Any:
 
 
 def _placed_text(a: Aval) -> str:
-    where = ", ".join(map(repr, a.devices or ()))
+    where = ", ".join(map(str, a.devices or ()))
     return f"{a.dtype.name}[{','.join(map(str, a.shape))}] on {where}"
