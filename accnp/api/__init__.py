@@ -17,6 +17,7 @@ import accnp.ops.index
 import accnp.ops.linalg
 import accnp.ops.loops
 import accnp.ops.placement
+import accnp.ops.precision
 import accnp.ops.random
 import accnp.ops.reduce
 import accnp.ops.scan

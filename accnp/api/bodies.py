@@ -237,3 +237,28 @@ def check_branches(
             f"{name} branches must have equal output types but they differ: {'; '.join(wrong)} "
             f"({where})"
         )
+
+
+def check_result(name: str, fn: Any, tree: Any, avals: Sequence[Aval], body: Body) -> None:
+    """Compare what a function of two values returns with what it has to fold.
+
+    Raises:
+        TypeError: the structures or the types differ; the text has the path and both types.
+    """
+    place = function_place(fn)
+    where = f"{place[0]} at {place[1]}:{place[2]}"
+    spec = tree_flatten(tree)[1]
+    if spec != body.spec:
+        other = body.spec.unflatten(range(body.spec.num_leaves))
+        difference = mismatch(name, tree, other) or mismatch(name, other, tree)
+        raise TypeError(
+            f"{name}: the function must return the structure of each of its arguments; "
+            f"{difference or f'got {body.spec}, needs {spec}'} ({where})"
+        )
+    wrong = [
+        f"the result{p} has type {type_text(b)} where {type_text(a)} is needed{_how(a, b)}"
+        for p, a, b in zip(body.names(""), avals, body.avals, strict=True)
+        if not same_type(a, b)
+    ]
+    if wrong:
+        raise TypeError(f"{name}: {'; '.join(wrong)} ({where})")

@@ -20,6 +20,7 @@ from accnp.ir.node import items
 from accnp.ir.op import OPS, o
 from accnp.ops.elementwise import like
 from accnp.ops.kinds import dtype_kind
+from accnp.ops.precision import reduce_precision as rounded_bits
 from accnp.pytree import tree_flatten, tree_map, tree_unflatten
 
 _KEYWORD = {"and": "and_", "or": "or_", "not": "not_"}
@@ -211,6 +212,28 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
             f"one of {new.name}; got shape {shape}; reshape first"
         )
     return wrap(o.reshape(o.view_bytes(node, new_dtype=new), new_sizes=shape[:-1], dimensions=None))
+
+
+@api_boundary
+def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Array:
+    """Round floats to those with fewer bits of exponent and mantissa, kept in their dtype.
+
+    Ties go to even; what is too large becomes infinite, what is too small zero, nan stays.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.reduce_precision(jnp.array([1.1, 70000.0]), 5, 10)
+        Array([1.0996094,       inf], dtype=float32)
+    """
+    x = as_node(operand, "lax.reduce_precision")
+    exponent = as_int(exponent_bits, "lax.reduce_precision", "exponent_bits")
+    mantissa = as_int(mantissa_bits, "lax.reduce_precision", "mantissa_bits")
+    if exponent < 1 or mantissa < 0:
+        raise ValueError(
+            f"lax.reduce_precision: needs at least one bit of exponent and none of mantissa; got "
+            f"exponent_bits={exponent}, mantissa_bits={mantissa}"
+        )
+    return wrap(rounded_bits(x, exponent, mantissa))
 
 
 def stop_gradient(x: Any) -> Any:

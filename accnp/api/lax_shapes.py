@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.convert import as_node, broadcast_shapes, cast, to_shape, wrap
+from accnp.api.convert import as_node, broadcast_shapes, to_shape, wrap
 from accnp.api.creation import full as jnp_full
 from accnp.api.creation import iota as jnp_iota
 from accnp.api.shapes import as_axes, as_axis, as_int, as_shape, as_sizes
@@ -319,33 +319,3 @@ cumprod = _make_cumulative("cumprod")
 cummax = _make_cumulative("cummax")
 cummin = _make_cumulative("cummin")
 cumlogsumexp = _make_cumulative("cumlogsumexp")
-
-_MONOIDS: dict[str, tuple[str, str]] = {
-    "add": ("reduce_sum", "add"),
-    "mul": ("reduce_prod", "mul"),
-    "max": ("reduce_max", "max"),
-    "min": ("reduce_min", "min"),
-    "and": ("reduce_and", "and_"),
-    "or": ("reduce_or", "or_"),
-}
-_SAME = {
-    "multiply": "mul", "maximum": "max", "minimum": "min",
-    "bitwise_and": "and", "bitwise_or": "or", "logical_and": "and", "logical_or": "or",
-}  # fmt: skip
-
-
-@api_boundary
-def reduce(operands: Any, init_values: Any, computation: Any, dimensions: Any) -> Array:
-    """Fold axes with add, mul, max, min, and, or, starting from an initial value."""
-    name = getattr(computation, "__name__", str(computation))
-    name = _SAME.get(name, name)
-    if name not in _MONOIDS:
-        raise NotImplementedError(
-            f"lax.reduce: only add, mul, max, min, bitwise_and and bitwise_or can be folded with; "
-            f"got {name}; use lax.scan for others"
-        )
-    x, first = as_node(operands, "lax.reduce"), as_node(init_values, "lax.reduce")
-    axes = tuple(sorted(as_axes(dimensions, x.aval.ndim, "lax.reduce")))
-    op, combine = _MONOIDS[name]
-    folded = getattr(o, op)(x, axes=axes)
-    return wrap(getattr(o, combine)(cast(first, x.aval.dtype), folded))

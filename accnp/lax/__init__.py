@@ -6,6 +6,9 @@ from accnp.api.collectives import (
     pshuffle, pswapaxes, psum, psum_scatter,
 )  # fmt: skip
 from accnp.api.control import cond, switch
+from accnp.api.folding import (
+    padtype_to_pads, reduce, reduce_window, reduce_window_shape_tuple, reduce_xor,
+)  # fmt: skip
 from accnp.api.joining import stack, tile, unstack
 from accnp.api.lax import (
     Precision, RoundingMethod, abs, acos, acosh, add, asin, asinh, atan, atan2, atanh,
@@ -13,7 +16,8 @@ from accnp.api.lax import (
     bitwise_xor, cbrt, ceil, clamp, clz, complex, conj, convert_element_type, cos, cosh,
     digamma, div, eq, erf, erf_inv, erfc, exp, exp2, expm1, floor, ge, gt, imag, integer_pow,
     is_finite, le, lgamma, log, log1p, logistic, lt, max, min, mul, ne, neg, nextafter,
-    optimization_barrier, polygamma, population_count, pow, real, reciprocal, rem, round, rsqrt,
+    optimization_barrier, polygamma, population_count, pow, real, reciprocal,
+    reduce_precision, rem, round, rsqrt,
     select, select_n, shift_left, shift_right_arithmetic, shift_right_logical, sign, sin, sinh,
     sqrt, square, stop_gradient, sub, tan, tanh, zeta,
 )  # fmt: skip
@@ -25,7 +29,7 @@ from accnp.api.lax_index import (
 from accnp.api.lax_shapes import (
     argmax, argmin, broadcast, broadcast_in_dim, broadcast_to_rank, broadcasted_iota, collapse,
     concatenate, cumlogsumexp, cummax, cummin, cumprod, cumsum, expand_dims, full, full_like,
-    index_in_dim, iota, pad, reduce, reduce_and, reduce_max, reduce_min, reduce_or, reduce_prod,
+    index_in_dim, iota, pad, reduce_and, reduce_max, reduce_min, reduce_or, reduce_prod,
     reduce_sum, reshape, rev, slice, slice_in_dim, split, squeeze, transpose,
 )  # fmt: skip
 from accnp.api.loops import fori_loop, scan, while_loop
@@ -49,15 +53,16 @@ __all__ = [
     "erf", "erf_inv", "erfc", "exp", "exp2", "expand_dims", "expm1", "floor", "fori_loop",
     "full", "full_like", "gather", "ge", "gt", "imag", "index_in_dim", "integer_pow", "iota",
     "is_finite", "le", "lgamma", "log", "log1p", "logistic", "lt", "map", "max", "min", "mul",
-    "ne", "neg", "nextafter", "optimization_barrier", "pad", "pbroadcast", "pmax", "pmean",
-    "pmin", "polygamma", "population_count", "pow", "ppermute", "pshuffle", "pswapaxes", "psum",
-    "psum_scatter", "real", "reciprocal", "reduce", "reduce_and", "reduce_max", "reduce_min",
-    "reduce_or", "reduce_prod", "reduce_sum", "rem", "reshape", "rev", "round", "rsqrt", "scan",
-    "scatter", "scatter_add", "scatter_max", "scatter_min", "scatter_mul", "select", "select_n",
-    "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sin", "sinh",
-    "slice", "slice_in_dim", "sort", "sort_key_val", "split", "sqrt", "square", "squeeze",
-    "stack", "stop_gradient", "sub", "switch", "tan", "tanh", "tile", "top_k", "transpose",
-    "unstack", "while_loop", "zeta",
+    "ne", "neg", "nextafter", "optimization_barrier", "pad", "padtype_to_pads", "pbroadcast",
+    "pmax", "pmean", "pmin", "polygamma", "population_count", "pow", "ppermute", "pshuffle",
+    "psum", "psum_scatter", "pswapaxes", "real", "reciprocal", "reduce", "reduce_and",
+    "reduce_max", "reduce_min", "reduce_or", "reduce_precision", "reduce_prod", "reduce_sum",
+    "reduce_window", "reduce_window_shape_tuple", "reduce_xor", "rem", "reshape", "rev",
+    "round", "rsqrt", "scan", "scatter", "scatter_add", "scatter_max", "scatter_min",
+    "scatter_mul", "select", "select_n", "shift_left", "shift_right_arithmetic",
+    "shift_right_logical", "sign", "sin", "sinh", "slice", "slice_in_dim", "sort",
+    "sort_key_val", "split", "sqrt", "square", "squeeze", "stack", "stop_gradient", "sub",
+    "switch", "tan", "tanh", "tile", "top_k", "transpose", "unstack", "while_loop", "zeta",
 ]  # fmt: skip
 
 __getattr__ = nearest(__name__, __all__)
