@@ -1,7 +1,7 @@
 """`jit`: trace once for each signature, plan once, then run the plan.
 
-In: a Python function and its arguments. Out: arrays, ready or in flight. A call whose arguments are
-all plain arrays takes a short way: their avals are the key, their buffers the leaves.
+In: a Python function and its arguments. Out: arrays, ready or in flight. A call of a known program
+that is small enough to run at once takes a short way.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import inspect
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+import numpy as np
 
 from accnp import engine, errors
 from accnp.api import misses
@@ -26,12 +28,14 @@ from accnp.ir.graph import Graph, evaluate
 from accnp.ir.node import CONST, EMPTY, Node
 from accnp.ir.trace import state
 from accnp.ops.control import call as record_call
-from accnp.pytree import leaf_names, tree_flatten
-from accnp.runtime.buffer import Buffer
+from accnp.pytree import leaf_names, take, tree_flatten
 from accnp.trace_fn import conversion_error, function_place, trace
 from accnp.transforms.axes import bound
 
 __all__ = ["JitFunction", "jit"]
+
+# Arguments other than arrays that need no second look.
+_VALUES = (float, int, bool, complex, np.ndarray)
 
 # One cache for each function, shared by all its jitted forms with the same options.
 _caches: weakref.WeakKeyDictionary[Any, dict[Any, dict[Any, Entry]]] = weakref.WeakKeyDictionary()
@@ -89,35 +93,43 @@ class JitFunction:
         return self if instance is None else functools.partial(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._plain and not kwargs and state.abstract is None:
-            avals = []
-            buffers = []
-            for a in args:
-                if type(a) is not Array:
-                    break
-                node = a._node
-                value = node.value
-                if type(value) is not Buffer or (node.trace is not None and node.trace.active):
-                    break
-                avals.append(node.aval)
-                buffers.append(value)
-            else:
-                entry = self._cache.get((*avals, config.key))
-                if entry is not None and entry.plan is not None:
-                    if entry.consts:
-                        buffers = [*[engine.ready(x) for x in entry.consts], *buffers]
-                    found = engine.run_now(entry.plan, buffers)
-                    if found is not None:
-                        outs = [
-                            wrap(Node(CONST, (), EMPTY, v, b, None, 0, None))
-                            for v, b in zip(entry.out_avals, found)
-                        ]
-                        return outs[0] if entry.single else entry.out_spec.unflatten(outs)
+        if self._plain and state.abstract is None and not state.named and not config.disable_jit:
+            found = self._quick(args, kwargs)
+            if found is not None:
+                return found[0]
         try:
             return self._call(args, kwargs)
         except Exception as error:
             errors.hide_frames(error)
             raise
+
+    def _quick(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Any] | None:
+        """The result of a small known program of concrete arguments; None for anything else."""
+        flat: list[Any] = []
+        structure = take((args, kwargs) if kwargs else args, flat.append)
+        nodes, avals = [], []
+        for x in flat:
+            if type(x) is Array:
+                node = x._node
+            elif type(x) in _VALUES:
+                node = as_node(x)
+            else:
+                return None
+            if node.trace is not None and node.trace.active:
+                return None
+            nodes.append(node)
+            avals.append(node.aval)
+        entry = self._cache.get((structure, *avals, config.key))
+        if entry is None or entry.plan is None or bound():
+            return None
+        found = engine.run_now(entry.plan, [*entry.consts, *nodes] if entry.consts else nodes)
+        if found is None:
+            return None
+        outs = [
+            wrap(Node(CONST, (), EMPTY, aval, value, None, 0, None))
+            for aval, value in zip(entry.out_avals, found)
+        ]
+        return (outs[0] if entry.single else entry.out_spec.unflatten(outs),)
 
     # --- the general way ---
 
@@ -132,8 +144,11 @@ class JitFunction:
             params = {"name": self._name, "jaxpr": entry.graph}
             return entry.put_together(record_call("jit", leaves, params))
         plan = entry.load(self._options.fastmath or config.fastmath)
-        if self._plain and call.flat_positional:
-            self._cache[(*[x.aval for x in leaves[len(entry.consts) :]], config.key)] = entry
+        if self._plain and not bound() and not state.named:
+            structure = take((args, kwargs) if kwargs else args, _ignored)
+            self._cache[(structure, *[x.aval for x in leaves[len(entry.consts) :]], config.key)] = (
+                entry
+            )
         results = engine.run_plan(plan, leaves, entry.out_avals)
         for i in call.donated(self._options):
             leaves[len(entry.consts) + i].value = engine.DELETED
@@ -252,7 +267,6 @@ class Call:
         "args",
         "dynamic",
         "dynamic_kw",
-        "flat_positional",
         "function",
         "kwargs",
         "leaves",
@@ -274,7 +288,6 @@ class Call:
         self.dynamic, self.dynamic_kw = dynamic, dynamic_kw
         self.static = static
         self.leaves, self.spec = tree_flatten((dynamic, dynamic_kw))
-        self.flat_positional = not kwargs and all(type(a) is Array for a in args)
 
     def nodes(self, name: str) -> list[Node]:
         """The leaves as nodes.
@@ -333,6 +346,10 @@ class Call:
 
     def _is_named(self, number: int, names: tuple[str, ...]) -> bool:
         return bool(names) and self.function._parameter(number) in names
+
+
+def _ignored(x: Any) -> None:
+    """Take a leaf of which nothing is wanted."""
 
 
 def _outer(node: Node) -> bool:

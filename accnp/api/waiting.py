@@ -20,14 +20,15 @@ __all__ = [
 
 def block_until_ready(x: Any) -> Any:
     """Wait until every array of a tree is computed; returns the tree."""
+    leaves = tree_leaves(x)
     nodes = [
         leaf._node
-        for leaf in tree_leaves(x)
-        if isinstance(leaf, Array) and not is_traced(leaf._node)
+        for leaf in leaves
+        if isinstance(leaf, Array) and not engine.is_ready(leaf._node) and not is_traced(leaf._node)
     ]
     if nodes:
         engine.materialise(nodes)
-    for leaf in tree_leaves(x):
+    for leaf in leaves:
         if hasattr(leaf, "block_until_ready"):
             leaf.block_until_ready()
     return x

@@ -359,12 +359,20 @@ def run_plan(plan: Plan, leaves: Sequence[Node], avals: Sequence[Any]) -> list[N
     return outputs
 
 
-def run_now(plan: Plan, leaves: list[Buffer]) -> list[Buffer] | None:
-    """Run a small plan on ready buffers at once; None if it should go through the stream."""
+def run_now(plan: Plan, leaves: list[Node]) -> list[Buffer] | None:
+    """Run a small plan at once; None if it, or what it reads, goes through the stream."""
     if plan.work >= ASYNC or watch.on or not default_stream().idle:
         return None
+    buffers: list[Any] = [x.value for x in leaves]
+    for value in buffers:
+        if type(value) is not Buffer:
+            materialise(leaves)
+            buffers = [_at_hand(x) for x in leaves]
+            if None in buffers:
+                return None
+            break
     try:
-        return execute.run(plan, [*leaves, *plan.constants] if plan.constants else leaves)
+        return execute.run(plan, [*buffers, *plan.constants] if plan.constants else buffers)
     except Exception as error:
         execute.blame(error)
         raise

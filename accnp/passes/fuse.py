@@ -140,9 +140,10 @@ class _Fusion:
 
     def alias(self, v: Value) -> bool:
         """A stored view of all of a value in its own order needs no copy: it shares the buffer."""
-        base, chain = strip_views(v.inputs[0])
-        chain = (v, *chain)
-        if strided(base, chain) is None:  # show a view below it, which is a copy itself
+        base, below = strip_views(v.inputs[0])
+        if (
+            strided(base, chain := (v, *below)) is None
+        ):  # show a view below it, which is a copy itself
             base, chain = chain[keep := expressible(base, chain)], chain[:keep]
         seen = strided(base, chain)
         if seen is None or base.aval.size != v.aval.size:

@@ -76,6 +76,9 @@ from accnp.pytree.structure import (
     PyTreeDef as PyTreeDef,
 )
 from accnp.pytree.structure import (
+    take as take,
+)
+from accnp.pytree.structure import (
     tree_flatten as tree_flatten,
 )
 from accnp.pytree.structure import (

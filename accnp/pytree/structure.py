@@ -89,27 +89,30 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDe
     """Leaves and structure."""
     leaves: list[Any] = []
     if is_leaf is None:
-        node = _take(tree, leaves.append)
+        node = take(tree, leaves.append)
     else:
         node = _take_until(tree, leaves.append, is_leaf)
     return leaves, PyTreeDef(node, len(leaves))
 
 
-def _take(tree: Any, add: Callable[[Any], None]) -> Structure:
-    """Hand over the leaves; return the structure. `add` returns None, the structure of a leaf."""
+def take(tree: Any, add: Callable[[Any], None]) -> Structure:
+    """Hand over the leaves; return the bare structure: the form for hot paths.
+
+    `add` returns None, the structure of a leaf.
+    """
     kind = type(tree)
     if kind is tuple or kind is list:
-        return kind, None, tuple([add(x) if type(x) in LEAVES else _take(x, add) for x in tree])
+        return kind, None, tuple([add(x) if type(x) in LEAVES else take(x, add) for x in tree])
     if kind is dict:
         keys = sorted_keys(tree)
         values = [tree[key] for key in keys]
-        return kind, keys, tuple([add(x) if type(x) in LEAVES else _take(x, add) for x in values])
+        return kind, keys, tuple([add(x) if type(x) in LEAVES else take(x, add) for x in values])
     level = None if kind in LEAVES else one_level(tree)
     if level is None:
         return add(tree)
     if tree is None:
         return NONE
-    return kind, level[1], tuple([_take(x, add) for x in level[0]])
+    return kind, level[1], tuple([take(x, add) for x in level[0]])
 
 
 def _take_until(tree: Any, add: Callable[[Any], None], is_leaf: Callable[..., bool]) -> Structure:

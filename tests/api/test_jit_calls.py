@@ -1,0 +1,139 @@
+"""Calls of functions that jit knows already: the short way gives what the general way gives."""
+
+import collections
+
+import jax
+import numpy as np
+import pytest
+
+import accnp
+import accnp.numpy as jnp
+
+Point = collections.namedtuple("Point", "x y")
+
+
+def total(tree):
+    leaves = accnp.tree_util.tree_leaves(tree)
+    return {"sum": sum(x.sum() for x in leaves), "parts": [x * 2 for x in leaves]}
+
+
+X = np.arange(3, dtype=np.float32)
+ARGUMENTS = {
+    "one array": (X,),
+    "a nest": ({"b": [X, X + 1], "a": (X, None, Point(X, {"z": X}))},),
+    "nothing but None": (None, X),
+    "Python numbers": ([2.5, 3, True, X],),
+    "an ordered dictionary": (collections.OrderedDict(z=X, a=X + 1),),
+    "empty containers": ([], {}, X),
+}
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+@pytest.mark.parametrize("by_name", [False, True])
+def test_results_of_the_second_call(name, by_name):
+    def ours(*args, **kwargs):
+        return total((args, sorted(kwargs.items()) and list(kwargs.values())))
+
+    f = accnp.jit(ours)
+    as_ours = accnp.tree_util.tree_map(
+        lambda x: jnp.asarray(x) if isinstance(x, np.ndarray) else x, ARGUMENTS[name]
+    )
+    args = () if by_name else as_ours
+    kwargs = {f"k{i}": x for i, x in enumerate(as_ours)} if by_name else {}
+    traces = accnp.counters()["traces"]
+    first, second = f(*args, **kwargs), f(*args, **kwargs)
+    assert accnp.counters()["traces"] == traces + 1
+    want = jax.jit(
+        lambda leaves: {"sum": sum(x.sum() for x in leaves), "parts": [x * 2 for x in leaves]}
+    )([jax.numpy.asarray(x) for x in accnp.tree_util.tree_leaves((args, kwargs))])
+    for found in (first, second):
+        assert accnp.tree_util.tree_structure(found) == accnp.tree_util.tree_structure(first)
+        leaves = accnp.tree_util.tree_leaves(found)
+        for a, w in zip(leaves, jax.tree_util.tree_leaves(want), strict=True):
+            np.testing.assert_array_equal(np.asarray(a), np.asarray(w))
+
+
+def test_structures_of_equal_leaves_are_told_apart():
+    f = accnp.jit(lambda tree: accnp.tree_util.tree_map(lambda x: x + 1, tree))
+    a, b = jnp.zeros(2), jnp.ones(2)
+    trees = [
+        [a, b],
+        (a, b),
+        {"a": a, "b": b},
+        {"a": a, "c": b},
+        Point(a, b),
+        [a, None, b],
+        [[a], b],
+    ]
+    for _ in range(2):
+        for tree in trees:
+            found = f(tree)
+            structure = accnp.tree_util.tree_structure
+            assert structure(found) == structure(tree)
+            np.testing.assert_array_equal(np.asarray(accnp.tree_util.tree_leaves(found)[1]), 2)
+
+
+def test_numbers_are_new_at_each_call():
+    f = accnp.jit(lambda x, s: x * s)
+    x = jnp.ones(2)
+    for s in (2.0, 3.0, 4.0):
+        np.testing.assert_array_equal(np.asarray(f(x, s)), s)
+    # Another type is another program: a weak int32 keeps the dtype of x, a strong float64 not.
+    assert f(x, 2).dtype == np.float32
+    assert f(jnp.ones(2, jnp.int32), 2).dtype == np.int32
+    assert f(jnp.ones(2, jnp.int32), True).dtype == np.int32
+
+
+def test_numpy_arguments_are_read_at_the_call():
+    f = accnp.jit(lambda x: x + 1)
+    x = np.zeros(3, np.float32)
+    results = []
+    for i in range(3):
+        x[:] = i
+        results.append(f(x))
+    x[:] = 99
+    for i, y in enumerate(results):
+        np.testing.assert_array_equal(np.asarray(y), i + 1)
+
+
+def test_pending_arguments():
+    f = accnp.jit(lambda tree: tree["a"] - tree["b"])
+    for i in range(3):
+        tree = {"a": jnp.arange(4.0) * i, "b": jnp.exp(jnp.zeros(4))}
+        np.testing.assert_array_equal(np.asarray(f(tree)), np.arange(4.0) * i - 1)
+
+
+def test_a_known_function_runs_op_by_op_where_jit_is_disabled():
+    seen = []
+
+    def f(x):
+        seen.append(isinstance(x, accnp.Array) and float(x) if accnp.config.jax_disable_jit else 0)
+        return x + 1
+
+    jitted = accnp.jit(f)
+    x = jnp.float32(3)
+    jitted(x)
+    jitted(x)
+    with accnp.disable_jit():
+        assert float(jitted(x)) == 4.0
+    assert seen == [0, 3.0]
+
+
+def test_deleted_arguments_are_refused_at_every_call():
+    f = accnp.jit(lambda t: t[0] + 1)
+    f([jnp.ones(3)])
+    x = jnp.ones(3)
+    x.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        f([x])
+
+
+def test_known_functions_are_differentiated_and_batched():
+    f = accnp.jit(lambda tree: (tree["x"] ** 2).sum() * tree["s"])
+    tree = {"x": jnp.arange(3.0), "s": jnp.float32(2)}
+    f(tree)
+    f(tree)
+    slope = accnp.grad(f)(tree)
+    np.testing.assert_array_equal(np.asarray(slope["x"]), [0, 4, 8])
+    batch = accnp.tree_util.tree_map(lambda v: jnp.stack([v, v + 1]), tree)
+    np.testing.assert_array_equal(np.asarray(accnp.vmap(f)(batch)), [10, 42])
