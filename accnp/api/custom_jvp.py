@@ -103,7 +103,8 @@ class custom_jvp:
         outs, tree = call.run(self.fun)
         avals = [x.aval for x in outs]
         rule = _rule(name, call, avals, tree, self.jvp, self.symbolic_zeros)
-        return tree_unflatten(tree, [wrap(x) for x in boundary(rule, call.nodes, outs)])
+        nodes = boundary(rule, call.nodes, outs, call.effects)
+        return tree_unflatten(tree, [wrap(x) for x in nodes])
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

@@ -6,6 +6,7 @@ In: a function, its arguments. Out: a `RuleCall`: differentiable leaves as nodes
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,9 +17,11 @@ from accnp import dtypes
 from accnp.api.convert import as_node, wrap
 from accnp.array import Array
 from accnp.ir.aval import Aval, make_aval
-from accnp.ir.node import Node
+from accnp.ir.node import Node, perform
 from accnp.ir.op import o
+from accnp.ir.trace import current, noted_effects
 from accnp.ops.kinds import zeros_like_aval
+from accnp.ops.unrolled import differentiated
 from accnp.pytree import tree_flatten, tree_map, tree_unflatten
 from accnp.transforms.walk import inexact
 
@@ -167,7 +170,11 @@ class RuleCall:
     others, detached, so that a rule that runs in another trace gets them there.
     """
 
-    __slots__ = ("_fixed", "_fixed_tree", "args", "avals", "count", "nodes", "places", "tree")
+    __slots__ = (
+        "_fixed", "_fixed_tree", "args", "avals", "count", "effects", "nodes", "places", "tree",
+    )  # fmt: skip
+
+    effects: Sequence[Node]
 
     def __init__(self, name: str, args: tuple[Any, ...], nondiff: Sequence[int]) -> None:
         fixed = sorted({n % len(args) for n in nondiff}) if args else []
@@ -198,9 +205,18 @@ class RuleCall:
         return [next(dynamic) if i in self.places else next(fixed) for i in range(len(self.args))]
 
     def run(self, fun: Callable[..., Any]) -> tuple[list[Node], Any]:
-        """Run the function on detached arguments; returns result nodes and their structure."""
+        """Run the function on detached arguments; returns result nodes and their structure.
+
+        What it prints is left to its rule where that will be used.
+        """
         detached = [wrap(o.detach(n)) for n in self.nodes[: self.count]]
-        leaves, tree = tree_flatten(fun(*self.whole(detached, self.nodes)))
+        under = any(x.trace is not None and x.trace.active for x in self.nodes)
+        with noted_effects() if under else contextlib.nullcontext(()) as effects:
+            leaves, tree = tree_flatten(fun(*self.whole(detached, self.nodes)))
+        self.effects = effects
+        if effects and current() is None and not differentiated(self.nodes[: self.count]):
+            for node in effects:
+                perform(node)
         return [as_node(x, name_of(fun)) for x in leaves], tree
 
 

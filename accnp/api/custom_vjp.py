@@ -138,7 +138,8 @@ class custom_vjp:
         call = RuleCall(name, args, self.nondiff_argnums)
         outs, tree = call.run(self.fun)
         rule = _rule(name, call, outs, tree, self.fwd, self.bwd, self.symbolic_zeros)
-        return tree_unflatten(tree, [wrap(x) for x in boundary(rule, call.nodes, outs)])
+        nodes = boundary(rule, call.nodes, outs, call.effects)
+        return tree_unflatten(tree, [wrap(x) for x in nodes])
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

@@ -64,10 +64,9 @@ class _Call:
         args, kwargs = self.arguments(*values)
         self.callback(*args, **kwargs)
 
-    def __repr__(self) -> str:
-        return repr(self.callback)
-
-    def __str__(self) -> str:
+    @property
+    def place(self) -> str:
+        """What errors call it."""
         return place_text(self.callback)
 
 

@@ -20,6 +20,8 @@ from accnp.engine.plan import make_plan
 from accnp.engine.steps import HostStep, KernelStep, Plan, forget_nodes
 from accnp.ir.graph import Graph
 from accnp.ir.node import CONST, Node, _on_deep, _perform, _values
+from accnp.ir.op import ZERO
+from accnp.ops.unrolled import differentiated
 from accnp.passes.program import Program, build, from_graph
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer
@@ -418,6 +420,8 @@ def _perform_node(node: Node) -> None:
     if node.op.kind != "callback":
         materialise([node])
         return
+    if node.op.jvp is not ZERO and differentiated(node.inputs):
+        node.op.jvp()  # refuses
     materialise(node.inputs)
 
     def work() -> None:

@@ -26,6 +26,7 @@ __all__ = [
     "items",
     "literal",
     "mark",
+    "perform",
     "record",
     "record_known",
     "site_text",
@@ -187,6 +188,14 @@ def _act(node: Node, effect: bool) -> None:
     if effect and owner is not None:
         owner.effects.append(node)
     if trace is None or not trace.abstract:
+        perform(node)
+
+
+def perform(node: Node) -> None:
+    """Do a callback, or a program with effects, of which the operands have values."""
+    if state.held is not None and node.aval == ():
+        state.held.append(node)
+    else:
         _perform[0](node)
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from accnp.errors import UnexpectedTracerError
 
-__all__ = ["Trace", "current", "innermost", "join", "state", "untraced"]
+__all__ = ["Trace", "current", "innermost", "join", "noted_effects", "state", "untraced"]
 
 
 class _State(threading.local):
@@ -24,6 +24,7 @@ class _State(threading.local):
         self.abstract: Trace | None = None
         self.dispatching = True
         # A jaxpr is being made: traces keep what they record, named functions are calls.
+        self.held: list[Any] | None = None  # effects that wait for a decision
         self.named = False
 
 
@@ -87,23 +88,41 @@ class Trace:
                 node.inputs = ()
         self.kept = []
 
-    def supersede(self, old: Any, start: int) -> None:
-        """Put the effects recorded from number `start` on in the place of an earlier one."""
+    def supersede(self, old: Sequence[Any], start: int) -> None:
+        """Put the effects recorded from number `start` on in the place of earlier ones."""
+        gone = set(map(id, old))
+        places = [i for i, n in enumerate(self.effects[:start]) if id(n) in gone]
         new = self.effects[start:]
-        del self.effects[start:]
-        at = next((i for i, n in enumerate(self.effects) if n is old), start)
-        self.effects[at : at + 1] = new
+        at = places[0] if places else start
+        kept = [n for n in self.effects[:start] if id(n) not in gone]
+        self.effects[:] = [*kept[:at], *new, *kept[at:]]
+
+
+@contextlib.contextmanager
+def noted_effects() -> Iterator[list[Any]]:
+    """Collect the effects recorded meanwhile; where values are there, those that give nothing back
+    are not done: that is left to the caller."""
+    found: list[Any] = []
+    owner, before = state.abstract, state.held
+    start = 0 if owner is None else len(owner.effects)
+    state.held = found if owner is None else None
+    try:
+        yield found
+    finally:
+        state.held = before
+    if owner is not None:
+        found += owner.effects[start:]
 
 
 @contextlib.contextmanager
 def untraced() -> Iterator[None]:
     """Run something outside of all traces of this thread: a function of the user's, called back."""
-    before = state.stack, state.abstract, state.named
-    state.stack, state.abstract, state.named = [], None, False
+    before = state.stack, state.abstract, state.named, state.held
+    state.stack, state.abstract, state.named, state.held = [], None, False, None
     try:
         yield
     finally:
-        state.stack, state.abstract, state.named = before
+        state.stack, state.abstract, state.named, state.held = before
 
 
 def current() -> Trace | None:

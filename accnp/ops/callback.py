@@ -39,6 +39,11 @@ def _infer(*_: Any, result_avals: tuple[Any, ...] = (), **__: Any) -> tuple[Any,
     return result_avals
 
 
+def _place(callback: Any) -> str:
+    """What errors call the user's function."""
+    return getattr(callback, "place", str(callback))
+
+
 def _called(name: str, callback: Callable[..., Any], arrays: Sequence[np.ndarray]) -> Any:
     """Call the user's function, outside of all traces.
 
@@ -49,8 +54,8 @@ def _called(name: str, callback: Callable[..., Any], arrays: Sequence[np.ndarray
             return callback(*[np.array(x) for x in arrays])
     except Exception as error:
         raise JaxRuntimeError(
-            f"INTERNAL: CpuCallback error calling callback: {callback}, called by {name}, raised "
-            f"{type(error).__name__}: {error}"
+            f"INTERNAL: CpuCallback error calling callback: {_place(callback)}, called by {name}, "
+            f"raised {type(error).__name__}: {error}"
         ) from error
 
 
@@ -61,7 +66,7 @@ def _results(name: str) -> Callable[..., Any]:
         found = _called(name, callback, arrays)
         if len(found) != len(result_avals):
             raise JaxRuntimeError(
-                f"INTERNAL: {name}: {callback} returned {len(found)} values; declared were "
+                f"INTERNAL: {name}: {_place(callback)} returned {len(found)} values; declared were "
                 f"{len(result_avals)}; return what result_shape_dtypes says"
             )
         return [_checked(name, callback, x, a) for x, a in zip(found, result_avals, strict=True)]
@@ -76,8 +81,8 @@ def _checked(name: str, callback: Any, value: Any, aval: Any) -> np.ndarray:
     got = f"{made.dtype.name}[{','.join(map(str, made.shape))}]"
     want = f"{aval.dtype.name}[{','.join(map(str, aval.shape))}]"
     raise JaxRuntimeError(
-        f"INTERNAL: {name}: {callback} returned an array of type {got}; declared was {want}; "
-        "return what result_shape_dtypes says"
+        f"INTERNAL: {name}: {_place(callback)} returned an array of type {got}; declared was "
+        f"{want}; return what result_shape_dtypes says"
     )
 
 
@@ -208,7 +213,7 @@ def _shown_print(params: dict[str, Any]) -> dict[str, Any]:
 
 def _shown_debug(params: dict[str, Any]) -> dict[str, Any]:
     effect = "OrderedDebug" if params["ordered"] else "Debug"
-    return {"callback": params["callback"], "effect": effect, "partitioned": False}
+    return {"callback": params["callback"].callback, "effect": effect, "partitioned": False}
 
 
 def _noted(*arrays: Any, callback: Any, **_: Any) -> Any:

@@ -18,7 +18,7 @@ from accnp.ir.graph import Graph, build, evaluate, expanded, graphs_in, interpre
 from accnp.ir.node import Node, items
 from accnp.ir.op import Linear, Op, o, register
 from accnp.ir.trace import current
-from accnp.ops.control import call, keep, reorder, spread, with_outputs
+from accnp.ops.control import call, does_io, keep, reorder, spread, with_outputs
 from accnp.ops.kinds import unary
 
 __all__ = ["kept_for_backward"]
@@ -152,6 +152,11 @@ def _saveable(x: Node, policy: Any) -> bool:
 
 
 def _linearize(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
+    if does_io(params["jaxpr"]):
+        raise NotImplementedError(
+            "Effects not supported in partial-eval of `checkpoint`/`remat`: an io_callback would "
+            "be done once more for the derivative; call it outside"
+        )
     nonzero = tuple(t is not None for t in ts)
     split = kept_for_backward(params["jaxpr"], nonzero, params["policy"], tools)
     n = len(split.outs)

@@ -27,10 +27,12 @@ Nodes = list[Node]
 class _Rule:
     """What the rules share: one run serves all results of one call."""
 
-    __slots__ = ("last", "name")
+    __slots__ = ("effects", "last", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
+        # Those of the function, as recorded: where the rule is used, it has its own.
+        self.effects: Sequence[Node] = ()
         self.last: tuple[Any, Any] = (None, None)
 
     def once(self, key: Sequence[Node | None], run: Callable[[], Any]) -> Any:
@@ -84,8 +86,12 @@ class VjpRule(_Rule):
         self.bwd = bwd
 
 
-def boundary(rule: _Rule, xs: Sequence[Node], outs: Sequence[Node]) -> Nodes:
-    """Put the boundary around the results `outs` of a function that ran on the detached `xs`."""
+def boundary(
+    rule: _Rule, xs: Sequence[Node], outs: Sequence[Node], effects: Sequence[Node] = ()
+) -> Nodes:
+    """Put the boundary around the results `outs` and the effects of a function that ran on the
+    detached `xs`."""
+    rule.effects = effects
     return [_mark(rule, y, xs, i) for i, y in enumerate(outs)]
 
 

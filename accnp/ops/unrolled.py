@@ -6,16 +6,16 @@ In: the name of a call or loop op, its operands, its parameters; or a program. O
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from accnp.ir.graph import Graph, _with_effects, evaluate, graphs_in
-from accnp.ir.node import Node, has_effect, record, value_of
-from accnp.ir.op import CALLS, OPS, o
-from accnp.ir.trace import state
-from accnp.ops.kinds import broadcast_to, full
+from accnp.ir.node import MARK, Node, has_effect, perform, record, value_of
+from accnp.ir.op import CALLS, OPS, ZERO, o
+from accnp.ir.trace import noted_effects, state
+from accnp.ops.kinds import broadcast_to, dtype_kind, full
 
-__all__ = ["is_unrolled", "row", "stack", "unrolled"]
+__all__ = ["differentiated", "is_unrolled", "row", "stack", "unrolled"]
 
 
 def is_unrolled(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> bool:
@@ -26,11 +26,28 @@ def is_unrolled(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> bo
     return bool(traces) and not any(t.abstract for t in traces)
 
 
+def differentiated(xs: Iterable[Node]) -> bool:
+    """Whether values depend smoothly on what is being differentiated by."""
+    seen: set[int] = set()
+    stack = [x for x in xs if x.trace is not None]
+    while stack:
+        x = stack.pop()
+        if id(x) in seen or x.trace is None or not x.trace.active:
+            continue
+        seen.add(id(x))
+        if isinstance(x.aval, tuple) or dtype_kind(x.aval.dtype) in "fc":
+            if x.op is MARK:
+                return True
+            rules = x.op.jvp if isinstance(x.op.jvp, tuple) else (x.op.jvp,) * len(x.inputs)
+            stack += [y for y, rule in zip(x.inputs, rules, strict=False) if rule is not ZERO]
+    return False
+
+
 def row(x: Node, i: int) -> Node:
     """Row `i` of a node."""
     shape = x.aval.shape
     start, stop = (i, *(0,) * (len(shape) - 1)), (i + 1, *shape[1:])
-    one = o.slice(x, start_indices=start, limit_indices=stop, strides=None)
+    one = o.slice(x, start_indices=start, limit_indices=stop, strides=(1,) * len(shape))
     return o.squeeze(one, dimensions=(0,))
 
 
@@ -50,8 +67,15 @@ def unrolled(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> list[
 
 
 def _run(graph: Graph, inputs: Sequence[Node]) -> list[Node]:
-    """Record a program's operations; calls in it that must be are done operation by operation."""
+    """Record a program's operations; calls in it that must be are done operation by operation.
+
+    What a function with a derivative rule of its own prints is left to the rule, if that is used.
+    """
     env: dict[int, Any] = {id(x): new for x, new in zip(graph.inputs, inputs, strict=True)}
+    held: dict[int, list[Node]] = {}
+    for node in graph.nodes:
+        for effect in getattr(node.params.get("rule"), "effects", ()):
+            held[id(effect)] = []
     for node in graph.nodes:
         ins = [env.get(id(x), x) for x in node.inputs]
         op = node.op
@@ -59,8 +83,16 @@ def _run(graph: Graph, inputs: Sequence[Node]) -> list[Node]:
             env[id(node)] = unrolled(op.name, ins, node.params)
         elif op.kind == "item" and isinstance(ins[0], list):
             env[id(node)] = ins[0][node.params["index"]]
+        elif id(node) in held:
+            with noted_effects() as found:
+                record(op, tuple(ins), node.params)
+            held[id(node)] += found
         else:
             env[id(node)] = record(op, tuple(ins), node.params)
+            if "rule" in node.params and not differentiated(ins[1:]):
+                waiting = [held.pop(id(e), []) for e in node.params["rule"].effects]
+                for effect in [e for found in waiting for e in found]:
+                    perform(effect)
     return [env.get(id(x), x) for x in graph.outputs]
 
 

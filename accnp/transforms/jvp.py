@@ -22,7 +22,8 @@ from accnp.transforms.walk import inexact, within
 __all__ = ["Pair", "forward", "forward_graph", "instantiate"]
 
 Pair = tuple[Node, Node | None]
-Env = dict[int, Any]  # id of a node -> Pair, or a list of them for an op with several results
+# id of a node -> Pair, or a list of them for an op with several results; ("effect", id) -> Node
+Env = dict[Any, Any]
 
 
 def instantiate(primal: Node, tangent: Node | None) -> Node:
@@ -87,17 +88,23 @@ def forward(
             env[id(node)] = [(part, None) for part in items(y)]
         else:
             env[id(node)] = (y, None)
-        if owner is not None and len(owner.effects) > start:
-            _once(owner, node, y, start, again)
+        if owner is not None:
+            _once(owner, node, y, start, env, again, live)
 
 
-def _once(owner: Trace, node: Node, y: Node, start: int, again: bool) -> None:
+def _once(owner: Trace, node: Node, y: Node, start: int, env: Env, again: bool, live: bool) -> None:
     """Keep one of each effect: those of a rule stand for those of the operation itself, and what
     was recorded again for what was recorded first."""
-    if y is not node and owner.effects[start] is y and len(owner.effects) > start + 1:
+    if len(owner.effects) > start + 1 and owner.effects[start] is y:
         del owner.effects[start]
-    if not again:
-        owner.supersede(node, start)
+    gone = [] if again else [node]
+    if live and node.op.kind == "mark" and "rule" in node.params:
+        effects = node.params["rule"].effects
+        gone += [env.get(("effect", id(e)), e) for e in effects]
+    elif len(owner.effects) > start:
+        env["effect", id(node)] = y
+    if len(owner.effects) > start or len(gone) > 1 - again:
+        owner.supersede(gone, start)
 
 
 def forward_graph(

@@ -11,14 +11,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from accnp.ir.graph import toposort
-from accnp.ir.node import MARK, Node
+from accnp.ir.node import Node
 from accnp.ir.op import ZERO
 from accnp.ir.trace import Trace, state
 from accnp.ops.kinds import dtype_kind
 
 __all__ = [
     "dependents",
-    "differentiated",
     "in_order",
     "inexact",
     "nodes_within",
@@ -79,23 +78,6 @@ def _effects(trace: Trace) -> list[Node]:
     if state.abstract is not None:
         return [n for n in state.abstract.effects if within(n, trace)]
     return [n for n in trace.effects if n.op.kind == "callback" and n.op.jvp is not ZERO]
-
-
-def differentiated(xs: Iterable[Node]) -> bool:
-    """Whether values depend smoothly on what is being differentiated by."""
-    seen: set[int] = set()
-    stack = [x for x in xs if x.trace is not None]
-    while stack:
-        x = stack.pop()
-        if id(x) in seen or x.trace is None or not x.trace.active:
-            continue
-        seen.add(id(x))
-        if isinstance(x.aval, tuple) or inexact(x.aval.dtype):
-            if x.op is MARK:
-                return True
-            rules = x.op.jvp if isinstance(x.op.jvp, tuple) else (x.op.jvp,) * len(x.inputs)
-            stack += [y for y, rule in zip(x.inputs, rules, strict=False) if rule is not ZERO]
-    return False
 
 
 def dependents(order: Sequence[Node], leaves: Iterable[Node]) -> list[Node]:
