@@ -168,6 +168,11 @@ def write(
             f"at[].{_METHOD.get(how, how)}: Incompatible types for broadcasting: values of shape "
             f"{y.aval.shape} do not fit the indexed shape {target.shown}"
         ) from None
+    if not target.dims.scatter_dims_to_operand_dims and target.updates == a.shape:
+        # Every place once, in order: no scatter, so that it fuses with what is around it.
+        y = reshape_plain(y, a.shape)
+        whole = y if how == "scatter" else getattr(o, _ELEMENTWISE[how])(cast(x, kind), y)
+        return cast(whole, a.dtype, a.weak_type)
     out = getattr(o, how)(
         cast(x, kind),
         target.starts,
@@ -180,6 +185,12 @@ def write(
     return cast(out, a.dtype, a.weak_type)
 
 
+_ELEMENTWISE = {
+    "scatter_add": "add",
+    "scatter_mul": "mul",
+    "scatter_min": "min",
+    "scatter_max": "max",
+}
 _METHOD = {
     "scatter": "set",
     "scatter_add": "add",

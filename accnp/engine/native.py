@@ -31,10 +31,14 @@ from typing import Any
 from accnp.codegen.cpu import Generated
 from accnp.codegen.writer import Writer
 from accnp.config import config
-from accnp.engine.steps import PARALLEL, ControlStep, HostStep, KernelStep, Plan
+from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan
 from accnp.ir.kernel import CODES, dtype_code
 
 __all__ = ["Driver", "Spot", "native_step"]
+
+# Work of one kernel, in simple element operations, from which threads pay for a loop on the host:
+# it costs some 15 us for each kernel. Vectorised work of this size takes 100 us and more.
+LARGE = 1 << 22
 
 
 @dataclass(eq=False, slots=True)
@@ -67,19 +71,32 @@ def native_step(step: ControlStep, new_slot: Callable[[], int], fastmath: bool) 
 def _obstacle(body: Plan) -> str:
     """Why a body cannot be a part of a native loop; "" if it can."""
     for inner in body.steps:
-        if isinstance(inner, HostStep):
+        if isinstance(inner, HostStep) and not _nothing(inner):
             return f"{inner.op.name} is a library call"
         if isinstance(inner, ControlStep):
             return f"{inner.op.name} in it is a loop on the host: {inner.reason}"
-        large = inner.work >= PARALLEL and inner.extent > inner.grain
+        if isinstance(inner, HostStep):
+            continue
+        large = inner.work >= LARGE and inner.extent > inner.grain
         if large and config.threads > 1:
             return f"a kernel over 0..{inner.extent} is large enough for several threads"
     codes: dict[int, str] = {}
-    for inner in body.steps:
+    for inner in kernels(body):
         for (slot, _), token in _operands(inner):
             if codes.setdefault(slot, token) != token:
                 return "a buffer is used under two types"
     return ""
+
+
+def kernels(plan: Plan) -> list[KernelStep]:
+    """The kernel steps of a plan."""
+    return [s for s in plan.steps if isinstance(s, KernelStep)]
+
+
+def _nothing(step: HostStep) -> bool:
+    """Whether a library call computes no element at all."""
+    avals = step.aval if isinstance(step.aval, tuple) else (step.aval,)
+    return all(a.size == 0 for a in avals)
 
 
 def _operands(step: KernelStep) -> list[tuple[tuple[int, int], str]]:
@@ -188,7 +205,7 @@ class Driver:
         """
         spots: dict[int, Spot] = dict(enumerate(leaves))
         codes: dict[int, str] = {}
-        for inner in plan.steps:
+        for inner in kernels(plan):
             for (slot, _), token in _operands(inner):
                 codes[slot] = token.removesuffix("*")
         constants = plan.program.leaves[len(leaves) :] if plan.program else []
@@ -209,6 +226,10 @@ class Driver:
             )
 
         for inner in plan.steps:
+            if isinstance(inner, HostStep):  # of no element: an address that nobody looks at
+                for slot, _ in inner.results:
+                    spots[slot] = self.temporary(codes.get(slot, "u1"), 1, 1)
+                continue
             for slot, nbytes in inner.allocs:
                 make(slot, nbytes)
             for slot, source, nbytes, over in inner.takes:
@@ -263,7 +284,7 @@ class Driver:
     def roots(self, plan: Plan) -> dict[int, int]:
         """Of slots that take over a buffer, the slot that it was made for."""
         found: dict[int, int] = {}
-        for inner in plan.steps:
+        for inner in kernels(plan):
             for slot, source, _, over in inner.takes:
                 if over:
                     before = found.get(source)
