@@ -6,6 +6,7 @@ Everything is stable; NaN come last. One operand gives one result, several give 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from accnp.ir.node import Node, items
 from accnp.ir.op import ZERO, o
 from accnp.ops.index import GatherDimensionNumbers, GatherScatterMode
 from accnp.ops.kinds import broadcast_to, opaque
+from accnp.ops.sort_kernels import search_kernel, sort_kernel, top_kernel
 
 __all__ = ["gather_permuted", "permutation_of"]
 
@@ -26,10 +28,48 @@ def _sortable(x: Any) -> Any:
     return x.astype(np.float32) if x.dtype.kind == "V" else x
 
 
+def _sorted(x: Any, axis: int) -> Any:
+    """Sort values. NumPy's fastest sort is not stable, which shows in zeros of both signs only."""
+    zeros = x[x == 0] if x.dtype.kind == "f" else x[:0]
+    mixed = np.signbit(zeros).any() and not np.signbit(zeros).all()
+    return np.sort(x, axis, kind="stable" if mixed else None)
+
+
+def _stable_order(x: Any, axis: int) -> Any:
+    """The stable order of one key.
+
+    Keys of up to 32 bits are sorted as 64-bit integers that end in the place, by NumPy's fastest
+    sort (1e5 float32: 1.5 ms; its stable sort of places takes 15 ms).
+    """
+    n, kind = x.shape[axis], x.dtype.kind
+    if x.dtype.itemsize > 4 or kind not in "iuf" or n < 32 or n > np.iinfo(np.int32).max:
+        return np.argsort(x, axis=axis, kind="stable")
+    if kind == "f":
+        bits = (x.astype(np.float32) + np.float32(0)).view(np.int32)  # -0.0 becomes 0.0
+        key = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).astype(np.int64)
+        nan = np.isnan(x)
+        if nan.any():
+            key[nan] = np.iinfo(np.int32).max
+    else:
+        key = x.astype(np.int64)
+    places = np.arange(n).reshape([-1 if d == axis else 1 for d in range(x.ndim)])
+    return np.sort((key << 32) | places, axis=axis) & 0xFFFFFFFF
+
+
 def _order(keys: Sequence[Any], axis: int) -> Any:
-    if len(keys) == 1:
-        return np.argsort(_sortable(keys[0]), axis=axis, kind="stable")
-    return np.lexsort([_sortable(k) for k in reversed(keys)], axis=axis)
+    if len(keys) == 1 and keys[0].dtype.kind != "c":
+        return _stable_order(_sortable(keys[0]), axis)
+    parts = [[x.real, x.imag] if x.dtype.kind == "c" else [_sortable(x)] for x in keys]
+    return np.lexsort([part for key in parts for part in key][::-1], axis=axis)
+
+
+def _follow(x: Any, order: Any, axis: int) -> Any:
+    """Take along an axis, by flat places: half the time of `np.take_along_axis`."""
+    lines = np.ascontiguousarray(np.moveaxis(x, axis, -1))
+    order = np.moveaxis(order, axis, -1)
+    count = order.shape[:-1]
+    first = (np.arange(prod(count)) * x.shape[axis]).reshape(*count, 1)
+    return np.moveaxis(lines.reshape(-1).take(order + first, mode="clip"), -1, axis)
 
 
 def _sort_infer(*xs: Aval, dimension: int, is_stable: bool, num_keys: int) -> Any:
@@ -46,10 +86,10 @@ def _sort_infer(*xs: Aval, dimension: int, is_stable: bool, num_keys: int) -> An
 
 
 def _sort_numpy(*xs: Any, dimension: int, is_stable: bool, num_keys: int) -> Any:
-    if len(xs) == 1 and xs[0].dtype.kind != "V":
-        return np.sort(xs[0], axis=dimension, kind="stable")
+    if len(xs) == 1 and xs[0].dtype.kind not in "Vc":
+        return _sorted(xs[0], dimension)
     perm = _order(xs[:num_keys], dimension)
-    out = tuple([np.take_along_axis(x, perm, dimension) for x in xs])
+    out = tuple([_follow(x, perm, dimension) for x in xs])
     return out if len(out) != 1 else out[0]
 
 
@@ -97,7 +137,14 @@ def _sort_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
     return list(items(out)), [True] * len(xs)
 
 
-opaque("sort", infer=_sort_infer, numpy=_sort_numpy, jvp=_sort_jvp, batch=_sort_batch)
+opaque(
+    "sort",
+    infer=_sort_infer,
+    numpy=_sort_numpy,
+    kernel=lambda operands, results, p: sort_kernel(operands, p["dimension"], p["num_keys"]),
+    jvp=_sort_jvp,
+    batch=_sort_batch,
+)
 
 
 # --- the largest k -------------------------------------------------------------------------------
@@ -115,10 +162,10 @@ def _top_infer(x: Aval, *, k: int, axis: int) -> tuple[Aval, Aval]:
 def _top_numpy(x: Any, *, k: int, axis: int) -> Any:
     # A stable ascending order of the reversed axis, read backwards: ties keep the lower index.
     n = x.shape[axis]
-    back = np.argsort(_sortable(np.flip(x, axis)), axis=axis, kind="stable")
+    back = _stable_order(_sortable(np.flip(x, axis)), axis)
     index = n - 1 - np.flip(back, axis)
     index = np.take(index, range(k), axis=axis)
-    return np.take_along_axis(x, index, axis), index.astype(INDEX)
+    return _follow(x, index, axis), index.astype(INDEX)
 
 
 def _top_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
@@ -132,7 +179,14 @@ def _top_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
     return list(items(out)), [True, True]
 
 
-opaque("top_k", infer=_top_infer, numpy=_top_numpy, jvp=_top_jvp, batch=_top_batch)
+opaque(
+    "top_k",
+    infer=_top_infer,
+    numpy=_top_numpy,
+    kernel=lambda operands, results, p: top_kernel(operands[0], p["axis"], p["k"]),
+    jvp=_top_jvp,
+    batch=_top_batch,
+)
 
 
 # --- places in a sorted vector -------------------------------------------------------------------
@@ -167,6 +221,9 @@ opaque(
     "searchsorted",
     infer=_search_infer,
     numpy=_search_numpy,
+    kernel=lambda operands, results, p: search_kernel(
+        operands[0], operands[1], results[0], p["side"]
+    ),
     jvp=(ZERO, ZERO),
     batch=_search_batch,
 )
