@@ -10,8 +10,9 @@ Array(14, dtype=int32)
 """
 
 from accnp import (
-    ad_checkpoint, checkpoint_policies, custom_batching, custom_derivatives, debug, dtypes, errors,
-    experimental, flatten_util, lax, nn, numpy, random, tree, tree_util, typing,
+    ad_checkpoint, checkpoint_policies, core, custom_batching, custom_derivatives, debug, dtypes,
+    errors, experimental, extend, flatten_util, interpreters, lax, nn, numpy, random, tree,
+    tree_util, typing,
 )  # fmt: skip
 from accnp.api.callbacks import pure_callback
 from accnp.api.checkpoint import checkpoint, remat
@@ -28,6 +29,7 @@ from accnp.api.process import (
     clear_caches, host_count, host_id, host_ids, named_call, named_scope,
     print_environment_info, process_count, process_index, process_indices,
 )  # fmt: skip
+from accnp.api.tracing import ensure_compile_time_eval
 from accnp.api.vmap import vmap
 from accnp.api.waiting import (
     block_until_ready, copy_to_host_async, counters, device_get, effects_barrier,
@@ -104,7 +106,8 @@ __all__ = [
     "broadcast_to", "can_cast", "cbrt", "cdouble", "ceil", "character", "check_tracer_leaks",
     "checkpoint", "checkpoint_policies", "choose", "clear_caches", "clip", "closure_convert",
     "column_stack", "complex64", "complex128", "complex_", "complexfloating", "compress", "concat",
-    "concatenate", "config", "conj", "conjugate", "copy", "copy_to_host_async", "copysign", "cos",
+    "concatenate", "config", "conj", "conjugate", "copy", "copy_to_host_async", "copysign", "core",
+    "cos",
     "cosh", "count_nonzero", "counters", "cross", "csingle", "cumprod", "cumsum", "cumulative_prod",
     "cumulative_sum", "custom_batching", "custom_derivatives", "custom_gradient", "custom_jvp",
     "custom_vjp", "debug",
@@ -113,9 +116,10 @@ __all__ = [
     "device_get", "device_put", "devices", "diag", "diag_indices", "diag_indices_from", "diagflat",
     "diagonal", "digitize", "disable_jit", "divide", "divmod", "dot", "double", "dsplit", "dstack",
     "dtype", "dtypes", "e", "effects_barrier", "einsum", "einsum_path", "empty", "empty_like",
-    "enable_checks", "enable_custom_prng", "enable_x64", "equal", "errors", "euler_gamma",
+    "enable_checks", "enable_custom_prng", "enable_x64", "ensure_compile_time_eval",
+    "equal", "errors", "euler_gamma",
     "eval_shape", "exp", "exp2", "expand_dims", "experimental", "explain_cache_misses", "expm1",
-    "extract", "eye", "fabs", "fastmath", "fill_diagonal", "finfo", "flatnonzero", "flatten_util",
+    "extend", "extract", "eye", "fabs", "fastmath", "fill_diagonal", "finfo", "flatnonzero", "flatten_util",
     "flexible", "flip", "fliplr", "flipud", "float0", "float4_e2m1fn", "float8_e3m4", "float8_e4m3",
     "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
     "float8_e8m0fnu", "float16", "float32", "float64", "float_", "float_power", "floating", "floor",
@@ -124,7 +128,8 @@ __all__ = [
     "get_printoptions", "grad", "greater", "greater_equal", "heaviside", "hessian", "host_count",
     "host_id", "host_ids", "hsplit", "hstack", "hypot", "i0", "identity", "iinfo", "imag",
     "index_exp", "indices", "inexact", "inf", "inner", "insert", "inspect", "int2", "int4", "int8",
-    "int16", "int32", "int64", "int_", "integer", "intersect1d", "invert", "isclose", "iscomplex",
+    "int16", "int32", "int64", "int_", "integer", "interpreters",
+    "intersect1d", "invert", "isclose", "iscomplex",
     "iscomplexobj", "isdtype", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf",
     "isreal", "isrealobj", "isscalar", "issubdtype", "iterable", "ix_", "jacfwd", "jacobian",
     "jacrev", "jit", "jvp", "kron", "lax", "lcm", "ldexp", "left_shift", "legacy_prng_key", "less",

@@ -6,7 +6,8 @@ In: functions and example arguments. Out: jaxprs, and `ShapeDtypeStruct`s.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any, cast
 
 import numpy as np
@@ -14,15 +15,17 @@ import numpy as np
 from accnp import dtypes, errors
 from accnp.api.convert import as_node
 from accnp.api.parameters import argument_names
+from accnp.api.primitives import primitive_of
 from accnp.array import wrap
 from accnp.ir.aval import Aval, make_aval
-from accnp.ir.equations import ClosedJaxpr
+from accnp.ir.equations import ClosedJaxpr, typed
 from accnp.ir.graph import Graph
 from accnp.ir.jaxpr import to_jaxpr
 from accnp.ir.node import Node
 from accnp.ir.trace import state
 from accnp.pytree import tree_flatten
 from accnp.trace_fn import function_place, trace
+from accnp.transforms.axes import bind
 
 __all__ = ["ShapeDtypeStruct", "closed_jaxpr", "eval_shape", "make_jaxpr", "typeof"]
 
@@ -155,7 +158,11 @@ def _static_set(static_argnums: int | Iterable[int], n: int) -> set[int]:
 
 def closed_jaxpr(graph: Graph) -> ClosedJaxpr:
     """Return a graph as a jaxpr with the values of its constants."""
-    return to_jaxpr(graph, wrap)
+    return to_jaxpr(graph, _value_of, primitive_of)
+
+
+def _value_of(node: Node) -> Any:
+    return typed(node.params["value"], node.aval) if node.op.name == "literal" else wrap(node)
 
 
 def make_jaxpr(
@@ -167,6 +174,13 @@ def make_jaxpr(
 ) -> Callable[..., Any]:
     """Make a function that returns the jaxpr of `fun` for its arguments.
 
+    Args:
+        fun: a function of pytrees of arrays.
+        static_argnums: the positions of arguments that are Python values to the function.
+        axis_env: names and sizes of mapped axes that collectives in `fun` may name.
+        return_shape: return the structure of the results, too, as `ShapeDtypeStruct`s.
+        abstracted_axes: not supported.
+
     Example:
         >>> import accnp as jax
         >>> jax.make_jaxpr(lambda x: x * 2)(1.0)
@@ -174,24 +188,35 @@ def make_jaxpr(
     """
     if not callable(fun):
         raise TypeError(f"Expected a callable value, got {fun}")
-    if axis_env is not None or abstracted_axes is not None:
+    if abstracted_axes is not None:
         raise NotImplementedError(
-            "make_jaxpr: axis_env and abstracted_axes are not supported; got a value"
+            "make_jaxpr: abstracted_axes is not supported, since shapes are numbers here; "
+            f"got {abstracted_axes!r}; leave it out"
         )
 
     @functools.wraps(fun)
     def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
         static = _static_set(static_argnums, len(args))
-        before, state.named = state.named, True
-        try:
+        with ExitStack() as stack:
+            stack.enter_context(_named())
+            for name, size in axis_env or ():
+                stack.enter_context(bind(name, size))
             graph, spec = _trace_user(fun, args, kwargs, static, "make_jaxpr")
-        finally:
-            state.named = before
         closed = closed_jaxpr(graph)
         return (closed, spec.unflatten(_structs(graph))) if return_shape else closed
 
     jaxpr_of.__name__ = f"make_jaxpr({function_place(fun)[0]})"
     return jaxpr_of
+
+
+@contextmanager
+def _named() -> Iterator[None]:
+    """Record what jaxprs show: functions under their names, dead code too."""
+    before, state.named = state.named, True
+    try:
+        yield
+    finally:
+        state.named = before
 
 
 def _structs(graph: Graph) -> list[ShapeDtypeStruct]:

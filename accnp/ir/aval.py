@@ -31,10 +31,29 @@ class Aval:
     size: int
     nbytes: int
 
+    def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False) -> Aval:
+        return make_aval(tuple(shape), np.dtype(dtype), weak_type)
+
     def __repr__(self) -> str:
-        weak = ", weak_type=True" if self.weak_type else ""
-        dims = ",".join(map(str, self.shape))
-        return f"ShapedArray({self.dtype.name}[{dims}]{weak})"
+        return f"ShapedArray({self.str_short()}{', weak_type=True' if self.weak_type else ''})"
+
+    def __str__(self) -> str:
+        return "~" * self.weak_type + self.str_short()
+
+    def str_short(self) -> str:
+        """Return dtype and shape, such as "float32[2,3]"."""
+        return f"{self.dtype.name}[{','.join(map(str, self.shape))}]"
+
+    def update(self, **fields: Any) -> Aval:
+        """Return the aval with another shape, dtype or weak_type."""
+        old = {"shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type}
+        if not fields.keys() <= old.keys():
+            raise TypeError(f"ShapedArray.update: unknown fields; got {sorted(fields)}")
+        return Aval(**{**old, **fields})
+
+    def strip_weak_type(self) -> Aval:
+        """Return the aval that is not weak."""
+        return make_aval(self.shape, self.dtype, False)
 
     def __reduce__(self):
         return make_aval, (self.shape, self.dtype, self.weak_type)
@@ -51,7 +70,7 @@ def make_aval(shape: tuple[int, ...], dtype: np.dtype, weak_type: bool = False) 
 
 
 def _make(shape: tuple[int, ...], dtype: np.dtype, weak_type: bool, devices: Devices) -> Aval:
-    self = Aval()
+    self = object.__new__(Aval)
     self.shape = tuple(int(n) for n in shape)
     self.dtype = np.dtype(dtype)
     self.weak_type = bool(weak_type)

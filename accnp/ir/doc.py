@@ -11,14 +11,14 @@ from collections.abc import Iterable, Sequence
 
 __all__ = ["Doc", "brk", "concat", "group", "join", "layout", "nest", "text"]
 
-# A document is a tuple: ("text", s), ("brk", s), ("concat", docs), ("group", doc) or ("nest", n,
-# doc).
+# A document is a tuple: ("text", s, note), ("brk", s), ("concat", docs), ("group", doc) or
+# ("nest", n, doc).
 Doc = tuple
 
 
-def text(s: str) -> Doc:
-    """Text without newlines."""
-    return ("text", s)
+def text(s: str, note: str = "") -> Doc:
+    """Text without newlines; a note is written at the end of its line, as a comment."""
+    return ("text", s, note)
 
 
 def brk(s: str = " ") -> Doc:
@@ -70,7 +70,8 @@ def _fits(doc: Doc, room: int) -> bool:
 def layout(doc: Doc, width: int = 80) -> str:
     """Return the text of a document."""
     out: list[str] = []
-    column = 0
+    column, line = 0, 0
+    notes: dict[int, list[str]] = {}
     stack: list[tuple[int, bool, Doc]] = [(0, False, doc)]
     while stack:
         indent, flat, d = stack.pop()
@@ -78,13 +79,28 @@ def layout(doc: Doc, width: int = 80) -> str:
         if kind == "text" or (kind == "brk" and flat):
             out.append(d[1])
             column += len(d[1])
+            if kind == "text" and d[2]:
+                notes.setdefault(line, []).append(d[2])
         elif kind == "brk":
             out.append("\n" + " " * indent)
             column = indent
+            line += 1
         elif kind == "concat":
             stack.extend((indent, flat, x) for x in reversed(d[1]))
         elif kind == "group":
             stack.append((indent, _fits(d[1], width - column), d[1]))
         else:
             stack.append((indent + d[1], flat, d[2]))
-    return "".join(out)
+    return _with_notes("".join(out), notes) if notes else "".join(out)
+
+
+def _with_notes(s: str, notes: dict[int, list[str]]) -> str:
+    """Write notes beside their lines, further ones of the same line below."""
+    lines = s.split("\n")
+    edge = max(len(lines[i]) for i in notes)
+    out = []
+    for i, line in enumerate(lines):
+        first, *rest = notes.get(i, [""])
+        out.append(f"{line:{edge}} # {first}" if first else line)
+        out += [f"{'':{edge}} # {note}" for note in rest]
+    return "\n".join(out)

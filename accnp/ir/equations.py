@@ -1,36 +1,30 @@
-"""The pieces of a jaxpr: variables, literals, equations, programs. In: made by `ir/jaxpr.py`. Out:
-what users inspect.
+"""The pieces of a jaxpr: variables, literals, equations, programs. In: made by `ir/jaxpr.py`, or by
+users. Out: what users walk, change and evaluate.
 
-Their text is written by `ir/printer.py`.
+Their text is written by `ir/printer.py`. Programs are not changed in place: `replace` makes others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from accnp.ir.aval import Aval
 
-__all__ = ["ClosedJaxpr", "DropVar", "Jaxpr", "JaxprEqn", "Literal", "Primitive", "Var"]
+__all__ = [
+    "Atom", "ClosedJaxpr", "DebugInfo", "DropVar", "Jaxpr", "JaxprEqn", "Literal", "Pretty",
+    "SourceInfo", "Var", "gensym", "jaxprs_in_params", "new_jaxpr_eqn", "no_effects", "subjaxprs",
+    "typed",
+]  # fmt: skip
 
-
-class Primitive:
-    """The name of an operation."""
-
-    __slots__ = ("multiple_results", "name")
-
-    def __init__(self, name: str, multiple_results: bool) -> None:
-        self.name = name
-        self.multiple_results = multiple_results
-
-    def __repr__(self) -> str:
-        return self.name
+Effects = Iterable[Any]
+no_effects: frozenset[Any] = frozenset()
 
 
 class Var:
-    """A variable of a jaxpr: something with an aval."""
+    """A variable of a jaxpr: something with an aval; another one is never equal."""
 
     __slots__ = ("aval",)
 
@@ -38,8 +32,7 @@ class Var:
         self.aval = aval
 
     def __repr__(self) -> str:
-        a = self.aval
-        return f"Var(id={id(self)}):{a.dtype.name}[{','.join(map(str, a.shape))}]"
+        return f"Var(id={id(self)}):{self.aval.str_short()}"
 
 
 class DropVar(Var):
@@ -52,9 +45,10 @@ class DropVar(Var):
 
 
 class Literal:
-    """A scalar written into an equation."""
+    """A scalar written into an equation; `val` has its type, a weak one too."""
 
     __slots__ = ("aval", "val")
+    __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, val: Any, aval: Aval) -> None:
         self.val = val
@@ -68,52 +62,199 @@ class Literal:
         return str(np.asarray(self.val).astype(self.aval.dtype).item())
 
 
+Atom = Var | Literal
+
+
+class TypedInt(int):
+    """A Python number that knows its dtype, and whether that is weak."""
+
+    dtype: np.dtype
+    weak_type: bool
+
+
+class TypedFloat(float):
+    """A Python number that knows its dtype, and whether that is weak."""
+
+    dtype: np.dtype
+    weak_type: bool
+
+
+class TypedComplex(complex):
+    """A Python number that knows its dtype, and whether that is weak."""
+
+    dtype: np.dtype
+    weak_type: bool
+
+
+def typed(value: Any, aval: Aval) -> Any:
+    """Return a number with the type of an aval: what a literal of a program holds."""
+    if aval.dtype.kind == "b":
+        return np.bool_(value)
+    if isinstance(value, complex):
+        made: Any = TypedComplex(value)
+    else:
+        made = TypedInt(value) if isinstance(value, int) else TypedFloat(value)
+    made.dtype, made.weak_type = aval.dtype, aval.weak_type
+    return made
+
+
+class SourceInfo(NamedTuple):
+    """Where an equation was recorded: the code object and the offset of its instruction."""
+
+    code: Any = None
+    offset: int = 0
+
+    def __str__(self) -> str:
+        if self.code is None:
+            return "<unknown line>"
+        places = list(self.code.co_positions())
+        line, _, column, _ = places[min(self.offset // 2, len(places) - 1)]
+        where = f"{self.code.co_filename}:{line or self.code.co_firstlineno}"
+        if column is not None:
+            where += f":{column}"
+        return f"{where} ({self.code.co_qualname})"
+
+
+class DebugInfo(NamedTuple):
+    """What a program was made of: the transformation, the function, the names of its arguments."""
+
+    traced_for: str
+    func_src_info: str
+    arg_names: tuple[str, ...] | None = None
+    result_paths: tuple[str, ...] | None = None
+
+
 class JaxprEqn:
     """One equation: `outvars = primitive[params] invars`."""
 
-    __slots__ = ("invars", "outvars", "params", "primitive", "site")
+    __slots__ = ("effects", "invars", "outvars", "params", "primitive", "source_info")
 
     def __init__(
         self,
-        primitive: Primitive,
+        invars: Sequence[Atom],
+        outvars: Sequence[Var],
+        primitive: Any,
         params: dict[str, Any],
-        invars: list[Any],
-        outvars: list[Var],
-        site: Any = None,
+        effects: Effects = no_effects,
+        source_info: SourceInfo | None = None,
     ) -> None:
+        self.invars = list(invars)
+        self.outvars = list(outvars)
         self.primitive = primitive
         self.params = params
-        self.invars = invars
-        self.outvars = outvars
-        self.site = site
+        self.effects = effects
+        self.source_info = source_info or SourceInfo()
+
+    def replace(self, **fields: Any) -> JaxprEqn:
+        """Return the equation with some fields changed."""
+        return JaxprEqn(**_updated("JaxprEqn", self, fields))
 
 
-class Jaxpr:
+def new_jaxpr_eqn(
+    invars: Sequence[Atom],
+    outvars: Sequence[Var],
+    primitive: Any,
+    params: dict[str, Any],
+    effects: Effects = no_effects,
+    source_info: SourceInfo | None = None,
+) -> JaxprEqn:
+    """Return a new equation."""
+    return JaxprEqn(invars, outvars, primitive, params, effects, source_info)
+
+
+class Pretty:
+    """What both kinds of jaxprs share: their text, which `ir/printer.py` writes."""
+
+    __slots__ = ()
+    write: ClassVar[Callable[..., str]]
+
+    def __repr__(self) -> str:
+        return self.write()
+
+    def pretty_print(
+        self,
+        *,
+        source_info: bool = False,
+        print_shapes: bool = True,
+        custom_pp_eqn_rules: bool = True,
+        print_effects: bool = False,
+        width: int = 80,
+    ) -> str:
+        """Return the program as text.
+
+        Args:
+            source_info: write beside each equation where it was recorded.
+            print_shapes: write the types of variables.
+            custom_pp_eqn_rules: leave out parameters that say nothing new.
+            print_effects: write what each program does beside computing.
+            width: the length of lines to keep to where that can be.
+        """
+        return self.write(
+            width,
+            source_info=source_info,
+            print_shapes=print_shapes,
+            custom_pp_eqn_rules=custom_pp_eqn_rules,
+            print_effects=print_effects,
+        )
+
+
+class Jaxpr(Pretty):
     """Inputs, constants, equations in order, and outputs."""
 
-    __slots__ = ("constvars", "debug_name", "eqns", "invars", "outvars")
+    __slots__ = (
+        "__weakref__",
+        "constvars",
+        "debug_info",
+        "effects",
+        "eqns",
+        "graphs",
+        "invars",
+        "outvars",
+    )
 
     def __init__(
         self,
-        constvars: list[Var],
-        invars: list[Var],
-        outvars: list[Any],
-        eqns: list[JaxprEqn],
-        debug_name: str = "",
+        constvars: Sequence[Var],
+        invars: Sequence[Var],
+        outvars: Sequence[Atom],
+        eqns: Sequence[JaxprEqn],
+        effects: Effects = no_effects,
+        debug_info: DebugInfo | None = None,
     ) -> None:
-        self.constvars = constvars
-        self.invars = invars
-        self.outvars = outvars
-        self.eqns = eqns
-        self.debug_name = debug_name
+        self.constvars = list(constvars)
+        self.invars = list(invars)
+        self.outvars = list(outvars)
+        self.eqns = list(eqns)
+        self.effects = effects
+        self.debug_info = debug_info or DebugInfo("core.Jaxpr", "<unknown>")
+        self.graphs: dict[bool, Any] = {}  # the program as ops hold it, kept by its maker
+
+    @property
+    def in_avals(self) -> list[Aval]:
+        """The avals of the inputs."""
+        return [v.aval for v in self.invars]
+
+    @property
+    def out_avals(self) -> list[Aval]:
+        """The avals of the outputs."""
+        return [v.aval for v in self.outvars]
+
+    def replace(self, **fields: Any) -> Jaxpr:
+        """Return the program with some fields changed."""
+        return Jaxpr(**_updated("Jaxpr", self, fields))
 
 
-class ClosedJaxpr:
+class ClosedJaxpr(Pretty):
     """A jaxpr and the values of its constants."""
 
-    __slots__ = ("consts", "jaxpr")
+    __slots__ = ("__weakref__", "consts", "jaxpr")
 
     def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()) -> None:
+        if len(consts) != len(jaxpr.constvars):
+            raise ValueError(
+                f"ClosedJaxpr: there must be a value for each of the {len(jaxpr.constvars)} "
+                f"constants; got {len(consts)} values"
+            )
         self.jaxpr = jaxpr
         self.consts = list(consts)
 
@@ -128,11 +269,76 @@ class ClosedJaxpr:
         return self.jaxpr.eqns
 
     @property
+    def invars(self) -> list[Var]:
+        """The variables of the inputs."""
+        return self.jaxpr.invars
+
+    @property
+    def outvars(self) -> list[Atom]:
+        """The variables and literals that are the outputs."""
+        return self.jaxpr.outvars
+
+    @property
+    def constvars(self) -> list[Var]:
+        """The variables of the constants."""
+        return self.jaxpr.constvars
+
+    @property
+    def effects(self) -> Effects:
+        """What the program does beside computing."""
+        return self.jaxpr.effects
+
+    @property
+    def debug_info(self) -> DebugInfo:
+        """What the program was made of."""
+        return self.jaxpr.debug_info
+
+    @property
     def in_avals(self) -> list[Aval]:
         """The avals of the inputs."""
-        return [v.aval for v in self.jaxpr.invars]
+        return self.jaxpr.in_avals
 
     @property
     def out_avals(self) -> list[Aval]:
         """The avals of the outputs."""
-        return [v.aval for v in self.jaxpr.outvars]
+        return self.jaxpr.out_avals
+
+    def replace(
+        self, *, jaxpr: Jaxpr | None = None, consts: Sequence[Any] | None = None
+    ) -> ClosedJaxpr:
+        """Return the program with another jaxpr, or other constants."""
+        return ClosedJaxpr(
+            self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts
+        )
+
+    def map_jaxpr(self, fn: Callable[[Jaxpr], Jaxpr]) -> ClosedJaxpr:
+        """Return what `fn` makes of the jaxpr, with the same constants."""
+        return ClosedJaxpr(fn(self.jaxpr), self.consts)
+
+
+def _updated(name: str, of: Any, fields: dict[str, Any]) -> dict[str, Any]:
+    names = [s for s in type(of).__slots__ if s not in ("__weakref__", "graphs")]
+    if not fields.keys() <= set(names):
+        raise ValueError(f"{name}.replace: unknown fields; got {sorted(fields)}; known are {names}")
+    return {s: fields.get(s, getattr(of, s)) for s in names}
+
+
+def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
+    """Yield the programs among an equation's parameters, also those in tuples."""
+    for value in params.values():
+        for v in value if isinstance(value, tuple) else (value,):
+            if isinstance(v, ClosedJaxpr):
+                yield v.jaxpr
+            elif isinstance(v, Jaxpr):
+                yield v
+
+
+def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+    """Yield the programs that the equations of a program hold."""
+    for eqn in jaxpr.eqns:
+        yield from jaxprs_in_params(eqn.params)
+
+
+def gensym() -> Callable[[Aval], Var]:
+    """Return a function that makes new variables."""
+    return Var

@@ -12,16 +12,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from accnp.ir.equations import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Primitive, Var
+from accnp.ir.equations import (
+    ClosedJaxpr,
+    DebugInfo,
+    DropVar,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    SourceInfo,
+    Var,
+)
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.node import Node
+from accnp.ir.op import Op
 
 __all__ = ["to_jaxpr"]
 
 
-def to_jaxpr(graph: Graph, value_of: Callable[[Node], Any]) -> ClosedJaxpr:
-    """Return the jaxpr of a graph; `value_of` makes what users see of the node of a constant."""
-    builder = _Builder(value_of)
+def to_jaxpr(
+    graph: Graph, value_of: Callable[[Node], Any], primitive_of: Callable[[Op], Any]
+) -> ClosedJaxpr:
+    """Return the jaxpr of a graph.
+
+    `value_of` makes what users see of the node of a constant or a literal, `primitive_of` of an op.
+    """
+    builder = _Builder(value_of, primitive_of)
     jaxpr = builder.build(graph, {}, None)
     return ClosedJaxpr(jaxpr, [value_of(x) for x in builder.consts])
 
@@ -33,8 +48,9 @@ def _plain(node: Node) -> Node:
 
 
 class _Builder:
-    def __init__(self, value_of: Callable[[Node], Any]) -> None:
+    def __init__(self, value_of: Callable[[Node], Any], primitive_of: Callable[[Op], Any]) -> None:
         self.value_of = value_of
+        self.primitive_of = primitive_of
         self.consts: list[Node] = []
         self.const_atoms: dict[int, Any] = {}
         self.constvars: list[Var] = []
@@ -58,7 +74,11 @@ class _Builder:
                 self._equation(node, env, wanted, eqns)
         outvars = [self._atom(x, env) for x in graph.outputs]
         jaxpr = Jaxpr(
-            self.constvars if over is None else [], [*leading, *invars], outvars, eqns, graph.name
+            self.constvars if over is None else [],
+            [*leading, *invars],
+            outvars,
+            eqns,
+            debug_info=DebugInfo("jit", graph.name, graph.in_names),
         )
         _drop_unused(jaxpr)
         return jaxpr
@@ -77,13 +97,11 @@ class _Builder:
         own = self._own_constants(node, env)
         if own:
             ins = ins[len(own) :]
-            closed = ClosedJaxpr(self._convert(params["jaxpr"])[1], [self.value_of(x) for x in own])
-            _bind_constants(closed.jaxpr, len(own))
-            params["jaxpr"] = closed
+            inner = self._convert(params["jaxpr"])[1]
+            _bind_constants(inner, len(own))
+            params["jaxpr"] = ClosedJaxpr(inner, [self.value_of(x) for x in own])
         invars = [self._atom(x, env) for x in ins]
-        params = {k: self._param(v) for k, v in params.items()}
-        if node.op.show is not None:
-            params = node.op.show(params)
+        params = {k: self._param(v) for k, v in params.items() if not k.startswith("_")}
         if isinstance(node.aval, tuple):
             outvars = [Var(a) for a in node.aval]
             for i, item in wanted.get(id(node), {}).items():
@@ -92,8 +110,9 @@ class _Builder:
         else:
             outvars = [Var(node.aval)]
             env[id(node)] = outvars[0]
-        primitive = Primitive(node.op.name, isinstance(node.aval, tuple))
-        eqns.append(JaxprEqn(primitive, params, invars, outvars, node.site))
+        site = None if node.site is None else SourceInfo(*node.site)
+        primitive = self.primitive_of(node.op)
+        eqns.append(JaxprEqn(invars, outvars, primitive, params, source_info=site))
 
     def _own_constants(self, node: Node, env: dict[int, Any]) -> list[Node]:
         """Return the constants that a jitted function closes over: they are part of its own
@@ -152,7 +171,7 @@ class _Builder:
         if found is not None:
             return found
         if node.op.name == "literal":
-            return Literal(node.params["value"], node.aval)
+            return Literal(self.value_of(node), node.aval)
         if node.op.kind == "item" and isinstance(env.get(id(node.inputs[0])), list):
             return env[id(node.inputs[0])][node.params["index"]]
         atom = self.const_atoms.get(id(node))

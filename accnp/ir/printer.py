@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 import numpy as np
 
 from accnp.ir.doc import Doc, brk, concat, group, join, layout, nest, text
-from accnp.ir.equations import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
+from accnp.ir.equations import (
+    ClosedJaxpr,
+    DropVar,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Pretty,
+    Var,
+    jaxprs_in_params,
+)
 from accnp.ir.node import Node
 
 __all__ = ["equation_text", "jaxpr_text", "short_aval", "short_dtype"]
@@ -46,10 +56,20 @@ def _typed(aval: object) -> str:
     return f"{aval.dtype.name}[{','.join(map(str, aval.shape))}]"  # type: ignore[attr-defined]
 
 
-def jaxpr_text(jaxpr: Jaxpr, width: int = 80) -> str:
+@dataclass(frozen=True, slots=True)
+class Style:
+    """What is written: where equations come from, types, parameters as they are, effects."""
+
+    source_info: bool = False
+    print_shapes: bool = True
+    custom_pp_eqn_rules: bool = True
+    print_effects: bool = False
+
+
+def jaxpr_text(jaxpr: Jaxpr, width: int = 80, style: Style = Style()) -> str:
     """Return the text of a whole program; inner programs that occur twice, or are long, come first
     with a name."""
-    printer = _Printer(jaxpr)
+    printer = _Printer(jaxpr, style)
     docs = [printer.shared_definition(j, name) for j, name in printer.shared.values()]
     return layout(concat([*docs, printer.skeleton(jaxpr)]), width)
 
@@ -67,17 +87,9 @@ def _letters(n: int) -> str:
     return out
 
 
-def _inner(params: dict[str, Any]) -> Iterator[Jaxpr]:
-    for v in params.values():
-        for j in v if isinstance(v, tuple) else (v,):
-            if isinstance(j, ClosedJaxpr):
-                yield j.jaxpr
-            elif isinstance(j, Jaxpr):
-                yield j
-
-
 class _Printer:
-    def __init__(self, jaxpr: Jaxpr) -> None:
+    def __init__(self, jaxpr: Jaxpr, style: Style = Style()) -> None:
+        self.style = style
         self.names: dict[int, str] = {}
         self.shared: dict[int, tuple[Jaxpr, str]] = {}
         self._share(jaxpr)
@@ -96,7 +108,7 @@ class _Printer:
                 counts[id(jaxpr)] += 1
             for eqn in jaxpr.eqns:
                 name = eqn.params.get("name")
-                for inner in _inner(eqn.params):
+                for inner in jaxprs_in_params(eqn.params):
                     queue.append(inner)
                     if name is not None:
                         names.setdefault(id(inner), str(name).strip("<>"))
@@ -126,6 +138,7 @@ class _Printer:
         return self.name(v)
 
     def variables(self, vs: Sequence[Any], separator: str = "", types: bool = False) -> Doc:
+        types = types and self.style.print_shapes
         docs = [text(self.atom(v) + (f":{short_aval(v.aval)}" if types else "")) for v in vs]
         return nest(2, group(join(concat([text(separator), group(brk())]), docs)))
 
@@ -137,6 +150,8 @@ class _Printer:
         close = text(",)" if len(jaxpr.outvars) == 1 else ")")
         body = [text("{ lambda "), consts, text("; "), ins, text(". let")]
         body += [nest(2, concat([brk(), eqns])), brk(), text("in ("), outs, close]
+        if self.style.print_effects:
+            body.append(text(" : { " + ", ".join(sorted(map(str, jaxpr.effects))) + " }"))
         return group(concat([nest(2, concat(body)), text(" }")]))
 
     def shared_definition(self, jaxpr: Jaxpr, name: str) -> Doc:
@@ -147,15 +162,20 @@ class _Printer:
         return text(shared[1]) if shared else self.skeleton(jaxpr)
 
     def equation(self, eqn: JaxprEqn) -> Doc:
-        params = eqn.params
-        if eqn.primitive.name == "jit":
-            self._suggest(eqn)
+        name, params = eqn.primitive.name, eqn.params
+        show = getattr(eqn.primitive, "show", None)
+        if self.style.custom_pp_eqn_rules:
+            if show is not None:
+                params = show(params)
+            if name == "jit":
+                self._suggest(eqn)
         keys = sorted(params)
-        if eqn.primitive.name in _NAMED and "name" in params:
+        if name in _NAMED and "name" in params and self.style.custom_pp_eqn_rules:
             keys.remove("name")
             keys.insert(0, "name")
         left = self.variables(eqn.outvars, types=True)
-        right = [text(eqn.primitive.name)]
+        place = str(eqn.source_info) if self.style.source_info else ""
+        right = [text(name, place)]
         if keys:
             pairs = [concat([text(f"{k}="), self.value(params[k])]) for k in keys]
             inside = nest(2, concat([text("["), brk(""), join(brk(), pairs)]))
@@ -179,7 +199,7 @@ class _Printer:
     def _suggest(self, eqn: JaxprEqn) -> None:
         """Give the variables of a called program the names of what is passed, where each is passed
         once."""
-        inner = next(_inner(eqn.params))
+        inner = next(jaxprs_in_params(eqn.params))
         if id(inner) in self.shared:
             return
         for own, outer in ((inner.invars, eqn.invars), (inner.outvars, eqn.outvars)):
@@ -193,10 +213,13 @@ class _Printer:
                     self.names[id(v)] = self.name(like)
 
 
-def _closed_text(self: ClosedJaxpr) -> str:
-    return jaxpr_text(self.jaxpr)
+def _open(program: Any) -> Jaxpr:
+    return program.jaxpr if isinstance(program, ClosedJaxpr) else program
 
 
-Jaxpr.__repr__ = jaxpr_text  # type: ignore[method-assign]
-ClosedJaxpr.__repr__ = _closed_text  # type: ignore[method-assign]
+def _write(self: Any, width: int = 80, **style: bool) -> str:
+    return jaxpr_text(_open(self), width, Style(**style))
+
+
+Pretty.write = _write
 JaxprEqn.__repr__ = eqn_text  # type: ignore[method-assign]

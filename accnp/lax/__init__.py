@@ -10,6 +10,23 @@ from accnp.api.folding import (
     padtype_to_pads, reduce, reduce_window, reduce_window_shape_tuple, reduce_xor,
 )  # fmt: skip
 from accnp.api.joining import stack, tile, unstack
+from accnp.api.known_primitives import (
+    abs_p, acos_p, acosh_p, add_p, all_gather_p, all_to_all_p, and_p, argmax_p, argmin_p, asin_p,
+    asinh_p, atan2_p, atan_p, atanh_p, axis_index_p, bessel_i0e_p, bessel_i1e_p,
+    bitcast_convert_type_p, broadcast_in_dim_p, cbrt_p, ceil_p, clamp_p, clz_p, complex_p,
+    concatenate_p, cond_p, conj_p, convert_element_type_p, copy_p, cos_p, cosh_p, cumlogsumexp_p,
+    cummax_p, cummin_p, cumprod_p, cumsum_p, digamma_p, div_p, dot_general_p, dynamic_slice_p,
+    dynamic_update_slice_p, eq_p, erf_inv_p, erf_p, erfc_p, exp2_p, exp_p, expm1_p, floor_p,
+    gather_p, ge_p, gt_p, imag_p, integer_pow_p, iota_p, is_finite_p, le_p, lgamma_p, log1p_p,
+    log_p, logistic_p, lt_p, max_p, min_p, mul_p, ne_p, neg_p, nextafter_p, not_p,
+    optimization_barrier_p, or_p, pad_p, pmax_p, pmin_p, polygamma_p, population_count_p, pow_p,
+    ppermute_p, psum_p, real_p, reduce_and_p, reduce_max_p, reduce_min_p, reduce_or_p,
+    reduce_prod_p, reduce_sum_p, rem_p, reshape_p, rev_p, round_p, rsqrt_p, scan_p, scatter_add_p,
+    scatter_max_p, scatter_min_p, scatter_mul_p, scatter_p, select_n_p, shift_left_p,
+    shift_right_arithmetic_p, shift_right_logical_p, sign_p, sin_p, sinh_p, slice_p, sort_p,
+    sqrt_p, square_p, squeeze_p, stop_gradient_p, sub_p, tan_p, tanh_p, top_k_p, transpose_p,
+    while_p, xor_p, zeta_p,
+)  # fmt: skip
 from accnp.api.lax import (
     Precision, RoundingMethod, abs, acos, acosh, add, asin, asinh, atan, atan2, atanh,
     bessel_i0e, bessel_i1e, bitcast_convert_type, bitwise_and, bitwise_not, bitwise_or,
@@ -63,6 +80,26 @@ __all__ = [
     "shift_right_logical", "sign", "sin", "sinh", "slice", "slice_in_dim", "sort",
     "sort_key_val", "split", "sqrt", "square", "squeeze", "stack", "stop_gradient", "sub",
     "switch", "tan", "tanh", "tile", "top_k", "transpose", "unstack", "while_loop", "zeta",
+]  # fmt: skip
+
+__all__ += [
+    "abs_p", "acos_p", "acosh_p", "add_p", "all_gather_p", "all_to_all_p", "and_p", "argmax_p",
+    "argmin_p", "asin_p", "asinh_p", "atan2_p", "atan_p", "atanh_p", "axis_index_p",
+    "bessel_i0e_p", "bessel_i1e_p", "bitcast_convert_type_p", "broadcast_in_dim_p", "cbrt_p",
+    "ceil_p", "clamp_p", "clz_p", "complex_p", "concatenate_p", "cond_p", "conj_p",
+    "convert_element_type_p", "copy_p", "cos_p", "cosh_p", "cumlogsumexp_p", "cummax_p",
+    "cummin_p", "cumprod_p", "cumsum_p", "digamma_p", "div_p", "dot_general_p", "dynamic_slice_p",
+    "dynamic_update_slice_p", "eq_p", "erf_inv_p", "erf_p", "erfc_p", "exp2_p", "exp_p",
+    "expm1_p", "floor_p", "gather_p", "ge_p", "gt_p", "imag_p", "integer_pow_p", "iota_p",
+    "is_finite_p", "le_p", "lgamma_p", "log1p_p", "log_p", "logistic_p", "lt_p", "max_p", "min_p",
+    "mul_p", "ne_p", "neg_p", "nextafter_p", "not_p", "optimization_barrier_p", "or_p", "pad_p",
+    "pmax_p", "pmin_p", "polygamma_p", "population_count_p", "pow_p", "ppermute_p", "psum_p",
+    "real_p", "reduce_and_p", "reduce_max_p", "reduce_min_p", "reduce_or_p", "reduce_prod_p",
+    "reduce_sum_p", "rem_p", "reshape_p", "rev_p", "round_p", "rsqrt_p", "scan_p",
+    "scatter_add_p", "scatter_max_p", "scatter_min_p", "scatter_mul_p", "scatter_p", "select_n_p",
+    "shift_left_p", "shift_right_arithmetic_p", "shift_right_logical_p", "sign_p", "sin_p",
+    "sinh_p", "slice_p", "sort_p", "sqrt_p", "square_p", "squeeze_p", "stop_gradient_p", "sub_p",
+    "tan_p", "tanh_p", "top_k_p", "transpose_p", "while_p", "xor_p", "zeta_p",
 ]  # fmt: skip
 
 __getattr__ = nearest(__name__, __all__)

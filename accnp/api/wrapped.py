@@ -1,0 +1,42 @@
+"""Functions as rules of custom derivatives hand them around. In: a function. Out: the same, with
+its parameters, called by `call_wrapped`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["WrappedFun", "wrap_init"]
+
+
+class WrappedFun:
+    """A function and keyword parameters for it."""
+
+    __slots__ = ("debug_info", "f", "params")
+
+    def __init__(
+        self, f: Callable[..., Any], params: dict[str, Any] | None = None, debug_info: Any = None
+    ) -> None:
+        self.f = f
+        self.params = params or {}
+        self.debug_info = debug_info
+
+    @property
+    def __name__(self) -> str:
+        return getattr(self.f, "__name__", "<unnamed function>")
+
+    def call_wrapped(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function."""
+        return self.f(*args, **{**self.params, **kwargs})
+
+    __call__ = call_wrapped
+
+    def __repr__(self) -> str:
+        return f"Wrapped function: {self.__name__}"
+
+
+def wrap_init(
+    f: Callable[..., Any], params: dict[str, Any] | None = None, *, debug_info: Any = None
+) -> WrappedFun:
+    """Wrap a function."""
+    return WrappedFun(f, params, debug_info)

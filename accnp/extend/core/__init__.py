@@ -1,0 +1,25 @@
+# isort: skip_file
+"""`accnp.extend.core`: the pieces of jaxprs, primitives, evaluation, re-exported one by one."""
+
+from accnp.api.evaluation import jaxpr_as_fun
+from accnp.api.primitives import Primitive
+from accnp.api.tracing import (
+    check_jaxpr, concrete_or_error, mapped_aval, primal_dtype_to_tangent_dtype, unmapped_aval,
+    valid_jaxtype,
+)  # fmt: skip
+from accnp.errors import InconclusiveDimensionOperation, JaxprTypeError
+from accnp.extend.core import primitives
+from accnp.ir.equations import (
+    ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var, gensym, jaxprs_in_params,
+    new_jaxpr_eqn, no_effects, subjaxprs,
+)  # fmt: skip
+from accnp.missing import nearest
+
+__all__ = [
+    "ClosedJaxpr", "DebugInfo", "DropVar", "InconclusiveDimensionOperation", "Jaxpr", "JaxprEqn",
+    "JaxprTypeError", "Literal", "Primitive", "Var", "check_jaxpr", "concrete_or_error", "gensym",
+    "jaxpr_as_fun", "jaxprs_in_params", "mapped_aval", "new_jaxpr_eqn", "no_effects",
+    "primal_dtype_to_tangent_dtype", "primitives", "subjaxprs", "unmapped_aval", "valid_jaxtype",
+]  # fmt: skip
+
+__getattr__ = nearest(__name__, __all__)

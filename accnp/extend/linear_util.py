@@ -1,0 +1,8 @@
+"""`accnp.extend.linear_util`: functions wrapped for transformations."""
+
+from accnp.api.wrapped import WrappedFun, wrap_init
+from accnp.missing import nearest
+
+__all__ = ["WrappedFun", "wrap_init"]
+
+__getattr__ = nearest(__name__, __all__)

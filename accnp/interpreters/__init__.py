@@ -1,0 +1,8 @@
+"""`accnp.interpreters`: rules of primitives for each transformation."""
+
+from accnp.interpreters import ad, batching, mlir, partial_eval, xla
+from accnp.missing import nearest
+
+__all__ = ["ad", "batching", "mlir", "partial_eval", "xla"]
+
+__getattr__ = nearest(__name__, __all__)

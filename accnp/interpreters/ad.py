@@ -1,0 +1,41 @@
+"""`accnp.interpreters.ad`: derivative rules of primitives, re-exported one by one."""
+
+from accnp.api.known_primitives import add_jaxvals_p
+from accnp.api.rules import (
+    UndefinedPrimal,
+    Zero,
+    add_tangents,
+    defbilinear,
+    defjvp,
+    defjvp2,
+    deflinear,
+    deflinear2,
+    instantiate_zeros,
+    is_undefined_primal,
+    primitive_jvps,
+    primitive_transposes,
+    zeros_like_aval,
+)
+from accnp.missing import nearest
+
+add_jaxvals = add_jaxvals_p.bind
+
+__all__ = [
+    "UndefinedPrimal",
+    "Zero",
+    "add_jaxvals",
+    "add_jaxvals_p",
+    "add_tangents",
+    "defbilinear",
+    "defjvp",
+    "defjvp2",
+    "deflinear",
+    "deflinear2",
+    "instantiate_zeros",
+    "is_undefined_primal",
+    "primitive_jvps",
+    "primitive_transposes",
+    "zeros_like_aval",
+]
+
+__getattr__ = nearest(__name__, __all__)

@@ -1,0 +1,22 @@
+"""`accnp.interpreters.batching`: batching rules of primitives, re-exported one by one."""
+
+from accnp.api.rules import (
+    bdim_at_front,
+    broadcast,
+    defbroadcasting,
+    defvectorized,
+    not_mapped,
+    primitive_batchers,
+)
+from accnp.missing import nearest
+
+__all__ = [
+    "bdim_at_front",
+    "broadcast",
+    "defbroadcasting",
+    "defvectorized",
+    "not_mapped",
+    "primitive_batchers",
+]
+
+__getattr__ = nearest(__name__, __all__)
