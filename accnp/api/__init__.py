@@ -22,6 +22,7 @@ import accnp.ops.random
 import accnp.ops.reduce
 import accnp.ops.scan
 import accnp.ops.scatter
+import accnp.ops.solve
 import accnp.ops.sort
 import accnp.ops.special
 import accnp.ops.views  # noqa: F401

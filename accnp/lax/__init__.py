@@ -52,6 +52,7 @@ from accnp.api.lax_shapes import (
 from accnp.api.loops import fori_loop, scan, while_loop
 from accnp.api.products import dot, dot_general
 from accnp.api.scans import associative_scan, map
+from accnp.api.solving import custom_linear_solve, custom_root, platform_dependent
 from accnp.api.sorting import top_k
 from accnp.missing import nearest
 from accnp.ops.index import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
@@ -64,13 +65,14 @@ __all__ = [
     "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast", "broadcast_in_dim",
     "broadcast_to_rank", "broadcasted_iota", "cbrt", "ceil", "clamp", "clz", "collapse",
     "complex", "concatenate", "cond", "conj", "convert_element_type", "cos", "cosh",
-    "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "digamma", "div", "dot",
-    "dot_general", "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim",
-    "dynamic_update_index_in_dim", "dynamic_update_slice", "dynamic_update_slice_in_dim", "eq",
-    "erf", "erf_inv", "erfc", "exp", "exp2", "expand_dims", "expm1", "floor", "fori_loop",
-    "full", "full_like", "gather", "ge", "gt", "imag", "index_in_dim", "integer_pow", "iota",
-    "is_finite", "le", "lgamma", "log", "log1p", "logistic", "lt", "map", "max", "min", "mul",
-    "ne", "neg", "nextafter", "optimization_barrier", "pad", "padtype_to_pads", "pbroadcast",
+    "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "custom_linear_solve",
+    "custom_root", "digamma", "div", "dot", "dot_general", "dynamic_index_in_dim",
+    "dynamic_slice", "dynamic_slice_in_dim", "dynamic_update_index_in_dim",
+    "dynamic_update_slice", "dynamic_update_slice_in_dim", "eq", "erf", "erf_inv", "erfc",
+    "exp", "exp2", "expand_dims", "expm1", "floor", "fori_loop", "full", "full_like", "gather",
+    "ge", "gt", "imag", "index_in_dim", "integer_pow", "iota", "is_finite", "le", "lgamma",
+    "log", "log1p", "logistic", "lt", "map", "max", "min", "mul", "ne", "neg", "nextafter",
+    "optimization_barrier", "pad", "padtype_to_pads", "pbroadcast", "platform_dependent",
     "pmax", "pmean", "pmin", "polygamma", "population_count", "pow", "ppermute", "pshuffle",
     "psum", "psum_scatter", "pswapaxes", "real", "reciprocal", "reduce", "reduce_and",
     "reduce_max", "reduce_min", "reduce_or", "reduce_precision", "reduce_prod", "reduce_sum",
