@@ -128,14 +128,59 @@ shift_right_arithmetic = strict("shift_right_arithmetic", "shift_right_arithmeti
 shift_right_logical = strict("shift_right_logical", "shift_right_logical", 2)
 sub = strict("sub", "sub", 2)
 zeta = strict("zeta", "zeta", 2)
-select_n = strict("select_n", "select_n", 3)
+
+
+@api_boundary
+def select_n(which: Any, *cases: Any) -> Array:
+    """The elements of the case that `which` numbers, from 0; of the first or the last one where it
+    is out of bounds.
+
+    Args:
+        which: truth values, for two cases, or integers; a scalar, or of the cases' shape.
+        cases: arrays of one shape and dtype.
+
+    Raises:
+        TypeError: shapes or dtypes differ, or `which` is of another kind.
+        ValueError: there are no cases.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.select_n(jnp.array([0, 2]), jnp.zeros(2), jnp.ones(2), jnp.full(2, 5.0))
+        Array([0., 5.], dtype=float32)
+    """
+    return _select("lax.select_n", which, cases)
 
 
 @api_boundary
 def select(pred: Any, on_true: Any, on_false: Any) -> Array:
-    """`on_true` where `pred` holds, `on_false` elsewhere; shapes and dtypes are equal."""
-    nodes = [as_node(x, "lax.select") for x in (pred, on_false, on_true)]
-    return wrap(o.select_n(*nodes))
+    """`on_true` where `pred` holds, `on_false` elsewhere; shapes and dtypes are equal.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.select(jnp.array([True, False]), jnp.ones(2), jnp.zeros(2))
+        Array([1., 0.], dtype=float32)
+    """
+    return _select("lax.select", pred, (on_false, on_true))
+
+
+def _select(name: str, which: Any, given: Sequence[Any]) -> Array:
+    at = as_node(which, name)
+    cases = [as_node(x, name) for x in given]
+    if not cases:
+        raise ValueError(f"{name}: needs at least one case; got none")
+    shapes = [x.aval.shape for x in cases]
+    if len(set(shapes)) > 1:
+        raise TypeError(f"{name}: all cases need one shape; got {shapes}; jnp.where broadcasts")
+    if at.aval.shape not in ((), shapes[0]):
+        raise TypeError(
+            f"{name}: the selector must be a scalar or of the cases' shape; got {at.aval.shape} "
+            f"for cases of shape {shapes[0]}"
+        )
+    if len(cases) == 1:
+        return wrap(cases[0])
+    if dtype_kind(at.aval.dtype) in "iu":
+        at = cast(at, np.dtype(np.int32))
+    return wrap(o.select_n(at, *cases))
 
 
 @api_boundary

@@ -144,11 +144,11 @@ def _select_infer(which: Aval, *cases: Aval) -> Aval:
 
 
 def _select_scalar(params: dict[str, Any], in_dtype: np.dtype, arity: int = 3) -> str:
-    if arity == 3:
+    if in_dtype == BOOL:
         return "select({0}, {2}, {1})"
     text = "{1}"
-    for k in range(2, arity):
-        text = f"select({{0}} == {k - 1}, {{{k}}}, {text})"
+    for k in range(2, arity):  # below the first is the first, above the last is the last
+        text = f"select({{0}} >= {k - 1}, {{{k}}}, {text})"
     return text
 
 

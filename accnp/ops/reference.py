@@ -147,7 +147,7 @@ def select_n(which: Any, *cases: Any) -> Any:
     index = np.broadcast_to(which.astype(np.int32), shape)
     out = np.broadcast_to(cases[0], shape)
     for k, case in enumerate(cases[1:], 1):
-        out = np.where(index == k, case, out)
+        out = np.where(index >= k, case, out)
     return out
 
 
