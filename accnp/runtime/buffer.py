@@ -93,6 +93,11 @@ class Buffer:
         self._memory = memory
         self._class = size_class  # 0: not of the pool
 
+    @property
+    def pooled(self) -> bool:
+        """Whether the memory is the pool's, and nobody else's."""
+        return self._class != 0
+
     def view(
         self, shape: Sequence[int], dtype: np.dtype | type, writeable: bool = False
     ) -> np.ndarray:

@@ -1,12 +1,14 @@
 """Numba as a front end: Python source of a kernel comes in, LLVM IR text with `entry` goes out.
 
-Only this module imports numba. It stops Numba after lowering: nothing is optimised, wrapped or
+Only this module and its helpers `direct` and `lean` import numba. It stops Numba after lowering: nothing is optimised, wrapped or
 loaded by Numba. It is loaded by name, on the first kernel that no cache holds.
 """
 
 from __future__ import annotations
 
+import ast
 import dis
+import functools
 import gc
 import types as pytypes
 from collections.abc import Mapping
@@ -30,6 +32,7 @@ from numba.core.typed_passes import (
 from numba.core.untyped_passes import FixupArgs, IRProcessing, ReconstructSSA, TranslateByteCode
 from numba.misc.llvm_pass_timings import PassTimingsCollection
 
+from accnp.runtime.direct import Unsupported, build
 from accnp.runtime.lean import TARGET, TYPING
 
 ENTRY = "accnp_entry"
@@ -232,24 +235,51 @@ def lower(
         with global_compiler_lock:
             linked: list[str] = []
             scope = function.__globals__
+            trees = {d.name: d for d in ast.parse(source).body if isinstance(d, ast.FunctionDef)}
             for callee, its in callees:
                 kinds = (types.int64, types.int64, *map(_argument, its))
                 short = _is_scalar(scope[callee])
-                library, result = _run(scope[callee], kinds, fastmath)
-                module = _callee_text(library, result.fndesc, callee, attributes, short)
+                module, kernel, others = _run(scope[callee], trees[callee], kinds, fastmath)
+                text = _callee_text(module, kernel, callee, attributes, short)
                 # Callers first: what nobody refers to when it is linked is dropped.
-                linked = [module, *library.linked(), *linked]
+                linked = [text, *others, *linked]
                 scope[callee] = types.ExternalFunction(callee, types.void(*kinds))
-            library, result = _run(function, arguments, fastmath)
-            text = _text(library, result.fndesc, signature, attributes)
-            return text, [*library.linked(), *linked]
+            module, kernel, others = _run(function, trees[name], arguments, fastmath)
+            return _text(module, kernel, signature, attributes), [*others, *linked]
     finally:
         if collecting:
             gc.enable()
 
 
-def _run(function: pytypes.FunctionType, arguments: tuple, fastmath: bool) -> tuple:
-    """Lower with as little of Numba as will do; a kernel that needs more gets it."""
+def _run(
+    function: pytypes.FunctionType, tree: ast.FunctionDef, arguments: tuple, fastmath: bool
+) -> tuple[Any, Any, list[str]]:
+    """The module of a kernel, the function in it, and texts of modules that it needs.
+
+    Lowered with as little of Numba as will do; a kernel that needs more gets it.
+    """
+    context = _context(fastmath)
+    library = _TextLibrary(context.codegen(), function.__name__)
+    try:
+        return *build(tree, function.__globals__, arguments, context, library), library.linked()
+    except Unsupported:
+        library, result = _by_numba(function, arguments, fastmath)
+    (module,) = library.modules
+    for made in module.functions:
+        if made.name == result.fndesc.llvm_func_name:
+            return module, made, library.linked()
+    raise RuntimeError(f"get_kernel: no function {function.__name__} in the lowered module")
+
+
+@functools.cache
+def _context(fastmath: bool) -> Any:
+    # Makes what was registered since known to both: the intrinsics.
+    TYPING.refresh()
+    TARGET.refresh()
+    return compiler._make_subtarget(TARGET, _flags(fastmath))
+
+
+def _by_numba(function: pytypes.FunctionType, arguments: tuple, fastmath: bool) -> tuple:
     full: Any = registry.cpu_target
     attempts: Any = (
         # A name that holds two types needs SSA form, which is left out at first (3 ms).
@@ -277,29 +307,25 @@ def _is_scalar(function: pytypes.FunctionType) -> bool:
     return sum(i.opname == "FOR_ITER" for i in dis.get_instructions(code)) == 1
 
 
-def _lowered(library: _TextLibrary, fndesc: Any) -> tuple[str, llvmir.Function]:
-    """Text of the module of a function, which is inlined where it is called; and the function."""
-    (module,) = library.modules
-    for function in module.functions:
-        if function.name == fndesc.llvm_func_name:
-            function.linkage = "internal"
-            function.attributes.add("alwaysinline")
-            break
-    else:
-        raise RuntimeError(f"get_kernel: no function {fndesc.llvm_func_name} in the lowered module")
-    return str(module).replace("= common global", "= internal global"), function
+def _inlined(module: llvmir.Module, function: llvmir.Function) -> str:
+    """Text of the module of a function that is inlined where it is called."""
+    function.linkage = "internal"
+    function.attributes.add("alwaysinline")
+    return str(module).replace("= common global", "= internal global")
 
 
-def _text(library: _TextLibrary, fndesc: Any, signature: tuple[str, ...], attributes: str) -> str:
-    body, kernel = _lowered(library, fndesc)
+def _text(
+    module: llvmir.Module, kernel: llvmir.Function, signature: tuple[str, ...], attributes: str
+) -> str:
+    body = _inlined(module, kernel)
     return f"{body}\n{_entry(kernel, signature)}\nattributes #770 = {{ {attributes} }}\n"
 
 
 def _callee_text(
-    library: _TextLibrary, fndesc: Any, name: str, attributes: str, short: bool
+    module: llvmir.Module, kernel: llvmir.Function, name: str, attributes: str, short: bool
 ) -> str:
     """Text of a module that defines `name(lo, hi, ...)` for other kernels to call."""
-    body, kernel = _lowered(library, fndesc)
+    body = _inlined(module, kernel)
     return_slot, exception_slot, *kinds = (argument.type for argument in kernel.args)
     arguments = [f"{kind} %a{i}" for i, kind in enumerate(kinds)]
     passed = ", ".join([f"{return_slot} %ret", f"{exception_slot} %exc", *arguments])
