@@ -7,7 +7,6 @@ stream, leaving a task in each node until its buffer is there.
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 
 from accnp.config import config
 from accnp.engine import describe, execute, watch
+from accnp.engine.pending import collect, lost_leaves, wanted
 from accnp.engine.plan import make_plan
 from accnp.engine.steps import HostStep, KernelStep, Plan, forget_nodes
 from accnp.ir.graph import Graph
@@ -66,17 +66,18 @@ def materialise(nodes: Sequence[Node], wait: bool = False) -> None:
         pending = [n for n in nodes if n.value is None]
         if not pending:
             return
-        found = _collect(pending)
+        found = collect(pending)
         order, leaves = found.order, found.leaves
         if not order:
             return
-        outputs, places = _wanted(found, pending)
-        full_key = (*found.key, places, config.fastmath)
+        outputs, places = wanted(found, pending)
+        lost = lost_leaves(found) if found.taken and not watch.on else ()
+        full_key = (*found.key, places, lost, config.fastmath)
         plan = _plans.get(full_key)
         program = build(order, leaves, outputs) if plan is None else None
     if program is not None:
         counters["plans"] += 1
-        plan = _plan(program, len(leaves), order)
+        plan = _plan(program, len(leaves), order, lost)
         if len(_plans) >= MAX_PLANS:
             _plans.clear()
         _plans[full_key] = plan
@@ -86,108 +87,13 @@ def materialise(nodes: Sequence[Node], wait: bool = False) -> None:
     _launch(plan, leaves, outputs, wait, order)
 
 
-class _Pending:
-    """A pending graph: nodes in order, leaves, structure as a key, facts about each node."""
-
-    __slots__ = ("key", "leaves", "order", "shown", "uses")
-
-    def __init__(self) -> None:
-        self.order: list[Node] = []
-        self.leaves: list[Node] = []
-        self.key: list[Any] = []
-        self.uses: list[int] = []  # how often each node is an input
-        # Whether it is a view of what is there already: nothing to be saved by storing it.
-        self.shown: list[bool] = []
-
-
-def _collect(roots: Sequence[Node]) -> _Pending:
-    """Order the pending nodes, number their leaves, and spell the structure as a key."""
-    found = _Pending()
-    order, leaves, key, uses, shown = found.order, found.leaves, found.key, found.uses, found.shown
-    place: dict[int, int] = {}  # of leaves: -1, -2, ...
-    for root in roots:
-        stack = [root]
-        while stack:
-            node = stack[-1]
-            if id(node) in place:
-                stack.pop()
-                continue
-            if node.value is not None or node.op.kind == "leaf" or _settled(node):
-                place[id(node)] = -1 - len(leaves)
-                leaves.append(node)
-                key.append(node.aval)
-                stack.pop()
-                continue
-            ins = []
-            for x in node.inputs:
-                at = place.get(id(x))
-                if at is None:
-                    if x.value is None:
-                        stack.append(x)
-                        continue
-                    at = place[id(x)] = -1 - len(leaves)
-                    leaves.append(x)
-                    key.append(x.aval)
-                ins.append(at)
-            if stack[-1] is not node:
-                continue
-            stack.pop()
-            place[id(node)] = len(order)
-            order.append(node)
-            uses.append(0)
-            for at in ins:
-                if at >= 0:
-                    uses[at] += 1
-            op = node.op
-            shown.append(op.kind == "view" and (ins[0] < 0 or shown[ins[0]]))
-            key.append((op, *ins, *node.params.items()) if node.params else (op, *ins))
-    return found
-
-
-def _settled(node: Node) -> bool:
-    """Whether a node that selects one of several results finds them ready, or on their way."""
-    if node.op.name == "item":
-        whole = node.inputs[0]
-        if isinstance(whole.value, tuple):
-            node.value = whole.value[node.params["index"]]
-        return whole.value is not None
-    return False
-
-
-def _references(node: Node) -> int:
-    return sys.getrefcount(node)
-
-
-def _wanted(found: _Pending, roots: Sequence[Node]) -> tuple[list[Node], tuple[int, ...]]:
-    """The nodes to store, and their places: those asked for, those held from outside."""
-    asked = {id(n) for n in roots}
-    places = []
-    i = 0
-    for node in found.order:
-        # Anything else that holds a node here would count, the tuples of enumerate too.
-        if id(node) in asked or (
-            _references(node) - found.uses[i] > _ALONE
-            and not found.shown[i]
-            and node.op.kind not in ("mark", "item", "iota")
-        ):
-            places.append(i)
-        i += 1  # noqa: SIM113
-    return [found.order[i] for i in places], tuple(places)
-
-
-def _measure_alone() -> int:
-    """References to a node that only the pending graph's list holds, as `_wanted` sees them."""
-    order = [Node(None, (), {}, None, None, None, 0, None)]  # type: ignore[arg-type]
-    for node in order:
-        return _references(node)
-    return 0
-
-
-_ALONE = _measure_alone()
-
-
-def _plan(program: Program, n_leaves: int, order: Sequence[Node]) -> Plan:
-    plan = make_plan(program, config.fastmath)
+def _plan(
+    program: Program, n_leaves: int, order: Sequence[Node], lost: tuple[int, ...] = ()
+) -> Plan:
+    plan = make_plan(program, config.fastmath, lost)
+    if plan.overwritten and any(type(step) is not KernelStep for step in plan.steps):
+        # A library call may fail: then all that is pending is computed again from its leaves.
+        plan = make_plan(program, config.fastmath)
     # Constants inside inlined bodies are part of the plan itself.
     plan.constants = [ready(v.node) for v in program.leaves[n_leaves:]]  # type: ignore[arg-type]
     if config.debug:
@@ -210,20 +116,12 @@ def _launch(
         _launch_watched(plan, leaves, outputs)
         return
     if not unsettled and (wait or plan.work < ASYNC) and stream.idle:
-        try:
-            _deliver(outputs, execute.run(plan, [*there, *plan.constants]))  # type: ignore[list-item]
-        except Exception as error:
-            execute.blame(error, order)
-            raise
+        _run(plan, there, leaves, outputs, order)  # type: ignore[arg-type]
         return
 
     def work() -> None:
         buffers = [b if b is not None else ready(x) for b, x in zip(there, leaves, strict=True)]
-        try:
-            _deliver(outputs, execute.run(plan, [*buffers, *plan.constants]))
-        except Exception as error:
-            execute.blame(error, order)
-            raise
+        _run(plan, buffers, leaves, outputs, order)
 
     task = stream.submit(work)
     for node in outputs:
@@ -231,6 +129,22 @@ def _launch(
             node.value = task
     if wait:
         task.wait()
+
+
+def _run(
+    plan: Plan,
+    buffers: list[Buffer],
+    leaves: list[Node],
+    outputs: list[Node],
+    order: Sequence[Node],
+) -> None:
+    try:
+        _deliver(outputs, execute.run(plan, [*buffers, *plan.constants]))
+    except BaseException as error:
+        for k in plan.overwritten:  # half done: it must not be read again
+            leaves[k].value = DELETED
+        execute.blame(error, order)
+        raise
 
 
 def _launch_watched(plan: Plan, leaves: list[Node], outputs: list[Node]) -> None:
@@ -248,16 +162,17 @@ def _launch_watched(plan: Plan, leaves: list[Node], outputs: list[Node]) -> None
 
 
 def _program(outputs: list[Node]) -> Program:
-    found = _collect(outputs)
+    found = collect(outputs)
     return build(found.order, found.leaves, outputs)
 
 
 def pending(node: Node) -> tuple[list[Node], list[Node], list[Node], Plan | None]:
     """For looking at it: pending nodes, leaves, what would be stored, the plan if there is one."""
     with _graph:
-        found = _collect([node])
-        outputs, places = _wanted(found, [node])
-        plan = _plans.get((*found.key, places, config.fastmath))
+        found = collect([node])
+        outputs, places = wanted(found, [node])
+        lost = lost_leaves(found) if found.taken else ()
+        plan = _plans.get((*found.key, places, lost, config.fastmath))
         return found.order, found.leaves, outputs, plan
 
 

@@ -174,6 +174,12 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
         trace.recorded.append(node)
     if effect or op.kind == "callback":
         _act(node, effect)
+    elif trace is None and op.takes is not None:
+        # Updates wait: once their operand is nobody else's, they are made in its buffer.
+        if depth >= PENDING_LIMIT:
+            for x in inputs:
+                _on_deep[0](x)
+            node.depth = 1
     elif trace is None and (depth >= PENDING_LIMIT or op.kind == "opaque"):
         _on_deep[0](node)
     return node

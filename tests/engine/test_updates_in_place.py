@@ -1,0 +1,197 @@
+"""Updates are made in place where nobody can see the array any more, and never elsewhere."""
+
+import random
+
+import numpy as np
+import pytest
+
+import accnp as jnp
+from accnp import engine
+from accnp.array import wrap
+from accnp.engine import execute
+from accnp.ir.node import record
+from accnp.ir.op import Op
+from accnp.runtime import buffer as pool
+
+
+def place(x):
+    """Where the values of an array lie."""
+    return engine.ready(x._node).ptr
+
+
+def fresh(n=10):
+    return jnp.asarray(np.arange(n, dtype=np.float32)).block_until_ready()
+
+
+@pytest.fixture
+def allocated(monkeypatch):
+    """Sizes of the buffers taken from the pool."""
+    sizes = []
+    empty = pool.empty
+
+    def counted(nbytes, *args):
+        sizes.append(nbytes)
+        return empty(nbytes, *args)
+
+    monkeypatch.setattr(pool, "empty", counted)
+    return sizes
+
+
+UPDATES = {
+    "set": lambda x: x.at[3].set(1.0),
+    "set of a slice": lambda x: x.at[2:5].set(7.0),
+    "add at an array": lambda x: x.at[jnp.asarray([1, 1, 4])].add(2.0),
+    "minimum at a traced place": lambda x: x.at[jnp.asarray(3)].min(-1.0),
+    "dynamic_update_slice": lambda x: jnp.lax.dynamic_update_slice(x, jnp.zeros(2), (4,)),
+    "two, one after the other": lambda x: x.at[0].set(3.0).at[1].multiply(2.0),
+}
+
+
+@pytest.mark.parametrize("name", UPDATES)
+def test_a_dead_operand_is_not_copied(name, allocated):
+    x = fresh(1000)
+    want = np.asarray(UPDATES[name](x))
+    at = place(x)
+    del allocated[:]
+    x = UPDATES[name](x)
+    assert place(x) == at
+    assert not [n for n in allocated if n >= 4000]
+    np.testing.assert_array_equal(np.asarray(x), want)
+
+
+def test_a_loop_copies_nothing(allocated):
+    x = fresh(100_000)
+    del allocated[:]
+    for i in range(200):
+        x = x.at[i].set(0.0)
+    x.block_until_ready()
+    assert not [n for n in allocated if n >= 400_000]
+    np.testing.assert_array_equal(np.asarray(x[:202]), [0] * 200 + [200, 201])
+
+
+HOLDERS = {
+    "another name": lambda x: x,
+    "a NumPy view": np.asarray,
+    "a view": lambda x: x[2:8],
+    "a pending result": lambda x: x + 1,
+    "a pending view of a pending view": lambda x: x.reshape(2, 5).T,
+    "one of several results": lambda x: jnp.lax.top_k(x, 3)[0],
+    "a memoryview": lambda x: memoryview(np.asarray(x)),
+    "a DLPack export": np.from_dlpack,
+    "a jitted identity": jnp.jit(lambda x: x),
+    "a tree": lambda x: {"a": [x]},
+    "a closure": lambda x: jnp.jit(lambda y: x + y),
+    "a linearisation": lambda x: jnp.linearize(lambda v: v * v, x)[1],
+}
+
+
+@pytest.mark.parametrize("name", HOLDERS)
+def test_whoever_still_sees_the_operand_keeps_it(name):
+    x = fresh()
+    held = HOLDERS[name](x)
+    x = x.at[3].set(100.0)
+    np.testing.assert_array_equal(np.asarray(x), [0, 1, 2, 100, 4, 5, 6, 7, 8, 9])
+    want = HOLDERS[name](fresh())
+    ones = jnp.ones(10)
+    show = (lambda f: f(ones)) if callable(want) else (lambda v: v)
+    got, want = (show(v["a"][0] if isinstance(v, dict) else v) for v in (held, want))
+    np.testing.assert_array_equal(np.asarray(got), np.asarray(want))
+
+
+def test_memory_of_the_user_is_never_written_to():
+    a = np.arange(10, dtype=np.float32)
+    x = jnp.from_dlpack(a)
+    x = x.at[3].set(100.0)
+    assert float(x[3]) == 100
+    assert a[3] == 3
+
+
+def test_derivatives_keep_what_they_need():
+    def f(x):
+        y = x * 2
+        y = y.at[1].set(0.0)
+        y = y.at[2].multiply(3.0)
+        return (y * y).sum()
+
+    x = fresh(4)
+    np.testing.assert_array_equal(np.asarray(jnp.grad(f)(x)), [0, 0, 144, 24])
+    np.testing.assert_array_equal(np.asarray(x), [0, 1, 2, 3])
+
+
+def test_what_was_interrupted_is_not_read_again(monkeypatch):
+    x = fresh()
+    x = x.at[3].add(1.0)
+    run = execute.run
+
+    def interrupted(*args):
+        run(*args)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(execute, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        x.block_until_ready()
+    monkeypatch.undo()
+    with pytest.raises(RuntimeError, match="Array has been deleted"):
+        x.block_until_ready()
+
+
+def _broken(x):
+    raise ArithmeticError("this operation never works")
+
+
+BROKEN = Op("broken_update_for_tests", "opaque", lambda x: x, numpy=_broken)
+
+
+def test_an_update_beside_an_operation_that_fails_is_not_made_twice():
+    x = fresh(4)
+    x = x.at[0].add(5.0)
+    y = wrap(record(BROKEN, (x._node,)))
+    for _ in range(2):
+        with pytest.raises(ArithmeticError):
+            y.block_until_ready()
+    np.testing.assert_array_equal(np.asarray(x), [5, 1, 2, 3])
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_programs(seed):
+    """Names come and go; all that is held keeps its values."""
+    rng = random.Random(seed)
+    names: list[tuple] = []  # an array, what it must be
+    views: list[tuple] = []  # a NumPy view, what it must be
+
+    def add(x, value):
+        names.append((x, np.array(value, order="C")))
+
+    add(fresh(12), np.arange(12, dtype=np.float32))
+    for _ in range(60):
+        k = rng.randrange(len(names))
+        x, value = names[k]
+        how = rng.randrange(9)
+        i, v = rng.randrange(12), float(rng.randrange(9))
+        if how <= 3:
+            new = np.array(value, order="C")
+            if how % 2:
+                new.reshape(-1)[i] = v
+                y = x.reshape(-1).at[i].set(v).reshape(value.shape)
+            else:
+                new.reshape(-1)[i // 2 :] += v
+                y = x.reshape(-1).at[i // 2 :].add(v).reshape(value.shape)
+            if rng.random() < 0.7:  # the old name is gone
+                names[k] = (y, new)
+            else:
+                add(y, new)
+            del y
+        elif how == 4:
+            shape = rng.choice([(12,), (3, 4), (2, 6)])
+            add(x.reshape(shape), value.reshape(shape))
+        elif how == 5:
+            add(x.T * 1, value.T)
+        elif how == 6:
+            views.append((np.asarray(x), value))
+        elif how == 7:
+            x.block_until_ready()
+        elif len(names) > 1:
+            del names[k]
+        del x
+    for got, want in (*names, *views):
+        np.testing.assert_array_equal(np.asarray(got), want)
