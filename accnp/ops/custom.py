@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp.errors import UnexpectedTracerError
-from accnp.ir.aval import Aval, make_aval
-from accnp.ir.graph import build
+from accnp.ir.aval import Aval
 from accnp.ir.node import Node, items
 from accnp.ir.op import ZERO, Op, o, register
 from accnp.ops.control import keep, spread
@@ -144,22 +143,11 @@ def _batched_jvp(rule: JvpRule, size: int, flags: Sequence[bool], tools: Any) ->
             return [*outs, *keep(out_live, touts)]
 
         xs = [*primals, *keep(live, tangents)]
-        found = _map_one(one, xs, [*flags, *keep(live, flags)], size, tools)
+        found = tools.batch_function(one, xs, [*flags, *keep(live, flags)], size)
         m = len(out_live)
         return found[:m], spread(out_live, found[m:])
 
     return JvpRule(rule.name, fn)
-
-
-def _map_one(
-    one: Callable[[Nodes], Nodes], xs: Nodes, flags: Sequence[bool], size: int, tools: Any
-) -> Nodes:
-    avals = [_example(x.aval) if b else x.aval for x, b in zip(xs, flags, strict=True)]
-    return tools.batch_call(build(one, avals, "custom rule"), xs, flags, size)
-
-
-def _example(aval: Aval) -> Aval:
-    return make_aval(aval.shape[1:], aval.dtype, aval.weak_type)
 
 
 def _batch(make: Callable[..., Any]) -> Callable[..., Any]:
@@ -224,7 +212,7 @@ def _batched_vjp(rule: VjpRule, size: int, flags: Sequence[bool], tools: Any) ->
             seen.extend([len(outs), extra])
             return [*outs, *residuals]
 
-        found = _map_one(one, primals, flags, size, tools)
+        found = tools.batch_function(one, primals, flags, size)
         n, extra = seen
         return found[:n], found[n:], extra
 
@@ -239,7 +227,7 @@ def _batched_vjp(rule: VjpRule, size: int, flags: Sequence[bool], tools: Any) ->
             return keep(made, found)
 
         xs = [*residuals, *keep(live, cts)]
-        batch = _map_one(one, xs, [True] * len(xs), size, tools)
+        batch = tools.batch_function(one, xs, [True] * len(xs), size)
         found = spread(made, batch)
         return [
             ct if ct is None or batched else o.reduce_sum(ct, axes=(0,))

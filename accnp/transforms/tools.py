@@ -6,13 +6,14 @@ program they were derived from.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp.ir.aval import make_aval
-from accnp.ir.graph import Graph
+from accnp.ir.graph import Graph, build
 from accnp.ir.node import MARK, Node, arg, has_effect, record
 from accnp.ir.trace import Trace, state
+from accnp.transforms.axes import bind
 from accnp.transforms.batch import batched_outputs, spread
 from accnp.transforms.jvp import forward_graph, instantiate
 from accnp.transforms.transpose import backward
@@ -141,10 +142,21 @@ class Tools:
         graph.extra[key] = result
         return result
 
-    def batch_call(
-        self, graph: Graph, xs: Sequence[Node], flags: Sequence[bool], size: int
+    def batch_function(
+        self,
+        fn: Callable[[list[Node]], Sequence[Node]],
+        xs: Sequence[Node],
+        flags: Sequence[bool],
+        size: int,
     ) -> list[Node]:
-        """Record a program of one example for a batch; all results get the batch axis."""
+        """Record a function of one example's nodes for a batch; all results get the batch axis."""
+        avals = [
+            make_aval(x.aval.shape[1:] if f else x.aval.shape, x.aval.dtype, x.aval.weak_type)
+            for x, f in zip(xs, flags, strict=True)
+        ]
+        # It may have collectives, and the mapped function's own trace may have ended.
+        with bind(self.axis, size):
+            graph = build(fn, avals, "custom rule")
         pairs = batched_outputs(graph, xs, flags, size, self)
         return [spread(x, b, size) for x, b in pairs]
 
