@@ -3,12 +3,12 @@ closed graphs, or clear errors."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp import dtypes, errors
 from accnp.api.convert import as_node, cast
+from accnp.api.parameters import argument_names
 from accnp.array import is_traced, wrap
 from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph
@@ -17,7 +17,10 @@ from accnp.ir.trace import current
 from accnp.pytree import PyTreeDef, leaf_names, mismatch, tree_flatten
 from accnp.trace_fn import function_place, trace
 
-__all__ = ["Body", "as_leaves", "check_carry", "close", "forwarded", "same_type", "type_text"]
+__all__ = [
+    "Body", "Loop", "as_leaves", "check_branches", "check_carry", "check_result", "close",
+    "forwarded", "promote_carry", "record_body", "same_type", "type_text", "values", "with_inputs",
+]  # fmt: skip
 
 
 class Body:
@@ -44,26 +47,23 @@ def values(spec: PyTreeDef, nodes: Sequence[Node]) -> Any:
     return spec.unflatten([wrap(n) for n in nodes])
 
 
-def parameter_names(fn: Any, n: int) -> list[str]:
-    """Return the names of a function's first `n` parameters."""
-    try:
-        names = list(inspect.signature(fn).parameters)
-    except (TypeError, ValueError):
-        names = []
-    return [names[i] if i < len(names) else f"args[{i}]" for i in range(n)]
-
-
 def record_body(
     fn: Callable[..., Any],
     name: str,
     avals: Sequence[Aval],
     spec: PyTreeDef,
+    *,
+    of: Any = None,
+    names: Sequence[str] | None = None,
 ) -> Body:
-    """Record `fn` on leaves of these avals, put together to its positional arguments by `spec`."""
-    dummy = spec.unflatten(range(len(avals)))
-    names: list[str] = []
-    for parameter, tree in zip(parameter_names(fn, len(dummy)), dummy, strict=True):
-        names += leaf_names(tree, parameter)
+    """Record `fn` on leaves of these avals, put together to its positional arguments by `spec`.
+
+    For messages: `of` is the user's function, where it is another one, and `names` are those of
+    the leaves, where they are not what the user's function calls them.
+    """
+    of = fn if of is None else of
+    if names is None:
+        names = argument_names(of, spec.unflatten(range(len(avals))), {})
     out_spec: Any = None
 
     def on_nodes(nodes: list[Node]) -> list[Node]:
@@ -71,8 +71,36 @@ def record_body(
         leaves, out_spec = tree_flatten(fn(*spec.unflatten([wrap(n) for n in nodes])))
         return [as_node(x, name) for x in leaves]
 
-    graph = trace(on_nodes, avals, of=fn, transform=name, names=names)
+    graph = trace(on_nodes, avals, of=of, transform=name, names=names)
     return Body(graph, out_spec)
+
+
+class Loop:
+    """Whose loop it is, for messages.
+
+    Attributes:
+        name: the function of the API.
+        fn: the user's body.
+        carry: what the body calls the leaves of the carry.
+        rows: what it calls the leaves of a row.
+        part: (the loop's carry) -> what the user knows of it.
+    """
+
+    __slots__ = ("carry", "fn", "name", "part", "rows")
+
+    def __init__(
+        self,
+        name: str,
+        fn: Callable[..., Any],
+        carry: Sequence[str],
+        rows: Sequence[str] = (),
+        part: Callable[[Any], Any] = lambda carry: carry,
+    ) -> None:
+        self.name = name
+        self.fn = fn
+        self.carry = list(carry)
+        self.rows = list(rows)
+        self.part = part
 
 
 def as_leaves(tree: Any, name: str, root: str) -> tuple[list[Node], PyTreeDef]:
@@ -161,29 +189,30 @@ def promote_carry(carry: list[Node], outs: Sequence[Aval]) -> tuple[list[Node], 
     return new, changed
 
 
-def check_carry(name: str, fn: Any, carry: Any, avals: Sequence[Aval], body: Body) -> None:
+def check_carry(loop: Loop, carry: Any, avals: Sequence[Aval], body: Body) -> None:
     """Compare what goes into a loop's body with what comes out.
 
     Raises:
         TypeError: the structures or the types differ; the text has the path and both types.
     """
-    root = parameter_names(fn, 1)[0]
-    place = function_place(fn)
+    place = function_place(loop.fn)
     where = f"{place[0]} ({place[1]}:{place[2]})"
+    name = f"{loop.name} body"
     spec = tree_flatten(carry)[1]
     if spec != body.spec:
-        other = body.spec.unflatten(range(body.spec.num_leaves))
-        difference = mismatch(name, carry, other) or mismatch(name, other, carry)
+        ours = loop.part(carry)
+        theirs = loop.part(body.spec.unflatten(range(body.spec.num_leaves)))
+        difference = mismatch(name, ours, theirs) or mismatch(name, theirs, ours)
         detail = f"{difference}" if difference else f"{spec} went in, {body.spec} came out"
         raise TypeError(
             f"{name} function carry input and carry output must have the same pytree structure, "
             f"but they differ for {where}: {detail}"
         )
-    names = leaf_names(carry, root)
     wrong = [
-        f"the input carry {'component ' if n != root else ''}{n} has type {type_text(a)} but the "
-        f"corresponding output carry component has type {type_text(b)}{_how(a, b)}"
-        for n, a, b in zip(names, avals, body.avals, strict=True)
+        f"the input carry {'component ' if not n.isidentifier() else ''}{n} has type "
+        f"{type_text(a)} but the corresponding output carry component has type "
+        f"{type_text(b)}{_how(a, b)}"
+        for n, a, b in zip(loop.carry, avals, body.avals, strict=True)
         if not same_type(a, b)
     ]
     if wrong:

@@ -56,6 +56,19 @@ def cond(
 ) -> Any:
     """Apply `true_fun` or `false_fun` to the operands, as a scalar says; both are traced.
 
+    Under `vmap` with a batch of scalars both are computed, and results selected.
+
+    Args:
+        pred: a scalar; numbers mean whether they differ from zero.
+        true_fun: (*operands) -> a tree of arrays.
+        false_fun: likewise, with results of the same structure and types.
+        operands: trees of arrays.
+        operand: the one operand, in the form of old.
+
+    Raises:
+        TypeError: the branches return different structures or types, with paths and both types;
+            or `pred` is no scalar.
+
     Example:
         >>> import accnp as jnp
         >>> jnp.lax.cond(True, lambda x: x + 1, lambda x: x - 1, 1)
@@ -107,7 +120,9 @@ def _choose(choice: Node, bodies: Sequence[Body], spec: Any, leaves: list[Node])
         # Recorded in place of the call: it fuses with what is around it, and needs no rules of its
         # own.
         taken = graphs[int(array_of(choice).item())]
-        return values(spec, evaluate(taken, leaves))
+        avals = graphs[0].out_avals  # all agree but in weak types, which follow the first branch
+        results = zip(evaluate(taken, leaves), avals, strict=True)
+        return values(spec, [cast(x, a.dtype, a.weak_type) for x, a in results])
     ins = [*close(graphs), *leaves]
     columns = list(zip(*[forwarded(g) for g in graphs], strict=True))
     same = [c[0] if len(set(c)) == 1 else None for c in columns]
@@ -127,6 +142,16 @@ def switch(
     operand: Any = _NOT_GIVEN,
 ) -> Any:
     """Apply the branch that `index` names, clamped to the ones there are, to the operands.
+
+    Args:
+        index: a scalar of an integer type.
+        branches: functions (*operands) -> a tree of arrays, of one structure and types.
+        operands: trees of arrays.
+
+    Raises:
+        TypeError: the branches return different structures or types, with paths and both types;
+            or `index` is no integer scalar.
+        ValueError: there are no branches.
 
     Example:
         >>> import accnp as jnp

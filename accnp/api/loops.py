@@ -10,6 +10,7 @@ import numpy as np
 
 from accnp.api.bodies import (
     Body,
+    Loop,
     as_leaves,
     check_carry,
     close,
@@ -20,6 +21,7 @@ from accnp.api.bodies import (
     with_inputs,
 )
 from accnp.api.convert import as_node, cast, promote
+from accnp.api.parameters import argument_names
 from accnp.array import is_traced, wrap
 from accnp.config import config
 from accnp.engine import array_of
@@ -32,7 +34,7 @@ from accnp.ops.unrolled import row, stack
 from accnp.pytree import tree_flatten, tree_map
 from accnp.trace_fn import conversion_error
 
-__all__ = ["fori_loop", "scan", "while_loop"]
+__all__ = ["fori_loop", "run_scan", "scan", "while_loop"]
 
 _BOOL = np.dtype(bool)
 
@@ -51,7 +53,17 @@ def while_loop(
 ) -> Any:
     """Apply `body_fun` as long as `cond_fun` is true; values keep their shapes and dtypes.
 
-    Forward-mode derivatives only: the number of steps is not known.
+    Forward-mode derivatives only: the number of steps is not known. Under `vmap` it runs until the
+    last example is done; those that are done keep their values.
+
+    Args:
+        cond_fun: value -> a boolean scalar.
+        body_fun: value -> the next value, of the same structure, shapes and dtypes.
+        init_val: the first value, an array or a tree of arrays.
+
+    Raises:
+        TypeError: the value changes its structure or a type, with the path and both types; or
+            `cond_fun` returns something else than a boolean scalar.
 
     Example:
         >>> import accnp as jnp
@@ -59,16 +71,22 @@ def while_loop(
         Array(243, dtype=int32, weak_type=True)
     """
     _callable("while_loop", cond_fun=cond_fun, body_fun=body_fun)
+    names = argument_names(body_fun, (init_val,), {})
+    return run_while(Loop("while_loop", body_fun, names), cond_fun, body_fun, init_val)
+
+
+def run_while(loop: Loop, cond_fun: Any, body_fun: Any, init_val: Any) -> Any:
+    """Record a `while`, or run it in Python; `loop` says whose it is."""
     if config.disable_jit:
         found = _while_in_python(cond_fun, body_fun, init_val)
         if found is not None:
             return found[0]
-    carry, spec = as_leaves(init_val, "while_loop", "init_val")
+    carry, spec = as_leaves(init_val, loop.name, "init_val")
     one = tree_flatten((init_val,))[1]
 
     def bodies() -> tuple[Body, Body]:
         avals = [x.aval for x in carry]
-        test = record_body(cond_fun, "while_loop", avals, one)
+        test = record_body(cond_fun, loop.name, avals, one)
         out = test.avals
         if not test.spec.is_leaf() or len(out) != 1:
             raise TypeError(f"cond_fun must return a boolean scalar, but got pytree {test.spec}.")
@@ -76,14 +94,15 @@ def while_loop(
             raise TypeError(
                 f"cond_fun must return a boolean scalar, but got output type(s) {list(out)}."
             )
-        return test, record_body(body_fun, "while_loop", avals, one)
+        body = record_body(body_fun, loop.name, avals, one, of=loop.fn, names=loop.carry)
+        return test, body
 
     test, body = bodies()
     if len(body.avals) == len(carry):
         carry, changed = promote_carry(carry, body.avals)
         if changed:
             test, body = bodies()
-    check_carry("while_loop body", body_fun, init_val, [x.aval for x in carry], body)
+    check_carry(loop, init_val, [x.aval for x in carry], body)
     a, b = close([test.graph]), close([body.graph])
     return values(spec, _while(test.graph, body.graph, a, b, carry))
 
@@ -144,6 +163,18 @@ def fori_loop(
     With bounds known when tracing it is a `scan`, which reverse-mode differentiation can run
     backwards; otherwise a `while_loop`.
 
+    Args:
+        lower: the first i, a scalar integer.
+        upper: one more than the last i.
+        body_fun: (i, value) -> the next value, of the same structure, shapes and dtypes.
+        init_val: the first value, an array or a tree of arrays.
+        unroll: how many steps to write out in each turn, where the bounds are known; True for all.
+
+    Raises:
+        TypeError: the value changes its structure or a type, with the path and both types; or the
+            bounds have different types.
+        ValueError: `unroll` with bounds that are not known.
+
     Example:
         >>> import accnp as jnp
         >>> jnp.lax.fori_loop(0, 4, lambda i, x: x + i, 0)
@@ -162,8 +193,10 @@ def fori_loop(
                 "lower and upper arguments to fori_loop must have equal types, "
                 f"got {a.dtype.name} and {b.dtype.name}"
             )
+    counter, *names = argument_names(body_fun, (0, init_val), {})
     if not is_traced(low) and not is_traced(high):
-        length = max(int(wrap(high)) - int(wrap(low)), 0)
+        first = int(wrap(low))
+        length = max(int(wrap(high)) - first, 0)
         if config.disable_jit and length == 0:
             return init_val
 
@@ -171,11 +204,14 @@ def fori_loop(
             i, x = carry
             return (wrap(o.add(*promote("add", i, 1))), body_fun(i, x)), None
 
-        start = (wrap(low), init_val)
-        return scan(step, start, None, length=length, unroll=unroll or False, _of=body_fun)[0][1]
+        loop = Loop("fori_loop", body_fun, [counter, *names], part=lambda carry: carry[1])
+        times = _unroll(unroll or False, length)
+        start = (wrap(as_node(first)), init_val)
+        return run_scan(loop, step, start, None, length, False, times)[0][1]
     if unroll is not None and unroll is not False and unroll != 1:
         raise ValueError(
-            "Can only use `unroll` in `fori_loop` if the loop bounds are statically known."
+            "fori_loop: only loops whose bounds are known when tracing can be unrolled; got "
+            f"unroll={unroll!r}; leave it out, or make the bounds static"
         )
     if a.dtype != dtype:
         low = cast(low, dtype)
@@ -189,7 +225,8 @@ def fori_loop(
         i, end, x = carry
         return wrap(o.add(*promote("add", i, 1))), end, body_fun(i, x)
 
-    return while_loop(more, body, (wrap(low), wrap(high), init_val))[2]
+    loop = Loop("fori_loop", body_fun, [counter, "upper", *names], part=lambda carry: carry[2])
+    return run_while(loop, more, body, (wrap(low), wrap(high), init_val))[2]
 
 
 # --- scan ---
@@ -203,11 +240,25 @@ def scan(
     reverse: bool = False,
     unroll: int | bool = 1,
     _split_transpose: bool = False,
-    *,
-    _of: Any = None,
 ) -> tuple[Any, Any]:
     """Carry a value along the leading axes of `xs`: `f(carry, x)` returns the next carry and one
     row of the output.
+
+    Args:
+        f: (carry, row) -> (carry, row of the output); the carry keeps its structure, shapes and
+            dtypes.
+        init: the first carry, an array or a tree of arrays.
+        xs: an array or a tree of arrays with leading axes of one length; None for no rows.
+        length: the number of steps, needed where `xs` has no leaves.
+        reverse: go from the last row to the first.
+        unroll: how many steps to write out in each turn of the loop; True for all.
+
+    Returns:
+        The last carry, and the rows of the outputs, stacked along leading axes.
+
+    Raises:
+        TypeError: the carry changes its structure or a type; the text has the path and both types.
+        ValueError: lengths are missing, or differ.
 
     Example:
         >>> import accnp as jnp
@@ -215,26 +266,35 @@ def scan(
         Array([0, 0, 1, 3], dtype=int32, weak_type=True)
     """
     _callable("scan", f=f)
-    rows, xs_spec = as_leaves(xs, "scan", "xs")
+    both = argument_names(f, (init, xs), {})
+    n = tree_flatten(init)[1].num_leaves
+    return run_scan(Loop("scan", f, both[:n], both[n:]), f, init, xs, length, reverse, unroll)
+
+
+def run_scan(
+    loop: Loop, step: Any, init: Any, xs: Any, length: Any, reverse: Any, unroll: Any
+) -> tuple[Any, Any]:
+    """Record a `scan`, or run it in Python; `loop` says whose it is."""
+    rows, xs_spec = as_leaves(xs, loop.name, "xs")
     length = _scan_length(rows, length)
     unroll = _unroll(unroll, length)
     if config.disable_jit:
-        return _scan_in_python(f, init, rows, xs_spec, length, reverse)
-    carry, carry_spec = as_leaves(init, "scan", "init")
+        return _scan_in_python(step, init, rows, xs_spec, length, reverse)
+    carry, carry_spec = as_leaves(init, loop.name, "init")
     n = len(carry)
     spec = tree_flatten((init, xs))[1]
     row_avals = [make_aval(x.aval.shape[1:], x.aval.dtype, x.aval.weak_type) for x in rows]
+    names = [*loop.carry, *loop.rows]
 
     def pair(c: Any, x: Any) -> tuple[Any, Any]:
-        out = f(c, x)
+        out = step(c, x)
         if not isinstance(out, tuple | list) or len(out) != 2:
             raise TypeError(f"scan body output must be a pair, got {out}.")
         return out[0], out[1]
 
-    pair.__wrapped__ = f if _of is None else _of  # type: ignore[attr-defined]
-
     def bodies() -> tuple[Body, Body]:
-        both = record_body(pair, "scan", [*[x.aval for x in carry], *row_avals], spec)
+        avals = [*[x.aval for x in carry], *row_avals]
+        both = record_body(pair, loop.name, avals, spec, of=loop.fn, names=names)
         first, second = both.spec.children()
         g, m = both.graph, first.num_leaves
         return (
@@ -247,7 +307,7 @@ def scan(
         carry, changed = promote_carry(carry, state.avals)
         if changed:
             state, out = bodies()
-    check_carry("scan body", f, init, [x.aval for x in carry], state)
+    check_carry(loop, init, [x.aval for x in carry], state)
     graph = with_inputs(state.graph, state.graph.inputs, [*state.graph.outputs, *out.graph.outputs])
     consts = close([graph])
     final, ys = _scan(graph, consts, carry, rows, length, bool(reverse), unroll)
@@ -313,6 +373,8 @@ def _scan_length(rows: Sequence[Node], length: Any) -> int:
         if node is not None and is_traced(node):
             raise conversion_error("index", node, "scan (length)")
         length = operator.index(length)
+        if length < 0:
+            raise ValueError(f"scan: length must not be negative; got {length}")
         if any(n != length for n in lengths):
             raise ValueError(
                 f"scan got `length` argument of {length} which disagrees with leading axis sizes "

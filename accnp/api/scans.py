@@ -6,16 +6,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from accnp.api.bodies import as_leaves, close, record_body
+from accnp.api.bodies import Loop, as_leaves, close, record_body, same_type, type_text
 from accnp.api.convert import as_node
-from accnp.api.loops import scan
+from accnp.api.loops import run_scan
+from accnp.api.parameters import argument_names
 from accnp.array import wrap
 from accnp.ir.aval import make_aval
 from accnp.ir.graph import evaluate
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ops.prefix import prefixes, slice_axis
-from accnp.pytree import tree_flatten
+from accnp.pytree import leaf_names, tree_flatten
 from accnp.transforms.tools import TOOLS
 
 __all__ = ["associative_scan", "map"]
@@ -24,13 +25,25 @@ __all__ = ["associative_scan", "map"]
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """Apply `f` to each row of `xs`, one after another, or `batch_size` rows at a time.
 
+    Args:
+        f: row -> a tree of arrays.
+        xs: an array or a tree of arrays with leading axes of one length.
+        batch_size: how many rows to do together, as by `vmap`; the last ones may be fewer.
+
     Example:
         >>> import accnp as jnp
         >>> jnp.lax.map(lambda x: x * x, jnp.arange(3))
         Array([0, 1, 4], dtype=int32)
     """
+    if not callable(f):
+        raise TypeError(f"lax.map: f should be callable; got {f!r}")
+    loop = Loop("map", f, (), argument_names(f, (xs,), {}))
+
+    def run(step: Callable[[Any], Any], rows: Any) -> Any:
+        return run_scan(loop, lambda _, x: ((), step(x)), (), rows, None, False, 1)[1]
+
     if batch_size is None:
-        return scan(lambda _, x: ((), f(x)), (), xs)[1]
+        return run(f, xs)
     rows, spec = as_leaves(xs, "map", "xs")
     if batch_size < 0:
         raise ValueError(f"map: batch_size must not be negative; got {batch_size}")
@@ -48,7 +61,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
             for x in rows
         ]
         tree = spec.unflatten([wrap(x) for x in heads])
-        ys, out_spec = tree_flatten(scan(lambda _, x: ((), _all_rows(f, x)), (), tree)[1])
+        ys, out_spec = tree_flatten(run(lambda x: _all_rows(f, x), tree))
         nodes = [as_node(y) for y in ys]
         parts.append([o.reshape(y, new_sizes=(whole, *y.aval.shape[2:])) for y in nodes])
     if whole < n or not n:
@@ -80,6 +93,17 @@ def associative_scan(
 ) -> Any:
     """All prefixes folded with an associative function of two (trees of) arrays, in logarithmically
     many steps.
+
+    Args:
+        fn: (a, b) -> their combination, on arrays of many elements at once; of the structure and
+            types of its arguments. Where it does not commute, `a` is what comes first.
+        elems: an array or a tree of arrays with an axis of one length.
+        reverse: fold suffixes, from the end.
+        axis: the axis along which to go.
+
+    Raises:
+        TypeError: `fn` returns another structure or other types.
+        ValueError: axes differ in length, or there is no such axis.
 
     Example:
         >>> import accnp as jnp
@@ -113,6 +137,16 @@ def associative_scan(
                 "associative_scan: fn must return the structure of its arguments; "
                 f"got {out_spec}, needs {spec}"
             )
-        return [as_node(x, "associative_scan") for x in out]
+        found = [as_node(x, "associative_scan") for x in out]
+        wrong = [
+            f"{path} is {type_text(x.aval)} where {type_text(y.aval)} is needed"
+            for path, x, y in zip(leaf_names(left, "the result"), found, b, strict=True)
+            if not same_type(x.aval, y.aval)
+        ]
+        if wrong:
+            raise TypeError(
+                f"associative_scan: fn must return the types of its arguments; {'; '.join(wrong)}"
+            )
+        return found
 
     return spec.unflatten([wrap(x) for x in prefixes(combine, nodes, axis, reverse)])

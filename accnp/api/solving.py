@@ -47,9 +47,8 @@ class _System:
                 )
             return tuple(out) if has_aux else out
 
-        run.__wrapped__ = of  # type: ignore[attr-defined]
         spec = tree_flatten((tree,) * count)[1]
-        body = record_body(run, self.name, self.avals * count, spec)
+        body = record_body(run, self.name, self.avals * count, spec, of=of)
         main = body
         if has_aux:
             first, self.aux = body.spec.children()
