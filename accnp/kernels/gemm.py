@@ -12,7 +12,7 @@ from llvmlite import ir
 from numba.core import types
 
 from .factory import SCALARS, define
-from .library import PREFIX, RUN, SIGNATURES, TALL
+from .library import LONG, PREFIX, RUN, SIGNATURES, STRIP, TALL
 from .math import cold, gemm
 from .math.ir import I32, I64
 
@@ -38,17 +38,17 @@ def _vector(name: str, kinds: str, build: _Build) -> None:
     define(name, len(kinds), rule)
 
 
-def _panel(name: str, t: Any) -> None:
-    """Memory on the stack for RUN rows of four vectors."""
+def _room(name: str, t: Any, nbytes: int) -> None:
+    """Memory on the stack."""
     pointer = types.CPointer(t)
 
     def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
         with b.goto_entry_block():
-            p = b.alloca(ir.ArrayType(ir.IntType(8), RUN * 4 * cold.vector_bytes))
+            p = b.alloca(ir.ArrayType(ir.IntType(8), nbytes))
             p.align = 64
             return b.bitcast(p, context.get_value_type(pointer))
 
-    define("panel_" + name, 0, lambda: (pointer, (), emit))
+    define(name, 0, lambda: (pointer, (), emit))
 
 
 def _library(name: str, tokens: Sequence[str]) -> None:
@@ -95,10 +95,14 @@ for _rows, _vectors in {(tall, v) for tall in TALL.values() for v in (1, 2)} | {
                 b, rows, vectors, parts, args
             ),
         )
+_vector("dots", "ippipii", lambda b, args: gemm.dots(b, 8, args))
+_vector("add_scaled", "ppipii", lambda b, args: gemm.add_scaled(b, 1, args))
+_vector("add_scaled_4", "ppipii", lambda b, args: gemm.add_scaled(b, 4, args))
 _vector("lay", "ppii", gemm.lay)
 _vector("lay_pairs", "pppii", gemm.lay_pairs)
 _vector("turn", "pipi", gemm.turn)
 for _name in ("f4", "f8"):
-    _panel(_name, SCALARS[_name])
+    _room("panel_" + _name, SCALARS[_name], RUN * 4 * cold.vector_bytes)
+    _room("lanes_" + _name, SCALARS[_name], gemm.LANE_BYTES * STRIP + 32 * LONG)
 for _name, _tokens in SIGNATURES.items():
     _library(_name, _tokens)

@@ -4,10 +4,12 @@ In: nothing. Out: ``SIGNATURES``, from a name to the types of the arguments, and
 text for a width of vectors. A text is compiled once and kept on disk like any kernel's; an object
 file that calls ``accnp_<name>`` is given its address when it is loaded. Seen without Numba.
 
-Matrix products have one order of summation: for each element of the result the inner index is cut
-into runs of RUN; a run is a chain of ``fma`` from zero, and the runs are added up in order. So
-neither layout, tiles, threads nor the number of rows and columns change a bit. A complex number
-counts as two real steps.
+Products of matrices (gemm) have one order of summation: for each element of the result the inner
+index is cut into runs of RUN; a run is a chain of ``fma`` from zero, and the runs are added up in
+order. So neither layout, tiles, threads nor the number of rows and columns change a bit. A complex
+number counts as two real steps. Products of a matrix and a vector (gemv) have another order, which
+is fast whether rows or columns are contiguous: a run of LONG is spread over as many chains as 64
+bytes have elements, step p going to chain p mod lanes, and the chains are folded by halves.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ PREFIX = "accnp_"
 RUN = 256  # steps of one chain
 BAND = 256  # rows of the left matrix that stay near while the right one passes
 FAR = 512  # from this distance on rows of the right matrix are first copied together
+LONG = 4096  # steps that are spread over lanes and then folded
+STRIP = 1024  # columns whose lanes stay near
 TALL = {64: 8, 32: 6}  # rows of the largest tile, by bytes of a vector
 
 _REAL = {"f4": "f4", "f8": "f8", "c8": "f4", "c16": "f8"}
@@ -28,11 +32,17 @@ for _code, _part in _REAL.items():
     SIGNATURES[f"gemm_{_code}"] = (
         "i8", "i8", "i8", _p, "i8", "i8", _p, "i8", "i8", _p, "i8", "i8",
     )  # fmt: skip
+    if _part == _code:
+        SIGNATURES[f"gemv_{_code}"] = ("i8", "i8", _p, "i8", _p, "i8", "i8", _p, "i8")
 
 
 def source(name: str, vector_bytes: int) -> str:
     """The text of a kernel of the library."""
-    return _gemm(name, name.split("_")[1], vector_bytes)
+    family, code = name.split("_")
+    if family == "gemm":
+        return _gemm(name, code, vector_bytes)
+    return _GEMV.format(name=name, code=code, one=vector_bytes // int(code[1:]), long=LONG,
+                        lanes=64 // int(code[1:]), strip=STRIP)  # fmt: skip
 
 
 def _gemm(name: str, code: str, vector_bytes: int) -> str:
@@ -114,3 +124,51 @@ _PACK_PAIRS = """
                             dst = at(buf, 2 * p * width + q)
                             src = at(pb, 2 * p * rsb + q * csb)
                             lay_pairs(dst, at(dst, width), src, 2 * csb, nn - q)"""
+
+_GEMV = """
+def {name}(lo, hi, n, k, x, sx, b, rsb, csb, c, how):
+    buf = lanes_{code}()
+    for p0 in range(0, fmax(k, 1), {long}):
+        kk = fmin(k - p0, {long})
+        keep = how if p0 == 0 else (how if how < 0 else 1)
+        px = at(x, p0 * sx)
+        if rsb == 1:
+            if sx != 1:
+                for p in range(kk):
+                    buf[p] = px[p * sx]
+                px = buf
+            for j in range(0, n, 8):
+                dots(kk, px, at(b, p0 + j * csb), csb, at(c, j), n - j, keep)
+        else:
+            spare = at(buf, {lanes} * {strip})
+            unit = at(spare, {strip})
+            unit[0] = {code}(1)
+            for j in range(0, n, {strip}):
+                nn = fmin(n - j, {strip})
+                for u in range({lanes}):
+                    for q in range(nn):
+                        buf[u * {strip} + q] = {code}(0)
+                p = 0
+                while csb == 1 and p + 4 * {lanes} <= kk:
+                    for u in range(p, p + {lanes}):
+                        row = at(b, (p0 + u) * rsb + j)
+                        acc = at(buf, (u - p) * {strip})
+                        add_scaled_4(acc, at(px, u * sx), {lanes} * sx, row, {lanes} * rsb, nn)
+                    p += 4 * {lanes}
+                for u in range(p, kk):
+                    row = at(b, (p0 + u) * rsb + j * csb)
+                    if csb != 1:
+                        for q in range(0, nn, {one}):
+                            lay(at(spare, q), at(row, q * csb), csb, nn - q)
+                        row = spare
+                    add_scaled(at(buf, u % {lanes} * {strip}), at(px, u * sx), 0, row, 0, nn)
+                half = {lanes} // 2
+                while half > 0:
+                    for u in range(half):
+                        upper = at(buf, (u + half) * {strip})
+                        add_scaled(at(buf, u * {strip}), unit, 0, upper, 0, nn)
+                    half = half // 2
+                for q in range(nn):
+                    y = -buf[q] if keep < 0 else buf[q]
+                    c[j + q] = y if keep == 0 else c[j + q] + y
+"""

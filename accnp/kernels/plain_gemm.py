@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .library import RUN, SIGNATURES, TALL
+from .library import LONG, RUN, SIGNATURES, STRIP, TALL
 
 VECTOR_BYTES = 32
 Fma = Callable[[Any, Any, Any], Any]
@@ -61,13 +61,58 @@ def _tile(rows: int, parts: int, fma: Fma) -> Callable[..., None]:
         how: Any,
     ) -> None:  # fmt: skip
         for i, j in np.ndindex(min(int(m), rows), int(n)):
-            zero = chain = _type(c)(0)
+            chain = _type(c)(0)
             for p in range(int(k)):
                 for part in range(parts):
                     x = a[i * rsa + p * csa + part]
                     chain = fma(x, b[(p * parts + part) * ldb + j], chain)
-            old = c[i * ldc + j] if how else zero
-            c[i * ldc + j] = old - chain if how < 0 else old + chain
+            _put(c, i * ldc + j, chain, how)
+
+    return call
+
+
+def _put(c: Any, j: Any, y: Any, how: Any) -> None:
+    c[j] = y if how == 0 else (c[j] - y if how < 0 else c[j] + y)
+
+
+def _dots(fma: Fma) -> Callable[..., None]:
+    def call(k: Any, x: Any, b: Any, ldb: Any, c: Any, n: Any, how: Any) -> None:
+        dtype = _type(c)
+        count = 64 // np.dtype(dtype).itemsize
+        for j in range(min(int(n), 8)):
+            lanes = [dtype(0)] * count
+            for p in range(int(k)):
+                lanes[p % count] = fma(x[p], b[j * ldb + p], lanes[p % count])
+            while len(lanes) > 1:
+                half = len(lanes) // 2
+                lanes = [y + z for y, z in zip(lanes[:half], lanes[half:], strict=True)]
+            _put(c, j, lanes[0], how)
+
+    return call
+
+
+def _gemv(fma: Fma) -> Callable[..., None]:
+    """c (op)= x @ b: runs over lanes, folded by halves."""
+    dots = _dots(fma)
+
+    def call(n: Any, k: Any, x: Any, sx: Any, b: Any, rsb: Any, csb: Any, c: Any, how: Any) -> None:
+        dtype = _type(c)
+        for j in range(int(n)):
+            for p0 in range(0, max(int(k), 1), LONG):
+                steps = range(p0, min(int(k), p0 + LONG))
+                left = np.array([x[p * sx] for p in steps], dtype)
+                right = np.array([b[p * rsb + j * csb] for p in steps], dtype)
+                out = np.zeros(1, dtype)
+                dots(len(steps), left, right, 0, out, 1, 0)
+                _put(c, j, out[0], how if p0 == 0 or how < 0 else 1)
+
+    return call
+
+
+def _add_scaled(rows: int, fma: Fma) -> Callable[..., None]:
+    def call(acc: Any, x: Any, sx: Any, src: Any, lds: Any, n: Any) -> None:
+        for j, i in np.ndindex(int(n), rows):
+            acc[j] = fma(x[i * sx], src[i * lds + j], acc[j])
 
     return call
 
@@ -93,8 +138,11 @@ def namespace(fma: Fma) -> dict[str, Any]:
     """Names and functions."""
     types = {"f4": np.float32, "f8": np.float64, "c8": np.complex64, "c16": np.complex128}
     found: dict[str, Any] = {"lay": _lay, "lay_pairs": _lay_pairs, "turn": _turn}
+    found["dots"] = _dots(fma)
+    found["add_scaled"], found["add_scaled_4"] = (_add_scaled(rows, fma) for rows in (1, 4))
     for name in SIGNATURES:
-        found[name] = _gemm(types[name.split("_")[1]], fma)
+        family, code = name.split("_")
+        found[name] = _gemm(types[code], fma) if family == "gemm" else _gemv(fma)
     for tall in TALL.values():
         for shape in (f"{tall}x1", f"{tall}x2"):
             found["tile_" + shape] = _tile(tall, 1, fma)
@@ -104,4 +152,6 @@ def namespace(fma: Fma) -> dict[str, Any]:
         dtype = types[name]
         count = RUN * 4 * VECTOR_BYTES // np.dtype(dtype).itemsize
         found["panel_" + name] = lambda dtype=dtype, count=count: np.empty(count, dtype)
+        long = 64 // np.dtype(dtype).itemsize * STRIP + 32 * LONG // np.dtype(dtype).itemsize
+        found["lanes_" + name] = lambda dtype=dtype, count=long: np.empty(count, dtype)
     return found

@@ -23,6 +23,8 @@ from accnp.ops.views import contiguous
 __all__ = ["dot_kernel"]
 
 LIBRARY = ("f4", "f8", "c8", "c16")
+TINY = 64  # multiplications up to which a product is written out as loops
+VECTOR = 1 << 14  # elements from which a matrix times a vector is summed in its own order
 TASK = 1 << 16  # work that is worth a task of its own, in simple element operations
 TASKS = 64  # at most
 NARROW = 64  # rows or columns of a task at least
@@ -43,6 +45,8 @@ def dot_kernel(a: Operand, b: Operand, result: Aval, dimension_numbers: Any) -> 
     axes, inner = merged(axes), merged(inner)
     code = dtype_code(result.dtype)
     if code in LIBRARY and a.dtype == b.dtype == result.dtype:
+        if not all(x.size for x in inner):
+            inner = [Axis(0, (0, 0))]
         return _product(code, axes, inner) if len(inner) <= 1 else None
     return _loops(code, axes, inner)
 
@@ -74,18 +78,19 @@ _NONE = Axis(1, (0, 0, 0))
 
 
 def _product(code: str, axes: list[Axis], inner: list[Axis]) -> OwnKernel:
-    rows = [x for x in axes if x.kind == "row"]
-    columns = [x for x in axes if x.kind == "column"]
+    of_a = [x for x in axes if x.kind == "row"]
+    of_b = [x for x in axes if x.kind == "column"]
     # The last axis of the result, which alone is contiguous, is that of the columns; a product with
     # a vector on the right is one with a vector on the left.
-    left, right = (0, 1) if columns else (1, 0)
-    across = (columns or rows or [_NONE])[-1]
-    down = max(rows, key=lambda x: x.size) if columns and rows else _NONE
+    left, right = (0, 1) if of_b else (1, 0)
+    across = (of_b or of_a or [_NONE])[-1]
+    down = max(of_a, key=lambda x: x.size) if of_a and of_b else _NONE
     along = inner[0] if inner else Axis(1, (0, 0))
     outer = [x for x in axes if x is not across and x is not down]
     count = prod([x.size for x in outer])
     m, n, k = down.size, across.size, along.size
     work = m * n * k // (32 if min(m, n) >= 8 else 8) * (4 if code[0] == "c" else 1)
+    real = code[0] == "f"
     tall, wide, tiles_down, tiles_across = _tiles(m, n, work, count)
 
     text = Text(3)
@@ -95,15 +100,15 @@ def _product(code: str, axes: list[Axis], inner: list[Axis]) -> OwnKernel:
     ldc = text.integer(down.steps[2])
     with text.block("for t in range(lo, hi):"):
         if tiles_down * tiles_across > 1:
-            high, broad = text.integer(tall), text.integer(wide)
+            rows, columns = text.integer(tall), text.integer(wide)
             for index, rest, name, tiles, size in (
-                ("t", "u", "j", tiles_across, broad),
-                ("u", "v", "i", tiles_down, high),
+                ("t", "u", "j", tiles_across, columns),
+                ("u", "v", "i", tiles_down, rows),
             ):
                 several = text.integer(tiles)
                 text.add(f"{rest} = {index} // {several}")
                 text.add(f"{name} = ({index} - {rest} * {several}) * {size}")
-            sizes[:2] = f"fmin({sizes[0]} - i, {high})", f"fmin({sizes[1]} - j, {broad})"
+            sizes[:2] = f"fmin({sizes[0]} - i, {rows})", f"fmin({sizes[1]} - j, {columns})"
             places = _place(text, outer, "v")
             places[left].append(f"i * {rsa}")
             places[right].append(f"j * {csb}")
@@ -111,8 +116,20 @@ def _product(code: str, axes: list[Axis], inner: list[Axis]) -> OwnKernel:
         else:
             places = _place(text, outer, "t")
         x, y, z = (_at(which, places[which]) for which in (left, right, 2))
-        matrices = f"{x}, {rsa}, {csa}, {y}, {rsb}, {csb}, {z}, {ldc}"
-        text.add(f"gemm_{code}({', '.join(sizes)}, {matrices}, 0)")
+        high, broad, deep = sizes
+        if not real or m * n * k > TINY:
+            if real and m == 1 and n * k >= VECTOR:
+                text.add(f"gemv_{code}({broad}, {deep}, {x}, {csa}, {y}, {rsb}, {csb}, {z}, 0)")
+            else:
+                matrices = f"{x}, {rsa}, {csa}, {y}, {rsb}, {csb}, {z}, {ldc}"
+                text.add(f"gemm_{code}({high}, {broad}, {deep}, {matrices}, 0)")
+        else:
+            text.add(f"x = {x}", f"y = {y}", f"z = {z}")
+            with text.block(f"for i in range({high}):"), text.block(f"for j in range({broad}):"):
+                text.add(f"s = {code}(0)")
+                with text.block(f"for p in range({deep}):"):
+                    text.add(f"s = fma(x[i * {rsa} + p * {csa}], y[p * {rsb} + j * {csb}], s)")
+                text.add(f"z[i * {ldc} + j] = s")
     return text.own(count * tiles_down * tiles_across, count * (work + 16))
 
 

@@ -89,6 +89,51 @@ def test_products_of_any_size_and_layout(dtype):
         np.testing.assert_array_equal(whole, before)  # nothing beside c
 
 
+def vector_product(x, b, c, how):
+    kernel = caller(f"gemv_{token(x.dtype)}")
+    size, (k, n) = x.itemsize, b.shape
+    strides = [s // size for s in (*x.strides, *b.strides)]
+    where = (x.ctypes.data, strides[0], b.ctypes.data, *strides[1:], c.ctypes.data)
+    kernel.call(1, 1, n, k, *where, how)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_products_with_a_vector(dtype):
+    """The order of summation is the same for every layout."""
+    rng = np.random.default_rng(5)
+    eps = np.finfo(dtype).eps
+    for n, k in (
+        (1, 1),
+        (3, 0),
+        (7, 5),
+        (8, 16),
+        (17, 33),
+        (300, 70),
+        (5, library.LONG + 40),
+        (90, 31),
+    ):
+        first = numbers(rng, (k, n), dtype)
+        x = numbers(rng, (1, k), dtype)
+        old = numbers(rng, n + 1, dtype)
+        apart = np.zeros((2 * k, 2 * n), dtype)
+        apart[::2, ::2] = first
+        for how in (0, 1, -1):
+            found = []
+            for b in (first, np.asfortranarray(first), apart[::2, ::2], apart[::2, ::2].T.copy().T):
+                for left in (x[0], np.repeat(x[0], 3)[::3], x[0][::-1].copy()[::-1]):
+                    c = np.full(n + 1, np.nan, dtype) if how == 0 else old.copy()
+                    c[n] = old[n]
+                    vector_product(left, b, c, how)
+                    assert c[n] == old[n]
+                    found.append(c[:n])
+            wanted = reference(x, first, old[:n], how)[0]
+            np.testing.assert_allclose(
+                found[0], wanted, rtol=0, atol=30 * eps * (1 + np.sqrt(k)) ** 2
+            )
+            for c in found:
+                np.testing.assert_array_equal(c, found[0])
+
+
 def chain(a, b):
     """The sum of products in the order that is promised."""
     total = np.zeros((a.shape[0], b.shape[1]))
@@ -145,7 +190,15 @@ def test_texts_as_plain_python(dtype):
     scope = dict(ways.NAMESPACE)
     exec(library.source(name, plain_gemm.VECTOR_BYTES), scope)
     real = library.SIGNATURES[name][3][:-1]
-    for m, n, k in ((1, 1, 3), (3, 35, 2), (9, 18, 7), (7, 5, 9), (2, 40, 1), (65, 3, 0)):
+    for m, n, k in (
+        (1, 1, 3),
+        (3, 35, 2),
+        (9, 18, 7),
+        (7, 5, 9),
+        (2, 40, 1),
+        (65, 3, 0),
+        (1, 37, 19),
+    ):
         a, b = numbers(rng, (m, k), dtype), numbers(rng, (k, n), dtype)
         wanted = np.zeros((m, n), dtype)
         product(a, b, wanted, 0)
@@ -161,6 +214,24 @@ def test_texts_as_plain_python(dtype):
             assert pointers[2].seen[:].all()
             got = pointers[2].data.view(dtype).reshape(m, n)
             np.testing.assert_allclose(got, wanted, rtol=1e-5 if dtype in ("f4", "c8") else 1e-13)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_texts_of_products_with_a_vector_as_plain_python(dtype):
+    rng = np.random.default_rng(6)
+    name = f"gemv_{dtype}"
+    scope = dict(ways.NAMESPACE)
+    exec(library.source(name, plain_gemm.VECTOR_BYTES), scope)
+    for n, k in ((1, 1), (9, 20), (3, 0), (1030, 3), (2, 140)):
+        x, b = numbers(rng, k, dtype), numbers(rng, (k, n), dtype)
+        wanted = np.empty(n, dtype)
+        vector_product(x, b, wanted, 0)
+        for values, steps in ((b, (n, 1)), (b.T, (1, k)), (np.repeat(b, 2), (2 * n, 2))):
+            out = pointer(np.empty(n, dtype), dtype, False)
+            given = pointer(x, dtype), 1, pointer(values, dtype), *steps, out
+            scope[name](0, 1, n, k, *given, 0)
+            same = ways.same_values if dtype == "f4" else np.allclose
+            assert same(out.data, wanted)
 
 
 def pointer(x, real, written=True):

@@ -42,7 +42,7 @@ def params(pairs, dtype):
 @given(products(st.sampled_from([0, 1, 2, 2, 3, 3, 4, 5])))
 def test_any_dimension_numbers_dtypes_and_layouts(case):
     operands, pairs, dtype = case
-    check("dot_general", operands, params(pairs, dtype), close, kernels=False)
+    check("dot_general", operands, params(pairs, dtype), close)
 
 
 @many(30)
@@ -53,4 +53,4 @@ def test_operands_are_converted_first(case, to):
         to = "c16"
     if dtype.kind in "fc" and np.dtype(to).kind in "biu":
         to = "f8"
-    check("dot_general", operands, params(pairs, np.dtype(to)), close, kernels=False)
+    check("dot_general", operands, params(pairs, np.dtype(to)), close)

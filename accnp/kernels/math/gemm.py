@@ -15,6 +15,8 @@ from llvmlite import ir
 from . import cold
 from .ir import I1, I32, I64
 
+LANE_BYTES = 64  # of the lanes of a sum of products, on every machine
+
 
 def _size(t: Any) -> int:
     return 4 if isinstance(t, ir.FloatType) else 8
@@ -27,8 +29,8 @@ def _const(k: int) -> Any:
 class _Vectors:
     """Loads, stores and arithmetic on vectors of one float type, some lanes of which are off."""
 
-    def __init__(self, b: Any, t: Any) -> None:
-        self.b, self.t, self.width = b, t, cold.vector_bytes // _size(t)
+    def __init__(self, b: Any, t: Any, nbytes: int = 0) -> None:
+        self.b, self.t, self.width = b, t, (nbytes or cold.vector_bytes) // _size(t)
         self.type = ir.VectorType(t, self.width)
         self.mask = ir.VectorType(I1, self.width)
         self.zero = ir.Constant(self.type, [ir.Constant(t, 0.0)] * self.width)
@@ -93,6 +95,20 @@ class _Vectors:
         return ir.Constant(t, [ir.Constant(I64, of(k)) for k in range(self.width)])
 
 
+class _Adding:
+    """Stores that set (0), add to (1) or subtract from (-1) what is there."""
+
+    def __init__(self, v: _Vectors, how: Any) -> None:
+        b, self.v = v.b, v
+        self.kept = v.splat(b.icmp_signed("!=", how, _const(0)), v.mask)
+        minus = b.icmp_signed("<", how, _const(0))
+        self.sign = v.splat(b.select(minus, ir.Constant(v.t, -1.0), ir.Constant(v.t, 1.0)))
+
+    def __call__(self, x: Any, place: Any, mask: Any) -> None:
+        old = self.v.load(place, self.v.b.and_(mask, self.kept))
+        self.v.store(self.v.fma(self.sign, x, old), place, mask)
+
+
 def multiply(b: Any, rows: int, vectors: int, parts: int, args: Sequence[Any]) -> None:
     """c (op)= a @ b for as many elements of c as m and n say, at most `rows` x `vectors` * lanes.
 
@@ -125,15 +141,11 @@ def multiply(b: Any, rows: int, vectors: int, parts: int, args: Sequence[Any]) -
             for x, row in zip(xs, new, strict=True)
         ]
         row_b = b.gep(row_b, [ldb])
-    following = b.add(p, _const(1))
-    for phi, first, then in (
-        (p, _const(0), following),
-        (at_a, _const(0), b.add(at_a, csa)),
-        (at_b, pb, row_b),
-    ):
-        phi.add_incoming(first, before)
-        phi.add_incoming(then, loop)
-    b.cbranch(b.icmp_signed("<", following, k), loop, done)
+    at_a.add_incoming(_const(0), before)
+    at_a.add_incoming(b.add(at_a, csa), loop)
+    at_b.add_incoming(pb, before)
+    at_b.add_incoming(row_b, loop)
+    _count(b, p, 1, k, before, loop, done)
 
     b.position_at_end(done)
     sums = [[b.phi(v.type) for _ in range(vectors)] for _ in range(rows)]
@@ -142,16 +154,11 @@ def multiply(b: Any, rows: int, vectors: int, parts: int, args: Sequence[Any]) -
             for phi in (acc[i][j], sums[i][j]):
                 phi.add_incoming(v.zero, before)
                 phi.add_incoming(new[i][j], loop)
-    kept = b.icmp_signed("!=", how, _const(0))
-    old_masks = [b.and_(mask, v.splat(kept, v.mask)) for mask in masks]
-    minus = b.icmp_signed("<", how, _const(0))
-    sign = v.splat(b.select(minus, ir.Constant(v.t, -1.0), ir.Constant(v.t, 1.0)))
+    add = _Adding(v, how)
     row = c
     for i in range(rows):
         for j in range(vectors):
-            place = v.at(row, j * v.width)
-            old = v.load(place, old_masks[j])
-            v.store(v.fma(sign, sums[i][j], old), place, masks[j])
+            add(sums[i][j], v.at(row, j * v.width), masks[j])
         if i + 1 < rows:
             below = fn.append_basic_block("row")
             b.cbranch(b.icmp_signed(">", m, _const(i + 1)), below, end)
@@ -159,6 +166,100 @@ def multiply(b: Any, rows: int, vectors: int, parts: int, args: Sequence[Any]) -
             row = b.gep(row, [ldc])
     b.branch(end)
     b.position_at_end(end)
+
+
+def _count(b: Any, p: Any, step: int, stop: Any, before: Any, loop: Any, after: Any) -> None:
+    """The end of a loop over p from 0 to stop."""
+    p.add_incoming(_const(0), before)
+    following = b.add(p, _const(step))
+    p.add_incoming(following, loop)
+    b.cbranch(b.icmp_signed("<", following, stop), loop, after)
+
+
+def dots(b: Any, rows: int, args: Sequence[Any]) -> None:
+    """c[j] (op)= the sum of x[p] * b[j, p], rows of b contiguous, for as many j as n says.
+
+    Step p goes to lane p mod LANES; the lanes are folded by halves.
+    """
+    k, x, pb, ldb, c, n, how = args
+    fn, v = b.function, _Vectors(b, x.type.pointee, LANE_BYTES)
+    last = b.sub(n, _const(1))
+    starts = [pb]
+    for i in range(1, rows):  # rows that are not there are read as the last one
+        row = b.select(b.icmp_signed("<", _const(i), n), _const(i), last)
+        starts.append(b.gep(pb, [b.mul(row, ldb)]))
+    before = b.block
+    loop, done, end = (fn.append_basic_block(s) for s in ("inner", "done", "end"))
+    b.cbranch(b.icmp_signed(">", k, _const(0)), loop, done)
+
+    b.position_at_end(loop)
+    p = b.phi(I64)
+    acc = [b.phi(v.type) for _ in range(rows)]
+    mask = v.below(b.sub(k, p))
+    factor = v.load(v.at(b.gep(x, [p])), mask)
+    new = [
+        v.fma(factor, v.load(v.at(b.gep(start, [p])), mask), z)
+        for start, z in zip(starts, acc, strict=True)
+    ]
+    _count(b, p, v.width, k, before, loop, done)
+
+    b.position_at_end(done)
+    sums = [b.phi(v.type) for _ in range(rows)]
+    for i in range(rows):
+        for phi in (acc[i], sums[i]):
+            phi.add_incoming(v.zero, before)
+            phi.add_incoming(new[i], loop)
+    minus, fresh = (b.icmp_signed(sign, how, _const(0)) for sign in ("<", "=="))
+    for i in range(rows):
+        total = b.extract_element(_halved(b, sums[i]), ir.Constant(I32, 0))
+        total = b.select(minus, b.fneg(total), total)
+        place = b.gep(c, [_const(i)])
+        there = b.icmp_signed(">", n, _const(i))
+        with b.if_then(there), b.if_else(fresh) as (setting, adding):
+            with setting:
+                b.store(total, place)
+            with adding:
+                b.store(b.fadd(b.load(place), total), place)
+    b.branch(end)
+    b.position_at_end(end)
+
+
+def _halved(b: Any, x: Any) -> Any:
+    width = x.type.count
+    while width > 1:
+        width //= 2
+        parts = []
+        for first in (0, width):
+            order = ir.Constant(ir.VectorType(I32, width), [*range(first, first + width)])
+            parts.append(b.shuffle_vector(x, ir.Constant(x.type, ir.Undefined), order))
+        x = b.fadd(*parts)
+    return x
+
+
+def add_scaled(b: Any, rows: int, args: Sequence[Any]) -> None:
+    """acc[j] += x[0] * src[j] for j below n, and the same for some rows that follow.
+
+    From row to row x and src move on by sx and lds; acc has room for whole vectors.
+    """
+    acc, x, sx, src, lds, n = args
+    fn, v = b.function, _Vectors(b, acc.type.pointee)
+    factors, sources = [], []
+    for _ in range(rows):
+        factors.append(v.splat(b.load(x)))
+        sources.append(src)
+        x, src = b.gep(x, [sx]), b.gep(src, [lds])
+    before = b.block
+    loop, done = (fn.append_basic_block(s) for s in ("across", "done"))
+    b.cbranch(b.icmp_signed(">", n, _const(0)), loop, done)
+    b.position_at_end(loop)
+    j = b.phi(I64)
+    place, mask = v.at(b.gep(acc, [j])), v.below(b.sub(n, j))
+    z = v.load_all(place)
+    for factor, source in zip(factors, sources, strict=True):
+        z = v.fma(factor, v.load(v.at(b.gep(source, [j])), mask), z)
+    v.store_all(z, place)
+    _count(b, j, v.width, n, before, loop, done)
+    b.position_at_end(done)
 
 
 def lay(b: Any, args: Sequence[Any]) -> None:
@@ -201,20 +302,25 @@ def turn(b: Any, args: Sequence[Any]) -> None:
     """Transpose a square of as many rows as a vector has lanes: dst[p, q] = src[q, p]."""
     dst, ldd, src, lds = args
     v = _Vectors(b, dst.type.pointee)
-    rows = []
+    for x in _turned(v, src, lds):
+        v.store_all(x, v.at(dst))
+        dst = b.gep(dst, [ldd])
+
+
+def _turned(v: _Vectors, src: Any, lds: Any) -> list[Any]:
+    """The columns of a square, by exchanging the off-diagonal blocks of ever larger squares."""
+    b, rows = v.b, []
     for _ in range(v.width):
         rows.append(v.load_all(v.at(src)))
         src = b.gep(src, [lds])
     distance = 1
-    while distance < v.width:  # exchange the off-diagonal blocks of ever larger squares
+    while distance < v.width:
         for i in range(v.width):
             if not i & distance:
                 pair = rows[i], rows[i + distance]
                 rows[i], rows[i + distance] = (_exchange(b, *pair, distance, k) for k in (0, 1))
         distance *= 2
-    for x in rows:
-        v.store_all(x, v.at(dst))
-        dst = b.gep(dst, [ldd])
+    return rows
 
 
 def _exchange(b: Any, upper: Any, lower: Any, distance: int, second: int) -> Any:
