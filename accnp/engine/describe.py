@@ -87,7 +87,7 @@ def body_operations(step: KernelStep) -> list[str]:
 
 def plan_lines(plan: Plan, program: Program) -> list[str]:
     """The steps with the buffers they read, make and let go, and the memory needed at most."""
-    made = sum(size for s in plan.steps if isinstance(s, KernelStep) for _, size in s.allocs)
+    made = sum(n for s in plan.steps if isinstance(s, KernelStep) for _, n in _fresh(s))
     lines = [
         f"{len(plan.steps)} steps, {plan.n_slots} buffers: {plan.n_leaves} given, "
         f"{len(set(plan.output_slots))} results; kernels allocate {bytes_text(made)}, "
@@ -114,6 +114,9 @@ def _step_lines(plan: Plan, program: Program | None, inset: str) -> list[str]:
             if step.bodies:
                 text = f"{head}kernel({slots}), a native loop: {label}"
             text += "".join(f"; allocates b{s} {bytes_text(n)}" for s, n in step.allocs)
+            for slot, source, n, over in step.takes:
+                text += f"; b{slot} is {'' if over else 'a copy of '}b{source}, updated"
+                text += " in place" if over else f", {bytes_text(n)}"
         elif isinstance(step, ControlStep):
             ins = ", ".join(f"b{s}" for s in step.operands)
             outs = ", ".join(f"b{s}" for s, _ in step.results)
@@ -141,15 +144,23 @@ def every_plan(plan: Plan, program: Program | None) -> Iterator[tuple[str, Plan,
                 yield f"{i}.{k}." + path, inner, its
 
 
+def _fresh(step: KernelStep) -> list[tuple[int, int]]:
+    """Slots of new buffers, and their sizes."""
+    return [*step.allocs, *[(slot, n) for slot, _, n, over in step.takes if not over]]
+
+
 def _high_water(plan: Plan) -> int:
     """Bytes of the buffers that kernels allocate and that live at the same time."""
     sizes: dict[int, int] = {}
     now = most = 0
     for step in plan.steps:
         if isinstance(step, KernelStep):
-            for slot, n in step.allocs:
+            for slot, n in _fresh(step):
                 sizes[slot] = n
                 now += n
+            for slot, source, _, over in step.takes:
+                if over and source in sizes:
+                    sizes[slot] = sizes.pop(source)
         most = max(most, now)
         now -= sum(sizes.get(s, 0) for s in step.frees)
     return most

@@ -194,7 +194,10 @@ class _Planner:
             step.results += self.parts(v)
         else:
             step.results.append((self.slot(v), -1))
-        self.plan.steps.append(self.own_kernel(v, step) or step)
+        own = self.own_kernel(v, step)
+        if own is not None:
+            v.cluster.form = "own"
+        self.plan.steps.append(own or step)
 
     def own_kernel(self, v: Value, call: HostStep) -> KernelStep | None:
         """The launch of an op's own kernel in place of a library call."""
@@ -257,6 +260,7 @@ class _Planner:
             self.plan.steps.append(step)
         else:
             made.cluster = v.cluster
+            v.cluster.form = "own"
             self.plan.steps.append(made)
 
     def native(self, step: ControlStep) -> KernelStep | str:

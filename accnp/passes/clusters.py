@@ -47,7 +47,8 @@ class Cluster:
 
     def __init__(self, shape: tuple[int, ...], form: str = "map") -> None:
         self.shape = shape
-        self.form = form  # map, row, split, column, or host
+        # map, row, split, column; host, or own where the planner finds a kernel of the op's own
+        self.form = form
         self.axes: tuple[int, ...] | None = None  # the axes that make up a row, or are folded over
         self.roots: list[Value] = []
         self.loads: set[int] = set()  # ids of leaves and stored values that it reads in full

@@ -137,16 +137,16 @@ def why_stored(v: Value, mine: Cluster | None) -> list[str]:
             continue
         reasons.append(_why_apart(v, mine, other, d))
     readers = {d.cluster for d in v.demands} - {mine}
-    if len(readers) > 1 and not any("library call" in r for r in reasons):
+    if len(readers) > 1 and not any(c.form in ("host", "own") for c in readers):
         reasons.insert(0, f"{len(readers)} other kernels read it")
     return list(dict.fromkeys(reasons))
 
 
 def _why_apart(v: Value, mine: Cluster, other: Cluster, demand: Any) -> str:
-    if mine.form == "host":
-        return why_host(mine.roots[0])
-    if other.form == "host":
-        return f"{other.roots[0].op.name} is a library call: it reads its operands from memory"
+    if mine.form in ("host", "own"):
+        return why_alone(mine)
+    if other.form in ("host", "own"):
+        return f"{why_alone(other)}: it reads its operands from memory"
     if v.op.kind == "assemble":
         return f"{v.op.name} is written region by region"
     if mine.size >= MAX_MEMBERS or other.size >= MAX_MEMBERS:
@@ -167,8 +167,11 @@ def _why_apart(v: Value, mine: Cluster, other: Cluster, demand: Any) -> str:
     return "the two kernels depend on each other through a third one"
 
 
-def why_host(v: Value) -> str:
-    """Say why an operation is no part of a generated kernel."""
+def why_alone(c: Cluster) -> str:
+    """Say why an operation shares no kernel with others."""
+    v = c.roots[0]
+    if c.form == "own":
+        return f"{v.op.name} is a {'native loop' if v.op.kind == 'loop' else 'kernel of its own'}"
     if v.op.kind == "opaque":
         return f"{v.op.name} is a library call"
     if v.op.kind == "loop":
@@ -190,7 +193,7 @@ def _empty(v: Value) -> bool:
 
 def form_text(c: Cluster) -> str:
     """Return a kernel's loop form in words."""
-    if c.form == "map" or c.form == "host":
+    if c.axes is None:
         return c.form
     return f"{c.form} (folded axes {', '.join(map(str, c.axes or ()))})"
 
@@ -203,9 +206,11 @@ def cluster_lines(program: Program, numbers: dict[Cluster, int]) -> list[str]:
     lines = []
     for c, values in zip(clusters, inside, strict=True):
         i = numbers[c]
-        if c.form == "host":
+        if c.form in ("host", "own"):
             v = c.roots[0]
-            lines.append(f"step {i}: {v.op.name} %{v.id}, no kernel: {why_host(v)}")
+            why = why_alone(c)
+            what = why.replace(f"{v.op.name} is ", "") if c.form == "own" else f"no kernel: {why}"
+            lines.append(f"step {i}: {v.op.name} %{v.id}, {what}")
             stored = [v]
         else:
             done = [v for v in values if v.op.kind != "view"] or values

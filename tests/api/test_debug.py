@@ -76,7 +76,7 @@ def test_kernels_are_told_with_their_times(capsys, tmp_path):
 
 
 def test_launches_tell_library_calls(capsys):
-    x = jnp.ones((4, 4))
+    x = jnp.ones((4, 4000))
     x.block_until_ready()
     with debug(5):
         jnp.jit(lambda x: jnp.sort(x))(x).block_until_ready()

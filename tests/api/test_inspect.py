@@ -1,6 +1,7 @@
 """`accnp.inspect`: what it shows, that it computes nothing, and that no cache notices it."""
 
 import functools
+import re
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -143,11 +144,28 @@ def test_methods_and_partials():
 
 
 def test_library_calls_and_what_stopped_fusion():
-    i = jnp.inspect(with_sort)(jnp.ones((3, 4)))
+    i = jnp.inspect(with_sort)(jnp.ones((3, 4000)))
     text = str(i)
     assert [type(s).__name__ for s in i.plan.steps].count("HostStep") == 1
     assert "no kernel: sort is a library call" in text
     assert "sort is a library call: it reads its operands from memory" in text
+
+
+def test_kernels_of_their_own_and_updates_in_place():
+    def f(x):
+        return (x + 1).at[2].set(0.0).at[3].add(x[0])
+
+    i = jnp.inspect(f)(jnp.ones(5))
+    text = str(i)
+    assert "library" not in text
+    assert re.search(r"step 1: scatter %\d+, a kernel of its own", text)
+    assert "scatter is a kernel of its own: it reads its operands from memory" in text
+    assert text.count("updated in place") == 2
+    assert [k.operations for k in i.kernels][-2:] == [["scatter"], ["scatter_add"]]
+    assert "def kernel(lo, hi, a0, a1, a2, n0" in i.kernels[-1].source
+    assert "kernel of its own" in i.svg()
+    alone = jnp.inspect(lambda x: x.at[2].set(0.0))(jnp.ones(5))
+    assert "b3 is a copy of b0, updated, 20 B" in str(alone)
 
 
 def test_other_index_space_is_named():

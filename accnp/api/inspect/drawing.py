@@ -33,9 +33,10 @@ class _Drawing:
         for i, (c, values) in enumerate(zip(self.clusters, inside, strict=True)):
             host = c.form == "host"
             name = f"step {self.numbers[c]}: {c.form} kernel over {list(c.shape)}"
-            if host:
+            if c.form in ("host", "own"):
                 loop = c.roots[0].op.kind == "loop"
-                name = f"step {self.numbers[c]}: " + ("loop" if loop else "library call")
+                kinds = ("library call", "loop") if host else ("kernel of its own", "native loop")
+                name = f"step {self.numbers[c]}: {kinds[loop]}"
             group = Group(name, host)
             self.groups.append(group)
             for v in values or c.roots:
