@@ -14,9 +14,9 @@ None where the loop is not of this kind.
             move(c0, at(p0, start), m)
             for i in range(n0):
                 k1c9f2e(0, m, t0, c0)
-                s = c0
+                s_f4 = c0
                 c0 = t0
-                t0 = s
+                t0 = s_f4
             move(at(r0, start), c0, m)
 
 A `while` that vmap made of one with a condition for each element goes on until the last element of

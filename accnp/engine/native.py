@@ -11,9 +11,9 @@ bodies in nested Python loops; or the reason why the step stays a loop on the ho
             k1c9f2e(0, 1, c0, d0, ...)
             k83a04b(0, n1, c1, b1, ...)
             c0[0] = d0[0]
-            s = c1
+            s_f4 = c1
             c1 = b1
-            b1 = s
+            b1 = s_f4
 
 Buffers are made once. A carry of one element lives in a register; of the others there are two,
 which change places after each step, or one, where the body updates it in place. Rows of scanned
@@ -358,7 +358,8 @@ class Driver:
                 self.move(c, new)
             else:
                 starts.setdefault(c.name, self.fresh("s"))
-                self.w.add(f"s = {c.name}", f"{c.name} = {new.name}", f"{new.name} = s")
+                s = f"s_{c.code}"
+                self.w.add(f"{s} = {c.name}", f"{c.name} = {new.name}", f"{new.name} = {s}")
 
     def end(self, carry: Sequence[Spot], starts: dict[str, str]) -> None:
         """Put the last carry into the memory of the results."""

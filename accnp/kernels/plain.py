@@ -279,6 +279,7 @@ NAMESPACE: dict[str, Any] = {
     "sq": _quiet(lambda x: x * x),
     "select": lambda c, x, y: x if c else y,
     "make_complex": make_complex,
+    "cmul": _quiet(np.multiply),
     "fma": fma,
     "threefry_0": lambda *xs: threefry(*xs)[0],
     "threefry_1": lambda *xs: threefry(*xs)[1],

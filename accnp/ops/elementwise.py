@@ -56,7 +56,7 @@ sub = binary(
     transpose=lambda ct, a, b: (ct, o.neg(ct)),
 )  # fmt: skip
 mul = binary(
-    "mul", "biufc", q(np.multiply), {"b": "{0} and {1}", "": "{0} * {1}"},
+    "mul", "biufc", q(np.multiply), {"b": "{0} and {1}", "c": "cmul({0}, {1})", "": "{0} * {1}"},
     (lambda t, y, a, b: o.mul(t, b), lambda t, y, a, b: o.mul(a, t)),
     transpose=lambda ct, a, b: (
         (o.mul(ct, b), None) if isinstance(a, Linear) else (None, o.mul(a, ct))

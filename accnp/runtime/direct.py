@@ -177,35 +177,46 @@ class _Function:
         if not is_range or not isinstance(node.target, ast.Name) or node.orelse:
             raise Unsupported("a loop over anything but a range")
         assert isinstance(call, ast.Call)
-        step = self.literal(call.args[2]) if len(call.args) == 3 else 1
         limits = [self.cast(self.value(a), types.int64) for a in call.args[:2]]
         start, stop = limits if len(limits) == 2 else (ir.Constant(ir.IntType(64), 0), *limits)
+        one = ir.Constant(ir.IntType(64), 1)
+        step = self.cast(self.value(call.args[2]), types.int64) if len(call.args) == 3 else one
+        if not isinstance(step, ir.Constant):
+            # Only kernels written by hand have such a step; it is positive.
+            steps = self.b.sdiv(self.b.sub(self.b.add(self.b.sub(stop, start), step), one), step)
+            return self.loop(node, ir.Constant(ir.IntType(64), 0), steps, one, (start, step))
+        return self.loop(node, start, stop, step)
+
+    def loop(
+        self,
+        node: ast.For,
+        start: Any,
+        stop: Any,
+        step: Any,
+        scale: tuple[Any, Any] | None = None,
+    ) -> None:
+        """A loop with a constant step; `scale` gives the user's index from its own."""
+        assert isinstance(node.target, ast.Name)
         place = cgutils.alloca_once(self.b, ir.IntType(64))
         self.b.store(start, place)
         head, body, end = (self.b.append_basic_block(n) for n in ("for", "body", "end"))
         self.b.branch(head)
         self.b.position_at_end(head)
         now = self.b.load(place)
-        self.b.cbranch(self.b.icmp_signed("<" if step > 0 else ">", now, stop), body, end)
+        self.b.cbranch(self.b.icmp_signed("<" if step.constant > 0 else ">", now, stop), body, end)
         self.b.position_at_end(body)
-        self.assign(node.target.id, (types.int64, now))
+        index = now
+        if scale is not None:
+            index = self.b.add(scale[0], self.b.mul(now, scale[1]))
+        self.assign(node.target.id, (types.int64, index))
         self.exits.append(end)
         self.statements(node.body)
         self.exits.pop()
         # An index that is used never leaves the range: it does not overflow.
-        following = self.b.add(now, ir.Constant(ir.IntType(64), step), flags=("nsw",))
+        following = self.b.add(now, step, flags=("nsw",))
         self.b.store(following, place)
         self.b.branch(head)
         self.b.position_at_end(end)
-
-    def literal(self, node: ast.expr) -> int:
-        try:
-            step = ast.literal_eval(node)
-        except ValueError:
-            raise Unsupported("a range with a step that is no number") from None
-        if not isinstance(step, int) or step == 0:
-            raise Unsupported("a range with a step that is no whole number")
-        return step
 
     # --- variables ---
 

@@ -1,7 +1,8 @@
 """Numba as a front end: Python source of a kernel comes in, LLVM IR text with `entry` goes out.
 
-Only this module and its helpers `direct` and `lean` import numba. It stops Numba after lowering: nothing is optimised, wrapped or
-loaded by Numba. It is loaded by name, on the first kernel that no cache holds.
+Only this module and its helpers `direct` and `lean` import numba. It stops Numba after lowering:
+nothing is optimised, wrapped or loaded by Numba. It is loaded by name, on the first kernel that no
+cache holds.
 """
 
 from __future__ import annotations
