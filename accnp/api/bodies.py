@@ -200,13 +200,11 @@ def check_carry(loop: Loop, carry: Any, avals: Sequence[Aval], body: Body) -> No
     name = f"{loop.name} body"
     spec = tree_flatten(carry)[1]
     if spec != body.spec:
-        ours = loop.part(carry)
-        theirs = loop.part(body.spec.unflatten(range(body.spec.num_leaves)))
-        difference = mismatch(name, ours, theirs) or mismatch(name, theirs, ours)
-        detail = f"{difference}" if difference else f"{spec} went in, {body.spec} came out"
+        ours, theirs = loop.part(_types(spec, avals)), loop.part(_types(body.spec, body.avals))
         raise TypeError(
             f"{name} function carry input and carry output must have the same pytree structure, "
-            f"but they differ for {where}: {detail}"
+            f"but they differ for {where}: "
+            f"{_difference(name, ours, theirs, ('what goes in', 'what comes out'))}"
         )
     wrong = [
         f"the input carry {'component ' if not n.isidentifier() else ''}{n} has type "
@@ -221,6 +219,19 @@ def check_carry(loop: Loop, carry: Any, avals: Sequence[Aval], body: Body) -> No
             f"but they differ for {where}: {'; '.join(wrong)}. "
             "Convert the initial value, or what the function returns"
         )
+
+
+def _types(spec: PyTreeDef, avals: Sequence[Aval]) -> Any:
+    """A tree of types, as errors show it."""
+    return spec.unflatten([type_text(a) for a in avals])
+
+
+def _difference(name: str, first: Any, other: Any, labels: tuple[str, str]) -> str:
+    """Say where two trees of types differ in structure."""
+    found = mismatch(name, first, other)
+    if found is None:
+        found, labels = mismatch(name, other, first), (labels[1], labels[0])
+    return f"{found} (the first is {labels[0]}, the other {labels[1]})"
 
 
 def _how(a: Aval, b: Aval) -> str:
@@ -246,13 +257,10 @@ def check_branches(
         f"{label} is {p[0]} at {p[1]}:{p[2]}" for label, p in zip(labels, places, strict=True)
     )
     if first.spec != second.spec:
-        x = first.spec.unflatten(range(first.spec.num_leaves))
-        y = second.spec.unflatten(range(second.spec.num_leaves))
-        difference = mismatch(name, x, y) or mismatch(name, y, x)
-        detail = f"{difference}" if difference else f"{first.spec} and {second.spec}"
+        x, y = _types(first.spec, first.avals), _types(second.spec, second.avals)
         raise TypeError(
             f"{name} branch outputs must have the same pytree structure, but they differ: "
-            f"{detail} ({where})"
+            f"{_difference(name, x, y, (f'what {a} returns', f'what {b} returns'))} ({where})"
         )
     paths = first.names("")
     wrong = [
@@ -278,11 +286,10 @@ def check_result(name: str, fn: Any, tree: Any, avals: Sequence[Aval], body: Bod
     where = f"{place[0]} at {place[1]}:{place[2]}"
     spec = tree_flatten(tree)[1]
     if spec != body.spec:
-        other = body.spec.unflatten(range(body.spec.num_leaves))
-        difference = mismatch(name, tree, other) or mismatch(name, other, tree)
+        ours, theirs = _types(spec, avals), _types(body.spec, body.avals)
         raise TypeError(
             f"{name}: the function must return the structure of each of its arguments; "
-            f"{difference or f'got {body.spec}, needs {spec}'} ({where})"
+            f"{_difference(name, ours, theirs, ('an argument', 'the result'))} ({where})"
         )
     wrong = [
         f"the result{p} has type {type_text(b)} where {type_text(a)} is needed{_how(a, b)}"
