@@ -304,17 +304,10 @@ class _Planner:
     def take_over(self, step: KernelStep, mine: set[int], last: dict[int, Any]) -> None:
         """Let a kernel update a buffer in place where nobody else sees it: made by a kernel of this
         plan (a host step's may be somebody else's), last used here, and not read here too."""
-        read = {s for s, _ in step.pointers}
-        outputs = set(self.plan.output_slots)
-        step.takes = [
-            (
-                slot,
-                source,
-                n,
-                source in mine
-                and last[source] is step
-                and source not in outputs
-                and source not in read,
-            )
-            for slot, source, n, _ in step.takes
-        ]
+        kept = {s for s, _ in step.pointers} | set(self.plan.output_slots)
+        taken = []
+        for slot, source, n, _ in step.takes:
+            over = source in mine and last[source] is step and source not in kept
+            taken.append((slot, source, n, over))
+            kept.add(source)  # two carries that start with one value: the other gets a copy
+        step.takes = taken

@@ -149,6 +149,16 @@ def test_a_carry_seen_by_others_in_the_body_is_not_overwritten_too_soon():
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
+def test_two_carries_that_start_alike_are_two():
+    def f():
+        return lax.fori_loop(0, 3, lambda i, c: (c[0] + 1, c[1] + 2), (jnp.zeros(3), jnp.zeros(3)))
+
+    for g in (f, jnp.jit(f)):
+        a, b = g()
+        np.testing.assert_array_equal(a, [3.0, 3.0, 3.0])
+        np.testing.assert_array_equal(b, [6.0, 6.0, 6.0])
+
+
 def test_a_library_call_keeps_the_loop_on_the_host_and_inspect_says_so():
     def f(x):
         return lax.fori_loop(0, 3, lambda i, c: jnp.linalg.svd(c)[0] @ c, x)
