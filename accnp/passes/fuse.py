@@ -99,8 +99,7 @@ class _Fusion:
             self.place_map(v)
 
     def host(self, v: Value) -> None:
-        """A value computed by its op's reference function or kernel; operands come as strided views
-        where they can."""
+        """A library call or an op's own kernel; operands come as strided views where they can."""
         v.stored = True
         if v.parent is not None:  # one of several results: the whole is the step
             v.parent.demands += v.demands
@@ -141,9 +140,8 @@ class _Fusion:
     def alias(self, v: Value) -> bool:
         """A stored view of all of a value in its own order needs no copy: it shares the buffer."""
         base, below = strip_views(v.inputs[0])
-        if (
-            strided(base, chain := (v, *below)) is None
-        ):  # show a view below it, which is a copy itself
+        chain = (v, *below)
+        if strided(base, chain) is None:  # show a view below it, which is a copy itself
             base, chain = chain[keep := expressible(base, chain)], chain[:keep]
         seen = strided(base, chain)
         if seen is None or base.aval.size != v.aval.size:
@@ -391,17 +389,16 @@ class _Fusion:
     ) -> None:
         if base.op.kind == "iota" and not base.stored and index_strides(base, chain) is None:
             _store(base)  # no affine function of the loop indices: it is looked up
-        if base.aval.ndim and strided(base, chain) is None:
+        held = False
+        while base.aval.ndim and strided(base, chain) is None:
             # Views that strides cannot say: store what lies below the first of them, and go on from
             # there.
             keep = expressible(base, chain)
-            held = chain[keep]
-            _store(held)
-            self.look_through(chain[:keep], c)
-            self.wish(held, Demand(c, "view", context, chain[:keep]))
-            return
+            base, chain, held = chain[keep], chain[:keep], True
+            _store(base)
         self.look_through(chain, c)
-        self.wish(base, Demand(c, _how(c, base, chain, context), context, chain))
+        how = "view" if held else _how(c, base, chain, context)
+        self.wish(base, Demand(c, how, context, chain))
 
     def look_through(self, chain: tuple[Value, ...], c: Cluster) -> None:
         """Another consumer may yet want one of these views stored; then this one loads it, too, and

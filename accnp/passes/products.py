@@ -2,11 +2,12 @@
 
 In: the operands of a `dot_general` and how to make values. Out: a value: an elementwise product of
 broadcast operands where nothing is summed, a fold of one where nothing is multiplied twice, else
-a product over one axis.
+a product over one axis. `turn` lets products be computed the way round in which they are wanted.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import islice
 from math import prod
@@ -14,7 +15,7 @@ from typing import Any
 
 from accnp.passes.spaces import in_kernel
 
-__all__ = ["product"]
+__all__ = ["product", "turn"]
 
 Make = Callable[[str, dict[str, Any], tuple[Any, ...]], Any]
 
@@ -79,3 +80,28 @@ def _spread(make: Make, x: Any, order: tuple[int, ...], dims: tuple[int, ...], s
     if x.aval.shape == shape:
         return x
     return make("broadcast_in_dim", {"shape": shape, "broadcast_dimensions": dims}, (x,))
+
+
+def turn(values: Sequence[Any], outputs: Sequence[Any]) -> bool:
+    """Let a product whose transpose alone is wanted be computed transposed; whether there was one.
+
+    Gradients with respect to weights are recorded as the transpose of a product. Real ones have the
+    same bits either way round.
+    """
+    uses = Counter(id(x) for x in outputs)
+    uses.update(id(x) for v in values for x in v.inputs)
+    turned = False
+    for v in values:
+        if v.op.name != "transpose" or v.inputs[0].op.name != "dot_general":
+            continue
+        of = v.inputs[0]
+        if uses[id(of)] > 1 or of.aval.dtype.kind == "c":
+            continue
+        contract, batch = of.params["dimension_numbers"]
+        n, m, rank = len(batch[0]), of.inputs[0].aval.ndim - len(contract[0]), of.aval.ndim
+        if tuple(v.params["permutation"]) == (*range(n), *range(m, rank), *range(n, m)):
+            swapped = (contract[::-1], batch[::-1])
+            v.op, v.inputs, v.node = of.op, of.inputs[::-1], of.node
+            v.params = {**of.params, "dimension_numbers": swapped}
+            turned = True
+    return turned

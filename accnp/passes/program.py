@@ -15,7 +15,7 @@ from typing import Any
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.node import Node, has_effect
 from accnp.ir.op import OPS
-from accnp.passes.products import product
+from accnp.passes.products import product, turn
 from accnp.passes.spaces import fold_form, keeps_order
 
 __all__ = ["Program", "Value", "build", "from_graph"]
@@ -81,7 +81,10 @@ def build(order: Sequence[Node], leaves: Sequence[Node], outputs: Sequence[Node]
     for x in outputs:
         v = builder.get(x, env)
         outs += v if isinstance(v, list) else [v]
-    values = _live(builder.made, [*builder.effects, *outs])
+    wanted = [*builder.effects, *outs]
+    values = _live(builder.made, wanted)
+    if turn(values, wanted):
+        values = _live(builder.made, wanted)
     every = leaf_values + builder.extra
     for i, v in enumerate(every + values):
         v.id = i

@@ -24,4 +24,4 @@ def _kind(step):
         return step.op.name
     if not step.cluster:
         return "rest"
-    return step.cluster.roots[0].op.name if step.cluster.form == "host" else step.cluster.form
+    return step.cluster.roots[0].op.name if step.cluster.form == "own" else step.cluster.form

@@ -71,7 +71,25 @@ PLANS = {
         [np.ones((2, 3, 4), np.float32), np.ones((5, 3, 2), np.float32)],
         ["map", "dot_general"],
     ),
+    "gradient of weights": (
+        lambda w, x: jnp.grad(lambda w: ((x @ w) ** 2).sum())(w) * 2,
+        [X, np.ones((3, 8), np.float32)],
+        ["dot_general", "map", "dot_general", "map"],
+    ),
+    "both ways round": (
+        lambda x, y: ((x @ y), (x @ y).T + 1),
+        [X, X.T],
+        ["dot_general", "map"],
+    ),
 }
+
+
+def test_a_gradient_of_weights_is_not_transposed():
+    f, arrays, _ = PLANS["gradient of weights"]
+    text = str(jnp.inspect(f)(*arrays))
+    program = text[text.index("-- program") : text.index("-- fusion")]
+    assert "transpose" in text
+    assert "transpose" not in program
 
 
 @pytest.mark.parametrize("name", PLANS)
