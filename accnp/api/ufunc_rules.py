@@ -7,6 +7,7 @@ The ops are those that jax records, so that jaxprs read alike and special values
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -16,7 +17,7 @@ from accnp import dtypes
 from accnp.api.convert import cast, to_shape
 from accnp.ir.node import Node, literal
 from accnp.ir.op import o
-from accnp.ops.custom import JvpRule, boundary
+from accnp.ops.custom import JvpRule, Maybe, boundary
 from accnp.ops.kinds import BOOL, broadcast_to, dtype_kind, full
 
 INF = math.inf
@@ -151,14 +152,15 @@ def _logaddexp(a: Node, b: Node, exp: Any, scale: float | None) -> Node:
         return _complex_logaddexp(a, b, scale)
     out = _logaddexp_value(o.detach(a), o.detach(b), exp, scale)
 
-    def rule(xs: list[Node], ts: list[Node]) -> tuple[list[Node], list[Node]]:
+    def rule(xs: list[Node], ts: Maybe) -> tuple[list[Node], Maybe]:
         y = _logaddexp(xs[0], xs[1], exp, scale)
         top = _no_inf(y)
         parts = [
             o.mul(to_shape(t, y.aval.shape), exp(o.sub(to_shape(_no_inf(x), y.aval.shape), top)))
             for x, t in zip(xs, ts, strict=True)
+            if t is not None
         ]
-        return [y], [o.add(*parts)]
+        return [y], [functools.reduce(o.add, parts)]
 
     return boundary(JvpRule("logaddexp", rule), [a, b], [out])[0]
 
