@@ -160,6 +160,12 @@ class Array:
     def delete(self) -> None:
         """Give the buffer back; later use raises RuntimeError."""
         engine.ready(self._node)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Give up the value, whether it is there yet or not."""
+        if self._node.op.name == "literal":  # everybody's who writes that number
+            self._node = const(engine.DELETED, self._node.aval)
         self._node.value = engine.DELETED
 
     def _look(self, kind: str) -> np.ndarray:

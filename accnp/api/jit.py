@@ -55,10 +55,10 @@ class Entry:
         self.plan: engine.Plan | None = None
         self.watched: Watched | None = None
 
-    def load(self, fastmath: bool) -> engine.Plan:
+    def load(self, fastmath: bool, donated: Sequence[int] = ()) -> engine.Plan:
         """Return the plan: the closed-over arrays and literals are part of it."""
         if self.plan is None:
-            plan, free = engine.plan_of_graph(self.graph, fastmath)
+            plan, free = engine.plan_of_graph(self.graph, fastmath, donated)
             plan.constants = [engine.ready(x) for x in free]
             self.plan = plan
         return self.plan
@@ -143,15 +143,17 @@ class JitFunction:
         if state.abstract is not None or any(_outer(x) for x in leaves):
             params = {"name": self._name, "jaxpr": entry.graph}
             return entry.put_together(record_call("jit", leaves, params))
-        plan = entry.load(self._options.fastmath or config.fastmath)
+        given = call.donated(self._options)
+        donated = [len(entry.consts) + i for i in given]
+        plan = entry.load(self._options.fastmath or config.fastmath, donated)
         if self._plain and not bound() and not state.named:
             structure = take((args, kwargs) if kwargs else args, _ignored)
             self._cache[(structure, *[x.aval for x in leaves[len(entry.consts) :]], config.key)] = (
                 entry
             )
-        results = engine.run_plan(plan, leaves, entry.out_avals)
-        for i in call.donated(self._options):
-            leaves[len(entry.consts) + i].value = engine.DELETED
+        results = engine.run_plan(plan, leaves, entry.out_avals, donated)
+        for i in given:
+            call.leaves[i]._forget()
         return entry.put_together(results)
 
     def entry_of(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Call, Entry, list[Node]]:

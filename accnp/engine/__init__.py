@@ -8,18 +8,18 @@ stream, leaving a task in each node until its buffer is there.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 
 from accnp.config import config
 from accnp.engine import describe, execute, watch
-from accnp.engine.pending import collect, lost_leaves, wanted
+from accnp.engine.pending import collect, has_own_buffer, lost_leaves, wanted
 from accnp.engine.plan import make_plan
 from accnp.engine.steps import HostStep, KernelStep, Plan, forget_nodes
 from accnp.ir.graph import Graph
-from accnp.ir.node import CONST, Node, _on_deep, _perform, _values
+from accnp.ir.node import CONST, Node, _on_deep, _perform, _values, const
 from accnp.ir.op import ZERO
 from accnp.ops.unrolled import differentiated
 from accnp.passes.program import Program, build, from_graph
@@ -254,25 +254,38 @@ def writeable_view(node: Node) -> np.ndarray:
     return ready(node).view(node.aval.shape, node.aval.dtype, writeable=True)
 
 
-def plan_of_graph(graph: Graph, fastmath: bool = False) -> tuple[Plan, list[Node]]:
-    """Make the plan of a traced graph.
+def plan_of_graph(
+    graph: Graph, fastmath: bool = False, donated: Collection[int] = ()
+) -> tuple[Plan, list[Node]]:
+    """Make the plan of a traced graph; it may write to the buffers of donated inputs.
 
     Returns it and its closed-over leaves (its inputs come before those).
     """
     program, leaves = from_graph(graph)
-    plan = make_plan(program, fastmath)
+    plan = make_plan(program, fastmath, donated)
     plan.program = program
     if config.debug:
         describe.tell_plan(f"jit {graph.name}", program, plan)
     return plan, leaves[len(graph.inputs) :]
 
 
-def run_plan(plan: Plan, leaves: Sequence[Node], avals: Sequence[Any]) -> list[Node]:
-    """Run a plan on leaf nodes and return nodes of its results (ready, or tasks)."""
+def run_plan(
+    plan: Plan, leaves: Sequence[Node], avals: Sequence[Any], donated: Collection[int] = ()
+) -> list[Node]:
+    """Run a plan on leaf nodes and return nodes of its results (ready, or tasks).
+
+    What it writes over is copied before, but for donated leaves that nobody else sees.
+    """
     outputs = [Node(CONST, (), {}, a, None, None, 0, None) for a in avals]
     # First, and by this thread: work on the stream must not wait for what is queued behind it.
     materialise(leaves)
-    _launch(plan, list(leaves), outputs, False)
+    used = list(leaves)
+    for k in plan.overwritten:
+        ready(used[k])
+        mine = k in donated and sum([x is leaves[k] for x in leaves]) == 1
+        if not (mine and has_own_buffer(leaves[k])):
+            used[k] = const(pool.copy_in(array_of(leaves[k])), leaves[k].aval)
+    _launch(plan, used, outputs, False)
     return outputs
 
 

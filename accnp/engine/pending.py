@@ -13,7 +13,7 @@ from typing import Any
 from accnp.ir.node import Node
 from accnp.runtime.buffer import Buffer
 
-__all__ = ["Pending", "collect", "lost_leaves", "wanted"]
+__all__ = ["Pending", "collect", "has_own_buffer", "lost_leaves", "wanted"]
 
 
 class Pending:
@@ -87,7 +87,7 @@ def _settled(node: Node) -> bool:
     return False
 
 
-def _references(node: Node) -> int:
+def _references(node: Any) -> int:
     return sys.getrefcount(node)
 
 
@@ -126,14 +126,18 @@ def lost_leaves(found: Pending) -> tuple[int, ...]:
                 break
             uses += here
         else:
-            if (
-                type(found.leaves[k].value) is Buffer
-                and found.leaves[k].value.pooled
-                and _references(found.leaves[k]) - uses == _LEAF_ALONE
-                and _references(found.leaves[k].value) == _BUFFER_ALONE
+            if _references(found.leaves[k]) - uses == _LEAF_ALONE and has_own_buffer(
+                found.leaves[k]
             ):
                 lost.append(k)
     return tuple(lost)
+
+
+def has_own_buffer(leaf: Node) -> bool:
+    """Whether the values of a leaf lie in memory of the pool that nobody else refers to."""
+    if type(leaf.value) is not Buffer or leaf.op.name == "literal":
+        return False
+    return leaf.value.pooled and _references(leaf.value) == _BUFFER_ALONE
 
 
 def _measure() -> tuple[int, int, int]:

@@ -223,7 +223,7 @@ def arg_kernel(x: Operand, out: Aval, axis: int, largest: bool) -> OwnKernel | N
         nest.open()
     text.add(f"p = {total(nest.walk(0))}")
     at, size = _along(text, "a0", "p", x.strides[axis]), text.integer(n)
-    if x.strides[axis] == 1 and n > 2 * GROUP:
+    if x.strides[axis] == 1 and n > PART:
         _arg_blocks(text, x.dtype, size, largest)
     else:
         text.add("k = 0", "best = a0[p]")

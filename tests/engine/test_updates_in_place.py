@@ -135,6 +135,49 @@ def test_what_was_interrupted_is_not_read_again(monkeypatch):
         x.block_until_ready()
 
 
+def update(x):
+    return x.at[3].add(100.0)
+
+
+def test_a_donated_argument_is_updated_in_place():
+    f = jnp.jit(update, donate_argnums=0)
+    x = f(fresh())
+    at = place(x)
+    y = f(x)
+    assert place(y) == at
+    assert x.is_deleted()
+    np.testing.assert_array_equal(np.asarray(y), [0, 1, 2, 203, 4, 5, 6, 7, 8, 9])
+
+
+def test_donation_changes_nothing_that_somebody_sees():
+    f = jnp.jit(lambda x, y: (update(x), y * 2), donate_argnums=0)
+    x = fresh()
+    view = np.asarray(x)
+    got, _ = f(x, x + 0)
+    assert float(got[3]) == 103
+    assert view[3] == 3
+    x = fresh()
+    got, twice = f(x, x)  # one array for both
+    assert float(got[3]) == 103
+    assert float(twice[3]) == 6
+    x = fresh()
+    got = jnp.jit(update)(x)
+    assert float(got[3]) == 103
+    assert float(x[3]) == 3
+
+
+def test_a_donated_number_is_not_taken_from_others():
+    f = jnp.jit(lambda x: x.at[()].set(7.0), donate_argnums=0)
+    x = jnp.asarray(31.5)
+    assert float(f(x)) == 7
+    assert x.is_deleted()
+    assert float(jnp.asarray(31.5)) == 31.5
+    y = jnp.asarray(32.5)
+    y.delete()
+    assert y.is_deleted()
+    assert float(jnp.asarray(32.5)) == 32.5
+
+
 def _broken(x):
     raise ArithmeticError("this operation never works")
 
