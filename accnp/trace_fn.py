@@ -12,7 +12,7 @@ from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node, arg, site_text
 from accnp.ir.printer import equation_text
-from accnp.ir.trace import Trace, state
+from accnp.ir.trace import Trace, own_lines, state
 
 __all__ = ["conversion_error", "function_place", "provenance", "trace"]
 
@@ -60,7 +60,8 @@ def trace(
     info = Traced(of if of is not None else fn, transform)
     with Trace("jit", info) as t:
         leaves = [arg(a, t, names[i] if i < len(names) else "") for i, a in enumerate(avals)]
-        outputs = fn(leaves)
+        with own_lines():
+            outputs = fn(leaves)
     recorded = t.recorded if state.named else None
     return Graph(leaves, outputs, info.function, names, t.level, recorded, t)
 

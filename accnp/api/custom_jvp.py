@@ -20,6 +20,7 @@ from accnp.api.custom_rules import (
 from accnp.dtypes import float0
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.ir.trace import own_lines
 from accnp.ops.custom import JvpRule, boundary
 from accnp.pytree import tree_flatten, tree_unflatten
 from accnp.transforms.walk import inexact
@@ -127,7 +128,8 @@ def _rule(
             tangent_value(t, x.aval, symbolic)
             for t, x in zip(tangents[:n], primals[:n], strict=True)
         ]
-        result = jvp(*call.fixed(primals), call.dynamic(leaves), call.dynamic(ts))
+        with own_lines():
+            result = jvp(*call.fixed(primals), call.dynamic(leaves), call.dynamic(ts))
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeError(
                 f"{shown} must produce a pair (list or tuple of length two) representing primal "

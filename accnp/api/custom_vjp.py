@@ -26,6 +26,7 @@ from accnp.dtypes import float0
 from accnp.errors import UnexpectedTracerError
 from accnp.ir.graph import evaluate
 from accnp.ir.node import Node
+from accnp.ir.trace import own_lines
 from accnp.ops.custom import VjpRule, boundary
 from accnp.pytree import (
     broadcast_prefix,
@@ -184,7 +185,8 @@ def _rule(
         leaves: list[Any] = [wrap(x) for x in primals[: call.count]]
         if symbolic:
             leaves = [CustomVJPPrimal(x, p) for x, p in zip(leaves, perturbed, strict=False)]
-        result = fwd(*call.whole(leaves, primals))
+        with own_lines():
+            result = fwd(*call.whole(leaves, primals))
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeError(
                 f"{shown} must produce a pair (list or tuple of length two) where the first "
@@ -209,7 +211,10 @@ def _rule(
         leaves = [wrap(next(arrays)) if x is None else x[0] for x in saved.others]
         fixed = call.fixed([*[None] * call.count, *arrays])  # type: ignore[list-item]
         shown_cts = [tangent_value(ct, a, symbolic) for ct, a in zip(cts, out_avals, strict=True)]
-        result = bwd(*fixed, tree_unflatten(saved.tree, leaves), tree_unflatten(tree, shown_cts))
+        with own_lines():
+            result = bwd(
+                *fixed, tree_unflatten(saved.tree, leaves), tree_unflatten(tree, shown_cts)
+            )
         return [*_cotangents(result, call), *[None] * (len(call.nodes) - call.count)]
 
     return VjpRule(name, forward, backward)

@@ -14,7 +14,7 @@ from accnp.api.scans import map as map_rows
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import OPS
-from accnp.ir.trace import state
+from accnp.ir.trace import own_lines, state
 from accnp.ops.custom_batching import BatchRule
 from accnp.pytree import PyTreeDef, broadcast_prefix, tree_flatten, tree_structure
 
@@ -124,7 +124,8 @@ def _on_nodes(
             )
         batched = list(shown.unflatten(list(flags[n_outer:])))
         given = spec.unflatten([wrap(x) for x in xs[n_outer:]])
-        result = rule(size, batched, *given)
+        with own_lines():
+            result = rule(size, batched, *given)
         if not isinstance(result, tuple) or len(result) != 2:
             raise ValueError(
                 f"custom_vmap: the rule {name} must return a pair: results, and which of them are "

@@ -113,7 +113,7 @@ def _launch(
     there = [_at_hand(x) for x in leaves]
     unsettled = any(b is None for b in there)
     if watch.on:
-        _launch_watched(plan, leaves, outputs)
+        _launch_watched(plan, leaves, outputs, order)
         return
     if not unsettled and (wait or plan.work < ASYNC) and stream.idle:
         _run(plan, there, leaves, outputs, order)  # type: ignore[arg-type]
@@ -147,9 +147,11 @@ def _run(
         raise
 
 
-def _launch_watched(plan: Plan, leaves: list[Node], outputs: list[Node]) -> None:
+def _launch_watched(
+    plan: Plan, leaves: list[Node], outputs: list[Node], order: Sequence[Node]
+) -> None:
     kinds = watch.looking_for()
-    program = plan.program or (_program(outputs) if kinds else None)
+    program = plan.program or (build(order, leaves, outputs) if kinds else None)
 
     def work() -> None:
         buffers = [*[ready(x) for x in leaves], *plan.constants]
@@ -159,11 +161,6 @@ def _launch_watched(plan: Plan, leaves: list[Node], outputs: list[Node]) -> None
         work()
     else:
         default_stream().submit(work).wait()
-
-
-def _program(outputs: list[Node]) -> Program:
-    found = collect(outputs)
-    return build(found.order, found.leaves, outputs)
 
 
 def pending(node: Node) -> tuple[list[Node], list[Node], list[Node], Plan | None]:

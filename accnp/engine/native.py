@@ -94,7 +94,9 @@ def kernels(plan: Plan) -> list[KernelStep]:
 
 
 def _nothing(step: HostStep) -> bool:
-    """Whether a library call computes no element at all."""
+    """Whether a library call computes no element at all, and is no callback."""
+    if step.op.kind == "callback":
+        return False
     avals = step.aval if isinstance(step.aval, tuple) else (step.aval,)
     return all(a.size == 0 for a in avals)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from accnp.ir.node import Node, arg, record
-from accnp.ir.trace import Trace, current, state
+from accnp.ir.trace import Trace, current, sets_site, state
 
 __all__ = ["Graph", "build", "evaluate", "expanded", "graphs_in", "interpret", "toposort"]
 
@@ -144,12 +144,14 @@ def toposort(
 _with_effects: list[Callable[..., list[Node]]] = []
 
 
+@sets_site
 def evaluate(graph: Graph, inputs: Sequence[Node]) -> list[Node]:
     """Record the graph's operations again with other inputs (inlining); returns the new outputs."""
     if graph.effects and current() is None:
         return _with_effects[0](graph, inputs)
     env: dict[int, Node] = {id(old): new for old, new in zip(graph.inputs, inputs, strict=True)}
     for node in graph.nodes:
+        state.site = node.site
         env[id(node)] = record(
             node.op, tuple([env.get(id(x), x) for x in node.inputs]), node.params
         )
@@ -161,9 +163,11 @@ def expanded(graph: Graph) -> Graph:
     if not any(node.op.name == "jit" for node in graph.nodes):
         return graph
 
+    @sets_site
     def run(body: Graph, inputs: Sequence[Node]) -> list[Node]:
         env: dict[int, Any] = dict(zip(map(id, body.inputs), inputs, strict=True))
         for node in body.nodes:
+            state.site = node.site
             ins = [env.get(id(x), x) for x in node.inputs]
             if node.op.name == "jit":
                 env[id(node)] = run(graphs_in(node.params)[0], ins)

@@ -169,7 +169,7 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
         if aval is None:
             avals = [x.aval for x in inputs]
             aval = op.memo[key] = result_devices(op.name, avals, op.infer(*avals, **params))
-    node = Node(op, inputs, params, aval, None, trace, depth + 1, user_site())
+    node = Node(op, inputs, params, aval, None, trace, depth + 1, state.site or user_site())
     if state.named and trace is not None:
         trace.recorded.append(node)
     if effect or op.kind == "callback":
@@ -182,6 +182,8 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
             node.depth = 1
     elif trace is None and (depth >= PENDING_LIMIT or op.kind == "opaque"):
         _on_deep[0](node)
+    elif not PENDING_LIMIT and trace is not None and not trace.abstract:
+        _on_deep[0](node)  # somebody looks at every value, also under a derivative
     return node
 
 

@@ -9,13 +9,21 @@ abstract one of this thread: everything recorded while it is active belongs to i
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 from accnp.errors import UnexpectedTracerError
 
-__all__ = ["Trace", "current", "innermost", "join", "noted_effects", "state", "untraced"]
+__all__ = [
+    "Trace", "current", "innermost", "join", "noted_effects", "own_lines", "sets_site", "state",
+    "untraced",
+]  # fmt: skip
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class _State(threading.local):
@@ -25,6 +33,7 @@ class _State(threading.local):
         self.dispatching = True
         # A jaxpr is being made: traces keep what they record, named functions are calls.
         self.held: list[Any] | None = None  # effects that wait for a decision
+        self.site: Any = None  # the user's line that what is recorded belongs to, if it is known
         self.named = False
 
 
@@ -98,6 +107,30 @@ class Trace:
         self.effects[:] = [*kept[:at], *new, *kept[at:]]
 
 
+def sets_site(walk: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a function that records nodes again under their lines: it sets `state.site`."""
+
+    @functools.wraps(walk)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        before = state.site
+        try:
+            return walk(*args, **kwargs)
+        finally:
+            state.site = before
+
+    return wrapper
+
+
+@contextlib.contextmanager
+def own_lines() -> Iterator[None]:
+    """Run a function of the user's: what it records has its lines."""
+    before, state.site = state.site, None
+    try:
+        yield
+    finally:
+        state.site = before
+
+
 @contextlib.contextmanager
 def noted_effects() -> Iterator[list[Any]]:
     """Collect the effects recorded meanwhile; where values are there, those that give nothing back
@@ -117,12 +150,12 @@ def noted_effects() -> Iterator[list[Any]]:
 @contextlib.contextmanager
 def untraced() -> Iterator[None]:
     """Run something outside of all traces of this thread: a function of the user's, called back."""
-    before = state.stack, state.abstract, state.named, state.held
-    state.stack, state.abstract, state.named, state.held = [], None, False, None
+    before = state.stack, state.abstract, state.named, state.held, state.site
+    state.stack, state.abstract, state.named, state.held, state.site = [], None, False, None, None
     try:
         yield
     finally:
-        state.stack, state.abstract, state.named, state.held = before
+        state.stack, state.abstract, state.named, state.held, state.site = before
 
 
 def current() -> Trace | None:

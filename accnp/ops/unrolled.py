@@ -12,7 +12,7 @@ from typing import Any
 from accnp.ir.graph import Graph, _with_effects, evaluate, graphs_in
 from accnp.ir.node import MARK, Node, has_effect, perform, record, value_of
 from accnp.ir.op import CALLS, OPS, ZERO, o
-from accnp.ir.trace import noted_effects, state
+from accnp.ir.trace import noted_effects, sets_site, state
 from accnp.ops.kinds import broadcast_to, dtype_kind, full
 
 __all__ = ["differentiated", "is_unrolled", "row", "stack", "unrolled"]
@@ -66,6 +66,7 @@ def unrolled(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> list[
     return loop(list(inputs), params)
 
 
+@sets_site
 def _run(graph: Graph, inputs: Sequence[Node]) -> list[Node]:
     """Record a program's operations; calls in it that must be are done operation by operation.
 
@@ -77,6 +78,7 @@ def _run(graph: Graph, inputs: Sequence[Node]) -> list[Node]:
         for effect in getattr(node.params.get("rule"), "effects", ()):
             held[id(effect)] = []
     for node in graph.nodes:
+        state.site = node.site
         ins = [env.get(id(x), x) for x in node.inputs]
         op = node.op
         if op.kind in CALLS and is_unrolled(op.name, ins, node.params):

@@ -12,6 +12,7 @@ from typing import Any
 from accnp.ir.graph import Graph
 from accnp.ir.node import MARK, Node, items, record
 from accnp.ir.op import CALLS
+from accnp.ir.trace import sets_site, state
 from accnp.ops.control import call
 from accnp.ops.kinds import broadcast_to
 from accnp.transforms.axes import names_used
@@ -27,9 +28,11 @@ def spread(x: Node, batched: bool, size: int) -> Node:
     return x if batched else broadcast_to(x, (size, *x.aval.shape))
 
 
+@sets_site
 def batch_nodes(order: Sequence[Node], env: Env, size: int, tools: Any) -> None:
     """Walk nodes forward, recording each again for a batch of `size` examples."""
     for node in order:
+        state.site = node.site
         op = node.op
         found = [env.get(id(x)) for x in node.inputs]
         if op.kind == "item":

@@ -15,7 +15,7 @@ from typing import Any
 from accnp.ir.graph import Graph
 from accnp.ir.node import MARK, Node, forget, items, record
 from accnp.ir.op import CALLS, ZERO, o
-from accnp.ir.trace import Trace, state
+from accnp.ir.trace import Trace, sets_site, state
 from accnp.ops.kinds import broadcast_to, zeros_like_aval
 from accnp.transforms.walk import inexact, within
 
@@ -31,6 +31,7 @@ def instantiate(primal: Node, tangent: Node | None) -> Node:
     return zeros_like_aval(primal.aval) if tangent is None else tangent
 
 
+@sets_site
 def forward(
     order: Sequence[Node], env: Env, tools: Any, trace: Trace | None, linear: Trace | None = None
 ) -> None:
@@ -42,6 +43,7 @@ def forward(
     """
     again = trace is None
     for node in order:
+        state.site = node.site
         if state.named and not again:
             trace.recorded.append(node)  # type: ignore[union-attr]
         found = [env.get(id(x)) for x in node.inputs]

@@ -12,7 +12,7 @@ from typing import Any
 from accnp.ir.aval import make_aval
 from accnp.ir.graph import Graph, build
 from accnp.ir.node import MARK, Node, arg, has_effect, record
-from accnp.ir.trace import Trace, state
+from accnp.ir.trace import Trace, sets_site, state
 from accnp.transforms.axes import bind
 from accnp.transforms.batch import batched_outputs, spread
 from accnp.transforms.jvp import forward_graph, instantiate
@@ -160,9 +160,11 @@ class Tools:
         pairs = batched_outputs(graph, xs, flags, size, self)
         return [spread(x, b, size) for x, b in pairs]
 
+    @sets_site
     def replay(self, order: Sequence[Node], env: dict[int, Node]) -> None:
         """Record nodes again with other inputs; `env`, from ids of old nodes to new, is filled."""
         for node in order:
+            state.site = node.site
             inputs = tuple([env.get(id(x), x) for x in node.inputs])
             if node.op is MARK:
                 env[id(node)] = inputs[0]

@@ -11,11 +11,13 @@ from typing import Any
 
 from accnp.ir.node import MARK, Node
 from accnp.ir.op import CALLS, Linear, o
+from accnp.ir.trace import sets_site, state
 from accnp.transforms.separate import separate
 
 __all__ = ["backward"]
 
 
+@sets_site
 def backward(
     order: Sequence[Node],
     leaves: Sequence[Node],
@@ -41,6 +43,7 @@ def backward(
         if x is not None:
             add(x, ct)
     for node in reversed(chain):
+        state.site = node.site
         ct = acc.pop(id(node), None)
         if ct is None:
             continue

@@ -79,8 +79,8 @@ def test_launches_tell_library_calls(capsys):
     x = jnp.ones((4, 4000))
     x.block_until_ready()
     with debug(5):
-        jnp.jit(lambda x: jnp.sort(x))(x).block_until_ready()
-    assert "launch sort (library call or loop): " in capsys.readouterr().err
+        jnp.jit(lambda x: jnp.linalg.eigh(x)[0])(x).block_until_ready()
+    assert "launch eigh (library call or loop): " in capsys.readouterr().err
 
 
 def test_watching_ends_with_the_scope():
@@ -177,6 +177,91 @@ def test_nan_in_derivatives():
 def test_nan_inside_control_flow_names_the_operation_inside(f):
     with jnp.debug_nans(True), pytest.raises(FloatingPointError, match="in log, recorded at"):
         f(jnp.array(3.0))
+
+
+def total_log(x):
+    y = x * 2
+    return jnp.sum(jnp.log(y))  # total
+
+
+def masked_root(x):
+    return jnp.sum(jnp.where(x > 0, jnp.sqrt(jnp.maximum(x, 0)), 0.0))  # masked
+
+
+def scanned_log(x):
+    def body(c, v):
+        w = c * v
+        return jnp.log(w), w  # scanned
+
+    return jnp.lax.scan(body, x[0], x)[0]
+
+
+def looped_log(x):
+    def body(c):
+        return jnp.log(c[0]), c[1] + 1  # looped
+
+    return jnp.lax.while_loop(lambda c: c[1] < 4, body, (x[0], 0))[0]
+
+
+def chosen_log(x):
+    return jnp.lax.cond(x[0] > 0, lambda v: jnp.log(-v), lambda v: v, x[0])  # chosen
+
+
+@jnp.custom_jvp
+def own_rule(x):
+    return jnp.exp(x[0])
+
+
+@own_rule.defjvp
+def _(primals, tangents):
+    (x,), (t,) = primals, tangents
+    return jnp.exp(x[0]), t[0] * jnp.log(-x[0])  # rule
+
+
+VALUES = np.array([3.0, -1.0], "f")
+LOST = [
+    ("total", "log", total_log, VALUES, "eager jit vmap jit-vmap vmap-jit jvp grad grad-jit"),
+    ("masked", "mul", masked_root, np.array([1.0, 0.0], "f"), "grad jit-grad grad-jit vmap-grad"),
+    ("scanned", "log", scanned_log, VALUES, "eager jit vmap grad grad-jit jvp vmap-grad"),
+    ("looped", "log", looped_log, VALUES, "eager jit vmap jvp jit-jvp jit-vmap"),
+    ("chosen", "log", chosen_log, VALUES, "eager jit vmap grad grad-jit"),
+    ("rule", "log", own_rule, VALUES, "jvp grad jit-grad grad-jit vmap-grad"),
+]
+
+
+@pytest.mark.parametrize(
+    ("line", "op", "f", "x", "way"), [(*row[:4], way) for row in LOST for way in row[4].split()]
+)
+def test_nan_names_the_users_line_through_transformations(line, op, f, x, way):
+    one = {
+        "eager": lambda f: f,
+        "jit": jnp.jit,
+        "grad": jnp.grad,
+        "jvp": lambda f: lambda x: jnp.jvp(f, (x,), (x,)),
+        "vmap": lambda f: lambda x: jnp.vmap(f)(jnp.stack([x, x])),
+    }
+    for name in reversed(way.split("-")):
+        f = one[name](f)
+    x = jnp.asarray(x)
+    with (
+        jnp.debug_nans(True),
+        pytest.raises(FloatingPointError, match=f"in {op}, recorded at") as caught,
+    ):
+        jnp.block_until_ready(f(x))
+    assert f"{__file__}:{line_of(line)} " in str(caught.value)
+
+
+@pytest.mark.parametrize("way", ["jit", "jit-grad"])
+def test_nan_that_no_result_shows_is_no_error(way):
+    """As in jax, of a jitted function the results are searched."""
+
+    def f(x):
+        return jnp.sum(jnp.where(x > 0, x, jnp.where(jnp.isnan(jnp.log(x)), 0.0, x)))
+
+    for name in reversed(way.split("-")):
+        f = {"jit": jnp.jit, "grad": jnp.grad}[name](f)
+    with jnp.debug_nans(True):
+        assert np.isfinite(np.asarray(f(jnp.asarray(VALUES)))).all()
 
 
 def test_large_work_is_searched_at_the_call():
