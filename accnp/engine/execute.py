@@ -6,6 +6,7 @@ Small kernels run at once on this thread, large ones on several.
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from accnp.ir.node import Node, site_text
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.compile import pack
+from accnp.runtime.helpers import in_parallel
 from accnp.runtime.threads import parallel_run
 
 __all__ = ["blame", "perform", "run"]
@@ -26,6 +28,8 @@ def run(
     plan: Plan, leaves: Sequence[Buffer], tell: Callable[[Any], None] | None = None
 ) -> list[Buffer]:
     """Run a plan and return its outputs' buffers; `tell` is called after every step."""
+    if not plan.loaded:
+        preload(plan)
     slots: list[Any] = [*leaves, *[None] * (plan.n_slots - plan.n_leaves)]
     for step in plan.steps:
         if type(step) is KernelStep:
@@ -54,6 +58,17 @@ def run(
         for slot in step.frees:
             slots[slot] = None
     return [slots[s] for s in plan.output_slots]
+
+
+def preload(plan: Plan) -> None:
+    """Load the kernels of a plan that runs for the first time, several at once."""
+    plan.loaded = True
+    steps = {}
+    for step in plan.steps:
+        if type(step) is KernelStep and step.kernel is None:
+            steps[step.text.source, step.text.signature] = step
+    if len(steps) > 1:
+        in_parallel([functools.partial(s.load, plan.fastmath) for s in steps.values()])
 
 
 def host(step: HostStep, slots: list[Any]) -> None:

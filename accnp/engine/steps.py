@@ -100,6 +100,7 @@ class Plan:
     __slots__ = (
         "constants",
         "fastmath",
+        "loaded",
         "n_leaves",
         "n_slots",
         "out_avals",
@@ -118,6 +119,7 @@ class Plan:
         self.out_avals: list[Any] = []
         self.work = 0
         self.fastmath = False
+        self.loaded = False  # whether its kernels were asked for
         # Where it lives as long as the plan: in plans of traced functions.
         self.program: Program | None = None
         # Buffers of leaves that belong to the plan, after those given at each run.

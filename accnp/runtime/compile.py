@@ -141,7 +141,7 @@ class Kernel:
         """The assembly text, made again for looking at it."""
         return _objects().show_assembly(*self._lowered())
 
-    def _lowered(self) -> tuple[str, list[str]]:
+    def _lowered(self) -> tuple[str, list[str], list[str]]:
         return _lower(
             self.source, self.name, self.signature, self._namespace, self.fastmath, self.callees
         )
@@ -159,6 +159,7 @@ if TYPE_CHECKING:
     from accnp.runtime.diskcache import DiskCache
 
 _kernels: dict[tuple, Kernel] = {}
+_making: dict[tuple, threading.RLock] = {}
 _lock = threading.RLock()
 _disk: DiskCache | None = None
 
@@ -183,9 +184,12 @@ def get_kernel(
         counters.memory_hits += 1
         return kernel
     with _lock:
+        making = _making.setdefault(key, threading.RLock())
+    with making:  # two threads compile two kernels at the same time, and one only once
         kernel = _kernels.get(key)
         if kernel is None:
             kernel = _kernels[key] = _make(source, name, signature, fastmath, namespace, callees)
+        _making.pop(key, None)
         return kernel
 
 
@@ -267,7 +271,7 @@ def _make(
 
 def _native(
     identity: tuple[str, ...],
-    text: Callable[[], tuple[str, list[str]]],
+    text: Callable[[], tuple[str, list[str], list[str]]],
     symbols: tuple[str, ...],
     stored: bool = True,
 ) -> tuple[list[int], Any, str]:
@@ -306,7 +310,7 @@ def _launchers() -> tuple[Any, Any]:
         with _lock:
             if not _launch:
                 (released, held, count), code, _ = _native(
-                    ("launch", launch.TEXT), lambda: (launch.TEXT, []), launch.SYMBOLS
+                    ("launch", launch.TEXT), lambda: (launch.TEXT, [], []), launch.SYMBOLS
                 )
                 native = ctypes.c_int64.from_address(count)
                 counters._native = native
@@ -329,7 +333,7 @@ def _lower(
     namespace: Mapping[str, Any] | None,
     fastmath: bool,
     callees: Callees = (),
-) -> tuple[str, list[str]]:
+) -> tuple[str, list[str], list[str]]:
     frontend = importlib.import_module("accnp.runtime.frontend")
     if namespace is None:
         namespace = importlib.import_module("accnp.kernels.intrinsics").NAMESPACE

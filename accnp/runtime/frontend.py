@@ -216,8 +216,9 @@ def lower(
     fastmath: bool,
     attributes: str,
     callees: Callees = (),
-) -> tuple[str, list[str]]:
-    """LLVM text of the kernel and of `entry`, and the texts of modules to link to it.
+) -> tuple[str, list[str], list[str]]:
+    """LLVM text of the kernel and of `entry`, the texts of modules to link to it, and those of
+    modules to be compiled on their own.
 
     Callees are functions in the source with their signatures, in an order in which each calls only
     those before it.
@@ -235,6 +236,7 @@ def lower(
     try:
         with global_compiler_lock:
             linked: list[str] = []
+            separate: list[str] = []
             scope = function.__globals__
             trees = {d.name: d for d in ast.parse(source).body if isinstance(d, ast.FunctionDef)}
             for callee, its in callees:
@@ -243,10 +245,11 @@ def lower(
                 module, kernel, others = _run(scope[callee], trees[callee], kinds, fastmath)
                 text = _callee_text(module, kernel, callee, attributes, short)
                 # Callers first: what nobody refers to when it is linked is dropped.
-                linked = [text, *others, *linked]
+                linked = [*([text] if short else ()), *others, *linked]
+                separate += () if short else (text,)
                 scope[callee] = types.ExternalFunction(callee, types.void(*kinds))
             module, kernel, others = _run(function, trees[name], arguments, fastmath)
-            return _text(module, kernel, signature, attributes), [*others, *linked]
+            return _text(module, kernel, signature, attributes), [*others, *linked], separate
     finally:
         if collecting:
             gc.enable()
@@ -331,7 +334,7 @@ def _callee_text(
     arguments = [f"{kind} %a{i}" for i, kind in enumerate(kinds)]
     passed = ", ".join([f"{return_slot} %ret", f"{exception_slot} %exc", *arguments])
     lines = [
-        f"define linkonce_odr void @{name}({', '.join(arguments)}) #771 {{",
+        f"define {'linkonce_odr ' if short else ''}void @{name}({', '.join(arguments)}) #771 {{",
         f"  %ret = alloca {str(return_slot).removesuffix('*')}",
         f"  %exc = alloca {str(exception_slot).removesuffix('*')}",
         f'  %status = call i32 @"{kernel.name}"({passed})',

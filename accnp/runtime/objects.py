@@ -5,13 +5,17 @@ Fresh and cached kernels are loaded by the same `load`. Loaded by name on first 
 
 from __future__ import annotations
 
+import functools
 import itertools
+import struct
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
 
+from accnp.runtime.helpers import in_parallel
 from accnp.runtime.library import called_in
 
 llvm.initialize_native_target()
@@ -19,6 +23,7 @@ llvm.initialize_native_asmprinter()
 
 _lock = threading.RLock()
 _serial = itertools.count()
+_FRAME = struct.Struct("<Q")
 _TRIPLE = llvm.get_process_triple()
 CPU = llvm.get_host_cpu_name()
 _HOST = llvm.get_host_cpu_features()
@@ -30,25 +35,25 @@ STAMP = f"{_TRIPLE} {CPU} {FEATURES} llvmlite {llvmlite.__version__} {llvm.llvm_
 ENTRY_ATTRIBUTES = 'nounwind "prefer-vector-width"="512"' if WIDE else "nounwind"
 
 _target = llvm.Target.from_triple(_TRIPLE)
-_machine: Any = None
+_mine = threading.local()  # a target machine serves one thread at a time
 _jit: Any = None
 
 
 def _target_machine() -> Any:
-    global _machine
-    if _machine is None:
-        _machine = _target.create_target_machine(
+    if not hasattr(_mine, "machine"):
+        _mine.machine = _target.create_target_machine(
             cpu=CPU, features=FEATURES, opt=3, reloc="pic", codemodel="small", jit=False
         )
-    return _machine
+    return _mine.machine
 
 
-def _optimised(text: str, linked: list[str]) -> Any:
-    module = llvm.parse_assembly(text)
+def _optimised(text: str, linked: Sequence[str]) -> Any:
+    context = llvm.create_context()  # as does a context
+    module = llvm.parse_assembly(text, context)
     module.triple = _TRIPLE
     module.data_layout = str(_target_machine().target_data)
     for other in linked:
-        module.link_in(llvm.parse_assembly(other))
+        module.link_in(llvm.parse_assembly(other, context))
     tuning = llvm.create_pipeline_tuning_options(speed_level=2)
     tuning.loop_vectorization = True
     tuning.slp_vectorization = True
@@ -59,22 +64,38 @@ def _optimised(text: str, linked: list[str]) -> Any:
     return module
 
 
-def build(text: str, linked: list[str]) -> bytes:
-    """Object file of the optimised module."""
-    with _lock:
-        return _target_machine().emit_object(_optimised(text, linked))
+def build(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> bytes:
+    """Object files of a module, linked with others, and of those compiled on their own.
+
+    The latter are compiled at the same time by other threads: LLVM leaves the interpreter alone.
+    """
+    texts = [text, *separate]
+    found: list[bytes] = [b""] * len(texts)
+
+    def one(i: int) -> None:
+        found[i] = _target_machine().emit_object(_optimised(texts[i], linked))
+
+    in_parallel([functools.partial(one, i) for i in range(len(texts))])
+    return b"".join(_FRAME.pack(len(data)) + data for data in found)
 
 
-def show_llvm(text: str, linked: list[str]) -> str:
+def _images(data: bytes) -> list[bytes]:
+    found = []
+    while data:
+        (size,) = _FRAME.unpack_from(data)
+        found.append(data[_FRAME.size : _FRAME.size + size])
+        data = data[_FRAME.size + size :]
+    return found
+
+
+def show_llvm(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> str:
     """The optimised module as text."""
-    with _lock:
-        return str(_optimised(text, linked))
+    return str(_optimised(text, [*separate, *linked]))
 
 
-def show_assembly(text: str, linked: list[str]) -> str:
+def show_assembly(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> str:
     """The machine code as assembly text."""
-    with _lock:
-        return _target_machine().emit_assembly(_optimised(text, linked))
+    return _target_machine().emit_assembly(_optimised(text, [*separate, *linked]))
 
 
 def load(data: bytes, *symbols: str) -> tuple[list[int], Any]:
@@ -85,7 +106,9 @@ def load(data: bytes, *symbols: str) -> tuple[list[int], Any]:
         if _jit is None:
             _jit = llvm.create_lljit_compiler()
         builder = llvm.JITLibraryBuilder()
-        builder.add_object_img(data).add_current_process()
+        for image in _images(data):
+            builder.add_object_img(image)
+        builder.add_current_process()
         for symbol, kernel in called.items():
             builder.import_symbol(symbol, kernel.address)
         for symbol in symbols:
