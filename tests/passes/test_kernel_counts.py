@@ -5,10 +5,13 @@ import pytest
 from passes.support import plan_of, steps_of
 
 import accnp as jnp
+from accnp.engine.steps import KernelStep
 
 X = np.linspace(-1, 1, 64 * 48, dtype=np.float32).reshape(64, 48)
 S = np.linspace(-1, 1, 48 * 48, dtype=np.float32).reshape(48, 48)
 V = np.linspace(-1, 1, 48, dtype=np.float32)
+AT = np.arange(5, dtype=np.int32)  # indices
+K = np.int32(3)  # a traced place
 
 
 def softmax(x):
@@ -68,10 +71,63 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+# A first "map" lets negative indices count from the end.
+INDEXING = {
+    "x[idx]": (lambda x, i: x[i], [X, AT], ["map", "gather"]),
+    "x[:, idx]": (lambda x, i: x[:, i], [X, AT], ["map", "gather"]),
+    "x[k]": (lambda x, k: x[k], [X, K], ["map", "dynamic_slice"]),
+    "take": (lambda x, i: jnp.take(x, i, axis=0), [X, AT], ["map", "gather"]),
+    "dynamic_slice": (
+        lambda x: jnp.lax.dynamic_slice(x, (1, 0), (3, 48)),
+        [X],
+        ["dynamic_slice"],
+    ),
+    "static place": (lambda x: x.at[3].set(1.0), [X], ["scatter"]),
+    "static rows": (lambda x: x.at[3:9].add(1.0), [X], ["scatter_add"]),
+    "every other row": (lambda x: x.at[::2].set(1.0), [X], ["map", "scatter"]),
+    "traced row": (lambda x, k: x.at[k].set(1.0), [X, K], ["map", "scatter"]),
+    "counted": (lambda i: jnp.zeros(9).at[i].add(1.0), [AT], ["map", "map", "scatter_add"]),
+    "columns": (lambda x, i: x.at[:, i].multiply(2.0), [X, AT], ["map", "scatter_mul"]),
+    "swapped": (
+        lambda x, k: x.at[k].set(x[k + 1]).at[k + 1].set(x[k]),
+        [X, K],
+        ["map", "map", "dynamic_slice", "dynamic_slice", "scatter", "scatter"],
+    ),
+    "cumsum of a product": (lambda x: jnp.cumsum(x * x, 1), [X], ["map", "cumsum"]),
+    "argmax": (lambda x: jnp.argmax(x, 1), [X], ["argmax"]),
+    "argsort": (jnp.argsort, [V], ["map", "sort"]),
+    "top_k": (lambda v: jnp.lax.top_k(v, 3), [V], ["top_k"]),
+    "searchsorted": (jnp.searchsorted, [V, V], ["searchsorted"]),
+}
+
+
+@pytest.mark.parametrize("name", [*CASES, *INDEXING])
 def test_steps(name):
-    f, arrays, steps = CASES[name]
+    f, arrays, steps = {**CASES, **INDEXING}[name]
     assert steps_of(f, *arrays) == steps
+
+
+@pytest.mark.parametrize("name", INDEXING)
+def test_indexing_is_kernels_only(name):
+    f, arrays, _ = INDEXING[name]
+    assert all(isinstance(step, KernelStep) for step in plan_of(f, *arrays).steps)
+
+
+def copies(f, *arrays):
+    """How many arrays are copied, for an update, and how many are written over."""
+    takes = [take for step in plan_of(f, *arrays).steps for take in step.takes]
+    return [over for *_, over in takes].count(False), [over for *_, over in takes].count(True)
+
+
+def test_what_is_computed_here_is_updated_in_place():
+    assert copies(lambda x: x.at[3].set(1.0).at[4].set(2.0), X) == (1, 1)
+    assert copies(lambda x: (x + 1).at[3].set(1.0), X) == (0, 1)
+    assert copies(lambda i: jnp.zeros(9).at[i].add(1.0), AT) == (0, 1)
+    # Other readers come first.
+    assert copies(lambda x, k: ((y := x + 1).at[k].set(0.0), y.sum(), y[k]), X, K) == (0, 1)
+    # Both are wanted: one of them is a copy.
+    assert copies(lambda x: ((y := x + 1), y.at[3].set(0.0)), X) == (1, 0)
+    assert copies(lambda x: ((y := x + 1).at[3].set(0.0), y.at[4].set(0.0)), X) == (1, 1)
 
 
 def operations(f, *arrays):
