@@ -30,8 +30,14 @@ class Nest:
         table = BOTH if self.reverse else BOTH + FORWARD
         return self.pick(table)(self, depth)
 
-    def inner(self, depth: int) -> tuple[Fn, str]:
-        """A program one level down, mostly at full depth, so that nests are as deep as asked for."""
+    def inner(self, depth: int, reverse: bool = False) -> tuple[Fn, str]:
+        """A program one level down, mostly at full depth, so that nests are as deep as asked for;
+        with `reverse` one that reverse mode can go through."""
+        if reverse and not self.reverse:
+            self.reverse = True
+            found = self.inner(depth)
+            self.reverse = False
+            return found
         down = depth - 1
         if down and self.random.random() < 0.2:
             down = self.random.randint(0, down)
@@ -112,13 +118,28 @@ def windows(g: Nest) -> tuple[Fn, str]:
 
 def folded(g: Nest) -> tuple[Fn, str]:
     def run(b: Any, x: Any, w: Any) -> Any:
-        s = b.lax.reduce(x, b.np.ones((), x.dtype), lambda p, q: p * b.np.cos(q) + p, (0,))
+        s = b.lax.reduce(x, b.np.ones((), x.dtype), lambda p, q: p + q + p * q, (0,))
         return b.np.sin(s * w)
 
     return run, "sin(reduce(x)*w)"
 
 
-LEAVES = [sines, products, logistics, sums, products_so_far, chosen, updated, dotted, inner_stop]
+def solved(g: Nest) -> tuple[Fn, str]:
+    def run(b: Any, x: Any, w: Any) -> Any:
+        scale = b.np.cos(w) + 2
+
+        def divide(matvec: Any, y: Any) -> Any:
+            return y / matvec(b.np.ones_like(y))
+
+        return b.lax.custom_linear_solve(lambda v: scale * v, x, divide, symmetric=True)
+
+    return run, "custom_linear_solve(x / (cos(w) + 2))"
+
+
+LEAVES = [
+    sines, products, logistics, sums, products_so_far, chosen, updated, dotted, inner_stop,
+    windows, folded, solved,
+]  # fmt: skip
 
 
 # --- constructs ---
@@ -164,9 +185,7 @@ def scan(g: Nest, depth: int) -> tuple[Fn, str]:
         rows = b.np.stack([b.np.sin(w * (i + 1)) for i in range(length)])
         kw = {"reverse": reverse, "unroll": unroll}
         if kind == "rows":
-            last, ys = b.lax.scan(
-                lambda c, r: (f(b, c, r), b.np.cos(c) * r), x, rows, **kw
-            )
+            last, ys = b.lax.scan(lambda c, r: (f(b, c, r), b.np.cos(c) * r), x, rows, **kw)
             return last + ys.sum(0)
         if kind == "none":
             last, ys = b.lax.scan(lambda c, _: (f(b, c, w), c), x, None, length, **kw)
@@ -246,7 +265,7 @@ def jitted(g: Nest, depth: int) -> tuple[Fn, str]:
 
 
 def rematerialised(g: Nest, depth: int) -> tuple[Fn, str]:
-    f, a = g.inner(depth)
+    f, a = g.inner(depth, reverse=True)
     return lambda b, x, w: b.top.checkpoint(lambda v: f(b, v, w))(x), f"checkpoint({a})"
 
 
@@ -261,7 +280,7 @@ def tangent(g: Nest, depth: int) -> tuple[Fn, str]:
 
 
 def gradient(g: Nest, depth: int) -> tuple[Fn, str]:
-    f, a = g.inner(depth)
+    f, a = g.inner(depth, reverse=True)
     return (
         lambda b, x, w: b.np.tanh(b.top.grad(lambda v: b.np.sin(f(b, v, w)).sum())(x)),
         f"grad({a})",
@@ -269,7 +288,7 @@ def gradient(g: Nest, depth: int) -> tuple[Fn, str]:
 
 
 def pulled(g: Nest, depth: int) -> tuple[Fn, str]:
-    f, a = g.inner(depth)
+    f, a = g.inner(depth, reverse=True)
 
     def run(b: Any, x: Any, w: Any) -> Any:
         y, pull = b.top.vjp(lambda u, v: f(b, u, v), x, w)
@@ -287,6 +306,25 @@ def pushed(g: Nest, depth: int) -> tuple[Fn, str]:
         return b.np.tanh(y + push(w) * 0.5)
 
     return run, f"linearize({a})"
+
+
+def ruled(g: Nest, depth: int) -> tuple[Fn, str]:
+    f, a = g.inner(depth)
+
+    def run(b: Any, x: Any, w: Any) -> Any:
+        @b.top.custom_jvp
+        def h(v: Any, u: Any) -> Any:
+            return f(b, v, u)
+
+        @h.defjvp
+        def rule(primals: Any, tangents: Any) -> Any:
+            both = b.top.jit(lambda p, t: b.top.jvp(lambda v, u: f(b, v, u), p, t))
+            y, t = both(primals, tangents)
+            return y, t + 0.1 * y * t
+
+        return h(x, w)
+
+    return run, f"custom_jvp({a})"
 
 
 def repeat(g: Nest, depth: int) -> tuple[Fn, str]:
@@ -327,6 +365,6 @@ def counted(g: Nest, depth: int) -> tuple[Fn, str]:
 
 BOTH = [
     chain, branch, three, scan, scan, scan, loop, rows, associative, mapped, mapped, jitted,
-    tangent, gradient, pulled, pushed, rematerialised,
+    tangent, gradient, pulled, pushed, rematerialised, ruled,
 ]  # fmt: skip
 FORWARD = [repeat, until, counted]
