@@ -78,7 +78,7 @@ class Axis(NamedTuple):
     """One loop: its length, and how far each of several arrays moves from index to index."""
 
     size: int
-    steps: tuple[int, ...]
+    steps: Sequence[int]
     kind: str = ""
 
 

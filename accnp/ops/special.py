@@ -1,4 +1,5 @@
-"""Elementwise ops that go to a library (gcd, Bessel, polygamma, zeta), and special identities."""
+"""Elementwise ops that are not fused: gcd, and by a library Bessel functions, polygamma, zeta;
+special identities."""
 
 from __future__ import annotations
 
@@ -9,10 +10,13 @@ from typing import Any
 import numpy as np
 
 from accnp.ir.aval import Aval, make_aval
+from accnp.ir.kernel import Operand, dtype_code
 from accnp.ir.node import Node
 from accnp.ir.op import ZERO, o
 from accnp.ops.elementwise import like, like_full
 from accnp.ops.kinds import map_infer, move_batch_first, opaque, unary
+from accnp.ops.nests import Axis, Nest, Text, merged, total
+from accnp.ops.views import contiguous
 
 
 def _scipy(name: str) -> Callable[..., Any]:
@@ -27,14 +31,41 @@ def _scipy(name: str) -> Callable[..., Any]:
     return call
 
 
-def _elementwise(name: str, dtypes: str, numpy: Callable[..., Any], jvp: Any) -> None:
+def _elementwise(
+    name: str, dtypes: str, numpy: Callable[..., Any], jvp: Any, kernel: Any = None
+) -> None:
     def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
         return getattr(o, name)(*move_batch_first(size, xs, batched)), True
 
-    opaque(name, infer=map_infer(name, "same", dtypes), numpy=numpy, jvp=jvp, batch=batch)
+    infer = map_infer(name, "same", dtypes)
+    opaque(name, infer=infer, numpy=numpy, jvp=jvp, batch=batch, kernel=kernel)
 
 
-_elementwise("gcd", "iu", lambda a, b: np.gcd(a, b).astype(a.dtype), (ZERO, ZERO))
+def _gcd_kernel(operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]) -> Any:
+    """Euclid's algorithm."""
+    (out,) = results
+    text = Text(3)
+    strides = [x.strides if x.shape else (0,) * out.ndim for x in operands]
+    nest = Nest(text, merged([
+        Axis(n, steps) for n, *steps in zip(out.shape, *strides, contiguous(out.shape), strict=True)
+    ]))  # fmt: skip
+    for _ in nest.axes:
+        nest.open()
+    for k, name in enumerate("xy"):
+        value = f"a{k}[{total(nest.walk(k))}]"
+        if out.dtype.kind == "i":
+            text.add(f"v = i8({value})", f"{name} = u8(v if v >= 0 else -v)")
+        else:
+            text.add(f"{name} = u8({value})")
+    with text.block("while y > u8(0):"):
+        text.add("r = rem(x, y)", "x = y", "y = r")
+    text.add(f"a2[{total(nest.walk(2))}] = {dtype_code(out.dtype)}(x)")
+    return nest.own(32 * out.dtype.itemsize)
+
+
+_elementwise(
+    "gcd", "iu", lambda a, b: np.gcd(a, b).astype(a.dtype), (ZERO, ZERO), _gcd_kernel
+)  # fmt: skip
 _elementwise(
     "bessel_i0e",
     "f",

@@ -87,3 +87,15 @@ def test_sums_keep_their_digits():
     got = OPS["cumsum"].numpy(x, axis=0)
     want = np.cumsum(x.astype(np.float64))
     assert np.max(np.abs(got - want) / want) < 1e-7
+
+
+@many(30)
+@given(st.data())
+def test_gcd(data):
+    draw = data.draw
+    shape = tuple(draw(st.lists(st.integers(0, 5), max_size=3)))
+    dtype = draw(st.sampled_from(["i1", "i4", "i8", "u1", "u8"]))
+    rng = np.random.default_rng(draw(st.integers(0, 1000)))
+    a, b = (filled(draw, shape, dtype) for _ in range(2))
+    b = np.where(rng.random(shape) < 0.2, b.dtype.type(0), b)
+    check("gcd", [shown(draw, a), shown(draw, b)], {})
