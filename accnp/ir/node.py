@@ -38,6 +38,7 @@ EMPTY: dict[str, Any] = {}
 # A chain of this many pending operations is handed to the engine, so that eager loops run in
 # constant memory.
 PENDING_LIMIT = 64
+HEAVY = 1 << 22  # bytes of operands, from which updates do not form chains
 _on_deep: list[Callable[[Node], None]] = []
 # What is done as soon as it is recorded, where values are there: callbacks.
 _perform: list[Callable[[Node], None]] = []
@@ -175,8 +176,9 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
     if effect or op.kind == "callback":
         _act(node, effect)
     elif trace is None and op.takes is not None:
-        # Updates wait: once their operand is nobody else's, they are made in its buffer.
-        if depth >= PENDING_LIMIT:
+        # Updates wait: once their operand is nobody else's, they are made in its buffer. What comes
+        # before them does not wait for long: they hold their indices and values meanwhile.
+        if depth >= PENDING_LIMIT or (depth and sum([x.aval.nbytes for x in inputs]) > HEAVY):
             for x in inputs:
                 _on_deep[0](x)
             node.depth = 1

@@ -1,6 +1,7 @@
 """Updates are made in place where nobody can see the array any more, and never elsewhere."""
 
 import random
+import weakref
 
 import numpy as np
 import pytest
@@ -67,6 +68,22 @@ def test_a_loop_copies_nothing(allocated):
     x.block_until_ready()
     assert not [n for n in allocated if n >= 400_000]
     np.testing.assert_array_equal(np.asarray(x[:202]), [0] * 200 + [200, 201])
+
+
+def test_large_updates_do_not_pile_up(allocated):
+    n = 1 << 20
+    x = jnp.zeros(2 * n).block_until_ready()
+    del allocated[:]
+    held = []
+    for k in range(10):
+        v = jnp.asarray(np.full(n, k, np.float32))
+        held.append(weakref.ref(v._node))
+        x = x.at[k : k + n].add(v)
+        del v
+        assert sum(r() is not None for r in held) <= 2
+    x.block_until_ready()
+    assert [size for size in allocated if size >= 4 * n] == [4 * n] * 10  # the values
+    assert float(x[n - 1]) == 45
 
 
 HOLDERS = {
