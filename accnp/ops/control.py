@@ -15,7 +15,7 @@ import numpy as np
 from accnp.ir.graph import Graph, build, evaluate, graphs_in, interpret
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import OPS, ZERO, Linear, Op, o, register
-from accnp.ops.kinds import broadcast_to, zeros_like_aval
+from accnp.ops.kinds import broadcast_to, full, zeros_like_aval
 from accnp.ops.unrolled import is_unrolled, unrolled
 
 __all__ = ["call", "keep", "leading", "split", "spread", "with_outputs", "zeros_for"]
@@ -223,8 +223,10 @@ def _cond_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> A
         n = len(branches[0].outputs)
         every = (True,) * len(operands)
         cases = []
-        for g in branches:
-            cases.append(evaluate(tools.batch_graph(g, size, every, (True,) * n)[0], operands))
+        for k, g in enumerate(branches):
+            here = o.eq(xs[0], full((), k, xs[0].aval.dtype))
+            graph = tools.batch_graph(g, size, every, (True,) * n)[0]
+            cases.append(evaluate(graph, [o.taken_rows(x, here) for x in operands]))
         return [select(xs[0], column) for column in zip(*cases, strict=True)], [True] * n
     mine = tuple(batched[1:])
     none = (False,) * len(branches[0].outputs)
@@ -241,6 +243,37 @@ def select(index: Node, cases: Sequence[Node]) -> Node:
     if len(cases) == 2 and index.aval.dtype.kind != "b":
         index = o.convert_element_type(index, new_dtype=np.dtype(bool), weak_type=False)
     return o.select_n(broadcast_to(index, shape, (0,)), *cases)
+
+
+# --- rows of a batch that take a branch ---
+
+
+def _taken_jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
+    t, (x, here) = ts[0], xs
+    if t is None:
+        return [y], [None]
+    which = broadcast_to(here, x.aval.shape, tuple(range(here.aval.ndim)))
+    return [y], [o.select_n(which, zeros_like_aval(t.aval), t)]
+
+
+def _taken_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
+    return [o.taken_rows(*map(leading, (size, size), xs, batched))], [True]
+
+
+# An identity whose derivative is that of some rows: in the others a branch that is not taken may
+# have none that is finite.
+register(
+    Op(
+        "taken_rows",
+        "mark",
+        lambda x, here: x,
+        numpy=lambda x, here: x,
+        jvp=_taken_jvp,
+        batch=_taken_batch,
+    )
+)
+
+# --- declarations ---
 
 
 def loop_op(name: str, infer: Callable[..., Any], numpy: Callable[..., Any], **rules: Any) -> Op:

@@ -98,6 +98,7 @@ EXCEPTIONS: dict[str, str] = {
     "debug_callback": "calls a function of the user's: tests/api/test_callbacks.py",
     "debug_print": "calls a function of the user's: tests/api/test_callbacks.py",
     "detach": "tested with the custom derivative rules",
+    "taken_rows": "an identity in batched branches; tested with control flow under vmap",
     "device_put": "an identity; tested with placement",
     "custom_vmap_call": "holds a program; tested with custom_vmap",
     "custom_jvp_call": "tested with the custom derivative rules",

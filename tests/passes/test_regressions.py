@@ -133,3 +133,15 @@ def test_bits_of_negative_integers(dtype):
 def test_the_order_of_axes_of_a_broadcast():
     with pytest.raises(TypeError, match="increasing"):
         lax.broadcast_in_dim(jnp.asarray(S), (4, 4), (1, 0))
+
+
+def test_views_that_strides_cannot_say_twice_in_a_row():
+    def f(x):
+        y = x.transpose(0, 2, 1, 3).reshape(3, 6, 10)
+        return jnp.broadcast_to(y.transpose(1, 0, 2).reshape(6, 30), (2, 6, 30))
+
+    def ref(x):
+        y = x.transpose(0, 2, 1, 3).reshape(3, 6, 10)
+        return np.broadcast_to(y.transpose(1, 0, 2).reshape(6, 30), (2, 6, 30))
+
+    same(f, ref, np.arange(180, dtype=np.float32).reshape(3, 2, 6, 5))

@@ -235,6 +235,36 @@ def test_like_jax(name: str) -> None:
     close(accnp.jit(f)(*arrays), want)
 
 
+DEAD: dict[str, Callable[[Any], Callable[..., Any]]] = {
+    "cond": lambda m: lambda x: m.lax.cond(x > 0, m.numpy.log, lambda y: y * 2, x),
+    "switch": lambda m: (
+        lambda x: m.lax.switch((x > 0).astype(int), [lambda y: y * 2, m.numpy.log], x)
+    ),
+    "closure": lambda m: lambda x: m.lax.cond(x > 0, lambda: m.numpy.sqrt(x) / x, lambda: x * x),
+}
+
+
+@pytest.mark.parametrize("name", DEAD)
+def test_derivatives_where_the_other_branch_has_none(name: str) -> None:
+    """All branches are computed for all rows; what is not finite in those not taken stays there."""
+    at = np.asarray([1.0, 0.0, 4.0, -1.0], np.float32)
+
+    def run(m: Any) -> Any:
+        f = DEAD[name](m)
+        mapped = m.vmap(f)
+        return (
+            m.grad(lambda v: mapped(v).sum())(at),
+            m.vmap(m.grad(f))(at),
+            m.jvp(mapped, (at,), (at + 1,))[1],
+            m.jit(m.hessian(lambda v: mapped(v).sum()))(at),
+            m.vmap(m.grad(lambda v: mapped(v).sum()))(at[None]),
+        )
+
+    got = run(accnp)
+    assert all(np.isfinite(x).all() for x in leaves(got))
+    close(got, run(jax))
+
+
 TWICE = [name for name in PROGRAMS if "collective" not in name and "axis_index" not in name]
 
 
