@@ -74,7 +74,7 @@ def places(draw, empty=True):
     return shape, starts, dims, sizes, windows
 
 
-@many(150)
+@many(80)
 @given(st.data(), places())
 def test_gather(data, place):
     shape, starts, dims, sizes, _ = place
@@ -102,7 +102,7 @@ def alone(shape, starts, updates, params):
 @pytest.mark.parametrize(
     "op", ["scatter", "scatter_add", "scatter_mul", "scatter_min", "scatter_max"]
 )
-@many(60)
+@many(25)
 @given(st.data(), places())
 def test_scatter(op, data, place):
     shape, starts, dims, sizes, windows = place
@@ -128,7 +128,7 @@ def test_scatter(op, data, place):
     )
 
 
-@many(60)
+@many(40)
 @given(st.data())
 def test_dynamic_slices(data):
     draw = data.draw

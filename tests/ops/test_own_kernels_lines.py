@@ -28,7 +28,7 @@ FOLDS = {
 
 
 @pytest.mark.parametrize("op", FOLDS)
-@many(40)
+@many(20)
 @given(st.data(), lines())
 def test_cumulative(op, data, line):
     shape, axis = line
@@ -49,7 +49,7 @@ def test_cumulative(op, data, line):
     np.testing.assert_allclose(got, want, rtol=300 * eps, atol=eps * scale)
 
 
-@many(30)
+@many(20)
 @given(st.data(), lines())
 def test_cumlogsumexp(data, line):
     shape, axis = line
@@ -68,7 +68,7 @@ def test_cumlogsumexp(data, line):
 
 
 @pytest.mark.parametrize("op", ["argmax", "argmin"])
-@many(60)
+@many(30)
 @given(st.data(), lines(1))
 def test_places(op, data, line):
     shape, axis = line

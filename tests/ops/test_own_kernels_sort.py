@@ -33,7 +33,7 @@ def lines(draw, least=0):
     return tuple(shape), axis
 
 
-@many(60)
+@many(30)
 @given(st.data(), lines())
 def test_sort(data, line):
     shape, axis = line
@@ -44,7 +44,7 @@ def test_sort(data, line):
     check("sort", operands, params)
 
 
-@many(60)
+@many(30)
 @given(st.data(), lines(1))
 def test_top(data, line):
     shape, axis = line
@@ -53,7 +53,7 @@ def test_top(data, line):
     check("top_k", [x], {"k": draw(st.integers(0, shape[axis])), "axis": axis})
 
 
-@many(60)
+@many(30)
 @given(st.data())
 def test_search(data):
     draw = data.draw
