@@ -30,6 +30,11 @@ def _squares(x: Node, axes: tuple[int, ...]) -> Node:
     return o.sqrt(o.reduce_sum(total, axes=axes))
 
 
+def _largest(x: Node, axes: tuple[int, ...]) -> Node:
+    """The greatest of values of at least 0; 0 itself takes part, which counts at ties."""
+    return o.max(like(x, 0), o.reduce_max(x, axes=axes))
+
+
 def _vector(x: Node, order: Any, axes: tuple[int, ...], function: str) -> Node:
     if order is None or order == 2:
         return _squares(x, axes)
@@ -40,7 +45,7 @@ def _vector(x: Node, order: Any, axes: tuple[int, ...], function: str) -> Node:
         empty = any(x.aval.shape[d] == 0 for d in axes)
         if empty and order < 0:
             raise ValueError(f"{function}: order -inf needs vectors with elements")
-        return (o.reduce_max if order > 0 else o.reduce_min)(size, axes=axes)
+        return _largest(size, axes) if order > 0 else o.reduce_min(size, axes=axes)
     if order == 0:
         some = o.convert_element_type(
             o.ne(x, like(x, 0)), new_dtype=size.aval.dtype, weak_type=False
@@ -60,7 +65,7 @@ def _matrix(x: Node, order: Any, axes: tuple[int, ...], function: str) -> Node:
         over, left = (row, col) if abs(order) == 1 else (col, row)
         sums = o.reduce_sum(o.abs(x), axes=(over,))
         left -= over < left
-        return (o.reduce_max if order > 0 else o.reduce_min)(sums, axes=(left,))
+        return _largest(sums, (left,)) if order > 0 else o.reduce_min(sums, axes=(left,))
     if order in ("nuc", 2, -2):
         others = [d for d in range(x.aval.ndim) if d not in axes]
         s = singular_values(transpose_node(x, (*others, row, col)))

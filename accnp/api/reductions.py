@@ -337,6 +337,9 @@ def _var_node(
     else:
         centre = cast(as_node(mean, name), x.aval.dtype)
     d = o.sub(x, to_shape(centre, x.aval.shape, name))
+    if where is not None:  # before the square, whose derivative at a nan left out would be nan
+        mask = to_shape(as_mask(where, name), x.aval.shape, name)
+        d = rules.select(mask, d, like(d, 0))
     squares = o.real(o.mul(d, o.conj(d))) if dtype_kind(x.aval.dtype) == "c" else o.square(d)
     result = dtypes.real_part(result)
     if where is None:
@@ -345,10 +348,9 @@ def _var_node(
         if n <= 0:
             y = rules.filled(y, math.nan)
     else:
-        mask = to_shape(as_mask(where, name), x.aval.shape, name)
         n = o.reduce_sum(cast(mask, squares.aval.dtype), axes=axes)
         n = o.sub(n, like(n, float(ddof)))
-        total = o.reduce_sum(rules.select(mask, squares, like(squares, 0)), axes=axes)
+        total = o.reduce_sum(squares, axes=axes)
         y = rules.select(o.gt(n, like(n, 0)), o.div(total, n), like(total, math.nan))
     return cast(keep(y, x, axes, keepdims), result, weak)
 

@@ -226,8 +226,16 @@ def sinc(x: Node) -> Node:
 
 
 def i0(x: Node) -> Node:
-    y = o.abs(x)
-    return o.mul(o.exp(y), o.bessel_i0e(x))
+    """exp(|x|) times the scaled function; the derivative is i1, which is smooth at 0."""
+
+    def scaled(op: Any, x: Node) -> Node:
+        return o.mul(o.exp(o.abs(x)), op(x))
+
+    def rule(xs: list[Node], ts: Maybe) -> tuple[list[Node], Maybe]:
+        (x,), (t,) = xs, ts
+        return [i0(x)], [None if t is None else o.mul(t, scaled(o.bessel_i1e, x))]
+
+    return boundary(JvpRule("i0", rule), [x], [scaled(o.bessel_i0e, o.detach(x))])[0]
 
 
 # --- signs, bits, parts ---------------------------------------------------------------------------

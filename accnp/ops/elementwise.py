@@ -104,6 +104,8 @@ def _pow_wrt_base(t: Node, y: Node, a: Node, b: Node) -> Node:
         is_zero = o.eq(b, like(b, 0))
         shape = y.aval.shape
         value = o.mul(b_float, o.pow(a, o.select_n(is_zero, less, like_full(b, 1))))
+        # a ** 0 is 1 for every a, infinite ones too.
+        value = o.select_n(is_zero, value, like_full(value, 0))
         return o.mul(t, spread(value, shape))
     return o.mul(t, o.mul(b, o.pow(a, o.sub(b, like(b, 1)))))
 
@@ -205,7 +207,7 @@ def _gt(a: Node, b: Node) -> Node:
     return o.gt(spread(a, shape), b)
 
 
-binary("nextafter", FLOAT, np.nextafter, "nextafter({0}, {1})", ZERO)
+binary("nextafter", FLOAT, np.nextafter, "nextafter({0}, {1})", None)
 binary(
     "atan2", FLOAT, q(np.arctan2), "atan2({0}, {1})",
     (
@@ -216,7 +218,8 @@ binary(
 map_op(
     "clamp", numpy=ref.clamp, scalar="fmin(fmax({1}, {0}), {2})", dtypes="iuf",
     jvp=(
-        lambda t, y, lo, x, hi: o.select_n(_wide(o.gt(lo, x), y), like_full(y, 0), t),
+        lambda t, y, lo, x, hi: o.select_n(
+            o.and_(_wide(o.gt(lo, x), y), _wide(o.lt(lo, hi), y)), like_full(y, 0), t),
         lambda t, y, lo, x, hi: o.select_n(
             o.and_(_wide(o.lt(lo, x), y), _wide(o.lt(x, hi), y)), like_full(y, 0), t),
         lambda t, y, lo, x, hi: o.select_n(_wide(o.lt(hi, x), y), like_full(y, 0), t),
@@ -354,7 +357,9 @@ unary(
     cost=30,
 )
 unary("atanh", INEXACT, q(np.arctanh), "atanh({0})",
-      lambda t, y, x: o.div(t, o.sub(like(x, 1), o.square(x))), cost=30)  # fmt: skip
+      lambda t, y, x: o.mul(
+          o.div(t, o.sub(like(x, 1), x)), o.div(like(x, 1), o.add(like(x, 1), x))
+      ), cost=30)  # fmt: skip
 
 # --- special functions ----------------------------------------------------------------------------
 

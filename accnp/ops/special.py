@@ -76,10 +76,10 @@ _elementwise(
 
 def _i1e_jvp(t: Node, y: Node, x: Node) -> Node:
     # The derivative i0e(x) - y * (sign(x) + 1/x) tends to 1/2 at 0.
-    zero = o.eq(x, like(x, 0))
-    safe = o.select_n(zero, x, like_full(x, 1))
+    tiny = o.le(o.abs(x), like(x, float(np.finfo(x.aval.dtype).eps)))
+    safe = o.select_n(tiny, x, like_full(x, 1))
     slope = o.sub(o.bessel_i0e(safe), o.mul(y, o.add(o.sign(safe), o.integer_pow(safe, y=-1))))
-    return o.mul(t, o.select_n(zero, slope, like_full(x, 0.5)))
+    return o.mul(t, o.select_n(tiny, slope, like_full(x, 0.5)))
 
 
 _elementwise("bessel_i1e", "f", _scipy("i1e"), (_i1e_jvp,))
