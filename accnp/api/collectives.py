@@ -482,12 +482,5 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
     """
     (name,) = _names(axis_name)
     at = as_axis(source, size_of(name), "pbroadcast")
-
-    def one(leaf: Any) -> Any:
-        every = _gathered(as_node(leaf, "pbroadcast"), name, 0, False, None)
-        rest = every.aval.shape[1:]
-        first, last = (at, *[0] * len(rest)), (at + 1, *rest)
-        row = o.slice(every, start_indices=first, limit_indices=last, strides=None)
-        return wrap(o.squeeze(row, dimensions=(0,)))
-
-    return tree_map(one, x)
+    params = {"axis_name": (name,), "axis_index_groups": None, "source": at}
+    return tree_map(lambda leaf: wrap(o.pbroadcast(as_node(leaf, "pbroadcast"), **params)), x)

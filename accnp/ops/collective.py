@@ -20,7 +20,7 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ops.index import GatherDimensionNumbers, GatherScatterMode
-from accnp.ops.kinds import broadcast_to, full, opaque
+from accnp.ops.kinds import broadcast_to, full, opaque, zeros_like_aval
 
 __all__: list[str] = []
 
@@ -322,6 +322,30 @@ _collective(
     _permute,
     _permute_back,
     lambda p: {"axis_name": p["axis_name"], "perm": p["perm"]},
+)
+
+# --- pbroadcast ---
+
+
+def _of_source(x: Node, size: int, params: Params) -> tuple[Node, bool]:
+    row = _rows(x, [params["source"]])
+    return o.squeeze(row, dimensions=(0,)), False
+
+
+def _to_source(ct: Node, params: Params) -> Node:
+    names = {"axis_name": params["axis_name"]}
+    total = o.psum(ct, **names, axis_index_groups=None)
+    here = o.eq(o.axis_index(**names), full((), params["source"], _INT))
+    return o.select_n(broadcast_to(here, ct.aval.shape, ()), zeros_like_aval(ct.aval), total)
+
+
+_collective(
+    "pbroadcast",
+    _identity,
+    _of_source,
+    _to_source,
+    lambda p: {"axis_name": p["axis_name"][0], "source": p["source"]},
+    alike=lambda x, size: x,
 )
 
 # --- axis_index ---

@@ -138,6 +138,10 @@ def test_pbroadcast_with_another_axis_around() -> None:
     wide = np.stack([M, M[::-1]])
     got = accnp.vmap(accnp.vmap(f, axis_name="i"))(wide)
     np.testing.assert_array_equal(got, np.broadcast_to(wide[:, 1:2], wide.shape))
+    slope = accnp.grad(lambda v: (accnp.vmap(f, axis_name="i")(v) * M).sum())(M)
+    np.testing.assert_array_equal(slope, np.stack([M[0] * 0, M.sum(0), M[0] * 0]))
+    inside = accnp.vmap(accnp.grad(lambda x: (f(x) * 3).sum()), axis_name="i")(M)
+    np.testing.assert_array_equal(inside, np.stack([M[0] * 0, M[0] * 0 + 9, M[0] * 0]))
 
 
 def test_two_names() -> None:
