@@ -11,8 +11,8 @@ Array(14, dtype=int32)
 
 from accnp import (
     ad_checkpoint, checkpoint_policies, core, custom_batching, custom_derivatives, debug, dtypes,
-    errors, experimental, extend, flatten_util, interpreters, lax, nn, numpy, random, tree,
-    tree_util, typing,
+    errors, experimental, extend, flatten_util, interpreters, lax, nn, numpy, random, test_util,
+    tree, tree_util, typing,
 )  # fmt: skip
 from accnp.api.callbacks import pure_callback
 from accnp.api.checkpoint import checkpoint, remat
@@ -152,7 +152,8 @@ __all__ = [
     "set_printoptions", "setdiff1d", "setxor1d", "shape", "sign", "signbit", "signedinteger", "sin",
     "sinc", "single", "sinh", "size", "softmax_custom_jvp", "sort", "sort_complex", "spacing",
     "split", "sqrt", "square", "squeeze", "stack", "std", "subtract", "sum", "swapaxes", "take",
-    "take_along_axis", "tan", "tanh", "tensordot", "threefry_partitionable", "tile", "trace",
+    "take_along_axis", "tan", "tanh", "tensordot", "test_util", "threefry_partitionable", "tile",
+    "trace",
     "transfer_guard", "transfer_guard_device_to_device", "transfer_guard_device_to_host",
     "transfer_guard_host_to_device", "transpose", "tree", "tree_util", "tri", "tril",
     "tril_indices", "tril_indices_from", "trim_zeros", "triu", "triu_indices", "triu_indices_from",
