@@ -58,7 +58,8 @@ def _optimised(text: str, linked: Sequence[str]) -> Any:
     tuning.loop_vectorization = True
     tuning.slp_vectorization = True
     tuning.loop_interleaving = True
-    tuning.loop_unrolling = True
+    # What the vectoriser interleaves is long enough: unrolling costs time and gains none.
+    tuning.loop_unrolling = False
     builder = llvm.create_pass_builder(_target_machine(), tuning)
     builder.getModulePassManager().run(module, builder)
     return module
