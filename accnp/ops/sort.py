@@ -16,6 +16,7 @@ from accnp.ir.node import Node, items
 from accnp.ir.op import ZERO, o
 from accnp.ops.index import GatherDimensionNumbers, GatherScatterMode
 from accnp.ops.kinds import broadcast_to, opaque
+from accnp.ops.reference import quiet
 from accnp.ops.sort_kernels import search_kernel, sort_kernel, top_kernel
 
 __all__ = ["gather_permuted", "permutation_of"]
@@ -35,6 +36,7 @@ def _sorted(x: Any, axis: int) -> Any:
     return np.sort(x, axis, kind="stable" if mixed else None)
 
 
+@quiet
 def _stable_order(x: Any, axis: int) -> Any:
     """The stable order of one key.
 
@@ -51,7 +53,7 @@ def _stable_order(x: Any, axis: int) -> Any:
         if nan.any():
             key[nan] = np.iinfo(np.int32).max
     else:
-        key = x.astype(np.int64)
+        key = x.astype(np.int64) - (1 << 31 if kind == "u" else 0)
     places = np.arange(n).reshape([-1 if d == axis else 1 for d in range(x.ndim)])
     return np.sort((key << 32) | places, axis=axis) & 0xFFFFFFFF
 
