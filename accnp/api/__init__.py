@@ -4,6 +4,7 @@
 import accnp.ops.assemble
 import accnp.ops.call
 import accnp.ops.callback
+import accnp.ops.check
 import accnp.ops.checkpoint
 import accnp.ops.collective
 import accnp.ops.control

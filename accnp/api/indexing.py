@@ -18,6 +18,7 @@ from accnp.array import Array, is_traced, wrap
 from accnp.engine import array_of
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.ir.trace import state
 from accnp.ops.index import GatherDimensionNumbers, GatherScatterMode
 from accnp.trace_fn import conversion_error
 
@@ -330,6 +331,8 @@ def read(
     else:
         how = PROMISE
         whole = entries(x.aval.shape, key)
+        if state.named:
+            whole = _beyond(whole, x.aval.shape)
         arrays = [e for e in whole if e.kind == "array"]
         advanced = any(e.value.aval.ndim for e in arrays) or ("new", 0) in whole
         keep = ("int",) if advanced else ()
@@ -341,6 +344,18 @@ def read(
     if all(e.kind == "slice" for e in left):
         return x
     return gather_planned(x, plan_of(x.aval.shape, left, wrap_), how, fill, **hints)
+
+
+def _beyond(whole: list[Entry], shape: tuple[int, ...]) -> list[Entry]:
+    """Where programs are looked at, ints beyond the ends are like traced ones: checks see them."""
+    lengths = iter(shape)
+    found = []
+    for e in whole:
+        n = 0 if e.kind == "new" else next(lengths)
+        if e.kind == "int" and not -n <= e.value < n and abs(e.value) < 1 << 31:
+            e = Entry("array", scalar_node(e.value, INDEX, False))
+        found.append(e)
+    return found
 
 
 def getitem(x: Array, key: Any) -> Array:

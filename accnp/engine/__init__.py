@@ -352,7 +352,8 @@ def _perform_node(node: Node) -> None:
     def work() -> None:
         _deliver([node], execute.perform(node, [array_of(x) for x in node.inputs]))
 
-    if default_stream().idle and all(_at_hand(x) is not None for x in node.inputs):
+    at_hand = default_stream().idle and all(_at_hand(x) is not None for x in node.inputs)
+    if at_hand or node.op.name == "check":  # a check fails where it stands
         work()
     else:
         node.value = default_stream().submit(work)

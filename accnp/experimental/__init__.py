@@ -1,5 +1,6 @@
 """`accnp.experimental`: names of `jax.experimental`."""
 
 from accnp.api.callbacks import io_callback
+from accnp.experimental import checkify
 
-__all__ = ["io_callback"]
+__all__ = ["checkify", "io_callback"]

@@ -139,6 +139,7 @@ def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> 
 
     state = [n.aval for n in k]
     any_cond = build(test, [*[n.aval for n in a], *state], cond.name)
+    any_cond.extra["batched"] = True  # rows go on after their end: checks would see that
     any_cond.extra[EACH] = rows
     if kept is not None:
         results = call("while", [*a, *b, *k], _while_params(any_cond, new_body, na, nb))

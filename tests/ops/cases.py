@@ -97,6 +97,7 @@ EXCEPTIONS: dict[str, str] = {
     "io_callback": "calls a function of the user's: tests/api/test_callbacks.py",
     "debug_callback": "calls a function of the user's: tests/api/test_callbacks.py",
     "debug_print": "calls a function of the user's: tests/api/test_callbacks.py",
+    "check": "fails or does nothing: tests/api/test_checkify.py",
     "detach": "tested with the custom derivative rules",
     "taken_rows": "an identity in batched branches; tested with control flow under vmap",
     "device_put": "an identity; tested with placement",

@@ -1,0 +1,25 @@
+"""`accnp.experimental.checkify`: run-time errors as values."""
+
+from accnp.api.checkify import (
+    Error,
+    ErrorCategory,
+    JaxRuntimeError,
+    all_checks,
+    automatic_checks,
+    check,
+    check_error,
+    checkify,
+    debug_check,
+    div_checks,
+    float_checks,
+    index_checks,
+    init_error,
+    nan_checks,
+    user_checks,
+)  # fmt: skip
+
+__all__ = [
+    "Error", "ErrorCategory", "JaxRuntimeError", "all_checks", "automatic_checks", "check",
+    "check_error", "checkify", "debug_check", "div_checks", "float_checks", "index_checks",
+    "init_error", "nan_checks", "user_checks",
+]  # fmt: skip
