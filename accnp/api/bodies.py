@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp import dtypes, errors
-from accnp.api.convert import as_node, cast
+from accnp.api.convert import as_node
 from accnp.api.parameters import argument_names
 from accnp.array import is_traced, wrap
-from accnp.ir.aval import Aval
+from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node, arg
 from accnp.ir.trace import current
@@ -19,7 +19,7 @@ from accnp.trace_fn import function_place, trace
 
 __all__ = [
     "Body", "Loop", "as_leaves", "check_branches", "check_carry", "check_result", "close",
-    "forwarded", "promote_carry", "record_body", "same_type", "type_text", "values", "with_inputs",
+    "forwarded", "promoted", "record_body", "same_type", "type_text", "values", "with_inputs",
 ]  # fmt: skip
 
 
@@ -84,9 +84,10 @@ class Loop:
         carry: what the body calls the leaves of the carry.
         rows: what it calls the leaves of a row.
         part: (the loop's carry) -> what the user knows of it.
+        kind: what tells loops of one name and body apart.
     """
 
-    __slots__ = ("carry", "fn", "name", "part", "rows")
+    __slots__ = ("carry", "fn", "kind", "name", "part", "rows")
 
     def __init__(
         self,
@@ -95,12 +96,14 @@ class Loop:
         carry: Sequence[str],
         rows: Sequence[str] = (),
         part: Callable[[Any], Any] = lambda carry: carry,
+        kind: Any = None,
     ) -> None:
         self.name = name
         self.fn = fn
         self.carry = list(carry)
         self.rows = list(rows)
         self.part = part
+        self.kind = kind
 
 
 def as_leaves(tree: Any, name: str, root: str) -> tuple[list[Node], PyTreeDef]:
@@ -175,18 +178,16 @@ def type_text(a: Aval) -> str:
     return f"{a.dtype.name}[{','.join(map(str, a.shape))}]"
 
 
-def promote_carry(carry: list[Node], outs: Sequence[Aval]) -> tuple[list[Node], bool]:
-    """Convert weakly typed initial values to what the body makes of them; says whether anything
-    changed."""
-    changed = False
+def promoted(avals: Sequence[Aval], outs: Sequence[Aval]) -> list[Aval]:
+    """Return the types of a carry, where initial values of weak types take those of what the body
+    makes of them."""
     new = []
-    for x, out in zip(carry, outs, strict=True):
-        if x.aval.weak_type and not same_type(x.aval, out):
-            dtype, _ = dtypes.promote(((x.aval.dtype, True), (out.dtype, out.weak_type)))
-            x = cast(x, dtype)
-            changed = True
-        new.append(x)
-    return new, changed
+    for a, out in zip(avals, outs, strict=True):
+        if a.weak_type and not same_type(a, out):
+            dtype, _ = dtypes.promote(((a.dtype, True), (out.dtype, out.weak_type)))
+            a = make_aval(a.shape, dtype)
+        new.append(a)
+    return new
 
 
 def check_carry(loop: Loop, carry: Any, avals: Sequence[Aval], body: Body) -> None:

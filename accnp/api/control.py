@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from accnp.api.bodies import (
-    Body,
     as_leaves,
     check_branches,
     close,
@@ -19,13 +18,15 @@ from accnp.api.bodies import (
     with_inputs,
 )
 from accnp.api.convert import as_node, cast, promote
+from accnp.api.remembered import remembered
 from accnp.array import is_traced, wrap
 from accnp.config import config
 from accnp.engine import array_of
+from accnp.ir.aval import Aval
 from accnp.ir.graph import evaluate
 from accnp.ir.node import Node, literal
 from accnp.ir.op import o
-from accnp.ops.control import call
+from accnp.ops.control import call, keep
 
 __all__ = ["cond", "switch"]
 
@@ -88,12 +89,7 @@ def cond(
     node = _predicate(pred)
     if config.disable_jit and not is_traced(node):
         return true_fun(*operands) if array_of(node).item() else false_fun(*operands)
-    leaves, spec = as_leaves(operands, "cond", "operands")
-    avals = [x.aval for x in leaves]
-    yes = record_body(true_fun, "cond", avals, spec)
-    no = record_body(false_fun, "cond", avals, spec)
-    check_branches("cond", ("true_fun", "false_fun"), (true_fun, false_fun), yes, no)
-    return _choose(node, [no, yes], yes.spec, leaves)
+    return _choose("cond", node, ("false_fun", "true_fun"), (false_fun, true_fun), operands)
 
 
 def _predicate(pred: Any) -> Node:
@@ -114,25 +110,51 @@ def _predicate(pred: Any) -> Node:
     return node
 
 
-def _choose(choice: Node, bodies: Sequence[Body], spec: Any, leaves: list[Node]) -> Any:
-    graphs = [b.graph for b in bodies]
-    if concrete(choice):
-        # Recorded in place of the call: it fuses with what is around it, and needs no rules of its
-        # own.
-        taken = graphs[int(array_of(choice).item())]
-        avals = graphs[0].out_avals  # all agree but in weak types, which follow the first branch
-        results = zip(evaluate(taken, leaves), avals, strict=True)
-        return values(spec, [cast(x, a.dtype, a.weak_type) for x, a in results])
-    ins = [*close(graphs), *leaves]
-    columns = list(zip(*[forwarded(g) for g in graphs], strict=True))
-    same = [c[0] if len(set(c)) == 1 else None for c in columns]
-    kept = [
-        with_inputs(g, g.inputs, [x for x, f in zip(g.outputs, same, strict=True) if f is None])
-        for g in graphs
-    ]
-    index = cast(choice, _INT32)
-    rest = iter(call("cond", (index, *ins), {"branches": tuple(kept)}))
-    return values(spec, [next(rest) if f is None else ins[f] for f in same])
+class _Branches:
+    """The recorded programs of branches, which close over the same values."""
+
+    def __init__(
+        self, name: str, labels: Sequence[str], fns: Sequence[Any], avals: list[Aval], spec: Any
+    ) -> None:
+        order = range(len(fns)) if name == "switch" else (1, 0)  # true_fun comes first
+        made = {i: record_body(fns[i], name, avals, spec) for i in order}
+        first, *others = order
+        for i in others:
+            pair = (labels[first], labels[i]), (fns[first], fns[i])
+            check_branches(name, *pair, made[first], made[i])
+        bodies = [made[i] for i in range(len(fns))]
+        self.spec = bodies[0].spec
+        self.graphs = [b.graph for b in bodies]
+        self.outer = close(self.graphs)
+        # What all of them hand through needs no choice.
+        columns = zip(*[forwarded(g) for g in self.graphs], strict=True)
+        self.same = [c[0] if len(set(c)) == 1 else None for c in columns]
+        chosen = [f is None for f in self.same]
+        self.kept = tuple([with_inputs(g, g.inputs, keep(chosen, g.outputs)) for g in self.graphs])
+
+    def call(self, choice: Node, leaves: list[Node]) -> Any:
+        """Record the choice."""
+        ins = [*self.outer, *leaves]
+        if concrete(choice):
+            # Recorded in place of the call: it fuses with what is around it, and needs no rules of
+            # its own.
+            taken = self.graphs[int(array_of(choice).item())]
+            avals = self.graphs[0].out_avals  # of the weak types of the first
+            results = zip(evaluate(taken, ins), avals, strict=True)
+            return values(self.spec, [cast(x, a.dtype, a.weak_type) for x, a in results])
+        rest = iter(call("cond", (cast(choice, _INT32), *ins), {"branches": self.kept}))
+        return values(self.spec, [next(rest) if f is None else ins[f] for f in self.same])
+
+
+def _choose(
+    name: str, choice: Node, labels: Sequence[str], fns: Sequence[Any], operands: tuple
+) -> Any:
+    leaves, spec = as_leaves(operands, name, "operands")
+    avals = [x.aval for x in leaves]
+    recorded = remembered(
+        fns, (name, spec, *avals), lambda: _Branches(name, labels, fns, avals, spec)
+    )
+    return recorded.call(choice, leaves)
 
 
 def switch(
@@ -176,10 +198,5 @@ def switch(
     node = o.clamp(literal(0, _INT32, False), node, literal(last, _INT32, False))
     if config.disable_jit and not is_traced(node):
         return branches[array_of(node).item()](*operands)
-    leaves, spec = as_leaves(operands, "switch", "operands")
-    avals = [x.aval for x in leaves]
-    bodies = [record_body(b, "switch", avals, spec) for b in branches]
-    for i, body in enumerate(bodies[1:], 1):
-        labels = ("branch 0", f"branch{i}")
-        check_branches("switch", labels, (branches[0], branches[i]), bodies[0], body)
-    return _choose(node, bodies, bodies[0].spec, leaves)
+    labels = ["branch 0", *[f"branch{i}" for i in range(1, len(branches))]]
+    return _choose("switch", node, labels, branches, operands)

@@ -16,17 +16,18 @@ import numpy as np
 
 from accnp.api.bodies import as_leaves, check_result, close, record_body, values
 from accnp.api.convert import as_node, cast
+from accnp.api.remembered import remembered
 from accnp.api.shapes import as_axes, as_int
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
-from accnp.ir.aval import make_aval
+from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import build, evaluate, expanded
 from accnp.ir.node import Node, literal
 from accnp.ir.op import o
 from accnp.ops.control import call
 from accnp.ops.fold import MONOIDS, Monoid, fold_windows
 from accnp.ops.kinds import broadcast_to, dtype_kind, full
-from accnp.pytree import leaf_names, tree_flatten
+from accnp.pytree import PyTreeDef, leaf_names, tree_flatten
 from accnp.transforms.tools import TOOLS
 
 __all__ = ["padtype_to_pads", "reduce", "reduce_window", "reduce_window_shape_tuple", "reduce_xor"]
@@ -35,6 +36,31 @@ _INT32 = np.dtype(np.int32)
 
 
 # --- operands, initial values, and the function of two ---
+
+
+class _Pairs:
+    """A recorded function of two values, and which known functions its results are."""
+
+    def __init__(
+        self, name: str, computation: Callable[[Any, Any], Any], spec: PyTreeDef, avals: list[Aval]
+    ) -> None:
+        tree = spec.unflatten(range(len(avals)))
+        body = record_body(computation, name, [*avals, *avals], tree_flatten((tree, tree))[1])
+        check_result(name, computation, tree, avals, body)
+        self.outer = close([body.graph])
+        graph = expanded(body.graph)
+
+        def strong(nodes: list[Node]) -> list[Node]:
+            return [cast(x, x.aval.dtype) for x in evaluate(graph, nodes)]
+
+        self.graph = build(strong, graph.in_avals, graph.name)
+        self.graphs = (self.graph,)
+        n = len(avals)
+        accs, xs = self.graph.inputs[-2 * n : -n], self.graph.inputs[-n:]
+        self.monoids = [
+            MONOIDS.get(y.op.name) if {id(v) for v in y.inputs} == {id(a), id(x)} else None
+            for y, a, x in zip(self.graph.outputs, accs, xs, strict=True)
+        ]
 
 
 class _Fold:
@@ -74,22 +100,11 @@ class _Fold:
     def record(self, computation: Callable[[Any, Any], Any]) -> None:
         """Record the function on scalars, and see what it is."""
         avals = [make_aval((), x.aval.dtype) for x in self.xs]
-        tree = self.spec.unflatten(range(len(avals)))
-        body = record_body(computation, self.name, [*avals, *avals], tree_flatten((tree, tree))[1])
-        check_result(f"lax.{self.name}", computation, tree, avals, body)
-        self.outer = close([body.graph])
-        graph = expanded(body.graph)
-
-        def strong(nodes: list[Node]) -> list[Node]:
-            return [cast(x, x.aval.dtype) for x in evaluate(graph, nodes)]
-
-        self.graph = build(strong, graph.in_avals, graph.name)
-        n = len(avals)
-        accs, xs = self.graph.inputs[-2 * n : -n], self.graph.inputs[-n:]
-        self.monoids = [
-            MONOIDS.get(y.op.name) if {id(v) for v in y.inputs} == {id(a), id(x)} else None
-            for y, a, x in zip(self.graph.outputs, accs, xs, strict=True)
-        ]
+        key = ("fold", self.spec, *avals)
+        found = remembered(
+            (computation,), key, lambda: _Pairs(f"lax.{self.name}", computation, self.spec, avals)
+        )
+        self.graph, self.outer, self.monoids = found.graph, found.outer, found.monoids
 
     def start(self, i: int) -> Node:
         """Return an initial value, of its operand's type.

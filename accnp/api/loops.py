@@ -15,21 +15,22 @@ from accnp.api.bodies import (
     check_carry,
     close,
     forwarded,
-    promote_carry,
+    promoted,
     record_body,
     values,
     with_inputs,
 )
 from accnp.api.convert import as_node, cast, promote
 from accnp.api.parameters import argument_names
+from accnp.api.remembered import remembered
 from accnp.array import is_traced, wrap
 from accnp.config import config
 from accnp.engine import array_of
-from accnp.ir.aval import make_aval
+from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.ops.control import call
+from accnp.ops.control import call, keep
 from accnp.ops.unrolled import row, stack
 from accnp.pytree import tree_flatten, tree_map
 from accnp.trace_fn import conversion_error
@@ -82,61 +83,90 @@ def run_while(loop: Loop, cond_fun: Any, body_fun: Any, init_val: Any) -> Any:
         if found is not None:
             return found[0]
     carry, spec = as_leaves(init_val, loop.name, "init_val")
-    one = tree_flatten((init_val,))[1]
-
-    def bodies() -> tuple[Body, Body]:
-        avals = [x.aval for x in carry]
-        test = record_body(cond_fun, loop.name, avals, one)
-        out = test.avals
-        if not test.spec.is_leaf() or len(out) != 1:
-            raise TypeError(f"cond_fun must return a boolean scalar, but got pytree {test.spec}.")
-        if out[0].shape != () or out[0].dtype != _BOOL:
-            raise TypeError(
-                f"cond_fun must return a boolean scalar, but got output type(s) {list(out)}."
-            )
-        body = record_body(body_fun, loop.name, avals, one, of=loop.fn, names=loop.carry)
-        return test, body
-
-    test, body = bodies()
-    if len(body.avals) == len(carry):
-        carry, changed = promote_carry(carry, body.avals)
-        if changed:
-            test, body = bodies()
-    check_carry(loop, init_val, [x.aval for x in carry], body)
-    a, b = close([test.graph]), close([body.graph])
-    return values(spec, _while(test.graph, body.graph, a, b, carry))
+    avals = [x.aval for x in carry]
+    key = (loop.name, loop.kind, spec, *avals)
+    fns = (loop.fn,) if loop.name != "while_loop" else (loop.fn, cond_fun)
+    recorded = remembered(fns, key, lambda: _While(loop, cond_fun, body_fun, init_val, avals))
+    return values(spec, recorded.call(carry))
 
 
-def _while(test: Graph, body: Graph, a: list[Node], b: list[Node], carry: list[Node]) -> list[Node]:
-    """Record the loop; what the body hands through unchanged and the test does not read becomes a
-    constant."""
-    n = len(carry)
-    read = {id(x) for node in test.nodes for x in node.inputs} | {id(x) for x in test.outputs}
-    fixed = [
-        f == len(b) + i and id(test.inputs[len(a) + i]) not in read
-        for i, f in enumerate(forwarded(body))
-    ]
-    moved = [i for i in range(n) if fixed[i]]
-    stays = [i for i in range(n) if not fixed[i]]
-    if moved:
-        ins = list(body.inputs)
-        order = [*[len(b) + i for i in moved], *range(len(b)), *[len(b) + i for i in stays]]
-        body = with_inputs(body, [ins[i] for i in order], [body.outputs[i] for i in stays])
-        kept = [*range(len(a)), *[len(a) + i for i in stays]]
-        test = with_inputs(test, [test.inputs[i] for i in kept], test.outputs)
-    consts = [*[carry[i] for i in moved], *b]
-    made = call(
-        "while",
-        (*a, *consts, *[carry[i] for i in stays]),
-        {
-            "cond_jaxpr": test,
-            "body_jaxpr": body,
-            "cond_nconsts": len(a),
+class _While:
+    """The recorded programs of a `while`; what the body hands through unchanged and the test does
+    not read is a constant of the body."""
+
+    def __init__(
+        self, loop: Loop, cond_fun: Any, body_fun: Any, init_val: Any, avals: list[Aval]
+    ) -> None:
+        spec = tree_flatten((init_val,))[1]
+
+        def bodies() -> tuple[Body, Body]:
+            test = record_body(cond_fun, loop.name, avals, spec)
+            out = test.avals
+            if not test.spec.is_leaf() or len(out) != 1:
+                raise TypeError(
+                    f"cond_fun must return a boolean scalar, but got pytree {test.spec}."
+                )
+            if out[0].shape != () or out[0].dtype != _BOOL:
+                raise TypeError(
+                    f"cond_fun must return a boolean scalar, but got output type(s) {list(out)}."
+                )
+            body = record_body(body_fun, loop.name, avals, spec, of=loop.fn, names=loop.carry)
+            return test, body
+
+        test, body = bodies()
+        if len(body.avals) == len(avals):
+            new = promoted(avals, body.avals)
+            if new != avals:
+                avals = new
+                test, body = bodies()
+        check_carry(loop, init_val, avals, body)
+        self.avals = avals
+        self.test, self.body = test.graph, body.graph
+        self.test_consts, self.body_consts = close([self.test]), close([self.body])
+        self.outer = [*self.test_consts, *self.body_consts]
+        self.arrange()
+
+    def arrange(self) -> None:
+        """Make constants of what is fixed."""
+        test, body = self.test, self.body
+        a, b = len(self.test_consts), len(self.body_consts)
+        read = {id(x) for node in test.nodes for x in node.inputs} | {id(x) for x in test.outputs}
+        self.fixed = [
+            f == b + i and id(test.inputs[a + i]) not in read for i, f in enumerate(forwarded(body))
+        ]
+        if any(self.fixed):
+            moved = [i for i, f in enumerate(self.fixed) if f]
+            stays = [i for i, f in enumerate(self.fixed) if not f]
+            ins = list(body.inputs)
+            order = [*[b + i for i in moved], *range(b), *[b + i for i in stays]]
+            outs = [body.outputs[i] for i in stays]
+            self.body = with_inputs(body, [ins[i] for i in order], outs)
+            kept = [*range(a), *[a + i for i in stays]]
+            self.test = with_inputs(test, [test.inputs[i] for i in kept], test.outputs)
+
+    @property
+    def graphs(self) -> tuple[Graph, ...]:
+        """The programs."""
+        return self.test, self.body
+
+    def call(self, carry: list[Node]) -> list[Node]:
+        """Record the loop."""
+        carry = [cast_to(x, a) for x, a in zip(carry, self.avals, strict=True)]
+        consts = [*keep(self.fixed, carry), *self.body_consts]
+        moving = [x for x, f in zip(carry, self.fixed, strict=True) if not f]
+        params = {
+            "cond_jaxpr": self.test,
+            "body_jaxpr": self.body,
+            "cond_nconsts": len(self.test_consts),
             "body_nconsts": len(consts),
-        },
-    )
-    rest = iter(made)
-    return [carry[i] if fixed[i] else next(rest) for i in range(n)]
+        }
+        rest = iter(call("while", [*self.test_consts, *consts, *moving], params))
+        return [x if f else next(rest) for x, f in zip(carry, self.fixed, strict=True)]
+
+
+def cast_to(x: Node, aval: Aval) -> Node:
+    """Convert an initial value where the body asks for another type."""
+    return x if x.aval == aval else cast(x, aval.dtype)
 
 
 def _while_in_python(cond_fun: Any, body_fun: Any, init_val: Any) -> tuple[Any] | None:
@@ -281,85 +311,90 @@ def run_scan(
     if config.disable_jit:
         return _scan_in_python(step, init, rows, xs_spec, length, reverse)
     carry, carry_spec = as_leaves(init, loop.name, "init")
-    n = len(carry)
-    spec = tree_flatten((init, xs))[1]
+    avals = [x.aval for x in carry]
     row_avals = [make_aval(x.aval.shape[1:], x.aval.dtype, x.aval.weak_type) for x in rows]
-    names = [*loop.carry, *loop.rows]
-
-    def pair(c: Any, x: Any) -> tuple[Any, Any]:
-        out = step(c, x)
-        if not isinstance(out, tuple | list) or len(out) != 2:
-            raise TypeError(f"scan body output must be a pair, got {out}.")
-        return out[0], out[1]
-
-    def bodies() -> tuple[Body, Body]:
-        avals = [*[x.aval for x in carry], *row_avals]
-        both = record_body(pair, loop.name, avals, spec, of=loop.fn, names=names)
-        first, second = both.spec.children()
-        g, m = both.graph, first.num_leaves
-        return (
-            Body(with_inputs(g, g.inputs, g.outputs[:m]), first),
-            Body(with_inputs(g, g.inputs, g.outputs[m:]), second),
-        )
-
-    state, out = bodies()
-    if len(state.avals) == n:
-        carry, changed = promote_carry(carry, state.avals)
-        if changed:
-            state, out = bodies()
-    check_carry(loop, init, [x.aval for x in carry], state)
-    graph = with_inputs(state.graph, state.graph.inputs, [*state.graph.outputs, *out.graph.outputs])
-    consts = close([graph])
-    final, ys = _scan(graph, consts, carry, rows, length, bool(reverse), unroll)
-    return values(carry_spec, final), values(out.spec, ys)
+    key = (loop.name, loop.kind, carry_spec, xs_spec, *avals, *row_avals)
+    recorded = remembered((loop.fn,), key, lambda: _Scan(loop, step, init, xs, avals, row_avals))
+    final, ys = recorded.call(carry, rows, length, bool(reverse), unroll)
+    return values(carry_spec, final), values(recorded.out_spec, ys)
 
 
-def _scan(
-    graph: Graph,
-    consts: list[Node],
-    carry: list[Node],
-    rows: list[Node],
-    length: int,
-    reverse: bool,
-    unroll: int,
-) -> tuple[list[Node], list[Node]]:
-    """Record the loop; carried values that never change become constants, outputs that are inputs
-    are handed through."""
-    c, n = len(consts), len(carry)
-    comes = forwarded(graph)
-    fixed = [comes[i] == c + i for i in range(n)]
-    through = [f if f is not None and f >= c + n else None for f in comes[n:]]
-    stays = [i for i in range(n) if not fixed[i]]
-    moved = [i for i in range(n) if fixed[i]]
-    ins = list(graph.inputs)
-    order = [
-        *[c + i for i in moved],
-        *range(c),
-        *[c + i for i in stays],
-        *range(c + n, len(ins)),
-    ]
-    made_ys = [i for i, t in enumerate(through) if t is None]
-    body = with_inputs(
-        graph,
-        [ins[i] for i in order],
-        [*[graph.outputs[i] for i in stays], *[graph.outputs[n + i] for i in made_ys]],
-    )
-    made = call(
-        "scan",
-        (*[carry[i] for i in moved], *consts, *[carry[i] for i in stays], *rows),
-        {
-            "jaxpr": body,
+class _Scan:
+    """The recorded program of a `scan`; carried values that never change are constants, outputs
+    that are rows are handed through."""
+
+    def __init__(
+        self, loop: Loop, step: Any, init: Any, xs: Any, avals: list[Aval], row_avals: list[Aval]
+    ) -> None:
+        spec = tree_flatten((init, xs))[1]
+        names = [*loop.carry, *loop.rows]
+        self.out_spec: Any = None
+
+        def pair(c: Any, x: Any) -> tuple[Any, Any]:
+            out = step(c, x)
+            if not isinstance(out, tuple | list) or len(out) != 2:
+                raise TypeError(f"scan body output must be a pair, got {out}.")
+            return out[0], out[1]
+
+        def record() -> tuple[Body, Graph]:
+            both = record_body(pair, loop.name, [*avals, *row_avals], spec, of=loop.fn, names=names)
+            first, self.out_spec = both.spec.children()
+            outputs = both.graph.outputs[: first.num_leaves]
+            return Body(with_inputs(both.graph, both.graph.inputs, outputs), first), both.graph
+
+        state, graph = record()
+        if len(state.avals) == len(avals):
+            new = promoted(avals, state.avals)
+            if new != avals:
+                avals = new
+                state, graph = record()
+        check_carry(loop, init, avals, state)
+        self.avals = avals
+        self.outer = close([graph])
+        self.arrange(graph)
+
+    def arrange(self, graph: Graph) -> None:
+        """Make constants of what is fixed, and drop outputs that are rows."""
+        c, n = len(self.outer), len(self.avals)
+        comes = forwarded(graph)
+        self.fixed = [comes[i] == c + i for i in range(n)]
+        self.through = [f - c - n if f is not None and f >= c + n else None for f in comes[n:]]
+        moved = [i for i in range(n) if self.fixed[i]]
+        stays = [i for i in range(n) if not self.fixed[i]]
+        ins = list(graph.inputs)
+        order = [
+            *[c + i for i in moved],
+            *range(c),
+            *[c + i for i in stays],
+            *range(c + n, len(ins)),
+        ]
+        made = [n + i for i, t in enumerate(self.through) if t is None]
+        outputs = [graph.outputs[i] for i in (*stays, *made)]
+        self.body = with_inputs(graph, [ins[i] for i in order], outputs)
+
+    @property
+    def graphs(self) -> tuple[Graph, ...]:
+        """The program."""
+        return (self.body,)
+
+    def call(
+        self, carry: list[Node], rows: list[Node], length: int, reverse: bool, unroll: int
+    ) -> tuple[list[Node], list[Node]]:
+        """Record the loop."""
+        carry = [cast_to(x, a) for x, a in zip(carry, self.avals, strict=True)]
+        consts = [*keep(self.fixed, carry), *self.outer]
+        moving = [x for x, f in zip(carry, self.fixed, strict=True) if not f]
+        params = {
+            "jaxpr": self.body,
             "length": length,
             "reverse": reverse,
             "unroll": unroll,
-            "num_consts": c + len(moved),
-            "num_carry": len(stays),
-        },
-    )
-    rest = iter(made)
-    final = [carry[i] if fixed[i] else next(rest) for i in range(n)]
-    ys = [next(rest) if t is None else rows[t - c - n] for t in through]
-    return final, ys
+            "num_consts": len(consts),
+            "num_carry": len(moving),
+        }
+        rest = iter(call("scan", [*consts, *moving, *rows], params))
+        final = [x if f else next(rest) for x, f in zip(carry, self.fixed, strict=True)]
+        return final, [next(rest) if t is None else rows[t] for t in self.through]
 
 
 def _scan_length(rows: Sequence[Node], length: Any) -> int:

@@ -37,7 +37,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     """
     if not callable(f):
         raise TypeError(f"lax.map: f should be callable; got {f!r}")
-    loop = Loop("map", f, (), argument_names(f, (xs,), {}))
+    loop = Loop("map", f, (), argument_names(f, (xs,), {}), kind=batch_size is None)
 
     def run(step: Callable[[Any], Any], rows: Any) -> Any:
         return run_scan(loop, lambda _, x: ((), step(x)), (), rows, None, False, 1)[1]

@@ -84,6 +84,11 @@ class Graph:
         """Keep only what the outputs need."""
         self.effects, self._order = (), None
 
+    def detach(self) -> None:
+        """Let go of the trace around a program that needs nothing of it, and may outlive it."""
+        if self.trace is not None:
+            self.trace.parent = self.trace.previous = None
+
     @property
     def in_avals(self) -> tuple[Any, ...]:
         return tuple(x.aval for x in self.inputs)

@@ -5,9 +5,11 @@ import gc
 import numpy as np
 
 import accnp as jnp
-from accnp import engine
+from accnp import engine, lax
+from accnp.api import remembered
 from accnp.runtime.buffer import pool_stats
 from accnp.runtime.compile import counters
+from accnp.trace_fn import counters as trace_counters
 
 
 def test_a_long_eager_loop_needs_few_kernels_and_little_memory():
@@ -92,3 +94,94 @@ def test_reading_views_of_a_ready_array_copies_nothing_until_looked_at():
     s.block_until_ready()
     assert not t.is_ready()
     np.testing.assert_array_equal(np.asarray(t), np.arange(12).reshape(3, 4).T)
+
+
+# --- control flow in eager code ---
+
+
+def traces_of(run):
+    """How often functions are traced in each of three calls."""
+    found = []
+    for _ in range(3):
+        before = trace_counters["traces"]
+        run()
+        found.append(trace_counters["traces"] - before)
+    return found
+
+
+def test_bodies_are_traced_once():
+    calls = []
+
+    def body(i, x):
+        calls.append(i)
+        return x * 2 + i
+
+    def step(c, x):
+        calls.append(c)
+        return c * x, c
+
+    xs = jnp.arange(4.0)
+    assert traces_of(lambda: lax.fori_loop(0, 10, body, 1.0)) == [1, 0, 0]
+    assert len(calls) == 1
+    assert traces_of(lambda: lax.scan(step, 1.0, xs)) == [1, 0, 0]
+    more, double, same = (lambda x: x < 9), (lambda x: x * 2), (lambda x: x)
+    assert traces_of(lambda: lax.map(double, xs)) == [1, 0, 0]
+    assert traces_of(lambda: lax.while_loop(more, double, 1)) == [2, 0, 0]
+    assert traces_of(lambda: lax.cond(True, double, same, 1)) == [2, 0, 0]
+    assert traces_of(lambda: lax.switch(1, [double, same], 1)) == [2, 0, 0]
+    assert traces_of(lambda: jnp.grad(lambda x: lax.scan(step, x, xs)[0])(2.0))[1:] == [0, 0]
+    run = jnp.jit(lambda x: lax.scan(step, x, xs)[0])
+    assert traces_of(lambda: run(2.0)) == [1, 0, 0]
+    # The types are others, and the configuration.
+    assert traces_of(lambda: lax.scan(step, jnp.float32(1), xs.astype(jnp.float16))) == [1, 0, 0]
+
+
+def test_bodies_that_read_something_else_are_traced_again():
+    scale, table, array = 2.0, {"w": [3.0]}, np.ones(2, np.float32)
+
+    def helper(x):
+        return x * table["w"][0]
+
+    def body(i, x):
+        return helper(x) * scale + array
+
+    def run():
+        return float(lax.fori_loop(0, 1, body, jnp.ones(2))[0])
+
+    assert run() == 7.0
+    scale = 5.0
+    assert run() == 16.0
+    table["w"][0] = 1.0
+    assert run() == 6.0
+    array[:] = 0
+    assert run() == 5.0
+    assert traces_of(run) == [0, 0, 0]
+
+
+def test_loops_of_fresh_functions_leave_nothing_behind():
+    def run(k):
+        return lax.fori_loop(0, 2, lambda i, x: x + k, jnp.ones(3))
+
+    run(0)
+    gc.collect()
+    before = len(remembered._known)
+    for k in range(20):
+        run(k)
+    assert len(remembered._known) <= before + 1
+
+
+def test_programs_that_close_over_traced_values_are_not_kept():
+    def body(i, x):
+        return x * scale
+
+    def outer(y):
+        nonlocal scale
+        scale = y
+        return lax.fori_loop(0, 2, body, 1.0)
+
+    scale = None
+    assert float(jnp.jit(outer)(3.0)) == 9.0
+    assert float(jnp.jit(lambda y: outer(y) + 1)(2.0)) == 5.0
+    assert float(jnp.grad(outer)(3.0)) == 6.0
+    scale = 2.0
+    assert float(lax.fori_loop(0, 2, body, 1.0)) == 4.0

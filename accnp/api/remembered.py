@@ -1,0 +1,168 @@
+"""Programs of functions that were recorded before, so that a loop in eager code is traced once.
+
+In: functions, a key of the types they are recorded for, a way to record them. Out: what that made,
+or what it made before. A record is used again as long as all that the functions visibly read is
+the same objects: closures, globals, defaults, those of the functions they call, and what is in the
+containers and attributes among these. What the functions themselves change while they are
+recorded, such as a list of calls, is a log and does not count.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from accnp.array import Array
+from accnp.config import config
+from accnp.ir.graph import Graph
+from accnp.ir.node import Node
+from accnp.ir.trace import state
+from accnp.transforms.axes import bound
+
+__all__ = ["remembered"]
+
+MANY = 256  # functions that read more than so many objects are recorded each time
+SMALL = 4096  # bytes of a NumPy array that is compared by content
+_LIBRARIES = {*sys.stdlib_module_names, "accnp", "numpy", "scipy", "numba", "ml_dtypes"} - {
+    "__main__"
+}
+_ATOMS = (bool, int, float, complex, str, bytes, type(None), type, ModuleType, Array, np.generic)
+
+
+class Recorded(Protocol):
+    """What is remembered: programs, and the nodes that they close over."""
+
+    @property
+    def graphs(self) -> Sequence[Graph]:
+        """The programs."""
+        ...
+
+    @property
+    def outer(self) -> Sequence[Node]:
+        """Constants, and nodes of outer programs."""
+        ...
+
+
+R = TypeVar("R", bound=Recorded)
+Path = tuple[Any, ...]
+Seen = dict[Path, Any]
+
+Logs = set[Path]
+Entry = tuple[list[weakref.ref], Seen, Logs, Any]  # the other functions, what was read, the record
+
+_known: weakref.WeakKeyDictionary[Any, dict[Any, Entry]] = weakref.WeakKeyDictionary()
+
+
+def remembered(fns: Sequence[Callable[..., Any]], key: Any, make: Callable[[], R]) -> R:
+    """Return what `make` returns, or what it did for these functions, key and configuration."""
+    if state.named or not all(type(fn) is FunctionType for fn in fns):
+        return make()
+    whole = (key, config.key, bound())
+    table = _known.setdefault(fns[0], {})
+    try:
+        found = table.get(whole)
+    except TypeError:  # static data of a structure that cannot be hashed
+        return make()
+    before = _look(fns)
+    if before is None:
+        return make()
+    others = [weakref.ref(fn) for fn in fns[1:]]
+    if found is not None:
+        known, read, logs, made = found
+        if known == others and _same(read, _without(before, logs)):
+            return made
+    made = make()
+    after = _look(fns)
+    if after is not None and all(x.trace is None for x in made.outer):
+        logs = _changed(before, after)
+        for graph in made.graphs:
+            graph.detach()
+        if len(table) >= 16:
+            table.clear()
+        table[whole] = (others, _without(after, logs), logs, made)
+    return made
+
+
+# --- what functions read ---
+
+
+def _look(fns: Sequence[Any]) -> Seen | None:
+    """Return what functions read, by the path on which it was found; None for too much, or for
+    what can change unseen."""
+    seen: Seen = {}
+    queue: list[tuple[Path, Any]] = [((i,), fn) for i, fn in enumerate(fns)]
+    entered: set[int] = set()
+    while queue:
+        path, x = queue.pop()
+        if isinstance(x, np.ndarray):
+            if x.nbytes > SMALL and x.flags.writeable:
+                return None
+            seen[path] = x.tobytes() if x.nbytes <= SMALL else x
+            continue
+        # The functions themselves are not held: the record goes with them.
+        seen[path] = None if any(x is fn for fn in fns) else x
+        if isinstance(x, _ATOMS) or id(x) in entered:
+            continue
+        entered.add(id(x))
+        queue += [((*path, name), value) for name, value in _parts(x)]
+        if len(seen) + len(queue) > MANY:
+            return None
+    return seen
+
+
+def _parts(x: Any) -> Iterator[tuple[Any, Any]]:
+    """What an object refers to, as far as it is the user's."""
+    if isinstance(x, FunctionType):
+        if (x.__module__ or "").partition(".")[0] in _LIBRARIES:
+            return
+        for name, cell in zip(x.__code__.co_freevars, x.__closure__ or (), strict=True):
+            try:
+                yield ("closure", name), cell.cell_contents
+            except ValueError:  # still empty
+                yield ("closure", name), None
+        yield from ((("default", i), v) for i, v in enumerate(x.__defaults__ or ()))
+        yield from ((("default", k), v) for k, v in (x.__kwdefaults__ or {}).items())
+        known = x.__globals__
+        yield from ((("global", n), known[n]) for n in _names(x.__code__) if n in known)
+    elif isinstance(x, dict):
+        yield from x.items()
+    elif isinstance(x, list | tuple | set | frozenset):
+        yield from enumerate(x)
+    elif type(x).__module__.partition(".")[0] not in _LIBRARIES:
+        yield from getattr(x, "__dict__", {}).items()
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield from _names(part)
+
+
+def _equal(a: Any, b: Any) -> bool:
+    return a is b or (type(a) is bytes is type(b) and a == b)
+
+
+def _same(before: Seen, now: Seen) -> bool:
+    return before.keys() == now.keys() and all(_equal(v, now[p]) for p, v in before.items())
+
+
+def _changed(before: Seen, after: Seen) -> Logs:
+    """Return the paths to what recording has changed: values, and containers of other lengths."""
+    logs = {p for p, v in before.items() if p in after and not _equal(v, after[p])}
+    return logs | {p[:-1] for p in before.keys() ^ after.keys() if len(p) > 1}
+
+
+def _without(seen: Seen, logs: Logs) -> Seen:
+    if not logs:
+        return seen
+    return {
+        path: value
+        for path, value in seen.items()
+        if not any(path[:n] in logs for n in range(1, len(path) + 1))
+    }
