@@ -17,6 +17,7 @@ from .math import cold, gemm
 from .math.ir import I32, I64
 
 _Build = Callable[[Any, Sequence[Any]], None]
+_BYTES = ir.IntType(8).as_pointer()
 _TILE = "ipiipipiiii"  # which arguments are pointers: see math.gemm.multiply
 
 
@@ -51,6 +52,40 @@ def _room(name: str, t: Any, nbytes: int) -> None:
     define(name, 0, lambda: (pointer, (), emit))
 
 
+def _heap(name: str, t: Any) -> None:
+    """Memory from the C library, from an address that suits vectors; `release` gives it back."""
+    pointer = types.CPointer(t)
+
+    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+        size = ir.Constant(I64, context.get_abi_sizeof(context.get_data_type(t)))
+        nbytes = b.add(b.mul(args[0], size), ir.Constant(I64, 128))
+        start = b.call(_external(b, "malloc", _BYTES, [I64]), [nbytes])
+        # The address that malloc gave lies before the memory.
+        address = b.add(b.ptrtoint(start, I64), ir.Constant(I64, 127))
+        aligned = b.inttoptr(b.and_(address, ir.Constant(I64, -64)), _BYTES.as_pointer())
+        b.store(start, b.gep(aligned, [ir.Constant(I64, -1)]))
+        return b.bitcast(aligned, context.get_value_type(pointer))
+
+    define("heap_" + name, 1, lambda n: (pointer, (types.int64,), emit))
+
+
+def _release(p: Any) -> Any:
+    if not isinstance(p, types.CPointer):
+        return None
+
+    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+        aligned = b.bitcast(args[0], _BYTES.as_pointer())
+        start = b.load(b.gep(aligned, [ir.Constant(I64, -1)]))
+        b.call(_external(b, "free", ir.VoidType(), [_BYTES]), [start])
+        return context.get_dummy_value()
+
+    return types.void, (p,), emit
+
+
+def _external(b: Any, name: str, result: Any, kinds: Sequence[Any]) -> Any:
+    return b.module.globals.get(name) or ir.Function(b.module, ir.FunctionType(result, kinds), name)
+
+
 def _library(name: str, tokens: Sequence[str]) -> None:
     """A call of a library kernel, through the entry function that every kernel has.
 
@@ -65,9 +100,7 @@ def _library(name: str, tokens: Sequence[str]) -> None:
 
         def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
             words = I64.as_pointer()
-            kind = ir.FunctionType(ir.VoidType(), [words, words, I64, I64])
-            symbol = PREFIX + name
-            callee = b.module.globals.get(symbol) or ir.Function(b.module, kind, symbol)
+            callee = _external(b, PREFIX + name, ir.VoidType(), [words, words, I64, I64])
             with b.goto_entry_block():
                 block = b.alloca(I64, size=ir.Constant(I32, len(args) + 1))
             for k, (arg, token) in enumerate(zip(args, kinds, strict=True)):
@@ -104,5 +137,8 @@ _vector("turn", "pipi", gemm.turn)
 for _name in ("f4", "f8"):
     _room("panel_" + _name, SCALARS[_name], RUN * 4 * cold.vector_bytes)
     _room("lanes_" + _name, SCALARS[_name], gemm.LANE_BYTES * STRIP + 32 * LONG)
+for _name in ("f4", "f8", "i4"):
+    _heap(_name, SCALARS[_name])
+define("release", 1, _release)
 for _name, _tokens in SIGNATURES.items():
     _library(_name, _tokens)

@@ -1,8 +1,9 @@
-"""Kernels that other kernels call by name, in the language of kernels.
+"""Kernels that other kernels call by name, in the language of kernels: products of matrices, and
+what `factors.py` adds.
 
 In: nothing. Out: ``SIGNATURES``, from a name to the types of the arguments, and ``source``, the
 text for a width of vectors. A text is compiled once and kept on disk like any kernel's; an object
-file that calls ``accnp_<name>`` is given its address when it is loaded. Seen without Numba.
+file that calls ``<PREFIX><name>`` is given its address when it is loaded. Seen without Numba.
 
 Products of matrices (gemm) have one order of summation: for each element of the result the inner
 index is cut into runs of RUN; a run is a chain of ``fma`` from zero, and the runs are added up in
@@ -14,9 +15,11 @@ bytes have elements, step p going to chain p mod lanes, and the chains are folde
 
 from __future__ import annotations
 
+from . import factors
+
 __all__ = ["PREFIX", "SIGNATURES", "source"]
 
-PREFIX = "accnp_"
+PREFIX = "accnp_library_"  # of the symbols of these kernels in object files
 RUN = 256  # steps of one chain
 BAND = 256  # rows of the left matrix that stay near while the right one passes
 FAR = 512  # from this distance on rows of the right matrix are first copied together
@@ -34,11 +37,15 @@ for _code, _part in _REAL.items():
     )  # fmt: skip
     if _part == _code:
         SIGNATURES[f"gemv_{_code}"] = ("i8", "i8", _p, "i8", _p, "i8", "i8", _p, "i8")
+        for _name, _kinds in factors.SIGNATURES.items():
+            SIGNATURES[f"{_name}_{_code}"] = tuple(_p if t == "*" else t for t in _kinds)
 
 
 def source(name: str, vector_bytes: int) -> str:
     """The text of a kernel of the library."""
-    family, code = name.split("_")
+    family, code = name.rsplit("_", 1)
+    if family in factors.TEXTS:
+        return factors.TEXTS[family].format(code=code)
     if family == "gemm":
         return _gemm(name, code, vector_bytes)
     return _GEMV.format(name=name, code=code, one=vector_bytes // int(code[1:]), long=LONG,

@@ -191,6 +191,11 @@ def _stack(dtype: Any, count: int = STACK) -> Callable[[], Any]:
     return lambda: np.empty(count, dtype)
 
 
+def _at(a: Any, k: Any) -> Any:
+    """An array, or what stands for a pointer, from another element on."""
+    return a[int(k) :] if isinstance(a, np.ndarray) else a.moved(int(k))
+
+
 def _move(to: Any, source: Any, n: Any) -> None:
     to[: int(n)] = source[: int(n)]
 
@@ -284,7 +289,7 @@ NAMESPACE: dict[str, Any] = {
     "threefry_0": lambda *xs: threefry(*xs)[0],
     "threefry_1": lambda *xs: threefry(*xs)[1],
     "threefry_xor": lambda *xs: np.bitwise_xor(*threefry(*xs)),
-    "at": lambda a, k: a[int(k) :],
+    "at": _at,
     "move": _move,
     "block_sum": _block(np.sum, np.any),
     "block_prod": _block(np.prod, np.all),
@@ -300,4 +305,4 @@ for _name, _dtype in DTYPES.items():
     NAMESPACE["cell_" + _name] = _stack(_dtype, 1)
     if np.dtype(_dtype).kind in "iuf":
         NAMESPACE["bitcast_" + _name] = bitcast(_dtype)
-NAMESPACE.update(plain_gemm.namespace(fma))
+NAMESPACE.update(plain_gemm.namespace(fma, NAMESPACE))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .library import LONG, RUN, SIGNATURES, STRIP, TALL
+from .library import LONG, RUN, SIGNATURES, STRIP, TALL, source
 
 VECTOR_BYTES = 32
 Fma = Callable[[Any, Any, Any], Any]
@@ -134,15 +134,27 @@ def _turn(dst: Any, ldd: Any, src: Any, lds: Any) -> None:
         dst[p * ldd + q] = src[q * lds + p]
 
 
-def namespace(fma: Fma) -> dict[str, Any]:
-    """Names and functions."""
+def _written(name: str, scope: dict[str, Any]) -> Callable[..., None]:
+    """A library kernel by its text."""
+
+    def call(*args: Any) -> None:
+        mine = dict(scope)
+        exec(source(name, VECTOR_BYTES), mine)
+        mine[name](0, 1, *args)
+
+    return call
+
+
+def namespace(fma: Fma, scope: dict[str, Any]) -> dict[str, Any]:
+    """Names and functions; `scope` has those that library kernels are written with."""
     types = {"f4": np.float32, "f8": np.float64, "c8": np.complex64, "c16": np.complex128}
     found: dict[str, Any] = {"lay": _lay, "lay_pairs": _lay_pairs, "turn": _turn}
     found["dots"] = _dots(fma)
     found["add_scaled"], found["add_scaled_4"] = (_add_scaled(rows, fma) for rows in (1, 4))
     for name in SIGNATURES:
-        family, code = name.split("_")
-        found[name] = _gemm(types[code], fma) if family == "gemm" else _gemv(fma)
+        family, code = name.rsplit("_", 1)
+        made = {"gemm": _gemm(types[code], fma), "gemv": _gemv(fma)}
+        found[name] = made.get(family) or _written(name, scope)
     for tall in TALL.values():
         for shape in (f"{tall}x1", f"{tall}x2"):
             found["tile_" + shape] = _tile(tall, 1, fma)
@@ -154,4 +166,7 @@ def namespace(fma: Fma) -> dict[str, Any]:
         found["panel_" + name] = lambda dtype=dtype, count=count: np.empty(count, dtype)
         long = 64 // np.dtype(dtype).itemsize * STRIP + 32 * LONG // np.dtype(dtype).itemsize
         found["lanes_" + name] = lambda dtype=dtype, count=long: np.empty(count, dtype)
+    for name, dtype in (("f4", np.float32), ("f8", np.float64), ("i4", np.int32)):
+        found["heap_" + name] = lambda n, dtype=dtype: np.empty(int(n), dtype)
+    found["release"] = lambda p: None
     return found

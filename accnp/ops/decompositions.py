@@ -23,6 +23,7 @@ from accnp.ops.linalg import (
     matrix_t,
     triangle,
 )
+from accnp.ops.linalg_kernels import det_kernel, lu_kernel
 from accnp.ops.reference import quiet
 
 __all__ = ["diagonal_of", "last_axis", "trace_of"]
@@ -276,7 +277,13 @@ def _lu_numpy(a: Any) -> Any:
     )
 
 
-opaque("lu", infer=_lu_infer, numpy=quiet(_lu_numpy), batch=_batched("lu"))
+opaque(
+    "lu",
+    infer=_lu_infer,
+    numpy=quiet(_lu_numpy),
+    batch=_batched("lu"),
+    kernel=lambda operands, results, p: lu_kernel(operands[0], results),
+)
 
 
 # --- determinants --------------------------------------------------------------------------------
@@ -328,6 +335,7 @@ opaque(
     numpy=quiet(lambda a: np.asarray(np.linalg.det(a.astype(lapack_dtype(a.dtype))))),
     jvp=(lambda t, y, a: trace_of(matmul(o.adjugate(a), t)),),
     batch=_batched("det"),
+    kernel=lambda operands, results, p: det_kernel(operands[0], results),
 )
 
 
@@ -358,4 +366,5 @@ opaque(
     numpy=quiet(_slogdet_numpy),
     jvp=_slogdet_jvp,
     batch=_batched("slogdet"),
+    kernel=lambda operands, results, p: det_kernel(operands[0], results),
 )

@@ -20,7 +20,7 @@ from accnp.ir.kernel import Operand, OwnKernel, dtype_code
 from accnp.ops.nests import Axis, Text, merged, total
 from accnp.ops.views import contiguous
 
-__all__ = ["dot_kernel"]
+__all__ = ["dot_kernel", "moved", "place"]
 
 LIBRARY = ("f4", "f8", "c8", "c16")
 TINY = 64  # multiplications up to which a product is written out as loops
@@ -57,9 +57,9 @@ def _others(x: Operand, *used: Sequence[int]) -> list[tuple[int, int]]:
     return [pair for d, pair in enumerate(sizes) if d not in taken]
 
 
-def _place(text: Text, axes: Sequence[Axis], index: str) -> list[list[str]]:
+def place(text: Text, axes: Sequence[Axis], index: str, arrays: int = 3) -> list[list[str]]:
     """Take an index of all axes apart; returns the terms by which it moves each of the arrays."""
-    terms: list[list[str]] = [[], [], []]
+    terms: list[list[str]] = [[] for _ in range(arrays)]
     for d, axis in reversed([*enumerate(axes)]):
         name = index
         if d:
@@ -109,13 +109,13 @@ def _product(code: str, axes: list[Axis], inner: list[Axis]) -> OwnKernel:
                 text.add(f"{rest} = {index} // {several}")
                 text.add(f"{name} = ({index} - {rest} * {several}) * {size}")
             sizes[:2] = f"fmin({sizes[0]} - i, {rows})", f"fmin({sizes[1]} - j, {columns})"
-            places = _place(text, outer, "v")
+            places = place(text, outer, "v")
             places[left].append(f"i * {rsa}")
             places[right].append(f"j * {csb}")
             places[2] += [f"i * {ldc}", "j"]
         else:
-            places = _place(text, outer, "t")
-        x, y, z = (_at(which, places[which]) for which in (left, right, 2))
+            places = place(text, outer, "t")
+        x, y, z = (moved(which, places[which]) for which in (left, right, 2))
         high, broad, deep = sizes
         if not real or m * n * k > TINY:
             if real and m == 1 and n * k >= VECTOR:
@@ -133,7 +133,8 @@ def _product(code: str, axes: list[Axis], inner: list[Axis]) -> OwnKernel:
     return text.own(count * tiles_down * tiles_across, count * (work + 16))
 
 
-def _at(pointer: int, terms: list[str]) -> str:
+def moved(pointer: int, terms: Sequence[str]) -> str:
+    """The text of a pointer moved by the sum of some terms."""
     return f"at(a{pointer}, {total(terms)})" if terms else f"a{pointer}"
 
 
@@ -161,7 +162,7 @@ def _loops(code: str, axes: list[Axis], inner: list[Axis]) -> OwnKernel:
     n, csb = (across[0].size, across[0].steps[1]) if across else (1, 0)
     text = Text(3)
     with text.block("for t in range(lo, hi):"):
-        x, y, z = _place(text, outer, "t")
+        x, y, z = place(text, outer, "t")
         columns = text.integer(n)
         text.add(f"z = {total(z)}", f"x = {total(x)}", f"y = {total(y)}")
         with text.block(f"for j in range({columns}):"):

@@ -16,6 +16,7 @@ from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
 from accnp.ops.dot_kernels import dot_kernel
 from accnp.ops.kinds import broadcast_to, dtype_kind, full, opaque
+from accnp.ops.linalg_kernels import cholesky_kernel, solve_kernel, triangular_kernel
 from accnp.ops.reference import quiet
 
 __all__ = ["batched_identity", "matmul", "matrix_t", "triangle"]
@@ -268,10 +269,12 @@ def _solve_numpy(a: Any, b: Any) -> Any:
 
 
 def _solve_one(a: Any, b: Any) -> Any:
-    try:
-        return np.linalg.solve(a, b)
-    except np.linalg.LinAlgError:
-        return np.full(b.shape, np.nan, b.dtype)
+    """A singular matrix gives what dividing by its zero pivots gives."""
+    import scipy.linalg
+
+    getrf, getrs = scipy.linalg.get_lapack_funcs(("getrf", "getrs"), (a, b))
+    factors, pivots, _ = getrf(a)
+    return getrs(factors, pivots, b)[0]
 
 
 opaque(
@@ -283,6 +286,7 @@ opaque(
         lambda t, y, a, b: o.linear_solve(a, t),
     ),
     transpose=lambda ct, a, b: (None, o.linear_solve(matrix_t(a), ct)),
+    kernel=lambda operands, results, p: solve_kernel(operands[0], operands[1], results[0]),
     batch=lambda size, xs, batched, p: (o.linear_solve(*whole_batch(size, xs, batched)), True),
 )
 
@@ -315,18 +319,12 @@ def _tri_numpy(
     if not b.size:
         return b
 
+    trsm: Any = scipy.linalg.get_blas_funcs("trsm", (a, b))
+
     def one(m: Any, v: Any) -> Any:
         m = m.conj() if conjugate_a else m
-        m, low = (m.T, not lower) if transpose_a else (m, lower)
-        if not left_side:  # x m = v is m.T x.T = v.T
-            m, v, low = m.T, v.T, not low
-        try:
-            x = scipy.linalg.solve_triangular(
-                m, v, lower=low, unit_diagonal=unit_diagonal, check_finite=False
-            )
-        except np.linalg.LinAlgError:
-            x = np.full(v.shape, np.nan, v.dtype)
-        return x if left_side else x.T
+        how = {"side": not left_side, "lower": lower, "trans_a": transpose_a}
+        return trsm(1.0, m, v, **how, diag=unit_diagonal)
 
     return each_matrix(one, a, b)
 
@@ -344,12 +342,19 @@ def _tri_transpose(ct: Node, a: Any, b: Any, **p: Any) -> tuple[None, Node]:
     return None, o.triangular_solve(a, ct, **{**p, "transpose_a": not p["transpose_a"]})
 
 
+def _tri_kernel(operands: Any, results: Sequence[Aval], p: dict[str, Any]) -> Any:
+    a, b = operands
+    how = p["left_side"], p["lower"], p["transpose_a"], p["unit_diagonal"]
+    return triangular_kernel(a, b, results[0], *how)
+
+
 opaque(
     "triangular_solve",
     infer=_tri_infer,
     numpy=quiet(_tri_numpy),
     jvp=(_tri_wrt_a, lambda t, y, a, b, **p: o.triangular_solve(a, t, **p)),
     transpose=_tri_transpose,
+    kernel=_tri_kernel,
     batch=lambda size, xs, batched, p: (
         o.triangular_solve(*whole_batch(size, xs, batched), **p),
         True,
@@ -411,5 +416,6 @@ opaque(
     infer=_cholesky_infer,
     numpy=quiet(_cholesky_numpy),
     jvp=(_cholesky_jvp,),
+    kernel=lambda operands, results, p: cholesky_kernel(operands[0], results[0]),
     batch=lambda size, xs, batched, p: (o.cholesky(xs[0]), True),
 )

@@ -1,0 +1,157 @@
+"""Triangular systems and factorisations of matrices, as texts of library kernels.
+
+In: the type of the elements, a real one. Out: texts in the language of kernels. All work in place
+on contiguous rows. They are blocked, so that most of the work is done by products of matrices:
+Golub and Van Loan, Matrix Computations, 4th edition, 3.1.4, 3.2.11, 3.4.8, 4.2.6.
+"""
+
+from __future__ import annotations
+
+__all__ = ["SIGNATURES", "TEXTS"]
+
+SIGNATURES: dict[str, tuple[str, ...]] = {
+    "solve": ("i8", "i8", "*", "i8", "i8", "*", "i8", "i8", "i8"),
+    "solve_right": ("i8", "i8", "*", "i8", "i8", "*", "i8", "i8", "i8"),
+    "cholesky": ("i8", "*", "i8", "*"),
+    "lu": ("i8", "i8", "*", "i8", "i4*"),
+}
+
+# x becomes the solution of a @ x = x for r right sides. a is triangular: upper or lower.
+_SOLVE = """
+def solve_{code}(lo, hi, n, r, a, rsa, csa, x, ldx, upper, unit):
+    for step in range(0, n, 16):
+        i0 = step
+        p0 = 0
+        known = step
+        count = fmin(n - i0, 16)
+        if upper != 0:
+            i0 = (n - 1) // 16 * 16 - step
+            count = fmin(n - i0, 16)
+            p0 = i0 + count
+            known = n - p0
+        rows = at(x, i0 * ldx)
+        if known > 0:
+            left = at(a, i0 * rsa + p0 * csa)
+            gemm_{code}(count, r, known, left, rsa, csa, at(x, p0 * ldx), ldx, 1, rows, ldx, -1)
+        block = at(a, i0 * (rsa + csa))
+        for u in range(count):
+            i = u
+            first = 0
+            stop = u
+            if upper != 0:
+                i = count - 1 - u
+                first = i + 1
+                stop = count
+            row = at(rows, i * ldx)
+            for p in range(first, stop):
+                f = -block[i * rsa + p * csa]
+                other = at(rows, p * ldx)
+                for q in range(r):
+                    row[q] = fma(f, other[q], row[q])
+            if unit == 0:
+                f = block[i * (rsa + csa)]
+                for q in range(r):
+                    row[q] = row[q] / f
+"""
+
+# x becomes the solution of x @ t = x, where t is a transposed, for m rows.
+_SOLVE_RIGHT = """
+def solve_right_{code}(lo, hi, m, n, a, rsa, csa, x, ldx, upper, unit):
+    buf = stack_{code}()
+    for step in range(0, n, 16):
+        j0 = step
+        p0 = 0
+        known = step
+        count = fmin(n - j0, 16)
+        if upper != 0:
+            j0 = (n - 1) // 16 * 16 - step
+            count = fmin(n - j0, 16)
+            p0 = j0 + count
+            known = n - p0
+        block = at(a, j0 * (rsa + csa))
+        if known > 0:
+            other = at(a, j0 * rsa + p0 * csa)
+            gemm_{code}(m, count, known, at(x, p0), ldx, 1, other, csa, rsa, at(x, j0), ldx, -1)
+        for i0 in range(0, m, 64):
+            some = fmin(m - i0, 64)
+            for i in range(some):
+                row = at(x, (i0 + i) * ldx + j0)
+                for j in range(count):
+                    buf[j * 64 + i] = row[j]
+            solve_{code}(count, some, block, rsa, csa, buf, 64, upper, unit)
+            for i in range(some):
+                row = at(x, (i0 + i) * ldx + j0)
+                for j in range(count):
+                    row[j] = buf[j * 64 + i]
+"""
+
+# The lower triangle of a becomes its factor; bad[0] is set where a is not positive definite.
+_CHOLESKY = """
+def cholesky_{code}(lo, hi, n, a, lda, bad):
+    for k0 in range(0, n, 32):
+        count = fmin(n - k0, 32)
+        block = at(a, k0 * lda + k0)
+        if k0 > 0:
+            left = at(a, k0 * lda)
+            gemm_{code}(n - k0, count, k0, left, lda, 1, left, 1, lda, block, lda, -1)
+        for j in range(count):
+            upper = at(block, j * lda)
+            s = upper[j]
+            for p in range(j):
+                s = fma(-upper[p], upper[p], s)
+            bad[0] = bad[0] if s > {code}(0) else {code}(1)
+            d = sqrt(s)
+            upper[j] = d
+            for i in range(j + 1, count):
+                row = at(block, i * lda)
+                t = row[j]
+                for p in range(j):
+                    t = fma(-row[p], upper[p], t)
+                row[j] = t / d
+        rest = n - k0 - count
+        if rest > 0:
+            solve_right_{code}(rest, count, block, lda, 1, at(block, count * lda), lda, 0, 0)
+"""
+
+# a becomes its factors, rows exchanged; pivots[i] is the row that took the place of row i.
+_LU = """
+def lu_{code}(lo, hi, m, n, a, lda, pivots):
+    for k0 in range(0, fmin(m, n), 32):
+        stop = fmin(fmin(m, n), k0 + 32)
+        for j in range(k0, stop):
+            column = at(a, j)
+            best = abs(column[j * lda])
+            where = j
+            for i in range(j + 1, m):
+                size = abs(column[i * lda])
+                if size > best:
+                    best = size
+                    where = i
+            pivots[j] = i4(where)
+            top = at(a, j * lda)
+            if where != j:
+                other = at(a, where * lda)
+                for q in range(n):
+                    t = top[q]
+                    top[q] = other[q]
+                    other[q] = t
+            pivot = top[j]
+            if pivot != {code}(0):
+                for i in range(j + 1, m):
+                    row = at(a, i * lda)
+                    f = row[j] / pivot
+                    row[j] = f
+                    for q in range(j + 1, stop):
+                        row[q] = fma(-f, top[q], row[q])
+        right = n - stop
+        if right > 0:
+            count = stop - k0
+            beside = at(a, k0 * lda + stop)
+            solve_{code}(count, right, at(a, k0 * lda + k0), lda, 1, beside, lda, 0, 1)
+            if m > stop:
+                left = at(a, stop * lda + k0)
+                rest = at(a, stop * lda + stop)
+                gemm_{code}(m - stop, right, count, left, lda, 1, beside, lda, 1, rest, lda, -1)
+"""
+
+TEXTS = {"solve": _SOLVE, "solve_right": _SOLVE_RIGHT, "cholesky": _CHOLESKY, "lu": _LU}
