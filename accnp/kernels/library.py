@@ -75,7 +75,10 @@ def _gemm(name: str, code: str, vector_bytes: int) -> str:
 
 # Complex matrices come as real ones of pairs.
 _DOUBLED = """
-    rsa, csa, ldc, n = 2 * rsa, 2 * csa, 2 * ldc, 2 * n"""
+    rsa = 2 * rsa
+    csa = 2 * csa
+    ldc = 2 * ldc
+    n = 2 * n"""
 
 _GEMM = """
 def {name}(lo, hi, m, n, k, a, rsa, csa, b, rsb, csb, c, ldc, how):{doubled}
