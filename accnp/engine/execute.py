@@ -14,6 +14,7 @@ import numpy as np
 
 from accnp.engine.control import run_control
 from accnp.engine.steps import BRIEF, PARALLEL, ControlStep, HostStep, KernelStep, Plan
+from accnp.engine.table import table_of
 from accnp.ir.node import Node, site_text
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer
@@ -30,6 +31,11 @@ def run(
     """Run a plan and return its outputs' buffers; `tell` is called after every step."""
     if not plan.loaded:
         preload(plan)
+    elif tell is None:
+        if plan.table is None:
+            plan.table = table_of(plan) or False
+        if plan.table:
+            return plan.table.run(leaves)
     slots: list[Any] = [*leaves, *[None] * (plan.n_slots - plan.n_leaves)]
     for step in plan.steps:
         if type(step) is KernelStep:

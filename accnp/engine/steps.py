@@ -108,6 +108,7 @@ class Plan:
         "overwritten",
         "program",
         "steps",
+        "table",
         "work",
     )  # fmt: skip
 
@@ -120,6 +121,8 @@ class Plan:
         self.work = 0
         self.fastmath = False
         self.loaded = False  # whether its kernels were asked for
+        # The same as a table, from the second run on; False if it cannot be one.
+        self.table: Any = None
         # Where it lives as long as the plan: in plans of traced functions.
         self.program: Program | None = None
         # Buffers of leaves that belong to the plan, after those given at each run.

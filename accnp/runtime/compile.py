@@ -12,7 +12,7 @@ import importlib
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accnp.config import config
 from accnp.runtime import launch
@@ -119,9 +119,9 @@ class Kernel:
         self._namespace = namespace
         self._code = code
         self._entry = _Entry(address)
-        released, held = _launchers()
-        self.call = functools.partial(released, address)
-        self.call_brief = functools.partial(held, address)
+        launchers = _launchers()
+        self.call = functools.partial(launchers.released, address)
+        self.call_brief = functools.partial(launchers.held, address)
 
     def run(self, argv: ctypes.Array, n: int, chunk: int) -> None:
         """Do 0..n on this thread with a packed argument block."""
@@ -301,29 +301,40 @@ def _native(
     return *loaded, "compiled"
 
 
-_launch: list[Any] = []
+class _Launch(NamedTuple):
+    """The built-in functions that launch kernels, and the entry of the one that copies."""
+
+    released: Callable[..., None]
+    held: Callable[..., None]
+    walk_released: Callable[..., None]
+    walk_held: Callable[..., None]
+    copy: int
+    code: Any  # keeps them mapped
 
 
-def _launchers() -> tuple[Any, Any]:
-    """The built-in functions that release and keep the interpreter lock."""
+_launch: list[_Launch] = []
+
+
+def _launchers() -> _Launch:
     if not _launch:
         with _lock:
             if not _launch:
-                (released, held, count), code, _ = _native(
+                addresses, code, _ = _native(
                     ("launch", launch.TEXT), lambda: (launch.TEXT, [], []), launch.SYMBOLS
                 )
-                native = ctypes.c_int64.from_address(count)
-                counters._native = native
-                _launch.extend(
-                    (
-                        (
-                            launch.builtin(launch.RELEASED, released),
-                            launch.builtin(launch.HELD, held),
-                        ),
-                        code,
-                    )
-                )
+                found = dict(zip(launch.SYMBOLS, addresses, strict=True))
+                counters._native = ctypes.c_int64.from_address(found[launch.COUNT])
+                names = (launch.RELEASED, launch.HELD, launch.WALK_RELEASED, launch.WALK_HELD)
+                a, b, c, d = (launch.builtin(name, found[name]) for name in names)
+                _launch.append(_Launch(a, b, c, d, found[launch.COPY], code))
     return _launch[0]
+
+
+def walkers() -> tuple[int, Callable[..., None], Callable[..., None]]:
+    """For tables of kernels: the entry that copies, and the functions that walk, with the
+    interpreter lock held and released."""
+    found = _launchers()
+    return found.copy, found.walk_held, found.walk_released
 
 
 def _lower(

@@ -1,9 +1,9 @@
 """Calling machine code from Python at the price of a built-in function.
 
-In: the address of a kernel's `entry`, n, chunk and its arguments as integers. Out: nothing; the
-kernel has run. The two built-in functions are a few lines of LLVM IR: a call through ctypes costs
-2 us with its argument block, one through these 0.2 us. The caller chooses whether the interpreter
-lock is kept.
+In: the address of a kernel's `entry`, n, chunk and its arguments as integers; or the address of a
+table of such calls (see `engine/table.py`) and those of buffers. Out: nothing; the kernels have
+run. The built-in functions are a few lines of LLVM IR: a call through ctypes costs 2 us with its
+argument block, one through these 0.2 us. The caller chooses whether the interpreter lock is kept.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 RELEASED, HELD, COUNT = "accnp_launch_released", "accnp_launch_held", "accnp_launches"
-SYMBOLS = (RELEASED, HELD, COUNT)
+WALK_RELEASED, WALK_HELD, COPY = "accnp_walk_released", "accnp_walk_held", "accnp_copy"
+SYMBOLS = (RELEASED, HELD, COUNT, WALK_RELEASED, WALK_HELD, COPY)
 _METH_FASTCALL = 0x80
 
 _HEAD = """
@@ -24,6 +25,19 @@ declare i8* @PyErr_Occurred()
 declare void @Py_IncRef(i8*)
 declare i8* @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(i8*)
+declare void @llvm.memcpy.p0i8.p0i8.i64(i8*, i8*, i64, i1)
+
+define void @accnp_copy(i64* %argv, i64* %counter, i64 %n, i64 %chunk) {
+  %to = load i64, i64* %argv
+  %p1 = getelementptr i64, i64* %argv, i64 1
+  %from = load i64, i64* %p1
+  %p2 = getelementptr i64, i64* %argv, i64 2
+  %size = load i64, i64* %p2
+  %target = inttoptr i64 %to to i8*
+  %source = inttoptr i64 %from to i8*
+  call void @llvm.memcpy.p0i8.p0i8.i64(i8* %target, i8* %source, i64 %size, i1 false)
+  ret void
+}
 """
 
 _FUNCTION = """
@@ -73,14 +87,101 @@ go:
 }}
 """
 
+_WALK = """
+define i8* @{name}(i8* %self, i8** %args, i64 %nargs) {{
+start:
+  %counter = alloca i64
+  %base = alloca i64, i64 %nargs
+  store i64 0, i64* %base
+  %o0 = load i8*, i8** %args
+  %address = call i64 @PyLong_AsLongLong(i8* %o0)
+  br label %more
+more:
+  %i = phi i64 [1, %start], [%next, %one]
+  %left = icmp slt i64 %i, %nargs
+  br i1 %left, label %one, label %ready
+one:
+  %o = getelementptr i8*, i8** %args, i64 %i
+  %object = load i8*, i8** %o
+  %pointer = call i64 @PyLong_AsLongLong(i8* %object)
+  %slot = getelementptr i64, i64* %base, i64 %i
+  store i64 %pointer, i64* %slot
+  %next = add i64 %i, 1
+  br label %more
+ready:
+  %error = call i8* @PyErr_Occurred()
+  %bad = icmp ne i8* %error, null
+  br i1 %bad, label %fail, label %go
+fail:
+  ret i8* null
+go:
+  %table = inttoptr i64 %address to i64*
+  %widest = load i64, i64* %table
+  %argv = alloca i64, i64 %widest
+  %t1 = getelementptr i64, i64* %table, i64 1
+  %steps = load i64, i64* %t1
+  %t2 = getelementptr i64, i64* %table, i64 2
+  %kernels = load i64, i64* %t2
+  %before = load i64, i64* @accnp_launches
+  %after = add i64 %before, %kernels
+  store i64 %after, i64* @accnp_launches
+{release}
+  %first = getelementptr i64, i64* %table, i64 3
+  br label %step
+step:
+  %k = phi i64 [0, %go], [%following, %run]
+  %p = phi i64* [%first, %go], [%q, %run]
+  %going = icmp slt i64 %k, %steps
+  br i1 %going, label %open, label %done
+open:
+  %code = load i64, i64* %p
+  %p1 = getelementptr i64, i64* %p, i64 1
+  %n = load i64, i64* %p1
+  %p2 = getelementptr i64, i64* %p, i64 2
+  %count = load i64, i64* %p2
+  %p3 = getelementptr i64, i64* %p, i64 3
+  br label %fill
+fill:
+  %j = phi i64 [0, %open], [%j1, %put]
+  %q = phi i64* [%p3, %open], [%q2, %put]
+  %lacking = icmp slt i64 %j, %count
+  br i1 %lacking, label %put, label %run
+put:
+  %which = load i64, i64* %q
+  %q1 = getelementptr i64, i64* %q, i64 1
+  %more_by = load i64, i64* %q1
+  %where = getelementptr i64, i64* %base, i64 %which
+  %from = load i64, i64* %where
+  %value = add i64 %from, %more_by
+  %argument = getelementptr i64, i64* %argv, i64 %j
+  store i64 %value, i64* %argument
+  %j1 = add i64 %j, 1
+  %q2 = getelementptr i64, i64* %q, i64 2
+  br label %fill
+run:
+  store i64 0, i64* %counter
+  %entry = inttoptr i64 %code to void (i64*, i64*, i64, i64)*
+  call void %entry(i64* %argv, i64* %counter, i64 %n, i64 %n)
+  %following = add i64 %k, 1
+  br label %step
+done:
+{acquire}
+  call void @Py_IncRef(i8* @_Py_NoneStruct)
+  ret i8* @_Py_NoneStruct
+}}
+"""
+
+_RELEASE = {
+    "release": "  %state = call i8* @PyEval_SaveThread()",
+    "acquire": "  call void @PyEval_RestoreThread(i8* %state)",
+}
+_HOLD = {"release": "", "acquire": ""}
 TEXT = (
     _HEAD
-    + _FUNCTION.format(name=HELD, release="", acquire="")
-    + _FUNCTION.format(
-        name=RELEASED,
-        release="  %state = call i8* @PyEval_SaveThread()",
-        acquire="  call void @PyEval_RestoreThread(i8* %state)",
-    )
+    + _FUNCTION.format(name=HELD, **_HOLD)
+    + _FUNCTION.format(name=RELEASED, **_RELEASE)
+    + _WALK.format(name=WALK_HELD, **_HOLD)
+    + _WALK.format(name=WALK_RELEASED, **_RELEASE)
 )
 
 
@@ -97,7 +198,8 @@ _keep: list[Any] = []
 
 
 def builtin(name: str, address: int) -> Callable[..., None]:
-    """A built-in function `f(entry, n, chunk, *arguments)` from machine code."""
+    """A built-in function `f(entry, n, chunk, *arguments)`, or `f(table, *buffers)`, from machine
+    code."""
     definition = _MethodDef(name.encode(), address, _METH_FASTCALL, None)
     _keep.append(definition)  # the function points to it for ever
     make = ctypes.pythonapi.PyCFunction_NewEx

@@ -116,13 +116,16 @@ def by_step(p):
 
 
 def by_jit(p):
-    """The outputs of the whole program in one jitted function."""
+    """The outputs of the whole program in one jitted function, run for the second time: the first
+    run goes step by step, as eager code does."""
 
     def whole(*xs):
         values = recorded(p, with_literals(p, [x._node for x in xs]))
         return tuple(wrap(values[i]) for i in p.outputs)
 
-    return [np.asarray(x) for x in jit(whole)(*[from_numpy(x) for x in array_leaves(p)])]
+    f, arrays = jit(whole), [from_numpy(x) for x in array_leaves(p)]
+    f(*arrays)
+    return [np.asarray(x) for x in f(*arrays)]
 
 
 # --- generated source as plain Python ---

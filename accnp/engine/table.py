@@ -1,0 +1,120 @@
+"""A plan of small kernels as one table, which machine code walks through in a single call.
+
+In: a plan whose kernels are loaded, none of which is for several threads. Out: a `Table`: leaves'
+buffers in, output buffers out, as `execute.run`. What a step costs in Python (2 us) is paid once.
+
+The words of the table: the most arguments a step has, the number of steps, that of kernels among
+them (the others copy); then for each step the address of its entry, how far it runs, the number of
+its arguments and, for each, a base and what is added to it. Base 0 is zero; the others are leaves,
+results, and one block for all that lives between the first step and the last.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+
+from accnp.engine.steps import BRIEF, PARALLEL, KernelStep, Plan, used_slots
+from accnp.runtime import buffer as pool
+from accnp.runtime.buffer import ALIGN, Buffer
+from accnp.runtime.compile import walkers
+
+__all__ = ["Table", "table_of"]
+
+
+def table_of(plan: Plan) -> Table | None:
+    """The table of a plan of several small kernels; None for any other."""
+    if len(plan.steps) < 2:
+        return None
+    for step in plan.steps:
+        if not isinstance(step, KernelStep):
+            return None
+        if step.work >= PARALLEL and step.extent > step.grain:
+            return None
+    return Table(plan)
+
+
+class Table:
+    """Walks a plan; keeps no buffer."""
+
+    __slots__ = ("_address", "_outputs", "_results", "_scratch", "_walk", "_words")
+
+    def __init__(self, plan: Plan) -> None:
+        places = _Places(plan)
+        copy, held, released = walkers()
+        widest, count, words = 3, len(plan.steps), []
+        for step in plan.steps:
+            for slot, source, nbytes, over in step.takes:
+                if not over:
+                    words += [copy, 1, 3, *places.of(slot, 0), *places.of(source, 0), 0, nbytes]
+                    count += 1
+            words += [step.load(plan.fastmath).address, step.extent]
+            words += [len(step.pointers) + len(step.ints)]
+            for slot, offset in step.pointers:
+                words += places.of(slot, offset)
+            for number in step.ints:
+                words += [0, number]
+            widest = max(widest, len(step.pointers) + len(step.ints))
+        words = [widest, count, len(plan.steps), *words]
+        self._words = (ctypes.c_int64 * len(words))(*words)
+        self._address = ctypes.addressof(self._words)
+        self._walk = held if plan.work < BRIEF else released
+        self._results = places.results
+        self._scratch = places.scratch
+        self._outputs = [places.base[places.root[s]] - 1 for s in plan.output_slots]
+
+    def run(self, leaves: Sequence[Buffer]) -> list[Buffer]:
+        """Run the plan and return its outputs' buffers."""
+        buffers = [*leaves, *[pool.empty(n) for n in self._results]]
+        scratch = pool.empty(self._scratch)
+        self._walk(self._address, *[b.ptr for b in buffers], scratch.ptr)
+        return [buffers[i] for i in self._outputs]
+
+
+class _Places:
+    """Where each slot of a plan lies: a base, and an offset in it."""
+
+    def __init__(self, plan: Plan) -> None:
+        # The slot for whose memory a slot stands: itself, or the one that it takes over.
+        self.root: dict[int, int] = {s: s for s in range(plan.n_slots)}
+        sizes: dict[int, int] = {}
+        first: dict[int, int] = {}
+        last: dict[int, int] = {}
+        for i, step in enumerate(plan.steps):
+            made = list(step.allocs)
+            for slot, source, nbytes, over in step.takes:
+                if over:
+                    self.root[slot] = self.root[source]
+                else:
+                    made.append((slot, nbytes))
+            for slot, nbytes in made:
+                sizes[slot], first[slot] = nbytes, i
+            for slot in used_slots(step):
+                last[self.root[slot]] = i
+        self.base = {s: s + 1 for s in range(plan.n_leaves)}
+        self.results: list[int] = []
+        for slot in plan.output_slots:
+            root = self.root[slot]
+            if root not in self.base:
+                self.base[root] = plan.n_leaves + len(self.results) + 1
+                self.results.append(sizes[root])
+        self.offset: dict[int, int] = {}
+        self.scratch = 0
+        block = plan.n_leaves + len(self.results) + 1
+        held: list[tuple[int, int, int]] = []  # from, to, last use
+        for slot, nbytes in sizes.items():
+            if slot in self.base:
+                continue
+            held = sorted(h for h in held if h[2] >= first[slot])
+            at, size = 0, -(-max(nbytes, 1) // ALIGN) * ALIGN
+            for start, stop, _ in held:
+                if at + size <= start:
+                    break
+                at = max(at, stop)
+            held.append((at, at + size, last[slot]))
+            self.base[slot], self.offset[slot] = block, at
+            self.scratch = max(self.scratch, at + size)
+
+    def of(self, slot: int, offset: int) -> tuple[int, int]:
+        root = self.root[slot]
+        return self.base[root], self.offset.get(root, 0) + offset

@@ -1,0 +1,124 @@
+"""Plans as tables: the second run of a plan gives what the first gave, in one call."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import accnp as jnp
+from accnp import engine, lax
+from accnp.array import from_numpy, wrap
+from accnp.engine import execute
+from accnp.engine.steps import KernelStep
+from accnp.engine.table import Table
+from accnp.ir.graph import build
+from accnp.pytree import tree_flatten
+
+V = np.linspace(-1, 1, 300, dtype=np.float32)
+M = np.linspace(-1, 1, 40 * 30, dtype=np.float32).reshape(40, 30)
+CONSTANT = np.arange(30, dtype=np.float32)
+
+
+def network(x, w):
+    hidden = jnp.tanh(x @ w.T)
+    return jnp.grad(lambda w: (jnp.tanh(x @ w.T) ** 2).sum())(w), hidden.sum(0)
+
+
+PROGRAMS = {
+    "two folds": (lambda x: (x / x.sum(), x.max()), [V]),
+    "network": (network, [M, M]),
+    "a constant that is a result": (lambda x: (jnp.asarray(CONSTANT), x @ x.T, x.T @ x), [M]),
+    "an argument that is a result": (lambda x, y: (x, (y @ x.T).sum(1), y, x), [M, M]),
+    "one result twice": (lambda x: [(x @ x.T).sum(0)] * 2, [M]),
+    "a result that is a view": (lambda x: ((x.T @ x).reshape(-1), (x @ x.T).T), [M]),
+    "updates in place": (lambda x: (x * 2).at[np.array([1, 3])].add(x[0]).at[0].set(7.0), [M]),
+    "updates of an argument": (lambda x: (x.at[np.array([1, 3])].add(1.0), x.sum(0)), [M]),
+    "many temporaries": (
+        lambda x: [jnp.sort((x * k).sum(0) + (x @ x.T).sum()) for k in range(1, 6)],
+        [M],
+    ),
+    "loop": (
+        lambda x: lax.fori_loop(0, 5, lambda i, c: c.at[i].set(c.sum() * 1e-2), x.sum(0)),
+        [M],
+    ),
+    "scalars": (lambda x: (x.sum() * 2 + x.max(), x.min()), [V]),
+    "branches": (lambda x: lax.cond(x.sum() > 0, lambda v: v.cumsum(), jnp.exp, x) + 1, [V]),
+}
+
+
+def plan_of(f, arrays):
+    avals = [from_numpy(x)._node.aval for x in arrays]
+    graph = build(lambda xs: [x._node for x in tree_flatten(f(*map(wrap, xs)))[0]], avals)
+    plan, free = engine.plan_of_graph(graph)
+    buffers = [engine.ready(x) for x in (*[from_numpy(a)._node for a in arrays], *free)]
+    return plan, buffers
+
+
+def values(plan, buffers):
+    return [b.view(a.shape, a.dtype).copy() for b, a in zip(buffers, plan.out_avals, strict=True)]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_runs_agree(name):
+    f, arrays = PROGRAMS[name]
+    plan, leaves = plan_of(f, arrays)
+    before = [x.view((x.nbytes,), np.uint8).copy() for x in leaves]
+    first = values(plan, execute.run(plan, leaves))
+    assert plan.table is None
+    held = [execute.run(plan, leaves) for _ in range(3)]
+    assert isinstance(plan.table, Table) == (len(plan.steps) > 1)
+    assert all(isinstance(step, KernelStep) for step in plan.steps)
+    for buffers in held:
+        for a, b in zip(values(plan, buffers), first, strict=True):
+            np.testing.assert_array_equal(a, b)
+    for x, old in zip(leaves, before, strict=True):
+        np.testing.assert_array_equal(x.view((x.nbytes,), np.uint8), old)
+
+
+def test_temporaries_share_memory():
+    def chain(x):
+        for _ in range(10):
+            x = (x @ x.T @ x) * 1e-2
+        return x
+
+    plan, leaves = plan_of(chain, [M])
+    for _ in range(2):
+        execute.run(plan, leaves)
+    assert len(plan.steps) >= 20
+    assert plan.table._scratch <= 3 * 40 * 40 * 4
+
+
+def test_launches_are_counted():
+    f = jnp.jit(lambda x: (x @ x.T).sum(0) + (x.T @ x).sum())
+    counts = []
+    for _ in range(4):
+        before = jnp.counters()["launches"]
+        f(jnp.asarray(M)).block_until_ready()
+        counts.append(jnp.counters()["launches"] - before)
+    assert len(set(counts[1:])) == 1
+    assert counts[-1] >= 3
+
+
+def test_large_kernels_and_library_calls_stay_steps():
+    for f, x in [
+        (lambda x: (x * 2).sum() + (x + 1).max(), np.ones(1 << 20, np.float32)),
+        (lambda x: jnp.linalg.eigvals(x).real.sum() + (x @ x).sum(), np.eye(3, dtype=np.float32)),
+    ]:
+        plan, leaves = plan_of(f, [x])
+        results = [values(plan, execute.run(plan, leaves)) for _ in range(3)]
+        assert plan.table is False
+        np.testing.assert_array_equal(results[0][0], results[2][0])
+
+
+def test_one_table_on_several_threads():
+    plan, leaves = plan_of(*PROGRAMS["network"])
+    want = values(plan, execute.run(plan, leaves))
+
+    def many(_):
+        return [values(plan, execute.run(plan, leaves)) for _ in range(200)]
+
+    with ThreadPoolExecutor(4) as threads:
+        for runs in threads.map(many, range(4)):
+            for found in runs:
+                for a, b in zip(found, want, strict=True):
+                    np.testing.assert_array_equal(a, b)
