@@ -10,6 +10,7 @@ import jax
 import jax.tree_util as theirs
 import pytest
 
+import accnp as jnp
 import accnp.tree as tree
 import accnp.tree_util as ours
 
@@ -290,6 +291,57 @@ def test_register_dataclass_forms():
         ours.register_dataclass(Bad, ["w", "n"], ["q"])
     with pytest.raises(TypeError, match="both or none"):
         ours.register_dataclass(Bad, ["w"])
+
+
+FORMS = [
+    {},
+    {"data_fields": ["x", "y"], "meta_fields": ["n"]},
+    {"data_fields": ["n"], "meta_fields": ["x", "y"]},
+    {"data_fields": ["x"], "meta_fields": ["n"]},
+    {"data_fields": ["x"], "meta_fields": ["n"], "drop_fields": ["y"]},
+    {"data_fields": ["x", "y", "q"], "meta_fields": ["n"]},
+    {"data_fields": ["x", "y", "n"], "meta_fields": ["n"]},
+    {"data_fields": ["x", "y"]},
+    {"drop_fields": ["y"]},
+]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("whole", [True, False])
+def test_dataclass_forms_are_those_of_jax(form, whole):
+    """With `whole` all fields are the constructor's."""
+    found = []
+    for module in (ours, theirs):
+
+        @dataclasses.dataclass
+        class Made:
+            x: object
+            y: object = 2
+            n: object = dataclasses.field(default=3, metadata={"static": True})
+            if not whole:
+                z: object = dataclasses.field(default=0, init=False)
+
+        try:
+            module.register_dataclass(Made, **form)
+            leaves, treedef = module.tree_flatten(Made(1))
+            paths = [module.keystr(p) for p, _ in module.tree_leaves_with_path(Made(1))]
+            found.append((leaves, str(treedef), paths, repr(treedef.unflatten(leaves))))
+        except (ValueError, TypeError) as error:
+            found.append(type(error))
+    assert found[0] == found[1]
+
+
+def test_static_data_that_cannot_be_hashed():
+    class Noted:
+        def __init__(self, x, notes):
+            self.x, self.notes = x, notes
+
+    for module, m in ((ours, jnp), (theirs, jax)):
+        module.register_pytree_node(
+            Noted, lambda v: ((v.x,), v.notes), lambda notes, xs: Noted(*xs, notes)
+        )
+        f = m.jit(lambda v: v.x * len(v.notes))
+        assert [float(f(Noted(2.0, notes))) for notes in ([1], [1], [1, 2])] == [2, 2, 4]
 
 
 def test_register_static():

@@ -6,6 +6,7 @@ that is small enough to run at once takes a short way.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import weakref
@@ -119,7 +120,10 @@ class JitFunction:
                 return None
             nodes.append(node)
             avals.append(node.aval)
-        entry = self._cache.get((structure, *avals, config.key))
+        try:
+            entry = self._cache.get((structure, *avals, config.key))
+        except TypeError:  # static data of a pytree that cannot be hashed
+            return None
         if entry is None or entry.plan is None or bound():
             return None
         found = engine.run_now(entry.plan, [*entry.consts, *nodes] if entry.consts else nodes)
@@ -148,9 +152,10 @@ class JitFunction:
         plan = entry.load(self._options.fastmath or config.fastmath, donated)
         if self._plain and not bound() and not state.named:
             structure = take((args, kwargs) if kwargs else args, _ignored)
-            self._cache[(structure, *[x.aval for x in leaves[len(entry.consts) :]], config.key)] = (
-                entry
-            )
+            with contextlib.suppress(TypeError):  # as above
+                self._cache[
+                    (structure, *[x.aval for x in leaves[len(entry.consts) :]], config.key)
+                ] = entry
         results = engine.run_plan(plan, leaves, entry.out_avals, donated)
         for i in given:
             call.leaves[i]._forget()

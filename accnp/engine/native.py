@@ -72,7 +72,8 @@ def _obstacle(body: Plan) -> str:
     """Why a body cannot be a part of a native loop; "" if it can."""
     for inner in body.steps:
         if isinstance(inner, HostStep) and not _nothing(inner):
-            return f"{inner.op.name} is a library call"
+            what = "calls a Python function" if inner.op.kind == "callback" else "is a library call"
+            return f"{inner.op.name} {what}"
         if isinstance(inner, ControlStep):
             return f"{inner.op.name} in it is a loop on the host: {inner.reason}"
         if isinstance(inner, HostStep):

@@ -174,6 +174,8 @@ def why_alone(c: Cluster) -> str:
         return f"{v.op.name} is a {'native loop' if v.op.kind == 'loop' else 'kernel of its own'}"
     if v.op.kind == "opaque":
         return f"{v.op.name} is a library call"
+    if v.op.kind == "callback":
+        return f"{v.op.name} calls a Python function"
     if v.op.kind == "loop":
         return f"{v.op.name} runs its programs as a loop of its own"
     if _empty(v):

@@ -92,11 +92,17 @@ def register_dataclass(
                 f"got {nodetype}; "
                 "pass data_fields and meta_fields"
             )
-        fields = [f for f in dataclasses.fields(nodetype) if f.init and f.name not in drop_fields]
+        fields = dataclasses.fields(nodetype)
         data_fields = [f.name for f in fields if not f.metadata.get("static", False)]
         meta_fields = [f.name for f in fields if f.metadata.get("static", False)]
-    elif dataclasses.is_dataclass(nodetype):
+    if dataclasses.is_dataclass(nodetype):
         _check_fields(nodetype, {*data_fields, *meta_fields}, set(drop_fields))
+    both = sorted({*data_fields} & {*meta_fields})
+    if both:
+        raise ValueError(
+            "register_dataclass: data_fields and meta_fields must not overlap; got "
+            f"{', '.join(both)} in both; name each field once"
+        )
     data, meta = tuple(data_fields), tuple(meta_fields)
     keys = tuple([GetAttrKey(name) for name in data])
 
@@ -115,13 +121,13 @@ def register_dataclass(
 
 
 def _check_fields(nodetype: type, given: set[str], dropped: set[str]) -> None:
-    wanted = {f.name for f in dataclasses.fields(nodetype) if f.init}
-    missing, unknown = wanted - given - dropped, given - wanted
+    wanted = {f.name for f in dataclasses.fields(nodetype) if f.init} - dropped
+    missing, unknown = wanted - given, given - wanted
     if missing or unknown:
         text = f"missing {sorted(missing)}" if missing else f"unknown {sorted(unknown)}"
         raise ValueError(
-            f"register_dataclass: the fields of {nodetype.__name__} are not all named; got {text}; "
-            "name each field once in data_fields, meta_fields or drop_fields"
+            f"register_dataclass: {nodetype.__name__} needs the fields that its constructor takes, "
+            f"and no others; got {text}; name each in data_fields, meta_fields or drop_fields"
         )
 
 

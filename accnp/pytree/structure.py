@@ -269,13 +269,21 @@ class PyTreeDef:
         return self._node == other._node if isinstance(other, PyTreeDef) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self._node)
+        try:
+            return hash(self._node)
+        except TypeError:  # static data need not be hashable, only comparable
+            return hash(_bare(self._node))
 
     def __repr__(self) -> str:
         return f"PyTreeDef({_show(self._node)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (PyTreeDef, (self._node, self.num_leaves))
+
+
+def _bare(node: Structure) -> Structure:
+    """A structure without its static data."""
+    return None if node is None else (node[0], tuple([_bare(x) for x in node[2]]))
 
 
 def _data(node: Structure) -> Any:

@@ -467,6 +467,12 @@ def test_eager_callbacks_keep_nothing_alive():
     assert there() is None
 
 
+def test_inspect_says_what_they_are():
+    text = str(jnp.inspect(jnp.jit(chain(jnp)))(2.0))
+    assert "no kernel: debug_print calls a Python function" in text
+    assert "a loop on the host over these plans, because debug_print calls a Python" in text
+
+
 # --- errors ---
 
 
