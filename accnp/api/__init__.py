@@ -13,6 +13,7 @@ import accnp.ops.cumulative
 import accnp.ops.custom
 import accnp.ops.custom_batching
 import accnp.ops.decompositions
+import accnp.ops.determinants
 import accnp.ops.elementwise
 import accnp.ops.index
 import accnp.ops.linalg

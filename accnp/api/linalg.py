@@ -5,6 +5,8 @@ Matrices are the last two axes; leading axes broadcast. Integers become floats f
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +24,7 @@ from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
+from accnp.ops.custom import JvpRule, Maybe, boundary
 from accnp.ops.decompositions import last_axis
 from accnp.ops.elementwise import like
 from accnp.ops.kinds import broadcast_to
@@ -316,8 +319,25 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
 @api_boundary
 def det(a: Any) -> Array:
-    """Return the determinants of square matrices."""
-    return wrap(o.det(_matrices(a, "linalg.det", True)))
+    """Return the determinants of square matrices.
+
+    Up to 3 by 3 they are written out, so that derivatives of any order are right when singular.
+    """
+    x = _matrices(a, "linalg.det", True)
+    n = x.aval.shape[-1]
+    return wrap(_written_out(x) if n in (2, 3) else o.det(x))
+
+
+def _written_out(x: Node) -> Node:
+    a, n = wrap(x), x.aval.shape[-1]
+
+    def product(columns: Sequence[int]) -> Array:
+        return functools.reduce(operator.mul, [a[..., i, j] for i, j in enumerate(columns)])
+
+    if n == 2:
+        return (product((0, 1)) - product((1, 0)))._node
+    even = product((0, 1, 2)) + product((1, 2, 0)) + product((2, 0, 1))
+    return (even - product((2, 1, 0)) - product((0, 2, 1)) - product((1, 0, 2)))._node
 
 
 @api_boundary
@@ -352,7 +372,7 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
         bound = o.convert_element_type(bound, new_dtype=s.aval.dtype, weak_type=False)
         bound = to_shape(bound, s.aval.shape[:-1])
     else:
-        bound = _tolerance(s, x.aval.shape, rtol, name)
+        bound = _tolerance(s, x.aval.shape, rtol, "linalg.pinv")
     wide = broadcast_to(bound, s.aval.shape, tuple(range(s.aval.ndim - 1)))
     count = o.convert_element_type(o.gt(s, wide), new_dtype=dtypes.default_int(), weak_type=False)
     return wrap(o.reduce_sum(count, axes=(s.aval.ndim - 1,)))
@@ -361,13 +381,31 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
 @api_boundary
 def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Array:
     """Return the pseudo-inverse of matrices."""
-    name = "linalg.pinv"
-    x = _matrices(a, name)
+    x = _matrices(a, "linalg.pinv")
     rtol = rcond if rtol is None else rtol
+
+    def rule(xs: list[Node], ts: Maybe) -> tuple[list[Node], Maybe]:
+        """The derivative at constant rank: Golub and Pereyra (1973), formula 4.12."""
+        (a,), (t,) = xs, ts
+        p = _inverse_where_regular(a, rtol)
+        if t is None:
+            return [p], [None]
+        th, ph = matrix_t(t, True), matrix_t(p, True)
+        rows = o.sub(th, matmul_nodes(matmul_nodes(th, a), p))
+        columns = o.sub(th, matmul_nodes(p, matmul_nodes(a, th)))
+        out = matmul_nodes(matmul_nodes(p, ph), rows)
+        out = o.add(out, matmul_nodes(matmul_nodes(columns, ph), p))
+        return [p], [o.sub(out, matmul_nodes(matmul_nodes(p, t), p))]
+
+    out = _inverse_where_regular(o.detach(x), rtol)
+    return wrap(boundary(JvpRule("pinv", rule), [x], [out])[0])
+
+
+def _inverse_where_regular(x: Node, rtol: Any) -> Node:
     u, s, vh = items(o.svd(x, full_matrices=False))
     if rtol is None:
         rtol = 10.0 * max(x.aval.shape[-2:]) * float(dtypes.finfo(s.aval.dtype).eps)
-    bound = _tolerance(s, x.aval.shape, rtol, name)
+    bound = _tolerance(s, x.aval.shape, rtol, "linalg.pinv")
     wide = broadcast_to(bound, s.aval.shape, tuple(range(s.aval.ndim - 1)))
     used = o.gt(s, wide)
     ones = broadcast_to(like(s, 1), s.aval.shape)
@@ -376,7 +414,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     if inverse.aval.dtype != u.aval.dtype:
         inverse = o.convert_element_type(inverse, new_dtype=u.aval.dtype, weak_type=False)
     v = matrix_t(vh, True)
-    return wrap(matmul_nodes(o.mul(v, last_axis(inverse, v.aval.shape)), matrix_t(u, True)))
+    return matmul_nodes(o.mul(v, last_axis(inverse, v.aval.shape)), matrix_t(u, True))
 
 
 @api_boundary
@@ -416,9 +454,7 @@ def cond(x: Any, p: Any = None) -> Array:
     """Return the condition number of matrices in a norm (default: the 2-norm)."""
     node = _matrices(x, "linalg.cond")
     if p in (None, 2, -2):
-        s = singular_values(node)
-        last = s.aval.ndim - 1
-        big, small = o.reduce_max(s, axes=(last,)), o.reduce_min(s, axes=(last,))
-        return wrap(o.div(small, big) if p == -2 else o.div(big, small))
+        s = wrap(singular_values(node))
+        return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
     a, b = norm(wrap(node), p, (-2, -1)), norm(inv(wrap(node)), p, (-2, -1))
     return wrap(o.mul(a._node, b._node))

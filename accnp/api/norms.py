@@ -72,7 +72,7 @@ def _matrix(x: Node, order: Any, axes: tuple[int, ...], function: str) -> Node:
         last = (s.aval.ndim - 1,)
         if order == "nuc":
             return o.reduce_sum(s, axes=last)
-        return (o.reduce_max if order == 2 else o.reduce_min)(s, axes=last)
+        return _largest(s, last) if order == 2 else o.reduce_min(s, axes=last)
     raise ValueError(
         f"{function}: there is no matrix norm of this order; got {order!r}; "
         "use 'fro', 'nuc', 1, -1, 2, -2, inf or -inf"

@@ -1,4 +1,4 @@
-"""Decompositions of matrices: eigh, eig, svd, qr, lu; determinants.
+"""Decompositions of matrices: eigh, eig, svd, qr, lu.
 
 Matrices are the last two axes; leading axes are batches. LAPACK does the work through NumPy.
 """
@@ -17,14 +17,14 @@ from accnp.ops.kinds import broadcast_to, dtype_kind, full, opaque
 from accnp.ops.linalg import (
     _square,
     batched_identity,
-    each_matrix,
     lapack_dtype,
     matmul,
     matrix_t,
     triangle,
 )
-from accnp.ops.linalg_kernels import det_kernel, lu_kernel
+from accnp.ops.linalg_kernels import lu_kernel
 from accnp.ops.reference import quiet
+from accnp.ops.sort import gather_permuted
 
 __all__ = ["diagonal_of", "last_axis", "trace_of"]
 
@@ -73,6 +73,42 @@ def _batched(name: str) -> Any:
     return batch
 
 
+def _over_gaps(w: Node, shape: tuple[int, ...]) -> Node:
+    """1 / (w_j - w_i) at row i, column j; 0 in the diagonal."""
+    gap = o.sub(last_axis(w, shape), _column(w, shape))
+    eye = batched_identity(make_aval(shape, w.aval.dtype))
+    return o.sub(o.div(full(shape, 1, w.aval.dtype), o.add(gap, eye)), eye)
+
+
+def _columns(x: Node, start: int, stop: int) -> Node:
+    """Some columns of matrices."""
+    *outer, m, _ = x.aval.shape
+    low = (*[0] * len(outer), 0, start)
+    return o.slice(x, start_indices=low, limit_indices=(*outer, m, stop), strides=None)
+
+
+def _rows(x: Node, start: int, stop: int) -> Node:
+    """Some rows of matrices."""
+    return matrix_t(_columns(matrix_t(x), start, stop))
+
+
+def _side_by_side(*parts: Node) -> Node:
+    return o.concatenate(*parts, dimension=parts[0].aval.ndim - 1)
+
+
+def _completed(q: Node, dq: Node, k: int) -> Node:
+    """The tangent of a whole unitary matrix, given that of its first k columns.
+
+    The others may be any basis of what is left; theirs is the one that does not turn in itself.
+    """
+    m = q.aval.shape[-1]
+    if k == m:
+        return dq
+    first, rest = _columns(q, 0, k), _columns(q, k, m)
+    moved = o.neg(matmul(first, matrix_t(matmul(matrix_t(rest, True), dq), True)))
+    return _side_by_side(dq, moved)
+
+
 # --- symmetric eigenvalues -----------------------------------------------------------------------
 
 
@@ -93,10 +129,7 @@ def _eigh_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any])
     v, w = items(y)
     dtype, shape = v.aval.dtype, v.aval.shape
     inner = matmul(matrix_t(v, True), matmul(ts[0], v))
-    gap = o.sub(last_axis(w, shape), _column(w, shape))
-    eye = batched_identity(make_aval(shape, w.aval.dtype))
-    weight = o.sub(o.div(full(shape, 1, w.aval.dtype), o.add(gap, eye)), eye)
-    dv = matmul(v, o.mul(_to(weight, dtype), inner))
+    dv = matmul(v, o.mul(_to(_over_gaps(w, shape), dtype), inner))
     dw = diagonal_of(inner)
     return [dv, o.real(dw) if dtype.kind == "c" else dw]
 
@@ -120,12 +153,27 @@ def _eig_numpy(a: Any) -> Any:
 
 
 def _eig_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
-    """Eigenvalues only; eigenvectors of a general matrix have no unique derivative."""
+    """Eigenvectors as LAPACK scales them: of norm 1, the largest component real."""
     if ts[0] is None:
         return [None, None]
-    _w, v = items(y)
-    inner = o.linear_solve(v, matmul(_to(ts[0], v.aval.dtype), v))
-    return [diagonal_of(inner), None]
+    w, v = items(y)
+    dtype, shape = v.aval.dtype, v.aval.shape
+    inner = o.linear_solve(v, matmul(_to(ts[0], dtype), v))
+    dv = matmul(v, o.mul(_over_gaps(w, shape), inner))
+    # What leaves the norm, and the phase of the largest component, as they are.
+    real = real_dtype(dtype)
+    size = o.abs(v)
+    along = len(shape) - 2
+    length = o.reduce_sum(o.real(o.mul(o.conj(v), dv)), axes=(along,))
+    largest = o.eq(size, last_axis(o.reduce_max(size, axes=(along,)), shape))
+    turn = o.reduce_sum(
+        o.select_n(largest, full(shape, 0, real), o.imag(o.mul(dv, o.conj(v)))), axes=(along,)
+    )
+    weight = o.reduce_sum(
+        o.select_n(largest, full(shape, 0, real), o.mul(size, size)), axes=(along,)
+    )
+    shift = last_axis(o.complex(length, o.div(turn, weight)), shape)
+    return [diagonal_of(inner), o.sub(dv, o.mul(v, shift))]
 
 
 opaque("eig", infer=_eig_infer, numpy=_eig_numpy, jvp=_eig_jvp, batch=_batched("eig"))
@@ -157,13 +205,11 @@ def _svd_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) 
     if t is None:
         return [None, None, None]
     m, n = xs[0].aval.shape[-2:]
-    if p["full_matrices"] and m != n:
-        raise NotImplementedError(
-            "svd: the derivative is known for full_matrices=False only; pass that"
-        )
-    u, s, vh = items(y)
-    dtype, k = u.aval.dtype, s.aval.shape[-1]
-    ut, v = matrix_t(u, True), matrix_t(vh, True)
+    whole_u, s, vh = items(y)
+    k = s.aval.shape[-1]
+    whole_v = matrix_t(vh, True)
+    u, v = _columns(whole_u, 0, k), _columns(whole_v, 0, k)
+    dtype, ut = u.aval.dtype, matrix_t(u, True)
     inner = matmul(ut, matmul(t, v))
     ds = diagonal_of(inner)
     ds = o.real(ds) if dtype.kind == "c" else ds
@@ -189,6 +235,8 @@ def _svd_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) 
     if n > k:
         rest = o.sub(matmul(matrix_t(t, True), u), matmul(v, matrix_t(inner, True)))
         dv = o.add(dv, o.div(rest, _to(last_axis(s, rest.aval.shape), dtype)))
+    if p["full_matrices"]:
+        du, dv = _completed(whole_u, du, k), _completed(whole_v, dv, k)
     return [du, ds, matrix_t(dv, True)]
 
 
@@ -216,14 +264,13 @@ def _qr_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -
     if ts[0] is None:
         return [None, None]
     m, n = xs[0].aval.shape[-2:]
-    if m < n or (p["full_matrices"] and m != n):
-        raise NotImplementedError(
-            "qr: the derivative is known for matrices with at least as many rows as columns, "
-            "in reduced mode only"
-        )
-    q, r = items(y)
+    whole_q, whole_r = items(y)
+    k = min(m, n)
+    # The first k columns decide; those after them are turned by the same q.
+    t, q = _columns(ts[0], 0, k), _columns(whole_q, 0, k)
+    r = _rows(_columns(whole_r, 0, k), 0, k)
     t_r = o.triangular_solve(
-        r, ts[0], left_side=False, lower=False, transpose_a=False, conjugate_a=False,
+        r, t, left_side=False, lower=False, transpose_a=False, conjugate_a=False,
         unit_diagonal=False,
     )  # fmt: skip
     inner = matmul(matrix_t(q, True), t_r)
@@ -235,6 +282,14 @@ def _qr_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -
         omega = o.add(omega, part)
     dq = o.add(matmul(q, o.sub(omega, inner)), t_r)
     dr = matmul(o.sub(inner, omega), r)
+    if n > k:
+        rest = _columns(ts[0], k, n)
+        fixed = matmul(matrix_t(dq, True), matmul(q, _columns(whole_r, k, n)))
+        dr = _side_by_side(dr, o.add(fixed, matmul(matrix_t(q, True), rest)))
+    if p["full_matrices"] and m > k:
+        dq = _completed(whole_q, dq, k)
+        below = full((*dr.aval.shape[:-2], m - k, n), 0, dr.aval.dtype)
+        dr = o.concatenate(dr, below, dimension=dr.aval.ndim - 2)
     return [dq, dr]
 
 
@@ -277,94 +332,46 @@ def _lu_numpy(a: Any) -> Any:
     )
 
 
+def _lu_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
+    """With L and U completed to square matrices, the lower and upper part of L^-1 (P dA) U^-1."""
+    if ts[0] is None:
+        return [None, None, None]
+    packed, _, perm = items(y)
+    shape, dtype = packed.aval.shape, packed.aval.dtype
+    *outer, m, n = shape
+    k = len(outer)
+    rows = broadcast_to(perm, shape, tuple(range(k + 1)))
+    t = gather_permuted(ts[0], rows, k)
+    low = _columns(packed, 0, m) if m <= n else _padded(packed, m)
+    low = o.add(triangle(low, -1), batched_identity(low.aval))
+    up = matrix_t(_columns(matrix_t(packed), 0, n) if n <= m else _padded(matrix_t(packed), n))
+    up = triangle(up, upper=True)
+    if n > m:
+        number = o.iota(dtype=np.dtype(np.int32), shape=up.aval.shape, dimension=k)
+        beyond = o.convert_element_type(
+            o.ge(number, full((), m, np.dtype(np.int32))), new_dtype=dtype, weak_type=False
+        )
+        up = o.add(up, o.mul(beyond, batched_identity(up.aval)))
+    flags = {"transpose_a": False, "conjugate_a": False}
+    inner = o.triangular_solve(low, t, left_side=True, lower=True, unit_diagonal=True, **flags)
+    inner = o.triangular_solve(
+        up, inner, left_side=False, lower=False, unit_diagonal=False, **flags
+    )
+    lower = matmul(low, triangle(inner, -1))
+    return [o.add(lower, matmul(triangle(inner, upper=True), up)), None, None]
+
+
+def _padded(x: Node, n: int) -> Node:
+    """Matrices with columns of zeros behind, n in all."""
+    config = (*[(0, 0, 0)] * (x.aval.ndim - 1), (0, n - x.aval.shape[-1], 0))
+    return o.pad(x, full((), 0, x.aval.dtype), padding_config=config)
+
+
 opaque(
     "lu",
     infer=_lu_infer,
     numpy=quiet(_lu_numpy),
+    jvp=_lu_jvp,
     batch=_batched("lu"),
     kernel=lambda operands, results, p: lu_kernel(operands[0], results),
-)
-
-
-# --- determinants --------------------------------------------------------------------------------
-
-
-def _det_infer(a: Aval) -> Aval:
-    _square("det", a)
-    return make_aval(a.shape[:-2], a.dtype)
-
-
-def _adjugate(a: Any) -> Any:
-    """The transposed cofactors; by singular values, so that it is right when singular."""
-
-    def one(m: Any) -> Any:
-        n = m.shape[0]
-        if n == 1:
-            return np.ones_like(m)
-        u, s, vh = np.linalg.svd(m)
-        others = np.array([np.prod(np.delete(s, i)) for i in range(n)], s.dtype)
-        sign = np.linalg.det(u) * np.linalg.det(vh)
-        return (vh.conj().T * (others * sign)) @ u.conj().T
-
-    x = a.astype(lapack_dtype(a.dtype))
-    return each_matrix(one, x) if x.size else x
-
-
-def _adjugate_jvp(t: Node, y: Node, a: Node) -> Node:
-    """From adj(a) a = det(a) I; needs a regular matrix."""
-    det = o.det(a)
-    inner = trace_of(matmul(y, t))
-    eye = batched_identity(a.aval)
-    shape = a.aval.shape
-    outer = tuple(range(len(shape) - 2))
-    part = o.mul(broadcast_to(inner, shape, outer), eye)
-    inverse = o.div(y, broadcast_to(det, shape, outer))
-    return matmul(o.sub(part, matmul(y, t)), inverse)
-
-
-opaque(
-    "adjugate",
-    infer=lambda a: (_square("adjugate", a), make_aval(a.shape, a.dtype))[1],
-    numpy=quiet(_adjugate),
-    jvp=(_adjugate_jvp,),
-    batch=_batched("adjugate"),
-)
-opaque(
-    "det",
-    infer=_det_infer,
-    numpy=quiet(lambda a: np.asarray(np.linalg.det(a.astype(lapack_dtype(a.dtype))))),
-    jvp=(lambda t, y, a: trace_of(matmul(o.adjugate(a), t)),),
-    batch=_batched("det"),
-    kernel=lambda operands, results, p: det_kernel(operands[0], results),
-)
-
-
-def _slogdet_infer(a: Aval) -> tuple[Aval, Aval]:
-    _square("slogdet", a)
-    return make_aval(a.shape[:-2], a.dtype), make_aval(a.shape[:-2], real_dtype(a.dtype))
-
-
-def _slogdet_numpy(a: Any) -> Any:
-    sign, log = np.linalg.slogdet(a.astype(lapack_dtype(a.dtype)))
-    return np.asarray(sign), np.asarray(log)
-
-
-def _slogdet_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
-    if ts[0] is None:
-        return [None, None]
-    inner = trace_of(o.linear_solve(xs[0], ts[0]))
-    if inner.aval.dtype.kind != "c":
-        return [None, inner]
-    log = o.real(inner)
-    turn = o.sub(inner, _to(log, inner.aval.dtype))
-    return [o.mul(turn, items(y)[0]), log]
-
-
-opaque(
-    "slogdet",
-    infer=_slogdet_infer,
-    numpy=quiet(_slogdet_numpy),
-    jvp=_slogdet_jvp,
-    batch=_batched("slogdet"),
-    kernel=lambda operands, results, p: det_kernel(operands[0], results),
 )

@@ -19,6 +19,7 @@ from accnp.ops.index import DROP, GatherDimensionNumbers, _kept, _layout, _place
 from accnp.ops.index_kernels import scatter_kernel
 from accnp.ops.kinds import broadcast_to, dtype_kind, full, opaque, zeros_like_aval
 from accnp.ops.reference import quiet
+from accnp.ops.sort import gather_permuted, permutation_of
 
 __all__ = ["window_sizes"]
 
@@ -223,17 +224,50 @@ opaque(
 # --- scatter_mul, _min, _max ---------------------------------------------------------------------
 
 
+def _others(x: Node, starts: Node, updates: Node, p: dict[str, Any]) -> Node:
+    """For each factor the product of all others that meet it, by products from both sides.
+
+    Factors of one place are brought together by sorting; a running product over them takes
+    log2(n) steps, in each of which the distance doubles. No division, so zeros do not matter.
+    """
+    kind, shape, n = np.dtype(np.int32), updates.aval.shape, updates.aval.size
+    count = o.iota(dtype=kind, shape=(x.aval.size,), dimension=0)
+    place = o.reshape(count, new_sizes=x.aval.shape, dimensions=None)
+    place = o.reshape(_read(place, updates, starts, p, -1), new_sizes=(n,), dimensions=None)
+    order = permutation_of([place], 0)
+    place = gather_permuted(place, order, 0)
+    factors = o.reshape(updates, new_sizes=(n,), dimensions=None)
+    factors = gather_permuted(factors, order, 0)
+    one = full((), 1, updates.aval.dtype)
+    nowhere = full((), -2, kind)
+
+    def moved(v: Node, fill: Node, by: int) -> Node:
+        return o.pad(v, fill, padding_config=((by, -by, 0),))
+
+    def so_far(sign: int) -> Node:
+        same = o.eq(place, moved(place, nowhere, sign))
+        run = o.select_n(same, full((n,), 1, one.aval.dtype), moved(factors, one, sign))
+        step = 1
+        while step < n:
+            by = sign * step
+            same = o.eq(place, moved(place, nowhere, by))
+            run = o.mul(run, o.select_n(same, full((n,), 1, one.aval.dtype), moved(run, one, by)))
+            step *= 2
+        return run
+
+    products = o.mul(so_far(1), so_far(-1))
+    back = permutation_of([order], 0)
+    return o.reshape(gather_permuted(products, back, 0), new_sizes=shape, dimensions=None)
+
+
 def _mul_jvp(ts: Any, y: Node, xs: Any, p: dict[str, Any]) -> Any:
     x, starts, updates = xs
     out = None if ts[0] is None else o.scatter_mul(ts[0], starts, updates, **p)
     if ts[2] is not None:
+        t = ts[2]
         if not p["unique_indices"]:
-            raise NotImplementedError(
-                "scatter_mul: the derivative by the factors is known for unique indices only; "
-                "pass unique_indices=True if no index occurs twice"
-            )
-        zero = zeros_like_aval(x.aval)
-        part = o.mul(x, o.scatter_add(zero, starts, ts[2], **p))
+            t = o.mul(t, _others(x, starts, updates, p))
+        part = o.mul(x, o.scatter_add(zeros_like_aval(x.aval), starts, t, **p))
         out = part if out is None else o.add(out, part)
     return out
 
@@ -266,6 +300,8 @@ def _extreme_jvp(ts: Any, y: Node, xs: Any, p: dict[str, Any]) -> Any:
     theirs = o.convert_element_type(hit, new_dtype=kind, weak_type=False)
     add = {**p}
     count = o.scatter_add(mine, starts, theirs, **add)
+    # None attains a nan: no tangent passes.
+    count = o.max(count, full((), 1, kind))
     total = o.scatter_add(o.mul(mine, both[0]), starts, o.mul(theirs, both[1]), **add)
     return o.div(total, count)
 

@@ -83,13 +83,25 @@ def _i1e_jvp(t: Node, y: Node, x: Node) -> Node:
 
 
 _elementwise("bessel_i1e", "f", _scipy("i1e"), (_i1e_jvp,))
-_elementwise("zeta", "f", _scipy("zeta"), (ZERO, lambda t, y, x, q: o.mul(
+
+
+def _not_by_order(name: str) -> Callable[..., Any]:
+    def rule(*_: Any) -> Any:
+        raise NotImplementedError(
+            f"{name}: the derivative by the first operand, the order, is not known; got one that "
+            "is differentiated; use stop_gradient, or give the function a rule with custom_jvp"
+        )
+
+    return rule
+
+
+_elementwise("zeta", "f", _scipy("zeta"), (_not_by_order("zeta"), lambda t, y, x, q: o.mul(
     t, o.mul(o.neg(x), o.zeta(o.add(x, like(x, 1)), q)))))  # fmt: skip
 _elementwise(
     "polygamma",
     "f",
     lambda n, x: _scipy("polygamma")(n.astype(np.float64), x),
-    (ZERO, lambda t, y, n, x: o.mul(t, o.polygamma(o.add(n, like(n, 1)), x))),
+    (_not_by_order("polygamma"), lambda t, y, n, x: o.mul(t, o.polygamma(o.add(n, like(n, 1)), x))),
 )
 
 # The value itself, but invisible to derivatives.

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 import accnp.api  # noqa: F401 - fills the table
+from accnp.array import wrap
+from accnp.ir.node import items
 from accnp.ir.op import OPS, o
 from accnp.ops.index import (
     GatherDimensionNumbers,
@@ -330,14 +332,19 @@ for mode in (CLIP, DROP):
             add(name, real(3, 4), at, real(*updates), params=put)
         for name in ("scatter_min", "scatter_max"):
             add(name, real(3, 4), at, real(*updates), params=put)
-ONCE = {"indices_are_sorted": False, "unique_indices": True, "mode": DROP}
-add(
-    "scatter_mul",
-    real(3, 4),
-    np.array([[0], [2]], np.int32),
-    real(2, 4),
-    params={"dimension_numbers": ScatterDimensionNumbers(*ROWS), **ONCE},
-)
+for places, once in (([[0], [2]], True), ([[0], [2], [0], [0], [9]], False)):
+    add(
+        "scatter_mul",
+        real(3, 4),
+        np.array(places, np.int32),
+        real(len(places), 4),
+        params={
+            "dimension_numbers": ScatterDimensionNumbers(*ROWS),
+            "indices_are_sorted": False,
+            "unique_indices": once,
+            "mode": DROP,
+        },
+    )
 for k in (0, 1, 5):
     start = (np.array(k, np.int32), np.array(1, np.int32))
     add("dynamic_slice", real(4, 5), *start, params={"slice_sizes": (2, 3)})
@@ -392,24 +399,35 @@ def symmetric(a: Any) -> list[Any]:
     return [both]
 
 
-def results(*chosen: int) -> Callable[..., Any]:
-    def post(y: Any) -> list[Any]:
-        return [o.item(y, index=i) for i in chosen]
-
-    return post
+def completed(y: Any) -> list[Any]:
+    """Results of a full decomposition, with projectors in place of arbitrary bases."""
+    first, *middle, last = [wrap(v) for v in items(y)]
+    k = min(first.shape[-1], last.shape[-1])
+    out = [first[:, :k], *middle, last[:k], first[:, k:] @ first[:, k:].T]
+    return [v._node for v in (*out, last[k:].T @ last[k:])]
 
 
 add("cholesky", SQUARE, pre=symmetric)
 add("eigh", SQUARE, pre=symmetric)
-add("eig", SQUARE, post=results(0), tol=1e-5, second=False)
+add("eig", SQUARE, tol=1e-5)
+add("eig", cplx(3, 3), tol=1e-5)
 add("svd", real(3, 3) + np.diag([1.0, 3, 6]), params={"full_matrices": False}, tol=1e-5)
 add("svd", np.eye(4, 2) * [3.0, 1.0] + real(4, 2) / 4, params={"full_matrices": False}, tol=1e-5)
+# The columns that complete a basis are known up to their own rotation: their projector is compared.
+add("svd", real(4, 2), params={"full_matrices": True}, post=completed, tol=1e-5)
+add("svd", real(2, 3), params={"full_matrices": True}, post=completed, tol=1e-5)
 add("qr", SQUARE, params={"full_matrices": False}, tol=1e-5)
 add("qr", real(4, 3), params={"full_matrices": False}, tol=1e-5)
-add("lu", SQUARE, diff=False)
+add("qr", real(2, 4), params={"full_matrices": False}, tol=1e-5)
+add("qr", real(4, 2), params={"full_matrices": True}, post=completed, tol=1e-5)
+add("lu", SQUARE)
+add("lu", real(4, 2))
+add("lu", real(2, 3))
+add("lu", cplx(2, 2))
 add("det", SQUARE)
 add("slogdet", SQUARE)
-add("adjugate", SQUARE, second=False)
+add("adjugate", SQUARE)
+add("adjugate_tangent", SQUARE, real(3, 3))
 add("add_any", real(2, 3), real(2, 3))
 add("add_any", real(3), real())
 add("add_any", cplx(3), cplx(3))
