@@ -146,7 +146,9 @@ def _to(x: Node, dtype: np.dtype, weak: bool) -> Node:
         x.aval.weak_type == weak or (x.aval.weak_type and state.abstract is None)
     ):
         return x
-    return cast(x, dtype, weak or (x.aval.weak_type and x.op.name == "literal"))
+    # Literals stay weak, and so are shared; jax writes them down as what they are converted to.
+    stays = x.aval.weak_type and x.op.name == "literal" and not state.named
+    return cast(x, dtype, weak or stays)
 
 
 def promote_inexact(name: str, *xs: Any) -> list[Node]:

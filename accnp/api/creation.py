@@ -21,6 +21,7 @@ from accnp.api.convert import (
     scalar_node,
     to_shape,
 )
+from accnp.api.named import shown
 from accnp.api.placement import made, put_node
 from accnp.api.shapes import as_axis, as_int, as_shape, as_static
 from accnp.api.values import node_of, to_dtype
@@ -261,6 +262,7 @@ def _number(v: Any) -> Any:
 
 
 @api_boundary
+@shown("_linspace", arrays=2)
 def linspace(
     start: Any,
     stop: Any,

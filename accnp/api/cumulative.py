@@ -13,6 +13,7 @@ from accnp import dtypes
 from accnp.api import reductions as red
 from accnp.api import ufunc_rules as rules
 from accnp.api.convert import as_node, cast, wrap
+from accnp.api.named import named, shown
 from accnp.api.shapes import as_axis
 from accnp.array import Array
 from accnp.errors import api_boundary
@@ -25,10 +26,7 @@ Axis = Any
 
 
 def _scan(x: Node, axis: Any, op: str, name: str) -> Node:
-    if axis is None:
-        x, at = o.reshape(x, new_sizes=(x.aval.size,), dimensions=None), 0
-    else:
-        at = as_axis(axis, x.aval.ndim, name)
+    at = as_axis(axis, x.aval.ndim, name)
     return getattr(o, op)(x, axis=at, reverse=False)
 
 
@@ -37,8 +35,10 @@ def _make_cumulative(name: str, op: str, unit: Any, skip_nan: bool) -> Callable[
     def cumulative(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Array:
         red.no_out(out, name)
         x = red.strong(a, name)
+        if axis is None:
+            x, axis = o.reshape(x, new_sizes=(x.aval.size,), dimensions=None), 0
         if skip_nan and dtype_kind(x.aval.dtype) in "fc":
-            x = rules.select(rules.isnan(x), like(x, unit), x)
+            x = rules.where_(rules.isnan(x), like(x, unit), x)
         if dtype is not None:
             x = cast(x, dtypes.requested_dtype(dtype, name))
         elif dtype_kind(x.aval.dtype) == "b":
@@ -50,7 +50,7 @@ def _make_cumulative(name: str, op: str, unit: Any, skip_nan: bool) -> Callable[
     cumulative.__doc__ = f"The running {what} along an axis" + (
         ", leaving nan out." if skip_nan else "."
     )
-    return cumulative
+    return named(cumulative)
 
 
 cumsum = _make_cumulative("cumsum", "cumsum", 0, False)
@@ -84,6 +84,7 @@ def _standard(
 
 
 @api_boundary
+@shown("_cumsum_with_promotion")
 def cumulative_sum(
     x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
 ) -> Array:
@@ -105,11 +106,12 @@ def cumulative_prod(
 def _filled(a: Any, value: Any, name: str) -> Array:
     x = as_node(a, name)
     if dtype_kind(x.aval.dtype) in "fc":
-        x = rules.select(rules.isnan(x), like(x, value), x)
+        x = rules.where_(rules.isnan(x), like(x, value), x)
     return wrap(x)
 
 
 @api_boundary
+@shown()
 def nansum(
     a: Any,
     axis: Axis = None,
@@ -124,6 +126,7 @@ def nansum(
 
 
 @api_boundary
+@shown()
 def nanprod(
     a: Any,
     axis: Axis = None,
@@ -163,11 +166,11 @@ def _make_nan_extreme(name: str, fold: Any) -> Callable[..., Array]:
             return y
         axes = red.axes_of(axis, x.aval.ndim, name)
         empty = red.keep(o.reduce_and(rules.isnan(x), axes=axes), x, axes, keepdims)
-        return wrap(rules.select(empty, like(y._node, math.nan), y._node))
+        return wrap(rules.where_(empty, like(y._node, math.nan), y._node))
 
     extreme.__name__ = extreme.__qualname__ = name
     extreme.__doc__ = f"The {name[3:]}imum over the given axes, leaving nan out."
-    return extreme
+    return named(extreme)
 
 
 nanmax = _make_nan_extreme("nanmax", red.max)
@@ -184,14 +187,15 @@ def _make_nan_arg(name: str) -> Callable[..., Array]:
         if dtype_kind(x.aval.dtype) != "f":
             return wrap(red.arg_node(x, axis, keepdims, inner))
         value = red.extreme_value(x.aval.dtype, inner[3:])
-        y = red.arg_node(rules.select(rules.isnan(x), like(x, value), x), axis, keepdims, inner)
+        missing = rules.isnan(x)
+        y = red.arg_node(rules.where_(missing, as_node(value), x), axis, keepdims, inner)
         axes = red.axes_of(axis, x.aval.ndim, name)
-        empty = red.keep(o.reduce_and(rules.isnan(x), axes=axes), x, axes, keepdims)
-        return wrap(rules.select(empty, like(y, -1), y))
+        empty = red.keep(o.reduce_and(missing, axes=axes), x, axes, keepdims)
+        return wrap(rules.where_(empty, as_node(-1), y))
 
     arg.__name__ = arg.__qualname__ = name
     arg.__doc__ = f"The index of the {name[6:]}imum, leaving nan out; -1 where all are nan."
-    return arg
+    return named(arg, f"_{name}")
 
 
 nanargmax = _make_nan_arg("nanargmax")

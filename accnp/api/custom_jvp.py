@@ -104,7 +104,7 @@ class custom_jvp:
         outs, tree = call.run(self.fun)
         avals = [x.aval for x in outs]
         rule = _rule(name, call, avals, tree, self.jvp, self.symbolic_zeros)
-        nodes = boundary(rule, call.nodes, outs, call.effects)
+        nodes = boundary(rule, call.nodes, outs, call.effects, call.program)
         return tree_unflatten(tree, [wrap(x) for x in nodes])
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -147,7 +147,7 @@ def _rule(
         same_results(shown, meaning, made, p_tree, avals, tree)
         return made, [_tangent(t, x, name) for t, x in zip(t_out, made, strict=True)]
 
-    return JvpRule(name, fn)
+    return JvpRule(name, fn, {"jvp": name_of(jvp), "symbolic_zeros": symbolic})
 
 
 def _tangent(t: Any, x: Node, name: str) -> Node | None:

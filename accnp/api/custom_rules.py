@@ -14,15 +14,18 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
+from accnp.api.bodies import close
 from accnp.api.convert import as_node, wrap
 from accnp.array import Array
 from accnp.ir.aval import Aval, make_aval
+from accnp.ir.graph import Graph
 from accnp.ir.node import Node, perform
 from accnp.ir.op import o
-from accnp.ir.trace import current, noted_effects
+from accnp.ir.trace import current, noted_effects, state
 from accnp.ops.kinds import zeros_like_aval
 from accnp.ops.unrolled import differentiated
 from accnp.pytree import tree_flatten, tree_map, tree_unflatten
+from accnp.trace_fn import trace
 from accnp.transforms.walk import inexact
 
 __all__ = [
@@ -171,10 +174,12 @@ class RuleCall:
     """
 
     __slots__ = (
-        "_fixed", "_fixed_tree", "args", "avals", "count", "effects", "nodes", "places", "tree",
+        "_fixed", "_fixed_tree", "args", "avals", "count", "effects", "nodes", "places", "program",
+        "tree",
     )  # fmt: skip
 
     effects: Sequence[Node]
+    program: tuple[Graph, Sequence[Node]] | None
 
     def __init__(self, name: str, args: tuple[Any, ...], nondiff: Sequence[int]) -> None:
         fixed = sorted({n % len(args) for n in nondiff}) if args else []
@@ -207,8 +212,12 @@ class RuleCall:
     def run(self, fun: Callable[..., Any]) -> tuple[list[Node], Any]:
         """Run the function on detached arguments; returns result nodes and their structure.
 
-        What it prints is left to its rule where that will be used.
+        What it prints is left to its rule where that will be used. Where a jaxpr is made, `program`
+        is what was recorded, and what that closes over.
         """
+        self.effects, self.program = (), None
+        if state.named:
+            return self._recorded(fun)
         detached = [wrap(o.detach(n)) for n in self.nodes[: self.count]]
         under = any(x.trace is not None and x.trace.active for x in self.nodes)
         with noted_effects() if under else contextlib.nullcontext(()) as effects:
@@ -218,6 +227,20 @@ class RuleCall:
             for node in effects:
                 perform(node)
         return [as_node(x, name_of(fun)) for x in leaves], tree
+
+    def _recorded(self, fun: Callable[..., Any]) -> tuple[list[Node], Any]:
+        tree: Any = None
+
+        def body(nodes: list[Node]) -> list[Node]:
+            nonlocal tree
+            leaves = [wrap(x) for x in nodes[: self.count]]
+            outs, tree = tree_flatten(fun(*self.whole(leaves, nodes)))
+            return [as_node(x, name_of(fun)) for x in outs]
+
+        avals = [x.aval for x in self.nodes]
+        graph = trace(body, avals, of=fun, transform="custom rule")
+        self.program = graph, close([graph])
+        return list(graph.outputs), tree
 
 
 def same_results(

@@ -139,7 +139,7 @@ class custom_vjp:
         call = RuleCall(name, args, self.nondiff_argnums)
         outs, tree = call.run(self.fun)
         rule = _rule(name, call, outs, tree, self.fwd, self.bwd, self.symbolic_zeros)
-        nodes = boundary(rule, call.nodes, outs, call.effects)
+        nodes = boundary(rule, call.nodes, outs, call.effects, call.program)
         return tree_unflatten(tree, [wrap(x) for x in nodes])
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -217,7 +217,8 @@ def _rule(
             )
         return [*_cotangents(result, call), *[None] * (len(call.nodes) - call.count)]
 
-    return VjpRule(name, forward, backward)
+    names = {"fwd": name_of(fwd), "bwd": name_of(bwd), "symbolic_zeros": symbolic}
+    return VjpRule(name, forward, backward, names)
 
 
 def _is_none(x: Any) -> bool:

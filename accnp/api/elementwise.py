@@ -16,7 +16,15 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.convert import as_nodes, broadcast_nodes, cast, promote
+from accnp.api.convert import (
+    as_nodes,
+    broadcast_nodes,
+    broadcast_shapes,
+    cast,
+    promote,
+    to_shape,
+)
+from accnp.api.named import named as as_named
 from accnp.array import Array
 from accnp.errors import hide_frames
 from accnp.ir.node import Node, record_known
@@ -61,11 +69,11 @@ def numeric(name: str, *xs: Any) -> list[Node]:
 def _converted(nodes: list[Node], dtype: Any, weak: bool) -> list[Node]:
     # A weak operand that has the dtype stays: the result is weak only if all operands are.
     # While tracing, the conversion is written down as jax does; no kernel has it.
-    eager = state.abstract is None
+    eager, shared = state.abstract is None, not state.named
     return [
         n
         if n.aval.dtype == dtype and (n.aval.weak_type == weak or (n.aval.weak_type and eager))
-        else cast(n, dtype, weak or (n.aval.weak_type and n.op.name == "literal"))
+        else cast(n, dtype, weak or (n.aval.weak_type and n.op.name == "literal" and shared))
         for n in nodes
     ]
 
@@ -75,7 +83,7 @@ def as_rule(rule: str | Rule) -> Rule:
     return getattr(o, _NAMES.get(rule, rule)) if isinstance(rule, str) else rule
 
 
-def named(function: Any, name: str, doc: str) -> Any:
+def published(function: Any, name: str, doc: str) -> Any:
     """Give a made function its public name."""
     function.__name__ = function.__qualname__ = name
     function.__module__ = "accnp.numpy"
@@ -83,12 +91,21 @@ def named(function: Any, name: str, doc: str) -> Any:
     return function
 
 
-def make_unary(name: str, rule: str | Rule, prepare: Prepare, doc: str) -> Callable[[Any], Any]:
-    """Make the public function of one operand."""
+def make_unary(
+    name: str, rule: str | Rule, prepare: Prepare, doc: str, shown: str = ""
+) -> Callable[[Any], Any]:
+    """Make the public function of one operand; jaxprs have it as a call if it is `shown`."""
     rule = as_rule(rule)
     known: dict[Any, tuple[Op, Any]] = {}
 
+    def plain(x: Any) -> Any:
+        return wrap_all(rule(*prepare(name, x)))
+
+    as_call = as_named(plain, shown)
+
     def slow(x: Any) -> Any:
+        if shown:
+            return as_call(x)
         (node,) = prepare(name, x)
         out = rule(node)
         if type(x) is Array and not isinstance(out, tuple) and _is_plain(out, (x._node,)):
@@ -109,7 +126,7 @@ def make_unary(name: str, rule: str | Rule, prepare: Prepare, doc: str) -> Calla
             hide_frames(error)
             raise
 
-    return named(call, name, doc)
+    return published(call, name, doc)
 
 
 def _is_plain(out: Any, inputs: tuple[Node, ...]) -> bool:
@@ -130,9 +147,18 @@ class Binary:
     pairs: dict[Any, tuple[Op, Any]] = field(default_factory=dict)
     right: dict[Any, tuple[Op, Node, Any]] = field(default_factory=dict)
     left: dict[Any, tuple[Op, Node, Any]] = field(default_factory=dict)
+    as_call: Callable[[Any, Any], Any] | None = None  # for functions that jaxprs have as calls
+
+    def plain(self, x: Any, y: Any) -> Any:
+        """Prepare, broadcast, record."""
+        return wrap_all(self.rule(*_aligned(self.name, self.prepare(self.name, x, y))))
 
     def slow(self, x: Any, y: Any) -> Any:
         """Prepare, broadcast, record, remember."""
+        if self.as_call is not None:
+            return self.as_call(x, y)
+        if state.named:
+            return self.plain(x, y)
         a, b = broadcast_nodes(self.name, self.prepare(self.name, x, y))
         out = self.rule(a, b)
         if not isinstance(out, tuple) and _is_plain(out, (a, b)):
@@ -148,6 +174,20 @@ class Binary:
         return wrap_all(out)
 
 
+def _aligned(name: str, nodes: list[Node]) -> list[Node]:
+    """Broadcast two operands; where a jaxpr is made only the missing axes are added, as jax does
+    it."""
+    a, b = (n.aval.shape for n in nodes)
+    if not state.named or not a or not b or nodes[0].aval.dtype.kind == "c":
+        return broadcast_nodes(name, nodes)
+    broadcast_shapes(name, [a, b])
+    rank = max(len(a), len(b))
+    return [
+        n if n.aval.ndim == rank else to_shape(n, (*(1,) * (rank - n.aval.ndim), *n.aval.shape))
+        for n in nodes
+    ]
+
+
 def _key(node: Node, scalar: Any) -> tuple[Any, ...]:
     # 0.0 and -0.0 are equal and so would share an entry.
     t = type(scalar)
@@ -160,9 +200,14 @@ def _remember(memory: dict[Any, Any], key: Any, value: Any) -> None:
     memory[key] = value
 
 
-def make_binary(name: str, rule: str | Rule, prepare: Prepare, doc: str) -> Binary:
-    """Make the public function of two operands, the operator, and the reflected operator."""
+def make_binary(name: str, rule: str | Rule, prepare: Prepare, doc: str, shown: str = "") -> Binary:
+    """Make the public function of two operands, the operator, and the reflected operator.
+
+    Jaxprs have them as calls if they are `shown`.
+    """
     made = Binary(name, as_rule(rule), prepare)
+    if shown:
+        made.as_call = as_named(made.plain, shown, 2)
     slow, pairs, right, left = made.slow, made.pairs, made.right, made.left
 
     def build(accepts: Any) -> Any:
@@ -214,7 +259,7 @@ def make_binary(name: str, rule: str | Rule, prepare: Prepare, doc: str) -> Bina
             hide_frames(error)
             raise
 
-    made.function = named(build(None), name, doc)
+    made.function = published(build(None), name, doc)
     made.operator = build(OPERANDS)
     made.reflected = reflected
     return made

@@ -21,6 +21,7 @@ from accnp.api.manipulation import (
     reshape_plain,
     row,
 )
+from accnp.api.named import shown
 from accnp.api.shapes import as_axis, as_int, as_shape, as_sizes, as_static
 from accnp.api.values import node_of, to_dtype
 from accnp.array import Array, wrap
@@ -141,6 +142,7 @@ def column_stack(tup: Any) -> Array:
 
 
 @api_boundary
+@shown(arrays=2)
 def append(arr: Any, values: Any, axis: int | None = None) -> Array:
     """Join values to the end."""
     return concatenate([arr, values], axis)

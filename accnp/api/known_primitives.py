@@ -11,7 +11,8 @@ __all__ = [
     "axis_index_p", "bessel_i0e_p", "bessel_i1e_p", "bitcast_convert_type_p",
     "broadcast_in_dim_p", "cbrt_p", "ceil_p", "cholesky_p", "clamp_p", "clz_p", "complex_p",
     "concatenate_p", "cond_p", "conj_p", "convert_element_type_p", "copy_p", "cos_p", "cosh_p",
-    "cumlogsumexp_p", "cummax_p", "cummin_p", "cumprod_p", "cumsum_p", "digamma_p", "div_p",
+    "cumlogsumexp_p", "cummax_p", "cummin_p", "cumprod_p", "cumsum_p",
+    "custom_jvp_call_p", "custom_vjp_call_p", "digamma_p", "div_p",
     "dot_general_p", "dynamic_slice_p", "dynamic_update_slice_p", "eig_p", "eigh_p", "eq_p",
     "erf_inv_p", "erf_p", "erfc_p", "exp2_p", "exp_p", "expm1_p", "floor_p", "gather_p", "ge_p",
     "gt_p", "imag_p", "integer_pow_p", "iota_p", "is_finite_p", "jit_p", "le_p", "lgamma_p",
@@ -64,6 +65,8 @@ cumlogsumexp_p = primitive("cumlogsumexp")
 cummax_p = primitive("cummax")
 cummin_p = primitive("cummin")
 cumprod_p = primitive("cumprod")
+custom_jvp_call_p = primitive("custom_jvp_program")
+custom_vjp_call_p = primitive("custom_vjp_program")
 cumsum_p = primitive("cumsum")
 digamma_p = primitive("digamma")
 div_p = primitive("div")

@@ -17,6 +17,7 @@ from accnp.api import products
 from accnp.api.convert import as_node, broadcast_shapes, promote_inexact, to_shape
 from accnp.api.manipulation import expand_node, matrix_transpose, reshape_plain, transpose_node
 from accnp.api.matrices import diagonal as _diagonal
+from accnp.api.named import shown
 from accnp.api.norms import matrix_norm, norm, singular_values, vector_norm
 from accnp.api.products import matmul_nodes
 from accnp.api.shapes import as_int
@@ -167,6 +168,7 @@ def tensorinv(a: Any, ind: int = 2) -> Array:
 
 
 @api_boundary
+@shown()
 def matrix_power(a: Any, n: int) -> Array:
     """Multiply square matrices with themselves n times (n < 0: their inverses)."""
     name = "linalg.matrix_power"
@@ -237,6 +239,7 @@ def _symmetric(x: Node) -> Node:
 
 
 @api_boundary
+@shown()
 def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """Return the lower triangular L with L @ L.T = a; NaN where a is not positive definite."""
     x = _matrices(a, "linalg.cholesky", True)
@@ -246,6 +249,7 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
 
 
 @api_boundary
+@shown()
 def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Return eigenvalues (ascending) and eigenvectors of symmetric matrices."""
     if UPLO not in (None, "L", "U"):
@@ -260,6 +264,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
 
 
 @api_boundary
+@shown()
 def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """Return the eigenvalues of symmetric matrices, ascending."""
     return eigh(a, UPLO, symmetrize_input).eigenvalues
@@ -279,6 +284,7 @@ def eigvals(a: Any) -> Array:
 
 
 @api_boundary
+@shown()
 def svd(
     a: Any,
     full_matrices: bool = True,
@@ -303,6 +309,7 @@ def svdvals(x: Any, /) -> Array:
 
 
 @api_boundary
+@shown()
 def qr(a: Any, mode: str = "reduced") -> Any:
     """Return Q and R with a = Q @ R; mode "r" returns R only."""
     if mode not in ("reduced", "r", "full", "complete", "raw"):
@@ -341,6 +348,7 @@ def _written_out(x: Node) -> Node:
 
 
 @api_boundary
+@shown()
 def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     """Return the sign and the logarithm of the absolute value of determinants."""
     if method not in (None, "lu", "qr"):
@@ -362,6 +370,7 @@ def _tolerance(s: Node, shape: tuple[int, ...], given: Any, name: str) -> Node:
 
 
 @api_boundary
+@shown()
 def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Array:
     """Return how many singular values are not negligible."""
     name = "linalg.matrix_rank"
@@ -450,6 +459,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tu
 
 
 @api_boundary
+@shown()
 def cond(x: Any, p: Any = None) -> Array:
     """Return the condition number of matrices in a norm (default: the 2-norm)."""
     node = _matrices(x, "linalg.cond")

@@ -13,6 +13,7 @@ import numpy as np
 
 from accnp.api.convert import as_node, as_nodes, scalar_node, to_shape
 from accnp.api.convert import broadcast_shapes as broadcast_shapes_of
+from accnp.api.named import shown
 from accnp.api.shapes import as_axes, as_axis, as_int, as_shape, as_sizes
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
@@ -261,6 +262,7 @@ def _each(arys: tuple[Any, ...], fn: Any, function: str) -> Any:
 
 
 @api_boundary
+@shown("_flip")
 def flip(m: Any, axis: Any = None) -> Array:
     """Reverse the order along axes (default: all)."""
     x = as_node(m, "jnp.flip")
@@ -281,6 +283,7 @@ def flipud(m: Any) -> Array:
 
 
 @api_boundary
+@shown()
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """Rotate by quarter turns in the plane of two axes."""
     rank = np.ndim(m)
@@ -298,6 +301,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 
 
 @api_boundary
+@shown("_roll_static")
 def roll(a: Any, shift: Any, axis: Any = None) -> Array:
     """Shift elements along axes; what falls off comes in at the other end."""
     name = "jnp.roll"

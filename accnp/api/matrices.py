@@ -13,6 +13,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.convert import as_node, cast, numpy_node
 from accnp.api.creation import arange, asarray, diagonal_mask
+from accnp.api.named import shown
 from accnp.api.placement import made
 from accnp.api.shapes import as_axis, as_int, as_shape
 from accnp.api.values import node_of, to_dtype
@@ -52,18 +53,21 @@ def _triangle(x: Any, k: int, upper: bool, name: str) -> Array:
 
 
 @api_boundary
+@shown()
 def tril(m: Any, k: int = 0) -> Array:
     """Keep what is on and below a diagonal; the rest becomes zero."""
     return _triangle(m, k, False, "jnp.tril")
 
 
 @api_boundary
+@shown()
 def triu(m: Any, k: int = 0) -> Array:
     """Keep what is on and above a diagonal; the rest becomes zero."""
     return _triangle(m, k, True, "jnp.triu")
 
 
 @api_boundary
+@shown()
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """Take the diagonal of two axes; it becomes the last axis."""
     return wrap(diagonal_node(as_node(a, "jnp.diagonal"), offset, axis1, axis2, "jnp.diagonal"))
@@ -94,6 +98,7 @@ def diagonal_node(x: Node, offset: int, axis1: int, axis2: int, name: str) -> No
 
 
 @api_boundary
+@shown("_diag")
 def diag(v: Any, k: int = 0) -> Array:
     """Make a matrix with `v` on a diagonal, or take the diagonal of a matrix."""
     x = as_node(v, "jnp.diag")
@@ -242,6 +247,7 @@ def diag_indices_from(arr: Any) -> tuple[Array, ...]:
 
 
 @api_boundary
+@shown()
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
     """Make the matrix of powers of the elements of a vector."""
     v = as_node(x, "jnp.vander")

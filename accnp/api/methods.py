@@ -162,7 +162,7 @@ def _flatten(self: Array, order: str = "C", *, out_sharding: Any = None) -> Arra
 
 def _clip(self: Array, min: Any = None, max: Any = None) -> Array:
     """Limit values to [min, max]."""
-    return ufuncs.clip(self, min, max)
+    return ufuncs.clip(self, min=min, max=max)
 
 
 def _astype(self: Array, dtype: Any, copy: bool = False, device: Any = None) -> Array:

@@ -14,15 +14,17 @@ from accnp import dtypes
 from accnp.api import reductions as red
 from accnp.api import ufunc_rules as rules
 from accnp.api import ufuncs as uf
-from accnp.api.convert import as_node, cast, to_shape, wrap
+from accnp.api.convert import as_node, cast, wrap
 from accnp.api.elementwise import inexact
+from accnp.api.manipulation import expand_node
+from accnp.api.named import shown
 from accnp.api.shapes import as_axis, as_int
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.ops.custom import JvpRule, ruled
 from accnp.ops.elementwise import like
-from accnp.ops.kinds import broadcast_to
 
 logsumexp = red.logsumexp
 tanh = uf.tanh
@@ -32,6 +34,7 @@ def _one(name: str, x: Any) -> Node:
     return inexact(name, x)[0]
 
 
+@shown()
 def identity(x: Any) -> Array:
     """x itself."""
     return wrap(as_node(x, "identity"))
@@ -40,24 +43,39 @@ def identity(x: Any) -> Array:
 @api_boundary
 def relu(x: Any) -> Array:
     """max(x, 0); its derivative at 0 is 0."""
-    node = as_node(x, "relu")
-    return wrap(rules.select(o.gt(node, like(node, 0)), node, _zero_or_nan(node)))
+    return _with_slope("relu", _relu, x, lambda node: o.gt(node, like(node, 0)))
 
 
-def _zero_or_nan(node: Node) -> Node:
-    # A nan must come through, and the derivative must be 0 where x <= 0.
-    if rules.kind(node) in "biu":
-        return like(node, 0)
-    return o.stop_gradient(o.max(node, like(node, 0)))
+@shown("relu")
+def _relu(x: Any) -> Array:
+    return uf.maximum(x, 0)
+
+
+def _with_slope(name: str, fn: Any, x: Any, inside: Any) -> Array:
+    """A function whose derivative is 1 where `inside` says so, and 0 elsewhere."""
+
+    def value(xs: list[Node]) -> list[Node]:
+        return [fn(wrap(xs[0]))._node]
+
+    def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
+        (node,), (t,) = xs, ts
+        return ruled(made, xs, value), [t and rules.select(inside(node), t, rules.filled(t, 0))]
+
+    made = JvpRule(name, rule, {"jvp": "jvp", "symbolic_zeros": False})
+    return wrap(ruled(made, [as_node(x, name)], value)[0])
 
 
 @api_boundary
 def relu6(x: Any) -> Array:
     """min(max(x, 0), 6); its derivative at both ends is 0."""
-    node = as_node(x, "relu6")
-    inside = o.and_(o.gt(node, like(node, 0)), o.lt(node, like(node, 6)))
-    flat = o.min(o.max(node, like(node, 0)), like(node, 6))
-    return wrap(rules.select(inside, node, o.stop_gradient(flat)))
+    return _with_slope(
+        "relu6", _relu6, x, lambda v: o.and_(o.gt(v, like(v, 0)), o.lt(v, like(v, 6)))
+    )
+
+
+@shown("relu6")
+def _relu6(x: Any) -> Array:
+    return uf.minimum(uf.maximum(x, 0), 6.0)
 
 
 @api_boundary
@@ -67,12 +85,14 @@ def sigmoid(x: Any) -> Array:
 
 
 @api_boundary
+@shown()
 def softplus(x: Any) -> Array:
     """log(1 + exp(x)) without overflow."""
-    return uf.logaddexp(x, 0)
+    return uf.logaddexp(x, 0.0)
 
 
 @api_boundary
+@shown()
 def sparse_plus(x: Any) -> Array:
     """0 below -1, (x + 1)**2 / 4 in between, x above 1."""
     node = _one("sparse_plus", x)
@@ -82,6 +102,7 @@ def sparse_plus(x: Any) -> Array:
 
 
 @api_boundary
+@shown()
 def soft_sign(x: Any) -> Array:
     """x / (1 + abs(x))."""
     node = _one("soft_sign", x)
@@ -89,6 +110,7 @@ def soft_sign(x: Any) -> Array:
 
 
 @api_boundary
+@shown()
 def silu(x: Any) -> Array:
     """x * sigmoid(x)."""
     node = _one("silu", x)
@@ -99,6 +121,7 @@ swish = silu
 
 
 @api_boundary
+@shown()
 def mish(x: Any) -> Array:
     """x * tanh(softplus(x))."""
     node = _one("mish", x)
@@ -106,30 +129,34 @@ def mish(x: Any) -> Array:
 
 
 @api_boundary
+@shown()
 def log_sigmoid(x: Any) -> Array:
     """log(sigmoid(x)) without overflow."""
     return uf.negative(softplus(uf.negative(wrap(_one("log_sigmoid", x)))))
 
 
 @api_boundary
+@shown(arrays=2)
 def elu(x: Any, alpha: Any = 1.0) -> Array:
     """x above 0, alpha * (exp(x) - 1) below."""
-    node = _one("elu", x)
-    above = o.gt(node, like(node, 0))
+    arr = wrap(_one("elu", x))
+    above = uf.greater(arr, 0)
     # exp is taken of 0 where x is positive, so that the unused branch has a finite derivative.
-    low = o.expm1(rules.select(above, like(node, 0), node))
-    scaled = uf.multiply(alpha, wrap(low))
-    return uf.where(wrap(above), wrap(node), scaled)
+    safe = uf.where(uf.greater(arr, 0), 0.0, arr)
+    return uf.where(above, arr, uf.multiply(alpha, uf.expm1(safe)))
 
 
 @api_boundary
+@shown(arrays=2)
 def celu(x: Any, alpha: Any = 1.0) -> Array:
     """max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1)."""
+    high = uf.maximum(x, 0.0)
     low = uf.divide(uf.minimum(x, 0.0), alpha)
-    return uf.add(uf.maximum(x, 0.0), uf.multiply(alpha, uf.expm1(low)))
+    return uf.add(high, uf.multiply(alpha, uf.expm1(low)))
 
 
 @api_boundary
+@shown()
 def selu(x: Any) -> Array:
     """The self-normalising elu."""
     return uf.multiply(1.0507009873554804934193349852946, elu(x, 1.6732632423543772848170429916717))
@@ -145,32 +172,35 @@ def gelu(x: Any, approximate: bool = True) -> Array:
         cdf = o.mul(like(node, 0.5), o.add(like(node, 1), inner))
         return wrap(o.mul(node, cdf))
     half = o.mul(like(node, 0.5), node)
-    return wrap(o.mul(half, o.erfc(o.mul(o.neg(node), like(node, math.sqrt(0.5))))))
+    tail = o.erfc(o.mul(o.neg(node), like(node, math.sqrt(0.5))))
+    return wrap(o.copy(o.mul(half, tail)))
 
 
 @api_boundary
+@shown(arrays=2)
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
     """x above 0, negative_slope * x below."""
-    node = _one("leaky_relu", x)
-    low = uf.multiply(negative_slope, wrap(node))
-    return uf.where(wrap(o.ge(node, like(node, 0))), wrap(node), low)
+    arr = wrap(_one("leaky_relu", x))
+    return uf.where(uf.greater_equal(arr, 0), arr, uf.multiply(negative_slope, arr))
 
 
 @api_boundary
+@shown()
 def hard_tanh(x: Any) -> Array:
     """x limited to [-1, 1]."""
-    node = as_node(x, "hard_tanh")
-    low = rules.select(o.lt(node, like(node, -1)), like(node, -1), node)
-    return wrap(rules.select(o.gt(node, like(node, 1)), like(node, 1), low))
+    arr = wrap(as_node(x, "hard_tanh"))
+    return uf.where(uf.greater(arr, 1), 1, uf.where(uf.less(arr, -1), -1, arr))
 
 
 @api_boundary
+@shown()
 def hard_sigmoid(x: Any) -> Array:
     """relu6(x + 3) / 6."""
     return uf.divide(relu6(uf.add(x, 3.0)), 6.0)
 
 
 @api_boundary
+@shown()
 def hard_silu(x: Any) -> Array:
     """x * hard_sigmoid(x)."""
     return uf.multiply(x, hard_sigmoid(x))
@@ -180,12 +210,14 @@ hard_swish = hard_silu
 
 
 @api_boundary
+@shown()
 def sparse_sigmoid(x: Any) -> Array:
     """(x + 1) / 2 limited to [0, 1]."""
     return uf.multiply(0.5, uf.clip(uf.add(x, 1.0), 0.0, 2.0))
 
 
 @api_boundary
+@shown(arrays=2)
 def squareplus(x: Any, b: Any = 4) -> Array:
     """(x + sqrt(x*x + b)) / 2."""
     return uf.divide(uf.add(x, uf.sqrt(uf.add(uf.square(x), b))), 2)
@@ -202,6 +234,7 @@ def log1mexp(x: Any) -> Array:
 
 
 @api_boundary
+@shown()
 def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Array:
     """log(mean(exp(x))) over the given axes."""
     total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
@@ -213,6 +246,7 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
 
 
 @api_boundary
+@shown()
 def glu(x: Any, axis: int = -1) -> Array:
     """The first half of an axis times the sigmoid of the second half."""
     node = _one("glu", x)
@@ -236,8 +270,9 @@ def _shifted(x: Any, axis: Any, where: Any, name: str) -> tuple[Node, tuple[int,
     node = _one(name, x)
     axes = red.axes_of(axis, node.aval.ndim, name)
     masked = node if where is None else red.masked(node, where, -math.inf, name)
-    top = o.stop_gradient(red.keep(o.reduce_max(masked, axes=axes), masked, axes, True))
-    return o.sub(node, to_shape(top, node.aval.shape)), axes, where
+    top = o.reduce_max(masked, axes=axes)
+    top = red.keep(o.max(like(top, -math.inf), top), masked, axes, True)
+    return o.sub(node, o.stop_gradient(top)), axes, where
 
 
 @api_boundary
@@ -248,10 +283,11 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     if where is not None:
         raised = red.masked(raised, where, 0, "softmax")
     total = red.keep(o.reduce_sum(raised, axes=axes), raised, axes, True)
-    return wrap(o.div(raised, to_shape(total, raised.aval.shape)))
+    return wrap(o.div(raised, total))
 
 
 @api_boundary
+@shown()
 def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     """log(softmax(x)), accurate."""
     shifted, axes, _ = _shifted(x, axis, where, "log_softmax")
@@ -259,13 +295,14 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     if where is not None:
         raised = red.masked(raised, where, 0, "log_softmax")
     total = o.log(red.keep(o.reduce_sum(raised, axes=axes), raised, axes, True))
-    out = o.sub(shifted, to_shape(total, shifted.aval.shape))
+    out = o.sub(shifted, total)
     if where is not None:
         out = red.masked(out, where, -math.inf, "log_softmax")
     return wrap(out)
 
 
 @api_boundary
+@shown()
 def standardize(
     x: Any,
     axis: Any = -1,
@@ -282,19 +319,25 @@ def standardize(
     if variance is None:
         squares = red.mean(uf.square(arr), axis, keepdims=True, where=where)
         variance = uf.clip(uf.subtract(squares, uf.square(mean)), 0)
+    centred = uf.subtract(arr, mean)
     scale = wrap(o.rsqrt(inexact("standardize", uf.add(variance, epsilon))[0]))
-    return uf.multiply(uf.subtract(arr, mean), scale)
+    return uf.multiply(centred, scale)
 
 
 @api_boundary
 def one_hot(x: Any, num_classes: Any, *, dtype: Any = None, axis: int = -1) -> Array:
     """1 at the place that x names along a new axis, 0 elsewhere; places outside give zeros."""
+    return _one_hot(x, as_int(num_classes, "one_hot", "num_classes", "shape"), dtype, axis)
+
+
+@shown()
+def _one_hot(x: Any, n: int, dtype: Any, axis: int) -> Array:
     node = as_node(x, "one_hot")
-    n = as_int(num_classes, "one_hot", "num_classes", "shape")
     rank = node.aval.ndim + 1
     at = as_axis(axis, rank, "one_hot")
-    shape = (*node.aval.shape[:at], n, *node.aval.shape[at:])
-    places = o.iota(dtype=node.aval.dtype, shape=shape, dimension=at)
-    wide = broadcast_to(node, shape, tuple(d for d in range(rank) if d != at))
+    wide = expand_node(node, (at,))
+    places = o.iota(
+        dtype=node.aval.dtype, shape=(*(1,) * at, n, *(1,) * (rank - at - 1)), dimension=at
+    )
     new = dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, "one_hot")
     return wrap(cast(o.eq(wide, places), new))

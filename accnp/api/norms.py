@@ -10,6 +10,7 @@ import numpy as np
 
 from accnp.api.convert import as_node, promote_inexact
 from accnp.api.manipulation import expand_node, reshape_plain, transpose_node
+from accnp.api.named import shown
 from accnp.api.shapes import as_axes, as_static
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
@@ -85,6 +86,7 @@ def singular_values(x: Node) -> Node:
 
 
 @api_boundary
+@shown()
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
     """Return the norm of vectors or matrices; None is the root of the sum of squares."""
     return wrap(_norm(x, ord, axis, keepdims, "linalg.norm"))

@@ -9,6 +9,7 @@ import numpy as np
 from accnp.api.convert import as_node, cast, numpy_node, scalar_node
 from accnp.api.indexing import gather_axis
 from accnp.api.manipulation import cut
+from accnp.api.named import shown
 from accnp.api.shapes import as_axis, as_static
 from accnp.api.values import to_dtype
 from accnp.array import Array, wrap
@@ -58,6 +59,7 @@ def _widths(value: Any, rank: int) -> list[tuple[int, int]]:
 
 
 @api_boundary
+@shown("_pad")
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
     """Add borders: constant, edge, reflect, symmetric, wrap, linear_ramp, or a statistic.
 

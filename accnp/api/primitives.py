@@ -242,6 +242,8 @@ _NAMES = {
     "scatter_max": "scatter-max",
     "scatter_min": "scatter-min",
     "scatter_mul": "scatter-mul",
+    "custom_jvp_program": "custom_jvp_call",
+    "custom_vjp_program": "custom_vjp_call",
 }
 
 
@@ -341,6 +343,8 @@ _CONSTANTS = {
     "remat2": {"jaxpr": (0, "")},
     "cond": {"branches": (1, "")},
     "scan": {"jaxpr": (0, "num_consts")},
+    "custom_jvp_program": {"call_jaxpr": (0, "num_consts")},
+    "custom_vjp_program": {"call_jaxpr": (0, "num_consts")},
     "while": {"body_jaxpr": (-1, "body_nconsts"), "cond_jaxpr": (0, "cond_nconsts")},
 }
 

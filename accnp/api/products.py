@@ -21,6 +21,7 @@ from accnp.api.convert import (
 )
 from accnp.api.manipulation import cut, expand_node, reshape_plain, transpose_node
 from accnp.api.matrices import diagonal_node
+from accnp.api.named import shown
 from accnp.api.shapes import as_axes, as_axis, as_int
 from accnp.api.values import to_dtype
 from accnp.array import Array, wrap
@@ -270,6 +271,7 @@ def vecmat(x1: Any, x2: Any, /) -> Array:
 
 
 @api_boundary
+@shown(arrays=2)
 def kron(a: Any, b: Any) -> Array:
     """Return the Kronecker product."""
     x, y = promote("kron", a, b)
@@ -284,6 +286,7 @@ def kron(a: Any, b: Any) -> Array:
 
 
 @api_boundary
+@shown(arrays=2)
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Array:
@@ -327,6 +330,7 @@ def cross(
 
 
 @api_boundary
+@shown()
 def trace(
     a: Any,
     offset: int = 0,

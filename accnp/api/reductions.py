@@ -18,6 +18,7 @@ from accnp import dtypes
 from accnp.api import ufunc_rules as rules
 from accnp.api.convert import as_node, broadcast_nodes, cast, promote, to_shape, wrap
 from accnp.api.elementwise import inexact
+from accnp.api.named import shown
 from accnp.api.shapes import as_axes, as_axis
 from accnp.array import Array
 from accnp.config import config
@@ -428,6 +429,7 @@ def average(
 
 
 @api_boundary
+@shown("_ptp")
 def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """The largest element minus the smallest one over the given axes."""
     no_out(out, "ptp")
@@ -436,6 +438,7 @@ def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> 
 
 
 @api_boundary
+@shown()
 def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Array:
     """How many elements are not 0 over the given axes."""
     return sum(wrap(rules.as_bool(as_node(a, "count_nonzero"))), axis, keepdims=keepdims)
@@ -464,10 +467,11 @@ def logsumexp(
     axes = axes_of(axis, x.aval.ndim, "logsumexp")
     real = rules.real(x)
     top = o.reduce_max(real, axes=axes)
+    top = o.max(like(top, -math.inf), top)
     top = rules.select(o.is_finite(top), top, like(top, 0))
     top = o.stop_gradient(top)
-    wide = to_shape(keep(top, x, axes, True), x.aval.shape)
-    shifted = o.exp(o.sub(x, cast(wide, x.aval.dtype)))
+    wide = cast(keep(top, x, axes, True), x.aval.dtype)
+    shifted = o.exp(o.sub(x, wide))
     if scale is not None:
         shifted = o.mul(shifted, scale)
     total = o.reduce_sum(shifted, axes=axes)
@@ -477,8 +481,7 @@ def logsumexp(
         y = o.add(y, cast(top, y.aval.dtype))
     else:
         sign = o.sign(total)
-        size = o.abs(total) if return_sign or scale is not None else total
-        y = o.add(o.log(size), top)
+        y = o.add(o.log(o.abs(total)), top)
         if scale is not None and not return_sign:
             y = rules.select(o.lt(sign, like(sign, 0)), like(y, math.nan), y)
     y, sign = keep(y, x, axes, keepdims), keep(sign, x, axes, keepdims)

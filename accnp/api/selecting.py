@@ -8,9 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from accnp.api import ufuncs
-from accnp.api.named import named
 from accnp.api.taking import nonzero
-from accnp.array import Array
 from accnp.errors import api_boundary
 
 
@@ -38,11 +36,4 @@ def where(
         raise ValueError(
             "where: size and fill_value belong to the form with the condition alone; drop them"
         )
-    return _three(condition, x, y)
-
-
-def _three_of(condition: Any, x: Any, y: Any) -> Array:
     return ufuncs.where(condition, x, y)
-
-
-_three = named(_three_of, "_where", 3)

@@ -13,6 +13,7 @@ from accnp import dtypes
 from accnp.api.convert import as_node, cast, numpy_node, promote, scalar_node
 from accnp.api.indexing import gather_axis
 from accnp.api.manipulation import reshape_plain
+from accnp.api.named import shown
 from accnp.api.shapes import as_axis, as_int
 from accnp.api.values import node_of
 from accnp.array import Array, is_traced, wrap
@@ -39,6 +40,7 @@ def _prepare(a: Any, axis: int | None, function: str) -> tuple[Node, int]:
 
 
 @api_boundary
+@shown()
 def sort(
     a: Any,
     axis: int | None = -1,
@@ -71,6 +73,7 @@ def argsort_node(x: Node, d: int, descending: bool = False) -> Node:
 
 
 @api_boundary
+@shown()
 def argsort(
     a: Any,
     axis: int | None = -1,
@@ -89,6 +92,7 @@ def argsort(
 
 
 @api_boundary
+@shown()
 def lexsort(keys: Any, axis: int = -1) -> Array:
     """Return the indices that sort by several keys, the last one first."""
     nodes = [node_of(k, function="jnp.lexsort") for k in keys]
@@ -103,6 +107,7 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
 
 
 @api_boundary
+@shown()
 def partition(a: Any, kth: int, axis: int = -1) -> Array:
     """Put the smallest `kth` elements first (here: sort completely)."""
     x, d = _prepare(a, axis, "jnp.partition")
@@ -111,6 +116,7 @@ def partition(a: Any, kth: int, axis: int = -1) -> Array:
 
 
 @api_boundary
+@shown()
 def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
     """Return the indices that put the smallest `kth` elements first (here: sort completely)."""
     x, d = _prepare(a, axis, "jnp.argpartition")
@@ -119,6 +125,7 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
 
 
 @api_boundary
+@shown()
 def sort_complex(a: Any) -> Array:
     """Sort along the last axis, and convert to complex."""
     out = sort(a)

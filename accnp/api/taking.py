@@ -27,6 +27,7 @@ from accnp.api.convert import (
 )
 from accnp.api.indexing import INDEX, gather_axis, index_node, wrap_negative
 from accnp.api.manipulation import cut, expand_node, reshape_plain
+from accnp.api.named import shown
 from accnp.api.shapes import as_axis, as_int, as_shape
 from accnp.api.values import node_of, to_dtype
 from accnp.array import Array, is_traced, wrap
@@ -47,6 +48,7 @@ __all__ = [
 
 
 @api_boundary
+@shown("_take", arrays=2)
 def take(
     a: Any,
     indices: Any,
@@ -111,6 +113,7 @@ def _along(x: Node, index: Node, axis: Any, function: str) -> tuple[Node, Node, 
 
 
 @api_boundary
+@shown(arrays=2)
 def take_along_axis(
     arr: Any,
     indices: Any,

@@ -7,17 +7,17 @@ The ops are those that jax records, so that jaxprs read alike and special values
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.convert import cast, to_shape
+from accnp.api.convert import broadcast_nodes, cast, promote, to_shape, wrap
+from accnp.api.named import named_rule
 from accnp.ir.node import Node, literal
 from accnp.ir.op import o
-from accnp.ops.custom import JvpRule, Maybe, boundary
+from accnp.ir.trace import state
 from accnp.ops.kinds import BOOL, broadcast_to, dtype_kind, full
 
 INF = math.inf
@@ -49,6 +49,23 @@ def select(which: Node, yes: Node, no: Node) -> Node:
     return o.select_n(which, no, yes)
 
 
+def choose(which: Node, yes: Node, no: Node) -> Node:
+    """Like `select`, for operands of any dtypes, and of shapes that broadcast."""
+    a, b = promote("where", wrap(yes), wrap(no))
+    test, a, b = broadcast_nodes("where", [as_bool(which), a, b])
+    shape = test.aval.shape
+    if state.named and shape:  # as jax writes it down; kernels take scalars as they are
+        a, b = to_shape(a, shape), to_shape(b, shape)
+    if (not shape and (a.aval.ndim or b.aval.ndim)) or a.aval.shape == b.aval.shape == ():
+        return o.select_n(test, b, a)
+    wide = [v if v.aval.shape == () else to_shape(v, shape) for v in (b, a)]
+    return o.select_n(test, *wide)
+
+
+# As jnp.where stands in jaxprs.
+where_ = named_rule(choose, "_where")
+
+
 def by_parts(x: Node, rule: Any) -> Node:
     """Apply a rule to the real and the imaginary part of a complex node, or to a real node."""
     if kind(x) != "c":
@@ -70,7 +87,7 @@ def floor_divide(a: Node, b: Node) -> Node:
     if k == "i":
         q = o.div(a, b)
         fix = o.and_(o.ne(o.sign(a), o.sign(b)), o.ne(o.rem(a, b), like(a, 0)))
-        return select(fix, o.sub(q, like(q, 1)), q)
+        return where_(fix, o.sub(q, like(q, 1)), q)
     return float_divmod(a, b)[0]
 
 
@@ -78,7 +95,7 @@ def float_divmod(a: Node, b: Node) -> tuple[Node, Node]:
     """Quotient rounded down and remainder with the sign of b, as Python's divmod."""
     m = o.rem(a, b)
     zero = o.eq(b, like(b, 0))
-    q = o.div(select(zero, a, o.sub(a, m)), b)
+    q = o.div(where_(zero, a, o.sub(a, m)), b)
     wrong = o.and_(o.ne(m, like(m, 0)), o.ne(o.sign(b), o.sign(m)))
     m = select(wrong, o.add(m, b), m)
     q = select(wrong, o.sub(q, like(q, 1)), q)
@@ -86,14 +103,15 @@ def float_divmod(a: Node, b: Node) -> tuple[Node, Node]:
 
 
 def _safe_divisor(b: Node) -> Node:
-    return select(o.eq(b, like(b, 0)), filled(b, 1), b) if kind(b) in "iu" else b
+    return where_(o.eq(b, like(b, 0)), filled(b, 1), b) if kind(b) in "iu" else b
 
 
 def remainder(a: Node, b: Node) -> Node:
     b = _safe_divisor(b)
     m = o.rem(a, b)
     zero = like(m, 0)
-    wrong = o.and_(o.ne(o.lt(m, zero), o.lt(b, zero)), o.ne(m, zero))
+    some = o.ne(m, zero)
+    wrong = o.and_(o.ne(o.lt(m, zero), o.lt(b, zero)), some)
     return select(wrong, o.add(m, b), m)
 
 
@@ -113,22 +131,13 @@ def divmod_(a: Node, b: Node) -> tuple[Node, Node]:
 def integer_power(a: Node, b: Node) -> Node:
     """Integers to integer powers by six squarings, enough for all that fits into 64 bits."""
     zero = like(a, 0)
-    out = select(
-        o.and_(o.eq(a, zero), o.ne(b, like(b, 0))), filled_wide(a, b, 0), filled_wide(a, b, 1)
-    )
+    both = b if a.aval.weak_type else a  # as weak as the result
+    out = where_(o.and_(o.eq(a, zero), o.ne(b, like(b, 0))), like(both, 0), like(both, 1))
     unit = like(b, 1)
-    for step in range(6):
-        odd = o.ne(o.and_(b, unit), like(b, 0))
-        out = select(odd, o.mul(out, a), out)
-        if step < 5:
-            a = o.mul(a, a)
-            b = o.shift_right_logical(b, unit)
+    for _ in range(6):
+        out = where_(o.and_(b, unit), o.mul(out, a), out)
+        a, b = o.mul(a, a), o.shift_right_logical(b, unit)
     return out
-
-
-def filled_wide(a: Node, b: Node, value: Any) -> Node:
-    """One value in the shape that a and b have together."""
-    return filled(a if a.aval.ndim else b, value)
 
 
 def log2(x: Node) -> Node:
@@ -137,60 +146,6 @@ def log2(x: Node) -> Node:
 
 def log10(x: Node) -> Node:
     return by_parts(o.log(x), lambda y: o.mul(y, full((), 1 / math.log(10), y.aval.dtype)))
-
-
-def logaddexp(a: Node, b: Node) -> Node:
-    return _logaddexp(a, b, o.exp, None)
-
-
-def logaddexp2(a: Node, b: Node) -> Node:
-    return _logaddexp(a, b, o.exp2, 1 / math.log(2))
-
-
-def _logaddexp(a: Node, b: Node, exp: Any, scale: float | None) -> Node:
-    if kind(a) == "c":
-        return _complex_logaddexp(a, b, scale)
-    out = _logaddexp_value(o.detach(a), o.detach(b), exp, scale)
-
-    def rule(xs: list[Node], ts: Maybe) -> tuple[list[Node], Maybe]:
-        y = _logaddexp(xs[0], xs[1], exp, scale)
-        top = _no_inf(y)
-        parts = [
-            o.mul(to_shape(t, y.aval.shape), exp(o.sub(to_shape(_no_inf(x), y.aval.shape), top)))
-            for x, t in zip(xs, ts, strict=True)
-            if t is not None
-        ]
-        return [y], [functools.reduce(o.add, parts)]
-
-    return boundary(JvpRule("logaddexp", rule), [a, b], [out])[0]
-
-
-def _no_inf(x: Node) -> Node:
-    # An infinite sum weighs its infinite operand as 1, not as the nan of inf - inf.
-    return select(o.eq(x, like(x, INF)), filled(x, 0), x)
-
-
-def _logaddexp_value(a: Node, b: Node, exp: Any, scale: float | None) -> Node:
-    top, delta = o.max(a, b), o.sub(a, b)
-    # Where the difference is nan (equal infinities, a nan), the sum is right.
-    odd = o.ne(delta, delta)
-    delta = select(odd, filled(delta, 0), delta)
-    tail = o.log1p(exp(o.neg(o.abs(delta))))
-    if scale is not None:
-        tail = o.mul(like(tail, scale), tail)
-    return select(odd, o.add(a, b), o.add(top, tail))
-
-
-def _complex_logaddexp(a: Node, b: Node, scale: float | None) -> Node:
-    if scale is not None:
-        inner = _complex_logaddexp(o.mul(a, like(a, 1 / scale)), o.mul(b, like(b, 1 / scale)), None)
-        return o.mul(inner, like(inner, scale))
-    top = maximum(a, b)
-    low = o.sub(o.add(a, b), o.mul(top, like(top, 2)))
-    out = o.add(top, o.log1p(o.exp(low)))
-    turn = like(o.imag(out), 2 * math.pi)
-    angle = remainder(o.add(o.imag(out), like(turn, math.pi)), turn)
-    return o.complex(o.real(out), o.sub(angle, like(angle, math.pi)))
 
 
 def atan2(a: Node, b: Node) -> Node:
@@ -211,31 +166,9 @@ def hypot(a: Node, b: Node) -> Node:
     infinite = o.or_(o.eq(a, like(a, INF)), o.eq(b, like(b, INF)))
     top, low = o.max(a, b), o.min(a, b)
     zero = o.eq(top, like(top, 0))
-    ratio = o.div(low, select(zero, filled(top, 1), top))
+    ratio = o.div(low, where_(o.eq(top, like(top, 0)), filled(top, 1), top))
     size = o.mul(top, o.sqrt(o.add(like(top, 1), o.square(ratio))))
-    return select(infinite, filled(size, INF), select(zero, top, size))
-
-
-def sinc(x: Node) -> Node:
-    zero = o.eq(x, like(x, 0))
-    y = o.mul(like(x, math.pi), x)
-    safe = select(zero, filled(y, 1), y)
-    # Next to 0 the series 1 - y*y/6 carries the derivatives that sin(y)/y cannot.
-    series = o.sub(like(y, 1), o.div(o.square(y), like(y, 6)))
-    return select(zero, series, o.div(o.sin(safe), safe))
-
-
-def i0(x: Node) -> Node:
-    """exp(|x|) times the scaled function; the derivative is i1, which is smooth at 0."""
-
-    def scaled(op: Any, x: Node) -> Node:
-        return o.mul(o.exp(o.abs(x)), op(x))
-
-    def rule(xs: list[Node], ts: Maybe) -> tuple[list[Node], Maybe]:
-        (x,), (t,) = xs, ts
-        return [i0(x)], [None if t is None else o.mul(t, scaled(o.bessel_i1e, x))]
-
-    return boundary(JvpRule("i0", rule), [x], [scaled(o.bessel_i0e, o.detach(x))])[0]
+    return where_(infinite, like(size, INF), where_(zero, top, size))
 
 
 # --- signs, bits, parts ---------------------------------------------------------------------------
@@ -255,13 +188,17 @@ def signbit(x: Node) -> Node:
         )
     ints = np.dtype(_INT_OF[x.aval.dtype.itemsize])
     bits = o.bitcast_convert_type(x, new_dtype=ints)
-    return o.lt(bits, like(bits, 0))
+    last = like(bits, 8 * ints.itemsize - 1)
+    return cast(o.shift_right_arithmetic(bits, last), BOOL)
+
+
+_signbit = named_rule(signbit, "signbit")
 
 
 def copysign(a: Node, b: Node) -> Node:
     # The result is as weak as both operands, not as the first one.
-    size = o.abs(a if b.aval.weak_type else cast(a, a.aval.dtype))
-    return select(signbit(b), o.neg(size), size)
+    a = a if b.aval.weak_type else cast(a, a.aval.dtype)
+    return where_(_signbit(b), o.neg(o.abs(a)), o.abs(a))
 
 
 def _exp2_int(n: Node, dtype: np.dtype) -> Node:
@@ -306,7 +243,7 @@ def literal_int(_: Node, value: int) -> Node:
 
 
 def modf(x: Node) -> tuple[Node, Node]:
-    whole = select(o.ge(x, like(x, 0)), o.floor(x), o.ceil(x))
+    whole = where_(o.ge(x, like(x, 0)), o.floor(x), o.ceil(x))
     return o.sub(x, whole), whole
 
 
@@ -328,7 +265,7 @@ def imag(x: Node) -> Node:
 def trunc(x: Node) -> Node:
     if kind(x) in "biu":
         return x
-    return select(o.lt(x, like(x, 0)), o.ceil(x), o.floor(x))
+    return where_(o.lt(x, like(x, 0)), o.ceil(x), o.floor(x))
 
 
 def rounded(op: Any) -> Any:
@@ -404,11 +341,11 @@ def minimum(a: Node, b: Node) -> Node:
 
 
 def fmax(a: Node, b: Node) -> Node:
-    return select(o.or_(compare("gt")(a, b), o.ne(b, b)), a, b)
+    return where_(o.or_(compare("gt")(a, b), o.ne(b, b)), a, b)
 
 
 def fmin(a: Node, b: Node) -> Node:
-    return select(o.or_(compare("lt")(a, b), o.ne(b, b)), a, b)
+    return where_(o.or_(compare("lt")(a, b), o.ne(b, b)), a, b)
 
 
 def as_bool(x: Node) -> Node:
@@ -433,11 +370,9 @@ def multiply(a: Node, b: Node) -> Node:
 
 def heaviside(x: Node, at_zero: Node) -> Node:
     zero = like(x, 0)
-    shape = x.aval.shape or at_zero.aval.shape
-    if x.aval.shape != shape:
-        x = broadcast_to(x, shape)
-    inner = select(o.ne(x, x), x, at_zero)
-    return select(o.lt(x, zero), filled(x, 0), select(o.gt(x, zero), filled(x, 1), inner))
+    below, above = o.lt(x, zero), o.gt(x, zero)
+    inner = where_(o.ne(x, x), x, at_zero)
+    return where_(below, zero, where_(above, like(x, 1), inner))
 
 
 def lcm(a: Node, b: Node) -> Node:
@@ -456,12 +391,12 @@ def isclose(a: Node, b: Node, rtol: Node, atol: Node, equal_nan: bool) -> Node:
     if kind(a) in "biu":
         out = o.eq(a, b)
         return out
-    bound = o.add(atol, o.mul(rtol, o.abs(b)))
-    near = o.and_(is_finite(b), o.le(o.abs(o.sub(a, b)), bound))
-    out = o.or_(o.eq(a, b), near)
-    if equal_nan:
-        out = o.or_(out, o.and_(o.ne(a, a), o.ne(b, b)))
-    return out
+    both_nan = o.and_(o.ne(a, a), o.ne(b, b))
+    finite, distance = is_finite(b), o.abs(o.sub(a, b))
+    near = o.le(distance, o.add(atol, o.mul(rtol, o.abs(b))))
+    same = o.eq(a, b)
+    out = o.or_(same, o.and_(finite, near))
+    return o.or_(out, both_nan) if equal_nan else out
 
 
 def nan_to_num(x: Node, nan: Any, posinf: Any, neginf: Any) -> Node:
@@ -472,10 +407,10 @@ def nan_to_num(x: Node, nan: Any, posinf: Any, neginf: Any) -> Node:
     info = dtypes.finfo(x.aval.dtype)
     high = float(info.max) if posinf is None else posinf
     low = float(info.min) if neginf is None else neginf
-    for test, value in (
-        (isnan(x), nan),
-        (o.eq(x, like(x, INF)), high),
-        (o.eq(x, like(x, -INF)), low),
-    ):
-        x = select(test, value if isinstance(value, Node) else like(x, value), x)
-    return x
+    x = where_(isnan(x), _constant(x, nan), x)
+    x = where_(o.eq(x, like(x, INF)), _constant(x, high), x)
+    return where_(o.eq(x, like(x, -INF)), _constant(x, low), x)
+
+
+def _constant(x: Node, value: Any) -> Node:
+    return value if isinstance(value, Node) else like(x, value)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp.api import ruled_functions as ruled
 from accnp.api import ufunc_rules as rules
 from accnp.api.convert import (
     as_node,
@@ -25,27 +26,29 @@ from accnp.api.convert import (
     wrap,
 )
 from accnp.api.elementwise import Binary, inexact, make_binary, make_unary, numeric, wrap_all
+from accnp.api.named import shown
 from accnp.api.ufunc_rules import like
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.ir.trace import state
 from accnp.ops.kinds import full
 
 UNARY: dict[str, Any] = {}
 BINARY: dict[str, Binary] = {}
 
 
-def unary(name: str, rule: Any, prepare: Any, what: str) -> Callable[[Any], Any]:
-    """Declare a function of one operand."""
-    UNARY[name] = function = make_unary(name, rule, prepare, f"{what}, elementwise.")
+def unary(name: str, rule: Any, prepare: Any, what: str, shown: str = "") -> Callable[[Any], Any]:
+    """Declare a function of one operand; jaxprs have it as a call of the name `shown`."""
+    UNARY[name] = function = make_unary(name, rule, prepare, f"{what}, elementwise.", shown)
     return function
 
 
-def binary(name: str, rule: Any, prepare: Any, what: str) -> Callable[[Any, Any], Any]:
+def binary(
+    name: str, rule: Any, prepare: Any, what: str, shown: str = ""
+) -> Callable[[Any, Any], Any]:
     """Declare a function of two operands, which are promoted and broadcast against each other."""
-    BINARY[name] = made = make_binary(name, rule, prepare, f"{what}, elementwise.")
+    BINARY[name] = made = make_binary(name, rule, prepare, f"{what}, elementwise.", shown)
     return made.function
 
 
@@ -75,13 +78,15 @@ subtract = binary("subtract", "sub", promote, "x - y")
 multiply = binary("multiply", rules.multiply, promote, "x * y")
 divide = binary("divide", "div", inexact, "x / y, always in floating or complex numbers")
 true_divide = divide
-floor_divide = binary("floor_divide", rules.floor_divide, numeric, "x / y rounded down")
+floor_divide = binary(
+    "floor_divide", rules.floor_divide, numeric, "x / y rounded down", "floor_divide"
+)
 remainder = binary(
-    "remainder", rules.remainder, numeric, "The remainder of x / y with the sign of y"
+    "remainder", rules.remainder, numeric, "The remainder of x / y with the sign of y", "remainder"
 )
 mod = remainder
-fmod = binary("fmod", rules.fmod, numeric, "The remainder of x / y with the sign of x")
-divmod = binary("divmod", rules.divmod_, numeric, "Quotient rounded down, and remainder")
+fmod = binary("fmod", rules.fmod, numeric, "The remainder of x / y with the sign of x", "fmod")
+divmod = binary("divmod", rules.divmod_, numeric, "Quotient rounded down, and remainder", "divmod")
 float_power = binary("float_power", "pow", inexact, "x to the power y, in floating numbers")
 negative = unary("negative", "neg", promote, "-x")
 positive = unary("positive", lambda x: x, promote, "+x")
@@ -93,7 +98,7 @@ square = unary("square", "square", numeric, "x * x")
 reciprocal = unary("reciprocal", lambda x: o.integer_pow(x, y=-1), inexact, "1 / x")
 sqrt = unary("sqrt", "sqrt", inexact, "The square root")
 cbrt = unary("cbrt", "cbrt", inexact, "The cube root")
-hypot = binary("hypot", rules.hypot, _real_inexact, "sqrt(x*x + y*y) without overflow")
+hypot = binary("hypot", rules.hypot, _real_inexact, "sqrt(x*x + y*y) without overflow", "hypot")
 gcd = binary("gcd", "gcd", _integers, "The greatest common divisor")
 lcm = binary("lcm", rules.lcm, _integers, "The least common multiple")
 
@@ -106,9 +111,11 @@ log = unary("log", "log", inexact, "The natural logarithm")
 log2 = unary("log2", rules.log2, inexact, "The logarithm to base 2")
 log10 = unary("log10", rules.log10, inexact, "The logarithm to base 10")
 log1p = unary("log1p", "log1p", inexact, "log(1 + x), accurate near 0")
-logaddexp = binary("logaddexp", rules.logaddexp, inexact, "log(exp(x) + exp(y)) without overflow")
-logaddexp2 = binary("logaddexp2", rules.logaddexp2, inexact, "log2(2**x + 2**y) without overflow")
-i0 = unary("i0", rules.i0, _real_inexact, "The modified Bessel function of the first kind, order 0")
+logaddexp = binary("logaddexp", ruled.logaddexp, inexact, "log(exp(x) + exp(y)) without overflow")
+logaddexp2 = binary("logaddexp2", ruled.logaddexp2, inexact, "log2(2**x + 2**y) without overflow")
+i0 = unary(
+    "i0", ruled.i0, _real_inexact, "The modified Bessel function of the first kind, order 0", "i0"
+)
 
 # --- trigonometry ---------------------------------------------------------------------------------
 
@@ -127,10 +134,10 @@ sinh = unary("sinh", "sinh", inexact, "The hyperbolic sine")
 cosh = unary("cosh", "cosh", inexact, "The hyperbolic cosine")
 tanh = unary("tanh", "tanh", inexact, "The hyperbolic tangent")
 asinh = unary("asinh", "asinh", inexact, "The inverse hyperbolic sine")
-acosh = unary("acosh", "acosh", inexact, "The inverse hyperbolic cosine")
+acosh = unary("acosh", "acosh", inexact, "The inverse hyperbolic cosine", "arccosh")
 atanh = unary("atanh", "atanh", inexact, "The inverse hyperbolic tangent")
 arcsinh = unary("arcsinh", "asinh", inexact, "The inverse hyperbolic sine")
-arccosh = unary("arccosh", "acosh", inexact, "The inverse hyperbolic cosine")
+arccosh = unary("arccosh", "acosh", inexact, "The inverse hyperbolic cosine", "arccosh")
 arctanh = unary("arctanh", "atanh", inexact, "The inverse hyperbolic tangent")
 deg2rad = unary(
     "deg2rad", lambda x: o.mul(x, like(x, math.pi / 180)), inexact, "Degrees to radians"
@@ -140,21 +147,25 @@ rad2deg = unary(
 )
 radians = deg2rad
 degrees = rad2deg
-sinc = unary("sinc", rules.sinc, inexact, "sin(pi*x) / (pi*x)")
+sinc = unary("sinc", ruled.sinc, inexact, "sin(pi*x) / (pi*x)", "sinc")
 
 # --- rounding, parts, signs -----------------------------------------------------------------------
 
 floor = unary("floor", rules.rounded(o.floor), promote, "The largest integer not above x")
 ceil = unary("ceil", rules.rounded(o.ceil), promote, "The smallest integer not below x")
-trunc = unary("trunc", rules.trunc, promote, "x without its fraction")
+trunc = unary("trunc", rules.trunc, promote, "x without its fraction", "trunc")
 fix = trunc
-rint = unary("rint", rules.rint, promote, "The nearest integer, halves to the even one")
-signbit = unary("signbit", rules.signbit, promote, "Whether the sign bit is set")
-copysign = binary("copysign", rules.copysign, _real_inexact, "abs(x) with the sign of y")
+rint = unary("rint", rules.rint, promote, "The nearest integer, halves to the even one", "rint")
+signbit = unary("signbit", rules.signbit, promote, "Whether the sign bit is set", "signbit")
+copysign = binary(
+    "copysign", rules.copysign, _real_inexact, "abs(x) with the sign of y", "copysign"
+)
 nextafter = binary("nextafter", "nextafter", _real_inexact, "The next number after x towards y")
-heaviside = binary("heaviside", rules.heaviside, _real_inexact, "0 below 0, 1 above 0, y at 0")
-frexp = unary("frexp", rules.frexp, _real_inexact, "Mantissa and exponent")
-modf = unary("modf", rules.modf, _real_inexact, "Fraction and whole part")
+heaviside = binary(
+    "heaviside", rules.heaviside, _real_inexact, "0 below 0, 1 above 0, y at 0", "heaviside"
+)
+frexp = unary("frexp", rules.frexp, _real_inexact, "Mantissa and exponent", "frexp")
+modf = unary("modf", rules.modf, _real_inexact, "Fraction and whole part", "modf")
 real = unary("real", rules.real, promote, "The real part")
 imag = unary("imag", rules.imag, promote, "The imaginary part")
 conj = unary("conj", rules.conj, promote, "The complex conjugate")
@@ -170,8 +181,12 @@ greater = binary("greater", rules.compare("gt"), promote, "x > y")
 greater_equal = binary("greater_equal", rules.compare("ge"), promote, "x >= y")
 maximum = binary("maximum", rules.maximum, promote, "The larger of x and y; nan if one of them is")
 minimum = binary("minimum", rules.minimum, promote, "The smaller of x and y; nan if one of them is")
-fmax = binary("fmax", rules.fmax, promote, "The larger of x and y; the other one if one is nan")
-fmin = binary("fmin", rules.fmin, promote, "The smaller of x and y; the other one if one is nan")
+fmax = binary(
+    "fmax", rules.fmax, promote, "The larger of x and y; the other one if one is nan", "fmax"
+)
+fmin = binary(
+    "fmin", rules.fmin, promote, "The smaller of x and y; the other one if one is nan", "fmin"
+)
 logical_and = binary("logical_and", rules.logical("and_"), promote, "x and y as truth values")
 logical_or = binary("logical_or", rules.logical("or_"), promote, "x or y as truth values")
 logical_xor = binary(
@@ -188,9 +203,11 @@ left_shift = binary("left_shift", "shift_left", numeric, "x << y")
 right_shift = binary("right_shift", rules.shift_right, numeric, "x >> y")
 bitwise_left_shift = left_shift
 bitwise_right_shift = right_shift
-bitwise_count = unary("bitwise_count", rules.bitwise_count, promote, "The number of ones in abs(x)")
+bitwise_count = unary(
+    "bitwise_count", rules.bitwise_count, promote, "The number of ones in abs(x)", "bitwise_count"
+)
 isnan = unary("isnan", rules.isnan, promote, "Whether x is nan")
-isinf = unary("isinf", rules.isinf, promote, "Whether x is infinite")
+isinf = unary("isinf", rules.isinf, promote, "Whether x is infinite", "isinf")
 isfinite = unary("isfinite", rules.is_finite, promote, "Whether x is neither infinite nor nan")
 isneginf = unary("isneginf", rules.is_infinite_with(-1.0, "isneginf"), promote, "Whether x is -inf")
 isposinf = unary("isposinf", rules.is_infinite_with(1.0, "isposinf"), promote, "Whether x is inf")
@@ -236,6 +253,7 @@ pow = power
 
 
 @api_boundary
+@shown()
 def round(a: Any, decimals: int = 0, out: None = None) -> Array:
     """Round to a number of decimals, halves to the even neighbour."""
     _no_out(out, "round")
@@ -289,14 +307,17 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
 
 
 @api_boundary
+@shown()
 def angle(z: Any, deg: bool = False) -> Array:
     """The angle of complex numbers, in radians or degrees."""
     (x,) = inexact("angle", z)
-    y = o.atan2(rules.imag(x), rules.real(x))
+    re, im = rules.real(x), rules.imag(x)
+    y = o.atan2(im, re)
     return wrap(o.mul(y, like(y, 180 / math.pi)) if deg else y)
 
 
 @api_boundary
+@shown(arrays=3)
 def clip(arr: Any, /, min: Any = None, max: Any = None) -> Array:
     """Limit values to [min, max]; either bound may be None."""
     if any(
@@ -315,23 +336,14 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Array:
 
 
 @api_boundary
+@shown("_where", arrays=3)
 def where(condition: Any, x: Any, y: Any) -> Array:
     """x where the condition holds, y elsewhere."""
-    test = rules.as_bool(as_node(condition, "where"))
-    a, b = promote("where", x, y)
-    test, a, b = broadcast_nodes("where", [test, a, b])
-    if (test.aval.ndim == 0 and (a.aval.ndim or b.aval.ndim)) or a.aval.shape == b.aval.shape == ():
-        return wrap(o.select_n(test, b, a))
-    shape = test.aval.shape
-    whole = state.named  # as jax writes it down; kernels take scalars as they are
-    return wrap(
-        o.select_n(
-            test, *(v if v.aval.shape == () and not whole else to_shape(v, shape) for v in (b, a))
-        )
-    )
+    return wrap(rules.choose(*[as_node(v, "where") for v in (condition, x, y)]))
 
 
 @api_boundary
+@shown()
 def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Array:
@@ -353,6 +365,7 @@ def dtypes_real(node: Node) -> np.dtype:
 
 
 @api_boundary
+@shown(arrays=4)
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Array:
     """Whether abs(a - b) <= atol + rtol * abs(b), elementwise."""
     x, y = broadcast_nodes("isclose", inexact("isclose", a, b))
@@ -366,6 +379,7 @@ def all_of(node: Node) -> Node:
     return o.reduce_and(node, axes=tuple(range(node.aval.ndim)))
 
 
+@shown(arrays=4)
 def allclose(
     a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
 ) -> Array:

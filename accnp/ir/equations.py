@@ -58,7 +58,9 @@ class Literal:
         return f"Literal({self.text()})"
 
     def text(self) -> str:
-        """Return the value as the dtype rounds it."""
+        """Return the value: as it was written if it is weak, else as the dtype rounds it."""
+        if self.aval.weak_type and isinstance(self.val, int | float | complex):
+            return str(complex(self.val) if isinstance(self.val, complex) else self.val)
         return str(np.asarray(self.val).astype(self.aval.dtype).item())
 
 

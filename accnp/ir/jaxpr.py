@@ -80,7 +80,8 @@ class _Builder:
             eqns,
             debug_info=DebugInfo("jit", graph.name, graph.in_names),
         )
-        _drop_unused(jaxpr)
+        if over is None:
+            _drop_unused(jaxpr)
         return jaxpr
 
     def _equation(

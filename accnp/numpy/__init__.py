@@ -8,8 +8,8 @@ from accnp.api.creation import (
     linspace, logspace, ones, ones_like, zeros, zeros_like,
 )  # fmt: skip
 from accnp.api.cumulative import (
-    cumulative_prod, nanargmax, nanargmin, nancumprod,
-    nancumsum, nanmean, nanprod, nanstd, nansum, nanvar,
+    cumprod, cumsum, cumulative_prod, cumulative_sum, nanargmax, nanargmin, nancumprod, nancumsum,
+    nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar,
 )  # fmt: skip
 from accnp.api.einsum import einsum, einsum_path
 from accnp.api.facts import (
@@ -17,13 +17,12 @@ from accnp.api.facts import (
     set_printoptions, shape, size,
 )  # fmt: skip
 from accnp.api.joining import (
-    array_split, block, column_stack, concat, concatenate, delete, dsplit, dstack,
-    hsplit, hstack, insert, repeat, resize, split, stack, tile, trim_zeros, unstack, vsplit,
-    vstack,
+    append, array_split, block, column_stack, concat, concatenate, delete, dsplit, dstack, hsplit,
+    hstack, insert, repeat, resize, split, stack, tile, trim_zeros, unstack, vsplit, vstack,
 )  # fmt: skip
 from accnp.api.manipulation import (
     atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_shapes, broadcast_to,
-    expand_dims, matrix_transpose, moveaxis, permute_dims, ravel, reshape,
+    expand_dims, flip, fliplr, flipud, matrix_transpose, moveaxis, permute_dims, ravel, reshape,
     roll, rollaxis, rot90, squeeze, swapaxes, transpose,
 )  # fmt: skip
 from accnp.api.matrices import (
@@ -40,7 +39,8 @@ from accnp.api.products import (
     cross, dot, inner, kron, matmul, matvec, outer, tensordot, trace, vdot, vecdot, vecmat,
 )  # fmt: skip
 from accnp.api.reductions import (
-    all, amax, amin, any, argmax, argmin, average, max, mean, min, prod, std, sum, var,
+    all, amax, amin, any, argmax, argmin, average, count_nonzero, max, mean, min, prod, ptp, std,
+    sum, var,
 )  # fmt: skip
 from accnp.api.scalars import (
     bfloat16, bool, bool_, cdouble, character, complex128, complex64, complex_, complexfloating,
@@ -52,32 +52,27 @@ from accnp.api.scalars import (
 )  # fmt: skip
 from accnp.api.selecting import where
 from accnp.api.sorting import (
-    argpartition, argsort, intersect1d, isin, lexsort, partition, setdiff1d, setxor1d, union1d,
-    unique,
-    unique_all, unique_counts, unique_inverse, unique_values,
+    argpartition, argsort, intersect1d, isin, lexsort, partition, setdiff1d, setxor1d, sort,
+    sort_complex, union1d, unique, unique_all, unique_counts, unique_inverse, unique_values,
 )  # fmt: skip
 from accnp.api.taking import (
     argwhere, bincount, choose, compress, digitize, extract, fill_diagonal, flatnonzero,
     nonzero, put, put_along_axis, ravel_multi_index, searchsorted, select, take,
     take_along_axis, unravel_index,
 )  # fmt: skip
-from accnp.api.shown import (
-    acosh, append, arccosh, bitwise_count, clip, count_nonzero, cumprod, cumsum, cumulative_sum,
-    flip, fliplr, flipud, isinf, nanmax, nanmin, ptp, rint, round, sort, sort_complex, trunc,
-)  # fmt: skip
 from accnp.api.ufuncs import (
-    abs, absolute, acos, add, allclose, angle, arccos, arcsin, arcsinh, arctan,
+    abs, absolute, acos, acosh, add, allclose, angle, arccos, arccosh, arcsin, arcsinh, arctan,
     arctan2, arctanh, around, array_equal, array_equiv, asin, asinh, atan, atan2, atanh,
-    bitwise_and, bitwise_invert, bitwise_left_shift, bitwise_not, bitwise_or,
-    bitwise_right_shift, bitwise_xor, cbrt, ceil, conj, conjugate, copysign, cos, cosh,
+    bitwise_and, bitwise_count, bitwise_invert, bitwise_left_shift, bitwise_not, bitwise_or,
+    bitwise_right_shift, bitwise_xor, cbrt, ceil, clip, conj, conjugate, copysign, cos, cosh,
     deg2rad, degrees, divide, divmod, equal, exp, exp2, expm1, fabs, float_power, floor,
     floor_divide, fmax, fmin, fmod, frexp, gcd, greater, greater_equal, heaviside, hypot, i0,
-    imag, invert, isclose, iscomplex, iscomplexobj, isfinite, isnan, isneginf, isposinf,
+    imag, invert, isclose, iscomplex, iscomplexobj, isfinite, isinf, isnan, isneginf, isposinf,
     isreal, isrealobj, isscalar, lcm, ldexp, left_shift, less, less_equal, log, log10, log1p,
     log2, logaddexp, logaddexp2, logical_and, logical_not, logical_or, logical_xor, maximum,
     minimum, mod, modf, multiply, nan_to_num, negative, nextafter, not_equal, positive, pow,
-    power, rad2deg, radians, real, reciprocal, remainder, right_shift, sign,
-    signbit, sin, sinc, sinh, spacing, sqrt, square, subtract, tan, tanh, true_divide, 
+    power, rad2deg, radians, real, reciprocal, remainder, right_shift, rint, round, sign, signbit,
+    sin, sinc, sinh, spacing, sqrt, square, subtract, tan, tanh, true_divide, trunc,
 )  # fmt: skip
 from accnp.api.vectorize import vectorize
 from accnp.array import Array as ndarray

@@ -13,9 +13,11 @@ import numpy as np
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import ZERO, Linear, o
+from accnp.ir.trace import state
 from accnp.ops import reference as ref
 from accnp.ops.kinds import (
     BOOL,
+    broadcast_to,
     dtype_kind,
     like_full,
     map_op,
@@ -158,9 +160,9 @@ def _select_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict) ->
 
 
 def _select_transpose(ct: Node, which: Any, *cases: Any) -> tuple[Any, ...]:
+    zero = zeros_like_aval(ct.aval)
     out: list[Any] = [None]
     for k, c in enumerate(cases):
-        zero = zeros_like_aval(ct.aval)
         parts = [ct if j == k else zero for j in range(len(cases))]
         out.append(o.select_n(which, *parts) if isinstance(c, Linear) else None)
     return tuple(out)
@@ -170,7 +172,11 @@ def _select_batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params
     if not batched[0] and xs[0].aval.ndim == 0:
         cases = move_batch_first(size, xs[1:], batched[1:])
         return o.select_n(xs[0], *cases), True
-    return o.select_n(*move_batch_first(size, xs, batched)), True
+    wide = move_batch_first(size, xs, batched)
+    if state.named:  # as jax writes it down; kernels take scalars as they are
+        shape = next(x.aval.shape for x in wide if x.aval.shape)
+        wide = [wide[0], *[broadcast_to(x, shape) for x in wide[1:]]]
+    return o.select_n(*wide), True
 
 
 map_op("select_n", numpy=ref.select_n, infer=_select_infer, scalar=_select_scalar,

@@ -4,6 +4,7 @@ A function with a custom rule runs on detached operands (`detach`: values withou
 of its results passes a boundary node `custom_jvp_call(result, *operands)` or
 `custom_vjp_call(result, *operands)`, an identity of its first operand for everybody but the
 transformations, which see the user's rule in its place. `rule` (a parameter) works on nodes.
+Where a jaxpr is made, the function is recorded as one call instead, as jaxprs show it.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from typing import Any
 
 from accnp.errors import UnexpectedTracerError
 from accnp.ir.aval import Aval
+from accnp.ir.graph import Graph, build, interpret
 from accnp.ir.node import Node, items
 from accnp.ir.op import ZERO, Op, o, register
-from accnp.ops.control import keep, spread
+from accnp.ir.trace import state
+from accnp.ops.control import call, keep, spread
 from accnp.ops.kinds import broadcast_to
 
-__all__ = ["JvpRule", "VjpRule", "boundary"]
+__all__ = ["JvpRule", "VjpRule", "boundary", "ruled"]
 
 Nodes = list[Node]
 
@@ -26,10 +29,11 @@ Nodes = list[Node]
 class _Rule:
     """What the rules share: one run serves all results of one call."""
 
-    __slots__ = ("effects", "last", "name")
+    __slots__ = ("effects", "last", "name", "shown")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, shown: dict[str, Any] | None = None) -> None:
         self.name = name
+        self.shown = shown or {}  # what jaxprs show of it, beside the name
         # Those of the function, as recorded: where the rule is used, it has its own.
         self.effects: Sequence[Node] = ()
         self.last: tuple[Any, Any] = (None, None)
@@ -59,8 +63,13 @@ class JvpRule(_Rule):
 
     __slots__ = ("fn",)
 
-    def __init__(self, name: str, fn: Callable[[Nodes, Maybe], tuple[Nodes, Maybe]]) -> None:
-        super().__init__(name)
+    def __init__(
+        self,
+        name: str,
+        fn: Callable[[Nodes, Maybe], tuple[Nodes, Maybe]],
+        shown: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(name, shown)
         self.fn = fn
 
 
@@ -79,17 +88,31 @@ class VjpRule(_Rule):
         name: str,
         fwd: Callable[[Nodes, Sequence[bool]], tuple[Nodes, Nodes, Any]],
         bwd: Callable[[Any, Nodes, Maybe], Maybe],
+        shown: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(name)
+        super().__init__(name, shown)
         self.fwd = fwd
         self.bwd = bwd
 
 
 def boundary(
-    rule: _Rule, xs: Sequence[Node], outs: Sequence[Node], effects: Sequence[Node] = ()
+    rule: _Rule,
+    xs: Sequence[Node],
+    outs: Sequence[Node],
+    effects: Sequence[Node] = (),
+    program: tuple[Graph, Sequence[Node]] | None = None,
 ) -> Nodes:
     """Put the boundary around the results `outs` and the effects of a function that ran on the
-    detached `xs`."""
+    detached `xs`.
+
+    Where a jaxpr is made, `program` is what was recorded of the function, and what comes before
+    `xs` among its inputs: it is recorded as one call.
+    """
+    if program is not None:
+        graph, consts = program
+        op = "custom_jvp_program" if isinstance(rule, JvpRule) else "custom_vjp_program"
+        params = {"call_jaxpr": graph, "num_consts": len(consts), "rule": rule}
+        return call(op, [*consts, *xs], params)
     rule.effects = effects
     return [_mark(rule, y, xs, i) for i, y in enumerate(outs)]
 
@@ -97,6 +120,14 @@ def boundary(
 def _mark(rule: _Rule, y: Node, xs: Sequence[Node], index: int) -> Node:
     call = o.custom_jvp_call if isinstance(rule, JvpRule) else o.custom_vjp_call
     return call(y, *xs, rule=rule, index=index)
+
+
+def ruled(rule: _Rule, xs: Sequence[Node], run: Callable[[Nodes], Nodes]) -> Nodes:
+    """Run a function of nodes that has a derivative rule."""
+    if not state.named:
+        return boundary(rule, xs, run([o.detach(x) for x in xs]))
+    program = build(run, [x.aval for x in xs], rule.name)
+    return boundary(rule, xs, program.outputs, (), (program, ()))
 
 
 def _infer(y: Aval, *_: Aval, **__: Any) -> Aval:
@@ -147,7 +178,7 @@ def _batched_jvp(rule: JvpRule, size: int, flags: Sequence[bool], tools: Any) ->
         m = len(out_live)
         return found[:m], spread(out_live, found[m:])
 
-    return JvpRule(rule.name, fn)
+    return JvpRule(rule.name, fn, rule.shown)
 
 
 def _batch(make: Callable[..., Any]) -> Callable[..., Any]:
@@ -184,23 +215,24 @@ def _linearize(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, too
     _only_arguments(rule, ts[0])
     if all(t is None for t in ts[1:]):
         return [y], [None]
-
-    def run() -> Any:
-        live = tuple(t is not None for t in ts[1:])
-        outs, residuals, extra = rule.fwd(list(xs[1:]), live)
-        tangent = o.custom_vjp_tangent(
-            *residuals,
-            *keep(live, ts[1:]),
-            rule=rule,
-            extra=extra,
-            live=live,
-            n_res=len(residuals),
-            avals=tuple(x.aval for x in outs),
-        )
-        return outs, items(tangent)
-
-    outs, touts = rule.once([*xs[1:], *ts[1:]], run)
+    outs, touts = rule.once([*xs[1:], *ts[1:]], lambda: _forward(rule, xs[1:], ts[1:]))
     return [outs[k]], [touts[k]]
+
+
+def _forward(rule: VjpRule, xs: Sequence[Node], ts: Sequence[Node | None]) -> Any:
+    """Run the forward part of a rule; returns its results and their tangents."""
+    live = tuple(t is not None for t in ts)
+    outs, residuals, extra = rule.fwd(list(xs), live)
+    tangent = o.custom_vjp_tangent(
+        *residuals,
+        *keep(live, ts),
+        rule=rule,
+        extra=extra,
+        live=live,
+        n_res=len(residuals),
+        avals=tuple(x.aval for x in outs),
+    )
+    return outs, list(items(tangent))
 
 
 def _batched_vjp(rule: VjpRule, size: int, flags: Sequence[bool], tools: Any) -> VjpRule:
@@ -234,7 +266,7 @@ def _batched_vjp(rule: VjpRule, size: int, flags: Sequence[bool], tools: Any) ->
             for ct, batched in zip(found, flags, strict=True)
         ]
 
-    return VjpRule(rule.name, fwd, bwd)
+    return VjpRule(rule.name, fwd, bwd, rule.shown)
 
 
 def _tangent_transpose(cts: Sequence[Any], xs: Sequence[Any], params: dict, tools: Any) -> Any:
@@ -267,5 +299,79 @@ register(
         jvp=_no_jvp,
         transpose=_tangent_transpose,
         batch=_no_value,
+    )
+)
+
+# --- as calls ------------------------------------------------------------------------------------
+
+
+def _program_infer(*_: Aval, call_jaxpr: Graph, **__: Any) -> Any:
+    return call_jaxpr.out_avals
+
+
+def _program_numpy(*xs: Any, call_jaxpr: Graph, **_: Any) -> Any:
+    return interpret(call_jaxpr, xs)
+
+
+def _program_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
+    rule, n = params["rule"], params["num_consts"]
+    for t in ts[:n]:
+        _only_arguments(rule, t)
+    return rule.fn(list(xs[n:]), list(ts[n:]))
+
+
+def _program_no_jvp(
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any
+) -> Any:
+    raise TypeError(_FORWARD)
+
+
+def _program_linearize(
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any
+) -> Any:
+    rule, n = params["rule"], params["num_consts"]
+    for t in ts[:n]:
+        _only_arguments(rule, t)
+    return _forward(rule, xs[n:], ts[n:])
+
+
+def _program_batch(make: Callable[..., Any]) -> Callable[..., Any]:
+    def batch(
+        size: int, xs: Sequence[Node], flags: Sequence[bool], params: dict, tools: Any
+    ) -> Any:
+        n = params["num_consts"]
+        graph, outs = tools.batch_graph(params["call_jaxpr"], size, tuple(flags), force=True)
+        wide = make(params["rule"], size, list(flags[n:]), tools)
+        return boundary(wide, xs[n:], graph.outputs, (), (graph, xs[:n])), list(outs)
+
+    return batch
+
+
+def _shown(params: dict[str, Any]) -> dict[str, Any]:
+    rule = params["rule"]
+    return {"name": rule.name, "call_jaxpr": params["call_jaxpr"], **rule.shown}
+
+
+register(
+    Op(
+        "custom_jvp_program",
+        "call",
+        _program_infer,
+        numpy=_program_numpy,
+        jvp=_program_jvp,
+        batch=_program_batch(_batched_jvp),
+        show=_shown,
+    )
+)
+register(
+    Op(
+        "custom_vjp_program",
+        "call",
+        _program_infer,
+        numpy=_program_numpy,
+        jvp=_program_no_jvp,
+        linearize=_program_linearize,
+        batch=_program_batch(_batched_vjp),
+        show=_shown,
     )
 )

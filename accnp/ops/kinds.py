@@ -9,6 +9,7 @@ opaque: a library call or a kernel of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, literal
 from accnp.ir.op import ZERO, Op, o, register
+from accnp.ir.trace import state
 
 __all__ = [
     "BOOL",
@@ -97,9 +99,14 @@ def spread(x: Node, shape: tuple[int, ...]) -> Node:
 
 
 def map_shape(name: str, avals: Sequence[Aval]) -> tuple[int, ...]:
+    """The shape of a map's result: axes of length 1 stretch, operands of rank 0 are mixed in."""
     shape: tuple[int, ...] = ()
     for a in avals:
         if a.shape != shape and a.shape != ():
+            wide = _stretched(shape, a.shape)
+            if wide is not None:
+                shape = wide
+                continue
             if shape != ():
                 shapes = ", ".join(str(v.shape) for v in avals)
                 raise TypeError(
@@ -108,6 +115,12 @@ def map_shape(name: str, avals: Sequence[Aval]) -> tuple[int, ...]:
                 )
             shape = a.shape
     return shape
+
+
+def _stretched(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:
+    if len(a) != len(b) or any(m != n and 1 not in (m, n) for m, n in zip(a, b, strict=True)):
+        return None
+    return tuple(n if m == 1 else m for m, n in zip(a, b, strict=True))
 
 
 def map_infer(name: str, out: str, dtypes: str) -> Callable[..., Aval]:
@@ -144,12 +157,9 @@ def move_batch_first(
 ) -> list[Node]:
     """Give operands the leading batch axis; unbatched ones of rank 0 stay as they are."""
     rank = max((x.aval.ndim - b for x, b in zip(xs, batched, strict=True)), default=0)
-    if shape is None:
-        for x, b in zip(xs, batched, strict=True):
-            if x.aval.ndim - b == rank:
-                shape = x.aval.shape[1:] if b else x.aval.shape
-    assert shape is not None
-    target = (size, *shape)
+    examples = [x.aval.shape[1:] if b else x.aval.shape for x, b in zip(xs, batched, strict=True)]
+    wide = [s for s in examples if len(s) == rank]
+    target = (size, *(reduce(lambda a, b: _stretched(a, b) or a, wide) if shape is None else shape))
     out = []
     for x, b in zip(xs, batched, strict=True):
         if b and x.aval.ndim - 1 < rank:
@@ -160,10 +170,26 @@ def move_batch_first(
     return out
 
 
+def _with_unit_axes(xs: Sequence[Node], batched: Sequence[bool]) -> list[Node]:
+    """Give operands axes of length 1 where they have none, as jax writes it down."""
+    rank = max(x.aval.ndim - b for x, b in zip(xs, batched, strict=True))
+    out = []
+    for x, b in zip(xs, batched, strict=True):
+        shape = x.aval.shape
+        if b and len(shape) - 1 < rank:
+            x = broadcast_to(x, (*shape, *(1,) * rank), (0,))
+        elif not b and shape:
+            x = broadcast_to(x, (1, *shape), tuple(range(1, rank + 1)))
+        out.append(x)
+    return out
+
+
 def _map_batch(name: str) -> Callable[..., Any]:
     def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
         rank = xs[0].aval.ndim
-        if not all(batched) or any(x.aval.ndim != rank for x in xs):
+        if state.named:
+            xs = _with_unit_axes(xs, batched)
+        elif not all(batched) or any(x.aval.ndim != rank for x in xs):
             xs = move_batch_first(size, xs, batched)
         return getattr(o, _py(name))(*xs, **params), True
 

@@ -27,9 +27,9 @@ def spread_back(y: Node, like: Any, axes: tuple[int, ...]) -> Node:
 
 def _extreme_jvp(t: Node, y: Node, x: Node, *, axes: tuple[int, ...]) -> Node:
     """The mean of the tangents at the places where the extreme is taken."""
-    at = o.convert_element_type(
-        o.eq(x, spread_back(y, x, axes)), new_dtype=x.aval.dtype, weak_type=False
-    )
+    shape = tuple(1 if d in axes else n for d, n in enumerate(x.aval.shape))
+    beside = o.reshape(y, new_sizes=shape, dimensions=None)
+    at = o.convert_element_type(o.eq(x, beside), new_dtype=x.aval.dtype, weak_type=False)
     return o.div(o.reduce_sum(o.mul(t, at), axes=axes), o.reduce_sum(at, axes=axes))
 
 

@@ -162,6 +162,7 @@ class _Builder:
             if fold_form(x.aval.shape, node.params["axes"]) == "strided":
                 return self.fold_of_transposed(node, x)
         if op.kind == "map":
+            ins = self.stretched(node, ins)
             small = self.without_ones(node, ins)
             if small is not None:
                 return small
@@ -171,6 +172,19 @@ class _Builder:
             if fused is not None:
                 return fused
         return self.make(op, node.params, ins, node.aval, node)
+
+    def stretched(self, node: Node, ins: tuple[Value, ...]) -> tuple[Value, ...]:
+        """Broadcast the operands of a map along axes of length 1."""
+        shape = node.aval.shape
+        if all(v.aval.shape in ((), shape) for v in ins):
+            return ins
+        params = {"shape": shape, "broadcast_dimensions": tuple(range(len(shape)))}
+        return tuple(
+            v
+            if v.aval.shape in ((), shape)
+            else self.inferred(node, "broadcast_in_dim", params, (v,))
+            for v in ins
+        )
 
     def inferred(self, node: Node, name: str, params: dict, ins: tuple[Value, ...]) -> Any:
         """A value of another op that stands for a node."""

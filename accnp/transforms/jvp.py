@@ -122,6 +122,11 @@ def forward_graph(
     return [env.get(id(x), (x, None)) for x in graph.outputs]
 
 
+# Rules of these take tangents that are not yet broadcast to the result's shape.
+_STRETCHING = frozenset(("div", "mul"))
+_SUMS = frozenset(("add", "add_any", "sub"))  # of these take no operands
+
+
 def _differentiate(
     node: Node,
     y: Node,
@@ -142,8 +147,10 @@ def _differentiate(
         return y, None
     if op.jvp is None:
         raise _no_rule(node)
-    if op.kind == "map" and aval.shape != ():
+    if op.kind == "map" and aval.shape != () and op.name not in _STRETCHING:
         ts = [t if t is None else broadcast_to(t, aval.shape) for t in ts]
+        if op.name not in _SUMS:  # rules may compare and select, which takes equal shapes
+            xs = [x if x.aval.shape == () else broadcast_to(x, aval.shape) for x in xs]
     if not isinstance(op.jvp, tuple):
         return y, _checked(node, y, op.jvp(ts, y, xs, node.params))
     total: Node | None = None
@@ -152,6 +159,8 @@ def _differentiate(
             continue
         part = rule(t, y, *xs, **node.params)
         if part is not None:
+            if op.name in _STRETCHING:
+                part = broadcast_to(part, aval.shape)
             part = _checked(node, y, part)
             total = part if total is None else o.add_any(total, part)
     return y, total

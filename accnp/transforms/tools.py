@@ -85,7 +85,7 @@ class Tools:
                 linear = in_order(dependents(order, placeholders), inner)
                 residuals, constants = _residuals(linear, order, leaves, tangents)
         flags = tuple(x is not None for x in outs)
-        primal = _graph(leaves, [p for p, _ in pairs] + residuals, graph, t)
+        primal = _live_graph(leaves, [p for p, _ in pairs] + residuals, graph, t)
         with Trace("jit", graph.name) as u:
             given = [arg(x.aval, u) for x in residuals]
             pushed = [arg(x.aval, u) for x in placeholders]
@@ -93,7 +93,7 @@ class Tools:
             self.replay(constants, env)
             self.replay(linear, env)
             results = [env.get(id(x), x) for x in tangents]
-        linear_part = _linear_graph([*given, *pushed], results, graph, u)
+        linear_part = _live_graph([*given, *pushed], results, graph, u)
         result = primal, linear_part, len(residuals), flags
         graph.extra[key] = result
         return result
@@ -110,7 +110,7 @@ class Tools:
             order, outputs, places = self.rebuild(graph, env, graph.inputs[n_res:])
             found = backward(order, places, outputs, cts, self)
             results = [instantiate(x, ct) for x, ct in zip(places, found, strict=True)]
-        result = graph.extra[key] = _linear_graph([*given, *cts], results, graph, t)
+        result = graph.extra[key] = _live_graph([*given, *cts], results, graph, t)
         return result
 
     def batch_graph(
@@ -183,7 +183,7 @@ class Tools:
             env = {**env, **dict(zip(map(id, leaves), places, strict=True))}
             self.replay(graph.nodes, env)
             outputs = [env.get(id(x), x) for x in graph.outputs]
-            order = nodes_within(outputs, places, inner)
+            order = in_order(nodes_within(outputs, places, inner), inner)
         return order, outputs, places
 
 
@@ -192,9 +192,7 @@ def _graph(inputs: Sequence[Node], outputs: Sequence[Node], of: Graph, trace: Tr
     return Graph(inputs, outputs, of.name, (), trace.level, recorded, trace)
 
 
-def _linear_graph(
-    inputs: Sequence[Node], outputs: Sequence[Node], of: Graph, trace: Trace
-) -> Graph:
+def _live_graph(inputs: Sequence[Node], outputs: Sequence[Node], of: Graph, trace: Trace) -> Graph:
     """A program of which nothing is shown but what its outputs need."""
     graph = Graph(inputs, outputs, of.name, (), trace.level, None, trace)
     if state.named:
@@ -222,7 +220,8 @@ def _residuals(
     for x in wanted:
         if id(x) in own or id(x) in residuals or id(x) in constant:
             continue
-        if id(x) in depend:
+        # Jaxprs have constants of the primal part as its results, as jax has them.
+        if id(x) in depend or (state.named and _shown(x, placed)):
             residuals[id(x)] = x
         elif id(x) in placed:
             constant[id(x)] = x
@@ -234,6 +233,11 @@ def _residuals(
             made.add(id(x))
             stack.extend(x.inputs)
     return list(residuals.values()), [n for n in order if id(n) in made]
+
+
+def _shown(x: Node, placed: dict[int, Node]) -> bool:
+    """Whether a value is computed by the primal part."""
+    return id(x) in placed and x.trace is not None and x.trace.kind != "linear"
 
 
 TOOLS = Tools()

@@ -34,8 +34,8 @@ def backward(
     def add(x: Node, ct: Node | None) -> None:
         if ct is None or id(x) not in linear:
             return
-        if ct.aval.shape != x.aval.shape and x.aval.shape == ():
-            ct = o.reduce_sum(ct, axes=tuple(range(ct.aval.ndim)))
+        if ct.aval.shape != x.aval.shape:
+            ct = _folded(ct, x.aval.shape)
         have = acc.get(id(x))
         acc[id(x)] = ct if have is None else o.add_any(have, ct)
 
@@ -71,3 +71,11 @@ def backward(
         for x, part in zip(node.inputs, found, strict=False):
             add(x, part)
     return [acc.get(id(x)) for x in leaves]
+
+
+def _folded(ct: Node, shape: tuple[int, ...]) -> Node:
+    """Sum a cotangent over the axes along which its operand was stretched."""
+    if not shape:
+        return o.reduce_sum(ct, axes=tuple(range(ct.aval.ndim)))
+    axes = tuple(d for d, (m, n) in enumerate(zip(ct.aval.shape, shape, strict=True)) if m != n)
+    return o.reshape(o.reduce_sum(ct, axes=axes), new_sizes=shape, dimensions=None)

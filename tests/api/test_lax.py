@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from api.support import agree, same
 
+import accnp
 import accnp.numpy as jnp
 from accnp import lax, nn
 
@@ -96,7 +97,31 @@ def test_shapes_are_not_broadcast() -> None:
     with pytest.raises(TypeError, match=r"incompatible shapes for broadcasting: \(2,\), \(3,\)"):
         lax.add(jnp.ones(2), jnp.ones(3))
     with pytest.raises(TypeError):
-        lax.add(jnp.ones((1, 2)), jnp.ones((2, 2)))
+        lax.add(jnp.ones(2), jnp.ones((2, 2)))
+
+
+@pytest.mark.parametrize("name", ["add", "mul", "sub", "div", "max", "pow", "atan2", "lt"])
+def test_axes_of_length_one_stretch(name: str) -> None:
+    column = np.array([[0.5], [1.5], [2.0]], np.float32)
+    row = np.array([[1.0, 2.5, 0.7, 3.0]], np.float32)
+    op, its = getattr(lax, name), getattr(jax.lax, name)
+    np.testing.assert_allclose(op(column, row), its(column, row), rtol=1e-6)
+    many = np.stack([column, column + 1])
+    for axes, args in (((0, None), (many, row)), ((None, 0), (row, many)), ((0, 0), (many, many))):
+        got = accnp.jit(accnp.vmap(op, axes))(*args)
+        np.testing.assert_allclose(got, jax.vmap(its, axes)(*args), rtol=1e-6)
+    if name == "lt":
+        return
+
+    def loss(lib: Any, op: Any) -> Any:
+        return lib.grad(lambda a, b: (op(a, b) * 2.0).sum(), argnums=(0, 1))
+
+    for got, want in zip(loss(accnp, op)(column, row), loss(jax, its)(column, row), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5)
+    _, slope = accnp.jvp(op, (column, row), (column, row))
+    np.testing.assert_allclose(
+        slope, jax.jvp(its, (column, row), (column, row))[1], rtol=1e-5, atol=1e-6
+    )
 
 
 CALLS: list[tuple[str, Any]] = [
