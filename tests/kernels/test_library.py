@@ -12,6 +12,7 @@ from kernels.support import token
 
 from accnp.config import cache_dir
 from accnp.kernels import library, plain_gemm
+from accnp.kernels.math import cold
 from accnp.runtime import compile as compiling
 
 FLOATS = ["f4", "f8", "c8", "c16"]
@@ -165,6 +166,32 @@ def test_no_layout_and_no_size_changes_a_bit(dtype):
             part = np.empty((rows, columns), dtype)
             product(x[:rows], y[:, :columns], part, 0)
             np.testing.assert_array_equal(part, whole[:rows, :columns])
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_no_width_of_vectors_changes_a_bit(dtype, monkeypatch):
+    rng = np.random.default_rng(9)
+    code = token(np.dtype(dtype))
+    for nbytes in (32, 64):
+        monkeypatch.setattr(cold, "vector_bytes", nbytes)
+        for name in (f"gemm_{code}", f"gemv_{code}"):
+            if name not in library.SIGNATURES:
+                continue
+            text = library.source(name, nbytes)
+            kernel = compiling.get_kernel(text, name, library.SIGNATURES[name])
+            for m, n, k in ((13, 70, 300), (1, 30, 40), (3, 5, 2), (40, 7, 9)):
+                a, b = numbers(rng, (m, k), dtype), numbers(rng, (k, n), dtype)
+                wanted, out = np.empty((m, n), dtype), np.empty((m, n), dtype)
+                x, y, z = (v.ctypes.data for v in (a, b, out))
+                if name.startswith("gemm"):
+                    product(a, b, wanted, 0)
+                    kernel.call(1, 1, m, n, k, x, k, 1, y, n, 1, z, n, 0)
+                elif m == 1:
+                    vector_product(a[0], b, wanted[0], 0)
+                    kernel.call(1, 1, n, k, x, 1, y, n, 1, z, 0)
+                else:
+                    continue
+                np.testing.assert_array_equal(out, wanted)
 
 
 def test_nan_and_infinity_reach_what_they_touch():
