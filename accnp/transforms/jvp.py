@@ -17,7 +17,8 @@ from accnp.ir.node import MARK, Node, forget, items, record
 from accnp.ir.op import CALLS, ZERO, o
 from accnp.ir.trace import Trace, sets_site, state
 from accnp.ops.kinds import broadcast_to, zeros_like_aval
-from accnp.transforms.walk import inexact, within
+from accnp.transforms.separate import separated
+from accnp.transforms.walk import dependents, inexact, nodes_within, within
 
 __all__ = ["Pair", "forward", "forward_graph", "instantiate"]
 
@@ -177,8 +178,15 @@ def _call(
         raise _no_rule(y)
     primals, tangents = rule(ts, y, xs, y.params, tools)
     if linear is not None and any(within(p, linear) for p in primals):
-        # A joint rule made the primals depend on placeholders; the plain op gives them without.
-        primals = items(y) if several else [y]
+        # A joint rule made the primals depend on placeholders: they are had without, from what the
+        # rule did, or else from the plain op.
+        leaves = [t for t in ts if t is not None]
+        whole = [*primals, *tangents]
+        order = nodes_within([x for x in whole if x is not None], leaves, linear)
+        found: list[Any] = list(separated(order, leaves, whole, tools))
+        primals, tangents = found[: len(primals)], found[len(primals) :]
+        if any(dependents(nodes_within([p], leaves, linear), leaves) for p in primals):
+            primals = items(y) if several else [y]
     if not any(y in (p, *p.inputs) for p in primals):
         forget(y)
     pairs: list[Pair] = []

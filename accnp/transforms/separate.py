@@ -20,7 +20,7 @@ from accnp.ops.dependence import results_depend
 from accnp.ops.kinds import zeros_like_aval
 from accnp.transforms.walk import dependents, nodes_within
 
-__all__ = ["separate"]
+__all__ = ["separate", "separated"]
 
 
 def separate(
@@ -37,25 +37,45 @@ def separate(
     with Trace("linear") as inner:
         places = [arg(x.aval, inner) for x in leaves]
         env: dict[int, Any] = dict(zip(map(id, leaves), places, strict=True))
-        linear = set(map(id, places))
-        for node in chain:
-            xs = [env.get(id(x), x) for x in node.inputs]
-            if isinstance(xs[0], list):  # an item of a call that was separated
-                env[id(node)] = xs[0][node.params["index"]]
-                continue
-            flags = [id(x) in linear for x in xs]
-            if id(node) in mixed:
-                env[id(node)] = _apart(node, xs, flags, tools)
-                deps = results_depend(node, flags)
-                linear.update(id(x) for x, f in zip(env[id(node)], deps, strict=True) if f)
-                continue
-            y = xs[0] if node.op is MARK else record(node.op, tuple(xs), node.params)
-            env[id(node)] = y
-            if any(flags):
-                linear.add(id(y))
-        results = [None if x is None else env.get(id(x), x) for x in outputs]
+        results = _again(chain, env, mixed, places, outputs, tools)
     order = nodes_within([x for x in results if x is not None], places, inner)
     return dependents(order, places), places, results
+
+
+def separated(
+    order: Sequence[Node], leaves: Sequence[Node], outputs: Sequence[Node | None], tools: Any
+) -> Sequence[Node | None]:
+    """Return the outputs, separated, of a linear program that is still being recorded."""
+    chain = dependents(order, leaves)
+    mixed = _mixed(chain, leaves)
+    return _again(chain, {}, mixed, leaves, outputs, tools) if mixed else outputs
+
+
+def _again(
+    chain: Sequence[Node],
+    env: dict[int, Any],
+    mixed: set[int],
+    leaves: Sequence[Node],
+    outputs: Sequence[Node | None],
+    tools: Any,
+) -> list[Node | None]:
+    linear = set(map(id, leaves))
+    for node in chain:
+        xs = [env.get(id(x), x) for x in node.inputs]
+        if isinstance(xs[0], list):  # an item of a call that was separated
+            env[id(node)] = xs[0][node.params["index"]]
+            continue
+        flags = [id(x) in linear for x in xs]
+        if id(node) in mixed:
+            env[id(node)] = _apart(node, xs, flags, tools)
+            deps = results_depend(node, flags)
+            linear.update(id(x) for x, f in zip(env[id(node)], deps, strict=True) if f)
+            continue
+        y = xs[0] if node.op is MARK else record(node.op, tuple(xs), node.params)
+        env[id(node)] = y
+        if any(flags):
+            linear.add(id(y))
+    return [None if x is None else env.get(id(x), x) for x in outputs]
 
 
 def _mixed(chain: Sequence[Node], leaves: Sequence[Node]) -> set[int]:

@@ -81,6 +81,19 @@ def test_reverse_mode_of_rules_that_compute_both(rule):
     close(accnp.jit(accnp.vmap(slope(accnp)))(X), jax.jit(jax.vmap(slope(jax)))(X))
 
 
+@pytest.mark.parametrize("rule", RULES)
+def test_values_of_rules_are_differentiated_as_the_rule_computes_them(rule):
+    def slope(b):
+        @b.custom_jvp
+        def f(x):
+            return b.numpy.sin(x)
+
+        f.defjvp(lambda p, t: rule(b, p, t))
+        return b.grad(b.grad(lambda x: b.numpy.exp(f(x))))
+
+    close(accnp.jit(slope(accnp))(POINT), jax.jit(slope(jax))(POINT))
+
+
 # --- transposes ---
 
 
