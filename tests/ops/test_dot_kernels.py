@@ -2,11 +2,14 @@
 and the order of summation, which neither layout, tiles, threads nor loops may change."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ops.own_kernels import DTYPES, check, filled, many, shown
+from ops.own_kernels import DTYPES, Given, check, filled, many, native, planned, shown
 
-RUN = 256  # steps of one chain of multiply-adds
+import accnp as jnp
+from accnp import lax
+from accnp.config import threads
 
 
 def close(got, want):
@@ -54,3 +57,52 @@ def test_operands_are_converted_first(case, to):
     if dtype.kind in "fc" and np.dtype(to).kind in "biu":
         to = "f8"
     check("dot_general", operands, params(pairs, np.dtype(to)), close)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8"])
+@pytest.mark.parametrize("shape", [(700, 310, 900), (3, 2000, 3000), (1, 700, 900), (2500, 400, 1)])
+def test_large_products_are_cut_into_tasks(shape, dtype):
+    m, k, n = shape
+    rng = np.random.default_rng(0)
+    a, b = (rng.normal(size=s).astype(dtype) for s in ((m, k), (k, n)))
+    plan = planned("dot_general", [Given(a), Given(b)], params((((1,), (0,)), ((), ())), a.dtype))
+    (step,) = plan.steps
+    assert step.extent > 1
+    (got,) = native(plan, [Given(a), Given(b)])
+    np.testing.assert_allclose(got, a @ b, atol=1e-4 * np.sqrt(k) if dtype != "f8" else 1e-11)
+
+
+def test_no_layout_no_thread_and_no_loop_changes_a_bit():
+    rng = np.random.default_rng(1)
+    for m, k, n in ((300, 600, 200), (1, 300, 400), (70, 5, 3), (3, 4, 2)):
+        a, b = (jnp.asarray(rng.normal(size=s).astype("f4")) for s in ((m, k), (k, n)))
+        whole = np.asarray(a @ b)
+        turned = jnp.asarray(np.asarray(a).T), jnp.asarray(np.asarray(b).T)
+        product = jnp.jit(lambda x, y: x @ y)
+        found = [
+            jnp.jit(lambda x, y: x.T @ y.T)(*turned),
+            (turned[1] @ turned[0]).T,
+            lax.fori_loop(0, 2, lambda i, c, a=a, b=b: a @ b, jnp.zeros((m, n))),
+            lax.map(lambda x, b=b: x @ b, jnp.stack([a, a]))[1],
+        ]
+        if m > 1:  # else there would be another shape: two rows
+            found.append(jnp.vmap(lambda x, b=b: x @ b)(jnp.stack([a, a]))[0])
+        for number in (1, 2, 5):
+            with threads(number):
+                found += [product(a, b), a @ b]
+        for other in found:
+            np.testing.assert_array_equal(np.asarray(other), whole)
+
+
+def test_attention_copies_nothing():
+    rng = np.random.default_rng(2)
+    q, k, v = (rng.normal(size=(2, 9, 3, 5)).astype("f4") for _ in range(3))
+    scores = {"dimension_numbers": (((3,), (3,)), ((0, 2), (0, 2)))}
+    values = {"dimension_numbers": (((3,), (1,)), ((0, 1), (0, 2)))}
+    w = np.einsum("bqhd,bkhd->bhqk", q, k)
+    for x, y, dims in ((q, k, scores), (w, v, values)):
+        p = {**dims, "precision": None, "preferred_element_type": np.dtype("f4")}
+        plan = check("dot_general", [Given(x), Given(y)], p, close)
+        assert len(plan.steps) == 1
+    out = jnp.einsum("bhqk,bkhd->bqhd", jnp.einsum("bqhd,bkhd->bhqk", q, k), v)
+    np.testing.assert_allclose(out, np.einsum("bhqk,bkhd->bqhd", w, v), rtol=1e-4, atol=1e-4)
