@@ -84,7 +84,9 @@ class JitFunction:
         self._fun = fun
         self._options = options
         self._static_numbers, self._static_names = resolve_static(fun, options)
-        self._plain = not (self._static_numbers or self._static_names or options.donates)
+        self._has_static = bool(self._static_numbers or self._static_names)
+        # Whether calls may take the short way.
+        self._short = not options.donates and all(i >= 0 for i in self._static_numbers)
         try:
             self._cache = _caches.setdefault(fun, {}).setdefault(options.key, {})
         except TypeError:  # not hashable, or no weak references
@@ -94,11 +96,11 @@ class JitFunction:
         return self if instance is None else functools.partial(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._plain and state.abstract is None and not state.named and not config.disable_jit:
-            found = self._quick(args, kwargs)
-            if found is not None:
-                return found[0]
         try:
+            if self._short and state.abstract is None and not (state.named or config.disable_jit):
+                found = self._quick(args, kwargs)
+                if found is not None:
+                    return found[0]
             return self._call(args, kwargs)
         except Exception as error:
             errors.hide_frames(error)
@@ -107,7 +109,7 @@ class JitFunction:
     def _quick(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Any] | None:
         """The result of a small known program of concrete arguments; None for anything else."""
         flat: list[Any] = []
-        structure = take((args, kwargs) if kwargs else args, flat.append)
+        form = self._form(args, kwargs, flat.append)
         nodes, avals = [], []
         for x in flat:
             if type(x) is Array:
@@ -121,11 +123,13 @@ class JitFunction:
             nodes.append(node)
             avals.append(node.aval)
         try:
-            entry = self._cache.get((structure, *avals, config.key))
-        except TypeError:  # static data of a pytree that cannot be hashed
+            entry = self._cache.get((form, *avals, config.key))
+        except TypeError:  # static values, or static data of a pytree, that cannot be hashed
             return None
         if entry is None or entry.plan is None or bound():
             return None
+        if entry.watched is not None:
+            entry.watched.check(self._name, self._parameter)
         found = engine.run_now(entry.plan, [*entry.consts, *nodes] if entry.consts else nodes)
         if found is None:
             return None
@@ -134,6 +138,22 @@ class JitFunction:
             for aval, value in zip(entry.out_avals, found)
         ]
         return (outs[0] if entry.single else entry.out_spec.unflatten(outs),)
+
+    def _form(self, args: tuple, kwargs: dict[str, Any], add: Callable[[Any], None]) -> Any:
+        """Structure and static values of a call, bare, as a part of a key; leaves are handed over.
+
+        1, 1.0 and True are equal and hash alike, but are different programs: types are in it.
+        """
+        if not self._has_static:
+            return take((args, kwargs) if kwargs else args, add)
+        numbers, names = self._static_numbers, self._static_names
+        static = [(type(a), a) for i, a in enumerate(args) if i in numbers]
+        dynamic = [a for i, a in enumerate(args) if i not in numbers]
+        if not kwargs:
+            return len(args), *static, take(dynamic, add)
+        named = [(k, type(v), v) for k, v in kwargs.items() if k in names]
+        rest = {k: v for k, v in kwargs.items() if k not in names}
+        return len(args), *static, *named, take((dynamic, rest), add)
 
     # --- the general way ---
 
@@ -150,12 +170,11 @@ class JitFunction:
         given = call.donated(self._options)
         donated = [len(entry.consts) + i for i in given]
         plan = entry.load(self._options.fastmath or config.fastmath, donated)
-        if self._plain and not bound() and not state.named:
-            structure = take((args, kwargs) if kwargs else args, _ignored)
+        if self._short and not bound() and not state.named:
+            form = self._form(args, kwargs, _ignored)
+            avals = [x.aval for x in leaves[len(entry.consts) :]]
             with contextlib.suppress(TypeError):  # as above
-                self._cache[
-                    (structure, *[x.aval for x in leaves[len(entry.consts) :]], config.key)
-                ] = entry
+                self._cache[(form, *avals, config.key)] = entry
         results = engine.run_plan(plan, leaves, entry.out_avals, donated)
         for i in given:
             call.leaves[i]._forget()
@@ -175,7 +194,7 @@ class JitFunction:
             if config.debug or config.explain_cache_misses or config.log_compiles:
                 misses.tell(self._fun, call, key[1], self._cache)
             entry = self._trace(call, [x.aval for x in nodes])
-            entry.watched = Watched(self._fun, call.static) if call.static else None
+            entry.watched = (Watched(self._fun, call.static) or None) if call.static else None
             if not any(_outer(x) for x in entry.consts):
                 self._cache[key] = entry
         elif entry.watched is not None:

@@ -131,6 +131,9 @@ class Watched:
             if found:
                 self._found.append((place, value, found))
 
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
     def check(self, function: str, parameter: Callable[[int], str]) -> None:
         """Refuse objects that have changed.
 

@@ -1,6 +1,7 @@
 """Calls of functions that jit knows already: the short way gives what the general way gives."""
 
 import collections
+import functools
 
 import jax
 import numpy as np
@@ -137,3 +138,57 @@ def test_known_functions_are_differentiated_and_batched():
     np.testing.assert_array_equal(np.asarray(slope["x"]), [0, 4, 8])
     batch = accnp.tree_util.tree_map(lambda v: jnp.stack([v, v + 1]), tree)
     np.testing.assert_array_equal(np.asarray(accnp.vmap(f)(batch)), [10, 42])
+
+
+def test_static_values_are_told_apart_by_type_and_place():
+    seen = []
+
+    @functools.partial(accnp.jit, static_argnums=(0, 2), static_argnames=("mode",))
+    def f(a, x, b=0, *, mode="plain"):
+        seen.append((a, b, mode))
+        return x * a + b if mode == "plain" else x
+
+    x = jnp.ones(2)
+    calls = [
+        ((1, x), {}), ((1.0, x), {}), ((True, x), {}), ((1, x, 2), {}), ((2, x, 1), {}),
+        ((1, x), {"b": 2}), ((1, x), {"mode": "other"}), ((1, x), {"mode": "plain", "b": 2}),
+        ((1, x), {"b": 2, "mode": "plain"}),
+    ]  # fmt: skip
+    results = [[f(*args, **kwargs) for args, kwargs in calls] for _ in range(3)]
+    assert len(seen) == len(calls) - 1  # the order of names makes no program
+    for row in results:
+        assert [y.dtype.name for y in row] == ["float32"] * len(calls)
+        np.testing.assert_array_equal([float(y[0]) for y in row], [1, 1, 1, 3, 3, 3, 1, 3, 3])
+
+
+def test_static_arguments_counted_from_the_end():
+    f = accnp.jit(lambda *args: args[0] * args[-1], static_argnums=-1)
+    for _ in range(3):
+        np.testing.assert_array_equal(np.asarray(f(jnp.ones(2), 3)), 3)
+        np.testing.assert_array_equal(np.asarray(f(jnp.ones(2), jnp.ones(2), 4)), 4)
+
+
+def test_unhashable_static_values_are_refused_at_every_call():
+    f = accnp.jit(lambda x, s: x, static_argnums=1)
+    f(jnp.ones(2), (1, 2))
+    for _ in range(2):
+        with pytest.raises(ValueError, match="hashable"):
+            f(jnp.ones(2), [1, 2])
+
+
+def test_changed_static_objects_are_refused_at_every_call():
+    class Model:
+        def __init__(self):
+            self.scale = 2.0
+
+        @functools.partial(accnp.jit, static_argnums=0)
+        def run(self, x):
+            return x * self.scale
+
+    model = Model()
+    for _ in range(3):
+        np.testing.assert_array_equal(np.asarray(model.run(jnp.ones(2))), 2)
+    model.scale = 3.0
+    for _ in range(2):
+        with pytest.raises(ValueError, match="scale was 2"):
+            model.run(jnp.ones(2))
