@@ -356,7 +356,36 @@ WRONG = [
         TypeError,
         "must have equal types",
     ),
+    (
+        lambda: lax.fori_loop(0, 3, lambda i, v: {"w": v["w"] * 1.5}, {"w": np.int32(1)}),
+        TypeError,
+        r"fori_loop body.*v\['w'\].*int32\[\].*float32\[\]",
+    ),
+    (
+        lambda: accnp.jit(lambda n: lax.fori_loop(0, n, lambda i, v: (v, v), 1))(3),
+        TypeError,
+        "fori_loop body.*what comes out",
+    ),
+    (lambda: lax.fori_loop(0, 3, 5, 0), TypeError, "body_fun should be callable"),
+    (lambda: accnp.jit(lambda n: lax.fori_loop(0, n, max, 0, unroll=2))(3), ValueError, "unroll"),
+    (lambda: lax.scan(lambda c, x: (c, x), 0, length=-1), ValueError, "negative"),
+    (lambda: lax.scan(lambda c, x: (c, x), 0, A3, unroll=-1), ValueError, "unroll"),
+    (lambda: lax.switch(0, [lambda: 1, 3]), TypeError, "callable"),
+    (
+        lambda: lax.switch(0, [lambda: 1, lambda: 2, lambda: {"a": A3}]),
+        TypeError,
+        "branch 0 returns.*branch2 returns|branch2 returns.*branch 0 returns",
+    ),
+    (lambda: lax.map(3, A3), TypeError, "f should be callable"),
     (lambda: lax.map(lambda x: x, A3, batch_size=-1), ValueError, "batch_size"),
+    (
+        lambda: lax.associative_scan(lambda a, b: {"k": a["k"] * 1.5}, {"k": np.arange(3)}),
+        TypeError,
+        r"\['k'\].*float32\[1\].*int32\[1\]",
+    ),
+    (lambda: lax.select_n(A3 > 0), ValueError, "case"),
+    (lambda: lax.select(A3 > 0, A3, 1.0), TypeError, "shape"),
+    (lambda: lax.select_n(A3[:2] > 0, A3, A3), TypeError, r"\(2,\).*\(3,\)"),
     (lambda: lax.associative_scan(accnp.numpy.add, A3, axis=2), ValueError, "axis 2"),
 ]
 
@@ -373,9 +402,40 @@ def test_a_traced_length_is_refused():
         f(3)
 
 
-def test_python_branch_in_a_body_names_the_argument():
-    def body(value):
-        return value + 1 if value > 0 else value
+NAMED = [
+    (lambda: lax.fori_loop(0, 3, lambda i, v: v["w"] if v["w"] > 0 else v, {"w": 1}), r"v\['w'\]"),
+    (lambda: lax.fori_loop(0, 3, lambda i, v: v if i > 0 else -v, 1), "argument i,"),
+    (lambda: lax.while_loop(lambda v: bool(v[1]), lambda v: v, (1, 2)), r"v\[1\]"),
+    (lambda: lax.scan(lambda c, row: (c, 1 if row["k"] else 2), 0, {"k": A3}), r"row\['k'\]"),
+    (lambda: lax.map(lambda row: 1 if row > 0 else 2, A3), "argument row,"),
+    (lambda: lax.map(lambda row: 1 if row > 0 else 2, A3, batch_size=2), "argument row,"),
+    (lambda: lax.cond(True, lambda u, v: u if v["z"] else -u, lambda u, v: u, 1, {"z": 2}), "'z'"),
+]
 
-    with pytest.raises(accnp.errors.TracerBoolConversionError, match="value"):
-        lax.fori_loop(0, 3, lambda i, value: body(value), 1)
+
+@pytest.mark.parametrize(("call", "name"), NAMED)
+def test_python_branch_in_a_body_names_the_argument(call, name):
+    with pytest.raises(accnp.errors.TracerBoolConversionError, match=name):
+        call()
+
+
+@pytest.mark.parametrize("pred", [True, False])
+@pytest.mark.parametrize("jitted", [True, False])
+def test_weak_types_of_branches(pred, jitted):
+    def both(b):
+        cases = [
+            (lambda: 1, lambda: b.np.int32(2)),
+            (lambda: b.np.int32(1), lambda: 2),
+            (lambda: 1, lambda: 2),
+        ]
+        runs = [lambda p, c=c: b.lax.cond(p, *c) for c in cases]
+        return [(b.top.jit(run) if jitted else run)(pred) for run in runs]
+
+    for got, want in zip(both(OURS), both(THEIRS), strict=True):
+        assert (int(got), got.weak_type) == (int(want), want.weak_type)
+
+
+def test_selectors_out_of_bounds_take_the_first_or_the_last():
+    for which in (np.int32([-7, 1, 9]), np.int8([0, 2, 5])):
+        cases = [np.full(3, k, np.float32) for k in range(3)]
+        same(lax.select_n(which, *cases), jax.lax.select_n(which, *cases))

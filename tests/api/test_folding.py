@@ -109,8 +109,12 @@ FOLDS = {
 }
 
 
-@pytest.mark.parametrize("where", WINDOWS)
-@pytest.mark.parametrize("name", FOLDS)
+CASES = [("add", where) for where in WINDOWS]
+CASES += [("own", where) for where in WINDOWS[1:5]]
+CASES += [(name, WINDOWS[k]) for name, k in [("max", 3), ("min", 1), ("mul", 0)]]
+
+
+@pytest.mark.parametrize(("name", "where"), CASES)
 def test_windows(name, where):
     first, f = FOLDS[name]
     want = jax.lax.reduce_window(T, first, f(jax), *where)
@@ -148,7 +152,7 @@ def by_hand(x, first, f, window, strides, pads, base, dilation):
 )
 @pytest.mark.parametrize(
     ("first", "f"),
-    [(0.0, "add"), (-INF, "max"), (INF, "min"), (1.0, "mul"), (0.3, "own")],
+    [(0.0, "add"), (-INF, "max"), (1.0, "mul"), (0.3, "own")],
 )
 def test_derivatives_of_windows(where, first, f):
     """jax knows those of sums and extremes alone; the loop says what the others are."""
@@ -165,11 +169,10 @@ def test_derivatives_of_windows(where, first, f):
         y = by_hand(x, first, theirs, *where)
         return (jax.numpy.where(jax.numpy.isfinite(y), y, 0) * weights).sum()
 
-    want = jax.jit(jax.value_and_grad(loop))(M)
-    close(accnp.jit(accnp.value_and_grad(ours))(M, weights), want)
     tangent = np.cos(M)
-    want = jax.jit(lambda x: jax.jvp(loop, (x,), (tangent,)))(M)
-    close(accnp.jvp(lambda x: ours(x, weights), (M,), (tangent,)), want)
+    want = jax.jit(lambda x: (jax.value_and_grad(loop)(x), jax.jvp(loop, (x,), (tangent,))))(M)
+    close(accnp.jit(accnp.value_and_grad(ours))(M, weights), want[0])
+    close(accnp.jvp(lambda x: ours(x, weights), (M,), (tangent,)), want[1])
 
 
 def test_equal_extremes_in_a_window_give_the_derivative_to_the_first():
