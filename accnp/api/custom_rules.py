@@ -21,7 +21,7 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node, perform
 from accnp.ir.op import o
-from accnp.ir.trace import current, noted_effects, state
+from accnp.ir.trace import EffectsOf, own_effects, state
 from accnp.ops.kinds import zeros_like_aval
 from accnp.ops.unrolled import differentiated
 from accnp.pytree import tree_flatten, tree_map, tree_unflatten
@@ -178,7 +178,7 @@ class RuleCall:
         "tree",
     )  # fmt: skip
 
-    effects: Sequence[Node]
+    effects: EffectsOf | None
     program: tuple[Graph, Sequence[Node]] | None
 
     def __init__(self, name: str, args: tuple[Any, ...], nondiff: Sequence[int]) -> None:
@@ -215,16 +215,16 @@ class RuleCall:
         What it prints is left to its rule where that will be used. Where a jaxpr is made, `program`
         is what was recorded, and what that closes over.
         """
-        self.effects, self.program = (), None
+        self.effects, self.program = None, None
         if state.named:
             return self._recorded(fun)
         detached = [wrap(o.detach(n)) for n in self.nodes[: self.count]]
         under = any(x.trace is not None and x.trace.active for x in self.nodes)
-        with noted_effects() if under else contextlib.nullcontext(()) as effects:
+        with own_effects() if under else contextlib.nullcontext() as self.effects:
             leaves, tree = tree_flatten(fun(*self.whole(detached, self.nodes)))
-        self.effects = effects
-        if effects and current() is None and not differentiated(self.nodes[: self.count]):
-            for node in effects:
+        held = [] if self.effects is None else self.effects.held
+        if held and not differentiated(self.nodes[: self.count]):
+            for node in held:
                 perform(node)
         return [as_node(x, name_of(fun)) for x in leaves], tree
 

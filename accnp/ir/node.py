@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from accnp.ir.aval import Aval, make_aval, result_devices
-from accnp.ir.op import CALLS, OPS, Op, _recorder, register
+from accnp.ir.op import CALLS, OPS, ZERO, Op, _recorder, register
 from accnp.ir.trace import Trace, join, state
 
 __all__ = [
@@ -158,6 +158,8 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
     effect = False
     if op.kind in _OWN_TYPE:
         effect = has_effect(op, params)
+        if state.within is not None and op.jvp is ZERO and "within" not in params:
+            params = {**params, "within": state.within}
         avals = [x.aval for x in inputs]
         aval = op.infer(*avals, **params)
         if op.name != "device_put":

@@ -17,8 +17,8 @@ from typing import Any, ParamSpec, TypeVar
 from accnp.errors import UnexpectedTracerError
 
 __all__ = [
-    "Trace", "current", "innermost", "join", "noted_effects", "own_lines", "sets_site", "state",
-    "untraced",
+    "EffectsOf", "Trace", "current", "held_effects", "innermost", "join", "own_effects",
+    "own_lines", "sets_site", "state", "untraced",
 ]  # fmt: skip
 
 
@@ -33,6 +33,7 @@ class _State(threading.local):
         self.dispatching = True
         # A jaxpr is being made: traces keep what they record, named functions are calls.
         self.held: list[Any] | None = None  # effects that wait for a decision
+        self.within: EffectsOf | None = None  # the function with a rule that is being run
         self.site: Any = None  # the user's line that what is recorded belongs to, if it is known
         self.named = False
 
@@ -55,6 +56,7 @@ class Trace:
         "previous",
         "recorded",
         "start",
+        "walked",
     )
 
     def __init__(self, kind: str, info: Any = None) -> None:
@@ -65,6 +67,7 @@ class Trace:
         own = kind != "grad"
         self.abstract: bool = own or (self.parent is not None and self.parent.abstract)
         self.active = False
+        self.walked = False  # its derivative is being made: nothing else will depend on its marks
         self.kept: list[Any] = []  # materialised nodes whose graph is to be dropped at the end
         self.previous: Trace | None = None
         # While a jaxpr is made: every node recorded in this trace, in order, dead ones too. Those
@@ -131,31 +134,61 @@ def own_lines() -> Iterator[None]:
         state.site = before
 
 
+class EffectsOf:
+    """The effects of a function that has a derivative rule of its own: where the rule is used, they
+    are not done, since the rule has its own. What is recorded in it carries this as `within`."""
+
+    __slots__ = ("held", "parent")
+
+    def __init__(self, parent: EffectsOf | None) -> None:
+        self.parent = parent  # of the function around it
+        self.held: list[Any] = []  # those that wait for a decision, where values are there
+
+    def have(self, node: Any) -> bool:
+        """Whether an operation with an effect belongs to the function."""
+        if node.op.kind != "callback":  # a call: all effects of its programs must
+            programs = [
+                p for v in node.params.values() for p in (v if isinstance(v, tuple) else (v,))
+            ]
+            return all(self.have(e) for p in programs for e in getattr(p, "effects", ()))
+        owner = node.params.get("within")
+        while owner is not None and owner is not self:
+            owner = owner.parent
+        return owner is self
+
+
 @contextlib.contextmanager
-def noted_effects() -> Iterator[list[Any]]:
-    """Collect the effects recorded meanwhile; where values are there, those that give nothing back
-    are not done: that is left to the caller."""
-    found: list[Any] = []
-    owner, before = state.abstract, state.held
-    start = 0 if owner is None else len(owner.effects)
-    state.held = found if owner is None else None
+def own_effects() -> Iterator[EffectsOf]:
+    """Run a function that has a rule of its own; where values are there, effects that give nothing
+    back are held, and not done."""
+    owner = EffectsOf(state.within)
+    before, state.within = state.within, owner
     try:
-        yield found
+        with held_effects(owner.held):
+            yield owner
+    finally:
+        state.within = before
+
+
+@contextlib.contextmanager
+def held_effects(found: list[Any]) -> Iterator[None]:
+    """Where values are there, list effects that give nothing back, and do not do them."""
+    before, state.held = state.held, found
+    try:
+        yield
     finally:
         state.held = before
-    if owner is not None:
-        found += owner.effects[start:]
 
 
 @contextlib.contextmanager
 def untraced() -> Iterator[None]:
     """Run something outside of all traces of this thread: a function of the user's, called back."""
-    before = state.stack, state.abstract, state.named, state.held, state.site
-    state.stack, state.abstract, state.named, state.held, state.site = [], None, False, None, None
+    before = dict(state.__dict__)
+    state.__dict__.update(_State().__dict__)
     try:
         yield
     finally:
-        state.stack, state.abstract, state.named, state.held, state.site = before
+        state.__dict__.update(before)
 
 
 def current() -> Trace | None:

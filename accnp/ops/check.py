@@ -259,7 +259,7 @@ def first_error(
     return meanings[code].exception(places[kind][2])
 
 
-def _run(*arrays: Any, kinds: Sequence[Kind], meanings: Any, debug: bool) -> Any:
+def _run(*arrays: Any, kinds: Sequence[Kind], meanings: Any, debug: bool, **_: Any) -> Any:
     if debug:
         return ()
     rest = iter(arrays)

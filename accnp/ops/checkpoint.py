@@ -37,9 +37,19 @@ def _also(prevent_cse: Any, n: int) -> Any:
     return (*prevent_cse, *(True,) * n) if isinstance(prevent_cse, tuple) else prevent_cse
 
 
+def _once(graph: Graph) -> Graph:
+    """The program for a rule: where values are there, the effects of the call are done already."""
+    if not graph.effects or current() is not None:
+        return graph
+    silent = with_outputs(graph, graph.outputs)
+    silent.drop_effects()
+    return silent
+
+
 def _jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
     nonzero = tuple(t is not None for t in ts)
     graph, outs = tools.jvp_graph(params["jaxpr"], nonzero)
+    graph = _once(graph)
     moving = keep(nonzero, ts)
     flags = _also(params["prevent_cse"], len(moving))
     made = call("remat2", [*xs, *moving], {**params, "jaxpr": graph, "prevent_cse": flags})
@@ -79,7 +89,8 @@ def kept_for_backward(graph: Graph, nonzero: tuple[bool, ...], policy: Any, tool
     primal, linear, n_res, outs = tools.linearize_graph(whole, nonzero)
     n = len(primal.outputs) - n_res
     needed = primal.outputs[n:]
-    inputs, kept, again = _frontier(primal, needed, policy)
+    # What prints does so again when it is computed again.
+    inputs, kept, again = _frontier(primal, [*needed, *primal.effects], policy)
     self = Split()
     self.inputs, self.kept, self.outs = inputs, kept, outs
     # Loops among what is kept were changed to return residuals: their results are taken from there.
@@ -87,6 +98,7 @@ def kept_for_backward(graph: Graph, nonzero: tuple[bool, ...], policy: Any, tool
     self.forward = with_outputs(primal, [*primal.outputs[:n], *kept]) if changed else whole
     if kept and not changed:
         extra = with_outputs(primal, kept)
+        extra.drop_effects()
 
         def both(nodes: list[Node]) -> list[Node]:
             return [*evaluate(whole, nodes), *evaluate(extra, nodes)]
@@ -164,7 +176,7 @@ def _linearize(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
         made = evaluate(split.forward, xs)
     elif split.kept:
         # A call, not its operations: they would be held, with their values, until the trace ends.
-        made = call("remat2", xs, {**params, "jaxpr": split.forward})
+        made = call("remat2", xs, {**params, "jaxpr": _once(split.forward)})
     else:
         made = list(items(y))
     moving = keep(nonzero, ts)

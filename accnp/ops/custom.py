@@ -17,7 +17,7 @@ from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph, build, interpret
 from accnp.ir.node import Node, items
 from accnp.ir.op import ZERO, Op, o, register
-from accnp.ir.trace import state
+from accnp.ir.trace import EffectsOf, state
 from accnp.ops.control import call, keep, spread
 from accnp.ops.kinds import broadcast_to
 
@@ -34,8 +34,7 @@ class _Rule:
     def __init__(self, name: str, shown: dict[str, Any] | None = None) -> None:
         self.name = name
         self.shown = shown or {}  # what jaxprs show of it, beside the name
-        # Those of the function, as recorded: where the rule is used, it has its own.
-        self.effects: Sequence[Node] = ()
+        self.effects: EffectsOf | None = None  # of the function
         self.last: tuple[Any, Any] = (None, None)
 
     def once(self, key: Sequence[Node | None], run: Callable[[], Any]) -> Any:
@@ -99,7 +98,7 @@ def boundary(
     rule: _Rule,
     xs: Sequence[Node],
     outs: Sequence[Node],
-    effects: Sequence[Node] = (),
+    effects: EffectsOf | None = None,
     program: tuple[Graph, Sequence[Node]] | None = None,
 ) -> Nodes:
     """Put the boundary around the results `outs` and the effects of a function that ran on the
@@ -127,7 +126,7 @@ def ruled(rule: _Rule, xs: Sequence[Node], run: Callable[[Nodes], Nodes]) -> Nod
     if not state.named:
         return boundary(rule, xs, run([o.detach(x) for x in xs]))
     program = build(run, [x.aval for x in xs], rule.name)
-    return boundary(rule, xs, program.outputs, (), (program, ()))
+    return boundary(rule, xs, program.outputs, program=(program, ()))
 
 
 def _infer(y: Aval, *_: Aval, **__: Any) -> Aval:
@@ -191,6 +190,7 @@ def _batch(make: Callable[..., Any]) -> Callable[..., Any]:
         # All results of one call share one batched rule.
         key = [None, *xs[1:]]
         wide = rule.once(key, lambda: make(rule, size, list(flags[1:]), tools))
+        wide.effects = rule.effects
         return [_mark(wide, y, xs[1:], params["index"])], [True]
 
     return batch

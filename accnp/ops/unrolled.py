@@ -6,13 +6,14 @@ In: the name of a call or loop op, its operands, its parameters; or a program. O
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from accnp.ir.graph import Graph, _with_effects, evaluate, graphs_in
 from accnp.ir.node import MARK, Node, has_effect, perform, record, value_of
 from accnp.ir.op import CALLS, OPS, ZERO, o
-from accnp.ir.trace import noted_effects, sets_site, state
+from accnp.ir.trace import EffectsOf, held_effects, sets_site, state
 from accnp.ops.kinds import broadcast_to, dtype_kind, full
 
 __all__ = ["differentiated", "is_unrolled", "row", "stack", "unrolled"]
@@ -21,6 +22,8 @@ __all__ = ["differentiated", "is_unrolled", "row", "stack", "unrolled"]
 def is_unrolled(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> bool:
     """Whether a call is to be done operation by operation."""
     if state.abstract is not None or not has_effect(OPS[name], params):
+        return False
+    if name == "remat2":  # its rules know what is done already
         return False
     traces = [x.trace for x in inputs if x.trace is not None and x.trace.active]
     return bool(traces) and not any(t.abstract for t in traces)
@@ -36,7 +39,7 @@ def differentiated(xs: Iterable[Node]) -> bool:
             continue
         seen.add(id(x))
         if isinstance(x.aval, tuple) or dtype_kind(x.aval.dtype) in "fc":
-            if x.op is MARK:
+            if x.op is MARK and not x.trace.walked:
                 return True
             rules = x.op.jvp if isinstance(x.op.jvp, tuple) else (x.op.jvp,) * len(x.inputs)
             stack += [y for y, rule in zip(x.inputs, rules, strict=False) if rule is not ZERO]
@@ -73,29 +76,29 @@ def _run(graph: Graph, inputs: Sequence[Node]) -> list[Node]:
     What a function with a derivative rule of its own prints is left to the rule, if that is used.
     """
     env: dict[int, Any] = {id(x): new for x, new in zip(graph.inputs, inputs, strict=True)}
-    held: dict[int, list[Node]] = {}
-    for node in graph.nodes:
-        for effect in getattr(node.params.get("rule"), "effects", ()):
-            held[id(effect)] = []
-    for node in graph.nodes:
+    owners = [getattr(n.params.get("rule"), "effects", None) for n in graph.nodes]
+    held: dict[EffectsOf, list[Node]] = {owner: [] for owner in owners if owner is not None}
+    for node, rule in zip(graph.nodes, owners, strict=True):
         state.site = node.site
         ins = [env.get(id(x), x) for x in node.inputs]
-        op = node.op
-        if op.kind in CALLS and is_unrolled(op.name, ins, node.params):
-            env[id(node)] = unrolled(op.name, ins, node.params)
-        elif op.kind == "item" and isinstance(ins[0], list):
+        if node.op.kind == "item" and isinstance(ins[0], list):
             env[id(node)] = ins[0][node.params["index"]]
-        elif id(node) in held:
-            with noted_effects() as found:
-                record(op, tuple(ins), node.params)
-            held[id(node)] += found
-        else:
-            env[id(node)] = record(op, tuple(ins), node.params)
-            if "rule" in node.params and not differentiated(ins[1:]):
-                waiting = [held.pop(id(e), []) for e in node.params["rule"].effects]
-                for effect in [e for found in waiting for e in found]:
-                    perform(effect)
+            continue
+        owner = next((e for e in held if has_effect(node.op, node.params) and e.have(node)), None)
+        with contextlib.nullcontext() if owner is None else held_effects(held[owner]):
+            env[id(node)] = _again(node, ins)
+        if rule in held and not differentiated(ins[1:]):
+            for effect in held.pop(rule):
+                perform(effect)
     return [env.get(id(x), x) for x in graph.outputs]
+
+
+def _again(node: Node, inputs: list[Node]) -> Any:
+    """Record an operation with other operands: the node, or the results of an unrolled call."""
+    op = node.op
+    if op.kind in CALLS and is_unrolled(op.name, inputs, node.params):
+        return unrolled(op.name, inputs, node.params)
+    return record(op, tuple(inputs), node.params)
 
 
 _with_effects.append(_run)

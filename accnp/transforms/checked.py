@@ -27,6 +27,7 @@ from accnp.ops.check import (
     state_of,
 )
 from accnp.ops.control import call, split
+from accnp.ops.custom import boundary
 from accnp.ops.kinds import broadcast_to, dtype_kind, full
 
 __all__ = ["checked_nodes"]
@@ -344,4 +345,18 @@ def _while(xs: list[Node], params: dict[str, Any], errors: State, enabled: Enabl
     return made[k:], errors.like(made[:k])
 
 
-_CALLS: dict[str, Callable[..., Ran]] = {"cond": _cond, "scan": _scan, "while": _while}
+def _ruled(xs: list[Node], params: dict[str, Any], errors: State, enabled: Enabled, _: str) -> Ran:
+    """A function with a derivative rule keeps that: the rule itself is not looked at."""
+    n = params["num_consts"]
+    detached = [*xs[:n], *[o.detach(x) for x in xs[n:]]]
+    outs, errors = _run(params["call_jaxpr"], detached, errors, enabled)
+    return boundary(params["rule"], xs[n:], outs), errors
+
+
+_CALLS: dict[str, Callable[..., Ran]] = {
+    "cond": _cond,
+    "scan": _scan,
+    "while": _while,
+    "custom_jvp_program": _ruled,
+    "custom_vjp_program": _ruled,
+}

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from accnp.ir.graph import Graph
-from accnp.ir.node import MARK, Node, forget, items, record
+from accnp.ir.node import MARK, Node, forget, has_effect, items, record
 from accnp.ir.op import CALLS, ZERO, o
-from accnp.ir.trace import Trace, sets_site, state
+from accnp.ir.trace import EffectsOf, Trace, sets_site, state
 from accnp.ops.kinds import broadcast_to, zeros_like_aval
 from accnp.transforms.separate import separated
 from accnp.transforms.walk import dependents, inexact, nodes_within, within
@@ -23,8 +23,7 @@ from accnp.transforms.walk import dependents, inexact, nodes_within, within
 __all__ = ["Pair", "forward", "forward_graph", "instantiate"]
 
 Pair = tuple[Node, Node | None]
-# id of a node -> Pair, or a list of them for an op with several results; ("effect", id) -> Node
-Env = dict[Any, Any]
+Env = dict[int, Any]  # id of a node -> Pair, or a list of them for an op with several results
 
 
 def instantiate(primal: Node, tangent: Node | None) -> Node:
@@ -43,6 +42,8 @@ def forward(
     that depend on no leaf are recorded again too.
     """
     again = trace is None
+    if trace is not None:
+        trace.walked = True
     for node in order:
         state.site = node.site
         if state.named and not again:
@@ -84,7 +85,8 @@ def forward(
             forget(node)
         owner = state.abstract
         start = 0 if owner is None else len(owner.effects)
-        y = record(node.op, tuple(xs), node.params) if changed else node
+        done = not again and node.value is not None and has_effect(node.op, node.params)
+        y = record(node.op, tuple(xs), node.params) if changed and not done else node
         if live:
             env[id(node)] = _differentiate(node, y, xs, ts, tools, linear)
         elif isinstance(y.aval, tuple):
@@ -92,20 +94,17 @@ def forward(
         else:
             env[id(node)] = (y, None)
         if owner is not None:
-            _once(owner, node, y, start, env, again, live)
+            _once(owner, node, y, start, again, live)
 
 
-def _once(owner: Trace, node: Node, y: Node, start: int, env: Env, again: bool, live: bool) -> None:
+def _once(owner: Trace, node: Node, y: Node, start: int, again: bool, live: bool) -> None:
     """Keep one of each effect: those of a rule stand for those of the operation itself, and what
     was recorded again for what was recorded first."""
     if len(owner.effects) > start + 1 and owner.effects[start] is y:
         del owner.effects[start]
     gone = [] if again else [node]
-    if live and node.op.kind == "mark" and "rule" in node.params:
-        effects = node.params["rule"].effects
-        gone += [env.get(("effect", id(e)), e) for e in effects]
-    elif len(owner.effects) > start:
-        env["effect", id(node)] = y
+    if live and isinstance(mine := getattr(node.params.get("rule"), "effects", None), EffectsOf):
+        gone += [n for n in owner.effects[:start] if mine.have(n)]
     if len(owner.effects) > start or len(gone) > 1 - again:
         owner.supersede(gone, start)
 
