@@ -215,7 +215,7 @@ def reduce(
         >>> import accnp as jnp
         >>> x = jnp.arange(6.0).reshape(2, 3)
         >>> jnp.lax.reduce(x, 0.0, lambda a, b: jnp.hypot(a, b), (1,))
-        Array([2.236068 , 7.0710683], dtype=float32)
+        Array([2.236068, 7.071068], dtype=float32)
     """
     fold = _Fold("reduce", operands, init_values, computation)
     axes = _axes(dimensions, len(fold.shape))
