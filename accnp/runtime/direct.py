@@ -96,7 +96,7 @@ class _Function:
         convention.decorate_function(made, parameters, self.arguments, noalias=True)
         entry = made.append_basic_block("entry")
         body = made.append_basic_block("body")
-        self.b = ir.IRBuilder(entry)
+        self.b: Any = ir.IRBuilder(entry)
         self.b.branch(body)
         self.b.position_at_end(body)
         for name, kind, value in zip(
