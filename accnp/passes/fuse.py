@@ -200,9 +200,8 @@ class _Fusion:
                 return self.join(v, home, "full")
             if home.size < MAX_MEMBERS and self.accept_row(home, v):
                 return self.join(v, home, "row")
-        for d in (
-            demands
-        ):  # computed inside one consumer of the same index space, stored there for the others
+        # Computed inside one consumer of the same index space, stored there for the others.
+        for d in demands:
             home = d.cluster
             if d.how == "same" and d.context == "full" and home.shape == v.aval.shape:
                 others = homes - {home}
@@ -264,6 +263,9 @@ class _Fusion:
         axes = tuple(v.params["axes"])
         form = fold_form(source, axes)
         homes = {d.cluster for d in v.demands}
+        if form == "row" and len(homes) > 1 and all(c.shape == source for c in homes):
+            self.merge(homes)
+            homes = {d.cluster for d in v.demands}
         home = next(iter(homes)) if len(homes) == 1 else None
         if home is not None and v.aval.ndim and home.size < MAX_MEMBERS and home.folds < MAX_FOLDS:
             fits = form == "row" and home.shape == source
@@ -454,9 +456,7 @@ class _Fusion:
             if c.merged is None and c.form in ("map", "row") and c.part is None and len(c.shape):
                 by_shape.setdefault(c.shape, []).append(c)
         for group in by_shape.values():
-            for i, a in enumerate(
-                group
-            ):  # neighbours only: comparing all pairs would take too long
+            for i, a in enumerate(group):  # neighbours only: all pairs would take too long
                 for b in group[i + 1 : i + 32]:
                     if a.merged is None and b.merged is None and a.loads & b.loads:
                         self.merge({a, b})

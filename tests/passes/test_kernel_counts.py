@@ -48,6 +48,11 @@ CASES = {
     "layer normalisation": (layer_norm, [X, V, V], ["row"]),
     "mean and variance of rows": (lambda x: (x.mean(1), x.var(1)), [X], ["row"]),
     "distances": (lambda x, y: ((x[:, None] - y[None]) ** 2).sum(-1), [X, X], ["row"]),
+    "cross entropy with its slope": (
+        lambda s, y: jnp.value_and_grad(lambda s: -(jnp.nn.log_softmax(s) * y).sum(1).mean())(s),
+        [X, X],
+        ["row", "split", "map"],
+    ),
     "sum, max and min": (lambda x: (x.sum(), x.max(), x.min()), [X], ["split"]),
     "norm of all": (lambda x: x / jnp.sqrt((x * x).sum()), [X], ["split", "map"]),
     "long sum": (lambda x: x.sum(), [np.ones(100_000, np.float32)], ["split", "rest"]),
