@@ -1,0 +1,116 @@
+"""`check_grads` over the whole op table: both modes, to order 3.
+
+What is left out stands in `WITHOUT`, or among the exceptions of `cases.py`, with the reason.
+Programs run by the reference functions: nothing is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from ops.cases import CASES, EXCEPTIONS, Case
+
+from accnp import enable_x64, engine
+from accnp.api.convert import as_node, wrap
+from accnp.engine import plan
+from accnp.ir.node import items
+from accnp.ir.op import OPS, ZERO
+from accnp.passes import fuse, spaces
+from accnp.test_util import check_grads
+
+INTEGERS = "integers or booleans only"
+STEPS = "piecewise constant: its tangent is zero by declaration"
+TYPES = "the bits of another type: its tangent is zero by declaration"
+WITHOUT = {
+    "and": INTEGERS, "or": INTEGERS, "xor": INTEGERS, "not": INTEGERS, "shift_left": INTEGERS,
+    "shift_right_logical": INTEGERS, "shift_right_arithmetic": INTEGERS, "clz": INTEGERS,
+    "population_count": INTEGERS, "threefry_0": INTEGERS, "threefry_1": INTEGERS,
+    "threefry_xor": INTEGERS, "reduce_and": INTEGERS, "reduce_or": INTEGERS, "gcd": INTEGERS,
+    "swap_bytes": INTEGERS, "iota": INTEGERS, "eq": INTEGERS, "ne": INTEGERS, "lt": INTEGERS,
+    "le": INTEGERS, "gt": INTEGERS, "ge": INTEGERS, "is_finite": INTEGERS, "argmax": INTEGERS,
+    "argmin": INTEGERS, "searchsorted": INTEGERS, "sign": STEPS, "floor": STEPS, "ceil": STEPS,
+    "round": STEPS, "bitcast_convert_type": TYPES, "view_bytes": TYPES,
+    "stop_gradient": "its tangent is zero by meaning",
+    "nextafter": "no derivative is known, as in jax",
+}  # fmt: skip
+
+
+def moving(case: Case) -> list[int]:
+    return [i for i, x in enumerate(case.inputs) if x.dtype.kind in "fc" and i not in case.fixed]
+
+
+def smooth(case: Case) -> bool:
+    return case.diff and OPS[case.op].jvp is not None and bool(moving(case))
+
+
+def chosen() -> list[Any]:
+    """The smallest smooth case of each op, and the smallest complex one."""
+    found = []
+    for op, cases in CASES.items():
+        if op in WITHOUT:
+            continue
+        kinds = {"real": [], "complex": []}
+        for c in filter(smooth, cases):
+            complex_ = any(x.dtype.kind == "c" for x in c.inputs)
+            kinds["complex" if complex_ else "real"].append(c)
+        for kind, some in kinds.items():
+            if some:
+                case = min(some, key=lambda c: sum(x.size for x in c.inputs))
+                found.append(pytest.param(case, id=f"{op}-{kind}"))
+    return found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_kernels() -> Iterator[None]:
+    """Every operation is a call of its reference function."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (spaces, fuse):
+            patch.setattr(module, "in_kernel", lambda v: False)
+        patch.setattr(plan._Planner, "own_kernel", lambda *_: None)
+        patch.setattr(engine, "_plans", {})
+        yield
+
+
+def function(case: Case) -> tuple[Callable[..., Any], list[np.ndarray]]:
+    """The op as a function of its floating operands."""
+    where = moving(case)
+
+    def f(*xs: Any) -> list[Any]:
+        given = iter(xs)
+        nodes = [as_node(next(given) if i in where else x) for i, x in enumerate(case.inputs)]
+        y = case.record(*nodes)
+        found = y if isinstance(y, list) else items(y) if isinstance(y.aval, tuple) else [y]
+        return [wrap(v) for v in found if v.aval.dtype.kind in "fc"]
+
+    return f, [case.inputs[i] for i in where]
+
+
+@pytest.mark.parametrize("case", chosen())
+def test_derivatives_to_order_3(case: Case) -> None:
+    f, args = function(case)
+    with enable_x64():
+        check_grads(f, args, order=3, atol=1e-4, rtol=1e-4, eps=2e-5)
+
+
+def test_nothing_is_left_out_silently() -> None:
+    checked = {p.values[0].op for p in chosen()}
+    assert checked | set(WITHOUT) | set(EXCEPTIONS) == set(OPS)
+    assert not checked & set(WITHOUT)
+    assert not set(WITHOUT) & set(EXCEPTIONS)
+
+
+@pytest.mark.parametrize("op", WITHOUT)
+def test_what_is_left_out_has_no_derivative(op: str) -> None:
+    rules = OPS[op].jvp
+    zero = rules is ZERO or (isinstance(rules, tuple) and all(r is ZERO for r in rules))
+    if WITHOUT[op] == INTEGERS:
+        for case in CASES[op]:
+            found = OPS[op].infer(*[as_node(x).aval for x in case.inputs], **case.params)  # type: ignore[misc]
+            assert found.dtype.kind in "biu"
+    elif op == "nextafter":
+        assert rules is None
+    else:
+        assert zero
