@@ -5,6 +5,7 @@ from itertools import count
 
 import pytest
 
+import accnp
 from benchmarks.harness import Row, Timing, fresh_process, interleave, text_table, write_json
 
 
@@ -56,3 +57,19 @@ def test_dispatch_rows_measure_something(monkeypatch):
     found = rows.dispatch(1)
     assert [row.bar for row in found] == [0.25, 1.0]
     assert all(row.medians["accnp"] > 0 for row in found)
+
+
+def test_programs_are_the_same_for_both_libraries():
+    jax = pytest.importorskip("jax")
+    pytest.importorskip("numexpr")
+    from benchmarks import rows
+
+    assert set(rows.PROCESS_ROWS) >= {f"{name}-cold" for name in rows.PROGRAMS}
+    for name, program in rows.PROGRAMS.items():
+        assert name in rows.ROWS
+        shapes = []
+        for library in (accnp, jax):
+            f, arguments = program.make(library)
+            outs = library.tree_util.tree_leaves(library.eval_shape(f, *arguments))
+            shapes.append([(x.shape, str(x.dtype)) for x in outs])
+        assert shapes[0] == shapes[1], name
