@@ -342,7 +342,8 @@ def _program_batch(make: Callable[..., Any]) -> Callable[..., Any]:
         n = params["num_consts"]
         graph, outs = tools.batch_graph(params["call_jaxpr"], size, tuple(flags), force=True)
         wide = make(params["rule"], size, list(flags[n:]), tools)
-        return boundary(wide, xs[n:], graph.outputs, (), (graph, xs[:n])), list(outs)
+        program = (graph, xs[:n])
+        return boundary(wide, xs[n:], graph.outputs, program=program), list(outs)
 
     return batch
 
