@@ -118,7 +118,8 @@ def windows(g: Nest) -> tuple[Fn, str]:
 
 def folded(g: Nest) -> tuple[Fn, str]:
     def run(b: Any, x: Any, w: Any) -> Any:
-        s = b.lax.reduce(x, b.np.ones((), x.dtype), lambda p, q: p + q + p * q, (0,))
+        y = b.np.sin(x)
+        s = b.lax.reduce(y, b.np.ones((), x.dtype), lambda p, q: p + q + p * q, (0,))
         return b.np.sin(s * w)
 
     return run, "sin(reduce(x)*w)"
