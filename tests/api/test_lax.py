@@ -205,11 +205,6 @@ def test_calls(call: Any) -> None:
     agree(lambda x: call(lax, x), lambda x: call(jax.lax, x), F)
 
 
-def test_only_known_folds() -> None:
-    with pytest.raises(NotImplementedError, match=r"lax\.scan"):
-        lax.reduce(jnp.ones(3), 0.0, lambda a, b: a - b, (0,))
-
-
 ACTIVATIONS = [
     "relu",
     "gelu",
