@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp.api.creation import asarray
 from accnp.api.derivatives import jvp, vjp
 from accnp.dtypes import float0
 from accnp.ops.kinds import dtype_kind
@@ -24,6 +25,13 @@ Tolerance = float | dict[Any, float] | None
 # By the number of bits of a real number of the type: what differences of this step allow.
 _DEFAULT = {64: 1e-5, 32: 2e-3, 16: 1e-2, 8: 1e-1, 4: 1.0}
 _ALONE = {np.dtype(np.complex64): 1e-3}
+
+
+def _typed(args: Sequence[Any]) -> tuple[Any, ...]:
+    """Arguments with Python's numbers as arrays: derivatives have the dtype they get here."""
+    return tree_map(
+        lambda x: asarray(x) if isinstance(x, int | float | complex) else x, tuple(args)
+    )
 
 
 def _dtype(x: Any) -> np.dtype:
@@ -148,7 +156,7 @@ def check_jvp(
         >>> from functools import partial
         >>> jnp.test_util.check_jvp(jnp.sin, partial(jnp.jvp, jnp.sin), (0.5,), eps=1e-2)
     """
-    args = tuple(args)
+    args = _typed(args)
     rng = np.random.default_rng(0)
     direction = tree_map(partial(_random_like, rng), args)
     value, tangent = f_jvp(args, direction)
@@ -185,7 +193,7 @@ def check_vjp(
         >>> from functools import partial
         >>> jnp.test_util.check_vjp(jnp.sin, partial(jnp.vjp, jnp.sin), (0.5,), eps=1e-2)
     """
-    args = tuple(args)
+    args = _typed(args)
     rng = np.random.default_rng(0)
     value, pull = f_vjp(*args)
     leaves = _compare_values(value, f(*args), atol, rtol, err_msg)
@@ -242,7 +250,7 @@ def check_grads(
         >>> import accnp as jnp
         >>> jnp.test_util.check_grads(lambda x: jnp.sin(x) * x, (0.5,), order=2, eps=1e-2)
     """
-    args = tuple(args)
+    args = _typed(args)
     eps = eps or EPS
     if "fwd" in modes:
         _check_forward(f, args, order, modes, atol, rtol, eps, "")

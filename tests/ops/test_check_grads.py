@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from ops.cases import CASES, EXCEPTIONS, Case
 
+import accnp
 from accnp import enable_x64, engine
 from accnp.api.convert import as_node, wrap
 from accnp.engine import plan
@@ -114,3 +115,7 @@ def test_what_is_left_out_has_no_derivative(op: str) -> None:
         assert rules is None
     else:
         assert zero
+
+
+def test_python_numbers_are_points() -> None:
+    check_grads(accnp.numpy.sin, (1.0,), order=2, eps=1e-2)
