@@ -90,8 +90,8 @@ def _while_linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
 def _while_transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
     raise ValueError(
         "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with "
-        "traced bounds, since nobody knows how many steps to go back; use lax.scan, or lax.fori_loop with "
-        "bounds known when tracing, or forward mode (jvp, jacfwd)"
+        "traced bounds, since nobody knows how many steps to go back; use lax.scan, or "
+        "lax.fori_loop with bounds known when tracing, or forward mode (jvp, jacfwd)"
     )
 
 
