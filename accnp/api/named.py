@@ -80,7 +80,8 @@ class _Call:
         inner.__signature__ = signature  # type: ignore[attr-defined]
         del inner.__wrapped__
         parameters = signature.parameters.values()
-        by_place = [p for p in parameters if p.kind is not p.KEYWORD_ONLY]
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        by_place = [p for p in parameters if p.kind in kinds]
         self.static = tuple(p.name for p in parameters if p not in by_place[:arrays])
         places = tuple(range(arrays, len(by_place)))
         self.jitted = jit(inner, static_argnums=places, static_argnames=self.static)

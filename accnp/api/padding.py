@@ -59,7 +59,6 @@ def _widths(value: Any, rank: int) -> list[tuple[int, int]]:
 
 
 @api_boundary
-@shown("_pad")
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
     """Add borders: constant, edge, reflect, symmetric, wrap, linear_ramp, or a statistic.
 
@@ -93,13 +92,17 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
     return wrap(x)
 
 
+@shown("_pad", arrays=2)
+def _filled(array: Array, value: Any, widths: tuple[tuple[int, int], ...]) -> Array:
+    x = as_node(array, "jnp.pad")
+    fill = to_dtype(as_node(value, "jnp.pad"), x.aval.dtype)
+    return wrap(o.pad(x, fill, padding_config=tuple([(a, b, 0) for a, b in widths])))
+
+
 def _constant(x: Node, widths: list[tuple[int, int]], values: Any) -> Node:
     rank, dtype = x.aval.ndim, x.aval.dtype
-    if type(values) is Array or np.ndim(values) == 0:
-        value = as_node(values, "jnp.pad")
-        if value.aval.ndim == 0:
-            config = tuple([(a, b, 0) for a, b in widths])
-            return o.pad(x, to_dtype(value, dtype), padding_config=config)
+    if np.ndim(values) == 0:
+        return _filled(wrap(x), values, tuple(widths))._node
     if type(values) is Array:
         values = as_static(values, "jnp.pad")
     pairs = _pairs(values, rank, "constant_values")

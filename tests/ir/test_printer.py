@@ -249,3 +249,10 @@ def test_types_without_values():
 def test_what_is_no_array_is_refused_by_name():
     with pytest.raises(TypeError, match="x"):
         accnp.make_jaxpr(lambda x: x)("text")
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap", "mean"])
+def test_a_jaxpr_of_pad(mode):
+    closed = accnp.make_jaxpr(lambda x: accnp.numpy.pad(x, 1, mode=mode))(M)
+    got = accnp.core.eval_jaxpr(closed.jaxpr, closed.consts, M)[0]
+    np.testing.assert_array_equal(got, np.pad(M, 1, mode=mode))
