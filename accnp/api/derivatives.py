@@ -10,6 +10,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.convert import as_node, wrap
+from accnp.api.linear_maps import Pull, Push
 from accnp.api.linearised import (
     Linearised,
     as_argnums,
@@ -201,23 +202,19 @@ def jvp(
 
 
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """Return `fun(*primals)` and its derivative there as a linear function of the tangents."""
+    """Return `fun(*primals)` and its derivative there as a linear function of the tangents.
+
+    The derivative is a pytree of the arrays it needs, so jitted functions can return it.
+
+    Example:
+        >>> import accnp as jnp
+        >>> y, push = jnp.linearize(lambda x: x * x, 3.0)
+        >>> float(y), float(push(1.0)), float(push(2.0))
+        (9.0, 6.0, 12.0)
+    """
     lin = linearise_call("linearize", fun, primals, lambda xs: fun(*xs), has_aux)
 
-    def derivative(*tangents: Any) -> Any:
-        leaves, tree = tree_flatten(tangents)
-        if tree != lin.in_tree:
-            raise TypeError(
-                "linearize: the tangents' structure must be that of the primals; "
-                f"got {tree}; pass {lin.in_tree}"
-            )
-        ts = _tangent_nodes("jvp", lin.in_avals, leaves)
-        known = [
-            t if t is not None else zeros_like_aval(a)
-            for t, a in zip(ts, lin.in_avals, strict=True)
-        ]
-        return tree_unflatten(lin.out_tree, gradients(lin.map.apply(known), lin.out_avals))
-
+    derivative = Push(lin, getattr(fun, "__name__", str(fun)))
     out = tree_unflatten(lin.out_tree, [wrap(x) for x in lin.out])
     return (out, derivative, lin.aux) if has_aux else (out, derivative)
 
@@ -225,30 +222,13 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 # --- vjp, linear_transpose -----------------------------------------------------------------------
 
 
-def cotangent_nodes(avals: Sequence[Any], leaves: Sequence[Any]) -> list[Node | None]:
-    """Convert cotangents, checking each against the output it belongs to."""
-    out: list[Node | None] = []
-    for a, ct in zip(avals, leaves, strict=True):
-        if not inexact(a.dtype):
-            out.append(None)
-            continue
-        n = as_node(ct, "vjp")
-        if n.aval.dtype != a.dtype or n.aval.shape != a.shape:
-            got, want = (f"{v.dtype.name}[{','.join(map(str, v.shape))}]" for v in (n.aval, a))
-            raise ValueError(
-                f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {got}, "
-                "but "
-                f"expected {want} because the corresponding output of the function had JAX type "
-                f"{want}"
-            )
-        out.append(n)
-    return out
-
-
 def vjp(
     fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Any = ()
 ) -> Any:
     """Return `fun(*primals)` and a function from its cotangents to those of the arguments.
+
+    That function may be called any number of times, and is a pytree of the arrays it needs, so
+    jitted functions can return it.
 
     Example:
         >>> import accnp as jnp
@@ -258,27 +238,7 @@ def vjp(
     """
     lin = linearise_call("vjp", fun, primals, lambda xs: fun(*xs), has_aux)
 
-    def pull(*cotangents: Any) -> Any:
-        if len(cotangents) != 1:
-            raise TypeError(
-                f"The function returned by `jax.vjp` applied to {getattr(fun, '__name__', fun)} "
-                "was called "
-                f"with {len(cotangents)} arguments, but functions returned by `jax.vjp` must be "
-                "called with "
-                "a single argument corresponding to the single value returned by the function "
-                "being "
-                "differentiated."
-            )
-        leaves, tree = tree_flatten(cotangents[0])
-        if tree != lin.out_tree:
-            raise ValueError(
-                f"unexpected tree structure of argument to vjp function: got {tree}, but expected "
-                "to match "
-                f"{lin.out_tree}"
-            )
-        cts = lin.map.pull(cotangent_nodes(lin.out_avals, leaves))
-        return tree_unflatten(lin.in_tree, gradients(cts, lin.in_avals))
-
+    pull = Pull(lin, getattr(fun, "__name__", str(fun)))
     out = tree_unflatten(lin.out_tree, [wrap(x) for x in lin.out])
     return (out, pull, lin.aux) if has_aux else (out, pull)
 

@@ -14,8 +14,8 @@ from accnp.api.linearised import (
     as_argnums,
     check_inputs,
     check_output,
-    float0_zeros,
     linearise_call,
+    with_weak_type,
 )
 from accnp.ir.aval import Aval
 from accnp.ir.graph import build
@@ -85,21 +85,19 @@ def _reverse_rows(lin: Linearised, i: int) -> list[Node | None]:
 
 def _block(rows: Node | None, out: Aval, into: Aval, forward: bool) -> Any:
     """Return d out / d into, of shape (*out.shape, *into.shape)."""
-    if not inexact(into.dtype):
-        shape = (*out.shape, *into.shape)
-        return float0_zeros(full(shape, 0, np.dtype(np.float32)).aval)
-    if not inexact(out.dtype):
-        return float0_zeros(full((*out.shape, *into.shape), 0, np.dtype(np.float32)).aval)
     shape = (*out.shape, *into.shape)
+    of = out if forward else into  # whose type the block has
+    if not inexact(into.dtype) or not inexact(out.dtype):
+        return wrap(full(shape, 0, (into if not inexact(into.dtype) else out).dtype))
     if rows is None:
-        return wrap(full(shape, 0, out.dtype if forward else into.dtype))
+        return wrap(full(shape, 0, of.dtype, of.weak_type))
     block: Node = rows
     rank = block.aval.ndim
     if forward and rank > 1:
         block = o.transpose(block, permutation=(*range(1, rank), 0))
     if block.aval.shape != shape:
         block = o.reshape(block, new_sizes=shape, dimensions=None)
-    return wrap(block)
+    return wrap(with_weak_type(block, of.weak_type))
 
 
 def _check_forward(holomorphic: bool) -> Callable[[list[Node]], None]:

@@ -31,6 +31,7 @@ __all__ = [
     "leaf_nodes",
     "linearise_call",
     "split_aux",
+    "with_weak_type",
 ]
 
 
@@ -49,6 +50,7 @@ def as_argnums(function: str, argnums: Any, count: int) -> tuple[int, ...]:
 
     Raises:
         TypeError: `argnums` holds something else than ints, or there are too few arguments.
+        ValueError: there are too few, for a Jacobian or counted from the end.
     """
     single = (argnums,) if isinstance(argnums, int | np.integer) else tuple(argnums)
     for n in single:
@@ -57,7 +59,14 @@ def as_argnums(function: str, argnums: Any, count: int) -> tuple[int, ...]:
                 f"{function}: argnums must be an int or a tuple of ints; got {argnums!r}; pass "
                 "positions"
             )
-    need = max(n + 1 if n >= 0 else -n for n in single) if single else 0
+    need = max((n + 1 for n in single), default=0)
+    for n in single:
+        if n < -count or (n >= count and function.startswith(("jac", "hess"))):
+            raise ValueError(
+                "Positional argument indices, e.g. for `static_argnums`, must have value greater "
+                "than or equal to -len(args) and less than len(args), but got value "
+                f"{n} for len(args) == {count}."
+            )
     if need > count:
         raise TypeError(
             f"differentiating with respect to argnums={argnums} requires at least {need} "
@@ -122,13 +131,13 @@ def split_aux(function: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
     """Take (value, aux) apart where a function returns both."""
     if not has_aux:
         return result, None
-    if not isinstance(result, tuple) or len(result) != 2:
+    if not isinstance(result, tuple | list) or len(result) != 2:
         raise TypeError(
             "expected function with aux output to return a two-element tuple, "
             f"but got type {type(result)} with value {result!r}; {function} was called with "
             "has_aux=True"
         )
-    return result
+    return result[0], result[1]
 
 
 def gradients(cts: Sequence[Node | None], avals: Sequence[Any]) -> list[Any]:
@@ -139,10 +148,15 @@ def gradients(cts: Sequence[Node | None], avals: Sequence[Any]) -> list[Any]:
             out.append(float0_zeros(a))
         else:
             ct = zeros_like_aval(a) if ct is None else ct
-            if a.weak_type and not ct.aval.weak_type:
-                ct = o.convert_element_type(ct, new_dtype=a.dtype, weak_type=True)
-            out.append(wrap(ct))
+            out.append(wrap(with_weak_type(ct, a.weak_type)))
     return out
+
+
+def with_weak_type(x: Node, weak: bool) -> Node:
+    """Return a node whose type is weak, or is not."""
+    if x.aval.weak_type == weak:
+        return x
+    return o.convert_element_type(x, new_dtype=x.aval.dtype, weak_type=weak)
 
 
 def check_inputs(function: str, holomorphic: bool, allow_int: bool) -> Callable[[list[Node]], None]:
