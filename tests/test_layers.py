@@ -10,7 +10,7 @@ PACKAGE = ROOT / "accnp"
 RANKS = {
     "errors": 0, "dtypes": 0, "config": 0, "pytree": 0,
     "ir": 1,
-    "ops": 2,
+    "primitives": 2,
     "transforms": 3, "passes": 3,
     "codegen": 4, "kernels": 4,
     "runtime": 5,
@@ -143,11 +143,11 @@ def test_there_is_something_to_check():
 @pytest.mark.parametrize(
     ("place", "source", "expected"),
     [
-        ("ir/node.py", "from accnp.ops import sin", "upward, rank 1 to 2"),
+        ("ir/node.py", "from accnp.primitives import sin", "upward, rank 1 to 2"),
         ("ir/node.py", "import accnp.api.jit", "upward, rank 1 to 8"),
         ("ir/node.py", "from ..ops import sin", "upward"),
-        ("ops/view.py", "from accnp import engine", "upward, rank 2 to 6"),
-        ("ops/view.py", "def f():\n    from accnp.ir import node", "inside a function"),
+        ("primitives/view.py", "from accnp import engine", "upward, rank 2 to 6"),
+        ("primitives/view.py", "def f():\n    from accnp.ir import node", "inside a function"),
         ("passes/fuse.py", "import numba", "only kernels and runtime"),
         ("codegen/cpu.py", "def f():\n    import llvmlite.binding", "only kernels and runtime"),
         ("codegen/cpu.py", "from accnp.kernels import sort", "may not see each other"),
@@ -170,9 +170,12 @@ def test_a_breach_is_found(tmp_path, place, source, expected):
 @pytest.mark.parametrize(
     ("place", "source"),
     [
-        ("ops/view.py", "from accnp.ir.node import record\nfrom accnp.ops.kinds import unary"),
         (
-            "ops/view.py",
+            "primitives/view.py",
+            "from accnp.ir.node import record\nfrom accnp.primitives.kinds import unary",
+        ),
+        (
+            "primitives/view.py",
             "from .kinds import unary\nfrom ..ir import node\nfrom accnp import dtypes",
         ),
         ("runtime/compile.py", "import scipy\ndef f():\n    import numba"),

@@ -1,30 +1,30 @@
 """What users call: arguments are checked, promoted and broadcast here, then ops are recorded."""
 
 # Importing the families of ops fills the op table.
-import accnp.ops.assemble
-import accnp.ops.call
-import accnp.ops.callback
-import accnp.ops.check
-import accnp.ops.checkpoint
-import accnp.ops.collective
-import accnp.ops.control
-import accnp.ops.conversion
-import accnp.ops.cumulative
-import accnp.ops.custom
-import accnp.ops.custom_batching
-import accnp.ops.decompositions
-import accnp.ops.determinants
-import accnp.ops.elementwise
-import accnp.ops.index
-import accnp.ops.linalg
-import accnp.ops.loops
-import accnp.ops.placement
-import accnp.ops.precision
-import accnp.ops.random
-import accnp.ops.reduce
-import accnp.ops.scan
-import accnp.ops.scatter
-import accnp.ops.solve
-import accnp.ops.sort
-import accnp.ops.special
-import accnp.ops.views  # noqa: F401
+import accnp.primitives.assemble
+import accnp.primitives.call
+import accnp.primitives.callback
+import accnp.primitives.check
+import accnp.primitives.checkpoint
+import accnp.primitives.collective
+import accnp.primitives.control
+import accnp.primitives.conversion
+import accnp.primitives.cumulative
+import accnp.primitives.custom
+import accnp.primitives.custom_batching
+import accnp.primitives.decompositions
+import accnp.primitives.determinants
+import accnp.primitives.elementwise
+import accnp.primitives.index
+import accnp.primitives.linalg
+import accnp.primitives.loops
+import accnp.primitives.placement
+import accnp.primitives.precision
+import accnp.primitives.random
+import accnp.primitives.reduce
+import accnp.primitives.scan
+import accnp.primitives.scatter
+import accnp.primitives.solve
+import accnp.primitives.sort
+import accnp.primitives.special
+import accnp.primitives.views  # noqa: F401

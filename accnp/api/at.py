@@ -21,9 +21,9 @@ from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.ops.index import GatherScatterMode, ScatterDimensionNumbers
-from accnp.ops.kinds import broadcast_to
-from accnp.ops.kinds import full as full_node
+from accnp.primitives.index import GatherScatterMode, ScatterDimensionNumbers
+from accnp.primitives.kinds import broadcast_to
+from accnp.primitives.kinds import full as full_node
 
 __all__ = ["At", "AtIndex", "at", "write"]
 

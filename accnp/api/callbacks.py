@@ -19,7 +19,7 @@ from accnp.errors import api_boundary
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import items
 from accnp.ir.op import o
-from accnp.ops.callback import VMAP_METHODS
+from accnp.primitives.callback import VMAP_METHODS
 from accnp.pytree import PyTreeDef, leaf_names, tree_flatten, tree_leaves
 from accnp.trace_fn import function_place
 

@@ -18,7 +18,7 @@ from accnp.array import Array, wrap
 from accnp.errors import api_boundary, user_line
 from accnp.ir.op import o
 from accnp.ir.trace import state
-from accnp.ops.check import (
+from accnp.primitives.check import (
     BatchedError,
     CheckError,
     Description,

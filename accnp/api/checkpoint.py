@@ -2,7 +2,7 @@
 keeping it, and the policies that say what may be kept.
 
 In: a function, a policy. Out: the same function, recorded as one operation `remat2`, whose
-derivative `ops/checkpoint.py` splits.
+derivative `primitives/checkpoint.py` splits.
 """
 
 from __future__ import annotations

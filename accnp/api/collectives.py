@@ -11,7 +11,7 @@ from accnp.api.convert import as_node, cast, promote_inexact, wrap
 from accnp.api.shapes import as_axis
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.ops.kinds import full
+from accnp.primitives.kinds import full
 from accnp.pytree import tree_map
 from accnp.transforms.axes import size_of
 

@@ -26,7 +26,7 @@ from accnp.ir.aval import Aval
 from accnp.ir.graph import evaluate
 from accnp.ir.node import Node, literal
 from accnp.ir.op import o
-from accnp.ops.control import call, keep
+from accnp.primitives.control import call, keep
 
 __all__ = ["cond", "switch"]
 

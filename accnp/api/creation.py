@@ -29,8 +29,8 @@ from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.ops.kinds import broadcast_to
-from accnp.ops.kinds import full as full_node
+from accnp.primitives.kinds import broadcast_to
+from accnp.primitives.kinds import full as full_node
 
 __all__ = [
     "arange", "array", "asarray", "empty", "empty_like", "eye", "full", "full_like", "geomspace",

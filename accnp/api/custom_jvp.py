@@ -21,7 +21,7 @@ from accnp.dtypes import float0
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ir.trace import own_lines
-from accnp.ops.custom import JvpRule, boundary
+from accnp.primitives.custom import JvpRule, boundary
 from accnp.pytree import tree_flatten, tree_unflatten
 from accnp.transforms.walk import inexact
 

@@ -22,8 +22,8 @@ from accnp.ir.graph import Graph
 from accnp.ir.node import Node, perform
 from accnp.ir.op import o
 from accnp.ir.trace import EffectsOf, own_effects, state
-from accnp.ops.kinds import zeros_like_aval
-from accnp.ops.unrolled import differentiated
+from accnp.primitives.kinds import zeros_like_aval
+from accnp.primitives.unrolled import differentiated
 from accnp.pytree import tree_flatten, tree_map, tree_unflatten
 from accnp.trace_fn import trace
 from accnp.transforms.walk import inexact

@@ -27,7 +27,7 @@ from accnp.errors import UnexpectedTracerError
 from accnp.ir.graph import evaluate
 from accnp.ir.node import Node
 from accnp.ir.trace import own_lines
-from accnp.ops.custom import VjpRule, boundary
+from accnp.primitives.custom import VjpRule, boundary
 from accnp.pytree import (
     broadcast_prefix,
     keystr,

@@ -15,7 +15,7 @@ from accnp.ir.graph import Graph
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import OPS
 from accnp.ir.trace import own_lines, state
-from accnp.ops.custom_batching import BatchRule
+from accnp.primitives.custom_batching import BatchRule
 from accnp.pytree import PyTreeDef, broadcast_prefix, tree_flatten, tree_structure
 
 __all__ = ["custom_vmap", "sequential_vmap"]

@@ -25,8 +25,8 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import build, evaluate, expanded
 from accnp.ir.node import Node, literal, mark
 from accnp.ir.trace import Trace
-from accnp.ops.dependence import depends
-from accnp.ops.kinds import zeros_like_aval
+from accnp.primitives.dependence import depends
+from accnp.primitives.kinds import zeros_like_aval
 from accnp.pytree import tree_flatten, tree_unflatten
 from accnp.transforms.jvp import forward
 from accnp.transforms.tools import TOOLS

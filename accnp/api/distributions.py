@@ -29,8 +29,8 @@ from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
-from accnp.ops.decompositions import diagonal_of
-from accnp.ops.elementwise import like
+from accnp.primitives.decompositions import diagonal_of
+from accnp.primitives.elementwise import like
 
 __all__ = [
     "cauchy", "double_sided_maxwell", "exponential", "geometric", "laplace", "logistic",

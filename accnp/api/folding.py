@@ -24,9 +24,9 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import build, evaluate, expanded
 from accnp.ir.node import Node, literal
 from accnp.ir.op import o
-from accnp.ops.control import call
-from accnp.ops.fold import MONOIDS, Monoid, fold_windows
-from accnp.ops.kinds import broadcast_to, dtype_kind, full
+from accnp.primitives.control import call
+from accnp.primitives.fold import MONOIDS, Monoid, fold_windows
+from accnp.primitives.kinds import broadcast_to, dtype_kind, full
 from accnp.pytree import PyTreeDef, leaf_names, tree_flatten
 from accnp.transforms.tools import TOOLS
 

@@ -15,7 +15,7 @@ import numpy as np
 from accnp.api.creation import asarray
 from accnp.api.derivatives import jvp, vjp
 from accnp.dtypes import float0
-from accnp.ops.kinds import dtype_kind
+from accnp.primitives.kinds import dtype_kind
 from accnp.pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 __all__ = ["check_grads", "check_jvp", "check_vjp"]

@@ -19,7 +19,7 @@ from accnp.engine import array_of
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ir.trace import state
-from accnp.ops.index import GatherDimensionNumbers, GatherScatterMode
+from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
 from accnp.trace_fn import conversion_error
 
 __all__ = ["Plan", "gather_axis", "getitem", "plan_of", "read", "wrap_negative"]

@@ -21,7 +21,7 @@ from accnp.ir.aval import Aval
 from accnp.ir.graph import build
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.ops.kinds import dtype_kind, full, zeros_like_aval
+from accnp.primitives.kinds import dtype_kind, full, zeros_like_aval
 from accnp.pytree import tree_unflatten
 from accnp.transforms.batch import batch_nodes, batched_outputs, spread
 from accnp.transforms.tools import TOOLS

@@ -28,7 +28,7 @@ from accnp.config import config
 from accnp.ir.graph import Graph, evaluate
 from accnp.ir.node import CONST, EMPTY, Node
 from accnp.ir.trace import state
-from accnp.ops.control import call as record_call
+from accnp.primitives.control import call as record_call
 from accnp.pytree import leaf_names, take, tree_flatten
 from accnp.trace_fn import conversion_error, function_place, trace
 from accnp.transforms.axes import bound

@@ -28,7 +28,7 @@ from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.ops.kinds import broadcast_to
+from accnp.primitives.kinds import broadcast_to
 
 __all__ = [
     "append", "array_split", "block", "column_stack", "concat", "concatenate", "delete", "dsplit",

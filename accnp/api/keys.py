@@ -23,7 +23,7 @@ from accnp.config import config
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.ops.random import WORD
+from accnp.primitives.random import WORD
 from accnp.pytree import register_pytree_node
 
 __all__ = [

@@ -18,9 +18,9 @@ from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.node import items
 from accnp.ir.op import OPS, o
-from accnp.ops.elementwise import like
-from accnp.ops.kinds import dtype_kind
-from accnp.ops.precision import reduce_precision as rounded_bits
+from accnp.primitives.elementwise import like
+from accnp.primitives.kinds import dtype_kind
+from accnp.primitives.precision import reduce_precision as rounded_bits
 from accnp.pytree import tree_flatten, tree_map, tree_unflatten
 
 _KEYWORD = {"and": "and_", "or": "or_", "not": "not_"}

@@ -17,9 +17,9 @@ from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.ops.elementwise import like
-from accnp.ops.index import GatherScatterMode
-from accnp.ops.kinds import dtype_kind
+from accnp.primitives.elementwise import like
+from accnp.primitives.index import GatherScatterMode
+from accnp.primitives.kinds import dtype_kind
 
 INDEX = np.dtype(np.int32)
 

@@ -19,7 +19,7 @@ from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.ops.kinds import broadcast_to
+from accnp.primitives.kinds import broadcast_to
 
 
 def _ints(values: Any, name: str) -> tuple[int, ...]:

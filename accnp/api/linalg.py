@@ -25,11 +25,11 @@ from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
-from accnp.ops.custom import JvpRule, Maybe, boundary
-from accnp.ops.decompositions import last_axis
-from accnp.ops.elementwise import like
-from accnp.ops.kinds import broadcast_to
-from accnp.ops.linalg import batched_identity, matrix_t, triangle
+from accnp.primitives.custom import JvpRule, Maybe, boundary
+from accnp.primitives.decompositions import last_axis
+from accnp.primitives.elementwise import like
+from accnp.primitives.kinds import broadcast_to
+from accnp.primitives.linalg import batched_identity, matrix_t, triangle
 
 __all__ = [
     "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv",

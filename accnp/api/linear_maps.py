@@ -16,7 +16,7 @@ from accnp.api.linearised import Linearised, gradients
 from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph, build, evaluate
 from accnp.ir.node import Node
-from accnp.ops.kinds import zeros_like_aval
+from accnp.primitives.kinds import zeros_like_aval
 from accnp.pytree import register_pytree_node, tree_flatten, tree_unflatten
 from accnp.transforms.tools import TOOLS
 from accnp.transforms.vjp import LinearMap

@@ -16,7 +16,7 @@ from accnp.ir.aval import Aval
 from accnp.ir.node import Node, mark
 from accnp.ir.op import o
 from accnp.ir.trace import Trace
-from accnp.ops.kinds import dtype_kind, zeros_like_aval
+from accnp.primitives.kinds import dtype_kind, zeros_like_aval
 from accnp.pytree import tree_flatten, tree_unflatten
 from accnp.transforms.vjp import LinearMap, linearise
 from accnp.transforms.walk import inexact

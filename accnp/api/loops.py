@@ -30,8 +30,8 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.ops.control import call, keep
-from accnp.ops.unrolled import row, stack
+from accnp.primitives.control import call, keep
+from accnp.primitives.unrolled import row, stack
 from accnp.pytree import tree_flatten, tree_map
 from accnp.trace_fn import conversion_error
 

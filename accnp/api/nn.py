@@ -23,8 +23,8 @@ from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.ops.custom import JvpRule, ruled
-from accnp.ops.elementwise import like
+from accnp.primitives.custom import JvpRule, ruled
+from accnp.primitives.elementwise import like
 
 logsumexp = red.logsumexp
 tanh = uf.tanh

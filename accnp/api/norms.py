@@ -16,7 +16,7 @@ from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
-from accnp.ops.elementwise import like
+from accnp.primitives.elementwise import like
 
 __all__ = ["matrix_norm", "norm", "vector_norm"]
 

@@ -16,8 +16,8 @@ from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.ops.elementwise import like
-from accnp.ops.kinds import broadcast_to
+from accnp.primitives.elementwise import like
+from accnp.primitives.kinds import broadcast_to
 
 __all__ = ["pad"]
 

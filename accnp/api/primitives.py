@@ -21,7 +21,7 @@ from accnp.ir.graph import Graph, build, interpret
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import CALLS, OPS, Linear, Op
 from accnp.ir.trace import state
-from accnp.ops.kinds import broadcast_to
+from accnp.primitives.kinds import broadcast_to
 
 __all__ = ["Primitive", "is_known", "primitive", "primitive_of"]
 

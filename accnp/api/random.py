@@ -45,8 +45,8 @@ from accnp.config import config
 from accnp.errors import api_boundary
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
-from accnp.ops.elementwise import like
-from accnp.ops.random import erf_inv_single
+from accnp.primitives.elementwise import like
+from accnp.primitives.random import erf_inv_single
 
 __all__ = [
     "PRNGKey", "PRNGKeyArray", "bernoulli", "bits", "categorical", "choice", "clone",

@@ -13,7 +13,7 @@ from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.aval import Aval
 from accnp.ir.op import o
-from accnp.ops.kinds import dtype_kind, full
+from accnp.primitives.kinds import dtype_kind, full
 from accnp.pytree import PyTreeDef, tree_flatten
 
 __all__ = ["ravel_pytree"]

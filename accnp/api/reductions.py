@@ -25,9 +25,9 @@ from accnp.config import config
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.ops.elementwise import like
-from accnp.ops.kinds import BOOL, broadcast_to, dtype_kind
-from accnp.ops.reduce import kept_dims
+from accnp.primitives.elementwise import like
+from accnp.primitives.kinds import BOOL, broadcast_to, dtype_kind
+from accnp.primitives.reduce import kept_dims
 
 F32 = np.dtype(np.float32)
 Axis = Any  # None, an int, or several

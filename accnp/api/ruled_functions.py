@@ -13,7 +13,7 @@ from accnp.api.convert import to_shape
 from accnp.api.ufunc_rules import INF, filled, kind, like, maximum, remainder, select, where_
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.ops.custom import JvpRule, ruled
+from accnp.primitives.custom import JvpRule, ruled
 
 __all__ = ["i0", "logaddexp", "logaddexp2", "sinc"]
 

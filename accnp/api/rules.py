@@ -15,8 +15,8 @@ from typing import Any
 from accnp.api.convert import as_node, wrap
 from accnp.ir.aval import Aval
 from accnp.ir.op import o
-from accnp.ops.kinds import broadcast_to
-from accnp.ops.kinds import zeros_like_aval as zeros_node
+from accnp.primitives.kinds import broadcast_to
+from accnp.primitives.kinds import zeros_like_aval as zeros_node
 
 __all__ = [
     "Rules", "UndefinedPrimal", "Zero", "add_tangents", "bdim_at_front", "broadcast",

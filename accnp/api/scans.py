@@ -15,7 +15,7 @@ from accnp.ir.aval import make_aval
 from accnp.ir.graph import evaluate
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.ops.prefix import prefixes, slice_axis
+from accnp.primitives.prefix import prefixes, slice_axis
 from accnp.pytree import leaf_names, tree_flatten
 from accnp.transforms.tools import TOOLS
 

@@ -11,7 +11,7 @@ from accnp.api.convert import as_node
 from accnp.errors import api_boundary
 from accnp.ir.graph import evaluate
 from accnp.ir.node import Node
-from accnp.ops.solve import Closed, LinearSolve, Root
+from accnp.primitives.solve import Closed, LinearSolve, Root
 from accnp.pytree import PyTreeDef, tree_flatten
 from accnp.runtime.device import default_backend
 from accnp.transforms.tools import TOOLS

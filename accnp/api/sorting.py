@@ -21,8 +21,8 @@ from accnp.engine import array_of
 from accnp.errors import api_boundary
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
-from accnp.ops.index import GatherScatterMode
-from accnp.ops.sort import permutation_of
+from accnp.primitives.index import GatherScatterMode
+from accnp.primitives.sort import permutation_of
 from accnp.trace_fn import conversion_error
 
 __all__ = [

@@ -35,9 +35,9 @@ from accnp.engine import array_of
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.ops.index import GatherDimensionNumbers, GatherScatterMode
-from accnp.ops.kinds import broadcast_to
-from accnp.ops.kinds import full as full_node
+from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
+from accnp.primitives.kinds import broadcast_to
+from accnp.primitives.kinds import full as full_node
 from accnp.trace_fn import conversion_error
 
 __all__ = [

@@ -18,7 +18,7 @@ from accnp.api.named import named_rule
 from accnp.ir.node import Node, literal
 from accnp.ir.op import o
 from accnp.ir.trace import state
-from accnp.ops.kinds import BOOL, broadcast_to, dtype_kind, full
+from accnp.primitives.kinds import BOOL, broadcast_to, dtype_kind, full
 
 INF = math.inf
 

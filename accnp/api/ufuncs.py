@@ -32,7 +32,7 @@ from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.ops.kinds import full
+from accnp.primitives.kinds import full
 
 UNARY: dict[str, Any] = {}
 BINARY: dict[str, Binary] = {}

@@ -16,7 +16,7 @@ from accnp.array import Array
 from accnp.engine import array_of
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.ops.kinds import full as full_node
+from accnp.primitives.kinds import full as full_node
 
 __all__ = ["node_of", "to_dtype"]
 

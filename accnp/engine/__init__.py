@@ -21,8 +21,8 @@ from accnp.engine.steps import HostStep, KernelStep, Plan, forget_nodes
 from accnp.ir.graph import Graph
 from accnp.ir.node import CONST, Node, _on_deep, _perform, _values, const
 from accnp.ir.op import ZERO
-from accnp.ops.unrolled import differentiated
 from accnp.passes.program import Program, build, from_graph
+from accnp.primitives.unrolled import differentiated
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.stream import Task, default_stream

@@ -20,12 +20,12 @@ from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import CODES, Access, Fold, KernelSpec, Operand, Phase, Statement, dtype_code
 from accnp.ir.node import Node
 from accnp.ir.verify import verify_plan, verify_program, verify_spec
-from accnp.ops.loops import EACH
-from accnp.ops.views import contiguous
 from accnp.passes.fuse import Cluster, fuse
 from accnp.passes.lower import lower
 from accnp.passes.program import Program, Value, from_graph
 from accnp.passes.spaces import apply_views, strip_views
+from accnp.primitives.loops import EACH
+from accnp.primitives.views import contiguous
 from accnp.runtime import buffer as pool
 from accnp.runtime.stream import Task
 

@@ -145,7 +145,7 @@ def toposort(
     return order
 
 
-# How a program with effects is recorded where values are there: the function of `ops/unrolled.py`.
+# How a program with effects is recorded where values are there (`primitives/unrolled.py`).
 _with_effects: list[Callable[..., list[Node]]] = []
 
 

@@ -1,7 +1,7 @@
 """The `Op` record: everything that accnp knows about one operation, in one frozen declaration.
 
-In: declarations made in `accnp/ops/`. Out: the registry `OPS`, and the late-bound `o`, through
-which rules record further nodes (`o.mul(t, o.cos(x))`) without importing each other.
+In: declarations made in `accnp/primitives/`. Out: the registry `OPS`, and the late-bound `o`,
+through which rules record further nodes (`o.mul(t, o.cos(x))`) without importing each other.
 """
 
 from __future__ import annotations

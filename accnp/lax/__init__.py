@@ -55,7 +55,11 @@ from accnp.api.scans import associative_scan, map
 from accnp.api.solving import custom_linear_solve, custom_root, platform_dependent
 from accnp.api.sorting import top_k
 from accnp.missing import nearest
-from accnp.ops.index import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+from accnp.primitives.index import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
 
 __all__ = [
     "GatherDimensionNumbers", "GatherScatterMode", "Precision", "RoundingMethod",

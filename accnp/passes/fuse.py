@@ -19,7 +19,6 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from accnp.ops.views import contiguous
 from accnp.passes.clusters import Chain, Cluster, Demand, in_order, reaches, write_last
 from accnp.passes.program import Program, Value
 from accnp.passes.spaces import (
@@ -35,6 +34,7 @@ from accnp.passes.spaces import (
     strided,
     strip_views,
 )
+from accnp.primitives.views import contiguous
 
 __all__ = ["Cluster", "fuse"]
 

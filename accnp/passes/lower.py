@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from accnp.ir.kernel import Access, Fold, KernelSpec, Phase, Statement
-from accnp.ops.views import contiguous
 from accnp.passes.fuse import Cluster
 from accnp.passes.program import Value
 from accnp.passes.spaces import apply_views, index_strides, long_axes, strided, strip_views
+from accnp.primitives.views import contiguous
 
 __all__ = ["lower", "scalar_text"]
 

@@ -15,9 +15,9 @@ from typing import Any
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.node import Node, has_effect
 from accnp.ir.op import OPS
-from accnp.ops.check import no_check
 from accnp.passes.products import product, turn
 from accnp.passes.spaces import fold_form, keeps_order
+from accnp.primitives.check import no_check
 
 __all__ = ["Program", "Value", "build", "from_graph"]
 
@@ -234,8 +234,8 @@ class _Builder:
         return outs if isinstance(node.aval, tuple) else outs[0]
 
     def behind_barrier(self, ins: tuple[Any, ...], node: Node) -> tuple[Any, ...]:
-        """Give the operands of what is computed again (see `ops/checkpoint.py`) another identity,
-        so that it is not merged with the first time, and comes when all of them are there.
+        """Give the operands of what is computed again (see `primitives/checkpoint.py`) another
+        identity, so that it is not merged with the first time, and comes when all of them are there.
 
         Views of them are made again behind the barrier, so that nothing is stored for it.
         """

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from accnp.ir.kernel import CHUNK
-from accnp.ops.views import contiguous
+from accnp.primitives.views import contiguous
 
 __all__ = [
     "apply_views",

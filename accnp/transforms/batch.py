@@ -13,8 +13,8 @@ from accnp.ir.graph import Graph
 from accnp.ir.node import MARK, Node, items, record
 from accnp.ir.op import CALLS
 from accnp.ir.trace import sets_site, state
-from accnp.ops.control import call
-from accnp.ops.kinds import broadcast_to
+from accnp.primitives.control import call
+from accnp.primitives.kinds import broadcast_to
 from accnp.transforms.axes import names_used
 
 __all__ = ["batch_nodes", "batched_outputs", "spread"]

@@ -16,7 +16,7 @@ from accnp.ir.graph import Graph, build, graphs_in
 from accnp.ir.node import MARK, Node, items, literal, record, site_text
 from accnp.ir.op import o
 from accnp.ir.trace import sets_site, state
-from accnp.ops.check import (
+from accnp.primitives.check import (
     CheckError,
     Description,
     DivisionByZeroError,
@@ -26,9 +26,9 @@ from accnp.ops.check import (
     State,
     state_of,
 )
-from accnp.ops.control import call, split
-from accnp.ops.custom import boundary
-from accnp.ops.kinds import broadcast_to, dtype_kind, full
+from accnp.primitives.control import call, split
+from accnp.primitives.custom import boundary
+from accnp.primitives.kinds import broadcast_to, dtype_kind, full
 
 __all__ = ["checked_nodes"]
 

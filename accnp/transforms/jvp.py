@@ -16,7 +16,7 @@ from accnp.ir.graph import Graph
 from accnp.ir.node import MARK, Node, forget, has_effect, items, record
 from accnp.ir.op import CALLS, ZERO, o
 from accnp.ir.trace import EffectsOf, Trace, sets_site, state
-from accnp.ops.kinds import broadcast_to, zeros_like_aval
+from accnp.primitives.kinds import broadcast_to, zeros_like_aval
 from accnp.transforms.separate import separated
 from accnp.transforms.walk import dependents, inexact, nodes_within, within
 

@@ -16,8 +16,8 @@ from typing import Any
 from accnp.ir.node import MARK, Node, arg, record
 from accnp.ir.op import CALLS
 from accnp.ir.trace import Trace
-from accnp.ops.dependence import results_depend
-from accnp.ops.kinds import zeros_like_aval
+from accnp.primitives.dependence import results_depend
+from accnp.primitives.kinds import zeros_like_aval
 from accnp.transforms.walk import dependents, nodes_within
 
 __all__ = ["separate", "separated"]

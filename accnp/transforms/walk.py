@@ -14,7 +14,7 @@ from accnp.ir.graph import toposort
 from accnp.ir.node import Node
 from accnp.ir.op import ZERO
 from accnp.ir.trace import Trace, state
-from accnp.ops.kinds import dtype_kind
+from accnp.primitives.kinds import dtype_kind
 
 __all__ = [
     "dependents",

@@ -3,7 +3,8 @@
 In: two functions and inputs. Out: assertions.
 
 Values come from the ops' NumPy meanings, without kernels: what is tested here is which ops are
-recorded. That kernels agree with those meanings is tested op by op in tests/ops and tests/kernels.
+recorded. That kernels agree with those meanings is tested op by op in tests/primitives and
+tests/kernels.
 """
 
 from __future__ import annotations

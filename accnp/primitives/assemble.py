@@ -1,0 +1,216 @@
+"""Ops that assemble their output from regions of their operands: concatenate and pad.
+
+`parts` rules return `(operand, in_view, out_view)` triples: which operand fills which region; a
+view is (shape, strides, offset) within the operand (as if contiguous) or the output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.node import Node
+from accnp.ir.op import Linear, Op, o, register
+from accnp.primitives.kinds import broadcast_to, full
+from accnp.primitives.views import Strided, contiguous
+
+# --- concatenate ---
+
+
+def _concat_infer(*xs: Aval, dimension: int) -> Aval:
+    first = xs[0]
+    for x in xs:
+        if x.ndim != first.ndim or any(
+            i != dimension and n != m
+            for i, (n, m) in enumerate(zip(x.shape, first.shape, strict=True))
+        ):
+            shapes = ", ".join(str(v.shape) for v in xs)
+            raise TypeError(
+                "Cannot concatenate arrays with shapes that differ in dimensions other than the "
+                f"one being concatenated: concatenating along dimension {dimension} for "
+                f"shapes {shapes}."
+            )
+        if x.dtype != first.dtype:
+            names = ", ".join(v.dtype.name for v in xs)
+            raise TypeError(
+                f"lax.concatenate requires arguments to have the same dtypes, got {names}."
+            )
+    total = sum(x.shape[dimension] for x in xs)
+    shape = (*first.shape[:dimension], total, *first.shape[dimension + 1 :])
+    return make_aval(shape, first.dtype, all(x.weak_type for x in xs))
+
+
+def _concat_parts(avals: Sequence[Aval], params: dict) -> list[Any]:
+    d = params["dimension"]
+    out = _concat_infer(*avals, **params)
+    strides = contiguous(out.shape)
+    at, parts = 0, []
+    for k, x in enumerate(avals):
+        parts.append((k, (x.shape, contiguous(x.shape), 0), (x.shape, strides, at * strides[d])))
+        at += x.shape[d]
+    return parts
+
+
+def _concat_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict) -> Any:
+    whole = [
+        full(x.aval.shape, 0, x.aval.dtype) if t is None else t for t, x in zip(ts, xs, strict=True)
+    ]
+    return o.concatenate(*whole, **params)
+
+
+def _concat_transpose(ct: Node, *xs: Any, dimension: int) -> tuple[Any, ...]:
+    at, out = 0, []
+    for x in xs:
+        n = x.aval.shape[dimension]
+        if isinstance(x, Linear):
+            start = [0] * ct.aval.ndim
+            limit = list(ct.aval.shape)
+            start[dimension], limit[dimension] = at, at + n
+            out.append(
+                o.slice(ct, start_indices=tuple(start), limit_indices=tuple(limit), strides=None)
+            )
+        else:
+            out.append(None)
+        at += n
+    return tuple(out)
+
+
+def _concat_batch(size: int, xs: Any, batched: Any, params: dict) -> Any:
+    whole = [
+        x if b else broadcast_to(x, (size, *x.aval.shape)) for x, b in zip(xs, batched, strict=True)
+    ]
+    return o.concatenate(*whole, dimension=params["dimension"] + 1), True
+
+
+register(
+    Op(
+        "concatenate",
+        "assemble",
+        _concat_infer,
+        numpy=lambda *xs, dimension: np.concatenate(xs, dimension),
+        jvp=_concat_jvp,
+        transpose=_concat_transpose,
+        batch=_concat_batch,
+        parts=_concat_parts,
+    )
+)
+
+
+# --- pad ---
+
+
+def _pad_infer(x: Aval, value: Aval, *, padding_config: Any) -> Aval:
+    if x.dtype != value.dtype:
+        raise TypeError(
+            "lax.pad requires arguments to have the same dtypes, "
+            f"got {x.dtype.name}, {value.dtype.name}."
+        )
+    if len(padding_config) != x.ndim or value.ndim != 0:
+        raise TypeError(
+            f"pad: padding_config needs one (low, high, interior) for each axis of shape {x.shape} "
+            f"and a rank-0 padding value; got {padding_config} and shape {value.shape}"
+        )
+    shape = []
+    for n, (lo, hi, mid) in zip(x.shape, padding_config, strict=True):
+        m = lo + hi + n + max(0, n - 1) * mid
+        if m < 0 or mid < 0:
+            raise ValueError(
+                f"pad: padding {padding_config} makes a negative size of shape {x.shape}"
+            )
+        shape.append(m)
+    return make_aval(tuple(shape), x.dtype, x.weak_type and value.weak_type)
+
+
+def _pad_regions(x: Aval, params: dict) -> tuple[Aval, Strided, Strided]:
+    """Return the output aval and the regions that coincide (negative padding crops)."""
+    value = make_aval((), x.dtype)
+    out = _pad_infer(x, value, **params)
+    src, dst = contiguous(x.shape), contiguous(out.shape)
+    shape, in_off, out_off, steps = [], 0, 0, []
+    for d, (lo, _, mid) in enumerate(params["padding_config"]):
+        n, m, k = x.shape[d], out.shape[d], mid + 1
+        first = 0 if lo >= 0 else -(lo // k)  # first element that lands at an index >= 0
+        at = lo + first * k
+        count = max(0, min(n - first, -(-(m - at) // k)))
+        shape.append(count)
+        in_off += first * src[d]
+        out_off += at * dst[d]
+        steps.append(dst[d] * k)
+    return out, (tuple(shape), src, in_off), (tuple(shape), tuple(steps), out_off)
+
+
+def _pad_parts(avals: Sequence[Aval], params: dict) -> list[Any]:
+    out, src, dst = _pad_regions(avals[0], params)
+    fill = (1, (out.shape, (0,) * out.ndim, 0), (out.shape, contiguous(out.shape), 0))
+    return [fill, (0, src, dst)]
+
+
+def _pad_numpy(x: Any, value: Any, *, padding_config: Any) -> Any:
+    aval = make_aval(x.shape, x.dtype)
+    out, (shape, st, off), (_, dst, at) = _pad_regions(aval, {"padding_config": padding_config})
+    y = np.full(out.shape, value, x.dtype)
+    if prod(shape):
+        size = x.dtype.itemsize
+        flat, target = np.ascontiguousarray(x).reshape(-1), y.reshape(-1)
+        a = np.lib.stride_tricks.as_strided(flat[off:], shape, [v * size for v in st])
+        b = np.lib.stride_tricks.as_strided(target[at:], shape, [v * size for v in dst])
+        b[...] = a
+    return y
+
+
+def _pad_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict) -> Any:
+    t, v = (
+        full(x.aval.shape, 0, x.aval.dtype) if t is None else t for t, x in zip(ts, xs, strict=True)
+    )
+    return o.pad(t, v, **params)
+
+
+def _pad_transpose(ct: Node, x: Any, value: Any, *, padding_config: Any) -> tuple[Any, Any]:
+    zero = full((), 0, ct.aval.dtype)
+    cropped = tuple((-lo, -hi, 0) for lo, hi, _ in padding_config)
+    inner = o.pad(ct, zero, padding_config=cropped)
+    rank = inner.aval.ndim
+    ct_x = o.slice(
+        inner,
+        start_indices=(0,) * rank,
+        limit_indices=inner.aval.shape,
+        strides=tuple(mid + 1 for _, _, mid in padding_config),
+    )
+    ct_value = None
+    if isinstance(value, Linear):
+        axes = tuple(range(rank))
+        ct_value = o.sub(o.reduce_sum(ct, axes=axes), o.reduce_sum(ct_x, axes=axes))
+    return (ct_x if isinstance(x, Linear) else None, ct_value)
+
+
+def _pad_batch(size: int, xs: Any, batched: Any, params: dict) -> Any:
+    config = ((0, 0, 0), *params["padding_config"])
+    x = xs[0] if batched[0] else broadcast_to(xs[0], (size, *xs[0].aval.shape))
+    if not batched[1]:
+        return o.pad(x, xs[1], padding_config=config), True
+    # A padding value for each example: pad a mask of the same form and choose.
+    inside = o.pad(
+        full(x.aval.shape, True, np.dtype(bool)),
+        full((), False, np.dtype(bool)),
+        padding_config=config,
+    )
+    padded = o.pad(x, full((), 0, x.aval.dtype), padding_config=config)
+    return o.select_n(inside, broadcast_to(xs[1], padded.aval.shape, (0,)), padded), True
+
+
+register(
+    Op(
+        "pad",
+        "assemble",
+        _pad_infer,
+        numpy=_pad_numpy,
+        jvp=_pad_jvp,
+        transpose=_pad_transpose,
+        batch=_pad_batch,
+        parts=_pad_parts,
+    )
+)

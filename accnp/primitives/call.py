@@ -1,0 +1,91 @@
+"""The `jit` call op: a program inside a program.
+
+Passes look through it; transformations make another call, of the transformed program, which is
+made once for each program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from accnp.ir.aval import Aval
+from accnp.ir.graph import Graph, interpret
+from accnp.ir.node import Node
+from accnp.ir.op import Linear, Op, register
+from accnp.primitives.control import call, keep, reorder, spread, with_outputs
+
+__all__: list[str] = []
+
+
+def _infer(*_: Aval, jaxpr: Graph, **__: Any) -> tuple[Aval, ...]:
+    return jaxpr.out_avals
+
+
+def _run(*arrays: Any, jaxpr: Graph, **_: Any) -> list[Any]:
+    return interpret(jaxpr, arrays)
+
+
+def _call(graph: Graph, xs: Sequence[Node], params: dict[str, Any]) -> list[Node]:
+    return call("jit", xs, {**params, "jaxpr": graph})
+
+
+def _jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
+    nonzero = tuple(t is not None for t in ts)
+    graph, outs = tools.jvp_graph(params["jaxpr"], nonzero)
+    made = _call(graph, [*xs, *keep(nonzero, ts)], params)
+    n = len(outs)
+    return made[:n], spread(outs, made[n:])
+
+
+def _linearize(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
+    nonzero = tuple(t is not None for t in ts)
+    graph = params["jaxpr"]
+    primal, linear, _, outs = tools.linearize_graph(graph, nonzero)
+    n = len(outs)
+    # What the linear part needs may be an operand, or a result, of the call already.
+    where = {id(x): i for i, x in enumerate((*primal.inputs, *primal.outputs[:n]))}
+    needed = [where.get(id(x)) for x in primal.outputs[n:]]
+    key: Any = ("jit primal", nonzero)
+    if key not in graph.extra:
+        rest = [x for x, at in zip(primal.outputs[n:], needed, strict=True) if at is None]
+        graph.extra[key] = with_outputs(primal, [*primal.outputs[:n], *rest])
+    made = _call(graph.extra[key], xs, params)
+    known, rest = [*xs, *made[:n]], iter(made[n:])
+    residuals = [next(rest) if at is None else known[at] for at in needed]
+    tangents = _call(linear, [*residuals, *keep(nonzero, ts)], params)
+    return made[:n], spread(outs, tangents)
+
+
+def _transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
+    linear = tuple(isinstance(x, Linear) for x in xs)
+    live = tuple(ct is not None for ct in cts)
+    fixed = [not f for f in linear]
+    graph = params["jaxpr"]
+    key: Any = ("jit transpose", linear, live)
+    if key not in graph.extra:
+        order = [*keep(fixed, range(len(xs))), *keep(linear, range(len(xs)))]
+        turned = reorder(graph, order)
+        turned = with_outputs(turned, keep(live, turned.outputs))
+        graph.extra[key] = tools.transpose_graph(turned, sum(fixed))
+    made = _call(graph.extra[key], [*keep(fixed, xs), *keep(live, cts)], params)
+    return spread(linear, made)
+
+
+def _batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
+    graph, outs = tools.batch_graph(params["jaxpr"], size, tuple(bool(b) for b in batched))
+    return _call(graph, xs, params), list(outs)
+
+
+register(
+    Op(
+        "jit",
+        "call",
+        _infer,
+        numpy=_run,
+        jvp=_jvp,
+        linearize=_linearize,
+        transpose=_transpose,
+        batch=_batch,
+    )
+)

@@ -1,0 +1,279 @@
+"""Calls back to Python: `pure_callback`, `io_callback`, `debug_callback`, `debug_print`.
+
+The parameter `callback` is a function from arrays to a list of results. Those with an effect are
+done once for each time the program runs, in the recorded order, even if nobody uses their results.
+"""
+
+from __future__ import annotations
+
+import string
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.dtypes import canonicalize_dtype
+from accnp.errors import JaxRuntimeError
+from accnp.ir.aval import make_aval
+from accnp.ir.graph import build
+from accnp.ir.node import Node, items
+from accnp.ir.op import ZERO, Op, o, register
+from accnp.ir.trace import untraced
+from accnp.primitives.control import call, keep
+from accnp.primitives.kinds import broadcast_to
+from accnp.primitives.unrolled import row, stack
+
+__all__ = ["VMAP_METHODS", "has_placeholders"]
+
+VMAP_METHODS = (
+    "sequential",
+    "sequential_unrolled",
+    "expand_dims",
+    "broadcast_all",
+    "legacy_vectorized",
+)
+
+
+def _infer(*_: Any, result_avals: tuple[Any, ...] = (), **__: Any) -> tuple[Any, ...]:
+    return result_avals
+
+
+def _place(callback: Any) -> str:
+    """What errors call the user's function."""
+    return getattr(callback, "place", str(callback))
+
+
+def _called(name: str, callback: Callable[..., Any], arrays: Sequence[np.ndarray]) -> Any:
+    """Call the user's function, outside of all traces.
+
+    The operands are copies, since the user may keep them.
+    """
+    try:
+        with untraced():
+            return callback(*[np.array(x) for x in arrays])
+    except Exception as error:
+        raise JaxRuntimeError(
+            f"INTERNAL: CpuCallback error calling callback: {_place(callback)}, called by {name}, "
+            f"raised {type(error).__name__}: {error}"
+        ) from error
+
+
+def _results(name: str) -> Callable[..., Any]:
+    """Make the reference function of a callback that has results: they are checked and copied."""
+
+    def run(*arrays: Any, callback: Any, result_avals: tuple[Any, ...], **_: Any) -> Any:
+        found = _called(name, callback, arrays)
+        if len(found) != len(result_avals):
+            raise JaxRuntimeError(
+                f"INTERNAL: {name}: {_place(callback)} returned {len(found)} values; declared were "
+                f"{len(result_avals)}; return what result_shape_dtypes says"
+            )
+        return [_checked(name, callback, x, a) for x, a in zip(found, result_avals, strict=True)]
+
+    return run
+
+
+def _checked(name: str, callback: Any, value: Any, aval: Any) -> np.ndarray:
+    made = np.array(value)
+    if made.shape == aval.shape and canonicalize_dtype(made.dtype) == aval.dtype:
+        return made.astype(aval.dtype, copy=False)
+    got = f"{made.dtype.name}[{','.join(map(str, made.shape))}]"
+    want = f"{aval.dtype.name}[{','.join(map(str, aval.shape))}]"
+    raise JaxRuntimeError(
+        f"INTERNAL: {name}: {_place(callback)} returned an array of type {got}; declared was "
+        f"{want}; return what result_shape_dtypes says"
+    )
+
+
+# --- batching ------------------------------------------------------------------------------------
+
+
+def _one_by_one(name: str, size: int, xs: Any, batched: Sequence[bool], params: dict) -> list[Node]:
+    """Call for each example in turn, by a scan; returns the stacked results."""
+    op = getattr(o, name)
+    fixed = [not b for b in batched]
+    n = sum(fixed)
+    rows = [make_aval(x.aval.shape[1:], x.aval.dtype, x.aval.weak_type) for x in keep(batched, xs)]
+    avals = [*[x.aval for x in keep(fixed, xs)], *rows]
+
+    def body(nodes: list[Node]) -> list[Node]:
+        constants, rows = iter(nodes[:n]), iter(nodes[n:])
+        return list(items(op(*[next(rows if b else constants) for b in batched], **params)))
+
+    graph = build(body, avals, name)
+    how = {"jaxpr": graph, "length": size, "reverse": False, "unroll": 1}
+    return call(
+        "scan", [*keep(fixed, xs), *keep(batched, xs)], {**how, "num_consts": n, "num_carry": 0}
+    )
+
+
+def _rows(name: str, size: int, xs: Any, batched: Sequence[bool], params: dict) -> list[list[Node]]:
+    """Call for each example in turn, one call after another; returns the results of each."""
+    op = getattr(o, name)
+    flags = list(zip(xs, batched, strict=True))
+    return [
+        list(items(op(*[row(x, i) if b else x for x, b in flags], **params))) for i in range(size)
+    ]
+
+
+def _pure_batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
+    method, avals = params["vmap_method"], params["result_avals"]
+    if method is None:
+        allowed = ", ".join(map(repr, VMAP_METHODS[:-1]))
+        raise NotImplementedError(
+            "vmap is only supported for the pure_callback primitive when vmap_method is one of "
+            f"{allowed}, or {VMAP_METHODS[-1]!r}. Got vmap_method=None."
+        )
+    if method == "sequential":
+        return _one_by_one("pure_callback", size, xs, batched, params), True
+    if method == "sequential_unrolled":
+        columns = zip(*_rows("pure_callback", size, xs, batched, params), strict=True)
+        return [stack(column) for column in columns], True
+    wide = []
+    for x, b in zip(xs, batched, strict=True):
+        shape = x.aval.shape
+        if not b and method != "legacy_vectorized":
+            first = size if method == "broadcast_all" else 1
+            x = broadcast_to(x, (first, *shape), tuple(range(1, len(shape) + 1)))
+        wide.append(x)
+    many = tuple([make_aval((size, *a.shape), a.dtype, a.weak_type) for a in avals])
+    return o.pure_callback(*wide, **{**params, "result_avals": many}), True
+
+
+def _io_batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
+    if params["ordered"]:
+        raise ValueError("Cannot `vmap` ordered IO callback.")
+    return _one_by_one("io_callback", size, xs, batched, params), True
+
+
+def _debug_batch(name: str) -> Callable[..., Any]:
+    def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
+        _rows(name, size, xs, batched, params)
+        return [], []
+
+    return batch
+
+
+# --- derivatives ---------------------------------------------------------------------------------
+
+
+def _refuse(text: str) -> Callable[..., Any]:
+    def rule(*_: Any, **__: Any) -> Any:
+        raise ValueError(text)
+
+    return rule
+
+
+# --- printing ------------------------------------------------------------------------------------
+
+
+def has_placeholders(fmt: str) -> bool:
+    """Whether a format text begins with a field, perhaps after some text."""
+    first = next(iter(string.Formatter().parse(fmt)), None)
+    return first is not None and first[1] is not None
+
+
+def _printed(
+    *arrays: Any,
+    fmt: str,
+    arguments: Callable[..., tuple[tuple, dict]],
+    np_printoptions: tuple[tuple[str, Any], ...],
+    write: Callable[[str], None] | None,
+    **_: Any,
+) -> Any:
+    def show(*values: np.ndarray) -> None:
+        args, kwargs = arguments(*values)
+        if has_placeholders(fmt):
+            with np.printoptions(**dict(np_printoptions)):
+                text = fmt.format(*args, **kwargs)
+        else:
+            text = " ".join((fmt, *map(str, args)))
+        if write is None:
+            sys.stdout.write(text + "\n")
+        else:
+            write(text)
+
+    _called("debug_print", show, arrays)
+    return ()
+
+
+def _shown_print(params: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "fmt": params["fmt"],
+        "has_placeholders": has_placeholders(params["fmt"]),
+        "in_tree": params["arguments"].in_tree,
+        "logging_record": params["write"],
+        "np_printoptions": params["np_printoptions"],
+        "ordered": params["ordered"],
+        "partitioned": False,
+        "static_args": params["arguments"].static,
+    }
+
+
+def _shown_debug(params: dict[str, Any]) -> dict[str, Any]:
+    effect = "OrderedDebug" if params["ordered"] else "Debug"
+    return {"callback": params["callback"].callback, "effect": effect, "partitioned": False}
+
+
+def _noted(*arrays: Any, callback: Any, **_: Any) -> Any:
+    _called("debug_callback", callback, arrays)
+    return ()
+
+
+# --- declarations --------------------------------------------------------------------------------
+
+register(
+    Op(
+        "pure_callback",
+        "callback",
+        _infer,
+        numpy=_results("pure_callback"),
+        jvp=_refuse(
+            "Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks "
+            "while taking gradients."
+        ),
+        batch=_pure_batch,
+        cost=1000,
+        show=lambda p: {**p, "sharding": None},
+    )
+)
+register(
+    Op(
+        "io_callback",
+        "callback",
+        _infer,
+        numpy=_results("io_callback"),
+        jvp=_refuse("IO callbacks do not support JVP."),
+        batch=_io_batch,
+        cost=1000,
+        show=lambda p: {**p, "sharding": None},
+        effect=True,
+    )
+)
+register(
+    Op(
+        "debug_callback",
+        "callback",
+        _infer,
+        numpy=_noted,
+        jvp=ZERO,
+        batch=_debug_batch("debug_callback"),
+        cost=1000,
+        show=_shown_debug,
+        effect=True,
+    )
+)
+register(
+    Op(
+        "debug_print",
+        "callback",
+        _infer,
+        numpy=_printed,
+        jvp=ZERO,
+        batch=_debug_batch("debug_print"),
+        cost=1000,
+        show=_shown_print,
+        effect=True,
+    )
+)

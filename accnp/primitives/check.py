@@ -1,0 +1,297 @@
+"""Checks at run time: kinds of errors, the state of a checked program, and the op `check`.
+
+The state says, for each kind of error, whether one has happened, the code of the first one, and its
+payload: values for its text. Codes grow in the order in which programs are recorded; what a code
+means is known when recording. `check` is an operation that fails where its state has an error.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.aval import Aval
+from accnp.ir.node import Node, literal
+from accnp.ir.op import ZERO, Op, o, register
+from accnp.ir.trace import current
+from accnp.primitives.kinds import broadcast_to, full
+from accnp.pytree import PyTreeDef
+
+__all__ = [
+    "BatchedError",
+    "CheckError",
+    "Description",
+    "DivisionByZeroError",
+    "FailedCheckError",
+    "JaxRuntimeError",
+    "Kind",
+    "NaNError",
+    "OOBError",
+    "State",
+    "any_state",
+    "first_error",
+    "no_check",
+    "record_check",
+    "state_of",
+]
+
+_BOOL = np.dtype(bool)
+_INT = np.dtype(np.int32)
+
+UNCHECKED = (
+    "Cannot abstractly evaluate a checkify.check which was not functionalized. This probably means "
+    "you tried to stage (jit/scan/pmap/...) a `check` without functionalizing it through "
+    "`checkify.checkify`."
+)
+
+
+class JaxRuntimeError(ValueError):
+    """A check has failed: raised by `check` and `Error.throw`."""
+
+
+# --- kinds of errors -----------------------------------------------------------------------------
+
+
+class CheckError(Exception):
+    """One error of a checked program; its text is that of `Error.get()`."""
+
+
+class DivisionByZeroError(CheckError):
+    """Something was divided by zero."""
+
+
+class NaNError(CheckError):
+    """An operation had a NaN among its results."""
+
+
+class OOBError(CheckError):
+    """An index lay outside of an array."""
+
+
+class FailedCheckError(CheckError):
+    """A `check` of the user's failed."""
+
+
+class BatchedError(CheckError):
+    """Errors of several examples, by their index."""
+
+    def __init__(self, errors: dict[tuple[int, ...], CheckError]) -> None:
+        self.error_mapping = errors
+        lines = [f"at mapped index {', '.join(map(str, k))}: {e}" for k, e in errors.items()]
+        super().__init__("\n".join(lines))
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A class of errors, and the types of their payload: errors of one kind share a place."""
+
+    error_type: type[CheckError]
+    avals: tuple[tuple[tuple[int, ...], str], ...] = ()
+
+    def __lt__(self, other: Kind) -> bool:
+        return (self.error_type.__name__, self.avals) < (other.error_type.__name__, other.avals)
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a code means: the error's class, its format text, the structure of what it formats."""
+
+    error_type: type[CheckError]
+    text: str
+    tree: PyTreeDef | None = None  # of (args, kwargs); None: the one payload array is the arguments
+    site: str = field(default="", compare=False)
+
+    def exception(self, payload: Sequence[Any]) -> CheckError:
+        """The error with the values of its payload."""
+        if self.tree is None:
+            text = self.text.format(*[int(v) for x in payload for v in np.asarray(x)])
+        else:
+            args, kwargs = self.tree.unflatten(payload)
+            text = self.text.format(*args, **kwargs)
+        error = self.error_type(text)
+        if self.site:
+            error.add_note(f"in the check recorded at {self.site}")
+        return error
+
+
+_codes = itertools.count(1)
+
+# --- states --------------------------------------------------------------------------------------
+
+Place = tuple[Node, Node, list[Node]]  # happened, code, payload
+
+
+class State:
+    """The state of a checked program, as nodes, and what its codes mean."""
+
+    __slots__ = ("meanings", "places")
+
+    def __init__(self, places: dict[Kind, Place], meanings: dict[int, Description]) -> None:
+        self.places = places
+        self.meanings = meanings
+
+    def leaves(self) -> list[Node]:
+        """All nodes, in the order of the kinds."""
+        return [x for k in sorted(self.places) for x in _flat(self.places[k])]
+
+    def like(self, leaves: Sequence[Node]) -> State:
+        """A state of the same kinds with other nodes."""
+        rest = iter(leaves)
+        places: dict[Kind, Place] = {}
+        for k in sorted(self.places):
+            places[k] = (next(rest), next(rest), [next(rest) for _ in k.avals])
+        return State(places, self.meanings)
+
+    def with_kinds(self, kinds: Sequence[Kind]) -> State:
+        """The state with places for more kinds, of which no error has happened."""
+        missing = {k: _nothing(k) for k in kinds if k not in self.places}
+        return State({**self.places, **missing}, self.meanings)
+
+    def failed(self, happened: Node, meaning: Description, payload: Sequence[Node]) -> State:
+        """Note an error where it has happened, unless there is an earlier one of its kind."""
+        code = next(_codes)
+        payload = [
+            o.convert_element_type(x, new_dtype=x.aval.dtype, weak_type=False)
+            if x.aval.weak_type
+            else x
+            for x in payload
+        ]
+        place = (happened, literal(code, _INT, False), payload)
+        return self.add(State({kind_of(meaning, payload): place}, {code: meaning}))
+
+    def add(self, other: State) -> State:
+        """This state, and the errors of another one where this has none of their kind."""
+        places = dict(self.places)
+        for kind, new in other.places.items():
+            places[kind] = merged(places[kind], new) if kind in places else new
+        return State(places, {**self.meanings, **other.meanings})
+
+
+def _flat(place: Place) -> list[Node]:
+    return [place[0], place[1], *place[2]]
+
+
+def kind_of(meaning: Description, payload: Sequence[Node]) -> Kind:
+    """The kind of an error with this payload."""
+    avals = tuple([(x.aval.shape, x.aval.dtype.name) for x in payload])
+    return Kind(meaning.error_type, avals)
+
+
+def _nothing(kind: Kind) -> Place:
+    payload = [full(shape, 1, np.dtype(name)) for shape, name in kind.avals]
+    return literal(False, _BOOL, False), literal(-1, _INT, False), payload
+
+
+def merged(first: Place, second: Place) -> Place:
+    """The first error of two; all of one kind."""
+    there = first[0]
+    pairs = zip(_flat(first)[1:], _flat(second)[1:], strict=True)
+    code, *payload = [o.select_n(broadcast_to(there, x.aval.shape, ()), y, x) for x, y in pairs]
+    return o.or_(there, second[0]), code, payload
+
+
+def any_state(state: State) -> State:
+    """Fold the states of a batch (their leading axis) to one: of several errors, the last."""
+    places: dict[Kind, Place] = {}
+    for kind, (happened, code, payload) in state.places.items():
+        n = happened.aval.shape[0]
+        number = o.iota(dtype=_INT, shape=(n,), dimension=0)
+        none = full((n,), 0, _INT)
+        last = o.reduce_max(o.select_n(happened, none, number), axes=(0,))
+        values = [_pick(x, last) for x in (code, *payload)]
+        places[kind] = (o.reduce_or(happened, axes=(0,)), values[0], values[1:])
+    return State(places, state.meanings)
+
+
+def _pick(x: Node, at: Node) -> Node:
+    """Row `at` of a node."""
+    rest = x.aval.shape[1:]
+    zeros = [literal(0, _INT, False)] * len(rest)
+    row = o.dynamic_slice(x, at, *zeros, slice_sizes=(1, *rest))
+    return o.reshape(row, new_sizes=rest, dimensions=None)
+
+
+def no_check(debug: bool) -> list[Node]:
+    """What a check is to the compiler: nothing if it is for checked programs only, else an error.
+
+    Raises:
+        ValueError: the program was not made to return its errors.
+    """
+    if debug:
+        return []
+    raise ValueError(UNCHECKED)
+
+
+# --- the op --------------------------------------------------------------------------------------
+
+
+def record_check(state: State, debug: bool) -> None:
+    """Record an operation that fails where the state has an error.
+
+    With `debug` it is for checked programs only, and nothing elsewhere.
+    """
+    if debug and current() is None:
+        return
+    kinds = tuple(sorted(state.places))
+    o.check(
+        *state.leaves(), kinds=kinds, meanings=tuple(sorted(state.meanings.items())), debug=debug
+    )
+
+
+def state_of(xs: Sequence[Node], kinds: Sequence[Kind], meanings: Any) -> State:
+    """The state that a check has as its operands."""
+    blank = State(dict.fromkeys(kinds), dict(meanings))  # type: ignore[arg-type]
+    return blank.like(xs)
+
+
+def first_error(
+    places: Mapping[Kind, tuple[Any, Any, Sequence[Any]]], meanings: dict[int, Description]
+) -> CheckError | None:
+    """The error with the smallest code among those that have happened; values, not nodes."""
+    there = [(int(code), k) for k, (happened, code, _) in places.items() if happened]
+    if not there:
+        return None
+    code, kind = min(there, key=lambda pair: pair[0])
+    return meanings[code].exception(places[kind][2])
+
+
+def _run(*arrays: Any, kinds: Sequence[Kind], meanings: Any, debug: bool, **_: Any) -> Any:
+    if debug:
+        return ()
+    rest = iter(arrays)
+    places = {k: (next(rest), next(rest), [next(rest) for _ in k.avals]) for k in kinds}
+    error = first_error(places, dict(meanings))
+    if error is not None:
+        raise JaxRuntimeError(str(error)) from error
+    return ()
+
+
+def _batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
+    wide = [x if b else broadcast_to(x, (size, *x.aval.shape), tuple(range(1, x.aval.ndim + 1)))
+            for x, b in zip(xs, batched, strict=True)]  # fmt: skip
+    state = any_state(state_of(wide, params["kinds"], params["meanings"]))
+    record_check(state, params["debug"])
+    return [], []
+
+
+def _infer(*_: Aval, **__: Any) -> tuple[()]:
+    return ()
+
+
+register(
+    Op(
+        "check",
+        "callback",
+        _infer,
+        numpy=_run,
+        jvp=ZERO,
+        batch=_batch,
+        cost=1000,
+        show=lambda p: {"debug": p["debug"]},
+        effect=True,
+    )
+)

@@ -1,0 +1,252 @@
+"""The ops of checkpointing: `remat2`, a program whose derivative computes it again; `name`, a value
+with a name for policies; `optimization_barrier`.
+
+A policy says of each operation whether its results may be kept for the backward pass. What the
+backward pass needs beyond that is computed again there, by a call `remat2[differentiated=True]`
+from what was kept. In the compiler's program the operands of such a call stand behind a barrier
+(see `passes/program.py`): what is computed again has an identity of its own, so that it is not
+merged with the first time, and begins only when the cotangents are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from accnp.ir.aval import Aval
+from accnp.ir.graph import Graph, build, evaluate, expanded, graphs_in, interpret, toposort
+from accnp.ir.node import Node, items
+from accnp.ir.op import Linear, Op, o, register
+from accnp.ir.trace import current
+from accnp.primitives.control import call, does_io, keep, reorder, spread, with_outputs
+from accnp.primitives.kinds import unary
+
+__all__ = ["kept_for_backward"]
+
+
+def _infer(*_: Aval, jaxpr: Graph, **__: Any) -> tuple[Aval, ...]:
+    return jaxpr.out_avals
+
+
+def _numpy(*xs: Any, jaxpr: Graph, **_: Any) -> Any:
+    return interpret(jaxpr, xs)
+
+
+def _also(prevent_cse: Any, n: int) -> Any:
+    """Flags for `n` more operands, which stand behind the barrier."""
+    return (*prevent_cse, *(True,) * n) if isinstance(prevent_cse, tuple) else prevent_cse
+
+
+def _once(graph: Graph) -> Graph:
+    """The program for a rule: where values are there, the effects of the call are done already."""
+    if not graph.effects or current() is not None:
+        return graph
+    silent = with_outputs(graph, graph.outputs)
+    silent.drop_effects()
+    return silent
+
+
+def _jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
+    nonzero = tuple(t is not None for t in ts)
+    graph, outs = tools.jvp_graph(params["jaxpr"], nonzero)
+    graph = _once(graph)
+    moving = keep(nonzero, ts)
+    flags = _also(params["prevent_cse"], len(moving))
+    made = call("remat2", [*xs, *moving], {**params, "jaxpr": graph, "prevent_cse": flags})
+    n = len(outs)
+    return made[:n], spread(outs, made[n:])
+
+
+# --- reverse mode --------------------------------------------------------------------------------
+
+
+class Split:
+    """A program's derivative, cut where a policy allows.
+
+    Attributes:
+        forward: inputs -> outputs, and what is kept of what is computed.
+        inputs: numbers of the inputs that are kept.
+        kept: the nodes of `forward` that are kept.
+        tangent: kept inputs, kept nodes, nonzero tangents -> nonzero tangents of the outputs.
+        outs: which outputs have a tangent.
+    """
+
+    __slots__ = ("forward", "inputs", "kept", "outs", "tangent")
+
+    forward: Graph
+    inputs: list[int]
+    kept: list[Node]
+    tangent: Graph
+    outs: tuple[bool, ...]
+
+
+def kept_for_backward(graph: Graph, nonzero: tuple[bool, ...], policy: Any, tools: Any) -> Split:
+    """Split the derivative of a program by a policy (None: nothing that is computed is kept)."""
+    key: Any = ("remat", nonzero, policy)
+    if key in graph.extra:
+        return graph.extra[key]
+    whole = expanded(graph)  # so that the policy sees what is in jitted calls
+    primal, linear, n_res, outs = tools.linearize_graph(whole, nonzero)
+    n = len(primal.outputs) - n_res
+    needed = primal.outputs[n:]
+    # What prints does so again when it is computed again.
+    inputs, kept, again = _frontier(primal, [*needed, *primal.effects], policy)
+    self = Split()
+    self.inputs, self.kept, self.outs = inputs, kept, outs
+    # Loops among what is kept were changed to return residuals: their results are taken from there.
+    changed = any(graphs_in(x.params) for x in toposort(kept))
+    self.forward = with_outputs(primal, [*primal.outputs[:n], *kept]) if changed else whole
+    if kept and not changed:
+        extra = with_outputs(primal, kept)
+        extra.drop_effects()
+
+        def both(nodes: list[Node]) -> list[Node]:
+            return [*evaluate(whole, nodes), *evaluate(extra, nodes)]
+
+        self.forward = build(both, whole.in_avals, graph.name)
+    sources = [*[primal.inputs[i] for i in inputs], *kept]
+
+    def run(nodes: list[Node]) -> list[Node]:
+        given, ts = nodes[: len(sources)], nodes[len(sources) :]
+        env = dict(zip(map(id, sources), given, strict=True))
+        tools.replay(again, env)
+        return evaluate(linear, [*[env[id(x)] for x in needed], *ts])
+
+    avals = [*[x.aval for x in sources], *keep(nonzero, whole.in_avals)]
+    self.tangent = build(run, avals, graph.name)
+    graph.extra[key] = self
+    return self
+
+
+def _frontier(
+    primal: Graph, needed: Sequence[Node], policy: Any
+) -> tuple[list[int], list[Node], list[Node]]:
+    """Go up from what is needed to what may be kept.
+
+    Returns the numbers of the inputs reached, the computed nodes to keep, and the nodes between, in
+    order.
+    """
+    number = {id(x): i for i, x in enumerate(primal.inputs)}
+    inputs: dict[int, None] = {}
+    kept: dict[int, Node] = {}
+    seen: set[int] = set()
+    again: set[int] = set()
+    stack = list(reversed(needed))
+    while stack:
+        x = stack.pop()
+        if id(x) in seen:
+            continue
+        seen.add(id(x))
+        if id(x) in number:
+            inputs[number[id(x)]] = None
+        elif x.op.kind == "leaf":
+            continue
+        elif policy is not None and _saveable(x, policy):
+            kept[id(x)] = x
+        else:
+            again.add(id(x))
+            stack.extend(reversed(x.inputs))
+    return list(inputs), list(kept.values()), [x for x in primal.nodes if id(x) in again]
+
+
+def _saveable(x: Node, policy: Any) -> bool:
+    """Ask a policy about the operation that makes a value."""
+    maker = x.inputs[0] if x.op.kind == "item" else x
+    if maker.op.kind == "mark" or isinstance(x.aval, tuple):
+        return False  # identities are followed; of several results each is asked for
+    answer = policy(maker.op, *[v.aval for v in maker.inputs], **maker.params)
+    if not isinstance(answer, bool):
+        raise TypeError(
+            f"checkpoint: a policy must answer True (may be kept) or False (is computed again); "
+            f"got {answer!r} for {maker.op.name}; return a bool"
+        )
+    return answer
+
+
+def _linearize(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
+    if does_io(params["jaxpr"]):
+        raise NotImplementedError(
+            "Effects not supported in partial-eval of `checkpoint`/`remat`: an io_callback would "
+            "be done once more for the derivative; call it outside"
+        )
+    nonzero = tuple(t is not None for t in ts)
+    split = kept_for_backward(params["jaxpr"], nonzero, params["policy"], tools)
+    n = len(split.outs)
+    if current() is not None:
+        made = evaluate(split.forward, xs)
+    elif split.kept:
+        # A call, not its operations: they would be held, with their values, until the trace ends.
+        made = call("remat2", xs, {**params, "jaxpr": _once(split.forward)})
+    else:
+        made = list(items(y))
+    moving = keep(nonzero, ts)
+    flags = params["prevent_cse"]
+    if isinstance(flags, tuple):
+        flags = _also(tuple(flags[i] for i in split.inputs), len(split.kept) + len(moving))
+    given = [*[xs[i] for i in split.inputs], *made[n:], *moving]
+    new = {"jaxpr": split.tangent, "prevent_cse": flags, "differentiated": True}
+    return made[:n], spread(split.outs, call("remat2", given, {**params, **new}))
+
+
+def _transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
+    linear = tuple(isinstance(x, Linear) for x in xs)
+    live = tuple(ct is not None for ct in cts)
+    fixed = [not f for f in linear]
+    graph = params["jaxpr"]
+    key: Any = ("remat transpose", linear, live)
+    found = graph.extra.get(key)
+    if found is None:
+        order = [*keep(fixed, range(len(xs))), *keep(linear, range(len(xs)))]
+        turned = reorder(graph, order)
+        turned = with_outputs(turned, keep(live, turned.outputs))
+        found = graph.extra[key] = tools.transpose_graph(turned, sum(fixed))
+    flags = params["prevent_cse"]
+    if isinstance(flags, tuple):
+        flags = _also(tuple(keep(fixed, flags)), sum(live))
+    given = [*keep(fixed, xs), *keep(live, cts)]
+    made = call("remat2", given, {**params, "jaxpr": found, "prevent_cse": flags})
+    return spread(linear, made)
+
+
+def _batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
+    graph, outs = tools.batch_graph(params["jaxpr"], size, tuple(bool(b) for b in batched))
+    return call("remat2", xs, {**params, "jaxpr": graph}), list(outs)
+
+
+register(
+    Op(
+        "remat2",
+        "call",
+        _infer,
+        numpy=_numpy,
+        jvp=_jvp,
+        linearize=_linearize,
+        transpose=_transpose,
+        batch=_batch,
+    )
+)
+
+
+# --- names, barriers -----------------------------------------------------------------------------
+
+unary("name", "biufc", lambda x, *, name: x, "{0}", lambda t, y, x, *, name: t)
+
+
+def _together(xs: Sequence[Node | None]) -> list[Node | None]:
+    """Put those that there are behind one barrier."""
+    there = [x is not None for x in xs]
+    return spread(there, items(o.optimization_barrier(*keep(there, xs))))
+
+
+# Its results are its operands, for consumers that come after all of them; nothing is copied.
+register(
+    Op(
+        "optimization_barrier",
+        "barrier",
+        lambda *avals: avals,
+        numpy=lambda *xs: xs,
+        jvp=lambda ts, y, xs, params: _together(ts),
+        transpose=lambda cts, *xs: _together(cts),
+        batch=lambda size, xs, batched, params: (o.optimization_barrier(*xs), list(batched)),
+    )
+)

@@ -1,0 +1,367 @@
+"""Collectives over named mapped axes: psum, all_gather, ppermute and their like.
+
+They are recorded inside a function mapped with that axis name. An engine of several machines may
+run them as they are; on one machine they vanish when the function is batched: what is one value
+for each example is then an axis. In all of them `axis_name` is a tuple of names, and
+`axis_index_groups` a tuple of tuples of positions, or None. Because of `axis_name` their batch
+rules get the running `tools` and are asked even if no operand is batched.
+
+Reductions take several names and lose one with each batching; the others take one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
+from accnp.primitives.kinds import broadcast_to, full, opaque, zeros_like_aval
+
+__all__: list[str] = []
+
+_INT = np.dtype(np.int32)
+Params = dict[str, Any]
+# The meaning of a collective on all examples at once: (operand with the mapped axis first, its
+# length, parameters) -> (result, whether it has the mapped axis).
+Meaning = Callable[[Node, int, Params], tuple[Node, bool]]
+
+
+def _unbound(*_: Any, axis_name: Any, **__: Any) -> Any:
+    raise NameError(
+        f"collective: the axis names {axis_name!r} are not bound; use it inside "
+        "vmap(..., axis_name=...) or pmap"
+    )
+
+
+def _identity(x: Aval, **_: Any) -> Aval:
+    return x
+
+
+def _spread(x: Node, size: int) -> Node:
+    """Repeat a value for each example."""
+    return broadcast_to(x, (size, *x.aval.shape))
+
+
+def _moved(x: Node, source: int, target: int) -> Node:
+    order = [d for d in range(x.aval.ndim) if d != source]
+    order.insert(target, source)
+    return o.transpose(x, permutation=tuple(order))
+
+
+def _reshaped(x: Node, shape: tuple[int, ...]) -> Node:
+    return o.reshape(x, new_sizes=shape, dimensions=None)
+
+
+def _merged(x: Node, axis: int) -> Node:
+    """Make one axis of two neighbours."""
+    s = x.aval.shape
+    return _reshaped(x, (*s[:axis], s[axis] * s[axis + 1], *s[axis + 2 :]))
+
+
+def _split(x: Node, axis: int, n: int) -> Node:
+    """Make two axes of one, the first of length `n`."""
+    s = x.aval.shape
+    return _reshaped(x, (*s[:axis], n, s[axis] // n, *s[axis + 1 :]))
+
+
+# --- rows by numbers that are known ---
+
+
+def _table(*, values: tuple[int, ...]) -> np.ndarray:
+    return np.asarray(values, _INT).reshape(len(values), 1)
+
+
+opaque("table", infer=lambda *, values: make_aval((len(values), 1), _INT), numpy=_table, jvp=())
+
+
+def _rows(x: Node, rows: Sequence[int]) -> Node:
+    """Return the rows of these numbers; -1 gives zeros."""
+    n, *rest = x.aval.shape
+    spans: list[tuple[int, int]] = []
+    for r in rows:
+        if r >= 0 and spans and spans[-1][1] == r:
+            spans[-1] = (spans[-1][0], r + 1)
+        else:
+            spans.append((r, r + 1))
+    if len(spans) > 2 or min(rows) < 0:
+        dims = GatherDimensionNumbers(tuple(range(1, x.aval.ndim)), (0,), (0,))
+        return o.gather(
+            x,
+            o.table(values=tuple([r if r >= 0 else n for r in rows])),
+            dimension_numbers=dims,
+            slice_sizes=(1, *rest),
+            indices_are_sorted=False,
+            unique_indices=False,
+            mode=GatherScatterMode.FILL_OR_DROP,
+            fill_value=0,
+        )
+    parts = []  # a shift, say: shown, not copied
+    for start, stop in spans:
+        first, last = (start, *[0] * len(rest)), (stop, *rest)
+        parts.append(o.slice(x, start_indices=first, limit_indices=last, strides=None))
+    return parts[0] if len(parts) == 1 else o.concatenate(*parts, dimension=0)
+
+
+def _in_groups(meaning: Meaning, x: Node, params: Params) -> Node:
+    groups = params["axis_index_groups"]
+    parts = []
+    for group in groups:
+        y, mapped = meaning(_rows(x, group), len(group), params)
+        parts.append(y if mapped else _spread(y, len(group)))
+    order = [i for group in groups for i in group]
+    return _rows(o.concatenate(*parts, dimension=0), [order.index(i) for i in range(len(order))])
+
+
+# --- declaration ---
+
+
+def _collective(
+    name: str,
+    infer: Callable[..., Aval],
+    meaning: Meaning,
+    transpose: Callable[[Node, Params], Node] | None,
+    show: Callable[[Params], Params],
+    dimensions: Sequence[str] = (),
+    jvp: Any = None,
+    alike: Callable[[Node, int], Node] | None = None,
+) -> None:
+    """Declare a collective.
+
+    `dimensions` are the parameters that name axes of the operand; `alike` gives the result, without
+    the mapped axis, for an operand that is the same in all examples.
+    """
+
+    def again(x: Node, params: Params) -> Node:
+        return getattr(o, name)(x, **params)
+
+    def batch(size: int, xs: Sequence[Node], flags: Any, params: Params, tools: Any) -> Any:
+        x = xs[0]
+        if tools.axis not in params["axis_name"]:
+            if flags[0]:
+                params = {**params, **{d: params[d] + 1 for d in dimensions}}
+            return again(x, params), flags[0]
+        groups = params["axis_index_groups"]
+        if groups is None and params.get("axis_size", size) != size:
+            raise ValueError(
+                f"{name}: traced for an axis {tools.axis!r} of length {params['axis_size']}; got "
+                f"one of length {size}; trace the function anew"
+            )
+        wide = x if flags[0] else _spread(x, size)
+        if groups is not None:
+            y, mapped = _in_groups(meaning, wide, params), True
+        elif alike is not None and not flags[0]:
+            y, mapped = alike(x, size), False
+        else:
+            y, mapped = meaning(wide, size, params)
+        rest = tuple([n for n in params["axis_name"] if n != tools.axis])
+        return (again(y, {**params, "axis_name": rest}) if rest else y), mapped
+
+    opaque(
+        name,
+        infer=infer,
+        numpy=_unbound,
+        jvp=jvp or (lambda t, y, x, **params: again(t, params),),
+        transpose=transpose and (lambda ct, x, **params: (transpose(ct, params),)),
+        batch=batch,
+        show=show,
+    )
+
+
+def _show(params: Params) -> Params:
+    (name,) = params["axis_name"]
+    return dict(sorted({**params, "axis_name": name}.items()))
+
+
+def _show_sized(params: Params) -> Params:
+    return dict(sorted(params.items()))
+
+
+# --- reductions ---
+
+
+def _show_reduction(params: Params) -> Params:
+    return {"axes": params["axis_name"], "axis_index_groups": params["axis_index_groups"]}
+
+
+def _reduction(name: str, reduce: str, alike: Any, jvp: Any = None, transpose: Any = None) -> None:
+    def meaning(x: Node, size: int, params: Params) -> tuple[Node, bool]:
+        return getattr(o, reduce)(x, axes=(0,)), False
+
+    _collective(name, _identity, meaning, transpose, _show_reduction, (), jvp, alike)
+
+
+def _extreme_jvp(t: Node, y: Node, x: Node, **params: Any) -> Node:
+    """Examples that reach the extreme share its derivative."""
+    hit = o.convert_element_type(o.eq(x, y), new_dtype=x.aval.dtype, weak_type=False)
+    return o.div(o.psum(o.mul(t, hit), **params), o.psum(hit, **params))
+
+
+def _times(x: Node, size: int) -> Node:
+    return o.mul(x, full((), size, x.aval.dtype))
+
+
+_reduction("psum", "reduce_sum", _times, transpose=lambda ct, params: o.psum(ct, **params))
+_reduction("pmax", "reduce_max", lambda x, size: x, (_extreme_jvp,))
+_reduction("pmin", "reduce_min", lambda x, size: x, (_extreme_jvp,))
+
+# --- all_gather and reduce_scatter, transposes of each other ---
+
+
+def _gathered(x: Aval, *, all_gather_dimension: int, axis_size: int, tiled: bool, **_: Any) -> Aval:
+    shape, at = list(x.shape), all_gather_dimension
+    if tiled:
+        shape[at] *= axis_size
+    else:
+        shape.insert(at, axis_size)
+    return make_aval(tuple(shape), x.dtype, x.weak_type)
+
+
+def _scattered(x: Aval, *, scatter_dimension: int, axis_size: int, tiled: bool, **_: Any) -> Aval:
+    shape, at = list(x.shape), scatter_dimension
+    if tiled:
+        shape[at] //= axis_size
+    else:
+        del shape[at]
+    return make_aval(tuple(shape), x.dtype, x.weak_type)
+
+
+def _gather(x: Node, size: int, params: Params) -> tuple[Node, bool]:
+    at = params["all_gather_dimension"]
+    y = _moved(x, 0, at)
+    return (_merged(y, at) if params["tiled"] else y), False
+
+
+def _scatter(x: Node, size: int, params: Params) -> tuple[Node, bool]:
+    y = o.reduce_sum(x, axes=(0,))
+    at = params["scatter_dimension"]
+    return _moved(_split(y, at, size) if params["tiled"] else y, at, 0), True
+
+
+def _renamed(params: Params, old: str, new: str) -> Params:
+    return {new if k == old else k: v for k, v in params.items()}
+
+
+_DIMENSIONS = "all_gather_dimension", "scatter_dimension"
+_collective(
+    "all_gather",
+    _gathered,
+    _gather,
+    lambda ct, params: o.reduce_scatter(ct, **_renamed(params, *_DIMENSIONS)),
+    _show_sized,
+    _DIMENSIONS[:1],
+)
+_collective(
+    "reduce_scatter",
+    _scattered,
+    _scatter,
+    lambda ct, params: o.all_gather(ct, **_renamed(params, *_DIMENSIONS[::-1])),
+    _show_sized,
+    _DIMENSIONS[1:],
+)
+
+# --- all_to_all ---
+
+
+def _exchanged(
+    x: Aval, *, split_axis: int, concat_axis: int, axis_size: int, tiled: bool, **_: Any
+) -> Aval:
+    shape = list(x.shape)
+    if tiled:
+        shape[split_axis] //= axis_size
+        shape[concat_axis] *= axis_size
+    else:
+        del shape[split_axis]
+        shape.insert(concat_axis, axis_size)
+    return make_aval(tuple(shape), x.dtype, x.weak_type)
+
+
+def _exchange(x: Node, size: int, params: Params) -> tuple[Node, bool]:
+    """The split axis becomes the mapped one, the mapped one goes where the pieces are joined."""
+    at, to = params["split_axis"] + 1, params["concat_axis"] + 1
+    y = _moved(_split(x, at, size) if params["tiled"] else x, at, 0)  # piece, source, ...
+    y = _moved(y, 1, to)
+    return (_merged(y, to) if params["tiled"] else y), True
+
+
+def _exchange_back(ct: Node, params: Params) -> Node:
+    back = {"split_axis": params["concat_axis"], "concat_axis": params["split_axis"]}
+    return o.all_to_all(ct, **{**params, **back})
+
+
+_collective(
+    "all_to_all",
+    _exchanged,
+    _exchange,
+    _exchange_back,
+    lambda p: _show({k: v for k, v in p.items() if k != "axis_size"}),
+    ("split_axis", "concat_axis"),
+)
+
+# --- ppermute ---
+
+
+def _permute(x: Node, size: int, params: Params) -> tuple[Node, bool]:
+    rows = [-1] * size
+    for source, target in params["perm"]:
+        rows[target] = source
+    return _rows(x, rows), True
+
+
+def _permute_back(ct: Node, params: Params) -> Node:
+    return o.ppermute(ct, **{**params, "perm": tuple([(b, a) for a, b in params["perm"]])})
+
+
+_collective(
+    "ppermute",
+    _identity,
+    _permute,
+    _permute_back,
+    lambda p: {"axis_name": p["axis_name"], "perm": p["perm"]},
+)
+
+# --- pbroadcast ---
+
+
+def _of_source(x: Node, size: int, params: Params) -> tuple[Node, bool]:
+    row = _rows(x, [params["source"]])
+    return o.squeeze(row, dimensions=(0,)), False
+
+
+def _to_source(ct: Node, params: Params) -> Node:
+    names = {"axis_name": params["axis_name"]}
+    total = o.psum(ct, **names, axis_index_groups=None)
+    here = o.eq(o.axis_index(**names), full((), params["source"], _INT))
+    return o.select_n(broadcast_to(here, ct.aval.shape, ()), zeros_like_aval(ct.aval), total)
+
+
+_collective(
+    "pbroadcast",
+    _identity,
+    _of_source,
+    _to_source,
+    lambda p: {"axis_name": p["axis_name"][0], "source": p["source"]},
+    alike=lambda x, size: x,
+)
+
+# --- axis_index ---
+
+
+def _index_batch(size: int, xs: Sequence[Node], flags: Any, params: Params, tools: Any) -> Any:
+    if tools.axis not in params["axis_name"]:
+        return o.axis_index(**params), False
+    return o.iota(dtype=_INT, shape=(size,), dimension=0), True
+
+
+opaque(
+    "axis_index",
+    infer=lambda **_: make_aval((), _INT),
+    numpy=_unbound,
+    jvp=(),
+    batch=_index_batch,
+    show=_show,
+)

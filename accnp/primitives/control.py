@@ -1,0 +1,292 @@
+"""The op `cond`, and what all control-flow ops share. In: graphs as parameters. Out: op records.
+
+The graphs close over nothing: the api makes what they need their leading inputs. Rules get `tools`,
+the running transforms, as their last argument (see `transforms/tools.py`), so that this file needs
+none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.graph import Graph, build, evaluate, graphs_in, interpret
+from accnp.ir.node import Node, items, record
+from accnp.ir.op import OPS, ZERO, Linear, Op, o, register
+from accnp.primitives.kinds import broadcast_to, full, zeros_like_aval
+from accnp.primitives.unrolled import is_unrolled, unrolled
+
+__all__ = ["call", "keep", "leading", "split", "spread", "with_outputs", "zeros_for"]
+
+
+def call(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> list[Node]:
+    """Record a call op and return its results."""
+    if is_unrolled(name, inputs, params):
+        return unrolled(name, inputs, params)
+    return list(items(record(OPS[name], tuple(inputs), params)))
+
+
+def keep(flags: Sequence[bool], xs: Sequence[Any]) -> list[Any]:
+    """Return those of `xs` whose flag is true."""
+    return [x for f, x in zip(flags, xs, strict=True) if f]
+
+
+def spread(flags: Sequence[bool], xs: Sequence[Any]) -> list[Any]:
+    """Undo `keep`: put `xs` where the flags are true, None elsewhere."""
+    rest = iter(xs)
+    return [next(rest) if f else None for f in flags]
+
+
+def zeros_for(cts: Sequence[Node | None], avals: Sequence[Any]) -> list[Node]:
+    """Put zeros in place of the missing cotangents or tangents."""
+    return [zeros_like_aval(a) if c is None else c for c, a in zip(cts, avals, strict=True)]
+
+
+def leading(size: int, x: Node, batched: bool) -> Node:
+    """Give a node the leading batch axis if it has none."""
+    if batched:
+        return x
+    shape = x.aval.shape
+    return broadcast_to(x, (size, *shape), tuple(range(1, len(shape) + 1)))
+
+
+def does_io(graph: Graph) -> bool:
+    """Whether a program has effects that must not be done for examples that do not take part."""
+    inner = [g for node in graph.effects for g in graphs_in(node.params)]
+    return any(n.op.kind == "callback" and n.op.jvp is not ZERO for n in graph.effects) or any(
+        does_io(g) for g in inner
+    )
+
+
+def instantiate(t: Node | None, x: Node) -> Node:
+    """Return a tangent, zeros where it is missing."""
+    return zeros_like_aval(x.aval) if t is None else t
+
+
+def union(masks: Sequence[Sequence[bool]]) -> tuple[bool, ...]:
+    """Return where any of the masks is true."""
+    return tuple(any(column) for column in zip(*masks, strict=True))
+
+
+def split(xs: Sequence[Any], *sizes: int) -> list[list[Any]]:
+    """Cut a list into parts of these sizes, and the rest."""
+    out, at = [], 0
+    for n in sizes:
+        out.append(list(xs[at : at + n]))
+        at += n
+    out.append(list(xs[at:]))
+    return out
+
+
+def with_outputs(graph: Graph, outputs: Sequence[Node]) -> Graph:
+    """Return the same program with other outputs."""
+    return Graph(
+        graph.inputs,
+        outputs,
+        graph.name,
+        graph.in_names,
+        graph.level,
+        graph.recorded,
+        graph.trace,
+    )
+
+
+# --- cond ---
+
+
+def _cond_infer(index: Any, *xs: Any, branches: tuple[Graph, ...]) -> Any:
+    return branches[0].out_avals
+
+
+def _cond_numpy(index: Any, *xs: Any, branches: tuple[Graph, ...]) -> Any:
+    return interpret(branches[int(index)], xs)
+
+
+def _cond_jvp(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
+    branches = params["branches"]
+    which = tuple(t is not None for t in ts[1:])
+    outs = union([tools.jvp_graph(g, which)[1] for g in branches])
+    graphs = tuple(tools.jvp_graph(g, which, outs)[0] for g in branches)
+    results = call("cond", [*xs, *keep(which, ts[1:])], {"branches": graphs})
+    n = len(outs)
+    return results[:n], spread(outs, results[n:])
+
+
+def _cond_linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
+    """Run the branch taken with its residuals; each branch fills its own places in one shared list
+    of them. Residuals that are operands are there already."""
+    branches = params["branches"]
+    mine = tuple(t is not None for t in ts[1:])
+    outs = union([tools.linearize_graph(g, mine)[3] for g in branches])
+    n = len(outs)
+    parts = [_BranchParts(g, n, *tools.linearize_graph(g, mine, outs)) for g in branches]
+    slots: list[Any] = []
+    for part in parts:
+        part.take_places(slots)
+    operands = sorted({i for part in parts for i in part.operands})
+    n_moving = sum(mine)
+
+    def forward(part: _BranchParts) -> Graph:
+        def run(nodes: list[Node]) -> list[Node]:
+            results = evaluate(part.primal, nodes)
+            by_slot = dict(zip(part.places, results[n:], strict=True))
+            rest = [by_slot[i] if i in by_slot else zeros_like_aval(a) for i, a in enumerate(slots)]
+            return [*results[:n], *rest]
+
+        return build(run, part.primal.in_avals, part.primal.name)
+
+    def linear(part: _BranchParts) -> Graph:
+        def run(nodes: list[Node]) -> list[Node]:
+            stored, given, moving = split(nodes, len(slots), len(operands))
+            by_number = dict(zip(operands, given, strict=True))
+            return evaluate(part.linear, [*part.residuals(stored, by_number), *moving])
+
+        given = [part.primal.in_avals[i] for i in operands]
+        moving = part.linear.in_avals[len(part.linear.inputs) - n_moving :]
+        return build(run, [*slots, *given, *moving], part.linear.name)
+
+    results = call("cond", xs, {"branches": tuple(map(forward, parts))})
+    given = [*results[n:], *[xs[1 + i] for i in operands], *keep(mine, ts[1:])]
+    tangents = call("cond", [xs[0], *given], {"branches": tuple(map(linear, parts))})
+    return results[:n], spread(outs, tangents)
+
+
+class _BranchParts:
+    """The derivative of a branch: its primal part, whose results behind the outputs are residuals,
+    its linear part, and where each residual comes from."""
+
+    __slots__ = ("linear", "operands", "places", "primal", "sources")
+
+    def __init__(
+        self, graph: Graph, n: int, primal: Graph, linear: Graph, n_res: int, _: Any
+    ) -> None:
+        where = {id(x): i for i, x in enumerate(primal.inputs)}
+        residuals = primal.outputs[len(primal.outputs) - n_res :] if n_res else ()
+        self.sources = [where.get(id(x)) for x in residuals]  # a number of an operand, or None
+        self.operands = [i for i in self.sources if i is not None]
+        computed = [x for x, i in zip(residuals, self.sources, strict=True) if i is None]
+        self.primal = with_outputs(primal, [*primal.outputs[:n], *computed])
+        self.linear = linear
+        self.places: list[int] = []  # of what is computed, in the shared list
+
+    def take_places(self, slots: list[Any]) -> None:
+        """Find a place of the right type for each residual; the list grows where there is none."""
+        n = len(self.sources) - len(self.operands)
+        for aval in self.primal.out_avals[len(self.primal.outputs) - n :] if n else ():
+            free = [i for i, s in enumerate(slots) if s is aval and i not in self.places]
+            if not free:
+                free = [len(slots)]
+                slots.append(aval)
+            self.places.append(free[0])
+
+    def residuals(self, stored: Sequence[Node], operands: dict[int, Node]) -> list[Node]:
+        """Return the residuals, given the shared list and the operands."""
+        places = iter(self.places)
+        return [stored[next(places)] if i is None else operands[i] for i in self.sources]
+
+
+def _cond_transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
+    index, *operands = xs
+    linear = [isinstance(x, Linear) for x in operands]
+    fixed = [not f for f in linear]
+    live = [ct is not None for ct in cts]
+    order = [*keep(fixed, range(len(operands))), *keep(linear, range(len(operands)))]
+    turned = [reorder(g, order) for g in params["branches"]]
+    turned = [with_outputs(g, keep(live, g.outputs)) for g in turned]
+    graphs = tuple(tools.transpose_graph(g, sum(fixed)) for g in turned)
+    results = call("cond", [index, *keep(fixed, operands), *keep(live, cts)], {"branches": graphs})
+    return [None, *spread(linear, results)]
+
+
+def reorder(graph: Graph, order: Sequence[int]) -> Graph:
+    """Return a graph whose input i is the given graph's input `order[i]`."""
+    if list(order) == list(range(len(graph.inputs))):
+        return graph
+
+    def run(nodes: list[Node]) -> list[Node]:
+        back: list[Any] = [None] * len(nodes)
+        for node, i in zip(nodes, order, strict=True):
+            back[i] = node
+        return evaluate(graph, back)
+
+    return build(run, [graph.in_avals[i] for i in order], graph.name)
+
+
+def _cond_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
+    branches = params["branches"]
+    if batched[0]:
+        if any(does_io(g) for g in branches):
+            raise NotImplementedError("IO effect not supported in vmap-of-cond.")
+        operands = [leading(size, x, b) for x, b in zip(xs[1:], batched[1:], strict=True)]
+        n = len(branches[0].outputs)
+        every = (True,) * len(operands)
+        cases = []
+        for k, g in enumerate(branches):
+            here = o.eq(xs[0], full((), k, xs[0].aval.dtype))
+            graph = tools.batch_graph(g, size, every, (True,) * n)[0]
+            cases.append(evaluate(graph, [o.taken_rows(x, here) for x in operands]))
+        return [select(xs[0], column) for column in zip(*cases, strict=True)], [True] * n
+    mine = tuple(batched[1:])
+    none = (False,) * len(branches[0].outputs)
+    outs = union([tools.batch_graph(g, size, mine, none)[1] for g in branches])
+    graphs = tuple(tools.batch_graph(g, size, mine, outs)[0] for g in branches)
+    return call("cond", xs, {"branches": graphs}), list(outs)
+
+
+def select(index: Node, cases: Sequence[Node]) -> Node:
+    """Pick, for each row, the case that `index` (bool or int32, one per row) names."""
+    if len(cases) == 1:
+        return cases[0]
+    shape = cases[0].aval.shape
+    if len(cases) == 2 and index.aval.dtype.kind != "b":
+        index = o.convert_element_type(index, new_dtype=np.dtype(bool), weak_type=False)
+    return o.select_n(broadcast_to(index, shape, (0,)), *cases)
+
+
+# --- rows of a batch that take a branch ---
+
+
+def _taken_jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
+    t, (x, here) = ts[0], xs
+    if t is None:
+        return [y], [None]
+    which = broadcast_to(here, x.aval.shape, tuple(range(here.aval.ndim)))
+    return [y], [o.select_n(which, zeros_like_aval(t.aval), t)]
+
+
+def _taken_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
+    return [o.taken_rows(*map(leading, (size, size), xs, batched))], [True]
+
+
+# An identity whose derivative is that of some rows: in the others a branch that is not taken may
+# have none that is finite.
+register(
+    Op(
+        "taken_rows",
+        "mark",
+        lambda x, here: x,
+        numpy=lambda x, here: x,
+        jvp=_taken_jvp,
+        batch=_taken_batch,
+    )
+)
+
+# --- declarations ---
+
+
+def loop_op(name: str, infer: Callable[..., Any], numpy: Callable[..., Any], **rules: Any) -> Op:
+    """Declare a control-flow op."""
+    return register(Op(name, "loop", infer, numpy=numpy, cost=1000, **rules))
+
+
+cond = loop_op(
+    "cond",
+    _cond_infer,
+    _cond_numpy,
+    jvp=_cond_jvp,
+    linearize=_cond_linearize,
+    transpose=_cond_transpose,
+    batch=_cond_batch,
+)

@@ -1,0 +1,183 @@
+"""Map ops that change types or choose: complex parts, conversion, bits as another type, selection.
+
+Derivative rules take (t, y, *x): tangent, output, operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.node import Node
+from accnp.ir.op import ZERO, Linear, o
+from accnp.ir.trace import state
+from accnp.primitives import reference as ref
+from accnp.primitives.kinds import (
+    BOOL,
+    broadcast_to,
+    dtype_kind,
+    like_full,
+    map_op,
+    map_shape,
+    move_batch_first,
+    spread,
+    unary,
+    zeros_like_aval,
+)
+
+# --- complex --------------------------------------------------------------------------------------
+
+map_op("real", numpy=np.real, scalar="{0}.real", out="real", dtypes="c",
+       jvp=(lambda t, y, x: o.real(t),),
+       transpose=lambda ct, x: (o.complex(ct, like_full(ct, 0)),))  # fmt: skip
+map_op("imag", numpy=np.imag, scalar="{0}.imag", out="real", dtypes="c",
+       jvp=(lambda t, y, x: o.imag(t),),
+       transpose=lambda ct, x: (o.complex(like_full(ct, 0), o.neg(ct)),))  # fmt: skip
+
+
+def _complex_infer(a: Aval, b: Aval) -> Aval:
+    if a.dtype != b.dtype or a.dtype not in (np.float32, np.float64):
+        raise TypeError(
+            f"complex: needs two float32 or two float64, got {a.dtype.name}, {b.dtype.name}"
+        )
+    wide = np.dtype(np.complex64 if a.dtype.itemsize == 4 else np.complex128)
+    return make_aval(map_shape("complex", (a, b)), wide)
+
+
+map_op(
+    "complex", numpy=ref.make_complex,
+    infer=_complex_infer, scalar="make_complex({0}, {1})", dtypes="f",
+    jvp=(
+        lambda t, y, a, b: o.complex(t, like_full(t, 0)),
+        lambda t, y, a, b: o.complex(like_full(t, 0), t),
+    ),
+    transpose=lambda ct, a, b: (o.real(ct), o.imag(o.neg(ct))),
+)  # fmt: skip
+map_op("conj", numpy=np.conj, scalar="{0}.conjugate()", jvp=(lambda t, y, x: o.conj(t),),
+       transpose=lambda ct, x: (o.conj(ct),), dtypes="c")  # fmt: skip
+
+# --- conversion, selection ------------------------------------------------------------------------
+
+
+def _cast_infer(x: Aval, *, new_dtype: Any, weak_type: bool = False) -> Aval:
+    return make_aval(x.shape, np.dtype(new_dtype), bool(weak_type))
+
+
+def _cast_scalar(params: dict[str, Any], in_dtype: np.dtype) -> str:
+    if np.dtype(params["new_dtype"]) == BOOL:
+        return "{0} != 0"
+    if in_dtype.kind == "c" and np.dtype(params["new_dtype"]).kind != "c":
+        return "{0}.real"
+    return "{0}"
+
+
+def _cast_jvp(t: Node, y: Node, x: Node, *, new_dtype: Any, weak_type: bool = False) -> Node | None:
+    if dtype_kind(np.dtype(new_dtype)) not in "fc":
+        return None
+    return o.convert_element_type(t, new_dtype=new_dtype, weak_type=weak_type)
+
+
+def _cast_transpose(ct: Node, x: Any, *, new_dtype: Any, weak_type: bool = False) -> tuple[Any]:
+    new = {"new_dtype": x.aval.dtype, "weak_type": x.aval.weak_type}
+    return (o.convert_element_type(ct, **new),)
+
+
+map_op(
+    "convert_element_type",
+    numpy=ref.cast,
+    infer=_cast_infer,
+    scalar=_cast_scalar,
+    jvp=(_cast_jvp,),
+    transpose=_cast_transpose,
+    show=lambda p: {"new_dtype": np.dtype(p["new_dtype"]), "weak_type": bool(p["weak_type"])},
+)
+
+
+def _bitcast_infer(x: Aval, *, new_dtype: Any) -> Aval:
+    new = np.dtype(new_dtype)
+    if new != x.dtype and (new.kind in "bc" or x.dtype.kind in "bc"):
+        raise TypeError(
+            "lax.bitcast_convert_type does not support bool or complex values unless the operand "
+            f"and destination types match. Got operand dtype={x.dtype.name}, "
+            f"new_dtype={new.name}. Consider using the arr.view() method instead."
+        )
+    if new.itemsize != x.dtype.itemsize:
+        raise ValueError(
+            f"bitcast_convert_type: {x.dtype.name} and {new.name} differ in width; "
+            "use a dtype of the same width"
+        )
+    return make_aval(x.shape, new)
+
+
+_BITCAST = {"f4": "bitcast_f4", "i4": "bitcast_i4", "u4": "bitcast_u4", "f8": "bitcast_f8",
+            "i8": "bitcast_i8", "u8": "bitcast_u8"}  # fmt: skip
+
+
+def _bitcast_scalar(params: dict[str, Any], in_dtype: np.dtype) -> str:
+    new = np.dtype(params["new_dtype"])
+    if new.kind == in_dtype.kind:
+        return "{0}"
+    return _BITCAST.get(new.str[1:], "bitcast_" + new.str[1:]) + "({0})"
+
+
+map_op("bitcast_convert_type", numpy=lambda x, *, new_dtype: x.view(new_dtype),
+       infer=_bitcast_infer, scalar=_bitcast_scalar, jvp=(ZERO,))  # fmt: skip
+unary("copy", "biufc", np.array, "{0}", lambda t, y, x: t, transpose=lambda ct, x: (ct,))
+
+
+def _select_infer(which: Aval, *cases: Aval) -> Aval:
+    dtype = cases[0].dtype
+    if which.dtype != BOOL and which.dtype != np.int32:
+        raise TypeError(f"select_n: the selector must be bool or int32, got {which.dtype.name}")
+    if which.dtype == BOOL and len(cases) > 2:
+        raise TypeError(f"select_n: a bool selector takes at most two cases, got {len(cases)}")
+    shape = map_shape("select_n", cases)
+    for c in cases:
+        if c.dtype != dtype:
+            names = ", ".join(v.dtype.name for v in cases)
+            raise TypeError(f"lax.select_n requires cases of the same dtype, got {names}.")
+    if which.shape not in ((), shape) and shape != ():
+        raise TypeError(f"select_n: selector shape {which.shape} and case shape {shape} differ")
+    weak = all(c.weak_type for c in cases)
+    return make_aval(shape or which.shape, dtype, weak)
+
+
+def _select_scalar(params: dict[str, Any], in_dtype: np.dtype, arity: int = 3) -> str:
+    if in_dtype == BOOL:
+        return "select({0}, {2}, {1})"
+    text = "{1}"
+    for k in range(2, arity):  # below the first is the first, above the last is the last
+        text = f"select({{0}} >= {k - 1}, {{{k}}}, {text})"
+    return text
+
+
+def _select_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict) -> Any:
+    cases = [like_full(y, 0) if t is None else spread(t, y.aval.shape) for t in ts[1:]]
+    return o.select_n(xs[0], *cases)
+
+
+def _select_transpose(ct: Node, which: Any, *cases: Any) -> tuple[Any, ...]:
+    zero = zeros_like_aval(ct.aval)
+    out: list[Any] = [None]
+    for k, c in enumerate(cases):
+        parts = [ct if j == k else zero for j in range(len(cases))]
+        out.append(o.select_n(which, *parts) if isinstance(c, Linear) else None)
+    return tuple(out)
+
+
+def _select_batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
+    if not batched[0] and xs[0].aval.ndim == 0:
+        cases = move_batch_first(size, xs[1:], batched[1:])
+        return o.select_n(xs[0], *cases), True
+    wide = move_batch_first(size, xs, batched)
+    if state.named:  # as jax writes it down; kernels take scalars as they are
+        shape = next(x.aval.shape for x in wide if x.aval.shape)
+        wide = [wide[0], *[broadcast_to(x, shape) for x in wide[1:]]]
+    return o.select_n(*wide), True
+
+
+map_op("select_n", numpy=ref.select_n, infer=_select_infer, scalar=_select_scalar,
+       jvp=_select_jvp, transpose=_select_transpose, batch=_select_batch)  # fmt: skip

@@ -1,0 +1,133 @@
+"""Cumulative folds along one axis: cumsum, cumprod, cummax, cummin, cumlogsumexp."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.node import Node
+from accnp.ir.op import OPS, o
+from accnp.primitives.kinds import dtype_kind, like_full, opaque
+from accnp.primitives.line_kernels import (
+    GROUP,
+    cumulative_dtype,
+    cumulative_kernel,
+    logsumexp_kernel,
+)
+from accnp.primitives.prefix import Combine, prefixes
+from accnp.primitives.reference import quiet
+
+__all__: list[str] = []
+
+
+def _grouped(fold: np.ufunc, combine: str) -> Callable[..., Any]:
+    """Prefixes in the order of the kernels: those of each group, joined with all groups before."""
+
+    def prefixes_of(x: Any) -> Any:
+        n, lead = x.shape[-1], x.shape[:-1]
+        groups = -(-n // GROUP)
+        padded = np.zeros((*lead, groups * GROUP), cumulative_dtype(x.dtype, combine))
+        padded[..., :n] = x
+        part = fold.accumulate(padded.reshape(*lead, groups, GROUP), axis=-1, dtype=padded.dtype)
+        if groups > 1:
+            whole = fold.accumulate(part[..., -1], axis=-1, dtype=padded.dtype)
+            part[..., 1:, :] = fold(whole[..., :-1, None], part[..., 1:, :])
+        return part.reshape(padded.shape)[..., :n]
+
+    return prefixes_of
+
+
+def _cumulative(
+    name: str, fold: Callable[..., Any], kernel: Any, dtypes: str, jvp: Any, **rules: Any
+) -> None:
+    """Declare the prefixes of an axis, or with `reverse` its suffixes; `fold` gives those of the
+    last axis."""
+
+    def infer(x: Aval, *, axis: int, reverse: bool = False) -> Aval:
+        if dtype_kind(x.dtype) not in dtypes:
+            raise TypeError(f"{name} does not accept dtype {x.dtype.name}.")
+        if not 0 <= axis < x.ndim:
+            raise ValueError(f"{name}: axis {axis} is out of bounds for an array of rank {x.ndim}")
+        return make_aval(x.shape, x.dtype, x.weak_type)
+
+    def numpy(x: Any, *, axis: int, reverse: bool = False) -> Any:
+        step = -1 if reverse else 1
+        out = fold(np.moveaxis(x, axis, -1)[..., ::step])[..., ::step]
+        return np.moveaxis(out, -1, axis).astype(x.dtype)
+
+    def batch(size: int, xs: Sequence[Node], batched: Any, p: dict[str, Any]) -> Any:
+        return getattr(o, name)(xs[0], **{**p, "axis": p["axis"] + 1}), True
+
+    def own(operands: Any, results: Any, p: dict[str, Any]) -> Any:
+        return kernel(operands[0], p["axis"], p.get("reverse", False))
+
+    opaque(
+        name, infer=infer, numpy=quiet(numpy), kernel=own, jvp=(jvp,), batch=batch, dtypes=dtypes,
+        **rules,
+    )  # fmt: skip
+
+
+def _folded(name: str, fold: np.ufunc, dtypes: str, jvp: Any, **rules: Any) -> None:
+    def kernel(x: Any, axis: int, reverse: bool) -> Any:
+        return cumulative_kernel(x, axis, reverse, name[3:])
+
+    _cumulative(name, _grouped(fold, name[3:]), kernel, dtypes, jvp, **rules)
+
+
+def _prefix_jvp(combine: Combine) -> Any:
+    """The rule of a fold: prefixes of pairs (value, tangent)."""
+
+    def rule(t: Node, y: Node, x: Node, *, axis: int, reverse: bool = False) -> Node:
+        return prefixes(combine, [x, t], axis, reverse)[1]
+
+    return rule
+
+
+def _pairs_of(op: str) -> Combine:
+    """An op of two operands on values and tangents."""
+
+    def combine(a: list[Node], b: list[Node]) -> list[Node]:
+        (x, t), (z, u) = a, b
+        y = getattr(o, op)(x, z)
+        left, right = OPS[op].jvp
+        return [y, o.add(left(t, y, x, z), right(u, y, x, z))]
+
+    return combine
+
+
+def _logaddexp(a: list[Node], b: list[Node]) -> list[Node]:
+    """The logarithm of the sum of two exponentials, on values and tangents."""
+    (x, t), (z, u) = a, b
+    gap = o.neg(o.abs(o.sub(x, z)))
+    larger = o.add(o.max(x, z), o.log1p(o.exp(gap)))
+    same = o.eq(x, z)  # also where both are infinite
+    y = o.select_n(same, larger, o.add(x, like_full(x, math.log(2))))
+
+    def finite(v: Node) -> Node:
+        return o.select_n(o.eq(v, like_full(v, math.inf)), v, like_full(v, 0))
+
+    def weight(v: Node) -> Node:
+        return o.exp(o.sub(finite(v), finite(y)))
+
+    return [y, o.add(o.mul(t, weight(x)), o.mul(u, weight(z)))]
+
+
+def _log_sums(x: Any) -> Any:
+    return np.logaddexp.accumulate(x.astype(np.float64), axis=-1)
+
+
+_folded(
+    "cumsum",
+    np.add,
+    "iufc",
+    lambda t, y, x, *, axis, reverse=False: o.cumsum(t, axis=axis, reverse=reverse),
+    transpose=lambda ct, x, *, axis, reverse=False: (o.cumsum(ct, axis=axis, reverse=not reverse),),
+)
+_folded("cumprod", np.multiply, "iufc", _prefix_jvp(_pairs_of("mul")))
+_folded("cummax", np.maximum, "iufc", _prefix_jvp(_pairs_of("max")))
+_folded("cummin", np.minimum, "iufc", _prefix_jvp(_pairs_of("min")))
+_cumulative("cumlogsumexp", _log_sums, logsumexp_kernel, "f", _prefix_jvp(_logaddexp))

@@ -1,0 +1,378 @@
+"""Functions with derivative rules of the user's: boundaries in the graph.
+
+A function with a custom rule runs on detached operands (`detach`: values without derivative); each
+of its results passes a boundary node `custom_jvp_call(result, *operands)` or
+`custom_vjp_call(result, *operands)`, an identity of its first operand for everybody but the
+transformations, which see the user's rule in its place. `rule` (a parameter) works on nodes.
+Where a jaxpr is made, the function is recorded as one call instead, as jaxprs show it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from accnp.errors import UnexpectedTracerError
+from accnp.ir.aval import Aval
+from accnp.ir.graph import Graph, build, interpret
+from accnp.ir.node import Node, items
+from accnp.ir.op import ZERO, Op, o, register
+from accnp.ir.trace import EffectsOf, state
+from accnp.primitives.control import call, keep, spread
+from accnp.primitives.kinds import broadcast_to
+
+__all__ = ["JvpRule", "VjpRule", "boundary", "ruled"]
+
+Nodes = list[Node]
+
+
+class _Rule:
+    """What the rules share: one run serves all results of one call."""
+
+    __slots__ = ("effects", "last", "name", "shown")
+
+    def __init__(self, name: str, shown: dict[str, Any] | None = None) -> None:
+        self.name = name
+        self.shown = shown or {}  # what jaxprs show of it, beside the name
+        self.effects: EffectsOf | None = None  # of the function
+        self.last: tuple[Any, Any] = (None, None)
+
+    def once(self, key: Sequence[Node | None], run: Callable[[], Any]) -> Any:
+        """Run, or return what the last run with these very nodes returned."""
+        have = self.last[0]
+        if (
+            have is not None
+            and len(have) == len(key)
+            and all(a is b for a, b in zip(have, key, strict=True))
+        ):
+            return self.last[1]
+        found = run()
+        self.last = (list(key), found)
+        return found
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+Maybe = list[Node | None]
+
+
+class JvpRule(_Rule):
+    """A forward rule: fn(primals, tangents) -> (results, tangents); None is a zero."""
+
+    __slots__ = ("fn",)
+
+    def __init__(
+        self,
+        name: str,
+        fn: Callable[[Nodes, Maybe], tuple[Nodes, Maybe]],
+        shown: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(name, shown)
+        self.fn = fn
+
+
+class VjpRule(_Rule):
+    """A reverse rule, whose forward part is told which operands have tangents.
+
+    fwd(primals, perturbed) -> (results, residuals, extra); bwd(extra, residuals, cotangents) ->
+    cotangents of the operands. `extra` is whatever else the forward part hands to the backward
+    part; None is a zero cotangent.
+    """
+
+    __slots__ = ("bwd", "fwd")
+
+    def __init__(
+        self,
+        name: str,
+        fwd: Callable[[Nodes, Sequence[bool]], tuple[Nodes, Nodes, Any]],
+        bwd: Callable[[Any, Nodes, Maybe], Maybe],
+        shown: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(name, shown)
+        self.fwd = fwd
+        self.bwd = bwd
+
+
+def boundary(
+    rule: _Rule,
+    xs: Sequence[Node],
+    outs: Sequence[Node],
+    effects: EffectsOf | None = None,
+    program: tuple[Graph, Sequence[Node]] | None = None,
+) -> Nodes:
+    """Put the boundary around the results `outs` and the effects of a function that ran on the
+    detached `xs`.
+
+    Where a jaxpr is made, `program` is what was recorded of the function, and what comes before
+    `xs` among its inputs: it is recorded as one call.
+    """
+    if program is not None:
+        graph, consts = program
+        op = "custom_jvp_program" if isinstance(rule, JvpRule) else "custom_vjp_program"
+        params = {"call_jaxpr": graph, "num_consts": len(consts), "rule": rule}
+        return call(op, [*consts, *xs], params)
+    rule.effects = effects
+    return [_mark(rule, y, xs, i) for i, y in enumerate(outs)]
+
+
+def _mark(rule: _Rule, y: Node, xs: Sequence[Node], index: int) -> Node:
+    call = o.custom_jvp_call if isinstance(rule, JvpRule) else o.custom_vjp_call
+    return call(y, *xs, rule=rule, index=index)
+
+
+def ruled(rule: _Rule, xs: Sequence[Node], run: Callable[[Nodes], Nodes]) -> Nodes:
+    """Run a function of nodes that has a derivative rule."""
+    if not state.named:
+        return boundary(rule, xs, run([o.detach(x) for x in xs]))
+    program = build(run, [x.aval for x in xs], rule.name)
+    return boundary(rule, xs, program.outputs, program=(program, ()))
+
+
+def _infer(y: Aval, *_: Aval, **__: Any) -> Aval:
+    return y
+
+
+def _first(y: Any, *_: Any, **__: Any) -> Any:
+    return y
+
+
+def _only_arguments(rule: _Rule, t: Node | None) -> None:
+    if t is not None:
+        raise UnexpectedTracerError(
+            f"{rule.name}: differentiated with respect to a value that the function closes over, "
+            "of which its custom derivative rule knows nothing; pass the value as an argument, and "
+            "give the rule a derivative for it"
+        )
+
+
+# --- custom_jvp ----------------------------------------------------------------------------------
+
+
+def _jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
+    rule, k = params["rule"], params["index"]
+    _only_arguments(rule, ts[0])
+    if all(t is None for t in ts[1:]):
+        return [y], [None]
+    key = [*xs[1:], *ts[1:]]
+    outs, touts = rule.once(key, lambda: rule.fn(list(xs[1:]), list(ts[1:])))
+    return [outs[k]], [touts[k]]
+
+
+def _batched_jvp(rule: JvpRule, size: int, flags: Sequence[bool], tools: Any) -> JvpRule:
+    """Return the rule for a batch: traced for one example, recorded for many."""
+
+    def fn(primals: Nodes, tangents: Maybe) -> tuple[Nodes, Maybe]:
+        n = len(primals)
+        live = [t is not None for t in tangents]
+        out_live: list[bool] = []
+
+        def one(leaves: Nodes) -> Nodes:
+            outs, touts = rule.fn(leaves[:n], spread(live, leaves[n:]))
+            out_live.extend(t is not None for t in touts)
+            return [*outs, *keep(out_live, touts)]
+
+        xs = [*primals, *keep(live, tangents)]
+        found = tools.batch_function(one, xs, [*flags, *keep(live, flags)], size)
+        m = len(out_live)
+        return found[:m], spread(out_live, found[m:])
+
+    return JvpRule(rule.name, fn, rule.shown)
+
+
+def _batch(make: Callable[..., Any]) -> Callable[..., Any]:
+    def batch(
+        size: int, xs: Sequence[Node], flags: Sequence[bool], params: dict, tools: Any
+    ) -> Any:
+        rule, y = params["rule"], xs[0]
+        if not flags[0]:
+            y = broadcast_to(y, (size, *y.aval.shape))
+        # All results of one call share one batched rule.
+        key = [None, *xs[1:]]
+        wide = rule.once(key, lambda: make(rule, size, list(flags[1:]), tools))
+        wide.effects = rule.effects
+        return [_mark(wide, y, xs[1:], params["index"])], [True]
+
+    return batch
+
+
+register(Op("detach", "mark", _infer, numpy=_first, jvp=ZERO))
+register(Op("custom_jvp_call", "mark", _infer, numpy=_first, jvp=_jvp, batch=_batch(_batched_jvp)))
+
+# --- custom_vjp ----------------------------------------------------------------------------------
+
+_FORWARD = "can't apply forward-mode differentiation (jvp) to a custom_vjp function."
+
+
+def _no_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
+    if all(t is None for t in ts):
+        return [y], [None]
+    raise TypeError(_FORWARD)
+
+
+def _linearize(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
+    rule, k = params["rule"], params["index"]
+    _only_arguments(rule, ts[0])
+    if all(t is None for t in ts[1:]):
+        return [y], [None]
+    outs, touts = rule.once([*xs[1:], *ts[1:]], lambda: _forward(rule, xs[1:], ts[1:]))
+    return [outs[k]], [touts[k]]
+
+
+def _forward(rule: VjpRule, xs: Sequence[Node], ts: Sequence[Node | None]) -> Any:
+    """Run the forward part of a rule; returns its results and their tangents."""
+    live = tuple(t is not None for t in ts)
+    outs, residuals, extra = rule.fwd(list(xs), live)
+    tangent = o.custom_vjp_tangent(
+        *residuals,
+        *keep(live, ts),
+        rule=rule,
+        extra=extra,
+        live=live,
+        n_res=len(residuals),
+        avals=tuple(x.aval for x in outs),
+    )
+    return outs, list(items(tangent))
+
+
+def _batched_vjp(rule: VjpRule, size: int, flags: Sequence[bool], tools: Any) -> VjpRule:
+    def fwd(primals: Nodes, perturbed: Sequence[bool]) -> tuple[Nodes, Nodes, Any]:
+        seen: list[Any] = []
+
+        def one(leaves: Nodes) -> Nodes:
+            outs, residuals, extra = rule.fwd(leaves, perturbed)
+            seen.extend([len(outs), extra])
+            return [*outs, *residuals]
+
+        found = tools.batch_function(one, primals, flags, size)
+        n, extra = seen
+        return found[:n], found[n:], extra
+
+    def bwd(extra: Any, residuals: Nodes, cts: Maybe) -> Maybe:
+        n = len(residuals)
+        live = [ct is not None for ct in cts]
+        made: list[bool] = []
+
+        def one(leaves: Nodes) -> Nodes:
+            found = rule.bwd(extra, leaves[:n], spread(live, leaves[n:]))
+            made.extend(x is not None for x in found)
+            return keep(made, found)
+
+        xs = [*residuals, *keep(live, cts)]
+        batch = tools.batch_function(one, xs, [True] * len(xs), size)
+        found = spread(made, batch)
+        return [
+            ct if ct is None or batched else o.reduce_sum(ct, axes=(0,))
+            for ct, batched in zip(found, flags, strict=True)
+        ]
+
+    return VjpRule(rule.name, fwd, bwd, rule.shown)
+
+
+def _tangent_transpose(cts: Sequence[Any], xs: Sequence[Any], params: dict, tools: Any) -> Any:
+    n = params["n_res"]
+    found = params["rule"].bwd(params["extra"], list(xs[:n]), list(cts))
+    return [None] * n + keep(params["live"], found)
+
+
+def _no_value(*_: Any, **__: Any) -> Any:
+    raise TypeError(_FORWARD)
+
+
+register(
+    Op(
+        "custom_vjp_call",
+        "mark",
+        _infer,
+        numpy=_first,
+        jvp=_no_jvp,
+        linearize=_linearize,
+        batch=_batch(_batched_vjp),
+    )
+)
+register(
+    Op(
+        "custom_vjp_tangent",
+        "call",
+        lambda *_, avals, **__: avals,
+        numpy=_no_value,
+        jvp=_no_jvp,
+        transpose=_tangent_transpose,
+        batch=_no_value,
+    )
+)
+
+# --- as calls ------------------------------------------------------------------------------------
+
+
+def _program_infer(*_: Aval, call_jaxpr: Graph, **__: Any) -> Any:
+    return call_jaxpr.out_avals
+
+
+def _program_numpy(*xs: Any, call_jaxpr: Graph, **_: Any) -> Any:
+    return interpret(call_jaxpr, xs)
+
+
+def _program_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
+    rule, n = params["rule"], params["num_consts"]
+    for t in ts[:n]:
+        _only_arguments(rule, t)
+    return rule.fn(list(xs[n:]), list(ts[n:]))
+
+
+def _program_no_jvp(
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any
+) -> Any:
+    raise TypeError(_FORWARD)
+
+
+def _program_linearize(
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any
+) -> Any:
+    rule, n = params["rule"], params["num_consts"]
+    for t in ts[:n]:
+        _only_arguments(rule, t)
+    return _forward(rule, xs[n:], ts[n:])
+
+
+def _program_batch(make: Callable[..., Any]) -> Callable[..., Any]:
+    def batch(
+        size: int, xs: Sequence[Node], flags: Sequence[bool], params: dict, tools: Any
+    ) -> Any:
+        n = params["num_consts"]
+        graph, outs = tools.batch_graph(params["call_jaxpr"], size, tuple(flags), force=True)
+        wide = make(params["rule"], size, list(flags[n:]), tools)
+        program = (graph, xs[:n])
+        return boundary(wide, xs[n:], graph.outputs, program=program), list(outs)
+
+    return batch
+
+
+def _shown(params: dict[str, Any]) -> dict[str, Any]:
+    rule = params["rule"]
+    return {"name": rule.name, "call_jaxpr": params["call_jaxpr"], **rule.shown}
+
+
+register(
+    Op(
+        "custom_jvp_program",
+        "call",
+        _program_infer,
+        numpy=_program_numpy,
+        jvp=_program_jvp,
+        batch=_program_batch(_batched_jvp),
+        show=_shown,
+    )
+)
+register(
+    Op(
+        "custom_vjp_program",
+        "call",
+        _program_infer,
+        numpy=_program_numpy,
+        jvp=_program_no_jvp,
+        linearize=_program_linearize,
+        batch=_program_batch(_batched_vjp),
+        show=_shown,
+    )
+)

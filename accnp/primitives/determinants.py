@@ -1,0 +1,152 @@
+"""Determinants of matrices, and the cofactors that are their derivatives.
+
+Matrices are the last two axes; leading axes are batches. LAPACK does the work through NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.node import Node, items
+from accnp.ir.op import o
+from accnp.primitives.decompositions import _batched, _to, real_dtype, trace_of
+from accnp.primitives.kinds import broadcast_to, opaque
+from accnp.primitives.linalg import (
+    _square,
+    batched_identity,
+    each_matrix,
+    lapack_dtype,
+    matmul,
+    matrix_t,
+    whole_batch,
+)
+from accnp.primitives.linalg_kernels import det_kernel
+from accnp.primitives.reference import quiet
+
+
+def _det_infer(a: Aval) -> Aval:
+    _square("det", a)
+    return make_aval(a.shape[:-2], a.dtype)
+
+
+def _parts(m: Any) -> tuple[Any, Any, Any, Any]:
+    """Singular vectors and values, and the determinant of the product of the vectors."""
+    u, s, vh = np.linalg.svd(m)
+    return u, s, vh, np.linalg.det(u) * np.linalg.det(vh)
+
+
+def _adjugate(a: Any) -> Any:
+    """The transposed cofactors; by singular values, so that it is right when singular."""
+
+    def one(m: Any) -> Any:
+        n = m.shape[0]
+        if n == 1:
+            return np.ones_like(m)
+        u, s, vh, turn = _parts(m)
+        others = np.array([np.prod(np.delete(s, i)) for i in range(n)], s.dtype)
+        return (vh.conj().T * (others * turn)) @ u.conj().T
+
+    x = a.astype(lapack_dtype(a.dtype))
+    return each_matrix(one, x) if x.size else x
+
+
+def _adjugate_tangent(a: Any, t: Any) -> Any:
+    """The derivative of the adjugate in direction t; right when singular, too.
+
+    For a diagonal matrix s and a direction m it has -m_ij times the product of all s but s_i and
+    s_j outside the diagonal; in it the sum over j of m_jj times such products.
+    """
+
+    def one(m: Any, d: Any) -> Any:
+        n = m.shape[0]
+        u, s, vh, turn = _parts(m)
+        inner = u.conj().T @ d @ vh.conj().T
+        pairs = np.zeros((n, n), s.dtype)
+        for i in range(n):
+            for j in range(i):
+                pairs[i, j] = pairs[j, i] = np.prod(np.delete(s, [i, j]))
+        middle = np.diag(pairs @ np.diagonal(inner)) - pairs * inner
+        return (vh.conj().T @ middle @ u.conj().T) * turn
+
+    work = lapack_dtype(a.dtype)
+    a, t = a.astype(work), t.astype(work)
+    return each_matrix(one, a, t) if a.size else a
+
+
+def _spread(x: Node, shape: tuple[int, ...]) -> Node:
+    """One number for each matrix."""
+    return broadcast_to(x, shape, tuple(range(len(shape) - 2)))
+
+
+def _tangent_by_matrix(s: Node, y: Node, a: Node, t: Node) -> Node:
+    """From y = (tr(adj t) I - adj t) adj / det, in direction s; needs a regular matrix."""
+    shape, eye = a.aval.shape, batched_identity(a.aval)
+    adj, turned, det = o.adjugate(a), o.adjugate_tangent(a, s), o.det(a)
+
+    def factor(x: Node) -> Node:
+        inner = matmul(x, t)
+        return o.sub(o.mul(_spread(trace_of(inner), shape), eye), inner)
+
+    total = o.add(matmul(factor(turned), adj), matmul(factor(adj), turned))
+    total = o.sub(total, o.mul(y, _spread(trace_of(matmul(adj, s)), shape)))
+    return o.div(total, _spread(det, shape))
+
+
+opaque(
+    "adjugate_tangent",
+    infer=lambda a, t: (_square("adjugate", a), make_aval(a.shape, a.dtype))[1],
+    numpy=quiet(_adjugate_tangent),
+    jvp=(_tangent_by_matrix, lambda s, y, a, t: o.adjugate_tangent(a, s)),
+    transpose=lambda ct, a, t: (None, matrix_t(o.adjugate_tangent(a, matrix_t(ct)))),
+    batch=lambda size, xs, batched, p: (o.adjugate_tangent(*whole_batch(size, xs, batched)), True),
+)
+opaque(
+    "adjugate",
+    infer=lambda a: (_square("adjugate", a), make_aval(a.shape, a.dtype))[1],
+    numpy=quiet(_adjugate),
+    jvp=(lambda t, y, a: o.adjugate_tangent(a, t),),
+    batch=_batched("adjugate"),
+)
+opaque(
+    "det",
+    infer=_det_infer,
+    numpy=quiet(lambda a: np.asarray(np.linalg.det(a.astype(lapack_dtype(a.dtype))))),
+    jvp=(lambda t, y, a: trace_of(matmul(o.adjugate(a), t)),),
+    batch=_batched("det"),
+    kernel=lambda operands, results, p: det_kernel(operands[0], results),
+)
+
+
+def _slogdet_infer(a: Aval) -> tuple[Aval, Aval]:
+    _square("slogdet", a)
+    return make_aval(a.shape[:-2], a.dtype), make_aval(a.shape[:-2], real_dtype(a.dtype))
+
+
+def _slogdet_numpy(a: Any) -> Any:
+    sign, log = np.linalg.slogdet(a.astype(lapack_dtype(a.dtype)))
+    return np.asarray(sign), np.asarray(log)
+
+
+def _slogdet_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
+    if ts[0] is None:
+        return [None, None]
+    inner = trace_of(o.linear_solve(xs[0], ts[0]))
+    if inner.aval.dtype.kind != "c":
+        return [None, inner]
+    log = o.real(inner)
+    turn = o.sub(inner, _to(log, inner.aval.dtype))
+    return [o.mul(turn, items(y)[0]), log]
+
+
+opaque(
+    "slogdet",
+    infer=_slogdet_infer,
+    numpy=quiet(_slogdet_numpy),
+    jvp=_slogdet_jvp,
+    batch=_batched("slogdet"),
+    kernel=lambda operands, results, p: det_kernel(operands[0], results),
+)

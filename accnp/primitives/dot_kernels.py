@@ -1,0 +1,194 @@
+"""The kernel of dot_general.
+
+In: how operands lie in memory, dimension numbers. Out: the `OwnKernel`.
+
+Axes that strides can say as one are merged. An axis of rows, one of columns and one of contracted
+indices make a product of matrices, done by a kernel of the library (`kernels/library.py`, where the
+order of summation is told); what is left are loops around it. The tasks that threads share are the
+indices of those loops, and tiles of rows and columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from accnp.config import config
+from accnp.ir.aval import Aval
+from accnp.ir.kernel import Operand, OwnKernel, dtype_code
+from accnp.primitives.nests import Axis, Text, merged, total
+from accnp.primitives.views import contiguous
+
+__all__ = ["dot_kernel", "moved", "place"]
+
+SPEED = {"f4": 1, "f8": 2, "c8": 4, "c16": 8}  # time of a product, for types that have kernels
+TINY = 64  # multiplications up to which a product is written out as loops
+VECTOR = 1 << 14  # elements from which a matrix times a vector is summed in its own order
+TASK = 1 << 16  # work that is worth a task of its own, in simple element operations
+TASKS = 64  # at most
+NARROW = 64  # rows or columns of a task at least
+
+
+def dot_kernel(a: Operand, b: Operand, result: Aval, dimension_numbers: Any) -> OwnKernel | None:
+    """Return the kernel; none where the contracted axes of a product of matrices are not one."""
+    (ac, bc), (ab, bb) = dimension_numbers
+    # The axes of the result, by their steps in a, in b and in the result.
+    walks = [
+        *[("batch", a.shape[i], a.strides[i], b.strides[j]) for i, j in zip(ab, bb, strict=True)],
+        *[("row", n, s, 0) for n, s in _others(a, ac, ab)],
+        *[("column", n, 0, s) for n, s in _others(b, bc, bb)],
+    ]
+    steps = contiguous(result.shape)
+    axes = [Axis(n, (x, y, z), kind) for (kind, n, x, y), z in zip(walks, steps, strict=True)]
+    inner = [Axis(a.shape[i], (a.strides[i], b.strides[j])) for i, j in zip(ac, bc, strict=True)]
+    axes, inner = merged(axes), merged(inner)
+    code = dtype_code(result.dtype)
+    if code in SPEED and a.dtype == b.dtype == result.dtype:
+        if not all(x.size for x in inner):
+            inner = [Axis(0, (0, 0))]
+        return _product(code, axes, inner) if len(inner) <= 1 else None
+    return _loops(code, axes, inner)
+
+
+def _others(x: Operand, *used: Sequence[int]) -> list[tuple[int, int]]:
+    taken = {d for group in used for d in group}
+    sizes = zip(x.shape, x.strides, strict=True)
+    return [pair for d, pair in enumerate(sizes) if d not in taken]
+
+
+def place(text: Text, axes: Sequence[Axis], index: str, arrays: int = 3) -> list[list[str]]:
+    """Take an index of all axes apart; returns the terms by which it moves each of the arrays."""
+    terms: list[list[str]] = [[] for _ in range(arrays)]
+    for d, axis in reversed([*enumerate(axes)]):
+        name = index
+        if d:
+            rest, n = f"t{d}", text.integer(axis.size)
+            text.add(f"{rest} = {index} // {n}", f"q{d} = {index} - {rest} * {n}")
+            name, index = f"q{d}", rest
+        for which, step in enumerate(axis.steps):
+            terms[which] += text.times(name, step)
+    return terms
+
+
+# --- products of matrices ------------------------------------------------------------------------
+
+
+_NONE = Axis(1, (0, 0, 0))
+
+
+def _product(code: str, axes: list[Axis], inner: list[Axis]) -> OwnKernel:
+    of_a = [x for x in axes if x.kind == "row"]
+    of_b = [x for x in axes if x.kind == "column"]
+    # The last axis of the result, which alone is contiguous, is that of the columns; a product with
+    # a vector on the right is one with a vector on the left.
+    left, right = (0, 1) if of_b else (1, 0)
+    across = (of_b or of_a or [_NONE])[-1]
+    down = max(of_a, key=lambda x: x.size) if of_a and of_b else _NONE
+    along = inner[0] if inner else Axis(1, (0, 0))
+    outer = [x for x in axes if x is not across and x is not down]
+    count = prod([x.size for x in outer])
+    m, n, k = down.size, across.size, along.size
+    # A simple operation takes as long as 12 multiplications of float32, 4 where memory is slower.
+    work = m * n * k * SPEED[code] // (12 if min(m, n) >= 8 else 4)
+    real = code[0] == "f"
+    tall, wide, tiles_down, tiles_across = _tiles(m, n, work, count)
+
+    text = Text(3)
+    sizes = [text.integer(x) for x in (m, n, k)]
+    strides = (down.steps[left], along.steps[left], along.steps[right], across.steps[right])
+    rsa, csa, rsb, csb = (text.integer(x) for x in strides)
+    ldc = text.integer(down.steps[2])
+    with text.block("for t in range(lo, hi):"):
+        if tiles_down * tiles_across > 1:
+            rows, columns = text.integer(tall), text.integer(wide)
+            for index, rest, name, tiles, size in (
+                ("t", "u", "j", tiles_across, columns),
+                ("u", "v", "i", tiles_down, rows),
+            ):
+                several = text.integer(tiles)
+                text.add(f"{rest} = {index} // {several}")
+                text.add(f"{name} = ({index} - {rest} * {several}) * {size}")
+            sizes[:2] = f"fmin({sizes[0]} - i, {rows})", f"fmin({sizes[1]} - j, {columns})"
+            places = place(text, outer, "v")
+            places[left].append(f"i * {rsa}")
+            places[right].append(f"j * {csb}")
+            places[2] += [f"i * {ldc}", "j"]
+        else:
+            places = place(text, outer, "t")
+        x, y, z = (moved(which, places[which]) for which in (left, right, 2))
+        high, broad, deep = sizes
+        if not real or m * n * k > TINY:
+            if real and m == 1 and n * k >= VECTOR:
+                text.add(f"gemv_{code}({broad}, {deep}, {x}, {csa}, {y}, {rsb}, {csb}, {z}, 0)")
+            else:
+                matrices = f"{x}, {rsa}, {csa}, {y}, {rsb}, {csb}, {z}, {ldc}"
+                text.add(f"gemm_{code}({high}, {broad}, {deep}, {matrices}, 0)")
+        else:
+            text.add(f"x = {x}", f"y = {y}", f"z = {z}")
+            with text.block(f"for i in range({high}):"), text.block(f"for j in range({broad}):"):
+                text.add(f"s = {code}(0)")
+                with text.block(f"for p in range({deep}):"):
+                    text.add(f"s = fma(x[i * {rsa} + p * {csa}], y[p * {rsb} + j * {csb}], s)")
+                text.add(f"z[i * {ldc} + j] = s")
+    return text.own(count * tiles_down * tiles_across, count * (work + 16))
+
+
+def moved(pointer: int, terms: Sequence[str]) -> str:
+    """The text of a pointer moved by the sum of some terms."""
+    return f"at(a{pointer}, {total(terms)})" if terms else f"a{pointer}"
+
+
+def _tiles(m: int, n: int, work: int, count: int) -> tuple[int, int, int, int]:
+    """Rows and columns of a tile, and how many tiles there are downwards and across."""
+    wanted = min(TASKS, work // TASK) if count < 4 * config.threads else 1
+    if wanted < 2:
+        return m, n, 1, 1
+    across = max(1, min(wanted, n // NARROW))
+    wide = -(-n // across // NARROW) * NARROW
+    across = -(-n // wide)
+    down = max(1, min(-(-wanted // across), m // NARROW))
+    tall = -(-m // down // 8) * 8
+    return tall, wide, -(-m // tall), across
+
+
+# --- other dtypes --------------------------------------------------------------------------------
+
+
+def _loops(code: str, axes: list[Axis], inner: list[Axis]) -> OwnKernel:
+    """Row by row, for integers, and for operands that are converted first."""
+    outer, across = axes, []
+    if axes and axes[-1].kind == "column":
+        outer, across = axes[:-1], axes[-1:]
+    n, csb = (across[0].size, across[0].steps[1]) if across else (1, 0)
+    text = Text(3)
+    with text.block("for t in range(lo, hi):"):
+        x, y, z = place(text, outer, "t")
+        columns = text.integer(n)
+        text.add(f"z = {total(z)}", f"x = {total(x)}", f"y = {total(y)}")
+        with text.block(f"for j in range({columns}):"):
+            text.add(f"a2[z + j] = {code}(0)")
+        for d, axis in enumerate(inner):
+            text.add(f"for p{d} in range({text.integer(axis.size)}):")
+            text.depth += 1
+        walks = [
+            [
+                term
+                for d, axis in enumerate(inner)
+                for term in text.times(f"p{d}", axis.steps[which])
+            ]
+            for which in (0, 1)
+        ]
+        text.add(f"v = {code}(a0[{total(['x', *walks[0]])}])", f"w = {total(['y', *walks[1]])}")
+        with text.block(f"for j in range({columns}):"):
+            other = f"{code}(a1[{total(['w', *text.times('j', csb)])}])"
+            text.add(f"a2[z + j] = {_multiply_add(code, 'a2[z + j]', 'v', other)}")
+        text.depth -= len(inner)
+    tasks = prod([axis.size for axis in outer])
+    return text.own(tasks, tasks * (4 + n * prod([axis.size for axis in inner])))
+
+
+def _multiply_add(code: str, old: str, x: str, y: str) -> str:
+    if code == "b1":
+        return f"{old} | ({x} & {y})"
+    return f"{code}({old} + {code}({x} * {y}))"

@@ -1,0 +1,394 @@
+"""Map ops: arithmetic, comparison, logic, bits, rounding, exponentials, trigonometry.
+
+Derivative rules take (t, y, *x): tangent, output, operands.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.node import Node
+from accnp.ir.op import ZERO, Linear, o
+from accnp.primitives import reference as ref
+from accnp.primitives.kinds import (
+    binary,
+    compare,
+    dtype_kind,
+    full,
+    like_full,
+    map_infer,
+    map_op,
+    map_shape,
+    spread,
+    unary,
+)
+
+REAL, NUMERIC, INEXACT, FLOAT, INTEGER = "iuf", "iufc", "fc", "f", "iu"
+q = ref.quiet
+
+
+def like(x: Node, value: Any) -> Node:
+    """A rank-0 constant of the dtype of x."""
+    return full((), value, x.aval.dtype, x.aval.weak_type)
+
+
+def _both(rule: Any) -> tuple[Any, Any]:
+    return rule, rule
+
+
+# --- arithmetic -----------------------------------------------------------------------------------
+
+add = binary(
+    "add", "biufc", np.add, {"b": "{0} or {1}", "": "{0} + {1}"},
+    _both(lambda t, y, a, b: t), transpose=lambda ct, a, b: (ct, ct),
+)  # fmt: skip
+# The sum of parts of one tangent or cotangent.
+add_any = binary(
+    "add_any", "biufc", np.add, {"b": "{0} or {1}", "": "{0} + {1}"},
+    _both(lambda t, y, a, b: t), transpose=lambda ct, a, b: (ct, ct),
+)  # fmt: skip
+sub = binary(
+    "sub", NUMERIC, np.subtract, "{0} - {1}",
+    (lambda t, y, a, b: t, lambda t, y, a, b: o.neg(t)),
+    transpose=lambda ct, a, b: (ct, o.neg(ct)),
+)  # fmt: skip
+mul = binary(
+    "mul", "biufc", q(np.multiply), {"b": "{0} and {1}", "c": "cmul({0}, {1})", "": "{0} * {1}"},
+    (lambda t, y, a, b: o.mul(t, b), lambda t, y, a, b: o.mul(a, t)),
+    transpose=lambda ct, a, b: (
+        (o.mul(ct, b), None) if isinstance(a, Linear) else (None, o.mul(a, ct))
+    ),
+)  # fmt: skip
+div = binary(
+    "div", NUMERIC, ref.divide, {"iu": "idiv({0}, {1})", "c": "cdiv({0}, {1})", "": "{0} / {1}"},
+    (
+        lambda t, y, a, b: o.div(t, b),
+        lambda t, y, a, b: o.mul(o.mul(o.neg(t), a), o.integer_pow(b, y=-2)),
+    ),
+    transpose=lambda ct, a, b: (o.div(ct, b), None), cost=4,
+)  # fmt: skip
+rem = binary(
+    "rem", REAL, ref.remainder, "rem({0}, {1})",
+    (
+        lambda t, y, a, b: t,
+        lambda t, y, a, b: o.mul(o.neg(t), o.mul(o.sign(o.div(a, b)), o.floor(o.abs(o.div(a, b))))),
+    ),
+    cost=10,
+)  # fmt: skip
+
+
+def _pow_wrt_exponent(t: Node, y: Node, a: Node, b: Node) -> Node:
+    # At a == 0 the logarithm is that of 1, so that the derivative of 0**b is 0 and not nan.
+    safe = o.select_n(o.eq(a, like(a, 0)), a, like_full(a, 1))
+    return o.mul(t, o.mul(o.log(safe), y))
+
+
+def _pow_infer(a: Aval, b: Aval) -> Aval:
+    if dtype_kind(a.dtype) not in "fc":
+        raise TypeError(f"pow: the base needs a floating dtype, got {a.dtype.name}.")
+    if b.dtype != a.dtype and dtype_kind(b.dtype) not in "iu":
+        raise TypeError(
+            "lax.pow requires arguments to have the same dtypes or an integer exponent, "
+            f"got {a.dtype.name}, {b.dtype.name}."
+        )
+    return make_aval(map_shape("pow", (a, b)), a.dtype, a.weak_type and b.weak_type)
+
+
+def _pow_wrt_base(t: Node, y: Node, a: Node, b: Node) -> Node:
+    if dtype_kind(b.aval.dtype) in "iu":
+        less = o.sub(b, like(b, 1))
+        b_float = o.convert_element_type(b, new_dtype=a.aval.dtype, weak_type=False)
+        is_zero = o.eq(b, like(b, 0))
+        shape = y.aval.shape
+        value = o.mul(b_float, o.pow(a, o.select_n(is_zero, less, like_full(b, 1))))
+        # a ** 0 is 1 for every a, infinite ones too.
+        value = o.select_n(is_zero, value, like_full(value, 0))
+        return o.mul(t, spread(value, shape))
+    return o.mul(t, o.mul(b, o.pow(a, o.sub(b, like(b, 1)))))
+
+
+map_op(
+    "pow", numpy=q(lambda a, b: np.power(a, b).astype(a.dtype)), infer=_pow_infer,
+    scalar="pow({0}, {1})", jvp=(_pow_wrt_base, lambda t, y, a, b: _pow_wrt_exponent(t, y, a, b)),
+    dtypes=INEXACT, cost=30,
+)  # fmt: skip
+
+
+def _ipow_scalar(params: dict[str, Any], dtype: np.dtype) -> str:
+    """Unrolled squaring: one pattern for plain-Python runs and kernels, no pow call."""
+    n = abs(params["y"])
+    body = _squarings(n)
+    if params["y"] >= 0:
+        return body
+    return f"cdiv(one({{0}}), {body})" if dtype.kind == "c" else f"one({{0}}) / ({body})"
+
+
+def _squarings(n: int) -> str:
+    if n == 0:
+        return "one({0})"
+    if n == 1:
+        return "{0}"
+    if n % 2:
+        return f"({_squarings(n - 1)}) * {{0}}"
+    half = _squarings(n // 2)
+    return f"sq({half})"
+
+
+_numeric_infer = map_infer("integer_pow", "same", NUMERIC)
+
+
+def _ipow_infer(x: Aval, *, y: int) -> Aval:
+    if y < 0 and dtype_kind(x.dtype) in "iu":
+        shape = ",".join(map(str, x.shape))
+        raise TypeError(
+            "Integers cannot be raised to negative powers, "
+            f"got integer_pow({x.dtype.name}[{shape}], {y})"
+        )
+    return _numeric_infer(x)
+
+
+unary(
+    "integer_pow", NUMERIC, ref.integer_pow, _ipow_scalar,
+    lambda t, x_y, x, *, y: (
+        like_full(t, 0) if y == 0
+        else o.mul(t, like(x, 1)) if y == 1
+        else o.mul(t, o.mul(like(x, y), x if y == 2 else o.integer_pow(x, y=y - 1)))
+    ), cost=3, infer=_ipow_infer,
+)  # fmt: skip
+neg = unary("neg", NUMERIC, q(np.negative), "-{0}", lambda t, y, x: o.neg(t),
+            transpose=lambda ct, x: (o.neg(ct),))  # fmt: skip
+unary("sign", NUMERIC, ref.sign, "sign({0})", ZERO)
+unary("square", NUMERIC, q(np.square), "sq({0})",
+      lambda t, y, x: o.mul(t, o.mul(like(x, 2), x)))  # fmt: skip
+
+
+def _abs_jvp(t: Node, y: Node, x: Node) -> Node:
+    if x.aval.dtype.kind == "c":
+        size = o.select_n(o.eq(y, like(y, 0)), y, like_full(y, 1))
+        wide = o.convert_element_type(size, new_dtype=x.aval.dtype, weak_type=False)
+        return o.real(o.mul(t, o.div(o.conj(x), wide)))
+    return o.select_n(o.ge(x, like(x, 0)), o.neg(t), t)
+
+
+map_op("abs", numpy=q(np.abs), scalar="abs({0})", jvp=(_abs_jvp,), out="real", dtypes=NUMERIC)
+
+
+def _pick(choose: Any) -> tuple[Any, Any]:
+    """Rules of max and min: the tangent of the chosen operand, the mean of both at ties."""
+
+    def rule(k: int) -> Any:
+        def go(t: Node, y: Node, a: Node, b: Node) -> Node:
+            mine, other = (a, b) if k == 0 else (b, a)
+            half, one, zero = like(y, 0.5), like(y, 1), like(y, 0)
+            tie = o.eq(a, b)
+            weight = o.select_n(choose(mine, other), _wide(zero, y), _wide(one, y))
+            return o.mul(t, o.select_n(_wide(tie, y), weight, _wide(half, y)))
+
+        return go
+
+    return rule(0), rule(1)
+
+
+def _wide(x: Node, y: Node) -> Node:
+    return spread(x, y.aval.shape)
+
+
+binary("max", "biuf", q(np.maximum), {"b": "{0} or {1}", "": "fmax({0}, {1})"},
+       _pick(lambda a, b: _gt(a, b)))  # fmt: skip
+binary("min", "biuf", q(np.minimum), {"b": "{0} and {1}", "": "fmin({0}, {1})"},
+       _pick(lambda a, b: _gt(b, a)))  # fmt: skip
+
+
+def _gt(a: Node, b: Node) -> Node:
+    shape = a.aval.shape or b.aval.shape
+    return o.gt(spread(a, shape), b)
+
+
+binary("nextafter", FLOAT, np.nextafter, "nextafter({0}, {1})", None)
+binary(
+    "atan2", FLOAT, q(np.arctan2), "atan2({0}, {1})",
+    (
+        lambda t, y, a, b: o.mul(t, o.div(b, o.add(o.square(a), o.square(b)))),
+        lambda t, y, a, b: o.mul(t, o.div(o.neg(a), o.add(o.square(a), o.square(b)))),
+    ), cost=30,
+)  # fmt: skip
+map_op(
+    "clamp", numpy=ref.clamp, scalar="fmin(fmax({1}, {0}), {2})", dtypes="iuf",
+    jvp=(
+        lambda t, y, lo, x, hi: o.select_n(
+            o.and_(_wide(o.gt(lo, x), y), _wide(o.lt(lo, hi), y)), like_full(y, 0), t),
+        lambda t, y, lo, x, hi: o.select_n(
+            o.and_(_wide(o.lt(lo, x), y), _wide(o.lt(x, hi), y)), like_full(y, 0), t),
+        lambda t, y, lo, x, hi: o.select_n(_wide(o.lt(hi, x), y), like_full(y, 0), t),
+    ), cost=2,
+)  # fmt: skip
+
+# --- comparison, logic, bits ----------------------------------------------------------------------
+
+compare("eq", "biufc", np.equal, "{0} == {1}")
+compare("ne", "biufc", np.not_equal, "{0} != {1}")
+compare("lt", "biuf", np.less, "{0} < {1}")
+compare("le", "biuf", np.less_equal, "{0} <= {1}")
+compare("gt", "biuf", np.greater, "{0} > {1}")
+compare("ge", "biuf", np.greater_equal, "{0} >= {1}")
+binary("and", "biu", np.bitwise_and, "{0} & {1}", ZERO)
+binary("or", "biu", np.bitwise_or, "{0} | {1}", ZERO)
+binary("xor", "biu", np.bitwise_xor, "{0} ^ {1}", ZERO)
+unary("not", "biu", np.bitwise_not, {"b": "not {0}", "": "~{0}"}, ZERO)
+binary("shift_left", INTEGER, ref.shift_left, "shift_left({0}, {1})", ZERO)
+binary(
+    "shift_right_logical", INTEGER, ref.shift_right_logical, "shift_right_logical({0}, {1})", ZERO
+)
+binary("shift_right_arithmetic", INTEGER, ref.shift_right_arithmetic,
+       "shift_right_arithmetic({0}, {1})", ZERO)  # fmt: skip
+unary(
+    "population_count",
+    INTEGER,
+    lambda x: np.bitwise_count(x.view(f"u{x.dtype.itemsize}")).astype(x.dtype),
+    "popcount({0})",
+    ZERO,
+)
+
+
+def _clz(x: Any) -> Any:
+    bits = x.dtype.itemsize * 8
+    u = x.astype(f"u{x.dtype.itemsize}").astype(np.uint64)
+    out = np.full(x.shape, bits, np.int64)
+    for k in range(bits):
+        out = np.where(u >> np.uint64(k) & np.uint64(1), bits - 1 - k, out)
+    return out.astype(x.dtype)
+
+
+unary("clz", INTEGER, _clz, "clz({0})", ZERO)
+map_op(
+    "is_finite", numpy=np.isfinite, scalar="is_finite({0})", jvp=(ZERO,), out="bool", dtypes=FLOAT
+)
+
+# --- rounding -------------------------------------------------------------------------------------
+
+unary("floor", FLOAT, np.floor, "floor({0})", ZERO)
+unary("ceil", FLOAT, np.ceil, "ceil({0})", ZERO)
+
+
+def _round_numpy(x: Any, *, rounding_method: int) -> Any:
+    if int(rounding_method) == 1:
+        return np.rint(x)
+    return np.where(
+        np.abs(x) < 2**52, np.copysign(np.floor(np.abs(x) + x.dtype.type(0.5)), x), x
+    ).astype(x.dtype)
+
+
+unary(
+    "round", FLOAT, _round_numpy,
+    lambda p: "round_even({0})" if int(p["rounding_method"]) == 1 else "round_away({0})", ZERO,
+)  # fmt: skip
+
+# --- exponentials and friends ---------------------------------------------------------------------
+
+unary("exp", INEXACT, q(np.exp), "exp({0})", lambda t, y, x: o.mul(t, y), cost=15)
+unary("exp2", INEXACT, q(np.exp2), "exp2({0})",
+      lambda t, y, x: o.mul(like(x, np.log(2)), o.mul(t, y)), cost=15)  # fmt: skip
+unary(
+    "expm1",
+    INEXACT,
+    q(np.expm1),
+    "expm1({0})",
+    lambda t, y, x: o.mul(t, o.add(y, like(y, 1))),
+    cost=20,
+)
+unary("log", INEXACT, q(np.log), "log({0})", lambda t, y, x: o.div(t, x), cost=15)
+unary(
+    "log1p",
+    INEXACT,
+    q(np.log1p),
+    "log1p({0})",
+    lambda t, y, x: o.div(t, o.add(x, like(x, 1))),
+    cost=20,
+)
+unary(
+    "sqrt",
+    INEXACT,
+    q(np.sqrt),
+    "sqrt({0})",
+    lambda t, y, x: o.mul(t, o.div(like(x, 0.5), y)),
+    cost=6,
+)
+unary("rsqrt", INEXACT, q(lambda x: (1 / np.sqrt(x)).astype(x.dtype)), "rsqrt({0})",
+      lambda t, y, x: o.mul(t, o.mul(like(x, -0.5), o.div(y, x))), cost=8)  # fmt: skip
+unary("cbrt", FLOAT, q(np.cbrt), "cbrt({0})",
+      lambda t, y, x: o.mul(t, o.mul(like(x, 1 / 3), o.integer_pow(y, y=-2))), cost=20)  # fmt: skip
+unary("logistic", INEXACT, ref.logistic, "logistic({0})",
+      lambda t, y, x: o.mul(t, o.mul(y, o.sub(like(y, 1), y))), cost=20)  # fmt: skip
+
+# --- trigonometry ---------------------------------------------------------------------------------
+
+unary("sin", INEXACT, q(np.sin), "sin({0})", lambda t, y, x: o.mul(t, o.cos(x)), cost=20)
+unary("cos", INEXACT, q(np.cos), "cos({0})", lambda t, y, x: o.neg(o.mul(t, o.sin(x))), cost=20)
+unary("tan", INEXACT, q(np.tan), "tan({0})",
+      lambda t, y, x: o.mul(t, o.add(like(y, 1), o.square(y))), cost=25)  # fmt: skip
+unary("asin", INEXACT, q(np.arcsin), "asin({0})",
+      lambda t, y, x: o.mul(t, o.rsqrt(o.sub(like(x, 1), o.square(x)))), cost=25)  # fmt: skip
+unary(
+    "acos",
+    INEXACT,
+    q(np.arccos),
+    "acos({0})",
+    lambda t, y, x: o.mul(t, o.neg(o.rsqrt(o.sub(like(x, 1), o.square(x))))),
+    cost=25,
+)
+unary("atan", INEXACT, q(np.arctan), "atan({0})",
+      lambda t, y, x: o.div(t, o.add(like(x, 1), o.square(x))), cost=25)  # fmt: skip
+unary("sinh", INEXACT, q(np.sinh), "sinh({0})", lambda t, y, x: o.mul(t, o.cosh(x)), cost=25)
+unary("cosh", INEXACT, q(np.cosh), "cosh({0})", lambda t, y, x: o.mul(t, o.sinh(x)), cost=25)
+unary("tanh", INEXACT, q(np.tanh), "tanh({0})",
+      # (1 + y) * (1 - y), since 1 - y * y cancels near the ends.
+      lambda t, y, x: o.mul(o.add_any(t, o.mul(t, y)), o.sub(like(y, 1), y)), cost=20)  # fmt: skip
+unary("asinh", INEXACT, q(np.arcsinh), "asinh({0})",
+      lambda t, y, x: o.mul(t, o.rsqrt(o.add(o.square(x), like(x, 1)))), cost=30)  # fmt: skip
+unary(
+    "acosh",
+    INEXACT,
+    q(np.arccosh),
+    "acosh({0})",
+    lambda t, y, x: o.mul(t, o.mul(o.rsqrt(o.sub(x, like(x, 1))), o.rsqrt(o.add(x, like(x, 1))))),
+    cost=30,
+)
+unary("atanh", INEXACT, q(np.arctanh), "atanh({0})",
+      lambda t, y, x: o.mul(
+          o.div(t, o.sub(like(x, 1), x)), o.div(like(x, 1), o.add(like(x, 1), x))
+      ), cost=30)  # fmt: skip
+
+# --- special functions ----------------------------------------------------------------------------
+
+_TWO_OVER_ROOT_PI = 2 / np.sqrt(np.pi)
+unary(
+    "erf",
+    FLOAT,
+    ref.special("erf"),
+    "erf({0})",
+    lambda t, y, x: o.mul(like(x, _TWO_OVER_ROOT_PI), o.mul(t, o.exp(o.neg(o.square(x))))),
+    cost=30,
+)
+unary(
+    "erfc",
+    FLOAT,
+    ref.special("erfc"),
+    "erfc({0})",
+    lambda t, y, x: o.mul(like(x, -_TWO_OVER_ROOT_PI), o.mul(t, o.exp(o.neg(o.square(x))))),
+    cost=40,
+)
+unary(
+    "erf_inv",
+    FLOAT,
+    ref.special("erfinv"),
+    "erf_inv({0})",
+    lambda t, y, x: o.mul(like(x, 1 / _TWO_OVER_ROOT_PI), o.mul(t, o.exp(o.square(y)))),
+    cost=40,
+)
+unary("lgamma", FLOAT, ref.lgamma, "lgamma({0})",
+      lambda t, y, x: o.mul(t, o.digamma(x)), cost=60)  # fmt: skip
+unary("digamma", FLOAT, ref.special("digamma"), "digamma({0})",
+      lambda t, y, x: o.mul(t, o.polygamma(like_full(x, 1), x)), cost=60)  # fmt: skip

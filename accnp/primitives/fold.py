@@ -1,0 +1,120 @@
+"""Folds of an axis, or of windows along it, with an associative function. In: nodes. Out: nodes.
+
+`MONOIDS` are the functions with an identity that have an op of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import gcd
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.kinds import dtype_kind
+from accnp.primitives.prefix import slice_axis
+
+__all__ = ["MONOIDS", "Monoid", "fold_windows"]
+
+
+@dataclass(frozen=True)
+class Monoid:
+    """An associative op with an identity.
+
+    Attributes:
+        combine: the op on two nodes; of equal extremes it is the first one that has derivatives.
+        identity: (dtype) -> the value that changes nothing.
+        reduce: name of the op that folds whole axes, "" where there is none.
+    """
+
+    combine: Callable[[Node, Node], Node]
+    identity: Callable[[np.dtype], Any]
+    reduce: str = ""
+
+
+def _first(better: str) -> Callable[[Node, Node], Node]:
+    def combine(a: Node, b: Node) -> Node:
+        takes_a = getattr(o, better)(a, b)
+        if dtype_kind(a.aval.dtype) == "f":
+            takes_a = o.or_(takes_a, o.ne(a, a))  # a nan stays
+        return o.select_n(takes_a, b, a)
+
+    return combine
+
+
+def _least(dtype: np.dtype) -> Any:
+    kind = dtype_kind(dtype)
+    return False if kind == "b" else int(np.iinfo(dtype).min) if kind in "iu" else -math.inf
+
+
+def _greatest(dtype: np.dtype) -> Any:
+    kind = dtype_kind(dtype)
+    return True if kind == "b" else int(np.iinfo(dtype).max) if kind in "iu" else math.inf
+
+
+def _zero(dtype: np.dtype) -> Any:
+    return 0
+
+
+def _ones(dtype: np.dtype) -> Any:
+    """All bits set."""
+    if dtype_kind(dtype) == "b":
+        return True
+    return int(np.iinfo(dtype).max) if dtype_kind(dtype) == "u" else -1
+
+
+MONOIDS = {
+    "add": Monoid(lambda a, b: o.add(a, b), _zero, "reduce_sum"),
+    "mul": Monoid(lambda a, b: o.mul(a, b), lambda dtype: 1, "reduce_prod"),
+    "max": Monoid(_first("ge"), _least, "reduce_max"),
+    "min": Monoid(_first("le"), _greatest, "reduce_min"),
+    "and": Monoid(lambda a, b: o.and_(a, b), _ones, "reduce_and"),
+    "or": Monoid(lambda a, b: o.or_(a, b), _zero, "reduce_or"),
+    "xor": Monoid(lambda a, b: o.xor(a, b), _zero),
+}
+
+
+def fold_windows(
+    combine: Callable[[Node, Node], Node],
+    x: Node,
+    axis: int,
+    width: int,
+    stride: int = 1,
+    dilation: int = 1,
+    start: int = 0,
+    count: int = 1,
+) -> Node:
+    """Fold `width` elements of an axis, `dilation` apart, from each of `count` places, `stride`
+    apart; `combine` is used some log(width) times, on whole arrays, in the order of the elements.
+
+    Windows of even width are windows of half the width over folded pairs: of every second pair
+    where all windows begin at the same parity, else of all.
+    """
+    if width == 1:
+        return slice_axis(x, axis, start, start + stride * (count - 1) + 1, stride)
+    n = x.aval.shape[axis]
+    if count == 1:
+        stride = 0  # there is no second window, whose parity could differ
+    step = gcd(stride, dilation)
+    if step > 1:
+        x = slice_axis(x, axis, start % step, n, step)
+        n = x.aval.shape[axis]
+        start, stride, dilation = start // step, stride // step, dilation // step
+    rest = (max(stride, 1), dilation, start, count)
+    if width % 2:
+        head = fold_windows(combine, x, axis, width - 1, *rest)
+        last = start + dilation * (width - 1)
+        return combine(head, fold_windows(combine, x, axis, 1, max(stride, 1), 1, last, count))
+    if stride % 2 == 0:
+        first = start % 2
+        m = (n - 1 - first - dilation) // 2 + 1
+        pairs = [slice_axis(x, axis, k, k + 2 * m - 1, 2) for k in (first, first + dilation)]
+        rest = (max(stride // 2, 1), dilation, start // 2, count)
+    else:
+        pairs = [slice_axis(x, axis, k, k + n - dilation) for k in (0, dilation)]
+        rest = (stride, 2 * dilation, start, count)
+    return fold_windows(combine, combine(*pairs), axis, width // 2, *rest)

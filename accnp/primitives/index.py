@@ -1,0 +1,445 @@
+"""Reading and writing at computed places: gather, the scatter family, dynamic slices.
+
+Operands: the array, integer start indices (their last axis holds one window's coordinates), and
+for scatters the updates. Dimension numbers are those of XLA, so programs print as users know them.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.node import Node
+from accnp.ir.op import Linear, o
+from accnp.primitives.index_kernels import gather_kernel, slice_kernel, update_kernel
+from accnp.primitives.kinds import broadcast_to, dtype_kind, full, opaque, zeros_like_aval
+
+__all__ = ["GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers"]
+
+
+class GatherDimensionNumbers(NamedTuple):
+    """Which axes of operand, indices and output belong together."""
+
+    offset_dims: tuple[int, ...]  # axes of the output that run inside a window
+    collapsed_slice_dims: tuple[int, ...]  # axes of the operand whose window of 1 is dropped
+    start_index_map: tuple[int, ...]  # operand axis of each coordinate
+    operand_batching_dims: tuple[int, ...] = ()
+    start_indices_batching_dims: tuple[int, ...] = ()
+
+
+class ScatterDimensionNumbers(NamedTuple):
+    """Which axes of operand, indices and updates belong together."""
+
+    update_window_dims: tuple[int, ...]
+    inserted_window_dims: tuple[int, ...]
+    scatter_dims_to_operand_dims: tuple[int, ...]
+    operand_batching_dims: tuple[int, ...] = ()
+    scatter_indices_batching_dims: tuple[int, ...] = ()
+
+
+class GatherScatterMode(enum.Enum):
+    """What happens to windows that do not lie inside the operand."""
+
+    CLIP = 0
+    FILL_OR_DROP = 1
+    PROMISE_IN_BOUNDS = 2
+    ONE_HOT = 3
+
+    def __repr__(self) -> str:
+        return f"GatherScatterMode.{self.name}"
+
+    __str__ = __repr__
+
+    @staticmethod
+    def from_any(s: Any, function: str = "gather") -> GatherScatterMode:
+        """Return the mode that a user's text or None means."""
+        if isinstance(s, GatherScatterMode):
+            return s
+        found = _MODES.get(s)
+        if found is None:
+            raise ValueError(
+                f'{function}: Unknown gather mode "{s}"; '
+                f"pass one of {', '.join(repr(k) for k in _MODES if k)}"
+            )
+        return found
+
+
+_MODES = {
+    "clip": GatherScatterMode.CLIP,
+    "fill": GatherScatterMode.FILL_OR_DROP,
+    "drop": GatherScatterMode.FILL_OR_DROP,
+    "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
+    None: GatherScatterMode.FILL_OR_DROP,
+}
+DROP = GatherScatterMode.FILL_OR_DROP
+
+
+# --- where the windows lie -----------------------------------------------------------------------
+
+
+class _Places(NamedTuple):
+    """Advanced indices of the operand's axes `axes` (moved to the front), and what lies inside.
+
+    `order` puts those axes first and the others, which are taken whole, last. The indices have one
+    axis for each axis of the starts, then one for each indexed axis that has a window.
+    """
+
+    order: tuple[int, ...]
+    index: tuple[Any, ...]
+    inside: Any  # bool array of the shape of the starts, or None where all windows lie inside
+    batch: int  # number of axes of the starts
+    windowed: tuple[int, ...]  # operand axes with a window among `axes`
+    whole: tuple[int, ...]  # operand axes taken whole
+
+
+def _places(shape: Any, starts: Any, sizes: Any, dims: Any, mode: GatherScatterMode) -> _Places:
+    _, collapsed, mapped, batching, starts_batching = dims
+    rank, batch = len(shape), starts.ndim - 1
+    if starts.dtype == np.uint64:
+        starts = np.minimum(starts, np.iinfo(np.int64).max)
+    coordinate = {d: starts[..., k].astype(np.int64) for k, d in enumerate(mapped)}
+    inside = None
+    for d, at in coordinate.items():
+        top = shape[d] - sizes[d]
+        if mode is DROP:
+            ok = (at >= 0) & (at <= top)
+            if not ok.all():
+                inside = ok if inside is None else inside & ok
+        if at.size:
+            coordinate[d] = np.clip(at, 0, max(top, 0))
+    for k, d in enumerate(batching):
+        axis = starts_batching[k]
+        run = np.arange(starts.shape[axis])
+        coordinate[d] = run.reshape([-1 if i == axis else 1 for i in range(batch)])
+    indexed = [d for d in range(rank) if d in collapsed or d in batching]
+    # A window over a whole axis can start at 0 only: no index is needed for it.
+    whole = [d for d in range(rank) if d not in indexed and sizes[d] == shape[d]]
+    windowed = [d for d in range(rank) if d not in indexed and d not in whole]
+    for d in (*indexed, *windowed):
+        coordinate.setdefault(d, np.zeros((1,) * batch, np.int64))
+    index = []
+    for d in [*indexed, *windowed]:
+        at = coordinate[d]
+        at = at.reshape(at.shape + (1,) * len(windowed))
+        if d in windowed:
+            run = np.arange(sizes[d])
+            at = at + run.reshape([-1 if w == d else 1 for w in windowed])
+        index.append(at)
+    return _Places(
+        (*indexed, *windowed, *whole), tuple(index), inside, batch, tuple(windowed), tuple(whole)
+    )
+
+
+def _layout(p: _Places, window_dims: Any, kept: Sequence[int], rank: int) -> tuple[int, ...]:
+    """Where each axis of the output lies in an array of axes (starts, windowed, whole)."""
+    made = {d: p.batch + k for k, d in enumerate((*p.windowed, *p.whole))}
+    inner = [made[d] for d in kept]
+    outer = iter(range(p.batch))
+    windows = dict(zip(window_dims, inner, strict=True))
+    return tuple([windows[i] if i in windows else next(outer) for i in range(rank)])
+
+
+def _kept(rank: int, dims: Any) -> list[int]:
+    return [d for d in range(rank) if d not in dims[1] and d not in dims[3]]
+
+
+def fill_value_of(dtype: np.dtype, fill: Any) -> Any:
+    """What a gather outside the operand yields: nan, or the lowest int, or the highest uint."""
+    if fill is not None:
+        return fill
+    kind = dtype_kind(dtype)
+    if kind in "fc":
+        return np.nan
+    if kind == "b":
+        return True
+    return np.iinfo(dtype).min if kind == "i" else np.iinfo(dtype).max
+
+
+def _gather_numpy(
+    x: Any,
+    starts: Any,
+    *,
+    dimension_numbers: Any,
+    slice_sizes: Any,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+    mode: Any,
+    fill_value: Any,
+) -> Any:
+    dims = dimension_numbers
+    batch_shape = starts.shape[:-1]
+    rank = len(batch_shape) + len(dims.offset_dims)
+    kept = _kept(x.ndim, dims)
+    sizes = [slice_sizes[d] for d in kept]
+    if any(n == 0 for d, n in enumerate(x.shape) if slice_sizes[d] > n) or 0 in batch_shape:
+        shape = _output_shape(batch_shape, sizes, dims.offset_dims)
+        return np.full(shape, fill_value_of(x.dtype, fill_value), x.dtype)
+    p = _places(x.shape, starts, slice_sizes, dims, mode)
+    moved = x.transpose(p.order)
+    if p.index:
+        out = moved[p.index]
+        want = (*batch_shape, *[slice_sizes[d] for d in (*p.windowed, *p.whole)])
+        out = np.broadcast_to(out, want) if out.shape != want else out
+    else:
+        out = np.broadcast_to(moved, (*batch_shape, *moved.shape))
+    if p.inside is not None:
+        shown = p.inside.reshape(p.inside.shape + (1,) * (out.ndim - p.batch))
+        fill = np.asarray(fill_value_of(x.dtype, fill_value)).astype(x.dtype)
+        out = np.where(shown, out, fill)
+    return out.transpose(_layout(p, dims.offset_dims, kept, rank))
+
+
+def _output_shape(batch: Any, sizes: Sequence[int], offset_dims: Any) -> tuple[int, ...]:
+    inner, outer = iter(sizes), iter(batch)
+    rank = len(batch) + len(sizes)
+    return tuple([next(inner) if i in offset_dims else next(outer) for i in range(rank)])
+
+
+def _gather_infer(x: Aval, starts: Aval, **p: Any) -> Aval:
+    dims, sizes = p["dimension_numbers"], p["slice_sizes"]
+    if dtype_kind(starts.dtype) not in "iu":
+        raise TypeError(f"gather: indices must be integers; got {starts.dtype.name}")
+    if starts.ndim < 1 or starts.shape[-1] != len(dims.start_index_map):
+        raise TypeError(
+            f"gather: the last axis of the indices, shape {starts.shape}, must be as long as "
+            f"start_index_map {dims.start_index_map}"
+        )
+    fits = len(sizes) == x.ndim and all(0 <= s <= n for s, n in zip(sizes, x.shape, strict=True))
+    if not fits and 0 not in x.shape:
+        raise TypeError(f"gather: slice_sizes {sizes} do not fit into shape {x.shape}")
+    kept = [sizes[d] for d in _kept(x.ndim, dims)]
+    if len(kept) != len(dims.offset_dims):
+        raise TypeError(
+            f"gather: {len(kept)} axes of the window remain, but offset_dims is {dims.offset_dims}"
+        )
+    return make_aval(_output_shape(starts.shape[:-1], kept, dims.offset_dims), x.dtype, x.weak_type)
+
+
+def _gather_jvp(t: Node, y: Node, x: Node, starts: Node, **p: Any) -> Node:
+    return o.gather(t, starts, **{**p, "fill_value": 0})
+
+
+def scatter_dims(dims: GatherDimensionNumbers) -> ScatterDimensionNumbers:
+    """The dimension numbers of the scatter that writes where a gather reads."""
+    return ScatterDimensionNumbers(*dims)
+
+
+def _gather_transpose(ct: Node, x: Any, starts: Any, **p: Any) -> tuple[Any, None]:
+    # What was promised to be inside and is not: clamped where read, dropped here, as in jax.
+    promised = p["mode"] is GatherScatterMode.PROMISE_IN_BOUNDS
+    out = o.scatter_add(
+        zeros_like_aval(x.aval),
+        starts,
+        ct,
+        dimension_numbers=scatter_dims(p["dimension_numbers"]),
+        indices_are_sorted=p["indices_are_sorted"],
+        unique_indices=p["unique_indices"],
+        mode=DROP if promised else p["mode"],
+    )
+    return out, None
+
+
+def _shift(dims: Any, by: int = 1) -> tuple[int, ...]:
+    return tuple([d + by for d in dims])
+
+
+def batched_dims(dims: Any, operand: bool, starts: bool) -> Any:
+    """Dimension numbers once operand, starts (and updates) have a leading batch axis."""
+    window, collapsed, mapped, batching, starts_batching = dims
+    if operand and starts:
+        return type(dims)(
+            _shift(window),
+            _shift(collapsed),
+            _shift(mapped),
+            (0, *_shift(batching)),
+            (0, *_shift(starts_batching)),
+        )
+    if operand:
+        return type(dims)(
+            (0, *_shift(window)),
+            _shift(collapsed),
+            _shift(mapped),
+            _shift(batching),
+            starts_batching,
+        )
+    return type(dims)(_shift(window), collapsed, mapped, batching, _shift(starts_batching))
+
+
+def _gather_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
+    dims = batched_dims(p["dimension_numbers"], *batched)
+    sizes = p["slice_sizes"]
+    if batched[0]:
+        sizes = (1 if batched[1] else size, *sizes)
+    return o.gather(*xs, **{**p, "dimension_numbers": dims, "slice_sizes": sizes}), True
+
+
+def _gather_kernel(operands: Any, results: Sequence[Aval], p: dict[str, Any]) -> Any:
+    fill = None
+    if p["mode"] is DROP:
+        dtype = results[0].dtype
+        fill = np.asarray(fill_value_of(dtype, p["fill_value"])).astype(dtype)[()]
+    return gather_kernel(operands, results[0], p["dimension_numbers"], p["slice_sizes"], fill)
+
+
+opaque(
+    "gather",
+    infer=_gather_infer,
+    kernel=_gather_kernel,
+    numpy=_gather_numpy,
+    jvp=lambda ts, y, xs, p: None if ts[0] is None else _gather_jvp(ts[0], y, *xs, **p),
+    transpose=_gather_transpose,
+    batch=_gather_batch,
+)
+
+
+# --- dynamic slices ------------------------------------------------------------------------------
+
+
+def _starts(shape: Any, sizes: Any, starts: Any) -> list[int]:
+    return [min(max(int(s), 0), n - k) for n, k, s in zip(shape, sizes, starts, strict=True)]
+
+
+def _window(shape: Any, sizes: Any, starts: Any) -> tuple[slice, ...]:
+    at = _starts(shape, sizes, starts)
+    return tuple([slice(s, s + k) for s, k in zip(at, sizes, strict=True)])
+
+
+def _check_starts(name: str, x: Aval, sizes: Any, starts: Sequence[Aval]) -> None:
+    if len(starts) != x.ndim or len(sizes) != x.ndim:
+        raise TypeError(
+            f"{name}: one start index and one size for each axis of shape {x.shape} are needed; "
+            f"got {len(starts)} and {tuple(sizes)}"
+        )
+    if any(not 0 <= k <= n for k, n in zip(sizes, x.shape, strict=True)):
+        raise TypeError(f"{name}: slice sizes {tuple(sizes)} do not fit into shape {x.shape}")
+    if any(s.ndim or dtype_kind(s.dtype) not in "iu" for s in starts):
+        raise TypeError(f"{name}: start indices must be integer scalars; got {list(starts)}")
+
+
+def _slice_infer(x: Aval, *starts: Aval, slice_sizes: Any) -> Aval:
+    _check_starts("dynamic_slice", x, slice_sizes, starts)
+    return make_aval(tuple(slice_sizes), x.dtype, x.weak_type)
+
+
+def _windows_of(starts: Sequence[Node], batched: Sequence[bool], size: int) -> Node:
+    """Stack start indices, one per axis, into an array of shape (size, axes)."""
+    kind = np.dtype(np.int64 if any(s.aval.dtype.itemsize == 8 for s in starts) else np.int32)
+    columns = []
+    for s, b in zip(starts, batched, strict=True):
+        wide = (
+            s
+            if s.aval.dtype == kind
+            else o.convert_element_type(s, new_dtype=kind, weak_type=False)
+        )
+        columns.append(broadcast_to(wide, (size, 1), (0,) if b else ()))
+    if not columns:
+        return full((size, 0), 0, kind)
+    return o.concatenate(*columns, dimension=1)
+
+
+def _slice_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
+    x, starts = xs[0], xs[1:]
+    if not any(batched[1:]):
+        zero = full((), 0, starts[0].aval.dtype) if starts else full((), 0, np.dtype(np.int32))
+        return o.dynamic_slice(x, zero, *starts, slice_sizes=(size, *p["slice_sizes"])), True
+    rank, sizes = x.aval.ndim - batched[0], p["slice_sizes"]
+    axes = tuple(range(rank))
+    dims = GatherDimensionNumbers(_shift(axes), (), axes)
+    if batched[0]:
+        dims = GatherDimensionNumbers(_shift(axes), (), _shift(axes), (0,), (0,))
+        sizes = (1, *sizes)
+    out = o.gather(
+        x,
+        _windows_of(starts, batched[1:], size),
+        dimension_numbers=dims,
+        slice_sizes=tuple(sizes),
+        indices_are_sorted=False,
+        unique_indices=False,
+        mode=GatherScatterMode.CLIP,
+        fill_value=None,
+    )
+    return out, True
+
+
+opaque(
+    "dynamic_slice",
+    infer=_slice_infer,
+    kernel=lambda operands, results, p: slice_kernel(operands, p["slice_sizes"]),
+    numpy=lambda x, *starts, slice_sizes: x[_window(x.shape, slice_sizes, starts)],
+    jvp=lambda ts, y, xs, p: None if ts[0] is None else o.dynamic_slice(ts[0], *xs[1:], **p),
+    transpose=lambda ct, x, *starts, slice_sizes: (
+        o.dynamic_update_slice(zeros_like_aval(x.aval), ct, *starts),
+        *[None] * len(starts),
+    ),
+    batch=_slice_batch,
+)
+
+
+def _update_infer(x: Aval, update: Aval, *starts: Aval) -> Aval:
+    if x.dtype != update.dtype:
+        raise TypeError(
+            "dynamic_update_slice: operand and update need one dtype; "
+            f"got {x.dtype.name} and {update.dtype.name}"
+        )
+    _check_starts("dynamic_update_slice", x, update.shape, starts)
+    return make_aval(x.shape, x.dtype, x.weak_type and update.weak_type)
+
+
+def _update_numpy(x: Any, update: Any, *starts: Any) -> Any:
+    out = np.array(x)
+    out[_window(x.shape, update.shape, starts)] = update
+    return out
+
+
+def _update_jvp(ts: Any, y: Node, xs: Any, p: dict[str, Any]) -> Any:
+    if ts[0] is None and ts[1] is None:
+        return None
+    t, u = (zeros_like_aval(x.aval) if v is None else v for v, x in zip(ts, xs[:2], strict=False))
+    return o.dynamic_update_slice(t, u, *xs[2:])
+
+
+def _update_transpose(ct: Node, x: Any, update: Any, *starts: Any) -> tuple[Any, ...]:
+    ct_x = ct_u = None
+    if isinstance(x, Linear):
+        ct_x = o.dynamic_update_slice(ct, zeros_like_aval(update.aval), *starts)
+    if isinstance(update, Linear):
+        ct_u = o.dynamic_slice(ct, *starts, slice_sizes=update.aval.shape)
+    return (ct_x, ct_u, *[None] * len(starts))
+
+
+def _update_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
+    x, update, *starts = xs
+    if not batched[0]:
+        x = broadcast_to(x, (size, *x.aval.shape))
+    if not batched[1]:
+        update = broadcast_to(update, (size, *update.aval.shape))
+    if not any(batched[2:]):
+        zero = full((), 0, starts[0].aval.dtype) if starts else full((), 0, np.dtype(np.int32))
+        return o.dynamic_update_slice(x, update, zero, *starts), True
+    axes = tuple(range(1, x.aval.ndim))
+    out = o.scatter(
+        x,
+        _windows_of(starts, batched[2:], size),
+        update,
+        dimension_numbers=ScatterDimensionNumbers(axes, (), axes, (0,), (0,)),
+        indices_are_sorted=True,
+        unique_indices=True,
+        mode=GatherScatterMode.CLIP,
+    )
+    return out, True
+
+
+opaque(
+    "dynamic_update_slice",
+    infer=_update_infer,
+    kernel=lambda operands, results, p: update_kernel(operands),
+    takes=0,
+    numpy=_update_numpy,
+    jvp=_update_jvp,
+    transpose=_update_transpose,
+    batch=_update_batch,
+)

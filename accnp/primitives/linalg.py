@@ -1,0 +1,421 @@
+"""Products and linear systems: dot_general, linear_solve, triangular_solve, cholesky.
+
+Matrices are the last two axes; leading axes are batches. The work is done by BLAS and LAPACK.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.node import Node
+from accnp.ir.op import Linear, o
+from accnp.primitives.dot_kernels import dot_kernel
+from accnp.primitives.kinds import broadcast_to, dtype_kind, full, opaque
+from accnp.primitives.linalg_kernels import cholesky_kernel, solve_kernel, triangular_kernel
+from accnp.primitives.reference import quiet
+
+__all__ = ["batched_identity", "matmul", "matrix_t", "triangle"]
+
+
+# --- dot_general ---------------------------------------------------------------------------------
+
+
+def _rest(rank: int, *used: Sequence[int]) -> list[int]:
+    taken = {d for group in used for d in group}
+    return [d for d in range(rank) if d not in taken]
+
+
+def _dot_infer(
+    a: Aval, b: Aval, *, dimension_numbers: Any, precision: Any, preferred_element_type: Any
+) -> Aval:
+    (ac, bc), (ab, bb) = dimension_numbers
+    for what, x, y in (("contracting", ac, bc), ("batch", ab, bb)):
+        got = tuple(a.shape[d] for d in x), tuple(b.shape[d] for d in y)
+        if got[0] != got[1]:
+            raise TypeError(
+                f"dot_general requires {what} dimensions to have the same shape, "
+                f"got {got[0]} and {got[1]}."
+            )
+    dtype = preferred_element_type
+    if dtype is None:
+        if a.dtype != b.dtype:
+            raise TypeError(
+                "lax.dot_general requires arguments of the same dtype or preferred_element_type; "
+                f"got {a.dtype.name} and {b.dtype.name}"
+            )
+        dtype = a.dtype
+    shape = (
+        *[a.shape[d] for d in ab],
+        *[a.shape[d] for d in _rest(a.ndim, ac, ab)],
+        *[b.shape[d] for d in _rest(b.ndim, bc, bb)],
+    )
+    return make_aval(shape, np.dtype(dtype), a.weak_type and b.weak_type)
+
+
+def _compute_dtype(dtype: np.dtype) -> np.dtype:
+    """Half precision is summed in float32."""
+    if dtype_kind(dtype) == "f" and dtype.itemsize < 4:
+        return np.dtype(np.float32)
+    return dtype
+
+
+def _dot_numpy(
+    a: Any, b: Any, *, dimension_numbers: Any, precision: Any, preferred_element_type: Any
+) -> Any:
+    (ac, bc), (ab, bb) = dimension_numbers
+    out = np.dtype(preferred_element_type or a.dtype)
+    work = _compute_dtype(out)
+    a, b = (x if x.dtype == work else x.astype(work) for x in (a, b))
+    af, bf = _rest(a.ndim, ac, ab), _rest(b.ndim, bc, bb)
+    batch = [a.shape[d] for d in ab]
+    shape = (*batch, *[a.shape[d] for d in af], *[b.shape[d] for d in bf])
+    k = prod(a.shape[d] for d in ac)
+    # Transposed matrices go to BLAS as they are; only reshapes of several axes may copy.
+    left = a.transpose(*ab, *af, *ac)
+    right = b.transpose(*bb, *bc, *bf)
+    if len(af) != 1 or len(ac) != 1:
+        left = left.reshape(*batch, prod(a.shape[d] for d in af), k)
+    if len(bf) != 1 or len(bc) != 1:
+        right = right.reshape(*batch, k, prod(b.shape[d] for d in bf))
+    y = np.multiply(left, right) if k == 1 and not ac else np.matmul(left, right)
+    return y.reshape(shape).astype(out, copy=False)
+
+
+def dot(
+    a: Node, b: Node, contract: Any, batch: Any = ((), ()), dtype: Any = None, p: Any = None
+) -> Node:
+    """Record a dot_general."""
+    dims = tuple(tuple(tuple(int(d) for d in g) for g in pair) for pair in (contract, batch))
+    return o.dot_general(
+        a,
+        b,
+        dimension_numbers=dims,
+        precision=None if p is None else p["precision"],
+        preferred_element_type=np.dtype(dtype or a.aval.dtype),
+    )
+
+
+def _dot_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
+    out = None
+    for k in (0, 1):
+        if ts[k] is not None:
+            pair = (ts[0], xs[1]) if k == 0 else (xs[0], ts[1])
+            part = o.dot_general(*pair, **p)
+            out = part if out is None else o.add(out, part)
+    return out
+
+
+def _dot_transpose_one(ct: Node, x: Any, y: Node, dims: Any, first: bool, p: Any) -> Node:
+    """The cotangent of operand x (the first or second one) given the other, y."""
+    (xc, yc), (xb, yb) = dims
+    x_kept, y_kept = _rest(x.aval.ndim, xc, xb), _rest(y.aval.ndim, yc, yb)
+    nb = len(xb)
+    ct_y = [nb + len(x_kept) + i for i in range(len(y_kept))]
+    if not first:
+        ct_y = [nb + i for i in range(len(y_kept))]
+    out = dot(ct, y, (ct_y, y_kept), (range(nb), yb), x.aval.dtype, p)
+    by_y = [xc[i] for i in np.argsort(yc)] if yc else []
+    order = np.argsort([*xb, *x_kept, *by_y])
+    if list(order) == list(range(x.aval.ndim)):
+        return out
+    return o.transpose(out, permutation=tuple(int(d) for d in order))
+
+
+def _dot_transpose(ct: Node, a: Any, b: Any, **p: Any) -> tuple[Any, Any]:
+    (ac, bc), (ab, bb) = p["dimension_numbers"]
+    if isinstance(a, Linear):
+        return _dot_transpose_one(ct, a, b, ((ac, bc), (ab, bb)), True, p), None
+    return None, _dot_transpose_one(ct, b, a, ((bc, ac), (bb, ab)), False, p)
+
+
+def _up(dims: Any) -> tuple[int, ...]:
+    return tuple([d + 1 for d in dims])
+
+
+def _dot_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
+    (ac, bc), (ab, bb) = p["dimension_numbers"]
+    a, b = xs
+    if batched[0] and batched[1]:
+        dims = ((_up(ac), _up(bc)), ((0, *_up(ab)), (0, *_up(bb))))
+        return o.dot_general(a, b, **{**p, "dimension_numbers": dims}), True
+    if batched[0]:
+        dims = ((_up(ac), bc), (_up(ab), bb))
+        at = len(ab)
+    else:
+        dims = ((ac, _up(bc)), (ab, _up(bb)))
+        at = a.aval.ndim - len(ac)
+    out = o.dot_general(a, b, **{**p, "dimension_numbers": dims})
+    if at == 0:
+        return out, True
+    order = (at, *[d for d in range(out.aval.ndim) if d != at])
+    return o.transpose(out, permutation=order), True
+
+
+def _show_dot(p: dict[str, Any]) -> dict[str, Any]:
+    (ac, bc), (ab, bb) = p["dimension_numbers"]
+    shown: dict[str, Any] = {
+        "dimension_numbers": (([*ac], [*bc]), ([*ab], [*bb])),
+        "preferred_element_type": p["preferred_element_type"],
+    }
+    if p["precision"] is not None:
+        shown["precision"] = p["precision"]
+    return shown
+
+
+def _dot_kernel(operands: Any, results: Sequence[Aval], p: dict[str, Any]) -> Any:
+    a, b = operands
+    return dot_kernel(a, b, results[0], p["dimension_numbers"])
+
+
+opaque(
+    "dot_general",
+    infer=_dot_infer,
+    numpy=quiet(_dot_numpy),
+    jvp=_dot_jvp,
+    transpose=_dot_transpose,
+    batch=_dot_batch,
+    kernel=_dot_kernel,
+    show=_show_dot,
+)
+
+
+# --- helpers for rules ---------------------------------------------------------------------------
+
+
+def matrix_t(x: Node, conjugate: bool = False) -> Node:
+    """Swap the last two axes (and conjugate complex values)."""
+    n = x.aval.ndim
+    x = o.transpose(x, permutation=(*range(n - 2), n - 1, n - 2))
+    return o.conj(x) if conjugate and x.aval.dtype.kind == "c" else x
+
+
+def matmul(a: Node, b: Node) -> Node:
+    """Multiply matrices that have equal batch axes."""
+    n = a.aval.ndim
+    outer = tuple(range(n - 2))
+    return dot(a, b, ((n - 1,), (n - 2,)), (outer, outer))
+
+
+def triangle(x: Node, k: int = 0, upper: bool = False) -> Node:
+    """Keep the lower (or upper) triangle of the last two axes."""
+    shape, kind = x.aval.shape, np.dtype(np.int32)
+    rank = len(shape)
+    row = o.iota(dtype=kind, shape=shape, dimension=rank - 2)
+    col = o.iota(dtype=kind, shape=shape, dimension=rank - 1)
+    row = o.add(row, full((), k, kind)) if k else row
+    keep = (o.le if upper else o.ge)(row, col)
+    return o.select_n(keep, full(shape, 0, x.aval.dtype), x)
+
+
+def batched_identity(x: Aval) -> Node:
+    """The unit matrix for each matrix of an aval's last two axes."""
+    shape, kind = x.shape, np.dtype(np.int32)
+    row = o.iota(dtype=kind, shape=shape, dimension=len(shape) - 2)
+    col = o.iota(dtype=kind, shape=shape, dimension=len(shape) - 1)
+    return o.convert_element_type(o.eq(row, col), new_dtype=x.dtype, weak_type=False)
+
+
+def lapack_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype in which LAPACK computes."""
+    return dtype if dtype.kind in "fc" and dtype.itemsize >= 4 else np.dtype(np.float32)
+
+
+def each_matrix(fn: Callable[..., Any], *xs: Any) -> Any:
+    """Apply a function of matrices to every element of the batch axes; failures give NaN."""
+    outer = xs[0].shape[:-2]
+    flat = [x.reshape(-1, *x.shape[-2:]) for x in xs]
+    out = [fn(*parts) for parts in zip(*flat, strict=True)]
+    return np.stack(out).reshape(*outer, *out[0].shape) if out else None
+
+
+def _square(name: str, a: Aval) -> None:
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise ValueError(f"{name}: needs square matrices in the last two axes; got {a.shape}")
+    if dtype_kind(a.dtype) not in "fc":
+        raise TypeError(f"{name}: needs a floating or complex dtype; got {a.dtype.name}")
+
+
+def whole_batch(size: int, xs: Any, batched: Any) -> list[Node]:
+    """Give every operand the leading batch axis."""
+    return [
+        x if b else broadcast_to(x, (size, *x.aval.shape)) for x, b in zip(xs, batched, strict=True)
+    ]
+
+
+# --- linear_solve: x with a @ x = b --------------------------------------------------------------
+
+
+def _solve_infer(a: Aval, b: Aval) -> Aval:
+    _square("solve", a)
+    if b.ndim != a.ndim or b.shape[:-1] != a.shape[:-1] or a.dtype != b.dtype:
+        raise ValueError(f"solve: matrices {a.shape} and right sides {b.shape} do not fit")
+    return make_aval(b.shape, b.dtype, a.weak_type and b.weak_type)
+
+
+def _solve_numpy(a: Any, b: Any) -> Any:
+    work = lapack_dtype(a.dtype)
+    a, b = a.astype(work), b.astype(work)
+    if not a.size or not b.size:
+        return np.zeros(b.shape, b.dtype)
+    try:
+        return np.linalg.solve(a, b)
+    except np.linalg.LinAlgError:
+        return each_matrix(_solve_one, a, b)
+
+
+def _solve_one(a: Any, b: Any) -> Any:
+    """A singular matrix gives what dividing by its zero pivots gives."""
+    import scipy.linalg
+
+    getrf, getrs = scipy.linalg.get_lapack_funcs(("getrf", "getrs"), (a, b))
+    factors, pivots, _ = getrf(a)
+    return getrs(factors, pivots, b)[0]
+
+
+opaque(
+    "linear_solve",
+    infer=_solve_infer,
+    numpy=quiet(_solve_numpy),
+    jvp=(
+        lambda t, y, a, b: o.neg(o.linear_solve(a, matmul(t, y))),
+        lambda t, y, a, b: o.linear_solve(a, t),
+    ),
+    transpose=lambda ct, a, b: (None, o.linear_solve(matrix_t(a), ct)),
+    kernel=lambda operands, results, p: solve_kernel(operands[0], operands[1], results[0]),
+    batch=lambda size, xs, batched, p: (o.linear_solve(*whole_batch(size, xs, batched)), True),
+)
+
+
+# --- triangular_solve ----------------------------------------------------------------------------
+
+
+def _tri_infer(a: Aval, b: Aval, **p: Any) -> Aval:
+    _square("triangular_solve", a)
+    side = b.shape[-2] if p["left_side"] else b.shape[-1]
+    if b.ndim != a.ndim or side != a.shape[-1] or a.shape[:-2] != b.shape[:-2]:
+        raise TypeError(f"triangular_solve: matrices {a.shape} and {b.shape} do not fit")
+    return make_aval(b.shape, b.dtype, False)
+
+
+def _tri_numpy(
+    a: Any,
+    b: Any,
+    *,
+    left_side: bool,
+    lower: bool,
+    transpose_a: bool,
+    conjugate_a: bool,
+    unit_diagonal: bool,
+) -> Any:
+    import scipy.linalg
+
+    work = lapack_dtype(a.dtype)
+    a, b = a.astype(work), b.astype(work)
+    if not b.size:
+        return b
+
+    trsm: Any = scipy.linalg.get_blas_funcs("trsm", (a, b))
+
+    def one(m: Any, v: Any) -> Any:
+        m = m.conj() if conjugate_a else m
+        how = {"side": not left_side, "lower": lower, "trans_a": transpose_a}
+        return trsm(1.0, m, v, **how, diag=unit_diagonal)
+
+    return each_matrix(one, a, b)
+
+
+def _tri_wrt_a(t: Node, y: Node, a: Node, b: Node, **p: Any) -> Node:
+    k = -1 if p["unit_diagonal"] else 0
+    t = triangle(t, k, False) if p["lower"] else triangle(t, -k, True)
+    t = matrix_t(t) if p["transpose_a"] else t
+    t = o.conj(t) if p["conjugate_a"] and t.aval.dtype.kind == "c" else t
+    right = matmul(t, y) if p["left_side"] else matmul(y, t)
+    return o.neg(o.triangular_solve(a, right, **p))
+
+
+def _tri_transpose(ct: Node, a: Any, b: Any, **p: Any) -> tuple[None, Node]:
+    return None, o.triangular_solve(a, ct, **{**p, "transpose_a": not p["transpose_a"]})
+
+
+def _tri_kernel(operands: Any, results: Sequence[Aval], p: dict[str, Any]) -> Any:
+    a, b = operands
+    how = p["left_side"], p["lower"], p["transpose_a"], p["unit_diagonal"]
+    return triangular_kernel(a, b, results[0], *how)
+
+
+opaque(
+    "triangular_solve",
+    infer=_tri_infer,
+    numpy=quiet(_tri_numpy),
+    jvp=(_tri_wrt_a, lambda t, y, a, b, **p: o.triangular_solve(a, t, **p)),
+    transpose=_tri_transpose,
+    kernel=_tri_kernel,
+    batch=lambda size, xs, batched, p: (
+        o.triangular_solve(*whole_batch(size, xs, batched), **p),
+        True,
+    ),
+)
+
+
+def solve_lower(a: Node, b: Node, transpose: bool = False, left: bool = True) -> Node:
+    """Solve with a lower triangular matrix; `transpose` solves with its conjugate transpose."""
+    return o.triangular_solve(
+        a,
+        b,
+        left_side=left,
+        lower=True,
+        transpose_a=transpose,
+        conjugate_a=transpose and a.aval.dtype.kind == "c",
+        unit_diagonal=False,
+    )
+
+
+# --- cholesky ------------------------------------------------------------------------------------
+
+
+def _cholesky_infer(a: Aval) -> Aval:
+    _square("cholesky", a)
+    return make_aval(a.shape, a.dtype, a.weak_type)
+
+
+def _cholesky_numpy(a: Any) -> Any:
+    work = lapack_dtype(a.dtype)
+    a = a.astype(work)
+    if not a.size:
+        return a
+    try:
+        return np.linalg.cholesky(a)
+    except np.linalg.LinAlgError:
+        return each_matrix(_cholesky_one, a)
+
+
+def _cholesky_one(a: Any) -> Any:
+    try:
+        return np.linalg.cholesky(a)
+    except np.linalg.LinAlgError:
+        return np.tril(np.full(a.shape, np.nan, a.dtype))
+
+
+def _cholesky_jvp(t: Node, y: Node, a: Node) -> Node:
+    """y times the lower half of y^-1 t y^-H, its diagonal halved."""
+    inner = solve_lower(y, t)
+    inner = solve_lower(y, inner, transpose=True, left=False)
+    half = full((), 0.5, a.aval.dtype)
+    eye = batched_identity(a.aval)
+    weight = o.sub(triangle(full(a.aval.shape, 1, a.aval.dtype)), o.mul(eye, half))
+    return matmul(y, o.mul(inner, weight))
+
+
+opaque(
+    "cholesky",
+    infer=_cholesky_infer,
+    numpy=quiet(_cholesky_numpy),
+    jvp=(_cholesky_jvp,),
+    kernel=lambda operands, results, p: cholesky_kernel(operands[0], results[0]),
+    batch=lambda size, xs, batched, p: (o.cholesky(xs[0]), True),
+)

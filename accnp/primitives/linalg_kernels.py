@@ -1,0 +1,183 @@
+"""Kernels of triangular systems and factorisations: cholesky, triangular_solve, lu, linear_solve,
+det, slogdet.
+
+In: how operands lie in memory. Out: `OwnKernel`s with one task for each matrix of the batch; the
+work is done by kernels of the library (`kernels/factors.py`). There are none for complex matrices,
+nor for matrices of more than LARGE rows, which LAPACK shares among threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from math import prod
+
+from accnp.ir.aval import Aval
+from accnp.ir.kernel import Operand, OwnKernel, dtype_code
+from accnp.primitives.dot_kernels import moved, place
+from accnp.primitives.nests import Axis, Text, merged
+from accnp.primitives.views import contiguous
+
+__all__ = ["cholesky_kernel", "det_kernel", "lu_kernel", "solve_kernel", "triangular_kernel"]
+
+LARGE = 2048
+
+
+class _Batch:
+    """A text with one task for each matrix of some arrays, which have the same batch axes."""
+
+    def __init__(self, operands: Sequence[Operand], results: Sequence[Aval], ranks: str) -> None:
+        """`ranks` has the number of axes of one task for each array."""
+        self.code = dtype_code(results[0].dtype)
+        arrays = [*operands, *[Operand(r.shape, r.dtype, contiguous(r.shape)) for r in results]]
+        outer = len(arrays[0].shape) - int(ranks[0])
+        sizes = arrays[0].shape[:outer]
+        steps = [x.strides[:outer] for x in arrays]
+        self.axes = merged([Axis(n, s) for n, *s in zip(sizes, *steps, strict=True)])
+        self.arrays = arrays
+        self.text = Text(len(arrays))
+
+    @property
+    def possible(self) -> bool:
+        """Whether there is a kernel for these types and sizes."""
+        sizes = [n for x in self.arrays for n in x.shape]
+        kinds = {dtype_code(x.dtype) for x in self.arrays} - {"i4"}
+        return self.code in ("f4", "f8") and kinds == {self.code} and all(n > 0 for n in sizes)
+
+    @contextmanager
+    def each(self, names: str) -> Iterator[None]:
+        """The loop over the tasks; each name is a pointer to the part of one array."""
+        with self.text.block("for t in range(lo, hi):"):
+            places = place(self.text, self.axes, "t", len(self.arrays))
+            for which, name in enumerate(names):
+                self.text.add(f"{name} = {moved(which, places[which])}")
+            yield
+
+    def strides(self, which: int) -> tuple[str, str]:
+        """The names of the steps from row to row and from column to column."""
+        rows, columns = self.arrays[which].strides[-2:]
+        return self.text.integer(rows), self.text.integer(columns)
+
+    def copy(self, to: str, source: str, which: int, m: str, n: str) -> None:
+        """Lay out a matrix by rows."""
+        rows, columns = self.strides(which)
+        with self.text.block(f"for i in range({m}):"), self.text.block(f"for j in range({n}):"):
+            self.text.add(f"{to}[i * {n} + j] = {source}[i * {rows} + j * {columns}]")
+
+    def own(self, work: int) -> OwnKernel:
+        """The kernel; `work` is that of one task."""
+        count = prod([x.size for x in self.axes])
+        return self.text.own(count, count * (work + 64))
+
+
+def cholesky_kernel(a: Operand, result: Aval) -> OwnKernel | None:
+    """Return the kernel of `cholesky`: a matrix that is not positive definite gives NaN."""
+    batch, size = _Batch([a], [result], "22"), a.shape[-1]
+    if not batch.possible or size > LARGE:
+        return None
+    code, text, n = batch.code, batch.text, batch.text.integer(size)
+    with batch.each("xy"):
+        rows, columns = batch.strides(0)
+        text.add(f"bad = cell_{code}()", f"bad[0] = {code}(0)")
+        with text.block(f"for i in range({n}):"), text.block("for j in range(i + 1):"):
+            text.add(f"y[i * {n} + j] = x[i * {rows} + j * {columns}]")
+        text.add(f"cholesky_{code}({n}, y, {n}, bad)")
+        with text.block(f"for i in range({n}):"):
+            with text.block(f"if bad[0] != {code}(0):"), text.block("for j in range(i + 1):"):
+                text.add(f"y[i * {n} + j] = sqrt({code}(-1))")
+            text.add(f"for j in range(i + 1, {n}):", f"    y[i * {n} + j] = {code}(0)")
+    return batch.own(size**3 // 200)
+
+
+def triangular_kernel(
+    a: Operand, b: Operand, result: Aval, left: bool, lower: bool, transpose: bool, unit: bool
+) -> OwnKernel | None:
+    """Return the kernel of `triangular_solve`."""
+    batch = _Batch([a, b], [result], "222")
+    if not batch.possible:
+        return None
+    code, text = batch.code, batch.text
+    m, n = (text.integer(x) for x in b.shape[-2:])
+    with batch.each("axy"):
+        batch.copy("y", "x", 1, m, n)
+        rows, columns = batch.strides(0)
+        if transpose:
+            rows, columns, lower = columns, rows, not lower
+        flag = text.integer(int(unit))
+        if left:
+            upper = text.integer(int(not lower))
+            text.add(f"solve_{code}({m}, {n}, a, {rows}, {columns}, y, {n}, {upper}, {flag})")
+        else:
+            upper = text.integer(int(lower))
+            text.add(f"solve_right_{code}({m}, {n}, a, {columns}, {rows}, y, {n}, {upper}, {flag})")
+    return batch.own(a.shape[-1] * prod(b.shape[-2:]) // 50)
+
+
+def lu_kernel(a: Operand, results: Sequence[Aval]) -> OwnKernel | None:
+    """Return the kernel of `lu`: factors, pivots and the permutation they make."""
+    batch = _Batch([a], results, "2211")
+    if not batch.possible or min(a.shape[-2:]) > LARGE:
+        return None
+    code, text = batch.code, batch.text
+    m, n = (text.integer(x) for x in a.shape[-2:])
+    k = text.integer(min(a.shape[-2:]))
+    with batch.each("xypq"):
+        batch.copy("y", "x", 0, m, n)
+        text.add(f"lu_{code}({m}, {n}, y, {n}, p)")
+        with text.block(f"for i in range({m}):"):
+            text.add("q[i] = i4(i)")
+        with text.block(f"for i in range({k}):"):
+            text.add("w = i8(p[i])", "v = q[i]", "q[i] = q[w]", "q[w] = v")
+    return batch.own(min(a.shape[-2:]) ** 2 * max(a.shape[-2:]) // 100)
+
+
+def solve_kernel(a: Operand, b: Operand, result: Aval) -> OwnKernel | None:
+    """Return the kernel of `linear_solve`."""
+    batch, size = _Batch([a, b], [result], "222"), a.shape[-1]
+    if not batch.possible or size > LARGE:
+        return None
+    code, text = batch.code, batch.text
+    n, r = (text.integer(x) for x in b.shape[-2:])
+    with batch.each("xby"):
+        _factorise(batch, n)
+        batch.copy("y", "b", 1, n, r)
+        with text.block(f"for i in range({n}):"):
+            text.add("w = i8(p[i])")
+            with text.block("if w != i:"), text.block(f"for j in range({r}):"):
+                text.add(f"v = y[i * {r} + j]", f"y[i * {r} + j] = y[w * {r} + j]")
+                text.add(f"y[w * {r} + j] = v")
+        text.add(f"solve_{code}({n}, {r}, f, {n}, 1, y, {r}, 0, 1)")
+        text.add(f"solve_{code}({n}, {r}, f, {n}, 1, y, {r}, 1, 0)")
+        text.add("release(f)", "release(p)")
+    return batch.own(size**3 // 50)
+
+
+def det_kernel(a: Operand, results: Sequence[Aval]) -> OwnKernel | None:
+    """Return the kernel of `det`, or of `slogdet` where there are two results."""
+    several = len(results) > 1
+    batch, size = _Batch([a], results, "2" + "0" * len(results)), a.shape[-1]
+    if not batch.possible or size > LARGE:
+        return None
+    code, text, n = batch.code, batch.text, batch.text.integer(size)
+    with batch.each("xyz"[: 1 + len(results)]):
+        _factorise(batch, n)
+        text.add(f"s = {code}(1)", f"v = {code}({0 if several else 1})")
+        with text.block(f"for i in range({n}):"):
+            text.add(f"d = f[i * {n} + i]")
+            text.add("s = s if i8(p[i]) == i else -s")
+            if several:
+                text.add(f"s = s if d > {code}(0) else (-s if d < {code}(0) else d * s)")
+                text.add("v = v + log(abs(d))")
+            else:
+                text.add("v = v * d")
+        text.add(*(["y[0] = s", "z[0] = v"] if several else ["y[0] = s * v"]))
+        text.add("release(f)", "release(p)")
+    return batch.own(size**3 // 100)
+
+
+def _factorise(batch: _Batch, n: str) -> None:
+    """f becomes the factors of the matrix at x, p its pivots."""
+    code, text = batch.code, batch.text
+    text.add(f"f = heap_{code}({n} * {n})", f"p = heap_i4({n})")
+    batch.copy("f", "x", 0, n, n)
+    text.add(f"lu_{code}({n}, {n}, f, {n}, p)")

@@ -1,0 +1,295 @@
+"""Kernels that go along one axis: cumulative folds, and the places of the largest and smallest.
+
+In: how the operand lies in memory, the axis. Out: their `OwnKernel`s.
+
+Two forms: a line after the other, or, where the elements behind the axis lie in a row, some columns
+at once. What happens to the elements of a line is the same in both, and depends on nothing but
+their places in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from accnp.ir.aval import Aval
+from accnp.ir.kernel import BLOCK, Operand, OwnKernel, dtype_code
+from accnp.primitives.nests import Axis, Nest, Text, merged, total
+from accnp.primitives.views import contiguous
+
+__all__ = ["GROUP", "arg_kernel", "cumulative_dtype", "cumulative_kernel", "logsumexp_kernel"]
+
+GROUP = 4  # elements folded on their own, then joined with all before: one join to wait for, not 4
+COLUMNS = 128
+PART = 64  # of a block, in the search for a place
+
+
+def _around(
+    shape: tuple[int, ...], axis: int, *strides: Sequence[int]
+) -> tuple[list[Axis], list[Axis]]:
+    """The axes before and behind one, with the strides of several arrays."""
+    axes = [Axis(n, tuple([s[d] for s in strides])) for d, n in enumerate(shape)]
+    return merged(axes[:axis]), merged(axes[axis + 1 :])
+
+
+def _along(text: Text, pointer: str, base: str, step: int) -> Callable[[str], str]:
+    """The text of an element of a line from its index; `base` is where the line begins."""
+    factor = "" if step == 1 else f" * {text.integer(step)}"
+
+    def at(i: str) -> str:
+        return f"{pointer}[{base} + {f'({i})' if factor and '+' in i else i}{factor}]"
+
+    return at
+
+
+class _Blocks:
+    """The loop over blocks of columns: `m` of them from `start`, in example `o` of the axes before.
+
+    Its steps are given like those of axes: one for each array.
+    """
+
+    def __init__(self, text: Text, before: Sequence[Axis], behind: Axis) -> None:
+        self.text, self.before, self.behind = text, before, behind
+        count = -(-behind.size // COLUMNS)
+        self.extent = count * (before[0].size if before else 1)
+        self.work = behind.size * (before[0].size if before else 1)
+        size = text.integer(behind.size)
+        text.add("for u in range(lo, hi):")
+        text.depth += 1
+        if before:
+            name = text.integer(count)
+            text.add(f"o = u // {name}", f"start = (u - o * {name}) * {COLUMNS}")
+        else:
+            text.add(f"start = u * {COLUMNS}")
+        text.add(f"m = {size} - start", f"m = m if m < {COLUMNS} else {COLUMNS}")
+
+    def place(self, which: int) -> list[str]:
+        """The terms of where a block begins in one of the arrays."""
+        first = self.text.times("o", self.before[0].steps[which]) if self.before else []
+        return [*first, *self.text.times("start", self.behind.steps[which])]
+
+
+# --- cumulative folds ----------------------------------------------------------------------------
+
+
+def cumulative_dtype(dtype: np.dtype, combine: str) -> np.dtype:
+    """The dtype in which a cumulative fold is computed: float64 for sums of float32."""
+    if dtype.kind == "c":
+        return np.dtype(np.complex128) if combine == "sum" else dtype
+    if dtype.kind in "biu":
+        return dtype
+    wide = combine == "sum" or dtype.itemsize > 4
+    return np.dtype(np.float64 if wide else np.float32)
+
+
+class _Fold:
+    """The texts of a cumulative fold over elements of a dtype."""
+
+    def __init__(self, dtype: np.dtype, combine: str) -> None:
+        self.combine, self.kind = combine, dtype.kind
+        wide = cumulative_dtype(dtype, combine)
+        self.wide = dtype_code(wide)
+        self.load = self.wide if wide != dtype else ""  # casts
+        self.store = dtype_code(dtype) if wide != dtype else ""
+
+    def join(self, a: str, b: str) -> str:
+        """Fold two values."""
+        if self.combine in ("max", "min"):
+            return f"f{self.combine}({a}, {b})"
+        text = f"{a} {'+' if self.combine == 'sum' else '*'} {b}"
+        return f"{self.wide}({text})" if self.kind in "iu" else text
+
+
+def cumulative_kernel(x: Operand, axis: int, reverse: bool, combine: str) -> OwnKernel | None:
+    """The kernel of cumsum, cumprod, cummax and cummin."""
+    if x.dtype.kind == "c" and combine in ("max", "min"):  # an order that kernels do not know
+        return None
+    text, fold = Text(2), _Fold(x.dtype, combine)
+    n, strides = x.shape[axis], contiguous(x.shape)
+    steps = [x.strides[axis], strides[axis]]
+    ends: list[list[str]] = [[], []]
+    if reverse:
+        ends = [[text.integer((n - 1) * s)] for s in steps]
+        steps = [-s for s in steps]
+    before, behind = _around(x.shape, axis, x.strides, strides)
+    if len(behind) == 1 and len(before) <= 1 and behind[0].size >= GROUP:
+        return _columns(text, fold, before, behind[0], n, steps, ends)
+    return _rows(text, fold, merged([*before, *behind]), n, steps, ends)
+
+
+def _rows(
+    text: Text,
+    fold: _Fold,
+    axes: Sequence[Axis],
+    n: int,
+    steps: Sequence[int],
+    ends: Sequence[list[str]],
+) -> OwnKernel:
+    nest = Nest(text, axes)
+    for _ in axes:
+        nest.open()
+    text.add(*[f"{p} = {total([*nest.walk(k), *ends[k]])}" for k, p in enumerate("pq")])
+    x, y = _along(text, "a0", "p", steps[0]), _along(text, "a1", "q", steps[1])
+    whole, size = text.integer(n - n % GROUP), text.integer(n)
+    text.add(f"acc = {fold.wide}(0)", f"t = {fold.wide}(0)")  # their types: not yet joined
+    with text.block(f"for i in range(0, {whole}, {GROUP}):"):
+        places = ["i", *[f"i + {k}" for k in range(1, GROUP)]]
+        for k, i in enumerate(places):
+            value = f"{fold.load}({x(i)})"
+            text.add(f"t{k} = {fold.join(f't{k - 1}', value) if k else value}")
+        for k, i in enumerate(places):
+            text.add(f"s{k} = t{k} if i == 0 else {fold.join('acc', f't{k}')}")
+            text.add(f"{y(i)} = {fold.store}(s{k})")
+        text.add(f"acc = s{GROUP - 1}")
+    with text.block(f"for i in range({whole}, {size}):"):
+        text.add(f"v = {fold.load}({x('i')})")
+        text.add(f"t = v if i == {whole} else {fold.join('t', 'v')}")
+        text.add(f"s = t if {whole} == 0 else {fold.join('acc', 't')}")
+        text.add(f"{y('i')} = {fold.store}(s)")
+    return nest.own(2 * n)
+
+
+def _columns(
+    text: Text,
+    fold: _Fold,
+    before: Sequence[Axis],
+    behind: Axis,
+    n: int,
+    steps: Sequence[int],
+    ends: Sequence[list[str]],
+) -> OwnKernel:
+    text.add(f"acc = stack_{fold.wide}()", f"part = stack_{fold.wide}()")
+    blocks = _Blocks(text, before, behind)
+    text.add(*[f"{p} = {total([*blocks.place(k), *ends[k]])}" for k, p in enumerate("pq")])
+    x, y = [
+        _along(text, a, " + ".join([p, *text.times("j", s)]), step)
+        for a, p, s, step in zip(("a0", "a1"), "pq", behind.steps, steps, strict=True)
+    ]
+    with text.block(f"for i in range({text.integer(n)}):"):
+        text.add(f"fresh = (i & {GROUP - 1}) == 0")
+        with text.block("if fresh and i > 0:"), text.block("for j in range(m):"):
+            text.add(f"acc[j] = part[j] if i == {GROUP} else {fold.join('acc[j]', 'part[j]')}")
+        with text.block("for j in range(m):"):
+            text.add(f"v = {fold.load}({x('i')})")
+            text.add(f"t = v if fresh else {fold.join('part[j]', 'v')}", "part[j] = t")
+            text.add(f"s = t if i < {GROUP} else {fold.join('acc[j]', 't')}")
+            text.add(f"{y('i')} = {fold.store}(s)")
+    return text.own(blocks.extent, 2 * n * blocks.work)
+
+
+def logsumexp_kernel(x: Operand, axis: int, reverse: bool) -> OwnKernel | None:
+    """The kernel of cumlogsumexp: the largest so far, and the sum of what the others are to it."""
+    if x.dtype.kind != "f":
+        return None
+    text = Text(2)
+    n, strides = x.shape[axis], contiguous(x.shape)
+    before, behind = _around(x.shape, axis, x.strides, strides)
+    nest = Nest(text, merged([*before, *behind]))
+    for _ in nest.axes:
+        nest.open()
+    steps = (x.strides[axis], strides[axis])
+    ends = [[text.integer((n - 1) * s)] if reverse else [] for s in steps]
+    text.add(*[f"{p} = {total([*nest.walk(k), *ends[k]])}" for k, p in enumerate("pq")])
+    read, write = [
+        _along(text, a, p, -s if reverse else s)
+        for a, p, s in zip(("a0", "a1"), "pq", steps, strict=True)
+    ]
+    text.add("top = f8(-1e999)", "part = f8(0)")
+    with text.block(f"for i in range({text.integer(n)}):"):
+        text.add(f"v = f8({read('i')})")
+        text.add("d = f8(0) if v == top else v - top", "e = exp(-abs(d))")
+        text.add("part = part * e + f8(1) if d > 0 else part + e", "top = v if d > 0 else top")
+        text.add(f"{write('i')} = {dtype_code(x.dtype)}(top + log(part))")
+    return nest.own(40 * n)
+
+
+# --- places of extremes --------------------------------------------------------------------------
+
+
+def arg_kernel(x: Operand, out: Aval, axis: int, largest: bool) -> OwnKernel | None:
+    """The kernel of argmax and argmin: the first place of the extreme, or of a NaN."""
+    if x.dtype.kind == "c":
+        return None
+    n = x.shape[axis]
+    kept = list(contiguous(out.shape))
+    kept.insert(axis, 0)
+    before, behind = _around(x.shape, axis, x.strides, kept)
+    text = Text(2)
+    if len(behind) == 1 and len(before) <= 1 and behind[0].size >= GROUP:
+        return _arg_columns(text, x, out, before, behind[0], axis, largest)
+    nest = Nest(text, merged([*before, *behind]))
+    for _ in nest.axes:
+        nest.open()
+    text.add(f"p = {total(nest.walk(0))}")
+    at, size = _along(text, "a0", "p", x.strides[axis]), text.integer(n)
+    if x.strides[axis] == 1 and n > PART:
+        _arg_blocks(text, x.dtype, size, largest)
+    else:
+        text.add("k = 0", "best = a0[p]")
+        with text.block(f"for i in range(1, {size}):"):
+            text.add(f"v = {at('i')}")
+            text.add(f"better = {_better(x.dtype, 'v', 'best', largest)}")
+            text.add("best = v if better else best", "k = i if better else k")
+    text.add(f"a1[{total(nest.walk(1))}] = {dtype_code(out.dtype)}(k)")
+    return nest.own(2 * n)
+
+
+def _better(dtype: np.dtype, a: str, b: str, largest: bool) -> str:
+    """Whether a comes before b in the order of argmax or argmin."""
+    if dtype.kind == "b":
+        return f"{a} & (not {b})" if largest else f"{b} & (not {a})"
+    test = f"({a} {'>' if largest else '<'} {b})"
+    return f"{test} | (({a} != {a}) & ({b} == {b}))" if dtype.kind == "f" else test
+
+
+def _arg_blocks(text: Text, dtype: np.dtype, size: str, largest: bool) -> None:
+    """Fold whole blocks; look for the first part with the extreme in that block, then for it."""
+    text.add("best = a0[p]", "k = 0")
+
+    def fold(i: str, length: int) -> None:
+        text.add(f"m = {size} - {i}", f"m = m if m < {length} else {length}")
+        text.add(f"v = block_{'max' if largest else 'min'}(at(a0, p + {i}), m)")
+
+    with text.block(f"for b in range(0, {size}, {BLOCK}):"):
+        fold("b", BLOCK)
+        text.add(f"better = {_better(dtype, 'v', 'best', largest)}")
+        text.add("best = v if better else best", "k = b if better else k")
+    same = "v == best"
+    if dtype.kind == "f":
+        same = "(v == best) | ((v != v) & (best != best))"
+    fold("k", PART)
+    with text.block(f"while not ({same}):"):
+        text.add(f"k += {PART}")
+        fold("k", PART)
+    text.add("v = a0[p + k]")
+    with text.block(f"while not ({same}):"):
+        text.add("k += 1", "v = a0[p + k]")
+
+
+def _arg_columns(
+    text: Text,
+    x: Operand,
+    out: Aval,
+    before: Sequence[Axis],
+    behind: Axis,
+    axis: int,
+    largest: bool,
+) -> OwnKernel:
+    code = dtype_code(out.dtype)
+    text.add(f"best = stack_{dtype_code(x.dtype)}()", f"place = stack_{code}()")
+    blocks = _Blocks(text, before, behind)
+    text.add(*[f"{p} = {total(blocks.place(k))}" for k, p in enumerate("pq")])
+    read = _along(text, "a0", " + ".join(["p", *text.times("j", behind.steps[0])]), x.strides[axis])
+    with text.block("for j in range(m):"):
+        text.add(f"best[j] = {read('0')}", f"place[j] = {code}(0)")
+    with text.block(f"for i in range(1, {text.integer(x.shape[axis])}):"):
+        text.add(f"at_i = {code}(i)")
+        with text.block("for j in range(m):"):
+            text.add(f"v = {read('i')}", "b = best[j]")
+            text.add(f"better = {_better(x.dtype, 'v', 'b', largest)}")
+            text.add("best[j] = select(better, v, b)")
+            text.add("place[j] = select(better, at_i, place[j])")
+    with text.block("for j in range(m):"):
+        text.add(f"a1[{total(['q', *text.times('j', behind.steps[1])])}] = place[j]")
+    return text.own(blocks.extent, 2 * x.shape[axis] * blocks.work)

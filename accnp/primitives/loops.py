@@ -1,0 +1,160 @@
+"""The op `while`: a program run as long as another one is true. In: the graphs of both as
+parameters. Out: the op record. Forward derivatives only: nobody knows how many steps to go back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accnp.ir.aval import Aval
+from accnp.ir.graph import Graph, build, evaluate, interpret
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.control import (
+    call,
+    does_io,
+    instantiate,
+    keep,
+    leading,
+    loop_op,
+    select,
+    split,
+    spread,
+)
+from accnp.primitives.dependence import fixed_point
+
+__all__ = ["EACH"]
+
+
+def _while_params(cond: Graph, body: Graph, cond_n: int, body_n: int) -> dict[str, Any]:
+    return {
+        "cond_jaxpr": cond,
+        "body_jaxpr": body,
+        "cond_nconsts": cond_n,
+        "body_nconsts": body_n,
+    }
+
+
+def _while_infer(
+    *xs: Aval, cond_jaxpr: Graph, body_jaxpr: Graph, cond_nconsts: int, body_nconsts: int
+) -> Any:
+    return body_jaxpr.out_avals
+
+
+def _while_numpy(
+    *xs: Any, cond_jaxpr: Graph, body_jaxpr: Graph, cond_nconsts: int, body_nconsts: int
+) -> Any:
+    a, b, carry = split(xs, cond_nconsts, body_nconsts)
+    while interpret(cond_jaxpr, [*a, *carry])[0]:
+        carry = interpret(body_jaxpr, [*b, *carry])
+    return carry
+
+
+def _while_jvp(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
+    cond, body = params["cond_jaxpr"], params["body_jaxpr"]
+    na, nb = params["cond_nconsts"], params["body_nconsts"]
+    a, b, k = split(xs, na, nb)
+    _, tb, tk = split(ts, na, nb)
+    fb = [t is not None for t in tb]
+
+    def outs_of(carry: list[bool]) -> Any:
+        return tools.jvp_graph(body, (*fb, *carry), tuple(carry))[1]
+
+    carry, _ = fixed_point(outs_of, [t is not None for t in tk])
+    graph = tools.jvp_graph(body, (*fb, *carry), tuple(carry))[0]
+    tb = keep(fb, tb)
+    tk = [instantiate(t, x) for t, x, f in zip(tk, k, carry, strict=True) if f]
+
+    def step(nodes: list[Node]) -> list[Node]:
+        consts, tangents, values, moving = split(nodes, nb, len(tb), len(k))
+        return evaluate(graph, [*consts, *values, *tangents, *moving])
+
+    def test(nodes: list[Node]) -> list[Node]:
+        return evaluate(cond, nodes[: na + len(k)])
+
+    state = [n.aval for n in (*k, *tk)]
+    new_body = build(step, [*[n.aval for n in (*b, *tb)], *state], body.name)
+    new_cond = build(test, [*[n.aval for n in a], *state], cond.name)
+    results = call(
+        "while", [*a, *b, *tb, *k, *tk], _while_params(new_cond, new_body, na, nb + len(tb))
+    )
+    return results[: len(k)], spread(carry, results[len(k) :])
+
+
+def _while_linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
+    """Values from the loop itself, tangents from a second one that has both; that one cannot be
+    transposed."""
+    return call("while", xs, params), _while_jvp(ts, y, xs, params, tools)[1]
+
+
+def _while_transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
+    raise ValueError(
+        "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with "
+        "traced bounds, since nobody knows how many steps to go back; use lax.scan, or "
+        "lax.fori_loop with bounds known when tracing, or forward mode (jvp, jacfwd)"
+    )
+
+
+# In `Graph.extra` of the condition of a batched while that goes on while any row does, over a body
+# in which rows that are done keep their values: the program of the condition of each row.
+EACH = "condition of each row"
+
+
+def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
+    cond, body = params["cond_jaxpr"], params["body_jaxpr"]
+    na, nb = params["cond_nconsts"], params["body_nconsts"]
+    a, b, k = split(xs, na, nb)
+    fa, fb, fk = split([bool(f) for f in batched], na, nb)
+
+    def outs_of(carry: list[bool]) -> Any:
+        return tools.batch_graph(body, size, (*fb, *carry), tuple(carry))[1]
+
+    carry, _ = fixed_point(outs_of, fk)
+    new_cond, (many,) = tools.batch_graph(cond, size, (*fa, *carry), (False,))
+    if many:
+        if does_io(body) or does_io(cond):
+            raise NotImplementedError(
+                "Unordered IO effects not supported in while_loop with batched predicate"
+            )
+        # Rows end at different times: all of the carry is batched, and finished rows keep their
+        # values.
+        carry = [True] * len(k)
+        # A batch of batches: its rows keep their values already, each by its own condition.
+        kept = cond.extra.get(EACH)
+        rows = tools.batch_graph(kept or cond, size, (*fa, *carry), (True,))[0]
+    new_body = tools.batch_graph(body, size, (*fb, *carry), tuple(carry))[0]
+    k = [leading(size, x, f) if c else x for x, f, c in zip(k, fk, carry, strict=True)]
+    if not many:
+        results = call("while", [*a, *b, *k], _while_params(new_cond, new_body, na, nb))
+        return results, carry
+
+    def test(nodes: list[Node]) -> list[Node]:
+        going = evaluate(rows, nodes)[0]
+        return [o.reduce_or(going, axes=tuple(range(going.aval.ndim)))]
+
+    def step(nodes: list[Node]) -> list[Node]:
+        ca, cb, values = split(nodes, na, nb)
+        new = evaluate(new_body, [*cb, *values])
+        going = evaluate(rows, [*ca, *values])[0]
+        return [select(going, pair) for pair in zip(values, new, strict=True)]
+
+    state = [n.aval for n in k]
+    any_cond = build(test, [*[n.aval for n in a], *state], cond.name)
+    any_cond.extra["batched"] = True  # rows go on after their end: checks would see that
+    any_cond.extra[EACH] = rows
+    if kept is not None:
+        results = call("while", [*a, *b, *k], _while_params(any_cond, new_body, na, nb))
+        return results, carry
+    masked = build(step, [*[n.aval for n in (*a, *b)], *state], body.name)
+    return call("while", [*a, *a, *b, *k], _while_params(any_cond, masked, na, na + nb)), carry
+
+
+while_ = loop_op(
+    "while",
+    _while_infer,
+    _while_numpy,
+    jvp=_while_jvp,
+    linearize=_while_linearize,
+    transpose=_while_transpose,
+    batch=_while_batch,
+)

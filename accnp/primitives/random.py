@@ -1,0 +1,124 @@
+"""The random bit generator threefry2x32 as map ops: two key words and two counter words in.
+
+`threefry_0` and `threefry_1` give the two output words, `threefry_xor` their exclusive or. `fma`
+scales uniform numbers with one rounding, as the peer's compiler does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.node import Node
+from accnp.ir.op import ZERO, o
+from accnp.primitives.elementwise import like
+from accnp.primitives.kinds import map_op, map_shape
+from accnp.primitives.reference import quiet
+
+__all__ = ["erf_inv_single", "threefry2x32"]
+
+WORD = np.dtype(np.uint32)
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_PARITY = np.uint32(0x1BD11BDA)
+
+
+def threefry2x32(k0: Any, k1: Any, c0: Any, c1: Any) -> tuple[Any, Any]:
+    """Mix counters with a key in 20 rounds; arrays of uint32 broadcast."""
+    keys = (k0, k1, k0 ^ k1 ^ _PARITY)
+    x, y = c0 + k0, c1 + k1
+    for block in range(5):
+        for r in _ROTATIONS[block % 2]:
+            x = x + y
+            y = (y << np.uint32(r)) | (y >> np.uint32(32 - r))
+            y = x ^ y
+        x = x + keys[(block + 1) % 3]
+        y = y + keys[(block + 2) % 3] + np.uint32(block + 1)
+    return x, y
+
+
+def _infer(*avals: Aval) -> Aval:
+    if any(a.dtype != WORD for a in avals):
+        names = ", ".join(a.dtype.name for a in avals)
+        raise TypeError(f"threefry: key and counter words must be uint32; got {names}")
+    return make_aval(map_shape("threefry", avals), WORD)
+
+
+def _declare(name: str, pick: Any) -> None:
+    def numpy(*words: Any) -> Any:
+        return pick(*threefry2x32(*[np.asarray(w) for w in words]))
+
+    map_op(
+        name,
+        numpy=quiet(numpy),
+        scalar=name + "({0}, {1}, {2}, {3})",
+        infer=_infer,
+        jvp=(ZERO,) * 4,
+        dtypes="u",
+        cost=80,
+    )
+
+
+def _first(x: Any, y: Any) -> Any:
+    return x
+
+
+def _second(x: Any, y: Any) -> Any:
+    return y
+
+
+_PICK: Sequence[tuple[str, Any]] = (
+    ("threefry_0", _first),
+    ("threefry_1", _second),
+    ("threefry_xor", np.bitwise_xor),
+)
+for _name, _fn in _PICK:
+    _declare(_name, _fn)
+
+
+def _fma_numpy(a: Any, b: Any, c: Any) -> Any:
+    wide = np.float64 if a.dtype.itemsize < 8 else np.longdouble
+    x, y, z = (np.asarray(v).astype(wide) for v in (a, b, c))
+    return np.asarray(x * y + z).astype(a.dtype)
+
+
+map_op(
+    "fma",
+    numpy=quiet(_fma_numpy),
+    scalar="fma({0}, {1}, {2})",
+    jvp=(lambda t, y, a, b, c: o.mul(t, b), lambda t, y, a, b, c: o.mul(a, t), lambda t, *_: t),
+    dtypes="f",
+    cost=1,
+)
+
+# M. Giles, "Approximating the erfinv function" (2010): polynomials in w - 2.5 for w < 5 and in
+# sqrt(w) - 3 beyond, w = -log(1 - x^2), highest power first.
+_CENTRE = (
+    2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
+    -0.00125372503, -0.00417768164, 0.246640727, 1.50140941,
+)  # fmt: skip
+_TAIL = (
+    -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
+    -0.0076224613, 0.00943887047, 1.00167406, 2.83297682,
+)  # fmt: skip
+
+
+def erf_inv_single(x: Node) -> Node:
+    """The inverse of erf for float32 in (-1, 1), with the rounding that normal samples have.
+
+    The square is rounded first, which the op `erf_inv` avoids: near the ends that moves a result by
+    up to 65 ulp, and samples have to agree with the peer's to a few.
+    """
+    w = o.neg(o.log1p(o.neg(o.mul(x, x))))
+    near = o.lt(w, like(w, 5))
+    w = o.select_n(near, o.sub(o.sqrt(w), like(w, 3)), o.sub(w, like(w, 2.5)))
+    y = None
+    for a, b in zip(_CENTRE, _TAIL, strict=True):
+        wide = [o.broadcast_in_dim(like(w, v), shape=w.aval.shape, broadcast_dimensions=())
+                for v in (b, a)]  # fmt: skip
+        c = o.select_n(near, *wide)
+        y = c if y is None else o.fma(y, w, c)
+    assert y is not None
+    return o.mul(y, x)

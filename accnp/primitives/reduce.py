@@ -1,0 +1,115 @@
+"""Reductions over axes: sum, prod, max, min, and, or; argmax and argmin."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.node import Node
+from accnp.ir.op import ZERO, o
+from accnp.primitives.kinds import broadcast_to, full, opaque, reduced_shape, reduction
+from accnp.primitives.line_kernels import arg_kernel
+from accnp.primitives.reference import quiet
+
+
+def kept_dims(rank: int, axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the axes that a reduction leaves."""
+    return tuple(d for d in range(rank) if d not in axes)
+
+
+def spread_back(y: Node, like: Any, axes: tuple[int, ...]) -> Node:
+    """Repeat a reduced value over the axes that were reduced."""
+    return broadcast_to(y, like.aval.shape, kept_dims(like.aval.ndim, axes))
+
+
+def _extreme_jvp(t: Node, y: Node, x: Node, *, axes: tuple[int, ...]) -> Node:
+    """The mean of the tangents at the places where the extreme is taken."""
+    shape = tuple(1 if d in axes else n for d, n in enumerate(x.aval.shape))
+    beside = o.reshape(y, new_sizes=shape, dimensions=None)
+    at = o.convert_element_type(o.eq(x, beside), new_dtype=x.aval.dtype, weak_type=False)
+    return o.div(o.reduce_sum(o.mul(t, at), axes=axes), o.reduce_sum(at, axes=axes))
+
+
+def _prod_jvp(t: Node, y: Node, x: Node, *, axes: tuple[int, ...]) -> Node:
+    """Products of the others, by exclusive cumulative products from both sides."""
+    rank = x.aval.ndim
+    kept = kept_dims(rank, axes)
+    order = (*kept, *axes)
+    shape = tuple(x.aval.shape[d] for d in kept)
+    n = prod(x.aval.shape[d] for d in axes)
+    flat_x, flat_t = (
+        o.reshape(o.transpose(v, permutation=order), new_sizes=(*shape, n), dimensions=None)
+        for v in (x, t)
+    )
+    one = full((), 1, x.aval.dtype)
+    k = len(shape)
+
+    def exclusive(v: Node, reverse: bool) -> Node:
+        shift = (-1, 1, 0) if reverse else (1, -1, 0)
+        shifted = o.pad(v, one, padding_config=(*[(0, 0, 0)] * k, shift))
+        return o.cumprod(shifted, axis=k, reverse=reverse)
+
+    others = o.mul(exclusive(flat_x, False), exclusive(flat_x, True))
+    return o.reduce_sum(o.mul(flat_t, others), axes=(k,))
+
+
+def _fold(fn: Any) -> Any:
+    return quiet(lambda x, *, axes: fn(x, axis=tuple(axes)).astype(x.dtype))
+
+
+def _extreme(fn: Any, low: bool) -> Any:
+    def run(x: Any, *, axes: tuple[int, ...]) -> Any:
+        if x.dtype.kind == "b":
+            return (np.any if low else np.all)(x, axis=tuple(axes))
+        if x.dtype.kind in "iu":
+            first = np.iinfo(x.dtype).min if low else np.iinfo(x.dtype).max
+        else:
+            first = -np.inf if low else np.inf
+        return fn(x, axis=tuple(axes), initial=first).astype(x.dtype)
+
+    return quiet(run)
+
+
+reduction("reduce_sum", "sum", numpy=_fold(np.sum), dtypes="iufc",
+          jvp=(lambda t, y, x, *, axes: o.reduce_sum(t, axes=axes),),
+          transpose=lambda ct, x, *, axes: (spread_back(ct, x, axes),))  # fmt: skip
+reduction("reduce_prod", "prod", numpy=_fold(np.prod), dtypes="iufc", jvp=(_prod_jvp,))
+reduction("reduce_max", "max", numpy=_extreme(np.max, True), dtypes="biuf", jvp=(_extreme_jvp,))
+reduction("reduce_min", "min", numpy=_extreme(np.min, False), dtypes="biuf", jvp=(_extreme_jvp,))
+reduction("reduce_and", "and", numpy=lambda x, *, axes: np.bitwise_and.reduce(x, axis=tuple(axes)),
+          dtypes="biu", jvp=(ZERO,))  # fmt: skip
+reduction("reduce_or", "or", numpy=lambda x, *, axes: np.bitwise_or.reduce(x, axis=tuple(axes)),
+          dtypes="biu", jvp=(ZERO,))  # fmt: skip
+
+# --- argmax, argmin -------------------------------------------------------------------------------
+
+
+def _arg_infer(x: Aval, *, axes: tuple[int, ...], index_dtype: Any) -> Aval:
+    if x.shape[axes[0]] == 0:
+        raise ValueError(
+            f"argmax/argmin: axis {axes[0]} of shape {x.shape} is empty; give it elements"
+        )
+    return make_aval(reduced_shape(x.shape, tuple(axes)), np.dtype(index_dtype))
+
+
+def _arg(name: str, fn: Any) -> None:
+    opaque(
+        name,
+        infer=_arg_infer,
+        numpy=lambda x, *, axes, index_dtype: np.asarray(fn(x, axis=axes[0])).astype(index_dtype),
+        kernel=lambda operands, results, p: arg_kernel(
+            operands[0], results[0], p["axes"][0], name == "argmax"
+        ),
+        jvp=(ZERO,),
+        batch=lambda size, xs, batched, p: (
+            getattr(o, name)(xs[0], axes=(p["axes"][0] + 1,), index_dtype=p["index_dtype"]),
+            True,
+        ),
+    )
+
+
+_arg("argmax", np.argmax)
+_arg("argmin", np.argmin)

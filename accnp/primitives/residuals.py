@@ -1,0 +1,231 @@
+"""What reverse mode of a scan keeps for its backward pass, and what that one sums over the steps.
+
+In: the primal part of a step, or its transpose. Out: a forward step that keeps as little as it can,
+and the linear step's view of it; sums of products taken out of the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from accnp.ir.graph import Graph, build, toposort
+from accnp.ir.node import Node, has_effect, record
+from accnp.ir.op import o
+from accnp.primitives.control import call, keep, split, spread, with_outputs
+from accnp.primitives.kinds import zeros_like_aval
+
+__all__ = ["Residuals", "summed_scan"]
+
+# Cheaper than this (in simple instructions an element), a value is computed again from what is
+# there, not kept.
+CHEAP = 4
+# Sums of products with at least so many elements are taken after the loop, by one product.
+LARGE = 1024
+
+
+class Residuals:
+    """Residuals of a scan: what its linear part needs of its primal part, and where that is.
+
+    What is the same in all steps is computed once, before the loop. Rows of operands and of results
+    are there already. A view, or a cheap function, of what is kept is computed again. Only the rest
+    is stacked.
+    """
+
+    def __init__(self, primal: Graph, n_out: int, num_consts: int, num_carry: int) -> None:
+        self.primal = primal
+        self.n_out = n_out
+        self.needed = primal.outputs[n_out:]
+        inputs = primal.inputs
+        first_row = num_consts + num_carry
+        self.inputs = {id(x): i for i, x in enumerate(inputs)}
+        self.varying = set(map(id, inputs[num_consts:]))
+        for node in primal.nodes:
+            effect = has_effect(node.op, node.params)
+            if effect or any(id(x) in self.varying for x in node.inputs):
+                self.varying.add(id(node))
+        # Rows that are there: numbers of inputs, and of results behind them.
+        self.rows = {id(x): first_row + i for i, x in enumerate(inputs[first_row:])}
+        for i, x in enumerate(primal.outputs[num_carry:n_out], len(inputs) + num_carry):
+            if id(x) in self.varying:
+                self.rows.setdefault(id(x), i)
+        self.consts: dict[int, Node] = {}  # constants and invariants that the linear part uses
+        self.used: dict[int, Node] = {}  # rows that it uses
+        self.stacked: dict[int, Node] = {}
+        place = {id(x): i for i, x in enumerate(primal.nodes)}
+        for x in sorted(self.needed, key=lambda x: place.get(id(x), -1)):
+            if not self.at_hand(x):
+                base = _narrowest(x)
+                if not self.at_hand(base):
+                    self.stacked[id(base)] = base
+                    self.rows[id(base)] = len(inputs) + n_out + len(self.stacked) - 1
+        stop = {*self.rows, *[id(x) for x in inputs]}
+        self.again = toposort(self.needed, stop, self.is_again)
+        for x in (*self.needed, *[x for node in self.again for x in node.inputs]):
+            if id(x) in self.rows:
+                self.used[id(x)] = x
+            elif id(x) not in self.varying and x.op.name != "literal" and not self.is_again(x):
+                self.consts[id(x)] = x
+        self.hoisted = [x for x in self.consts.values() if id(x) not in self.inputs]
+
+    def at_hand(self, x: Node, depth: int = 3) -> bool:
+        """Whether a value is there, or is computed from what is there at little cost."""
+        if id(x) in self.rows or id(x) not in self.varying:
+            return True
+        return depth > 0 and _is_cheap(x) and all(self.at_hand(v, depth - 1) for v in x.inputs)
+
+    def is_again(self, x: Node) -> bool:
+        """Whether the linear part computes a value itself."""
+        if id(x) in self.rows or id(x) in self.inputs or x.op.kind == "leaf":
+            return False
+        return id(x) in self.varying or not x.inputs or _narrower(x)
+
+    def hoist(self, consts: Sequence[Node]) -> list[Node]:
+        """Compute what is the same in all steps, given the constants."""
+        env = dict(zip(map(id, self.primal.inputs), consts, strict=False))
+        _replay(toposort(self.hoisted, set(self.inputs)), env)
+        return [env[id(x)] for x in self.hoisted]
+
+    def forward(self) -> Graph:
+        """Return the forward step: (invariants, inputs) -> (outputs, what is stacked)."""
+        outputs = [*self.primal.outputs[: self.n_out], *self.stacked.values()]
+        if not self.hoisted:
+            return with_outputs(self.primal, outputs)
+        leaves = [*self.hoisted, *self.primal.inputs]
+
+        def run(nodes: list[Node]) -> list[Node]:
+            env = dict(zip(map(id, leaves), nodes, strict=True))
+            _replay(toposort([*self.primal.effects, *outputs], set(env)), env)
+            return [env.get(id(x), x) for x in outputs]
+
+        return build(run, [x.aval for x in leaves], self.primal.name)
+
+    def given(
+        self, xs: Sequence[Node], hoisted: Sequence[Node], results: Sequence[Node]
+    ) -> tuple[list[Node], list[Node]]:
+        """Return the constants and the rows that the linear step takes."""
+        extra = dict(zip(map(id, self.hoisted), hoisted, strict=True))
+        consts = [extra.get(i) or xs[self.inputs[i]] for i in self.consts]
+        there = [*xs, *results]
+        return consts, [there[self.rows[i]] for i in self.used]
+
+    def restore(self, consts: Sequence[Node], rows: Sequence[Node]) -> list[Node]:
+        """Return the residuals in one step of the linear part, given what it takes."""
+        env = dict(zip([*self.consts, *self.used], [*consts, *rows], strict=True))
+        _replay(self.again, env)
+        return [env.get(id(x), x) for x in self.needed]
+
+
+def _replay(order: Sequence[Node], env: dict[int, Node]) -> None:
+    for node in order:
+        env[id(node)] = record(
+            node.op, tuple([env.get(id(x), x) for x in node.inputs]), node.params
+        )
+
+
+def _is_cheap(x: Node) -> bool:
+    return x.op.kind in ("map", "view") and x.op.cost <= CHEAP
+
+
+def _narrower(x: Node) -> bool:
+    """Whether a value is a view or a conversion of something no larger."""
+    if x.op.kind != "view" and x.op.name != "convert_element_type":
+        return False
+    return x.inputs[0].aval.nbytes <= x.aval.nbytes
+
+
+def _narrowest(x: Node) -> Node:
+    while _narrower(x):
+        x = x.inputs[0]
+    return x
+
+
+# --- the backward pass ---
+
+
+def summed_scan(
+    step: Graph,
+    consts: Sequence[Node],
+    carry: Sequence[Node],
+    rows: Sequence[Node],
+    n_sums: int,
+    params: dict[str, Any],
+) -> tuple[list[Node], list[Node]]:
+    """Scan a step (constants, carry, rows) -> (terms, carry, rows) and sum each of its `n_sums`
+    terms over the steps; returns the sums, and the other results.
+
+    A term that is a large product, such as a weight matrix's cotangent, is no sum in the loop: its
+    factors are stacked, and contracted over the steps by one product after it.
+    """
+    c, k = len(consts), len(carry)
+    terms, rest = list(step.outputs[:n_sums]), list(step.outputs[n_sums:])
+    place = {id(x): i for i, x in enumerate(step.inputs)}
+    products = [_products(x, place, c + k) for x in terms]
+    in_loop = [p is None for p in products]
+    factors = {id(x): x for p in products for dot, _ in p or () for x in dot.inputs}
+    made = {i: x for i, x in factors.items() if place.get(i, -1) < c + k}
+    whole = with_outputs(step, [*keep(in_loop, terms), *rest, *made.values()])
+    n = sum(in_loop)
+
+    def body(nodes: list[Node]) -> list[Node]:
+        given, totals, moving = split(nodes, c, n)
+        env = dict(zip(map(id, step.inputs), [*given, *moving], strict=True))
+        _replay(whole.nodes, env)
+        found = [env.get(id(x), x) for x in whole.outputs]
+        return [*[o.add(a, b) for a, b in zip(totals, found[:n], strict=True)], *found[n:]]
+
+    totals = [zeros_like_aval(x.aval) for x in keep(in_loop, terms)]
+    avals = step.in_avals
+    graph = build(body, [*avals[:c], *[x.aval for x in totals], *avals[c:]], step.name)
+    new = {**params, "jaxpr": graph, "num_consts": c, "num_carry": n + k}
+    results = call("scan", [*consts, *totals, *carry, *rows], new)
+    sums, others, stacks = split(results, n, len(rest))
+    stack = dict(zip(made, stacks, strict=True))
+
+    def steps_of(x: Node) -> Node:
+        return stack[id(x)] if id(x) in stack else rows[place[id(x)] - c - k]
+
+    found = spread(in_loop, sums)
+    for i, p in enumerate(products):
+        for dot, views in p or ():
+            part = _over_steps(dot, *[steps_of(x) for x in dot.inputs])
+            for view in reversed(views):
+                part = record(view.op, (part,), view.params)
+            found[i] = part if found[i] is None else o.add(found[i], part)
+    zeros = [zeros_like_aval(x.aval) if f is None else f for f, x in zip(found, terms, strict=True)]
+    return zeros, others
+
+
+Products = list[tuple[Node, list[Node]]]
+
+
+def _products(x: Node, place: dict[int, int], n_fixed: int) -> Products | None:
+    """Take a term apart into large products, each with the views that lead from it to the term.
+
+    None where it is no sum of those, or where the factors would take more room than the sum.
+    """
+    if x.op.name == "add":
+        parts = [_products(v, place, n_fixed) for v in x.inputs]
+        return None if None in parts else [p for part in parts for p in part or ()]
+    views = []
+    while x.op.name in ("broadcast_in_dim", "reshape", "transpose"):
+        views.append(x)
+        x = x.inputs[0]
+    if x.op.name == "literal" and x.params["value"] == 0:
+        return []
+    if x.op.name != "dot_general" or x.aval.size < LARGE:
+        return None
+    if any(v.op.name == "broadcast_in_dim" for v in views):
+        return None
+    made = [v.aval.size for v in x.inputs if place.get(id(v), -1) < n_fixed]
+    return [(x, views)] if sum(made) <= x.aval.size else None
+
+
+def _over_steps(dot: Node, a: Node, b: Node) -> Node:
+    """Record a product of stacked factors, summed over the steps."""
+    contract, batch = dot.params["dimension_numbers"]
+    dims = (
+        tuple([(0, *[d + 1 for d in side]) for side in contract]),
+        tuple([tuple([d + 1 for d in side]) for side in batch]),
+    )
+    return o.dot_general(a, b, **{**dot.params, "dimension_numbers": dims})

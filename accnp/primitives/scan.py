@@ -1,0 +1,230 @@
+"""The op `scan`: a program run a fixed number of times. In: its graph as a parameter. Out: the op.
+
+Inputs are constants, the carry, and arrays of which each step sees one row; results are the last
+carry and the rows of the other outputs, stacked. In reverse mode a forward scan keeps residuals,
+and the linear part is a scan whose transpose runs the other way (`primitives/residuals.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.graph import Graph, build, evaluate, interpret
+from accnp.ir.node import Node
+from accnp.ir.op import Linear, o
+from accnp.primitives.control import (
+    call,
+    instantiate,
+    keep,
+    leading,
+    loop_op,
+    reorder,
+    split,
+    spread,
+    zeros_for,
+)
+from accnp.primitives.dependence import fixed_point
+from accnp.primitives.residuals import Residuals, summed_scan
+
+__all__: list[str] = []
+
+
+def like(params: dict, jaxpr: Graph, num_consts: int, num_carry: int) -> dict[str, Any]:
+    """Return the parameters of a scan of as many steps over another program."""
+    return {**params, "jaxpr": jaxpr, "num_consts": num_consts, "num_carry": num_carry}
+
+
+def row(a: Aval) -> Aval:
+    """Return what one step sees of an array."""
+    return make_aval(a.shape[1:], a.dtype, a.weak_type)
+
+
+def stacked(a: Aval, length: int) -> Aval:
+    """Return the rows of all steps together."""
+    return make_aval((length, *a.shape), a.dtype, a.weak_type)
+
+
+def _infer(
+    *xs: Aval,
+    jaxpr: Graph,
+    length: int,
+    reverse: bool,
+    unroll: int,
+    num_consts: int,
+    num_carry: int,
+) -> Any:
+    outs = jaxpr.out_avals
+    return (*outs[:num_carry], *[stacked(a, length) for a in outs[num_carry:]])
+
+
+def _numpy(
+    *args: Any,
+    jaxpr: Graph,
+    length: int,
+    reverse: bool,
+    unroll: int,
+    num_consts: int,
+    num_carry: int,
+) -> Any:
+    consts, carry, xs = split(args, num_consts, num_carry)
+    ys = [np.empty((length, *a.shape), a.dtype) for a in jaxpr.out_avals[num_carry:]]
+    for i in reversed(range(length)) if reverse else range(length):
+        outs = interpret(jaxpr, [*consts, *carry, *[x[i] for x in xs]])
+        carry = outs[:num_carry]
+        for y, value in zip(ys, outs[num_carry:], strict=True):
+            y[i] = value
+    return [*carry, *ys]
+
+
+# --- forward mode ---
+
+
+def _jvp(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
+    jaxpr, nc, nk = params["jaxpr"], params["num_consts"], params["num_carry"]
+    flags = split([t is not None for t in ts], nc, nk)
+    n_ys = len(jaxpr.outputs) - nk
+
+    def outs_of(carry: list[bool]) -> Any:
+        which = (*flags[0], *carry, *flags[2])
+        return tools.jvp_graph(jaxpr, which, (*carry, *(False,) * n_ys))[1]
+
+    carry, outs = fixed_point(outs_of, flags[1])
+    which = (*flags[0], *carry, *flags[2])
+    graph = tools.jvp_graph(jaxpr, which, (*carry, *(False,) * n_ys))[0]
+    x = split(xs, nc, nk)
+    t = split(ts, nc, nk)
+    t[0], t[2] = keep(flags[0], t[0]), keep(flags[2], t[2])
+    t[1] = [instantiate(a, b) for a, b, f in zip(t[1], x[1], carry, strict=True) if f]
+    sizes = [len(x[0]), len(t[0]), len(x[1]), len(t[1]), len(x[2]), len(t[2])]
+    n_out = len(jaxpr.outputs)
+
+    def body(nodes: list[Node]) -> list[Node]:
+        c, ct, k, kt, e, et = split(nodes, *sizes[:-1])
+        results = evaluate(graph, [*c, *k, *e, *ct, *kt, *et])
+        primal, tangent = results[:n_out], results[n_out:]
+        k_t = tangent[: len(t[1])]
+        return [*primal[:nk], *k_t, *primal[nk:], *tangent[len(k_t) :]]
+
+    ins = [*x[0], *t[0], *x[1], *t[1], *x[2], *t[2]]
+    n_body = sizes[0] + sizes[1] + sizes[2] + sizes[3]
+    avals = [n.aval for n in ins[:n_body]] + [row(n.aval) for n in ins[n_body:]]
+    # The carry's avals are those of the body: an initial tangent may be weakly typed where the
+    # body's is not.
+    merged = build(body, avals, jaxpr.name)
+    results = call("scan", ins, like(params, merged, sizes[0] + sizes[1], sizes[2] + sizes[3]))
+    k_out, k_tan, ys = split(results, nk, sizes[3])
+    tangents = [*spread(carry, k_tan), *spread(outs[nk:], ys[n_ys:])]
+    return [*k_out, *ys[:n_ys]], tangents
+
+
+# --- reverse mode ---
+
+
+def _linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
+    jaxpr, nc, nk = params["jaxpr"], params["num_consts"], params["num_carry"]
+    flags = split([t is not None for t in ts], nc, nk)
+    n_out = len(jaxpr.outputs)
+    n_ys = n_out - nk
+
+    def outs_of(carry: list[bool]) -> Any:
+        mask = (*flags[0], *carry, *flags[2])
+        return tools.linearize_graph(jaxpr, mask, (*carry, *(False,) * n_ys))[3]
+
+    carry, outs = fixed_point(outs_of, flags[1])
+    mask = (*flags[0], *carry, *flags[2])
+    primal, linear, *_ = tools.linearize_graph(jaxpr, mask, (*carry, *(False,) * n_ys))
+    kept = Residuals(primal, n_out, nc, nk)
+    hoisted = kept.hoist(xs[:nc])
+    forward = like(params, kept.forward(), nc + len(hoisted), nk)
+    results = call("scan", [*hoisted, *xs], forward)
+    consts, rows = kept.given(xs, hoisted, results)
+    n_ct, n_kt = sum(flags[0]), sum(carry)
+
+    def body(nodes: list[Node]) -> list[Node]:
+        rc, ct, kt, rr, et = split(nodes, len(consts), n_ct, n_kt, len(rows))
+        return evaluate(linear, [*kept.restore(rc, rr), *ct, *kt, *et])
+
+    t = split(ts, nc, nk)
+    kt = [instantiate(a, x) for a, x, f in zip(t[1], xs[nc : nc + nk], carry, strict=True) if f]
+    fixed = [*consts, *keep(flags[0], t[0])]
+    extensive = [*rows, *keep(flags[2], t[2])]
+    avals = [n.aval for n in (*fixed, *kt)] + [row(n.aval) for n in extensive]
+    graph = build(body, avals, jaxpr.name)
+    moving = call("scan", [*fixed, *kt, *extensive], like(params, graph, len(fixed), n_kt))
+    return results[:n_out], [*spread(carry, moving[:n_kt]), *spread(outs[nk:], moving[n_kt:])]
+
+
+def _transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
+    """Run the transposed body the other way; cotangents of constants are summed in the carry, or
+    by a product over all steps after the loop."""
+    jaxpr, nc, nk = (params[k] for k in ("jaxpr", "num_consts", "num_carry"))
+    linear = [isinstance(x, Linear) for x in xs]
+    lc, lk, lx = split(linear, nc, nk)
+    c, _, e = split(xs, nc, nk)
+    fixed_c, fixed_x = [not f for f in lc], [not f for f in lx]
+    index = split(range(len(xs)), nc, nk)
+    order = [
+        *keep(fixed_c, index[0]),
+        *keep(fixed_x, index[2]),
+        *keep(lc, index[0]),
+        *index[1],
+        *keep(lx, index[2]),
+    ]
+    n_rc, n_rx, n_lc = sum(fixed_c), sum(fixed_x), sum(lc)
+    backward = tools.transpose_graph(reorder(jaxpr, order), n_rc + n_rx)
+    y_live = [ct is not None for ct in cts[nk:]]
+    y_avals = jaxpr.out_avals[nk:]
+
+    def body(nodes: list[Node]) -> list[Node]:
+        rc, k, ys, rx = split(nodes, n_rc, nk, sum(y_live))
+        return evaluate(backward, [*rc, *rx, *k, *zeros_for(spread(y_live, ys), y_avals)])
+
+    consts, extensive = keep(fixed_c, c), [*keep(y_live, cts[nk:]), *keep(fixed_x, e)]
+    k_ct = zeros_for(cts[:nk], jaxpr.out_avals[:nk])
+    avals = [n.aval for n in (*consts, *k_ct)] + [row(n.aval) for n in extensive]
+    step = build(body, avals, jaxpr.name)
+    turned = {**params, "reverse": not params["reverse"]}
+    sums, rest = summed_scan(step, consts, k_ct, extensive, n_lc, turned)
+    k_out, x_out = split(rest, nk)
+    return [*spread(lc, sums), *spread(lk, keep(lk, k_out)), *spread(lx, x_out)]
+
+
+# --- batching ---
+
+
+def _swap(x: Node) -> Node:
+    return o.transpose(x, permutation=(1, 0, *range(2, x.aval.ndim)))
+
+
+def _batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
+    jaxpr, nc, nk = params["jaxpr"], params["num_consts"], params["num_carry"]
+    flags = split([bool(b) for b in batched], nc, nk)
+    n_ys = len(jaxpr.outputs) - nk
+
+    def outs_of(carry: list[bool]) -> Any:
+        which = (*flags[0], *carry, *flags[2])
+        return tools.batch_graph(jaxpr, size, which, (*carry, *(False,) * n_ys))[1]
+
+    carry, outs = fixed_point(outs_of, flags[1])
+    which = (*flags[0], *carry, *flags[2])
+    graph = tools.batch_graph(jaxpr, size, which, (*carry, *(False,) * n_ys))[0]
+    c, k, e = split(xs, nc, nk)
+    k = [leading(size, x, b) if f else x for x, b, f in zip(k, flags[1], carry, strict=True)]
+    e = [_swap(x) if b else x for x, b in zip(e, flags[2], strict=True)]
+    results = call("scan", [*c, *k, *e], {**params, "jaxpr": graph})
+    ys = [_swap(y) if b else y for y, b in zip(results[nk:], outs[nk:], strict=True)]
+    return [*results[:nk], *ys], [*carry, *outs[nk:]]
+
+
+loop_op(
+    "scan",
+    _infer,
+    _numpy,
+    jvp=_jvp,
+    linearize=_linearize,
+    transpose=_transpose,
+    batch=_batch,
+)

@@ -1,0 +1,325 @@
+"""Writing at computed places: scatter (the last write wins), scatter_add, _mul, _min and _max.
+
+Operands: the array, integer start indices, updates. Windows that do not lie inside are dropped
+(or moved inside in clip mode). Duplicates are handled in the order of the updates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.node import Node
+from accnp.ir.op import Linear, o
+from accnp.primitives.index import (
+    DROP,
+    GatherDimensionNumbers,
+    _kept,
+    _layout,
+    _places,
+    batched_dims,
+)
+from accnp.primitives.index_kernels import scatter_kernel
+from accnp.primitives.kinds import broadcast_to, dtype_kind, full, opaque, zeros_like_aval
+from accnp.primitives.reference import quiet
+from accnp.primitives.sort import gather_permuted, permutation_of
+
+__all__ = ["window_sizes"]
+
+
+def window_sizes(shape: Any, updates: Any, dims: Any) -> tuple[int, ...]:
+    """The size of one window along each axis of the operand."""
+    sizes = iter([updates[d] for d in dims.update_window_dims])
+    kept = _kept(len(shape), dims)
+    return tuple([next(sizes) if d in kept else 1 for d in range(len(shape))])
+
+
+def _infer(name: str) -> Callable[..., Aval]:
+    def infer(x: Aval, starts: Aval, updates: Aval, **p: Any) -> Aval:
+        dims = p["dimension_numbers"]
+        if x.dtype != updates.dtype:
+            raise TypeError(
+                f"lax.{name} requires operand and updates of the same dtype; "
+                f"got {x.dtype.name} and {updates.dtype.name}"
+            )
+        if dtype_kind(starts.dtype) not in "iu":
+            raise TypeError(f"{name}: indices must be integers; got {starts.dtype.name}")
+        if len(_kept(x.ndim, dims)) != len(dims.update_window_dims):
+            raise TypeError(f"{name}: update_window_dims do not fit shape {x.shape}; got {dims}")
+        outer = [n for d, n in enumerate(updates.shape) if d not in dims.update_window_dims]
+        if tuple(outer) != starts.shape[:-1]:
+            raise TypeError(
+                f"{name}: updates of shape {updates.shape} do not fit indices of shape "
+                f"{starts.shape}: their axes outside the windows must be {starts.shape[:-1]}"
+            )
+        sizes = window_sizes(x.shape, updates.shape, dims)
+        if any(s > n for s, n in zip(sizes, x.shape, strict=True)) and starts.size:
+            raise TypeError(f"{name}: windows of size {sizes} do not fit into shape {x.shape}")
+        return make_aval(x.shape, x.dtype, x.weak_type and updates.weak_type)
+
+    return infer
+
+
+def _numpy(combine: Any) -> Any:
+    def run(
+        x: Any,
+        starts: Any,
+        updates: Any,
+        *,
+        dimension_numbers: Any,
+        indices_are_sorted: bool,
+        unique_indices: bool,
+        mode: Any,
+    ) -> Any:
+        dims = dimension_numbers
+        out = np.array(x, order="C")
+        if not updates.size or not x.size:
+            return out
+        sizes = window_sizes(x.shape, updates.shape, dims)
+        p = _places(x.shape, starts, sizes, dims, mode)
+        layout = _layout(p, dims.update_window_dims, _kept(x.ndim, dims), updates.ndim)
+        u = updates.transpose(np.argsort(layout))  # axes: starts, windowed, whole
+        target = out.transpose(p.order)
+        if not p.index:  # windows that cover the operand
+            each = u.reshape(-1, *target.shape)
+            inside = np.ones(len(each), bool) if p.inside is None else p.inside.reshape(-1)
+            for one in each[inside]:
+                target[...] = one if combine is None else combine(target, one)
+            return out
+        n = len(p.index)
+        at = np.broadcast_arrays(*p.index)
+        at = [np.broadcast_to(a, u.shape[: u.ndim - len(p.whole)]) for a in at]
+        if p.inside is not None:
+            keep = np.broadcast_to(
+                p.inside.reshape(p.inside.shape + (1,) * len(p.windowed)), at[0].shape
+            )
+            at, u = [a[keep] for a in at], u[keep]
+        if combine is None:
+            target[tuple(at)] = u
+            return out
+        if unique_indices:
+            target[tuple(at)] = combine(target[tuple(at)], u)
+            return out
+        _unbuffered(combine, target, at, u, n)
+        return out
+
+    return quiet(run)
+
+
+def _unbuffered(combine: Any, target: Any, at: Any, u: Any, n: int) -> None:
+    """Combine one by one, through flat indices: ufunc.at has a fast path for these only."""
+    base = np.ravel_multi_index(tuple(at), target.shape[:n])
+    rest = prod(target.shape[n:])
+    flat = np.ascontiguousarray(target).reshape(-1)
+    index = (base.reshape(-1, 1) * rest + np.arange(rest)).reshape(-1)
+    combine.at(flat, index, np.ascontiguousarray(u).reshape(-1))
+    target[...] = flat.reshape(target.shape)
+
+
+def _batch(name: str) -> Any:
+    def batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
+        x, starts, updates = xs
+        if not batched[0]:
+            x = broadcast_to(x, (size, *x.aval.shape))
+        if not batched[2]:
+            updates = broadcast_to(updates, (size, *updates.aval.shape))
+        dims = batched_dims(p["dimension_numbers"], True, batched[1])
+        return getattr(o, name)(x, starts, updates, **{**p, "dimension_numbers": dims}), True
+
+    return batch
+
+
+def _kernel(combine: str) -> Any:
+    def kernel(operands: Any, results: Any, p: dict[str, Any]) -> Any:
+        dims = p["dimension_numbers"]
+        sizes = window_sizes(operands[0].shape, operands[2].shape, dims)
+        return scatter_kernel(
+            operands, dims, sizes, combine, p["mode"] is DROP, p["unique_indices"]
+        )
+
+    return kernel
+
+
+def _read(x: Node, like: Any, starts: Node, p: dict[str, Any], fill: Any = 0) -> Node:
+    """Gather from x the windows that a scatter with these parameters writes."""
+    dims = p["dimension_numbers"]
+    return o.gather(
+        x,
+        starts,
+        dimension_numbers=GatherDimensionNumbers(*dims),
+        slice_sizes=window_sizes(x.aval.shape, like.aval.shape, dims),
+        indices_are_sorted=p["indices_are_sorted"],
+        unique_indices=p["unique_indices"],
+        mode=p["mode"],
+        fill_value=fill,
+    )
+
+
+def _instantiate(ts: Any, xs: Any) -> tuple[Node, Node] | None:
+    if ts[0] is None and ts[2] is None:
+        return None
+    t, u = (zeros_like_aval(xs[k].aval) if ts[k] is None else ts[k] for k in (0, 2))
+    return t, u
+
+
+# --- scatter -------------------------------------------------------------------------------------
+
+
+def _scatter_jvp(ts: Any, y: Node, xs: Any, p: dict[str, Any]) -> Any:
+    # Duplicates write in order for values and tangents alike, so the same update wins.
+    both = _instantiate(ts, xs)
+    return None if both is None else o.scatter(both[0], xs[1], both[1], **p)
+
+
+def _scatter_transpose(ct: Node, x: Any, starts: Any, updates: Any, **p: Any) -> tuple[Any, ...]:
+    ct_x = ct_u = None
+    if isinstance(x, Linear):
+        ct_x = o.scatter(ct, starts, zeros_like_aval(updates.aval), **p)
+    if isinstance(updates, Linear):
+        ct_u = _read(ct, updates, starts, p)
+        if not p["unique_indices"]:  # only the update that won gets its cotangent
+            shape = updates.aval.shape
+            kind = np.dtype(np.int32)
+            flat = o.iota(dtype=kind, shape=(prod(shape),), dimension=0)
+            number = o.reshape(flat, new_sizes=shape, dimensions=None)
+            last = o.scatter(full(x.aval.shape, -1, kind), starts, number, **p)
+            won = o.eq(_read(last, updates, starts, p, -1), number)
+            ct_u = o.select_n(won, zeros_like_aval(ct_u.aval), ct_u)
+    return ct_x, None, ct_u
+
+
+opaque(
+    "scatter",
+    infer=_infer("scatter"),
+    kernel=_kernel("set"),
+    takes=0,
+    numpy=_numpy(None),
+    jvp=_scatter_jvp,
+    transpose=_scatter_transpose,
+    batch=_batch("scatter"),
+)
+
+
+# --- scatter_add ---------------------------------------------------------------------------------
+
+
+def _add_jvp(ts: Any, y: Node, xs: Any, p: dict[str, Any]) -> Any:
+    both = _instantiate(ts, xs)
+    return None if both is None else o.scatter_add(both[0], xs[1], both[1], **p)
+
+
+opaque(
+    "scatter_add",
+    infer=_infer("scatter_add"),
+    kernel=_kernel("add"),
+    takes=0,
+    numpy=_numpy(np.add),
+    jvp=_add_jvp,
+    transpose=lambda ct, x, starts, updates, **p: (
+        ct if isinstance(x, Linear) else None,
+        None,
+        _read(ct, updates, starts, p) if isinstance(updates, Linear) else None,
+    ),
+    batch=_batch("scatter_add"),
+)
+
+
+# --- scatter_mul, _min, _max ---------------------------------------------------------------------
+
+
+def _others(x: Node, starts: Node, updates: Node, p: dict[str, Any]) -> Node:
+    """For each factor the product of all others that meet it, by products from both sides.
+
+    Factors of one place are brought together by sorting; a running product over them takes
+    log2(n) steps, in each of which the distance doubles. No division, so zeros do not matter.
+    """
+    kind, shape, n = np.dtype(np.int32), updates.aval.shape, updates.aval.size
+    count = o.iota(dtype=kind, shape=(x.aval.size,), dimension=0)
+    place = o.reshape(count, new_sizes=x.aval.shape, dimensions=None)
+    place = o.reshape(_read(place, updates, starts, p, -1), new_sizes=(n,), dimensions=None)
+    order = permutation_of([place], 0)
+    place = gather_permuted(place, order, 0)
+    factors = o.reshape(updates, new_sizes=(n,), dimensions=None)
+    factors = gather_permuted(factors, order, 0)
+    one = full((), 1, updates.aval.dtype)
+    nowhere = full((), -2, kind)
+
+    def moved(v: Node, fill: Node, by: int) -> Node:
+        return o.pad(v, fill, padding_config=((by, -by, 0),))
+
+    def so_far(sign: int) -> Node:
+        same = o.eq(place, moved(place, nowhere, sign))
+        run = o.select_n(same, full((n,), 1, one.aval.dtype), moved(factors, one, sign))
+        step = 1
+        while step < n:
+            by = sign * step
+            same = o.eq(place, moved(place, nowhere, by))
+            run = o.mul(run, o.select_n(same, full((n,), 1, one.aval.dtype), moved(run, one, by)))
+            step *= 2
+        return run
+
+    products = o.mul(so_far(1), so_far(-1))
+    back = permutation_of([order], 0)
+    return o.reshape(gather_permuted(products, back, 0), new_sizes=shape, dimensions=None)
+
+
+def _mul_jvp(ts: Any, y: Node, xs: Any, p: dict[str, Any]) -> Any:
+    x, starts, updates = xs
+    out = None if ts[0] is None else o.scatter_mul(ts[0], starts, updates, **p)
+    if ts[2] is not None:
+        t = ts[2]
+        if not p["unique_indices"]:
+            t = o.mul(t, _others(x, starts, updates, p))
+        part = o.mul(x, o.scatter_add(zeros_like_aval(x.aval), starts, t, **p))
+        out = part if out is None else o.add(out, part)
+    return out
+
+
+def _mul_transpose(ct: Node, x: Any, starts: Any, updates: Any, **p: Any) -> tuple[Any, ...]:
+    return o.scatter_mul(ct, starts, updates, **p), None, None
+
+
+opaque(
+    "scatter_mul",
+    infer=_infer("scatter_mul"),
+    kernel=_kernel("mul"),
+    takes=0,
+    numpy=_numpy(np.multiply),
+    jvp=_mul_jvp,
+    transpose=_mul_transpose,
+    batch=_batch("scatter_mul"),
+)
+
+
+def _extreme_jvp(ts: Any, y: Node, xs: Any, p: dict[str, Any]) -> Any:
+    """The mean of the tangents of the operand and the updates that attain the extreme."""
+    both = _instantiate(ts, xs)
+    if both is None:
+        return None
+    x, starts, updates = xs
+    kind = x.aval.dtype
+    mine = o.convert_element_type(o.eq(x, y), new_dtype=kind, weak_type=False)
+    hit = o.eq(updates, _read(y, updates, starts, p))
+    theirs = o.convert_element_type(hit, new_dtype=kind, weak_type=False)
+    add = {**p}
+    count = o.scatter_add(mine, starts, theirs, **add)
+    # None attains a nan: no tangent passes.
+    count = o.max(count, full((), 1, kind))
+    total = o.scatter_add(o.mul(mine, both[0]), starts, o.mul(theirs, both[1]), **add)
+    return o.div(total, count)
+
+
+for _name, _fn in (("scatter_min", np.minimum), ("scatter_max", np.maximum)):
+    opaque(
+        _name,
+        infer=_infer(_name),
+        kernel=_kernel(_name[-3:]),
+        takes=0,
+        numpy=_numpy(_fn),
+        jvp=_extreme_jvp,
+        batch=_batch(_name),
+    )

@@ -1,0 +1,182 @@
+"""Kernels of sort, top_k and searchsorted.
+
+In: how the operands lie in memory, axes and numbers of keys. Out: their `OwnKernel`s, or None where
+NumPy's vectorised sort is faster.
+
+Order is stable, NaN come last, zeros of both signs are equal; complex numbers are compared part by
+part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from accnp.ir.aval import Aval
+from accnp.ir.kernel import Operand, OwnKernel, dtype_code
+from accnp.primitives.nests import Axis, Nest, Text, merged, total
+from accnp.primitives.views import contiguous
+
+__all__ = ["search_kernel", "sort_kernel", "top_kernel"]
+
+RUN = 16  # elements sorted by insertion; longer runs are merged
+LONGEST = 256  # lines that are sorted here
+MOST = 1 << 10  # elements, in all lines
+LIST = 128  # the largest k for which a list is kept while a long line is read once
+STACK = 1024  # elements of a buffer on the stack
+
+
+def _less(dtype: np.dtype, a: str, b: str) -> str:
+    """Whether a comes before b, in ascending order."""
+    if dtype.kind == "b":
+        return f"((not {a}) & {b})"
+    if dtype.kind == "f":
+        return f"(({a} < {b}) | (({b} != {b}) & ({a} == {a})))"
+    return f"({a} < {b})"
+
+
+def _parts(dtype: np.dtype) -> list[tuple[str, np.dtype]]:
+    """The parts by which elements are compared, one after the other."""
+    if dtype.kind == "c":
+        part = np.dtype(f"f{dtype.itemsize // 2}")
+        return [(".real", part), (".imag", part)]
+    return [("", dtype)]
+
+
+def _lines(
+    text: Text, shape: tuple[int, ...], axis: int, strides: Sequence[Sequence[int]]
+) -> tuple[Nest, list[str]]:
+    """Loops over the lines along an axis; the names of where a line begins in each array."""
+    axes = [Axis(n, tuple([s[d] for s in strides])) for d, n in enumerate(shape) if d != axis]
+    nest = Nest(text, merged(axes))
+    for _ in nest.axes:
+        nest.open()
+    names = [f"p{k}" for k in range(len(strides))]
+    text.add(*[f"{p} = {total(nest.walk(k))}" for k, p in enumerate(names)])
+    return nest, names
+
+
+def sort_kernel(operands: Sequence[Operand], axis: int, keys: int) -> OwnKernel | None:
+    """The kernel of `sort`: places are sorted by the keys, then all operands follow them."""
+    shape = operands[0].shape
+    n = shape[axis]
+    if n > LONGEST or int(np.prod(shape)) > MOST:
+        return None
+    own = contiguous(shape)
+    text = Text(2 * len(operands))
+    text.add("one = stack_i4()", "two = stack_i4()")
+    strides = [*[x.strides for x in operands], *[own] * len(operands)]
+    nest, bases = _lines(text, shape, axis, strides)
+    size = text.integer(n)
+    steps = [f" * {text.integer(s[axis])}" if s[axis] != 1 else "" for s in strides]
+
+    def element(k: int, i: str) -> str:
+        return f"a{k}[{bases[k]} + {i}{steps[k]}]"
+
+    def compare() -> None:
+        """Say whether the element at `a` comes before the one at `b`."""
+        first = True
+        for k, x in enumerate(operands[:keys]):
+            text.add(f"v{k} = {element(k, 'a')}", f"w{k} = {element(k, 'b')}")
+            for part, dtype in _parts(x.dtype):
+                v, w = f"v{k}{part}", f"w{k}{part}"
+                less = _less(dtype, v, w)
+                text.add(f"before = {less if first else f'before | (same & {less})'}")
+                more = _less(dtype, w, v)
+                same = f"not ({less} | {more})"
+                text.add(f"same = {same if first else f'same & ({same})'}")
+                first = False
+
+    with text.block(f"for r in range(0, {size}, {RUN}):"):
+        text.add(f"stop = r + {RUN}", f"stop = stop if stop < {size} else {size}")
+        with text.block("for a in range(r, stop):"):
+            text.add("j = a", "go = j > r")
+            with text.block("while go:"):
+                text.add("b = i8(one[j - 1])")
+                compare()
+                with text.block("if before:"):
+                    text.add("one[j] = i4(b)", "j -= 1")
+                text.add("go = before & (j > r)")
+            text.add("one[j] = i4(a)")
+    text.add(f"width = {RUN}")
+    with text.block(f"while width < {size}:"):
+        with text.block(f"for r in range(0, {size}, 2 * width):"):
+            text.add(f"mid = r + width if r + width < {size} else {size}")
+            text.add(f"stop = mid + width if mid + width < {size} else {size}")
+            text.add("i = r", "j = mid")
+            with text.block("for k in range(r, stop):"):
+                text.add("right = i >= mid")
+                with text.block("if i < mid and j < stop:"):
+                    text.add("a = i8(one[j])", "b = i8(one[i])")
+                    compare()
+                    text.add("right = before")
+                text.add("two[k] = one[j] if right else one[i]")
+                text.add("j = j + 1 if right else j", "i = i if right else i + 1")
+        with text.block(f"for k in range({size}):"):
+            text.add("one[k] = two[k]")
+        text.add("width = 2 * width")
+    with text.block(f"for i in range({size}):"):
+        text.add("k = i8(one[i])")
+        for k in range(len(operands)):
+            text.add(f"{element(k + len(operands), 'i')} = {element(k, 'k')}")
+    return nest.own(8 * n * max(1, n.bit_length()))
+
+
+def top_kernel(x: Operand, axis: int, most: int) -> OwnKernel | None:
+    """The kernel of `top_k`: an ordered list of the largest so far, while the line is read once."""
+    n = x.shape[axis]
+    if x.dtype.kind == "c" or most > (STACK if n <= STACK else LIST):
+        return None
+    text = Text(3)
+    if not most:
+        text.add("pass")
+        return text.own(0)
+    out = (*x.shape[:axis], most, *x.shape[axis + 1 :])
+    own = contiguous(out)
+    code = dtype_code(x.dtype)
+    text.add(f"best = stack_{code}()", "place = stack_i4()")
+    nest, bases = _lines(text, x.shape, axis, [x.strides, own])
+    size, count = text.integer(n), text.integer(most)
+    step = f" * {text.integer(x.strides[axis])}" if x.strides[axis] != 1 else ""
+    with text.block(f"for i in range({size}):"):
+        text.add(f"v = a0[{bases[0]} + i{step}]")
+        text.add(f"j = i if i < {count} else {count} - 1")
+        text.add("go = i == j")
+        with text.block("if not go:"):
+            text.add("w = best[j]", f"go = {_less(x.dtype, 'w', 'v')}")
+        with text.block("if go:"):
+            text.add("go = j > 0")
+            with text.block("while go:"):
+                text.add("w = best[j - 1]", f"go = {_less(x.dtype, 'w', 'v')}")
+                with text.block("if go:"):
+                    text.add("best[j] = w", "place[j] = place[j - 1]", "j -= 1", "go = j > 0")
+            text.add("best[j] = v", "place[j] = i4(i)")
+    stride = f" * {text.integer(own[axis])}" if own[axis] != 1 else ""
+    with text.block(f"for i in range({count}):"):
+        text.add(f"q = {bases[1]} + i{stride}", "a1[q] = best[i]", "a2[q] = place[i]")
+    return nest.own(4 * n)
+
+
+def search_kernel(a: Operand, v: Operand, out: Aval, side: str) -> OwnKernel | None:
+    """The kernel of `searchsorted`: halves, with no branch that depends on the values."""
+    if a.dtype.kind == "c":
+        return None
+    n = a.shape[0]
+    text = Text(3)
+    own = contiguous(out.shape)
+    axes = [Axis(m, (s, w)) for m, s, w in zip(v.shape, v.strides, own, strict=True)]
+    nest = Nest(text, merged(axes))
+    for _ in nest.axes:
+        nest.open()
+    size = text.integer(n)
+    step = f" * {text.integer(a.strides[0])}" if a.strides[0] != 1 else ""
+    before = _less(a.dtype, "w", "v") if side == "left" else f"not {_less(a.dtype, 'v', 'w')}"
+    text.add(f"v = a1[{total(nest.walk(0))}]", "k = 0", f"left = {size}")
+    with text.block("while left > 1:"):
+        text.add("half = left >> 1", f"w = a0[(k + half - 1){step}]")
+        text.add(f"before = {before}", "k = k + half if before else k", "left = left - half")
+    with text.block("if left == 1:"):
+        text.add(f"w = a0[k{step}]", f"before = {before}", "k = k + 1 if before else k")
+    text.add(f"a2[{total(nest.walk(1))}] = {dtype_code(out.dtype)}(k)")
+    return nest.own(8 * max(1, n.bit_length()))

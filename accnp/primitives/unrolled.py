@@ -1,0 +1,133 @@
+"""Programs with effects whose operands are being differentiated, but have values: done operation by
+operation, where the program itself would be done once more for its derivative.
+
+In: the name of a call or loop op, its operands, its parameters; or a program. Out: its results.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from accnp.ir.graph import Graph, _with_effects, evaluate, graphs_in
+from accnp.ir.node import MARK, Node, has_effect, perform, record, value_of
+from accnp.ir.op import CALLS, OPS, ZERO, o
+from accnp.ir.trace import EffectsOf, held_effects, sets_site, state
+from accnp.primitives.kinds import broadcast_to, dtype_kind, full
+
+__all__ = ["differentiated", "is_unrolled", "row", "stack", "unrolled"]
+
+
+def is_unrolled(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> bool:
+    """Whether a call is to be done operation by operation."""
+    if state.abstract is not None or not has_effect(OPS[name], params):
+        return False
+    if name == "remat2":  # its rules know what is done already
+        return False
+    traces = [x.trace for x in inputs if x.trace is not None and x.trace.active]
+    return bool(traces) and not any(t.abstract for t in traces)
+
+
+def differentiated(xs: Iterable[Node]) -> bool:
+    """Whether values depend smoothly on what is being differentiated by."""
+    seen: set[int] = set()
+    stack = [x for x in xs if x.trace is not None]
+    while stack:
+        x = stack.pop()
+        if id(x) in seen or x.trace is None or not x.trace.active:
+            continue
+        seen.add(id(x))
+        if isinstance(x.aval, tuple) or dtype_kind(x.aval.dtype) in "fc":
+            if x.op is MARK and not x.trace.walked:
+                return True
+            rules = x.op.jvp if isinstance(x.op.jvp, tuple) else (x.op.jvp,) * len(x.inputs)
+            stack += [y for y, rule in zip(x.inputs, rules, strict=False) if rule is not ZERO]
+    return False
+
+
+def row(x: Node, i: int) -> Node:
+    """Row `i` of a node."""
+    shape = x.aval.shape
+    start, stop = (i, *(0,) * (len(shape) - 1)), (i + 1, *shape[1:])
+    one = o.slice(x, start_indices=start, limit_indices=stop, strides=(1,) * len(shape))
+    return o.squeeze(one, dimensions=(0,))
+
+
+def stack(xs: Sequence[Node]) -> Node:
+    """Join nodes along a new leading axis."""
+    shape = xs[0].aval.shape
+    dims = tuple(range(1, len(shape) + 1))
+    return o.concatenate(*[broadcast_to(x, (1, *shape), dims) for x in xs], dimension=0)
+
+
+def unrolled(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> list[Node]:
+    """Record the operations of a call or a loop in place of it."""
+    loop = {"cond": _cond, "while": _while, "scan": _scan}.get(name)
+    if loop is None:
+        return evaluate(graphs_in(params)[0], inputs)
+    return loop(list(inputs), params)
+
+
+@sets_site
+def _run(graph: Graph, inputs: Sequence[Node]) -> list[Node]:
+    """Record a program's operations; calls in it that must be are done operation by operation.
+
+    What a function with a derivative rule of its own prints is left to the rule, if that is used.
+    """
+    env: dict[int, Any] = {id(x): new for x, new in zip(graph.inputs, inputs, strict=True)}
+    owners = [getattr(n.params.get("rule"), "effects", None) for n in graph.nodes]
+    held: dict[EffectsOf, list[Node]] = {owner: [] for owner in owners if owner is not None}
+    for node, rule in zip(graph.nodes, owners, strict=True):
+        state.site = node.site
+        ins = [env.get(id(x), x) for x in node.inputs]
+        if node.op.kind == "item" and isinstance(ins[0], list):
+            env[id(node)] = ins[0][node.params["index"]]
+            continue
+        owner = next((e for e in held if has_effect(node.op, node.params) and e.have(node)), None)
+        with contextlib.nullcontext() if owner is None else held_effects(held[owner]):
+            env[id(node)] = _again(node, ins)
+        if rule in held and not differentiated(ins[1:]):
+            for effect in held.pop(rule):
+                perform(effect)
+    return [env.get(id(x), x) for x in graph.outputs]
+
+
+def _again(node: Node, inputs: list[Node]) -> Any:
+    """Record an operation with other operands: the node, or the results of an unrolled call."""
+    op = node.op
+    if op.kind in CALLS and is_unrolled(op.name, inputs, node.params):
+        return unrolled(op.name, inputs, node.params)
+    return record(op, tuple(inputs), node.params)
+
+
+_with_effects.append(_run)
+
+
+def _cond(xs: list[Node], params: dict[str, Any]) -> list[Node]:
+    branches = params["branches"]
+    index = min(max(int(value_of(xs[0])), 0), len(branches) - 1)
+    return evaluate(branches[index], xs[1:])
+
+
+def _while(xs: list[Node], params: dict[str, Any]) -> list[Node]:
+    n, m = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
+    carry = xs[m:]
+    while value_of(evaluate(params["cond_jaxpr"], [*xs[:n], *carry])[0]):
+        carry = evaluate(params["body_jaxpr"], [*xs[n:m], *carry])
+    return carry
+
+
+def _scan(xs: list[Node], params: dict[str, Any]) -> list[Node]:
+    n, m, length = params["num_consts"], params["num_carry"], params["length"]
+    carry, rows = xs[n : n + m], xs[n + m :]
+    made = []
+    for i in reversed(range(length)) if params["reverse"] else range(length):
+        outs = evaluate(params["jaxpr"], [*xs[:n], *carry, *[row(x, i) for x in rows]])
+        carry = outs[:m]
+        made.append(outs[m:])
+    if params["reverse"]:
+        made.reverse()
+    if not made:
+        return [*carry, *[full((0, *a.shape), 0, a.dtype) for a in params["jaxpr"].out_avals[m:]]]
+    return [*carry, *[stack(column) for column in zip(*made, strict=True)]]

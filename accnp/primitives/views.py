@@ -1,0 +1,362 @@
+"""View ops (the output is the input under another index map) and iota.
+
+`strides` rules take and return (shape, strides, offset), all in elements, as NumPy's views
+would have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.node import Node
+from accnp.ir.op import Op, o, register
+from accnp.primitives.kinds import full, reduced_shape, view
+
+__all__ = ["Strided", "contiguous", "reshape_strides"]
+
+Strided = tuple[tuple[int, ...], tuple[int, ...], int]
+
+
+def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return row-major strides, in elements."""
+    out, step = [], 1
+    for n in reversed(shape):
+        out.append(step)
+        step *= n
+    return tuple(reversed(out))
+
+
+# --- broadcast_in_dim -----------------------------------------------------------------------------
+
+
+def _broadcast_infer(x: Aval, *, shape: Any, broadcast_dimensions: Any) -> Aval:
+    if len(broadcast_dimensions) != x.ndim:
+        raise ValueError(
+            f"broadcast_in_dim: operand of rank {x.ndim} needs {x.ndim} broadcast_dimensions; "
+            f"got {broadcast_dimensions}"
+        )
+    if any(a >= b for a, b in pairwise(broadcast_dimensions)):
+        raise TypeError(
+            f"broadcast_in_dim: broadcast_dimensions must be strictly increasing; "
+            f"got {tuple(broadcast_dimensions)}; "
+            "use transpose to change the order of axes"
+        )
+    for n, d in zip(x.shape, broadcast_dimensions, strict=True):
+        if not 0 <= d < len(shape) or (n not in (1, shape[d])):
+            raise TypeError(
+                f"broadcast_in_dim: operand shape {x.shape} cannot be broadcast to {tuple(shape)} "
+                f"by dimensions {tuple(broadcast_dimensions)}"
+            )
+    return make_aval(tuple(shape), x.dtype, x.weak_type)
+
+
+def _broadcast_numpy(x: Any, *, shape: Any, broadcast_dimensions: Any) -> Any:
+    full_shape = [1] * len(shape)
+    for n, d in zip(x.shape, broadcast_dimensions, strict=True):
+        full_shape[d] = n
+    return np.broadcast_to(np.reshape(x, full_shape), shape)
+
+
+def _broadcast_strides(
+    s: Any, st: Any, off: int, *, shape: Any, broadcast_dimensions: Any
+) -> Strided:
+    out = [0] * len(shape)
+    for n, step, d in zip(s, st, broadcast_dimensions, strict=True):
+        out[d] = step if n == shape[d] and n != 1 else 0
+    return tuple(shape), tuple(out), off
+
+
+def _broadcast_transpose(ct: Node, x: Any, *, shape: Any, broadcast_dimensions: Any) -> tuple[Any]:
+    kept = {d for n, d in zip(x.aval.shape, broadcast_dimensions, strict=True) if n == shape[d]}
+    axes = tuple(d for d in range(len(shape)) if d not in kept)
+    if axes:
+        ct = o.reduce_sum(ct, axes=axes)
+    if ct.aval.shape != x.aval.shape:
+        ct = o.reshape(ct, new_sizes=x.aval.shape, dimensions=None)
+    return (ct,)
+
+
+def _broadcast_batch(size: int, xs: Any, batched: Any, params: dict) -> Any:
+    dims = (0, *(d + 1 for d in params["broadcast_dimensions"]))
+    shape = (size, *params["shape"])
+    return o.broadcast_in_dim(xs[0], shape=shape, broadcast_dimensions=dims), True
+
+
+view(
+    "broadcast_in_dim",
+    infer=_broadcast_infer,
+    numpy=_broadcast_numpy,
+    strides=_broadcast_strides,
+    transpose=_broadcast_transpose,
+    batch=_broadcast_batch,
+    # The shape is that of the result; jax shows the dimensions only where there are some.
+    show=lambda p: {k: v for k, v in p.items() if k == "broadcast_dimensions" and v},
+)
+
+# --- reshape, squeeze -----------------------------------------------------------------------------
+
+
+def _reshape_infer(x: Aval, *, new_sizes: Any, dimensions: Any = None) -> Aval:
+    if prod(new_sizes) != x.size:
+        raise TypeError(
+            f"reshape total size must be unchanged, got new_sizes {tuple(new_sizes)} "
+            f"(total size {prod(new_sizes)}) for shape {x.shape} (total size {x.size})"
+        )
+    return make_aval(tuple(new_sizes), x.dtype, x.weak_type)
+
+
+def reshape_strides(shape: Any, strides: Any, new: Sequence[int]) -> tuple[int, ...] | None:
+    """Return strides that show a strided array under a new shape, or None if there are none."""
+    old = [(n, st) for n, st in zip(shape, strides, strict=True) if n != 1]
+    out: list[int] = []
+    i = 0
+    group: list[tuple[int, int]] = []
+    size = 1
+    new = list(new)
+    if prod(shape) == 0:
+        return contiguous(new)
+    k = 0
+    while k < len(new):
+        if new[k] == 1:
+            out.append(0)
+            k += 1
+            continue
+        # Grow a group of old axes and a group of new axes until their sizes agree.
+        want, j = new[k], k + 1
+        group, size = [], 1
+        while size != want:
+            if size < want:
+                if i >= len(old):
+                    return None
+                group.append(old[i])
+                size *= old[i][0]
+                i += 1
+            else:
+                if j >= len(new):
+                    return None
+                want *= new[j]
+                j += 1
+        for (_, s0), (n1, s1) in pairwise(group):
+            if s0 != n1 * s1:
+                return None
+        step = group[-1][1]
+        steps = []
+        for n in reversed(new[k:j]):
+            steps.append(step)
+            step *= n
+        out.extend(reversed(steps))
+        k = j
+    return tuple(out)
+
+
+def _reshape_strided(s: Any, st: Any, off: int, *, new_sizes: Any, dimensions: Any = None) -> Any:
+    steps = reshape_strides(s, st, new_sizes)
+    return None if steps is None else (tuple(new_sizes), steps, off)
+
+
+view(
+    "reshape",
+    infer=_reshape_infer,
+    numpy=lambda x, *, new_sizes, dimensions=None: np.reshape(x, new_sizes),
+    strides=_reshape_strided,
+    transpose=lambda ct, x, *, new_sizes, dimensions=None: (
+        o.reshape(ct, new_sizes=x.aval.shape, dimensions=None),
+    ),
+    batch=lambda size, xs, batched, p: (
+        o.reshape(xs[0], new_sizes=(size, *p["new_sizes"]), dimensions=None),
+        True,
+    ),
+    show=lambda p: {
+        "dimensions": p.get("dimensions"),
+        "new_sizes": p["new_sizes"],
+        "sharding": None,
+    },
+)
+
+
+def _squeeze_infer(x: Aval, *, dimensions: Any) -> Aval:
+    for d in dimensions:
+        if not 0 <= d < x.ndim or x.shape[d] != 1:
+            raise ValueError(
+                "cannot select an axis to squeeze out which has size not equal to one, "
+                f"got shape={x.shape} and dimensions={tuple(dimensions)}"
+            )
+    return make_aval(reduced_shape(x.shape, tuple(dimensions)), x.dtype, x.weak_type)
+
+
+view(
+    "squeeze",
+    infer=_squeeze_infer,
+    numpy=lambda x, *, dimensions: np.squeeze(x, tuple(dimensions)),
+    strides=lambda s, st, off, *, dimensions: (
+        tuple(n for i, n in enumerate(s) if i not in dimensions),
+        tuple(v for i, v in enumerate(st) if i not in dimensions),
+        off,
+    ),
+    transpose=lambda ct, x, *, dimensions: (
+        o.reshape(ct, new_sizes=x.aval.shape, dimensions=None),
+    ),
+    batch=lambda size, xs, batched, p: (
+        o.squeeze(xs[0], dimensions=tuple(d + 1 for d in p["dimensions"])),
+        True,
+    ),
+)
+
+# --- transpose, reverse ---------------------------------------------------------------------------
+
+
+def _transpose_infer(x: Aval, *, permutation: Any) -> Aval:
+    if sorted(permutation) != list(range(x.ndim)):
+        raise TypeError(
+            f"transpose permutation isn't a permutation of operand dimensions, got permutation "
+            f"{tuple(permutation)} for operand shape {x.shape}."
+        )
+    return make_aval(tuple(x.shape[p] for p in permutation), x.dtype, x.weak_type)
+
+
+def _inverse(perm: Sequence[int]) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.argsort(perm))
+
+
+view(
+    "transpose",
+    infer=_transpose_infer,
+    numpy=lambda x, *, permutation: np.transpose(x, permutation),
+    strides=lambda s, st, off, *, permutation: (
+        tuple(s[p] for p in permutation),
+        tuple(st[p] for p in permutation),
+        off,
+    ),
+    transpose=lambda ct, x, *, permutation: (o.transpose(ct, permutation=_inverse(permutation)),),
+    batch=lambda size, xs, batched, p: (
+        o.transpose(xs[0], permutation=(0, *(d + 1 for d in p["permutation"]))),
+        True,
+    ),
+)
+
+
+def _rev_strides(s: Any, st: Any, off: int, *, dimensions: Any) -> Strided:
+    st = list(st)
+    for d in dimensions:
+        if s[d]:
+            off += (s[d] - 1) * st[d]
+        st[d] = -st[d]
+    return tuple(s), tuple(st), off
+
+
+view(
+    "rev",
+    infer=lambda x, *, dimensions: make_aval(x.shape, x.dtype, x.weak_type),
+    numpy=lambda x, *, dimensions: np.flip(x, tuple(dimensions)),
+    strides=_rev_strides,
+    transpose=lambda ct, x, *, dimensions: (o.rev(ct, dimensions=dimensions),),
+    batch=lambda size, xs, batched, p: (
+        o.rev(xs[0], dimensions=tuple(d + 1 for d in p["dimensions"])),
+        True,
+    ),
+)
+
+# --- slice ----------------------------------------------------------------------------------------
+
+
+def _slice_infer(x: Aval, *, start_indices: Any, limit_indices: Any, strides: Any = None) -> Aval:
+    steps = strides or (1,) * x.ndim
+    if not len(start_indices) == len(limit_indices) == len(steps) == x.ndim:
+        raise TypeError(
+            "slice: start_indices, limit_indices and strides need one entry for each axis of "
+            f"shape {x.shape}; got {start_indices}, {limit_indices}, {strides}"
+        )
+    shape = []
+    for n, a, b, s in zip(x.shape, start_indices, limit_indices, steps, strict=True):
+        if not 0 <= a <= b <= n or s <= 0:
+            raise TypeError(
+                f"slice: bounds {tuple(start_indices)} to {tuple(limit_indices)} with strides "
+                f"{steps} do not fit into shape {x.shape}"
+            )
+        shape.append(max(0, -(-(b - a) // s)))
+    return make_aval(tuple(shape), x.dtype, x.weak_type)
+
+
+def _slice_strides(
+    s: Any, st: Any, off: int, *, start_indices: Any, limit_indices: Any, strides: Any = None
+) -> Strided:
+    steps = strides or (1,) * len(s)
+    shape = tuple(
+        max(0, -(-(b - a) // k))
+        for a, b, k in zip(start_indices, limit_indices, steps, strict=True)
+    )
+    off += sum(a * v for a, v in zip(start_indices, st, strict=True))
+    return shape, tuple(v * k for v, k in zip(st, steps, strict=True)), off
+
+
+def _slice_transpose(
+    ct: Node, x: Any, *, start_indices: Any, limit_indices: Any, strides: Any = None
+) -> tuple[Any]:
+    steps = strides or (1,) * x.aval.ndim
+    config = []
+    for n, a, m, k in zip(x.aval.shape, start_indices, ct.aval.shape, steps, strict=True):
+        used = a + (m - 1) * k + 1 if m else a
+        config.append((a, n - used, k - 1) if m else (a, n - a, 0))
+    zero = full((), 0, ct.aval.dtype)
+    return (o.pad(ct, zero, padding_config=tuple(config)),)
+
+
+view(
+    "slice",
+    infer=_slice_infer,
+    numpy=lambda x, *, start_indices, limit_indices, strides=None: x[
+        tuple(
+            slice(a, b, k)
+            for a, b, k in zip(start_indices, limit_indices, strides or (1,) * x.ndim, strict=True)
+        )
+    ],
+    strides=_slice_strides,
+    transpose=_slice_transpose,
+    batch=lambda size, xs, batched, p: (
+        o.slice(
+            xs[0],
+            start_indices=(0, *p["start_indices"]),
+            limit_indices=(size, *p["limit_indices"]),
+            strides=None if p.get("strides") is None else (1, *p["strides"]),
+        ),
+        True,
+    ),
+    show=lambda p: {
+        "limit_indices": p["limit_indices"],
+        "start_indices": p["start_indices"],
+        "strides": p.get("strides"),
+    },
+)
+
+# --- iota -----------------------------------------------------------------------------------------
+
+
+def _iota_numpy(*, dtype: Any, shape: Any, dimension: int) -> Any:
+    index = np.arange(shape[dimension]).astype(dtype)
+    return np.broadcast_to(
+        index.reshape([-1 if i == dimension else 1 for i in range(len(shape))]), shape
+    )
+
+
+register(
+    Op(
+        "iota",
+        "iota",
+        lambda *, dtype, shape, dimension: make_aval(tuple(shape), np.dtype(dtype)),
+        numpy=_iota_numpy,
+        jvp=(),
+        batch=None,
+        show=lambda p: {
+            "dimension": p["dimension"],
+            "dtype": np.dtype(p["dtype"]),
+            "shape": p["shape"],
+            "sharding": None,
+        },
+    )
+)

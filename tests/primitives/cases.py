@@ -1,0 +1,440 @@
+"""One or more cases for every op of the table: operands, static parameters, what may be checked.
+
+In: nothing. Out: `CASES`, and `EXCEPTIONS` with the reason why an op has none. Operands of floating
+dtype are double precision, so that differences are sharp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import accnp.api  # noqa: F401 - fills the table
+from accnp.array import wrap
+from accnp.ir.node import items
+from accnp.ir.op import OPS, o
+from accnp.primitives.index import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
+
+__all__ = ["CASES", "EXCEPTIONS", "Case"]
+
+rng = np.random.default_rng(7)
+
+
+@dataclass
+class Case:
+    """Operands and parameters of one op.
+
+    Attributes:
+        inputs: NumPy arrays.
+        params: static parameters, in the op's order.
+        diff: whether derivatives are compared with differences.
+        second: whether second derivatives are.
+        tol: relative tolerance of these comparisons.
+        fixed: operands with respect to which no derivative is known.
+        pre, post: applied to the operand nodes first, to the result last.
+    """
+
+    op: str
+    inputs: tuple[np.ndarray, ...]
+    params: dict[str, Any] = field(default_factory=dict)
+    pre: Callable[..., Any] | None = None
+    post: Callable[..., Any] | None = None
+    diff: bool = True
+    second: bool = True
+    tol: float = 2e-6
+    fixed: tuple[int, ...] = ()
+
+    def record(self, *nodes: Any) -> Any:
+        """Record the op on nodes; several results come as a list."""
+        if self.pre is not None:
+            nodes = self.pre(*nodes)
+        y = getattr(o, self.op + "_" if self.op in ("and", "or", "not") else self.op)(
+            *nodes, **self.params
+        )
+        return self.post(y) if self.post is not None else y
+
+    def __str__(self) -> str:
+        shapes = ",".join(f"{x.dtype.name}{list(x.shape)}" for x in self.inputs)
+        return f"{self.op}-{shapes}"
+
+
+def real(*shape: int, low: float = -2.0, high: float = 2.0) -> np.ndarray:
+    """Random doubles, no two alike, away from the whole numbers."""
+    x = rng.uniform(low, high, shape)
+    near = np.abs(x - np.round(x)) < 0.05
+    return np.where(near, x + 0.1, x)
+
+
+def cplx(*shape: int) -> np.ndarray:
+    return real(*shape) + 1j * real(*shape)
+
+
+def ints(*shape: int, low: int = -9, high: int = 9) -> np.ndarray:
+    return rng.integers(low, high, shape).astype(np.int32)
+
+
+def nats(*shape: int) -> np.ndarray:
+    return rng.integers(0, 9, shape).astype(np.uint32)
+
+
+def bools(*shape: int) -> np.ndarray:
+    return rng.integers(0, 2, shape).astype(bool)
+
+
+CASES: dict[str, list[Case]] = {}
+EXCEPTIONS: dict[str, str] = {
+    "literal": "a leaf",
+    "const": "a leaf",
+    "arg": "a leaf",
+    "item": "selects a result of an op with several; every such op uses it",
+    "mark": "an identity that transformations make and remove",
+    "pure_callback": "calls a function of the user's: tests/api/test_callbacks.py",
+    "io_callback": "calls a function of the user's: tests/api/test_callbacks.py",
+    "debug_callback": "calls a function of the user's: tests/api/test_callbacks.py",
+    "debug_print": "calls a function of the user's: tests/api/test_callbacks.py",
+    "check": "fails or does nothing: tests/api/test_checkify.py",
+    "detach": "tested with the custom derivative rules",
+    "taken_rows": "an identity in batched branches; tested with control flow under vmap",
+    "device_put": "an identity; tested with placement",
+    "custom_vmap_call": "holds a program; tested with custom_vmap",
+    "custom_jvp_call": "tested with the custom derivative rules",
+    "custom_jvp_program": "tested with the custom derivative rules",
+    "custom_vjp_call": "tested with the custom derivative rules",
+    "custom_vjp_program": "tested with the custom derivative rules",
+    "custom_vjp_tangent": "tested with the custom derivative rules",
+    "jit": "holds a program; tested with jit",
+    "custom_root": "holds programs: tests/api/test_solving.py",
+    "custom_linear_solve": "holds programs: tests/api/test_solving.py",
+    "reduce_precision": "holds a program: tests/api/test_folding.py",
+    "remat2": "holds a program; tested with checkpointing",
+    "cond": "holds programs; tested with control flow",
+    "while": "holds programs; tested with control flow",
+    "scan": "holds programs; tested with control flow",
+    "table": "a constant, made by collectives",
+    **dict.fromkeys(
+        (
+            "psum",
+            "pmax",
+            "pmin",
+            "all_gather",
+            "reduce_scatter",
+            "all_to_all",
+            "ppermute",
+            "pbroadcast",
+            "axis_index",
+        ),
+        "lives inside vmap with an axis name; tested with the collectives",
+    ),
+}
+
+
+def add(op: str, *inputs: Any, **more: Any) -> None:
+    """Add a case; keywords in `params`, the fields of Case otherwise."""
+    arrays = tuple(np.asarray(x) for x in inputs)
+    CASES.setdefault(op, []).append(Case(op, arrays, **more))
+
+
+# --- map -----------------------------------------------------------------------------------------
+
+for name in ("add", "sub", "mul", "div"):
+    add(name, real(2, 3), real(2, 3, low=0.5))
+    add(name, real(3), real(low=0.5))
+    add(name, real(low=0.5), real(3, low=0.5))
+    add(name, cplx(3), cplx(3))
+    add(name, ints(4), ints(4, low=1))
+for name in ("rem", "max", "min", "atan2", "pow"):
+    add(name, real(2, 3, low=0.2), real(2, 3, low=0.6))
+    add(name, real(3, low=0.2), real(low=0.6))
+    add(name, real(low=0.3), real(3, low=0.6))
+add("rem", real(6), real(6, low=-2.0, high=-0.5))
+add("rem", ints(5), ints(5, low=1))
+add("max", ints(5), ints(5))
+add("min", nats(5), nats(5))
+add("pow", cplx(3), cplx(3))
+add("pow", real(4), np.array([0, 1, 2, -1], np.int32))
+for y in (0, 1, 2, 3, 7, -1, -2):
+    add("integer_pow", real(4, low=0.3), params={"y": y})
+add("integer_pow", cplx(3), params={"y": 3})
+add("integer_pow", ints(4), params={"y": 3})
+for name in ("neg", "sign", "square", "abs"):
+    add(name, real(2, 3))
+    # The derivative of a complex sign is taken as zero, as jax does.
+    add(name, cplx(3), diff=name != "sign")
+    add(name, ints(4))
+add("nextafter", real(3), real(3), diff=False)
+add("clamp", np.array(-1.03), real(7), np.array(1.02))
+add("clamp", real(5, low=-2, high=-1), real(5), real(5, low=0.3, high=1))
+for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    add(name, ints(6, low=0, high=3), ints(6, low=0, high=3))
+    add(name, real(3), real())
+for name in ("and", "or", "xor"):
+    add(name, ints(5), ints(5))
+    add(name, bools(5), bools(5))
+add("not", ints(5))
+add("not", bools(5))
+for name in ("shift_left", "shift_right_logical", "shift_right_arithmetic"):
+    add(name, ints(6), np.array([0, 1, 3, 31, 32, 40], np.int32))
+    add(name, nats(3), np.array([0, 1, 33], np.uint32))
+for name in ("population_count", "clz"):
+    add(name, ints(6))
+    add(name, nats(6))
+for name in ("threefry_0", "threefry_1", "threefry_xor"):
+    add(name, *np.array([3, 5], np.uint32), nats(6), nats(6))
+add("fma", real(4), real(4), real(4))
+add("fma", real(4), real(), real())
+add("is_finite", np.array([0.5, np.inf, -np.inf, np.nan]))
+for name in ("floor", "ceil"):
+    add(name, real(6))
+for method in (0, 1):
+    add(
+        "round",
+        np.array([-2.5, -1.5, -0.4, 0.5, 1.5, 2.3]),
+        params={"rounding_method": method},
+        diff=False,
+    )
+
+ANYWHERE = [
+    "exp",
+    "exp2",
+    "expm1",
+    "logistic",
+    "sin",
+    "cos",
+    "tan",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+]
+for name in ANYWHERE:
+    add(name, real(2, 3, low=-1.2, high=1.2))
+    add(name, cplx(3))
+for name in ("log", "sqrt", "rsqrt"):
+    add(name, real(5, low=0.2))
+    add(name, cplx(3))
+add("log1p", real(5, low=-0.8))
+add("log1p", cplx(3))
+add("cbrt", real(5))
+for name in ("asin", "acos", "atanh", "erf_inv"):
+    add(name, real(5, low=-0.8, high=0.8))
+for name in ("asin", "acos", "atanh"):
+    add(name, cplx(4))
+add("acosh", real(5, low=1.2))
+add("acosh", cplx(4))
+for name in ("erf", "erfc"):
+    add(name, real(6))
+for name in ("lgamma", "digamma"):
+    add(name, real(5, low=0.4, high=5))
+for name in ("bessel_i0e", "bessel_i1e"):
+    add(name, real(5, low=0.2))
+    add(name, real(4, low=-2, high=-0.3))
+add("zeta", np.array([2.5, 3.5]), real(2, low=0.5), fixed=(0,))
+add("polygamma", np.array([1.0, 2.0]), real(2, low=0.5), fixed=(0,))
+add("gcd", ints(5), ints(5))
+for name in ("real", "imag", "conj"):
+    add(name, cplx(2, 3))
+add("complex", real(3), real(3))
+add("complex", real(3), real())
+add(
+    "convert_element_type",
+    real(4),
+    params={"new_dtype": np.dtype(np.float32), "weak_type": False},
+    diff=False,
+)
+add(
+    "convert_element_type",
+    real(4),
+    params={"new_dtype": np.dtype(np.complex128), "weak_type": False},
+)
+add("convert_element_type", cplx(4), params={"new_dtype": np.dtype(np.float64), "weak_type": False})
+add(
+    "convert_element_type",
+    real(4) * 9,
+    params={"new_dtype": np.dtype(np.int32), "weak_type": False},
+)
+add("convert_element_type", ints(4), params={"new_dtype": np.dtype(np.float64), "weak_type": False})
+add("bitcast_convert_type", real(4), params={"new_dtype": np.dtype(np.int64)})
+add("copy", real(4))
+add("name", real(4), params={"name": "here"})
+add("optimization_barrier", real(4), real(2, 3), ints(3))
+add("stop_gradient", real(4), diff=False)
+add("select_n", bools(5), real(5), real(5))
+add("select_n", np.array(True), real(5), real(5))
+add("select_n", ints(6, low=0, high=3), real(6), real(6), real(6))
+add("select_n", bools(5), real(), real(5))
+
+# --- views, assembling ---------------------------------------------------------------------------
+
+add("broadcast_in_dim", real(3), params={"shape": (2, 3, 4), "broadcast_dimensions": (1,)})
+add("broadcast_in_dim", real(1, 3), params={"shape": (2, 3), "broadcast_dimensions": (0, 1)})
+add("broadcast_in_dim", real(), params={"shape": (2, 3), "broadcast_dimensions": ()})
+add("reshape", real(2, 6), params={"new_sizes": (3, 4), "dimensions": None})
+add("squeeze", real(1, 3, 1), params={"dimensions": (0, 2)})
+add("transpose", real(2, 3, 4), params={"permutation": (2, 0, 1)})
+add("rev", real(2, 3, 4), params={"dimensions": (0, 2)})
+add(
+    "slice",
+    real(5, 7),
+    params={"start_indices": (1, 0), "limit_indices": (5, 6), "strides": (2, 3)},
+)
+add("slice", real(5), params={"start_indices": (2,), "limit_indices": (4,), "strides": None})
+add("iota", params={"dtype": np.dtype(np.int32), "shape": (2, 3), "dimension": 1})
+add("concatenate", real(2, 3), real(2, 1), real(2, 2), params={"dimension": 1})
+add("pad", real(2, 3), real(), params={"padding_config": ((1, 0, 0), (2, 1, 1))})
+add("pad", real(4, 5), real(), params={"padding_config": ((-1, 2, 0), (1, -2, 2))})
+add("view_bytes", real(2, 4), params={"new_dtype": np.dtype(np.int32)})
+add("swap_bytes", ints(4))
+
+# --- reductions ----------------------------------------------------------------------------------
+
+for name in ("reduce_sum", "reduce_prod", "reduce_max", "reduce_min"):
+    for axes in ((0,), (1,), (0, 2), (0, 1, 2), ()):
+        add(name, real(2, 3, 2), params={"axes": axes})
+    add(name, ints(3, 2), params={"axes": (0,)})
+for name in ("reduce_sum", "reduce_prod"):
+    add(name, cplx(3, 2), params={"axes": (0,)})
+for name in ("reduce_and", "reduce_or"):
+    add(name, bools(3, 2), params={"axes": (1,)})
+    add(name, ints(3, 2), params={"axes": (0,)})
+for name in ("argmax", "argmin"):
+    add(name, real(3, 4), params={"axes": (1,), "index_dtype": np.dtype(np.int32)})
+for name in ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"):
+    for reverse in (False, True):
+        add(name, real(3, 4), params={"axis": 1, "reverse": reverse})
+    add(name, real(4), params={"axis": 0, "reverse": False})
+
+# --- indexing ------------------------------------------------------------------------------------
+
+CLIP, DROP = GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP
+ROWS = GatherDimensionNumbers((1,), (0,), (0,))
+POINTS = GatherDimensionNumbers((), (0, 1), (0, 1))
+BLOCK = GatherDimensionNumbers((1, 2), (), (0, 1))
+FLAGS = {"indices_are_sorted": False, "unique_indices": False}
+for mode in (CLIP, DROP):
+    for dims, sizes, starts in (
+        (ROWS, (1, 4), [[0], [2], [2], [9]]),
+        (POINTS, (1, 1), [[0, 1], [2, 3], [-7, 0]]),
+        (BLOCK, (2, 2), [[0, 1], [1, 2], [2, 9]]),
+    ):
+        at = np.array(starts, np.int32)
+        shown = {"dimension_numbers": dims, "slice_sizes": sizes, **FLAGS, "mode": mode}
+        add("gather", real(3, 4), at, params={**shown, "fill_value": 0})
+        window = [sizes[d] for d in range(2) if d not in dims.collapsed_slice_dims]
+        updates = (len(starts), *window)
+        put = {"dimension_numbers": ScatterDimensionNumbers(*dims), **FLAGS, "mode": mode}
+        for name in ("scatter", "scatter_add"):
+            add(name, real(3, 4), at, real(*updates), params=put)
+        for name in ("scatter_min", "scatter_max"):
+            add(name, real(3, 4), at, real(*updates), params=put)
+for places, once in (([[0], [2]], True), ([[0], [2], [0], [0], [9]], False)):
+    add(
+        "scatter_mul",
+        real(3, 4),
+        np.array(places, np.int32),
+        real(len(places), 4),
+        params={
+            "dimension_numbers": ScatterDimensionNumbers(*ROWS),
+            "indices_are_sorted": False,
+            "unique_indices": once,
+            "mode": DROP,
+        },
+    )
+for k in (0, 1, 5):
+    start = (np.array(k, np.int32), np.array(1, np.int32))
+    add("dynamic_slice", real(4, 5), *start, params={"slice_sizes": (2, 3)})
+    add("dynamic_update_slice", real(4, 5), real(2, 3), *start)
+for keys in (1, 2):
+    add(
+        "sort",
+        *[real(3, 5) for _ in range(keys + 1)],
+        params={"dimension": 1, "is_stable": True, "num_keys": keys},
+    )
+add("sort", real(6), params={"dimension": 0, "is_stable": True, "num_keys": 1})
+add("top_k", real(3, 5), params={"k": 2, "axis": 1})
+add("searchsorted", np.sort(real(5)), real(4), params={"side": "left"})
+
+# --- linear algebra ------------------------------------------------------------------------------
+
+
+def contraction(contract: Any, batch: Any = ((), ())) -> dict[str, Any]:
+    return {
+        "dimension_numbers": (contract, batch),
+        "precision": None,
+        "preferred_element_type": np.dtype(np.float64),
+    }
+
+
+add("dot_general", real(2, 3), real(3, 4), params=contraction(((1,), (0,))))
+add("dot_general", real(3), real(3), params=contraction(((0,), (0,))))
+add("dot_general", real(2), real(3), params=contraction(((), ())))
+add("dot_general", real(5, 2, 3), real(3, 5, 4), params=contraction(((2,), (0,)), ((0,), (1,))))
+add("dot_general", real(2, 3, 4), real(4, 3, 5), params=contraction(((1, 2), (1, 0))))
+SQUARE = real(3, 3) + 4 * np.eye(3)
+add("linear_solve", SQUARE, real(3, 2))
+for left in (True, False):
+    for lower in (True, False):
+        for turned in (True, False):
+            add(
+                "triangular_solve",
+                SQUARE,
+                real(3, 3),
+                params={
+                    "left_side": left,
+                    "lower": lower,
+                    "transpose_a": turned,
+                    "conjugate_a": False,
+                    "unit_diagonal": lower and turned,
+                },
+            )
+
+
+def symmetric(a: Any) -> list[Any]:
+    both = o.add(a, o.transpose(a, permutation=(1, 0)))
+    return [both]
+
+
+def completed(y: Any) -> list[Any]:
+    """Results of a full decomposition, with projectors in place of arbitrary bases."""
+    first, *middle, last = [wrap(v) for v in items(y)]
+    k = min(first.shape[-1], last.shape[-1])
+    out = [first[:, :k], *middle, last[:k], first[:, k:] @ first[:, k:].T]
+    return [v._node for v in (*out, last[k:].T @ last[k:])]
+
+
+add("cholesky", SQUARE, pre=symmetric)
+add("eigh", SQUARE, pre=symmetric)
+add("eig", SQUARE, tol=1e-5)
+add("eig", cplx(3, 3), tol=1e-5)
+add("svd", real(3, 3) + np.diag([1.0, 3, 6]), params={"full_matrices": False}, tol=1e-5)
+add("svd", np.eye(4, 2) * [3.0, 1.0] + real(4, 2) / 4, params={"full_matrices": False}, tol=1e-5)
+# The columns that complete a basis are known up to their own rotation: their projector is compared.
+add("svd", real(4, 2), params={"full_matrices": True}, post=completed, tol=1e-5)
+add("svd", real(2, 3), params={"full_matrices": True}, post=completed, tol=1e-5)
+add("qr", SQUARE, params={"full_matrices": False}, tol=1e-5)
+add("qr", real(4, 3), params={"full_matrices": False}, tol=1e-5)
+add("qr", real(2, 4), params={"full_matrices": False}, tol=1e-5)
+add("qr", real(4, 2), params={"full_matrices": True}, post=completed, tol=1e-5)
+add("lu", SQUARE)
+add("lu", real(4, 2))
+add("lu", real(2, 3))
+add("lu", cplx(2, 2))
+add("det", SQUARE)
+add("slogdet", SQUARE)
+add("adjugate", SQUARE)
+add("adjugate_tangent", SQUARE, real(3, 3))
+add("add_any", real(2, 3), real(2, 3))
+add("add_any", real(3), real())
+add("add_any", cplx(3), cplx(3))
+
+
+def complete() -> set[str]:
+    """Return the ops of the table that have neither a case nor an exception."""
+    return set(OPS) - set(CASES) - set(EXCEPTIONS)
