@@ -235,7 +235,7 @@ class _Builder:
 
     def behind_barrier(self, ins: tuple[Any, ...], node: Node) -> tuple[Any, ...]:
         """Give the operands of what is computed again (see `primitives/checkpoint.py`) another
-        identity, so that it is not merged with the first time, and comes when all of them are there.
+        identity, so that it is not merged with the first time, and comes when all are there.
 
         Views of them are made again behind the barrier, so that nothing is stored for it.
         """
