@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ops.cases import CASES, EXCEPTIONS, Case
+from primitives.cases import CASES, EXCEPTIONS, Case
 
 import accnp
 from accnp import enable_x64, engine

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ops.cases import CASES, EXCEPTIONS, Case, complete
+from primitives.cases import CASES, EXCEPTIONS, Case, complete
 
 from accnp.ir.aval import make_aval
 from accnp.ir.graph import Graph, build, evaluate, interpret

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ops.own_kernels import DTYPES, Given, check, filled, many, native, planned, shown
+from primitives.own_kernels import DTYPES, Given, check, filled, many, native, planned, shown
 
 import accnp as jnp
 from accnp import lax

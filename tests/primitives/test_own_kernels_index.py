@@ -6,7 +6,7 @@ import pytest
 from fuzz.ways import same_values
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from ops.own_kernels import DTYPES, INDEX, Given, check, filled, many, near, shown
+from primitives.own_kernels import DTYPES, INDEX, Given, check, filled, many, near, shown
 
 from accnp.ir.op import OPS
 from accnp.primitives.index import (

@@ -6,7 +6,7 @@ import pytest
 from fuzz.ways import same_bits
 from hypothesis import given
 from hypothesis import strategies as st
-from ops.own_kernels import DTYPES, check, filled, many, shown
+from primitives.own_kernels import DTYPES, check, filled, many, shown
 
 from accnp.ir.op import OPS
 

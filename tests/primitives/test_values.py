@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ops.cases import CASES, Case
+from primitives.cases import CASES, Case
 
 from accnp import engine
 from accnp.array import from_numpy
