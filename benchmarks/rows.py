@@ -1,7 +1,7 @@
-"""The rows of the comparison: each function measures one and returns `Row`s.
+"""The main rows of the comparison: each function measures one and returns `Row`s.
 
-In: a scale (1.0 is the full size) and a number of rounds. Work that needs a fresh interpreter is
-given as source text with the library's names filled in.
+In: a number of rounds. Work that needs a fresh interpreter is given as source text with the
+library's names filled in. The rows of further groups are in `rows_<group>.py`.
 """
 
 import tempfile
@@ -11,12 +11,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numexpr
 import numpy as np
 
 import accnp
 import accnp.numpy as anp
-from benchmarks.harness import Call, Row, Timing, fresh_process, interleave
+from benchmarks.expressions import Expression, rows_of
+from benchmarks.harness import Row, Timing, fresh_process, interleave, row
 from benchmarks.programs import PROGRAMS
 
 OURS = "import accnp as jax, accnp.numpy as jnp"
@@ -55,18 +55,13 @@ def normal(shape: Any) -> np.ndarray:
     return np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
 
 
-def waiting(f: Callable, x: Any) -> Call:
+def waiting(f: Callable, x: Any) -> Callable[[], Any]:
     return lambda: f(x).block_until_ready()
 
 
-def row(
-    work: str, bar: float, timings: dict[str, Timing], ours: str, peer: str, **more: Any
-) -> Row:
-    """A row whose NumPy and numexpr columns are filled where they were measured."""
-    medians = {"accnp": timings[ours].median, "jax": timings[peer].median}
-    medians |= {n: timings[n].median for n in ("numpy", "numexpr") if n in timings}
-    ratio = timings[ours].ratio(timings[peer])
-    return Row(work, peer, bar, ratio, medians, **more)
+def numpy_call(f: Callable) -> Callable[..., Any]:
+    """A peer for the table only: the function on NumPy's arrays."""
+    return lambda *arguments: partial(f, *arguments)
 
 
 def check(ours: Any, want: Any, **tolerance: Any) -> None:
@@ -74,72 +69,66 @@ def check(ours: Any, want: Any, **tolerance: Any) -> None:
     np.testing.assert_allclose(np.asarray(ours), np.asarray(want), **tolerance)
 
 
-def elementwise(rounds: int) -> list[Row]:
-    data = normal((5000, 5000))
-    a, j, two = anp.asarray(data), jnp.asarray(data), np.float32(2)
-    ours, theirs = accnp.jit(slow_f), jax.jit(slow_f)
-    check(slow_f(a), slow_f(data), rtol=1e-6, atol=1e-6)
-    calls = {
-        "eager": waiting(slow_f, a),
-        "jit": waiting(ours, a),
-        "JAX jit": waiting(theirs, j),
-        "JAX eager": waiting(slow_f, j),
-        "numpy": lambda: slow_f(data),
-        "numexpr": lambda: numexpr.evaluate("x*x + x*two", {"x": data, "two": two}),
-    }
-    t = interleave(calls, rounds)
-    return [
-        row("x*x + x*2.0, 5000x5000, eager", 0.5, t, "eager", "JAX jit"),
-        row("x*x + x*2.0, 5000x5000, jit", 0.5, t, "jit", "JAX jit"),
-        row("x*x + x*2.0, 5000x5000, eager", 0.15, t, "eager", "JAX eager"),
-    ]
+def numexpr_call(text: str, *names: str, **constants: Any) -> Callable[..., Any]:
+    """A peer: numexpr's call of a formula of the arguments, where it is installed."""
+
+    def make(*arguments: Any) -> Any:
+        try:
+            import numexpr
+        except ImportError:
+            return None
+        values = dict(zip(names, arguments, strict=True)) | constants
+        return lambda: numexpr.evaluate(text, values)
+
+    return make
 
 
-def selu_million(rounds: int) -> list[Row]:
-    data = normal(1_000_000)
-    a, j = anp.asarray(data), jnp.asarray(data)
-    f, g, h = selu(anp), selu(jnp), selu(np)
-    check(f(a), g(j), rtol=1e-5, atol=1e-6)
-    names = {"x": data, "a": np.float32(1.67), "k": np.float32(1.05), "z": np.float32(0)}
-    calls = {
-        "eager": waiting(f, a),
-        "jit": waiting(accnp.jit(f), a),
-        "JAX jit": waiting(jax.jit(g), j),
-        "numpy": lambda: h(data),
-        "numexpr": lambda: numexpr.evaluate("k * where(x > z, x, a * exp(x) - a)", names),
-    }
-    t = interleave(calls, 5 * rounds, number=5)
-    return [
-        row("SELU of 1e6, eager", 0.5, t, "eager", "JAX jit"),
-        row("SELU of 1e6, jit", 0.5, t, "jit", "JAX jit"),
-    ]
+_POLYNOMIAL = {"numexpr": numexpr_call("x*x + x*two", "x", two=np.float32(2))}
+_SELU = {
+    "numexpr": numexpr_call(
+        "k * where(x > z, x, a * exp(x) - a)",
+        "x",
+        a=np.float32(1.67),
+        k=np.float32(1.05),
+        z=np.float32(0),
+    )
+}
+_FORMULA = "x*x + x*2.0, 5000x5000"
 
 
-def norm_columns(rounds: int) -> list[Row]:
-    data = normal((10_000, 10))
-    a, j = anp.asarray(data), jnp.asarray(data)
-    check(norm(a), norm(j), atol=1e-5)
-    calls = {
-        "jit": waiting(accnp.jit(norm), a),
-        "JAX jit": waiting(jax.jit(norm), j),
-        "numpy": lambda: norm(data),
-    }
-    t = interleave(calls, 5 * rounds, number=20)
-    return [row("column normalisation 10000x10, jit", 0.7, t, "jit", "JAX jit")]
+def _polynomial(m: Any) -> Any:
+    return slow_f, (normal((5000, 5000)),)
 
 
-def softmax_rows(rounds: int) -> list[Row]:
-    data = normal((4096, 1024))
-    a, j = anp.asarray(data), jnp.asarray(data)
-    f, g, h = softmax(anp), softmax(jnp), softmax(np)
-    check(f(a), g(j), rtol=1e-4, atol=1e-7)
-    calls = {
-        "jit": waiting(accnp.jit(f), a),
-        "JAX jit": waiting(jax.jit(g), j),
-        "numpy": lambda: h(data),
-    }
-    t = interleave(calls, 2 * rounds)
-    return [row("softmax over rows of 4096x1024, jit", 0.7, t, "jit", "JAX jit")]
+def _selu(m: Any) -> Any:
+    return selu(m.numpy), (normal(1_000_000),)
+
+
+EXPRESSIONS = {
+    "elementwise": Expression(
+        _FORMULA, _polynomial, {"jax": 0.5}, {"numpy": numpy_call(slow_f), **_POLYNOMIAL}
+    ),
+    "elementwise-eager": Expression(
+        _FORMULA, _polynomial, {"jax": 0.5, "jax eager": 0.15}, eager=True
+    ),
+    "selu": Expression(
+        "SELU of 1e6", _selu, {"jax": 0.5}, {"numpy": numpy_call(selu(np)), **_SELU}
+    ),
+    "selu-eager": Expression("SELU of 1e6", _selu, {"jax": 0.5}, eager=True),
+    "norm": Expression(
+        "column normalisation 10000x10",
+        lambda m: (norm, (normal((10_000, 10)),)),
+        {"jax": 0.7},
+        {"numpy": numpy_call(norm)},
+    ),
+    "softmax": Expression(
+        "softmax over rows of 4096x1024",
+        lambda m: (softmax(m.numpy), (normal((4096, 1024)),)),
+        {"jax": 0.7},
+        {"numpy": numpy_call(softmax(np))},
+    ),
+    **PROGRAMS,
+}
 
 
 def big_sum(rounds: int) -> list[Row]:
@@ -151,7 +140,6 @@ def big_sum(rounds: int) -> list[Row]:
         "jit": waiting(accnp.jit(anp.sum), a),
         "JAX jit": waiting(jax.jit(jnp.sum), j),
         "numpy": data.sum,
-        "numexpr": lambda: numexpr.evaluate("sum(x)", {"x": data}),
     }
     t = interleave(calls, rounds)
     # One ulp of the float32 result is 1.0: rounding it is free for everybody.
@@ -250,29 +238,6 @@ def new_shape(rounds: int) -> list[Row]:
     return [row(work, 0.1, t, "ours", "JAX", note=note, extra_ok=compiles == 0)]
 
 
-def program(name: str, rounds: int) -> list[Row]:
-    """A whole program under `jit`, waited for."""
-    it = PROGRAMS[name]
-    calls: dict[str, Call] = {}
-    for key, library in (("ours", accnp), ("JAX jit", jax)):
-        f, arguments = it.make(library)
-        arguments = library.tree_util.tree_map(library.numpy.asarray, arguments)
-        calls[key] = partial(_wait_for, library, library.jit(f), arguments)
-    ours, theirs = (jax.tree_util.tree_leaves(_plain(call())) for call in calls.values())
-    for a, b in zip(ours, theirs, strict=True):
-        check(a, b, rtol=2e-3, atol=2e-4)
-    t = interleave(calls, 2 * rounds)
-    return [row(it.title, it.bar, t, "ours", "JAX jit")]
-
-
-def _wait_for(library: Any, f: Callable, arguments: Any) -> Any:
-    return library.block_until_ready(f(*arguments))
-
-
-def _plain(tree: Any) -> Any:
-    return accnp.tree_util.tree_map(np.asarray, tree)
-
-
 def cold(name: str, rounds: int) -> list[Row]:
     """The first call of a whole program: trace, compile and run once, nothing from disk."""
     code = """
@@ -292,17 +257,13 @@ print(now() - t)
 
 
 ROWS: dict[str, Callable[[int], list[Row]]] = {
-    "elementwise": elementwise,
-    "selu": selu_million,
-    "norm": norm_columns,
-    "softmax": softmax_rows,
+    **rows_of(EXPRESSIONS),
     "sum": big_sum,
     "dispatch": dispatch,
     "import": import_time,
     "first": first_call,
     "fresh": fresh_with_disk_cache,
     "shape": new_shape,
-    **{name: partial(program, name) for name in PROGRAMS},
     **{f"{name}-cold": partial(cold, name) for name in PROGRAMS},
 }
 PROCESS_ROWS = {"import", "first", "fresh", *[f"{name}-cold" for name in PROGRAMS]}

@@ -1,12 +1,25 @@
-"""The harness: turns, ratios, the table, and that every figure of the comparison has its bar."""
+"""The harness: turns, ratios, the table, groups and expressions."""
 
 import json
 from itertools import count
 
+import numpy as np
 import pytest
 
 import accnp
-from benchmarks.harness import Row, Timing, fresh_process, interleave, text_table, write_json
+from benchmarks import registry
+from benchmarks.expressions import Expression, normal, streaming_copy
+from benchmarks.harness import (
+    Row,
+    Timing,
+    fresh_process,
+    interleave,
+    markdown_table,
+    paced,
+    row,
+    text_table,
+    write_json,
+)
 
 
 def test_calls_take_turns_and_alternate_their_order():
@@ -47,9 +60,84 @@ def test_table_and_json_say_what_missed_its_bar(tmp_path):
     assert [row["met"] for row in data["rows"]] == [True, False, False]
 
 
+def test_markdown_has_the_same_cells():
+    rows = [Row("a | b", "numpy", 0.5, 0.25, {"accnp": 1e-3, "numpy": 4e-3}, note="n")]
+    head, rule, line = markdown_table(rows).splitlines()
+    assert head == "| work | accnp | NumPy | ratio | bar |  | peer | note |"
+    assert rule.count("---") == 8
+    assert line == r"| a \| b | 1 | 4 | 0.250 | 0.50 | pass | numpy | n |"
+
+
+def test_the_best_of_several_peers_is_the_one_of_the_smallest_median():
+    timings = {
+        "accnp": Timing([1.0, 1.0, 1.0]),
+        "numpy": Timing([2.0, 2.0, 2.0]),
+        "JAX jit": Timing([9.0, 1.5, 0.5]),
+    }
+    found = row("w", 0.8, timings, "accnp", ("numpy", "JAX jit"))
+    assert found.peer == "JAX jit (best of numpy, JAX jit)"
+    assert found.ratio == 1 / 1.5
+    assert not row("w", 0.6, timings, "accnp", ("numpy", "JAX jit")).met
+    assert found.medians == {"accnp": 1.0, "jax": 1.5, "numpy": 2.0}
+
+
+def test_short_calls_are_paced_to_samples_of_a_millisecond(monkeypatch):
+    clock = count()
+    monkeypatch.setattr("benchmarks.harness.perf_counter", lambda: next(clock) * 1e-5)
+    calls = []
+    timings = paced({"a": lambda: calls.append(1)}, rounds=9, seconds=0.0201)
+    assert len(timings["a"].seconds) == 20
+    assert len(calls) == 2 + 1 + 20 * 100
+
+
+def test_rows_are_selected_by_group_name_or_pattern():
+    def one(rounds):
+        return []
+
+    found = {
+        "main": registry.Group("main", {"sum": one, "sort": one}),
+        "sort": registry.Group("sort", {"unique": one, "sort": one}),
+    }
+
+    def names(*words):
+        return [f"{g.name}/{name}" for g, name in registry.select(found, words)]
+
+    assert names("sum") == ["main/sum"]
+    assert names("sort") == ["main/sort", "sort/unique", "sort/sort"]
+    assert names("sort/u*") == ["sort/unique"]
+    assert names("s*m", "main") == ["main/sum", "main/sort"]
+    with pytest.raises(ValueError, match="no such row or group; got 'x'"):
+        names("x")
+
+
+def test_an_expression_is_measured_against_each_of_its_bars():
+    pytest.importorskip("jax")
+    twice = Expression(
+        "twice",
+        lambda m: (lambda x: x * 2, (normal(0, 100),)),
+        {("numpy", "jax"): 1.0, "limit": 2.0, "absent": 0.5},
+        {"absent": lambda x: None, "list": lambda x: lambda: [2 * v for v in x]},
+        moved=1 << 16,
+    )
+    rows = twice.measure(1)
+    assert [r.bar for r in rows] == [1.0, 2.0]
+    assert set(rows[0].medians) == {"accnp", "numpy", "jax", "limit"}
+    wrong = Expression("wrong", twice.make, {"jax": 1.0}, want=lambda x: x * 3)
+    with pytest.raises(AssertionError):
+        wrong.measure(1)
+
+
+def test_the_copy_of_the_limit_copies_all_of_it():
+    copy = streaming_copy(1 << 12)
+    source, target = copy()
+    assert source.nbytes == target.nbytes == 1 << 11
+    source[:] = np.arange(1 << 11) % 251
+    copy()
+    np.testing.assert_array_equal(source, target)
+
+
 def test_dispatch_rows_measure_something(monkeypatch):
     pytest.importorskip("jax")
-    pytest.importorskip("numexpr")
     from benchmarks import rows
 
     clock = count()
@@ -61,7 +149,6 @@ def test_dispatch_rows_measure_something(monkeypatch):
 
 def test_programs_are_the_same_for_both_libraries():
     jax = pytest.importorskip("jax")
-    pytest.importorskip("numexpr")
     from benchmarks import rows
 
     assert set(rows.PROCESS_ROWS) >= {f"{name}-cold" for name in rows.PROGRAMS}

@@ -1,0 +1,187 @@
+"""An expression, written once for every library: measured against peers, and counted.
+
+In: `make(library)`, where `library` has jax's names (`.numpy`, `.lax`, `.nn`, `.grad` ...); it
+returns a function and its arguments as NumPy arrays (in any pytree). Out: `Row`s. A group of rows
+is a file `rows_<group>.py` with `EXPRESSIONS` and `ROWS = rows_of(EXPRESSIONS)`; `counts.py` reads
+the same `EXPRESSIONS`. See README.md beside this file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache, partial
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+import accnp
+from benchmarks.harness import Call, Row, Timing, paced, row
+
+__all__ = ["NUMPY", "Expression", "normal", "rows_of", "streaming_copy"]
+
+Made = tuple[Callable[..., Any], tuple]
+NUMPY = SimpleNamespace(numpy=np, lax=None, nn=None)
+OURS = "accnp"
+
+
+@dataclass(frozen=True)
+class Expression:
+    """How the table names an expression, how it is made, and its bars.
+
+    `bars` has a bar for each peer; a tuple of peers stands for the best of them. Known peers:
+
+    - "jax": under `jax.jit`; "jax eager"; "numpy": the same function, with `.numpy` alone;
+    - "limit": a streaming copy by all threads that moves `moved` bytes (read and written together);
+      the bar is a ratio of times: 1 / 0.85 for 0.85 of the bandwidth;
+    - any other name: `peers[name](*arguments)` makes the call, or None if it is not installed.
+
+    `eager` runs ours without `jit`. `x64` switches 64-bit numbers on for all. Results are compared
+    with JAX's, or with those of the function `want`, within `rtol` and `atol`.
+    """
+
+    title: str
+    make: Callable[[Any], Made]
+    bars: Mapping[str | tuple[str, ...], float] = field(default_factory=lambda: {"jax": 1.0})
+    peers: Mapping[str, Callable[..., Call | None]] = field(default_factory=dict)
+    moved: int = 0
+    eager: bool = False
+    x64: bool = False
+    want: Callable[..., Any] | None = None
+    rtol: float = 1e-4
+    atol: float = 1e-5
+    counted: bool = True  # whether `counts.py` takes it
+
+    def calls(self) -> dict[str, Call]:
+        """A call of each library that waits for its result; peers that are missing are left out."""
+        found: dict[str, Call] = {OURS: _call(accnp, self.make, eager=self.eager)}
+        names = {n for key in self.bars for n in ([key] if isinstance(key, str) else key)}
+        for name in [*dict.fromkeys(names), *self.peers]:
+            if name in found:
+                continue
+            if name in self.peers:
+                call = self.peers[name](*self.make(NUMPY)[1])
+                if call is not None:
+                    found[name] = call
+            elif name in ("jax", "jax eager"):
+                import jax
+
+                found[name] = _call(jax, self.make, eager=name == "jax eager")
+            elif name == "numpy":
+                f, arguments = self.make(NUMPY)
+                found[name] = partial(f, *arguments)
+            elif name == "limit":
+                found[name] = streaming_copy(self.moved)
+            else:
+                raise ValueError(
+                    f"Expression {self.title!r}: a bar names an unknown peer; got {name!r}; "
+                    f"add it to peers"
+                )
+        return found
+
+    def check(self, calls: Mapping[str, Call]) -> None:
+        """A fast wrong answer is no answer."""
+        if self.want is not None:
+            want = self.want(*self.make(NUMPY)[1])
+        else:
+            want = calls["jax"]() if "jax" in calls else _call_of_jax(self)()
+        ours, theirs = (
+            accnp.tree_util.tree_leaves(accnp.tree_util.tree_map(np.asarray, tree))
+            for tree in (calls[OURS](), want)
+        )
+        for a, b in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(a, b, rtol=self.rtol, atol=self.atol)
+
+    def measure(self, rounds: int) -> list[Row]:
+        """One row for each bar; a bar whose peers are all missing has none."""
+        with wide(self.x64):
+            calls = self.calls()
+            self.check(calls)
+            timings = paced(calls, rounds)
+        return list(self.rows(timings))
+
+    def rows(self, timings: Mapping[str, Timing]) -> Iterator[Row]:
+        """The rows of timings by the names of calls."""
+        for key, bar in self.bars.items():
+            names = [n for n in ([key] if isinstance(key, str) else key) if n in timings]
+            if names:
+                title = f"{self.title}, eager" if self.eager else self.title
+                yield row(title, bar, timings, OURS, names)
+
+
+def rows_of(expressions: Mapping[str, Expression]) -> dict[str, Callable[[int], list[Row]]]:
+    """`ROWS` of a file whose rows are its expressions."""
+    return {name: expression.measure for name, expression in expressions.items()}
+
+
+def normal(seed: int, *shape: int, dtype: Any = np.float32) -> np.ndarray:
+    """Normal numbers of a shape, always the same."""
+    return np.random.default_rng(seed).standard_normal(shape, np.float32).astype(dtype, copy=False)
+
+
+def _call(library: Any, make: Callable[[Any], Made], *, eager: bool) -> Call:
+    f, arguments = make(library)
+    arguments = library.tree_util.tree_map(_asarray(library), arguments)
+    g = f if eager else library.jit(f)
+    return lambda: library.block_until_ready(g(*arguments))
+
+
+def _asarray(library: Any) -> Callable[[Any], Any]:
+    """Arrays become the library's; numbers stay what they are."""
+    return lambda x: library.numpy.asarray(x) if isinstance(x, np.ndarray) else x
+
+
+def _call_of_jax(expression: Expression) -> Call:
+    import jax
+
+    return _call(jax, expression.make, eager=False)
+
+
+@contextlib.contextmanager
+def wide(on: bool) -> Iterator[None]:
+    """64-bit numbers for us and for JAX."""
+    if not on:
+        yield
+        return
+    import jax
+
+    before = jax.config.jax_enable_x64, accnp.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    accnp.config.update("jax_enable_x64", True)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_x64", before[0])
+        accnp.config.update("jax_enable_x64", before[1])
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="limit")
+
+
+def streaming_copy(moved: int) -> Call:
+    """A call that moves so many bytes: all threads copy, half of the bytes are read, half written.
+
+    The C library copies past the caches from some 24 MB on, which is how fast memory can be.
+    """
+    threads = accnp.config.threads
+    share = moved // 2 // threads
+    source, target = (np.ones(share * threads, np.uint8) for _ in range(2))
+    jobs = [
+        (target.ctypes.data + k * share, source.ctypes.data + k * share, share)
+        for k in range(threads)
+    ]
+
+    def copy() -> Any:
+        futures = [_pool(threads).submit(ctypes.memmove, *job) for job in jobs[1:]]
+        ctypes.memmove(*jobs[0])
+        for future in futures:
+            future.result()
+        return source, target
+
+    return copy

@@ -1,0 +1,67 @@
+"""All rows and expressions of the files `rows.py` and `rows_<group>.py` beside this one, by group.
+
+A new file is found by its name; nothing has to be added anywhere.
+"""
+
+import fnmatch
+import importlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.expressions import Expression
+from benchmarks.harness import Row
+
+__all__ = ["Group", "groups", "select"]
+
+
+@dataclass(frozen=True)
+class Group:
+    """The rows of one file; `slow` ones start a process each, and take fewer rounds."""
+
+    name: str
+    rows: dict[str, Callable[[int], list[Row]]]
+    slow: frozenset[str] = frozenset()
+    expressions: dict[str, Expression] = field(default_factory=dict)
+
+
+def groups(names: Iterable[str] | None = None) -> dict[str, Group]:
+    """The groups of these names (all of them if None), in the order of their names.
+
+    Only their files are imported.
+    """
+    here = Path(__file__).parent
+    files = {p.stem.removeprefix("rows_"): p.stem for p in sorted(here.glob("rows_*.py"))}
+    files = {"main": "rows", **files}
+    out = {}
+    for name in files if names is None else names:
+        module = importlib.import_module(f"benchmarks.{files[name]}")
+        expressions = getattr(module, "EXPRESSIONS", {})
+        slow = frozenset(getattr(module, "PROCESS_ROWS", ()))
+        out[name] = Group(name, module.ROWS, slow, expressions)
+    return out
+
+
+def select(found: dict[str, Group], wanted: Iterable[str]) -> list[tuple[Group, str]]:
+    """The rows that any of the words names: a group, a row, a row of a group as in `sort/unique`,
+    or a pattern such as `sort*` of any of these.
+
+    Raises:
+        ValueError: a word names nothing.
+    """
+    every = [(group, name) for group in found.values() for name in group.rows]
+    out: list[tuple[Group, str]] = []
+    for word in wanted:
+        fits = [
+            (group, name)
+            for group, name in every
+            if any(
+                fnmatch.fnmatchcase(text, word)
+                for text in (group.name, name, f"{group.name}/{name}")
+            )
+        ]
+        if not fits:
+            known = "; ".join(f"{g.name}: {', '.join(g.rows)}" for g in found.values())
+            raise ValueError(f"no such row or group; got {word!r}; known are {known}")
+        out += [pair for pair in fits if pair not in out]
+    return out
