@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from . import plain_gemm
+from . import plain_gemm, plain_lapack
 
 DTYPES: dict[str, Any] = {
     "b1": np.bool_,
@@ -306,3 +306,4 @@ for _name, _dtype in DTYPES.items():
     if np.dtype(_dtype).kind in "iuf":
         NAMESPACE["bitcast_" + _name] = bitcast(_dtype)
 NAMESPACE.update(plain_gemm.namespace(fma, NAMESPACE))
+NAMESPACE.update(plain_lapack.namespace())

@@ -14,6 +14,12 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
 from accnp.primitives.kinds import broadcast_to, dtype_kind, full, opaque
+from accnp.primitives.lapack_kernels import (
+    eigh_by_lapack,
+    lu_by_lapack,
+    qr_by_lapack,
+    svd_by_lapack,
+)
 from accnp.primitives.linalg import (
     _square,
     batched_identity,
@@ -134,7 +140,14 @@ def _eigh_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any])
     return [dv, o.real(dw) if dtype.kind == "c" else dw]
 
 
-opaque("eigh", infer=_eigh_infer, numpy=_eigh_numpy, jvp=_eigh_jvp, batch=_batched("eigh"))
+opaque(
+    "eigh",
+    infer=_eigh_infer,
+    numpy=_eigh_numpy,
+    jvp=_eigh_jvp,
+    batch=_batched("eigh"),
+    kernel=lambda operands, results, p: eigh_by_lapack(operands[0], results),
+)
 
 
 # --- general eigenvalues -------------------------------------------------------------------------
@@ -240,7 +253,14 @@ def _svd_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) 
     return [du, ds, matrix_t(dv, True)]
 
 
-opaque("svd", infer=_svd_infer, numpy=_svd_numpy, jvp=_svd_jvp, batch=_batched("svd"))
+opaque(
+    "svd",
+    infer=_svd_infer,
+    numpy=_svd_numpy,
+    jvp=_svd_jvp,
+    batch=_batched("svd"),
+    kernel=lambda operands, results, p: svd_by_lapack(operands[0], results, p["full_matrices"]),
+)
 
 
 # --- qr ------------------------------------------------------------------------------------------
@@ -293,7 +313,14 @@ def _qr_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -
     return [dq, dr]
 
 
-opaque("qr", infer=_qr_infer, numpy=_qr_numpy, jvp=_qr_jvp, batch=_batched("qr"))
+opaque(
+    "qr",
+    infer=_qr_infer,
+    numpy=_qr_numpy,
+    jvp=_qr_jvp,
+    batch=_batched("qr"),
+    kernel=lambda operands, results, p: qr_by_lapack(operands[0], results, p["full_matrices"]),
+)
 
 
 # --- lu ------------------------------------------------------------------------------------------
@@ -373,5 +400,7 @@ opaque(
     numpy=quiet(_lu_numpy),
     jvp=_lu_jvp,
     batch=_batched("lu"),
-    kernel=lambda operands, results, p: lu_kernel(operands[0], results),
+    kernel=lambda operands, results, p: (
+        lu_kernel(operands[0], results) or lu_by_lapack(operands[0], results)
+    ),
 )

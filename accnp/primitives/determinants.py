@@ -15,6 +15,7 @@ from accnp.ir.node import Node, items
 from accnp.ir.op import o
 from accnp.primitives.decompositions import _batched, _to, real_dtype, trace_of
 from accnp.primitives.kinds import broadcast_to, opaque
+from accnp.primitives.lapack_kernels import det_by_lapack
 from accnp.primitives.linalg import (
     _square,
     batched_identity,
@@ -111,13 +112,19 @@ opaque(
     jvp=(lambda t, y, a: o.adjugate_tangent(a, t),),
     batch=_batched("adjugate"),
 )
+
+
+def _det_kernel(operands: Any, results: Sequence[Aval], p: dict[str, Any]) -> Any:
+    return det_kernel(operands[0], results) or det_by_lapack(operands[0], results)
+
+
 opaque(
     "det",
     infer=_det_infer,
     numpy=quiet(lambda a: np.asarray(np.linalg.det(a.astype(lapack_dtype(a.dtype))))),
     jvp=(lambda t, y, a: trace_of(matmul(o.adjugate(a), t)),),
     batch=_batched("det"),
-    kernel=lambda operands, results, p: det_kernel(operands[0], results),
+    kernel=_det_kernel,
 )
 
 
@@ -148,5 +155,5 @@ opaque(
     numpy=quiet(_slogdet_numpy),
     jvp=_slogdet_jvp,
     batch=_batched("slogdet"),
-    kernel=lambda operands, results, p: det_kernel(operands[0], results),
+    kernel=_det_kernel,
 )

@@ -16,6 +16,11 @@ from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
 from accnp.primitives.dot_kernels import dot_kernel
 from accnp.primitives.kinds import broadcast_to, dtype_kind, full, opaque
+from accnp.primitives.lapack_kernels import (
+    cholesky_by_lapack,
+    solve_by_lapack,
+    triangular_by_lapack,
+)
 from accnp.primitives.linalg_kernels import cholesky_kernel, solve_kernel, triangular_kernel
 from accnp.primitives.reference import quiet
 
@@ -277,6 +282,11 @@ def _solve_one(a: Any, b: Any) -> Any:
     return getrs(factors, pivots, b)[0]
 
 
+def _solve_kernel(operands: Any, results: Sequence[Aval], p: dict[str, Any]) -> Any:
+    a, b = operands
+    return solve_kernel(a, b, results[0]) or solve_by_lapack(a, b, results[0])
+
+
 opaque(
     "linear_solve",
     infer=_solve_infer,
@@ -286,7 +296,7 @@ opaque(
         lambda t, y, a, b: o.linear_solve(a, t),
     ),
     transpose=lambda ct, a, b: (None, o.linear_solve(matrix_t(a), ct)),
-    kernel=lambda operands, results, p: solve_kernel(operands[0], operands[1], results[0]),
+    kernel=_solve_kernel,
     batch=lambda size, xs, batched, p: (o.linear_solve(*whole_batch(size, xs, batched)), True),
 )
 
@@ -344,8 +354,10 @@ def _tri_transpose(ct: Node, a: Any, b: Any, **p: Any) -> tuple[None, Node]:
 
 def _tri_kernel(operands: Any, results: Sequence[Aval], p: dict[str, Any]) -> Any:
     a, b = operands
-    how = p["left_side"], p["lower"], p["transpose_a"], p["unit_diagonal"]
-    return triangular_kernel(a, b, results[0], *how)
+    form, unit = (p["left_side"], p["lower"]), p["unit_diagonal"]
+    found = triangular_kernel(a, b, results[0], *form, p["transpose_a"], unit)
+    how = "t" * p["transpose_a"] + "c" * p["conjugate_a"]
+    return found or triangular_by_lapack(a, b, results[0], *form, how, unit)
 
 
 opaque(
@@ -416,6 +428,8 @@ opaque(
     infer=_cholesky_infer,
     numpy=quiet(_cholesky_numpy),
     jvp=(_cholesky_jvp,),
-    kernel=lambda operands, results, p: cholesky_kernel(operands[0], results[0]),
+    kernel=lambda operands, results, p: (
+        cholesky_kernel(operands[0], results[0]) or cholesky_by_lapack(operands[0], results[0])
+    ),
     batch=lambda size, xs, batched, p: (o.cholesky(xs[0]), True),
 )

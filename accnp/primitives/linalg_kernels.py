@@ -18,12 +18,19 @@ from accnp.primitives.dot_kernels import moved, place
 from accnp.primitives.nests import Axis, Text, merged
 from accnp.primitives.views import contiguous
 
-__all__ = ["cholesky_kernel", "det_kernel", "lu_kernel", "solve_kernel", "triangular_kernel"]
+__all__ = [
+    "Batch",
+    "cholesky_kernel",
+    "det_kernel",
+    "lu_kernel",
+    "solve_kernel",
+    "triangular_kernel",
+]
 
 LARGE = 2048
 
 
-class _Batch:
+class Batch:
     """A text with one task for each matrix of some arrays, which have the same batch axes."""
 
     def __init__(self, operands: Sequence[Operand], results: Sequence[Aval], ranks: str) -> None:
@@ -38,8 +45,8 @@ class _Batch:
         self.text = Text(len(arrays))
 
     @property
-    def possible(self) -> bool:
-        """Whether there is a kernel for these types and sizes."""
+    def real(self) -> bool:
+        """Whether these are matrices of real numbers, none of them empty."""
         sizes = [n for x in self.arrays for n in x.shape]
         kinds = {dtype_code(x.dtype) for x in self.arrays} - {"i4"}
         return self.code in ("f4", "f8") and kinds == {self.code} and all(n > 0 for n in sizes)
@@ -64,6 +71,28 @@ class _Batch:
         with self.text.block(f"for i in range({m}):"), self.text.block(f"for j in range({n}):"):
             self.text.add(f"{to}[i * {n} + j] = {source}[i * {rows} + j * {columns}]")
 
+    def permutation(self, m: str, k: str) -> None:
+        """q becomes the order of m rows after the k exchanges in p."""
+        self.text.add(f"for i in range({m}):", "    q[i] = i4(i)")
+        with self.text.block(f"for i in range({k}):"):
+            self.text.add("w = i8(p[i])", "v = q[i]", "q[i] = q[w]", "q[w] = v")
+
+    def determinant(self, n: str, several: bool) -> None:
+        """The determinant at y from factors f and exchanges p; or its sign, and at z the logarithm
+        of its absolute value."""
+        code, text = self.code, self.text
+        part = {"c8": "f4", "c16": "f8"}.get(code, code)
+        text.add(f"s = {code}(1)", f"v = {part}(0)")
+        with text.block(f"for i in range({n}):"):
+            text.add(f"d = f[i * {n} + i]", "s = s if i8(p[i]) == i else -s")
+            if several:
+                text.add("size = abs(d)", "v = v + log(size)")
+                text.add("unit = " + ("d / size" if part == code else f"cdiv(d, {code}(size))"))
+                text.add(f"s = s * (unit if size != {part}(0) else d)")
+            else:
+                text.add("s = s * d")
+        text.add("y[0] = s", *(["z[0] = v"] if several else []))
+
     def own(self, work: int) -> OwnKernel:
         """The kernel; `work` is that of one task."""
         count = prod([x.size for x in self.axes])
@@ -72,8 +101,8 @@ class _Batch:
 
 def cholesky_kernel(a: Operand, result: Aval) -> OwnKernel | None:
     """Return the kernel of `cholesky`: a matrix that is not positive definite gives NaN."""
-    batch, size = _Batch([a], [result], "22"), a.shape[-1]
-    if not batch.possible or size > LARGE:
+    batch, size = Batch([a], [result], "22"), a.shape[-1]
+    if not batch.real or size > LARGE:
         return None
     code, text, n = batch.code, batch.text, batch.text.integer(size)
     with batch.each("xy"):
@@ -93,8 +122,8 @@ def triangular_kernel(
     a: Operand, b: Operand, result: Aval, left: bool, lower: bool, transpose: bool, unit: bool
 ) -> OwnKernel | None:
     """Return the kernel of `triangular_solve`."""
-    batch = _Batch([a, b], [result], "222")
-    if not batch.possible:
+    batch = Batch([a, b], [result], "222")
+    if not batch.real:
         return None
     code, text = batch.code, batch.text
     m, n = (text.integer(x) for x in b.shape[-2:])
@@ -115,8 +144,8 @@ def triangular_kernel(
 
 def lu_kernel(a: Operand, results: Sequence[Aval]) -> OwnKernel | None:
     """Return the kernel of `lu`: factors, pivots and the permutation they make."""
-    batch = _Batch([a], results, "2211")
-    if not batch.possible or min(a.shape[-2:]) > LARGE:
+    batch = Batch([a], results, "2211")
+    if not batch.real or min(a.shape[-2:]) > LARGE:
         return None
     code, text = batch.code, batch.text
     m, n = (text.integer(x) for x in a.shape[-2:])
@@ -124,17 +153,14 @@ def lu_kernel(a: Operand, results: Sequence[Aval]) -> OwnKernel | None:
     with batch.each("xypq"):
         batch.copy("y", "x", 0, m, n)
         text.add(f"lu_{code}({m}, {n}, y, {n}, p)")
-        with text.block(f"for i in range({m}):"):
-            text.add("q[i] = i4(i)")
-        with text.block(f"for i in range({k}):"):
-            text.add("w = i8(p[i])", "v = q[i]", "q[i] = q[w]", "q[w] = v")
+        batch.permutation(m, k)
     return batch.own(min(a.shape[-2:]) ** 2 * max(a.shape[-2:]) // 100)
 
 
 def solve_kernel(a: Operand, b: Operand, result: Aval) -> OwnKernel | None:
     """Return the kernel of `linear_solve`."""
-    batch, size = _Batch([a, b], [result], "222"), a.shape[-1]
-    if not batch.possible or size > LARGE:
+    batch, size = Batch([a, b], [result], "222"), a.shape[-1]
+    if not batch.real or size > LARGE:
         return None
     code, text = batch.code, batch.text
     n, r = (text.integer(x) for x in b.shape[-2:])
@@ -155,27 +181,18 @@ def solve_kernel(a: Operand, b: Operand, result: Aval) -> OwnKernel | None:
 def det_kernel(a: Operand, results: Sequence[Aval]) -> OwnKernel | None:
     """Return the kernel of `det`, or of `slogdet` where there are two results."""
     several = len(results) > 1
-    batch, size = _Batch([a], results, "2" + "0" * len(results)), a.shape[-1]
-    if not batch.possible or size > LARGE:
+    batch, size = Batch([a], results, "2" + "0" * len(results)), a.shape[-1]
+    if not batch.real or size > LARGE:
         return None
-    code, text, n = batch.code, batch.text, batch.text.integer(size)
+    text, n = batch.text, batch.text.integer(size)
     with batch.each("xyz"[: 1 + len(results)]):
         _factorise(batch, n)
-        text.add(f"s = {code}(1)", f"v = {code}({0 if several else 1})")
-        with text.block(f"for i in range({n}):"):
-            text.add(f"d = f[i * {n} + i]")
-            text.add("s = s if i8(p[i]) == i else -s")
-            if several:
-                text.add(f"s = s if d > {code}(0) else (-s if d < {code}(0) else d * s)")
-                text.add("v = v + log(abs(d))")
-            else:
-                text.add("v = v * d")
-        text.add(*(["y[0] = s", "z[0] = v"] if several else ["y[0] = s * v"]))
+        batch.determinant(n, several)
         text.add("release(f)", "release(p)")
     return batch.own(size**3 // 100)
 
 
-def _factorise(batch: _Batch, n: str) -> None:
+def _factorise(batch: Batch, n: str) -> None:
     """f becomes the factors of the matrix at x, p its pivots."""
     code, text = batch.code, batch.text
     text.add(f"f = heap_{code}({n} * {n})", f"p = heap_i4({n})")

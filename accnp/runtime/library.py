@@ -1,23 +1,31 @@
-"""Kernels that other kernels call: from an object file to those it asks for, ready to be called.
+"""What kernels call that is not in their own object file: kernels of the library, and LAPACK.
 
-The texts are in `accnp.kernels.library`, loaded by name on first use.
+In: an object file. Out: the addresses of the symbols it asks for. The texts of library kernels are
+in `accnp.kernels.library`, the names of routines in `accnp.kernels.routines`, both loaded by name
+on first use.
 """
 
 from __future__ import annotations
 
 import importlib
+import re
 
 from accnp.runtime.compile import Kernel, get_kernel
 
 
-def called_in(data: bytes, vector_bytes: int) -> dict[str, Kernel]:
-    """The library kernels that an object file refers to, by symbol."""
+def called_in(data: bytes, vector_bytes: int) -> tuple[dict[str, int], list[Kernel]]:
+    """Addresses by symbol, and the kernels that must stay loaded for them."""
     library = importlib.import_module("accnp.kernels.library")
-    if library.PREFIX.encode() not in data:
-        return {}
-    found = {}
-    for name, signature in library.SIGNATURES.items():
-        symbol = library.PREFIX + name
-        if symbol.encode() + b"\0" in data:  # as the table of symbols has it
-            found[symbol] = get_kernel(library.source(name, vector_bytes), name, signature)
-    return found
+    routines = importlib.import_module("accnp.kernels.routines")
+    addresses, kernels = {}, []
+    if library.PREFIX.encode() in data:
+        for name, signature in library.SIGNATURES.items():
+            symbol = library.PREFIX + name
+            if symbol.encode() + b"\0" in data:  # as the table of symbols has it
+                kernel = get_kernel(library.source(name, vector_bytes), name, signature)
+                addresses[symbol] = kernel.address
+                kernels.append(kernel)
+    if routines.LAPACK.encode() in data:
+        for found in set(re.findall(routines.LAPACK.encode() + rb"\w+", data)):
+            addresses[found.decode()] = routines.address(found.decode())
+    return addresses, kernels

@@ -102,7 +102,7 @@ def show_assembly(text: str, linked: Sequence[str], separate: Sequence[str] = ()
 def load(data: bytes, *symbols: str) -> tuple[list[int], Any]:
     """Load an object file; returns the addresses of symbols and what keeps the code mapped."""
     global _jit
-    called = called_in(data, VECTOR_BYTES)
+    addresses, called = called_in(data, VECTOR_BYTES)
     with _lock:
         if _jit is None:
             _jit = llvm.create_lljit_compiler()
@@ -110,8 +110,8 @@ def load(data: bytes, *symbols: str) -> tuple[list[int], Any]:
         for image in _images(data):
             builder.add_object_img(image)
         builder.add_current_process()
-        for symbol, kernel in called.items():
-            builder.import_symbol(symbol, kernel.address)
+        for symbol, address in addresses.items():
+            builder.import_symbol(symbol, address)
         for symbol in symbols:
             builder.export_symbol(symbol)
         tracker = builder.link(_jit, f"accnp{next(_serial)}")

@@ -1,0 +1,47 @@
+"""The routines of ``lapack.py`` for kernels that run as plain Python: the same calls, by ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .routines import CODES, ROUTINES, address, has_info, kinds, symbol
+
+_CELLS = {"c": ctypes.c_char, "i": ctypes.c_int32}
+
+
+def _routine(routine: str, code: str) -> Callable[..., int]:
+    letters = kinds(routine, code)
+
+    def call(*args: Any) -> int:
+        places, keep = [], []
+        for arg, letter in zip(args, letters, strict=True):
+            if letter in _CELLS:
+                keep.append(_CELLS[letter](int(arg)))
+                places.append(ctypes.addressof(keep[-1]))
+            else:
+                places.append(_address(arg))
+        info = ctypes.c_int32(0)
+        if has_info(routine):
+            places.append(ctypes.addressof(info))
+        kind = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(places))
+        kind(address(symbol(routine, code)))(*places)
+        return info.value
+
+    return call
+
+
+def _address(p: Any) -> int:
+    """Of an array, or of what stands for a pointer, which may be written to from there on."""
+    if isinstance(p, np.ndarray):
+        return p.ctypes.data
+    p.seen[p.at :] = True
+    return p.data.ctypes.data + p.at * p.data.itemsize
+
+
+def namespace() -> dict[str, Any]:
+    """Names and functions."""
+    return {f"{name}_{code}": _routine(name, code) for name in ROUTINES for code in CODES}

@@ -1,0 +1,238 @@
+"""Kernels that call LAPACK: eigh, svd, qr; and for complex or very large matrices cholesky,
+triangular_solve, lu, linear_solve, det, slogdet.
+
+In: how operands lie in memory. Out: `OwnKernel`s with one task for each matrix of the batch. LAPACK
+wants columns contiguous, so matrices are copied to scratch memory and back. What does not converge,
+or is not positive definite, gives NaN, as in jax.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from accnp.ir.aval import Aval
+from accnp.ir.kernel import Operand, OwnKernel
+from accnp.primitives.linalg_kernels import Batch
+
+__all__ = [
+    "cholesky_by_lapack",
+    "det_by_lapack",
+    "eigh_by_lapack",
+    "lu_by_lapack",
+    "qr_by_lapack",
+    "solve_by_lapack",
+    "svd_by_lapack",
+    "triangular_by_lapack",
+]  # fmt: skip
+
+_REAL = {"f4": "f4", "f8": "f8", "c8": "f4", "c16": "f8"}
+A, C, L, N, R, S, U, V = (ord(letter) for letter in "ACLNRSUV")  # LAPACK's letters
+BLOCK = 64  # columns of LAPACK's blocks at most, for workspaces
+
+
+class _Lapack(Batch):
+    """A batch whose matrices go through scratch memory, by columns."""
+
+    def __init__(self, operands: Sequence[Operand], results: Sequence[Aval], ranks: str) -> None:
+        super().__init__(operands, results, ranks)
+        self.part = _REAL.get(self.code, "")
+        self.complex = self.code[0] == "c"
+        self.possible = bool(self.part) and all(n > 0 for x in self.arrays for n in x.shape)
+
+    @contextmanager
+    def scratch(self, **rooms: tuple[str, int]) -> Iterator[None]:
+        """Memory for one task after the other: name = (code, number of elements)."""
+        for name, (code, count) in rooms.items():
+            self.text.add(f"{name} = heap_{code}({self.text.integer(count)})")
+        yield
+        self.text.add(*[f"release({name})" for name in rooms])
+
+    def columns(self, to: str, source: str, which: int, m: str, n: str, how: str = "") -> None:
+        """Copy a matrix, to lie by columns: as it is, transposed ("t"), conjugated ("c")."""
+        down, across = self.strides(which)
+        if "t" in how:
+            down, across = across, down
+        end = ".conjugate()" if "c" in how and self.complex else ""
+        with self.text.block(f"for i in range({m}):"), self.text.block(f"for j in range({n}):"):
+            self.text.add(f"{to}[j * {m} + i] = {source}[i * {down} + j * {across}]{end}")
+
+    def rows(self, to: str, m: str, n: str, value: str) -> None:
+        """Write a result by rows; `value` is that at i, j."""
+        with self.text.block(f"for i in range({m}):"), self.text.block(f"for j in range({n}):"):
+            self.text.add(f"{to}[i * {n} + j] = {value}")
+
+    def nan_unless_done(self, *results: tuple[str, str, str]) -> None:
+        """Fill results (name, code, number of elements) with NaN where `info` is not 0."""
+        with self.text.block("if info != 0:"):
+            for name, code, count in results:
+                with self.text.block(f"for i in range({count}):"):
+                    self.text.add(f"{name}[i] = {code}(sqrt({self.part}(-1)))")
+
+    def exchanges(self, n: str) -> None:
+        """Pivots are counted from 1."""
+        self.text.add(f"for i in range({n}):", "    p[i] = p[i] - i4(1)")
+
+
+def eigh_by_lapack(a: Operand, results: Sequence[Aval]) -> OwnKernel | None:
+    """Return the kernel of `eigh`: eigenvectors and eigenvalues."""
+    batch, size = _Lapack([a], results, "221"), a.shape[-1]
+    if not batch.possible:
+        return None
+    code, text, n = batch.code, batch.text, batch.text.integer(size)
+    square = 2 * size * size + 6 * size + 1
+    rooms = {"f": (code, size * size), "work": (code, square + BLOCK * size)}
+    rooms |= {"rwork": (batch.part, square)} if batch.complex else {}
+    rooms |= {"iwork": ("i4", 5 * size + 3)}
+    with batch.scratch(**rooms):
+        given = [f"{name}, {text.integer(count)}" for name, (_, count) in rooms.items()][1:]
+        with batch.each("xyw"):
+            batch.columns("f", "x", 0, n, n)
+            text.add(f"info = syevd_{code}({V}, {L}, {n}, f, {n}, w, {', '.join(given)})")
+            batch.rows("y", n, n, f"f[j * {n} + i]")
+            batch.nan_unless_done(("y", code, f"{n} * {n}"), ("w", batch.part, n))
+    return batch.own(size**3 // 2)
+
+
+def svd_by_lapack(a: Operand, results: Sequence[Aval], full: bool) -> OwnKernel | None:
+    """Return the kernel of `svd`: U, singular values, Vh."""
+    batch, (rows, columns) = _Lapack([a], results, "2212"), a.shape[-2:]
+    if not batch.possible:
+        return None
+    code, text, least = batch.code, batch.text, min(rows, columns)
+    left, right = (rows, columns) if full else (least, least)
+    size = 4 * least * least + 2 * BLOCK * (rows + columns) + 16
+    real = max(5 * least + 7, 2 * max(rows, columns) + 2 * least + 1) * least
+    rooms = {"f": (code, rows * columns), "u": (code, rows * left), "v": (code, right * columns)}
+    rooms |= {"work": (code, size), "iwork": ("i4", 8 * least)}
+    rooms |= {"rwork": (batch.part, real)} if batch.complex else {}
+    with batch.scratch(**rooms):
+        m, n, k, h = (text.integer(x) for x in (rows, columns, left, right))
+        least_too, work = text.integer(least), text.integer(size)
+        more = ", rwork" if batch.complex else ""
+        with batch.each("xysz"):
+            batch.columns("f", "x", 0, m, n)
+            text.add(
+                f"info = gesdd_{code}({A if full else S}, {m}, {n}, f, {m}, s, u, {m}, v, {h}, "
+                f"work, {work}{more}, iwork)"
+            )
+            batch.rows("y", m, k, f"u[j * {m} + i]")
+            batch.rows("z", h, n, f"v[j * {h} + i]")
+            filled = ("y", code, f"{m} * {k}"), ("z", code, f"{h} * {n}")
+            batch.nan_unless_done(*filled, ("s", batch.part, least_too))
+    return batch.own(rows * columns * least)
+
+
+def qr_by_lapack(a: Operand, results: Sequence[Aval], full: bool) -> OwnKernel | None:
+    """Return the kernel of `qr`."""
+    batch, (rows, columns) = _Lapack([a], results, "222"), a.shape[-2:]
+    if not batch.possible:
+        return None
+    code, text, least = batch.code, batch.text, min(rows, columns)
+    kept = rows if full else least
+    size = BLOCK * max(columns, kept)
+    rooms = {"f": (code, rows * max(columns, kept)), "tau": (code, least), "work": (code, size)}
+    with batch.scratch(**rooms):
+        m, n, k, q = (text.integer(x) for x in (rows, columns, least, kept))
+        work = text.integer(size)
+        with batch.each("xyz"):
+            batch.columns("f", "x", 0, m, n)
+            text.add(f"info = geqrf_{code}({m}, {n}, f, {m}, tau, work, {work})")
+            batch.rows("z", q, n, f"f[j * {m} + i] if i <= j else {code}(0)")
+            text.add(f"info = orgqr_{code}({m}, {q}, {k}, f, {m}, tau, work, {work})")
+            batch.rows("y", m, q, f"f[j * {m} + i]")
+    return batch.own(rows * columns * least // 8)
+
+
+def cholesky_by_lapack(a: Operand, result: Aval) -> OwnKernel | None:
+    """Return the kernel of `cholesky`."""
+    batch, size = _Lapack([a], [result], "22"), a.shape[-1]
+    if not batch.possible:
+        return None
+    code, text, n = batch.code, batch.text, batch.text.integer(size)
+    with batch.each("xy"):
+        down, across = batch.strides(0)
+        # By columns this is the upper triangle of the conjugate, whose factor U gives L as U.T.
+        batch.rows("y", n, n, f"x[i * {down} + j * {across}] if j <= i else {code}(0)")
+        text.add(f"info = potrf_{code}({U}, {n}, y, {n})")
+        with text.block("if info != 0:"):
+            lower = f"{code}(sqrt({batch.part}(-1))) if j <= i else {code}(0)"
+            batch.rows("y", n, n, lower)
+    return batch.own(size**3 // 40)
+
+
+def triangular_by_lapack(
+    a: Operand, b: Operand, result: Aval, left: bool, lower: bool, how: str, unit: bool
+) -> OwnKernel | None:
+    """Return the kernel of `triangular_solve`; `how` is "t" for transposed, "c" for conjugated."""
+    batch, size = _Lapack([a, b], [result], "222"), a.shape[-1]
+    if not batch.possible:
+        return None
+    code, text, n = batch.code, batch.text, batch.text.integer(size)
+    rows, columns = b.shape[-2:]
+    with batch.scratch(f=(code, size * size), g=(code, rows * columns)):
+        m, r = text.integer(rows), text.integer(columns)
+        text.add(f"one = cell_{code}()", f"one[0] = {code}(1)")
+        side, form = (L if left else R), (L if lower != ("t" in how) else U)
+        with batch.each("axy"):
+            batch.columns("f", "a", 0, n, n, how)
+            batch.columns("g", "x", 1, m, r)
+            text.add(
+                f"info = trsm_{code}({side}, {form}, {N}, {U if unit else N}, {m}, {r}, one, "
+                f"f, {n}, g, {m})"
+            )
+            batch.rows("y", m, r, f"g[j * {m} + i]")
+    return batch.own(size * rows * columns // 10)
+
+
+def lu_by_lapack(a: Operand, results: Sequence[Aval]) -> OwnKernel | None:
+    """Return the kernel of `lu`: factors, pivots and the permutation they make."""
+    batch, (rows, columns) = _Lapack([a], results, "2211"), a.shape[-2:]
+    if not batch.possible:
+        return None
+    code, text = batch.code, batch.text
+    with batch.scratch(f=(code, rows * columns)):
+        m, n, k = (text.integer(x) for x in (rows, columns, min(rows, columns)))
+        with batch.each("xypq"):
+            batch.columns("f", "x", 0, m, n)
+            text.add(f"info = getrf_{code}({m}, {n}, f, {m}, p)")
+            batch.exchanges(k)
+            batch.rows("y", m, n, f"f[j * {m} + i]")
+            batch.permutation(m, k)
+    return batch.own(rows * columns * min(rows, columns) // 20)
+
+
+def solve_by_lapack(a: Operand, b: Operand, result: Aval) -> OwnKernel | None:
+    """Return the kernel of `linear_solve`."""
+    batch, size = _Lapack([a, b], [result], "222"), a.shape[-1]
+    if not batch.possible:
+        return None
+    code, text, n = batch.code, batch.text, batch.text.integer(size)
+    columns = b.shape[-1]
+    with batch.scratch(f=(code, size * size), g=(code, size * columns), p=("i4", size)):
+        r = text.integer(columns)
+        with batch.each("xby"):
+            batch.columns("f", "x", 0, n, n)
+            batch.columns("g", "b", 1, n, r)
+            text.add(f"info = getrf_{code}({n}, {n}, f, {n}, p)")
+            text.add(f"info = getrs_{code}({N}, {n}, {r}, f, {n}, p, g, {n})")
+            batch.rows("y", n, r, f"g[j * {n} + i]")
+    return batch.own(size * size * (size + columns) // 10)
+
+
+def det_by_lapack(a: Operand, results: Sequence[Aval]) -> OwnKernel | None:
+    """Return the kernel of `det`, or of `slogdet` where there are two results."""
+    several = len(results) > 1
+    batch, size = _Lapack([a], results, "2" + "0" * len(results)), a.shape[-1]
+    if not batch.possible:
+        return None
+    code, text, n = batch.code, batch.text, batch.text.integer(size)
+    with (
+        batch.scratch(f=(code, size * size), p=("i4", size)),
+        batch.each("xyz"[: 1 + len(results)]),
+    ):
+        batch.columns("f", "x", 0, n, n)
+        text.add(f"info = getrf_{code}({n}, {n}, f, {n}, p)")
+        batch.exchanges(n)
+        batch.determinant(n, several)
+    return batch.own(size**3 // 20)

@@ -1,0 +1,177 @@
+"""Kernels that call LAPACK: against the reference functions for any layout and batch, against jax
+down to the signs of vectors; failures; in loops; loaded from disk."""
+
+import subprocess
+import sys
+
+import jax
+import jax.numpy as J
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from primitives.own_kernels import Given, check, many, native, planned, shown
+from primitives.test_linalg_kernels import SOLVES, close
+
+import accnp as jnp
+from accnp import lax
+from accnp.engine.steps import HostStep
+from accnp.ir.op import OPS
+from accnp.primitives import linalg_kernels
+
+REAL, COMPLEX = ["f4", "f8"], ["c8", "c16"]
+
+
+def numbers(rng, shape, dtype):
+    x = rng.normal(size=shape)
+    return (x + 1j * rng.normal(size=shape) if dtype[0] == "c" else x).astype(dtype)
+
+
+def adjoint(x):
+    return x.conj().swapaxes(-1, -2)
+
+
+def like(got, want):
+    """Close but for signs: those of vectors depend on the build of LAPACK."""
+    return close(np.abs(got), np.abs(want))
+
+
+@st.composite
+def matrices(draw, dtypes):
+    """Regular square matrices with a batch, right sides, and a way to look at them."""
+    rng = np.random.default_rng(draw(st.integers(0, 1000)))
+    dtype = draw(st.sampled_from(dtypes))
+    batch = tuple(draw(st.lists(st.integers(1, 3), max_size=2)))
+    n, r = draw(st.sampled_from([1, 2, 3, 5])), draw(st.integers(1, 4))
+    a = numbers(rng, (*batch, n, n), dtype) + 4 * np.eye(n, dtype=dtype)
+    b = numbers(rng, (*batch, n, r), dtype)
+
+    def view(x):
+        """A view that leaves the values as they are."""
+        given = shown(draw, x)
+        return given if np.array_equal(given.value, x) else Given(x)
+
+    return a.astype(dtype), b, view
+
+
+@many(20)
+@given(matrices(REAL + COMPLEX))
+def test_eigenvectors(case):
+    a, _, view = case
+    check("eigh", [view(a + adjoint(a))], {}, like)
+
+
+@many(25)
+@given(matrices(REAL + COMPLEX), st.sampled_from(["square", "wide", "tall"]), st.booleans())
+def test_orthogonal_factors(case, form, full):
+    a, b, view = case
+    if form == "wide":
+        a = np.concatenate([a, b], -1)
+    elif form == "tall":
+        a = np.concatenate([a, adjoint(b)], -2)
+    check("svd", [view(a)], {"full_matrices": full}, like)
+    check("qr", [view(a)], {"full_matrices": full}, close)
+
+
+@many(12)
+@given(matrices(COMPLEX), st.sampled_from(SOLVES), st.booleans())
+def test_complex_systems_and_factors(case, params, conjugate):
+    a, b, view = case
+    check("linear_solve", [view(a), view(b)], {}, close)
+    check("cholesky", [view(a @ adjoint(a))], {}, close)
+    check("lu", [view(a)], {}, close)
+    check("det", [view(a)], {}, close)
+    check("slogdet", [view(a)], {}, close)
+    b = b if params["left_side"] else b.swapaxes(-1, -2).copy()
+    check("triangular_solve", [view(a), view(b)], {**params, "conjugate_a": conjugate}, close)
+
+
+@pytest.mark.parametrize("n", [33, 70])
+def test_sizes_beyond_lapacks_blocks(n, monkeypatch):
+    """Very large real matrices go to LAPACK, too; here those that are not."""
+    monkeypatch.setattr(linalg_kernels, "LARGE", 20)
+    rng = np.random.default_rng(n)
+    for dtype in ("f4", "c8", "f8"):
+        a, b = numbers(rng, (n, n), dtype), numbers(rng, (n, n // 2), dtype)
+        regular = (a / n + 2 * np.eye(n)).astype(dtype)
+        for op, operands, params in (
+            ("eigh", [a + adjoint(a)], {}),
+            *[("svd", [x], {"full_matrices": f}) for x in (b, b.T) for f in (False, True)],
+            *[("qr", [x], {"full_matrices": f}) for x in (b, b.T) for f in (False, True)],
+            ("cholesky", [a @ adjoint(a) + np.eye(n, dtype=dtype)], {}),
+            ("linear_solve", [regular, b], {}),
+            ("lu", [regular], {}),
+            ("slogdet", [regular], {}),
+        ):
+            drawn = [Given(x) for x in operands]
+            plan = planned(op, drawn, params)
+            assert not any(isinstance(step, HostStep) for step in plan.steps), op
+            want = OPS[op].numpy(*operands, **params)  # type: ignore[misc]
+            got = native(plan, drawn)
+            for x, y in zip(got, want if isinstance(want, tuple) else (want,), strict=True):
+                scale = 1e-3 if dtype in ("f4", "c8") else 1e-10
+                bound = scale * np.abs(y).max()
+                np.testing.assert_allclose(np.abs(x), np.abs(y), atol=bound, err_msg=op)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "c8"])
+def test_signs_and_failures_are_those_of_jax(dtype):
+    rng = np.random.default_rng(0)
+    a = numbers(rng, (6, 6), dtype)
+    tall = numbers(rng, (2, 7, 4), dtype)
+    nan = np.full((3, 3), np.nan, dtype)
+    zero = np.zeros((2, 2), dtype)
+    for f, x in (
+        (lambda j, x: j.linalg.eigh(x), a),
+        (lambda j, x: j.linalg.svd(x), tall),
+        (lambda j, x: j.linalg.svd(x, full_matrices=False), tall.swapaxes(1, 2).copy()),
+        (lambda j, x: j.linalg.qr(x), tall),
+        (lambda j, x: j.linalg.qr(x, mode="complete"), tall),
+        (lambda j, x: (j.linalg.cholesky(x @ x.conj().T),), a),
+        (lambda j, x: j.linalg.slogdet(x), a),
+        (lambda j, x: j.linalg.eigh(x), nan),
+        (lambda j, x: j.linalg.svd(x), nan),
+        (lambda j, x: (j.linalg.cholesky(x),), -a @ a.conj().T),
+        (lambda j, x: j.linalg.slogdet(x), zero),
+    ):
+        for got, want in zip(f(jnp, jnp.asarray(x)), f(J, J.asarray(x)), strict=True):
+            if np.isnan(np.asarray(want)).any():  # the imaginary part of such a number is no matter
+                np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+            else:
+                np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+def test_loops_over_them_are_native():
+    rng = np.random.default_rng(1)
+    a = rng.normal(size=(5, 5)).astype("f4")
+
+    def f(j, loops, x):
+        def body(i, q):
+            q = j.linalg.qr(x @ q)[0]
+            w, v = j.linalg.eigh(q.T @ (x + x.T) @ q)
+            return v * j.linalg.svd(q, full_matrices=False)[1] + 0 * w
+
+        return loops.fori_loop(0, 4, body, j.eye(5))
+
+    got = jnp.jit(lambda x: f(jnp, lax, x))(a)
+    np.testing.assert_allclose(got, f(J, jax.lax, J.asarray(a)), rtol=1e-3, atol=1e-3)
+    assert "library call" not in str(jnp.inspect(lambda x: f(jnp, lax, x))(a))
+
+
+def test_a_new_process_finds_the_routines(tmp_path):
+    code = (
+        "import numpy as np, accnp as jnp, sys\n"
+        "before = 'scipy' in sys.modules\n"
+        "w, v = jnp.linalg.eigh(np.array([[2, 1], [1, 2]], np.float32))\n"
+        "print(before, 'numba' in sys.modules, 'scipy' in sys.modules, *np.round(w, 3))\n"
+    )
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={"ACCNP_CACHE_DIR": str(tmp_path), "PATH": "", "PYTHONPATH": ":".join(sys.path)},
+            capture_output=True, text=True, check=True,
+        ).stdout.split()
+        for _ in range(2)
+    ]  # fmt: skip
+    assert found[0][2:] == found[1][2:] == ["True", "1.0", "3.0"]
+    assert found[1][:2] == ["False", "False"]
