@@ -136,7 +136,7 @@ def forget_nodes(plan: Plan, program: Program) -> None:
     for v in (*program.leaves, *program.values):
         # Values and clusters refer to each other: without this the nodes would wait for the garbage
         # collector.
-        v.node, v.cluster, v.demands = None, None, []
+        v.node, v.cluster, v.demands, v.why = None, None, [], ()
     for step in plan.steps:
         if isinstance(step, KernelStep):
             step.cluster = None

@@ -4,12 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import prod
 from typing import Any
 
 from accnp.passes.program import Value
-from accnp.passes.spaces import strip_views
+from accnp.passes.spaces import is_row, keeps_order, row_axes, strided, strip_views
 
-__all__ = ["Chain", "Cluster", "Demand", "in_order", "reaches", "write_last"]
+__all__ = [
+    "Chain", "Cluster", "Demand", "cheap", "how", "in_order", "not_expanding", "reaches",
+    "write_last",
+]  # fmt: skip
+
+CHEAP = 4  # an operation of at most this cost, on leaves alone, is computed again, not stored
 
 
 class Demand:
@@ -135,3 +141,37 @@ def in_order(clusters: list[Cluster]) -> list[Cluster]:
                 out.append(c)
                 stack.pop()
     return out
+
+
+def how(c: Cluster, base: Value, chain: tuple[Value, ...], context: str) -> str:
+    """Classify the way from a base through views to where a consumer stands."""
+    if base.aval.ndim == 0:
+        return "scalar"
+    if context == "scalar":
+        return "load"
+    if context == "row":
+        return "same" if all(keeps_order(w) for w in chain) else "view"
+    if not chain:
+        return "same"
+    seen = strided(base, chain)
+    assert seen is not None
+    shape, strides, offset = seen
+    if offset == 0 and shape == c.shape and base.aval.size < prod(shape):
+        axes = row_axes(shape, strides)
+        if axes is not None and is_row(shape, strides, axes, base.aval.shape):
+            return "row"
+    return "view"
+
+
+def cheap(v: Value) -> bool:
+    """Whether a value may be computed again wherever it is wanted."""
+    return (
+        v.op.cost <= CHEAP
+        and len(v.inputs) <= 2
+        and all(strip_views(x)[0].op.kind in ("leaf", "iota") for x in v.inputs)
+    )
+
+
+def not_expanding(d: Demand, v: Value) -> bool:
+    """Whether a consumer reads each element about once."""
+    return not d.chain or d.chain[0].aval.size <= v.aval.size

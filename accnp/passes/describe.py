@@ -10,9 +10,8 @@ from typing import Any
 
 from accnp.ir.graph import Graph
 from accnp.ir.node import site_text
-from accnp.passes.fuse import MAX_MEMBERS, Cluster
+from accnp.passes.clusters import Cluster
 from accnp.passes.program import Program, Value
-from accnp.passes.spaces import strided, strip_views
 
 __all__ = [
     "aval_text",
@@ -128,43 +127,17 @@ def members(program: Program, clusters: Sequence[Cluster]) -> list[list[Value]]:
     return out
 
 
-def why_stored(v: Value, mine: Cluster | None) -> list[str]:
-    """Say why other kernels read a value of a cluster from memory; [] where none does."""
-    reasons: list[str] = []
-    for d in v.demands:
-        other = d.cluster
-        if other is mine or mine is None or (d.how in ("scalar", "view") and not v.stored):
-            continue
-        reasons.append(_why_apart(v, mine, other, d))
-    readers = {d.cluster for d in v.demands} - {mine}
-    if len(readers) > 1 and not any(c.form in ("host", "own") for c in readers):
-        reasons.insert(0, f"{len(readers)} other kernels read it")
-    return list(dict.fromkeys(reasons))
+def why_stored(v: Value) -> list[str]:
+    """Say why a value goes through memory, in the words of the rules of fusion that decided so."""
+    whole = v.parent if v.parent is not None else v
+    return list(dict.fromkeys(_words(whole, why) for why in (*whole.why, *v.why)))
 
 
-def _why_apart(v: Value, mine: Cluster, other: Cluster, demand: Any) -> str:
-    if mine.form in ("host", "own"):
-        return why_alone(mine)
-    if other.form in ("host", "own"):
-        return f"{why_alone(other)}: it reads its operands from memory"
-    if v.op.kind == "assemble":
-        return f"{v.op.name} is written region by region"
-    if mine.size >= MAX_MEMBERS or other.size >= MAX_MEMBERS:
-        return f"size limit: a kernel takes {MAX_MEMBERS} operations"
-    if v.op.kind == "view":
-        base = aval_text(strip_views(v.inputs[0])[0].aval)
-        return f"{v.op.name}: no strides can say this view of {base}"
-    if demand.chain and v.aval.ndim and strided(v, demand.chain) is None:
-        return f"read through {demand.chain[0].op.name}, which no strides can say"
-    if mine.form == "split":
-        return "a long fold is cut into chunks: its result is known only when the kernel has ended"
-    if mine.shape != other.shape:
-        spaces = f"the reader runs over {list(other.shape)}, this kernel over {list(mine.shape)}"
-        return f"other index space: {spaces}"
-    if mine.form != other.form or mine.axes != other.axes:
-        forms = f"the reader is a {form_text(other)} kernel, this one a {form_text(mine)} kernel"
-        return f"other loop form: {forms}"
-    return "the two kernels depend on each other through a third one"
+def _words(v: Value, why: str | Cluster) -> str:
+    if isinstance(why, str):
+        return why
+    alone = why_alone(why)
+    return alone if why is v.cluster else f"{alone}: it reads its operands from memory"
 
 
 def why_alone(c: Cluster) -> str:
@@ -204,7 +177,6 @@ def cluster_lines(program: Program, numbers: dict[Cluster, int]) -> list[str]:
     """For each cluster: its index space, the values fused in it, what it stores and why."""
     clusters = list(numbers)
     inside = members(program, clusters)
-    outputs = {id(v) for v in program.outputs}
     lines = []
     for c, values in zip(clusters, inside, strict=True):
         i = numbers[c]
@@ -223,13 +195,5 @@ def cluster_lines(program: Program, numbers: dict[Cluster, int]) -> list[str]:
             lines.append(text + (f"; read through {views} views" if views else ""))
             stored = [c.part[0]] if c.part is not None else c.roots
         for v in stored:
-            is_output = id(v) in outputs
-            reasons = why_stored(v, c)
-            also = " (also an output)" if is_output else ""
-            if reasons:
-                lines.append(f"    stores %{v.id}{also}: {'; '.join(reasons)}")
-            elif is_output:
-                lines.append(f"    stores %{v.id}: an output")
-            else:
-                lines.append(f"    stores %{v.id}")
+            lines.append(f"    stores %{v.id}: {'; '.join(why_stored(v))}")
     return lines

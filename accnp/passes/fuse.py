@@ -11,7 +11,8 @@ consumer that stands in a cluster *demands* its operands there, each through the
            a fold over the row);
     view   anything else: it can be computed in place under the view, if nobody else wants it.
 
-A value that its consumers want in several ways is stored, and they load it.
+A value that its consumers want in several ways is stored, and they load it. Why is noted on the
+value (`Value.why`) by the rule that decided so.
 """
 
 from __future__ import annotations
@@ -19,16 +20,37 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from accnp.passes.clusters import Chain, Cluster, Demand, in_order, reaches, write_last
+from accnp.passes.clusters import (
+    Chain,
+    Cluster,
+    Demand,
+    cheap,
+    how,
+    in_order,
+    not_expanding,
+    reaches,
+    write_last,
+)
 from accnp.passes.program import Program, Value
+from accnp.passes.reasons import (
+    LONG_FOLD,
+    MAX_FOLDS,
+    MAX_MEMBERS,
+    OUTPUT,
+    TOO_LONG,
+    TOO_MANY_FOLDS,
+    form_of,
+    other_fold,
+    other_space,
+    store,
+    why_two,
+)
 from accnp.passes.spaces import (
     apply_views,
     expressible,
     fold_form,
     in_kernel,
     index_strides,
-    is_row,
-    keeps_order,
     long_axes,
     row_axes,
     strided,
@@ -38,14 +60,8 @@ from accnp.primitives.views import contiguous
 
 __all__ = ["Cluster", "fuse"]
 
-MAX_MEMBERS = 100  # statements of one kernel; compile time grows faster than linearly past this
-# folds of one kernel: each may need a pass of its own, and passes compute again what they share
-MAX_FOLDS = 8
 # regions of an assembled value filled by kernels; more are gathered by one library call
 MAX_PARTS = 32
-# outputs of kernels that are merged: more streams of stores than this slow each other down
-MAX_STORES = 16
-CHEAP = 4  # an operation of at most this cost, on leaves alone, is computed again, not stored
 
 
 def fuse(program: Program) -> list[Cluster]:
@@ -59,16 +75,22 @@ class _Fusion:
         self.program = program
         self.clusters: list[Cluster] = []
         self.effects = Chain(program.effects)
+        self.refusal = ""  # why the last question was answered with no
 
     def run(self) -> list[Cluster]:
         for v in self.program.values:
-            v.stored, v.cluster, v.role, v.demands = False, None, "", []
+            v.stored, v.cluster, v.role, v.demands, v.why = False, None, "", [], ()
         for v in self.program.outputs:
-            _store(v)
+            store(v, OUTPUT)
         for v in reversed(self.program.values):
             self.place(v)
         self.merge_siblings()
         return in_order(write_last([c for c in self.clusters if c.merged is None]))
+
+    def no(self, why: str) -> bool:
+        """Refuse, and remember why."""
+        self.refusal = why
+        return False
 
     # --- placing ---
 
@@ -105,6 +127,7 @@ class _Fusion:
             v.parent.demands += v.demands
             return
         c = Cluster((), "host")
+        v.why += (c,)
         c.roots.append(v)
         self.clusters.append(c)
         self.provide(v, c)
@@ -113,22 +136,22 @@ class _Fusion:
         for i, x in enumerate(v.inputs):
             base, chain = strip_views(x)
             if chain and (v.op.kind == "loop" or i == v.op.takes):  # they want whole buffers
-                _store(x)
+                store(x, c)
                 base, chain = x, ()
             if (
                 chain
                 and apply_views(chain, base.aval.shape, contiguous(base.aval.shape), 0) is None
             ):
-                _store(x)
+                store(x, c)
                 base, chain = x, ()
-            _store(base)
+            store(base, c)
             self.look_through(chain, c)
             self.wish(base, Demand(c, "load", "host", chain))
 
     def barrier(self, v: Value) -> None:
         """Each result is its operand, under another name for those that come after all of them."""
         for i, x in enumerate(v.inputs if v.parent is not None else ()):
-            _store(x)
+            store(x, f"{v.op.name} keeps apart what comes before it and after it")
             if i == v.index:
                 v.stored, v.role, v.cluster = True, "alias", x
             for d in v.demands:
@@ -151,7 +174,7 @@ class _Fusion:
             n != 1 and s != w for n, s, w in zip(shape, strides, contiguous(shape), strict=True)
         ):
             return False
-        _store(base)
+        store(base, f"{v.op.name} of it is stored, too, and shares its memory")
         v.role = "alias"
         v.cluster = base
         for d in v.demands:
@@ -165,7 +188,7 @@ class _Fusion:
         wanting = {d.cluster for d in v.demands if d.how != "load"}
         if any(c.size >= MAX_MEMBERS for c in wanting):
             # Too long for one prologue: the rest of the chain is a kernel of its own.
-            _store(v)
+            store(v, TOO_LONG)
             c = Cluster(())
             self.clusters.append(c)
             return self.join(v, c, "full")
@@ -183,6 +206,7 @@ class _Fusion:
 
     def place_map(self, v: Value) -> None:
         demands = v.demands
+        self.refusal = ""
         if not v.stored and self.try_inline(v):
             return
         homes = {d.cluster for d in demands}
@@ -190,6 +214,7 @@ class _Fusion:
             self.merge(homes)
             homes = {d.cluster for d in demands}
         hows = {(d.how, d.context) for d in demands}
+        why = self.apart(homes)
         if len(homes) == 1:
             home = next(iter(homes))
             if (
@@ -200,6 +225,7 @@ class _Fusion:
                 return self.join(v, home, "full")
             if home.size < MAX_MEMBERS and self.accept_row(home, v):
                 return self.join(v, home, "row")
+            why = self.refusal if home.size < MAX_MEMBERS else TOO_LONG
         # Computed inside one consumer of the same index space, stored there for the others.
         for d in demands:
             home = d.cluster
@@ -211,17 +237,25 @@ class _Fusion:
                     e.how == "same" and e.context == "full" for e in demands if e.cluster is home
                 )
                 if good and not any(reaches(home, other) for other in others):
-                    _store(v)
+                    store(v, why)
                     return self.join(v, home, "full")
-        _store(v)
+        store(v, why)
         return self.root(v)
+
+    def apart(self, homes: set[Cluster]) -> str:
+        """Why what several kernels want is not computed in them."""
+        if len(homes) < 2:
+            return ""
+        return (
+            f"{len(homes)} kernels read it: {self.refusal or 'not all of them element by element'}"
+        )
 
     def try_inline(self, v: Value) -> bool:
         """Compute a value in place, under views, for its one consumer, or for all if it costs next
         to nothing."""
-        one = len(v.demands) == 1 and v.demands[0].how == "view" and _not_expanding(v.demands[0], v)
-        cheap = len(v.demands) > 1 or v.demands[0].how == "view"
-        if not one and not (cheap and _cheap(v)):
+        one = len(v.demands) == 1 and v.demands[0].how == "view" and not_expanding(v.demands[0], v)
+        again = len(v.demands) > 1 or v.demands[0].how == "view"
+        if not one and not (again and cheap(v)):
             return False
         for d in v.demands:
             if d.how == "load" or d.cluster.size >= MAX_MEMBERS:
@@ -244,19 +278,21 @@ class _Fusion:
             if d.how == "same" and d.context == "row":
                 continue
             if d.how != "row" or d.context != "full":
-                return False
+                return self.no(other_space(home, v, d))
             seen = strided(v, d.chain)
             axes = row_axes(*seen[:2]) if seen else None
             if axes is None:
-                return False
+                return self.no(other_space(home, v, d))
             mine = {a for a in axes if home.shape[a] != 1}
             if wanted not in (None, mine):
-                return False
+                return self.no("its reader wants it broadcast along different axes")
             wanted = mine
         if home.form == "map" and home.part is None and wanted:
             home.form, home.axes = "row", tuple(sorted(wanted))
             return True
-        return home.form == "row" and wanted in (None, long_axes(home.shape, home.axes))
+        if home.form == "row" and wanted in (None, long_axes(home.shape, home.axes)):
+            return True
+        return self.no(f"its reader is {form_of(home)}, whose rows are other ones")
 
     def place_reduce(self, v: Value) -> None:
         source = v.inputs[0].aval.shape
@@ -266,6 +302,7 @@ class _Fusion:
         if form == "row" and len(homes) > 1 and all(c.shape == source for c in homes):
             self.merge(homes)
             homes = {d.cluster for d in v.demands}
+        self.refusal = LONG_FOLD if form == "split" and homes else ""
         home = next(iter(homes)) if len(homes) == 1 else None
         if home is not None and v.aval.ndim and home.size < MAX_MEMBERS and home.folds < MAX_FOLDS:
             fits = form == "row" and home.shape == source
@@ -277,7 +314,9 @@ class _Fusion:
                 return self.join(v, home, "row")
             if form != "split" and self.absorb(home, v, source, axes, form):
                 return self.join(v, home, "row")
-        _store(v)
+        elif home is not None and v.aval.ndim:
+            self.refusal = TOO_LONG if home.size >= MAX_MEMBERS else TOO_MANY_FOLDS
+        store(v, self.apart(homes) or self.refusal)
         base = strip_views(v.inputs[0])[0]
         for c in self.clusters:  # folds of the same values over the same axes share a pass
             if (
@@ -300,9 +339,9 @@ class _Fusion:
         """Turn a map cluster over the folded value into the epilogue of the fold."""
         alike = all(d.how == "same" and d.context == "full" for d in v.demands)
         if not alike or home.form != "map" or home.part is not None or home.shape != v.aval.shape:
-            return False
+            return self.no(other_fold(home, v))
         if prod(home.shape) == 1:
-            return False
+            return self.no("a fold to one element is known only when its kernel has ended")
         home.shape, home.axes, home.form = source, axes, form
         for w in self.program.values:
             if w.cluster is not None and w.role == "full" and w.cluster.current() is home:
@@ -337,7 +376,7 @@ class _Fusion:
     def assemble(self, v: Value) -> None:
         """Each region of the output is a kernel of its own, with its operand's computation fused
         in."""
-        v.stored = True
+        store(v, f"{v.op.name} is written region by region")
         v.cluster = []
         for k, in_view, out_view in v.op.parts([x.aval for x in v.inputs], v.params):
             if prod(out_view[0]) == 0:
@@ -352,7 +391,7 @@ class _Fusion:
             v.cluster.append(c)
             whole = in_view[0] == x.aval.shape and in_view[1] == contiguous(x.aval.shape)
             if not whole and x.aval.ndim:
-                _store(x)
+                store(x, f"{v.op.name} reads a part of it into a region of its own")
             self.demand(x, c, "full" if x.aval.ndim else "scalar", ())
         for d in v.demands:
             d.cluster.needs.update(v.cluster)
@@ -390,17 +429,19 @@ class _Fusion:
         self, base: Value, c: Cluster, context: str, chain: tuple[Value, ...]
     ) -> None:
         if base.op.kind == "iota" and not base.stored and index_strides(base, chain) is None:
-            _store(base)  # no affine function of the loop indices: it is looked up
+            # no affine function of the loop indices: it is looked up
+            store(base, "no strides can say this view of an index")
         held = False
         while base.aval.ndim and strided(base, chain) is None:
             # Views that strides cannot say: store what lies below the first of them, and go on from
             # there.
             keep = expressible(base, chain)
+            lower = base.aval.shape
             base, chain, held = chain[keep], chain[:keep], True
-            _store(base)
+            store(base, f"no strides can say {base.op.name} of {list(lower)}, read through views")
         self.look_through(chain, c)
-        how = "view" if held else _how(c, base, chain, context)
-        self.wish(base, Demand(c, how, context, chain))
+        way = "view" if held else how(c, base, chain, context)
+        self.wish(base, Demand(c, way, context, chain))
 
     def look_through(self, chain: tuple[Value, ...], c: Cluster) -> None:
         """Another consumer may yet want one of these views stored; then this one loads it, too, and
@@ -418,24 +459,14 @@ class _Fusion:
 
     # --- merging ---
 
-    def mergeable(self, a: Cluster, b: Cluster) -> bool:
-        if a.shape != b.shape or a.part is not None or b.part is not None or a.shape == ():
-            return False
-        if a.form not in ("map", "row") or b.form not in ("map", "row"):
-            return False
-        if a.axes and b.axes and long_axes(a.shape, a.axes) != long_axes(b.shape, b.axes):
-            return False
-        if len(a.roots) + len(b.roots) > MAX_STORES or a.folds + b.folds > MAX_FOLDS:
-            return False
-        return a.size + b.size <= MAX_MEMBERS and not reaches(a, b) and not reaches(b, a)
-
     def merge(self, homes: set[Cluster]) -> None:
         """Join clusters of one index space that no path connects: one kernel with several
         outputs."""
         order = sorted(homes, key=self.clusters.index)
         first = order[0]
         for other in order[1:]:
-            if self.mergeable(first, other):
+            self.refusal = why_two(first, other)
+            if not self.refusal:
                 if other.form == "row" and first.form == "map":
                     first.form, first.axes = other.form, other.axes
                 first.roots += other.roots
@@ -460,40 +491,3 @@ class _Fusion:
                 for b in group[i + 1 : i + 32]:
                     if a.merged is None and b.merged is None and a.loads & b.loads:
                         self.merge({a, b})
-
-
-def _how(c: Cluster, base: Value, chain: tuple[Value, ...], context: str) -> str:
-    """Classify the way from a base through views to where a consumer stands."""
-    if base.aval.ndim == 0:
-        return "scalar"
-    if context == "scalar":
-        return "load"
-    if context == "row":
-        return "same" if all(keeps_order(w) for w in chain) else "view"
-    if not chain:
-        return "same"
-    seen = strided(base, chain)
-    assert seen is not None
-    shape, strides, offset = seen
-    if offset == 0 and shape == c.shape and base.aval.size < prod(shape):
-        axes = row_axes(shape, strides)
-        if axes is not None and is_row(shape, strides, axes, base.aval.shape):
-            return "row"
-    return "view"
-
-
-def _cheap(v: Value) -> bool:
-    return (
-        v.op.cost <= CHEAP
-        and len(v.inputs) <= 2
-        and all(strip_views(x)[0].op.kind in ("leaf", "iota") for x in v.inputs)
-    )
-
-
-def _not_expanding(d: Demand, v: Value) -> bool:
-    return not d.chain or d.chain[0].aval.size <= v.aval.size
-
-
-def _store(v: Value) -> None:
-    if not v.is_leaf:
-        v.stored = True

@@ -27,7 +27,7 @@ class Value:
 
     __slots__ = (
         "aval", "cluster", "demands", "id", "index", "inputs", "node", "op", "params", "parent",
-        "role", "stored",
+        "role", "stored", "why",
     )  # fmt: skip
 
     def __init__(
@@ -46,6 +46,8 @@ class Value:
         self.cluster: Any = None
         self.role = ""  # "full", "row", "inline", "scalar"
         self.demands: list[Any] = []
+        # Why it goes through memory: texts, and clusters that share no kernel (its own, readers).
+        self.why: tuple[Any, ...] = ()
 
     @property
     def is_leaf(self) -> bool:

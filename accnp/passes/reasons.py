@@ -1,0 +1,81 @@
+"""Why a value goes through memory between two kernels: the limits that fusion keeps to, and the
+texts with which its rules refuse.
+
+In: what a rule looked at. Out: a text, noted on the value by `store`.
+"""
+
+from __future__ import annotations
+
+from accnp.passes.clusters import Cluster, Demand, reaches
+from accnp.passes.program import Value
+from accnp.passes.spaces import long_axes
+
+__all__ = [
+    "LONG_FOLD", "MAX_FOLDS", "MAX_MEMBERS", "MAX_STORES", "OUTPUT", "TOO_LONG", "TOO_MANY_FOLDS",
+    "form_of", "other_fold", "other_space", "store", "why_two",
+]  # fmt: skip
+
+MAX_MEMBERS = 100  # statements of one kernel; compile time grows faster than linearly past this
+# folds of one kernel: each may need a pass of its own, and passes compute again what they share
+MAX_FOLDS = 8
+# outputs of kernels that are merged: more streams of stores than this slow each other down
+MAX_STORES = 16
+OUTPUT = "an output"
+TOO_LONG = f"size limit: a kernel takes {MAX_MEMBERS} operations"
+TOO_MANY_FOLDS = f"a kernel takes {MAX_FOLDS} folds"
+LONG_FOLD = "a long fold is cut into chunks: its result is known only when the kernel has ended"
+
+
+def form_of(c: Cluster) -> str:
+    """A kernel of this loop form, in words."""
+    if c.form in ("host", "own"):
+        return "a step of its own"
+    return f"a {c.form} kernel"
+
+
+def other_space(home: Cluster, v: Value, d: Demand) -> str:
+    """Why a value is not computed where it is demanded: the reader's indices are not its own."""
+    if home.form in ("host", "own"):
+        return ""  # said already
+    if d.how == "load":
+        return f"its reader, {form_of(home)}, takes it from memory"
+    through = f" through {d.chain[0].op.name}" if d.chain else ""
+    return (
+        f"other index space: {form_of(home)} over {list(home.shape)} reads it{through}, "
+        f"it is {list(v.aval.shape)}"
+    )
+
+
+def other_fold(home: Cluster, v: Value) -> str:
+    """Why the one reader of a fold is not computed in the fold's kernel."""
+    source = list(v.inputs[0].aval.shape)
+    if home.shape != v.aval.shape:
+        return (
+            f"other index space: {form_of(home)} over {list(home.shape)} reads a fold of {source}"
+        )
+    return f"its reader is {form_of(home)}, and wants it otherwise than element by element"
+
+
+def store(v: Value, why: str | Cluster) -> None:
+    """Let a value go through memory; `why` is a text, or the step without fusion that reads it."""
+    if not v.is_leaf:
+        v.stored = True
+        if why and why not in v.why:
+            v.why += (why,)
+
+
+def why_two(a: Cluster, b: Cluster) -> str:
+    """Why two clusters cannot be one kernel; "" if they can."""
+    if a.shape != b.shape or a.part is not None or b.part is not None or a.shape == ():
+        return "they run over different index spaces"
+    if a.form not in ("map", "row") or b.form not in ("map", "row"):
+        return f"one is {form_of(a)}, another {form_of(b)}"
+    if a.axes and b.axes and long_axes(a.shape, a.axes) != long_axes(b.shape, b.axes):
+        return "their rows are not the same axes"
+    if len(a.roots) + len(b.roots) > MAX_STORES:
+        return f"together they would write more than {MAX_STORES} arrays"
+    if a.folds + b.folds > MAX_FOLDS:
+        return TOO_MANY_FOLDS
+    if a.size + b.size > MAX_MEMBERS:
+        return TOO_LONG
+    return "one needs what another computes" if reaches(a, b) or reaches(b, a) else ""

@@ -1,0 +1,51 @@
+"""Every value that goes through memory says why, in the words of the rule that decided so."""
+
+import pytest
+
+import accnp as jnp
+from accnp.passes.describe import why_stored
+
+
+def concatenated(x):
+    return jnp.concatenate([jnp.exp(x), x[:1] * 2])[::2]
+
+
+def several_readers(x):
+    h = jnp.exp(x)
+    return h.sum(0)[None] * x, h.T.reshape(-1), jnp.sort(h, 0)
+
+
+def chain(x):
+    for i in range(150):
+        x = x * float(i) + jnp.sin(x)
+    return x
+
+
+PROGRAMS = {
+    "sort": (lambda x: jnp.sort(jnp.exp(x), 0) * 2, "sort is a library call: it reads"),
+    "gather": (lambda x: jnp.exp(x)[jnp.array([1, 2])], "gather is a kernel of its own: it reads"),
+    "fold": (lambda x: x / jnp.sqrt((x * x).sum()), "a long fold is cut into chunks"),
+    "columns": (lambda x: x - x.mean(0), "other index space: a map kernel over [600, 40]"),
+    "reshape": (lambda x: jnp.exp(x).T.reshape(-1, 5) + 1, "no strides can say transpose"),
+    "concatenate": (concatenated, "concatenate is written region by region"),
+    "readers": (several_readers, "sort is a library call: it reads"),
+    "chain": (chain, "size limit: a kernel takes"),
+    "loop": (
+        lambda x: jnp.lax.fori_loop(0, 3, lambda i, c: c * 2, jnp.exp(x)).sum(),
+        "is a native loop: it reads",
+    ),
+    "scalar": (lambda x: x * jnp.exp(x[0, 0]), ""),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_each_stored_value_has_its_reason(name):
+    f, reason = PROGRAMS[name]
+    looked = jnp.inspect(f)(jnp.ones((600, 40)))
+    stored = [v for v in looked.program.values if v.stored]
+    outputs = {id(v) for v in looked.program.outputs}
+    assert stored
+    for v in stored:
+        assert why_stored(v), v
+        assert ("an output" in why_stored(v)) == (id(v) in outputs)
+    assert any(reason in text for v in stored for text in why_stored(v))
