@@ -15,6 +15,7 @@ import accnp.primitives.custom_batching
 import accnp.primitives.decompositions
 import accnp.primitives.determinants
 import accnp.primitives.elementwise
+import accnp.primitives.fft
 import accnp.primitives.index
 import accnp.primitives.linalg
 import accnp.primitives.loops

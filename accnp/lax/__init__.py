@@ -6,6 +6,8 @@ from accnp.api.collectives import (
     pshuffle, pswapaxes, psum, psum_scatter,
 )  # fmt: skip
 from accnp.api.control import cond, switch
+from accnp.api.fft import FftType
+from accnp.api.fft import lax_fft as fft
 from accnp.api.folding import (
     padtype_to_pads, reduce, reduce_window, reduce_window_shape_tuple, reduce_xor,
 )  # fmt: skip
@@ -16,16 +18,16 @@ from accnp.api.known_primitives import (
     bitcast_convert_type_p, broadcast_in_dim_p, cbrt_p, ceil_p, clamp_p, clz_p, complex_p,
     concatenate_p, cond_p, conj_p, convert_element_type_p, copy_p, cos_p, cosh_p, cumlogsumexp_p,
     cummax_p, cummin_p, cumprod_p, cumsum_p, digamma_p, div_p, dot_general_p, dynamic_slice_p,
-    dynamic_update_slice_p, eq_p, erf_inv_p, erf_p, erfc_p, exp2_p, exp_p, expm1_p, floor_p,
+    dynamic_update_slice_p, eq_p, erf_inv_p, erf_p, erfc_p, exp2_p, exp_p, expm1_p, fft_p, floor_p,
     gather_p, ge_p, gt_p, imag_p, integer_pow_p, iota_p, is_finite_p, le_p, lgamma_p, log1p_p,
     log_p, logistic_p, lt_p, max_p, min_p, mul_p, ne_p, neg_p, nextafter_p, not_p,
     optimization_barrier_p, or_p, pad_p, pmax_p, pmin_p, polygamma_p, population_count_p, pow_p,
     ppermute_p, psum_p, real_p, reduce_and_p, reduce_max_p, reduce_min_p, reduce_or_p,
     reduce_prod_p, reduce_sum_p, rem_p, reshape_p, rev_p, round_p, rsqrt_p, scan_p, scatter_add_p,
     scatter_max_p, scatter_min_p, scatter_mul_p, scatter_p, select_n_p, shift_left_p,
-    shift_right_arithmetic_p, shift_right_logical_p, sign_p, sin_p, sinh_p, slice_p, sort_p,
-    sqrt_p, square_p, squeeze_p, stop_gradient_p, sub_p, tan_p, tanh_p, top_k_p, transpose_p,
-    while_p, xor_p, zeta_p,
+    shift_right_arithmetic_p, shift_right_logical_p, sign_p, sin_p, sinh_p, slice_p, sort_p, sqrt_p,
+    square_p, squeeze_p, stop_gradient_p, sub_p, tan_p, tanh_p, top_k_p, transpose_p, while_p,
+    xor_p, zeta_p,
 )  # fmt: skip
 from accnp.api.lax import (
     Precision, RoundingMethod, abs, acos, acosh, add, asin, asinh, atan, atan2, atanh,
@@ -62,30 +64,29 @@ from accnp.primitives.index import (
 )
 
 __all__ = [
-    "GatherDimensionNumbers", "GatherScatterMode", "Precision", "RoundingMethod",
-    "ScatterDimensionNumbers", "abs", "acos", "acosh", "add", "all_gather", "all_to_all",
-    "argmax", "argmin", "asin", "asinh", "associative_scan", "atan", "atan2", "atanh",
-    "axis_index", "axis_size", "bessel_i0e", "bessel_i1e", "bitcast_convert_type",
-    "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast", "broadcast_in_dim",
-    "broadcast_to_rank", "broadcasted_iota", "cbrt", "ceil", "clamp", "clz", "collapse",
-    "complex", "concatenate", "cond", "conj", "convert_element_type", "cos", "cosh",
-    "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "custom_linear_solve",
-    "custom_root", "digamma", "div", "dot", "dot_general", "dynamic_index_in_dim",
-    "dynamic_slice", "dynamic_slice_in_dim", "dynamic_update_index_in_dim",
-    "dynamic_update_slice", "dynamic_update_slice_in_dim", "eq", "erf", "erf_inv", "erfc",
-    "exp", "exp2", "expand_dims", "expm1", "floor", "fori_loop", "full", "full_like", "gather",
-    "ge", "gt", "imag", "index_in_dim", "integer_pow", "iota", "is_finite", "le", "lgamma",
-    "log", "log1p", "logistic", "lt", "map", "max", "min", "mul", "ne", "neg", "nextafter",
-    "optimization_barrier", "pad", "padtype_to_pads", "pbroadcast", "platform_dependent",
-    "pmax", "pmean", "pmin", "polygamma", "population_count", "pow", "ppermute", "pshuffle",
-    "psum", "psum_scatter", "pswapaxes", "real", "reciprocal", "reduce", "reduce_and",
-    "reduce_max", "reduce_min", "reduce_or", "reduce_precision", "reduce_prod", "reduce_sum",
-    "reduce_window", "reduce_window_shape_tuple", "reduce_xor", "rem", "reshape", "rev",
-    "round", "rsqrt", "scan", "scatter", "scatter_add", "scatter_max", "scatter_min",
+    "FftType", "GatherDimensionNumbers", "GatherScatterMode", "Precision", "RoundingMethod",
+    "ScatterDimensionNumbers", "abs", "acos", "acosh", "add", "all_gather", "all_to_all", "argmax",
+    "argmin", "asin", "asinh", "associative_scan", "atan", "atan2", "atanh", "axis_index",
+    "axis_size", "bessel_i0e", "bessel_i1e", "bitcast_convert_type", "bitwise_and", "bitwise_not",
+    "bitwise_or", "bitwise_xor", "broadcast", "broadcast_in_dim", "broadcast_to_rank",
+    "broadcasted_iota", "cbrt", "ceil", "clamp", "clz", "collapse", "complex", "concatenate",
+    "cond", "conj", "convert_element_type", "cos", "cosh", "cumlogsumexp", "cummax", "cummin",
+    "cumprod", "cumsum", "custom_linear_solve", "custom_root", "digamma", "div", "dot",
+    "dot_general", "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim",
+    "dynamic_update_index_in_dim", "dynamic_update_slice", "dynamic_update_slice_in_dim", "eq",
+    "erf", "erf_inv", "erfc", "exp", "exp2", "expand_dims", "expm1", "fft", "floor", "fori_loop",
+    "full", "full_like", "gather", "ge", "gt", "imag", "index_in_dim", "integer_pow", "iota",
+    "is_finite", "le", "lgamma", "log", "log1p", "logistic", "lt", "map", "max", "min", "mul", "ne",
+    "neg", "nextafter", "optimization_barrier", "pad", "padtype_to_pads", "pbroadcast",
+    "platform_dependent", "pmax", "pmean", "pmin", "polygamma", "population_count", "pow",
+    "ppermute", "pshuffle", "psum", "psum_scatter", "pswapaxes", "real", "reciprocal", "reduce",
+    "reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_precision", "reduce_prod",
+    "reduce_sum", "reduce_window", "reduce_window_shape_tuple", "reduce_xor", "rem", "reshape",
+    "rev", "round", "rsqrt", "scan", "scatter", "scatter_add", "scatter_max", "scatter_min",
     "scatter_mul", "select", "select_n", "shift_left", "shift_right_arithmetic",
-    "shift_right_logical", "sign", "sin", "sinh", "slice", "slice_in_dim", "sort",
-    "sort_key_val", "split", "sqrt", "square", "squeeze", "stack", "stop_gradient", "sub",
-    "switch", "tan", "tanh", "tile", "top_k", "transpose", "unstack", "while_loop", "zeta",
+    "shift_right_logical", "sign", "sin", "sinh", "slice", "slice_in_dim", "sort", "sort_key_val",
+    "split", "sqrt", "square", "squeeze", "stack", "stop_gradient", "sub", "switch", "tan", "tanh",
+    "tile", "top_k", "transpose", "unstack", "while_loop", "zeta",
 ]  # fmt: skip
 
 __all__ += [
@@ -96,7 +97,7 @@ __all__ += [
     "convert_element_type_p", "copy_p", "cos_p", "cosh_p", "cumlogsumexp_p", "cummax_p",
     "cummin_p", "cumprod_p", "cumsum_p", "digamma_p", "div_p", "dot_general_p", "dynamic_slice_p",
     "dynamic_update_slice_p", "eq_p", "erf_inv_p", "erf_p", "erfc_p", "exp2_p", "exp_p",
-    "expm1_p", "floor_p", "gather_p", "ge_p", "gt_p", "imag_p", "integer_pow_p", "iota_p",
+    "expm1_p", "fft_p", "floor_p", "gather_p", "ge_p", "gt_p", "imag_p", "integer_pow_p", "iota_p",
     "is_finite_p", "le_p", "lgamma_p", "log1p_p", "log_p", "logistic_p", "lt_p", "max_p", "min_p",
     "mul_p", "ne_p", "neg_p", "nextafter_p", "not_p", "optimization_barrier_p", "or_p", "pad_p",
     "pmax_p", "pmin_p", "polygamma_p", "population_count_p", "pow_p", "ppermute_p", "psum_p",

@@ -16,6 +16,7 @@ import accnp.api  # noqa: F401 - fills the table
 from accnp.array import wrap
 from accnp.ir.node import items
 from accnp.ir.op import OPS, o
+from accnp.primitives.fft import FftType
 from accnp.primitives.index import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -358,6 +359,9 @@ for keys in (1, 2):
         params={"dimension": 1, "is_stable": True, "num_keys": keys},
     )
 add("sort", real(6), params={"dimension": 0, "is_stable": True, "num_keys": 1})
+for kind, x, n in ((0, cplx(2, 5), 5), (1, cplx(4), 4), (2, real(2, 5), 5), (2, real(6), 6),
+                   (3, cplx(3), 4), (3, cplx(2, 3), 5)):  # fmt: skip
+    add("fft", x, params={"fft_type": FftType(kind), "fft_lengths": (n,)})
 add("top_k", real(3, 5), params={"k": 2, "axis": 1})
 add("searchsorted", np.sort(real(5)), real(4), params={"side": "left"})
 

@@ -1,0 +1,15 @@
+# isort: skip_file
+"""`accnp.numpy.fft`: Fourier transforms, re-exported name by name."""
+
+from accnp.api.fft import (
+    fft, fft2, fftfreq, fftn, fftshift, hfft, ifft, ifft2, ifftn, ifftshift, ihfft, irfft, irfft2,
+    irfftn, rfft, rfft2, rfftfreq, rfftn,
+)  # fmt: skip
+from accnp.missing import nearest
+
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift",
+    "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip
+
+__getattr__ = nearest(__name__, __all__)

@@ -1,0 +1,164 @@
+"""Fourier transforms against jax: values, dtypes, shapes, errors, derivatives, batches, jaxprs."""
+
+import jax
+import jax.numpy as J
+import numpy as np
+import pytest
+
+import accnp as jnp
+from accnp import lax
+from accnp.config import config
+
+ONE = ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"]
+MANY = ["fftn", "ifftn", "rfftn", "irfftn"]
+TWO = ["fft2", "ifft2", "rfft2", "irfft2"]
+REAL = {"rfft", "ihfft", "rfft2", "rfftn"}
+RNG = np.random.default_rng(0)
+
+
+def numbers(shape, dtype):
+    x = RNG.normal(size=shape) * 4
+    return (x + 1j * RNG.normal(size=shape) if np.dtype(dtype).kind == "c" else x).astype(dtype)
+
+
+def same(got, want, tol=2e-5):
+    assert (got.dtype, got.shape, got.weak_type) == (want.dtype, want.shape, want.weak_type)
+    scale = max(1.0, float(np.abs(np.asarray(want)).max(initial=0)))
+    np.testing.assert_allclose(np.asarray(got), np.asarray(want), atol=tol * scale)
+
+
+WAYS = [
+    {}, {"axis": 1, "n": 9}, {"n": 3, "axis": -2, "norm": "backward"}, {"norm": "ortho"},
+    {"norm": "forward", "n": 4},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_one_axis(name):
+    x = numbers((3, 6, 5), "f4" if name in REAL else "c8")
+    ours, theirs = getattr(jnp.fft, name), getattr(J.fft, name)
+    for kw in WAYS:
+        same(ours(x, **kw), theirs(x, **kw))
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_dtypes(name):
+    ours, theirs = getattr(jnp.fft, name), getattr(J.fft, name)
+    for dtype in ("f4", "i4", "?", "u1") if name in REAL else ("f4", "f2", "i4", "?", "u1"):
+        x = numbers(6, dtype)
+        same(ours(x), theirs(x))
+        same(jnp.jit(ours)(x), theirs(x))
+
+
+@pytest.mark.parametrize("name", TWO + MANY)
+def test_several_axes(name):
+    x = numbers((3, 6, 5), "f4" if name in REAL else "c8")
+    ours, theirs = getattr(jnp.fft, name), getattr(J.fft, name)
+    for kw in ({}, {"s": (4, 8)}, {"s": (7, 3), "axes": (0, 2)}, {"axes": (1, 0), "norm": "ortho"},
+               {"axes": (-1, -3), "norm": "forward"}):  # fmt: skip
+        same(ours(x, **kw), theirs(x, **kw))
+
+
+def test_degenerate_shapes():
+    for shape in ((0,), (0, 4), (1,)):
+        x = np.zeros(shape, "f4")
+        same(jnp.fft.fft(x), J.fft.fft(x))
+    same(jnp.fft.irfft(np.ones(1, "f4")), J.fft.irfft(np.ones(1, "f4")))
+    same(jnp.fft.fftn(np.float32(3)), J.fft.fftn(np.float32(3)))
+    same(jnp.fft.fftn(np.ones((2, 3), "f4"), axes=()), J.fft.fftn(np.ones((2, 3), "f4"), axes=()))
+    same(lax.fft(np.ones(3, "f4"), "rfft", ()), jax.lax.fft(np.ones(3, "f4"), "rfft", ()))
+
+
+def test_double_precision():
+    x = RNG.normal(size=64)
+    with jnp.enable_x64(True):
+        got = jnp.fft.fft(x)
+        assert got.dtype == np.complex128
+        np.testing.assert_allclose(got, np.fft.fft(x), atol=1e-13)
+        np.testing.assert_allclose(jnp.fft.irfft(jnp.fft.rfft(x)), x, atol=1e-14)
+        np.testing.assert_allclose(jnp.fft.fftfreq(9, 0.3), np.fft.fftfreq(9, 0.3), rtol=1e-15)
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
+@pytest.mark.parametrize("n", [5, 6])
+def test_derivatives(name, n):
+    x = numbers((2, n), "f4" if name in REAL else "c8")
+
+    def loss(m, x):
+        y = getattr(m.fft, name)(x)
+        return (m.abs(y) ** 2 * m.arange(1.0, y.shape[-1] + 1)).sum()
+
+    same(jnp.grad(lambda x: loss(jnp, x))(x), jax.grad(lambda x: loss(J, x))(x), 1e-4)
+    t = numbers(x.shape, x.dtype)
+    got = jnp.jvp(lambda x: getattr(jnp.fft, name)(x), (x,), (t,))[1]
+    same(got, getattr(J.fft, name)(t))
+
+
+def test_derivative_of_a_complex_transform_of_real_numbers():
+    x = numbers((4, 6), "f4")
+    w = numbers((4, 6), "c8")
+    f = lambda m, x: m.abs(m.fft.fft2(x) * w).sum()  # noqa: E731
+    same(jnp.grad(lambda x: f(jnp, x))(x), jax.grad(lambda x: f(J, x))(x), 1e-4)
+    same(jnp.grad(jnp.jit(lambda x: f(jnp, x)))(x), jax.grad(lambda x: f(J, x))(x), 1e-4)
+
+
+def test_batches():
+    x = numbers((3, 4, 6), "c8")
+    for axis in (0, 1, 2):
+        got = jnp.vmap(lambda v: jnp.fft.fft(v, axis=0), in_axes=axis)(x)
+        same(got, jax.vmap(lambda v: J.fft.fft(v, axis=0), in_axes=axis)(x))
+
+
+def test_jit_is_eager_and_threads_do_not_matter():
+    x = numbers((64, 2048), "f4")
+    eager = np.asarray(jnp.fft.fft(x))
+    assert np.array_equal(eager, np.asarray(jnp.jit(jnp.fft.fft)(x)))
+    before = config.threads
+    try:
+        config.update("threads", 1)
+        assert np.array_equal(eager, np.asarray(jnp.fft.fft(x)))
+    finally:
+        config.update("threads", before)
+
+
+def test_frequencies_and_shifts():
+    for n in (1, 2, 5, 8):
+        for kw in ({}, {"d": 0.25}, {"dtype": "f2"}, {"dtype": "c8"}):
+            same(jnp.fft.fftfreq(n, **kw), J.fft.fftfreq(n, **kw))
+            same(jnp.fft.rfftfreq(n, **kw), J.fft.rfftfreq(n, **kw))
+    same(jnp.fft.fftfreq(5, dtype="i4"), J.fft.fftfreq(5, dtype="i4"))
+    x = numbers((4, 5), "f4")
+    for axes in (None, 0, -1, (0, 1), (1,)):
+        same(jnp.fft.fftshift(x, axes), J.fft.fftshift(x, axes))
+        same(jnp.fft.ifftshift(x, axes), J.fft.ifftshift(x, axes))
+
+
+ERRORS = [
+    "m.fft.fft(z(4), axis=1)", "m.fft.fft(z(4), norm='x')", "m.fft.fft(z(4), n=0)",
+    "m.fft.rfft(z(4, 'c8'))", "m.fft.rfft(z(4, 'f2'))", "m.fft.fft([1, 2.])",
+    "m.fft.fft2(z((3, 3)), axes=(0,))", "m.fft.fftn(z((3, 3)), axes=(0, 0))",
+    "m.fft.fftn(z((3, 3)), s=(2,), axes=(0, 1))", "lax.fft(z((3, 3)), 'FFT', (4,))",
+    "lax.fft(z(3), 'FFT', (3, 3))", "lax.fft(z(3), 'X', (3,))", "lax.fft(z(3), 2.5, (3,))",
+    "m.fft.fft(z(4), axis=(0,))", "m.fft.fftfreq([3])", "m.fft.fftfreq(3, d=[1.])",
+    "m.fft.rfftfreq([3])", "m.fft.ihfft(z(4, 'c8'))", "lax.fft(z((3, 3), 'c8'), 'IRFFT', (4, 4))",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ERRORS)
+def test_errors(text):
+    z = lambda shape, dtype="f4": np.zeros(shape, dtype)  # noqa: E731
+    with pytest.raises(Exception) as wanted:  # noqa: PT011
+        eval(text, {"m": J, "lax": jax.lax, "z": z})
+    with pytest.raises(type(wanted.value)):
+        eval(text, {"m": jnp, "lax": lax, "z": z})
+
+
+def test_the_jaxpr_is_jaxs():
+    x = np.ones((4, 6), "f4")
+    for name in ("fft", "rfft", "ifft2", "irfft"):
+        got = str(jnp.make_jaxpr(getattr(jnp.fft, name))(x))
+        assert got == str(jax.make_jaxpr(getattr(J.fft, name))(x))
+
+
+def test_all_names_are_there():
+    assert set(jnp.fft.__all__) == {n for n in dir(J.fft) if not n.startswith("_")}
