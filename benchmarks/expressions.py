@@ -22,7 +22,7 @@ import numpy as np
 import accnp
 from benchmarks.harness import Call, Row, Timing, paced, row
 
-__all__ = ["NUMPY", "Expression", "normal", "rows_of", "streaming_copy"]
+__all__ = ["NUMPY", "Expression", "asarray", "normal", "rows_of", "streaming_copy", "wide"]
 
 Made = tuple[Callable[..., Any], tuple]
 NUMPY = SimpleNamespace(numpy=np, lax=None, nn=None)
@@ -125,12 +125,12 @@ def normal(seed: int, *shape: int, dtype: Any = np.float32) -> np.ndarray:
 
 def _call(library: Any, make: Callable[[Any], Made], *, eager: bool) -> Call:
     f, arguments = make(library)
-    arguments = library.tree_util.tree_map(_asarray(library), arguments)
+    arguments = library.tree_util.tree_map(asarray(library), arguments)
     g = f if eager else library.jit(f)
     return lambda: library.block_until_ready(g(*arguments))
 
 
-def _asarray(library: Any) -> Callable[[Any], Any]:
+def asarray(library: Any) -> Callable[[Any], Any]:
     """Arrays become the library's; numbers stay what they are."""
     return lambda x: library.numpy.asarray(x) if isinstance(x, np.ndarray) else x
 

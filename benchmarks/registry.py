@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks.expressions import Expression
 from benchmarks.harness import Row
 
-__all__ = ["Group", "groups", "select"]
+__all__ = ["Group", "groups", "names", "select"]
 
 
 @dataclass(frozen=True)
@@ -25,17 +25,19 @@ class Group:
     expressions: dict[str, Expression] = field(default_factory=dict)
 
 
-def groups(names: Iterable[str] | None = None) -> dict[str, Group]:
-    """The groups of these names (all of them if None), in the order of their names.
-
-    Only their files are imported.
-    """
+def names() -> list[str]:
+    """The names of all groups; nothing is imported."""
     here = Path(__file__).parent
-    files = {p.stem.removeprefix("rows_"): p.stem for p in sorted(here.glob("rows_*.py"))}
-    files = {"main": "rows", **files}
+    return ["main", *[p.stem.removeprefix("rows_") for p in sorted(here.glob("rows_*.py"))]]
+
+
+def groups(wanted: Iterable[str] | None = None) -> dict[str, Group]:
+    """The groups of these names (all of them if None); only their files are imported."""
     out = {}
-    for name in files if names is None else names:
-        module = importlib.import_module(f"benchmarks.{files[name]}")
+    for name in names() if wanted is None else wanted:
+        module = importlib.import_module(
+            "benchmarks." + ("rows" if name == "main" else f"rows_{name}")
+        )
         expressions = getattr(module, "EXPRESSIONS", {})
         slow = frozenset(getattr(module, "PROCESS_ROWS", ()))
         out[name] = Group(name, module.ROWS, slow, expressions)

@@ -16,6 +16,7 @@ from accnp.engine.blocked import blocked_step
 from accnp.engine.control import carried
 from accnp.engine.native import native_step
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan, used_slots
+from accnp.engine.traffic import spec_bytes
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import CODES, Access, Fold, KernelSpec, Operand, Phase, Statement, dtype_code
 from accnp.ir.node import Node
@@ -108,7 +109,7 @@ class _Planner:
             verify_spec(spec)
         text = generate(spec)
         step = self.step(text)
-        step.cluster = c
+        step.cluster, step.moved = c, spec_bytes(spec)
         made: set[int] = set()
         for p in text.pointers:
             if isinstance(p, Access):
@@ -157,6 +158,7 @@ class _Planner:
         text = generate(spec)
         step = KernelStep(text, self.plan.fastmath)
         step.pointers = [(slot, 0), (self.slot(out.value), 0)]
+        step.moved = rows * (chunks * acc.itemsize + f.dtype.itemsize)
         self.plan.steps.append(step)
 
     # --- host ---
@@ -226,7 +228,7 @@ class _Planner:
         ]
         text.signature = (*[f"{c}*" for c in codes], *["i8"] * len(own.ints))
         step = KernelStep(text, self.plan.fastmath)
-        step.cluster = v.cluster
+        step.cluster, step.moved = v.cluster, call.nbytes
         step.pointers = [(call.operands[i][0], call.operands[i][4]) for i in pointed]
         found = {i: slot for slot, i in call.results}
         for i, a in enumerate(avals):
@@ -259,7 +261,7 @@ class _Planner:
             step.reason = made
             self.plan.steps.append(step)
         else:
-            made.cluster = v.cluster
+            made.cluster, made.moved = v.cluster, step.nbytes
             v.cluster.form = "own"
             self.plan.steps.append(made)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from accnp.codegen.cpu import Generated
+from accnp.engine.traffic import value_bytes
 from accnp.ir.node import Node
 from accnp.passes.fuse import Cluster
 from accnp.passes.program import Program, Value
@@ -29,7 +30,7 @@ class KernelStep:
 
     __slots__ = (
         "allocs", "bodies", "cluster", "constants", "extent", "frees", "grain", "ints", "kernel",
-        "label", "pointers", "takes", "text", "work",
+        "label", "moved", "pointers", "takes", "text", "work",
     )  # fmt: skip
 
     def __init__(self, text: Generated, fastmath: bool) -> None:
@@ -47,6 +48,7 @@ class KernelStep:
         self.bodies: list[Plan] = []  # of a native loop, for looking at it
         self.cluster: Cluster | None = None
         self.label = ""  # the operations in it, where somebody watches
+        self.moved = 0  # bytes that it reads and writes (see traffic.py), copies for `takes` apart
 
     def resize(self, extent: int, weight: int) -> None:
         """Set how far the parallel index runs, and the work of one step of it."""
@@ -59,6 +61,11 @@ class KernelStep:
     def callees(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Names and signatures of the kernels that this one calls."""
         return tuple([c[:2] for c in self.text.callees])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that must move for it, those of the copies before updates among them."""
+        return self.moved + 2 * sum([n for _, _, n, over in self.takes if not over])
 
     def load(self, fastmath: bool) -> Kernel:
         """Return the machine code; compile it, or take it from a cache, at the first call."""
@@ -76,13 +83,16 @@ class KernelStep:
 class HostStep:
     """One call of an op's reference function on (strided views of) buffers."""
 
-    __slots__ = ("aval", "frees", "node", "op", "operands", "params", "place", "results", "work")
+    __slots__ = (
+        "aval", "frees", "nbytes", "node", "op", "operands", "params", "place", "results", "work",
+    )  # fmt: skip
 
     def __init__(self, v: Value) -> None:
         self.op = v.op
         self.params = v.params
         self.node = v.node
         self.place = -1  # of its node in the pending graph that an eager plan was made for
+        self.nbytes = value_bytes(v)
         self.aval = v.aval  # not the node's: a value may stand for a step towards its node
         # slot, shape, dtype, strides in bytes (None: contiguous), offset in bytes, all elements of
         # the base
@@ -158,6 +168,7 @@ class ControlStep:
         "bodies",
         "frees",
         "inputs",
+        "nbytes",
         "node",
         "op",
         "operands",
@@ -177,6 +188,7 @@ class ControlStep:
         self.bodies = bodies
         self.results: list[tuple[int, int]] = []  # slot, number of the result
         self.frees: list[int] = []
+        self.nbytes = value_bytes(value)
         self.reason = ""  # why it is no native loop
         self.work = max([b.work for b in bodies], default=1) * int(value.params.get("length", 16))
 

@@ -1,0 +1,50 @@
+"""Bytes that a step must move between memory and the processor, each element counted once.
+
+In: a KernelSpec, or the Value of a step without one. Out: bytes read and written together. What a
+kernel reads again from its caches is not counted, so that this over the time is a share of what
+memory can do.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from accnp.ir.kernel import KernelSpec
+
+__all__ = ["spec_bytes", "value_bytes"]
+
+# Ops that read as many elements of their first operand as they return.
+_PICKING = frozenset(["dynamic_slice", "gather"])
+
+
+def spec_bytes(spec: KernelSpec) -> int:
+    """Bytes of the elements that a generated kernel loads and stores; windows that overlap, as
+    those of a stencil do, are counted once."""
+    sizes = (*spec.outer, *spec.reduced, *spec.inner)
+    touched: dict[tuple[int, bool], int] = {}
+    whole: dict[tuple[int, bool], int] = {}
+    for a in spec.accesses:
+        key = (id(a.value), a.store)
+        count = prod([n for n, s in zip(sizes, a.strides, strict=True) if s])
+        touched[key] = touched.get(key, 0) + count * a.dtype.itemsize
+        whole[key] = a.value.aval.nbytes
+    return sum(min(n, whole[key]) for key, n in touched.items())
+
+
+def value_bytes(v: Any) -> int:
+    """Bytes of the operands and results of an operation that is a step of its own.
+
+    An update reads and writes as much of its operand as it is given values; what is copied before
+    that is counted by the step.
+    """
+    results = v.aval if isinstance(v.aval, tuple) else (v.aval,)
+    made = sum(a.nbytes for a in results)
+    sizes = [x.aval.nbytes for x in v.inputs]
+    if v.op.takes is not None:
+        others = [x.aval for i, x in enumerate(v.inputs) if i != v.op.takes]
+        given = max([a.nbytes for a in others if a.dtype == v.aval.dtype], default=0)
+        return sum(a.nbytes for a in others) + 2 * given
+    if v.op.name in _PICKING and sizes:
+        sizes[0] = min(sizes[0], made)
+    return made + sum(sizes)

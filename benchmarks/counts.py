@@ -1,0 +1,159 @@
+"""Counts of what must not grow unseen: kernels, bytes, traces, texts, allocations of the expressions
+of all groups, and the modules that `import accnp` loads.
+
+`python -m benchmarks.counts` compares with `tests/expected/counts.json`; `--write` makes it anew;
+`--only GROUP...` does either for some groups. In: `EXPRESSIONS`. Out: numbers that depend neither on
+the machine's speed nor on what lies in its caches.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import accnp
+from accnp import engine
+from accnp.engine.describe import every_plan
+from accnp.engine.steps import KernelStep, Plan
+from accnp.runtime.buffer import pool_stats
+from benchmarks import registry
+from benchmarks.expressions import Expression, asarray, wide
+
+__all__ = ["count", "count_group", "differences", "imported", "read", "write"]
+
+FILE = Path(__file__).parent.parent / "tests" / "expected" / "counts.json"
+IMPORT = "import accnp"
+_STEADY = 3
+
+
+def count(expression: Expression) -> dict[str, int]:
+    """The counts of one expression at its full size.
+
+    kernels: launches of one call once everything is known; steps: library calls and loops on the
+    host; MB: what must move, from the plans; texts: different sources that had to be compiled;
+    traces: of all calls; plans; allocations: blocks taken from the system by calls that come later.
+    """
+    with wide(expression.x64):
+        f, arguments = expression.make(accnp)
+        arguments = accnp.tree_util.tree_map(asarray(accnp), arguments)
+        accnp.block_until_ready(arguments)
+        call = f if expression.eager else accnp.jit(f)
+        engine._plans.clear()
+        begun = accnp.counters()
+        for _ in range(3):
+            accnp.block_until_ready(call(*arguments))
+        known, free = accnp.counters(), pool_stats()
+        for _ in range(_STEADY):
+            accnp.block_until_ready(call(*arguments))
+        ended, now = accnp.counters(), pool_stats()
+        plans = list(engine._plans.values())
+        if not expression.eager:
+            plans += [entry.plan for entry in _entries(call)]
+        return {
+            "kernels": round((ended["launches"] - known["launches"]) / _STEADY),
+            "steps": sum(not isinstance(s, KernelStep) for p in plans for s in p.steps),
+            "MB": round(sum(s.nbytes for p in plans for s in p.steps) / 1e6, 3),
+            "texts": len({text for p in plans for text in _texts(p)}),
+            "traces": ended["traces"] - begun["traces"],
+            "plans": len(plans),
+            "allocations": now["allocations"] - free["allocations"],
+        }
+
+
+def _entries(function: Any) -> list[Any]:
+    """The traced signatures of a jitted function, each once."""
+    return list({id(e): e for e in function._cache.values()}.values())
+
+
+def _texts(plan: Plan) -> Iterable[tuple[str, tuple[str, ...]]]:
+    for _, inner, _ in every_plan(plan, None):
+        for step in inner.steps:
+            if isinstance(step, KernelStep):
+                yield step.text.source, step.text.signature
+
+
+def count_group(name: str) -> dict[str, dict[str, int]]:
+    """The counts of a group's expressions."""
+    (group,) = registry.groups([name]).values()
+    return {n: count(e) for n, e in group.expressions.items() if e.counted}
+
+
+def imported() -> dict[str, Any]:
+    """What `import accnp` loads beyond NumPy: how many modules of its own, which others."""
+    code = """
+import json, sys
+import numpy
+before = set(sys.modules)
+import accnp
+new = set(sys.modules) - before
+tops = {m.split(".")[0] for m in new} - {"accnp"}
+standard = tops & sys.stdlib_module_names
+print(json.dumps({
+    "modules": sum(m.split(".")[0] == "accnp" for m in new),
+    "packages": " ".join(sorted(tops - standard)),
+    "standard library of %d.%d" % sys.version_info[:2]: " ".join(sorted(standard)),
+}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def read() -> dict[str, Any]:
+    """The counts on file."""
+    return json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+
+
+def write(found: Mapping[str, Any]) -> None:
+    """Put counts on file, beside those of groups that were not counted."""
+    FILE.parent.mkdir(parents=True, exist_ok=True)
+    every = dict(sorted({**read(), **found}.items()))
+    lines = []
+    for group, rows in every.items():
+        inner = [f'  "{n}": {json.dumps(row)}' for n, row in sorted(rows.items())]
+        lines.append(f'"{group}": {{\n' + ",\n".join(inner) + "\n}")
+    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def differences(group: str, found: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
+    """In words what a group's counts on file and those found do not share."""
+    out = []
+    for name in sorted({*found, *before}):
+        new, old = found.get(name), before.get(name)
+        if name.startswith("standard library of") and (new is None or old is None):
+            continue  # the file was written by another version of Python
+        if new is None or old is None:
+            out.append(f"{group}/{name}: {'no longer counted' if new is None else 'not on file'}")
+        elif isinstance(new, Mapping) and isinstance(old, Mapping):
+            changed = [
+                f"{k} {old.get(k)} on file, {new.get(k)} now"
+                for k in dict.fromkeys([*old, *new])
+                if old.get(k) != new.get(k)
+            ]
+            out += [f"{group}/{name}: {', '.join(changed)}"] if changed else []
+        elif new != old:
+            out.append(f"{group}/{name}: {old} on file, {new} now")
+    return out
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Count and compare, or write; 1 if something differs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", help="groups")
+    parser.add_argument("--write", action="store_true", help="put the counts on file")
+    options = parser.parse_args(argv)
+    names = options.only or [*registry.names(), IMPORT]
+    found = {n: imported() if n == IMPORT else count_group(n) for n in names}
+    if options.write:
+        write(found)
+        return 0
+    before = read()
+    told = [line for n in names for line in differences(n, found[n], before.get(n, {}))]
+    print("\n".join(told) if told else "all counts are those on file")
+    return 1 if told else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
