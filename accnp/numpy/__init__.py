@@ -3,6 +3,8 @@
 
 import sys
 
+from accnp.api.applying import apply_along_axis, apply_over_axes, piecewise, place
+from accnp.api.bits import packbits, unpackbits
 from accnp.api.creation import (
     arange, array, asarray, empty, empty_like, eye, full, full_like, geomspace, identity,
     linspace, logspace, ones, ones_like, zeros, zeros_like,
@@ -16,6 +18,7 @@ from accnp.api.facts import (
     array_repr, array_str, get_printoptions, iterable, ndim, printoptions, save, savez,
     set_printoptions, shape, size,
 )  # fmt: skip
+from accnp.api.index_tricks import c_, mgrid, ogrid, r_
 from accnp.api.joining import (
     append, array_split, block, column_stack, concat, concatenate, delete, dsplit, dstack, hsplit,
     hstack, insert, repeat, resize, split, stack, tile, trim_zeros, unstack, vsplit, vstack,
@@ -35,6 +38,9 @@ from accnp.api.methods import set_namespace
 from accnp.api.namespace_info import API_VERSION as __array_api_version__
 from accnp.api.namespace_info import namespace_info as __array_namespace_info__
 from accnp.api.padding import pad
+from accnp.api.polynomials import (
+    poly, polyadd, polyder, polydiv, polyfit, polyint, polymul, polysub, polyval, roots,
+)  # fmt: skip
 from accnp.api.products import (
     cross, dot, inner, kron, matmul, matvec, outer, tensordot, trace, vdot, vecdot, vecmat,
 )  # fmt: skip
@@ -55,11 +61,13 @@ from accnp.api.sorting import (
     argpartition, argsort, intersect1d, isin, lexsort, partition, setdiff1d, setxor1d, sort,
     sort_complex, union1d, unique, unique_all, unique_counts, unique_inverse, unique_values,
 )  # fmt: skip
+from accnp.api.statistics import corrcoef, cov, trapezoid, unwrap
 from accnp.api.taking import (
     argwhere, bincount, choose, compress, digitize, extract, fill_diagonal, flatnonzero,
     nonzero, put, put_along_axis, ravel_multi_index, searchsorted, select, take,
     take_along_axis, unravel_index,
 )  # fmt: skip
+from accnp.api.ufunc_objects import frompyfunc, ufunc
 from accnp.api.ufuncs import (
     abs, absolute, acos, acosh, add, allclose, angle, arccos, arccosh, arcsin, arcsinh, arctan,
     arctan2, arctanh, around, array_equal, array_equiv, asin, asinh, atan, atan2, atanh,
@@ -75,6 +83,7 @@ from accnp.api.ufuncs import (
     sin, sinc, sinh, spacing, sqrt, square, subtract, tan, tanh, true_divide, trunc,
 )  # fmt: skip
 from accnp.api.vectorize import vectorize
+from accnp.api.windows import bartlett, blackman, hamming, hanning, kaiser
 from accnp.array import Array as ndarray
 from accnp.dtypes.promotion import promote_types, result_type
 from accnp.dtypes.questions import can_cast, finfo, iinfo, isdtype, issubdtype
@@ -82,52 +91,58 @@ from accnp.missing import nearest
 from accnp.numpy import fft, linalg
 
 __all__ = [
-    "__array_api_version__", "__array_namespace_info__", "abs", "absolute", "acos", "acosh", "add",
-    "all", "allclose", "amax", "amin", "angle", "any", "append", "arange", "arccos", "arccosh",
-    "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argpartition",
-    "argsort", "argwhere", "around", "array", "array_equal", "array_equiv", "array_repr",
-    "array_split", "array_str", "asarray", "asin", "asinh", "astype", "atan", "atan2", "atanh",
-    "atleast_1d", "atleast_2d", "atleast_3d", "average", "bfloat16", "bincount", "bitwise_and",
-    "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or",
-    "bitwise_right_shift", "bitwise_xor", "block", "bool", "bool_", "broadcast_arrays",
-    "broadcast_shapes", "broadcast_to", "can_cast", "cbrt", "cdouble", "ceil", "character",
-    "choose", "clip", "column_stack", "complex64", "complex128", "complex_", "complexfloating",
-    "compress", "concat", "concatenate", "conj", "conjugate", "copy", "copysign", "cos", "cosh",
-    "count_nonzero", "cross", "csingle", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum",
-    "deg2rad", "degrees", "delete", "diag", "diag_indices", "diag_indices_from", "diagflat",
-    "diagonal", "digitize", "divide", "divmod", "dot", "double", "dsplit", "dstack", "dtype", "e",
-    "einsum", "einsum_path", "empty", "empty_like", "equal", "euler_gamma", "exp", "exp2",
-    "expand_dims", "expm1", "extract", "eye", "fabs", "fft", "fill_diagonal", "finfo",
-    "flatnonzero", "flexible", "flip", "fliplr", "flipud", "float4_e2m1fn", "float8_e3m4",
-    "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
-    "float8_e5m2fnuz", "float8_e8m0fnu", "float16", "float32", "float64", "float_", "float_power",
-    "floating", "floor", "floor_divide", "fmax", "fmin", "fmod", "frexp", "from_dlpack",
-    "frombuffer", "fromfile", "fromfunction", "fromiter", "fromstring", "full", "full_like", "gcd",
-    "generic", "geomspace", "get_printoptions", "greater", "greater_equal", "heaviside", "hsplit",
-    "hstack", "hypot", "i0", "identity", "iinfo", "imag", "index_exp", "indices", "inexact", "inf",
-    "inner", "insert", "int2", "int4", "int8", "int16", "int32", "int64", "int_", "integer",
-    "intersect1d", "invert", "isclose", "iscomplex", "iscomplexobj", "isdtype", "isfinite", "isin",
-    "isinf", "isnan", "isneginf", "isposinf", "isreal", "isrealobj", "isscalar", "issubdtype",
-    "iterable", "ix_", "kron", "lcm", "ldexp", "left_shift", "less", "less_equal", "lexsort",
-    "linalg", "linspace", "log", "log1p", "log2", "log10", "logaddexp", "logaddexp2", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "logspace", "mask_indices", "matmul",
-    "matrix_transpose", "matvec", "max", "maximum", "mean", "meshgrid", "min", "minimum", "mod",
-    "modf", "moveaxis", "multiply", "nan", "nan_to_num", "nanargmax", "nanargmin", "nancumprod",
-    "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar", "ndarray",
-    "ndim", "negative", "newaxis", "nextafter", "nonzero", "not_equal", "number", "object_", "ones",
-    "ones_like", "outer", "pad", "partition", "permute_dims", "pi", "positive", "pow", "power",
-    "printoptions", "prod", "promote_types", "ptp", "put", "put_along_axis", "rad2deg", "radians",
-    "ravel", "ravel_multi_index", "real", "reciprocal", "remainder", "repeat", "reshape", "resize",
-    "result_type", "right_shift", "rint", "roll", "rollaxis", "rot90", "round", "s_", "save",
-    "savez", "searchsorted", "select", "set_printoptions", "setdiff1d", "setxor1d", "shape", "sign",
+    "__array_api_version__", "__array_namespace_info__", "abs", "absolute", "acos", "acosh",
+    "add", "all", "allclose", "amax", "amin", "angle", "any", "append", "apply_along_axis",
+    "apply_over_axes", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
+    "arctanh", "argmax", "argmin", "argpartition", "argsort", "argwhere", "around", "array",
+    "array_equal", "array_equiv", "array_repr", "array_split", "array_str", "asarray", "asin",
+    "asinh", "astype", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d",
+    "average", "bartlett", "bfloat16", "bincount", "bitwise_and", "bitwise_count",
+    "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
+    "bitwise_xor", "blackman", "block", "bool", "bool_", "broadcast_arrays", "broadcast_shapes",
+    "broadcast_to", "c_", "can_cast", "cbrt", "cdouble", "ceil", "character", "choose", "clip",
+    "column_stack", "complex64", "complex128", "complex_", "complexfloating", "compress",
+    "concat", "concatenate", "conj", "conjugate", "copy", "copysign", "corrcoef", "cos", "cosh",
+    "count_nonzero", "cov", "cross", "csingle", "cumprod", "cumsum", "cumulative_prod",
+    "cumulative_sum", "deg2rad", "degrees", "delete", "diag", "diag_indices",
+    "diag_indices_from", "diagflat", "diagonal", "digitize", "divide", "divmod", "dot",
+    "double", "dsplit", "dstack", "dtype", "e", "einsum", "einsum_path", "empty", "empty_like",
+    "equal", "euler_gamma", "exp", "exp2", "expand_dims", "expm1", "extract", "eye", "fabs",
+    "fft", "fill_diagonal", "finfo", "flatnonzero", "flexible", "flip", "fliplr", "flipud",
+    "float4_e2m1fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn",
+    "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float16", "float32",
+    "float64", "float_", "float_power", "floating", "floor", "floor_divide", "fmax", "fmin",
+    "fmod", "frexp", "from_dlpack", "frombuffer", "fromfile", "fromfunction", "fromiter",
+    "frompyfunc", "fromstring", "full", "full_like", "gcd", "generic", "geomspace",
+    "get_printoptions", "greater", "greater_equal", "hamming", "hanning", "heaviside", "hsplit",
+    "hstack", "hypot", "i0", "identity", "iinfo", "imag", "index_exp", "indices", "inexact",
+    "inf", "inner", "insert", "int2", "int4", "int8", "int16", "int32", "int64", "int_",
+    "integer", "intersect1d", "invert", "isclose", "iscomplex", "iscomplexobj", "isdtype",
+    "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "isrealobj",
+    "isscalar", "issubdtype", "iterable", "ix_", "kaiser", "kron", "lcm", "ldexp", "left_shift",
+    "less", "less_equal", "lexsort", "linalg", "linspace", "log", "log1p", "log2", "log10",
+    "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor",
+    "logspace", "mask_indices", "matmul", "matrix_transpose", "matvec", "max", "maximum",
+    "mean", "meshgrid", "mgrid", "min", "minimum", "mod", "modf", "moveaxis", "multiply", "nan",
+    "nan_to_num", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean",
+    "nanmin", "nanprod", "nanstd", "nansum", "nanvar", "ndarray", "ndim", "negative", "newaxis",
+    "nextafter", "nonzero", "not_equal", "number", "object_", "ogrid", "ones", "ones_like",
+    "outer", "packbits", "pad", "partition", "permute_dims", "pi", "piecewise", "place", "poly",
+    "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval",
+    "positive", "pow", "power", "printoptions", "prod", "promote_types", "ptp", "put",
+    "put_along_axis", "r_", "rad2deg", "radians", "ravel", "ravel_multi_index", "real",
+    "reciprocal", "remainder", "repeat", "reshape", "resize", "result_type", "right_shift",
+    "rint", "roll", "rollaxis", "roots", "rot90", "round", "s_", "save", "savez",
+    "searchsorted", "select", "set_printoptions", "setdiff1d", "setxor1d", "shape", "sign",
     "signbit", "signedinteger", "sin", "sinc", "single", "sinh", "size", "sort", "sort_complex",
-    "spacing", "split", "sqrt", "square", "squeeze", "stack", "std", "subtract", "sum", "swapaxes",
-    "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "trace", "transpose", "tri",
-    "tril", "tril_indices", "tril_indices_from", "trim_zeros", "triu", "triu_indices",
-    "triu_indices_from", "true_divide", "trunc", "uint", "uint2", "uint4", "uint8", "uint16",
-    "uint32", "uint64", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse",
-    "unique_values", "unravel_index", "unsignedinteger", "unstack", "vander", "var", "vdot",
-    "vecdot", "vecmat", "vectorize", "vsplit", "vstack", "where", "zeros", "zeros_like",
+    "spacing", "split", "sqrt", "square", "squeeze", "stack", "std", "subtract", "sum",
+    "swapaxes", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "trace",
+    "transpose", "trapezoid", "tri", "tril", "tril_indices", "tril_indices_from", "trim_zeros",
+    "triu", "triu_indices", "triu_indices_from", "true_divide", "trunc", "ufunc", "uint",
+    "uint2", "uint4", "uint8", "uint16", "uint32", "uint64", "union1d", "unique", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values", "unpackbits", "unravel_index",
+    "unsignedinteger", "unstack", "unwrap", "vander", "var", "vdot", "vecdot", "vecmat",
+    "vectorize", "vsplit", "vstack", "where", "zeros", "zeros_like",
 ]  # fmt: skip
 
 set_namespace(sys.modules[__name__])

@@ -1,0 +1,133 @@
+"""Families of functions against jax, expression by expression: `families/*.txt` hold them.
+
+A line is an expression over the names of the namespace, `np`, `jnp`, `jax`, arrays defined above it
+(`X = N(3, 4)`; N draws normal numbers), or a comment. What jax answers is stored in
+`expected/families_*.json`; `ACCNP_ORACLE=1 pytest tests/api/test_families.py` asks it again.
+
+Each expression is evaluated eagerly and under jit, which must agree to the bit; `~ ` in front
+says that values must be known, so that jit refuses. `! ` in front says that jax refuses.
+"""
+
+import importlib
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from api.oracle import stored
+
+import accnp
+
+FOLDER = Path(__file__).parent / "families"
+
+
+def normal(*shape):
+    return np.random.default_rng(7).standard_normal(shape).astype(np.float32)
+
+
+def read(path):
+    """The cases of a file: each with the definitions that stand above it."""
+    definitions = {}
+    for line in path.read_text().splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        found = re.match(r"([A-Z]\w*) = (.*)", line)
+        if found:
+            definitions = {**definitions, found[1]: found[2]}
+        else:
+            yield line, definitions
+
+
+CASES = [
+    pytest.param(path.stem, line, definitions, id=f"{path.stem}: {line}")
+    for path in sorted(FOLDER.glob("*.txt"))
+    for line, definitions in read(path)
+]
+
+
+def scope(jax, definitions):
+    """The names that an expression may use, in one of the two libraries."""
+    jnp = importlib.import_module(f"{jax.__name__}.numpy")
+    names = {**vars(jnp), "np": np, "jnp": jnp, "jax": jax, "N": normal}
+    for name, text in definitions.items():
+        names[name] = eval(text, names)
+    return names
+
+
+def plain(x):
+    """A result as data: arrays as (dtype, weak type, shape, values), trees as lists."""
+    if isinstance(x, tuple | list):
+        return [plain(v) for v in x]
+    if x is None or isinstance(x, str | type):
+        return str(x)
+    if not hasattr(x, "dtype"):
+        return repr(x)
+    value = np.asarray(x)
+    kind = value.dtype.name
+    if value.dtype.kind == "c":
+        value = np.stack([value.real, value.imag], -1)
+    values = np.asarray(value, np.float64 if kind != "int64" else None).tolist()
+    return {"type": [kind, bool(getattr(x, "weak_type", False)), list(x.shape)], "values": values}
+
+
+def answer(text, jax, definitions):
+    try:
+        return plain(eval(text, scope(jax, definitions)))
+    except Exception as error:
+        return {"error": type(error).__name__, "builtin": builtin(error)}
+
+
+def builtin(error):
+    return next(c.__name__ for c in type(error).__mro__ if c.__module__ == "builtins")
+
+
+def ask(text, definitions):
+    def run():
+        return answer(text, importlib.import_module("jax"), definitions)
+
+    return run
+
+
+def agree(found, expected, text):
+    if isinstance(expected, list):
+        assert isinstance(found, list), text
+        assert len(found) == len(expected), text
+        for a, b in zip(found, expected, strict=True):
+            agree(a, b, text)
+    elif isinstance(expected, dict) and "type" in expected:
+        assert isinstance(found, dict), text
+        assert found.get("type") == expected["type"], (text, found, expected)
+        close(found["values"], expected["values"], expected["type"][0], text)
+    else:
+        assert found == expected, text
+
+
+def close(found, expected, kind, text):
+    a, b = np.asarray(found, np.float64), np.asarray(expected, np.float64)
+    rough = {"float16": 2e-3, "bfloat16": 2e-2}.get(kind, 2e-5)
+    scale = np.max(np.abs(b[np.isfinite(b)]), initial=0.0)
+    np.testing.assert_allclose(a, b, rtol=rough, atol=rough * 0.1 * scale, err_msg=text)
+
+
+@pytest.mark.parametrize(("family", "line", "definitions"), CASES)
+def test_family(family, line, definitions):
+    mark, text = (line[0], line[2:]) if line[:2] in ("! ", "~ ") else ("", line)
+    expected = stored(f"families_{family}", line + repr(definitions or ""), ask(text, definitions))
+    found = answer(text, accnp, definitions)
+    if mark == "!":
+        assert "error" in expected, f"jax does not refuse {text}: {expected}"
+        assert found.get("builtin") == expected["builtin"], (found, expected)
+        return
+    assert not (isinstance(expected, dict) and "error" in expected), f"jax refuses {text}"
+    agree(found, expected, text)
+    if mark != "~":
+        kept = []
+
+        def traced():
+            result = eval(text, scope(accnp, definitions))
+            leaves, tree = accnp.tree.flatten(result)
+            kept.append(tree)
+            return [accnp.numpy.asarray(v) for v in leaves]
+
+        leaves = accnp.jit(traced)()
+        agree(plain(accnp.tree.unflatten(kept[0], leaves)), found, f"under jit: {text}")
