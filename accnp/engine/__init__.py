@@ -43,8 +43,8 @@ __all__ = [
     "writeable_view",
 ]
 
-# Work, in simple element operations (some 10 ms), from which a hand-over to the stream pays.
-ASYNC = 1 << 26
+# Work, in simple element operations (some 5 ms), from which a hand-over to the stream pays.
+ASYNC = 1 << 28
 MAX_PLANS = 4096
 _plans: dict[Any, Plan] = {}
 # Held while pending nodes are looked through, and while their inputs are dropped; never while

@@ -18,7 +18,6 @@ from accnp.engine.table import table_of
 from accnp.ir.node import Node, site_text
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer
-from accnp.runtime.compile import pack
 from accnp.runtime.helpers import in_parallel
 from accnp.runtime.threads import parallel_run
 
@@ -54,7 +53,7 @@ def run(
             elif step.work < PARALLEL or step.extent <= step.grain:
                 kernel.call(step.extent, step.extent, *arguments, *step.ints)
             else:
-                parallel_run(kernel, pack([*arguments, *step.ints]), step.extent, step.grain)
+                parallel_run(kernel, [*arguments, *step.ints], step.extent, step.grain)
         elif type(step) is ControlStep:
             run_control(step, slots, run)
         else:

@@ -15,12 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accnp.config import config
-from accnp.runtime import launch
+from accnp.runtime import launch, team
 from accnp.runtime.notes import note
 
 _ENTRY = "accnp_entry"
 Callees = tuple[tuple[str, tuple[str, ...]], ...]
 _Entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+_Attend = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 
 
 class CompileError(RuntimeError):
@@ -128,10 +129,6 @@ class Kernel:
         counters.launched()
         counter = ctypes.c_int64(0)
         self._entry(ctypes.addressof(argv), ctypes.addressof(counter), n, chunk)
-
-    def join(self, argv: int, counter: int, n: int, chunk: int) -> None:
-        """Take chunks from a shared counter until it reaches n; addresses as integers."""
-        self._entry(argv, counter, n, chunk)
 
     def llvm(self) -> str:
         """The optimised LLVM IR, made again for looking at it."""
@@ -308,6 +305,8 @@ class _Launch(NamedTuple):
     held: Callable[..., None]
     walk_released: Callable[..., None]
     walk_held: Callable[..., None]
+    share: Callable[..., None]
+    attend: Callable[[int, int], int]
     copy: int
     code: Any  # keeps them mapped
 
@@ -324,9 +323,16 @@ def _launchers() -> _Launch:
                 )
                 found = dict(zip(launch.SYMBOLS, addresses, strict=True))
                 counters._native = ctypes.c_int64.from_address(found[launch.COUNT])
-                names = (launch.RELEASED, launch.HELD, launch.WALK_RELEASED, launch.WALK_HELD)
-                a, b, c, d = (launch.builtin(name, found[name]) for name in names)
-                _launch.append(_Launch(a, b, c, d, found[launch.COPY], code))
+                names = (
+                    launch.RELEASED,
+                    launch.HELD,
+                    launch.WALK_RELEASED,
+                    launch.WALK_HELD,
+                    team.SHARE,
+                )
+                a, b, c, d, e = (launch.builtin(name, found[name]) for name in names)
+                attend = _Attend(found[team.ATTEND])
+                _launch.append(_Launch(a, b, c, d, e, attend, found[launch.COPY], code))
     return _launch[0]
 
 
@@ -335,6 +341,13 @@ def walkers() -> tuple[int, Callable[..., None], Callable[..., None]]:
     interpreter lock held and released."""
     found = _launchers()
     return found.copy, found.walk_held, found.walk_released
+
+
+def sharers() -> tuple[Callable[..., None], Callable[[int, int], int]]:
+    """For teams of threads: `share(entry, n, chunk, team, tickets, *arguments)`, and
+    `attend(team, looks)`; see `team.py`."""
+    found = _launchers()
+    return found.share, found.attend
 
 
 def _lower(

@@ -12,9 +12,11 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
+from accnp.runtime import team
+
 RELEASED, HELD, COUNT = "accnp_launch_released", "accnp_launch_held", "accnp_launches"
 WALK_RELEASED, WALK_HELD, COPY = "accnp_walk_released", "accnp_walk_held", "accnp_copy"
-SYMBOLS = (RELEASED, HELD, COUNT, WALK_RELEASED, WALK_HELD, COPY)
+SYMBOLS = (RELEASED, HELD, COUNT, WALK_RELEASED, WALK_HELD, COPY, team.SHARE, team.ATTEND)
 _METH_FASTCALL = 0x80
 
 _HEAD = """
@@ -182,6 +184,7 @@ TEXT = (
     + _FUNCTION.format(name=RELEASED, **_RELEASE)
     + _WALK.format(name=WALK_HELD, **_HOLD)
     + _WALK.format(name=WALK_RELEASED, **_RELEASE)
+    + team.TEXT
 )
 
 

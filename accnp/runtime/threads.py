@@ -1,145 +1,115 @@
 """Helper threads inside one kernel: a kernel, its arguments and a range come in; 0..n gets done.
 
-All threads call the same machine code with the same counter and take chunks from it, so there is
-one foreign call per thread. The caller works too and never waits for a helper that has not begun.
+All threads call the same machine code with the same counter and take chunks from it, so a thread
+that comes late or is held up by another process does less. The caller works too and never waits for
+a helper that has not begun. A helper that has nothing to do looks for more for a moment, in machine
+code (`team.py`), before it sleeps.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import threading
 from _thread import allocate_lock
 from collections import deque
+from collections.abc import Sequence
 
 from accnp.config import config
-from accnp.runtime.compile import Kernel, counters
+from accnp.runtime.compile import Kernel, sharers
+from accnp.runtime.team import CPU, MOVE, WORDS
+
+_LOOKS = 4096  # of a helper for work before it sleeps: some 50 us
 
 
-class _Job:
-    """One kernel launch that helpers may join; a ticket is the right of one helper to do so."""
+class _Team:
+    """The memory that a group of threads shares work through; see `team.py`."""
 
-    __slots__ = ("argv", "chunk", "counter", "keep", "kernel", "n", "started", "tickets")
+    def __init__(self) -> None:
+        self._keep = (ctypes.c_int64 * (WORDS + 8))()
+        self.address = -(-ctypes.addressof(self._keep) // 64) * 64
+        self._cpu = ctypes.c_int64.from_address(self.address + 8 * CPU)
+        self._cpu.value = -1
 
-    def __init__(
-        self, kernel: Kernel, argv: int, keep: object, n: int, chunk: int, tickets: int
-    ) -> None:
-        self.kernel = kernel
-        self.argv = argv
-        self.keep = (keep, shared := ctypes.c_int64(0))
-        self.counter = ctypes.addressof(shared)
-        self.n = n
-        self.chunk = chunk
-        self.tickets = [None] * tickets
-        self.started: list = []
-
-    def work(self) -> None:
-        self.kernel.join(self.argv, self.counter, self.n, self.chunk)
-
-    def help(self) -> None:
-        """Join unless the caller took the tickets back."""
-        inside = allocate_lock()
-        inside.acquire()
-        # The lock is shown before the ticket is taken, so the caller cannot miss it.
-        self.started.append(inside)
-        try:
-            self.tickets.pop()
-            self.work()
-        except IndexError:
-            pass
-        finally:
-            inside.release()
-
-    def finish(self) -> None:
-        """Take back the tickets nobody used and wait for the helpers that are inside."""
-        while self.tickets:
-            try:
-                self.tickets.pop()
-            except IndexError:
-                break
-        interrupt = None
-        for inside in self.started:
-            while True:
-                try:
-                    inside.acquire()
-                except KeyboardInterrupt as error:
-                    interrupt = error  # helpers still write to the arguments: wait on
-                else:
-                    break
-        if interrupt is not None:
-            raise interrupt
+    def step_aside(self) -> bool:
+        """Keep this thread off the processor where the work comes from; False if it cannot."""
+        with contextlib.suppress(OSError, AttributeError):
+            others = os.sched_getaffinity(os.getpid()) - {self._cpu.value}
+            if others:
+                os.sched_setaffinity(0, others)
+                return True
+        return False
 
 
 class _Helper:
-    """A daemon thread that sleeps on a lock until it is given a job."""
+    """A daemon thread that sleeps on a lock until there is work to look for."""
 
-    __slots__ = ("job", "wake")
+    __slots__ = ("team", "wake")
 
-    def __init__(self, number: int) -> None:
-        self.job: _Job | None = None
+    def __init__(self, number: int, team: _Team) -> None:
+        self.team = team
         self.wake = allocate_lock()
         self.wake.acquire()
         threading.Thread(target=self._loop, name=f"accnp-helper-{number}", daemon=True).start()
 
-    def give(self, job: _Job) -> None:
-        self.job = job
-        self.wake.release()
-
     def _loop(self) -> None:
+        _, attend = sharers()
+        team = self.team
         while True:
             self.wake.acquire()
-            job = self.job
-            if job is not None:
-                job.help()
-            self.job = job = None  # argument blocks must not outlive their launch
-            _idle.append(self)
+            looks = _LOOKS if config.threads <= _processors() else 0
+            while attend(team.address, looks) == MOVE and team.step_aside():
+                pass
+            _asleep.append(self)
 
 
-_idle: deque[_Helper] = deque()
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(os.getpid()))
+    return os.cpu_count() or 1
+
+
+_team = _Team()
+_asleep: deque[_Helper] = deque()
 _count = 0
 _lock = threading.Lock()
 
 
-def _helpers(wanted: int) -> list[_Helper]:
-    """Idle helpers, at most as many as wanted; new ones are started while there are too few."""
-    global _count
-    if _count < config.threads - 1:
-        with _lock:
-            while _count < config.threads - 1:
-                _count += 1
-                _idle.append(_Helper(_count))
-    found = []
-    while len(found) < wanted:
+def parallel_run(kernel: Kernel, arguments: Sequence[int], n: int, chunk: int) -> None:
+    """Do 0..n in chunks on this thread and on helpers that have nothing else to do."""
+    threads = config.threads
+    wanted = min(threads, -(-n // chunk)) - 1
+    if wanted < 1:
+        kernel.call(n, n, *arguments)
+        return
+    if _count < threads - 1:
+        _start(threads - 1)
+    while len(_asleep) > _count - wanted:
         try:
-            found.append(_idle.pop())
+            _asleep.pop().wake.release()
         except IndexError:
             break
-    return found
+    share, _ = sharers()
+    share(kernel.address, n, chunk, _team.address, wanted, *arguments)
 
 
-def parallel_run(kernel: Kernel, argv: ctypes.Array, n: int, chunk: int) -> None:
-    """Do 0..n in chunks on this thread and on idle helpers."""
-    wanted = min(config.threads, -(-n // chunk)) - 1
-    helpers = _helpers(wanted) if wanted > 0 else ()
-    if not helpers:
-        kernel.run(argv, n, chunk)
-        return
-    counters.launched()
-    job = _Job(kernel, ctypes.addressof(argv), argv, n, chunk, len(helpers))
-    for helper in helpers:
-        helper.give(job)
-    try:
-        job.work()
-    finally:
-        job.finish()
+def _start(count: int) -> None:
+    """Have so many helpers in all."""
+    global _count
+    with _lock:
+        while _count < count:
+            _count += 1
+            _asleep.append(_Helper(_count, _team))
 
 
 def _forget() -> None:
     """A child process has none of its parent's threads."""
-    global _count, _lock
-    _idle.clear()
+    global _count, _lock, _team
+    _asleep.clear()
     _count = 0
     _lock = threading.Lock()
+    _team = _Team()
 
 
 os.register_at_fork(after_in_child=_forget)

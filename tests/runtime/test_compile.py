@@ -218,7 +218,8 @@ def test_a_shared_counter_divides_the_work():
     out = np.zeros(100, np.float32)
     argv = compiling.pack([x.ctypes.data, out.ctypes.data])
     counter = ctypes.c_int64(40)
-    k.join(ctypes.addressof(argv), ctypes.addressof(counter), 100, 16)
+    entry = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2)(k.address)
+    entry(ctypes.addressof(argv), ctypes.addressof(counter), 100, 16)
     assert (out[:40] == 0).all()
     assert (out[40:] == 3).all()
     assert counter.value >= 100

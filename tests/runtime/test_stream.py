@@ -12,6 +12,7 @@ import pytest
 from accnp.config import threads as use_threads
 from accnp.runtime import compile as compiling
 from accnp.runtime import stream as streams
+from accnp.runtime import threads
 from accnp.runtime.stream import Stream
 from accnp.runtime.threads import parallel_run
 
@@ -272,3 +273,18 @@ def test_a_forked_child_computes():
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert stream.submit(lambda: 8).wait() == 8
+
+
+def test_helpers_look_for_work_only_briefly():
+    k = compiling.get_kernel(
+        sources.elementwise(), "kernel", sources.SIGNATURE, namespace=sources.NAMESPACE
+    )
+    x = np.ones(100_000, np.float32)
+    out = np.zeros_like(x)
+    with use_threads(2):
+        parallel_run(k, [x.ctypes.data, out.ctypes.data], len(x), 1000)
+        time.sleep(0.05)
+        before = time.process_time()
+        time.sleep(0.3)
+        assert time.process_time() - before < 0.1
+        assert len(threads._asleep) == threads._count
