@@ -85,32 +85,63 @@ def solve_right_{code}(lo, hi, m, n, a, rsa, csa, x, ldx, upper, unit):
                     row[j] = buf[j * 64 + i]
 """
 
-# The lower triangle of a becomes its factor; bad[0] is set where a is not positive definite.
+# The lower triangle of a becomes its factor; bad[0] is set where a is not positive definite. Blocks
+# are turned for the divisions, so that their rows are whole vectors.
 _CHOLESKY = """
 def cholesky_{code}(lo, hi, n, a, lda, bad):
+    buf = stack_{code}()
     for k0 in range(0, n, 32):
         count = fmin(n - k0, 32)
         block = at(a, k0 * lda + k0)
         if k0 > 0:
             left = at(a, k0 * lda)
             gemm_{code}(n - k0, count, k0, left, lda, 1, left, 1, lda, block, lda, -1)
+        for q in range(1024):
+            buf[q] = {code}(0)
+        for i in range(count):
+            row = at(block, i * lda)
+            for j in range(i + 1):
+                buf[j * 32 + i] = row[j]
         for j in range(count):
-            upper = at(block, j * lda)
-            s = upper[j]
-            for p in range(j):
-                s = fma(-upper[p], upper[p], s)
+            top = at(buf, j * 32)
+            s = top[j]
             bad[0] = bad[0] if s > {code}(0) else {code}(1)
             d = sqrt(s)
-            upper[j] = d
+            for q in range(32):
+                top[q] = top[q] / d
+            top[j] = d
             for i in range(j + 1, count):
-                row = at(block, i * lda)
-                t = row[j]
-                for p in range(j):
-                    t = fma(-row[p], upper[p], t)
-                row[j] = t / d
+                row = at(buf, i * 32)
+                f = -top[i]
+                for q in range(32):
+                    row[q] = fma(f, top[q], row[q])
+        for i in range(count):
+            row = at(block, i * lda)
+            for j in range(i + 1):
+                row[j] = buf[j * 32 + i]
+        below = at(block, count * lda)
         rest = n - k0 - count
+        while rest >= 32:
+            for u in range(0, 32, {one}):
+                for q in range(0, 32, {one}):
+                    turn(at(buf, u * 32 + q), 32, at(below, u + q * lda), lda)
+            for p in range(32):
+                top = at(buf, p * 32)
+                d = block[p * lda + p]
+                for q in range(32):
+                    top[q] = top[q] / d
+                for j in range(p + 1, 32):
+                    row = at(buf, j * 32)
+                    f = -block[j * lda + p]
+                    for q in range(32):
+                        row[q] = fma(f, top[q], row[q])
+            for u in range(0, 32, {one}):
+                for q in range(0, 32, {one}):
+                    turn(at(below, u * lda + q), lda, at(buf, u + q * 32), 32)
+            below = at(below, 32 * lda)
+            rest -= 32
         if rest > 0:
-            solve_right_{code}(rest, count, block, lda, 1, at(block, count * lda), lda, 0, 0)
+            solve_right_{code}(rest, count, block, lda, 1, below, lda, 0, 0)
 """
 
 # a becomes its factors, rows exchanged; pivots[i] is the row that took the place of row i.

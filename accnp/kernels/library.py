@@ -45,7 +45,7 @@ def source(name: str, vector_bytes: int) -> str:
     """The text of a kernel of the library."""
     family, code = name.rsplit("_", 1)
     if family in factors.TEXTS:
-        return factors.TEXTS[family].format(code=code)
+        return factors.TEXTS[family].format(code=code, one=vector_bytes // int(code[1:]))
     if family == "gemm":
         return _gemm(name, code, vector_bytes)
     return _GEMV.format(name=name, code=code, one=vector_bytes // int(code[1:]), long=LONG,

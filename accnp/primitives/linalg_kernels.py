@@ -61,9 +61,9 @@ class Batch:
             yield
 
     def strides(self, which: int) -> tuple[str, str]:
-        """The names of the steps from row to row and from column to column."""
+        """The steps from row to row and from column to column; 1 is said by the text."""
         rows, columns = self.arrays[which].strides[-2:]
-        return self.text.integer(rows), self.text.integer(columns)
+        return tuple("1" if n == 1 else self.text.integer(n) for n in (rows, columns))  # type: ignore[return-value]
 
     def copy(self, to: str, source: str, which: int, m: str, n: str) -> None:
         """Lay out a matrix by rows."""
