@@ -13,12 +13,13 @@ import numpy as np
 
 from accnp import engine
 from accnp.config import config
-from accnp.errors import api_boundary
+from accnp.errors import api_boundary, hide_frames
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, const
 from accnp.ir.trace import join
 from accnp.pytree import LEAVES
 from accnp.runtime import buffer as pool
+from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import devices
 from accnp.trace_fn import conversion_error
 
@@ -132,15 +133,18 @@ class Array:
 
     # --- waiting and looking ---
 
-    @api_boundary
     def block_until_ready(self) -> Array:
         """Compute the value, or wait for it, and return the array itself.
 
         An error in its computation is raised here.
         """
         node = self._node
-        if not is_traced(node):
-            engine.ready(node)
+        if type(node.value) is not Buffer and not is_traced(node):
+            try:
+                engine.ready(node)
+            except Exception as error:
+                hide_frames(error)
+                raise
         return self
 
     def is_ready(self) -> bool:

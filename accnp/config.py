@@ -91,7 +91,7 @@ _OPTIONS = [
     Option("debug_nans", bool, False, traced=True),
     Option("debug_infs", bool, False, traced=True),
     Option("debug_key_reuse", bool, False, traced=True),
-    Option("disable_jit", bool, False),
+    Option("disable_jit", bool, False, traced=True),
     Option("check_tracer_leaks", bool, False),
     Option("enable_checks", bool, False),
     Option("log_compiles", bool, False),

@@ -27,7 +27,7 @@ from accnp.api.convert import (
 from accnp.api.named import named as as_named
 from accnp.array import Array
 from accnp.errors import hide_frames
-from accnp.ir.node import Node, record_known
+from accnp.ir.node import Form, Node, record_known
 from accnp.ir.op import OPS, Op, o
 from accnp.ir.trace import state
 
@@ -96,7 +96,7 @@ def make_unary(
 ) -> Callable[[Any], Any]:
     """Make the public function of one operand; jaxprs have it as a call if it is `shown`."""
     rule = as_rule(rule)
-    known: dict[Any, tuple[Op, Any]] = {}
+    known: dict[Any, Form] = {}
 
     def plain(x: Any) -> Any:
         return wrap_all(rule(*prepare(name, x)))
@@ -109,16 +109,16 @@ def make_unary(
         (node,) = prepare(name, x)
         out = rule(node)
         if type(x) is Array and not isinstance(out, tuple) and _is_plain(out, (x._node,)):
-            known[x._node.aval] = out.op, out.aval
+            known[x._node.aval] = out.form
         return wrap_all(out)
 
     def call(x: Any, /) -> Any:
         if type(x) is Array:
             node = x._node
-            op = known.get(node.aval)
-            if op is not None:
+            form = known.get(node.aval)
+            if form is not None:
                 result = _new(Array)
-                result._node = record_known(op[0], (node,), op[1])
+                result._node = record_known(form, (node,))
                 return result
         try:
             return slow(x)
@@ -144,9 +144,9 @@ class Binary:
     function: Any = None
     operator: Any = None
     reflected: Any = None
-    pairs: dict[Any, tuple[Op, Any]] = field(default_factory=dict)
-    right: dict[Any, tuple[Op, Node, Any]] = field(default_factory=dict)
-    left: dict[Any, tuple[Op, Node, Any]] = field(default_factory=dict)
+    pairs: dict[Any, Form] = field(default_factory=dict)
+    right: dict[Any, tuple[Form, Node]] = field(default_factory=dict)
+    left: dict[Any, tuple[Form, Node]] = field(default_factory=dict)
     as_call: Callable[[Any, Any], Any] | None = None  # for functions that jaxprs have as calls
 
     def plain(self, x: Any, y: Any) -> Any:
@@ -164,13 +164,13 @@ class Binary:
         if not isinstance(out, tuple) and _is_plain(out, (a, b)):
             if type(x) is Array and a is x._node:
                 if type(y) is Array and b is y._node and a.aval.weak_type == b.aval.weak_type:
-                    self.pairs[a.aval, b.aval] = out.op, out.aval
+                    self.pairs[a.aval, b.aval] = out.form
                 elif type(y) in (int, float) and not a.aval.weak_type:
-                    _remember(self.right, _key(a, y), (out.op, b, out.aval))
+                    _remember(self.right, _key(a, y), (out.form, b))
                 return wrap_all(out)
             strong = type(y) is Array and b is y._node and not b.aval.weak_type
             if strong and type(x) in (int, float):
-                _remember(self.left, _key(b, x), (out.op, a, out.aval))
+                _remember(self.left, _key(b, x), (out.form, a))
         return wrap_all(out)
 
 
@@ -217,16 +217,16 @@ def make_binary(name: str, rule: str | Rule, prepare: Prepare, doc: str, shown: 
                 t = type(y)
                 if t is Array:
                     b = y._node
-                    op = pairs.get((a.aval, b.aval))
-                    if op is not None:
+                    form = pairs.get((a.aval, b.aval))
+                    if form is not None:
                         result = _new(Array)
-                        result._node = record_known(op[0], (a, b), op[1])
+                        result._node = record_known(form, (a, b))
                         return result
                 elif t is float or t is int:
                     found = right.get((a.aval, t, y if y or t is int else repr(y)))
                     if found is not None:
                         result = _new(Array)
-                        result._node = record_known(found[0], (a, found[1]), found[2])
+                        result._node = record_known(found[0], (a, found[1]))
                         return result
             if (
                 accepts is not None
@@ -249,7 +249,7 @@ def make_binary(name: str, rule: str | Rule, prepare: Prepare, doc: str, shown: 
             found = left.get((b.aval, t, x if x or t is int else repr(x)))
             if found is not None:
                 result = _new(Array)
-                result._node = record_known(found[0], (found[1], b), found[2])
+                result._node = record_known(found[0], (found[1], b))
                 return result
         if not isinstance(x, OPERANDS) and not hasattr(x, "__jax_array__"):
             return NotImplemented

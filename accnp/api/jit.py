@@ -26,7 +26,7 @@ from accnp.api.statics import Options, Watched, resolve_static
 from accnp.array import Array, is_traced, wrap
 from accnp.config import config
 from accnp.ir.graph import Graph, evaluate
-from accnp.ir.node import CONST, EMPTY, Node
+from accnp.ir.node import CONST, EMPTY, Node, const
 from accnp.ir.trace import state
 from accnp.primitives.control import call as record_call
 from accnp.pytree import leaf_names, take, tree_flatten
@@ -35,8 +35,9 @@ from accnp.transforms.axes import bound
 
 __all__ = ["JitFunction", "jit"]
 
-# Arguments other than arrays that need no second look.
-_VALUES = (float, int, bool, complex, np.ndarray)
+_new = Array.__new__
+# Arguments that need no second look.
+_PLAIN = frozenset((Array, float, int, bool, complex, np.ndarray))
 
 # One cache for each function, shared by all its jitted forms with the same options.
 _caches: weakref.WeakKeyDictionary[Any, dict[Any, dict[Any, Entry]]] = weakref.WeakKeyDictionary()
@@ -97,7 +98,7 @@ class JitFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            if self._short and state.abstract is None and not (state.named or config.disable_jit):
+            if self._short and state.abstract is None:
                 found = self._quick(args, kwargs)
                 if found is not None:
                     return found[0]
@@ -106,42 +107,54 @@ class JitFunction:
             errors.hide_frames(error)
             raise
 
-    def _quick(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Any] | None:
-        """The result of a small known program of concrete arguments; None for anything else."""
-        flat: list[Any] = []
-        form = self._form(args, kwargs, flat.append)
-        nodes, avals = [], []
-        for x in flat:
+    def _quick(self, args: tuple, kwargs: dict[str, Any], flat: bool = True) -> tuple[Any] | None:
+        """The result of a small known program of concrete arguments; None for anything else.
+
+        `flat`: whether the arguments may be arrays and numbers by position alone.
+        """
+        leaves: Sequence[Any] = args
+        form = None
+        if kwargs or self._has_static or not flat:
+            leaves = []
+            form = self._form(args, kwargs, leaves.append)
+        nodes, buffers, key = [], [], [form]
+        for x in leaves:
             if type(x) is Array:
                 node = x._node
-            elif type(x) in _VALUES:
+                if node.trace is not None and node.trace.active:
+                    return None
+            elif type(x) in _PLAIN:
                 node = as_node(x)
             else:
-                return None
-            if node.trace is not None and node.trace.active:
-                return None
+                return self._quick(args, kwargs, False) if form is None else None
             nodes.append(node)
-            avals.append(node.aval)
+            buffers.append(node.value)
+            key.append(node.aval)
+        key.append(config.key)
         try:
-            entry = self._cache.get((form, *avals, config.key))
+            entry = self._cache.get(tuple(key))
         except TypeError:  # static values, or static data of a pytree, that cannot be hashed
             return None
         if entry is None or entry.plan is None or bound():
             return None
         if entry.watched is not None:
             entry.watched.check(self._name, self._parameter)
-        found = engine.run_now(entry.plan, [*entry.consts, *nodes] if entry.consts else nodes)
+        if entry.consts:
+            nodes = [*entry.consts, *nodes]
+            buffers = [x.value for x in nodes]
+        found = engine.run_now(entry.plan, nodes, buffers)
         if found is None:
             return None
-        outs = [
-            wrap(Node(CONST, (), EMPTY, aval, value, None, 0, None))
-            for aval, value in zip(entry.out_avals, found)
-        ]
-        return (outs[0] if entry.single else entry.out_spec.unflatten(outs),)
+        if entry.single:
+            result = _new(Array)
+            result._node = Node(CONST, (), EMPTY, entry.out_avals[0], found[0], None, 0, None)
+            return (result,)
+        return (entry.out_spec.unflatten([*map(wrap, map(const, found, entry.out_avals))]),)
 
     def _form(self, args: tuple, kwargs: dict[str, Any], add: Callable[[Any], None]) -> Any:
         """Structure and static values of a call, bare, as a part of a key; leaves are handed over.
 
+        Arrays and numbers by position alone need none: they have no other structure.
         1, 1.0 and True are equal and hash alike, but are different programs: types are in it.
         """
         if not self._has_static:
@@ -171,10 +184,11 @@ class JitFunction:
         donated = [len(entry.consts) + i for i in given]
         plan = entry.load(self._options.fastmath or config.fastmath, donated)
         if self._short and not bound() and not state.named:
-            form = self._form(args, kwargs, _ignored)
+            plain = not (kwargs or self._has_static) and _PLAIN.issuperset(map(type, args))
+            form = None if plain else self._form(args, kwargs, _ignored)
             avals = [x.aval for x in leaves[len(entry.consts) :]]
             with contextlib.suppress(TypeError):  # as above
-                self._cache[(form, *avals, config.key)] = entry
+                self._cache[form, *avals, config.key] = entry
         results = engine.run_plan(plan, leaves, entry.out_avals, donated)
         for i in given:
             call.leaves[i]._forget()

@@ -20,16 +20,21 @@ __all__ = [
 
 def block_until_ready(x: Any) -> Any:
     """Wait until every array of a tree is computed; returns the tree."""
+    if type(x) is Array:
+        return x.block_until_ready()
     leaves = tree_leaves(x)
     nodes = [
         leaf._node
         for leaf in leaves
-        if isinstance(leaf, Array) and not engine.is_ready(leaf._node) and not is_traced(leaf._node)
+        if type(leaf) is Array and not engine.is_ready(leaf._node) and not is_traced(leaf._node)
     ]
     if nodes:
         engine.materialise(nodes)
     for leaf in leaves:
-        if hasattr(leaf, "block_until_ready"):
+        if type(leaf) is Array:
+            if not engine.is_ready(leaf._node):
+                leaf.block_until_ready()
+        elif hasattr(leaf, "block_until_ready"):
             leaf.block_until_ready()
     return x
 

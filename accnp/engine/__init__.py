@@ -15,7 +15,7 @@ import numpy as np
 
 from accnp.config import config
 from accnp.engine import describe, execute, watch
-from accnp.engine.pending import collect, has_own_buffer, lost_leaves, wanted
+from accnp.engine.pending import collect, has_own_buffer, lost_leaves, sorted_order, wanted
 from accnp.engine.plan import make_plan
 from accnp.engine.steps import HostStep, KernelStep, Plan, forget_nodes
 from accnp.ir.graph import Graph
@@ -63,18 +63,17 @@ DELETED = _Deleted()
 def materialise(nodes: Sequence[Node], wait: bool = False) -> None:
     """Give nodes their values, or tasks that will deliver them; with `wait`, run on this thread."""
     with _graph:
-        pending = [n for n in nodes if n.value is None]
-        if not pending:
-            return
-        found = collect(pending)
+        found = collect(nodes)
         order, leaves = found.order, found.leaves
         if not order:
             return
-        outputs, places = wanted(found, pending)
+        outputs, places = wanted(found)
         lost = lost_leaves(found) if found.taken and not watch.on else ()
         full_key = (*found.key, places, lost, config.fastmath)
         plan = _plans.get(full_key)
-        program = build(order, leaves, outputs) if plan is None else None
+        if len(order) == 1 and plan is not None:
+            _remember(order[0], plan)
+        program = build(sorted_order(found.order), leaves, outputs) if plan is None else None
     if program is not None:
         counters["plans"] += 1
         plan = _plan(program, len(leaves), order, lost)
@@ -85,6 +84,39 @@ def materialise(nodes: Sequence[Node], wait: bool = False) -> None:
         counters["plan_hits"] += 1
     assert plan is not None
     _launch(plan, leaves, outputs, wait, order)
+
+
+def _single_key(node: Node) -> tuple[Any, ...]:
+    """The key of the plan of one operation on at most two operands, which are there."""
+    inputs = node.inputs
+    return node.form, inputs[0] is inputs[-1], config.fastmath
+
+
+def _remember(node: Node, plan: Plan) -> None:
+    """Let single operations of this form take the short way."""
+    small = plan.quick is not None and not plan.constants and len(plan.out_avals) == 1
+    if small and node.form is not None and node.op.takes is None and len(node.inputs) in (1, 2):
+        _plans[_single_key(node)] = plan
+
+
+def _compute_one(node: Node) -> bool:
+    """The short way of `ready` for one small operation on values that are there; whether it took
+    it."""
+    inputs = node.inputs
+    if node.trace is not None or not 0 < len(inputs) < 3:
+        return False
+    plan = _plans.get(_single_key(node))
+    if plan is None or watch.on or not default_stream().idle:
+        return False
+    a, b = inputs[0], inputs[-1]
+    buffers = [a.value] if a is b else [a.value, b.value]
+    for buffer in buffers:
+        if type(buffer) is not Buffer:
+            return False
+    (node.value,) = plan.quick(buffers)  # type: ignore[misc]
+    node.inputs = ()
+    node.depth = 0
+    return True
 
 
 def _plan(
@@ -109,14 +141,20 @@ def _plan(
 def _launch(
     plan: Plan, leaves: list[Node], outputs: list[Node], wait: bool, order: Sequence[Node] = ()
 ) -> None:
-    stream = default_stream()
-    there = [_at_hand(x) for x in leaves]
-    unsettled = any(b is None for b in there)
     if watch.on:
         _launch_watched(plan, leaves, outputs, order)
         return
-    if not unsettled and (wait or plan.work < ASYNC) and stream.idle:
-        _run(plan, there, leaves, outputs, order)  # type: ignore[arg-type]
+    there = [x.value for x in leaves]
+    for value in there:
+        if type(value) is not Buffer:
+            there = [_at_hand(x) for x in leaves]
+            break
+    stream = default_stream()
+    if (wait or plan.work < ASYNC) and stream.idle and None not in there:
+        if plan.quick is not None:
+            _deliver(outputs, plan.quick(there + plan.constants))
+        else:
+            _run(plan, there, leaves, outputs, order)
         return
 
     def work() -> None:
@@ -139,7 +177,7 @@ def _run(
     order: Sequence[Node],
 ) -> None:
     try:
-        _deliver(outputs, execute.run(plan, [*buffers, *plan.constants]))
+        _deliver(outputs, execute.run(plan, buffers + plan.constants))
     except BaseException as error:
         for k in plan.overwritten:  # half done: it must not be read again
             leaves[k].value = DELETED
@@ -151,7 +189,7 @@ def _launch_watched(
     plan: Plan, leaves: list[Node], outputs: list[Node], order: Sequence[Node]
 ) -> None:
     kinds = watch.looking_for()
-    program = plan.program or (build(order, leaves, outputs) if kinds else None)
+    program = plan.program or (build(sorted_order(order), leaves, outputs) if kinds else None)
 
     def work() -> None:
         buffers = [*[ready(x) for x in leaves], *plan.constants]
@@ -167,10 +205,10 @@ def pending(node: Node) -> tuple[list[Node], list[Node], list[Node], Plan | None
     """For looking at it: pending nodes, leaves, what would be stored, the plan if there is one."""
     with _graph:
         found = collect([node])
-        outputs, places = wanted(found, [node])
+        outputs, places = wanted(found)
         lost = lost_leaves(found) if found.taken else ()
         plan = _plans.get((*found.key, places, lost, config.fastmath))
-        return found.order, found.leaves, outputs, plan
+        return sorted_order(found.order), found.leaves, outputs, plan
 
 
 def _at_hand(node: Node) -> Buffer | None:
@@ -192,9 +230,8 @@ def _deliver(outputs: list[Node], buffers: list[Any]) -> None:
     it = iter(buffers)
     with _graph:
         for node in outputs:
-            node.value = (
-                tuple([next(it) for _ in node.aval]) if isinstance(node.aval, tuple) else next(it)
-            )
+            aval = node.aval
+            node.value = tuple([next(it) for _ in aval]) if type(aval) is tuple else next(it)
             if node.trace is None or not node.trace.active:
                 node.inputs = ()
                 node.depth = 0
@@ -208,6 +245,8 @@ def ready(node: Node) -> Buffer:
     if type(value) is Buffer:
         return value
     if value is None:
+        if node.depth == 1 and _compute_one(node):
+            return node.value
         if node.op.name == "literal":
             node.value = pool.from_scalar(node.params["value"], node.aval.dtype)
             return node.value
@@ -286,11 +325,13 @@ def run_plan(
     return outputs
 
 
-def run_now(plan: Plan, leaves: list[Node]) -> list[Buffer] | None:
-    """Run a small plan at once; None if it, or what it reads, goes through the stream."""
+def run_now(plan: Plan, leaves: list[Node], buffers: list[Any]) -> list[Buffer] | None:
+    """Run a small plan at once; None if it, or what it reads, goes through the stream.
+
+    `buffers` are the values of the leaves as far as they are there.
+    """
     if plan.work >= ASYNC or watch.on or not default_stream().idle:
         return None
-    buffers: list[Any] = [x.value for x in leaves]
     for value in buffers:
         if type(value) is not Buffer:
             materialise(leaves)
@@ -298,8 +339,12 @@ def run_now(plan: Plan, leaves: list[Node]) -> list[Buffer] | None:
             if None in buffers:
                 return None
             break
+    if plan.constants:
+        buffers += plan.constants
+    if plan.quick is not None:
+        return plan.quick(buffers)
     try:
-        return execute.run(plan, [*buffers, *plan.constants] if plan.constants else buffers)
+        return execute.run(plan, buffers)
     except Exception as error:
         execute.blame(error)
         raise

@@ -14,7 +14,7 @@ import numpy as np
 
 from accnp.engine.control import run_control
 from accnp.engine.steps import BRIEF, PARALLEL, ControlStep, HostStep, KernelStep, Plan
-from accnp.engine.table import table_of
+from accnp.engine.table import walk_of
 from accnp.ir.node import Node, site_text
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer
@@ -30,11 +30,8 @@ def run(
     """Run a plan and return its outputs' buffers; `tell` is called after every step."""
     if not plan.loaded:
         preload(plan)
-    elif tell is None:
-        if plan.table is None:
-            plan.table = table_of(plan) or False
-        if plan.table:
-            return plan.table.run(leaves)
+    if plan.quick is not None and tell is None:
+        return plan.quick(leaves)
     slots: list[Any] = [*leaves, *[None] * (plan.n_slots - plan.n_leaves)]
     for step in plan.steps:
         if type(step) is KernelStep:
@@ -66,7 +63,7 @@ def run(
 
 
 def preload(plan: Plan) -> None:
-    """Load the kernels of a plan that runs for the first time, several at once."""
+    """Load the kernels of a plan that runs for the first time, several at once; make its table."""
     plan.loaded = True
     steps = {}
     for step in plan.steps:
@@ -74,6 +71,7 @@ def preload(plan: Plan) -> None:
             steps[step.text.source, step.text.signature] = step
     if len(steps) > 1:
         in_parallel([functools.partial(s.load, plan.fastmath) for s in steps.values()])
+    plan.quick = walk_of(plan)
 
 
 def host(step: HostStep, slots: list[Any]) -> None:

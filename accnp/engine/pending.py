@@ -1,4 +1,4 @@
-"""The pending graph above some nodes: in which order, from which leaves, of which structure; what
+"""The pending graph above some nodes: which nodes, from which leaves, of which structure; what
 of it is to be stored, and what may be written over.
 
 In: nodes without values. Out: a `Pending`; nothing is computed.
@@ -6,106 +6,131 @@ In: nodes without values. Out: a `Pending`; nothing is computed.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
+from operator import sub
+from sys import getrefcount
 from typing import Any
 
 from accnp.ir.node import Node
 from accnp.runtime.buffer import Buffer
 
-__all__ = ["Pending", "collect", "has_own_buffer", "lost_leaves", "wanted"]
+__all__ = ["Pending", "collect", "has_own_buffer", "lost_leaves", "sorted_order", "wanted"]
 
 
 class Pending:
-    """A pending graph: nodes in order, leaves, structure as a key, facts about each node."""
+    """A pending graph: nodes, leaves, structure as a key, facts about each node."""
 
-    __slots__ = ("key", "leaves", "order", "shown", "taken", "uses")
+    __slots__ = ("asked", "key", "leaves", "order", "taken", "uses")
 
     def __init__(self) -> None:
         self.order: list[Node] = []
         self.leaves: list[Node] = []
         self.key: list[Any] = []
         self.uses: list[int] = []  # how often each node is an input
-        # Whether it is a view of what is there already: nothing to be saved by storing it.
-        self.shown: list[bool] = []
+        self.asked = 0  # how many of the nodes, the first ones, are asked for
         self.taken: set[int] = set()  # leaves that are operands of updates in place
 
 
 def collect(roots: Sequence[Node]) -> Pending:
-    """Order the pending nodes, number their leaves, and spell the structure as a key."""
+    """Number the pending nodes and their leaves as they are met, and spell the structure as a key.
+
+    Consumers come first; a program is made, if it is new, in the order of `sorted_order`.
+    """
     found = Pending()
-    order, leaves, key, uses, shown = found.order, found.leaves, found.key, found.uses, found.shown
-    place: dict[int, int] = {}  # of leaves: -1, -2, ...
+    order, leaves, key, uses = found.order, found.leaves, found.key, found.uses
+    place: dict[Node, int] = {}  # of leaves: -1, -2, ...
+    place_of = place.get
     for root in roots:
+        if root not in place and not _is_leaf(root):
+            place[root] = len(order)
+            order.append(root)
+            uses.append(0)
+    found.asked = len(order)
+    for node in order:  # which grows meanwhile
+        ins = []
+        for x in node.inputs:
+            at = place_of(x)
+            if at is None:
+                if x.value is None and (x.form is not None or not _is_leaf(x)):
+                    at = len(order)
+                    order.append(x)
+                    uses.append(1)
+                else:
+                    at = -1 - len(leaves)
+                    leaves.append(x)
+                place[x] = at
+            elif at >= 0:
+                uses[at] += 1
+            ins.append(at)
+        form = node.form
+        if form is None:
+            key.append((node.op, *ins, *node.params.items(), *[x.aval for x in node.inputs]))
+            continue
+        key.append((form, *ins))
+        takes = form.takes
+        if takes is not None and ins[takes] < 0:
+            found.taken.add(-1 - ins[takes])
+    return found
+
+
+def sorted_order(nodes: Sequence[Node]) -> list[Node]:
+    """Pending nodes in an order in which they can be computed."""
+    pending = set(nodes)
+    order: list[Node] = []
+    for root in nodes:
         stack = [root]
         while stack:
             node = stack[-1]
-            if id(node) in place:
+            if node not in pending:
                 stack.pop()
                 continue
-            if node.value is not None or node.op.kind == "leaf" or _settled(node):
-                place[id(node)] = -1 - len(leaves)
-                leaves.append(node)
-                key.append(node.aval)
+            missing = [x for x in node.inputs if x in pending]
+            stack += missing
+            if not missing:
                 stack.pop()
-                continue
-            ins = []
-            for x in node.inputs:
-                at = place.get(id(x))
-                if at is None:
-                    if x.value is None:
-                        stack.append(x)
-                        continue
-                    at = place[id(x)] = -1 - len(leaves)
-                    leaves.append(x)
-                    key.append(x.aval)
-                ins.append(at)
-            if stack[-1] is not node:
-                continue
-            stack.pop()
-            place[id(node)] = len(order)
-            order.append(node)
-            uses.append(0)
-            for at in ins:
-                if at >= 0:
-                    uses[at] += 1
-            op = node.op
-            if op.takes is not None and ins[op.takes] < 0:
-                found.taken.add(-1 - ins[op.takes])
-            shown.append(op.kind == "view" and (ins[0] < 0 or shown[ins[0]]))
-            key.append((op, *ins, *node.params.items()) if node.params else (op, *ins))
-    return found
+                pending.discard(node)
+                order.append(node)
+    return order
+
+
+def _is_leaf(node: Node) -> bool:
+    """Whether a node is an end of the pending graph."""
+    kind = node.op.kind
+    return node.value is not None or kind == "leaf" or (kind == "item" and _settled(node))
 
 
 def _settled(node: Node) -> bool:
     """Whether a node that selects one of several results finds them ready, or on their way."""
-    if node.op.name == "item":
-        whole = node.inputs[0]
-        if isinstance(whole.value, tuple):
-            node.value = whole.value[node.params["index"]]
-        return whole.value is not None
-    return False
+    whole = node.inputs[0]
+    if isinstance(whole.value, tuple):
+        node.value = whole.value[node.params["index"]]
+    return whole.value is not None
 
 
-def _references(node: Any) -> int:
-    return sys.getrefcount(node)
+def _references(nodes: list[Node]) -> list[int]:
+    return [*map(getrefcount, nodes)]
 
 
-def wanted(found: Pending, roots: Sequence[Node]) -> tuple[list[Node], tuple[int, ...]]:
+def wanted(found: Pending) -> tuple[list[Node], tuple[int, ...]]:
     """The nodes to store, and their places: those asked for, those held from outside."""
-    asked = {id(n) for n in roots}
-    places = []
-    i = 0
-    for node in found.order:
-        # Anything else that holds a node here would count, the tuples of enumerate too.
-        if id(node) in asked or (
-            _references(node) - found.uses[i] > _ALONE
-            and not found.shown[i]
-            and node.op.kind not in ("mark", "item", "iota")
-        ):
-            places.append(i)
-        i += 1  # noqa: SIM113
-    return [found.order[i] for i in places], tuple(places)
+    order, asked = found.order, found.asked
+    held = [*map(sub, _references(order), found.uses)]
+    if max(held[asked:], default=0) <= _ALONE:
+        return order[:asked], (asked,)
+    places = [*range(asked)]
+    places += [i for i in range(asked, len(order)) if held[i] > _ALONE and _is_kept(order[i])]
+    return [order[i] for i in places], tuple(places)
+
+
+def _is_kept(node: Node) -> bool:
+    """Whether a value that somebody holds is stored along the way: it cannot be had for nothing."""
+    if node.op.kind in ("mark", "item", "iota"):
+        return False
+    while node.op.kind == "view":
+        node = node.inputs[0]
+        if _is_leaf(node):  # a view of what is there already
+            return False
+    return True
 
 
 def lost_leaves(found: Pending) -> tuple[int, ...]:
@@ -126,9 +151,8 @@ def lost_leaves(found: Pending) -> tuple[int, ...]:
                 break
             uses += here
         else:
-            if _references(found.leaves[k]) - uses == _LEAF_ALONE and has_own_buffer(
-                found.leaves[k]
-            ):
+            leaf = found.leaves[k]
+            if getrefcount(leaf) - uses == _LEAF_ALONE and has_own_buffer(leaf):
                 lost.append(k)
     return tuple(lost)
 
@@ -137,7 +161,7 @@ def has_own_buffer(leaf: Node) -> bool:
     """Whether the values of a leaf lie in memory of the pool that nobody else refers to."""
     if type(leaf.value) is not Buffer or leaf.op.name == "literal":
         return False
-    return leaf.value.pooled and _references(leaf.value) == _BUFFER_ALONE
+    return leaf.value.pooled and getrefcount(leaf.value) == _BUFFER_ALONE
 
 
 def _measure() -> tuple[int, int, int]:
@@ -146,9 +170,9 @@ def _measure() -> tuple[int, int, int]:
     found = Pending()
     found.leaves.append(Node(None, (), {}, None, object(), None, 0, None))  # type: ignore[arg-type]
     found.order.append(Node(None, (), {}, None, None, None, 0, None))  # type: ignore[arg-type]
-    for node in found.order:
-        alone = _references(node)
-    return alone, _references(found.leaves[0]), _references(found.leaves[0].value)
+    (alone,) = _references(found.order)
+    leaf = found.leaves[0]
+    return alone, getrefcount(leaf), getrefcount(leaf.value)
 
 
 _ALONE, _LEAF_ALONE, _BUFFER_ALONE = _measure()

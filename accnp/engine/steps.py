@@ -5,7 +5,7 @@ In: what the planner decided. Out: records that `execute` runs; nothing here com
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -117,8 +117,8 @@ class Plan:
         "output_slots",
         "overwritten",
         "program",
+        "quick",
         "steps",
-        "table",
         "work",
     )  # fmt: skip
 
@@ -131,8 +131,8 @@ class Plan:
         self.work = 0
         self.fastmath = False
         self.loaded = False  # whether its kernels were asked for
-        # The same as a table, from the second run on; False if it cannot be one.
-        self.table: Any = None
+        # Runs it once its kernels are loaded, if it can be a table: leaves' buffers to outputs'.
+        self.quick: Callable[[Sequence[Any]], list[Any]] | None = None
         # Where it lives as long as the plan: in plans of traced functions.
         self.program: Program | None = None
         # Buffers of leaves that belong to the plan, after those given at each run.

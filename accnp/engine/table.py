@@ -1,6 +1,6 @@
 """A plan of small kernels as one table, which machine code walks through in a single call.
 
-In: a plan whose kernels are loaded, none of which is for several threads. Out: a `Table`: leaves'
+In: a plan whose kernels are loaded, none of which is for several threads. Out: a function: leaves'
 buffers in, output buffers out, as `execute.run`. What a step costs in Python (2 us) is paid once.
 
 The words of the table: the most arguments a step has, the number of steps, that of kernels among
@@ -12,63 +12,73 @@ results, and one block for all that lives between the first step and the last.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any
 
 from accnp.engine.steps import BRIEF, PARALLEL, KernelStep, Plan, used_slots
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import ALIGN, Buffer
 from accnp.runtime.compile import walkers
 
-__all__ = ["Table", "table_of"]
+__all__ = ["walk_of"]
+
+Walk = Callable[[Sequence[Buffer]], list[Buffer]]
 
 
-def table_of(plan: Plan) -> Table | None:
-    """The table of a plan of several small kernels; None for any other."""
-    if len(plan.steps) < 2:
-        return None
+def walk_of(plan: Plan) -> Walk | None:
+    """What runs a plan of small kernels; None for any other."""
     for step in plan.steps:
         if not isinstance(step, KernelStep):
             return None
         if step.work >= PARALLEL and step.extent > step.grain:
             return None
-    return Table(plan)
+    places = _Places(plan)
+    table = _table(plan, places)
+    address = ctypes.addressof(table)
+    _, held, released = walkers()
+    walk = held if plan.work < BRIEF else released
+    results, outputs, scratch = places.results, places.outputs, places.scratch
+    empty = pool.empty
+    if len(results) == 1 and outputs == [plan.n_leaves] and not scratch:
+        (size,) = results
+
+        def run_one(leaves: Sequence[Buffer], _: Any = table) -> list[Buffer]:
+            out = empty(size)
+            walk(address, *map(_address, leaves), out.ptr)
+            return [out]
+
+        return run_one
+
+    def run(leaves: Sequence[Buffer], _: Any = table) -> list[Buffer]:
+        buffers = [*leaves, *map(empty, results)]
+        inner = empty(scratch)
+        walk(address, *map(_address, buffers), inner.ptr)
+        return [buffers[i] for i in outputs]
+
+    return run
 
 
-class Table:
-    """Walks a plan; keeps no buffer."""
+_address = attrgetter("ptr")
 
-    __slots__ = ("_address", "_outputs", "_results", "_scratch", "_walk", "_words")
 
-    def __init__(self, plan: Plan) -> None:
-        places = _Places(plan)
-        copy, held, released = walkers()
-        widest, count, words = 3, len(plan.steps), []
-        for step in plan.steps:
-            for slot, source, nbytes, over in step.takes:
-                if not over:
-                    words += [copy, 1, 3, *places.of(slot, 0), *places.of(source, 0), 0, nbytes]
-                    count += 1
-            words += [step.load(plan.fastmath).address, step.extent]
-            words += [len(step.pointers) + len(step.ints)]
-            for slot, offset in step.pointers:
-                words += places.of(slot, offset)
-            for number in step.ints:
-                words += [0, number]
-            widest = max(widest, len(step.pointers) + len(step.ints))
-        words = [widest, count, len(plan.steps), *words]
-        self._words = (ctypes.c_int64 * len(words))(*words)
-        self._address = ctypes.addressof(self._words)
-        self._walk = held if plan.work < BRIEF else released
-        self._results = places.results
-        self._scratch = places.scratch
-        self._outputs = [places.base[places.root[s]] - 1 for s in plan.output_slots]
-
-    def run(self, leaves: Sequence[Buffer]) -> list[Buffer]:
-        """Run the plan and return its outputs' buffers."""
-        buffers = [*leaves, *[pool.empty(n) for n in self._results]]
-        scratch = pool.empty(self._scratch)
-        self._walk(self._address, *[b.ptr for b in buffers], scratch.ptr)
-        return [buffers[i] for i in self._outputs]
+def _table(plan: Plan, places: _Places) -> ctypes.Array:
+    copy, *_ = walkers()
+    widest, count, words = 3, len(plan.steps), []
+    for step in plan.steps:
+        for slot, source, nbytes, over in step.takes:
+            if not over:
+                words += [copy, 1, 3, *places.of(slot, 0), *places.of(source, 0), 0, nbytes]
+                count += 1
+        words += [step.load(plan.fastmath).address, step.extent]
+        words += [len(step.pointers) + len(step.ints)]
+        for slot, offset in step.pointers:
+            words += places.of(slot, offset)
+        for number in step.ints:
+            words += [0, number]
+        widest = max(widest, len(step.pointers) + len(step.ints))
+    words = [widest, count, len(plan.steps), *words]
+    return (ctypes.c_int64 * len(words))(*words)
 
 
 class _Places:
@@ -114,6 +124,7 @@ class _Places:
             held.append((at, at + size, last[slot]))
             self.base[slot], self.offset[slot] = block, at
             self.scratch = max(self.scratch, at + size)
+        self.outputs = [self.base[self.root[s]] - 1 for s in plan.output_slots]
 
     def of(self, slot: int, offset: int) -> tuple[int, int]:
         root = self.root[slot]

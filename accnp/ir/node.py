@@ -18,6 +18,7 @@ from accnp.ir.trace import Trace, join, state
 
 __all__ = [
     "EMPTY",
+    "Form",
     "Node",
     "arg",
     "const",
@@ -43,20 +44,35 @@ _on_deep: list[Callable[[Node], None]] = []
 # What is done as soon as it is recorded, where values are there: callbacks.
 _perform: list[Callable[[Node], None]] = []
 _values: list[Callable[[Node], Any]] = []
-# Kinds whose types are not remembered: their parameters are programs, or functions of the user's.
-_OWN_TYPE = (*CALLS, "mark", "callback")
+# Kinds whose types are not remembered: their parameters are programs, or functions of the user's,
+# or there is nothing to infer.
+_OWN_TYPE = (*CALLS, "mark", "callback", "item")
+
+
+class Form:
+    """What is remembered of an operation on operands of certain types: one for each combination of
+    op, types of the operands and parameters, so that it stands for them in keys."""
+
+    __slots__ = ("aval", "op", "takes")
+
+    def __init__(self, op: Op, aval: Any) -> None:
+        self.op = op
+        self.takes = op.takes
+        self.aval: Any = aval
 
 
 class Node:
     """One recorded operation, or a leaf.
 
-    Immutable but for `value`, and `inputs`, which are dropped once computed.
+    Immutable but for `value`, and `inputs`, which are dropped once computed. Operations whose type
+    depends on nothing but their parameters and the types of the operands have a `form`.
     """
 
     __slots__ = (
         "__weakref__",
         "aval",
         "depth",
+        "form",
         "inputs",
         "op",
         "params",
@@ -75,6 +91,7 @@ class Node:
         trace: Trace | None,
         depth: int,
         site: Any,
+        form: Form | None = None,
     ) -> None:
         self.op = op
         self.inputs = inputs
@@ -84,6 +101,7 @@ class Node:
         self.trace = trace
         self.depth = depth
         self.site = site
+        self.form = form
 
     def __repr__(self) -> str:
         return f"<{self.op.name} {self.aval}>"
@@ -106,11 +124,16 @@ ITEM = register(
 )
 
 _OWN: dict[str | None, bool] = {}
+_getframe = sys._getframe
+_new = Node.__new__
 
 
 def user_site() -> tuple[Any, int] | None:
     """Return (code object, instruction offset) of the innermost frame outside the package."""
-    frame = sys._getframe(2)
+    return _site(sys._getframe(2))
+
+
+def _site(frame: Any) -> tuple[Any, int] | None:
     while frame is not None:
         package = frame.f_globals.get("__package__")
         own = _OWN.get(package)
@@ -156,6 +179,7 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
         if x.depth > depth:
             depth = x.depth
     effect = False
+    form = None
     if op.kind in _OWN_TYPE:
         effect = has_effect(op, params)
         if state.within is not None and op.jvp is ZERO and "within" not in params:
@@ -168,11 +192,14 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
         key: Any = tuple([x.aval for x in inputs])
         if params:
             key = (key, *params.items())
-        aval = op.memo.get(key)
-        if aval is None:
+        form = op.memo.get(key)
+        if form is None:
             avals = [x.aval for x in inputs]
-            aval = op.memo[key] = result_devices(op.name, avals, op.infer(*avals, **params))
-    node = Node(op, inputs, params, aval, None, trace, depth + 1, state.site or user_site())
+            aval = result_devices(op.name, avals, op.infer(*avals, **params))
+            form = op.memo[key] = Form(op, aval)
+        aval = form.aval
+    site = state.site or user_site()
+    node = Node(op, inputs, params, aval, None, trace, depth + 1, site, form)
     if state.named and trace is not None:
         trace.recorded.append(node)
     if effect or op.kind == "callback":
@@ -216,14 +243,27 @@ def value_of(node: Node) -> Any:
     return _values[0](node)
 
 
-def record_known(op: Op, inputs: tuple[Node, ...], aval: Aval) -> Node:
-    """Like `record`, for a map op whose result type the caller knows (saves 1 us of 1.7)."""
+def record_known(form: Form, inputs: tuple[Node, ...]) -> Node:
+    """Like `record`, for a map op without parameters of which the caller knows the form.
+
+    Called by functions that users call: everything that they do for each operation is here.
+    """
     a, b = inputs[0], inputs[-1]
     if a.trace is not None or b.trace is not None or state.abstract is not None:
-        return record(op, inputs)
-    depth = a.depth if a.depth > b.depth else b.depth
-    node = Node(op, inputs, EMPTY, aval, None, None, depth + 1, user_site())
-    if depth >= PENDING_LIMIT:
+        return record(form.op, inputs)
+    depth = (a.depth if a.depth > b.depth else b.depth) + 1
+    node = _new(Node)
+    node.op = form.op
+    node.inputs = inputs
+    node.params = EMPTY
+    node.aval = form.aval
+    node.value = node.trace = None
+    node.depth = depth
+    node.form = form
+    frame = _getframe(2)  # of the user, but for functions that are made of such operations
+    own = _OWN.get(frame.f_globals.get("__package__"), True)
+    node.site = _site(frame) if own else (frame.f_code, frame.f_lasti)
+    if depth > PENDING_LIMIT:
         _on_deep[0](node)
     return node
 

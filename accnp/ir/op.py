@@ -81,7 +81,7 @@ class Op:
             "c" complex.
         effect: the operation is observed beside its results: it is done once for each time that
             the program runs, in the recorded order, even if nobody uses them ("callback").
-        memo: the recorder's: result types by operand types.
+        memo: the recorder's: forms (`ir.node.Form`) by types of the operands and parameters.
     """
 
     name: str
