@@ -1,9 +1,9 @@
-"""Counts of what must not grow unseen: kernels, bytes, traces, texts, allocations of the expressions
-of all groups, and the modules that `import accnp` loads.
+"""Counts of what must not grow unseen: kernels, bytes, traces, texts and allocations of the
+expressions of all groups, and the modules that `import accnp` loads.
 
 `python -m benchmarks.counts` compares with `tests/expected/counts.json`; `--write` makes it anew;
-`--only GROUP...` does either for some groups. In: `EXPRESSIONS`. Out: numbers that depend neither on
-the machine's speed nor on what lies in its caches.
+`--only GROUP...` does either for some groups. In: `EXPRESSIONS`. Out: numbers that depend neither
+on the machine's speed nor on what lies in its caches.
 """
 
 import argparse
@@ -29,7 +29,7 @@ IMPORT = "import accnp"
 _STEADY = 3
 
 
-def count(expression: Expression) -> dict[str, int]:
+def count(expression: Expression) -> dict[str, float]:
     """The counts of one expression at its full size.
 
     kernels: launches of one call once everything is known; steps: library calls and loops on the
@@ -75,7 +75,7 @@ def _texts(plan: Plan) -> Iterable[tuple[str, tuple[str, ...]]]:
                 yield step.text.source, step.text.signature
 
 
-def count_group(name: str) -> dict[str, dict[str, int]]:
+def count_group(name: str) -> dict[str, dict[str, float]]:
     """The counts of a group's expressions."""
     (group,) = registry.groups([name]).values()
     return {n: count(e) for n, e in group.expressions.items() if e.counted}

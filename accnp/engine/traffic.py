@@ -43,7 +43,7 @@ def value_bytes(v: Any) -> int:
     sizes = [x.aval.nbytes for x in v.inputs]
     if v.op.takes is not None:
         others = [x.aval for i, x in enumerate(v.inputs) if i != v.op.takes]
-        given = max([a.nbytes for a in others if a.dtype == v.aval.dtype], default=0)
+        given = max([a.nbytes for a in others if a.dtype == results[0].dtype], default=0)
         return sum(a.nbytes for a in others) + 2 * given
     if v.op.name in _PICKING and sizes:
         sizes[0] = min(sizes[0], made)
