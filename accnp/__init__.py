@@ -39,7 +39,8 @@ from accnp.config import (
     check_tracer_leaks, config, debug_infs, debug_key_reuse, debug_nans, default_device,
     default_matmul_precision, default_prng_impl, disable_jit, enable_checks, enable_custom_prng,
     enable_x64, explain_cache_misses, fastmath, legacy_prng_key, log_compiles, no_tracing,
-    numpy_dtype_promotion, numpy_rank_promotion, softmax_custom_jvp, threefry_partitionable,
+    numpy_dtype_promotion, numpy_rank_promotion, softmax_custom_jvp, threads,
+    threefry_partitionable,
     transfer_guard, transfer_guard_device_to_device, transfer_guard_device_to_host,
     transfer_guard_host_to_device,
 )  # fmt: skip
@@ -69,7 +70,7 @@ __all__ = [
     "named_call", "named_scope", "nn", "no_tracing", "numpy", "numpy_dtype_promotion",
     "numpy_rank_promotion", "pmap", "print_environment_info", "process_count", "process_index",
     "process_indices", "pure_callback", "random", "remat", "softmax_custom_jvp", "test_util",
-    "threefry_partitionable", "transfer_guard", "transfer_guard_device_to_device",
+    "threads", "threefry_partitionable", "transfer_guard", "transfer_guard_device_to_device",
     "transfer_guard_device_to_host", "transfer_guard_host_to_device", "tree", "tree_util",
     "typeof", "typing", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip

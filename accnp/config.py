@@ -31,6 +31,7 @@ class Option:
     choices: tuple[Any, ...] = ()
     traced: bool = False
     ours: bool = False
+    least: int | None = None
 
     def parse(self, value: Any) -> Any:
         """The value in its own type, or a ValueError."""
@@ -51,9 +52,12 @@ class Option:
             return text
         if self.kind in (int, float):
             try:
-                return self.kind(value)  # pyright: ignore
+                number = self.kind(value)  # pyright: ignore
             except (TypeError, ValueError):
                 raise self._bad(value, f"a number ({self.kind.__name__})") from None
+            if self.least is not None and number < self.least:
+                raise self._bad(value, f"{self.least} or more")
+            return number
         if self.kind is str and not isinstance(value, str):
             if isinstance(value, os.PathLike):
                 return os.fspath(value)
@@ -69,7 +73,8 @@ def _default_cache_dir() -> str:
     return os.path.join(root, "accnp")
 
 
-def _default_threads() -> int:
+def default_threads() -> int:
+    """The CPUs that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on every system
@@ -119,7 +124,7 @@ _OPTIONS = [
     # ours
     Option("cache_dir", str, None, ours=True),
     Option("cache_max_bytes", int, 512 * 1024 * 1024, ours=True),
-    Option("threads", int, None, ours=True),
+    Option("threads", int, None, ours=True, least=1),
     Option("fastmath", bool, False, traced=True, ours=True),
     Option("debug", int, 0, (0, 1, 2, 3, 4, 5), ours=True),
 ]  # fmt: skip
@@ -202,7 +207,7 @@ def _from_environment(option: Option) -> Any:
     if option.name == "cache_dir":
         return _default_cache_dir()
     if option.name == "threads":
-        return _default_threads()
+        return default_threads()
     return option.default
 
 
@@ -250,7 +255,7 @@ class Config(threading.local):
         if name in guards:
             guards[name](value)
         if value is None and name == "threads":
-            value = _default_threads()
+            value = default_threads()
         if value is None and name == "cache_dir":
             value = _default_cache_dir()
         with _lock:
@@ -364,10 +369,26 @@ default_device = _switch("default_device")
 default_matmul_precision = _switch("default_matmul_precision")
 default_prng_impl = _switch("default_prng_impl")
 legacy_prng_key = _switch("legacy_prng_key")
-threads = _switch("threads")
 cache_dir = _switch("cache_dir")
 debug = _switch("debug")
 transfer_guard = _switch("transfer_guard")
 transfer_guard_host_to_device = _switch("transfer_guard_host_to_device")
 transfer_guard_device_to_device = _switch("transfer_guard_device_to_device")
 transfer_guard_device_to_host = _switch("transfer_guard_device_to_host")
+
+
+def threads(number: int | None) -> contextlib.AbstractContextManager[None]:
+    """Context manager: the number of threads of kernels, transforms and BLAS in this thread's code.
+
+    It holds for what is computed inside, also where it is waited for later. Results do not depend
+    on it. None is the number of CPUs. `ACCNP_THREADS` and `config.update("threads", n)` set it for
+    the whole process. BLAS has one number for the process: the last one set.
+
+    Raises:
+        ValueError: the number is less than 1.
+
+    >>> import accnp as jnp
+    >>> with jnp.threads(1):
+    ...     total = float(jnp.arange(1_000_000.0).sum())
+    """
+    return scope("threads", default_threads() if number is None else number)

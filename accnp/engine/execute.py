@@ -17,6 +17,7 @@ from accnp.engine.steps import BRIEF, PARALLEL, ControlStep, HostStep, KernelSte
 from accnp.engine.table import walk_of
 from accnp.ir.node import Node, site_text
 from accnp.runtime import buffer as pool
+from accnp.runtime.blas import follow
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.helpers import in_parallel
 from accnp.runtime.threads import parallel_run
@@ -78,6 +79,7 @@ def host(step: HostStep, slots: list[Any]) -> None:
     """Call an op's reference function; its results become buffers."""
     arrays = [operand(slots, *o) for o in step.operands]
     assert step.op.numpy is not None, step.op
+    follow()
     try:
         out = step.op.numpy(*arrays, **step.params)
     except Exception as error:

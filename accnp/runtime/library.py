@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import re
 
+from accnp.runtime.blas import follow
 from accnp.runtime.compile import Kernel, get_kernel
 
 
@@ -28,4 +29,5 @@ def called_in(data: bytes, vector_bytes: int) -> tuple[dict[str, int], list[Kern
     if routines.LAPACK.encode() in data:
         for found in set(re.findall(routines.LAPACK.encode() + rb"\w+", data)):
             addresses[found.decode()] = routines.address(found.decode())
+        follow(loaded=True)
     return addresses, kernels

@@ -16,6 +16,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from accnp.config import config, scope
+
 MAX_QUEUED = 64
 MAX_QUEUED_BYTES = 1 << 30
 
@@ -30,6 +32,7 @@ class Task:
         "_fn",
         "_nbytes",
         "_stream",
+        "_threads",
         "_traceback",
         "_waiters",
         "error",
@@ -45,6 +48,7 @@ class Task:
         self._nbytes = nbytes
         self._done = False
         self._waiters: list = []
+        self._threads = config.threads  # of who submits it: another thread may run it
         self._traceback: Any = None
         self.value: Any = None
         self.error: BaseException | None = None
@@ -77,7 +81,11 @@ class Task:
                     self._fail(task.error, task._traceback)
                     break
             else:
-                self.value = fn()
+                if self._threads == config.threads:
+                    self.value = fn()
+                else:
+                    with scope("threads", self._threads):
+                        self.value = fn()
         except BaseException as error:
             self._fail(error, error.__traceback__)
             self._stream._failed(error)

@@ -1,0 +1,138 @@
+"""One number of threads: for kernels, for work on the stream, for BLAS; and it never shows."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+import threadpoolctl
+
+import accnp as jnp
+from accnp import engine
+from accnp.config import config, default_threads
+from accnp.runtime import stream
+from benchmarks.harness import fresh_process
+
+
+def blas_threads():
+    return {
+        library["num_threads"]
+        for library in threadpoolctl.threadpool_info()
+        if library["user_api"] == "blas"
+    }
+
+
+def helpers_seconds():
+    """CPU time of the helper threads until now."""
+    return sum(
+        time.clock_gettime(time.pthread_getcpuclockid(t.ident))
+        for t in threading.enumerate()
+        if t.name.startswith("accnp-helper") and t.ident is not None
+    )
+
+
+def work(x):
+    return jnp.sin(x) * jnp.cos(x) + jnp.sin(2 * x) * x
+
+
+def test_one_thread_means_no_helpers():
+    x = jnp.linspace(0.0, 1.0, 1_000_000).block_until_ready()
+    with jnp.threads(2):
+        work(x).block_until_ready()  # helpers exist, the kernel is compiled
+    before = helpers_seconds()
+    with jnp.threads(1):
+        for _ in range(5):
+            work(x).block_until_ready()
+    assert helpers_seconds() - before < 0.002
+
+
+def test_the_number_goes_with_work_to_the_stream(monkeypatch):
+    seen = []
+    monkeypatch.setattr(engine, "ASYNC", 0)
+    run = engine.execute.run
+
+    def watching(*args):
+        seen.append(config.threads)
+        return run(*args)
+
+    monkeypatch.setattr(engine.execute, "run", watching)
+    outer = config.threads
+    f = jnp.jit(lambda x: x + 1)
+    x = jnp.arange(8.0).block_until_ready()
+    f(x).block_until_ready()
+    seen.clear()
+    held = threading.Event()
+    stream.default_stream().submit(held.wait)
+    with jnp.threads(outer + 5):
+        y = f(x)
+    assert not y.is_ready()
+    held.set()
+    y.block_until_ready()
+    assert seen == [outer + 5]
+    assert config.threads == outer
+
+
+def test_blas_follows_and_comes_back():
+    n = default_threads()
+    outside = blas_threads()
+    with jnp.threads(1):
+        assert blas_threads() == {1}
+        with jnp.threads(n + 1):
+            assert config.threads == n + 1
+        assert blas_threads() == {1}
+    assert blas_threads() == ({n} if outside <= {n} else outside)
+
+
+def test_environment_reaches_blas_before_the_first_library_call():
+    code = """
+import numpy as np, threadpoolctl
+import accnp as jnp
+assert jnp.config.threads == 1
+np.asarray(jnp.linalg.eigvals(np.eye(3, dtype=np.float32)))
+np.asarray(jnp.linalg.svd(np.eye(3, dtype=np.float32))[1])
+found = [x["num_threads"] for x in threadpoolctl.threadpool_info() if x["user_api"] == "blas"]
+assert found and set(found) == {1}, found
+print(1)
+"""
+    assert fresh_process(code, ACCNP_THREADS="1") == 1
+
+
+def test_nothing_is_loaded_while_the_number_is_the_machines():
+    code = """
+import sys
+import accnp as jnp, numpy as np
+np.asarray(jnp.linalg.eigvals(np.eye(3, dtype=np.float32)))
+print(int("threadpoolctl" in sys.modules))
+"""
+    assert fresh_process(code) == 0
+
+
+RESULTS = {
+    "map": work,
+    "fold": lambda x: (x * x).sum(),
+    "columns": lambda x: x.reshape(1000, -1).sum(0),
+    "sort": jnp.sort,
+    "cumsum": jnp.cumsum,
+    "fft": lambda x: jnp.fft.rfft(x.reshape(1000, -1)),
+    "product": lambda x: x.reshape(1000, -1)[:, :400].T @ x.reshape(1000, -1),
+    "svd": lambda x: jnp.linalg.svd(x.reshape(1000, -1)[:40, :30])[1],
+    "random": lambda x: jnp.random.normal(jnp.random.key(0), x.shape),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_results_do_not_depend_on_it(name):
+    x = jnp.asarray(np.random.default_rng(0).standard_normal(1_000_000, np.float32))
+    found = []
+    for n in (1, 2, 5):
+        with jnp.threads(n):
+            found.append(np.asarray(RESULTS[name](x)).tobytes())
+    assert len(set(found)) == 1
+
+
+@pytest.mark.parametrize("bad", [0, -2, "none"])
+def test_bad_numbers(bad):
+    with pytest.raises(ValueError, match="threads cannot be set"), jnp.threads(bad):
+        pass
+    with pytest.raises(ValueError, match="threads cannot be set"):
+        config.update("threads", bad)
