@@ -23,11 +23,11 @@ more kernel to call.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from accnp.codegen.cells import named
 from accnp.codegen.cpu import Generated
 from accnp.codegen.writer import Writer
 from accnp.config import config
@@ -273,13 +273,11 @@ class Driver:
 
     def callee(self, text: Generated) -> str:
         """The name of a kernel in this text, by its content."""
-        mark = hashlib.sha1("\n".join([text.source, *text.signature]).encode()).hexdigest()[:6]
-        name = f"k{mark}"
+        name, own = named(text)
         if name not in self.callees:
             for inner in text.callees:
                 self.callees.setdefault(inner[0], (inner[2], inner[1]))
-            own = text.source[text.source.rindex("def kernel(") :]
-            self.callees[name] = (own.replace("def kernel(", f"def {name}(", 1), text.signature)
+            self.callees[name] = (own, text.signature)
         return name
 
     # --- control flow ---

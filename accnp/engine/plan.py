@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from accnp.codegen.cells import generate_cells
 from accnp.codegen.cpu import Generated, generate
 from accnp.codegen.folds import accumulator
 from accnp.config import config
@@ -22,7 +23,7 @@ from accnp.ir.kernel import CODES, Access, Fold, KernelSpec, Operand, Phase, Sta
 from accnp.ir.node import Node
 from accnp.ir.verify import verify_plan, verify_program, verify_spec
 from accnp.passes.fuse import Cluster, fuse
-from accnp.passes.lower import lower
+from accnp.passes.lower import lower, lower_cells
 from accnp.passes.program import Program, Value, from_graph
 from accnp.passes.spaces import apply_views, strip_views
 from accnp.primitives.loops import EACH
@@ -104,10 +105,12 @@ class _Planner:
     # --- kernels ---
 
     def kernel(self, c: Cluster) -> None:
-        spec = lower(c)
+        groups = lower_cells(c) if c.cuts else [[lower(c)]]
         if config.enable_checks:
-            verify_spec(spec)
-        text = generate(spec)
+            for spec in (s for specs in groups for s in specs):
+                verify_spec(spec)
+        single = len(groups) == len(groups[0]) == 1
+        text = generate(groups[0][0]) if single else generate_cells(groups)
         step = self.step(text)
         step.cluster, step.moved = c, spec_bytes(spec)
         made: set[int] = set()

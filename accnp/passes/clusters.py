@@ -5,17 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
-from typing import Any
 
 from accnp.passes.program import Value
+from accnp.passes.regions import Cuts, Placed, count_cells, joined
 from accnp.passes.spaces import is_row, keeps_order, row_axes, strided, strip_views
 
 __all__ = [
-    "Chain", "Cluster", "Demand", "cheap", "how", "in_order", "not_expanding", "reaches",
+    "MAX_CELLS", "MAX_MEMBERS", "Chain", "Cluster", "Demand", "how", "in_order", "reaches",
     "write_last",
 ]  # fmt: skip
 
-CHEAP = 4  # an operation of at most this cost, on leaves alone, is computed again, not stored
+MAX_MEMBERS = 100  # statements of one kernel; compile time grows faster than linearly past this
+MAX_CELLS = 32  # cells of one kernel, each of which may have a text of its own
+MAX_STATEMENTS = 512  # of all cells together
 
 
 class Demand:
@@ -40,12 +42,12 @@ class Cluster:
 
     __slots__ = (
         "axes",
+        "cuts",
         "folds",
         "form",
         "loads",
         "merged",
         "needs",
-        "part",
         "roots",
         "shape",
         "size",
@@ -61,8 +63,15 @@ class Cluster:
         self.needs: set[Cluster] = set()  # clusters whose stored values this one loads
         self.size = 0
         self.folds = 0
-        self.part: Any = None  # a region of an assembled value: (whole, operand, in_view, out_view)
+        # Where the index space is cut for assembled values: each cell is a nest of its own.
+        self.cuts: Cuts = ()
         self.merged: Cluster | None = None
+
+    def takes(self, more: int = 1, cuts: Cuts = ()) -> bool:
+        """Whether there is room for more members, or for more cuts."""
+        size = self.size + more
+        cells = count_cells(joined(self.cuts, cuts))
+        return size <= MAX_MEMBERS and cells <= MAX_CELLS and size * cells <= MAX_STATEMENTS
 
     def current(self) -> Cluster:
         """The cluster that this one has become part of."""
@@ -153,6 +162,8 @@ def how(c: Cluster, base: Value, chain: tuple[Value, ...], context: str) -> str:
         return "same" if all(keeps_order(w) for w in chain) else "view"
     if not chain:
         return "same"
+    if any(type(w) is Placed for w in chain):
+        return "view"
     seen = strided(base, chain)
     assert seen is not None
     shape, strides, offset = seen
@@ -161,17 +172,3 @@ def how(c: Cluster, base: Value, chain: tuple[Value, ...], context: str) -> str:
         if axes is not None and is_row(shape, strides, axes, base.aval.shape):
             return "row"
     return "view"
-
-
-def cheap(v: Value) -> bool:
-    """Whether a value may be computed again wherever it is wanted."""
-    return (
-        v.op.cost <= CHEAP
-        and len(v.inputs) <= 2
-        and all(strip_views(x)[0].op.kind in ("leaf", "iota") for x in v.inputs)
-    )
-
-
-def not_expanding(d: Demand, v: Value) -> bool:
-    """Whether a consumer reads each element about once."""
-    return not d.chain or d.chain[0].aval.size <= v.aval.size

@@ -12,6 +12,7 @@ from accnp.ir.graph import Graph
 from accnp.ir.node import site_text
 from accnp.passes.clusters import Cluster
 from accnp.passes.program import Program, Value
+from accnp.passes.regions import count_cells
 
 __all__ = [
     "aval_text",
@@ -73,11 +74,9 @@ def leaf_text(v: Value) -> str:
 
 
 def home(v: Value) -> Cluster | None:
-    """Return the cluster that stores a value, or the last of those that write its regions."""
+    """Return the cluster that stores a value."""
     while v.role == "alias":
         v = v.cluster
-    if isinstance(v.cluster, list):
-        return v.cluster[-1].current() if v.cluster else None
     if v.cluster is None and v.parent is not None:
         return home(v.parent)
     return None if v.cluster is None else v.cluster.current()
@@ -91,8 +90,6 @@ def _clusters_of(
         return memo[id(v)]
     if v.role == "alias" or v.is_leaf or v.parent is not None:
         found: set[Cluster] = set()
-    elif isinstance(v.cluster, list):
-        found = {c.current() for c in v.cluster}
     elif v.op.kind == "view" and not v.stored:
         found = set()
         for w in users.get(id(v), ()):
@@ -190,10 +187,10 @@ def cluster_lines(program: Program, numbers: dict[Cluster, int]) -> list[str]:
             done = [v for v in values if v.op.kind != "view"] or values
             names = ", ".join(f"{v.op.name} %{v.id}" for v in done)
             views = len(values) - len(done)
-            part = " (one region)" if c.part is not None else ""
+            part = f" (cut into {count_cells(c.cuts)} cells)" if c.cuts else ""
             text = f"step {i}: {form_text(c)} kernel over {list(c.shape)}{part}: {names or 'copy'}"
             lines.append(text + (f"; read through {views} views" if views else ""))
-            stored = [c.part[0]] if c.part is not None else c.roots
+            stored = c.roots
         for v in stored:
             lines.append(f"    stores %{v.id}: {'; '.join(why_stored(v))}")
     return lines

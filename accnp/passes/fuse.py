@@ -21,16 +21,17 @@ from math import prod
 from typing import Any
 
 from accnp.passes.clusters import (
+    MAX_CELLS,
     Chain,
     Cluster,
     Demand,
-    cheap,
     how,
     in_order,
-    not_expanding,
     reaches,
     write_last,
 )
+from accnp.passes.costs import AGAIN, cheap, not_expanding, times, work, worth_again
+from accnp.passes.merging import merge, merge_siblings
 from accnp.passes.program import Program, Value
 from accnp.passes.reasons import (
     LONG_FOLD,
@@ -43,8 +44,8 @@ from accnp.passes.reasons import (
     other_fold,
     other_space,
     store,
-    why_two,
 )
+from accnp.passes.regions import Placed, count_cells, cuts_of, joined, placed
 from accnp.passes.spaces import (
     apply_views,
     expressible,
@@ -59,9 +60,6 @@ from accnp.passes.spaces import (
 from accnp.primitives.views import contiguous
 
 __all__ = ["Cluster", "fuse"]
-
-# regions of an assembled value filled by kernels; more are gathered by one library call
-MAX_PARTS = 32
 
 
 def fuse(program: Program) -> list[Cluster]:
@@ -84,7 +82,7 @@ class _Fusion:
             store(v, OUTPUT)
         for v in reversed(self.program.values):
             self.place(v)
-        self.merge_siblings()
+        merge_siblings(self.clusters)
         return in_order(write_last([c for c in self.clusters if c.merged is None]))
 
     def no(self, why: str) -> bool:
@@ -104,10 +102,7 @@ class _Fusion:
             if v.stored and not self.alias(v):
                 self.root_view(v)
         elif kind == "assemble":
-            if len(v.inputs) > MAX_PARTS:
-                self.host(v)
-            else:
-                self.assemble(v)
+            self.assemble(v)
         elif kind == "iota":
             if v.stored:
                 self.root(v)
@@ -211,27 +206,23 @@ class _Fusion:
             return
         homes = {d.cluster for d in demands}
         if len(homes) > 1 and all(d.how == "same" and d.context == "full" for d in demands):
-            self.merge(homes)
+            self.refusal = merge(self.clusters, homes)
             homes = {d.cluster for d in demands}
         hows = {(d.how, d.context) for d in demands}
         why = self.apart(homes)
         if len(homes) == 1:
             home = next(iter(homes))
-            if (
-                home.size < MAX_MEMBERS
-                and hows == {("same", "full")}
-                and v.aval.shape == home.shape
-            ):
+            if home.takes() and hows == {("same", "full")} and v.aval.shape == home.shape:
                 return self.join(v, home, "full")
-            if home.size < MAX_MEMBERS and self.accept_row(home, v):
+            if home.takes() and self.accept_row(home, v):
                 return self.join(v, home, "row")
-            why = self.refusal if home.size < MAX_MEMBERS else TOO_LONG
+            why = self.refusal if home.takes() else TOO_LONG
         # Computed inside one consumer of the same index space, stored there for the others.
         for d in demands:
             home = d.cluster
             if d.how == "same" and d.context == "full" and home.shape == v.aval.shape:
                 others = homes - {home}
-                good = home.size < MAX_MEMBERS and home.form in ("map", "row")
+                good = home.takes() and home.form in ("map", "row")
                 # A kernel cannot load at other places what it is only about to store.
                 good = good and all(
                     e.how == "same" and e.context == "full" for e in demands if e.cluster is home
@@ -251,14 +242,13 @@ class _Fusion:
         )
 
     def try_inline(self, v: Value) -> bool:
-        """Compute a value in place, under views, for its one consumer, or for all if it costs next
-        to nothing."""
-        one = len(v.demands) == 1 and v.demands[0].how == "view" and not_expanding(v.demands[0], v)
-        again = len(v.demands) > 1 or v.demands[0].how == "view"
-        if not one and not (again and cheap(v)):
+        """Compute a value in place, under views, for its one consumer, or for all where that costs
+        less than memory would."""
+        viewed = any(d.how == "view" for d in v.demands)
+        if not ((viewed or len(v.demands) > 1) and cheap(v)) and not (viewed and worth_again(v)):
             return False
         for d in v.demands:
-            if d.how == "load" or d.cluster.size >= MAX_MEMBERS:
+            if d.how == "load" or not d.cluster.takes():
                 return False
             for x in v.inputs:
                 base, chain = strip_views(x)
@@ -287,7 +277,7 @@ class _Fusion:
             if wanted not in (None, mine):
                 return self.no("its reader wants it broadcast along different axes")
             wanted = mine
-        if home.form == "map" and home.part is None and wanted:
+        if home.form == "map" and not home.cuts and wanted:
             home.form, home.axes = "row", tuple(sorted(wanted))
             return True
         if home.form == "row" and wanted in (None, long_axes(home.shape, home.axes)):
@@ -300,7 +290,7 @@ class _Fusion:
         form = fold_form(source, axes)
         homes = {d.cluster for d in v.demands}
         if form == "row" and len(homes) > 1 and all(c.shape == source for c in homes):
-            self.merge(homes)
+            self.refusal = merge(self.clusters, homes)
             homes = {d.cluster for d in v.demands}
         self.refusal = LONG_FOLD if form == "split" and homes else ""
         home = next(iter(homes)) if len(homes) == 1 else None
@@ -323,7 +313,6 @@ class _Fusion:
                 c.merged is None
                 and c.form == form
                 and c.shape == source
-                and c.part is None
                 and c.size < MAX_MEMBERS
                 and c.folds < MAX_FOLDS
                 and long_axes(source, c.axes) == long_axes(source, axes)
@@ -338,7 +327,7 @@ class _Fusion:
     def absorb(self, home: Cluster, v: Value, source: Any, axes: Any, form: str) -> bool:
         """Turn a map cluster over the folded value into the epilogue of the fold."""
         alike = all(d.how == "same" and d.context == "full" for d in v.demands)
-        if not alike or home.form != "map" or home.part is not None or home.shape != v.aval.shape:
+        if not alike or home.form != "map" or home.cuts or home.shape != v.aval.shape:
             return self.no(other_fold(home, v))
         if prod(home.shape) == 1:
             return self.no("a fold to one element is known only when its kernel has ended")
@@ -374,27 +363,52 @@ class _Fusion:
         self.demand_through(base, c, "full", (v, *chain))
 
     def assemble(self, v: Value) -> None:
-        """Each region of the output is a kernel of its own, with its operand's computation fused
-        in."""
-        store(v, f"{v.op.name} is written region by region")
-        v.cluster = []
-        for k, in_view, out_view in v.op.parts([x.aval for x in v.inputs], v.params):
-            if prod(out_view[0]) == 0:
-                continue
-            x = v.inputs[k]
-            c = Cluster(out_view[0])
-            c.part = (v, x, in_view, out_view)
-            if v.cluster:
-                # regions may overlap: the order given is the order written
-                c.needs.add(v.cluster[-1])
-            self.clusters.append(c)
-            v.cluster.append(c)
-            whole = in_view[0] == x.aval.shape and in_view[1] == contiguous(x.aval.shape)
-            if not whole and x.aval.ndim:
-                store(x, f"{v.op.name} reads a part of it into a region of its own")
-            self.demand(x, c, "full" if x.aval.ndim else "scalar", ())
-        for d in v.demands:
-            d.cluster.needs.update(v.cluster)
+        """A value put together from regions: part of the kernels that read it, or stored by one
+        whose index space is cut along the regions."""
+        parts = placed(v)
+        if parts is None or (not v.stored and self.try_place(v, parts)):
+            return None if parts is not None else self.host(v)
+        cuts = cuts_of(v, parts, (), v.aval.shape)
+        if cuts is None or count_cells(cuts) > MAX_CELLS:
+            return self.host(v)
+        store(v, self.refusal)
+        c = Cluster(v.aval.shape)
+        c.cuts = cuts
+        self.clusters.append(c)
+        self.join(v, c, "full")
+        return None
+
+    def try_place(self, v: Value, parts: tuple[Placed, ...]) -> bool:
+        """Let each reader take what it needs from the operands."""
+        demands, name = v.demands, v.op.name
+        if any(d.context != "full" or d.how not in ("same", "view") for d in demands):
+            return self.no(f"a reader wants {name} otherwise than element by element")
+        if not all(not_expanding(d, v) for d in demands):
+            return self.no(f"a reader takes each element of {name} more than once")
+        if times(v) > 1 and (times(v) - 1) * work(v) > AGAIN:
+            return self.no(f"{len(demands)} readers of {name}, which is dear to compute again")
+        found = []
+        for d in demands:
+            c = d.cluster
+            cuts = cuts_of(v, parts, d.chain, c.shape)
+            if c.form != "map":
+                return self.no(f"{name} is read by {form_of(c)}, whose index space cannot be cut")
+            if cuts is None:
+                return self.no(f"the regions of {name} lie across the axes of its reader")
+            if not c.takes(1, cuts):
+                return self.no(f"{name} would cut its reader into too many cells")
+            for p in parts:
+                base, chain = strip_views(p.inputs[0])
+                if base.aval.ndim and strided(base, (*d.chain, p, *chain)) is None:
+                    return self.no(f"no strides can say the views of {name} on its operands")
+            found.append(cuts)
+        v.role = "inline"
+        for d, cuts in zip(demands, found, strict=True):
+            c = d.cluster
+            c.cuts = joined(c.cuts, cuts)
+            c.size += 1
+            self.demand_parts(v, parts, c, d.chain)
+        return True
 
     # --- demanding ---
 
@@ -407,27 +421,33 @@ class _Fusion:
             self.provide(v, c)
         if v.op.kind == "reduce":
             self.demand(v.inputs[0], c, "full", ())
+        elif v.op.kind == "assemble":
+            self.demand_parts(v, placed(v) or (), c, ())
         else:
             self.demand_inputs(v, c, role, ())
+
+    def demand_parts(
+        self, v: Value, parts: tuple[Placed, ...], c: Cluster, outer: tuple[Any, ...]
+    ) -> None:
+        for p in parts:
+            self.demand(p.inputs[0], c, "full", (*outer, p))
 
     def provide(self, v: Value, c: Cluster) -> None:
         for d in v.demands:
             if d.cluster is not c:
                 d.cluster.needs.add(c)
 
-    def demand_inputs(self, v: Value, c: Cluster, context: str, outer: tuple[Value, ...]) -> None:
+    def demand_inputs(self, v: Value, c: Cluster, context: str, outer: tuple[Any, ...]) -> None:
         for x in v.inputs:
             self.demand(x, c, context, outer)
 
-    def demand(self, x: Value, c: Cluster, context: str, outer: tuple[Value, ...]) -> None:
+    def demand(self, x: Value, c: Cluster, context: str, outer: tuple[Any, ...]) -> None:
         base, chain = strip_views(x)
         if x.aval.ndim == 0:  # goes into the prologue, where the consumer's views mean nothing
             context, outer = "scalar", ()
         self.demand_through(base, c, context, (*outer, *chain))
 
-    def demand_through(
-        self, base: Value, c: Cluster, context: str, chain: tuple[Value, ...]
-    ) -> None:
+    def demand_through(self, base: Value, c: Cluster, context: str, chain: tuple[Any, ...]) -> None:
         if base.op.kind == "iota" and not base.stored and index_strides(base, chain) is None:
             # no affine function of the loop indices: it is looked up
             store(base, "no strides can say this view of an index")
@@ -443,7 +463,7 @@ class _Fusion:
         way = "view" if held else how(c, base, chain, context)
         self.wish(base, Demand(c, way, context, chain))
 
-    def look_through(self, chain: tuple[Value, ...], c: Cluster) -> None:
+    def look_through(self, chain: tuple[Any, ...], c: Cluster) -> None:
         """Another consumer may yet want one of these views stored; then this one loads it, too, and
         must come later."""
         for view in chain:
@@ -456,38 +476,3 @@ class _Fusion:
             v.demands.append(d)
             if v.parent is not None:
                 v.parent.demands.append(d)
-
-    # --- merging ---
-
-    def merge(self, homes: set[Cluster]) -> None:
-        """Join clusters of one index space that no path connects: one kernel with several
-        outputs."""
-        order = sorted(homes, key=self.clusters.index)
-        first = order[0]
-        for other in order[1:]:
-            self.refusal = why_two(first, other)
-            if not self.refusal:
-                if other.form == "row" and first.form == "map":
-                    first.form, first.axes = other.form, other.axes
-                first.roots += other.roots
-                first.size += other.size
-                first.folds += other.folds
-                first.loads |= other.loads
-                first.needs |= other.needs
-                other.merged = first
-                for c in self.clusters:
-                    if other in c.needs:
-                        c.needs.discard(other)
-                        c.needs.add(first)
-
-    def merge_siblings(self) -> None:
-        """Join kernels over one index space that read the same array."""
-        by_shape: dict[Any, list[Cluster]] = {}
-        for c in self.clusters:
-            if c.merged is None and c.form in ("map", "row") and c.part is None and len(c.shape):
-                by_shape.setdefault(c.shape, []).append(c)
-        for group in by_shape.values():
-            for i, a in enumerate(group):  # neighbours only: all pairs would take too long
-                for b in group[i + 1 : i + 32]:
-                    if a.merged is None and b.merged is None and a.loads & b.loads:
-                        self.merge({a, b})

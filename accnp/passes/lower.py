@@ -12,10 +12,11 @@ from typing import Any
 from accnp.ir.kernel import Access, Fold, KernelSpec, Phase, Statement
 from accnp.passes.fuse import Cluster
 from accnp.passes.program import Value
+from accnp.passes.regions import Cell, Placed, cells_of, operand, placed
 from accnp.passes.spaces import apply_views, index_strides, long_axes, strided, strip_views
 from accnp.primitives.views import contiguous
 
-__all__ = ["lower", "scalar_text"]
+__all__ = ["lower", "lower_cells", "scalar_text"]
 
 HEAVY = 10  # a value of this cost is kept between the passes over a row, if there is room
 
@@ -33,15 +34,22 @@ def scalar_text(v: Value) -> str:
     return text
 
 
-def lower(c: Cluster) -> KernelSpec:
-    """Make the kernel of a cluster."""
-    return _Lowering(c).run()
+def lower(c: Cluster, cell: Cell | None = None) -> KernelSpec:
+    """Make the kernel of a cluster, or of one cell of it."""
+    return _Lowering(c, cell or Cell((0,) * len(c.shape), c.shape)).run()
+
+
+def lower_cells(c: Cluster) -> list[list[KernelSpec]]:
+    """Make the kernels of the cells of a cluster; those of one list go over the same rows."""
+    return [[lower(c, cell) for cell in row] for row in cells_of(c.shape, c.cuts)]
 
 
 class _Lowering:
-    def __init__(self, c: Cluster) -> None:
+    def __init__(self, c: Cluster, cell: Cell) -> None:
         self.c = c
         self.shape = c.shape
+        self.cell = cell
+        self.parts: dict[int, tuple[Placed, ...]] = {}  # of assembled values
         self.folded = long_axes(c.shape, c.axes) if c.form != "map" else set()
         self.kept = [d for d, n in enumerate(c.shape) if n != 1 and d not in self.folded]
         self.accesses: dict[Any, Access] = {}
@@ -66,7 +74,7 @@ class _Lowering:
         )
         if not fulls and folds:
             passes = max(self.level(f.inputs[0]) for f in folds) + 1
-        if not fulls and not folds and c.part is None:
+        if not fulls and not folds:
             passes = 0
         head: list[Statement] = []
         phases: list[Phase] = []
@@ -84,8 +92,6 @@ class _Lowering:
                     name = self.fresh("r")
                     phase.folds.append(Fold(name, source, f.op.combine or "", f.aval.dtype))
                     self.names[(id(f), (), "row")] = name
-            if c.part is not None:
-                phase.stores.append(self.part())
             for v in fulls:
                 if self.level(v) == p:
                     phase.stores.append((self.store_access(v), self.emit_root(v)))
@@ -101,22 +107,22 @@ class _Lowering:
         fulls = [v for v in self.c.roots if v.role != "row"]
         return fulls, [v for v in self.c.roots if v.role == "row"]
 
-    def part(self) -> tuple[Access, str]:
-        """The region of an assembled value that this kernel fills."""
-        whole, x, in_view, out_view = self.c.part
-        store = self.access(whole, out_view[1], out_view[2], True)
-        entire = in_view[0] == x.aval.shape and in_view[1] == contiguous(x.aval.shape)
-        if x.aval.ndim and not entire:
-            return store, self.load(x, in_view[1], in_view[2], "full")
-        return store, self.emit(x, (), "full")
-
     def emit_root(self, v: Value) -> str:
         if v.op.kind == "iota":
             return self.index(v, index_strides(v, ()), "full")
         if v.op.kind == "view":  # a stored view: copy what lies below
             base, chain = strip_views(v.inputs[0])
             return self.emit_base(base, (v, *chain), "full")
+        if v.op.kind == "assemble":
+            return self.assembled(v, ())
         return self.compute(v, (), "full")
+
+    def assembled(self, v: Value, chain: tuple[Any, ...]) -> str:
+        """The operand that an assembled value is in this cell."""
+        if id(v) not in self.parts:
+            self.parts[id(v)] = placed(v) or ()
+        p = operand(v, self.parts[id(v)], chain, self.cell.origin)
+        return self.emit(p.inputs[0], (*chain, p), "full")
 
     def store_access(self, v: Value) -> Access:
         if v.role == "row":
@@ -153,7 +159,7 @@ class _Lowering:
             return False
         if v.role == "scalar" or v.role == "inline" or v.op.kind == "iota":
             return True
-        if v.cluster is None or v.role == "alias" or isinstance(v.cluster, list):
+        if v.cluster is None or v.role == "alias":
             return False
         return v.cluster.current() is self.c and v.role in ("full", "row")
 
@@ -218,19 +224,21 @@ class _Lowering:
         self.count += 1
         return f"{letter}{self.count}"
 
-    def emit(self, x: Value, outer: tuple[Value, ...], context: str) -> str:
+    def emit(self, x: Value, outer: tuple[Any, ...], context: str) -> str:
         if x.aval.ndim == 0:
             return self.scalar(x)
         base, chain = strip_views(x)
         return self.emit_base(base, (*outer, *chain), context)
 
-    def emit_base(self, base: Value, chain: tuple[Value, ...], context: str) -> str:
+    def emit_base(self, base: Value, chain: tuple[Any, ...], context: str) -> str:
         if base.aval.ndim == 0:
             return self.scalar(base)
         if self.ours(base) and base.role == "row":
             return self.compute(base, (), "row")
         if base.op.kind == "iota" and (found := index_strides(base, chain)) is not None:
             return self.index(base, found, context)
+        if base.op.kind == "assemble" and self.ours(base):
+            return self.assembled(base, chain)
         if self.ours(base) and (base.role == "inline" or not chain):
             return self.compute(base, chain, context)
         shape, strides, offset = apply_views(chain, base.aval.shape, contiguous(base.aval.shape), 0)  # type: ignore[misc]
@@ -238,7 +246,7 @@ class _Lowering:
             strides = self.spread(shape, strides)
         return self.load(base, strides, offset, context)
 
-    def compute(self, v: Value, chain: tuple[Value, ...], context: str) -> str:
+    def compute(self, v: Value, chain: tuple[Any, ...], context: str) -> str:
         key = (id(v), tuple(map(id, chain)), context)
         names = self.names if context == "row" else self.full_names
         found = names.get(key)
@@ -326,7 +334,7 @@ class _Lowering:
             self.names[id(w)] = name
         return self.names[id(v)]
 
-    def fixed(self, v: Value, chain: tuple[Value, ...]) -> str:
+    def fixed(self, v: Value, chain: tuple[Any, ...]) -> str:
         """One element of a stored value, or of an iota, selected by views that end at rank 0."""
         name = self.fresh("k")
         nowhere = (0,) * len(self.shape)
@@ -357,6 +365,7 @@ class _Lowering:
         shape, strides, offset = seen
         if context == "row":
             strides = self.spread(shape, strides)
+        offset += self.start(strides)
         key = ("index", strides, offset, v.aval.dtype)
         names = self.names if context == "row" else self.full_names
         if key not in names:
@@ -378,10 +387,15 @@ class _Lowering:
 
     def access(self, v: Value, strides: tuple[int, ...], offset: int, store: bool) -> Access:
         strides = tuple(0 if n == 1 else s for n, s in zip(self.shape, strides, strict=True))
+        offset += self.start(strides)
         key = (id(v), strides, offset, store)
         if key not in self.accesses:
             self.accesses[key] = Access(v, v.aval.dtype, strides, offset, store)
         return self.accesses[key]
+
+    def start(self, strides: tuple[int, ...]) -> int:
+        """How far the first index of the cell is from that of the whole."""
+        return sum([i * s for i, s in zip(self.cell.origin, strides, strict=True)])
 
     # --- finishing ---
 
@@ -394,7 +408,8 @@ class _Lowering:
                     f.direct = loads[f.source].access
 
     def finish(self, head: list[Statement], phases: list[Phase]) -> KernelSpec:
-        dims = [d for d, n in enumerate(self.shape) if n != 1]
+        # Axes of length 1 in the whole are left out; those in a cell stay: cells share a text.
+        dims, size = [d for d, n in enumerate(self.shape) if n != 1], self.cell.shape
         if self.c.form == "map":
             groups = [dims, [], []]
         elif self.c.form == "column":
@@ -414,13 +429,11 @@ class _Lowering:
             s_out: list[list[int]] = []
             for d in group:
                 mine = [a.strides[d] for a in everything]
-                if n_out and all(
-                    p == s * self.shape[d] for p, s in zip(s_out[-1], mine, strict=True)
-                ):
-                    n_out[-1] *= self.shape[d]
+                if n_out and all(p == s * size[d] for p, s in zip(s_out[-1], mine, strict=True)):
+                    n_out[-1] *= size[d]
                     s_out[-1] = mine
                 else:
-                    n_out.append(self.shape[d])
+                    n_out.append(size[d])
                     s_out.append(mine)
             sizes.append(n_out)
             columns.append(s_out)

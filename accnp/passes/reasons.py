@@ -6,7 +6,7 @@ In: what a rule looked at. Out: a text, noted on the value by `store`.
 
 from __future__ import annotations
 
-from accnp.passes.clusters import Cluster, Demand, reaches
+from accnp.passes.clusters import MAX_MEMBERS, Cluster, Demand, reaches
 from accnp.passes.program import Value
 from accnp.passes.spaces import long_axes
 
@@ -15,7 +15,6 @@ __all__ = [
     "form_of", "other_fold", "other_space", "store", "why_two",
 ]  # fmt: skip
 
-MAX_MEMBERS = 100  # statements of one kernel; compile time grows faster than linearly past this
 # folds of one kernel: each may need a pass of its own, and passes compute again what they share
 MAX_FOLDS = 8
 # outputs of kernels that are merged: more streams of stores than this slow each other down
@@ -66,7 +65,7 @@ def store(v: Value, why: str | Cluster) -> None:
 
 def why_two(a: Cluster, b: Cluster) -> str:
     """Why two clusters cannot be one kernel; "" if they can."""
-    if a.shape != b.shape or a.part is not None or b.part is not None or a.shape == ():
+    if a.shape != b.shape or a.shape == ():
         return "they run over different index spaces"
     if a.form not in ("map", "row") or b.form not in ("map", "row"):
         return f"one is {form_of(a)}, another {form_of(b)}"
@@ -76,6 +75,8 @@ def why_two(a: Cluster, b: Cluster) -> str:
         return f"together they would write more than {MAX_STORES} arrays"
     if a.folds + b.folds > MAX_FOLDS:
         return TOO_MANY_FOLDS
-    if a.size + b.size > MAX_MEMBERS:
+    if (a.cuts and b.form != "map") or (b.cuts and a.form != "map"):
+        return "only one of them can be cut into cells"
+    if not a.takes(b.size, b.cuts):
         return TOO_LONG
     return "one needs what another computes" if reaches(a, b) or reaches(b, a) else ""

@@ -33,7 +33,9 @@ def in_kernel(v: Any) -> bool:
     function."""
     if v.parent is not None or v.op.kind not in ("map", "iota", "reduce", "view", "assemble"):
         return False
-    if v.aval.size == 0 or any(x.aval.size == 0 for x in v.inputs):
+    if v.aval.size == 0:
+        return False
+    if v.op.kind != "assemble" and any(x.aval.size == 0 for x in v.inputs):
         return False
     if v.op.kind in ("map", "reduce") and v.op.scalar is None and v.op.combine is None:
         return False

@@ -66,6 +66,41 @@ CASES = {
     "parts of a concatenation": (
         lambda x, y: jnp.concatenate([jnp.exp(x), y * 2]),
         [X, X],
+        ["map"],
+    ),
+    "a stack of twenty": (lambda x: jnp.stack([x * i for i in range(20)]), [X], ["map"]),
+    "Laplacian of rolls": (
+        lambda x: sum(jnp.roll(x, s, a) for s in (1, -1) for a in (0, 1)) - 4 * x,
+        [X],
+        ["map"],
+    ),
+    "blur of a padded image": (
+        lambda x: (lambda y: y[:-2] + 2 * y[1:-1] + y[2:])(jnp.pad(x, 1, mode="edge")),
+        [X],
+        ["map"],
+    ),
+    "shallow water": (
+        lambda h, u, v: (
+            h - 0.1 * (jnp.roll(u, -1, 0) - u + jnp.roll(v, -1, 1) - v),
+            u - 0.2 * (h - jnp.roll(h, 1, 0)),
+            v - 0.2 * (h - jnp.roll(h, 1, 1)),
+        ),
+        [X, X, X],
+        ["map"],
+    ),
+    "slope of a stencil": (
+        jnp.grad(lambda x: (x[1:-1, :-2] * x[1:-1, 2:] + x[:-2, 1:-1] * x[2:, 1:-1]).sum()),
+        [X],
+        ["map"],
+    ),
+    "separable blur": (
+        lambda x: (lambda y: y[:-4] + 4 * y[2:-2] + y[4:])(x[:, :-4] + 4 * x[:, 2:-2] + x[:, 4:]),
+        [X],
+        ["map"],
+    ),
+    "heavy under shifts": (
+        lambda x: (lambda y: y[:-1] + y[1:])(jnp.exp(x)),
+        [X],
         ["map", "map"],
     ),
     "bias and activation": (

@@ -41,8 +41,6 @@ class _Drawing:
             self.groups.append(group)
             for v in values or c.roots:
                 self.inside[i, id(v)] = self.box(v, group)
-            if c.part is not None and (i, id(c.part[0])) not in self.inside:
-                self.inside[i, id(c.part[0])] = self.box(c.part[0], group)
         used = {id(x) for v in self.program.values for x in v.inputs}
         used |= {id(v) for v in self.program.outputs}
         shown = {id(v) for v in self.program.outputs}

@@ -1,0 +1,106 @@
+"""Several kernels in one launch: each goes over its part of a common range of tasks.
+
+In: kernels that write different elements (the cells of an index space that is cut). Out: a
+`Generated` whose text holds theirs, each text once, and calls them. Those of one group go over the
+same rows: a task is some rows, done by one after the other while they are in the cache.
+
+    def kernel(lo, hi, a0, a1, n0, n1, ...):
+        for t in range(lo, hi):
+            if t < n0:                                # tasks of the first group
+                b = t * n1                            # n1 rows a task, n2 in all
+                e = b + n1
+                e = e if e < n2 else n2
+                k3f2a1c(b, e, at(a0, n3), a1, n4, n5)
+            if t >= n0:
+                ...
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from contextlib import nullcontext
+
+from accnp.codegen.cpu import Generated, generate
+from accnp.codegen.writer import Writer
+from accnp.ir.kernel import Access, KernelSpec, dtype_code
+
+__all__ = ["generate_cells", "named"]
+
+TASK = 1 << 16  # work of one task, in simple element operations
+
+
+def named(text: Generated) -> tuple[str, str]:
+    """The name of a kernel among others in one text, by its content, and its source under it."""
+    mark = hashlib.sha1("\n".join([text.source, *text.signature]).encode()).hexdigest()[:6]
+    own = text.source[text.source.rindex("def kernel(") :]
+    return f"k{mark}", own.replace("def kernel(", f"def k{mark}(", 1)
+
+
+class _Cells:
+    def __init__(self) -> None:
+        self.pointers: list[Access] = []
+        self.names: dict[int, str] = {}  # of values
+        self.ints: list[int] = []
+        self.callees: dict[str, tuple[str, tuple[str, ...], str]] = {}
+        self.w = Writer()
+
+    def integer(self, value: int) -> str:
+        self.ints.append(value)
+        return f"n{len(self.ints) - 1}"
+
+    def pointer(self, a: Access) -> str:
+        """The first element of an access; one argument for each array."""
+        name = self.names.get(id(a.value))
+        if name is None:
+            name = self.names[id(a.value)] = f"a{len(self.pointers)}"
+            self.pointers.append(Access(a.value, a.dtype, (), 0, a.store, len(self.pointers)))
+        return f"at({name}, {self.integer(a.offset)})"
+
+    def call(self, text: Generated) -> str:
+        name, source = named(text)
+        self.callees.setdefault(name, (name, text.signature, source))
+        pointers = [self.pointer(a) for a in text.pointers if isinstance(a, Access)]
+        return f"{name}({', '.join(['b', 'e', *pointers, *map(self.integer, text.ints)])})"
+
+
+def generate_cells(groups: Sequence[Sequence[KernelSpec]]) -> Generated:
+    """Write the source of kernels in one launch."""
+    cells = _Cells()
+    w = cells.w
+    tasks = work = 0
+    with w.block("for t in range(lo, hi):"):
+        for k, specs in enumerate(groups):
+            texts = [generate(spec) for spec in specs]
+            assert len({t.extent for t in texts}) == 1, "cells of one group with different rows"
+            extent, weight = texts[0].extent, sum([t.weight for t in texts])
+            rows = max(1, TASK // weight)
+            first, tasks = tasks, tasks - (-extent // rows)
+            work += extent * weight
+            begin = cells.integer(first) if k else ""
+            tests = [f"(t >= {begin})"] if k else []
+            if k < len(groups) - 1:
+                tests.append(f"(t < {cells.integer(tasks)})")
+            with w.block(f"if {' & '.join(tests)}:") if tests else nullcontext():
+                n, total = cells.integer(rows), cells.integer(extent)
+                w.add(f"b = (t - {begin}) * {n}" if k else f"b = t * {n}", f"e = b + {n}")
+                w.add(f"e = e if e < {total} else {total}")
+                w.add(*[cells.call(text) for text in texts])
+    out = Generated()
+    whole = Writer()
+    for _, _, source in cells.callees.values():
+        whole.lines += [*source.rstrip("\n").split("\n"), "", ""]
+    names = [f"a{i}" for i in range(len(cells.pointers))]
+    names += [f"n{i}" for i in range(len(cells.ints))]
+    with whole.block(f"def kernel({', '.join(['lo', 'hi', *names])}):"):
+        whole.lines += ["    " + line for line in w.lines]
+    out.source = whole.text()
+    out.callees = tuple(cells.callees.values())
+    out.pointers = list(cells.pointers)
+    out.ints = cells.ints
+    out.signature = (
+        *[f"{dtype_code(a.dtype)}*" for a in cells.pointers],
+        *["i8"] * len(cells.ints),
+    )
+    out.extent, out.weight = tasks, max(1, work // max(1, tasks))
+    return out
