@@ -8,10 +8,12 @@ from accnp.api.nn import (
     standardize, swish, tanh,
 )  # fmt: skip
 from accnp.missing import nearest
+from accnp.nn import initializers
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh",
-    "identity", "leaky_relu", "log1mexp", "log_sigmoid", "log_softmax", "logmeanexp",
+    "identity", "initializers", "leaky_relu",
+    "log1mexp", "log_sigmoid", "log_softmax", "logmeanexp",
     "logsumexp", "mish", "one_hot", "relu", "relu6", "selu", "sigmoid", "silu", "soft_sign",
     "softmax", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus", "standardize",
     "swish", "tanh",
