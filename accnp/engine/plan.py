@@ -106,13 +106,14 @@ class _Planner:
 
     def kernel(self, c: Cluster) -> None:
         groups = lower_cells(c) if c.cuts else [[lower(c)]]
+        every = [spec for specs in groups for spec in specs]
         if config.enable_checks:
-            for spec in (s for specs in groups for s in specs):
+            for spec in every:
                 verify_spec(spec)
         single = len(groups) == len(groups[0]) == 1
         text = generate(groups[0][0]) if single else generate_cells(groups)
         step = self.step(text)
-        step.cluster, step.moved = c, spec_bytes(spec)
+        step.cluster, step.moved = c, sum(map(spec_bytes, every))
         made: set[int] = set()
         for p in text.pointers:
             if isinstance(p, Access):
