@@ -362,8 +362,16 @@ def _lower(
     if namespace is None:
         namespace = importlib.import_module("accnp.kernels.intrinsics").NAMESPACE
     try:
+        objects = _objects()
         return frontend.lower(
-            source, name, signature, namespace, fastmath, _objects().ENTRY_ATTRIBUTES, callees
+            source,
+            name,
+            signature,
+            namespace,
+            fastmath,
+            objects.ENTRY_ATTRIBUTES,
+            objects.LANE_BYTES,
+            callees,
         )
     except ValueError:
         raise

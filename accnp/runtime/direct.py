@@ -17,6 +17,9 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.errors import NumbaError
 
+from accnp.runtime.lanes import NotLanes, innermost, write_loop
+from accnp.runtime.vectors import Functions
+
 __all__ = ["Unsupported", "build"]
 
 
@@ -56,20 +59,43 @@ def build(
     arguments: Sequence[Any],
     context: Any,
     library: Any,
-) -> tuple[Any, Any]:
-    """The module of a kernel, and the function in it, which has Numba's calling convention.
+    vector_bytes: int,
+) -> tuple[Any, Any, Functions, bool]:
+    """The module of a kernel, and the function in it, which has Numba's calling convention; what
+    its vectors refer to, and whether a loop is left for LLVM to make vectors of.
+
+    Without vectors (`vector_bytes` is 0) all loops are.
 
     Raises:
         Unsupported: Numba's own pipeline must do it.
     """
+    plain: set[int] = set()
     with context.push_code_library(library):
-        try:
-            return _Function(function, scope, arguments, context, library).run()
-        except (NumbaError, NotImplementedError) as error:
-            raise Unsupported(str(error)) from error
+        while True:
+            writer = _Function(function, scope, arguments, context, library, vector_bytes, plain)
+            try:
+                return writer.run()
+            except NotLanes as error:  # once more, with this loop step by step
+                plain.add(id(error.node))
+                library.modules.clear()
+            except (NumbaError, NotImplementedError) as error:
+                raise Unsupported(str(error)) from error
+
+
+def _distinct(function: ast.FunctionDef) -> set[str]:
+    """Names of a kernel that each mean memory of its own: pointers that come in, and scratch."""
+    found = {a.arg for a in function.args.args}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            call = node.value
+            fresh = isinstance(call, ast.Call) and getattr(call.func, "id", "").startswith("stack_")
+            (found.add if fresh else found.discard)(node.targets[0].id)
+    return found
 
 
 class _Function:
+    BINARY, COMPARE, UNARY = _BINARY, _COMPARE, _UNARY
+
     def __init__(
         self,
         function: ast.FunctionDef,
@@ -77,6 +103,8 @@ class _Function:
         arguments: Sequence[Any],
         context: Any,
         library: Any,
+        vector_bytes: int,
+        plain: set[int],
     ) -> None:
         self.tree = function
         self.scope = scope
@@ -86,9 +114,16 @@ class _Function:
         self.module = library.create_ir_module(f"accnp_{function.name}")
         self.names: dict[str, tuple[Any, Any]] = {}  # types and places of the variables
         self.exits: list[Any] = []  # where `break` goes, of the loops around
-        self.found: dict[tuple, tuple] = context.__dict__.setdefault("accnp_implementations", {})
+        memo = context.__dict__
+        self.found: dict[tuple, tuple] = memo.setdefault("accnp_implementations", {})
+        self.templates: dict[tuple, Any] = memo.setdefault("accnp_templates", {})
+        self.vector_bytes = vector_bytes
+        self.plain = plain
+        self.left = False  # whether a loop without others in it is not in vectors
+        self.functions = Functions()
+        self.distinct = _distinct(function) if vector_bytes else set()
 
-    def run(self) -> tuple[Any, Any]:
+    def run(self) -> tuple[Any, Any, Functions, bool]:
         convention = self.context.call_conv
         kind = convention.get_function_type(types.none, self.arguments)
         made = ir.Function(self.module, kind, f"accnp_{self.tree.name}_body")
@@ -106,7 +141,7 @@ class _Function:
         self.statements(self.tree.body)
         self.b.ret(ir.Constant(ir.IntType(32), 0))
         self.context.post_lowering(self.module, None)
-        return self.module, made
+        return self.module, made, self.functions, self.left
 
     # --- statements ---
 
@@ -160,6 +195,7 @@ class _Function:
                 self.statements(node.body)
 
     def do_While(self, node: ast.While) -> None:
+        self.left |= innermost(node)
         head, body, end = (self.b.append_basic_block(n) for n in ("while", "body", "end"))
         self.b.branch(head)
         self.b.position_at_end(head)
@@ -181,6 +217,10 @@ class _Function:
         start, stop = limits if len(limits) == 2 else (ir.Constant(ir.IntType(64), 0), *limits)
         one = ir.Constant(ir.IntType(64), 1)
         step = self.cast(self.value(call.args[2]), types.int64) if len(call.args) == 3 else one
+        if innermost(node):
+            if self.vector_bytes and len(call.args) < 3 and id(node) not in self.plain:
+                return write_loop(self, node, start, stop)
+            self.left = True
         if not isinstance(step, ir.Constant):
             # Only kernels written by hand have such a step; it is positive.
             steps = self.b.sdiv(self.b.sub(self.b.add(self.b.sub(stop, start), step), one), step)
@@ -354,6 +394,9 @@ class _Function:
         return types.none, self.context.get_dummy_value()
 
     def apply(self, callee: Any, arguments: Sequence[Typed]) -> Typed:
+        return self.emit(callee, arguments, self.b)
+
+    def emit(self, callee: Any, arguments: Sequence[Typed], builder: Any) -> Typed:
         """Apply an operator or an intrinsic, as Numba's typing of it says."""
         kinds = tuple([kind for kind, _ in arguments])
         found = self.found.get((callee, kinds))
@@ -368,8 +411,12 @@ class _Function:
             found = (signature, self.context.get_function(kind, signature))
             self.found[callee, kinds] = found
         signature, implementation = found
-        values = [self.cast(a, k) for a, k in zip(arguments, signature.args, strict=True)]
-        return signature.return_type, implementation(self.b, values)
+        cast = self.context.cast
+        values = [
+            v if kind == to else cast(builder, v, kind, to)
+            for (kind, v), to in zip(arguments, signature.args, strict=True)
+        ]
+        return signature.return_type, implementation(builder, values)
 
     def cast(self, value: Typed, to: Any) -> Any:
         kind, v = value

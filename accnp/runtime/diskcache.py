@@ -130,7 +130,10 @@ def _version_stamp() -> str:
     here = Path(__file__).resolve().parent
     parts = [
         here / "frontend.py",
+        here / "direct.py",
+        here / "lanes.py",
         here / "lean.py",
+        here / "vectors.py",
         here / "objects.py",
         *sorted((here.parent / "kernels").rglob("*.py")),
     ]

@@ -37,6 +37,7 @@ from accnp.runtime.direct import Unsupported, build
 from accnp.runtime.lean import TARGET, TYPING
 
 ENTRY = "accnp_entry"
+VECTORS = "accnp.vectors"  # named metadata of modules whose loops all are vectors
 Callees = tuple[tuple[str, tuple[str, ...]], ...]
 
 _SCALARS: dict[str, Any] = {
@@ -215,13 +216,15 @@ def lower(
     namespace: Mapping[str, Any],
     fastmath: bool,
     attributes: str,
+    vector_bytes: int,
     callees: Callees = (),
 ) -> tuple[str, list[str], list[str]]:
     """LLVM text of the kernel and of `entry`, the texts of modules to link to it, and those of
     modules to be compiled on their own.
 
     Callees are functions in the source with their signatures, in an order in which each calls only
-    those before it.
+    those before it. Independent loops are vectors of `vector_bytes` (0: none are). A text whose
+    loops all are says so (`VECTORS`).
     """
     arguments = (types.int64, types.int64, *map(_argument, signature))
     function = load_function(source, name, namespace, callees)
@@ -242,13 +245,15 @@ def lower(
             for callee, its in callees:
                 kinds = (types.int64, types.int64, *map(_argument, its))
                 short = _is_scalar(scope[callee])
-                module, kernel, others = _run(scope[callee], trees[callee], kinds, fastmath)
+                # Short ones do one step where they are called.
+                width = 0 if short else vector_bytes
+                module, kernel, others = _run(scope[callee], trees[callee], kinds, fastmath, width)
                 text = _callee_text(module, kernel, callee, attributes, short)
                 # Callers first: what nobody refers to when it is linked is dropped.
                 linked = [*([text] if short else ()), *others, *linked]
                 separate += () if short else (text,)
                 scope[callee] = types.ExternalFunction(callee, types.void(*kinds))
-            module, kernel, others = _run(function, trees[name], arguments, fastmath)
+            module, kernel, others = _run(function, trees[name], arguments, fastmath, vector_bytes)
             return _text(module, kernel, signature, attributes), [*others, *linked], separate
     finally:
         if collecting:
@@ -256,7 +261,11 @@ def lower(
 
 
 def _run(
-    function: pytypes.FunctionType, tree: ast.FunctionDef, arguments: tuple, fastmath: bool
+    function: pytypes.FunctionType,
+    tree: ast.FunctionDef,
+    arguments: tuple,
+    fastmath: bool,
+    vector_bytes: int,
 ) -> tuple[Any, Any, list[str]]:
     """The module of a kernel, the function in it, and texts of modules that it needs.
 
@@ -265,7 +274,15 @@ def _run(
     context = _context(fastmath)
     library = _TextLibrary(context.codegen(), function.__name__)
     try:
-        return *build(tree, function.__globals__, arguments, context, library), library.linked()
+        width = 0 if fastmath else vector_bytes  # its flags are Numba's to set
+        module, made, functions, left = build(
+            tree, function.__globals__, arguments, context, library, width
+        )
+        linked = library.linked()
+        module.beside = functions.text()
+        if not left and not linked:
+            module.add_named_metadata(VECTORS)
+        return module, made, linked
     except Unsupported:
         library, result = _by_numba(function, arguments, fastmath)
     (module,) = library.modules
@@ -315,14 +332,16 @@ def _inlined(module: llvmir.Module, function: llvmir.Function) -> str:
     """Text of the module of a function that is inlined where it is called."""
     function.linkage = "internal"
     function.attributes.add("alwaysinline")
-    return str(module).replace("= common global", "= internal global")
+    text = str(module).replace("= common global", "= internal global")
+    return f"{text}\n{getattr(module, 'beside', '')}"
 
 
 def _text(
     module: llvmir.Module, kernel: llvmir.Function, signature: tuple[str, ...], attributes: str
 ) -> str:
     body = _inlined(module, kernel)
-    return f"{body}\n{_entry(kernel, signature)}\nattributes #770 = {{ {attributes} }}\n"
+    groups = f"attributes #770 = {{ {attributes} }}\nattributes #772 = {{ {attributes} }}"
+    return f"{body}\n{_entry(kernel, signature)}\n{groups}\n"
 
 
 def _callee_text(
@@ -341,6 +360,7 @@ def _callee_text(
         "  ret void",
         "}",
         f"attributes #771 = {{ {attributes} {'alwaysinline' if short else 'noinline'} }}",
+        f"attributes #772 = {{ {attributes} }}",
     ]
     return "\n".join([body, *lines, ""])
 

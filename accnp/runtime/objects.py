@@ -29,6 +29,9 @@ CPU = llvm.get_host_cpu_name()
 _HOST = llvm.get_host_cpu_features()
 WIDE = bool(_HOST.get("avx512f"))
 VECTOR_BYTES = 64 if WIDE else 32
+# Vectors that `lanes` writes; its text needs splat constants.
+LANE_BYTES = VECTOR_BYTES if llvm.llvm_version_info >= (19,) else 0
+_VECTORS = "!accnp.vectors"
 # Some CPU models carry a tuning flag that keeps vectors at 256 bits.
 FEATURES = _HOST.flatten() + (",-prefer-256-bit" if WIDE else "")
 STAMP = f"{_TRIPLE} {CPU} {FEATURES} llvmlite {llvmlite.__version__} {llvm.llvm_version_info}"
@@ -54,6 +57,8 @@ def _optimised(text: str, linked: Sequence[str]) -> Any:
     module.data_layout = str(_target_machine().target_data)
     for other in linked:
         module.link_in(llvm.parse_assembly(other, context))
+    if _VECTORS in text and not linked:
+        return _tidied(module)
     tuning = llvm.create_pipeline_tuning_options(speed_level=2)
     tuning.loop_vectorization = True
     tuning.slp_vectorization = True
@@ -62,6 +67,23 @@ def _optimised(text: str, linked: Sequence[str]) -> Any:
     tuning.loop_unrolling = False
     builder = llvm.create_pass_builder(_target_machine(), tuning)
     builder.getModulePassManager().run(module, builder)
+    return module
+
+
+def _tidied(module: Any) -> Any:
+    """What code with vectors needs: none of LLVM's work on loops, which is most of the other."""
+    builder = llvm.create_pass_builder(
+        _target_machine(), llvm.create_pipeline_tuning_options(speed_level=1)
+    )
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_always_inliner_pass()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_loop_rotate_pass()
+    passes.add_simplify_cfg_pass()
+    passes.run(module, builder)
     return module
 
 

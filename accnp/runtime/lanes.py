@@ -1,0 +1,464 @@
+"""Loops of independent steps as vector code, written at once: one copy of the body, the last steps
+under a mask.
+
+In: an innermost loop of a kernel and what `direct` knows about it. Out: LLVM text with vectors of
+as many lanes as fit the machine's, or `NotLanes`, and LLVM's vectoriser does it. That one tries
+several widths and leaves three copies of the body (vectors, the rest in shorter vectors, single
+steps): half of what compiling a kernel costs.
+
+Each operation comes from the scalar code that Numba or an intrinsic writes for it, instruction by
+instruction, so the bits are the same. Long ones (a `tanh`) are functions of vectors beside the
+kernel, inlined unless they are called often.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from llvmlite import ir
+from numba.core import types
+
+from accnp.runtime.vectors import Template, make_template, vector
+
+__all__ = ["NotLanes", "innermost", "write_loop"]
+
+SHORT = 4  # instructions that are written in place; longer ones are functions
+SMALL = 32  # instructions of a body that has a copy without mask, for whole vectors
+TINY = 6  # instructions of a body whose copy does two vectors
+MOST = 32  # lanes of a mask
+
+# Functions of a few instructions.
+_CHEAP = frozenset("f4 f8 i4 i8 u4 u8 b1 sq abs sqrt fmax fmin fma select one".split())  # noqa: SIM905
+
+
+class NotLanes(Exception):
+    """A loop that is left to LLVM; `node` is the loop."""
+
+    def __init__(self, node: ast.For, why: str) -> None:
+        super().__init__(why)
+        self.node = node
+
+
+def innermost(node: ast.AST) -> bool:
+    """Whether a loop holds no other."""
+    loops = (ast.For, ast.While)
+    return not any(isinstance(n, loops) for s in node.body for n in ast.walk(s))  # type: ignore[attr-defined]
+
+
+class _Line:
+    """One instruction as text, in the place of llvmlite's."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Vector:
+    """The lanes of a value: the LLVM type of one, and the name of all."""
+
+    __slots__ = ("name", "type")
+
+    def __init__(self, kind: Any, name: str) -> None:
+        self.type = kind
+        self.name = name
+
+
+class Index:
+    """Whole numbers that follow each other from lane to lane."""
+
+    __slots__ = ("first",)
+
+    def __init__(self, first: Any) -> None:
+        self.first = first
+
+
+def write_loop(f: Any, node: ast.For, start: Any, stop: Any) -> None:
+    """Write a loop with step 1 as vectors, where the builder of `f` stands."""
+    _Loop(f, node).write(start, stop)
+
+
+class _Loop:
+    def __init__(self, f: Any, node: ast.For) -> None:
+        self.f = f
+        self.node = node
+        assert isinstance(node.target, ast.Name)
+        self.index = node.target.id
+        self.assigned = {self.index}
+        self.names: dict[str, Any] = {}  # of the lanes in the body being written
+        self.known: dict[str, Any] = {}  # of what is the same for all steps
+        self.splats: dict[int, Vector] = {}
+        self.mask: str | None = None
+        self.count = 0
+        self.check()
+
+    def fail(self, why: str) -> NoReturn:
+        raise NotLanes(self.node, why)
+
+    # --- what the loop does ---
+
+    def check(self) -> None:
+        """Refuse loops whose steps may depend on each other; find the number of lanes."""
+        loads: dict[str, set[str]] = {}
+        stores: dict[str, set[str]] = {}
+        for s in self.node.body:
+            if not isinstance(s, ast.Assign) or len(s.targets) != 1:
+                raise NotLanes(self.node, "a statement that is no assignment")
+            for x in ast.walk(s.value):
+                if isinstance(x, ast.Name) and x.id in self.later(s):
+                    self.fail(f"{x.id} is carried from step to step")
+                if isinstance(x, ast.Subscript):
+                    loads.setdefault(self.base(x), set()).add(ast.dump(x.slice))
+            target = s.targets[0]
+            if isinstance(target, ast.Name):
+                self.assigned.add(target.id)
+            elif isinstance(target, ast.Subscript):
+                stores.setdefault(self.base(target), set()).add(ast.dump(target.slice))
+            else:
+                self.fail("an assignment to several names")
+        for base, places in stores.items():
+            if len(places | loads.get(base, set())) > 1:
+                self.fail(f"{base} is read and written at several places")
+        sizes = []
+        for base in {*loads, *stores}:
+            found = self.f.names.get(base)
+            if found is None or not isinstance(found[0], types.CPointer):
+                self.fail(f"{base} is no pointer")
+            dtype = found[0].dtype
+            if isinstance(dtype, types.Complex):
+                self.fail("complex numbers")
+            sizes.append(1 if dtype is types.boolean else dtype.bitwidth // 8)
+        if not stores:
+            self.fail("nothing is stored")
+        self.n = min(MOST, self.f.vector_bytes // max(sizes))
+
+    def later(self, s: ast.stmt) -> set[str]:
+        """Names that this statement or those after it give a value, and none before it does."""
+        rest = self.node.body[self.node.body.index(s) :]
+        targets = {
+            t.id
+            for x in rest
+            if isinstance(x, ast.Assign)
+            for t in x.targets
+            if isinstance(t, ast.Name)
+        }
+        return targets - self.assigned
+
+    def base(self, x: ast.Subscript) -> str:
+        """The name of the memory of an access, which no other name of the kernel means."""
+        if not isinstance(x.value, ast.Name) or x.value.id not in self.f.distinct:
+            self.fail("an access through a computed pointer")
+        assert isinstance(x.value, ast.Name)
+        return x.value.id
+
+    # --- the loops ---
+
+    def write(self, start: Any, stop: Any) -> None:
+        f, n = self.f, self.n
+        self.before = f.b.append_basic_block("lanes")
+        f.b.branch(self.before)
+        f.b.position_at_end(self.before)
+        # The body goes below what is the same for all steps, which is found while writing it.
+        self.ahead = ir.IRBuilder(self.before)
+        size = self.weigh()
+        if size <= SMALL:
+            copies = 2 if size <= TINY else 1
+            start = self.loop(start, stop, copies * n, copies, masked=False)
+        self.loop(start, stop, n, 1, masked=True)
+        for name in self.assigned:  # nobody has the value of the last step
+            f.names.pop(name, None)
+
+    def weigh(self) -> int:
+        """About as many instructions as the body has."""
+        size = 0
+        for x in ast.walk(ast.Module(self.node.body, [])):
+            if isinstance(x, ast.Call) and isinstance(x.func, ast.Name):
+                size += 2 if x.func.id in _CHEAP else SMALL // 2
+            elif isinstance(x, ast.BinOp | ast.Compare | ast.BoolOp | ast.IfExp | ast.UnaryOp):
+                size += 1
+        return size
+
+    def loop(self, start: Any, stop: Any, step: int, copies: int, masked: bool) -> Any:
+        """A loop from start, as long as whole steps fit, or to the very end; where it stops."""
+        b, i64 = self.f.b, ir.IntType(64)
+        came = b.block
+        head, body, end = (b.append_basic_block(x) for x in ("head", "vectors", "end"))
+        if came is self.before:
+            self.join = head  # the branch comes when all is known that goes before it
+        else:
+            b.branch(head)
+        b.position_at_end(head)
+        now = b.phi(i64)
+        now.add_incoming(start, came)
+        last = now if masked else b.add(now, ir.Constant(i64, step - 1), flags=("nsw",))
+        b.cbranch(b.icmp_signed("<", last, stop), body, end)
+        b.position_at_end(body)
+        self.mask = self.masked(now, stop) if masked else None
+        for k in range(copies):
+            self.names = {}
+            first = b.add(now, ir.Constant(i64, k * self.n), flags=("nsw",)) if k else now
+            self.names[self.index] = (types.int64, Index(first))
+            for s in self.node.body:
+                self.statement(s)
+        following = b.add(now, ir.Constant(i64, step), flags=("nsw",))
+        now.add_incoming(following, b.block)
+        b.branch(head)
+        b.position_at_end(end)
+        if masked:
+            self.ahead.branch(self.join)
+        return now
+
+    def masked(self, now: Any, stop: Any) -> str:
+        """As many ones as steps are left, at most one for each lane."""
+        b, i64 = self.f.b, ir.IntType(64)
+        left = b.sub(stop, now)
+        whole = ir.Constant(i64, self.n)
+        left = b.select(b.icmp_signed("<", left, whole), left, whole)
+        one = ir.Constant(i64, 1)
+        ones = b.sub(b.shl(one, left), one)
+        bits = b.trunc(ones, ir.IntType(self.n))
+        return self.put(f"bitcast i{self.n} {bits.get_reference()} to <{self.n} x i1>")
+
+    # --- text ---
+
+    def put(self, text: str, builder: Any = None) -> str:
+        """Write an instruction; its name."""
+        functions = self.f.functions
+        functions.serial += 1
+        name = f"%v{functions.serial}"
+        (builder or self.f.b)._insert(_Line(f"{name} = {text}"))
+        return name
+
+    def lanes(self, value: Any) -> Vector:
+        """A value as a vector."""
+        n = self.n
+        if isinstance(value, Vector):
+            return value
+        if isinstance(value, Index):
+            steps = ", ".join(f"i64 {k}" for k in range(n))
+            first = self.splat(value.first, self.f.b)
+            return Vector(
+                ir.IntType(64), self.put(f"add {vector('i64', n)} {first.name}, <{steps}>")
+            )
+        if isinstance(value, ir.Constant):
+            return Vector(value.type, f"splat ({value.type} {value.get_reference()})")
+        if getattr(value, "parent", None) is not self.before:
+            return self.splat(value, self.f.b)
+        found = self.splats.get(id(value))
+        if found is None:
+            found = self.splats[id(value)] = self.splat(value, self.ahead)
+        return found
+
+    def splat(self, value: Any, builder: Any) -> Vector:
+        n, kind = self.n, vector(value.type, self.n)
+        typed = f"{value.type} {value.get_reference()}"
+        one = self.put(f"insertelement {kind} poison, {typed}, i64 0", builder)
+        zeros = f"{vector('i32', n)} zeroinitializer"
+        return Vector(
+            value.type,
+            self.put(f"shufflevector {kind} {one}, {kind} poison, {zeros}", builder),
+        )
+
+    # --- statements ---
+
+    def statement(self, s: Any) -> None:
+        target = s.targets[0]
+        value = self.value(s.value)
+        if isinstance(target, ast.Name):
+            self.names[target.id] = value
+            return
+        kind, place, index = self.address(target)
+        if not isinstance(index, Index):
+            self.fail("all steps store to one place")
+        v = self.lanes(self.cast(value, kind.dtype))
+        name, code = v.name, v.type
+        if kind.dtype is types.boolean:
+            code = ir.IntType(8)
+            name = self.put(f"zext {vector('i1', self.n)} {name} to {vector('i8', self.n)}")
+        self.access("store", code, place, name)
+
+    def address(self, x: ast.Subscript) -> tuple[Any, Any, Any]:
+        """The pointer's type, the address of the first lane or of all, and the index."""
+        kind, base = self.value(x.value)
+        index_kind, index = self.value(x.slice)
+        if isinstance(index, Vector) or not isinstance(index_kind, types.Integer):
+            self.fail("an index that is an array's")
+        first = index.first if isinstance(index, Index) else index
+        return kind, self.f.b.gep(base, [first]), index
+
+    def access(self, what: str, kind: Any, place: Any, value: str = "") -> str:
+        n, at = self.n, f"{place.type} {place.get_reference()}"
+        lanes, size = vector(kind, n), max(1, getattr(kind, "width", 0) // 8)
+        size = {"float": 4, "double": 8}.get(str(kind), size)
+        if self.mask is None:
+            if what == "load":
+                return self.put(f"load {lanes}, {at}, align {size}")
+            self.f.b._insert(_Line(f"store {lanes} {value}, {at}, align {size}"))
+            return ""
+        mask = f"{vector('i1', n)} {self.mask}"
+        name = f"@llvm.masked.{what}.v{n}{kind.intrinsic_name}.p0"
+        masks = vector("i1", n)
+        declares = self.f.functions.declares
+        if what == "load":
+            declares[name] = f"declare {lanes} {name}(ptr, i32, {masks}, {lanes})"
+            return self.put(
+                f"call {lanes} {name}({at}, i32 {size}, {mask}, {lanes} zeroinitializer)"
+            )
+        declares[name] = f"declare void {name}({lanes}, ptr, i32, {masks})"
+        self.f.b._insert(_Line(f"call void {name}({lanes} {value}, {at}, i32 {size}, {mask})"))
+        return ""
+
+    # --- expressions: a Numba type, and a Vector, an Index, or a value that all steps share ---
+
+    def value(self, x: ast.expr) -> Any:
+        if isinstance(x, ast.Name):
+            return self.name(x.id)
+        if isinstance(x, ast.Constant):
+            return self.f.constant(x.value)
+        if isinstance(x, ast.Subscript):
+            return self.load(x)
+        if isinstance(x, ast.BinOp):
+            return self.binary(x)
+        if isinstance(x, ast.UnaryOp):
+            return self.unary(x)
+        if isinstance(x, ast.Compare) and len(x.ops) == 1:
+            op = self.f.COMPARE.get(type(x.ops[0]))
+            return self.apply(op, [self.value(x.left), self.value(x.comparators[0])])
+        if isinstance(x, ast.BoolOp):
+            values = [self.value(v) for v in x.values]
+            if any(kind is not types.boolean for kind, _ in values):
+                self.fail("and, or of values that are not bool")
+            joined, op = (
+                values[0],
+                self.f.BINARY[ast.BitOr if isinstance(x.op, ast.Or) else ast.BitAnd],
+            )
+            for v in values[1:]:
+                joined = self.apply(op, [joined, v])
+            return joined
+        if isinstance(x, ast.IfExp):
+            return self.choice(x)
+        if isinstance(x, ast.Call) and isinstance(x.func, ast.Name) and not x.keywords:
+            callee = self.f.scope.get(x.func.id)
+            if callee is None or isinstance(callee, types.Type | types.ExternalFunction):
+                self.fail(f"a call of {x.func.id}")
+            return self.apply(callee, [self.value(a) for a in x.args])
+        self.fail(type(x).__name__)
+
+    def name(self, name: str) -> Any:
+        if name in self.assigned:
+            return self.names[name]
+        found = self.known.get(name)
+        if found is None:
+            if name not in self.f.names:
+                self.fail(f"{name} is unknown")
+            kind, place = self.f.names[name]
+            found = self.known[name] = (kind, self.ahead.load(place))
+        return found
+
+    def load(self, x: ast.Subscript) -> Any:
+        kind, place, index = self.address(x)
+        dtype, b = kind.dtype, self.f.b
+        if not isinstance(index, Index):
+            v = b.load(place)
+            if dtype is types.boolean:
+                v = b.icmp_unsigned("!=", v, ir.Constant(ir.IntType(8), 0))
+            return dtype, v
+        if dtype is types.boolean:
+            raw = self.access("load", ir.IntType(8), place)
+            text = f"icmp ne {vector('i8', self.n)} {raw}, zeroinitializer"
+            return dtype, Vector(ir.IntType(1), self.put(text))
+        code = self.f.context.get_data_type(dtype)
+        return dtype, Vector(code, self.access("load", code, place))
+
+    def binary(self, x: ast.BinOp) -> Any:
+        a, b = self.value(x.left), self.value(x.right)
+        whole = a[0] == types.int64 == b[0]
+        if whole and isinstance(x.op, ast.Add) and isinstance(b[1], Index):
+            a, b = b, a
+        if whole and isinstance(a[1], Index) and not isinstance(b[1], Index | Vector):
+            op = {ast.Add: "add", ast.Sub: "sub"}.get(type(x.op))
+            if op is not None:
+                return types.int64, Index(getattr(self.f.b, op)(a[1].first, b[1], flags=("nsw",)))
+        op = self.f.BINARY.get(type(x.op))
+        return self.apply(op, [a, b])
+
+    def unary(self, x: ast.UnaryOp) -> Any:
+        if isinstance(x.op, ast.Not):
+            kind, v = self.truth(self.value(x.operand))
+            return self.apply(self.f.BINARY[ast.BitXor], [(kind, v), self.f.constant(True)])
+        if isinstance(x.op, ast.USub) and isinstance(x.operand, ast.Constant):
+            assert isinstance(x.operand.value, int | float)
+            return self.f.constant(-x.operand.value)
+        return self.apply(self.f.UNARY.get(type(x.op)), [self.value(x.operand)])
+
+    def choice(self, x: ast.IfExp) -> Any:
+        test = self.truth(self.value(x.test))
+        a, b = self.value(x.body), self.value(x.orelse)
+        if a[0] != b[0]:
+            self.fail("a choice between two types")
+
+        def emit(f: Any, builder: Any, values: Sequence[Any]) -> Any:
+            return a[0], builder.select(*values)
+
+        return self.operation("choice", [test, a, b], emit)
+
+    def cast(self, value: Any, to: Any) -> Any:
+        kind, v = value
+        if kind == to:
+            return v
+
+        def emit(f: Any, builder: Any, values: Sequence[Any]) -> Any:
+            return to, f.context.cast(builder, values[0], kind, to)
+
+        return self.operation(("cast", to), [value], emit)[1]
+
+    def truth(self, value: Any) -> Any:
+        return types.boolean, self.cast(value, types.boolean)
+
+    def apply(self, callee: Any, arguments: Sequence[Any]) -> Any:
+        """An operator or an intrinsic."""
+        if callee is None or any(isinstance(kind, types.CPointer) for kind, _ in arguments):
+            self.fail("an operation on no numbers")
+        kinds = tuple([kind for kind, _ in arguments])
+
+        def emit(f: Any, builder: Any, values: Sequence[Any]) -> Any:
+            return f.emit(callee, list(zip(kinds, values, strict=True)), builder)
+
+        return self.operation(callee, arguments, emit)
+
+    def operation(
+        self, key: Any, arguments: Sequence[Any], emit: Callable[[Any, Any, Sequence[Any]], Any]
+    ) -> Any:
+        if not any(isinstance(v, Vector | Index) for _, v in arguments):
+            return emit(self.f, self.f.b, [v for _, v in arguments])
+        kind, template = self.template(key, [kind for kind, _ in arguments], emit)
+        names = [self.lanes(v).name for _, v in arguments]
+        return kind, self.write_template(key, template, names)
+
+    def template(self, key: Any, kinds: Sequence[Any], emit: Any) -> tuple[Any, Template]:
+        table = self.f.templates
+        found = table.get((key, tuple(kinds), self.n))
+        if found is None:
+            found = table[key, tuple(kinds), self.n] = make_template(self.f, kinds, emit, self.n)
+        if isinstance(found, str):
+            self.fail(found)
+        return found
+
+    def write_template(self, key: Any, template: Template, names: Sequence[str]) -> Vector:
+        functions, n = self.f.functions, self.n
+        if template.count <= SHORT:
+            functions.serial += 1
+            prefix = f"v{functions.serial}"
+            for line in template.lines:
+                self.f.b._insert(_Line(line.format(prefix, *names)))
+            functions.declares.update(template.declares)
+            return Vector(template.type, template.result.format(prefix, *names))
+        name = functions.called(template, getattr(key, "__name__", "cast"), n)
+        kinds = [vector(k, n) for k in template.kinds]
+        passed = ", ".join(map(" ".join, zip(kinds, names, strict=True)))
+        return Vector(template.type, self.put(f"call {vector(template.type, n)} {name}({passed})"))

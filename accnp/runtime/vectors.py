@@ -1,0 +1,164 @@
+"""Operations on vectors as text, made from the scalar code that Numba or an intrinsic writes.
+
+In: what writes the scalar code, and a number of lanes. Out: a `Template`, the same instructions on
+vectors; `Functions`, those of a module that are functions of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+from llvmlite.ir import instructions as ins
+from numba.core import types
+
+__all__ = ["Functions", "Template", "make_template", "vector"]
+
+INLINED = 4  # calls of one function that are inlined; where there are more, none is
+_PURE = frozenset(
+    """fadd fsub fmul fdiv frem fneg add sub mul shl lshr ashr and or xor trunc zext sext fptrunc
+    fpext fptosi fptoui sitofp uitofp bitcast icmp fcmp select call""".split()  # noqa: SIM905
+)
+# Intrinsics whose vector form takes vectors, but for arguments of one bit.
+_INTRINSICS = frozenset(
+    """fma fabs copysign sqrt floor ceil trunc roundeven ctlz cttz ctpop minnum maxnum minimum
+    maximum smin smax umin umax fshl fshr fptosi.sat fptoui.sat""".split()  # noqa: SIM905
+)
+_OVERLOADED = re.compile(r"[fi]\d+")
+
+
+def vector(kind: Any, n: int) -> str:
+    """The text of a vector type."""
+    return f"<{n} x {kind}>"
+
+
+class Template:
+    """An operation on vectors as text: lines with places for a prefix and for the operands."""
+
+    def __init__(self, arguments: Sequence[Any], code: Sequence[Any], result: Any, n: int) -> None:
+        self.count = len(code)
+        self.type = result.type
+        self.kinds = [a.type for a in arguments]
+        self.declares: dict[str, str] = {}
+        names = {id(a): f"{{{i + 1}}}" for i, a in enumerate(arguments)}
+        self.lines = []
+        for k, instruction in enumerate(code):
+            names[id(instruction)] = f"%{{0}}.{k}"
+            self.lines.append(f"%{{0}}.{k} = " + self._line(instruction, names, n))
+        self.result = self._name(result, names)
+
+    def _name(self, value: Any, names: dict[int, str]) -> str:
+        if isinstance(value, ir.Constant):
+            return f"splat ({value.type} {value.get_reference()})".replace("{", "{{")
+        return names[id(value)]
+
+    def _line(self, i: Any, names: dict[int, str], n: int) -> str:
+        if isinstance(i, ins.CallInstr):
+            return self._call(i, names, n)
+        operands = [self._name(x, names) for x in i.operands]
+        kinds = [vector(x.type, n) for x in i.operands]
+        op = " ".join([i.opname, *i.flags])
+        if isinstance(i, ins.CompareInstr):
+            return f"{op} {i.op} {kinds[0]} {', '.join(operands)}"
+        if isinstance(i, ins.CastInstr):
+            return f"{op} {kinds[0]} {operands[0]} to {vector(i.type, n)}"
+        if isinstance(i, ins.SelectInstr):
+            return f"{op} " + ", ".join(map(" ".join, zip(kinds, operands, strict=True)))
+        return f"{op} {kinds[0]} {', '.join(operands)}"
+
+    def _call(self, i: Any, names: dict[int, str], n: int) -> str:
+        prefix, *name = i.callee.name.split(".")
+        base = ".".join([x for x in name if not _OVERLOADED.fullmatch(x)])
+        if prefix != "llvm" or base not in _INTRINSICS:
+            raise ValueError(i.callee.name)
+        one_bit = [isinstance(x, ir.Constant) and x.type == ir.IntType(1) for x in i.args]
+        kinds = ["i1" if bit else vector(x.type, n) for x, bit in zip(i.args, one_bit, strict=True)]
+        kind = vector(i.type, n)
+        suffixes = [f"v{n}{x}" for x in name if _OVERLOADED.fullmatch(x)]
+        name = "@" + ".".join(["llvm", base, *suffixes])
+        self.declares[name] = f"declare {kind} {name}({', '.join(kinds)})"
+        operands = [
+            x.get_reference() if bit else self._name(x, names)
+            for x, bit in zip(i.args, one_bit, strict=True)
+        ]
+        return f"call {kind} {name}({', '.join(map(' '.join, zip(kinds, operands, strict=True)))})"
+
+
+class Functions:
+    """What the vector loops of one module refer to: functions, and how often each is called."""
+
+    def __init__(self) -> None:
+        self.declares: dict[str, str] = {}
+        self.templates: dict[str, tuple[Template, int]] = {}
+        self.calls: dict[str, int] = {}
+        self.names: dict[int, str] = {}
+        self.serial = 0
+
+    def called(self, template: Template, what: str, n: int) -> str:
+        """The name of a function, which is called once more."""
+        name = self.names.get(id(template))
+        if name is None:
+            name = self.names[id(template)] = f"@accnp_lanes_{what}_{len(self.names)}"
+            self.templates[name] = (template, n)
+        self.calls[name] = self.calls.get(name, 0) + 1
+        return name
+
+    def text(self) -> str:
+        """The functions and declarations, to be put behind the module's own."""
+        found = []
+        for name, (template, n) in self.templates.items():
+            inlined = self.calls[name] <= INLINED
+            kind = vector(template.type, n)
+            arguments = [f"{vector(k, n)} %a{i}" for i, k in enumerate(template.kinds)]
+            names = ["v", *[f"%a{i}" for i in range(len(template.kinds))]]
+            attributes = "alwaysinline" if inlined else "noinline"
+            found += [
+                f"define internal {kind} {name}({', '.join(arguments)}) #772 {attributes} {{",
+                *["  " + line.format(*names) for line in template.lines],
+                f"  ret {kind} {template.result.format(*names)}",
+                "}",
+            ]
+            self.declares.update(template.declares)
+        return "\n".join([*self.declares.values(), *found, ""])
+
+
+def make_template(f: Any, kinds: Sequence[Any], emit: Any, n: int) -> Any:
+    """The scalar code of an operation, made into that of vectors; or why that cannot be.
+
+    Branches are left out: what is done on both sides has no effects, and there is no choice of
+    values by where one comes from.
+    """
+    types_ = [
+        f.context.get_data_type(k) if k is not types.boolean else ir.IntType(1) for k in kinds
+    ]
+    scratch = ir.Function(ir.Module(), ir.FunctionType(ir.VoidType(), types_), "scratch")
+    builder = ir.IRBuilder(scratch.append_basic_block("entry"))
+    try:
+        kind, result = emit(f, builder, scratch.args)
+    except NotImplementedError as error:
+        return str(error)
+    code = {}
+    for block in scratch.blocks:
+        for i in block.instructions:
+            if isinstance(i, ins.Branch | ins.ConditionalBranch):
+                continue
+            if i.opname not in _PURE:
+                return f"{i.opname} in an operation"
+            code[id(i)] = i
+    wanted: set[int] = set()
+    stack = [result]
+    while stack:
+        v = stack.pop()
+        if id(v) in code and id(v) not in wanted:
+            wanted.add(id(v))
+            stack += [x for x in v.operands if not isinstance(x, ir.Function)]
+    vectors = (ir.IntType, ir.FloatType, ir.DoubleType)
+    used = [i for i in code.values() if id(i) in wanted]
+    if not all(isinstance(i.type, vectors) for i in (*used, *scratch.args)):
+        return "a value that is no number"
+    try:
+        return kind, Template(scratch.args, used, result, n)
+    except ValueError as error:
+        return f"a call of {error}"

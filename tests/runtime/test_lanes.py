@@ -1,0 +1,140 @@
+"""Loops as vectors: the same bits as step by step, for any length; loops that may not be."""
+
+import numpy as np
+import pytest
+
+from accnp.config import cache_dir
+from accnp.runtime import compile as compiling
+from accnp.runtime import objects
+
+LENGTHS = (0, 1, 2, 15, 16, 17, 31, 32, 33, 63, 100, 1000, 1037)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path):
+    with cache_dir(str(tmp_path)):
+        yield
+
+
+def text_of(source, signature, lane_bytes, monkeypatch):
+    monkeypatch.setattr(objects, "LANE_BYTES", lane_bytes)
+    return compiling._lower(source, "kernel", signature, None, False)[0]
+
+
+def kernels(source, signature, monkeypatch, vectors=True):
+    """The kernel with vectors of either width, and step by step."""
+    found = []
+    for lane_bytes in (objects.VECTOR_BYTES, 32, 0):
+        text = text_of(source, signature, lane_bytes, monkeypatch)
+        assert ("!accnp.vectors" in text) is (vectors and lane_bytes > 0)
+        compiling.clear_kernels()
+        with cache_dir(""):
+            found.append(compiling.get_kernel(source, "kernel", signature))
+    return found
+
+
+def run(kernel, n, *arguments):
+    passed = [a.ctypes.data if isinstance(a, np.ndarray) else a for a in arguments]
+    kernel.call(n, max(n, 1), *passed)
+
+
+def loop(*lines, arguments="a, x, y"):
+    body = "".join(f"        {line}\n" for line in lines)
+    return f"def kernel(lo, hi, {arguments}):\n    for i in range(lo, hi):\n{body}"
+
+
+BODIES = {
+    "arithmetic": (["a[i] = x[i] * y[i] - x[i] / y[i]"], "f4", "f4"),
+    "double": (["t = x[i] + 1.5", "a[i] = t * y[0]"], "f8", "f8"),
+    "functions": (["t = exp(x[i])", "a[i] = tanh(t) + pow(fabs_(y[i]), x[i])"], "f4", "f4"),
+    "many calls": (
+        [f"t{k} = tanh({f't{k - 1}' if k else 'x[i]'} + y[i])" for k in range(7)] + ["a[i] = t6"],
+        "f4",
+        "f4",
+    ),
+    "choice": (["a[i] = x[i] if x[i] > y[i] else -y[i]"], "f4", "f4"),
+    "select": (
+        ["c = not (x[i] < y[i]) and x[i] == x[i]", "a[i] = select(c, x[i], y[i])"],
+        "f4",
+        "f4",
+    ),
+    "widths": (["a[i] = f4(f8(x[i]) * 3.0) + f4(i + 5)"], "f4", "f4"),
+    "integers": (["a[i] = i4((x[i] * y[i]) ^ (x[i] >> 3))"], "i4", "i4"),
+    "bytes": (["a[i] = i1(x[i] + y[i])"], "i1", "i1"),
+    "truth": (["a[i] = (x[i] < y[i]) | (y[i] != y[i])"], "b1", "f4"),
+    "clip": (["a[i] = i4(x[i] * 1e9)"], "i4", "f4"),
+    "in place": (["a[i] = a[i] * x[i] + y[i]"], "f4", "f4"),
+    "rotations": (["a[i] = sin(x[i]) * cos(y[i] * 1e6)"], "f4", "f4"),
+}
+BODIES["functions"][0][1] = "a[i] = tanh(t) + pow(abs(y[i]), x[i])"
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_bits_are_those_of_single_steps(name, monkeypatch):
+    lines, out, code = BODIES[name]
+    source = loop(*lines)
+    made = kernels(source, (f"{out}*", f"{code}*", f"{code}*"), monkeypatch,
+                   vectors=name != "rotations")  # fmt: skip
+    random = np.random.default_rng(0)
+    for n in LENGTHS:
+        x, y = (random.standard_normal(n + 1) * 20 for _ in "xy")
+        x[: n // 5] *= 1e-3
+        if code == "f4" and n > 20:
+            x[3], x[7], y[9] = np.nan, np.inf, -0.0
+        x, y = (v.astype(code) for v in (x, y))
+        y[y == 0] = 1
+        results = []
+        for kernel in made:
+            a = np.full(n + 40, 3, np.dtype(bool) if out == "b1" else out)
+            run(kernel, n, a, x, y)
+            assert (a[n:] == a.dtype.type(3)).all()  # nothing behind the end
+            results.append(a.tobytes())
+        assert results[0] == results[1] == results[2]
+
+
+DEPENDENT = {
+    "a sum": ["t = t + x[i]", "a[0] = t"],
+    "one place": ["a[0] = x[i]"],
+    "the step before": ["a[i + 1] = a[i] + x[i]"],
+    "strided": ["a[2 * i] = x[i]"],
+    "gathered": ["a[i] = x[i4(y[i])]"],
+    "inner choice": ["if x[i] > y[i]:", "    a[i] = x[i]"],
+}
+
+
+@pytest.mark.parametrize("name", DEPENDENT)
+def test_steps_that_depend_on_each_other_are_left_to_llvm(name, monkeypatch):
+    source = loop(*DEPENDENT[name]).replace("    for", "    t = f4(0)\n    for", 1)
+    first, second, plain = kernels(source, ("f4*", "f4*", "f4*"), monkeypatch, vectors=False)
+    n = 37
+    x = np.random.default_rng(1).standard_normal(n + 1).astype(np.float32)
+    y = np.arange(n, dtype=np.float32)[::-1].copy()
+    results = []
+    for kernel in (first, second, plain):
+        a = np.ones(2 * n + 2, np.float32)
+        run(kernel, n, a, x, y)
+        results.append(a.tobytes())
+    assert results[0] == results[1] == results[2]
+
+
+def test_a_value_of_the_last_step_is_kept(monkeypatch):
+    source = """
+def kernel(lo, hi, a, x, n):
+    for o in range(lo, hi):
+        for j in range(n):
+            t = x[j] * f4(2)
+            a[j] = t
+        a[n] = t
+"""
+    for kernel in kernels(source, ("f4*", "f4*", "i8"), monkeypatch, vectors=False):
+        a, x = np.zeros(11, np.float32), np.arange(10, dtype=np.float32)
+        run(kernel, 1, a, x, 10)
+        assert a[10] == 18
+
+
+def test_one_copy_of_long_bodies(monkeypatch):
+    lines = ["t0 = x[i]", *[f"t{k + 1} = tanh(t{k}) * y[i]" for k in range(30)], "a[i] = t30"]
+    text = text_of(loop(*lines), ("f4*", "f4*", "f4*"), objects.VECTOR_BYTES, monkeypatch)
+    assert text.count("@accnp_lanes_tanh_") == 31  # a definition and 30 calls
+    short = text_of(loop("a[i] = x[i] + y[i]"), ("f4*",) * 3, objects.VECTOR_BYTES, monkeypatch)
+    assert short.count("fadd") == 3 # two vectors in one step, and one with a mask
