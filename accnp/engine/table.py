@@ -1,12 +1,14 @@
-"""A plan of small kernels as one table, which machine code walks through in a single call.
+"""A plan of kernels as one table, which machine code walks through in a single call.
 
-In: a plan whose kernels are loaded, none of which is for several threads. Out: a function: leaves'
-buffers in, output buffers out, as `execute.run`. What a step costs in Python (2 us) is paid once.
+In: a plan whose kernels are loaded. Out: a function: leaves' buffers in, output buffers out, as
+`execute.run`. What a step costs in Python (2 us) is paid once.
 
 The words of the table: the most arguments a step has, the number of steps, that of kernels among
-them (the others copy); then for each step the address of its entry, how far it runs, the number of
-its arguments and, for each, a base and what is added to it. Base 0 is zero; the others are leaves,
-results, and one block for all that lives between the first step and the last.
+them (the others copy); then for each step the address of its entry, how far it runs, how much of
+that one thread takes at a time, the number of its arguments and, for each, a base and what is added
+to it. Base 0 is zero; the others are the team of threads and the number of its helpers where steps
+are shared, then leaves, results, and one block for all that lives between the first step and the
+last.
 """
 
 from __future__ import annotations
@@ -20,26 +22,39 @@ from accnp.engine.steps import BRIEF, PARALLEL, KernelStep, Plan, used_slots
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import ALIGN, Buffer
 from accnp.runtime.compile import walkers
+from accnp.runtime.threads import call_helpers
 
 __all__ = ["walk_of"]
+
+LARGE = 1 << 25  # bytes that a table of several steps may hold at once
 
 Walk = Callable[[Sequence[Buffer]], list[Buffer]]
 
 
 def walk_of(plan: Plan) -> Walk | None:
-    """What runs a plan of small kernels; None for any other."""
-    for step in plan.steps:
-        if not isinstance(step, KernelStep):
-            return None
-        if step.work >= PARALLEL and step.extent > step.grain:
-            return None
-    places = _Places(plan)
+    """What runs a plan that is kernels alone; None for any other, and for very large ones, where
+    buffers are better made and given back step by step."""
+    if not all(isinstance(step, KernelStep) for step in plan.steps):
+        return None
+    helpers = max([_chunks(step) - 1 for step in plan.steps], default=0)
+    places = _Places(plan, 2 if helpers else 0)
+    results, outputs, scratch = places.results, places.outputs, places.scratch
+    if len(plan.steps) > 1 and scratch + sum(results) > LARGE:
+        return None
     table = _table(plan, places)
     address = ctypes.addressof(table)
-    _, held, released = walkers()
+    _, held, released, together = walkers()
     walk = held if plan.work < BRIEF else released
-    results, outputs, scratch = places.results, places.outputs, places.scratch
     empty = pool.empty
+    if helpers:
+
+        def run_together(leaves: Sequence[Buffer], _: Any = table) -> list[Buffer]:
+            buffers = [*leaves, *map(empty, results)]
+            inner = empty(scratch)
+            together(address, *call_helpers(helpers), *map(_address, buffers), inner.ptr)
+            return [buffers[i] for i in outputs]
+
+        return run_together
     if len(results) == 1 and outputs == [plan.n_leaves] and not scratch:
         (size,) = results
 
@@ -59,18 +74,24 @@ def walk_of(plan: Plan) -> Walk | None:
     return run
 
 
+def _chunks(step: KernelStep) -> int:
+    """Among how many threads a step can be shared; 1 where that does not pay."""
+    return -(-step.extent // step.grain) if step.work >= PARALLEL else 1
+
+
 _address = attrgetter("ptr")
 
 
 def _table(plan: Plan, places: _Places) -> ctypes.Array:
-    copy, *_ = walkers()
+    copy = walkers()[0]
     widest, count, words = 3, len(plan.steps), []
     for step in plan.steps:
         for slot, source, nbytes, over in step.takes:
             if not over:
-                words += [copy, 1, 3, *places.of(slot, 0), *places.of(source, 0), 0, nbytes]
+                words += [copy, 1, 1, 3, *places.of(slot, 0), *places.of(source, 0), 0, nbytes]
                 count += 1
-        words += [step.load(plan.fastmath).address, step.extent]
+        chunk = step.grain if _chunks(step) > 1 else step.extent
+        words += [step.load(plan.fastmath).address, step.extent, chunk]
         words += [len(step.pointers) + len(step.ints)]
         for slot, offset in step.pointers:
             words += places.of(slot, offset)
@@ -82,9 +103,10 @@ def _table(plan: Plan, places: _Places) -> ctypes.Array:
 
 
 class _Places:
-    """Where each slot of a plan lies: a base, and an offset in it."""
+    """Where each slot of a plan lies: a base (the first leaf has that after `start`), and an offset
+    in it."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, start: int) -> None:
         # The slot for whose memory a slot stands: itself, or the one that it takes over.
         self.root: dict[int, int] = {s: s for s in range(plan.n_slots)}
         sizes: dict[int, int] = {}
@@ -101,30 +123,30 @@ class _Places:
                 sizes[slot], first[slot] = nbytes, i
             for slot in used_slots(step):
                 last[self.root[slot]] = i
-        self.base = {s: s + 1 for s in range(plan.n_leaves)}
+        self.base = {s: start + s + 1 for s in range(plan.n_leaves)}
         self.results: list[int] = []
         for slot in plan.output_slots:
             root = self.root[slot]
             if root not in self.base:
-                self.base[root] = plan.n_leaves + len(self.results) + 1
+                self.base[root] = start + plan.n_leaves + len(self.results) + 1
                 self.results.append(sizes[root])
         self.offset: dict[int, int] = {}
         self.scratch = 0
-        block = plan.n_leaves + len(self.results) + 1
+        block = start + plan.n_leaves + len(self.results) + 1
         held: list[tuple[int, int, int]] = []  # from, to, last use
         for slot, nbytes in sizes.items():
             if slot in self.base:
                 continue
             held = sorted(h for h in held if h[2] >= first[slot])
             at, size = 0, -(-max(nbytes, 1) // ALIGN) * ALIGN
-            for start, stop, _ in held:
-                if at + size <= start:
+            for begin, stop, _ in held:
+                if at + size <= begin:
                     break
                 at = max(at, stop)
             held.append((at, at + size, last[slot]))
             self.base[slot], self.offset[slot] = block, at
             self.scratch = max(self.scratch, at + size)
-        self.outputs = [self.base[self.root[s]] - 1 for s in plan.output_slots]
+        self.outputs = [self.base[self.root[s]] - start - 1 for s in plan.output_slots]
 
     def of(self, slot: int, offset: int) -> tuple[int, int]:
         root = self.root[slot]

@@ -305,6 +305,7 @@ class _Launch(NamedTuple):
     held: Callable[..., None]
     walk_released: Callable[..., None]
     walk_held: Callable[..., None]
+    walk_together: Callable[..., None]
     share: Callable[..., None]
     attend: Callable[[int, int], int]
     copy: int
@@ -323,24 +324,17 @@ def _launchers() -> _Launch:
                 )
                 found = dict(zip(launch.SYMBOLS, addresses, strict=True))
                 counters._native = ctypes.c_int64.from_address(found[launch.COUNT])
-                names = (
-                    launch.RELEASED,
-                    launch.HELD,
-                    launch.WALK_RELEASED,
-                    launch.WALK_HELD,
-                    team.SHARE,
-                )
-                a, b, c, d, e = (launch.builtin(name, found[name]) for name in names)
+                made = [launch.builtin(name, found[name]) for name in launch.BUILTINS]
                 attend = _Attend(found[team.ATTEND])
-                _launch.append(_Launch(a, b, c, d, e, attend, found[launch.COPY], code))
+                _launch.append(_Launch(*made, attend, found[launch.COPY], code))
     return _launch[0]
 
 
-def walkers() -> tuple[int, Callable[..., None], Callable[..., None]]:
+def walkers() -> tuple[int, Callable[..., None], Callable[..., None], Callable[..., None]]:
     """For tables of kernels: the entry that copies, and the functions that walk, with the
-    interpreter lock held and released."""
+    interpreter lock held, released, and with helpers."""
     found = _launchers()
-    return found.copy, found.walk_held, found.walk_released
+    return found.copy, found.walk_held, found.walk_released, found.walk_together
 
 
 def sharers() -> tuple[Callable[..., None], Callable[[int, int], int]]:

@@ -16,7 +16,9 @@ from accnp.runtime import team
 
 RELEASED, HELD, COUNT = "accnp_launch_released", "accnp_launch_held", "accnp_launches"
 WALK_RELEASED, WALK_HELD, COPY = "accnp_walk_released", "accnp_walk_held", "accnp_copy"
-SYMBOLS = (RELEASED, HELD, COUNT, WALK_RELEASED, WALK_HELD, COPY, team.SHARE, team.ATTEND)
+WALK_TOGETHER = "accnp_walk_together"
+BUILTINS = (RELEASED, HELD, WALK_RELEASED, WALK_HELD, WALK_TOGETHER, team.SHARE)
+SYMBOLS = (*BUILTINS, COUNT, COPY, team.ATTEND)
 _METH_FASTCALL = 0x80
 
 _HEAD = """
@@ -119,6 +121,7 @@ fail:
 go:
   %table = inttoptr i64 %address to i64*
   %widest = load i64, i64* %table
+{open}
   %argv = alloca i64, i64 %widest
   %t1 = getelementptr i64, i64* %table, i64 1
   %steps = load i64, i64* %t1
@@ -140,12 +143,14 @@ open:
   %p1 = getelementptr i64, i64* %p, i64 1
   %n = load i64, i64* %p1
   %p2 = getelementptr i64, i64* %p, i64 2
-  %count = load i64, i64* %p2
+  %chunk = load i64, i64* %p2
   %p3 = getelementptr i64, i64* %p, i64 3
+  %count = load i64, i64* %p3
+  %p4 = getelementptr i64, i64* %p, i64 4
   br label %fill
 fill:
   %j = phi i64 [0, %open], [%j1, %put]
-  %q = phi i64* [%p3, %open], [%q2, %put]
+  %q = phi i64* [%p4, %open], [%q2, %put]
   %lacking = icmp slt i64 %j, %count
   br i1 %lacking, label %put, label %run
 put:
@@ -161,12 +166,11 @@ put:
   %q2 = getelementptr i64, i64* %q, i64 2
   br label %fill
 run:
-  store i64 0, i64* %counter
-  %entry = inttoptr i64 %code to void (i64*, i64*, i64, i64)*
-  call void %entry(i64* %argv, i64* %counter, i64 %n, i64 %n)
+{call}
   %following = add i64 %k, 1
   br label %step
 done:
+{close}
 {acquire}
   call void @Py_IncRef(i8* @_Py_NoneStruct)
   ret i8* @_Py_NoneStruct
@@ -178,12 +182,33 @@ _RELEASE = {
     "acquire": "  call void @PyEval_RestoreThread(i8* %state)",
 }
 _HOLD = {"release": "", "acquire": ""}
+_ALONE = {
+    "open": "",
+    "call": """  store i64 0, i64* %counter
+  %entry = inttoptr i64 %code to void (i64*, i64*, i64, i64)*
+  call void %entry(i64* %argv, i64* %counter, i64 %n, i64 %n)""",
+    "close": "",
+}
+# The first two bases are the team and the number of helpers.
+_TEAM = {
+    "open": f"""  %b1 = getelementptr i64, i64* %base, i64 1
+  %team = load i64, i64* %b1
+  %b2 = getelementptr i64, i64* %base, i64 2
+  %helpers = load i64, i64* %b2
+  %words = inttoptr i64 %team to i64*
+  %sessions = getelementptr i64, i64* %words, i64 {team.SESSIONS}
+  %opened = atomicrmw add i64* %sessions, i64 1 monotonic""",
+    "call": f"  call void @{team.SPREAD}"
+    "(i64 %code, i64* %argv, i64 %n, i64 %chunk, i64 %team, i64 %helpers)",
+    "close": "  %closed = atomicrmw sub i64* %sessions, i64 1 monotonic",
+}
 TEXT = (
     _HEAD
     + _FUNCTION.format(name=HELD, **_HOLD)
     + _FUNCTION.format(name=RELEASED, **_RELEASE)
-    + _WALK.format(name=WALK_HELD, **_HOLD)
-    + _WALK.format(name=WALK_RELEASED, **_RELEASE)
+    + _WALK.format(name=WALK_HELD, **_HOLD, **_ALONE)
+    + _WALK.format(name=WALK_RELEASED, **_RELEASE, **_ALONE)
+    + _WALK.format(name=WALK_TOGETHER, **_RELEASE, **_TEAM)
     + team.TEXT
 )
 

@@ -1,10 +1,11 @@
 """Several threads inside one kernel, in machine code: LLVM IR for who shares work and who helps.
 
 A team is one block of memory (`WORDS` words of 8 bytes, all zero at first; each group of eight is
-a cache line of its own). `share` publishes a launch in it, works along, takes back the tickets that
-nobody used, and waits for the helpers inside. `attend` is a helper's watch: it works on whatever is
-published, and returns when nothing was for so many looks. A hand-over to a helper that is looking
-costs 0.2 us; waking one that sleeps costs 30 to 50.
+a cache line of its own). `spread` publishes a launch in it, works along, takes back the tickets
+that nobody used, and waits for the helpers inside; `share` is that for Python. `attend` is a
+helper's watch: it works on whatever is published, and returns when nothing was for so many looks
+and no session is open. A hand-over to a helper that is looking costs 0.2 us; waking one that sleeps
+costs 30 to 50.
 
 Helpers keep off the processor of whoever shares: a scheduler likes to wake a thread where its waker
 runs, and the two would take turns there. `attend` then returns `MOVE`.
@@ -15,10 +16,13 @@ from __future__ import annotations
 import os
 import sys
 
-__all__ = ["ATTEND", "CPU", "MOVE", "SHARE", "TEXT", "WORDS"]
+__all__ = ["ATTEND", "CPU", "MOVE", "SESSIONS", "SHARE", "SPREAD", "TEXT", "WORDS"]
 
-SHARE, ATTEND = "accnp_share", "accnp_attend"
-WORDS = 48  # of a team: tickets and inside; busy; cpu; counter; entry, arguments, n, chunk
+SHARE, SPREAD, ATTEND = "accnp_share", "accnp_spread", "accnp_attend"
+WORDS = (
+    48  # of a team: tickets and inside; busy; cpu; counter; entry, arguments, n, chunk; sessions
+)
+SESSIONS = 40  # which word counts those who will share more in a moment: helpers stay awake
 CPU = 16  # which word says where the sharing thread runs
 MOVE = 1  # what attend returns when the helper should run elsewhere
 
@@ -59,9 +63,10 @@ start:
   %p2 = getelementptr i64, i64* %team, i64 33
   %p3 = getelementptr i64, i64* %team, i64 34
   %p4 = getelementptr i64, i64* %team, i64 35
+  %sessions = getelementptr i64, i64* %team, i64 {SESSIONS}
   br label %look
 look:
-  %left = phi i64 [%looks, %start], [%less, %again], [%looks, %worked]
+  %left = phi i64 [%looks, %start], [%less, %again], [%looks, %worked], [64, %stay]
   %word = load atomic i64, i64* %team acquire, align 8
   %tickets = and i64 %word, {_INSIDE - 1}
   %open = icmp ne i64 %tickets, 0
@@ -100,7 +105,14 @@ worked:
 idle:
   call void {_PAUSE}{" 1" if _ARM else ""})
   %done = icmp sle i64 %left, 0
-  br i1 %done, label %end, label %again
+  br i1 %done, label %rest, label %again
+rest:
+  %open_sessions = load atomic i64, i64* %sessions monotonic, align 8
+  %expected = icmp ne i64 %open_sessions, 0
+  br i1 %expected, label %stay, label %end
+stay:
+  %yielded = call i32 @{_YIELD}()
+  br label %look
 again:
   %less = sub i64 %left, 1
   br label %look
@@ -110,12 +122,72 @@ end:
 """
 )
 
-# f(entry, n, chunk, team, tickets, *arguments), like the launchers of `launch.py`.
-_SHARER = f"""
-define i8* @{SHARE}(i8* %self, i8** %args, i64 %nargs) {{
+# 0..n in chunks on this thread and on as many helpers; alone if another thread shares just now.
+_SPREAD = f"""
+define void @{SPREAD}(i64 %address, i64* %argv, i64 %n, i64 %chunk, i64 %where, i64 %helpers) {{
 start:
   %own = alloca i64
   store i64 0, i64* %own
+  %entry = inttoptr i64 %address to void (i64*, i64*, i64, i64)*
+  %team = inttoptr i64 %where to i64*
+  %busy = getelementptr i64, i64* %team, i64 8
+  %cpus = getelementptr i64, i64* %team, i64 16
+  %counter = getelementptr i64, i64* %team, i64 24
+  %p1 = getelementptr i64, i64* %team, i64 32
+  %p2 = getelementptr i64, i64* %team, i64 33
+  %p3 = getelementptr i64, i64* %team, i64 34
+  %p4 = getelementptr i64, i64* %team, i64 35
+  %useful = icmp sgt i64 %helpers, 0
+  %several = icmp sgt i64 %n, %chunk
+  %worth = and i1 %useful, %several
+  br i1 %worth, label %count, label %alone
+count:
+  %last = sub i64 %n, 1
+  %others = sdiv i64 %last, %chunk
+  %fewer = icmp slt i64 %others, %helpers
+  %tickets = select i1 %fewer, i64 %others, i64 %helpers
+  %tried = cmpxchg i64* %busy, i64 0, i64 1 acq_rel monotonic
+  %got = extractvalue {{ i64, i1 }} %tried, 1
+  br i1 %got, label %publish, label %alone
+alone:
+  call void %entry(i64* %argv, i64* %own, i64 %n, i64 %n)
+  ret void
+publish:
+  %argv_ = ptrtoint i64* %argv to i64
+  store i64 0, i64* %counter
+  store i64 %address, i64* %p1
+  store i64 %argv_, i64* %p2
+  store i64 %n, i64* %p3
+  store i64 %chunk, i64* %p4
+  %here = call i64 @accnp_cpu()
+  store atomic i64 %here, i64* %cpus monotonic, align 8
+  store atomic i64 %tickets, i64* %team release, align 8
+  call void %entry(i64* %argv, i64* %counter, i64 %n, i64 %chunk)
+  %closed = atomicrmw and i64* %team, i64 {-_INSIDE} acq_rel
+  br label %wait
+wait:
+  %looks = phi i64 [0, %publish], [%looked, %pause], [0, %yield]
+  %word = load atomic i64, i64* %team acquire, align 8
+  %empty = icmp eq i64 %word, 0
+  br i1 %empty, label %end, label %pause
+pause:
+  call void {_PAUSE}{" 1" if _ARM else ""})
+  %looked = add i64 %looks, 1
+  %long = icmp sgt i64 %looked, 2000
+  br i1 %long, label %yield, label %wait
+yield:
+  %yielded = call i32 @{_YIELD}()
+  br label %wait
+end:
+  store atomic i64 0, i64* %busy release, align 8
+  ret void
+}}
+"""
+
+# f(entry, n, chunk, team, helpers, *arguments), like the launchers of `launch.py`.
+_SHARER = f"""
+define i8* @{SHARE}(i8* %self, i8** %args, i64 %nargs) {{
+start:
   %all = alloca i64, i64 %nargs
   br label %more
 more:
@@ -145,61 +217,17 @@ go:
   %address = load i64, i64* %all
   %n = load i64, i64* %s1
   %chunk = load i64, i64* %s2
-  %where = load i64, i64* %s3
-  %tickets = load i64, i64* %s4
-  %entry = inttoptr i64 %address to void (i64*, i64*, i64, i64)*
-  %team = inttoptr i64 %where to i64*
-  %busy = getelementptr i64, i64* %team, i64 8
-  %cpus = getelementptr i64, i64* %team, i64 16
-  %counter = getelementptr i64, i64* %team, i64 24
-  %p1 = getelementptr i64, i64* %team, i64 32
-  %p2 = getelementptr i64, i64* %team, i64 33
-  %p3 = getelementptr i64, i64* %team, i64 34
-  %p4 = getelementptr i64, i64* %team, i64 35
+  %team = load i64, i64* %s3
+  %helpers = load i64, i64* %s4
   %before = load i64, i64* @accnp_launches
   %after = add i64 %before, 1
   store i64 %after, i64* @accnp_launches
   %state = call i8* @PyEval_SaveThread()
-  %tried = cmpxchg i64* %busy, i64 0, i64 1 acq_rel monotonic
-  %got = extractvalue {{ i64, i1 }} %tried, 1
-  br i1 %got, label %publish, label %alone
-alone:
-  call void %entry(i64* %argv, i64* %own, i64 %n, i64 %chunk)
-  br label %return
-publish:
-  %argv_ = ptrtoint i64* %argv to i64
-  store i64 0, i64* %counter
-  store i64 %address, i64* %p1
-  store i64 %argv_, i64* %p2
-  store i64 %n, i64* %p3
-  store i64 %chunk, i64* %p4
-  %here = call i64 @accnp_cpu()
-  store atomic i64 %here, i64* %cpus monotonic, align 8
-  store atomic i64 %tickets, i64* %team release, align 8
-  call void %entry(i64* %argv, i64* %counter, i64 %n, i64 %chunk)
-  %closed = atomicrmw and i64* %team, i64 {-_INSIDE} acq_rel
-  br label %wait
-wait:
-  %looks = phi i64 [0, %publish], [%looked, %pause], [0, %yield]
-  %word = load atomic i64, i64* %team acquire, align 8
-  %empty = icmp eq i64 %word, 0
-  br i1 %empty, label %end, label %pause
-pause:
-  call void {_PAUSE}{" 1" if _ARM else ""})
-  %looked = add i64 %looks, 1
-  %long = icmp sgt i64 %looked, 2000
-  br i1 %long, label %yield, label %wait
-yield:
-  %yielded = call i32 @{_YIELD}()
-  br label %wait
-end:
-  store atomic i64 0, i64* %busy release, align 8
-  br label %return
-return:
+  call void @{SPREAD}(i64 %address, i64* %argv, i64 %n, i64 %chunk, i64 %team, i64 %helpers)
   call void @PyEval_RestoreThread(i8* %state)
   call void @Py_IncRef(i8* @_Py_NoneStruct)
   ret i8* @_Py_NoneStruct
 }}
 """
 
-TEXT = _HELPER + _SHARER
+TEXT = _HELPER + _SPREAD + _SHARER

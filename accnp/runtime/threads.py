@@ -78,20 +78,27 @@ _lock = threading.Lock()
 
 def parallel_run(kernel: Kernel, arguments: Sequence[int], n: int, chunk: int) -> None:
     """Do 0..n in chunks on this thread and on helpers that have nothing else to do."""
-    threads = config.threads
-    wanted = min(threads, -(-n // chunk)) - 1
-    if wanted < 1:
+    team, helpers = call_helpers(-(-n // chunk) - 1)
+    if helpers < 1:
         kernel.call(n, n, *arguments)
         return
-    if _count < threads - 1:
-        _start(threads - 1)
-    while len(_asleep) > _count - wanted:
-        try:
-            _asleep.pop().wake.release()
-        except IndexError:
-            break
     share, _ = sharers()
-    share(kernel.address, n, chunk, _team.address, wanted, *arguments)
+    share(kernel.address, n, chunk, team, helpers, *arguments)
+
+
+def call_helpers(wanted: int) -> tuple[int, int]:
+    """Wake helpers, as many as are wanted and allowed: the address of the team, and how many."""
+    threads = config.threads
+    wanted = min(threads - 1, wanted)
+    if wanted > 0:
+        if _count < threads - 1:
+            _start(threads - 1)
+        while len(_asleep) > _count - wanted:
+            try:
+                _asleep.pop().wake.release()
+            except IndexError:
+                break
+    return _team.address, wanted
 
 
 def _start(count: int) -> None:

@@ -8,9 +8,10 @@ import pytest
 import accnp as jnp
 from accnp import engine, lax
 from accnp.array import from_numpy, wrap
+from accnp.config import threads as use_threads
 from accnp.engine import execute
-from accnp.engine.steps import KernelStep
-from accnp.engine.table import _Places
+from accnp.engine.steps import PARALLEL, KernelStep
+from accnp.engine.table import LARGE, _Places
 from accnp.ir.graph import build
 from accnp.pytree import tree_flatten
 
@@ -84,7 +85,7 @@ def test_temporaries_share_memory():
     for _ in range(2):
         execute.run(plan, leaves)
     assert len(plan.steps) >= 20
-    assert _Places(plan).scratch <= 3 * 40 * 40 * 4
+    assert _Places(plan, 0).scratch <= 3 * 40 * 40 * 4
 
 
 def test_launches_are_counted():
@@ -98,15 +99,38 @@ def test_launches_are_counted():
     assert counts[-1] >= 3
 
 
-def test_large_kernels_and_library_calls_stay_steps():
+def test_library_calls_and_very_large_plans_stay_steps():
     for f, x in [
-        (lambda x: (x * 2).sum() + (x + 1).max(), np.ones(1 << 20, np.float32)),
         (lambda x: jnp.linalg.eigvals(x).real.sum() + (x @ x).sum(), np.eye(3, dtype=np.float32)),
+        (lambda x: jnp.sort(x[None] * jnp.ones((9, 1)), 1) * x.sum(), np.ones(1 << 20, np.float32)),
     ]:
         plan, leaves = plan_of(f, [x])
         results = [values(plan, execute.run(plan, leaves)) for _ in range(3)]
+        large = sum(n for step in plan.steps for _, n in getattr(step, "allocs", ())) > LARGE
+        host = not all(isinstance(step, KernelStep) for step in plan.steps)
+        assert large or host
         assert plan.quick is None
         np.testing.assert_array_equal(results[0][0], results[2][0])
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_tables_share_large_kernels(threads):
+    """The same bits, in one call, whatever the number of threads."""
+
+    def f(x):
+        y = jnp.tanh(x * 2) + x.sum()
+        return (y * y).sum(), jnp.exp(y) * y.max(), jnp.sort(x[:100]) * y.min()
+
+    x = np.random.default_rng(0).standard_normal(1 << 19, np.float32)
+    plan, leaves = plan_of(f, [x])
+    assert any(s.work >= PARALLEL and s.extent > s.grain for s in plan.steps)
+    with use_threads(1):
+        first = values(plan, execute.run(plan, leaves, tell=lambda step: None))
+    with use_threads(threads):
+        for _ in range(20):
+            for a, b in zip(values(plan, execute.run(plan, leaves)), first, strict=True):
+                np.testing.assert_array_equal(a, b)
+    assert plan.quick is not None
 
 
 def test_one_table_on_several_threads():
