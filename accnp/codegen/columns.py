@@ -1,6 +1,8 @@
 """The column form: folds over the middle axes, for a tile of inner indices at once.
 
-In: the emitter of a kernel. Out: lines in its writer.
+In: the emitter of a kernel. Out: lines in its writer. The sums of a tile lie in scratch; several
+rows are joined to them at a time, each in its turn, so that a sum is loaded and stored less often
+than once for each row.
 """
 
 from __future__ import annotations
@@ -9,28 +11,38 @@ from math import prod
 from typing import Any
 
 from accnp.codegen.folds import accumulator, combined, identity
-from accnp.ir.kernel import BLOCK, ROWS, dtype_code
+from accnp.codegen.tiles import DEEP, WIDE, across, crossing, lay
+from accnp.ir.kernel import BLOCK, ROWS, Statement, dtype_code
 
 __all__ = ["column"]
+
+TILES = 8  # into which the inner axis is cut, so that threads have something to share
+GROUP = 4  # rows joined at a time
+SHORT = 12  # statements, above which a text for a group of rows would be too long
 
 
 def column(e: Any) -> None:
     """Each step folds over all reduced indices for one tile of inner indices."""
     spec = e.spec
     e.prologue()
-    inner = e.of_inner[0]
-    tiles = -(-spec.inner[0] // BLOCK)
+    (inner,) = e.of_inner
+    turned = across(spec, inner, e.of_reduced) if len(spec.reduced) == 1 else None
+    most = BLOCK if turned is None else WIDE
+    width = -(-spec.inner[0] * prod(spec.outer) // TILES)
+    width = min(most, max(64, -(-width // 64) * 64))
+    tiles = -(-spec.inner[0] // width)
     e.out.extent = prod(spec.outer) * tiles
-    e.out.weight = spec.cost * prod(spec.reduced) * min(spec.inner[0], BLOCK)
+    e.out.weight = spec.cost * prod(spec.reduced) * min(spec.inner[0], width)
     count = e.integer("tiles", "tiles", tiles)
+    across_tile = e.integer("width", "width", width)
     phase = spec.phases[0]
     accs = [accumulator(f.dtype, f.combine) for f in phase.folds]
     totals = [e.stack(a) for a in accs]
     parts = [e.stack(f.dtype) for f in phase.folds]
     w = e.w
     with w.block("for u in range(lo, hi):"):
-        w.add(f"o = u // {count}", f"j0 = (u - o * {count}) * {BLOCK}")
-        w.add(f"m = {e.size(inner)} - j0", f"m = m if m < {BLOCK} else {BLOCK}")
+        w.add(f"o = u // {count}", f"j0 = (u - o * {count}) * {across_tile}")
+        w.add(f"m = {e.size(inner)} - j0", f"m = m if m < {across_tile} else {across_tile}")
         index: dict[int, str] = {}
         e.begin_outer("o", index)
         base = e.bases(index, e.all_accesses(), "p")
@@ -43,26 +55,77 @@ def column(e: Any) -> None:
                 for p, f in zip(parts, phase.folds, strict=True):
                     w.add(f"{p}[j] = {dtype_code(f.dtype)}({identity(f.dtype, f.combine)})")
             w.add(f"re = rb + {ROWS}", f"re = re if re < {rows} else {rows}")
-            with w.block("for r in range(rb, re):"):
-                inside: dict[int, str] = {}
-                dims = list(e.of_reduced)
-                if len(dims) == 1:
-                    inside[dims[0]] = "r"
-                else:
-                    e.decompose("r", dims, inside, "d")
-                deep = e.deepen(base, inside)
-                e.hoisted(phase, deep, {})
-                with w.block("for j in range(m):"):
-                    w.add("q = j0 + j")
-                    e.body(phase, deep, {inner: "q"})
-                    for p, f in zip(parts, phase.folds, strict=True):
-                        w.add(f"{p}[j] = {combined(f.combine, f.dtype, f'{p}[j]', f.source)}")
+            if turned is None:
+                _rows(e, base, parts, "rb", "re")
+            else:
+                with w.block(f"for rt in range(rb, re, {DEEP}):"):
+                    w.add("rows = re - rt", f"rows = rows if rows < {DEEP} else {DEEP}")
+                    start = {turned: "rt", inner: "j0"}
+                    those = crossing(spec, inner, turned)
+                    lay(e, those, base, start, inner, ("rows", "m"), WIDE, "tile")
+                    _rows(e, base, parts, "rt", "rt + rows")
             with w.block("for j in range(m):"):
                 for t, p, a, f in zip(totals, parts, accs, phase.folds, strict=True):
                     wide = f"{dtype_code(a)}({p}[j])" if a != f.dtype else f"{p}[j]"
                     w.add(f"{t}[j] = {combined(f.combine, a, f'{t}[j]', wide)}")
+        e.turned.clear()
         with w.block("for j in range(m):"):
             w.add("q = j0 + j")
             for t, f in zip(totals, phase.folds, strict=True):
                 w.add(f"{f.name} = {dtype_code(f.dtype)}({t}[j])")
             e.row_body(phase, base, {inner: "q"})
+
+
+def _rows(e: Any, base: dict[int, str], parts: list[str], start: str, stop: str) -> None:
+    """Join the rows from start to stop to the sums, several at a time."""
+    if len(e.spec.phases[0].full) > SHORT // GROUP:
+        return _group(e, base, parts, start, stop, 1)
+    e.w.add(f"rest = {start} + ({stop} - {start}) // {GROUP} * {GROUP}")
+    _group(e, base, parts, start, "rest", GROUP)
+    _group(e, base, parts, "rest", stop, 1)
+
+
+def _group(e: Any, base: dict[int, str], parts: list[str], start: str, stop: str, n: int) -> None:
+    """A loop that joins n rows to the sums in each step; names of the k-th row end in _k."""
+    w, phase = e.w, e.spec.phases[0]
+    (inner,) = e.of_inner
+    dims = list(e.of_reduced)
+    full = {s.name for s in phase.full}
+    still = [s for s in phase.full if s.access and s.access.strides[inner] == 0]
+    still = [s for s in still if not s.access.store and id(s.access) not in e.turned]
+    moving = [s for s in phase.full if s not in still]
+
+    def name(x: str, k: int) -> str:
+        return f"{x}_{k}" if x in full and n > 1 else x
+
+    def write(s: Statement, k: int) -> None:
+        args = tuple(name(x, k) for x in s.args)
+        e.turn = f"turn{k}"
+        copy = Statement(name(s.name, k), s.dtype, s.text, args, s.access, s.index)
+        e.statement(copy, deep[k], {} if s in still else {inner: "q"})
+
+    with w.block(f"for r in range({start}, {stop}{f', {n}' if n > 1 else ''}):"):
+        deep: list[dict[int, str]] = []
+        for k in range(n):
+            row = "r" if k == 0 else f"row{k}"
+            if k:
+                w.add(f"{row} = r + {k}")
+            if e.turned:
+                w.add(f"turn{k} = ({row} - rt) * {WIDE}")
+            inside = {dims[0]: row}
+            if len(dims) > 1:
+                e.decompose(row, dims, inside, f"d{k}")
+            deep.append(e.deepen(base, inside, f"d{k}"))
+            for s in still:
+                write(s, k)
+        with w.block("for j in range(m):"):
+            w.add("q = j0 + j")
+            for k in range(n):
+                for s in moving:
+                    write(s, k)
+            for p, f in zip(parts, phase.folds, strict=True):
+                value = f"{p}[j]"
+                for k in range(n):
+                    value = combined(f.combine, f.dtype, value, name(f.source, k))
+                w.add(f"{p}[j] = {value}")
+    e.turn = "turn"

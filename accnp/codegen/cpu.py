@@ -16,6 +16,7 @@ import numpy as np
 from accnp.codegen.columns import column
 from accnp.codegen.folds import accumulator, combined, identity
 from accnp.codegen.short import LANES, is_short, short_column, short_map, short_row
+from accnp.codegen.tiles import across, tiled_map, tiled_row
 from accnp.codegen.writer import Writer
 from accnp.ir.kernel import (
     BLOCK,
@@ -78,6 +79,8 @@ class _Emitter:
         self.stacks: list[str] = []
         self.dtypes: dict[str, np.dtype] = {}  # of the names written so far
         self.literal = 1  # strides up to this are spelled out
+        self.turned: dict[int, str] = {}  # scratch in which loads lie transposed, by access
+        self.turn = "turn"  # where the present row of it begins
         n_out, n_red = len(spec.outer), len(spec.reduced)
         self.of_outer = range(n_out)
         self.of_reduced = range(n_out, n_out + n_red)
@@ -128,9 +131,9 @@ class _Emitter:
         s = a.strides[d]
         return str(s) if 0 <= s <= self.literal else self.integer(("s", id(a), d), f"{tag}s{d}", s)
 
-    def stack(self, dtype: np.dtype) -> str:
+    def stack(self, dtype: np.dtype, kind: str = "stack") -> str:
         name = f"buf{len(self.stacks)}"
-        self.stacks.append(f"{name} = stack_{dtype_code(dtype)}()")
+        self.stacks.append(f"{name} = {kind}_{dtype_code(dtype)}()")
         return name
 
     # --- index arithmetic ---
@@ -189,7 +192,9 @@ class _Emitter:
 
     def statement(self, s: Statement, base: dict[int, str], index: dict[int, str]) -> None:
         code = dtype_code(s.dtype)
-        if s.access is not None:
+        if s.access is not None and id(s.access) in self.turned:
+            self.w.add(f"{s.name} = {self.turned[id(s.access)]}[{self.turn} + j]")
+        elif s.access is not None:
             self.w.add(f"{s.name} = a{s.access.number}[{self.place(s.access, base, index)}]")
         elif s.index is not None:
             k = self.iotas().index(s.index)
@@ -236,6 +241,8 @@ class _Emitter:
 
     def map(self) -> None:
         spec = self.spec
+        if spec.inner and (d := across(spec, self.of_inner[0], self.of_outer)) is not None:
+            return tiled_map(self, d)
         self.prologue()
         for s in spec.row_head:
             self.statement(s, {}, {})
@@ -296,6 +303,10 @@ class _Emitter:
 
     def row(self) -> None:
         spec = self.spec
+        if len(spec.phases) == 1 == len(spec.reduced) and not spec.phases[0].stores:
+            d = across(spec, self.of_reduced[0], self.of_outer)
+            if d is not None:
+                return tiled_row(self, d)
         self.prologue()
         self.out.extent = prod(spec.outer)
         self.out.weight = spec.cost * prod(spec.reduced)
@@ -329,7 +340,10 @@ class _Emitter:
             total = stop or self.total()
             with self.w.block(f"for b in range({start}, {total}, {BLOCK}):"):
                 self.w.add(f"m = {total} - b", f"m = m if m < {BLOCK} else {BLOCK}")
-                self.block(phase, base, dims, accs)
+                parts = self.block(phase, base, dims)
+                for f, acc, part in zip(phase.folds, accs, parts, strict=True):
+                    total = f"{f.name}_acc"
+                    self.w.add(f"{total} = {combined(f.combine, acc, total, part)}")
         for f, acc in zip(phase.folds, accs, strict=True):
             if stop is None:
                 cast = dtype_code(f.dtype) if acc != f.dtype else ""
@@ -353,10 +367,9 @@ class _Emitter:
         self.body(phase, base, index)
         self.w.depth = depth
 
-    def block(
-        self, phase: Phase, base: dict[int, str], dims: list[int], accs: list[np.dtype]
-    ) -> None:
-        """Compute a block's values into scratch (or take them from memory), and fold them."""
+    def block(self, phase: Phase, base: dict[int, str], dims: list[int]) -> list[str]:
+        """Compute a block's values into scratch (or take them from memory); the texts of their
+        folds."""
         sources: dict[str, str] = {}
         skip: set[str] = set()
         used = {x for s in phase.full for x in s.args} | {n for _, n in phase.stores}
@@ -364,9 +377,11 @@ class _Emitter:
             if f.source in sources:
                 continue
             direct = f.direct
-            if direct is not None and len(dims) == 1 and direct.strides[dims[0]] == 1:
-                start = self.place(direct, base, {dims[0]: "b"})
-                sources[f.source] = f"at(a{direct.number}, {start})"
+            along = direct is not None and len(dims) == 1 and direct.strides[dims[0]] == 1
+            if direct is not None and (along or id(direct) in self.turned):
+                memory = self.turned.get(id(direct), f"a{direct.number}")
+                start = self.place(direct, base, {dims[0]: "b"}) if along else self.turn
+                sources[f.source] = f"at({memory}, {start})"
                 if f.source not in used:
                     skip.add(f.source)
             else:
@@ -394,10 +409,12 @@ class _Emitter:
                     self.body(phase, base, {**index, last: "q"}, frozenset(skip))
                     self.w.add(*[f"{b}[k + j] = {n}" for n, b in scratch.items()])
                 self.w.add("k += run")
-        for f, acc in zip(phase.folds, accs, strict=True):
+        parts = []
+        for f in phase.folds:
             part = f"block_{f.combine}({sources[f.source]}, m)"
-            wide = f"{dtype_code(acc)}({part})" if acc != f.dtype else part
-            self.w.add(f"{f.name}_acc = {combined(f.combine, acc, f'{f.name}_acc', wide)}")
+            acc = accumulator(f.dtype, f.combine)
+            parts.append(f"{dtype_code(acc)}({part})" if acc != f.dtype else part)
+        return parts
 
     # --- split ---
 
@@ -437,15 +454,15 @@ class _Emitter:
                     self.w.add(f"part{k}[u] = {f.name}_acc")
         self.arguments += [p[0] for p in self.out.pointers if isinstance(p, tuple)]
 
-    def deepen(self, base: dict[int, str], index: dict[int, str]) -> dict[int, str]:
-        """Positions with the reduced indices added to those of the outer ones."""
+    def deepen(self, base: dict[int, str], index: dict[int, str], tag: str = "d") -> dict[int, str]:
+        """Positions with further indices added to those of the outer ones."""
         found = {}
         for k, a in enumerate(self.all_accesses()):
             name = f"a{a.number}" if a.number >= 0 else f"x{k - len(self.spec.accesses)}"
             text = self.place(a, base, index, k - len(self.spec.accesses))
             if text != "0" and not text.isidentifier():
-                self.w.add(f"d{name} = {text}")
-                text = f"d{name}"
+                self.w.add(f"{tag}{name} = {text}")
+                text = f"{tag}{name}"
             found[id(a)] = text
         return found
 

@@ -15,11 +15,13 @@ from numba.core.imputils import lower_builtin
 from .factory import SCALARS, define, joined
 from .math import block
 from .math.ir import F32, F64, I8, V
+from .math.transpose import transpose
 
 STACK = 1024
+TILE, SLAB = 4096, 16384  # elements of tiles in which operands are laid transposed
 
 
-def _stack(name: str, t: Any, count: int = STACK) -> None:
+def _stack(kind: str, name: str, t: Any, count: int) -> None:
     pointer = types.CPointer(t)
 
     def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
@@ -29,7 +31,7 @@ def _stack(name: str, t: Any, count: int = STACK) -> None:
             p.align = min(64, 16 * count)
             return b.bitcast(p, context.get_value_type(pointer))
 
-    define(("stack_" if count > 1 else "cell_") + name, 0, lambda: (pointer, (), emit))
+    define(kind + name, 0, lambda: (pointer, (), emit))
 
 
 def _at(p: Any, k: Any) -> Any:
@@ -60,6 +62,40 @@ def _move(to: Any, source: Any, n: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void, (to, to, types.int64), emit
+
+
+def _transpose(to: Any, ldt: Any, source: Any, lds: Any, rows: Any, columns: Any) -> Any:
+    """to[r * ldt + c] = source[r + c * lds]; `to` has room for whole squares (math.transpose)."""
+    if not isinstance(to, types.CPointer) or source != to:
+        return None
+
+    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+        # Complex numbers move as integers of their size, booleans as bytes.
+        size = context.get_abi_sizeof(context.get_data_type(to.dtype))
+        t = context.get_data_type(to.dtype) if isinstance(to.dtype, types.Float) else None
+        t = t or ir.IntType(8 * size)
+        args = [b.bitcast(a, t.as_pointer()) if k in (0, 2) else a for k, a in enumerate(args)]
+        transpose(b, t, size, args)
+        return context.get_dummy_value()
+
+    i = types.int64
+    return types.void, (to, i, to, i, i, i), emit
+
+
+def _prefetch(p: Any) -> Any:
+    """Ask for the line at an address, which need not be valid."""
+    if not isinstance(p, types.CPointer):
+        return None
+
+    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+        i32 = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [args[0].type, i32, i32, i32])
+        name = "llvm.prefetch.p0"
+        fn = b.module.globals.get(name) or ir.Function(b.module, kind, name)
+        b.call(fn, [b.bitcast(args[0], fn.args[0].type), *[ir.Constant(i32, k) for k in (0, 3, 1)]])
+        return context.get_dummy_value()
+
+    return types.void, (p,), emit
 
 
 def _block(name: str) -> None:
@@ -106,9 +142,11 @@ def _load_bool(context: Any, b: Any, sig: Any, args: Any) -> Any:
 
 
 for _name, _type in SCALARS.items():
-    _stack(_name, _type)
-    _stack(_name, _type, 1)
+    for _kind, _count in (("stack_", STACK), ("tile_", TILE), ("slab_", SLAB), ("cell_", 1)):
+        _stack(_kind, _name, _type, _count)
 for _name in ("sum", "prod", "max", "min", "and", "or", "xor"):
     _block(_name)
 define("at", 2, _at)
 define("move", 3, _move)
+define("prefetch", 1, _prefetch)
+define("transpose", 6, _transpose)

@@ -32,6 +32,7 @@ DTYPES: dict[str, Any] = {
 }
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 STACK = 1024
+TILE, SLAB = 4096, 16384
 
 
 def _quiet(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -200,6 +201,12 @@ def _move(to: Any, source: Any, n: Any) -> None:
     to[: int(n)] = source[: int(n)]
 
 
+def _transpose(to: Any, ldt: Any, source: Any, lds: Any, rows: Any, columns: Any) -> None:
+    for r in range(int(rows)):
+        for c in range(int(columns)):
+            to[r * ldt + c] = source[r + c * lds]
+
+
 def _block(f: Callable[..., Any], boolean: Callable[..., Any] | None) -> Callable[[Any, Any], Any]:
     def call(a: Any, n: Any) -> Any:
         a = a[: int(n)]
@@ -291,6 +298,8 @@ NAMESPACE: dict[str, Any] = {
     "threefry_xor": lambda *xs: np.bitwise_xor(*threefry(*xs)),
     "at": _at,
     "move": _move,
+    "transpose": _transpose,
+    "prefetch": lambda p: None,
     "block_sum": _block(np.sum, np.any),
     "block_prod": _block(np.prod, np.all),
     "block_max": _block(_extreme("max"), np.any),
@@ -302,6 +311,8 @@ NAMESPACE: dict[str, Any] = {
 for _name, _dtype in DTYPES.items():
     NAMESPACE[_name] = cast(_dtype)
     NAMESPACE["stack_" + _name] = _stack(_dtype)
+    NAMESPACE["tile_" + _name] = _stack(_dtype, TILE)
+    NAMESPACE["slab_" + _name] = _stack(_dtype, SLAB)
     NAMESPACE["cell_" + _name] = _stack(_dtype, 1)
     if np.dtype(_dtype).kind in "iuf":
         NAMESPACE["bitcast_" + _name] = bitcast(_dtype)

@@ -444,6 +444,8 @@ class _Lowering:
             sizes[0] += sizes[2][:-1]
             columns[0] += columns[2][:-1]
             sizes[2], columns[2] = sizes[2][-1:], columns[2][-1:]
+        if self.c.form == "column":
+            _along_memory(sizes, columns, [a.store for a in everything])
         flat = [axis for group in columns for axis in group]
         for i, a in enumerate(everything):
             a.strides = tuple(axis[i] for axis in flat)
@@ -461,3 +463,16 @@ class _Lowering:
             accesses,
             cost=self.cost + len(accesses),
         )
+
+
+def _along_memory(sizes: list[list[int]], columns: list[list[Any]], stores: list[bool]) -> None:
+    """Make that kept axis the inner one of a column fold along which most loads are contiguous."""
+
+    def score(axis: list[int]) -> int:
+        return sum(s == 1 for s, store in zip(axis, stores, strict=True) if not store)
+
+    last = columns[2][0]
+    best = max(range(len(sizes[0])), key=lambda k: score(columns[0][k]), default=None)
+    if best is not None and score(columns[0][best]) > score(last) and sizes[0][best] >= 16:
+        sizes[0][best], sizes[2][0] = sizes[2][0], sizes[0][best]
+        columns[0][best], columns[2][0] = last, columns[0][best]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from math import prod
 from typing import Any
 
 from accnp.ir.graph import Graph, graphs_in
@@ -20,6 +21,8 @@ from accnp.passes.spaces import fold_form, keeps_order
 from accnp.primitives.check import no_check
 
 __all__ = ["Program", "Value", "build", "from_graph"]
+
+SHORT_RUN = 32  # elements of a run of folded axes, below which the others are folded first
 
 
 class Value:
@@ -162,7 +165,7 @@ class _Builder:
                 params = {"new_sizes": node.aval.shape, "dimensions": None}
                 return self.make(OPS["reshape"], params, (x,), node.aval, node)
             if fold_form(x.aval.shape, node.params["axes"]) == "strided":
-                return self.fold_of_transposed(node, x)
+                return self.fold(node, x, node.params["axes"])
         if op.kind == "map":
             ins = self.stretched(node, ins)
             small = self.without_ones(node, ins)
@@ -263,20 +266,26 @@ class _Builder:
 
         return tuple([moved(x) if held else x for x, held in zip(ins, which, strict=True)])
 
-    def fold_of_transposed(self, node: Node, x: Value) -> Value:
-        """Bring the reduced axes behind the others (but for a last kept axis), which leaves a form
-        that kernels know."""
-        rank, axes = x.aval.ndim, tuple(node.params["axes"])
-        shape = x.aval.shape
-        last = max((d for d in range(rank) if shape[d] != 1), default=0)
-        kept = [d for d in range(rank) if d not in axes]
-        tail = [last] if last in kept else []
-        order = (*[d for d in kept if d not in tail], *axes, *tail)
-        op = OPS["transpose"]
-        params = {"permutation": order}
-        turned = self.make(op, params, (x,), op.infer(x.aval, **params), node)
-        new_axes = tuple(i for i, d in enumerate(order) if d in axes)
-        return self.make(node.op, {"axes": new_axes}, (turned,), node.aval, node)
+    def fold(self, node: Node, x: Value, axes: tuple[int, ...]) -> Value:
+        """A fold; one over axes with kept ones between them is done in turns.
+
+        First the last run of axes, or the others where that is short. The results are small beside
+        the operand, and in both turns memory is read in its order.
+        """
+        if fold_form(x.aval.shape, axes) == "strided":
+            shape = x.aval.shape
+            long = [d for d in range(len(shape)) if shape[d] != 1]
+            while long[-1] not in axes:  # kept axes at the end
+                long.pop()
+            kept = max(d for d in long if d not in axes)
+            tail = [d for d in long if d > kept]
+            first = tail
+            if prod([shape[d] for d in tail]) < SHORT_RUN:
+                first = [d for d in axes if d not in tail]
+            x = self.fold(node, x, tuple(first))
+            axes = tuple([d - sum(k < d for k in first) for d in axes if d not in first])
+        params = {**node.params, "axes": axes}
+        return self.make(node.op, params, (x,), node.op.infer(x.aval, **params), node)
 
     def without_ones(self, node: Node, ins: tuple[Value, ...]) -> Value | None:
         """Compute on the arrays below views that only add or drop axes of length 1, and show the

@@ -123,7 +123,7 @@ def fold_form(shape: tuple[int, ...], axes: tuple[int, ...]) -> str:
     """Say how a fold is done; depends on the logical shape only, so that its order of summation
     does.
 
-    "strided" is none of the kernel forms: `program.py` puts a transpose before such a fold.
+    "strided" is none of the kernel forms: `program.py` makes two folds of such a one.
     """
     big = [d for d in range(len(shape)) if shape[d] != 1]
     reduced = [d for d in big if d in axes]

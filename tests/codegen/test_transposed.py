@@ -1,0 +1,110 @@
+"""Operands that lie across the loops: tiles are transposed, and no bit depends on the layout."""
+
+import itertools
+from functools import partial
+
+import numpy as np
+import pytest
+from fuzz.ways import as_bytes, run_plan_plainly
+from kernels.support import run
+from passes.support import plan_of
+
+import accnp
+import accnp.numpy as jnp
+
+DTYPES = [np.float32, np.float64, np.int8, np.uint16, np.int32, np.int64, np.bool_, np.complex64]
+CODES = {"float32": "f4", "float64": "f8", "int8": "i1", "uint16": "u2", "int32": "i4",
+         "int64": "i8", "bool": "b1", "complex64": "c8"}  # fmt: skip
+
+
+def numbers(shape, dtype=np.float32):
+    x = np.random.default_rng(3).standard_normal(shape) * 50
+    return (x > 0) if dtype == np.bool_ else x.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (16, 16), (5, 37), (16, 256), (9, 100)])
+def test_a_tile_is_transposed(dtype, rows, columns):
+    source, out = numbers((columns, rows + 3), dtype), np.zeros((16, 256), dtype)
+    text = f"""
+def kernel(lo, hi, a0, a1):
+    tile = tile_{CODES[np.dtype(dtype).name]}()
+    transpose(tile, 256, at(a0, 2), {rows + 3}, {rows}, {columns})
+    for r in range({rows}):
+        for c in range({columns}):
+            a1[r * 256 + c] = tile[r * 256 + c]
+"""
+    run(text, 1, source, out)
+    np.testing.assert_array_equal(out[:rows, :columns], source.T[2 : 2 + rows])
+
+
+MAPS = {
+    "copy": lambda m, x: x.T * 2,
+    "with a row": lambda m, x: x.T + x[0][:, None],
+    "with itself": lambda m, x: x[:33, :33] + x[:33, :33].T,
+    "backwards": lambda m, x: x[::-1].T - 1,
+    "one column": lambda m, x: x.T[:, 3:4] * 2,
+}
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_maps_of_transposed_operands(name):
+    x = numbers((300, 37))
+    found = accnp.jit(lambda x: MAPS[name](jnp, x))(jnp.asarray(x))
+    np.testing.assert_array_equal(np.asarray(found), MAPS[name](np, x))
+
+
+def test_a_map_in_tiles_runs_as_plain_python():
+    x = numbers((40, 270)) / 50
+    ((data, _),) = run_plan_plainly(plan_of(lambda x: x.T + jnp.exp(x.T), x), [as_bytes(x)])
+    np.testing.assert_allclose(data.view(np.float32).reshape(270, 40), x.T + np.exp(x.T), rtol=1e-5)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_permuted_axes_are_copied(order):
+    x = numbers((20, 33, 47))
+    found = np.asarray(accnp.jit(lambda x: x.transpose(order) * 2)(jnp.asarray(x)))
+    np.testing.assert_array_equal(found, x.transpose(order) * 2)
+
+
+def folds(m, x, axis, order=None):
+    x = x if order is None else x.transpose(order)
+    return m.sum(x, axis), m.max(x, axis), m.sum(m.exp(x / 50), axis), m.sum(x * x + x, axis)
+
+
+@pytest.mark.parametrize("shape", [(37, 300), (20, 1100), (1600, 50), (30, 20, 50), (1030, 3, 20)])
+def test_folds_of_transposed_operands_have_the_bits_of_a_copy(shape):
+    x = numbers(shape)
+    rank = len(shape)
+    for order in itertools.permutations(range(rank)):
+        view, copy = x.transpose(order), np.ascontiguousarray(x.transpose(order))
+        for k in range(rank + 1):
+            for axis in itertools.combinations(range(rank), k):
+                turned = accnp.jit(partial(folds, jnp, axis=axis, order=order))(jnp.asarray(x))
+                plain = accnp.jit(partial(folds, jnp, axis=axis))(jnp.asarray(copy))
+                want = folds(np, view.astype(np.float64), axis)
+                for a, b, c in zip(turned, plain, want, strict=True):
+                    np.testing.assert_array_equal(np.asarray(a), np.asarray(b), str((order, axis)))
+                    np.testing.assert_allclose(a, c, rtol=2e-4, atol=2e-3)
+
+
+@pytest.mark.parametrize("shape", [(4, 5, 6, 7), (40, 50, 60), (2, 1, 40, 3, 5), (100, 3, 1, 4)])
+def test_axes_that_are_apart_are_folded_in_turns(shape):
+    x = numbers(shape)
+    for k in range(len(shape) + 1):
+        for axis in itertools.combinations(range(len(shape)), k):
+            found = accnp.jit(partial(jnp.sum, axis=axis, keepdims=True))(jnp.asarray(x))
+            want = x.astype(np.float64).sum(axis, keepdims=True)
+            np.testing.assert_allclose(np.asarray(found), want, rtol=1e-4, atol=1e-3)
+    steps = plan_of(lambda x: x.sum((0, 2)), numbers((40, 50, 60))).steps
+    assert [s.text.extent > 0 for s in steps] == [True, True]
+    assert not any("transpose" in s.text.source for s in steps)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4, 7, 511, 512, 1030])
+def test_rows_are_joined_to_columns_in_their_order(rows):
+    x = numbers((rows, 100))
+    parts = [x[k : k + 512] for k in range(0, rows, 512)]
+    sums = [np.add.accumulate(p, axis=0, dtype=np.float32)[-1] for p in parts]
+    want = np.sum(np.array(sums, np.float64), axis=0).astype(np.float32)
+    np.testing.assert_array_equal(np.asarray(jnp.asarray(x).sum(0)), want)
