@@ -11,7 +11,7 @@ Array(14, dtype=int32)
 
 from accnp import (
     ad_checkpoint, checkpoint_policies, core, custom_batching, custom_derivatives, debug, dtypes,
-    errors, experimental, extend, flatten_util, interpreters, lax, nn, numpy, random, test_util,
+    errors, experimental, extend, flatten_util, interpreters, lax, nn, numpy, ops, random, test_util,
     tree, tree_util, typing,
 )  # fmt: skip
 from accnp.api.callbacks import pure_callback
@@ -67,7 +67,7 @@ __all__ = [
     "grad", "hessian", "host_count", "host_id", "host_ids", "inspect", "interpreters", "jacfwd",
     "jacobian", "jacrev", "jit", "jvp", "lax", "legacy_prng_key", "linear_transpose",
     "linearize", "local_device_count", "local_devices", "log_compiles", "make_jaxpr",
-    "named_call", "named_scope", "nn", "no_tracing", "numpy", "numpy_dtype_promotion",
+    "named_call", "named_scope", "nn", "no_tracing", "numpy", "numpy_dtype_promotion", "ops",
     "numpy_rank_promotion", "pmap", "print_environment_info", "process_count", "process_index",
     "process_indices", "pure_callback", "random", "remat", "softmax_custom_jvp", "test_util",
     "threads", "threefry_partitionable", "transfer_guard", "transfer_guard_device_to_device",
