@@ -9,6 +9,7 @@ import accnp.primitives.checkpoint
 import accnp.primitives.collective
 import accnp.primitives.control
 import accnp.primitives.conversion
+import accnp.primitives.convolution
 import accnp.primitives.cumulative
 import accnp.primitives.custom
 import accnp.primitives.custom_batching

@@ -19,16 +19,19 @@ from .math.ir import I32, I64
 _Build = Callable[[Any, Sequence[Any]], None]
 _BYTES = ir.IntType(8).as_pointer()
 _TILE = "ipiipipiiii"  # which arguments are pointers: see math.gemm.multiply
+_APART = "ipttptptiii"  # and tables: see math.gemm.multiply_apart
+_TABLE = types.CPointer(types.int64)
 
 
 def _vector(name: str, kinds: str, build: _Build) -> None:
-    """An intrinsic on pointers of one element type (p) and integers (i), without a result."""
+    """An intrinsic on pointers of one element type (p), tables (t) and integers (i), without a
+    result."""
 
     def rule(*given: Any) -> Any:
         pointers = {t for t, kind in zip(given, kinds, strict=True) if kind == "p"}
         if len(pointers) != 1 or not isinstance(p := pointers.pop(), types.CPointer):
             return None
-        params = tuple(p if kind == "p" else types.int64 for kind in kinds)
+        params = tuple({"p": p, "t": _TABLE, "i": types.int64}[kind] for kind in kinds)
 
         def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
             build(b, args)
@@ -128,6 +131,12 @@ for _rows, _vectors in {(tall, v) for tall in TALL.values() for v in (1, 2)} | {
                 b, rows, vectors, parts, args
             ),
         )
+for _rows, _vectors in ((tall, v) for tall in TALL.values() for v in (1, 2)):
+    _vector(
+        f"apart_{_rows}x{_vectors}",
+        _APART,
+        lambda b, args, rows=_rows, vectors=_vectors: gemm.multiply_apart(b, rows, vectors, args),
+    )
 _vector("dots", "ippipii", lambda b, args: gemm.dots(b, 8, args))
 _vector("add_scaled", "ppipii", lambda b, args: gemm.add_scaled(b, 1, args))
 _vector("add_scaled_4", "ppipii", lambda b, args: gemm.add_scaled(b, 4, args))
@@ -137,7 +146,7 @@ _vector("turn", "pipi", gemm.turn)
 for _name in ("f4", "f8"):
     _room("panel_" + _name, SCALARS[_name], RUN * 4 * cold.vector_bytes)
     _room("lanes_" + _name, SCALARS[_name], gemm.LANE_BYTES * STRIP + 32 * LONG)
-for _name in ("f4", "f8", "c8", "c16", "i4"):
+for _name in ("f4", "f8", "c8", "c16", "i4", "i8"):
     _heap(_name, SCALARS[_name])
 define("release", 1, _release)
 for _name, _tokens in SIGNATURES.items():

@@ -1,5 +1,5 @@
 """Kernels that other kernels call by name, in the language of kernels: products of matrices, and
-what `factors.py` adds.
+what `factors.py` and `convolution.py` add.
 
 In: nothing. Out: ``SIGNATURES``, from a name to the types of the arguments, and ``source``, the
 text for a width of vectors. A text is compiled once and kept on disk like any kernel's; an object
@@ -15,7 +15,7 @@ bytes have elements, step p going to chain p mod lanes, and the chains are folde
 
 from __future__ import annotations
 
-from . import factors
+from . import convolution, factors
 
 __all__ = ["PREFIX", "SIGNATURES", "source"]
 
@@ -39,6 +39,8 @@ for _code, _part in _REAL.items():
         SIGNATURES[f"gemv_{_code}"] = ("i8", "i8", _p, "i8", _p, "i8", "i8", _p, "i8")
         for _name, _kinds in factors.SIGNATURES.items():
             SIGNATURES[f"{_name}_{_code}"] = tuple(_p if t == "*" else t for t in _kinds)
+        _ints = ("i8",) * len(convolution.INTEGERS)
+        SIGNATURES[f"conv_{_code}"] = ("i8", "i8", _p, _p, _p, *_ints)
 
 
 def source(name: str, vector_bytes: int) -> str:
@@ -46,6 +48,9 @@ def source(name: str, vector_bytes: int) -> str:
     family, code = name.rsplit("_", 1)
     if family in factors.TEXTS:
         return factors.TEXTS[family].format(code=code, one=vector_bytes // int(code[1:]))
+    if family == "conv":
+        lanes = vector_bytes // int(code[1:])
+        return convolution.text(code, lanes, RUN, TALL[vector_bytes])
     if family == "gemm":
         return _gemm(name, code, vector_bytes)
     return _GEMV.format(name=name, code=code, one=vector_bytes // int(code[1:]), long=LONG,

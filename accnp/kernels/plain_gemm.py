@@ -71,6 +71,20 @@ def _tile(rows: int, parts: int, fma: Fma) -> Callable[..., None]:
     return call
 
 
+def _apart(rows: int, fma: Fma) -> Callable[..., None]:
+    def call(
+        k: Any, a: Any, down: Any, along: Any, b: Any, across: Any, c: Any, out: Any, m: Any,
+        n: Any, how: Any,
+    ) -> None:  # fmt: skip
+        for i, j in np.ndindex(min(int(m), rows), int(n)):
+            chain = _type(c)(0)
+            for p in range(int(k)):
+                chain = fma(a[down[i] + along[p]], b[across[p] + j], chain)
+            _put(c, out[i] + j, chain, how)
+
+    return call
+
+
 def _put(c: Any, j: Any, y: Any, how: Any) -> None:
     c[j] = y if how == 0 else (c[j] - y if how < 0 else c[j] + y)
 
@@ -159,6 +173,7 @@ def namespace(fma: Fma, scope: dict[str, Any]) -> dict[str, Any]:
         for shape in (f"{tall}x1", f"{tall}x2"):
             found["tile_" + shape] = _tile(tall, 1, fma)
             found["twin_" + shape] = _tile(tall, 2, fma)
+            found["apart_" + shape] = _apart(tall, fma)
     found["tile_2x4"], found["twin_2x4"] = _tile(2, 1, fma), _tile(2, 2, fma)
     for name in ("f4", "f8"):
         dtype = types[name]
@@ -166,7 +181,7 @@ def namespace(fma: Fma, scope: dict[str, Any]) -> dict[str, Any]:
         found["panel_" + name] = lambda dtype=dtype, count=count: np.empty(count, dtype)
         long = 64 // np.dtype(dtype).itemsize * STRIP + 32 * LONG // np.dtype(dtype).itemsize
         found["lanes_" + name] = lambda dtype=dtype, count=long: np.empty(count, dtype)
-    for name, dtype in (*types.items(), ("i4", np.int32)):
+    for name, dtype in (*types.items(), ("i4", np.int32), ("i8", np.int64)):
         found["heap_" + name] = lambda n, dtype=dtype: np.empty(int(n), dtype)
     found["release"] = lambda p: None
     return found

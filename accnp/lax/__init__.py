@@ -6,6 +6,14 @@ from accnp.api.collectives import (
     pshuffle, pswapaxes, psum, psum_scatter,
 )  # fmt: skip
 from accnp.api.control import cond, switch
+from accnp.api.conv_shapes import (
+    conv_dimension_numbers, conv_general_permutations, conv_general_shape_tuple, conv_shape_tuple,
+    conv_transpose_shape_tuple,
+)  # fmt: skip
+from accnp.api.convolution import (
+    conv, conv_general_dilated, conv_general_dilated_local, conv_general_dilated_patches,
+    conv_transpose, conv_with_general_padding,
+)  # fmt: skip
 from accnp.api.fft import FftType
 from accnp.api.fft import lax_fft as fft
 from accnp.api.folding import (
@@ -16,15 +24,15 @@ from accnp.api.known_primitives import (
     abs_p, acos_p, acosh_p, add_p, all_gather_p, all_to_all_p, and_p, argmax_p, argmin_p, asin_p,
     asinh_p, atan2_p, atan_p, atanh_p, axis_index_p, bessel_i0e_p, bessel_i1e_p,
     bitcast_convert_type_p, broadcast_in_dim_p, cbrt_p, ceil_p, clamp_p, clz_p, complex_p,
-    concatenate_p, cond_p, conj_p, convert_element_type_p, copy_p, cos_p, cosh_p, cumlogsumexp_p,
-    cummax_p, cummin_p, cumprod_p, cumsum_p, digamma_p, div_p, dot_general_p, dynamic_slice_p,
-    dynamic_update_slice_p, eq_p, erf_inv_p, erf_p, erfc_p, exp2_p, exp_p, expm1_p, fft_p, floor_p,
-    gather_p, ge_p, gt_p, imag_p, integer_pow_p, iota_p, is_finite_p, le_p, lgamma_p, log1p_p,
-    log_p, logistic_p, lt_p, max_p, min_p, mul_p, ne_p, neg_p, nextafter_p, not_p,
-    optimization_barrier_p, or_p, pad_p, pmax_p, pmin_p, polygamma_p, population_count_p, pow_p,
-    ppermute_p, psum_p, real_p, reduce_and_p, reduce_max_p, reduce_min_p, reduce_or_p,
-    reduce_prod_p, reduce_sum_p, rem_p, reshape_p, rev_p, round_p, rsqrt_p, scan_p, scatter_add_p,
-    scatter_max_p, scatter_min_p, scatter_mul_p, scatter_p, select_n_p, shift_left_p,
+    concatenate_p, cond_p, conj_p, conv_general_dilated_p, convert_element_type_p, copy_p, cos_p,
+    cosh_p, cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p, digamma_p, div_p,
+    dot_general_p, dynamic_slice_p, dynamic_update_slice_p, eq_p, erf_inv_p, erf_p, erfc_p, exp2_p,
+    exp_p, expm1_p, fft_p, floor_p, gather_p, ge_p, gt_p, imag_p, integer_pow_p, iota_p,
+    is_finite_p, le_p, lgamma_p, log1p_p, log_p, logistic_p, lt_p, max_p, min_p, mul_p, ne_p, neg_p,
+    nextafter_p, not_p, optimization_barrier_p, or_p, pad_p, pmax_p, pmin_p, polygamma_p,
+    population_count_p, pow_p, ppermute_p, psum_p, real_p, reduce_and_p, reduce_max_p, reduce_min_p,
+    reduce_or_p, reduce_prod_p, reduce_sum_p, rem_p, reshape_p, rev_p, round_p, rsqrt_p, scan_p,
+    scatter_add_p, scatter_max_p, scatter_min_p, scatter_mul_p, scatter_p, select_n_p, shift_left_p,
     shift_right_arithmetic_p, shift_right_logical_p, sign_p, sin_p, sinh_p, slice_p, sort_p, sqrt_p,
     square_p, squeeze_p, stop_gradient_p, sub_p, tan_p, tanh_p, top_k_p, transpose_p, while_p,
     xor_p, zeta_p,
@@ -57,6 +65,7 @@ from accnp.api.scans import associative_scan, map
 from accnp.api.solving import custom_linear_solve, custom_root, platform_dependent
 from accnp.api.sorting import top_k
 from accnp.missing import nearest
+from accnp.primitives.convolution import ConvDimensionNumbers
 from accnp.primitives.index import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -64,14 +73,17 @@ from accnp.primitives.index import (
 )
 
 __all__ = [
-    "FftType", "GatherDimensionNumbers", "GatherScatterMode", "Precision", "RoundingMethod",
-    "ScatterDimensionNumbers", "abs", "acos", "acosh", "add", "all_gather", "all_to_all", "argmax",
-    "argmin", "asin", "asinh", "associative_scan", "atan", "atan2", "atanh", "axis_index",
-    "axis_size", "bessel_i0e", "bessel_i1e", "bitcast_convert_type", "bitwise_and", "bitwise_not",
-    "bitwise_or", "bitwise_xor", "broadcast", "broadcast_in_dim", "broadcast_to_rank",
-    "broadcasted_iota", "cbrt", "ceil", "clamp", "clz", "collapse", "complex", "concatenate",
-    "cond", "conj", "convert_element_type", "cos", "cosh", "cumlogsumexp", "cummax", "cummin",
-    "cumprod", "cumsum", "custom_linear_solve", "custom_root", "digamma", "div", "dot",
+    "ConvDimensionNumbers", "FftType", "GatherDimensionNumbers", "GatherScatterMode", "Precision",
+    "RoundingMethod", "ScatterDimensionNumbers", "abs", "acos", "acosh", "add", "all_gather",
+    "all_to_all", "argmax", "argmin", "asin", "asinh", "associative_scan", "atan", "atan2", "atanh",
+    "axis_index", "axis_size", "bessel_i0e", "bessel_i1e", "bitcast_convert_type", "bitwise_and",
+    "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast", "broadcast_in_dim",
+    "broadcast_to_rank", "broadcasted_iota", "cbrt", "ceil", "clamp", "clz", "collapse", "complex",
+    "concatenate", "cond", "conj", "conv", "conv_dimension_numbers", "conv_general_dilated",
+    "conv_general_dilated_local", "conv_general_dilated_patches", "conv_general_permutations",
+    "conv_general_shape_tuple", "conv_shape_tuple", "conv_transpose", "conv_transpose_shape_tuple",
+    "conv_with_general_padding", "convert_element_type", "cos", "cosh", "cumlogsumexp", "cummax",
+    "cummin", "cumprod", "cumsum", "custom_linear_solve", "custom_root", "digamma", "div", "dot",
     "dot_general", "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim",
     "dynamic_update_index_in_dim", "dynamic_update_slice", "dynamic_update_slice_in_dim", "eq",
     "erf", "erf_inv", "erfc", "exp", "exp2", "expand_dims", "expm1", "fft", "floor", "fori_loop",
@@ -91,22 +103,22 @@ __all__ = [
 
 __all__ += [
     "abs_p", "acos_p", "acosh_p", "add_p", "all_gather_p", "all_to_all_p", "and_p", "argmax_p",
-    "argmin_p", "asin_p", "asinh_p", "atan2_p", "atan_p", "atanh_p", "axis_index_p",
-    "bessel_i0e_p", "bessel_i1e_p", "bitcast_convert_type_p", "broadcast_in_dim_p", "cbrt_p",
-    "ceil_p", "clamp_p", "clz_p", "complex_p", "concatenate_p", "cond_p", "conj_p",
-    "convert_element_type_p", "copy_p", "cos_p", "cosh_p", "cumlogsumexp_p", "cummax_p",
-    "cummin_p", "cumprod_p", "cumsum_p", "digamma_p", "div_p", "dot_general_p", "dynamic_slice_p",
-    "dynamic_update_slice_p", "eq_p", "erf_inv_p", "erf_p", "erfc_p", "exp2_p", "exp_p",
-    "expm1_p", "fft_p", "floor_p", "gather_p", "ge_p", "gt_p", "imag_p", "integer_pow_p", "iota_p",
+    "argmin_p", "asin_p", "asinh_p", "atan2_p", "atan_p", "atanh_p", "axis_index_p", "bessel_i0e_p",
+    "bessel_i1e_p", "bitcast_convert_type_p", "broadcast_in_dim_p", "cbrt_p", "ceil_p", "clamp_p",
+    "clz_p", "complex_p", "concatenate_p", "cond_p", "conj_p", "conv_general_dilated_p",
+    "convert_element_type_p", "copy_p", "cos_p", "cosh_p", "cumlogsumexp_p", "cummax_p", "cummin_p",
+    "cumprod_p", "cumsum_p", "digamma_p", "div_p", "dot_general_p", "dynamic_slice_p",
+    "dynamic_update_slice_p", "eq_p", "erf_inv_p", "erf_p", "erfc_p", "exp2_p", "exp_p", "expm1_p",
+    "fft_p", "floor_p", "gather_p", "ge_p", "gt_p", "imag_p", "integer_pow_p", "iota_p",
     "is_finite_p", "le_p", "lgamma_p", "log1p_p", "log_p", "logistic_p", "lt_p", "max_p", "min_p",
     "mul_p", "ne_p", "neg_p", "nextafter_p", "not_p", "optimization_barrier_p", "or_p", "pad_p",
     "pmax_p", "pmin_p", "polygamma_p", "population_count_p", "pow_p", "ppermute_p", "psum_p",
     "real_p", "reduce_and_p", "reduce_max_p", "reduce_min_p", "reduce_or_p", "reduce_prod_p",
-    "reduce_sum_p", "rem_p", "reshape_p", "rev_p", "round_p", "rsqrt_p", "scan_p",
-    "scatter_add_p", "scatter_max_p", "scatter_min_p", "scatter_mul_p", "scatter_p", "select_n_p",
-    "shift_left_p", "shift_right_arithmetic_p", "shift_right_logical_p", "sign_p", "sin_p",
-    "sinh_p", "slice_p", "sort_p", "sqrt_p", "square_p", "squeeze_p", "stop_gradient_p", "sub_p",
-    "tan_p", "tanh_p", "top_k_p", "transpose_p", "while_p", "xor_p", "zeta_p",
+    "reduce_sum_p", "rem_p", "reshape_p", "rev_p", "round_p", "rsqrt_p", "scan_p", "scatter_add_p",
+    "scatter_max_p", "scatter_min_p", "scatter_mul_p", "scatter_p", "select_n_p", "shift_left_p",
+    "shift_right_arithmetic_p", "shift_right_logical_p", "sign_p", "sin_p", "sinh_p", "slice_p",
+    "sort_p", "sqrt_p", "square_p", "squeeze_p", "stop_gradient_p", "sub_p", "tan_p", "tanh_p",
+    "top_k_p", "transpose_p", "while_p", "xor_p", "zeta_p",
 ]  # fmt: skip
 
 __getattr__ = nearest(__name__, __all__)

@@ -16,6 +16,7 @@ import accnp.api  # noqa: F401 - fills the table
 from accnp.array import wrap
 from accnp.ir.node import items
 from accnp.ir.op import OPS, o
+from accnp.primitives.convolution import ConvDimensionNumbers
 from accnp.primitives.fft import FftType
 from accnp.primitives.index import (
     GatherDimensionNumbers,
@@ -381,6 +382,33 @@ add("dot_general", real(3), real(3), params=contraction(((0,), (0,))))
 add("dot_general", real(2), real(3), params=contraction(((), ())))
 add("dot_general", real(5, 2, 3), real(3, 5, 4), params=contraction(((2,), (0,)), ((0,), (1,))))
 add("dot_general", real(2, 3, 4), real(4, 3, 5), params=contraction(((1, 2), (1, 0))))
+
+
+def convolution(**more: Any) -> dict[str, Any]:
+    return {
+        "window_strides": (1, 1),
+        "padding": ((1, 1), (0, 1)),
+        "lhs_dilation": (1, 1),
+        "rhs_dilation": (1, 1),
+        "dimension_numbers": ConvDimensionNumbers((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2)),
+        "feature_group_count": 1,
+        "batch_group_count": 1,
+        "precision": None,
+        "preferred_element_type": None,
+        **more,
+    }
+
+
+add("conv_general_dilated", real(1, 3, 4, 2), real(2, 3, 2, 5), params=convolution())
+for group in ("feature", "batch"):
+    add(
+        "conv_general_dilated",
+        real(2, 3, 4, 4 if group == "feature" else 2),
+        real(2, 2, 2, 2),
+        params=convolution(
+            window_strides=(1, 2), lhs_dilation=(2, 1), **{f"{group}_group_count": 2}
+        ),
+    )
 SQUARE = real(3, 3) + 4 * np.eye(3)
 add("linear_solve", SQUARE, real(3, 2))
 for left in (True, False):

@@ -7,7 +7,7 @@ Goto and van de Geijn's, Anatomy of high-performance matrix multiplication (ACM 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -117,34 +117,76 @@ def multiply(b: Any, rows: int, vectors: int, parts: int, args: Sequence[Any]) -
     subtract; c is not read where it is set.
     """
     k, a, rsa, csa, pb, ldb, c, ldc, m, n, how = args
-    fn, v = b.function, _Vectors(b, a.type.pointee)
-    masks = [v.below(n, j * v.width) for j in range(vectors)]
     last = b.sub(m, _const(1))
     starts = [a]
-    for i in range(1, rows):  # rows that are not there are read as the last one
-        row = b.select(b.icmp_signed("<", _const(i), m), _const(i), last)
-        starts.append(b.gep(a, [b.mul(row, rsa)]))
+    for i in range(1, rows):
+        starts.append(b.gep(a, [b.mul(_held(b, i, m, last), rsa)]))
+    step = b.mul(ldb, _const(parts))
+
+    def reach(p: Any) -> tuple[Any, list[Any]]:
+        first = b.gep(pb, [b.mul(p, step)])
+        return b.mul(p, csa), [first, b.gep(first, [ldb])][:parts]
+
+    places = [lambda i=i: b.gep(c, [b.mul(_const(i), ldc)]) for i in range(rows)]
+    _tile(b, vectors, (k, m, n, how), starts, reach, places)
+
+
+def multiply_apart(b: Any, rows: int, vectors: int, args: Sequence[Any]) -> None:
+    """The same, where tables say how far from a, b and c rows and steps lie: a[i, p] is at
+    a + down[i] + along[p], row p of b at b + across[p], row i of c at c + out[i]."""
+    k, a, down, along, pb, across, c, out, m, n, how = args
+    last = b.sub(m, _const(1))
+
+    def entry(table: Any, i: Any) -> Any:
+        return b.load(b.gep(table, [i]))
+
+    starts = [b.gep(a, [entry(down, _held(b, i, m, last))]) for i in range(rows)]
+
+    def reach(p: Any) -> tuple[Any, list[Any]]:
+        return entry(along, p), [b.gep(pb, [entry(across, p)])]
+
+    places = [lambda i=i: b.gep(c, [entry(out, _const(i))]) for i in range(rows)]
+    _tile(b, vectors, (k, m, n, how), starts, reach, places)
+
+
+def _held(b: Any, i: int, m: Any, last: Any) -> Any:
+    """The number of a row: rows that are not there are read as the last one."""
+    if i == 0:
+        return _const(0)
+    return b.select(b.icmp_signed("<", _const(i), m), _const(i), last)
+
+
+def _tile(
+    b: Any,
+    vectors: int,
+    sizes: Sequence[Any],
+    starts: Sequence[Any],
+    reach: Callable[[Any], tuple[Any, list[Any]]],
+    places: Sequence[Callable[[], Any]],
+) -> None:
+    """A tile of c: `starts` are where rows of a begin, `places` where rows of c do, and `reach`
+    says for a step how far it is along a, and where its rows of b begin."""
+    k, m, n, how = sizes
+    rows = len(starts)
+    fn, v = b.function, _Vectors(b, starts[0].type.pointee)
+    masks = [v.below(n, j * v.width) for j in range(vectors)]
     before = b.block
     loop, done, end = (fn.append_basic_block(s) for s in ("inner", "done", "end"))
     b.cbranch(b.icmp_signed(">", k, _const(0)), loop, done)
 
     b.position_at_end(loop)
-    p, at_a, at_b = b.phi(I64), b.phi(I64), b.phi(pb.type)
+    p = b.phi(I64)
     acc = [[b.phi(v.type) for _ in range(vectors)] for _ in range(rows)]
-    new, row_b = acc, at_b
-    for part in range(parts):
+    new = acc
+    along, rows_b = reach(p)
+    for part, row_b in enumerate(rows_b):
         ys = [v.load(v.at(row_b, j * v.width), mask) for j, mask in enumerate(masks)]
-        offset = b.add(at_a, _const(part)) if part else at_a
+        offset = b.add(along, _const(part)) if part else along
         xs = [v.splat(b.load(b.gep(start, [offset]))) for start in starts]
         new = [
             [v.fma(x, y, z) for y, z in zip(ys, row, strict=True)]
             for x, row in zip(xs, new, strict=True)
         ]
-        row_b = b.gep(row_b, [ldb])
-    at_a.add_incoming(_const(0), before)
-    at_a.add_incoming(b.add(at_a, csa), loop)
-    at_b.add_incoming(pb, before)
-    at_b.add_incoming(row_b, loop)
     _count(b, p, 1, k, before, loop, done)
 
     b.position_at_end(done)
@@ -155,15 +197,14 @@ def multiply(b: Any, rows: int, vectors: int, parts: int, args: Sequence[Any]) -
                 phi.add_incoming(v.zero, before)
                 phi.add_incoming(new[i][j], loop)
     add = _Adding(v, how)
-    row = c
-    for i in range(rows):
+    for i, place in enumerate(places):
+        row = place()
         for j in range(vectors):
             add(sums[i][j], v.at(row, j * v.width), masks[j])
         if i + 1 < rows:
             below = fn.append_basic_block("row")
             b.cbranch(b.icmp_signed(">", m, _const(i + 1)), below, end)
             b.position_at_end(below)
-            row = b.gep(row, [ldc])
     b.branch(end)
     b.position_at_end(end)
 

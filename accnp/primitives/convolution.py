@@ -1,0 +1,294 @@
+"""Convolutions: windows of an array times a kernel, summed over features and taps.
+
+In: nodes. Out: nodes. `lhs` has axes of examples, features and space, `rhs` of output features,
+input features and taps; which axis is which is in the dimension numbers. With feature groups the
+features fall into groups with kernels of their own, with batch groups the examples do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.node import Node
+from accnp.ir.op import Linear, o
+from accnp.primitives.convolution_kernels import convolution_kernel
+from accnp.primitives.kinds import dtype_kind, opaque
+from accnp.primitives.reference import quiet
+from accnp.primitives.windows import Window, dilated, spread_out
+
+__all__ = ["ConvDimensionNumbers", "windows_of"]
+
+
+class ConvDimensionNumbers(NamedTuple):
+    """Which axes are which.
+
+    Attributes:
+        lhs_spec: axes of the array: (examples, features, space...).
+        rhs_spec: axes of the kernel: (output features, input features, space...).
+        out_spec: axes of the result: (examples, features, space...).
+    """
+
+    lhs_spec: Sequence[int]
+    rhs_spec: Sequence[int]
+    out_spec: Sequence[int]
+
+
+def windows_of(lhs: Sequence[int], rhs: Sequence[int], p: dict[str, Any]) -> list[Window]:
+    """The window of each axis of space, from the shapes of the operands."""
+    dims = p["dimension_numbers"]
+    return [
+        Window(lhs[i], rhs[k], stride, low, high, base, dilation)
+        for i, k, stride, (low, high), base, dilation in zip(
+            dims.lhs_spec[2:],
+            dims.rhs_spec[2:],
+            p["window_strides"],
+            p["padding"],
+            p["lhs_dilation"],
+            p["rhs_dilation"],
+            strict=True,
+        )
+    ]
+
+
+def _infer(lhs: Aval, rhs: Aval, **p: Any) -> Aval:
+    dims, fgc, bgc = p["dimension_numbers"], p["feature_group_count"], p["batch_group_count"]
+    if lhs.ndim != rhs.ndim:
+        raise ValueError(
+            "conv_general_dilated lhs and rhs must have the same number of dimensions, but got "
+            f"{lhs.shape} and {rhs.shape}."
+        )
+    n, c = (lhs.shape[d] for d in dims.lhs_spec[:2])
+    features, inputs = (rhs.shape[d] for d in dims.rhs_spec[:2])
+    for name, count in (("feature_group_count", fgc), ("batch_group_count", bgc)):
+        if count < 1:
+            raise ValueError(
+                f"conv_general_dilated {name} must be a positive integer, got {count}."
+            )
+        if features % count:
+            raise ValueError(
+                "conv_general_dilated rhs output feature dimension size must be a multiple of "
+                f"{name}, but {features} is not a multiple of {count}."
+            )
+    if fgc > 1 and bgc > 1:
+        raise ValueError(
+            "At most one of batch_group_count and feature_group_count may be > 1, got "
+            f"batch_group_count={bgc} and feature_group_count={fgc}"
+        )
+    if n % bgc:
+        raise ValueError(
+            "conv_general_dilated lhs input batch dimension size must be a multiple of "
+            f"batch_group_count, but {n} is not a multiple of {bgc}."
+        )
+    if c != inputs * fgc:
+        raise ValueError(
+            "conv_general_dilated feature_group_count must divide lhs feature dimension size, and "
+            "the quotient must be the rhs input feature dimension size: "
+            f"got lhs features {c}, feature_group_count {fgc}, rhs input features {inputs}."
+        )
+    dtype = p["preferred_element_type"]
+    if dtype is None:
+        if lhs.dtype != rhs.dtype:
+            raise TypeError(
+                "lax.conv_general_dilated requires arguments to have the same dtypes, got "
+                f"{lhs.dtype.name} and {rhs.dtype.name}. (Tip: convert one of them)"
+            )
+        dtype = lhs.dtype
+    shape = [0] * lhs.ndim
+    sizes = [n // bgc, features, *[w.places for w in windows_of(lhs.shape, rhs.shape, p)]]
+    for d, size in zip(dims.out_spec, sizes, strict=True):
+        shape[d] = size
+    return make_aval(tuple(shape), np.dtype(dtype), lhs.weak_type and rhs.weak_type)
+
+
+def _numpy(lhs: Any, rhs: Any, **p: Any) -> Any:
+    dims, groups = p["dimension_numbers"], p["feature_group_count"] * p["batch_group_count"]
+    dtype = np.dtype(p["preferred_element_type"] or lhs.dtype)
+    half = dtype_kind(dtype) == "f" and dtype.itemsize < 4
+    work = np.dtype(np.float32) if half else dtype
+    windows = windows_of(lhs.shape, rhs.shape, p)
+    x = lhs.transpose(dims.lhs_spec).astype(work)
+    w = rhs.transpose(dims.rhs_spec).astype(work)
+    n, c = x.shape[:2]
+    features, inputs = w.shape[:2]
+    places, taps = [v.places for v in windows], [v.taps for v in windows]
+    x = spread_out(x, [Window(n, 1), Window(c, 1), *windows], 0)
+    x = x.reshape(n, c, prod(places), prod(taps))
+    if p["batch_group_count"] > 1:
+        x = x.reshape(groups, n // groups, inputs, prod(places), prod(taps))
+    else:
+        x = x.reshape(n, groups, inputs, prod(places), prod(taps)).transpose(1, 0, 2, 3, 4)
+    n = x.shape[1]
+    left = x.transpose(0, 1, 3, 2, 4).reshape(groups, n * prod(places), inputs * prod(taps))
+    right = w.reshape(groups, features // groups, inputs * prod(taps)).transpose(0, 2, 1)
+    y = np.matmul(left, right)  # groups, examples and places, features
+    y = y.reshape(groups, n, *places, features // groups)
+    y = np.moveaxis(y, (0, -1), (1, 2)).reshape(n, features, *places)
+    return y.transpose(np.argsort(dims.out_spec)).astype(dtype, copy=False)
+
+
+# --- derivatives ---------------------------------------------------------------------------------
+
+
+def _jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
+    out = None
+    for k in (0, 1):
+        if ts[k] is not None:
+            pair = (ts[0], xs[1]) if k == 0 else (xs[0], ts[1])
+            part = o.conv_general_dilated(*pair, **p)
+            out = part if out is None else o.add(out, part)
+    return out
+
+
+def _swapped(spec: Sequence[int]) -> tuple[int, ...]:
+    return (spec[1], spec[0], *spec[2:])
+
+
+def _reshaped(x: Node, shape: Sequence[int]) -> Node:
+    return o.reshape(x, new_sizes=tuple(shape), dimensions=None)
+
+
+def _split_off(x: Node, axis: int, count: int) -> Node:
+    """Cut an axis into `count` parts: an axis of parts, then one of what is in them."""
+    shape = x.aval.shape
+    return _reshaped(x, (*shape[:axis], count, shape[axis] // count, *shape[axis + 1 :]))
+
+
+def _joined(x: Node, axis: int, to: int) -> Node:
+    """Move an axis before another one (counted without it), and make one of the two."""
+    order = [d for d in range(x.aval.ndim) if d != axis]
+    order.insert(to, axis)
+    if order != list(range(x.aval.ndim)):
+        x = o.transpose(x, permutation=tuple(order))
+    shape = x.aval.shape
+    return _reshaped(x, (*shape[:to], shape[to] * shape[to + 1], *shape[to + 2 :]))
+
+
+def _regrouped(x: Node, source: int, to: int, count: int) -> Node:
+    """Cut an axis into `count` parts, and make these the slow part of another axis."""
+    if count == 1:
+        return x
+    x = _split_off(x, source, count)
+    return _joined(x, source, to)
+
+
+def _wrt_lhs(ct: Node, lhs: Aval, rhs: Node, p: dict[str, Any]) -> Node:
+    dims, fgc, bgc = p["dimension_numbers"], p["feature_group_count"], p["batch_group_count"]
+    pads = []
+    for w in windows_of(lhs.shape, rhs.aval.shape, p):
+        span = dilated(w.taps, w.dilation)
+        before = span - w.low - 1
+        room = dilated(w.size, w.base) + span - 1
+        pads.append((before, room - dilated(w.places, w.stride) - before))
+    rhs = _regrouped(rhs, dims.rhs_spec[0], dims.rhs_spec[1], max(fgc, bgc))
+    flipped = o.rev(rhs, dimensions=tuple(dims.rhs_spec[2:])) if len(dims.rhs_spec) > 2 else rhs
+    numbers = ConvDimensionNumbers(dims.out_spec, _swapped(dims.rhs_spec), dims.lhs_spec)
+    changed = {
+        "window_strides": p["lhs_dilation"],
+        "lhs_dilation": p["window_strides"],
+        "padding": tuple(pads),
+        "dimension_numbers": numbers,
+        "feature_group_count": max(fgc, bgc),
+        "batch_group_count": 1,
+        "preferred_element_type": _preferred(p, lhs),
+    }
+    out = o.conv_general_dilated(ct, flipped, **{**p, **changed})
+    return _regrouped(out, dims.lhs_spec[1], dims.lhs_spec[0], bgc)
+
+
+def _wrt_rhs(ct: Node, lhs: Node, rhs: Aval, p: dict[str, Any]) -> Node:
+    dims, fgc, bgc = p["dimension_numbers"], p["feature_group_count"], p["batch_group_count"]
+    pads = []
+    for w in windows_of(lhs.aval.shape, rhs.shape, p):
+        room = dilated(w.places, w.stride) + dilated(w.taps, w.dilation) - 1
+        pads.append((w.low, room - dilated(w.size, w.base) - w.low))
+    numbers = ConvDimensionNumbers(
+        _swapped(dims.lhs_spec), _swapped(dims.out_spec), _swapped(dims.rhs_spec)
+    )
+    changed = {
+        "window_strides": p["rhs_dilation"],
+        "rhs_dilation": p["window_strides"],
+        "padding": tuple(pads),
+        "dimension_numbers": numbers,
+        "feature_group_count": bgc,
+        "batch_group_count": fgc,
+        "preferred_element_type": _preferred(p, rhs),
+    }
+    return o.conv_general_dilated(lhs, ct, **{**p, **changed})
+
+
+def _preferred(p: dict[str, Any], x: Aval) -> Any:
+    return None if p["preferred_element_type"] is None else x.dtype
+
+
+def _transpose(ct: Node, lhs: Any, rhs: Any, **p: Any) -> tuple[Any, Any]:
+    if isinstance(lhs, Linear):
+        return _wrt_lhs(ct, lhs.aval, rhs, p), None
+    return None, _wrt_rhs(ct, lhs, rhs.aval, p)
+
+
+# --- batching ------------------------------------------------------------------------------------
+
+
+def _batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
+    dims, fgc, bgc = p["dimension_numbers"], p["feature_group_count"], p["batch_group_count"]
+    lhs, rhs = xs
+    examples, features = dims.lhs_spec[:2]
+    outs = dims.rhs_spec[0]
+    if all(batched):
+        # Groups: the examples of the batch are the slow part of the groups that there are.
+        name = "batch_group_count" if bgc > 1 else "feature_group_count"
+        lhs = _joined(lhs, 0, examples if bgc > 1 else features)
+        y = o.conv_general_dilated(lhs, _joined(rhs, 0, outs), **{**p, name: p[name] * size})
+        return _to_front(_split_off(y, dims.out_spec[1], size), dims.out_spec[1]), True
+    if batched[0]:
+        if bgc > 1:  # examples: group, then batch, then the rest
+            lhs = _split_off(lhs, examples + 1, bgc)
+            lhs = _joined(_joined(lhs, 0, examples + 1), examples, examples)
+        else:
+            lhs = _joined(lhs, 0, examples)
+        y = o.conv_general_dilated(lhs, rhs, **p)
+        return _to_front(_split_off(y, dims.out_spec[0], size), dims.out_spec[0]), True
+    groups = fgc * bgc
+    at = dims.out_spec[1]
+    if groups == 1:
+        y = o.conv_general_dilated(lhs, _joined(rhs, 0, outs), **p)
+        return _to_front(_split_off(y, at, size), at), True
+    rhs = _split_off(rhs, outs + 1, groups)
+    rhs = _joined(_joined(rhs, 0, outs + 1), outs, outs)
+    y = o.conv_general_dilated(lhs, rhs, **p)
+    shape = y.aval.shape
+    each = shape[at] // (groups * size)
+    y = _reshaped(y, (*shape[:at], groups, size, each, *shape[at + 1 :]))
+    y = _to_front(y, at + 1)
+    shape = y.aval.shape
+    k = at + 1
+    return _reshaped(y, (*shape[:k], shape[k] * shape[k + 1], *shape[k + 2 :])), True
+
+
+def _to_front(x: Node, axis: int) -> Node:
+    if axis == 0:
+        return x
+    order = (axis, *[d for d in range(x.aval.ndim) if d != axis])
+    return o.transpose(x, permutation=order)
+
+
+def _kernel(operands: Any, results: Sequence[Aval], p: dict[str, Any]) -> Any:
+    lhs, rhs = operands
+    return convolution_kernel(lhs, rhs, results[0], windows_of(lhs.shape, rhs.shape, p), p)
+
+
+opaque(
+    "conv_general_dilated",
+    infer=_infer,
+    numpy=quiet(_numpy),
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=_batch,
+    kernel=_kernel,
+    show=lambda p: {**p, "out_sharding": None},
+)

@@ -1,0 +1,245 @@
+"""The kernel of convolutions.
+
+In: how operands lie in memory, windows, dimension numbers. Out: the `OwnKernel`.
+
+Real convolutions with several output features are products of matrices: rows are examples and
+places, columns are output features, what is summed are input features and taps. The left matrix is
+never made: tables say where its elements lie (`kernels/convolution.py`). Others, and other dtypes,
+are loops over taps around one loop along the contiguous axis of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+from accnp.ir.aval import Aval
+from accnp.ir.kernel import Operand, OwnKernel, dtype_code
+from accnp.primitives.nests import Text, total
+from accnp.primitives.views import contiguous
+from accnp.primitives.windows import Window
+
+__all__ = ["convolution_kernel"]
+
+FEATURES = 4  # output features from which a product of matrices is worth it
+BLOCK = 2048  # places of one task of the loops: they stay in the nearest cache
+TASK = 1 << 16  # work that is worth a task of its own, in simple element operations
+TASKS = 64  # at most
+LEAST = 64  # rows of a task at least, if there are so many
+ROWS = 512  # and at most, or so: their sums stay near
+
+
+class _Case(NamedTuple):
+    """A convolution by its axes: sizes, and strides in (lhs, rhs, result)."""
+
+    groups: int
+    examples: int
+    inputs: int
+    features: int
+    windows: list[Window]
+    group: tuple[int, int, int]
+    example: tuple[int, int]  # of lhs and result
+    input: tuple[int, int]  # of lhs and rhs
+    feature: tuple[int, int]  # of rhs and result
+    lhs: list[int]  # along space
+    rhs: list[int]
+    out: list[int]
+
+
+def convolution_kernel(
+    lhs: Operand, rhs: Operand, result: Aval, windows: Sequence[Window], p: dict[str, Any]
+) -> OwnKernel | None:
+    """Return the kernel."""
+    dims, fgc, bgc = p["dimension_numbers"], p["feature_group_count"], p["batch_group_count"]
+    n, c, *x = (lhs.strides[d] for d in dims.lhs_spec)
+    o, i, *w = (rhs.strides[d] for d in dims.rhs_spec)
+    steps = contiguous(result.shape)
+    yn, yo, *y = (steps[d] for d in dims.out_spec)
+    examples = lhs.shape[dims.lhs_spec[0]] // bgc
+    features, inputs = (rhs.shape[d] for d in dims.rhs_spec[:2])
+    features //= fgc * bgc
+    groups = (inputs * c if fgc > 1 else examples * n, features * o, features * yo)
+    case = _Case(
+        fgc * bgc, examples, inputs, features, list(windows), groups,
+        (n, yn), (c, i), (o, yo), x, w, y,
+    )  # fmt: skip
+    code = dtype_code(result.dtype)
+    real = code in ("f4", "f8") and lhs.dtype == rhs.dtype == result.dtype
+    several = features >= FEATURES or (features > 1 and any(w.base > 1 for w in windows))
+    if real and several and len(windows) <= 3 and result.size:
+        return _product(code, case)
+    return _loops(code, case, real)
+
+
+# --- products of matrices ------------------------------------------------------------------------
+
+
+def _product(code: str, case: _Case) -> OwnKernel:
+    """A call of the library with all sizes and strides; tasks are groups, some examples, a band of
+    the first axis of space."""
+    extra = 3 - len(case.windows)
+    windows = [*[Window(1, 1)] * extra, *case.windows]
+    cut = min(extra, 2)
+    places = [w.places for w in windows]
+    each, whole = prod(places), places[cut]
+    taps = case.inputs * prod([w.taps for w in windows])
+    # A simple operation takes as long as 12 multiplications of float32.
+    columns = -(-case.features // 16) * 16
+    work = case.groups * case.examples * each * columns * taps // (12 if code == "f4" else 6)
+    # Tasks share no work on the kernel: each has rows that make it worth laying out.
+    rows = case.examples * each
+    wanted = -(-max(1, min(TASKS, work // TASK)) // case.groups)
+    wanted = max(1, min(wanted, rows // LEAST), rows // ROWS)
+    several, band = case.examples, whole
+    if wanted > 1:
+        several = max(1, case.examples // wanted)
+    if several == 1:
+        bands = min(whole, -(-wanted // case.examples))
+        band = -(-whole // bands)
+    tasks = case.groups * -(-case.examples // several) * -(-whole // band)
+    values = [case.examples, case.inputs, case.features, several, cut, band, _near(case)]
+    values += [*case.group, *case.example, *case.input, *case.feature]
+    pad = [0] * extra
+    lhs, rhs, out = [*pad, *case.lhs], [*pad, *case.rhs], [*pad, *case.out]
+    for d, w in enumerate(windows):
+        values += [w.size, w.places, w.taps, w.stride, w.low, w.base, w.dilation]
+        values += [lhs[d], rhs[d], out[d]]
+    text = Text(3)
+    names = [text.integer(v) for v in values]
+    text.add(f"conv_{code}(lo, hi, a0, a1, a2, {', '.join(names)})")
+    return text.own(tasks, max(work, tasks))
+
+
+def _near(case: _Case) -> int:
+    """The axis of the array along which most elements lie side by side: examples 0, features 1, the
+    last one of space 2."""
+    lengths = [case.examples, case.inputs, case.windows[-1].size if case.windows else 1]
+    steps = [case.example[0], case.input[0], case.lhs[-1] if case.lhs else 0]
+    return max((2, 1, 0), key=lambda k: lengths[k] if steps[k] == 1 else 0)
+
+
+# --- loops ---------------------------------------------------------------------------------------
+
+
+class _Loop(NamedTuple):
+    """An axis of the result: steps in (lhs, rhs, result), and the window that it moves."""
+
+    size: int
+    steps: tuple[int, int, int]
+    window: int = -1
+
+
+def _loops(code: str, case: _Case, real: bool) -> OwnKernel:
+    (xg, wg, yg), (xn, yn), (wo, yo) = case.group, case.example, case.feature
+    axes = [
+        _Loop(case.groups, (xg, wg, yg)),
+        _Loop(case.examples, (xn, 0, yn)),
+        _Loop(case.features, (0, wo, yo)),
+        *[
+            _Loop(w.places, (x * w.stride if w.base == 1 else 0, 0, y), d)
+            for d, (w, x, y) in enumerate(zip(case.windows, case.lhs, case.out, strict=True))
+        ],
+    ]
+    axes = [a for a in axes if a.size != 1 or a.window >= 0]
+    # The loop inside goes along the result, where that has an axis worth it.
+    along = min(axes, key=lambda a: (a.size == 1, a.steps[2]), default=_Loop(1, (0, 0, 0)))
+    outer = [a for a in axes if a is not along]
+    text = Text(3)
+    blocks = -(-along.size // BLOCK)
+    count = prod([a.size for a in outer])
+    with text.block("for t in range(lo, hi):"):
+        size, several = text.integer(along.size), text.integer(blocks)
+        text.add(f"u = t // {several}", f"b0 = (t - u * {several}) * {BLOCK}")
+        text.add(f"b1 = fmin(b0 + {BLOCK}, {size})", "x = 0", "w = 0", "y = 0")
+        for k, a in reversed([*enumerate(outer)]):
+            n = text.integer(a.size)
+            text.add(f"v = u // {n}", f"j{k} = u - v * {n}", "u = v")
+            for name, step in zip("xwy", a.steps, strict=True):
+                if step and not (name == "x" and a.window >= 0):
+                    text.add(f"{name} += j{k} * {text.integer(step)}")
+        text.add(f"z = at(a2, y + b0 * {text.integer(along.steps[2])})")
+        yz = text.integer(along.steps[2]) if along.steps[2] != 1 else ""
+        with text.block("for j in range(b1 - b0):"):
+            text.add(f"z[{_by('j', yz)}] = {code}(0)")
+        text.add(f"for c in range({text.integer(case.inputs)}):")
+        text.depth += 1
+        terms_x, terms_w = ["x"], ["w"]
+        terms_x += text.times("c", case.input[0])
+        terms_w += text.times("c", case.input[1])
+        inner = None
+        for d, w in enumerate(case.windows):
+            text.add(f"for k{d} in range({text.integer(w.taps)}):")
+            text.depth += 1
+            terms_w += text.times(f"k{d}", case.rhs[d])
+            offset = f"k{d} * {text.integer(w.dilation)} - {text.integer(w.low)}"
+            if along.window == d:
+                text.add(f"e{d} = {offset}")
+                inner = w
+                continue
+            k = next(k for k, a in enumerate(outer) if a.window == d)
+            n, base = text.integer(w.size), text.integer(w.base)
+            text.add(f"e{d} = j{k} * {text.integer(w.stride)} + {offset}")
+            inside = f"e{d} >= 0 and e{d} < {n} * {base}"
+            if w.base != 1:
+                inside += f" and e{d} % {base} == 0"
+            text.add(f"if {inside}:")
+            text.depth += 1
+            place = f"e{d}" if w.base == 1 else f"(e{d} // {base})"
+            terms_x += text.times(place, case.lhs[d])
+        _sum_along(text, code, case, real, along, inner, (total(terms_x), total(terms_w), yz))
+        text.depth = 2
+    work = count * along.size * case.inputs * prod([w.taps for w in case.windows])
+    return text.own(count * blocks, count * along.size + work // (4 if real else 1))
+
+
+def _by(index: str, step: str) -> str:
+    return f"{index} * {step}" if step else index
+
+
+def _sum_along(
+    text: Text, code: str, case: _Case, real: bool, along: _Loop, w: Window | None, at: Any
+) -> None:
+    """One tap for all places of a block."""
+    x, v, yz = at
+    step, of_w, _ = along.steps
+    text.add(f"x0 = {x}", f"w0 = {v}")
+    first, last = "b0", "b1"
+    scalar = not of_w
+    if scalar:
+        text.add(f"factor = {code}(a1[w0])")
+    place, old = total(["x0", *text.times("j", step)]), "j - b0"
+    if w is not None:
+        # Tap k of place j = phase + m * base sees the element (e + phase * stride) // base + m *
+        # stride, if the phase fits the tap. m goes from f to h.
+        d = along.window
+        n, s = text.integer(w.size), text.integer(w.stride)
+        first, last, start = "f", "h", f"e{d}"
+        if w.base != 1:
+            base = text.integer(w.base)
+            text.add(f"for phase in range({base}):")
+            text.depth += 1
+            text.add(f"if (e{d} + phase * {s}) % {base} == 0:")
+            text.depth += 1
+            text.add(f"start = (e{d} + phase * {s}) // {base}")
+            text.add(f"low = (b0 - phase + {base} - 1) // {base}")
+            text.add(f"high = (b1 - phase + {base} - 1) // {base}")
+            old, start = f"phase + j * {base} - b0", "start"
+        low, high = ("low", "high") if w.base != 1 else ("b0", "b1")
+        text.add(f"f = fmax({low}, ({s} - 1 - {start}) // {s})", f"g = {n} - 1 - {start}")
+        text.add(f"h = fmin({high}, g // {s} + 1) if g >= 0 else {low}")
+        move, by = text.integer(case.lhs[d]), w.stride * case.lhs[d]
+        text.add(f"xs = x0 + {start} * {move}")
+        place = total(["xs", *text.times("j", by)])
+    with text.block(f"for j in range({first}, {last}):"):
+        weight = "factor" if scalar else f"{code}(a1[{total(['w0', *text.times('j', of_w)])}])"
+        old = f"z[{_by(f'({old})', yz)}]"
+        text.add(f"{old} = {_multiply_add(code, real, old, f'{code}(a0[{place}])', weight)}")
+
+
+def _multiply_add(code: str, real: bool, old: str, x: str, y: str) -> str:
+    if code == "b1":
+        return f"{old} | ({x} & {y})"
+    if real:
+        return f"fma({x}, {y}, {old})"
+    return f"{code}({old} + {code}({x} * {y}))"
