@@ -263,6 +263,17 @@ def user_line(depth: int = 1) -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno} ({frame.f_code.co_name})"
 
 
+def own_frame() -> FrameType | None:
+    """The frame of the package's function that the user's code has called."""
+    frame: FrameType | None = sys._getframe(1)
+    found = None
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE_DIR):
+        if frame.f_code is not _WRAPPER:
+            found = frame
+        frame = frame.f_back
+    return found
+
+
 def hide_frames(error: BaseException) -> None:
     """Drop the package's frames from the traceback, unless `traceback_filtering` is "off".
 
@@ -295,3 +306,6 @@ def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
             raise
 
     return wrapper
+
+
+_WRAPPER = api_boundary(hide_frames).__code__

@@ -9,20 +9,19 @@ the same `EXPRESSIONS`. See README.md beside this file.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 import accnp
+from accnp.runtime.bandwidth import streaming_copy
 from benchmarks.harness import Call, Row, Timing, paced, row
 
-__all__ = ["NUMPY", "Expression", "asarray", "normal", "rows_of", "streaming_copy", "wide"]
+__all__ = ["NUMPY", "Expression", "asarray", "normal", "rows_of", "wide"]
 
 Made = tuple[Callable[..., Any], tuple]
 NUMPY = SimpleNamespace(numpy=np, lax=None, nn=None)
@@ -157,31 +156,3 @@ def wide(on: bool) -> Iterator[None]:
     finally:
         jax.config.update("jax_enable_x64", before[0])
         accnp.config.update("jax_enable_x64", before[1])
-
-
-@cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="limit")
-
-
-def streaming_copy(moved: int) -> Call:
-    """A call that moves so many bytes: all threads copy, half of the bytes are read, half written.
-
-    The C library copies past the caches from some 24 MB on, which is how fast memory can be.
-    """
-    threads = accnp.config.threads
-    share = moved // 2 // threads
-    source, target = (np.ones(share * threads, np.uint8) for _ in range(2))
-    jobs = [
-        (target.ctypes.data + k * share, source.ctypes.data + k * share, share)
-        for k in range(threads)
-    ]
-
-    def copy() -> Any:
-        futures = [_pool(threads).submit(ctypes.memmove, *job) for job in jobs[1:]]
-        ctypes.memmove(*jobs[0])
-        for future in futures:
-            future.result()
-        return source, target
-
-    return copy

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import accnp
+from accnp.runtime.bandwidth import bandwidth, streaming_copy
 from benchmarks import registry
-from benchmarks.expressions import Expression, normal, streaming_copy
+from benchmarks.expressions import Expression, normal
 from benchmarks.harness import (
     Row,
     Timing,
@@ -134,6 +135,12 @@ def test_the_copy_of_the_limit_copies_all_of_it():
     source[:] = np.arange(1 << 11) % 251
     copy()
     np.testing.assert_array_equal(source, target)
+
+
+def test_bandwidth_is_measured_once():
+    found = bandwidth()
+    assert 1e8 < found < 1e13
+    assert bandwidth() == found
 
 
 def test_dispatch_rows_measure_something(monkeypatch):

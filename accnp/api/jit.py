@@ -205,8 +205,7 @@ class JitFunction:
             key = (*key, "named")
         entry = self._cache.get(key)
         if entry is None:
-            if config.debug or config.explain_cache_misses or config.log_compiles:
-                misses.tell(self._fun, call, key[1], self._cache)
+            misses.tell(self._fun, call, key[1], self._cache)
             entry = self._trace(call, [x.aval for x in nodes])
             entry.watched = (Watched(self._fun, call.static) or None) if call.static else None
             if not any(_outer(x) for x in entry.consts):

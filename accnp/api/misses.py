@@ -17,7 +17,7 @@ from accnp.trace_fn import function_place
 
 __all__ = ["explain", "tell"]
 
-_codes: weakref.WeakSet[Any] = weakref.WeakSet()  # code of the functions whose first call was told
+_codes: weakref.WeakSet[Any] = weakref.WeakSet()  # code of the functions that were traced
 _TRACED = [name for name, option in OPTIONS.items() if option.traced]
 
 
@@ -28,12 +28,16 @@ def _warn(text: str, *args: Any) -> None:
 
 
 def tell(function: Any, call: Any, avals: Sequence[Any], cache: dict) -> None:
-    """Say, where an option asks for it, that a function is traced and why."""
+    """Say, where an option asks for it, that a function is traced and why; called at each miss."""
+    if not (config.debug or config.explain_cache_misses or config.log_compiles):
+        _remember(function)
+        return
     name, file, line = function_place(function)
     if config.log_compiles:
         types = ", ".join(map(aval_text, avals))
         _warn("Compiling jit(%s) for arguments of types %s", name, types or "none")
     if not config.debug and not config.explain_cache_misses:
+        _remember(function)
         return
     place = f" ({file}:{line})" if file else ""
     text = f"jit {name}{place}: traced, {explain(function, call, avals, cache)}"
@@ -53,8 +57,7 @@ def explain(function: Any, call: Any, avals: Sequence[Any], cache: dict) -> str:
                 "since it is a new function object of code that was traced before "
                 "(defined in a loop or in another function?); define and jit it once"
             )
-        if code is not None:
-            _codes.add(code)
+        _remember(function)
         return "since this is its first call"
     nearest = min(known, key=lambda k: (k[0] != call.spec, len(_differences(call, avals, k))))
     found = _differences(call, avals, nearest)
@@ -62,6 +65,12 @@ def explain(function: Any, call: Any, avals: Sequence[Any], cache: dict) -> str:
         return "since the entry of this signature could not be kept"
     seen = f"{len(known)} signature{'s' if len(known) > 1 else ''} known"
     return f"since the nearest of {seen} differs: {'; '.join(found)}"
+
+
+def _remember(function: Any) -> None:
+    code = getattr(function, "__code__", None)
+    if code is not None:
+        _codes.add(code)
 
 
 def _differences(call: Any, avals: Sequence[Any], key: tuple[Any, ...]) -> list[str]:

@@ -68,7 +68,7 @@ def materialise(nodes: Sequence[Node], wait: bool = False) -> None:
         if not order:
             return
         outputs, places = wanted(found)
-        lost = lost_leaves(found) if found.taken and not watch.on else ()
+        lost = lost_leaves(found) if found.taken and not watch.one_by_one else ()
         full_key = (*found.key, places, lost, config.fastmath)
         plan = _plans.get(full_key)
         if len(order) == 1 and plan is not None:
@@ -141,9 +141,12 @@ def _plan(
 def _launch(
     plan: Plan, leaves: list[Node], outputs: list[Node], wait: bool, order: Sequence[Node] = ()
 ) -> None:
+    quick = plan.quick
     if watch.on:
-        _launch_watched(plan, leaves, outputs, order)
-        return
+        if watch.one_by_one:
+            _launch_watched(plan, leaves, outputs, order)
+            return
+        quick = None  # observers see steps
     there = [x.value for x in leaves]
     for value in there:
         if type(value) is not Buffer:
@@ -151,8 +154,8 @@ def _launch(
             break
     stream = default_stream()
     if (wait or plan.work < ASYNC) and stream.idle and None not in there:
-        if plan.quick is not None:
-            _deliver(outputs, plan.quick(there + plan.constants))
+        if quick is not None:
+            _deliver(outputs, quick(there + plan.constants))
         else:
             _run(plan, there, leaves, outputs, order)
         return

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from accnp.config import config
-from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan
+from accnp.engine.steps import END_OF_FOLD, ControlStep, HostStep, KernelStep, Plan
 from accnp.ir.graph import Graph
 from accnp.ir.node import CONST, Node
 from accnp.ir.trace import Trace
@@ -18,12 +18,9 @@ from accnp.passes.program import Program, Value
 from accnp.runtime.notes import note
 
 __all__ = [
-    "END_OF_FOLD", "body_operations", "bytes_text", "clusters_of", "every_plan", "graph_of",
+    "body_operations", "bytes_text", "clusters_of", "every_plan", "graph_of",
     "kernel_label", "plan_lines", "step_members", "tell_plan",
 ]  # fmt: skip
-
-
-END_OF_FOLD = "end of a fold: its partial results"
 
 
 def bytes_text(n: int) -> str:

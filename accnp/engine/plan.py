@@ -16,7 +16,14 @@ from accnp.config import config
 from accnp.engine.blocked import blocked_step
 from accnp.engine.control import carried
 from accnp.engine.native import native_step
-from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan, used_slots
+from accnp.engine.steps import (
+    END_OF_FOLD,
+    ControlStep,
+    HostStep,
+    KernelStep,
+    Plan,
+    used_slots,
+)
 from accnp.engine.traffic import spec_bytes
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import CODES, Access, Fold, KernelSpec, Operand, Phase, Statement, dtype_code
@@ -113,7 +120,10 @@ class _Planner:
         single = len(groups) == len(groups[0]) == 1
         text = generate(groups[0][0]) if single else generate_cells(groups)
         step = self.step(text)
-        step.cluster, step.moved = c, sum(map(spec_bytes, every))
+        step.cluster, step.moved = c, spec_bytes(every)
+        step.label = c.roots[0].op.name if c.roots else "copy"
+        if c.size > 1:
+            step.label += f" and {c.size - 1} more"
         made: set[int] = set()
         for p in text.pointers:
             if isinstance(p, Access):
@@ -163,6 +173,7 @@ class _Planner:
         step = KernelStep(text, self.plan.fastmath)
         step.pointers = [(slot, 0), (self.slot(out.value), 0)]
         step.moved = rows * (chunks * acc.itemsize + f.dtype.itemsize)
+        step.label = END_OF_FOLD
         self.plan.steps.append(step)
 
     # --- host ---
@@ -232,7 +243,7 @@ class _Planner:
         ]
         text.signature = (*[f"{c}*" for c in codes], *["i8"] * len(own.ints))
         step = KernelStep(text, self.plan.fastmath)
-        step.cluster, step.moved = v.cluster, call.nbytes
+        step.cluster, step.moved, step.label = v.cluster, call.nbytes, v.op.name
         step.pointers = [(call.operands[i][0], call.operands[i][4]) for i in pointed]
         found = {i: slot for slot, i in call.results}
         for i, a in enumerate(avals):
@@ -265,7 +276,7 @@ class _Planner:
             step.reason = made
             self.plan.steps.append(step)
         else:
-            made.cluster, made.moved = v.cluster, step.nbytes
+            made.cluster, made.moved, made.label = v.cluster, step.nbytes, v.op.name
             v.cluster.form = "own"
             self.plan.steps.append(made)
 

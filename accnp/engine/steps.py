@@ -24,6 +24,9 @@ PARALLEL = 1 << 18  # below this much work in a kernel one thread does it
 BRIEF = 1 << 13  # below this much the interpreter lock is kept
 
 
+END_OF_FOLD = "end of a fold: its partial results"
+
+
 class KernelStep:
     """One launch. `pointers` are (slot, byte offset); after them come the addresses of `constants`
     and the integers of the text (`ints` holds both)."""
@@ -47,7 +50,7 @@ class KernelStep:
         self.takes: list[tuple[int, int, int, bool]] = []
         self.bodies: list[Plan] = []  # of a native loop, for looking at it
         self.cluster: Cluster | None = None
-        self.label = ""  # the operations in it, where somebody watches
+        self.label = ""  # what it computes, in short; its operations, under ACCNP_DEBUG
         self.moved = 0  # bytes that it reads and writes (see traffic.py), copies for `takes` apart
 
     def resize(self, extent: int, weight: int) -> None:

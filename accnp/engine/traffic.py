@@ -7,6 +7,7 @@ memory can do.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 from typing import Any
 
@@ -18,17 +19,18 @@ __all__ = ["spec_bytes", "value_bytes"]
 _PICKING = frozenset(["dynamic_slice", "gather"])
 
 
-def spec_bytes(spec: KernelSpec) -> int:
-    """Bytes of the elements that a generated kernel loads and stores; windows that overlap, as
-    those of a stencil do, are counted once."""
-    sizes = (*spec.outer, *spec.reduced, *spec.inner)
+def spec_bytes(specs: Iterable[KernelSpec]) -> int:
+    """Bytes of the elements that one kernel loads and stores, over all its cells; windows that
+    overlap, as those of a stencil do, are counted once."""
     touched: dict[tuple[int, bool], int] = {}
     whole: dict[tuple[int, bool], int] = {}
-    for a in spec.accesses:
-        key = (id(a.value), a.store)
-        count = prod([n for n, s in zip(sizes, a.strides, strict=True) if s])
-        touched[key] = touched.get(key, 0) + count * a.dtype.itemsize
-        whole[key] = a.value.aval.nbytes
+    for spec in specs:
+        sizes = (*spec.outer, *spec.reduced, *spec.inner)
+        for a in spec.accesses:
+            key = (id(a.value), a.store)
+            count = prod([n for n, s in zip(sizes, a.strides, strict=True) if s])
+            touched[key] = touched.get(key, 0) + count * a.dtype.itemsize
+            whole[key] = a.value.aval.nbytes
     return sum(min(n, whole[key]) for key, n in touched.items())
 
 

@@ -1,8 +1,9 @@
-"""Launches under observation: times of every step (ACCNP_DEBUG=5), the search for nan and inf.
+"""Launches under observation: times of every step (ACCNP_DEBUG=5), the search for nan and inf, and
+observers, who want to see each run of a plan.
 
 In: a plan, its program, its leaves' buffers. Out: the same results as `execute.run`, or
-FloatingPointError. `on` is false unless a thread has switched one of these modes on, so that others
-pay one look at a flag.
+FloatingPointError. `on` is false unless one of these modes is on, so that others pay one look at a
+flag.
 """
 
 from __future__ import annotations
@@ -24,19 +25,29 @@ from accnp.passes.program import Program, Value
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.notes import note
 
-__all__ = ["find_bad", "first_bad_operation", "looking_for", "run"]
+__all__ = ["find_bad", "first_bad_operation", "looking_for", "observe", "run"]
 
 on = False
+one_by_one = False  # whether runs wait for each other: times are told, or values are searched
 TIMES = 5
+_observers = 0
 _PENDING = nodes.PENDING_LIMIT
 
 
 def _refresh() -> None:
-    global on
+    global on, one_by_one
     searching = any(config.anywhere("debug_nans")) or any(config.anywhere("debug_infs"))
-    on = searching or max(config.anywhere("debug")) >= TIMES
+    one_by_one = searching or max(config.anywhere("debug")) >= TIMES
+    on = one_by_one or _observers > 0
     # While somebody searches, operations run once they are recorded: errors come up at the line.
     nodes.PENDING_LIMIT = 0 if searching else _PENDING
+
+
+def observe(more: int) -> None:
+    """Let one observer more (1) or less (-1) see every run of a plan, step by step."""
+    global _observers
+    _observers += more
+    _refresh()
 
 
 def looking_for() -> tuple[str, ...]:
@@ -71,7 +82,7 @@ def timed(plan: Plan, leaves: Sequence[Buffer]) -> list[Buffer]:
         nonlocal last
         now = time.perf_counter()
         if isinstance(step, KernelStep):
-            what = f"kernel {step.label or 'of an earlier plan'}, for 0..{step.extent}"
+            what = f"kernel {step.label}, for 0..{step.extent}"
         else:
             what = f"{step.op.name} (library call or loop)"
         note(f"launch {what}: {(now - last) * 1e6:.1f} us")

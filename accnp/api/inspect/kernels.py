@@ -10,13 +10,12 @@ from typing import Any
 
 from accnp.config import config
 from accnp.engine.describe import (
-    END_OF_FOLD,
     body_operations,
     every_plan,
     kernel_label,
     step_members,
 )
-from accnp.engine.steps import BRIEF, PARALLEL, KernelStep, Plan
+from accnp.engine.steps import BRIEF, END_OF_FOLD, PARALLEL, KernelStep, Plan
 from accnp.passes.program import Program
 from accnp.runtime.compile import Kernel, find_kernel, show_kernel
 

@@ -1,0 +1,88 @@
+"""Which lines hold memory. In: the arrays that are alive. Out: a profile that `pprof` reads.
+
+The format is pprof's: a gzipped protocol buffer of samples, each with a stack of one line.
+"""
+
+from __future__ import annotations
+
+import gc
+import gzip
+from collections.abc import Iterable
+
+from accnp.ir.node import Node, site_text
+from accnp.runtime.buffer import Buffer
+
+__all__ = ["live_memory", "memory_profile"]
+
+_UNKNOWN = "<results of jitted functions, and arrays given to accnp>"
+
+
+def live_memory() -> dict[str, tuple[int, int]]:
+    """Arrays and bytes that are alive, by the line that recorded them; shared memory counts once."""
+    seen: set[int] = set()
+    found: dict[str, tuple[int, int]] = {}
+    for node in gc.get_objects():
+        if type(node) is not Node:
+            continue
+        values = node.value if isinstance(node.value, tuple) else (node.value,)
+        for value in values:
+            if type(value) is Buffer and id(value) not in seen:
+                seen.add(id(value))
+                place = site_text(node) if node.site is not None else _UNKNOWN
+                count, size = found.get(place, (0, 0))
+                found[place] = count + 1, size + value.nbytes
+    return found
+
+
+def memory_profile() -> bytes:
+    """The profile of `live_memory`, for `pprof`."""
+    table = _Strings()
+    out = b""
+    for kind, unit in (("allocations", "count"), ("space", "bytes")):
+        out += _part(1, _number(1, table.of(kind)) + _number(2, table.of(unit)))
+    samples, places = b"", b""
+    for i, (place, (count, size)) in enumerate(sorted(live_memory().items()), 1):
+        file, _, rest = place.rpartition(":")
+        line, _, name = rest.partition(" ")
+        number = int(line) if line.isdigit() else 0
+        samples += _part(2, _packed(1, [i]) + _packed(2, [count, size]))
+        places += _part(4, _number(1, i) + _part(4, _number(1, i) + _number(2, number)))
+        function = _number(1, i) + _number(2, table.of(name.strip("()") or place))
+        places += _part(5, function + _number(4, table.of(file or place)))
+    out += samples + places
+    for text in table.texts:
+        out += _part(6, text.encode())
+    return gzip.compress(out)
+
+
+class _Strings:
+    """The table of texts; the first is empty."""
+
+    def __init__(self) -> None:
+        self.texts = [""]
+
+    def of(self, text: str) -> int:
+        if text not in self.texts:
+            self.texts.append(text)
+        return self.texts.index(text)
+
+
+def _varint(n: int) -> bytes:
+    out = bytearray()
+    while n > 127:
+        out.append(n & 127 | 128)
+        n >>= 7
+    out.append(n)
+    return bytes(out)
+
+
+def _number(field: int, value: int) -> bytes:
+    return _varint(field << 3) + _varint(value)
+
+
+def _part(field: int, data: bytes) -> bytes:
+    return _varint(field << 3 | 2) + _varint(len(data)) + data
+
+
+def _packed(field: int, values: Iterable[int]) -> bytes:
+    return _part(field, b"".join(map(_varint, values)))

@@ -1,0 +1,112 @@
+"""Written traces read again, with the names of jax.profiler's classes. In: a file. Out: planes (one
+for each process), lines (threads), events."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+__all__ = ["ProfileData", "ProfileEvent", "ProfilePlane"]
+
+
+class ProfileEvent:
+    """A span: `name`, `start_ns`, `duration_ns`, `end_ns`, and pairs of facts in `stats`."""
+
+    def __init__(self, event: dict[str, Any]) -> None:
+        self.name: str = event["name"]
+        self.start_ns: float = 1e3 * event["ts"]
+        self.duration_ns: float = 1e3 * event["dur"]
+        self._facts: dict[str, Any] = event.get("args", {})
+
+    @property
+    def end_ns(self) -> float:
+        """Where it ends."""
+        return self.start_ns + self.duration_ns
+
+    @property
+    def stats(self) -> Iterator[tuple[str, Any]]:
+        """Facts and their values."""
+        return iter(self._facts.items())
+
+    def __repr__(self) -> str:
+        return f"ProfileEvent({self.name!r}, {self.duration_ns:.0f} ns)"
+
+
+class ProfileLine:
+    """The events of one thread."""
+
+    def __init__(self, name: str, events: list[dict[str, Any]]) -> None:
+        self.name = name
+        self._events = events
+
+    @property
+    def events(self) -> Iterator[ProfileEvent]:
+        """The spans in order."""
+        return map(ProfileEvent, self._events)
+
+
+class ProfilePlane:
+    """One process."""
+
+    def __init__(self, name: str, threads: dict[Any, list[dict[str, Any]]], named: dict) -> None:
+        self.name = name
+        self._threads = threads
+        self._named = named
+
+    @property
+    def lines(self) -> Iterator[ProfileLine]:
+        """Its threads."""
+        return (ProfileLine(self._named.get(t, str(t)), found) for t, found in self._threads.items())
+
+    @property
+    def stats(self) -> Iterator[tuple[str, Any]]:
+        """Facts about the process: none."""
+        return iter(())
+
+
+class ProfileData:
+    """A trace as `stop_trace` and `Timeline.save` write it: `ProfileData.from_file(path)`."""
+
+    def __init__(self, planes: list[ProfilePlane]) -> None:
+        self._planes = planes
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> ProfileData:
+        """Read a file, compressed or not."""
+        return cls.from_serialized_xspace(Path(path).read_bytes())
+
+    @classmethod
+    def from_serialized_xspace(cls, serialized: bytes) -> ProfileData:
+        """Read what is in such a file."""
+        data = gzip.decompress(serialized) if serialized[:2] == b"\x1f\x8b" else serialized
+        return cls.from_text_proto(data.decode())
+
+    @classmethod
+    def from_text_proto(cls, text: str) -> ProfileData:
+        """Read its text."""
+        names: dict[tuple[str, Any], str] = {}
+        found: dict[Any, dict[Any, list[dict[str, Any]]]] = {}
+        for e in json.loads(text)["traceEvents"]:
+            if e["ph"] == "M":
+                key = (e["name"], (e["pid"], e.get("tid")))
+                names[key] = e["args"]["name"]
+            elif e["ph"] == "X":
+                found.setdefault(e["pid"], {}).setdefault(e["tid"], []).append(e)
+        planes = []
+        for pid, threads in found.items():
+            named = {t: names.get(("thread_name", (pid, t)), str(t)) for t in threads}
+            name = f"/host:{names.get(('process_name', (pid, None)), '')} {pid}"
+            planes.append(ProfilePlane(name, threads, named))
+        return cls(planes)
+
+    @property
+    def planes(self) -> Iterator[ProfilePlane]:
+        """The processes."""
+        return iter(self._planes)
+
+    def find_plane_with_name(self, name: str) -> ProfilePlane | None:
+        """The process of this name, or None."""
+        return next((p for p in self._planes if p.name == name), None)

@@ -1,0 +1,192 @@
+"""jax.profiler's functions over our timeline.
+
+In: where to write, marks of the user's. Out: files under `<log_dir>/plugins/profile/<time>/`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import platform
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import perf_counter_ns
+from types import TracebackType
+from typing import Any
+
+from accnp import errors
+from accnp.api.observe import server
+from accnp.api.observe.memory import memory_profile
+from accnp.api.observe.session import Event, emit
+from accnp.api.observe.timeline import Timeline
+
+__all__ = [
+    "ProfileOptions",
+    "StepTraceAnnotation",
+    "TraceAnnotation",
+    "annotate_function",
+    "device_memory_profile",
+    "save_device_memory_profile",
+    "start_trace",
+    "stop_trace",
+    "trace",
+]
+
+
+class ProfileOptions:
+    """What a trace holds. `host_tracer_level` below 2 leaves the recorded operations out; the other
+    options are jax's, kept without effect."""
+
+    def __init__(self) -> None:
+        self.host_tracer_level = 2
+        self.python_tracer_level = 1
+        self.enable_hlo_proto = True
+        self.include_dataset_ops = True
+        self.raise_error_on_start_failure = False
+        self.duration_ms = 0
+        self.start_timestamp_ns = 0
+        self.repository_path = ""
+        self.session_id = ""
+        self.advanced_configuration: dict[str, Any] = {}
+
+
+class _Open:
+    """The trace that is being taken, if any."""
+
+    timeline: Timeline | None = None
+    folder = Path()
+    perfetto = False
+    link = False
+
+
+def start_trace(
+    log_dir: str | Path,
+    create_perfetto_link: bool = False,
+    create_perfetto_trace: bool = False,
+    profiler_options: ProfileOptions | None = None,
+) -> None:
+    """Begin a trace that `stop_trace` writes below `log_dir`, in the format of Chrome and Perfetto.
+
+    `create_perfetto_trace` writes `perfetto_trace.json.gz` as well; `create_perfetto_link` also says
+    where the file lies and where to open it: nothing is sent anywhere.
+
+    Raises:
+        RuntimeError: a trace is being taken already.
+    """
+    if _Open.timeline is not None:
+        raise RuntimeError(
+            f"start_trace: a trace is being taken already; got log_dir {str(log_dir)!r} while one for "
+            f"{str(_Open.folder)!r} is open; call stop_trace() first"
+        )
+    options = profiler_options or ProfileOptions()
+    _Open.folder = Path(log_dir)
+    _Open.perfetto = create_perfetto_trace or create_perfetto_link
+    _Open.link = create_perfetto_link
+    server.begin_in_subprocesses()
+    _Open.timeline = Timeline(records=options.host_tracer_level >= 2).start()
+
+
+def stop_trace() -> None:
+    """End the trace and write it, with a summary of the kernels as text.
+
+    Raises:
+        RuntimeError: no trace is being taken.
+    """
+    timeline = _Open.timeline
+    if timeline is None:
+        raise RuntimeError("stop_trace: no trace is being taken; call start_trace(log_dir) first")
+    _Open.timeline = None
+    timeline.stop()
+    timeline.add(server.end_in_subprocesses())
+    folder = _Open.folder / "plugins" / "profile" / time.strftime("%Y_%m_%d_%H_%M_%S")
+    folder.mkdir(parents=True, exist_ok=True)
+    timeline.save(folder / f"{platform.node() or 'host'}.trace.json.gz")
+    (folder / "kernels.txt").write_text(timeline.summary() + "\n", encoding="utf-8")
+    if _Open.perfetto:
+        written = timeline.save(folder / "perfetto_trace.json.gz")
+        if _Open.link:
+            print(f"Open {written} in https://ui.perfetto.dev")
+
+
+@contextlib.contextmanager
+def trace(
+    log_dir: str | Path,
+    create_perfetto_link: bool = False,
+    create_perfetto_trace: bool = False,
+    profiler_options: ProfileOptions | None = None,
+) -> Iterator[None]:
+    """Take a trace of a `with` block; see `start_trace`."""
+    start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
+    try:
+        yield
+    finally:
+        stop_trace()
+
+
+class TraceAnnotation:
+    """Context manager: a named span in the timeline, with further facts as keyword arguments.
+
+    >>> import accnp as jnp
+    >>> with jnp.profiler.profile() as timeline, jnp.profiler.TraceAnnotation("load", batch=3):
+    ...     pass
+    >>> [e.name for e in timeline.events]
+    ['load']
+    """
+
+    def __init__(self, name: str, **kwargs: Any) -> None:
+        self._name = name
+        self._given = kwargs
+        self._start = 0
+
+    def set_metadata(self, **kwargs: Any) -> None:
+        """Add facts."""
+        self._given |= kwargs
+
+    @staticmethod
+    def is_enabled() -> bool:
+        """Whether a trace is being taken."""
+        return _Open.timeline is not None
+
+    def __enter__(self) -> TraceAnnotation:
+        self._start = perf_counter_ns()
+        return self
+
+    def __exit__(
+        self, kind: type | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        given = {k: v if isinstance(v, (int, float)) else str(v) for k, v in self._given.items()}
+        event = Event("note", self._name, self._start, perf_counter_ns(), given=given)
+        event.line = errors.user_line()
+        emit(event)
+
+
+class StepTraceAnnotation(TraceAnnotation):
+    """A `TraceAnnotation` of one step of a loop: `StepTraceAnnotation("train", step_num=i)`."""
+
+    def __init__(self, name: str, **kwargs: Any) -> None:
+        super().__init__(name, _r=1, **kwargs)
+
+
+def annotate_function(
+    func: Callable[..., Any], name: str | None = None, **decorator_kwargs: Any
+) -> Callable[..., Any]:
+    """Decorator: each call is a named span in the timeline."""
+    shown = name or getattr(func, "__qualname__", None) or func.__name__
+
+    @functools.wraps(func)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with TraceAnnotation(shown, **decorator_kwargs):
+            return func(*args, **kwargs)
+
+    return call
+
+
+def device_memory_profile(backend: str | None = None) -> bytes:
+    """The arrays that are alive by the lines that made them, as a gzipped profile for `pprof`."""
+    return memory_profile()
+
+
+def save_device_memory_profile(filename: str | Path, backend: str | None = None) -> None:
+    """Write `device_memory_profile` to a file; look at it with `pprof -top FILE`."""
+    Path(filename).write_bytes(memory_profile())

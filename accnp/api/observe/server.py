@@ -1,0 +1,119 @@
+"""Traces of a running process over HTTP, and of processes that it has started.
+
+In: a port. Out: `GET /trace?duration_ms=1000` answers with a trace; `/start` and `/stop` take one of
+any length. It listens on this machine only.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import Any
+
+from accnp.api.observe.timeline import Timeline
+
+__all__ = [
+    "begin_in_subprocesses",
+    "end_in_subprocesses",
+    "register_subprocess",
+    "start_server",
+    "stop_server",
+]
+
+_servers: list[Any] = []
+_subprocesses: dict[int, int] = {}  # pid: port
+
+
+def start_server(port: int, requires_backend: bool = True) -> Any:
+    """Serve traces of this process on a port of this machine (0: any free one); returns the server,
+    whose `port` says which.
+
+    Raises:
+        ValueError: there is a server already.
+    """
+    if _servers:
+        raise ValueError(
+            f"start_server: only one profiler server can be active; got port {port} while port "
+            f"{_servers[0].port} is served; call stop_server() first"
+        )
+    import http.server  # 20 ms, for those who serve
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        timeline: Timeline | None = None
+
+        def do_GET(self) -> None:
+            path, _, query = self.path.partition("?")
+            kind = type(self)
+            if path == "/trace":
+                given = dict(pair.partition("=")[::2] for pair in query.split("&"))
+                with Timeline() as timeline:
+                    time.sleep(float(given.get("duration_ms", 1000)) / 1000)
+                self.answer(timeline.as_dict())
+            elif path == "/start" and kind.timeline is None:
+                kind.timeline = Timeline().start()
+                self.answer({})
+            elif path == "/stop" and kind.timeline is not None:
+                timeline, kind.timeline = kind.timeline.stop(), None
+                self.answer(timeline.as_dict())
+            else:
+                self.send_error(404)
+
+        def answer(self, what: dict[str, Any]) -> None:
+            data = json.dumps(what).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass  # a program's standard error is its own
+
+    server: Any = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    server.port = server.server_address[1]
+    threading.Thread(target=server.serve_forever, name="accnp-profiler", daemon=True).start()
+    _servers.append(server)
+    return server
+
+
+def stop_server() -> None:
+    """Stop serving.
+
+    Raises:
+        ValueError: there is no server.
+    """
+    if not _servers:
+        raise ValueError("stop_server: no profiler server is active; call start_server(port) first")
+    server = _servers.pop()
+    server.shutdown()
+    server.server_close()
+
+
+def register_subprocess(pid: int, port: int) -> None:
+    """Take the traces of a process along, which has called `start_server(port)`."""
+    _subprocesses[pid] = port
+
+
+def begin_in_subprocesses() -> None:
+    """Begin a trace in each registered process that answers."""
+    for port in _subprocesses.values():
+        _ask(port, "start")
+
+
+def end_in_subprocesses() -> list[dict[str, Any]]:
+    """End these traces; returns their events."""
+    found = []
+    for port in _subprocesses.values():
+        found += _ask(port, "stop").get("traceEvents", [])
+    return found
+
+
+def _ask(port: int, what: str) -> dict[str, Any]:
+    import urllib.request  # 30 ms, for those who have registered a process
+
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/{what}", timeout=30) as answer:
+            return json.load(answer)
+    except OSError:  # it has ended
+        return {}

@@ -1,0 +1,310 @@
+"""What happens while somebody looks on: operations recorded, functions traced, passes, kernels
+compiled, plans run step by step, values waited for.
+
+In: `Session.start` and `stop`. Out: `events`, in the order in which they ended. The functions that
+do these things are led round (`runtime/detour.py`) while a session is open, and know of nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+from _thread import get_ident
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import Any
+
+from accnp import engine, errors
+from accnp.api import misses
+from accnp.engine import watch
+from accnp.ir.node import site_text
+from accnp.runtime.detour import Detour
+from accnp.trace_fn import function_place
+
+__all__ = ["Event", "Session", "emit"]
+
+
+class Event:
+    """Something that happened: `kind`, `name`, nanoseconds from `start` to `end`, the thread, the
+    user's line, and what else is known (`more`)."""
+
+    __slots__ = ("end", "kind", "line", "more", "name", "start", "thread")
+
+    def __init__(
+        self, kind: str, name: str, start: int, end: int, line: str = "", **more: Any
+    ) -> None:
+        self.kind = kind
+        self.name = name
+        self.start = start
+        self.end = end
+        self.line = line
+        self.more = more
+        self.thread = get_ident()
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return (self.end - self.start) / 1e9
+
+    def __repr__(self) -> str:
+        return f"Event({self.kind}, {self.name!r}, {self.seconds * 1e3:.3f} ms)"
+
+
+_open: list[Session] = []
+_detours: list[Detour] = []
+_lock = threading.RLock()
+# How deep a thread is in plans that run: loops on the host run the plans of their bodies.
+_inside = threading.local()
+
+
+def emit(event: Event) -> None:
+    """Tell all open sessions."""
+    for session in _open:
+        if event.kind in session.kinds:
+            session.events.append(event)
+
+
+class Session:
+    """Events of the kinds asked for, from `start` to `stop`; sessions may overlap.
+
+    Kinds: "record", "trace", "miss", "call", "plan", "pass", "compile", "look", "copy", "run",
+    "step", "wait", and "note" for what users mark themselves.
+    """
+
+    def __init__(self, kinds: frozenset[str]) -> None:
+        self.kinds = kinds
+        self.events: list[Event] = []
+        self.began = self.ended = 0
+
+    def start(self) -> None:
+        """Look on from here."""
+        with _lock:
+            if not _open:
+                if not _detours:
+                    _detours.extend(_points())
+                for d in _detours:
+                    d.start()
+            _open.append(self)
+        watch.observe(1)
+        self.began = perf_counter_ns()
+
+    def stop(self) -> None:
+        """Look on no longer; a second time does nothing."""
+        with _lock:
+            if self not in _open:
+                return
+            self.ended = perf_counter_ns()
+            _open.remove(self)
+            if not _open:
+                for d in _detours:
+                    d.stop()
+        watch.observe(-1)
+
+
+def _wants(kind: str) -> bool:
+    return any(kind in session.kinds for session in _open)
+
+
+# --- what is led round, and what is noted of it ---
+
+
+def _points() -> list[Detour]:
+    """The functions to look on at. By name: modules that nobody needs otherwise stay unloaded."""
+
+    def point(module: str, name: str, around: Callable[..., Any]) -> Detour:
+        found: Any = importlib.import_module(f"accnp.{module}")
+        for part in name.split("."):
+            found = vars(found)[part]
+        return Detour(found, around)
+
+    return [
+        point("ir.node", "record", _record),
+        point("ir.node", "record_known", _record),
+        point("trace_fn", "trace", _trace),
+        point("api.misses", "tell", _miss),
+        point("api.jit", "JitFunction.__call__", _call),
+        point("passes.program", "build", _pass("program")),
+        point("passes.fuse", "fuse", _pass("fusion")),
+        point("passes.lower", "lower", _pass("lowering")),
+        point("codegen.cpu", "generate", _pass("source")),
+        point("engine.plan", "make_plan", _plan),
+        point("engine", "materialise", _look),
+        point("engine.pending", "lost_leaves", _lost),
+        point("engine.execute", "run", _run),
+        point("runtime.compile", "_make", _compile),
+        point("runtime.stream", "Task.wait", _wait),
+    ]
+
+
+def _record(original: Any, op: Any, *args: Any) -> Any:
+    if not _wants("record"):
+        return original(op, *args)
+    start = perf_counter_ns()
+    node = original(op, *args)
+    emit(Event("record", node.op.name, start, perf_counter_ns(), site=node.site))
+    return node
+
+
+def _trace(original: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
+    start = perf_counter_ns()
+    try:
+        return original(fn, *args, **kwargs)
+    finally:
+        name, file, line = function_place(kwargs.get("of") or fn)
+        place = f"{file}:{line}" if file else ""
+        how = kwargs.get("transform", "jit")
+        emit(Event("trace", name, start, perf_counter_ns(), place, transform=how))
+
+
+def _miss(original: Any, function: Any, call: Any, avals: Any, cache: Any) -> None:
+    if _wants("miss"):
+        name, file, line = function_place(function)
+        now = perf_counter_ns()
+        why = misses.explain(function, call, avals, cache)
+        code = getattr(function, "__code__", None)
+        place = f"{file}:{line}" if file else ""
+        at = errors.user_line()
+        emit(Event("miss", name, now, now, place, why=why, at=at, code=code or function))
+    original(function, call, avals, cache)
+
+
+def _call(original: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
+    start = perf_counter_ns()
+    try:
+        return original(self, *args, **kwargs)
+    finally:
+        emit(Event("call", self._name, start, perf_counter_ns(), errors.user_line()))
+
+
+def _pass(name: str) -> Callable[..., Any]:
+    def around(original: Any, *args: Any, **kwargs: Any) -> Any:
+        start = perf_counter_ns()
+        try:
+            return original(*args, **kwargs)
+        finally:
+            emit(Event("pass", name, start, perf_counter_ns()))
+
+    return around
+
+
+def _plan(original: Any, program: Any, *args: Any, **kwargs: Any) -> Any:
+    start = perf_counter_ns()
+    plan = original(program, *args, **kwargs)
+    text = f"{len(program.values)} operations in {len(plan.steps)} steps"
+    emit(Event("plan", text, start, perf_counter_ns(), plan=plan, program=program))
+    return plan
+
+
+def _look(original: Any, nodes: Any, wait: bool = False) -> None:
+    asked = [n.aval for n in nodes if n.value is None and n.op.kind != "leaf"]
+    if not asked:
+        return original(nodes, wait)
+    start = perf_counter_ns()
+    op = next(n.op for n in nodes if n.value is None and n.op.kind != "leaf")
+    try:
+        return original(nodes, wait)
+    finally:
+        frame = errors.user_frame()
+        line = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
+        code = frame.f_code if frame else None
+        why = _who_asks(op)
+        place = (code, frame.f_lasti if frame else 0)
+        emit(Event("look", why, start, perf_counter_ns(), line, avals=asked, place=place))
+
+
+# Methods of arrays, and functions, as users write them.
+_SPELLED = {
+    "Array.__float__": "float(x)", "Array.__int__": "int(x)", "Array.__bool__": "bool(x)",
+    "Array.__complex__": "complex(x)", "Array.__index__": "x used as an index",
+    "Array.__array__": "np.asarray(x)", "Array.__repr__": "repr(x)", "Array.__str__": "print(x)",
+    "Array.__format__": "formatting x", "Array.item": "x.item()", "Array.tolist": "x.tolist()",
+    "Array.block_until_ready": "x.block_until_ready()", "Array.__iter__": "iterating over x",
+    "block_until_ready": "block_until_ready(x)", "device_get": "device_get(x)",
+    "Array.__contains__": "y in x", "Array.__dlpack__": "x.__dlpack__()",
+    "JitFunction.__call__": "an argument of a jitted function",
+}  # fmt: skip
+
+
+def _who_asks(op: Any) -> str:
+    """How the user's line came to need a value: the call nearest to it, and what the recorder does
+    by itself."""
+    frame: Any = errors.own_frame()
+    name = frame.f_code.co_qualname if frame is not None else ""
+    asks = _SPELLED.get(name, f"{name}()" if name else "a call")
+    if _passes_through("record", "record_known"):
+        if op.kind == "opaque":
+            return f"{op.name}: a library call, done as soon as it is recorded"
+        return f"{asks}: the chain of pending operations had become long"
+    return asks
+
+
+def _passes_through(*names: str) -> bool:
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name in names and frame.f_globals.get("__name__") == "accnp.ir.node":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _lost(original: Any, found: Any) -> Any:
+    lost = original(found)
+    for k in found.taken:
+        if k not in lost:
+            now = perf_counter_ns()
+            leaf = found.leaves[k]
+            own = getattr(leaf.value, "pooled", True)
+            why = (
+                "its old value is still referred to (a name, a container, a view, or another use "
+                "in the same expression)"
+                if own
+                else "its memory is not accnp's: an array of NumPy's was taken without a copy"
+            )
+            node = next(n for n in found.order if n.op.takes is not None)
+            size = leaf.aval.nbytes
+            del leaf
+            emit(Event("copy", node.op.name, now, now, site_text(node), why=why, nbytes=size))
+            del node
+    return lost
+
+
+def _run(original: Any, plan: Any, leaves: Any, tell: Any = None) -> Any:
+    depth = getattr(_inside, "depth", 0)
+    engine.compile_plan(plan)  # no part of a launch
+    last = perf_counter_ns()
+
+    def told(step: Any) -> None:
+        nonlocal last
+        now = perf_counter_ns()
+        name = getattr(step, "label", "") or step.op.name
+        emit(Event("step", name, last, now, step=step, plan=plan, depth=depth))
+        if tell is not None:
+            tell(step)
+        last = perf_counter_ns()
+
+    start = last
+    _inside.depth = depth + 1
+    try:
+        return original(plan, leaves, told)
+    finally:
+        _inside.depth = depth
+        if not depth:
+            emit(Event("run", f"{len(plan.steps)} steps", start, perf_counter_ns(), plan=plan))
+
+
+def _compile(original: Any, source: str, name: str, *args: Any) -> Any:
+    start = perf_counter_ns()
+    kernel = original(source, name, *args)
+    emit(Event("compile", name, start, perf_counter_ns(), origin=kernel.origin, source=source))
+    return kernel
+
+
+def _wait(original: Any, self: Any) -> Any:
+    if self.done():
+        return original(self)
+    start = perf_counter_ns()
+    try:
+        return original(self)
+    finally:
+        emit(Event("wait", "wait", start, perf_counter_ns(), errors.user_line()))

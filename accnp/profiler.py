@@ -1,0 +1,16 @@
+"""Timelines of what a program does, for Perfetto; names as in jax.profiler, and `profile`."""
+
+from accnp.api.observe.profile_data import ProfileData, ProfileEvent, ProfilePlane
+from accnp.api.observe.profiling import (
+    ProfileOptions, StepTraceAnnotation, TraceAnnotation, annotate_function, device_memory_profile,
+    save_device_memory_profile, start_trace, stop_trace, trace,
+)  # fmt: skip
+from accnp.api.observe.server import register_subprocess, start_server, stop_server
+from accnp.api.observe.timeline import Timeline as profile
+
+__all__ = [
+    "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "StepTraceAnnotation",
+    "TraceAnnotation", "annotate_function", "device_memory_profile", "profile",
+    "register_subprocess", "save_device_memory_profile", "start_server", "start_trace",
+    "stop_server", "stop_trace", "trace",
+]  # fmt: skip

@@ -1,0 +1,65 @@
+"""What memory can do: a streaming copy by all threads, the limit that kernels are held against.
+
+In: a number of bytes. Out: a call that moves them, or the bytes a second of such a call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from accnp.config import config
+
+__all__ = ["bandwidth", "streaming_copy"]
+
+_MOVED = 256 << 20  # the halves are larger than most caches
+_ROUNDS = 7
+_found: dict[int, float] = {}
+_lock = threading.Lock()
+
+
+def streaming_copy(moved: int) -> Callable[[], Any]:
+    """A call that moves so many bytes: half of them are read, half written, shared by all threads.
+
+    The C library copies past the caches from some 24 MB on, which is how fast memory can be.
+    """
+    threads = config.threads
+    share = moved // 2 // threads
+    source, target = (np.ones(share * threads, np.uint8) for _ in range(2))
+    jobs = [
+        (target.ctypes.data + k * share, source.ctypes.data + k * share, share)
+        for k in range(threads)
+    ]
+
+    def copy() -> Any:
+        others = [threading.Thread(target=ctypes.memmove, args=job) for job in jobs[1:]]
+        for thread in others:
+            thread.start()
+        ctypes.memmove(*jobs[0])
+        for thread in others:
+            thread.join()
+        return source, target
+
+    return copy
+
+
+def bandwidth() -> float:
+    """Bytes a second that a streaming copy moves with this number of threads; measured once per
+    process (0.2 s), on the first call."""
+    with _lock:
+        found = _found.get(config.threads)
+        if found is None:
+            copy = streaming_copy(_MOVED)
+            copy()
+            times = []
+            for _ in range(_ROUNDS):
+                start = perf_counter()
+                copy()
+                times.append(perf_counter() - start)
+            found = _found[config.threads] = _MOVED / min(times)
+    return found
