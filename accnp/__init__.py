@@ -9,6 +9,8 @@
 Array(14, dtype=int32)
 """
 
+from typing import TYPE_CHECKING
+
 from accnp import (
     ad_checkpoint, checkpoint_policies, core, custom_batching, custom_derivatives, debug, dtypes,
     errors, experimental, extend, flatten_util, interpreters, lax, nn, numpy, ops, random, test_util,
@@ -52,6 +54,9 @@ from accnp.runtime.device import (
     Device, default_backend, device_count, devices, local_device_count, local_devices,
 )  # fmt: skip
 
+if TYPE_CHECKING:  # loaded on first use
+    from accnp import profiler as profiler
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -63,17 +68,22 @@ __all__ = [
     "default_matmul_precision", "default_prng_impl", "device_count", "device_get", "device_put",
     "devices", "disable_jit", "dtypes", "effects_barrier", "enable_checks",
     "enable_custom_prng", "enable_x64", "ensure_compile_time_eval", "errors", "eval_shape",
-    "experimental", "explain_cache_misses", "extend", "fastmath", "flatten_util", "float0",
-    "grad", "hessian", "host_count", "host_id", "host_ids", "inspect", "interpreters", "jacfwd",
-    "jacobian", "jacrev", "jit", "jvp", "lax", "legacy_prng_key", "linear_transpose",
+    "experimental", "explain_cache_misses", "extend", "fastmath", "flatten_util",
+    "float0", "grad", "hessian", "host_count", "host_id", "host_ids", "inspect", "interpreters",
+    "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "legacy_prng_key", "linear_transpose",
     "linearize", "local_device_count", "local_devices", "log_compiles", "make_jaxpr",
     "named_call", "named_scope", "nn", "no_tracing", "numpy", "numpy_dtype_promotion", "ops",
     "numpy_rank_promotion", "pmap", "print_environment_info", "process_count", "process_index",
-    "process_indices", "pure_callback", "random", "remat", "softmax_custom_jvp", "test_util",
-    "threads", "threefry_partitionable", "transfer_guard", "transfer_guard_device_to_device",
+    "process_indices", "profiler", "pure_callback", "random", "remat", "softmax_custom_jvp",
+    "test_util", "threads", "threefry_partitionable", "transfer_guard",
+    "transfer_guard_device_to_device",
     "transfer_guard_device_to_host", "transfer_guard_host_to_device", "tree", "tree_util",
     "typeof", "typing", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip
 __all__ += numpy.__all__
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = nearest(
+    __name__,
+    __all__,
+    {"profiler": "accnp.profiler"},
+)

@@ -1,21 +1,36 @@
-"""What a module says about a name that it does not have.
+"""What a module does about a name that it does not have: it loads what few programs use, or says
+which names are near.
 
 In: the module's names. Out: a module `__getattr__`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, NoReturn
+import importlib
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 __all__ = ["nearest"]
 
 
-def nearest(module: str, names: Iterable[str]) -> Callable[[str], Any]:
-    """Make the `__getattr__` of a module: an AttributeError that offers the nearest names."""
-    known = sorted(names)
+def nearest(
+    module: str, names: Iterable[str], later: Mapping[str, str] | None = None
+) -> Callable[[str], Any]:
+    """Make the `__getattr__` of a module: an AttributeError that offers the nearest names.
 
-    def missing(name: str) -> NoReturn:
+    `later` has names that are loaded when they are first used, and the modules that have them (or
+    are them).
+    """
+    known = sorted(names)
+    later = later or {}
+
+    def missing(name: str) -> Any:
+        if name in later:
+            found = importlib.import_module(later[name])
+            value = found if later[name] == f"{module}.{name}" else getattr(found, name)
+            setattr(sys.modules[module], name, value)
+            return value
         text = f"module {module!r} has no attribute {name!r}"
         if not name.startswith("__"):
             import difflib  # 5 ms, for errors only

@@ -2,8 +2,15 @@
 
 from accnp.api.observe.profile_data import ProfileData, ProfileEvent, ProfilePlane
 from accnp.api.observe.profiling import (
-    ProfileOptions, StepTraceAnnotation, TraceAnnotation, annotate_function, device_memory_profile,
-    save_device_memory_profile, start_trace, stop_trace, trace,
+    ProfileOptions,
+    StepTraceAnnotation,
+    TraceAnnotation,
+    annotate_function,
+    device_memory_profile,
+    save_device_memory_profile,
+    start_trace,
+    stop_trace,
+    trace,
 )  # fmt: skip
 from accnp.api.observe.server import register_subprocess, start_server, stop_server
 from accnp.api.observe.timeline import Timeline as profile

@@ -244,9 +244,9 @@ def test_loops_show_the_kernels_of_their_bodies():
 
 def test_a_loop_on_the_host_says_why():
     def f(x):
-        return jnp.lax.fori_loop(0, 3, lambda i, c: c @ jnp.linalg.svd(c)[0], x)
+        return jnp.lax.fori_loop(0, 3, lambda i, c: jnp.fft.fft(c).real, x)
 
-    assert "a loop on the host over these plans, because svd is a library call" in str(
+    assert "a loop on the host over these plans, because fft is a library call" in str(
         jnp.inspect(f)(jnp.ones((3, 3)))
     )
 

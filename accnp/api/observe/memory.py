@@ -18,7 +18,7 @@ _UNKNOWN = "<results of jitted functions, and arrays given to accnp>"
 
 
 def live_memory() -> dict[str, tuple[int, int]]:
-    """Arrays and bytes that are alive, by the line that recorded them; shared memory counts once."""
+    """Arrays and bytes alive, by the line that recorded them; shared memory counts once."""
     seen: set[int] = set()
     found: dict[str, tuple[int, int]] = {}
     for node in gc.get_objects():

@@ -59,7 +59,9 @@ class ProfilePlane:
     @property
     def lines(self) -> Iterator[ProfileLine]:
         """Its threads."""
-        return (ProfileLine(self._named.get(t, str(t)), found) for t, found in self._threads.items())
+        return (
+            ProfileLine(self._named.get(t, str(t)), found) for t, found in self._threads.items()
+        )
 
     @property
     def stats(self) -> Iterator[tuple[str, Any]]:

@@ -68,16 +68,16 @@ def start_trace(
 ) -> None:
     """Begin a trace that `stop_trace` writes below `log_dir`, in the format of Chrome and Perfetto.
 
-    `create_perfetto_trace` writes `perfetto_trace.json.gz` as well; `create_perfetto_link` also says
-    where the file lies and where to open it: nothing is sent anywhere.
+    `create_perfetto_trace` writes `perfetto_trace.json.gz` as well; `create_perfetto_link` also
+    says where the file lies and where to open it: nothing is sent anywhere.
 
     Raises:
         RuntimeError: a trace is being taken already.
     """
     if _Open.timeline is not None:
         raise RuntimeError(
-            f"start_trace: a trace is being taken already; got log_dir {str(log_dir)!r} while one for "
-            f"{str(_Open.folder)!r} is open; call stop_trace() first"
+            f"start_trace: a trace is being taken already; got log_dir {str(log_dir)!r} while one "
+            f"for {str(_Open.folder)!r} is open; call stop_trace() first"
         )
     options = profiler_options or ProfileOptions()
     _Open.folder = Path(log_dir)

@@ -18,7 +18,9 @@ from accnp.runtime.bandwidth import bandwidth
 
 __all__ = ["KernelTotal", "Timeline", "kernel_totals"]
 
-KINDS = frozenset("trace call plan pass compile look copy run step wait note".split())
+KINDS = frozenset(
+    ["trace", "call", "plan", "pass", "compile", "look", "copy", "run", "step", "wait", "note"]
+)
 # Names of kinds as they are shown.
 _SHOWN = {"look": "materialise", "step": "launch"}
 
@@ -152,8 +154,10 @@ class Timeline:
         }
 
     def save(self, path: str | Path) -> Path:
-        """Write the trace (compressed if the name ends with `.gz`): open it at ui.perfetto.dev or in
-        chrome://tracing. Returns the path."""
+        """Write the trace, compressed if the name ends with `.gz`; returns the path.
+
+        Open it at ui.perfetto.dev or in chrome://tracing.
+        """
         target = Path(path)
         data = json.dumps(self.as_dict()).encode()
         target.write_bytes(gzip.compress(data) if target.suffix == ".gz" else data)
