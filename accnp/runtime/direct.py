@@ -17,7 +17,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.errors import NumbaError
 
-from accnp.runtime.lanes import NotLanes, innermost, write_loop
+from accnp.runtime.lanes import NotLanes, for_llvm, innermost, write_loop
 from accnp.runtime.vectors import Functions
 
 __all__ = ["Unsupported", "build"]
@@ -195,7 +195,7 @@ class _Function:
                 self.statements(node.body)
 
     def do_While(self, node: ast.While) -> None:
-        self.left |= innermost(node)
+        self.left |= innermost(node) and for_llvm(node)
         head, body, end = (self.b.append_basic_block(n) for n in ("while", "body", "end"))
         self.b.branch(head)
         self.b.position_at_end(head)
@@ -218,9 +218,10 @@ class _Function:
         one = ir.Constant(ir.IntType(64), 1)
         step = self.cast(self.value(call.args[2]), types.int64) if len(call.args) == 3 else one
         if innermost(node):
-            if self.vector_bytes and len(call.args) < 3 and id(node) not in self.plain:
+            vectors = self.vector_bytes and len(call.args) < 3 and id(node) not in self.plain
+            if vectors and for_llvm(node):
                 return write_loop(self, node, start, stop)
-            self.left = True
+            self.left |= for_llvm(node)
         if not isinstance(step, ir.Constant):
             # Only kernels written by hand have such a step; it is positive.
             steps = self.b.sdiv(self.b.sub(self.b.add(self.b.sub(stop, start), step), one), step)

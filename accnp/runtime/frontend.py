@@ -37,6 +37,7 @@ from accnp.runtime.direct import Unsupported, build
 from accnp.runtime.lean import TARGET, TYPING
 
 ENTRY = "accnp_entry"
+LIBRARY = "accnp.library"  # of kernels that many others call
 VECTORS = "accnp.vectors"  # named metadata of modules whose loops all are vectors
 Callees = tuple[tuple[str, tuple[str, ...]], ...]
 
@@ -245,8 +246,9 @@ def lower(
             for callee, its in callees:
                 kinds = (types.int64, types.int64, *map(_argument, its))
                 short = _is_scalar(scope[callee])
-                # Short ones do one step where they are called.
-                width = 0 if short else vector_bytes
+                # Scalar code where they do one step each time.
+                calls = source.count(f"{callee}(") - 1
+                width = 0 if calls == source.count(f"{callee}(0, 1, ") else vector_bytes
                 module, kernel, others = _run(scope[callee], trees[callee], kinds, fastmath, width)
                 text = _callee_text(module, kernel, callee, attributes, short)
                 # Callers first: what nobody refers to when it is linked is dropped.
@@ -254,6 +256,8 @@ def lower(
                 separate += () if short else (text,)
                 scope[callee] = types.ExternalFunction(callee, types.void(*kinds))
             module, kernel, others = _run(function, trees[name], arguments, fastmath, vector_bytes)
+            if name != "kernel":
+                module.add_named_metadata(LIBRARY)
             return _text(module, kernel, signature, attributes), [*others, *linked], separate
     finally:
         if collecting:

@@ -22,7 +22,7 @@ from numba.core import types
 
 from accnp.runtime.vectors import Template, make_template, vector
 
-__all__ = ["NotLanes", "innermost", "write_loop"]
+__all__ = ["NotLanes", "for_llvm", "innermost", "write_loop"]
 
 SHORT = 4  # instructions that are written in place; longer ones are functions
 SMALL = 32  # instructions of a body that has a copy without mask, for whole vectors
@@ -45,6 +45,17 @@ def innermost(node: ast.AST) -> bool:
     """Whether a loop holds no other."""
     loops = (ast.For, ast.While)
     return not any(isinstance(n, loops) for s in node.body for n in ast.walk(s))  # type: ignore[attr-defined]
+
+
+def for_llvm(node: ast.For | ast.While) -> bool:
+    """Whether LLVM's vectoriser may make something of an innermost loop: not of calls that write,
+    of folds with vectors of their own, and where each step does the same."""
+    nodes = [n for s in node.body for n in ast.walk(s)]
+    calls = [n.func.id for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
+    if any(isinstance(n, ast.Expr) for n in nodes) or any(c.startswith("block_") for c in calls):
+        return False
+    index = node.target if isinstance(node, ast.For) else None
+    return index is None or any(isinstance(n, ast.Name) and n.id == index.id for n in nodes)  # type: ignore[attr-defined]
 
 
 class _Line:
