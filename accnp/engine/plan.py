@@ -26,7 +26,9 @@ from accnp.engine.steps import (
 )
 from accnp.engine.traffic import spec_bytes
 from accnp.ir.graph import Graph, graphs_in
-from accnp.ir.kernel import CODES, Access, Fold, KernelSpec, Operand, Phase, Statement, dtype_code
+from accnp.ir.kernel import (
+    CODES, Access, Fold, KernelSpec, Operand, OwnKernel, Phase, Statement, code_dtype, dtype_code,
+)  # fmt: skip
 from accnp.ir.node import Node
 from accnp.ir.verify import verify_plan, verify_program, verify_spec
 from accnp.passes.fuse import Cluster, fuse
@@ -212,14 +214,14 @@ class _Planner:
         else:
             step.results.append((self.slot(v), -1))
         own = self.own_kernel(v, step)
-        if own is not None:
+        if own:
             v.cluster.form = "own"
-        self.plan.steps.append(own or step)
+        self.plan.steps += own or [step]
 
-    def own_kernel(self, v: Value, call: HostStep) -> KernelStep | None:
-        """The launch of an op's own kernel in place of a library call."""
+    def own_kernel(self, v: Value, call: HostStep) -> list[KernelStep]:
+        """The launches of an op's own kernel in place of a library call; none if there is none."""
         if v.op.kernel is None:
-            return None
+            return []
         avals = v.aval if isinstance(v.aval, tuple) else (v.aval,)
         operands = []
         for _, shape, dtype, strides, *_ in call.operands:
@@ -230,20 +232,17 @@ class _Planner:
             )
             operands.append(Operand(shape, dtype, steps))
         if any(dtype_code(x.dtype) not in CODES for x in (*operands, *avals)):
-            return None
+            return []
         own = v.op.kernel(operands, avals, v.params)
         if own is None:
-            return None
-        text = Generated()
-        text.source, text.extent, text.weight = own.source, own.extent, own.weight
-        text.ints = list(own.ints)
+            return []
         pointed = [i for i in range(len(operands)) if i != v.op.takes]
         codes = [dtype_code(operands[i].dtype) for i in pointed] + [
             dtype_code(a.dtype) for a in avals
         ]
-        text.signature = (*[f"{c}*" for c in codes], *["i8"] * len(own.ints))
-        step = KernelStep(text, self.plan.fastmath)
-        step.cluster, step.moved, step.label = v.cluster, call.nbytes, v.op.name
+        codes += [code for code, _ in own.memory]
+        step = self.own_step(own, codes, v)
+        step.moved = call.nbytes
         step.pointers = [(call.operands[i][0], call.operands[i][4]) for i in pointed]
         found = {i: slot for slot, i in call.results}
         for i, a in enumerate(avals):
@@ -258,6 +257,24 @@ class _Planner:
             else:
                 step.allocs.append((slot, a.nbytes))
             step.pointers.append((slot, 0))
+        for code, count in own.memory:
+            slot = self.new_slot()
+            step.allocs.append((slot, count * code_dtype(code).itemsize))
+            step.pointers.append((slot, 0))
+        steps = [step]
+        for more in own.then:
+            steps.append(self.own_step(more, codes, v))
+            steps[-1].pointers = step.pointers
+            steps[-1].moved = sum(nbytes for _, nbytes in step.allocs)
+        return steps
+
+    def own_step(self, own: OwnKernel, codes: list[str], v: Value) -> KernelStep:
+        text = Generated()
+        text.source, text.extent, text.weight = own.source, own.extent, own.weight
+        text.ints = list(own.ints)
+        text.signature = (*[f"{c}*" for c in codes], *["i8"] * len(own.ints))
+        step = KernelStep(text, self.plan.fastmath)
+        step.cluster, step.label = v.cluster, v.op.name
         return step
 
     def parts(self, v: Value) -> list[tuple[int, int]]:

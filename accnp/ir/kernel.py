@@ -21,7 +21,7 @@ import numpy as np
 
 __all__ = [
     "BLOCK", "CHUNK", "CODES", "ROWS", "Access", "Fold", "KernelSpec", "Operand", "OwnKernel",
-    "Phase", "Statement", "dtype_code",
+    "Phase", "Statement", "code_dtype", "dtype_code",
 ]  # fmt: skip
 
 # The order of summation depends on these constants and on logical shapes only: never on layout,
@@ -119,6 +119,10 @@ class OwnKernel:
     ints: tuple[int, ...] = ()
     extent: int = 1
     weight: int = 1  # work of one index, in simple element operations
+    # Memory for several steps, (code, number of elements) each, and the kernels of the steps after
+    # this one. Every step has the pointers of operands, results and memory, in this order.
+    memory: tuple[tuple[str, int], ...] = ()
+    then: tuple[OwnKernel, ...] = ()
 
 
 # Of the dtypes that kernels compute with; the half precisions are not among them.
@@ -128,3 +132,8 @@ CODES = frozenset(["b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "
 def dtype_code(dtype: np.dtype) -> str:
     """Return the token of a dtype in generated source: f4, i8, u1, c8, b1..."""
     return "b1" if dtype.kind == "b" else f"{dtype.kind}{dtype.itemsize}"
+
+
+def code_dtype(code: str) -> np.dtype:
+    """Return the dtype of such a token."""
+    return np.dtype(bool if code == "b1" else code)

@@ -146,7 +146,7 @@ _vector("turn", "pipi", gemm.turn)
 for _name in ("f4", "f8"):
     _room("panel_" + _name, SCALARS[_name], RUN * 4 * cold.vector_bytes)
     _room("lanes_" + _name, SCALARS[_name], gemm.LANE_BYTES * STRIP + 32 * LONG)
-for _name in ("f4", "f8", "c8", "c16", "i4", "i8"):
+for _name in SCALARS:
     _heap(_name, SCALARS[_name])
 define("release", 1, _release)
 for _name, _tokens in SIGNATURES.items():

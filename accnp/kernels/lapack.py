@@ -1,4 +1,5 @@
-"""Intrinsics that call LAPACK: ``geqrf_f4(m, n, a, lda, ...)`` gives `info` as an integer.
+"""Intrinsics that call LAPACK: ``geqrf_f4(m, n, a, lda, ...)`` gives `info` as an integer; and
+NumPy's sorts: ``sort_i4(a, n)`` sorts n elements in place.
 
 In: integers and pointers, as `routines.py` lists them. Out: entries of ``NAMESPACE``.
 """
@@ -12,7 +13,7 @@ from numba.core import types
 
 from .factory import SCALARS, define
 from .math.ir import I8, I32, I64
-from .routines import CODES, REAL, ROUTINES, has_info, kinds, symbol
+from .routines import CODES, REAL, ROUTINES, SORTS, has_info, kinds, sort_symbol, symbol
 
 
 def _routine(routine: str, code: str) -> None:
@@ -58,3 +59,24 @@ def _routine(routine: str, code: str) -> None:
 for _name in ROUTINES:
     for _code in CODES:
         _routine(_name, _code)
+
+
+def _sort(code: str) -> None:
+    pointer = types.CPointer(SCALARS[code])
+
+    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+        bytes_ = I8.as_pointer()
+        kind = ir.FunctionType(I32, [bytes_, I64, bytes_])
+        name = sort_symbol(code)
+        function = b.module.globals.get(name) or ir.Function(b.module, kind, name)
+        b.call(function, [b.bitcast(args[0], bytes_), args[1], ir.Constant(bytes_, None)])
+        return context.get_dummy_value()
+
+    def rule(start: Any, count: Any) -> Any:
+        return (types.void, (pointer, types.int64), emit) if start == pointer else None
+
+    define(f"sort_{code}", 2, rule)
+
+
+for _code in SORTS:
+    _sort(_code)

@@ -181,7 +181,5 @@ def namespace(fma: Fma, scope: dict[str, Any]) -> dict[str, Any]:
         found["panel_" + name] = lambda dtype=dtype, count=count: np.empty(count, dtype)
         long = 64 // np.dtype(dtype).itemsize * STRIP + 32 * LONG // np.dtype(dtype).itemsize
         found["lanes_" + name] = lambda dtype=dtype, count=long: np.empty(count, dtype)
-    for name, dtype in (*types.items(), ("i4", np.int32), ("i8", np.int64)):
-        found["heap_" + name] = lambda n, dtype=dtype: np.empty(int(n), dtype)
     found["release"] = lambda p: None
     return found

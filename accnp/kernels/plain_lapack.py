@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .routines import CODES, ROUTINES, address, has_info, kinds, symbol
+from .routines import CODES, ROUTINES, SORTS, address, has_info, kinds, symbol
 
 _CELLS = {"c": ctypes.c_char, "i": ctypes.c_int32}
 
@@ -42,6 +42,15 @@ def _address(p: Any) -> int:
     return p.data.ctypes.data + p.at * p.data.itemsize
 
 
+def _sort(p: Any, n: Any) -> None:
+    if isinstance(p, np.ndarray):
+        p[: int(n)].sort()
+    else:
+        p.data[p.at : p.at + int(n)].sort()
+        p.seen[p.at : p.at + int(n)] = True
+
+
 def namespace() -> dict[str, Any]:
     """Names and functions."""
-    return {f"{name}_{code}": _routine(name, code) for name in ROUTINES for code in CODES}
+    found = {f"{name}_{code}": _routine(name, code) for name in ROUTINES for code in CODES}
+    return {**found, **{f"sort_{code}": _sort for code in SORTS}}

@@ -1,8 +1,9 @@
-"""Routines of LAPACK and BLAS that kernels call: their names, their arguments, their addresses.
+"""Routines of LAPACK and BLAS, and NumPy's sorts, that kernels call: their names, their arguments,
+their addresses.
 
 In: a name and the code of an element type. Out: for `lapack.py` and `plain.py` what the arguments
-are, for the loader addresses, which come from SciPy, imported when a kernel first asks. Seen
-without Numba.
+are, for the loader addresses. Those of LAPACK come from SciPy, imported when a kernel first asks,
+those of sorts from the table of functions that a NumPy dtype has. Seen without Numba.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import ctypes
 import importlib
 from typing import Any
 
-__all__ = ["CODES", "LAPACK", "ROUTINES", "address", "symbol"]
+import numpy as np
 
-LAPACK = "accnp_lapack_"
+__all__ = ["CODES", "PREFIX", "ROUTINES", "SORTS", "address", "sort_symbol", "symbol"]
+
+PREFIX = "accnp_routine_"  # of the symbols of these functions in object files
 CODES = ("f4", "f8", "c8", "c16")
 REAL = {"f4": "f4", "f8": "f8", "c8": "f4", "c16": "f8"}
 
@@ -33,6 +36,12 @@ ROUTINES: dict[str, tuple[str, ...]] = {
 _COMPLEX_NAMES = {"syevd": "heevd", "orgqr": "ungqr"}
 _BLAS = ("trsm",)
 
+# Integers that NumPy sorts; keys of other types are turned into these.
+SORTS = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
+# Places in NumPy's C interface, which do not change within a major version (and did not in 2.0):
+# the function that gives a dtype's table, and the sorts in that table.
+_GET_TABLE, _QUICK, _STABLE = 365, 33, 35
+
 
 def kinds(routine: str, code: str) -> str:
     """The letters of the arguments."""
@@ -47,15 +56,35 @@ def has_info(routine: str) -> bool:
 def symbol(routine: str, code: str) -> str:
     """The name in object files."""
     name = _COMPLEX_NAMES.get(routine, routine) if code[0] == "c" else routine
-    return LAPACK + {"f4": "s", "f8": "d", "c8": "c", "c16": "z"}[code] + name
+    return PREFIX + {"f4": "s", "f8": "d", "c8": "c", "c16": "z"}[code] + name
 
 
 def address(symbol: str) -> int:
     """The address of a routine."""
-    name = symbol.removeprefix(LAPACK)
+    name = symbol.removeprefix(PREFIX)
+    if name.startswith("sort_"):
+        return _sort_address(name.removeprefix("sort_"))
     library = "cython_blas" if name[1:] in _BLAS else "cython_lapack"
     capsule: Any = importlib.import_module(f"scipy.linalg.{library}").__pyx_capi__[name]
     name_of, pointer_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     name_of.restype, name_of.argtypes = ctypes.c_char_p, (ctypes.py_object,)
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     return pointer_of(capsule, name_of(capsule))
+
+
+def sort_symbol(code: str) -> str:
+    """The name of NumPy's sort of such integers in object files: (start, count, null) -> 0."""
+    return f"{PREFIX}sort_{code}"
+
+
+def _sort_address(code: str) -> int:
+    """NumPy's quickest sort of integers: a radix sort up to 16 bits, vectors beyond."""
+    numpy: Any = importlib.import_module("numpy._core._multiarray_umath")
+    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    interface = (ctypes.c_void_p * (_GET_TABLE + 1)).from_address(
+        pointer_of(numpy._ARRAY_API, None)
+    )
+    get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(interface[_GET_TABLE])
+    table = (ctypes.c_void_p * (_STABLE + 1)).from_address(get(np.dtype(code)))
+    return table[_STABLE if np.dtype(code).itemsize < 4 else _QUICK]

@@ -16,8 +16,10 @@ from accnp.ir.node import Node, items
 from accnp.ir.op import ZERO, o
 from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
 from accnp.primitives.kinds import broadcast_to, opaque
+from accnp.primitives.long_sorts import long_sort
 from accnp.primitives.reference import quiet
-from accnp.primitives.sort_kernels import search_kernel, sort_kernel, top_kernel
+from accnp.primitives.search_kernels import search_kernel
+from accnp.primitives.sort_kernels import sort_kernel, top_kernel
 
 __all__ = ["gather_permuted", "permutation_of"]
 
@@ -139,11 +141,17 @@ def _sort_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
     return list(items(out)), [True] * len(xs)
 
 
+def _sort_kernel(operands: Any, results: Any, p: dict[str, Any]) -> Any:
+    axis, keys = p["dimension"], p["num_keys"]
+    short = sort_kernel(operands, axis, keys)
+    return short or (long_sort(operands, axis) if keys == 1 else None)
+
+
 opaque(
     "sort",
     infer=_sort_infer,
     numpy=_sort_numpy,
-    kernel=lambda operands, results, p: sort_kernel(operands, p["dimension"], p["num_keys"]),
+    kernel=_sort_kernel,
     jvp=_sort_jvp,
     batch=_sort_batch,
 )

@@ -1,4 +1,4 @@
-"""Kernels of sort, top_k and searchsorted.
+"""Kernels of short sorts and top_k.
 
 In: how the operands lie in memory, axes and numbers of keys. Out: their `OwnKernel`s, or None where
 NumPy's vectorised sort is faster.
@@ -13,12 +13,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code
 from accnp.primitives.nests import Axis, Nest, Text, merged, total
 from accnp.primitives.views import contiguous
 
-__all__ = ["search_kernel", "sort_kernel", "top_kernel"]
+__all__ = ["sort_kernel", "top_kernel"]
 
 RUN = 16  # elements sorted by insertion; longer runs are merged
 LONGEST = 256  # lines that are sorted here
@@ -156,27 +155,3 @@ def top_kernel(x: Operand, axis: int, most: int) -> OwnKernel | None:
     with text.block(f"for i in range({count}):"):
         text.add(f"q = {bases[1]} + i{stride}", "a1[q] = best[i]", "a2[q] = place[i]")
     return nest.own(4 * n)
-
-
-def search_kernel(a: Operand, v: Operand, out: Aval, side: str) -> OwnKernel | None:
-    """The kernel of `searchsorted`: halves, with no branch that depends on the values."""
-    if a.dtype.kind == "c":
-        return None
-    n = a.shape[0]
-    text = Text(3)
-    own = contiguous(out.shape)
-    axes = [Axis(m, (s, w)) for m, s, w in zip(v.shape, v.strides, own, strict=True)]
-    nest = Nest(text, merged(axes))
-    for _ in nest.axes:
-        nest.open()
-    size = text.integer(n)
-    step = f" * {text.integer(a.strides[0])}" if a.strides[0] != 1 else ""
-    before = _less(a.dtype, "w", "v") if side == "left" else f"not {_less(a.dtype, 'v', 'w')}"
-    text.add(f"v = a1[{total(nest.walk(0))}]", "k = 0", f"left = {size}")
-    with text.block("while left > 1:"):
-        text.add("half = left >> 1", f"w = a0[(k + half - 1){step}]")
-        text.add(f"before = {before}", "k = k + half if before else k", "left = left - half")
-    with text.block("if left == 1:"):
-        text.add(f"w = a0[k{step}]", f"before = {before}", "k = k + 1 if before else k")
-    text.add(f"a2[{total(nest.walk(1))}] = {dtype_code(out.dtype)}(k)")
-    return nest.own(8 * max(1, n.bit_length()))

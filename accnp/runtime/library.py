@@ -1,4 +1,5 @@
-"""What kernels call that is not in their own object file: kernels of the library, and LAPACK.
+"""What kernels call that is not in their own object file: kernels of the library, and routines
+of LAPACK and NumPy.
 
 In: an object file. Out: the addresses of the symbols it asks for. The texts of library kernels are
 in `accnp.kernels.library`, the names of routines in `accnp.kernels.routines`, both loaded by name
@@ -26,8 +27,8 @@ def called_in(data: bytes, vector_bytes: int) -> tuple[dict[str, int], list[Kern
                 kernel = get_kernel(library.source(name, vector_bytes), name, signature)
                 addresses[symbol] = kernel.address
                 kernels.append(kernel)
-    if routines.LAPACK.encode() in data:
-        for found in set(re.findall(routines.LAPACK.encode() + rb"\w+", data)):
+    if routines.PREFIX.encode() in data:
+        for found in set(re.findall(routines.PREFIX.encode() + rb"\w+", data)):
             addresses[found.decode()] = routines.address(found.decode())
         follow(loaded=True)
     return addresses, kernels

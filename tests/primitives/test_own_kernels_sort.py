@@ -1,14 +1,17 @@
 """Kernels of sort, top_k and searchsorted: compiled and as plain Python, they equal the reference
 functions; and those equal NumPy's stable sort."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from fuzz.ways import same_bits
 from hypothesis import given
 from hypothesis import strategies as st
-from primitives.own_kernels import DTYPES, check, filled, many, shown
+from primitives.own_kernels import DTYPES, Given, check, filled, many, native, planned, shown
 
 from accnp.ir.op import OPS
+from accnp.primitives import long_sorts, search_kernels, sort_kernels
 
 
 def drawn(draw, shape, dtypes=DTYPES):
@@ -44,6 +47,45 @@ def test_sort(data, line):
     check("sort", operands, params)
 
 
+KEYS = [d for d in DTYPES if "c" not in d]
+NARROW = [d for d in KEYS if np.dtype(d).itemsize <= 4]
+
+
+@many(25)
+@given(st.data(), lines(), st.sampled_from([1, 2, 3, 4]))
+def test_long_sort(data, line, threads):
+    """Every step of long sorts, with small sizes in place of the large ones."""
+    shape, axis = line
+    draw = data.draw
+    count = draw(st.sampled_from([1, 1, 2, 3]))
+    operands = [shown(draw, drawn(draw, shape, KEYS if count == 1 else NARROW))]
+    operands += [shown(draw, drawn(draw, shape)) for _ in range(count - 1)]
+    params = {"dimension": axis, "is_stable": True, "num_keys": 1}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sort_kernels, "LONGEST", -1)
+        for name, value in {"SHARED": 12, "PART": 8, "TILE": 2}.items():
+            patch.setattr(long_sorts, name, value)
+        patch.setattr(long_sorts, "config", SimpleNamespace(threads=threads))
+        check("sort", operands, params, kernels=bool(np.prod(shape)))
+
+
+def test_long_lines_do_not_depend_on_threads():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=100_000).astype("f4")
+    x[::7], x[::11], x[::13] = 0.0, -0.0, np.nan
+    place = np.arange(x.size, dtype=np.int32)
+    want, order = np.sort(x, kind="stable"), np.argsort(x, kind="stable")
+    params = {"dimension": 0, "is_stable": True, "num_keys": 1}
+    for threads in (1, 2, 3, 5):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(long_sorts, "config", SimpleNamespace(threads=threads))
+            (got,) = native(planned("sort", [Given(x)], params), [Given(x)])
+            both = [Given(x), Given(place)]
+            follows = native(planned("sort", both, params), both)[1]
+        assert same_bits(got, want)
+        np.testing.assert_array_equal(follows, order)
+
+
 @many(30)
 @given(st.data(), lines(1))
 def test_top(data, line):
@@ -53,15 +95,20 @@ def test_top(data, line):
     check("top_k", [x], {"k": draw(st.integers(0, shape[axis])), "axis": axis})
 
 
-@many(30)
-@given(st.data())
-def test_search(data):
+@many(40)
+@given(st.data(), st.booleans())
+def test_search(data, tree):
     draw = data.draw
-    dtype = [draw(st.sampled_from([d for d in DTYPES if "c" not in d]))]
-    a = np.sort(drawn(draw, (draw(st.integers(0, 70)),), dtype))
+    dtype = [draw(st.sampled_from(KEYS))]
+    sizes = [16, 17, 31, 33, 100, 255, 256, 257, 300, 700] if tree else [0, 1, 2, 3, 7, 16, 33, 70]
+    a = np.sort(drawn(draw, (draw(st.sampled_from(sizes)),), dtype))
     v = drawn(draw, tuple(draw(st.lists(st.integers(0, 9), max_size=2))), dtype)
     side = draw(st.sampled_from(["left", "right"]))
-    check("searchsorted", [shown(draw, a), shown(draw, v)], {"side": side})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search_kernels, "LEAST", 16 if tree else 1 << 40)
+        patch.setattr(search_kernels, "SHARE", 1 << 40)
+        plan = check("searchsorted", [shown(draw, a), shown(draw, v)], {"side": side})
+    assert len(plan.steps) >= 1 + tree
 
 
 @pytest.mark.parametrize("n", [5, 40, 3000])

@@ -1,0 +1,177 @@
+"""Kernels of searchsorted.
+
+In: how the sorted vector and the values lie in memory. Out: `OwnKernel`s. Many values side by side
+take a step together, so that none waits for its comparison or for the memory alone. Where there are
+values enough to pay for it, a tree of every 16th, 256th... element is laid out first: a node is one
+cache line of 32-bit elements, which vectors compare with a value at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from accnp.ir.aval import Aval
+from accnp.ir.kernel import Operand, OwnKernel, dtype_code
+from accnp.primitives.dot_kernels import place
+from accnp.primitives.nests import Axis, Text, merged, total
+from accnp.primitives.views import contiguous
+
+__all__ = ["search_kernel"]
+
+QUERIES = 256  # values looked for side by side
+NODE = 16  # elements of a node of the tree
+LEAST = 256  # elements of a vector for which a tree is made
+SHARE = 8  # elements of a vector for each value, up to which it is
+
+
+class _Search:
+    """The text of a search: blocks of values, then what each does."""
+
+    def __init__(self, a: Operand, v: Operand, out: Aval, side: str, memories: int = 0) -> None:
+        self.text = text = Text(3 + memories)
+        self.size, self.count = a.shape[0], prod(v.shape)
+        self.code, self.out = dtype_code(a.dtype), dtype_code(out.dtype)
+        own = contiguous(out.shape)
+        self.axes = merged(
+            [Axis(m, (s, w)) for m, s, w in zip(v.shape, v.strides, own, strict=True)]
+        )
+        self.n = text.integer(self.size)
+        self.step = f" * {text.integer(a.strides[0])}" if a.strides[0] != 1 else ""
+        self.floats = a.dtype.kind == "f"
+        self.left = side == "left"
+        # Of values that are no NaN, which come first; NaN elements compare as False.
+        self.before = "w < v" if self.left else "w <= v"
+        if a.dtype.kind == "b":
+            self.before = "((not w) & v)" if self.left else "((not w) | v)"
+
+    def begin(self) -> None:
+        """Lay out the values of a block side by side; `found` becomes zeros."""
+        text = self.text
+        text.add(f"first = t * {QUERIES}")
+        text.add(f"m = fmin({QUERIES}, {text.integer(self.count)} - first)")
+        with text.block("for q in range(m):"):
+            text.add("p = first + q")
+            text.add(
+                f"value[q] = a1[{total(place(text, self.axes, 'p', 2)[0])}]", "found[q] = i4(0)"
+            )
+
+    def numbers(self) -> None:
+        """`numbers` becomes how many elements are no NaN."""
+        text = self.text
+        if self.floats and self.left:
+            text.add("numbers = 0", f"high = {self.n}")
+            with text.block("while numbers < high:"):
+                text.add("h = (numbers + high) >> 1", f"w = a0[h{self.step}]", "number = w == w")
+                text.add("numbers = h + 1 if number else numbers", "high = high if number else h")
+
+    def store(self, place: str) -> None:
+        """Write a place; NaN come last."""
+        if self.floats:
+            last = "numbers" if self.left else self.n
+            place = f"({place} if v == v else {last})"
+        self.text.add(f"a2[p] = {self.out}({place})")
+
+    def count_before(self, element: str) -> None:
+        """c becomes how many elements of the node at k come before v."""
+        self.text.add("c = i4(0)")
+        with self.text.block(f"for j in range({NODE}):"):
+            self.text.add(f"w = {element}")
+            self.text.add(f"c = i4(c + (i4(1) if {self.before} else i4(0)))")
+
+    def halves(self) -> OwnKernel:
+        """The kernel that halves the vector, with no branch that depends on the values."""
+        text = self.text
+        text.add(f"value = stack_{self.code}()", "found = stack_i4()")
+        self.numbers()
+        with text.block("for t in range(lo, hi):"):
+            self.begin()
+            text.add(f"left = {self.n}")
+            with text.block("while left > 1:"):
+                text.add("half = left >> 1", "left = left - half")
+                with text.block("for q in range(m):"):
+                    text.add(
+                        "k = i8(found[q])", "v = value[q]", f"w = a0[(k + half - 1){self.step}]"
+                    )
+                    text.add(f"found[q] = i4(k + half if {self.before} else k)")
+            with text.block("for q in range(m):"):
+                text.add("k = i8(found[q])", "p = first + q", "v = value[q]")
+                with text.block("if left == 1:"):
+                    text.add(f"w = a0[k{self.step}]", f"k = k + 1 if {self.before} else k")
+                self.store("k")
+        return self.own(3 * max(1, self.size.bit_length()))
+
+    def tree(self) -> OwnKernel:
+        """The kernel that goes down the tree at a3, whose top comes first."""
+        text = self.text
+        text.add(f"value = stack_{self.code}()", "found = stack_i4()")
+        self.numbers()
+        height = _height(self.size)
+        top = text.integer(NODE**height)
+        with text.block("for t in range(lo, hi):"):
+            self.begin()
+            text.add(f"width = {top}", "level = a3")
+            with text.block("while width > 1:"):
+                text.add(f"count = ({self.n} + width - 1) // width")
+                with text.block("for q in range(m):"):
+                    text.add(f"k = i8(found[q]) * {NODE}", "v = value[q]")
+                    self.count_before("level[k + j]")
+                    text.add("k = k + i8(c)", "found[q] = i4(k if k < count else count - 1)")
+                text.add(f"level = at(level, (count + {NODE - 1}) // {NODE} * {NODE})")
+                text.add(f"width = width // {NODE}")
+            with text.block("for q in range(m):"):
+                text.add(f"k = fmin(i8(found[q]) * {NODE}, {self.n} - {NODE})", "v = value[q]")
+                text.add("p = first + q")
+                self.count_before(f"a0[(k + j){self.step}]")
+                self.store("k + i8(c)")
+        return self.own(8 * (height + 1))
+
+    def layout(self) -> OwnKernel:
+        """The kernel that lays out the tree: the last element below each place of each node."""
+        text = self.text
+        height = _height(self.size)
+        with text.block("for t in range(lo, hi):"):
+            text.add(f"width = {text.integer(NODE**height)}", "start = 0", "left = t * 1024")
+            text.add(f"stop = fmin(left + 1024, {text.integer(_room(self.size))})")
+            with text.block("while width > 1:"):
+                text.add(f"count = ({self.n} + width - 1) // width")
+                text.add(f"room = (count + {NODE - 1}) // {NODE} * {NODE}")
+                text.add("low = fmax(left, start)", "high = fmin(stop, start + room)")
+                with text.block("for k in range(low, high):"):
+                    text.add(f"last = fmin((k - start + 1) * width, {self.n}) - 1")
+                    text.add(f"a3[k] = a0[last{self.step}]")
+                text.add("start = start + room", f"width = width // {NODE}")
+        return text.own(-(-_room(self.size) // 1024), 8 * _room(self.size))
+
+    def own(self, work: int) -> OwnKernel:
+        return self.text.own(-(-self.count // QUERIES), work * self.count)
+
+
+def _height(n: int) -> int:
+    """Levels of the tree above the vector itself."""
+    height = 0
+    while n > NODE:
+        n = -(-n // NODE)
+        height += 1
+    return height
+
+
+def _room(n: int) -> int:
+    """Elements of the tree."""
+    total = 0
+    while n > NODE:
+        n = -(-n // NODE)
+        total += -(-n // NODE) * NODE
+    return total
+
+
+def search_kernel(a: Operand, v: Operand, out: Aval, side: str) -> OwnKernel | None:
+    """The kernel of `searchsorted`."""
+    if a.dtype.kind == "c":
+        return None
+    n, count = a.shape[0], prod(v.shape)
+    if n < LEAST or n > SHARE * count:
+        return _Search(a, v, out, side).halves()
+    first = _Search(a, v, out, side, 1).layout()
+    then = _Search(a, v, out, side, 1).tree()
+    return replace(first, memory=((dtype_code(a.dtype), _room(n)),), then=(then,))
