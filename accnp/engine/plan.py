@@ -27,7 +27,16 @@ from accnp.engine.steps import (
 from accnp.engine.traffic import spec_bytes
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import (
-    CODES, Access, Fold, KernelSpec, Operand, OwnKernel, Phase, Statement, code_dtype, dtype_code,
+    CODES,
+    Access,
+    Fold,
+    KernelSpec,
+    Operand,
+    OwnKernel,
+    Phase,
+    Statement,
+    code_dtype,
+    dtype_code,
 )  # fmt: skip
 from accnp.ir.node import Node
 from accnp.ir.verify import verify_plan, verify_program, verify_spec
