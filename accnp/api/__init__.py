@@ -17,6 +17,7 @@ import accnp.primitives.decompositions
 import accnp.primitives.determinants
 import accnp.primitives.elementwise
 import accnp.primitives.fft
+import accnp.primitives.gamma
 import accnp.primitives.index
 import accnp.primitives.linalg
 import accnp.primitives.loops
@@ -29,4 +30,5 @@ import accnp.primitives.scatter
 import accnp.primitives.solve
 import accnp.primitives.sort
 import accnp.primitives.special
+import accnp.primitives.special_functions
 import accnp.primitives.views  # noqa: F401

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from . import plain_gemm, plain_lapack
+from . import plain_gemm, plain_lapack, special_calls
 
 DTYPES: dict[str, Any] = {
     "b1": np.bool_,
@@ -229,6 +229,11 @@ def _extreme(name: str) -> Callable[[Any], Any]:
     return call
 
 
+def _doubles(f: Any) -> Any:
+    """A function of double numbers, whose result has the type of its first operand."""
+    return _quiet(lambda *xs: f(*[np.float64(x) for x in xs]))
+
+
 def _logistic(x: Any) -> Any:
     if np.iscomplexobj(x):
         return 1 / (1 + np.exp(-x))
@@ -319,3 +324,5 @@ for _name, _dtype in DTYPES.items():
         NAMESPACE["bitcast_" + _name] = bitcast(_dtype)
 NAMESPACE.update(plain_gemm.namespace(fma, NAMESPACE))
 NAMESPACE.update(plain_lapack.namespace())
+for _name, (_, _ufunc, _) in special_calls.CALLS.items():
+    NAMESPACE[_name] = _doubles(getattr(special, _ufunc))

@@ -14,7 +14,16 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["CODES", "PREFIX", "ROUTINES", "SORTS", "address", "sort_symbol", "symbol"]
+__all__ = [
+    "CODES",
+    "PREFIX",
+    "ROUTINES",
+    "SORTS",
+    "address",
+    "capsule_address",
+    "sort_symbol",
+    "symbol",
+]
 
 PREFIX = "accnp_routine_"  # of the symbols of these functions in object files
 CODES = ("f4", "f8", "c8", "c16")
@@ -65,7 +74,12 @@ def address(symbol: str) -> int:
     if name.startswith("sort_"):
         return _sort_address(name.removeprefix("sort_"))
     library = "cython_blas" if name[1:] in _BLAS else "cython_lapack"
-    capsule: Any = importlib.import_module(f"scipy.linalg.{library}").__pyx_capi__[name]
+    return capsule_address(f"scipy.linalg.{library}", name)
+
+
+def capsule_address(module: str, name: str) -> int:
+    """The address of a C function that a module of Cython offers."""
+    capsule: Any = importlib.import_module(module).__pyx_capi__[name]
     name_of, pointer_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     name_of.restype, name_of.argtypes = ctypes.c_char_p, (ctypes.py_object,)
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from llvmlite import ir
 from numba.core import types
 
-from . import mathlib
+from . import mathlib, special_calls
 from .factory import (
     SCALARS,
     Emit,
@@ -23,7 +24,7 @@ from .factory import (
     widest,
 )
 from .math import basic, cplx, integer
-from .math.ir import F32, F64, V, fma, where
+from .math.ir import F32, F64, I32, V, fma, where
 
 
 def _complex_abs(context: Any, b: Any, sig: Any, args: Any) -> Any:
@@ -219,6 +220,24 @@ def _threefry(name: str, pick: Callable[[V, V], V]) -> None:
     define(name, 4, rule)
 
 
+def _special(name: str, count: int) -> None:
+    """A function of SciPy's, called by its address."""
+
+    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+        kind = ir.FunctionType(F64, [F64] * count + [I32])
+        symbol = special_calls.PREFIX + name
+        callee = b.module.globals.get(symbol) or ir.Function(b.module, kind, symbol)
+        found = b.call(callee, [V(b, a).to(F64).v for a in args] + [ir.Constant(I32, 0)])
+        return V(b, found).to(F32 if sig.return_type is types.float32 else F64).v
+
+    def rule(*ts: Any) -> Any:
+        return (ts[0], ts, emit) if all(isinstance(t, types.Float) for t in ts) else None
+
+    define(name, count, rule)
+
+
+for _name, (_count, *_) in special_calls.CALLS.items():
+    _special(_name, _count)
 for _name, _build in mathlib.UNARY.items():
     _unary(_name, _build)
 for _name in (

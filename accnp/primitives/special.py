@@ -19,7 +19,7 @@ from accnp.primitives.nests import Axis, Nest, Text, merged, total
 from accnp.primitives.views import contiguous
 
 
-def _scipy(name: str) -> Callable[..., Any]:
+def scipy_function(name: str) -> Callable[..., Any]:
     """Return a function of scipy.special, imported on first use; keeps its last operand's dtype."""
 
     def call(*xs: Any) -> Any:
@@ -66,11 +66,13 @@ def _gcd_kernel(operands: Sequence[Operand], results: Sequence[Aval], p: dict[st
 _elementwise(
     "gcd", "iu", lambda a, b: np.gcd(a, b).astype(a.dtype), (ZERO, ZERO), _gcd_kernel
 )  # fmt: skip
-_elementwise(
+unary(
     "bessel_i0e",
     "f",
-    _scipy("i0e"),
-    (lambda t, y, x: o.mul(t, o.sub(o.bessel_i1e(x), o.mul(o.sign(x), y))),),
+    scipy_function("i0e"),
+    "bessel_i0e({0})",
+    lambda t, y, x: o.mul(t, o.sub(o.bessel_i1e(x), o.mul(o.sign(x), y))),
+    cost=40,
 )
 
 
@@ -82,7 +84,7 @@ def _i1e_jvp(t: Node, y: Node, x: Node) -> Node:
     return o.mul(t, o.select_n(tiny, slope, like_full(x, 0.5)))
 
 
-_elementwise("bessel_i1e", "f", _scipy("i1e"), (_i1e_jvp,))
+unary("bessel_i1e", "f", scipy_function("i1e"), "bessel_i1e({0})", _i1e_jvp, cost=40)
 
 
 def _not_by_order(name: str) -> Callable[..., Any]:
@@ -95,12 +97,12 @@ def _not_by_order(name: str) -> Callable[..., Any]:
     return rule
 
 
-_elementwise("zeta", "f", _scipy("zeta"), (_not_by_order("zeta"), lambda t, y, x, q: o.mul(
+_elementwise("zeta", "f", scipy_function("zeta"), (_not_by_order("zeta"), lambda t, y, x, q: o.mul(
     t, o.mul(o.neg(x), o.zeta(o.add(x, like(x, 1)), q)))))  # fmt: skip
 _elementwise(
     "polygamma",
     "f",
-    lambda n, x: _scipy("polygamma")(n.astype(np.float64), x),
+    lambda n, x: scipy_function("polygamma")(n.astype(np.float64), x),
     (_not_by_order("polygamma"), lambda t, y, n, x: o.mul(t, o.polygamma(o.add(n, like(n, 1)), x))),
 )
 

@@ -137,4 +137,4 @@ def test_one_copy_of_long_bodies(monkeypatch):
     text = text_of(loop(*lines), ("f4*", "f4*", "f4*"), objects.VECTOR_BYTES, monkeypatch)
     assert text.count("@accnp_lanes_tanh_") == 31  # a definition and 30 calls
     short = text_of(loop("a[i] = x[i] + y[i]"), ("f4*",) * 3, objects.VECTOR_BYTES, monkeypatch)
-    assert short.count("fadd") == 3 # two vectors in one step, and one with a mask
+    assert short.count("fadd") == 3  # two vectors in one step, and one with a mask

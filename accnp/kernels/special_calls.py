@@ -1,0 +1,47 @@
+"""Special functions that kernels call in SciPy, one number at a time: names, arguments, addresses.
+
+In: a name. Out: for `scalars.py` and `plain.py` how many arguments it has, for the loader an
+address from `scipy.special.cython_special`, which is imported when a kernel first asks. All take
+and give doubles. Seen without Numba.
+"""
+
+from __future__ import annotations
+
+from .routines import capsule_address
+
+__all__ = ["CALLS", "PREFIX", "address"]
+
+PREFIX = "accnp_special_"  # of the symbols in object files
+
+# Name here: (arguments, name of the ufunc in scipy.special, name among the C functions).
+CALLS: dict[str, tuple[int, str, str]] = {
+    "bessel_i0e": (1, "i0e", "i0e"),
+    "bessel_i1e": (1, "i1e", "i1e"),
+    "igamma": (2, "gammainc", "gammainc"),
+    "igammac": (2, "gammaincc", "gammaincc"),
+    "betainc": (3, "betainc", "__pyx_fuse_0betainc"),
+    "beta": (2, "beta", "beta"),
+    "betaln": (2, "betaln", "betaln"),
+    "binom": (2, "binom", "binom"),
+    "bessel_i0": (1, "i0", "i0"),
+    "bessel_i1": (1, "i1", "i1"),
+    "bessel_j": (2, "jv", "__pyx_fuse_1jv"),
+    "dawsn": (1, "dawsn", "__pyx_fuse_1dawsn"),
+    "erfcx": (1, "erfcx", "__pyx_fuse_1erfcx"),
+    "exp1": (1, "exp1", "__pyx_fuse_1exp1"),
+    "expi": (1, "expi", "__pyx_fuse_1expi"),
+    "expn": (2, "expn", "__pyx_fuse_0expn"),
+    "gamma": (1, "gamma", "__pyx_fuse_1gamma"),
+    "hyp1f1": (3, "hyp1f1", "__pyx_fuse_1hyp1f1"),
+    "hyp2f1": (4, "hyp2f1", "__pyx_fuse_1hyp2f1"),
+    "log_ndtr": (1, "log_ndtr", "__pyx_fuse_1log_ndtr"),
+    "ndtri": (1, "ndtri", "ndtri"),
+    "owens_t": (2, "owens_t", "owens_t"),
+    "poch": (2, "poch", "poch"),
+    "spence": (1, "spence", "__pyx_fuse_1spence"),
+}
+
+
+def address(symbol: str) -> int:
+    """The address of the function that a symbol of an object file names."""
+    return capsule_address("scipy.special.cython_special", CALLS[symbol.removeprefix(PREFIX)][2])

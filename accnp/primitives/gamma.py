@@ -1,0 +1,205 @@
+"""Incomplete gamma and beta functions, and their derivatives.
+
+The values are SciPy's, called one by one from fused kernels (`accnp.kernels.special_calls`).
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.aval import Aval
+from accnp.ir.kernel import Operand, dtype_code
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.elementwise import like
+from accnp.primitives.kinds import binary, map_infer, map_op, move_batch_first, opaque
+from accnp.primitives.nests import Axis, Nest, Text, merged, total
+from accnp.primitives.special import scipy_function
+from accnp.primitives.views import contiguous
+
+
+def _gamma_density(x: Node, a: Node) -> Node:
+    """The derivative of igamma by x: exp(-x) x**(a - 1) / gamma(a)."""
+    power = o.mul(o.sub(a, like(a, 1)), o.log(x))
+    return o.exp(o.sub(o.sub(power, x), o.lgamma(a)))
+
+
+def _nan_outside(name: str) -> Callable[..., Any]:
+    """SciPy's function; nan for a shape of 0, as in jax."""
+    call = scipy_function(name)
+
+    def of(a: Any, x: Any) -> Any:
+        return np.where(a > 0, call(a, x), np.asarray(np.nan, x.dtype)).astype(x.dtype)
+
+    return of
+
+
+binary("igamma", "f", _nan_outside("gammainc"), "igamma({0}, {1})", (
+    lambda t, y, a, x: o.mul(t, o.igamma_grad_a(a, x)),
+    lambda t, y, a, x: o.mul(t, _gamma_density(x, a)),
+), cost=60)  # fmt: skip
+binary("igammac", "f", _nan_outside("gammaincc"), "igammac({0}, {1})", (
+    lambda t, y, a, x: o.neg(o.mul(t, o.igamma_grad_a(a, x))),
+    lambda t, y, a, x: o.neg(o.mul(t, _gamma_density(x, a))),
+), cost=60)  # fmt: skip
+
+
+def _no_shapes(*_: Any) -> Any:
+    raise ValueError(
+        "lax.betainc: the derivative by a and b is not known; got one that is differentiated; "
+        "use stop_gradient"
+    )
+
+
+def _beta_slope(t: Node, y: Node, a: Node, b: Node, x: Node) -> Node:
+    log_beta = o.sub(o.add(o.lgamma(a), o.lgamma(b)), o.lgamma(o.add(a, b)))
+    powers = o.add(
+        o.mul(o.sub(b, like(b, 1)), o.log1p(o.neg(x))), o.mul(o.sub(a, like(a, 1)), o.log(x))
+    )
+    return o.mul(t, o.exp(o.sub(powers, log_beta)))
+
+
+map_op(
+    "regularized_incomplete_beta",
+    dtypes="f",
+    numpy=scipy_function("betainc"),
+    scalar="betainc({0}, {1}, {2})",
+    jvp=(_no_shapes, _no_shapes, _beta_slope),
+    cost=80,
+)
+
+
+# The derivative of igamma by a, without the factor x**a exp(-x) / gamma(a + 1). Below: a series,
+# with the sums of terms and of their derivatives; above: Lentz's continued fraction (Numerical
+# Recipes, 3rd ed., 6.2), with derivatives carried along.
+_BRACKET = """
+going = 1
+n = 0.0
+if x <= 1.0 or x < a:
+    whole = one
+    slope = zero
+    term = one
+    turn = zero
+    while going == 1:
+        n = n + 1.0
+        shift = a + n
+        turn = (turn - term / shift) * x / shift
+        term = term * x / shift
+        whole = whole + term
+        slope = slope + turn
+        if (term < whole * tiny and -turn < -slope * tiny) or n > 2000.0:
+            going = 0
+    bracket = (log(x) - digamma(a + one)) * whole + slope
+else:
+    b = x + one - a
+    c = one / floor_
+    dc = zero
+    d = one / b
+    dd = d * d
+    h = d
+    dh = dd
+    while going == 1:
+        n = n + 1.0
+        f = n * (a - n)
+        b = b + 2.0
+        dc = n / c - f * dc / (c * c) - one
+        c = b + f / c
+        dd = n * d + f * dd - one
+        d = one / (f * d + b)
+        dd = -dd * d * d
+        step = d * c
+        turn = dd * c + d * dc
+        dh = dh * step + h * turn
+        h = h * step
+        if (abs(step - one) < tiny and abs(turn) < tiny) or n > 2000.0:
+            going = 0
+    bracket = -a * (h * (log(x) - digamma(a)) + dh)
+"""
+_NAMES = {"one": 1.0, "zero": 0.0, "tiny": 1e-17, "floor_": 1e-300}
+_GRAD = """
+y = x
+if x >= 0.0 and a > 0.0:
+    if x > 0.0 and x < 1.0e300:
+{bracket}
+        y = {result}
+    else:
+        y = zero
+else:
+    y = log(-one)
+"""
+# The derivative itself; and that of a sample by its parameter, -(dP/da) / (dP/dx).
+_RESULTS = {
+    "igamma_grad_a": "bracket * exp(a * log(x) - x - lgamma(a + one))",
+    "random_gamma_grad": "-bracket * x / a",
+}
+
+
+def _text(name: str) -> str:
+    bracket = textwrap.indent(_BRACKET, "        ")
+    return _GRAD.format(bracket=bracket, result=_RESULTS[name]).replace("floor_", "1.0e-300")
+
+
+def _reference(name: str) -> Callable[..., Any]:
+    """The same text as Python, element by element."""
+    code = compile(_text(name), name, "exec")
+
+    def run(a: Any, x: Any) -> Any:
+        special = import_module("scipy.special")
+        known = {"log": np.log, "exp": np.exp, "digamma": special.psi, "lgamma": special.gammaln}
+        a, x = np.broadcast_arrays(a, x)
+        out = np.empty(x.shape, np.float64)
+        with np.errstate(all="ignore"):
+            for place in np.ndindex(x.shape):
+                names = known | _NAMES | {"a": np.float64(a[place]), "x": np.float64(x[place])}
+                exec(code, names)
+                out[place] = names["y"]
+        return out.astype(x.dtype)
+
+    return run
+
+
+def _kernel(name: str) -> Callable[..., Any]:
+    def own(operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]) -> Any:
+        (out,) = results
+        text = Text(3)
+        strides = [x.strides if x.shape else (0,) * out.ndim for x in operands]
+        steps = zip(out.shape, *strides, contiguous(out.shape), strict=True)
+        nest = Nest(text, merged([Axis(n, each) for n, *each in steps]))
+        for _ in nest.axes:
+            nest.open()
+        text.add("one = f8(1)", "zero = f8(0)", "tiny = f8(1e-17)")
+        for k, operand in enumerate("ax"):
+            text.add(f"{operand} = f8(a{k}[{total(nest.walk(k))}])")
+        text.add(*_text(name).strip("\n").splitlines())
+        text.add(f"a2[{total(nest.walk(2))}] = {dtype_code(out.dtype)}(y)")
+        return nest.own(200 * out.dtype.itemsize)
+
+    return own
+
+
+def _no_second(*_: Any) -> Any:
+    raise NotImplementedError(
+        "igamma: the second derivative by a is not known; got one that is differentiated twice; "
+        "use stop_gradient"
+    )
+
+
+for _name in _RESULTS:
+
+    def _batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict,
+               name: str = _name) -> Any:  # fmt: skip
+        return getattr(o, name)(*move_batch_first(size, xs, batched)), True
+
+    opaque(
+        _name,
+        infer=map_infer(_name, "same", "f"),
+        numpy=_reference(_name),
+        jvp=(_no_second, _no_second),
+        batch=_batch,
+        kernel=_kernel(_name),
+    )

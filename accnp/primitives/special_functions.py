@@ -1,0 +1,188 @@
+"""Special functions by SciPy, one number at a time within fused kernels; their derivatives.
+
+In: floating numbers. Out: the same dtype, computed in doubles. `accnp.kernels.special_calls` has
+the addresses. Derivatives by orders and parameters that have no closed form are refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.elementwise import like, like_full
+from accnp.primitives.kinds import map_infer, map_op, opaque
+from accnp.primitives.special import scipy_function
+
+Rule = Callable[..., Node]
+
+
+def _unknown(name: str, operand: str) -> Rule:
+    def rule(*_: Any) -> Any:
+        raise NotImplementedError(
+            f"{name}: the derivative by {operand} is not known; got one that is differentiated; "
+            "use stop_gradient, or give the function a rule with custom_jvp"
+        )
+
+    return rule
+
+
+def _declare(name: str, ufunc: str, *slopes: Rule | str) -> None:
+    """An op; a slope is a function (y, *operands) -> derivative, or the operand without one."""
+
+    def tangent(slope: Rule) -> Rule:
+        return lambda t, y, *xs: o.mul(t, slope(y, *xs))
+
+    rules = [_unknown(name, s) if isinstance(s, str) else tangent(s) for s in slopes]
+    places = ", ".join(f"{{{k}}}" for k in range(len(slopes)))
+    map_op(
+        name,
+        dtypes="f",
+        numpy=scipy_function(ufunc),
+        scalar=f"{name}({places})",
+        jvp=tuple(rules),
+        cost=80,
+    )
+
+
+def _scaled(x: Node, factor: float) -> Node:
+    return o.mul(x, like(x, factor))
+
+
+def _i1_slope(y: Node, x: Node) -> Node:
+    # i0(x) - i1(x) / x tends to 1/2 at 0.
+    zero = o.eq(x, like(x, 0))
+    slope = o.sub(o.bessel_i0(x), o.div(y, o.select_n(zero, x, like_full(x, 1))))
+    return o.select_n(zero, slope, like_full(x, 0.5))
+
+
+def _psi_after(x: Node) -> Node:
+    return o.digamma(o.add(x, like(x, 1)))
+
+
+def _expn_slope(y: Node, n: Node, x: Node) -> Node:
+    # E_n' = -E_(n-1), where E_(-1) = exp(-x) (1 + 1/x) / x.
+    lower = o.expn(o.max(o.sub(n, like(n, 1)), like(n, 0)), x)
+    first = o.div(o.mul(o.exp(o.neg(x)), o.add(like(x, 1), o.div(like(x, 1), x))), x)
+    return o.neg(o.select_n(o.lt(n, like(n, 1)), lower, first))
+
+
+_declare(
+    "beta",
+    "beta",
+    lambda y, a, b: o.mul(y, o.sub(o.digamma(a), o.digamma(o.add(a, b)))),
+    lambda y, a, b: o.mul(y, o.sub(o.digamma(b), o.digamma(o.add(a, b)))),
+)
+_declare(
+    "betaln",
+    "betaln",
+    lambda y, a, b: o.sub(o.digamma(a), o.digamma(o.add(a, b))),
+    lambda y, a, b: o.sub(o.digamma(b), o.digamma(o.add(a, b))),
+)
+_declare(
+    "binom",
+    "binom",
+    lambda y, n, k: o.mul(y, o.sub(_psi_after(n), _psi_after(o.sub(n, k)))),
+    lambda y, n, k: o.mul(y, o.sub(_psi_after(o.sub(n, k)), _psi_after(k))),
+)
+_declare("bessel_i0", "i0", lambda y, x: o.bessel_i1(x))
+_declare("bessel_i1", "i1", _i1_slope)
+_declare("bessel_j", "jv", "the order", lambda y, n, x: _scaled(
+    o.sub(o.bessel_j(o.sub(n, like(n, 1)), x), o.bessel_j(o.add(n, like(n, 1)), x)), 0.5
+))  # fmt: skip
+_declare("dawsn", "dawsn", lambda y, x: o.sub(like(x, 1), _scaled(o.mul(x, y), 2.0)))
+_declare("erfcx", "erfcx", lambda y, x: o.sub(
+    _scaled(o.mul(x, y), 2.0), like(x, 2 / math.sqrt(math.pi))
+))  # fmt: skip
+_declare("exp1", "exp1", lambda y, x: o.neg(o.div(o.exp(o.neg(x)), x)))
+_declare("expi", "expi", lambda y, x: o.div(o.exp(x), x))
+_declare("expn", "expn", "the order", _expn_slope)
+_declare("gamma", "gamma", lambda y, x: o.mul(y, o.digamma(x)))
+_declare("hyp1f1", "hyp1f1", "a", "b", lambda y, a, b, x: o.mul(
+    o.div(a, b), o.hyp1f1(o.add(a, like(a, 1)), o.add(b, like(b, 1)), x)
+))  # fmt: skip
+_declare("hyp2f1", "hyp2f1", "a", "b", "c", lambda y, a, b, c, x: o.mul(
+    o.div(o.mul(a, b), c),
+    o.hyp2f1(o.add(a, like(a, 1)), o.add(b, like(b, 1)), o.add(c, like(c, 1)), x),
+))  # fmt: skip
+_declare("log_ndtr", "log_ndtr", lambda y, x: o.exp(o.sub(
+    o.sub(_scaled(o.square(x), -0.5), y), like(x, 0.5 * math.log(2 * math.pi))
+)))  # fmt: skip
+_declare("ndtri", "ndtri", lambda y, p: _scaled(
+    o.exp(_scaled(o.square(y), 0.5)), math.sqrt(2 * math.pi)
+))  # fmt: skip
+_declare(
+    "owens_t",
+    "owens_t",
+    lambda y, h, a: _scaled(
+        o.mul(o.exp(_scaled(o.square(h), -0.5)), o.erf(_scaled(o.mul(a, h), math.sqrt(0.5)))),
+        -0.5 / math.sqrt(2 * math.pi),
+    ),
+    lambda y, h, a: _scaled(
+        o.div(
+            o.exp(_scaled(o.mul(o.square(h), o.add(o.square(a), like(a, 1))), -0.5)),
+            o.add(o.square(a), like(a, 1)),
+        ),
+        0.5 / math.pi,
+    ),
+)
+_declare(
+    "poch",
+    "poch",
+    lambda y, z, m: o.mul(y, o.sub(o.digamma(o.add(z, m)), o.digamma(z))),
+    lambda y, z, m: o.mul(y, o.digamma(o.add(z, m))),
+)
+
+
+def _spence_slope(y: Node, x: Node) -> Node:
+    # log(x) / (1 - x) tends to -1 at 1.
+    one = o.eq(x, like(x, 1))
+    safe = o.select_n(one, x, like_full(x, 2))
+    return o.select_n(one, o.div(o.log(safe), o.sub(like(x, 1), safe)), like_full(x, -1))
+
+
+_declare("spence", "spence", _spence_slope)
+
+
+# --- several results, complex numbers -------------------------------------------------------------
+
+
+def _pair(name: str, first: Rule, second: Rule) -> None:
+    """An op of one operand and two results, done by a library call."""
+    one = map_infer(name, "same", "f")
+
+    def jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
+        return [o.mul(ts[0], slope(xs[0])) for slope in (first, second)]
+
+    def run(x: Any) -> Any:
+        special = import_module("scipy.special")
+        return tuple([part.astype(x.dtype) for part in getattr(special, name)(np.float64(x))])
+
+    def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
+        return getattr(o, name)(xs[0]), True
+
+    opaque(name, infer=lambda x: (one(x), one(x)), numpy=run, jvp=jvp, batch=batch)
+
+
+def _wave(f: str) -> Rule:
+    return lambda x: getattr(o, f)(_scaled(o.square(x), math.pi / 2))
+
+
+_pair("sici", lambda x: o.div(o.sin(x), x), lambda x: o.div(o.cos(x), x))
+_pair("fresnel", _wave("sin"), _wave("cos"))
+opaque(
+    "wofz",
+    infer=map_infer("wofz", "same", "c"),
+    numpy=scipy_function("wofz"),
+    jvp=(
+        lambda t, y, z: o.mul(
+            t, o.sub(like(z, 2j / math.sqrt(math.pi)), _scaled(o.mul(z, y), 2.0))
+        ),
+    ),
+    batch=lambda size, xs, batched, p: (o.wofz(xs[0]), True),
+)

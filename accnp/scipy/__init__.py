@@ -1,0 +1,8 @@
+"""`accnp.scipy`: the parts of SciPy that `jax.scipy` has, for lazy arrays."""
+
+from accnp.missing import nearest
+from accnp.scipy import special
+
+__all__ = ["special"]
+
+__getattr__ = nearest(__name__, __all__)

@@ -1,0 +1,174 @@
+"""Special functions against SciPy in both precisions, and their derivatives against differences."""
+
+import numpy as np
+import pytest
+import scipy.special
+
+import accnp
+import accnp.numpy as jnp
+from accnp.scipy import special
+
+REAL = np.concatenate([np.linspace(-6.3, 6.1, 25), [-30.0, 30.0, 0.0, 1.0]])
+POSITIVE = np.concatenate([np.geomspace(1e-3, 80, 25), [1.0, 2.0]])
+UNIT = np.concatenate([np.linspace(0.001, 0.999, 21), [1e-9, 0.5]])
+ORDERS = np.arange(1, 5.0)
+
+
+def grid(*axes):
+    return [g.ravel() for g in np.meshgrid(*axes, indexing="ij")]
+
+
+few = POSITIVE[::4]
+CASES = {
+    "betainc": grid(few, few, UNIT[::4]),
+    "betaln": grid(few, few),
+    "beta": grid(few, few),
+    "boxcox": grid(few, np.array([-1.5, 0.0, 0.5, 2.0])),
+    "boxcox1p": grid(few, np.array([-1.5, 0.0, 0.5, 2.0])),
+    "comb": grid(np.arange(7.0), np.arange(5.0)),
+    "dawsn": [REAL],
+    "digamma": [np.concatenate([POSITIVE, [-0.5, -3.3]])],
+    "entr": [np.concatenate([POSITIVE, [0.0, -1.0]])],
+    "erf": [REAL],
+    "erfc": [REAL],
+    "erfcx": [REAL[REAL > -5]],
+    "erfinv": [np.concatenate([UNIT, -UNIT])],
+    "exp1": [POSITIVE],
+    "expi": [POSITIVE],
+    "expit": [REAL],
+    "expn": grid(np.arange(4.0), few),
+    "factorial": [np.arange(-1, 12.0)],
+    "gamma": [np.concatenate([POSITIVE[POSITIVE < 30], [-0.5, -1.5]])],
+    "gammainc": grid(POSITIVE[::2], POSITIVE[::2]),
+    "gammaincc": grid(POSITIVE[::2], POSITIVE[::2]),
+    "gammaln": [POSITIVE],
+    "gammasgn": [np.array([-3.5, -2.5, -0.5, 0.0, 0.5, 4.0])],
+    "hyp1f1": grid(ORDERS, ORDERS + 0.5, np.linspace(-5, 5, 7)),
+    "hyp2f1": grid(ORDERS[:2], ORDERS[:2], ORDERS + 0.5, np.linspace(-0.9, 0.9, 5)),
+    "i0": [REAL],
+    "i0e": [REAL],
+    "i1": [REAL],
+    "i1e": [REAL],
+    "kl_div": grid(np.array([0.0, 0.3, 1.0, 2.0, -1.0]), np.array([0.0, 0.3, 1.0, 2.0, -1.0])),
+    "log_ndtr": [REAL],
+    "logit": [UNIT],
+    "ndtr": [REAL],
+    "ndtri": [UNIT],
+    "owens_t": grid(REAL[::3], REAL[::3]),
+    "poch": grid(few, few[few < 10]),
+    "polygamma": grid(np.arange(3.0), few),
+    "rel_entr": grid(np.array([0.0, 0.3, 1.0, 2.0, -1.0]), np.array([0.0, 0.3, 1.0, 2.0, -1.0])),
+    "spence": [POSITIVE],
+    "xlog1py": grid(np.array([0.0, 1.0, 2.0]), few),
+    "xlogy": grid(np.array([0.0, 1.0, 2.0]), few),
+    "zeta": grid(ORDERS + 0.5, few),
+}
+SINGLE = {"digamma": 1e-5}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_values(name, dtype):
+    with accnp.enable_x64(dtype == np.float64):
+        xs = [x.astype(dtype) for x in CASES[name]]
+        function = getattr(special, name)
+        found = np.asarray(function(*xs))
+        assert found.dtype == dtype
+        want = np.asarray(getattr(scipy.special, name)(*[np.float64(x) for x in xs]))
+        with np.errstate(over="ignore"):
+            want = want.astype(dtype)
+        rtol = 1e-11 if dtype == np.float64 else SINGLE.get(name, 5e-6)
+        np.testing.assert_allclose(found, want, rtol=rtol, atol=rtol)
+        np.testing.assert_array_equal(np.asarray(accnp.jit(function)(*xs)), found)
+
+
+FLAT = {"gammasgn", "factorial", "comb", "entr", "kl_div", "rel_entr"}  # or not smooth at the cases
+ORDER = {"expn": 1, "polygamma": 1, "zeta": 1, "betainc": 2, "hyp1f1": 2, "hyp2f1": 3}
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if n not in FLAT])
+def test_derivatives(name):
+    with accnp.enable_x64(True):
+        function = getattr(special, name)
+        first = ORDER.get(name, 0)
+        xs = [x[1::5] for x in CASES[name]]
+        for k in range(first, len(xs)):
+
+            def alone(v, k=k):
+                return function(*[v if i == k else x for i, x in enumerate(xs)])
+
+            step = 1e-5 * np.maximum(np.abs(xs[k]), 0.1)
+            want = (np.asarray(alone(xs[k] + step)) - np.asarray(alone(xs[k] - step))) / (2 * step)
+            found = np.asarray(accnp.jvp(alone, (xs[k],), (np.ones_like(xs[k]),))[1])
+            keep = np.isfinite(want)
+            scale = np.maximum(np.abs(want[keep]), 1e-3)
+            np.testing.assert_array_less(np.abs(found[keep] - want[keep]) / scale, 2e-4)
+            back = accnp.grad(lambda v, f=alone: f(v).sum())(jnp.asarray(xs[k]))
+            np.testing.assert_allclose(np.asarray(back), found, rtol=1e-10)
+
+
+def test_two_results():
+    x = np.linspace(0.1, 5, 9)
+    with accnp.enable_x64(True):
+        for name in ("sici", "fresnel"):
+            mine, want = getattr(special, name)(x), getattr(scipy.special, name)(x)
+            for a, b in zip(mine, want, strict=True):
+                np.testing.assert_allclose(np.asarray(a), b, rtol=1e-13)
+            slope = accnp.jvp(lambda v, n=name: getattr(special, n)(v)[0], (x,), (x * 0 + 1,))[1]
+            step = 1e-6
+            near = getattr(scipy.special, name)
+            np.testing.assert_allclose(
+                np.asarray(slope), (near(x + step)[0] - near(x - step)[0]) / (2 * step), rtol=1e-5
+            )
+            rows = accnp.vmap(getattr(special, name))(x[None])[1]
+            np.testing.assert_array_equal(np.asarray(rows)[0], np.asarray(mine[1]))
+
+
+def test_wofz_and_bessel_functions():
+    z = np.array([1 + 1j, -2.0 + 0.5j, 0j])
+    np.testing.assert_allclose(np.asarray(special.wofz(z)), scipy.special.wofz(z), rtol=1e-5)
+    x = np.linspace(0.0, 9, 7)
+    want = np.stack([scipy.special.jv(k, x) for k in range(4)])
+    np.testing.assert_allclose(np.asarray(special.bessel_jn(x, v=3)), want, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        np.asarray(special.bernoulli(6)), scipy.special.bernoulli(6), rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        float(special.multigammaln(5.0, 2)), scipy.special.multigammaln(5.0, 2), rtol=1e-6
+    )
+
+
+def test_incomplete_gamma_by_its_first_operand():
+    """Against high precision, on both sides of where the series ends."""
+    import mpmath
+
+    points = [(0.5, 0.3), (3.0, 10.0), (30.0, 20.0), (100.0, 150.0), (0.02, 3.0), (5.0, 5.0)]
+    with accnp.enable_x64(True), mpmath.workdps(30):
+        for a, x in points:
+            slope = mpmath.diff(lambda q, x=x: mpmath.gammainc(q, 0, x, regularized=True), a)
+            found = accnp.grad(special.gammainc)(a, x)
+            assert float(found) == pytest.approx(float(slope), rel=1e-11)
+            assert float(accnp.grad(special.gammaincc)(a, x)) == pytest.approx(
+                -float(slope), rel=1e-11
+            )
+            density = mpmath.mpf(x) ** (mpmath.mpf(a) - 1) * mpmath.exp(-x) / mpmath.gamma(a)
+            sample = accnp.lax.random_gamma_grad(a, x)
+            assert float(sample) == pytest.approx(float(-slope / density), rel=1e-10)
+
+
+def test_special_functions_are_part_of_fused_kernels():
+    program = accnp.inspect(lambda x: special.gammainc(2.0, x) * 2 + special.i0e(x))
+    assert len(program(jnp.ones(5)).kernels) == 1
+
+
+def test_refusals():
+    with pytest.raises(TypeError, match="floating"):
+        special.ndtr(1)
+    with pytest.raises(NotImplementedError, match="exact"):
+        special.factorial(5, exact=True)
+    with pytest.raises(TypeError, match="2"):
+        special.dawsn(1.0, 2.0)
+    with pytest.raises(NotImplementedError, match="order"):
+        accnp.grad(special.expn)(1.0, 2.0)
+    with pytest.raises(AttributeError, match="did you mean 'dawsn'"):
+        _ = special.dawson
