@@ -56,6 +56,7 @@ from accnp.runtime.device import (
 
 if TYPE_CHECKING:  # loaded on first use
     from accnp import profiler as profiler
+    from accnp.api.observe.explain import explain
 
 __version__ = "0.1.0"
 
@@ -102,6 +103,7 @@ __all__ = [
     "errors",
     "eval_shape",
     "experimental",
+    "explain",
     "explain_cache_misses",
     "extend",
     "fastmath",
@@ -166,5 +168,5 @@ __all__ += numpy.__all__
 __getattr__ = nearest(
     __name__,
     __all__,
-    {"profiler": "accnp.profiler"},
+    {"explain": "accnp.api.observe.explain", "profiler": "accnp.profiler"},
 )

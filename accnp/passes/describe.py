@@ -17,6 +17,7 @@ from accnp.passes.regions import count_cells
 __all__ = [
     "aval_text",
     "cluster_lines",
+    "cluster_parts",
     "home",
     "members",
     "params_text",
@@ -170,27 +171,35 @@ def form_text(c: Cluster) -> str:
     return f"{c.form} (folded axes {', '.join(map(str, c.axes or ()))})"
 
 
-def cluster_lines(program: Program, numbers: dict[Cluster, int]) -> list[str]:
-    """For each cluster: its index space, the values fused in it, what it stores and why."""
+def cluster_parts(
+    program: Program, numbers: dict[Cluster, int]
+) -> list[tuple[int, str, list[Value]]]:
+    """For each cluster the number of its step, its index space and the values fused in it as text,
+    and the values that it stores."""
     clusters = list(numbers)
     inside = members(program, clusters)
-    lines = []
+    parts = []
     for c, values in zip(clusters, inside, strict=True):
-        i = numbers[c]
         if c.form in ("host", "own"):
             v = c.roots[0]
             why = why_alone(c)
             what = why.replace(f"{v.op.name} is ", "") if c.form == "own" else f"no kernel: {why}"
-            lines.append(f"step {i}: {v.op.name} %{v.id}, {what}")
-            stored = [v]
+            parts.append((numbers[c], f"{v.op.name} %{v.id}, {what}", [v]))
         else:
             done = [v for v in values if v.op.kind != "view"] or values
             names = ", ".join(f"{v.op.name} %{v.id}" for v in done)
             views = len(values) - len(done)
             part = f" (cut into {count_cells(c.cuts)} cells)" if c.cuts else ""
-            text = f"step {i}: {form_text(c)} kernel over {list(c.shape)}{part}: {names or 'copy'}"
-            lines.append(text + (f"; read through {views} views" if views else ""))
-            stored = c.roots
-        for v in stored:
-            lines.append(f"    stores %{v.id}: {'; '.join(why_stored(v))}")
+            text = f"{form_text(c)} kernel over {list(c.shape)}{part}: {names or 'copy'}"
+            text += f"; read through {views} views" if views else ""
+            parts.append((numbers[c], text, c.roots))
+    return parts
+
+
+def cluster_lines(program: Program, numbers: dict[Cluster, int]) -> list[str]:
+    """The same as lines, with why each stored value is stored."""
+    lines = []
+    for i, text, stored in cluster_parts(program, numbers):
+        lines.append(f"step {i}: {text}")
+        lines += [f"    stores %{v.id}: {'; '.join(why_stored(v))}" for v in stored]
     return lines

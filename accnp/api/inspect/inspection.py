@@ -18,7 +18,7 @@ from accnp.passes.program import Program
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Inspection"]
+__all__ = ["Inspection", "plural"]
 
 
 class Inspection:
@@ -68,9 +68,9 @@ class Inspection:
         ] = "\n".join(program_lines(program))
         count = sum(isinstance(s, KernelStep) for s in plan.steps)
         others = len(plan.steps) - count
-        title = f"fusion: {_plural(len(program.values), 'operation')} in {_plural(count, 'kernel')}"
+        title = f"fusion: {plural(len(program.values), 'operation')} in {plural(count, 'kernel')}"
         if others:
-            title += f" and {_plural(others, 'other step')}"
+            title += f" and {plural(others, 'other step')}"
         out[title] = "\n".join(cluster_lines(program, self._clusters))
         out["plan"] = "\n".join(plan_lines(plan, program))
         for i, k in enumerate(self.kernels):
@@ -89,7 +89,7 @@ class Inspection:
             if plan.work < engine.ASYNC
             else "on the device's stream: the call returns at once"
         )
-        lines = [f"{_plural(len(plan.steps), 'step')} for each run, {where}"]
+        lines = [f"{plural(len(plan.steps), 'step')} for each run, {where}"]
         lines += [f"step {k.step}: {k.launch}" for k in self.kernels]
         return "\n".join(lines)
 
@@ -132,5 +132,6 @@ class Inspection:
         return "\n".join(parts)
 
 
-def _plural(n: int, what: str) -> str:
+def plural(n: int, what: str) -> str:
+    """A number of things in words."""
     return f"{n} {what}" if n == 1 else f"{n} {what}s"

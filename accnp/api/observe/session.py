@@ -8,6 +8,7 @@ do these things are led round (`runtime/detour.py`) while a session is open, and
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import threading
 from _thread import get_ident
@@ -56,6 +57,8 @@ _detours: list[Detour] = []
 _lock = threading.RLock()
 # How deep a thread is in plans that run: loops on the host run the plans of their bodies.
 _inside = threading.local()
+# Who is at work in a thread: names of jitted functions that are called, lines that look at values.
+_asking: dict[int, list[str]] = {}
 
 
 def emit(event: Event) -> None:
@@ -88,6 +91,9 @@ class Session:
             _open.append(self)
         watch.observe(1)
         self.began = perf_counter_ns()
+
+    def planned(self, program: Any, plan: Any, of: str) -> None:
+        """A plan was made, for the one who asked; its clusters can be looked at now, not later."""
 
     def stop(self) -> None:
         """Look on no longer; a second time does nothing."""
@@ -171,10 +177,15 @@ def _miss(original: Any, function: Any, call: Any, avals: Any, cache: Any) -> No
 
 def _call(original: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
     start = perf_counter_ns()
+    asking = _asking.setdefault(get_ident(), [])
+    asking.append(f"jit {self._name}")
     try:
         return original(self, *args, **kwargs)
     finally:
-        emit(Event("call", self._name, start, perf_counter_ns(), errors.user_line()))
+        asking.pop()
+        now = perf_counter_ns()
+        code = getattr(self._fun, "__code__", self._fun)
+        emit(Event("call", self._name, start, now, errors.user_line(), code=code))
 
 
 def _pass(name: str) -> Callable[..., Any]:
@@ -190,7 +201,16 @@ def _pass(name: str) -> Callable[..., Any]:
 
 def _plan(original: Any, program: Any, *args: Any, **kwargs: Any) -> Any:
     start = perf_counter_ns()
-    plan = original(program, *args, **kwargs)
+    depth = _inside.plans = getattr(_inside, "plans", 0) + 1
+    try:
+        plan = original(program, *args, **kwargs)
+    finally:
+        _inside.plans = depth - 1
+    if depth > 1:  # of the body of a loop: the plan around it shows it
+        return plan
+    of = (_asking.get(get_ident()) or ["eager"])[-1]
+    for session in _open:
+        session.planned(program, plan, of)
     text = f"{len(program.values)} operations in {len(plan.steps)} steps"
     emit(Event("plan", text, start, perf_counter_ns(), plan=plan, program=program))
     return plan
@@ -202,15 +222,27 @@ def _look(original: Any, nodes: Any, wait: bool = False) -> None:
         return original(nodes, wait)
     start = perf_counter_ns()
     op = next(n.op for n in nodes if n.value is None and n.op.kind != "leaf")
+    frame = errors.user_frame()
+    line = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
+    why, asked_for = _who_asks(op)
+    asking = _asking.setdefault(get_ident(), [])
+    asking.append(f"eager, for {why} at {os.path.basename(line)}")
     try:
         return original(nodes, wait)
     finally:
-        frame = errors.user_frame()
-        line = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
-        code = frame.f_code if frame else None
-        why = _who_asks(op)
-        place = (code, frame.f_lasti if frame else 0)
-        emit(Event("look", why, start, perf_counter_ns(), line, avals=asked, place=place))
+        asking.pop()
+        place = (frame.f_code, frame.f_lasti) if frame else None
+        emit(
+            Event(
+                "look",
+                why,
+                start,
+                perf_counter_ns(),
+                line,
+                avals=asked,
+                place=place if asked_for else None,
+            )
+        )
 
 
 # Methods of arrays, and functions, as users write them.
@@ -226,17 +258,17 @@ _SPELLED = {
 }  # fmt: skip
 
 
-def _who_asks(op: Any) -> str:
-    """How the user's line came to need a value: the call nearest to it, and what the recorder does
-    by itself."""
+def _who_asks(op: Any) -> tuple[str, bool]:
+    """How the user's line came to need a value: the call nearest to it, or what the recorder does
+    by itself; and whether the user has looked."""
     frame: Any = errors.own_frame()
     name = frame.f_code.co_qualname if frame is not None else ""
     asks = _SPELLED.get(name, f"{name}()" if name else "a call")
     if _passes_through("record", "record_known"):
         if op.kind == "opaque":
-            return f"{op.name}: a library call, done as soon as it is recorded"
-        return f"{asks}: the chain of pending operations had become long"
-    return asks
+            return f"{op.name}: a library call, done as soon as it is recorded", False
+        return f"{asks}: a long chain, or a large operand of an update, does not wait", False
+    return asks, name not in ("JitFunction.__call__", "block_until_ready")
 
 
 def _passes_through(*names: str) -> bool:

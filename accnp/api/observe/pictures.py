@@ -1,0 +1,163 @@
+"""What is kept of a plan for showing it, taken while its clusters are there.
+
+In: a program and its plan. Out: a `Picture`: kernels with their operations, what they store and
+why, the graph as SVG; and later the times of its steps.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accnp.api.inspect.drawing import draw
+from accnp.engine.describe import clusters_of
+from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan
+from accnp.ir.node import site_text
+from accnp.passes.describe import cluster_parts, why_stored
+from accnp.passes.program import Program, Value
+from accnp.passes.reasons import OUTPUT
+from accnp.runtime.bandwidth import bandwidth
+
+__all__ = ["Boundary", "Picture", "StepFacts"]
+
+_LARGE = 300  # operations, from which the picture of a graph says nothing any more
+
+
+class Boundary:
+    """A value that goes through memory between two steps."""
+
+    def __init__(self, v: Value, step: int) -> None:
+        self.step = step
+        self.value = f"%{v.id} {v.op.name}"
+        self.line = _line(v)
+        self.reasons = [why for why in why_stored(v) if why != OUTPUT]
+        avals = v.aval if isinstance(v.aval, tuple) else (v.aval,)
+        self.nbytes = sum(a.nbytes for a in avals)
+        self.output = OUTPUT in why_stored(v)
+
+    def __str__(self) -> str:
+        size = f"{self.nbytes / 1e6:.3g} MB"
+        also = " (an output as well)" if self.output else ""
+        place = f", {self.line}" if self.line else ""
+        return f"{self.value}{place}, {size}{also}: {'; '.join(self.reasons)}"
+
+
+class StepFacts:
+    """One step: what it computes, bytes that must move, seconds (the least of its runs)."""
+
+    def __init__(self, step: Any, number: int, text: str) -> None:
+        self.number = number
+        self.text = text
+        self.kernel = isinstance(step, KernelStep)
+        self.nbytes: int = step.nbytes
+        self.seconds: float | None = None
+        self.runs = 0
+
+    def ran(self, seconds: float) -> None:
+        """Take a run's time."""
+        self.runs += 1
+        self.seconds = seconds if self.seconds is None else min(seconds, self.seconds)
+
+    @property
+    def share(self) -> float | None:
+        """The share of what a streaming copy moves in this time; None if it has not run."""
+        if not self.seconds:
+            return None
+        return self.nbytes / self.seconds / bandwidth()
+
+    @property
+    def figures(self) -> str:
+        """Bytes, milliseconds, share of the limit, in words."""
+        moved = f"{self.nbytes / 1e6:.3g} MB"
+        if not self.seconds or self.share is None:
+            return f"{moved}, not run"
+        rate = self.nbytes / self.seconds / 1e9
+        return f"{moved}, {1e3 * self.seconds:.3g} ms, {rate:.1f} GB/s, {self.share:.0%} of a copy"
+
+
+class Picture:
+    """A plan that ran: `title`, `steps`, `boundaries`, `svg`, facts for advice."""
+
+    def __init__(self, program: Program | None, plan: Plan, of: str) -> None:
+        self.plan = plan  # keeps its identity
+        self.of = of
+        self.runs = 0
+        self.boundaries: list[Boundary] = []
+        self.widened: list[str] = []  # lines where float32 became float64
+        self.copies: list[tuple[str, str, int]] = []  # what an update copied: operation, why, bytes
+        self.svg = ""
+        parts: dict[int, str] = {}
+        if program is not None:
+            clusters = clusters_of(plan, program)
+            for number, text, stored in cluster_parts(program, clusters):
+                parts[number] = text
+                found = [Boundary(v, number) for v in stored]
+                self.boundaries += [b for b in found if b.reasons and _is_read(b, stored, program)]
+            if len(program.values) <= _LARGE:
+                self.svg = draw(program, clusters, of)
+            self.widened = _widened(program)
+        self.operations = 0 if program is None else len(program.values)
+        self.steps = [
+            StepFacts(s, i, parts.get(i) or getattr(s, "label", "") or s.op.name)
+            for i, s in enumerate(plan.steps)
+        ]
+        for step in plan.steps:
+            if isinstance(step, KernelStep):
+                self.copies += _copies(step, plan)
+        self.host_loops = [
+            (s.op.name, s.reason) for s in plan.steps if isinstance(s, ControlStep) and s.reason
+        ]
+        self.calls = sum(isinstance(s, HostStep) for s in plan.steps)
+
+    @property
+    def title(self) -> str:
+        """Who it was made for, and its size."""
+        kernels = sum(s.kernel for s in self.steps)
+        size = f"{self.operations} operations in " if self.operations else ""
+        others = len(self.steps) - kernels
+        text = f"{self.of}: {size}{kernels} kernel{'s' * (kernels != 1)}"
+        return text + (f" and {others} other step{'s' * (others != 1)}" if others else "")
+
+    @property
+    def seconds(self) -> float:
+        """The steps' times together."""
+        return sum(s.seconds or 0.0 for s in self.steps)
+
+
+def _is_read(b: Boundary, stored: list[Value], program: Program) -> bool:
+    """Whether a step of the program reads it again: an output alone is no boundary."""
+    v = next(v for v in stored if b.value == f"%{v.id} {v.op.name}")
+    parts = {id(x) for x in program.values if x.parent is v} | {id(v)}
+    return any(id(x) in parts for w in program.values for x in w.inputs)
+
+
+def _line(v: Value) -> str:
+    return site_text(v.node) if v.node is not None and v.node.site is not None else ""
+
+
+def _widened(program: Program) -> list[str]:
+    """The lines at which values of 32 bits became values of 64 although no 64-bit type was asked
+    for by `astype`."""
+    found = []
+    for v in program.values:
+        if isinstance(v.aval, tuple) or v.aval.dtype.name not in ("float64", "complex128"):
+            continue
+        narrow = [x for x in v.inputs if x.aval.dtype.name in ("float32", "complex64")]
+        if narrow and _line(v):
+            found.append(f"{_line(v)}: {narrow[0].aval.dtype.name} became {v.aval.dtype.name}")
+    return list(dict.fromkeys(found))
+
+
+def _copies(step: KernelStep, plan: Plan) -> list[tuple[str, str, int]]:
+    """The updates of a step that could not be made in place, and why."""
+    found = []
+    for _, source, nbytes, over in step.takes:
+        if over:
+            continue
+        if source < plan.n_leaves:
+            why = "its operand is an argument or a closed-over array, which may be used again"
+        elif source in plan.output_slots:
+            why = "the old value is a result, too"
+        else:
+            why = "the old value is read again, by this step or a later one"
+        found.append((step.label, why, nbytes))
+    return found
