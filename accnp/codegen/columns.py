@@ -10,11 +10,11 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from accnp.codegen.folds import accumulator, combined, identity
+from accnp.codegen.folds import accumulator, combined, identity, joined, lanes
 from accnp.codegen.tiles import DEEP, WIDE, across, crossing, lay
-from accnp.ir.kernel import BLOCK, ROWS, Statement, dtype_code
+from accnp.ir.kernel import BLOCK, ROWS, KernelSpec, Statement, dtype_code
 
-__all__ = ["column"]
+__all__ = ["column", "row_across", "walkable"]
 
 TILES = 8  # into which the inner axis is cut, so that threads have something to share
 GROUP = 4  # rows joined at a time
@@ -38,7 +38,8 @@ def column(e: Any) -> None:
     phase = spec.phases[0]
     accs = [accumulator(f.dtype, f.combine) for f in phase.folds]
     totals = [e.stack(a) for a in accs]
-    parts = [e.stack(f.dtype) for f in phase.folds]
+    sums = [e.stack(f.dtype) for f in phase.folds]
+    parts = [f"{p}[" for p in sums]
     w = e.w
     with w.block("for u in range(lo, hi):"):
         w.add(f"o = u // {count}", f"j0 = (u - o * {count}) * {across_tile}")
@@ -52,7 +53,7 @@ def column(e: Any) -> None:
         rows = e.total()
         with w.block(f"for rb in range(0, {rows}, {ROWS}):"):
             with w.block("for j in range(m):"):
-                for p, f in zip(parts, phase.folds, strict=True):
+                for p, f in zip(sums, phase.folds, strict=True):
                     w.add(f"{p}[j] = {dtype_code(f.dtype)}({identity(f.dtype, f.combine)})")
             w.add(f"re = rb + {ROWS}", f"re = re if re < {rows} else {rows}")
             if turned is None:
@@ -65,7 +66,7 @@ def column(e: Any) -> None:
                     lay(e, those, base, start, inner, ("rows", "m"), WIDE, "tile")
                     _rows(e, base, parts, "rt", "rt + rows")
             with w.block("for j in range(m):"):
-                for t, p, a, f in zip(totals, parts, accs, phase.folds, strict=True):
+                for t, p, a, f in zip(totals, sums, accs, phase.folds, strict=True):
                     wide = f"{dtype_code(a)}({p}[j])" if a != f.dtype else f"{p}[j]"
                     w.add(f"{t}[j] = {combined(f.combine, a, f'{t}[j]', wide)}")
         e.turned.clear()
@@ -74,6 +75,86 @@ def column(e: Any) -> None:
             for t, f in zip(totals, phase.folds, strict=True):
                 w.add(f"{f.name} = {dtype_code(f.dtype)}({t}[j])")
             e.row_body(phase, base, {inner: "q"})
+
+
+def walkable(spec: KernelSpec, d: int) -> bool:
+    """Whether `row_across` can do a row kernel: no load of it jumps along axis d."""
+    folds = spec.phases[0].folds
+    return (
+        len({lanes(f.combine) for f in folds}) == 1
+        and not any(f.dtype.kind == "c" for f in folds)
+        and all(a.store or a.strides[d] in (0, 1) for a in spec.accesses)
+        and not any(s.index is not None for s in spec.phases[0].full)
+    )
+
+
+def row_across(e: Any, d: int) -> None:
+    """Row form of one pass where memory runs along the outer axis d: a walk as over columns, in the
+    order of rows. Each lane of `block_*` is a row of scratch."""
+    spec, w = e.spec, e.w
+    e.prologue()
+    phase = spec.phases[0]
+    (along,) = e.of_reduced
+    others = [k for k in e.of_outer if k != d]
+    size = spec.outer[d]
+    width = -(-prod(spec.outer) // TILES)
+    width = min(WIDE, max(64, -(-width // 64) * 64))
+    tiles = -(-size // width)
+    e.out.extent = prod(spec.outer) // size * tiles
+    e.out.weight = spec.cost * spec.reduced[0] * min(size, width)
+    count = e.integer("tiles", "tiles", tiles)
+    across_tile = e.integer("width", "width", width)
+    accs = [accumulator(f.dtype, f.combine) for f in phase.folds]
+    totals = [e.stack(a) for a in accs]
+    sums = [e.stack(f.dtype, "slab") for f in phase.folds]
+    many = lanes(phase.folds[0].combine)
+    n = e.size(along)
+    with w.block("for u in range(lo, hi):"):
+        w.add(f"o = u // {count}", f"j0 = (u - o * {count}) * {across_tile}")
+        w.add(f"m = {e.size(d)} - j0", f"m = m if m < {across_tile} else {across_tile}")
+        index: dict[int, str] = {}
+        if others:
+            e.decompose("o", others, index, "o")
+        base = e.bases(index, e.all_accesses(), "p")
+        for s in spec.row_head:
+            e.statement(s, base, {})
+        with w.block("for j in range(m):"):
+            for t, a, f in zip(totals, accs, phase.folds, strict=True):
+                w.add(f"{t}[j] = {dtype_code(a)}({identity(a, f.combine)})")
+        with w.block(f"for b in range(0, {n}, {BLOCK}):"):
+            w.add(f"stop = b + {BLOCK}", f"stop = stop if stop < {n} else {n}")
+            with w.block(f"for l in range({many}):"):
+                w.add(f"p = l * {WIDE}")
+                with w.block("for j in range(m):"):
+                    for s, f in zip(sums, phase.folds, strict=True):
+                        start = f"{dtype_code(f.dtype)}({identity(f.dtype, f.combine)})"
+                        w.add(f"{s}[p + j] = {start}")
+            lane = [f"{s}[p + " for s in sums]
+            group = GROUP * many
+            w.add(f"rest = b + (stop - b) // {group} * {group}")
+            with w.block(f"for g in range(b, rest, {group}):"):
+                head = (f"p = (r - g) * {WIDE}",)
+                _group(e, base, lane, "g", f"g + {many}", GROUP, d, many, head, joined)
+            head = (f"p = (r - rest) % {many} * {WIDE}",)
+            _group(e, base, lane, "rest", "stop", 1, d, 1, head, joined)
+            w.add(f"h = {many // 2}")
+            with w.block("while h > 0:"):
+                with w.block("for l in range(h):"):
+                    w.add(f"p = l * {WIDE}", f"other = (l + h) * {WIDE}")
+                    with w.block("for j in range(m):"):
+                        for s, f in zip(sums, phase.folds, strict=True):
+                            value = joined(f.combine, f.dtype, f"{s}[p + j]", f"{s}[other + j]")
+                            w.add(f"{s}[p + j] = {value}")
+                w.add("h = h // 2")
+            with w.block("for j in range(m):"):
+                for t, s, a, f in zip(totals, sums, accs, phase.folds, strict=True):
+                    wide = f"{dtype_code(a)}({s}[j])" if a != f.dtype else f"{s}[j]"
+                    w.add(f"{t}[j] = {combined(f.combine, a, f'{t}[j]', wide)}")
+        with w.block("for j in range(m):"):
+            w.add("q = j0 + j")
+            for t, f in zip(totals, phase.folds, strict=True):
+                w.add(f"{f.name} = {dtype_code(f.dtype)}({t}[j])")
+            e.row_body(phase, base, {d: "q"})
 
 
 def _rows(e: Any, base: dict[int, str], parts: list[str], start: str, stop: str) -> None:
@@ -85,10 +166,16 @@ def _rows(e: Any, base: dict[int, str], parts: list[str], start: str, stop: str)
     _group(e, base, parts, "rest", stop, 1)
 
 
-def _group(e: Any, base: dict[int, str], parts: list[str], start: str, stop: str, n: int) -> None:
-    """A loop that joins n rows to the sums in each step; names of the k-th row end in _k."""
+def _group(
+    e: Any, base: dict[int, str], parts: list[str], start: str, stop: str, n: int,
+    inner: int | None = None, apart: int = 1, head: tuple[str, ...] = (), join: Any = combined,
+) -> None:  # fmt: skip
+    """A loop that joins n rows to the sums in each step; names of the k-th row end in _k.
+
+    The rows are some rows apart. `parts` are the places of the sums, up to the index along `inner`.
+    """
     w, phase = e.w, e.spec.phases[0]
-    (inner,) = e.of_inner
+    inner = e.of_inner[0] if inner is None else inner
     dims = list(e.of_reduced)
     full = {s.name for s in phase.full}
     still = [s for s in phase.full if s.access and s.access.strides[inner] == 0]
@@ -104,12 +191,13 @@ def _group(e: Any, base: dict[int, str], parts: list[str], start: str, stop: str
         copy = Statement(name(s.name, k), s.dtype, s.text, args, s.access, s.index)
         e.statement(copy, deep[k], {} if s in still else {inner: "q"})
 
-    with w.block(f"for r in range({start}, {stop}{f', {n}' if n > 1 else ''}):"):
+    with w.block(f"for r in range({start}, {stop}{f', {n}' if n > apart else ''}):"):
         deep: list[dict[int, str]] = []
+        w.add(*head)
         for k in range(n):
             row = "r" if k == 0 else f"row{k}"
             if k:
-                w.add(f"{row} = r + {k}")
+                w.add(f"{row} = r + {k * apart}")
             if e.turned:
                 w.add(f"turn{k} = ({row} - rt) * {WIDE}")
             inside = {dims[0]: row}
@@ -124,8 +212,8 @@ def _group(e: Any, base: dict[int, str], parts: list[str], start: str, stop: str
                 for s in moving:
                     write(s, k)
             for p, f in zip(parts, phase.folds, strict=True):
-                value = f"{p}[j]"
+                value = f"{p}j]"
                 for k in range(n):
-                    value = combined(f.combine, f.dtype, value, name(f.source, k))
-                w.add(f"{p}[j] = {value}")
+                    value = join(f.combine, f.dtype, value, name(f.source, k))
+                w.add(f"{p}j] = {value}")
     e.turn = "turn"

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.codegen.columns import column
+from accnp.codegen.columns import column, row_across, walkable
 from accnp.codegen.folds import accumulator, combined, identity
 from accnp.codegen.short import LANES, is_short, short_column, short_map, short_row
 from accnp.codegen.tiles import across, tiled_map, tiled_row
@@ -306,7 +306,7 @@ class _Emitter:
         if len(spec.phases) == 1 == len(spec.reduced) and not spec.phases[0].stores:
             d = across(spec, self.of_reduced[0], self.of_outer)
             if d is not None:
-                return tiled_row(self, d)
+                return (row_across if walkable(spec, d) else tiled_row)(self, d)
         self.prologue()
         self.out.extent = prod(spec.outer)
         self.out.weight = spec.cost * prod(spec.reduced)

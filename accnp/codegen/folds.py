@@ -9,7 +9,7 @@ import numpy as np
 
 from accnp.ir.kernel import dtype_code
 
-__all__ = ["accumulator", "combined", "identity"]
+__all__ = ["accumulator", "combined", "identity", "joined", "lanes"]
 
 _COMBINE = {
     "sum": "{0} + {1}",
@@ -56,3 +56,15 @@ def combined(combine: str, dtype: np.dtype, a: str, b: str) -> str:
     """Return the text that joins two results of a fold."""
     table = _BOOL_COMBINE if dtype.kind == "b" else _COMBINE
     return f"{dtype_code(dtype)}({table[combine].format(a, b)})"
+
+
+def lanes(combine: str) -> int:
+    """Return the lanes in which `block_*` folds a block."""
+    return 64 if combine in ("max", "min") else 32
+
+
+def joined(combine: str, dtype: np.dtype, a: str, b: str) -> str:
+    """Return the text that joins an element to a lane, as `block_*` does."""
+    if combine in ("max", "min") and dtype.kind != "b":
+        return f"join_{combine}({a}, {b})"
+    return combined(combine, dtype, a, b)

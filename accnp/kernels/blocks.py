@@ -12,7 +12,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.core.imputils import lower_builtin
 
-from .factory import SCALARS, define, joined
+from .factory import SCALARS, define, joined, widest
 from .math import block
 from .math.ir import F32, F64, I8, V
 from .math.transpose import transpose
@@ -127,6 +127,24 @@ def _block(name: str) -> None:
     define("block_" + name, 2, rule)
 
 
+def _join(name: str) -> None:
+    """What `block_max` and `block_min` do with two elements: of equal ones the first remains."""
+
+    def rule(x: Any, y: Any) -> Any:
+        t = widest(x, y)
+        if isinstance(t, types.Complex):
+            return None
+        signed = isinstance(t, types.Integer) and t.signed  # type: ignore[attr-defined]
+
+        def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+            fold, _ = block.folds(name, args[0].type, signed)
+            return fold(*[V(b, a) for a in args]).v
+
+        return t, (t, t), emit
+
+    define("join_" + name, 2, rule)
+
+
 @lower_builtin(operator.setitem, types.CPointer(types.boolean), types.Integer, types.Boolean)
 def _store_bool(context: Any, b: Any, sig: Any, args: Any) -> None:
     """Numba stores the one-bit value itself, which does not fit a byte pointer."""
@@ -146,6 +164,8 @@ for _name, _type in SCALARS.items():
         _stack(_kind, _name, _type, _count)
 for _name in ("sum", "prod", "max", "min", "and", "or", "xor"):
     _block(_name)
+for _name in ("max", "min"):
+    _join(_name)
 define("at", 2, _at)
 define("move", 3, _move)
 define("prefetch", 1, _prefetch)

@@ -301,6 +301,8 @@ NAMESPACE: dict[str, Any] = {
     "threefry_0": lambda *xs: threefry(*xs)[0],
     "threefry_1": lambda *xs: threefry(*xs)[1],
     "threefry_xor": lambda *xs: np.bitwise_xor(*threefry(*xs)),
+    "join_max": lambda x, y: y if y > x or y != y else x,
+    "join_min": lambda x, y: y if y < x or y != y else x,
     "at": _at,
     "move": _move,
     "transpose": _transpose,

@@ -39,6 +39,7 @@ from accnp.passes.reasons import (
     MAX_MEMBERS,
     OUTPUT,
     TOO_LONG,
+    TURNED,
     TOO_MANY_FOLDS,
     form_of,
     other_fold,
@@ -52,6 +53,7 @@ from accnp.passes.spaces import (
     fold_form,
     in_kernel,
     index_strides,
+    is_turned,
     long_axes,
     row_axes,
     strided,
@@ -420,7 +422,10 @@ class _Fusion:
             c.roots.append(v)
             self.provide(v, c)
         if v.op.kind == "reduce":
-            self.demand(v.inputs[0], c, "full", ())
+            x = v.inputs[0]
+            if x.op.kind == "view" and in_kernel(x) and is_turned(x, v.params["axes"]):
+                store(x, TURNED)
+            self.demand(x, c, "full", ())
         elif v.op.kind == "assemble":
             self.demand_parts(v, placed(v) or (), c, ())
         else:

@@ -466,13 +466,16 @@ class _Lowering:
 
 
 def _along_memory(sizes: list[list[int]], columns: list[list[Any]], stores: list[bool]) -> None:
-    """Make that kept axis the inner one of a column fold along which most loads are contiguous."""
+    """Make that kept axis the inner one of a column fold along which most loads are contiguous, or
+    else move least."""
 
-    def score(axis: list[int]) -> int:
-        return sum(s == 1 for s, store in zip(axis, stores, strict=True) if not store)
+    def score(axis: list[int]) -> tuple[int, int]:
+        steps = [abs(s) for s, store in zip(axis, stores, strict=True) if not store]
+        return sum(s == 1 for s in steps), -sum(steps)
 
     last = columns[2][0]
-    best = max(range(len(sizes[0])), key=lambda k: score(columns[0][k]), default=None)
-    if best is not None and score(columns[0][best]) > score(last) and sizes[0][best] >= 16:
+    fits = [k for k in range(len(sizes[0])) if sizes[0][k] >= 16]
+    best = max(fits, key=lambda k: score(columns[0][k]), default=None)
+    if best is not None and score(columns[0][best]) > score(last):
         sizes[0][best], sizes[2][0] = sizes[2][0], sizes[0][best]
         columns[0][best], columns[2][0] = last, columns[0][best]

@@ -3,6 +3,8 @@ done."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -17,6 +19,7 @@ __all__ = [
     "fold_form",
     "in_kernel",
     "index_strides",
+    "is_turned",
     "is_row",
     "keeps_order",
     "long_axes",
@@ -81,6 +84,17 @@ def is_row(shape: Any, strides: Any, rows: tuple[int, ...], base: tuple[int, ...
     return [n for n in head if n != 1] == [n for n in base if n != 1] and all(
         n == 1 or s == w for n, s, w in zip(head, strides[: rows[0]], want, strict=True)
     )
+
+
+def is_turned(view: Any, axes: Iterable[int]) -> bool:
+    """Whether several folded axes of a view lie in memory in another order than its own."""
+    base, chain = strip_views(view)
+    seen = strided(base, chain) if base.aval.ndim else None
+    if seen is None:
+        return False
+    shape, strides, _ = seen
+    steps = [abs(strides[d]) for d in sorted(axes) if shape[d] != 1]
+    return any(0 < a < b for a, b in pairwise(steps))
 
 
 def strided(base: Any, chain: tuple[Any, ...]) -> Any:

@@ -88,6 +88,35 @@ def test_folds_of_transposed_operands_have_the_bits_of_a_copy(shape):
                     np.testing.assert_allclose(a, c, rtol=2e-4, atol=2e-3)
 
 
+EACH = {
+    "sum": lambda m, x: x.sum(1),
+    "max": lambda m, x: x.max(1),
+    "min of integers": lambda m, x: x.astype(m.int32).min(1),
+    "any": lambda m, x: (x > 1000).any(1),
+    "prod": lambda m, x: (1 + x / 1e4).prod(1),
+    "of a function": lambda m, x: m.sum(m.exp(x / 50), 1),
+    "with a column": lambda m, x: m.sum(x * x[0], 1),
+    "with an epilogue": lambda m, x: x.mean(1) * 2 + x[:, 0],
+    "complex": lambda m, x: m.sum(x + 1j, 1),
+    "two": lambda m, x: m.sum(x, 1) / m.sum(x * x, 1),
+}
+
+
+@pytest.mark.parametrize("rows", [8, 37, 128, 300, 1024, 1600, 2100])
+@pytest.mark.parametrize("name", EACH)
+def test_rows_that_lie_across_are_folded_in_the_order_of_rows(name, rows):
+    x = numbers((rows, 70))
+    x[rows // 2, 3], x[0, 5], x[:, 6] = np.nan, -np.inf, -0.0
+    f = partial(EACH[name], jnp)
+    turned = np.asarray(accnp.jit(lambda x: f(x.T))(jnp.asarray(x)))
+    plain = np.asarray(accnp.jit(f)(jnp.asarray(np.ascontiguousarray(x.T))))
+    assert turned.tobytes() == plain.tobytes()
+    with np.errstate(all="ignore"):
+        want = EACH[name](np, x.T)
+    if "integers" not in name:
+        np.testing.assert_allclose(turned, want, rtol=1e-3, atol=1e-2)
+
+
 @pytest.mark.parametrize("shape", [(4, 5, 6, 7), (40, 50, 60), (2, 1, 40, 3, 5), (100, 3, 1, 4)])
 def test_axes_that_are_apart_are_folded_in_turns(shape):
     x = numbers(shape)

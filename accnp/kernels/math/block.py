@@ -1,8 +1,8 @@
 """Reductions of a contiguous block in an order that no vector width and no fusion changes.
 
-In: a pointer to ``n`` elements. Out: one element. Element j goes to lane j mod 32; lanes are
-folded by halves. The bits are the same on every machine, since LLVM splits the 32-lane vectors
-without reordering.
+In: a pointer to ``n`` elements. Out: one element. Element j goes to lane j mod 32 (of a maximum or
+minimum, whose steps take longer, mod 64); lanes are folded by halves. The bits are the same on
+every machine, since LLVM splits the vectors without reordering.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from .ir import I32, I64, V, is_float
+from .ir import I32, I64, V, below, is_float, masked_load
 
 LANES = 32
 Fold = Callable[[V, V], V]
@@ -63,10 +63,16 @@ def folds(name: str, t: Any, signed: bool) -> tuple[Fold, Any]:
     return _binary(fop, iop), float(identity) if is_float(t) else identity
 
 
+def lane_count(name: str) -> int:
+    """Return the lanes of a reduction."""
+    return 2 * LANES if name in ("max", "min") else LANES
+
+
 def block_reduce(b: Any, p: Any, n: Any, t: Any, name: str, signed: bool) -> Any:
     """Fold of n elements of type t at p."""
     fold, identity = folds(name, t, signed)
-    start = ir.Constant(ir.VectorType(t, LANES), [ir.Constant(t, identity)] * LANES)
+    count = lane_count(name)
+    start = ir.Constant(ir.VectorType(t, count), [ir.Constant(t, identity)] * count)
     acc = _halve(_lanes(b, p, n, start, fold), 1, fold)
     return b.extract_element(acc.v, ir.Constant(I32, 0))
 
@@ -130,14 +136,10 @@ def _load(b: Any, p: Any, k: Any, element: Any, t: Any) -> Any:
 
 
 def _lanes(b: Any, p: Any, n: Any, start: Any, fold: Fold) -> V:
-    """Folds whole groups of lanes, then the rest through a copy padded with the identity."""
+    """Folds whole groups of lanes, then the rest beside the identity in the other lanes."""
     lanes, t = start.type, start.type.element
     fn, size, zero = b.function, start.type.count, ir.Constant(I64, 0)
-    with b.goto_entry_block():
-        pad = b.alloca(lanes)
-    loop, tail, fill, copy, join, end = (
-        fn.append_basic_block(s) for s in ("block", "tail", "fill", "copy", "join", "end")
-    )
+    loop, tail, fill, end = (fn.append_basic_block(s) for s in ("block", "tail", "fill", "end"))
     whole = b.and_(n, ir.Constant(I64, -size))
     rest = b.sub(n, whole)
     before = b.block
@@ -154,17 +156,9 @@ def _lanes(b: Any, p: Any, n: Any, start: Any, fold: Fold) -> V:
     b.cbranch(b.icmp_signed(">", rest, zero), fill, end)
 
     b.position_at_end(fill)
-    b.store(start, pad)
-    b.branch(copy)
-
-    b.position_at_end(copy)
-    k = b.phi(I64)
-    b.store(_load(b, p, b.add(whole, k), t, t), _element(b, pad, k, t))
-    k_next = b.add(k, ir.Constant(I64, 1))
-    b.cbranch(b.icmp_signed("<", k_next, rest), copy, join)
-
-    b.position_at_end(join)
-    padded = fold(V(b, mid), V(b, b.load(pad))).v
+    place = b.bitcast(_element(b, p, whole, t), lanes.as_pointer())
+    part = masked_load(b, place, lanes, _size(t), below(b, rest, size), start)
+    padded = fold(V(b, mid), V(b, part)).v
     b.branch(end)
 
     b.position_at_end(end)
@@ -173,8 +167,7 @@ def _lanes(b: Any, p: Any, n: Any, start: Any, fold: Fold) -> V:
         (i, ((zero, before), (i_next, loop))),
         (acc, ((start, before), (new, loop))),
         (mid, ((start, before), (new, loop))),
-        (k, ((zero, fill), (k_next, copy))),
-        (out, ((mid, tail), (padded, join))),
+        (out, ((mid, tail), (padded, fill))),
     ):
         for value, block in incoming:
             phi.add_incoming(value, block)

@@ -265,3 +265,24 @@ def fast_two_sum(x: V, y: V) -> tuple[V, V]:
 def two_prod(x: V, y: V) -> tuple[V, V]:
     p = x * y
     return p, fma(x, y, -p)
+
+
+def below(b: Any, n: Any, count: int) -> Any:
+    """The mask of the first n (a 64-bit integer) of so many lanes."""
+    t = ir.VectorType(I64, count)
+    undef = ir.Constant(t, ir.Undefined)
+    zeros = ir.Constant(ir.VectorType(I32, count), [0] * count)
+    splat = b.shuffle_vector(b.insert_element(undef, n, ir.Constant(I32, 0)), undef, zeros)
+    return b.icmp_signed("<", ir.Constant(t, [ir.Constant(I64, k) for k in range(count)]), splat)
+
+
+def masked_load(b: Any, p: Any, t: Any, size: int, mask: Any, off: Any) -> Any:
+    """A vector of type t, of elements of `size` bytes, at p; lanes that are off are those of
+    `off`."""
+    kind = "i" if isinstance(t.element, ir.IntType) else "f"
+    name = f"llvm.masked.load.v{t.count}{kind}{8 * size}.p0"
+    args = [p, ir.Constant(I32, size), mask, off]
+    fn = b.module.globals.get(name)
+    if fn is None:
+        fn = ir.Function(b.module, ir.FunctionType(t, [a.type for a in args]), name)
+    return b.call(fn, args)

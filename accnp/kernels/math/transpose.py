@@ -13,7 +13,7 @@ from typing import Any
 from llvmlite import ir
 
 from . import cold
-from .ir import I32, I64
+from .ir import I32, I64, below, masked_load
 
 SIDE = 16  # rows and columns of the destination are written in multiples of this at most
 
@@ -50,8 +50,9 @@ def transpose(b: Any, t: Any, size: int, args: Sequence[Any]) -> None:
         full = [b.load(b.bitcast(p, pointer), align=size) for p in places]
         b.branch(join)
         b.position_at_end(part)
-        mask = _below(b, left, n)
-        some = [_masked(b, t, n, size, p, mask) for p in places]
+        mask, vector = below(b, left, n), ir.VectorType(t, n)
+        off = ir.Constant(vector, ir.Undefined)
+        some = [masked_load(b, p, vector, size, mask, off) for p in places]
         b.branch(join)
         b.position_at_end(join)
         lanes = []
@@ -84,27 +85,6 @@ def _square(b: Any, lanes: list[Any]) -> list[Any]:
 
 def _order(numbers: Sequence[int]) -> Any:
     return ir.Constant(ir.VectorType(I32, len(numbers)), list(numbers))
-
-
-def _below(b: Any, n: Any, count: int) -> Any:
-    """The mask of the first n lanes."""
-    t = ir.VectorType(I64, count)
-    undef = ir.Constant(t, ir.Undefined)
-    splat = b.shuffle_vector(
-        b.insert_element(undef, n, ir.Constant(I32, 0)), undef, _order([0] * count)
-    )
-    return b.icmp_signed("<", ir.Constant(t, [_const(k) for k in range(count)]), splat)
-
-
-def _masked(b: Any, t: Any, count: int, size: int, p: Any, mask: Any) -> Any:
-    vector = ir.VectorType(t, count)
-    kind = "i" if isinstance(t, ir.IntType) else "f"
-    name = f"llvm.masked.load.v{count}{kind}{8 * size}.p0"
-    args = [p, ir.Constant(I32, size), mask, ir.Constant(vector, ir.Undefined)]
-    found = b.module.globals.get(name)
-    if found is None:
-        found = ir.Function(b.module, ir.FunctionType(vector, [a.type for a in args]), name)
-    return b.call(found, args)
 
 
 class _loop:
