@@ -140,6 +140,8 @@ class _Planner:
             if isinstance(p, Access):
                 fresh = p.store and id(p.value) not in self.slots
                 slot = self.slot(p.value)
+                if p.store:
+                    step.stores.add(slot)
                 if fresh or (p.store and slot in made):
                     if slot not in made:
                         step.allocs.append((slot, p.value.aval.nbytes))
@@ -183,6 +185,7 @@ class _Planner:
         text = generate(spec)
         step = KernelStep(text, self.plan.fastmath)
         step.pointers = [(slot, 0), (self.slot(out.value), 0)]
+        step.stores.add(self.slot(out.value))
         step.moved = rows * (chunks * acc.itemsize + f.dtype.itemsize)
         step.label = END_OF_FOLD
         self.plan.steps.append(step)

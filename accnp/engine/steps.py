@@ -33,7 +33,7 @@ class KernelStep:
 
     __slots__ = (
         "allocs", "bodies", "cluster", "constants", "extent", "frees", "grain", "ints", "kernel",
-        "label", "moved", "pointers", "takes", "text", "work",
+        "label", "moved", "pointers", "stores", "takes", "text", "work",
     )  # fmt: skip
 
     def __init__(self, text: Generated, fastmath: bool) -> None:
@@ -45,6 +45,7 @@ class KernelStep:
         self.resize(text.extent, text.weight)
         self.allocs: list[tuple[int, int]] = []
         self.frees: list[int] = []
+        self.stores: set[int] = set()  # slots that it writes to, of those that others have made
         # Slots that start with the values of another one: (slot, the other, bytes, whether it takes
         # over the buffer).
         self.takes: list[tuple[int, int, int, bool]] = []
@@ -69,6 +70,12 @@ class KernelStep:
     def nbytes(self) -> int:
         """Bytes that must move for it, those of the copies before updates among them."""
         return self.moved + 2 * sum([n for _, _, n, over in self.takes if not over])
+
+    @property
+    def writes(self) -> set[int]:
+        """The slots that it writes to."""
+        taken = [slot for take in self.takes for slot in take[:2]]
+        return {*self.stores, *[slot for slot, _ in self.allocs], *taken}
 
     def load(self, fastmath: bool) -> Kernel:
         """Return the machine code; compile it, or take it from a cache, at the first call."""

@@ -3,12 +3,15 @@
 In: a plan whose kernels are loaded. Out: a function: leaves' buffers in, output buffers out, as
 `execute.run`. What a step costs in Python (2 us) is paid once.
 
-The words of the table: the most arguments a step has, the number of steps, that of kernels among
+The words of the table: the most arguments a step has, the number of steps, that of launches among
 them (the others copy); then for each step the address of its entry, how far it runs, how much of
 that one thread takes at a time, the number of its arguments and, for each, a base and what is added
-to it. Base 0 is zero; the others are the team of threads and the number of its helpers where steps
-are shared, then leaves, results, and one block for all that lives between the first step and the
-last.
+to it. Base 0 is zero, base 1 the address of the bases; the others are the team of threads and the
+number of its helpers where steps are shared, then leaves, results, and one block for all that lives
+between the first step and the last.
+
+Small steps in a row that do not depend on each other (the updates of fifty parameters) are a group:
+one launch, which threads share step by step.
 """
 
 from __future__ import annotations
@@ -21,11 +24,12 @@ from typing import Any
 from accnp.engine.steps import BRIEF, PARALLEL, KernelStep, Plan, used_slots
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import ALIGN, Buffer
-from accnp.runtime.compile import walkers
+from accnp.runtime.compile import own_entries, walkers
 from accnp.runtime.threads import call_helpers
 
 __all__ = ["walk_of"]
 
+AWAKE = 1 << 15  # work of a launch that helpers take part in where they are at work anyway
 LARGE = 1 << 25  # bytes that a table of several steps may hold at once
 
 Walk = Callable[[Sequence[Buffer]], list[Buffer]]
@@ -36,14 +40,15 @@ def walk_of(plan: Plan) -> Walk | None:
     buffers are better made and given back step by step."""
     if not all(isinstance(step, KernelStep) for step in plan.steps):
         return None
-    helpers = max([_chunks(step) - 1 for step in plan.steps], default=0)
-    places = _Places(plan, 2 if helpers else 0)
+    groups = _groups(plan.steps)
+    helpers = max([_chunks(group) - 1 for group in groups], default=0)
+    places = _Places(plan, groups, 3 if helpers else 1)
     results, outputs, scratch = places.results, places.outputs, places.scratch
     if len(plan.steps) > 1 and scratch + sum(results) > LARGE:
         return None
-    table = _table(plan, places)
-    address = ctypes.addressof(table)
-    _, held, released, together = walkers()
+    table = _Table(plan, groups, places, helpers)
+    address = ctypes.addressof(table.words)
+    held, released, together = walkers()
     walk = held if plan.work < BRIEF else released
     empty = pool.empty
     if helpers:
@@ -74,45 +79,92 @@ def walk_of(plan: Plan) -> Walk | None:
     return run
 
 
-def _chunks(step: KernelStep) -> int:
-    """Among how many threads a step can be shared; 1 where that does not pay."""
-    return -(-step.extent // step.grain) if step.work >= PARALLEL else 1
+def _groups(steps: Sequence[KernelStep]) -> list[list[KernelStep]]:
+    """The steps in order; those in a row that need nothing of each other together."""
+    groups: list[list[KernelStep]] = []
+    touched: set[int] = set()  # by the last group
+    written: set[int] = set()
+    for step in steps:
+        slots = set(used_slots(step))
+        writes = step.writes
+        alone = step.takes or (step.work >= PARALLEL and step.extent > step.grain)
+        if alone or not groups or slots & written or writes & touched:
+            groups.append([])
+            touched, written = set(), set()
+        groups[-1].append(step)
+        touched |= slots
+        written |= slots if alone else writes
+    return groups
+
+
+def _chunks(group: list[KernelStep], least: int = PARALLEL) -> int:
+    """Among how many threads a group of so much work can be shared; 1 where there is less."""
+    if sum([step.work for step in group]) < least:
+        return 1
+    if len(group) > 1:
+        return len(group)
+    return -(-group[0].extent // group[0].grain)
+
+
+class _Table:
+    """The words of a table, and of the steps in its groups."""
+
+    def __init__(
+        self, plan: Plan, groups: Sequence[list[KernelStep]], places: _Places, helpers: int
+    ) -> None:
+        self.fastmath = plan.fastmath
+        self.places = places
+        self.widest = 3
+        copy, group_entry = own_entries()
+        count, words = len(groups), []
+        self.parts: list[ctypes.Array] = []
+        for group in groups:
+            for slot, source, nbytes, over in group[0].takes:
+                if not over:
+                    words += [copy, 1, 1, 3, *places.of(slot, 0), *places.of(source, 0), 0, nbytes]
+                    count += 1
+            several = helpers and _chunks(group, AWAKE) > 1
+            if len(group) == 1:
+                words += self.step(group[0], group[0].grain if several else group[0].extent)
+                continue
+            records = [_words(self.step(step, step.extent)) for step in group]
+            index = _words([ctypes.addressof(record) for record in records])
+            self.parts += [*records, index]
+            widest = max([record[3] for record in records])
+            words += [group_entry, len(group), 1 if several else len(group), 3]
+            words += [1, 0, 0, ctypes.addressof(index), 0, widest]
+        self.words = _words([self.widest, count, len(groups), *words])
+
+    def step(self, step: KernelStep, chunk: int) -> list[int]:
+        count = len(step.pointers) + len(step.ints)
+        self.widest = max(self.widest, count)
+        words = [step.load(self.fastmath).address, step.extent, chunk, count]
+        for slot, offset in step.pointers:
+            words += self.places.of(slot, offset)
+        for number in step.ints:
+            words += [0, number]
+        return words
+
+
+def _words(values: Sequence[int]) -> ctypes.Array:
+    return (ctypes.c_int64 * len(values))(*values)
 
 
 _address = attrgetter("ptr")
-
-
-def _table(plan: Plan, places: _Places) -> ctypes.Array:
-    copy = walkers()[0]
-    widest, count, words = 3, len(plan.steps), []
-    for step in plan.steps:
-        for slot, source, nbytes, over in step.takes:
-            if not over:
-                words += [copy, 1, 1, 3, *places.of(slot, 0), *places.of(source, 0), 0, nbytes]
-                count += 1
-        chunk = step.grain if _chunks(step) > 1 else step.extent
-        words += [step.load(plan.fastmath).address, step.extent, chunk]
-        words += [len(step.pointers) + len(step.ints)]
-        for slot, offset in step.pointers:
-            words += places.of(slot, offset)
-        for number in step.ints:
-            words += [0, number]
-        widest = max(widest, len(step.pointers) + len(step.ints))
-    words = [widest, count, len(plan.steps), *words]
-    return (ctypes.c_int64 * len(words))(*words)
 
 
 class _Places:
     """Where each slot of a plan lies: a base (the first leaf has that after `start`), and an offset
     in it."""
 
-    def __init__(self, plan: Plan, start: int) -> None:
+    def __init__(self, plan: Plan, groups: Sequence[list[KernelStep]], start: int) -> None:
         # The slot for whose memory a slot stands: itself, or the one that it takes over.
         self.root: dict[int, int] = {s: s for s in range(plan.n_slots)}
         sizes: dict[int, int] = {}
         first: dict[int, int] = {}
         last: dict[int, int] = {}
-        for i, step in enumerate(plan.steps):
+        # Nothing is given back inside a group: its steps run side by side.
+        for i, step in [(i, step) for i, group in enumerate(groups) for step in group]:
             made = list(step.allocs)
             for slot, source, nbytes, over in step.takes:
                 if over:

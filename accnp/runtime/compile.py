@@ -299,7 +299,8 @@ def _native(
 
 
 class _Launch(NamedTuple):
-    """The built-in functions that launch kernels, and the entry of the one that copies."""
+    """The built-in functions that launch kernels, and the entries of those that are no kernels of
+    anybody's: one copies, one does the steps of a group."""
 
     released: Callable[..., None]
     held: Callable[..., None]
@@ -309,6 +310,7 @@ class _Launch(NamedTuple):
     share: Callable[..., None]
     attend: Callable[[int, int], int]
     copy: int
+    group: int
     code: Any  # keeps them mapped
 
 
@@ -326,15 +328,26 @@ def _launchers() -> _Launch:
                 counters._native = ctypes.c_int64.from_address(found[launch.COUNT])
                 made = [launch.builtin(name, found[name]) for name in launch.BUILTINS]
                 attend = _Attend(found[team.ATTEND])
-                _launch.append(_Launch(*made, attend, found[launch.COPY], code))
+                _launch.append(
+                    _Launch(*made, attend, found[launch.COPY], found[launch.GROUP], code)
+                )
     return _launch[0]
 
 
-def walkers() -> tuple[int, Callable[..., None], Callable[..., None], Callable[..., None]]:
-    """For tables of kernels: the entry that copies, and the functions that walk, with the
-    interpreter lock held, released, and with helpers."""
+Walker = Callable[..., None]
+
+
+def walkers() -> tuple[Walker, Walker, Walker]:
+    """What walks through tables of kernels, with the interpreter lock held, released, and with
+    helpers."""
     found = _launchers()
-    return found.copy, found.walk_held, found.walk_released, found.walk_together
+    return found.walk_held, found.walk_released, found.walk_together
+
+
+def own_entries() -> tuple[int, int]:
+    """Entries for tables of kernels: what copies, and what does the steps of a group."""
+    found = _launchers()
+    return found.copy, found.group
 
 
 def sharers() -> tuple[Callable[..., None], Callable[[int, int], int]]:

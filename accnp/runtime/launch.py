@@ -16,9 +16,9 @@ from accnp.runtime import team
 
 RELEASED, HELD, COUNT = "accnp_launch_released", "accnp_launch_held", "accnp_launches"
 WALK_RELEASED, WALK_HELD, COPY = "accnp_walk_released", "accnp_walk_held", "accnp_copy"
-WALK_TOGETHER = "accnp_walk_together"
+WALK_TOGETHER, GROUP = "accnp_walk_together", "accnp_group"
 BUILTINS = (RELEASED, HELD, WALK_RELEASED, WALK_HELD, WALK_TOGETHER, team.SHARE)
-SYMBOLS = (*BUILTINS, COUNT, COPY, team.ATTEND)
+SYMBOLS = (*BUILTINS, COUNT, COPY, GROUP, team.ATTEND)
 _METH_FASTCALL = 0x80
 
 _HEAD = """
@@ -91,54 +91,11 @@ go:
 }}
 """
 
-_WALK = """
-define i8* @{name}(i8* %self, i8** %args, i64 %nargs) {{
+# One step of a table, see `engine/table.py`; the words after it. A group is a step whose kernel
+# takes steps that do not depend on each other from a counter, on as many threads as come.
+_STEP = """
+define internal i64* @accnp_step(i64* %p, i64* %base, i64* %argv, i64 %team, i64 %helpers) {
 start:
-  %counter = alloca i64
-  %base = alloca i64, i64 %nargs
-  store i64 0, i64* %base
-  %o0 = load i8*, i8** %args
-  %address = call i64 @PyLong_AsLongLong(i8* %o0)
-  br label %more
-more:
-  %i = phi i64 [1, %start], [%next, %one]
-  %left = icmp slt i64 %i, %nargs
-  br i1 %left, label %one, label %ready
-one:
-  %o = getelementptr i8*, i8** %args, i64 %i
-  %object = load i8*, i8** %o
-  %pointer = call i64 @PyLong_AsLongLong(i8* %object)
-  %slot = getelementptr i64, i64* %base, i64 %i
-  store i64 %pointer, i64* %slot
-  %next = add i64 %i, 1
-  br label %more
-ready:
-  %error = call i8* @PyErr_Occurred()
-  %bad = icmp ne i8* %error, null
-  br i1 %bad, label %fail, label %go
-fail:
-  ret i8* null
-go:
-  %table = inttoptr i64 %address to i64*
-  %widest = load i64, i64* %table
-{open}
-  %argv = alloca i64, i64 %widest
-  %t1 = getelementptr i64, i64* %table, i64 1
-  %steps = load i64, i64* %t1
-  %t2 = getelementptr i64, i64* %table, i64 2
-  %kernels = load i64, i64* %t2
-  %before = load i64, i64* @accnp_launches
-  %after = add i64 %before, %kernels
-  store i64 %after, i64* @accnp_launches
-{release}
-  %first = getelementptr i64, i64* %table, i64 3
-  br label %step
-step:
-  %k = phi i64 [0, %go], [%following, %run]
-  %p = phi i64* [%first, %go], [%q, %run]
-  %going = icmp slt i64 %k, %steps
-  br i1 %going, label %open, label %done
-open:
   %code = load i64, i64* %p
   %p1 = getelementptr i64, i64* %p, i64 1
   %n = load i64, i64* %p1
@@ -149,8 +106,8 @@ open:
   %p4 = getelementptr i64, i64* %p, i64 4
   br label %fill
 fill:
-  %j = phi i64 [0, %open], [%j1, %put]
-  %q = phi i64* [%p4, %open], [%q2, %put]
+  %j = phi i64 [0, %start], [%j1, %put]
+  %q = phi i64* [%p4, %start], [%q2, %put]
   %lacking = icmp slt i64 %j, %count
   br i1 %lacking, label %put, label %run
 put:
@@ -166,7 +123,98 @@ put:
   %q2 = getelementptr i64, i64* %q, i64 2
   br label %fill
 run:
-{call}
+  call void @{spread}(i64 %code, i64* %argv, i64 %n, i64 %chunk, i64 %team, i64 %helpers)
+  ret i64* %q
+}
+
+define void @{group}(i64* %argv, i64* %counter, i64 %n, i64 %chunk) {
+start:
+  %base_ = load i64, i64* %argv
+  %a1 = getelementptr i64, i64* %argv, i64 1
+  %index_ = load i64, i64* %a1
+  %a2 = getelementptr i64, i64* %argv, i64 2
+  %widest = load i64, i64* %a2
+  %base = inttoptr i64 %base_ to i64*
+  %index = inttoptr i64 %index_ to i64*
+  %own = alloca i64, i64 %widest
+  br label %claim
+claim:
+  %first = atomicrmw add i64* %counter, i64 %chunk monotonic
+  %end = add i64 %first, %chunk
+  %over = icmp sgt i64 %end, %n
+  %stop = select i1 %over, i64 %n, i64 %end
+  br label %next
+next:
+  %k = phi i64 [%first, %claim], [%following, %one]
+  %more = icmp slt i64 %k, %stop
+  br i1 %more, label %one, label %done
+one:
+  %place = getelementptr i64, i64* %index, i64 %k
+  %record_ = load i64, i64* %place
+  %record = inttoptr i64 %record_ to i64*
+  %end_of_it = call i64* @accnp_step(i64* %record, i64* %base, i64* %own, i64 0, i64 0)
+  %following = add i64 %k, 1
+  br label %next
+done:
+  br i1 %over, label %out, label %claim
+out:
+  ret void
+}
+""".replace("{spread}", team.SPREAD).replace("{group}", GROUP)
+
+# f(table, *bases): base 0 is zero, base 1 the address of all of them, the others are given.
+_WALK = """
+define i8* @{name}(i8* %self, i8** %args, i64 %nargs) {{
+start:
+  %room = add i64 %nargs, 1
+  %base = alloca i64, i64 %room
+  store i64 0, i64* %base
+  %b1 = getelementptr i64, i64* %base, i64 1
+  %base_ = ptrtoint i64* %base to i64
+  store i64 %base_, i64* %b1
+  %o0 = load i8*, i8** %args
+  %address = call i64 @PyLong_AsLongLong(i8* %o0)
+  br label %more
+more:
+  %i = phi i64 [1, %start], [%next, %one]
+  %left = icmp slt i64 %i, %nargs
+  br i1 %left, label %one, label %ready
+one:
+  %o = getelementptr i8*, i8** %args, i64 %i
+  %object = load i8*, i8** %o
+  %pointer = call i64 @PyLong_AsLongLong(i8* %object)
+  %next = add i64 %i, 1
+  %slot = getelementptr i64, i64* %base, i64 %next
+  store i64 %pointer, i64* %slot
+  br label %more
+ready:
+  %error = call i8* @PyErr_Occurred()
+  %bad = icmp ne i8* %error, null
+  br i1 %bad, label %fail, label %go
+fail:
+  ret i8* null
+go:
+  %table = inttoptr i64 %address to i64*
+  %widest = load i64, i64* %table
+  %argv = alloca i64, i64 %widest
+  %t1 = getelementptr i64, i64* %table, i64 1
+  %steps = load i64, i64* %t1
+  %t2 = getelementptr i64, i64* %table, i64 2
+  %kernels = load i64, i64* %t2
+  %before = load i64, i64* @accnp_launches
+  %after = add i64 %before, %kernels
+  store i64 %after, i64* @accnp_launches
+{open}
+{release}
+  %first = getelementptr i64, i64* %table, i64 3
+  br label %step
+step:
+  %k = phi i64 [0, %go], [%following, %run]
+  %p = phi i64* [%first, %go], [%q, %run]
+  %going = icmp slt i64 %k, %steps
+  br i1 %going, label %run, label %done
+run:
+  %q = call i64* @accnp_step(i64* %p, i64* %base, i64* %argv, i64 {team}, i64 {helpers})
   %following = add i64 %k, 1
   br label %step
 done:
@@ -182,30 +230,25 @@ _RELEASE = {
     "acquire": "  call void @PyEval_RestoreThread(i8* %state)",
 }
 _HOLD = {"release": "", "acquire": ""}
-_ALONE = {
-    "open": "",
-    "call": """  store i64 0, i64* %counter
-  %entry = inttoptr i64 %code to void (i64*, i64*, i64, i64)*
-  call void %entry(i64* %argv, i64* %counter, i64 %n, i64 %n)""",
-    "close": "",
-}
+_ALONE = {"open": "", "close": "", "team": "0", "helpers": "0"}
 # The first two bases are the team and the number of helpers.
 _TEAM = {
-    "open": f"""  %b1 = getelementptr i64, i64* %base, i64 1
-  %team = load i64, i64* %b1
-  %b2 = getelementptr i64, i64* %base, i64 2
-  %helpers = load i64, i64* %b2
+    "open": f"""  %b2 = getelementptr i64, i64* %base, i64 2
+  %team = load i64, i64* %b2
+  %b3 = getelementptr i64, i64* %base, i64 3
+  %helpers = load i64, i64* %b3
   %words = inttoptr i64 %team to i64*
   %sessions = getelementptr i64, i64* %words, i64 {team.SESSIONS}
   %opened = atomicrmw add i64* %sessions, i64 1 monotonic""",
-    "call": f"  call void @{team.SPREAD}"
-    "(i64 %code, i64* %argv, i64 %n, i64 %chunk, i64 %team, i64 %helpers)",
     "close": "  %closed = atomicrmw sub i64* %sessions, i64 1 monotonic",
+    "team": "%team",
+    "helpers": "%helpers",
 }
 TEXT = (
     _HEAD
     + _FUNCTION.format(name=HELD, **_HOLD)
     + _FUNCTION.format(name=RELEASED, **_RELEASE)
+    + _STEP
     + _WALK.format(name=WALK_HELD, **_HOLD, **_ALONE)
     + _WALK.format(name=WALK_RELEASED, **_RELEASE, **_ALONE)
     + _WALK.format(name=WALK_TOGETHER, **_RELEASE, **_TEAM)

@@ -9,9 +9,9 @@ import accnp as jnp
 from accnp import engine, lax
 from accnp.array import from_numpy, wrap
 from accnp.config import threads as use_threads
-from accnp.engine import execute
+from accnp.engine import execute, table
 from accnp.engine.steps import PARALLEL, KernelStep
-from accnp.engine.table import LARGE, _Places
+from accnp.engine.table import LARGE, _groups, _Places
 from accnp.ir.graph import build
 from accnp.pytree import tree_flatten
 
@@ -85,7 +85,7 @@ def test_temporaries_share_memory():
     for _ in range(2):
         execute.run(plan, leaves)
     assert len(plan.steps) >= 20
-    assert _Places(plan, 0).scratch <= 3 * 40 * 40 * 4
+    assert _Places(plan, _groups(plan.steps), 1).scratch <= 3 * 40 * 40 * 4
 
 
 def test_launches_are_counted():
@@ -145,3 +145,48 @@ def test_one_table_on_several_threads():
             for found in runs:
                 for a, b in zip(found, want, strict=True):
                     np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_groups_are_shared_step_by_step(name, monkeypatch):
+    """Small steps on several threads, however little they do, give the same bits."""
+    monkeypatch.setattr(table, "PARALLEL", 1)
+    monkeypatch.setattr(table, "AWAKE", 1)
+    f, arrays = PROGRAMS[name]
+    plan, leaves = plan_of(f, arrays)
+    first = values(plan, execute.run(plan, leaves, tell=lambda step: None))
+    with use_threads(3):
+        for _ in range(30):
+            for a, b in zip(values(plan, execute.run(plan, leaves)), first, strict=True):
+                np.testing.assert_array_equal(a, b)
+
+
+def test_fifty_updates_are_one_launch():
+    """An optimizer's step over many parameters: one group, whatever their shapes."""
+    p = [jnp.ones((4, 5 + i)) for i in range(25)] + [jnp.ones(3 + i) for i in range(25)]
+    step = jnp.jit(lambda p, g: jnp.tree.map(lambda a, b: a - 0.1 * b, p, g))
+    for _ in range(3):
+        before = jnp.counters()["launches"]
+        found = jnp.block_until_ready(step(p, p))
+        launches = jnp.counters()["launches"] - before
+    assert launches == 1
+    assert [x.shape for x in found] == [x.shape for x in p]
+    for x in found:
+        np.testing.assert_array_equal(x, np.float32(1) - np.float32(0.1) * np.ones(x.shape, "f4"))
+
+
+def test_groups_end_where_steps_need_each_other():
+    def f(x, y):
+        return x.sum(0), y.sum(0), (x.T @ y).sum(), jnp.sort(x.sum(0)), jnp.cumsum(y[:, 0])
+
+    plan, _ = plan_of(f, [M, M])
+    groups = table._groups(plan.steps)
+    assert 1 < len(groups) < len(plan.steps)
+    written: set[int] = set()
+    for group in groups:
+        for step in group:
+            others = [s for s in group if s is not step]
+            assert not any(step.writes & {slot for slot, _ in s.pointers} for s in others)
+            read = {slot for slot, _ in step.pointers} - step.writes
+            assert all(slot in written or slot < plan.n_leaves for slot in read)
+        written |= {slot for step in group for slot in step.writes}
