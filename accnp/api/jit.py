@@ -27,7 +27,7 @@ from accnp.array import Array, is_traced, wrap
 from accnp.config import config
 from accnp.ir.graph import Graph, evaluate
 from accnp.ir.node import CONST, EMPTY, Node, const
-from accnp.ir.trace import state
+from accnp.ir.trace import state, tracing
 from accnp.primitives.control import call as record_call
 from accnp.pytree import leaf_names, take, tree_flatten
 from accnp.trace_fn import conversion_error, function_place, trace
@@ -98,7 +98,7 @@ class JitFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            if self._short and state.abstract is None:
+            if self._short and not (tracing and state.abstract is not None):
                 found = self._quick(args, kwargs)
                 if found is not None:
                     return found[0]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.config import config
+from accnp.config import config, listeners
 from accnp.engine import describe, execute, watch
 from accnp.engine.pending import collect, has_own_buffer, lost_leaves, sorted_order, wanted
 from accnp.engine.plan import make_plan
@@ -71,7 +71,7 @@ def materialise(nodes: Sequence[Node], wait: bool = False) -> None:
         lost = lost_leaves(found) if found.taken and not watch.one_by_one else ()
         full_key = (*found.key, places, lost, config.fastmath)
         plan = _plans.get(full_key)
-        if len(order) == 1 and plan is not None:
+        if len(order) == 1 and plan is not None and not _fast:
             _remember(order[0], plan)
         program = build(sorted_order(found.order), leaves, outputs) if plan is None else None
     if program is not None:
@@ -86,29 +86,35 @@ def materialise(nodes: Sequence[Node], wait: bool = False) -> None:
     _launch(plan, leaves, outputs, wait, order)
 
 
-def _single_key(node: Node) -> tuple[Any, ...]:
-    """The key of the plan of one operation on at most two operands, which are there."""
-    inputs = node.inputs
-    return node.form, inputs[0] is inputs[-1], config.fastmath
+_fast = False  # whether some thread has `fastmath` on: then no operation takes the short way
+
+
+def _refresh() -> None:
+    global _fast
+    _fast = any(config.anywhere("fastmath"))
+
+
+listeners.append(_refresh)
+_refresh()
 
 
 def _remember(node: Node, plan: Plan) -> None:
-    """Let single operations of this form take the short way."""
+    """Let single operations of this form, on one operand or two, take the short way."""
     small = plan.quick is not None and not plan.constants and len(plan.out_avals) == 1
     if small and node.form is not None and node.op.takes is None and len(node.inputs) in (1, 2):
-        _plans[_single_key(node)] = plan
+        _plans[node.form, node.inputs[0] is node.inputs[-1]] = plan
 
 
 def _compute_one(node: Node) -> bool:
     """The short way of `ready` for one small operation on values that are there; whether it took
     it."""
     inputs = node.inputs
-    if node.trace is not None or not 0 < len(inputs) < 3:
-        return False
-    plan = _plans.get(_single_key(node))
-    if plan is None or watch.on or not default_stream().idle:
+    if not 0 < len(inputs) < 3:
         return False
     a, b = inputs[0], inputs[-1]
+    plan = _plans.get((node.form, a is b))
+    if plan is None or node.trace is not None or watch.on or _fast or not default_stream().idle:
+        return False
     buffers = [a.value] if a is b else [a.value, b.value]
     for buffer in buffers:
         if type(buffer) is not Buffer:

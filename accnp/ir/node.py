@@ -14,7 +14,7 @@ import numpy as np
 
 from accnp.ir.aval import Aval, make_aval, result_devices
 from accnp.ir.op import CALLS, OPS, ZERO, Op, _recorder, register
-from accnp.ir.trace import Trace, join, state
+from accnp.ir.trace import Trace, join, state, tracing
 
 __all__ = [
     "EMPTY",
@@ -249,9 +249,10 @@ def record_known(form: Form, inputs: tuple[Node, ...]) -> Node:
     Called by functions that users call: everything that they do for each operation is here.
     """
     a, b = inputs[0], inputs[-1]
-    if a.trace is not None or b.trace is not None or state.abstract is not None:
+    if a.trace is not None or b.trace is not None or (tracing and state.abstract is not None):
         return record(form.op, inputs)
-    depth = (a.depth if a.depth > b.depth else b.depth) + 1
+    depth, other = a.depth, b.depth
+    depth = (depth if depth > other else other) + 1
     node = _new(Node)
     node.op = form.op
     node.inputs = inputs

@@ -18,7 +18,7 @@ from accnp.errors import UnexpectedTracerError
 
 __all__ = [
     "EffectsOf", "Trace", "current", "held_effects", "innermost", "join", "own_effects",
-    "own_lines", "sets_site", "state", "untraced",
+    "own_lines", "sets_site", "state", "tracing", "untraced",
 ]  # fmt: skip
 
 
@@ -39,6 +39,8 @@ class _State(threading.local):
 
 
 state = _State()
+# The abstract traces of all threads: while there are none, hot paths need not ask for this thread's.
+tracing: list[Trace] = []
 
 
 class Trace:
@@ -84,12 +86,15 @@ class Trace:
         state.stack.append(self)
         if self.kind == "jit":
             state.abstract = self
+            tracing.append(self)
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.active = False
         state.stack.pop()
         state.abstract = self.previous
+        if self.kind == "jit":
+            tracing.remove(self)
         outer = self.parent
         if outer is not None and outer.active:
             outer.kept.extend(self.kept)

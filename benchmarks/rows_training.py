@@ -1,17 +1,19 @@
-"""Train steps of small networks, each written once for both libraries, as in `programs.py`.
+"""Train steps of small networks: one step of gradient descent as a function of parameters and
+examples, waited for.
 
-In: a library that has jax's names. Out: one step of gradient descent as a function of parameters
-and examples, and its arguments as NumPy arrays.
+In: a library that has jax's names. Out: the step, and its arguments as NumPy arrays.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from benchmarks.programs import Made, normal
+from benchmarks.expressions import Expression, rows_of
+from benchmarks.programs import normal
+
+Made = tuple[Callable[..., Any], tuple]
 
 
 def descent(m: Any, loss: Callable[..., Any]) -> Callable[..., Any]:
@@ -107,17 +109,13 @@ def lstm(m: Any) -> Made:
     return descent(m, loss), (p, normal(4, 50, 32, 16), np.arange(32, dtype=np.int32) % 10)
 
 
-@dataclass(frozen=True)
-class Network:
-    """How the table names a train step, and its bar."""
-
-    make: Callable[[Any], Made]
-    title: str
-    bar: float = 0.8
-
-
-NETWORKS = {
-    "train-mlp": Network(mlp, "MLP 64-128-128-10 train step, batch 64"),
-    "train-transformer": Network(transformer, "transformer block 64x4 heads, 8x64, train step"),
-    "train-lstm": Network(lstm, "LSTM 64, 50 steps of 32, train step"),
+_STEPS = {
+    "mlp": (mlp, "MLP 64-128-128-10, batch 64"),
+    "transformer": (transformer, "transformer block, 4 heads, 8x64x64"),
+    "lstm": (lstm, "LSTM of 64 units, 50 steps of 32"),
 }
+EXPRESSIONS = {
+    name: Expression(f"{title}: train step", make, {"jax": 0.8}, rtol=2e-3, atol=2e-4)
+    for name, (make, title) in _STEPS.items()
+}
+ROWS = rows_of(EXPRESSIONS)
