@@ -153,7 +153,7 @@ def _launch(
             _launch_watched(plan, leaves, outputs, order)
             return
         quick = None  # observers see steps
-    there = [x.value for x in leaves]
+    there: list[Any] = [x.value for x in leaves]
     for value in there:
         if type(value) is not Buffer:
             there = [_at_hand(x) for x in leaves]

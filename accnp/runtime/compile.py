@@ -326,7 +326,7 @@ def _launchers() -> _Launch:
                 )
                 found = dict(zip(launch.SYMBOLS, addresses, strict=True))
                 counters._native = ctypes.c_int64.from_address(found[launch.COUNT])
-                made = [launch.builtin(name, found[name]) for name in launch.BUILTINS]
+                a, b, c, d, e, f = (launch.builtin(n, found[n]) for n in launch.BUILTINS)
                 attend = _Attend(found[team.ATTEND])
                 _launch.append(
                     _Launch(*made, attend, found[launch.COPY], found[launch.GROUP], code)
