@@ -328,9 +328,8 @@ def _launchers() -> _Launch:
                 counters._native = ctypes.c_int64.from_address(found[launch.COUNT])
                 a, b, c, d, e, f = (launch.builtin(n, found[n]) for n in launch.BUILTINS)
                 attend = _Attend(found[team.ATTEND])
-                _launch.append(
-                    _Launch(*made, attend, found[launch.COPY], found[launch.GROUP], code)
-                )
+                copy, group = found[launch.COPY], found[launch.GROUP]
+                _launch.append(_Launch(a, b, c, d, e, f, attend, copy, group, code))
     return _launch[0]
 
 
