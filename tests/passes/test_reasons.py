@@ -29,7 +29,7 @@ PROGRAMS = {
     "columns": (lambda x: x - x.mean(0), "other index space: a map kernel over [600, 40]"),
     "reshape": (lambda x: jnp.exp(x).T.reshape(-1, 5) + 1, "no strides can say transpose"),
     "concatenate": (concatenated, "concatenate, which is dear to compute again"),
-    "readers": (several_readers, "sort is a kernel of its own: it reads"),
+    "readers": (several_readers, "kernels read it: "),
     "chain": (chain, "size limit: a kernel takes"),
     "loop": (
         lambda x: jnp.lax.fori_loop(0, 3, lambda i, c: c * 2, jnp.exp(x)).sum(),
