@@ -22,6 +22,7 @@ import accnp.primitives.index
 import accnp.primitives.linalg
 import accnp.primitives.loops
 import accnp.primitives.placement
+import accnp.primitives.pooling
 import accnp.primitives.precision
 import accnp.primitives.random
 import accnp.primitives.reduce

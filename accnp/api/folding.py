@@ -27,12 +27,14 @@ from accnp.ir.op import o
 from accnp.primitives.control import call
 from accnp.primitives.fold import MONOIDS, Monoid, fold_windows
 from accnp.primitives.kinds import broadcast_to, dtype_kind, full
+from accnp.primitives.windows import dilated, pads_of
 from accnp.pytree import PyTreeDef, leaf_names, tree_flatten
 from accnp.transforms.tools import TOOLS
 
 __all__ = ["padtype_to_pads", "reduce", "reduce_window", "reduce_window_shape_tuple", "reduce_xor"]
 
 _INT32 = np.dtype(np.int32)
+DIRECT = 64  # elements of a window up to which each is looked at
 
 
 # --- operands, initial values, and the function of two ---
@@ -286,8 +288,8 @@ class _Windows:
         self.strides = _each("window_strides", strides, rank)
         self.base = _each("base_dilation", base_dilation, rank)
         self.dilation = _each("window_dilation", window_dilation, rank)
-        wide = [_dilated(n, d) for n, d in zip(shape, self.base, strict=True)]
-        spans = [_dilated(n, d) for n, d in zip(self.window, self.dilation, strict=True)]
+        wide = [dilated(n, d) for n, d in zip(shape, self.base, strict=True)]
+        spans = [dilated(n, d) for n, d in zip(self.window, self.dilation, strict=True)]
         if isinstance(padding, str):
             padding = padtype_to_pads(wide, spans, self.strides, padding)
         self.pads = [_pair(p) for p in padding]
@@ -304,6 +306,17 @@ class _Windows:
         )
 
     @property
+    def params(self) -> dict[str, Any]:
+        """As the ops that fold windows take them."""
+        return {
+            "window_dimensions": self.window,
+            "window_strides": self.strides,
+            "padding": tuple(self.pads),
+            "base_dilation": self.base,
+            "window_dilation": self.dilation,
+        }
+
+    @property
     def padded(self) -> bool:
         """Whether there are places without an element of the array."""
         return any(p != (0, 0) for p in self.pads) or any(d != 1 for d in self.base)
@@ -317,10 +330,6 @@ class _Windows:
         if dtype_kind(x.aval.dtype) in "fc":
             value = float(value)
         return o.pad(x, literal(value, x.aval.dtype, False), padding_config=config)
-
-
-def _dilated(n: int, dilation: int) -> int:
-    return (n - 1) * dilation + 1 if n else 0
 
 
 def _each(name: str, given: Any, rank: int) -> tuple[int, ...]:
@@ -358,18 +367,11 @@ def padtype_to_pads(
         [(0, 1)]
     """
     kind = padding.upper()
-    if kind == "VALID":
-        return [(0, 0)] * len(in_shape)
-    if kind not in ("SAME", "SAME_LOWER"):
+    if kind not in ("VALID", "SAME", "SAME_LOWER"):
         raise ValueError(
             f"padding must be 'VALID', 'SAME', 'SAME_LOWER' or a sequence of pairs; got {padding!r}"
         )
-    pads = []
-    for n, span, stride in zip(in_shape, window_shape, window_strides, strict=True):
-        total = max(0, (-(-n // stride) - 1) * stride + span - n)
-        less, more = total // 2, total - total // 2
-        pads.append((less, more) if kind == "SAME" else (more, less))
-    return pads
+    return pads_of(in_shape, window_shape, window_strides, kind)
 
 
 def reduce_window_shape_tuple(
@@ -404,8 +406,9 @@ def reduce_window(
 ) -> Any:
     """Fold each window of an array with a function of two scalars, such as for pooling.
 
-    Sums, products and extremes of windows of n elements take some log n operations on whole
-    arrays. Of several equal extremes in a window the first one has the derivative.
+    Sums and extremes of small windows are one operation; other known functions and larger windows
+    of n elements take some log n operations on whole arrays. Of several equal extremes in a window
+    the first one has the derivative.
 
     Args:
         operand: an array, or a tree of arrays of one shape.
@@ -440,7 +443,9 @@ def reduce_window(
 
 
 def _folded(monoid: Monoid, x: Node, windows: _Windows) -> Node:
-    """Fold windows axis by axis."""
+    """Fold windows in one go, or large ones axis by axis."""
+    if monoid.windows and prod(windows.window) <= DIRECT and dtype_kind(x.aval.dtype) != "b":
+        return getattr(o, monoid.windows)(x, **windows.params)
     x = windows.fill(x, monoid.identity(x.aval.dtype))
     for axis in reversed(range(x.aval.ndim)):
         size, stride = windows.window[axis], windows.strides[axis]

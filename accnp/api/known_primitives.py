@@ -19,9 +19,10 @@ __all__ = [
     "lu_p", "max_p", "min_p", "mul_p", "name_p", "ne_p", "neg_p", "nextafter_p", "not_p",
     "optimization_barrier_p", "or_p", "pad_p", "pmax_p", "pmin_p", "polygamma_p",
     "population_count_p", "pow_p", "ppermute_p", "psum_p", "qr_p", "real_p", "reduce_and_p",
-    "reduce_max_p", "reduce_min_p", "reduce_or_p", "reduce_prod_p", "reduce_sum_p", "rem_p",
-    "remat_p", "reshape_p", "rev_p", "round_p", "rsqrt_p", "scan_p", "scatter_add_p",
-    "scatter_max_p", "scatter_min_p", "scatter_mul_p", "scatter_p", "select_n_p", "shift_left_p",
+    "reduce_max_p", "reduce_min_p", "reduce_or_p", "reduce_prod_p", "reduce_sum_p",
+    "reduce_window_max_p", "reduce_window_min_p", "reduce_window_sum_p", "rem_p", "remat_p",
+    "reshape_p", "rev_p", "round_p", "rsqrt_p", "scan_p", "scatter_add_p", "scatter_max_p",
+    "scatter_min_p", "scatter_mul_p", "scatter_p", "select_n_p", "shift_left_p",
     "shift_right_arithmetic_p", "shift_right_logical_p", "sign_p", "sin_p", "sinh_p", "slice_p",
     "sort_p", "sqrt_p", "square_p", "squeeze_p", "stop_gradient_p", "sub_p", "svd_p", "tan_p",
     "tanh_p", "top_k_p", "transpose_p", "triangular_solve_p", "while_p", "xor_p", "zeta_p",
@@ -125,6 +126,9 @@ reduce_min_p = primitive("reduce_min")
 reduce_or_p = primitive("reduce_or")
 reduce_prod_p = primitive("reduce_prod")
 reduce_sum_p = primitive("reduce_sum")
+reduce_window_max_p = primitive("reduce_window_max")
+reduce_window_min_p = primitive("reduce_window_min")
+reduce_window_sum_p = primitive("reduce_window_sum")
 rem_p = primitive("rem")
 remat_p = primitive("remat2")
 reshape_p = primitive("reshape")

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code
 from accnp.primitives.nests import Text, total
+from accnp.primitives.sweeps import Places, Sweep
 from accnp.primitives.views import contiguous
 from accnp.primitives.windows import Window
 
@@ -122,119 +123,45 @@ def _near(case: _Case) -> int:
 # --- loops ---------------------------------------------------------------------------------------
 
 
-class _Loop(NamedTuple):
-    """An axis of the result: steps in (lhs, rhs, result), and the window that it moves."""
-
-    size: int
-    steps: tuple[int, int, int]
-    window: int = -1
-
-
 def _loops(code: str, case: _Case, real: bool) -> OwnKernel:
     (xg, wg, yg), (xn, yn), (wo, yo) = case.group, case.example, case.feature
+    space = zip(case.windows, case.lhs, case.out, strict=True)
     axes = [
-        _Loop(case.groups, (xg, wg, yg)),
-        _Loop(case.examples, (xn, 0, yn)),
-        _Loop(case.features, (0, wo, yo)),
-        *[
-            _Loop(w.places, (x * w.stride if w.base == 1 else 0, 0, y), d)
-            for d, (w, x, y) in enumerate(zip(case.windows, case.lhs, case.out, strict=True))
-        ],
+        Places(case.groups, (wg, yg), (xg,)),
+        Places(case.examples, (0, yn), (xn,)),
+        Places(case.features, (wo, yo), (0,)),
+        *[Places(w.places, (0, y), (x,), d) for d, (w, x, y) in enumerate(space)],
     ]
-    axes = [a for a in axes if a.size != 1 or a.window >= 0]
-    # The loop inside goes along the result, where that has an axis worth it.
-    along = min(axes, key=lambda a: (a.size == 1, a.steps[2]), default=_Loop(1, (0, 0, 0)))
-    outer = [a for a in axes if a is not along]
     text = Text(3)
-    blocks = -(-along.size // BLOCK)
-    count = prod([a.size for a in outer])
+    sweep = Sweep(text, axes, case.windows, "wy", "x")
+    along = sweep.along
+    of_w, of_y = along.still
     with text.block("for t in range(lo, hi):"):
-        size, several = text.integer(along.size), text.integer(blocks)
-        text.add(f"u = t // {several}", f"b0 = (t - u * {several}) * {BLOCK}")
-        text.add(f"b1 = fmin(b0 + {BLOCK}, {size})", "x = 0", "w = 0", "y = 0")
-        for k, a in reversed([*enumerate(outer)]):
-            n = text.integer(a.size)
-            text.add(f"v = u // {n}", f"j{k} = u - v * {n}", "u = v")
-            for name, step in zip("xwy", a.steps, strict=True):
-                if step and not (name == "x" and a.window >= 0):
-                    text.add(f"{name} += j{k} * {text.integer(step)}")
-        text.add(f"z = at(a2, y + b0 * {text.integer(along.steps[2])})")
-        yz = text.integer(along.steps[2]) if along.steps[2] != 1 else ""
+        text.add("x = 0", "w = 0", "y = 0")
+        blocks = -(-along.size // BLOCK)
+        text.add(f"v = t // {text.integer(blocks)}")
+        sweep.block(f"(t - v * {text.integer(blocks)})", BLOCK)
+        sweep.place(sweep.outer, "v")
+        text.add(f"z = at(a2, {total(['y', *text.times('b0', of_y)])})")
         with text.block("for j in range(b1 - b0):"):
-            text.add(f"z[{_by('j', yz)}] = {code}(0)")
+            text.add(f"z[{total(text.times('j', of_y))}] = {code}(0)")
         text.add(f"for c in range({text.integer(case.inputs)}):")
         text.depth += 1
-        terms_x, terms_w = ["x"], ["w"]
-        terms_x += text.times("c", case.input[0])
-        terms_w += text.times("c", case.input[1])
-        inner = None
-        for d, w in enumerate(case.windows):
-            text.add(f"for k{d} in range({text.integer(w.taps)}):")
-            text.depth += 1
-            terms_w += text.times(f"k{d}", case.rhs[d])
-            offset = f"k{d} * {text.integer(w.dilation)} - {text.integer(w.low)}"
-            if along.window == d:
-                text.add(f"e{d} = {offset}")
-                inner = w
-                continue
-            k = next(k for k, a in enumerate(outer) if a.window == d)
-            n, base = text.integer(w.size), text.integer(w.base)
-            text.add(f"e{d} = j{k} * {text.integer(w.stride)} + {offset}")
-            inside = f"e{d} >= 0 and e{d} < {n} * {base}"
-            if w.base != 1:
-                inside += f" and e{d} % {base} == 0"
-            text.add(f"if {inside}:")
-            text.depth += 1
-            place = f"e{d}" if w.base == 1 else f"(e{d} // {base})"
-            terms_x += text.times(place, case.lhs[d])
-        _sum_along(text, code, case, real, along, inner, (total(terms_x), total(terms_w), yz))
-        text.depth = 2
+        terms = sweep.taps()
+        of_taps = [text.times(f"k{d}", step) for d, step in enumerate(case.rhs)]
+        terms[0] += text.times("c", case.input[0])
+        weight = ["w", *text.times("c", case.input[1]), *[t for each in of_taps for t in each]]
+        text.add(f"w0 = {total(weight)}")
+        if not of_w:
+            text.add(f"factor = {code}(a1[w0])")
+        (place,), index = sweep.inner(terms)
+        factor = f"{code}(a1[{total(['w0', *text.times('j', of_w)])}])" if of_w else "factor"
+        old = f"z[{total(text.times(index, of_y))}]"
+        text.add(f"{old} = {_multiply_add(code, real, old, f'{code}(a0[{place}])', factor)}")
+        sweep.close()
+    count = sweep.count(sweep.outer)
     work = count * along.size * case.inputs * prod([w.taps for w in case.windows])
     return text.own(count * blocks, count * along.size + work // (4 if real else 1))
-
-
-def _by(index: str, step: str) -> str:
-    return f"{index} * {step}" if step else index
-
-
-def _sum_along(
-    text: Text, code: str, case: _Case, real: bool, along: _Loop, w: Window | None, at: Any
-) -> None:
-    """One tap for all places of a block."""
-    x, v, yz = at
-    step, of_w, _ = along.steps
-    text.add(f"x0 = {x}", f"w0 = {v}")
-    first, last = "b0", "b1"
-    scalar = not of_w
-    if scalar:
-        text.add(f"factor = {code}(a1[w0])")
-    place, old = total(["x0", *text.times("j", step)]), "j - b0"
-    if w is not None:
-        # Tap k of place j = phase + m * base sees the element (e + phase * stride) // base + m *
-        # stride, if the phase fits the tap. m goes from f to h.
-        d = along.window
-        n, s = text.integer(w.size), text.integer(w.stride)
-        first, last, start = "f", "h", f"e{d}"
-        if w.base != 1:
-            base = text.integer(w.base)
-            text.add(f"for phase in range({base}):")
-            text.depth += 1
-            text.add(f"if (e{d} + phase * {s}) % {base} == 0:")
-            text.depth += 1
-            text.add(f"start = (e{d} + phase * {s}) // {base}")
-            text.add(f"low = (b0 - phase + {base} - 1) // {base}")
-            text.add(f"high = (b1 - phase + {base} - 1) // {base}")
-            old, start = f"phase + j * {base} - b0", "start"
-        low, high = ("low", "high") if w.base != 1 else ("b0", "b1")
-        text.add(f"f = fmax({low}, ({s} - 1 - {start}) // {s})", f"g = {n} - 1 - {start}")
-        text.add(f"h = fmin({high}, g // {s} + 1) if g >= 0 else {low}")
-        move, by = text.integer(case.lhs[d]), w.stride * case.lhs[d]
-        text.add(f"xs = x0 + {start} * {move}")
-        place = total(["xs", *text.times("j", by)])
-    with text.block(f"for j in range({first}, {last}):"):
-        weight = "factor" if scalar else f"{code}(a1[{total(['w0', *text.times('j', of_w)])}])"
-        old = f"z[{_by(f'({old})', yz)}]"
-        text.add(f"{old} = {_multiply_add(code, real, old, f'{code}(a0[{place}])', weight)}")
 
 
 def _multiply_add(code: str, real: bool, old: str, x: str, y: str) -> str:

@@ -18,7 +18,7 @@ from accnp.ir.op import o
 from accnp.primitives.kinds import dtype_kind
 from accnp.primitives.prefix import slice_axis
 
-__all__ = ["MONOIDS", "Monoid", "fold_windows"]
+__all__ = ["MONOIDS", "Monoid", "fold_windows", "greatest", "least"]
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,13 @@ class Monoid:
         combine: the op on two nodes; of equal extremes it is the first one that has derivatives.
         identity: (dtype) -> the value that changes nothing.
         reduce: name of the op that folds whole axes, "" where there is none.
+        windows: name of the op that folds windows, "" where there is none.
     """
 
     combine: Callable[[Node, Node], Node]
     identity: Callable[[np.dtype], Any]
     reduce: str = ""
+    windows: str = ""
 
 
 def _first(better: str) -> Callable[[Node, Node], Node]:
@@ -46,12 +48,14 @@ def _first(better: str) -> Callable[[Node, Node], Node]:
     return combine
 
 
-def _least(dtype: np.dtype) -> Any:
+def least(dtype: np.dtype) -> Any:
+    """The value below all others."""
     kind = dtype_kind(dtype)
     return False if kind == "b" else int(np.iinfo(dtype).min) if kind in "iu" else -math.inf
 
 
-def _greatest(dtype: np.dtype) -> Any:
+def greatest(dtype: np.dtype) -> Any:
+    """The value above all others."""
     kind = dtype_kind(dtype)
     return True if kind == "b" else int(np.iinfo(dtype).max) if kind in "iu" else math.inf
 
@@ -68,10 +72,10 @@ def _ones(dtype: np.dtype) -> Any:
 
 
 MONOIDS = {
-    "add": Monoid(lambda a, b: o.add(a, b), _zero, "reduce_sum"),
+    "add": Monoid(lambda a, b: o.add(a, b), _zero, "reduce_sum", "reduce_window_sum"),
     "mul": Monoid(lambda a, b: o.mul(a, b), lambda dtype: 1, "reduce_prod"),
-    "max": Monoid(_first("ge"), _least, "reduce_max"),
-    "min": Monoid(_first("le"), _greatest, "reduce_min"),
+    "max": Monoid(_first("ge"), least, "reduce_max", "reduce_window_max"),
+    "min": Monoid(_first("le"), greatest, "reduce_min", "reduce_window_min"),
     "and": Monoid(lambda a, b: o.and_(a, b), _ones, "reduce_and"),
     "or": Monoid(lambda a, b: o.or_(a, b), _zero, "reduce_or"),
     "xor": Monoid(lambda a, b: o.xor(a, b), _zero),

@@ -409,6 +409,18 @@ for group in ("feature", "batch"):
             window_strides=(1, 2), lhs_dilation=(2, 1), **{f"{group}_group_count": 2}
         ),
     )
+WINDOWS = {
+    "window_dimensions": (2, 3),
+    "window_strides": (1, 2),
+    "padding": ((0, 1), (1, 0)),
+    "base_dilation": (1, 1),
+    "window_dilation": (2, 1),
+}
+for fold in ("sum", "max", "min"):
+    add(f"reduce_window_{fold}", real(4, 5), params=WINDOWS)
+SELECTED = {"select_prim": "ge", **WINDOWS}
+add("select_and_gather_add", real(4, 5), real(4, 5), params=SELECTED)
+add("select_and_scatter_add", real(3, 2), real(4, 5), params=SELECTED)
 SQUARE = real(3, 3) + 4 * np.eye(3)
 add("linear_solve", SQUARE, real(3, 2))
 for left in (True, False):

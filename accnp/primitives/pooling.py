@@ -1,0 +1,190 @@
+"""Folds of windows: sums and extremes, and what goes with their derivatives. In: nodes. Out: nodes.
+
+`select_and_gather_add` takes from each window of one array the element that lies where another
+array has its extreme (the first of several); `select_and_scatter_add` adds to such elements. Which
+extreme it is says `select_prim`: "ge" the largest, "le" the smallest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.node import Node
+from accnp.ir.op import ZERO, o
+from accnp.primitives.fold import greatest, least
+from accnp.primitives.kinds import broadcast_to, dtype_kind, opaque
+from accnp.primitives.pooling_kernels import fold_kernel, gather_kernel, scatter_kernel
+from accnp.primitives.reference import quiet
+from accnp.primitives.windows import Window, dilated, spread_out
+
+__all__ = ["windows_over"]
+
+
+def windows_over(shape: Sequence[int], p: dict[str, Any]) -> list[Window]:
+    """The window of each axis."""
+    return [
+        Window(n, taps, stride, low, high, base, dilation)
+        for n, taps, stride, (low, high), base, dilation in zip(
+            shape,
+            p["window_dimensions"],
+            p["window_strides"],
+            p["padding"],
+            p["base_dilation"],
+            p["window_dilation"],
+            strict=True,
+        )
+    ]
+
+
+def _pooled(shape: Sequence[int], p: dict[str, Any]) -> tuple[int, ...]:
+    return tuple(w.places for w in windows_over(shape, p))
+
+
+def _infer(name: str, dtypes: str) -> Callable[..., Aval]:
+    def infer(x: Aval, **p: Any) -> Aval:
+        if dtype_kind(x.dtype) not in dtypes:
+            raise TypeError(f"{name} does not accept dtype {x.dtype.name}.")
+        return make_aval(_pooled(x.shape, p), x.dtype, x.weak_type)
+
+    return infer
+
+
+def _batched(p: dict[str, Any]) -> dict[str, Any]:
+    one = {k: (1, *p[k]) for k in p if k.startswith("window") or k == "base_dilation"}
+    return {**p, **one, "padding": ((0, 0), *p["padding"])}
+
+
+def _batch(name: str) -> Callable[..., Any]:
+    def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], p: dict[str, Any]) -> Any:
+        whole = [
+            x if b else broadcast_to(x, (size, *x.aval.shape))
+            for x, b in zip(xs, batched, strict=True)
+        ]
+        return getattr(o, name)(*whole, **_batched(p)), True
+
+    return batch
+
+
+def _taps_last(x: Any, p: dict[str, Any], fill: Any) -> Any:
+    """All windows of an array, their taps as one last axis."""
+    found = spread_out(x, windows_over(x.shape, p), fill)
+    return found.reshape(*found.shape[: x.ndim], -1)
+
+
+# --- folds ---------------------------------------------------------------------------------------
+
+
+def _sum_numpy(x: Any, **p: Any) -> Any:
+    half = dtype_kind(x.dtype) == "f" and x.dtype.itemsize < 4
+    out = _taps_last(x.astype(np.float32) if half else x, p, 0)
+    return np.add.reduce(out, axis=-1, dtype=out.dtype).astype(x.dtype, copy=False)
+
+
+def _sum_transpose(ct: Node, x: Any, **p: Any) -> tuple[Node]:
+    """Each element gets the sum over the windows that see it: the windows of the cotangent, its
+    elements as far apart as the windows were, turned around."""
+    pads = []
+    for w in windows_over(x.aval.shape, p):
+        before = dilated(w.taps, w.dilation) - 1 - w.low
+        room = dilated(w.size, w.base) + dilated(w.taps, w.dilation) - 1
+        pads.append((before, room - dilated(w.places, w.stride) - before))
+    changed = {
+        "padding": tuple(pads),
+        "base_dilation": p["window_strides"],
+        "window_strides": p["base_dilation"],
+    }
+    return (o.reduce_window_sum(ct, **{**p, **changed}),)
+
+
+opaque(
+    "reduce_window_sum",
+    infer=_infer("reduce_window_sum", "iufc"),
+    numpy=quiet(_sum_numpy),
+    jvp=(lambda t, y, x, **p: o.reduce_window_sum(t, **p),),
+    transpose=_sum_transpose,
+    batch=_batch("reduce_window_sum"),
+    kernel=lambda xs, ys, p: fold_kernel(xs[0], ys[0], windows_over(xs[0].shape, p), "sum", 0),
+)
+
+
+def _extreme(name: str, select: str, identity: Callable[[np.dtype], Any], fold: Any) -> None:
+    opaque(
+        name,
+        infer=_infer(name, "biuf"),
+        numpy=quiet(lambda x, **p: fold.reduce(_taps_last(x, p, identity(x.dtype)), axis=-1)),
+        jvp=(lambda t, y, x, **p: o.select_and_gather_add(t, x, select_prim=select, **p),),
+        batch=_batch(name),
+        kernel=lambda xs, ys, p: fold_kernel(
+            xs[0], ys[0], windows_over(xs[0].shape, p), name[-3:], identity(ys[0].dtype)
+        ),
+    )
+
+
+_extreme("reduce_window_max", "ge", least, np.maximum)
+_extreme("reduce_window_min", "le", greatest, np.minimum)
+
+
+# --- their derivatives ---------------------------------------------------------------------------
+
+
+def _extremes(x: Any, select_prim: str, p: dict[str, Any]) -> Any:
+    """The number of the tap at which each window has its extreme, as a last axis of length 1."""
+    if select_prim == "ge":
+        return np.argmax(_taps_last(x, p, least(x.dtype)), axis=-1)[..., None]
+    return np.argmin(_taps_last(x, p, greatest(x.dtype)), axis=-1)[..., None]
+
+
+def _gather_numpy(t: Any, x: Any, *, select_prim: str, **p: Any) -> Any:
+    taps = _taps_last(t, p, 0)
+    return np.take_along_axis(taps, _extremes(x, select_prim, p), -1)[..., 0]
+
+
+def _scatter_numpy(ct: Any, x: Any, *, select_prim: str, **p: Any) -> Any:
+    places = np.arange(1, x.size + 1).reshape(x.shape)  # 0: no element
+    where = np.take_along_axis(_taps_last(places, p, 0), _extremes(x, select_prim, p), -1)
+    out = np.zeros(x.size + 1, ct.dtype)
+    np.add.at(out, where.ravel(), ct.ravel())
+    return out[1:].reshape(x.shape)
+
+
+def _gather_infer(t: Aval, x: Aval, *, select_prim: str, **p: Any) -> Aval:
+    return make_aval(_pooled(x.shape, p), t.dtype, t.weak_type)
+
+
+def _scatter_infer(ct: Aval, x: Aval, *, select_prim: str, **p: Any) -> Aval:
+    return make_aval(x.shape, ct.dtype, ct.weak_type)
+
+
+def _show_scatter(p: dict[str, Any]) -> dict[str, Any]:
+    """As jax prints it, which has no dilations here."""
+    plain = all(d == 1 for k in ("base_dilation", "window_dilation") for d in p[k])
+    return {k: v for k, v in p.items() if not (plain and k.endswith("dilation"))}
+
+
+opaque(
+    "select_and_gather_add",
+    infer=_gather_infer,
+    numpy=_gather_numpy,
+    jvp=(lambda t, y, u, x, **p: o.select_and_gather_add(t, x, **p), ZERO),
+    transpose=lambda ct, t, x, **p: (o.select_and_scatter_add(ct, x, **p), None),
+    batch=_batch("select_and_gather_add"),
+    kernel=lambda xs, ys, p: gather_kernel(
+        xs[0], xs[1], ys[0], windows_over(xs[1].shape, p), p["select_prim"]
+    ),
+)
+opaque(
+    "select_and_scatter_add",
+    infer=_scatter_infer,
+    numpy=_scatter_numpy,
+    jvp=(lambda t, y, ct, x, **p: o.select_and_scatter_add(t, x, **p), ZERO),
+    transpose=lambda ct, u, x, **p: (o.select_and_gather_add(ct, x, **p), None),
+    batch=_batch("select_and_scatter_add"),
+    kernel=lambda xs, ys, p: scatter_kernel(
+        xs[0], xs[1], ys[0], windows_over(xs[1].shape, p), p["select_prim"]
+    ),
+    show=_show_scatter,
+)

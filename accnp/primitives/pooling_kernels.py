@@ -1,0 +1,180 @@
+"""Kernels of folds over windows and of their derivatives.
+
+In: how operands lie in memory, windows. Out: the `OwnKernel`s. Windows that see each element once
+are no windows: their axes are shared out among threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.aval import Aval
+from accnp.ir.kernel import BLOCK, Operand, OwnKernel, dtype_code
+from accnp.primitives.nests import Text, total
+from accnp.primitives.sweeps import Places, Sweep
+from accnp.primitives.views import contiguous
+from accnp.primitives.windows import Window
+
+__all__ = ["fold_kernel", "gather_kernel", "scatter_kernel"]
+
+
+def _swept(
+    text: Text, windows: Sequence[Window], still: dict[str, Any], windowed: dict[str, Any]
+) -> Sweep:
+    """The loops, from the names of arrays and their strides by axis."""
+    real: list[Window] = []
+    axes = []
+    for d, w in enumerate(windows):
+        steps = [s[d] for s in still.values()], [s[d] for s in windowed.values()]
+        if w.plain:
+            axes.append(Places(w.size, *steps))
+        else:
+            axes.append(Places(w.places, *steps, len(real)))
+            real.append(w)
+    return Sweep(text, axes, real, "".join(still), "".join(windowed))
+
+
+def fold_kernel(
+    x: Operand, y: Aval, windows: Sequence[Window], fold: str, identity: Any
+) -> OwnKernel:
+    """The sum ("sum"), largest ("max") or smallest ("min") element of each window, in the order of
+    the taps."""
+    code = dtype_code(y.dtype)
+    text = Text(2)
+    sweep = _swept(text, windows, {"y": contiguous(y.shape)}, {"x": x.strides})
+    (of_y,) = sweep.along.still
+    with text.block("for t in range(lo, hi):"):
+        text.add("x = 0", "y = 0")
+        blocks = text.integer(-(-sweep.along.size // BLOCK))
+        text.add(f"v = t // {blocks}")
+        count = sweep.block(f"(t - v * {blocks})", BLOCK)
+        sweep.place(sweep.outer, "v")
+        text.add(f"z = at(a1, {total(['y', *text.times('b0', of_y)])})")
+        constant = text.constant(np.asarray(identity, y.dtype)[()])
+        text.add(f"nothing = {constant}")
+        with text.block("for j in range(b1 - b0):"):
+            text.add(f"z[{total(text.times('j', of_y))}] = nothing")
+        (place,), index = sweep.inner(sweep.taps())
+        old = f"z[{total(text.times(index, of_y))}]"
+        text.add(f"{old} = {_combined(code, fold, old, f'a0[{place}]')}")
+        sweep.close()
+    outer = sweep.count(sweep.outer)
+    taps = prod([w.taps for w in windows])
+    return text.own(outer * count, outer * sweep.along.size * (1 + taps) // 2)
+
+
+def _combined(code: str, fold: str, old: str, x: str) -> str:
+    if fold == "sum":
+        return f"{code}({old} + {x})"
+    if code == "b1":
+        return f"{old} {'|' if fold == 'max' else '&'} {x}"
+    return f"{'fmax' if fold == 'max' else 'fmin'}({old}, {x})"
+
+
+def _search(text: Text, sweep: Sweep, code: str, select: str, x: int) -> str:
+    """Write down a search for the extremes of a block's windows; returns the number of a tap."""
+    sizes = [text.integer(w.taps) for w in sweep.windows]
+    number = "k0" if sizes else "0"
+    for d, n in [*enumerate(sizes)][1:]:
+        number = f"({number}) * {n} + k{d}"
+    with text.block("for j in range(b1 - b0):"):
+        text.add("which[j] = i4(-1)", f"best[j] = {code}(0)")
+    depth = text.depth
+    terms = sweep.taps()
+    text.add(f"tap = i4({number})")
+    places, index = sweep.inner(terms)
+    text.add(f"e = a{x}[{places[0]}]", f"b = best[{index}]", f"old = which[{index}]")
+    better = f"e {'>' if select == 'ge' else '<'} b"
+    if code[0] == "f":
+        better = f"({better}) | ((e != e) & (b == b))"
+    text.add(f"new = (old < i4(0)) | ({better})")
+    text.add(f"best[{index}] = select(new, e, b)", f"which[{index}] = select(new, tap, old)")
+    text.depth = depth
+    return number
+
+
+def gather_kernel(
+    t: Operand, x: Operand, y: Aval, windows: Sequence[Window], select: str
+) -> OwnKernel:
+    """Of each window of t the element that lies where the window of x has its extreme."""
+    code, of_x = dtype_code(y.dtype), dtype_code(x.dtype)
+    text = Text(3)
+    still, windowed = {"y": contiguous(y.shape)}, {"x": x.strides, "s": t.strides}
+    sweep = _swept(text, windows, still, windowed)
+    (of_y,) = sweep.along.still
+    text.add("which = stack_i4()", f"best = stack_{of_x}()")
+    with text.block("for t in range(lo, hi):"):
+        text.add("x = 0", "s = 0", "y = 0")
+        blocks = text.integer(-(-sweep.along.size // BLOCK))
+        text.add(f"v = t // {blocks}")
+        count = sweep.block(f"(t - v * {blocks})", BLOCK)
+        sweep.place(sweep.outer, "v")
+        text.add(f"z = at(a2, {total(['y', *text.times('b0', of_y)])})")
+        with text.block("for j in range(b1 - b0):"):
+            text.add(f"z[{total(text.times('j', of_y))}] = {code}(0)")
+        number = _search(text, sweep, of_x, select, 1)
+        terms = sweep.taps()
+        text.add(f"tap = i4({number})")
+        (_, place), index = sweep.inner(terms)
+        old = f"z[{total(text.times(index, of_y))}]"
+        text.add(f"{old} = select(which[{index}] == tap, a0[{place}], {old})")
+        sweep.close()
+    outer = sweep.count(sweep.outer)
+    taps = prod([w.taps for w in windows])
+    return text.own(outer * count, outer * sweep.along.size * (2 + 2 * taps))
+
+
+def scatter_kernel(
+    ct: Operand, x: Operand, y: Aval, windows: Sequence[Window], select: str
+) -> OwnKernel:
+    """Add each element of ct to that of y which lies where a window of x has its extreme.
+
+    Windows of one task may see one element: a task has all places of all real windows.
+    """
+    code, of_x = dtype_code(y.dtype), dtype_code(x.dtype)
+    text = Text(3)
+    steps = contiguous(y.shape)
+    sweep = _swept(text, windows, {"c": ct.strides}, {"x": x.strides, "y": steps})
+    real = [(w, s) for w, s in zip(windows, steps, strict=True) if not w.plain]
+    free = [a for a in sweep.outer if a.window < 0]
+    mine = [a for a in sweep.outer if a.window >= 0]
+    along = sweep.along
+    text.add("which = stack_i4()", f"best = stack_{of_x}()")
+    with text.block("for t in range(lo, hi):"):
+        text.add("x = 0", "y = 0", "c = 0")
+        sweep.place(free, "t")
+        # Nothing is there yet.
+        nested = list(real)
+        if along.window < 0:
+            nested.append((Window(along.size, 1), along.windowed[1]))
+        terms = ["y"]
+        for d, (w, step) in enumerate(nested):
+            text.add(f"for i{d} in range({text.integer(w.size)}):")
+            text.depth += 1
+            terms += text.times(f"i{d}", step)
+        text.add(f"a2[{total(terms)}] = {code}(0)")
+        sweep.close()
+        text.add("ct = c")
+        text.add(f"for q in range({text.integer(sweep.count(mine))}):")
+        text.depth += 1
+        text.add("c = ct")
+        sweep.place(mine, "q")
+        text.add(f"for block in range({text.integer(-(-along.size // BLOCK))}):")
+        text.depth += 1
+        sweep.block("block", BLOCK)
+        number = _search(text, sweep, of_x, select, 1)
+        terms = sweep.taps()
+        text.add(f"tap = i4({number})")
+        (_, place), index = sweep.inner(terms)
+        of_ct = f"c + (b0 + {index}) * {text.integer(along.still[0])}"
+        text.add(f"given = a0[{of_ct}]")
+        text.add(f"a2[{place}] = a2[{place}] + select(which[{index}] == tap, given, {code}(0))")
+        sweep.close()
+    outer = sweep.count(free)
+    taps = prod([w.taps for w in windows])
+    work = sweep.count(sweep.outer) * along.size * (2 + 3 * taps)
+    return text.own(outer, work + prod(y.shape))

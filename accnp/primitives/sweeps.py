@@ -1,0 +1,148 @@
+"""Loops over the places of windows, and over what their taps see: text of kernels.
+
+In: axes of the result, windows, strides of the arrays. Out: loops in a `Text`. Tasks are places,
+all but those along one axis, the contiguous one of the result; in them come loops over taps; inside
+is one loop along that axis, over those places where the tap sees an element: it has no branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import NamedTuple
+
+from accnp.primitives.nests import Text, total
+from accnp.primitives.windows import Window
+
+__all__ = ["Places", "Sweep"]
+
+
+class Places(NamedTuple):
+    """An axis of the result: its length, steps by which still and windowed arrays move, and the
+    number of its window."""
+
+    size: int
+    still: Sequence[int]
+    windowed: Sequence[int] = ()
+    window: int = -1
+
+
+class Sweep:
+    """The loops of one kernel.
+
+    `still` and `windowed` are names of variables that hold offsets into arrays: the former move
+    from place to place, the latter with what the taps see. The last still array is the result.
+    """
+
+    def __init__(
+        self,
+        text: Text,
+        axes: Sequence[Places],
+        windows: Sequence[Window],
+        still: str,
+        windowed: str,
+    ) -> None:
+        self.text, self.windows = text, windows
+        self.still, self.windowed = still, windowed
+        axes = [a for a in axes if a.size != 1 or a.window >= 0]
+        nothing = Places(1, (0,) * len(still), (0,) * len(windowed))
+        self.along = min(axes, key=lambda a: (a.size == 1, a.still[-1]), default=nothing)
+        self.outer = [a for a in axes if a is not self.along]
+        self.start = text.depth
+
+    def count(self, axes: Sequence[Places]) -> int:
+        """How many places some axes have together."""
+        return prod([a.size for a in axes])
+
+    def place(self, axes: Sequence[Places], index: str) -> None:
+        """Take an index of some outer axes apart, and move the arrays there."""
+        add = self.text.add
+        add(f"u = {index}")
+        for k, a in reversed([*enumerate(axes)]):
+            name = f"j{self.outer.index(a)}"
+            if k:
+                n = self.text.integer(a.size)
+                add(f"above = u // {n}", f"{name} = u - above * {n}", "u = above")
+            else:
+                add(f"{name} = u")
+            self.move(a, name)
+
+    def move(self, a: Places, name: str) -> None:
+        """Move the arrays along an axis."""
+        steps = list(zip(self.still, a.still, strict=True))
+        if a.window < 0:
+            steps += zip(self.windowed, a.windowed, strict=True)
+        for array, step in steps:
+            if step:
+                self.text.add(f"{array} += {' + '.join(self.text.times(name, step))}")
+
+    def block(self, index: str, size: int) -> int:
+        """Set b0 and b1 to a block of the inner axis; how many there are."""
+        n = self.text.integer(self.along.size)
+        self.text.add(f"b0 = {index} * {size}", f"b1 = fmin(b0 + {size}, {n})")
+        return -(-self.along.size // size)
+
+    def taps(self) -> list[list[str]]:
+        """Open loops over the taps (k0, k1...) that see an element; returns how far the windowed
+        arrays move for these, in terms."""
+        text = self.text
+        terms: list[list[str]] = [[name] for name in self.windowed]
+        for d, w in enumerate(self.windows):
+            text.add(f"for k{d} in range({text.integer(w.taps)}):")
+            text.depth += 1
+            offset = f"k{d} * {text.integer(w.dilation)} - {text.integer(w.low)}"
+            if self.along.window == d:
+                text.add(f"e{d} = {offset}")
+                continue
+            k = next(k for k, a in enumerate(self.outer) if a.window == d)
+            n, base = text.integer(w.size), text.integer(w.base)
+            text.add(f"e{d} = j{k} * {text.integer(w.stride)} + {offset}")
+            inside = f"e{d} >= 0 and e{d} < {n} * {base}"
+            if w.base != 1:
+                inside += f" and e{d} % {base} == 0"
+            text.add(f"if {inside}:")
+            text.depth += 1
+            place = f"e{d}" if w.base == 1 else f"(e{d} // {base})"
+            for found, step in zip(terms, self.outer[k].windowed, strict=True):
+                found += text.times(place, step)
+        return terms
+
+    def inner(self, terms: Sequence[Sequence[str]]) -> tuple[list[str], str]:
+        """Open the loop along the block; returns the places in the windowed arrays, and the index
+        of the place in the block."""
+        text, along = self.text, self.along
+        starts = [f"{name}0" for name in self.windowed]
+        text.add(*[f"{s} = {total(t)}" for s, t in zip(starts, terms, strict=True)])
+        if along.window < 0:
+            text.add("for j in range(b0, b1):")
+            text.depth += 1
+            found = zip(starts, along.windowed, strict=True)
+            return [total([s, *text.times("j", step)]) for s, step in found], "(j - b0)"
+        # Tap k of place j = phase + m * base sees element m * stride + (e + phase * stride) / base
+        # if the phase fits the tap; f and h are the ends of m.
+        d = along.window
+        w = self.windows[d]
+        n, s = text.integer(w.size), text.integer(w.stride)
+        first, low, high, index = f"e{d}", "b0", "b1", "(j - b0)"
+        if w.base != 1:
+            base = text.integer(w.base)
+            text.add(f"for phase in range({base}):")
+            text.depth += 1
+            text.add(f"if (e{d} + phase * {s}) % {base} == 0:")
+            text.depth += 1
+            text.add(f"first = (e{d} + phase * {s}) // {base}")
+            text.add(f"low = (b0 - phase + {base} - 1) // {base}")
+            text.add(f"high = (b1 - phase + {base} - 1) // {base}")
+            first, low, high, index = "first", "low", "high", f"(phase + j * {base} - b0)"
+        text.add(f"f = fmax({low}, ({s} - 1 - {first}) // {s})", f"g = {n} - 1 - {first}")
+        text.add(f"h = fmin({high}, g // {s} + 1) if g >= 0 else {low}")
+        for name, step in zip(self.windowed, along.windowed, strict=True):
+            text.add(f"{name}1 = {total([f'{name}0', *text.times(first, step)])}")
+        text.add("for j in range(f, h):")
+        text.depth += 1
+        found = zip(self.windowed, along.windowed, strict=True)
+        return [total([f"{s}1", *text.times("j", w.stride * step)]) for s, step in found], index
+
+    def close(self) -> None:
+        """Close all loops but that over tasks."""
+        self.text.depth = self.start + 1

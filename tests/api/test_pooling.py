@@ -1,0 +1,120 @@
+"""Sums and extremes over windows against jax: values, derivatives both ways, batches, types."""
+
+import jax
+import numpy as np
+import pytest
+from jax import lax as jlax
+
+import accnp
+import accnp.numpy as jnp
+from accnp import lax
+
+INITS = {"max": -np.inf, "min": np.inf, "add": 0.0}
+
+
+def drawn(rng):
+    """A shape, and windows that fit it: sizes, strides, padding, dilations."""
+    while True:
+        d = int(rng.integers(1, 5))
+        shape = tuple(int(v) for v in rng.integers(1, 9, d))
+        window, strides, base, dilation = (
+            tuple(int(v) for v in rng.choice(choice, d))
+            for choice in ([1, 1, 2, 3], [1, 2], [1, 1, 1, 2], [1, 1, 2])
+        )
+        pads = tuple((int(a), int(b)) for a, b in rng.integers(0, 2, (d, 2)))
+        room = zip(shape, base, pads, window, dilation, strict=True)
+        if all((i - 1) * b + lo + hi >= (k - 1) * r for i, b, (lo, hi), k, r in room):
+            return shape, (window, strides, pads, base, dilation)
+
+
+def pooled(module, name, where):
+    return lambda x: module.reduce_window(x, INITS[name], getattr(module, name), *where)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_values_and_derivatives(seed):
+    rng = np.random.default_rng(seed)
+    for k in range(12):
+        shape, where = drawn(rng)
+        name = ("max", "min", "add")[k % 3]
+        x = rng.integers(-3, 4, shape) if k % 2 else rng.normal(size=shape)
+        x, t = x.astype("f4"), rng.normal(size=shape).astype("f4")
+        ours, theirs = pooled(lax, name, where), pooled(jlax, name, where)
+        want, wanted_t = jax.jvp(theirs, (x,), (t,))
+        got, got_t = accnp.jvp(ours, (x,), (t,))
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(got_t, wanted_t, rtol=1e-5, atol=1e-5)
+        np.testing.assert_array_equal(accnp.jit(ours)(x), ours(x))
+        plain = all(v == 1 for v in (*where[3], *where[4]))
+        if name == "add" or plain:  # jax has no other gradients of extremes
+            g = rng.normal(size=want.shape).astype("f4")
+            (a,), (b,) = accnp.vjp(ours, x)[1](g), jax.vjp(theirs, x)[1](g)
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+        elif got.size:  # the transpose of the forward derivative
+            g = jnp.asarray(rng.normal(size=want.shape).astype("f4"))
+            (a,) = accnp.vjp(ours, x)[1](g)
+            np.testing.assert_allclose((a * t).sum(), (g * got_t).sum(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", INITS)
+def test_layouts_of_networks(name):
+    rng = np.random.default_rng(1)
+    for shape, axes in (((2, 3, 40, 37), (2, 3)), ((2, 33, 28, 20), (1, 2)), ((2, 2000), (1,))):
+        for k, s, padding in ((2, 2, "VALID"), (3, 1, "SAME"), (3, 2, "SAME"), (2, 3, "SAME")):
+            window, strides = (
+                tuple(v if d in axes else 1 for d in range(len(shape))) for v in (k, s)
+            )
+            x = rng.normal(size=shape).astype("f4")
+            ours, theirs = (pooled(m, name, (window, strides, padding)) for m in (lax, jlax))
+            want = theirs(x)
+            np.testing.assert_allclose(ours(x), want, rtol=1e-5, atol=1e-5)
+            turned = accnp.jit(lambda x, f=ours: f(jnp.swapaxes(jnp.swapaxes(x, 0, 1), 0, 1)))
+            np.testing.assert_allclose(turned(x), want, rtol=1e-5, atol=1e-5)
+            g = rng.normal(size=want.shape).astype("f4")
+            (a,), (b,) = accnp.vjp(ours, x)[1](g), jax.vjp(theirs, x)[1](g)
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_batches_and_second_derivatives():
+    x = np.random.default_rng(2).normal(size=(3, 6, 8)).astype("f4")
+    for name in INITS:
+        ours, theirs = (pooled(m, name, ((2, 2), (2, 1))) for m in (lax, jlax))
+        np.testing.assert_allclose(accnp.vmap(ours)(x), jax.vmap(theirs)(x), rtol=1e-5)
+
+        def loss(m, f):
+            return lambda x: m.jvp(lambda x: (f(x) ** 2).sum(), (x,), (x,))[1]
+
+        got = accnp.vmap(accnp.grad(loss(accnp, ours)))(x)
+        np.testing.assert_allclose(got, jax.vmap(jax.grad(loss(jax, theirs)))(x), rtol=1e-4)
+
+
+def test_nan_is_an_extreme():
+    x = np.array([1, np.nan, 3, 2, np.nan, 1], "f4")
+    for name in ("max", "min"):
+        ours, theirs = (pooled(m, name, ((2,), (1,))) for m in (lax, jlax))
+        np.testing.assert_array_equal(ours(x), theirs(x))
+
+
+@pytest.mark.parametrize("dtype", ["i4", "u1", "f2", "f4"])
+def test_dtypes(dtype):
+    x = np.random.default_rng(3).integers(0, 9, (7, 9)).astype(dtype)
+    info = np.finfo(dtype) if np.dtype(dtype).kind == "f" else np.iinfo(dtype)
+    for name, init in (("max", info.min), ("min", info.max), ("add", 0)):
+        got = lax.reduce_window(x, np.asarray(init, dtype), getattr(lax, name), (2, 3), (1, 2))
+        views = np.lib.stride_tricks.sliding_window_view(x, (2, 3))[:, ::2]
+        fold = {"max": np.max, "min": np.min, "add": np.sum}[name]
+        np.testing.assert_array_equal(np.asarray(got), fold(views, axis=(2, 3)).astype(got.dtype))
+
+
+def test_pooling_in_a_scan_is_one_native_loop():
+    def f(x):
+        def step(c, row):
+            y = lax.reduce_window(row, -jnp.inf, lax.max, (2, 2), (2, 2), "VALID")
+            return c + y, y.sum()
+
+        return lax.scan(step, jnp.zeros((3, 4)), x)
+
+    x = np.random.default_rng(4).normal(size=(5, 6, 8)).astype("f4")
+    assert "on the host" not in str(accnp.inspect(accnp.jit(f))(x))
+    want = x.reshape(5, 3, 2, 4, 2).max((2, 4)).sum(0)
+    np.testing.assert_allclose(accnp.jit(f)(x)[0], want, rtol=1e-5)
