@@ -47,6 +47,9 @@ from accnp.api.polynomials import (
 from accnp.api.products import (
     cross, dot, inner, kron, matmul, matvec, outer, tensordot, trace, vdot, vecdot, vecmat,
 )  # fmt: skip
+from accnp.api.quantiles import (
+    median, nanmedian, nanpercentile, nanquantile, percentile, quantile,
+)  # fmt: skip
 from accnp.api.reductions import (
     all, amax, amin, any, argmax, argmin, average, count_nonzero, max, mean, min, prod, ptp, std,
     sum, var,
@@ -126,14 +129,15 @@ __all__ = [
     "ix_", "kaiser", "kron", "lcm", "ldexp", "left_shift", "less", "less_equal", "lexsort",
     "linalg", "linspace", "log", "log1p", "log2", "log10", "logaddexp", "logaddexp2", "logical_and",
     "logical_not", "logical_or", "logical_xor", "logspace", "mask_indices", "matmul",
-    "matrix_transpose", "matvec", "max", "maximum", "mean", "meshgrid", "mgrid", "min", "minimum",
-    "mod", "modf", "moveaxis", "multiply", "nan", "nan_to_num", "nanargmax", "nanargmin",
-    "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",
-    "nanvar", "ndarray", "ndim", "negative", "newaxis", "nextafter", "nonzero", "not_equal",
-    "number", "object_", "ogrid", "ones", "ones_like", "outer", "packbits", "pad", "partition",
-    "permute_dims", "pi", "piecewise", "place", "poly", "polyadd", "polyder", "polydiv", "polyfit",
-    "polyint", "polymul", "polysub", "polyval", "positive", "pow", "power", "printoptions", "prod",
-    "promote_types", "ptp", "put", "put_along_axis", "r_", "rad2deg", "radians", "ravel",
+    "matrix_transpose", "matvec", "max", "maximum", "mean", "median", "meshgrid", "mgrid", "min",
+    "minimum", "mod", "modf", "moveaxis", "multiply", "nan", "nan_to_num", "nanargmax", "nanargmin",
+    "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile",
+    "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "ndarray", "ndim", "negative",
+    "newaxis", "nextafter", "nonzero", "not_equal", "number", "object_", "ogrid", "ones",
+    "ones_like", "outer", "packbits", "pad", "partition", "percentile", "permute_dims", "pi",
+    "piecewise", "place", "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul",
+    "polysub", "polyval", "positive", "pow", "power", "printoptions", "prod", "promote_types",
+    "ptp", "put", "put_along_axis", "quantile", "r_", "rad2deg", "radians", "ravel",
     "ravel_multi_index", "real", "reciprocal", "remainder", "repeat", "reshape", "resize",
     "result_type", "right_shift", "rint", "roll", "rollaxis", "roots", "rot90", "round", "s_",
     "save", "savez", "searchsorted", "select", "set_printoptions", "setdiff1d", "setxor1d", "shape",

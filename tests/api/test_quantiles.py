@@ -1,0 +1,97 @@
+"""Quantiles against jax: values, dtypes, errors, derivatives, batches; and against NumPy."""
+
+import jax
+import numpy as np
+import pytest
+from api.support import outcome, same
+from api.tables import cases, compare, gradients_agree
+
+import accnp
+import accnp.numpy as jnp
+
+RNG = np.random.default_rng(0)
+X = RNG.permutation(120).reshape(4, 6, 5).astype(np.float32)
+Z = X.copy()
+Z[1, 2, 3] = Z[2, :, 1] = np.nan
+W = RNG.random((4, 6, 5)).astype(np.float32)
+P = np.array([0.0, 0.1, 0.5, 0.77, 1.0], np.float32)
+E = np.array([], np.float32)
+
+TABLE = """
+median(X) | median(X, 1) | median(X, (0, 2)) | median(X, (2, 0, 1), keepdims=True) | median(Z, 0)
+median(X, -1, keepdims=True) | median(X.astype('int32')) | median(X > 50) | median(3.0)
+median(X.astype('float16'), 1) | median(jnp.asarray(X, 'bfloat16'), 0) | nanmedian(Z)
+nanmedian(Z, 1) | nanmedian(Z, (0, 1), keepdims=True) | nanmedian(X.astype('int8'), 2)
+quantile(X, 0.3) | quantile(X, P) | quantile(X, P, 1) | quantile(X, P, (0, 2), keepdims=True)
+quantile(X, P, None, keepdims=True) | quantile(Z, P, 2) | nanquantile(Z, P, 1)
+nanquantile(Z, P, (0, 1), keepdims=True) | nanquantile(Z, 0.4, None)
+nanquantile(Z, P, 1, keepdims=True)
+percentile(X, 50) | percentile(X, np.array([10, 50, 99]), 0) | nanpercentile(Z, 100 * P, 1)
+quantile(X, P, 0, method='lower') | quantile(X, P, 1, method='higher')
+quantile(X, P, 2, method='nearest') | quantile(X, P, method='midpoint')
+nanquantile(Z, P, 1, method='lower') | nanquantile(Z, P, 1, method='nearest')
+nanquantile(Z, P, 0, method='midpoint', keepdims=True) | nanquantile(Z, 0.3, 0, method='higher')
+quantile(X, P, 1, method='inverted_cdf') | quantile(Z, P, 1, method='inverted_cdf', keepdims=True)
+quantile(X, 0.4, 0, method='inverted_cdf', weights=W)
+quantile(X, P, method='inverted_cdf', weights=W)
+quantile(X, P, 1, method='inverted_cdf', weights=W[0, :, 0])
+quantile(X, 0.5, 1, method='inverted_cdf', weights=W - 0.1)
+nanquantile(Z, P, 1, method='inverted_cdf') | nanquantile(Z, P, 2, method='inverted_cdf', weights=W)
+percentile(X, 30.0, 1, method='inverted_cdf', weights=W) | median(X[:0, :, :0], 1)
+"""
+
+
+@pytest.mark.parametrize("text", cases(TABLE))
+def test_as_jax(text):
+    compare(text, jnp, jax.numpy, X=X, Z=Z, W=W, P=P)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "median(D)", "median(D, 1)", "quantile(D, Q)", "quantile(D, Q, (0, 2))",
+        "nanquantile(D, 0.3, 1)", "quantile(D, Q, method='lower')", "percentile(D, 30.0, 0)",
+    ],
+)  # fmt: skip
+def test_derivatives(text):
+    distinct = (X + W / 4)[:2, :4, :3]
+    gradients_agree(text, 10.0, D=distinct, **({"Q": P[1:4]} if "Q" in text else {}))
+
+
+REFUSED = """
+quantile(X, 1) | quantile(X, np.array([0, 1])) | median(X, out=1) | median(X, None, None, True)
+quantile(X, 0.5, method='hazen') | median(X + 1j) | quantile(X, np.ones((2, 2), 'f4'))
+quantile(X, 0.5, axis=(0, 0)) | quantile(X, 0.5, axis=3) | quantile(X, 0.5, weights=X)
+quantile(X, 0.5, method='inverted_cdf', weights=X[0]) | median([1, 2]) | quantile(X, [0.5])
+quantile(X, 0.5, axis=0, method='inverted_cdf', weights=X[0, 0])
+quantile(X, 0.5, method='inverted_cdf', weights=X + 1j)
+"""
+
+
+@pytest.mark.parametrize("text", cases(REFUSED))
+def test_refused_as_by_jax(text):
+    wanted = outcome(lambda: eval(text, {**vars(jax.numpy), "np": np, "X": X}))
+    got = outcome(lambda: eval(text, {**vars(jnp), "np": np, "X": X}))
+    assert isinstance(wanted, Exception)
+    assert isinstance(got, type(wanted)), got
+
+
+def test_no_elements():
+    for f in (jnp.median, jnp.nanmedian):
+        with pytest.raises(ValueError, match="no quantile of no elements"):
+            f(E)
+
+
+def test_jit_and_vmap():
+    for f in ("median", "nanmedian"):
+        ours, theirs = getattr(jnp, f), getattr(jax.numpy, f)
+        assert np.array_equal(accnp.jit(ours)(Z), ours(Z), equal_nan=True)
+        same(accnp.vmap(ours, in_axes=1)(Z), jax.vmap(theirs, in_axes=1)(Z))
+    got = accnp.vmap(jnp.quantile, in_axes=(None, 0))(X, P)
+    same(got, jax.vmap(jax.numpy.quantile, in_axes=(None, 0))(X, P))
+
+
+def test_long_arrays_as_numpy():
+    x = RNG.standard_normal(100_001, np.float32)
+    np.testing.assert_allclose(jnp.median(x), np.median(x), rtol=1e-6)
+    np.testing.assert_allclose(jnp.percentile(x, P * 100), np.percentile(x, P * 100), rtol=1e-4)
