@@ -190,12 +190,22 @@ class _Emitter:
             return rest
         return start if rest == "0" else f"{start} + {rest}"
 
+    def element(self, s: Statement, base: dict[int, str], index: dict[int, str]) -> str:
+        """The position of a load, with the terms that are computed."""
+        assert s.access is not None
+        terms = [self.place(s.access, base, index)]
+        for k, (name, (stride, _)) in enumerate(zip(s.args, s.access.terms, strict=True)):
+            number = f"a{s.access.number}m{k}"
+            step = "" if stride == 1 else f" * {self.integer((number,), number, stride)}"
+            terms.append(name + step)
+        return " + ".join([t for t in terms if t != "0"] or ["0"])
+
     def statement(self, s: Statement, base: dict[int, str], index: dict[int, str]) -> None:
         code = dtype_code(s.dtype)
         if s.access is not None and id(s.access) in self.turned:
             self.w.add(f"{s.name} = {self.turned[id(s.access)]}[{self.turn} + j]")
         elif s.access is not None:
-            self.w.add(f"{s.name} = a{s.access.number}[{self.place(s.access, base, index)}]")
+            self.w.add(f"{s.name} = a{s.access.number}[{self.element(s, base, index)}]")
         elif s.index is not None:
             k = self.iotas().index(s.index)
             offset = self.integer(("o", id(s.index)), f"x{k}o", s.index.offset)
@@ -271,11 +281,15 @@ class _Emitter:
                 self.body(phase, base, {self.of_inner[0]: "j"})
 
     def hoisted(self, phase: Phase, base: dict[int, str], index: dict[int, str]) -> None:
-        """Loads that do not move along the inner axis are done once before the loop."""
+        """What does not move along the inner axis is loaded and computed once before the loop."""
         self.done: set[str] = set()
         d = self.of_inner[0]
+        moving: set[str] = set()
         for s in phase.full:
-            if s.access is not None and s.access.strides[d] == 0 and not s.access.store:
+            place = s.access or s.index
+            if (place is not None and place.strides[d]) or not moving.isdisjoint(s.args):
+                moving.add(s.name)
+            else:
                 self.statement(s, base, index)
                 self.done.add(s.name)
 

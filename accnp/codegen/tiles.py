@@ -39,7 +39,7 @@ def crossing(spec: KernelSpec, inner: int, d: int) -> list[Access]:
     return [
         a
         for a in spec.accesses
-        if not a.store and a.strides[d] == 1 and a.strides[inner] not in (-1, 0, 1)
+        if not (a.store or a.terms) and a.strides[d] == 1 and a.strides[inner] not in (-1, 0, 1)
     ]
 
 

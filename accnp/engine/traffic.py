@@ -28,7 +28,7 @@ def spec_bytes(specs: Iterable[KernelSpec]) -> int:
         sizes = (*spec.outer, *spec.reduced, *spec.inner)
         for a in spec.accesses:
             key = (id(a.value), a.store)
-            count = prod([n for n, s in zip(sizes, a.strides, strict=True) if s])
+            count = prod([n for n, s in zip(sizes, a.strides, strict=True) if s or a.terms])
             touched[key] = touched.get(key, 0) + count * a.dtype.itemsize
             whole[key] = a.value.aval.nbytes
     return sum(min(n, whole[key]) for key, n in touched.items())

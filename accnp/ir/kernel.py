@@ -41,6 +41,8 @@ class Access:
     offset: int
     store: bool = False
     number: int = -1  # position among the kernel's pointer arguments
+    # Terms of a computed place, (stride, largest index): the statement's args are their indices.
+    terms: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(eq=False, slots=True)

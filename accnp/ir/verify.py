@@ -94,6 +94,8 @@ def _verify_access(a: Access, sizes: tuple[int, ...]) -> None:
     low = high = a.offset
     for n, s in zip(sizes, a.strides, strict=True):
         low, high = low + min(0, s) * (n - 1), high + max(0, s) * (n - 1)
+    for stride, top in a.terms:
+        low, high = low + min(0, stride * top), high + max(0, stride * top)
     size = a.value.aval.size
     _need(low >= 0 and high < size, f"{a.value} of {size} elements is reached from {low} to {high}")
     _need(a.dtype == a.value.aval.dtype, f"an access of {a.dtype} to {a.value}")

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
+from typing import Any
 
 from accnp.passes.program import Value
-from accnp.passes.regions import Cuts, Placed, count_cells, joined
+from accnp.passes.regions import Cuts, count_cells, joined
 from accnp.passes.spaces import is_row, keeps_order, row_axes, strided, strip_views
 
 __all__ = [
@@ -26,7 +27,7 @@ class Demand:
 
     __slots__ = ("_cluster", "chain", "context", "how")
 
-    def __init__(self, cluster: Cluster, how: str, context: str, chain: tuple[Value, ...]) -> None:
+    def __init__(self, cluster: Cluster, how: str, context: str, chain: tuple[Any, ...]) -> None:
         self._cluster = cluster
         self.how = how
         self.context = context  # where the consumer stands: "full", "row", "scalar", "host"
@@ -162,7 +163,7 @@ def how(c: Cluster, base: Value, chain: tuple[Value, ...], context: str) -> str:
         return "same" if all(keeps_order(w) for w in chain) else "view"
     if not chain:
         return "same"
-    if any(type(w) is Placed for w in chain):
+    if any(w.op is w for w in chain):  # no view of the program: see Placed, Coordinate
         return "view"
     seen = strided(base, chain)
     assert seen is not None

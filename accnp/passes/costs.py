@@ -7,12 +7,14 @@ nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from accnp.passes.clusters import Demand
 from accnp.passes.program import Value
-from accnp.passes.regions import Placed
 from accnp.passes.spaces import in_kernel, strip_views
 
-__all__ = ["AGAIN", "cheap", "not_expanding", "times", "work", "worth_again"]
+__all__ = ["AGAIN", "cheap", "distinct", "not_expanding", "times", "work", "worth_again"]
 
 CHEAP = 4  # an operation of at most this cost, on leaves alone, is computed again, not stored
 # Instructions for one element (loads too) that may be done again in place of a store, which is a
@@ -53,11 +55,12 @@ def not_expanding(d: Demand, v: Value) -> bool:
     top = None
     for w in d.chain:
         top = w.aval.size if top is None else top
-        if type(w) is Placed:  # only its region is computed
+        if w.op is w:
             if top > w.aval.size:
                 return False
-            top = None
-            if w.inputs[0] is v:
+            # Only its region is computed; an index is done once for its window, if that is inside.
+            top = None if w.outside else top
+            if w.inputs[0] is v and top is None:
                 return True
     return top is None or top <= v.aval.size
 
@@ -72,15 +75,23 @@ def worth_again(v: Value) -> bool:
         return False
     n = times(v)
     each = work(v) if n > 1 else 1
-    room = all(d.cluster.takes(len(v.demands) * each) for d in v.demands)
+    room = all(d.cluster.takes(n * each) for d in v.demands)
     return room and (n - 1) * each <= AGAIN
+
+
+def distinct(demands: Sequence[Demand]) -> list[Demand]:
+    """Demands without those that one computation serves: in one kernel, through the same views."""
+    found: dict[Any, Demand] = {}
+    for d in demands:
+        found.setdefault((id(d.cluster), d.context, *map(id, d.chain)), d)
+    return list(found.values())
 
 
 def times(v: Value) -> int:
     """How often each element would be computed: readers of different regions share the work."""
     total = 0
-    for d in v.demands:
-        below = next((w for w in reversed(d.chain) if type(w) is Placed), None)
+    for d in distinct(v.demands):
+        below = next((w for w in reversed(d.chain) if w.op is w), None)
         top = d.chain[0].aval.size if d.chain else v.aval.size
         total += top if below is None else min(top, below.inputs[0].aval.size)
     return -(-total // v.aval.size)

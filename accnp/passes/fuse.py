@@ -21,7 +21,6 @@ from math import prod
 from typing import Any
 
 from accnp.passes.clusters import (
-    MAX_CELLS,
     Chain,
     Cluster,
     Demand,
@@ -30,8 +29,10 @@ from accnp.passes.clusters import (
     reaches,
     write_last,
 )
-from accnp.passes.costs import AGAIN, cheap, not_expanding, times, work, worth_again
+from accnp.passes.costs import cheap, distinct, worth_again
+from accnp.passes.gathers import Coordinate, is_gather
 from accnp.passes.merging import merge, merge_siblings
+from accnp.passes.picking import assembled, gathered
 from accnp.passes.program import Program, Value
 from accnp.passes.reasons import (
     LONG_FOLD,
@@ -46,7 +47,7 @@ from accnp.passes.reasons import (
     other_space,
     store,
 )
-from accnp.passes.regions import Placed, count_cells, cuts_of, joined, placed
+from accnp.passes.regions import Placed, placed
 from accnp.passes.spaces import (
     apply_views,
     expressible,
@@ -98,13 +99,15 @@ class _Fusion:
         kind = v.op.kind
         if kind == "barrier":
             self.barrier(v)
+        elif is_gather(v):
+            gathered(self, v)
         elif not in_kernel(v):
             self.host(v)
         elif kind == "view":
             if v.stored and not self.alias(v):
                 self.root_view(v)
         elif kind == "assemble":
-            self.assemble(v)
+            assembled(self, v)
         elif kind == "iota":
             if v.stored:
                 self.root(v)
@@ -257,7 +260,7 @@ class _Fusion:
                 if x.aval.ndim and strided(base, (*d.chain, *chain)) is None:
                     return False
         v.role = "inline"
-        for d in v.demands:
+        for d in distinct(v.demands):
             d.cluster.size += 1
             self.demand_inputs(v, d.cluster, d.context, d.chain)
         return True
@@ -364,55 +367,18 @@ class _Fusion:
         base, chain = strip_views(v.inputs[0])
         self.demand_through(base, c, "full", (v, *chain))
 
-    def assemble(self, v: Value) -> None:
-        """A value put together from regions: part of the kernels that read it, or stored by one
-        whose index space is cut along the regions."""
-        parts = placed(v)
-        if parts is None or (not v.stored and self.try_place(v, parts)):
-            return None if parts is not None else self.host(v)
-        cuts = cuts_of(v, parts, (), v.aval.shape)
-        if cuts is None or count_cells(cuts) > MAX_CELLS:
-            return self.host(v)
-        store(v, self.refusal)
-        c = Cluster(v.aval.shape)
-        c.cuts = cuts
-        self.clusters.append(c)
-        self.join(v, c, "full")
-        return None
-
-    def try_place(self, v: Value, parts: tuple[Placed, ...]) -> bool:
-        """Let each reader take what it needs from the operands."""
-        demands, name = v.demands, v.op.name
-        if any(d.context != "full" or d.how not in ("same", "view") for d in demands):
-            return self.no(f"a reader wants {name} otherwise than element by element")
-        if not all(not_expanding(d, v) for d in demands):
-            return self.no(f"a reader takes each element of {name} more than once")
-        if times(v) > 1 and (times(v) - 1) * work(v) > AGAIN:
-            return self.no(f"{len(demands)} readers of {name}, which is dear to compute again")
-        found = []
-        for d in demands:
-            c = d.cluster
-            cuts = cuts_of(v, parts, d.chain, c.shape)
-            if c.form != "map":
-                return self.no(f"{name} is read by {form_of(c)}, whose index space cannot be cut")
-            if cuts is None:
-                return self.no(f"the regions of {name} lie across the axes of its reader")
-            if not c.takes(1, cuts):
-                return self.no(f"{name} would cut its reader into too many cells")
-            for p in parts:
-                base, chain = strip_views(p.inputs[0])
-                if base.aval.ndim and strided(base, (*d.chain, p, *chain)) is None:
-                    return self.no(f"no strides can say the views of {name} on its operands")
-            found.append(cuts)
-        v.role = "inline"
-        for d, cuts in zip(demands, found, strict=True):
-            c = d.cluster
-            c.cuts = joined(c.cuts, cuts)
-            c.size += 1
-            self.demand_parts(v, parts, c, d.chain)
-        return True
-
     # --- demanding ---
+
+    def demand_places(self, v: Value, c: Cluster, outer: tuple[Any, ...]) -> None:
+        x, starts = v.inputs
+        for k in range(starts.aval.shape[-1]):
+            self.demand(starts, c, "full", (*outer, Coordinate(v, k)))
+        base, chain = strip_views(x)
+        if strided(base, chain) is None:
+            base, chain = x, ()
+        store(base, "gather reads it at computed places")
+        self.look_through(chain, c)
+        self.wish(base, Demand(c, "load", "full", chain))
 
     def join(self, v: Value, c: Cluster, role: str) -> None:
         v.cluster, v.role = c, role
@@ -428,6 +394,8 @@ class _Fusion:
             self.demand(x, c, "full", ())
         elif v.op.kind == "assemble":
             self.demand_parts(v, placed(v) or (), c, ())
+        elif v.op.name == "gather":
+            self.demand_places(v, c, ())
         else:
             self.demand_inputs(v, c, role, ())
 

@@ -11,8 +11,9 @@ from typing import Any
 
 from accnp.ir.kernel import Access, Fold, KernelSpec, Phase, Statement
 from accnp.passes.fuse import Cluster
+from accnp.passes.gathers import write_gather
 from accnp.passes.program import Value
-from accnp.passes.regions import Cell, Placed, cells_of, operand, placed
+from accnp.passes.regions import Cell, cells_of, operand, placed
 from accnp.passes.spaces import apply_views, index_strides, long_axes, strided, strip_views
 from accnp.primitives.views import contiguous
 
@@ -49,7 +50,7 @@ class _Lowering:
         self.c = c
         self.shape = c.shape
         self.cell = cell
-        self.parts: dict[int, tuple[Placed, ...]] = {}  # of assembled values
+        self.parts: dict[Any, Any] = {}  # views of assembled values and gathers on operands
         self.folded = long_axes(c.shape, c.axes) if c.form != "map" else set()
         self.kept = [d for d, n in enumerate(c.shape) if n != 1 and d not in self.folded]
         self.accesses: dict[Any, Access] = {}
@@ -115,6 +116,8 @@ class _Lowering:
             return self.emit_base(base, (v, *chain), "full")
         if v.op.kind == "assemble":
             return self.assembled(v, ())
+        if v.op.name == "gather":
+            return write_gather(self, v, ())
         return self.compute(v, (), "full")
 
     def assembled(self, v: Value, chain: tuple[Any, ...]) -> str:
@@ -239,6 +242,8 @@ class _Lowering:
             return self.index(base, found, context)
         if base.op.kind == "assemble" and self.ours(base):
             return self.assembled(base, chain)
+        if base.op.name == "gather" and self.ours(base):
+            return write_gather(self, base, chain)
         if self.ours(base) and (base.role == "inline" or not chain):
             return self.compute(base, chain, context)
         shape, strides, offset = apply_views(chain, base.aval.shape, contiguous(base.aval.shape), 0)  # type: ignore[misc]
@@ -350,14 +355,23 @@ class _Lowering:
             self.scalars.append(Statement(name, v.aval.dtype, access=acc))
         return name
 
-    def load(self, v: Value, strides: tuple[int, ...], offset: int, context: str) -> str:
-        acc = self.access(v, strides, offset, False)
-        key = ("load", id(acc))
+    def load(
+        self,
+        v: Value,
+        strides: tuple[int, ...],
+        offset: int,
+        context: str,
+        places: tuple[str, ...] = (),
+        terms: tuple[tuple[int, int], ...] = (),
+    ) -> str:
+        """A load; `places` are computed indices, `terms` their strides and bounds."""
+        acc = self.access(v, strides, offset, False, terms)
+        key = ("load", id(acc), *places)
         names = self.names if context == "row" else self.full_names
         if key not in names:
             names[key] = self.fresh("t")
             section = self.row_section if context == "row" else self.section
-            section.append(Statement(names[key], v.aval.dtype, access=acc))
+            section.append(Statement(names[key], v.aval.dtype, args=places, access=acc))
         return names[key]
 
     def index(self, v: Value, seen: Any, context: str) -> str:
@@ -385,12 +399,19 @@ class _Lowering:
             out[d] = s
         return tuple(out)
 
-    def access(self, v: Value, strides: tuple[int, ...], offset: int, store: bool) -> Access:
+    def access(
+        self,
+        v: Value,
+        strides: tuple[int, ...],
+        offset: int,
+        store: bool,
+        terms: tuple[tuple[int, int], ...] = (),
+    ) -> Access:
         strides = tuple(0 if n == 1 else s for n, s in zip(self.shape, strides, strict=True))
         offset += self.start(strides)
-        key = (id(v), strides, offset, store)
+        key = (id(v), strides, offset, store, terms)
         if key not in self.accesses:
-            self.accesses[key] = Access(v, v.aval.dtype, strides, offset, store)
+            self.accesses[key] = Access(v, v.aval.dtype, strides, offset, store, terms=terms)
         return self.accesses[key]
 
     def start(self, strides: tuple[int, ...]) -> int:
@@ -402,7 +423,7 @@ class _Lowering:
     def mark_direct(self, phases: list[Phase]) -> None:
         """A fold of plain contiguous loads needs no scratch; codegen checks the strides."""
         for phase in phases:
-            loads = {s.name: s for s in phase.full if s.access is not None}
+            loads = {s.name: s for s in phase.full if s.access is not None and not s.args}
             for f in phase.folds:
                 if f.source in loads:
                     f.direct = loads[f.source].access

@@ -39,6 +39,8 @@ class Placed:
         "aval", "demands", "first", "inputs", "name", "op", "params", "size", "start", "stored",
     )  # fmt: skip
 
+    outside = True  # nothing is computed for more than its region
+
     def __init__(self, whole: Any, k: int, start: Any, size: Any, first: Any) -> None:
         self.inputs = (whole.inputs[k],)
         self.aval = whole.aval

@@ -14,6 +14,7 @@ from accnp.ir.kernel import CHUNK
 from accnp.primitives.views import contiguous
 
 __all__ = [
+    "NATIVE",
     "apply_views",
     "expressible",
     "fold_form",
@@ -28,7 +29,7 @@ __all__ = [
     "strip_views",
 ]
 
-_NATIVE = frozenset(np.dtype(c) for c in ("?", *"bhilq", *"BHILQ", "f", "d", "F", "D"))
+NATIVE = frozenset(np.dtype(c) for c in ("?", *"bhilq", *"BHILQ", "f", "d", "F", "D"))
 
 
 def in_kernel(v: Any) -> bool:
@@ -42,7 +43,7 @@ def in_kernel(v: Any) -> bool:
         return False
     if v.op.kind in ("map", "reduce") and v.op.scalar is None and v.op.combine is None:
         return False
-    return v.aval.dtype in _NATIVE and all([x.aval.dtype in _NATIVE for x in v.inputs])
+    return v.aval.dtype in NATIVE and all([x.aval.dtype in NATIVE for x in v.inputs])
 
 
 def strip_views(v: Any) -> tuple[Any, tuple[Any, ...]]:

@@ -24,7 +24,7 @@ def chain(x):
 
 PROGRAMS = {
     "fft": (lambda x: jnp.fft.rfft(jnp.exp(x), axis=0).real, "fft is a library call: it reads"),
-    "gather": (lambda x: jnp.exp(x)[jnp.array([1, 2])], "gather is a kernel of its own: it reads"),
+    "gather": (lambda x: jnp.exp(x)[jnp.array([1, 2])], "gather reads it at computed places"),
     "fold": (lambda x: x / jnp.sqrt((x * x).sum()), "a long fold is cut into chunks"),
     "columns": (lambda x: x - x.mean(0), "other index space: a map kernel over [600, 40]"),
     "reshape": (lambda x: jnp.exp(x).T.reshape(-1, 5) + 1, "no strides can say transpose"),
