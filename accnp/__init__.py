@@ -11,11 +11,7 @@ Array(14, dtype=int32)
 
 from typing import TYPE_CHECKING
 
-from accnp import (
-    ad_checkpoint, checkpoint_policies, core, custom_batching, custom_derivatives, debug, dtypes,
-    errors, experimental, extend, flatten_util, interpreters, lax, nn, numpy, ops, random, scipy,
-    test_util, tree, tree_util, typing,
-)  # fmt: skip
+from accnp import dtypes, errors, numpy
 from accnp.api.callbacks import pure_callback
 from accnp.api.checkpoint import checkpoint, remat
 from accnp.api.custom_jvp import custom_jvp
@@ -47,7 +43,6 @@ from accnp.config import (
     transfer_guard_host_to_device,
 )  # fmt: skip
 from accnp.dtypes.names import float0
-from accnp.experimental import checkify
 from accnp.missing import nearest
 from accnp.numpy import *  # noqa: F403  (all names of jax.numpy, listed there)
 from accnp.runtime.device import (
@@ -55,8 +50,14 @@ from accnp.runtime.device import (
 )  # fmt: skip
 
 if TYPE_CHECKING:  # loaded on first use
+    from accnp import (
+        ad_checkpoint, checkpoint_policies, core, custom_batching, custom_derivatives, debug,
+        experimental, extend, flatten_util, interpreters, lax, nn, ops, random, scipy, test_util,
+        tree, tree_util, typing,
+    )  # fmt: skip
     from accnp import profiler as profiler
     from accnp.api.observe.explain import explain
+    from accnp.experimental import checkify
 
 __version__ = "0.1.0"
 
@@ -165,8 +166,14 @@ __all__ = [
 ]  # fmt: skip
 __all__ += numpy.__all__
 
-__getattr__ = nearest(
-    __name__,
-    __all__,
-    {"explain": "accnp.api.observe.explain", "profiler": "accnp.profiler"},
-)
+_LATER = (
+    "ad_checkpoint", "checkpoint_policies", "core", "custom_batching", "custom_derivatives",
+    "debug", "experimental", "extend", "flatten_util", "interpreters", "lax", "nn", "ops",
+    "profiler", "random", "scipy", "test_util", "tree", "tree_util", "typing",
+)  # fmt: skip
+_FROM = {"checkify": "accnp.experimental", "explain": "accnp.api.observe.explain"}
+__getattr__ = nearest(__name__, __all__, {name: f"accnp.{name}" for name in _LATER} | _FROM)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_LATER})

@@ -17,7 +17,7 @@ same rows: a task is some rows, done by one after the other while they are in th
 
 from __future__ import annotations
 
-import hashlib
+import zlib
 from collections.abc import Sequence
 from contextlib import nullcontext
 
@@ -32,9 +32,9 @@ TASK = 1 << 16  # work of one task, in simple element operations
 
 def named(text: Generated) -> tuple[str, str]:
     """The name of a kernel among others in one text, by its content, and its source under it."""
-    mark = hashlib.sha1("\n".join([text.source, *text.signature]).encode()).hexdigest()[:6]
+    mark = zlib.crc32("\n".join([text.source, *text.signature]).encode())
     own = text.source[text.source.rindex("def kernel(") :]
-    return f"k{mark}", own.replace("def kernel(", f"def k{mark}(", 1)
+    return f"k{mark:08x}", own.replace("def kernel(", f"def k{mark:08x}(", 1)
 
 
 class _Cells:

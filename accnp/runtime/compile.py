@@ -204,7 +204,7 @@ def find_kernel(
     if disk is None:
         return kernel, False
     identity = _identity(source, name, signature, fastmath, callees)
-    return kernel, disk.path(_cache_module().disk_key(identity, _objects().STAMP)).exists()
+    return kernel, disk.path(_cache_module().disk_key(identity, _loader().machine.STAMP)).exists()
 
 
 def show_kernel(
@@ -273,21 +273,21 @@ def _native(
     stored: bool = True,
 ) -> tuple[list[int], Any, str]:
     """Addresses of symbols, what keeps them, and "disk" or "compiled"."""
-    objects = _objects()
+    loader = _loader()
     disk = _disk_cache() if stored else None
     key = ""
     if disk is not None:
-        key = _cache_module().disk_key(identity, objects.STAMP)
+        key = _cache_module().disk_key(identity, loader.machine.STAMP)
         data = disk.get(key)
         if data is not None:
             try:
-                return *objects.load(data, *symbols), "disk"
+                return *loader.load(data, *symbols), "disk"
             except RuntimeError:
                 disk.drop(key)
     lowered = text()
     try:
-        data = objects.build(*lowered)
-        loaded = objects.load(data, *symbols)
+        data = _objects().build(*lowered)
+        loaded = loader.load(data, *symbols)
     except RuntimeError as error:
         # LLVM refuses the text, or the code calls a function that no loaded library has.
         raise CompileError(
@@ -386,6 +386,10 @@ def _lower(
             f"get_kernel: {name} does not compile: {type(error).__name__}: {error}\n"
             f"signature: {', '.join(signature)}\nsource:\n{source}"
         ) from error
+
+
+def _loader() -> Any:
+    return importlib.import_module("accnp.runtime.loader")
 
 
 def _objects() -> Any:

@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import importlib.util
 import os
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +65,8 @@ class DiskCache:
 
     def put(self, key: str, data: bytes) -> bool:
         """Store bytes under a key; False when the folder cannot take them."""
+        import tempfile  # 5 ms, for those who write
+
         temporary = None
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)

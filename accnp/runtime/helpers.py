@@ -1,7 +1,11 @@
-"""A few tasks at once, on threads of their own: for LLVM, which leaves the interpreter alone."""
+"""A few tasks at once, on threads of their own: for LLVM, which leaves the interpreter alone; and
+the gate that such work passes, so that no thread is inside LLVM when the process takes it down.
+"""
 
 from __future__ import annotations
 
+import atexit
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -9,7 +13,44 @@ from typing import Any
 
 from accnp.config import config
 
-__all__ = ["in_parallel"]
+__all__ = ["at_work", "in_parallel"]
+
+
+class _Gate:
+    """How many threads are at work; once it is closed, only the thread that closed it may enter."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Nobody is at work: in a child of the process, which has one thread."""
+        self._changed = threading.Condition()
+        self._inside = 0
+        self._closed_by: int | None = None
+
+    def __enter__(self) -> None:
+        with self._changed:
+            while self._closed_by not in (None, threading.get_ident()):
+                self._changed.wait()  # until the process is gone
+            self._inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._changed:
+            self._inside -= 1
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Wait for those inside, and let nobody else in."""
+        with self._changed:
+            self._closed_by = threading.get_ident()
+            while self._inside:
+                self._changed.wait()
+
+
+at_work = _Gate()
+atexit.register(at_work.close)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=at_work.reset)
 
 
 def in_parallel(tasks: Sequence[Callable[[], Any]]) -> None:
@@ -31,12 +72,14 @@ def in_parallel(tasks: Sequence[Callable[[], Any]]) -> None:
             except BaseException as error:
                 errors.append(error)
 
-    others = [
-        threading.Thread(target=work, name=f"accnp-compile-{i}", daemon=True)
-        for i in range(min(config.threads, len(tasks)) - 1)
-    ]
-    for thread in others:
-        thread.start()
+    others = []
+    for i in range(min(config.threads, len(tasks)) - 1):
+        thread = threading.Thread(target=work, name=f"accnp-compile-{i}", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # the interpreter ends
+            break
+        others.append(thread)
     work()
     for thread in others:
         thread.join()

@@ -1,6 +1,6 @@
-"""LLVM text to machine code, by llvmlite alone: IR comes in, object bytes and addresses go out.
+"""LLVM text to machine code, by llvmlite alone: IR comes in, object files go out.
 
-Fresh and cached kernels are loaded by the same `load`. Loaded by name on first use.
+Fresh and cached ones are loaded by `loader.py`. This module is loaded by name on first use.
 """
 
 from __future__ import annotations
@@ -8,28 +8,24 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-import struct
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import llvmlite
 import llvmlite.binding as llvm
 
-from accnp.runtime.helpers import in_parallel
-from accnp.runtime.library import called_in
+from accnp.runtime.helpers import at_work, in_parallel
+from accnp.runtime.loader import framed
+from accnp.runtime.machine import VECTOR_BYTES, WIDE
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
 
 _lock = threading.RLock()
 _serial = itertools.count()
-_FRAME = struct.Struct("<Q")
 _TRIPLE = llvm.get_process_triple()
 CPU = llvm.get_host_cpu_name()
 _HOST = llvm.get_host_cpu_features()
-WIDE = bool(_HOST.get("avx512f"))
-VECTOR_BYTES = 64 if WIDE else 32
 # Vectors that `lanes` writes; its text needs splat constants.
 LANE_BYTES = VECTOR_BYTES if llvm.llvm_version_info >= (19,) else 0
 _VECTORS = "!accnp.vectors"
@@ -37,7 +33,6 @@ _LIBRARY = "!accnp.library"
 _DEFINED = re.compile(r'^define [^@\n]*@"?([^"(]+)', re.MULTILINE)
 # Some CPU models carry a tuning flag that keeps vectors at 256 bits.
 FEATURES = _HOST.flatten() + (",-prefer-256-bit" if WIDE else "")
-STAMP = f"{_TRIPLE} {CPU} {FEATURES} llvmlite {llvmlite.__version__} {llvm.llvm_version_info}"
 ENTRY_ATTRIBUTES = 'nounwind "prefer-vector-width"="512"' if WIDE else "nounwind"
 
 _target = llvm.Target.from_triple(_TRIPLE)
@@ -117,19 +112,11 @@ def build(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> byt
     found: list[bytes] = [b""] * len(texts)
 
     def one(i: int) -> None:
-        found[i] = _target_machine().emit_object(_optimised(texts[i], linked))
+        with at_work:
+            found[i] = _target_machine().emit_object(_optimised(texts[i], linked))
 
     in_parallel([functools.partial(one, i) for i in range(len(texts))])
-    return b"".join(_FRAME.pack(len(data)) + data for data in found)
-
-
-def _images(data: bytes) -> list[bytes]:
-    found = []
-    while data:
-        (size,) = _FRAME.unpack_from(data)
-        found.append(data[_FRAME.size : _FRAME.size + size])
-        data = data[_FRAME.size + size :]
-    return found
+    return framed(found)
 
 
 def show_llvm(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> str:
@@ -142,20 +129,21 @@ def show_assembly(text: str, linked: Sequence[str], separate: Sequence[str] = ()
     return _target_machine().emit_assembly(_optimised(text, [*separate, *linked]))
 
 
-def load(data: bytes, *symbols: str) -> tuple[list[int], Any]:
-    """Load an object file; returns the addresses of symbols and what keeps the code mapped."""
+def link(
+    images: Sequence[bytes], outer: Mapping[str, int], symbols: Sequence[str]
+) -> tuple[list[int], Any]:
+    """Load object files by LLVM's linker; addresses of symbols, and what keeps the code mapped."""
     global _jit
-    addresses, called = called_in(data, VECTOR_BYTES)
     with _lock:
         if _jit is None:
             _jit = llvm.create_lljit_compiler()
         builder = llvm.JITLibraryBuilder()
-        for image in _images(data):
+        for image in images:
             builder.add_object_img(image)
         builder.add_current_process()
-        for symbol, address in addresses.items():
+        for symbol, address in outer.items():
             builder.import_symbol(symbol, address)
         for symbol in symbols:
             builder.export_symbol(symbol)
         tracker = builder.link(_jit, f"accnp{next(_serial)}")
-        return [tracker[symbol] for symbol in symbols], (tracker, called)
+        return [tracker[symbol] for symbol in symbols], tracker

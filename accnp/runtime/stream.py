@@ -18,6 +18,9 @@ from typing import Any
 
 from accnp.config import config, scope
 
+# First: what it does at exit comes after what is done here, which may compile.
+from accnp.runtime import helpers  # noqa: F401
+
 MAX_QUEUED = 64
 MAX_QUEUED_BYTES = 1 << 30
 

@@ -1,0 +1,58 @@
+"""What starting costs, counted: modules imported, and what a process with kernels on disk loads."""
+
+import json
+import os
+import subprocess
+import sys
+
+PROGRAM = """
+import json, sys
+import numpy
+before = set(sys.modules)
+{code}
+new = sorted(set(sys.modules) - before)
+print(json.dumps([new, accnp.counters()["compiles"]]))
+"""
+
+
+def modules_of(code, **environment):
+    """Modules that a program loads beside NumPy's, and how many kernels it compiles."""
+    command = [sys.executable, "-c", PROGRAM.format(code=code)]
+    done = subprocess.run(
+        command, env=os.environ | environment, capture_output=True, text=True, check=True
+    )
+    new, compiles = json.loads(done.stdout.splitlines()[-1])
+    return new, compiles
+
+
+def test_import_loads_few_modules():
+    new, _ = modules_of("import accnp")
+    ours = [m for m in new if m.split(".")[0] == "accnp"]
+    assert len(ours) <= 210, "load what few programs use on first use (accnp/__init__.py)"
+    heavy = {"numba", "llvmlite", "scipy", "hashlib", "logging", "difflib", "tempfile", "html"}
+    assert not heavy & set(new)
+
+
+def test_names_loaded_later_are_there():
+    code = """
+import accnp
+for name in accnp._LATER:
+    assert getattr(accnp, name).__name__ == f"accnp.{name}", name
+assert set(accnp._LATER) <= set(dir(accnp))
+assert accnp.checkify.checkify
+"""
+    new, _ = modules_of(code)
+    assert "accnp.interpreters" in new
+
+
+def test_kernels_on_disk_need_no_numba(tmp_path):
+    code = """
+import accnp, accnp.numpy as jnp
+accnp.jit(lambda x: jnp.tanh(x).sum())(jnp.arange(100000.0)).block_until_ready()
+"""
+    first, compiled = modules_of(code, ACCNP_CACHE_DIR=str(tmp_path))
+    assert compiled
+    assert "numba" in first
+    second, compiled = modules_of(code, ACCNP_CACHE_DIR=str(tmp_path))
+    assert not compiled
+    assert not {"numba", "scipy", "llvmlite.ir"} & set(second)
