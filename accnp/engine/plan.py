@@ -41,7 +41,7 @@ from accnp.ir.kernel import (
 from accnp.ir.node import Node
 from accnp.ir.verify import verify_plan, verify_program, verify_spec
 from accnp.passes.fuse import Cluster, fuse
-from accnp.passes.lower import lower, lower_cells
+from accnp.passes.lower import lower
 from accnp.passes.program import Program, Value, from_graph
 from accnp.passes.spaces import apply_views, strip_views
 from accnp.primitives.loops import EACH
@@ -123,7 +123,7 @@ class _Planner:
     # --- kernels ---
 
     def kernel(self, c: Cluster) -> None:
-        groups = lower_cells(c) if c.cuts else [[lower(c)]]
+        groups = lower(c)
         every = [spec for specs in groups for spec in specs]
         if config.enable_checks:
             for spec in every:

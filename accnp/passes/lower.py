@@ -17,7 +17,7 @@ from accnp.passes.regions import Cell, cells_of, operand, placed
 from accnp.passes.spaces import apply_views, index_strides, long_axes, strided, strip_views
 from accnp.primitives.views import contiguous
 
-__all__ = ["lower", "lower_cells", "scalar_text"]
+__all__ = ["lower", "scalar_text"]
 
 HEAVY = 10  # a value of this cost is kept between the passes over a row, if there is room
 
@@ -35,14 +35,9 @@ def scalar_text(v: Value) -> str:
     return text
 
 
-def lower(c: Cluster, cell: Cell | None = None) -> KernelSpec:
-    """Make the kernel of a cluster, or of one cell of it."""
-    return _Lowering(c, cell or Cell((0,) * len(c.shape), c.shape)).run()
-
-
-def lower_cells(c: Cluster) -> list[list[KernelSpec]]:
+def lower(c: Cluster) -> list[list[KernelSpec]]:
     """Make the kernels of the cells of a cluster; those of one list go over the same rows."""
-    return [[lower(c, cell) for cell in row] for row in cells_of(c.shape, c.cuts)]
+    return [[_Lowering(c, cell).run() for cell in row] for row in cells_of(c.shape, c.cuts)]
 
 
 class _Lowering:

@@ -133,6 +133,10 @@ def count_cells(cuts: Cuts) -> int:
 
 def cells_of(space: tuple[int, ...], cuts: Cuts) -> Iterator[list[Cell]]:
     """The cells of an index space: lists of those that differ along its last long axis only."""
+    cuts = cuts or ((),) * len(space)
+    if not space:
+        yield [Cell((), ())]
+        return
     runs = [list(pairwise((0, *at, n))) for n, at in zip(space, cuts, strict=True)]
     last = max([d for d, n in enumerate(space) if n != 1], default=0)
     alone = len([n for n in space if n != 1]) <= 1  # nothing outside of the last axis: no rows
