@@ -17,12 +17,10 @@ from accnp.api.checkpoint import checkpoint, remat
 from accnp.api.custom_jvp import custom_jvp
 from accnp.api.custom_vjp import closure_convert, custom_gradient, custom_vjp
 from accnp.api.derivatives import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
-from accnp.api.inspect.look import inspect
 from accnp.api.jacobians import hessian, jacfwd, jacobian, jacrev
 from accnp.api.jaxpr import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
 from accnp.api.jit import jit
 from accnp.api.placement import device_put
-from accnp.api.pmap import pmap
 from accnp.api.process import (
     clear_caches, host_count, host_id, host_ids, named_call, named_scope,
     print_environment_info, process_count, process_index, process_indices,
@@ -56,7 +54,9 @@ if TYPE_CHECKING:  # loaded on first use
         tree, tree_util, typing,
     )  # fmt: skip
     from accnp import profiler as profiler
+    from accnp.api.inspect.look import inspect
     from accnp.api.observe.explain import explain
+    from accnp.api.pmap import pmap
     from accnp.experimental import checkify
 
 __version__ = "0.1.0"
@@ -171,7 +171,12 @@ _LATER = (
     "debug", "experimental", "extend", "flatten_util", "interpreters", "lax", "nn", "ops",
     "profiler", "random", "scipy", "test_util", "tree", "tree_util", "typing",
 )  # fmt: skip
-_FROM = {"checkify": "accnp.experimental", "explain": "accnp.api.observe.explain"}
+_FROM = {
+    "checkify": "accnp.experimental",
+    "explain": "accnp.api.observe.explain",
+    "inspect": "accnp.api.inspect.look",
+    "pmap": "accnp.api.pmap",
+}
 __getattr__ = nearest(__name__, __all__, {name: f"accnp.{name}" for name in _LATER} | _FROM)
 
 
