@@ -1,19 +1,25 @@
-"""`python -m accnp info`: what accnp found on this machine. In: the command line. Out: text.
+"""`python -m accnp`: what accnp found on this machine, and how fast it is there beside others.
+
+In: the command line. Out: text.
 
 The exit status is 2 for an unknown command.
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import os
 import platform
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import threadpoolctl
 
 import accnp
 from accnp.config import OPTIONS, config
@@ -26,17 +32,20 @@ __all__ = ["info", "main"]
 USAGE = """usage: python -m accnp COMMAND
 
 commands:
-    info          the machine, threads, vectors, BLAS, the kernel cache, versions
+    info          the machine, threads, vectors, caches, BLAS, the kernel cache, GPU, versions
+    bench         measure a dozen expressions beside the peers that are installed (--help)
     clear-cache   remove the compiled kernels from the disk
 """
-_LIBRARIES = ("numpy", "numba", "llvmlite", "scipy", "ml_dtypes")
+_LIBRARIES = ("numpy", "numba", "llvmlite", "scipy", "ml_dtypes", "threadpoolctl")
 
 
 def info() -> str:
     """Return what `python -m accnp info` prints."""
     sections: list[tuple[str, Callable[[], dict[str, Any]]]] = [
         ("machine", _machine),
+        ("caches", _caches),
         ("linear algebra", _blas),
+        ("GPU", _gpu),
         ("kernel cache", _cache),
         ("options that differ from their defaults", _options),
         ("versions", _versions),
@@ -55,7 +64,7 @@ def _machine() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "processor": f"{_model()} (LLVM: {objects.CPU})",
         "cores": f"{cores} usable of {os.cpu_count()}",
-        "threads": f"{config.threads} for one kernel (ACCNP_THREADS)",
+        "threads": f"{config.threads}, of kernels and BLAS (ACCNP_THREADS)",
         "vectors": f"{_vector_bits(objects)} bits",
         "memory": _memory(),
         "devices": ", ".join(map(str, accnp.devices())),
@@ -86,6 +95,34 @@ def _memory() -> str:
         return "unknown"
 
 
+def _caches() -> dict[str, Any]:
+    """What one CPU sees, as Linux tells it."""
+    out = {}
+    for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        try:
+            level, kind, size, shared = (
+                (folder / name).read_text().strip()
+                for name in ("level", "type", "size", "shared_cpu_list")
+            )
+        except OSError:
+            continue
+        out[f"L{level} {kind.lower()}"] = f"{size}, shared by CPUs {shared}"
+    return out or {"unknown": ""}
+
+
+def _gpu() -> dict[str, Any]:
+    found = shutil.which("nvidia-smi")
+    if found is None:
+        return {"none": "found; accnp computes on the CPU"}
+    query = [found, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(query, capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return {"unknown": "nvidia-smi does not answer"}
+    lines = done.stdout.strip().splitlines() if done.returncode == 0 else []
+    return {str(i): line for i, line in enumerate(lines)} or {"none": "found by nvidia-smi"}
+
+
 def _blas() -> dict[str, Any]:
     found: Any = np.show_config(mode="dicts")
     parts = found.get("Build Dependencies", {}) if isinstance(found, dict) else {}
@@ -95,6 +132,13 @@ def _blas() -> dict[str, Any]:
         out[kind] = (
             f"{part.get('name', 'unknown')} {part.get('version', '')}, through NumPy".strip()
         )
+    for i, library in enumerate(threadpoolctl.threadpool_info()):
+        if library["user_api"] == "blas":
+            kind = f"{library.get('architecture', '')} kernels".strip()
+            out[f"library {i}"] = (
+                f"{library['internal_api']} {library['version']}, {kind}, "
+                f"{library['num_threads']} threads"
+            )
     return out
 
 
@@ -148,6 +192,9 @@ def main(arguments: Sequence[str]) -> int:
     if list(arguments) == ["clear-cache"]:
         print(clear_cache())
         return 0
+    if arguments and arguments[0] == "bench":
+        # By name: argparse and what measures are for this command only.
+        return importlib.import_module("accnp.bench.command").main(arguments[1:])
     helping = not arguments or arguments[0] in ("-h", "--help", "help")
     print(USAGE, end="", file=sys.stdout if helping else sys.stderr)
     return 0 if helping else 2

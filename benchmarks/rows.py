@@ -15,6 +15,7 @@ import numpy as np
 
 import accnp
 import accnp.numpy as anp
+from accnp.bench.suite import numexpr_call
 from benchmarks.expressions import Expression, rows_of
 from benchmarks.harness import Row, Timing, fresh_process, interleave, row
 from benchmarks.programs import PROGRAMS
@@ -67,20 +68,6 @@ def numpy_call(f: Callable) -> Callable[..., Any]:
 def check(ours: Any, want: Any, **tolerance: Any) -> None:
     """A fast wrong answer is no answer."""
     np.testing.assert_allclose(np.asarray(ours), np.asarray(want), **tolerance)
-
-
-def numexpr_call(text: str, *names: str, **constants: Any) -> Callable[..., Any]:
-    """A peer: numexpr's call of a formula of the arguments, where it is installed."""
-
-    def make(*arguments: Any) -> Any:
-        try:
-            import numexpr
-        except ImportError:
-            return None
-        values = dict(zip(names, arguments, strict=True)) | constants
-        return lambda: numexpr.evaluate(text, values)
-
-    return make
 
 
 _POLYNOMIAL = {"numexpr": numexpr_call("x*x + x*two", "x", two=np.float32(2))}

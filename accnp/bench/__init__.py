@@ -1,0 +1,1 @@
+"""`python -m accnp bench`: timing, tables, expressions that every library can compute."""

@@ -1,0 +1,102 @@
+"""`python -m accnp bench`: this machine's table, beside the peers that are installed.
+
+In: words of the command line. Out: a table, and a bar chart (PNG) where matplotlib is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from accnp.bench.suite import SUITE
+from accnp.bench.tables import COLUMNS, Row, markdown_table, text_table, write_json
+from accnp.bench.timing import busy, machine
+from accnp.config import config
+from accnp.runtime.bandwidth import bandwidth
+
+__all__ = ["chart", "main"]
+
+PEERS = ("jax", "numexpr", "torch")
+_COLORS = {"numpy": "#64748b", "jax": "#d97706", "numexpr": "#16a34a", "torch": "#db2777"}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure, print, draw; 2 for words that are not understood."""
+    parser = argparse.ArgumentParser(prog="python -m accnp bench", description=__doc__)
+    names = ", ".join(SUITE)
+    parser.add_argument("--only", nargs="*", choices=list(SUITE), metavar="NAME", help=names)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--threads", type=int, help="for every library; all CPUs if absent")
+    parser.add_argument("--chart", type=Path, default=Path("accnp-bench.png"))
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--markdown", action="store_true", help="the table in Markdown")
+    options = parser.parse_args(arguments)
+    _same_threads(options.threads or config.threads)
+    missing = [p for p in PEERS if importlib.util.find_spec(p) is None]
+    rows: list[Row] = []
+    for name in options.only or SUITE:
+        print(f"measuring {name} ...", file=sys.stderr, flush=True)
+        (row,) = SUITE[name].measure(options.rounds)
+        row.note = f"{busy(SUITE[name].ours(), 0.1):.1f} CPUs busy"
+        rows.append(row)
+    facts: dict[str, Any] = machine() | {"threads": config.threads}
+    print("  ".join(f"{name} {value}" for name, value in facts.items()))
+    print(f"a streaming copy moves {bandwidth() / 1e9:.1f} GB/s")
+    print("milliseconds, medians; ratio: accnp's time over the best peer's\n")
+    print(markdown_table(rows) if options.markdown else text_table(rows))
+    if missing:
+        print(f"\nnot installed: {', '.join(missing)}")
+    if options.json:
+        write_json(options.json, rows, facts)
+        print(f"wrote {options.json}")
+    print(chart(rows, options.chart))
+    return 0
+
+
+def _same_threads(count: int) -> None:
+    """Give every library this many threads; the peers read it when they are imported."""
+    config.update("threads", count)
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
+    for name in ("NUMEXPR_NUM_THREADS", "OMP_NUM_THREADS"):
+        os.environ[name] = str(count)
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+
+def chart(rows: Sequence[Row], path: Path) -> str:
+    """Draw how many times accnp's time each peer takes; returns what was done, in words."""
+    if importlib.util.find_spec("matplotlib") is None:
+        return "no chart: matplotlib is not installed (pip install matplotlib)"
+    matplotlib: Any = importlib.import_module("matplotlib")
+    matplotlib.use("Agg")
+    plots: Any = importlib.import_module("matplotlib.pyplot")
+    peers = [p for p in _COLORS if any(p in row.medians for row in rows)]
+    height = 0.8 / max(1, len(peers))
+    figure, axes = plots.subplots(figsize=(9, 0.8 + 0.2 * (len(peers) + 1) * len(rows)))
+    for k, peer in enumerate(peers):
+        mine = [(i, row) for i, row in enumerate(rows) if peer in row.medians]
+        times = [row.medians[peer] / row.medians["accnp"] for _, row in mine]
+        places = [i + (k - (len(peers) - 1) / 2) * height for i, _ in mine]
+        bars = axes.barh(places, times, height, color=_COLORS[peer], label=COLUMNS[peer])
+        axes.bar_label(
+            bars, [f"{t:.0f}" if t >= 10 else f"{t:.2g}" for t in times], fontsize=7, padding=2
+        )
+    axes.axvline(1.0, color="#1d4ed8", linewidth=1.5, label="accnp")
+    axes.set_xscale("log")
+    axes.set_xlabel("time over accnp's (right of the line: accnp is faster)")
+    axes.set_yticks(range(len(rows)), [row.work for row in rows])
+    axes.invert_yaxis()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.margins(x=0.12, y=0.01)
+    axes.legend(loc="upper right", bbox_to_anchor=(1.0, -0.06), ncols=len(peers) + 1, fontsize=8)
+    figure.tight_layout()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=130)
+    plots.close(figure)
+    return f"wrote {path}"

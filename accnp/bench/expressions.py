@@ -1,0 +1,178 @@
+"""An expression, written once for every library: measured against peers, and counted.
+
+In: `make(library)`, where `library` has jax's names (`.numpy`, `.lax`, `.nn`, `.grad` ...); it
+returns a function and its arguments as NumPy arrays (in any pytree). Out: `Row`s.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+import accnp
+from accnp.bench.tables import Row, row
+from accnp.bench.timing import Call, Timing, paced
+from accnp.runtime.bandwidth import streaming_copy
+
+__all__ = ["NUMPY", "Expression", "asarray", "normal", "rows_of", "wide"]
+
+Made = tuple[Callable[..., Any], tuple]
+NUMPY = SimpleNamespace(numpy=np, lax=None, nn=None)
+OURS = "accnp"
+
+
+@dataclass(frozen=True)
+class Expression:
+    """How the table names an expression, how it is made, and its bars.
+
+    `bars` has a bar for each peer; a tuple of peers stands for the best of them. Known peers:
+
+    - "jax": under `jax.jit`; "jax eager"; "numpy": the same function, with `.numpy` alone; "torch"
+      in the same way, eagerly; those that are not installed are left out;
+    - "limit": a streaming copy by all threads that moves `moved` bytes (read and written together);
+      the bar is a ratio of times: 1 / 0.85 for 0.85 of the bandwidth;
+    - any other name: `peers[name](*arguments)` makes the call, or None if it is not installed.
+
+    `eager` runs ours without `jit`. `x64` switches 64-bit numbers on for all. Results are compared
+    with JAX's, or with those of the function `want`, within `rtol` and `atol`.
+    """
+
+    title: str
+    make: Callable[[Any], Made]
+    bars: Mapping[str | tuple[str, ...], float | None] = field(default_factory=lambda: {"jax": 1.0})
+    peers: Mapping[str, Callable[..., Call | None]] = field(default_factory=dict)
+    moved: int = 0
+    eager: bool = False
+    x64: bool = False
+    want: Callable[..., Any] | None = None
+    rtol: float = 1e-4
+    atol: float = 1e-5
+    counted: bool = True  # whether `counts.py` takes it
+
+    def calls(self) -> dict[str, Call]:
+        """A call of each library that waits for its result; peers that are missing are left out."""
+        found: dict[str, Call] = {OURS: self.ours()}
+        names = {n for key in self.bars for n in ([key] if isinstance(key, str) else key)}
+        for name in [*dict.fromkeys(names), *self.peers]:
+            if name in found:
+                continue
+            if name in self.peers:
+                call = self.peers[name](*self.make(NUMPY)[1])
+                if call is not None:
+                    found[name] = call
+            elif importlib.util.find_spec(name.split()[0]) is None and name != "limit":
+                continue
+            elif name in ("jax", "jax eager"):
+                jax = importlib.import_module("jax")
+                found[name] = _call(jax, self.make, eager=name == "jax eager")
+            elif name == "numpy":
+                f, arguments = self.make(NUMPY)
+                found[name] = partial(f, *arguments)
+            elif name == "torch":
+                found[name] = _torch_call(self.make)
+            elif name == "limit":
+                found[name] = streaming_copy(self.moved)
+            else:
+                raise ValueError(
+                    f"Expression {self.title!r}: a bar names an unknown peer; got {name!r}; "
+                    f"add it to peers"
+                )
+        return found
+
+    def ours(self) -> Call:
+        """Our call."""
+        return _call(accnp, self.make, eager=self.eager)
+
+    def check(self, calls: Mapping[str, Call]) -> None:
+        """A fast wrong answer is no answer."""
+        if self.want is not None:
+            want = self.want(*self.make(NUMPY)[1])
+        else:
+            known = next((calls[n] for n in ("jax", "numpy") if n in calls), None)
+            want = (known or _call_of_jax(self))()
+        ours, theirs = (
+            accnp.tree_util.tree_leaves(accnp.tree_util.tree_map(np.asarray, tree))
+            for tree in (calls[OURS](), want)
+        )
+        for a, b in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(a, b, rtol=self.rtol, atol=self.atol)
+
+    def measure(self, rounds: int) -> list[Row]:
+        """One row for each bar; a bar whose peers are all missing has none."""
+        with wide(self.x64):
+            calls = self.calls()
+            self.check(calls)
+            timings = paced(calls, rounds)
+        return list(self.rows(timings))
+
+    def rows(self, timings: Mapping[str, Timing]) -> Iterator[Row]:
+        """The rows of timings by the names of calls."""
+        for key, bar in self.bars.items():
+            names = [n for n in ([key] if isinstance(key, str) else key) if n in timings]
+            if names:
+                title = f"{self.title}, eager" if self.eager else self.title
+                yield row(title, bar, timings, OURS, names)
+
+
+def rows_of(expressions: Mapping[str, Expression]) -> dict[str, Callable[[int], list[Row]]]:
+    """`ROWS` of a file whose rows are its expressions."""
+    return {name: expression.measure for name, expression in expressions.items()}
+
+
+def normal(seed: int, *shape: int, dtype: Any = np.float32) -> np.ndarray:
+    """Normal numbers of a shape, always the same."""
+    return np.random.default_rng(seed).standard_normal(shape, np.float32).astype(dtype, copy=False)
+
+
+def _call(library: Any, make: Callable[[Any], Made], *, eager: bool) -> Call:
+    f, arguments = make(library)
+    arguments = library.tree_util.tree_map(asarray(library), arguments)
+    g = f if eager else library.jit(f)
+    return lambda: library.block_until_ready(g(*arguments))
+
+
+def _torch_call(make: Callable[[Any], Made]) -> Call:
+    """torch takes NumPy's names of functions and arguments, as far as expressions here use them."""
+    torch: Any = importlib.import_module("torch")
+    f, arguments = make(SimpleNamespace(numpy=torch))
+    tensors = [torch.from_numpy(x) if isinstance(x, np.ndarray) else x for x in arguments]
+
+    def call() -> Any:
+        with torch.no_grad():
+            return f(*tensors)
+
+    return call
+
+
+def asarray(library: Any) -> Callable[[Any], Any]:
+    """Arrays become the library's; numbers stay what they are."""
+    return lambda x: library.numpy.asarray(x) if isinstance(x, np.ndarray) else x
+
+
+def _call_of_jax(expression: Expression) -> Call:
+    return _call(importlib.import_module("jax"), expression.make, eager=False)
+
+
+@contextlib.contextmanager
+def wide(on: bool) -> Iterator[None]:
+    """64-bit numbers for us and for JAX."""
+    if not on:
+        yield
+        return
+    jax: Any = importlib.import_module("jax")
+    before = jax.config.jax_enable_x64, accnp.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    accnp.config.update("jax_enable_x64", True)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_x64", before[0])
+        accnp.config.update("jax_enable_x64", before[1])

@@ -1,0 +1,119 @@
+"""Rows of a comparison and tables of them, as text, Markdown and JSON. In: timings. Out: text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from accnp.bench.timing import Timing
+
+__all__ = ["COLUMNS", "Row", "markdown_table", "milliseconds", "row", "text_table", "write_json"]
+
+
+@dataclass
+class Row:
+    """One line of the comparison: our time, the peer's, the bar, and whether it was met."""
+
+    work: str
+    peer: str
+    bar: float | None  # None: a figure to look at, which nothing depends on
+    ratio: float
+    medians: dict[str, float]
+    note: str = ""
+    extra_ok: bool = True
+
+    @property
+    def met(self) -> bool:
+        return bool((self.bar is None or self.ratio <= self.bar) and self.extra_ok)
+
+
+def row(
+    work: str,
+    bar: float | None,
+    timings: Mapping[str, Timing],
+    ours: str,
+    peer: str | Sequence[str],
+    **more: Any,
+) -> Row:
+    """A row against a peer, or against the best of several: the one of the smallest median.
+
+    Columns are filled by the names of timings: "JAX jit" and "jax eager" are JAX's, and so on; the
+    peer's own time stands in its column.
+    """
+    names = (peer,) if isinstance(peer, str) else tuple(peer)
+    best = min(names, key=lambda name: timings[name].median)
+    text = best if len(names) == 1 else f"{best} (best of {', '.join(names)})"
+    medians = {"accnp": timings[ours].median}
+    for name in (best, *timings):
+        column = COLUMN_OF.get(name.lower())
+        if column is not None:
+            medians.setdefault(column, timings[name].median)
+    return Row(work, text, bar, timings[ours].ratio(timings[best]), medians, **more)
+
+
+# Columns of the table: how they are headed, and the names of timings that stand in them.
+COLUMNS = {
+    "accnp": "accnp",
+    "jax": "JAX",
+    "numpy": "NumPy",
+    "numexpr": "numexpr",
+    "torch": "torch",
+    "scipy": "SciPy",
+    "numba": "Numba",
+    "limit": "limit",
+}
+COLUMN_OF = {**{name: name for name in COLUMNS if name != "accnp"}, "jax jit": "jax",
+             "jax eager": "jax", "torch eager": "torch"}  # fmt: skip
+
+
+def milliseconds(seconds: float | None) -> str:
+    """Three significant digits, or a dash."""
+    return "-" if seconds is None else f"{1e3 * seconds:.3g}"
+
+
+def _cells(rows: Sequence[Row]) -> list[list[str]]:
+    """The table's cells, its head first; columns that nobody has a figure for are left out."""
+    columns = [n for n in COLUMNS if any(n in row.medians for row in rows)]
+    held = any(row.bar is not None for row in rows)
+    bars = ["bar", ""] if held else []
+    cells = [["work", *[COLUMNS[n] for n in columns], "ratio", *bars, "peer", "note"]]
+    for row in rows:
+        figures = [milliseconds(row.medians.get(n)) for n in columns]
+        verdict = "pass" if row.met else "FAIL"
+        bars = ["-" if row.bar is None else f"{row.bar:.2f}", verdict] if held else []
+        cells.append([row.work, *figures, f"{row.ratio:.3f}", *bars, row.peer, row.note])
+    return cells
+
+
+def text_table(rows: Sequence[Row]) -> str:
+    """The comparison as text, times in milliseconds."""
+    cells = _cells(rows)
+    widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
+    numbers = range(1, cells[0].index("peer") - ("bar" in cells[0]))
+    lines = []
+    for line in cells:
+        pairs = enumerate(zip(line, widths))
+        text = [c.rjust(w) if i in numbers else c.ljust(w) for i, (c, w) in pairs]
+        lines.append("  ".join(text).rstrip())
+    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+
+
+def markdown_table(rows: Sequence[Row]) -> str:
+    """The comparison as a table in Markdown, for notes."""
+    cells = [[c.replace("|", "\\|") for c in line] for line in _cells(rows)]
+    numbers = cells[0].index("peer") - ("bar" in cells[0]) - 1
+    rule = ["---", *["---:"] * numbers, *["---"] * (len(cells[0]) - numbers - 1)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in [cells[0], rule, *cells[1:]])
+
+
+def write_json(path: Path, rows: Sequence[Row], facts: Mapping[str, Any]) -> None:
+    """Everything that was measured."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data: dict[str, Any] = {
+        "machine": dict(facts),
+        "rows": [asdict(row) | {"met": row.met} for row in rows],
+    }
+    path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")

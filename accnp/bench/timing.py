@@ -1,0 +1,116 @@
+"""Interleaved timing: named calls come in, a `Timing` per name goes out.
+
+The calls take turns, so that a change in the machine's load falls on all of them. The ratio of two
+is the median of the ratios within each round.
+"""
+
+from __future__ import annotations
+
+import gc
+import platform
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+__all__ = ["Call", "Timing", "busy", "interleave", "machine", "paced"]
+
+Call = Callable[[], Any]
+
+
+@dataclass
+class Timing:
+    """Seconds per call, one entry per round."""
+
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+    def ratio(self, peer: Timing) -> float:
+        """The median over the rounds of our time over the peer's."""
+        return statistics.median(a / b for a, b in zip(self.seconds, peer.seconds))
+
+
+def interleave(
+    calls: Mapping[str, Call], rounds: int = 15, number: int = 1, warm: int = 3
+) -> dict[str, Timing]:
+    """Time the calls in turns; each sample runs a call `number` times.
+
+    What a call returns is kept until its clock has stopped; garbage is collected between rounds
+    (that of the rounds: what was there before is frozen, or looking through it would take longer
+    than most rounds).
+    """
+    for call in calls.values():
+        for _ in range(warm):
+            call()
+    timings = {name: Timing() for name in calls}
+    was_enabled = gc.isenabled()
+    gc.disable()
+    gc.collect()
+    gc.freeze()
+    try:
+        for index in range(rounds):
+            gc.collect()
+            order = list(calls.items())
+            if index % 2:  # who follows whom alternates, so that nobody always inherits one cache
+                order.reverse()
+            for name, call in order:
+                start = perf_counter()
+                for _ in range(number):
+                    kept = call()
+                timings[name].seconds.append((perf_counter() - start) / number)
+                del kept
+    finally:
+        gc.unfreeze()
+        if was_enabled:
+            gc.enable()
+    return timings
+
+
+def paced(calls: Mapping[str, Call], rounds: int, seconds: float = 6.0) -> dict[str, Timing]:
+    """`interleave` with numbers that fit the calls: samples of 1 ms or more where a call is short,
+    five times the rounds where there is time for them, all of it in about so many seconds."""
+    took = []
+    for call in calls.values():
+        for _ in range(2):  # the first one compiles
+            start = perf_counter()
+            call()
+            once = perf_counter() - start
+        took.append(once)
+    number = max(1, round(1e-3 / min(took)))
+    turn = number * sum(took)
+    return interleave(calls, max(5, min(5 * rounds, int(seconds / turn))), number, warm=1)
+
+
+def busy(call: Call, seconds: float = 0.3) -> float:
+    """How many processors a call keeps busy: CPU time of all threads over wall time.
+
+    It is called again and again for about so many seconds.
+    """
+    call()
+    begun, cpu = perf_counter(), time.process_time()
+    while perf_counter() - begun < seconds:
+        call()
+    return (time.process_time() - cpu) / (perf_counter() - begun)
+
+
+def machine() -> dict[str, str]:
+    """What the figures were measured on."""
+    cpu = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [s for s in info.read_text().splitlines() if s.startswith("model name")]
+        cpu = names[0].split(":", 1)[1].strip() if names else cpu
+    facts = {"cpu": cpu, "python": platform.python_version()}
+    for package in ("accnp", "jax", "numpy", "numba", "numexpr", "torch"):
+        try:
+            facts[package] = version(package)
+        except PackageNotFoundError:
+            facts[package] = "not installed"
+    return facts

@@ -1,0 +1,50 @@
+"""How many processors our kernels keep busy: `python -m benchmarks.busy [--only GROUP...]`.
+
+CPU time of all threads over wall time, for the suite of `python -m accnp bench` and the expressions
+of the groups asked for. Work of less than half a millisecond is left out: threads are not worth it.
+"""
+
+import argparse
+import sys
+from time import perf_counter
+
+from accnp.bench.expressions import Expression, wide
+from accnp.bench.suite import SUITE
+from accnp.bench.timing import busy
+from accnp.config import config
+from benchmarks import registry
+
+WORTH = 5e-4
+
+
+def figures(expression: Expression) -> tuple[float, float]:
+    """Seconds of a call, and processors that it keeps busy."""
+    with wide(expression.x64):
+        call = expression.ours()
+        call()
+        start = perf_counter()
+        call()
+        return perf_counter() - start, busy(call)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print a line for each; 1 if something worth it leaves most of a processor idle."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", default=[], help="groups, besides the suite")
+    options = parser.parse_args(argv)
+    found = {f"suite/{name}": e for name, e in SUITE.items()}
+    for name, group in registry.groups(options.only).items():
+        found |= {f"{name}/{n}": e for n, e in group.expressions.items()}
+    idle = []
+    for name, expression in found.items():
+        seconds, cpus = figures(expression)
+        if seconds >= WORTH:
+            print(f"{name:32} {1e3 * seconds:9.3f} ms {cpus:5.2f} of {config.threads} CPUs")
+            if cpus < 0.75 * config.threads:
+                idle.append(name)
+    print(f"below three quarters: {', '.join(idle) or 'none'}")
+    return 1 if idle else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

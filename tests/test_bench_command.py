@@ -1,0 +1,91 @@
+"""`python -m accnp bench` and `info`: a table, a chart, and that it runs without any peer."""
+
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from accnp.__main__ import info
+from accnp.bench.command import chart
+from accnp.bench.expressions import NUMPY
+from accnp.bench.suite import SUITE
+from accnp.bench.tables import Row
+from accnp.bench.timing import busy
+
+
+def run(*words, code="import sys; from accnp.__main__ import main; sys.exit(main(sys.argv[1:]))"):
+    return subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
+
+
+def test_the_command_prints_a_table_and_draws(tmp_path):
+    pytest.importorskip("matplotlib")
+    words = ["--only", "small", "--rounds", "1", "--threads", "1"]
+    out = ["--chart", str(tmp_path / "c.png"), "--json", str(tmp_path / "c.json")]
+    done = run("bench", *words, *out)
+    assert done.returncode == 0, done.stderr
+    assert "5 operations on 100 elements" in done.stdout
+    assert "threads 1" in done.stdout
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+    (row,) = json.loads((tmp_path / "c.json").read_text())["rows"]
+    assert row["medians"]["numpy"] > 0
+
+
+WITHOUT = """
+import importlib.abc, sys
+class Missing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("jax", "torch", "numexpr", "matplotlib"):
+            raise ModuleNotFoundError(name)
+import importlib.util
+real = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *a: (
+    None if name in ("jax", "torch", "numexpr", "matplotlib") else real(name, *a)
+)
+sys.meta_path.insert(0, Missing())
+from accnp.__main__ import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_numpy_alone_is_enough(tmp_path):
+    words = ["bench", "--only", "small", "--rounds", "1", "--chart", str(tmp_path / "c.png")]
+    done = run(*words, code=WITHOUT)
+    assert done.returncode == 0, done.stderr
+    assert "not installed: jax, numexpr, torch" in done.stdout
+    assert "no chart: matplotlib is not installed" in done.stdout
+    assert not (tmp_path / "c.png").exists()
+
+
+def test_unknown_names_are_refused():
+    assert run("bench", "--only", "nothing").returncode == 2
+
+
+def test_chart_of_rows(tmp_path):
+    pytest.importorskip("matplotlib")
+    rows = [
+        Row("a", "jax", None, 0.5, {"accnp": 1e-3, "jax": 2e-3, "numpy": 5e-2}),
+        Row("b", "numpy", None, 2.0, {"accnp": 1e-3, "numpy": 5e-4}),
+    ]
+    assert chart(rows, tmp_path / "x" / "c.png").endswith("c.png")
+    assert (tmp_path / "x" / "c.png").stat().st_size > 5000
+
+
+@pytest.mark.parametrize("name", SUITE)
+def test_the_suite_agrees_with_numpy(name):
+    expression = SUITE[name]
+    f, arguments = expression.make(NUMPY)
+    want = f(*arguments)
+    np.testing.assert_allclose(expression.ours()(), want, rtol=1e-3, atol=1e-2)
+
+
+def test_info_names_caches_libraries_and_gpu():
+    text = info()
+    for wanted in ("caches", "GPU", "openblas", "of kernels and BLAS", "bits"):
+        assert wanted in text or (wanted == "openblas" and "library 0" in text)
+
+
+def test_busy_counts_processors():
+    assert 0 <= busy(lambda: time.sleep(0.01), 0.05) < 0.5
