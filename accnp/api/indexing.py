@@ -14,11 +14,12 @@ import numpy as np
 
 from accnp.api.convert import as_node, broadcast_shapes, cast, numpy_node, scalar_node, to_shape
 from accnp.api.manipulation import expand_node
+from accnp.api.recipes import replayed, signature
 from accnp.array import Array, is_traced, wrap
 from accnp.engine import array_of
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.ir.trace import state
+from accnp.ir.trace import state, tracing
 from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
 from accnp.trace_fn import conversion_error
 
@@ -361,5 +362,18 @@ def _beyond(whole: list[Entry], shape: tuple[int, ...]) -> list[Entry]:
 def getitem(x: Array, key: Any) -> Array:
     """Return x[key] for NumPy's whole indexing language."""
     node = x._node
+    if not (tracing and state.abstract is not None):
+        arrays: list[Node] = []
+        said = signature(key, arrays)
+        if said is not None:
+            known = (node.aval, said)
+            return wrap(replayed(known, [node, *arrays], lambda xs: read(xs[0], _filled(key, xs))))
     out = read(node, key)
     return x if out is node else wrap(out)
+
+
+def _filled(key: Any, nodes: Sequence[Node]) -> tuple[Any, ...]:
+    """A key with other index arrays, those of nodes after the first."""
+    rest = iter(nodes[1:])
+    items = key if type(key) is tuple else (key,)
+    return tuple([wrap(next(rest)) if type(item) is Array else item for item in items])

@@ -12,6 +12,7 @@ from api.tables import cases, compare, gradients_agree
 
 import accnp
 import accnp.numpy as jnp
+from accnp.api import indexing
 from accnp.errors import NonConcreteBooleanIndexError
 
 X = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
@@ -195,3 +196,34 @@ def test_traced_mask_and_slice() -> None:
         accnp.jit(lambda x, n: x[:n])(jnp.arange(3.0), 2)
     for fn in (jnp.nonzero, jnp.unique, jnp.bincount, jnp.argwhere):
         assert isinstance(outcome(lambda fn=fn: accnp.jit(fn)(jnp.arange(3))), TypeError)
+
+
+def test_expressions_of_known_types_are_not_read_again(monkeypatch):
+    """Other values of index arrays, other slices, derivatives: the recipe of the types serves."""
+    a = np.arange(60, dtype=np.float32).reshape(5, 4, 3)
+    x = jnp.asarray(a)
+    keys = [
+        lambda i: (i,),
+        lambda i: (i, slice(1, 3)),
+        lambda i: (slice(None, None, -1), i % 4, None),
+        lambda i: (i, 1, i % 3),
+        lambda i: (..., i % 3),
+        lambda i: (i[:, None], i % 4),
+    ]
+    first = np.array([0, 4, -1, 2])
+    for key in keys:
+        arrays = [jnp.asarray(k) if isinstance(k, np.ndarray) else k for k in key(first)]
+        np.testing.assert_array_equal(x[tuple(arrays)], a[key(first)])
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("a key of known types was read again")
+
+    monkeypatch.setattr(indexing, "read", refuse)
+    for second in (np.array([3, -5, 1, 1]), np.array([-2, 0, 0, 4])):
+        for key in keys:
+            arrays = tuple(jnp.asarray(k) if isinstance(k, np.ndarray) else k for k in key(second))
+            np.testing.assert_array_equal(x[arrays], a[key(second)])
+    rows = jnp.asarray(np.array([1, 1, 0, 2]))
+    want = np.zeros_like(a)
+    np.add.at(want, np.asarray(rows), 1)
+    np.testing.assert_array_equal(accnp.grad(lambda x: x[rows].sum())(x), want)
