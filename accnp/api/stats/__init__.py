@@ -1,0 +1,1 @@
+"""Probability distributions and statistics of samples; `accnp.scipy.stats` has their names."""

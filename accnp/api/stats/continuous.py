@@ -1,0 +1,243 @@
+"""Continuous distributions, one declaration each, for loc=0 and scale=1.
+
+Formulas: N. L. Johnson, S. Kotz, N. Balakrishnan, Continuous Univariate Distributions (Wiley).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from accnp.api import special as sp
+from accnp.api import ufuncs as uf
+from accnp.api.selecting import where
+from accnp.api.stats.declare import declare
+
+__all__ = [
+    "beta", "cauchy", "chi2", "expon", "gamma", "gennorm", "gumbel_l", "gumbel_r", "laplace",
+    "logistic", "norm", "pareto", "t", "truncnorm", "uniform", "vonmises", "wrapcauchy",
+]  # fmt: skip
+
+_HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+
+
+def _inside(test: Any, value: Any, f: Any, outside: Any = -np.inf, safe: Any = 0.5) -> Any:
+    """f(value) where a test holds. Elsewhere f sees what is safe, so that no nan has a slope."""
+    return where(test, f(where(test, value, safe)), outside)
+
+
+def _norm_logpdf(z: Any) -> Any:
+    return -0.5 * z * z - _HALF_LOG_2PI
+
+
+norm = declare(
+    "norm", "the normal distribution", "",
+    logpdf=_norm_logpdf,
+    cdf=sp.ndtr,
+    logcdf=sp.log_ndtr,
+    sf=lambda z: sp.ndtr(-z),
+    logsf=lambda z: sp.log_ndtr(-z),
+    ppf=sp.ndtri,
+    isf=lambda q: -sp.ndtri(q),
+)  # fmt: skip
+
+cauchy = declare(
+    "cauchy", "the Cauchy distribution", "",
+    logpdf=lambda z: -math.log(math.pi) - uf.log1p(z * z),
+    cdf=lambda z: uf.arctan2(1, -z) / math.pi,
+    logcdf=lambda z: uf.log(uf.arctan2(1, -z) / math.pi),
+    sf=lambda z: uf.arctan2(1, z) / math.pi,
+    logsf=lambda z: uf.log(uf.arctan2(1, z) / math.pi),
+    ppf=lambda q: uf.tan(math.pi * (q - 0.5)),
+    isf=lambda q: -uf.tan(math.pi * (q - 0.5)),
+)  # fmt: skip
+
+expon = declare(
+    "expon", "the exponential distribution", "",
+    logpdf=lambda z: where(z < 0, -np.inf, -z),
+    cdf=lambda z: _inside(z >= 0, z, lambda v: -uf.expm1(-v), 0),
+    logcdf=lambda z: _inside(z >= 0, z, lambda v: uf.log(-uf.expm1(-v))),
+    sf=lambda z: uf.exp(-uf.maximum(z, 0)),
+    logsf=lambda z: -uf.maximum(z, 0),
+    ppf=lambda q: -uf.log1p(-q),
+)  # fmt: skip
+
+laplace = declare(
+    "laplace", "the Laplace distribution", "",
+    logpdf=lambda z: -uf.abs(z) - math.log(2),
+    cdf=lambda z: where(
+        z <= 0, 0.5 * uf.exp(uf.minimum(z, 0)), 1 - 0.5 * uf.exp(-uf.maximum(z, 0))
+    ),
+)  # fmt: skip
+
+logistic = declare(
+    "logistic", "the logistic distribution", "",
+    logpdf=lambda z: -uf.abs(z) - 2 * uf.log1p(uf.exp(-uf.abs(z))),
+    cdf=sp.expit,
+    sf=lambda z: sp.expit(-z),
+    ppf=sp.logit,
+    isf=lambda q: -sp.logit(q),
+)  # fmt: skip
+
+gumbel_r = declare(
+    "gumbel_r", "the Gumbel distribution of largest values", "",
+    logpdf=lambda z: -z - uf.exp(-z),
+    logcdf=lambda z: -uf.exp(-z),
+    sf=lambda z: -uf.expm1(-uf.exp(-z)),
+    logsf=lambda z: uf.log(-uf.expm1(-uf.exp(-z))),
+    ppf=lambda q: -uf.log(-uf.log(q)),
+)  # fmt: skip
+
+gumbel_l = declare(
+    "gumbel_l", "the Gumbel distribution of smallest values", "",
+    logpdf=lambda z: z - uf.exp(z),
+    cdf=lambda z: -uf.expm1(-uf.exp(z)),
+    logcdf=lambda z: uf.log(-uf.expm1(-uf.exp(z))),
+    logsf=lambda z: -uf.exp(z),
+    ppf=lambda q: uf.log(-uf.log1p(-q)),
+)  # fmt: skip
+
+uniform = declare(
+    "uniform", "the uniform distribution from loc to loc + scale", "",
+    logpdf=lambda z: where((z >= 0) & (z <= 1), 0.0, -np.inf),
+    cdf=lambda z: uf.clip(z, 0, 1),
+    ppf=lambda q: where((q >= 0) & (q <= 1), q, np.nan),
+)  # fmt: skip
+
+pareto = declare(
+    "pareto", "the Pareto distribution", "b",
+    logpdf=lambda z, b: _inside(
+        z >= 1, z, lambda v: uf.log(b) - (b + 1) * uf.log(v), safe=2.0
+    ),
+    cdf=lambda z, b: _inside(z >= 1, z, lambda v: -uf.expm1(-b * uf.log(v)), 0, 2.0),
+    logcdf=lambda z, b: _inside(
+        z >= 1, z, lambda v: uf.log(-uf.expm1(-b * uf.log(v))), safe=2.0
+    ),
+    sf=lambda z, b: uf.exp(-b * uf.log(uf.maximum(z, 1))),
+    logsf=lambda z, b: -b * uf.log(uf.maximum(z, 1)),
+    ppf=lambda q, b: uf.exp(-uf.log1p(-q) / b),
+)  # fmt: skip
+
+
+def _gamma_logpdf(z: Any, a: Any) -> Any:
+    return _inside(z >= 0, z, lambda v: sp.xlogy(a - 1, v) - v - sp.gammaln(a))
+
+
+def _gamma_cdf(z: Any, a: Any) -> Any:
+    return sp.gammainc(a, uf.maximum(z, 0))
+
+
+def _gamma_logcdf(z: Any, a: Any) -> Any:
+    return _inside(z > 0, z, lambda v: uf.log(sp.gammainc(a, v)))
+
+
+def _gamma_sf(z: Any, a: Any) -> Any:
+    return sp.gammaincc(a, uf.maximum(z, 0))
+
+
+gamma = declare(
+    "gamma", "the gamma distribution", "a",
+    logpdf=_gamma_logpdf,
+    cdf=_gamma_cdf,
+    logcdf=_gamma_logcdf,
+    sf=_gamma_sf,
+    logsf=lambda z, a: uf.log(_gamma_sf(z, a)),
+)  # fmt: skip
+
+chi2 = declare(
+    "chi2", "the chi-squared distribution", "df",
+    logpdf=lambda z, df: _gamma_logpdf(z / 2, df / 2) - math.log(2),
+    cdf=lambda z, df: _gamma_cdf(z / 2, df / 2),
+    logcdf=lambda z, df: _gamma_logcdf(z / 2, df / 2),
+    sf=lambda z, df: _gamma_sf(z / 2, df / 2),
+    logsf=lambda z, df: uf.log(_gamma_sf(z / 2, df / 2)),
+)  # fmt: skip
+
+
+def _beta_cdf(z: Any, a: Any, b: Any) -> Any:
+    return sp.betainc(a, b, uf.clip(z, 0, 1))
+
+
+def _beta_sf(z: Any, a: Any, b: Any) -> Any:
+    return sp.betainc(b, a, 1 - uf.clip(z, 0, 1))
+
+
+beta = declare(
+    "beta", "the beta distribution", "a, b",
+    logpdf=lambda z, a, b: _inside(
+        (z >= 0) & (z <= 1),
+        z,
+        lambda v: sp.xlogy(a - 1, v) + sp.xlog1py(b - 1, -v) - sp.betaln(a, b),
+    ),
+    cdf=_beta_cdf,
+    logcdf=lambda z, a, b: _inside(z > 0, z, lambda v: uf.log(_beta_cdf(v, a, b))),
+    sf=_beta_sf,
+    logsf=lambda z, a, b: _inside(z < 1, z, lambda v: uf.log(_beta_sf(v, a, b))),
+)  # fmt: skip
+
+t = declare(
+    "t", "Student's t distribution", "df",
+    logpdf=lambda z, df: (
+        sp.gammaln((df + 1) / 2) - sp.gammaln(df / 2) - 0.5 * uf.log(df * math.pi)
+        - (df + 1) / 2 * uf.log1p(z * z / df)
+    ),
+)  # fmt: skip
+
+gennorm = declare(
+    "gennorm", "the generalised normal distribution", "beta", place="",
+    logpdf=lambda z, beta: uf.log(0.5 * beta) - sp.gammaln(1 / beta) - uf.abs(z) ** beta,
+    cdf=lambda z, beta: _inside(
+        z != 0,
+        z,
+        lambda v: 0.5 * (1 + uf.sign(v) * sp.gammainc(1 / beta, uf.abs(v) ** beta)),
+        0.5,
+    ),
+)  # fmt: skip
+
+vonmises = declare(
+    "vonmises", "the von Mises distribution", "kappa", place="",
+    logpdf=lambda z, kappa: (
+        kappa * (uf.cos(z) - 1) - math.log(2 * math.pi) - uf.log(sp.i0e(kappa))
+    ),
+)  # fmt: skip
+
+wrapcauchy = declare(
+    "wrapcauchy", "the Cauchy distribution wrapped around a circle", "c", place="",
+    logpdf=lambda z, c: where(
+        (z >= 0) & (z <= 2 * math.pi) & (c > 0) & (c < 1),
+        uf.log((1 - c * c) / (2 * math.pi * (1 + c * c - 2 * c * uf.cos(z)))),
+        -np.inf,
+    ),
+)  # fmt: skip
+
+
+# --- the truncated normal distribution ------------------------------------------------------------
+
+
+def _log_mass(a: Any, b: Any) -> Any:
+    """log(Phi(b) - Phi(a)), a <= b, by the tail where both are; the middle by both tails."""
+    low, high = sp.log_ndtr(a), sp.log_ndtr(b)
+    up, down = sp.log_ndtr(-b), sp.log_ndtr(-a)
+    left = high + uf.log1p(-uf.exp(uf.minimum(low - high, 0)))
+    right = down + uf.log1p(-uf.exp(uf.minimum(up - down, 0)))
+    middle = uf.log1p(-(sp.ndtr(a) + sp.ndtr(-b)))
+    return where(b <= 0, left, where(a > 0, right, middle))
+
+
+def _within(f: Any, below: float, above: float) -> Any:
+    def run(z: Any, a: Any, b: Any) -> Any:
+        inside = (z >= a) & (z <= b)
+        value = f(where(inside, z, a), a, b)
+        return where(a >= b, np.nan, where(inside, value, where(z < a, below, above)))
+
+    return run
+
+
+truncnorm = declare(
+    "truncnorm", "the normal distribution cut off below a and above b", "a, b",
+    logpdf=_within(lambda z, a, b: _norm_logpdf(z) - _log_mass(a, b), -np.inf, -np.inf),
+    logcdf=_within(lambda z, a, b: _log_mass(a, z) - _log_mass(a, b), -np.inf, 0.0),
+    logsf=_within(lambda z, a, b: _log_mass(z, b) - _log_mass(a, b), 0.0, -np.inf),
+)  # fmt: skip

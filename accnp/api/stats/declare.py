@@ -1,0 +1,113 @@
+"""How a distribution is declared: functions of standardised values come in, a module goes out.
+
+A function of the table is written for loc=0 and scale=1; what location, scale, densities and
+logarithms add is the same for all distributions and is added here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from inspect import Parameter, Signature
+from types import ModuleType
+from typing import Any
+
+from accnp.api import ufuncs as uf
+from accnp.api.convert import broadcast_nodes, promote_inexact, wrap
+from accnp.array import Array
+from accnp.errors import api_boundary
+
+__all__ = ["declare"]
+
+Function = Callable[..., Any]
+
+_WHAT = {
+    "pdf": "The density",
+    "logpdf": "The logarithm of the density",
+    "pmf": "The probability of a whole number",
+    "logpmf": "The logarithm of the probability of a whole number",
+    "cdf": "The probability of at most this value",
+    "logcdf": "The logarithm of the probability of at most this value",
+    "sf": "The probability of more than this value",
+    "logsf": "The logarithm of the probability of more than this value",
+    "ppf": "The value that is exceeded with probability 1 - q",
+    "isf": "The value that is exceeded with probability q",
+    "entropy": "The differential entropy, in nats",
+}
+_DERIVED = {"pdf": "logpdf", "pmf": "logpmf", "cdf": "logcdf", "sf": "logsf"}
+_INVERSE = ("ppf", "isf")
+
+
+def declare(
+    name: str, what: str, shapes: str, first: str = "x", place: str = "loc=0, scale=1",
+    **functions: Function,
+) -> ModuleType:  # fmt: skip
+    """Make the module of a distribution.
+
+    Args:
+        name: of the distribution.
+        what: what it is, for docstrings.
+        shapes: names of its shape parameters.
+        first: name of the first argument, except that of `ppf` and `isf`, which is q.
+        place: which of loc and scale it has.
+        functions: by name, of the standardised value and the shape parameters. `pdf`, `pmf`, `cdf`
+            and `sf` may be left out where their logarithms are given; None leaves out what would
+            follow.
+    """
+    module = ModuleType(f"accnp.scipy.stats.{name}", f"{what[0].upper()}{what[1:]}.")
+    given = dict(functions)
+    for plain, log in _DERIVED.items():
+        if log in given and plain not in given:
+            given[plain] = lambda *xs, f=given[log]: uf.exp(f(*xs))
+    for key, function in given.items():
+        if function is not None:
+            head = first if key not in _INVERSE else "q"
+            names = [] if key == "entropy" else [head]
+            names += shapes.split(", ") if shapes else []
+            setattr(module, key, _make(name, key, what, names, place, function, given))
+    sys.modules[module.__name__] = module
+    return module
+
+
+def _make(
+    name: str, key: str, what: str, names: list[str], place: str, function: Function, given: Any
+) -> Function:
+    label = f"{name}.{key}"
+    extra = [p.split("=")[0] for p in place.split(", ")] if place else []
+    kind = Parameter.POSITIONAL_OR_KEYWORD
+    signature = Signature(
+        [Parameter(n, kind) for n in names]
+        + [Parameter(n, kind, default=int(n == "scale")) for n in extra]
+    )
+
+    def call(*args: Any, **kwargs: Any) -> Array:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        nodes = broadcast_nodes(label, promote_inexact(label, *bound.arguments.values()))
+        values = dict(zip(bound.arguments, map(wrap, nodes), strict=True))
+        loc, scale = values.pop("loc", None), values.pop("scale", None)
+        value, *shapes = values.values() if key != "entropy" else (None, *values.values())
+        if key in _INVERSE:
+            found = function(value, *shapes)
+            found = found if scale is None else found * scale
+            return found if loc is None else found + loc
+        if key == "entropy":
+            return function(*shapes)
+        moved = value if loc is None else value - loc
+        found = function(moved if scale is None else moved / scale, *shapes)
+        if scale is None:
+            return found
+        if key == "logpdf":
+            return found - uf.log(scale)
+        return found / scale if key == "pdf" else found
+
+    made: Any = api_boundary(call)
+    made.__name__ = made.__qualname__ = key
+    made.__module__ = f"accnp.scipy.stats.{name}"
+    made.__signature__ = signature
+    arguments = ", ".join(str(p) for p in signature.parameters.values())
+    made.__doc__ = (
+        f"{_WHAT[key]} of {what}, elementwise.\n\n    {key}({arguments}): real arrays, which are "
+        "promoted and broadcast."
+    )
+    return made

@@ -1,0 +1,225 @@
+"""Distributions of whole numbers, and of vectors.
+
+Formulas: N. L. Johnson, A. W. Kemp, S. Kotz, Univariate Discrete Distributions (Wiley).
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from accnp.api import special as sp
+from accnp.api import ufuncs as uf
+from accnp.api.convert import promote_inexact, wrap
+from accnp.api.creation import asarray
+from accnp.api.joining import concatenate
+from accnp.api.linalg import cholesky
+from accnp.api.manipulation import broadcast_to
+from accnp.api.reductions import sum as total
+from accnp.api.selecting import where
+from accnp.api.stats.declare import declare
+from accnp.array import Array
+from accnp.errors import api_boundary
+from accnp.ir.op import o
+
+__all__ = [
+    "bernoulli", "betabinom", "binom", "dirichlet", "geom", "multinomial", "multivariate_normal",
+    "nbinom", "poisson",
+]  # fmt: skip
+
+
+def _inside(test: Any, k: Any, f: Any, safe: Any = 1.0) -> Any:
+    """f(k) where a test holds, -inf elsewhere. As in jax, k need not be a whole number."""
+    return where(test, f(where(test, k, safe)), -np.inf)
+
+
+bernoulli = declare(
+    "bernoulli", "the Bernoulli distribution", "p", "k", "loc=0",
+    logpmf=lambda k, p: _inside(
+        (k >= 0) & (k <= 1), k, lambda v: sp.xlogy(v, p) + sp.xlog1py(1 - v, -p)
+    ),
+)  # fmt: skip
+_plain = declare(
+    "bernoulli_", "the Bernoulli distribution", "p", "k", "",
+    cdf=lambda k, p: where(
+        (p >= 0) & (p <= 1), where(k < 0, 0.0, where(k < 1, 1 - p, 1.0)), np.nan
+    ),
+    ppf=lambda q, p: where(
+        (p >= 0) & (p <= 1) & (q >= 0) & (q <= 1),
+        where(q <= 1 - p, 0.0, 1.0),
+        np.nan,
+    ),
+)  # fmt: skip
+vars(bernoulli).update(cdf=vars(_plain)["cdf"], ppf=vars(_plain)["ppf"])
+
+binom = declare(
+    "binom", "the binomial distribution", "n, p", "k", "loc=0",
+    logpmf=lambda k, n, p: _inside((k >= 0) & (k <= n), k, lambda v: (
+        sp.gammaln(n + 1) - sp.gammaln(v + 1) - sp.gammaln(n - v + 1)
+        + sp.xlogy(v, p) + sp.xlog1py(n - v, -p)
+    ), 0.0),
+)  # fmt: skip
+
+betabinom = declare(
+    "betabinom", "the beta-binomial distribution", "n, a, b", "k", "loc=0",
+    logpmf=lambda k, n, a, b: _inside((k >= 0) & (k <= n), k, lambda v: (
+        -uf.log1p(n) - sp.betaln(n - v + 1, v + 1) + sp.betaln(v + a, n - v + b) - sp.betaln(a, b)
+    ), 0.0),
+)  # fmt: skip
+
+nbinom = declare(
+    "nbinom", "the negative binomial distribution", "n, p", "k", "loc=0",
+    logpmf=lambda k, n, p: _inside(k >= 0, k, lambda v: (
+        sp.gammaln(v + n) - sp.gammaln(v + 1) - sp.gammaln(n) + n * uf.log(p) + sp.xlog1py(v, -p)
+    )),
+)  # fmt: skip
+
+geom = declare(
+    "geom", "the geometric distribution of the first success", "p", "k", "loc=0",
+    logpmf=lambda k, p: _inside(k >= 1, k, lambda v: sp.xlog1py(v - 1, -p) + uf.log(p)),
+)  # fmt: skip
+
+
+def _poisson_entropy(mu: Any) -> Any:
+    """Summed up to 40 deviations past the mean for small means, by its series for large ones."""
+    small = where(mu < 50, uf.maximum(mu, 0), 1.0)
+    k = asarray(np.arange(200.0), dtype=mu.dtype)
+    log = sp.xlogy(k, small[..., None]) - small[..., None] - sp.gammaln(k + 1)
+    direct = total(where(log > -200, -uf.exp(log) * log, 0), axis=-1)
+    m = where(mu < 50, 50.0, mu)
+    series = (
+        0.5 * uf.log(2 * math.pi * math.e * m)
+        - 1 / (12 * m) - 1 / (24 * m**2) - 19 / (360 * m**3)
+    )  # fmt: skip
+    return where(mu < 0, np.nan, where(mu < 50, direct, series)).astype(mu.dtype)
+
+
+poisson = declare(
+    "poisson", "the Poisson distribution", "mu", "k", "loc=0",
+    logpmf=lambda k, mu: _inside(k >= 0, k, lambda v: sp.xlogy(v, mu) - sp.gammaln(v + 1) - mu),
+    cdf=lambda k, mu: where(k >= 0, sp.gammaincc(uf.floor(uf.maximum(k, 0)) + 1, mu), 0.0),
+    entropy=_poisson_entropy,
+)  # fmt: skip
+
+
+# --- vectors --------------------------------------------------------------------------------------
+
+
+@api_boundary
+def dirichlet_logpdf(x: Any, alpha: Any) -> Array:
+    """The logarithm of the density of the Dirichlet distribution.
+
+    Args:
+        x: points of the simplex: [k, ...], or [k - 1, ...] with the last entry left out.
+        alpha: concentrations [k].
+
+    Returns:
+        Array [...]; -inf outside the simplex.
+    """
+    name = "dirichlet.logpdf"
+    point, weights = (wrap(n) for n in promote_inexact(name, x, alpha))
+    if weights.ndim != 1:
+        raise ValueError(f"{name}: alpha must be rank 1; got shape {weights.shape}")
+    k = weights.shape[0]
+    if not point.ndim or point.shape[0] not in (k, k - 1):
+        raise ValueError(f"{name}: x must have {k} or {k - 1} entries; got shape {point.shape}")
+    if point.shape[0] == k - 1:
+        point = concatenate([point, 1 - total(point, axis=0, keepdims=True)], axis=0)
+    weights = weights.reshape(k, *[1] * (point.ndim - 1))
+    norm = total(sp.gammaln(weights), axis=0) - sp.gammaln(total(weights, axis=0))
+    inside = (point > 0).all(axis=0) & (uf.abs(total(point, axis=0) - 1) < 1e-6)
+    value = total(sp.xlogy(weights - 1, where(point > 0, point, 1)), axis=0) - norm
+    return where(inside, value, -np.inf)
+
+
+@api_boundary
+def multinomial_logpmf(x: Any, n: Any, p: Any) -> Array:
+    """The logarithm of the probability of counts under the multinomial distribution.
+
+    Args:
+        x: counts [..., k].
+        n: their sum.
+        p: probabilities [..., k].
+
+    Returns:
+        Array [...]; -inf where counts do not add up to n.
+    """
+    counts, chances = (wrap(v) for v in promote_inexact("multinomial.logpmf", x, p))
+    whole = wrap(promote_inexact("multinomial.logpmf", n)[0]).astype(counts.dtype)
+    value = (
+        sp.gammaln(whole + 1)
+        + total(sp.xlogy(counts, chances) - sp.gammaln(counts + 1), axis=-1)
+    )  # fmt: skip
+    return where(total(counts, axis=-1) == whole, value, -np.inf)
+
+
+def _solved(factor: Array, off: Array) -> Array:
+    """The rows of `off` times the inverse of a lower triangle."""
+    shape = np.broadcast_shapes(factor.shape[:-2], off.shape[:-1])
+    if factor.ndim == 2:
+        right = off.reshape(-1, off.shape[-1]).T
+    else:
+        factor = broadcast_to(factor, (*shape, *factor.shape[-2:]))
+        right = broadcast_to(off, (*shape, off.shape[-1]))[..., None]
+    flags = {"transpose_a": False, "conjugate_a": False, "unit_diagonal": False}
+    y = wrap(o.triangular_solve(factor._node, right._node, left_side=True, lower=True, **flags))
+    return y.T.reshape(off.shape) if factor.ndim == 2 else y[..., 0]
+
+
+@api_boundary
+def multivariate_normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Array:
+    """The logarithm of the density of the multivariate normal distribution.
+
+    Args:
+        x: points [..., k].
+        mean: [k], broadcast; a number for k = 1.
+        cov: covariance [k, k], or a number: that times the identity.
+        allow_singular: not supported.
+
+    Returns:
+        Array [...].
+    """
+    name = "multivariate_normal.logpdf"
+    if allow_singular is not None:
+        raise NotImplementedError(f"{name}: allow_singular is not supported; leave it out")
+    point, centre, spread = (wrap(n) for n in promote_inexact(name, x, mean, cov))
+    if not centre.ndim:
+        off = point - centre
+        return -0.5 * (off * off / spread + math.log(2 * math.pi) + uf.log(spread))
+    k = centre.shape[-1]
+    off = point - centre
+    if not spread.ndim:
+        size = total(off * off, axis=-1) / spread
+        return -0.5 * (size + k * (math.log(2 * math.pi) + uf.log(spread)))
+    if spread.ndim < 2 or spread.shape[-2:] != (k, k):
+        raise ValueError(f"{name}: cov must have shape ({k}, {k}); got {spread.shape}")
+    factor = cholesky(spread)
+    y = _solved(factor, off)
+    log_root = total(uf.log(factor.diagonal(axis1=-1, axis2=-2)), axis=-1)
+    return -0.5 * (total(y * y, axis=-1) + k * math.log(2 * math.pi)) - log_root
+
+
+def _pair(name: str, log: str, function: Any) -> ModuleType:
+    """The module of a distribution of vectors: the logarithm, and what it is the logarithm of."""
+    module = ModuleType(f"accnp.scipy.stats.{name}", f"The distribution {name}.")
+    plain = log.removeprefix("log")
+
+    @api_boundary
+    def density(*args: Any, **kwargs: Any) -> Array:
+        return uf.exp(function(*args, **kwargs))
+
+    density.__name__ = density.__qualname__ = plain
+    density.__doc__ = f"exp({log}), with the same arguments."
+    setattr(module, log, function)
+    setattr(module, plain, density)
+    sys.modules[module.__name__] = module
+    return module
+
+
+dirichlet = _pair("dirichlet", "logpdf", dirichlet_logpdf)
+multinomial = _pair("multinomial", "logpmf", multinomial_logpmf)
+multivariate_normal = _pair("multivariate_normal", "logpdf", multivariate_normal_logpdf)

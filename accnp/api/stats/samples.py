@@ -1,0 +1,272 @@
+"""Statistics of samples: the standard error, modes, ranks, densities by kernels."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from accnp.api import ufuncs as uf
+from accnp.api.convert import as_node, promote_inexact, wrap
+from accnp.api.creation import array, full, ones
+from accnp.api.cumulative import cumsum, nanstd
+from accnp.api.joining import concatenate
+from accnp.api.linalg import cholesky, inv
+from accnp.api.manipulation import moveaxis
+from accnp.api.reductions import logsumexp, std
+from accnp.api.reductions import sum as total
+from accnp.api.selecting import where
+from accnp.api.shapes import as_axis
+from accnp.api.sorting import argsort, sort
+from accnp.api.special import ndtr
+from accnp.api.statistics import cov
+from accnp.api.taking import take_along_axis
+from accnp.api.vmap import vmap
+from accnp.array import Array
+from accnp.errors import api_boundary
+from accnp.ir.op import o
+
+__all__ = ["ModeResult", "gaussian_kde", "mode", "rankdata", "sem"]
+
+
+class ModeResult(NamedTuple):
+    """What `mode` returns: the values, and how often they occur."""
+
+    mode: Array
+    count: Array
+
+
+def _policy(nan_policy: str, function: str, *known: str) -> None:
+    if nan_policy not in known:
+        raise NotImplementedError(
+            f"{function}: nan_policy is one of {known}; got {nan_policy!r}; drop nans beforehand"
+        )
+
+
+@api_boundary
+def sem(
+    a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *,
+    keepdims: bool = False,
+) -> Array:  # fmt: skip
+    """The standard error of the mean: the standard deviation over the root of the count.
+
+    Args:
+        a: samples.
+        axis: along which; None takes all.
+        ddof: the deviation divides by n - ddof.
+        nan_policy: "propagate", or "omit" nans.
+        keepdims: keep the axis with length 1.
+
+    >>> import accnp as jnp
+    >>> round(float(jnp.scipy.stats.sem(jnp.array([1.0, 2.0, 3.0]))), 5)
+    0.57735
+    """
+    _policy(nan_policy, "stats.sem", "propagate", "omit")
+    x = wrap(promote_inexact("stats.sem", a)[0])
+    if nan_policy == "omit":
+        count = total(~uf.isnan(x), axis=axis, keepdims=keepdims)
+        return nanstd(x, axis, ddof=ddof, keepdims=keepdims) / uf.sqrt(count.astype(x.dtype))
+    n = x.size if axis is None else x.shape[as_axis(axis, x.ndim, "stats.sem")]
+    return std(x, axis, ddof=ddof, keepdims=keepdims) / math.sqrt(n)
+
+
+def _lines(a: Any, axis: int | None, name: str) -> tuple[Array, int]:
+    x = wrap(as_node(a, name))
+    if axis is None or not x.ndim:
+        return x.reshape(-1), 0
+    d = as_axis(axis, x.ndim, name)
+    return moveaxis(x, d, -1), d
+
+
+def _same_as_before(x: Array) -> Array:
+    """Whether a sorted value along the last axis equals the one before it (nans are equal)."""
+    left, right = x[..., :-1], x[..., 1:]
+    equal = (left == right) | (uf.isnan(left) & uf.isnan(right))
+    return concatenate([full((*x.shape[:-1], 1), False), equal], axis=-1)
+
+
+@api_boundary
+def mode(
+    a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
+) -> ModeResult:
+    """The most frequent value along an axis, the smallest of several, and how often it occurs.
+
+    Args:
+        a: real samples.
+        axis: along which; None takes all.
+        nan_policy: only "propagate": nans are equal, and greater than everything.
+        keepdims: keep the axis with length 1.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.stats.mode(jnp.array([3, 1, 1, 2])).count
+    Array(2, dtype=int32)
+    """
+    _policy(nan_policy, "stats.mode", "propagate")
+    x, d = _lines(a, axis, "stats.mode")
+    rank = 1 if axis is None else x.ndim
+    if not x.shape[-1]:
+        value = full(x.shape[:-1], np.nan)
+        found = ModeResult(value, full(x.shape[:-1], 0.0))
+    else:
+        ordered = sort(x, axis=-1)
+        place = array(np.arange(x.shape[-1]))
+        first = where(_same_as_before(ordered), 0, place)
+        begin = wrap(o.cummax(first._node, axis=first.ndim - 1, reverse=False))
+        length = place - begin + 1
+        best = length.argmax(axis=-1, keepdims=True)
+        found = ModeResult(
+            take_along_axis(ordered, best, -1)[..., 0],
+            take_along_axis(length, best, -1)[..., 0].astype(np.int32),
+        )
+    if not keepdims:
+        return found
+    shape = list(np.shape(a))
+    kept = [1] * len(shape) if axis is None else [*shape[:d], 1, *shape[d + 1 :]]
+    return ModeResult(*[v.reshape(kept if rank else ()) for v in found])
+
+
+@api_boundary
+def rankdata(
+    a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
+) -> Array:
+    """The ranks of values, from 1 on.
+
+    Args:
+        a: samples.
+        method: what equal values get: "average", "min", "max", "dense" (min, without gaps) or
+            "ordinal" (by place).
+        axis: along which; None takes the flattened array.
+        nan_policy: only "propagate": a line with a nan has nan ranks.
+
+    Returns:
+        Floating numbers, of the shape of `a` (flat if axis is None).
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.stats.rankdata(jnp.array([10, 30, 20, 20]))
+    Array([1. , 4. , 2.5, 2.5], dtype=float32)
+    """
+    _policy(nan_policy, "stats.rankdata", "propagate")
+    known = ("average", "min", "max", "dense", "ordinal")
+    if method not in known:
+        raise ValueError(f"stats.rankdata: no such method; got {method!r}; use one of {known}")
+    x, d = _lines(a, axis, "stats.rankdata")
+    ranks = _ranks
+    for _ in range(x.ndim - 1):
+        ranks = vmap(ranks, in_axes=(0, None))
+    found = ranks(x, method)
+    if x.dtype.kind == "f":
+        found = where(uf.isnan(x).any(axis=-1, keepdims=True), np.nan, found)
+    return moveaxis(found, -1, d)
+
+
+def _ranks(x: Array, method: str) -> Array:
+    n = x.shape[0]
+    order = argsort(x, stable=True)
+    place = ones(n, np.int32).at[order].set(array(np.arange(n, dtype=np.int32)))
+    kind = promote_inexact("rankdata", np.zeros(0, np.int32))[0].aval.dtype
+    if method == "ordinal":
+        return (place + 1).astype(kind)
+    fresh = ~_same_as_before(x[order])
+    dense = cumsum(fresh.astype(np.int32))[place]
+    if method == "dense":
+        return dense.astype(kind)
+    # Where each run of equal values begins, and one past its end.
+    starts = (
+        full(n + 1, n, np.int32)
+        .at[cumsum(fresh.astype(np.int32)) - 1]
+        .min(array(np.arange(n, dtype=np.int32)))
+    )
+    low, high = starts[dense - 1] + 1, starts[dense]
+    if method == "min":
+        return low.astype(kind)
+    if method == "max":
+        return high.astype(kind)
+    return (low + high).astype(kind) / 2
+
+
+class gaussian_kde:
+    """An estimate of a density by a sum of normal densities around the points of a sample.
+
+    Args:
+        dataset: points [d, n], or [n] in one dimension.
+        bw_method: bandwidth: "scott" (the default), "silverman", a number, or a function of this
+            object.
+        weights: of the points [n].
+
+    >>> import accnp as jnp
+    >>> kde = jnp.scipy.stats.gaussian_kde(jnp.array([0.0, 1.0, 2.0]))
+    >>> kde(jnp.array([1.0])).shape
+    (1,)
+    """
+
+    def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None) -> None:
+        points = wrap(promote_inexact("gaussian_kde", dataset)[0])
+        self.dataset = points[None] if points.ndim < 2 else points
+        if self.dataset.ndim != 2 or self.dataset.size < 2:
+            raise ValueError(
+                "gaussian_kde: the data set is an array [d, n] of several points; got shape "
+                f"{points.shape}"
+            )
+        self.d, self.n = self.dataset.shape
+        if weights is None:
+            self.weights = full(self.n, 1 / self.n, self.dataset.dtype)
+        else:
+            given = wrap(promote_inexact("gaussian_kde", weights)[0])
+            if given.shape != (self.n,):
+                raise ValueError(f"gaussian_kde: weights have shape ({self.n},); got {given.shape}")
+            self.weights = given / given.sum()
+        self.neff = 1 / (self.weights * self.weights).sum()
+        self.factor = self._bandwidth(bw_method)
+        data = cov(self.dataset, rowvar=True, bias=False, aweights=self.weights)
+        self.covariance = data.reshape(self.d, self.d) * self.factor**2
+        self.inv_cov = inv(self.covariance)
+
+    def _bandwidth(self, method: Any) -> Any:
+        if method is None or method == "scott":
+            return self.neff ** (-1 / (self.d + 4))
+        if method == "silverman":
+            return (self.neff * (self.d + 2) / 4) ** (-1 / (self.d + 4))
+        if callable(method):
+            return method(self)
+        if isinstance(method, str):
+            raise ValueError(
+                f"gaussian_kde: no such bandwidth; got {method!r}; use 'scott', 'silverman', a "
+                "number or a function"
+            )
+        return wrap(as_node(method))
+
+    def _points(self, points: Any, name: str) -> Array:
+        x = wrap(promote_inexact(name, points)[0])
+        x = x[None] if x.ndim < 2 else x
+        if x.shape[0] != self.d and x.shape == (1, self.d):
+            x = x.T
+        if x.ndim != 2 or x.shape[0] != self.d:
+            raise ValueError(f"{name}: points have shape ({self.d}, m); got {x.shape}")
+        return x
+
+    @api_boundary
+    def logpdf(self, x: Any) -> Array:
+        """The logarithm of the density at points [d, m]; shape [m]."""
+        points = self._points(x, "gaussian_kde.logpdf")
+        root = cholesky(self.inv_cov)
+        ours, theirs = root.T @ self.dataset, root.T @ points
+        off = ours[:, :, None] - theirs[:, None, :]
+        size = 0.5 * (off * off).sum(axis=0)
+        log_norm = uf.log(root.diagonal()).sum() - 0.5 * self.d * math.log(2 * math.pi)
+        return logsumexp(uf.log(self.weights)[:, None] - size, axis=0) + log_norm
+
+    def pdf(self, x: Any) -> Array:
+        """The density at points [d, m]; shape [m]."""
+        return uf.exp(self.logpdf(x))
+
+    evaluate = __call__ = pdf
+
+    @api_boundary
+    def integrate_box_1d(self, low: Any, high: Any) -> Array:
+        """The probability between two bounds, in one dimension."""
+        if self.d != 1:
+            raise ValueError(f"gaussian_kde.integrate_box_1d: the data have {self.d} dimensions")
+        sigma = uf.sqrt(self.covariance[0, 0])
+        upper, lower = (high - self.dataset[0]) / sigma, (low - self.dataset[0]) / sigma
+        return (self.weights * (ndtr(upper) - ndtr(lower))).sum()

@@ -1,0 +1,21 @@
+# isort: skip_file
+"""`accnp.scipy.stats`: distributions and statistics, re-exported one by one."""
+
+from accnp.api.stats.continuous import (
+    beta, cauchy, chi2, expon, gamma, gennorm, gumbel_l, gumbel_r, laplace, logistic, norm, pareto,
+    t, truncnorm, uniform, vonmises, wrapcauchy,
+)  # fmt: skip
+from accnp.api.stats.discrete import (
+    bernoulli, betabinom, binom, dirichlet, geom, multinomial, multivariate_normal, nbinom, poisson,
+)  # fmt: skip
+from accnp.api.stats.samples import gaussian_kde, mode, rankdata, sem
+from accnp.missing import nearest
+
+__all__ = [
+    "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon", "gamma",
+    "gaussian_kde", "gennorm", "geom", "gumbel_l", "gumbel_r", "laplace", "logistic", "mode",
+    "multinomial", "multivariate_normal", "nbinom", "norm", "pareto", "poisson", "rankdata", "sem",
+    "t", "truncnorm", "uniform", "vonmises", "wrapcauchy",
+]  # fmt: skip
+
+__getattr__ = nearest(__name__, __all__)

@@ -1,0 +1,192 @@
+"""Distributions and statistics against SciPy, in double precision."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import accnp
+import accnp.numpy as jnp
+from accnp.scipy import stats
+
+LINE = np.array([-3.0, -1.0, -0.3, 0.0, 0.2, 0.7, 1.0, 2.5, 8.0])
+UNIT = np.array([1e-6, 0.1, 0.4, 0.5, 0.9])
+COUNTS = np.array([-1.0, 0.0, 1.0, 2.0, 3.0, 7.0])
+# name: points, shape parameters, keywords.
+PLACED = {"loc": 0.5, "scale": 1.7}
+CASES = {
+    "beta": (LINE, (1.5, 2.5), PLACED),
+    "cauchy": (LINE, (), PLACED),
+    "chi2": (LINE, (3.0,), PLACED),
+    "expon": (LINE, (), PLACED),
+    "gamma": (LINE, (2.3,), PLACED),
+    "gennorm": (LINE, (1.4,), {}),
+    "gumbel_l": (LINE, (), PLACED),
+    "gumbel_r": (LINE, (), PLACED),
+    "laplace": (LINE, (), PLACED),
+    "logistic": (LINE, (), PLACED),
+    "norm": (LINE, (), PLACED),
+    "pareto": (LINE, (1.8,), PLACED),
+    "t": (LINE, (4.0,), PLACED),
+    "truncnorm": (LINE, (-0.7, 1.1), PLACED),
+    "uniform": (LINE, (), PLACED),
+    "vonmises": (LINE, (1.2,), {}),
+    "wrapcauchy": (LINE, (0.4,), {}),
+    "bernoulli": (COUNTS, (0.3,), {}),
+    "betabinom": (COUNTS, (5.0, 1.5, 2.0), {"loc": 1.0}),
+    "binom": (COUNTS, (5.0, 0.3), {"loc": 1.0}),
+    "geom": (COUNTS, (0.3,), {"loc": 1.0}),
+    "nbinom": (COUNTS, (2.0, 0.3), {"loc": 1.0}),
+    "poisson": (COUNTS, (2.2,), {}),
+}
+METHODS = ("pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf")
+INVERSE = ("ppf", "isf")
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("inverse", [False, True])
+def test_against_scipy(name, inverse):
+    """All functions of a distribution as one program: values, slopes without nan, types."""
+    points, shapes, keywords = CASES[name]
+    points = UNIT if inverse else points
+    known = getattr(stats, name)
+    methods = [m for m in METHODS if hasattr(known, m) and (m in INVERSE) == inverse]
+    if not methods:
+        return
+
+    def keys(method):
+        return {} if name == "bernoulli" and method in ("cdf", "ppf") else keywords
+
+    def every(x, *shapes):
+        return [getattr(known, m)(x, *shapes, **keys(m)) for m in methods]
+
+    with accnp.enable_x64(True):
+        found = accnp.jit(every)(points, *shapes)
+        for method, mine in zip(methods, found, strict=True):
+            theirs = getattr(getattr(scipy.stats, name), method)
+            with np.errstate(all="ignore"):
+                want = theirs(points, *shapes, **keys(method))
+            np.testing.assert_allclose(
+                np.asarray(mine), want, rtol=2e-10, atol=1e-14, err_msg=method
+            )
+        alone = getattr(known, methods[0])(points, *shapes, **keys(methods[0]))
+        np.testing.assert_array_equal(np.asarray(alone), np.asarray(found[0]))
+        slopes = accnp.jvp(lambda x: every(x, *shapes), (points,), (np.ones_like(points),))[1]
+        for method, slope in zip(methods, slopes, strict=True):
+            assert not np.isnan(np.asarray(slope)).any(), method
+    single = every(np.float32(0.3), *[np.float32(s) for s in shapes])
+    assert {v.dtype for v in single} == {np.dtype(np.float32)}
+
+
+def test_far_tails():
+    with accnp.enable_x64(True):
+        for z in (-40.0, -12.0, 9.0):
+            assert float(stats.norm.logcdf(z)) == pytest.approx(
+                scipy.stats.norm.logcdf(z), rel=1e-12
+            )
+        for a, b, x in ((8.0, 9.0, 8.5), (-9.0, -8.0, -8.2), (-1.0, 30.0, 5.0)):
+            for method in ("logpdf", "logcdf", "logsf"):
+                want = getattr(scipy.stats.truncnorm, method)(x, a, b)
+                found = getattr(stats.truncnorm, method)(x, a, b)
+                assert float(found) == pytest.approx(want, rel=1e-9)
+
+
+def test_vectors():
+    with accnp.enable_x64(True):
+        rng = np.random.default_rng(0)
+        x, mean = rng.normal(size=(5, 3)), rng.normal(size=3)
+        root = rng.normal(size=(3, 3))
+        spread = root @ root.T + np.eye(3)
+        want = scipy.stats.multivariate_normal.logpdf(x, mean, spread)
+        np.testing.assert_allclose(
+            np.asarray(stats.multivariate_normal.logpdf(x, mean, spread)), want, rtol=1e-11
+        )
+        np.testing.assert_allclose(
+            np.asarray(stats.multivariate_normal.pdf(x, mean, 2.0)),
+            scipy.stats.multivariate_normal.pdf(x, mean, 2.0 * np.eye(3)),
+            rtol=1e-11,
+        )
+        assert float(stats.multivariate_normal.logpdf(1.0, 0.0, 2.0)) == pytest.approx(
+            scipy.stats.multivariate_normal.logpdf(1.0, 0.0, 2.0)
+        )
+        many = np.stack([spread, 2 * spread])
+        both = np.asarray(stats.multivariate_normal.logpdf(x[:, None], mean, many))
+        assert both.shape == (5, 2)
+        np.testing.assert_allclose(both[:, 0], want, rtol=1e-11)
+        p, alpha = np.array([0.2, 0.3, 0.5]), np.array([1.0, 2.0, 3.0])
+        assert float(stats.dirichlet.logpdf(p, alpha)) == pytest.approx(
+            scipy.stats.dirichlet.logpdf(p, alpha)
+        )
+        assert float(stats.dirichlet.pdf(p[:2], alpha)) == pytest.approx(
+            scipy.stats.dirichlet.pdf(p, alpha)
+        )
+        assert float(stats.dirichlet.logpdf(np.array([0.5, 0.6, 0.2]), alpha)) == -math.inf
+        counts = np.array([1, 2, 3])
+        assert float(stats.multinomial.logpmf(counts, 6, p)) == pytest.approx(
+            scipy.stats.multinomial.logpmf(counts, 6, p)
+        )
+        assert float(stats.multinomial.pmf(counts, 5, p)) == 0
+        mu = np.array([0.0, 0.4, 10.0, 80.0, 1000.0])
+        np.testing.assert_allclose(
+            np.asarray(stats.poisson.entropy(mu)), scipy.stats.poisson.entropy(mu), rtol=1e-7
+        )
+
+
+def test_samples():
+    rng = np.random.default_rng(1)
+    x = rng.integers(0, 5, (6, 7)).astype(np.float32)
+    np.testing.assert_allclose(np.asarray(stats.sem(x)), scipy.stats.sem(x), rtol=1e-5)
+    holes = np.where(x == 3, np.nan, x)
+    np.testing.assert_allclose(
+        np.asarray(stats.sem(holes, nan_policy="omit")),
+        scipy.stats.sem(holes, nan_policy="omit"),
+        rtol=1e-5,
+    )
+    for axis in (0, 1, None):
+        for keep in (False, True):
+            mine = stats.mode(x, axis=axis, keepdims=keep)
+            want = scipy.stats.mode(x, axis=axis, keepdims=keep)
+            np.testing.assert_array_equal(np.asarray(mine.mode), want.mode)
+            np.testing.assert_array_equal(np.asarray(mine.count), want.count)
+        for method in ("average", "min", "max", "dense", "ordinal"):
+            np.testing.assert_array_equal(
+                np.asarray(stats.rankdata(x, method, axis=axis)),
+                scipy.stats.rankdata(x, method, axis=axis),
+            )
+    assert np.isnan(np.asarray(stats.rankdata(np.array([1.0, np.nan, 2.0])))).all()
+    jitted = accnp.jit(lambda v: stats.mode(v, axis=1).mode)(x)
+    np.testing.assert_array_equal(np.asarray(jitted), scipy.stats.mode(x, axis=1).mode)
+
+
+@pytest.mark.parametrize("method", [None, "silverman", 0.4])
+@pytest.mark.parametrize("shape", [(30,), (2, 30)])
+def test_gaussian_kde(method, shape):
+    rng = np.random.default_rng(2)
+    data, weights = rng.normal(size=shape), rng.uniform(0.1, 1, 30)
+    points = rng.normal(size=(*shape[:-1], 5))
+    with accnp.enable_x64(True):
+        for w in (None, weights):
+            mine = stats.gaussian_kde(data, method, w)
+            want = scipy.stats.gaussian_kde(data, method, w)
+            np.testing.assert_allclose(np.asarray(mine(points)), want(points), rtol=1e-9)
+            np.testing.assert_allclose(
+                np.asarray(mine.logpdf(points)), want.logpdf(points), rtol=1e-9
+            )
+            if len(shape) == 1:
+                assert float(mine.integrate_box_1d(-1, 0.5)) == pytest.approx(
+                    want.integrate_box_1d(-1, 0.5)
+                )
+
+
+def test_names_and_refusals():
+    import accnp.scipy.stats.norm as norm
+
+    assert norm is stats.norm
+    assert str(norm.logpdf.__signature__) == "(x, loc=0, scale=1)"
+    with pytest.raises(TypeError, match="missing a required argument: 'a'"):
+        stats.gamma.pdf(1.0)
+    with pytest.raises(ValueError, match="'median'"):
+        stats.rankdata(jnp.ones(3), "median")
+    with pytest.raises(NotImplementedError, match="omit"):
+        stats.mode(jnp.ones(3), nan_policy="omit")
