@@ -43,8 +43,10 @@ __all__ = [
     "writeable_view",
 ]
 
-# Work, in simple element operations (some 5 ms), from which a hand-over to the stream pays.
+# Work, in simple element operations (some 5 ms), from which a hand-over to the stream pays: of a
+# jitted call, which is often waited for at once, and of an operation that nobody has asked for yet.
 ASYNC = 1 << 28
+BEHIND = 1 << 26
 MAX_PLANS = 4096
 _plans: dict[Any, Plan] = {}
 # Held while pending nodes are looked through, and while their inputs are dropped; never while
@@ -159,7 +161,7 @@ def _launch(
             there = [_at_hand(x) for x in leaves]
             break
     stream = default_stream()
-    if (wait or plan.work < ASYNC) and stream.idle and None not in there:
+    if (wait or plan.work < BEHIND) and stream.idle and None not in there:
         if quick is not None:
             _deliver(outputs, quick(there + plan.constants))
         else:
