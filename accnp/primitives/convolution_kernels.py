@@ -136,32 +136,26 @@ def _loops(code: str, case: _Case, real: bool) -> OwnKernel:
     sweep = Sweep(text, axes, case.windows, "wy", "x")
     along = sweep.along
     of_w, of_y = along.still
-    with text.block("for t in range(lo, hi):"):
-        text.add("x = 0", "w = 0", "y = 0")
-        blocks = -(-along.size // BLOCK)
-        text.add(f"v = t // {text.integer(blocks)}")
-        sweep.block(f"(t - v * {text.integer(blocks)})", BLOCK)
-        sweep.place(sweep.outer, "v")
-        text.add(f"z = at(a2, {total(['y', *text.times('b0', of_y)])})")
-        with text.block("for j in range(b1 - b0):"):
-            text.add(f"z[{total(text.times('j', of_y))}] = {code}(0)")
-        text.add(f"for c in range({text.integer(case.inputs)}):")
-        text.depth += 1
-        terms = sweep.taps()
-        of_taps = [text.times(f"k{d}", step) for d, step in enumerate(case.rhs)]
-        terms[0] += text.times("c", case.input[0])
-        weight = ["w", *text.times("c", case.input[1]), *[t for each in of_taps for t in each]]
-        text.add(f"w0 = {total(weight)}")
-        if not of_w:
-            text.add(f"factor = {code}(a1[w0])")
-        (place,), index = sweep.inner(terms)
-        factor = f"{code}(a1[{total(['w0', *text.times('j', of_w)])}])" if of_w else "factor"
-        old = f"z[{total(text.times(index, of_y))}]"
-        text.add(f"{old} = {_multiply_add(code, real, old, f'{code}(a0[{place}])', factor)}")
-        sweep.close()
-    count = sweep.count(sweep.outer)
-    work = count * along.size * case.inputs * prod([w.taps for w in case.windows])
-    return text.own(count * blocks, count * along.size + work // (4 if real else 1))
+    tasks = sweep.tasks(BLOCK)
+    text.add(f"z = at(a2, {total(['y', *text.times('b0', of_y)])})")
+    with text.block("for j in range(b1 - b0):"):
+        text.add(f"z[{total(text.times('j', of_y))}] = {code}(0)")
+    text.add(f"for c in range({text.integer(case.inputs)}):")
+    text.depth += 1
+    terms = sweep.taps()
+    of_taps = [text.times(f"k{d}", step) for d, step in enumerate(case.rhs)]
+    terms[0] += text.times("c", case.input[0])
+    weight = ["w", *text.times("c", case.input[1]), *[t for each in of_taps for t in each]]
+    text.add(f"w0 = {total(weight)}")
+    if not of_w:
+        text.add(f"factor = {code}(a1[w0])")
+    (place,), index = sweep.inner(terms)
+    factor = f"{code}(a1[{total(['w0', *text.times('j', of_w)])}])" if of_w else "factor"
+    old = f"z[{total(text.times(index, of_y))}]"
+    text.add(f"{old} = {_multiply_add(code, real, old, f'{code}(a0[{place}])', factor)}")
+    work = case.inputs * prod([w.taps for w in case.windows])
+    places = sweep.count(sweep.outer) * along.size
+    return text.own(tasks, places + places * work // (4 if real else 1))
 
 
 def _multiply_add(code: str, real: bool, old: str, x: str, y: str) -> str:

@@ -92,7 +92,9 @@ def _product(code: str, axes: list[Axis], inner: list[Axis]) -> OwnKernel:
     # A simple operation takes as long as 12 multiplications of float32, 4 where memory is slower.
     work = m * n * k * SPEED[code] // (12 if min(m, n) >= 8 else 4)
     real = code[0] == "f"
-    tall, wide, tiles_down, tiles_across = _tiles(m, n, work, count)
+    # Columns of a matrix times a vector are read from rows that lie apart: wide ones.
+    narrow = 512 if m == 1 and across.steps[right] == 1 else NARROW
+    tall, wide, tiles_down, tiles_across = _tiles(m, n, work, count, narrow)
 
     text = Text(3)
     sizes = [text.integer(x) for x in (m, n, k)]
@@ -139,13 +141,13 @@ def moved(pointer: int, terms: Sequence[str]) -> str:
     return f"at(a{pointer}, {total(terms)})" if terms else f"a{pointer}"
 
 
-def _tiles(m: int, n: int, work: int, count: int) -> tuple[int, int, int, int]:
+def _tiles(m: int, n: int, work: int, count: int, narrow: int) -> tuple[int, int, int, int]:
     """Rows and columns of a tile, and how many tiles there are downwards and across."""
     wanted = min(TASKS, work // TASK) if count < 4 * config.threads else 1
     if wanted < 2:
         return m, n, 1, 1
-    across = max(1, min(wanted, n // NARROW))
-    wide = -(-n // across // NARROW) * NARROW
+    across = max(1, min(wanted, n // narrow))
+    wide = -(-n // across // 64) * 64
     across = -(-n // wide)
     down = max(1, min(-(-wanted // across), m // NARROW))
     tall = -(-m // down // 8) * 8

@@ -17,7 +17,7 @@ from accnp.ir.kernel import BLOCK, Operand, OwnKernel, dtype_code
 from accnp.primitives.nests import Text, total
 from accnp.primitives.sweeps import Places, Sweep
 from accnp.primitives.views import contiguous
-from accnp.primitives.windows import Window
+from accnp.primitives.windows import Window, dilated
 
 __all__ = ["fold_kernel", "gather_kernel", "scatter_kernel"]
 
@@ -41,30 +41,64 @@ def _swept(
 def fold_kernel(
     x: Operand, y: Aval, windows: Sequence[Window], fold: str, identity: Any
 ) -> OwnKernel:
-    """The sum ("sum"), largest ("max") or smallest ("min") element of each window, in the order of
-    the taps."""
+    """The sum ("sum"), largest ("max") or smallest ("min") element of each window: tap by tap, or
+    first across the inner axis, then along it, if there are taps in both directions."""
     code = dtype_code(y.dtype)
     text = Text(2)
     sweep = _swept(text, windows, {"y": contiguous(y.shape)}, {"x": x.strides})
     (of_y,) = sweep.along.still
-    with text.block("for t in range(lo, hi):"):
-        text.add("x = 0", "y = 0")
-        blocks = text.integer(-(-sweep.along.size // BLOCK))
-        text.add(f"v = t // {blocks}")
-        count = sweep.block(f"(t - v * {blocks})", BLOCK)
-        sweep.place(sweep.outer, "v")
-        text.add(f"z = at(a1, {total(['y', *text.times('b0', of_y)])})")
-        constant = text.constant(np.asarray(identity, y.dtype)[()])
-        text.add(f"nothing = {constant}")
-        with text.block("for j in range(b1 - b0):"):
-            text.add(f"z[{total(text.times('j', of_y))}] = nothing")
+    inner = sweep.windows[sweep.along.window] if sweep.along.window >= 0 else None
+    size = BLOCK
+    if inner is not None and len(sweep.windows) > 1 and inner.base == 1:
+        size = (BLOCK - dilated(inner.taps, inner.dilation)) // inner.stride
+    first_across = 0 < size < BLOCK
+    if first_across:
+        text.add(f"row = stack_{code}()")
+    size = size if first_across else BLOCK
+    tasks = sweep.tasks(size)
+    text.add(f"z = at(a1, {total(['y', *text.times('b0', of_y)])})")
+    text.add(f"nothing = {text.constant(np.asarray(identity, y.dtype)[()])}")
+    with text.block("for j in range(b1 - b0):"):
+        text.add(f"z[{total(text.times('j', of_y))}] = nothing")
+    if first_across:
+        assert inner is not None
+        place, index = _across(text, code, fold, sweep, inner), "(j - b0)"
+    else:
         (place,), index = sweep.inner(sweep.taps())
-        old = f"z[{total(text.times(index, of_y))}]"
-        text.add(f"{old} = {_combined(code, fold, old, f'a0[{place}]')}")
-        sweep.close()
-    outer = sweep.count(sweep.outer)
+        place = f"a0[{place}]"
+    old = f"z[{total(text.times(index, of_y))}]"
+    text.add(f"{old} = {_combined(code, fold, old, place)}")
     taps = prod([w.taps for w in windows])
-    return text.own(outer * count, outer * sweep.along.size * (1 + taps) // 2)
+    return text.own(tasks, sweep.count(sweep.outer) * sweep.along.size * (1 + taps) // 2)
+
+
+def _across(text: Text, code: str, fold: str, sweep: Sweep, w: Window) -> str:
+    """Fold what a block sees across the inner axis, into a row; open loops along it, and return the
+    place in the row."""
+    s, n = text.integer(w.stride), text.integer(w.size)
+    low, dilation = text.integer(w.low), text.integer(w.dilation)
+    span = text.integer(dilated(w.taps, w.dilation))
+    text.add(f"begin = fmax(0, b0 * {s} - {low})")
+    text.add(f"end = fmin({n}, (b1 - 1) * {s} - {low} + {span})")
+    with text.block("for i in range(end - begin):"):
+        text.add("row[i] = nothing")
+    depth = text.depth
+    (terms,) = sweep.taps(across=True)
+    (step,) = sweep.along.windowed
+    text.add(f"x0 = {total([*terms, *text.times('begin', step)])}")
+    with text.block("for i in range(end - begin):"):
+        element = f"a0[{total(['x0', *text.times('i', step)])}]"
+        text.add(f"row[i] = {_combined(code, fold, 'row[i]', element)}")
+    text.depth = depth
+    text.add(f"for k in range({text.integer(w.taps)}):")
+    text.depth += 1
+    text.add(f"e = k * {dilation} - {low}", f"f = fmax(b0, ({s} - 1 - e) // {s})")
+    text.add(f"g = {n} - 1 - e", f"h = fmin(b1, g // {s} + 1) if g >= 0 else b0")
+    text.add("e -= begin", "for j in range(f, h):")
+    text.depth += 1
+    # A stride of 2 is said by the text: elements come by whole vectors.
+    by = f"j * {w.stride}" if w.stride <= 2 else f"j * {s}"
+    return f"row[{by} + e]"
 
 
 def _combined(code: str, fold: str, old: str, x: str) -> str:
@@ -107,25 +141,18 @@ def gather_kernel(
     sweep = _swept(text, windows, still, windowed)
     (of_y,) = sweep.along.still
     text.add("which = stack_i4()", f"best = stack_{of_x}()")
-    with text.block("for t in range(lo, hi):"):
-        text.add("x = 0", "s = 0", "y = 0")
-        blocks = text.integer(-(-sweep.along.size // BLOCK))
-        text.add(f"v = t // {blocks}")
-        count = sweep.block(f"(t - v * {blocks})", BLOCK)
-        sweep.place(sweep.outer, "v")
-        text.add(f"z = at(a2, {total(['y', *text.times('b0', of_y)])})")
-        with text.block("for j in range(b1 - b0):"):
-            text.add(f"z[{total(text.times('j', of_y))}] = {code}(0)")
-        number = _search(text, sweep, of_x, select, 1)
-        terms = sweep.taps()
-        text.add(f"tap = i4({number})")
-        (_, place), index = sweep.inner(terms)
-        old = f"z[{total(text.times(index, of_y))}]"
-        text.add(f"{old} = select(which[{index}] == tap, a0[{place}], {old})")
-        sweep.close()
-    outer = sweep.count(sweep.outer)
+    tasks = sweep.tasks(BLOCK)
+    text.add(f"z = at(a2, {total(['y', *text.times('b0', of_y)])})")
+    with text.block("for j in range(b1 - b0):"):
+        text.add(f"z[{total(text.times('j', of_y))}] = {code}(0)")
+    number = _search(text, sweep, of_x, select, 1)
+    terms = sweep.taps()
+    text.add(f"tap = i4({number})")
+    (_, place), index = sweep.inner(terms)
+    old = f"z[{total(text.times(index, of_y))}]"
+    text.add(f"{old} = select(which[{index}] == tap, a0[{place}], {old})")
     taps = prod([w.taps for w in windows])
-    return text.own(outer * count, outer * sweep.along.size * (2 + 2 * taps))
+    return text.own(tasks, sweep.count(sweep.outer) * sweep.along.size * (2 + 2 * taps))
 
 
 def scatter_kernel(
@@ -157,7 +184,7 @@ def scatter_kernel(
             text.depth += 1
             terms += text.times(f"i{d}", step)
         text.add(f"a2[{total(terms)}] = {code}(0)")
-        sweep.close()
+        text.depth = 2
         text.add("ct = c")
         text.add(f"for q in range({text.integer(sweep.count(mine))}):")
         text.depth += 1

@@ -16,6 +16,8 @@ from accnp.primitives.windows import Window
 
 __all__ = ["Places", "Sweep"]
 
+SHORT = 128  # elements along the inner axis below which finding the place costs more than the work
+
 
 class Places(NamedTuple):
     """An axis of the result: its length, steps by which still and windowed arrays move, and the
@@ -50,6 +52,30 @@ class Sweep:
         self.outer = [a for a in axes if a is not self.along]
         self.start = text.depth
 
+    def tasks(self, size: int) -> int:
+        """Open the loops over tasks and their places, by blocks of `size` along the inner axis;
+        returns how many tasks there are. Where rows are short a task has a line of them, if there are
+        lines enough."""
+        text, rest, line = self.text, self.outer, []
+        if self.along.size < SHORT and self.count(self.outer[:-1]) >= 8:
+            rest, line = self.outer[:-1], self.outer[-1:]
+        arrays = self.still + self.windowed
+        text.add("for t in range(lo, hi):")
+        text.depth += 1
+        text.add(*[f"{name} = 0" for name in arrays])
+        blocks = -(-self.along.size // size)
+        several = text.integer(blocks)
+        text.add(f"v = t // {several}")
+        self.block(f"(t - v * {several})", size)
+        self.place(rest, "v")
+        if line:
+            text.add(*[f"{name}s = {name}" for name in arrays])
+            text.add(f"for q in range({text.integer(line[0].size)}):")
+            text.depth += 1
+            text.add(*[f"{name} = {name}s" for name in arrays])
+            self.place(line, "q")
+        return blocks * self.count(rest)
+
     def count(self, axes: Sequence[Places]) -> int:
         """How many places some axes have together."""
         return prod([a.size for a in axes])
@@ -82,12 +108,14 @@ class Sweep:
         self.text.add(f"b0 = {index} * {size}", f"b1 = fmin(b0 + {size}, {n})")
         return -(-self.along.size // size)
 
-    def taps(self) -> list[list[str]]:
-        """Open loops over the taps (k0, k1...) that see an element; returns how far the windowed
-        arrays move for these, in terms."""
+    def taps(self, across: bool = False) -> list[list[str]]:
+        """Open loops over the taps (k0, k1...) that see an element, without those of the inner axis
+        if they are only wanted across it; returns how far the windowed arrays move, in terms."""
         text = self.text
         terms: list[list[str]] = [[name] for name in self.windowed]
         for d, w in enumerate(self.windows):
+            if across and self.along.window == d:
+                continue
             text.add(f"for k{d} in range({text.integer(w.taps)}):")
             text.depth += 1
             offset = f"k{d} * {text.integer(w.dilation)} - {text.integer(w.low)}"
@@ -144,5 +172,5 @@ class Sweep:
         return [total([f"{s}1", *text.times("j", w.stride * step)]) for s, step in found], index
 
     def close(self) -> None:
-        """Close all loops but that over tasks."""
-        self.text.depth = self.start + 1
+        """Close all loops."""
+        self.text.depth = self.start
