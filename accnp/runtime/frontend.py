@@ -283,7 +283,7 @@ def _run(
             tree, function.__globals__, arguments, context, library, width
         )
         linked = library.linked()
-        module.beside = functions.text()
+        module.beside = functions.text(module.globals)
         if not left and not linked:
             module.add_named_metadata(VECTORS)
         return module, made, linked

@@ -7,7 +7,7 @@ vectors; `Functions`, those of a module that are functions of their own.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -105,8 +105,8 @@ class Functions:
         self.calls[name] = self.calls.get(name, 0) + 1
         return name
 
-    def text(self) -> str:
-        """The functions and declarations, to be put behind the module's own."""
+    def text(self, known: Collection[str]) -> str:
+        """The functions and declarations, to be put behind the module's own, which are `known`."""
         found = []
         for name, (template, n) in self.templates.items():
             inlined = self.calls[name] <= INLINED
@@ -121,7 +121,8 @@ class Functions:
                 "}",
             ]
             self.declares.update(template.declares)
-        return "\n".join([*self.declares.values(), *found, ""])
+        fresh = [text for name, text in self.declares.items() if name.lstrip("@") not in known]
+        return "\n".join([*fresh, *found, ""])
 
 
 def make_template(f: Any, kinds: Sequence[Any], emit: Any, n: int) -> Any:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import accnp.numpy as jnp
 from accnp.config import cache_dir
 from accnp.runtime import compile as compiling
 from accnp.runtime import objects
@@ -138,3 +139,11 @@ def test_one_copy_of_long_bodies(monkeypatch):
     assert text.count("@accnp_lanes_tanh_") == 31  # a definition and 30 calls
     short = text_of(loop("a[i] = x[i] + y[i]"), ("f4*",) * 3, objects.VECTOR_BYTES, monkeypatch)
     assert short.count("fadd") == 3  # two vectors in one step, and one with a mask
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "bool", "int16", "float32"])
+def test_functions_that_loops_and_folds_share_are_declared_once(dtype):
+    """A fold of truth values reads bytes, as a loop over bytes does."""
+    x = jnp.asarray(np.arange(300) % 2, dtype)
+    assert bool((x == x).all())
+    assert bool(jnp.array_equal(x, x))
