@@ -42,6 +42,7 @@ from accnp.passes.reasons import (
     TOO_LONG,
     TOO_MANY_FOLDS,
     TURNED,
+    apart,
     form_of,
     other_fold,
     other_space,
@@ -59,7 +60,7 @@ from accnp.passes.spaces import (
     row_axes,
     strided,
     strip_views,
-)
+)  # fmt: skip
 from accnp.primitives.views import contiguous
 
 __all__ = ["Cluster", "fuse"]
@@ -214,7 +215,7 @@ class _Fusion:
             self.refusal = merge(self.clusters, homes)
             homes = {d.cluster for d in demands}
         hows = {(d.how, d.context) for d in demands}
-        why = self.apart(homes)
+        why = apart(homes, self.refusal)
         if len(homes) == 1:
             home = next(iter(homes))
             if home.takes() and hows == {("same", "full")} and v.aval.shape == home.shape:
@@ -222,6 +223,10 @@ class _Fusion:
             if home.takes() and self.accept_row(home, v):
                 return self.join(v, home, "row")
             why = self.refusal if home.takes() else TOO_LONG
+        host = self.row_host(v, homes) if len(homes) > 1 else None
+        if host is not None:
+            store(v, why)
+            return self.join(v, host, "row")
         # Computed inside one consumer of the same index space, stored there for the others.
         for d in demands:
             home = d.cluster
@@ -237,14 +242,6 @@ class _Fusion:
                     return self.join(v, home, "full")
         store(v, why)
         return self.root(v)
-
-    def apart(self, homes: set[Cluster]) -> str:
-        """Why what several kernels want is not computed in them."""
-        if len(homes) < 2:
-            return ""
-        return (
-            f"{len(homes)} kernels read it: {self.refusal or 'not all of them element by element'}"
-        )
 
     def try_inline(self, v: Value) -> bool:
         """Compute a value in place, under views, for its one consumer, or for all where that costs
@@ -265,11 +262,27 @@ class _Fusion:
             self.demand_inputs(v, d.cluster, d.context, d.chain)
         return True
 
-    def accept_row(self, home: Cluster, v: Value) -> bool:
+    def row_host(self, v: Value, homes: set[Cluster]) -> Cluster | None:
+        """One of several readers that can compute a value once for each row, and store it for the
+        others, none of which it needs."""
+        for home in sorted(homes, key=self.clusters.index) if v.aval.ndim else ():
+            mine = [d for d in v.demands if d.cluster is home]
+            rows = home.form == "row" or any(d.how == "row" for d in mine)
+            if v.op.kind == "reduce":
+                source = v.inputs[0].aval.shape
+                same = long_axes(source, v.params["axes"]) == long_axes(source, home.axes)
+                rows = rows and home.shape == source and home.folds < MAX_FOLDS and same
+            if not rows or not home.takes() or any(reaches(home, c) for c in homes - {home}):
+                continue
+            if self.accept_row(home, v, mine):
+                return home
+        return None
+
+    def accept_row(self, home: Cluster, v: Value, demands: list[Demand] | None = None) -> bool:
         """Whether a value that is one for each row fits a cluster: its rows must be the cluster's
         rows."""
         wanted: set[int] | None = None
-        for d in v.demands:
+        for d in v.demands if demands is None else demands:
             if d.how == "same" and d.context == "row":
                 continue
             if d.how != "row" or d.context != "full":
@@ -311,7 +324,10 @@ class _Fusion:
                 return self.join(v, home, "row")
         elif home is not None and v.aval.ndim:
             self.refusal = TOO_LONG if home.size >= MAX_MEMBERS else TOO_MANY_FOLDS
-        store(v, self.apart(homes) or self.refusal)
+        host = self.row_host(v, homes) if form == "row" and len(homes) > 1 else None
+        store(v, apart(homes, self.refusal) or self.refusal)
+        if host is not None:
+            return self.join(v, host, "row")
         base = strip_views(v.inputs[0])[0]
         for c in self.clusters:  # folds of the same values over the same axes share a pass
             if (

@@ -10,19 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from math import prod
 from typing import Any
 
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.node import Node, has_effect
 from accnp.ir.op import OPS
 from accnp.passes.products import product, turn
-from accnp.passes.spaces import fold_form, keeps_order
+from accnp.passes.spaces import in_turns, keeps_order
 from accnp.primitives.check import no_check
 
 __all__ = ["Program", "Value", "build", "from_graph"]
-
-SHORT_RUN = 32  # elements of a run of folded axes, below which the others are folded first
 
 
 class Value:
@@ -164,8 +161,7 @@ class _Builder:
                     return x
                 params = {"new_sizes": node.aval.shape, "dimensions": None}
                 return self.make(OPS["reshape"], params, (x,), node.aval, node)
-            if fold_form(x.aval.shape, node.params["axes"]) == "strided":
-                return self.fold(node, x, node.params["axes"])
+            return self.fold(node, x, tuple(node.params["axes"]))
         if op.kind == "map":
             ins = self.stretched(node, ins)
             small = self.without_ones(node, ins)
@@ -267,22 +263,10 @@ class _Builder:
         return tuple([moved(x) if held else x for x, held in zip(ins, which, strict=True)])
 
     def fold(self, node: Node, x: Value, axes: tuple[int, ...]) -> Value:
-        """A fold; one over axes with kept ones between them is done in turns.
-
-        First the last run of axes, or the others where that is short. The results are small beside
-        the operand, and in both turns memory is read in its order.
-        """
-        if fold_form(x.aval.shape, axes) == "strided":
-            shape = x.aval.shape
-            long = [d for d in range(len(shape)) if shape[d] != 1]
-            while long[-1] not in axes:  # kept axes at the end
-                long.pop()
-            kept = max(d for d in long if d not in axes)
-            tail = [d for d in long if d > kept]
-            first = tail
-            if prod([shape[d] for d in tail]) < SHORT_RUN:
-                first = [d for d in axes if d not in tail]
-            x = self.fold(node, x, tuple(first))
+        """A fold; over several axes it is one fold after the other where `in_turns` says so."""
+        first = in_turns(x.aval.shape, axes)
+        if first:
+            x = self.fold(node, x, first)
             axes = tuple([d - sum(k < d for k in first) for d in axes if d not in first])
         params = {**node.params, "axes": axes}
         return self.make(node.op, params, (x,), node.op.infer(x.aval, **params), node)

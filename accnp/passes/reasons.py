@@ -6,13 +6,15 @@ In: what a rule looked at. Out: a text, noted on the value by `store`.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from accnp.passes.clusters import MAX_MEMBERS, Cluster, Demand, reaches
 from accnp.passes.program import Value
 from accnp.passes.spaces import long_axes
 
 __all__ = [
     "LONG_FOLD", "MAX_FOLDS", "MAX_MEMBERS", "MAX_STORES", "OUTPUT", "TOO_LONG", "TOO_MANY_FOLDS",
-    "TURNED", "form_of", "other_fold", "other_space", "store", "why_two",
+    "TURNED", "apart", "form_of", "other_fold", "other_space", "store", "why_two",
 ]  # fmt: skip
 
 # folds of one kernel: each may need a pass of its own, and passes compute again what they share
@@ -62,6 +64,13 @@ def store(v: Value, why: str | Cluster) -> None:
         v.stored = True
         if why and why not in v.why:
             v.why += (why,)
+
+
+def apart(homes: Collection[Cluster], refusal: str) -> str:
+    """Why what several kernels want is not computed in them."""
+    if len(homes) < 2:
+        return ""
+    return f"{len(homes)} kernels read it: {refusal or 'not all of them element by element'}"
 
 
 def why_two(a: Cluster, b: Cluster) -> str:

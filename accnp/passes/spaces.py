@@ -19,6 +19,7 @@ __all__ = [
     "expressible",
     "fold_form",
     "in_kernel",
+    "in_turns",
     "index_strides",
     "is_row",
     "is_turned",
@@ -28,6 +29,9 @@ __all__ = [
     "strided",
     "strip_views",
 ]
+
+SHORT_RUN = 32  # elements of a run of folded axes, below which the others are folded first
+LONG_AXIS = 64  # a last folded axis of this length is folded on its own
 
 NATIVE = frozenset(np.dtype(c) for c in ("?", *"bhilq", *"BHILQ", "f", "d", "F", "D"))
 
@@ -138,7 +142,7 @@ def fold_form(shape: tuple[int, ...], axes: tuple[int, ...]) -> str:
     """Say how a fold is done; depends on the logical shape only, so that its order of summation
     does.
 
-    "strided" is none of the kernel forms: `program.py` makes two folds of such a one.
+    "strided" is none of the kernel forms: `in_turns` makes two folds of such a one.
     """
     big = [d for d in range(len(shape)) if shape[d] != 1]
     reduced = [d for d in big if d in axes]
@@ -150,3 +154,24 @@ def fold_form(shape: tuple[int, ...], axes: tuple[int, ...]) -> str:
         return "column" if run == reduced and big[-1] in kept else "strided"
     rows, length = prod(shape[d] for d in kept), prod(shape[d] for d in reduced)
     return "split" if not kept or (rows < 16 and length > CHUNK) else "row"
+
+
+def in_turns(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the axes to fold first, if a fold over several is done in turns; () if it is not.
+
+    Depends on the logical shape only, since it fixes an order of summation. Folds that kernels of
+    rows can hold are left whole. Of axes with kept ones between them the last run comes first, or,
+    where that is short, the others. In a long fold over many axes or along columns the last axis
+    comes first: rows of a kernel that computes the operand by rows, and whatever the layout is,
+    memory is read in its order. What is left is small beside the operand.
+    """
+    form = fold_form(shape, axes)
+    long = [d for d in axes if shape[d] != 1]
+    if form == "strided":
+        kept = max(d for d in range(max(long)) if shape[d] != 1 and d not in axes)
+        tail = tuple([d for d in axes if d > kept])
+        short = prod([shape[d] for d in tail]) < SHORT_RUN
+        return tuple([d for d in axes if d < kept]) if short else tail
+    if form == "row" or len(long) < 2 or prod(shape) <= CHUNK or shape[max(long)] < LONG_AXIS:
+        return ()
+    return (max(long),)
