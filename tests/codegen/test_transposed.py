@@ -137,3 +137,20 @@ def test_rows_are_joined_to_columns_in_their_order(rows):
     sums = [np.add.accumulate(p, axis=0, dtype=np.float32)[-1] for p in parts]
     want = np.sum(np.array(sums, np.float64), axis=0).astype(np.float32)
     np.testing.assert_array_equal(np.asarray(jnp.asarray(x).sum(0)), want)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("op", ["sum", "prod", "max", "any"])
+def test_folds_and_loops_of_one_kernel_share_masked_loads(op, dtype):
+    """Both ask LLVM for loads under a mask, of vectors that may be the same."""
+    if dtype == np.complex64 and op == "max":
+        return
+    x = numbers((3, 70), dtype)
+    x = (x / 50).astype(dtype) if np.dtype(dtype).kind in "fc" else x
+    for axis in (None, 1):
+        with np.errstate(all="ignore"):
+            want = getattr(np, op)(x * x[:, :1], axis)
+        a = jnp.asarray(x)
+        found = np.asarray(getattr(jnp, op)(a * a[:, :1], axis))
+        np.testing.assert_allclose(found, np.asarray(want).astype(found.dtype), rtol=1e-3)
+    np.testing.assert_allclose(np.asarray(jnp.asarray(x).T * x.T), x.T * x.T, rtol=1e-5)
