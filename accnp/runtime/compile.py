@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -204,7 +205,8 @@ def find_kernel(
     if disk is None:
         return kernel, False
     identity = _identity(source, name, signature, fastmath, callees)
-    return kernel, disk.path(_cache_module().disk_key(identity, _loader().machine.STAMP)).exists()
+    path = disk.path(_cache_module().disk_key(identity, _loader().machine.STAMP))
+    return kernel, os.path.exists(path)
 
 
 def show_kernel(
@@ -407,7 +409,7 @@ def _disk_cache() -> DiskCache | None:
     if not folder or not config.enable_compilation_cache:
         return None
     found = _disk
-    if found is None or str(found.folder) != str(folder):
+    if found is None or found.folder != os.fspath(folder):
         found = _disk = _cache_module().DiskCache(folder)
     found.limit = config.cache_max_bytes
     return found

@@ -7,16 +7,20 @@ damaged. A folder that cannot be written only costs speed: it is reported once, 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import importlib.util
 import os
-from pathlib import Path
+from importlib.machinery import PathFinder
 
 import numpy as np
 
 from accnp.runtime.notes import note
 
-_MAGIC = b"ACCNP-OBJECT-1\n"
+# `hashlib`, `pathlib` and `importlib.util` take longer to load (10 ms) than all that is done here.
+try:
+    from _blake2 import blake2b
+except ImportError:
+    from hashlib import blake2b
+
+_MAGIC = b"ACCNP-OBJECT-2\n"
 _HEAD = len(_MAGIC) + 32
 _PRUNE_EVERY = 64
 DEFAULT_LIMIT = 256 << 20
@@ -28,28 +32,29 @@ class DiskCache:
     """A folder of checked entries, bounded in size; the oldest by last use go first."""
 
     def __init__(self, folder: str | os.PathLike[str], limit: int = DEFAULT_LIMIT) -> None:
-        self.folder = Path(folder)
+        self.folder = os.fspath(folder)
         self.limit = limit
         self.damaged = 0
         self._writes = 0
         self._complained = False
 
-    def path(self, key: str) -> Path:
+    def path(self, key: str) -> str:
         """Where the entry of a key lies."""
-        return self.folder / f"{key}.obj"
+        return os.path.join(self.folder, f"{key}.obj")
 
     def get(self, key: str) -> bytes | None:
         """The bytes stored under a key, or None; a damaged entry is removed."""
         path = self.path(key)
         try:
-            raw = path.read_bytes()
+            with open(path, "rb") as file:
+                raw = file.read()
         except FileNotFoundError:
             return None
         except OSError as error:
             self._complain("read", error)
             return None
         data = raw[_HEAD:]
-        if raw[: len(_MAGIC)] != _MAGIC or hashlib.sha256(data).digest() != raw[15:_HEAD]:
+        if raw[: len(_MAGIC)] != _MAGIC or _digest(data) != raw[15:_HEAD]:
             self.drop(key)
             return None
         with contextlib.suppress(OSError):  # mark as used; a read-only cache still serves
@@ -61,7 +66,7 @@ class DiskCache:
         self.damaged += 1
         note(f"disk cache: dropped the damaged entry {key[:12]}")
         with contextlib.suppress(OSError):
-            self.path(key).unlink()
+            os.unlink(self.path(key))
 
     def put(self, key: str, data: bytes) -> bool:
         """Store bytes under a key; False when the folder cannot take them."""
@@ -69,10 +74,10 @@ class DiskCache:
 
         temporary = None
         try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.makedirs(self.folder, mode=0o700, exist_ok=True)
             handle, temporary = tempfile.mkstemp(prefix=".new-", dir=self.folder)
             with os.fdopen(handle, "wb") as file:
-                file.write(_MAGIC + hashlib.sha256(data).digest() + data)
+                file.write(_MAGIC + _digest(data) + data)
             os.replace(temporary, self.path(key))
         except OSError as error:
             if temporary is not None:
@@ -122,29 +127,27 @@ def disk_key(identity: tuple[str, ...], machine: str) -> str:
     versions = _stamps.get("versions")
     if versions is None:
         versions = _stamps["versions"] = _version_stamp()
-    return hashlib.sha256("\0".join([machine, versions, *identity]).encode()).hexdigest()
+    return _digest("\0".join([machine, versions, *identity]).encode()).hex()
+
+
+def _digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=32).digest()
 
 
 def _version_stamp() -> str:
     """Hash of everything besides the source that shapes machine code."""
-    stamp = hashlib.sha256(f"{np.__version__} {os.name}".encode())
-    here = Path(__file__).resolve().parent
-    parts = [
-        here / "frontend.py",
-        here / "direct.py",
-        here / "lanes.py",
-        here / "lean.py",
-        here / "vectors.py",
-        here / "objects.py",
-        *sorted((here.parent / "kernels").rglob("*.py")),
-    ]
+    here = os.path.dirname(os.path.abspath(__file__))
+    modules = ("frontend", "direct", "lanes", "lean", "vectors", "objects")
+    parts = [os.path.join(here, f"{name}.py") for name in modules]
+    for folder, _, names in os.walk(os.path.join(os.path.dirname(here), "kernels")):
+        parts += [os.path.join(folder, name) for name in names if name.endswith(".py")]
     for library in _LIBRARIES:
         # The version file is read, since importing Numba for its version would cost 0.4 s.
-        found = importlib.util.find_spec(library)
+        found = PathFinder.find_spec(library)
         if found is not None and found.origin is not None:
-            parts.append(Path(found.origin).parent / "_version.py")
-    for part in parts:
-        stamp.update(part.name.encode())
-        if part.exists():
-            stamp.update(part.read_bytes())
-    return stamp.hexdigest()
+            parts.append(os.path.join(os.path.dirname(found.origin), "_version.py"))
+    texts = [f"{np.__version__} {os.name}".encode()]
+    for part in sorted(parts):
+        with contextlib.suppress(OSError), open(part, "rb") as file:
+            texts += [os.path.basename(part).encode(), file.read()]
+    return _digest(b"\0".join(texts)).hex()

@@ -107,10 +107,10 @@ def test_bytes_come_back_and_damage_counts(tmp_path):
     assert cache.get(KEY) is None
     assert cache.put(KEY, b"code" * 100)
     assert cache.get(KEY) == b"code" * 100
-    cache.path(KEY).write_bytes(b"")
+    Path(cache.path(KEY)).write_bytes(b"")
     assert cache.get(KEY) is None
     assert cache.damaged == 1
-    assert not cache.path(KEY).exists()
+    assert not Path(cache.path(KEY)).exists()
 
 
 def test_the_longest_unused_go_first(tmp_path):
