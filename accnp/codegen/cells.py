@@ -20,12 +20,13 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from contextlib import nullcontext
+from copy import copy
 
 from accnp.codegen.cpu import Generated, generate
 from accnp.codegen.writer import Writer
 from accnp.ir.kernel import Access, KernelSpec, dtype_code
 
-__all__ = ["generate_cells", "named"]
+__all__ = ["generate_cells", "named", "with_sizes"]
 
 TASK = 1 << 16  # work of one task, in simple element operations
 
@@ -35,6 +36,28 @@ def named(text: Generated) -> tuple[str, str]:
     mark = zlib.crc32("\n".join([text.source, *text.signature]).encode())
     own = text.source[text.source.rindex("def kernel(") :]
     return f"k{mark:08x}", own.replace("def kernel(", f"def k{mark:08x}(", 1)
+
+
+TINY = 32  # steps and elements up to which a kernel is written for its sizes inside a loop
+
+
+def with_sizes(text: Generated, extent: int) -> Generated:
+    """The text of a kernel that does 0..extent; the sizes of a tiny one are written into it, since
+    it is what a loop spends its time on (25 pairs of bodies: 116 -> 76 ns).
+
+    One without sizes but the extent, and one that an op brings itself, stays as it is: a new length
+    of such a loop compiles nothing.
+    """
+    if not text.ints or not text.pointers or max(extent, *text.ints) > TINY:
+        return text
+    head = text.source.rindex("def kernel(")
+    start = text.source.index(":\n", head) + 2
+    names = text.source[head : start - 3].split(", ")[-len(text.ints) :]
+    sizes = {"lo": 0, "hi": extent} | dict(zip(names, text.ints, strict=True))
+    sized = copy(text)
+    lines = "".join([f"    {name} = {value}\n" for name, value in sizes.items()])
+    sized.source = text.source[:start] + lines + text.source[start:]
+    return sized
 
 
 class _Cells:

@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from accnp.codegen.cpu import Generated
 from accnp.engine.native import Driver, Spot
 from accnp.engine.steps import ControlStep, KernelStep, Plan
 from accnp.ir.kernel import Access, dtype_code
@@ -130,6 +131,9 @@ class _Blocks(Driver):
 
     def length(self, count: int) -> str:
         return "1" if count == 1 else "m"
+
+    def sized(self, inner: KernelStep) -> Generated:
+        return inner.text  # what it is called for is a block
 
     def temporary(self, code: str, count: int, nbytes: int) -> Spot:
         if count == 1:

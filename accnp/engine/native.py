@@ -27,7 +27,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from accnp.codegen.cells import named
+from accnp.codegen.cells import named, with_sizes
 from accnp.codegen.cpu import Generated
 from accnp.codegen.writer import Writer
 from accnp.config import config
@@ -252,7 +252,7 @@ class Driver:
         return [spots[s] for s in plan.output_slots]
 
     def call(self, inner: KernelStep, spots: dict[int, Spot]) -> None:
-        text = inner.text
+        text = self.sized(inner)
         name = self.callee(text)
         arguments = ["0", self.length(inner.extent)]
         for (slot, offset), token in zip(inner.pointers, text.signature, strict=False):
@@ -270,6 +270,10 @@ class Driver:
             arguments.append(self.constant(buffer, token.removesuffix("*"), 0).name)
         arguments += [self.integer(n) for n in text.ints]
         self.w.add(f"{name}({', '.join(arguments)})")
+
+    def sized(self, inner: KernelStep) -> Generated:
+        """The text of a kernel; a tiny one has its sizes in it."""
+        return with_sizes(inner.text, inner.extent)
 
     def callee(self, text: Generated) -> str:
         """The name of a kernel in this text, by its content."""

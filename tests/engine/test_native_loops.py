@@ -190,3 +190,34 @@ def test_a_new_length_of_a_loop_compiles_nothing():
     for n in (9, 30, 1000):
         np.testing.assert_array_equal(f(np.ones(n, np.float32)), np.full(n, 2.0))
     assert counters.compiles + counters.disk_hits == before
+
+
+def test_sizes_of_tiny_kernels_are_in_the_text_of_loops():
+    """Bodies over a few rows are written for their sizes; larger ones share one text."""
+
+    def f(x):
+        def step(c, _):
+            gap = c[None] - c[:, None]
+            c = c + 1e-2 * (gap / ((gap * gap).sum(-1, keepdims=True) + 1.0)).sum(1)
+            return c, (c * c).sum()
+
+        return lax.scan(step, x, None, length=5)
+
+    def loop(n):
+        x = np.linspace(-1, 1, n * 3, dtype=np.float32).reshape(n, 3)
+        found, eager = jnp.jit(f)(x), f(jnp.asarray(x))
+        for a, b in zip(found, eager, strict=True):
+            np.testing.assert_array_equal(a, b)
+        want, sums = x.astype(np.float64), []
+        for _ in range(5):
+            gap = want[None] - want[:, None]
+            want = want + 1e-2 * (gap / ((gap * gap).sum(-1, keepdims=True) + 1.0)).sum(1)
+            sums.append((want * want).sum())
+        np.testing.assert_allclose(found[0], want, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(found[1], sums, rtol=1e-5)
+        return str(jnp.inspect(f)(x)).split("-- kernel 0")[1]
+
+    assert "hi = 25" in loop(5)
+    large = [loop(n) for n in (40, 50)]
+    assert "hi = " not in large[0]
+    assert large[0].split("-- launches")[0] == large[1].split("-- launches")[0]
