@@ -16,17 +16,19 @@ from typing import Any, NamedTuple
 
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code
-from accnp.primitives.nests import Text, total
+from accnp.primitives.nests import Axis, Text, merged, total
 from accnp.primitives.sweeps import Places, Sweep
 from accnp.primitives.views import contiguous
 from accnp.primitives.windows import Window
 
 __all__ = ["convolution_kernel"]
 
+NARROW = 8  # lanes of a product that count: with fewer in use taps are spread out
 FEATURES = 4  # output features from which a product of matrices is worth it
 BLOCK = 2048  # places of one task of the loops: they stay in the nearest cache
 TASK = 1 << 16  # work that is worth a task of its own, in simple element operations
 TASKS = 64  # at most
+HEAVY = 1 << 19  # work that two threads share in any case
 LEAST = 64  # rows of a task at least, if there are so many
 ROWS = 512  # and at most, or so: their sums stay near
 
@@ -67,6 +69,11 @@ def convolution_kernel(
     )  # fmt: skip
     code = dtype_code(result.dtype)
     real = code in ("f4", "f8") and lhs.dtype == rhs.dtype == result.dtype
+    taps = prod([w.taps for w in windows])
+    places, elements = prod([w.places for w in windows]), prod([w.size for w in windows])
+    narrow = features * elements < NARROW * places and inputs >= NARROW
+    if real and narrow and 1 < taps <= 64:
+        return _spread(code, case)
     several = features >= FEATURES or (features > 1 and any(w.base > 1 for w in windows))
     if real and several and len(windows) <= 3 and result.size:
         return _product(code, case)
@@ -91,7 +98,7 @@ def _product(code: str, case: _Case) -> OwnKernel:
     # Tasks share no work on the kernel: each has rows that make it worth laying out.
     rows = case.examples * each
     wanted = -(-max(1, min(TASKS, work // TASK)) // case.groups)
-    wanted = max(1, min(wanted, rows // LEAST), rows // ROWS)
+    wanted = max(1 + (work > HEAVY), min(wanted, rows // LEAST), rows // ROWS)
     several, band = case.examples, whole
     if wanted > 1:
         several = max(1, case.examples // wanted)
@@ -118,6 +125,78 @@ def _near(case: _Case) -> int:
     lengths = [case.examples, case.inputs, case.windows[-1].size if case.windows else 1]
     steps = [case.example[0], case.input[0], case.lhs[-1] if case.lhs else 0]
     return max((2, 1, 0), key=lambda k: lengths[k] if steps[k] == 1 else 0)
+
+
+# --- products that are spread out ---
+
+
+def _spread(code: str, case: _Case) -> OwnKernel:
+    """Few output features of many input features: each tap's product with all elements of the array
+    is one product of matrices, with no empty lanes; then they are added up where the taps lie."""
+    (xg, wg, yg), (xn, yn), (wo, yo) = case.group, case.example, case.feature
+    sizes = [w.size for w in case.windows]
+    elements, taps = prod(sizes), prod([w.taps for w in case.windows])
+    steps = contiguous(tuple(sizes))
+    outs = contiguous(tuple(w.taps for w in case.windows))
+    # Rows of the product are taps, columns are elements: as few matrices as strides can say.
+    down = merged([
+        Axis(w.taps, (step, out * elements))
+        for w, step, out in zip(case.windows, case.rhs, outs, strict=True)
+    ])  # fmt: skip
+    across = merged([
+        Axis(n, (x, step)) for n, x, step in zip(sizes, case.lhs, steps, strict=True)
+    ])  # fmt: skip
+    row = down.pop() if down else Axis(1, (0, 0))
+    column = across.pop() if across else Axis(1, (0, 0))
+    text = Text(3)
+    space = zip(case.windows, steps, case.out, strict=True)
+    axes = [Places(w.places, (y,), (x,), d) for d, (w, x, y) in enumerate(space)]
+    sweep = Sweep(text, axes, case.windows, "y", "x")
+    along = sweep.along
+    n_elements = text.integer(elements)
+    text.add(f"parts = heap_{code}({text.integer(taps)} * {n_elements})")
+    with text.block("for t in range(lo, hi):"):
+        examples, features = text.integer(case.examples), text.integer(case.features)
+        text.add(f"v = t // {features}", f"o = t - v * {features}")
+        text.add(f"group = v // {examples}", f"n = v - group * {examples}")
+        walks = (("px", 0, xg, xn, 0), ("pw", 1, wg, 0, wo), ("py", 2, yg, yn, yo))
+        for name, pointer, *by in walks:
+            terms = zip(("group", "n", "o"), by, strict=True)
+            moves = [term for index, step in terms for term in text.times(index, step)]
+            text.add(f"{name} = at(a{pointer}, {total(moves)})")
+        x_terms, w_terms, out_terms = [], [], []
+        for name, loops, terms in (("r", down, w_terms), ("s", across, x_terms)):
+            for d, axis in enumerate(loops):
+                text.add(f"for {name}{d} in range({text.integer(axis.size)}):")
+                text.depth += 1
+                terms += text.times(f"{name}{d}", axis.steps[0])
+                out_terms += text.times(f"{name}{d}", axis.steps[1])
+        left = f"at(pw, {total(w_terms)}), {text.integer(row.steps[0])}"
+        left += f", {text.integer(case.input[1])}"
+        right = f"at(px, {total(x_terms)}), {text.integer(case.input[0])}"
+        right += f", {text.integer(column.steps[0])}"
+        out = f"at(parts, {total(out_terms)}), {text.integer(row.steps[1])}"
+        shape = [text.integer(k) for k in (row.size, column.size, case.inputs)]
+        text.add(f"gemm_{code}({', '.join(shape)}, {left}, {right}, {out}, 0)")
+        text.depth = 2
+        text.add(f"for q in range({text.integer(sweep.count(sweep.outer))}):")
+        text.depth += 1
+        text.add("x = 0", "y = 0")
+        sweep.block("0", max(1, along.size))
+        sweep.place(sweep.outer, "q")
+        text.add(f"z = at(py, {total(['y', *text.times('b0', along.still[0])])})")
+        with text.block("for j in range(b1 - b0):"):
+            text.add(f"z[{total(text.times('j', along.still[0]))}] = {code}(0)")
+        terms = sweep.taps()
+        for d, out_step in enumerate(outs):
+            terms[0] += text.times(f"k{d}", out_step * elements)
+        (place,), index = sweep.inner(terms)
+        old = f"z[{total(text.times(index, along.still[0]))}]"
+        text.add(f"{old} = {code}({old} + parts[{place}])")
+    text.depth = 1
+    text.add("release(parts)")
+    tasks = case.groups * case.examples * case.features
+    return text.own(tasks, tasks * taps * elements * (case.inputs + 24) // 12)
 
 
 # --- loops ---------------------------------------------------------------------------------------

@@ -126,6 +126,38 @@ def test_larger_ones_by_rows_and_by_planes():
                 close(a, b, 5e-3)
 
 
+@pytest.mark.parametrize(
+    ("lhs", "rhs", "strides", "dims", "more"),
+    [
+        ((2, 9, 8, 16), (3, 3, 16, 1), (1, 1), ("NHWC", "HWIO", "NHWC"), {}),
+        ((2, 16, 9, 8), (4, 8, 3, 3), (1, 1), None, {"feature_group_count": 2}),
+        ((2, 16, 5, 4), (3, 16, 4, 2), (1, 1), None, {"lhs_dilation": (2, 3)}),
+        ((3, 9, 8, 2), (5, 4, 2, 24), (2, 2), ("NHWC", "HWIO", "NCHW"), {}),
+        ((2, 300, 40), (1, 300, 7), (1,), None, {"rhs_dilation": (2,)}),
+    ],
+)
+def test_few_features_of_many(lhs, rhs, strides, dims, more):
+    """The products of all taps at once, spread out afterwards; forward or in a gradient."""
+    rng = np.random.default_rng(5)
+    x, w = numbers(rng, lhs), numbers(rng, rhs)
+    pads = tuple((1, 2) for _ in strides)
+    ours, theirs = (
+        lambda x, w, m=m: m.conv_general_dilated(
+            x, w, strides, pads, dimension_numbers=dims, **more
+        )
+        for m in (lax, jlax)
+    )
+    want = theirs(x, w)
+    close(ours(x, w), want, 1e-3)
+    g = numbers(rng, want.shape)
+    got = accnp.vjp(ours, x, w)[1](g)
+    for a, b in zip(got, jax.vjp(theirs, x, w)[1](g), strict=True):
+        close(a, b, 1e-3)
+    both = accnp.jit(lambda x, w, g: accnp.vjp(ours, x, w)[1](g))(x, w, g)
+    for a, b in zip(got, both, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_threads_and_loops_change_no_bit():
     rng = np.random.default_rng(1)
     x, w = numbers(rng, (8, 30, 30, 8)), numbers(rng, (3, 3, 8, 24))
