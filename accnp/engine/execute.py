@@ -51,7 +51,7 @@ def run(
             elif step.work < PARALLEL or step.extent <= step.grain:
                 kernel.call(step.extent, step.extent, *arguments, *step.ints)
             else:
-                parallel_run(kernel, [*arguments, *step.ints], step.extent, step.grain)
+                parallel_run(kernel, [*arguments, *step.ints], step.extent, step.grain, step.past)
         elif type(step) is ControlStep:
             run_control(step, slots, run)
         else:

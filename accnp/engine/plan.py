@@ -24,7 +24,7 @@ from accnp.engine.steps import (
     Plan,
     used_slots,
 )
-from accnp.engine.traffic import spec_bytes
+from accnp.engine.traffic import past_caches, spec_bytes
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import (
     CODES,
@@ -158,6 +158,8 @@ class _Planner:
                     step.pointers.append(step.pointers[0])  # never written
                 text.partials[k] = (f, out, chunks)
                 self.partial_slots[k] = slot
+        if single:
+            step.past = past_caches(groups[0][0], step)
         self.plan.steps.append(step)
         for k, (f, out, chunks) in enumerate(text.partials):
             if chunks > 1:

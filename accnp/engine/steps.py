@@ -15,6 +15,7 @@ from accnp.engine.traffic import value_bytes
 from accnp.ir.node import Node
 from accnp.passes.fuse import Cluster
 from accnp.passes.program import Program, Value
+from accnp.runtime.bypass import Pieces
 from accnp.runtime.compile import Kernel, get_kernel
 
 __all__ = ["ControlStep", "HostStep", "KernelStep", "Plan", "forget_nodes", "used_slots"]
@@ -33,7 +34,7 @@ class KernelStep:
 
     __slots__ = (
         "allocs", "bodies", "cluster", "constants", "extent", "frees", "grain", "ints", "kernel",
-        "label", "moved", "pointers", "stores", "takes", "text", "work",
+        "label", "moved", "past", "pointers", "stores", "takes", "text", "work",
     )  # fmt: skip
 
     def __init__(self, text: Generated, fastmath: bool) -> None:
@@ -52,6 +53,9 @@ class KernelStep:
         self.bodies: list[Plan] = []  # of a native loop, for looking at it
         self.cluster: Cluster | None = None
         self.label = ""  # what it computes, in short; its operations, under ACCNP_DEBUG
+        # Results that go past the caches and operands that are read like these: which pointer, and
+        # how many bytes for one index.
+        self.past: tuple[Pieces, Pieces] = ((), ())
         self.moved = 0  # bytes that it reads and writes (see traffic.py), copies for `takes` apart
 
     def resize(self, extent: int, weight: int) -> None:

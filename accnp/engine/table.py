@@ -37,8 +37,8 @@ Walk = Callable[[Sequence[Buffer]], list[Buffer]]
 
 def walk_of(plan: Plan) -> Walk | None:
     """What runs a plan that is kernels alone; None for any other, and for very large ones, where
-    buffers are better made and given back step by step."""
-    if not all(isinstance(step, KernelStep) for step in plan.steps):
+    buffers are better made and given back step by step, and some results go past the caches."""
+    if not all(isinstance(step, KernelStep) and not step.past[0] for step in plan.steps):
         return None
     groups = _groups(plan.steps)
     helpers = max([_chunks(group) - 1 for group in groups], default=0)

@@ -12,8 +12,12 @@ from math import prod
 from typing import Any
 
 from accnp.ir.kernel import KernelSpec
+from accnp.primitives.views import contiguous
+from accnp.runtime.bypass import Pieces
 
-__all__ = ["spec_bytes", "value_bytes"]
+__all__ = ["LARGE", "past_caches", "spec_bytes", "value_bytes"]
+
+LARGE = 1 << 24  # bytes of a result that is not kept in caches: half of a usual last-level one
 
 # Ops that read as many elements of their first operand as they return.
 _PICKING = frozenset(["dynamic_slice", "gather"])
@@ -32,6 +36,34 @@ def spec_bytes(specs: Iterable[KernelSpec]) -> int:
             touched[key] = touched.get(key, 0) + count * a.dtype.itemsize
             whole[key] = a.value.aval.nbytes
     return sum(min(n, whole[key]) for key, n in touched.items())
+
+
+def past_caches(spec: KernelSpec, step: Any) -> tuple[Pieces, Pieces]:
+    """Large results of a step whose parallel index writes one piece after the other, and operands
+    that it reads in pieces as large: which pointers these are, and the bytes of a piece."""
+    sizes = (*spec.outer, *spec.reduced, *spec.inner)
+    extent = prod(spec.outer) if spec.outer else prod(spec.inner)
+    if spec.form not in ("map", "row") or step.extent != extent:
+        return (), ()
+    slots = [slot for slot, _ in step.pointers]
+    fresh = dict(step.allocs)
+    results: list[tuple[int, int]] = []
+    operands: list[tuple[int, int]] = []
+    for a in spec.accesses:
+        axes = [(n, s) for n, s in zip(sizes, a.strides, strict=True) if s]
+        nbytes = prod([n for n, _ in axes]) * a.dtype.itemsize
+        if tuple([s for _, s in axes]) != contiguous(tuple([n for n, _ in axes])):
+            continue
+        piece = a.number, nbytes // extent
+        if not a.store:
+            operands.append(piece)
+            continue
+        slot = slots[a.number]
+        whole = not a.offset and nbytes == fresh.get(slot) and slots.count(slot) == 1
+        if whole and nbytes >= LARGE:
+            results.append(piece)
+    widths = {width for _, width in results[:1]}
+    return tuple(results), tuple([p for p in operands if p[1] in widths])
 
 
 def value_bytes(v: Any) -> int:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accnp.config import config
-from accnp.runtime import launch, team
+from accnp.runtime import bypass, launch, team
 from accnp.runtime.notes import note
 
 _ENTRY = "accnp_entry"
@@ -302,7 +302,7 @@ def _native(
 
 class _Launch(NamedTuple):
     """The built-in functions that launch kernels, and the entries of those that are no kernels of
-    anybody's: one copies, one does the steps of a group."""
+    anybody's: one copies, one does the steps of a group, one writes past the caches."""
 
     released: Callable[..., None]
     held: Callable[..., None]
@@ -313,6 +313,7 @@ class _Launch(NamedTuple):
     attend: Callable[[int, int], int]
     copy: int
     group: int
+    bypass: int
     code: Any  # keeps them mapped
 
 
@@ -330,8 +331,8 @@ def _launchers() -> _Launch:
                 counters._native = ctypes.c_int64.from_address(found[launch.COUNT])
                 a, b, c, d, e, f = (launch.builtin(n, found[n]) for n in launch.BUILTINS)
                 attend = _Attend(found[team.ATTEND])
-                copy, group = found[launch.COPY], found[launch.GROUP]
-                _launch.append(_Launch(a, b, c, d, e, f, attend, copy, group, code))
+                g, h, i = (found[n] for n in (launch.COPY, launch.GROUP, bypass.BYPASS))
+                _launch.append(_Launch(a, b, c, d, e, f, attend, g, h, i, code))
     return _launch[0]
 
 
@@ -356,6 +357,12 @@ def sharers() -> tuple[Callable[..., None], Callable[[int, int], int]]:
     `attend(team, looks)`; see `team.py`."""
     found = _launchers()
     return found.share, found.attend
+
+
+def past_caches() -> tuple[Callable[..., None], int]:
+    """What launches on this thread alone, and the entry that writes past the caches."""
+    found = _launchers()
+    return found.released, found.bypass
 
 
 def _lower(

@@ -370,7 +370,8 @@ def _callee_text(
 
 
 def _entry(kernel: llvmir.Function, signature: tuple[str, ...]) -> str:
-    """`entry(argv, counter, n, chunk)`: take chunks from the counter until n is reached.
+    """`entry(argv, counter, n, chunk)`: take chunks from the counter until n is reached; without a
+    counter, do chunk..n.
 
     The kernel is inlined here, where its noalias arguments become alias scopes.
     """
@@ -393,7 +394,7 @@ def _entry(kernel: llvmir.Function, signature: tuple[str, ...]) -> str:
     return_type = str(return_slot).removesuffix("*")
     exception_type = str(exception_slot).removesuffix("*")
     arguments = ", ".join(
-        [f"{return_slot} %ret", f"{exception_slot} %exc", "i64 %c", "i64 %e", *passed]
+        [f"{return_slot} %ret", f"{exception_slot} %exc", "i64 %lo", "i64 %hi", *passed]
     )
     return "\n".join(
         [
@@ -403,18 +404,23 @@ def _entry(kernel: llvmir.Function, signature: tuple[str, ...]) -> str:
             f"  %ret = alloca {return_type}",
             f"  %exc = alloca {exception_type}",
             *lines,
-            "  br label %claim",
+            "  %alone = icmp eq i64* %counter, null",
+            "  br i1 %alone, label %work, label %claim",
             "claim:",
             "  %c = atomicrmw add i64* %counter, i64 %chunk monotonic",
             "  %over = icmp sge i64 %c, %n",
-            "  br i1 %over, label %out, label %work",
-            "work:",
+            "  br i1 %over, label %out, label %claimed",
+            "claimed:",
             "  %room = sub nsw i64 %n, %c",
             "  %less = icmp slt i64 %chunk, %room",
             "  %size = select i1 %less, i64 %chunk, i64 %room",
             "  %e = add nsw i64 %c, %size",
+            "  br label %work",
+            "work:",
+            "  %lo = phi i64 [%chunk, %start], [%c, %claimed]",
+            "  %hi = phi i64 [%n, %start], [%e, %claimed]",
             f'  %status = call i32 @"{kernel.name}"({arguments})',
-            "  br label %claim",
+            "  br i1 %alone, label %out, label %claim",
             "out:",
             "  ret void",
             "}",

@@ -12,13 +12,13 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-from accnp.runtime import team
+from accnp.runtime import bypass, team
 
 RELEASED, HELD, COUNT = "accnp_launch_released", "accnp_launch_held", "accnp_launches"
 WALK_RELEASED, WALK_HELD, COPY = "accnp_walk_released", "accnp_walk_held", "accnp_copy"
 WALK_TOGETHER, GROUP = "accnp_walk_together", "accnp_group"
 BUILTINS = (RELEASED, HELD, WALK_RELEASED, WALK_HELD, WALK_TOGETHER, team.SHARE)
-SYMBOLS = (*BUILTINS, COUNT, COPY, GROUP, team.ATTEND)
+SYMBOLS = (*BUILTINS, COUNT, COPY, GROUP, team.ATTEND, bypass.BYPASS)
 _METH_FASTCALL = 0x80
 
 _HEAD = """
@@ -253,6 +253,7 @@ TEXT = (
     + _WALK.format(name=WALK_RELEASED, **_RELEASE, **_ALONE)
     + _WALK.format(name=WALK_TOGETHER, **_RELEASE, **_TEAM)
     + team.TEXT
+    + bypass.TEXT
 )
 
 

@@ -17,7 +17,8 @@ from collections import deque
 from collections.abc import Sequence
 
 from accnp.config import config
-from accnp.runtime.compile import Kernel, sharers
+from accnp.runtime.bypass import RUN, Pieces, block_steps, header
+from accnp.runtime.compile import Kernel, past_caches, sharers
 from accnp.runtime.team import CPU, MOVE, WORDS
 
 _LOOKS = 4096  # of a helper for work before it sleeps: some 50 us
@@ -76,14 +77,31 @@ _count = 0
 _lock = threading.Lock()
 
 
-def parallel_run(kernel: Kernel, arguments: Sequence[int], n: int, chunk: int) -> None:
-    """Do 0..n in chunks on this thread and on helpers that have nothing else to do."""
+def parallel_run(
+    kernel: Kernel,
+    arguments: Sequence[int],
+    n: int,
+    chunk: int,
+    past: tuple[Pieces, Pieces] = ((), ()),
+) -> None:
+    """Do 0..n in chunks on this thread and on helpers that have nothing else to do.
+
+    `past` are results that go past the caches, and operands that are read like these: which
+    argument, and bytes for each of the n.
+    """
+    entry = kernel.address
+    alone, bypass = past_caches()
+    width = sum([size for _, size in past[0]])
+    steps = block_steps(width) if width else 0
+    if steps:
+        arguments = [entry, *header(len(arguments), steps, *past), *arguments]
+        entry, chunk = bypass, max(chunk, RUN // width // steps * steps, steps)
     team, helpers = call_helpers(-(-n // chunk) - 1)
     if helpers < 1:
-        kernel.call(n, n, *arguments)
+        alone(entry, n, n, *arguments)
         return
     share, _ = sharers()
-    share(kernel.address, n, chunk, team, helpers, *arguments)
+    share(entry, n, chunk, team, helpers, *arguments)
 
 
 def call_helpers(wanted: int) -> tuple[int, int]:

@@ -1,0 +1,87 @@
+"""Large results go past the caches: to the bit what they are otherwise, whatever their layout."""
+
+import ctypes
+
+import numpy as np
+import pytest
+
+import accnp
+import accnp.numpy as jnp
+from accnp import engine
+from accnp.config import threads
+from accnp.engine import traffic
+from accnp.runtime import bypass
+from accnp.runtime.compile import get_kernel, past_caches
+
+RNG = np.random.default_rng(5)
+
+
+def normal(*shape):
+    return jnp.asarray(RNG.standard_normal(shape).astype(np.float32))
+
+
+CASES = {
+    "flat": (lambda x, y: (x + y) * x - y, lambda: (normal(1_000_003), normal(1_000_003))),
+    "two results": (lambda x: (jnp.sin(x), x > 0), lambda: (normal(700_001),)),
+    "other width": (lambda x: x.astype(jnp.int8) * 2, lambda: (normal(900_001),)),
+    "rows": (lambda a, b: a[:, None] * b + a[:, None], lambda: (normal(901), normal(1013))),
+    "short rows": (lambda a, b: jnp.exp(a[:, None] - b), lambda: (normal(300_007), normal(7))),
+    "folds over rows": (accnp.nn.softmax, lambda: (normal(2003, 517),)),
+    "distances": (
+        lambda a, b: ((a[:, None] - b[None]) ** 2).sum(-1),
+        lambda: (normal(1201, 3), normal(907, 3)),
+    ),
+    "long rows": (lambda a, b: a[:, None] + b, lambda: (normal(9), normal(123_457))),
+    "transposed": (lambda x: x.T + 1, lambda: (normal(1003, 999),)),
+    "pieces": (lambda x: jnp.concatenate([x, x * 2]), lambda: (normal(600_001),)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_the_way_to_memory_changes_no_bit(name, count, monkeypatch):
+    f, make = CASES[name]
+    arguments = make()
+    want = accnp.tree_util.tree_leaves(accnp.jit(f)(*arguments))
+    monkeypatch.setattr(traffic, "LARGE", 1 << 12)
+    engine._plans.clear()
+    with threads(count):
+        for _ in range(2):
+            found = accnp.tree_util.tree_leaves(accnp.jit(lambda *a: f(*a))(*arguments))
+            for a, b in zip(found, want, strict=True):
+                assert a.dtype == b.dtype
+                np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def _past(f, *arguments):
+    """What the kernels of a function send past the caches."""
+    engine._plans.clear()
+    accnp.block_until_ready(f(*arguments))
+    return [step.past for plan in engine._plans.values() for step in plan.steps]
+
+
+def test_only_large_results_take_it_and_operands_of_their_width_are_fetched():
+    big = 1 << 22
+    assert _past(lambda x, y: x * y + 1.5, normal(big), normal(big)) == [
+        (((0, 4),), ((1, 4), (2, 4)))
+    ]
+    assert _past(lambda x: x * 1.5, normal(big // 8)) == [((), ())]
+
+
+@pytest.mark.parametrize("offset", [0, 4, 60])
+@pytest.mark.parametrize("n", [1, 15, 1000, 5000])
+def test_results_at_any_address(offset, n):
+    source = "def kernel(lo, hi, o, x):\n for i in range(lo, hi):\n  o[i] = x[i] + x[i]\n"
+    kernel = get_kernel(source, "kernel", ("f4*", "f4*"))
+    x = np.arange(n, dtype=np.float32)
+    raw = np.zeros(4 * n + 256, np.uint8)
+    start = raw.ctypes.data % 64 and 64 - raw.ctypes.data % 64
+    place = raw.ctypes.data + start + offset
+    pieces = ((0, 4),), ((1, 4),)
+    own = [place, x.ctypes.data]
+    alone, entry = past_caches()
+    alone(entry, n, 640, kernel.address, *bypass.header(2, 128, *pieces), *own)
+    out = np.ctypeslib.as_array((ctypes.c_float * n).from_address(place))
+    np.testing.assert_array_equal(out, 2 * x)
+    assert not raw[: start + offset].any()
+    assert not raw[start + offset + 4 * n :].any()
