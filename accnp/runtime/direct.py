@@ -17,7 +17,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.errors import NumbaError
 
-from accnp.runtime.lanes import NotLanes, for_llvm, innermost, write_loop
+from accnp.runtime.lanes import NotLanes, write_loop
 from accnp.runtime.vectors import Functions
 
 __all__ = ["Unsupported", "build"]
@@ -80,6 +80,27 @@ def build(
                 library.modules.clear()
             except (NumbaError, NotImplementedError) as error:
                 raise Unsupported(str(error)) from error
+
+
+def _inside(node: ast.For | ast.While) -> list[ast.AST] | None:
+    """What is in the body of a loop, or None where it holds another loop."""
+    found = []
+    for s in node.body:
+        for n in ast.walk(s):
+            if isinstance(n, ast.For | ast.While):
+                return None
+            found.append(n)
+    return found
+
+
+def _for_llvm(node: ast.For | ast.While, nodes: Sequence[ast.AST]) -> bool:
+    """Whether LLVM's vectoriser may make something of an innermost loop: not of calls that write,
+    of folds with vectors of their own, and where each step does the same."""
+    calls = [n.func.id for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
+    if any(isinstance(n, ast.Expr) for n in nodes) or any(c.startswith("block_") for c in calls):
+        return False
+    index = node.target if isinstance(node, ast.For) else None
+    return index is None or any(isinstance(n, ast.Name) and n.id == index.id for n in nodes)  # type: ignore[attr-defined]
 
 
 def _distinct(function: ast.FunctionDef) -> set[str]:
@@ -195,7 +216,8 @@ class _Function:
                 self.statements(node.body)
 
     def do_While(self, node: ast.While) -> None:
-        self.left |= innermost(node) and for_llvm(node)
+        nodes = _inside(node)
+        self.left |= nodes is not None and _for_llvm(node, nodes)
         head, body, end = (self.b.append_basic_block(n) for n in ("while", "body", "end"))
         self.b.branch(head)
         self.b.position_at_end(head)
@@ -217,11 +239,12 @@ class _Function:
         start, stop = limits if len(limits) == 2 else (ir.Constant(ir.IntType(64), 0), *limits)
         one = ir.Constant(ir.IntType(64), 1)
         step = self.cast(self.value(call.args[2]), types.int64) if len(call.args) == 3 else one
-        if innermost(node):
+        nodes = _inside(node)
+        if nodes is not None and _for_llvm(node, nodes):
             vectors = self.vector_bytes and len(call.args) < 3 and id(node) not in self.plain
-            if vectors and for_llvm(node):
-                return write_loop(self, node, start, stop)
-            self.left |= for_llvm(node)
+            if vectors and write_loop(self, node, start, stop):
+                return None
+            self.left = True
         if not isinstance(step, ir.Constant):
             # Only kernels written by hand have such a step; it is positive.
             steps = self.b.sdiv(self.b.sub(self.b.add(self.b.sub(stop, start), step), one), step)

@@ -8,7 +8,6 @@ cache holds.
 from __future__ import annotations
 
 import ast
-import dis
 import functools
 import gc
 import types as pytypes
@@ -245,7 +244,7 @@ def lower(
             trees = {d.name: d for d in ast.parse(source).body if isinstance(d, ast.FunctionDef)}
             for callee, its in callees:
                 kinds = (types.int64, types.int64, *map(_argument, its))
-                short = _is_scalar(scope[callee])
+                short = _is_scalar(trees[callee])
                 # Scalar code where they do one step each time.
                 calls = source.count(f"{callee}(") - 1
                 width = 0 if calls == source.count(f"{callee}(0, 1, ") else vector_bytes
@@ -326,10 +325,9 @@ def _by_numba(function: pytypes.FunctionType, arguments: tuple, fastmath: bool) 
     raise AssertionError("unreachable")
 
 
-def _is_scalar(function: pytypes.FunctionType) -> bool:
+def _is_scalar(tree: ast.FunctionDef) -> bool:
     """Whether a kernel has no loop but that from lo to hi: inlined, it works in registers."""
-    code = function.__code__
-    return sum(i.opname == "FOR_ITER" for i in dis.get_instructions(code)) == 1
+    return sum(isinstance(node, ast.For) for node in ast.walk(tree)) == 1
 
 
 def _inlined(module: llvmir.Module, function: llvmir.Function) -> str:

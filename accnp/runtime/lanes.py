@@ -22,7 +22,7 @@ from numba.core import types
 
 from accnp.runtime.vectors import Template, make_template, vector
 
-__all__ = ["NotLanes", "for_llvm", "innermost", "write_loop"]
+__all__ = ["NotLanes", "write_loop"]
 
 SHORT = 4  # instructions that are written in place; longer ones are functions
 SMALL = 32  # instructions of a body that has a copy without mask, for whole vectors
@@ -39,23 +39,6 @@ class NotLanes(Exception):
     def __init__(self, node: ast.For, why: str) -> None:
         super().__init__(why)
         self.node = node
-
-
-def innermost(node: ast.AST) -> bool:
-    """Whether a loop holds no other."""
-    loops = (ast.For, ast.While)
-    return not any(isinstance(n, loops) for s in node.body for n in ast.walk(s))  # type: ignore[attr-defined]
-
-
-def for_llvm(node: ast.For | ast.While) -> bool:
-    """Whether LLVM's vectoriser may make something of an innermost loop: not of calls that write,
-    of folds with vectors of their own, and where each step does the same."""
-    nodes = [n for s in node.body for n in ast.walk(s)]
-    calls = [n.func.id for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
-    if any(isinstance(n, ast.Expr) for n in nodes) or any(c.startswith("block_") for c in calls):
-        return False
-    index = node.target if isinstance(node, ast.For) else None
-    return index is None or any(isinstance(n, ast.Name) and n.id == index.id for n in nodes)  # type: ignore[attr-defined]
 
 
 class _Line:
@@ -89,9 +72,18 @@ class Index:
         self.first = first
 
 
-def write_loop(f: Any, node: ast.For, start: Any, stop: Any) -> None:
-    """Write a loop with step 1 as vectors, where the builder of `f` stands."""
-    _Loop(f, node).write(start, stop)
+def write_loop(f: Any, node: ast.For, start: Any, stop: Any) -> bool:
+    """Write a loop with step 1 as vectors, where the builder of `f` stands; False if it cannot be.
+
+    Raises:
+        NotLanes: it cannot be, and parts of it are written.
+    """
+    try:
+        loop = _Loop(f, node)
+    except NotLanes:
+        return False
+    loop.write(start, stop)
+    return True
 
 
 class _Loop:
@@ -117,6 +109,7 @@ class _Loop:
         """Refuse loops whose steps may depend on each other; find the number of lanes."""
         loads: dict[str, set[str]] = {}
         stores: dict[str, set[str]] = {}
+        scaled: set[str] = set()  # names with multiples of the index
         for s in self.node.body:
             if not isinstance(s, ast.Assign) or len(s.targets) != 1:
                 raise NotLanes(self.node, "a statement that is no assignment")
@@ -124,11 +117,15 @@ class _Loop:
                 if isinstance(x, ast.Name) and x.id in self.later(s):
                     self.fail(f"{x.id} is carried from step to step")
                 if isinstance(x, ast.Subscript):
+                    self.check_place(x, scaled)
                     loads.setdefault(self.base(x), set()).add(ast.dump(x.slice))
             target = s.targets[0]
             if isinstance(target, ast.Name):
                 self.assigned.add(target.id)
+                if self.is_scaled(s.value, scaled):
+                    scaled.add(target.id)
             elif isinstance(target, ast.Subscript):
+                self.check_place(target, scaled)
                 stores.setdefault(self.base(target), set()).add(ast.dump(target.slice))
             else:
                 self.fail("an assignment to several names")
@@ -147,6 +144,22 @@ class _Loop:
         if not stores:
             self.fail("nothing is stored")
         self.n = min(MOST, self.f.vector_bytes // max(sizes))
+
+    def is_scaled(self, x: ast.expr, scaled: set[str]) -> bool:
+        """Whether an expression multiplies what changes from step to step."""
+        for n in ast.walk(x):
+            if isinstance(n, ast.Name) and n.id in scaled:
+                return True
+            if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult):
+                names = {m.id for m in ast.walk(n) if isinstance(m, ast.Name)}
+                if names & self.assigned:
+                    return True
+        return False
+
+    def check_place(self, x: ast.Subscript, scaled: set[str]) -> None:
+        """Refuse places that are not next to each other, as far as the text shows it."""
+        if self.is_scaled(x.slice, scaled):
+            self.fail("a strided access")
 
     def later(self, s: ast.stmt) -> set[str]:
         """Names that this statement or those after it give a value, and none before it does."""
