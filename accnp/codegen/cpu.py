@@ -16,7 +16,7 @@ import numpy as np
 from accnp.codegen.columns import column, row_across, walkable
 from accnp.codegen.folds import accumulator, combined, identity
 from accnp.codegen.short import LANES, is_short, short_column, short_map, short_row
-from accnp.codegen.tiles import across, tiled_map, tiled_row
+from accnp.codegen.tiles import across, ask_ahead, tiled_map, tiled_row
 from accnp.codegen.writer import Writer
 from accnp.ir.kernel import (
     BLOCK,
@@ -328,6 +328,8 @@ class _Emitter:
             index: dict[int, str] = {}
             self.begin_outer("o", index)
             base = self.bases(index, self.all_accesses(), "p")
+            if len(spec.phases) > 1 == len(spec.reduced) and spec.outer:
+                ask_ahead(self, base)
             for s in spec.row_head:
                 self.statement(s, base, {})
             for phase in spec.phases:

@@ -15,10 +15,12 @@ from typing import Any
 from accnp.codegen.folds import accumulator, combined, identity
 from accnp.ir.kernel import BLOCK, Access, KernelSpec, Phase, dtype_code
 
-__all__ = ["DEEP", "WIDE", "across", "crossing", "tiled_map", "tiled_row"]
+__all__ = ["DEEP", "WIDE", "across", "ask_ahead", "crossing", "tiled_map", "tiled_row"]
 
 DEEP, WIDE = 16, 256  # a tile: DEEP * WIDE elements are kernels.blocks.TILE
 LEAST = 8  # shorter axes are left as they are
+AHEAD = 8192  # elements of the next row that are asked for
+LINE = 64  # bytes of a cache line
 
 
 def across(spec: KernelSpec, inner: int, candidates: range) -> int | None:
@@ -41,6 +43,20 @@ def crossing(spec: KernelSpec, inner: int, d: int) -> list[Access]:
         for a in spec.accesses
         if not (a.store or a.terms) and a.strides[d] == 1 and a.strides[inner] not in (-1, 0, 1)
     ]
+
+
+def ask_ahead(e: Any, base: dict[int, str]) -> None:
+    """Ask for the next row of each operand: while a kernel goes over a row again and again, which
+    lies in cache, memory would be idle."""
+    (along,) = e.of_reduced
+    row = e.of_outer[-1]
+    for a in e.spec.accesses:
+        if a.store or a.strides[along] != 1 or a.strides[row] == 0:
+            continue
+        near = e.integer("near", "near", min(e.spec.reduced[0], AHEAD))
+        following = f"{base[id(a)]} + {e.stride(a, row, f'a{a.number}')}"
+        with e.w.block(f"for j in range(0, {near}, {LINE // a.dtype.itemsize}):"):
+            e.w.add(f"prefetch(at(a{a.number}, {following} + j))")
 
 
 def _tiles(e: Any, name: str, d: int, size: int) -> tuple[str, int]:
