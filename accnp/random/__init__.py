@@ -5,6 +5,9 @@ from accnp.api.distributions import (
     cauchy, double_sided_maxwell, exponential, geometric, laplace, logistic, lognormal, maxwell,
     multivariate_normal, orthogonal, pareto, rayleigh, triangular, weibull_min,
 )  # fmt: skip
+from accnp.api.gamma_samples import (
+    ball, beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t, wald,
+)  # fmt: skip
 from accnp.api.random import (
     PRNGKey, bernoulli, bits, categorical, choice, clone, fold_in, gumbel, key, key_data,
     key_impl, normal, permutation, rademacher, randint, split, truncated_normal, uniform,
@@ -13,11 +16,12 @@ from accnp.api.random import (
 from accnp.missing import nearest
 
 __all__ = [
-    "PRNGKey", "bernoulli", "bits", "categorical", "cauchy", "choice", "clone",
-    "double_sided_maxwell", "exponential", "fold_in", "geometric", "gumbel", "key", "key_data",
-    "key_impl", "laplace", "logistic", "lognormal", "maxwell", "multivariate_normal", "normal",
-    "orthogonal", "pareto", "permutation", "rademacher", "randint", "rayleigh", "split",
-    "triangular", "truncated_normal", "uniform", "weibull_min", "wrap_key_data",
+    "PRNGKey", "ball", "bernoulli", "beta", "bits", "categorical", "cauchy", "chisquare",
+    "choice", "clone", "dirichlet", "double_sided_maxwell", "exponential", "f", "fold_in",
+    "gamma", "generalized_normal", "geometric", "gumbel", "key", "key_data", "key_impl",
+    "laplace", "loggamma", "logistic", "lognormal", "maxwell", "multivariate_normal", "normal",
+    "orthogonal", "pareto", "permutation", "rademacher", "randint", "rayleigh", "split", "t",
+    "triangular", "truncated_normal", "uniform", "wald", "weibull_min", "wrap_key_data",
 ]  # fmt: skip
 
 __getattr__ = nearest(__name__, __all__)
