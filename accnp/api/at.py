@@ -12,7 +12,14 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api import ufuncs
-from accnp.api.convert import as_node, broadcast_shapes, cast, scalar_node, to_shape
+from accnp.api.convert import (
+    as_node,
+    broadcast_shapes,
+    cast,
+    numpy_node,
+    scalar_node,
+    to_shape,
+)
 from accnp.api.indexing import INDEX, entries, index_node, read
 from accnp.api.manipulation import reshape_plain
 from accnp.api.shapes import concrete
@@ -21,6 +28,7 @@ from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.ir.trace import state
 from accnp.primitives.index import GatherScatterMode, ScatterDimensionNumbers
 from accnp.primitives.kinds import broadcast_to
 from accnp.primitives.kinds import full as full_node
@@ -135,12 +143,21 @@ def _assemble(
         else:
             node, dims = columns[d], ()
         parts.append(broadcast_to(cast(node, kind), whole, dims))
+    known = [_number(given.get(d, columns.get(d))) for d in mapped]
     if not parts:
         starts = full_node((*batch, 0), 0, kind)
+    elif len(parts) > 1 and not batch and None not in known and not state.named:
+        starts = numpy_node(np.array(known, kind), "at[]")  # no kernel to put them together
     else:
         starts = parts[0] if len(parts) == 1 else o.concatenate(*parts, dimension=len(batch))
     numbers = ScatterDimensionNumbers(tuple(windows), tuple(sorted(inserted)), tuple(mapped))
     return _Target(starts, numbers, tuple(shown), tuple(updates), static)
+
+
+def _number(place: Any) -> int | None:
+    """The value of an index that is a Python number."""
+    literal = type(place) is Node and place.op.name == "literal"
+    return place.params["value"] if literal else None
 
 
 def write(

@@ -113,7 +113,7 @@ def _step_lines(plan: Plan, program: Program | None, inset: str) -> list[str]:
             text += "".join(f"; allocates b{s} {bytes_text(n)}" for s, n in step.allocs)
             for slot, source, n, over in step.takes:
                 text += f"; b{slot} is {'' if over else 'a copy of '}b{source}, updated"
-                text += " in place" if over else f", {bytes_text(n)}"
+                text += " in place" if over else f", {bytes_text(n)}: {step.copied.get(slot, '')}"
         elif isinstance(step, ControlStep):
             ins = ", ".join(f"b{s}" for s in step.operands)
             outs = ", ".join(f"b{s}" for s, _ in step.results)

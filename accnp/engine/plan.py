@@ -349,6 +349,18 @@ class _Planner:
             if over and source in self.owned
         )
 
+    def why_copied(self, step: KernelStep, source: int, ours: bool, last: dict[int, Any]) -> str:
+        """Why a buffer is not updated in place."""
+        if source in self.plan.output_slots:
+            return "its values before the update are a result, too"
+        if not ours and source < self.plan.n_leaves:
+            return "an argument or an array that may be seen elsewhere, and is not donated"
+        if not ours:
+            return "the step that made it may have kept it"
+        if last[source] is not step:
+            return f"step {self.plan.steps.index(last[source])} reads its values before the update"
+        return "the update reads it at other places, too"
+
     def take_over(self, step: KernelStep, mine: set[int], last: dict[int, Any]) -> None:
         """Let a kernel update a buffer in place where nobody else sees it: made by a kernel of this
         plan (a host step's may be somebody else's), last used here, and not read here too."""
@@ -357,5 +369,7 @@ class _Planner:
         for slot, source, n, _ in step.takes:
             over = source in mine and last[source] is step and source not in kept
             taken.append((slot, source, n, over))
+            if not over:
+                step.copied[slot] = self.why_copied(step, source, source in mine, last)
             kept.add(source)  # two carries that start with one value: the other gets a copy
         step.takes = taken

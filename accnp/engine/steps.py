@@ -33,8 +33,8 @@ class KernelStep:
     and the integers of the text (`ints` holds both)."""
 
     __slots__ = (
-        "allocs", "bodies", "cluster", "constants", "extent", "frees", "grain", "ints", "kernel",
-        "label", "moved", "past", "pointers", "stores", "takes", "text", "work",
+        "allocs", "bodies", "cluster", "constants", "copied", "extent", "frees", "grain", "ints",
+        "kernel", "label", "moved", "past", "pointers", "stores", "takes", "text", "work",
     )  # fmt: skip
 
     def __init__(self, text: Generated, fastmath: bool) -> None:
@@ -50,6 +50,7 @@ class KernelStep:
         # Slots that start with the values of another one: (slot, the other, bytes, whether it takes
         # over the buffer).
         self.takes: list[tuple[int, int, int, bool]] = []
+        self.copied: dict[int, str] = {}  # of slots that take over none: why
         self.bodies: list[Plan] = []  # of a native loop, for looking at it
         self.cluster: Cluster | None = None
         self.label = ""  # what it computes, in short; its operations, under ACCNP_DEBUG

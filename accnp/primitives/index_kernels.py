@@ -24,6 +24,9 @@ from accnp.primitives.views import contiguous
 __all__ = ["gather_kernel", "scatter_kernel", "slice_kernel", "update_kernel"]
 
 COLUMNS = 64  # of a wide window: one task of a scatter that must keep the order of its rows
+MANY = 1 << 16  # updates from which on threads share them
+FEW = 8  # at least as many updates for each place: there are copies of the places
+COPIES = 8
 
 
 class _Windows(Nest):
@@ -198,7 +201,7 @@ def scatter_kernel(
 
     Rows come one after the other, in the order of the updates: the last one wins, and sums do not
     depend on threads. What is shared out is what lies apart: examples, and parts of windows along
-    an axis that they cover.
+    an axis that they cover; or, where there are many more rows than places, runs of the rows.
     """
     x, starts, updates = operands
     text = Text(3)
@@ -210,6 +213,8 @@ def scatter_kernel(
     axes = _axes(
         updates.shape, updates.strides, starts, dims, x.shape, strides, unique and drop
     )  # fmt: skip
+    if combine != "set" and _many(axes, prod(x.shape)):
+        return _Copies(x, starts, axes, dims, sizes, combine, drop).kernel()
     last = _last_row(axes)
     if any(a.kind == "row" for a in axes):  # parts of windows can overlap: rows come first
         early = [a for a in axes[: last + 1] if a.kind == "part"]
@@ -247,3 +252,89 @@ def scatter_kernel(
         return nest.own(2)
     work = 2 * prod([a.size for a in axes])
     return text.own(-(-axes[-1].size // COLUMNS) if wide else 1, work)
+
+
+def _many(axes: Sequence[Axis], places: int) -> bool:
+    """Whether there are many more rows (or elements) than places for them."""
+    if not axes or [a.kind for a in axes] not in (["row"], ["row", "whole"]):
+        return False
+    width = axes[1].size if len(axes) == 2 else 1
+    updates = axes[0].size * width
+    return width < 2 * COLUMNS and updates >= max(MANY, FEW * places)
+
+
+class _Copies:
+    """Many updates of few places: runs of the updates go to copies of their own, which are joined
+    in order. How many runs there are is a matter of shapes, not of threads, and so the result is.
+    """
+
+    def __init__(
+        self, x: Operand, starts: Operand, axes: Sequence[Axis], dims: Any,
+        sizes: tuple[int, ...], combine: str, drop: bool,
+    ) -> None:  # fmt: skip
+        self.x, self.starts, self.axes = x, starts, axes
+        self.dims, self.sizes, self.drop = dims, sizes, drop
+        self.combine = combine
+        self.table = _COMBINE_BOOL if x.dtype.kind == "b" else _COMBINE
+
+    def combined(self, old: str, new: str) -> str:
+        value = self.table[self.combine].format(old, new)
+        whole = self.x.dtype.kind in "iu"
+        return f"{dtype_code(self.x.dtype)}({value})" if whole else value
+
+    def walk(self, text: Text, bounds: str) -> _Windows:
+        """Open the loop over updates; what comes next is inside of it, at the base of a row."""
+        nest = _Windows(text, self.axes, self.drop)
+        nest.open(f"for j0 in range({bounds}):")
+        strides = contiguous(self.x.shape)
+        nest.coordinates(
+            _loads(nest, self.starts, "a0", self.dims, self.x.shape, self.sizes, strides)
+        )
+        return nest
+
+    def kernel(self) -> OwnKernel:
+        """The kernel of the runs, then that which joins the copies."""
+        size, count = prod(self.x.shape), self.axes[0].size
+        copies = min(COPIES, 2 * prod([a.size for a in self.axes]) // MANY)
+        text = Text(4)
+        n, run, end = text.integer(size), text.integer(-(-count // copies)), text.integer(count)
+        with text.block("for c in range(lo, hi):"):
+            text.add(f"unit = {text.constant(_unit(self.x.dtype, self.combine))}")
+            with text.block(f"for q in range({n}):"):
+                text.add(f"a3[c * {n} + q] = unit")
+            text.add(f"stop = c * {run} + {run}", f"stop = stop if stop < {end} else {end}")
+            nest = self.walk(text, f"c * {run}, stop")
+            if nest.inside:
+                text.add("if inside:")
+                text.depth += 1
+            if len(self.axes) > 1:
+                nest.open()
+            text.add(f"p = {total([f'c * {n}', *nest.base, *nest.walk(1)])}")
+            text.add(f"a3[p] = {self.combined('a3[p]', f'a1[{total(nest.walk(2))}]')}")
+        text.depth = 1
+        first = text.own(copies, 4 * prod([a.size for a in self.axes]))
+        text = Text(4)
+        n = text.integer(size)
+        with (
+            text.block(f"for c in range({text.integer(copies)}):"),
+            text.block("for q in range(lo, hi):"),
+        ):
+            text.add(f"a2[q] = {self.combined('a2[q]', f'a3[c * {n} + q]')}")
+        then = text.own(size, copies * size)
+        first.memory, first.then = ((dtype_code(self.x.dtype), copies * size),), (then,)
+        return first
+
+
+def _unit(dtype: np.dtype, combine: str) -> Any:
+    """What changes nothing when it is combined."""
+    if combine == "add":
+        return -np.zeros((), dtype)[()] if dtype.kind in "fc" else dtype.type(0)
+    if combine == "mul":
+        return dtype.type(1)
+    if dtype.kind == "b":
+        return dtype.type(combine == "min")
+    low = combine == "max"
+    if dtype.kind == "f":
+        return dtype.type(-np.inf if low else np.inf)
+    info = np.iinfo(dtype)
+    return dtype.type(info.min if low else info.max)

@@ -123,6 +123,7 @@ INDEXING = {
         ["dynamic_slice"],
     ),
     "static place": (lambda x: x.at[3].set(1.0), [X], ["scatter"]),
+    "static element": (lambda x: x.at[3, 5].set(1.0), [X], ["scatter"]),
     "static rows": (lambda x: x.at[3:9].add(1.0), [X], ["scatter_add"]),
     "every other row": (lambda x: x.at[::2].set(1.0), [X], ["map", "scatter"]),
     "traced row": (lambda x, k: x.at[k].set(1.0), [X, K], ["map", "scatter"]),
