@@ -22,19 +22,16 @@ def block_until_ready(x: Any) -> Any:
     """Wait until every array of a tree is computed; returns the tree."""
     if type(x) is Array:
         return x.block_until_ready()
-    leaves = tree_leaves(x)
-    nodes = [
-        leaf._node
-        for leaf in leaves
-        if type(leaf) is Array and not engine.is_ready(leaf._node) and not is_traced(leaf._node)
+    late = [
+        leaf
+        for leaf in tree_leaves(x)
+        if type(leaf) is not Array or not engine.is_ready(leaf._node)
     ]
+    nodes = [x._node for x in late if type(x) is Array and not is_traced(x._node)]
     if nodes:
         engine.materialise(nodes)
-    for leaf in leaves:
-        if type(leaf) is Array:
-            if not engine.is_ready(leaf._node):
-                leaf.block_until_ready()
-        elif hasattr(leaf, "block_until_ready"):
+    for leaf in late:
+        if hasattr(leaf, "block_until_ready"):
             leaf.block_until_ready()
     return x
 

@@ -351,7 +351,7 @@ def run_now(plan: Plan, leaves: list[Node], buffers: list[Any]) -> list[Buffer] 
                 return None
             break
     if plan.constants:
-        buffers += plan.constants
+        buffers = buffers + plan.constants
     if plan.quick is not None:
         return plan.quick(buffers)
     try:

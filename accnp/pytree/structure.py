@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,12 +102,20 @@ def take(tree: Any, add: Callable[[Any], None]) -> Structure:
     `add` returns None, the structure of a leaf.
     """
     kind = type(tree)
-    if kind is tuple or kind is list:
-        return kind, None, tuple([add(x) if type(x) in LEAVES else take(x, add) for x in tree])
     if kind is dict:
-        keys = sorted_keys(tree)
-        values = [tree[key] for key in keys]
-        return kind, keys, tuple([add(x) if type(x) in LEAVES else take(x, add) for x in values])
+        try:
+            data = tuple(sorted(tree))
+        except TypeError:
+            data = sorted_keys(tree)  # which says what is wrong
+        values: Any = [*map(tree.__getitem__, data)]
+    else:
+        data, values = None, tree
+    if kind is dict or kind is tuple or kind is list:
+        if LEAVES.issuperset(map(type, values)):
+            for x in values:
+                add(x)
+            return kind, data, (None,) * len(values)
+        return kind, data, tuple([add(x) if type(x) in LEAVES else take(x, add) for x in values])
     level = None if kind in LEAVES else one_level(tree)
     if level is None:
         return add(tree)
@@ -130,7 +139,12 @@ def _take_until(tree: Any, add: Callable[[Any], None], is_leaf: Callable[..., bo
 def _put(node: Structure, leaves: Iterator[Any]) -> Any:
     """The value of a structure that is no leaf."""
     kind, data, inner = node
-    values = [next(leaves) if x is None else _put(x, leaves) for x in inner]
+    if inner.count(None) == len(inner):  # leaves alone
+        if kind is dict:
+            return dict(zip(data, leaves))  # which asks for a key first, and takes no leaf too many
+        values = [*islice(leaves, len(inner))]
+    else:
+        values = [next(leaves) if x is None else _put(x, leaves) for x in inner]
     if kind is tuple:
         return tuple(values)
     if kind is list:
