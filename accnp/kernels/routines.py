@@ -45,8 +45,8 @@ ROUTINES: dict[str, tuple[str, ...]] = {
 _COMPLEX_NAMES = {"syevd": "heevd", "orgqr": "ungqr"}
 _BLAS = ("trsm",)
 
-# Integers that NumPy sorts; keys of other types are turned into these.
-SORTS = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
+# What NumPy sorts; NaN come last.
+SORTS = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
 # Places in NumPy's C interface, which do not change within a major version (and did not in 2.0):
 # the function that gives a dtype's table, and the sorts in that table.
 _GET_TABLE, _QUICK, _STABLE = 365, 33, 35
@@ -87,12 +87,13 @@ def capsule_address(module: str, name: str) -> int:
 
 
 def sort_symbol(code: str) -> str:
-    """The name of NumPy's sort of such integers in object files: (start, count, null) -> 0."""
+    """The name of NumPy's sort of such elements in object files: (start, count, null) -> 0."""
     return f"{PREFIX}sort_{code}"
 
 
 def _sort_address(code: str) -> int:
-    """NumPy's quickest sort of integers: a radix sort up to 16 bits, vectors beyond."""
+    """NumPy's quickest sort of a type: a radix sort up to 16 bits, vectors beyond."""
+    dtype = np.dtype("?" if code == "b1" else code)
     numpy: Any = importlib.import_module("numpy._core._multiarray_umath")
     pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
@@ -100,5 +101,5 @@ def _sort_address(code: str) -> int:
         pointer_of(numpy._ARRAY_API, None)
     )
     get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(interface[_GET_TABLE])
-    table = (ctypes.c_void_p * (_STABLE + 1)).from_address(get(np.dtype(code)))
-    return table[_STABLE if np.dtype(code).itemsize < 4 else _QUICK]
+    table = (ctypes.c_void_p * (_STABLE + 1)).from_address(get(dtype))
+    return table[_STABLE if dtype.itemsize < 4 else _QUICK]

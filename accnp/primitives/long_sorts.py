@@ -126,9 +126,14 @@ class _Lines:
         terms += self.text.times("j", beside) if beside else []
         return f"a{which}[{total(terms)}]"
 
-    def operand(self, beside: Sequence[int] = ()) -> Callable[[int, str], str]:
+    def target(self, at: str) -> str:
+        """The place of an element of a line in the results."""
+        own = self.strides[-1][self.axis]
+        return total([f"p{len(self.strides) - 1}", *self.text.times(at, own)])
+
+    def operand(self) -> Callable[[int, str], str]:
         """The text of elements of operands."""
-        return lambda k, at: self.element(k, at, beside[k] if beside else 0)
+        return self.element
 
 
 def _signs(lines: _Lines, zero: str, beside: int = 0, to: int = 0) -> None:
@@ -149,57 +154,95 @@ def _first_zero(text: Text, key: str, size: str) -> None:
         text.add("z = mid + 1 if below else z", "last = last if below else mid")
 
 
-def _many(keys: _Keys, axis: int) -> OwnKernel:
-    """One task for each line, or for TILE lines that lie side by side."""
+def _count_minus(keys: _Keys, text: Text) -> None:
+    """Count v in `negative` if it is a zero of negative sign. NumPy's sorts do not keep these."""
+    if keys.signed_zeros:
+        bits = f"bitcast_i{keys.source[1]}(v)"
+        text.add(f"minus = v == {keys.source}(0) and {bits} < 0")
+        text.add("negative = negative + 1 if minus else negative")
+
+
+def _alone(keys: _Keys, axis: int) -> OwnKernel:
+    """The values of many lines, one task for each: they are sorted where they are to be."""
     lines = _Lines(keys, axis)
-    text, n, shape = lines.text, lines.size, lines.shape
-    inner = len(shape) - 1
-    tiled = inner != axis and shape[inner] > 1
-    across = shape[inner] if tiled else 1
-    axes = lines.outer(inner if tiled else -1)
-    tiles = -(-across // TILE)
-    count = prod([x.size for x in axes]) * tiles
-    beside = [s[inner] if tiled else 0 for s in lines.strides]
-    size, width = text.integer(n), text.integer(across)
-    room = text.integer(n * min(TILE, across))
-    text.add(f"f = heap_{keys.code}({room})")
+    text, n, code = lines.text, lines.size, keys.source
+    axes, size = lines.outer(), text.integer(n)
+    count = prod([x.size for x in axes])
     with text.block("for t in range(lo, hi):"):
-        if tiled:
-            many = text.integer(tiles)
-            text.add(f"g = t // {many}", f"j0 = (t - g * {many}) * {TILE}")
-            text.add(f"w = fmin({width} - j0, {TILE})")
-        lines.begin(axes, "g" if tiled else "t")
-        if tiled:
-            moves = [_times(text, "j0", s) for s in beside]
-            text.add(*[f"p{k} = p{k} + {m}" for k, m in enumerate(moves) if m != "0"])
-        else:
-            text.add("w = 1", "j = 0")
+        lines.begin(axes, "t")
         text.add("negative = 0")
-        across_loop = "for j in range(w):" if tiled else "if w > 0:"
-        with text.block(f"for i in range({size}):"), text.block(across_loop):
-            text.add(f"v = {lines.element(0, 'i', beside[0])}")
-            before, key = keys.encode("v", "i")
-            text.add(*([before] if before else []), f"f[j * {size} + i] = {key}")
-            if keys.signed_zeros:
-                text.add(f"minus = v == {keys.source}(0) and {_bits(keys)} < 0")
-                text.add("negative = negative + 1 if minus else negative")
+        with text.block(f"for i in range({size}):"):
+            text.add(f"v = {lines.element(0, 'i')}", "a1[p1 + i] = v")
+            _count_minus(keys, text)
+        text.add(f"sort_{code}(at(a1, p1), {size})")
+        if keys.signed_zeros:
+            with text.block("if negative > 0:"):
+                _first_zero(text, f"a1[p1 + mid] < {code}(0)", size)
+                _signs(lines, "z")
+    return text.own(count, 2 * n * max(1, n.bit_length()) * count)
+
+
+def _beside(keys: _Keys, axis: int) -> OwnKernel:
+    """The values of lines that lie side by side: TILE of them are transposed, sorted, and laid out
+    as they were."""
+    lines = _Lines(keys, axis)
+    text, n, shape, code = lines.text, lines.size, lines.shape, keys.source
+    inner = len(shape) - 1
+    axes, tiles = lines.outer(inner), -(-shape[inner] // TILE)
+    count = prod([x.size for x in axes]) * tiles
+    beside = lines.strides[0][inner]
+    size, width, many = text.integer(n), text.integer(shape[inner]), text.integer(tiles)
+    long = text.integer(-(-n // TILE) * TILE)
+    text.add(f"f = heap_{code}({long} * {TILE})", f"g = heap_{code}({long} * {TILE})")
+    with text.block("for t in range(lo, hi):"):
+        text.add(f"g0 = t // {many}", f"j0 = (t - g0 * {many}) * {TILE}")
+        text.add(f"w = fmin({width} - j0, {TILE})")
+        lines.begin(axes, "g0")
+        text.add(f"p0 = p0 + {_times(text, 'j0', beside)}", "p1 = p1 + j0")
+        if beside == 1:
+            step = text.integer(lines.strides[0][axis])
+            text.add(f"transpose(f, {long}, at(a0, p0), {step}, w, {size})")
+        else:
+            with text.block("for j in range(w):"), text.block(f"for i in range({size}):"):
+                text.add(f"f[j * {long} + i] = {lines.element(0, 'i', beside)}")
+        text.add("negative = 0")
+        if keys.signed_zeros:
+            with text.block("for j in range(w):"), text.block(f"for i in range({size}):"):
+                text.add(f"v = f[j * {long} + i]")
+                _count_minus(keys, text)
         with text.block("for j in range(w):"):
-            text.add(f"sort_{keys.code}(at(f, j * {size}), {size})")
-        first = len(keys.operands)
-        with text.block(f"for i in range({size}):"), text.block(across_loop):
-            to = lines.element(first, "i", beside[first]).split("[", 1)[1][:-1]
-            text.add(f"key = f[j * {size} + i]")
-            keys.write(text, "key", to, lines.operand(beside))
+            text.add(f"sort_{code}(at(f, j * {long}), {size})")
+        text.add(f"transpose(g, {TILE}, f, {long}, {size}, w)")
+        with text.block(f"for i in range({size}):"), text.block("for j in range(w):"):
+            text.add(f"{lines.element(1, 'i', 1)} = g[i * {TILE} + j]")
         if keys.signed_zeros:
             with text.block("if negative > 0:"), text.block("for j in range(w):"):
-                _first_zero(text, f"f[j * {size} + mid] < 0", size)
-                _signs(lines, "z", beside[0], beside[1])
+                _first_zero(text, f"f[j * {long} + mid] < {code}(0)", size)
+                _signs(lines, "z", beside, 1)
+    text.add("release(f)", "release(g)")
+    work = 2 * n * max(1, n.bit_length()) * shape[inner]
+    return text.own(count, work * count // tiles)
+
+
+def _words(keys: _Keys, axis: int) -> OwnKernel:
+    """Many lines of several operands, one task for each."""
+    lines = _Lines(keys, axis)
+    text, n = lines.text, lines.size
+    axes, size = lines.outer(), text.integer(n)
+    count = prod([x.size for x in axes])
+    text.add(f"f = heap_i8({size})")
+    with text.block("for t in range(lo, hi):"):
+        lines.begin(axes, "t")
+        with text.block(f"for i in range({size}):"):
+            text.add(f"v = {lines.element(0, 'i')}")
+            before, key = keys.encode("v", "i")
+            text.add(*([before] if before else []), f"f[i] = {key}")
+        text.add(f"sort_i8(f, {size})")
+        with text.block(f"for i in range({size}):"):
+            text.add("key = f[i]")
+            keys.write(text, "key", lines.target("i"), lines.operand())
     text.add("release(f)")
-    return text.own(count, 2 * n * across * max(1, n.bit_length()) * count // tiles)
-
-
-def _bits(keys: _Keys) -> str:
-    return f"bitcast_i{keys.source[1]}(v)"
+    return text.own(count, 2 * n * max(1, n.bit_length()) * count)
 
 
 def _runs(keys: _Keys, axis: int, memories: int, width: int, runs: int) -> OwnKernel:
@@ -218,9 +261,7 @@ def _runs(keys: _Keys, axis: int, memories: int, width: int, runs: int) -> OwnKe
             text.add(f"v = {lines.element(0, 'i')}")
             before, key = keys.encode("v", "i")
             text.add(*([before] if before else []), f"f[i] = {key}")
-            if keys.signed_zeros:
-                text.add(f"minus = v == {keys.source}(0) and {_bits(keys)} < 0")
-                text.add("negative = negative + 1 if minus else negative")
+            _count_minus(keys, text)
         with text.block("if stop > start:"):
             text.add(f"sort_{keys.code}(at(f, start), stop - start)")
         if keys.signed_zeros:
@@ -245,9 +286,7 @@ def _merge(
         if not last:
             text.add(f"to[{at}] = {value}")
             return
-        first = len(keys.operands)
-        to = lines.element(first, at).split("[", 1)[1][:-1]
-        keys.write(text, value, to, lines.operand())
+        keys.write(text, value, lines.target(at), lines.operand())
 
     with text.block("for t in range(lo, hi):"):
         text.add(f"g = t // {many}", f"start = (t - g * {many}) * {PART}")
@@ -317,7 +356,9 @@ def long_sort(operands: Sequence[Operand], axis: int) -> OwnKernel | None:
     n = shape[axis]
     count, threads = prod(shape) // n, config.threads
     if threads < 2 or count >= threads or n < SHARED:
-        return _many(keys, axis)
+        if keys.words:
+            return _words(keys, axis)
+        return (_beside if axis != len(shape) - 1 and shape[-1] > 1 else _alone)(keys, axis)
     runs = 2
     while runs < min(threads, MOST_RUNS):
         runs *= 2

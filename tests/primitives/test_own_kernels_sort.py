@@ -63,7 +63,7 @@ def test_long_sort(data, line, threads):
     params = {"dimension": axis, "is_stable": True, "num_keys": 1}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sort_kernels, "LONGEST", -1)
-        for name, value in {"SHARED": 12, "PART": 8, "TILE": 2}.items():
+        for name, value in {"SHARED": 12, "PART": 8}.items():
             patch.setattr(long_sorts, name, value)
         patch.setattr(long_sorts, "config", SimpleNamespace(threads=threads))
         check("sort", operands, params, kernels=bool(np.prod(shape)))
@@ -84,6 +84,17 @@ def test_long_lines_do_not_depend_on_threads():
             follows = native(planned("sort", both, params), both)[1]
         assert same_bits(got, want)
         np.testing.assert_array_equal(follows, order)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_zeros_of_many_lines_keep_their_order(dtype, axis):
+    x = np.random.default_rng(0).integers(-3, 4, (300, 700)).astype(dtype)
+    x[::3, ::7] *= -1  # zeros of both signs
+    x[5, 9] = np.nan
+    params = {"dimension": axis, "is_stable": True, "num_keys": 1}
+    (got,) = native(planned("sort", [Given(x)], params), [Given(x)])
+    assert same_bits(got, np.sort(x, axis, kind="stable"))
 
 
 @many(30)
