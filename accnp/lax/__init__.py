@@ -64,7 +64,7 @@ from accnp.api.loops import fori_loop, scan, while_loop
 from accnp.api.products import dot, dot_general
 from accnp.api.scans import associative_scan, map
 from accnp.api.solving import custom_linear_solve, custom_root, platform_dependent
-from accnp.api.sorting import top_k
+from accnp.api.sorting import approx_max_k, approx_min_k, top_k
 from accnp.missing import nearest
 from accnp.primitives.convolution import ConvDimensionNumbers
 from accnp.primitives.index import (
@@ -74,35 +74,33 @@ from accnp.primitives.index import (
 )
 
 __all__ = [
-    "ConvDimensionNumbers", "FftType", "GatherDimensionNumbers", "GatherScatterMode",
-    "Precision", "RoundingMethod", "ScatterDimensionNumbers", "abs", "acos", "acosh", "add",
-    "all_gather", "all_to_all", "argmax", "argmin", "asin", "asinh", "associative_scan", "atan",
-    "atan2", "atanh", "axis_index", "axis_size", "bessel_i0e", "bessel_i1e", "betainc",
-    "bitcast_convert_type", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor",
-    "broadcast", "broadcast_in_dim", "broadcast_to_rank", "broadcasted_iota", "cbrt", "ceil",
-    "clamp", "clz", "collapse", "complex", "concatenate", "cond", "conj", "conv",
+    "ConvDimensionNumbers", "FftType", "GatherDimensionNumbers", "GatherScatterMode", "Precision",
+    "RoundingMethod", "ScatterDimensionNumbers", "abs", "acos", "acosh", "add", "all_gather",
+    "all_to_all", "approx_max_k", "approx_min_k", "argmax", "argmin", "asin", "asinh",
+    "associative_scan", "atan", "atan2", "atanh", "axis_index", "axis_size", "bessel_i0e",
+    "bessel_i1e", "betainc", "bitcast_convert_type", "bitwise_and", "bitwise_not", "bitwise_or",
+    "bitwise_xor", "broadcast", "broadcast_in_dim", "broadcast_to_rank", "broadcasted_iota", "cbrt",
+    "ceil", "clamp", "clz", "collapse", "complex", "concatenate", "cond", "conj", "conv",
     "conv_dimension_numbers", "conv_general_dilated", "conv_general_dilated_local",
     "conv_general_dilated_patches", "conv_general_permutations", "conv_general_shape_tuple",
-    "conv_shape_tuple", "conv_transpose", "conv_transpose_shape_tuple",
-    "conv_with_general_padding", "convert_element_type", "cos", "cosh", "cumlogsumexp",
-    "cummax", "cummin", "cumprod", "cumsum", "custom_linear_solve", "custom_root", "digamma",
-    "div", "dot", "dot_general", "dynamic_index_in_dim", "dynamic_slice",
-    "dynamic_slice_in_dim", "dynamic_update_index_in_dim", "dynamic_update_slice",
-    "dynamic_update_slice_in_dim", "eq", "erf", "erf_inv", "erfc", "exp", "exp2", "expand_dims",
-    "expm1", "fft", "floor", "fori_loop", "full", "full_like", "gather", "ge", "gt", "igamma",
-    "igamma_grad_a", "igammac", "imag", "index_in_dim", "integer_pow", "iota", "is_finite",
-    "le", "lgamma", "log", "log1p", "logistic", "lt", "map", "max", "min", "mul", "ne", "neg",
-    "nextafter", "optimization_barrier", "pad", "padtype_to_pads", "pbroadcast",
+    "conv_shape_tuple", "conv_transpose", "conv_transpose_shape_tuple", "conv_with_general_padding",
+    "convert_element_type", "cos", "cosh", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum",
+    "custom_linear_solve", "custom_root", "digamma", "div", "dot", "dot_general",
+    "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_update_index_in_dim",
+    "dynamic_update_slice", "dynamic_update_slice_in_dim", "eq", "erf", "erf_inv", "erfc", "exp",
+    "exp2", "expand_dims", "expm1", "fft", "floor", "fori_loop", "full", "full_like", "gather",
+    "ge", "gt", "igamma", "igamma_grad_a", "igammac", "imag", "index_in_dim", "integer_pow", "iota",
+    "is_finite", "le", "lgamma", "log", "log1p", "logistic", "lt", "map", "max", "min", "mul", "ne",
+    "neg", "nextafter", "optimization_barrier", "pad", "padtype_to_pads", "pbroadcast",
     "platform_dependent", "pmax", "pmean", "pmin", "polygamma", "population_count", "pow",
     "ppermute", "pshuffle", "psum", "psum_scatter", "pswapaxes", "random_gamma_grad", "real",
     "reciprocal", "reduce", "reduce_and", "reduce_max", "reduce_min", "reduce_or",
-    "reduce_precision", "reduce_prod", "reduce_sum", "reduce_window",
-    "reduce_window_shape_tuple", "reduce_xor", "rem", "reshape", "rev", "round", "rsqrt",
-    "scan", "scatter", "scatter_add", "scatter_max", "scatter_min", "scatter_mul", "select",
-    "select_n", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sin",
-    "sinh", "slice", "slice_in_dim", "sort", "sort_key_val", "split", "sqrt", "square",
-    "squeeze", "stack", "stop_gradient", "sub", "switch", "tan", "tanh", "tile", "top_k",
-    "transpose", "unstack", "while_loop", "zeta",
+    "reduce_precision", "reduce_prod", "reduce_sum", "reduce_window", "reduce_window_shape_tuple",
+    "reduce_xor", "rem", "reshape", "rev", "round", "rsqrt", "scan", "scatter", "scatter_add",
+    "scatter_max", "scatter_min", "scatter_mul", "select", "select_n", "shift_left",
+    "shift_right_arithmetic", "shift_right_logical", "sign", "sin", "sinh", "slice", "slice_in_dim",
+    "sort", "sort_key_val", "split", "sqrt", "square", "squeeze", "stack", "stop_gradient", "sub",
+    "switch", "tan", "tanh", "tile", "top_k", "transpose", "unstack", "while_loop", "zeta",
 ]  # fmt: skip
 
 __all__ += [

@@ -63,10 +63,11 @@ from accnp.api.scalars import (
     signedinteger, single, uint, uint16, uint2, uint32, uint4, uint64, uint8, unsignedinteger,
 )  # fmt: skip
 from accnp.api.selecting import where
-from accnp.api.sorting import (
-    argpartition, argsort, intersect1d, isin, lexsort, partition, setdiff1d, setxor1d, sort,
-    sort_complex, union1d, unique, unique_all, unique_counts, unique_inverse, unique_values,
+from accnp.api.sets import (
+    intersect1d, isin, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts,
+    unique_inverse, unique_values,
 )  # fmt: skip
+from accnp.api.sorting import argpartition, argsort, lexsort, partition, sort, sort_complex
 from accnp.api.statistics import corrcoef, cov, trapezoid, unwrap
 from accnp.api.taking import (
     argwhere, bincount, choose, compress, digitize, extract, fill_diagonal, flatnonzero,

@@ -157,6 +157,34 @@ opaque(
 )
 
 
+# --- partition -----------------------------------------------------------------------------------
+
+
+def _partition_infer(x: Aval, *, kth: int, axis: int) -> Aval:
+    if not 0 <= axis < x.ndim or not 0 <= kth < x.shape[axis]:
+        raise ValueError(f"partition: kth {kth} along axis {axis} is out of bounds for {x}")
+    return x
+
+
+def _partition_numpy(x: Any, *, kth: int, axis: int) -> Any:
+    return np.partition(_sortable(x), kth, axis).astype(x.dtype, copy=False)
+
+
+def _partition_jvp(t: Node, y: Node, x: Node, *, kth: int, axis: int) -> Node:
+    """Equal places in the orders of operand and result belong together."""
+    back = permutation_of([permutation_of([y], axis)], axis)
+    return gather_permuted(t, gather_permuted(permutation_of([x], axis), back, axis), axis)
+
+
+opaque(
+    "partition",
+    infer=_partition_infer,
+    numpy=_partition_numpy,
+    jvp=(_partition_jvp,),
+    batch=lambda size, xs, batched, p: (o.partition(xs[0], **{**p, "axis": p["axis"] + 1}), True),
+)
+
+
 # --- the largest k -------------------------------------------------------------------------------
 
 

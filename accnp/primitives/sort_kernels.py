@@ -23,6 +23,7 @@ RUN = 16  # elements sorted by insertion; longer runs are merged
 LONGEST = 256  # lines that are sorted here
 MOST = 1 << 10  # elements, in all lines
 LIST = 128  # the largest k for which a list is kept while a long line is read once
+LOOK = 32  # elements of a line that are compared at once with the least of the list
 STACK = 1024  # elements of a buffer on the stack
 
 
@@ -138,19 +139,27 @@ def top_kernel(x: Operand, axis: int, most: int) -> OwnKernel | None:
     nest, bases = _lines(text, x.shape, axis, [x.strides, own])
     size, count = text.integer(n), text.integer(most)
     step = f" * {text.integer(x.strides[axis])}" if x.strides[axis] != 1 else ""
-    with text.block(f"for i in range({size}):"):
-        text.add(f"v = a0[{bases[0]} + i{step}]")
-        text.add(f"j = i if i < {count} else {count} - 1")
-        text.add("go = i == j")
-        with text.block("if not go:"):
-            text.add("w = best[j]", f"go = {_less(x.dtype, 'w', 'v')}")
-        with text.block("if go:"):
-            text.add("go = j > 0")
-            with text.block("while go:"):
-                text.add("w = best[j - 1]", f"go = {_less(x.dtype, 'w', 'v')}")
-                with text.block("if go:"):
-                    text.add("best[j] = w", "place[j] = place[j - 1]", "j -= 1", "go = j > 0")
-            text.add("best[j] = v", "place[j] = i4(i)")
+    # Once the list is full, blocks in which nothing is larger than its last one are passed over.
+    with text.block(f"for i0 in range(0, {size}, {LOOK}):"):
+        text.add(f"stop = fmin(i0 + {LOOK}, {size})", f"larger = i4(1 if i0 < {count} else 0)")
+        with text.block("if larger == 0:"):
+            text.add(f"w = best[{count} - 1]")
+            with text.block("for i in range(i0, stop):"):
+                text.add(f"v = a0[{bases[0]} + i{step}]")
+                text.add(f"larger = i4(larger + (i4(1) if {_less(x.dtype, 'w', 'v')} else i4(0)))")
+        text.add("stop = stop if larger != 0 else i0")
+        with text.block("for i in range(i0, stop):"):
+            text.add(f"v = a0[{bases[0]} + i{step}]")
+            text.add(f"j = i if i < {count} else {count} - 1", "go = i == j")
+            with text.block("if not go:"):
+                text.add("w = best[j]", f"go = {_less(x.dtype, 'w', 'v')}")
+            with text.block("if go:"):
+                text.add("go = j > 0")
+                with text.block("while go:"):
+                    text.add("w = best[j - 1]", f"go = {_less(x.dtype, 'w', 'v')}")
+                    with text.block("if go:"):
+                        text.add("best[j] = w", "place[j] = place[j - 1]", "j -= 1", "go = j > 0")
+                text.add("best[j] = v", "place[j] = i4(i)")
     stride = f" * {text.integer(own[axis])}" if own[axis] != 1 else ""
     with text.block(f"for i in range({count}):"):
         text.add(f"q = {bases[1]} + i{stride}", "a1[q] = best[i]", "a2[q] = place[i]")

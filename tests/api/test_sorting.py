@@ -84,3 +84,58 @@ def test_refused() -> None:
         lax.top_k(jnp.asarray(Y), 9)
     with pytest.raises(TypeError, match="keys"):
         jnp.lexsort([])
+
+
+@pytest.mark.parametrize("n", [7, 3000])
+@pytest.mark.parametrize("dtype", ["f4", "i4", "u1", "f2"])
+def test_partition(n: int, dtype: str) -> None:
+    x = np.random.default_rng(n).integers(0, 200, (3, n)).astype(dtype)
+    if dtype == "f4":
+        x[0, ::3] = np.nan
+    for kth in (0, n // 2, -1):
+        y, places = jnp.partition(x, kth), jnp.argpartition(x.T, kth, axis=0)
+        assert y.dtype == x.dtype
+        np.testing.assert_array_equal(np.sort(y), np.sort(x))
+        np.testing.assert_array_equal(np.asarray(y)[:, kth], np.sort(x)[:, kth])
+        picked = np.take_along_axis(x.T, np.asarray(places), 0).T
+        for got in (np.asarray(y), picked):
+            low, high = got[:, : kth % n], got[:, kth % n :]
+            ends = np.sort(x)[:, kth, None]
+            assert (~(low > ends)).all()
+            assert ((high >= ends) | np.isnan(high) | np.isnan(ends)).all()
+        np.testing.assert_array_equal(accnp.jit(lambda v, k=kth: jnp.partition(v, k))(x), y)
+        np.testing.assert_array_equal(accnp.vmap(lambda v, k=kth: jnp.partition(v, k))(x), y)
+
+
+def test_slopes_of_partition() -> None:
+    x = np.random.default_rng(0).normal(size=3000).astype(np.float32)
+    f = lambda m, v: m.sum(m.sin(m.partition(v, 1000)[:1000]))  # noqa: E731
+    got = accnp.grad(lambda v: f(jnp, v))(x)
+    np.testing.assert_allclose(got, jax.grad(lambda v: f(jax.numpy, v))(x), rtol=1e-5)
+
+
+def test_approximate_extremes_are_exact() -> None:
+    x = DISTINCT
+    for ours, theirs in (
+        (lax.approx_max_k, jax.lax.approx_max_k),
+        (lax.approx_min_k, jax.lax.approx_min_k),
+    ):
+        for axis in (-1, 0):
+            got, want = ours(x, 2, axis), theirs(x, 2, axis)
+            assert isinstance(got, list)
+            for a, b in zip(got, want):
+                np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+        for bad in ((Y.astype(int), 2), (x, 9), (x, 0), (np.float32(1), 1)):
+            with pytest.raises((ValueError, TypeError)) as wanted:
+                theirs(*bad)
+            with pytest.raises(type(wanted.value)):
+                ours(*bad)
+
+
+def test_partition_refuses() -> None:
+    with pytest.raises(NotImplementedError, match="complex"):
+        jnp.partition(Y + 1j, 1)
+    with pytest.raises(ValueError, match="out of bounds"):
+        jnp.partition(Y, 6)
+    with pytest.raises(TypeError, match="integer"):
+        jnp.argpartition(Y, 1.5)  # type: ignore[arg-type]

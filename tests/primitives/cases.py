@@ -363,6 +363,7 @@ add("sort", real(6), params={"dimension": 0, "is_stable": True, "num_keys": 1})
 for kind, x, n in ((0, cplx(2, 5), 5), (1, cplx(4), 4), (2, real(2, 5), 5), (2, real(6), 6),
                    (3, cplx(3), 4), (3, cplx(2, 3), 5)):  # fmt: skip
     add("fft", x, params={"fft_type": FftType(kind), "fft_lengths": (n,)})
+add("partition", real(3, 7), params={"kth": 3, "axis": 1})
 add("top_k", real(3, 5), params={"k": 2, "axis": 1})
 add("searchsorted", np.sort(real(5)), real(4), params={"side": "left"})
 
