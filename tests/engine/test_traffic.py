@@ -15,7 +15,7 @@ CASES = {
     "strided": (lambda x: x[::2, ::4] * 2, [N // 8 * 2 + 4]),
     "stencil": (lambda x: x[1:] + x[:-1], [2 * N - 1600]),
     "broadcast": (lambda x: x + x[0], [2 * N]),
-    "gather": (lambda x: x[IDX], [2 * 7 * 1600 + 28]),
+    "gather": (lambda x: x[IDX], [2 * 7 * 1600 + 28 + 8]),
     "sort": (lambda x: jnp.sort(x, 0), [2 * N]),
 }
 

@@ -1,0 +1,56 @@
+"""What was counted stays what it was: kernels, bytes, traces, texts, allocations of the expressions
+of all benchmark rows, and the modules that `import accnp` loads.
+
+After a change that is meant: `python -m benchmarks.counts --only GROUP --write`.
+"""
+
+import pytest
+
+from benchmarks import counts, registry
+from benchmarks.expressions import Expression, normal
+
+ANEW = "if this is meant: python -m benchmarks.counts --only '{}' --write"
+
+
+@pytest.mark.parametrize("group", registry.names())
+def test_counts_are_those_on_file(group):
+    pytest.importorskip("jax")
+    found = counts.count_group(group)
+    told = counts.differences(group, found, counts.read().get(group, {}))
+    assert not told, "\n".join([*told, ANEW.format(group)])
+
+
+def test_modules_of_the_import_are_those_on_file():
+    name = counts.IMPORT
+    told = counts.differences(name, counts.imported(), counts.read().get(name, {}))
+    assert not told, "\n".join([*told, ANEW.format(name)])
+
+
+def test_a_difference_is_told_in_words():
+    before = {"a": {"kernels": 1, "MB": 2.0}, "b": {"kernels": 3}}
+    now = {"a": {"kernels": 2, "MB": 2.0}, "c": {"kernels": 1}}
+    assert counts.differences("g", now, before) == [
+        "g/a: kernels 1 on file, 2 now",
+        "g/b: no longer counted",
+        "g/c: not on file",
+    ]
+    assert counts.differences("g", now, now) == []
+
+
+def test_counting():
+    def make(m):
+        return (lambda x: m.numpy.exp(x) * 2 + x.sum()), (normal(0, 1000, 300),)
+
+    found = counts.count(Expression("", make))
+    assert found["traces"] == found["plans"] == 1
+    assert found["kernels"] == found["texts"] == 3
+    assert found["allocations"] == found["steps"] == 0
+    assert 3 * 1.2 <= found["MB"] < 3.7
+
+
+def test_writing_keeps_the_other_groups(tmp_path, monkeypatch):
+    monkeypatch.setattr(counts, "FILE", tmp_path / "x" / "counts.json")
+    assert counts.read() == {}
+    counts.write({"b": {"y": {"kernels": 1}}})
+    counts.write({"a": {"x": {"kernels": 2}}})
+    assert counts.read() == {"a": {"x": {"kernels": 2}}, "b": {"y": {"kernels": 1}}}
