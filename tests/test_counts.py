@@ -16,13 +16,13 @@ ANEW = "if this is meant: python -m benchmarks.counts --only '{}' --write"
 def test_counts_are_those_on_file(group):
     pytest.importorskip("jax")
     found = counts.count_group(group)
-    told = counts.differences(group, found, counts.read().get(group, {}))
+    told = counts.differences(group, found, counts.read(group))
     assert not told, "\n".join([*told, ANEW.format(group)])
 
 
 def test_modules_of_the_import_are_those_on_file():
     name = counts.IMPORT
-    told = counts.differences(name, counts.imported(), counts.read().get(name, {}))
+    told = counts.differences(name, counts.imported(), counts.read(name))
     assert not told, "\n".join([*told, ANEW.format(name)])
 
 
@@ -49,8 +49,9 @@ def test_counting():
 
 
 def test_writing_keeps_the_other_groups(tmp_path, monkeypatch):
-    monkeypatch.setattr(counts, "FILE", tmp_path / "x" / "counts.json")
-    assert counts.read() == {}
-    counts.write({"b": {"y": {"kernels": 1}}})
-    counts.write({"a": {"x": {"kernels": 2}}})
-    assert counts.read() == {"a": {"x": {"kernels": 2}}, "b": {"y": {"kernels": 1}}}
+    monkeypatch.setattr(counts, "FOLDER", tmp_path / "x")
+    assert counts.read("b") == {}
+    counts.write("b", {"y": {"kernels": 1}})
+    counts.write("a", {"x": {"kernels": 2}, "z": {"kernels": 0}})
+    assert counts.read("a") == {"x": {"kernels": 2}, "z": {"kernels": 0}}
+    assert counts.read("b") == {"y": {"kernels": 1}}
