@@ -366,9 +366,10 @@ def traced_repr(node: Node) -> str:
 
 
 def from_numpy(value: np.ndarray, weak_type: bool = False, copy: bool = True) -> Array:
-    """Return an array of a NumPy array's values, copied unless nobody can write to them."""
+    """Return an array of a NumPy array's values; without `copy` of its memory, where that can be."""
     aval = make_aval(value.shape, value.dtype, weak_type)
-    if copy or not value.flags.c_contiguous:
+    flags = value.flags
+    if copy or not flags.c_contiguous or not flags.aligned:
         return wrap(const(pool.copy_in(value), aval))
     return wrap(const(pool.wrap(value), aval))
 

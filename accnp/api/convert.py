@@ -85,20 +85,31 @@ def as_node(x: Any, name: str = "jnp function") -> Node:
     )
 
 
+def can_change(x: np.ndarray) -> bool:
+    """Whether somebody may write to the memory of an array: through it, or one that it views."""
+    while type(x) is np.ndarray:
+        if x.flags.writeable:
+            return True
+        x = x.base  # type: ignore[assignment]
+    return x is not None and type(x) is not bytes
+
+
 def numpy_node(x: np.ndarray, name: str = "asarray", copy: bool = True) -> Node:
-    """Return a constant of a NumPy array's values (copied), in the canonical dtype."""
+    """Return a constant of a NumPy array's values, in the canonical dtype; without a copy if none
+    is asked for, where dtype and layout allow it."""
+    given = x.dtype
     try:
-        dtype = dtypes.canonicalize_dtype(x.dtype)
+        dtype = dtypes.canonicalize_dtype(given)
     except TypeError:
         dtype = None
-    if dtype is None or x.dtype.kind in "OSUMm":
+    if dtype is None or given.kind in "OSUMm":
         raise TypeError(
             f"{name}: dtype {x.dtype} is not a valid array type; "
             "only bool, integer, floating and complex dtypes are"
         )
-    if x.dtype != dtype:
+    if given is not dtype and given != dtype:
         return from_numpy(np.ascontiguousarray(x.astype(dtype)).reshape(x.shape), copy=False)._node
-    return from_numpy(x, copy=copy or x.flags.writeable)._node
+    return from_numpy(x, copy=copy)._node
 
 
 def as_nodes(name: str, *xs: Any) -> list[Node]:

@@ -15,6 +15,7 @@ from accnp import dtypes
 from accnp.api.convert import (
     as_node,
     broadcast_nodes,
+    can_change,
     cast,
     numpy_node,
     promote,
@@ -79,10 +80,14 @@ def asarray(
 ) -> Array:
     """Convert to an array; an array comes back as it is.
 
-    NumPy arrays are copied unless `copy=False` is given and nobody can write to them.
+    NumPy arrays that can be written to are copied; with `copy=False` the memory is shared where
+    dtype and layout allow it, and must not be written to any more. Read-only ones are always
+    shared, unless `copy=True` is given.
     """
     if type(a) is Array and dtype is None and device is None:
         return a
+    if type(a) is np.ndarray and dtype is None and not copy and order is None and device is None:
+        return wrap(numpy_node(a, "jnp.asarray", copy is None and can_change(a)))
     if order not in (None, "K", "C", "A"):
         raise NotImplementedError(f"asarray: order must be 'K' or 'C'; got {order!r}")
     return made(node_of(a, dtype, copy is not False, "jnp.asarray"), device)

@@ -221,6 +221,12 @@ def _map(size: int) -> _Memory:
     return ptr, keep
 
 
+# NumPy's C interface has the address of an array's elements after the object's head; the attribute
+# `ctypes.data` takes 1.3 us, more than all the rest of `wrap`.
+_HEAD = object.__basicsize__
+_word_at = ctypes.c_size_t.from_address
+
+
 def wrap(array: np.ndarray) -> Buffer:
     """A Buffer over the memory of a C-contiguous array, which it keeps alive; no copy."""
     if not array.flags.c_contiguous:
@@ -230,7 +236,7 @@ def wrap(array: np.ndarray) -> Buffer:
         )
     # Dtypes of ml_dtypes do not export the buffer protocol; bytes always do.
     data = array if array.dtype.kind in "biufc" else array.reshape(-1).view(np.uint8)
-    return Buffer(array.ctypes.data, array.nbytes, data, 0)
+    return Buffer(_word_at(id(array) + _HEAD).value, array.nbytes, data, 0)
 
 
 def copy_in(array: np.ndarray) -> Buffer:

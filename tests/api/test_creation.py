@@ -12,6 +12,7 @@ from api.tables import cases, compare
 
 import accnp
 import accnp.numpy as jnp
+from accnp.runtime.buffer import pool_stats
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
@@ -119,17 +120,59 @@ def test_traced_values_in_lists_are_stacked() -> None:
 
 def test_arrays_are_copied_on_entry() -> None:
     x = np.arange(3)
-    for made in (jnp.array(x), jnp.asarray(x), jnp.asarray(x, copy=False), jnp.array([x, x])[0]):
+    for made in (jnp.array(x), jnp.asarray(x), jnp.asarray(x, copy=True), jnp.array([x, x])[0]):
         x[0] = 99
         assert value_of(made)[0] == 0
         x[0] = 0
 
 
-def test_no_copy_where_nobody_can_write() -> None:
-    x = np.frombuffer(bytes(range(64)), np.uint8)
-    y = np.asarray(jnp.asarray(x, copy=False))
-    assert y.ctypes.data == x.ctypes.data
-    assert np.asarray(jnp.asarray(x)).ctypes.data != x.ctypes.data
+def frozen(x: np.ndarray) -> np.ndarray:
+    x.flags.writeable = False
+    return x
+
+
+READ_ONLY = {
+    "bytes": np.frombuffer(bytes(range(64)), np.uint8),
+    "frozen": frozen(np.arange(100_000.0, dtype=np.float32)),
+    "a part of it": frozen(np.arange(1000.0, dtype=np.float32)).reshape(10, 100)[2:5],
+}
+
+
+@pytest.mark.parametrize("name", READ_ONLY)
+def test_no_copy_where_nobody_can_write(name: str) -> None:
+    x = READ_ONLY[name]
+    before = pool_stats()
+    shared = [jnp.asarray(x), jnp.asarray(x, copy=False)]
+    after = pool_stats()
+    assert after["reuses"] == before["reuses"]
+    assert after["allocations"] == before["allocations"]
+    for y in shared:
+        assert np.shares_memory(np.asarray(y), x)
+        assert (np.asarray(y + 1) == x + 1).all()
+    assert not np.shares_memory(np.asarray(jnp.asarray(x, copy=True)), x)
+
+
+def test_a_read_only_view_of_what_can_change_is_copied() -> None:
+    x = np.arange(10.0, dtype=np.float32)
+    y = jnp.asarray(frozen(x[2:]))
+    x[:] = 0
+    assert value_of(y)[0] == 2
+
+
+def test_copy_false_shares_what_it_can() -> None:
+    x = np.arange(10.0, dtype=np.float32)
+    assert np.shares_memory(np.asarray(jnp.asarray(x, copy=False)), x)
+    for y in (x[::2], x.astype(np.float64), x[:4].view(np.uint8)[1:13].view(np.float32)):
+        made = jnp.asarray(y, copy=False)
+        assert not np.shares_memory(np.asarray(made), x)
+        assert (np.asarray(made) == y).all()
+
+
+def test_updates_of_shared_memory_are_made_in_a_copy() -> None:
+    x = np.zeros(1000, np.float32)
+    y = jnp.asarray(x, copy=False).at[3].set(1.0)
+    assert value_of(y)[3] == 1
+    assert not x.any()
 
 
 def test_asarray_returns_arrays_as_they_are() -> None:

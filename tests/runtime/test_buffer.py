@@ -134,3 +134,9 @@ def test_threads_never_share_a_block():
     for thread in threads:
         thread.join()
     assert not clashes
+
+
+def test_wrap_finds_the_first_element():
+    x = np.arange(1000.0)
+    for y in (x, x[10:], x[3:3], x[7:].reshape(-1, 3), np.array(5)):
+        assert buffer.wrap(y).ptr == y.ctypes.data
