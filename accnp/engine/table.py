@@ -27,7 +27,7 @@ from accnp.runtime.buffer import ALIGN, Buffer
 from accnp.runtime.compile import own_entries, walkers
 from accnp.runtime.threads import call_helpers
 
-__all__ = ["walk_of"]
+__all__ = ["groups_of", "walk_of"]
 
 AWAKE = 1 << 15  # work of a launch that helpers take part in where they are at work anyway
 LARGE = 1 << 25  # bytes that a table of several steps may hold at once
@@ -36,16 +36,13 @@ Walk = Callable[[Sequence[Buffer]], list[Buffer]]
 
 
 def walk_of(plan: Plan) -> Walk | None:
-    """What runs a plan that is kernels alone; None for any other, and for very large ones, where
-    buffers are better made and given back step by step, and some results go past the caches."""
-    if not all(isinstance(step, KernelStep) and not step.past[0] for step in plan.steps):
+    """What runs a plan that is a table; None for any other."""
+    groups = groups_of(plan)
+    if groups is None:
         return None
-    groups = _groups(plan.steps)
     helpers = max([_chunks(group) - 1 for group in groups], default=0)
     places = _Places(plan, groups, 3 if helpers else 1)
     results, outputs, scratch = places.results, places.outputs, places.scratch
-    if len(plan.steps) > 1 and scratch + sum(results) > LARGE:
-        return None
     table = _Table(plan, groups, places, helpers)
     address = ctypes.addressof(table.words)
     held, released, together = walkers()
@@ -77,6 +74,20 @@ def walk_of(plan: Plan) -> Walk | None:
         return [buffers[i] for i in outputs]
 
     return run
+
+
+def groups_of(plan: Plan) -> list[list[KernelStep]] | None:
+    """The launches of a plan that is a table, each with its steps.
+
+    None where some step is no kernel, and for very large plans, where buffers are better made and
+    given back step by step.
+    """
+    if not all(isinstance(step, KernelStep) for step in plan.steps):
+        return None
+    groups = _groups(plan.steps)
+    places = _Places(plan, groups, 1)
+    large = len(plan.steps) > 1 and places.scratch + sum(places.results) > LARGE
+    return None if large else groups
 
 
 def _groups(steps: Sequence[KernelStep]) -> list[list[KernelStep]]:

@@ -39,7 +39,7 @@ class _State(threading.local):
 
 
 state = _State()
-# The abstract traces of all threads: while there are none, hot paths need not ask for this thread's.
+# The abstract traces of all threads: while there are none, hot paths do not ask for this thread's.
 tracing: list[Trace] = []
 
 

@@ -322,3 +322,14 @@ def test_cache_folder_switch_is_respected(tmp_path):
     with cache_dir(str(tmp_path)):
         assert config.cache_dir == str(tmp_path)
         assert jnp.inspect(lambda x: x * 1.5)(jnp.ones(3)).kernels[0].origin != "on disk"
+
+
+def test_steps_that_are_one_launch_are_named():
+    def f(x, y):
+        return x @ x.T, y @ y.T, (x @ x.T).sum(0)
+
+    text = str(jnp.inspect(f)(jnp.ones((4, 3)), jnp.ones((5, 3))))
+    assert "steps 0 to 1 need nothing of each other: one launch" in text
+    large = jnp.ones((3000, 3000))
+    text = str(jnp.inspect(f)(large, large))
+    assert "one launch" not in text

@@ -9,6 +9,7 @@ from accnp.api.inspect.drawing import draw
 from accnp.api.inspect.kernels import InspectedKernel, kernels_of
 from accnp.engine.describe import clusters_of, plan_lines
 from accnp.engine.steps import KernelStep, Plan
+from accnp.engine.table import groups_of
 from accnp.ir.equations import ClosedJaxpr
 from accnp.ir.graph import Graph
 from accnp.ir.svg import escape
@@ -91,6 +92,12 @@ class Inspection:
         )
         lines = [f"{plural(len(plan.steps), 'step')} for each run, {where}"]
         lines += [f"step {k.step}: {k.launch}" for k in self.kernels]
+        first = 0
+        for group in groups_of(plan) or ():
+            if len(group) > 1:
+                last = first + len(group) - 1
+                lines.append(f"steps {first} to {last} need nothing of each other: one launch")
+            first += len(group)
         return "\n".join(lines)
 
     def svg(self) -> str:
