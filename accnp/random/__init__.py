@@ -1,6 +1,7 @@
 # isort: skip_file
 """`accnp.random`: keys and distributions, re-exported name by name."""
 
+from accnp.api.count_samples import binomial, multinomial, poisson
 from accnp.api.distributions import (
     cauchy, double_sided_maxwell, exponential, geometric, laplace, logistic, lognormal, maxwell,
     multivariate_normal, orthogonal, pareto, rayleigh, triangular, weibull_min,
@@ -16,12 +17,13 @@ from accnp.api.random import (
 from accnp.missing import nearest
 
 __all__ = [
-    "PRNGKey", "ball", "bernoulli", "beta", "bits", "categorical", "cauchy", "chisquare",
-    "choice", "clone", "dirichlet", "double_sided_maxwell", "exponential", "f", "fold_in",
-    "gamma", "generalized_normal", "geometric", "gumbel", "key", "key_data", "key_impl",
-    "laplace", "loggamma", "logistic", "lognormal", "maxwell", "multivariate_normal", "normal",
-    "orthogonal", "pareto", "permutation", "rademacher", "randint", "rayleigh", "split", "t",
-    "triangular", "truncated_normal", "uniform", "wald", "weibull_min", "wrap_key_data",
+    "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy",
+    "chisquare", "choice", "clone", "dirichlet", "double_sided_maxwell", "exponential", "f",
+    "fold_in", "gamma", "generalized_normal", "geometric", "gumbel", "key", "key_data",
+    "key_impl", "laplace", "loggamma", "logistic", "lognormal", "maxwell", "multinomial",
+    "multivariate_normal", "normal", "orthogonal", "pareto", "permutation", "poisson",
+    "rademacher", "randint", "rayleigh", "split", "t", "triangular", "truncated_normal",
+    "uniform", "wald", "weibull_min", "wrap_key_data",
 ]  # fmt: skip
 
 __getattr__ = nearest(__name__, __all__)
