@@ -24,7 +24,7 @@ def figures(expression: Expression) -> tuple[float, float]:
         call()
         start = perf_counter()
         call()
-        return perf_counter() - start, busy(call)
+        return perf_counter() - start, busy(call, 0.15)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -102,7 +102,7 @@ class Picture:
         ]
         for step in plan.steps:
             if isinstance(step, KernelStep):
-                self.copies += _copies(step, plan)
+                self.copies += _copies(step)
         self.host_loops = [
             (s.op.name, s.reason) for s in plan.steps if isinstance(s, ControlStep) and s.reason
         ]
@@ -147,17 +147,10 @@ def _widened(program: Program) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _copies(step: KernelStep, plan: Plan) -> list[tuple[str, str, int]]:
+def _copies(step: KernelStep) -> list[tuple[str, str, int]]:
     """The updates of a step that could not be made in place, and why."""
-    found = []
-    for _, source, nbytes, over in step.takes:
-        if over:
-            continue
-        if source < plan.n_leaves:
-            why = "its operand is an argument or a closed-over array, which may be used again"
-        elif source in plan.output_slots:
-            why = "the old value is a result, too"
-        else:
-            why = "the old value is read again, by this step or a later one"
-        found.append((step.label, why, nbytes))
-    return found
+    return [
+        (step.label, step.copied.get(slot, ""), nbytes)
+        for slot, _, nbytes, over in step.takes
+        if not over
+    ]
