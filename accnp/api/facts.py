@@ -14,6 +14,7 @@ from accnp.api.shapes import as_axes
 from accnp.array import Array
 
 iterable = np.iterable
+ComplexWarning = np.exceptions.ComplexWarning
 get_printoptions = np.get_printoptions
 set_printoptions = np.set_printoptions
 printoptions = np.printoptions

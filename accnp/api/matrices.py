@@ -27,7 +27,7 @@ from accnp.primitives.kinds import full as full_node
 __all__ = [
     "astype", "copy", "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal",
     "from_dlpack", "frombuffer", "fromfile", "fromfunction", "fromiter", "fromstring", "indices",
-    "ix_", "mask_indices", "meshgrid", "tri", "tril", "tril_indices", "tril_indices_from", "triu",
+    "ix_", "load", "mask_indices", "meshgrid", "tri", "tril", "tril_indices", "tril_indices_from", "triu",
     "triu_indices", "triu_indices_from", "vander",
 ]  # fmt: skip
 
@@ -306,6 +306,25 @@ def fromfile(
     """Make an array of the contents of a file."""
     kind = dtypes.as_dtype(dtype)
     return _through_numpy(np.fromfile, file, dtype=kind, count=count, sep=sep, offset=offset)
+
+
+@api_boundary
+def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+    """Read what `save` wrote as an array; of `savez`, an archive of NumPy arrays by name.
+
+    Args:
+        file: path or open file.
+        args, kwargs: as `numpy.load` takes them.
+
+    >>> import accnp as jnp, tempfile
+    >>> with tempfile.TemporaryFile() as file:
+    ...     jnp.save(file, jnp.arange(3))
+    ...     _ = file.seek(0)
+    ...     jnp.load(file)
+    Array([0, 1, 2], dtype=int32)
+    """
+    found = np.load(file, *args, **kwargs)
+    return wrap(numpy_node(found, "jnp.load")) if isinstance(found, np.ndarray) else found
 
 
 def _through_numpy(fn: Any, *args: Any, **kwargs: Any) -> Array:
