@@ -27,7 +27,8 @@ from accnp.primitives.kinds import full as full_node
 __all__ = [
     "astype", "copy", "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal",
     "from_dlpack", "frombuffer", "fromfile", "fromfunction", "fromiter", "fromstring", "indices",
-    "ix_", "load", "mask_indices", "meshgrid", "tri", "tril", "tril_indices", "tril_indices_from", "triu",
+    "ix_", "load", "mask_indices", "meshgrid", "tri", "tril", "tril_indices", "tril_indices_from",
+    "triu",
     "triu_indices", "triu_indices_from", "vander",
 ]  # fmt: skip
 
