@@ -87,22 +87,33 @@ class _Cells:
         return f"{name}({', '.join(['b', 'e', *pointers, *map(self.integer, text.ints)])})"
 
 
+def _alike(groups: Sequence[Sequence[KernelSpec]]) -> list[list[Generated]]:
+    """The texts of each group; those that share work by tiles are apart from those by rows."""
+    found: list[list[Generated]] = []
+    for specs in groups:
+        by_extent: dict[int, list[Generated]] = {}
+        for text in map(generate, specs):
+            by_extent.setdefault(text.extent, []).append(text)
+        found += by_extent.values()
+    return found
+
+
 def generate_cells(groups: Sequence[Sequence[KernelSpec]]) -> Generated:
     """Write the source of kernels in one launch."""
     cells = _Cells()
     w = cells.w
     tasks = work = 0
+    alike = _alike(groups)
+    last = len(alike) - 1
     with w.block("for t in range(lo, hi):"):
-        for k, specs in enumerate(groups):
-            texts = [generate(spec) for spec in specs]
-            assert len({t.extent for t in texts}) == 1, "cells of one group with different rows"
+        for k, texts in enumerate(alike):
             extent, weight = texts[0].extent, sum([t.weight for t in texts])
             rows = max(1, TASK // weight)
             first, tasks = tasks, tasks - (-extent // rows)
             work += extent * weight
             begin = cells.integer(first) if k else ""
             tests = [f"(t >= {begin})"] if k else []
-            if k < len(groups) - 1:
+            if k < last:
                 tests.append(f"(t < {cells.integer(tasks)})")
             with w.block(f"if {' & '.join(tests)}:") if tests else nullcontext():
                 n, total = cells.integer(rows), cells.integer(extent)
