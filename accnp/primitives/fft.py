@@ -88,7 +88,8 @@ def _fft_numpy(x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> An
         aval = _fft_infer(make_aval(x.shape, x.dtype), fft_type=fft_type, fft_lengths=fft_lengths)
         return np.zeros(aval.shape, aval.dtype)
     axes = tuple(range(x.ndim - len(fft_lengths), x.ndim))
-    workers = config.threads if x.size >= SEVERAL else 1
+    outer = prod(x.shape[: x.ndim - len(fft_lengths)])
+    workers = config.threads if outer * prod(fft_lengths) >= SEVERAL else 1
     return getattr(scipy.fft, _NAMES[fft_type])(x, fft_lengths, axes, workers=workers)
 
 
