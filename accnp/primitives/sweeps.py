@@ -54,8 +54,8 @@ class Sweep:
 
     def tasks(self, size: int) -> int:
         """Open the loops over tasks and their places, by blocks of `size` along the inner axis;
-        returns how many tasks there are. Where rows are short a task has a line of them, if there are
-        lines enough."""
+        returns how many tasks there are. Where rows are short a task has a line of them, if there
+        are lines enough."""
         text, rest, line = self.text, self.outer, []
         if self.along.size < SHORT and self.count(self.outer[:-1]) >= 8:
             rest, line = self.outer[:-1], self.outer[-1:]
