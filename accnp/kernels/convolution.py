@@ -46,17 +46,13 @@ def text(code: str, lanes: int, run: int, tall: int) -> str:
     )  # fmt: skip
 
 
-# Of one axis: the places of the task in this phase, and which elements the taps see there.
+# Of one axis: the places of the task in this phase, and what the taps see there (at most, by one).
 _EXTENT = """
             first{d} = (begin{d} - f{d} + base{d} - 1) // base{d}
             count{d} = (stop{d} - f{d} + base{d} - 1) // base{d} - first{d}
-            least{d} = 1099511627776
-            most{d} = -1099511627776
-            for k in range(taps{d}):
-                v = f{d} * stride{d} + k * dil{d} - low{d}
-                if v % base{d} == 0:
-                    least{d} = fmin(least{d}, v // base{d})
-                    most{d} = fmax(most{d}, v // base{d})
+            start = f{d} * stride{d} - low{d}
+            least{d} = start // base{d}
+            most{d} = (start + (taps{d} - 1) * dil{d}) // base{d}
             from{d} = least{d} + first{d} * stride{d}
             wide{d} = most{d} - least{d} + (count{d} - 1) * stride{d} + 1"""
 
@@ -107,11 +103,10 @@ def conv_{code}(lo0, hi0, lo, hi, x, w, y, {integers}):
                 t0 = xs0
                 t1 = xs1
                 t2 = xs2
-                seen = most0 >= least0 and most1 >= least1 and most2 >= least2
                 inside = from0 >= 0 and from1 >= 0 and from2 >= 0
                 inside = inside and from0 + wide0 <= size0 and from1 + wide1 <= size1
                 inside = inside and from2 + wide2 <= size2
-                if seen and not inside:
+                if not inside:
                     if near == 1:
                         sc = 1
                         t2 = inputs
@@ -139,11 +134,9 @@ def conv_{code}(lo0, hi0, lo, hi, x, w, y, {integers}):
                     n2 = fmin(from2 + wide2, size2) - h2
                     many = n2
                     xe = xs2
-                    ce = t2
                     if near == 1:
                         many = inputs
                         xe = xc
-                        ce = sc
                         n_c = 1
                         if xc == 1 and xs2 == inputs:
                             many = inputs * n2
@@ -151,7 +144,6 @@ def conv_{code}(lo0, hi0, lo, hi, x, w, y, {integers}):
                     elif near == 0:
                         many = some
                         xe = xn
-                        ce = sn
                         n_n = 1
                     else:
                         n2 = 1
@@ -165,12 +157,11 @@ def conv_{code}(lo0, hi0, lo, hi, x, w, y, {integers}):
                                             px = at(px, i0 * xs0 + i1 * xs1 + i2 * xs2)
                                             pc = at(copy, i_n * sn + i_c * sc + (i0 - from0) * t0)
                                             pc = at(pc, (i1 - from1) * t1 + (i2 - from2) * t2)
-                                            if xe == 1 and ce == 1:
-                                                for i in range(many):
-                                                    pc[i] = px[i]
+                                            if xe == 1:
+                                                move(pc, px, many)
                                             else:
                                                 for i in range(many):
-                                                    pc[i * ce] = px[i * xe]
+                                                    pc[i] = px[i * xe]
                     source = copy
                 steps = 0
                 for c in range(inputs):
