@@ -13,12 +13,13 @@ from math import prod
 from typing import Any
 
 from accnp.codegen.folds import accumulator, combined, identity
+from accnp.codegen.short import LANES
 from accnp.ir.kernel import BLOCK, Access, KernelSpec, Phase, dtype_code
 
 __all__ = ["DEEP", "WIDE", "across", "ask_ahead", "crossing", "tiled_map", "tiled_row"]
 
 DEEP, WIDE = 16, 256  # a tile: DEEP * WIDE elements are kernels.blocks.TILE
-LEAST = 8  # shorter axes are left as they are
+LEAST = LANES + 1  # shorter axes are left as they are
 AHEAD = 8192  # elements of the next row that are asked for
 LINE = 64  # bytes of a cache line
 

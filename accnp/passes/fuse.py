@@ -269,9 +269,9 @@ class _Fusion:
             mine = [d for d in v.demands if d.cluster is home]
             rows = home.form == "row" or any(d.how == "row" for d in mine)
             if v.op.kind == "reduce":
-                source = v.inputs[0].aval.shape
-                same = long_axes(source, v.params["axes"]) == long_axes(source, home.axes)
-                rows = rows and home.shape == source and home.folds < MAX_FOLDS and same
+                source, axes = v.inputs[0].aval.shape, v.params["axes"]
+                rows = rows and home.shape == source and home.folds < MAX_FOLDS
+                rows = rows and long_axes(source, axes) == long_axes(source, home.axes)
             if not rows or not home.takes() or any(reaches(home, c) for c in homes - {home}):
                 continue
             if self.accept_row(home, v, mine):

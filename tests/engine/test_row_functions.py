@@ -58,6 +58,18 @@ def test_a_sum_of_25e6_squares_is_right_to_1e_7():
         assert abs(float(accnp.jit(f)(jnp.asarray(x))) - exact) <= 1e-7 * exact
 
 
+def test_readers_of_other_ranks_share_a_fold():
+    def f(x):
+        y = x.sum(2)
+        return y / y.sum(1, keepdims=True), x * y[:, :, None], (y[0] ** 2).sum()
+
+    x = np.random.default_rng(1).standard_normal((6, 50, 70), dtype=np.float32) + 3
+    y = x.sum(2)
+    want = y / y.sum(1, keepdims=True), x * y[:, :, None], (y[0] ** 2).sum()
+    for a, b in zip(accnp.jit(f)(jnp.asarray(x)), want, strict=True):
+        np.testing.assert_allclose(np.asarray(a), b, rtol=1e-5)
+
+
 @pytest.mark.parametrize("shape", [(300, 70), (40, 90, 110), (5, 7, 64, 100)])
 def test_long_folds_over_several_axes(shape):
     x = np.random.default_rng(1).standard_normal(shape, dtype=np.float32)
