@@ -18,6 +18,7 @@ from .ir import (
     fma,
     isnan,
     poly,
+    pow2,
     sqrt,
     two_prod,
     two_sum,
@@ -58,9 +59,17 @@ def _erf_small(x: V) -> V:
     return fma(x, poly(x * x, k.ERF_32 if x.single else k.ERF_64), x)
 
 
+def _erf_far(a: V) -> V:
+    """erf(a) of floats for a >= 1; the difference forgives an erfc that is not exact."""
+    q = poly(clamp(a, 1.0, 4.0) - 1.0, k.ERF_FAR_32)
+    r, n = reduce_exp(-q)
+    return 1.0 - (expm1_poly(r) + 1.0) * pow2(n)
+
+
 def erf(x: V) -> V:
     a = fabs(x)
-    return copysign(where(a < 1.0, _erf_small(a), 1.0 - _erfc_tail(a)), x)
+    far = _erf_far(a) if x.single else 1.0 - _erfc_tail(a)
+    return copysign(where(a < 1.0, _erf_small(a), far), x)
 
 
 def erfc(x: V) -> V:
