@@ -47,7 +47,7 @@ class Expression:
 
     title: str
     make: Callable[[Any], Made]
-    bars: Mapping[str | tuple[str, ...], float | None] = field(default_factory=lambda: {"jax": 1.0})
+    bars: Mapping[Any, float | None] = field(default_factory=lambda: {"jax": 1.0})
     peers: Mapping[str, Callable[..., Call | None]] = field(default_factory=dict)
     moved: int = 0
     eager: bool = False
