@@ -17,6 +17,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import accnp
+
 __all__ = ["Call", "Timing", "busy", "interleave", "machine", "paced"]
 
 Call = Callable[[], Any]
@@ -107,8 +109,8 @@ def machine() -> dict[str, str]:
     if info.exists():
         names = [s for s in info.read_text().splitlines() if s.startswith("model name")]
         cpu = names[0].split(":", 1)[1].strip() if names else cpu
-    facts = {"cpu": cpu, "python": platform.python_version()}
-    for package in ("accnp", "jax", "numpy", "numba", "numexpr", "torch"):
+    facts = {"cpu": cpu, "python": platform.python_version(), "accnp": accnp.__version__}
+    for package in ("jax", "numpy", "numba", "numexpr", "torch"):
         try:
             facts[package] = version(package)
         except PackageNotFoundError:
