@@ -179,7 +179,7 @@ def _group(
     dims = list(e.of_reduced)
     full = {s.name for s in phase.full}
     still = [s for s in phase.full if s.access and s.access.strides[inner] == 0]
-    still = [s for s in still if not s.access.store and id(s.access) not in e.turned]
+    still = [s for s in still if not s.args and id(s.access) not in e.turned]
     moving = [s for s in phase.full if s not in still]
 
     def name(x: str, k: int) -> str:
@@ -211,6 +211,9 @@ def _group(
             for k in range(n):
                 for s in moving:
                     write(s, k)
+            for k in range(n):
+                for a, value in phase.stores:
+                    w.add(f"a{a.number}[{e.place(a, deep[k], {inner: 'q'})}] = {name(value, k)}")
             for p, f in zip(parts, phase.folds, strict=True):
                 value = f"{p}j]"
                 for k in range(n):

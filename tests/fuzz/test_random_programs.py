@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from accnp import engine
 from accnp.codegen import columns, cpu, short
 from accnp.engine import execute, steps
-from accnp.passes import clusters, fuse, lower, reasons, spaces
+from accnp.passes import clusters, costs, fuse, lower, reasons, spaces
 
 SCALE = int(os.environ.get("ACCNP_FUZZ", "1"))
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
@@ -49,9 +49,11 @@ def shaken():
         def shake(seed):
             r = random.Random(seed)
             patch.setattr(lower, "HEAVY", r.choice([1, 10]))
-            patch.setattr(fuse, "MAX_MEMBERS", r.choice([2, 4, 8, 100]))
+            patch.setattr(clusters, "MAX_MEMBERS", r.choice([2, 4, 8, 100]))
             patch.setattr(fuse, "MAX_FOLDS", r.choice([1, 2, 8]))
-            patch.setattr(clusters, "CHEAP", r.choice([0, 4, 100]))
+            patch.setattr(clusters, "MAX_CELLS", r.choice([1, 4, 32]))
+            patch.setattr(costs, "CHEAP", r.choice([0, 4, 100]))
+            patch.setattr(costs, "AGAIN", r.choice([0, 32, 500]))
             patch.setattr(reasons, "MAX_STORES", r.choice([1, 2, 16]))
 
         yield shake

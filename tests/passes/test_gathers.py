@@ -53,6 +53,12 @@ CASES = {
     "truths": (lambda x, i: (x > 0)[i], V, I, lambda x, i: (x > 0)[i], ["map", "map"]),
     "a sum of rows": (lambda x, i: x[i].sum(1), V, I, lambda x, i: x[i].sum(1), ["row"]),
     "a sum of columns": (lambda x, i: x[i].sum(0), V, I, lambda x, i: x[i].sum(0), ["column"]),
+    "a sum of many columns": (
+        lambda x, i: x[i].sum(0),
+        V, I.reshape(7, 30),
+        lambda x, i: x[i].sum(0),
+        ["column"],
+    ),
     "gathered places": (
         lambda x, i: x[(x[i] * 100).astype(int)],
         V, I,

@@ -145,3 +145,14 @@ def test_views_that_strides_cannot_say_twice_in_a_row():
         return np.broadcast_to(y.transpose(1, 0, 2).reshape(6, 30), (2, 6, 30))
 
     same(f, ref, np.arange(180, dtype=np.float32).reshape(3, 2, 6, 5))
+
+
+def test_a_value_stored_by_the_kernel_of_its_column_sums():
+    x = np.arange(40 * 30, dtype=np.float32).reshape(40, 30)
+
+    def f(m, x):
+        y = x[::2] * x[1::2]
+        return y, y.sum(0)
+
+    for got, want in zip(jnp.jit(lambda x: f(jnp, x))(x), f(np, x), strict=True):
+        np.testing.assert_allclose(got, want)
