@@ -70,6 +70,17 @@ def test_readers_of_other_ranks_share_a_fold():
         np.testing.assert_allclose(np.asarray(a), b, rtol=1e-5)
 
 
+@pytest.mark.parametrize("rows", [3, 4, 30, 600])
+def test_values_that_are_folded_by_columns_and_wanted_themselves_are_stored(rows):
+    x = np.random.default_rng(1).standard_normal((rows, 70), dtype=np.float32)
+    y, s = accnp.jit(lambda x: (y := jnp.exp(x), y.sum(0)))(jnp.asarray(x))
+    np.testing.assert_allclose(np.asarray(y), np.exp(x), rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(s), np.exp(x).sum(0), rtol=1e-5)
+    z, t = accnp.jit(lambda x: (z := x.T * 2 + 1, z.sum(0)))(jnp.asarray(x))
+    np.testing.assert_array_equal(np.asarray(z), x.T * 2 + 1)
+    np.testing.assert_allclose(np.asarray(t), (x.T * 2 + 1).sum(0), rtol=1e-4, atol=1e-3)
+
+
 @pytest.mark.parametrize("shape", [(300, 70), (40, 90, 110), (5, 7, 64, 100)])
 def test_long_folds_over_several_axes(shape):
     x = np.random.default_rng(1).standard_normal(shape, dtype=np.float32)
