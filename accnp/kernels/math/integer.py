@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from .ir import I1, V, where
+from .ir import F64, I1, V, where
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
@@ -28,9 +28,22 @@ def idiv(x: V, y: V, signed: bool) -> V:
     return where(zero, x.const(-1), q)
 
 
+def _rem32(x: V, y: V, signed: bool) -> V:
+    """Remainder of 32-bit numbers by a double's division, which processors have for vectors.
+
+    A quotient that is not whole lies 1 / y or more from the next whole number, and it is rounded by
+    less than 2^-20 / y: it is cut off at the right one.
+    """
+    q = (x.to(F64, signed) / y.to(F64, signed)).to(x.type, signed)
+    return x - q * y
+
+
 def irem(x: V, y: V, signed: bool) -> V:
     """Remainder with the sign of x; x rem 0 = x, MIN rem -1 = 0."""
     b, zero = x.b, y.eq(0)
+    if x.type.width == 32:
+        safe = where(zero | y.eq(-1) if signed else zero, y.const(1), y)
+        return where(zero, x, _rem32(x, safe, signed))
     if not signed:
         return where(zero, x, V(b, b.urem(x.v, where(zero, y.const(1), y).v)))
     safe = where(zero | y.eq(-1), y.const(1), y)
