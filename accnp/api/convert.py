@@ -85,6 +85,10 @@ def as_node(x: Any, name: str = "jnp function") -> Node:
     )
 
 
+# Dtypes that are canonical under either switch.
+_ALWAYS = frozenset(map(np.dtype, ("?", "i1", "i2", "i4", "u1", "u2", "u4", "f4", "c8")))
+
+
 def can_change(x: np.ndarray) -> bool:
     """Whether somebody may write to the memory of an array: through it, or one that it views."""
     while type(x) is np.ndarray:
@@ -98,6 +102,8 @@ def numpy_node(x: np.ndarray, name: str = "asarray", copy: bool = True) -> Node:
     """Return a constant of a NumPy array's values, in the canonical dtype; without a copy if none
     is asked for, where dtype and layout allow it."""
     given = x.dtype
+    if given in _ALWAYS:
+        return from_numpy(x, copy=copy)._node
     try:
         dtype = dtypes.canonicalize_dtype(given)
     except TypeError:
