@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import functools
 import gc
+import importlib
 import types as pytypes
 from collections.abc import Mapping
 from typing import Any
@@ -297,7 +298,8 @@ def _run(
 
 @functools.cache
 def _context(fastmath: bool) -> Any:
-    # Makes what was registered since known to both: the intrinsics.
+    # Makes what was registered since known to both: the intrinsics, whoever comes first.
+    importlib.import_module("accnp.kernels.intrinsics")
     TYPING.refresh()
     TARGET.refresh()
     return compiler._make_subtarget(TARGET, _flags(fastmath))
