@@ -366,7 +366,7 @@ def traced_repr(node: Node) -> str:
 
 
 def from_numpy(value: np.ndarray, weak_type: bool = False, copy: bool = True) -> Array:
-    """Return an array of a NumPy array's values; without `copy` of its memory, where that can be."""
+    """Return an array of a NumPy array's values; without `copy` of its memory if possible."""
     aval = make_aval(value.shape, value.dtype, weak_type)
     flags = value.flags
     if copy or not flags.c_contiguous or not flags.aligned:

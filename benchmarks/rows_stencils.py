@@ -39,7 +39,7 @@ def laplacian(m: Any, x: Any) -> Any:
 def blur(m: Any, x: Any) -> Any:
     taps = (1, 4, 6, 4, 1)
     n = x.shape[0] - 4
-    rows = sum(w * x[:, i : i + n] for i, w in enumerate(taps))
+    rows: Any = sum(w * x[:, i : i + n] for i, w in enumerate(taps))
     return sum(w * rows[i : i + n] for i, w in enumerate(taps)) / 256
 
 

@@ -483,3 +483,24 @@ add("add_any", cplx(3), cplx(3))
 def complete() -> set[str]:
     """Return the ops of the table that have neither a case nor an exception."""
     return set(OPS) - set(CASES) - set(EXCEPTIONS)
+
+
+# Special functions that SciPy computes; more of their values are in tests/api/test_special.py.
+_ONE = "bessel_i0 bessel_i1 dawsn erfcx exp1 expi gamma log_ndtr spence"
+for name in _ONE.split():
+    add(name, real(5, low=0.3, high=3))
+add("ndtri", real(5, low=0.2, high=0.8))
+for name in ("beta", "betaln", "binom", "owens_t", "poch"):
+    add(name, real(4, low=0.6, high=3), real(4, low=0.6, high=3))
+for name in ("igamma", "igammac"):
+    add(name, real(4, low=0.6, high=3), real(4, low=0.6, high=3), fixed=(0,))
+for name in ("igamma_grad_a", "random_gamma_grad"):
+    add(name, real(4, low=0.6, high=3), real(4, low=0.6, high=3), diff=False)
+for name in ("expn", "bessel_j"):
+    add(name, np.array([2.0, 3.0]), real(2, low=0.6, high=3), fixed=(0,))
+for name, count in (("regularized_incomplete_beta", 2), ("hyp1f1", 2), ("hyp2f1", 3)):
+    shapes = [real(3, low=0.6, high=3)] * count
+    add(name, *shapes, real(3, low=0.2, high=0.8), fixed=tuple(range(count)))
+for name in ("sici", "fresnel"):
+    add(name, real(4, low=0.5), post=lambda y: o.mul(*items(y)))
+add("wofz", cplx(4))
