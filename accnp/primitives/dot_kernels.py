@@ -146,7 +146,7 @@ def _tiles(m: int, n: int, work: int, count: int, narrow: int) -> tuple[int, int
     wanted = min(TASKS, work // TASK) if count < 4 * config.threads else 1
     if wanted < 2:
         return m, n, 1, 1
-    across = max(1, min(wanted, n // narrow))
+    across = max(1, min(wanted, round(n / narrow)))
     wide = -(-n // across // 64) * 64
     across = -(-n // wide)
     down = max(1, min(-(-wanted // across), m // NARROW))
