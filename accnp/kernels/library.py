@@ -26,6 +26,8 @@ FAR = 512  # from this distance on rows of the right matrix are first copied tog
 LONG = 4096  # steps that are spread over lanes and then folded
 STRIP = 1024  # columns whose lanes stay near
 TALL = {64: 8, 32: 6}  # rows of the largest tile, by bytes of a vector
+# Rows that are short are asked for three tiles ahead: the processor does not look that far, and a
+# tile is done sooner than its rows come. 100000x32 by 32x32 on two threads: 2.6 -> 1.2 ms.
 
 _REAL = {"f4": "f4", "f8": "f8", "c8": "f4", "c16": "f8"}
 
@@ -69,6 +71,7 @@ def _gemm(name: str, code: str, vector_bytes: int) -> str:
         run=RUN // 2 if twice else RUN,
         band=BAND,
         tall=TALL[vector_bytes],
+        ahead=3 * TALL[vector_bytes],
         tile="twin" if twice else "tile",
         start="2 * p0 * rsb + j * csb" if twice else "p0 * rsb + j * csb",
         panel=f"panel_{_REAL[code]}",
@@ -118,6 +121,11 @@ def {name}(lo, hi, m, n, k, a, rsa, csa, b, rsb, csb, c, ldc, how):{doubled}
                         {tile}_2x4(kk, pa, rsa, csa, pb, ldb, pc, ldc, r, nn, keep)
                         i += 2
                     else:
+                        if csa == 1 and kk <= 64:
+                            for q in range({ahead}, {ahead} + {tall}):
+                                prefetch(at(pa, q * rsa))
+                                prefetch(at(pa, q * rsa + kk - 1))
+                                prefetch(at(pc, q * ldc))
                         {tile}_{tall}x2(kk, pa, rsa, csa, pb, ldb, pc, ldc, r, nn, keep)
                         i += {tall}
 """
