@@ -211,3 +211,9 @@ def test_text_has_every_section(x):
         assert f"-- {title} --" in text
     assert "of a copy" in text
     assert "eager, for" in text
+
+
+def test_the_calls_of_explain_itself_are_no_looks():
+    """It calls the function several times and waits each time."""
+    x = jnp.ones((30, 40))
+    assert "again and again" not in str(jnp.explain(lambda v: jnp.exp(v).sum(), x))
