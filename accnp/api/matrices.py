@@ -21,6 +21,7 @@ from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import broadcast_to
 from accnp.primitives.kinds import full as full_node
 
@@ -352,5 +353,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     """Convert to a dtype."""
     node = as_node(x, "jnp.astype")
     kind = dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, "astype")
+    if kind == dtypes.bool_ and node.aval.dtype.kind == "c":
+        node = o.ne(node, like(node, 0))  # not its real part alone, as other types take it
     node = to_dtype(node, kind)
     return made(o.copy(node) if copy else node, device)

@@ -203,12 +203,19 @@ def _too_large(asked: int) -> str:
     )
 
 
+# The default is memory that a forked child shares, and writes its results into; it has no huge
+# pages either.
+_OWN: dict[str, int] = (
+    {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+)
+
+
 def _map(size: int) -> _Memory:
     if size < 1 << 18:
         array = np.empty(size + ALIGN, np.uint8)
         return -(-array.ctypes.data // ALIGN) * ALIGN, array
     # Huge pages need an aligned address; the surplus is address space only.
-    mapped = mmap.mmap(-1, size + (_HUGE if size >= _HUGE else 0))
+    mapped = mmap.mmap(-1, size + (_HUGE if size >= _HUGE else 0), **_OWN)
     keep = ctypes.c_char.from_buffer(mapped)
     ptr = ctypes.addressof(keep)
     if size >= _HUGE:

@@ -1,7 +1,8 @@
 """Object files on disk: a key and bytes come in; the same bytes come out, in any process.
 
-Entries are written to a temporary file and renamed, carry a checksum, and are dropped when
-damaged. A folder that cannot be written only costs speed: it is reported once, in debug mode.
+Entries are written to a temporary file and renamed, carry a checksum of key and bytes, and are
+dropped when damaged or under another's name. A folder that cannot be written only costs speed: it
+is reported once, in debug mode.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-_MAGIC = b"ACCNP-OBJECT-2\n"
+_MAGIC = b"ACCNP-OBJECT-3\n"
 _HEAD = len(_MAGIC) + 32
 _PRUNE_EVERY = 64
 DEFAULT_LIMIT = 256 << 20
@@ -54,7 +55,7 @@ class DiskCache:
             self._complain("read", error)
             return None
         data = raw[_HEAD:]
-        if raw[: len(_MAGIC)] != _MAGIC or _digest(data) != raw[15:_HEAD]:
+        if raw[: len(_MAGIC)] != _MAGIC or _digest(key.encode() + data) != raw[15:_HEAD]:
             self.drop(key)
             return None
         with contextlib.suppress(OSError):  # mark as used; a read-only cache still serves
@@ -77,7 +78,7 @@ class DiskCache:
             os.makedirs(self.folder, mode=0o700, exist_ok=True)
             handle, temporary = tempfile.mkstemp(prefix=".new-", dir=self.folder)
             with os.fdopen(handle, "wb") as file:
-                file.write(_MAGIC + _digest(data) + data)
+                file.write(_MAGIC + _digest(key.encode() + data) + data)
             os.replace(temporary, self.path(key))
         except OSError as error:
             if temporary is not None:

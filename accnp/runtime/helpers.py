@@ -7,7 +7,8 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections import deque
+import traceback
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,7 +18,10 @@ __all__ = ["at_work", "in_parallel"]
 
 
 class _Gate:
-    """How many threads are at work; once it is closed, only the thread that closed it may enter."""
+    """Which threads are at work; once it is closed, only the thread that closed it may enter.
+
+    It does not wait for itself: an interrupt may have come between its entry and its exit.
+    """
 
     def __init__(self) -> None:
         self.reset()
@@ -25,25 +29,26 @@ class _Gate:
     def reset(self) -> None:
         """Nobody is at work: in a child of the process, which has one thread."""
         self._changed = threading.Condition()
-        self._inside = 0
+        self._inside: Counter[int] = Counter()
         self._closed_by: int | None = None
 
     def __enter__(self) -> None:
         with self._changed:
-            while self._closed_by not in (None, threading.get_ident()):
+            me = threading.get_ident()
+            while self._closed_by not in (None, me):
                 self._changed.wait()  # until the process is gone
-            self._inside += 1
+            self._inside[me] += 1
 
     def __exit__(self, *error: object) -> None:
         with self._changed:
-            self._inside -= 1
+            self._inside[threading.get_ident()] -= 1
             self._changed.notify_all()
 
     def close(self) -> None:
         """Wait for those inside, and let nobody else in."""
         with self._changed:
-            self._closed_by = threading.get_ident()
-            while self._inside:
+            self._closed_by = me = threading.get_ident()
+            while any(count > 0 for thread, count in self._inside.items() if thread != me):
                 self._changed.wait()
 
 
@@ -70,6 +75,9 @@ def in_parallel(tasks: Sequence[Callable[[], Any]]) -> None:
             try:
                 task()
             except BaseException as error:
+                # Frames of an error can be part of a cycle, and what a cycle holds is destroyed in
+                # any order: a context of LLVM's before its modules.
+                traceback.clear_frames(error.__traceback__)
                 errors.append(error)
 
     others = []
@@ -83,5 +91,8 @@ def in_parallel(tasks: Sequence[Callable[[], Any]]) -> None:
     work()
     for thread in others:
         thread.join()
-    if errors:
-        raise errors[0]
+    try:
+        if errors:
+            raise errors[0]
+    finally:
+        errors.clear()  # the error's traceback refers to this frame

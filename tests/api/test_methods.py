@@ -232,3 +232,11 @@ def test_counters_count() -> None:
     after = accnp.counters()
     assert after["launches"] > before["launches"]
     assert set(after) == {"traces", "compiles", "disk_hits", "launches", "kernels"}
+
+
+def test_a_complex_number_is_true_if_either_part_is():
+    x = np.array([0, 1j, 1, -2j, np.nan, 1j * np.nan], np.complex64)
+    for y in (jnp.asarray(x).astype(bool), jnp.astype(x, np.bool_), jnp.astype(x[::2], bool)):
+        assert y.dtype == np.bool_
+    np.testing.assert_array_equal(jnp.asarray(x).astype(bool), x.astype(bool))
+    np.testing.assert_array_equal(accnp.jit(lambda z: z.astype(bool))(x), x.astype(bool))

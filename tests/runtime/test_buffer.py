@@ -1,6 +1,7 @@
 """The buffer pool: lifetime, reuse, views, bounds, threads."""
 
 import gc
+import os
 import threading
 
 import ml_dtypes
@@ -140,3 +141,18 @@ def test_wrap_finds_the_first_element():
     x = np.arange(1000.0)
     for y in (x, x[10:], x[3:3], x[7:].reshape(-1, 3), np.array(5)):
         assert buffer.wrap(y).ptr == y.ctypes.data
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("nbytes", [5000, 400_000, 5_000_000])
+def test_a_forked_child_writes_into_memory_of_its_own(nbytes):
+    block = buffer.empty(nbytes)
+    view = block.view((nbytes,), np.uint8, writeable=True)
+    view[:] = 1
+    child = os.fork()
+    if child == 0:
+        view[:] = 2
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert (view == 1).all()

@@ -134,3 +134,13 @@ def test_writing_prunes_by_itself(tmp_path):
     for number in range(200):
         cache.put(f"{number:064d}", bytes(1000))
     assert len(list(tmp_path.iterdir())) < 100
+
+
+def test_an_entry_under_the_name_of_another_is_dropped(tmp_path):
+    cache = DiskCache(tmp_path)
+    other = "1" * 64
+    cache.put(KEY, b"code")
+    cache.put(other, b"other code")
+    Path(cache.path(KEY)).write_bytes(Path(cache.path(other)).read_bytes())
+    assert cache.get(KEY) is None
+    assert cache.get(other) == b"other code"

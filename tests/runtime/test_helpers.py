@@ -1,0 +1,85 @@
+"""Tasks on several threads, and the gate to LLVM: what an interrupt leaves behind."""
+
+import gc
+import threading
+import weakref
+
+import pytest
+
+from accnp.runtime.helpers import _Gate, in_parallel
+
+
+class Thing:
+    """What a task holds in a frame."""
+
+
+def test_an_interrupted_task_leaves_nothing_to_the_collector():
+    seen = []
+
+    def task():
+        held = Thing()
+        seen.append(weakref.ref(held))
+        raise KeyboardInterrupt
+
+    gc.disable()
+    try:
+        kept = None
+        try:
+            in_parallel([task])
+        except KeyboardInterrupt as error:
+            kept = error  # whoever keeps the error does not keep what its frames held
+        assert kept is not None
+        assert seen[0]() is None
+    finally:
+        gc.enable()
+
+
+def test_an_error_of_a_task_is_not_part_of_a_cycle():
+    class Odd(Exception):
+        pass
+
+    def task():
+        raise Odd
+
+    gc.disable()
+    try:
+        seen = None
+        try:
+            in_parallel([task, lambda: None])
+        except Odd as error:
+            seen = weakref.ref(error)
+        assert seen is not None
+        assert seen() is None
+    finally:
+        gc.enable()
+
+
+def test_the_gate_does_not_wait_for_the_thread_that_closes_it():
+    gate = _Gate()
+    gate.__enter__()  # and an interrupt before the exit
+    closed = threading.Event()
+
+    def enter():
+        with gate:
+            closed.wait(60)
+
+    other = threading.Thread(target=enter, daemon=True)
+    other.start()
+    while not gate._inside[other.ident or 0]:
+        pass
+    closer = threading.Timer(0.05, closed.set)
+    closer.start()
+    gate.close()
+    assert closed.is_set()
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_all_tasks_end_before_the_first_error_is_raised(count):
+    done = []
+
+    def bad():
+        raise ValueError("first")
+
+    with pytest.raises(ValueError, match="first"):
+        in_parallel([bad, *[lambda: done.append(1)] * count])
+    assert len(done) == count
