@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 from llvmlite import ir
 from numba.core import types
 
-from accnp.runtime.vectors import Template, make_template, vector
+from accnp.runtime.vectors import Index, Line, Template, Vector, make_template, vector
 
 __all__ = ["NotLanes", "write_loop"]
 
@@ -28,6 +28,10 @@ SHORT = 4  # instructions that are written in place; longer ones are functions
 SMALL = 32  # instructions of a body that has a copy without mask, for whole vectors
 TINY = 6  # instructions of a body whose copy does two vectors
 MOST = 32  # lanes of a mask
+AHEAD = 1024  # bytes from a load to what is fetched into the cache meanwhile
+LINE = 64  # bytes that are fetched at once
+
+PREFETCH = "@llvm.prefetch.p0"
 
 # Functions of a few instructions.
 _CHEAP = frozenset("f4 f8 i4 i8 u4 u8 b1 sq abs sqrt fmax fmin fma select one".split())  # noqa: SIM905
@@ -39,37 +43,6 @@ class NotLanes(Exception):
     def __init__(self, node: ast.For, why: str) -> None:
         super().__init__(why)
         self.node = node
-
-
-class _Line:
-    """One instruction as text, in the place of llvmlite's."""
-
-    __slots__ = ("text",)
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __str__(self) -> str:
-        return self.text
-
-
-class Vector:
-    """The lanes of a value: the LLVM type of one, and the name of all."""
-
-    __slots__ = ("name", "type")
-
-    def __init__(self, kind: Any, name: str) -> None:
-        self.type = kind
-        self.name = name
-
-
-class Index:
-    """Whole numbers that follow each other from lane to lane."""
-
-    __slots__ = ("first",)
-
-    def __init__(self, first: Any) -> None:
-        self.first = first
 
 
 def write_loop(f: Any, node: ast.For, start: Any, stop: Any) -> bool:
@@ -97,6 +70,7 @@ class _Loop:
         self.known: dict[str, Any] = {}  # of what is the same for all steps
         self.splats: dict[int, Vector] = {}
         self.mask: str | None = None
+        self.fetches: set[str] | None = None  # places that are fetched ahead; None: nothing is
         self.count = 0
         self.check()
 
@@ -143,7 +117,10 @@ class _Loop:
             sizes.append(1 if dtype is types.boolean else dtype.bitwidth // 8)
         if not stores:
             self.fail("nothing is stored")
-        self.n = min(MOST, self.f.vector_bytes // max(sizes))
+        # Two vectors side by side where a loop is long and there are 32 registers: many bodies are
+        # one chain of dependent instructions, and few steps are under way at the same time.
+        self.wide = self.f.vector_bytes == 64 and ast.unparse(self.node.iter) == "range(lo, hi)"
+        self.n = min(MOST, (1 + self.wide) * self.f.vector_bytes // max(sizes))
 
     def is_scaled(self, x: ast.expr, scaled: set[str]) -> bool:
         """Whether an expression multiplies what changes from step to step."""
@@ -183,7 +160,7 @@ class _Loop:
     # --- the loops ---
 
     def write(self, start: Any, stop: Any) -> None:
-        f, n = self.f, self.n
+        f = self.f
         self.before = f.b.append_basic_block("lanes")
         f.b.branch(self.before)
         f.b.position_at_end(self.before)
@@ -191,9 +168,10 @@ class _Loop:
         self.ahead = ir.IRBuilder(self.before)
         size = self.weigh()
         if size <= SMALL:
-            copies = 2 if size <= TINY else 1
-            start = self.loop(start, stop, copies * n, copies, masked=False)
-        self.loop(start, stop, n, 1, masked=True)
+            copies = 2 if size <= TINY and not self.wide else 1
+            start = self.loop(start, stop, copies, masked=False)
+        self.fetches = set() if size > SMALL else None
+        self.loop(start, stop, 1, masked=True)
         for name in self.assigned:  # nobody has the value of the last step
             f.names.pop(name, None)
 
@@ -207,9 +185,9 @@ class _Loop:
                 size += 1
         return size
 
-    def loop(self, start: Any, stop: Any, step: int, copies: int, masked: bool) -> Any:
-        """A loop from start, as long as whole steps fit, or to the very end; where it stops."""
-        b, i64 = self.f.b, ir.IntType(64)
+    def loop(self, start: Any, stop: Any, copies: int, masked: bool) -> Any:
+        """A loop from start, as long as whole vectors fit, or to the very end; where it stops."""
+        b, i64, step = self.f.b, ir.IntType(64), copies * self.n
         came = b.block
         head, body, end = (b.append_basic_block(x) for x in ("head", "vectors", "end"))
         if came is self.before:
@@ -224,9 +202,8 @@ class _Loop:
         b.position_at_end(body)
         self.mask = self.masked(now, stop) if masked else None
         for k in range(copies):
-            self.names = {}
             first = b.add(now, ir.Constant(i64, k * self.n), flags=("nsw",)) if k else now
-            self.names[self.index] = (types.int64, Index(first))
+            self.names = {self.index: (types.int64, Index(first))}
             for s in self.node.body:
                 self.statement(s)
         following = b.add(now, ir.Constant(i64, step), flags=("nsw",))
@@ -255,7 +232,7 @@ class _Loop:
         functions = self.f.functions
         functions.serial += 1
         name = f"%v{functions.serial}"
-        (builder or self.f.b)._insert(_Line(f"{name} = {text}"))
+        (builder or self.f.b)._insert(Line(f"{name} = {text}"))
         return name
 
     def lanes(self, value: Any) -> Vector:
@@ -322,7 +299,7 @@ class _Loop:
         if self.mask is None:
             if what == "load":
                 return self.put(f"load {lanes}, {at}, align {size}")
-            self.f.b._insert(_Line(f"store {lanes} {value}, {at}, align {size}"))
+            self.f.b._insert(Line(f"store {lanes} {value}, {at}, align {size}"))
             return ""
         mask = f"{vector('i1', n)} {self.mask}"
         name = f"@llvm.masked.{what}.v{n}{kind.intrinsic_name}.p0"
@@ -334,7 +311,7 @@ class _Loop:
                 f"call {lanes} {name}({at}, i32 {size}, {mask}, {lanes} zeroinitializer)"
             )
         declares[name] = f"declare void {name}({lanes}, ptr, i32, {masks})"
-        self.f.b._insert(_Line(f"call void {name}({lanes} {value}, {at}, i32 {size}, {mask})"))
+        self.f.b._insert(Line(f"call void {name}({lanes} {value}, {at}, i32 {size}, {mask})"))
         return ""
 
     # --- expressions: a Numba type, and a Vector, an Index, or a value that all steps share ---
@@ -397,7 +374,23 @@ class _Loop:
             text = f"icmp ne {vector('i8', self.n)} {raw}, zeroinitializer"
             return dtype, Vector(ir.IntType(1), self.put(text))
         code = self.f.context.get_data_type(dtype)
+        self.fetch(ast.dump(x), place, dtype.bitwidth // 8)
         return dtype, Vector(code, self.access("load", code, place))
+
+    def fetch(self, what: str, place: Any, size: int) -> None:
+        """Bring what is loaded some steps later into the cache.
+
+        The processor does so by itself only where loads follow each other fast; where the body is
+        long, too few steps are under way to hide the way to memory.
+        """
+        if self.fetches is None or what in self.fetches:
+            return
+        self.fetches.add(what)
+        self.f.functions.declares[PREFETCH] = f"declare void {PREFETCH}(ptr, i32, i32, i32)"
+        for k in range(0, self.n * size, LINE):
+            at = self.put(f"getelementptr i8, ptr {place.get_reference()}, i64 {AHEAD + k}")
+            # Reading, kept in all caches, data.
+            self.f.b._insert(Line(f"call void {PREFETCH}(ptr {at}, i32 0, i32 3, i32 1)"))
 
     def binary(self, x: ast.BinOp) -> Any:
         a, b = self.value(x.left), self.value(x.right)
@@ -479,7 +472,7 @@ class _Loop:
             functions.serial += 1
             prefix = f"v{functions.serial}"
             for line in template.lines:
-                self.f.b._insert(_Line(line.format(prefix, *names)))
+                self.f.b._insert(Line(line.format(prefix, *names)))
             functions.declares.update(template.declares)
             return Vector(template.type, template.result.format(prefix, *names))
         name = functions.called(template, getattr(key, "__name__", "cast"), n)

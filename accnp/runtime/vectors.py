@@ -14,7 +14,7 @@ from llvmlite import ir
 from llvmlite.ir import instructions as ins
 from numba.core import types
 
-__all__ = ["Functions", "Template", "make_template", "vector"]
+__all__ = ["Functions", "Index", "Line", "Template", "Vector", "make_template", "vector"]
 
 INLINED = 4  # calls of one function that are inlined; where there are more, none is
 _PURE = frozenset(
@@ -32,6 +32,37 @@ _OVERLOADED = re.compile(r"[fi]\d+")
 def vector(kind: Any, n: int) -> str:
     """The text of a vector type."""
     return f"<{n} x {kind}>"
+
+
+class Line:
+    """One instruction as text, in the place of llvmlite's."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Vector:
+    """The lanes of a value: the LLVM type of one, and the name of all."""
+
+    __slots__ = ("name", "type")
+
+    def __init__(self, kind: Any, name: str) -> None:
+        self.type = kind
+        self.name = name
+
+
+class Index:
+    """Whole numbers that follow each other from lane to lane."""
+
+    __slots__ = ("first",)
+
+    def __init__(self, first: Any) -> None:
+        self.first = first
 
 
 class Template:

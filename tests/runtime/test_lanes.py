@@ -137,8 +137,29 @@ def test_one_copy_of_long_bodies(monkeypatch):
     lines = ["t0 = x[i]", *[f"t{k + 1} = tanh(t{k}) * y[i]" for k in range(30)], "a[i] = t30"]
     text = text_of(loop(*lines), ("f4*", "f4*", "f4*"), objects.VECTOR_BYTES, monkeypatch)
     assert text.count("@accnp_lanes_tanh_") == 31  # a definition and 30 calls
-    short = text_of(loop("a[i] = x[i] + y[i]"), ("f4*",) * 3, objects.VECTOR_BYTES, monkeypatch)
+    short = text_of(loop("a[i] = x[i] + y[i]"), ("f4*",) * 3, 32, monkeypatch)
     assert short.count("fadd") == 3  # two vectors in one step, and one with a mask
+
+
+def test_long_loops_take_two_vectors_where_there_are_registers(monkeypatch):
+    """One value of twice the lanes; not in inner loops, which may be shorter than that."""
+    flat = loop("a[i] = x[i] + y[i]")
+    rows = (
+        "def kernel(lo, hi, a, x, y, n):\n    for o in range(lo, hi):\n        for i in range(n):\n"
+    )
+    rows += "            a[o * n + i] = x[o * n + i] + y[i]\n"
+    for source, more, lanes in ((flat, (), 32), (rows, ("i8",), 16)):
+        text = text_of(source, ("f4*", "f4*", "f4*", *more), 64, monkeypatch)
+        assert f"fadd <{lanes} x float>" in text
+    assert "fadd <8 x float>" in text_of(flat, ("f4*",) * 3, 32, monkeypatch)
+
+
+def test_long_bodies_fetch_each_load_ahead_once(monkeypatch):
+    body = ["a[i] = tanh(x[i]) * exp(x[i]) + tanh(y[i])"]
+    text = text_of(loop(*body), ("f4*",) * 3, 64, monkeypatch)
+    assert text.count("call void @llvm.prefetch") == 4  # two arrays, two lines of the cache each
+    short = text_of(loop("a[i] = x[i] + y[i]"), ("f4*",) * 3, 64, monkeypatch)
+    assert "prefetch" not in short
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "bool", "int16", "float32"])
