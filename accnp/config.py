@@ -126,6 +126,8 @@ _OPTIONS = [
     Option("cache_max_bytes", int, 512 * 1024 * 1024, ours=True),
     Option("threads", int, None, ours=True, least=1),
     Option("fastmath", bool, False, traced=True, ours=True),
+    # Programs of more operations than this are not fused: each operation is a kernel of its own.
+    Option("fusion_limit", int, 20_000, traced=True, ours=True, least=0),
     Option("debug", int, 0, (0, 1, 2, 3, 4, 5), ours=True),
 ]  # fmt: skip
 
@@ -234,6 +236,7 @@ class Config(threading.local):
     threads: int
     cache_dir: str
     fastmath: bool
+    fusion_limit: int
 
     def __init__(self) -> None:
         with _lock:

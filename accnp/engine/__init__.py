@@ -71,7 +71,7 @@ def materialise(nodes: Sequence[Node], wait: bool = False) -> None:
             return
         outputs, places = wanted(found)
         lost = lost_leaves(found) if found.taken and not watch.one_by_one else ()
-        full_key = (*found.key, places, lost, config.fastmath)
+        full_key = (*found.key, places, lost, config.fastmath, config.fusion_limit)
         plan = _plans.get(full_key)
         if len(order) == 1 and plan is not None and not _fast:
             _remember(order[0], plan)
@@ -218,7 +218,7 @@ def pending(node: Node) -> tuple[list[Node], list[Node], list[Node], Plan | None
         found = collect([node])
         outputs, places = wanted(found)
         lost = lost_leaves(found) if found.taken else ()
-        plan = _plans.get((*found.key, places, lost, config.fastmath))
+        plan = _plans.get((*found.key, places, lost, config.fastmath, config.fusion_limit))
         return sorted_order(found.order), found.leaves, outputs, plan
 
 

@@ -46,15 +46,21 @@ class Cluster:
         "cuts",
         "folds",
         "form",
+        "level",
         "loads",
+        "members",
         "merged",
         "needs",
+        "number",
+        "readers",
         "roots",
         "shape",
         "size",
+        "wishes",
     )
 
-    def __init__(self, shape: tuple[int, ...], form: str = "map") -> None:
+    def __init__(self, number: int, shape: tuple[int, ...], form: str = "map") -> None:
+        self.number = number  # its place among all clusters
         self.shape = shape
         # map, row, split, column; host, or own where the planner finds a kernel of the op's own
         self.form = form
@@ -62,6 +68,10 @@ class Cluster:
         self.roots: list[Value] = []
         self.loads: set[int] = set()  # ids of leaves and stored values that it reads in full
         self.needs: set[Cluster] = set()  # clusters whose stored values this one loads
+        self.readers: set[Cluster] = set()  # those that need this one
+        self.level = 0  # less than that of each cluster that it needs
+        self.members: list[Value] = []  # computed here at a place of their own (not inline)
+        self.wishes: list[Demand] = []  # what it demands of values that are no leaves
         self.size = 0
         self.folds = 0
         # Where the index space is cut for assembled values: each cell is a nest of its own.
@@ -73,6 +83,33 @@ class Cluster:
         size = self.size + more
         cells = count_cells(joined(self.cuts, cuts))
         return size <= MAX_MEMBERS and cells <= MAX_CELLS and size * cells <= MAX_STATEMENTS
+
+    def need(self, other: Cluster) -> None:
+        """Note that this cluster loads what another one stores."""
+        self.needs.add(other)
+        other.readers.add(self)
+        _sink(self)
+
+    def swallow(self, other: Cluster) -> None:
+        """Make another cluster, which no path connects with this one, part of it."""
+        self.roots += other.roots
+        self.size += other.size
+        self.folds += other.folds
+        self.cuts = joined(self.cuts, other.cuts)
+        self.loads |= other.loads
+        self.members += other.members
+        self.wishes += other.wishes
+        for n in other.needs:
+            n.readers.discard(other)
+            n.readers.add(self)
+        for r in other.readers:
+            r.needs.discard(other)
+            r.needs.add(self)
+        self.needs |= other.needs
+        self.readers |= other.readers
+        self.level = max(self.level, other.level)
+        other.merged = self
+        _sink(self)
 
     def current(self) -> Cluster:
         """The cluster that this one has become part of."""
@@ -95,28 +132,50 @@ class Chain:
         """Note the cluster of a value; called from the last one to the first."""
         if id(v) in self.members:
             if self.later is not None:
-                self.later.needs.add(c)
+                self.later.need(c)
             self.later = c
 
 
 def reaches(a: Cluster, b: Cluster) -> bool:
-    """Whether `a` needs `b`, directly or through others."""
-    seen: set[Cluster] = set()
-    stack = [a]
-    while stack:
-        for n in stack.pop().needs:
-            n = n.current()
-            if n is b:
-                return True
-            if n not in seen:
-                seen.add(n)
-                stack.append(n)
+    """Whether `a` needs `b`, directly or through others.
+
+    Walks from both ends, on the side that has seen less, and only between their levels: a walk
+    through all clusters for each pair would make planning quadratic.
+    """
+    ahead, behind = {a}, {b}
+    front, back = [a], [b]
+    while front and back and a.level < b.level:
+        if len(ahead) <= len(behind):
+            found = {n for c in front for n in c.needs if n.level <= b.level}
+            front = list(found - ahead)
+            ahead |= found
+        else:
+            found = {r for c in back for r in c.readers if r.level >= a.level}
+            back = list(found - behind)
+            behind |= found
+        if not ahead.isdisjoint(behind):
+            return True
     return False
+
+
+def _sink(c: Cluster) -> None:
+    """Put what a cluster needs on levels below its own."""
+    stack = [c]
+    while stack:
+        c = stack.pop()
+        for n in c.needs:
+            if n.level <= c.level:
+                n.level = c.level + 1
+                stack.append(n)
 
 
 def write_last(clusters: list[Cluster]) -> list[Cluster]:
     """Let kernels that update an operand in place come after its other readers, for whom it would
     have to be copied; returns the clusters as they came."""
+    loading: dict[int, list[Cluster]] = {}
+    for c in clusters:
+        for i in c.loads:
+            loading.setdefault(i, []).append(c)
     for c in clusters:
         v = c.roots[0] if c.form == "host" else None
         if v is None or v.op.takes is None:
@@ -124,10 +183,9 @@ def write_last(clusters: list[Cluster]) -> list[Cluster]:
         x = v.inputs[v.op.takes]
         if not x.stored:
             x = strip_views(x)[0]
-        readers = {r for r in clusters if x.id in r.loads}
-        for r in readers | {d.cluster for d in x.demands}:
+        for r in {*loading.get(x.id, ()), *[d.cluster for d in x.demands]}:
             if r is not c and not reaches(r, c):
-                c.needs.add(r)
+                c.need(r)
     return clusters
 
 
@@ -136,7 +194,7 @@ def in_order(clusters: list[Cluster]) -> list[Cluster]:
     done: set[Cluster] = set()
     out: list[Cluster] = []
     for root in reversed(clusters):
-        stack = [(root, iter([n.current() for n in root.needs]))]
+        stack = [(root, iter(root.needs))]
         if root in done:
             continue
         done.add(root)
@@ -145,7 +203,7 @@ def in_order(clusters: list[Cluster]) -> list[Cluster]:
             for n in rest:
                 if n not in done:
                     done.add(n)
-                    stack.append((n, iter([m.current() for m in n.needs])))
+                    stack.append((n, iter(n.needs)))
                     break
             else:
                 out.append(c)

@@ -13,13 +13,18 @@ consumer that stands in a cluster *demands* its operands there, each through the
 
 A value that its consumers want in several ways is stored, and they load it. Why is noted on the
 value (`Value.why`) by the rule that decided so.
+
+A program of more operations than `config.fusion_limit` is not fused: then the number of different
+kernels, and with it compile time, depends on the kinds of its operations, not on its length.
 """
 
 from __future__ import annotations
 
 from math import prod
+from operator import attrgetter
 from typing import Any
 
+from accnp.config import config
 from accnp.passes.clusters import (
     Chain,
     Cluster,
@@ -42,6 +47,7 @@ from accnp.passes.reasons import (
     TOO_LONG,
     TOO_MANY_FOLDS,
     TURNED,
+    UNFUSED,
     apart,
     form_of,
     other_fold,
@@ -72,12 +78,19 @@ def fuse(program: Program) -> list[Cluster]:
     return _Fusion(program).run()
 
 
+def is_computed(v: Value) -> bool:
+    """Whether a value can be the result of a generated kernel, and is more than a way to read."""
+    return is_gather(v) or (in_kernel(v) and v.op.kind not in ("view", "iota"))
+
+
 class _Fusion:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.clusters: list[Cluster] = []
+        self.apart = len(program.values) > config.fusion_limit
         self.effects = Chain(program.effects)
         self.refusal = ""  # why the last question was answered with no
+        self.folded: dict[int, list[Cluster]] = {}  # by id of a value: kernels that fold it
 
     def run(self) -> list[Cluster]:
         for v in self.program.values:
@@ -86,8 +99,15 @@ class _Fusion:
             store(v, OUTPUT)
         for v in reversed(self.program.values):
             self.place(v)
-        merge_siblings(self.clusters)
+        if not self.apart:
+            merge_siblings(self.clusters)
         return in_order(write_last([c for c in self.clusters if c.merged is None]))
+
+    def open(self, shape: tuple[int, ...], form: str = "map") -> Cluster:
+        """Begin a new cluster."""
+        c = Cluster(len(self.clusters), shape, form)
+        self.clusters.append(c)
+        return c
 
     def no(self, why: str) -> bool:
         """Refuse, and remember why."""
@@ -100,6 +120,9 @@ class _Fusion:
         kind = v.op.kind
         if kind == "barrier":
             self.barrier(v)
+        elif self.apart and (v.demands or v.stored) and is_computed(v):
+            store(v, UNFUSED)
+            assembled(self, v) if kind == "assemble" else self.root(v)
         elif is_gather(v):
             gathered(self, v)
         elif not in_kernel(v):
@@ -127,10 +150,9 @@ class _Fusion:
         if v.parent is not None:  # one of several results: the whole is the step
             v.parent.demands += v.demands
             return
-        c = Cluster((), "host")
+        c = self.open((), "host")
         v.why += (c,)
         c.roots.append(v)
-        self.clusters.append(c)
         self.provide(v, c)
         v.cluster = c
         self.effects.place(v, c)
@@ -190,16 +212,14 @@ class _Fusion:
         if any(c.size >= MAX_MEMBERS for c in wanting):
             # Too long for one prologue: the rest of the chain is a kernel of its own.
             store(v, TOO_LONG)
-            c = Cluster(())
-            self.clusters.append(c)
+            c = self.open(())
             return self.join(v, c, "full")
         if v.stored:
-            c = Cluster(())
-            self.clusters.append(c)
+            c = self.open(())
             c.roots.append(v)
             for d in v.demands:
                 if d.how == "load":
-                    d.cluster.needs.add(c)
+                    d.cluster.need(c)
             self.demand_inputs(v, c, "scalar", ())
         for c in wanting:
             c.size += 1
@@ -212,7 +232,7 @@ class _Fusion:
             return
         homes = {d.cluster for d in demands}
         if len(homes) > 1 and all(d.how == "same" and d.context == "full" for d in demands):
-            self.refusal = merge(self.clusters, homes)
+            self.refusal = merge(homes)
             homes = {d.cluster for d in demands}
         hows = {(d.how, d.context) for d in demands}
         why = apart(homes, self.refusal)
@@ -265,7 +285,7 @@ class _Fusion:
     def row_host(self, v: Value, homes: set[Cluster]) -> Cluster | None:
         """One of several readers that can compute a value once for each row, and store it for the
         others, none of which it needs."""
-        for home in sorted(homes, key=self.clusters.index) if v.aval.ndim else ():
+        for home in sorted(homes, key=attrgetter("number")) if v.aval.ndim else ():
             mine = [d for d in v.demands if d.cluster is home]
             rows = home.form == "row" or any(d.how == "row" for d in mine)
             if v.op.kind == "reduce":
@@ -308,7 +328,7 @@ class _Fusion:
         form = fold_form(source, axes)
         homes = {d.cluster for d in v.demands}
         if form == "row" and len(homes) > 1 and all(c.shape == source for c in homes):
-            self.refusal = merge(self.clusters, homes)
+            self.refusal = merge(homes)
             homes = {d.cluster for d in v.demands}
         self.refusal = LONG_FOLD if form == "split" and homes else ""
         home = next(iter(homes)) if len(homes) == 1 else None
@@ -329,17 +349,15 @@ class _Fusion:
         if host is not None:
             return self.join(v, host, "row")
         base = strip_views(v.inputs[0])[0]
-        for c in self.clusters:  # folds of the same values over the same axes share a pass
+        alike = {c.current() for c in self.folded.get(base.id, ())}
+        for c in sorted(alike, key=attrgetter("number")):
+            # Folds of the same values over the same axes share a pass.
             if (
-                c.merged is None
-                and c.form == form
+                c.form == form
                 and c.shape == source
                 and c.size < MAX_MEMBERS
                 and c.folds < MAX_FOLDS
                 and long_axes(source, c.axes) == long_axes(source, axes)
-                and any(
-                    r.op.kind == "reduce" and strip_views(r.inputs[0])[0] is base for r in c.roots
-                )
                 and not any(h is c or reaches(c, h) for h in homes)
             ):
                 return self.join(v, c, "row")
@@ -353,31 +371,28 @@ class _Fusion:
         if prod(home.shape) == 1:
             return self.no("a fold to one element is known only when its kernel has ended")
         home.shape, home.axes, home.form = source, axes, form
-        for w in self.program.values:
-            if w.cluster is not None and w.role == "full" and w.cluster.current() is home:
-                w.role = "row"
-            for d in w.demands:
-                if d.cluster is home and d.context == "full":
-                    d.context = "row"
-                    d.how = "same" if d.how == "row" and not d.chain else d.how
+        for w in home.members:
+            w.role = "row"
+        for d in home.wishes:
+            if d.context == "full":
+                d.context = "row"
+                d.how = "same" if d.how == "row" and not d.chain else d.how
         return True
 
     def root(self, v: Value) -> None:
         """Start a new cluster whose result is `v`."""
         if v.op.kind == "reduce":
-            c = Cluster(v.inputs[0].aval.shape)
+            c = self.open(v.inputs[0].aval.shape)
             c.axes = tuple(v.params["axes"])
             c.form = fold_form(c.shape, c.axes)
         else:
-            c = Cluster(v.aval.shape)
-        self.clusters.append(c)
+            c = self.open(v.aval.shape)
         self.join(v, c, "row" if v.op.kind == "reduce" else "full")
 
     def root_view(self, v: Value) -> None:
         """A stored view is a copy kernel."""
-        c = Cluster(v.aval.shape)
+        c = self.open(v.aval.shape)
         c.roots.append(v)
-        self.clusters.append(c)
         self.provide(v, c)
         v.cluster = c
         base, chain = strip_views(v.inputs[0])
@@ -398,6 +413,7 @@ class _Fusion:
 
     def join(self, v: Value, c: Cluster, role: str) -> None:
         v.cluster, v.role = c, role
+        c.members.append(v)
         c.size += 1
         c.folds += v.op.kind == "reduce"
         if v.stored:
@@ -405,6 +421,8 @@ class _Fusion:
             self.provide(v, c)
         if v.op.kind == "reduce":
             x = v.inputs[0]
+            if v.stored:
+                self.folded.setdefault(strip_views(x)[0].id, []).append(c)
             if x.op.kind == "view" and in_kernel(x) and is_turned(x, v.params["axes"]):
                 store(x, TURNED)
             self.demand(x, c, "full", ())
@@ -424,7 +442,7 @@ class _Fusion:
     def provide(self, v: Value, c: Cluster) -> None:
         for d in v.demands:
             if d.cluster is not c:
-                d.cluster.needs.add(c)
+                d.cluster.need(c)
 
     def demand_inputs(self, v: Value, c: Cluster, context: str, outer: tuple[Any, ...]) -> None:
         for x in v.inputs:
@@ -462,6 +480,7 @@ class _Fusion:
         if v.is_leaf or v.stored:
             d.cluster.loads.add(v.id)
         if not v.is_leaf:
+            d.cluster.wishes.append(d)
             v.demands.append(d)
             if v.parent is not None:
                 v.parent.demands.append(d)

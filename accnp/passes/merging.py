@@ -6,36 +6,26 @@ In: the clusters of a program. Out: the same; those that became part of another 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 from accnp.passes.clusters import Cluster
 from accnp.passes.reasons import why_two
-from accnp.passes.regions import joined
 
 __all__ = ["merge", "merge_siblings"]
 
 
-def merge(clusters: Sequence[Cluster], homes: set[Cluster]) -> str:
+def merge(homes: set[Cluster]) -> str:
     """Join clusters of one index space that no path connects: one kernel with several outputs.
     Returns why the last one could not, or ""."""
-    order = sorted(homes, key=clusters.index)
+    order = sorted(homes, key=attrgetter("number"))
     first, refusal = order[0], ""
     for other in order[1:]:
         refusal = why_two(first, other)
         if not refusal:
             if other.form == "row" and first.form == "map":
                 first.form, first.axes = other.form, other.axes
-            first.roots += other.roots
-            first.size += other.size
-            first.folds += other.folds
-            first.cuts = joined(first.cuts, other.cuts)
-            first.loads |= other.loads
-            first.needs |= other.needs
-            other.merged = first
-            for c in clusters:
-                if other in c.needs:
-                    c.needs.discard(other)
-                    c.needs.add(first)
+            first.swallow(other)
     return refusal
 
 
@@ -49,4 +39,4 @@ def merge_siblings(clusters: Sequence[Cluster]) -> None:
         for i, a in enumerate(group):  # neighbours only: all pairs would take too long
             for b in group[i + 1 : i + 32]:
                 if a.merged is None and b.merged is None and a.loads & b.loads:
-                    merge(clusters, {a, b})
+                    merge({a, b})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accnp.passes.clusters import MAX_CELLS, Cluster
+from accnp.passes.clusters import MAX_CELLS
 from accnp.passes.costs import AGAIN, distinct, not_expanding, times, work
 from accnp.passes.gathers import COST, Coordinate
 from accnp.passes.program import Value
@@ -29,9 +29,8 @@ def assembled(f: Any, v: Value) -> None:
     if cuts is None or count_cells(cuts) > MAX_CELLS:
         return f.host(v)
     store(v, f.refusal)
-    c = Cluster(v.aval.shape)
+    c = f.open(v.aval.shape)
     c.cuts = cuts
-    f.clusters.append(c)
     f.join(v, c, "full")
     return None
 

@@ -14,7 +14,7 @@ from accnp.passes.spaces import long_axes
 
 __all__ = [
     "LONG_FOLD", "MAX_FOLDS", "MAX_MEMBERS", "MAX_STORES", "OUTPUT", "TOO_LONG", "TOO_MANY_FOLDS",
-    "TURNED", "apart", "form_of", "other_fold", "other_space", "store", "why_two",
+    "TURNED", "UNFUSED", "apart", "form_of", "other_fold", "other_space", "store", "why_two",
 ]  # fmt: skip
 
 # folds of one kernel: each may need a pass of its own, and passes compute again what they share
@@ -23,6 +23,7 @@ MAX_FOLDS = 8
 MAX_STORES = 16
 OUTPUT = "an output"
 TOO_LONG = f"size limit: a kernel takes {MAX_MEMBERS} operations"
+UNFUSED = "the program has more operations than config.fusion_limit: each is a kernel of its own"
 TOO_MANY_FOLDS = f"a kernel takes {MAX_FOLDS} folds"
 TURNED = "its folded axes lie in memory in another order than that in which they are folded"
 LONG_FOLD = "a long fold is cut into chunks: its result is known only when the kernel has ended"
