@@ -71,8 +71,8 @@ def is_gather(v: Any) -> bool:
 class _Writer:
     """Writes the statements of one gather into a kernel that is being lowered."""
 
-    def __init__(self, lowering: Any, v: Any) -> None:
-        self.l, self.v = lowering, v
+    def __init__(self, lowering: Any, v: Any, context: str) -> None:
+        self.l, self.v, self.context = lowering, v, context
 
     def whole(self, key: Any, value: int, dtype: np.dtype) -> str:
         """A number that the kernel's text does not show: an argument."""
@@ -86,7 +86,8 @@ class _Writer:
 
     def add(self, dtype: np.dtype, text: str, *args: str) -> str:
         name = self.l.fresh("t")
-        self.l.section.append(Statement(name, dtype, text, args))
+        section = self.l.row_section if self.context == "row" else self.l.section
+        section.append(Statement(name, dtype, text, args))
         return name
 
     def fill(self) -> str:
@@ -119,7 +120,7 @@ class _Writer:
         names, terms, tests = [], [], []
         for k, d in enumerate(dims.start_index_map):
             view = low.parts.setdefault((id(v), k), Coordinate(v, k))
-            place = low.emit(starts, (*chain, view), "full")
+            place = low.emit(starts, (*chain, view), self.context)
             last = shape[d] - v.params["slice_sizes"][d]
             top = self.whole(k, last, kind)
             names.append(self.add(kind, f"fmin(fmax({{0}}, {zero}), {{1}})", place, top))
@@ -139,7 +140,8 @@ class _Writer:
             moved[axes[axis]] = steps[d]
         found = apply_views(chain, v.aval.shape, tuple(moved), offset)
         assert found is not None
-        element = low.load(base, found[1], found[2], "full", tuple(names), tuple(terms))
+        strides = low.spread(found[0], found[1]) if self.context == "row" else found[1]
+        element = low.load(base, strides, found[2], self.context, tuple(names), tuple(terms))
         if not tests:
             return element
         inside = tests[0]
@@ -148,10 +150,11 @@ class _Writer:
         return self.add(v.aval.dtype, "select({0}, {1}, {2})", inside, element, self.fill())
 
 
-def write_gather(lowering: Any, v: Any, chain: tuple[Any, ...]) -> str:
+def write_gather(lowering: Any, v: Any, chain: tuple[Any, ...], context: str) -> str:
     """Write the statements of a gather, read through views; the name of its element."""
-    key = (id(v), tuple(map(id, chain)), "full")
-    found = lowering.full_names.get(key)
+    names = lowering.names if context == "row" else lowering.full_names
+    key = (id(v), tuple(map(id, chain)), context)
+    found = names.get(key)
     if found is None:
-        found = lowering.full_names[key] = _Writer(lowering, v).write(chain)
+        found = names[key] = _Writer(lowering, v, context).write(chain)
     return found

@@ -112,7 +112,7 @@ class _Lowering:
         if v.op.kind == "assemble":
             return self.assembled(v, ())
         if v.op.name == "gather":
-            return write_gather(self, v, ())
+            return write_gather(self, v, (), "full")
         return self.compute(v, (), "full")
 
     def assembled(self, v: Value, chain: tuple[Any, ...]) -> str:
@@ -238,7 +238,7 @@ class _Lowering:
         if base.op.kind == "assemble" and self.ours(base):
             return self.assembled(base, chain)
         if base.op.name == "gather" and self.ours(base):
-            return write_gather(self, base, chain)
+            return write_gather(self, base, chain, context)
         if self.ours(base) and (base.role == "inline" or not chain):
             return self.compute(base, chain, context)
         shape, strides, offset = apply_views(chain, base.aval.shape, contiguous(base.aval.shape), 0)  # type: ignore[misc]

@@ -92,3 +92,18 @@ def test_another_shape_of_a_gather_compiles_nothing():
     before = jnp.counters()["compiles"]
     f(V[:77], I[:3] % 77)
     assert jnp.counters()["compiles"] == before
+
+
+def test_gathers_of_one_value_per_row():
+    """They take part in what is computed once for each row."""
+    rng = np.random.default_rng(0)
+    x, t = rng.normal(size=(5, 7)).astype("f4"), rng.normal(size=9).astype("f4")
+    rows = rng.integers(-9, 9, 5)
+
+    def inner(x, t, i):
+        return x.sum(1) * t[i] + t[i], x - t[i][:, None] * x.max(1, keepdims=True)
+
+    for function in (inner, lambda x, t, i: x * 2 + (x.sum(1) * t[i])[:, None]):
+        found, want = jnp.jit(function)(x, t, rows), function(x, t, rows)
+        for a, b in zip(jnp.tree.leaves(found), jnp.tree.leaves(want), strict=True):
+            np.testing.assert_allclose(np.asarray(a), b, rtol=1e-5)
