@@ -12,19 +12,10 @@ Array(14, dtype=int32)
 from typing import TYPE_CHECKING
 
 from accnp import dtypes, errors, numpy
-from accnp.api.callbacks import pure_callback
-from accnp.api.checkpoint import checkpoint, remat
-from accnp.api.custom_jvp import custom_jvp
-from accnp.api.custom_vjp import closure_convert, custom_gradient, custom_vjp
 from accnp.api.derivatives import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
-from accnp.api.jacobians import hessian, jacfwd, jacobian, jacrev
 from accnp.api.jaxpr import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
 from accnp.api.jit import jit
 from accnp.api.placement import device_put
-from accnp.api.process import (
-    clear_caches, host_count, host_id, host_ids, named_call, named_scope,
-    print_environment_info, process_count, process_index, process_indices,
-)  # fmt: skip
 from accnp.api.tracing import ensure_compile_time_eval
 from accnp.api.vmap import vmap
 from accnp.api.waiting import (
@@ -42,7 +33,6 @@ from accnp.config import (
 )  # fmt: skip
 from accnp.dtypes.names import float0
 from accnp.missing import nearest
-from accnp.numpy import *  # noqa: F403  (all names of jax.numpy, listed there)
 from accnp.runtime.device import (
     Device, default_backend, device_count, devices, local_device_count, local_devices,
 )  # fmt: skip
@@ -54,10 +44,20 @@ if TYPE_CHECKING:  # loaded on first use
         tree, tree_util, typing,
     )  # fmt: skip
     from accnp import profiler as profiler
+    from accnp.api.callbacks import pure_callback
+    from accnp.api.checkpoint import checkpoint, remat
+    from accnp.api.custom_jvp import custom_jvp
+    from accnp.api.custom_vjp import closure_convert, custom_gradient, custom_vjp
     from accnp.api.inspect.look import inspect
     from accnp.api.observe.explain import explain
+    from accnp.api.jacobians import hessian, jacfwd, jacobian, jacrev
     from accnp.api.pmap import pmap
+    from accnp.api.process import (
+        clear_caches, host_count, host_id, host_ids, named_call, named_scope,
+        print_environment_info, process_count, process_index, process_indices,
+    )  # fmt: skip
     from accnp.experimental import checkify
+    from accnp.numpy import *  # noqa: F403  (all names of jax.numpy, listed there)
 
 __version__ = "0.1.0"
 
@@ -165,6 +165,8 @@ __all__ = [
     "vmap",
 ]  # fmt: skip
 __all__ += numpy.__all__
+# The names of jax.numpy, but for those that it loads on first use itself.
+globals().update({name: vars(numpy)[name] for name in {*numpy.__all__} - {*numpy.LATER}})
 
 _LATER = (
     "ad_checkpoint", "checkpoint_policies", "core", "custom_batching", "custom_derivatives",
@@ -172,12 +174,25 @@ _LATER = (
     "profiler", "random", "scipy", "test_util", "tree", "tree_util", "typing",
 )  # fmt: skip
 _FROM = {
-    "checkify": "accnp.experimental",
-    "explain": "accnp.api.observe.explain",
-    "inspect": "accnp.api.inspect.look",
-    "pmap": "accnp.api.pmap",
+    "accnp.api.callbacks": "pure_callback",
+    "accnp.api.checkpoint": "checkpoint remat",
+    "accnp.api.custom_jvp": "custom_jvp",
+    "accnp.api.custom_vjp": "closure_convert custom_gradient custom_vjp",
+    "accnp.api.inspect.look": "inspect",
+    "accnp.api.jacobians": "hessian jacfwd jacobian jacrev",
+    "accnp.api.observe.explain": "explain",
+    "accnp.api.pmap": "pmap",
+    "accnp.api.process": "clear_caches host_count host_id host_ids named_call named_scope "
+    "print_environment_info process_count process_index process_indices",
+    "accnp.experimental": "checkify",
+    "accnp.numpy": " ".join(numpy.LATER),
 }
-__getattr__ = nearest(__name__, __all__, {name: f"accnp.{name}" for name in _LATER} | _FROM)
+__getattr__ = nearest(
+    __name__,
+    __all__,
+    {name: f"accnp.{name}" for name in _LATER}
+    | {name: module for module, names in _FROM.items() for name in names.split()},
+)
 
 
 def __dir__() -> list[str]:

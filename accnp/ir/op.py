@@ -6,6 +6,7 @@ through which rules record further nodes (`o.mul(t, o.cos(x))`) without importin
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -109,7 +110,33 @@ class Op:
         return self.name
 
 
-OPS: dict[str, Op] = {}
+class Table(dict[str, Op]):
+    """Ops by name. Those that few programs use come with their module when they are first named.
+
+    Attributes:
+        later: op to the module that declares it; filled in `accnp/api/__init__.py`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.later: dict[str, str] = {}
+
+    def __missing__(self, name: str) -> Op:
+        if name in self.later:
+            importlib.import_module(self.later[name])
+        op = self.get(name)
+        if op is None:
+            raise KeyError(name)
+        return op
+
+    def whole(self) -> Table:
+        """The table with every op in it."""
+        for module in set(self.later.values()):
+            importlib.import_module(module)
+        return self
+
+
+OPS = Table()
 
 
 def register(op: Op) -> Op:
@@ -124,10 +151,10 @@ class _Late:
     """`o.name(*nodes, **params)` records the op of that name; looked up at call time, cached."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        op = OPS.get(name.rstrip("_"))
-        if op is None or name.startswith("_"):
-            raise AttributeError(f"o: there is no op {name!r}")
-        call = _make_caller(op)
+        try:
+            call = _make_caller(OPS[name.rstrip("_")])
+        except KeyError:
+            raise AttributeError(f"o: there is no op {name!r}") from None
         setattr(self, name, call)
         return call
 

@@ -2,10 +2,8 @@
 """`accnp.numpy`: the names of `jax.numpy`, re-exported one by one."""
 
 import sys
+from typing import TYPE_CHECKING
 
-from accnp.api.applying import apply_along_axis, apply_over_axes, piecewise, place
-from accnp.api.bits import packbits, unpackbits
-from accnp.api.convolution import convolve, correlate
 from accnp.api.creation import (
     arange, array, asarray, empty, empty_like, eye, full, full_like, geomspace, identity,
     linspace, logspace, ones, ones_like, zeros, zeros_like,
@@ -14,14 +12,6 @@ from accnp.api.cumulative import (
     cumprod, cumsum, cumulative_prod, cumulative_sum, nanargmax, nanargmin, nancumprod, nancumsum,
     nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar,
 )  # fmt: skip
-from accnp.api.differences import diff, ediff1d, gradient, interp
-from accnp.api.einsum import einsum, einsum_path
-from accnp.api.facts import (
-    ComplexWarning, array_repr, array_str, get_printoptions, iterable, ndim, printoptions, save,
-    savez, set_printoptions, shape, size,
-)  # fmt: skip
-from accnp.api.histograms import histogram, histogram2d, histogram_bin_edges, histogramdd
-from accnp.api.index_tricks import c_, mgrid, ogrid, r_
 from accnp.api.joining import (
     append, array_split, block, column_stack, concat, concatenate, delete, dsplit, dstack, hsplit,
     hstack, insert, repeat, resize, split, stack, tile, trim_zeros, unstack, vsplit, vstack,
@@ -40,15 +30,8 @@ from accnp.api.matrices import (
 from accnp.api.methods import set_namespace
 from accnp.api.namespace_info import API_VERSION as __array_api_version__
 from accnp.api.namespace_info import namespace_info as __array_namespace_info__
-from accnp.api.padding import pad
-from accnp.api.polynomials import (
-    poly, polyadd, polyder, polydiv, polyfit, polyint, polymul, polysub, polyval, roots,
-)  # fmt: skip
 from accnp.api.products import (
     cross, dot, inner, kron, matmul, matvec, outer, tensordot, trace, vdot, vecdot, vecmat,
-)  # fmt: skip
-from accnp.api.quantiles import (
-    median, nanmedian, nanpercentile, nanquantile, percentile, quantile,
 )  # fmt: skip
 from accnp.api.reductions import (
     all, amax, amin, any, argmax, argmin, average, count_nonzero, max, mean, min, prod, ptp, std,
@@ -63,12 +46,7 @@ from accnp.api.scalars import (
     signedinteger, single, uint, uint16, uint2, uint32, uint4, uint64, uint8, unsignedinteger,
 )  # fmt: skip
 from accnp.api.selecting import where
-from accnp.api.sets import (
-    intersect1d, isin, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts,
-    unique_inverse, unique_values,
-)  # fmt: skip
 from accnp.api.sorting import argpartition, argsort, lexsort, partition, sort, sort_complex
-from accnp.api.statistics import corrcoef, cov, trapezoid, unwrap
 from accnp.api.taking import (
     argwhere, bincount, choose, compress, digitize, extract, fill_diagonal, flatnonzero,
     nonzero, put, put_along_axis, ravel_multi_index, searchsorted, select, take,
@@ -90,12 +68,37 @@ from accnp.api.ufuncs import (
     sin, sinc, sinh, spacing, sqrt, square, subtract, tan, tanh, true_divide, trunc,
 )  # fmt: skip
 from accnp.api.vectorize import vectorize
-from accnp.api.windows import bartlett, blackman, hamming, hanning, kaiser
 from accnp.array import Array as ndarray
 from accnp.dtypes.promotion import promote_types, result_type
 from accnp.dtypes.questions import can_cast, finfo, iinfo, isdtype, issubdtype
 from accnp.missing import nearest
-from accnp.numpy import fft, linalg
+
+if TYPE_CHECKING:  # loaded on first use, see _LATER
+    from accnp.api.applying import apply_along_axis, apply_over_axes, piecewise, place
+    from accnp.api.bits import packbits, unpackbits
+    from accnp.api.convolution import convolve, correlate
+    from accnp.api.differences import diff, ediff1d, gradient, interp
+    from accnp.api.einsum import einsum, einsum_path
+    from accnp.api.facts import (
+        ComplexWarning, array_repr, array_str, get_printoptions, iterable, ndim, printoptions, save,
+        savez, set_printoptions, shape, size,
+    )  # fmt: skip
+    from accnp.api.histograms import histogram, histogram2d, histogram_bin_edges, histogramdd
+    from accnp.api.index_tricks import c_, mgrid, ogrid, r_
+    from accnp.api.padding import pad
+    from accnp.api.polynomials import (
+        poly, polyadd, polyder, polydiv, polyfit, polyint, polymul, polysub, polyval, roots,
+    )  # fmt: skip
+    from accnp.api.quantiles import (
+        median, nanmedian, nanpercentile, nanquantile, percentile, quantile,
+    )  # fmt: skip
+    from accnp.api.sets import (
+        intersect1d, isin, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts,
+        unique_inverse, unique_values,
+    )  # fmt: skip
+    from accnp.api.statistics import corrcoef, cov, trapezoid, unwrap
+    from accnp.api.windows import bartlett, blackman, hamming, hanning, kaiser
+    from accnp.numpy import fft, linalg
 
 __all__ = [
     "ComplexWarning", "__array_api_version__", "__array_namespace_info__", "abs", "absolute",
@@ -153,5 +156,32 @@ __all__ = [
     "vectorize", "vsplit", "vstack", "where", "zeros", "zeros_like",
 ]  # fmt: skip
 
+# Families of `accnp/api/` that few programs use, and their names: each comes with the first use of
+# one of its names. They are a fifth of the time of `import accnp`.
+_LATER = {
+    "applying": "apply_along_axis apply_over_axes piecewise place",
+    "bits": "packbits unpackbits",
+    "convolution": "convolve correlate",
+    "differences": "diff ediff1d gradient interp",
+    "einsum": "einsum einsum_path",
+    "facts": "ComplexWarning array_repr array_str get_printoptions iterable ndim printoptions "
+    "save savez set_printoptions shape size",
+    "histograms": "histogram histogram2d histogram_bin_edges histogramdd",
+    "index_tricks": "c_ mgrid ogrid r_",
+    "padding": "pad",
+    "polynomials": "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots",
+    "quantiles": "median nanmedian nanpercentile nanquantile percentile quantile",
+    "sets": "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts "
+    "unique_inverse unique_values",
+    "statistics": "corrcoef cov trapezoid unwrap",
+    "windows": "bartlett blackman hamming hanning kaiser",
+}
+LATER = {name: f"accnp.api.{family}" for family, names in _LATER.items() for name in names.split()}
+LATER |= {"fft": "accnp.numpy.fft", "linalg": "accnp.numpy.linalg"}
+
 set_namespace(sys.modules[__name__])
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = nearest(__name__, __all__, LATER)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

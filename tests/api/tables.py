@@ -23,7 +23,7 @@ def compare(
         results = []
         for module, jnp in ((ours, accnp.numpy), (theirs, jax.numpy)):
             names = {n: jnp.asarray(a) if convert else a for n, a in arrays.items()}
-            scope = {**vars(module), "np": np, "jnp": jnp, **names}
+            scope = {**{n: getattr(module, n) for n in dir(module)}, "np": np, "jnp": jnp, **names}
             results.append(outcome(lambda s=scope: eval(text, s)))
         mine, other = results
         if isinstance(other, Exception):
@@ -45,7 +45,7 @@ def gradients_agree(text: str, scale: float = 1.0, **arrays: Any) -> None:
 
     def total(jnp: Any) -> Any:
         def run(values: dict[str, Any]) -> Any:
-            scope = {**vars(jnp), "np": np, "jnp": jnp, **values}
+            scope = {**{n: getattr(jnp, n) for n in dir(jnp)}, "np": np, "jnp": jnp, **values}
             return jnp.sum(jnp.sin(eval(text, scope)))
 
         return run

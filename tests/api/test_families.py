@@ -48,7 +48,13 @@ CASES = [
 def scope(jax, definitions):
     """The names that an expression may use, in one of the two libraries."""
     jnp = importlib.import_module(f"{jax.__name__}.numpy")
-    names = {**vars(jnp), "np": np, "jnp": jnp, "jax": jax, "N": normal}
+    names = {
+        **{n: getattr(jnp, n) for n in dir(jnp)},
+        "np": np,
+        "jnp": jnp,
+        "jax": jax,
+        "N": normal,
+    }
     names["importlib"] = importlib
     for name, text in definitions.items():
         names[name] = eval(text, names)

@@ -56,7 +56,7 @@ intersect1d(x, y, False, True, size=8) | setdiff1d(x, y, size=5) | isin(x, y)
 @pytest.mark.parametrize("text", cases(TRACED))
 def test_jit_and_vmap(text):
     def of(m):
-        return lambda x, y: eval(text, vars(m), {"x": x, "y": y})
+        return lambda x, y: eval(text, {n: getattr(m, n) for n in dir(m)}, {"x": x, "y": y})
 
     for transform in ("jit", "vmap"):
         x, y = (A, B) if transform == "jit" else (np.stack([A, A[::-1] + 1]), np.stack([B, B * 2]))
@@ -74,7 +74,7 @@ unique(A, size=1.5) | union1d(A, B, size='x')
 def test_refused_as_by_jax(text):
     names = {"A": A, "B": B, "R": R, "E": E}
     wanted = outcome(lambda: eval(text, {**vars(jax.numpy), **names}))
-    got = outcome(lambda: eval(text, {**vars(jnp), **names}))
+    got = outcome(lambda: eval(text, {**{n: getattr(jnp, n) for n in dir(jnp)}, **names}))
     assert isinstance(wanted, Exception)
     assert isinstance(got, type(wanted)), got
 

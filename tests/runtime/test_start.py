@@ -28,7 +28,7 @@ def modules_of(code, **environment):
 def test_import_loads_few_modules():
     new, _ = modules_of("import accnp")
     ours = [m for m in new if m.split(".")[0] == "accnp"]
-    assert len(ours) <= 215, "load what few programs use on first use (accnp/__init__.py)"
+    assert len(ours) <= 158, "load what few programs use on first use (accnp/__init__.py)"
     heavy = {"numba", "llvmlite", "scipy", "hashlib", "logging", "difflib", "tempfile", "html"}
     assert not heavy & set(new)
 
@@ -40,9 +40,32 @@ for name in accnp._LATER:
     assert getattr(accnp, name).__name__ == f"accnp.{name}", name
 assert set(accnp._LATER) <= set(dir(accnp))
 assert accnp.checkify.checkify
+import accnp.numpy as jnp
+for name in accnp.__all__:
+    getattr(accnp, name)
+for name in jnp.__all__:
+    assert getattr(jnp, name) is getattr(accnp, name), name
+    assert name in dir(jnp) and name in dir(accnp), name
+from accnp import *
+assert unique is jnp.unique
 """
     new, _ = modules_of(code)
     assert "accnp.interpreters" in new
+
+
+def test_ops_loaded_later_are_there():
+    code = """
+import accnp
+from accnp.ir.op import OPS, o
+first, later = set(OPS), dict(OPS.later)
+assert later and not first & set(later)
+for name in later:
+    assert OPS[name].name == name
+assert o.scan and not hasattr(o, "no_such_op")
+assert set(OPS) == set(OPS.whole()) == first | set(later)
+"""
+    new, _ = modules_of(code)
+    assert "accnp.primitives.pooling" in new
 
 
 def test_kernels_on_disk_need_no_numba(tmp_path):
