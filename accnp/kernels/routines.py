@@ -14,16 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from .special_calls import CALLS
+
 __all__ = [
-    "CODES",
-    "PREFIX",
-    "ROUTINES",
-    "SORTS",
-    "address",
-    "capsule_address",
-    "sort_symbol",
-    "symbol",
-]
+    "CODES", "PREFIX", "ROUTINES", "SORTS", "address", "sort_symbol", "special_symbol", "symbol",
+]  # fmt: skip
 
 PREFIX = "accnp_routine_"  # of the symbols of these functions in object files
 CODES = ("f4", "f8", "c8", "c16")
@@ -73,17 +68,25 @@ def address(symbol: str) -> int:
     name = symbol.removeprefix(PREFIX)
     if name.startswith("sort_"):
         return _sort_address(name.removeprefix("sort_"))
+    if name.startswith("special_"):
+        function = CALLS[name.removeprefix("special_")][2]
+        return _capsule_address("scipy.special.cython_special", function)
     library = "cython_blas" if name[1:] in _BLAS else "cython_lapack"
-    return capsule_address(f"scipy.linalg.{library}", name)
+    return _capsule_address(f"scipy.linalg.{library}", name)
 
 
-def capsule_address(module: str, name: str) -> int:
+def _capsule_address(module: str, name: str) -> int:
     """The address of a C function that a module of Cython offers."""
     capsule: Any = importlib.import_module(module).__pyx_capi__[name]
     name_of, pointer_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     name_of.restype, name_of.argtypes = ctypes.c_char_p, (ctypes.py_object,)
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     return pointer_of(capsule, name_of(capsule))
+
+
+def special_symbol(name: str) -> str:
+    """The name of a special function in object files."""
+    return f"{PREFIX}special_{name}"
 
 
 def sort_symbol(code: str) -> str:

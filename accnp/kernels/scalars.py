@@ -25,6 +25,7 @@ from .factory import (
 )
 from .math import basic, cplx, integer
 from .math.ir import F32, F64, I32, V, fma, where
+from .routines import special_symbol
 
 
 def _complex_abs(context: Any, b: Any, sig: Any, args: Any) -> Any:
@@ -225,7 +226,7 @@ def _special(name: str, count: int) -> None:
 
     def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
         kind = ir.FunctionType(F64, [F64] * count + [I32])
-        symbol = special_calls.PREFIX + name
+        symbol = special_symbol(name)
         callee = b.module.globals.get(symbol) or ir.Function(b.module, kind, symbol)
         found = b.call(callee, [V(b, a).to(F64).v for a in args] + [ir.Constant(I32, 0)])
         return V(b, found).to(F32 if sig.return_type is types.float32 else F64).v

@@ -1,17 +1,13 @@
-"""Special functions that kernels call in SciPy, one number at a time: names, arguments, addresses.
+"""Special functions that kernels call in SciPy, one number at a time: names and arguments.
 
-In: a name. Out: for `scalars.py` and `plain.py` how many arguments it has, for the loader an
-address from `scipy.special.cython_special`, which is imported when a kernel first asks. All take
-and give doubles. Seen without Numba.
+In: a name. Out: for `scalars.py` and `plain.py` how many arguments it has, for
+`routines.py` what it is called in `scipy.special.cython_special`. All take and give doubles. Seen
+without Numba.
 """
 
 from __future__ import annotations
 
-from .routines import capsule_address
-
-__all__ = ["CALLS", "PREFIX", "address"]
-
-PREFIX = "accnp_special_"  # of the symbols in object files
+__all__ = ["CALLS"]
 
 # Name here: (arguments, name of the ufunc in scipy.special, name among the C functions).
 CALLS: dict[str, tuple[int, str, str]] = {
@@ -40,8 +36,3 @@ CALLS: dict[str, tuple[int, str, str]] = {
     "poch": (2, "poch", "poch"),
     "spence": (1, "spence", "__pyx_fuse_1spence"),
 }
-
-
-def address(symbol: str) -> int:
-    """The address of the function that a symbol of an object file names."""
-    return capsule_address("scipy.special.cython_special", CALLS[symbol.removeprefix(PREFIX)][2])

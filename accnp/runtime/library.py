@@ -2,8 +2,7 @@
 LAPACK and NumPy, SciPy's special functions.
 
 In: an object file. Out: the addresses of the symbols it asks for. The texts of library kernels are
-in `accnp.kernels.library`, names of routines in `routines` and `special_calls` beside it, loaded by
-name on first use.
+in `accnp.kernels.library`, names of routines in `routines` beside it, loaded by name on first use.
 """
 
 from __future__ import annotations
@@ -31,10 +30,4 @@ def called_in(data: bytes, vector_bytes: int) -> tuple[dict[str, int], list[Kern
         for found in set(re.findall(routines.PREFIX.encode() + rb"\w+", data)):
             addresses[found.decode()] = routines.address(found.decode())
         follow(loaded=True)
-    special = importlib.import_module("accnp.kernels.special_calls")
-    if special.PREFIX.encode() in data:
-        for name in special.CALLS:
-            symbol = special.PREFIX + name
-            if symbol.encode() + b"\0" in data:
-                addresses[symbol] = special.address(symbol)
     return addresses, kernels
