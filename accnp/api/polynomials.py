@@ -8,6 +8,7 @@ import numpy as np
 
 from accnp.api import linalg
 from accnp.api.convert import promote, promote_inexact, wrap
+from accnp.api.convolution import convolve
 from accnp.api.creation import array, full, ones, zeros
 from accnp.api.joining import append, concatenate
 from accnp.api.loops import scan
@@ -91,10 +92,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:
     if trim_leading_zeros:
         a, b = (_without_leading_zeros(x, "polymul") for x in (a, b))
     a, b = (x if len(x) else zeros(1, x.dtype) for x in (a, b))
-    # Rows of the outer product, each moved by one place more: cut anew into rows one shorter.
-    width = len(a) + len(b)
-    rows = pad(outer(a, b), ((0, 0), (0, width - len(b))))
-    return rows.reshape(-1)[: len(a) * (width - 1)].reshape(len(a), width - 1).sum(axis=0)
+    return convolve(a, b, mode="full")
 
 
 @api_boundary

@@ -7,6 +7,7 @@ are any.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -38,150 +39,6 @@ def _no_overwriting(name: str, out: Any, overwrite_input: bool) -> None:
             f"{name} does not support overwrite_input=True or out != None; "
             "arrays are immutable: use the result"
         )
-
-
-@api_boundary
-@shown(arrays=2)
-def quantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Array:
-    """Return the values below which shares `q` of an array lie.
-
-    Args:
-        a: array; integers become floats.
-        q: probability from 0 to 1, or a vector of these, which becomes the first axis.
-        axis: an axis, several, or None for all.
-        out, overwrite_input: not supported.
-        method: between two elements "linear" interpolates; "lower", "higher", "nearest" take one,
-            "midpoint" their mean; "inverted_cdf" takes the first element that reaches the share.
-        keepdims: keep the axes with length 1.
-        weights: shares of the elements, for "inverted_cdf" only; shaped as `a`, or as its axes.
-
-    Returns:
-        An array of the floating dtype of `a`; NaN where there is one among the elements.
-
-    Raises:
-        ValueError: unknown method, complex values, q of rank 2, weights that do not fit.
-        NotImplementedError: weights with another method.
-
-    >>> quantile(np.array([1.0, 2.0, 4.0], np.float32), 0.25)
-    Array(1.5, dtype=float32)
-    """
-    name = "jnp.quantile"
-    _no_overwriting(name, out, overwrite_input)
-    return wrap(_quantile(name, a, as_node(q, name), axis, method, keepdims, False, weights))
-
-
-@api_boundary
-@shown(arrays=2)
-def nanquantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Array:
-    """As `quantile`, of the elements that are no NaN.
-
-    >>> nanquantile(np.array([1.0, 2.0, np.nan], np.float32), 0.5)
-    Array(1.5, dtype=float32)
-    """
-    name = "jnp.nanquantile"
-    _no_overwriting(name, out, overwrite_input)
-    return wrap(_quantile(name, a, as_node(q, name), axis, method, keepdims, True, weights))
-
-
-def _share(q: Any, name: str) -> Node:
-    (x,) = promote_inexact(name, q)
-    return o.div(x, like(x, 100))
-
-
-@api_boundary
-@shown(arrays=2)
-def percentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Array:
-    """As `quantile`, with `q` from 0 to 100.
-
-    >>> percentile(np.array([1.0, 2.0, 4.0], np.float32), 75)
-    Array(3., dtype=float32)
-    """
-    name = "jnp.percentile"
-    _no_overwriting(name, out, overwrite_input)
-    return wrap(_quantile(name, a, _share(q, name), axis, method, keepdims, False, weights))
-
-
-@api_boundary
-@shown(arrays=2)
-def nanpercentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Array:
-    """As `percentile`, of the elements that are no NaN."""
-    name = "jnp.nanpercentile"
-    _no_overwriting(name, out, overwrite_input)
-    return wrap(_quantile(name, a, _share(q, name), axis, method, keepdims, True, weights))
-
-
-@api_boundary
-@shown()
-def median(
-    a: Any,
-    axis: Any = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    keepdims: bool = False,
-) -> Array:
-    """Return the middle value of an array, or the mean of the two in the middle.
-
-    >>> median(np.array([3, 1, 2, 9]))
-    Array(2.5, dtype=float32)
-    """
-    name = "jnp.median"
-    _no_overwriting(name, out, overwrite_input)
-    return wrap(_quantile(name, a, scalar_node(0.5), axis, "midpoint", keepdims, False, None))
-
-
-@api_boundary
-@shown()
-def nanmedian(
-    a: Any,
-    axis: Any = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    keepdims: bool = False,
-) -> Array:
-    """As `median`, of the elements that are no NaN."""
-    name = "jnp.nanmedian"
-    _no_overwriting(name, out, overwrite_input)
-    return wrap(_quantile(name, a, scalar_node(0.5), axis, "midpoint", keepdims, True, None))
 
 
 def _quantile(
@@ -353,3 +210,125 @@ def _reached(x: Node, q: Node, d: int, w: Node | None, skip: bool) -> Node:
     else:
         refused = o.or_(refused, _any_nan(ordered, d))
     return _with_nan(out, refused)
+
+
+def _share(q: Any, name: str) -> Node:
+    (x,) = promote_inexact(name, q)
+    return o.div(x, like(x, 100))
+
+
+def _make_quantile(name: str, probability: Callable[[Any, str], Node], skip: bool, doc: str) -> Any:
+    """Make a function of an array and probabilities; `skip` leaves NaN out."""
+
+    def function(
+        a: Any,
+        q: Any,
+        axis: Any = None,
+        out: None = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        keepdims: bool = False,
+        *,
+        weights: Any = None,
+    ) -> Array:
+        label = f"jnp.{name}"
+        _no_overwriting(label, out, overwrite_input)
+        share = probability(q, label)
+        return wrap(_quantile(label, a, share, axis, method, keepdims, skip, weights))
+
+    function.__doc__ = doc
+    return _published(function, name, 2)
+
+
+def _make_median(name: str, skip: bool, doc: str) -> Any:
+    """Make a function that takes the middle of an array; `skip` leaves NaN out."""
+
+    def function(
+        a: Any,
+        axis: Any = None,
+        out: None = None,
+        overwrite_input: bool = False,
+        keepdims: bool = False,
+    ) -> Array:
+        label = f"jnp.{name}"
+        _no_overwriting(label, out, overwrite_input)
+        half = scalar_node(0.5)
+        return wrap(_quantile(label, a, half, axis, "midpoint", keepdims, skip, None))
+
+    function.__doc__ = doc
+    return _published(function, name, 1)
+
+
+def _published(function: Any, name: str, arrays: int) -> Any:
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = __name__  # where doctests look
+    return api_boundary(shown(arrays=arrays)(function))
+
+
+quantile = _make_quantile(
+    "quantile",
+    as_node,
+    False,
+    """Return the values below which shares `q` of an array lie.
+
+    Args:
+        a: array; integers become floats.
+        q: probability from 0 to 1, or a vector of these, which becomes the first axis.
+        axis: an axis, several, or None for all.
+        out, overwrite_input: not supported.
+        method: between two elements "linear" interpolates; "lower", "higher", "nearest" take one,
+            "midpoint" their mean; "inverted_cdf" takes the first element that reaches the share.
+        keepdims: keep the axes with length 1.
+        weights: shares of the elements, for "inverted_cdf" only; shaped as `a`, or as its axes.
+
+    Returns:
+        An array of the floating dtype of `a`; NaN where there is one among the elements.
+
+    Raises:
+        ValueError: unknown method, complex values, q of rank 2, weights that do not fit.
+        NotImplementedError: weights with another method.
+
+    >>> quantile(np.array([1.0, 2.0, 4.0], np.float32), 0.25)
+    Array(1.5, dtype=float32)
+    """,
+)
+nanquantile = _make_quantile(
+    "nanquantile",
+    as_node,
+    True,
+    """As `quantile`, of the elements that are no NaN.
+
+    >>> nanquantile(np.array([1.0, 2.0, np.nan], np.float32), 0.5)
+    Array(1.5, dtype=float32)
+    """,
+)
+percentile = _make_quantile(
+    "percentile",
+    _share,
+    False,
+    """As `quantile`, with `q` from 0 to 100.
+
+    >>> percentile(np.array([1.0, 2.0, 4.0], np.float32), 75)
+    Array(3., dtype=float32)
+    """,
+)
+nanpercentile = _make_quantile(
+    "nanpercentile",
+    _share,
+    True,
+    """As `percentile`, of the elements that are no NaN.""",
+)
+median = _make_median(
+    "median",
+    False,
+    """Return the middle value of an array, or the mean of the two in the middle.
+
+    >>> median(np.array([3, 1, 2, 9]))
+    Array(2.5, dtype=float32)
+    """,
+)
+nanmedian = _make_median(
+    "nanmedian",
+    True,
+    """As `median`, of the elements that are no NaN.""",
+)

@@ -77,17 +77,38 @@ def _highest(dtype: np.dtype) -> Any:
     return np.inf if dtype_kind(dtype) in "fc" else iinfo(dtype).max
 
 
-@api_boundary
-def segment_sum(
-    data: Any,
-    segment_ids: Any,
-    num_segments: int | None = None,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    bucket_size: int | None = None,
-    mode: Any = None,
-    out_sharding: Any = None,
-) -> Array:
+def _make(
+    name: str, op: str, unit: Callable[[np.dtype], Any], fold: Callable[..., Array], doc: str
+) -> Any:
+    """Make the fold of segments by an op, which starts from `unit` of the dtype."""
+
+    def function(
+        data: Any,
+        segment_ids: Any,
+        num_segments: int | None = None,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        bucket_size: int | None = None,
+        mode: Any = None,
+        out_sharding: Any = None,
+    ) -> Array:
+        hints = {
+            "indices_are_sorted": indices_are_sorted,
+            "unique_indices": unique_indices,
+            "mode": mode,
+        }
+        return _segments(name, op, unit, fold, data, segment_ids, num_segments, bucket_size, hints)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return api_boundary(function)
+
+
+segment_sum = _make(
+    "segment_sum",
+    "scatter_add",
+    lambda _: 0,
+    red.sum,
     """Sum the rows of each segment.
 
     Args:
@@ -107,49 +128,25 @@ def segment_sum(
     >>> import accnp as jax, accnp.numpy as jnp
     >>> jax.ops.segment_sum(jnp.array([1.0, 2.0, 3.0]), jnp.array([0, 1, 0]), num_segments=3)
     Array([4., 2., 0.], dtype=float32)
-    """
-    hints = _hints(indices_are_sorted, unique_indices, mode)
-    return _segments(
-        "segment_sum", "scatter_add", lambda _: 0, red.sum, data, segment_ids, num_segments,
-        bucket_size, hints,
-    )  # fmt: skip
-
-
-@api_boundary
-def segment_prod(
-    data: Any,
-    segment_ids: Any,
-    num_segments: int | None = None,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    bucket_size: int | None = None,
-    mode: Any = None,
-    out_sharding: Any = None,
-) -> Array:
+    """,
+)
+segment_prod = _make(
+    "segment_prod",
+    "scatter_mul",
+    lambda _: 1,
+    red.prod,
     """Multiply the rows of each segment; empty ones give 1. Arguments as in `segment_sum`.
 
     >>> import accnp as jax, accnp.numpy as jnp
     >>> jax.ops.segment_prod(jnp.array([2, 3, 4]), jnp.array([0, 1, 0]), num_segments=3)
     Array([8, 3, 1], dtype=int32)
-    """
-    hints = _hints(indices_are_sorted, unique_indices, mode)
-    return _segments(
-        "segment_prod", "scatter_mul", lambda _: 1, red.prod, data, segment_ids, num_segments,
-        bucket_size, hints,
-    )  # fmt: skip
-
-
-@api_boundary
-def segment_max(
-    data: Any,
-    segment_ids: Any,
-    num_segments: int | None = None,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    bucket_size: int | None = None,
-    mode: Any = None,
-    out_sharding: Any = None,
-) -> Array:
+    """,
+)
+segment_max = _make(
+    "segment_max",
+    "scatter_max",
+    _lowest,
+    red.max,
     """Take the largest of each segment's rows; empty ones give the lowest value of the dtype.
 
     Arguments as in `segment_sum`.
@@ -157,25 +154,13 @@ def segment_max(
     >>> import accnp as jax, accnp.numpy as jnp
     >>> jax.ops.segment_max(jnp.array([2.0, 3.0, 4.0]), jnp.array([0, 1, 0]), num_segments=3)
     Array([  4.,   3., -inf], dtype=float32)
-    """
-    hints = _hints(indices_are_sorted, unique_indices, mode)
-    return _segments(
-        "segment_max", "scatter_max", _lowest, red.max, data, segment_ids, num_segments,
-        bucket_size, hints,
-    )  # fmt: skip
-
-
-@api_boundary
-def segment_min(
-    data: Any,
-    segment_ids: Any,
-    num_segments: int | None = None,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    bucket_size: int | None = None,
-    mode: Any = None,
-    out_sharding: Any = None,
-) -> Array:
+    """,
+)
+segment_min = _make(
+    "segment_min",
+    "scatter_min",
+    _highest,
+    red.min,
     """Take the smallest of each segment's rows; empty ones give the highest value of the dtype.
 
     Arguments as in `segment_sum`.
@@ -183,15 +168,5 @@ def segment_min(
     >>> import accnp as jax, accnp.numpy as jnp
     >>> jax.ops.segment_min(jnp.array([2, 3, 4]), jnp.array([0, 1, 0]), num_segments=2)
     Array([2, 3], dtype=int32)
-    """
-    hints = _hints(indices_are_sorted, unique_indices, mode)
-    return _segments(
-        "segment_min", "scatter_min", _highest, red.min, data, segment_ids, num_segments,
-        bucket_size, hints,
-    )  # fmt: skip
-
-
-def _hints(indices_are_sorted: bool, unique_indices: bool, mode: Any) -> dict[str, Any]:
-    return {
-        "indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices, "mode": mode
-    }  # fmt: skip
+    """,
+)

@@ -17,7 +17,7 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
 from accnp.primitives.convolution_kernels import convolution_kernel
-from accnp.primitives.kinds import dtype_kind, opaque
+from accnp.primitives.kinds import bilinear_jvp, dtype_kind, opaque
 from accnp.primitives.reference import quiet
 from accnp.primitives.windows import Window, dilated, spread_out
 
@@ -132,16 +132,6 @@ def _numpy(lhs: Any, rhs: Any, **p: Any) -> Any:
 
 
 # --- derivatives ---------------------------------------------------------------------------------
-
-
-def _jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
-    out = None
-    for k in (0, 1):
-        if ts[k] is not None:
-            pair = (ts[0], xs[1]) if k == 0 else (xs[0], ts[1])
-            part = o.conv_general_dilated(*pair, **p)
-            out = part if out is None else o.add(out, part)
-    return out
 
 
 def _swapped(spec: Sequence[int]) -> tuple[int, ...]:
@@ -286,7 +276,7 @@ opaque(
     "conv_general_dilated",
     infer=_infer,
     numpy=quiet(_numpy),
-    jvp=_jvp,
+    jvp=bilinear_jvp("conv_general_dilated"),
     transpose=_transpose,
     batch=_batch,
     kernel=_kernel,

@@ -258,6 +258,21 @@ def _linear_jvp(name: str) -> Callable[..., Any]:
     return rule
 
 
+def bilinear_jvp(name: str) -> Callable[..., Any]:
+    """Make the rule of an op that is linear in each of two operands."""
+
+    def rule(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
+        out = None
+        for k in (0, 1):
+            if ts[k] is not None:
+                pair = (ts[0], xs[1]) if k == 0 else (xs[0], ts[1])
+                part = getattr(o, name)(*pair, **p)
+                out = part if out is None else o.add(out, part)
+        return out
+
+    return rule
+
+
 def view(
     name: str,
     *,

@@ -15,7 +15,7 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
 from accnp.primitives.dot_kernels import dot_kernel
-from accnp.primitives.kinds import broadcast_to, dtype_kind, full, opaque
+from accnp.primitives.kinds import bilinear_jvp, broadcast_to, dtype_kind, full, opaque
 from accnp.primitives.lapack_kernels import (
     cholesky_by_lapack,
     solve_by_lapack,
@@ -105,16 +105,6 @@ def dot(
     )
 
 
-def _dot_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
-    out = None
-    for k in (0, 1):
-        if ts[k] is not None:
-            pair = (ts[0], xs[1]) if k == 0 else (xs[0], ts[1])
-            part = o.dot_general(*pair, **p)
-            out = part if out is None else o.add(out, part)
-    return out
-
-
 def _dot_transpose_one(ct: Node, x: Any, y: Node, dims: Any, first: bool, p: Any) -> Node:
     """The cotangent of operand x (the first or second one) given the other, y."""
     (xc, yc), (xb, yb) = dims
@@ -181,7 +171,7 @@ opaque(
     "dot_general",
     infer=_dot_infer,
     numpy=quiet(_dot_numpy),
-    jvp=_dot_jvp,
+    jvp=bilinear_jvp("dot_general"),
     transpose=_dot_transpose,
     batch=_dot_batch,
     kernel=_dot_kernel,

@@ -7,7 +7,7 @@ logarithms add is the same for all distributions and is added here.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import Parameter, Signature
 from types import ModuleType
 from typing import Any
@@ -40,7 +40,7 @@ _INVERSE = ("ppf", "isf")
 
 def declare(
     name: str, what: str, shapes: str, first: str = "x", place: str = "loc=0, scale=1",
-    **functions: Function,
+    plain: Sequence[str] = (), **functions: Function,
 ) -> ModuleType:  # fmt: skip
     """Make the module of a distribution.
 
@@ -50,27 +50,30 @@ def declare(
         shapes: names of its shape parameters.
         first: name of the first argument, except that of `ppf` and `isf`, which is q.
         place: which of loc and scale it has.
+        plain: names of functions that have neither.
         functions: by name, of the standardised value and the shape parameters. `pdf`, `pmf`, `cdf`
             and `sf` may be left out where their logarithms are given; None leaves out what would
             follow.
     """
     module = ModuleType(f"accnp.scipy.stats.{name}", f"{what[0].upper()}{what[1:]}.")
     given = dict(functions)
-    for plain, log in _DERIVED.items():
-        if log in given and plain not in given:
-            given[plain] = lambda *xs, f=given[log]: uf.exp(f(*xs))
+    for derived, log in _DERIVED.items():
+        if log in given and derived not in given:
+            given[derived] = lambda *xs, f=given[log]: uf.exp(f(*xs))
     for key, function in given.items():
         if function is not None:
             head = first if key not in _INVERSE else "q"
             names = [] if key == "entropy" else [head]
             names += shapes.split(", ") if shapes else []
-            setattr(module, key, _make(name, key, what, names, place, function, given))
+            setattr(
+                module, key, _make(name, key, what, names, "" if key in plain else place, function)
+            )
     sys.modules[module.__name__] = module
     return module
 
 
 def _make(
-    name: str, key: str, what: str, names: list[str], place: str, function: Function, given: Any
+    name: str, key: str, what: str, names: list[str], place: str, function: Function
 ) -> Function:
     label = f"{name}.{key}"
     extra = [p.split("=")[0] for p in place.split(", ")] if place else []

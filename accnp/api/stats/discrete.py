@@ -38,13 +38,10 @@ def _inside(test: Any, k: Any, f: Any, safe: Any = 1.0) -> Any:
 
 
 bernoulli = declare(
-    "bernoulli", "the Bernoulli distribution", "p", "k", "loc=0",
+    "bernoulli", "the Bernoulli distribution", "p", "k", "loc=0", ("cdf", "ppf"),
     logpmf=lambda k, p: _inside(
         (k >= 0) & (k <= 1), k, lambda v: sp.xlogy(v, p) + sp.xlog1py(1 - v, -p)
     ),
-)  # fmt: skip
-_plain = declare(
-    "bernoulli_", "the Bernoulli distribution", "p", "k", "",
     cdf=lambda k, p: where(
         (p >= 0) & (p <= 1), where(k < 0, 0.0, where(k < 1, 1 - p, 1.0)), np.nan
     ),
@@ -54,7 +51,6 @@ _plain = declare(
         np.nan,
     ),
 )  # fmt: skip
-vars(bernoulli).update(cdf=vars(_plain)["cdf"], ppf=vars(_plain)["ppf"])
 
 binom = declare(
     "binom", "the binomial distribution", "n, p", "k", "loc=0",
