@@ -1,0 +1,151 @@
+"""Checkpointing keeps less: bytes in buffers while a program with a gradient runs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import accnp as jnp
+from accnp.runtime.buffer import Buffer
+
+
+class Meter:
+    """Bytes in buffers now, and the highest since the last `start`."""
+
+    live = peak = 0
+
+    def high(self, fn: Callable[..., Any], *args: Any) -> int:
+        """The most bytes in buffers while `fn` runs, beyond what was there."""
+        jnp.block_until_ready(fn(*args))
+        base = self.peak = self.live
+        jnp.block_until_ready(fn(*args))
+        return self.peak - base
+
+
+@pytest.fixture
+def meter(monkeypatch: pytest.MonkeyPatch) -> Meter:
+    meter = Meter()
+    make, drop = Buffer.__init__, Buffer.__del__
+    known: set[int] = set()
+
+    def init(self: Buffer, ptr: int, nbytes: int, memory: Any, size_class: int) -> None:
+        make(self, ptr, nbytes, memory, size_class)
+        known.add(id(self))
+        meter.live += nbytes
+        meter.peak = max(meter.peak, meter.live)
+
+    def delete(self: Buffer) -> None:
+        if id(self) in known:
+            known.discard(id(self))
+            meter.live -= self.nbytes
+        drop(self)
+
+    monkeypatch.setattr(Buffer, "__init__", init)
+    monkeypatch.setattr(Buffer, "__del__", delete)
+    return meter
+
+
+ROWS, WIDTH, DEPTH = 256, 32, 10
+UNIT = ROWS * WIDTH * 4  # bytes of one activation
+
+
+def block(w: Any, x: Any) -> Any:
+    """A layer whose backward pass needs six arrays of the size of x."""
+    h = jnp.tanh(x @ w)
+    h = jnp.sin(h) * x
+    return jnp.exp(-h * h) @ w
+
+
+def unrolled(f: Any) -> Any:
+    def loss(ws: Any, x: Any) -> Any:
+        for k in range(DEPTH):
+            x = f(ws[k], x)
+        return jnp.sum(x * x)
+
+    return loss
+
+
+def scanned(f: Any) -> Any:
+    def loss(ws: Any, x: Any) -> Any:
+        return jnp.sum(jnp.lax.scan(lambda c, w: (f(w, c), None), x, ws)[0] ** 2)
+
+    return loss
+
+
+@pytest.mark.parametrize("jitted", [True, False], ids=["jit", "eager"])
+@pytest.mark.parametrize("net", [unrolled, scanned])
+def test_memory_falls(net: Any, jitted: bool, meter: Meter) -> None:
+    rng = np.random.default_rng(0)
+    x = jnp.asarray(rng.standard_normal((ROWS, WIDTH)), jnp.float32)
+    ws = jnp.asarray(rng.standard_normal((DEPTH, WIDTH, WIDTH)) / 6, jnp.float32)
+
+    def units(f: Any) -> float:
+        slope = jnp.grad(net(f))
+        return meter.high(jnp.jit(slope) if jitted else slope, ws, x) / UNIT
+
+    policies = jnp.checkpoint_policies
+    plain = units(block)
+    nothing = units(jnp.checkpoint(block))
+    dots = units(jnp.checkpoint(block, policy=policies.dots_saveable))
+    everything = units(jnp.checkpoint(block, policy=policies.everything_saveable))
+    # One activation for each layer, the working set of one layer, and the gradients.
+    assert nothing < DEPTH + 14
+    assert nothing < dots < plain
+    # Some rules ask for a value and for a function of it, so this may be more than without.
+    assert everything > 0.9 * plain
+    assert plain > 4 * DEPTH
+
+
+@pytest.mark.parametrize("transform", ["vmap", "nested", "checkpoint of scan"])
+def test_memory_falls_under(transform: str, meter: Meter) -> None:
+    rng = np.random.default_rng(0)
+    x = jnp.asarray(rng.standard_normal((ROWS, WIDTH)), jnp.float32)
+    ws = jnp.asarray(rng.standard_normal((DEPTH, WIDTH, WIDTH)) / 6, jnp.float32)
+    if transform == "vmap":
+
+        def of(f: Any) -> Any:
+            return jnp.vmap(jnp.grad(unrolled(f), 1), (None, 0))
+
+        x = x.reshape(4, ROWS // 4, WIDTH)
+    elif transform == "nested":
+
+        def of(f: Any) -> Any:
+            def half(ws: Any, x: Any) -> Any:
+                return functools.reduce(lambda c, k: f(ws[k], c), range(DEPTH // 2), x)
+
+            outer = half if f is block else jnp.checkpoint(half)
+            return jnp.grad(lambda ws, x: jnp.sum(outer(ws[5:], outer(ws[:5], x)) ** 2), 1)
+    else:
+
+        def of(f: Any) -> Any:
+            def steps(ws: Any, x: Any) -> Any:
+                return jnp.lax.scan(lambda c, w: (f(w, c), None), x, ws)[0]
+
+            outer = steps if f is block else jnp.checkpoint(steps)
+            return jnp.grad(lambda ws, x: jnp.sum(outer(ws[5:], outer(ws[:5], x)) ** 2), 1)
+
+    plain = meter.high(jnp.jit(of(block)), ws, x) / UNIT
+    less = meter.high(jnp.jit(of(jnp.checkpoint(block))), ws, x) / UNIT
+    # Nested: the arguments of two halves, and of five layers of one of them.
+    assert less < (DEPTH + 12 if transform == "vmap" else DEPTH / 2 + 16)
+    assert plain > 4 * DEPTH
+
+
+def test_without_prevention_common_subexpressions_are_merged(meter: Meter) -> None:
+    x = jnp.linspace(0.0, 1.0, 4096)
+
+    def wave(x: Any) -> Any:
+        for _ in range(3):
+            x = jnp.sin(x) * jnp.exp(-x * x) + jnp.tanh(x)
+        return x
+
+    def high(f: Any) -> float:
+        return meter.high(jnp.jit(jnp.grad(lambda x: jnp.sum(f(f(f(f(x))))))), x) / x.nbytes
+
+    assert high(jnp.checkpoint(wave)) < 7
+    assert high(jnp.checkpoint(wave, prevent_cse=False)) > 20
+    assert high(jnp.checkpoint(wave, prevent_cse=(False,))) > 20
