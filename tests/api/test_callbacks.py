@@ -14,7 +14,7 @@ import jax
 import jax.experimental
 import numpy as np
 import pytest
-from api.callback_programs import F32, PROGRAMS, TWO, VECTOR, shape
+from api.callback_programs import F32, PROGRAMS, TWO, VECTOR, chain, shape
 from api.oracle import same, stored
 
 import accnp as jnp

@@ -1,4 +1,4 @@
-"""Functions of (x, y) for either library, with custom derivative rules that are wrong on purpose."""
+"""Functions of (x, y) for either library; their derivative rules are wrong on purpose."""
 
 from __future__ import annotations
 
