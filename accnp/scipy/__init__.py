@@ -1,8 +1,15 @@
-"""`accnp.scipy`: the parts of SciPy that `jax.scipy` has, for lazy arrays."""
+"""`accnp.scipy`: the parts of SciPy that `jax.scipy` has, for lazy arrays.
+
+Each part comes with its first use.
+"""
+
+from typing import TYPE_CHECKING
 
 from accnp.missing import nearest
-from accnp.scipy import special, stats
 
-__all__ = ["special", "stats"]
+if TYPE_CHECKING:  # loaded on first use
+    from accnp.scipy import signal, special, stats
 
-__getattr__ = nearest(__name__, __all__)
+__all__ = ["signal", "special", "stats"]
+
+__getattr__ = nearest(__name__, __all__, {name: f"{__name__}.{name}" for name in __all__})

@@ -1,0 +1,1 @@
+"""Signals: convolutions of arrays of any rank, trends, spectra of overlapping segments."""

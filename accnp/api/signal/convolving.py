@@ -1,0 +1,256 @@
+"""Convolutions and correlations of two arrays of one rank: arrays in, lazy Arrays out.
+
+Whatever the mode, a result is a part of the full one: the places from `begin` on, `count` of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.api import fft as transforms
+from accnp.api import ufuncs as uf
+from accnp.api.convert import promote_inexact, wrap
+from accnp.api.convolution import conv_general_dilated
+from accnp.api.manipulation import flip
+from accnp.api.shapes import as_axes
+from accnp.array import Array
+from accnp.errors import api_boundary
+
+__all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve"]
+
+_MODES = ("full", "same", "valid")
+
+
+def _pair(name: str, in1: Any, in2: Any, mode: str) -> tuple[Array, Array]:
+    x, y = (wrap(n) for n in promote_inexact(name, in1, in2))
+    if mode not in _MODES:
+        raise ValueError(f"{name}: mode must be one of {[*_MODES]}; got {mode!r}")
+    if x.ndim != y.ndim:
+        raise ValueError(
+            f"{name}: both arrays must have the same number of dimensions; got shapes {x.shape} "
+            f"and {y.shape}"
+        )
+    return x, y
+
+
+def _part(mode: str, n: int, m: int) -> tuple[int, int]:
+    """Where the result begins in the full one, of length n + m - 1, and how long it is."""
+    if mode == "full":
+        return 0, n + m - 1
+    if mode == "same":
+        return (m - 1) // 2, n
+    return min(n, m) - 1, abs(n - m) + 1
+
+
+def _larger_first(name: str, x: Array, y: Array) -> tuple[Array, Array]:
+    """The two arrays, the one with the longer axes first."""
+    if all(n >= m for n, m in zip(x.shape, y.shape, strict=True)):
+        return x, y
+    if any(n > m for n, m in zip(x.shape, y.shape, strict=True)):
+        raise ValueError(
+            f"{name}: one array must be at least as long as the other along every axis; got shapes "
+            f"{x.shape} and {y.shape}"
+        )
+    return y, x
+
+
+def _direct(
+    name: str, x: Array, y: Array, parts: Sequence[tuple[int, int]], precision: Any
+) -> Array:
+    """The places `parts` of the full convolution."""
+    if not x.size or not y.size:
+        raise ValueError(
+            f"{name}: arrays cannot be empty; got shapes {x.shape} and {y.shape}; pad them first"
+        )
+    long, short = _larger_first(name, x, y)
+    pads = [
+        (m - 1 - begin, begin + count - n)
+        for n, m, (begin, count) in zip(long.shape, short.shape, parts, strict=True)
+    ]
+    taps = flip(short)[None, None]
+    return conv_general_dilated(
+        long[None, None], taps, (1,) * x.ndim, pads, precision=precision
+    )[0, 0]  # fmt: skip
+
+
+@api_boundary
+def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Array:
+    """The convolution of two arrays, through the product of their Fourier transforms.
+
+    Args:
+        in1: an array of inexact dtype (others are promoted).
+        in2: another one, of the same rank.
+        mode: "full" (every place where they overlap), "same" (as many as `in1` has, from the
+            middle) or "valid" (where one lies inside the other).
+        axes: along which; the others are of equal lengths, and each place is for itself.
+
+    Raises:
+        ValueError: ranks or lengths do not fit, or the mode is another.
+
+    >>> import accnp as jnp
+    >>> x = jnp.scipy.signal.fftconvolve(jnp.array([1.0, 2, 3]), jnp.array([1.0, 1]))
+    >>> jnp.round(x)
+    Array([1., 3., 5., 3.], dtype=float32)
+    """
+    name = "signal.fftconvolve"
+    x, y = _pair(name, in1, in2, mode)
+    along = tuple(range(x.ndim)) if axes is None else as_axes(axes, x.ndim, name)
+    for d, (n, m) in enumerate(zip(x.shape, y.shape, strict=True)):
+        if d not in along and n != m:
+            raise ValueError(
+                f"{name}: axis {d} is not convolved, so both lengths must be equal; got shapes "
+                f"{x.shape} and {y.shape}"
+            )
+    if mode == "valid":
+        _larger_first(name, x, y)
+    lengths = [(x.shape[d], y.shape[d]) for d in along]
+    if all(1 in pair for pair in lengths):
+        whole = x * y
+    else:
+        full = [n + m - 1 for n, m in lengths]
+        if x.dtype.kind == "c":
+            spectrum = transforms.fftn(x, full, along) * transforms.fftn(y, full, along)
+            whole = transforms.ifftn(spectrum, full, along)
+        else:
+            spectrum = transforms.rfftn(x, full, along) * transforms.rfftn(y, full, along)
+            whole = transforms.irfftn(spectrum, full, along)
+    cuts = [slice(None)] * x.ndim
+    for d, (n, m) in zip(along, lengths, strict=True):
+        begin, count = _part(mode, n, m)
+        cuts[d] = slice(begin, begin + count)
+    return whole[tuple(cuts)]
+
+
+def _convolved(name: str, in1: Any, in2: Any, mode: str, precision: Any) -> Array:
+    x, y = _pair(name, in1, in2, mode)
+    parts = [_part(mode, n, m) for n, m in zip(x.shape, y.shape, strict=True)]
+    return _direct(name, x, y, parts, precision)
+
+
+@api_boundary
+def convolve(
+    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
+) -> Array:
+    """The convolution of two arrays of any one rank.
+
+    Args:
+        in1: an array of inexact dtype (others are promoted).
+        in2: another one, of the same rank.
+        mode: "full" (every place where they overlap), "same" (as many as `in1` has, from the
+            middle) or "valid" (where one lies inside the other).
+        method: "direct" sums products; "fft" is `fftconvolve`; "auto" is "direct".
+        precision: accepted; a CPU computes in the operands' precision.
+
+    Raises:
+        ValueError: arrays are empty, ranks or lengths do not fit, mode or method is another.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.signal.convolve(jnp.array([1.0, 2, 3]), jnp.array([1.0, 1]), mode="same")
+    Array([1., 3., 5.], dtype=float32)
+    """
+    if method == "fft":
+        return fftconvolve(in1, in2, mode)
+    if method not in ("auto", "direct"):
+        raise ValueError(
+            f"signal.convolve: method must be 'auto', 'direct' or 'fft'; got {method!r}"
+        )
+    return _convolved("signal.convolve", in1, in2, mode, precision)
+
+
+@api_boundary
+def correlate(
+    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
+) -> Array:
+    """The cross-correlation of two arrays: sums of products of `in1` with `in2`, moved over it.
+
+    Args:
+        in1: an array of inexact dtype (others are promoted).
+        in2: another one, of the same rank; its conjugate is taken.
+        mode: "full" (every place where they overlap), "same" (as many as `in1` has, from the
+            middle) or "valid" (where one lies inside the other).
+        method: "direct" sums products; "fft" goes through Fourier transforms; "auto" is "direct".
+        precision: accepted; a CPU computes in the operands' precision.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.signal.correlate(jnp.array([1.0, 2, 3]), jnp.array([0.0, 1]), mode="valid")
+    Array([2., 3.], dtype=float32)
+    """
+    _, y = promote_inexact("signal.correlate", in1, in2)
+    return convolve(in1, flip(uf.conj(wrap(y))), mode, method, precision)
+
+
+def _two_axes(name: str, in1: Any, in2: Any, boundary: str, fillvalue: Any) -> None:
+    if boundary != "fill" or fillvalue != 0:
+        raise NotImplementedError(
+            f"{name}: outside there are zeros (boundary='fill', fillvalue=0); got "
+            f"boundary={boundary!r}, fillvalue={fillvalue!r}; pad the array with jnp.pad"
+        )
+    if np.ndim(in1) != 2 or np.ndim(in2) != 2:
+        raise ValueError(
+            f"{name}: both arrays must have 2 dimensions; got shapes {np.shape(in1)} and "
+            f"{np.shape(in2)}; convolve takes any rank"
+        )
+
+
+@api_boundary
+def convolve2d(
+    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0,
+    precision: Any = None,
+) -> Array:  # fmt: skip
+    """The convolution of two arrays of two axes.
+
+    Args:
+        in1: an array of inexact dtype (others are promoted).
+        in2: another one.
+        mode: "full" (every place where they overlap), "same" (as many as `in1` has, from the
+            middle) or "valid" (where one lies inside the other).
+        boundary: "fill", nothing else.
+        fillvalue: 0, nothing else.
+        precision: accepted; a CPU computes in the operands' precision.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.signal.convolve2d(jnp.eye(2), jnp.ones((2, 1)), mode="valid")
+    Array([[1., 1.]], dtype=float32)
+    """
+    name = "signal.convolve2d"
+    _two_axes(name, in1, in2, boundary, fillvalue)
+    return _convolved(name, in1, in2, mode, precision)
+
+
+@api_boundary
+def correlate2d(
+    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0,
+    precision: Any = None,
+) -> Array:  # fmt: skip
+    """The cross-correlation of two arrays of two axes.
+
+    Args:
+        in1: an array of inexact dtype (others are promoted).
+        in2: another one; its conjugate is taken.
+        mode: "full" (every place where they overlap), "same" (as many as `in1` has, from the
+            middle; of two middles the later one, where `correlate` takes the earlier) or "valid"
+            (where one lies inside the other).
+        boundary: "fill", nothing else.
+        fillvalue: 0, nothing else.
+        precision: accepted; a CPU computes in the operands' precision.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.signal.correlate2d(jnp.eye(2), jnp.array([[0.0], [1.0]]), mode="valid")
+    Array([[0., 1.]], dtype=float32)
+    """
+    name = "signal.correlate2d"
+    _two_axes(name, in1, in2, boundary, fillvalue)
+    x, y = _pair(name, in1, in2, mode)
+    inside = mode == "valid" and x.shape != y.shape
+    if inside and all(n <= m for n, m in zip(x.shape, y.shape, strict=True)):
+        # As in SciPy, where the arrays change places it is the smaller one that is conjugated.
+        x, y = uf.conj(x), flip(y)
+    else:
+        y = flip(uf.conj(y))
+    parts = [_part(mode, n, m) for n, m in zip(x.shape, y.shape, strict=True)]
+    if mode == "same":
+        parts = [(m - 1 - begin, n) for (begin, n), m in zip(parts, y.shape, strict=True)]
+    return _direct(name, x, y, parts, precision)

@@ -1,0 +1,463 @@
+"""Spectra of signals: overlapping segments, each without its trend and under a window, and their
+Fourier transforms. Real or complex signals come in; frequencies, times and spectra go out.
+
+Method: P. D. Welch, The use of fast Fourier transform for the estimation of power spectra,
+IEEE Trans. Audio Electroacoust. 15 (1967).
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api import fft as transforms
+from accnp.api import ufuncs as uf
+from accnp.api.convert import as_node, promote_inexact, wrap
+from accnp.api.creation import arange, array, asarray, zeros
+from accnp.api.joining import concatenate
+from accnp.api.manipulation import broadcast_shapes, flip, moveaxis
+from accnp.api.padding import pad
+from accnp.api.quantiles import median
+from accnp.api.reductions import mean
+from accnp.api.selecting import where
+from accnp.api.shapes import as_axis, as_int, as_static
+from accnp.array import Array
+from accnp.errors import api_boundary
+
+__all__ = ["csd", "detrend", "istft", "stft", "welch"]
+
+Detrend = bool | str | Callable[[Array], Array]
+
+
+@api_boundary
+def detrend(
+    data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None
+) -> Array:
+    """Subtract the mean, or the line of least squares, along an axis.
+
+    Args:
+        data: an array of inexact dtype (others are promoted).
+        axis: along which.
+        type: "linear", or "constant" for the mean.
+        bp: where further lines begin, an integer or several; static.
+        overwrite_data: only None: arrays are never written to.
+
+    Raises:
+        ValueError: another type, or a break outside of the array.
+        NotImplementedError: `overwrite_data` is given.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.signal.detrend(jnp.array([1.0, 2.0, 6.0]), type="constant")
+    Array([-2., -1.,  3.], dtype=float32)
+    """
+    name = "signal.detrend"
+    if overwrite_data is not None:
+        raise NotImplementedError(
+            f"{name}: arrays are never written to; got overwrite_data={overwrite_data!r}; leave it"
+        )
+    if type not in ("constant", "linear"):
+        raise ValueError(f"{name}: type must be 'linear' or 'constant'; got {type!r}")
+    x = wrap(promote_inexact(name, data)[0])
+    if type == "constant":
+        return x - mean(x, axis, keepdims=True)
+    d = as_axis(axis, x.ndim, name)
+    n = x.shape[d]
+    breaks = np.unique(np.append(as_static(bp, name), [0, n]).astype(int))
+    if breaks[0] < 0 or breaks[-1] > n:
+        raise ValueError(
+            f"{name}: breaks lie between 0 and the length of the axis, {n}; got bp={bp}"
+        )
+    x = moveaxis(x, d, -1)
+    pieces = [_without_line(x[..., int(start) : int(stop)]) for start, stop in pairwise(breaks)]
+    return moveaxis(concatenate(pieces, axis=-1) if len(pieces) > 1 else pieces[0], -1, d)
+
+
+def _without_line(x: Array) -> Array:
+    """Subtract the line of least squares along the last axis."""
+    n = x.shape[-1]
+    x = x - mean(x, -1, keepdims=True)
+    if n < 2:
+        return x
+    places = np.arange(n) - (n - 1) / 2
+    slope = (x * array(places / (places @ places), dtype=x.dtype)).sum(axis=-1, keepdims=True)
+    return x - slope * array(places, dtype=x.dtype)
+
+
+def _hann(n: int) -> np.ndarray:
+    return np.sin(np.arange(n) * (np.pi / n)) ** 2 if n > 1 else np.ones(1)
+
+
+def _window_values(window: Any, n: int) -> np.ndarray:
+    """A window that is named, of n elements."""
+    if isinstance(window, str) and window == "hann":
+        return _hann(n)
+    return importlib.import_module("scipy.signal").get_window(window, n)
+
+
+def _window(name: str, window: Any, given: int | None, length: int, dtype: Any) -> Array:
+    """The window of the segments of a signal of this length."""
+    if isinstance(window, str | tuple):
+        n = length if given is None else given
+        if n > length:
+            warnings.warn(
+                f"{name}: segments of nperseg={n} are longer than the signal; "
+                f"nperseg={length} is used",
+                stacklevel=4,
+            )
+            n = length
+        return array(_window_values(window, n), dtype=dtype)
+    out = asarray(window, dtype=dtype)
+    if out.ndim != 1:
+        raise ValueError(f"{name}: a window has one axis; got shape {out.shape}")
+    if out.size > length:
+        raise ValueError(
+            f"{name}: the window is longer than the signal; got {out.size} and {length}"
+        )
+    if given not in (None, out.size):
+        raise ValueError(
+            f"{name}: nperseg must be the length of the window, {out.size}; got nperseg={given}"
+        )
+    return out
+
+
+def _odd(x: Array, n: int) -> Array:
+    """Extend both ends by their reflections through the last point."""
+    if n < 1:
+        return x
+    if n >= x.shape[-1]:
+        raise ValueError(
+            "signal.stft: boundary='odd' needs a signal longer than half a segment; got "
+            f"{x.shape[-1]} elements for {n} at each end"
+        )
+    left = 2 * x[..., :1] - flip(x[..., 1 : n + 1], -1)
+    right = 2 * x[..., -1:] - flip(x[..., -n - 1 : -1], -1)
+    return concatenate([left, x, right], axis=-1)
+
+
+_BEYOND = {"even": "reflect", "constant": "edge", "zeros": "constant"}
+
+
+def _extended(name: str, x: Array, boundary: str | None, n: int) -> Array:
+    if boundary is None:
+        return x
+    if boundary == "odd":
+        return _odd(x, n)
+    return pad(x, [(0, 0)] * (x.ndim - 1) + [(n, n)], _BEYOND[boundary])
+
+
+def _zeros_behind(x: Array, n: int) -> Array:
+    return pad(x, [(0, 0)] * (x.ndim - 1) + [(0, n)]) if n else x
+
+
+class _Segments:
+    """How a signal is cut into segments, and what is done with each of them."""
+
+    def __init__(
+        self, window: Array, overlap: int, length: int, trend: Detrend, axis: int, one_sided: bool
+    ) -> None:
+        self.window, self.length, self.one_sided = window, length, one_sided
+        self.size, self.step = window.size, window.size - overlap
+        self.trend, self.axis = trend, axis
+
+    def spectra(self, x: Array) -> Array:
+        """Transform the segments of the last axis: shape [..., segments, frequencies]."""
+        if self.step == self.size == 1:
+            cut = x[..., None]
+        else:
+            starts = np.arange(0, x.shape[-1] - self.size + 1, self.step)
+            cut = x[..., starts[:, None] + np.arange(self.size)]
+        cut = self.level(cut) * self.window
+        if self.one_sided:
+            return transforms.rfft(uf.real(cut), n=self.length)
+        return transforms.fft(cut, n=self.length)
+
+    def level(self, cut: Array) -> Array:
+        trend = self.trend
+        if isinstance(trend, str):
+            return detrend(cut, type=trend, axis=-1)
+        if not callable(trend):
+            return cut
+        if self.axis == -1:
+            return trend(cut)
+        return moveaxis(trend(moveaxis(cut, self.axis, -1)), -1, self.axis)
+
+
+def _outer(name: str, x: Array, y: Array, d: int) -> tuple[int, ...]:
+    """The shape of all axes but d, of both signals."""
+    if x.ndim != y.ndim:
+        raise ValueError(
+            f"{name}: both signals must have the same rank; got shapes {x.shape} and {y.shape}"
+        )
+    try:
+        return broadcast_shapes(*[(*v.shape[:d], *v.shape[d + 1 :]) for v in (x, y)])
+    except ValueError:
+        raise ValueError(
+            f"{name}: signals must broadcast; got shapes {x.shape} and {y.shape}"
+        ) from None
+
+
+def _spectral(
+    name: str, x: Any, y: Any, fs: Any, window: Any, nperseg: Any, noverlap: Any, nfft: Any,
+    trend: Detrend, one_sided: bool, scaling: str, axis: Any, short_time: bool = False,
+    boundary: str | None = None, padded: bool = False,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """Frequencies, times, and the spectra of the segments, whose axis is the last one."""
+    if boundary not in (None, "odd", *_BEYOND):
+        raise ValueError(
+            f"{name}: boundary must be None or one of {['odd', *_BEYOND]}; got {boundary!r}"
+        )
+    pair = y is not None
+    signals = [wrap(n) for n in promote_inexact(name, *([x, y] if pair else [x]))]
+    d = as_axis(axis, signals[0].ndim, name)
+    outer = _outer(name, signals[0], signals[-1], d)
+    real = dtypes.finfo(signals[0].dtype).dtype
+    complex_ = np.dtype(np.result_type(real, np.complex64))
+    real = np.finfo(complex_).dtype
+    size = None if nperseg is None else as_int(nperseg, name, "nperseg")
+    if size is not None and size < 1:
+        raise ValueError(f"{name}: nperseg must be positive; got nperseg={size}")
+    win = _window(name, window, size, signals[0].shape[d], signals[0].dtype)
+    size = win.size
+    overlap = size // 2 if noverlap is None else as_int(noverlap, name, "noverlap")
+    length = size if nfft is None else as_int(nfft, name, "nfft")
+    if not all(s.size for s in signals):
+        shape = [*outer]
+        shape.insert(d, min(s.shape[d] for s in signals))
+        return zeros(shape, real), zeros(shape, real), zeros(shape, complex_)
+    if length < size:
+        raise ValueError(f"{name}: nfft must be at least nperseg={size}; got nfft={length}")
+    if overlap >= size:
+        raise ValueError(f"{name}: noverlap must be below nperseg={size}; got noverlap={overlap}")
+    if scaling not in ("density", "spectrum"):
+        raise ValueError(f"{name}: scaling must be 'density' or 'spectrum'; got {scaling!r}")
+    signals = [moveaxis(s, d, -1) for s in signals]
+    longest = max(s.shape[-1] for s in signals)
+    signals = [_zeros_behind(s, longest - s.shape[-1]) for s in signals]
+    signals = [_extended(name, s, boundary, size // 2) for s in signals]
+    step, longest = size - overlap, signals[0].shape[-1]
+    if padded:
+        missing = -(longest - size) % step % size
+        signals = [_zeros_behind(s, missing) for s in signals]
+        longest += missing
+    one_sided = bool(one_sided)
+    if one_sided and any(s.dtype.kind == "c" for s in signals):
+        warnings.warn(
+            f"{name}: the signal is complex, so return_onesided=False is used", stacklevel=4
+        )
+        one_sided = False
+    place = axis if axis == -1 else d
+    segments = _Segments(win, overlap, length, trend, place, one_sided)
+    scale = 1.0 / (fs * (win * win).sum() if scaling == "density" else win.sum() ** 2)
+    frequencies = transforms.rfftfreq if one_sided else transforms.fftfreq
+    freqs = frequencies(length, 1 / fs, dtype=real)
+    spectra = [segments.spectra(s) for s in signals]
+    if short_time:
+        result = spectra[0] * uf.sqrt(asarray(scale))
+    else:
+        s = spectra[0]
+        power = uf.conj(s) * spectra[1] if pair else uf.real(s) ** 2 + uf.imag(s) ** 2
+        result = power * scale
+        if one_sided:  # the frequencies that stand for themselves and their negatives
+            twice = np.full(result.shape[-1], 2.0)
+            twice[0] = 1.0
+            twice[-1 if length % 2 == 0 else length :] = 1.0
+            result = result * array(twice, dtype=real)
+    times = arange(size / 2, longest - size / 2 + 1, step, dtype=real) / fs
+    if boundary is not None:
+        times = times - size / 2 / fs
+    result = result.astype(complex_ if pair or short_time else real)
+    return freqs, times, moveaxis(result, -1, d)
+
+
+@api_boundary
+def stft(
+    x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int = 256, noverlap: int | None = None,
+    nfft: int | None = None, detrend: Detrend = False, return_onesided: bool = True,
+    boundary: str | None = "zeros", padded: bool = True, axis: int = -1,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """The Fourier transforms of overlapping segments of a signal.
+
+    Args:
+        x: signal of inexact dtype (others are promoted).
+        fs: how many samples there are in a unit of time.
+        window: the name of a window (`scipy.signal.get_window` has all but "hann"), or its values.
+        nperseg: elements of a segment; static.
+        noverlap: elements that two segments share (half of them).
+        nfft: elements that are transformed; segments are padded with zeros (none).
+        detrend: "constant", "linear", a function of segments, or False.
+        return_onesided: only the frequencies that are not negative; for real signals.
+        boundary: how both ends are extended by half a segment: "zeros", "even", "odd", "constant",
+            or None for not at all.
+        padded: pad with zeros to whole segments.
+        axis: the axis of time.
+
+    Returns:
+        Frequencies, times, and a complex array with frequencies in the place of time, and the times
+        of the segments as its last axis.
+
+    >>> import accnp as jnp
+    >>> freqs, times, z = jnp.scipy.signal.stft(jnp.ones(8), nperseg=4)
+    >>> z.shape
+    (3, 5)
+    """
+    how = fs, window, nperseg, noverlap, nfft, detrend, return_onesided, "spectrum", axis
+    return _spectral("signal.stft", x, None, *how, True, boundary, padded)
+
+
+def _averaged(name: str, x: Any, y: Any, average: str, *how: Any) -> tuple[Array, Array]:
+    freqs, _, power = _spectral(name, x, y, *how)
+    if power.ndim < 2 or not power.size:
+        return freqs, power
+    count = power.shape[-1]
+    if count == 1:
+        return freqs, power[..., 0]
+    if average == "mean":
+        return freqs, mean(power, -1)
+    if average != "median":
+        raise ValueError(f"{name}: average must be 'mean' or 'median'; got {average!r}")
+    even = np.arange(2.0, count, 2)  # the median of a mean of squares is below their mean
+    bias = 1 + np.sum(1 / (even + 1) - 1 / even)
+    if power.dtype.kind == "c":
+        parts = [median(f(power), axis=-1) for f in (uf.real, uf.imag)]
+        return freqs, (parts[0] + 1j * parts[1]) / bias
+    return freqs, median(power, axis=-1) / bias
+
+
+@api_boundary
+def csd(
+    x: Any, y: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None,
+    noverlap: int | None = None, nfft: int | None = None, detrend: Detrend = "constant",
+    return_onesided: bool = True, scaling: str = "density", axis: int = -1, average: str = "mean",
+) -> tuple[Array, Array]:  # fmt: skip
+    """The cross power spectral density of two signals, by Welch's method.
+
+    Args:
+        x: signal of inexact dtype (others are promoted).
+        y: another one, which broadcasts; the shorter one is padded with zeros.
+        fs: how many samples there are in a unit of time.
+        window: the name of a window (`scipy.signal.get_window` has all but "hann"), or its values.
+        nperseg: elements of a segment (the whole signal; SciPy's 256 if that is longer).
+        noverlap: elements that two segments share (half of them).
+        nfft: elements that are transformed; segments are padded with zeros (none).
+        detrend: "constant", "linear", a function of segments, or False.
+        return_onesided: only the frequencies that are not negative; for real signals.
+        scaling: "density" is by frequency, "spectrum" is not.
+        axis: the axis of time.
+        average: "mean" or "median" of the segments.
+
+    Returns:
+        Frequencies, and a complex array with frequencies in the place of time.
+
+    >>> import accnp as jnp
+    >>> freqs, power = jnp.scipy.signal.csd(jnp.ones(8), jnp.ones(8), nperseg=4)
+    >>> freqs
+    Array([0.  , 0.25, 0.5 ], dtype=float32)
+    """
+    how = fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis
+    return _averaged("signal.csd", x, y, average, *how)
+
+
+@api_boundary
+def welch(
+    x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None,
+    noverlap: int | None = None, nfft: int | None = None, detrend: Detrend = "constant",
+    return_onesided: bool = True, scaling: str = "density", axis: int = -1, average: str = "mean",
+) -> tuple[Array, Array]:  # fmt: skip
+    """The power spectral density of a signal, by Welch's method; arguments as for `csd`.
+
+    Returns:
+        Frequencies, and a real array with frequencies in the place of time.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.signal.welch(jnp.ones(8), nperseg=4)[1]
+    Array([0., 0., 0.], dtype=float32)
+    """
+    how = fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis
+    freqs, power = _averaged("signal.welch", x, None, average, *how)
+    return freqs, uf.real(power)
+
+
+def _added(segments: Array, step: int) -> Array:
+    """Add segments, of shape [..., segments, elements], whose beginnings are `step` apart."""
+    *outer, count, size = segments.shape
+    places = step * np.arange(count)[:, None] + np.arange(size)
+    out = zeros((*outer, step * (count - 1) + size), segments.dtype)
+    return out.at[..., places].add(segments)
+
+
+@api_boundary
+def istft(
+    Zxx: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None,
+    noverlap: int | None = None, nfft: int | None = None, input_onesided: bool = True,
+    boundary: bool = True, time_axis: int = -1, freq_axis: int = -2,
+) -> tuple[Array, Array]:  # fmt: skip
+    """The signal of which `stft` made these transforms.
+
+    Args:
+        Zxx: transforms of segments; made complex.
+        fs: how many samples there are in a unit of time.
+        window: the name of a window (`scipy.signal.get_window` has all but "hann"), or its values.
+        nperseg: elements of a segment (as many as there are frequencies for).
+        noverlap: elements that two segments share (half of them).
+        nfft: elements that were transformed (`nperseg`).
+        input_onesided: whether there are only frequencies that are not negative.
+        boundary: whether both ends were extended by half a segment.
+        time_axis: the axis of segments.
+        freq_axis: the axis of frequencies.
+
+    Returns:
+        Times, and the signal, whose axis of time is in the place of `time_axis`.
+
+    >>> import accnp as jnp
+    >>> z = jnp.scipy.signal.stft(jnp.arange(8.0), nperseg=4)[2]
+    >>> jnp.round(jnp.scipy.signal.istft(z)[1])
+    Array([0., 1., 2., 3., 4., 5., 6., 7.], dtype=float32)
+    """
+    name = "signal.istft"
+    z = wrap(as_node(Zxx, name))
+    if z.ndim < 2:
+        raise ValueError(f"{name}: transforms have at least 2 axes; got shape {z.shape}")
+    f, t = (as_axis(d, z.ndim, name) for d in (freq_axis, time_axis))
+    if f == t:
+        raise ValueError(f"{name}: time_axis and freq_axis must differ; got {f} for both")
+    z = z.astype(np.result_type(dtypes.to_inexact(z.dtype), np.complex64))
+    known = 2 * (z.shape[f] - 1) if input_onesided else z.shape[f]
+    size = as_int(nperseg, name, "nperseg") if nperseg else known
+    if size < 1:
+        raise ValueError(f"{name}: nperseg must be positive; got nperseg={size}")
+    if nfft is None:
+        length = known + (input_onesided and size == known + 1)
+    else:
+        length = as_int(nfft, name, "nfft")
+    if length < size:
+        raise ValueError(f"{name}: nfft must be at least nperseg={size}; got nfft={length}")
+    overlap = as_int(noverlap, name, "noverlap") if noverlap else size // 2
+    if overlap >= size:
+        raise ValueError(f"{name}: noverlap must be below nperseg={size}; got noverlap={overlap}")
+    step = size - overlap
+    z = moveaxis(z, (t, f), (-2, -1))
+    back = transforms.irfft if input_onesided else transforms.ifft
+    parts = back(z, n=length)[..., :size]
+    if isinstance(window, str | tuple):
+        win = array(_window_values(window, size), dtype=parts.dtype)
+    else:
+        win = asarray(window)
+        if win.shape != (size,):
+            raise ValueError(
+                f"{name}: the window must have one axis of nperseg={size}; got shape {win.shape}"
+            )
+    x = _added(parts * win.sum() * win, step)
+    norm = _added((win * win)[None, :] + zeros((parts.shape[-2], 1), win.dtype), step)
+    if boundary:
+        half = slice(size // 2, -(size // 2))
+        x, norm = x[..., half], norm[half]
+    x = x / where(uf.abs(norm) > 1e-10, norm, 1.0)
+    if x.ndim > 1 and t != z.ndim - 1:
+        x = moveaxis(x, -1, t - (f < t))
+    return arange(x.shape[0], dtype=np.finfo(x.dtype).dtype) / fs, x

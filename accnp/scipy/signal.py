@@ -1,0 +1,26 @@
+"""`accnp.scipy.signal`: convolutions and spectra, re-exported one by one."""
+
+from accnp.api.signal.convolving import (
+    convolve,
+    convolve2d,
+    correlate,
+    correlate2d,
+    fftconvolve,
+)
+from accnp.api.signal.spectra import csd, detrend, istft, stft, welch
+from accnp.missing import nearest
+
+__all__ = [
+    "convolve",
+    "convolve2d",
+    "correlate",
+    "correlate2d",
+    "csd",
+    "detrend",
+    "fftconvolve",
+    "istft",
+    "stft",
+    "welch",
+]
+
+__getattr__ = nearest(__name__, __all__)
