@@ -14,7 +14,7 @@ from numba.core.imputils import lower_builtin
 
 from .factory import SCALARS, define, joined, widest
 from .math import block
-from .math.ir import F32, F64, I8, V
+from .math.ir import F32, F64, I8, V, fetch
 from .math.transpose import transpose
 
 STACK = 1024
@@ -83,16 +83,11 @@ def _transpose(to: Any, ldt: Any, source: Any, lds: Any, rows: Any, columns: Any
 
 
 def _prefetch(p: Any) -> Any:
-    """Ask for the line at an address, which need not be valid."""
     if not isinstance(p, types.CPointer):
         return None
 
     def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
-        i32 = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [args[0].type, i32, i32, i32])
-        name = "llvm.prefetch.p0"
-        fn = b.module.globals.get(name) or ir.Function(b.module, kind, name)
-        b.call(fn, [b.bitcast(args[0], fn.args[0].type), *[ir.Constant(i32, k) for k in (0, 3, 1)]])
+        fetch(b, args[0])
         return context.get_dummy_value()
 
     return types.void, (p,), emit

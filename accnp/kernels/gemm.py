@@ -139,7 +139,7 @@ for _rows, _vectors in ((tall, v) for tall in TALL.values() for v in (1, 2)):
     )
 _vector("dots", "ippipii", lambda b, args: gemm.dots(b, 8, args))
 _vector("add_scaled", "ppipii", lambda b, args: gemm.add_scaled(b, 1, args))
-_vector("add_scaled_4", "ppipii", lambda b, args: gemm.add_scaled(b, 4, args))
+_vector("add_scaled_4", "ppipiii", lambda b, args: gemm.add_scaled(b, 4, args))
 _vector("lay", "ppii", gemm.lay)
 _vector("lay_pairs", "pppii", gemm.lay_pairs)
 _vector("turn", "pipi", gemm.turn)

@@ -176,7 +176,8 @@ def {name}(lo, hi, n, k, x, sx, b, rsb, csb, c, how):
                     for u in range(p, p + {lanes}):
                         row = at(b, (p0 + u) * rsb + j)
                         acc = at(buf, (u - p) * {strip})
-                        add_scaled_4(acc, at(px, u * sx), {lanes} * sx, row, {lanes} * rsb, nn)
+                        px4 = at(px, u * sx)
+                        add_scaled_4(acc, px4, {lanes} * sx, row, {lanes} * rsb, nn, 2 * rsb)
                     p += 4 * {lanes}
                 for u in range(p, kk):
                     row = at(b, (p0 + u) * rsb + j * csb)

@@ -124,7 +124,7 @@ def _gemv(fma: Fma) -> Callable[..., None]:
 
 
 def _add_scaled(rows: int, fma: Fma) -> Callable[..., None]:
-    def call(acc: Any, x: Any, sx: Any, src: Any, lds: Any, n: Any) -> None:
+    def call(acc: Any, x: Any, sx: Any, src: Any, lds: Any, n: Any, ahead: Any = 0) -> None:
         for j, i in np.ndindex(int(n), rows):
             acc[j] = fma(x[i * sx], src[i * lds + j], acc[j])
 

@@ -94,7 +94,8 @@ def _product(code: str, axes: list[Axis], inner: list[Axis]) -> OwnKernel:
     real = code[0] == "f"
     # Columns of a matrix times a vector are read from rows that lie apart: wide ones.
     narrow = 512 if m == 1 and across.steps[right] == 1 else NARROW
-    tall, wide, tiles_down, tiles_across = _tiles(m, n, work, count, narrow)
+    step = 64 if m > 1 or narrow > NARROW else 16
+    tall, wide, tiles_down, tiles_across = _tiles(m, n, work, count, narrow, step)
 
     text = Text(3)
     sizes = [text.integer(x) for x in (m, n, k)]
@@ -141,13 +142,16 @@ def moved(pointer: int, terms: Sequence[str]) -> str:
     return f"at(a{pointer}, {total(terms)})" if terms else f"a{pointer}"
 
 
-def _tiles(m: int, n: int, work: int, count: int, narrow: int) -> tuple[int, int, int, int]:
-    """Rows and columns of a tile, and how many tiles there are downwards and across."""
+def _tiles(
+    m: int, n: int, work: int, count: int, narrow: int, step: int
+) -> tuple[int, int, int, int]:
+    """Rows and columns (in steps of `step`) of a tile, and how many tiles there are downwards and
+    across."""
     wanted = min(TASKS, work // TASK) if count < 4 * config.threads else 1
     if wanted < 2:
         return m, n, 1, 1
     across = max(1, min(wanted, round(n / narrow)))
-    wide = -(-n // across // 64) * 64
+    wide = -(-n // across // step) * step
     across = -(-n // wide)
     down = max(1, min(-(-wanted // across), m // NARROW))
     tall = -(-m // down // 8) * 8

@@ -22,7 +22,7 @@ from accnp.runtime.notes import note
 _ENTRY = "accnp_entry"
 Callees = tuple[tuple[str, tuple[str, ...]], ...]
 _Entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-_Attend = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+_Attend = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 
 
 class CompileError(RuntimeError):
@@ -310,7 +310,7 @@ class _Launch(NamedTuple):
     walk_held: Callable[..., None]
     walk_together: Callable[..., None]
     share: Callable[..., None]
-    attend: Callable[[int, int], int]
+    attend: Callable[[int, int], None]
     copy: int
     group: int
     bypass: int
@@ -352,9 +352,9 @@ def own_entries() -> tuple[int, int]:
     return found.copy, found.group
 
 
-def sharers() -> tuple[Callable[..., None], Callable[[int, int], int]]:
+def sharers() -> tuple[Callable[..., None], Callable[[int, int], None]]:
     """For teams of threads: `share(entry, n, chunk, team, tickets, *arguments)`, and
-    `attend(team, looks)`; see `team.py`."""
+    `attend(team, place)`; see `team.py`."""
     found = _launchers()
     return found.share, found.attend
 

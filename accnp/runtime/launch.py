@@ -239,7 +239,8 @@ _TEAM = {
   %helpers = load i64, i64* %b3
   %words = inttoptr i64 %team to i64*
   %sessions = getelementptr i64, i64* %words, i64 {team.SESSIONS}
-  %opened = atomicrmw add i64* %sessions, i64 1 monotonic""",
+  %opened = atomicrmw add i64* %sessions, i64 1 seq_cst
+  call void @{team.WAKE}(i64* %words, i64 %helpers)""",
     "close": "  %closed = atomicrmw sub i64* %sessions, i64 1 monotonic",
     "team": "%team",
     "helpers": "%helpers",

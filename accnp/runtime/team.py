@@ -1,14 +1,16 @@
 """Several threads inside one kernel, in machine code: LLVM IR for who shares work and who helps.
 
 A team is one block of memory (`WORDS` words of 8 bytes, all zero at first; each group of eight is
-a cache line of its own). `spread` publishes a launch in it, works along, takes back the tickets
-that nobody used, and waits for the helpers inside; `share` is that for Python. `attend` is a
-helper's watch: it works on whatever is published, and returns when nothing was for so many looks
-and no session is open. A hand-over to a helper that is looking costs 0.2 us; waking one that sleeps
-costs 30 to 50.
+a cache line of its own). `spread` publishes a launch in it, wakes helpers, works along, takes back
+the tickets that nobody used, and waits for the helpers inside; `share` is that for Python. `attend`
+is a helper's watch: it works on whatever is published, and sleeps on a lock of its own when nothing
+was for so many looks and no session is open. A hand-over to a helper that is looking costs 0.2 us.
+
+Who sleeps is woken in machine code, too: helpers that need the interpreter, whose lock the waking
+thread holds until a moment later, sleep twice, and come 0.1 ms later.
 
 Helpers keep off the processor of whoever shares: a scheduler likes to wake a thread where its waker
-runs, and the two would take turns there. `attend` then returns `MOVE`.
+runs, and the two would take turns there. `attend` returns for the helper to move.
 """
 
 from __future__ import annotations
@@ -16,15 +18,23 @@ from __future__ import annotations
 import os
 import sys
 
-__all__ = ["ATTEND", "CPU", "MOVE", "SESSIONS", "SHARE", "SPREAD", "TEXT", "WORDS"]
+__all__ = [
+    "ATTEND", "COUNT", "CPU", "LOOKS", "MOST", "PLACES", "SESSIONS", "SHARE", "SPREAD", "STAYS",
+    "TEXT", "WAKE", "WORDS",
+]  # fmt: skip
 
-SHARE, SPREAD, ATTEND = "accnp_share", "accnp_spread", "accnp_attend"
-WORDS = (
-    48  # of a team: tickets and inside; busy; cpu; counter; entry, arguments, n, chunk; sessions
-)
-SESSIONS = 40  # which word counts those who will share more in a moment: helpers stay awake
+SHARE, SPREAD, ATTEND, WAKE = "accnp_share", "accnp_spread", "accnp_attend", "accnp_wake"
+# Words of a team: tickets and inside; busy; cpu; counter; entry, arguments, n, chunk; sessions,
+# number of helpers, their looks; and for each helper whether it sleeps, its lock, and whether it
+# cannot run elsewhere.
 CPU = 16  # which word says where the sharing thread runs
-MOVE = 1  # what attend returns when the helper should run elsewhere
+SESSIONS = 40  # which word counts those who will share more in a moment: helpers stay awake
+COUNT = 41  # which word has the number of helpers
+LOOKS = 42  # which word says how often a helper looks for work before it sleeps
+PLACES = 48  # where the words of helpers begin, eight each
+STAYS = 2  # which of them says that a helper cannot leave that processor
+MOST = 255  # helpers
+WORDS = PLACES + 8 * MOST
 
 _MACHINE = os.uname().machine if hasattr(os, "uname") else "x86_64"
 _ARM = _MACHINE in ("aarch64", "arm64")
@@ -37,6 +47,8 @@ _HELPER = (
     f"""
 declare i32 @{_YIELD}()
 declare void {_PAUSE})
+declare i32 @PyThread_acquire_lock(i8*, i32)
+declare void @PyThread_release_lock(i8*)
 """
     + (
         """
@@ -55,18 +67,59 @@ define internal i64 @accnp_cpu() alwaysinline {
 """
     )
     + f"""
-define i64 @{ATTEND}(i64* %team, i64 %looks) {{
+define void @{WAKE}(i64* %team, i64 %helpers) {{
 start:
-  %cpus = getelementptr i64, i64* %team, i64 16
+  %p = getelementptr i64, i64* %team, i64 {COUNT}
+  %count = load atomic i64, i64* %p monotonic, align 8
+  %fewer = icmp slt i64 %count, %helpers
+  %n = select i1 %fewer, i64 %count, i64 %helpers
+  br label %next
+next:
+  %i = phi i64 [0, %start], [%i1, %one], [%i1, %rouse], [%i1, %wake]
+  %going = icmp slt i64 %i, %n
+  br i1 %going, label %one, label %end
+one:
+  %i1 = add i64 %i, 1
+  %words = shl i64 %i, 3
+  %at = add i64 %words, {PLACES}
+  %place = getelementptr i64, i64* %team, i64 %at
+  %state = load atomic i64, i64* %place seq_cst, align 8
+  %asleep = icmp ne i64 %state, 0
+  br i1 %asleep, label %rouse, label %next
+rouse:
+  %tried = cmpxchg i64* %place, i64 1, i64 0 seq_cst monotonic
+  %got = extractvalue {{ i64, i1 }} %tried, 1
+  br i1 %got, label %wake, label %next
+wake:
+  %l = getelementptr i64, i64* %place, i64 1
+  %word = load i64, i64* %l
+  %lock = inttoptr i64 %word to i8*
+  call void @PyThread_release_lock(i8* %lock)
+  br label %next
+end:
+  ret void
+}}
+
+define void @{ATTEND}(i64* %team, i64* %me) {{
+start:
+  %cpus = getelementptr i64, i64* %team, i64 {CPU}
   %counter = getelementptr i64, i64* %team, i64 24
   %p1 = getelementptr i64, i64* %team, i64 32
   %p2 = getelementptr i64, i64* %team, i64 33
   %p3 = getelementptr i64, i64* %team, i64 34
   %p4 = getelementptr i64, i64* %team, i64 35
   %sessions = getelementptr i64, i64* %team, i64 {SESSIONS}
+  %looksp = getelementptr i64, i64* %team, i64 {LOOKS}
+  %lockp = getelementptr i64, i64* %me, i64 1
+  %staysp = getelementptr i64, i64* %me, i64 {STAYS}
+  %lock_ = load i64, i64* %lockp
+  %lock = inttoptr i64 %lock_ to i8*
+  br label %begin
+begin:
+  %looks = load atomic i64, i64* %looksp monotonic, align 8
   br label %look
 look:
-  %left = phi i64 [%looks, %start], [%less, %again], [%looks, %worked], [64, %stay]
+  %left = phi i64 [%looks, %begin], [%less, %again], [%looks, %worked], [64, %stay]
   %word = load atomic i64, i64* %team acquire, align 8
   %tickets = and i64 %word, {_INSIDE - 1}
   %open = icmp ne i64 %tickets, 0
@@ -79,10 +132,13 @@ place:
   %theirs = load atomic i64, i64* %cpus monotonic, align 8
   %together = icmp eq i64 %mine, %theirs
   %known = icmp sge i64 %mine, 0
-  %collide = and i1 %together, %known
+  %stays = load i64, i64* %staysp
+  %free = icmp eq i64 %stays, 0
+  %able = and i1 %known, %free
+  %collide = and i1 %together, %able
   br i1 %collide, label %move, label %apart
 move:
-  ret i64 {MOVE}
+  ret void
 apart:
   br i1 %open, label %take, label %idle
 take:
@@ -109,15 +165,28 @@ idle:
 rest:
   %open_sessions = load atomic i64, i64* %sessions monotonic, align 8
   %expected = icmp ne i64 %open_sessions, 0
-  br i1 %expected, label %stay, label %end
+  br i1 %expected, label %stay, label %drowse
+drowse:
+  store atomic i64 1, i64* %me seq_cst, align 8
+  %late = load atomic i64, i64* %team seq_cst, align 8
+  %late_tickets = and i64 %late, {_INSIDE - 1}
+  %late_sessions = load atomic i64, i64* %sessions seq_cst, align 8
+  %missed = or i64 %late_tickets, %late_sessions
+  %something = icmp ne i64 %missed, 0
+  br i1 %something, label %rise, label %sleep
+rise:
+  %risen = cmpxchg i64* %me, i64 1, i64 0 seq_cst monotonic
+  %alone = extractvalue {{ i64, i1 }} %risen, 1
+  br i1 %alone, label %begin, label %sleep
+sleep:
+  %slept = call i32 @PyThread_acquire_lock(i8* %lock, i32 1)
+  br label %begin
 stay:
   %yielded = call i32 @{_YIELD}()
   br label %look
 again:
   %less = sub i64 %left, 1
   br label %look
-end:
-  ret i64 0
 }}
 """
 )
@@ -161,7 +230,8 @@ publish:
   store i64 %chunk, i64* %p4
   %here = call i64 @accnp_cpu()
   store atomic i64 %here, i64* %cpus monotonic, align 8
-  store atomic i64 %tickets, i64* %team release, align 8
+  %nobody = atomicrmw xchg i64* %team, i64 %tickets seq_cst
+  call void @{WAKE}(i64* %team, i64 %tickets)
   call void %entry(i64* %argv, i64* %counter, i64 %n, i64 %chunk)
   %closed = atomicrmw and i64* %team, i64 {-_INSIDE} acq_rel
   br label %wait

@@ -2,8 +2,8 @@
 
 All threads call the same machine code with the same counter and take chunks from it, so a thread
 that comes late or is held up by another process does less. The caller works too and never waits for
-a helper that has not begun. A helper that has nothing to do looks for more for a moment, in machine
-code (`team.py`), before it sleeps.
+a helper that has not begun. A helper that has nothing to do looks for more for a moment before it
+sleeps, all in machine code (`team.py`).
 """
 
 from __future__ import annotations
@@ -12,57 +12,70 @@ import contextlib
 import ctypes
 import os
 import threading
-from _thread import allocate_lock
-from collections import deque
 from collections.abc import Sequence
 
 from accnp.config import config
 from accnp.runtime.bypass import RUN, Pieces, block_steps, header
 from accnp.runtime.compile import Kernel, past_caches, sharers
-from accnp.runtime.team import CPU, MOVE, WORDS
+from accnp.runtime.team import COUNT, CPU, LOOKS, MOST, PLACES, STAYS, WORDS
 
 _LOOKS = 4096  # of a helper for work before it sleeps: some 50 us
+_new_lock = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThread_allocate_lock", ctypes.pythonapi))
+_take_lock = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)(
+    ("PyThread_acquire_lock", ctypes.pythonapi)
+)
 
 
 class _Team:
-    """The memory that a group of threads shares work through; see `team.py`."""
+    """The memory that threads share work through, see `team.py`, and its helpers."""
 
     def __init__(self) -> None:
         self._keep = (ctypes.c_int64 * (WORDS + 8))()
         self.address = -(-ctypes.addressof(self._keep) // 64) * 64
-        self._cpu = ctypes.c_int64.from_address(self.address + 8 * CPU)
-        self._cpu.value = -1
+        self._words = (ctypes.c_int64 * WORDS).from_address(self.address)
+        self._words[CPU] = -1
+        self._lock = threading.Lock()
+        self.threads = 1  # for so many in all there are helpers
 
-    def step_aside(self) -> bool:
+    @property
+    def helpers(self) -> int:
+        """How many there are."""
+        return self._words[COUNT]
+
+    @property
+    def asleep(self) -> int:
+        """How many of them sleep."""
+        return sum(self._words[PLACES + 8 * k] for k in range(self.helpers))
+
+    def prepare(self, threads: int) -> None:
+        """Have helpers for so many threads in all, who look for work if each has a processor."""
+        with self._lock:
+            self._words[LOOKS] = _LOOKS if threads <= _processors() else 0
+            while self.helpers < min(threads - 1, MOST):
+                place = PLACES + 8 * self.helpers
+                lock = self._words[place + 1] = _new_lock()
+                _take_lock(lock, 1)
+                name = f"accnp-helper-{self.helpers + 1}"
+                threading.Thread(target=self._help, args=(place,), name=name, daemon=True).start()
+                self._words[COUNT] += 1
+            self.threads = threads
+
+    def _help(self, place: int) -> None:
+        """What a helper does: it stays in machine code, but for moves to another processor."""
+        _, attend = sharers()
+        while True:
+            attend(self.address, self.address + 8 * place)
+            if not self._step_aside():
+                self._words[place + STAYS] = 1
+
+    def _step_aside(self) -> bool:
         """Keep this thread off the processor where the work comes from; False if it cannot."""
         with contextlib.suppress(OSError, AttributeError):
-            others = os.sched_getaffinity(os.getpid()) - {self._cpu.value}
+            others = os.sched_getaffinity(os.getpid()) - {self._words[CPU]}
             if others:
                 os.sched_setaffinity(0, others)
                 return True
         return False
-
-
-class _Helper:
-    """A daemon thread that sleeps on a lock until there is work to look for."""
-
-    __slots__ = ("team", "wake")
-
-    def __init__(self, number: int, team: _Team) -> None:
-        self.team = team
-        self.wake = allocate_lock()
-        self.wake.acquire()
-        threading.Thread(target=self._loop, name=f"accnp-helper-{number}", daemon=True).start()
-
-    def _loop(self) -> None:
-        _, attend = sharers()
-        team = self.team
-        while True:
-            self.wake.acquire()
-            looks = _LOOKS if config.threads <= _processors() else 0
-            while attend(team.address, looks) == MOVE and team.step_aside():
-                pass
-            _asleep.append(self)
 
 
 def _processors() -> int:
@@ -72,9 +85,6 @@ def _processors() -> int:
 
 
 _team = _Team()
-_asleep: deque[_Helper] = deque()
-_count = 0
-_lock = threading.Lock()
 
 
 def parallel_run(
@@ -105,35 +115,16 @@ def parallel_run(
 
 
 def call_helpers(wanted: int) -> tuple[int, int]:
-    """Wake helpers, as many as are wanted and allowed: the address of the team, and how many."""
+    """Helpers, as many as are wanted and allowed: the address of the team, and how many."""
     threads = config.threads
-    wanted = min(threads - 1, wanted)
-    if wanted > 0:
-        if _count < threads - 1:
-            _start(threads - 1)
-        while len(_asleep) > _count - wanted:
-            try:
-                _asleep.pop().wake.release()
-            except IndexError:
-                break
-    return _team.address, wanted
-
-
-def _start(count: int) -> None:
-    """Have so many helpers in all."""
-    global _count
-    with _lock:
-        while _count < count:
-            _count += 1
-            _asleep.append(_Helper(_count, _team))
+    if wanted > 0 and threads != _team.threads:
+        _team.prepare(threads)
+    return _team.address, min(threads - 1, wanted)
 
 
 def _forget() -> None:
     """A child process has none of its parent's threads."""
-    global _count, _lock, _team
-    _asleep.clear()
-    _count = 0
-    _lock = threading.Lock()
+    global _team
     _team = _Team()
 
 

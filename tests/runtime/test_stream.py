@@ -287,4 +287,4 @@ def test_helpers_look_for_work_only_briefly():
         before = time.process_time()
         time.sleep(0.3)
         assert time.process_time() - before < 0.1
-        assert len(threads._asleep) == threads._count
+        assert threads._team.asleep == threads._team.helpers > 0

@@ -46,6 +46,17 @@ def test_one_thread_means_no_helpers():
     assert helpers_seconds() - before < 0.002
 
 
+def test_helpers_that_sleep_are_woken():
+    x = jnp.linspace(0.0, 1.0, 1_000_000).block_until_ready()
+    with jnp.threads(2):
+        work(x).block_until_ready()
+        before = helpers_seconds()
+        for _ in range(20):
+            time.sleep(0.005)
+            work(x).block_until_ready()
+    assert helpers_seconds() - before > 0.002
+
+
 def test_the_number_goes_with_work_to_the_stream(monkeypatch):
     seen = []
     monkeypatch.setattr(engine, "ASYNC", 0)

@@ -13,9 +13,12 @@ from typing import Any
 from llvmlite import ir
 
 from . import cold
-from .ir import I1, I32, I64
+from .ir import I1, I32, I64, fetch
 
 LANE_BYTES = 64  # of the lanes of a sum of products, on every machine
+FAR = (
+    1024  # bytes from what is read to what is asked for: rows end where the processor expects more
+)
 
 
 def _size(t: Any) -> int:
@@ -220,7 +223,8 @@ def _count(b: Any, p: Any, step: int, stop: Any, before: Any, loop: Any, after: 
 def dots(b: Any, rows: int, args: Sequence[Any]) -> None:
     """c[j] (op)= the sum of x[p] * b[j, p], rows of b contiguous, for as many j as n says.
 
-    Step p goes to lane p mod LANES; the lanes are folded by halves.
+    Step p goes to lane p mod LANES; the lanes are folded by halves. What is read FAR bytes later,
+    in these rows or at the beginning of those that follow, is asked for.
     """
     k, x, pb, ldb, c, n, how = args
     fn, v = b.function, _Vectors(b, x.type.pointee, LANE_BYTES)
@@ -238,6 +242,11 @@ def dots(b: Any, rows: int, args: Sequence[Any]) -> None:
     acc = [b.phi(v.type) for _ in range(rows)]
     mask = v.below(b.sub(k, p))
     factor = v.load(v.at(b.gep(x, [p])), mask)
+    far = b.add(p, _const(FAR // _size(v.t)))
+    following = b.add(b.sub(far, k), b.mul(ldb, _const(rows)))
+    far = b.select(b.icmp_signed("<", far, k), far, following)
+    for start in starts:
+        fetch(b, b.gep(start, [far]))
     new = [
         v.fma(factor, v.load(v.at(b.gep(start, [p])), mask), z)
         for start, z in zip(starts, acc, strict=True)
@@ -280,9 +289,10 @@ def _halved(b: Any, x: Any) -> Any:
 def add_scaled(b: Any, rows: int, args: Sequence[Any]) -> None:
     """acc[j] += x[0] * src[j] for j below n, and the same for some rows that follow.
 
-    From row to row x and src move on by sx and lds; acc has room for whole vectors.
+    From row to row x and src move on by sx and lds; acc has room for whole vectors. What lies
+    `ahead` elements behind each row is asked for, if that is given.
     """
-    acc, x, sx, src, lds, n = args
+    acc, x, sx, src, lds, n, *ahead = args
     fn, v = b.function, _Vectors(b, acc.type.pointee)
     factors, sources = [], []
     for _ in range(rows):
@@ -297,6 +307,8 @@ def add_scaled(b: Any, rows: int, args: Sequence[Any]) -> None:
     place, mask = v.at(b.gep(acc, [j])), v.below(b.sub(n, j))
     z = v.load_all(place)
     for factor, source in zip(factors, sources, strict=True):
+        for far in ahead:
+            fetch(b, b.gep(source, [b.add(j, far)]))
         z = v.fma(factor, v.load(v.at(b.gep(source, [j])), mask), z)
     v.store_all(z, place)
     _count(b, j, v.width, n, before, loop, done)

@@ -286,3 +286,11 @@ def masked_load(b: Any, p: Any, t: Any, size: int, mask: Any, off: Any) -> Any:
     if fn is None:
         fn = ir.Function(b.module, ir.FunctionType(t, [a.type for a in args]), name)
     return b.call(fn, args)
+
+
+def fetch(b: Any, p: Any) -> None:
+    """Ask for the cache line at an address, which need not be valid."""
+    kind = ir.FunctionType(ir.VoidType(), [p.type, I32, I32, I32])
+    name = "llvm.prefetch.p0"
+    fn = b.module.globals.get(name) or ir.Function(b.module, kind, name)
+    b.call(fn, [b.bitcast(p, fn.args[0].type), *[ir.Constant(I32, k) for k in (0, 3, 1)]])
