@@ -338,12 +338,12 @@ _REQUIRED = object()
 def _switch(
     name: str, default: Any = _REQUIRED
 ) -> Callable[..., contextlib.AbstractContextManager[None]]:
-    def switch(value: Any = default) -> contextlib.AbstractContextManager[None]:
-        if value is _REQUIRED:
+    def switch(new_val: Any = default) -> contextlib.AbstractContextManager[None]:
+        if new_val is _REQUIRED:
             raise TypeError(
                 f"{name}: a value is missing; pass the new value, as in with {name}(...):"
             )
-        return scope(name, value)
+        return scope(name, new_val)
 
     switch.__name__ = switch.__qualname__ = name
     switch.__doc__ = f"Context manager: the option `{name}` in this thread."
@@ -353,7 +353,6 @@ def _switch(
 config = Config()
 
 enable_x64 = _switch("enable_x64", True)
-disable_jit = _switch("disable_jit", True)
 debug_nans = _switch("debug_nans", True)
 debug_infs = _switch("debug_infs", True)
 debug_key_reuse = _switch("debug_key_reuse", True)
@@ -374,10 +373,25 @@ default_prng_impl = _switch("default_prng_impl")
 legacy_prng_key = _switch("legacy_prng_key")
 cache_dir = _switch("cache_dir")
 debug = _switch("debug")
-transfer_guard = _switch("transfer_guard")
 transfer_guard_host_to_device = _switch("transfer_guard_host_to_device")
 transfer_guard_device_to_device = _switch("transfer_guard_device_to_device")
 transfer_guard_device_to_host = _switch("transfer_guard_device_to_host")
+
+
+def disable_jit(disable: bool = True) -> contextlib.AbstractContextManager[None]:
+    """Context manager: functions under `jit` run operation by operation in this thread.
+
+    >>> import accnp as jnp
+    >>> with jnp.disable_jit():
+    ...     jnp.jit(lambda x: x + 1)(1)
+    Array(2, dtype=int32, weak_type=True)
+    """
+    return scope("disable_jit", disable)
+
+
+def transfer_guard(new_val: str) -> contextlib.AbstractContextManager[None]:
+    """Context manager: what is said of transfers between host and devices in this thread."""
+    return scope("transfer_guard", new_val)
 
 
 def threads(number: int | None) -> contextlib.AbstractContextManager[None]:

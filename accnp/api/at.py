@@ -6,6 +6,7 @@ A key and values come in; the scatter that writes there (or the gather that read
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import Parameter, Signature, signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -341,6 +342,21 @@ class AtIndex:
                 return wrap(cast(out._node, x.aval.dtype, x.aval.weak_type))
         here = wrap(read(x, self.index, "clip"))
         return self._write("scatter", func(here), hints)
+
+
+def _state_hints() -> None:
+    """Say in the signatures which hints the methods take: those of `write`. Handing them through as
+    one dictionary is cheaper."""
+    hints = [p for p in signature(write).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    hints.insert(3, Parameter("out_sharding", Parameter.KEYWORD_ONLY, default=None))
+    for name in (*_METHOD.values(), "subtract", "divide", "power", "apply"):
+        method = getattr(AtIndex, name)
+        given = [p for p in signature(method).parameters.values() if p.kind is not p.VAR_KEYWORD]
+        taken = hints if name != "apply" else [p for p in hints if p.name != "out_sharding"]
+        method.__signature__ = Signature([*given, *taken])
+
+
+_state_hints()
 
 
 def at(self: Array) -> At:

@@ -181,16 +181,16 @@ def _make_nan_arg(name: str) -> Callable[..., Array]:
     inner = name[3:]
 
     @api_boundary
-    def arg(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Array:
+    def arg(a: Any, axis: Any = None, out: None = None, keepdims: bool | None = None) -> Array:
         red.no_out(out, name)
         x = as_node(a, name)
         if dtype_kind(x.aval.dtype) != "f":
-            return wrap(red.arg_node(x, axis, keepdims, inner))
+            return wrap(red.arg_node(x, axis, bool(keepdims), inner))
         value = red.extreme_value(x.aval.dtype, inner[3:])
         missing = rules.isnan(x)
-        y = red.arg_node(rules.where_(missing, as_node(value), x), axis, keepdims, inner)
+        y = red.arg_node(rules.where_(missing, as_node(value), x), axis, bool(keepdims), inner)
         axes = red.axes_of(axis, x.aval.ndim, name)
-        empty = red.keep(o.reduce_and(missing, axes=axes), x, axes, keepdims)
+        empty = red.keep(o.reduce_and(missing, axes=axes), x, axes, bool(keepdims))
         return wrap(rules.where_(empty, as_node(-1), y))
 
     arg.__name__ = arg.__qualname__ = name

@@ -86,9 +86,12 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     return wrap(o.tan(o.mul(like(u, math.pi), o.sub(u, like(u, 0.5)))))
 
 
+_ONE = np.float32(1)  # of a dtype, as jax's default is
+
+
 @api_boundary
 def lognormal(
-    key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+    key: Any, sigma: Any = _ONE, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
     """Sample numbers whose logarithm is normal with deviation sigma."""
     words, sizes, kind, (s,) = _start(key, "lognormal", shape, dtype, sigma)
@@ -121,8 +124,6 @@ def weibull_min(
     concentration: Any,
     shape: Any = (),
     dtype: Any = None,
-    *,
-    out_sharding: Any = None,
 ) -> Array:
     """Sample the Weibull distribution of minima."""
     words, sizes, kind, (s, c) = _start(key, "weibull_min", shape, dtype, scale, concentration)
@@ -184,7 +185,7 @@ def _length(words: Words, sizes: tuple[int, ...], kind: np.dtype) -> Node:
 
 @api_boundary
 def double_sided_maxwell(
-    key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
+    key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None
 ) -> Array:
     """Sample the Maxwell distribution with a random sign, moved and scaled."""
     words = key_words(key, "double_sided_maxwell")

@@ -31,7 +31,10 @@ from accnp.ir.node import Form, Node, record_known
 from accnp.ir.op import OPS, Op, o
 from accnp.ir.trace import state
 
-__all__ = ["OPERANDS", "Binary", "inexact", "make_binary", "make_unary", "numeric", "wrap_all"]
+__all__ = [
+    "OPERANDS", "Binary", "inexact", "make_binary", "make_unary", "numeric",
+    "with_parameters", "wrap_all",
+]  # fmt: skip
 
 _new = Array.__new__
 _REMEMBERED = 8192  # scalars that one function remembers; loops over changing ones must not grow it
@@ -83,8 +86,22 @@ def as_rule(rule: str | Rule) -> Rule:
     return getattr(o, _NAMES.get(rule, rule)) if isinstance(rule, str) else rule
 
 
-def published(function: Any, name: str, doc: str) -> Any:
-    """Give a made function its public name."""
+def with_parameters(function: Any, names: str) -> Any:
+    """Rename the parameters of a made function, as in "x1, x2, /"; without the bar, they can be
+    given by keyword as well. A wrapper would cost each call something."""
+    given = [name for name in names.split(", ") if name != "/"]
+    code = function.__code__
+    assert len(given) == code.co_argcount, names
+    function.__code__ = code.replace(
+        co_varnames=(*given, *code.co_varnames[len(given) :]),
+        co_posonlyargcount=len(given) if names.endswith("/") else 0,
+    )
+    return function
+
+
+def published(function: Any, name: str, doc: str, parameters: str) -> Any:
+    """Give a made function its public name, and its parameters theirs."""
+    with_parameters(function, parameters)
     function.__name__ = function.__qualname__ = name
     function.__module__ = "accnp.numpy"
     function.__doc__ = doc
@@ -92,7 +109,12 @@ def published(function: Any, name: str, doc: str) -> Any:
 
 
 def make_unary(
-    name: str, rule: str | Rule, prepare: Prepare, doc: str, shown: str = ""
+    name: str,
+    rule: str | Rule,
+    prepare: Prepare,
+    doc: str,
+    shown: str = "",
+    parameters: str = "x, /",
 ) -> Callable[[Any], Any]:
     """Make the public function of one operand; jaxprs have it as a call if it is `shown`."""
     rule = as_rule(rule)
@@ -126,7 +148,7 @@ def make_unary(
             hide_frames(error)
             raise
 
-    return published(call, name, doc)
+    return published(call, name, doc, parameters)
 
 
 def _is_plain(out: Any, inputs: tuple[Node, ...]) -> bool:
@@ -200,7 +222,14 @@ def _remember(memory: dict[Any, Any], key: Any, value: Any) -> None:
     memory[key] = value
 
 
-def make_binary(name: str, rule: str | Rule, prepare: Prepare, doc: str, shown: str = "") -> Binary:
+def make_binary(
+    name: str,
+    rule: str | Rule,
+    prepare: Prepare,
+    doc: str,
+    shown: str = "",
+    parameters: str = "x1, x2, /",
+) -> Binary:
     """Make the public function of two operands, the operator, and the reflected operator.
 
     Jaxprs have them as calls if they are `shown`.
@@ -259,7 +288,7 @@ def make_binary(name: str, rule: str | Rule, prepare: Prepare, doc: str, shown: 
             hide_frames(error)
             raise
 
-    made.function = published(build(None), name, doc)
+    made.function = published(build(None), name, doc, parameters)
     made.operator = build(OPERANDS)
     made.reflected = reflected
     return made

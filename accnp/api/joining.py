@@ -22,7 +22,7 @@ from accnp.api.manipulation import (
     row,
 )
 from accnp.api.named import shown
-from accnp.api.shapes import as_axis, as_int, as_shape, as_sizes, as_static
+from accnp.api.shapes import as_axes, as_axis, as_int, as_shape, as_sizes, as_static
 from accnp.api.values import node_of, to_dtype
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
@@ -360,10 +360,25 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
 
 
 @api_boundary
-def trim_zeros(filt: Any, trim: str = "fb") -> Array:
-    """Cut zeros off the ends of a vector whose values are known."""
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Array:
+    """Cut slices of zeros off the ends of an array whose values are known.
+
+    Args:
+        filt: array.
+        trim: "f" for the front, "b" for the back, or both.
+        axis: an axis, several, or None for all.
+
+    >>> import accnp as jnp
+    >>> jnp.trim_zeros(jnp.array([0, 1, 0, 2, 0]))
+    Array([1, 0, 2], dtype=int32)
+    """
     x = as_node(filt, "jnp.trim_zeros")
-    used = np.flatnonzero(np.asarray(as_static(wrap(x), "jnp.trim_zeros")))
-    low = int(used[0]) if "f" in trim and used.size else 0
-    high = int(used[-1]) + 1 if "b" in trim and used.size else x.aval.size
-    return wrap(cut(x, 0, low, high if used.size else low))
+    used = np.asarray(as_static(wrap(x), "jnp.trim_zeros")) != 0
+    rank = used.ndim
+    axes = range(rank) if axis is None else as_axes(axis, rank, "jnp.trim_zeros")
+    for d in axes if {*trim.lower()} & {*"fb"} else ():
+        places = np.flatnonzero(used.any(axis=tuple([i for i in range(rank) if i != d])))
+        low = int(places[0]) if "f" in trim.lower() and places.size else 0
+        high = int(places[-1]) + 1 if "b" in trim.lower() and places.size else used.shape[d]
+        x = cut(x, d, low, high if places.size else low)
+    return wrap(x)

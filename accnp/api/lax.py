@@ -13,6 +13,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.convert import as_node, cast, wrap
+from accnp.api.elementwise import with_parameters
 from accnp.api.shapes import as_int
 from accnp.array import Array
 from accnp.errors import api_boundary
@@ -23,6 +24,7 @@ from accnp.primitives.kinds import dtype_kind
 from accnp.primitives.precision import reduce_precision as rounded_bits
 from accnp.pytree import tree_flatten, tree_map, tree_unflatten
 
+ACCURATE = ", *, accuracy=None"  # a wish that a CPU needs no help with
 _KEYWORD = {"and": "and_", "or": "or_", "not": "not_"}
 
 
@@ -41,98 +43,112 @@ class Precision(enum.Enum):
     HIGHEST = 2
 
 
-def strict(name: str, op: str, arity: int) -> Callable[..., Array]:
-    """Make the public form of an op."""
+def strict(name: str, op: str, parameters: str) -> Callable[..., Array]:
+    """Make the public form of an op; its last parameter may be a keyword that changes nothing."""
     record = getattr(o, _KEYWORD.get(op, op))
 
     label = f"lax.{name}"
 
-    def one(x: Any, *, accuracy: Any = None) -> Array:
+    def one(x: Any) -> Array:
+        return wrap(record(as_node(x, label)))
+
+    def one_accurate(x: Any, *, accuracy: Any = None) -> Array:
         return wrap(record(as_node(x, label)))
 
     def two(x: Any, y: Any) -> Array:
         return wrap(record(as_node(x, label), as_node(y, label)))
 
-    def several(*xs: Any) -> Array:
-        return wrap(record(*[as_node(x, label) for x in xs]))
+    def three(x: Any, y: Any, z: Any) -> Array:
+        return wrap(record(as_node(x, label), as_node(y, label), as_node(z, label)))
 
-    forms: list[Any] = [one, two, several]
-    call = api_boundary(forms[arity - 1])
+    accurate = parameters.endswith(ACCURATE)
+    names = parameters.removesuffix(ACCURATE)
+    forms: list[Any] = [one_accurate if accurate else one, two, three]
+    call = api_boundary(with_parameters(forms[names.count(",")], names))
     call.__name__ = call.__qualname__ = name
     call.__module__ = "accnp.lax"
     call.__doc__ = f"The op `{OPS[op].name}`, elementwise; operands of one dtype."
     return call
 
 
-abs = strict("abs", "abs", 1)
-acos = strict("acos", "acos", 1)
-acosh = strict("acosh", "acosh", 1)
-asin = strict("asin", "asin", 1)
-asinh = strict("asinh", "asinh", 1)
-atan = strict("atan", "atan", 1)
-atanh = strict("atanh", "atanh", 1)
-bessel_i0e = strict("bessel_i0e", "bessel_i0e", 1)
-bessel_i1e = strict("bessel_i1e", "bessel_i1e", 1)
-bitwise_not = strict("bitwise_not", "not", 1)
-cbrt = strict("cbrt", "cbrt", 1)
-ceil = strict("ceil", "ceil", 1)
-clz = strict("clz", "clz", 1)
-cos = strict("cos", "cos", 1)
-cosh = strict("cosh", "cosh", 1)
-digamma = strict("digamma", "digamma", 1)
-erf = strict("erf", "erf", 1)
-erf_inv = strict("erf_inv", "erf_inv", 1)
-erfc = strict("erfc", "erfc", 1)
-exp = strict("exp", "exp", 1)
-exp2 = strict("exp2", "exp2", 1)
-expm1 = strict("expm1", "expm1", 1)
-floor = strict("floor", "floor", 1)
-imag = strict("imag", "imag", 1)
-is_finite = strict("is_finite", "is_finite", 1)
-lgamma = strict("lgamma", "lgamma", 1)
-log = strict("log", "log", 1)
-log1p = strict("log1p", "log1p", 1)
-logistic = strict("logistic", "logistic", 1)
-neg = strict("neg", "neg", 1)
-population_count = strict("population_count", "population_count", 1)
-real = strict("real", "real", 1)
-rsqrt = strict("rsqrt", "rsqrt", 1)
-sign = strict("sign", "sign", 1)
-sin = strict("sin", "sin", 1)
-sinh = strict("sinh", "sinh", 1)
-sqrt = strict("sqrt", "sqrt", 1)
-square = strict("square", "square", 1)
-tan = strict("tan", "tan", 1)
-tanh = strict("tanh", "tanh", 1)
-add = strict("add", "add", 2)
-atan2 = strict("atan2", "atan2", 2)
-bitwise_and = strict("bitwise_and", "and", 2)
-bitwise_or = strict("bitwise_or", "or", 2)
-bitwise_xor = strict("bitwise_xor", "xor", 2)
-complex = strict("complex", "complex", 2)
-div = strict("div", "div", 2)
-eq = strict("eq", "eq", 2)
-ge = strict("ge", "ge", 2)
-gt = strict("gt", "gt", 2)
-igamma = strict("igamma", "igamma", 2)
-igamma_grad_a = strict("igamma_grad_a", "igamma_grad_a", 2)
-igammac = strict("igammac", "igammac", 2)
-le = strict("le", "le", 2)
-lt = strict("lt", "lt", 2)
-max = strict("max", "max", 2)
-min = strict("min", "min", 2)
-mul = strict("mul", "mul", 2)
-ne = strict("ne", "ne", 2)
-nextafter = strict("nextafter", "nextafter", 2)
-polygamma = strict("polygamma", "polygamma", 2)
-random_gamma_grad = strict("random_gamma_grad", "random_gamma_grad", 2)
-rem = strict("rem", "rem", 2)
-shift_left = strict("shift_left", "shift_left", 2)
-shift_right_arithmetic = strict("shift_right_arithmetic", "shift_right_arithmetic", 2)
-shift_right_logical = strict("shift_right_logical", "shift_right_logical", 2)
-sub = strict("sub", "sub", 2)
-zeta = strict("zeta", "zeta", 2)
-betainc = strict("betainc", "regularized_incomplete_beta", 3)
+abs = strict("abs", "abs", "x")
+acos = strict("acos", "acos", "x")
+acosh = strict("acosh", "acosh", "x")
+asin = strict("asin", "asin", "x")
+asinh = strict("asinh", "asinh", "x")
+atan = strict("atan", "atan", "x")
+atanh = strict("atanh", "atanh", "x")
+bessel_i0e = strict("bessel_i0e", "bessel_i0e", "x")
+bessel_i1e = strict("bessel_i1e", "bessel_i1e", "x")
+bitwise_not = strict("bitwise_not", "not", "x")
+cbrt = strict("cbrt", "cbrt", "x" + ACCURATE)
+ceil = strict("ceil", "ceil", "x")
+clz = strict("clz", "clz", "x")
+cos = strict("cos", "cos", "x" + ACCURATE)
+cosh = strict("cosh", "cosh", "x")
+digamma = strict("digamma", "digamma", "x")
+erf = strict("erf", "erf", "x")
+erf_inv = strict("erf_inv", "erf_inv", "x")
+erfc = strict("erfc", "erfc", "x")
+exp = strict("exp", "exp", "x" + ACCURATE)
+exp2 = strict("exp2", "exp2", "x" + ACCURATE)
+expm1 = strict("expm1", "expm1", "x" + ACCURATE)
+floor = strict("floor", "floor", "x")
+imag = strict("imag", "imag", "x")
+is_finite = strict("is_finite", "is_finite", "x")
+lgamma = strict("lgamma", "lgamma", "x")
+log = strict("log", "log", "x" + ACCURATE)
+log1p = strict("log1p", "log1p", "x" + ACCURATE)
+logistic = strict("logistic", "logistic", "x" + ACCURATE)
+neg = strict("neg", "neg", "x")
+population_count = strict("population_count", "population_count", "x")
+real = strict("real", "real", "x")
+rsqrt = strict("rsqrt", "rsqrt", "x" + ACCURATE)
+sign = strict("sign", "sign", "x")
+sin = strict("sin", "sin", "x" + ACCURATE)
+sinh = strict("sinh", "sinh", "x")
+sqrt = strict("sqrt", "sqrt", "x" + ACCURATE)
+square = strict("square", "square", "x")
+tan = strict("tan", "tan", "x" + ACCURATE)
+tanh = strict("tanh", "tanh", "x" + ACCURATE)
+add = strict("add", "add", "x, y")
+atan2 = strict("atan2", "atan2", "x, y")
+bitwise_and = strict("bitwise_and", "and", "x, y")
+bitwise_or = strict("bitwise_or", "or", "x, y")
+bitwise_xor = strict("bitwise_xor", "xor", "x, y")
+complex = strict("complex", "complex", "x, y")
+div = strict("div", "div", "x, y")
+eq = strict("eq", "eq", "x, y")
+ge = strict("ge", "ge", "x, y")
+gt = strict("gt", "gt", "x, y")
+igamma = strict("igamma", "igamma", "a, x")
+igamma_grad_a = strict("igamma_grad_a", "igamma_grad_a", "a, x")
+igammac = strict("igammac", "igammac", "a, x")
+le = strict("le", "le", "x, y")
+lt = strict("lt", "lt", "x, y")
+max = strict("max", "max", "x, y")
+min = strict("min", "min", "x, y")
+
+
+def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Array:
+    """x * y; operands of one dtype; computed in `out_dtype` if that is given."""
+    if out_dtype is not None:
+        x, y = (convert_element_type(v, out_dtype) for v in (x, y))
+    return _mul(x, y)
+
+
+_mul = strict("mul", "mul", "x, y")
+ne = strict("ne", "ne", "x, y")
+nextafter = strict("nextafter", "nextafter", "x1, x2")
+polygamma = strict("polygamma", "polygamma", "m, x")
+random_gamma_grad = strict("random_gamma_grad", "random_gamma_grad", "x, y")
+rem = strict("rem", "rem", "x, y")
+shift_left = strict("shift_left", "shift_left", "x, y")
+shift_right_arithmetic = strict("shift_right_arithmetic", "shift_right_arithmetic", "x, y")
+shift_right_logical = strict("shift_right_logical", "shift_right_logical", "x, y")
+sub = strict("sub", "sub", "x, y")
+zeta = strict("zeta", "zeta", "x, q")
+betainc = strict("betainc", "regularized_incomplete_beta", "a, b, x")
 
 
 @api_boundary
@@ -298,7 +314,7 @@ def stop_gradient(x: Any) -> Any:
     return tree_map(stop, x)
 
 
-def optimization_barrier(operand: Any) -> Any:
+def optimization_barrier(operand: Any, /) -> Any:
     """The tree of values as it is, for consumers that shall come after all of them: nothing is
     merged or fused across."""
     leaves, tree = tree_flatten(operand)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
+from accnp.api import joining
 from accnp.api.convert import as_node, broadcast_shapes, to_shape, wrap
 from accnp.api.creation import full as jnp_full
 from accnp.api.creation import iota as jnp_iota
@@ -259,6 +260,24 @@ def split(operand: Any, sizes: Any, axis: int = 0) -> list[Array]:
         parts.append(slice_in_dim(wrap(x), start, start + n, 1, at))
         start += n
     return parts
+
+
+# --- joining --------------------------------------------------------------------------------------
+
+
+def stack(operands: Any, axis: int = 0) -> Array:
+    """Join arrays of one shape along a new axis."""
+    return joining.stack(operands, axis)
+
+
+def unstack(x: Any, axis: int = 0) -> tuple[Array, ...]:
+    """Take an array apart along an axis."""
+    return joining.unstack(x, axis=axis)
+
+
+def tile(operand: Any, reps: Any) -> Array:
+    """Repeat the whole array along each axis."""
+    return joining.tile(operand, reps)
 
 
 # --- reductions ----------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from accnp.api.creation import arange, asarray, diagonal_mask
 from accnp.api.named import shown
 from accnp.api.placement import made
 from accnp.api.shapes import as_axis, as_int, as_shape
+from accnp.api.taking import nonzero
 from accnp.api.values import node_of, to_dtype
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
@@ -227,9 +228,23 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
 
 
 @api_boundary
-def mask_indices(n: int, mask_func: Callable[..., Any], k: int = 0) -> tuple[Array, Array]:
-    """Return the indices where a mask function of an n by n matrix is not zero."""
-    return _pairs(np.asarray(mask_func(wrap(full_node((n, n), 1, dtypes.int32)), k)) != 0)
+def mask_indices(
+    n: int, mask_func: Callable[..., Any], k: int = 0, *, size: int | None = None
+) -> tuple[Array, ...]:
+    """Return the indices where a mask function of an n by n matrix of ones is not zero.
+
+    Args:
+        n: rows and columns.
+        mask_func: called as mask_func(ones, k), for instance `jnp.triu`.
+        k: its second argument.
+        size: how many indices; needed under `jit`. Missing ones are 0.
+
+    >>> import accnp as jnp
+    >>> jnp.mask_indices(2, jnp.triu)
+    (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    """
+    mask = mask_func(wrap(full_node((n, n), 1, dtypes.default_float())), k)
+    return nonzero(mask, size=size)
 
 
 @api_boundary

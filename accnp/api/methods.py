@@ -181,10 +181,11 @@ def _conj(self: Array) -> Array:
 
 
 def _compress(
-    self: Array, condition: Any, axis: int | None = None, *, out: None = None, **kwargs: Any
-) -> Array:
+    self: Array, condition: Any, axis: int | None = None, *, out: None = None,
+    size: int | None = None, fill_value: Any = 0,
+) -> Array:  # fmt: skip
     """Return the places of an axis for which the condition holds."""
-    return taking.compress(condition, self, axis, out=out, **kwargs)
+    return taking.compress(condition, self, axis, out=out, size=size, fill_value=fill_value)
 
 
 def _view(self: Array, dtype: Any = None, type: None = None) -> Array:

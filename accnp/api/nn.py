@@ -310,13 +310,34 @@ def standardize(
     variance: Any = None,
     epsilon: Any = 1e-5,
     where: Any = None,
+    *,
+    algorithm: str = "fast",
 ) -> Array:
-    """(x - mean) / sqrt(variance + epsilon) over the given axes."""
+    """(x - mean) / sqrt(variance + epsilon) over the given axes.
+
+    Args:
+        x: array; integers become floats.
+        axis: an axis or several.
+        mean, variance: known ones; computed if left out.
+        epsilon: added to the variance.
+        where: which elements count for mean and variance.
+        algorithm: "fast" takes the mean of squares less the squared mean, "stable" the mean of
+            squared differences, which loses no digits where the mean is large.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.standardize(jnp.array([1.0, 3.0]), epsilon=0.0)
+    Array([-1.,  1.], dtype=float32)
+    """
+    if algorithm not in ("fast", "stable"):
+        raise ValueError(f"standardize: algorithm must be 'fast' or 'stable'; got {algorithm!r}")
     (node,) = inexact("standardize", x)
     arr = wrap(node)
     if mean is None:
         mean = red.mean(arr, axis, keepdims=True, where=where)
-    if variance is None:
+    if variance is None and algorithm == "stable":
+        off = uf.square(uf.subtract(arr, mean))
+        variance = red.mean(off, axis, keepdims=True, where=where)
+    elif variance is None:
         squares = red.mean(uf.square(arr), axis, keepdims=True, where=where)
         variance = uf.clip(uf.subtract(squares, uf.square(mean)), 0)
     centred = uf.subtract(arr, mean)

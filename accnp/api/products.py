@@ -160,6 +160,49 @@ def dot(
 
 
 @api_boundary
+def lax_dot(
+    lhs: Any,
+    rhs: Any,
+    *,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Multiply vectors and matrices, or contract the axes that `dimension_numbers` says.
+
+    Args:
+        lhs, rhs: arrays of one dtype.
+        dimension_numbers: ((axes of lhs, axes of rhs) to contract, (axes of lhs, of rhs) to go
+            along); without them, vectors and matrices are multiplied.
+        precision, out_sharding: change nothing on a CPU.
+        preferred_element_type: dtype of the result.
+
+    Raises:
+        ValueError: shapes do not fit, or there are more than two axes and no dimension numbers.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.dot(jnp.ones((2, 3)), jnp.ones(3))
+    Array([3., 3.], dtype=float32)
+    """
+    x, y = np.shape(lhs), np.shape(rhs)
+    if dimension_numbers is None:
+        if not (1 <= len(x) <= 2 and 1 <= len(y) <= 2 and x[-1] == y[0]):
+            raise ValueError(
+                "lax.dot: multiplies vectors and matrices whose sizes fit; got shapes "
+                f"{x} and {y}; pass dimension_numbers for others"
+            )
+        dimension_numbers = (((len(x) - 1,), (0,)), ((), ()))
+    pairs = [
+        tuple([(d,) if isinstance(d, int) else tuple(d) for d in pair])
+        for pair in dimension_numbers
+    ]
+    return dot_general(
+        lhs, rhs, tuple(pairs), precision, preferred_element_type, out_sharding=out_sharding
+    )
+
+
+@api_boundary
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
     """Multiply flattened vectors; the first one is conjugated."""
     x, y, wanted = _pair("vdot", a, b, preferred_element_type)

@@ -242,9 +242,9 @@ def _make_arg(name: str) -> Callable[..., Array]:
     """Make `argmax` or `argmin`."""
 
     @api_boundary
-    def arg(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Array:
+    def arg(a: Any, axis: Any = None, out: None = None, keepdims: bool | None = None) -> Array:
         no_out(out, name)
-        return wrap(arg_node(as_node(a, name), axis, keepdims, name))
+        return wrap(arg_node(as_node(a, name), axis, bool(keepdims), name))
 
     return _named(arg, name, f"The index of the {name[3:]}imum, the first one of equals,")
 

@@ -19,7 +19,7 @@ class ScalarType(type):
 
     dtype: np.dtype
 
-    def __call__(cls, x: Any = 0) -> Any:
+    def __call__(cls, x: Any) -> Any:
         return asarray(x, dtype=cls.dtype)
 
     def __hash__(cls) -> int:

@@ -17,11 +17,10 @@ from accnp.api import ufunc_rules as rules
 from accnp.api import ufuncs as uf
 from accnp.api.convert import as_node, broadcast_nodes, cast, promote_inexact, to_shape, wrap
 from accnp.api.creation import array
+from accnp.api.elementwise import with_parameters
 from accnp.api.joining import stack
-from accnp.api.nn import log_softmax as log_softmax
 from accnp.api.nn import logsumexp as logsumexp
 from accnp.api.nn import sigmoid
-from accnp.api.nn import softmax as softmax
 from accnp.api.selecting import where
 from accnp.api.shapes import as_int
 from accnp.array import Array
@@ -35,9 +34,9 @@ __all__ = [
     "bernoulli", "bessel_jn", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "dawsn",
     "digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "exp1", "expi", "expit", "expn",
     "factorial", "fresnel", "gamma", "gammainc", "gammaincc", "gammaln", "gammasgn", "hyp1f1",
-    "hyp2f1", "i0", "i0e", "i1", "i1e", "kl_div", "log_ndtr", "log_softmax", "loggamma",
+    "hyp2f1", "i0", "i0e", "i1", "i1e", "kl_div", "log_ndtr", "loggamma",
     "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "owens_t", "poch", "polygamma",
-    "rel_entr", "sici", "softmax", "spence", "wofz", "xlog1py", "xlogy", "zeta",
+    "rel_entr", "sici", "spence", "wofz", "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
 
 
@@ -55,13 +54,19 @@ def _function(name: str, op: str, arguments: str, what: str, example: str = "") 
     """Declare a function that is one op."""
     record: Callable[..., Node] = getattr(o, op)
 
-    def call(*xs: Any) -> Array:
-        if len(xs) != arguments.count(",") + 1:
-            raise TypeError(
-                f"special.{name}: takes the arguments ({arguments}); got {len(xs)} of them"
-            )
-        return wrap(record(*_operands(name, *xs)))
+    def one(x: Any) -> Array:
+        return wrap(record(*_operands(name, x)))
 
+    def two(x: Any, y: Any) -> Array:
+        return wrap(record(*_operands(name, x, y)))
+
+    def three(x: Any, y: Any, z: Any) -> Array:
+        return wrap(record(*_operands(name, x, y, z)))
+
+    def four(x: Any, y: Any, z: Any, w: Any) -> Array:
+        return wrap(record(*_operands(name, x, y, z, w)))
+
+    call = with_parameters((one, two, three, four)[arguments.count(",")], arguments)
     made: Any = api_boundary(call)
     made.__name__ = made.__qualname__ = name
     made.__module__ = "accnp.scipy.special"

@@ -38,17 +38,21 @@ UNARY: dict[str, Any] = {}
 BINARY: dict[str, Binary] = {}
 
 
-def unary(name: str, rule: Any, prepare: Any, what: str, shown: str = "") -> Callable[[Any], Any]:
+def unary(
+    name: str, rule: Any, prepare: Any, what: str, shown: str = "", parameters: str = "x, /"
+) -> Callable[[Any], Any]:
     """Declare a function of one operand; jaxprs have it as a call of the name `shown`."""
-    UNARY[name] = function = make_unary(name, rule, prepare, f"{what}, elementwise.", shown)
+    doc = f"{what}, elementwise."
+    UNARY[name] = function = make_unary(name, rule, prepare, doc, shown, parameters)
     return function
 
 
 def binary(
-    name: str, rule: Any, prepare: Any, what: str, shown: str = ""
+    name: str, rule: Any, prepare: Any, what: str, shown: str = "", parameters: str = "x1, x2, /"
 ) -> Callable[[Any, Any], Any]:
     """Declare a function of two operands, which are promoted and broadcast against each other."""
-    BINARY[name] = made = make_binary(name, rule, prepare, f"{what}, elementwise.", shown)
+    doc = f"{what}, elementwise."
+    BINARY[name] = made = make_binary(name, rule, prepare, doc, shown, parameters)
     return made.function
 
 
@@ -87,7 +91,9 @@ remainder = binary(
 mod = remainder
 fmod = binary("fmod", rules.fmod, numeric, "The remainder of x / y with the sign of x", "fmod")
 divmod = binary("divmod", rules.divmod_, numeric, "Quotient rounded down, and remainder", "divmod")
-float_power = binary("float_power", "pow", inexact, "x to the power y, in floating numbers")
+float_power = binary(
+    "float_power", "pow", inexact, "x to the power y, in floating numbers", parameters="x, y, /"
+)
 negative = unary("negative", "neg", promote, "-x")
 positive = unary("positive", lambda x: x, promote, "+x")
 abs = unary("abs", lambda x: x if rules.kind(x) == "b" else o.abs(x), promote, "The absolute value")
@@ -99,8 +105,8 @@ reciprocal = unary("reciprocal", lambda x: o.integer_pow(x, y=-1), inexact, "1 /
 sqrt = unary("sqrt", "sqrt", inexact, "The square root")
 cbrt = unary("cbrt", "cbrt", inexact, "The cube root")
 hypot = binary("hypot", rules.hypot, _real_inexact, "sqrt(x*x + y*y) without overflow", "hypot")
-gcd = binary("gcd", "gcd", _integers, "The greatest common divisor")
-lcm = binary("lcm", rules.lcm, _integers, "The least common multiple")
+gcd = binary("gcd", "gcd", _integers, "The greatest common divisor", parameters="x1, x2")
+lcm = binary("lcm", rules.lcm, _integers, "The least common multiple", parameters="x1, x2")
 
 # --- exponentials, logarithms ---------------------------------------------------------------------
 
@@ -114,7 +120,12 @@ log1p = unary("log1p", "log1p", inexact, "log(1 + x), accurate near 0")
 logaddexp = binary("logaddexp", ruled.logaddexp, inexact, "log(exp(x) + exp(y)) without overflow")
 logaddexp2 = binary("logaddexp2", ruled.logaddexp2, inexact, "log2(2**x + 2**y) without overflow")
 i0 = unary(
-    "i0", ruled.i0, _real_inexact, "The modified Bessel function of the first kind, order 0", "i0"
+    "i0",
+    ruled.i0,
+    _real_inexact,
+    "The modified Bessel function of the first kind, order 0",
+    "i0",
+    parameters="x",
 )
 
 # --- trigonometry ---------------------------------------------------------------------------------
@@ -153,39 +164,57 @@ sinc = unary("sinc", ruled.sinc, inexact, "sin(pi*x) / (pi*x)", "sinc")
 
 floor = unary("floor", rules.rounded(o.floor), promote, "The largest integer not above x")
 ceil = unary("ceil", rules.rounded(o.ceil), promote, "The smallest integer not below x")
-trunc = unary("trunc", rules.trunc, promote, "x without its fraction", "trunc")
+trunc = unary("trunc", rules.trunc, promote, "x without its fraction", "trunc", parameters="x")
 fix = trunc
 rint = unary("rint", rules.rint, promote, "The nearest integer, halves to the even one", "rint")
 signbit = unary("signbit", rules.signbit, promote, "Whether the sign bit is set", "signbit")
 copysign = binary(
     "copysign", rules.copysign, _real_inexact, "abs(x) with the sign of y", "copysign"
 )
-nextafter = binary("nextafter", "nextafter", _real_inexact, "The next number after x towards y")
+nextafter = binary(
+    "nextafter",
+    "nextafter",
+    _real_inexact,
+    "The next number after x towards y",
+    parameters="x, y, /",
+)
 heaviside = binary(
     "heaviside", rules.heaviside, _real_inexact, "0 below 0, 1 above 0, y at 0", "heaviside"
 )
 frexp = unary("frexp", rules.frexp, _real_inexact, "Mantissa and exponent", "frexp")
-modf = unary("modf", rules.modf, _real_inexact, "Fraction and whole part", "modf")
-real = unary("real", rules.real, promote, "The real part")
-imag = unary("imag", rules.imag, promote, "The imaginary part")
+_modf = unary("modf", rules.modf, _real_inexact, "", "modf")
+real = unary("real", rules.real, promote, "The real part", parameters="val, /")
+imag = unary("imag", rules.imag, promote, "The imaginary part", parameters="val, /")
 conj = unary("conj", rules.conj, promote, "The complex conjugate")
 conjugate = conj
 
 # --- comparison, logic, bits ----------------------------------------------------------------------
 
-equal = binary("equal", "eq", promote, "x == y")
-not_equal = binary("not_equal", "ne", promote, "x != y")
-less = binary("less", rules.compare("lt"), promote, "x < y")
-less_equal = binary("less_equal", rules.compare("le"), promote, "x <= y")
-greater = binary("greater", rules.compare("gt"), promote, "x > y")
-greater_equal = binary("greater_equal", rules.compare("ge"), promote, "x >= y")
+equal = binary("equal", "eq", promote, "x == y", parameters="x, y, /")
+not_equal = binary("not_equal", "ne", promote, "x != y", parameters="x, y, /")
+less = binary("less", rules.compare("lt"), promote, "x < y", parameters="x, y, /")
+less_equal = binary("less_equal", rules.compare("le"), promote, "x <= y", parameters="x, y, /")
+greater = binary("greater", rules.compare("gt"), promote, "x > y", parameters="x, y, /")
+greater_equal = binary(
+    "greater_equal", rules.compare("ge"), promote, "x >= y", parameters="x, y, /"
+)
 maximum = binary("maximum", rules.maximum, promote, "The larger of x and y; nan if one of them is")
 minimum = binary("minimum", rules.minimum, promote, "The smaller of x and y; nan if one of them is")
 fmax = binary(
-    "fmax", rules.fmax, promote, "The larger of x and y; the other one if one is nan", "fmax"
+    "fmax",
+    rules.fmax,
+    promote,
+    "The larger of x and y; the other one if one is nan",
+    "fmax",
+    parameters="x1, x2",
 )
 fmin = binary(
-    "fmin", rules.fmin, promote, "The smaller of x and y; the other one if one is nan", "fmin"
+    "fmin",
+    rules.fmin,
+    promote,
+    "The smaller of x and y; the other one if one is nan",
+    "fmin",
+    parameters="x1, x2",
 )
 logical_and = binary("logical_and", rules.logical("and_"), promote, "x and y as truth values")
 logical_or = binary("logical_or", rules.logical("or_"), promote, "x or y as truth values")
@@ -199,7 +228,7 @@ bitwise_xor = binary("bitwise_xor", "xor", promote, "x ^ y")
 bitwise_not = unary("bitwise_not", "not", promote, "~x")
 bitwise_invert = bitwise_not
 invert = bitwise_not
-left_shift = binary("left_shift", "shift_left", numeric, "x << y")
+left_shift = binary("left_shift", "shift_left", numeric, "x << y", parameters="x, y, /")
 right_shift = binary("right_shift", rules.shift_right, numeric, "x >> y")
 bitwise_left_shift = left_shift
 bitwise_right_shift = right_shift
@@ -209,13 +238,43 @@ bitwise_count = unary(
 isnan = unary("isnan", rules.isnan, promote, "Whether x is nan")
 isinf = unary("isinf", rules.isinf, promote, "Whether x is infinite", "isinf")
 isfinite = unary("isfinite", rules.is_finite, promote, "Whether x is neither infinite nor nan")
-isneginf = unary("isneginf", rules.is_infinite_with(-1.0, "isneginf"), promote, "Whether x is -inf")
-isposinf = unary("isposinf", rules.is_infinite_with(1.0, "isposinf"), promote, "Whether x is inf")
-iscomplex = unary("iscomplex", lambda x: o.ne(rules.imag(x), like(rules.real(x), 0)), promote,
-                  "Whether the imaginary part is not 0")  # fmt: skip
-isreal = unary("isreal", lambda x: o.eq(rules.imag(x), like(rules.real(x), 0)), promote,
-               "Whether the imaginary part is 0")  # fmt: skip
+_isneginf = unary("isneginf", rules.is_infinite_with(-1.0, "isneginf"), promote, "")
+_isposinf = unary("isposinf", rules.is_infinite_with(1.0, "isposinf"), promote, "")
+iscomplex = unary(
+    "iscomplex",
+    lambda x: o.ne(rules.imag(x), like(rules.real(x), 0)),
+    promote,
+    "Whether the imaginary part is not 0",
+    parameters="x",
+)
+isreal = unary(
+    "isreal",
+    lambda x: o.eq(rules.imag(x), like(rules.real(x), 0)),
+    promote,
+    "Whether the imaginary part is 0",
+    parameters="x",
+)
 
+
+def isneginf(x: Any, /, out: None = None) -> Array:
+    """Whether x is -inf, elementwise."""
+    _no_out(out, "isneginf")
+    return _isneginf(x)
+
+
+def isposinf(x: Any, /, out: None = None) -> Array:
+    """Whether x is inf, elementwise."""
+    _no_out(out, "isposinf")
+    return _isposinf(x)
+
+
+def modf(x: Any, /, out: None = None) -> tuple[Array, Array]:
+    """Fraction and whole part, elementwise."""
+    _no_out(out, "modf")
+    return _modf(x)
+
+
+UNARY |= {"isneginf": isneginf, "isposinf": isposinf, "modf": modf}
 
 # --- powers ---------------------------------------------------------------------------------------
 
@@ -241,9 +300,9 @@ def _power(x: Any, y: Any) -> Any:
 
 
 @api_boundary
-def power(x: Any, y: Any, /) -> Array:
-    """x to the power y, elementwise; integers to negative static powers are refused."""
-    return _power(x, y)
+def power(x1: Any, x2: Any, /) -> Array:
+    """x1 to the power x2, elementwise; integers to negative static powers are refused."""
+    return _power(x1, x2)
 
 
 pow = power
@@ -318,8 +377,10 @@ def angle(z: Any, deg: bool = False) -> Array:
 
 @api_boundary
 @shown(arrays=3)
-def clip(arr: Any, /, min: Any = None, max: Any = None) -> Array:
+def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:
     """Limit values to [min, max]; either bound may be None."""
+    if arr is None:
+        raise ValueError("clip: an array is needed; got none; pass it as the first argument")
     if any(
         np.iscomplexobj(v) or getattr(v, "dtype", np.dtype("f")).kind == "c"
         for v in (arr, min, max)

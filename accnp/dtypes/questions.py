@@ -45,12 +45,12 @@ _ABSTRACT = frozenset(
 )
 
 
-def issubdtype(a: Any, b: Any) -> bool:
-    """Whether `a` is of the kind `b`; knows bfloat16, the small floats and integers, and keys."""
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Whether `arg1` is of the kind `arg2`; knows the small floats and integers, and keys."""
     try:
-        return _issubdtype(a, b)
+        return _issubdtype(arg1, arg2)
     except TypeError:  # unhashable description of a structured dtype, or an array
-        return _issubdtype(as_dtype(a), as_dtype(b))
+        return _issubdtype(as_dtype(arg1), as_dtype(arg2))
 
 
 @lru_cache(maxsize=1024)

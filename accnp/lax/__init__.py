@@ -19,7 +19,6 @@ from accnp.api.fft import lax_fft as fft
 from accnp.api.folding import (
     padtype_to_pads, reduce, reduce_window, reduce_window_shape_tuple, reduce_xor,
 )  # fmt: skip
-from accnp.api.joining import stack, tile, unstack
 from accnp.api.known_primitives import (
     abs_p, acos_p, acosh_p, add_p, all_gather_p, all_to_all_p, and_p, argmax_p, argmin_p, asin_p,
     asinh_p, atan2_p, atan_p, atanh_p, axis_index_p, bessel_i0e_p, bessel_i1e_p,
@@ -58,10 +57,11 @@ from accnp.api.lax_shapes import (
     argmax, argmin, broadcast, broadcast_in_dim, broadcast_to_rank, broadcasted_iota, collapse,
     concatenate, cumlogsumexp, cummax, cummin, cumprod, cumsum, expand_dims, full, full_like,
     index_in_dim, iota, pad, reduce_and, reduce_max, reduce_min, reduce_or, reduce_prod,
-    reduce_sum, reshape, rev, slice, slice_in_dim, split, squeeze, transpose,
+    reduce_sum, reshape, rev, slice, slice_in_dim, split, squeeze, stack, tile, transpose, unstack,
 )  # fmt: skip
 from accnp.api.loops import fori_loop, scan, while_loop
-from accnp.api.products import dot, dot_general
+from accnp.api.products import dot_general
+from accnp.api.products import lax_dot as dot
 from accnp.api.scans import associative_scan, map
 from accnp.api.solving import custom_linear_solve, custom_root, platform_dependent
 from accnp.api.sorting import approx_max_k, approx_min_k, top_k

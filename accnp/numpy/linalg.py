@@ -6,9 +6,10 @@ from accnp.api.linalg import (
     matrix_power, matrix_rank, multi_dot, pinv, qr, slogdet, solve, svd, svdvals, tensorinv,
     tensorsolve, trace,
 )  # fmt: skip
+from accnp.api.linalg_products import matmul, outer, tensordot
 from accnp.api.manipulation import matrix_transpose
 from accnp.api.norms import matrix_norm, norm, vector_norm
-from accnp.api.products import matmul, outer, tensordot, vecdot
+from accnp.api.products import vecdot
 from accnp.missing import nearest
 
 __all__ = [

@@ -114,8 +114,11 @@ def devices(backend: str | None = None) -> list[Device]:
     return list(_all("devices", backend))
 
 
-def local_devices(process_index: int | None = None, backend: str | None = None) -> list[Device]:
-    """The devices of this process; there is one process."""
+def local_devices(
+    process_index: int | None = None, backend: str | None = None, host_id: int | None = None
+) -> list[Device]:
+    """The devices of this process; there is one process. `host_id` is the old name of its index."""
+    process_index = host_id if process_index is None else process_index
     if process_index not in (None, 0):
         raise ValueError(
             f"local_devices: there is one process; got process_index={process_index}; use 0"

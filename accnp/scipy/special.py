@@ -5,9 +5,10 @@ from accnp.api.special import (
     bernoulli, bessel_jn, beta, betainc, betaln, boxcox, boxcox1p, comb, dawsn, digamma, entr,
     erf, erfc, erfcx, erfinv, exp1, expi, expit, expn, factorial, fresnel, gamma, gammainc,
     gammaincc, gammaln, gammasgn, hyp1f1, hyp2f1, i0, i0e, i1, i1e, kl_div, log_ndtr,
-    log_softmax, loggamma, logit, logsumexp, multigammaln, ndtr, ndtri, owens_t, poch,
-    polygamma, rel_entr, sici, softmax, spence, wofz, xlog1py, xlogy, zeta,
+    loggamma, logit, logsumexp, multigammaln, ndtr, ndtri, owens_t, poch,
+    polygamma, rel_entr, sici, spence, wofz, xlog1py, xlogy, zeta,
 )  # fmt: skip
+from accnp.api.special_softmax import log_softmax, softmax
 from accnp.missing import nearest
 
 __all__ = [

@@ -73,7 +73,7 @@ laplace = declare(
 )  # fmt: skip
 
 logistic = declare(
-    "logistic", "the logistic distribution", "",
+    "logistic", "the logistic distribution", "", inverse="x",
     logpdf=lambda z: -uf.abs(z) - 2 * uf.log1p(uf.exp(-uf.abs(z))),
     cdf=sp.expit,
     sf=lambda z: sp.expit(-z),
@@ -82,7 +82,7 @@ logistic = declare(
 )  # fmt: skip
 
 gumbel_r = declare(
-    "gumbel_r", "the Gumbel distribution of largest values", "",
+    "gumbel_r", "the Gumbel distribution of largest values", "", inverse="p",
     logpdf=lambda z: -z - uf.exp(-z),
     logcdf=lambda z: -uf.exp(-z),
     sf=lambda z: -uf.expm1(-uf.exp(-z)),
@@ -91,7 +91,7 @@ gumbel_r = declare(
 )  # fmt: skip
 
 gumbel_l = declare(
-    "gumbel_l", "the Gumbel distribution of smallest values", "",
+    "gumbel_l", "the Gumbel distribution of smallest values", "", inverse="p",
     logpdf=lambda z: z - uf.exp(z),
     cdf=lambda z: -uf.expm1(-uf.exp(z)),
     logcdf=lambda z: uf.log(-uf.expm1(-uf.exp(z))),

@@ -40,7 +40,7 @@ _INVERSE = ("ppf", "isf")
 
 def declare(
     name: str, what: str, shapes: str, first: str = "x", place: str = "loc=0, scale=1",
-    plain: Sequence[str] = (), **functions: Function,
+    plain: Sequence[str] = (), inverse: str = "q", **functions: Function,
 ) -> ModuleType:  # fmt: skip
     """Make the module of a distribution.
 
@@ -48,9 +48,10 @@ def declare(
         name: of the distribution.
         what: what it is, for docstrings.
         shapes: names of its shape parameters.
-        first: name of the first argument, except that of `ppf` and `isf`, which is q.
+        first: name of the first argument, except that of `ppf` and `isf`.
         place: which of loc and scale it has.
         plain: names of functions that have neither.
+        inverse: name of the first argument of `ppf` and `isf`.
         functions: by name, of the standardised value and the shape parameters. `pdf`, `pmf`, `cdf`
             and `sf` may be left out where their logarithms are given; None leaves out what would
             follow.
@@ -62,7 +63,7 @@ def declare(
             given[derived] = lambda *xs, f=given[log]: uf.exp(f(*xs))
     for key, function in given.items():
         if function is not None:
-            head = first if key not in _INVERSE else "q"
+            head = first if key not in _INVERSE else inverse
             names = [] if key == "entropy" else [head]
             names += shapes.split(", ") if shapes else []
             setattr(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
+from inspect import Signature, signature
 from types import ModuleType
 from typing import Any
 
@@ -208,6 +209,10 @@ def _pair(name: str, log: str, function: Any) -> ModuleType:
     def density(*args: Any, **kwargs: Any) -> Array:
         return uf.exp(function(*args, **kwargs))
 
+    parameters = signature(function).parameters.values()
+    density.__signature__ = Signature(  # pyright: ignore[reportFunctionMemberAccess]
+        [p for p in parameters if p.name != "allow_singular"]
+    )
     density.__name__ = density.__qualname__ = plain
     density.__doc__ = f"exp({log}), with the same arguments."
     setattr(module, log, function)

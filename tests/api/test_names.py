@@ -1,0 +1,143 @@
+"""Every public name of jax 0.10 is here, with its signature: `names.tsv` lists them.
+
+`names_exceptions.txt` says which are not, and why: a pattern of names, what is different ("absent";
+"signature"; "more" where parameters are added that jax does not have), a reason.
+"""
+
+from __future__ import annotations
+
+import ast
+import enum
+import fnmatch
+import importlib
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import accnp
+
+FOLDER = Path(__file__).parent
+NAMES = {
+    name: (kind, *signature, "")[:2]
+    for name, kind, *signature in (
+        line.split("\t") for line in (FOLDER / "names.tsv").read_text().splitlines()
+    )
+}
+EXCEPTIONS = [
+    tuple(part.strip() for part in line.split(" | "))
+    for line in (FOLDER / "names_exceptions.txt").read_text().splitlines()
+    if line.strip() and not line.startswith("#")
+]
+# Defaults that jax has an object of its own for, which means "not given".
+SENTINELS = {
+    "DeprecatedArg", "NoDefault", "NotSpecified", "Unspecified", "UnspecifiedValue", "object",
+}  # fmt: skip
+# Their rows are the signatures of classes, and instances are what users meet, or of operators.
+WITHOUT_SIGNATURE = {"constant", "dunder", "exception", "module", "primitive", "property", "used"}
+
+
+def excused(name: str) -> dict[str, str]:
+    """What is different about a name by the file of exceptions, and why."""
+    return {what: why for pattern, what, why in EXCEPTIONS if fnmatch.fnmatchcase(name, pattern)}
+
+
+def find(name: str) -> Any:
+    """The object of a dotted name; None if there is none."""
+    found: Any = accnp
+    if name.startswith("Array.at."):
+        found, name = accnp.numpy.zeros(3).at[0], name.removeprefix("Array.at.")
+    parts = name.split(".")
+    for i, part in enumerate(parts):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            try:
+                found = importlib.import_module(".".join(["accnp", *parts[: i + 1]]))
+            except ImportError:
+                return None
+    return True if found is None else found
+
+
+Parameters = dict[str, tuple[str, str | None]]
+
+
+def stated(signature: str) -> Parameters:
+    """The parameters of a signature of the table: name -> kind, text of the default."""
+    definition = ast.parse(f"def f{signature}: pass").body[0]
+    assert isinstance(definition, ast.FunctionDef)
+    a = definition.args
+    places = [*a.posonlyargs, *a.args]
+    defaults = [None] * (len(places) - len(a.defaults)) + list(a.defaults)
+    found = {}
+    for i, (p, value) in enumerate(zip(places, defaults)):
+        kind = "POSITIONAL_ONLY" if i < len(a.posonlyargs) else "POSITIONAL_OR_KEYWORD"
+        found[p.arg] = (kind, value and ast.unparse(value))
+    if a.vararg:
+        found[a.vararg.arg] = ("VAR_POSITIONAL", None)
+    for p, value in zip(a.kwonlyargs, a.kw_defaults):
+        found[p.arg] = ("KEYWORD_ONLY", value and ast.unparse(value))
+    if a.kwarg:
+        found[a.kwarg.arg] = ("VAR_KEYWORD", None)
+    return found
+
+
+def same_default(text: str | None, parameter: inspect.Parameter) -> bool:
+    """Whether a default is the one of the table, which has the class of objects without a text."""
+    if text is None or parameter.default is parameter.empty:
+        return text is None and parameter.default is parameter.empty
+    if text in SENTINELS:
+        return True
+    value = parameter.default
+    return text in (repr(value), getattr(value, "__name__", None), type(value).__name__)
+
+
+def differences(name: str, kind: str, signature: str) -> tuple[str, str]:
+    """What is different about a name: nothing, or "absent", "signature", "more"; in words."""
+    found = find(name)
+    if found is None:
+        return "absent", "there is no such name"
+    is_enum = isinstance(found, type) and issubclass(found, enum.Enum)
+    if kind in WITHOUT_SIGNATURE or not signature or is_enum:
+        return "", ""
+    if kind == "class" and signature in ("()", "(*args, **kwargs)"):
+        return "", ""  # not made by calling, or by whatever the class of the class takes
+    try:
+        ours = dict(inspect.signature(found).parameters)
+    except (TypeError, ValueError):
+        return "signature", f"it has no signature, where jax has {signature}"
+    theirs = stated(signature)
+    shown = f"{inspect.signature(found)}, where jax has {signature}"
+    if kind == "method":  # of the class: the array is the first parameter
+        theirs.pop("self", None)
+        if not name.startswith("Array.at."):
+            ours.pop(next(iter(ours)))
+    extra = [n for n in ours if n not in theirs]
+    rest = {n: p for n, p in ours.items() if n in theirs}
+    order = [n for n, p in rest.items() if p.kind is not p.KEYWORD_ONLY]
+    matches = order == [n for n, (k, _) in theirs.items() if k != "KEYWORD_ONLY"] and all(
+        n in rest and rest[n].kind.name == k and same_default(default, rest[n])
+        for n, (k, default) in theirs.items()
+    )
+    if not matches or any(_required(ours[n]) for n in extra):
+        return "signature", shown
+    return ("more", shown) if extra else ("", "")
+
+
+def _required(p: inspect.Parameter) -> bool:
+    return p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_name(name: str) -> None:
+    what, words = differences(name, *NAMES[name])
+    assert not what or what in excused(name), f"{name}: {words}"
+
+
+def test_exceptions_have_reasons() -> None:
+    """Each line says something of some name, in words."""
+    for pattern, what, why in EXCEPTIONS:
+        assert fnmatch.filter(NAMES, pattern), pattern
+        assert what in ("absent", "signature", "more"), pattern
+        assert len(why.split()) > 3, pattern
