@@ -40,8 +40,8 @@ from accnp.runtime.device import (
 if TYPE_CHECKING:  # loaded on first use
     from accnp import (
         ad_checkpoint, checkpoint_policies, core, custom_batching, custom_derivatives, debug,
-        experimental, extend, flatten_util, interpreters, lax, nn, ops, random, scipy, test_util,
-        tree, tree_util, typing,
+        experimental, extend, flatten_util, image, interpreters, lax, nn, ops, random, scipy,
+        test_util, tree, tree_util, typing,
     )  # fmt: skip
     from accnp import profiler as profiler
     from accnp.api.callbacks import pure_callback
@@ -115,6 +115,7 @@ __all__ = [
     "host_count",
     "host_id",
     "host_ids",
+    "image",
     "inspect",
     "interpreters",
     "jacfwd",
@@ -170,7 +171,7 @@ globals().update({name: vars(numpy)[name] for name in {*numpy.__all__} - {*numpy
 
 _LATER = (
     "ad_checkpoint", "checkpoint_policies", "core", "custom_batching", "custom_derivatives",
-    "debug", "experimental", "extend", "flatten_util", "interpreters", "lax", "nn", "ops",
+    "debug", "experimental", "extend", "flatten_util", "image", "interpreters", "lax", "nn", "ops",
     "profiler", "random", "scipy", "test_util", "tree", "tree_util", "typing",
 )  # fmt: skip
 _FROM = {

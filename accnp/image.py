@@ -1,0 +1,8 @@
+"""`accnp.image`: images of another size, re-exported one by one."""
+
+from accnp.api.resizing import ResizeMethod, resize, scale_and_translate
+from accnp.missing import nearest
+
+__all__ = ["ResizeMethod", "resize", "scale_and_translate"]
+
+__getattr__ = nearest(__name__, __all__)

@@ -1,0 +1,8 @@
+"""`accnp.scipy.cluster.vq`: vector quantisation, re-exported."""
+
+from accnp.api.vector_codes import vq
+from accnp.missing import nearest
+
+__all__ = ["vq"]
+
+__getattr__ = nearest(__name__, __all__)

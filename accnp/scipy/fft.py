@@ -1,0 +1,13 @@
+"""`accnp.scipy.fft`: discrete cosine transforms, re-exported one by one."""
+
+from accnp.api.cosine import dct, dctn, idct, idctn
+from accnp.missing import nearest
+
+__all__ = [
+    "dct",
+    "dctn",
+    "idct",
+    "idctn",
+]
+
+__getattr__ = nearest(__name__, __all__)

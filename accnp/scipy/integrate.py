@@ -1,0 +1,10 @@
+"""`accnp.scipy.integrate`: integrals of sampled functions, re-exported one by one."""
+
+from accnp.api.statistics import trapezoid
+from accnp.missing import nearest
+
+__all__ = [
+    "trapezoid",
+]
+
+__getattr__ = nearest(__name__, __all__)

@@ -1,0 +1,10 @@
+"""`accnp.scipy.interpolate`: values between the points of a grid, re-exported one by one."""
+
+from accnp.api.grids import RegularGridInterpolator
+from accnp.missing import nearest
+
+__all__ = [
+    "RegularGridInterpolator",
+]
+
+__getattr__ = nearest(__name__, __all__)

@@ -1,0 +1,10 @@
+"""`accnp.scipy.ndimage`: values of images between their elements, re-exported one by one."""
+
+from accnp.api.grids import map_coordinates
+from accnp.missing import nearest
+
+__all__ = [
+    "map_coordinates",
+]
+
+__getattr__ = nearest(__name__, __all__)
