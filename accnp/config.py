@@ -384,7 +384,7 @@ def disable_jit(disable: bool = True) -> contextlib.AbstractContextManager[None]
     >>> import accnp as jnp
     >>> with jnp.disable_jit():
     ...     jnp.jit(lambda x: x + 1)(1)
-    Array(2, dtype=int32, weak_type=True)
+    2
     """
     return scope("disable_jit", disable)
 

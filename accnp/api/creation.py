@@ -55,7 +55,8 @@ def array(
 ) -> Array:
     """Make an array of a number, a NumPy array, or nested lists of them.
 
-    >>> array([1, 2.5])
+    >>> import accnp as jnp
+    >>> jnp.array([1, 2.5])
     Array([1. , 2.5], dtype=float32)
     """
     if order not in (None, "K", "C", "A"):
@@ -223,7 +224,8 @@ def arange(
 ) -> Array:
     """Make evenly spaced values in [start, stop).
 
-    >>> arange(2, 8, 3)
+    >>> import accnp as jnp
+    >>> jnp.arange(2, 8, 3)
     Array([2, 5], dtype=int32)
     """
     name = "jnp.arange"

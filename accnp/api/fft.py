@@ -269,7 +269,8 @@ def _frequencies(places: Array, step: Any, dtype: Any) -> Array:
 def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
     """Return the frequencies of the n elements of `fft`, for samples that are d apart.
 
-    >>> fftfreq(4)
+    >>> import accnp as jnp
+    >>> jnp.fft.fftfreq(4)
     Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
 
     Raises:
@@ -286,7 +287,8 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
 def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
     """Return the frequencies of the elements of `rfft` of n samples that are d apart.
 
-    >>> rfftfreq(4)
+    >>> import accnp as jnp
+    >>> jnp.fft.rfftfreq(4)
     Array([0.  , 0.25, 0.5 ], dtype=float32)
 
     Raises:
@@ -314,7 +316,8 @@ def _shifted(name: str, x: Any, axes: Any, sign: int) -> Array:
 def fftshift(x: Any, axes: Any = None) -> Array:
     """Move frequency 0 to the middle of the axes (default: all).
 
-    >>> fftshift(fftfreq(4))
+    >>> import accnp as jnp
+    >>> jnp.fft.fftshift(jnp.fft.fftfreq(4))
     Array([-0.5 , -0.25,  0.  ,  0.25], dtype=float32)
     """
     return _shifted("fftshift", x, axes, 1)

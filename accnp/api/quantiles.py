@@ -288,7 +288,8 @@ quantile = _make_quantile(
         ValueError: unknown method, complex values, q of rank 2, weights that do not fit.
         NotImplementedError: weights with another method.
 
-    >>> quantile(np.array([1.0, 2.0, 4.0], np.float32), 0.25)
+    >>> import accnp as jnp
+    >>> jnp.quantile(jnp.array([1.0, 2.0, 4.0]), 0.25)
     Array(1.5, dtype=float32)
     """,
 )
@@ -298,7 +299,8 @@ nanquantile = _make_quantile(
     True,
     """As `quantile`, of the elements that are no NaN.
 
-    >>> nanquantile(np.array([1.0, 2.0, np.nan], np.float32), 0.5)
+    >>> import accnp as jnp
+    >>> jnp.nanquantile(jnp.array([1.0, 2.0, jnp.nan]), 0.5)
     Array(1.5, dtype=float32)
     """,
 )
@@ -308,7 +310,8 @@ percentile = _make_quantile(
     False,
     """As `quantile`, with `q` from 0 to 100.
 
-    >>> percentile(np.array([1.0, 2.0, 4.0], np.float32), 75)
+    >>> import accnp as jnp
+    >>> jnp.percentile(jnp.array([1.0, 2.0, 4.0]), 75)
     Array(3., dtype=float32)
     """,
 )
@@ -323,7 +326,8 @@ median = _make_median(
     False,
     """Return the middle value of an array, or the mean of the two in the middle.
 
-    >>> median(np.array([3, 1, 2, 9]))
+    >>> import accnp as jnp
+    >>> jnp.median(jnp.array([3, 1, 2, 9]))
     Array(2.5, dtype=float32)
     """,
 )

@@ -129,7 +129,8 @@ def unique(
         ValueError: an axis out of bounds; no elements, a size, and no `fill_value`.
         ConcretizationTypeError: traced values and no `size`.
 
-    >>> unique(np.array([3, 1, 3]), return_counts=True)
+    >>> import accnp as jnp
+    >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)
     (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
     """
     name = "jnp.unique"

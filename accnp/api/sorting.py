@@ -127,7 +127,8 @@ def partition(a: Any, kth: int, axis: int = -1) -> Array:
         ValueError: `kth` or `axis` is out of bounds.
         NotImplementedError: complex elements.
 
-    >>> partition(np.array([3, 1, 2]), 1)
+    >>> import accnp as jnp
+    >>> jnp.partition(jnp.array([3, 1, 2]), 1)
     Array([1, 2, 3], dtype=int32)
     """
     x, k, d = _partitioned(a, kth, axis, "jnp.partition")
@@ -145,7 +146,8 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
         ValueError: `kth` or `axis` is out of bounds.
         NotImplementedError: complex elements.
 
-    >>> argpartition(np.array([3, 1, 2]), 1)
+    >>> import accnp as jnp
+    >>> jnp.argpartition(jnp.array([3, 1, 2]), 1)
     Array([1, 2, 0], dtype=int32)
     """
     x, _, d = _partitioned(a, kth, axis, "jnp.argpartition")
@@ -211,7 +213,8 @@ def approx_max_k(
     Raises:
         ValueError: not of floating dtype, k not from 1 to the length of the axis.
 
-    >>> approx_max_k(np.array([3.0, 1.0, 2.0], np.float32), 2)[1]
+    >>> import accnp as jnp
+    >>> jnp.lax.approx_max_k(jnp.array([3.0, 1.0, 2.0]), 2)[1]
     Array([0, 2], dtype=int32)
     """
     name = "approx_max_k"
@@ -230,7 +233,8 @@ def approx_min_k(
 ) -> list[Array]:
     """Return the smallest k elements along an axis and their indices; see `approx_max_k`.
 
-    >>> approx_min_k(np.array([3.0, 1.0, 2.0], np.float32), 2)[0]
+    >>> import accnp as jnp
+    >>> jnp.lax.approx_min_k(jnp.array([3.0, 1.0, 2.0]), 2)[0]
     Array([1., 2.], dtype=float32)
     """
     name = "approx_min_k"

@@ -197,7 +197,8 @@ def _argument_type(x: Any) -> WeakType:
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     """The dtype that these arrays, dtypes and Python numbers promote to.
 
-    >>> result_type(np.int8(1), 2.0)
+    >>> import accnp as jnp
+    >>> jnp.result_type(jnp.int8(1), 2.0)
     dtype('float32')
     """
     dtype, weak = promote(tuple([_argument_type(x) for x in args]))

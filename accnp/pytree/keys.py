@@ -58,6 +58,7 @@ KeyPath = tuple[KeyEntry, ...]
 def keystr(keys: Iterable[KeyEntry], *, simple: bool = False, separator: str = "") -> str:
     """A path as text: `['w'][0].x`, or with `simple` and a separator `w/0/x`.
 
+    >>> from accnp.tree_util import DictKey, SequenceKey, keystr
     >>> keystr((DictKey("w"), SequenceKey(0)))
     "['w'][0]"
     """

@@ -160,6 +160,7 @@ class _Whole:
 class Partial(functools.partial):
     """`functools.partial` whose arguments are leaves, so that jitted functions take it.
 
+    >>> from accnp.tree_util import Partial
     >>> Partial(max, 3)(2)
     3
     """

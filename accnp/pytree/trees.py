@@ -31,7 +31,8 @@ from accnp.pytree.structure import (
 def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
     """Apply `f` to each leaf, and to the subtrees of `rest` that stand in its place.
 
-    >>> tree_map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
+    >>> import accnp as jnp
+    >>> jnp.tree.map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
     {'a': 11, 'b': [22]}
     """
     leaves, treedef = tree_flatten(tree, is_leaf)

@@ -1,0 +1,85 @@
+"""The examples of docstrings run, and each public function has one.
+
+In: every function, class and method of the package, also those that makers made.
+"""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from api.test_names import NAMES, find
+
+from accnp.config import scope
+
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+# Folders whose docstrings speak to users.
+PARTS = ("api", "config", "array", "dtypes", "pytree", "runtime.device", "extend", "interpreters")
+FUNCTIONS = [
+    name
+    for name, (kind, _) in NAMES.items()
+    if kind in ("function", "ufunc")
+    and name.split(".")[0] in ("numpy", "lax", "nn", "random", "scipy", "image", "ops")
+    and find(name) is not None
+]
+
+
+def modules() -> Iterator[ModuleType]:
+    for part in PARTS:
+        top = importlib.import_module(f"accnp.{part}")
+        yield top
+        for info in pkgutil.walk_packages(getattr(top, "__path__", ()), f"accnp.{part}."):
+            yield importlib.import_module(info.name)
+
+
+def members(found: Any) -> Iterator[tuple[str, Any]]:
+    """An object and, of a class, what it has."""
+    yield "", found
+    if inspect.isclass(found):
+        for name, value in vars(found).items():
+            inner = getattr(value, "__func__", getattr(value, "fget", None)) or value
+            if callable(inner):
+                yield f".{name}", inner
+
+
+def with_examples() -> dict[str, str]:
+    """Where an example is -> the docstring; each docstring once."""
+    found: dict[str, str] = {}
+    seen: set[str] = set()
+    for module in modules():
+        texts = {module.__name__: module.__doc__}
+        for name, value in vars(module).items():
+            if callable(value) and str(getattr(value, "__module__", "")).startswith("accnp"):
+                home = f"{value.__module__}.{getattr(value, '__qualname__', name)}"
+                texts |= {home + inner: member.__doc__ for inner, member in members(value)}
+        for where, text in texts.items():
+            if isinstance(text, str) and ">>>" in text and text not in seen:
+                seen.add(text)
+                found[where.removeprefix("accnp.")] = text
+    return found
+
+
+EXAMPLES = with_examples()
+
+
+@pytest.mark.parametrize("where", EXAMPLES)
+def test_example(where: str) -> None:
+    words: list[str] = []
+    test = doctest.DocTestParser().get_doctest(EXAMPLES[where], {}, where, None, None)
+    with scope("traceback_filtering", "auto"):
+        doctest.DocTestRunner(optionflags=FLAGS).run(test, out=words.append)
+    assert not words, "".join(words)
+
+
+def test_functions_have_examples() -> None:
+    """Those of the namespaces that programs use most."""
+    bare = {name for name in FUNCTIONS if ">>>" not in (getattr(find(name), "__doc__", "") or "")}
+    listed = set((Path(__file__).parent / "without_examples.txt").read_text().split())
+    assert not bare - listed
