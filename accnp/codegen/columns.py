@@ -11,13 +11,15 @@ from math import prod
 from typing import Any
 
 from accnp.codegen.folds import accumulator, combined, identity, joined, lanes
-from accnp.codegen.tiles import DEEP, WIDE, across, crossing, lay
-from accnp.ir.kernel import BLOCK, ROWS, KernelSpec, Statement, dtype_code
+from accnp.codegen.tiles import DEEP, LINE, WIDE, across, crossing, lay
+from accnp.ir.kernel import BLOCK, ROWS, Access, KernelSpec, Statement, dtype_code
 
 __all__ = ["column", "row_across", "walkable"]
 
 TILES = 8  # into which the inner axis is cut, so that threads have something to share
 GROUP = 4  # rows joined at a time
+SOON = 8  # rows from now that a short fold asks for
+NARROW = 512  # bytes of a row of a tile whose rows lie apart: a block of them fits the second cache
 SHORT = 12  # statements, above which a text for a group of rows would be too long
 
 
@@ -63,7 +65,7 @@ def column(e: Any) -> None:
                     w.add("rows = re - rt", f"rows = rows if rows < {DEEP} else {DEEP}")
                     start = {turned: "rt", inner: "j0"}
                     those = crossing(spec, inner, turned)
-                    lay(e, those, base, start, inner, ("rows", "m"), WIDE, "tile")
+                    lay(e, those, base, start, inner, ("rows", "m"), WIDE, "tile", True)
                     _rows(e, base, parts, "rt", "rt + rows")
             with w.block("for j in range(m):"):
                 for t, p, a, f in zip(totals, sums, accs, phase.folds, strict=True):
@@ -72,9 +74,7 @@ def column(e: Any) -> None:
         e.turned.clear()
         with w.block("for j in range(m):"):
             w.add("q = j0 + j")
-            for t, f in zip(totals, phase.folds, strict=True):
-                w.add(f"{f.name} = {dtype_code(f.dtype)}({t}[j])")
-            e.row_body(phase, base, {inner: "q"})
+            _results(e, totals, "j", base, {inner: "q"})
 
 
 def walkable(spec: KernelSpec, d: int) -> bool:
@@ -83,9 +83,31 @@ def walkable(spec: KernelSpec, d: int) -> bool:
     return (
         len({lanes(f.combine) for f in folds}) == 1
         and not any(f.dtype.kind == "c" for f in folds)
-        and all(a.store or a.strides[d] in (0, 1) for a in spec.accesses)
+        and all(a.strides[d] in (0, 1) for a in _loads(spec.phases[0].full))
         and not any(s.index is not None for s in spec.phases[0].full)
+        and not any(a.strides[d] for a in _loads(spec.row_head))
     )
+
+
+def _loads(statements: list[Statement]) -> list[Access]:
+    return [s.access for s in statements if s.access is not None]
+
+
+def _in_a_row(spec: KernelSpec, d: int) -> list[int]:
+    """Axis d and the kept ones that follow it in the memory of all that is folded: together they
+    are one axis of a walk, however the results lie."""
+    loads = _loads([*spec.phases[0].full, *spec.row_head])
+    chain, size = [d], spec.outer[d]
+    while True:
+        more = [
+            k
+            for k in range(len(spec.outer))
+            if k not in chain and all(a.strides[k] == size * a.strides[d] for a in loads)
+        ]
+        if not more:
+            return chain
+        chain.append(more[0])
+        size *= spec.outer[more[0]]
 
 
 def row_across(e: Any, d: int) -> None:
@@ -94,24 +116,27 @@ def row_across(e: Any, d: int) -> None:
     spec, w = e.spec, e.w
     e.prologue()
     phase = spec.phases[0]
-    (along,) = e.of_reduced
-    others = [k for k in e.of_outer if k != d]
-    size = spec.outer[d]
+    chain = _in_a_row(spec, d)
+    others = [k for k in e.of_outer if k not in chain]
+    size = prod(spec.outer[k] for k in chain)
+    flat = e.size(d) if len(chain) == 1 else e.integer("flat", "flat", size)
     width = -(-prod(spec.outer) // TILES)
-    width = min(WIDE, max(64, -(-width // 64) * 64))
+    several = len(spec.reduced) > 1
+    most = NARROW // min(f.dtype.itemsize for f in phase.folds) if several else WIDE
+    width = min(most, max(64, -(-width // 64) * 64))
     tiles = -(-size // width)
     e.out.extent = prod(spec.outer) // size * tiles
-    e.out.weight = spec.cost * spec.reduced[0] * min(size, width)
+    e.out.weight = spec.cost * prod(spec.reduced) * min(size, width)
     count = e.integer("tiles", "tiles", tiles)
     across_tile = e.integer("width", "width", width)
     accs = [accumulator(f.dtype, f.combine) for f in phase.folds]
     totals = [e.stack(a) for a in accs]
     sums = [e.stack(f.dtype, "slab") for f in phase.folds]
     many = lanes(phase.folds[0].combine)
-    n = e.size(along)
+    n = e.total()
     with w.block("for u in range(lo, hi):"):
         w.add(f"o = u // {count}", f"j0 = (u - o * {count}) * {across_tile}")
-        w.add(f"m = {e.size(d)} - j0", f"m = m if m < {across_tile} else {across_tile}")
+        w.add(f"m = {flat} - j0", f"m = m if m < {across_tile} else {across_tile}")
         index: dict[int, str] = {}
         if others:
             e.decompose("o", others, index, "o")
@@ -123,6 +148,8 @@ def row_across(e: Any, d: int) -> None:
                 w.add(f"{t}[j] = {dtype_code(a)}({identity(a, f.combine)})")
         with w.block(f"for b in range(0, {n}, {BLOCK}):"):
             w.add(f"stop = b + {BLOCK}", f"stop = stop if stop < {n} else {n}")
+            if several:
+                _fetch(e, base, d)
             with w.block(f"for l in range({many}):"):
                 w.add(f"p = l * {WIDE}")
                 with w.block("for j in range(m):"):
@@ -135,8 +162,15 @@ def row_across(e: Any, d: int) -> None:
             with w.block(f"for g in range(b, rest, {group}):"):
                 head = (f"p = (r - g) * {WIDE}",)
                 _group(e, base, lane, "g", f"g + {many}", GROUP, d, many, head, joined)
-            head = (f"p = (r - rest) % {many} * {WIDE}",)
-            _group(e, base, lane, "rest", "stop", 1, d, 1, head, joined)
+            # What is left of a block, two rows at a time, then one. Short folds are nothing else:
+            # they ask for rows themselves, where the processor sees no direction.
+            group = 2 * many
+            w.add(f"last = rest + (stop - rest) // {group} * {group}")
+            with w.block(f"for g in range(rest, last, {group}):"):
+                head = (f"p = (r - g) * {WIDE}",)
+                _group(e, base, lane, "g", f"g + {many}", 2, d, many, head, joined, SOON)
+            head = (f"p = (r - last) % {many} * {WIDE}",)
+            _group(e, base, lane, "last", "stop", 1, d, 1, head, joined, SOON)
             w.add(f"h = {many // 2}")
             with w.block("while h > 0:"):
                 with w.block("for l in range(h):"):
@@ -150,11 +184,49 @@ def row_across(e: Any, d: int) -> None:
                 for t, s, a, f in zip(totals, sums, accs, phase.folds, strict=True):
                     wide = f"{dtype_code(a)}({s}[j])" if a != f.dtype else f"{s}[j]"
                     w.add(f"{t}[j] = {combined(f.combine, a, f'{t}[j]', wide)}")
-        with w.block("for j in range(m):"):
-            w.add("q = j0 + j")
-            for t, f in zip(totals, phase.folds, strict=True):
-                w.add(f"{f.name} = {dtype_code(f.dtype)}({t}[j])")
-            e.row_body(phase, base, {d: "q"})
+        if len(chain) == 1:
+            with w.block("for j in range(m):"):
+                w.add("q = j0 + j")
+                _results(e, totals, "j", base, {d: "q"})
+        else:
+            w.add("k = 0")
+            with w.block("while k < m:"):
+                index = {}
+                e.decompose("(j0 + k)", chain[::-1], index, "c")
+                w.add(f"run = {e.size(d)} - {index[d]}", "run = run if run < m - k else m - k")
+                with w.block("for j in range(run):"):
+                    w.add(f"q = {index[d]} + j")
+                    _results(e, totals, "k + j", base, {**index, d: "q"})
+                w.add("k += run")
+
+
+def _results(
+    e: Any, totals: list[str], j: str, base: dict[int, str], index: dict[int, str]
+) -> None:
+    """The end of a tile: what was gathered gets its dtype, and what becomes of it."""
+    phase = e.spec.phases[0]
+    for t, f in zip(totals, phase.folds, strict=True):
+        e.w.add(f"{f.name} = {dtype_code(f.dtype)}({t}[{j}])")
+    e.row_body(phase, base, index)
+
+
+def _fetch(e: Any, base: dict[int, str], d: int) -> None:
+    """Ask for a block of rows in the order of memory, in which the walk over several folded axes
+    does not go."""
+    first = e.of_reduced[0]
+    behind = prod(e.spec.reduced[1:])
+    e.w.add(
+        f"low = b // {e.integer('behind', 'behind', behind)}", "high = (stop - 1) // behind + 1"
+    )
+    for a in _loads(e.spec.phases[0].full):
+        depth, index = e.w.depth, {d: "j0"}
+        for k in sorted(e.of_reduced, key=lambda k: -a.strides[k]):
+            index[k] = f"i{k}"
+            e.w.add(f"for i{k} in range({'low, high' if k == first else e.size(k)}):")
+            e.w.depth += 1
+        with e.w.block(f"for j in range(0, m, {LINE // a.dtype.itemsize}):"):
+            e.w.add(f"prefetch(at(a{a.number}, {e.place(a, base, index)} + j))")
+        e.w.depth = depth
 
 
 def _rows(e: Any, base: dict[int, str], parts: list[str], start: str, stop: str) -> None:
@@ -169,6 +241,7 @@ def _rows(e: Any, base: dict[int, str], parts: list[str], start: str, stop: str)
 def _group(
     e: Any, base: dict[int, str], parts: list[str], start: str, stop: str, n: int,
     inner: int | None = None, apart: int = 1, head: tuple[str, ...] = (), join: Any = combined,
+    ahead: int = 0,
 ) -> None:  # fmt: skip
     """A loop that joins n rows to the sums in each step; names of the k-th row end in _k.
 
@@ -204,6 +277,10 @@ def _group(
             if len(dims) > 1:
                 e.decompose(row, dims, inside, f"d{k}")
             deep.append(e.deepen(base, inside, f"d{k}"))
+            for a in _loads(moving) if ahead and len(dims) == 1 else ():
+                start = e.place(a, base, {dims[0]: f"({row} + {ahead})", inner: "j0"})
+                with w.block(f"for j in range(0, m, {LINE // a.dtype.itemsize}):"):
+                    w.add(f"prefetch(at(a{a.number}, {start} + j))")
             for s in still:
                 write(s, k)
         with w.block("for j in range(m):"):

@@ -317,10 +317,12 @@ class _Emitter:
 
     def row(self) -> None:
         spec = self.spec
-        if len(spec.phases) == 1 == len(spec.reduced) and not spec.phases[0].stores:
-            d = across(spec, self.of_reduced[0], self.of_outer)
-            if d is not None:
-                return (row_across if walkable(spec, d) else tiled_row)(self, d)
+        if len(spec.phases) == 1 and spec.reduced and not spec.phases[0].stores:
+            d = across(spec, self.of_reduced[-1], self.of_outer)
+            if d is not None and walkable(spec, d):
+                return row_across(self, d)
+            if d is not None and len(spec.reduced) == 1:
+                return tiled_row(self, d)
         self.prologue()
         self.out.extent = prod(spec.outer)
         self.out.weight = spec.cost * prod(spec.reduced)

@@ -16,12 +16,13 @@ from accnp.codegen.folds import accumulator, combined, identity
 from accnp.codegen.short import LANES
 from accnp.ir.kernel import BLOCK, Access, KernelSpec, Phase, dtype_code
 
-__all__ = ["DEEP", "WIDE", "across", "ask_ahead", "crossing", "tiled_map", "tiled_row"]
+__all__ = ["DEEP", "LINE", "WIDE", "across", "ask_ahead", "crossing", "tiled_map", "tiled_row"]
 
 DEEP, WIDE = 16, 256  # a tile: DEEP * WIDE elements are kernels.blocks.TILE
 LEAST = LANES + 1  # shorter axes are left as they are
 AHEAD = 8192  # elements of the next row that are asked for
 LINE = 64  # bytes of a cache line
+SOON = 2 * LINE  # what a walk down columns asks for ahead
 
 
 def across(spec: KernelSpec, inner: int, candidates: range) -> int | None:
@@ -70,13 +71,20 @@ def _part(e: Any, name: str, d: int, start: str, most: int) -> None:
 
 
 def lay(e: Any, accesses: list[Access], base: dict[int, str], index: dict[int, str], inner: int,
-        sizes: tuple[str, str], width: int, kind: str) -> None:  # fmt: skip
-    """Transpose the tile at an index of each access into scratch of its own."""
+        sizes: tuple[str, str], width: int, kind: str, ahead: bool = False) -> None:  # fmt: skip
+    """Transpose the tile at an index of each access into scratch of its own.
+
+    With `ahead`, ask for the tiles after the next one: the processor cannot follow so many columns.
+    """
     for a in accesses:
         buffer = e.stack(a.dtype, kind)
         e.turned[id(a)] = buffer
         step = e.stride(a, inner, f"a{a.number}")
         source = f"at(a{a.number}, {e.place(a, base, index)})"
+        if ahead:
+            with e.w.block(f"for c in range({sizes[1]}):"):
+                later = f"{e.place(a, base, index)} + {SOON // a.dtype.itemsize} + c * {step}"
+                e.w.add(f"prefetch(at(a{a.number}, {later}))")
         e.w.add(f"transpose({buffer}, {width}, {source}, {step}, {sizes[0]}, {sizes[1]})")
 
 

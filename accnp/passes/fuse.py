@@ -62,6 +62,7 @@ from accnp.passes.spaces import (
     in_kernel,
     index_strides,
     is_turned,
+    is_walkable,
     long_axes,
     row_axes,
     strided,
@@ -424,7 +425,9 @@ class _Fusion:
             if v.stored:
                 self.folded.setdefault(strip_views(x)[0].id, []).append(c)
             if x.op.kind == "view" and in_kernel(x) and is_turned(x, v.params["axes"]):
-                store(x, TURNED)
+                walk = c.form == "row" and c.folds == 1 and is_walkable(x, v.params["axes"])
+                if not walk or any(w.role == "full" for w in c.members):
+                    store(x, TURNED)
             self.demand(x, c, "full", ())
         elif v.op.kind == "assemble":
             self.demand_parts(v, placed(v) or (), c, ())

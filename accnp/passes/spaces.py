@@ -23,6 +23,7 @@ __all__ = [
     "index_strides",
     "is_row",
     "is_turned",
+    "is_walkable",
     "keeps_order",
     "long_axes",
     "row_axes",
@@ -30,6 +31,7 @@ __all__ = [
     "strip_views",
 ]
 
+SHORT_WALK = 16  # elements, up to which an axis is no way along memory
 SHORT_RUN = 32  # elements of a run of folded axes, below which the others are folded first
 LONG_AXIS = 64  # a last folded axis of this length is folded on its own
 
@@ -100,6 +102,15 @@ def is_turned(view: Any, axes: Iterable[int]) -> bool:
     shape, strides, _ = seen
     steps = [abs(strides[d]) for d in sorted(axes) if shape[d] != 1]
     return any(0 < a < b for a, b in pairwise(steps))
+
+
+def is_walkable(view: Any, axes: Iterable[int]) -> bool:
+    """Whether rows of a view can be folded in a walk along its memory: this runs along a kept axis
+    (`codegen/columns.py` does it)."""
+    base, chain = strip_views(view)
+    shape, strides, _ = strided(base, chain)
+    kept = [d for d in range(len(shape)) if d not in axes and shape[d] > SHORT_WALK]
+    return view.aval.dtype.kind != "c" and any(strides[d] == 1 for d in kept)
 
 
 def strided(base: Any, chain: tuple[Any, ...]) -> Any:

@@ -97,6 +97,7 @@ EACH = {
     "of a function": lambda m, x: m.sum(m.exp(x / 50), 1),
     "with a column": lambda m, x: m.sum(x * x[0], 1),
     "with an epilogue": lambda m, x: x.mean(1) * 2 + x[:, 0],
+    "with a value of each row": lambda m, x: m.sum(x * m.exp(x[:, 0] / 50)[:, None], 1),
     "complex": lambda m, x: m.sum(x + 1j, 1),
     "two": lambda m, x: m.sum(x, 1) / m.sum(x * x, 1),
 }
@@ -115,6 +116,34 @@ def test_rows_that_lie_across_are_folded_in_the_order_of_rows(name, rows):
         want = EACH[name](np, x.T)
     if "integers" not in name:
         np.testing.assert_allclose(turned, want, rtol=1e-3, atol=1e-2)
+
+
+@pytest.mark.parametrize("axis", [2, (1, 2)])
+@pytest.mark.parametrize("last", [20, 300])
+def test_a_walk_goes_over_several_axes_in_the_order_of_memory(axis, last):
+    """Kept axes that lie in a row are one; of several folded ones no copy is made."""
+    x, w = numbers((70, 33, last)), numbers((last, 33))
+
+    def fold(m, x, w):
+        own = w if axis == 2 else w[:, 0]
+        return m.mean(x, axis) * own + own[::-1]
+
+    plan = plan_of(lambda x, w: fold(jnp, x.transpose(2, 1, 0), w), x, w)
+    assert max(s.extent for s in plan.steps) <= 60
+    for f in (fold, lambda m, x, w: m.sum(m.exp(x / 50), axis), lambda m, x, w: m.max(x, axis)):
+        turned = accnp.jit(lambda x, f=f: f(jnp, x.transpose(2, 1, 0), w))(jnp.asarray(x))
+        copy = np.ascontiguousarray(x.transpose(2, 1, 0))
+        plain = accnp.jit(lambda x, f=f: f(jnp, x, w))(jnp.asarray(copy))
+        np.testing.assert_array_equal(np.asarray(turned), np.asarray(plain))
+        np.testing.assert_allclose(turned, f(np, copy.astype(np.float64), w), rtol=2e-4, atol=2e-3)
+
+
+def test_a_fold_over_turned_axes_reads_them_where_they_lie():
+    x = numbers((30, 40, 50))
+    fold = plan_of(lambda x: x.transpose(2, 1, 0).sum((1, 2)), x)
+    assert len(fold.steps) == 1
+    two = plan_of(lambda x: x.transpose(2, 1, 0).var((1, 2)), x)  # its passes read it again
+    assert len(two.steps) == 2
 
 
 @pytest.mark.parametrize("shape", [(4, 5, 6, 7), (40, 50, 60), (2, 1, 40, 3, 5), (100, 3, 1, 4)])
