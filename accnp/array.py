@@ -278,15 +278,20 @@ class Array:
         return self._look("array").tobytes()
 
     @api_boundary
-    def __dlpack__(self, **kwargs: Any) -> Any:
-        value = self._look("array")
-        kwargs.pop("stream", None)
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        value = self._look("array")  # it is there then, whatever stream waits for it
         # DLPack before version 1 has no read-only flag, and NumPy then refuses; the consumer may
         # not write all the same.
-        try:
-            return value.__dlpack__(**kwargs)
-        except BufferError:
-            return engine.writeable_view(self._node).__dlpack__(**kwargs)
+        if max_version is None or max_version < (1, 0):
+            value = engine.writeable_view(self._node)
+        return pool.to_dlpack(value, max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)

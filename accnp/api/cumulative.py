@@ -72,7 +72,7 @@ def _standard(
             )
         axis = 0
     at = as_axis(axis, node.aval.ndim, name)
-    if dtype is None and unit == 0:  # products keep their width, as in jax
+    if dtype is None:  # also for products, where jax keeps narrow integers
         node = cast(node, red.wide_type(node.aval.dtype))
     out = fold(wrap(node), at, dtype)._node
     if include_initial:

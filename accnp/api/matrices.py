@@ -25,6 +25,7 @@ from accnp.ir.op import o
 from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import broadcast_to
 from accnp.primitives.kinds import full as full_node
+from accnp.runtime import buffer
 
 __all__ = [
     "astype", "copy", "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal",
@@ -351,7 +352,7 @@ def _through_numpy(fn: Any, *args: Any, **kwargs: Any) -> Array:
 @api_boundary
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
     """Make an array of another library's through the DLPack protocol."""
-    value = np.from_dlpack(x)
+    value = buffer.from_dlpack(x)
     return made(numpy_node(value, "jnp.from_dlpack", copy is not False), device)
 
 

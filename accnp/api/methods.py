@@ -27,7 +27,7 @@ from accnp.api.at import at
 from accnp.api.convert import wrap
 from accnp.api.elementwise import OPERANDS
 from accnp.api.indexing import getitem
-from accnp.api.namespace_info import API_VERSION
+from accnp.api.namespace_info import API_VERSIONS
 from accnp.api.placement import made
 from accnp.array import Array, is_traced
 from accnp.errors import api_boundary
@@ -278,10 +278,10 @@ def set_namespace(module: ModuleType) -> None:
 @api_boundary
 def _array_namespace(self: Array, *, api_version: str | None = None) -> ModuleType:
     """The module with the functions for this array."""
-    if api_version not in (None, API_VERSION):
+    if api_version is not None and api_version not in API_VERSIONS:
         raise ValueError(
             f"Array.__array_namespace__: api_version is not available; got {api_version!r}; "
-            f"pass {API_VERSION!r} or None"
+            f"pass None or one of {', '.join(API_VERSIONS)}"
         )
     return _NAMESPACE[0]
 

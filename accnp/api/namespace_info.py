@@ -13,9 +13,11 @@ from accnp import dtypes
 from accnp.config import config
 from accnp.runtime.device import devices
 
-__all__ = ["API_VERSION", "NamespaceInfo", "namespace_info"]
+__all__ = ["API_VERSION", "API_VERSIONS", "NamespaceInfo", "namespace_info"]
 
-API_VERSION = "2024.12"
+API_VERSION = "2025.12"
+# Each version adds to the one before, so that the same module serves all of them.
+API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", API_VERSION)
 _SIGNED = ("int8", "int16", "int32", "int64")
 _UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 _REAL = ("float32", "float64")

@@ -403,7 +403,7 @@ def searchsorted(
         raise ValueError(f"{name}: a should be 1-dimensional; got shape {x.aval.shape}")
     if sorter is not None:
         x = gather_axis(x, _integers(sorter, name), 0)
-    return wrap(_search(x, values, side))
+    return wrap(cast(_search(x, values, side), dtypes.default_int()))
 
 
 @api_boundary

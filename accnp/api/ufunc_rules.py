@@ -92,14 +92,25 @@ def floor_divide(a: Node, b: Node) -> Node:
 
 
 def float_divmod(a: Node, b: Node) -> tuple[Node, Node]:
-    """Quotient rounded down and remainder with the sign of b, as Python's divmod."""
+    """Quotient rounded down and remainder with the sign of b.
+
+    The quotient of zeros and of infinite numbers is floor(a / b), as the array API standard has it
+    (jax has nan for inf // 2, -1 for -1 // inf and 0 for -0 // 2).
+    """
     m = o.rem(a, b)
     zero = o.eq(b, like(b, 0))
     q = o.div(where_(zero, a, o.sub(a, m)), b)
     wrong = o.and_(o.ne(m, like(m, 0)), o.ne(o.sign(b), o.sign(m)))
     m = select(wrong, o.add(m, b), m)
-    q = select(wrong, o.sub(q, like(q, 1)), q)
-    return o.round(q, rounding_method=0), m
+    q = o.round(select(wrong, o.sub(q, like(q, 1)), q), rounding_method=0)
+    odd = o.or_(o.eq(a, like(a, 0)), o.not_(o.and_(o.is_finite(a), o.is_finite(b))))
+    return select(odd, o.floor(o.div(a, b)), q), signed_zero(m, b)
+
+
+def signed_zero(m: Node, b: Node) -> Node:
+    """m, with the sign of b where it is 0; by additions, which leave its derivative alone."""
+    zero = like(m, 0)
+    return select(o.lt(b, zero), o.neg(o.add(o.neg(m), zero)), o.add(m, zero))
 
 
 def _safe_divisor(b: Node) -> Node:
@@ -112,7 +123,8 @@ def remainder(a: Node, b: Node) -> Node:
     zero = like(m, 0)
     some = o.ne(m, zero)
     wrong = o.and_(o.ne(o.lt(m, zero), o.lt(b, zero)), some)
-    return select(wrong, o.add(m, b), m)
+    m = select(wrong, o.add(m, b), m)
+    return signed_zero(m, b) if kind(a) == "f" else m
 
 
 def fmod(a: Node, b: Node) -> Node:

@@ -280,6 +280,79 @@ def from_scalar(value: Any, dtype: np.dtype) -> Buffer:
     return buffer
 
 
+# Types that DLPack has and NumPy's exchange does not: they travel as unsigned integers of their
+# width, and the code of the type is written into the tensor's head.
+_CODES = {
+    "bfloat16": 4,
+    "float8_e3m4": 7,
+    "float8_e4m3": 8,
+    "float8_e4m3b11fnuz": 9,
+    "float8_e4m3fn": 10,
+    "float8_e4m3fnuz": 11,
+    "float8_e5m2": 12,
+    "float8_e5m2fnuz": 13,
+    "float8_e8m0fnu": 14,
+}
+_NAMES = {code: name for name, code in _CODES.items()}
+_UINT = 1
+_CODE_AT = 20  # in DLTensor: after the address, the device and the number of axes
+_HEADS = {b"dltensor": 0, b"dltensor_versioned": 32}  # what stands in front of DLTensor
+
+
+def _type_code(capsule: Any) -> ctypes.c_uint8 | None:
+    """The place of the type code in a DLPack capsule."""
+    api = ctypes.pythonapi
+    valid, get = api.PyCapsule_IsValid, api.PyCapsule_GetPointer
+    valid.argtypes = get.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    get.restype = ctypes.c_void_p
+    for name, head in _HEADS.items():
+        if valid(capsule, name):
+            return ctypes.c_uint8.from_address(get(capsule, name) + head + _CODE_AT)
+    return None
+
+
+def to_dlpack(array: np.ndarray, **kwargs: Any) -> Any:
+    """A DLPack capsule of an array of any dtype that DLPack knows."""
+    code = _CODES.get(array.dtype.name)
+    if code is None:
+        return array.__dlpack__(**kwargs)
+    capsule = array.view(f"u{array.dtype.itemsize}").__dlpack__(**kwargs)
+    place = _type_code(capsule)
+    assert place is not None
+    place.value = code
+    return capsule
+
+
+class _Plain:
+    """A producer of DLPack capsules whose types NumPy knows."""
+
+    def __init__(self, source: Any) -> None:
+        self.source = source
+        self.name = ""  # the dtype that its unsigned integers stand for
+
+    def __dlpack_device__(self) -> Any:
+        return self.source.__dlpack_device__()
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        capsule = self.source.__dlpack__(**kwargs)
+        place = _type_code(capsule)
+        if place is not None and place.value in _NAMES:
+            self.name = _NAMES[place.value]
+            place.value = _UINT
+        return capsule
+
+
+def from_dlpack(x: Any) -> np.ndarray:
+    """A view of another library's array."""
+    plain = _Plain(x)
+    value = np.from_dlpack(plain)
+    if not plain.name:
+        return value
+    import ml_dtypes  # loaded already; the pool itself needs none of it
+
+    return value.view(getattr(ml_dtypes, plain.name))
+
+
 def pool_stats() -> dict[str, int]:
     """Blocks taken from the system, reuses, and the bytes that are live, kept and allowed."""
     with _pool.lock:

@@ -227,6 +227,14 @@ BETTER: dict[str, tuple[str, tuple[int, ...] | None]] = {
         for name in ("max", "min", "ptp", "norm n.inf", "norm -n.inf", "max with initial")
         for order in (1, 2)
     },
+    "binary floor_divide 0": (
+        "floor(x / y) where one of them is infinite, by the array API standard; jax: nan or -1",
+        tuple(
+            i
+            for i, (x, y) in enumerate(zip(LEFT, RIGHT))
+            if (np.isinf(x) and np.isfinite(y)) or (np.isfinite(x) and np.isinf(y))
+        ),
+    ),
     "rows prod 2": ("a product of infinities", (4,)),
     "rows nanprod 2": ("a product of infinities", (4,)),
     **{

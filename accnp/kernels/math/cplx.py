@@ -11,6 +11,7 @@ from .ir import V, copysign, fabs, fma, sqrt, where
 
 C = tuple[V, V]
 INF = float("inf")
+LN2, HALF_PI = 0.6931471805599453, 1.5707963267948966
 
 
 def mul(x: C, y: C) -> C:
@@ -41,16 +42,22 @@ def scaled_abs(x: C) -> V:
     return where(a.eq(INF) | b.eq(INF), INF, y)
 
 
+def _finite(x: V) -> V:
+    return fabs(x) < INF
+
+
 def cexp(x: C) -> C:
     re, im = x
     # e^re in two factors: the product with a cosine may be finite where e^re is not
-    h = where(fabs(re) < INF, re * 0.5, re)
+    h = where(_finite(re), re * 0.5, re)
     e = exp.exp(h)
-    real = im.eq(0.0)
+    real, some = im.eq(0.0), _finite(im)
     full = exp.exp(re)
-    a = where(real, full, (trig.cos(im) * e) * where(fabs(re) < INF, e, 1.0))
-    b = where(real, im, (trig.sin(im) * e) * where(fabs(re) < INF, e, 1.0))
-    zero = re.eq(-INF)
+    a = where(real, full, (trig.cos(im) * e) * where(_finite(re), e, 1.0))
+    b = where(real, im, (trig.sin(im) * e) * where(_finite(re), e, 1.0))
+    # e^inf is infinite and e^-inf 0 whatever the angle is
+    a = where(some | re.ne(INF), a, INF)
+    zero = ~some & re.eq(-INF)
     return where(zero, 0.0, a), where(zero, copysign(re.const(0.0), im), b)
 
 
@@ -63,7 +70,10 @@ def cexpm1(x: C) -> C:
     re, im = x
     # e^re cos(im) - 1 = expm1(re) cos(im) - 2 sin(im / 2)^2
     s = trig.sin(im * 0.5)
-    return fma(exp.expm1(re), trig.cos(im), -2.0 * s * s), exp.exp(re) * trig.sin(im)
+    a = fma(exp.expm1(re), trig.cos(im), -2.0 * s * s)
+    y = cexp(x)
+    a = where(im.eq(0.0), exp.expm1(re), where(fabs(re) > 40.0, y[0] - 1.0, a))
+    return a, y[1]
 
 
 def clog(x: C) -> C:
@@ -76,6 +86,7 @@ def clog(x: C) -> C:
     r = where(hi.eq(0.0), 0.0, lo / hi)
     far = log.log(hi) + log.log1p(r * r) * 0.5
     m = where(near, close, far)
+    m = where(re.ne(re) | im.ne(im), re + im, m)
     m = where(a.eq(INF) | b.eq(INF), INF, m)
     return m, arc.atan2(im, re)
 
@@ -98,21 +109,39 @@ def csqrt(x: C) -> C:
     right = copysign(re.const(1.0), re) > 0.0
     p, q = where(right, t, u), copysign(where(right, u, t), im)
     inf = fabs(im).eq(INF)
-    return where(inf, INF, p), where(inf, im, where(im.eq(0.0) & right, im, q))
+    return where(inf, INF, p), where(inf, im, where(im.eq(0.0) & right & re.eq(re), im, q))
 
 
 def crsqrt(x: C) -> C:
     return div((x[0].const(1.0), x[0].const(0.0)), csqrt(x))
 
 
+def _hyperbolic(re: V) -> tuple[V, V, V]:
+    """(sinh, cosh, factor): both parts times the factor, so that products with it stay finite."""
+    large = fabs(re) > 40.0
+    e = exp.exp(fabs(re) * 0.5)
+    sh = where(large, copysign(e * 0.5, re), exp.sinh(re))
+    co = where(large, e * 0.5, exp.cosh(re))
+    return sh, co, where(large, e, 1.0)
+
+
 def csinh(x: C) -> C:
     re, im = x
-    return exp.sinh(re) * trig.cos(im), exp.cosh(re) * trig.sin(im)
+    sh, co, more = _hyperbolic(re)
+    a, b = sh * trig.cos(im) * more, co * trig.sin(im) * more
+    open_ = ~_finite(im) & (re.eq(0.0) | fabs(re).eq(INF))  # the sine of infinity has a size only
+    real = im.eq(0.0)
+    return where(open_, re, where(real, exp.sinh(re), a)), where(real, im, b)
 
 
 def ccosh(x: C) -> C:
     re, im = x
-    return exp.cosh(re) * trig.cos(im), exp.sinh(re) * trig.sin(im)
+    sh, co, more = _hyperbolic(re)
+    a, b = co * trig.cos(im) * more, sh * trig.sin(im) * more
+    some, real = _finite(im), im.eq(0.0)
+    a = where(~some & fabs(re).eq(INF), INF, where(real, exp.cosh(re), a))
+    b = where(real, im * copysign(re.const(1.0), re), where(~some & re.eq(0.0), re, b))
+    return a, b
 
 
 def ctanh(x: C) -> C:
@@ -124,7 +153,11 @@ def ctanh(x: C) -> C:
     a = sh * exp.cosh(c) / d
     b = s * co / d
     far = 4.0 * s * co * exp.exp(-2.0 * fabs(re))
-    return where(big, copysign(re.const(1.0), re), a), where(big, far, b)
+    end, some, real = fabs(re).eq(INF), _finite(im), im.eq(0.0)
+    a = where(big & (some | end), copysign(re.const(1.0), re), a)
+    a = where(re.eq(0.0) & ~some, re, where(real, exp.tanh(re), a))
+    b = where(real, im, where(big, where(end & ~some, copysign(re.const(0.0), im), far), b))
+    return a, b
 
 
 def _turned(f, x: C) -> C:
@@ -145,25 +178,54 @@ def ctan(x: C) -> C:
     return _turned(ctanh, x)
 
 
+# The inverse functions are those of W. Kahan, "Branch cuts for complex elementary functions"
+# (1987): real functions of the parts of square roots, so that nothing cancels and zeros keep their
+# signs.
+
+
+def _huge(x: C) -> tuple[V, V]:
+    """Whether squares of a part overflow, and log |2 x| for such x."""
+    big = (fabs(x[0]) > 1e150) | (fabs(x[1]) > 1e150)
+    return big, log.log(scaled_abs((x[0] * 0.5, x[1] * 0.5))) + 2 * LN2
+
+
 def casinh(x: C) -> C:
-    # log(x + sqrt(x^2 + 1)) of the half plane re >= 0, with sqrt(1 + ix) sqrt(1 - ix) for the root
-    re, im = fabs(x[0]), x[1]
-    one = re.const(1.0)
-    root = mul(csqrt((one - im, re)), csqrt((one + im, -re)))
-    a, b = clog1p((root[0] - 1.0 + re, root[1] + im))
-    return copysign(a, x[0]), b
+    re, im = x
+    p, q = csqrt((1.0 + im, -re)), csqrt((1.0 - im, re))
+    a = log.asinh(p[0] * q[1] - q[0] * p[1])
+    b = arc.atan2(im, p[0] * q[0] - p[1] * q[1])
+    big, size = _huge(x)
+    a = where(big, copysign(size, re), a)
+    b = where(im.eq(0.0), im, where(big, arc.atan2(im, fabs(re)), b))
+    return a, b
 
 
 def cacosh(x: C) -> C:
     re, im = x
-    root = mul(csqrt((re + 1.0, im)), csqrt((re - 1.0, im)))
-    return clog((re + root[0], im + root[1]))
+    p, q = csqrt((re - 1.0, im)), csqrt((re + 1.0, im))
+    a = log.asinh(p[0] * q[0] + p[1] * q[1])
+    b = 2.0 * arc.atan2(p[1], q[0])
+    big, size = _huge(x)
+    b = where(big, arc.atan2(im, re), where(re.eq(0.0) & im.ne(im), HALF_PI, b))
+    return where(big, size, a), b
 
 
 def catanh(x: C) -> C:
-    re, im = x
-    a, b = clog1p((re, im)), clog1p((-re, -im))
-    return (a[0] - b[0]) * 0.5, (a[1] - b[1]) * 0.5
+    re, im = fabs(x[0]), x[1]
+    one, far = 1.0 - re, fabs(im)
+    tiny = far < 1e-150
+    # near 1 the real part is log(2 / |im|) / 2
+    near = re.eq(1.0) & tiny
+    square = fma(one, one, im * im)
+    a = log.log1p(4.0 * re / square) * 0.25
+    a = where(near, 0.5 * (LN2 - log.log(far)), a)
+    b = arc.atan2(2.0 * im, fma(one, 1.0 + re, -(im * im))) * 0.5
+    b = where(near, where(far.eq(0.0), im, copysign(far.const(HALF_PI / 2), im)), b)
+    big = (re > 1e150) | (far > 1e150)
+    size = scaled_abs((re * 0.5, im * 0.5))
+    a = where(big, where(size.eq(INF), 0.0, re * 0.25 / size / size), a)
+    a = where(re.eq(0.0) | (re.eq(INF) & far.ne(far)), 0.0, a)
+    return copysign(a, x[0]), where(big & far.eq(far), copysign(far.const(HALF_PI), im), b)
 
 
 def casin(x: C) -> C:
@@ -171,8 +233,13 @@ def casin(x: C) -> C:
 
 
 def cacos(x: C) -> C:
-    a, b = casin(x)
-    return 1.5707963267948966 - a, -b
+    re, im = x
+    p, q = csqrt((1.0 - re, -im)), csqrt((1.0 + re, im))
+    a = 2.0 * arc.atan2(p[0], q[0])
+    b = log.asinh(q[0] * p[1] - q[1] * p[0])
+    big, size = _huge(x)
+    a = where(big, arc.atan2(fabs(im), re), where(re.eq(0.0) & im.ne(im), HALF_PI, a))
+    return a, where(big, -copysign(size, im), b)
 
 
 def catan(x: C) -> C:
