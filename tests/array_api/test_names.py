@@ -19,6 +19,7 @@ POSITIONAL = (KINDS.POSITIONAL_ONLY, KINDS.POSITIONAL_OR_KEYWORD)
 # Another default, which means the same.
 SAME = {
     "norm": ("backward", None),  # None is "backward"
+    "keepdims": (False, None),
     "correction": (0.0, None),  # None leaves it to ddof, whose default is 0
     "copy": (True, False),  # nobody can write to an array, so nobody sees whether it is a copy
 }
