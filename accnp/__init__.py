@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # loaded on first use
     from accnp import (
         ad_checkpoint, checkpoint_policies, core, custom_batching, custom_derivatives, debug,
         experimental, extend, flatten_util, image, interpreters, lax, nn, ops, random, scipy,
+        sharding,
         test_util, tree, tree_util, typing,
     )  # fmt: skip
     from accnp import profiler as profiler
@@ -56,6 +57,14 @@ if TYPE_CHECKING:  # loaded on first use
         clear_caches, host_count, host_id, host_ids, named_call, named_scope,
         print_environment_info, process_count, process_index, process_indices,
     )  # fmt: skip
+    from accnp.api.sharding.mapped import shard_map, smap
+    from accnp.api.sharding.mesh import make_mesh, set_mesh
+    from accnp.api.sharding.placing import reshard
+    from accnp.api.sharding.shards import (
+        Shard, make_array_from_callback, make_array_from_process_local_data,
+        make_array_from_single_device_arrays,
+    )  # fmt: skip
+    from accnp.api.sharding.specs import NamedSharding, P
     from accnp.experimental import checkify
     from accnp.numpy import *  # noqa: F403  (all names of jax.numpy, listed there)
 
@@ -64,7 +73,10 @@ __version__ = "0.1.0"
 __all__ = [
     "Array",
     "Device",
+    "NamedSharding",
+    "P",
     "ShapeDtypeStruct",
+    "Shard",
     "ad_checkpoint",
     "block_until_ready",
     "check_tracer_leaks",
@@ -130,7 +142,11 @@ __all__ = [
     "local_device_count",
     "local_devices",
     "log_compiles",
+    "make_array_from_callback",
+    "make_array_from_process_local_data",
+    "make_array_from_single_device_arrays",
     "make_jaxpr",
+    "make_mesh",
     "named_call",
     "named_scope",
     "nn",
@@ -148,7 +164,12 @@ __all__ = [
     "pure_callback",
     "random",
     "remat",
+    "reshard",
     "scipy",
+    "set_mesh",
+    "shard_map",
+    "sharding",
+    "smap",
     "softmax_custom_jvp",
     "test_util",
     "threads",
@@ -172,7 +193,7 @@ globals().update({name: vars(numpy)[name] for name in {*numpy.__all__} - {*numpy
 _LATER = (
     "ad_checkpoint", "checkpoint_policies", "core", "custom_batching", "custom_derivatives",
     "debug", "experimental", "extend", "flatten_util", "image", "interpreters", "lax", "nn", "ops",
-    "profiler", "random", "scipy", "test_util", "tree", "tree_util", "typing",
+    "profiler", "random", "scipy", "sharding", "test_util", "tree", "tree_util", "typing",
 )  # fmt: skip
 _FROM = {
     "accnp.api.callbacks": "pure_callback",
@@ -185,6 +206,12 @@ _FROM = {
     "accnp.api.pmap": "pmap",
     "accnp.api.process": "clear_caches host_count host_id host_ids named_call named_scope "
     "print_environment_info process_count process_index process_indices",
+    "accnp.api.sharding.mapped": "shard_map smap",
+    "accnp.api.sharding.mesh": "make_mesh set_mesh",
+    "accnp.api.sharding.placing": "reshard",
+    "accnp.api.sharding.shards": "Shard make_array_from_callback "
+    "make_array_from_process_local_data make_array_from_single_device_arrays",
+    "accnp.api.sharding.specs": "NamedSharding P",
     "accnp.experimental": "checkify",
     "accnp.numpy": " ".join(numpy.LATER),
 }

@@ -6,6 +6,7 @@ Operators, methods and indexing are written onto it by `api/methods.py` from one
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -317,6 +318,18 @@ class Array:
         where = self._where()
         return where[0] if len(where) == 1 else where
 
+    @property
+    def sharding(self) -> Any:
+        """How the value lies on devices: a `Sharding`."""
+        return _shards().sharding_of(self)
+
+    @property
+    def addressable_shards(self) -> list[Any]:
+        """The parts of the value, one for each device."""
+        return _shards().shards(self)
+
+    global_shards = addressable_shards
+
     def devices(self) -> set[Any]:
         """The set of devices that hold the value."""
         return set(self._where())
@@ -329,6 +342,10 @@ class Array:
     def is_fully_addressable(self) -> bool:
         """Whether this process holds the whole value; always true here."""
         return True
+
+
+def _shards() -> Any:
+    return importlib.import_module("accnp.api.sharding.shards")  # few programs ask
 
 
 _new = Array.__new__

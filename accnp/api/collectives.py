@@ -11,6 +11,7 @@ from accnp.api.convert import as_node, cast, promote_inexact, wrap
 from accnp.api.shapes import as_axis
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.ir.trace import state
 from accnp.primitives.kinds import full
 from accnp.pytree import tree_map
 from accnp.transforms.axes import size_of
@@ -139,6 +140,10 @@ def _reduce(function: str, op: str, fold: str, leaf: Any, axes: Any, groups: Gro
     if own:
         places = tuple(sorted(as_axis(a, node.aval.ndim, function) for a in own))
         node = getattr(o, fold)(node, axes=places)
+    if op == "psum" and names and groups is None and state.varying is not None:
+        return o.psum_invariant(
+            state.varying.spread(node, names), axis_name=names, axis_index_groups=None
+        )
     return getattr(o, op)(node, axis_name=names, axis_index_groups=groups) if names else node
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import inspect
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -171,7 +172,8 @@ class JitFunction:
     # --- the general way ---
 
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        if config.disable_jit:
+        # The program of a part is traced whole, since derivatives look at what differs in it.
+        if config.disable_jit or state.varying is not None:
             return self._fun(*args, **kwargs)
         call, entry, leaves = self.entry_of(args, kwargs)
         if state.abstract is None and any(_outer(x) for x in entry.consts):
@@ -423,7 +425,9 @@ def jit(
     inline: bool = False,
     fastmath: bool = False,
     compiler_options: dict[str, Any] | None = None,
-    **sharding: Any,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    abstracted_axes: Any = None,
 ) -> Any:
     """Trace `fun` once for each signature (structure, shapes, dtypes, static values) and run it as
     fused kernels.
@@ -437,8 +441,10 @@ def jit(
             hashable; one trace for each value.
         donate_argnums, donate_argnames: arguments whose buffers the caller gives away; they are
             deleted after the call.
-        keep_unused, device, backend, inline, compiler_options: accepted as in jax; they change
-            nothing on one CPU device.
+        in_shardings, out_shardings: how arguments and results lie on devices: a sharding, a
+            `PartitionSpec` over the mesh in use, or a tree prefix of these; None for anyhow.
+        keep_unused, abstracted_axes, device, backend, inline, compiler_options: accepted as in jax;
+            they change nothing on one CPU device.
         fastmath: allow the compiler to reorder and contract arithmetic.
 
     Raises:
@@ -453,12 +459,14 @@ def jit(
         >>> float(f(jnp.arange(4.0)))
         14.0
     """
-    unknown = set(sharding) - {"in_shardings", "out_shardings", "abstracted_axes"}
-    if unknown:
-        raise TypeError(f"jit: unexpected keyword arguments {sorted(unknown)}")
     options = Options(static_argnums, static_argnames, donate_argnums, donate_argnames, fastmath)
-    if fun is None:
-        return lambda f: JitFunction(f, options)
-    if not callable(fun):
-        raise TypeError(f"Expected a callable value, got {fun!r}; jit takes a function")
-    return JitFunction(fun, options)
+
+    def made(f: Callable[..., Any]) -> JitFunction:
+        if not callable(f):
+            raise TypeError(f"Expected a callable value, got {f!r}; jit takes a function")
+        if in_shardings is not None or out_shardings is not None:
+            placing = importlib.import_module("accnp.api.sharding.placing")
+            f = placing.placed(f, in_shardings, out_shardings, options.static_numbers)
+        return JitFunction(f, options)
+
+    return made if fun is None else made(fun)

@@ -233,11 +233,11 @@ def _unsafe_pointer(self: Array) -> int:
 
 
 def _addressable(self: Array, index: int) -> Array:
-    """The part of the array on one of its devices: all of it, since they share their memory."""
-    count = len(self.devices())
-    if not 0 <= index < count:
-        raise IndexError(f"addressable_data: there are {count} devices; got index {index}")
-    return self
+    """The part of the array on one of its devices."""
+    parts = self.addressable_shards
+    if not 0 <= index < len(parts):
+        raise IndexError(f"addressable_data: there are {len(parts)} devices; got index {index}")
+    return parts[index].data
 
 
 def _always(self: Array) -> bool:

@@ -18,7 +18,7 @@ from accnp.pytree import broadcast_prefix, tree_flatten
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device, devices
 
-__all__ = ["device_put", "made", "put_node"]
+__all__ = ["device_put", "is_place", "made", "put_node", "put_tree"]
 
 
 def put_node(x: Node, where: Devices) -> Node:
@@ -33,20 +33,41 @@ def put_node(x: Node, where: Devices) -> Node:
 
 def made(x: Node, device: Any) -> Array:
     """Return a handle on a new value, on a device if one is asked for."""
-    return wrap(x if device is None else put_node(x, (_checked(device),)))
+    return wrap(x if device is None else put_node(x, _where(device, x, "device_put")))
 
 
-def _checked(device: Any) -> Device:
-    if not isinstance(device, Device):
+def is_place(x: Any) -> bool:
+    """Whether something says where values lie: a device, a sharding, a spec, or None."""
+    return x is None or isinstance(x, Device) or hasattr(x, "placed")
+
+
+def _where(place: Any, x: Node, function: str) -> Devices:
+    if not isinstance(place, Device):
+        if hasattr(place, "placed"):
+            return place.placed(x.aval.shape, function)
         raise ValueError(
-            f"device_put: device must be a Device, None, or a tree of those; got {device!r}; "
-            f"use one of {devices()}"
+            f"{function}: device must be a Device, a Sharding, None, or a tree of those; "
+            f"got {place!r}; use one of {devices()}"
         )
-    if device not in devices(device.platform):
+    if place not in devices(place.platform):
         raise ValueError(
-            f"device_put: there is no such device here; got {device!r}; use one of {devices()}"
+            f"{function}: there is no such device here; got {place!r}; use one of {devices()}"
         )
-    return device
+    return (place,)
+
+
+def put_tree(function: str, x: Any, places: Any) -> Any:
+    """Put the leaves of a tree where a tree prefix says; None leaves them as they are."""
+    leaves, structure = tree_flatten(x)
+    if is_place(places):
+        targets = [places] * len(leaves)
+    else:
+        targets = broadcast_prefix(places, x, is_place, f"{function} device")
+    out = []
+    for leaf, place in zip(leaves, targets, strict=True):
+        node = node_of(leaf, function=function)
+        out.append(wrap(node if place is None else put_node(node, _where(place, node, function))))
+    return structure.unflatten(out)
 
 
 def device_put(
@@ -59,13 +80,15 @@ def device_put(
 
     Args:
         x: a tree of arrays and numbers.
-        device: a device, or a tree prefix of devices and None; None leaves arrays where they are.
+        device: a device, a sharding (`NamedSharding`, or a `PartitionSpec` over the mesh in use),
+            or a tree prefix of those; None leaves arrays where they are.
         src: accepted for jax's sake.
         donate: accepted for jax's sake; nothing is copied.
         may_alias: accepted for jax's sake.
 
     Raises:
-        ValueError: there is no such device, or `device` is no prefix of the tree.
+        ValueError: there is no such device, `device` is no prefix of the tree, or an axis cannot be
+            cut evenly.
 
     Example:
         >>> import accnp as jnp
@@ -73,10 +96,4 @@ def device_put(
         >>> (x + 1).device
         CpuDevice(id=0)
     """
-    leaves, structure = tree_flatten(x)
-    if device is None or isinstance(device, Device):
-        targets = [device] * len(leaves)
-    else:
-        targets = broadcast_prefix(device, x, lambda d: d is None, "device_put device")
-    nodes = [node_of(leaf, function="device_put") for leaf in leaves]
-    return structure.unflatten([made(n, d) for n, d in zip(nodes, targets, strict=True)])
+    return put_tree("device_put", x, device)

@@ -12,10 +12,30 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Aval", "Devices", "make_aval", "on_devices", "result_devices"]
+__all__ = ["Aval", "Cut", "Devices", "make_aval", "on_devices", "result_devices"]
 
 # Where a value was put by its user, or None for one that may go anywhere.
 Devices = tuple[Any, ...] | None
+
+
+class Cut(tuple):
+    """The devices of a value of which each holds a part, or a copy, as a sharding says."""
+
+    sharding: Any
+
+    def __new__(cls, sharding: Any, devices: Any) -> Cut:
+        self = tuple.__new__(cls, devices)
+        self.sharding = sharding
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Cut and other.sharding == self.sharding
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self.sharding)
 
 
 class Aval:
@@ -97,20 +117,35 @@ def result_devices(name: str, avals: Sequence[Any], result: Any) -> Any:
         ValueError: operands were put on different devices.
     """
     first: Any = None
+    cut: Any = None
     for a in avals:
         if isinstance(a, Aval) and a.devices is not None:
             if first is None:
                 first = a
-            elif a.devices != first.devices:
+            elif a.devices != first.devices and tuple(a.devices) != tuple(first.devices):
                 raise ValueError(
                     f"{name}: the operands are on different devices; got {_placed_text(first)} and "
                     f"{_placed_text(a)}; move one of them with device_put"
                 )
+            if type(a.devices) is Cut and (cut is None or a.ndim > cut.ndim):
+                cut = a
     if first is None:
         return result
     if isinstance(result, tuple):
-        return tuple([r if r.devices else on_devices(r, first.devices) for r in result])
-    return result if result.devices else on_devices(result, first.devices)
+        return tuple([_put(r, first, cut) for r in result])
+    return _put(result, first, cut)
+
+
+def _put(result: Aval, first: Aval, cut: Any) -> Aval:
+    """Put a result where its operands are, cut as an operand of its shape is, or else whole."""
+    if result.devices:
+        return result
+    if cut is None:
+        return on_devices(result, first.devices)
+    if cut.shape == result.shape:
+        return on_devices(result, cut.devices)
+    whole = cut.devices.sharding.whole()
+    return on_devices(result, Cut(whole, cut.devices))
 
 
 def _placed_text(a: Aval) -> str:

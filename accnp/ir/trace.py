@@ -36,6 +36,7 @@ class _State(threading.local):
         self.within: EffectsOf | None = None  # the function with a rule that is being run
         self.site: Any = None  # the user's line that what is recorded belongs to, if it is known
         self.named = False
+        self.varying: Any = None  # a part of a mesh is traced: what differs between the parts
 
 
 state = _State()

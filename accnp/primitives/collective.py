@@ -206,6 +206,17 @@ def _times(x: Node, size: int) -> Node:
 
 
 _reduction("psum", "reduce_sum", _times, transpose=lambda ct, params: o.psum(ct, **params))
+# A sum that is known to be the same everywhere, within `shard_map`: its cotangent is that of every
+# operand, and the other way round.
+_reduction("psum_invariant", "reduce_sum", _times, transpose=lambda ct, p: o.pvary(ct, **p))
+_collective(
+    "pvary",
+    _identity,
+    lambda x, size, params: (x, True),
+    lambda ct, params: o.psum_invariant(ct, **params),
+    _show_reduction,
+    alike=lambda x, size: x,
+)
 _reduction("pmax", "reduce_max", lambda x, size: x, (_extreme_jvp,))
 _reduction("pmin", "reduce_min", lambda x, size: x, (_extreme_jvp,))
 

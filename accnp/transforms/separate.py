@@ -18,6 +18,7 @@ from accnp.ir.op import CALLS
 from accnp.ir.trace import Trace
 from accnp.primitives.dependence import results_depend
 from accnp.primitives.kinds import zeros_like_aval
+from accnp.transforms.varying import settled
 from accnp.transforms.walk import dependents, nodes_within
 
 __all__ = ["separate", "separated"]
@@ -36,6 +37,7 @@ def separate(
         return chain, leaves, outputs
     with Trace("linear") as inner:
         places = [arg(x.aval, inner) for x in leaves]
+        settled(places, leaves)
         env: dict[int, Any] = dict(zip(map(id, leaves), places, strict=True))
         results = _again(chain, env, mixed, places, outputs, tools)
     order = nodes_within([x for x in results if x is not None], places, inner)

@@ -36,6 +36,8 @@ def backward(
             return
         if ct.aval.shape != x.aval.shape:
             ct = _folded(ct, x.aval.shape)
+        if state.varying is not None:
+            ct = state.varying.total(ct, x)
         have = acc.get(id(x))
         acc[id(x)] = ct if have is None else o.add_any(have, ct)
 

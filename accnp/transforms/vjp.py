@@ -13,6 +13,7 @@ from accnp.ir.trace import Trace
 from accnp.transforms.jvp import forward
 from accnp.transforms.tools import TOOLS
 from accnp.transforms.transpose import backward
+from accnp.transforms.varying import settled
 from accnp.transforms.walk import dependents, in_order, inexact, nodes_within, taken_back
 
 __all__ = ["LinearMap", "linearise"]
@@ -51,6 +52,7 @@ def linearise(outputs: Sequence[Node], marks: Sequence[Node], trace: Trace) -> L
     order = taken_back(outputs, marks, trace)
     with Trace("linear") as inner:
         placeholders = [arg(m.aval, inner) for m in marks]
+        settled(placeholders, marks)
         env = {
             id(m): (m, p if inexact(m.aval.dtype) else None)
             for m, p in zip(marks, placeholders, strict=True)

@@ -56,6 +56,8 @@ EXCEPTIONS: dict[str, str] = {
     **dict.fromkeys(
         (
             "psum",
+            "psum_invariant",
+            "pvary",
             "pmax",
             "pmin",
             "all_gather",

@@ -1,0 +1,348 @@
+"""`shard_map`: a function of the part of each device, over a mesh.
+
+In: a function of parts, specs that say how whole arrays are cut into them. Out: a function of whole
+arrays. The devices of one process share memory and cores: the function is traced once for one part
+and batched for all along each axis of the mesh, as nested `vmap`s would do, so that one program
+computes all parts, and derivatives, `jit` and `vmap` see nothing but ordinary operations.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection, Hashable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from accnp.api.convert import as_node
+from accnp.api.placement import put_node
+from accnp.api.sharding.mesh import AbstractMesh, Mesh, mesh_in_use
+from accnp.api.sharding.specs import NamedSharding, PartitionSpec, axes_of
+from accnp.array import wrap
+from accnp.errors import api_boundary
+from accnp.ir.aval import make_aval
+from accnp.ir.graph import Graph
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.pytree import broadcast_prefix, tree_flatten
+from accnp.trace_fn import trace
+from accnp.transforms.axes import bind
+from accnp.transforms.batch import batched_outputs, spread
+from accnp.transforms.tools import Tools
+from accnp.transforms.varying import Varying, varying
+
+__all__ = ["shard_map", "smap"]
+
+Names = tuple[Hashable, ...]
+
+
+class _Infer:
+    """Take the specs from the arguments."""
+
+    def __repr__(self) -> str:
+        return "jax.sharding.Infer"
+
+
+Infer = _Infer()
+
+
+def _is_spec(x: Any) -> bool:
+    return x is None or isinstance(x, PartitionSpec)
+
+
+def _specs(what: str, specs: Any, tree: Any) -> list[PartitionSpec]:
+    try:
+        found = broadcast_prefix(specs, tree, _is_spec, f"shard_map {what}")
+    except ValueError as error:
+        raise ValueError(
+            f"shard_map: {what} must be a tree prefix of the values; got {specs}: {error}"
+        ) from None
+    for spec in found:
+        if not _is_spec(spec):
+            raise TypeError(
+                f"shard_map: {what} must hold PartitionSpecs; got {spec!r}; use P(...), P() for "
+                "what is not cut"
+            )
+    return [PartitionSpec() if s is None else s for s in found]
+
+
+class _Mapped:
+    """A function of parts over the axes of a mesh."""
+
+    def __init__(
+        self, fun: Callable[..., Any], mesh: Any, in_specs: Any, out_specs: Any, names: Names,
+        check: bool,
+    ) -> None:  # fmt: skip
+        self.fun, self.mesh, self.in_specs, self.out_specs = fun, mesh, in_specs, out_specs
+        self.names = names
+        self.check = check
+        self.sizes: dict[Any, int] = {n: mesh.shape[n] for n in names}
+
+    def __call__(self, args: tuple[Any, ...]) -> Any:
+        leaves, structure = tree_flatten(args)
+        nodes = [as_node(x, "shard_map") for x in leaves]
+        if self.in_specs is Infer:
+            specs = [self._inferred(x) for x in nodes]
+        else:
+            if not _is_spec(self.in_specs) and len(self.in_specs) != len(args):
+                raise ValueError(
+                    "shard_map: in_specs must have an entry for each argument; got "
+                    f"{len(self.in_specs)} entries for {len(args)} arguments"
+                )
+            own = self.in_specs
+            specs = _specs("in_specs", tuple(own) if isinstance(own, list) else own, args)
+        cut = [self._cut(x, s, i) for i, (x, s) in enumerate(zip(nodes, specs, strict=True))]
+        out: Any = None
+        known = Varying(self.names) if self.check else None
+
+        def one(parts: list[Node]) -> list[Node]:
+            nonlocal out
+            if known is not None:
+                for x, (_, names) in zip(parts, cut, strict=True):
+                    known.note(x, frozenset(names))
+            out = self.fun(*structure.unflatten([wrap(x) for x in parts]))
+            return [as_node(x, "shard_map") for x in tree_flatten(out)[0]]
+
+        avals = []
+        for x, names in cut:
+            avals.append(make_aval(x.aval.shape[len(names) :], x.aval.dtype, x.aval.weak_type))
+        with ExitStack() as stack:
+            for name in self.names:
+                stack.enter_context(bind(name, self.sizes[name]))
+            stack.enter_context(varying(known))
+            graph = trace(one, avals, of=self.fun, transform="shard_map")
+        flags = [[n in names for n in self.names] for _, names in cut]
+        results, found = self._batched(graph, [x for x, _ in cut], flags)
+        out_leaves, out_structure = tree_flatten(out)
+        wanted = _specs("out_specs", self.out_specs, out)
+        assert len(out_leaves) == len(results)
+        whole = [
+            wrap(self._joined(x, names, spec, i))
+            for i, (x, names, spec) in enumerate(zip(results, found, wanted, strict=True))
+        ]
+        return out_structure.unflatten(whole)
+
+    def _inferred(self, x: Node) -> PartitionSpec:
+        sharding = getattr(x.aval.devices, "sharding", None)
+        return sharding.spec if isinstance(sharding, NamedSharding) else PartitionSpec()
+
+    # --- cutting and joining ---
+
+    def _entries(self, spec: PartitionSpec, rank: int, what: str) -> list[tuple[Any, ...]]:
+        """The mesh axes along each dimension."""
+        if len(spec) > rank:
+            raise ValueError(
+                f"shard_map: {what} has rank {rank}, which is less than its spec has entries; got "
+                f"{spec}; use P() for scalars"
+            )
+        entries = [axes_of(e) for e in spec] + [()] * (rank - len(spec))
+        used = [n for entry in entries for n in entry]
+        for n in used:
+            if n not in self.sizes:
+                raise ValueError(
+                    f"shard_map: the spec of {what} names an axis over which it does not map; got "
+                    f"{n!r} in {spec}; use one of {self.names}"
+                )
+            if used.count(n) > 1:
+                raise ValueError(f"shard_map: the spec of {what} names {n!r} twice; got {spec}")
+        return entries
+
+    def _cut(self, x: Node, spec: PartitionSpec, i: int) -> tuple[Node, Names]:
+        """Bring the parts of an argument in front, in the order of the mesh's axes."""
+        x = put_node(x, None)
+        shape: list[int] = []
+        places: dict[Any, int] = {}
+        rest: list[int] = []
+        for d, entry in enumerate(self._entries(spec, x.aval.ndim, f"argument {i}")):
+            n = x.aval.shape[d]
+            k = 1
+            for name in entry:
+                k *= self.sizes[name]
+            if n % k:
+                raise ValueError(
+                    f"shard_map: argument {i} of shape {x.aval.shape} is cut along axis {d} into "
+                    f"{k} parts, which must divide its length; got {n} for {spec} over "
+                    f"{dict(self.sizes)}; pad the array or change the mesh"
+                )
+            for name in entry:
+                places[name] = len(shape)
+                shape.append(self.sizes[name])
+            rest.append(len(shape))
+            shape.append(n // k)
+        names = tuple([n for n in self.names if n in places])
+        if not names:
+            return x, names
+        x = o.reshape(x, new_sizes=tuple(shape), dimensions=None)
+        return o.transpose(x, permutation=tuple([places[n] for n in names] + rest)), names
+
+    def _batched(
+        self, graph: Graph, xs: Sequence[Node], flags: Sequence[Sequence[bool]]
+    ) -> tuple[Sequence[Node], list[Names]]:
+        """Record the program of one part for all of them: the innermost axis first."""
+        found: list[Names] = [()] * len(graph.outputs)
+        for level in range(len(self.names) - 1, -1, -1):
+            name, size = self.names[level], self.sizes[self.names[level]]
+            now = [f[level] for f in flags]
+            pairs: list[tuple[Node, bool]] = []
+
+            def step(
+                leaves: Sequence[Node], graph: Graph = graph, now: Any = now, size: int = size,
+                name: Any = name, pairs: Any = pairs,
+            ) -> list[Node]:  # fmt: skip
+                pairs[:] = batched_outputs(graph, leaves, now, size, Tools(name))
+                return [x for x, _ in pairs]
+
+            if level:
+                avals = []
+                for x, f in zip(xs, flags, strict=True):
+                    outer = sum(f[:level])
+                    a = x.aval
+                    avals.append(make_aval(a.shape[outer:], a.dtype, a.weak_type))
+                with ExitStack() as stack:
+                    for n in self.names[:level]:
+                        stack.enter_context(bind(n, self.sizes[n]))
+                    graph = trace(step, avals, of=self.fun, transform="shard_map")
+            else:
+                results = step(xs)
+            found = [
+                (name, *names) if flag else names
+                for (_, flag), names in zip(pairs, found, strict=True)
+            ]
+        if not self.names:
+            return batched_outputs(graph, xs, [False] * len(xs), 1, Tools(None)), found  # type: ignore[return-value]
+        return results, found
+
+    def _joined(self, x: Node, names: Names, spec: PartitionSpec, i: int) -> Node:
+        """Join the parts of a result, whose axes are in front, as its spec says."""
+        rank = x.aval.ndim - len(names)
+        entries = self._entries(spec, rank, f"result {i}")
+        used = {n for entry in entries for n in entry}
+        extra = [n for n in names if n not in used]
+        if extra and self.check:
+            raise ValueError(
+                f"shard_map: result {i} differs along the axes {extra} of the mesh, over which its "
+                f"spec says that it is replicated; got out_specs {spec}; name them there, reduce "
+                "it over them (lax.psum, lax.pmean), or pass check_vma=False to take the first"
+            )
+        order = list(names)
+        for n in extra:  # the part of the first device
+            d = order.index(n)
+            start = [0] * x.aval.ndim
+            stop = list(x.aval.shape)
+            stop[d] = 1
+            x = o.slice(x, start_indices=tuple(start), limit_indices=tuple(stop), strides=None)
+            x = o.squeeze(x, dimensions=(d,))
+            order.remove(n)
+        for n in [n for n in self.names if n in used and n not in order]:
+            x = spread(x, False, self.sizes[n])
+            order.insert(0, n)
+        at = len(order)
+        permutation: list[int] = []
+        shape: list[int] = []
+        for d, entry in enumerate(entries):
+            n = x.aval.shape[at + d]
+            for name in entry:
+                permutation.append(order.index(name))
+                n *= self.sizes[name]
+            permutation.append(at + d)
+            shape.append(n)
+        if permutation != list(range(len(permutation))):
+            x = o.transpose(x, permutation=tuple(permutation))
+        if tuple(shape) != x.aval.shape:
+            x = o.reshape(x, new_sizes=tuple(shape), dimensions=None)
+        if isinstance(self.mesh, Mesh):
+            x = put_node(x, NamedSharding(self.mesh, spec).placed(x.aval.shape, "shard_map"))
+        return x
+
+
+def shard_map(
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    out_specs: Any,
+    in_specs: Any = Infer,
+    mesh: Any = None,
+    axis_names: Collection[Hashable] = frozenset(),
+    check_vma: bool = True,
+) -> Any:
+    """Return a function of whole arrays that runs `f` on the part of each device of a mesh.
+
+    Args:
+        f: a function of parts; it may use collectives (`lax.psum`, ...) over the mesh's axes. It is
+            traced once. Without it, a decorator is returned.
+        out_specs: a tree prefix of `PartitionSpec`s: how the results' parts make the whole.
+        in_specs: how the arguments are cut; by default as they lie on their devices.
+        mesh: the mesh; by default the one in use.
+        axis_names: the axes over which `f` is mapped; by default all.
+        check_vma: refuse results that differ along an axis which `out_specs` does not name, and
+            sum cotangents of what does not differ along an axis over it. Where it is False, the
+            first part is taken, and derivatives within `f` are those of one part.
+
+    Raises:
+        ValueError: an axis cannot be cut evenly, a spec names an unknown axis, or a result differs
+            where it should not.
+
+    Example:
+        >>> import accnp as jnp
+        >>> mesh = jnp.make_mesh((1,), ("x",))
+        >>> total = lambda x: jnp.lax.psum(jnp.sum(x), "x")
+        >>> jnp.shard_map(total, mesh=mesh, in_specs=jnp.P("x"), out_specs=jnp.P())(jnp.ones(4))
+        Array(4., dtype=float32)
+    """
+    if f is None:
+        return lambda g: shard_map(
+            g, out_specs=out_specs, in_specs=in_specs, mesh=mesh, axis_names=axis_names,
+            check_vma=check_vma,
+        )  # fmt: skip
+    if not callable(f):
+        raise TypeError(f"shard_map: expected a function; got {f!r}")
+    if mesh is not None and not isinstance(mesh, Mesh | AbstractMesh):
+        raise TypeError(f"shard_map: mesh must be a Mesh or None; got {mesh!r}")
+
+    @functools.wraps(f)
+    @api_boundary
+    def mapped(*args: Any) -> Any:
+        over = mesh if mesh is not None else mesh_in_use()
+        if over is None or over.empty:
+            raise ValueError(
+                "shard_map: there is no mesh; got mesh=None; pass one, or use set_mesh"
+            )
+        unknown = set(axis_names) - set(over.axis_names)
+        if unknown:
+            raise ValueError(
+                f"shard_map: axis_names must be axes of the mesh; got {sorted(map(str, unknown))} "
+                f"for axes {over.axis_names}"
+            )
+        names = tuple([n for n in over.axis_names if not axis_names or n in axis_names])
+        return _Mapped(f, over, in_specs, out_specs, names, check_vma)(args)
+
+    return mapped
+
+
+def smap(
+    f: Callable[..., Any] | None = None, /, *, in_axes: Any = Infer, out_axes: Any,
+    axis_name: Hashable,
+) -> Any:  # fmt: skip
+    """Return `f` mapped over one axis of the mesh in use: `shard_map` with the axes of `vmap`.
+
+    Args:
+        f: a function of parts.
+        in_axes: for each argument the axis along which it is cut, or None.
+        out_axes: for the results, likewise.
+        axis_name: the axis of the mesh.
+
+    Example:
+        >>> import accnp as jnp
+        >>> with jnp.set_mesh(jnp.make_mesh((1,), ("x",))):
+        ...     jnp.smap(lambda x: x + 1, in_axes=0, out_axes=0, axis_name="x")(jnp.arange(2))
+        Array([1, 2], dtype=int32)
+    """
+
+    def spec(axis: int | None) -> PartitionSpec:
+        return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, axis_name)
+
+    def specs(axes: Any) -> Any:
+        leaves, structure = tree_flatten(axes, lambda a: a is None)
+        return structure.unflatten([spec(a) for a in leaves])
+
+    ins = in_axes if in_axes is Infer else specs(in_axes)
+    return shard_map(f, in_specs=ins, out_specs=specs(out_axes), axis_names=frozenset({axis_name}))

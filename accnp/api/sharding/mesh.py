@@ -1,0 +1,436 @@
+"""Meshes: the devices of a program as a grid, whose axes have names.
+
+In: devices and names. Out: `Mesh`, hashable; the mesh in use (`set_mesh`, `with mesh:`).
+"""
+
+from __future__ import annotations
+
+import enum
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accnp.runtime.device import Device
+from accnp.runtime.device import devices as every_device
+
+__all__ = [
+    "AbstractDevice", "AbstractMesh", "AxisType", "Mesh", "get_abstract_mesh", "get_mesh",
+    "make_mesh", "mesh_in_use", "set_mesh", "use_abstract_mesh",
+]  # fmt: skip
+
+
+class AxisType(enum.Enum):
+    """Who decides how values lie along an axis: the engine, their types, or the program of a part.
+
+    On devices that share their memory nothing depends on it.
+    """
+
+    Auto = enum.auto()
+    Explicit = enum.auto()
+    Manual = enum.auto()
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class AbstractDevice:
+    """A kind of device, for meshes that name no devices."""
+
+    def __init__(self, device_kind: str, num_cores: int | None, platform: str) -> None:
+        self.device_kind, self.num_cores, self.platform = device_kind, num_cores, platform
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.device_kind, self.num_cores, self.platform
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AbstractDevice) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        return (
+            f"AbstractDevice(device_kind={self.device_kind}, num_cores={self.num_cores}, "
+            f"platform={self.platform})"
+        )
+
+
+class _Grid:
+    """Named axes with lengths: what a mesh and an abstract mesh have in common."""
+
+    axis_names: tuple[Hashable, ...]
+    axis_sizes: tuple[int, ...]
+    axis_types: tuple[AxisType, ...]
+
+    def _named(self, sizes: Sequence[int], names: Any, types: Any, what: str) -> None:
+        names = (names,) if isinstance(names, str) else tuple(names)
+        sizes = tuple(int(n) for n in sizes)
+        if len(names) != len(sizes):
+            raise ValueError(
+                f"{what}: there must be one name for each axis; got axes {sizes} and "
+                f"axis_names {names}; name every axis once"
+            )
+        if len(set(names)) != len(names) or None in names:
+            raise ValueError(f"{what}: names must differ and not be None; got axis_names {names}")
+        if types is None:
+            types = (AxisType.Auto,) * len(names)
+        types = (types,) if isinstance(types, AxisType) else tuple(types)
+        if len(types) != len(names) or not all(isinstance(t, AxisType) for t in types):
+            raise ValueError(
+                f"{what}: axis_types must be one AxisType for each of {names}; got {types}"
+            )
+        self.axis_names, self.axis_sizes, self.axis_types = names, sizes, types
+
+    @property
+    def shape(self) -> OrderedDict[Hashable, int]:
+        """Names and lengths of the axes."""
+        return OrderedDict(zip(self.axis_names, self.axis_sizes, strict=True))
+
+    @property
+    def shape_tuple(self) -> tuple[tuple[Hashable, int], ...]:
+        """Names and lengths of the axes, as pairs."""
+        return tuple(zip(self.axis_names, self.axis_sizes, strict=True))
+
+    @property
+    def size(self) -> int:
+        """How many devices there are."""
+        return prod(self.axis_sizes)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no axis."""
+        return not self.axis_names
+
+    def _axes(self, kind: AxisType) -> tuple[Hashable, ...]:
+        return tuple(n for n, t in zip(self.axis_names, self.axis_types, strict=True) if t is kind)
+
+    @property
+    def auto_axes(self) -> tuple[Hashable, ...]:
+        """The names of the axes of type Auto."""
+        return self._axes(AxisType.Auto)
+
+    @property
+    def explicit_axes(self) -> tuple[Hashable, ...]:
+        """The names of the axes of type Explicit."""
+        return self._axes(AxisType.Explicit)
+
+    @property
+    def manual_axes(self) -> tuple[Hashable, ...]:
+        """The names of the axes of type Manual."""
+        return self._axes(AxisType.Manual)
+
+    @property
+    def are_all_axes_auto(self) -> bool:
+        """Whether every axis is of type Auto."""
+        return len(self.auto_axes) == len(self.axis_names)
+
+    @property
+    def are_all_axes_explicit(self) -> bool:
+        """Whether every axis is of type Explicit."""
+        return len(self.explicit_axes) == len(self.axis_names)
+
+    @property
+    def are_all_axes_manual(self) -> bool:
+        """Whether every axis is of type Manual."""
+        return len(self.manual_axes) == len(self.axis_names)
+
+    @property
+    def is_multi_process(self) -> bool:
+        """Whether other processes own some of the devices: never."""
+        return False
+
+    def _shown(self) -> str:
+        sizes = ", ".join(f"{n!r}: {k}" for n, k in self.shape_tuple)
+        types = ", ".join(map(repr, self.axis_types)) + "," * (len(self.axis_types) == 1)
+        return f"{sizes}, axis_types=({types})"
+
+
+class Mesh(_Grid):
+    """Devices as a grid with named axes.
+
+    Args:
+        devices: an array (or nested lists) of devices, one axis for each name.
+        axis_names: a name, or one for each axis.
+        axis_types: an `AxisType` for each axis; Auto by default.
+
+    Raises:
+        ValueError: names and axes do not fit, or a name stands twice.
+
+    Example:
+        >>> import accnp as jnp
+        >>> dict(jnp.sharding.Mesh(jnp.devices()[:1], "x").shape)
+        {'x': 1}
+    """
+
+    devices: np.ndarray
+
+    def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None) -> None:
+        grid = np.asarray(devices, dtype=object)
+        wrong = [d for d in grid.flat if not isinstance(d, Device)]
+        if wrong:
+            raise ValueError(f"Mesh: devices must be devices; got {wrong[0]!r}; see devices()")
+        self._named(grid.shape, axis_names, axis_types, "Mesh")
+        self.devices = grid.copy()
+        self.devices.flags.writeable = False
+        self._key = (tuple(grid.flat), self.axis_sizes, self.axis_names, self.axis_types)
+        self._hash = hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mesh) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Mesh, (self.devices, self.axis_names, self.axis_types)
+
+    def __enter__(self) -> Mesh:
+        _in_use.stack.append(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _in_use.stack.pop()
+
+    @property
+    def device_ids(self) -> np.ndarray:
+        """The numbers of the devices, as a grid."""
+        return np.vectorize(lambda d: d.id, otypes=[int])(self.devices)
+
+    @property
+    def local_devices(self) -> list[Device]:
+        """The devices of this process: all."""
+        return list(self.devices.flat)
+
+    @property
+    def local_mesh(self) -> Mesh:
+        """The part of this process: all."""
+        return self
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        """The same axes, without devices."""
+        first = self.devices.flat[0] if self.devices.size else None
+        kind = first and AbstractDevice(first.device_kind, None, first.platform)
+        return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types, abstract_device=kind)
+
+    def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
+        """Return a mesh with other devices, names or types."""
+        return Mesh(
+            self.devices if devices is None else devices,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+        )
+
+    def __str__(self) -> str:
+        return f"Mesh({self._shown()})"
+
+    def __repr__(self) -> str:
+        types = ", ".join(map(repr, self.axis_types)) + "," * (len(self.axis_types) == 1)
+        return (
+            f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}, "
+            f"axis_types=({types}))"
+        )
+
+
+class AbstractMesh(_Grid):
+    """Named axes with lengths, and no devices: enough to trace a program over them.
+
+    Args:
+        axis_sizes: the lengths.
+        axis_names: as many names.
+        axis_types: an `AxisType` for each axis; Auto by default.
+        abstract_device: the kind of device, or None.
+    """
+
+    def __init__(
+        self,
+        axis_sizes: Any,
+        axis_names: Any,
+        axis_types: Any = None,
+        *,
+        abstract_device: Any = None,
+    ) -> None:
+        sizes = (axis_sizes,) if isinstance(axis_sizes, int) else axis_sizes
+        self._named(sizes, axis_names, axis_types, "AbstractMesh")
+        self.abstract_device = abstract_device
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.axis_sizes, self.axis_names, self.axis_types, self.abstract_device
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AbstractMesh) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        """This mesh."""
+        return self
+
+    @property
+    def devices(self) -> Any:
+        """There are none.
+
+        Raises:
+            ValueError: always.
+        """
+        raise ValueError("AbstractMesh: it has no devices; got AbstractMesh.devices; use a Mesh")
+
+    def update(
+        self,
+        axis_sizes: Any = None,
+        axis_names: Any = None,
+        axis_types: Any = None,
+        **more: Any,
+    ) -> AbstractMesh:
+        """Return a mesh with other lengths, names or types."""
+        return AbstractMesh(
+            self.axis_sizes if axis_sizes is None else axis_sizes,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+            abstract_device=more.get("abstract_device", self.abstract_device),
+        )
+
+    def update_axis_types(self, types: dict[Hashable, AxisType]) -> AbstractMesh:
+        """Return a mesh whose axes of these names have other types."""
+        pairs = zip(self.axis_names, self.axis_types, strict=True)
+        return self.update(axis_types=tuple(types.get(n, t) for n, t in pairs))
+
+    def __repr__(self) -> str:
+        d = self.abstract_device
+        kind = "" if d is None else (
+            f", device_kind={d.device_kind}, num_cores={d.num_cores}, platform={d.platform}"
+        )  # fmt: skip
+        return f"AbstractMesh({self._shown()}{kind})"
+
+
+def make_mesh(
+    axis_shapes: Sequence[int], axis_names: Sequence[str], axis_types: Any = None, *,
+    devices: Sequence[Device] | None = None,
+) -> Mesh:  # fmt: skip
+    """Make a mesh of the first devices there are, or of those given.
+
+    Args:
+        axis_shapes: the lengths of the axes.
+        axis_names: as many names.
+        axis_types: an `AxisType` for each axis; Explicit by default.
+        devices: the devices, in their order.
+
+    Raises:
+        ValueError: there are too few devices, or another number of them was given.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.make_mesh((1,), ("x",)).size
+        1
+    """
+    shape = tuple(int(n) for n in axis_shapes)
+    if axis_types is None:
+        axis_types = (AxisType.Explicit,) * len(shape)
+    found = every_device() if devices is None else list(devices)
+    need = prod(shape)
+    if need > len(found) or (devices is not None and need != len(found)):
+        raise ValueError(
+            f"make_mesh: a mesh of {shape} needs {need} devices; got {len(found)}; give other "
+            "lengths, or make more devices of the CPU with ACCNP_NUM_CPU_DEVICES"
+        )
+    grid = np.empty(need, object)
+    grid[:] = found[:need]
+    return Mesh(grid.reshape(shape), axis_names, axis_types)
+
+
+# --- the mesh in use ---
+
+
+class _InUse(threading.local):
+    def __init__(self) -> None:
+        self.stack: list[Any] = []
+
+
+_in_use = _InUse()
+_NO_MESH = AbstractMesh((), ())
+
+
+class set_mesh:
+    """Use a mesh from now on, or within a `with` block: for `PartitionSpec`s that name none.
+
+    Example:
+        >>> import accnp as jnp
+        >>> with jnp.set_mesh(jnp.make_mesh((1,), ("x",))) as mesh:
+        ...     print(jnp.sharding.get_mesh() is mesh)
+        True
+    """
+
+    def __init__(self, mesh: Mesh | None) -> None:
+        if mesh is not None and not isinstance(mesh, Mesh):
+            raise ValueError(f"set_mesh: mesh must be a Mesh or None; got {mesh!r}")
+        self._mesh = mesh
+        self._before = list(_in_use.stack)
+        _in_use.stack.append(mesh)
+
+    def __enter__(self) -> Mesh | None:
+        return self._mesh
+
+    def __exit__(self, *exc: object) -> None:
+        _in_use.stack[:] = self._before
+
+
+class use_abstract_mesh:
+    """Use a mesh without devices within a `with` block."""
+
+    def __init__(self, mesh: AbstractMesh) -> None:
+        self._mesh = mesh
+
+    def __enter__(self) -> AbstractMesh:
+        _in_use.stack.append(self._mesh)
+        return self._mesh
+
+    def __exit__(self, *exc: object) -> None:
+        _in_use.stack.pop()
+
+
+def mesh_in_use() -> Any:
+    """The mesh set last, abstract or not, or None."""
+    return _in_use.stack[-1] if _in_use.stack else None
+
+
+def get_mesh() -> Any:
+    """The mesh of devices in use; one without axes where there is none.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.sharding.get_mesh().empty
+        True
+    """
+    found = [m for m in _in_use.stack if isinstance(m, Mesh)]
+    return found[-1] if found else _EMPTY
+
+
+def get_abstract_mesh() -> AbstractMesh:
+    """The axes of the mesh in use; none where there is no mesh.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.sharding.get_abstract_mesh().axis_names
+        ()
+    """
+    mesh = mesh_in_use()
+    return _NO_MESH if mesh is None else mesh.abstract_mesh
+
+
+def _empty_mesh() -> Mesh:
+    """A mesh without axes has, as an array without axes does, room for one device; it has none."""
+    mesh = object.__new__(Mesh)
+    mesh._named((), (), (), "Mesh")
+    mesh.devices = np.empty(0, object)
+    mesh._key = ((), (), (), ())
+    mesh._hash = hash(mesh._key)
+    return mesh
+
+
+_EMPTY = _empty_mesh()

@@ -1,0 +1,176 @@
+"""The parts of arrays over several devices, and arrays made of parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accnp.api.creation import array
+from accnp.api.placement import device_put
+from accnp.api.sharding.mesh import Mesh
+from accnp.api.sharding.specs import NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
+from accnp.array import Array
+from accnp.ir.aval import Cut
+from accnp.runtime.device import Device
+
+__all__ = [
+    "Shard",
+    "make_array_from_callback",
+    "make_array_from_process_local_data",
+    "make_array_from_single_device_arrays",
+    "sharding_of",
+    "shards",
+]  # fmt: skip
+
+
+def sharding_of(x: Array) -> Sharding:
+    """How an array lies on devices."""
+    where = x._where()
+    if type(where) is Cut:
+        return where.sharding
+    if len(where) == 1:
+        return SingleDeviceSharding(where[0])
+    grid = np.empty(len(where), object)
+    grid[:] = where
+    return NamedSharding(Mesh(grid, ("rows",)), PartitionSpec("rows"))
+
+
+class Shard:
+    """The part of an array that one device holds.
+
+    Attributes:
+        device: which one.
+        index: the slices of the whole that the part is.
+        replica_id: its number among the devices that hold the same part.
+    """
+
+    __slots__ = ("_of", "device", "index", "replica_id")
+
+    def __init__(self, of: Array, device: Device, index: tuple[slice, ...], replica: int) -> None:
+        self._of, self.device, self.index, self.replica_id = of, device, index, replica
+
+    @property
+    def data(self) -> Array:
+        """The values, on the device."""
+        return device_put(self._of[self.index], self.device)
+
+    def __repr__(self) -> str:
+        return (
+            f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, "
+            f"data={self.data})"
+        )
+
+
+def shards(x: Array) -> list[Shard]:
+    """The parts of an array, one for each of its devices."""
+    seen: dict[str, int] = {}
+    out = []
+    for device, index in sharding_of(x).devices_indices_map(x.shape).items():
+        number = seen.get(str(index), 0)
+        seen[str(index)] = number + 1
+        out.append(Shard(x, device, index, number))
+    return out
+
+
+def make_array_from_callback(
+    shape: Sequence[int],
+    sharding: Sharding,
+    data_callback: Callable[..., Any],
+    dtype: Any = None,
+) -> Array:
+    """Make an array of parts that a function gives.
+
+    Args:
+        shape: of the whole.
+        sharding: how it lies on devices.
+        data_callback: called with the slices of each part; returns its values.
+        dtype: of the result; that of the parts by default.
+
+    Raises:
+        ValueError: a part has another shape than its slices.
+
+    Example:
+        >>> import accnp as jnp, numpy as np
+        >>> s = jnp.NamedSharding(jnp.make_mesh((1,), ("x",)), jnp.P("x"))
+        >>> jnp.make_array_from_callback((3,), s, lambda i: np.arange(3.0, dtype=np.float32)[i])
+        Array([0., 1., 2.], dtype=float32)
+    """
+    function = "make_array_from_callback"
+    parts: dict[str, Any] = {}
+    indices = list(sharding.devices_indices_map(tuple(shape)).values())
+    for index in indices:
+        if str(index) not in parts:
+            parts[str(index)] = data_callback(index)
+    return _joined(function, shape, sharding, indices, [parts[str(i)] for i in indices], dtype)
+
+
+def _joined(
+    function: str, shape: Sequence[int], sharding: Sharding, indices: Any, parts: Any, dtype: Any
+) -> Array:
+    values = [np.asarray(p) for p in parts]
+    need = sharding.shard_shape(tuple(shape))
+    for v in values:
+        if v.shape != need:
+            raise ValueError(
+                f"{function}: parts of {tuple(shape)} must have shape {need}; got {v.shape}"
+            )
+    if dtype is None:
+        dtype = values[0].dtype if values else None
+    whole = np.empty(tuple(shape), dtype)
+    for index, v in zip(indices, values, strict=True):
+        whole[index] = v
+    return device_put(array(whole), sharding)
+
+
+def make_array_from_single_device_arrays(
+    shape: Sequence[int], sharding: Sharding, arrays: Sequence[Any], *, dtype: Any = None
+) -> Array:
+    """Make an array of its parts, one for each device, in the order of the devices.
+
+    Args:
+        shape: of the whole.
+        sharding: how it lies on devices.
+        arrays: the parts.
+        dtype: of the result; that of the parts by default.
+
+    Raises:
+        ValueError: another number of parts than devices, or a part of another shape.
+    """
+    function = "make_array_from_single_device_arrays"
+    found = sharding.devices_indices_map(tuple(shape))
+    if len(arrays) != len(found):
+        raise ValueError(
+            f"{function}: there must be a part for each device; got {len(arrays)} arrays for "
+            f"{len(found)} devices"
+        )
+    by_device = {next(iter(x.devices())): x for x in arrays if isinstance(x, Array)}
+    if len(by_device) == len(found) and by_device.keys() == found.keys():
+        arrays = [by_device[d] for d in found]
+    return _joined(function, shape, sharding, list(found.values()), arrays, dtype)
+
+
+def make_array_from_process_local_data(
+    sharding: Sharding, local_data: Any, global_shape: Sequence[int] | None = None
+) -> Array:
+    """Make an array of the data of this process, which is all of it.
+
+    Args:
+        sharding: how it lies on devices.
+        local_data: the values.
+        global_shape: the shape of the whole, which is that of the data.
+
+    Raises:
+        ValueError: the shapes differ.
+    """
+    data = np.asarray(local_data)
+    if global_shape is not None:
+        want = tuple(n if g is None else g for g, n in zip(global_shape, data.shape, strict=False))
+        if want != data.shape or prod(want) != data.size:
+            raise ValueError(
+                "make_array_from_process_local_data: one process holds the whole; got data of "
+                f"shape {data.shape} for global_shape {tuple(global_shape)}"
+            )
+    return device_put(array(data), sharding)

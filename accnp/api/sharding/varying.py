@@ -1,0 +1,57 @@
+"""Saying within the function of a part that values differ between the parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accnp.api.convert import as_node, wrap
+from accnp.ir.trace import state
+from accnp.pytree import tree_map
+from accnp.transforms.axes import size_of
+
+__all__ = ["pcast", "pvary"]
+
+
+def pvary(x: Any, axis_name: Any) -> Any:
+    """Let values count as ones that differ along axes: their derivative is that of one part.
+
+    Args:
+        x: a tree of arrays.
+        axis_name: a name, or several.
+
+    Raises:
+        NameError: a name is not bound.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.vmap(lambda x: jnp.lax.pvary(x, "i"), axis_name="i")(jnp.array([1, 2]))
+        Array([1, 2], dtype=int32)
+    """
+    names = tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
+    for name in names:
+        size_of(name)
+    if state.varying is None:
+        return x
+    return tree_map(lambda leaf: wrap(state.varying.spread(as_node(leaf, "pvary"), names)), x)
+
+
+def pcast(x: Any, axis_name: Any = None, *, to: str) -> Any:
+    """Say whether values differ along axes: `to="varying"` is `pvary`.
+
+    Args:
+        x: a tree of arrays.
+        axis_name: a name, or several.
+        to: "varying"; a value that differs becomes one that does not by a reduction (`psum`).
+
+    Raises:
+        ValueError: another `to`.
+
+    Example:
+        >>> import accnp as jnp
+        >>> f = lambda x: jnp.lax.pcast(x, "i", to="varying")
+        >>> jnp.vmap(f, axis_name="i")(jnp.array([1, 2]))
+        Array([1, 2], dtype=int32)
+    """
+    if to != "varying":
+        raise ValueError(f"pcast: to must be 'varying'; got {to!r}; reduce with psum or pmean")
+    return pvary(x, axis_name)

@@ -1,0 +1,31 @@
+"""`accnp.sharding`: meshes of devices and how arrays lie on them."""
+
+from accnp.api.sharding.mapped import Infer
+from accnp.api.sharding.mesh import (
+    AbstractDevice,
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    get_abstract_mesh,
+    get_mesh,
+    set_mesh,
+    use_abstract_mesh,
+)  # fmt: skip
+from accnp.api.sharding.placing import reshard
+from accnp.api.sharding.specs import (
+    NamedSharding,
+    PartitionSpec,
+    Sharding,
+    SingleDeviceSharding,
+)  # fmt: skip
+from accnp.missing import nearest
+
+P = PartitionSpec
+
+__all__ = [
+    "AbstractDevice", "AbstractMesh", "AxisType", "Infer", "Mesh", "NamedSharding", "P",
+    "PartitionSpec", "Sharding", "SingleDeviceSharding", "get_abstract_mesh", "get_mesh",
+    "reshard", "set_mesh", "use_abstract_mesh",
+]  # fmt: skip
+
+__getattr__ = nearest(__name__, __all__)
