@@ -35,14 +35,14 @@ __all__ = ["shard_map", "smap"]
 Names = tuple[Hashable, ...]
 
 
-class _Infer:
+class InferFromArgs:
     """Take the specs from the arguments."""
 
     def __repr__(self) -> str:
         return "jax.sharding.Infer"
 
 
-Infer = _Infer()
+Infer = InferFromArgs()
 
 
 def _is_spec(x: Any) -> bool:

@@ -41,21 +41,36 @@ def sharding_of(x: Array) -> Sharding:
 class Shard:
     """The part of an array that one device holds.
 
-    Attributes:
+    Args:
         device: which one.
-        index: the slices of the whole that the part is.
-        replica_id: its number among the devices that hold the same part.
+        sharding: how the array lies on devices.
+        global_shape: the shape of the whole.
+        data: the part, or a function that gives it.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.arange(3).addressable_shards[0].index
+        (slice(None, None, None),)
     """
 
-    __slots__ = ("_of", "device", "index", "replica_id")
+    __slots__ = ("_data", "device", "global_shape", "index", "replica_id", "sharding")
 
-    def __init__(self, of: Array, device: Device, index: tuple[slice, ...], replica: int) -> None:
-        self._of, self.device, self.index, self.replica_id = of, device, index, replica
+    def __init__(
+        self, device: Device, sharding: Sharding, global_shape: Sequence[int], data: Any = None
+    ) -> None:
+        self.device, self.sharding, self.global_shape = device, sharding, tuple(global_shape)
+        indices = dict(sharding.devices_indices_map(self.global_shape))
+        self.index = indices[device]
+        alike = [d for d, index in indices.items() if index == self.index]
+        self.replica_id = alike.index(device)
+        self._data = data
 
     @property
-    def data(self) -> Array:
+    def data(self) -> Any:
         """The values, on the device."""
-        return device_put(self._of[self.index], self.device)
+        if callable(self._data):
+            self._data = self._data(self)
+        return self._data
 
     def __repr__(self) -> str:
         return (
@@ -66,13 +81,12 @@ class Shard:
 
 def shards(x: Array) -> list[Shard]:
     """The parts of an array, one for each of its devices."""
-    seen: dict[str, int] = {}
-    out = []
-    for device, index in sharding_of(x).devices_indices_map(x.shape).items():
-        number = seen.get(str(index), 0)
-        seen[str(index)] = number + 1
-        out.append(Shard(x, device, index, number))
-    return out
+    sharding = sharding_of(x)
+
+    def part(shard: Shard) -> Array:
+        return device_put(x[shard.index], shard.device)
+
+    return [Shard(d, sharding, x.shape, part) for d in sharding.devices_indices_map(x.shape)]
 
 
 def make_array_from_callback(
@@ -138,6 +152,12 @@ def make_array_from_single_device_arrays(
 
     Raises:
         ValueError: another number of parts than devices, or a part of another shape.
+
+    Example:
+        >>> import accnp as jnp
+        >>> s = jnp.NamedSharding(jnp.make_mesh((1,), ("x",)), jnp.P("x"))
+        >>> jnp.make_array_from_single_device_arrays((3,), s, [jnp.arange(3)])
+        Array([0, 1, 2], dtype=int32)
     """
     function = "make_array_from_single_device_arrays"
     found = sharding.devices_indices_map(tuple(shape))
@@ -164,6 +184,12 @@ def make_array_from_process_local_data(
 
     Raises:
         ValueError: the shapes differ.
+
+    Example:
+        >>> import accnp as jnp, numpy as np
+        >>> s = jnp.NamedSharding(jnp.make_mesh((1,), ("x",)), jnp.P("x"))
+        >>> jnp.make_array_from_process_local_data(s, np.arange(3, dtype=np.int32))
+        Array([0, 1, 2], dtype=int32)
     """
     data = np.asarray(local_data)
     if global_shape is not None:

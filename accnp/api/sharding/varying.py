@@ -35,7 +35,7 @@ def pvary(x: Any, axis_name: Any) -> Any:
     return tree_map(lambda leaf: wrap(state.varying.spread(as_node(leaf, "pvary"), names)), x)
 
 
-def pcast(x: Any, axis_name: Any = None, *, to: str) -> Any:
+def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     """Say whether values differ along axes: `to="varying"` is `pvary`.
 
     Args:
