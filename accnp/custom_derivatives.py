@@ -1,13 +1,29 @@
 # isort: skip_file
 """`accnp.custom_derivatives`: functions with derivative rules of the user's, and what rules get."""
 
+from typing import TYPE_CHECKING
+
 from accnp.api.custom_jvp import custom_jvp
 from accnp.api.custom_rules import SymbolicZero, zero_from_primal
 from accnp.api.custom_vjp import (
     CustomVJPPrimal, closure_convert, custom_gradient, custom_vjp, custom_vjp_primal_tree_values,
 )  # fmt: skip
 
+from accnp.missing import nearest
+
+if TYPE_CHECKING:  # loaded on first use
+    from accnp.api.known_primitives import custom_jvp_call_p, custom_vjp_call_p
+    from accnp.api.rare_primitives import remat_opt_p
+
 __all__ = [
     "CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp",
-    "custom_vjp", "custom_vjp_primal_tree_values", "zero_from_primal",
+    "custom_jvp_call_p", "custom_vjp", "custom_vjp_call_p", "custom_vjp_primal_tree_values",
+    "remat_opt_p", "zero_from_primal",
 ]  # fmt: skip
+
+_LATER = {
+    "custom_jvp_call_p": "accnp.api.known_primitives",
+    "custom_vjp_call_p": "accnp.api.known_primitives",
+    "remat_opt_p": "accnp.api.rare_primitives",
+}
+__getattr__ = nearest(__name__, __all__, _LATER)

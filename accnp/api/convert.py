@@ -39,7 +39,7 @@ def scalar_node(value: Any, dtype: Any = None, weak: bool = True) -> Node:
     kind = dtype.kind if dtype.kind in "biufc" else "f"
     if kind in "iu" and isinstance(value, complex):
         value = value.real
-    if kind != "c" and isinstance(value, complex):
+    if kind not in "cb" and isinstance(value, complex):
         value = value.real
     if kind in "iu" and isinstance(value, float):
         value = _whole(value, dtype)
@@ -52,6 +52,12 @@ def _whole(value: float, dtype: np.dtype) -> int:
         return 0
     info = np.iinfo(dtype)
     return int(min(max(value, info.min), info.max))
+
+
+def _wrapped(value: int, dtype: np.dtype) -> int:
+    """Keep the low bits, as conversions of integers do."""
+    low = int(np.iinfo(dtype).min)
+    return (value - low) % (1 << 8 * dtype.itemsize) + low
 
 
 def _check_int(value: int, dtype: np.dtype) -> None:
@@ -136,6 +142,8 @@ def cast(x: Node, dtype: Any, weak: bool = False) -> Node:
         if not a.weak_type and a.dtype.kind not in "biu":
             with np.errstate(over="ignore"):  # the value that this type has, not what was written
                 value = a.dtype.type(value).item()
+        if type(value) is int and dtype.kind in "iu":
+            value = _wrapped(value, np.dtype(dtype))
         return scalar_node(value, np.dtype(dtype), weak)
     return o.convert_element_type(x, new_dtype=np.dtype(dtype), weak_type=weak)
 

@@ -14,6 +14,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.convert import as_node, cast, wrap
 from accnp.api.elementwise import with_parameters
+from accnp.api.lax_types import check_accuracy
 from accnp.api.shapes import as_int
 from accnp.array import Array
 from accnp.errors import api_boundary
@@ -53,6 +54,8 @@ def strict(name: str, op: str, parameters: str) -> Callable[..., Array]:
         return wrap(record(as_node(x, label)))
 
     def one_accurate(x: Any, *, accuracy: Any = None) -> Array:
+        if accuracy is not None:
+            check_accuracy(label, accuracy)
         return wrap(record(as_node(x, label)))
 
     def two(x: Any, y: Any) -> Array:
@@ -131,9 +134,17 @@ min = strict("min", "min", "x, y")
 
 
 def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Array:
-    """x * y; operands of one dtype; computed in `out_dtype` if that is given."""
+    """The product of two arrays of one dtype; in another dtype, if one is given.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.mul(jnp.int8(100), jnp.int8(3), out_dtype="int16")
+        Array(300, dtype=int16)
+    """
     if out_dtype is not None:
-        x, y = (convert_element_type(v, out_dtype) for v in (x, y))
+        new = dtypes.requested_dtype(out_dtype, "lax.mul")
+        x, y = (as_node(v, "lax.mul") for v in (x, y))
+        x, y = (wrap(cast(v, new, v.aval.weak_type)) for v in (x, y))
     return _mul(x, y)
 
 
@@ -141,7 +152,14 @@ _mul = strict("mul", "mul", "x, y")
 ne = strict("ne", "ne", "x, y")
 nextafter = strict("nextafter", "nextafter", "x1, x2")
 polygamma = strict("polygamma", "polygamma", "m, x")
-random_gamma_grad = strict("random_gamma_grad", "random_gamma_grad", "x, y")
+_random_gamma_grad = strict("random_gamma_grad", "random_gamma_grad", "x, y")
+
+
+def random_gamma_grad(*args: Any) -> Array:
+    """The derivative of gamma samples (the second operand) by their parameter (the first one)."""
+    return _random_gamma_grad(*args)
+
+
 rem = strict("rem", "rem", "x, y")
 shift_left = strict("shift_left", "shift_left", "x, y")
 shift_right_arithmetic = strict("shift_right_arithmetic", "shift_right_arithmetic", "x, y")

@@ -11,17 +11,22 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
+from accnp.api.composed import composed
 from accnp.api.convert import as_node, cast, wrap
-from accnp.api.shapes import as_axis, as_int, as_shape
+from accnp.api.loops import fori_loop
+from accnp.api.selecting import where
+from accnp.api.shapes import as_axis, as_int, as_shape, concrete
+from accnp.api.vmap import vmap
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
-from accnp.primitives.index import GatherScatterMode
-from accnp.primitives.kinds import dtype_kind
+from accnp.primitives.index import DROP, GatherDimensionNumbers, GatherScatterMode
+from accnp.primitives.kinds import dtype_kind, full
 
 INDEX = np.dtype(np.int32)
+PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
 
 
 @api_boundary
@@ -38,6 +43,7 @@ def gather(
 ) -> Array:
     """Collect windows of an array that begin at computed places."""
     x, starts = as_node(operand, "lax.gather"), as_node(start_indices, "lax.gather")
+    how = PROMISE if mode is None else GatherScatterMode.from_any(mode)
     return wrap(
         o.gather(
             x,
@@ -46,8 +52,8 @@ def gather(
             slice_sizes=as_shape(slice_sizes, "lax.gather"),
             indices_are_sorted=bool(indices_are_sorted),
             unique_indices=bool(unique_indices),
-            mode=GatherScatterMode.from_any(mode),
-            fill_value=_fill(x, fill_value),
+            mode=how,
+            fill_value=_fill(x, fill_value) if how is DROP else None,
         )
     )
 
@@ -98,6 +104,117 @@ scatter_add = _make_scatter("scatter_add", "Add to")
 scatter_mul = _make_scatter("scatter_mul", "Multiply")
 scatter_min = _make_scatter("scatter_min", "Take the minimum with")
 scatter_max = _make_scatter("scatter_max", "Take the maximum with")
+
+
+def _subtract(x: Array, starts: Array, updates: Array, **p: Any) -> Array:
+    return wrap(o.scatter_add(x._node, starts._node, o.neg(updates._node), **p))
+
+
+scatter_sub_p = composed("scatter-sub", _subtract)
+
+
+@api_boundary
+def scatter_sub(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: Any,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Any = None,
+) -> Array:
+    """Subtract from windows of an array at computed places."""
+    nodes = [as_node(v, "lax.scatter_sub") for v in (operand, scatter_indices, updates)]
+    return scatter_sub_p.bind(
+        *map(wrap, nodes),
+        dimension_numbers=dimension_numbers,
+        indices_are_sorted=bool(indices_are_sorted),
+        unique_indices=bool(unique_indices),
+        mode=GatherScatterMode.from_any(mode),
+    )
+
+
+@api_boundary
+def scatter_apply(
+    operand: Any,
+    scatter_indices: Any,
+    func: Callable[[Array], Array],
+    dimension_numbers: Any,
+    *,
+    update_shape: Any = (),
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Any = None,
+) -> Array:
+    """Replace elements of windows at computed places by what a function of them gives; an element
+    that is named twice is changed twice.
+
+    Args:
+        operand, scatter_indices, dimension_numbers: as of `scatter`.
+        func: a function of one element.
+        update_shape: the shape that the updates of a `scatter` would have.
+        unique_indices: no element is named twice, so that the function is applied once.
+
+    Example:
+        >>> import accnp as jnp
+        >>> numbers = jnp.lax.ScatterDimensionNumbers((), (0,), (0,))
+        >>> places = jnp.array([[0], [0], [2]])
+        >>> jnp.lax.scatter_apply(
+        ...     jnp.ones(3), places, lambda x: 2 * x, numbers, update_shape=(3,))
+        Array([4., 1., 2.], dtype=float32)
+    """
+    x, starts = as_node(operand, "lax.scatter_apply"), as_node(scatter_indices, "lax.scatter_apply")
+    shape = as_shape(update_shape, "lax.scatter_apply")
+    times = wrap(
+        o.scatter_add(
+            full(x.aval.shape, 0, INDEX),
+            starts,
+            full(shape, 1, INDEX),
+            dimension_numbers=dimension_numbers,
+            indices_are_sorted=bool(indices_are_sorted),
+            unique_indices=bool(unique_indices),
+            mode=GatherScatterMode.from_any(mode),
+        )
+    )
+
+    def once(k: Any, v: Array) -> Array:
+        new = vmap(func)(v.ravel()).reshape(v.shape)
+        return where(times > k, wrap(cast(new._node, x.aval.dtype)), v)
+
+    start = wrap(cast(x, x.aval.dtype))
+    if unique_indices or not x.aval.size:
+        return once(0, start)
+    most = times.max()
+    found = concrete(most._node)
+    if found is not None:
+        out = start
+        for k in range(int(found)):
+            out = once(k, out)
+        return out
+    return fori_loop(0, most, once, start)
+
+
+def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Array:
+    """Take slices at places along axes: for each of the axes a vector of integers, wrapped around.
+
+    Example:
+        >>> import accnp as jnp
+        >>> x = jnp.arange(6.0).reshape(2, 3)
+        >>> jnp.lax.index_take(x, (jnp.array([0, 1]), jnp.array([2, -1])), (0, 1))
+        Array([2., 5.], dtype=float32)
+    """
+    x = as_node(src, "lax.index_take")
+    each = [as_node(i, "lax.index_take") for i in idxs]
+    sizes = [x.aval.shape[d] for d in axes]
+    columns = [(wrap(i) % n)._node for i, n in zip(each, sizes, strict=True)]
+    wide = [o.reshape(c, new_sizes=(*c.aval.shape, 1), dimensions=None) for c in columns]
+    starts = wide[0] if len(wide) == 1 else o.concatenate(*wide, dimension=1)
+    dims = GatherDimensionNumbers(
+        tuple(range(1, x.aval.ndim - len(axes) + 1)), tuple(axes), tuple(axes)
+    )
+    cut = tuple(1 if d in axes else n for d, n in enumerate(x.aval.shape))
+    return gather(src, wrap(starts), dims, cut)
 
 
 # --- dynamic slices ------------------------------------------------------------------------------

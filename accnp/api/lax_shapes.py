@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api import joining
-from accnp.api.convert import as_node, broadcast_shapes, to_shape, wrap
+from accnp.api.convert import as_node, to_shape, wrap
 from accnp.api.creation import full as jnp_full
 from accnp.api.creation import iota as jnp_iota
 from accnp.api.shapes import as_axes, as_axis, as_int, as_shape, as_sizes
@@ -89,11 +88,6 @@ def broadcast_to_rank(x: Any, rank: int) -> Array:
     """Put axes of length 1 in front up to a rank."""
     node = as_node(x, "lax.broadcast_to_rank")
     return wrap(to_shape(node, (*(1,) * (rank - node.aval.ndim), *node.aval.shape)))
-
-
-def lax_broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """The shape to which shapes broadcast."""
-    return broadcast_shapes("lax.broadcast_shapes", [tuple(s) for s in shapes])
 
 
 @api_boundary
@@ -245,51 +239,19 @@ def pad(operand: Any, padding_value: Any, padding_config: Any) -> Array:
     return wrap(o.pad(x, value, padding_config=config))
 
 
-@api_boundary
-def split(operand: Any, sizes: Any, axis: int = 0) -> list[Array]:
-    """Cut an axis into consecutive parts of these sizes."""
-    x = as_node(operand, "lax.split")
-    at = as_axis(axis, x.aval.ndim, "lax.split")
-    parts, start = [], 0
-    sizes = _ints(sizes, "lax.split")
-    if sum(sizes) != x.aval.shape[at]:
-        raise ValueError(
-            f"lax.split: sizes must add up to the axis; got {sizes} for size {x.aval.shape[at]}"
-        )
-    for n in sizes:
-        parts.append(slice_in_dim(wrap(x), start, start + n, 1, at))
-        start += n
-    return parts
-
-
-# --- joining --------------------------------------------------------------------------------------
-
-
-def stack(operands: Any, axis: int = 0) -> Array:
-    """Join arrays of one shape along a new axis."""
-    return joining.stack(operands, axis)
-
-
-def unstack(x: Any, axis: int = 0) -> tuple[Array, ...]:
-    """Take an array apart along an axis."""
-    return joining.unstack(x, axis=axis)
-
-
-def tile(operand: Any, reps: Any) -> Array:
-    """Repeat the whole array along each axis."""
-    return joining.tile(operand, reps)
-
-
 # --- reductions ----------------------------------------------------------------------------------
 
 
 def _make_reduce(name: str) -> Callable[..., Array]:
-    @api_boundary
-    def reduce_(operand: Any, axes: Any, *, out_sharding: Any = None) -> Array:
+    def fold(operand: Any, axes: Any) -> Array:
         x = as_node(operand, f"lax.{name}")
         found = tuple(sorted(as_axes(axes, x.aval.ndim, f"lax.{name}")))
         return wrap(getattr(o, name)(x, axes=found))
 
+    def fold_sharded(operand: Any, axes: Any, *, out_sharding: Any = None) -> Array:
+        return fold(operand, axes)
+
+    reduce_ = api_boundary(fold_sharded if name == "reduce_sum" else fold)
     reduce_.__name__ = reduce_.__qualname__ = name
     reduce_.__doc__ = f"The op `{name}` over the given axes, in the operand's dtype."
     return reduce_

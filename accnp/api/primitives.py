@@ -23,7 +23,7 @@ from accnp.ir.op import CALLS, OPS, Linear, Op
 from accnp.ir.trace import state
 from accnp.primitives.kinds import broadcast_to
 
-__all__ = ["Primitive", "is_known", "primitive", "primitive_of"]
+__all__ = ["Primitive", "is_known", "primitive", "primitive_of", "settle"]
 
 # Names of jax's that mean nothing here; nothing but the default is taken.
 _DEFAULTS: dict[str, Any] = {
@@ -286,6 +286,12 @@ def primitive_of(op: Op) -> Primitive:
     return found
 
 
+def settle(made: Any, name: str) -> Any:
+    """Let a primitive stand for the op of this name, in equations as well."""
+    made.show = OPS[name].show
+    return _primitives.setdefault(OPS[name], made)
+
+
 def primitive(name: str) -> Primitive:
     """Return the primitive of the op of this name."""
     return primitive_of(OPS[name])
@@ -303,6 +309,8 @@ def _prepared(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _frozen(v: Any) -> Any:
+    if isinstance(v, Primitive):  # the choice of an extreme, say
+        return v.name
     return tuple(_frozen(x) for x in v) if isinstance(v, list) else v
 
 

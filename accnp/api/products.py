@@ -57,6 +57,9 @@ def product(
 
 def precision_key(precision: Any) -> Any:
     """A hashable form of a precision argument; the CPU always computes in full precision."""
+    for p in precision if isinstance(precision, tuple | list) else (precision,):
+        if hasattr(p, "check"):  # an algorithm, by `lax`
+            p.check()
     return tuple(precision) if isinstance(precision, list) else precision
 
 
@@ -85,6 +88,8 @@ def dot_general(
     wanted = preferred_element_type
     if wanted is not None:
         wanted = dtypes.requested_dtype(wanted, "lax.dot_general")
+    elif x.aval.dtype != y.aval.dtype:
+        wanted = dtypes.promote(tuple((v.aval.dtype, v.aval.weak_type) for v in (x, y)))[0]
     return wrap(
         o.dot_general(
             x,

@@ -38,9 +38,8 @@ def node_of(x: Any, dtype: Any = None, copy: bool = True, function: str = "jnp.a
         value = np.asarray(x)
         if wanted is not None and value.dtype != wanted and value.dtype.kind not in "OSUMm":
             with np.errstate(all="ignore"):
-                value = np.asarray(np.real(value) if _drops(value.dtype, wanted) else value).astype(
-                    wanted
-                )
+                real = _drops(value.dtype, wanted) and wanted.kind != "b"  # truth has both parts
+                value = np.asarray(np.real(value) if real else value).astype(wanted)
             copy = False
         return numpy_node(value, function, copy and isinstance(x, np.ndarray))
     elif isinstance(x, list | tuple | range):

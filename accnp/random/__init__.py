@@ -1,6 +1,8 @@
 # isort: skip_file
 """`accnp.random`: keys and distributions, re-exported name by name."""
 
+from typing import TYPE_CHECKING
+
 from accnp.api.count_samples import binomial, multinomial, poisson
 from accnp.api.distributions import (
     cauchy, double_sided_maxwell, exponential, geometric, laplace, logistic, lognormal, maxwell,
@@ -10,20 +12,22 @@ from accnp.api.gamma_samples import (
     ball, beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t, wald,
 )  # fmt: skip
 from accnp.api.random import (
-    PRNGKey, bernoulli, bits, categorical, choice, clone, fold_in, gumbel, key, key_data,
-    key_impl, normal, permutation, rademacher, randint, split, truncated_normal, uniform,
-    wrap_key_data,
+    PRNGKey, bernoulli, bits, categorical, choice, clone, fold_in, gumbel, key, key_data, key_impl,
+    normal, permutation, rademacher, randint, split, truncated_normal, uniform, wrap_key_data,
 )  # fmt: skip
 from accnp.missing import nearest
+
+if TYPE_CHECKING:  # loaded on first use
+    from accnp.api.rare_primitives import random_gamma_p
 
 __all__ = [
     "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy",
     "chisquare", "choice", "clone", "dirichlet", "double_sided_maxwell", "exponential", "f",
-    "fold_in", "gamma", "generalized_normal", "geometric", "gumbel", "key", "key_data",
-    "key_impl", "laplace", "loggamma", "logistic", "lognormal", "maxwell", "multinomial",
-    "multivariate_normal", "normal", "orthogonal", "pareto", "permutation", "poisson",
-    "rademacher", "randint", "rayleigh", "split", "t", "triangular", "truncated_normal",
-    "uniform", "wald", "weibull_min", "wrap_key_data",
+    "fold_in", "gamma", "generalized_normal", "geometric", "gumbel", "key", "key_data", "key_impl",
+    "laplace", "loggamma", "logistic", "lognormal", "maxwell", "multinomial", "multivariate_normal",
+    "normal", "orthogonal", "pareto", "permutation", "poisson", "rademacher", "randint",
+    "random_gamma_p", "rayleigh", "split", "t", "triangular", "truncated_normal", "uniform", "wald",
+    "weibull_min", "wrap_key_data",
 ]  # fmt: skip
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = nearest(__name__, __all__, {"random_gamma_p": "accnp.api.rare_primitives"})
