@@ -1,4 +1,5 @@
-"""The routines of ``lapack.py`` for kernels that run as plain Python: the same calls, by ctypes."""
+"""The routines of ``lapack.py`` and ``dealing.py`` for kernels that run as plain Python: the same
+calls, by ctypes."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .math.deal import LISTS
 from .routines import CODES, ROUTINES, SORTS, address, has_info, kinds, symbol
 
 _CELLS = {"c": ctypes.c_char, "i": ctypes.c_int32}
@@ -50,7 +52,18 @@ def _sort(p: Any, n: Any) -> None:
         p.seen[p.at : p.at + int(n)] = True
 
 
-def namespace() -> dict[str, Any]:
+def _deal(to: Any, room: Any, src: Any, n: Any, limits: Any, counts: Any) -> None:
+    lists: list[list[Any]] = [[] for _ in range(LISTS)]
+    for i in range(int(n)):
+        lists[sum(int(src[i] >= limits[j]) for j in range(LISTS - 1))].append(src[i])
+    for k, found in enumerate(lists):
+        counts[k] = len(found)
+        for i, key in enumerate(found):
+            to[k * room + i] = key
+
+
+def namespace() -> dict[str, Callable[..., Any]]:
     """Names and functions."""
-    found = {f"{name}_{code}": _routine(name, code) for name in ROUTINES for code in CODES}
+    found: dict[str, Callable[..., Any]] = {"deal": _deal}
+    found |= {f"{name}_{code}": _routine(name, code) for name in ROUTINES for code in CODES}
     return {**found, **{f"sort_{code}": _sort for code in SORTS}}

@@ -152,6 +152,10 @@ class Pointer:
         return self.data[place]
 
     def __setitem__(self, k, value):
+        if isinstance(k, slice):
+            for i, element in enumerate(value, int(k.start or 0)):
+                self[i] = element
+            return
         place = self.at + int(k)
         assert 0 <= place < len(self.data), (place, len(self.data))
         assert np.asarray(value).dtype == self.data.dtype, (

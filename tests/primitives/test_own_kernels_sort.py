@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from primitives.own_kernels import DTYPES, Given, check, filled, many, native, planned, shown
 
 from accnp.ir.op import OPS
-from accnp.primitives import long_sorts, search_kernels, sort_kernels
+from accnp.primitives import long_sorts, search_kernels, shared_sorts, sort_kernels
 
 
 def drawn(draw, shape, dtypes=DTYPES):
@@ -63,8 +63,9 @@ def test_long_sort(data, line, threads):
     params = {"dimension": axis, "is_stable": True, "num_keys": 1}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sort_kernels, "LONGEST", -1)
-        for name, value in {"SHARED": 12, "PART": 8}.items():
-            patch.setattr(long_sorts, name, value)
+        patch.setattr(long_sorts, "SHARED", 12)
+        patch.setattr(shared_sorts, "BLOCK", 8)
+        patch.setattr(shared_sorts, "SAMPLE", 16)
         patch.setattr(long_sorts, "config", SimpleNamespace(threads=threads))
         check("sort", operands, params, kernels=bool(np.prod(shape)))
 

@@ -1,0 +1,124 @@
+"""Kernels of sorts of single long lines by several threads.
+
+In: the keys of the operands, the axis. Out: `OwnKernel`s of several steps: limits from a sample of
+the keys, keys of each block dealt to lists by these limits, each list put together and sorted by
+NumPy's vectorised sort (a sample sort: Frazer, McKellar, JACM 17, 1970). Neither the limits nor the
+number of threads show in the result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from accnp.ir.kernel import OwnKernel
+from accnp.primitives.sort_lines import Keys, Lines, first_zero, write_signs
+
+__all__ = ["shared_sort"]
+
+LISTS = 8  # as many as `deal` knows
+SAMPLE = 1024  # keys of a line from which limits are taken: lists are as long as planned +- 8 %
+BLOCK = 1 << 13  # keys that are dealt at once: with their lists they stay in the second-level cache
+PAD = 16  # a vector of the smallest keys
+
+
+def _limits(keys: Keys, axis: int, memories: int) -> OwnKernel:
+    """The first step: for each line the keys that divide a sorted sample evenly."""
+    lines = Lines(keys, axis, memories)
+    text, axes = lines.text, lines.outer()
+    count = prod([x.size for x in axes])
+    size, step = text.integer(lines.size), text.integer(max(1, lines.size // SAMPLE))
+    text.add(f"f = stack_{keys.code}()")
+    with text.block("for t in range(lo, hi):"):
+        lines.begin(axes, "t")
+        with text.block(f"for s in range({SAMPLE}):"):
+            # A place in the s-th part of the line, so that nothing periodic is met in step.
+            text.add("h = s * 40503", f"h = h - h // {step} * {step}")
+            text.add(f"at_s = s * {size} // {SAMPLE} + h", f"v = {lines.element(0, 'at_s')}")
+            text.add(f"f[s] = {keys.encode(text, 'v', 'at_s')}")
+        text.add(f"sort_{keys.code}(f, {SAMPLE})")
+        with text.block(f"for k in range({LISTS} - 1):"):
+            text.add(f"a{lines.pointers}[t * {LISTS} + k] = f[(k + 1) * {SAMPLE // LISTS}]")
+    return text.own(count, 32 * SAMPLE * count)
+
+
+def _dealt(keys: Keys, axis: int, memories: int, blocks: int) -> OwnKernel:
+    """The second step: the keys of each block, list by list, and how long these are."""
+    lines = Lines(keys, axis, memories)
+    text, axes, limits = lines.text, lines.outer(), lines.pointers
+    tasks = prod([x.size for x in axes]) * blocks
+    many, size = text.integer(blocks), text.integer(lines.size)
+    text.add(f"f = heap_{keys.code}({BLOCK + PAD})")
+    text.add(f"r = heap_{keys.code}({LISTS * (BLOCK + PAD)})")
+    with text.block("for t in range(lo, hi):"):
+        text.add(f"g = t // {many}", f"start = (t - g * {many}) * {BLOCK}")
+        text.add(f"m = fmin({size} - start, {BLOCK})")
+        lines.begin(axes, "g")
+        with text.block("for i in range(m):"):
+            text.add("at_i = start + i", f"v = {lines.element(0, 'at_i')}")
+            text.add(f"f[i] = {keys.encode(text, 'v', 'at_i')}")
+        text.add(f"c = at(a{limits + 1}, t * {LISTS})")
+        text.add(f"deal(r, {BLOCK + PAD}, f, m, at(a{limits}, g * {LISTS}), c)")
+        text.add(f"o = g * {size} + start")
+        with text.block(f"for k in range({LISTS}):"):
+            text.add(f"move(at(a{limits + 2}, o), at(r, k * {BLOCK + PAD}), c[k])", "o = o + c[k]")
+    text.add("release(f)", "release(r)")
+    return text.own(tasks, 4 * tasks * min(BLOCK, lines.size))
+
+
+def _collected(keys: Keys, axis: int, memories: int, blocks: int) -> OwnKernel:
+    """The third step: each list is put together, sorted, and written."""
+    lines = Lines(keys, axis, memories)
+    text, axes, limits = lines.text, lines.outer(), lines.pointers
+    tasks = prod([x.size for x in axes]) * LISTS
+    many, size = text.integer(blocks), text.integer(lines.size)
+    with text.block("for t in range(lo, hi):"):
+        text.add(f"g = t // {LISTS}", f"k = t - g * {LISTS}", "first = 0")
+        lines.begin(axes, "g")
+        with text.block(f"for j in range({many}):"), text.block("for i in range(k):"):
+            text.add(f"first = first + a{limits + 1}[(g * {many} + j) * {LISTS} + i]")
+        text.add(f"f = at(a{limits + 3}, g * {size} + first)", "m = 0")
+        with text.block(f"for j in range({many}):"):
+            text.add(f"c = at(a{limits + 1}, (g * {many} + j) * {LISTS})")
+            text.add(f"o = g * {size} + j * {BLOCK}")
+            with text.block("for i in range(k):"):
+                text.add("o = o + c[i]")
+            text.add(f"move(at(f, m), at(a{limits + 2}, o), c[k])", "m = m + c[k]")
+        text.add(f"sort_{keys.code}(f, m)")
+        with text.block("for i in range(m):"):
+            text.add("key = f[i]", "at_i = first + i")
+            keys.write(text, "key", lines.target("at_i"), lines.operand())
+    return text.own(tasks, 2 * tasks * lines.size * max(1, lines.size.bit_length()) // LISTS)
+
+
+def _zeros(keys: Keys, axis: int, memories: int) -> OwnKernel:
+    """The last step where keys have signs of zeros: those of negative sign came out first."""
+    lines = Lines(keys, axis, memories)
+    text, axes = lines.text, lines.outer()
+    count = prod([x.size for x in axes])
+    size = text.integer(lines.size)
+    with text.block("for t in range(lo, hi):"):
+        lines.begin(axes, "t")
+        first_zero(text, f"{lines.element(1, 'mid')} < {keys.source}(0)", size)
+        text.add(f"last = fmin(z, {size} - 1)", f"v = {lines.element(1, 'last')}")
+        with text.block(f"if v == {keys.source}(0) and bitcast_{keys.code}(v) < 0:"):
+            write_signs(lines, "z")
+    return text.own(count, count)
+
+
+def shared_sort(keys: Keys, axis: int) -> OwnKernel:
+    """The kernel of a sort of lines by the first operand, which the others follow."""
+    shape = keys.operands[0].shape
+    n = shape[axis]
+    count, blocks = prod(shape) // n, -(-n // BLOCK)
+    memory = [
+        (keys.code, count * LISTS),
+        ("i8", count * blocks * LISTS),
+        (keys.code, count * n),
+        (keys.code, count * n),
+    ]
+    here = keys, axis, len(memory)
+    steps = [_limits(*here), _dealt(*here, blocks), _collected(*here, blocks)]
+    if keys.signed_zeros:
+        steps.append(_zeros(*here))
+    return replace(steps[0], memory=tuple(memory), then=tuple(steps[1:]))
