@@ -25,9 +25,10 @@ from accnp.runtime.vectors import Index, Line, Template, Vector, make_template, 
 __all__ = ["NotLanes", "write_loop"]
 
 SHORT = 4  # instructions that are written in place; longer ones are functions
+LONG = 16  # instructions of a body of which four vectors go side by side
 SMALL = 32  # instructions of a body that has a copy without mask, for whole vectors
 TINY = 6  # instructions of a body whose copy does two vectors
-MOST = 32  # lanes of a mask
+MOST = 64  # lanes of a mask
 AHEAD = 1024  # bytes from a load to what is fetched into the cache meanwhile
 LINE = 64  # bytes that are fetched at once
 
@@ -117,10 +118,11 @@ class _Loop:
             sizes.append(1 if dtype is types.boolean else dtype.bitwidth // 8)
         if not stores:
             self.fail("nothing is stored")
-        # Two vectors side by side where a loop is long and there are 32 registers: many bodies are
-        # one chain of dependent instructions, and few steps are under way at the same time.
+        # Vectors side by side where there are 32 registers, four of them for functions: these are
+        # chains of dependent instructions, of which few steps are under way at the same time.
         self.wide = self.f.vector_bytes == 64 and ast.unparse(self.node.iter) == "range(lo, hi)"
-        self.n = min(MOST, (1 + self.wide) * self.f.vector_bytes // max(sizes))
+        side = 1 if not self.wide else 4 if self.weigh() >= LONG else 2
+        self.n = min(MOST, side * self.f.vector_bytes // max(sizes))
 
     def is_scaled(self, x: ast.expr, scaled: set[str]) -> bool:
         """Whether an expression multiplies what changes from step to step."""
@@ -220,9 +222,8 @@ class _Loop:
         left = b.sub(stop, now)
         whole = ir.Constant(i64, self.n)
         left = b.select(b.icmp_signed("<", left, whole), left, whole)
-        one = ir.Constant(i64, 1)
-        ones = b.sub(b.shl(one, left), one)
-        bits = b.trunc(ones, ir.IntType(self.n))
+        ones = b.lshr(ir.Constant(i64, -1), b.sub(ir.Constant(i64, 64), left))
+        bits = b.trunc(ones, ir.IntType(self.n)) if self.n < 64 else ones
         return self.put(f"bitcast i{self.n} {bits.get_reference()} to <{self.n} x i1>")
 
     # --- text ---

@@ -14,6 +14,8 @@ from llvmlite import ir
 from llvmlite.ir import instructions as ins
 from numba.core import types
 
+from accnp.kernels.math.forms import Lanes, vector_call
+
 __all__ = ["Functions", "Index", "Line", "Template", "Vector", "make_template", "vector"]
 
 INLINED = 4  # calls of one function that are inlined; where there are more, none is
@@ -68,11 +70,18 @@ class Index:
 class Template:
     """An operation on vectors as text: lines with places for a prefix and for the operands."""
 
-    def __init__(self, arguments: Sequence[Any], code: Sequence[Any], result: Any, n: int) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[Any],
+        code: Sequence[Any],
+        result: Any,
+        n: int,
+        beside: dict[str, str],
+    ) -> None:
         self.count = len(code)
         self.type = result.type
         self.kinds = [a.type for a in arguments]
-        self.declares: dict[str, str] = {}
+        self.declares = dict(beside)  # and definitions
         names = {id(a): f"{{{i + 1}}}" for i, a in enumerate(arguments)}
         self.lines = []
         for k, instruction in enumerate(code):
@@ -101,6 +110,8 @@ class Template:
 
     def _call(self, i: Any, names: dict[int, str], n: int) -> str:
         prefix, *name = i.callee.name.split(".")
+        if prefix == "accnp":
+            return self._form(i, names, n)
         base = ".".join([x for x in name if not _OVERLOADED.fullmatch(x)])
         if prefix != "llvm" or base not in _INTRINSICS:
             raise ValueError(i.callee.name)
@@ -115,6 +126,18 @@ class Template:
             for x, bit in zip(i.args, one_bit, strict=True)
         ]
         return f"call {kind} {name}({', '.join(map(' '.join, zip(kinds, operands, strict=True)))})"
+
+    def _form(self, i: Any, names: dict[int, str], n: int) -> str:
+        """A call of what vectors do in their own way."""
+        made, definitions = vector_call(i.callee.name, [x.type for x in i.args], i.type, n)
+        self.declares.update(definitions)
+        passed = [
+            f"{x.type} {x.get_reference()}"
+            if isinstance(x.type, ir.VectorType)
+            else f"{vector(x.type, n)} {self._name(x, names)}"
+            for x in i.args
+        ]
+        return f"call {vector(i.type, n)} {made}({', '.join(passed)})"
 
 
 class Functions:
@@ -152,7 +175,7 @@ class Functions:
                 "}",
             ]
             self.declares.update(template.declares)
-        fresh = [text for name, text in self.declares.items() if name.lstrip("@") not in known]
+        fresh = [text for name, text in self.declares.items() if name.strip('@"') not in known]
         return "\n".join([*fresh, *found, ""])
 
 
@@ -166,7 +189,7 @@ def make_template(f: Any, kinds: Sequence[Any], emit: Any, n: int) -> Any:
         f.context.get_data_type(k) if k is not types.boolean else ir.IntType(1) for k in kinds
     ]
     scratch = ir.Function(ir.Module(), ir.FunctionType(ir.VoidType(), types_), "scratch")
-    builder = ir.IRBuilder(scratch.append_basic_block("entry"))
+    builder = Lanes(scratch.append_basic_block("entry"), n)
     try:
         kind, result = emit(f, builder, scratch.args)
     except NotImplementedError as error:
@@ -187,10 +210,15 @@ def make_template(f: Any, kinds: Sequence[Any], emit: Any, n: int) -> Any:
             wanted.add(id(v))
             stack += [x for x in v.operands if not isinstance(x, ir.Function)]
     vectors = (ir.IntType, ir.FloatType, ir.DoubleType)
+    beside = {
+        f'@"{g.name}"': str(g)
+        for g in scratch.module.globals.values()
+        if g is not scratch and not getattr(g, "is_declaration", False)
+    }
     used = [i for i in code.values() if id(i) in wanted]
     if not all(isinstance(i.type, vectors) for i in (*used, *scratch.args)):
         return "a value that is no number"
     try:
-        return kind, Template(scratch.args, used, result, n)
+        return kind, Template(scratch.args, used, result, n, beside)
     except ValueError as error:
         return f"a call of {error}"

@@ -235,6 +235,19 @@ def test_every_float32_binade_of_sin_with_huge_arguments():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_waves_next_to_their_zeros_and_poles(name, dtype):
+    """Where the reduced argument is small, all of its pieces count."""
+    most = 16 if dtype == np.float32 else 40
+    turns = np.round(2.0 ** np.random.default_rng(11).uniform(0, most, 600))
+    x = np.array([float(mp.pi / 2 * mpf(float(k))) for k in turns]).astype(dtype)
+    if dtype == np.float32:
+        x = np.concatenate([x, np.array([-60265.17, 25735.927], dtype)])
+    expected = [REFERENCE[name](float(v)) for v in x]
+    assert worst_ulp(mapped(f"{name}(x0)", dtype, x), expected, (x,), dtype) <= 2.0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("name", "f"), [("lgamma", mp.loggamma), ("digamma", mp.digamma)])
 def test_gamma_family_error_is_small_against_one_or_the_value(name, f, dtype):
     rng = np.random.default_rng(5)

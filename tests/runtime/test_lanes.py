@@ -74,8 +74,7 @@ BODIES["functions"][0][1] = "a[i] = tanh(t) + pow(abs(y[i]), x[i])"
 def test_bits_are_those_of_single_steps(name, monkeypatch):
     lines, out, code = BODIES[name]
     source = loop(*lines)
-    made = kernels(source, (f"{out}*", f"{code}*", f"{code}*"), monkeypatch,
-                   vectors=name != "rotations")  # fmt: skip
+    made = kernels(source, (f"{out}*", f"{code}*", f"{code}*"), monkeypatch)
     random = np.random.default_rng(0)
     for n in LENGTHS:
         x, y = (random.standard_normal(n + 1) * 20 for _ in "xy")
@@ -152,12 +151,14 @@ def test_long_loops_take_two_vectors_where_there_are_registers(monkeypatch):
         text = text_of(source, ("f4*", "f4*", "f4*", *more), 64, monkeypatch)
         assert f"fadd <{lanes} x float>" in text
     assert "fadd <8 x float>" in text_of(flat, ("f4*",) * 3, 32, monkeypatch)
+    long = text_of(loop("a[i] = exp(x[i])"), ("f4*",) * 3, 64, monkeypatch)
+    assert "load.v64f32" in long  # chains of dependent instructions: four vectors
 
 
 def test_long_bodies_fetch_each_load_ahead_once(monkeypatch):
     body = ["a[i] = tanh(x[i]) * exp(x[i]) + tanh(y[i])"]
     text = text_of(loop(*body), ("f4*",) * 3, 64, monkeypatch)
-    assert text.count("call void @llvm.prefetch") == 4  # two arrays, two lines of the cache each
+    assert text.count("call void @llvm.prefetch") == 8  # two arrays, four lines of the cache each
     short = text_of(loop("a[i] = x[i] + y[i]"), ("f4*",) * 3, 64, monkeypatch)
     assert "prefetch" not in short
 

@@ -20,7 +20,7 @@ vector_bytes = 32
 
 def masked_variants(fn: Any) -> None:
     w = vector_bytes // (4 if isinstance(fn.ftype.return_type, ir.FloatType) else 8)
-    v = _variant(fn, w)
+    v = variant(fn, w)
     # llvmlite checks attribute names against a fixed list that lacks this one
     text = f"_ZGV_LLVM_M{w}v_{fn.name}({v.name})"
     set.add(fn.attributes, f'"vector-function-abi-variant"="{text}"')
@@ -40,12 +40,16 @@ def keep(module: Any, functions: list[Any]) -> None:
     g.initializer = ir.Constant(t, items)  # type: ignore[assignment]
 
 
-def _variant(fn: Any, w: int) -> Any:
+def variant(fn: Any, w: int) -> Any:
+    """The function of w lanes and a mask of those that are wanted; others are their arguments."""
     t = fn.ftype.return_type
     vt, mt, bt = ir.VectorType(t, w), ir.VectorType(I1, w), ir.IntType(w)
-    v = ir.Function(fn.module, ir.FunctionType(vt, [vt, mt]), f"{fn.name}.x{w}")
+    name = f"{fn.name}.x{w}"
+    if name in fn.module.globals:
+        return fn.module.globals[name]
+    v = ir.Function(fn.module, ir.FunctionType(vt, [vt, mt]), name)
     v.linkage = "internal"
-    for a in ("noinline", "nounwind", "readnone", "optnone"):
+    for a in ("noinline", "nounwind", "readnone", "optnone", "cold"):
         v.attributes.add(a)
     x, mask = v.args
     entry, cold, lane, do, step, done, plain = (

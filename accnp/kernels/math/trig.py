@@ -1,8 +1,7 @@
 """sin cos tan.
 
 In: a float or double ``V``. Out: a ``V`` of the same type. Moderate arguments are reduced by fma
-with three pieces of pi/2; huge ones take a predicated call of an out-of-line Payne-Hanek
-reduction, which leaves the loop vectorisable.
+with three pieces of pi/2; huge ones take a call, out of line, of a Payne-Hanek reduction.
 """
 
 from __future__ import annotations
@@ -13,11 +12,29 @@ from typing import Any
 from llvmlite import ir
 
 from . import coefs as k
-from .cold import masked_variants
-from .ir import F64, I64, I128, V, bits, fabs, fma, nearest, poly, pow2, unbits, where
+from .forms import lookup, rarely
+from .ir import (
+    F64,
+    I64,
+    I128,
+    MAGIC,
+    V,
+    bits,
+    copysign,
+    fabs,
+    fma,
+    nearest,
+    poly,
+    pow2,
+    two_sum,
+    unbits,
+    where,
+)
 
 PIO2_32 = (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15)
 PIO2_64 = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)
+# Rounded down, all of one sign: what is taken away from -0 leaves it as it is.
+DOWN_32 = (1.570796251296997, 7.549789415861596e-08, 5.390302529957764e-15)
 Finish = Callable[[V, V, V], V]
 TWO_OVER_PI = 0.6366197723675814
 LIMIT = {True: 65536.0, False: 2.0**40}
@@ -36,11 +53,14 @@ def reduce_pio2(x: V) -> tuple[V, V, V]:
     """(r, correction of r, quadrant) for |x| below the limit."""
     a, b, c = PIO2_32 if x.single else PIO2_64
     t, q = nearest(x * TWO_OVER_PI)
-    r1 = fma(t, x.const(-a), x)
+    r1 = fma(t, x.const(-a), x)  # exact
     r2 = fma(t, x.const(-b), r1)
-    lo = fma(t, x.const(-c), fma(t, x.const(-b), r1 - r2))
-    r = r2 + lo
-    return r, (r2 - r) + lo, q
+    r = fma(t, x.const(-c), r2)
+    # What the second fma rounded off; r1 - r2 would be inexact where they differ much.
+    p = t * b
+    s, e = two_sum(r1, -p)
+    lost = ((s - r2) + e) - fma(t, x.const(b), -p)
+    return r, fma(t, x.const(-c), r2 - r) + lost, q
 
 
 def payne_hanek(x: V) -> tuple[V, V, V]:
@@ -95,36 +115,19 @@ def _table(module: Any) -> Any:
     return g
 
 
-def _slow(x: V, name: str, finish: Finish) -> V:
-    """Call of the out-of-line function for huge arguments; defined once per module and type."""
-    module = x.b.module
-    name = f"accnp.{name}.huge.{'f4' if x.single else 'f8'}"
-    if name in module.globals:
-        fn = module.globals[name]
-    else:
-        fn = ir.Function(module, ir.FunctionType(x.type, [x.type]), name)
-        fn.linkage = "internal"
-        for a in ("noinline", "nounwind", "readnone", "optnone"):
-            fn.attributes.add(a)
-        b = ir.IRBuilder(fn.append_basic_block())
-        b.ret(finish(*payne_hanek(V(b, fn.args[0]).to(F64))).to(x.type).v)
-        masked_variants(fn)
-    return V(x.b, x.b.call(fn, [x.v]))
-
-
 def _periodic(x: V, name: str, finish: Finish) -> V:
-    a = fabs(x)
-    fast = finish(*reduce_pio2(x))
-    huge = a >= LIMIT[x.single]
-    start = x.b.block
-    with x.b.if_then(huge.v, likely=False):
-        slow = _slow(x, name, finish)
-        inside = x.b.block
-    phi = x.b.phi(x.type)
-    phi.add_incoming(fast.v, start)
-    phi.add_incoming(slow.v, inside)
-    y = V(x.b, phi)
-    return where(a < float("inf"), y, x - x)
+    return _beyond(x, finish(*reduce_pio2(x)), name, finish)
+
+
+def _beyond(x: V, y: V, name: str, finish: Finish) -> V:
+    """y, but for arguments that are huge or no numbers."""
+
+    def far(x: V) -> V:
+        z = finish(*payne_hanek(x.to(F64))).to(x.type)
+        return where(fabs(x) < float("inf"), z, x - x)
+
+    huge = V(x.b, x.b.fcmp_unordered(">=", fabs(x).v, x.const(LIMIT[x.single]).v))
+    return rarely(huge, y, x, name, far)
 
 
 def _sin_poly(r: V) -> V:
@@ -159,13 +162,31 @@ def _finish_tan(r: V, rl: V, q: V) -> V:
     return where((q & 1).ne(0), -1.0 / t, t)
 
 
+def _wave(x: V, name: str, shift: int, finish: Finish) -> V:
+    """sin(x + shift pi/2) of floats: one polynomial with the coefficients of the quadrant."""
+    t = fma(x, x.const(TWO_OVER_PI), x.const(MAGIC[True]))
+    q = bits(t)
+    n = t - MAGIC[True]
+    a, b, c = DOWN_32
+    r = fma(n, -c, fma(n, -b, fma(n, -a, x)))
+    table = [lookup([row[(j + shift) % 4] for j in range(4)], q) for row in k.WAVE_32]
+    z = r * r
+    u = fma(r, table[0], table[1])
+    p = table[5]
+    for coefficient in table[4:1:-1]:
+        p = fma(p, z, coefficient)
+    return _beyond(x, copysign(fma(u * z, p, u), u), name, finish)
+
+
 def sin(x: V) -> V:
+    if x.single:
+        return _wave(x, "sin", 0, _finish_sin)
     # the reduction loses the sign of -0
     return where(x.eq(0.0), x, _periodic(x, "sin", _finish_sin))
 
 
 def cos(x: V) -> V:
-    return _periodic(x, "cos", _finish_cos)
+    return _wave(x, "cos", 1, _finish_cos) if x.single else _periodic(x, "cos", _finish_cos)
 
 
 def tan(x: V) -> V:

@@ -1,0 +1,184 @@
+"""What vectors do by instructions of their own, or by a jump that single numbers take in place.
+
+In: values of the code of one step. Out: its scalar code; or, where vectors are made of that
+(`Lanes`), a call of `accnp.<form>.<type>`, of which `vector_call` writes the text. Both have the
+same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from . import cold
+from .ir import F32, I64, V
+
+LOOKED_UP = 16  # entries of a table
+_tables: dict[str, int] = {}  # numbers of their names
+_TABLE = ir.VectorType(F32, LOOKED_UP)
+
+
+class Lanes(ir.IRBuilder):
+    """Writes the code of one step, of which vectors of so many lanes are made."""
+
+    def __init__(self, block: Any, count: int) -> None:
+        super().__init__(block)
+        self.count = count
+
+
+def _form(name: str, result: Any, *args: Any) -> Any:
+    """A call that vectors have a text for."""
+    b = args[0].b
+    kinds = [a.type for a in args]
+    name = f"accnp.{name}.{'f4' if result == F32 else 'f8'}"
+    fn = b.module.globals.get(name) or ir.Function(b.module, ir.FunctionType(result, kinds), name)
+    return V(b, b.call(fn, [a.v for a in args]))
+
+
+def lookup(table: Sequence[float], i: V) -> V:
+    """Of 16 floats, the one at the last four bits of an integer of 32 bits."""
+    values = [ir.Constant(F32, x) for x in (*table,) * (LOOKED_UP // len(table))]
+    if isinstance(i.b, Lanes):
+        return _form("lookup", F32, i, V(i.b, ir.Constant(_TABLE, values)))
+    module = i.b.module
+    kind = ir.ArrayType(F32, LOOKED_UP)
+    text = " ".join(v.get_reference() for v in values)
+    name = f"accnp.table.{_tables.setdefault(text, len(_tables))}"
+    known = module.globals.get(name)
+    if known is None:
+        known = ir.GlobalVariable(module, kind, name)
+        known.initializer = ir.Constant(kind, values)  # type: ignore[assignment]
+        known.global_constant, known.linkage = True, "internal"
+    at = (i & (LOOKED_UP - 1)).to(I64)
+    place = i.b.gep(known, [ir.Constant(I64, 0), at.v], source_etype=kind)
+    return V(i.b, i.b.load(place, typ=F32))
+
+
+def rarely(test: V, usual: V, x: V, name: str, make: Callable[[V], V]) -> V:
+    """`usual`, or make(x) where the test holds, which is rare and takes long."""
+    fn = _apart(x, name, make)
+    if isinstance(x.b, Lanes):
+        cold.variant(fn, x.b.count)
+        return _form(f"rarely.{fn.name}", x.type, test, usual, x)
+    start = x.b.block
+    with x.b.if_then(test.v, likely=False):
+        slow = x.b.call(fn, [x.v])
+        inside = x.b.block
+    phi = x.b.phi(x.type)
+    phi.add_incoming(usual.v, start)
+    phi.add_incoming(slow, inside)
+    return V(x.b, phi)
+
+
+def _apart(x: V, name: str, make: Callable[[V], V]) -> Any:
+    """A function that is not inlined; defined once a module."""
+    module = x.b.module
+    name = f"accnp.{name}.{'f4' if x.single else 'f8'}"
+    known = module.globals.get(name)
+    if known is None:
+        known = ir.Function(module, ir.FunctionType(x.type, [x.type]), name)
+        known.linkage = "internal"
+        for a in ("noinline", "nounwind", "readnone", "optnone", "cold"):
+            known.attributes.add(a)
+        b = ir.IRBuilder(known.append_basic_block())
+        b.ret(make(V(b, known.args[0])).v)
+        if not isinstance(x.b, Lanes):
+            cold.masked_variants(known)
+    return known
+
+
+# --- vectors ---
+
+
+def vector_call(name: str, kinds: Sequence[Any], result: Any, n: int) -> tuple[str, dict[str, str]]:
+    """The name of the function that does a form for n lanes, and definitions that it needs.
+
+    Raises:
+        ValueError: this processor has no such instruction.
+    """
+    what = name.split(".")[1]
+    if what == "rarely":
+        return _rarely(name, kinds, n)
+    return _pieces(name, kinds, result, n, *_instruction(what, result))
+
+
+def _instruction(what: str, result: Any) -> tuple[int, list[str], list[str]]:
+    """Lanes of an instruction, its lines ({0}, {1}.. operands, {r} a prefix of names; the last
+    line is the result), and declarations."""
+    if cold.vector_bytes == 64:
+        f = "llvm.x86.avx512.permvar.sf.512"
+        kind = "<16 x float>"
+        line = f"call {kind} @{f}({kind} {{1}}, <16 x i32> {{0}})"
+        return 16, [line], [f"declare {kind} @{f}({kind}, <16 x i32>)"]
+    raise ValueError(what)
+
+
+def _pieces(
+    name: str,
+    kinds: Sequence[Any],
+    result: Any,
+    n: int,
+    width: int,
+    lines: Sequence[str],
+    declares: Sequence[str],
+) -> tuple[str, dict[str, str]]:
+    """A function of n lanes that does an instruction of so many for one piece after the other."""
+    made = f'@"{name}.x{n}"'
+    vectors = [isinstance(k, ir.VectorType) for k in kinds]
+    types = [str(k) if whole else f"<{n} x {k}>" for k, whole in zip(kinds, vectors, strict=True)]
+    arguments = ", ".join([f"{t} %a{i}" for i, t in enumerate(types)])
+    text = [f"define internal <{n} x {result}> {made}({arguments}) #772 alwaysinline {{"]
+    parts = []
+    for k in range(0, n, width):
+        names = []
+        for i, t in enumerate(types):
+            if vectors[i]:
+                names.append(f"%a{i}")
+                continue
+            picked = ", ".join(f"i32 {j if j < n else 'poison'}" for j in range(k, k + width))
+            names.append(f"%p{i}.{k}")
+            mask = f"<{width} x i32> <{picked}>"
+            text.append(f"  %p{i}.{k} = shufflevector {t} %a{i}, {t} poison, {mask}")
+        for j, line in enumerate(lines):
+            text.append(f"  %r{k}.{j} = " + line.format(*names, r=f"%r{k}"))
+        parts.append(f"%r{k}.{len(lines) - 1}")
+    size = width
+    while len(parts) > 1:
+        pairs = []
+        for a, b in zip(parts[::2], parts[1::2], strict=True):
+            mask = ", ".join(f"i32 {j}" for j in range(2 * size))
+            t = f"<{size} x {result}>"
+            pairs.append(f"{a}_{size}")
+            text.append(
+                f"  {pairs[-1]} = shufflevector {t} {a}, {t} {b}, <{2 * size} x i32> <{mask}>"
+            )
+        parts, size = pairs, 2 * size
+    if size > n:
+        mask = ", ".join(f"i32 {j}" for j in range(n))
+        t = f"<{size} x {result}>"
+        text.append(f"  %cut = shufflevector {t} {parts[0]}, {t} poison, <{n} x i32> <{mask}>")
+        parts = ["%cut"]
+    text += [f"  ret <{n} x {result}> {parts[0]}", "}"]
+    return made, {made: "\n".join(text), **{d: d for d in declares}}
+
+
+def _rarely(name: str, kinds: Sequence[Any], n: int) -> tuple[str, dict[str, str]]:
+    made = f'@"{name}.x{n}"'
+    slow = f'@"{name.removeprefix("accnp.rarely.").rsplit(".", 1)[0]}.x{n}"'
+    t, m = f"<{n} x {kinds[1]}>", f"<{n} x i1>"
+    text = f"""
+define internal {t} {made}({m} %test, {t} %usual, {t} %x) #772 alwaysinline {{
+  %bits = bitcast {m} %test to i{n}
+  %any = icmp ne i{n} %bits, 0
+  br i1 %any, label %cold, label %done, !prof !{{!"branch_weights", i32 1, i32 100000}}
+cold:
+  %slow = call {t} {slow}({t} %x, {m} %test)
+  %chosen = select {m} %test, {t} %slow, {t} %usual
+  br label %done
+done:
+  %y = phi {t} [ %usual, %0 ], [ %chosen, %cold ]
+  ret {t} %y
+}}"""
+    return made, {made: text}
