@@ -122,6 +122,21 @@ def _block(name: str) -> None:
     define("block_" + name, 2, rule)
 
 
+def _find(p: Any, n: Any, value: Any) -> Any:
+    """The first place of a value among n elements, or n; a NaN finds a NaN."""
+    if not isinstance(p, types.CPointer) or isinstance(p.dtype, types.Complex):
+        return None
+
+    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+        pointer, count, wanted = args
+        t = context.get_data_type(p.dtype)
+        return block.find(
+            b, pointer, count, b.zext(wanted, t) if t == I8 != wanted.type else wanted, t
+        )
+
+    return types.int64, (p, types.int64, p.dtype), emit
+
+
 def _join(name: str) -> None:
     """What `block_max` and `block_min` do with two elements: of equal ones the first remains."""
 
@@ -162,6 +177,7 @@ for _name in ("sum", "prod", "max", "min", "and", "or", "xor"):
 for _name in ("max", "min"):
     _join(_name)
 define("at", 2, _at)
+define("block_find", 3, _find)
 define("move", 3, _move)
 define("prefetch", 1, _prefetch)
 define("transpose", 6, _transpose)

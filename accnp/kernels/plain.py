@@ -218,6 +218,12 @@ def _block(f: Callable[..., Any], boolean: Callable[..., Any] | None) -> Callabl
     return call
 
 
+def _find(a: Any, n: Any, value: Any) -> Any:
+    a = a[: int(n)]
+    same = np.flatnonzero((a == value) | ((a != a) & (value != value)))
+    return np.int64(same[0] if same.size else n)
+
+
 def _extreme(name: str) -> Callable[[Any], Any]:
     def call(a: Any) -> Any:
         f = getattr(np, name)
@@ -307,6 +313,7 @@ NAMESPACE: dict[str, Any] = {
     "move": _move,
     "transpose": _transpose,
     "prefetch": lambda p: None,
+    "block_find": _find,
     "block_sum": _block(np.sum, np.any),
     "block_prod": _block(np.prod, np.all),
     "block_max": _block(_extreme("max"), np.any),

@@ -10,11 +10,12 @@ their places in it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 import numpy as np
 
 from accnp.ir.aval import Aval
-from accnp.ir.kernel import BLOCK, Operand, OwnKernel, dtype_code
+from accnp.ir.kernel import BLOCK, CHUNK, Operand, OwnKernel, dtype_code
 from accnp.primitives.nests import Axis, Nest, Text, merged, total
 from accnp.primitives.views import contiguous
 
@@ -22,7 +23,8 @@ __all__ = ["GROUP", "arg_kernel", "cumulative_dtype", "cumulative_kernel", "logs
 
 GROUP = 4  # elements folded on their own, then joined with all before: one join to wait for, not 4
 COLUMNS = 128
-PART = 64  # of a block, in the search for a place
+PART = 64  # elements, up to which a line is searched one by one
+FEW_LINES = 8  # fewer long lines than this are cut into parts
 
 
 def _around(
@@ -219,6 +221,9 @@ def arg_kernel(x: Operand, out: Aval, axis: int, largest: bool) -> OwnKernel | N
     if len(behind) == 1 and len(before) <= 1 and behind[0].size >= GROUP:
         return _arg_columns(text, x, out, before, behind[0], axis, largest)
     nest = Nest(text, merged([*before, *behind]))
+    few = len(nest.axes) < 2 and prod([a.size for a in nest.axes]) < FEW_LINES
+    if few and x.strides[axis] == 1 and n > 2 * CHUNK:
+        return _arg_long(Text(4), x, out, nest, n, largest)
     for _ in nest.axes:
         nest.open()
     text.add(f"p = {total(nest.walk(0))}")
@@ -244,27 +249,57 @@ def _better(dtype: np.dtype, a: str, b: str, largest: bool) -> str:
 
 
 def _arg_blocks(text: Text, dtype: np.dtype, size: str, largest: bool) -> None:
-    """Fold whole blocks; look for the first part with the extreme in that block, then for it."""
+    """Fold whole blocks; look for the extreme in the first block that has it."""
     text.add("best = a0[p]", "k = 0")
+    _best_block(text, dtype, "0", size, largest)
+    _in_block(text, size)
 
-    def fold(i: str, length: int) -> None:
-        text.add(f"m = {size} - {i}", f"m = m if m < {length} else {length}")
-        text.add(f"v = block_{'max' if largest else 'min'}(at(a0, p + {i}), m)")
 
-    with text.block(f"for b in range(0, {size}, {BLOCK}):"):
-        fold("b", BLOCK)
+def _best_block(text: Text, dtype: np.dtype, start: str, stop: str, largest: bool) -> None:
+    """Fold the blocks from start to stop: `best`, and the first block `k` that has it."""
+    with text.block(f"for b in range({start}, {stop}, {BLOCK}):"):
+        text.add(f"m = {stop} - b", f"m = m if m < {BLOCK} else {BLOCK}")
+        text.add(f"v = block_{'max' if largest else 'min'}(at(a0, p + b), m)")
         text.add(f"better = {_better(dtype, 'v', 'best', largest)}")
         text.add("best = v if better else best", "k = b if better else k")
-    same = "v == best"
-    if dtype.kind == "f":
-        same = "(v == best) | ((v != v) & (best != best))"
-    fold("k", PART)
-    with text.block(f"while not ({same}):"):
-        text.add(f"k += {PART}")
-        fold("k", PART)
-    text.add("v = a0[p + k]")
-    with text.block(f"while not ({same}):"):
-        text.add("k += 1", "v = a0[p + k]")
+
+
+def _in_block(text: Text, size: str) -> None:
+    """Look for `best` in the block `k`."""
+    text.add(f"m = {size} - k", f"m = m if m < {BLOCK} else {BLOCK}")
+    text.add("k += block_find(at(a0, p + k), m, best)")
+
+
+def _arg_long(text: Text, x: Operand, out: Aval, nest: Nest, n: int, largest: bool) -> OwnKernel:
+    """Few long lines: parts of them are folded on their own, the parts of a line in their order."""
+    parts, lines = -(-n // CHUNK), prod([a.size for a in nest.axes])
+    count, size = text.integer(parts), text.integer(n)
+    better = _better(x.dtype, "v", "best", largest)
+
+    def line(text: Text, k: int) -> str:
+        """Where a line begins in an array."""
+        return total([t for a in nest.axes for t in text.times("o", a.steps[k])])
+
+    with text.block("for u in range(lo, hi):"):
+        text.add(f"o = u // {count}", f"start = (u - o * {count}) * {CHUNK}")
+        text.add(f"p = {line(text, 0)}", f"stop = start + {CHUNK}")
+        text.add(f"stop = stop if stop < {size} else {size}", "best = a0[p + start]", "k = start")
+        _best_block(text, x.dtype, "start", "stop", largest)
+        text.add("a2[u] = best", "a3[u] = k")
+    first = text.own(lines * parts, n * lines)
+    text = Text(4)
+    count, size = text.integer(parts), text.integer(n)
+    with text.block("for o in range(lo, hi):"):
+        text.add(f"first = o * {count}", "best = a2[first]", "k = a3[first]")
+        with text.block(f"for u in range(first + 1, first + {count}):"):
+            text.add("v = a2[u]", f"better = {better}")
+            text.add("best = v if better else best", "k = a3[u] if better else k")
+        text.add(f"p = {line(text, 0)}")
+        _in_block(text, size)
+        text.add(f"a1[{line(text, 1)}] = {dtype_code(out.dtype)}(k)")
+    first.memory = ((dtype_code(x.dtype), lines * parts), ("i8", lines * parts))
+    first.then = (text.own(lines, lines * (BLOCK + parts)),)
+    return first
 
 
 def _arg_columns(

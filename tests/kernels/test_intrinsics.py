@@ -271,6 +271,24 @@ def test_block_max_and_min_propagate_nan(dtype, place):
     assert np.isnan(block("min", x))
 
 
+@pytest.mark.parametrize("dtype", [*INTS, *FLOATS, bool])
+def test_block_find_gives_the_first_place(dtype):
+    t = token(dtype)
+    text = "def kernel(lo, hi, a0, w0, o0):\n    o0[0] = block_find(at(a0, 1), hi, w0[0])\n"
+    out = np.zeros(1, np.int64)
+    for n in (0, 1, 63, 64, 65, 200):
+        x = np.zeros(n + 2, dtype)  # what is wanted also lies before the block and behind it
+        want = np.array([np.nan if x.dtype.kind == "f" and n % 2 else 1], dtype)
+        for place in sorted({0, n // 2, n - 1, n}):
+            x[:], x[0], x[n + 1] = 0, want[0], want[0]
+            x[1 + max(place, 0) :] = want[0]
+            run(text, n, x, want, out)
+            assert out[0] == max(place, 0) == plain.NAMESPACE["block_find"](x[1:], n, want[0]), (
+                t,
+                n,
+            )
+
+
 def test_stack_buffer_inside_a_loop():
     x = np.arange(5000, dtype=np.float64)
     out = np.zeros(5)

@@ -6,7 +6,7 @@ import pytest
 from fuzz.ways import same_values
 from hypothesis import given
 from hypothesis import strategies as st
-from primitives.own_kernels import DTYPES, check, filled, many, near, shown
+from primitives.own_kernels import DTYPES, Given, check, filled, many, near, shown
 
 from accnp.ir.op import OPS
 
@@ -79,6 +79,22 @@ def test_places(op, data, line):
         x = np.where(x > 0, x.dtype.type(1), x)
     params = {"axes": (axis,), "index_dtype": np.dtype(draw(st.sampled_from(["i4", "i8", "u1"])))}
     check(op, [shown(draw, x)], params)
+
+
+@pytest.mark.parametrize("op", ["argmax", "argmin"])
+@pytest.mark.parametrize("dtype", ["f4", "i2", "?"])
+def test_places_in_few_long_lines(op, dtype):
+    """Parts of a line are folded on their own; of equal ones, and of NaNs, the first one counts."""
+    rng = np.random.default_rng(5)
+    x = rng.integers(-90, 90, (3, 100_001)).astype("f4" if dtype != "i2" else dtype)
+    x[1, [70_000, 32_768, 99_999]] = 95 if op == "argmax" else -95
+    x[2, :] = 0
+    if dtype == "f4":
+        x[0, [40_000, 40_001, 99_999]] = np.nan
+    x = x > 94 if dtype == "?" else x
+    for value, axis in ((x, 1), (x[0], 0), (np.stack([x[1], x[2]]), 1)):
+        params = {"axes": (axis,), "index_dtype": np.dtype("i4")}
+        check(op, [Given(value)], params)
 
 
 def test_sums_keep_their_digits():

@@ -15,6 +15,7 @@ from llvmlite import ir
 from .ir import I32, I64, V, below, is_float, masked_load
 
 LANES = 32
+FOUND = 64  # elements looked at together in a search
 Fold = Callable[[V, V], V]
 
 
@@ -172,3 +173,48 @@ def _lanes(b: Any, p: Any, n: Any, start: Any, fold: Fold) -> V:
         for value, block in incoming:
             phi.add_incoming(value, block)
     return V(b, out)
+
+
+def find(b: Any, p: Any, n: Any, value: Any, t: Any) -> Any:
+    """The first place of a value among n elements of type t at p, or n; a NaN finds a NaN."""
+    vector, zero = ir.VectorType(t, FOUND), ir.Constant(I64, 0)
+    off = ir.Constant(vector, ir.Undefined)
+    one = b.insert_element(off, value, ir.Constant(I32, 0))
+    wanted = b.shuffle_vector(one, off, ir.Constant(ir.VectorType(I32, FOUND), None))
+    loop, again, tail, fill, end = (
+        b.function.append_basic_block(s) for s in ("look", "again", "tail", "fill", "found")
+    )
+
+    def hits(x: Any) -> Any:
+        if not is_float(t):
+            return b.icmp_signed("==", x, wanted)
+        lost = b.and_(b.fcmp_unordered("uno", x, x), b.fcmp_unordered("uno", wanted, wanted))
+        return b.or_(b.fcmp_ordered("==", x, wanted), lost)
+
+    whole = b.and_(n, ir.Constant(I64, -FOUND))
+    before = b.block
+    b.cbranch(b.icmp_signed(">", whole, zero), loop, tail)
+    b.position_at_end(loop)
+    i = b.phi(I64)
+    i.add_incoming(zero, before)
+    bits = b.bitcast(hits(_load(b, p, i, t, vector)), I64)
+    b.cbranch(b.icmp_unsigned("==", bits, zero), again, end)
+    b.position_at_end(again)
+    following = b.add(i, ir.Constant(I64, FOUND))
+    i.add_incoming(following, again)
+    b.cbranch(b.icmp_signed("<", following, whole), loop, tail)
+    b.position_at_end(tail)
+    rest = b.sub(n, whole)
+    b.cbranch(b.icmp_signed(">", rest, zero), fill, end)
+    b.position_at_end(fill)
+    place = b.bitcast(_element(b, p, whole, t), vector.as_pointer())
+    mask = below(b, rest, FOUND)
+    some = b.bitcast(b.and_(hits(masked_load(b, place, vector, _size(t), mask, off)), mask), I64)
+    b.branch(end)
+    b.position_at_end(end)
+    start, left = b.phi(I64), b.phi(I64)
+    for block, where, which in ((loop, i, bits), (tail, n, zero), (fill, whole, some)):
+        start.add_incoming(where, block)
+        left.add_incoming(which, block)
+    place = b.add(start, b.cttz(left, ir.Constant(ir.IntType(1), 0)))
+    return b.select(b.icmp_unsigned("==", left, zero), n, place)
