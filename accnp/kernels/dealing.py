@@ -1,6 +1,6 @@
 """Intrinsics that deal elements out to lists, for sorts and selections.
 
-In: pointers to integers of 32 or 64 bits, counts. Out: entries of ``NAMESPACE``.
+In: pointers to elements of 32 or 64 bits, counts. Out: entries of ``NAMESPACE``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 from numba.core import types
 
 from .factory import define
-from .math.deal import deal
+from .math.deal import deal, pick
 
 _WORDS = types.CPointer(types.int64)
 
@@ -26,4 +26,20 @@ def _deal(to: Any, room: Any, src: Any, n: Any, limits: Any, counts: Any) -> Any
     return types.void, (to, types.int64, to, types.int64, to, _WORDS), emit
 
 
+def _pick(values: Any, places: Any, src: Any, n: Any, first: Any, limit: Any) -> Any:
+    if not isinstance(values, types.CPointer) or src != values:
+        return None
+    t = values.dtype
+    if not isinstance(t, (types.Integer, types.Float)) or t.bitwidth < 32:
+        return None
+    signed = isinstance(t, types.Integer) and t.signed  # type: ignore[attr-defined]
+
+    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+        return pick(b, signed, args)
+
+    places = types.CPointer(types.int32)
+    return types.int64, (values, places, src, types.int64, types.int64, t), emit
+
+
 define("deal", 6, _deal)
+define("pick", 6, _pick)

@@ -62,8 +62,15 @@ def _deal(to: Any, room: Any, src: Any, n: Any, limits: Any, counts: Any) -> Non
             to[k * room + i] = key
 
 
+def _pick(values: Any, places: Any, src: Any, n: Any, first: Any, limit: Any) -> int:
+    found = [i for i in range(int(n)) if not src[i] < limit]
+    for k, i in enumerate(found):
+        values[k], places[k] = src[i], np.int32(first + i)
+    return len(found)
+
+
 def namespace() -> dict[str, Callable[..., Any]]:
     """Names and functions."""
-    found: dict[str, Callable[..., Any]] = {"deal": _deal}
+    found: dict[str, Callable[..., Any]] = {"deal": _deal, "pick": _pick}
     found |= {f"{name}_{code}": _routine(name, code) for name in ROUTINES for code in CODES}
     return {**found, **{f"sort_{code}": _sort for code in SORTS}}

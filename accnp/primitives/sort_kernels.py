@@ -9,7 +9,7 @@ part.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -23,6 +23,7 @@ RUN = 16  # elements sorted by insertion; longer runs are merged
 LONGEST = 256  # lines that are sorted here
 MOST = 1 << 10  # elements, in all lines
 LIST = 128  # the largest k for which a list is kept while a long line is read once
+GROUPS = 64  # of elements whose maxima give a first bound for the list
 LOOK = 32  # elements of a line that are compared at once with the least of the list
 STACK = 1024  # elements of a buffer on the stack
 
@@ -139,28 +140,62 @@ def top_kernel(x: Operand, axis: int, most: int) -> OwnKernel | None:
     nest, bases = _lines(text, x.shape, axis, [x.strides, own])
     size, count = text.integer(n), text.integer(most)
     step = f" * {text.integer(x.strides[axis])}" if x.strides[axis] != 1 else ""
-    # Once the list is full, blocks in which nothing is larger than its last one are passed over.
-    with text.block(f"for i0 in range(0, {size}, {LOOK}):"):
-        text.add(f"stop = fmin(i0 + {LOOK}, {size})", f"larger = i4(1 if i0 < {count} else 0)")
-        with text.block("if larger == 0:"):
-            text.add(f"w = best[{count} - 1]")
+
+    def insert(before: str) -> None:
+        """Put `v`, of place `i`, where it belongs in the list, which has seen so many before."""
+        text.add(f"j = fmin({before}, {count} - 1)", f"go = {before} == j")
+        with text.block("if not go:"):
+            text.add("w = best[j]", f"go = {_less(x.dtype, 'w', 'v')}")
+        with text.block("if go:"):
+            text.add("go = j > 0")
+            with text.block("while go:"):
+                text.add("w = best[j - 1]", f"go = {_less(x.dtype, 'w', 'v')}")
+                with text.block("if go:"):
+                    text.add("best[j] = w", "place[j] = place[j - 1]", "j -= 1", "go = j > 0")
+            text.add("best[j] = v", "place[j] = i4(i)")
+
+    wide = x.dtype.kind in "iuf" and x.dtype.itemsize >= 4
+    if wide and not step and n >= 2 * GROUPS and most <= GROUPS // 2:
+        _picked(text, x.dtype, size, count, bases[0], insert)
+    else:
+        # Once the list is full, blocks in which nothing is larger than its last one are left out.
+        with text.block(f"for i0 in range(0, {size}, {LOOK}):"):
+            text.add(f"stop = fmin(i0 + {LOOK}, {size})", f"larger = i4(1 if i0 < {count} else 0)")
+            with text.block("if larger == 0:"):
+                text.add(f"w = best[{count} - 1]")
+                with text.block("for i in range(i0, stop):"):
+                    text.add(f"v = a0[{bases[0]} + i{step}]", f"more = {_less(x.dtype, 'w', 'v')}")
+                    text.add("larger = i4(larger + (i4(1) if more else i4(0)))")
+            text.add("stop = stop if larger != 0 else i0")
             with text.block("for i in range(i0, stop):"):
                 text.add(f"v = a0[{bases[0]} + i{step}]")
-                text.add(f"larger = i4(larger + (i4(1) if {_less(x.dtype, 'w', 'v')} else i4(0)))")
-        text.add("stop = stop if larger != 0 else i0")
-        with text.block("for i in range(i0, stop):"):
-            text.add(f"v = a0[{bases[0]} + i{step}]")
-            text.add(f"j = i if i < {count} else {count} - 1", "go = i == j")
-            with text.block("if not go:"):
-                text.add("w = best[j]", f"go = {_less(x.dtype, 'w', 'v')}")
-            with text.block("if go:"):
-                text.add("go = j > 0")
-                with text.block("while go:"):
-                    text.add("w = best[j - 1]", f"go = {_less(x.dtype, 'w', 'v')}")
-                    with text.block("if go:"):
-                        text.add("best[j] = w", "place[j] = place[j - 1]", "j -= 1", "go = j > 0")
-                text.add("best[j] = v", "place[j] = i4(i)")
+                insert("i")
     stride = f" * {text.integer(own[axis])}" if own[axis] != 1 else ""
     with text.block(f"for i in range({count}):"):
         text.add(f"q = {bases[1]} + i{stride}", "a1[q] = best[i]", "a2[q] = place[i]")
     return nest.own(4 * n)
+
+
+def _picked(
+    text: Text, dtype: np.dtype, size: str, count: str, base: str, insert: Callable[[str], None]
+) -> None:
+    """Put into the list what is not less than a limit, of each block of a line: than its last
+    element, at first than as many maxima of groups of elements as the list is long."""
+    code = dtype_code(dtype)
+    text.add(f"g = stack_{code}()", f"some = slab_{code}()", "where = slab_i4()", "known = 0")
+    least = "-1e999" if dtype.kind == "f" else str(np.iinfo(dtype).min)
+    text.add(f"x = at(a0, {base})")
+    with text.block(f"for j in range({GROUPS}):"):
+        text.add("v = x[j]", f"g[j] = v if v == v else {code}({least})")
+    rows = f"range({GROUPS}, fmin({size}, {STACK}) - {GROUPS - 1}, {GROUPS})"
+    with text.block(f"for i in {rows}:"), text.block(f"for j in range({GROUPS}):"):
+        text.add("v = x[i + j]", "w = g[j]", "g[j] = v if v > w else w")
+    text.add(f"sort_{code}(g, {GROUPS})", f"limit = g[{GROUPS} - {count}]")
+    with text.block(f"for i0 in range(0, {size}, {STACK}):"):
+        text.add(f"m = fmin({size} - i0, {STACK})")
+        text.add("found = pick(some, where, at(x, i0), m, i0, limit)")
+        with text.block("for q in range(found):"):
+            text.add("v = some[q]", "i = i8(where[q])")
+            insert("known")
+            text.add("known = known + 1")
+        text.add(f"limit = best[{count} - 1]")

@@ -107,6 +107,20 @@ def test_top(data, line):
     check("top_k", [x], {"k": draw(st.integers(0, shape[axis])), "axis": axis})
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u4", "i8", "u8", "u1"])
+@pytest.mark.parametrize(("n", "k"), [(128, 32), (300, 33), (1100, 5), (2200, 1)])
+def test_top_of_long_lines(dtype, n, k):
+    rng = np.random.default_rng(n)
+    info = None if dtype[0] == "f" else np.iinfo(dtype)
+    x = rng.normal(size=(2, n)) if info is None else rng.integers(info.min, info.max, (2, n), dtype)
+    x = x.astype(dtype)
+    x[1, n // 2 :] = x[1, 7]  # ties
+    if dtype[0] == "f":
+        x[0, 5:60] = -np.inf
+        x[0, [3, n - 1]], x[1, 70:90] = np.nan, np.nan
+    check("top_k", [Given(x)], {"k": k, "axis": 1})
+
+
 @many(40)
 @given(st.data(), st.booleans())
 def test_search(data, tree):

@@ -1,4 +1,4 @@
-"""Vector code that deals elements out: each goes to the end of one of several lists.
+"""Vector code that deals elements out: each goes to the end of one of several lists, or of one.
 
 In: pointers and 64-bit integers. Out: stores. A vector is compressed once for each list, and stored
 whole: what is behind the end of a list is overwritten by its next elements.
@@ -28,15 +28,21 @@ def _splat(b: Any, x: Any, t: Any) -> Any:
     return b.shuffle_vector(b.insert_element(undef, x, ir.Constant(I32, 0)), undef, zeros)
 
 
-def _append(b: Any, x: Any, mask: Any, p: Any) -> Any:
-    """Store the lanes of x that are on, one after the other; where the next one goes."""
+def _store(b: Any, x: Any, mask: Any, p: Any) -> None:
+    """Store the lanes of x that are on, one after the other."""
     t, bits = x.type, x.type.element.width
     args = [x, mask, ir.Constant(t, ir.Undefined)]
     packed = _call(b, f"llvm.experimental.vector.compress.v{t.count}i{bits}", t, args)
     b.store(packed, b.bitcast(p, t.as_pointer()), align=bits // 8)
-    word = ir.IntType(t.count)
-    count = _call(b, f"llvm.ctpop.i{t.count}", word, [b.bitcast(mask, word)])
-    return b.gep(p, [b.zext(count, I64)])
+
+
+def _count(b: Any, mask: Any) -> Any:
+    word = ir.IntType(mask.type.count)
+    return b.zext(_call(b, f"llvm.ctpop.i{word.width}", word, [b.bitcast(mask, word)]), I64)
+
+
+def _zero(t: Any) -> Any:
+    return ir.Constant(t, [ir.Constant(t.element, 0)] * t.count)
 
 
 def deal(b: Any, args: Sequence[Any]) -> None:
@@ -60,8 +66,7 @@ def deal(b: Any, args: Sequence[Any]) -> None:
     i = b.phi(I64)
     ends = [b.phi(to.type) for _ in starts]
     rest = below(b, b.sub(n, i), v.count)
-    off = ir.Constant(v, [ir.Constant(t, 0)] * v.count)
-    x = masked_load(b, b.gep(src, [i]), v, t.width // 8, rest, off)
+    x = masked_load(b, b.gep(src, [i]), v, t.width // 8, rest, _zero(v))
     less = [*[b.icmp_signed("<", x, edge) for edge in edges], rest]
     following, mask = [], None
     for end, upper in zip(ends, less, strict=True):
@@ -69,7 +74,8 @@ def deal(b: Any, args: Sequence[Any]) -> None:
         if mask is not None:
             mine = b.and_(mine, b.not_(mask))
         mask = upper
-        following.append(_append(b, x, mine, end))
+        _store(b, x, mine, end)
+        following.append(b.gep(end, [_count(b, mine)]))
     more = b.add(i, ir.Constant(I64, v.count))
     i.add_incoming(ir.Constant(I64, 0), before)
     i.add_incoming(more, loop)
@@ -86,3 +92,48 @@ def deal(b: Any, args: Sequence[Any]) -> None:
         end.add_incoming(new, loop)
         length = b.sdiv(b.sub(b.ptrtoint(end, I64), b.ptrtoint(start, I64)), size)
         b.store(length, b.gep(counts, [ir.Constant(I64, k)]))
+
+
+def pick(b: Any, signed: bool, args: Sequence[Any]) -> Any:
+    """Write those of the first n elements of src that are not less than a limit, NaN among them,
+    and their places, counted from `first`, as 32-bit integers; how many there are.
+
+    Both lists may be written to up to a vector behind their end.
+    """
+    values, places, src, n, first, limit = args
+    fn, t = b.function, values.type.pointee
+    whole = isinstance(t, ir.IntType)
+    size = t.width // 8 if whole else (4 if isinstance(t, ir.FloatType) else 8)
+    v = ir.VectorType(t, cold.vector_bytes // size)
+    bits, index = ir.VectorType(ir.IntType(8 * size), v.count), ir.VectorType(I32, v.count)
+    edge = _splat(b, limit, v)
+    numbers = ir.Constant(index, [ir.Constant(I32, k) for k in range(v.count)])
+    before = b.block
+    loop, done = (fn.append_basic_block(s) for s in ("picking", "picked"))
+    b.cbranch(b.icmp_signed(">", n, ir.Constant(I64, 0)), loop, done)
+
+    b.position_at_end(loop)
+    i, found = b.phi(I64), b.phi(I64)
+    rest = below(b, b.sub(n, i), v.count)
+    x = masked_load(b, b.gep(src, [i]), v, size, rest, _zero(v))
+    if whole:
+        compare = b.icmp_signed if signed else b.icmp_unsigned
+        mask = compare(">=", x, edge)
+    else:
+        mask = b.fcmp_unordered(">=", x, edge)
+    mask = b.and_(mask, rest)
+    at = b.trunc(b.add(first, i), I32)
+    _store(b, b.bitcast(x, bits), mask, b.gep(values, [found]))
+    _store(b, b.add(numbers, _splat(b, at, index)), mask, b.gep(places, [found]))
+    more = b.add(i, ir.Constant(I64, v.count))
+    new = b.add(found, _count(b, mask))
+    for phi, following in ((i, more), (found, new)):
+        phi.add_incoming(ir.Constant(I64, 0), before)
+        phi.add_incoming(following, loop)
+    b.cbranch(b.icmp_signed("<", more, n), loop, done)
+
+    b.position_at_end(done)
+    total = b.phi(I64)
+    total.add_incoming(ir.Constant(I64, 0), before)
+    total.add_incoming(new, loop)
+    return total
