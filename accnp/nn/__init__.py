@@ -1,6 +1,9 @@
 # isort: skip_file
 """`accnp.nn`: activation functions and normalisations, re-exported one by one."""
 
+from accnp.api.attention import (
+    dot_product_attention, get_scaled_dot_general_config, scaled_dot_general, scaled_matmul,
+)  # fmt: skip
 from accnp.api.nn import (
     celu, elu, gelu, glu, hard_sigmoid, hard_silu, hard_swish, hard_tanh, identity, leaky_relu,
     log1mexp, log_sigmoid, log_softmax, logmeanexp, logsumexp, mish, one_hot, relu, relu6, selu,
@@ -11,12 +14,12 @@ from accnp.missing import nearest
 from accnp.nn import initializers
 
 __all__ = [
-    "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh",
-    "identity", "initializers", "leaky_relu",
-    "log1mexp", "log_sigmoid", "log_softmax", "logmeanexp",
-    "logsumexp", "mish", "one_hot", "relu", "relu6", "selu", "sigmoid", "silu", "soft_sign",
-    "softmax", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus", "standardize",
-    "swish", "tanh",
+    "celu", "dot_product_attention", "elu", "gelu", "get_scaled_dot_general_config", "glu",
+    "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity", "initializers",
+    "leaky_relu", "log1mexp", "log_sigmoid", "log_softmax", "logmeanexp", "logsumexp", "mish",
+    "one_hot", "relu", "relu6", "scaled_dot_general", "scaled_matmul", "selu", "sigmoid", "silu",
+    "soft_sign", "softmax", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus",
+    "standardize", "swish", "tanh",
 ]  # fmt: skip
 
 __getattr__ = nearest(__name__, __all__)
