@@ -23,11 +23,13 @@ from accnp.api.waiting import (
 )  # fmt: skip
 from accnp.array import Array
 from accnp.config import (
-    check_tracer_leaks, config, debug_infs, debug_key_reuse, debug_nans, default_device,
+    allow_f16_reductions, array_garbage_collection_guard, auto_pcast, check_tracer_leaks, config,
+    debug_infs, debug_key_reuse, debug_nans, default_device,
     default_matmul_precision, default_prng_impl, disable_jit, enable_checks, enable_custom_prng,
-    enable_x64, explain_cache_misses, fastmath, legacy_prng_key, log_compiles, no_tracing,
-    numpy_dtype_promotion, numpy_rank_promotion, softmax_custom_jvp, threads,
-    threefry_partitionable,
+    enable_x64, explain_cache_misses, fastmath, jax2tf_associative_scan_reductions,
+    legacy_prng_key, log_compiles, no_execution, no_tracing,
+    numpy_dtype_promotion, numpy_rank_promotion, remove_size_one_mesh_axis_from_type,
+    softmax_custom_jvp, thread_guard, threads, threefry_partitionable,
     transfer_guard, transfer_guard_device_to_device, transfer_guard_device_to_host,
     transfer_guard_host_to_device,
 )  # fmt: skip
@@ -40,23 +42,25 @@ from accnp.runtime.device import (
 if TYPE_CHECKING:  # loaded on first use
     from accnp import (
         ad_checkpoint, checkpoint_policies, core, custom_batching, custom_derivatives, debug,
-        experimental, extend, flatten_util, image, interpreters, lax, nn, ops, random, scipy,
-        sharding,
-        test_util, tree, tree_util, typing,
+        distributed, experimental, extend, flatten_util, image, interpreters, lax, lib, memory, nn,
+        ops, random, ref, scipy, sharding, test_util, tree, tree_util, typing, version,
     )  # fmt: skip
     from accnp import profiler as profiler
     from accnp.api.callbacks import pure_callback
     from accnp.api.checkpoint import checkpoint, remat
     from accnp.api.custom_jvp import custom_jvp
     from accnp.api.custom_vjp import closure_convert, custom_gradient, custom_vjp
+    from accnp.api.contexts import make_user_context
+    from accnp.api.forward_backward import fwd_and_bwd
     from accnp.api.inspect.look import inspect
     from accnp.api.observe.explain import explain
     from accnp.api.jacobians import hessian, jacfwd, jacobian, jacrev
     from accnp.api.pmap import pmap
     from accnp.api.process import (
-        clear_caches, host_count, host_id, host_ids, named_call, named_scope,
+        clear_caches, host_count, host_id, host_ids, live_arrays, named_call, named_scope,
         print_environment_info, process_count, process_index, process_indices,
     )  # fmt: skip
+    from accnp.api.refs import Ref, ds, empty_ref, free_ref, freeze, new_ref
     from accnp.api.sharding.mapped import shard_map, smap
     from accnp.api.sharding.mesh import make_mesh, set_mesh
     from accnp.api.sharding.placing import reshard
@@ -75,9 +79,13 @@ __all__ = [
     "Device",
     "NamedSharding",
     "P",
+    "Ref",
     "ShapeDtypeStruct",
     "Shard",
     "ad_checkpoint",
+    "allow_f16_reductions",
+    "array_garbage_collection_guard",
+    "auto_pcast",
     "block_until_ready",
     "check_tracer_leaks",
     "checkify",
@@ -107,8 +115,11 @@ __all__ = [
     "device_put",
     "devices",
     "disable_jit",
+    "distributed",
+    "ds",
     "dtypes",
     "effects_barrier",
+    "empty_ref",
     "enable_checks",
     "enable_custom_prng",
     "enable_x64",
@@ -122,6 +133,9 @@ __all__ = [
     "fastmath",
     "flatten_util",
     "float0",
+    "free_ref",
+    "freeze",
+    "fwd_and_bwd",
     "grad",
     "hessian",
     "host_count",
@@ -133,12 +147,15 @@ __all__ = [
     "jacfwd",
     "jacobian",
     "jacrev",
+    "jax2tf_associative_scan_reductions",
     "jit",
     "jvp",
     "lax",
     "legacy_prng_key",
+    "lib",
     "linear_transpose",
     "linearize",
+    "live_arrays",
     "local_device_count",
     "local_devices",
     "log_compiles",
@@ -147,9 +164,13 @@ __all__ = [
     "make_array_from_single_device_arrays",
     "make_jaxpr",
     "make_mesh",
+    "make_user_context",
+    "memory",
     "named_call",
     "named_scope",
+    "new_ref",
     "nn",
+    "no_execution",
     "no_tracing",
     "numpy",
     "numpy_dtype_promotion",
@@ -163,7 +184,9 @@ __all__ = [
     "profiler",
     "pure_callback",
     "random",
+    "ref",
     "remat",
+    "remove_size_one_mesh_axis_from_type",
     "reshard",
     "scipy",
     "set_mesh",
@@ -172,6 +195,7 @@ __all__ = [
     "smap",
     "softmax_custom_jvp",
     "test_util",
+    "thread_guard",
     "threads",
     "threefry_partitionable",
     "transfer_guard",
@@ -183,6 +207,7 @@ __all__ = [
     "typeof",
     "typing",
     "value_and_grad",
+    "version",
     "vjp",
     "vmap",
 ]  # fmt: skip
@@ -192,20 +217,24 @@ globals().update({name: vars(numpy)[name] for name in {*numpy.__all__} - {*numpy
 
 _LATER = (
     "ad_checkpoint", "checkpoint_policies", "core", "custom_batching", "custom_derivatives",
-    "debug", "experimental", "extend", "flatten_util", "image", "interpreters", "lax", "nn", "ops",
-    "profiler", "random", "scipy", "sharding", "test_util", "tree", "tree_util", "typing",
+    "debug", "distributed", "experimental", "extend", "flatten_util", "image", "interpreters",
+    "lax", "lib", "memory", "nn", "ops", "profiler", "random", "ref", "scipy", "sharding",
+    "test_util", "tree", "tree_util", "typing", "version",
 )  # fmt: skip
 _FROM = {
     "accnp.api.callbacks": "pure_callback",
     "accnp.api.checkpoint": "checkpoint remat",
     "accnp.api.custom_jvp": "custom_jvp",
     "accnp.api.custom_vjp": "closure_convert custom_gradient custom_vjp",
+    "accnp.api.contexts": "make_user_context",
+    "accnp.api.forward_backward": "fwd_and_bwd",
     "accnp.api.inspect.look": "inspect",
     "accnp.api.jacobians": "hessian jacfwd jacobian jacrev",
     "accnp.api.observe.explain": "explain",
     "accnp.api.pmap": "pmap",
-    "accnp.api.process": "clear_caches host_count host_id host_ids named_call named_scope "
-    "print_environment_info process_count process_index process_indices",
+    "accnp.api.process": "clear_caches host_count host_id host_ids live_arrays named_call "
+    "named_scope print_environment_info process_count process_index process_indices",
+    "accnp.api.refs": "Ref ds empty_ref free_ref freeze new_ref",
     "accnp.api.sharding.mapped": "shard_map smap",
     "accnp.api.sharding.mesh": "make_mesh set_mesh",
     "accnp.api.sharding.placing": "reshard",

@@ -128,6 +128,7 @@ _OPTIONS = [
     Option("fastmath", bool, False, traced=True, ours=True),
     # Programs of more operations than this are not fused: each operation is a kernel of its own.
     Option("fusion_limit", int, 20_000, traced=True, ours=True, least=0),
+    Option("user_contexts", object, None, traced=True, ours=True),  # see api/contexts.py
     Option("debug", int, 0, (0, 1, 2, 3, 4, 5), ours=True),
 ]  # fmt: skip
 
@@ -146,7 +147,8 @@ error_checking_behavior_divide error_checking_behavior_nan error_checking_behavi
 exec_time_optimization_effort experimental_unsafe_xla_runtime_errors explicit_x64_dtypes
 export_calling_convention_version export_ignore_forward_compatibility high_dynamic_range_gumbel
 hlo_source_file_canonicalization_regex include_debug_info_in_dumps
-include_full_tracebacks_in_locations log_checkpoint_residuals logging_level memory_fitting_effort
+include_full_tracebacks_in_locations jax2tf_associative_scan_reductions
+log_checkpoint_residuals logging_level memory_fitting_effort
 memory_fitting_level mock_gpu_topology mosaic_allow_hlo mutable_array_checks no_execution
 optimization_level persistent_cache_enable_xla_caches persistent_cache_min_compile_time_secs
 persistent_cache_min_entry_size_bytes pgle_aggregation_percentile pgle_profiling_runs
@@ -237,6 +239,7 @@ class Config(threading.local):
     cache_dir: str
     fastmath: bool
     fusion_limit: int
+    user_contexts: Any
 
     def __init__(self) -> None:
         with _lock:
@@ -376,6 +379,13 @@ debug = _switch("debug")
 transfer_guard_host_to_device = _switch("transfer_guard_host_to_device")
 transfer_guard_device_to_device = _switch("transfer_guard_device_to_device")
 transfer_guard_device_to_host = _switch("transfer_guard_device_to_host")
+allow_f16_reductions = _switch("allow_f16_reductions", True)
+array_garbage_collection_guard = _switch("array_garbage_collection_guard")
+auto_pcast = _switch("auto_pcast", True)
+jax2tf_associative_scan_reductions = _switch("jax2tf_associative_scan_reductions", True)
+no_execution = _switch("no_execution", True)
+remove_size_one_mesh_axis_from_type = _switch("remove_size_one_mesh_axis_from_type", True)
+thread_guard = _switch("thread_guard", True)
 
 
 def disable_jit(disable: bool = True) -> contextlib.AbstractContextManager[None]:

@@ -1,5 +1,26 @@
 """`accnp.debug`: printing and calling functions from programs while they run."""
 
 from accnp.api.debug import callback, log, print
+from accnp.api.debugger import breakpoint
+from accnp.api.sharding.pictures import (
+    inspect_array_sharding,
+    visualize_array_sharding,
+    visualize_sharding,
+)  # fmt: skip
+from accnp.missing import nearest
 
-__all__ = ["callback", "log", "print"]
+__all__ = [
+    "DebugEffect", "OrderedDebugEffect", "breakpoint", "callback", "inspect_array_sharding", "log",
+    "print", "visualize_array_sharding", "visualize_sharding",
+]  # fmt: skip
+
+
+class DebugEffect:
+    """What a program does that prints or calls back."""
+
+
+class OrderedDebugEffect(DebugEffect):
+    """The same, in the order of the program."""
+
+
+__getattr__ = nearest(__name__, __all__)

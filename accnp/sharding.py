@@ -5,27 +5,30 @@ from accnp.api.sharding.mesh import (
     AbstractDevice,
     AbstractMesh,
     AxisType,
+    ManualAxisType,
     Mesh,
     get_abstract_mesh,
     get_mesh,
     set_mesh,
     use_abstract_mesh,
 )  # fmt: skip
-from accnp.api.sharding.placing import reshard
+from accnp.api.sharding.placing import auto_axes, explicit_axes, reshard
 from accnp.api.sharding.specs import (
     NamedSharding,
     PartitionSpec,
     Sharding,
     SingleDeviceSharding,
+    make_single_device_sharding,
 )  # fmt: skip
 from accnp.missing import nearest
 
 P = PartitionSpec
 
 __all__ = [
-    "AbstractDevice", "AbstractMesh", "AxisType", "Infer", "Mesh", "NamedSharding", "P",
-    "PartitionSpec", "Sharding", "SingleDeviceSharding", "get_abstract_mesh", "get_mesh",
-    "reshard", "set_mesh", "use_abstract_mesh",
+    "AbstractDevice", "AbstractMesh", "AxisType", "Infer", "ManualAxisType", "Mesh",
+    "NamedSharding", "P", "PartitionSpec", "Sharding", "SingleDeviceSharding", "auto_axes",
+    "explicit_axes", "get_abstract_mesh", "get_mesh", "make_single_device_sharding", "reshard",
+    "set_mesh", "use_abstract_mesh",
 ]  # fmt: skip
 
 __getattr__ = nearest(__name__, __all__)

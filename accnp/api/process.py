@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from accnp.api import jit as jit_module
+from accnp.array import Array
+from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import devices
 
 
@@ -78,3 +81,21 @@ def print_environment_info(return_string: bool = False) -> str | None:
         return text
     print(text)
     return None
+
+
+def live_arrays(platform: str | None = None) -> list[Array]:
+    """The arrays of this process that hold memory now, and are referred to somewhere.
+
+    Args:
+        platform: the name of a platform, or None for all.
+
+    Example:
+        >>> import accnp as jnp
+        >>> x = jnp.ones(3).block_until_ready()
+        >>> any(x is y for y in jnp.live_arrays())
+        True
+    """
+    if platform not in (None, "cpu"):
+        devices(platform)  # says that there is none
+    found = [x for x in gc.get_objects() if type(x) is Array]
+    return [x for x in found if type(getattr(x._node, "value", None)) is Buffer]

@@ -1,6 +1,26 @@
-"""`accnp.experimental`: names of `jax.experimental`."""
+"""`accnp.experimental`: names of `jax.experimental`, each loaded with its first use."""
+
+from typing import TYPE_CHECKING
 
 from accnp.api.callbacks import io_callback
+from accnp.config import disable_jit, enable_x64
 from accnp.experimental import checkify
+from accnp.missing import nearest
 
-__all__ = ["checkify", "io_callback"]
+if TYPE_CHECKING:
+    from accnp.experimental import (
+        compilation_cache,
+        layout,
+        mesh_utils,
+        multihost_utils,
+        pjit,
+        shard_map,
+    )  # fmt: skip
+
+_LATER = ("compilation_cache", "layout", "mesh_utils", "multihost_utils", "pjit", "shard_map")
+__all__ = [
+    "checkify", "compilation_cache", "disable_jit", "enable_x64", "io_callback", "layout",
+    "mesh_utils", "multihost_utils", "pjit", "shard_map",
+]  # fmt: skip
+
+__getattr__ = nearest(__name__, __all__, {name: f"{__name__}.{name}" for name in _LATER})

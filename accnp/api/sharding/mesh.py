@@ -9,6 +9,7 @@ import enum
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -18,8 +19,8 @@ from accnp.runtime.device import Device
 from accnp.runtime.device import devices as every_device
 
 __all__ = [
-    "AbstractDevice", "AbstractMesh", "AxisType", "Mesh", "get_abstract_mesh", "get_mesh",
-    "make_mesh", "mesh_in_use", "set_mesh", "use_abstract_mesh",
+    "AbstractDevice", "AbstractMesh", "AxisType", "ManualAxisType", "Mesh", "get_abstract_mesh",
+    "get_mesh", "make_mesh", "mesh_in_use", "set_mesh", "use_abstract_mesh", "within",
 ]  # fmt: skip
 
 
@@ -35,6 +36,15 @@ class AxisType(enum.Enum):
 
     def __repr__(self) -> str:
         return self.name
+
+
+@dataclass(frozen=True)
+class ManualAxisType:
+    """Along which axes a value of a part differs, and along which it is a sum to be taken."""
+
+    varying: frozenset[Any] = frozenset()
+    unreduced: frozenset[Any] = frozenset()
+    reduced: frozenset[Any] = frozenset()
 
 
 class AbstractDevice:
@@ -380,18 +390,32 @@ class set_mesh:
         _in_use.stack[:] = self._before
 
 
-class use_abstract_mesh:
-    """Use a mesh without devices within a `with` block."""
+class within:
+    """Use a mesh within a `with` block."""
 
-    def __init__(self, mesh: AbstractMesh) -> None:
+    def __init__(self, mesh: Any) -> None:
         self._mesh = mesh
 
-    def __enter__(self) -> AbstractMesh:
+    def __enter__(self) -> Any:
         _in_use.stack.append(self._mesh)
         return self._mesh
 
     def __exit__(self, *exc: object) -> None:
         _in_use.stack.pop()
+
+
+class use_abstract_mesh(within):
+    """Use a mesh without devices within a `with` block.
+
+    Example:
+        >>> import accnp as jnp
+        >>> with jnp.sharding.use_abstract_mesh(jnp.sharding.AbstractMesh((4,), ("x",))):
+        ...     print(jnp.sharding.get_abstract_mesh().size)
+        4
+    """
+
+    def __init__(self, mesh: AbstractMesh) -> None:
+        super().__init__(mesh)
 
 
 def mesh_in_use() -> Any:

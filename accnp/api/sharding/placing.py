@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from accnp.api.placement import is_place, put_tree
+from accnp.api.sharding.mesh import AxisType, mesh_in_use, within
 
-__all__ = ["placed", "reshard", "with_sharding_constraint"]
+__all__ = ["auto_axes", "explicit_axes", "placed", "reshard", "with_sharding_constraint"]
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
@@ -40,6 +41,84 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
         P('x',)
     """
     return put_tree("reshard", xs, out_shardings)
+
+
+def _typed(
+    function: str, f: Callable[..., Any] | None, kind: AxisType, axes: Any, ins: Any, outs: Any
+) -> Any:
+    if f is None:
+        return lambda g: _typed(function, g, kind, axes, ins, outs)
+
+    @functools.wraps(f)
+    def inner(*args: Any, **kwargs: Any) -> Any:
+        mesh = mesh_in_use()
+        if mesh is None or mesh.empty:
+            raise ValueError(f"{function}: there is no mesh in use; got None; use set_mesh")
+        names = mesh.axis_names if axes is None else _several(axes)
+        wrong = [n for n in names if n not in mesh.axis_names]
+        if wrong:
+            raise ValueError(
+                f"{function}: axes must be axes of the mesh; got {wrong} for {mesh.axis_names}"
+            )
+        if ins is not None:
+            args = put_tree(function, args, ins)
+        pairs = zip(mesh.axis_names, mesh.axis_types, strict=True)
+        types = tuple(kind if n in names else t for n, t in pairs)
+        with within(mesh.update(axis_types=types)):
+            out = f(*args, **kwargs)
+        return out if outs is None else put_tree(function, out, outs)
+
+    return inner
+
+
+def _several(axes: Any) -> tuple[Any, ...]:
+    return tuple(axes) if isinstance(axes, tuple | list | set | frozenset) else (axes,)
+
+
+def auto_axes(
+    f: Callable[..., Any] | None = None, /, *, axes: Any = None, out_sharding: Any = None
+) -> Any:
+    """Return a function within which axes of the mesh in use are of type Auto.
+
+    Args:
+        f: the function.
+        axes: their names; by default all.
+        out_sharding: how the results lie.
+
+    Raises:
+        ValueError: there is no mesh in use, or it has no such axis.
+
+    Example:
+        >>> import accnp as jnp
+        >>> f = jnp.sharding.auto_axes(lambda x: x + 1, out_sharding=jnp.P("x"))
+        >>> with jnp.set_mesh(jnp.make_mesh((1,), ("x",))):
+        ...     print(f(jnp.arange(2)).sharding.spec)
+        P('x',)
+    """
+    return _typed("auto_axes", f, AxisType.Auto, axes, None, out_sharding)
+
+
+def explicit_axes(
+    f: Callable[..., Any] | None = None, /, *, axes: Any = None, in_sharding: Any = None
+) -> Any:
+    """Return a function within which axes of the mesh in use are of type Explicit.
+
+    Args:
+        f: the function.
+        axes: their names; by default all.
+        in_sharding: how the arguments lie.
+
+    Raises:
+        ValueError: there is no mesh in use, or it has no such axis.
+
+    Example:
+        >>> import accnp as jnp
+        >>> f = jnp.sharding.explicit_axes(lambda x: x + 1, in_sharding=(jnp.P("x"),))
+        >>> with jnp.set_mesh(jnp.make_mesh((1,), ("x",))):
+        ...     print(f(jnp.arange(2)).sharding.spec)
+        P('x',)
+    """
+    return _typed("explicit_axes", f, AxisType.Explicit, axes, in_sharding, None)
 
 
 def placed(

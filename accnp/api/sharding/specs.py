@@ -15,7 +15,10 @@ from accnp.api.sharding.mesh import AbstractMesh, Mesh, mesh_in_use
 from accnp.ir.aval import Cut
 from accnp.runtime.device import Device
 
-__all__ = ["NamedSharding", "P", "PartitionSpec", "Sharding", "SingleDeviceSharding"]
+__all__ = [
+    "NamedSharding", "P", "PartitionSpec", "Sharding", "SingleDeviceSharding",
+    "make_single_device_sharding",
+]  # fmt: skip
 
 Index = tuple[slice, ...]
 
@@ -255,6 +258,19 @@ class SingleDeviceSharding(Sharding):
 
     def __repr__(self) -> str:
         return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
+
+
+def make_single_device_sharding(
+    device: Device, *, memory_kind: str | None = None
+) -> SingleDeviceSharding:
+    """Return the sharding of arrays that lie on one device as a whole.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.sharding.make_single_device_sharding(jnp.devices()[0]).num_devices
+        1
+    """
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
 class NamedSharding(Sharding):

@@ -1,0 +1,52 @@
+"""Values that users set around calls of jitted functions, and that their traces depend on."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from accnp.config import config, scope
+
+__all__ = ["UserConfig", "make_user_context"]
+
+_numbers = itertools.count()
+
+
+class UserConfig:
+    """A value that holds within a `with` block; functions under `jit` are traced for each."""
+
+    def __init__(self, default_value: Any = None) -> None:
+        self._number = next(_numbers)
+        self._default = default_value
+
+    @property
+    def value(self) -> Any:
+        """What is set now."""
+        return dict(config.user_contexts or ()).get(self._number, self._default)
+
+    @contextlib.contextmanager
+    def __call__(self, new_val: Any) -> Iterator[None]:
+        found = {**dict(config.user_contexts or ()), self._number: new_val}
+        with scope("user_contexts", tuple(sorted(found.items(), key=lambda pair: pair[0]))):
+            yield
+
+
+def make_user_context(default_value: Any = None) -> UserConfig:
+    """Make a context whose value is part of what `jit` keeps traces for.
+
+    Args:
+        default_value: hashable, as all of its values.
+
+    Example:
+        >>> import accnp as jnp
+        >>> scale = jnp.make_user_context(1)
+        >>> f = jnp.jit(lambda x: x * scale.value)
+        >>> with scale(3):
+        ...     print(f(2))
+        6
+        >>> print(f(2))
+        2
+    """
+    return UserConfig(default_value)

@@ -1,0 +1,104 @@
+"""Pictures of how arrays lie on devices, as text.
+
+In: a shape and a sharding, or an array. Out: a table with the devices of each part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from accnp.array import Array
+from accnp.pytree import tree_leaves
+
+__all__ = ["inspect_array_sharding", "visualize_array_sharding", "visualize_sharding"]
+
+
+def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> None:
+    """Call a function with how each array of a tree lies on devices.
+
+    Args:
+        value: a tree of arrays; within a traced function, of traced ones.
+        callback: gets the `Sharding`.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.debug.inspect_array_sharding(jnp.ones(2), callback=lambda s: print(s.device_set))
+        {CpuDevice(id=0)}
+    """
+    for leaf in tree_leaves(value):
+        callback(leaf.sharding)
+
+
+def visualize_sharding(
+    shape: Sequence[int],
+    sharding: Any,
+    *,
+    use_color: bool = True,
+    scale: float = 1.0,
+    min_width: int = 9,
+    max_width: int = 80,
+    color_map: Any = None,
+) -> None:
+    """Print which devices hold which part of arrays of rank 1 and 2.
+
+    Args:
+        shape: of the arrays.
+        sharding: how they lie.
+        use_color, color_map: accepted for jax's sake; the picture is plain text.
+        scale: how wide a part of a whole axis is drawn.
+        min_width: the least width of a part, in characters.
+        max_width: the width of the picture.
+
+    Raises:
+        ValueError: another rank.
+
+    Example:
+        >>> import accnp as jnp
+        >>> s = jnp.NamedSharding(jnp.make_mesh((1,), ("x",)), jnp.P("x"))
+        >>> jnp.debug.visualize_sharding((4,), s)
+        +--------------------+
+        |       CPU 0        |
+        +--------------------+
+    """
+    if len(shape) not in (1, 2):
+        raise ValueError(
+            f"visualize_sharding: arrays of rank 1 and 2 can be drawn; got shape {tuple(shape)}"
+        )
+    cells: dict[tuple[tuple[int, ...], ...], list[Any]] = {}
+    for device, index in sharding.devices_indices_map(tuple(shape)).items():
+        spans = tuple([s.indices(n)[:2] for s, n in zip(index, shape, strict=True)])
+        cells.setdefault(spans, []).append(device)
+    rows = sorted({spans[0] for spans in cells}) if len(shape) == 2 else [(0, 1)]
+    columns = sorted({spans[-1] for spans in cells})
+    texts = [[_names(cells[(r, c) if len(shape) == 2 else (c,)]) for c in columns] for r in rows]
+    longest = max(len(t) for line in texts for t in line)
+    width = max(min_width, longest + 2, int(scale * max_width / 4 / len(columns)))
+    width = max(longest + 2, min(width, max(max_width // len(columns) - 1, 1)))
+    rule = "+" + ("-" * width + "+") * len(columns)
+    lines = [rule]
+    for line in texts:
+        lines.append("|" + "".join(t.center(width) + "|" for t in line))
+        lines.append(rule)
+    print("\n".join(lines))
+
+
+def _names(devices: Sequence[Any]) -> str:
+    return f"{devices[0].platform.upper()} {','.join(str(d.id) for d in devices)}"
+
+
+def visualize_array_sharding(arr: Array, **kwargs: Any) -> None:
+    """Print which devices hold which part of an array, as `visualize_sharding` does.
+
+    Args:
+        arr: an array of rank 1 or 2.
+        kwargs: of `visualize_sharding`.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.debug.visualize_array_sharding(jnp.ones((2, 2)))
+        +--------------------+
+        |       CPU 0        |
+        +--------------------+
+    """
+    visualize_sharding(arr.shape, arr.sharding, **kwargs)

@@ -1,0 +1,79 @@
+"""`accnp.distributed`: several processes. There is one; starting it is nothing to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accnp.missing import nearest
+
+__all__ = ["initialize", "is_initialized", "shutdown"]
+
+_started = False
+
+
+def initialize(
+    coordinator_address: str | None = None,
+    num_processes: int | None = None,
+    process_id: int | None = None,
+    local_device_ids: Any = None,
+    cluster_detection_method: str | None = None,
+    initialization_timeout: int = 300,
+    heartbeat_timeout_seconds: int = 100,
+    shutdown_timeout_seconds: int = 300,
+    coordinator_bind_address: str | None = None,
+    slice_index: int | None = None,
+    partition_index: int | None = None,
+) -> None:
+    """Join the other processes of a program: there are none.
+
+    Args:
+        coordinator_address, process_id, and the rest: accepted for jax's sake.
+        num_processes: None or 1.
+
+    Raises:
+        RuntimeError: it was called before.
+        ValueError: several processes are asked for.
+
+    Example:
+        >>> import accnp as jax
+        >>> jax.distributed.initialize(num_processes=1)
+        >>> jax.distributed.is_initialized()
+        True
+        >>> jax.distributed.shutdown()
+    """
+    global _started
+    if num_processes not in (None, 1):
+        raise ValueError(
+            f"distributed.initialize: programs of one process only; got {num_processes=}; run "
+            "each apart, or use several devices of the CPU (ACCNP_NUM_CPU_DEVICES)"
+        )
+    if _started:
+        raise RuntimeError(
+            "distributed.initialize: it is called once; got a second call; call shutdown before"
+        )
+    _started = True
+
+
+def is_initialized() -> bool:
+    """Whether `initialize` was called.
+
+    Example:
+        >>> import accnp as jax
+        >>> jax.distributed.is_initialized()
+        False
+    """
+    return _started
+
+
+def shutdown() -> None:
+    """Leave the other processes: there are none.
+
+    Example:
+        >>> import accnp as jax
+        >>> jax.distributed.shutdown()
+    """
+    global _started
+    _started = False
+
+
+__getattr__ = nearest(__name__, __all__)

@@ -1,0 +1,87 @@
+"""`accnp.experimental.mesh_utils`: devices as grids, for `Mesh`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accnp.missing import nearest
+from accnp.runtime.device import devices as every_device
+
+__all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
+
+
+def create_device_mesh(
+    mesh_shape: Sequence[int],
+    devices: Sequence[Any] | None = None,
+    *,
+    contiguous_submeshes: bool = False,
+    allow_split_physical_axes: bool = False,
+) -> np.ndarray:
+    """Return devices as an array of a shape, in their order: they share one memory.
+
+    Args:
+        mesh_shape: the shape.
+        devices: as many devices; by default all.
+        contiguous_submeshes, allow_split_physical_axes: accepted for jax's sake.
+
+    Raises:
+        ValueError: there is another number of devices.
+
+    Example:
+        >>> import accnp
+        >>> from accnp.experimental import mesh_utils
+        >>> mesh_utils.create_device_mesh((1, 1), [accnp.devices()[0]]).shape
+        (1, 1)
+    """
+    found = every_device() if devices is None else list(devices)
+    if prod(mesh_shape) != len(found):
+        raise ValueError(
+            f"create_device_mesh: a mesh of shape {tuple(mesh_shape)} has {prod(mesh_shape)} "
+            f"devices; got {len(found)}; pass as many, or set ACCNP_NUM_CPU_DEVICES"
+        )
+    grid = np.empty(len(found), object)
+    grid[:] = found
+    return grid.reshape(tuple(mesh_shape))
+
+
+def create_hybrid_device_mesh(
+    mesh_shape: Sequence[int],
+    dcn_mesh_shape: Sequence[int],
+    devices: Sequence[Any] | None = None,
+    *,
+    process_is_granule: bool = False,
+    should_sort_granules_by_key: bool = True,
+    allow_split_physical_axes: bool = False,
+) -> np.ndarray:
+    """Return devices as an array whose axes are those of machines times those within one.
+
+    Args:
+        mesh_shape: the shape within a machine.
+        dcn_mesh_shape: how many machines along each axis: ones, since there is one process.
+        devices: the devices; by default all.
+        process_is_granule, should_sort_granules_by_key, allow_split_physical_axes: accepted for
+            jax's sake.
+
+    Raises:
+        ValueError: several machines are asked for, or there is another number of devices.
+
+    Example:
+        >>> import accnp
+        >>> from accnp.experimental import mesh_utils
+        >>> grid = mesh_utils.create_hybrid_device_mesh((1,), (1,), [accnp.devices()[0]])
+        >>> grid.shape
+        (1,)
+    """
+    if prod(dcn_mesh_shape) != 1:
+        raise ValueError(
+            "create_hybrid_device_mesh: there is one machine; got dcn_mesh_shape="
+            f"{tuple(dcn_mesh_shape)}; use ones"
+        )
+    return create_device_mesh(mesh_shape, devices)
+
+
+__getattr__ = nearest(__name__, __all__)

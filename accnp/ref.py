@@ -1,0 +1,22 @@
+"""`accnp.ref`: mutable references to arrays."""
+
+from accnp.api.refs import (
+    AbstractRef,
+    Ref,
+    addupdate,
+    empty_ref,
+    free_ref,
+    freeze,
+    get,
+    new_ref,
+    set,
+    swap,
+)  # fmt: skip
+from accnp.missing import nearest
+
+__all__ = [
+    "AbstractRef", "Ref", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "set",
+    "swap",
+]  # fmt: skip
+
+__getattr__ = nearest(__name__, __all__)

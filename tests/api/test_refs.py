@@ -1,0 +1,83 @@
+"""Mutable references, against jax."""
+
+import jax
+import numpy as np
+import pytest
+
+import accnp
+
+
+def several(m):
+    ref = m.new_ref(m.numpy.arange(6.0).reshape(2, 3))
+    ref[0, 1] = 9.0
+    ref[1] += 1
+    ref[...] *= 2
+    m.ref.addupdate(ref, (0, np.array([0, 0])), m.numpy.ones(2))
+    old = m.ref.swap(ref, (slice(None), 2), m.numpy.full(2, 7.0))
+    return old, ref[:, 1:], m.ref.get(ref, 0), m.freeze(ref)
+
+
+def by_places(m):
+    ref = m.new_ref(m.numpy.zeros(5))
+    ref[m.ds(1, 3)] = m.numpy.arange(3.0)
+    return ref[m.ds(0, 3, 2)], ref[...]
+
+
+def traced(m):
+    def f(x, i):
+        ref = m.new_ref(m.numpy.zeros(4))
+        ref[m.ds(i, 2)] = m.numpy.array([x, x])
+        ref[i] += x * x
+        return m.freeze(ref)
+
+    return m.jit(f)(3.0, 1), m.vmap(f, (0, None))(m.numpy.arange(2.0), 2)
+
+
+def differentiated(m):
+    def f(x):
+        ref = m.new_ref(m.numpy.ones(2) * x)
+        ref[0] = x * x
+        return ref[0] * ref[1]
+
+    return m.grad(f)(2.0), m.jit(m.grad(f))(2.0)
+
+
+@pytest.mark.parametrize("program", [several, by_places, traced, differentiated])
+def test_like_jax(program):
+    for f, w in zip(
+        accnp.tree.leaves(program(accnp)), jax.tree.leaves(program(jax)), strict=True
+    ):  # fmt: skip
+        if hasattr(w, "shape"):
+            np.testing.assert_allclose(np.asarray(f), np.asarray(w))
+        else:
+            assert f == w
+
+
+def test_parts_and_what_is_broadcast():
+    ref = accnp.new_ref(accnp.numpy.arange(4.0))
+    ref.at[1:][0] = 9.0
+    ref.at[2:].at[1][...] = 5.0
+    ref[accnp.ds(0, 1)] = 7.0
+    assert ref[...].tolist() == [7, 9, 2, 5]
+    assert (ref.shape, ref.dtype, ref.ndim, ref.size, len(ref)) == ((4,), np.float32, 1, 4, 4)
+
+
+def test_texts():
+    for m in (jax, accnp):
+        ref = m.new_ref(m.numpy.arange(2.0))
+        assert str(ref) == "Ref([0., 1.], dtype=float32)"
+        assert str(ref.aval) == "Ref{float32[2]}"
+        assert isinstance(ref, m.ref.Ref)
+
+
+def test_what_is_refused():
+    ref = accnp.new_ref(accnp.numpy.zeros(2))
+    with pytest.raises(ValueError, match="must have the dtype of the reference, float32; got int"):
+        ref[0] = accnp.numpy.int32(3)
+    with pytest.raises(NotImplementedError, match="used where it was made"):
+        accnp.jit(lambda: ref[0])()
+    with pytest.raises(ValueError, match="must be a reference"):
+        accnp.ref.get(3)
+    accnp.free_ref(ref)
+    with pytest.raises(ValueError, match="was freed"):
+        ref[0]
