@@ -38,7 +38,7 @@ class AxisType(enum.Enum):
         return self.name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ManualAxisType:
     """Along which axes a value of a part differs, and along which it is a sum to be taken."""
 
