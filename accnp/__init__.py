@@ -42,8 +42,9 @@ from accnp.runtime.device import (
 if TYPE_CHECKING:  # loaded on first use
     from accnp import (
         ad_checkpoint, checkpoint_policies, core, custom_batching, custom_derivatives, debug,
-        distributed, experimental, extend, flatten_util, image, interpreters, lax, lib, memory, nn,
-        ops, random, ref, scipy, sharding, test_util, tree, tree_util, typing, version,
+        distributed, dlpack, experimental, extend, flatten_util, image, interpreters, lax, lib,
+        memory, monitoring, nn, ops, random, ref, scipy, sharding, stages, test_util, tree,
+        tree_util, typing, version,
     )  # fmt: skip
     from accnp import profiler as profiler
     from accnp.api.callbacks import pure_callback
@@ -116,6 +117,7 @@ __all__ = [
     "devices",
     "disable_jit",
     "distributed",
+    "dlpack",
     "ds",
     "dtypes",
     "effects_barrier",
@@ -166,6 +168,7 @@ __all__ = [
     "make_mesh",
     "make_user_context",
     "memory",
+    "monitoring",
     "named_call",
     "named_scope",
     "new_ref",
@@ -194,6 +197,7 @@ __all__ = [
     "sharding",
     "smap",
     "softmax_custom_jvp",
+    "stages",
     "test_util",
     "thread_guard",
     "threads",
@@ -217,9 +221,9 @@ globals().update({name: vars(numpy)[name] for name in {*numpy.__all__} - {*numpy
 
 _LATER = (
     "ad_checkpoint", "checkpoint_policies", "core", "custom_batching", "custom_derivatives",
-    "debug", "distributed", "experimental", "extend", "flatten_util", "image", "interpreters",
-    "lax", "lib", "memory", "nn", "ops", "profiler", "random", "ref", "scipy", "sharding",
-    "test_util", "tree", "tree_util", "typing", "version",
+    "debug", "distributed", "dlpack", "experimental", "extend", "flatten_util", "image",
+    "interpreters", "lax", "lib", "memory", "monitoring", "nn", "ops", "profiler", "random", "ref",
+    "scipy", "sharding", "stages", "test_util", "tree", "tree_util", "typing", "version",
 )  # fmt: skip
 _FROM = {
     "accnp.api.callbacks": "pure_callback",

@@ -3,10 +3,11 @@
 
 from accnp import checkpoint_policies
 from accnp.api.checkpoint import (
-    checkpoint, checkpoint_name, print_saved_residuals, remat, saved_residuals,
+    Offloadable, Recompute, Saveable, checkpoint, checkpoint_name, print_saved_residuals, remat,
+    saved_residuals,
 )  # fmt: skip
 
 __all__ = [
-    "checkpoint", "checkpoint_name", "checkpoint_policies", "print_saved_residuals", "remat",
-    "saved_residuals",
+    "Offloadable", "Recompute", "Saveable", "checkpoint", "checkpoint_name", "checkpoint_policies",
+    "print_saved_residuals", "remat", "saved_residuals",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ from accnp import engine
 from accnp.config import config
 from accnp.errors import api_boundary, hide_frames
 from accnp.ir.aval import Aval, make_aval
-from accnp.ir.node import Node, const
+from accnp.ir.node import Node, const, site_text
 from accnp.ir.trace import join
 from accnp.pytree import LEAVES
 from accnp.runtime import buffer as pool
@@ -63,6 +63,7 @@ class Array:
         def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
         def nonzero(self, **kwargs: Any) -> tuple[Array, ...]: ...
         def tobytes(self, order: str = "C") -> bytes: ...
+        def unsafe_buffer_pointer(self) -> int: ...
 
         T: Array
         mT: Array
@@ -329,6 +330,44 @@ class Array:
         return _shards().shards(self)
 
     global_shards = addressable_shards
+
+    @property
+    def format(self) -> Any:
+        """How the elements lie in memory and on devices."""
+        return importlib.import_module("accnp.api.layouts").format_of(self)  # few programs ask
+
+    def platform(self) -> str:
+        """What the value lies on: "cpu"."""
+        return next(iter(self.devices())).platform
+
+    @property
+    def traceback(self) -> Any:
+        """The line that recorded the operation, or None."""
+        site = self._node.site
+        return None if site is None else site_text(self._node)
+
+    @property
+    def flat(self) -> Any:
+        """Not implemented, as in jax; use `flatten()`."""
+        raise NotImplementedError(
+            "Array.flat: arrays do not have an iterator over all elements; use x.flatten()"
+        )
+
+    @property
+    def device_buffer(self) -> Any:
+        """An older name; use `addressable_data(0)`."""
+        raise AttributeError("arr.device_buffer has been deprecated. Use arr.addressable_data(0)")
+
+    @property
+    def device_buffers(self) -> Any:
+        """An older name; use `addressable_shards`."""
+        raise AttributeError(
+            "arr.device_buffers has been deprecated. Use [x.data for x in arr.addressable_shards]"
+        )
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        raise AttributeError("__cuda_array_interface__ is only defined for GPU buffers.")
 
     def devices(self) -> set[Any]:
         """The set of devices that hold the value."""

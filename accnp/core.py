@@ -1,22 +1,46 @@
 # isort: skip_file
 """`accnp.core`: types of values, tracers, evaluation of jaxprs, re-exported one by one."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accnp.api.evaluation import eval_jaxpr
 from accnp.api.tracing import Tracer, ensure_compile_time_eval
 from accnp.ir.aval import Aval as AbstractValue
 from accnp.ir.aval import Aval as ShapedArray
 from accnp.ir.equations import Atom
+from accnp.ir.trace import Trace
 from accnp.missing import nearest
+
+if TYPE_CHECKING:  # loaded on first use
+    from accnp.api.core_names import max_dim, min_dim
 
 ParamDict = dict[str, Any]
 Value = Any
 eval_context = ensure_compile_time_eval
 
 __all__ = [
-    "AbstractValue", "Atom", "ParamDict", "ShapedArray", "Tracer", "Value",
-    "ensure_compile_time_eval", "eval_context", "eval_jaxpr",
+    "AbstractValue", "Atom", "ParamDict", "ShapedArray", "Trace", "Tracer", "Value",
+    "ensure_compile_time_eval", "eval_context", "eval_jaxpr", "max_dim", "min_dim",
 ]  # fmt: skip
 
-__getattr__ = nearest(__name__, __all__)
+# Older names, which jax has (deprecated) or had.
+_OLDER = {
+    "accnp.api.core_names": "AbstractToken CallPrimitive Effect JaxprPpContext JaxprPpSettings "
+    "OutputType abstract_token aval_mapping_handlers call "
+    "call_p concretization_function_error custom_typechecks find_top_trace get_aval "
+    "get_opaque_trace_state is_concrete is_constant_dim is_constant_shape literalable_types "
+    "max_dim min_dim no_axis_name nonempty_axis_env_DO_NOT_USE pytype_aval_mappings trace_ctx "
+    "traverse_jaxpr_params unsafe_am_i_under_a_jit_DO_NOT_USE unsafe_am_i_under_a_vmap_DO_NOT_USE "
+    "unsafe_get_axis_names_DO_NOT_USE",
+    "accnp.api.tracing": "check_jaxpr concrete_or_error mapped_aval primal_dtype_to_tangent_dtype "
+    "unmapped_aval valid_jaxtype",
+    "accnp.errors": "InconclusiveDimensionOperation JaxprTypeError",
+    "accnp.ir.equations": "ClosedJaxpr DebugInfo DropVar Jaxpr JaxprEqn Literal Var gensym "
+    "jaxprs_in_params new_jaxpr_eqn no_effects subjaxprs",
+    "accnp.api.primitives": "Primitive",
+}
+__getattr__ = nearest(
+    __name__,
+    __all__,
+    {name: module for module, names in _OLDER.items() for name in names.split()},
+)

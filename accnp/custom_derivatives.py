@@ -13,17 +13,19 @@ from accnp.missing import nearest
 
 if TYPE_CHECKING:  # loaded on first use
     from accnp.api.known_primitives import custom_jvp_call_p, custom_vjp_call_p
+    from accnp.api.linear_call import linear_call
     from accnp.api.rare_primitives import remat_opt_p
 
 __all__ = [
     "CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp",
     "custom_jvp_call_p", "custom_vjp", "custom_vjp_call_p", "custom_vjp_primal_tree_values",
-    "remat_opt_p", "zero_from_primal",
+    "linear_call", "remat_opt_p", "zero_from_primal",
 ]  # fmt: skip
 
 _LATER = {
     "custom_jvp_call_p": "accnp.api.known_primitives",
     "custom_vjp_call_p": "accnp.api.known_primitives",
+    "linear_call": "accnp.api.linear_call",
     "remat_opt_p": "accnp.api.rare_primitives",
 }
 __getattr__ = nearest(__name__, __all__, _LATER)

@@ -25,6 +25,9 @@ from accnp.transforms.tools import TOOLS
 from accnp.transforms.walk import inexact
 
 __all__ = [
+    "Offloadable",
+    "Recompute",
+    "Saveable",
     "checkpoint",
     "checkpoint_dots",
     "checkpoint_dots_with_no_batch_dims",
@@ -44,7 +47,36 @@ __all__ = [
     "saved_residuals",
 ]
 
-Policy = Callable[..., bool]
+Policy = Callable[..., Any]  # what it returns is true of what is kept
+
+
+class _Recompute:
+    """A policy's answer: compute it again."""
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return "Recompute"
+
+
+class _Saveable:
+    """A policy's answer: keep it."""
+
+    def __repr__(self) -> str:
+        return "Saveable"
+
+
+Recompute, Saveable = _Recompute(), _Saveable()
+
+
+@dataclass(frozen=True)
+class Offloadable:
+    """A policy's answer: keep it in another memory. There is one memory here, where it is kept."""
+
+    src: str
+    dst: str
+
 
 # --- policies ------------------------------------------------------------------------------------
 

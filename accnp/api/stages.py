@@ -5,20 +5,111 @@ In: a JitFunction and its entry. Out: things to look at and to call.
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from accnp import engine
 from accnp.array import wrap
 from accnp.ir.equations import ClosedJaxpr
+from accnp.runtime.device import devices
 
-__all__ = ["Compiled", "Lowered", "TracedStage"]
+__all__ = [
+    "ArgInfo",
+    "Compiled",
+    "CompiledMemoryStats",
+    "CompilerOptions",
+    "Lowered",
+    "TracedStage",
+]
+
+CompilerOptions = dict[str, str | bool]
 
 
-class TracedStage:
+class ArgInfo:
+    """What a stage knows of one argument: its type, and whether its buffer is given away."""
+
+    __slots__ = ("_aval", "donated")
+
+    def __init__(self, _aval: Any, donated: bool) -> None:
+        self._aval, self.donated = _aval, donated
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes."""
+        return self._aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the elements."""
+        return self._aval.dtype
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ArgInfo) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def __repr__(self) -> str:
+        return f"ArgInfo(_aval={self._aval!r}, donated={self.donated})"
+
+
+class CompiledMemoryStats:
+    """Bytes of one call: of the arguments, the results, and what lies between at most."""
+
+    def __init__(self, arguments: int, outputs: int, between: int) -> None:
+        self.argument_size_in_bytes = arguments
+        self.output_size_in_bytes = outputs
+        self.temp_size_in_bytes = between
+        self.alias_size_in_bytes = self.generated_code_size_in_bytes = 0
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{k}={v}" for k, v in sorted(vars(self).items()))
+        return f"CompiledMemoryStats({fields})"
+
+
+def _peak(plan: engine.Plan) -> int:
+    """The most bytes that a plan's own buffers have at one time."""
+    live: dict[int, int] = {}
+    most = 0
+    for step in plan.steps:
+        live |= dict(getattr(step, "allocs", ()))
+        live |= {slot: a.nbytes for slot, a in getattr(step, "results", ())}
+        most = max(most, sum(live.values()))
+        for slot in step.frees:
+            live.pop(slot, None)
+    return most
+
+
+def _sharding(aval: Any) -> Any:
+    shards = importlib.import_module("accnp.api.sharding.shards")  # few programs ask
+    return shards.sharding_at(aval.devices or (devices()[0],))
+
+
+class _Stage:
+    """What the three stages share."""
+
+    _traced: TracedStage
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """The positions of the leaves whose buffers are given away."""
+        traced = self._traced
+        return tuple(traced._call.donated(traced._function._options))
+
+    @property
+    def args_info(self) -> Any:
+        """`ArgInfo` of each argument, in the arguments' structure."""
+        traced, given = self._traced, {*self.donate_argnums}
+        avals = traced._entry.graph.in_avals[len(traced._entry.consts) :]
+        return traced._call.spec.unflatten([ArgInfo(a, i in given) for i, a in enumerate(avals)])
+
+
+class TracedStage(_Stage):
     """A function traced for one signature; `jaxpr` holds the program."""
 
     def __init__(self, function: Any, entry: Any, call: Any, jaxpr: ClosedJaxpr) -> None:
         self._function, self._entry, self._call = function, entry, call
+        self._traced = self
         self.jaxpr = jaxpr
         self.fun_name = function._name
 
@@ -53,7 +144,7 @@ class TracedStage:
         return Lowered(self)
 
 
-class Lowered:
+class Lowered(_Stage):
     """A planned program: kernels as source text, nothing compiled yet."""
 
     def __init__(self, traced: TracedStage) -> None:
@@ -85,13 +176,27 @@ class Lowered:
         """The source of every kernel, in the order of launches."""
         return engine.plan_text(self._plan)
 
+    def compiler_ir(self, dialect: str | None = None) -> ClosedJaxpr:
+        """The program before it is planned: a jaxpr."""
+        return self._traced.jaxpr
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Estimated simple operations and launches of one call, and bytes that must move."""
+        plan = self._plan
+        moved = float(sum(step.nbytes for step in plan.steps))
+        return {
+            "flops": float(plan.work),
+            "launches": float(len(plan.steps)),
+            "bytes accessed": moved,
+        }
+
     def compile(self, *_: Any, **__: Any) -> Compiled:
         """Make (or load) the machine code of every kernel."""
         engine.compile_plan(self._plan)
         return Compiled(self)
 
 
-class Compiled:
+class Compiled(_Stage):
     """Machine code for one signature; call it with arguments of exactly that signature."""
 
     def __init__(self, lowered: Lowered) -> None:
@@ -123,9 +228,36 @@ class Compiled:
         return self._lowered.as_text()
 
     def cost_analysis(self) -> dict[str, float]:
-        """Estimated simple operations and launches of one call."""
-        plan = self._lowered._plan
-        return {"flops": float(plan.work), "launches": float(len(plan.steps))}
+        """Estimated simple operations and launches of one call, and bytes that must move."""
+        return self._lowered.cost_analysis()
+
+    def memory_analysis(self) -> CompiledMemoryStats:
+        """Bytes of the arguments, the results, and what lies between."""
+        entry, plan = self._traced._entry, self._lowered._plan
+        ins = sum(a.nbytes for a in entry.graph.in_avals)
+        outs = sum(a.nbytes for a in entry.out_avals)
+        return CompiledMemoryStats(ins, outs, max(0, _peak(plan) - outs))
+
+    def runtime_executable(self) -> Any:
+        """What runs: the plan of the kernels."""
+        return self._lowered._plan
+
+    @property
+    def input_shardings(self) -> Any:
+        """How the arguments lie on devices, in their structure: on the default one."""
+        entry = self._traced._entry
+        avals = entry.graph.in_avals[len(entry.consts) :]
+        return self._traced._call.spec.unflatten([_sharding(a) for a in avals])
+
+    @property
+    def output_shardings(self) -> Any:
+        """How the results lie on devices, in their structure."""
+        entry = self._traced._entry
+        return entry.out_spec.unflatten([_sharding(a) for a in entry.out_avals])
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it."""
+        return self(*args, **kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         traced = self._traced

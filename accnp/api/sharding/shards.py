@@ -21,6 +21,7 @@ __all__ = [
     "make_array_from_callback",
     "make_array_from_process_local_data",
     "make_array_from_single_device_arrays",
+    "sharding_at",
     "sharding_of",
     "shards",
 ]  # fmt: skip
@@ -28,7 +29,11 @@ __all__ = [
 
 def sharding_of(x: Array) -> Sharding:
     """How an array lies on devices."""
-    where = x._where()
+    return sharding_at(x._where())
+
+
+def sharding_at(where: Any) -> Sharding:
+    """The sharding that a type's devices mean."""
     if type(where) is Cut:
         return where.sharding
     if len(where) == 1:

@@ -1,0 +1,21 @@
+# isort: skip_file
+"""`accnp.monitoring`: events of programs and listeners for them, re-exported one by one."""
+
+from accnp.api.monitoring import (
+    clear_event_listeners, record_event, record_event_duration_secs, record_event_time_span,
+    record_scalar, register_event_duration_secs_listener, register_event_listener,
+    register_event_time_span_listener, register_scalar_listener,
+    unregister_event_duration_listener, unregister_event_listener,
+    unregister_event_time_span_listener, unregister_scalar_listener,
+)  # fmt: skip
+from accnp.missing import nearest
+
+__all__ = [
+    "clear_event_listeners", "record_event", "record_event_duration_secs", "record_event_time_span",
+    "record_scalar", "register_event_duration_secs_listener", "register_event_listener",
+    "register_event_time_span_listener", "register_scalar_listener",
+    "unregister_event_duration_listener", "unregister_event_listener",
+    "unregister_event_time_span_listener", "unregister_scalar_listener",
+]  # fmt: skip
+
+__getattr__ = nearest(__name__, __all__)

@@ -1,0 +1,13 @@
+# isort: skip_file
+"""`accnp.stages`: a jitted function traced, lowered, compiled; re-exported one by one."""
+
+from accnp.api.jit import JitFunction as Wrapped
+from accnp.api.stages import ArgInfo, Compiled, CompiledMemoryStats, CompilerOptions, Lowered
+from accnp.api.stages import TracedStage as Traced
+from accnp.missing import nearest
+
+__all__ = [
+    "ArgInfo", "Compiled", "CompiledMemoryStats", "CompilerOptions", "Lowered", "Traced", "Wrapped",
+]  # fmt: skip
+
+__getattr__ = nearest(__name__, __all__)
