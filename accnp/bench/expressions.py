@@ -42,7 +42,8 @@ class Expression:
     - any other name: `peers[name](*arguments)` makes the call, or None if it is not installed.
 
     `eager` runs ours without `jit`. `x64` switches 64-bit numbers on for all. Results are compared
-    with JAX's, or with those of the function `want`, within `rtol` and `atol`.
+    with JAX's, or with those of the function `want`, within `rtol` and `atol`; `compared` says what
+    of the results is, where they are not specified whole.
     """
 
     title: str
@@ -53,6 +54,7 @@ class Expression:
     eager: bool = False
     x64: bool = False
     want: Callable[..., Any] | None = None
+    compared: Callable[[Any], Any] = lambda results: results
     rtol: float = 1e-4
     atol: float = 1e-5
     counted: bool = True  # whether `counts.py` takes it
@@ -100,7 +102,7 @@ class Expression:
             want = (known or _call_of_jax(self))()
         ours, theirs = (
             accnp.tree_util.tree_leaves(accnp.tree_util.tree_map(np.asarray, tree))
-            for tree in (calls[OURS](), want)
+            for tree in map(self.compared, (calls[OURS](), want))
         )
         for a, b in zip(ours, theirs, strict=True):
             np.testing.assert_allclose(a, b, rtol=self.rtol, atol=self.atol)

@@ -1,29 +1,32 @@
-"""Kernels of sorts of single long lines by several threads.
+"""Kernels of sorts of single long lines by several threads, and of partitions of long lines.
 
 In: the keys of the operands, the axis. Out: `OwnKernel`s of several steps: limits from a sample of
 the keys, keys of each block dealt to lists by these limits, each list put together and sorted by
 NumPy's vectorised sort (a sample sort: Frazer, McKellar, JACM 17, 1970). Neither the limits nor the
-number of threads show in the result.
+number of threads show in the result. For a partition limits lie about the place that is asked for,
+and the list which that is in is sorted alone (Floyd, Rivest, CACM 18, 1975).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from accnp.ir.kernel import OwnKernel
+from accnp.ir.kernel import Operand, OwnKernel
 from accnp.primitives.sort_lines import Keys, Lines, first_zero, write_signs
 
-__all__ = ["shared_sort"]
+__all__ = ["partition_kernel", "shared_sort"]
 
 LISTS = 8  # as many as `deal` knows
 SAMPLE = 1024  # keys of a line from which limits are taken: lists are as long as planned +- 8 %
 BLOCK = 1 << 13  # keys that are dealt at once: with their lists they stay in the second-level cache
+LONG = 1 << 14  # elements of a line from which it is partitioned here
 PAD = 16  # a vector of the smallest keys
 
 
-def _limits(keys: Keys, axis: int, memories: int) -> OwnKernel:
-    """The first step: for each line the keys that divide a sorted sample evenly."""
+def _limits(keys: Keys, axis: int, memories: int, ranks: Sequence[int]) -> OwnKernel:
+    """The first step: for each line the keys of these ranks in a sorted sample."""
     lines = Lines(keys, axis, memories)
     text, axes = lines.text, lines.outer()
     count = prod([x.size for x in axes])
@@ -37,8 +40,8 @@ def _limits(keys: Keys, axis: int, memories: int) -> OwnKernel:
             text.add(f"at_s = s * {size} // {SAMPLE} + h", f"v = {lines.element(0, 'at_s')}")
             text.add(f"f[s] = {keys.encode(text, 'v', 'at_s')}")
         text.add(f"sort_{keys.code}(f, {SAMPLE})")
-        with text.block(f"for k in range({LISTS} - 1):"):
-            text.add(f"a{lines.pointers}[t * {LISTS} + k] = f[(k + 1) * {SAMPLE // LISTS}]")
+        for k, rank in enumerate(ranks):
+            text.add(f"a{lines.pointers}[t * {LISTS} + {k}] = f[{text.integer(rank)}]")
     return text.own(count, 32 * SAMPLE * count)
 
 
@@ -66,8 +69,11 @@ def _dealt(keys: Keys, axis: int, memories: int, blocks: int) -> OwnKernel:
     return text.own(tasks, 4 * tasks * min(BLOCK, lines.size))
 
 
-def _collected(keys: Keys, axis: int, memories: int, blocks: int) -> OwnKernel:
-    """The third step: each list is put together, sorted, and written."""
+def _collected(
+    keys: Keys, axis: int, memories: int, blocks: int, kth: int | None = None
+) -> OwnKernel:
+    """The third step: each list is put together, sorted, and written; if `kth` is given, that with
+    this place alone is sorted."""
     lines = Lines(keys, axis, memories)
     text, axes, limits = lines.text, lines.outer(), lines.pointers
     tasks = prod([x.size for x in axes]) * LISTS
@@ -84,7 +90,12 @@ def _collected(keys: Keys, axis: int, memories: int, blocks: int) -> OwnKernel:
             with text.block("for i in range(k):"):
                 text.add("o = o + c[i]")
             text.add(f"move(at(f, m), at(a{limits + 2}, o), c[k])", "m = m + c[k]")
-        text.add(f"sort_{keys.code}(f, m)")
+        if kth is None:
+            text.add(f"sort_{keys.code}(f, m)")
+        else:
+            asked = text.integer(kth)
+            with text.block(f"if first <= {asked} and {asked} < first + m:"):
+                text.add(f"sort_{keys.code}(f, m)")
         with text.block("for i in range(m):"):
             text.add("key = f[i]", "at_i = first + i")
             keys.write(text, "key", lines.target("at_i"), lines.operand())
@@ -108,6 +119,22 @@ def _zeros(keys: Keys, axis: int, memories: int) -> OwnKernel:
 
 def shared_sort(keys: Keys, axis: int) -> OwnKernel:
     """The kernel of a sort of lines by the first operand, which the others follow."""
+    ranks = [(k + 1) * SAMPLE // LISTS for k in range(LISTS - 1)]
+    return _steps(keys, axis, ranks, None)
+
+
+def partition_kernel(x: Operand, axis: int, kth: int) -> OwnKernel | None:
+    """The kernel of a partition; None for short lines."""
+    keys, n = Keys([x]), x.shape[axis]
+    if not keys.possible or not LONG <= n < 1 << 31:
+        return None
+    # The rank of the k-th key in a sample is off by 16 in one of three cases, by 64 in one of 10^4.
+    rank = kth * SAMPLE // n
+    ranks = [min(max(rank + d, 0), SAMPLE - 1) for d in (-64, -32, -16, 0, 16, 32, 64)]
+    return _steps(keys, axis, ranks, kth)
+
+
+def _steps(keys: Keys, axis: int, ranks: Sequence[int], kth: int | None) -> OwnKernel:
     shape = keys.operands[0].shape
     n = shape[axis]
     count, blocks = prod(shape) // n, -(-n // BLOCK)
@@ -118,7 +145,7 @@ def shared_sort(keys: Keys, axis: int) -> OwnKernel:
         (keys.code, count * n),
     ]
     here = keys, axis, len(memory)
-    steps = [_limits(*here), _dealt(*here, blocks), _collected(*here, blocks)]
-    if keys.signed_zeros:
-        steps.append(_zeros(*here))
-    return replace(steps[0], memory=tuple(memory), then=tuple(steps[1:]))
+    rest = [_dealt(*here, blocks), _collected(*here, blocks, kth)]
+    if keys.signed_zeros and kth is None:
+        rest.append(_zeros(*here))
+    return replace(_limits(*here, ranks), memory=tuple(memory), then=tuple(rest))

@@ -19,6 +19,7 @@ from accnp.primitives.kinds import broadcast_to, opaque
 from accnp.primitives.long_sorts import long_sort
 from accnp.primitives.reference import quiet
 from accnp.primitives.search_kernels import search_kernel
+from accnp.primitives.shared_sorts import partition_kernel
 from accnp.primitives.sort_kernels import sort_kernel, top_kernel
 
 __all__ = ["gather_permuted", "permutation_of"]
@@ -180,6 +181,7 @@ opaque(
     "partition",
     infer=_partition_infer,
     numpy=_partition_numpy,
+    kernel=lambda operands, results, p: partition_kernel(operands[0], p["axis"], p["kth"]),
     jvp=(_partition_jvp,),
     batch=lambda size, xs, batched, p: (o.partition(xs[0], **{**p, "axis": p["axis"] + 1}), True),
 )

@@ -86,7 +86,7 @@ def test_refused() -> None:
         jnp.lexsort([])
 
 
-@pytest.mark.parametrize("n", [7, 3000])
+@pytest.mark.parametrize("n", [7, 3000, 40_000])
 @pytest.mark.parametrize("dtype", ["f4", "i4", "u1", "f2"])
 def test_partition(n: int, dtype: str) -> None:
     x = np.random.default_rng(n).integers(0, 200, (3, n)).astype(dtype)
