@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from accnp.codegen.cpu import Generated
+from accnp.config import config
 from accnp.engine.traffic import value_bytes
 from accnp.ir.node import Node
 from accnp.passes.fuse import Cluster
@@ -21,6 +22,7 @@ from accnp.runtime.compile import Kernel, get_kernel
 __all__ = ["ControlStep", "HostStep", "KernelStep", "Plan", "forget_nodes", "used_slots"]
 
 GRAIN = 1 << 16  # simple element operations in one chunk of a kernel: some 20 µs
+PIECES = 32  # chunks for each thread are enough
 PARALLEL = 1 << 18  # below this much work in a kernel one thread does it
 BRIEF = 1 << 13  # below this much the interpreter lock is kept
 
@@ -63,7 +65,9 @@ class KernelStep:
         """Set how far the parallel index runs, and the work of one step of it."""
         self.extent = extent
         self.work = extent * weight
-        grain = max(1, GRAIN // max(1, weight))
+        fine = max(1, GRAIN // max(1, weight))
+        # Costs are estimates from above: chunks of a microsecond would be all about the counter.
+        grain = max(fine, min(extent // (PIECES * config.threads), 16 * fine))
         self.grain = -(-grain // 64) * 64 if grain >= 64 else grain
 
     @property

@@ -9,8 +9,8 @@ was for so many looks and no session is open. A hand-over to a helper that is lo
 Who sleeps is woken in machine code, too: helpers that need the interpreter, whose lock the waking
 thread holds until a moment later, sleep twice, and come 0.1 ms later.
 
-Helpers keep off the processor of whoever shares: a scheduler likes to wake a thread where its waker
-runs, and the two would take turns there. `attend` returns for the helper to move.
+Whoever shares keeps helpers off its own processor: a scheduler likes to wake a thread where its
+waker runs, or where it ran before, and the two would take turns there.
 """
 
 from __future__ import annotations
@@ -19,20 +19,18 @@ import os
 import sys
 
 __all__ = [
-    "ATTEND", "COUNT", "CPU", "LOOKS", "MOST", "PLACES", "SESSIONS", "SHARE", "SPREAD", "STAYS",
+    "ATTEND", "COUNT", "CPU", "LOOKS", "MOST", "PLACES", "SESSIONS", "SHARE", "SPREAD",
     "TEXT", "WAKE", "WORDS",
 ]  # fmt: skip
 
 SHARE, SPREAD, ATTEND, WAKE = "accnp_share", "accnp_spread", "accnp_attend", "accnp_wake"
 # Words of a team: tickets and inside; busy; cpu; counter; entry, arguments, n, chunk; sessions,
-# number of helpers, their looks; and for each helper whether it sleeps, its lock, and whether it
-# cannot run elsewhere.
-CPU = 16  # which word says where the sharing thread runs
+# number of helpers, their looks; and for each helper whether it sleeps, its lock, its number.
+CPU = 16  # which word says what processor helpers keep off
 SESSIONS = 40  # which word counts those who will share more in a moment: helpers stay awake
 COUNT = 41  # which word has the number of helpers
 LOOKS = 42  # which word says how often a helper looks for work before it sleeps
 PLACES = 48  # where the words of helpers begin, eight each
-STAYS = 2  # which of them says that a helper cannot leave that processor
 MOST = 255  # helpers
 WORDS = PLACES + 8 * MOST
 
@@ -53,22 +51,82 @@ declare void @PyThread_release_lock(i8*)
     + (
         """
 declare i32 @sched_getcpu()
-define internal i64 @accnp_cpu() alwaysinline {
+declare i32 @getpid()
+declare i32 @sched_getaffinity(i32, i64, i8*)
+declare i32 @sched_setaffinity(i32, i64, i8*)
+declare void @llvm.memset.p0i8.i64(i8*, i8, i64, i1)
+
+define internal void @accnp_aside(i64* %team) {
+start:
+  %set = alloca i64, i64 16
+  %bytes = bitcast i64* %set to i8*
   %cpu = call i32 @sched_getcpu()
-  %wide = sext i32 %cpu to i64
-  ret i64 %wide
+  %here = sext i32 %cpu to i64
+  %where = getelementptr i64, i64* %team, i64 16
+  %before = load atomic i64, i64* %where monotonic, align 8
+  %same = icmp eq i64 %here, %before
+  %unknown = icmp ugt i64 %here, 1023
+  %nothing = or i1 %same, %unknown
+  br i1 %nothing, label %end, label %ask
+ask:
+  store atomic i64 %here, i64* %where monotonic, align 8
+  call void @llvm.memset.p0i8.i64(i8* %bytes, i8 0, i64 128, i1 false)
+  %pid = call i32 @getpid()
+  %error = call i32 @sched_getaffinity(i32 %pid, i64 128, i8* %bytes)
+  %known = icmp eq i32 %error, 0
+  br i1 %known, label %leave, label %end
+leave:
+  %which = lshr i64 %here, 6
+  %slot = getelementptr i64, i64* %set, i64 %which
+  %word = load i64, i64* %slot
+  %low = and i64 %here, 63
+  %bit = shl i64 1, %low
+  %others = xor i64 %bit, -1
+  %without = and i64 %word, %others
+  store i64 %without, i64* %slot
+  br label %count
+count:
+  %k = phi i64 [0, %leave], [%k1, %count]
+  %any = phi i64 [0, %leave], [%any1, %count]
+  %kp = getelementptr i64, i64* %set, i64 %k
+  %kw = load i64, i64* %kp
+  %any1 = or i64 %any, %kw
+  %k1 = add i64 %k, 1
+  %more = icmp slt i64 %k1, 16
+  br i1 %more, label %count, label %counted
+counted:
+  %empty = icmp eq i64 %any1, 0
+  %np = getelementptr i64, i64* %team, i64 COUNT
+  %n = load atomic i64, i64* %np acquire, align 8
+  br i1 %empty, label %end, label %next
+next:
+  %i = phi i64 [0, %counted], [%i1, %one]
+  %going = icmp slt i64 %i, %n
+  br i1 %going, label %one, label %end
+one:
+  %i1 = add i64 %i, 1
+  %words = shl i64 %i, 3
+  %at = add i64 %words, NUMBER
+  %numberp = getelementptr i64, i64* %team, i64 %at
+  %number = load i64, i64* %numberp
+  %thread = trunc i64 %number to i32
+  %done = call i32 @sched_setaffinity(i32 %thread, i64 128, i8* %bytes)
+  br label %next
+end:
+  ret void
 }
-"""
+""".replace("COUNT", str(COUNT)).replace("NUMBER", str(PLACES + 2))
         if _LINUX
         else """
-define internal i64 @accnp_cpu() alwaysinline {
-  ret i64 -1
+define internal void @accnp_aside(i64* %team) alwaysinline {
+  ret void
 }
 """
     )
     + f"""
 define void @{WAKE}(i64* %team, i64 %helpers) {{
 start:
+  call void @accnp_aside(i64* %team)
   %p = getelementptr i64, i64* %team, i64 {COUNT}
   %count = load atomic i64, i64* %p monotonic, align 8
   %fewer = icmp slt i64 %count, %helpers
@@ -102,7 +160,6 @@ end:
 
 define void @{ATTEND}(i64* %team, i64* %me) {{
 start:
-  %cpus = getelementptr i64, i64* %team, i64 {CPU}
   %counter = getelementptr i64, i64* %team, i64 24
   %p1 = getelementptr i64, i64* %team, i64 32
   %p2 = getelementptr i64, i64* %team, i64 33
@@ -111,7 +168,6 @@ start:
   %sessions = getelementptr i64, i64* %team, i64 {SESSIONS}
   %looksp = getelementptr i64, i64* %team, i64 {LOOKS}
   %lockp = getelementptr i64, i64* %me, i64 1
-  %staysp = getelementptr i64, i64* %me, i64 {STAYS}
   %lock_ = load i64, i64* %lockp
   %lock = inttoptr i64 %lock_ to i8*
   br label %begin
@@ -123,23 +179,6 @@ look:
   %word = load atomic i64, i64* %team acquire, align 8
   %tickets = and i64 %word, {_INSIDE - 1}
   %open = icmp ne i64 %tickets, 0
-  %low = and i64 %left, 63
-  %now = icmp eq i64 %low, 0
-  %where = or i1 %open, %now
-  br i1 %where, label %place, label %idle
-place:
-  %mine = call i64 @accnp_cpu()
-  %theirs = load atomic i64, i64* %cpus monotonic, align 8
-  %together = icmp eq i64 %mine, %theirs
-  %known = icmp sge i64 %mine, 0
-  %stays = load i64, i64* %staysp
-  %free = icmp eq i64 %stays, 0
-  %able = and i1 %known, %free
-  %collide = and i1 %together, %able
-  br i1 %collide, label %move, label %apart
-move:
-  ret void
-apart:
   br i1 %open, label %take, label %idle
 take:
   %taken = add i64 %word, {_INSIDE - 1}
@@ -200,7 +239,6 @@ start:
   %entry = inttoptr i64 %address to void (i64*, i64*, i64, i64)*
   %team = inttoptr i64 %where to i64*
   %busy = getelementptr i64, i64* %team, i64 8
-  %cpus = getelementptr i64, i64* %team, i64 16
   %counter = getelementptr i64, i64* %team, i64 24
   %p1 = getelementptr i64, i64* %team, i64 32
   %p2 = getelementptr i64, i64* %team, i64 33
@@ -228,8 +266,6 @@ publish:
   store i64 %argv_, i64* %p2
   store i64 %n, i64* %p3
   store i64 %chunk, i64* %p4
-  %here = call i64 @accnp_cpu()
-  store atomic i64 %here, i64* %cpus monotonic, align 8
   %nobody = atomicrmw xchg i64* %team, i64 %tickets seq_cst
   call void @{WAKE}(i64* %team, i64 %tickets)
   call void %entry(i64* %argv, i64* %counter, i64 %n, i64 %chunk)

@@ -8,7 +8,6 @@ sleeps, all in machine code (`team.py`).
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import threading
@@ -17,7 +16,7 @@ from collections.abc import Sequence
 from accnp.config import config
 from accnp.runtime.bypass import RUN, Pieces, block_steps, header
 from accnp.runtime.compile import Kernel, past_caches, sharers
-from accnp.runtime.team import COUNT, CPU, LOOKS, MOST, PLACES, STAYS, WORDS
+from accnp.runtime.team import COUNT, CPU, LOOKS, MOST, PLACES, WORDS
 
 _LOOKS = 4096  # of a helper for work before it sleeps: some 50 us
 _new_lock = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThread_allocate_lock", ctypes.pythonapi))
@@ -56,26 +55,17 @@ class _Team:
                 lock = self._words[place + 1] = _new_lock()
                 _take_lock(lock, 1)
                 name = f"accnp-helper-{self.helpers + 1}"
-                threading.Thread(target=self._help, args=(place,), name=name, daemon=True).start()
+                helper = threading.Thread(target=self._help, args=(place,), name=name, daemon=True)
+                helper.start()
+                self._words[place + 2] = helper.native_id or -1
                 self._words[COUNT] += 1
+            self._words[CPU] = -1  # the new ones are to be kept off as well
             self.threads = threads
 
     def _help(self, place: int) -> None:
-        """What a helper does: it stays in machine code, but for moves to another processor."""
+        """What a helper does, for ever, in machine code."""
         _, attend = sharers()
-        while True:
-            attend(self.address, self.address + 8 * place)
-            if not self._step_aside():
-                self._words[place + STAYS] = 1
-
-    def _step_aside(self) -> bool:
-        """Keep this thread off the processor where the work comes from; False if it cannot."""
-        with contextlib.suppress(OSError, AttributeError):
-            others = os.sched_getaffinity(os.getpid()) - {self._words[CPU]}
-            if others:
-                os.sched_setaffinity(0, others)
-                return True
-        return False
+        attend(self.address, self.address + 8 * place)
 
 
 def _processors() -> int:

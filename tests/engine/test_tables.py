@@ -10,7 +10,7 @@ from accnp import engine, lax
 from accnp.array import from_numpy, wrap
 from accnp.config import threads as use_threads
 from accnp.engine import execute, table
-from accnp.engine.steps import PARALLEL, KernelStep
+from accnp.engine.steps import GRAIN, PARALLEL, KernelStep
 from accnp.engine.table import LARGE, _groups, _Places
 from accnp.ir.graph import build
 from accnp.pytree import tree_flatten
@@ -190,3 +190,12 @@ def test_groups_end_where_steps_need_each_other():
             read = {slot for slot, _ in step.pointers} - step.writes
             assert all(slot in written or slot < plan.n_leaves for slot in read)
         written |= {slot for step in group for slot in step.writes}
+
+
+def test_kernels_are_cut_into_some_chunks_for_each_thread():
+    """However much work an element is estimated to be."""
+    with use_threads(2):
+        plan, _ = plan_of(lambda x: jnp.tanh(jnp.sin(x)), [np.zeros(1 << 19, np.float32)])
+    (step,) = plan.steps
+    assert step.work // GRAIN > 100
+    assert 8 < step.extent / step.grain <= 70
