@@ -5,6 +5,7 @@ A key and values come in; the scatter that writes there (or the gather that read
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from inspect import Parameter, Signature, signature
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from accnp import dtypes
-from accnp.api import ufuncs
+from accnp.api import reductions, ufuncs
 from accnp.api.convert import (
     as_node,
     broadcast_shapes,
@@ -21,7 +22,8 @@ from accnp.api.convert import (
     scalar_node,
     to_shape,
 )
-from accnp.api.indexing import INDEX, entries, index_node, read
+from accnp.api.indexing import INDEX, entries, index_node, read, refuse_empty
+from accnp.api.loops import while_loop
 from accnp.api.manipulation import reshape_plain
 from accnp.api.shapes import concrete
 from accnp.api.values import to_dtype
@@ -62,8 +64,8 @@ def _target(shape: tuple[int, ...], key: Any, wrap_: bool) -> _Target:
             d += 1
             continue
         places.append(i)
-        if e.kind == "new":  # an index of False: nothing is written
-            slots.append((None, to_shape(scalar_node(0, INDEX, False), (0,))))
+        if e.kind == "new":  # a truth value: one place, or none
+            slots.append((None, to_shape(scalar_node(0, INDEX, False), (e.value,))))
             continue
         if e.kind == "int":
             value = e.value + shape[d] if wrap_ and e.value < 0 else e.value
@@ -76,6 +78,7 @@ def _target(shape: tuple[int, ...], key: Any, wrap_: bool) -> _Target:
     outer = broadcast_shapes(
         "indexing", [s[1].aval.shape for s in slots if isinstance(s, tuple) and s[0] is None]
     )
+    refuse_empty(shape, [d for d, _ in advanced], outer)
     together = bool(places) and places == list(range(places[0], places[0] + len(places)))
     first = (
         slots.index(next(s for s in slots if isinstance(s, tuple) and s[0] is None))
@@ -176,9 +179,18 @@ def write(
     y = as_node(values, f"at[].{_METHOD.get(how, how)}")
     a = x.aval
     kind = dtypes.promote(((a.dtype, a.weak_type), (y.aval.dtype, y.aval.weak_type)))[0]
+    if kind != a.dtype:
+        warnings.warn(
+            f"at[].{_METHOD.get(how, how)}: values of {y.aval.dtype.name} do not fit into "
+            f"{a.dtype.name}, to which they are cut; that will be an error in jax; convert them",
+            FutureWarning,
+            stacklevel=5,
+        )
     if how == "scatter":
         kind = a.dtype
     target = _target(a.shape, key, wrap_negative_indices)
+    if 0 in target.shown:  # nothing is written, whatever the shape of the values
+        return x
     try:
         y = to_shape(to_dtype(y, kind), target.shown)
     except ValueError:
@@ -260,8 +272,6 @@ class AtIndex:
         wrap_negative_indices: bool = True,
     ) -> Array:
         """Return x[key]; `mode="fill"` gives nan (or `fill_value`) out of bounds."""
-        if mode is None and fill_value is not None:
-            mode = "fill"
         fill = None if fill_value is None else np.asarray(fill_value).item()
         node = read(
             self.array._node,
@@ -328,18 +338,30 @@ class AtIndex:
 
     @api_boundary
     def apply(self, func: Callable[[Any], Any], **hints: Any) -> Array:
-        """x[key] = func(x[key]); an element named twice is changed twice where the key is known."""
+        """x[key] = func(x[key]); an element named twice is changed twice."""
         x = self.array._node
-        target = _target(x.aval.shape, self.index, hints.get("wrap_negative_indices", True))
-        if not (target.static or hints.get("unique_indices") or concrete(target.starts) is None):
-            zero = full_node(x.aval.shape, 0, INDEX)
+        aval = x.aval
+        target = _target(aval.shape, self.index, hints.get("wrap_negative_indices", True))
+        if not (target.static or hints.get("unique_indices")):
+            zero = full_node(aval.shape, 0, INDEX)
             times = wrap(write(zero, self.index, 1, "scatter_add", **hints))
-            most = int(np.max(np.asarray(times), initial=0))
-            out = self.array
-            for k in range(most if most > 1 else 0):
-                out = ufuncs.where(ufuncs.greater(times, k), func(out), out)
-            if most > 1:
-                return wrap(cast(out._node, x.aval.dtype, x.aval.weak_type))
+
+            def once(k: Any, out: Array) -> Array:
+                changed = wrap(cast(as_node(func(out), "at[].apply"), aval.dtype, aval.weak_type))
+                return ufuncs.where(ufuncs.greater(times, k), changed, out)
+
+            most = reductions.max(times, initial=0)
+            if concrete(target.starts) is None:
+                return while_loop(
+                    lambda c: ufuncs.less(c[0], most),
+                    lambda c: (ufuncs.add(c[0], 1), once(*c)),
+                    (wrap(full_node((), 0, INDEX)), self.array),
+                )[1]
+            if int(most) > 1:
+                out = self.array
+                for k in range(int(most)):
+                    out = once(k, out)
+                return out
         here = wrap(read(x, self.index, "clip"))
         return self._write("scatter", func(here), hints)
 

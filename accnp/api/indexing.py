@@ -32,8 +32,13 @@ INDEX = np.dtype(np.int32)
 class Entry(NamedTuple):
     """What a key says about one axis of the operand (after its new axes were inserted)."""
 
-    kind: str  # "int" (static), "slice", "array" (also traced scalars), "new" (an inserted axis)
+    # "int" (static), "slice", "array" (also traced scalars), "new": an inserted axis (None), or an
+    # index array of so many zeros along one
+    kind: str
     value: Any
+
+
+TRUE, FALSE = Entry("new", 1), Entry("new", 0)
 
 
 # --- reading a key -------------------------------------------------------------------------------
@@ -60,6 +65,8 @@ def entries(shape: tuple[int, ...], key: Any, function: str = "indexing") -> lis
     whole = [*parts[:at], *rest, *parts[at + 1 :]]
     out: list[Entry] = []
     d = 0
+    # A True beside ints and arrays is an index array of one element; alone it is a new axis.
+    beside = sum(p is not None and (p.kind in ("int", "array", "mask") or p == TRUE) for p in whole)
     for p in whole:
         assert p is not None
         if p.kind == "mask":
@@ -73,7 +80,7 @@ def entries(shape: tuple[int, ...], key: Any, function: str = "indexing") -> lis
             out.extend(Entry("array", numpy_node(i, copy=False)) for i in np.nonzero(mask))
             d += mask.ndim
         elif p.kind == "new":
-            out.append(p)
+            out.append(Entry("new", None) if p == TRUE and beside == 1 else p)
         else:
             out.append(Entry("slice", _slice(p.value, shape[d], d)) if p.kind == "slice" else p)
             d += 1
@@ -94,7 +101,7 @@ def _parts(item: Any, position: int) -> list[Entry | None]:
     if isinstance(item, slice):
         return [Entry("slice", item)]
     if isinstance(item, bool | np.bool_):
-        return [Entry("new", None if item else 0)]
+        return [TRUE if item else FALSE]
     if isinstance(item, int | np.integer):
         return [Entry("int", int(item))]
     if isinstance(item, str):
@@ -113,7 +120,7 @@ def _parts(item: Any, position: int) -> list[Entry | None]:
             raise conversion_error("mask", node, "indexing")
         mask = array_of(node)
         if mask.ndim == 0:
-            return [Entry("new", None if mask else 0)]
+            return [TRUE if mask else FALSE]
         return [Entry("mask", mask)]
     if kind not in "iu":
         raise TypeError(
@@ -171,7 +178,7 @@ def cut_views(x: Node, whole: list[Entry], keep: Any = ()) -> tuple[Node, list[E
     for e in whole:
         if e.kind == "new":
             new.append(len(left))
-            left.append(e if e.value == 0 else Entry("slice", None))
+            left.append(Entry("slice", None) if e.value is None else e)
             continue
         n = shape[d]
         a, b, s = 0, n, 1
@@ -261,18 +268,28 @@ def plan_of(shape: tuple[int, ...], left: list[Entry], wrap_: bool = True) -> Pl
         e = left[d]
         if e.kind == "array":
             nodes.append(index_node(e.value, shape[d], wrap_))
-        else:  # "new" with 0 is a False: an axis without elements
+        else:
             value = 0 if e.kind == "new" else e.value
             if wrap_ and value < 0:
                 value += shape[d]
             node = scalar_node(value, INDEX, False)
-            nodes.append(node if e.kind == "int" else to_shape(node, (0,)))
+            nodes.append(node if e.kind == "int" else to_shape(node, (e.value,)))
     outer = broadcast_shapes("indexing", [n.aval.shape for n in nodes])
+    refuse_empty(shape, [d for d in axes if left[d].kind != "new"], outer)
     kind = np.dtype(np.int64) if any(n.aval.dtype.itemsize == 8 for n in nodes) else INDEX
     columns = [expand_node(to_shape(cast(n, kind), outer), (len(outer),)) for n in nodes]
     starts = columns[0] if len(columns) == 1 else o.concatenate(*columns, dimension=len(outer))
     together = axes == list(range(axes[0], axes[0] + len(axes)))
     return Plan(starts, tuple(axes), axes[0] if together else 0)
+
+
+def refuse_empty(shape: tuple[int, ...], axes: list[int], outer: tuple[int, ...]) -> None:
+    """An axis without elements has no place to read or write, not even a clamped one."""
+    empty = [d for d in axes if not shape[d]]
+    if empty and 0 not in outer:
+        raise IndexError(
+            f"indexing: an index is out of bounds for axis {empty[0]} of size 0; got shape {shape}"
+        )
 
 
 def gather_planned(x: Node, plan: Plan, mode: Any, fill: Any = None, **hints: Any) -> Node:
@@ -335,7 +352,7 @@ def read(
         if state.named:
             whole = _beyond(whole, x.aval.shape)
         arrays = [e for e in whole if e.kind == "array"]
-        advanced = any(e.value.aval.ndim for e in arrays) or ("new", 0) in whole
+        advanced = any(e.value.aval.ndim for e in arrays) or TRUE in whole or FALSE in whole
         keep = ("int",) if advanced else ()
         x, left = cut_views(x, whole, keep)
         if arrays and not advanced:

@@ -78,5 +78,5 @@ COMPLEX = {
     "atanh": cplx.catanh,
     "sign": cplx.csign,
 }
-COMPLEX_BINARY = {"pow": cplx.cpow, "cdiv": cplx.div}
+COMPLEX_BINARY = {"pow": cplx.cpow, "cdiv": cplx.div, "fmax": cplx.cmax, "fmin": cplx.cmin}
 __all__ = ["BINARY", "COMPLEX", "COMPLEX_BINARY", "UNARY"]

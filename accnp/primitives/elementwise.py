@@ -196,9 +196,9 @@ def _wide(x: Node, y: Node) -> Node:
     return spread(x, y.aval.shape)
 
 
-binary("max", "biuf", q(np.maximum), {"b": "{0} or {1}", "": "fmax({0}, {1})"},
+binary("max", "biufc", q(np.maximum), {"b": "{0} or {1}", "": "fmax({0}, {1})"},
        _pick(lambda a, b: _gt(a, b)))  # fmt: skip
-binary("min", "biuf", q(np.minimum), {"b": "{0} and {1}", "": "fmin({0}, {1})"},
+binary("min", "biufc", q(np.minimum), {"b": "{0} and {1}", "": "fmin({0}, {1})"},
        _pick(lambda a, b: _gt(b, a)))  # fmt: skip
 
 

@@ -261,6 +261,19 @@ def cpow(x: C, y: C) -> C:
     return where(none, 1.0, re), where(none, 0.0, im)
 
 
+def cmax(x: C, y: C) -> C:
+    """By the real part, then by the imaginary part; the first number with a nan, if any."""
+    (a, b), (c, d) = x, y
+    first = (a > c) | (a.eq(c) & (b > d)) | a.ne(a) | b.ne(b)
+    return where(first, a, c), where(first, b, d)
+
+
+def cmin(x: C, y: C) -> C:
+    (a, b), (c, d) = x, y
+    first = (a < c) | (a.eq(c) & (b < d)) | a.ne(a) | b.ne(b)
+    return where(first, a, c), where(first, b, d)
+
+
 def csign(x: C) -> C:
     m = scaled_abs(x)
     d = where(m.eq(0.0), 1.0, m)
