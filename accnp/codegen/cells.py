@@ -13,6 +13,25 @@ same rows: a task is some rows, done by one after the other while they are in th
                 k3f2a1c(b, e, at(a0, n3), a1, n4, n5)
             if t >= n0:
                 ...
+
+Or a chain: two maps over the same first axis, of which the second reads what the first makes, at
+some rows before and behind (a stencil of a stencil, a blur along one axis, then along the other).
+A band of rows of the one is followed by that of the other, while it is in the second cache; what is
+between them is never a whole array.
+
+    def kernel(lo, hi, a0, a1, a2, n0, ...):
+        for t in range(lo, hi):
+            b = t * n0                                  # the rows of a task
+            end = b + n0 ...
+            first = b + n1                              # the first row wanted of what is between
+            kA(first .., (first + n2) .., a1, at(a2, ..))   # rows that the next band wants, too
+            while b < end:
+                e = b + n3 ...
+                first = b + n1
+                kA((first + n2) .., (e + n1 + n2) .., a1, at(a2, ..))
+                kB(b .., e .., a0, at(a2, ..))
+                move(at(a2, ..), at(a2, ..), ..)
+                b = e
 """
 
 from __future__ import annotations
@@ -21,12 +40,14 @@ import zlib
 from collections.abc import Sequence
 from contextlib import nullcontext
 from copy import copy
+from math import prod
+from typing import Any
 
-from accnp.codegen.cpu import Generated, generate
+from accnp.codegen.cpu import Generated, Room, generate
 from accnp.codegen.writer import Writer
 from accnp.ir.kernel import Access, KernelSpec, dtype_code
 
-__all__ = ["generate_cells", "named", "with_sizes"]
+__all__ = ["generate_cells", "generate_chain", "named", "with_sizes"]
 
 TASK = 1 << 16  # work of one task, in simple element operations
 
@@ -60,7 +81,9 @@ def with_sizes(text: Generated, extent: int) -> Generated:
     return sized
 
 
-class _Cells:
+class Launch:
+    """The text of a kernel that calls others: their pointers, sizes and sources."""
+
     def __init__(self) -> None:
         self.pointers: list[Access] = []
         self.names: dict[int, str] = {}  # of values
@@ -80,11 +103,137 @@ class _Cells:
             self.pointers.append(Access(a.value, a.dtype, (), 0, a.store, len(self.pointers)))
         return f"at({name}, {self.integer(a.offset)})"
 
-    def call(self, text: Generated) -> str:
+    def call(
+        self, text: Generated, lo: str = "b", hi: str = "e", rooms: dict[int, Any] | None = None
+    ) -> str:
+        """A call for lo..hi; of some values, by their ids, part is in memory of another name."""
         name, source = named(text)
         self.callees.setdefault(name, (name, text.signature, source))
-        pointers = [self.pointer(a) for a in text.pointers if isinstance(a, Access)]
-        return f"{name}({', '.join(['b', 'e', *pointers, *map(self.integer, text.ints)])})"
+        pointers = []
+        for a in text.pointers:
+            assert isinstance(a, Access)
+            room = (rooms or {}).get(id(a.value))
+            if room is None:
+                pointers.append(self.pointer(a))
+            else:
+                offset = f" + {self.integer(a.offset)}" if a.offset else ""
+                pointers.append(f"at({room[0]}, {room[1]}{offset})")
+        return f"{name}({', '.join([lo, hi, *pointers, *map(self.integer, text.ints)])})"
+
+    def finish(self, extent: int, work: int, rooms: Sequence[Room] = ()) -> Generated:
+        """The whole; `work` is that of the extent."""
+        out = Generated()
+        whole = Writer()
+        for _, _, source in self.callees.values():
+            whole.lines += [*source.rstrip("\n").split("\n"), "", ""]
+        names = [f"a{i}" for i in range(len(self.pointers))] + [r.name for r in rooms]
+        names += [f"n{i}" for i in range(len(self.ints))]
+        with whole.block(f"def kernel({', '.join(['lo', 'hi', *names])}):"):
+            whole.lines += ["    " + line for line in self.w.lines]
+        out.source = whole.text()
+        out.callees = tuple(self.callees.values())
+        out.pointers = [*self.pointers, *rooms]
+        out.ints = self.ints
+        codes = [dtype_code(x.dtype) for x in (*self.pointers, *rooms)]
+        out.signature = (*[f"{c}*" for c in codes], *["i8"] * len(self.ints))
+        out.extent, out.weight = extent, max(1, work // max(1, extent))
+        return out
+
+
+BAND = 1 << 17  # bytes of a band, a part of the second cache
+MOST = 4 * BAND  # that it may have where rows are long
+TASKS = 16  # into which the rows are cut; each does the rows before its first one again
+OVERLAP = 8  # a task has at least as many times the rows that it does again
+
+
+def _steps(spec: KernelSpec, text: Generated, rows: int) -> int | None:
+    """How many steps of a kernel are one row, the first axis having so many; None if its steps are
+    not in the order of rows."""
+    extent = prod(spec.outer) if spec.outer else prod(spec.inner)
+    if spec.form != "map" or text.extent != extent or extent % rows:
+        return None
+    return extent // rows
+
+
+def _row(spec: KernelSpec, a: Access, rows: int) -> tuple[int, int, int] | None:
+    """How far one row of the first axis is from the next for an access, and from where to where in
+    a row it goes, from its first element; None if a row is not a part of the first loop."""
+    sizes = (*spec.outer, *spec.inner)
+    if sizes[0] % rows or a.terms:
+        return None
+    inside = (sizes[0] // rows, *sizes[1:])
+    reach = [(n - 1) * s for n, s in zip(inside, a.strides, strict=True)]
+    return (
+        inside[0] * a.strides[0],
+        sum([min(0, r) for r in reach]),
+        sum([max(0, r) for r in reach]),
+    )
+
+
+def generate_chain(
+    made: KernelSpec, reader: KernelSpec, between: Any, rows: int
+) -> Generated | None:
+    """Write the kernel that makes `between` (a value) in bands and reads it; `rows` are those of
+    the reader. None if that is not possible, or would do too much again."""
+    shape, size = between.aval.shape, between.aval.dtype.itemsize
+    width = prod(shape[1:])
+    first, second = generate(made), generate(reader)
+    steps = _steps(made, first, shape[0]), _steps(reader, second, rows)
+    loads = [a for a in reader.accesses if a.value is between]
+    seen = [_row(reader, a, rows) for a in loads]
+    if None in steps or not loads or any(a.store for a in loads):
+        return None
+    for a, way in zip(loads, seen, strict=True):
+        if way is None or way[0] != width:
+            return None
+        start = a.offset % width
+        if start + way[1] < 0 or start + way[2] >= width:
+            return None
+    starts = [a.offset // width for a in loads]
+    low, again = min(starts), max(starts) - min(starts)
+    band = max(BAND // (width * size) - again, again, 1)
+    if (band + again) * width * size > MOST or low < 0 or low + again + rows > shape[0]:
+        return None
+    task = min(rows, max(-(-rows // TASKS), OVERLAP * again, band))
+    return _written(first, second, between, rows, (low, again, band, task), steps)
+
+
+def _written(
+    first: Generated, second: Generated, between: Any, rows: int,
+    plan: tuple[int, int, int, int], steps: Any,
+) -> Generated:  # fmt: skip
+    low, again, band, task = plan
+    launch = Launch()
+    w, integer = launch.w, launch.integer
+    width = prod(between.aval.shape[1:])
+    tasks = -(-rows // task)
+    row, room = integer(width), integer((band + again) * width)
+    begin, more = integer(low), integer(again)
+    here = f"t * {room} - first * {row}"
+
+    def times(text: str, steps: int) -> str:
+        return text if steps == 1 else f"({text}) * {integer(steps)}"
+
+    def call(text: Generated, start: str, stop: str, n: int) -> str:
+        return launch.call(text, times(start, n), times(stop, n), {id(between): ("room", here)})
+
+    with w.block("for t in range(lo, hi):"):
+        size, every = integer(task), integer(rows)
+        w.add(f"b = t * {size}", f"end = b + {size}", f"end = end if end < {every} else {every}")
+        w.add(f"first = b + {begin}")
+        if again:
+            w.add(call(first, "first", f"first + {more}", steps[0]))
+        with w.block("while b < end:"):
+            w.add(f"e = b + {integer(band)}", "e = e if e < end else end", f"first = b + {begin}")
+            w.add(call(first, f"first + {more}", f"e + {begin} + {more}", steps[0]))
+            w.add(call(second, "b", "e", steps[1]))
+            if again:
+                to, source = f"at(room, t * {room})", f"at(room, t * {room} + (e - b) * {row})"
+                w.add(f"move({to}, {source}, {more} * {row})")
+            w.add("b = e")
+    work = first.extent * first.weight + second.extent * second.weight
+    total = tasks * (band + again) * width
+    return launch.finish(tasks, work, [Room("room", between.aval.dtype, total)])
 
 
 def _alike(groups: Sequence[Sequence[KernelSpec]]) -> list[list[Generated]]:
@@ -100,7 +249,7 @@ def _alike(groups: Sequence[Sequence[KernelSpec]]) -> list[list[Generated]]:
 
 def generate_cells(groups: Sequence[Sequence[KernelSpec]]) -> Generated:
     """Write the source of kernels in one launch."""
-    cells = _Cells()
+    cells = Launch()
     w = cells.w
     tasks = work = 0
     alike = _alike(groups)
@@ -120,21 +269,4 @@ def generate_cells(groups: Sequence[Sequence[KernelSpec]]) -> Generated:
                 w.add(f"b = (t - {begin}) * {n}" if k else f"b = t * {n}", f"e = b + {n}")
                 w.add(f"e = e if e < {total} else {total}")
                 w.add(*[cells.call(text) for text in texts])
-    out = Generated()
-    whole = Writer()
-    for _, _, source in cells.callees.values():
-        whole.lines += [*source.rstrip("\n").split("\n"), "", ""]
-    names = [f"a{i}" for i in range(len(cells.pointers))]
-    names += [f"n{i}" for i in range(len(cells.ints))]
-    with whole.block(f"def kernel({', '.join(['lo', 'hi', *names])}):"):
-        whole.lines += ["    " + line for line in w.lines]
-    out.source = whole.text()
-    out.callees = tuple(cells.callees.values())
-    out.pointers = list(cells.pointers)
-    out.ints = cells.ints
-    out.signature = (
-        *[f"{dtype_code(a.dtype)}*" for a in cells.pointers],
-        *["i8"] * len(cells.ints),
-    )
-    out.extent, out.weight = tasks, max(1, work // max(1, tasks))
-    return out
+    return cells.finish(tasks, work)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,11 +29,19 @@ from accnp.ir.kernel import (
     dtype_code,
 )
 
-__all__ = ["Generated", "generate"]
+__all__ = ["Generated", "Room", "generate"]
 
 
 _COMPARISON = re.compile(r"\{0\} (?:<=?|>=?|==|!=) \{1\}")
 _NUMBER = re.compile(r"(?<![\w{])\d")
+
+
+class Room(NamedTuple):
+    """Memory that a kernel needs while it runs."""
+
+    name: str
+    dtype: np.dtype
+    count: int
 
 
 class Generated:
@@ -53,7 +61,7 @@ class Generated:
     def __init__(self) -> None:
         self.source = ""
         self.signature: tuple[str, ...] = ()
-        self.pointers: list[Access | tuple[str, int, np.dtype]] = []
+        self.pointers: list[Access | Room | tuple[str, int, np.dtype]] = []
         self.ints: list[int] = []
         # Kernels in the source that this one calls: name, signature, source.
         self.callees: tuple[tuple[str, tuple[str, ...], str], ...] = ()

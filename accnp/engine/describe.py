@@ -40,6 +40,8 @@ def clusters_of(plan: Plan, program: Program) -> dict[Cluster, int]:
         if isinstance(step, KernelStep):
             if step.cluster is not None:
                 found.setdefault(step.cluster, i)
+            if step.chained is not None:
+                found.setdefault(step.chained, i)
         else:
             v = next((v for v in program.values if _is_step(v, step)), None)
             if v is not None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from accnp.codegen.cells import generate_cells
-from accnp.codegen.cpu import Generated, generate
+from accnp.codegen.cells import generate_cells, generate_chain
+from accnp.codegen.cpu import Generated, Room, generate
 from accnp.codegen.folds import accumulator
 from accnp.config import config
 from accnp.engine.blocked import blocked_step
@@ -40,6 +40,7 @@ from accnp.ir.kernel import (
 )  # fmt: skip
 from accnp.ir.node import Node
 from accnp.ir.verify import verify_plan, verify_program, verify_spec
+from accnp.passes.clusters import chains
 from accnp.passes.fuse import Cluster, fuse
 from accnp.passes.lower import lower
 from accnp.passes.program import Program, Value, from_graph
@@ -93,10 +94,13 @@ class _Planner:
         checks = config.enable_checks
         if checks:
             verify_program(self.program)
-        for c in fuse(self.program):
+        clusters = fuse(self.program)
+        chained = chains(clusters, self.program)
+        before = {reader: c for c, reader in chained.items()}
+        for c in clusters:
             if c.form == "host":
                 self.host(c.roots[0])
-            else:
+            elif c not in chained and (c not in before or not self.chain(before[c], c)):
                 self.kernel(c)
         plan.output_slots = [self.slot(v) for v in self.program.outputs]
         plan.out_avals = [v.aval for v in self.program.outputs]
@@ -122,16 +126,43 @@ class _Planner:
 
     # --- kernels ---
 
+    def chain(self, made: Cluster, reader: Cluster) -> bool:
+        """One launch for two kernels, the second of which reads what the first makes, if possible;
+        else the first one."""
+        specs = [specs[0] for c in (made, reader) for specs in lower(c)]
+        between = made.roots[0]
+        text = generate_chain(*specs, between, reader.shape[0])
+        if text is None:
+            self.kernel(made)
+            return False
+        self.check(specs)
+        step = self.launch(text, reader, spec_bytes(specs, between))
+        step.chained = made
+        step.label += f", {made.size} in bands before"
+        return True
+
+    def check(self, specs: list[KernelSpec]) -> None:
+        if config.enable_checks:
+            for spec in specs:
+                verify_spec(spec)
+
     def kernel(self, c: Cluster) -> None:
         groups = lower(c)
         every = [spec for specs in groups for spec in specs]
-        if config.enable_checks:
-            for spec in every:
-                verify_spec(spec)
+        self.check(every)
         single = len(groups) == len(groups[0]) == 1
         text = generate(groups[0][0]) if single else generate_cells(groups)
+        step = self.launch(text, c, spec_bytes(every))
+        if single:
+            step.past = past_caches(groups[0][0], step)
+        for k, (f, out, chunks) in enumerate(text.partials):
+            if chunks > 1:
+                self.second_stage(f, out, text.extent // chunks, chunks, self.partial_slots[k])
+
+    def launch(self, text: Generated, c: Cluster, moved: int) -> KernelStep:
+        """The step of a kernel, with the slots of what it points to."""
         step = self.step(text)
-        step.cluster, step.moved = c, spec_bytes(every)
+        step.cluster, step.moved = c, moved
         step.label = c.roots[0].op.name if c.roots else "copy"
         if c.size > 1:
             step.label += f" and {c.size - 1} more"
@@ -147,6 +178,10 @@ class _Planner:
                         step.allocs.append((slot, p.value.aval.nbytes))
                     made.add(slot)
                 step.pointers.append((slot, p.offset * p.dtype.itemsize))
+            elif isinstance(p, Room):
+                slot = self.new_slot()
+                step.allocs.append((slot, p.count * p.dtype.itemsize))
+                step.pointers.append((slot, 0))
             else:
                 _, k, dtype = p
                 slot = self.new_slot()
@@ -158,12 +193,8 @@ class _Planner:
                     step.pointers.append(step.pointers[0])  # never written
                 text.partials[k] = (f, out, chunks)
                 self.partial_slots[k] = slot
-        if single:
-            step.past = past_caches(groups[0][0], step)
         self.plan.steps.append(step)
-        for k, (f, out, chunks) in enumerate(text.partials):
-            if chunks > 1:
-                self.second_stage(f, out, text.extent // chunks, chunks, self.partial_slots[k])
+        return step
 
     def step(self, text: Generated) -> KernelStep:
         self.partial_slots = {}

@@ -35,8 +35,8 @@ class KernelStep:
     and the integers of the text (`ints` holds both)."""
 
     __slots__ = (
-        "allocs", "bodies", "cluster", "constants", "copied", "extent", "frees", "grain", "ints",
-        "kernel", "label", "moved", "past", "pointers", "stores", "takes", "text", "work",
+        "allocs", "bodies", "chained", "cluster", "constants", "copied", "extent", "frees", "grain",
+        "ints", "kernel", "label", "moved", "past", "pointers", "stores", "takes", "text", "work",
     )  # fmt: skip
 
     def __init__(self, text: Generated, fastmath: bool) -> None:
@@ -55,6 +55,7 @@ class KernelStep:
         self.copied: dict[int, str] = {}  # of slots that take over none: why
         self.bodies: list[Plan] = []  # of a native loop, for looking at it
         self.cluster: Cluster | None = None
+        self.chained: Cluster | None = None  # what it does in bands, before it reads them
         self.label = ""  # what it computes, in short; its operations, under ACCNP_DEBUG
         # Results that go past the caches and operands that are read like these: which pointer, and
         # how many bytes for one index.
@@ -168,7 +169,7 @@ def forget_nodes(plan: Plan, program: Program) -> None:
         v.node, v.cluster, v.demands, v.why = None, None, [], ()
     for step in plan.steps:
         if isinstance(step, KernelStep):
-            step.cluster = None
+            step.cluster = step.chained = None
             step.text.pointers, step.text.partials = [], []
         elif step.node is not None:
             step.node = Node(

@@ -23,14 +23,16 @@ LARGE = 1 << 24  # bytes of a result that is not kept in caches: half of a usual
 _PICKING = frozenset(["dynamic_slice", "gather"])
 
 
-def spec_bytes(specs: Iterable[KernelSpec]) -> int:
+def spec_bytes(specs: Iterable[KernelSpec], between: Any = None) -> int:
     """Bytes of the elements that one kernel loads and stores, over all its cells; windows that
-    overlap, as those of a stencil do, are counted once."""
+    overlap, as those of a stencil do, are counted once, and what stays in caches is not."""
     touched: dict[tuple[int, bool], int] = {}
     whole: dict[tuple[int, bool], int] = {}
     for spec in specs:
         sizes = (*spec.outer, *spec.reduced, *spec.inner)
         for a in spec.accesses:
+            if a.value is between:
+                continue
             key = (id(a.value), a.store)
             count = prod([n for n, s in zip(sizes, a.strides, strict=True) if s or a.terms])
             touched[key] = touched.get(key, 0) + count * a.dtype.itemsize

@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from math import prod
 from typing import Any
 
-from accnp.passes.program import Value
+from accnp.config import config
+from accnp.passes.program import Program, Value
 from accnp.passes.regions import Cuts, count_cells, joined
 from accnp.passes.spaces import is_row, keeps_order, row_axes, strided, strip_views
 
 __all__ = [
-    "MAX_CELLS", "MAX_MEMBERS", "Chain", "Cluster", "Demand", "how", "in_order", "reaches",
-    "write_last",
+    "MAX_CELLS", "MAX_MEMBERS", "Chain", "Cluster", "Demand", "chains", "how", "in_order",
+    "reaches", "write_last",
 ]  # fmt: skip
 
 MAX_MEMBERS = 100  # statements of one kernel; compile time grows faster than linearly past this
@@ -209,6 +210,32 @@ def in_order(clusters: list[Cluster]) -> list[Cluster]:
                 out.append(c)
                 stack.pop()
     return out
+
+
+def chains(clusters: list[Cluster], program: Program) -> dict[Cluster, Cluster]:
+    """Maps that store one value for one other map, and that map: what may be done in bands of rows,
+    the one as far as the other wants it (`codegen/cells.py`)."""
+    if len(program.values) > config.fusion_limit:
+        return {}
+    kept = {id(v) for v in program.outputs}
+    kept |= {id(v.cluster) for v in program.values if v.role == "alias"}
+    found: dict[Cluster, Cluster] = {}
+    for c in clusters:
+        (reader, *others), (v, *more) = list(c.readers) or [c], c.roots or [None]
+        if (
+            not (others or more)
+            and v is not None
+            and c.form == reader.form == "map"
+            and not (c.cuts or reader.cuts)
+            and reader is not c
+            and v.role == "full"
+            and id(v) not in kept
+            and len(c.shape) == len(reader.shape) > 0
+            and reader not in found.values()
+            and c not in found.values()
+        ):
+            found[c] = reader
+    return found
 
 
 def how(c: Cluster, base: Value, chain: tuple[Value, ...], context: str) -> str:
