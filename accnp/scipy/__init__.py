@@ -8,8 +8,30 @@ from typing import TYPE_CHECKING
 from accnp.missing import nearest
 
 if TYPE_CHECKING:  # loaded on first use
-    from accnp.scipy import cluster, fft, integrate, interpolate, ndimage, signal, special, stats
+    from accnp.scipy import (
+        cluster,
+        fft,
+        integrate,
+        interpolate,
+        ndimage,
+        optimize,
+        signal,
+        spatial,
+        special,
+        stats,
+    )
 
-__all__ = ["cluster", "fft", "integrate", "interpolate", "ndimage", "signal", "special", "stats"]
+__all__ = [
+    "cluster",
+    "fft",
+    "integrate",
+    "interpolate",
+    "ndimage",
+    "optimize",
+    "signal",
+    "spatial",
+    "special",
+    "stats",
+]
 
 __getattr__ = nearest(__name__, __all__, {name: f"{__name__}.{name}" for name in __all__})

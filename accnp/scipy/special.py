@@ -1,6 +1,7 @@
 # isort: skip_file
 """`accnp.scipy.special`: special functions, re-exported one by one."""
 
+from accnp.api.legendre import lpmn, lpmn_values, sph_harm_y
 from accnp.api.special import (
     bernoulli, bessel_jn, beta, betainc, betaln, boxcox, boxcox1p, comb, dawsn, digamma, entr,
     erf, erfc, erfcx, erfinv, exp1, expi, expit, expn, factorial, fresnel, gamma, gammainc,
@@ -16,8 +17,9 @@ __all__ = [
     "dawsn", "digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "exp1", "expi", "expit",
     "expn", "factorial", "fresnel", "gamma", "gammainc", "gammaincc", "gammaln", "gammasgn",
     "hyp1f1", "hyp2f1", "i0", "i0e", "i1", "i1e", "kl_div", "log_ndtr", "log_softmax",
-    "loggamma", "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "owens_t", "poch",
-    "polygamma", "rel_entr", "sici", "softmax", "spence", "wofz", "xlog1py", "xlogy", "zeta",
+    "loggamma", "logit", "logsumexp", "lpmn", "lpmn_values", "multigammaln", "ndtr", "ndtri",
+    "owens_t", "poch", "polygamma", "rel_entr", "sici", "softmax", "spence", "sph_harm_y", "wofz",
+    "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
 
 __getattr__ = nearest(__name__, __all__)

@@ -1,0 +1,1 @@
+"""Minima of smooth functions of many variables."""

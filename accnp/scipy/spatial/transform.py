@@ -1,0 +1,8 @@
+"""`accnp.scipy.spatial.transform`: rotations and paths between them, re-exported one by one."""
+
+from accnp.api.rotations import Rotation, Slerp
+from accnp.missing import nearest
+
+__all__ = ["Rotation", "Slerp"]
+
+__getattr__ = nearest(__name__, __all__)

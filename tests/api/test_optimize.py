@@ -1,0 +1,59 @@
+"""Minima against SciPy, in double precision, and where line searches must turn back."""
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+import accnp
+import accnp.numpy as jnp
+from accnp.scipy.optimize import minimize
+
+METHODS = ["BFGS", "l-bfgs-experimental-do-not-rely-on-this"]
+
+
+def rosenbrock(x):
+    return (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
+
+
+def himmelblau(p):
+    return (p[0] ** 2 + p[1] - 11) ** 2 + (p[0] + p[1] ** 2 - 7) ** 2
+
+
+# From zeros the first step is bracketed, and the better end of the bracket is the far one: a search
+# that takes the bracket's length with its sign gives up there.
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("function", "start"),
+    [(rosenbrock, np.zeros(2)), (himmelblau, np.zeros(2))],
+)
+def test_as_scipy(function, start, method):
+    with accnp.enable_x64(True):
+        found = minimize(function, jnp.asarray(start), method=method, options={"ftol": 1e-16}
+                         if "l-bfgs" in method else None)  # fmt: skip
+        want = scipy.optimize.minimize(function, start, method="BFGS", jac=accnp.grad(function))
+        assert bool(found.success)
+        assert int(found.status) == 0
+        np.testing.assert_allclose(found.x, want.x, rtol=1e-5)
+        assert float(found.fun) == float(function(found.x))
+        assert float(np.max(np.abs(found.jac))) < 1e-5
+
+
+def test_a_better_inverse_hessian_for_more_steps():
+    with accnp.enable_x64(True):
+        found = minimize(rosenbrock, jnp.zeros(2), method="BFGS")
+        exact = np.linalg.inv(np.asarray(accnp.hessian(rosenbrock)(found.x)))
+        np.testing.assert_allclose(found.hess_inv, exact, rtol=0.05)
+        np.testing.assert_allclose(found.hess_inv, np.asarray(found.hess_inv).T, rtol=1e-12)
+
+
+def test_single_precision_gets_there():
+    found = minimize(rosenbrock, jnp.zeros(2), method="BFGS")
+    np.testing.assert_allclose(found.x, [1, 1], rtol=1e-4)
+
+
+def test_derivative_of_a_minimum():
+    def at(a):
+        return minimize(lambda x: ((x - a) ** 2).sum(), jnp.zeros(2), method="BFGS").x
+
+    _, tangent = accnp.jvp(at, (jnp.array([1.0, 2.0]),), (jnp.array([1.0, 0.0]),))
+    np.testing.assert_allclose(tangent, [1, 0], atol=1e-4)
