@@ -202,7 +202,7 @@ def _backward(
     (y_bar, t_bar, bars), moved = scan(earlier, start, steps, reverse=True)
     args_bar: list[Any] = [None] * len(args)
     for k, bar in zip(moving, bars, strict=True):
-        args_bar[k] = bar.astype(bar.dtype)  # of no weak type
+        args_bar[k] = bar
     return (y_bar, concatenate([t_bar[None], moved]), *args_bar)
 
 

@@ -13,14 +13,23 @@ if TYPE_CHECKING:
         layout,
         mesh_utils,
         multihost_utils,
+        ode,
         pjit,
         shard_map,
     )  # fmt: skip
 
-_LATER = ("compilation_cache", "layout", "mesh_utils", "multihost_utils", "pjit", "shard_map")
+_LATER = (
+    "compilation_cache",
+    "layout",
+    "mesh_utils",
+    "multihost_utils",
+    "ode",
+    "pjit",
+    "shard_map",
+)
 __all__ = [
     "checkify", "compilation_cache", "disable_jit", "enable_x64", "io_callback", "layout",
-    "mesh_utils", "multihost_utils", "pjit", "shard_map",
+    "mesh_utils", "multihost_utils", "ode", "pjit", "shard_map",
 ]  # fmt: skip
 
 __getattr__ = nearest(__name__, __all__, {name: f"{__name__}.{name}" for name in _LATER})

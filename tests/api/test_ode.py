@@ -55,3 +55,10 @@ def test_integers_among_arguments():
         return odeint(lambda y, t, w, n: -w * y * n, 1.0, jnp.array([0.0, 1.0]), w, 2)[-1]
 
     np.testing.assert_allclose(accnp.grad(loss)(0.5), -2 * np.exp(-1), rtol=1e-4)
+
+
+def test_too_few_steps():
+    exact, few = (odeint(pendulum, START, TIMES, 2.0, mxstep=n) for n in (np.inf, 2))
+    assert np.abs(exact - few).max() > 0.01
+    still = odeint(pendulum, START, TIMES, 2.0, mxstep=0)
+    np.testing.assert_array_equal(still, np.float32(np.broadcast_to(START, (4, 2))))
