@@ -27,8 +27,10 @@ _LATER = {
     "convolution": "conv_general_dilated",
     "cumulative": "cumsum cumprod cummax cummin cumlogsumexp",
     "custom_batching": "custom_vmap_call",
-    "decompositions": "eigh eig svd qr lu",
+    "decompositions": "svd qr lu",
     "determinants": "adjugate_tangent adjugate det slogdet",
+    "eigen": "eigh eig schur hessenberg tridiagonal eigh_tridiagonal",
+    "factor_updates": "cholesky_update symmetric_product lu_pivots_to_permutation",
     "fft": "fft",
     "gamma": "igamma igammac regularized_incomplete_beta igamma_grad_a random_gamma_grad",
     "linalg": "dot_general linear_solve triangular_solve cholesky",
@@ -36,9 +38,11 @@ _LATER = {
     "pooling": "reduce_window_sum reduce_window_max reduce_window_min select_and_gather_add "
     "select_and_scatter_add",
     "precision": "reduce_precision",
+    "reflectors": "geqrf geqp3 householder_product ormqr",
     "scan": "scan",
     "scatter": "scatter scatter_add scatter_mul scatter_min scatter_max",
     "solve": "custom_linear_solve custom_root",
+    "tridiagonal": "tridiagonal_solve",
     "special_functions": "beta betaln binom bessel_i0 bessel_i1 bessel_j dawsn erfcx exp1 expi "
     "expn gamma hyp1f1 hyp2f1 log_ndtr ndtri owens_t poch spence sici fresnel wofz",
 }

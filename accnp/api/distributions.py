@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
+from accnp.api import lax_linalg
 from accnp.api.convert import as_nodes, cast, promote_inexact, to_shape
 from accnp.api.keys import key_words, split_two
 from accnp.api.linalg import cholesky
@@ -27,7 +28,7 @@ from accnp.api.random import (
 from accnp.api.shapes import as_int, as_shape
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
-from accnp.ir.node import Node, items
+from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.decompositions import diagonal_of
 from accnp.primitives.elementwise import like
@@ -244,7 +245,7 @@ def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | No
     if m is not None and m != n:
         raise NotImplementedError("random.orthogonal: only square matrices (m=None) are supported")
     z = normal_node(words, (*sizes, n, n), kind)
-    q, r = items(o.qr(z, full_matrices=False))
+    q, r = (v._node for v in lax_linalg.qr(wrap(z), full_matrices=False))
     rank = len(sizes)
     signs = o.sign(diagonal_of(r))
     wide = o.broadcast_in_dim(

@@ -6,26 +6,26 @@ In: the op table. Out: what equations have as `primitive`, and what `bind` appli
 from accnp.api.primitives import primitive
 
 __all__ = [
-    "abs_p", "acos_p", "acosh_p", "add_jaxvals_p", "add_p", "all_gather_p", "all_to_all_p", "and_p",
-    "argmax_p", "argmin_p", "asin_p", "asinh_p", "atan2_p", "atan_p", "atanh_p", "axis_index_p",
-    "bessel_i0e_p", "bessel_i1e_p", "bitcast_convert_type_p", "broadcast_in_dim_p", "cbrt_p",
-    "ceil_p", "cholesky_p", "clamp_p", "clz_p", "complex_p", "concatenate_p", "cond_p", "conj_p",
-    "conv_general_dilated_p", "convert_element_type_p", "copy_p", "cos_p", "cosh_p",
-    "cumlogsumexp_p", "cummax_p", "cummin_p", "cumprod_p", "cumsum_p", "custom_jvp_call_p",
-    "custom_vjp_call_p", "digamma_p", "div_p", "dot_general_p", "dynamic_slice_p",
-    "dynamic_update_slice_p", "eig_p", "eigh_p", "eq_p", "erf_inv_p", "erf_p", "erfc_p", "exp2_p",
-    "exp_p", "expm1_p", "fft_p", "floor_p", "gather_p", "ge_p", "gt_p", "imag_p", "integer_pow_p",
-    "iota_p", "is_finite_p", "jit_p", "le_p", "lgamma_p", "log1p_p", "log_p", "logistic_p", "lt_p",
-    "lu_p", "max_p", "min_p", "mul_p", "name_p", "ne_p", "neg_p", "nextafter_p", "not_p",
-    "optimization_barrier_p", "or_p", "pad_p", "pmax_p", "pmin_p", "polygamma_p",
-    "population_count_p", "pow_p", "ppermute_p", "psum_p", "qr_p", "real_p", "reduce_and_p",
+    "abs_p", "acos_p", "acosh_p", "add_jaxvals_p", "add_p", "all_gather_p", "all_to_all_p",
+    "and_p", "argmax_p", "argmin_p", "asin_p", "asinh_p", "atan2_p", "atan_p", "atanh_p",
+    "axis_index_p", "bessel_i0e_p", "bessel_i1e_p", "bitcast_convert_type_p",
+    "broadcast_in_dim_p", "cbrt_p", "ceil_p", "clamp_p", "clz_p", "complex_p", "concatenate_p",
+    "cond_p", "conj_p", "conv_general_dilated_p", "convert_element_type_p", "copy_p", "cos_p",
+    "cosh_p", "cumlogsumexp_p", "cummax_p", "cummin_p", "cumprod_p", "cumsum_p",
+    "custom_jvp_call_p", "custom_vjp_call_p", "digamma_p", "div_p", "dot_general_p",
+    "dynamic_slice_p", "dynamic_update_slice_p", "eq_p", "erf_inv_p", "erf_p", "erfc_p",
+    "exp2_p", "exp_p", "expm1_p", "fft_p", "floor_p", "gather_p", "ge_p", "gt_p", "imag_p",
+    "integer_pow_p", "iota_p", "is_finite_p", "jit_p", "le_p", "lgamma_p", "log1p_p", "log_p",
+    "logistic_p", "lt_p", "max_p", "min_p", "mul_p", "name_p", "ne_p", "neg_p", "nextafter_p",
+    "not_p", "optimization_barrier_p", "or_p", "pad_p", "pmax_p", "pmin_p", "polygamma_p",
+    "population_count_p", "pow_p", "ppermute_p", "psum_p", "real_p", "reduce_and_p",
     "reduce_max_p", "reduce_min_p", "reduce_or_p", "reduce_prod_p", "reduce_sum_p",
     "reduce_window_max_p", "reduce_window_min_p", "reduce_window_sum_p", "rem_p", "remat_p",
     "reshape_p", "rev_p", "round_p", "rsqrt_p", "scan_p", "scatter_add_p", "scatter_max_p",
     "scatter_min_p", "scatter_mul_p", "scatter_p", "select_n_p", "shift_left_p",
     "shift_right_arithmetic_p", "shift_right_logical_p", "sign_p", "sin_p", "sinh_p", "slice_p",
-    "sort_p", "sqrt_p", "square_p", "squeeze_p", "stop_gradient_p", "sub_p", "svd_p", "tan_p",
-    "tanh_p", "top_k_p", "transpose_p", "triangular_solve_p", "while_p", "xor_p", "zeta_p",
+    "sort_p", "sqrt_p", "square_p", "squeeze_p", "stop_gradient_p", "sub_p", "tan_p", "tanh_p",
+    "top_k_p", "transpose_p", "while_p", "xor_p", "zeta_p",
 ]  # fmt: skip
 
 abs_p = primitive("abs")
@@ -50,7 +50,6 @@ bitcast_convert_type_p = primitive("bitcast_convert_type")
 broadcast_in_dim_p = primitive("broadcast_in_dim")
 cbrt_p = primitive("cbrt")
 ceil_p = primitive("ceil")
-cholesky_p = primitive("cholesky")
 clamp_p = primitive("clamp")
 clz_p = primitive("clz")
 complex_p = primitive("complex")
@@ -74,8 +73,6 @@ div_p = primitive("div")
 dot_general_p = primitive("dot_general")
 dynamic_slice_p = primitive("dynamic_slice")
 dynamic_update_slice_p = primitive("dynamic_update_slice")
-eig_p = primitive("eig")
-eigh_p = primitive("eigh")
 eq_p = primitive("eq")
 erf_inv_p = primitive("erf_inv")
 erf_p = primitive("erf")
@@ -99,7 +96,6 @@ log1p_p = primitive("log1p")
 log_p = primitive("log")
 logistic_p = primitive("logistic")
 lt_p = primitive("lt")
-lu_p = primitive("lu")
 max_p = primitive("max")
 min_p = primitive("min")
 mul_p = primitive("mul")
@@ -118,7 +114,6 @@ population_count_p = primitive("population_count")
 pow_p = primitive("pow")
 ppermute_p = primitive("ppermute")
 psum_p = primitive("psum")
-qr_p = primitive("qr")
 real_p = primitive("real")
 reduce_and_p = primitive("reduce_and")
 reduce_max_p = primitive("reduce_max")
@@ -155,12 +150,10 @@ square_p = primitive("square")
 squeeze_p = primitive("squeeze")
 stop_gradient_p = primitive("stop_gradient")
 sub_p = primitive("sub")
-svd_p = primitive("svd")
 tan_p = primitive("tan")
 tanh_p = primitive("tanh")
 top_k_p = primitive("top_k")
 transpose_p = primitive("transpose")
-triangular_solve_p = primitive("triangular_solve")
 while_p = primitive("while")
 xor_p = primitive("xor")
 zeta_p = primitive("zeta")

@@ -6,42 +6,36 @@ Matrices are the last two axes; leading axes broadcast. Integers become floats f
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from accnp import dtypes
-from accnp.api import products
+from accnp.api import lax_linalg, products
 from accnp.api.convert import as_node, broadcast_shapes, promote_inexact, to_shape
-from accnp.api.manipulation import expand_node, matrix_transpose, reshape_plain, transpose_node
+from accnp.api.manipulation import expand_node, reshape_plain, transpose_node
+from accnp.api.manipulation import flip as _flip
 from accnp.api.matrices import diagonal as _diagonal
 from accnp.api.named import shown
-from accnp.api.norms import matrix_norm, norm, singular_values, vector_norm
 from accnp.api.products import matmul_nodes
 from accnp.api.shapes import as_int
+from accnp.api.sorting import argsort, sort
+from accnp.api.taking import take_along_axis
+from accnp.api.ufuncs import abs as _abs
+from accnp.api.ufuncs import sign
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
-from accnp.primitives.custom import JvpRule, Maybe, boundary
-from accnp.primitives.decompositions import last_axis
-from accnp.primitives.elementwise import like
-from accnp.primitives.kinds import broadcast_to
-from accnp.primitives.linalg import batched_identity, matrix_t, triangle
+from accnp.primitives.linalg import batched_identity, matrix_t
 
 __all__ = [
-    "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv",
-    "lstsq", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose",
-    "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot",
-    "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
+    "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv",
+    "matrices", "matrix_power", "multi_dot", "qr", "slogdet", "solve", "svd", "svdvals",
+    "tensorinv", "tensorsolve", "trace",
 ]  # fmt: skip
-
-outer = products.outer
-matmul = products.matmul
-tensordot = products.tensordot
-vecdot = products.vecdot
 
 
 class EigResult(NamedTuple):
@@ -80,12 +74,17 @@ class SVDResult(NamedTuple):
     Vh: Array
 
 
-def _matrices(x: Any, function: str, square: bool = False) -> Node:
+def matrices(
+    x: Any, function: str, square: bool = False, kind: type[Exception] = TypeError
+) -> Node:
+    """An argument as matrices of floats; what has too few axes is an error of this kind."""
     node = promote_inexact(function, x)[0]
     shape = node.aval.shape
-    if len(shape) < 2 or (square and shape[-1] != shape[-2]):
+    few = len(shape) < 2
+    if few or (square and shape[-1] != shape[-2]):
         what = "square matrices" if square else "matrices"
-        raise ValueError(f"{function}: {what} in the last two axes are needed; got shape {shape}")
+        text = f"{function}: {what} in the last two axes are needed; got shape {shape}"
+        raise (kind if few else ValueError)(text)
     if node.aval.weak_type:
         node = o.convert_element_type(node, new_dtype=node.aval.dtype, weak_type=False)
     return node
@@ -94,6 +93,11 @@ def _matrices(x: Any, function: str, square: bool = False) -> Node:
 @api_boundary
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
     """Return the cross product of vectors of 3 components."""
+    shapes = [as_node(x, "linalg.cross").aval.shape for x in (x1, x2)]
+    if any(not -len(s) <= axis < len(s) or s[axis] != 3 for s in shapes):
+        raise ValueError(
+            f"linalg.cross: both need 3 components along axis {axis}; got shapes {shapes}"
+        )
     return products.cross(x1, x2, axis=axis)
 
 
@@ -117,7 +121,7 @@ def solve(a: Any, b: Any) -> Array:
     """Solve a @ x = b for vectors or matrices b."""
     name = "linalg.solve"
     x, y = promote_inexact(name, a, b)
-    return wrap(solve_nodes(_matrices(wrap(x), name, True), y, name))
+    return wrap(solve_nodes(matrices(wrap(x), name, True, ValueError), y, name))
 
 
 def solve_nodes(a: Node, b: Node, name: str) -> Node:
@@ -136,22 +140,28 @@ def solve_nodes(a: Node, b: Node, name: str) -> Node:
 @api_boundary
 def inv(a: Any) -> Array:
     """Invert matrices."""
-    x = _matrices(a, "linalg.inv", True)
+    x = matrices(a, "linalg.inv", True, ValueError)
     return wrap(o.linear_solve(x, batched_identity(x.aval)))
 
 
 @api_boundary
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
     """Solve tensordot(a, x, x.ndim) = b."""
-    x, y = promote_inexact("linalg.tensorsolve", a, b)
+    name = "linalg.tensorsolve"
+    x, y = promote_inexact(name, a, b)
     if axes is not None:
         moved = [d % x.aval.ndim for d in axes]
         order = [d for d in range(x.aval.ndim) if d not in moved] + moved
         x = transpose_node(x, tuple(order))
     shape = x.aval.shape[y.aval.ndim :]
     n = int(np.prod(shape))
+    if x.aval.shape[: y.aval.ndim] != y.aval.shape or n != y.aval.size:
+        raise ValueError(
+            f"{name}: a needs the shape of b, then axes of as many elements; got shapes "
+            f"{x.aval.shape} (axes moved) and {y.aval.shape}"
+        )
     matrix = reshape_plain(x, (y.aval.size, n))
-    out = solve_nodes(matrix, reshape_plain(y, (y.aval.size,)), "linalg.tensorsolve")
+    out = solve_nodes(matrix, reshape_plain(y, (y.aval.size,)), name)
     return wrap(reshape_plain(out, shape))
 
 
@@ -159,10 +169,16 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
 def tensorinv(a: Any, ind: int = 2) -> Array:
     """Invert with respect to tensordot over `ind` axes."""
     x = promote_inexact("linalg.tensorinv", a)[0]
+    ind = as_int(ind, "linalg.tensorinv", "ind")
     if ind <= 0:
         raise ValueError(f"linalg.tensorinv: ind must be positive; got {ind}")
     shape = x.aval.shape
     rows = int(np.prod(shape[:ind]))
+    if rows * rows != x.aval.size:
+        raise ValueError(
+            f"linalg.tensorinv: the first {ind} axes need as many elements as the others; got "
+            f"shape {shape}"
+        )
     out = inv(wrap(reshape_plain(x, (rows, x.aval.size // max(rows, 1)))))
     return wrap(reshape_plain(out._node, (*shape[ind:], *shape[:ind])))
 
@@ -174,11 +190,11 @@ def matrix_power(a: Any, n: int) -> Array:
     name = "linalg.matrix_power"
     n = as_int(n, name, "n")
     x = as_node(a, name)
-    if n < 0:
-        x, n = inv(a)._node, -n
     shape = x.aval.shape
     if len(shape) < 2 or shape[-1] != shape[-2]:
-        raise ValueError(f"{name}: square matrices are needed; got shape {shape}")
+        raise TypeError(f"{name}: square matrices are needed; got shape {shape}")
+    if n < 0:
+        x, n = inv(wrap(x))._node, -n
     result: Node | None = None
     while n:
         if n & 1:
@@ -199,8 +215,11 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
         nodes[0] = expand_node(nodes[0], (0,))
     if last:
         nodes[-1] = expand_node(nodes[-1], (1,))
-    if any(n.aval.ndim != 2 for n in nodes):
+    shapes = [n.aval.shape for n in nodes]
+    if any(len(s) != 2 for s in shapes):
         raise ValueError("linalg.multi_dot: matrices are needed (vectors at the ends only)")
+    if any(a[1] != b[0] for a, b in itertools.pairwise(shapes)):
+        raise ValueError(f"linalg.multi_dot: neighbours do not fit; got shapes {shapes}")
     sizes = [n.aval.shape[0] for n in nodes] + [nodes[-1].aval.shape[1]]
     out = _chain(nodes, _cheapest(sizes), 0, len(nodes) - 1, precision)
     gone = tuple([d for d, used in ((0, first), (1, last)) if used])
@@ -233,19 +252,13 @@ def _chain(nodes: list[Node], split: Any, i: int, j: int, precision: Any) -> Nod
 # --- decompositions ------------------------------------------------------------------------------
 
 
-def _symmetric(x: Node) -> Node:
-    both = o.add(x, matrix_t(x, True))
-    return o.div(both, like(both, 2))
-
-
 @api_boundary
 @shown()
 def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """Return the lower triangular L with L @ L.T = a; NaN where a is not positive definite."""
-    x = _matrices(a, "linalg.cholesky", True)
-    out = o.cholesky(_symmetric(x) if symmetrize_input else x)
-    out = triangle(out)
-    return wrap(matrix_t(out, True) if upper else out)
+    x = matrices(a, "linalg.cholesky", True)
+    out = lax_linalg.cholesky(wrap(x), symmetrize_input=symmetrize_input)
+    return wrap(matrix_t(out._node, True)) if upper else out
 
 
 @api_boundary
@@ -254,13 +267,9 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     """Return eigenvalues (ascending) and eigenvectors of symmetric matrices."""
     if UPLO not in (None, "L", "U"):
         raise ValueError(f"linalg.eigh: UPLO must be 'L' or 'U'; got {UPLO!r}")
-    x = _matrices(a, "linalg.eigh", True)
-    if symmetrize_input:
-        x = _symmetric(x)
-    elif UPLO == "U":
-        x = matrix_t(x, True)
-    v, w = items(o.eigh(x))
-    return EighResult(wrap(w), wrap(v))
+    x = wrap(matrices(a, "linalg.eigh", True))
+    v, w = lax_linalg.eigh(x, lower=UPLO != "U", symmetrize_input=symmetrize_input)
+    return EighResult(w, v)
 
 
 @api_boundary
@@ -272,15 +281,20 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -
 
 @api_boundary
 def eig(a: Any) -> EigResult:
-    """Return eigenvalues and eigenvectors of square matrices, complex."""
-    w, v = items(o.eig(_matrices(a, "linalg.eig", True)))
-    return EigResult(wrap(w), wrap(v))
+    """Return eigenvalues and eigenvectors of square matrices, complex; NaN where a is not finite.
+
+    There are no derivatives, as in jax: `lax.linalg.eig` has them on demand, `eigvals` has its own.
+    """
+    x = wrap(matrices(a, "linalg.eig", True))
+    return EigResult(*lax_linalg.eig(x, compute_left_eigenvectors=False))
 
 
 @api_boundary
+@shown()
 def eigvals(a: Any) -> Array:
     """Return the eigenvalues of square matrices, complex."""
-    return eig(a).eigenvalues
+    x = wrap(matrices(a, "linalg.eigvals", True))
+    return lax_linalg.eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
 
 
 @api_boundary
@@ -292,36 +306,52 @@ def svd(
     hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
 ) -> Any:
-    """Return U, S, Vh with a = (U * S) @ Vh, or S only."""
-    if subset_by_index is not None:
-        raise NotImplementedError("linalg.svd: subset_by_index is not supported; slice the result")
-    x = _matrices(a, "linalg.svd")
+    """Return U, S, Vh with a = (U * S) @ Vh, or S only.
+
+    `hermitian` computes them from eigenvalues. `subset_by_index` must be None, or all of them.
+    """
+    x = wrap(matrices(a, "linalg.svd"))
+    if not hermitian:
+        out = lax_linalg.svd(
+            x, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index
+        )
+        return SVDResult(*out) if compute_uv else out
+    v, w = lax_linalg.eigh(x, subset_by_index=subset_by_index)
+    size = _abs(w)
     if not compute_uv:
-        return wrap(singular_values(x))
-    u, s, vh = items(o.svd(x, full_matrices=bool(full_matrices)))
-    return SVDResult(wrap(u), wrap(s), wrap(vh))
+        return _flip(sort(size), -1)
+    order = _flip(argsort(size), -1)
+    u = take_along_axis(v, order[..., None, :], axis=-1)
+    turned = u * sign(take_along_axis(w, order, axis=-1))[..., None, :].astype(u.dtype)
+    vh = wrap(matrix_t(turned._node, True))
+    return SVDResult(u, take_along_axis(size, order, axis=-1), vh)
 
 
 @api_boundary
 def svdvals(x: Any, /) -> Array:
     """Return the singular values of matrices, largest first."""
-    return wrap(singular_values(_matrices(x, "linalg.svdvals")))
+    return svd(x, compute_uv=False)
 
 
 @api_boundary
 @shown()
 def qr(a: Any, mode: str = "reduced") -> Any:
-    """Return Q and R with a = Q @ R; mode "r" returns R only."""
+    """Return Q and R with a = Q @ R; "r" returns R only, "complete" a square Q.
+
+    "raw" returns what LAPACK makes, transposed: R and reflectors in one matrix, and their factors.
+    "full" is "reduced", as in jax.
+    """
     if mode not in ("reduced", "r", "full", "complete", "raw"):
-        raise ValueError(f"linalg.qr: mode must be 'reduced', 'complete' or 'r'; got {mode!r}")
+        raise ValueError(f"linalg.qr: mode must be 'reduced', 'complete', 'r', 'raw'; got {mode!r}")
+    x = wrap(matrices(a, "linalg.qr"))
     if mode == "raw":
-        raise NotImplementedError("linalg.qr: mode 'raw' is not supported; use 'reduced'")
-    x = _matrices(a, "linalg.qr")
-    q, r = items(o.qr(x, full_matrices=mode in ("full", "complete")))
-    return wrap(r) if mode == "r" else QRResult(wrap(q), wrap(r))
+        packed, taus = lax_linalg.geqrf(x)
+        return QRResult(packed.mT, taus)
+    q, r = lax_linalg.qr(x, full_matrices=mode == "complete")
+    return r if mode == "r" else QRResult(q, r)
 
 
-# --- determinants and ranks ----------------------------------------------------------------------
+# --- determinants ----------------------------------------------------------------------
 
 
 @api_boundary
@@ -330,7 +360,7 @@ def det(a: Any) -> Array:
 
     Up to 3 by 3 they are written out, so that derivatives of any order are right when singular.
     """
-    x = _matrices(a, "linalg.det", True)
+    x = matrices(a, "linalg.det", True, ValueError)
     n = x.aval.shape[-1]
     return wrap(_written_out(x) if n in (2, 3) else o.det(x))
 
@@ -353,118 +383,10 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     """Return the sign and the logarithm of the absolute value of determinants."""
     if method not in (None, "lu", "qr"):
         raise ValueError(f"linalg.slogdet: method must be 'lu' or 'qr'; got {method!r}")
-    sign, log = items(o.slogdet(_matrices(a, "linalg.slogdet", True)))
-    return SlogdetResult(wrap(sign), wrap(log))
-
-
-def _tolerance(s: Node, shape: tuple[int, ...], given: Any, name: str) -> Node:
-    """The bound below which singular values count as zero, one for each matrix."""
-    last = s.aval.ndim - 1
-    if given is None:
-        eps = max(shape[-2:]) * float(dtypes.finfo(s.aval.dtype).eps)
-        return o.mul(o.reduce_max(s, axes=(last,)), like(s, eps))
-    tol = promote_inexact(name, given)[0]
-    tol = o.convert_element_type(tol, new_dtype=s.aval.dtype, weak_type=False)
-    top = o.reduce_max(s, axes=(last,))
-    return o.mul(to_shape(tol, top.aval.shape), top)
-
-
-@api_boundary
-@shown()
-def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Array:
-    """Return how many singular values are not negligible."""
-    name = "linalg.matrix_rank"
-    x = _matrices(M, name)
-    s = singular_values(x)
-    if tol is not None:
-        bound = promote_inexact(name, tol)[0]
-        bound = o.convert_element_type(bound, new_dtype=s.aval.dtype, weak_type=False)
-        bound = to_shape(bound, s.aval.shape[:-1])
-    else:
-        bound = _tolerance(s, x.aval.shape, rtol, "linalg.pinv")
-    wide = broadcast_to(bound, s.aval.shape, tuple(range(s.aval.ndim - 1)))
-    count = o.convert_element_type(o.gt(s, wide), new_dtype=dtypes.default_int(), weak_type=False)
-    return wrap(o.reduce_sum(count, axes=(s.aval.ndim - 1,)))
-
-
-@api_boundary
-def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Array:
-    """Return the pseudo-inverse of matrices."""
-    x = _matrices(a, "linalg.pinv")
-    rtol = rcond if rtol is None else rtol
-
-    def rule(xs: list[Node], ts: Maybe) -> tuple[list[Node], Maybe]:
-        """The derivative at constant rank: Golub and Pereyra (1973), formula 4.12."""
-        (a,), (t,) = xs, ts
-        p = _inverse_where_regular(a, rtol)
-        if t is None:
-            return [p], [None]
-        th, ph = matrix_t(t, True), matrix_t(p, True)
-        rows = o.sub(th, matmul_nodes(matmul_nodes(th, a), p))
-        columns = o.sub(th, matmul_nodes(p, matmul_nodes(a, th)))
-        out = matmul_nodes(matmul_nodes(p, ph), rows)
-        out = o.add(out, matmul_nodes(matmul_nodes(columns, ph), p))
-        return [p], [o.sub(out, matmul_nodes(matmul_nodes(p, t), p))]
-
-    out = _inverse_where_regular(o.detach(x), rtol)
-    return wrap(boundary(JvpRule("pinv", rule), [x], [out])[0])
-
-
-def _inverse_where_regular(x: Node, rtol: Any) -> Node:
-    u, s, vh = items(o.svd(x, full_matrices=False))
-    if rtol is None:
-        rtol = 10.0 * max(x.aval.shape[-2:]) * float(dtypes.finfo(s.aval.dtype).eps)
-    bound = _tolerance(s, x.aval.shape, rtol, "linalg.pinv")
-    wide = broadcast_to(bound, s.aval.shape, tuple(range(s.aval.ndim - 1)))
-    used = o.gt(s, wide)
-    ones = broadcast_to(like(s, 1), s.aval.shape)
-    zeros = broadcast_to(like(s, 0), s.aval.shape)
-    inverse = o.select_n(used, zeros, o.div(ones, o.select_n(used, ones, s)))
-    if inverse.aval.dtype != u.aval.dtype:
-        inverse = o.convert_element_type(inverse, new_dtype=u.aval.dtype, weak_type=False)
-    v = matrix_t(vh, True)
-    return matmul_nodes(o.mul(v, last_axis(inverse, v.aval.shape)), matrix_t(u, True))
-
-
-@api_boundary
-def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tuple[Array, ...]:
-    """Return the least-squares solution, residuals, rank and singular values."""
-    name = "linalg.lstsq"
-    x, y = promote_inexact(name, a, b)
-    if x.aval.ndim != 2 or y.aval.ndim not in (1, 2) or x.aval.shape[0] != y.aval.shape[0]:
-        raise ValueError(f"{name}: shapes {x.aval.shape} and {y.aval.shape} do not fit")
-    m, n = x.aval.shape
-    vector = y.aval.ndim == 1
-    y = expand_node(y, (1,)) if vector else y
-    u, s, vh = items(o.svd(x, full_matrices=False))
-    eps = float(dtypes.finfo(s.aval.dtype).eps)
-    cut_off = eps * max(m, n) if rcond is None else rcond
-    bound = _tolerance(s, (m, n), eps if rcond is not None and rcond < 0 else cut_off, name)
-    used = o.ge(s, broadcast_to(bound, s.aval.shape))
-    ones = broadcast_to(like(s, 1), s.aval.shape)
-    zeros = broadcast_to(like(s, 0), s.aval.shape)
-    safe = o.select_n(used, zeros, o.div(ones, o.select_n(used, ones, s)))
-    if safe.aval.dtype != u.aval.dtype:
-        safe = o.convert_element_type(safe, new_dtype=u.aval.dtype, weak_type=False)
-    part = matmul_nodes(matrix_t(u, True), y)
-    out = matmul_nodes(matrix_t(vh, True), o.mul(broadcast_to(safe, part.aval.shape, (0,)), part))
-    rest = o.abs(o.sub(y, matmul_nodes(x, out)))
-    residual = o.reduce_sum(o.mul(rest, rest), axes=(0,))
-    count = o.convert_element_type(used, new_dtype=dtypes.int32, weak_type=False)
-    rank = o.reduce_sum(count, axes=(0,))
-    if numpy_resid and m <= n:
-        residual = broadcast_to(like(residual, 0), (0,))
-    out = o.squeeze(out, dimensions=(1,)) if vector else out
-    return wrap(out), wrap(residual), wrap(rank), wrap(s)
-
-
-@api_boundary
-@shown()
-def cond(x: Any, p: Any = None) -> Array:
-    """Return the condition number of matrices in a norm (default: the 2-norm)."""
-    node = _matrices(x, "linalg.cond")
-    if p in (None, 2, -2):
-        s = wrap(singular_values(node))
-        return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
-    a, b = norm(wrap(node), p, (-2, -1)), norm(inv(wrap(node)), p, (-2, -1))
-    return wrap(o.mul(a._node, b._node))
+    x = matrices(a, "linalg.slogdet", True, ValueError)
+    if method == "qr" and x.aval.dtype.kind == "c":
+        raise NotImplementedError(
+            "linalg.slogdet: method='qr' is for real matrices; got a complex dtype; use 'lu'"
+        )
+    signs, log = items(o.slogdet(x))
+    return SlogdetResult(wrap(signs), wrap(log))

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api.convert import as_node, promote_inexact
+from accnp.api import lax_linalg
+from accnp.api.convert import as_node, cast, promote_inexact
 from accnp.api.manipulation import expand_node, reshape_plain, transpose_node
 from accnp.api.named import shown
 from accnp.api.shapes import as_axes, as_static
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
-from accnp.ir.node import Node, items
+from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
 
@@ -22,7 +23,8 @@ __all__ = ["matrix_norm", "norm", "vector_norm"]
 
 
 def _squares(x: Node, axes: tuple[int, ...]) -> Node:
-    """The root of the sum of squares."""
+    """The root of the sum of squares, never weak."""
+    x = cast(x, x.aval.dtype)
     if x.aval.dtype.kind == "c":
         real, imag = o.real(x), o.imag(x)
         total = o.add(o.mul(real, real), o.mul(imag, imag))
@@ -66,6 +68,8 @@ def _matrix(x: Node, order: Any, axes: tuple[int, ...], function: str) -> Node:
         over, left = (row, col) if abs(order) == 1 else (col, row)
         sums = o.reduce_sum(o.abs(x), axes=(over,))
         left -= over < left
+        if order < 0 and not sums.aval.shape[left]:
+            raise ValueError(f"{function}: order {order} needs matrices with elements")
         return _largest(sums, (left,)) if order > 0 else o.reduce_min(sums, axes=(left,))
     if order in ("nuc", 2, -2):
         others = [d for d in range(x.aval.ndim) if d not in axes]
@@ -82,7 +86,7 @@ def _matrix(x: Node, order: Any, axes: tuple[int, ...], function: str) -> Node:
 
 def singular_values(x: Node) -> Node:
     """The singular values of matrices, largest first."""
-    return items(o.svd(x, full_matrices=False))[1]
+    return lax_linalg.svd(wrap(x), full_matrices=False, compute_uv=False)._node
 
 
 @api_boundary
@@ -130,7 +134,9 @@ def _keep(x: Node, axes: Sequence[int], rank: int) -> Node:
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Array:
     """Return the norm of vectors along axes (None: of all elements)."""
     name = "linalg.vector_norm"
-    node = promote_inexact(name, as_array(x, name))[0]
+    node = as_node(x, name)
+    if ord not in (1, math.inf, -math.inf):  # of integers these are integers
+        node = promote_inexact(name, wrap(node))[0]
     rank = node.aval.ndim
     axes = tuple(range(rank)) if axis is None else as_axes(axis, rank, name)
     others = tuple([d for d in range(rank) if d not in axes])

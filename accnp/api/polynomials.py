@@ -11,6 +11,7 @@ from accnp.api.convert import promote, promote_inexact, wrap
 from accnp.api.convolution import convolve
 from accnp.api.creation import array, full, ones, zeros
 from accnp.api.joining import append, concatenate
+from accnp.api.least_squares import lstsq
 from accnp.api.loops import scan
 from accnp.api.matrices import diag, vander
 from accnp.api.named import shown
@@ -330,7 +331,7 @@ def polyfit(
         matrix = matrix * weights[:, None]
         values = values * (weights[:, None] if values.ndim == 2 else weights)
     scale = ((matrix * matrix).sum(axis=0)) ** 0.5
-    fit, residuals, rank, singular = linalg.lstsq(matrix / scale, values, rcond)
+    fit, residuals, rank, singular = lstsq(matrix / scale, values, rcond)
     fit = (fit.T / scale).T
     if full:
         return fit, residuals, rank, singular, array(rcond)

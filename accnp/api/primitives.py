@@ -234,9 +234,10 @@ def _type(aval: Any) -> Aval:
 # --- accnp's own ---------------------------------------------------------------------------------
 
 # Ops with several results beside those that hold programs; their primitives return lists.
-_SEVERAL = frozenset(
-    ("eig", "eigh", "lu", "optimization_barrier", "qr", "slogdet", "sort", "svd", "top_k")
-)
+_SEVERAL = frozenset((
+    "eig", "eigh", "eigh_tridiagonal", "geqp3", "geqrf", "hessenberg", "lu",
+    "optimization_barrier", "qr", "schur", "slogdet", "sort", "svd", "top_k", "tridiagonal",
+))  # fmt: skip
 _NAMES = {
     "scatter_add": "scatter-add",
     "scatter_max": "scatter-max",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         ode,
         pjit,
         shard_map,
+        sparse,
     )  # fmt: skip
 
 _LATER = (
@@ -26,10 +27,11 @@ _LATER = (
     "ode",
     "pjit",
     "shard_map",
+    "sparse",
 )
 __all__ = [
     "checkify", "compilation_cache", "disable_jit", "enable_x64", "io_callback", "layout",
-    "mesh_utils", "multihost_utils", "ode", "pjit", "shard_map",
+    "mesh_utils", "multihost_utils", "ode", "pjit", "shard_map", "sparse",
 ]  # fmt: skip
 
 __getattr__ = nearest(__name__, __all__, {name: f"{__name__}.{name}" for name in _LATER})

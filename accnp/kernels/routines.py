@@ -35,6 +35,7 @@ ROUTINES: dict[str, tuple[str, ...]] = {
     "potrf": ("cipi",) * 2,
     "getrf": ("iipin",) * 2,
     "getrs": ("ciipinpi",) * 2,
+    "gtsv": ("iippppi",) * 2,
     "trsm": ("cccciippipi",) * 2,
 }
 _COMPLEX_NAMES = {"syevd": "heevd", "orgqr": "ungqr"}

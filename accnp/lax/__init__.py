@@ -1,6 +1,8 @@
 # isort: skip_file
 """`accnp.lax`: the strict functions and control flow, re-exported one by one."""
 
+from typing import TYPE_CHECKING
+
 from accnp.api.rare_primitives import (
     approx_top_k_p, device_put_p, igamma_grad_a_p, igamma_p, igammac_p, linear_solve_p, reduce_p,
     reduce_precision_p, reduce_window_p, reduce_xor_p, regularized_incomplete_beta_p,
@@ -94,6 +96,9 @@ from accnp.primitives.index import (
     GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers,
 )  # fmt: skip
 
+if TYPE_CHECKING:  # loaded on first use
+    from accnp.lax import linalg
+
 __all__ = [
     "AccuracyMode", "ConvDimensionNumbers", "DotAlgorithm", "DotAlgorithmPreset",
     "DotDimensionNumbers", "FftType", "GatherDimensionNumbers", "GatherScatterMode", "Precision",
@@ -116,8 +121,8 @@ __all__ = [
     "erf_inv", "erfc", "exp", "exp2", "expand_dims", "expm1", "fft", "floor", "fori_loop", "full",
     "full_like", "gather", "ge", "gt", "igamma", "igamma_grad_a", "igamma_grad_a_p", "igamma_p",
     "igammac", "igammac_p", "imag", "index_in_dim", "index_take", "integer_pow", "iota",
-    "is_finite", "le", "le_to_p", "lgamma", "linear_solve_p", "log", "log1p", "logistic", "lt",
-    "lt_to_p", "map", "max", "min", "mul", "mulhi", "mulhi_p", "ne", "neg", "nextafter",
+    "is_finite", "le", "le_to_p", "lgamma", "linalg", "linear_solve_p", "log", "log1p", "logistic",
+    "lt", "lt_to_p", "map", "max", "min", "mul", "mulhi", "mulhi_p", "ne", "neg", "nextafter",
     "optimization_barrier", "pad", "padtype_to_pads", "pbroadcast", "pcast", "platform_dependent",
     "pmax", "pmean", "pmin", "polygamma", "population_count", "pow", "ppermute", "precv", "psend",
     "pshuffle", "psum", "psum_scatter", "pswapaxes", "pvary", "ragged_all_to_all",
@@ -161,6 +166,7 @@ __getattr__ = nearest(
     __name__,
     __all__,
     {
+        "linalg": "accnp.lax.linalg",
         "pcast": "accnp.api.sharding.varying",
         "pvary": "accnp.api.sharding.varying",
         "with_sharding_constraint": "accnp.api.sharding.placing",

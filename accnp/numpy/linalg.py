@@ -1,10 +1,10 @@
 # isort: skip_file
 """`accnp.numpy.linalg`: linear algebra, re-exported name by name."""
 
+from accnp.api.least_squares import cond, lstsq, matrix_rank, pinv
 from accnp.api.linalg import (
-    cholesky, cond, cross, det, diagonal, eig, eigh, eigvals, eigvalsh, inv, lstsq,
-    matrix_power, matrix_rank, multi_dot, pinv, qr, slogdet, solve, svd, svdvals, tensorinv,
-    tensorsolve, trace,
+    cholesky, cross, det, diagonal, eig, eigh, eigvals, eigvalsh, inv, matrix_power, multi_dot,
+    qr, slogdet, solve, svd, svdvals, tensorinv, tensorsolve, trace,
 )  # fmt: skip
 from accnp.api.linalg_products import matmul, outer, tensordot
 from accnp.api.manipulation import matrix_transpose

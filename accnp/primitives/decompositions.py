@@ -1,4 +1,4 @@
-"""Decompositions of matrices: eigh, eig, svd, qr, lu.
+"""Decompositions of matrices: svd, qr, lu.
 
 Matrices are the last two axes; leading axes are batches. LAPACK does the work through NumPy.
 """
@@ -13,31 +13,26 @@ import numpy as np
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
-from accnp.primitives.kinds import broadcast_to, dtype_kind, full, opaque
+from accnp.primitives.kinds import broadcast_to, full, opaque
+from accnp.primitives.lapack_calls import (
+    batched,
+    each,
+    inexact,
+    lapack_dtype,
+    real_dtype,
+    routine,
+)
 from accnp.primitives.lapack_kernels import (
-    eigh_by_lapack,
     lu_by_lapack,
     qr_by_lapack,
     svd_by_lapack,
 )
-from accnp.primitives.linalg import (
-    _square,
-    batched_identity,
-    lapack_dtype,
-    matmul,
-    matrix_t,
-    triangle,
-)
+from accnp.primitives.linalg import batched_identity, matmul, matrix_t, triangle
 from accnp.primitives.linalg_kernels import lu_kernel
 from accnp.primitives.reference import quiet
 from accnp.primitives.sort import gather_permuted
 
-__all__ = ["diagonal_of", "last_axis", "trace_of"]
-
-
-def real_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype of the absolute values."""
-    return np.dtype(dtype.type(0).real.dtype) if dtype.kind == "c" else dtype
+__all__ = ["column", "diagonal_of", "last_axis", "row_order", "to_dtype", "trace_of"]
 
 
 def last_axis(x: Node, shape: tuple[int, ...]) -> Node:
@@ -45,7 +40,8 @@ def last_axis(x: Node, shape: tuple[int, ...]) -> Node:
     return broadcast_to(x, shape, (*range(x.aval.ndim - 1), len(shape) - 1))
 
 
-def _column(x: Node, shape: tuple[int, ...]) -> Node:
+def column(x: Node, shape: tuple[int, ...]) -> Node:
+    """Repeat a batch of vectors as the columns of matrices."""
     return broadcast_to(x, shape, (*range(x.aval.ndim - 1), len(shape) - 2))
 
 
@@ -63,27 +59,11 @@ def trace_of(x: Node) -> Node:
     return o.reduce_sum(d, axes=(d.aval.ndim - 1,))
 
 
-def _to(x: Node, dtype: np.dtype) -> Node:
+def to_dtype(x: Node, dtype: np.dtype) -> Node:
+    """Convert to a strong dtype."""
     if x.aval.dtype == dtype:
         return x
     return o.convert_element_type(x, new_dtype=dtype, weak_type=False)
-
-
-def _batched(name: str) -> Any:
-    def batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
-        out = getattr(o, name)(xs[0], **p)
-        if isinstance(out.aval, tuple):
-            return list(items(out)), [True] * len(out.aval)
-        return out, True
-
-    return batch
-
-
-def _over_gaps(w: Node, shape: tuple[int, ...]) -> Node:
-    """1 / (w_j - w_i) at row i, column j; 0 in the diagonal."""
-    gap = o.sub(last_axis(w, shape), _column(w, shape))
-    eye = batched_identity(make_aval(shape, w.aval.dtype))
-    return o.sub(o.div(full(shape, 1, w.aval.dtype), o.add(gap, eye)), eye)
 
 
 def _columns(x: Node, start: int, stop: int) -> Node:
@@ -115,110 +95,74 @@ def _completed(q: Node, dq: Node, k: int) -> Node:
     return _side_by_side(dq, moved)
 
 
-# --- symmetric eigenvalues -----------------------------------------------------------------------
-
-
-def _eigh_infer(a: Aval) -> tuple[Aval, Aval]:
-    _square("eigh", a)
-    return make_aval(a.shape, a.dtype), make_aval(a.shape[:-1], real_dtype(a.dtype))
-
-
-def _eigh_numpy(a: Any) -> Any:
-    x = a.astype(lapack_dtype(a.dtype))
-    w, v = np.linalg.eigh(x)
-    return v, w
-
-
-def _eigh_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
-    if ts[0] is None:
-        return [None, None]
-    v, w = items(y)
-    dtype, shape = v.aval.dtype, v.aval.shape
-    inner = matmul(matrix_t(v, True), matmul(ts[0], v))
-    dv = matmul(v, o.mul(_to(_over_gaps(w, shape), dtype), inner))
-    dw = diagonal_of(inner)
-    return [dv, o.real(dw) if dtype.kind == "c" else dw]
-
-
-opaque(
-    "eigh",
-    infer=_eigh_infer,
-    numpy=_eigh_numpy,
-    jvp=_eigh_jvp,
-    batch=_batched("eigh"),
-    kernel=lambda operands, results, p: eigh_by_lapack(operands[0], results),
-)
-
-
-# --- general eigenvalues -------------------------------------------------------------------------
-
-
-def _eig_infer(a: Aval) -> tuple[Aval, Aval]:
-    _square("eig", a)
-    wide = np.dtype(np.complex128 if real_dtype(a.dtype).itemsize == 8 else np.complex64)
-    return make_aval(a.shape[:-1], wide), make_aval(a.shape, wide)
-
-
-def _eig_numpy(a: Any) -> Any:
-    w, v = np.linalg.eig(a.astype(lapack_dtype(a.dtype)))
-    wide = np.complex128 if real_dtype(a.dtype).itemsize == 8 else np.complex64
-    return w.astype(wide), v.astype(wide)
-
-
-def _eig_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
-    """Eigenvectors as LAPACK scales them: of norm 1, the largest component real."""
-    if ts[0] is None:
-        return [None, None]
-    w, v = items(y)
-    dtype, shape = v.aval.dtype, v.aval.shape
-    inner = o.linear_solve(v, matmul(_to(ts[0], dtype), v))
-    dv = matmul(v, o.mul(_over_gaps(w, shape), inner))
-    # What leaves the norm, and the phase of the largest component, as they are.
-    real = real_dtype(dtype)
-    size = o.abs(v)
-    along = len(shape) - 2
-    length = o.reduce_sum(o.real(o.mul(o.conj(v), dv)), axes=(along,))
-    largest = o.eq(size, last_axis(o.reduce_max(size, axes=(along,)), shape))
-    turn = o.reduce_sum(
-        o.select_n(largest, full(shape, 0, real), o.imag(o.mul(dv, o.conj(v)))), axes=(along,)
-    )
-    weight = o.reduce_sum(
-        o.select_n(largest, full(shape, 0, real), o.mul(size, size)), axes=(along,)
-    )
-    shift = last_axis(o.complex(length, o.div(turn, weight)), shape)
-    return [diagonal_of(inner), o.sub(dv, o.mul(v, shift))]
-
-
-opaque("eig", infer=_eig_infer, numpy=_eig_numpy, jvp=_eig_jvp, batch=_batched("eig"))
-
-
 # --- singular values -----------------------------------------------------------------------------
 
 
-def _svd_infer(a: Aval, *, full_matrices: bool) -> tuple[Aval, Aval, Aval]:
-    if a.ndim < 2 or dtype_kind(a.dtype) not in "fc":
-        raise TypeError(f"svd: needs matrices of floating or complex dtype; got {a}")
+def _svd_infer(
+    a: Aval, *, full_matrices: bool, compute_uv: bool, subset_by_index: Any, algorithm: Any
+) -> tuple[Aval, ...]:
+    inexact("svd", "2", a)
     *outer, m, n = a.shape
     k = min(m, n)
+    if subset_by_index is not None and tuple(subset_by_index) != (0, k):
+        if full_matrices:
+            raise ValueError(
+                f"svd: subset_by_index needs full_matrices=False; got {subset_by_index}"
+            )
+        raise NotImplementedError(
+            f"svd: subset_by_index is not implemented on CPU; got {subset_by_index}; "
+            "slice the results"
+        )
+    if algorithm is not None and algorithm.name in ("JACOBI", "POLAR"):
+        raise NotImplementedError(
+            f"svd: {algorithm} is not implemented on CPU; use DEFAULT, QR or DIVIDE_AND_CONQUER"
+        )
+    s = make_aval((*outer, k), real_dtype(a.dtype))
+    if not compute_uv:
+        return (s,)
     return (
+        s,
         make_aval((*outer, m, m if full_matrices else k), a.dtype),
-        make_aval((*outer, k), real_dtype(a.dtype)),
         make_aval((*outer, n if full_matrices else k, n), a.dtype),
     )
 
 
-def _svd_numpy(a: Any, *, full_matrices: bool) -> Any:
+def _svd_numpy(a: Any, *, full_matrices: bool, compute_uv: bool, algorithm: Any, **_: Any) -> Any:
     x = a.astype(lapack_dtype(a.dtype))
-    u, s, vh = np.linalg.svd(x, full_matrices=full_matrices)
-    return u, s, vh
+    m, n = x.shape[-2:]
+    k = min(m, n)
+    driver = "gesvd" if _by_qr(algorithm) else "gesdd"
+    how = {"full_matrices": full_matrices, "compute_uv": compute_uv, "lapack_driver": driver}
+
+    def one(x: Any) -> Any:
+        import scipy.linalg
+
+        try:
+            found = scipy.linalg.svd(x, check_finite=False, **how)
+        except np.linalg.LinAlgError:
+            return None
+        return (found[1], found[0], found[2]) if compute_uv else (found,)
+
+    left, right = (m, n) if full_matrices else (k, k)
+    results = [((k,), real_dtype(x.dtype)), ((m, left), x.dtype), ((right, n), x.dtype)]
+    out = each(one, "2", [x], results if compute_uv else results[:1])
+    if compute_uv and not k:  # any basis will do
+        out[1][...], out[2][...] = np.eye(m, left), np.eye(right, n)
+    return out
+
+
+def _by_qr(algorithm: Any) -> bool:
+    return algorithm is not None and algorithm.name == "QR"
 
 
 def _svd_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
     t = ts[0]
     if t is None:
-        return [None, None, None]
+        return [None] * len(y.aval)
     m, n = xs[0].aval.shape[-2:]
-    whole_u, s, vh = items(y)
+    if not p["compute_uv"]:
+        y = o.svd(*xs, **{**p, "compute_uv": True, "full_matrices": False})
+    s, whole_u, vh = items(y)
     k = s.aval.shape[-1]
     whole_v = matrix_t(vh, True)
     u, v = _columns(whole_u, 0, k), _columns(whole_v, 0, k)
@@ -226,14 +170,16 @@ def _svd_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) 
     inner = matmul(ut, matmul(t, v))
     ds = diagonal_of(inner)
     ds = o.real(ds) if dtype.kind == "c" else ds
+    if not p["compute_uv"]:
+        return [ds]
     shape = inner.aval.shape
     real = s.aval.dtype
     eye = batched_identity(make_aval(shape, real))
-    row, col = last_axis(s, shape), _column(s, shape)
+    row, col = last_axis(s, shape), column(s, shape)
     gap = o.mul(o.add(row, col), o.sub(row, col))
     f = o.sub(o.div(full(shape, 1, real), o.add(gap, eye)), eye)
-    f = _to(f, dtype)
-    wide_row, wide_col = _to(row, dtype), _to(col, dtype)
+    f = to_dtype(f, dtype)
+    wide_row, wide_col = to_dtype(row, dtype), to_dtype(col, dtype)
     right = o.mul(inner, wide_row)
     left = o.mul(wide_col, inner)
     du = matmul(u, o.mul(f, o.add(right, matrix_t(right, True))))
@@ -241,16 +187,16 @@ def _svd_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) 
     if dtype.kind == "c":  # the phase that the two share goes to u
         skew = o.sub(inner, matrix_t(inner, True))
         half = o.div(skew, o.mul(full((), 2, dtype), wide_row))
-        du = o.add(du, matmul(u, o.mul(_to(eye, dtype), half)))
+        du = o.add(du, matmul(u, o.mul(to_dtype(eye, dtype), half)))
     if m > k:
         rest = o.sub(matmul(t, v), matmul(u, inner))
-        du = o.add(du, o.div(rest, _to(last_axis(s, rest.aval.shape), dtype)))
+        du = o.add(du, o.div(rest, to_dtype(last_axis(s, rest.aval.shape), dtype)))
     if n > k:
         rest = o.sub(matmul(matrix_t(t, True), u), matmul(v, matrix_t(inner, True)))
-        dv = o.add(dv, o.div(rest, _to(last_axis(s, rest.aval.shape), dtype)))
+        dv = o.add(dv, o.div(rest, to_dtype(last_axis(s, rest.aval.shape), dtype)))
     if p["full_matrices"]:
         du, dv = _completed(whole_u, du, k), _completed(whole_v, dv, k)
-    return [du, ds, matrix_t(dv, True)]
+    return [ds, du, matrix_t(dv, True)]
 
 
 opaque(
@@ -258,36 +204,53 @@ opaque(
     infer=_svd_infer,
     numpy=_svd_numpy,
     jvp=_svd_jvp,
-    batch=_batched("svd"),
-    kernel=lambda operands, results, p: svd_by_lapack(operands[0], results, p["full_matrices"]),
+    batch=batched("svd"),
+    kernel=lambda operands, results, p: (
+        None if _by_qr(p["algorithm"]) else svd_by_lapack(operands[0], results, p["full_matrices"])
+    ),
 )
 
 
 # --- qr ------------------------------------------------------------------------------------------
 
 
-def _qr_infer(a: Aval, *, full_matrices: bool) -> tuple[Aval, Aval]:
-    if a.ndim < 2 or dtype_kind(a.dtype) not in "fc":
-        raise TypeError(f"qr: needs matrices of floating or complex dtype; got {a}")
+def _qr_infer(a: Aval, *, pivoting: bool, full_matrices: bool, use_magma: Any) -> tuple[Aval, ...]:
+    inexact("qr", "2", a)
     *outer, m, n = a.shape
     k = m if full_matrices else min(m, n)
-    return make_aval((*outer, m, k), a.dtype), make_aval((*outer, k, n), a.dtype)
+    q, r = make_aval((*outer, m, k), a.dtype), make_aval((*outer, k, n), a.dtype)
+    return (q, r, make_aval((*outer, n), np.dtype(np.int32))) if pivoting else (q, r)
 
 
-def _qr_numpy(a: Any, *, full_matrices: bool) -> Any:
+def _qr_numpy(a: Any, *, pivoting: bool, full_matrices: bool, **_: Any) -> Any:
     x = a.astype(lapack_dtype(a.dtype))
-    q, r = np.linalg.qr(x, mode="complete" if full_matrices else "reduced")
-    return q, r
+    m, n = x.shape[-2:]
+    k = m if full_matrices else min(m, n)
+    mode = "full" if full_matrices else "economic"
+
+    def one(x: Any) -> Any:
+        import scipy.linalg
+
+        return scipy.linalg.qr(x, mode=mode, pivoting=pivoting, check_finite=False)
+
+    results = [((m, k), x.dtype), ((k, n), x.dtype), ((n,), np.int32)]
+    out = each(one, "2", [x], results if pivoting else results[:2])
+    if not min(m, n):
+        out[0][...] = np.eye(m, k)
+    return out
 
 
 def _qr_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
     if ts[0] is None:
-        return [None, None]
+        return [None] * len(y.aval)
     m, n = xs[0].aval.shape[-2:]
-    whole_q, whole_r = items(y)
-    k = min(m, n)
+    whole_q, whole_r, *order = items(y)
+    k, whole_t = min(m, n), ts[0]
+    if order:  # the decomposition is that of the columns in this order
+        places = last_axis(order[0], whole_t.aval.shape)
+        whole_t = gather_permuted(whole_t, places, whole_t.aval.ndim - 1)
     # The first k columns decide; those after them are turned by the same q.
-    t, q = _columns(ts[0], 0, k), _columns(whole_q, 0, k)
+    t, q = _columns(whole_t, 0, k), _columns(whole_q, 0, k)
     r = _rows(_columns(whole_r, 0, k), 0, k)
     t_r = o.triangular_solve(
         r, t, left_side=False, lower=False, transpose_a=False, conjugate_a=False,
@@ -298,19 +261,19 @@ def _qr_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -
     omega = o.sub(low, matrix_t(low, True))
     if inner.aval.dtype.kind == "c":
         eye = batched_identity(inner.aval)
-        part = o.mul(eye, o.sub(inner, _to(o.real(inner), inner.aval.dtype)))
+        part = o.mul(eye, o.sub(inner, to_dtype(o.real(inner), inner.aval.dtype)))
         omega = o.add(omega, part)
     dq = o.add(matmul(q, o.sub(omega, inner)), t_r)
     dr = matmul(o.sub(inner, omega), r)
     if n > k:
-        rest = _columns(ts[0], k, n)
+        rest = _columns(whole_t, k, n)
         fixed = matmul(matrix_t(dq, True), matmul(q, _columns(whole_r, k, n)))
         dr = _side_by_side(dr, o.add(fixed, matmul(matrix_t(q, True), rest)))
     if p["full_matrices"] and m > k:
         dq = _completed(whole_q, dq, k)
         below = full((*dr.aval.shape[:-2], m - k, n), 0, dr.aval.dtype)
         dr = o.concatenate(dr, below, dimension=dr.aval.ndim - 2)
-    return [dq, dr]
+    return [dq, dr, *[None] * len(order)]
 
 
 opaque(
@@ -318,8 +281,10 @@ opaque(
     infer=_qr_infer,
     numpy=_qr_numpy,
     jvp=_qr_jvp,
-    batch=_batched("qr"),
-    kernel=lambda operands, results, p: qr_by_lapack(operands[0], results, p["full_matrices"]),
+    batch=batched("qr"),
+    kernel=lambda operands, results, p: (
+        None if p["pivoting"] else qr_by_lapack(operands[0], results, p["full_matrices"])
+    ),
 )
 
 
@@ -327,8 +292,7 @@ opaque(
 
 
 def _lu_infer(a: Aval) -> tuple[Aval, Aval, Aval]:
-    if a.ndim < 2 or dtype_kind(a.dtype) not in "fc":
-        raise TypeError(f"lu: needs matrices of floating or complex dtype; got {a}")
+    inexact("lu", "2", a)
     *outer, m, n = a.shape
     kind = np.dtype(np.int32)
     return (
@@ -339,24 +303,26 @@ def _lu_infer(a: Aval) -> tuple[Aval, Aval, Aval]:
 
 
 def _lu_numpy(a: Any) -> Any:
-    import scipy.linalg
+    x = a.astype(lapack_dtype(a.dtype))
+    m, n = x.shape[-2:]
+    k = min(m, n)
 
-    *outer, m, n = a.shape
-    x = a.astype(lapack_dtype(a.dtype)).reshape(-1, m, n)
-    lu, piv, perm = [], [], []
-    for one in x:
-        f, pivots = scipy.linalg.lu_factor(one, check_finite=False) if one.size else (one, [])
-        order = np.arange(m)
-        for i, j in enumerate(pivots):
-            order[[i, j]] = order[[j, i]]
-        lu.append(f)
-        piv.append(pivots)
-        perm.append(order)
-    return (
-        np.reshape(lu, a.shape),
-        np.reshape(piv, (*outer, min(m, n))).astype(np.int32),
-        np.reshape(perm, (*outer, m)).astype(np.int32),
-    )
+    def one(x: Any) -> Any:
+        packed, pivots, info = routine("getrf", "getrf", x)(x)
+        return None if info < 0 else (packed, pivots, row_order(pivots, m))
+
+    out = each(one, "2", [x], [((m, n), x.dtype), ((k,), np.int32), ((m,), np.int32)])
+    if not k:
+        out[2][...] = np.arange(m)
+    return out
+
+
+def row_order(pivots: Any, m: int) -> Any:
+    """The order of m rows after exchanges, one after the other."""
+    order = np.arange(m, dtype=np.int32)
+    for i, j in enumerate(pivots):
+        order[[i, j]] = order[[j, i]]
+    return order
 
 
 def _lu_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
@@ -399,7 +365,7 @@ opaque(
     infer=_lu_infer,
     numpy=quiet(_lu_numpy),
     jvp=_lu_jvp,
-    batch=_batched("lu"),
+    batch=batched("lu"),
     kernel=lambda operands, results, p: (
         lu_kernel(operands[0], results) or lu_by_lapack(operands[0], results)
     ),

@@ -13,24 +13,22 @@ import numpy as np
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
-from accnp.primitives.decompositions import _batched, _to, real_dtype, trace_of
+from accnp.primitives.decompositions import to_dtype, trace_of
 from accnp.primitives.kinds import broadcast_to, opaque
+from accnp.primitives.lapack_calls import batched, lapack_dtype, real_dtype, square
 from accnp.primitives.lapack_kernels import det_by_lapack
 from accnp.primitives.linalg import (
-    _square,
     batched_identity,
     each_matrix,
-    lapack_dtype,
     matmul,
     matrix_t,
-    whole_batch,
 )
 from accnp.primitives.linalg_kernels import det_kernel
 from accnp.primitives.reference import quiet
 
 
 def _det_infer(a: Aval) -> Aval:
-    _square("det", a)
+    square("det", a)
     return make_aval(a.shape[:-2], a.dtype)
 
 
@@ -99,18 +97,18 @@ def _tangent_by_matrix(s: Node, y: Node, a: Node, t: Node) -> Node:
 
 opaque(
     "adjugate_tangent",
-    infer=lambda a, t: (_square("adjugate", a), make_aval(a.shape, a.dtype))[1],
+    infer=lambda a, t: (square("adjugate", a), make_aval(a.shape, a.dtype))[1],
     numpy=quiet(_adjugate_tangent),
     jvp=(_tangent_by_matrix, lambda s, y, a, t: o.adjugate_tangent(a, s)),
     transpose=lambda ct, a, t: (None, matrix_t(o.adjugate_tangent(a, matrix_t(ct)))),
-    batch=lambda size, xs, batched, p: (o.adjugate_tangent(*whole_batch(size, xs, batched)), True),
+    batch=batched("adjugate_tangent"),
 )
 opaque(
     "adjugate",
-    infer=lambda a: (_square("adjugate", a), make_aval(a.shape, a.dtype))[1],
+    infer=lambda a: (square("adjugate", a), make_aval(a.shape, a.dtype))[1],
     numpy=quiet(_adjugate),
     jvp=(lambda t, y, a: o.adjugate_tangent(a, t),),
-    batch=_batched("adjugate"),
+    batch=batched("adjugate"),
 )
 
 
@@ -123,13 +121,13 @@ opaque(
     infer=_det_infer,
     numpy=quiet(lambda a: np.asarray(np.linalg.det(a.astype(lapack_dtype(a.dtype))))),
     jvp=(lambda t, y, a: trace_of(matmul(o.adjugate(a), t)),),
-    batch=_batched("det"),
+    batch=batched("det"),
     kernel=_det_kernel,
 )
 
 
 def _slogdet_infer(a: Aval) -> tuple[Aval, Aval]:
-    _square("slogdet", a)
+    square("slogdet", a)
     return make_aval(a.shape[:-2], a.dtype), make_aval(a.shape[:-2], real_dtype(a.dtype))
 
 
@@ -145,7 +143,7 @@ def _slogdet_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, An
     if inner.aval.dtype.kind != "c":
         return [None, inner]
     log = o.real(inner)
-    turn = o.sub(inner, _to(log, inner.aval.dtype))
+    turn = o.sub(inner, to_dtype(log, inner.aval.dtype))
     return [o.mul(turn, items(y)[0]), log]
 
 
@@ -154,6 +152,6 @@ opaque(
     infer=_slogdet_infer,
     numpy=quiet(_slogdet_numpy),
     jvp=_slogdet_jvp,
-    batch=_batched("slogdet"),
+    batch=batched("slogdet"),
     kernel=_det_kernel,
 )

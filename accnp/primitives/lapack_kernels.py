@@ -1,5 +1,5 @@
-"""Kernels that call LAPACK: eigh, svd, qr; and for complex or very large matrices cholesky,
-triangular_solve, lu, linear_solve, det, slogdet.
+"""Kernels that call LAPACK: eigh, svd, qr, tridiagonal_solve; and for complex or very large
+matrices cholesky, triangular_solve, lu, linear_solve, det, slogdet.
 
 In: how operands lie in memory. Out: `OwnKernel`s with one task for each matrix of the batch. LAPACK
 wants columns contiguous, so matrices are copied to scratch memory and back. What does not converge,
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from accnp.ir.aval import Aval
-from accnp.ir.kernel import Operand, OwnKernel
+from accnp.ir.kernel import Operand, OwnKernel, dtype_code
 from accnp.primitives.linalg_kernels import Batch
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "solve_by_lapack",
     "svd_by_lapack",
     "triangular_by_lapack",
+    "tridiagonal_by_lapack",
 ]  # fmt: skip
 
 _REAL = {"f4": "f4", "f8": "f8", "c8": "f4", "c16": "f8"}
@@ -36,6 +37,7 @@ class _Lapack(Batch):
 
     def __init__(self, operands: Sequence[Operand], results: Sequence[Aval], ranks: str) -> None:
         super().__init__(operands, results, ranks)
+        self.code = dtype_code(operands[0].dtype)
         self.part = _REAL.get(self.code, "")
         self.complex = self.code[0] == "c"
         self.possible = bool(self.part) and all(n > 0 for x in self.arrays for n in x.shape)
@@ -74,7 +76,7 @@ class _Lapack(Batch):
         self.text.add(f"for i in range({n}):", "    p[i] = p[i] - i4(1)")
 
 
-def eigh_by_lapack(a: Operand, results: Sequence[Aval]) -> OwnKernel | None:
+def eigh_by_lapack(a: Operand, results: Sequence[Aval], lower: bool) -> OwnKernel | None:
     """Return the kernel of `eigh`: eigenvectors and eigenvalues."""
     batch, size = _Lapack([a], results, "221"), a.shape[-1]
     if not batch.possible:
@@ -88,37 +90,45 @@ def eigh_by_lapack(a: Operand, results: Sequence[Aval]) -> OwnKernel | None:
         given = [f"{name}, {text.integer(count)}" for name, (_, count) in rooms.items()][1:]
         with batch.each("xyw"):
             batch.columns("f", "x", 0, n, n)
-            text.add(f"info = syevd_{code}({V}, {L}, {n}, f, {n}, w, {', '.join(given)})")
+            text.add(
+                f"info = syevd_{code}({V}, {L if lower else U}, {n}, f, {n}, w, {', '.join(given)})"
+            )
             batch.rows("y", n, n, f"f[j * {n} + i]")
             batch.nan_unless_done(("y", code, f"{n} * {n}"), ("w", batch.part, n))
     return batch.own(size**3 // 2)
 
 
 def svd_by_lapack(a: Operand, results: Sequence[Aval], full: bool) -> OwnKernel | None:
-    """Return the kernel of `svd`: U, singular values, Vh."""
-    batch, (rows, columns) = _Lapack([a], results, "2212"), a.shape[-2:]
+    """Return the kernel of `svd`: singular values, and U, Vh if these are wanted."""
+    vectors = len(results) > 1
+    batch = _Lapack([a], results, "2122" if vectors else "21")
+    rows, columns = a.shape[-2:]
     if not batch.possible:
         return None
     code, text, least = batch.code, batch.text, min(rows, columns)
     left, right = (rows, columns) if full else (least, least)
     size = 4 * least * least + 2 * BLOCK * (rows + columns) + 16
     real = max(5 * least + 7, 2 * max(rows, columns) + 2 * least + 1) * least
-    rooms = {"f": (code, rows * columns), "u": (code, rows * left), "v": (code, right * columns)}
+    rooms = {"f": (code, rows * columns)}
+    rooms |= {"u": (code, rows * left), "v": (code, right * columns)} if vectors else {}
     rooms |= {"work": (code, size), "iwork": ("i4", 8 * least)}
     rooms |= {"rwork": (batch.part, real)} if batch.complex else {}
     with batch.scratch(**rooms):
         m, n, k, h = (text.integer(x) for x in (rows, columns, left, right))
         least_too, work = text.integer(least), text.integer(size)
         more = ", rwork" if batch.complex else ""
-        with batch.each("xysz"):
+        job, u, v = (A if full else S, "u", "v") if vectors else (N, "f", "f")
+        with batch.each("xsyz"[: 1 + len(results)]):
             batch.columns("f", "x", 0, m, n)
             text.add(
-                f"info = gesdd_{code}({A if full else S}, {m}, {n}, f, {m}, s, u, {m}, v, {h}, "
+                f"info = gesdd_{code}({job}, {m}, {n}, f, {m}, s, {u}, {m}, {v}, {h}, "
                 f"work, {work}{more}, iwork)"
             )
-            batch.rows("y", m, k, f"u[j * {m} + i]")
-            batch.rows("z", h, n, f"v[j * {h} + i]")
-            filled = ("y", code, f"{m} * {k}"), ("z", code, f"{h} * {n}")
+            filled = []
+            if vectors:
+                batch.rows("y", m, k, f"u[j * {m} + i]")
+                batch.rows("z", h, n, f"v[j * {h} + i]")
+                filled = [("y", code, f"{m} * {k}"), ("z", code, f"{h} * {n}")]
             batch.nan_unless_done(*filled, ("s", batch.part, least_too))
     return batch.own(rows * columns * least)
 
@@ -236,3 +246,25 @@ def det_by_lapack(a: Operand, results: Sequence[Aval]) -> OwnKernel | None:
         batch.exchanges(n)
         batch.determinant(n, several)
     return batch.own(size**3 // 20)
+
+
+def tridiagonal_by_lapack(operands: Sequence[Operand], result: Aval) -> OwnKernel | None:
+    """Return the kernel of `tridiagonal_solve`."""
+    batch, (size, columns) = _Lapack(operands, [result], "11122"), result.shape[-2:]
+    if not batch.possible:
+        return None
+    code, text, n = batch.code, batch.text, batch.text.integer(size)
+    rooms = {name: (code, size) for name in "efh"}
+    with batch.scratch(**rooms, g=(code, size * columns)):
+        r = text.integer(columns)
+        steps = [text.integer(x.strides[-1]) for x in operands[:3]]
+        with batch.each("abcxy"):
+            for i, (to, source) in enumerate(zip("efh", "abc", strict=True)):
+                first = "1" if i == 0 else "0"  # the lower diagonal begins in the second row
+                with text.block(f"for i in range({first}, {n}):"):
+                    text.add(f"{to}[i - {first}] = {source}[i * {steps[i]}]")
+            batch.columns("g", "x", 3, n, r)
+            text.add(f"info = gtsv_{code}({n}, {r}, e, f, h, g, {n})")
+            batch.rows("y", n, r, f"g[j * {n} + i]")
+            batch.nan_unless_done(("y", code, f"{n} * {r}"))
+    return batch.own(size * columns * 4)

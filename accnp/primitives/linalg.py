@@ -15,7 +15,8 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
 from accnp.primitives.dot_kernels import dot_kernel
-from accnp.primitives.kinds import bilinear_jvp, broadcast_to, dtype_kind, full, opaque
+from accnp.primitives.kinds import bilinear_jvp, dtype_kind, full, opaque
+from accnp.primitives.lapack_calls import batched, inexact, lapack_dtype, square
 from accnp.primitives.lapack_kernels import (
     cholesky_by_lapack,
     solve_by_lapack,
@@ -215,11 +216,6 @@ def batched_identity(x: Aval) -> Node:
     return o.convert_element_type(o.eq(row, col), new_dtype=x.dtype, weak_type=False)
 
 
-def lapack_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype in which LAPACK computes."""
-    return dtype if dtype.kind in "fc" and dtype.itemsize >= 4 else np.dtype(np.float32)
-
-
 def each_matrix(fn: Callable[..., Any], *xs: Any) -> Any:
     """Apply a function of matrices to every element of the batch axes; failures give NaN."""
     outer = xs[0].shape[:-2]
@@ -228,25 +224,33 @@ def each_matrix(fn: Callable[..., Any], *xs: Any) -> Any:
     return np.stack(out).reshape(*outer, *out[0].shape) if out else None
 
 
-def _square(name: str, a: Aval) -> None:
-    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        raise ValueError(f"{name}: needs square matrices in the last two axes; got {a.shape}")
-    if dtype_kind(a.dtype) not in "fc":
-        raise TypeError(f"{name}: needs a floating or complex dtype; got {a.dtype.name}")
+def _solve_batch(name: str) -> Callable[..., Any]:
+    """Make the rule of a system: right sides for one and the same matrix are columns of one (or
+    rows, where it stands on the right)."""
+    general = batched(name)
 
+    def batch(size: int, xs: Any, flags: Any, p: dict[str, Any]) -> Any:
+        if flags[0]:
+            return general(size, xs, flags, p)
+        a, b = xs
+        rank = b.aval.ndim
+        at = rank - 2 if p.get("left_side", True) else rank - 3
+        # From the front to before the columns, or before the rows.
+        b = o.transpose(b, permutation=(*range(1, at + 1), 0, *range(at + 1, rank)))
+        shape = b.aval.shape
+        flat = (*shape[:at], shape[at] * shape[at + 1], *shape[at + 2 :])
+        out = getattr(o, name)(a, o.reshape(b, new_sizes=flat, dimensions=None), **p)
+        out = o.reshape(out, new_sizes=shape, dimensions=None)
+        return o.transpose(out, permutation=(at, *range(at), *range(at + 1, rank))), True
 
-def whole_batch(size: int, xs: Any, batched: Any) -> list[Node]:
-    """Give every operand the leading batch axis."""
-    return [
-        x if b else broadcast_to(x, (size, *x.aval.shape)) for x, b in zip(xs, batched, strict=True)
-    ]
+    return batch
 
 
 # --- linear_solve: x with a @ x = b --------------------------------------------------------------
 
 
 def _solve_infer(a: Aval, b: Aval) -> Aval:
-    _square("solve", a)
+    square("solve", a)
     if b.ndim != a.ndim or b.shape[:-1] != a.shape[:-1] or a.dtype != b.dtype:
         raise ValueError(f"solve: matrices {a.shape} and right sides {b.shape} do not fit")
     return make_aval(b.shape, b.dtype, a.weak_type and b.weak_type)
@@ -287,7 +291,7 @@ opaque(
     ),
     transpose=lambda ct, a, b: (None, o.linear_solve(matrix_t(a), ct)),
     kernel=_solve_kernel,
-    batch=lambda size, xs, batched, p: (o.linear_solve(*whole_batch(size, xs, batched)), True),
+    batch=_solve_batch("linear_solve"),
 )
 
 
@@ -295,10 +299,10 @@ opaque(
 
 
 def _tri_infer(a: Aval, b: Aval, **p: Any) -> Aval:
-    _square("triangular_solve", a)
-    side = b.shape[-2] if p["left_side"] else b.shape[-1]
-    if b.ndim != a.ndim or side != a.shape[-1] or a.shape[:-2] != b.shape[:-2]:
-        raise TypeError(f"triangular_solve: matrices {a.shape} and {b.shape} do not fit")
+    inexact("triangular_solve", "22", a, b)
+    square("triangular_solve", a)
+    if b.shape[-2 if p["left_side"] else -1] != a.shape[-1]:
+        raise ValueError(f"triangular_solve: matrices {a.shape} and {b.shape} do not fit")
     return make_aval(b.shape, b.dtype, False)
 
 
@@ -357,10 +361,7 @@ opaque(
     jvp=(_tri_wrt_a, lambda t, y, a, b, **p: o.triangular_solve(a, t, **p)),
     transpose=_tri_transpose,
     kernel=_tri_kernel,
-    batch=lambda size, xs, batched, p: (
-        o.triangular_solve(*whole_batch(size, xs, batched), **p),
-        True,
-    ),
+    batch=_solve_batch("triangular_solve"),
 )
 
 
@@ -381,7 +382,7 @@ def solve_lower(a: Node, b: Node, transpose: bool = False, left: bool = True) ->
 
 
 def _cholesky_infer(a: Aval) -> Aval:
-    _square("cholesky", a)
+    square("cholesky", a)
     return make_aval(a.shape, a.dtype, a.weak_type)
 
 
@@ -421,5 +422,5 @@ opaque(
     kernel=lambda operands, results, p: (
         cholesky_kernel(operands[0], results[0]) or cholesky_by_lapack(operands[0], results[0])
     ),
-    batch=lambda size, xs, batched, p: (o.cholesky(xs[0]), True),
+    batch=batched("cholesky"),
 )

@@ -71,11 +71,11 @@ class Batch:
         with self.text.block(f"for i in range({m}):"), self.text.block(f"for j in range({n}):"):
             self.text.add(f"{to}[i * {n} + j] = {source}[i * {rows} + j * {columns}]")
 
-    def permutation(self, m: str, k: str) -> None:
-        """q becomes the order of m rows after the k exchanges in p."""
+    def permutation(self, m: str, k: str, step: str = "1") -> None:
+        """q becomes the order of m rows after the k exchanges in p, which lie `step` apart."""
         self.text.add(f"for i in range({m}):", "    q[i] = i4(i)")
         with self.text.block(f"for i in range({k}):"):
-            self.text.add("w = i8(p[i])", "v = q[i]", "q[i] = q[w]", "q[w] = v")
+            self.text.add(f"w = i8(p[i * {step}])", "v = q[i]", "q[i] = q[w]", "q[w] = v")
 
     def determinant(self, n: str, several: bool) -> None:
         """The determinant at y from factors f and exchanges p; or its sign, and at z the logarithm

@@ -13,25 +13,19 @@ if TYPE_CHECKING:  # loaded on first use
         fft,
         integrate,
         interpolate,
+        linalg,
         ndimage,
         optimize,
         signal,
+        sparse,
         spatial,
         special,
         stats,
-    )
+    )  # fmt: skip
 
 __all__ = [
-    "cluster",
-    "fft",
-    "integrate",
-    "interpolate",
-    "ndimage",
-    "optimize",
-    "signal",
-    "spatial",
-    "special",
-    "stats",
-]
+    "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal",
+    "sparse", "spatial", "special", "stats",
+]  # fmt: skip
 
 __getattr__ = nearest(__name__, __all__, {name: f"{__name__}.{name}" for name in __all__})

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from primitives.linalg_cases import LINALG
 from primitives.operands import Case, bools, cplx, ints, nats, real
 
-from accnp.array import wrap
 from accnp.ir.node import items
 from accnp.ir.op import OPS, o
 from accnp.primitives.convolution import ConvDimensionNumbers
@@ -77,6 +77,9 @@ def add(op: str, *inputs: Any, **more: Any) -> None:
     arrays = tuple(np.asarray(x) for x in inputs)
     CASES.setdefault(op, []).append(Case(op, arrays, **more))
 
+
+for case in LINALG:
+    CASES.setdefault(case.op, []).append(case)
 
 # --- map -----------------------------------------------------------------------------------------
 
@@ -357,59 +360,6 @@ for fold in ("sum", "max", "min"):
 SELECTED = {"select_prim": "ge", **WINDOWS}
 add("select_and_gather_add", real(4, 5), real(4, 5), params=SELECTED)
 add("select_and_scatter_add", real(3, 2), real(4, 5), params=SELECTED)
-SQUARE = real(3, 3) + 4 * np.eye(3)
-add("linear_solve", SQUARE, real(3, 2))
-for left in (True, False):
-    for lower in (True, False):
-        for turned in (True, False):
-            add(
-                "triangular_solve",
-                SQUARE,
-                real(3, 3),
-                params={
-                    "left_side": left,
-                    "lower": lower,
-                    "transpose_a": turned,
-                    "conjugate_a": False,
-                    "unit_diagonal": lower and turned,
-                },
-            )
-
-
-def symmetric(a: Any) -> list[Any]:
-    both = o.add(a, o.transpose(a, permutation=(1, 0)))
-    return [both]
-
-
-def completed(y: Any) -> list[Any]:
-    """Results of a full decomposition, with projectors in place of arbitrary bases."""
-    first, *middle, last = [wrap(v) for v in items(y)]
-    k = min(first.shape[-1], last.shape[-1])
-    out = [first[:, :k], *middle, last[:k], first[:, k:] @ first[:, k:].T]
-    return [v._node for v in (*out, last[k:].T @ last[k:])]
-
-
-add("cholesky", SQUARE, pre=symmetric)
-add("eigh", SQUARE, pre=symmetric)
-add("eig", SQUARE, tol=1e-5)
-add("eig", cplx(3, 3), tol=1e-5)
-add("svd", real(3, 3) + np.diag([1.0, 3, 6]), params={"full_matrices": False}, tol=1e-5)
-add("svd", np.eye(4, 2) * [3.0, 1.0] + real(4, 2) / 4, params={"full_matrices": False}, tol=1e-5)
-# The columns that complete a basis are known up to their own rotation: their projector is compared.
-add("svd", real(4, 2), params={"full_matrices": True}, post=completed, tol=1e-5)
-add("svd", real(2, 3), params={"full_matrices": True}, post=completed, tol=1e-5)
-add("qr", SQUARE, params={"full_matrices": False}, tol=1e-5)
-add("qr", real(4, 3), params={"full_matrices": False}, tol=1e-5)
-add("qr", real(2, 4), params={"full_matrices": False}, tol=1e-5)
-add("qr", real(4, 2), params={"full_matrices": True}, post=completed, tol=1e-5)
-add("lu", SQUARE)
-add("lu", real(4, 2))
-add("lu", real(2, 3))
-add("lu", cplx(2, 2))
-add("det", SQUARE)
-add("slogdet", SQUARE)
-add("adjugate", SQUARE)
-add("adjugate_tangent", SQUARE, real(3, 3))
 add("add_any", real(2, 3), real(2, 3))
 add("add_any", real(3), real())
 add("add_any", cplx(3), cplx(3))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from primitives.linalg_cases import EIGH, SVD, qr
 from primitives.own_kernels import Given, check, many, native, planned, shown
 from primitives.test_linalg_kernels import SOLVES, close
 
@@ -58,7 +59,8 @@ def matrices(draw, dtypes):
 @given(matrices(REAL + COMPLEX))
 def test_eigenvectors(case):
     a, _, view = case
-    check("eigh", [view(a + adjoint(a))], {}, like)
+    for lower in (True, False):
+        check("eigh", [view(a + adjoint(a))], {**EIGH, "lower": lower}, like)
 
 
 @many(25)
@@ -69,8 +71,19 @@ def test_orthogonal_factors(case, form, full):
         a = np.concatenate([a, b], -1)
     elif form == "tall":
         a = np.concatenate([a, adjoint(b)], -2)
-    check("svd", [view(a)], {"full_matrices": full}, like)
-    check("qr", [view(a)], {"full_matrices": full}, close)
+    for vectors in (True, False):
+        check("svd", [view(a)], {**SVD, "full_matrices": full, "compute_uv": vectors}, like)
+    check("qr", [view(a)], qr(full), close)
+
+
+@many(20)
+@given(matrices(REAL + COMPLEX), st.booleans())
+def test_tridiagonal_systems(case, singular):
+    a, b, view = case
+    rows = [np.ascontiguousarray(x) for x in (a[..., 0], a.diagonal(0, -2, -1) + 9, a[..., -1, :])]
+    rows = [np.zeros_like(x) for x in rows] if singular else rows
+    agree = (lambda x, y: np.isnan(x).all() and np.isnan(y).all()) if singular else close
+    check("tridiagonal_solve", [*map(view, rows), view(b)], {"perturb_singular": False}, agree)
 
 
 @many(12)
@@ -95,9 +108,9 @@ def test_sizes_beyond_lapacks_blocks(n, monkeypatch):
         a, b = numbers(rng, (n, n), dtype), numbers(rng, (n, n // 2), dtype)
         regular = (a / n + 2 * np.eye(n)).astype(dtype)
         for op, operands, params in (
-            ("eigh", [a + adjoint(a)], {}),
-            *[("svd", [x], {"full_matrices": f}) for x in (b, b.T) for f in (False, True)],
-            *[("qr", [x], {"full_matrices": f}) for x in (b, b.T) for f in (False, True)],
+            ("eigh", [a + adjoint(a)], EIGH),
+            *[("svd", [x], {**SVD, "full_matrices": f}) for x in (b, b.T) for f in (False, True)],
+            *[("qr", [x], qr(f)) for x in (b, b.T) for f in (False, True)],
             ("cholesky", [a @ adjoint(a) + np.eye(n, dtype=dtype)], {}),
             ("linear_solve", [regular, b], {}),
             ("lu", [regular], {}),

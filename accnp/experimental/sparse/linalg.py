@@ -1,0 +1,8 @@
+"""`accnp.experimental.sparse.linalg`: eigenvalues of large symmetric operators."""
+
+from accnp.api.lobpcg import lobpcg_standard
+from accnp.missing import nearest
+
+__all__ = ["lobpcg_standard"]
+
+__getattr__ = nearest(__name__, __all__)

@@ -1,0 +1,371 @@
+"""Eigenvalues and what leads to them: eigh, eig, schur, hessenberg, tridiagonal, and
+eigh_tridiagonal.
+
+Matrices are the last two axes; leading axes are batches. LAPACK does the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.node import Node, items
+from accnp.ir.op import o
+from accnp.primitives.decompositions import column, diagonal_of, last_axis, to_dtype
+from accnp.primitives.kinds import broadcast_to, full, opaque
+from accnp.primitives.lapack_calls import (
+    batched,
+    each,
+    inexact,
+    lapack_dtype,
+    real_dtype,
+    routine,
+    square,
+)
+from accnp.primitives.lapack_kernels import eigh_by_lapack
+from accnp.primitives.linalg import batched_identity, matmul, matrix_t
+
+__all__: list[str] = []
+
+
+def _over_gaps(w: Node, shape: tuple[int, ...]) -> Node:
+    """1 / (w_j - w_i) at row i, column j; 0 in the diagonal."""
+    gap = o.sub(last_axis(w, shape), column(w, shape))
+    eye = batched_identity(make_aval(shape, w.aval.dtype))
+    return o.sub(o.div(full(shape, 1, w.aval.dtype), o.add(gap, eye)), eye)
+
+
+def _no_subset(name: str, given: Any, n: int) -> None:
+    if given is not None and tuple(given) != (0, n):
+        raise NotImplementedError(
+            f"{name}: subset_by_index is not implemented on CPU; got {given}; slice the results"
+        )
+
+
+# --- symmetric matrices --------------------------------------------------------------------------
+
+
+def _eigh_infer(
+    a: Aval, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any, algorithm: Any
+) -> tuple[Aval, Aval]:
+    square("eigh", a)
+    _no_subset("eigh", subset_by_index, a.shape[-1])
+    if algorithm is not None and algorithm.name != "QR":
+        raise NotImplementedError(
+            f"eigh: {algorithm} is not implemented on CPU; use EighImplementation.QR or None"
+        )
+    return make_aval(a.shape, a.dtype), make_aval(a.shape[:-1], real_dtype(a.dtype))
+
+
+def _eigh_numpy(a: Any, *, lower: bool, **_: Any) -> Any:
+    work, n = lapack_dtype(a.dtype), a.shape[-1]
+
+    def one(x: Any) -> Any:
+        try:
+            w, v = np.linalg.eigh(x, "L" if lower else "U")
+        except np.linalg.LinAlgError:
+            return None
+        return v, w
+
+    return each(one, "2", [a.astype(work)], [((n, n), work), ((n,), real_dtype(work))])
+
+
+def _eigh_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
+    if ts[0] is None:
+        return [None, None]
+    v, w = items(y)
+    dtype, shape = v.aval.dtype, v.aval.shape
+    inner = matmul(matrix_t(v, True), matmul(ts[0], v))
+    dv = matmul(v, o.mul(to_dtype(_over_gaps(w, shape), dtype), inner))
+    dw = diagonal_of(inner)
+    return [dv, o.real(dw) if dtype.kind == "c" else dw]
+
+
+opaque(
+    "eigh",
+    infer=_eigh_infer,
+    numpy=_eigh_numpy,
+    jvp=_eigh_jvp,
+    batch=batched("eigh"),
+    kernel=lambda operands, results, p: eigh_by_lapack(operands[0], results, p["lower"]),
+)
+
+
+# --- general eigenvalues -------------------------------------------------------------------------
+
+
+def _complex(dtype: np.dtype) -> np.dtype:
+    return np.dtype(np.complex128 if real_dtype(dtype).itemsize == 8 else np.complex64)
+
+
+def _eig_infer(
+    a: Aval,
+    *,
+    compute_left_eigenvectors: bool,
+    compute_right_eigenvectors: bool,
+    enable_eigvec_derivs: bool,
+    implementation: Any,
+) -> tuple[Aval, ...]:
+    square("eig", a)
+    if implementation is not None and implementation.name != "LAPACK":
+        raise ValueError(
+            f"eig: {implementation} is not implemented on CPU; use EigImplementation.LAPACK or None"
+        )
+    wide = _complex(a.dtype)
+    count = compute_left_eigenvectors + compute_right_eigenvectors
+    return make_aval(a.shape[:-1], wide), *[make_aval(a.shape, wide)] * count
+
+
+def _eig_numpy(
+    a: Any, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool, **_: Any
+) -> Any:
+    wide, n = _complex(a.dtype), a.shape[-1]
+    wanted = [compute_left_eigenvectors, compute_right_eigenvectors]
+
+    def one(x: Any) -> Any:
+        if not np.isfinite(x).all():  # LAPACK may loop
+            return None
+        geev = routine("geev", "geev", x)
+        *w, left, right, info = geev(x, *map(int, wanted))
+        if info:
+            return None
+        if len(w) == 1:
+            return w[0], *[v for v, use in zip((left, right), wanted, strict=True) if use]
+        pairs = [_unpacked(v, w[1]) for v, use in zip((left, right), wanted, strict=True) if use]
+        return w[0] + 1j * w[1], *pairs
+
+    results = [((n,), wide), *[((n, n), wide)] * sum(wanted)]
+    return each(one, "2", [a.astype(lapack_dtype(a.dtype))], results)
+
+
+def _unpacked(v: Any, imaginary: Any) -> Any:
+    """Vectors of real matrices: a pair of columns is the two parts of a vector, and its conjugate
+    is the next one."""
+    out = v.astype(_complex(v.dtype))
+    first = np.flatnonzero(imaginary > 0)
+    out[:, first] = v[:, first] + 1j * v[:, first + 1]
+    out[:, first + 1] = out[:, first].conj()
+    return out
+
+
+def _eigenvector_tangents(w: Node, v: Node, t: Node) -> tuple[Node, Node]:
+    """Tangents of eigenvalues and eigenvectors as LAPACK scales them: of norm 1, the largest
+    component real."""
+    dtype, shape = v.aval.dtype, v.aval.shape
+    inner = o.linear_solve(v, matmul(t, v))
+    dv = matmul(v, o.mul(_over_gaps(w, shape), inner))
+    # What leaves the norm, and the phase of the largest component, as they are.
+    real = real_dtype(dtype)
+    size = o.abs(v)
+    along = len(shape) - 2
+    length = o.reduce_sum(o.real(o.mul(o.conj(v), dv)), axes=(along,))
+    largest = o.eq(size, last_axis(o.reduce_max(size, axes=(along,)), shape))
+    turn = o.reduce_sum(
+        o.select_n(largest, full(shape, 0, real), o.imag(o.mul(dv, o.conj(v)))), axes=(along,)
+    )
+    weight = o.reduce_sum(
+        o.select_n(largest, full(shape, 0, real), o.mul(size, size)), axes=(along,)
+    )
+    shift = last_axis(o.complex(length, o.div(turn, weight)), shape)
+    return diagonal_of(inner), o.sub(dv, o.mul(v, shift))
+
+
+def _eig_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
+    w, *vectors = items(y)
+    if ts[0] is None:
+        return [None] * (1 + len(vectors))
+    if vectors and not p["enable_eigvec_derivs"]:
+        raise NotImplementedError(
+            "eig: derivatives of eigenvectors hold only where all eigenvalues are distinct and no "
+            "vector has two largest components; got enable_eigvec_derivs=False; call "
+            "lax.linalg.eig(..., enable_eigvec_derivs=True) if that is so, or eigvals"
+        )
+    t = to_dtype(ts[0], w.aval.dtype)
+    if not vectors:
+        wanted = {"compute_right_eigenvectors": True}
+        v = items(o.eig(xs[0], **{**p, **wanted}))[1]
+        return [diagonal_of(o.linear_solve(v, matmul(t, v)))]
+    out = []
+    if p["compute_left_eigenvectors"]:  # those of the adjoint
+        dw, dv = _eigenvector_tangents(o.conj(w), vectors[0], matrix_t(t, True))
+        out = [o.conj(dw), dv]
+    if p["compute_right_eigenvectors"]:
+        dw, dv = _eigenvector_tangents(w, vectors[-1], t)
+        out = [dw, *out[1:], dv]
+    return out
+
+
+opaque("eig", infer=_eig_infer, numpy=_eig_numpy, jvp=_eig_jvp, batch=batched("eig"))
+
+
+# --- reductions to simpler forms; jax knows no derivatives of these ------------------------------
+
+
+def _schur_infer(
+    a: Aval, *, compute_schur_vectors: bool, sort_eig_vals: bool, select_callable: Any
+) -> tuple[Aval, ...]:
+    square("schur", a)
+    if sort_eig_vals:
+        raise NotImplementedError(
+            "schur: sort_eig_vals is not implemented; got True; order the eigenvalues afterwards"
+        )
+    return (make_aval(a.shape, a.dtype),) * (1 + compute_schur_vectors)
+
+
+def _schur_numpy(a: Any, *, compute_schur_vectors: bool, **_: Any) -> Any:
+    work, n = lapack_dtype(a.dtype), a.shape[-1]
+
+    def one(x: Any) -> Any:
+        if not np.isfinite(x).all():
+            return None
+        gees = routine("gees", "gees", x)
+        t, *_, vectors, _, info = gees(
+            lambda x, y=None: None, x, compute_v=int(compute_schur_vectors)
+        )
+        return None if info else (t, vectors)
+
+    return each(one, "2", [a.astype(work)], [((n, n), work)] * (1 + compute_schur_vectors))
+
+
+opaque("schur", infer=_schur_infer, numpy=_schur_numpy, batch=batched("schur"))
+
+
+def _hessenberg_infer(a: Aval) -> tuple[Aval, Aval]:
+    square("hessenberg", a)
+    if not a.shape[-1]:
+        raise ValueError(f"hessenberg: needs matrices of at least one row; got shape {a.shape}")
+    taus = (*a.shape[:-2], a.shape[-1] - 1)
+    return make_aval(a.shape, a.dtype), make_aval(taus, a.dtype)
+
+
+def _hessenberg_numpy(a: Any) -> Any:
+    work, n = lapack_dtype(a.dtype), a.shape[-1]
+
+    def one(x: Any) -> Any:
+        if n == 1:
+            return x, np.zeros(0, work)
+        h, taus, info = routine("gehrd", "gehrd", x)(x)
+        return None if info else (h, taus[: n - 1])
+
+    return each(one, "2", [a.astype(work)], [((n, n), work), ((n - 1,), work)])
+
+
+opaque("hessenberg", infer=_hessenberg_infer, numpy=_hessenberg_numpy, batch=batched("hessenberg"))
+
+
+def _tridiagonal_infer(a: Aval, *, lower: bool) -> tuple[Aval, ...]:
+    square("tridiagonal", a)
+    *outer, n, _ = a.shape
+    if not n:
+        raise ValueError(f"tridiagonal: needs matrices of at least one row; got shape {a.shape}")
+    real = real_dtype(a.dtype)
+    return (
+        make_aval(a.shape, a.dtype),
+        make_aval((*outer, n), real),
+        make_aval((*outer, n - 1), real),
+        make_aval((*outer, n - 1), a.dtype),
+    )
+
+
+def _tridiagonal_numpy(a: Any, *, lower: bool) -> Any:
+    work, n = lapack_dtype(a.dtype), a.shape[-1]
+    real = real_dtype(work)
+
+    def one(x: Any) -> Any:
+        if n == 1:
+            return x, x[0].real, np.zeros(0, real), np.zeros(0, work)
+        *found, info = routine("sytrd", "hetrd", x)(x, lower=int(lower))
+        return None if info else [part[: n - 1] if i > 1 else part for i, part in enumerate(found)]
+
+    results = [((n, n), work), ((n,), real), ((n - 1,), real), ((n - 1,), work)]
+    return each(one, "2", [a.astype(work)], results)
+
+
+opaque(
+    "tridiagonal",
+    infer=_tridiagonal_infer,
+    numpy=_tridiagonal_numpy,
+    batch=batched("tridiagonal"),
+)
+
+
+# --- eigenvalues of tridiagonal matrices ---------------------------------------------------------
+
+
+def _range(p: dict[str, Any], n: int) -> tuple[int, int]:
+    return (0, n - 1) if p["subset"] is None else p["subset"]
+
+
+def _between_infer(d: Aval, e: Aval, **p: Any) -> tuple[Aval, Aval]:
+    inexact("eigh_tridiagonal", "11", d, e)
+    *outer, n = d.shape
+    low, high = _range(p, n)
+    count = high - low + 1
+    return make_aval((*outer, count), d.dtype), make_aval((*outer, n, count), d.dtype)
+
+
+def _between_numpy(d: Any, e: Any, **p: Any) -> Any:
+    work, n = lapack_dtype(d.dtype), d.shape[-1]
+    low, high = _range(p, n)
+    count = high - low + 1
+    how: dict[str, Any] = {"tol": p["tol"]}
+    if p["subset"] is not None:
+        how |= {"select": "i", "select_range": (low, high)}
+
+    def one(d: Any, e: Any) -> Any:
+        import scipy.linalg
+
+        if not (np.isfinite(d).all() and np.isfinite(e).all()):
+            return None
+        try:
+            return scipy.linalg.eigh_tridiagonal(d, e, **how)
+        except np.linalg.LinAlgError:
+            return None
+
+    results = [((count,), work), ((n, count), work)]
+    return each(one, "11", [d.astype(work), e.astype(work)], results)
+
+
+def _between_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
+    """As for `eigh`; the tangent of a vector is made of all of them."""
+    if all(t is None for t in ts):
+        return [None, None]
+    w, v = items(y)
+    *outer, n, count = v.aval.shape
+    rank, dtype = len(outer), v.aval.dtype
+    dt, de = (full(x.aval.shape, 0, dtype) if t is None else t for t, x in zip(ts, xs, strict=True))
+    whole = (w, v) if count == n else items(o.eigh_tridiagonal(*xs, **{**p, "subset": None}))
+
+    def part(start: int) -> Node:
+        low = (*[0] * rank, start, 0)
+        high = (*outer, start + n - 1, count)
+        return o.slice(v, start_indices=low, limit_indices=high, strides=None)
+
+    def times(t: Node, x: Node, low: int = 0, high: int = 0) -> Node:
+        """Rows times numbers, with rows of zeros before and behind."""
+        out = o.mul(broadcast_to(t, x.aval.shape, tuple(range(rank + 1))), x)
+        config = (*[(0, 0, 0)] * rank, (low, high, 0), (0, 0, 0))
+        return o.pad(out, full((), 0, dtype), padding_config=config) if low or high else out
+
+    moved = o.add(times(dt, v), o.add(times(de, part(1), 0, 1), times(de, part(0), 1, 0)))
+    dw = o.reduce_sum(o.mul(v, moved), axes=(rank,))
+    shape = v.aval.shape
+    row = o.iota(dtype=np.dtype(np.int32), shape=shape, dimension=rank)
+    col = o.iota(dtype=np.dtype(np.int32), shape=shape, dimension=rank + 1)
+    first = full((), _range(p, n)[0], np.dtype(np.int32))
+    own = o.convert_element_type(o.eq(row, o.add(col, first)), new_dtype=dtype, weak_type=False)
+    gap = o.add(o.sub(last_axis(w, shape), column(whole[0], shape)), own)
+    f = o.sub(o.div(full(shape, 1, dtype), gap), own)
+    return [dw, matmul(whole[1], o.mul(f, matmul(matrix_t(whole[1]), moved)))]
+
+
+opaque(
+    "eigh_tridiagonal",
+    infer=_between_infer,
+    numpy=_between_numpy,
+    jvp=_between_jvp,
+    batch=batched("eigh_tridiagonal"),
+)

@@ -1,0 +1,127 @@
+"""Small steps of factorisations: cholesky_update, symmetric_product, lu_pivots_to_permutation.
+
+Matrices are the last two axes; leading axes are batches. jax knows no derivatives of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.kernel import Operand, OwnKernel
+from accnp.primitives.decompositions import row_order
+from accnp.primitives.kinds import opaque
+from accnp.primitives.lapack_calls import batched, each, inexact, lapack_dtype
+from accnp.primitives.linalg_kernels import Batch
+from accnp.primitives.reference import quiet
+
+__all__: list[str] = []
+
+
+def _update_infer(r: Aval, w: Aval) -> Aval:
+    inexact("cholesky_update", "21", r, w)
+    if r.dtype.kind == "c":
+        raise TypeError(f"cholesky_update does not accept dtype {r.dtype.name}; pass real matrices")
+    if not r.shape[-1] == r.shape[-2] == w.shape[-1]:
+        raise ValueError(
+            "cholesky_update: needs a square matrix and a vector of its size; got shapes "
+            f"{r.shape} and {w.shape}"
+        )
+    return make_aval(r.shape, r.dtype)
+
+
+def _update_numpy(r: Any, w: Any) -> Any:
+    """One rotation for each row makes the next element of the vector vanish."""
+    work, n = lapack_dtype(r.dtype), r.shape[-1]
+
+    def one(r: Any, w: Any) -> Any:
+        r, w = r.copy(), w.copy()
+        for k in range(n):
+            if w[k] != 0:
+                size = np.hypot(r[k, k], w[k])
+                c, s = r[k, k] / size, w[k] / size
+                r[k], w = c * r[k] + s * w, c * w - s * r[k]
+        return (r,)
+
+    return each(one, "21", [r.astype(work), w.astype(work)], [((n, n), work)])[0]
+
+
+opaque(
+    "cholesky_update",
+    infer=_update_infer,
+    numpy=_update_numpy,
+    batch=batched("cholesky_update"),
+)
+
+
+def _product_infer(a: Aval, c: Aval, *, alpha: float, beta: float) -> Aval:
+    inexact("symmetric_product", "22", a, c)
+    if a.dtype.kind == "c":
+        raise TypeError(
+            f"symmetric_product does not accept dtype {a.dtype.name}; pass real matrices"
+        )
+    if not a.shape[-2] == c.shape[-2] == c.shape[-1]:
+        raise ValueError(
+            "symmetric_product: needs matrices of shapes [..., m, n] and [..., m, m]; got "
+            f"{a.shape} and {c.shape}"
+        )
+    return make_aval(c.shape, c.dtype)
+
+
+@quiet
+def _product_numpy(a: Any, c: Any, *, alpha: float, beta: float) -> Any:
+    work = lapack_dtype(a.dtype)
+    a, c = a.astype(work), c.astype(work)
+    return work.type(alpha) * (a @ a.swapaxes(-1, -2)) + work.type(beta) * c
+
+
+opaque(
+    "symmetric_product",
+    infer=_product_infer,
+    numpy=_product_numpy,
+    batch=batched("symmetric_product"),
+)
+
+
+def _order_infer(pivots: Aval, *, permutation_size: int) -> Aval:
+    if pivots.dtype != np.int32 or not pivots.ndim:
+        raise TypeError(
+            f"lu_pivots_to_permutation: pivots are int32 of at least one axis; got {pivots}"
+        )
+    if permutation_size < pivots.shape[-1]:
+        raise ValueError(
+            "lu_pivots_to_permutation: permutation_size must be at least the number of pivots; got "
+            f"{permutation_size} and {pivots.shape[-1]} pivots"
+        )
+    return make_aval((*pivots.shape[:-1], permutation_size), pivots.dtype)
+
+
+def _order_numpy(pivots: Any, *, permutation_size: int) -> Any:
+    out = np.empty((*pivots.shape[:-1], permutation_size), np.int32)
+    for at in np.ndindex(*pivots.shape[:-1]):
+        out[at] = row_order(pivots[at], permutation_size)
+    return out
+
+
+def _order_kernel(operands: Sequence[Operand], results: Sequence[Aval], p: Any) -> OwnKernel | None:
+    given, count = operands[0], p["permutation_size"]
+    if not all(given.shape) or not count:
+        return None
+    batch = Batch([given], results, "11")
+    text = batch.text
+    m, k, step = (text.integer(n) for n in (count, given.shape[-1], given.strides[-1]))
+    with batch.each("pq"):
+        batch.permutation(m, k, step)
+    return batch.own(count)
+
+
+opaque(
+    "lu_pivots_to_permutation",
+    infer=_order_infer,
+    numpy=_order_numpy,
+    batch=batched("lu_pivots_to_permutation"),
+    kernel=_order_kernel,
+)

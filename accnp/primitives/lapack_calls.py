@@ -1,0 +1,101 @@
+"""What the reference functions of LAPACK's ops share: a loop over the matrices of a batch, checks
+of operands, and the rules for batches.
+
+In: a function of single matrices. Out: one of batches, which may be empty. Matrices for which the
+routine fails are NaN, as in jax.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.aval import Aval
+from accnp.ir.node import Node, items
+from accnp.ir.op import o
+from accnp.primitives.kinds import broadcast_to, dtype_kind
+
+__all__ = ["batched", "each", "inexact", "lapack_dtype", "real_dtype", "routine", "square"]
+
+Result = tuple[tuple[int, ...], Any]  # shape and dtype
+
+
+def real_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype of the absolute values."""
+    return np.dtype(dtype.type(0).real.dtype) if dtype.kind == "c" else dtype
+
+
+def lapack_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype in which LAPACK computes."""
+    return dtype if dtype.kind in "fc" and dtype.itemsize >= 4 else np.dtype(np.float32)
+
+
+def routine(name: str, complex_name: str, like: np.ndarray) -> Any:
+    """A routine of LAPACK, through SciPy, for matrices such as this one."""
+    import scipy.linalg
+
+    given = complex_name if like.dtype.kind == "c" else name
+    return scipy.linalg.get_lapack_funcs(given, (like,))
+
+
+def each(
+    fn: Callable[..., Any], ranks: str, xs: Sequence[np.ndarray], results: Sequence[Result]
+) -> tuple[np.ndarray, ...]:
+    """Apply a function of single arrays, of these ranks, to each of a batch.
+
+    `results` says shape and dtype of what it returns, a tuple, for one; None is a failure.
+    """
+    outer = xs[0].shape[: xs[0].ndim - int(ranks[0])]
+    outs = tuple([np.zeros((*outer, *shape), dtype) for shape, dtype in results])
+    if all(x.size for x in xs):
+        with np.errstate(all="ignore"):
+            for at in np.ndindex(*outer):
+                found = fn(*[x[at] for x in xs])
+                for i, out in enumerate(outs):
+                    out[at] = np.nan if found is None else found[i]
+    return outs
+
+
+def inexact(name: str, ranks: str, *avals: Aval) -> None:
+    """Check operands: their ranks, equal batch axes, one floating or complex dtype."""
+    for i, (a, rank) in enumerate(zip(avals, ranks, strict=True)):
+        if a.ndim < int(rank):
+            raise TypeError(f"{name}: operand {i} needs at least {rank} axes; got shape {a.shape}")
+        if dtype_kind(a.dtype) not in "fc":
+            raise TypeError(
+                f"{name} does not accept dtype {a.dtype.name} at position {i}; "
+                "convert to a floating or complex dtype"
+            )
+        if a.dtype != avals[0].dtype:
+            raise TypeError(
+                f"{name}: operands need one dtype; got {avals[0].dtype.name} and {a.dtype.name}"
+            )
+    outer = [a.shape[: a.ndim - int(rank)] for a, rank in zip(avals, ranks, strict=True)]
+    if any(shape != outer[0] for shape in outer):
+        kind = TypeError if len({len(shape) for shape in outer}) > 1 else ValueError
+        raise kind(f"{name}: operands need equal batch axes; got {outer}; broadcast them")
+
+
+def square(name: str, a: Aval) -> None:
+    """Check that these are square matrices of floating or complex numbers."""
+    inexact(name, "2", a)
+    if a.shape[-1] != a.shape[-2]:
+        raise ValueError(f"{name}: needs square matrices in the last two axes; got {a.shape}")
+
+
+def batched(name: str) -> Callable[..., Any]:
+    """Make the rule for batches: leading axes are batches anyway."""
+
+    def batch(size: int, xs: Any, flags: Any, p: dict[str, Any]) -> Any:
+        wide: list[Node] = [
+            x if f else broadcast_to(x, (size, *x.aval.shape))
+            for x, f in zip(xs, flags, strict=True)
+        ]
+        out = getattr(o, name)(*wide, **p)
+        if isinstance(out.aval, tuple):
+            return list(items(out)), [True] * len(out.aval)
+        return out, True
+
+    return batch

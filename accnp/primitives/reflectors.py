@@ -1,0 +1,125 @@
+"""Householder reflectors, as LAPACK stores them below a diagonal: geqrf makes them,
+householder_product and ormqr multiply them.
+
+Matrices are the last two axes; leading axes are batches. LAPACK does the work through SciPy. jax
+knows no derivatives of these.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.aval import Aval, make_aval
+from accnp.primitives.kinds import opaque
+from accnp.primitives.lapack_calls import batched, each, inexact, lapack_dtype, routine
+
+__all__: list[str] = []
+
+
+def _geqrf_infer(a: Aval) -> tuple[Aval, Aval]:
+    inexact("geqrf", "2", a)
+    return make_aval(a.shape, a.dtype), make_aval((*a.shape[:-2], min(a.shape[-2:])), a.dtype)
+
+
+def _geqrf_numpy(a: Any) -> Any:
+    x = a.astype(lapack_dtype(a.dtype))
+    shape = x.shape[-2:]
+
+    def one(x: Any) -> Any:
+        return routine("geqrf", "geqrf", x)(x)[:2]
+
+    return each(one, "2", [x], [(shape, x.dtype), ((min(shape),), x.dtype)])
+
+
+opaque("geqrf", infer=_geqrf_infer, numpy=_geqrf_numpy, batch=batched("geqrf"))
+
+
+def _geqp3_infer(a: Aval) -> tuple[Aval, Aval, Aval]:
+    inexact("geqp3", "2", a)
+    *outer, m, n = a.shape
+    return (
+        make_aval(a.shape, a.dtype),
+        make_aval((*outer, n), np.dtype(np.int32)),
+        make_aval((*outer, min(m, n)), a.dtype),
+    )
+
+
+def _geqp3_numpy(a: Any) -> Any:
+    x = a.astype(lapack_dtype(a.dtype))
+    shape = x.shape[-2:]
+
+    def one(x: Any) -> Any:
+        packed, order, taus, *_ = routine("geqp3", "geqp3", x)(x)
+        return packed, order - 1, taus
+
+    results = [(shape, x.dtype), ((shape[1],), np.int32), ((min(shape),), x.dtype)]
+    return each(one, "2", [x], results)
+
+
+opaque("geqp3", infer=_geqp3_infer, numpy=_geqp3_numpy, batch=batched("geqp3"))
+
+
+def _product_infer(a: Aval, taus: Aval) -> Aval:
+    inexact("householder_product", "21", a, taus)
+    m, n = a.shape[-2:]
+    if m < n or taus.shape[-1] > n:
+        raise ValueError(
+            "householder_product: needs at least as many rows as columns, and at most as many "
+            f"factors; got shapes {a.shape} and {taus.shape}"
+        )
+    return make_aval(a.shape, a.dtype)
+
+
+def _product_numpy(a: Any, taus: Any) -> Any:
+    work, shape = lapack_dtype(a.dtype), a.shape[-2:]
+    if not taus.shape[-1]:
+        return np.broadcast_to(np.eye(*shape, dtype=work), a.shape).copy()
+
+    def one(x: Any, taus: Any) -> Any:
+        return (routine("orgqr", "ungqr", x)(x, taus)[0],)
+
+    return each(one, "21", [a.astype(work), taus.astype(work)], [(shape, work)])[0]
+
+
+opaque(
+    "householder_product",
+    infer=_product_infer,
+    numpy=_product_numpy,
+    batch=batched("householder_product"),
+)
+
+
+def _ormqr_infer(a: Aval, taus: Aval, c: Aval, *, left: bool, transpose: bool) -> Aval:
+    inexact("ormqr", "212", a, taus, c)
+    m, n = a.shape[-2:]
+    if c.shape[-2 if left else -1] != m:
+        raise ValueError(
+            f"ormqr: c needs as many {'rows' if left else 'columns'} as the reflectors have rows; "
+            f"got shapes {a.shape} and {c.shape} (left={left})"
+        )
+    if taus.shape[-1] > min(m, n):
+        raise ValueError(
+            f"ormqr: there are more factors than reflectors; got shapes {a.shape}, {taus.shape}"
+        )
+    return make_aval(c.shape, c.dtype)
+
+
+def _ormqr_numpy(a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> Any:
+    work, k = lapack_dtype(a.dtype), taus.shape[-1]
+    side, adjoint = "L" if left else "R", "C" if work.kind == "c" else "T"
+    if not k:
+        return c.astype(work)
+
+    def one(x: Any, taus: Any, c: Any) -> Any:
+        multiply = routine("ormqr", "unmqr", x)
+        room = 64 * max(c.shape) + 4288  # LAPACK's, for blocks of 64 columns
+        given = multiply(side, adjoint if transpose else "N", x[:, :k], taus, c, room)
+        return (given[0],)
+
+    xs = [a.astype(work), taus.astype(work), c.astype(work)]
+    return each(one, "212", xs, [(c.shape[-2:], work)])[0]
+
+
+opaque("ormqr", infer=_ormqr_infer, numpy=_ormqr_numpy, batch=batched("ormqr"))

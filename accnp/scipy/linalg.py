@@ -1,0 +1,29 @@
+# isort: skip_file
+"""`accnp.scipy.linalg`: linear algebra in SciPy's spelling, re-exported one by one."""
+
+from accnp.api.matrix_functions import (
+    expm, expm_frechet, funm, rsf2csf, solve_sylvester, sqrtm,
+)  # fmt: skip
+from accnp.api.polar import polar
+from accnp.api.scipy_factors import (
+    eigh, eigh_tridiagonal, hessenberg, qr, qr_multiply, schur, svd,
+)  # fmt: skip
+from accnp.api.scipy_linalg import (
+    cho_factor, cho_solve, cholesky, det, inv, lu, lu_factor, lu_solve, solve, solve_triangular,
+)  # fmt: skip
+from accnp.api.structured import (
+    block_diag, circulant, companion, convolution_matrix, dft, fiedler, fiedler_companion,
+    hadamard, hankel, helmert, hilbert, invhilbert, invpascal, leslie, pascal, toeplitz,
+)  # fmt: skip
+from accnp.missing import nearest
+
+__all__ = [
+    "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion",
+    "convolution_matrix", "det", "dft", "eigh", "eigh_tridiagonal", "expm", "expm_frechet",
+    "fiedler", "fiedler_companion", "funm", "hadamard", "hankel", "helmert", "hessenberg",
+    "hilbert", "inv", "invhilbert", "invpascal", "leslie", "lu", "lu_factor", "lu_solve", "pascal",
+    "polar", "qr", "qr_multiply", "rsf2csf", "schur", "solve", "solve_sylvester",
+    "solve_triangular", "sqrtm", "svd", "toeplitz",
+]  # fmt: skip
+
+__getattr__ = nearest(__name__, __all__)
