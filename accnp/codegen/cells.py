@@ -159,7 +159,7 @@ def _row(spec: KernelSpec, a: Access, rows: int) -> tuple[int, int, int] | None:
     """How far one row of the first axis is from the next for an access, and from where to where in
     a row it goes, from its first element; None if a row is not a part of the first loop."""
     sizes = (*spec.outer, *spec.inner)
-    if sizes[0] % rows or a.terms:
+    if not sizes or sizes[0] % rows or a.terms:
         return None
     inside = (sizes[0] // rows, *sizes[1:])
     reach = [(n - 1) * s for n, s in zip(inside, a.strides, strict=True)]

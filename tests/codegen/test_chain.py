@@ -129,3 +129,9 @@ def test_inspect_shows_both():
     assert "step 0: map kernel over [100, 96]" in text
     assert "step 0: map kernel over [96, 96]" in text
     assert "1 steps" in text
+
+
+def test_a_reader_of_one_element_is_no_chain():
+    """Its loops have no axis left of which rows could be parts."""
+    x = jnp.arange(2)
+    assert jnp.extract(jnp.array([True, False]), x).tolist() == [0]
