@@ -70,6 +70,10 @@ class IncompatibleShapesError(TypeError, ValueError):
     """Shapes do not fit together: a TypeError, as in jax, and a ValueError, as in NumPy."""
 
 
+class UnsupportedDtypeError(TypeError, ValueError):
+    """A dtype that a function does not take: jax raises the one here and the other there."""
+
+
 class TypePromotionError(ValueError):
     """No implicit promotion exists between these dtypes."""
 

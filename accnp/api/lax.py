@@ -259,13 +259,21 @@ def round(x: Any, rounding_method: Any = RoundingMethod.AWAY_FROM_ZERO) -> Array
     return wrap(o.round(as_node(x, "lax.round"), rounding_method=int(method)))
 
 
+_CONJUGATED = tuple(map(np.dtype, ("float32", "float64", "complex64", "complex128")))
+
+
 @api_boundary
 def conj(x: Any) -> Array:
     """The complex conjugate; real operands become complex."""
     node = as_node(x, "lax.conj")
+    if node.aval.dtype not in _CONJUGATED:
+        raise TypeError(
+            f"lax.conj: takes float32, float64 and complex numbers; got {node.aval.dtype.name}; "
+            "jnp.conj takes all"
+        )
     if node.aval.dtype.kind != "c":
         wide = np.dtype(np.complex128 if node.aval.dtype.itemsize == 8 else np.complex64)
-        node = cast(node, wide)
+        node = cast(node, wide, node.aval.weak_type)
     return wrap(o.conj(node))
 
 

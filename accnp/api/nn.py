@@ -81,40 +81,39 @@ def _relu6(x: Any) -> Array:
 @api_boundary
 def sigmoid(x: Any) -> Array:
     """1 / (1 + exp(-x))."""
-    return wrap(o.logistic(_one("sigmoid", x)))
+    return wrap(o.logistic(as_node(x, "sigmoid")))
 
 
 @api_boundary
 @shown()
 def softplus(x: Any) -> Array:
     """log(1 + exp(x)) without overflow."""
-    return uf.logaddexp(x, 0.0)
+    return uf.logaddexp(x, 0)
 
 
 @api_boundary
 @shown()
 def sparse_plus(x: Any) -> Array:
     """0 below -1, (x + 1)**2 / 4 in between, x above 1."""
-    node = _one("sparse_plus", x)
-    middle = o.div(o.integer_pow(o.add(node, like(node, 1)), y=2), like(node, 4))
-    high = rules.select(o.ge(node, like(node, 1)), node, middle)
-    return wrap(rules.select(o.le(node, like(node, -1)), like(node, 0), high))
+    arr = wrap(as_node(x, "sparse_plus"))
+    middle = uf.divide(uf.power(uf.add(arr, 1.0), 2), 4)
+    high = uf.where(uf.greater_equal(arr, 1.0), arr, middle)
+    return uf.where(uf.less_equal(arr, -1.0), 0.0, high)
 
 
 @api_boundary
 @shown()
 def soft_sign(x: Any) -> Array:
     """x / (1 + abs(x))."""
-    node = _one("soft_sign", x)
-    return wrap(o.div(node, o.add(o.abs(node), like(node, 1))))
+    arr = wrap(as_node(x, "soft_sign"))
+    return uf.divide(arr, uf.add(uf.abs(arr), 1))
 
 
 @api_boundary
 @shown()
 def silu(x: Any) -> Array:
     """x * sigmoid(x)."""
-    node = _one("silu", x)
-    return wrap(o.mul(node, o.logistic(node)))
+    return uf.multiply(x, sigmoid(x))
 
 
 swish = silu
@@ -124,22 +123,21 @@ swish = silu
 @shown()
 def mish(x: Any) -> Array:
     """x * tanh(softplus(x))."""
-    node = _one("mish", x)
-    return wrap(o.mul(node, o.tanh(softplus(wrap(node))._node)))
+    return uf.multiply(x, uf.tanh(softplus(x)))
 
 
 @api_boundary
 @shown()
 def log_sigmoid(x: Any) -> Array:
     """log(sigmoid(x)) without overflow."""
-    return uf.negative(softplus(uf.negative(wrap(_one("log_sigmoid", x)))))
+    return uf.negative(softplus(uf.negative(x)))
 
 
 @api_boundary
 @shown(arrays=2)
 def elu(x: Any, alpha: Any = 1.0) -> Array:
     """x above 0, alpha * (exp(x) - 1) below."""
-    arr = wrap(_one("elu", x))
+    arr = wrap(as_node(x, "elu"))
     above = uf.greater(arr, 0)
     # exp is taken of 0 where x is positive, so that the unused branch has a finite derivative.
     safe = uf.where(uf.greater(arr, 0), 0.0, arr)
@@ -170,17 +168,17 @@ def gelu(x: Any, approximate: bool = True) -> Array:
         cube = o.mul(like(node, 0.044715), o.integer_pow(node, y=3))
         inner = o.tanh(o.mul(like(node, math.sqrt(2 / math.pi)), o.add(node, cube)))
         cdf = o.mul(like(node, 0.5), o.add(like(node, 1), inner))
-        return wrap(o.mul(node, cdf))
+        return wrap(cast(o.mul(node, cdf), node.aval.dtype))
     half = o.mul(like(node, 0.5), node)
     tail = o.erfc(o.mul(o.neg(node), like(node, math.sqrt(0.5))))
-    return wrap(o.copy(o.mul(half, tail)))
+    return wrap(cast(o.copy(o.mul(half, tail)), node.aval.dtype))
 
 
 @api_boundary
 @shown(arrays=2)
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
     """x above 0, negative_slope * x below."""
-    arr = wrap(_one("leaky_relu", x))
+    arr = wrap(as_node(x, "leaky_relu"))
     return uf.where(uf.greater_equal(arr, 0), arr, uf.multiply(negative_slope, arr))
 
 

@@ -301,10 +301,19 @@ def _axis_last(x: Node, d: int) -> Node:
     return transpose_node(x, (*[k for k in range(x.aval.ndim) if k != d], d))
 
 
+def _need_axes(name: str, *wanted: tuple[Node, int]) -> None:
+    for k, (x, least) in enumerate(wanted, 1):
+        if x.aval.ndim < least:
+            raise ValueError(
+                f"{name}: x{k} needs {least} axes at least; got shape {x.aval.shape}; reshape it"
+            )
+
+
 @api_boundary
 def matvec(x1: Any, x2: Any, /) -> Array:
     """Multiply matrices with vectors; leading axes broadcast."""
     x, y = promote("matvec", x1, x2)
+    _need_axes("matvec", (x, 2), (y, 1))
     out = matmul_nodes(x, expand_node(y, (y.aval.ndim,)))
     return wrap(o.squeeze(out, dimensions=(out.aval.ndim - 1,)))
 
@@ -313,6 +322,7 @@ def matvec(x1: Any, x2: Any, /) -> Array:
 def vecmat(x1: Any, x2: Any, /) -> Array:
     """Multiply (conjugated) vectors with matrices; leading axes broadcast."""
     x, y = promote("vecmat", x1, x2)
+    _need_axes("vecmat", (x, 1), (y, 2))
     x = o.conj(x) if x.aval.dtype.kind == "c" else x
     out = matmul_nodes(expand_node(x, (x.aval.ndim - 1,)), y)
     return wrap(o.squeeze(out, dimensions=(out.aval.ndim - 2,)))

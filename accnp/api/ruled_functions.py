@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from accnp.api.convert import to_shape
+from accnp.api.convert import cast, to_shape
 from accnp.api.ufunc_rules import INF, filled, kind, like, maximum, remainder, select, where_
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.ir.trace import state
 from accnp.primitives.custom import JvpRule, ruled
 
 __all__ = ["i0", "logaddexp", "logaddexp2", "sinc"]
@@ -76,7 +77,8 @@ def _complex_logaddexp(a: Node, b: Node, scale: float | None) -> Node:
     out = o.add(top, o.log1p(o.exp(low)))
     turn = like(o.imag(out), 2 * math.pi)
     angle = remainder(o.add(o.imag(out), like(turn, math.pi)), turn)
-    return o.complex(o.real(out), o.sub(angle, like(angle, math.pi)))
+    out = o.complex(o.real(out), o.sub(angle, like(angle, math.pi)))
+    return cast(out, a.aval.dtype, a.aval.weak_type)
 
 
 def sinc(x: Node) -> Node:
@@ -85,7 +87,18 @@ def sinc(x: Node) -> Node:
     safe = where_(zero, like(y, 1), y)
     # At 0 the derivatives are those of the series, which sin(y)/y cannot give.
     series = _sinc_series(0, y)
-    return where_(zero, series, o.div(o.sin(safe), safe))
+    return where_(zero, series, o.div(_sin_pi(x, safe), safe))
+
+
+def _sin_pi(x: Node, y: Node) -> Node:
+    """sin(pi x), for y = pi x: far from 0 the rounding of y is as large as a turn."""
+    if kind(x) == "c" or state.named:
+        return o.sin(y)
+    whole = o.round(x, rounding_method=1)
+    half = o.mul(whole, like(x, 0.5))
+    odd = o.ne(half, o.floor(half))
+    part = o.sin(o.mul(like(x, math.pi), o.sub(x, whole)))
+    return select(odd, o.neg(part), part)
 
 
 def _sinc_series(k: int, x: Node) -> Node:

@@ -15,16 +15,16 @@ import numpy as np
 
 from accnp.api import ufunc_rules as rules
 from accnp.api import ufuncs as uf
-from accnp.api.convert import as_node, broadcast_nodes, cast, promote_inexact, to_shape, wrap
+from accnp.api.convert import broadcast_nodes, cast, promote_inexact, to_shape, wrap
 from accnp.api.creation import array
 from accnp.api.elementwise import with_parameters
 from accnp.api.joining import stack
 from accnp.api.nn import logsumexp as logsumexp
-from accnp.api.nn import sigmoid
 from accnp.api.selecting import where
 from accnp.api.shapes import as_int
+from accnp.api.special_normal import expit, log_ndtr, logit, ndtr
 from accnp.array import Array
-from accnp.errors import api_boundary
+from accnp.errors import UnsupportedDtypeError, api_boundary
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
 from accnp.primitives.custom import JvpRule, ruled
@@ -44,15 +44,26 @@ def _operands(name: str, *xs: Any) -> list[Node]:
     """Arguments of one real inexact dtype, broadcast against each other."""
     nodes = broadcast_nodes(name, promote_inexact(f"special.{name}", *xs))
     if nodes[0].aval.dtype.kind == "c":
-        raise ValueError(
-            f"special.{name}: complex arguments are not supported; got {nodes[0].aval.dtype.name}"
+        raise UnsupportedDtypeError(
+            f"special.{name}: complex arguments are not supported; got {nodes[0].aval.dtype.name}; "
+            "take real and imag apart"
         )
     return nodes
 
 
+# Functions whose results have a dtype of their own in jax, also where all arguments are weak.
+_STRONG = {"beta", "dawsn", "erfcx", "exp1", "expi", "gamma", "ndtri", "spence"}
+
+
 def _function(name: str, op: str, arguments: str, what: str, example: str = "") -> Any:
     """Declare a function that is one op."""
-    record: Callable[..., Node] = getattr(o, op)
+    plain: Callable[..., Node] = getattr(o, op)
+
+    def strong(*xs: Node) -> Node:
+        y = plain(*xs)
+        return cast(y, y.aval.dtype)
+
+    record = strong if name in _STRONG else plain
 
     def one(x: Any) -> Array:
         return wrap(record(*_operands(name, x)))
@@ -118,9 +129,7 @@ gammaincc = _function(
     "gammaincc", "igammac", "a, x", "The regularised upper incomplete gamma function",
     "gammaincc(2.0, 1.0) -> 0.73576",
 )  # fmt: skip
-gammaln = loggamma = _function(
-    "gammaln", "lgamma", "x", "log |gamma(x)|", "gammaln(5.0) -> 3.17805"
-)
+gammaln = _function("gammaln", "lgamma", "x", "log |gamma(x)|", "gammaln(5.0) -> 3.17805")
 hyp1f1 = _function(
     "hyp1f1", "hyp1f1", "a, b, x", "Kummer's confluent hypergeometric function",
     "hyp1f1(1.0, 2.0, 3.0) -> 6.36185",
@@ -158,69 +167,6 @@ spence = _function(
 )
 
 
-def expit(x: Any) -> Array:
-    """1 / (1 + exp(-x)), elementwise.
-
-    >>> import accnp as jnp
-    >>> float(jnp.scipy.special.expit(0.0))
-    0.5
-    """
-    return sigmoid(x)
-
-
-@api_boundary
-def logit(x: Any) -> Array:
-    """log(x / (1 - x)), elementwise.
-
-    >>> import accnp as jnp
-    >>> float(jnp.scipy.special.logit(0.5))
-    0.0
-    """
-    (p,) = _operands("logit", x)
-    return wrap(o.log(o.div(p, o.sub(like(p, 1), p))))
-
-
-@api_boundary
-def ndtr(x: Any) -> Array:
-    """The distribution function of the standard normal law, elementwise.
-
-    Raises:
-        TypeError: `x` is not of float32 or float64 (as in jax).
-
-    >>> import accnp as jnp
-    >>> float(jnp.scipy.special.ndtr(0.0))
-    0.5
-    """
-    (node,) = _floating("ndtr", x)
-    # erfc keeps its digits where the result is small.
-    return wrap(o.mul(like(node, 0.5), o.erfc(o.mul(node, like(node, -math.sqrt(0.5))))))
-
-
-def _floating(name: str, x: Any) -> list[Node]:
-    node = as_node(x, f"special.{name}")
-    if node.aval.dtype not in (np.float32, np.float64, np.float16) and node.aval.dtype.kind != "V":
-        raise TypeError(f"special.{name}: takes floating numbers; got {node.aval.dtype.name}")
-    return [node]
-
-
-@api_boundary
-def log_ndtr(x: Any, series_order: int = 3) -> Array:
-    """The logarithm of `ndtr`, accurate far to the left as well, elementwise.
-
-    Args:
-        x: floating numbers.
-        series_order: accepted for the sake of jax's signature; SciPy's function needs none.
-
-    >>> import accnp as jnp
-    >>> round(float(jnp.scipy.special.log_ndtr(-30.0)), 3)
-    -454.321
-    """
-    order = as_int(series_order, "special.log_ndtr", "series_order")
-    if not 0 <= order <= 30:
-        raise ValueError(f"special.log_ndtr: series_order is from 0 to 30; got {order}")
-    return wrap(o.log_ndtr(*_floating("log_ndtr", x)))
-
-
 @api_boundary
 def zeta(x: Any, q: Any = None) -> Array:
     """Hurwitz's zeta function: the sum of 1 / (k + q)**x over k from 0 on, elementwise.
@@ -234,6 +180,21 @@ def zeta(x: Any, q: Any = None) -> Array:
     1.64493
     """
     return wrap(o.zeta(*_operands("zeta", x, 1 if q is None else q)))
+
+
+@api_boundary
+def loggamma(x: Any) -> Array:
+    """log(gamma(x)), elementwise; nan from 0 down, where gamma has no real logarithm everywhere.
+
+    Raises:
+        ValueError: `x` is complex.
+
+    >>> import accnp as jnp
+    >>> round(float(jnp.scipy.special.loggamma(5.0)), 5)
+    3.17805
+    """
+    value = wrap(_operands("loggamma", x)[0])
+    return where(value > 0, gammaln(value), np.nan)
 
 
 @api_boundary
@@ -305,7 +266,7 @@ def entr(x: Any) -> Array:
     -0.0
     """
     value = wrap(_operands("entr", x)[0])
-    return where(value < 0, -np.inf, -xlogy(value, value)).astype(value.dtype)
+    return where(value < 0, -np.inf, -xlogy(value, value))
 
 
 @api_boundary
@@ -321,7 +282,7 @@ def rel_entr(p: Any, q: Any) -> Array:
     safe_x, safe_y = where(both, x, 1), where(both, y, 1)
     value = safe_x * (uf.log(safe_x) - uf.log(safe_y))
     value = where(both, value, where((x == 0) & (y >= 0), 0, np.inf))
-    return where(uf.isnan(x) | uf.isnan(y), np.nan, value).astype(x.dtype)
+    return where(uf.isnan(x) | uf.isnan(y), np.nan, value)
 
 
 @api_boundary
@@ -456,6 +417,10 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Array:
     return stack([wrap(o.bessel_j(like(x, k), x)) for k in range(order + 1)])
 
 
+def _strong(node: Node) -> Array:
+    return wrap(cast(node, node.aval.dtype))
+
+
 @api_boundary
 def sici(x: Any) -> tuple[Array, Array]:
     """The integrals of sin(t) / t from 0 to x, and of cos(t) / t from infinity, elementwise.
@@ -465,7 +430,7 @@ def sici(x: Any) -> tuple[Array, Array]:
     [0.94608, 0.3374]
     """
     first, second = items(o.sici(*_operands("sici", x)))
-    return wrap(first), wrap(second)
+    return _strong(first), _strong(second)
 
 
 @api_boundary
@@ -477,7 +442,7 @@ def fresnel(x: Any) -> tuple[Array, Array]:
     [0.43826, 0.77989]
     """
     first, second = items(o.fresnel(*_operands("fresnel", x)))
-    return wrap(first), wrap(second)
+    return _strong(first), _strong(second)
 
 
 @api_boundary
@@ -491,4 +456,4 @@ def wofz(z: Any) -> Array:
     (node,) = promote_inexact("special.wofz", z)
     if node.aval.dtype.kind != "c":
         node = cast(node, np.result_type(node.aval.dtype, np.complex64))
-    return wrap(o.wofz(node))
+    return _strong(o.wofz(node))

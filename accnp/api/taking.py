@@ -323,9 +323,8 @@ def compress(
     cond = node_of(condition, function="jnp.compress")
     if cond.aval.ndim != 1:
         raise ValueError(f"jnp.compress: condition must be 1-d; got shape {cond.aval.shape}")
-    index = _kept(wrap(cut(cond, 0, 0, min(cond.aval.size, x.aval.shape[d]))), None, "jnp.compress")
-    if size is not None:
-        index = _kept(wrap(cond), size, "jnp.compress")
+    inside = wrap(cut(cond, 0, 0, min(cond.aval.size, x.aval.shape[d])))
+    index = _kept(inside, size, "jnp.compress")
     mode = GatherScatterMode.FILL_OR_DROP
     return wrap(gather_axis(x, index, d, mode, np.asarray(fill_value).item()))
 

@@ -15,6 +15,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.convert import broadcast_nodes, cast, promote, to_shape, wrap
 from accnp.api.named import named_rule
+from accnp.errors import UnsupportedDtypeError
 from accnp.ir.node import Node, literal
 from accnp.ir.op import o
 from accnp.ir.trace import state
@@ -153,10 +154,14 @@ def integer_power(a: Node, b: Node) -> Node:
 
 
 def log2(x: Node) -> Node:
+    if kind(x) == "f" and not state.named:
+        return o.log_base(x, base=2)  # one rounding where the quotient has three
     return by_parts(o.log(x), lambda y: o.div(y, o.log(full((), 2, y.aval.dtype))))
 
 
 def log10(x: Node) -> Node:
+    if kind(x) == "f" and not state.named:
+        return o.log_base(x, base=10)
     return by_parts(o.log(x), lambda y: o.mul(y, full((), 1 / math.log(10), y.aval.dtype)))
 
 
@@ -195,7 +200,7 @@ def signbit(x: Node) -> Node:
     if k in "ub":
         return filled(x, False, BOOL)
     if k == "c":
-        raise TypeError(
+        raise UnsupportedDtypeError(
             "signbit: complex numbers have no sign; got a complex array; take jnp.real first"
         )
     ints = np.dtype(_INT_OF[x.aval.dtype.itemsize])
@@ -288,7 +293,8 @@ def rounded(op: Any) -> Any:
 def rint(x: Node) -> Node:
     if kind(x) in "biu":
         return cast(x, dtypes.to_inexact(x.aval.dtype))
-    return by_parts(x, lambda y: o.round(y, rounding_method=1))
+    out = by_parts(x, lambda y: o.round(y, rounding_method=1))
+    return cast(out, x.aval.dtype, x.aval.weak_type)
 
 
 def isnan(x: Node) -> Node:

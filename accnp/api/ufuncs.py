@@ -29,7 +29,7 @@ from accnp.api.elementwise import Binary, inexact, make_binary, make_unary, nume
 from accnp.api.named import shown
 from accnp.api.ufunc_rules import like
 from accnp.array import Array
-from accnp.errors import api_boundary
+from accnp.errors import UnsupportedDtypeError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.kinds import full
@@ -59,10 +59,16 @@ def binary(
 def _real_inexact(name: str, *xs: Any) -> list[Node]:
     nodes = inexact(name, *xs)
     if rules.kind(nodes[0]) == "c":
-        raise TypeError(
+        raise UnsupportedDtypeError(
             f"{name}: complex operands are not supported; got complex; take jnp.real first"
         )
     return nodes
+
+
+def _real_strong(name: str, *xs: Any) -> list[Node]:
+    nodes = _real_inexact(name, *xs)
+    weak = not [x for x in xs if not as_node(x, name).aval.weak_type]
+    return nodes if weak else [cast(n, n.aval.dtype) for n in nodes]
 
 
 def _integers(name: str, *xs: Any) -> list[Node]:
@@ -104,7 +110,7 @@ square = unary("square", "square", numeric, "x * x")
 reciprocal = unary("reciprocal", lambda x: o.integer_pow(x, y=-1), inexact, "1 / x")
 sqrt = unary("sqrt", "sqrt", inexact, "The square root")
 cbrt = unary("cbrt", "cbrt", inexact, "The cube root")
-hypot = binary("hypot", rules.hypot, _real_inexact, "sqrt(x*x + y*y) without overflow", "hypot")
+hypot = binary("hypot", rules.hypot, _real_strong, "sqrt(x*x + y*y) without overflow", "hypot")
 gcd = binary("gcd", "gcd", _integers, "The greatest common divisor", parameters="x1, x2")
 lcm = binary("lcm", rules.lcm, _integers, "The least common multiple", parameters="x1, x2")
 
@@ -336,7 +342,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Array:
         out = o.div(o.round(o.mul(wide, factor), rounding_method=1), factor)
         return cast(out, y.aval.dtype, y.aval.weak_type)
 
-    return wrap(rules.by_parts(x, part))
+    return wrap(cast(rules.by_parts(x, part), x.aval.dtype, x.aval.weak_type))
 
 
 around = round
@@ -372,7 +378,8 @@ def angle(z: Any, deg: bool = False) -> Array:
     (x,) = inexact("angle", z)
     re, im = rules.real(x), rules.imag(x)
     y = o.atan2(im, re)
-    return wrap(o.mul(y, like(y, 180 / math.pi)) if deg else y)
+    y = o.mul(y, like(y, 180 / math.pi)) if deg else y
+    return wrap(cast(y, y.aval.dtype, rules.kind(x) == "c" and x.aval.weak_type))
 
 
 @api_boundary
@@ -489,4 +496,5 @@ def spacing(x: Any, /) -> Array:
     """The distance to the next number away from 0, elementwise."""
     (node,) = _real_inexact("spacing", x)
     outward = rules.copysign(like(node, math.inf), node)
-    return wrap(o.sub(o.nextafter(node, to_shape(outward, node.aval.shape)), node))
+    gap = o.sub(o.nextafter(node, to_shape(outward, node.aval.shape)), node)
+    return wrap(cast(gap, gap.aval.dtype))

@@ -318,6 +318,11 @@ unary(
 )
 unary("rsqrt", INEXACT, q(lambda x: (1 / np.sqrt(x)).astype(x.dtype)), "rsqrt({0})",
       lambda t, y, x: o.mul(t, o.mul(like(x, -0.5), o.div(y, x))), cost=8)  # fmt: skip
+unary(
+    "log_base", FLOAT, lambda x, *, base: q(np.log2 if base == 2 else np.log10)(x),
+    lambda p: f"log{p['base']}({{0}})",
+    lambda t, y, x, *, base: o.div(t, o.mul(x, like(x, np.log(base)))), cost=25,
+)  # fmt: skip
 unary("cbrt", FLOAT, q(np.cbrt), "cbrt({0})",
       lambda t, y, x: o.mul(t, o.mul(like(x, 1 / 3), o.integer_pow(y, y=-2))), cost=20)  # fmt: skip
 unary("logistic", INEXACT, ref.logistic, "logistic({0})",

@@ -219,7 +219,8 @@ def _atan2(y, x):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_atan2_within_two_ulp(dtype):
-    special = np.array([0, -0.0, 1, -1, INF, -INF, NAN, 1e38, 1e-38], dtype)
+    least = np.finfo(dtype).smallest_subnormal
+    special = np.array([0, -0.0, 1, -1, INF, -INF, NAN, 1e38, 1e-38, least, 5 * least], dtype)
     grid = [a.ravel() for a in np.meshgrid(special, special)]
     y = np.concatenate([points(dtype, 200), grid[0]])
     x = np.concatenate([np.random.default_rng(1).permutation(points(dtype, 200)), grid[1]])

@@ -160,6 +160,8 @@ for name in ANYWHERE:
 for name in ("log", "sqrt", "rsqrt"):
     add(name, real(5, low=0.2))
     add(name, cplx(3))
+for base in (2, 10):
+    add("log_base", real(5, low=0.2), params={"base": base})
 add("log1p", real(5, low=-0.8))
 add("log1p", cplx(3))
 add("cbrt", real(5))

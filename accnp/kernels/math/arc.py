@@ -44,8 +44,11 @@ def atan2(y: V, x: V) -> V:
     b, a = where(a.eq(inf), 0.0, b), where(b.eq(inf), 0.0, a)
     a, b = where(a.eq(inf), 1.0, a), where(b.eq(inf), 1.0, b)
     big = 1e38 if y.single else 1e307
-    shrink = where((a > big) | (b > big), y.const(0.0625), 1.0)
-    a, b = a * shrink, b * shrink
+    scale = where((a > big) | (b > big), y.const(0.0625), 1.0)
+    # two subnormal numbers have too few digits for the steps that follow
+    small, grow = (1e-30, 2.0**64) if y.single else (1e-290, 2.0**100)
+    scale = where((a < small) & (b < small), y.const(grow), scale)
+    a, b = a * scale, b * scale
     zero = a.eq(0.0) & b.eq(0.0)
     r = _angle(a, where(zero, 1.0, b))
     pi, pi_lo = PI_32 if y.single else PI_64
