@@ -353,6 +353,7 @@ def opaque(
     jvp: Any = None,
     transpose: Any = None,
     batch: Any = None,
+    cost: int = 1000,
     **more: Any,
 ) -> Op:
     """Declare an op done by a library call: `numpy` gets read-only arrays, returns fresh ones."""
@@ -365,7 +366,7 @@ def opaque(
             jvp=jvp,
             transpose=transpose,
             batch=batch,
-            cost=1000,
+            cost=cost,
             **more,
         )
     )
