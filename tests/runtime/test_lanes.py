@@ -65,6 +65,8 @@ BODIES = {
     "truth": (["a[i] = (x[i] < y[i]) | (y[i] != y[i])"], "b1", "f4"),
     "clip": (["a[i] = i4(x[i] * 1e9)"], "i4", "f4"),
     "in place": (["a[i] = a[i] * x[i] + y[i]"], "f4", "f4"),
+    "looked up": (["a[i] = erf(x[i]) + erfc(y[i] * 0.3)"], "f4", "f4"),
+    "logarithms": (["t = log(x[i] * 1e-38)", "a[i] = t + log2(y[i]) * log1p(x[i])"], "f4", "f4"),
     "rotations": (["a[i] = sin(x[i]) * cos(y[i] * 1e6)"], "f4", "f4"),
 }
 BODIES["functions"][0][1] = "a[i] = tanh(t) + pow(abs(y[i]), x[i])"

@@ -6,7 +6,24 @@ In: a float or double ``V``. Out: a ``V`` of the same type. Branch-free, no libr
 from __future__ import annotations
 
 from . import coefs as k
-from .ir import MANT, V, bits, clamp, copysign, fabs, fma, nearest, poly, pow2, unbits, where
+from .forms import piece, scalef, scales
+from .ir import (
+    MANT,
+    V,
+    bits,
+    clamp,
+    clamp_above,
+    copysign,
+    fabs,
+    fma,
+    int_to_float,
+    nearest,
+    poly,
+    pow2,
+    unbits,
+    where,
+)
+from .tables import TANH_32
 
 LOG2E = 1.4426950408889634
 # ln 2 in two pieces of the working precision, so that two fma reduce the argument.
@@ -28,6 +45,8 @@ def expm1_poly(r: V) -> V:
 
 def scale(y: V, n: V) -> V:
     """y * 2^n rounded once, also where 2^n itself is not a normal number."""
+    if scales(y):
+        return scalef(y, int_to_float(n))
     h = n >> 1
     return y * pow2(h) * pow2(n - h)
 
@@ -54,6 +73,8 @@ def exp_halved(x: V, shift: int = 0) -> V:
     r = fma(n, -lo, fma(n, -hi, x))
     y = fma(r * r, poly(r, EXP_SHORT_32 if x.single else k.EXP_64), r) + 1.0
     b = bits(t) - shift if shift else bits(t)
+    if scales(y):
+        return scalef(y, n - shift if shift else n)
     h = b >> 1
     mantissa = MANT[x.single]
     return y * unbits(h << mantissa) * unbits((b - h) << mantissa)
@@ -95,10 +116,18 @@ def logistic(x: V) -> V:
     return fma(fma(-y, d, n) - y * (e - (d - 1.0)), r, y)
 
 
+def _tanh_pieces(a: V) -> V:
+    d, rows = piece(a, TANH_32)
+    # The first interval adds to its argument.
+    return fma(d, poly(d, rows[1:]), where(rows[0] > d, rows[0], d))
+
+
 def tanh(x: V) -> V:
     a = fabs(x)
+    if x.single:
+        return copysign(_tanh_pieces(clamp_above(a, 9.02)), x)
     z = x * x
-    small = fma(z * x, poly(z, k.TANH_32 if x.single else k.TANH_64), x)
+    small = fma(z * x, poly(z, k.TANH_64), x)
     e = exp_halved(clamp(a + a, 0.0, 60.0))
     return copysign(where(a < 0.625, small, 1.0 - 2.0 / (e + 1.0)), x)
 

@@ -13,7 +13,7 @@ from typing import Any
 from llvmlite import ir
 
 from . import cold
-from .ir import F32, I64, V
+from .ir import F32, I64, V, bits
 
 LOOKED_UP = 16  # entries of a table
 _tables: dict[str, int] = {}  # numbers of their names
@@ -54,6 +54,37 @@ def lookup(table: Sequence[float], i: V) -> V:
     at = (i & (LOOKED_UP - 1)).to(I64)
     place = i.b.gep(known, [ir.Constant(I64, 0), at.v], source_etype=kind)
     return V(i.b, i.b.load(place, typ=F32))
+
+
+def piece(a: V, table: Sequence[Sequence[float]]) -> tuple[V, list[V]]:
+    """The distance of a float, at least 0 and below 15, from the middle of its interval, and the
+    coefficients there; see `tables`."""
+    i = bits(a + 1.0).lshr(21)
+    middle, *rows = [lookup(row, i) for row in table]
+    return a - middle, rows
+
+
+def scales(x: V) -> bool:
+    """Whether `scalef` is there."""
+    return isinstance(x.b, Lanes) and cold.vector_bytes == 64
+
+
+def scalef(y: V, n: V) -> V:
+    """y * 2^n of an integer value, rounded once."""
+    return _form("scalef", y.type, y, n)
+
+
+has_exponents = scales
+
+
+def mantissa(x: V) -> V:
+    """x = 2^e m, 3/4 <= m < 3/2; 1 for infinity and zero, no number for what is negative."""
+    return _form("getmant", x.type, x)
+
+
+def exponent(x: V) -> V:
+    """x = 2^e m, 1 <= m < 2; infinity for infinity, its opposite for zero."""
+    return _form("getexp", x.type, x)
 
 
 def rarely(test: V, usual: V, x: V, name: str, make: Callable[[V], V]) -> V:
@@ -108,10 +139,19 @@ def _instruction(what: str, result: Any) -> tuple[int, list[str], list[str]]:
     """Lanes of an instruction, its lines ({0}, {1}.. operands, {r} a prefix of names; the last
     line is the result), and declarations."""
     if cold.vector_bytes == 64:
-        f = "llvm.x86.avx512.permvar.sf.512"
-        kind = "<16 x float>"
-        line = f"call {kind} @{f}({kind} {{1}}, <16 x i32> {{0}})"
-        return 16, [line], [f"declare {kind} @{f}({kind}, <16 x i32>)"]
+        n, t = (16, "ps") if result == F32 else (8, "pd")
+        kind = f"<{n} x {result}>"
+        off, rounding = f"{kind} poison, i{n} -1", "i32 4"
+        if what == "lookup":
+            f = "llvm.x86.avx512.permvar.sf.512"
+            given, taken = f"{kind} {{1}}, <16 x i32> {{0}}", f"{kind}, <16 x i32>"
+        else:
+            f = f"llvm.x86.avx512.mask.{what}.{t}.512"
+            first = {"scalef": f"{kind} {{1}}, ", "getmant": "i32 11, ", "getexp": ""}[what]
+            given = f"{kind} {{0}}, {first}{off}, {rounding}"
+            one = {"scalef": f"{kind}, ", "getmant": "i32, ", "getexp": ""}[what]
+            taken = f"{kind}, {one}{kind}, i{n}, i32"
+        return n, [f"call {kind} @{f}({given})"], [f"declare {kind} @{f}({taken})"]
     raise ValueError(what)
 
 
@@ -161,7 +201,7 @@ def _pieces(
         text.append(f"  %cut = shufflevector {t} {parts[0]}, {t} poison, <{n} x i32> <{mask}>")
         parts = ["%cut"]
     text += [f"  ret <{n} x {result}> {parts[0]}", "}"]
-    return made, {made: "\n".join(text), **{d: d for d in declares}}
+    return made, {made: "\n".join(text), **{d[d.index("@") : d.index("(")]: d for d in declares}}
 
 
 def _rarely(name: str, kinds: Sequence[Any], n: int) -> tuple[str, dict[str, str]]:

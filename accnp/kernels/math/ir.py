@@ -208,9 +208,10 @@ def unbits(i: V) -> V:
     return V(i.b, i.b.bitcast(i.v, F32 if i.type == I32 else F64))
 
 
-def poly(x: V, coefs: Sequence[float]) -> V:
+def poly(x: V, coefs: Sequence[float | V]) -> V:
     """Horner's rule with fma; ``coefs`` from the constant term up."""
-    r = x.const(coefs[-1])
+    last = coefs[-1]
+    r = last if isinstance(last, V) else x.const(last)
     for c in reversed(coefs[:-1]):
         r = fma(r, x, c)
     return r
@@ -220,6 +221,10 @@ def clamp(x: V, lo: float, hi: float) -> V:
     """NaN passes through: both comparisons are false on it."""
     x = where(x > hi, hi, x)
     return where(x < lo, lo, x)
+
+
+def clamp_above(x: V, hi: float) -> V:
+    return where(x > hi, hi, x)
 
 
 MANT = {True: 23, False: 52}

@@ -7,6 +7,7 @@ In: a float or double ``V``. Out: a ``V`` of the same type. Branch-free, no libr
 from __future__ import annotations
 
 from . import coefs as k
+from .forms import exponent, has_exponents, mantissa
 from .ir import (
     F32,
     F64,
@@ -43,9 +44,9 @@ LOG10_2_64 = (0.3010299956658855, -1.9043128467164274e-12)
 
 
 def split(x: V) -> tuple[V, V]:
-    """(f, e): x = 2^e (1 + f), x normal; |f| <= 1/3 (f32), sqrt(1/2) <= 1 + f <= sqrt(2) (f64)."""
+    """(f, e): x = 2^e (1 + f), x normal; 3/4 <= 1 + f < 3/2 (f32), sqrt(1/2) to sqrt(2) (f64)."""
     i = bits(x)
-    e = (i - (0x3F2AAAAB if x.single else 0x3FE6A09E667F3BCD)) >> MANT[x.single]
+    e = (i - (0x3F400000 if x.single else 0x3FE6A09E667F3BCD)) >> MANT[x.single]
     return unbits(i - (e << MANT[x.single])) - 1.0, e
 
 
@@ -74,20 +75,27 @@ def edges(x: V, y: V) -> V:
     return where(x.eq(0.0), -float("inf"), y)
 
 
-def log(x: V) -> V:
+def apart(x: V) -> tuple[V, V]:
+    """(f, t) with x = 2^t (1 + f), as `split`."""
+    if x.single and has_exponents(x):
+        m, t = mantissa(x), exponent(x)
+        return m - 1.0, where(m < 1.0, t + 1.0, t)
     n, up = normal(x)
     f, e = split(n)
-    t = int_to_float(e) + up
+    return f, int_to_float(e) + up
+
+
+def log(x: V) -> V:
+    f, t = apart(x)
     hi, lo = LN2_32 if x.single else LN2_64
     y = fma(t, x.const(hi), f + fma(t, x.const(lo), log1p_tail(f)))
-    return edges(x, y)
+    # Infinite exponents and mantissas that are no numbers have made the edges already.
+    return y if x.single and has_exponents(x) else edges(x, y)
 
 
 def _based(x: V, inv: tuple[float, float], one: tuple[float, float]) -> V:
     """Logarithm to another base: ``inv`` is 1 / ln(base), ``one`` the logarithm of 2."""
-    n, up = normal(x)
-    f, e = split(n)
-    t = int_to_float(e) + up
+    f, t = apart(x)
     h, low = fast_two_sum(f, log1p_tail(f))
     p, q = two_prod(h, x.const(inv[0]))
     q = fma(h, x.const(inv[1]), fma(low, x.const(inv[0]), q))

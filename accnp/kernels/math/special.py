@@ -6,36 +6,40 @@ In: a float or double ``V``. Out: a ``V`` of the same type. Branch-free, no libr
 from __future__ import annotations
 
 from . import coefs as k
-from .exp import exp, expm1_poly, reduce_exp, scale
+from .exp import EXP_SHORT_32, LN2_32, LOG2E, exp, expm1_poly, reduce_exp, scale
+from .forms import lookup, piece, scalef, scales
 from .ir import (
     F32,
     F64,
+    MAGIC,
+    MAGIC_BITS,
     V,
+    bits,
     clamp,
+    clamp_above,
     copysign,
     fabs,
     floor,
     fma,
     isnan,
     poly,
-    pow2,
     sqrt,
     two_prod,
     two_sum,
     where,
 )
 from .log import log
+from .tables import ERF_32, ERFCX_32
 from .trig import cos, sin
 
 ROOT_PI_HALF = 0.886226925452758
 
 
 def _erfc_tail(a: V) -> V:
-    """erfc(a) for a >= 0.4."""
-    a = clamp(a, 0.4, 10.5 if a.single else 27.5)
-    shift = 2.0 if a.single else 4.0
-    c = k.ERFCX_32 if a.single else k.ERFCX_64
-    q = (a - shift) / (a + shift)
+    """erfc(a) of doubles for a >= 0.4."""
+    a = clamp(a, 0.4, 27.5)
+    q = (a - 4.0) / (a + 4.0)
+    c = k.ERFCX_64
     t = poly(q, c[1:])
     p = fma(q, t, c[0])
     p_lo = fma(q, t, c[0] - p)
@@ -55,25 +59,50 @@ def _erfc_tail(a: V) -> V:
 
 
 def _erf_small(x: V) -> V:
-    """erf(x) for |x| < 1."""
-    return fma(x, poly(x * x, k.ERF_32 if x.single else k.ERF_64), x)
+    """erf(x) of doubles for |x| < 1."""
+    return fma(x, poly(x * x, k.ERF_64), x)
 
 
-def _erf_far(a: V) -> V:
-    """erf(a) of floats for a >= 1; the difference forgives an erfc that is not exact."""
-    q = poly(clamp(a, 1.0, 4.0) - 1.0, k.ERF_FAR_32)
-    r, n = reduce_exp(-q)
-    return 1.0 - (expm1_poly(r) + 1.0) * pow2(n)
+STEP = 0.2549936771392822  # chosen so that erf of its first multiples are nearly floats
+
+
+def _erf_pieces(a: V) -> V:
+    """erf of floats that are not negative."""
+    a = clamp_above(a, 3.952147)  # from there on it is 1
+    t = fma(a, a.const(1 / STEP), MAGIC[True])
+    d = fma(t - MAGIC[True], a.const(-STEP), a)
+    first, *rows = [lookup(row, bits(t)) for row in ERF_32]
+    # The first interval adds to its argument.
+    return fma(d, poly(d, rows), where(first > d, first, d))
+
+
+def _erfc_pieces(a: V) -> V:
+    """erfc of floats that are not negative, as exp(-a^2) times a polynomial."""
+    a = clamp_above(a, 10.5)
+    d, rows = piece(a, ERFCX_32)
+    p = poly(d, rows)
+    s, s_lo = two_prod(a, a)
+    t = fma(s, s.const(-LOG2E), MAGIC[True])
+    n = t - MAGIC[True]
+    hi, lo = LN2_32
+    r = fma(n, s.const(-hi), -s) + fma(n, s.const(-lo), -s_lo)
+    m = fma(r * r, poly(r, EXP_SHORT_32), r)
+    y = fma(p, m, p)
+    return scalef(y, n) if scales(y) else scale(y, bits(t) - MAGIC_BITS[True])
 
 
 def erf(x: V) -> V:
     a = fabs(x)
-    far = _erf_far(a) if x.single else 1.0 - _erfc_tail(a)
-    return copysign(where(a < 1.0, _erf_small(a), far), x)
+    if x.single:
+        return copysign(_erf_pieces(a), x)
+    return copysign(where(a < 1.0, _erf_small(a), 1.0 - _erfc_tail(a)), x)
 
 
 def erfc(x: V) -> V:
     a = fabs(x)
+    if x.single:
+        y = _erfc_pieces(a)
+        return where(x < 0.0, 2.0 - y, y)
     tail = _erfc_tail(a)
     return where(a < 0.45, 1.0 - _erf_small(x), where(x < 0.0, 2.0 - tail, tail))
 

@@ -132,12 +132,12 @@ def _beyond(x: V, y: V, name: str, finish: Finish) -> V:
 
 def _sin_poly(r: V) -> V:
     z = r * r
-    return fma(r * z, poly(z, k.SIN_32 if r.single else k.SIN_64), r)
+    return fma(r * z, poly(z, k.SIN_64), r)
 
 
 def _cos_poly(r: V) -> V:
     z = r * r
-    return fma(z * z, poly(z, k.COS_32 if r.single else k.COS_64), fma(z, r.const(-0.5), 1.0))
+    return fma(z * z, poly(z, k.COS_64), fma(z, r.const(-0.5), 1.0))
 
 
 def _turn(r: V, q: V) -> V:
