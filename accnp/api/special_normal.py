@@ -46,7 +46,27 @@ def logit(x: Any) -> Array:
     0.0
     """
     (p,) = promote_inexact("special.logit", x)
-    return wrap(o.log(o.div(p, o.sub(like(p, 1), p))))
+    return wrap(_logit(p))
+
+
+def _logit(p: Node) -> Node:
+    if state.named or p.aval.dtype.kind == "c":
+        return o.log(o.div(p, o.sub(like(p, 1), p)))
+
+    def value(xs: list[Node]) -> list[Node]:
+        # log(p / (1 - p)) loses its digits at 1/2; 1 - 2 p is exact there.
+        (p,) = xs
+        rest = o.sub(like(p, 1), p)
+        upper = o.ge(p, like(p, 0.5))
+        size = o.log1p(o.div(o.abs(o.sub(like(p, 1), o.add(p, p))), o.min(p, rest)))
+        return [rules.select(upper, size, o.neg(size))]
+
+    def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
+        (p,), (t,) = xs, ts
+        return [_logit(p)], [t and o.div(t, o.mul(p, o.sub(like(p, 1), p)))]
+
+    made = JvpRule("logit", rule, {"jvp": "_logit_jvp", "symbolic_zeros": False})
+    return ruled(made, [p], value)[0]
 
 
 @api_boundary
