@@ -460,12 +460,13 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
     x = _integers(indices, name)
     sizes = as_shape(shape, name)
     total, kind = prod(sizes), x.aval.dtype
-    x = wrap_negative(x, total)
-    x = o.clamp(scalar_node(0, kind, False), x, scalar_node(max(0, total - 1), kind, False))
+    weak = x.aval.weak_type
+    x = o.convert_element_type(wrap_negative(x, total), new_dtype=kind, weak_type=weak)
+    x = o.clamp(scalar_node(0, kind, weak), x, scalar_node(max(0, total - 1), kind, weak))
     out = []
     for d, n in enumerate(sizes):
-        step = scalar_node(max(1, prod(sizes[d + 1 :])), kind, False)
-        out.append(wrap(o.rem(o.div(x, step), scalar_node(max(n, 1), kind, False))))
+        step = scalar_node(max(1, prod(sizes[d + 1 :])), kind, weak)
+        out.append(wrap(o.rem(o.div(x, step), scalar_node(max(n, 1), kind, weak))))
     return tuple(out)
 
 
