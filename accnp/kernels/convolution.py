@@ -224,6 +224,9 @@ def conv_{code}(lo0, hi0, lo, hi, x, w, y, {integers}):
                             pd = at(down, r)
                             po = at(place, r)
                             left = rows - r
+                            for i in range(fmin(left, {tall})):
+                                prefetch(at(pc, po[i]))
+                                prefetch(at(pc, po[i] + n - 1))
                             if width == {one}:
                                 apart_{tall}x1(kk, source, pd, tab, pb, row, pc, po, left, n, keep)
                             else:
