@@ -280,6 +280,19 @@ class Config(threading.local):
         """All switches and their values."""
         return {name: self.__dict__[name] for name in OPTIONS}
 
+    @property
+    def config(self) -> Config:
+        """The switches themselves, for programs that say `jax.config.config`."""
+        return self
+
+    @property
+    def FLAGS(self) -> Any:
+        """Refused: what jax once had."""
+        raise AttributeError(
+            "config has no attribute 'FLAGS': switches are attributes of config itself; "
+            "set them by config.update(name, value)"
+        )
+
     # No __getattr__: it would double the time of every read (0.16 against 0.06 us measured).
 
     def anywhere(self, name: str) -> list[Any]:

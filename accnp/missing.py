@@ -1,5 +1,5 @@
-"""What a module does about a name that it does not have: it loads what few programs use, or says
-which names are near.
+"""What a module does about a name that it does not have: it loads what few programs use, says what
+serves today where jax or NumPy have had such a name (`accnp/gone.py`), or which names are near.
 
 In: the module's names. Out: a module `__getattr__`.
 """
@@ -33,6 +33,12 @@ def nearest(
             return value
         text = f"module {module!r} has no attribute {name!r}"
         if not name.startswith("__"):
+            today = importlib.import_module("accnp.gone").GONE.get(f"{module}.{name}", "")
+            if today.startswith("="):
+                home, _, known_as = today[1:].partition(":")
+                return getattr(importlib.import_module(f"accnp.{home}"), known_as)
+            if today:
+                raise AttributeError(f"{text}: {today}")
             import difflib  # 5 ms, for errors only
 
             close = difflib.get_close_matches(name, known, n=3, cutoff=0.7)

@@ -1,5 +1,6 @@
 """`accnp.tree_util`: pytree functions, key paths and registration."""
 
+from accnp.missing import nearest
 from accnp.pytree import (
     DictKey,
     FlattenedIndexKey,
@@ -49,3 +50,5 @@ __all__ = [
     "tree_map_with_path", "tree_reduce", "tree_reduce_associative", "tree_structure",
     "tree_transpose", "tree_unflatten", "treedef_children", "treedef_is_leaf", "treedef_tuple",
 ]  # fmt: skip
+
+__getattr__ = nearest(__name__, __all__)

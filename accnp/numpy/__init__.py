@@ -85,6 +85,11 @@ if TYPE_CHECKING:  # loaded on first use, see _LATER
     )  # fmt: skip
     from accnp.api.histograms import histogram, histogram2d, histogram_bin_edges, histogramdd
     from accnp.api.index_tricks import c_, mgrid, ogrid, r_
+    from accnp.api.numpy_names import (
+        asanyarray, asarray_chkfinite, ascontiguousarray, asfortranarray, byte, errstate, fix,
+        genfromtxt, half, intc, intp, isfortran, loadtxt, long, longlong, ndenumerate, require,
+        row_stack, short, ubyte, uintc, uintp, ulong, ulonglong, ushort,
+    )  # fmt: skip
     from accnp.api.padding import pad
     from accnp.api.polynomials import (
         poly, polyadd, polyder, polydiv, polyfit, polyint, polymul, polysub, polyval, roots,
@@ -99,61 +104,71 @@ if TYPE_CHECKING:  # loaded on first use, see _LATER
     from accnp.api.statistics import corrcoef, cov, trapezoid, unwrap
     from accnp.api.windows import bartlett, blackman, hamming, hanning, kaiser
     from accnp.numpy import fft, linalg
+    from numpy import (
+        False_, True_, array2string, base_repr, binary_repr, exceptions, format_float_positional,
+        format_float_scientific, ndindex, savetxt, savez_compressed, testing,
+    )  # fmt: skip
 
 __all__ = [
-    "ComplexWarning", "__array_api_version__", "__array_namespace_info__", "abs", "absolute",
-    "acos", "acosh", "add", "all", "allclose", "amax", "amin", "angle", "any", "append",
+    "ComplexWarning", "False_", "True_", "__array_api_version__", "__array_namespace_info__", "abs",
+    "absolute", "acos", "acosh", "add", "all", "allclose", "amax", "amin", "angle", "any", "append",
     "apply_along_axis", "apply_over_axes", "arange", "arccos", "arccosh", "arcsin", "arcsinh",
     "arctan", "arctan2", "arctanh", "argmax", "argmin", "argpartition", "argsort", "argwhere",
-    "around", "array", "array_equal", "array_equiv", "array_repr", "array_split", "array_str",
-    "asarray", "asin", "asinh", "astype", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d",
-    "atleast_3d", "average", "bartlett", "bfloat16", "bincount", "bitwise_and", "bitwise_count",
-    "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
-    "bitwise_xor", "blackman", "block", "bool", "bool_", "broadcast_arrays", "broadcast_shapes",
-    "broadcast_to", "c_", "can_cast", "cbrt", "cdouble", "ceil", "character", "choose", "clip",
-    "column_stack", "complex64", "complex128", "complex_", "complexfloating", "compress", "concat",
-    "concatenate", "conj", "conjugate", "convolve", "copy", "copysign", "corrcoef", "correlate",
-    "cos", "cosh", "count_nonzero", "cov", "cross", "csingle", "cumprod", "cumsum",
-    "cumulative_prod", "cumulative_sum", "deg2rad", "degrees", "delete", "diag", "diag_indices",
-    "diag_indices_from", "diagflat", "diagonal", "diff", "digitize", "divide", "divmod", "dot",
-    "double", "dsplit", "dstack", "dtype", "e", "ediff1d", "einsum", "einsum_path", "empty",
-    "empty_like", "equal", "euler_gamma", "exp", "exp2", "expand_dims", "expm1", "extract", "eye",
-    "fabs", "fft", "fill_diagonal", "finfo", "flatnonzero", "flexible", "flip", "fliplr", "flipud",
-    "float4_e2m1fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn",
-    "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float16", "float32",
-    "float64", "float_", "float_power", "floating", "floor", "floor_divide", "fmax", "fmin", "fmod",
-    "frexp", "from_dlpack", "frombuffer", "fromfile", "fromfunction", "fromiter", "frompyfunc",
-    "fromstring", "full", "full_like", "gcd", "generic", "geomspace", "get_printoptions",
-    "gradient", "greater", "greater_equal", "hamming", "hanning", "heaviside", "histogram",
+    "around", "array", "array2string", "array_equal", "array_equiv", "array_repr", "array_split",
+    "array_str", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray",
+    "asfortranarray", "asin", "asinh", "astype", "atan", "atan2", "atanh", "atleast_1d",
+    "atleast_2d", "atleast_3d", "average", "bartlett", "base_repr", "bfloat16", "binary_repr",
+    "bincount", "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift",
+    "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman", "block", "bool",
+    "bool_", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "byte", "c_", "can_cast",
+    "cbrt", "cdouble", "ceil", "character", "choose", "clip", "column_stack", "complex64",
+    "complex128", "complex_", "complexfloating", "compress", "concat", "concatenate", "conj",
+    "conjugate", "convolve", "copy", "copysign", "corrcoef", "correlate", "cos", "cosh",
+    "count_nonzero", "cov", "cross", "csingle", "cumprod", "cumsum", "cumulative_prod",
+    "cumulative_sum", "deg2rad", "degrees", "delete", "diag", "diag_indices", "diag_indices_from",
+    "diagflat", "diagonal", "diff", "digitize", "divide", "divmod", "dot", "double", "dsplit",
+    "dstack", "dtype", "e", "ediff1d", "einsum", "einsum_path", "empty", "empty_like", "equal",
+    "errstate", "euler_gamma", "exceptions", "exp", "exp2", "expand_dims", "expm1", "extract",
+    "eye", "fabs", "fft", "fill_diagonal", "finfo", "fix", "flatnonzero", "flexible", "flip",
+    "fliplr", "flipud", "float4_e2m1fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz",
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+    "float16", "float32", "float64", "float_", "float_power", "floating", "floor", "floor_divide",
+    "fmax", "fmin", "fmod", "format_float_positional", "format_float_scientific", "frexp",
+    "from_dlpack", "frombuffer", "fromfile", "fromfunction", "fromiter", "frompyfunc", "fromstring",
+    "full", "full_like", "gcd", "generic", "genfromtxt", "geomspace", "get_printoptions",
+    "gradient", "greater", "greater_equal", "half", "hamming", "hanning", "heaviside", "histogram",
     "histogram2d", "histogram_bin_edges", "histogramdd", "hsplit", "hstack", "hypot", "i0",
     "identity", "iinfo", "imag", "index_exp", "indices", "inexact", "inf", "inner", "insert",
-    "int2", "int4", "int8", "int16", "int32", "int64", "int_", "integer", "interp", "intersect1d",
-    "invert", "isclose", "iscomplex", "iscomplexobj", "isdtype", "isfinite", "isin", "isinf",
-    "isnan", "isneginf", "isposinf", "isreal", "isrealobj", "isscalar", "issubdtype", "iterable",
-    "ix_", "kaiser", "kron", "lcm", "ldexp", "left_shift", "less", "less_equal", "lexsort",
-    "linalg", "linspace", "load", "log", "log1p", "log2", "log10", "logaddexp", "logaddexp2",
-    "logical_and", "logical_not", "logical_or", "logical_xor", "logspace", "mask_indices", "matmul",
-    "matrix_transpose", "matvec", "max", "maximum", "mean", "median", "meshgrid", "mgrid", "min",
-    "minimum", "mod", "modf", "moveaxis", "multiply", "nan", "nan_to_num", "nanargmax", "nanargmin",
-    "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile",
-    "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "ndarray", "ndim", "negative",
-    "newaxis", "nextafter", "nonzero", "not_equal", "number", "object_", "ogrid", "ones",
-    "ones_like", "outer", "packbits", "pad", "partition", "percentile", "permute_dims", "pi",
-    "piecewise", "place", "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul",
-    "polysub", "polyval", "positive", "pow", "power", "printoptions", "prod", "promote_types",
-    "ptp", "put", "put_along_axis", "quantile", "r_", "rad2deg", "radians", "ravel",
-    "ravel_multi_index", "real", "reciprocal", "remainder", "repeat", "reshape", "resize",
-    "result_type", "right_shift", "rint", "roll", "rollaxis", "roots", "rot90", "round", "s_",
-    "save", "savez", "searchsorted", "select", "set_printoptions", "setdiff1d", "setxor1d", "shape",
-    "sign", "signbit", "signedinteger", "sin", "sinc", "single", "sinh", "size", "sort",
-    "sort_complex", "spacing", "split", "sqrt", "square", "squeeze", "stack", "std", "subtract",
-    "sum", "swapaxes", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "trace",
-    "transpose", "trapezoid", "tri", "tril", "tril_indices", "tril_indices_from", "trim_zeros",
-    "triu", "triu_indices", "triu_indices_from", "true_divide", "trunc", "ufunc", "uint", "uint2",
-    "uint4", "uint8", "uint16", "uint32", "uint64", "union1d", "unique", "unique_all",
-    "unique_counts", "unique_inverse", "unique_values", "unpackbits", "unravel_index",
-    "unsignedinteger", "unstack", "unwrap", "vander", "var", "vdot", "vecdot", "vecmat",
-    "vectorize", "vsplit", "vstack", "where", "zeros", "zeros_like",
+    "int2", "int4", "int8", "int16", "int32", "int64", "int_", "intc", "integer", "interp",
+    "intersect1d", "intp", "invert", "isclose", "iscomplex", "iscomplexobj", "isdtype", "isfinite",
+    "isfortran", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "isrealobj",
+    "isscalar", "issubdtype", "iterable", "ix_", "kaiser", "kron", "lcm", "ldexp", "left_shift",
+    "less", "less_equal", "lexsort", "linalg", "linspace", "load", "loadtxt", "log", "log1p",
+    "log2", "log10", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "logspace", "long", "longlong", "mask_indices", "matmul", "matrix_transpose",
+    "matvec", "max", "maximum", "mean", "median", "meshgrid", "mgrid", "min", "minimum", "mod",
+    "modf", "moveaxis", "multiply", "nan", "nan_to_num", "nanargmax", "nanargmin", "nancumprod",
+    "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod",
+    "nanquantile", "nanstd", "nansum", "nanvar", "ndarray", "ndenumerate", "ndim", "ndindex",
+    "negative", "newaxis", "nextafter", "nonzero", "not_equal", "number", "object_", "ogrid",
+    "ones", "ones_like", "outer", "packbits", "pad", "partition", "percentile", "permute_dims",
+    "pi", "piecewise", "place", "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint",
+    "polymul", "polysub", "polyval", "positive", "pow", "power", "printoptions", "prod",
+    "promote_types", "ptp", "put", "put_along_axis", "quantile", "r_", "rad2deg", "radians",
+    "ravel", "ravel_multi_index", "real", "reciprocal", "remainder", "repeat", "require", "reshape",
+    "resize", "result_type", "right_shift", "rint", "roll", "rollaxis", "roots", "rot90", "round",
+    "row_stack", "s_", "save", "savetxt", "savez", "savez_compressed", "searchsorted", "select",
+    "set_printoptions", "setdiff1d", "setxor1d", "shape", "short", "sign", "signbit",
+    "signedinteger", "sin", "sinc", "single", "sinh", "size", "sort", "sort_complex", "spacing",
+    "split", "sqrt", "square", "squeeze", "stack", "std", "subtract", "sum", "swapaxes", "take",
+    "take_along_axis", "tan", "tanh", "tensordot", "testing", "tile", "trace", "transpose",
+    "trapezoid", "tri", "tril", "tril_indices", "tril_indices_from", "trim_zeros", "triu",
+    "triu_indices", "triu_indices_from", "true_divide", "trunc", "ubyte", "ufunc", "uint", "uint2",
+    "uint4", "uint8", "uint16", "uint32", "uint64", "uintc", "uintp", "ulong", "ulonglong",
+    "union1d", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values",
+    "unpackbits", "unravel_index", "unsignedinteger", "unstack", "unwrap", "ushort", "vander",
+    "var", "vdot", "vecdot", "vecmat", "vectorize", "vsplit", "vstack", "where", "zeros",
+    "zeros_like",
 ]  # fmt: skip
 
 # Families of `accnp/api/` that few programs use, and their names: each comes with the first use of
@@ -168,6 +183,9 @@ _LATER = {
     "save savez set_printoptions shape size",
     "histograms": "histogram histogram2d histogram_bin_edges histogramdd",
     "index_tricks": "c_ mgrid ogrid r_",
+    "numpy_names": "asanyarray asarray_chkfinite ascontiguousarray asfortranarray byte errstate "
+    "fix genfromtxt half intc intp isfortran loadtxt long longlong ndenumerate require row_stack "
+    "short ubyte uintc uintp ulong ulonglong ushort",
     "padding": "pad",
     "polynomials": "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots",
     "quantiles": "median nanmedian nanpercentile nanquantile percentile quantile",
@@ -177,6 +195,12 @@ _LATER = {
     "windows": "bartlett blackman hamming hanning kaiser",
 }
 LATER = {name: f"accnp.api.{family}" for family, names in _LATER.items() for name in names.split()}
+# NumPy's own, which have nothing to do with arrays, or take them as they are.
+_NUMPY = (
+    "False_ True_ array2string base_repr binary_repr exceptions format_float_positional "
+    "format_float_scientific ndindex savetxt savez_compressed testing"
+)
+LATER |= dict.fromkeys(_NUMPY.split(), "numpy")
 LATER |= {"fft": "accnp.numpy.fft", "linalg": "accnp.numpy.linalg"}
 
 set_namespace(sys.modules[__name__])

@@ -19,4 +19,4 @@ __all__ = [
     "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = nearest(__name__, __all__, {"LinAlgError": "numpy.linalg"})

@@ -1,0 +1,198 @@
+"""Names that jax had, or that NumPy has, and public code uses: what they are today.
+
+In: nothing. Out: `GONE`, by module and name: what to use, or after "=" the object that still
+serves ("module:name"; a module alone is that module). `accnp/missing.py` looks here before it says
+that a name is not there; this file is loaded for that only.
+"""
+
+_TREES = "leaves map structure flatten unflatten all reduce transpose leaves_with_path"
+_ARRAYS = "an array in files: use jnp.save, jnp.savez or pickle"
+_SHARDED = "shardings by names: use jax.sharding.NamedSharding(mesh, PartitionSpec(...))"
+_TRACES = "the state of tracing is not open: use jax.make_jaxpr, jax.core.Tracer, jax.typeof"
+_OPTIMIZERS = "use an optimizer library, or a step of your own with jax.value_and_grad"
+_MAPS = "use jax.vmap or jax.shard_map"
+_BACKEND = "use jax.default_backend() and jax.devices()"
+
+_JAX = {
+    **{f"tree_{name}": f"=tree_util:tree_{name}" for name in _TREES.split()},
+    "tools": "there is no Colab TPU to set up: drop the call; jax.devices() lists what is there",
+    "device_put_replicated": "=api.former:device_put_replicated",
+    "device_put_sharded": "=api.former:device_put_sharded",
+    "custom_transforms": "use jax.custom_jvp or jax.custom_vjp",
+    "defvjp": "use jax.custom_vjp and its defvjp",
+    "defvjp_all": "use jax.custom_vjp and its defvjp",
+    "defjvp_all": "use jax.custom_jvp and its defjvp",
+    "linear_util": "use jax.extend.linear_util",
+    "pxla": "use jax.Array and jax.sharding",
+    "util": "use zip(..., strict=True) for safe_zip, a list of it for safe_map, "
+    "functools and itertools for the others",
+    "abstract_arrays": "use jax.core.ShapedArray",
+    "xla": "use jax.interpreters.xla or jax.make_jaxpr",
+    "partial": "use functools.partial",
+    "soft_pmap": "use jax.pmap or jax.vmap",
+    "mask": "use jnp.where",
+    "shapecheck": "use jax.eval_shape",
+    "invertible": "use jax.custom_vjp",
+    "host_callback": "use jax.pure_callback or jax.experimental.io_callback",
+    "clear_backends": "=api.process:clear_caches",
+    "core.TraceTag": _TRACES,
+    "core.set_current_trace": _TRACES,
+    "core.take_current_trace": _TRACES,
+    "core.cur_sublevel": _TRACES,
+    "core.thread_local_state": _TRACES,
+    "core.full_lower": "values are as low as they get: drop the call",
+    "core.raise_to_shaped": "types of values have shapes already: drop the call, or use jax.typeof",
+    "core.ConcreteArray": "use jax.core.get_aval or jax.typeof",
+    "core.DimSize": "use int",
+    "core.Shape": "use tuple[int, ...]",
+    "core.NamedShape": "use tuple[int, ...]",
+    "core.new_sublevel": _TRACES,
+    "core.as_named_shape": "use x.shape",
+    "errors.JAXRuntimeError": "use RuntimeError, or jax.errors.JaxRuntimeError",
+    "errors.XlaRuntimeError": "use RuntimeError, or jax.errors.JaxRuntimeError",
+    "experimental.jax2tf": "programs are not translated to TensorFlow: hand over results, by "
+    "np.asarray or jax.dlpack",
+    "experimental.array_serialization": _ARRAYS,
+    "experimental.maps": _MAPS,
+    "experimental.optimizers": _OPTIMIZERS,
+    "experimental.stax": "use jax.nn and functions of your own, or a library of networks",
+    "experimental.MutableArray": "use jax.Ref, made by jax.new_ref",
+    "experimental.mutable_array": "use jax.new_ref",
+    "experimental.host_callback": "use jax.pure_callback or jax.experimental.io_callback",
+    "experimental.roofline": "use accnp.explain(f, *arguments), which says what bounds a program",
+    "experimental.ann": "use jax.lax.approx_max_k",
+    "experimental.djax": "use jax.jit, which traces each shape once and compiles none anew",
+    "experimental.global_device_array": "use jax.Array",
+    "experimental.layout.DeviceLocalLayout": "use jax.experimental.layout.Layout",
+    "experimental.loops": "use jax.lax.fori_loop, while_loop or scan",
+    "experimental.vectorize": "use jnp.vectorize",
+    "extend.core.primitives.xla_pmap_p": "pmap has no primitive: use jax.pmap",
+    "extend.random": "keys are threefry's: use jax.random.key(seed), jax.random.key_impl",
+    "interpreters.batching.is_vmappable": "use isinstance(x, jax.Array)",
+    "lax.infeed_p": "use jax.pure_callback or jax.experimental.io_callback",
+    "lax.outfeed_p": "use jax.pure_callback or jax.experimental.io_callback",
+    "lax.infeed": "use jax.pure_callback or jax.experimental.io_callback",
+    "lax.outfeed": "use jax.pure_callback or jax.experimental.io_callback",
+    "lax.random_gamma_grad_p": "use jax.lax.random_gamma_grad",
+    "lax.tie_in": "has no effect since long: use its second argument as it is",
+    "lib.xla_client": _BACKEND,
+    "lib.xla_extension": "use jax.errors.JaxRuntimeError for XlaRuntimeError, "
+    "jax.distributed for the others",
+    "lib.pytree": "use jax.tree_util",
+    "numpy.DeviceArray": "=array:Array",
+    "numpy.trapz": "=numpy:trapezoid",
+    "numpy.in1d": "use jnp.isin",
+    "numpy.product": "use jnp.prod",
+    "numpy.cumproduct": "use jnp.cumprod",
+    "numpy.sometrue": "use jnp.any",
+    "numpy.alltrue": "use jnp.all",
+    "numpy.round_": "use jnp.round",
+    "numpy.issubsctype": "use jnp.issubdtype",
+    "numpy.msort": "use jnp.sort(x, axis=0)",
+    "numpy.float": "use float, or jnp.float32",
+    "numpy.int": "use int, or jnp.int32",
+    "numpy.object": "use object",
+    "numpy.complex": "use complex, or jnp.complex64",
+    "random.KeyArray": "=api.keys:PRNGKeyArray",
+    "random.PRNGKeyArray": "=api.keys:PRNGKeyArray",
+    "random.PkeyKey": "use jax.random.PRNGKey",
+    "random.shuffle": "=api.former:shuffle",
+    "random.default_prng_impl": "use jax.config.jax_default_prng_impl",
+    "sharding.PositionalSharding": _SHARDED,
+    "sharding.OpShardingSharding": _SHARDED,
+    "sharding.XLACompatibleSharding": "use jax.sharding.Sharding",
+    "sharding.MeshPspecSharding": _SHARDED,
+    "tree_util.AttributeKeyPathEntry": "use jax.tree_util.GetAttrKey",
+    "tree_util.GetitemKeyPathEntry": "use jax.tree_util.DictKey or SequenceKey",
+    "tree_util.KeyPathEntry": "use jax.tree_util.KeyEntry",
+    "tree_util.register_keypaths": "use jax.tree_util.register_pytree_with_keys",
+    "tree_util.tree_multimap": "=tree_util:tree_map",
+    "tree_multimap": "=tree_util:tree_map",
+    "xla_computation": "use jax.jit(f).lower(...)",
+    "abstract_eval": "use jax.eval_shape",
+}
+
+_KEYS = "random numbers come from keys: use jax.random.{} with jax.random.key(seed)"
+_RANDOM = {
+    "rand": "uniform", "random": "uniform", "random_sample": "uniform", "randn": "normal",
+    "standard_normal": "normal", "default_rng": "key", "RandomState": "key", "Generator": "key",
+    "seed": "key", "get_state": "key_data", "set_state": "wrap_key_data",
+    "random_integers": "randint", "integers": "randint", "standard_exponential": "exponential",
+    "standard_gamma": "gamma", "standard_cauchy": "cauchy", "standard_t": "t",
+}  # fmt: skip
+
+_FILES = "use np.{}, and jnp.asarray for what is read"
+_HERE = "arrays never change, so nobody sees whether memory is shared"
+_PLAIN = "use np.{}: it has to do with NumPy, not with arrays"
+_NUMPY = {
+    "random": "use jax.random, whose functions take a key: jax.random.normal(key, shape)",
+    "ma": "there are no masked arrays: use where= of folds, jnp.where, or the nan functions",
+    "lib": _PLAIN.format("lib"),
+    "nditer": "use jnp.ndindex or jnp.ndenumerate, better functions of whole arrays",
+    "nested_iters": "use jnp.ndindex, better functions of whole arrays",
+    "flatiter": "use x.ravel()",
+    "poly1d": "use jnp.polyval, polyadd, polymul, polyder, polyint, roots",
+    "polynomial": "use jnp.polyval, polyadd, polymul, polyfit, roots",
+    "matrix": "use jnp.array and the operator @",
+    "asmatrix": "use jnp.atleast_2d and the operator @",
+    "bmat": "use jnp.block",
+    "void": "records are not supported: use one array for each field",
+    "recarray": "records are not supported: use one array for each field",
+    "record": "records are not supported: use one array for each field",
+    "rec": "records are not supported: use one array for each field",
+    "memmap": _FILES.format("memmap"),
+    "fromregex": _FILES.format("fromregex"),
+    "str_": "there are no arrays of text: use np.str_",
+    "bytes_": "there are no arrays of text: use np.bytes_",
+    "char": "there are no arrays of text: use np.char",
+    "strings": "there are no arrays of text: use np.strings",
+    "broadcast": "use jnp.broadcast_shapes or jnp.broadcast_arrays",
+    "copyto": "arrays never change: use jnp.where(where, src, dst)",
+    "putmask": "arrays never change: use jnp.where(mask, values, x) or x.at[mask].set(...)",
+    "common_type": "use jnp.result_type",
+    "mintypecode": "use jnp.result_type",
+    "min_scalar_type": "use jnp.result_type",
+    "real_if_close": "the type of a result cannot depend on values: use jnp.real",
+    "emath": "the type of a result cannot depend on values: convert to complex numbers first",
+    "may_share_memory": _HERE,
+    "shares_memory": _HERE,
+    "seterr": "use jax.config.update('jax_debug_nans', True)",
+    "geterr": "use jax.config.jax_debug_nans",
+    "seterrcall": "use jax.config.update('jax_debug_nans', True)",
+    "geterrcall": "use jax.config.update('jax_debug_nans', True)",
+    **dict.fromkeys(
+        ("datetime64", "timedelta64", "datetime_as_string", "datetime_data", "isnat"),
+        "there are no arrays of dates: use NumPy's, or numbers of seconds",
+    ),
+    **dict.fromkeys(
+        ("busday_count", "busday_offset", "busdaycalendar", "is_busday"),
+        "there are no arrays of dates: use NumPy's",
+    ),
+    **dict.fromkeys(
+        ("complex256", "clongdouble", "float128", "longdouble"),
+        "float64 and complex128 are the widest: use those, with jax_enable_x64",
+    ),
+    **{
+        name: _PLAIN.format(name)
+        for name in (
+            "ScalarType", "ctypeslib", "f2py", "get_include", "getbufsize", "info",
+            "little_endian", "sctypeDict", "setbufsize", "show_config", "show_runtime", "test",
+            "typecodes", "typename",
+        )
+    },
+    "fft.test": _PLAIN.format("fft.test"),
+    "linalg.test": _PLAIN.format("linalg.test"),
+}  # fmt: skip
+
+GONE = {
+    **{f"accnp.{name}": what for name, what in _JAX.items()},
+    **{f"accnp.numpy.{name}": what for name, what in _NUMPY.items()},
+    **{f"accnp.random.{name}": _KEYS.format(today) for name, today in _RANDOM.items()},
+}
+# `accnp` has the names of `jax.numpy` too, and so tells as much about those that are not there, but
+# for its own modules of such names.
+GONE |= {
+    f"accnp.{name}": what
+    for name, what in _NUMPY.items()
+    if "." not in name and name not in ("lib", "random")
+}
