@@ -42,9 +42,9 @@ from accnp.runtime.device import (
 if TYPE_CHECKING:  # loaded on first use
     from accnp import (
         ad_checkpoint, checkpoint_policies, core, custom_batching, custom_derivatives, debug,
-        distributed, dlpack, experimental, extend, flatten_util, image, interpreters, lax, lib,
-        memory, monitoring, nn, ops, random, ref, scipy, sharding, stages, test_util, tree,
-        tree_util, typing, version,
+        distributed, dlpack, experimental, export, extend, ffi, flatten_util, image, interpreters,
+        lax, lib, memory, monitoring, nn, ops, random, ref, scipy, sharding, stages, test_util,
+        tree, tree_util, typing, version,
     )  # fmt: skip
     from accnp import profiler as profiler
     from accnp.api.callbacks import pure_callback
@@ -131,8 +131,10 @@ __all__ = [
     "experimental",
     "explain",
     "explain_cache_misses",
+    "export",
     "extend",
     "fastmath",
+    "ffi",
     "flatten_util",
     "float0",
     "free_ref",
@@ -221,9 +223,10 @@ globals().update({name: vars(numpy)[name] for name in {*numpy.__all__} - {*numpy
 
 _LATER = (
     "ad_checkpoint", "checkpoint_policies", "core", "custom_batching", "custom_derivatives",
-    "debug", "distributed", "dlpack", "experimental", "extend", "flatten_util", "image",
-    "interpreters", "lax", "lib", "memory", "monitoring", "nn", "ops", "profiler", "random", "ref",
-    "scipy", "sharding", "stages", "test_util", "tree", "tree_util", "typing", "version",
+    "debug", "distributed", "dlpack", "experimental", "export", "extend", "ffi", "flatten_util",
+    "image", "interpreters", "lax", "lib", "memory", "monitoring", "nn", "ops", "profiler",
+    "random", "ref", "scipy", "sharding", "stages", "test_util", "tree", "tree_util", "typing",
+    "version",
 )  # fmt: skip
 _FROM = {
     "accnp.api.callbacks": "pure_callback",

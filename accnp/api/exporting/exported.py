@@ -1,0 +1,484 @@
+"""`export`: a jitted function as a program without Python, for now or as bytes for another process.
+
+In: a jitted function and the types of its arguments, perhaps with symbols for sizes. Out: an
+`Exported`, to be called, differentiated, written and read.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.api.convert import as_node
+from accnp.api.custom_vjp import custom_vjp
+from accnp.api.derivatives import vjp as pull_back
+from accnp.api.exporting.dims import Dim, SymbolicScope, symbolic_shape
+from accnp.api.exporting.fitting import Fit, number_at
+from accnp.api.exporting.programs import Encoder, decoded, dtype_of
+from accnp.api.exporting.trees import read_tree, write_tree
+from accnp.api.jaxpr import ShapeDtypeStruct
+from accnp.api.jit import JitFunction, jit
+from accnp.array import wrap
+from accnp.errors import api_boundary
+from accnp.ir.aval import make_aval
+from accnp.ir.graph import evaluate
+from accnp.primitives.kinds import dtype_kind
+from accnp.pytree import PyTreeDef, tree_flatten, tree_map, tree_unflatten
+from accnp.runtime.device import default_backend
+
+__all__ = [
+    "DisabledSafetyCheck", "Exported", "default_export_platform", "deserialize", "export",
+    "maximum_supported_calling_convention_version",
+    "minimum_supported_calling_convention_version",
+]  # fmt: skip
+
+minimum_supported_calling_convention_version = 9
+maximum_supported_calling_convention_version = 10
+_MAGIC = b"accnp program 1\n"
+
+
+def default_export_platform() -> str:
+    """The platform for which programs are exported without further words."""
+    return default_backend()
+
+
+class DisabledSafetyCheck:
+    """A check that `export` leaves out, in jax; there is none of these here."""
+
+    def __init__(self, _impl: str) -> None:
+        self._impl = _impl
+
+    @classmethod
+    def platform(cls) -> DisabledSafetyCheck:
+        """The check that a program runs where it was exported for."""
+        return cls("platform")
+
+    @classmethod
+    def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
+        """The check that a custom call is known to be stable."""
+        return cls(f"custom_call:{target_name}")
+
+    def is_custom_call(self) -> str | None:
+        """The custom call that is meant, or None."""
+        return self._impl.partition(":")[2] or None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DisabledSafetyCheck) and self._impl == other._impl
+
+    def __hash__(self) -> int:
+        return hash(self._impl)
+
+    def __repr__(self) -> str:
+        return self._impl
+
+
+class SymbolicAval:
+    """A type with symbols for sizes."""
+
+    def __init__(self, shape: tuple[Any, ...], dtype: np.dtype, weak_type: bool) -> None:
+        self.shape, self.dtype, self.weak_type = shape, dtype, weak_type
+        self.ndim = len(shape)
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapedArray({self.dtype.name}[{','.join(map(str, self.shape))}]{weak})"
+
+
+def _aval(shape: Sequence[Any], dtype: Any, weak: bool) -> Any:
+    if any(isinstance(n, Dim) for n in shape):
+        return SymbolicAval(tuple(shape), np.dtype(dtype), weak)
+    return make_aval(tuple(shape), np.dtype(dtype), weak)
+
+
+class Exported:
+    """A program with the types of its arguments and results."""
+
+    nr_devices = 1
+    calling_convention_version = maximum_supported_calling_convention_version
+    uses_global_constants = False
+    ordered_effects: tuple[Any, ...] = ()
+    unordered_effects: tuple[Any, ...] = ()
+
+    # Where the function has derivative rules of its own, which the program has not: the function.
+    _source: JitFunction | None = None
+
+    def __init__(
+        self,
+        head: dict[str, Any],
+        in_tree: PyTreeDef,
+        out_tree: PyTreeDef,
+        arrays: list[np.ndarray],
+        vjp: Any,
+    ) -> None:
+        self._head, self._arrays, self._vjp = head, arrays, vjp
+        self.in_tree, self.out_tree = in_tree, out_tree
+        self.fun_name: str = head["name"]
+        self.platforms: tuple[str, ...] = tuple(head["platforms"])
+        checks = head["disabled_checks"]
+        self.disabled_safety_checks = tuple(DisabledSafetyCheck(c) for c in checks)
+        self._scope = SymbolicScope(head["constraints"])
+        self.in_avals = tuple(self._type(t) for t in head["in_types"])
+        self.out_avals = tuple(self._type(t) for t in head["out_types"])
+        self.module_kept_var_idx = tuple(range(len(self.in_avals)))
+        self._programs: dict[tuple[int, ...], JitFunction] = {}
+
+    def _type(self, data: Any) -> Any:
+        shape, dtype, weak = data
+        sizes = [
+            n if isinstance(n, int) else symbolic_shape(n, scope=self._scope)[0] for n in shape
+        ]
+        return _aval(sizes, dtype_of(dtype), weak)
+
+    def __repr__(self) -> str:
+        return f"Exported(fun_name={self.fun_name}, ...)"
+
+    # --- calls ---
+
+    @api_boundary
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the program; it can be jitted, mapped, and differentiated if `has_vjp`.
+
+        Raises:
+            ValueError: the arguments are not of the types for which it was exported.
+        """
+        leaves, tree = tree_flatten((args, kwargs))
+        if tree != self.in_tree:
+            raise ValueError(
+                f"Exported.call: {self.fun_name} was exported for arguments of the structure "
+                f"{self.in_tree}; got {tree}"
+            )
+        if default_backend() not in self.platforms and not any(
+            c._impl == "platform" for c in self.disabled_safety_checks
+        ):
+            raise ValueError(
+                f"Function '{self.fun_name}' was exported for platforms '{self.platforms}' but it "
+                f"is used on '({default_backend()!r},)'.; export it for this platform"
+            )
+        nodes = [as_node(x, "Exported.call") for x in leaves]
+        sizes = self._sizes([x.aval for x in nodes])
+        run = self._program(sizes)
+        out = self._differentiable(run, [wrap(x) for x in nodes])
+        return tree_unflatten(self.out_tree, out)
+
+    def _sizes(self, avals: Sequence[Any]) -> dict[str, int]:
+        """The values of the symbols, from the arguments' shapes."""
+        pairs: list[tuple[str, Any, int]] = []
+        for i, (want, got) in enumerate(zip(self.in_avals, avals, strict=True)):
+            if want.dtype != got.dtype:
+                raise ValueError(
+                    f"Dtype mismatch for args[{i}]: expected {want.dtype.name} and called with "
+                    f"{got.dtype.name}; convert it with astype"
+                )
+            if len(want.shape) != len(got.shape):
+                raise ValueError(
+                    f"Rank mismatch for args[{i}]: expected {want.shape} and called with "
+                    f"{got.shape}; reshape it"
+                )
+            for d, (n, m) in enumerate(zip(want.shape, got.shape, strict=True)):
+                pairs.append((f"args[{i}].shape[{d}]", n, m))
+        sizes: dict[str, int] = {}
+        waiting = [(n, m) for _, n, m in pairs if isinstance(n, Dim)]
+        while waiting:
+            later = [(n, m) for n, m in waiting if not _solved(n, m, sizes)]
+            if len(later) == len(waiting):
+                raise ValueError(
+                    f"Exported.call: cannot tell the symbols from {', '.join(map(str, later))}; "
+                    "give each one an axis of its own"
+                )
+            waiting = later
+        for place, n, m in pairs:
+            found = n.at(sizes) if isinstance(n, Dim) else n
+            if found != m:
+                raise ValueError(
+                    f"Shape mismatch for {place}: expected {n}"
+                    + (f" = {found}" if isinstance(n, Dim) else "")
+                    + f" and called with {m}; symbols are {sizes}"
+                )
+        broken = self._scope.broken(sizes)
+        if broken is not None or any(v < 1 for v in sizes.values()):
+            raise ValueError(
+                f"Exported.call: the sizes do not keep the constraint {broken or 'of at least 1'}; "
+                f"got {sizes}"
+            )
+        return sizes
+
+    def _program(self, sizes: dict[str, int]) -> JitFunction:
+        names = self._head["symbols"]
+        key = tuple(sizes[n] for n in names)
+        if key not in self._programs:
+            number = functools.partial(number_at, names, sizes)
+            graph = decoded(self._head["program"], self._arrays, number)
+
+            def run(*leaves: Any) -> list[Any]:
+                return [wrap(y) for y in evaluate(graph, [as_node(x) for x in leaves])]
+
+            run.__name__ = self.fun_name
+            self._programs[key] = jit(run)
+        return self._programs[key]
+
+    def _differentiable(self, run: JitFunction, xs: list[Any]) -> list[Any]:
+        if self._vjp is True and self._source is None:
+            return run(*xs)
+        floats = _floats(self.in_avals)
+
+        def forward(*given: Any) -> tuple[list[Any], Any]:
+            if self._vjp is None:
+                raise ValueError(
+                    f"No VJP is available for exported {self.fun_name}; serialize with vjp_order=1"
+                )
+            return run(*given), given
+
+        def backward(given: Any, cts: Any) -> tuple[Any, ...]:
+            found = iter(self.vjp().call(*given, *[cts[i] for i in _floats(self.out_avals)]))
+            return tuple(next(found) if i in floats else None for i in range(len(given)))
+
+        f = custom_vjp(lambda *given: run(*given))
+        f.defvjp(forward, backward)
+        return f(*xs)
+
+    # --- derivatives ---
+
+    def has_vjp(self) -> bool:
+        """Whether it has a derivative: always where it was exported, else if it was stored."""
+        return self._vjp is not None
+
+    def vjp(self) -> Exported:
+        """The program from flat arguments, and cotangents of results that are floats, to
+        cotangents of arguments that are floats.
+
+        Raises:
+            ValueError: there is none.
+        """
+        if self._vjp is None:
+            raise ValueError(f"No VJP is available for exported {self.fun_name}")
+        if self._vjp is not True:
+            return self._vjp
+        floats = _floats(self.in_avals)
+        smooth = _floats(self.out_avals)
+        n = len(self.in_avals)
+
+        def pull(*given: Any) -> list[Any]:
+            def of_floats(*some: Any) -> list[Any]:
+                full = [*given[:n]]
+                for i, x in zip(floats, some, strict=True):
+                    full[i] = x
+                out = tree_flatten(self._call_flat(full))[0]
+                return [out[i] for i in smooth]
+
+            return list(pull_back(of_floats, *[given[i] for i in floats])[1](list(given[n:])))
+
+        pull.__name__ = f"{self.fun_name}_vjp"
+        every = (*self.in_avals, *[self.out_avals[i] for i in smooth])
+        types = [ShapeDtypeStruct(a.shape, a.dtype) for a in every]
+        checks = self.disabled_safety_checks
+        return _export(jit(pull), self.platforms, checks, tuple(types), {}, self._scope)
+
+    def _call_flat(self, leaves: Sequence[Any]) -> Any:
+        args, kwargs = tree_unflatten(self.in_tree, list(leaves))
+        return (self._source or self.call)(*args, **kwargs)
+
+    # --- bytes ---
+
+    def serialize(self, vjp_order: int = 0) -> bytearray:
+        """The program as bytes; `deserialize` reads them, in any process that has accnp.
+
+        Args:
+            vjp_order: how many derivatives are stored with it.
+        """
+        vjp = self.vjp().serialize(vjp_order - 1) if vjp_order else b""
+        arrays = [[a.dtype.name, list(a.shape)] for a in self._arrays]
+        trees = {"in_tree": write_tree(self.in_tree), "out_tree": write_tree(self.out_tree)}
+        head = json.dumps({**self._head, **trees, "arrays": arrays, "vjp": len(vjp)}).encode()
+        packed = zlib.compress(head)
+        data = b"".join(np.ascontiguousarray(a).tobytes() for a in self._arrays)
+        body = packed + data + bytes(vjp)
+        check = zlib.crc32(body).to_bytes(4, "big")
+        return bytearray(_MAGIC + check + len(packed).to_bytes(8, "big") + body)
+
+    @property
+    def mlir_module_serialized(self) -> bytes:
+        """The program without its constants, as bytes."""
+        return json.dumps(self._head["program"]).encode()
+
+    def mlir_module(self) -> str:
+        """The program as text: JSON, one value for each entry."""
+        return json.dumps(self._head["program"], indent=1)
+
+
+def _floats(avals: Sequence[Any]) -> list[int]:
+    """The numbers of those that have derivatives."""
+    return [i for i, a in enumerate(avals) if dtype_kind(a.dtype) in "fc"]
+
+
+def _solved(n: Dim, m: int, sizes: dict[str, int]) -> bool:
+    """Find the one symbol of a size that is not known yet, if the size says it."""
+    unknown = n.symbols() - sizes.keys()
+    if not unknown:
+        return True
+    if len(unknown) > 1:
+        return False
+    (name,) = unknown
+    at = [n.at({**sizes, name: v}) for v in (0, 1, 2)]
+    if at[2] - at[1] != at[1] - at[0] or at[1] == at[0]:
+        return False
+    sizes[name] = (m - at[0]) // (at[1] - at[0])
+    return True
+
+
+@api_boundary
+def deserialize(blob: bytearray | bytes) -> Exported:
+    """Read a program that `Exported.serialize` wrote. Nothing in the bytes is run as Python.
+
+    Raises:
+        ValueError: the bytes are not such a program, or damaged.
+    """
+    data = bytes(blob)
+    start = len(_MAGIC) + 12
+    if data[: len(_MAGIC)] != _MAGIC or len(data) < start:
+        raise ValueError(
+            f"export.deserialize: these are not the bytes of a program; got {data[:16]!r}; pass "
+            "what Exported.serialize returned"
+        )
+    check, body = data[len(_MAGIC) : len(_MAGIC) + 4], data[start:]
+    if zlib.crc32(body).to_bytes(4, "big") != check:
+        raise ValueError("export.deserialize: the bytes are damaged; their sum differs; write anew")
+    at = int.from_bytes(data[len(_MAGIC) + 4 : start], "big")
+    head = json.loads(zlib.decompress(body[:at]))
+    arrays = []
+    for name, shape in head.pop("arrays"):
+        dtype = dtype_of(name)
+        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        arrays.append(np.frombuffer(body[at : at + size], dtype).reshape(shape))
+        at += size
+    n = head.pop("vjp")
+    vjp = deserialize(body[at : at + n]) if n else None
+    in_tree, out_tree = read_tree(head.pop("in_tree")), read_tree(head.pop("out_tree"))
+    return Exported(head, in_tree, out_tree, arrays, vjp)
+
+
+# --- export --------------------------------------------------------------------------------------
+
+
+@api_boundary
+def export(
+    fun_jit: Any,
+    *,
+    platforms: Sequence[str] | None = None,
+    disabled_checks: Sequence[DisabledSafetyCheck] = (),
+    _override_lowering_rules: Any = None,
+) -> Callable[..., Exported]:
+    """Make a function from arguments (or their types) to a jitted function's program for these.
+
+    Sizes may be symbols (`symbolic_shape`): the function is then traced at several sizes, and what
+    it records must be the same but for numbers that follow from the sizes. A program for symbols is
+    not for sizes at which the function does something else (an axis of 1 that is broadcast, say).
+
+    Args:
+        fun_jit: what `jit` returned.
+        platforms: for which the program is; only "cpu" can be run here.
+        disabled_checks: accepted for jax's sake.
+
+    Raises:
+        ValueError: the function is not jitted.
+        NotImplementedError: it calls Python functions, or holds objects of the user's.
+
+    Example:
+        >>> import accnp as jax, accnp.numpy as jnp
+        >>> b, = jax.export.symbolic_shape("b")
+        >>> f, kind = jax.jit(lambda x: 2 * x), jax.ShapeDtypeStruct((b,), "float32")
+        >>> double = jax.export.export(f)(kind)
+        >>> blob = double.serialize()
+        >>> jax.export.deserialize(blob).call(jnp.arange(3.0))
+        Array([0., 2., 4.], dtype=float32)
+    """
+    if not isinstance(fun_jit, JitFunction):
+        raise ValueError(
+            f"Function to be exported must be the result of `jit` but is: {fun_jit!r}; jit it"
+        )
+    where = (default_export_platform(),) if platforms is None else tuple(platforms)
+
+    def exported(*args: Any, **kwargs: Any) -> Exported:
+        return _export(fun_jit, where, disabled_checks, args, kwargs, None)
+
+    return exported
+
+
+def _export(
+    fun: JitFunction, where: Any, checks: Any, args: Any, kwargs: Any, scope: SymbolicScope | None
+) -> Exported:
+    given = fun._split(args, kwargs).leaves
+    dims = [n for x in given for n in getattr(x, "shape", ()) if isinstance(n, Dim)]
+    names = sorted({s for n in dims for s in n.symbols()})
+    if scope is None:
+        scope = dims[0].scope if dims else SymbolicScope()
+    if any(n.scope is not scope for n in dims):
+        raise ValueError("export: all symbols must be of one scope; pass scope= to symbolic_shape")
+    if names:
+        fit = Fit(names, scope)
+        seen = [_Recorded(fun, args, kwargs, point) for point in fit.points]
+        first, data = seen[0], fit.merge([r.data for r in seen])
+        for other in seen[1:]:
+            _same_constants(first.arrays, other.arrays)
+        out_types = [[[_text(fit.size(n)) for n in t[0]], *t[1:]] for t in data["out_types"]]
+    else:
+        first = _Recorded(fun, args, kwargs, {})
+        data = first.data
+        out_types = data["out_types"]
+    stage = first.stage
+    in_types = [
+        [[_text(n) for n in getattr(x, "shape", a.shape)], a.dtype.name, a.weak_type]
+        for x, a in zip(given, first.avals, strict=True)
+    ]
+    head = {
+        "name": fun._name,
+        "platforms": list(where),
+        "disabled_checks": [str(c) for c in checks],
+        "constraints": list(scope.constraints_str),
+        "symbols": names,
+        "in_types": in_types,
+        "out_types": out_types,
+        "program": data["program"],
+    }
+    made = Exported(head, stage.in_tree, stage.out_tree, first.arrays, True)
+    made._source = fun if first.ruled else None
+    return made
+
+
+def _text(n: Any) -> Any:
+    return str(n) if isinstance(n, Dim) else int(n)
+
+
+class _Recorded:
+    """What a function records for some values of the symbols."""
+
+    def __init__(self, fun: JitFunction, args: Any, kwargs: Any, point: dict[str, int]) -> None:
+        def sized(x: Any) -> Any:
+            shape = getattr(x, "shape", ())
+            if not any(isinstance(n, Dim) for n in shape):
+                return x
+            numbers = tuple(n.at(point) if isinstance(n, Dim) else n for n in shape)
+            return ShapeDtypeStruct(numbers, x.dtype)
+
+        args, kwargs = tree_map(sized, (args, kwargs))
+        self.stage = fun.trace(*args, **kwargs)
+        entry, encoder = self.stage._entry, Encoder()
+        self.avals = entry.graph.in_avals[len(entry.consts) :]
+        program = encoder.program(entry.graph, entry.consts)
+        self.arrays, self.ruled = encoder.arrays, encoder.ruled
+        types = [[list(a.shape), a.dtype.name, a.weak_type] for a in entry.out_avals]
+        self.data = {"program": program, "out_types": types}
+
+
+def _same_constants(some: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> None:
+    if len(some) != len(others) or any(
+        a.shape != b.shape or a.tobytes() != b.tobytes() for a, b in zip(some, others, strict=False)
+    ):
+        raise NotImplementedError(
+            "export: a constant of the function depends on the sizes; make it with jnp functions, "
+            "or export for each size"
+        )

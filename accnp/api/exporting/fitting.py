@@ -1,0 +1,176 @@
+"""One program for all sizes, from those for some: numbers in it become polynomials in the symbols.
+
+In: what one function records at several sizes, as data. Out: the same data, with a polynomial
+wherever the numbers differ. That is exact if the function does the same operations at all sizes: a
+polynomial that goes through so many points, and through further ones, is the one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from accnp.api.exporting.dims import Dim, SymbolicScope
+from accnp.errors import InconclusiveDimensionOperation
+
+__all__ = ["Fit", "number_at"]
+
+CHECKS = 2  # points beyond those that determine a polynomial
+
+
+def _monomials(names: Sequence[str]) -> list[tuple[int, ...]]:
+    """Powers of each symbol, up to degree 3 for one symbol and 2 for more."""
+    degree = 3 if len(names) == 1 else 2
+    every = itertools.product(range(degree + 1), repeat=len(names))
+    return [p for p in every if sum(p) <= degree]
+
+
+class Fit:
+    """Points for some symbols, and what goes through numbers at these points.
+
+    Raises:
+        ValueError: there are no values that keep the constraints.
+    """
+
+    def __init__(self, names: Sequence[str], scope: SymbolicScope) -> None:
+        self.names = tuple(names)
+        self.scope = scope
+        self.powers = _monomials(self.names)
+        self.points = self._points()
+        self.rows = [self._row(p) for p in self.points]
+
+    def _row(self, point: Mapping[str, int]) -> list[int]:
+        return [
+            math.prod(point[n] ** k for n, k in zip(self.names, p, strict=True))
+            for p in self.powers
+        ]
+
+    def _points(self) -> list[dict[str, int]]:
+        """Sizes far enough from each other, and from those that are special, such as 1 and 2."""
+        rng, found = random.Random(0), []
+        want = len(self.powers) + CHECKS
+        for top in (60, 240, 2000):
+            for _ in range(4000):
+                point = {n: rng.randrange(5, top) for n in self.names}
+                distinct = len(set(point.values())) == len(point)
+                if distinct and point not in found and self.scope.broken(point) is None:
+                    trial = [*found, point]
+                    if len(trial) > len(self.powers) or _rank([self._row(p) for p in trial]) == len(
+                        trial
+                    ):
+                        found.append(point)
+                if len(found) == want:
+                    return found
+        raise ValueError(
+            f"export: found no sizes for {', '.join(self.names)} that keep the constraints "
+            f"{self.scope.constraints_str}; say less, or export for each size"
+        )
+
+    def merge(self, seen: Sequence[Any]) -> Any:
+        """Put together what was recorded at the points."""
+        first = seen[0]
+        if any(type(x) is not type(first) for x in seen):
+            raise self._other(seen)
+        if isinstance(first, list):
+            if any(len(x) != len(first) for x in seen):
+                raise self._other(seen)
+            return [self.merge(x) for x in zip(*seen, strict=True)]
+        if isinstance(first, dict):
+            if any(list(x) != list(first) for x in seen):
+                raise self._other(seen)
+            return {k: self.merge([x[k] for x in seen]) for k in first}
+        if all(x == first or x != x for x in seen):
+            return first
+        if isinstance(first, bool) or not isinstance(first, int | float):
+            raise self._other(seen)
+        found = self._through([Fraction(x) for x in seen])
+        if found is not None:
+            return {"poly": found}
+        if isinstance(first, float) and all(x != 0 for x in seen):
+            near = [Fraction(1 / x).limit_denominator(4) for x in seen]
+            found = self._through(near)
+            if found is not None and all(
+                math.isclose(x, 1 / y, rel_tol=1e-6) for x, y in zip(seen, near, strict=True)
+            ):
+                return {"inverse": found}
+        raise self._other(seen)
+
+    def _other(self, seen: Sequence[Any]) -> InconclusiveDimensionOperation:
+        return InconclusiveDimensionOperation(
+            "export: the function does not do the same operations at all sizes of "
+            f"{', '.join(self.names)}; got {str(seen[0])[:80]} at {self.points[0]}; branch on "
+            "sizes outside of it, or export for each size"
+        )
+
+    def _through(self, values: Sequence[Fraction]) -> list[Any] | None:
+        """The polynomial through these values as [powers, numerator, denominator], if there is."""
+        n = len(self.powers)
+        solved = _solve([[Fraction(c) for c in row] for row in self.rows[:n]], values[:n])
+        for row, v in zip(self.rows[n:], values[n:], strict=True):
+            if sum(c * x for c, x in zip(row, solved, strict=True)) != v:
+                return None
+        return [
+            [list(p), c.numerator, c.denominator]
+            for p, c in zip(self.powers, solved, strict=True)
+            if c
+        ]
+
+    def size(self, merged: Any) -> Any:
+        """A size of a merged program in terms of the symbols."""
+        if not isinstance(merged, dict):
+            return merged
+        terms = merged["poly"]
+        below = math.lcm(*[den for _, _, den in terms])
+        out = Dim(
+            {
+                tuple((n, k) for n, k in zip(self.names, p, strict=True) if k): num * below // den
+                for p, num, den in terms
+            },
+            self.scope,
+        )
+        return out // below if below > 1 else out
+
+
+def _solve(rows: list[list[Fraction]], values: Sequence[Fraction]) -> list[Fraction]:
+    """Solve a linear system by elimination."""
+    rows = [[*row, v] for row, v in zip(rows, values, strict=True)]
+    n = len(rows)
+    for i in range(n):
+        pivot = next(j for j in range(i, n) if rows[j][i])
+        rows[i], rows[pivot] = rows[pivot], rows[i]
+        rows[i] = [x / rows[i][i] for x in rows[i]]
+        for j in range(n):
+            if j != i and rows[j][i]:
+                rows[j] = [x - rows[j][i] * y for x, y in zip(rows[j], rows[i], strict=True)]
+    return [row[n] for row in rows]
+
+
+def _rank(rows: Sequence[Sequence[int]]) -> int:
+    left = [[Fraction(x) for x in row] for row in rows]
+    rank = 0
+    for column in range(len(left[0])):
+        pivot = next((r for r in range(rank, len(left)) if left[r][column]), None)
+        if pivot is None:
+            continue
+        left[rank], left[pivot] = left[pivot], left[rank]
+        for r in range(rank + 1, len(left)):
+            factor = left[r][column] / left[rank][column]
+            left[r] = [x - factor * y for x, y in zip(left[r], left[rank], strict=True)]
+        rank += 1
+    return rank
+
+
+def number_at(names: Sequence[str], sizes: Mapping[str, int], v: Mapping[str, Any]) -> Any:
+    """What a merged number is at these sizes."""
+    ((kind, terms),) = v.items()
+    total = sum(
+        Fraction(num, den) * math.prod(sizes[n] ** k for n, k in zip(names, p, strict=True))
+        for p, num, den in terms
+    )
+    if kind == "inverse":
+        return float(1 / total)
+    return int(total) if total.denominator == 1 else float(total)

@@ -1,0 +1,159 @@
+"""Structures of arguments and results as data. In: a `PyTreeDef`. Out: nested lists, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from accnp.api.keys import PRNGKeyArray
+from accnp.pytree import PyTreeDef, tree_flatten
+from accnp.pytree.structure import NODES
+from accnp.pytree.trees import default_registry
+
+__all__ = [
+    "read_tree", "register_namedtuple_serialization", "register_pytree_node_serialization",
+    "write_tree",
+]  # fmt: skip
+
+
+class _Kind(NamedTuple):
+    """How nodes of a type are stored."""
+
+    name: str
+    write: Callable[[Any], bytes]
+    read: Callable[[bytes], Any]
+    make: Callable[[Any, Any], Any] | None
+
+
+_kinds: dict[type, _Kind] = {}
+_names: dict[str, type] = {}
+
+
+def _register(function: str, nodetype: type, kind: _Kind) -> None:
+    known = _names.get(kind.name)
+    if nodetype in _kinds or (known is not None and known is not nodetype):
+        raise ValueError(
+            f"{function}: Duplicate serialization registration; got {nodetype.__name__} as "
+            f"{kind.name!r}; each type and each name can be given once"
+        )
+    _kinds[nodetype], _names[kind.name] = kind, nodetype
+
+
+def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -> type:
+    """Let a named tuple be part of what exported functions take and return; returns the type.
+
+    Args:
+        nodetype: the type.
+        serialized_name: what it is called in the bytes; it must mean the same where they are read.
+
+    Raises:
+        ValueError: it is no named tuple, or the type or the name was registered already.
+
+    Example:
+        >>> import accnp as jax, collections
+        >>> Pair = collections.namedtuple("Pair", "a b")
+        >>> jax.export.register_namedtuple_serialization(Pair, serialized_name="docs.Pair") is Pair
+        True
+    """
+    if not issubclass(nodetype, tuple) or not hasattr(nodetype, "_fields"):
+        raise ValueError(
+            f"register_namedtuple_serialization: needs a named tuple; got {nodetype!r}"
+        )
+    make = lambda _, children: nodetype(*children)  # noqa: E731
+    kind = _Kind(serialized_name, lambda _: b"", lambda _: None, make)
+    _register("register_namedtuple_serialization", nodetype, kind)
+    return nodetype
+
+
+def register_pytree_node_serialization(
+    nodetype: type,
+    *,
+    serialized_name: str,
+    serialize_auxdata: Callable[[Any], bytes],
+    deserialize_auxdata: Callable[[bytes], Any],
+    from_children: Callable[[Any, Any], Any] | None = None,
+) -> type:
+    """Let a node type of the user's be part of what exported functions take and return.
+
+    Args:
+        nodetype: a type known to `tree_util.register_pytree_node`.
+        serialized_name: what it is called in the bytes.
+        serialize_auxdata, deserialize_auxdata: make bytes of the node's static data, and back.
+        from_children: (static data, children) -> node; None: as it was registered.
+
+    Returns:
+        The type.
+
+    Raises:
+        ValueError: the type or the name was registered already.
+    """
+    kind = _Kind(serialized_name, serialize_auxdata, deserialize_auxdata, from_children)
+    _register("register_pytree_node_serialization", nodetype, kind)
+    return nodetype
+
+
+def write_tree(tree: PyTreeDef) -> Any:
+    """A structure as data."""
+    return _write(tree.unflatten([_LEAF] * tree.num_leaves))
+
+
+class _Leaf:
+    pass
+
+
+_LEAF = _Leaf()
+
+
+def _write(x: Any) -> Any:
+    if x is _LEAF:
+        return "*"
+    if x is None:
+        return None
+    if type(x) in (list, tuple):
+        return [type(x).__name__, [_write(v) for v in x]]
+    if type(x) is dict:
+        return ["dict", [[k, _write(v)] for k, v in x.items()]]
+    if isinstance(x, PRNGKeyArray):
+        return ["key", []]
+    kind = _kinds.get(type(x))
+    if kind is None:
+        raise ValueError(
+            f"export: values of type {type(x).__name__} cannot be stored; register it with "
+            "export.register_pytree_node_serialization or register_namedtuple_serialization"
+        )
+    if hasattr(x, "_fields"):
+        children, aux = tuple(x), None
+    else:
+        children, aux = default_registry.flatten_one_level(x)
+    return [kind.name, [_write(v) for v in children], kind.write(aux).hex()]
+
+
+def read_tree(data: Any) -> PyTreeDef:
+    """The structure that is meant."""
+    return tree_flatten(_read(data))[1]
+
+
+def _read(data: Any) -> Any:
+    if data == "*":
+        return 0
+    if data is None:
+        return None
+    name, children = data[:2]
+    if name == "dict":
+        return {k: _read(v) for k, v in children}
+    if name == "key":
+        return PRNGKeyArray(0)
+    made = [_read(v) for v in children]
+    if name in ("list", "tuple"):
+        return made if name == "list" else tuple(made)
+    nodetype = _names.get(name)
+    if nodetype is None:
+        raise ValueError(
+            f"export.deserialize: a type is not registered here; got {name!r}; register it with "
+            "export.register_pytree_node_serialization before"
+        )
+    kind = _kinds[nodetype]
+    aux = kind.read(bytes.fromhex(data[2]))
+    if kind.make is not None:
+        return kind.make(aux, made)
+    return NODES[nodetype].unflatten(aux, tuple(made))

@@ -1,0 +1,23 @@
+# isort: skip_file
+"""`accnp.export`: jitted functions as programs that can be stored, re-exported one by one."""
+
+from accnp.api.exporting.dims import (
+    SymbolicScope, is_symbolic_dim, symbolic_args_specs, symbolic_shape,
+)  # fmt: skip
+from accnp.api.exporting.exported import (
+    DisabledSafetyCheck, Exported, default_export_platform, deserialize, export,
+    maximum_supported_calling_convention_version, minimum_supported_calling_convention_version,
+)  # fmt: skip
+from accnp.api.exporting.trees import (
+    register_namedtuple_serialization, register_pytree_node_serialization,
+)  # fmt: skip
+from accnp.missing import nearest
+
+__all__ = [
+    "DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_platform", "deserialize",
+    "export", "is_symbolic_dim", "maximum_supported_calling_convention_version",
+    "minimum_supported_calling_convention_version", "register_namedtuple_serialization",
+    "register_pytree_node_serialization", "symbolic_args_specs", "symbolic_shape",
+]  # fmt: skip
+
+__getattr__ = nearest(__name__, __all__)

@@ -1,0 +1,17 @@
+# isort: skip_file
+"""`accnp.ffi`: calls of compiled functions of the user's, re-exported one by one."""
+
+from accnp.api.foreign import (
+    build_ffi_lowering_function, ffi_call, ffi_lowering, include_dir, pycapsule,
+    register_ffi_target, register_ffi_target_as_batch_partitionable, register_ffi_type,
+    register_ffi_type_id,
+)  # fmt: skip
+from accnp.missing import nearest
+
+__all__ = [
+    "build_ffi_lowering_function", "ffi_call", "ffi_lowering", "include_dir", "pycapsule",
+    "register_ffi_target", "register_ffi_target_as_batch_partitionable", "register_ffi_type",
+    "register_ffi_type_id",
+]  # fmt: skip
+
+__getattr__ = nearest(__name__, __all__)
