@@ -8,8 +8,9 @@ the same text serves every shape of a layout.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,8 @@ _COMPARISON = re.compile(r"\{0\} (?:<=?|>=?|==|!=) \{1\}")
 _NUMBER = re.compile(r"(?<![\w{])\d")
 
 
-class Room(NamedTuple):
+@dataclass(eq=False, slots=True)
+class Room:
     """Memory that a kernel needs while it runs."""
 
     name: str

@@ -129,9 +129,9 @@ class _Planner:
     def chain(self, made: Cluster, reader: Cluster) -> bool:
         """One launch for two kernels, the second of which reads what the first makes, if possible;
         else the first one."""
-        specs = [specs[0] for c in (made, reader) for specs in lower(c)]
+        specs = [lower(c)[0][0] for c in (made, reader)]
         between = made.roots[0]
-        text = generate_chain(*specs, between, reader.shape[0])
+        text = generate_chain(specs[0], specs[1], between, reader.shape[0])
         if text is None:
             self.kernel(made)
             return False
