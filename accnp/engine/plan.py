@@ -22,6 +22,7 @@ from accnp.engine.steps import (
     HostStep,
     KernelStep,
     Plan,
+    same_places,
     used_slots,
 )
 from accnp.engine.traffic import past_caches, spec_bytes
@@ -53,21 +54,27 @@ from accnp.runtime.stream import Task
 __all__ = ["make_plan", "plan_graph"]
 
 
-def make_plan(program: Program, fastmath: bool = False, owned: Collection[int] = ()) -> Plan:
+LEAST = 1 << 20  # bytes of a result that is written over an operand
+
+
+def make_plan(
+    program: Program, fastmath: bool = False, owned: Collection[int] = (), body: bool = False
+) -> Plan:
     """Fuse, lower and generate; nothing is compiled yet.
 
-    `owned` are leaves whose buffers the plan may write to.
+    `owned` are leaves whose buffers the plan may write to; `body` says that it is part of a loop,
+    which has its own ways with memory.
     """
-    return _Planner(program, fastmath, owned).run()
+    return _Planner(program, fastmath, owned, body).run()
 
 
 def plan_graph(graph: Graph, fastmath: bool = False, owned: Collection[int] = ()) -> Plan:
-    """Make the plan of a traced graph.
+    """Make the plan of the body of a loop.
 
     What it closes over (literals, ready arrays) becomes part of the plan.
     """
     program, leaves = from_graph(graph)
-    plan = make_plan(program, fastmath, owned)
+    plan = make_plan(program, fastmath, owned, True)
     plan.program = program
     plan.constants = [_buffer_of(x) for x in leaves[len(graph.inputs) :]]
     return plan
@@ -82,8 +89,10 @@ def _buffer_of(node: Node) -> Any:
 
 
 class _Planner:
-    def __init__(self, program: Program, fastmath: bool, owned: Collection[int]) -> None:
-        self.program = program
+    def __init__(
+        self, program: Program, fastmath: bool, owned: Collection[int], body: bool
+    ) -> None:
+        self.program, self.body = program, body
         self.plan = Plan(len(program.leaves))
         self.plan.fastmath = fastmath
         self.owned = set(owned)
@@ -155,6 +164,7 @@ class _Planner:
         step = self.launch(text, c, spec_bytes(every))
         if single:
             step.past = past_caches(groups[0][0], step)
+            step.alike = [self.slot(v) for v in same_places(groups[0][0])]
         for k, (f, out, chunks) in enumerate(text.partials):
             if chunks > 1:
                 self.second_stage(f, out, text.extent // chunks, chunks, self.partial_slots[k])
@@ -372,6 +382,8 @@ class _Planner:
         for step in self.plan.steps:
             if isinstance(step, KernelStep) and step.takes:
                 self.take_over(step, made | self.owned, last)
+            elif isinstance(step, KernelStep) and step.alike and not self.body:
+                self.write_over(step, made | self.owned, last)
         self.plan.overwritten = frozenset(
             source
             for step in self.plan.steps
@@ -379,6 +391,19 @@ class _Planner:
             for _, source, _, over in step.takes
             if over and source in self.owned
         )
+
+    def write_over(self, step: KernelStep, mine: set[int], last: dict[int, Any]) -> None:
+        """Let a map write its result where one of its operands lies, if nobody reads that later:
+        no memory for it, and no line is fetched only to be overwritten. Small results are left
+        alone: they cost nothing, and steps that take over memory share no launch with others."""
+        for slot, nbytes in step.allocs:
+            for source in step.alike if nbytes >= LEAST else ():
+                free = source in mine and last[source] is step
+                if free and source not in self.plan.output_slots:
+                    step.allocs.remove((slot, nbytes))
+                    step.takes.append((slot, source, nbytes, True))
+                    step.past = ((), ())
+                    return
 
     def why_copied(self, step: KernelStep, source: int, ours: bool, last: dict[int, Any]) -> str:
         """Why a buffer is not updated in place."""

@@ -13,13 +13,16 @@ import numpy as np
 from accnp.codegen.cpu import Generated
 from accnp.config import config
 from accnp.engine.traffic import value_bytes
+from accnp.ir.kernel import KernelSpec
 from accnp.ir.node import Node
 from accnp.passes.fuse import Cluster
 from accnp.passes.program import Program, Value
 from accnp.runtime.bypass import Pieces
 from accnp.runtime.compile import Kernel, get_kernel
 
-__all__ = ["ControlStep", "HostStep", "KernelStep", "Plan", "forget_nodes", "used_slots"]
+__all__ = [
+    "ControlStep", "HostStep", "KernelStep", "Plan", "forget_nodes", "same_places", "used_slots",
+]  # fmt: skip
 
 GRAIN = 1 << 16  # simple element operations in one chunk of a kernel: some 20 µs
 PIECES = 32  # chunks for each thread are enough
@@ -35,8 +38,9 @@ class KernelStep:
     and the integers of the text (`ints` holds both)."""
 
     __slots__ = (
-        "allocs", "bodies", "chained", "cluster", "constants", "copied", "extent", "frees", "grain",
-        "ints", "kernel", "label", "moved", "past", "pointers", "stores", "takes", "text", "work",
+        "alike", "allocs", "bodies", "chained", "cluster", "constants", "copied", "extent", "frees",
+        "grain", "ints", "kernel", "label", "moved", "past", "pointers", "stores", "takes", "text",
+        "work",
     )  # fmt: skip
 
     def __init__(self, text: Generated, fastmath: bool) -> None:
@@ -48,6 +52,7 @@ class KernelStep:
         self.resize(text.extent, text.weight)
         self.allocs: list[tuple[int, int]] = []
         self.frees: list[int] = []
+        self.alike: list[int] = []  # slots of `same_places`
         self.stores: set[int] = set()  # slots that it writes to, of those that others have made
         # Slots that start with the values of another one: (slot, the other, bytes, whether it takes
         # over the buffer).
@@ -98,6 +103,21 @@ class KernelStep:
                 callees=self.callees,
             )
         return self.kernel
+
+
+def same_places(spec: KernelSpec) -> list[Value]:
+    """The operands that a map reads nowhere but where it writes its one result, element by element,
+    so that this may be written over one of them."""
+    stores = [a for a in spec.accesses if a.store]
+    if spec.form != "map" or len(stores) != 1 or stores[0].offset:
+        return []
+    (out,) = stores
+    found = {}
+    for a in spec.accesses:
+        same = a.strides == out.strides and not (a.offset or a.terms) and a.dtype == out.dtype
+        same = same and a.value.aval.size == out.value.aval.size
+        found[id(a.value)] = a.value if same and found.get(id(a.value), a.value) else None
+    return [v for v in found.values() if v is not None and v is not out.value]
 
 
 class HostStep:
