@@ -36,7 +36,9 @@ SCALARS: dict[str, Any] = {
     "c8": types.complex64,
     "c16": types.complex128,
 }
-if binding.get_host_cpu_features().get("avx512f"):
+_features = binding.get_host_cpu_features()
+cold.permutes = bool(_features.get("avx2"))
+if _features.get("avx512f"):
     cold.vector_bytes = 64
 
 Emit = Callable[[Any, Any, Any, Any], Any]

@@ -5,8 +5,9 @@ import pytest
 
 import accnp.numpy as jnp
 from accnp.config import cache_dir
+from accnp.kernels.math import cold
 from accnp.runtime import compile as compiling
-from accnp.runtime import objects
+from accnp.runtime import frontend, objects
 
 LENGTHS = (0, 1, 2, 15, 16, 17, 31, 32, 33, 63, 100, 1000, 1037)
 
@@ -19,7 +20,12 @@ def _own_cache(tmp_path):
 
 def text_of(source, signature, lane_bytes, monkeypatch):
     monkeypatch.setattr(objects, "LANE_BYTES", lane_bytes)
-    return compiling._lower(source, "kernel", signature, None, False)[0]
+    # What vectors of 32 bytes may use is what there is without AVX-512.
+    monkeypatch.setattr(cold, "vector_bytes", min(lane_bytes or 64, objects.VECTOR_BYTES))
+    frontend._context(False).__dict__.pop("accnp_templates", None)
+    text = compiling._lower(source, "kernel", signature, None, False)[0]
+    frontend._context(False).__dict__.pop("accnp_templates", None)
+    return text
 
 
 def kernels(source, signature, monkeypatch, vectors=True):
@@ -31,6 +37,7 @@ def kernels(source, signature, monkeypatch, vectors=True):
         compiling.clear_kernels()
         with cache_dir(""):
             found.append(compiling.get_kernel(source, "kernel", signature))
+        frontend._context(False).__dict__.pop("accnp_templates", None)
     return found
 
 

@@ -152,7 +152,24 @@ def _instruction(what: str, result: Any) -> tuple[int, list[str], list[str]]:
             one = {"scalef": f"{kind}, ", "getmant": "i32, ", "getexp": ""}[what]
             taken = f"{kind}, {one}{kind}, i{n}, i32"
         return n, [f"call {kind} @{f}({given})"], [f"declare {kind} @{f}({taken})"]
+    if cold.permutes and what == "lookup":
+        f, half = "llvm.x86.avx2.permps", "<8 x float>"
+        lines = [
+            f"shufflevector <16 x float> {{1}}, <16 x float> poison, <8 x i32> <{_places(0, 8)}>",
+            f"shufflevector <16 x float> {{1}}, <16 x float> poison, <8 x i32> <{_places(8, 16)}>",
+            f"call {half} @{f}({half} {{r}}.0, <8 x i32> {{0}})",
+            f"call {half} @{f}({half} {{r}}.1, <8 x i32> {{0}})",
+            "shl <8 x i32> {0}, splat (i32 28)",
+            "icmp slt <8 x i32> {r}.4, zeroinitializer",
+            f"select <8 x i1> {{r}}.5, {half} {{r}}.3, {half} {{r}}.2",
+        ]
+        return 8, lines, [f"declare {half} @{f}({half}, <8 x i32>)"]
     raise ValueError(what)
+
+
+def _places(start: int, stop: int) -> str:
+    """The elements of a mask that picks those from start to stop."""
+    return ", ".join([f"i32 {j}" for j in range(start, stop)])
 
 
 def _pieces(
@@ -196,9 +213,9 @@ def _pieces(
             )
         parts, size = pairs, 2 * size
     if size > n:
-        mask = ", ".join(f"i32 {j}" for j in range(n))
         t = f"<{size} x {result}>"
-        text.append(f"  %cut = shufflevector {t} {parts[0]}, {t} poison, <{n} x i32> <{mask}>")
+        mask = f"<{n} x i32> <{_places(0, n)}>"
+        text.append(f"  %cut = shufflevector {t} {parts[0]}, {t} poison, {mask}")
         parts = ["%cut"]
     text += [f"  ret <{n} x {result}> {parts[0]}", "}"]
     return made, {made: "\n".join(text), **{d[d.index("@") : d.index("(")]: d for d in declares}}
