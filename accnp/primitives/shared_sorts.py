@@ -10,6 +10,7 @@ and the list which that is in is sorted alone (Floyd, Rivest, CACM 18, 1975).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from math import prod
 
@@ -72,8 +73,8 @@ def _dealt(keys: Keys, axis: int, memories: int, blocks: int) -> OwnKernel:
 def _collected(
     keys: Keys, axis: int, memories: int, blocks: int, kth: int | None = None
 ) -> OwnKernel:
-    """The third step: each list is put together, sorted, and written; if `kth` is given, that with
-    this place alone is sorted."""
+    """The third step: each list is put together, sorted, and written; if `kth` is given, only that
+    with this place, the others are written as they are."""
     lines = Lines(keys, axis, memories)
     text, axes, limits = lines.text, lines.outer(), lines.pointers
     tasks = prod([x.size for x in axes]) * LISTS
@@ -84,21 +85,30 @@ def _collected(
         with text.block(f"for j in range({many}):"), text.block("for i in range(k):"):
             text.add(f"first = first + a{limits + 1}[(g * {many} + j) * {LISTS} + i]")
         text.add(f"f = at(a{limits + 3}, g * {size} + first)", "m = 0")
+        sorts = ""
+        if kth is not None:
+            asked, sorts = text.integer(kth), "sorts"
+            with text.block(f"for j in range({many}):"):
+                text.add(f"m = m + a{limits + 1}[(g * {many} + j) * {LISTS} + k]")
+            text.add(f"sorts = first <= {asked} and {asked} < first + m", "m = 0")
         with text.block(f"for j in range({many}):"):
             text.add(f"c = at(a{limits + 1}, (g * {many} + j) * {LISTS})")
             text.add(f"o = g * {size} + j * {BLOCK}")
             with text.block("for i in range(k):"):
                 text.add("o = o + c[i]")
-            text.add(f"move(at(f, m), at(a{limits + 2}, o), c[k])", "m = m + c[k]")
-        if kth is None:
+            text.add(f"d = at(a{limits + 2}, o)", "s = c[k]")
+            with text.block(f"if {sorts}:") if sorts else nullcontext():
+                text.add("move(at(f, m), d, s)")
+            if sorts:
+                with text.block("if not sorts:"), text.block("for i in range(s):"):
+                    text.add("key = d[i]", "at_i = first + m + i")
+                    keys.write(text, "key", lines.target("at_i"), lines.operand())
+            text.add("m = m + s")
+        with text.block(f"if {sorts}:") if sorts else nullcontext():
             text.add(f"sort_{keys.code}(f, m)")
-        else:
-            asked = text.integer(kth)
-            with text.block(f"if first <= {asked} and {asked} < first + m:"):
-                text.add(f"sort_{keys.code}(f, m)")
-        with text.block("for i in range(m):"):
-            text.add("key = f[i]", "at_i = first + i")
-            keys.write(text, "key", lines.target("at_i"), lines.operand())
+            with text.block("for i in range(m):"):
+                text.add("key = f[i]", "at_i = first + i")
+                keys.write(text, "key", lines.target("at_i"), lines.operand())
     return text.own(tasks, 2 * tasks * lines.size * max(1, lines.size.bit_length()) // LISTS)
 
 
