@@ -17,6 +17,7 @@ from accnp.config import config
 from accnp.errors import api_boundary, hide_frames
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, const, site_text
+from accnp.ir.op import o
 from accnp.ir.trace import join
 from accnp.pytree import LEAVES
 from accnp.runtime import buffer as pool
@@ -40,7 +41,7 @@ class Array:
     """
 
     __slots__ = ("__weakref__", "_node")
-    __array_priority__ = 1000
+    __array_priority__ = 100
     __hash__ = None  # type: ignore[assignment]
     _node: Node
 
@@ -169,10 +170,11 @@ class Array:
         self._forget()
 
     def _forget(self) -> None:
-        """Give up the value, whether it is there yet or not."""
-        if self._node.op.name == "literal":  # everybody's who writes that number
-            self._node = const(engine.DELETED, self._node.aval)
-        self._node.value = engine.DELETED
+        """Give up the value, whether it is there yet or not.
+
+        What was recorded before and is not computed yet reads the node, which keeps its value.
+        """
+        self._node = const(engine.DELETED, self._node.aval)
 
     def _look(self, kind: str) -> np.ndarray:
         node = self._node
@@ -302,11 +304,13 @@ class Array:
     def __reduce__(self) -> Any:
         return _rebuild, (np.array(self._look("array")), self.weak_type)
 
+    @api_boundary
     def __copy__(self) -> Array:
-        return self
+        """A value of its own, which stays when the array is donated or deleted."""
+        return self if is_traced(self._node) else wrap(o.copy(self._node))
 
     def __deepcopy__(self, memo: Any) -> Array:
-        return self
+        return self.__copy__()
 
     @property
     def committed(self) -> bool:

@@ -222,6 +222,9 @@ def _remember(memory: dict[Any, Any], key: Any, value: Any) -> None:
     memory[key] = value
 
 
+_EQUALITY = {"equal": "==", "not_equal": "!="}
+
+
 def make_binary(
     name: str,
     rule: str | Rule,
@@ -262,6 +265,11 @@ def make_binary(
                 and not isinstance(y, accepts)
                 and not hasattr(y, "__jax_array__")
             ):
+                if name in _EQUALITY and isinstance(y, list | tuple):  # else Python says False
+                    raise TypeError(
+                        f"unsupported operand type(s) for {_EQUALITY[name]}: 'Array' and "
+                        f"{type(y).__name__!r}; convert with jnp.asarray first"
+                    )
                 return NotImplemented
             try:
                 return slow(x, y)

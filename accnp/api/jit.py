@@ -191,9 +191,14 @@ class JitFunction:
             avals = [x.aval for x in leaves[len(entry.consts) :]]
             with contextlib.suppress(TypeError):  # as above
                 self._cache[form, *avals, config.key] = entry
-        results = engine.run_plan(plan, leaves, entry.out_avals, donated)
-        for i in given:
+        for i in given:  # before, so that it is seen who else holds a node
             call.leaves[i]._forget()
+        try:
+            results = engine.run_plan(plan, leaves, entry.out_avals, donated)
+        except BaseException:
+            for i, k in zip(given, donated):
+                call.leaves[i]._node = leaves[k]
+            raise
         return entry.put_together(results)
 
     def entry_of(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Call, Entry, list[Node]]:

@@ -79,7 +79,7 @@ _INTEGER_POW = OPS["integer_pow"]
 
 
 def _pow(self: Array, other: Any, modulo: None = None) -> Any:
-    if type(other) is int:
+    if type(other) is int and modulo is None:
         params = _POWERS.get((self._node.aval, other))
         if params is not None:
             result = _new(Array)

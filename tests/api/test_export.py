@@ -72,6 +72,55 @@ def test_pickles_and_copies(dtype: str) -> None:
         assert y.dtype == x.dtype
         assert (y == x).all()
     assert pickle.loads(pickle.dumps(jnp.asarray(1.0))).weak_type
+    assert copy.copy(jnp.asarray(1.0)).weak_type
+
+
+def test_copies_stay_when_the_array_is_given_away() -> None:
+    step = accnp.jit(lambda a: a + 1, donate_argnums=0)
+    for make in (copy.copy, copy.deepcopy, jnp.copy, lambda x: x.copy(), lambda x: x.clone()):
+        x = jnp.arange(3.0) * 2
+        y = make(x)
+        step(x)
+        assert y.tolist() == [0, 2, 4]
+        x = jnp.asarray(np.arange(3.0))
+        y = make(x)
+        x.delete()
+        assert y.tolist() == [0, 1, 2]
+    assert accnp.jit(lambda a: copy.deepcopy({"w": a})["w"] * 2)(3.0) == 6
+
+
+def test_operators_refuse_lists_and_a_modulus() -> None:
+    x, listed = jnp.arange(3), [0, 1, 2]
+    for refused in (
+        lambda: x == listed,
+        lambda: x != tuple(listed),
+        lambda: listed == x,
+        lambda: x < listed,
+        lambda: x - listed,
+        lambda: (x**2, pow(x, 2, 3)),
+        lambda: pow(x, x, 3),
+    ):
+        with pytest.raises(TypeError, match=r"unsupported operand|not supported between"):
+            refused()
+    assert (x == "a") is False
+    assert (x == None) is False  # noqa: E711
+
+
+def test_what_is_recorded_outlives_the_array_it_reads() -> None:
+    step = accnp.jit(lambda a: a.at[0].set(9.0), donate_argnums=0)
+    for first in (lambda: jnp.arange(3.0) * 2, lambda: (jnp.arange(3.0) * 2).block_until_ready()):
+        x = first()
+        double, rest = x * 2, x[1:]
+        assert step(x).tolist() == [9, 2, 4]
+        assert x.is_deleted()
+        assert double.tolist() == [0, 4, 8]
+        assert rest.tolist() == [2, 4]
+        x = first()
+        double = x * 2
+        x.delete()
+        assert double.tolist() == [0, 4, 8]
+    with pytest.raises(RuntimeError, match="deleted"):
+        step(x)
 
 
 def test_dlpack_both_ways() -> None:
