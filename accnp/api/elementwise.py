@@ -66,7 +66,7 @@ def numeric(name: str, *xs: Any) -> list[Node]:
     nodes = promote(name, *xs)
     if nodes[0].aval.dtype.kind != "b":
         return nodes
-    return [cast(n, dtypes.default_int()) for n in nodes]
+    return [cast(n, np.dtype(np.int32)) for n in nodes]
 
 
 def _converted(nodes: list[Node], dtype: Any, weak: bool) -> list[Node]:

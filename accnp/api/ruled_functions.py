@@ -78,7 +78,7 @@ def _complex_logaddexp(a: Node, b: Node, scale: float | None) -> Node:
     turn = like(o.imag(out), 2 * math.pi)
     angle = remainder(o.add(o.imag(out), like(turn, math.pi)), turn)
     out = o.complex(o.real(out), o.sub(angle, like(angle, math.pi)))
-    return cast(out, a.aval.dtype, a.aval.weak_type)
+    return cast(out, a.aval.dtype, a.aval.weak_type and b.aval.weak_type)
 
 
 def sinc(x: Node) -> Node:

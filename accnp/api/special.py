@@ -15,7 +15,7 @@ import numpy as np
 
 from accnp.api import ufunc_rules as rules
 from accnp.api import ufuncs as uf
-from accnp.api.convert import broadcast_nodes, cast, promote_inexact, to_shape, wrap
+from accnp.api.convert import as_node, broadcast_nodes, cast, promote_inexact, to_shape, wrap
 from accnp.api.creation import array
 from accnp.api.elementwise import with_parameters
 from accnp.api.joining import stack
@@ -282,7 +282,9 @@ def rel_entr(p: Any, q: Any) -> Array:
     safe_x, safe_y = where(both, x, 1), where(both, y, 1)
     value = safe_x * (uf.log(safe_x) - uf.log(safe_y))
     value = where(both, value, where((x == 0) & (y >= 0), 0, np.inf))
-    return where(uf.isnan(x) | uf.isnan(y), np.nan, value)
+    value = where(uf.isnan(x) | uf.isnan(y), np.nan, value)
+    weak = as_node(p, "rel_entr").aval.weak_type
+    return wrap(cast(value._node, value.dtype, weak))
 
 
 @api_boundary
@@ -294,7 +296,8 @@ def kl_div(p: Any, q: Any) -> Array:
     0.0
     """
     x, y = (wrap(n) for n in _operands("kl_div", p, q))
-    return rel_entr(x, y) - x + y
+    value = rel_entr(p, q)
+    return wrap(cast((value - x + y)._node, value.dtype, value.weak_type))
 
 
 @api_boundary

@@ -155,13 +155,14 @@ def integer_power(a: Node, b: Node) -> Node:
 
 def log2(x: Node) -> Node:
     if kind(x) == "f" and not state.named:
-        return o.log_base(x, base=2)  # one rounding where the quotient has three
+        # one rounding where the quotient has three
+        return cast(o.log_base(x, base=2), x.aval.dtype)
     return by_parts(o.log(x), lambda y: o.div(y, o.log(full((), 2, y.aval.dtype))))
 
 
 def log10(x: Node) -> Node:
     if kind(x) == "f" and not state.named:
-        return o.log_base(x, base=10)
+        return cast(o.log_base(x, base=10), x.aval.dtype)
     return by_parts(o.log(x), lambda y: o.mul(y, full((), 1 / math.log(10), y.aval.dtype)))
 
 
@@ -292,7 +293,7 @@ def rounded(op: Any) -> Any:
 
 def rint(x: Node) -> Node:
     if kind(x) in "biu":
-        return cast(x, dtypes.to_inexact(x.aval.dtype))
+        return cast(x, dtypes.default_float())
     out = by_parts(x, lambda y: o.round(y, rounding_method=1))
     return cast(out, x.aval.dtype, x.aval.weak_type)
 

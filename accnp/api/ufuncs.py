@@ -185,7 +185,7 @@ nextafter = binary(
     parameters="x, y, /",
 )
 heaviside = binary(
-    "heaviside", rules.heaviside, _real_inexact, "0 below 0, 1 above 0, y at 0", "heaviside"
+    "heaviside", rules.heaviside, _real_strong, "0 below 0, 1 above 0, y at 0", "heaviside"
 )
 frexp = unary("frexp", rules.frexp, _real_inexact, "Mantissa and exponent", "frexp")
 _modf = unary("modf", rules.modf, _real_inexact, "", "modf")
@@ -360,7 +360,7 @@ def _no_out(out: Any, name: str) -> None:
 def ldexp(x1: Any, x2: Any, /) -> Array:
     """x1 * 2**x2, elementwise; x2 must be integer."""
     a, n = as_node(x1, "ldexp"), as_node(x2, "ldexp")
-    if rules.kind(n) not in "iu" or rules.kind(a) == "c":
+    if rules.kind(n) not in "biu" or rules.kind(a) == "c":
         names = f"{a.aval.dtype.name}, {n.aval.dtype.name}"
         raise ValueError(
             f"ldexp: needs a real number and an integer exponent; got {names}; convert x2 to int"

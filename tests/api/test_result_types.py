@@ -1,0 +1,129 @@
+"""Dtypes and weak flags of the functions of one and of two operands, for a draw of their dtypes.
+
+In: the functions that `names.tsv` has with such signatures, both precisions. jax's answers are
+stored; `ACCNP_ORACLE=1` asks it again. Nothing is computed: types are known when recorded.
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+import zlib
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from api.oracle import stored
+from api.test_names import NAMES, find
+
+import accnp
+
+SPACES = ("numpy", "lax", "nn", "scipy.special")
+ONE = {"(x, /)", "(x)", "(val, /)", "(x, *, accuracy=None)", "(x, /, out=None)", "(p)"}
+TWO = {"(x, y, /)", "(x1, x2, /)", "(x1, x2)", "(x, y)", "(a, b)", "(a, x)", "(p, q)"}
+# What is no elementwise function, or gives no array.
+OTHERS = {
+    "copy", "iscomplexobj", "isrealobj", "iterable", "promote_types", "matvec", "vecmat", "vecdot",
+    "integer_pow", "shape", "ndim", "size", "isscalar",
+}  # fmt: skip
+# What is computed where jax refuses: half precision, whole numbers, unsigned numbers.
+PERMISSIVE = {"ndtr", "ndtri", "spence", "polygamma", "abs", "log1mexp", "ldexp", "igamma"}
+# jax's weak flag depends on how it writes the function down, for truth values beside a number.
+UNSETTLED = {"heaviside", "logaddexp2"}
+# Of real numbers only; jax takes complex ones.
+REAL = {"erfcx", "gamma", "loggamma", "log1mexp"}
+DTYPES = [
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "bfloat16",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
+NUMBERS = (True, 1, 1.0, 1j)
+
+
+def arity(name: str) -> int:
+    kind, signature = NAMES[name]
+    space, _, last = name.rpartition(".")
+    if space not in SPACES or kind not in ("function", "ufunc") or last in OTHERS:
+        return 0
+    if kind == "ufunc":
+        return 1 if last == "negative" else 2
+    return 1 if signature in ONE else 2 if signature in TWO else 0
+
+
+FUNCTIONS = [name for name in NAMES if arity(name) and find(name) is not None]
+
+
+def draws(name: str) -> list[tuple[Any, ...]]:
+    """Operands: names of dtypes, and Python numbers."""
+    rng = np.random.default_rng(zlib.crc32(name.encode()))
+    if arity(name) == 1:
+        return [(d,) for d in rng.permutation(DTYPES)[:7].tolist()] + [(n,) for n in NUMBERS]
+    pairs: list[tuple[Any, ...]] = [tuple(rng.choice(DTYPES, 2).tolist()) for _ in range(8)]
+    for _ in range(3):
+        dtype, number = str(rng.choice(DTYPES)), NUMBERS[rng.integers(4)]
+        pairs += [(dtype, number), (number, dtype)]
+    return [*pairs, (NUMBERS[rng.integers(4)], NUMBERS[rng.integers(4)])]
+
+
+def given(m: Any, what: Any) -> Any:
+    if not isinstance(what, str):
+        return what
+    dtype = ml_dtypes.bfloat16 if what == "bfloat16" else what
+    return m.numpy.asarray(np.array([1, 1], dtype))
+
+
+def answer(m: Any, name: str, operands: tuple[Any, ...]) -> Any:
+    """The types of the results: shape, dtype, weak flag; or that it is refused."""
+    space, _, last = name.rpartition(".")
+    function = getattr(importlib.import_module(f"{m.__name__}.{space}"), last)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        values = [given(m, v) for v in operands]
+        try:
+            out = m.eval_shape(lambda: function(*values))
+        except (TypeError, ValueError, NotImplementedError, OverflowError):
+            return "refused"
+    return [
+        [list(x.shape), x.dtype.name, bool(x.weak_type) if x.dtype != bool else None]
+        for x in m.tree.leaves(out)
+    ]
+
+
+def ask(name: str, x64: bool) -> Any:
+    def run() -> Any:
+        jax = importlib.import_module("jax")
+        with jax.enable_x64(x64):
+            return [answer(jax, name, operands) for operands in draws(name)]
+
+    return run
+
+
+@pytest.mark.parametrize("x64", [False, True], ids=["x32", "x64"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_types(name: str, x64: bool) -> None:
+    expected = stored("result_types", f"{name} {'x64' if x64 else 'x32'}", ask(name, x64))
+    last = name.rpartition(".")[2]
+    with accnp.enable_x64(x64):
+        for operands, want in zip(draws(name), expected, strict=True):
+            found = answer(accnp, name, operands)
+            if want == "refused" and last in PERMISSIVE:
+                continue
+            if last in REAL and ("complex" in str(operands) or 1j in operands):
+                assert found == "refused", operands
+                continue
+            if last in UNSETTLED and want != "refused":
+                found, want = ([x[:2] for x in xs] for xs in (found, want))
+            assert found == want, operands
