@@ -89,8 +89,10 @@ def _product(code: str, axes: list[Axis], inner: list[Axis]) -> OwnKernel:
     outer = [x for x in axes if x is not across and x is not down]
     count = prod([x.size for x in outer])
     m, n, k = down.size, across.size, along.size
-    # A simple operation takes as long as 12 multiplications of float32, 4 where memory is slower.
-    work = m * n * k * SPEED[code] // (12 if min(m, n) >= 8 else 4)
+    # A simple operation takes as long as 12 multiplications of float32, 4 where memory is slower, 1
+    # where each element is read once, as in a sum.
+    least = min(m, n)
+    work = m * n * k * SPEED[code] // (12 if least >= 8 else 4 if least > 1 else 1)
     real = code[0] == "f"
     # Columns of a matrix times a vector are read from rows that lie apart: wide ones.
     narrow = 512 if m == 1 and across.steps[right] == 1 else NARROW
