@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         mesh_utils,
         multihost_utils,
         ode,
+        optimizers,
         pjit,
         shard_map,
         sparse,
@@ -25,13 +26,14 @@ _LATER = (
     "mesh_utils",
     "multihost_utils",
     "ode",
+    "optimizers",
     "pjit",
     "shard_map",
     "sparse",
 )
 __all__ = [
     "checkify", "compilation_cache", "disable_jit", "enable_x64", "io_callback", "layout",
-    "mesh_utils", "multihost_utils", "ode", "pjit", "shard_map", "sparse",
+    "mesh_utils", "multihost_utils", "ode", "optimizers", "pjit", "shard_map", "sparse",
 ]  # fmt: skip
 
 __getattr__ = nearest(__name__, __all__, {name: f"{__name__}.{name}" for name in _LATER})

@@ -1,0 +1,399 @@
+"""Sparse arrays as lists of elements: `BCOO`, data beside indices, and what changes its layout.
+
+In: BCOO and dense arrays. Out: lazy Arrays, or BCOO of them. Elements whose indices lie outside of
+the shape do not count. The same indices may be there several times: their elements are added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.api.creation import array, asarray, zeros
+from accnp.api.cumulative import cumsum
+from accnp.api.joining import concatenate, stack
+from accnp.api.manipulation import broadcast_to, permute_dims
+from accnp.api.reductions import any as any_of
+from accnp.api.selecting import where
+from accnp.api.shapes import as_axis, as_int, as_static
+from accnp.api.sorting import lexsort
+from accnp.api.sparse.base import JAXSparse
+from accnp.api.taking import nonzero
+from accnp.api.vmap import vmap
+from accnp.array import Array
+from accnp.errors import api_boundary
+from accnp.pytree import register_pytree_node_class
+
+__all__ = [
+    "BCOO", "bcoo_extract", "bcoo_fromdense", "bcoo_reduce_sum", "bcoo_sort_indices",
+    "bcoo_sum_duplicates", "bcoo_todense", "bcoo_transpose", "columns", "inside", "once", "plain",
+    "sparse_shape", "with_data",
+]  # fmt: skip
+
+
+@register_pytree_node_class
+class BCOO(JAXSparse):
+    """A sparse array as a list of its elements.
+
+    Args:
+        args: data, [nse, ...], and indices, [nse, axes]; with leading axes for `n_batch` of them.
+        shape: of the dense array.
+        indices_sorted: whether they are known to be in the order of rows.
+        unique_indices: whether each is known to be there once.
+
+    >>> import accnp as jnp
+    >>> from accnp.experimental.sparse import BCOO
+    >>> m = BCOO.fromdense(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
+    >>> m
+    BCOO(float32[2, 2], nse=2)
+    >>> m @ jnp.array([1.0, 10.0])
+    Array([20.,  3.], dtype=float32)
+    """
+
+    indices: Array
+    indices_sorted: bool
+    unique_indices: bool
+
+    def __init__(
+        self, args: tuple[Any, Any], *, shape: Sequence[int], indices_sorted: bool = False,
+        unique_indices: bool = False,
+    ) -> None:  # fmt: skip
+        self.data, self.indices = (asarray(a) for a in args)
+        self.shape = tuple([as_int(n, "sparse.BCOO", "shape") for n in shape])
+        self.indices_sorted, self.unique_indices = indices_sorted, unique_indices
+        batch, axes = self.n_batch, self.n_sparse
+        dense = self.shape[batch + axes :]
+        fits = all(n in (1, m) for n, m in zip(self.data.shape[:batch], self.shape, strict=False))
+        if not fits or self.data.shape[batch:] != (self.nse, *dense) or self.n_dense < 0:
+            raise ValueError(
+                f"sparse.BCOO: data, indices and shape do not fit; got data {self.data.shape}, "
+                f"indices {self.indices.shape}, shape {self.shape}; data are [nse, ...] and "
+                "indices [nse, axes]"
+            )
+
+    @property
+    def nse(self) -> int:
+        """How many elements are stored."""
+        return self.indices.shape[-2]
+
+    @property
+    def n_batch(self) -> int:
+        """Leading axes, each of whose places has elements of its own."""
+        return self.indices.ndim - 2
+
+    @property
+    def n_sparse(self) -> int:
+        """Axes that have indices."""
+        return self.indices.shape[-1]
+
+    @property
+    def n_dense(self) -> int:
+        """Last axes along which all elements are stored."""
+        return self.data.ndim - 1 - self.n_batch
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
+        """Take it apart: data and indices, and what is static."""
+        static = self.shape, self.indices_sorted, self.unique_indices
+        return (self.data, self.indices), static
+
+    @classmethod
+    def tree_unflatten(cls, static: Any, children: Any) -> BCOO:
+        """Put it together again, from whatever children."""
+        out = object.__new__(cls)
+        out.data, out.indices = children
+        out.shape, out.indices_sorted, out.unique_indices = static
+        return out
+
+    @classmethod
+    def fromdense(
+        cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32, n_dense: int = 0,
+        n_batch: int = 0,
+    ) -> BCOO:  # fmt: skip
+        """Make a sparse array of a dense one: see `bcoo_fromdense`."""
+        return bcoo_fromdense(
+            mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype
+        )
+
+    @classmethod
+    @api_boundary
+    def from_scipy_sparse(
+        cls, mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0
+    ) -> BCOO:
+        """Make one of a sparse matrix of SciPy's."""
+        if n_dense or n_batch:
+            raise NotImplementedError(
+                "sparse.BCOO.from_scipy_sparse: matrices have neither dense axes nor such of "
+                f"batches; got n_dense={n_dense}, n_batch={n_batch}; leave them"
+            )
+        mat = mat.tocoo()
+        places = np.stack([mat.row, mat.col], axis=-1).astype(index_dtype or np.int32)
+        return cls((mat.data, places), shape=mat.shape)
+
+    def todense(self) -> Array:
+        """Return the dense array."""
+        return bcoo_todense(self)
+
+    def transpose(self, axes: Any = None) -> BCOO:
+        """Return it with other orders of axes: sparse ones, and dense ones, among themselves."""
+        order = tuple(range(self.ndim))[::-1] if axes is None else tuple(axes)
+        return bcoo_transpose(self, permutation=order)
+
+    def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
+        """Add elements of the same indices; see `bcoo_sum_duplicates`."""
+        mat = self
+        if remove_zeros:
+            nothing = mat.data == 0
+            if mat.n_dense:
+                nothing = nothing.all(axis=tuple(range(-mat.n_dense, 0)))
+            outside = array(sparse_shape(mat), dtype=mat.indices.dtype)
+            mat = BCOO((mat.data, where(nothing[..., None], outside, mat.indices)), shape=mat.shape)
+        return bcoo_sum_duplicates(mat, nse=nse)
+
+    def sort_indices(self) -> BCOO:
+        """Return it with indices in the order of rows."""
+        return bcoo_sort_indices(self)
+
+
+def sparse_shape(mat: BCOO) -> tuple[int, ...]:
+    return mat.shape[mat.n_batch : mat.n_batch + mat.n_sparse]
+
+
+def plain(name: str, mat: BCOO) -> BCOO:
+    """Refuse axes of batches."""
+    if mat.n_batch:
+        raise NotImplementedError(
+            f"sparse.{name}: arrays with n_batch > 0 are not supported; got {mat!r}; use vmap over "
+            "data and indices"
+        )
+    return mat
+
+
+def with_data(mat: BCOO, data: Any) -> BCOO:
+    return BCOO.tree_unflatten(
+        (mat.shape, mat.indices_sorted, mat.unique_indices), (data, mat.indices)
+    )
+
+
+def inside(mat: BCOO) -> Array:
+    """Which elements lie in the shape, [nse]."""
+    shape = array(sparse_shape(mat), dtype=mat.indices.dtype)
+    return ((mat.indices >= 0) & (mat.indices < shape)).all(axis=-1)
+
+
+def over_dense(mask: Array, mat: BCOO) -> Array:
+    return mask.reshape(mask.shape + (1,) * mat.n_dense)
+
+
+def once(mat: BCOO) -> BCOO:
+    """The same array, with each index at most once."""
+    return mat if mat.unique_indices else bcoo_sum_duplicates(mat, nse=mat.nse)
+
+
+def columns(indices: Array) -> tuple[Array, ...]:
+    return tuple([indices[..., i] for i in range(indices.shape[-1])])
+
+
+@api_boundary
+def bcoo_todense(mat: BCOO) -> Array:
+    """Return the dense array of a sparse one.
+
+    >>> import accnp as jnp
+    >>> from accnp.experimental import sparse
+    >>> sparse.bcoo_todense(sparse.BCOO(([5.0], [[1]]), shape=(3,)))
+    Array([0., 5., 0.], dtype=float32)
+    """
+    shape = mat.shape[mat.n_batch :]
+
+    def one(data: Array, indices: Array) -> Array:
+        if not indices.shape[-1]:
+            return data.sum(axis=0)
+        return zeros(shape, data.dtype).at[columns(indices)].add(data, mode="drop")
+
+    data, indices = mat.data, mat.indices
+    if mat.n_batch:
+        batch = mat.shape[: mat.n_batch]
+        data = broadcast_to(data, (*batch, *data.shape[mat.n_batch :]))
+        indices = broadcast_to(indices, (*batch, *indices.shape[mat.n_batch :]))
+    for _ in range(mat.n_batch):
+        one = vmap(one)
+    return one(data, indices)
+
+
+@api_boundary
+def bcoo_fromdense(
+    mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0,
+    index_dtype: Any = np.int32,
+) -> BCOO:  # fmt: skip
+    """Make a sparse array of the elements of a dense one that are not zero.
+
+    Args:
+        mat: a dense array.
+        nse: how many to store; static. The count of them, where the array is known.
+        n_batch: leading axes, each of whose places has elements of its own.
+        n_dense: last axes along which all elements are stored.
+        index_dtype: of the indices.
+
+    >>> import accnp as jnp
+    >>> from accnp.experimental import sparse
+    >>> sparse.bcoo_fromdense(jnp.array([0, 7])).indices
+    Array([[1]], dtype=int32)
+    """
+    name = "sparse.bcoo_fromdense"
+    x = asarray(mat)
+    if n_batch < 0 or n_dense < 0 or n_batch + n_dense > x.ndim:
+        raise ValueError(
+            f"{name}: n_batch and n_dense must fit the array; got {n_batch} and {n_dense} for "
+            f"shape {x.shape}"
+        )
+    there = x != 0
+    if n_dense:
+        there = any_of(there, axis=tuple(range(-n_dense, 0)))
+    if nse is None:
+        known = np.asarray(mat) != 0 if isinstance(mat, np.ndarray) else None
+        if known is None:
+            known = as_static(there, f"{name}: nse")
+        elif n_dense:
+            known = known.any(axis=tuple(range(-n_dense, 0)))
+        counts = known.reshape((*known.shape[:n_batch], -1)).sum(axis=-1)
+        nse = int(counts.max(initial=0))
+    size = as_int(nse, name, "nse")
+    axes = x.ndim - n_batch - n_dense
+    shape = x.shape[n_batch : n_batch + axes]
+
+    def one(x: Array, there: Array) -> tuple[Array, Array]:
+        if not axes:
+            return broadcast_to(x[None], (size, *x.shape)), zeros((size, 0), index_dtype)
+        places = nonzero(there, size=size, fill_value=shape)
+        indices = stack(list(places), axis=-1).astype(index_dtype)
+        return x.at[places].get(mode="fill", fill_value=0), indices
+
+    for _ in range(n_batch):
+        one = vmap(one)
+    return BCOO(one(x, there), shape=x.shape, indices_sorted=True, unique_indices=True)
+
+
+@api_boundary
+def bcoo_extract(sparr: BCOO, arr: Any) -> BCOO:
+    """Return the elements of a dense array at the indices of a sparse one.
+
+    >>> import accnp as jnp
+    >>> from accnp.experimental import sparse
+    >>> m = sparse.BCOO.fromdense(jnp.array([0.0, 7.0]))
+    >>> sparse.bcoo_extract(m, jnp.array([3.0, 4.0])).data
+    Array([4.], dtype=float32)
+    """
+    mat = plain("bcoo_extract", sparr)
+    x = asarray(arr)
+    return with_data(mat, x.at[columns(mat.indices)].get(mode="fill", fill_value=0))
+
+
+@api_boundary
+def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
+    """Return a sparse array with other orders of its sparse axes, and of its dense ones.
+
+    >>> import accnp as jnp
+    >>> from accnp.experimental import sparse
+    >>> m = sparse.BCOO.fromdense(jnp.array([[0, 1, 2]]))
+    >>> sparse.bcoo_transpose(m, permutation=(1, 0)).shape
+    (3, 1)
+    """
+    mat = plain("bcoo_transpose", mat)
+    order = [as_axis(p, mat.ndim, "sparse.bcoo_transpose") for p in permutation]
+    n = mat.n_sparse
+    if sorted(order) != [*range(mat.ndim)] or sorted(order[:n]) != [*range(n)]:
+        raise NotImplementedError(
+            "sparse.bcoo_transpose: sparse and dense axes stay among themselves; got permutation "
+            f"{order} of {mat!r}"
+        )
+    data = permute_dims(mat.data, (0, *[1 + p - n for p in order[n:]]))
+    kept = order[:n] == [*range(n)]
+    return BCOO(
+        (data, mat.indices[:, np.array(order[:n], int)]), shape=[mat.shape[p] for p in order],
+        indices_sorted=mat.indices_sorted and kept, unique_indices=mat.unique_indices,
+    )  # fmt: skip
+
+
+@api_boundary
+def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
+    """Add along axes: the indices of these are left out.
+
+    >>> import accnp as jnp
+    >>> from accnp.experimental import sparse
+    >>> m = sparse.BCOO.fromdense(jnp.array([[0, 1], [3, 2]]))
+    >>> sparse.bcoo_reduce_sum(m, axes=[0]).todense()
+    Array([3, 3], dtype=int32)
+    """
+    mat = plain("bcoo_reduce_sum", mat)
+    gone = {as_axis(a, mat.ndim, "sparse.bcoo_reduce_sum") for a in axes}
+    n = mat.n_sparse
+    data = where(over_dense(inside(mat), mat), mat.data, 0)
+    data = data.sum(axis=tuple(1 + a - n for a in gone if a >= n))
+    left = np.array([a for a in range(n) if a not in gone], int)
+    shape = [s for a, s in enumerate(mat.shape) if a not in gone]
+    return BCOO((data, mat.indices[:, left]), shape=shape)
+
+
+def _rows(mat: BCOO) -> tuple[Array, Array]:
+    """The order of rows, and indices in it; those outside come last."""
+    outside = array(sparse_shape(mat), dtype=mat.indices.dtype)
+    indices = where(inside(mat)[:, None], mat.indices, outside)
+    order = lexsort(columns(indices)[::-1])
+    return order, indices[order]
+
+
+@api_boundary
+def bcoo_sort_indices(mat: BCOO) -> BCOO:
+    """Return a sparse array whose indices are in the order of rows.
+
+    >>> import accnp as jnp
+    >>> from accnp.experimental import sparse
+    >>> m = sparse.BCOO(([1, 2], [[2], [0]]), shape=(3,))
+    >>> sparse.bcoo_sort_indices(m).data
+    Array([2, 1], dtype=int32)
+    """
+    mat = plain("bcoo_sort_indices", mat)
+    if not mat.n_sparse:
+        return mat
+    order, indices = _rows(mat)
+    return BCOO(
+        (mat.data[order], indices), shape=mat.shape, indices_sorted=True,
+        unique_indices=mat.unique_indices,
+    )  # fmt: skip
+
+
+@api_boundary
+def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
+    """Add elements of the same indices.
+
+    Args:
+        mat: a sparse array.
+        nse: how many to store; static. As many as there are different indices, where these are
+            known.
+
+    >>> import accnp as jnp
+    >>> from accnp.experimental import sparse
+    >>> m = sparse.BCOO(([1, 2, 4], [[2], [0], [2]]), shape=(3,))
+    >>> sparse.bcoo_sum_duplicates(m).data
+    Array([2, 5], dtype=int32)
+    """
+    name = "sparse.bcoo_sum_duplicates"
+    mat = plain("bcoo_sum_duplicates", mat)
+    shape = sparse_shape(mat)
+    if not mat.n_sparse:
+        return mat
+    order, indices = _rows(mat)
+    data = where(over_dense(inside(mat), mat), mat.data, 0)[order]
+    new = (indices[1:] != indices[:-1]).any(axis=-1)
+    slot = concatenate([zeros(min(1, mat.nse), np.int32), cumsum(new.astype(np.int32))])
+    if nse is None:
+        known = as_static(indices, f"{name}: nse")
+        nse = len(np.unique(known[(known < np.array(shape)).all(axis=-1)], axis=0))
+    size = as_int(nse, name, "nse")
+    outside = broadcast_to(array(shape, dtype=indices.dtype), (size, len(shape)))
+    return BCOO(
+        (zeros((size, *data.shape[1:]), data.dtype).at[slot].add(data, mode="drop"),
+         outside.at[slot].set(indices, mode="drop")),
+        shape=mat.shape, indices_sorted=True, unique_indices=True,
+    )  # fmt: skip

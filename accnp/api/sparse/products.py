@@ -1,0 +1,371 @@
+"""Products and sums of sparse arrays, parts of them, other shapes; and the operators of `BCOO`.
+
+In: BCOO and dense arrays. Out: BCOO, or lazy Arrays where a sum over elements is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accnp.api import ufuncs as uf
+from accnp.api.convert import promote, wrap
+from accnp.api.creation import array, asarray, zeros
+from accnp.api.joining import concatenate, stack
+from accnp.api.manipulation import broadcast_to, moveaxis
+from accnp.api.selecting import where
+from accnp.api.shapes import as_axis
+from accnp.api.sparse.coordinates import (
+    BCOO,
+    bcoo_extract,
+    bcoo_fromdense,
+    bcoo_reduce_sum,
+    inside,
+    once,
+    plain,
+    with_data,
+)  # fmt: skip
+from accnp.api.sparse.coordinates import columns as columns_of
+from accnp.array import Array
+from accnp.errors import api_boundary
+
+__all__ = [
+    "added", "bcoo_concatenate", "bcoo_dot_general", "bcoo_multiply_dense", "bcoo_multiply_sparse",
+    "bcoo_reshape", "bcoo_slice", "bcoo_squeeze", "product",
+]  # fmt: skip
+
+
+@api_boundary
+def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> BCOO:
+    """Multiply a sparse array by a dense one that broadcasts to it.
+
+    >>> import accnp as jnp
+    >>> from accnp.experimental import sparse
+    >>> m = sparse.BCOO.fromdense(jnp.array([[0, 1], [3, 2]]))
+    >>> sparse.bcoo_multiply_dense(m, jnp.array([10, 100])).todense()
+    Array([[  0, 100],
+           [ 30, 200]], dtype=int32)
+    """
+    mat, x = sp_mat, asarray(v)
+    if not x.ndim:
+        return with_data(mat, mat.data * x)
+    mat = plain("bcoo_multiply_dense", mat)
+    return with_data(mat, mat.data * bcoo_extract(mat, broadcast_to(x, mat.shape)).data)
+
+
+@api_boundary
+def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
+    """Multiply two sparse arrays of one shape, element by element: indices of the first.
+
+    >>> import accnp as jnp
+    >>> from accnp.experimental import sparse
+    >>> m, n = (sparse.BCOO.fromdense(jnp.array(x)) for x in ([0, 2, 3], [4, 5, 0]))
+    >>> sparse.bcoo_multiply_sparse(m, n).todense()
+    Array([ 0, 10,  0], dtype=int32)
+    """
+    if lhs.shape != rhs.shape:
+        raise ValueError(
+            f"sparse.bcoo_multiply_sparse: shapes must be equal; got {lhs.shape} and {rhs.shape}"
+        )
+    return bcoo_multiply_dense(lhs, rhs.todense())
+
+
+@api_boundary
+def bcoo_dot_general(
+    lhs: Any, rhs: Any, *, dimension_numbers: Any, precision: Any = None,
+    preferred_element_type: Any = None, out_sharding: Any = None,
+) -> Array:  # fmt: skip
+    """Contract a sparse array with a dense one, as `lax.dot_general`; without axes of batches.
+
+    Each element gathers what it is multiplied with, and is added to its place. Of two sparse
+    arrays the second is made dense.
+
+    >>> import accnp as jnp
+    >>> from accnp.experimental import sparse
+    >>> m = sparse.BCOO.fromdense(jnp.array([[0.0, 1.0], [3.0, 2.0]]))
+    >>> sparse.bcoo_dot_general(m, jnp.ones(2), dimension_numbers=(((1,), (0,)), ((), ())))
+    Array([1., 5.], dtype=float32)
+    """
+    name = "sparse.bcoo_dot_general"
+    (left, right), batches = dimension_numbers
+    if any(len(b) for b in batches):
+        raise NotImplementedError(f"{name}: axes of batches are not supported; got {batches}")
+    if not isinstance(lhs, BCOO):
+        out = bcoo_dot_general(
+            rhs, lhs, dimension_numbers=((right, left), batches),
+            preferred_element_type=preferred_element_type,
+        )  # fmt: skip
+        free = rhs.ndim - len(right)
+        return moveaxis(out, tuple(range(free)), tuple(range(-free, 0))) if free else out
+    mat = plain("bcoo_dot_general", lhs)
+    x = rhs.todense() if isinstance(rhs, BCOO) else asarray(rhs)
+    left = [as_axis(a, mat.ndim, name) for a in left]
+    right = [as_axis(a, x.ndim, name) for a in right]
+    if any(a >= mat.n_sparse for a in left) or mat.n_dense:
+        raise NotImplementedError(f"{name}: dense axes are not supported; got {mat!r}")
+    if [mat.shape[a] for a in left] != [x.shape[a] for a in right]:
+        raise TypeError(
+            f"{name}: contracted axes must have equal lengths; got {mat.shape} and {x.shape} with "
+            f"axes {left} and {right}"
+        )
+    x = moveaxis(x, tuple(right), tuple(range(len(right))))
+    rest = x.shape[len(right) :]
+    free = [a for a in range(mat.ndim) if a not in left]
+    columns = columns_of(mat.indices)
+    data = where(inside(mat), mat.data, 0)
+    terms = data.reshape((-1,) + (1,) * len(rest))
+    if left:
+        terms = terms * x.at[tuple([columns[a] for a in left])].get(mode="fill", fill_value=0)
+    else:
+        terms = terms * x[None]
+    if preferred_element_type is not None:
+        terms = terms.astype(preferred_element_type)
+    if not free:
+        return terms.sum(axis=0)
+    out = zeros((*[mat.shape[a] for a in free], *rest), terms.dtype)
+    return out.at[tuple([columns[a] for a in free])].add(terms, mode="drop")
+
+
+def product(lhs: Any, rhs: Any) -> Any:
+    """lhs @ rhs, one of them at least a BCOO; of two the result is one again."""
+    a, b = (x if isinstance(x, BCOO) else asarray(x) for x in (lhs, rhs))
+    if not a.ndim or not b.ndim or a.ndim > 2 or b.ndim > 2:
+        raise ValueError(
+            f"sparse.BCOO: products are of vectors and matrices; got shapes {a.shape} and {b.shape}"
+        )
+    numbers = (((a.ndim - 1,), (max(b.ndim - 2, 0),)), ((), ()))
+    out = bcoo_dot_general(a, b, dimension_numbers=numbers)
+    if not isinstance(a, BCOO) or not isinstance(b, BCOO) or not out.ndim:
+        return out
+    return bcoo_fromdense(out, nse=min(a.nse * b.nse, out.size))
+
+
+# --- sums, parts, shapes -------------------------------------------------------------------------
+
+
+@api_boundary
+def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
+    """Join sparse arrays along a sparse axis.
+
+    >>> import accnp as jnp
+    >>> from accnp.experimental import sparse
+    >>> m = sparse.BCOO.fromdense(jnp.array([0, 7]))
+    >>> sparse.bcoo_concatenate([m, m], dimension=0).todense()
+    Array([0, 7, 0, 7], dtype=int32)
+    """
+    name = "sparse.bcoo_concatenate"
+    mats = [plain("bcoo_concatenate", m) for m in operands]
+    d = as_axis(dimension, mats[0].ndim, name)
+    shapes = {(m.n_sparse, *m.shape[:d], *m.shape[d + 1 :]) for m in mats}
+    if len(shapes) > 1 or d >= mats[0].n_sparse:
+        raise ValueError(
+            f"{name}: arrays must agree but for one sparse axis; got {mats}, dimension={dimension}"
+        )
+    start, data, indices = 0, [], []
+    for m in mats:
+        n = m.n_sparse
+        moved = m.indices + array(np.eye(n, dtype=int)[d] * start, dtype=m.indices.dtype)
+        # What lay outside would lie in the next array now.
+        data.append(m.data)
+        indices.append(where(inside(m)[:, None], moved, np.iinfo(m.indices.dtype).max))
+        start += m.shape[d]
+    shape = (*mats[0].shape[:d], start, *mats[0].shape[d + 1 :])
+    return BCOO((concatenate(data), concatenate(indices)), shape=shape)
+
+
+def added(lhs: Any, rhs: Any) -> Any:
+    """The sum of two sparse arrays of one shape: all elements of both. With a dense one: dense."""
+    if not isinstance(lhs, BCOO):
+        return asarray(lhs) + rhs.todense()
+    if not isinstance(rhs, BCOO):
+        return lhs.todense() + asarray(rhs)
+    a, b = plain("BCOO", lhs), plain("BCOO", rhs)
+    if a.shape != b.shape or a.n_sparse != b.n_sparse:
+        raise ValueError(f"sparse.BCOO: shapes must be equal in a sum; got {a!r} and {b!r}")
+    data = [wrap(n) for n in promote("sparse.BCOO", a.data, b.data)]
+    return BCOO((concatenate(data), concatenate([a.indices, b.indices])), shape=a.shape)
+
+
+@api_boundary
+def bcoo_reshape(
+    mat: BCOO, *, new_sizes: Sequence[int], dimensions: Any = None, sharding: Any = None
+) -> BCOO:
+    """Return a sparse array of another shape of as many elements, without dense axes.
+
+    >>> import accnp as jnp
+    >>> from accnp.experimental import sparse
+    >>> m = sparse.BCOO.fromdense(jnp.array([0, 7, 0, 8]))
+    >>> sparse.bcoo_reshape(m, new_sizes=(2, 2)).todense()
+    Array([[0, 7],
+           [0, 8]], dtype=int32)
+    """
+    mat, sizes = plain("bcoo_reshape", mat), tuple(new_sizes)
+    if mat.n_dense or dimensions is not None:
+        raise NotImplementedError(
+            f"sparse.bcoo_reshape: arrays with dense axes, and dimensions, are not supported; got "
+            f"{mat!r}, dimensions={dimensions}"
+        )
+    if prod(sizes) != mat.size:
+        raise TypeError(
+            f"sparse.bcoo_reshape: sizes must have the same product; got {mat.shape} and {sizes}"
+        )
+    if mat.size >= 2**31 and mat.indices.dtype.itemsize < 8:
+        raise ValueError(
+            f"sparse.bcoo_reshape: {mat.size} places are too many for indices of "
+            f"{mat.indices.dtype.name}; use int64"
+        )
+    flat = zeros(mat.nse, mat.indices.dtype)
+    for column, n in zip(columns_of(mat.indices), mat.shape, strict=True):
+        flat = flat * n + column
+    parts = []
+    for n in sizes[::-1]:
+        flat, part = flat // max(n, 1), flat % max(n, 1)
+        parts.append(part)
+    indices = stack(parts[::-1], axis=-1) if parts else zeros((mat.nse, 0), mat.indices.dtype)
+    outside = array(sizes, dtype=mat.indices.dtype)
+    return BCOO(
+        (where(inside(mat), mat.data, 0), where(inside(mat)[:, None], indices, outside)),
+        shape=sizes, indices_sorted=mat.indices_sorted, unique_indices=mat.unique_indices,
+    )  # fmt: skip
+
+
+@api_boundary
+def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
+    """Leave out axes of length 1.
+
+    >>> import accnp as jnp
+    >>> from accnp.experimental import sparse
+    >>> sparse.bcoo_squeeze(sparse.BCOO.fromdense(jnp.array([[0, 7]])), dimensions=[0]).shape
+    (2,)
+    """
+    axes = [as_axis(a, arr.ndim, "sparse.bcoo_squeeze") for a in dimensions]
+    if any(arr.shape[a] != 1 for a in axes):
+        raise ValueError(
+            f"sparse.bcoo_squeeze: axes must have length 1; got axes {axes} of shape {arr.shape}"
+        )
+    return bcoo_reduce_sum(arr, axes=axes)
+
+
+@api_boundary
+def bcoo_slice(
+    mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Any = None
+) -> BCOO:
+    """Return a part of a sparse array, without dense axes; as many elements are stored.
+
+    >>> import accnp as jnp
+    >>> from accnp.experimental import sparse
+    >>> m = sparse.BCOO.fromdense(jnp.array([0, 7, 0, 8]))
+    >>> sparse.bcoo_slice(m, start_indices=[1], limit_indices=[4], strides=[2]).todense()
+    Array([7, 8], dtype=int32)
+    """
+    mat = plain("bcoo_slice", mat)
+    if mat.n_dense:
+        raise NotImplementedError(
+            f"sparse.bcoo_slice: arrays with dense axes are not supported; got {mat!r}"
+        )
+    steps = [1] * mat.ndim if strides is None else [*strides]
+    shape, keep, parts = [], inside(mat), []
+    for column, a, b, k in zip(
+        columns_of(mat.indices), start_indices, limit_indices, steps, strict=True
+    ):
+        shape.append(max(0, -(-(b - a) // k)))
+        keep = keep & (column >= a) & (column < b) & ((column - a) % k == 0)
+        parts.append((column - a) // k)
+    outside = array(shape, dtype=mat.indices.dtype)
+    indices = stack(parts, axis=-1) if parts else mat.indices
+    return BCOO(
+        (where(keep, mat.data, 0), where(keep[:, None], indices, outside)), shape=shape,
+        unique_indices=mat.unique_indices,
+    )  # fmt: skip
+
+
+def _chosen(mat: BCOO, item: Any) -> BCOO:
+    """mat[item] of static integers and slices with positive steps."""
+    given = item if isinstance(item, tuple) else (item,)
+    if Ellipsis in given:
+        at = given.index(Ellipsis)
+        missing = mat.ndim - len(given) + 1
+        given = (*given[:at], *[slice(None)] * missing, *given[at + 1 :])
+    given = (*given, *[slice(None)] * (mat.ndim - len(given)))
+    starts, limits, steps, gone = [], [], [], []
+    for d, (one, n) in enumerate(zip(given, mat.shape, strict=True)):
+        if isinstance(one, slice):
+            a, b, k = one.indices(n)
+            if k < 1:
+                raise NotImplementedError(
+                    f"sparse.BCOO: steps of slices must be positive; got {one}"
+                )
+        elif isinstance(one, int | np.integer):
+            a = as_axis(int(one), n, "sparse.BCOO") if n else 0
+            b, k = a + 1, 1
+            gone.append(d)
+        else:
+            raise NotImplementedError(
+                f"sparse.BCOO: an index is an integer, a slice or ...; got {one!r}; use .todense()"
+            )
+        starts, limits, steps = [*starts, a], [*limits, max(a, b)], [*steps, k]
+    part = bcoo_slice(mat, start_indices=starts, limit_indices=limits, strides=steps)
+    return bcoo_squeeze(part, dimensions=gone) if gone else part
+
+
+# --- operators of BCOO ---------------------------------------------------------------------------
+
+
+def _reshape(self: BCOO, *shape: Any) -> BCOO:
+    """Return it with another shape of as many elements."""
+    given = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
+    sizes = [int(n) for n in given]
+    known = prod(n for n in sizes if n != -1)
+    return bcoo_reshape(
+        self, new_sizes=[self.size // max(known, 1) if n == -1 else n for n in sizes]
+    )
+
+
+def _sum(self: BCOO, axis: Any = None) -> Any:
+    """Add along axes, to a sparse array again; or along all, to a dense scalar."""
+    given = range(self.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    out = bcoo_reduce_sum(self, axes=[as_axis(a, self.ndim, "sparse.BCOO.sum") for a in given])
+    return out if out.shape else out.todense()
+
+
+def _abs(self: BCOO) -> BCOO:
+    mat = once(self)
+    return with_data(mat, uf.abs(mat.data))
+
+
+def _multiplied(self: BCOO, other: Any) -> BCOO:
+    several = isinstance(other, BCOO)
+    return bcoo_multiply_sparse(self, other) if several else bcoo_multiply_dense(self, other)
+
+
+def _divided(self: BCOO, other: Any) -> BCOO:
+    if isinstance(other, BCOO):
+        other = other.todense()
+    x = asarray(other)
+    over = x if not x.ndim else bcoo_extract(self, broadcast_to(x, self.shape)).data
+    return with_data(self, self.data / over)
+
+
+_METHODS: dict[str, Any] = {
+    "reshape": _reshape,
+    "sum": _sum,
+    "astype": lambda self, dtype: with_data(self, self.data.astype(dtype)),
+    "__neg__": lambda self: with_data(self, -self.data),
+    "__pos__": lambda self: self,
+    "__abs__": _abs,
+    "__mul__": _multiplied,
+    "__rmul__": _multiplied,
+    "__truediv__": _divided,
+    "__add__": added,
+    "__radd__": added,
+    "__sub__": lambda self, other: added(self, -other),
+    "__rsub__": lambda self, other: added(-self, other),
+    "__matmul__": lambda self, other: product(self, other),
+    "__rmatmul__": lambda self, other: product(other, self),
+    "__getitem__": _chosen,
+}
+for _name, _function in _METHODS.items():
+    setattr(BCOO, _name, _function)

@@ -1,0 +1,254 @@
+"""Sparse matrices row by row: `BCSR`, data beside columns, and where each row begins.
+
+In: dense, SciPy's or BCOO matrices. Out: BCSR; what is computed with them goes by way of BCOO.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.api.creation import arange, asarray
+from accnp.api.joining import stack
+from accnp.api.shapes import as_int
+from accnp.api.sparse.base import JAXSparse
+from accnp.api.sparse.coordinates import BCOO, bcoo_fromdense, plain
+from accnp.api.sparse.products import bcoo_dot_general, product
+from accnp.api.taking import searchsorted
+from accnp.array import Array
+from accnp.errors import api_boundary
+from accnp.pytree import register_pytree_node_class
+
+__all__ = ["BCSR", "bcsr_dot_general", "bcsr_fromdense", "bcsr_todense"]
+
+
+@register_pytree_node_class
+class BCSR(JAXSparse):
+    """A sparse matrix, its elements in the order of rows.
+
+    Args:
+        args: data [nse], columns [nse], and for each row where it begins, [rows + 1].
+        shape: of the dense matrix.
+        indices_sorted: whether columns are known to be in order within each row.
+        unique_indices: whether each place is known to be there once.
+
+    >>> import accnp as jnp
+    >>> from accnp.experimental.sparse import BCSR
+    >>> m = BCSR.fromdense(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
+    >>> m.indptr
+    Array([0, 1, 2], dtype=int32)
+    >>> m @ jnp.array([1.0, 10.0])
+    Array([20.,  3.], dtype=float32)
+    """
+
+    indices: Array
+    indptr: Array
+
+    def __init__(
+        self, args: tuple[Any, Any, Any], *, shape: Sequence[int], indices_sorted: bool = False,
+        unique_indices: bool = False,
+    ) -> None:  # fmt: skip
+        self.data, self.indices, self.indptr = (asarray(a) for a in args)
+        self.shape = tuple([as_int(n, "sparse.BCSR", "shape") for n in shape])
+        self.indices_sorted, self.unique_indices = indices_sorted, unique_indices
+        fits = self.data.shape == self.indices.shape and len(self.shape) == 2
+        if not fits or self.data.ndim != 1 or self.indptr.shape != (self.shape[0] + 1,):
+            raise ValueError(
+                f"sparse.BCSR: arrays and shape do not fit; got data {self.data.shape}, indices "
+                f"{self.indices.shape}, indptr {self.indptr.shape}, shape {self.shape}; data and "
+                "indices are [nse], indptr is [rows + 1]"
+            )
+
+    @property
+    def nse(self) -> int:
+        """How many elements are stored."""
+        return self.indices.shape[-1]
+
+    @property
+    def n_batch(self) -> int:
+        """Axes of batches: none."""
+        return 0
+
+    @property
+    def n_sparse(self) -> int:
+        """Axes that have indices: both."""
+        return 2
+
+    @property
+    def n_dense(self) -> int:
+        """Axes along which all elements are stored: none."""
+        return 0
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
+        """Take it apart: data, columns and beginnings of rows, and what is static."""
+        static = self.shape, self.indices_sorted, self.unique_indices
+        return (self.data, self.indices, self.indptr), static
+
+    @classmethod
+    def tree_unflatten(cls, static: Any, children: Any) -> BCSR:
+        """Put it together again, from whatever children."""
+        out = object.__new__(cls)
+        out.data, out.indices, out.indptr = children
+        out.shape, out.indices_sorted, out.unique_indices = static
+        return out
+
+    @classmethod
+    def fromdense(
+        cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32, n_dense: int = 0,
+        n_batch: int = 0,
+    ) -> BCSR:  # fmt: skip
+        """Make a sparse matrix of a dense one: see `bcsr_fromdense`."""
+        return bcsr_fromdense(
+            mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype
+        )
+
+    @classmethod
+    @api_boundary
+    def from_scipy_sparse(
+        cls, mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0
+    ) -> BCSR:
+        """Make one of a sparse matrix of SciPy's."""
+        if n_dense or n_batch:
+            raise NotImplementedError(
+                "sparse.BCSR.from_scipy_sparse: matrices have neither dense axes nor such of "
+                f"batches; got n_dense={n_dense}, n_batch={n_batch}; leave them"
+            )
+        mat, kind = mat.tocsr(), index_dtype or np.int32
+        return cls((mat.data, mat.indices.astype(kind), mat.indptr.astype(kind)), shape=mat.shape)
+
+    @classmethod
+    @api_boundary
+    def from_bcoo(cls, arr: BCOO) -> BCSR:
+        """Make one of a BCOO matrix."""
+        if arr.n_sparse != 2 or arr.n_batch or arr.n_dense:
+            raise NotImplementedError(
+                f"sparse.BCSR.from_bcoo: a matrix with two sparse axes is needed; got {arr!r}"
+            )
+        arr = arr if arr.indices_sorted else arr.sort_indices()
+        rows, kind = arr.indices[:, 0], arr.indices.dtype
+        begin = searchsorted(rows, arange(arr.shape[0] + 1, dtype=kind)).astype(kind)
+        return cls(
+            (arr.data, arr.indices[:, 1], begin), shape=arr.shape, indices_sorted=True,
+            unique_indices=arr.unique_indices,
+        )  # fmt: skip
+
+    @api_boundary
+    def to_bcoo(self) -> BCOO:
+        """Return the same matrix as BCOO."""
+        place = arange(self.nse, dtype=self.indptr.dtype)
+        rows = searchsorted(self.indptr, place, side="right").astype(self.indices.dtype) - 1
+        return BCOO(
+            (self.data, stack([rows, self.indices], axis=-1)), shape=self.shape,
+            indices_sorted=self.indices_sorted, unique_indices=self.unique_indices,
+        )  # fmt: skip
+
+    def todense(self) -> Array:
+        """Return the dense matrix."""
+        return self.to_bcoo().todense()
+
+    def transpose(self, axes: Any = None) -> Any:
+        """Refuse: the transpose has the elements in another order."""
+        raise NotImplementedError(
+            f"sparse.BCSR: the transpose is not made; got axes={axes}; use .to_bcoo().T"
+        )
+
+    def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR:
+        """Add elements of the same place, and leave out zeros."""
+        return BCSR.from_bcoo(self.to_bcoo().sum_duplicates(nse, remove_zeros))
+
+    def sum(self, axis: Any = None) -> Any:
+        """Add along axes, to a sparse BCOO; or along all, to a dense scalar."""
+        mat: Any = self.to_bcoo()
+        return mat.sum(axis)
+
+    def __neg__(self) -> BCSR:
+        return self._with(-self.data)
+
+    def __pos__(self) -> BCSR:
+        return self
+
+    def __mul__(self, other: Any) -> BCSR:
+        mat: Any = self.to_bcoo()
+        other = other.to_bcoo() if isinstance(other, BCSR) else other
+        return self._with((mat * other).data)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> BCSR:
+        mat: Any = self.to_bcoo()
+        return self._with((mat / other).data)
+
+    def __matmul__(self, other: Any) -> Any:
+        return product(self.to_bcoo(), other.to_bcoo() if isinstance(other, BCSR) else other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return product(other, self.to_bcoo())
+
+    def _with(self, data: Any) -> BCSR:
+        static = self.shape, self.indices_sorted, self.unique_indices
+        return BCSR.tree_unflatten(static, (data, self.indices, self.indptr))
+
+
+@api_boundary
+def bcsr_fromdense(
+    mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0,
+    index_dtype: Any = np.int32,
+) -> BCSR:  # fmt: skip
+    """Make a sparse matrix of the elements of a dense one that are not zero.
+
+    Args:
+        mat: a dense matrix.
+        nse: how many to store; static. The count of them, where the matrix is known.
+        n_batch: 0, nothing else.
+        n_dense: 0, nothing else.
+        index_dtype: of columns and beginnings of rows.
+
+    >>> import accnp as jnp
+    >>> from accnp.experimental import sparse
+    >>> sparse.bcsr_fromdense(jnp.eye(2)).indices
+    Array([0, 1], dtype=int32)
+    """
+    name = "sparse.bcsr_fromdense"
+    if n_batch or n_dense:
+        raise NotImplementedError(
+            f"{name}: only matrices with two sparse axes are; got n_batch={n_batch}, "
+            f"n_dense={n_dense}; use BCOO"
+        )
+    x = asarray(mat)
+    if x.ndim != 2:
+        raise ValueError(f"{name}: a matrix is needed; got shape {x.shape}")
+    return BCSR.from_bcoo(bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype))
+
+
+@api_boundary
+def bcsr_todense(mat: BCSR) -> Array:
+    """Return the dense matrix of a sparse one.
+
+    >>> import accnp as jnp
+    >>> from accnp.experimental import sparse
+    >>> sparse.bcsr_todense(sparse.BCSR.fromdense(jnp.eye(2)))
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    return mat.todense()
+
+
+@api_boundary
+def bcsr_dot_general(
+    lhs: BCSR, rhs: Any, *, dimension_numbers: Any, precision: Any = None,
+    preferred_element_type: Any = None, out_sharding: Any = None,
+) -> Array:  # fmt: skip
+    """Contract a sparse matrix with a dense array: see `bcoo_dot_general`.
+
+    >>> import accnp as jnp
+    >>> from accnp.experimental import sparse
+    >>> m = sparse.BCSR.fromdense(jnp.eye(2))
+    >>> sparse.bcsr_dot_general(m, jnp.ones(2), dimension_numbers=(((1,), (0,)), ((), ())))
+    Array([1., 1.], dtype=float32)
+    """
+    return bcoo_dot_general(
+        plain("bcsr_dot_general", lhs.to_bcoo()), rhs, dimension_numbers=dimension_numbers,
+        preferred_element_type=preferred_element_type,
+    )  # fmt: skip

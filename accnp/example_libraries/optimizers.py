@@ -1,0 +1,19 @@
+# isort: skip_file
+"""`accnp.example_libraries.optimizers`: optimisers and schedules, re-exported one by one."""
+
+from accnp.api.optimizers import (
+    JoinPoint, Optimizer, OptimizerState, adagrad, adam, adamax, clip_grads, constant,
+    exponential_decay, inverse_time_decay, l2_norm, make_schedule, momentum, nesterov, optimizer,
+    pack_optimizer_state, piecewise_constant, polynomial_decay, rmsprop, rmsprop_momentum, sgd, sm3,
+    unpack_optimizer_state,
+)  # fmt: skip
+from accnp.missing import nearest
+
+__all__ = [
+    "JoinPoint", "Optimizer", "OptimizerState", "adagrad", "adam", "adamax", "clip_grads",
+    "constant", "exponential_decay", "inverse_time_decay", "l2_norm", "make_schedule", "momentum",
+    "nesterov", "optimizer", "pack_optimizer_state", "piecewise_constant", "polynomial_decay",
+    "rmsprop", "rmsprop_momentum", "sgd", "sm3", "unpack_optimizer_state",
+]  # fmt: skip
+
+__getattr__ = nearest(__name__, __all__)

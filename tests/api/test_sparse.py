@@ -1,0 +1,58 @@
+"""Sparse arrays where jax has no answer, or where what is stored is in our order."""
+
+import numpy as np
+import pytest
+
+import accnp
+import accnp.numpy as jnp
+from accnp.experimental import sparse
+
+A = np.float32([[0, 2, 0, -1], [0, 0, 0, 0], [0.5, 0, 3, 0]])
+M = sparse.BCOO.fromdense(A)
+R = sparse.BCSR.fromdense(A)
+
+
+def test_dense_times_rows():
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_allclose(jnp.asarray(x) @ R, x @ A)
+    np.testing.assert_allclose(x @ M, x @ A)
+
+
+def test_what_is_not_zero_at_zero_is_dense():
+    np.testing.assert_allclose(sparse.sparsify(jnp.exp)(M), np.exp(A), rtol=1e-6)
+
+
+def test_elements_that_are_there_twice():
+    twice = sparse.BCOO(([1.0, 2.0, 5.0], [[0, 1], [0, 1], [9, 9]]), shape=(2, 2))
+    np.testing.assert_allclose(twice.todense(), [[0, 3], [0, 0]])
+    np.testing.assert_allclose(sparse.sparsify(jnp.square)(twice).todense(), [[0, 9], [0, 0]])
+    assert twice.sum_duplicates().nse == 1
+    assert float(twice.sum()) == 3
+
+
+def test_places_that_are_not_needed_do_not_count():
+    wide = sparse.BCOO.fromdense(A, nse=7)
+    infinite = jnp.full((4, 2), jnp.inf).at[1].set(1.0).at[3].set(1.0)
+    np.testing.assert_allclose((wide @ infinite)[0], [1, 1])
+    np.testing.assert_allclose(wide[0:1].todense(), A[:1])
+    both = sparse.bcoo_concatenate([wide, wide], dimension=0)
+    np.testing.assert_allclose(both.todense(), np.concatenate([A, A]))
+
+
+def test_batches():
+    stacked = np.stack([A, 2 * A])
+    mats = sparse.BCOO.fromdense(stacked, n_batch=1)
+    np.testing.assert_allclose(mats.todense(), stacked)
+    with pytest.raises(NotImplementedError, match="n_batch"):
+        mats.transpose((0, 2, 1))
+    found = accnp.vmap(lambda d, i: sparse.BCOO((d, i), shape=(3, 4)) @ jnp.ones(4))(
+        mats.data, mats.indices
+    )
+    np.testing.assert_allclose(found, stacked.sum(-1))
+
+
+def test_under_jit_the_number_must_be_known():
+    with pytest.raises(accnp.errors.ConcretizationTypeError, match="nse"):
+        accnp.jit(lambda x: sparse.BCOO.fromdense(x).data)(A)
+    found = accnp.jit(lambda x: sparse.BCOO.fromdense(x, nse=4))(A)
+    np.testing.assert_allclose(found.todense(), A)
