@@ -124,7 +124,14 @@ def scatter_sub(
     unique_indices: bool = False,
     mode: Any = None,
 ) -> Array:
-    """Subtract from windows of an array at computed places."""
+    """Subtract from windows of an array at computed places.
+
+    Example:
+        >>> import accnp as jnp
+        >>> numbers = jnp.lax.ScatterDimensionNumbers((), (0,), (0,))
+        >>> jnp.lax.scatter_sub(jnp.zeros(3), jnp.array([[1], [1]]), jnp.ones(2), numbers)
+        Array([ 0., -2.,  0.], dtype=float32)
+    """
     nodes = [as_node(v, "lax.scatter_sub") for v in (operand, scatter_indices, updates)]
     return scatter_sub_p.bind(
         *map(wrap, nodes),
@@ -228,7 +235,7 @@ def _starts(x: Node, indices: Any, name: str) -> list[Node]:
     else:
         nodes = [as_node(i, name) for i in indices]
     if len(nodes) != x.aval.ndim:
-        raise TypeError(
+        raise ValueError(
             f"{name}: one start index for each axis is needed; got {len(nodes)} for shape "
             f"{x.aval.shape}; add or drop indices"
         )
@@ -350,6 +357,8 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     """Sort along an axis; of several arrays, the first `num_keys` are keys and all are moved."""
     many = isinstance(operand, Sequence)
     nodes = [as_node(x, "lax.sort") for x in (operand if many else [operand])]
+    if not nodes:
+        raise TypeError("lax.sort: Sort requires at least one operand; got none; pass arrays")
     at = as_axis(dimension, nodes[0].aval.ndim, "lax.sort")
     out = o.sort(*nodes, dimension=at, is_stable=bool(is_stable), num_keys=num_keys)
     results = unpack(out)

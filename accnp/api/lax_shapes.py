@@ -236,6 +236,11 @@ def pad(operand: Any, padding_value: Any, padding_config: Any) -> Array:
     """Put (low, high, interior) padding of one value around and between; negative ones crop."""
     x, value = as_node(operand, "lax.pad"), as_node(padding_value, "lax.pad")
     config = tuple(_ints(entry, "lax.pad") for entry in padding_config)
+    if len(config) != x.aval.ndim:
+        raise ValueError(
+            f"lax.pad: padding_config needs (low, high, interior) for each axis; got {config} for "
+            f"shape {x.aval.shape}"
+        )
     return wrap(o.pad(x, value, padding_config=config))
 
 

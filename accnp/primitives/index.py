@@ -202,7 +202,7 @@ def _output_shape(batch: Any, sizes: Sequence[int], offset_dims: Any) -> tuple[i
 def _gather_infer(x: Aval, starts: Aval, **p: Any) -> Aval:
     dims, sizes = p["dimension_numbers"], p["slice_sizes"]
     if dtype_kind(starts.dtype) not in "iu":
-        raise TypeError(f"gather: indices must be integers; got {starts.dtype.name}")
+        raise ValueError(f"gather: indices must be integers; got {starts.dtype.name}; convert them")
     if starts.ndim < 1 or starts.shape[-1] != len(dims.start_index_map):
         raise TypeError(
             f"gather: the last axis of the indices, shape {starts.shape}, must be as long as "

@@ -137,7 +137,8 @@ class Encoder:
         if type(v).__name__ in _CLASSES and not isinstance(v, enum.Enum):
             return {"record": [type(v).__name__, [self.value(x, where) for x in v]]}
         if type(v) in (tuple, list, frozenset):
-            return {type(v).__name__: [self.value(x, where) for x in v]}
+            members: Any = v
+            return {type(v).__name__: [self.value(x, where) for x in members]}
         if type(v) is dict:
             pairs = [[self.value(k, where), self.value(x, where)] for k, x in v.items()]
             return {"dict": pairs}
