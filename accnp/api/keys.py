@@ -27,8 +27,8 @@ from accnp.primitives.random import WORD
 from accnp.pytree import register_pytree_node
 
 __all__ = [
-    "PRNGKey", "PRNGKeyArray", "bits_node", "clone", "fold_in", "key", "key_data", "key_impl",
-    "key_words", "split", "wrap_key_data",
+    "PRNGKey", "PRNGKeyArray", "bits_node", "clone", "fold_in", "key", "key_data", "key_dtype",
+    "key_impl", "key_words", "split", "wrap_key_data",
 ]  # fmt: skip
 
 IMPL = "threefry2x32"
@@ -247,6 +247,21 @@ def key_impl(keys: Any) -> str:
     """Return the name of the generator of keys."""
     _base_node(keys, "random.key_impl")
     return IMPL
+
+
+def key_dtype(impl_spec: Any = None) -> Any:
+    """The dtype of typed keys.
+
+    Raises:
+        NotImplementedError: another generator than threefry2x32 is meant.
+
+    Example:
+        >>> import accnp as jax
+        >>> jax.random.key_dtype()
+        key<fry>
+    """
+    _check_impl(impl_spec, "random.key_dtype")
+    return dtypes.key_dtype("fry")
 
 
 def clone(key: Any) -> Any:

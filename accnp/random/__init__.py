@@ -3,6 +3,7 @@
 
 from typing import TYPE_CHECKING
 
+from accnp.api.keys import key_dtype
 from accnp.api.count_samples import binomial, multinomial, poisson
 from accnp.api.distributions import (
     cauchy, double_sided_maxwell, exponential, geometric, laplace, logistic, lognormal, maxwell,
@@ -23,11 +24,11 @@ if TYPE_CHECKING:  # loaded on first use
 __all__ = [
     "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy",
     "chisquare", "choice", "clone", "dirichlet", "double_sided_maxwell", "exponential", "f",
-    "fold_in", "gamma", "generalized_normal", "geometric", "gumbel", "key", "key_data", "key_impl",
-    "laplace", "loggamma", "logistic", "lognormal", "maxwell", "multinomial", "multivariate_normal",
-    "normal", "orthogonal", "pareto", "permutation", "poisson", "rademacher", "randint",
-    "random_gamma_p", "rayleigh", "split", "t", "triangular", "truncated_normal", "uniform", "wald",
-    "weibull_min", "wrap_key_data",
+    "fold_in", "gamma", "generalized_normal", "geometric", "gumbel", "key", "key_data", "key_dtype",
+    "key_impl", "laplace", "loggamma", "logistic", "lognormal", "maxwell", "multinomial",
+    "multivariate_normal", "normal", "orthogonal", "pareto", "permutation", "poisson", "rademacher",
+    "randint", "random_gamma_p", "rayleigh", "split", "t", "triangular", "truncated_normal",
+    "uniform", "wald", "weibull_min", "wrap_key_data",
 ]  # fmt: skip
 
 __getattr__ = nearest(__name__, __all__, {"random_gamma_p": "accnp.api.rare_primitives"})
