@@ -54,7 +54,8 @@ def each(
             for at in np.ndindex(*outer):
                 found = fn(*[x[at] for x in xs])
                 for i, out in enumerate(outs):
-                    out[at] = np.nan if found is None else found[i]
+                    nan = complex(np.nan, np.nan) if out.dtype.kind == "c" else np.nan
+                    out[at] = nan if found is None else found[i]
     return outs
 
 
