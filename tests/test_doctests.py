@@ -27,7 +27,7 @@ FUNCTIONS = [
     for name, (kind, _) in NAMES.items()
     if kind in ("function", "ufunc")
     and name.split(".")[0] in ("numpy", "lax", "nn", "random", "scipy", "image", "ops")
-    and find(name) is not None
+    and callable(find(name))
 ]
 
 
@@ -63,6 +63,10 @@ def with_examples() -> dict[str, str]:
             if isinstance(text, str) and ">>>" in text and text not in seen:
                 seen.add(text)
                 found[where.removeprefix("accnp.")] = text
+    for name in FUNCTIONS:  # those of modules that are made, too
+        text = find(name).__doc__ or ""
+        if ">>>" in text and text not in seen:
+            found[name] = text
     return found
 
 

@@ -84,6 +84,10 @@ def asarray(
     NumPy arrays that can be written to are copied; with `copy=False` the memory is shared where
     dtype and layout allow it, and must not be written to any more. Read-only ones are always
     shared, unless `copy=True` is given.
+
+    >>> import accnp as jnp
+    >>> jnp.asarray([1, 2])
+    Array([1, 2], dtype=int32)
     """
     if type(a) is Array and dtype is None and device is None:
         return a
@@ -103,19 +107,34 @@ def _dtype(dtype: Any, function: str) -> np.dtype:
 
 @api_boundary
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
-    """Make an array of zeros."""
+    """Make an array of zeros.
+
+    >>> import accnp as jnp
+    >>> jnp.zeros(2)
+    Array([0., 0.], dtype=float32)
+    """
     return made(full_node(as_shape(shape, "jnp.zeros"), 0, _dtype(dtype, "jnp.zeros")), device)
 
 
 @api_boundary
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
-    """Make an array of ones."""
+    """Make an array of ones.
+
+    >>> import accnp as jnp
+    >>> jnp.ones((1, 2))
+    Array([[1., 1.]], dtype=float32)
+    """
     return made(full_node(as_shape(shape, "jnp.ones"), 1, _dtype(dtype, "jnp.ones")), device)
 
 
 @api_boundary
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
-    """Make an array of unspecified values (zeros here)."""
+    """Make an array of unspecified values (zeros here).
+
+    >>> import accnp as jnp
+    >>> jnp.empty(0)
+    Array([], shape=(0,), dtype=float32)
+    """
     return made(full_node(as_shape(shape, "jnp.empty"), 0, _dtype(dtype, "jnp.empty")), device)
 
 
@@ -130,7 +149,12 @@ def _filled(shape: tuple[int, ...], value: Any, dtype: Any, function: str) -> No
 def full(
     shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Array:
-    """Make an array that holds one value everywhere (or an array broadcast to the shape)."""
+    """Make an array that holds one value everywhere (or an array broadcast to the shape).
+
+    >>> import accnp as jnp
+    >>> jnp.full(2, 7)
+    Array([7, 7], dtype=int32, weak_type=True)
+    """
     return made(_filled(as_shape(shape, "jnp.full"), fill_value, dtype, "jnp.full"), device)
 
 
@@ -144,7 +168,12 @@ def full_like(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Make an array of the shape and dtype of another that holds one value everywhere."""
+    """Make an array of the shape and dtype of another that holds one value everywhere.
+
+    >>> import accnp as jnp
+    >>> jnp.full_like(jnp.arange(2), 5)
+    Array([5, 5], dtype=int32)
+    """
     return _like(a, fill_value, dtype, shape, device, "jnp.full_like")
 
 
@@ -179,7 +208,12 @@ def shape_and_type(a: Any, function: str) -> tuple[tuple[int, ...], Any, bool]:
 def zeros_like(
     a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Array:
-    """Make an array of zeros of the shape and dtype of another."""
+    """Make an array of zeros of the shape and dtype of another.
+
+    >>> import accnp as jnp
+    >>> jnp.zeros_like(jnp.arange(2))
+    Array([0, 0], dtype=int32)
+    """
     return _like(a, 0, dtype, shape, device, "jnp.zeros_like")
 
 
@@ -187,7 +221,12 @@ def zeros_like(
 def ones_like(
     a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Array:
-    """Make an array of ones of the shape and dtype of another."""
+    """Make an array of ones of the shape and dtype of another.
+
+    >>> import accnp as jnp
+    >>> jnp.ones_like(jnp.arange(2))
+    Array([1, 1], dtype=int32)
+    """
     return _like(a, 1, dtype, shape, device, "jnp.ones_like")
 
 
@@ -195,7 +234,12 @@ def ones_like(
 def empty_like(
     prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
 ) -> Array:
-    """Make an array of unspecified values (zeros here) of the shape and dtype of another."""
+    """Make an array of unspecified values (zeros here) of the shape and dtype of another.
+
+    >>> import accnp as jnp
+    >>> jnp.empty_like(jnp.ones(0))
+    Array([], shape=(0,), dtype=float32)
+    """
     return _like(prototype, 0, dtype, shape, device, "jnp.empty_like")
 
 
@@ -281,7 +325,12 @@ def linspace(
     *,
     device: Any = None,
 ) -> Any:
-    """Make `num` evenly spaced values from start to stop."""
+    """Make `num` evenly spaced values from start to stop.
+
+    >>> import accnp as jnp
+    >>> jnp.linspace(0, 1, 3)
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
     name = "jnp.linspace"
     num = as_int(num, name, "num", "shape")
     if num < 0:
@@ -344,7 +393,12 @@ def logspace(
     dtype: Any = None,
     axis: int = 0,
 ) -> Array:
-    """Make `num` values from base**start to base**stop, evenly spaced on a log scale."""
+    """Make `num` values from base**start to base**stop, evenly spaced on a log scale.
+
+    >>> import accnp as jnp
+    >>> jnp.logspace(0, 2, 3)
+    Array([  1.,  10., 100.], dtype=float32)
+    """
     x = linspace(start, stop, num, endpoint, False, None, axis)
     b, e = promote("jnp.logspace", base, x)
     b, e = broadcast_nodes("jnp.logspace", [b, e])
@@ -363,7 +417,12 @@ def geomspace(
     dtype: Any = None,
     axis: int = 0,
 ) -> Array:
-    """Make `num` values from start to stop in geometric progression."""
+    """Make `num` values from start to stop in geometric progression.
+
+    >>> import accnp as jnp
+    >>> jnp.geomspace(1, 4, 3)
+    Array([1., 2., 4.], dtype=float32)
+    """
     name = "jnp.geomspace"
     a, b = promote(name, start, stop)
     kind = a.aval.dtype if a.aval.dtype.kind in "fc" else dtypes.default_float()
@@ -397,7 +456,13 @@ def geomspace(
 def eye(
     N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: Any = None
 ) -> Array:
-    """Make a matrix with ones on one diagonal."""
+    """Make a matrix with ones on one diagonal.
+
+    >>> import accnp as jnp
+    >>> jnp.eye(2)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
     name = "jnp.eye"
     n = as_int(N, name, "N", "shape")
     m = n if M is None else as_int(M, name, "M", "shape")
@@ -415,5 +480,11 @@ def diagonal_mask(shape: tuple[int, ...], k: int = 0, compare: str = "eq") -> No
 
 @api_boundary
 def identity(n: int, dtype: Any = None) -> Array:
-    """Make a square matrix with ones on the diagonal."""
+    """Make a square matrix with ones on the diagonal.
+
+    >>> import accnp as jnp
+    >>> jnp.identity(2)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
     return eye(n, dtype=dtype)

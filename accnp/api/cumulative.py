@@ -88,7 +88,28 @@ def _standard(
 def cumulative_sum(
     x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
 ) -> Array:
-    """The running sum along an axis, with a 0 in front if asked for."""
+    """The running sum along an axis, with a 0 in front if asked for.
+
+    >>> import accnp as jnp
+    >>> jnp.cumulative_sum(jnp.arange(3), include_initial=True)
+    Array([0, 0, 1, 3], dtype=int32)
+
+    >>> import accnp as jnp
+    >>> jnp.cumsum(jnp.arange(4))
+    Array([0, 1, 3, 6], dtype=int32)
+
+    >>> import accnp as jnp
+    >>> jnp.cumprod(jnp.array([1, 2, 3]))
+    Array([1, 2, 6], dtype=int32)
+
+    >>> import accnp as jnp
+    >>> jnp.nancumsum(jnp.array([1, jnp.nan]))
+    Array([1., 1.], dtype=float32)
+
+    >>> import accnp as jnp
+    >>> jnp.nancumprod(jnp.array([2, jnp.nan]))
+    Array([2., 2.], dtype=float32)
+    """
     return _standard(x, axis, dtype, include_initial, 0, "cumulative_sum", cumsum)
 
 
@@ -96,7 +117,12 @@ def cumulative_sum(
 def cumulative_prod(
     x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
 ) -> Array:
-    """The running product along an axis, with a 1 in front if asked for."""
+    """The running product along an axis, with a 1 in front if asked for.
+
+    >>> import accnp as jnp
+    >>> jnp.cumulative_prod(jnp.array([2, 3]))
+    Array([2, 6], dtype=int32)
+    """
     return _standard(x, axis, dtype, include_initial, 1, "cumulative_prod", cumprod)
 
 
@@ -121,7 +147,12 @@ def nansum(
     initial: Any = None,
     where: Any = None,
 ) -> Array:
-    """The sum over the given axes, leaving nan out."""
+    """The sum over the given axes, leaving nan out.
+
+    >>> import accnp as jnp
+    >>> jnp.nansum(jnp.array([1, jnp.nan]))
+    Array(1., dtype=float32)
+    """
     return red.sum(_filled(a, 0, "nansum"), axis, dtype, out, keepdims, initial, where)
 
 
@@ -136,7 +167,12 @@ def nanprod(
     initial: Any = None,
     where: Any = None,
 ) -> Array:
-    """The product over the given axes, leaving nan out."""
+    """The product over the given axes, leaving nan out.
+
+    >>> import accnp as jnp
+    >>> jnp.nanprod(jnp.array([2, jnp.nan]))
+    Array(2., dtype=float32)
+    """
     return red.prod(_filled(a, 1, "nanprod"), axis, dtype, out, keepdims, initial, where)
 
 
@@ -219,7 +255,12 @@ def nanmean(
     keepdims: bool = False,
     where: Any = None,
 ) -> Array:
-    """The mean over the given axes, leaving nan out."""
+    """The mean over the given axes, leaving nan out.
+
+    >>> import accnp as jnp
+    >>> jnp.nanmean(jnp.array([1, jnp.nan]))
+    Array(1., dtype=float32)
+    """
     return red.mean(a, axis, dtype, out, keepdims, where=_not_nan(a, where, "nanmean"))
 
 
@@ -234,7 +275,12 @@ def nanvar(
     where: Any = None,
     mean: Any = None,
 ) -> Array:
-    """The variance over the given axes, leaving nan out."""
+    """The variance over the given axes, leaving nan out.
+
+    >>> import accnp as jnp
+    >>> jnp.nanvar(jnp.array([1, jnp.nan]))
+    Array(0., dtype=float32)
+    """
     mask = _not_nan(a, where, "nanvar")
     return red.var(a, axis, dtype, out, ddof, keepdims, where=mask, mean=mean)
 
@@ -250,6 +296,11 @@ def nanstd(
     where: Any = None,
     mean: Any = None,
 ) -> Array:
-    """The standard deviation over the given axes, leaving nan out."""
+    """The standard deviation over the given axes, leaving nan out.
+
+    >>> import accnp as jnp
+    >>> jnp.nanstd(jnp.array([1, jnp.nan]))
+    Array(0., dtype=float32)
+    """
     mask = _not_nan(a, where, "nanstd")
     return red.std(a, axis, dtype, out, ddof, keepdims, where=mask, mean=mean)

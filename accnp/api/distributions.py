@@ -94,7 +94,12 @@ _ONE = np.float32(1)  # of a dtype, as jax's default is
 def lognormal(
     key: Any, sigma: Any = _ONE, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
-    """Sample numbers whose logarithm is normal with deviation sigma."""
+    """Sample numbers whose logarithm is normal with deviation sigma.
+
+    >>> import accnp as jnp
+    >>> jnp.random.lognormal(jnp.random.key(0), shape=(3,)).shape
+    (3,)
+    """
     words, sizes, kind, (s,) = _start(key, "lognormal", shape, dtype, sigma)
     return wrap(o.exp(o.mul(normal_node(words, sizes, kind), s)))
 
@@ -103,7 +108,12 @@ def lognormal(
 def pareto(
     key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
-    """Sample the Pareto distribution with exponent b."""
+    """Sample the Pareto distribution with exponent b.
+
+    >>> import accnp as jnp
+    >>> jnp.random.pareto(jnp.random.key(0), 2.0, (3,)).shape
+    (3,)
+    """
     words, sizes, kind, (b_,) = _start(key, "pareto", shape, dtype, b)
     return wrap(o.exp(o.div(_exponential(words, sizes, kind), b_)))
 
@@ -112,7 +122,12 @@ def pareto(
 def rayleigh(
     key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
-    """Sample the Rayleigh distribution."""
+    """Sample the Rayleigh distribution.
+
+    >>> import accnp as jnp
+    >>> jnp.random.rayleigh(jnp.random.key(0), 1.0, (3,)).shape
+    (3,)
+    """
     words, sizes, kind, (s,) = _start(key, "rayleigh", shape, dtype, scale)
     log_u = o.log(uniform_node(words, sizes, kind))
     return wrap(o.mul(s, o.sqrt(o.mul(log_u, like(log_u, -2)))))
@@ -126,7 +141,12 @@ def weibull_min(
     shape: Any = (),
     dtype: Any = None,
 ) -> Array:
-    """Sample the Weibull distribution of minima."""
+    """Sample the Weibull distribution of minima.
+
+    >>> import accnp as jnp
+    >>> jnp.random.weibull_min(jnp.random.key(0), 1.0, 2.0, (3,)).shape
+    (3,)
+    """
     words, sizes, kind, (s, c) = _start(key, "weibull_min", shape, dtype, scale, concentration)
     e = _exponential(words, sizes, kind)
     return wrap(o.mul(o.pow(e, o.div(like(c, 1), c)), s))
@@ -143,7 +163,12 @@ def triangular(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Sample the triangular distribution."""
+    """Sample the triangular distribution.
+
+    >>> import accnp as jnp
+    >>> jnp.random.triangular(jnp.random.key(0), 0.0, 0.5, 1.0, (3,)).shape
+    (3,)
+    """
     words, sizes, kind, (a, m, b) = _start(key, "triangular", shape, dtype, left, mode, right)
     a, m, b = (to_shape(v, sizes) for v in (a, m, b))
     width = o.sub(b, a)
@@ -174,7 +199,12 @@ def geometric(
 
 @api_boundary
 def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Sample the length of a vector of three normal numbers."""
+    """Sample the length of a vector of three normal numbers.
+
+    >>> import accnp as jnp
+    >>> jnp.random.maxwell(jnp.random.key(0), (3,)).shape
+    (3,)
+    """
     words, sizes, kind, _ = _start(key, "maxwell", shape, dtype)
     return wrap(_length(words, sizes, kind))
 
@@ -188,7 +218,12 @@ def _length(words: Words, sizes: tuple[int, ...], kind: np.dtype) -> Node:
 def double_sided_maxwell(
     key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None
 ) -> Array:
-    """Sample the Maxwell distribution with a random sign, moved and scaled."""
+    """Sample the Maxwell distribution with a random sign, moved and scaled.
+
+    >>> import accnp as jnp
+    >>> jnp.random.double_sided_maxwell(jnp.random.key(0), 0.0, 1.0, (3,)).shape
+    (3,)
+    """
     words = key_words(key, "double_sided_maxwell")
     kind = float_dtype(dtype, "double_sided_maxwell")
     a, s = (cast(v, kind) for v in as_nodes("double_sided_maxwell", loc, scale))
@@ -213,7 +248,12 @@ def multivariate_normal(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Sample normal vectors with a mean and a covariance matrix."""
+    """Sample normal vectors with a mean and a covariance matrix.
+
+    >>> import accnp as jnp
+    >>> jnp.random.multivariate_normal(jnp.random.key(0), jnp.zeros(2), jnp.eye(2)).shape
+    (2,)
+    """
     name = "random.multivariate_normal"
     words = key_words(key, "multivariate_normal")
     if method != "cholesky":
@@ -239,7 +279,12 @@ def multivariate_normal(
 
 @api_boundary
 def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None) -> Array:
-    """Sample orthogonal matrices uniformly."""
+    """Sample orthogonal matrices uniformly.
+
+    >>> import accnp as jnp
+    >>> jnp.random.orthogonal(jnp.random.key(0), 2).shape
+    (2, 2)
+    """
     words, sizes, kind, _ = _start(key, "orthogonal", shape, dtype)
     n = as_int(n, "random.orthogonal", "n", "shape")
     if m is not None and m != n:

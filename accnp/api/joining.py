@@ -60,7 +60,12 @@ def _join(nodes: list[Node], axis: int) -> Node:
 
 @api_boundary
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
-    """Join arrays along an axis (None: flattened)."""
+    """Join arrays along an axis (None: flattened).
+
+    >>> import accnp as jnp
+    >>> jnp.concatenate([jnp.ones(1), jnp.zeros(1)])
+    Array([1., 0.], dtype=float32)
+    """
     name = "jnp.concatenate"
     nodes = _several(arrays, name, dtype)
     if axis is None:
@@ -78,13 +83,24 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
 
 @api_boundary
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
-    """Join arrays along an axis."""
+    """Join arrays along an axis.
+
+    >>> import accnp as jnp
+    >>> jnp.concat([jnp.ones(1), jnp.zeros(1)])
+    Array([1., 0.], dtype=float32)
+    """
     return concatenate(arrays, axis)
 
 
 @api_boundary
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Array:
-    """Join arrays of one shape along a new axis."""
+    """Join arrays of one shape along a new axis.
+
+    >>> import accnp as jnp
+    >>> jnp.stack([jnp.ones(2), jnp.zeros(2)])
+    Array([[1., 1.],
+           [0., 0.]], dtype=float32)
+    """
     name = "jnp.stack"
     nodes = _several(arrays, name, dtype)
     shape = nodes[0].aval.shape
@@ -97,7 +113,12 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Ar
 
 @api_boundary
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """Take an array apart along an axis."""
+    """Take an array apart along an axis.
+
+    >>> import accnp as jnp
+    >>> jnp.unstack(jnp.arange(2))
+    (Array(0, dtype=int32), Array(1, dtype=int32))
+    """
     node = as_node(x, "jnp.unstack")
     if node.aval.ndim == 0:
         raise ValueError("jnp.unstack: an array of at least one axis is needed; got a scalar")
@@ -113,7 +134,12 @@ def _stacked(tup: Any, function: str, shape: Any, axis: int, dtype: Any = None) 
 
 @api_boundary
 def hstack(tup: Any, dtype: Any = None) -> Array:
-    """Join arrays along axis 1 (vectors along axis 0)."""
+    """Join arrays along axis 1 (vectors along axis 0).
+
+    >>> import accnp as jnp
+    >>> jnp.hstack([jnp.ones(1), jnp.zeros(1)])
+    Array([1., 0.], dtype=float32)
+    """
     nodes = _several(tup, "jnp.hstack", dtype)
     nodes = [reshape_plain(x, x.aval.shape or (1,)) for x in nodes]
     return concatenate([wrap(x) for x in nodes], 0 if nodes[0].aval.ndim == 1 else 1)
@@ -121,19 +147,36 @@ def hstack(tup: Any, dtype: Any = None) -> Array:
 
 @api_boundary
 def vstack(tup: Any, dtype: Any = None) -> Array:
-    """Join arrays along axis 0; vectors become rows."""
+    """Join arrays along axis 0; vectors become rows.
+
+    >>> import accnp as jnp
+    >>> jnp.vstack([jnp.ones(2), jnp.zeros(2)])
+    Array([[1., 1.],
+           [0., 0.]], dtype=float32)
+    """
     return _stacked(tup, "jnp.vstack", row, 0, dtype)
 
 
 @api_boundary
 def dstack(tup: Any, dtype: Any = None) -> Array:
-    """Join arrays along axis 2."""
+    """Join arrays along axis 2.
+
+    >>> import accnp as jnp
+    >>> jnp.dstack([jnp.ones(2), jnp.zeros(2)]).shape
+    (1, 2, 2)
+    """
     return _stacked(tup, "jnp.dstack", cube, 2, dtype)
 
 
 @api_boundary
 def column_stack(tup: Any) -> Array:
-    """Join arrays along axis 1; vectors become columns."""
+    """Join arrays along axis 1; vectors become columns.
+
+    >>> import accnp as jnp
+    >>> jnp.column_stack([jnp.ones(2), jnp.zeros(2)])
+    Array([[1., 0.],
+           [1., 0.]], dtype=float32)
+    """
 
     def column(x: Node) -> Node:
         return x if x.aval.ndim >= 2 else reshape_plain(x, (x.aval.size, 1))
@@ -144,13 +187,23 @@ def column_stack(tup: Any) -> Array:
 @api_boundary
 @shown(arrays=2)
 def append(arr: Any, values: Any, axis: int | None = None) -> Array:
-    """Join values to the end."""
+    """Join values to the end.
+
+    >>> import accnp as jnp
+    >>> jnp.append(jnp.array([1]), 2)
+    Array([1, 2], dtype=int32)
+    """
     return concatenate([arr, values], axis)
 
 
 @api_boundary
 def block(arrays: Any) -> Array:
-    """Join nested lists of arrays: innermost lists along the last axis, and so on outwards."""
+    """Join nested lists of arrays: innermost lists along the last axis, and so on outwards.
+
+    >>> import accnp as jnp
+    >>> jnp.block([jnp.ones(1), jnp.zeros(1)])
+    Array([1., 0.], dtype=float32)
+    """
 
     def depth(x: Any) -> int:
         return 1 + max(map(depth, x), default=0) if isinstance(x, list) else 0
@@ -198,31 +251,56 @@ def _split(ary: Any, at: Any, axis: int, function: str, even: bool) -> list[Arra
 
 @api_boundary
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
-    """Split into equal parts, or before the given indices."""
+    """Split into equal parts, or before the given indices.
+
+    >>> import accnp as jnp
+    >>> jnp.split(jnp.arange(4), 2)
+    [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
+    """
     return _split(ary, indices_or_sections, axis, "jnp.split", True)
 
 
 @api_boundary
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
-    """Split into parts that are as equal as can be, or before the given indices."""
+    """Split into parts that are as equal as can be, or before the given indices.
+
+    >>> import accnp as jnp
+    >>> jnp.array_split(jnp.arange(3), 2)
+    [Array([0, 1], dtype=int32), Array([2], dtype=int32)]
+    """
     return _split(ary, indices_or_sections, axis, "jnp.array_split", False)
 
 
 @api_boundary
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
-    """Split along axis 0."""
+    """Split along axis 0.
+
+    >>> import accnp as jnp
+    >>> jnp.vsplit(jnp.ones((2, 2)), 2)
+    [Array([[1., 1.]], dtype=float32), Array([[1., 1.]], dtype=float32)]
+    """
     return _split(ary, indices_or_sections, 0, "jnp.vsplit", True)
 
 
 @api_boundary
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
-    """Split along axis 1 (vectors along axis 0)."""
+    """Split along axis 1 (vectors along axis 0).
+
+    >>> import accnp as jnp
+    >>> jnp.hsplit(jnp.arange(4), 2)
+    [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
+    """
     return _split(ary, indices_or_sections, 0 if np.ndim(ary) == 1 else 1, "jnp.hsplit", True)
 
 
 @api_boundary
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
-    """Split along axis 2."""
+    """Split along axis 2.
+
+    >>> import accnp as jnp
+    >>> jnp.dsplit(jnp.ones((1, 1, 2)), 2)[0].shape
+    (1, 1, 1)
+    """
     return _split(ary, indices_or_sections, 2, "jnp.dsplit", True)
 
 
@@ -231,7 +309,12 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
 
 @api_boundary
 def tile(A: Any, reps: Any) -> Array:
-    """Repeat the whole array along each axis."""
+    """Repeat the whole array along each axis.
+
+    >>> import accnp as jnp
+    >>> jnp.tile(jnp.array([1, 2]), 2)
+    Array([1, 2, 1, 2], dtype=int32)
+    """
     x = as_node(A, "jnp.tile")
     times = as_shape(reps, "jnp.tile")
     rank = max(x.aval.ndim, len(times))
@@ -252,7 +335,12 @@ def repeat(
     total_repeat_length: int | None = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Repeat each element along an axis; traced `repeats` need `total_repeat_length`."""
+    """Repeat each element along an axis; traced `repeats` need `total_repeat_length`.
+
+    >>> import accnp as jnp
+    >>> jnp.repeat(jnp.array([1, 2]), 2)
+    Array([1, 1, 2, 2], dtype=int32)
+    """
     name = "jnp.repeat"
     x = as_node(a, name)
     if axis is None:
@@ -299,7 +387,12 @@ def _repeat_to(x: Node, repeats: Any, d: int, total: int) -> Array:
 
 @api_boundary
 def resize(a: Any, new_shape: Any) -> Array:
-    """Repeat the flattened elements until a new shape is full."""
+    """Repeat the flattened elements until a new shape is full.
+
+    >>> import accnp as jnp
+    >>> jnp.resize(jnp.array([1, 2]), 3)
+    Array([1, 2, 1], dtype=int32)
+    """
     x = as_node(a, "jnp.resize")
     shape = as_shape(as_sizes(new_shape, "jnp.resize"), "jnp.resize")
     size = int(np.prod(shape))
@@ -323,7 +416,12 @@ def _places(obj: Any, n: int, function: str) -> np.ndarray:
 def delete(
     arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
 ) -> Array:
-    """Leave out the elements at static places along an axis."""
+    """Leave out the elements at static places along an axis.
+
+    >>> import accnp as jnp
+    >>> jnp.delete(jnp.array([1, 2, 3]), 1)
+    Array([1, 3], dtype=int32)
+    """
     name = "jnp.delete"
     x = as_node(arr, name)
     if axis is None:
@@ -336,7 +434,12 @@ def delete(
 
 @api_boundary
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
-    """Insert values before static places along an axis."""
+    """Insert values before static places along an axis.
+
+    >>> import accnp as jnp
+    >>> jnp.insert(jnp.array([1, 3]), 1, 2)
+    Array([1, 2, 3], dtype=int32)
+    """
     name = "jnp.insert"
     x, v = promote(name, arr, values)
     if axis is None:

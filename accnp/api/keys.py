@@ -218,33 +218,58 @@ def _join(high: Node, low: Node) -> Node:
 
 @api_boundary
 def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
-    """Make a raw key (uint32[2]) from an integer seed."""
+    """Make a raw key (uint32[2]) from an integer seed.
+
+    >>> import accnp as jnp
+    >>> jnp.random.PRNGKey(0)
+    Array([0, 0], dtype=uint32)
+    """
     _check_impl(impl, "random.PRNGKey")
     return wrap(_seed_node(seed, "random.PRNGKey"))
 
 
 @api_boundary
 def key(seed: Any, *, impl: Any = None) -> PRNGKeyArray:
-    """Make a typed key from an integer seed."""
+    """Make a typed key from an integer seed.
+
+    >>> import accnp as jnp
+    >>> jnp.random.key(0).shape
+    ()
+    """
     _check_impl(impl, "random.key")
     return PRNGKeyArray(wrap(_seed_node(seed, "random.key")))
 
 
 @api_boundary
 def key_data(keys: Any) -> Array:
-    """Return the integers below typed keys; raw keys come back as they are."""
+    """Return the integers below typed keys; raw keys come back as they are.
+
+    >>> import accnp as jnp
+    >>> jnp.random.key_data(jnp.random.key(7))
+    Array([0, 7], dtype=uint32)
+    """
     return wrap(_base_node(keys, "random.key_data"))
 
 
 @api_boundary
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None) -> PRNGKeyArray:
-    """Make typed keys of integers."""
+    """Make typed keys of integers.
+
+    >>> import accnp as jnp
+    >>> jnp.random.wrap_key_data(jnp.array([0, 7], jnp.uint32)).shape
+    ()
+    """
     _check_impl(impl, "random.wrap_key_data")
     return PRNGKeyArray(wrap(_base_node(key_bits_array, "random.wrap_key_data")))
 
 
 def key_impl(keys: Any) -> str:
-    """Return the name of the generator of keys."""
+    """Return the name of the generator of keys.
+
+    >>> import accnp as jnp
+    >>> jnp.random.key_impl(jnp.random.key(0))
+    'threefry2x32'
+    """
     _base_node(keys, "random.key_impl")
     return IMPL
 
@@ -265,7 +290,12 @@ def key_dtype(impl_spec: Any = None) -> Any:
 
 
 def clone(key: Any) -> Any:
-    """Return a key that may be used again where key reuse is checked."""
+    """Return a key that may be used again where key reuse is checked.
+
+    >>> import accnp as jnp
+    >>> jnp.random.clone(jnp.random.key(0)).shape
+    ()
+    """
     return key
 
 
@@ -362,14 +392,24 @@ def like_key(keys: Any, node: Node) -> Any:
 
 @api_boundary
 def split(key: Any, num: Any = 2) -> Any:
-    """Make `num` new keys (a number or a shape) from one."""
+    """Make `num` new keys (a number or a shape) from one.
+
+    >>> import accnp as jnp
+    >>> jnp.random.split(jnp.random.key(0)).shape
+    (2,)
+    """
     words = key_words(key, "split")
     return like_key(key, split_words(words, as_shape(num, "random.split")))
 
 
 @api_boundary
 def fold_in(key: Any, data: Any) -> Any:
-    """Make a new key from a key and an integer."""
+    """Make a new key from a key and an integer.
+
+    >>> import accnp as jnp
+    >>> jnp.random.fold_in(jnp.random.key(0), 3).shape
+    ()
+    """
     words = key_words(key, "fold_in")
     if isinstance(data, int) and not isinstance(data, bool):
         if not 0 <= data < 2**32:

@@ -224,19 +224,34 @@ def _select(name: str, which: Any, given: Sequence[Any]) -> Array:
 
 @api_boundary
 def clamp(min: Any, x: Any, max: Any) -> Array:
-    """Limit x to [min, max]; the bounds have the shape of x or rank 0."""
+    """Limit x to [min, max]; the bounds have the shape of x or rank 0.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.clamp(0.0, jnp.array([-1.0, 2.0]), 1.0)
+    Array([0., 1.], dtype=float32)
+    """
     return wrap(o.clamp(*[as_node(v, "lax.clamp") for v in (min, x, max)]))
 
 
 @api_boundary
 def pow(x: Any, y: Any) -> Array:
-    """x to the power y; y has the dtype of x or is an integer."""
+    """x to the power y; y has the dtype of x or is an integer.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.pow(jnp.array([2.0]), 3.0)
+    Array([8.], dtype=float32)
+    """
     return wrap(o.pow(as_node(x, "lax.pow"), as_node(y, "lax.pow")))
 
 
 @api_boundary
 def integer_pow(x: Any, y: int) -> Array:
-    """x to a static integer power."""
+    """x to a static integer power.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.integer_pow(jnp.array([2.0]), 3)
+    Array([8.], dtype=float32)
+    """
     node, power = as_node(x, "lax.integer_pow"), as_int(y, "lax.integer_pow", "y")
     if power < 0 and dtype_kind(node.aval.dtype) in "iu":
         raise TypeError(
@@ -248,13 +263,23 @@ def integer_pow(x: Any, y: int) -> Array:
 
 @api_boundary
 def reciprocal(x: Any) -> Array:
-    """1 / x."""
+    """1 / x.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.reciprocal(jnp.array([2.0]))
+    Array([0.5], dtype=float32)
+    """
     return integer_pow(x, -1)
 
 
 @api_boundary
 def round(x: Any, rounding_method: Any = RoundingMethod.AWAY_FROM_ZERO) -> Array:
-    """The nearest whole number, halves as the method says."""
+    """The nearest whole number, halves as the method says.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.round(jnp.array([0.5, 1.5]))
+    Array([1., 2.], dtype=float32)
+    """
     method = RoundingMethod(rounding_method)
     return wrap(o.round(as_node(x, "lax.round"), rounding_method=int(method)))
 
@@ -264,7 +289,12 @@ _CONJUGATED = tuple(map(np.dtype, ("float32", "float64", "complex64", "complex12
 
 @api_boundary
 def conj(x: Any) -> Array:
-    """The complex conjugate; real operands become complex."""
+    """The complex conjugate; real operands become complex.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.conj(jnp.array([1j]))
+    Array([0.-1.j], dtype=complex64)
+    """
     node = as_node(x, "lax.conj")
     if node.aval.dtype not in _CONJUGATED:
         raise TypeError(
@@ -279,14 +309,24 @@ def conj(x: Any) -> Array:
 
 @api_boundary
 def convert_element_type(operand: Any, new_dtype: Any) -> Array:
-    """Convert the elements."""
+    """Convert the elements.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.convert_element_type(jnp.array([1.5]), int)
+    Array([1], dtype=int32)
+    """
     node = as_node(operand, "lax.convert_element_type")
     return wrap(cast(node, dtypes.requested_dtype(new_dtype, "lax.convert_element_type")))
 
 
 @api_boundary
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
-    """The same bits as another dtype; of another width, the last axis is added or used up."""
+    """The same bits as another dtype; of another width, the last axis is added or used up.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.bitcast_convert_type(jnp.float32(1.0), jnp.int32)
+    Array(1065353216, dtype=int32)
+    """
     node = as_node(operand, "lax.bitcast_convert_type")
     new = dtypes.requested_dtype(new_dtype, "lax.bitcast_convert_type")
     old, shape = node.aval.dtype, node.aval.shape
@@ -329,7 +369,12 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Ar
 
 
 def stop_gradient(x: Any) -> Any:
-    """The tree of values as it is, but a constant to every derivative."""
+    """The tree of values as it is, but a constant to every derivative.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.stop_gradient(1.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
 
     def stop(leaf: Any) -> Any:
         node = as_node(leaf, "lax.stop_gradient")
@@ -342,7 +387,12 @@ def stop_gradient(x: Any) -> Any:
 
 def optimization_barrier(operand: Any, /) -> Any:
     """The tree of values as it is, for consumers that shall come after all of them: nothing is
-    merged or fused across."""
+    merged or fused across.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.optimization_barrier(jnp.ones(2))
+    Array([1., 1.], dtype=float32)
+    """
     leaves, tree = tree_flatten(operand)
     nodes = [as_node(leaf, "lax.optimization_barrier") for leaf in leaves]
     return tree_unflatten(tree, [wrap(x) for x in items(o.optimization_barrier(*nodes))])

@@ -266,7 +266,12 @@ def _from_end(index: Node, n: int, name: str) -> Node:
 def dynamic_slice(
     operand: Any, start_indices: Any, slice_sizes: Any, *, allow_negative_indices: Any = True
 ) -> Array:
-    """Cut a box of static size at a computed place; the place is moved so that the box fits."""
+    """Cut a box of static size at a computed place; the place is moved so that the box fits.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.dynamic_slice(jnp.arange(4), (1,), (2,))
+    Array([1, 2], dtype=int32)
+    """
     x = as_node(operand, "lax.dynamic_slice")
     sizes = as_shape(slice_sizes, "lax.dynamic_slice")
     starts = _starts(x, start_indices, "lax.dynamic_slice")
@@ -277,7 +282,12 @@ def dynamic_slice(
 def dynamic_update_slice(
     operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: Any = True
 ) -> Array:
-    """Replace a box at a computed place; the place is moved so that the box fits."""
+    """Replace a box at a computed place; the place is moved so that the box fits.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.dynamic_update_slice(jnp.zeros(3), jnp.ones(2), (1,))
+    Array([0., 1., 1.], dtype=float32)
+    """
     x, new = (
         as_node(operand, "lax.dynamic_update_slice"),
         as_node(update, "lax.dynamic_update_slice"),
@@ -301,7 +311,12 @@ def dynamic_slice_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """Cut a range of static size at a computed place of one axis."""
+    """Cut a range of static size at a computed place of one axis.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.dynamic_slice_in_dim(jnp.arange(4), 1, 2)
+    Array([1, 2], dtype=int32)
+    """
     name = "lax.dynamic_slice_in_dim"
     x = wrap(as_node(operand, name))
     at = as_axis(axis, x.ndim, name)
@@ -319,7 +334,12 @@ def dynamic_index_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """Take one computed place of an axis."""
+    """Take one computed place of an axis.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.dynamic_index_in_dim(jnp.arange(4), 1)
+    Array([1], dtype=int32)
+    """
     out = dynamic_slice_in_dim(operand, index, 1, axis)
     if keepdims:
         return out
@@ -332,7 +352,12 @@ def dynamic_index_in_dim(
 def dynamic_update_slice_in_dim(
     operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Array:
-    """Replace a range at a computed place of one axis."""
+    """Replace a range at a computed place of one axis.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.dynamic_update_slice_in_dim(jnp.zeros(3), jnp.ones(2), 1, 0)
+    Array([0., 1., 1.], dtype=float32)
+    """
     name = "lax.dynamic_update_slice_in_dim"
     x = wrap(as_node(operand, name))
     return dynamic_update_slice(x, update, _one_start(x, start_index, as_axis(axis, x.ndim, name)))
@@ -342,7 +367,12 @@ def dynamic_update_slice_in_dim(
 def dynamic_update_index_in_dim(
     operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Array:
-    """Replace one computed place of an axis."""
+    """Replace one computed place of an axis.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.dynamic_update_index_in_dim(jnp.zeros(3), 1.0, 1, 0)
+    Array([0., 1., 0.], dtype=float32)
+    """
     name = "lax.dynamic_update_index_in_dim"
     x, new = wrap(as_node(operand, name)), as_node(update, name)
     at = as_axis(axis, x.ndim, name)
@@ -354,7 +384,12 @@ def dynamic_update_index_in_dim(
 
 @api_boundary
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
-    """Sort along an axis; of several arrays, the first `num_keys` are keys and all are moved."""
+    """Sort along an axis; of several arrays, the first `num_keys` are keys and all are moved.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.sort(jnp.array([3, 1, 2]))
+    Array([1, 2, 3], dtype=int32)
+    """
     many = isinstance(operand, Sequence)
     nodes = [as_node(x, "lax.sort") for x in (operand if many else [operand])]
     if not nodes:
@@ -376,5 +411,10 @@ def unpack(node: Node) -> list[Array]:
 def sort_key_val(
     keys: Any, values: Any, dimension: int = -1, is_stable: bool = True
 ) -> tuple[Array, Array]:
-    """Sort keys along an axis, and move values with them."""
+    """Sort keys along an axis, and move values with them.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.sort_key_val(jnp.array([3, 1]), jnp.array([0, 1]))
+    (Array([1, 3], dtype=int32), Array([1, 0], dtype=int32))
+    """
     return sort((keys, values), dimension, is_stable, 1)

@@ -30,7 +30,12 @@ def _ints(values: Any, name: str) -> tuple[int, ...]:
 
 @api_boundary
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Array:
-    """An array of one value."""
+    """An array of one value.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.full((2,), 1.5)
+    Array([1.5, 1.5], dtype=float32, weak_type=True)
+    """
     return jnp_full(shape, fill_value, dtype)
 
 
@@ -38,7 +43,12 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
 def full_like(
     x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None
 ) -> Array:
-    """An array of one value with the shape and dtype of another one."""
+    """An array of one value with the shape and dtype of another one.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.full_like(jnp.ones(2), 3)
+    Array([3., 3.], dtype=float32)
+    """
     shape = tuple(x.shape) if shape is None and hasattr(x, "shape") else shape
     if shape is None:
         shape = as_node(x, "lax.full_like").aval.shape
@@ -50,13 +60,24 @@ def full_like(
 
 @api_boundary
 def iota(dtype: Any, size: int) -> Array:
-    """The numbers 0, 1, ... size - 1."""
+    """The numbers 0, 1, ... size - 1.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.iota(int, 3)
+    Array([0, 1, 2], dtype=int32)
+    """
     return jnp_iota(dtype, size)
 
 
 @api_boundary
 def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: Any = None) -> Array:
-    """An array whose elements are their index along one axis."""
+    """An array whose elements are their index along one axis.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.broadcasted_iota(int, (2, 2), 1)
+    Array([[0, 1],
+           [0, 1]], dtype=int32)
+    """
     sizes = as_shape(shape, "lax.broadcasted_iota")
     at = as_axis(dimension, len(sizes), "lax.broadcasted_iota")
     new = dtypes.requested_dtype(dtype, "lax.broadcasted_iota")
@@ -65,7 +86,12 @@ def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: An
 
 @api_boundary
 def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
-    """Put new axes of these sizes in front."""
+    """Put new axes of these sizes in front.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.broadcast(jnp.ones(2), (1,)).shape
+    (1, 2)
+    """
     x = as_node(operand, "lax.broadcast")
     return wrap(to_shape(x, (*as_shape(sizes, "lax.broadcast"), *x.aval.shape)))
 
@@ -74,7 +100,12 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
 def broadcast_in_dim(
     operand: Any, shape: Any, broadcast_dimensions: Any, *, out_sharding: Any = None
 ) -> Array:
-    """Put the operand's axes at the given places of a larger shape and repeat along the others."""
+    """Put the operand's axes at the given places of a larger shape and repeat along the others.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.broadcast_in_dim(jnp.ones(2), (2, 3), (0,)).shape
+    (2, 3)
+    """
     x = as_node(operand, "lax.broadcast_in_dim")
     sizes = as_shape(shape, "lax.broadcast_in_dim")
     dims = _ints(broadcast_dimensions, "lax.broadcast_in_dim")
@@ -85,7 +116,12 @@ def broadcast_in_dim(
 
 @api_boundary
 def broadcast_to_rank(x: Any, rank: int) -> Array:
-    """Put axes of length 1 in front up to a rank."""
+    """Put axes of length 1 in front up to a rank.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.broadcast_to_rank(jnp.ones(2), 3).shape
+    (1, 1, 2)
+    """
     node = as_node(x, "lax.broadcast_to_rank")
     return wrap(to_shape(node, (*(1,) * (rank - node.aval.ndim), *node.aval.shape)))
 
@@ -94,7 +130,13 @@ def broadcast_to_rank(x: Any, rank: int) -> Array:
 def reshape(
     operand: Any, new_sizes: Any, dimensions: Any = None, *, out_sharding: Any = None
 ) -> Array:
-    """The elements under another shape, after a permutation of the axes if one is given."""
+    """The elements under another shape, after a permutation of the axes if one is given.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.reshape(jnp.ones(4), (2, 2))
+    Array([[1., 1.],
+           [1., 1.]], dtype=float32)
+    """
     x = as_node(operand, "lax.reshape")
     sizes = as_sizes(new_sizes, "lax.reshape")
     if any(n < 0 for n in sizes):
@@ -108,7 +150,12 @@ def reshape(
 
 @api_boundary
 def transpose(operand: Any, permutation: Any) -> Array:
-    """Permute the axes."""
+    """Permute the axes.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.transpose(jnp.ones((1, 2)), (1, 0)).shape
+    (2, 1)
+    """
     x = as_node(operand, "lax.transpose")
     order = _ints(permutation, "lax.transpose")
     if order == tuple(range(x.aval.ndim)):
@@ -118,14 +165,24 @@ def transpose(operand: Any, permutation: Any) -> Array:
 
 @api_boundary
 def rev(operand: Any, dimensions: Any) -> Array:
-    """Reverse the order along axes."""
+    """Reverse the order along axes.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.rev(jnp.arange(3), (0,))
+    Array([2, 1, 0], dtype=int32)
+    """
     x = as_node(operand, "lax.rev")
     return wrap(o.rev(x, dimensions=as_axes(dimensions, x.aval.ndim, "lax.rev")))
 
 
 @api_boundary
 def squeeze(array: Any, dimensions: Any) -> Array:
-    """Drop axes of length 1."""
+    """Drop axes of length 1.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.squeeze(jnp.ones((1, 2)), (0,)).shape
+    (2,)
+    """
     x = as_node(array, "lax.squeeze")
     dims = tuple(sorted(as_axes(dimensions, x.aval.ndim, "lax.squeeze")))
     return wrap(o.squeeze(x, dimensions=dims) if dims else x)
@@ -133,7 +190,12 @@ def squeeze(array: Any, dimensions: Any) -> Array:
 
 @api_boundary
 def expand_dims(array: Any, dimensions: Any) -> Array:
-    """Insert axes of length 1."""
+    """Insert axes of length 1.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.expand_dims(jnp.ones(2), (0,)).shape
+    (1, 2)
+    """
     x = as_node(array, "lax.expand_dims")
     rank = x.aval.ndim + len(tuple(dimensions))
     new = as_axes(dimensions, rank, "lax.expand_dims")
@@ -146,7 +208,12 @@ def expand_dims(array: Any, dimensions: Any) -> Array:
 
 @api_boundary
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Array:
-    """Join neighbouring axes into one."""
+    """Join neighbouring axes into one.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.collapse(jnp.ones((2, 3, 4)), 0, 2).shape
+    (6, 4)
+    """
     x = as_node(operand, "lax.collapse")
     shape = x.aval.shape
     low, high, _ = slice_object(start_dimension, stop_dimension).indices(len(shape))
@@ -159,7 +226,12 @@ slice_object = slice
 
 @api_boundary
 def slice(operand: Any, start_indices: Any, limit_indices: Any, strides: Any = None) -> Array:
-    """Cut out a box, with steps if given."""
+    """Cut out a box, with steps if given.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.slice(jnp.arange(4), (1,), (3,))
+    Array([1, 2], dtype=int32)
+    """
     x = as_node(operand, "lax.slice")
     start, limit = _ints(start_indices, "lax.slice"), _ints(limit_indices, "lax.slice")
     steps = None if strides is None else _ints(strides, "lax.slice")
@@ -170,7 +242,12 @@ def slice(operand: Any, start_indices: Any, limit_indices: Any, strides: Any = N
 def slice_in_dim(
     operand: Any, start_index: Any, limit_index: Any, stride: int = 1, axis: int = 0
 ) -> Array:
-    """Cut along one axis; negative indices count from the end."""
+    """Cut along one axis; negative indices count from the end.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.slice_in_dim(jnp.arange(4), 0, 4, 2)
+    Array([0, 2], dtype=int32)
+    """
     x = as_node(operand, "lax.slice_in_dim")
     at = as_axis(axis, x.aval.ndim, "lax.slice_in_dim")
     n = x.aval.shape[at]
@@ -196,7 +273,12 @@ def slice_in_dim(
 
 @api_boundary
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Array:
-    """Take one place of an axis."""
+    """Take one place of an axis.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.index_in_dim(jnp.arange(3), 1)
+    Array([1], dtype=int32)
+    """
     x = as_node(operand, "lax.index_in_dim")
     at = as_axis(axis, x.aval.ndim, "lax.index_in_dim")
     n, place = x.aval.shape[at], as_int(index, "lax.index_in_dim", "index")
@@ -216,7 +298,12 @@ def x_array(node: Node) -> Array:
 
 @api_boundary
 def concatenate(operands: Any, dimension: int) -> Array:
-    """Join arrays of one dtype along an axis."""
+    """Join arrays of one dtype along an axis.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.concatenate([jnp.ones(1), jnp.zeros(1)], 0)
+    Array([1., 0.], dtype=float32)
+    """
     nodes = [as_node(x, "lax.concatenate") for x in operands]
     if not nodes:
         raise ValueError("lax.concatenate: at least one operand is needed; got none; pass arrays")
@@ -233,7 +320,12 @@ def concatenate(operands: Any, dimension: int) -> Array:
 
 @api_boundary
 def pad(operand: Any, padding_value: Any, padding_config: Any) -> Array:
-    """Put (low, high, interior) padding of one value around and between; negative ones crop."""
+    """Put (low, high, interior) padding of one value around and between; negative ones crop.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.pad(jnp.ones(2), 0.0, ((1, 0, 0),))
+    Array([0., 1., 1.], dtype=float32)
+    """
     x, value = as_node(operand, "lax.pad"), as_node(padding_value, "lax.pad")
     config = tuple(_ints(entry, "lax.pad") for entry in padding_config)
     if len(config) != x.aval.ndim:

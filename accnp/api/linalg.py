@@ -118,7 +118,12 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Array:
 
 @api_boundary
 def solve(a: Any, b: Any) -> Array:
-    """Solve a @ x = b for vectors or matrices b."""
+    """Solve a @ x = b for vectors or matrices b.
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.solve(2 * jnp.eye(2), jnp.ones(2))
+    Array([0.5, 0.5], dtype=float32)
+    """
     name = "linalg.solve"
     x, y = promote_inexact(name, a, b)
     return wrap(solve_nodes(matrices(wrap(x), name, True, ValueError), y, name))
@@ -139,7 +144,13 @@ def solve_nodes(a: Node, b: Node, name: str) -> Node:
 
 @api_boundary
 def inv(a: Any) -> Array:
-    """Invert matrices."""
+    """Invert matrices.
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.inv(2 * jnp.eye(2))
+    Array([[0.5, 0. ],
+           [0. , 0.5]], dtype=float32)
+    """
     x = matrices(a, "linalg.inv", True, ValueError)
     return wrap(o.linear_solve(x, batched_identity(x.aval)))
 
@@ -186,7 +197,13 @@ def tensorinv(a: Any, ind: int = 2) -> Array:
 @api_boundary
 @shown()
 def matrix_power(a: Any, n: int) -> Array:
-    """Multiply square matrices with themselves n times (n < 0: their inverses)."""
+    """Multiply square matrices with themselves n times (n < 0: their inverses).
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.matrix_power(2 * jnp.eye(2), 3)
+    Array([[8., 0.],
+           [0., 8.]], dtype=float32)
+    """
     name = "linalg.matrix_power"
     n = as_int(n, name, "n")
     x = as_node(a, name)
@@ -255,7 +272,13 @@ def _chain(nodes: list[Node], split: Any, i: int, j: int, precision: Any) -> Nod
 @api_boundary
 @shown()
 def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
-    """Return the lower triangular L with L @ L.T = a; NaN where a is not positive definite."""
+    """Return the lower triangular L with L @ L.T = a; NaN where a is not positive definite.
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.cholesky(4 * jnp.eye(2))
+    Array([[2., 0.],
+           [0., 2.]], dtype=float32)
+    """
     x = matrices(a, "linalg.cholesky", True)
     out = lax_linalg.cholesky(wrap(x), symmetrize_input=symmetrize_input)
     return wrap(matrix_t(out._node, True)) if upper else out
@@ -275,7 +298,12 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
 @api_boundary
 @shown()
 def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
-    """Return the eigenvalues of symmetric matrices, ascending."""
+    """Return the eigenvalues of symmetric matrices, ascending.
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.eigvalsh(jnp.eye(2))
+    Array([1., 1.], dtype=float32)
+    """
     return eigh(a, UPLO, symmetrize_input).eigenvalues
 
 
@@ -359,6 +387,10 @@ def det(a: Any) -> Array:
     """Return the determinants of square matrices.
 
     Up to 3 by 3 they are written out, so that derivatives of any order are right when singular.
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.det(2 * jnp.eye(2))
+    Array(4., dtype=float32)
     """
     x = matrices(a, "linalg.det", True, ValueError)
     n = x.aval.shape[-1]
@@ -380,7 +412,12 @@ def _written_out(x: Node) -> Node:
 @api_boundary
 @shown()
 def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
-    """Return the sign and the logarithm of the absolute value of determinants."""
+    """Return the sign and the logarithm of the absolute value of determinants.
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.slogdet(jnp.eye(2))
+    SlogdetResult(sign=Array(1., dtype=float32), logabsdet=Array(0., dtype=float32))
+    """
     if method not in (None, "lu", "qr"):
         raise ValueError(f"linalg.slogdet: method must be 'lu' or 'qr'; got {method!r}")
     x = matrices(a, "linalg.slogdet", True, ValueError)

@@ -32,7 +32,13 @@ __all__ = [
 def reshape(
     a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None
 ) -> Array:
-    """Show the elements under another shape; one size may be -1."""
+    """Show the elements under another shape; one size may be -1.
+
+    >>> import accnp as jnp
+    >>> jnp.reshape(jnp.arange(4), (2, -1))
+    Array([[0, 1],
+           [2, 3]], dtype=int32)
+    """
     return wrap(reshape_node(as_node(a, "jnp.reshape"), shape, order, "jnp.reshape"))
 
 
@@ -82,7 +88,12 @@ def reshape_plain(x: Node, shape: tuple[int, ...]) -> Node:
 
 @api_boundary
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Array:
-    """Flatten into one axis."""
+    """Flatten into one axis.
+
+    >>> import accnp as jnp
+    >>> jnp.ravel(jnp.ones((2, 1)))
+    Array([1., 1.], dtype=float32)
+    """
     return wrap(reshape_node(as_node(a, "jnp.ravel"), -1 if np.size(a) else 0, order, "jnp.ravel"))
 
 
@@ -95,7 +106,12 @@ def transpose_node(x: Node, permutation: tuple[int, ...]) -> Node:
 
 @api_boundary
 def transpose(a: Any, axes: Any = None) -> Array:
-    """Permute the axes; by default reverse them."""
+    """Permute the axes; by default reverse them.
+
+    >>> import accnp as jnp
+    >>> jnp.transpose(jnp.ones((1, 2))).shape
+    (2, 1)
+    """
     x = as_node(a, "jnp.transpose")
     rank = x.aval.ndim
     if axes is None:
@@ -110,13 +126,23 @@ def transpose(a: Any, axes: Any = None) -> Array:
 
 @api_boundary
 def permute_dims(a: Any, /, axes: Any) -> Array:
-    """Permute the axes."""
+    """Permute the axes.
+
+    >>> import accnp as jnp
+    >>> jnp.permute_dims(jnp.ones((1, 2)), (1, 0)).shape
+    (2, 1)
+    """
     return transpose(a, axes)
 
 
 @api_boundary
 def matrix_transpose(x: Any, /) -> Array:
-    """Swap the last two axes."""
+    """Swap the last two axes.
+
+    >>> import accnp as jnp
+    >>> jnp.matrix_transpose(jnp.ones((3, 1, 2))).shape
+    (3, 2, 1)
+    """
     node = as_node(x, "jnp.matrix_transpose")
     if node.aval.ndim < 2:
         raise ValueError(
@@ -127,7 +153,12 @@ def matrix_transpose(x: Any, /) -> Array:
 
 @api_boundary
 def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
-    """Swap two axes."""
+    """Swap two axes.
+
+    >>> import accnp as jnp
+    >>> jnp.swapaxes(jnp.ones((1, 2)), 0, 1).shape
+    (2, 1)
+    """
     x = as_node(a, "jnp.swapaxes")
     i, j = (as_axis(d, x.aval.ndim, "jnp.swapaxes") for d in (axis1, axis2))
     order = list(range(x.aval.ndim))
@@ -137,7 +168,12 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
 
 @api_boundary
 def moveaxis(a: Any, source: Any, destination: Any) -> Array:
-    """Move axes to new places; the others keep their order."""
+    """Move axes to new places; the others keep their order.
+
+    >>> import accnp as jnp
+    >>> jnp.moveaxis(jnp.ones((1, 2, 3)), 0, -1).shape
+    (2, 3, 1)
+    """
     x = as_node(a, "jnp.moveaxis")
     rank = x.aval.ndim
     src, dst = (as_axes(d, rank, "jnp.moveaxis") for d in (source, destination))
@@ -154,7 +190,12 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Array:
 
 @api_boundary
 def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
-    """Move one axis before another."""
+    """Move one axis before another.
+
+    >>> import accnp as jnp
+    >>> jnp.rollaxis(jnp.ones((1, 2, 3)), 2).shape
+    (3, 1, 2)
+    """
     rank = np.ndim(a)
     axis = as_axis(axis, rank, "jnp.rollaxis")
     start = rank if start == rank else as_axis(start, rank, "jnp.rollaxis")
@@ -163,7 +204,12 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
 
 @api_boundary
 def expand_dims(a: Any, axis: Any) -> Array:
-    """Insert axes of length 1; `axis` counts in the result."""
+    """Insert axes of length 1; `axis` counts in the result.
+
+    >>> import accnp as jnp
+    >>> jnp.expand_dims(jnp.arange(2), 0).shape
+    (1, 2)
+    """
     x = as_node(a, "jnp.expand_dims")
     count = len(axis) if isinstance(axis, Sequence) else 1
     at = as_axes(axis, x.aval.ndim + count, "jnp.expand_dims")
@@ -183,7 +229,12 @@ def expand_node(x: Node, at: tuple[int, ...]) -> Node:
 
 @api_boundary
 def squeeze(a: Any, axis: Any = None) -> Array:
-    """Drop axes of length 1."""
+    """Drop axes of length 1.
+
+    >>> import accnp as jnp
+    >>> jnp.squeeze(jnp.ones((1, 2))).shape
+    (2,)
+    """
     x = as_node(a, "jnp.squeeze")
     if axis is None:
         at = tuple([d for d, n in enumerate(x.aval.shape) if n == 1])
@@ -199,14 +250,25 @@ def squeeze(a: Any, axis: Any = None) -> Array:
 
 @api_boundary
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
-    """Repeat along axes of length 1 and new leading axes, without copying."""
+    """Repeat along axes of length 1 and new leading axes, without copying.
+
+    >>> import accnp as jnp
+    >>> jnp.broadcast_to(jnp.arange(2), (2, 2))
+    Array([[0, 1],
+           [0, 1]], dtype=int32)
+    """
     x = as_node(array, "jnp.broadcast_to")
     return wrap(to_shape(x, as_shape(shape, "jnp.broadcast_to"), "jnp.broadcast_to"))
 
 
 @api_boundary
 def broadcast_arrays(*args: Any) -> list[Array]:
-    """Broadcast arrays against each other."""
+    """Broadcast arrays against each other.
+
+    >>> import accnp as jnp
+    >>> jnp.broadcast_arrays(jnp.arange(2), 1)[1]
+    Array([1, 1], dtype=int32, weak_type=True)
+    """
     nodes = as_nodes("jnp.broadcast_arrays", *args)
     shape = broadcast_shapes_of("jnp.broadcast_arrays", [x.aval.shape for x in nodes])
     return [wrap(to_shape(x, shape, "jnp.broadcast_arrays")) for x in nodes]
@@ -214,20 +276,35 @@ def broadcast_arrays(*args: Any) -> list[Array]:
 
 @api_boundary
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """Return the shape to which shapes broadcast."""
+    """Return the shape to which shapes broadcast.
+
+    >>> import accnp as jnp
+    >>> jnp.broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
     given = [as_shape(s, "jnp.broadcast_shapes") for s in shapes]
     return broadcast_shapes_of("jnp.broadcast_shapes", given)
 
 
 @api_boundary
 def atleast_1d(*arys: Any) -> Any:
-    """Give arrays at least one axis."""
+    """Give arrays at least one axis.
+
+    >>> import accnp as jnp
+    >>> jnp.atleast_1d(1)
+    Array([1], dtype=int32, weak_type=True)
+    """
     return _each(arys, lambda x: reshape_plain(x, x.aval.shape or (1,)), "jnp.atleast_1d")
 
 
 @api_boundary
 def atleast_2d(*arys: Any) -> Any:
-    """Give arrays at least two axes; a vector becomes a row."""
+    """Give arrays at least two axes; a vector becomes a row.
+
+    >>> import accnp as jnp
+    >>> jnp.atleast_2d(1)
+    Array([[1]], dtype=int32, weak_type=True)
+    """
     return _each(arys, row, "jnp.atleast_2d")
 
 
@@ -249,7 +326,12 @@ def cube(x: Node) -> Node:
 
 @api_boundary
 def atleast_3d(*arys: Any) -> Any:
-    """Give arrays at least three axes."""
+    """Give arrays at least three axes.
+
+    >>> import accnp as jnp
+    >>> jnp.atleast_3d(1).shape
+    (1, 1, 1)
+    """
     return _each(arys, cube, "jnp.atleast_3d")
 
 
@@ -264,7 +346,12 @@ def _each(arys: tuple[Any, ...], fn: Any, function: str) -> Any:
 @api_boundary
 @shown("_flip")
 def flip(m: Any, axis: Any = None) -> Array:
-    """Reverse the order along axes (default: all)."""
+    """Reverse the order along axes (default: all).
+
+    >>> import accnp as jnp
+    >>> jnp.flip(jnp.arange(3))
+    Array([2, 1, 0], dtype=int32)
+    """
     x = as_node(m, "jnp.flip")
     at = range(x.aval.ndim) if axis is None else as_axes(axis, x.aval.ndim, "jnp.flip")
     return wrap(o.rev(x, dimensions=tuple(at)) if len(at) else x)
@@ -272,20 +359,37 @@ def flip(m: Any, axis: Any = None) -> Array:
 
 @api_boundary
 def fliplr(m: Any) -> Array:
-    """Reverse the order along axis 1."""
+    """Reverse the order along axis 1.
+
+    >>> import accnp as jnp
+    >>> jnp.fliplr(jnp.arange(4).reshape(2, 2))
+    Array([[1, 0],
+           [3, 2]], dtype=int32)
+    """
     return flip(m, 1)
 
 
 @api_boundary
 def flipud(m: Any) -> Array:
-    """Reverse the order along axis 0."""
+    """Reverse the order along axis 0.
+
+    >>> import accnp as jnp
+    >>> jnp.flipud(jnp.arange(2))
+    Array([1, 0], dtype=int32)
+    """
     return flip(m, 0)
 
 
 @api_boundary
 @shown()
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
-    """Rotate by quarter turns in the plane of two axes."""
+    """Rotate by quarter turns in the plane of two axes.
+
+    >>> import accnp as jnp
+    >>> jnp.rot90(jnp.arange(4).reshape(2, 2))
+    Array([[1, 3],
+           [0, 2]], dtype=int32)
+    """
     rank = np.ndim(m)
     i, j = (as_axis(a, rank, "jnp.rot90") for a in axes)
     if i == j:
@@ -303,7 +407,12 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 @api_boundary
 @shown("_roll_static")
 def roll(a: Any, shift: Any, axis: Any = None) -> Array:
-    """Shift elements along axes; what falls off comes in at the other end."""
+    """Shift elements along axes; what falls off comes in at the other end.
+
+    >>> import accnp as jnp
+    >>> jnp.roll(jnp.arange(3), 1)
+    Array([2, 0, 1], dtype=int32)
+    """
     name = "jnp.roll"
     x = as_node(a, name)
     if axis is None:

@@ -38,7 +38,13 @@ __all__ = [
 
 @api_boundary
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
-    """Make a matrix of ones on and below a diagonal."""
+    """Make a matrix of ones on and below a diagonal.
+
+    >>> import accnp as jnp
+    >>> jnp.tri(2)
+    Array([[1., 0.],
+           [1., 1.]], dtype=float32)
+    """
     n = as_int(N, "jnp.tri", "N", "shape")
     m = n if M is None else as_int(M, "jnp.tri", "M", "shape")
     kind = dtypes.requested_dtype(np.float32 if dtype is None else dtype, "jnp.tri")
@@ -59,21 +65,38 @@ def _triangle(x: Any, k: int, upper: bool, name: str) -> Array:
 @api_boundary
 @shown()
 def tril(m: Any, k: int = 0) -> Array:
-    """Keep what is on and below a diagonal; the rest becomes zero."""
+    """Keep what is on and below a diagonal; the rest becomes zero.
+
+    >>> import accnp as jnp
+    >>> jnp.tril(jnp.ones((2, 2)))
+    Array([[1., 0.],
+           [1., 1.]], dtype=float32)
+    """
     return _triangle(m, k, False, "jnp.tril")
 
 
 @api_boundary
 @shown()
 def triu(m: Any, k: int = 0) -> Array:
-    """Keep what is on and above a diagonal; the rest becomes zero."""
+    """Keep what is on and above a diagonal; the rest becomes zero.
+
+    >>> import accnp as jnp
+    >>> jnp.triu(jnp.ones((2, 2)))
+    Array([[1., 1.],
+           [0., 1.]], dtype=float32)
+    """
     return _triangle(m, k, True, "jnp.triu")
 
 
 @api_boundary
 @shown()
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """Take the diagonal of two axes; it becomes the last axis."""
+    """Take the diagonal of two axes; it becomes the last axis.
+
+    >>> import accnp as jnp
+    >>> jnp.diagonal(jnp.arange(4).reshape(2, 2))
+    Array([0, 3], dtype=int32)
+    """
     return wrap(diagonal_node(as_node(a, "jnp.diagonal"), offset, axis1, axis2, "jnp.diagonal"))
 
 
@@ -104,7 +127,13 @@ def diagonal_node(x: Node, offset: int, axis1: int, axis2: int, name: str) -> No
 @api_boundary
 @shown("_diag")
 def diag(v: Any, k: int = 0) -> Array:
-    """Make a matrix with `v` on a diagonal, or take the diagonal of a matrix."""
+    """Make a matrix with `v` on a diagonal, or take the diagonal of a matrix.
+
+    >>> import accnp as jnp
+    >>> jnp.diag(jnp.array([1, 2]))
+    Array([[1, 0],
+           [0, 2]], dtype=int32)
+    """
     x = as_node(v, "jnp.diag")
     k = as_int(k, "jnp.diag", "k")
     if x.aval.ndim == 2:
@@ -121,7 +150,13 @@ def diag(v: Any, k: int = 0) -> Array:
 
 @api_boundary
 def diagflat(v: Any, k: int = 0) -> Array:
-    """Make a matrix with the flattened `v` on a diagonal."""
+    """Make a matrix with the flattened `v` on a diagonal.
+
+    >>> import accnp as jnp
+    >>> jnp.diagflat(jnp.array([1, 2]))
+    Array([[1, 0],
+           [0, 2]], dtype=int32)
+    """
     x = as_node(v, "jnp.diagflat")
     return diag(wrap(o.reshape(x, new_sizes=(x.aval.size,), dimensions=None)), k)
 
@@ -133,7 +168,13 @@ def diagflat(v: Any, k: int = 0) -> Array:
 def meshgrid(
     *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
 ) -> list[Array]:
-    """Make coordinate matrices from coordinate vectors."""
+    """Make coordinate matrices from coordinate vectors.
+
+    >>> import accnp as jnp
+    >>> jnp.meshgrid(jnp.arange(2), jnp.arange(2))[0]
+    Array([[0, 1],
+           [0, 1]], dtype=int32)
+    """
     name = "jnp.meshgrid"
     if not copy:
         raise ValueError(f"{name}: only copy=True is supported; leave it out")
@@ -159,7 +200,13 @@ def meshgrid(
 
 @api_boundary
 def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
-    """Make the indices of a grid, one array for each axis."""
+    """Make the indices of a grid, one array for each axis.
+
+    >>> import accnp as jnp
+    >>> jnp.indices((2, 2))[1]
+    Array([[0, 1],
+           [0, 1]], dtype=int32)
+    """
     name = "jnp.indices"
     shape = as_shape(dimensions, name)
     kind = dtypes.default_int() if dtype is None else dtypes.requested_dtype(dtype, name)
@@ -182,7 +229,13 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
 
 @api_boundary
 def ix_(*args: Any) -> tuple[Array, ...]:
-    """Turn sequences into index arrays of an open mesh."""
+    """Turn sequences into index arrays of an open mesh.
+
+    >>> import accnp as jnp
+    >>> jnp.ix_(jnp.array([0, 1]), jnp.array([2]))[0]
+    Array([[0],
+           [1]], dtype=int32)
+    """
     out = []
     for d, arg in enumerate(args):
         x = asarray(arg)
@@ -204,27 +257,47 @@ def _pairs(mask: np.ndarray) -> tuple[Array, Array]:
 
 @api_boundary
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
-    """Return the row and column indices of the lower triangle."""
+    """Return the row and column indices of the lower triangle.
+
+    >>> import accnp as jnp
+    >>> jnp.tril_indices(2)
+    (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
+    """
     n, k = as_int(n, "jnp.tril_indices", "n"), as_int(k, "jnp.tril_indices", "k")
     return _pairs(np.tri(n, n if m is None else m, k, dtype=bool))
 
 
 @api_boundary
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
-    """Return the row and column indices of the upper triangle."""
+    """Return the row and column indices of the upper triangle.
+
+    >>> import accnp as jnp
+    >>> jnp.triu_indices(2)
+    (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    """
     n, k = as_int(n, "jnp.triu_indices", "n"), as_int(k, "jnp.triu_indices", "k")
     return _pairs(~np.tri(n, n if m is None else m, k - 1, dtype=bool))
 
 
 @api_boundary
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
-    """Return the indices of the lower triangle of a matrix."""
+    """Return the indices of the lower triangle of a matrix.
+
+    >>> import accnp as jnp
+    >>> jnp.tril_indices_from(jnp.ones((2, 2)))
+    (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
+    """
     return tril_indices(arr.shape[-2], k, arr.shape[-1])
 
 
 @api_boundary
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
-    """Return the indices of the upper triangle of a matrix."""
+    """Return the indices of the upper triangle of a matrix.
+
+    >>> import accnp as jnp
+    >>> jnp.triu_indices_from(jnp.ones((2, 2)))
+    (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    """
     return triu_indices(arr.shape[-2], k, arr.shape[-1])
 
 
@@ -250,7 +323,12 @@ def mask_indices(
 
 @api_boundary
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
-    """Return the indices of the main diagonal."""
+    """Return the indices of the main diagonal.
+
+    >>> import accnp as jnp
+    >>> jnp.diag_indices(2)
+    (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
+    """
     if n < 0 or ndim < 0:
         raise ValueError(f"jnp.diag_indices: n and ndim cannot be negative; got {n} and {ndim}")
     return (arange(n),) * ndim
@@ -258,7 +336,12 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
 
 @api_boundary
 def diag_indices_from(arr: Any) -> tuple[Array, ...]:
-    """Return the indices of the main diagonal of an array whose axes are equally long."""
+    """Return the indices of the main diagonal of an array whose axes are equally long.
+
+    >>> import accnp as jnp
+    >>> jnp.diag_indices_from(jnp.ones((2, 2)))
+    (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
+    """
     if arr.ndim < 2 or len(set(arr.shape)) != 1:
         raise ValueError(f"jnp.diag_indices_from: axes must be equally long; got {arr.shape}")
     return diag_indices(arr.shape[0], arr.ndim)
@@ -267,7 +350,13 @@ def diag_indices_from(arr: Any) -> tuple[Array, ...]:
 @api_boundary
 @shown()
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
-    """Make the matrix of powers of the elements of a vector."""
+    """Make the matrix of powers of the elements of a vector.
+
+    >>> import accnp as jnp
+    >>> jnp.vander(jnp.array([2, 3]), 3)
+    Array([[4, 2, 1],
+           [9, 3, 1]], dtype=int32)
+    """
     v = as_node(x, "jnp.vander")
     if v.aval.ndim != 1:
         raise ValueError(f"jnp.vander: x must be 1-dimensional; got shape {v.aval.shape}")
@@ -290,7 +379,12 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
 def fromfunction(
     function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any
 ) -> Any:
-    """Call a function once with the index arrays of a grid (it works on whole arrays)."""
+    """Call a function once with the index arrays of a grid (it works on whole arrays).
+
+    >>> import accnp as jnp
+    >>> jnp.fromfunction(lambda i: i * 2, (3,))
+    Array([0., 2., 4.], dtype=float32)
+    """
     sizes = as_shape(shape, "jnp.fromfunction")
     kind = dtypes.requested_dtype(dtype, "jnp.fromfunction")
     grid = [wrap(o.iota(dtype=kind, shape=sizes, dimension=d)) for d in range(len(sizes))]
@@ -299,7 +393,12 @@ def fromfunction(
 
 @api_boundary
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Array:
-    """Make an array of the bytes of a buffer."""
+    """Make an array of the bytes of a buffer.
+
+    >>> import accnp as jnp
+    >>> jnp.frombuffer(b"ab", dtype=jnp.uint8)
+    Array([97, 98], dtype=uint8)
+    """
     return _through_numpy(
         np.frombuffer, buffer, dtype=dtypes.as_dtype(dtype), count=count, offset=offset
     )
@@ -307,13 +406,23 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
 
 @api_boundary
 def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Array:
-    """Make an array of the numbers in a text."""
+    """Make an array of the numbers in a text.
+
+    >>> import accnp as jnp
+    >>> jnp.fromstring("1 2", dtype=int, sep=" ")
+    Array([1, 2], dtype=int32)
+    """
     return _through_numpy(np.fromstring, string, dtype=dtypes.as_dtype(dtype), count=count, sep=sep)
 
 
 @api_boundary
 def fromiter(iterable: Any, dtype: Any, count: int = -1) -> Array:
-    """Make an array of the numbers that an iterator yields."""
+    """Make an array of the numbers that an iterator yields.
+
+    >>> import accnp as jnp
+    >>> jnp.fromiter(range(3), int)
+    Array([0, 1, 2], dtype=int32)
+    """
     return _through_numpy(np.fromiter, iterable, dtype=dtypes.as_dtype(dtype), count=count)
 
 
@@ -358,7 +467,12 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 
 @api_boundary
 def copy(a: Any, order: str | None = None) -> Array:
-    """Return a copy; arrays never change, so this matters to donation only."""
+    """Return a copy; arrays never change, so this matters to donation only.
+
+    >>> import accnp as jnp
+    >>> jnp.copy(jnp.ones(2))
+    Array([1., 1.], dtype=float32)
+    """
     if order not in (None, "K", "C"):
         raise NotImplementedError(f"jnp.copy: order must be 'K' or 'C'; got {order!r}")
     return wrap(o.copy(node_of(a, function="jnp.copy")))
@@ -366,7 +480,12 @@ def copy(a: Any, order: str | None = None) -> Array:
 
 @api_boundary
 def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:
-    """Convert to a dtype."""
+    """Convert to a dtype.
+
+    >>> import accnp as jnp
+    >>> jnp.astype(jnp.array([1.5]), int)
+    Array([1], dtype=int32)
+    """
     node = as_node(x, "jnp.astype")
     kind = dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, "astype")
     if kind == dtypes.bool_ and node.aval.dtype.kind == "c":

@@ -36,13 +36,23 @@ def _one(name: str, x: Any) -> Node:
 
 @shown()
 def identity(x: Any) -> Array:
-    """x itself."""
+    """x itself.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.identity(jnp.ones(2))
+    Array([1., 1.], dtype=float32)
+    """
     return wrap(as_node(x, "identity"))
 
 
 @api_boundary
 def relu(x: Any) -> Array:
-    """max(x, 0); its derivative at 0 is 0."""
+    """max(x, 0); its derivative at 0 is 0.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.relu(jnp.array([-1.0, 2.0]))
+    Array([0., 2.], dtype=float32)
+    """
     return _with_slope("relu", _relu, x, lambda node: o.gt(node, like(node, 0)))
 
 
@@ -67,7 +77,12 @@ def _with_slope(name: str, fn: Any, x: Any, inside: Any) -> Array:
 
 @api_boundary
 def relu6(x: Any) -> Array:
-    """min(max(x, 0), 6); its derivative at both ends is 0."""
+    """min(max(x, 0), 6); its derivative at both ends is 0.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.relu6(jnp.array([-1.0, 8.0]))
+    Array([0., 6.], dtype=float32)
+    """
     return _with_slope(
         "relu6", _relu6, x, lambda v: o.and_(o.gt(v, like(v, 0)), o.lt(v, like(v, 6)))
     )
@@ -80,21 +95,36 @@ def _relu6(x: Any) -> Array:
 
 @api_boundary
 def sigmoid(x: Any) -> Array:
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)).
+
+    >>> import accnp as jnp
+    >>> jnp.nn.sigmoid(jnp.array([0.0]))
+    Array([0.5], dtype=float32)
+    """
     return wrap(o.logistic(as_node(x, "sigmoid")))
 
 
 @api_boundary
 @shown()
 def softplus(x: Any) -> Array:
-    """log(1 + exp(x)) without overflow."""
+    """log(1 + exp(x)) without overflow.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.softplus(jnp.array([0.0]))
+    Array([0.6931472], dtype=float32)
+    """
     return uf.logaddexp(x, 0)
 
 
 @api_boundary
 @shown()
 def sparse_plus(x: Any) -> Array:
-    """0 below -1, (x + 1)**2 / 4 in between, x above 1."""
+    """0 below -1, (x + 1)**2 / 4 in between, x above 1.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.sparse_plus(jnp.array([0.0, 2.0]))
+    Array([0.25, 2.  ], dtype=float32)
+    """
     arr = wrap(as_node(x, "sparse_plus"))
     middle = uf.divide(uf.power(uf.add(arr, 1.0), 2), 4)
     high = uf.where(uf.greater_equal(arr, 1.0), arr, middle)
@@ -104,7 +134,12 @@ def sparse_plus(x: Any) -> Array:
 @api_boundary
 @shown()
 def soft_sign(x: Any) -> Array:
-    """x / (1 + abs(x))."""
+    """x / (1 + abs(x)).
+
+    >>> import accnp as jnp
+    >>> jnp.nn.soft_sign(jnp.array([1.0]))
+    Array([0.5], dtype=float32)
+    """
     arr = wrap(as_node(x, "soft_sign"))
     return uf.divide(arr, uf.add(uf.abs(arr), 1))
 
@@ -112,7 +147,12 @@ def soft_sign(x: Any) -> Array:
 @api_boundary
 @shown()
 def silu(x: Any) -> Array:
-    """x * sigmoid(x)."""
+    """x * sigmoid(x).
+
+    >>> import accnp as jnp
+    >>> jnp.nn.silu(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return uf.multiply(x, sigmoid(x))
 
 
@@ -122,21 +162,36 @@ swish = silu
 @api_boundary
 @shown()
 def mish(x: Any) -> Array:
-    """x * tanh(softplus(x))."""
+    """x * tanh(softplus(x)).
+
+    >>> import accnp as jnp
+    >>> jnp.nn.mish(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return uf.multiply(x, uf.tanh(softplus(x)))
 
 
 @api_boundary
 @shown()
 def log_sigmoid(x: Any) -> Array:
-    """log(sigmoid(x)) without overflow."""
+    """log(sigmoid(x)) without overflow.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.log_sigmoid(jnp.array([0.0]))
+    Array([-0.6931472], dtype=float32)
+    """
     return uf.negative(softplus(uf.negative(x)))
 
 
 @api_boundary
 @shown(arrays=2)
 def elu(x: Any, alpha: Any = 1.0) -> Array:
-    """x above 0, alpha * (exp(x) - 1) below."""
+    """x above 0, alpha * (exp(x) - 1) below.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.elu(jnp.array([-1.0, 2.0]))
+    Array([-0.63212055,  2.        ], dtype=float32)
+    """
     arr = wrap(as_node(x, "elu"))
     above = uf.greater(arr, 0)
     # exp is taken of 0 where x is positive, so that the unused branch has a finite derivative.
@@ -147,7 +202,12 @@ def elu(x: Any, alpha: Any = 1.0) -> Array:
 @api_boundary
 @shown(arrays=2)
 def celu(x: Any, alpha: Any = 1.0) -> Array:
-    """max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1)."""
+    """max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1).
+
+    >>> import accnp as jnp
+    >>> jnp.nn.celu(jnp.array([-1.0, 2.0]))
+    Array([-0.63212055,  2.        ], dtype=float32)
+    """
     high = uf.maximum(x, 0.0)
     low = uf.divide(uf.minimum(x, 0.0), alpha)
     return uf.add(high, uf.multiply(alpha, uf.expm1(low)))
@@ -156,13 +216,23 @@ def celu(x: Any, alpha: Any = 1.0) -> Array:
 @api_boundary
 @shown()
 def selu(x: Any) -> Array:
-    """The self-normalising elu."""
+    """The self-normalising elu.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.selu(jnp.array([0.0, 1.0]))
+    Array([0.      , 1.050701], dtype=float32)
+    """
     return uf.multiply(1.0507009873554804934193349852946, elu(x, 1.6732632423543772848170429916717))
 
 
 @api_boundary
 def gelu(x: Any, approximate: bool = True) -> Array:
-    """x times the normal distribution function, by tanh or exactly by erf."""
+    """x times the normal distribution function, by tanh or exactly by erf.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.gelu(jnp.array([0.0, 1.0]))
+    Array([0.      , 0.841192], dtype=float32)
+    """
     node = _one("gelu", x)
     if approximate:
         cube = o.mul(like(node, 0.044715), o.integer_pow(node, y=3))
@@ -177,7 +247,12 @@ def gelu(x: Any, approximate: bool = True) -> Array:
 @api_boundary
 @shown(arrays=2)
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
-    """x above 0, negative_slope * x below."""
+    """x above 0, negative_slope * x below.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.leaky_relu(jnp.array([-1.0, 2.0]))
+    Array([-0.01,  2.  ], dtype=float32)
+    """
     arr = wrap(as_node(x, "leaky_relu"))
     return uf.where(uf.greater_equal(arr, 0), arr, uf.multiply(negative_slope, arr))
 
@@ -185,7 +260,12 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
 @api_boundary
 @shown()
 def hard_tanh(x: Any) -> Array:
-    """x limited to [-1, 1]."""
+    """x limited to [-1, 1].
+
+    >>> import accnp as jnp
+    >>> jnp.nn.hard_tanh(jnp.array([-2.0, 0.5]))
+    Array([-1. ,  0.5], dtype=float32)
+    """
     arr = wrap(as_node(x, "hard_tanh"))
     return uf.where(uf.greater(arr, 1), 1, uf.where(uf.less(arr, -1), -1, arr))
 
@@ -193,14 +273,24 @@ def hard_tanh(x: Any) -> Array:
 @api_boundary
 @shown()
 def hard_sigmoid(x: Any) -> Array:
-    """relu6(x + 3) / 6."""
+    """relu6(x + 3) / 6.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.hard_sigmoid(jnp.array([-4.0, 0.0]))
+    Array([0. , 0.5], dtype=float32)
+    """
     return uf.divide(relu6(uf.add(x, 3.0)), 6.0)
 
 
 @api_boundary
 @shown()
 def hard_silu(x: Any) -> Array:
-    """x * hard_sigmoid(x)."""
+    """x * hard_sigmoid(x).
+
+    >>> import accnp as jnp
+    >>> jnp.nn.hard_silu(jnp.array([-4.0, 3.0]))
+    Array([-0.,  3.], dtype=float32)
+    """
     return uf.multiply(x, hard_sigmoid(x))
 
 
@@ -210,20 +300,35 @@ hard_swish = hard_silu
 @api_boundary
 @shown()
 def sparse_sigmoid(x: Any) -> Array:
-    """(x + 1) / 2 limited to [0, 1]."""
+    """(x + 1) / 2 limited to [0, 1].
+
+    >>> import accnp as jnp
+    >>> jnp.nn.sparse_sigmoid(jnp.array([-2.0, 0.0]))
+    Array([0. , 0.5], dtype=float32)
+    """
     return uf.multiply(0.5, uf.clip(uf.add(x, 1.0), 0.0, 2.0))
 
 
 @api_boundary
 @shown(arrays=2)
 def squareplus(x: Any, b: Any = 4) -> Array:
-    """(x + sqrt(x*x + b)) / 2."""
+    """(x + sqrt(x*x + b)) / 2.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.squareplus(jnp.array([0.0]))
+    Array([1.], dtype=float32)
+    """
     return uf.divide(uf.add(x, uf.sqrt(uf.add(uf.square(x), b))), 2)
 
 
 @api_boundary
 def log1mexp(x: Any) -> Array:
-    """log(1 - exp(-x)) for positive x, accurate at both ends."""
+    """log(1 - exp(-x)) for positive x, accurate at both ends.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.log1mexp(jnp.array([1.0]))
+    Array([-0.45867515], dtype=float32)
+    """
     node = _one("log1mexp", x)
     near = o.lt(node, like(node, math.log(2)))
     small = o.log(o.neg(o.expm1(o.neg(rules.select(near, node, like(node, 0.5))))))
@@ -234,7 +339,12 @@ def log1mexp(x: Any) -> Array:
 @api_boundary
 @shown()
 def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Array:
-    """log(mean(exp(x))) over the given axes."""
+    """log(mean(exp(x))) over the given axes.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.logmeanexp(jnp.zeros(2))
+    Array(0., dtype=float32)
+    """
     total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
     count = red.sum(
         wrap(rules.filled(as_node(x, "logmeanexp"), 1.0, np.float32)),
@@ -246,7 +356,12 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
 @api_boundary
 @shown()
 def glu(x: Any, axis: int = -1) -> Array:
-    """The first half of an axis times the sigmoid of the second half."""
+    """The first half of an axis times the sigmoid of the second half.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.glu(jnp.array([1.0, 0.0]))
+    Array([0.5], dtype=float32)
+    """
     node = _one("glu", x)
     at = as_axis(axis, node.aval.ndim, "glu")
     n = node.aval.shape[at]
@@ -275,7 +390,12 @@ def _shifted(x: Any, axis: Any, where: Any, name: str) -> tuple[Node, tuple[int,
 
 @api_boundary
 def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
-    """exp(x) / sum(exp(x)) over the given axes, without overflow."""
+    """exp(x) / sum(exp(x)) over the given axes, without overflow.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.softmax(jnp.zeros(2))
+    Array([0.5, 0.5], dtype=float32)
+    """
     shifted, axes, _ = _shifted(x, axis, where, "softmax")
     raised = o.exp(shifted)
     if where is not None:
@@ -287,7 +407,12 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
 @api_boundary
 @shown()
 def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
-    """log(softmax(x)), accurate."""
+    """log(softmax(x)), accurate.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.log_softmax(jnp.zeros(2))
+    Array([-0.6931472, -0.6931472], dtype=float32)
+    """
     shifted, axes, _ = _shifted(x, axis, where, "log_softmax")
     raised = o.exp(shifted)
     if where is not None:
@@ -345,7 +470,12 @@ def standardize(
 
 @api_boundary
 def one_hot(x: Any, num_classes: Any, *, dtype: Any = None, axis: int = -1) -> Array:
-    """1 at the place that x names along a new axis, 0 elsewhere; places outside give zeros."""
+    """1 at the place that x names along a new axis, 0 elsewhere; places outside give zeros.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.one_hot(jnp.array([1]), 3)
+    Array([[0., 1., 0.]], dtype=float32)
+    """
     return _one_hot(x, as_int(num_classes, "one_hot", "num_classes", "shape"), dtype, axis)
 
 

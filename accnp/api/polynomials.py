@@ -257,7 +257,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
         Complex array of n - 1 roots, or fewer where zeros stood in front.
 
     >>> import accnp as jnp
-    >>> jnp.sort(jnp.roots(jnp.array([1., 0., -4.])))
+    >>> jnp.round(jnp.sort(jnp.roots(jnp.array([1., 0., -4.]))), 3)
     Array([-2.+0.j,  2.+0.j], dtype=complex64)
     """
     (c,) = _coefficients("roots", p)

@@ -79,7 +79,12 @@ def dot_general(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Contract and batch any axes: ((lhs, rhs contracting), (lhs, rhs batch))."""
+    """Contract and batch any axes: ((lhs, rhs contracting), (lhs, rhs batch)).
+
+    >>> import accnp as jnp
+    >>> jnp.lax.dot_general(jnp.ones((2, 3)), jnp.ones(3), (((1,), (0,)), ((), ())))
+    Array([3., 3.], dtype=float32)
+    """
     (ac, bc), (ab, bb) = dimension_numbers
     x, y = as_node(lhs, "lax.dot_general"), as_node(rhs, "lax.dot_general")
     ranks = (x.aval.ndim, y.aval.ndim)
@@ -157,7 +162,12 @@ def dot(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Contract the last axis of `a` with the last but one of `b`."""
+    """Contract the last axis of `a` with the last but one of `b`.
+
+    >>> import accnp as jnp
+    >>> jnp.dot(jnp.arange(3), jnp.ones(3))
+    Array(3., dtype=float32)
+    """
     x, y, wanted = _pair("dot", a, b, preferred_element_type)
     m, n = x.aval.ndim, y.aval.ndim
     contract: Any = ((), ()) if not m or not n else ((m - 1,), (max(0, n - 2),))
@@ -209,7 +219,12 @@ def lax_dot(
 
 @api_boundary
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
-    """Multiply flattened vectors; the first one is conjugated."""
+    """Multiply flattened vectors; the first one is conjugated.
+
+    >>> import accnp as jnp
+    >>> jnp.vdot(jnp.arange(3), jnp.ones(3))
+    Array(3., dtype=float32)
+    """
     x, y, wanted = _pair("vdot", a, b, preferred_element_type)
     x, y = (reshape_plain(v, (v.aval.size,)) for v in (x, y))
     if x.aval.dtype.kind == "c":
@@ -219,7 +234,12 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
 
 @api_boundary
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
-    """Contract the last axes."""
+    """Contract the last axes.
+
+    >>> import accnp as jnp
+    >>> jnp.inner(jnp.arange(3), jnp.ones(3))
+    Array(3., dtype=float32)
+    """
     x, y, wanted = _pair("inner", a, b, preferred_element_type)
     m, n = x.aval.ndim, y.aval.ndim
     contract: Any = ((), ()) if not m or not n else ((m - 1,), (n - 1,))
@@ -228,7 +248,13 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
 
 @api_boundary
 def outer(a: Any, b: Any, out: None = None) -> Array:
-    """Multiply each element of a with each element of b."""
+    """Multiply each element of a with each element of b.
+
+    >>> import accnp as jnp
+    >>> jnp.outer(jnp.arange(2), jnp.ones(2))
+    Array([[0., 0.],
+           [1., 1.]], dtype=float32)
+    """
     x, y = promote("outer", a, b)
     n, m = x.aval.size, y.aval.size
     column = expand_node(reshape_plain(x, (n,)), (1,))
@@ -279,7 +305,12 @@ def vecdot(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Array:
-    """Multiply vectors along an axis; the other axes broadcast; the first one is conjugated."""
+    """Multiply vectors along an axis; the other axes broadcast; the first one is conjugated.
+
+    >>> import accnp as jnp
+    >>> jnp.vecdot(jnp.arange(3), jnp.ones(3))
+    Array(3., dtype=float32)
+    """
     x, y, wanted = _pair("vecdot", x1, x2, preferred_element_type)
     if not x.aval.ndim or not y.aval.ndim:
         raise ValueError("vecdot: at least one axis is needed; got a scalar")
@@ -311,7 +342,12 @@ def _need_axes(name: str, *wanted: tuple[Node, int]) -> None:
 
 @api_boundary
 def matvec(x1: Any, x2: Any, /) -> Array:
-    """Multiply matrices with vectors; leading axes broadcast."""
+    """Multiply matrices with vectors; leading axes broadcast.
+
+    >>> import accnp as jnp
+    >>> jnp.matvec(jnp.eye(2), jnp.arange(2))
+    Array([0., 1.], dtype=float32)
+    """
     x, y = promote("matvec", x1, x2)
     _need_axes("matvec", (x, 2), (y, 1))
     out = matmul_nodes(x, expand_node(y, (y.aval.ndim,)))
@@ -320,7 +356,12 @@ def matvec(x1: Any, x2: Any, /) -> Array:
 
 @api_boundary
 def vecmat(x1: Any, x2: Any, /) -> Array:
-    """Multiply (conjugated) vectors with matrices; leading axes broadcast."""
+    """Multiply (conjugated) vectors with matrices; leading axes broadcast.
+
+    >>> import accnp as jnp
+    >>> jnp.vecmat(jnp.arange(2), jnp.eye(2))
+    Array([0., 1.], dtype=float32)
+    """
     x, y = promote("vecmat", x1, x2)
     _need_axes("vecmat", (x, 1), (y, 2))
     x = o.conj(x) if x.aval.dtype.kind == "c" else x
@@ -331,7 +372,12 @@ def vecmat(x1: Any, x2: Any, /) -> Array:
 @api_boundary
 @shown(arrays=2)
 def kron(a: Any, b: Any) -> Array:
-    """Return the Kronecker product."""
+    """Return the Kronecker product.
+
+    >>> import accnp as jnp
+    >>> jnp.kron(jnp.array([1, 2]), jnp.array([1, 1]))
+    Array([1, 1, 2, 2], dtype=int32)
+    """
     x, y = promote("kron", a, b)
     rank = max(x.aval.ndim, y.aval.ndim)
     x, y = (reshape_plain(v, (1,) * (rank - v.aval.ndim) + v.aval.shape) for v in (x, y))
@@ -348,7 +394,12 @@ def kron(a: Any, b: Any) -> Array:
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Array:
-    """Return the cross product of vectors of 2 or 3 components."""
+    """Return the cross product of vectors of 2 or 3 components.
+
+    >>> import accnp as jnp
+    >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
+    Array([0, 0, 1], dtype=int32)
+    """
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = promote("cross", a, b)
@@ -397,7 +448,12 @@ def trace(
     dtype: Any = None,
     out: None = None,
 ) -> Array:
-    """Sum a diagonal."""
+    """Sum a diagonal.
+
+    >>> import accnp as jnp
+    >>> jnp.trace(jnp.eye(3))
+    Array(3., dtype=float32)
+    """
     x = as_node(a, "trace")
     if dtype is not None:
         x = to_dtype(x, dtypes.requested_dtype(dtype, "trace"))

@@ -46,7 +46,12 @@ def sort(
     stable: bool = True,
     descending: bool = False,
 ) -> Array:
-    """Sort along an axis (None: flattened)."""
+    """Sort along an axis (None: flattened).
+
+    >>> import accnp as jnp
+    >>> jnp.sort(jnp.array([3, 1, 2]))
+    Array([1, 2, 3], dtype=int32)
+    """
     _no_kind(kind, order, "jnp.sort")
     x, d = _prepare(a, axis, "jnp.sort")
     out = o.sort(x, dimension=d, is_stable=bool(stable), num_keys=1)
@@ -80,7 +85,12 @@ def argsort(
     descending: bool = False,
     dtype: Any = None,
 ) -> Array:
-    """Return the indices that sort along an axis."""
+    """Return the indices that sort along an axis.
+
+    >>> import accnp as jnp
+    >>> jnp.argsort(jnp.array([3, 1, 2]))
+    Array([1, 2, 0], dtype=int32)
+    """
     _no_kind(kind, order, "jnp.argsort")
     x, d = _prepare(a, axis, "jnp.argsort")
     wanted = dtypes.default_int() if dtype is None else dtypes.requested_dtype(dtype, "jnp.argsort")
@@ -90,7 +100,12 @@ def argsort(
 @api_boundary
 @shown()
 def lexsort(keys: Any, axis: int = -1) -> Array:
-    """Return the indices that sort by several keys, the last one first."""
+    """Return the indices that sort by several keys, the last one first.
+
+    >>> import accnp as jnp
+    >>> jnp.lexsort((jnp.array([2, 1]), jnp.array([0, 0])))
+    Array([1, 0], dtype=int32)
+    """
     nodes = [node_of(k, function="jnp.lexsort") for k in keys]
     if not nodes:
         raise TypeError("jnp.lexsort: need sequence of keys with len > 0")
@@ -157,7 +172,12 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
 @api_boundary
 @shown()
 def sort_complex(a: Any) -> Array:
-    """Sort along the last axis, and convert to complex."""
+    """Sort along the last axis, and convert to complex.
+
+    >>> import accnp as jnp
+    >>> jnp.sort_complex(jnp.array([2, 1j]))
+    Array([0.+1.j, 2.+0.j], dtype=complex64)
+    """
     out = sort(a)
     if out.dtype.kind == "c":
         return out
@@ -166,7 +186,12 @@ def sort_complex(a: Any) -> Array:
 
 @api_boundary
 def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
-    """Return the largest k elements along an axis and their indices, largest first."""
+    """Return the largest k elements along an axis and their indices, largest first.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.top_k(jnp.array([3, 1, 2]), 2)
+    [Array([3, 2], dtype=int32), Array([0, 2], dtype=int32)]
+    """
     x, d = _prepare(operand, axis, "lax.top_k")
     out = o.top_k(x, k=as_int(k, "lax.top_k", "k", "shape"), axis=d)
     return [wrap(n) for n in items(out)]

@@ -110,8 +110,10 @@ def _make(
     made.__module__ = f"accnp.scipy.stats.{name}"
     made.__signature__ = signature
     arguments = ", ".join(str(p) for p in signature.parameters.values())
+    halves = ", ".join(["0.5"] * len(names))
     made.__doc__ = (
         f"{_WHAT[key]} of {what}, elementwise.\n\n    {key}({arguments}): real arrays, which are "
-        "promoted and broadcast."
+        "promoted and broadcast.\n\n    >>> import accnp as jnp\n"
+        f"    >>> jnp.scipy.stats.{name}.{key}({halves}).shape\n    ()\n    "
     )
     return made
