@@ -12,8 +12,7 @@ from math import prod
 from accnp.config import config
 from accnp.ir.kernel import Operand, OwnKernel
 from accnp.primitives.nests import Text, total
-from accnp.primitives.shared_sorts import shared_sort
-from accnp.primitives.sort_lines import Keys, Lines, first_zero, write_signs
+from accnp.primitives.shared_sorts import Keys, Lines, first_zero, shared_sort, write_signs
 
 __all__ = ["long_sort"]
 

@@ -288,3 +288,26 @@ def test_helpers_look_for_work_only_briefly():
         time.sleep(0.3)
         assert time.process_time() - before < 0.1
         assert threads._team.asleep == threads._team.helpers > 0
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system has no such sets")
+def test_helpers_keep_off_the_processor_of_who_shares():
+    k = compiling.get_kernel(
+        sources.elementwise(), "kernel", sources.SIGNATURE, namespace=sources.NAMESPACE
+    )
+    x = np.ones(100_000, np.float32)
+    out = np.zeros_like(x)
+    mine = os.sched_getaffinity(0)
+    with use_threads(3):
+        try:
+            for cpu in mine:
+                os.sched_setaffinity(0, {cpu})  # this thread's; then that of the process again
+                parallel_run(k, [x.ctypes.data, out.ctypes.data], len(x), 1000)
+        finally:
+            os.sched_setaffinity(0, mine)
+        parallel_run(k, [x.ctypes.data, out.ctypes.data], len(x), 1000)
+    found = [t for t in threading.enumerate() if t.name.startswith("accnp-helper")]
+    assert len(found) >= 2
+    sets = [os.sched_getaffinity(t.native_id) for t in found]
+    assert all(helper <= mine and (len(helper) < len(mine) or len(mine) == 1) for helper in sets)
+    assert (out == 3).all()
