@@ -308,6 +308,6 @@ def test_helpers_keep_off_the_processor_of_who_shares():
         parallel_run(k, [x.ctypes.data, out.ctypes.data], len(x), 1000)
     found = [t for t in threading.enumerate() if t.name.startswith("accnp-helper")]
     assert len(found) >= 2
-    sets = [os.sched_getaffinity(t.native_id) for t in found]
+    sets = [os.sched_getaffinity(t.native_id or 0) for t in found]
     assert all(helper <= mine and (len(helper) < len(mine) or len(mine) == 1) for helper in sets)
     assert (out == 3).all()
