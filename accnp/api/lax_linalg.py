@@ -213,9 +213,9 @@ def householder_product(a: Any, taus: Any) -> Array:
         taus: [..., k] with k <= n, their factors.
 
     >>> import accnp as jnp
-    >>> jnp.lax.linalg.householder_product(jnp.eye(2), jnp.array([2., 1.]))
-    Array([[-1.,  0.],
-           [ 0.,  0.]], dtype=float32)
+    >>> reflector = jnp.array([[1.], [0.]])
+    >>> jnp.lax.linalg.householder_product(reflector, jnp.array([2.]))[0]
+    Array([-1.], dtype=float32)
     """
     return wrap(o.householder_product(*as_nodes("lax.linalg.householder_product", a, taus)))
 
