@@ -12,13 +12,15 @@ Array(14, dtype=int32)
 from typing import TYPE_CHECKING
 
 from accnp import dtypes, errors, numpy
-from accnp.api.derivatives import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
-from accnp.api.jaxpr import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
-from accnp.api.jit import jit
-from accnp.api.placement import device_put
-from accnp.api.tracing import ensure_compile_time_eval
-from accnp.api.vmap import vmap
-from accnp.api.waiting import (
+from accnp.api.differentiation.derivatives import (
+    grad, jvp, linear_transpose, linearize, value_and_grad, vjp,
+)  # fmt: skip
+from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
+from accnp.api.compiled.jit import jit
+from accnp.api.arrays.placement import device_put
+from accnp.api.jaxprs.tracing import ensure_compile_time_eval
+from accnp.api.mapping.vmap import vmap
+from accnp.api.environment.waiting import (
     block_until_ready, copy_to_host_async, counters, device_get, effects_barrier,
 )  # fmt: skip
 from accnp.array import Array
@@ -47,21 +49,21 @@ if TYPE_CHECKING:  # loaded on first use
         tree, tree_util, typing, version,
     )  # fmt: skip
     from accnp import profiler as profiler
-    from accnp.api.callbacks import pure_callback
-    from accnp.api.checkpoint import checkpoint, remat
-    from accnp.api.custom_jvp import custom_jvp
-    from accnp.api.custom_vjp import closure_convert, custom_gradient, custom_vjp
-    from accnp.api.contexts import make_user_context
-    from accnp.api.forward_backward import fwd_and_bwd
+    from accnp.api.effects.callbacks import pure_callback
+    from accnp.api.differentiation.checkpoint import checkpoint, remat
+    from accnp.api.differentiation.custom_jvp import custom_jvp
+    from accnp.api.differentiation.custom_vjp import closure_convert, custom_gradient, custom_vjp
+    from accnp.api.compiled.contexts import make_user_context
+    from accnp.api.differentiation.forward_backward import fwd_and_bwd
     from accnp.api.inspect.look import inspect
     from accnp.api.observe.explain import explain
-    from accnp.api.jacobians import hessian, jacfwd, jacobian, jacrev
-    from accnp.api.pmap import pmap
-    from accnp.api.process import (
+    from accnp.api.differentiation.jacobians import hessian, jacfwd, jacobian, jacrev
+    from accnp.api.mapping.pmap import pmap
+    from accnp.api.environment.process import (
         clear_caches, host_count, host_id, host_ids, live_arrays, named_call, named_scope,
         print_environment_info, process_count, process_index, process_indices,
     )  # fmt: skip
-    from accnp.api.refs import Ref, ds, empty_ref, free_ref, freeze, new_ref
+    from accnp.api.arrays.refs import Ref, ds, empty_ref, free_ref, freeze, new_ref
     from accnp.api.sharding.mapped import shard_map, smap
     from accnp.api.sharding.mesh import make_mesh, set_mesh
     from accnp.api.sharding.placing import reshard
@@ -229,19 +231,19 @@ _LATER = (
     "version",
 )  # fmt: skip
 _FROM = {
-    "accnp.api.callbacks": "pure_callback",
-    "accnp.api.checkpoint": "checkpoint remat",
-    "accnp.api.custom_jvp": "custom_jvp",
-    "accnp.api.custom_vjp": "closure_convert custom_gradient custom_vjp",
-    "accnp.api.contexts": "make_user_context",
-    "accnp.api.forward_backward": "fwd_and_bwd",
+    "accnp.api.effects.callbacks": "pure_callback",
+    "accnp.api.differentiation.checkpoint": "checkpoint remat",
+    "accnp.api.differentiation.custom_jvp": "custom_jvp",
+    "accnp.api.differentiation.custom_vjp": "closure_convert custom_gradient custom_vjp",
+    "accnp.api.compiled.contexts": "make_user_context",
+    "accnp.api.differentiation.forward_backward": "fwd_and_bwd",
     "accnp.api.inspect.look": "inspect",
-    "accnp.api.jacobians": "hessian jacfwd jacobian jacrev",
+    "accnp.api.differentiation.jacobians": "hessian jacfwd jacobian jacrev",
     "accnp.api.observe.explain": "explain",
-    "accnp.api.pmap": "pmap",
-    "accnp.api.process": "clear_caches host_count host_id host_ids live_arrays named_call "
-    "named_scope print_environment_info process_count process_index process_indices",
-    "accnp.api.refs": "Ref ds empty_ref free_ref freeze new_ref",
+    "accnp.api.mapping.pmap": "pmap",
+    "accnp.api.environment.process": "clear_caches host_count host_id host_ids live_arrays "
+    "named_call named_scope print_environment_info process_count process_index process_indices",
+    "accnp.api.arrays.refs": "Ref ds empty_ref free_ref freeze new_ref",
     "accnp.api.sharding.mapped": "shard_map smap",
     "accnp.api.sharding.mesh": "make_mesh set_mesh",
     "accnp.api.sharding.placing": "reshard",

@@ -2,7 +2,7 @@
 """`accnp.ad_checkpoint`: names for policies, and a look at what a backward pass keeps."""
 
 from accnp import checkpoint_policies
-from accnp.api.checkpoint import (
+from accnp.api.differentiation.checkpoint import (
     Offloadable, Recompute, Saveable, checkpoint, checkpoint_name, print_saved_residuals, remat,
     saved_residuals,
 )  # fmt: skip

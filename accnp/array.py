@@ -1,7 +1,7 @@
 """`Array`: the lazy handle users hold. It knows its shape and dtype at once; its value is computed
 when somebody looks.
 
-Operators, methods and indexing are written onto it by `api/methods.py` from one table.
+Operators, methods and indexing are written onto it by `api/arrays/methods.py` from one table.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Array:
     __hash__ = None  # type: ignore[assignment]
     _node: Node
 
-    if TYPE_CHECKING:  # what api/methods.py writes onto the class, for type checkers
+    if TYPE_CHECKING:  # what api/arrays/methods.py writes onto the class, for type checkers
 
         def _binary(self, other: Any, /) -> Array: ...
         def _method(self, *args: Any, **kwargs: Any) -> Array: ...
@@ -338,7 +338,8 @@ class Array:
     @property
     def format(self) -> Any:
         """How the elements lie in memory and on devices."""
-        return importlib.import_module("accnp.api.layouts").format_of(self)  # few programs ask
+        layouts = importlib.import_module("accnp.api.arrays.layouts")  # few programs ask
+        return layouts.format_of(self)
 
     def platform(self) -> str:
         """What the value lies on: "cpu"."""

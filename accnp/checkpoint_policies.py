@@ -1,7 +1,7 @@
 # isort: skip_file
 """`accnp.checkpoint_policies`: what `checkpoint` may keep for the backward pass."""
 
-from accnp.api.checkpoint import (
+from accnp.api.differentiation.checkpoint import (
     checkpoint_dots, checkpoint_dots_with_no_batch_dims, dots_saveable,
     dots_with_no_batch_dims_saveable, everything_saveable, nothing_saveable,
     offload_dot_with_no_batch_dims, save_and_offload_only_these_names, save_any_names_but_these,

@@ -128,7 +128,7 @@ _OPTIONS = [
     Option("fastmath", bool, False, traced=True, ours=True),
     # Programs of more operations than this are not fused: each operation is a kernel of its own.
     Option("fusion_limit", int, 20_000, traced=True, ours=True, least=0),
-    Option("user_contexts", object, None, traced=True, ours=True),  # see api/contexts.py
+    Option("user_contexts", object, None, traced=True, ours=True),  # see api/compiled/contexts.py
     Option("debug", int, 0, (0, 1, 2, 3, 4, 5), ours=True),
 ]  # fmt: skip
 

@@ -3,8 +3,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from accnp.api.evaluation import eval_jaxpr
-from accnp.api.tracing import Tracer, ensure_compile_time_eval
+from accnp.api.jaxprs.evaluation import eval_jaxpr
+from accnp.api.jaxprs.tracing import Tracer, ensure_compile_time_eval
 from accnp.ir.aval import Aval as AbstractValue
 from accnp.ir.aval import Aval as ShapedArray
 from accnp.ir.equations import Atom
@@ -12,7 +12,7 @@ from accnp.ir.trace import Trace
 from accnp.missing import nearest
 
 if TYPE_CHECKING:  # loaded on first use
-    from accnp.api.core_names import max_dim, min_dim
+    from accnp.api.jaxprs.core_names import max_dim, min_dim
 
 ParamDict = dict[str, Any]
 Value = Any
@@ -25,19 +25,19 @@ __all__ = [
 
 # Older names, which jax has (deprecated) or had.
 _OLDER = {
-    "accnp.api.core_names": "AbstractToken CallPrimitive Effect JaxprPpContext JaxprPpSettings "
-    "OutputType abstract_token aval_mapping_handlers call "
+    "accnp.api.jaxprs.core_names": "AbstractToken CallPrimitive Effect JaxprPpContext "
+    "JaxprPpSettings OutputType abstract_token aval_mapping_handlers call "
     "call_p concretization_function_error custom_typechecks find_top_trace get_aval "
     "get_opaque_trace_state is_concrete is_constant_dim is_constant_shape literalable_types "
     "max_dim min_dim no_axis_name nonempty_axis_env_DO_NOT_USE pytype_aval_mappings trace_ctx "
     "traverse_jaxpr_params unsafe_am_i_under_a_jit_DO_NOT_USE unsafe_am_i_under_a_vmap_DO_NOT_USE "
     "unsafe_get_axis_names_DO_NOT_USE",
-    "accnp.api.tracing": "check_jaxpr concrete_or_error mapped_aval primal_dtype_to_tangent_dtype "
-    "unmapped_aval valid_jaxtype",
+    "accnp.api.jaxprs.tracing": "check_jaxpr concrete_or_error mapped_aval "
+    "primal_dtype_to_tangent_dtype unmapped_aval valid_jaxtype",
     "accnp.errors": "InconclusiveDimensionOperation JaxprTypeError",
     "accnp.ir.equations": "ClosedJaxpr DebugInfo DropVar Jaxpr JaxprEqn Literal Var gensym "
     "jaxprs_in_params new_jaxpr_eqn no_effects subjaxprs",
-    "accnp.api.primitives": "Primitive",
+    "accnp.api.jaxprs.primitives": "Primitive",
 }
 __getattr__ = nearest(
     __name__,

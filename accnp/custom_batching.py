@@ -1,5 +1,5 @@
 """`accnp.custom_batching`: functions with a batching rule of the user's."""
 
-from accnp.api.custom_vmap import custom_vmap, sequential_vmap
+from accnp.api.mapping.custom_vmap import custom_vmap, sequential_vmap
 
 __all__ = ["custom_vmap", "sequential_vmap"]

@@ -3,18 +3,18 @@
 
 from typing import TYPE_CHECKING
 
-from accnp.api.custom_jvp import custom_jvp
-from accnp.api.custom_rules import SymbolicZero, zero_from_primal
-from accnp.api.custom_vjp import (
+from accnp.api.differentiation.custom_jvp import custom_jvp
+from accnp.api.differentiation.custom_rules import SymbolicZero, zero_from_primal
+from accnp.api.differentiation.custom_vjp import (
     CustomVJPPrimal, closure_convert, custom_gradient, custom_vjp, custom_vjp_primal_tree_values,
 )  # fmt: skip
 
 from accnp.missing import nearest
 
 if TYPE_CHECKING:  # loaded on first use
-    from accnp.api.known_primitives import custom_jvp_call_p, custom_vjp_call_p
-    from accnp.api.linear_call import linear_call
-    from accnp.api.rare_primitives import remat_opt_p
+    from accnp.api.jaxprs.known_primitives import custom_jvp_call_p, custom_vjp_call_p
+    from accnp.api.differentiation.linear_call import linear_call
+    from accnp.api.jaxprs.rare_primitives import remat_opt_p
 
 __all__ = [
     "CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp",
@@ -23,9 +23,9 @@ __all__ = [
 ]  # fmt: skip
 
 _LATER = {
-    "custom_jvp_call_p": "accnp.api.known_primitives",
-    "custom_vjp_call_p": "accnp.api.known_primitives",
-    "linear_call": "accnp.api.linear_call",
-    "remat_opt_p": "accnp.api.rare_primitives",
+    "custom_jvp_call_p": "accnp.api.jaxprs.known_primitives",
+    "custom_vjp_call_p": "accnp.api.jaxprs.known_primitives",
+    "linear_call": "accnp.api.differentiation.linear_call",
+    "remat_opt_p": "accnp.api.jaxprs.rare_primitives",
 }
 __getattr__ = nearest(__name__, __all__, _LATER)

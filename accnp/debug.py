@@ -1,7 +1,7 @@
 """`accnp.debug`: printing and calling functions from programs while they run."""
 
-from accnp.api.debug import callback, log, print
-from accnp.api.debugger import breakpoint
+from accnp.api.effects.debug import callback, log, print
+from accnp.api.effects.debugger import breakpoint
 from accnp.api.sharding.pictures import (
     inspect_array_sharding,
     visualize_array_sharding,

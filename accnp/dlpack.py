@@ -1,7 +1,7 @@
 # isort: skip_file
 """`accnp.dlpack`: arrays from other libraries, re-exported one by one."""
 
-from accnp.api.exchange import from_dlpack, is_supported_dtype
+from accnp.api.arrays.exchange import from_dlpack, is_supported_dtype
 from accnp.missing import nearest
 
 __all__ = ["from_dlpack", "is_supported_dtype"]

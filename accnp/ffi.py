@@ -1,7 +1,7 @@
 # isort: skip_file
 """`accnp.ffi`: calls of compiled functions of the user's, re-exported one by one."""
 
-from accnp.api.foreign import (
+from accnp.api.effects.foreign import (
     build_ffi_lowering_function, ffi_call, ffi_lowering, include_dir, pycapsule,
     register_ffi_target, register_ffi_target_as_batch_partitionable, register_ffi_type,
     register_ffi_type_id,

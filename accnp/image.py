@@ -1,6 +1,6 @@
 """`accnp.image`: images of another size, re-exported one by one."""
 
-from accnp.api.resizing import ResizeMethod, resize, scale_and_translate
+from accnp.api.scientific.resizing import ResizeMethod, resize, scale_and_translate
 from accnp.missing import nearest
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]

@@ -1,7 +1,7 @@
 # isort: skip_file
 """`accnp.monitoring`: events of programs and listeners for them, re-exported one by one."""
 
-from accnp.api.monitoring import (
+from accnp.api.environment.monitoring import (
     clear_event_listeners, record_event, record_event_duration_secs, record_event_time_span,
     record_scalar, register_event_duration_secs_listener, register_event_listener,
     register_event_time_span_listener, register_scalar_listener,

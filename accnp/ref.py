@@ -1,6 +1,6 @@
 """`accnp.ref`: mutable references to arrays."""
 
-from accnp.api.refs import (
+from accnp.api.arrays.refs import (
     AbstractRef,
     Ref,
     addupdate,

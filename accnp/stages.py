@@ -1,9 +1,15 @@
 # isort: skip_file
 """`accnp.stages`: a jitted function traced, lowered, compiled; re-exported one by one."""
 
-from accnp.api.jit import JitFunction as Wrapped
-from accnp.api.stages import ArgInfo, Compiled, CompiledMemoryStats, CompilerOptions, Lowered
-from accnp.api.stages import TracedStage as Traced
+from accnp.api.compiled.jit import JitFunction as Wrapped
+from accnp.api.compiled.stages import (
+    ArgInfo,
+    Compiled,
+    CompiledMemoryStats,
+    CompilerOptions,
+    Lowered,
+)
+from accnp.api.compiled.stages import TracedStage as Traced
 from accnp.missing import nearest
 
 __all__ = [

@@ -1,7 +1,7 @@
 # isort: skip_file
 """`accnp.example_libraries.optimizers`: optimisers and schedules, re-exported one by one."""
 
-from accnp.api.optimizers import (
+from accnp.api.networks.optimizers import (
     JoinPoint, Optimizer, OptimizerState, adagrad, adam, adamax, clip_grads, constant,
     exponential_decay, inverse_time_decay, l2_norm, make_schedule, momentum, nesterov, optimizer,
     pack_optimizer_state, piecewise_constant, polynomial_decay, rmsprop, rmsprop_momentum, sgd, sm3,

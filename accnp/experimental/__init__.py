@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from accnp.api.callbacks import io_callback
+from accnp.api.effects.callbacks import io_callback
 from accnp.config import disable_jit, enable_x64
 from accnp.experimental import checkify
 from accnp.missing import nearest

@@ -1,6 +1,6 @@
 """`accnp.experimental.checkify`: run-time errors as values."""
 
-from accnp.api.checkify import (
+from accnp.api.effects.checkify import (
     Error,
     ErrorCategory,
     JaxRuntimeError,

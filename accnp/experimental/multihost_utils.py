@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api.placement import put_tree
+from accnp.api.arrays.placement import put_tree
 from accnp.api.sharding.specs import NamedSharding, PartitionSpec
 from accnp.missing import nearest
 from accnp.pytree import broadcast_prefix, tree_flatten, tree_leaves, tree_map

@@ -1,6 +1,6 @@
 """`accnp.experimental.ode`: ordinary differential equations, re-exported."""
 
-from accnp.api.odes import odeint
+from accnp.api.flow.odes import odeint
 from accnp.missing import nearest
 
 __all__ = ["odeint"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from accnp.api.jit import jit
+from accnp.api.compiled.jit import jit
 from accnp.api.sharding.placing import with_sharding_constraint
 from accnp.missing import nearest
 

@@ -1,6 +1,6 @@
 """`accnp.extend.linear_util`: functions wrapped for transformations."""
 
-from accnp.api.wrapped import WrappedFun, wrap_init
+from accnp.api.jaxprs.wrapped import WrappedFun, wrap_init
 from accnp.missing import nearest
 
 __all__ = ["WrappedFun", "wrap_init"]

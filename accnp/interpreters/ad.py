@@ -1,7 +1,7 @@
 """`accnp.interpreters.ad`: derivative rules of primitives, re-exported one by one."""
 
-from accnp.api.known_primitives import add_jaxvals_p
-from accnp.api.rules import (
+from accnp.api.jaxprs.known_primitives import add_jaxvals_p
+from accnp.api.jaxprs.rules import (
     UndefinedPrimal,
     Zero,
     add_tangents,

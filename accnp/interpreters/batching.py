@@ -1,6 +1,6 @@
 """`accnp.interpreters.batching`: batching rules of primitives, re-exported one by one."""
 
-from accnp.api.rules import (
+from accnp.api.jaxprs.rules import (
     bdim_at_front,
     broadcast,
     defbroadcasting,

@@ -1,7 +1,7 @@
 """`accnp.interpreters.mlir`: how primitives are compiled. Lowerings are functions that are traced;
 there is no MLIR."""
 
-from accnp.api.interpreters import lower_fun, register_lowering
+from accnp.api.jaxprs.interpreters import lower_fun, register_lowering
 from accnp.missing import nearest
 
 __all__ = ["lower_fun", "register_lowering"]

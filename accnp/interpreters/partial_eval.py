@@ -1,6 +1,6 @@
 """`accnp.interpreters.partial_eval`: dead code of jaxprs."""
 
-from accnp.api.tracing import dce_jaxpr
+from accnp.api.jaxprs.tracing import dce_jaxpr
 from accnp.missing import nearest
 
 __all__ = ["dce_jaxpr"]

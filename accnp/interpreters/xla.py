@@ -1,6 +1,6 @@
 """`accnp.interpreters.xla`: applying a primitive by its lowering."""
 
-from accnp.api.interpreters import apply_primitive
+from accnp.api.jaxprs.interpreters import apply_primitive
 from accnp.missing import nearest
 
 __all__ = ["apply_primitive"]

@@ -1,17 +1,17 @@
 # isort: skip_file
 """`accnp.lax.linalg`: factorisations of matrices, re-exported one by one."""
 
-from accnp.api.known_linalg import (
+from accnp.api.factors.known_linalg import (
     cholesky_p, cholesky_update_p, eig_p, eigh_p, hessenberg_p, householder_product_p, lu_p,
     lu_pivots_to_permutation_p, ormqr_p, qr_p, schur_p, svd_p, symmetric_product_p,
     triangular_solve_p, tridiagonal_p, tridiagonal_solve_p,
 )  # fmt: skip
-from accnp.api.lax_linalg import (
+from accnp.api.factors.lax_linalg import (
     EigImplementation, EighImplementation, SvdAlgorithm, cholesky, cholesky_update, eig, eigh,
     hessenberg, householder_product, lu, lu_pivots_to_permutation, ormqr, qr, schur, svd,
     symmetric_product, triangular_solve, tridiagonal, tridiagonal_solve,
 )  # fmt: skip
-from accnp.api.polar import qdwh
+from accnp.api.factors.polar import qdwh
 from accnp.missing import nearest
 
 __all__ = [

@@ -1,10 +1,10 @@
 # isort: skip_file
 """`accnp.nn`: activation functions and normalisations, re-exported one by one."""
 
-from accnp.api.attention import (
+from accnp.api.networks.attention import (
     dot_product_attention, get_scaled_dot_general_config, scaled_dot_general, scaled_matmul,
 )  # fmt: skip
-from accnp.api.nn import (
+from accnp.api.networks.nn import (
     celu, elu, gelu, glu, hard_sigmoid, hard_silu, hard_swish, hard_tanh, identity, leaky_relu,
     log1mexp, log_sigmoid, log_softmax, logmeanexp, logsumexp, mish, one_hot, relu, relu6, selu,
     sigmoid, silu, soft_sign, softmax, softplus, sparse_plus, sparse_sigmoid, squareplus,

@@ -1,6 +1,6 @@
 """`accnp.nn.initializers`: initial weights, re-exported one by one."""
 
-from accnp.api.initializers import (
+from accnp.api.networks.initializers import (
     Initializer,
     constant,
     delta_orthogonal,

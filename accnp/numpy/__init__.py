@@ -4,40 +4,40 @@
 import sys
 from typing import TYPE_CHECKING
 
-from accnp.api.creation import (
+from accnp.api.arrays.creation import (
     arange, array, asarray, empty, empty_like, eye, full, full_like, geomspace, identity,
     linspace, logspace, ones, ones_like, zeros, zeros_like,
 )  # fmt: skip
-from accnp.api.cumulative import (
+from accnp.api.folds.cumulative import (
     cumprod, cumsum, cumulative_prod, cumulative_sum, nanargmax, nanargmin, nancumprod, nancumsum,
     nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar,
 )  # fmt: skip
-from accnp.api.joining import (
+from accnp.api.arrays.joining import (
     append, array_split, block, column_stack, concat, concatenate, delete, dsplit, dstack, hsplit,
     hstack, insert, repeat, resize, split, stack, tile, trim_zeros, unstack, vsplit, vstack,
 )  # fmt: skip
-from accnp.api.manipulation import (
+from accnp.api.arrays.manipulation import (
     atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_shapes, broadcast_to,
     expand_dims, flip, fliplr, flipud, matrix_transpose, moveaxis, permute_dims, ravel, reshape,
     roll, rollaxis, rot90, squeeze, swapaxes, transpose,
 )  # fmt: skip
-from accnp.api.matrices import (
+from accnp.api.arrays.matrices import (
     astype, copy, diag, diag_indices, diag_indices_from, diagflat, diagonal, from_dlpack,
     frombuffer, fromfile, fromfunction, fromiter, fromstring, indices, ix_, load, mask_indices,
     meshgrid, tri, tril, tril_indices, tril_indices_from, triu, triu_indices, triu_indices_from,
     vander,
 )  # fmt: skip
-from accnp.api.methods import set_namespace
-from accnp.api.namespace_info import API_VERSION as __array_api_version__
-from accnp.api.namespace_info import namespace_info as __array_namespace_info__
-from accnp.api.products import (
+from accnp.api.arrays.methods import set_namespace
+from accnp.api.environment.namespace_info import API_VERSION as __array_api_version__
+from accnp.api.environment.namespace_info import namespace_info as __array_namespace_info__
+from accnp.api.algebra.products import (
     cross, dot, inner, kron, matmul, matvec, outer, tensordot, trace, vdot, vecdot, vecmat,
 )  # fmt: skip
-from accnp.api.reductions import (
+from accnp.api.folds.reductions import (
     all, amax, amin, any, argmax, argmin, average, count_nonzero, max, mean, min, prod, ptp, std,
     sum, var,
 )  # fmt: skip
-from accnp.api.scalars import (
+from accnp.api.arguments.scalars import (
     bfloat16, bool, bool_, cdouble, character, complex128, complex64, complex_, complexfloating,
     csingle, double, dtype, e, euler_gamma, flexible, float16, float32, float4_e2m1fn, float64,
     float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2,
@@ -45,15 +45,15 @@ from accnp.api.scalars import (
     int2, int32, int4, int64, int8, int_, integer, nan, newaxis, number, object_, pi, s_,
     signedinteger, single, uint, uint16, uint2, uint32, uint4, uint64, uint8, unsignedinteger,
 )  # fmt: skip
-from accnp.api.selecting import where
-from accnp.api.sorting import argpartition, argsort, lexsort, partition, sort, sort_complex
-from accnp.api.taking import (
+from accnp.api.elements.selecting import where
+from accnp.api.folds.sorting import argpartition, argsort, lexsort, partition, sort, sort_complex
+from accnp.api.indexes.taking import (
     argwhere, bincount, choose, compress, digitize, extract, fill_diagonal, flatnonzero,
     nonzero, put, put_along_axis, ravel_multi_index, searchsorted, select, take,
     take_along_axis, unravel_index,
 )  # fmt: skip
-from accnp.api.ufunc_objects import frompyfunc, ufunc
-from accnp.api.ufuncs import (
+from accnp.api.elements.ufunc_objects import frompyfunc, ufunc
+from accnp.api.elements.ufuncs import (
     abs, absolute, acos, acosh, add, allclose, angle, arccos, arccosh, arcsin, arcsinh, arctan,
     arctan2, arctanh, around, array_equal, array_equiv, asin, asinh, atan, atan2, atanh,
     bitwise_and, bitwise_count, bitwise_invert, bitwise_left_shift, bitwise_not, bitwise_or,
@@ -67,42 +67,42 @@ from accnp.api.ufuncs import (
     power, rad2deg, radians, real, reciprocal, remainder, right_shift, rint, round, sign, signbit,
     sin, sinc, sinh, spacing, sqrt, square, subtract, tan, tanh, true_divide, trunc,
 )  # fmt: skip
-from accnp.api.vectorize import vectorize
+from accnp.api.mapping.vectorize import vectorize
 from accnp.array import Array as ndarray
 from accnp.dtypes.promotion import promote_types, result_type
 from accnp.dtypes.questions import can_cast, finfo, iinfo, isdtype, issubdtype
 from accnp.missing import nearest
 
 if TYPE_CHECKING:  # loaded on first use, see _LATER
-    from accnp.api.applying import apply_along_axis, apply_over_axes, piecewise, place
-    from accnp.api.bits import packbits, unpackbits
-    from accnp.api.convolution import convolve, correlate
-    from accnp.api.differences import diff, ediff1d, gradient, interp
-    from accnp.api.einsum import einsum, einsum_path
-    from accnp.api.facts import (
+    from accnp.api.arrays.applying import apply_along_axis, apply_over_axes, piecewise, place
+    from accnp.api.elements.bits import packbits, unpackbits
+    from accnp.api.algebra.convolution import convolve, correlate
+    from accnp.api.folds.differences import diff, ediff1d, gradient, interp
+    from accnp.api.algebra.einsum import einsum, einsum_path
+    from accnp.api.arguments.facts import (
         ComplexWarning, array_repr, array_str, get_printoptions, iterable, ndim, printoptions, save,
         savez, set_printoptions, shape, size,
     )  # fmt: skip
-    from accnp.api.histograms import histogram, histogram2d, histogram_bin_edges, histogramdd
-    from accnp.api.index_tricks import c_, mgrid, ogrid, r_
-    from accnp.api.numpy_names import (
+    from accnp.api.folds.histograms import histogram, histogram2d, histogram_bin_edges, histogramdd
+    from accnp.api.arrays.index_tricks import c_, mgrid, ogrid, r_
+    from accnp.api.arrays.numpy_names import (
         asanyarray, asarray_chkfinite, ascontiguousarray, asfortranarray, byte, errstate, fix,
         genfromtxt, half, intc, intp, isfortran, loadtxt, long, longlong, ndenumerate, require,
         row_stack, short, ubyte, uintc, uintp, ulong, ulonglong, ushort,
     )  # fmt: skip
-    from accnp.api.padding import pad
-    from accnp.api.polynomials import (
+    from accnp.api.arrays.padding import pad
+    from accnp.api.algebra.polynomials import (
         poly, polyadd, polyder, polydiv, polyfit, polyint, polymul, polysub, polyval, roots,
     )  # fmt: skip
-    from accnp.api.quantiles import (
+    from accnp.api.folds.quantiles import (
         median, nanmedian, nanpercentile, nanquantile, percentile, quantile,
     )  # fmt: skip
-    from accnp.api.sets import (
+    from accnp.api.folds.sets import (
         intersect1d, isin, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts,
         unique_inverse, unique_values,
     )  # fmt: skip
-    from accnp.api.statistics import corrcoef, cov, trapezoid, unwrap
-    from accnp.api.windows import bartlett, blackman, hamming, hanning, kaiser
+    from accnp.api.folds.statistics import corrcoef, cov, trapezoid, unwrap
+    from accnp.api.algebra.windows import bartlett, blackman, hamming, hanning, kaiser
     from accnp.numpy import fft, linalg
     from numpy import (
         False_, True_, array2string, base_repr, binary_repr, exceptions, format_float_positional,
@@ -174,25 +174,26 @@ __all__ = [
 # Families of `accnp/api/` that few programs use, and their names: each comes with the first use of
 # one of its names. They are a fifth of the time of `import accnp`.
 _LATER = {
-    "applying": "apply_along_axis apply_over_axes piecewise place",
-    "bits": "packbits unpackbits",
-    "convolution": "convolve correlate",
-    "differences": "diff ediff1d gradient interp",
-    "einsum": "einsum einsum_path",
-    "facts": "ComplexWarning array_repr array_str get_printoptions iterable ndim printoptions "
-    "save savez set_printoptions shape size",
-    "histograms": "histogram histogram2d histogram_bin_edges histogramdd",
-    "index_tricks": "c_ mgrid ogrid r_",
-    "numpy_names": "asanyarray asarray_chkfinite ascontiguousarray asfortranarray byte errstate "
-    "fix genfromtxt half intc intp isfortran loadtxt long longlong ndenumerate require row_stack "
-    "short ubyte uintc uintp ulong ulonglong ushort",
-    "padding": "pad",
-    "polynomials": "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots",
-    "quantiles": "median nanmedian nanpercentile nanquantile percentile quantile",
-    "sets": "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts "
+    "arrays.applying": "apply_along_axis apply_over_axes piecewise place",
+    "elements.bits": "packbits unpackbits",
+    "algebra.convolution": "convolve correlate",
+    "folds.differences": "diff ediff1d gradient interp",
+    "algebra.einsum": "einsum einsum_path",
+    "arguments.facts": "ComplexWarning array_repr array_str get_printoptions iterable ndim "
+    "printoptions save savez set_printoptions shape size",
+    "folds.histograms": "histogram histogram2d histogram_bin_edges histogramdd",
+    "arrays.index_tricks": "c_ mgrid ogrid r_",
+    "arrays.numpy_names": "asanyarray asarray_chkfinite ascontiguousarray asfortranarray byte "
+    "errstate fix genfromtxt half intc intp isfortran loadtxt long longlong ndenumerate require "
+    "row_stack short ubyte uintc uintp ulong ulonglong ushort",
+    "arrays.padding": "pad",
+    "algebra.polynomials": "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval "
+    "roots",
+    "folds.quantiles": "median nanmedian nanpercentile nanquantile percentile quantile",
+    "folds.sets": "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts "
     "unique_inverse unique_values",
-    "statistics": "corrcoef cov trapezoid unwrap",
-    "windows": "bartlett blackman hamming hanning kaiser",
+    "folds.statistics": "corrcoef cov trapezoid unwrap",
+    "algebra.windows": "bartlett blackman hamming hanning kaiser",
 }
 LATER = {name: f"accnp.api.{family}" for family, names in _LATER.items() for name in names.split()}
 # NumPy's own, which have nothing to do with arrays, or take them as they are.

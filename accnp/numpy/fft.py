@@ -1,7 +1,7 @@
 # isort: skip_file
 """`accnp.numpy.fft`: Fourier transforms, re-exported name by name."""
 
-from accnp.api.fft import (
+from accnp.api.algebra.fft import (
     fft, fft2, fftfreq, fftn, fftshift, hfft, ifft, ifft2, ifftn, ifftshift, ihfft, irfft, irfft2,
     irfftn, rfft, rfft2, rfftfreq, rfftn,
 )  # fmt: skip

@@ -1,15 +1,15 @@
 # isort: skip_file
 """`accnp.numpy.linalg`: linear algebra, re-exported name by name."""
 
-from accnp.api.least_squares import cond, lstsq, matrix_rank, pinv
-from accnp.api.linalg import (
+from accnp.api.algebra.least_squares import cond, lstsq, matrix_rank, pinv
+from accnp.api.algebra.linalg import (
     cholesky, cross, det, diagonal, eig, eigh, eigvals, eigvalsh, inv, matrix_power, multi_dot,
     qr, slogdet, solve, svd, svdvals, tensorinv, tensorsolve, trace,
 )  # fmt: skip
-from accnp.api.linalg_products import matmul, outer, tensordot
-from accnp.api.manipulation import matrix_transpose
-from accnp.api.norms import matrix_norm, norm, vector_norm
-from accnp.api.products import vecdot
+from accnp.api.algebra.linalg_products import matmul, outer, tensordot
+from accnp.api.arrays.manipulation import matrix_transpose
+from accnp.api.algebra.norms import matrix_norm, norm, vector_norm
+from accnp.api.algebra.products import vecdot
 from accnp.missing import nearest
 
 __all__ = [

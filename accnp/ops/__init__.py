@@ -1,7 +1,7 @@
 # isort: skip_file
 """`accnp.ops`: folds of rows by segment, as in `jax.ops`, re-exported one by one."""
 
-from accnp.api.segments import segment_max, segment_min, segment_prod, segment_sum
+from accnp.api.folds.segments import segment_max, segment_min, segment_prod, segment_sum
 from accnp.missing import nearest
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]

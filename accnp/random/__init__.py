@@ -3,23 +3,23 @@
 
 from typing import TYPE_CHECKING
 
-from accnp.api.keys import key_dtype
-from accnp.api.count_samples import binomial, multinomial, poisson
-from accnp.api.distributions import (
+from accnp.api.sampling.keys import key_dtype
+from accnp.api.sampling.count_samples import binomial, multinomial, poisson
+from accnp.api.sampling.distributions import (
     cauchy, double_sided_maxwell, exponential, geometric, laplace, logistic, lognormal, maxwell,
     multivariate_normal, orthogonal, pareto, rayleigh, triangular, weibull_min,
 )  # fmt: skip
-from accnp.api.gamma_samples import (
+from accnp.api.sampling.gamma_samples import (
     ball, beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t, wald,
 )  # fmt: skip
-from accnp.api.random import (
+from accnp.api.sampling.random import (
     PRNGKey, bernoulli, bits, categorical, choice, clone, fold_in, gumbel, key, key_data, key_impl,
     normal, permutation, rademacher, randint, split, truncated_normal, uniform, wrap_key_data,
 )  # fmt: skip
 from accnp.missing import nearest
 
 if TYPE_CHECKING:  # loaded on first use
-    from accnp.api.rare_primitives import random_gamma_p
+    from accnp.api.jaxprs.rare_primitives import random_gamma_p
 
 __all__ = [
     "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy",
@@ -31,4 +31,4 @@ __all__ = [
     "uniform", "wald", "weibull_min", "wrap_key_data",
 ]  # fmt: skip
 
-__getattr__ = nearest(__name__, __all__, {"random_gamma_p": "accnp.api.rare_primitives"})
+__getattr__ = nearest(__name__, __all__, {"random_gamma_p": "accnp.api.jaxprs.rare_primitives"})

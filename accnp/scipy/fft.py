@@ -1,6 +1,6 @@
 """`accnp.scipy.fft`: discrete cosine transforms, re-exported one by one."""
 
-from accnp.api.cosine import dct, dctn, idct, idctn
+from accnp.api.scientific.cosine import dct, dctn, idct, idctn
 from accnp.missing import nearest
 
 __all__ = [

@@ -1,6 +1,6 @@
 """`accnp.scipy.integrate`: integrals of sampled functions, re-exported one by one."""
 
-from accnp.api.statistics import trapezoid
+from accnp.api.folds.statistics import trapezoid
 from accnp.missing import nearest
 
 __all__ = [

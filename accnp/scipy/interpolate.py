@@ -1,6 +1,6 @@
 """`accnp.scipy.interpolate`: values between the points of a grid, re-exported one by one."""
 
-from accnp.api.grids import RegularGridInterpolator
+from accnp.api.scientific.grids import RegularGridInterpolator
 from accnp.missing import nearest
 
 __all__ = [

@@ -1,17 +1,17 @@
 # isort: skip_file
 """`accnp.scipy.linalg`: linear algebra in SciPy's spelling, re-exported one by one."""
 
-from accnp.api.matrix_functions import (
+from accnp.api.factors.matrix_functions import (
     expm, expm_frechet, funm, rsf2csf, solve_sylvester, sqrtm,
 )  # fmt: skip
-from accnp.api.polar import polar
-from accnp.api.scipy_factors import (
+from accnp.api.factors.polar import polar
+from accnp.api.factors.scipy_factors import (
     eigh, eigh_tridiagonal, hessenberg, qr, qr_multiply, schur, svd,
 )  # fmt: skip
-from accnp.api.scipy_linalg import (
+from accnp.api.factors.scipy_linalg import (
     cho_factor, cho_solve, cholesky, det, inv, lu, lu_factor, lu_solve, solve, solve_triangular,
 )  # fmt: skip
-from accnp.api.structured import (
+from accnp.api.factors.structured import (
     block_diag, circulant, companion, convolution_matrix, dft, fiedler, fiedler_companion,
     hadamard, hankel, helmert, hilbert, invhilbert, invpascal, leslie, pascal, toeplitz,
 )  # fmt: skip

@@ -1,6 +1,6 @@
 """`accnp.scipy.ndimage`: values of images between their elements, re-exported one by one."""
 
-from accnp.api.grids import map_coordinates
+from accnp.api.scientific.grids import map_coordinates
 from accnp.missing import nearest
 
 __all__ = [

@@ -1,15 +1,15 @@
 # isort: skip_file
 """`accnp.scipy.special`: special functions, re-exported one by one."""
 
-from accnp.api.legendre import lpmn, lpmn_values, sph_harm_y
-from accnp.api.special import (
+from accnp.api.special_functions.legendre import lpmn, lpmn_values, sph_harm_y
+from accnp.api.special_functions.special import (
     bernoulli, bessel_jn, beta, betainc, betaln, boxcox, boxcox1p, comb, dawsn, digamma, entr,
     erf, erfc, erfcx, erfinv, exp1, expi, expit, expn, factorial, fresnel, gamma, gammainc,
     gammaincc, gammaln, gammasgn, hyp1f1, hyp2f1, i0, i0e, i1, i1e, kl_div, log_ndtr,
     loggamma, logit, logsumexp, multigammaln, ndtr, ndtri, owens_t, poch,
     polygamma, rel_entr, sici, spence, wofz, xlog1py, xlogy, zeta,
 )  # fmt: skip
-from accnp.api.special_softmax import log_softmax, softmax
+from accnp.api.special_functions.special_softmax import log_softmax, softmax
 from accnp.missing import nearest
 
 __all__ = [

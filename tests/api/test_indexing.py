@@ -12,7 +12,7 @@ from api.tables import cases, compare, gradients_agree
 
 import accnp
 import accnp.numpy as jnp
-from accnp.api import indexing
+from accnp.api.indexes import indexing
 from accnp.errors import NonConcreteBooleanIndexError
 
 X = np.arange(60, dtype=np.float32).reshape(3, 4, 5)

@@ -17,7 +17,7 @@ from api.support import agree, agree_on_type, outcome, same, value_of
 import accnp
 import accnp.numpy as jnp
 from accnp import make_jaxpr
-from accnp.api import ufuncs
+from accnp.api.elements import ufuncs
 
 SPECIAL = np.array([-0.7, 0, 0.6, -0.0, np.inf, -np.inf, np.nan, 2.5, 1e-3], np.float32)
 DATA = {

@@ -6,7 +6,7 @@ import numpy as np
 
 import accnp as jnp
 from accnp import engine, lax
-from accnp.api import remembered
+from accnp.api.flow import remembered
 from accnp.runtime.buffer import pool_stats
 from accnp.runtime.compile import counters
 from accnp.trace_fn import counters as trace_counters

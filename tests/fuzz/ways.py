@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from accnp import engine
-from accnp.api.jit import jit
+from accnp.api.compiled.jit import jit
 from accnp.array import from_numpy, wrap
 from accnp.engine.steps import KernelStep
 from accnp.ir.graph import build

@@ -15,7 +15,7 @@ from primitives.cases import CASES, EXCEPTIONS, Case
 
 import accnp
 from accnp import enable_x64, engine
-from accnp.api.convert import as_node, wrap
+from accnp.api.arguments.convert import as_node, wrap
 from accnp.engine import plan
 from accnp.ir.node import items
 from accnp.ir.op import OPS, ZERO

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api.jaxpr import ShapeDtypeStruct
+from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct
 from accnp.errors import InconclusiveDimensionOperation
 from accnp.pytree import broadcast_prefix, tree_flatten, tree_unflatten
 

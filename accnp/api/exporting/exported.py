@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api.convert import as_node
-from accnp.api.custom_vjp import custom_vjp
-from accnp.api.derivatives import vjp as pull_back
+from accnp.api.arguments.convert import as_node
+from accnp.api.compiled.jit import JitFunction, jit
+from accnp.api.differentiation.custom_vjp import custom_vjp
+from accnp.api.differentiation.derivatives import vjp as pull_back
 from accnp.api.exporting.dims import Dim, SymbolicScope, symbolic_shape
 from accnp.api.exporting.fitting import Fit, number_at
 from accnp.api.exporting.programs import Encoder, decoded, dtype_of
 from accnp.api.exporting.trees import read_tree, write_tree
-from accnp.api.jaxpr import ShapeDtypeStruct
-from accnp.api.jit import JitFunction, jit
+from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct
 from accnp.array import wrap
 from accnp.errors import api_boundary
 from accnp.ir.aval import make_aval

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from accnp.api.keys import PRNGKeyArray
+from accnp.api.sampling.keys import PRNGKeyArray
 from accnp.pytree import PyTreeDef, tree_flatten
 from accnp.pytree.structure import NODES
 from accnp.pytree.trees import default_registry

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from accnp import engine
+from accnp.api.compiled.jit import JitFunction, jit
 from accnp.api.inspect.inspection import Inspection
-from accnp.api.jaxpr import aval_of, closed_jaxpr
-from accnp.api.jit import JitFunction, jit
+from accnp.api.jaxprs.jaxpr import aval_of, closed_jaxpr
 from accnp.array import Array, is_traced
 from accnp.config import config
 from accnp.engine.describe import bytes_text, graph_of

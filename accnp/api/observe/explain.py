@@ -13,13 +13,13 @@ from types import TracebackType
 from typing import Any
 
 from accnp import engine
+from accnp.api.compiled.jit import JitFunction
+from accnp.api.environment.waiting import block_until_ready
 from accnp.api.inspect.inspection import plural
-from accnp.api.jit import JitFunction
 from accnp.api.observe.advice import advice
 from accnp.api.observe.page import page
 from accnp.api.observe.pictures import Picture
 from accnp.api.observe.session import Event, Session
-from accnp.api.waiting import block_until_ready
 from accnp.engine.steps import Plan
 from accnp.passes.program import Program
 from accnp.runtime.bandwidth import bandwidth

@@ -17,7 +17,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from accnp import engine, errors
-from accnp.api import misses
+from accnp.api.compiled import misses
 from accnp.engine import watch
 from accnp.ir.node import site_text
 from accnp.runtime.detour import Detour
@@ -128,8 +128,8 @@ def _points() -> list[Detour]:
         point("ir.node", "record", _record),
         point("ir.node", "record_known", _record),
         point("trace_fn", "trace", _trace),
-        point("api.misses", "tell", _miss),
-        point("api.jit", "JitFunction.__call__", _call),
+        point("api.compiled.misses", "tell", _miss),
+        point("api.compiled.jit", "JitFunction.__call__", _call),
         point("passes.program", "build", _pass("program")),
         point("passes.fuse", "fuse", _pass("fusion")),
         point("passes.lower", "lower", _pass("lowering")),

@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from accnp.api import ufuncs as uf
-from accnp.api.creation import asarray, eye, zeros
-from accnp.api.derivatives import value_and_grad
-from accnp.api.joining import concatenate
-from accnp.api.loops import scan, while_loop
-from accnp.api.norms import norm as norm_of
+from accnp.api.algebra.norms import norm as norm_of
+from accnp.api.algebra.products import dot, outer
+from accnp.api.arrays.creation import asarray, eye, zeros
+from accnp.api.arrays.joining import concatenate
+from accnp.api.differentiation.derivatives import value_and_grad
+from accnp.api.elements import ufuncs as uf
+from accnp.api.elements.selecting import where
+from accnp.api.flow.loops import scan, while_loop
 from accnp.api.optimize.line_search import line_search
-from accnp.api.products import dot, outer
-from accnp.api.selecting import where
 from accnp.array import Array
 
 __all__ = ["Minimum", "bfgs", "lbfgs"]

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from accnp.api import ufuncs as uf
-from accnp.api.creation import array, asarray
-from accnp.api.derivatives import value_and_grad
-from accnp.api.loops import while_loop
-from accnp.api.products import dot
-from accnp.api.selecting import where
+from accnp.api.algebra.products import dot
+from accnp.api.arrays.creation import array, asarray
+from accnp.api.differentiation.derivatives import value_and_grad
+from accnp.api.elements import ufuncs as uf
+from accnp.api.elements.selecting import where
+from accnp.api.flow.loops import while_loop
 from accnp.array import Array
 from accnp.pytree import tree_map
 

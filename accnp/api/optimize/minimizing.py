@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from accnp.api.convert import as_node, wrap
+from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.optimize.bfgs import bfgs, lbfgs
 from accnp.array import Array
 from accnp.errors import api_boundary

@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from accnp.api.convert import as_node
-from accnp.api.placement import put_node
+from accnp.api.arguments.convert import as_node
+from accnp.api.arrays.placement import put_node
 from accnp.api.sharding.mesh import AbstractMesh, Mesh, mesh_in_use
 from accnp.api.sharding.specs import NamedSharding, PartitionSpec, axes_of
 from accnp.array import wrap

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Collection
 from typing import Any
 
-from accnp.api.placement import is_place, put_tree
+from accnp.api.arrays.placement import is_place, put_tree
 from accnp.api.sharding.mesh import AxisType, mesh_in_use, within
 
 __all__ = ["auto_axes", "explicit_axes", "placed", "reshard", "with_sharding_constraint"]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api.creation import array
-from accnp.api.placement import device_put
+from accnp.api.arrays.creation import array
+from accnp.api.arrays.placement import device_put
 from accnp.api.sharding.mesh import Mesh
 from accnp.api.sharding.specs import NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from accnp.array import Array

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accnp.api.convert import as_node, wrap
+from accnp.api.arguments.convert import as_node, wrap
 from accnp.ir.trace import state
 from accnp.pytree import tree_map
 from accnp.transforms.axes import size_of

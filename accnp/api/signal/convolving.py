@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api import fft as transforms
-from accnp.api import ufuncs as uf
-from accnp.api.convert import promote_inexact, wrap
-from accnp.api.convolution import conv_general_dilated
-from accnp.api.manipulation import flip
-from accnp.api.shapes import as_axes
+from accnp.api.algebra import fft as transforms
+from accnp.api.algebra.convolution import conv_general_dilated
+from accnp.api.arguments.convert import promote_inexact, wrap
+from accnp.api.arguments.shapes import as_axes
+from accnp.api.arrays.manipulation import flip
+from accnp.api.elements import ufuncs as uf
 from accnp.array import Array
 from accnp.errors import api_boundary
 

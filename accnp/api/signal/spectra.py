@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api import fft as transforms
-from accnp.api import ufuncs as uf
-from accnp.api.convert import as_node, promote_inexact, wrap
-from accnp.api.creation import arange, array, asarray, zeros
-from accnp.api.joining import concatenate
-from accnp.api.manipulation import broadcast_shapes, flip, moveaxis
-from accnp.api.padding import pad
-from accnp.api.quantiles import median
-from accnp.api.reductions import mean
-from accnp.api.selecting import where
-from accnp.api.shapes import as_axis, as_int, as_static
+from accnp.api.algebra import fft as transforms
+from accnp.api.arguments.convert import as_node, promote_inexact, wrap
+from accnp.api.arguments.shapes import as_axis, as_int, as_static
+from accnp.api.arrays.creation import arange, array, asarray, zeros
+from accnp.api.arrays.joining import concatenate
+from accnp.api.arrays.manipulation import broadcast_shapes, flip, moveaxis
+from accnp.api.arrays.padding import pad
+from accnp.api.elements import ufuncs as uf
+from accnp.api.elements.selecting import where
+from accnp.api.folds.quantiles import median
+from accnp.api.folds.reductions import mean
 from accnp.array import Array
 from accnp.errors import api_boundary
 

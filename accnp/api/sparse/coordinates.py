@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api.creation import array, asarray, zeros
-from accnp.api.cumulative import cumsum
-from accnp.api.joining import concatenate, stack
-from accnp.api.manipulation import broadcast_to, permute_dims
-from accnp.api.reductions import any as any_of
-from accnp.api.selecting import where
-from accnp.api.shapes import as_axis, as_int, as_static
-from accnp.api.sorting import lexsort
+from accnp.api.arguments.shapes import as_axis, as_int, as_static
+from accnp.api.arrays.creation import array, asarray, zeros
+from accnp.api.arrays.joining import concatenate, stack
+from accnp.api.arrays.manipulation import broadcast_to, permute_dims
+from accnp.api.elements.selecting import where
+from accnp.api.folds.cumulative import cumsum
+from accnp.api.folds.reductions import any as any_of
+from accnp.api.folds.sorting import lexsort
+from accnp.api.indexes.taking import nonzero
+from accnp.api.mapping.vmap import vmap
 from accnp.api.sparse.base import JAXSparse
-from accnp.api.taking import nonzero
-from accnp.api.vmap import vmap
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.pytree import register_pytree_node_class

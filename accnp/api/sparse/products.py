@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api import ufuncs as uf
-from accnp.api.convert import promote, wrap
-from accnp.api.creation import array, asarray, zeros
-from accnp.api.joining import concatenate, stack
-from accnp.api.manipulation import broadcast_to, moveaxis
-from accnp.api.selecting import where
-from accnp.api.shapes import as_axis
+from accnp.api.arguments.convert import promote, wrap
+from accnp.api.arguments.shapes import as_axis
+from accnp.api.arrays.creation import array, asarray, zeros
+from accnp.api.arrays.joining import concatenate, stack
+from accnp.api.arrays.manipulation import broadcast_to, moveaxis
+from accnp.api.elements import ufuncs as uf
+from accnp.api.elements.selecting import where
 from accnp.api.sparse.coordinates import (
     BCOO,
     bcoo_extract,

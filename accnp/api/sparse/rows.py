@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api.creation import arange, asarray
-from accnp.api.joining import stack
-from accnp.api.shapes import as_int
+from accnp.api.arguments.shapes import as_int
+from accnp.api.arrays.creation import arange, asarray
+from accnp.api.arrays.joining import stack
+from accnp.api.indexes.taking import searchsorted
 from accnp.api.sparse.base import JAXSparse
 from accnp.api.sparse.coordinates import BCOO, bcoo_fromdense, plain
 from accnp.api.sparse.products import bcoo_dot_general, product
-from accnp.api.taking import searchsorted
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.pytree import register_pytree_node_class

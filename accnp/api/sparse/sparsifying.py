@@ -10,10 +10,10 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from accnp.api.creation import arange, array, asarray, ones, zeros
-from accnp.api.derivatives import value_and_grad as dense_value_and_grad
-from accnp.api.jaxpr import ShapeDtypeStruct, make_jaxpr
-from accnp.api.joining import stack
+from accnp.api.arrays.creation import arange, array, asarray, ones, zeros
+from accnp.api.arrays.joining import stack
+from accnp.api.differentiation.derivatives import value_and_grad as dense_value_and_grad
+from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct, make_jaxpr
 from accnp.api.sparse.base import JAXSparse
 from accnp.api.sparse.coordinates import (
     BCOO,

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api import special as sp
-from accnp.api import ufuncs as uf
-from accnp.api.selecting import where
+from accnp.api.elements import ufuncs as uf
+from accnp.api.elements.selecting import where
+from accnp.api.special_functions import special as sp
 from accnp.api.stats.declare import declare
 
 __all__ = [

@@ -12,8 +12,8 @@ from inspect import Parameter, Signature
 from types import ModuleType
 from typing import Any
 
-from accnp.api import ufuncs as uf
-from accnp.api.convert import broadcast_nodes, promote_inexact, wrap
+from accnp.api.arguments.convert import broadcast_nodes, promote_inexact, wrap
+from accnp.api.elements import ufuncs as uf
 from accnp.array import Array
 from accnp.errors import api_boundary
 

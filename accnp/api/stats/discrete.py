@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api import special as sp
-from accnp.api import ufuncs as uf
-from accnp.api.convert import promote_inexact, wrap
-from accnp.api.creation import asarray
-from accnp.api.joining import concatenate
-from accnp.api.linalg import cholesky
-from accnp.api.manipulation import broadcast_to
-from accnp.api.reductions import sum as total
-from accnp.api.selecting import where
+from accnp.api.algebra.linalg import cholesky
+from accnp.api.arguments.convert import promote_inexact, wrap
+from accnp.api.arrays.creation import asarray
+from accnp.api.arrays.joining import concatenate
+from accnp.api.arrays.manipulation import broadcast_to
+from accnp.api.elements import ufuncs as uf
+from accnp.api.elements.selecting import where
+from accnp.api.folds.reductions import sum as total
+from accnp.api.special_functions import special as sp
 from accnp.api.stats.declare import declare
 from accnp.array import Array
 from accnp.errors import api_boundary

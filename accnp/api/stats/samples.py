@@ -7,22 +7,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from accnp.api import ufuncs as uf
-from accnp.api.convert import as_node, promote_inexact, wrap
-from accnp.api.creation import array, full, ones
-from accnp.api.cumulative import cumsum, nanstd
-from accnp.api.joining import concatenate
-from accnp.api.linalg import cholesky, inv
-from accnp.api.manipulation import moveaxis
-from accnp.api.reductions import logsumexp, std
-from accnp.api.reductions import sum as total
-from accnp.api.selecting import where
-from accnp.api.shapes import as_axis
-from accnp.api.sorting import argsort, sort
-from accnp.api.special import ndtr
-from accnp.api.statistics import cov
-from accnp.api.taking import take_along_axis
-from accnp.api.vmap import vmap
+from accnp.api.algebra.linalg import cholesky, inv
+from accnp.api.arguments.convert import as_node, promote_inexact, wrap
+from accnp.api.arguments.shapes import as_axis
+from accnp.api.arrays.creation import array, full, ones
+from accnp.api.arrays.joining import concatenate
+from accnp.api.arrays.manipulation import moveaxis
+from accnp.api.elements import ufuncs as uf
+from accnp.api.elements.selecting import where
+from accnp.api.folds.cumulative import cumsum, nanstd
+from accnp.api.folds.reductions import logsumexp, std
+from accnp.api.folds.reductions import sum as total
+from accnp.api.folds.sorting import argsort, sort
+from accnp.api.folds.statistics import cov
+from accnp.api.indexes.taking import take_along_axis
+from accnp.api.mapping.vmap import vmap
+from accnp.api.special_functions.special import ndtr
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.op import o

@@ -1,6 +1,6 @@
 """`accnp.experimental.sparse.linalg`: eigenvalues of large symmetric operators."""
 
-from accnp.api.lobpcg import lobpcg_standard
+from accnp.api.factors.lobpcg import lobpcg_standard
 from accnp.missing import nearest
 
 __all__ = ["lobpcg_standard"]

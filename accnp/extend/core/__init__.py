@@ -1,9 +1,9 @@
 # isort: skip_file
 """`accnp.extend.core`: the pieces of jaxprs, primitives, evaluation, re-exported one by one."""
 
-from accnp.api.evaluation import jaxpr_as_fun
-from accnp.api.primitives import Primitive
-from accnp.api.tracing import (
+from accnp.api.jaxprs.evaluation import jaxpr_as_fun
+from accnp.api.jaxprs.primitives import Primitive
+from accnp.api.jaxprs.tracing import (
     check_jaxpr, concrete_or_error, mapped_aval, primal_dtype_to_tangent_dtype, unmapped_aval,
     valid_jaxtype,
 )  # fmt: skip

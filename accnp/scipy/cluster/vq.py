@@ -1,6 +1,6 @@
 """`accnp.scipy.cluster.vq`: vector quantisation, re-exported."""
 
-from accnp.api.vector_codes import vq
+from accnp.api.scientific.vector_codes import vq
 from accnp.missing import nearest
 
 __all__ = ["vq"]

@@ -1,6 +1,6 @@
 """`accnp.scipy.sparse.linalg`: iterative solvers, re-exported one by one."""
 
-from accnp.api.krylov import bicgstab, cg, gmres
+from accnp.api.factors.krylov import bicgstab, cg, gmres
 from accnp.missing import nearest
 
 __all__ = ["bicgstab", "cg", "gmres"]

@@ -1,6 +1,6 @@
 """`accnp.scipy.spatial.transform`: rotations and paths between them, re-exported one by one."""
 
-from accnp.api.rotations import Rotation, Slerp
+from accnp.api.scientific.rotations import Rotation, Slerp
 from accnp.missing import nearest
 
 __all__ = ["Rotation", "Slerp"]

@@ -1,0 +1,1 @@
+"""Products, convolutions, Fourier transforms, polynomials, norms, solving."""

@@ -1,0 +1,220 @@
+"""Shapes of convolutions: dimension numbers in any of their forms, padding, sizes of results.
+
+In: shapes and static arguments. Out: `ConvDimensionNumbers`, pairs of padding, shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.shapes import as_int
+from accnp.primitives.convolution import ConvDimensionNumbers
+from accnp.primitives.windows import pads_of
+
+__all__ = [
+    "as_pads", "as_steps", "conv_dimension_numbers", "conv_general_permutations",
+    "conv_general_shape_tuple", "conv_shape_tuple", "conv_transpose_shape_tuple",
+    "transposed_pads",
+]  # fmt: skip
+
+_NAME = "conv_general_dilated"
+
+
+# --- dimension numbers ---------------------------------------------------------------------------
+
+
+def conv_general_permutations(dimension_numbers: Sequence[str]) -> ConvDimensionNumbers:
+    """Return where the axes of three strings like ("NHWC", "HWIO", "NHWC") are.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.conv_general_permutations(("NWC", "WIO", "NCW"))
+        ConvDimensionNumbers(lhs_spec=(0, 2, 1), rhs_spec=(2, 1, 0), out_spec=(0, 1, 2))
+    """
+    lhs, rhs, out = dimension_numbers
+    for name, text, letters in (("lhs", lhs, "NC"), ("rhs", rhs, "OI"), ("out", out, "NC")):
+        if any(text.count(c) != 1 for c in letters) or len(set(text)) != len(text):
+            raise TypeError(
+                f"convolution dimension_numbers ({name}) must contain the characters "
+                f"{letters[0]!r} and {letters[1]!r} exactly once, and no other twice; got {text}."
+            )
+    space = [c for c in rhs if c not in "OI"]
+    if not set(lhs) - set("NC") == set(out) - set("NC") == set(space):
+        raise TypeError(
+            "convolution dimension_numbers elements must each have the same set of spatial "
+            f"characters, got {tuple(dimension_numbers)}."
+        )
+    specs = [
+        tuple(text.index(c) for c in (*letters, *space))
+        for text, letters in ((lhs, "NC"), (rhs, "OI"), (out, "NC"))
+    ]
+    return ConvDimensionNumbers(*specs)
+
+
+def conv_dimension_numbers(
+    lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
+) -> ConvDimensionNumbers:
+    """Return the dimension numbers that None, three strings or three sequences stand for.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.conv_dimension_numbers((1, 2, 8), (3, 2, 5), None)
+        ConvDimensionNumbers(lhs_spec=(0, 1, 2), rhs_spec=(0, 1, 2), out_spec=(0, 1, 2))
+    """
+    if isinstance(dimension_numbers, ConvDimensionNumbers):
+        return dimension_numbers
+    rank = len(lhs_shape)
+    if rank != len(rhs_shape):
+        raise TypeError(
+            f"convolution requires lhs and rhs ndim to be equal, got {rank} and {len(rhs_shape)}."
+        )
+    if dimension_numbers is None:
+        return ConvDimensionNumbers(*[tuple(range(rank))] * 3)
+    if not isinstance(dimension_numbers, list | tuple) or len(dimension_numbers) != 3:
+        raise TypeError(
+            "convolution dimension_numbers must be a tuple/list of length 3 or None; got "
+            f"{dimension_numbers!r}"
+        )
+    if not all(isinstance(s, str) for s in dimension_numbers):
+        specs = [tuple(int(d) for d in s) for s in dimension_numbers]
+        if any(sorted(s) != list(range(rank)) for s in specs):
+            raise TypeError(
+                f"convolution dimension_numbers must be permutations of the axes; got {specs} for "
+                f"arrays of rank {rank}"
+            )
+        return ConvDimensionNumbers(*specs)
+    for text in dimension_numbers:
+        if len(text) != rank:
+            raise TypeError(
+                f"convolution dimension_numbers must name {rank} axes; got {text!r} for shapes "
+                f"{tuple(lhs_shape)} and {tuple(rhs_shape)}"
+            )
+    return conv_general_permutations(dimension_numbers)
+
+
+# --- arguments -----------------------------------------------------------------------------------
+
+
+def as_steps(given: Any, rank: int, name: str) -> tuple[int, ...]:
+    """One positive integer for each axis of space."""
+    if given is None:
+        return (1,) * rank
+    found = tuple(as_int(v, f"lax.{_NAME}", f"each of {name}") for v in given)
+    if len(found) != rank:
+        raise ValueError(
+            f"{_NAME} window and {name} must have the same number of dimensions, but got {rank} "
+            f"and {len(found)}"
+        )
+    if any(v < 1 for v in found):
+        what = "strides" if name == "window_strides" else "dilations"
+        raise TypeError(f"All {what} must be positive, got {found}.")
+    return found
+
+
+def as_pads(padding: Any, spatial: Any, taps: Any, strides: Any, base: Any) -> tuple[Any, ...]:
+    """(low, high) for each axis of space; `taps` are lengths with dilations."""
+    if isinstance(padding, str):
+        kind = padding.upper()
+        if kind not in ("SAME", "VALID", "SAME_LOWER"):
+            raise RuntimeError(
+                "Unrecognized padding type: expected 'VALID', 'SAME', or 'SAME_LOWER', got "
+                f"{padding}."
+            )
+        if any(d != 1 for d in base):
+            raise ValueError(
+                "String padding is not implemented for transposed convolution using this op. "
+                "Please either exactly specify the required padding or use conv_transpose."
+            )
+        return tuple(pads_of(spatial, taps, strides, kind))
+    try:
+        found = tuple((as_int(a, _NAME), as_int(b, _NAME)) for a, b in padding)
+    except (TypeError, ValueError) as e:
+        raise ValueError(
+            f"padding argument to {_NAME} should be a string or a sequence of (low, high) pairs, "
+            f"got {padding}"
+        ) from e
+    if len(found) != len(taps):
+        raise TypeError(
+            f"Wrong number of explicit pads for convolution: expected {len(taps)}, got "
+            f"{len(found)}."
+        )
+    return found
+
+
+def transposed_pads(span: int, stride: int, kind: str) -> tuple[int, int]:
+    """The padding of a transposed convolution."""
+    if kind == "SAME":
+        total = span + stride - 2
+        before = span - 1 if stride > span - 1 else -(-total // 2)
+    elif kind == "VALID":
+        total = span + stride - 2 + max(span - stride, 0)
+        before = span - 1
+    else:
+        raise ValueError(f"Padding mode must be `SAME` or `VALID`; got {kind}")
+    return before, total - before
+
+
+# --- shapes --------------------------------------------------------------------------------------
+
+
+def conv_shape_tuple(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    strides: Sequence[int],
+    pads: Any,
+    batch_group_count: int = 1,
+) -> tuple[int, ...]:
+    """Return the shape of a convolution of (N, C, space...) with (O, I, taps...).
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.conv_shape_tuple((1, 2, 8), (3, 2, 3), (1,), "VALID")
+        (1, 3, 6)
+    """
+    strides = as_steps(strides, len(lhs_shape) - 2, "window_strides")
+    pads = as_pads(pads, lhs_shape[2:], rhs_shape[2:], strides, ())
+    space = [
+        max(0, (n + a + b - k) // s + 1)
+        for n, k, s, (a, b) in zip(lhs_shape[2:], rhs_shape[2:], strides, pads, strict=True)
+    ]
+    return (lhs_shape[0] // batch_group_count, rhs_shape[0], *space)
+
+
+def conv_general_shape_tuple(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Any,
+    dimension_numbers: Any,
+) -> tuple[int, ...]:
+    """Return the shape of a convolution with these dimension numbers."""
+    dims = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
+    x, w = [lhs_shape[d] for d in dims.lhs_spec], [rhs_shape[d] for d in dims.rhs_spec]
+    y = conv_shape_tuple(x, w, window_strides, padding)
+    return tuple(y[k] for k in np.argsort(dims.out_spec))
+
+
+def conv_transpose_shape_tuple(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Any,
+    dimension_numbers: Any,
+) -> tuple[int, ...]:
+    """Return the shape of a transposed convolution with these dimension numbers."""
+    dims = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
+    x, w = [lhs_shape[d] for d in dims.lhs_spec], [rhs_shape[d] for d in dims.rhs_spec]
+    if isinstance(padding, str):
+        padding = [
+            transposed_pads(k, s, padding.upper())
+            for k, s in zip(w[2:], window_strides, strict=True)
+        ]
+    space = [
+        (n - 1) * s + 1 + a + b - k + 1
+        for n, k, s, (a, b) in zip(x[2:], w[2:], window_strides, padding, strict=True)
+    ]
+    y = (x[0], w[0], *space)
+    return tuple(y[k] for k in np.argsort(dims.out_spec))

@@ -1,0 +1,226 @@
+"""einsum: a formula and arrays come in; diagonals, sums, products and one transposition go out."""
+
+from __future__ import annotations
+
+import string
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.algebra.products import product
+from accnp.api.arguments.convert import promote, to_shape
+from accnp.api.arrays.manipulation import expand_node, transpose_node
+from accnp.api.arrays.matrices import diagonal_node
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+
+__all__ = ["einsum", "einsum_path"]
+
+
+def _letters(operands: Sequence[Any]) -> tuple[str, list[Any]]:
+    """The formula of the form einsum(a, [0, 1], b, [1, 2], [0, 2])."""
+    items = list(operands)
+    arrays, terms = items[: len(items) // 2 * 2 : 2], items[1::2]
+    out = items[-1] if len(items) % 2 else None
+    names: dict[Any, str] = {}
+
+    def term(labels: Any) -> str:
+        text = ""
+        for v in labels:
+            if v is Ellipsis:
+                text += "..."
+            else:
+                text += names.setdefault(v, string.ascii_letters[len(names)])
+        return text
+
+    formula = ",".join(term(t) for t in terms)
+    return formula + (f"->{term(out)}" if out is not None else ""), arrays
+
+
+def parse(formula: str, ranks: Sequence[int]) -> tuple[list[str], str]:
+    """Return one string of labels for each operand and one for the result, without ellipses."""
+    text = formula.replace(" ", "")
+    left, arrow, out = text.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ranks):
+        raise ValueError(
+            f"einsum: {formula!r} names {len(terms)} operands; got {len(ranks)} arrays"
+        )
+    bad = set(text) - set(string.ascii_letters) - set(",.->")
+    if bad:
+        raise ValueError(f"einsum: {formula!r} has the characters {sorted(bad)}; use letters")
+    unused = [c for c in string.ascii_letters if c not in text]
+    widest = 0
+    for term, rank in zip(terms, ranks, strict=True):
+        named = len(term.replace("...", ""))
+        if named > rank or ("..." not in term and named != rank):
+            raise ValueError(
+                f"einsum: the labels {term!r} do not fit an array of {rank} axes in {formula!r}"
+            )
+        if "..." in term:
+            widest = max(widest, rank - named)
+    spare = "".join(unused[:widest])
+    full_terms = []
+    for term, rank in zip(terms, ranks, strict=True):
+        count = rank - len(term.replace("...", ""))
+        full_terms.append(term.replace("...", spare[widest - count :]))
+    if arrow:
+        result = out.replace("...", spare)
+    else:
+        counts = Counter("".join(full_terms))
+        result = spare + "".join(sorted(c for c, n in counts.items() if n == 1 and c not in spare))
+    known = set("".join(full_terms))
+    if set(result) - known or len(set(result)) != len(result):
+        raise ValueError(f"einsum: the result {result!r} of {formula!r} is not well formed")
+    return full_terms, result
+
+
+def _simplify(x: Node, labels: str, needed: set[str]) -> tuple[Node, str]:
+    """Take diagonals of repeated labels, and sum those that nobody else needs."""
+    while len(set(labels)) != len(labels):
+        c = next(c for c in labels if labels.count(c) > 1)
+        i = labels.index(c)
+        j = labels.index(c, i + 1)
+        if x.aval.shape[i] != x.aval.shape[j]:
+            raise ValueError(
+                f"einsum: label {c!r} names axes of different length in {x.aval.shape}"
+            )
+        x = diagonal_node(x, 0, i, j, "einsum")
+        labels = "".join([v for k, v in enumerate(labels) if k not in (i, j)]) + c
+    gone = tuple([d for d, c in enumerate(labels) if c not in needed])
+    if gone:
+        x = o.reduce_sum(x, axes=gone)
+        labels = "".join([c for c in labels if c in needed])
+    return x, labels
+
+
+def _squeeze_ones(x: Node, labels: str, other: dict[str, int]) -> tuple[Node, str]:
+    """Drop axes of length 1 that the other operand has longer (they broadcast)."""
+    gone = tuple([d for d, c in enumerate(labels) if x.aval.shape[d] == 1 and other.get(c, 1) != 1])
+    if gone:
+        x = o.squeeze(x, dimensions=gone)
+        labels = "".join([c for d, c in enumerate(labels) if d not in gone])
+    return x, labels
+
+
+def _combine(
+    a: tuple[Node, str], b: tuple[Node, str], needed: set[str], precision: Any
+) -> tuple[Node, str]:
+    (x, s), (y, t) = (
+        _simplify(*a, needed | set(b[1])),
+        _simplify(*b, needed | set(a[1])),
+    )
+    sizes = dict(zip(s, x.aval.shape, strict=True)), dict(zip(t, y.aval.shape, strict=True))
+    x, s = _squeeze_ones(x, s, sizes[1])
+    y, t = _squeeze_ones(y, t, sizes[0])
+    x, s = _simplify(x, s, needed | set(t))
+    y, t = _simplify(y, t, needed | set(s))
+    both = [c for c in s if c in t]
+    summed = [c for c in both if c not in needed]
+    batch = [c for c in both if c in needed]
+    if not summed:  # nothing to contract: an elementwise product fuses with what is around it
+        labels = s + "".join(c for c in t if c not in s)
+        size = {
+            **dict(zip(t, y.aval.shape, strict=True)),
+            **dict(zip(s, x.aval.shape, strict=True)),
+        }
+        shape = tuple([size[c] for c in labels])
+        return o.mul(_spread(x, s, labels, shape), _spread(y, t, labels, shape)), labels
+    where = [[[v.index(c) for c in group] for v in (s, t)] for group in (summed, batch)]
+    out = product(x, y, where[0], where[1], precision)
+    rest = [c for c in s if c not in both] + [c for c in t if c not in both]
+    return out, "".join(batch + rest)
+
+
+def _spread(x: Node, labels: str, whole: str, shape: tuple[int, ...]) -> Node:
+    order = sorted(range(len(labels)), key=lambda d: whole.index(labels[d]))
+    x = transpose_node(x, tuple(order))
+    x = expand_node(x, tuple([d for d, c in enumerate(whole) if c not in labels]))
+    return to_shape(x, shape)
+
+
+def _check_sizes(terms: list[str], nodes: list[Node]) -> None:
+    sizes: dict[str, int] = {}
+    for k, (term, x) in enumerate(zip(terms, nodes, strict=True)):
+        for c, n in zip(term, x.aval.shape, strict=True):
+            if n != 1 and sizes.setdefault(c, n) != n:
+                raise ValueError(
+                    f"Size of label {c!r} for operand {k} ({n}) does not match previous "
+                    f"terms ({sizes[c]})."
+                )
+
+
+@api_boundary
+def einsum(
+    subscripts: Any,
+    /,
+    *operands: Any,
+    out: None = None,
+    optimize: Any = "auto",
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Sum of products over labelled axes.
+
+    >>> import accnp as jnp
+    >>> jnp.einsum("ij,j->i", jnp.eye(2), jnp.array([1.0, 2.0]))
+    Array([1., 2.], dtype=float32)
+    """
+    if not isinstance(subscripts, str):
+        subscripts, arrays = _letters((subscripts, *operands))
+        operands = tuple(arrays)
+    if not operands:
+        raise ValueError("einsum: at least one array is needed after the formula")
+    nodes = promote("einsum", *operands)
+    terms, result = parse(subscripts, [x.aval.ndim for x in nodes])
+    _check_sizes(terms, nodes)
+    work = list(zip(nodes, terms, strict=True))
+    for pair in _path(work, result, optimize):
+        chosen = [work[i] for i in pair]
+        work = [w for i, w in enumerate(work) if i not in pair]
+        done = chosen[0]
+        for nth, other in enumerate(chosen[1:]):
+            later = "".join(labels for _, labels in (*work, *chosen[nth + 2 :]))
+            done = _combine(done, other, set(result) | set(later), precision)
+        work.append(done)
+    x, labels = _simplify(*work[0], set(result))
+    y = transpose_node(x, tuple([labels.index(c) for c in result]))
+    if preferred_element_type is not None:
+        wanted = dtypes.requested_dtype(preferred_element_type, "einsum")
+        if wanted != y.aval.dtype:
+            y = o.convert_element_type(y, new_dtype=wanted, weak_type=False)
+    return wrap(y)
+
+
+def _path(work: list[Any], result: str, optimize: Any) -> list[tuple[int, ...]]:
+    if len(work) < 2:
+        return []
+    if len(work) == 2:
+        return [(0, 1)]
+    if isinstance(optimize, list | tuple) and optimize and not isinstance(optimize[0], str):
+        return [tuple(p) for p in optimize]
+    how = "optimal" if len(work) <= 6 else "greedy"
+    if optimize is False:
+        return [(0, 1)] + [(0, len(work) - 1 - k) for k in range(1, len(work) - 1)]
+    shapes = [np.broadcast_to(np.empty(()), x.aval.shape) for x, _ in work]
+    formula = ",".join(t for _, t in work) + "->" + result
+    return [tuple(sorted(p)) for p in np.einsum_path(formula, *shapes, optimize=how)[0][1:]]
+
+
+@api_boundary
+def einsum_path(
+    subscripts: Any, /, *operands: Any, optimize: Any = "auto"
+) -> tuple[list[Any], str]:
+    """Return the order in which einsum contracts, and a report about it."""
+    shapes = [
+        np.broadcast_to(np.empty(()), np.shape(x)) if hasattr(x, "shape") else x for x in operands
+    ]
+    how = True if optimize in ("auto", True) else optimize
+    path, report = np.einsum_path(subscripts, *shapes, optimize=how)
+    return list(path[1:]), str(report)

@@ -1,0 +1,158 @@
+"""`jnp.linalg`: what singular values decide: ranks, pseudo-inverses, least squares, condition.
+
+Matrices are the last two axes. Integers become floats first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accnp import dtypes
+from accnp.api.algebra.linalg import inv, matrices, svd, svdvals
+from accnp.api.algebra.norms import norm
+from accnp.api.arguments.convert import promote_inexact
+from accnp.api.arrays.creation import asarray, zeros
+from accnp.api.compiled.named import shown
+from accnp.api.elements.selecting import where
+from accnp.api.elements.ufuncs import isnan
+from accnp.api.factors import lax_linalg
+from accnp.api.folds.reductions import any as _any
+from accnp.api.folds.reductions import sum as _sum
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.custom import JvpRule, Maybe, boundary
+from accnp.primitives.linalg import matrix_t
+
+__all__ = ["cond", "lstsq", "matrix_rank", "pinv"]
+
+
+def _eps(x: Array) -> float:
+    return float(dtypes.finfo(x.dtype).eps)
+
+
+def _one_of(name: str, **given: Any) -> Any:
+    """The one of two arguments that is there."""
+    there = {k: v for k, v in given.items() if v is not None}
+    if len(there) > 1:
+        raise ValueError(f"{name}: only one of {' and '.join(there)} can be given")
+    return next(iter(there.values()), None)
+
+
+def _bound(s: Array, relative: Any) -> Array:
+    """The bound below which singular values count as zero, one for each matrix."""
+    return asarray(relative).astype(s.dtype)[..., None] * s[..., :1]
+
+
+@api_boundary
+@shown()
+def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Array:
+    """Return how many singular values are not negligible; of vectors, whether one is not zero.
+
+    `rtol` is relative to the largest one, as in NumPy and the array API standard (jax takes it as
+    absolute), `tol` is absolute. `hermitian` computes them from eigenvalues.
+    """
+    name = "linalg.matrix_rank"
+    given = _one_of(name, rtol=rtol, tol=tol)
+    x = wrap(promote_inexact(name, M)[0])
+    if x.ndim < 2:
+        return _any(x != 0).astype("int32")
+    s = svd(x, full_matrices=False, compute_uv=False, hermitian=hermitian)
+    if tol is not None:
+        bound = asarray(tol).astype(s.dtype)[..., None]
+    else:
+        bound = _bound(s, max(x.shape[-2:]) * _eps(s) if given is None else given)
+    return _sum(s > bound, axis=-1)
+
+
+@api_boundary
+def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Array:
+    """Return the pseudo-inverse of matrices.
+
+    Singular values up to `rtol` (or `rcond`) times the largest count as zero; the default is 10
+    max(m, n) times the precision. `hermitian` computes them from eigenvalues.
+    """
+    rtol = _one_of("linalg.pinv", rtol=rtol, rcond=rcond)
+    x = matrices(a, "linalg.pinv", kind=ValueError)
+    if not x.aval.size:
+        return zeros((*x.aval.shape[:-2], *x.aval.shape[:-3:-1]), x.aval.dtype)
+
+    def rule(xs: list[Node], ts: Maybe) -> tuple[list[Node], Maybe]:
+        """The derivative at constant rank: Golub and Pereyra (1973), formula 4.12."""
+        p = _inverse_where_regular(wrap(xs[0]), rtol, hermitian)
+        if ts[0] is None:
+            return [p._node], [None]
+        nodes = [lax_linalg.symmetric(v) if hermitian else v for v in (xs[0], ts[0])]
+        a, t = map(wrap, nodes)
+        th, ph = _adjoint(t), _adjoint(p)
+        out = p @ ph @ (th - th @ a @ p) + (th - p @ (a @ th)) @ ph @ p - p @ t @ p
+        return [p._node], [out._node]
+
+    out = _inverse_where_regular(wrap(o.detach(x)), rtol, hermitian)._node
+    return wrap(boundary(JvpRule("pinv", rule), [x], [out])[0])
+
+
+def _adjoint(x: Array) -> Array:
+    return wrap(matrix_t(x._node, True))
+
+
+def _inverse_where_regular(x: Array, rtol: Any, hermitian: bool) -> Array:
+    u, s, vh = svd(x, full_matrices=False, hermitian=hermitian)
+    used = s > _bound(s, 10.0 * max(x.shape[-2:]) * _eps(s) if rtol is None else rtol)
+    inverse = where(used, 1 / where(used, s, 1), 0).astype(u.dtype)
+    return (_adjoint(vh) * inverse[..., None, :]) @ _adjoint(u)
+
+
+@api_boundary
+def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tuple[Array, ...]:
+    """Return the least-squares solution, residuals, rank and singular values.
+
+    Singular values up to `rcond` times the largest count as zero (default: max(m, n) times the
+    precision). `numpy_resid` returns no residuals where NumPy has none: the rank must be known.
+    """
+    name = "linalg.lstsq"
+    x, y = (wrap(n) for n in promote_inexact(name, a, b))
+    if x.shape[:1] != y.shape[:1]:
+        raise ValueError(f"{name}: a and b need as many rows; got shapes {x.shape} and {y.shape}")
+    if x.ndim != 2 or y.ndim not in (1, 2):
+        raise TypeError(
+            f"{name}: a must be a matrix, b that or a vector; got shapes {x.shape} and {y.shape}"
+        )
+    (m, n), vector = x.shape, y.ndim == 1
+    y = y[:, None] if vector else y
+    if not x.size:
+        s, rank = zeros(0, x.dtype), asarray(0, dtypes.default_int())
+        out = zeros((n, y.shape[1]), x.dtype)
+    else:
+        u, s, vh = svd(x, full_matrices=False)
+        least = _eps(s) * max(m, n) if rcond is None else where(rcond < 0, _eps(s), rcond)
+        used = (s > 0) & (s >= asarray(least).astype(s.dtype) * s[0])
+        rank = _sum(used)
+        inverse = where(used, 1 / where(used, s, 1), 0).astype(u.dtype)
+        out = _adjoint(vh) @ (inverse[:, None] * (_adjoint(u) @ y))
+    none = numpy_resid and (m <= n or rank < n)
+    residual = zeros(0) if none else norm(y - x @ out, axis=0) ** 2
+    return out[:, 0] if vector else out, residual, rank, s
+
+
+@api_boundary
+@shown()
+def cond(x: Any, p: Any = None) -> Array:
+    """Return the condition number of matrices in a norm (default: the 2-norm)."""
+    name = "linalg.cond"
+    node = matrices(x, name, kind=ValueError)
+    shape, a = node.aval.shape, wrap(node)
+    if 0 in shape[-2:]:
+        raise ValueError(f"{name}: matrices without elements have none; got shape {shape}")
+    if p in (None, 2):
+        s = svdvals(a)
+        return s[..., 0] / s[..., -1]
+    if p == -2:
+        s = svdvals(a)
+        out = s[..., -1] / s[..., 0]
+    elif shape[-1] != shape[-2]:
+        raise ValueError(f"{name}: for p={p!r} square matrices are needed; got shape {shape}")
+    else:
+        out = norm(a, p, (-2, -1)) * norm(inv(a), p, (-2, -1))
+    return where(isnan(out) & ~_any(isnan(a), axis=(-2, -1)), float("inf"), out)

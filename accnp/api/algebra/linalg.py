@@ -1,0 +1,430 @@
+"""`jnp.linalg`: systems, inverses, decompositions, determinants, ranks.
+
+Matrices are the last two axes; leading axes broadcast. Integers become floats first.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from accnp.api.algebra import products
+from accnp.api.algebra.products import matmul_nodes
+from accnp.api.arguments.convert import as_node, broadcast_shapes, promote_inexact, to_shape
+from accnp.api.arguments.shapes import as_int
+from accnp.api.arrays.manipulation import expand_node, reshape_plain, transpose_node
+from accnp.api.arrays.manipulation import flip as _flip
+from accnp.api.arrays.matrices import diagonal as _diagonal
+from accnp.api.compiled.named import shown
+from accnp.api.elements.ufuncs import abs as _abs
+from accnp.api.elements.ufuncs import sign
+from accnp.api.factors import lax_linalg
+from accnp.api.folds.sorting import argsort, sort
+from accnp.api.indexes.taking import take_along_axis
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+from accnp.ir.node import Node, items
+from accnp.ir.op import o
+from accnp.primitives.linalg import batched_identity, matrix_t
+
+__all__ = [
+    "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv",
+    "matrices", "matrix_power", "multi_dot", "qr", "slogdet", "solve", "svd", "svdvals",
+    "tensorinv", "tensorsolve", "trace",
+]  # fmt: skip
+
+
+class EigResult(NamedTuple):
+    """What `eig` returns."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class EighResult(NamedTuple):
+    """What `eigh` returns."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class QRResult(NamedTuple):
+    """What `qr` returns."""
+
+    Q: Array
+    R: Array
+
+
+class SlogdetResult(NamedTuple):
+    """What `slogdet` returns."""
+
+    sign: Array
+    logabsdet: Array
+
+
+class SVDResult(NamedTuple):
+    """What `svd` returns."""
+
+    U: Array
+    S: Array
+    Vh: Array
+
+
+def matrices(
+    x: Any, function: str, square: bool = False, kind: type[Exception] = TypeError
+) -> Node:
+    """An argument as matrices of floats; what has too few axes is an error of this kind."""
+    node = promote_inexact(function, x)[0]
+    shape = node.aval.shape
+    few = len(shape) < 2
+    if few or (square and shape[-1] != shape[-2]):
+        what = "square matrices" if square else "matrices"
+        text = f"{function}: {what} in the last two axes are needed; got shape {shape}"
+        raise (kind if few else ValueError)(text)
+    if node.aval.weak_type:
+        node = o.convert_element_type(node, new_dtype=node.aval.dtype, weak_type=False)
+    return node
+
+
+@api_boundary
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
+    """Return the cross product of vectors of 3 components."""
+    shapes = [as_node(x, "linalg.cross").aval.shape for x in (x1, x2)]
+    if any(not -len(s) <= axis < len(s) or s[axis] != 3 for s in shapes):
+        raise ValueError(
+            f"linalg.cross: both need 3 components along axis {axis}; got shapes {shapes}"
+        )
+    return products.cross(x1, x2, axis=axis)
+
+
+@api_boundary
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Array:
+    """Sum the diagonals of the matrices in the last two axes."""
+    return products.trace(x, offset, -2, -1, dtype)
+
+
+@api_boundary
+def diagonal(x: Any, /, *, offset: int = 0) -> Array:
+    """Take the diagonals of the matrices in the last two axes."""
+    return _diagonal(x, offset, -2, -1)
+
+
+# --- systems and inverses ------------------------------------------------------------------------
+
+
+@api_boundary
+def solve(a: Any, b: Any) -> Array:
+    """Solve a @ x = b for vectors or matrices b.
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.solve(2 * jnp.eye(2), jnp.ones(2))
+    Array([0.5, 0.5], dtype=float32)
+    """
+    name = "linalg.solve"
+    x, y = promote_inexact(name, a, b)
+    return wrap(solve_nodes(matrices(wrap(x), name, True, ValueError), y, name))
+
+
+def solve_nodes(a: Node, b: Node, name: str) -> Node:
+    """Solve for a vector (one axis) or for matrices, with broadcasting."""
+    vector = b.aval.ndim == 1
+    if vector:
+        b = expand_node(b, (1,))
+    if b.aval.ndim < 2 or b.aval.shape[-2] != a.aval.shape[-1]:
+        raise ValueError(f"{name}: shapes {a.aval.shape} and {b.aval.shape} do not fit")
+    outer_shape = broadcast_shapes(name, [a.aval.shape[:-2], b.aval.shape[:-2]])
+    a, b = (to_shape(v, (*outer_shape, *v.aval.shape[-2:])) for v in (a, b))
+    out = o.linear_solve(a, b)
+    return o.squeeze(out, dimensions=(out.aval.ndim - 1,)) if vector else out
+
+
+@api_boundary
+def inv(a: Any) -> Array:
+    """Invert matrices.
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.inv(2 * jnp.eye(2))
+    Array([[0.5, 0. ],
+           [0. , 0.5]], dtype=float32)
+    """
+    x = matrices(a, "linalg.inv", True, ValueError)
+    return wrap(o.linear_solve(x, batched_identity(x.aval)))
+
+
+@api_boundary
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
+    """Solve tensordot(a, x, x.ndim) = b."""
+    name = "linalg.tensorsolve"
+    x, y = promote_inexact(name, a, b)
+    if axes is not None:
+        moved = [d % x.aval.ndim for d in axes]
+        order = [d for d in range(x.aval.ndim) if d not in moved] + moved
+        x = transpose_node(x, tuple(order))
+    shape = x.aval.shape[y.aval.ndim :]
+    n = int(np.prod(shape))
+    if x.aval.shape[: y.aval.ndim] != y.aval.shape or n != y.aval.size:
+        raise ValueError(
+            f"{name}: a needs the shape of b, then axes of as many elements; got shapes "
+            f"{x.aval.shape} (axes moved) and {y.aval.shape}"
+        )
+    matrix = reshape_plain(x, (y.aval.size, n))
+    out = solve_nodes(matrix, reshape_plain(y, (y.aval.size,)), name)
+    return wrap(reshape_plain(out, shape))
+
+
+@api_boundary
+def tensorinv(a: Any, ind: int = 2) -> Array:
+    """Invert with respect to tensordot over `ind` axes."""
+    x = promote_inexact("linalg.tensorinv", a)[0]
+    ind = as_int(ind, "linalg.tensorinv", "ind")
+    if ind <= 0:
+        raise ValueError(f"linalg.tensorinv: ind must be positive; got {ind}")
+    shape = x.aval.shape
+    rows = int(np.prod(shape[:ind]))
+    if rows * rows != x.aval.size:
+        raise ValueError(
+            f"linalg.tensorinv: the first {ind} axes need as many elements as the others; got "
+            f"shape {shape}"
+        )
+    out = inv(wrap(reshape_plain(x, (rows, x.aval.size // max(rows, 1)))))
+    return wrap(reshape_plain(out._node, (*shape[ind:], *shape[:ind])))
+
+
+@api_boundary
+@shown()
+def matrix_power(a: Any, n: int) -> Array:
+    """Multiply square matrices with themselves n times (n < 0: their inverses).
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.matrix_power(2 * jnp.eye(2), 3)
+    Array([[8., 0.],
+           [0., 8.]], dtype=float32)
+    """
+    name = "linalg.matrix_power"
+    n = as_int(n, name, "n")
+    x = as_node(a, name)
+    shape = x.aval.shape
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        raise TypeError(f"{name}: square matrices are needed; got shape {shape}")
+    if n < 0:
+        x, n = inv(wrap(x))._node, -n
+    result: Node | None = None
+    while n:
+        if n & 1:
+            result = x if result is None else matmul_nodes(result, x)
+        n >>= 1
+        x = matmul_nodes(x, x) if n else x
+    return wrap(batched_identity(x.aval) if result is None else result)
+
+
+@api_boundary
+def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
+    """Multiply a chain of matrices in the cheapest order."""
+    if len(arrays) < 2:
+        raise ValueError(f"linalg.multi_dot: at least two arrays are needed; got {len(arrays)}")
+    nodes = products.promote("linalg.multi_dot", *arrays)
+    first, last = nodes[0].aval.ndim == 1, nodes[-1].aval.ndim == 1
+    if first:
+        nodes[0] = expand_node(nodes[0], (0,))
+    if last:
+        nodes[-1] = expand_node(nodes[-1], (1,))
+    shapes = [n.aval.shape for n in nodes]
+    if any(len(s) != 2 for s in shapes):
+        raise ValueError("linalg.multi_dot: matrices are needed (vectors at the ends only)")
+    if any(a[1] != b[0] for a, b in itertools.pairwise(shapes)):
+        raise ValueError(f"linalg.multi_dot: neighbours do not fit; got shapes {shapes}")
+    sizes = [n.aval.shape[0] for n in nodes] + [nodes[-1].aval.shape[1]]
+    out = _chain(nodes, _cheapest(sizes), 0, len(nodes) - 1, precision)
+    gone = tuple([d for d, used in ((0, first), (1, last)) if used])
+    return wrap(o.squeeze(out, dimensions=gone) if gone else out)
+
+
+def _cheapest(sizes: list[int]) -> dict[tuple[int, int], int]:
+    """Where to split each run of the chain (matrix-chain order)."""
+    n = len(sizes) - 1
+    cost = {(i, i): 0 for i in range(n)}
+    split: dict[tuple[int, int], int] = {}
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            cost[i, j], split[i, j] = min(
+                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
+                for k in range(i, j)
+            )
+    return split
+
+
+def _chain(nodes: list[Node], split: Any, i: int, j: int, precision: Any) -> Node:
+    if i == j:
+        return nodes[i]
+    k = split[i, j]
+    left = _chain(nodes, split, i, k, precision)
+    return matmul_nodes(left, _chain(nodes, split, k + 1, j, precision), precision)
+
+
+# --- decompositions ------------------------------------------------------------------------------
+
+
+@api_boundary
+@shown()
+def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
+    """Return the lower triangular L with L @ L.T = a; NaN where a is not positive definite.
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.cholesky(4 * jnp.eye(2))
+    Array([[2., 0.],
+           [0., 2.]], dtype=float32)
+    """
+    x = matrices(a, "linalg.cholesky", True)
+    out = lax_linalg.cholesky(wrap(x), symmetrize_input=symmetrize_input)
+    return wrap(matrix_t(out._node, True)) if upper else out
+
+
+@api_boundary
+@shown()
+def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+    """Return eigenvalues (ascending) and eigenvectors of symmetric matrices."""
+    if UPLO not in (None, "L", "U"):
+        raise ValueError(f"linalg.eigh: UPLO must be 'L' or 'U'; got {UPLO!r}")
+    x = wrap(matrices(a, "linalg.eigh", True))
+    v, w = lax_linalg.eigh(x, lower=UPLO != "U", symmetrize_input=symmetrize_input)
+    return EighResult(w, v)
+
+
+@api_boundary
+@shown()
+def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
+    """Return the eigenvalues of symmetric matrices, ascending.
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.eigvalsh(jnp.eye(2))
+    Array([1., 1.], dtype=float32)
+    """
+    return eigh(a, UPLO, symmetrize_input).eigenvalues
+
+
+@api_boundary
+def eig(a: Any) -> EigResult:
+    """Return eigenvalues and eigenvectors of square matrices, complex; NaN where a is not finite.
+
+    There are no derivatives, as in jax: `lax.linalg.eig` has them on demand, `eigvals` has its own.
+    """
+    x = wrap(matrices(a, "linalg.eig", True))
+    return EigResult(*lax_linalg.eig(x, compute_left_eigenvectors=False))
+
+
+@api_boundary
+@shown()
+def eigvals(a: Any) -> Array:
+    """Return the eigenvalues of square matrices, complex."""
+    x = wrap(matrices(a, "linalg.eigvals", True))
+    return lax_linalg.eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
+
+
+@api_boundary
+@shown()
+def svd(
+    a: Any,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Any:
+    """Return U, S, Vh with a = (U * S) @ Vh, or S only.
+
+    `hermitian` computes them from eigenvalues. `subset_by_index` must be None, or all of them.
+    """
+    x = wrap(matrices(a, "linalg.svd"))
+    if not hermitian:
+        out = lax_linalg.svd(
+            x, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index
+        )
+        return SVDResult(*out) if compute_uv else out
+    v, w = lax_linalg.eigh(x, subset_by_index=subset_by_index)
+    size = _abs(w)
+    if not compute_uv:
+        return _flip(sort(size), -1)
+    order = _flip(argsort(size), -1)
+    u = take_along_axis(v, order[..., None, :], axis=-1)
+    turned = u * sign(take_along_axis(w, order, axis=-1))[..., None, :].astype(u.dtype)
+    vh = wrap(matrix_t(turned._node, True))
+    return SVDResult(u, take_along_axis(size, order, axis=-1), vh)
+
+
+@api_boundary
+def svdvals(x: Any, /) -> Array:
+    """Return the singular values of matrices, largest first."""
+    return svd(x, compute_uv=False)
+
+
+@api_boundary
+@shown()
+def qr(a: Any, mode: str = "reduced") -> Any:
+    """Return Q and R with a = Q @ R; "r" returns R only, "complete" a square Q.
+
+    "raw" returns what LAPACK makes, transposed: R and reflectors in one matrix, and their factors.
+    "full" is "reduced", as in jax.
+    """
+    if mode not in ("reduced", "r", "full", "complete", "raw"):
+        raise ValueError(f"linalg.qr: mode must be 'reduced', 'complete', 'r', 'raw'; got {mode!r}")
+    x = wrap(matrices(a, "linalg.qr"))
+    if mode == "raw":
+        packed, taus = lax_linalg.geqrf(x)
+        return QRResult(packed.mT, taus)
+    q, r = lax_linalg.qr(x, full_matrices=mode == "complete")
+    return r if mode == "r" else QRResult(q, r)
+
+
+# --- determinants ----------------------------------------------------------------------
+
+
+@api_boundary
+def det(a: Any) -> Array:
+    """Return the determinants of square matrices.
+
+    Up to 3 by 3 they are written out, so that derivatives of any order are right when singular.
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.det(2 * jnp.eye(2))
+    Array(4., dtype=float32)
+    """
+    x = matrices(a, "linalg.det", True, ValueError)
+    n = x.aval.shape[-1]
+    return wrap(_written_out(x) if n in (2, 3) else o.det(x))
+
+
+def _written_out(x: Node) -> Node:
+    a, n = wrap(x), x.aval.shape[-1]
+
+    def product(columns: Sequence[int]) -> Array:
+        return functools.reduce(operator.mul, [a[..., i, j] for i, j in enumerate(columns)])
+
+    if n == 2:
+        return (product((0, 1)) - product((1, 0)))._node
+    even = product((0, 1, 2)) + product((1, 2, 0)) + product((2, 0, 1))
+    return (even - product((2, 1, 0)) - product((0, 2, 1)) - product((1, 0, 2)))._node
+
+
+@api_boundary
+@shown()
+def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
+    """Return the sign and the logarithm of the absolute value of determinants.
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.slogdet(jnp.eye(2))
+    SlogdetResult(sign=Array(1., dtype=float32), logabsdet=Array(0., dtype=float32))
+    """
+    if method not in (None, "lu", "qr"):
+        raise ValueError(f"linalg.slogdet: method must be 'lu' or 'qr'; got {method!r}")
+    x = matrices(a, "linalg.slogdet", True, ValueError)
+    if method == "qr" and x.aval.dtype.kind == "c":
+        raise NotImplementedError(
+            "linalg.slogdet: method='qr' is for real matrices; got a complex dtype; use 'lu'"
+        )
+    signs, log = items(o.slogdet(x))
+    return SlogdetResult(wrap(signs), wrap(log))

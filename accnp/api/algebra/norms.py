@@ -1,0 +1,156 @@
+"""Norms of vectors and matrices: arrays come in, lazy Arrays go out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.convert import as_node, cast, promote_inexact
+from accnp.api.arguments.shapes import as_axes, as_static
+from accnp.api.arrays.manipulation import expand_node, reshape_plain, transpose_node
+from accnp.api.compiled.named import shown
+from accnp.api.factors import lax_linalg
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.elementwise import like
+
+__all__ = ["matrix_norm", "norm", "vector_norm"]
+
+
+def _squares(x: Node, axes: tuple[int, ...]) -> Node:
+    """The root of the sum of squares, never weak."""
+    x = cast(x, x.aval.dtype)
+    if x.aval.dtype.kind == "c":
+        real, imag = o.real(x), o.imag(x)
+        total = o.add(o.mul(real, real), o.mul(imag, imag))
+    else:
+        total = o.mul(x, x)
+    return o.sqrt(o.reduce_sum(total, axes=axes))
+
+
+def _largest(x: Node, axes: tuple[int, ...]) -> Node:
+    """The greatest of values of at least 0; 0 itself takes part, which counts at ties."""
+    return o.max(like(x, 0), o.reduce_max(x, axes=axes))
+
+
+def _vector(x: Node, order: Any, axes: tuple[int, ...], function: str) -> Node:
+    if order is None or order == 2:
+        return _squares(x, axes)
+    if isinstance(order, str):
+        raise ValueError(f"{function}: order {order!r} is for matrices; got vectors")
+    size = o.abs(x)
+    if order in (math.inf, -math.inf):
+        empty = any(x.aval.shape[d] == 0 for d in axes)
+        if empty and order < 0:
+            raise ValueError(f"{function}: order -inf needs vectors with elements")
+        return _largest(size, axes) if order > 0 else o.reduce_min(size, axes=axes)
+    if order == 0:
+        some = o.convert_element_type(
+            o.ne(x, like(x, 0)), new_dtype=size.aval.dtype, weak_type=False
+        )
+        return o.reduce_sum(some, axes=axes)
+    if order == 1:
+        return o.reduce_sum(size, axes=axes)
+    total = o.reduce_sum(o.pow(size, like(size, float(order))), axes=axes)
+    return o.pow(total, like(total, 1 / float(order)))
+
+
+def _matrix(x: Node, order: Any, axes: tuple[int, ...], function: str) -> Node:
+    row, col = axes
+    if order in (None, "f", "fro"):
+        return _squares(x, axes)
+    if order in (1, -1, math.inf, -math.inf):
+        over, left = (row, col) if abs(order) == 1 else (col, row)
+        sums = o.reduce_sum(o.abs(x), axes=(over,))
+        left -= over < left
+        if order < 0 and not sums.aval.shape[left]:
+            raise ValueError(f"{function}: order {order} needs matrices with elements")
+        return _largest(sums, (left,)) if order > 0 else o.reduce_min(sums, axes=(left,))
+    if order in ("nuc", 2, -2):
+        others = [d for d in range(x.aval.ndim) if d not in axes]
+        s = singular_values(transpose_node(x, (*others, row, col)))
+        last = (s.aval.ndim - 1,)
+        if order == "nuc":
+            return o.reduce_sum(s, axes=last)
+        return _largest(s, last) if order == 2 else o.reduce_min(s, axes=last)
+    raise ValueError(
+        f"{function}: there is no matrix norm of this order; got {order!r}; "
+        "use 'fro', 'nuc', 1, -1, 2, -2, inf or -inf"
+    )
+
+
+def singular_values(x: Node) -> Node:
+    """The singular values of matrices, largest first."""
+    return lax_linalg.svd(wrap(x), full_matrices=False, compute_uv=False)._node
+
+
+@api_boundary
+@shown()
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
+    """Return the norm of vectors or matrices; None is the root of the sum of squares."""
+    return wrap(_norm(x, ord, axis, keepdims, "linalg.norm"))
+
+
+def _norm(x: Any, ord: Any, axis: Any, keepdims: bool, function: str) -> Node:
+    node = promote_inexact(function, as_array(x, function))[0]
+    order = as_static(ord, function)
+    if isinstance(order, np.ndarray | np.generic):
+        order = order.item()
+    rank = node.aval.ndim
+    if axis is None:
+        if order is None or rank in (1, 2):
+            axes = tuple(range(rank))
+        else:
+            raise ValueError(f"{function}: without axis= arrays of 1 or 2 axes are needed")
+        if order is None:
+            out = _squares(node, axes)
+            return _keep(out, axes, rank) if keepdims else out
+    else:
+        axes = as_axes(axis, rank, function)
+    if len(axes) == 1:
+        out = _vector(node, order, axes, function)
+    elif len(axes) == 2:
+        out = _matrix(node, order, axes, function)
+    else:
+        raise ValueError(f"{function}: axis must name one or two axes; got {axis}")
+    return _keep(out, axes, rank) if keepdims else out
+
+
+def as_array(x: Any, function: str) -> Any:
+    """Pass arrays and numbers through, refuse the rest."""
+    return wrap(as_node(x, function))
+
+
+def _keep(x: Node, axes: Sequence[int], rank: int) -> Node:
+    return expand_node(x, tuple(sorted(axes)))
+
+
+@api_boundary
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Array:
+    """Return the norm of vectors along axes (None: of all elements)."""
+    name = "linalg.vector_norm"
+    node = as_node(x, name)
+    if ord not in (1, math.inf, -math.inf):  # of integers these are integers
+        node = promote_inexact(name, wrap(node))[0]
+    rank = node.aval.ndim
+    axes = tuple(range(rank)) if axis is None else as_axes(axis, rank, name)
+    others = tuple([d for d in range(rank) if d not in axes])
+    shape = tuple([node.aval.shape[d] for d in others])
+    flat = reshape_plain(transpose_node(node, (*others, *axes)), (*shape, _size(node, axes)))
+    out = _vector(flat, ord, (len(shape),), name)
+    return wrap(_keep(out, axes, rank) if keepdims else out)
+
+
+def _size(x: Node, axes: Sequence[int]) -> int:
+    return math.prod(x.aval.shape[d] for d in axes)
+
+
+@api_boundary
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+    """Return the norm of the matrices in the last two axes."""
+    return wrap(_norm(x, ord, (-2, -1), keepdims, "linalg.matrix_norm"))

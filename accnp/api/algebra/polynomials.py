@@ -1,0 +1,349 @@
+"""Polynomials as arrays of their coefficients, highest power first: arrays in, lazy Arrays out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from accnp.api.algebra import linalg
+from accnp.api.algebra.convolution import convolve
+from accnp.api.algebra.least_squares import lstsq
+from accnp.api.algebra.products import matmul, outer
+from accnp.api.arguments.convert import promote, promote_inexact, wrap
+from accnp.api.arguments.shapes import as_int, as_static
+from accnp.api.arrays.creation import array, full, ones, zeros
+from accnp.api.arrays.joining import append, concatenate
+from accnp.api.arrays.matrices import diag, vander
+from accnp.api.arrays.padding import pad
+from accnp.api.compiled.named import shown
+from accnp.api.flow.loops import scan
+from accnp.array import Array
+from accnp.errors import api_boundary
+
+__all__ = [
+    "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval",
+    "roots",
+]  # fmt: skip
+
+
+def _coefficients(name: str, *xs: Any) -> list[Array]:
+    """Arguments as arrays of one inexact dtype."""
+    return [wrap(n) for n in promote_inexact(f"jnp.{name}", *xs)]
+
+
+def _row(name: str, *xs: Any) -> list[Array]:
+    """The same, of rank 1 (a number is one coefficient)."""
+    arrays = [x if x.ndim else x[None] for x in _coefficients(name, *xs)]
+    for x in arrays:
+        if x.ndim != 1:
+            raise ValueError(f"jnp.{name}: coefficients are rank-1 arrays; got shape {x.shape}")
+    return arrays
+
+
+@api_boundary
+@shown()
+def polyadd(a1: Any, a2: Any) -> Array:
+    """Return the coefficients of the sum of two polynomials.
+
+    >>> import accnp as jnp
+    >>> jnp.polyadd(jnp.array([1, 2]), jnp.array([3, 4, 5]))
+    Array([3, 5, 7], dtype=int32)
+    """
+    a, b = [wrap(n) for n in promote("jnp.polyadd", a1, a2)]
+    short, long = sorted((x if x.ndim else x[None] for x in (a, b)), key=len)
+    missing = len(long) - len(short)
+    return pad(short, ((missing, 0), *[(0, 0)] * (short.ndim - 1))) + long
+
+
+@api_boundary
+def polysub(a1: Any, a2: Any) -> Array:
+    """Return the coefficients of the difference of two polynomials.
+
+    >>> import accnp as jnp
+    >>> jnp.polysub(jnp.array([1., 2.]), jnp.array([1.]))
+    Array([1., 1.], dtype=float32)
+    """
+    a, b = [wrap(n) for n in promote("jnp.polysub", a1, a2)]
+    return polyadd(a, -b)
+
+
+def _without_leading_zeros(x: Array, function: str) -> Array:
+    """Drop zeros in front. The length depends on values, so that these must be known."""
+    known = as_static(x, f"jnp.{function}: trim_leading_zeros")
+    places = np.flatnonzero(known)
+    return x[places[0] if len(places) else len(known) :]
+
+
+@api_boundary
+def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:
+    """Return the coefficients of the product of two polynomials.
+
+    Args:
+        a1: coefficients, rank 1.
+        a2: coefficients, rank 1.
+        trim_leading_zeros: drop zeros in front of both first, as NumPy does; then the values must
+            be known, so it is refused under jit.
+
+    >>> import accnp as jnp
+    >>> jnp.polymul(jnp.array([1., 2.]), jnp.array([1., -2.]))
+    Array([ 1.,  0., -4.], dtype=float32)
+    """
+    a, b = _row("polymul", a1, a2)
+    if trim_leading_zeros:
+        a, b = (_without_leading_zeros(x, "polymul") for x in (a, b))
+    a, b = (x if len(x) else zeros(1, x.dtype) for x in (a, b))
+    return convolve(a, b, mode="full")
+
+
+@api_boundary
+def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
+    """Return quotient and remainder of the division of two polynomials.
+
+    Args:
+        u: coefficients of the dividend, rank 1.
+        v: coefficients of the divisor, rank 1; the first one is not zero.
+        trim_leading_zeros: drop zeros in front of the remainder, as NumPy does; then the values
+            must be known, so it is refused under jit.
+
+    Returns:
+        The quotient, of length max(1, n - m + 1), and the remainder, of the length of `u`.
+
+    >>> import accnp as jnp
+    >>> jnp.polydiv(jnp.array([1., 5., 6.]), jnp.array([1., 2.]))
+    (Array([1., 3.], dtype=float32), Array([0., 0., 0.], dtype=float32))
+    """
+    a, b = _row("polydiv", u, v)
+    steps = len(a) - len(b) + 1
+    if steps < 1:
+        quotient, rest = zeros(1, a.dtype), a
+    else:
+        # A window of the dividend under the divisor moves by one coefficient in each step.
+        def step(window: Array, entering: Array) -> tuple[Array, Array]:
+            factor = window[0] / b[0]
+            return append((window - factor * b)[1:], entering), factor
+
+        entering = append(a[len(b) :], zeros(1, a.dtype))
+        window, quotient = scan(step, a[: len(b)], entering)
+        rest = pad(window[:-1], (len(a) - len(b) + 1, 0))
+    return quotient, _without_leading_zeros(rest, "polydiv") if trim_leading_zeros else rest
+
+
+@api_boundary
+def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
+    """Evaluate a polynomial by Horner's rule.
+
+    Args:
+        p: coefficients along the first axis; further axes broadcast against `x`.
+        x: where; any shape.
+        unroll: polynomials of at most so many coefficients are written out, longer ones are a loop.
+
+    Returns:
+        An array of the promoted dtype; integers stay integers.
+
+    >>> import accnp as jnp
+    >>> jnp.polyval(jnp.array([1, 2, 3]), 2)
+    Array(11, dtype=int32)
+    """
+    c, at = [wrap(n) for n in promote("jnp.polyval", p, x)]
+    shape = np.broadcast_shapes(c.shape[1:], at.shape)
+    value = full(shape, 0, c.dtype)
+    if len(c) <= as_int(unroll, "jnp.polyval", "unroll"):
+        for k in range(len(c)):
+            value = value * at + c[k]
+        return value
+    return scan(lambda value, one: (value * at + one, None), value, c)[0]
+
+
+@api_boundary
+@shown()
+def polyder(p: Any, m: int = 1) -> Array:
+    """Return the coefficients of the m-th derivative.
+
+    >>> import accnp as jnp
+    >>> jnp.polyder(jnp.array([1., 2., 3.]))
+    Array([2., 2.], dtype=float32)
+    """
+    order = as_int(m, "jnp.polyder", "m")
+    if order < 0:
+        raise ValueError(f"jnp.polyder: the order of a derivative cannot be negative; got m={m}")
+    (c,) = _coefficients("polyder", p)
+    if not order:
+        return c
+    powers = np.arange(len(c) - 1, order - 1, -1)
+    factors = np.ones(len(powers))
+    for k in range(order):
+        factors = factors * (powers - k)
+    return c[: len(powers)] * array(factors, dtype=c.dtype)
+
+
+@api_boundary
+def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
+    """Return the coefficients of the m-th integral.
+
+    Args:
+        p: coefficients, rank 1.
+        m: how many times to integrate.
+        k: the constants of integration: none (zeros), one, or m of them, the first integral's
+            first.
+
+    >>> import accnp as jnp
+    >>> jnp.polyint(jnp.array([3., 2., 1.]))
+    Array([1., 1., 1., 0.], dtype=float32)
+    """
+    order = as_int(m, "jnp.polyint", "m")
+    if order < 0:
+        raise ValueError(f"jnp.polyint: the order of an integral cannot be negative; got m={m}")
+    c, constants = _coefficients("polyint", p, 0 if k is None else k)
+    constants = constants.reshape(-1) if constants.ndim < 2 else constants
+    if constants.shape == (1,):
+        constants = constants * ones(order, c.dtype)
+    if constants.shape != (order,):
+        raise ValueError(
+            f"jnp.polyint: k must be one constant or m={order} of them; got shape {constants.shape}"
+        )
+    if not order:
+        return c
+    whole = concatenate([c, constants])
+    powers = np.arange(len(whole) - 1, -1, -1)
+    divisors = np.ones(len(whole))
+    for j in range(order):  # a constant is integrated from its own integral on
+        divisors = divisors * np.maximum(powers - j, 1)
+    return whole / array(divisors, dtype=c.dtype)
+
+
+@api_boundary
+def poly(seq_of_zeros: Any) -> Array:
+    """Return the coefficients of the polynomial with the given roots (of a matrix: eigenvalues).
+
+    Args:
+        seq_of_zeros: n roots, or a matrix of shape [n, n].
+
+    Returns:
+        n + 1 coefficients; the first is 1. Those of a matrix are complex.
+
+    >>> import accnp as jnp
+    >>> jnp.poly(jnp.array([1., 2.]))
+    Array([ 1., -3.,  2.], dtype=float32)
+    """
+    (at,) = _coefficients("poly", seq_of_zeros)
+    if at.ndim == 2 and at.shape[0] == at.shape[1] and len(at):
+        at = linalg.eigvals(at)
+    elif at.ndim == 0:
+        at = at[None]
+    elif at.ndim != 1:
+        raise ValueError(
+            "jnp.poly: the roots must be rank 1, or a square matrix whose eigenvalues they are; "
+            f"got shape {at.shape}"
+        )
+    if not len(at):
+        return ones((), at.dtype)
+    # Multiplying by (x - r) adds -r times the coefficients, moved by one place.
+    unit = append(ones(1, at.dtype), zeros(len(at), at.dtype))
+    moved = lambda c: pad(c[:-1], (1, 0))  # noqa: E731
+    return scan(lambda c, root: (c - root * moved(c), None), unit, at)[0]
+
+
+@api_boundary
+def roots(p: Any, *, strip_zeros: bool = True) -> Array:
+    """Return the roots of a polynomial: the eigenvalues of its companion matrix.
+
+    Args:
+        p: coefficients, rank 1.
+        strip_zeros: drop zeros at both ends first, whose number must be known (so it is refused
+            under jit); roots at 0 come back at the end. Without it zeros in front give nan.
+
+    Returns:
+        Complex array of n - 1 roots, or fewer where zeros stood in front.
+
+    >>> import accnp as jnp
+    >>> jnp.round(jnp.sort(jnp.roots(jnp.array([1., 0., -4.]))), 3)
+    Array([-2.+0.j,  2.+0.j], dtype=complex64)
+    """
+    (c,) = _coefficients("roots", p)
+    if c.ndim != 1:
+        raise ValueError(f"jnp.roots: coefficients are a rank-1 array; got shape {c.shape}")
+    at_zero = 0
+    if strip_zeros:
+        known = as_static(c, "jnp.roots (strip_zeros=False allows it)")
+        places = np.flatnonzero(known)
+        if not len(places):
+            return zeros(0, np.result_type(c.dtype, np.complex64))
+        at_zero = len(known) - 1 - int(places[-1])
+        c = c[int(places[0]) : int(places[-1]) + 1]
+    kind = np.result_type(c.dtype, np.complex64)
+    if len(c) < 2:
+        return zeros(at_zero, kind)
+    companion = diag(ones(len(c) - 2, c.dtype), -1).at[0].set(-c[1:] / c[0])
+    return append(linalg.eigvals(companion), zeros(at_zero, kind))
+
+
+@api_boundary
+def polyfit(
+    x: Any,
+    y: Any,
+    deg: int,
+    rcond: float | None = None,
+    full: bool = False,
+    w: Any = None,
+    cov: bool | str = False,
+) -> Any:
+    """Fit a polynomial to points by least squares.
+
+    Args:
+        x: n places.
+        y: n values, or [n, k] for k fits at once.
+        deg: degree of the polynomial.
+        rcond: singular values below rcond times the largest count as zero; n times the precision
+            of the dtype if None.
+        full: return what the solver found as well.
+        w: n weights of the values.
+        cov: return the covariance matrix of the coefficients as well, scaled by the residuals
+            unless it is "unscaled".
+
+    Returns:
+        Coefficients [deg + 1] or [deg + 1, k]; with `full` also residuals, rank, singular values
+        and rcond; with `cov` also the covariance, [deg + 1, deg + 1] or [deg + 1, deg + 1, k].
+
+    >>> import accnp as jnp
+    >>> x = jnp.arange(4.)
+    >>> jnp.round(jnp.polyfit(x, 3 * x + 1, 1), 3)
+    Array([3., 1.], dtype=float32)
+    """
+    name = "jnp.polyfit"
+    degree = as_int(deg, name, "deg")
+    if degree < 0:
+        raise ValueError(f"{name}: the degree cannot be negative; got deg={deg}")
+    at, values = _coefficients("polyfit", x, y)
+    if at.ndim != 1 or not len(at):
+        raise TypeError(f"{name}: x must be a rank-1 array with elements; got shape {at.shape}")
+    if values.ndim not in (1, 2) or len(values) != len(at):
+        raise TypeError(
+            f"{name}: y must have shape ({len(at)},) or ({len(at)}, k); got {values.shape}"
+        )
+    if rcond is None:
+        rcond = len(at) * float(np.finfo(at.dtype).eps)
+    matrix = vander(at, degree + 1)
+    if w is not None:
+        (weights,) = _coefficients("polyfit", w)
+        if weights.shape != at.shape:
+            raise TypeError(f"{name}: w must have the shape of x, {at.shape}; got {weights.shape}")
+        matrix = matrix * weights[:, None]
+        values = values * (weights[:, None] if values.ndim == 2 else weights)
+    scale = ((matrix * matrix).sum(axis=0)) ** 0.5
+    fit, residuals, rank, singular = lstsq(matrix / scale, values, rcond)
+    fit = (fit.T / scale).T
+    if full:
+        return fit, residuals, rank, singular, array(rcond)
+    if not cov:
+        return fit
+    base = linalg.inv(matmul(matrix.T, matrix) / outer(scale, scale)) / outer(scale, scale)
+    if cov != "unscaled":
+        if len(at) <= degree + 1:
+            raise ValueError(
+                f"{name}: a scaled covariance needs more points than deg + 1 = {degree + 1}; got "
+                f"{len(at)}; use cov='unscaled'"
+            )
+        variance = residuals / (len(at) - degree - 1)
+        base = base * variance if values.ndim == 1 else base[..., None] * variance
+    return fit, base

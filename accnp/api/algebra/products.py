@@ -1,0 +1,466 @@
+"""Products: matmul, dot, einsum and their relatives, all on dot_general.
+
+Arrays come in, lazy Arrays go out; matrices are promoted to one dtype first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import (
+    as_node,
+    broadcast_nodes,
+    broadcast_shapes,
+    cast,
+    promote,
+    to_shape,
+)
+from accnp.api.arguments.shapes import as_axes, as_axis, as_int
+from accnp.api.arguments.values import to_dtype
+from accnp.api.arrays.manipulation import cut, expand_node, reshape_plain, transpose_node
+from accnp.api.arrays.matrices import diagonal_node
+from accnp.api.compiled.named import shown
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+
+__all__ = [
+    "cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "trace", "vdot",
+    "vecdot", "vecmat",
+]  # fmt: skip
+
+
+def product(
+    a: Node,
+    b: Node,
+    contract: Any,
+    batch: Any = ((), ()),
+    precision: Any = None,
+    preferred: Any = None,
+) -> Node:
+    """Record a dot_general whose dtype is that of the (promoted) operands, or `preferred`."""
+    out = a.aval.dtype if preferred is None else preferred
+    dims = tuple(tuple(tuple([int(d) for d in g]) for g in pair) for pair in (contract, batch))
+    return o.dot_general(
+        a,
+        b,
+        dimension_numbers=dims,
+        precision=precision_key(precision),
+        preferred_element_type=np.dtype(out),
+    )
+
+
+def precision_key(precision: Any) -> Any:
+    """A hashable form of a precision argument; the CPU always computes in full precision."""
+    for p in precision if isinstance(precision, tuple | list) else (precision,):
+        if hasattr(p, "check"):  # an algorithm, by `lax`
+            p.check()
+    return tuple(precision) if isinstance(precision, list) else precision
+
+
+def _pair(name: str, a: Any, b: Any, preferred: Any) -> tuple[Node, Node, Any]:
+    x, y = promote(name, a, b)
+    wanted = None if preferred is None else dtypes.requested_dtype(preferred, name)
+    return x, y, wanted
+
+
+@api_boundary
+def dot_general(
+    lhs: Any,
+    rhs: Any,
+    dimension_numbers: Any,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Contract and batch any axes: ((lhs, rhs contracting), (lhs, rhs batch)).
+
+    >>> import accnp as jnp
+    >>> jnp.lax.dot_general(jnp.ones((2, 3)), jnp.ones(3), (((1,), (0,)), ((), ())))
+    Array([3., 3.], dtype=float32)
+    """
+    (ac, bc), (ab, bb) = dimension_numbers
+    x, y = as_node(lhs, "lax.dot_general"), as_node(rhs, "lax.dot_general")
+    ranks = (x.aval.ndim, y.aval.ndim)
+    axes = [as_axes(tuple(g), ranks[k % 2], "dot_general") for k, g in enumerate((ac, bc, ab, bb))]
+    dims = ((axes[0], axes[1]), (axes[2], axes[3]))
+    wanted = preferred_element_type
+    if wanted is not None:
+        wanted = dtypes.requested_dtype(wanted, "lax.dot_general")
+    elif x.aval.dtype != y.aval.dtype:
+        wanted = dtypes.promote(tuple((v.aval.dtype, v.aval.weak_type) for v in (x, y)))[0]
+    return wrap(
+        o.dot_general(
+            x,
+            y,
+            dimension_numbers=dims,
+            precision=precision_key(precision),
+            preferred_element_type=wanted,
+        )
+    )
+
+
+@api_boundary
+def matmul(
+    a: Any,
+    b: Any,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Multiply matrices in the last two axes; leading axes broadcast.
+
+    >>> import accnp as jnp
+    >>> jnp.matmul(jnp.eye(2), jnp.array([1.0, 2.0]))
+    Array([1., 2.], dtype=float32)
+    """
+    x, y, wanted = _pair("matmul", a, b, preferred_element_type)
+    return wrap(matmul_nodes(x, y, precision, wanted))
+
+
+def matmul_nodes(x: Node, y: Node, precision: Any = None, preferred: Any = None) -> Node:
+    """Multiply nodes of one dtype as `numpy.matmul` does."""
+    for i, n in enumerate((x, y)):
+        if n.aval.ndim == 0:
+            raise ValueError(
+                f"matmul input operand {i} must have ndim at least 1, but it has ndim 0"
+            )
+    a, b = x.aval, y.aval
+    contract = ((a.ndim - 1,), (max(0, b.ndim - 2),))
+    if (a.ndim <= 2 and b.ndim <= 2) or b.ndim == 1:
+        return product(x, y, contract, ((), ()), precision, preferred)
+    if a.shape[-1] != b.shape[-2]:
+        raise TypeError(
+            "dot_general requires contracting dimensions to have the same shape, "
+            f"got {(a.shape[-1],)} and {(b.shape[-2],)}."
+        )
+    if b.ndim == 2:
+        return product(x, y, contract, ((), ()), precision, preferred)
+    left = a.shape[:-2] if a.ndim > 1 else ()
+    outer = broadcast_shapes("matmul", [left, b.shape[:-2]])
+    x = to_shape(x, (*outer, *a.shape[-2:])) if a.ndim > 1 else to_shape(x, (*outer, *a.shape))
+    y = to_shape(y, (*outer, *b.shape[-2:]))
+    rank = len(outer)
+    dims = tuple(range(rank))
+    contract = ((x.aval.ndim - 1,), (rank,))
+    return product(x, y, contract, (dims, dims), precision, preferred)
+
+
+@api_boundary
+def dot(
+    a: Any,
+    b: Any,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Contract the last axis of `a` with the last but one of `b`.
+
+    >>> import accnp as jnp
+    >>> jnp.dot(jnp.arange(3), jnp.ones(3))
+    Array(3., dtype=float32)
+    """
+    x, y, wanted = _pair("dot", a, b, preferred_element_type)
+    m, n = x.aval.ndim, y.aval.ndim
+    contract: Any = ((), ()) if not m or not n else ((m - 1,), (max(0, n - 2),))
+    return wrap(product(x, y, contract, ((), ()), precision, wanted))
+
+
+@api_boundary
+def lax_dot(
+    lhs: Any,
+    rhs: Any,
+    *,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Multiply vectors and matrices, or contract the axes that `dimension_numbers` says.
+
+    Args:
+        lhs, rhs: arrays of one dtype.
+        dimension_numbers: ((axes of lhs, axes of rhs) to contract, (axes of lhs, of rhs) to go
+            along); without them, vectors and matrices are multiplied.
+        precision, out_sharding: change nothing on a CPU.
+        preferred_element_type: dtype of the result.
+
+    Raises:
+        ValueError: shapes do not fit, or there are more than two axes and no dimension numbers.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.dot(jnp.ones((2, 3)), jnp.ones(3))
+    Array([3., 3.], dtype=float32)
+    """
+    x, y = np.shape(lhs), np.shape(rhs)
+    if dimension_numbers is None:
+        if not (1 <= len(x) <= 2 and 1 <= len(y) <= 2 and x[-1] == y[0]):
+            raise ValueError(
+                "lax.dot: multiplies vectors and matrices whose sizes fit; got shapes "
+                f"{x} and {y}; pass dimension_numbers for others"
+            )
+        dimension_numbers = (((len(x) - 1,), (0,)), ((), ()))
+    pairs = [
+        tuple([(d,) if isinstance(d, int) else tuple(d) for d in pair])
+        for pair in dimension_numbers
+    ]
+    return dot_general(
+        lhs, rhs, tuple(pairs), precision, preferred_element_type, out_sharding=out_sharding
+    )
+
+
+@api_boundary
+def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
+    """Multiply flattened vectors; the first one is conjugated.
+
+    >>> import accnp as jnp
+    >>> jnp.vdot(jnp.arange(3), jnp.ones(3))
+    Array(3., dtype=float32)
+    """
+    x, y, wanted = _pair("vdot", a, b, preferred_element_type)
+    x, y = (reshape_plain(v, (v.aval.size,)) for v in (x, y))
+    if x.aval.dtype.kind == "c":
+        x = o.conj(x)
+    return wrap(product(x, y, ((0,), (0,)), ((), ()), precision, wanted))
+
+
+@api_boundary
+def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
+    """Contract the last axes.
+
+    >>> import accnp as jnp
+    >>> jnp.inner(jnp.arange(3), jnp.ones(3))
+    Array(3., dtype=float32)
+    """
+    x, y, wanted = _pair("inner", a, b, preferred_element_type)
+    m, n = x.aval.ndim, y.aval.ndim
+    contract: Any = ((), ()) if not m or not n else ((m - 1,), (n - 1,))
+    return wrap(product(x, y, contract, ((), ()), precision, wanted))
+
+
+@api_boundary
+def outer(a: Any, b: Any, out: None = None) -> Array:
+    """Multiply each element of a with each element of b.
+
+    >>> import accnp as jnp
+    >>> jnp.outer(jnp.arange(2), jnp.ones(2))
+    Array([[0., 0.],
+           [1., 1.]], dtype=float32)
+    """
+    x, y = promote("outer", a, b)
+    n, m = x.aval.size, y.aval.size
+    column = expand_node(reshape_plain(x, (n,)), (1,))
+    row = expand_node(reshape_plain(y, (m,)), (0,))
+    return wrap(o.mul(to_shape(column, (n, m)), to_shape(row, (n, m))))
+
+
+@api_boundary
+def tensordot(
+    a: Any,
+    b: Any,
+    axes: Any = 2,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Contract several axes: a number of them, or a pair of lists."""
+    x, y, wanted = _pair("tensordot", a, b, preferred_element_type)
+    m, n = x.aval.ndim, y.aval.ndim
+    if isinstance(axes, Sequence | np.ndarray) and not isinstance(axes, str):
+        if len(axes) != 2:
+            raise ValueError(
+                f"tensordot: axes must be a number or a pair; got {axes!r}; "
+                "pass ((axes of a), (axes of b))"
+            )
+        left, right = as_axes(axes[0], m, "tensordot"), as_axes(axes[1], n, "tensordot")
+        if len(left) != len(right):
+            raise ValueError(f"tensordot: both axes lists must be equally long; got {axes!r}")
+    else:
+        k = as_int(axes, "tensordot", "axes")
+        if k > min(m, n) or k < 0:
+            raise TypeError(
+                f"Number of tensordot axes (axes {k}) exceeds input ranks "
+                f"({x.aval.shape} and {y.aval.shape})"
+            )
+        left, right = tuple(range(m - k, m)), tuple(range(k))
+    return wrap(product(x, y, (left, right), ((), ()), precision, wanted))
+
+
+@api_boundary
+def vecdot(
+    x1: Any,
+    x2: Any,
+    /,
+    *,
+    axis: int = -1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:
+    """Multiply vectors along an axis; the other axes broadcast; the first one is conjugated.
+
+    >>> import accnp as jnp
+    >>> jnp.vecdot(jnp.arange(3), jnp.ones(3))
+    Array(3., dtype=float32)
+    """
+    x, y, wanted = _pair("vecdot", x1, x2, preferred_element_type)
+    if not x.aval.ndim or not y.aval.ndim:
+        raise ValueError("vecdot: at least one axis is needed; got a scalar")
+    i, j = (as_axis(axis, v.aval.ndim, "vecdot") for v in (x, y))
+    if x.aval.shape[i] != y.aval.shape[j]:
+        raise ValueError(
+            f"vecdot: the vectors must be equally long; got {x.aval.shape} and {y.aval.shape}"
+        )
+    x, y = _axis_last(x, i), _axis_last(y, j)
+    x, y = broadcast_nodes("vecdot", [x, y])
+    if x.aval.dtype.kind == "c":
+        x = o.conj(x)
+    rank = x.aval.ndim - 1
+    dims = tuple(range(rank))
+    return wrap(product(x, y, ((rank,), (rank,)), (dims, dims), precision, wanted))
+
+
+def _axis_last(x: Node, d: int) -> Node:
+    return transpose_node(x, (*[k for k in range(x.aval.ndim) if k != d], d))
+
+
+def _need_axes(name: str, *wanted: tuple[Node, int]) -> None:
+    for k, (x, least) in enumerate(wanted, 1):
+        if x.aval.ndim < least:
+            raise ValueError(
+                f"{name}: x{k} needs {least} axes at least; got shape {x.aval.shape}; reshape it"
+            )
+
+
+@api_boundary
+def matvec(x1: Any, x2: Any, /) -> Array:
+    """Multiply matrices with vectors; leading axes broadcast.
+
+    >>> import accnp as jnp
+    >>> jnp.matvec(jnp.eye(2), jnp.arange(2))
+    Array([0., 1.], dtype=float32)
+    """
+    x, y = promote("matvec", x1, x2)
+    _need_axes("matvec", (x, 2), (y, 1))
+    out = matmul_nodes(x, expand_node(y, (y.aval.ndim,)))
+    return wrap(o.squeeze(out, dimensions=(out.aval.ndim - 1,)))
+
+
+@api_boundary
+def vecmat(x1: Any, x2: Any, /) -> Array:
+    """Multiply (conjugated) vectors with matrices; leading axes broadcast.
+
+    >>> import accnp as jnp
+    >>> jnp.vecmat(jnp.arange(2), jnp.eye(2))
+    Array([0., 1.], dtype=float32)
+    """
+    x, y = promote("vecmat", x1, x2)
+    _need_axes("vecmat", (x, 1), (y, 2))
+    x = o.conj(x) if x.aval.dtype.kind == "c" else x
+    out = matmul_nodes(expand_node(x, (x.aval.ndim - 1,)), y)
+    return wrap(o.squeeze(out, dimensions=(out.aval.ndim - 2,)))
+
+
+@api_boundary
+@shown(arrays=2)
+def kron(a: Any, b: Any) -> Array:
+    """Return the Kronecker product.
+
+    >>> import accnp as jnp
+    >>> jnp.kron(jnp.array([1, 2]), jnp.array([1, 1]))
+    Array([1, 1, 2, 2], dtype=int32)
+    """
+    x, y = promote("kron", a, b)
+    rank = max(x.aval.ndim, y.aval.ndim)
+    x, y = (reshape_plain(v, (1,) * (rank - v.aval.ndim) + v.aval.shape) for v in (x, y))
+    pairs = zip(x.aval.shape, y.aval.shape, strict=True)
+    sizes = tuple([n * m for n, m in pairs])
+    x = expand_node(x, tuple(range(1, 2 * rank, 2)))
+    y = expand_node(y, tuple(range(0, 2 * rank, 2)))
+    x, y = broadcast_nodes("kron", [x, y])
+    return wrap(reshape_plain(o.mul(x, y), sizes))
+
+
+@api_boundary
+@shown(arrays=2)
+def cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Array:
+    """Return the cross product of vectors of 2 or 3 components.
+
+    >>> import accnp as jnp
+    >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
+    Array([0, 0, 1], dtype=int32)
+    """
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x, y = promote("cross", a, b)
+    x, y = (_axis_last(v, as_axis(d, v.aval.ndim, "cross")) for v, d in ((x, axisa), (y, axisb)))
+    sizes = x.aval.shape[-1], y.aval.shape[-1]
+    if not set(sizes) <= {2, 3}:
+        raise ValueError(f"cross: vectors need 2 or 3 components; got {sizes}")
+    outer_shape = broadcast_shapes("cross", [x.aval.shape[:-1], y.aval.shape[:-1]])
+
+    def part(v: Node, k: int) -> Node | None:
+        d = v.aval.ndim - 1
+        if k >= v.aval.shape[d]:
+            return None
+        one = o.squeeze(cut(v, d, k, k + 1), dimensions=(d,))
+        return to_shape(one, outer_shape)
+
+    p, q = ([part(v, k) for k in range(3)] for v in (x, y))
+
+    def minor(i: int, j: int) -> Node:
+        terms = [
+            None if u is None or w is None else o.mul(u, w) for u, w in ((p[i], q[j]), (p[j], q[i]))
+        ]
+        if terms[0] is None:
+            assert terms[1] is not None
+            return o.neg(terms[1])
+        return terms[0] if terms[1] is None else o.sub(terms[0], terms[1])
+
+    if sizes == (2, 2):
+        return wrap(minor(0, 1))
+    rank = len(outer_shape)
+    parts = [expand_node(m, (rank,)) for m in (minor(1, 2), minor(2, 0), minor(0, 1))]
+    out = o.concatenate(*parts, dimension=rank)
+    to = as_axis(axisc, rank + 1, "cross")
+    order = [*range(rank)]
+    order.insert(to, rank)
+    return wrap(transpose_node(out, tuple(order)))
+
+
+@api_boundary
+@shown()
+def trace(
+    a: Any,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: Any = None,
+    out: None = None,
+) -> Array:
+    """Sum a diagonal.
+
+    >>> import accnp as jnp
+    >>> jnp.trace(jnp.eye(3))
+    Array(3., dtype=float32)
+    """
+    x = as_node(a, "trace")
+    if dtype is not None:
+        x = to_dtype(x, dtypes.requested_dtype(dtype, "trace"))
+    elif x.aval.dtype.kind == "b":
+        x = cast(x, dtypes.default_int())
+    elif x.aval.dtype.kind in "iu" and x.aval.dtype.itemsize < dtypes.default_int().itemsize:
+        wide = dtypes.default_int() if x.aval.dtype.kind == "i" else np.dtype(np.uint32)
+        x = cast(x, wide)
+    d = diagonal_node(x, offset, axis1, axis2, "trace")
+    return wrap(o.reduce_sum(d, axes=(d.aval.ndim - 1,)))

@@ -1,0 +1,109 @@
+"""Window functions for spectra: a number of points comes in, a lazy Array goes out.
+
+Formulas: F. J. Harris, "On the use of windows for harmonic analysis with the discrete Fourier
+transform", Proc. IEEE 66 (1978).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.shapes import as_static
+from accnp.api.arrays.creation import arange, asarray, ones
+from accnp.api.elements import ufuncs as uf
+from accnp.array import Array
+from accnp.errors import api_boundary
+
+__all__ = ["bartlett", "blackman", "hamming", "hanning", "kaiser"]
+
+
+def _points(M: Any, name: str) -> tuple[int, Array | None]:
+    """How many points there are, and their numbers where these count (more than one point)."""
+    value = as_static(M, f"jnp.{name}")
+    if not isinstance(value, int | float | np.number | np.ndarray) or np.ndim(value):
+        raise TypeError(f"jnp.{name}: M is the number of points; got {M!r}; pass an int")
+    count = math.ceil(float(value))
+    if count < 0:
+        raise TypeError(f"jnp.{name}: the number of points cannot be negative; got M={M}")
+    kind = dtypes.canonicalize_dtype(np.dtype(np.float64))
+    return count, None if count < 2 else arange(count, dtype=kind)
+
+
+def _cosines(M: Any, name: str, *weights: float) -> Array:
+    """A sum of weights[k] * cos(2 pi k n / (M - 1))."""
+    count, n = _points(M, name)
+    if n is None:
+        return ones(count)
+    total = asarray(weights[0], dtype=n.dtype)
+    for k, weight in enumerate(weights[1:], 1):
+        total = total + weight * uf.cos(2 * math.pi * k / (count - 1) * n)
+    return total
+
+
+@api_boundary
+def bartlett(M: int) -> Array:
+    """Return the triangle that is 0 at both ends and 1 in the middle; float[M].
+
+    >>> import accnp as jnp
+    >>> jnp.bartlett(5)
+    Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
+    """
+    count, n = _points(M, "bartlett")
+    return ones(count) if n is None else 1 - uf.abs(2 * n / (count - 1) - 1)
+
+
+@api_boundary
+def blackman(M: int) -> Array:
+    """Return 0.42 - 0.5 cos(x) + 0.08 cos(2x), x from 0 to 2 pi; float[M].
+
+    >>> import accnp as jnp
+    >>> jnp.blackman(3).round(3)
+    Array([-0.,  1., -0.], dtype=float32)
+    """
+    return _cosines(M, "blackman", 0.42, -0.5, 0.08)
+
+
+@api_boundary
+def hamming(M: int) -> Array:
+    """Return 0.54 - 0.46 cos(x), x from 0 to 2 pi; float[M].
+
+    >>> import accnp as jnp
+    >>> jnp.hamming(3).round(3)
+    Array([0.08, 1.  , 0.08], dtype=float32)
+    """
+    return _cosines(M, "hamming", 0.54, -0.46)
+
+
+@api_boundary
+def hanning(M: int) -> Array:
+    """Return 0.5 - 0.5 cos(x), x from 0 to 2 pi; float[M].
+
+    >>> import accnp as jnp
+    >>> jnp.hanning(3).round(3)
+    Array([0., 1., 0.], dtype=float32)
+    """
+    return _cosines(M, "hanning", 0.5, -0.5)
+
+
+@api_boundary
+def kaiser(M: int, beta: Any) -> Array:
+    """Return i0(beta sqrt(1 - x**2)) / i0(beta), x from -1 to 1; float[M].
+
+    Args:
+        M: number of points, static.
+        beta: shape of the window, a number (may be traced); 0 gives ones.
+
+    >>> import accnp as jnp
+    >>> jnp.kaiser(3, 0.0)
+    Array([1., 1., 1.], dtype=float32)
+    """
+    count, n = _points(M, "kaiser")
+    if n is None:
+        return ones(count)
+    half = 0.5 * (count - 1)
+    shape = asarray(beta, dtype=n.dtype)
+    return uf.i0(shape * uf.sqrt(1 - ((n - half) / half) ** 2)) / uf.i0(shape)

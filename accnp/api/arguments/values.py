@@ -1,0 +1,189 @@
+"""Values that users hand over, made into nodes: numbers, NumPy arrays, nested lists, Arrays.
+
+Anything that `jnp.array` takes comes in; a node with the right dtype and weak flag goes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import as_node, cast, numpy_node, scalar_node
+from accnp.array import Array
+from accnp.engine import array_of
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.kinds import full as full_node
+
+__all__ = ["node_of", "to_dtype"]
+
+# Lists of at most this many pending Arrays are concatenated lazily; longer ones go through NumPy.
+_STACK_LIMIT = 64
+_SCALARS = (bool, int, float, complex)
+
+
+def node_of(x: Any, dtype: Any = None, copy: bool = True, function: str = "jnp.asarray") -> Node:
+    """Return the node of anything that `jnp.array` takes."""
+    wanted = None if dtype is None else dtypes.requested_dtype(dtype, function)
+    if type(x) is Array:
+        node = x._node
+    elif isinstance(x, _SCALARS) and not isinstance(x, np.generic):
+        if wanted is not None and wanted.kind in "biufc":
+            return scalar_node(x, wanted, False) if _fits(x, wanted) else _wide(x, wanted, function)
+        node = as_node(x, function)
+    elif isinstance(x, np.ndarray | np.generic):
+        value = np.asarray(x)
+        if wanted is not None and value.dtype != wanted and value.dtype.kind not in "OSUMm":
+            with np.errstate(all="ignore"):
+                real = _drops(value.dtype, wanted) and wanted.kind != "b"  # truth has both parts
+                value = np.asarray(np.real(value) if real else value).astype(wanted)
+            copy = False
+        return numpy_node(value, function, copy and isinstance(x, np.ndarray))
+    elif isinstance(x, list | tuple | range):
+        return _of_sequence(x, wanted, function)
+    else:
+        node = _of_protocol(x, function)
+        if node is None:
+            raise _not_numeric(x, function)
+    return node if wanted is None else to_dtype(node, wanted)
+
+
+def to_dtype(node: Node, dtype: np.dtype) -> Node:
+    """Convert to a strong dtype; on the way to a real one the imaginary part is lost."""
+    if _drops(node.aval.dtype, dtype) and node.op.name != "literal":
+        node = o.real(node)
+    return cast(node, dtype)
+
+
+def _drops(old: np.dtype, new: np.dtype) -> bool:
+    return old.kind == "c" and new.kind != "c"
+
+
+def _fits(x: Any, dtype: np.dtype) -> bool:
+    return (
+        dtype.kind not in "iu"
+        or not isinstance(x, int)
+        or (np.iinfo(dtype).min <= x <= np.iinfo(dtype).max)
+    )
+
+
+def _wide(x: Any, dtype: np.dtype, function: str) -> Node:
+    raise OverflowError(
+        f"{function}: Python int {x} too large to convert to {dtype.name}; use a wider dtype"
+    )
+
+
+def _of_protocol(x: Any, function: str) -> Node | None:
+    if hasattr(x, "__jax_array__"):
+        return node_of(x.__jax_array__(), None, True, function)
+    if hasattr(x, "__array__") or hasattr(x, "__array_interface__"):
+        return numpy_node(np.asarray(x), function)
+    if isinstance(x, bytes | bytearray | str) or x is None:
+        return None
+    if isinstance(x, Sequence) and not isinstance(x, memoryview):
+        return _of_sequence(list(x), None, function)
+    try:
+        view = memoryview(x)
+    except TypeError:
+        return None
+    return numpy_node(np.asarray(view), function)
+
+
+def _not_numeric(x: Any, function: str) -> Exception:
+    if x is None:
+        return ValueError(f"{function}: None is not a valid value for an array; pass numbers")
+    return TypeError(
+        f"{function}: {str(x)[:80]!r} of type {type(x).__name__} is not a valid array value; "
+        "only numbers, arrays and nested lists of them are"
+    )
+
+
+def _of_sequence(x: Any, wanted: Any, function: str) -> Node:
+    """Nested lists: numbers through NumPy, Arrays stacked; the dtype is that of all leaves."""
+    kinds: set[Any] = set()
+    nodes = _leaf_types(x, kinds, function)
+    if wanted is None:
+        wanted = dtypes.promote(tuple(kinds))[0] if kinds else dtypes.default_float()
+    if nodes and (len(nodes) <= _STACK_LIMIT or any(n.trace is not None for n in nodes)):
+        return _stack_nested(x, wanted, function)
+    try:
+        value = np.array(_values(x) if nodes else x, dtype=None if wanted.kind == "V" else wanted)
+    except ValueError as error:
+        raise _ragged(x, function, error) from None
+    except OverflowError as error:
+        raise OverflowError(f"{function}: {error}; use a wider dtype") from None
+    except TypeError:  # complex numbers into a real dtype
+        value = np.real(np.array(_values(x) if nodes else x))
+    return numpy_node(np.asarray(value.astype(wanted)), function, copy=False)
+
+
+def _ragged(x: Any, function: str, error: Exception) -> Exception:
+    if "inhomogeneous" in str(error) or "sequence" in str(error):
+        return TypeError(
+            f"{function}: the nested lists have different lengths (ragged); got {str(x)[:80]}; "
+            "give all lists of one level the same length"
+        )
+    return error
+
+
+def _leaf_types(x: Any, kinds: set[Any], function: str) -> list[Node]:
+    """Collect (dtype, weak) of the leaves of nested lists; returns the Arrays among them."""
+    nodes: list[Node] = []
+    seen: set[type] = set()
+    stack = [x]
+    while stack:
+        for item in stack.pop():
+            kind = type(item)
+            if kind in seen:
+                continue
+            if kind is Array:
+                nodes.append(item._node)
+                kinds.add((item.dtype, item.weak_type))
+            elif kind in (list, tuple, range) or isinstance(item, list | tuple):
+                stack.append(item)
+            elif isinstance(item, np.ndarray):
+                _numeric(item.dtype, item, function)
+                kinds.add((dtypes.canonicalize_dtype(item.dtype), False))
+            elif isinstance(item, np.generic | int | float | complex):
+                if isinstance(item, np.generic):
+                    _numeric(item.dtype, item, function)
+                kinds.add(dtypes.value_type(item))
+                seen.add(kind)
+            elif hasattr(item, "__jax_array__"):
+                nodes.append(as_node(item, function))
+                kinds.add((nodes[-1].aval.dtype, nodes[-1].aval.weak_type))
+            elif hasattr(item, "__array__"):
+                kinds.add((dtypes.canonicalize_dtype(np.asarray(item).dtype), False))
+            else:
+                raise _not_numeric(item, function)
+    return nodes
+
+
+def _numeric(dtype: np.dtype, x: Any, function: str) -> None:
+    if dtype.kind in "OSUMm":
+        raise _not_numeric(x, function)
+
+
+def _values(x: Any) -> Any:
+    if isinstance(x, list | tuple):
+        return [_values(item) for item in x]
+    return array_of(x._node) if type(x) is Array else x
+
+
+def _stack_nested(x: Any, dtype: np.dtype, function: str) -> Node:
+    if not isinstance(x, list | tuple | range):
+        return node_of(x, dtype, True, function)
+    if not len(x):
+        return full_node((0,), 0, dtype)
+    parts = [_stack_nested(item, dtype, function) for item in x]
+    shape = parts[0].aval.shape
+    if any(p.aval.shape != shape for p in parts):
+        raise TypeError(
+            f"{function}: the parts of a list have different shapes (ragged); got "
+            f"{', '.join(str(p.aval.shape) for p in parts[:8])}; give all the same shape"
+        )
+    wide = [o.reshape(p, new_sizes=(1, *shape), dimensions=None) for p in parts]
+    return wide[0] if len(wide) == 1 else o.concatenate(*wide, dimension=0)

@@ -1,0 +1,1 @@
+"""Making arrays, laying them out anew, joining and placing them; the methods of `Array`."""

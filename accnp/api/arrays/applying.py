@@ -1,0 +1,156 @@
+"""Functions of the user's applied along axes, over axes, or piece by piece; `place`.
+
+In: a function and arrays. Out: lazy Arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.convert import as_node, wrap
+from accnp.api.arguments.shapes import as_axis
+from accnp.api.arrays.creation import asarray, zeros_like
+from accnp.api.arrays.manipulation import broadcast_to, expand_dims
+from accnp.api.elements.selecting import where
+from accnp.api.flow.control import switch
+from accnp.api.folds.cumulative import cumsum
+from accnp.api.mapping.vmap import vmap
+from accnp.array import Array
+from accnp.errors import api_boundary
+
+__all__ = ["apply_along_axis", "apply_over_axes", "piecewise", "place"]
+
+
+@api_boundary
+def apply_along_axis(
+    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """Apply a function to every line of an array along an axis.
+
+    Args:
+        func1d: function of a rank-1 array, called as `func1d(line, *args, **kwargs)`; it is traced
+            once, by `vmap`.
+        axis: along which axis the lines lie, static.
+        arr: array of rank 1 or more.
+
+    Returns:
+        The results, their axes in the place of `axis`.
+
+    >>> import accnp as jnp
+    >>> jnp.apply_along_axis(jnp.sum, 1, jnp.ones((2, 3)))
+    Array([3., 3.], dtype=float32)
+    """
+    x = wrap(as_node(arr, "jnp.apply_along_axis"))
+    d = as_axis(axis, x.ndim, "jnp.apply_along_axis")
+    function: Any = lambda line: func1d(line, *args, **kwargs)  # noqa: E731
+    for _ in range(x.ndim - 1 - d):
+        function = vmap(function, in_axes=1, out_axes=-1)
+    for _ in range(d):
+        function = vmap(function, in_axes=0, out_axes=0)
+    return function(x)
+
+
+@api_boundary
+def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Array:
+    """Apply a function of an array and an axis over several axes, one after the other.
+
+    Args:
+        func: called as `func(array, axis)`; its result keeps the rank, or loses just that axis.
+        a: array.
+        axes: an axis or several, static.
+
+    >>> import accnp as jnp
+    >>> jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3, 4)), [0, 2]).shape
+    (1, 3, 1)
+    """
+    x = wrap(as_node(a, "jnp.apply_over_axes"))
+    for axis in axes if isinstance(axes, Sequence | np.ndarray) else (axes,):
+        out = func(x, axis)
+        if out.ndim == x.ndim - 1:
+            out = expand_dims(out, axis)
+        if out.ndim != x.ndim:
+            raise ValueError(
+                "jnp.apply_over_axes: the function must keep the rank or take one axis away; got "
+                f"shape {out.shape} for {x.shape} and axis {axis}"
+            )
+        x = out
+    return x
+
+
+@api_boundary
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
+    """Evaluate a function that is given piece by piece.
+
+    Args:
+        x: array.
+        condlist: n conditions, each of the shape of `x` or broadcast to it; where several hold,
+            the last one counts.
+        funclist: n functions or numbers, or one more, for where no condition holds (0 without it).
+            Functions are called with one element, of rank 0, and `*args`, `**kw`; they are traced
+            once, by `vmap`.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    >>> import accnp as jnp
+    >>> x = jnp.arange(-2., 3.)
+    >>> jnp.piecewise(x, [x < 0, x >= 0], [-1, lambda v: v * 2])
+    Array([-1., -1.,  0.,  2.,  4.], dtype=float32)
+    """
+    values = wrap(as_node(x, "jnp.piecewise"))
+    conditions = asarray(condlist, dtype=bool)
+    n = len(conditions)
+    if len(funclist) not in (n, n + 1):
+        raise ValueError(
+            f"jnp.piecewise: with {n} conditions, {n} or {n + 1} functions are needed; got "
+            f"{len(funclist)}"
+        )
+    chosen = zeros_like(values, dtype=np.int32)
+    for k in range(n):
+        chosen = where(conditions[k], k + 1, chosen)
+    kind = values.dtype
+
+    def as_branch(piece: Any) -> Callable[[Array], Array]:
+        if callable(piece):
+            return lambda v: asarray(piece(v, *args, **kw), dtype=kind)
+        return lambda _: asarray(piece, dtype=kind)
+
+    rest = funclist[n] if len(funclist) > n else 0
+    branches = [as_branch(piece) for piece in [rest, *funclist[:n]]]
+    # One element at a time, so that the derivative of a piece counts only where it was chosen.
+    one = vmap(lambda k, v: switch(k, branches, v))
+    return one(broadcast_to(chosen, values.shape).reshape(-1), values.reshape(-1)).reshape(
+        values.shape
+    )
+
+
+@api_boundary
+def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
+    """Return a copy with values put where a mask holds; needs inplace=False.
+
+    Args:
+        arr: array.
+        mask: of as many elements.
+        vals: put one after the other, from the first again when they are used up.
+
+    >>> import accnp as jnp
+    >>> jnp.place(jnp.arange(5), jnp.arange(5) > 1, jnp.array([8, 9]), inplace=False)
+    Array([0, 1, 8, 9, 8], dtype=int32)
+    """
+    name = "jnp.place"
+    if inplace:
+        raise ValueError(f"{name}: arrays are immutable; pass inplace=False to get an updated copy")
+    x, chosen, values = (wrap(as_node(v, name)) for v in (arr, mask, vals))
+    if chosen.size != x.size:
+        raise ValueError(
+            f"{name}: arr and mask must have as many elements; got shapes {x.shape}, {chosen.shape}"
+        )
+    if not values.size:
+        raise ValueError(f"{name}: there are no values to place; got vals of shape {values.shape}")
+    flat = chosen.reshape(-1) != 0
+    numbers = cumsum(flat) - 1
+    wanted = values.reshape(-1)[numbers % values.size].astype(x.dtype)
+    return where(flat, wanted, x.reshape(-1)).reshape(x.shape)

@@ -1,0 +1,490 @@
+"""Making arrays: from Python and NumPy values, filled with one value, and ranges.
+
+Values, shapes and dtypes come in; lazy Arrays go out.
+Filled arrays and ranges cost no memory until they are needed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import (
+    as_node,
+    broadcast_nodes,
+    can_change,
+    cast,
+    numpy_node,
+    promote,
+    scalar_node,
+    to_shape,
+)
+from accnp.api.arguments.shapes import as_axis, as_int, as_shape, as_static
+from accnp.api.arguments.values import node_of, to_dtype
+from accnp.api.arrays.placement import made, put_node
+from accnp.api.compiled.named import shown
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.kinds import broadcast_to
+from accnp.primitives.kinds import full as full_node
+
+__all__ = [
+    "arange", "array", "asarray", "empty", "empty_like", "eye", "full", "full_like", "geomspace",
+    "identity", "iota", "linspace", "logspace", "ones", "ones_like", "zeros", "zeros_like",
+]  # fmt: skip
+
+
+# --- from values ---------------------------------------------------------------------------------
+
+
+@api_boundary
+def array(
+    object: Any,
+    dtype: Any = None,
+    copy: bool = True,
+    order: str | None = "K",
+    ndmin: int = 0,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Make an array of a number, a NumPy array, or nested lists of them.
+
+    >>> import accnp as jnp
+    >>> jnp.array([1, 2.5])
+    Array([1. , 2.5], dtype=float32)
+    """
+    if order not in (None, "K", "C", "A"):
+        raise NotImplementedError(f"array: order must be 'K' or 'C'; got {order!r}")
+    x = node_of(object, dtype, copy, "jnp.array")
+    if x.aval.ndim < ndmin:
+        shape = (1,) * (ndmin - x.aval.ndim) + x.aval.shape
+        x = o.reshape(x, new_sizes=shape, dimensions=None)
+    same = type(object) is Array and object._node is x and device is None
+    return object if same else made(x, device)
+
+
+@api_boundary
+def asarray(
+    a: Any,
+    dtype: Any = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Convert to an array; an array comes back as it is.
+
+    NumPy arrays that can be written to are copied; with `copy=False` the memory is shared where
+    dtype and layout allow it, and must not be written to any more. Read-only ones are always
+    shared, unless `copy=True` is given.
+
+    >>> import accnp as jnp
+    >>> jnp.asarray([1, 2])
+    Array([1, 2], dtype=int32)
+    """
+    if type(a) is Array and dtype is None and device is None:
+        return a
+    if type(a) is np.ndarray and dtype is None and not copy and order is None and device is None:
+        return wrap(numpy_node(a, "jnp.asarray", copy is None and can_change(a)))
+    if order not in (None, "K", "C", "A"):
+        raise NotImplementedError(f"asarray: order must be 'K' or 'C'; got {order!r}")
+    return made(node_of(a, dtype, copy is not False, "jnp.asarray"), device)
+
+
+# --- filled --------------------------------------------------------------------------------------
+
+
+def _dtype(dtype: Any, function: str) -> np.dtype:
+    return dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, function)
+
+
+@api_boundary
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+    """Make an array of zeros.
+
+    >>> import accnp as jnp
+    >>> jnp.zeros(2)
+    Array([0., 0.], dtype=float32)
+    """
+    return made(full_node(as_shape(shape, "jnp.zeros"), 0, _dtype(dtype, "jnp.zeros")), device)
+
+
+@api_boundary
+def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+    """Make an array of ones.
+
+    >>> import accnp as jnp
+    >>> jnp.ones((1, 2))
+    Array([[1., 1.]], dtype=float32)
+    """
+    return made(full_node(as_shape(shape, "jnp.ones"), 1, _dtype(dtype, "jnp.ones")), device)
+
+
+@api_boundary
+def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+    """Make an array of unspecified values (zeros here).
+
+    >>> import accnp as jnp
+    >>> jnp.empty(0)
+    Array([], shape=(0,), dtype=float32)
+    """
+    return made(full_node(as_shape(shape, "jnp.empty"), 0, _dtype(dtype, "jnp.empty")), device)
+
+
+def _filled(shape: tuple[int, ...], value: Any, dtype: Any, function: str) -> Node:
+    x = as_node(value, function)
+    if dtype is not None:
+        x = to_dtype(x, dtypes.requested_dtype(dtype, function))
+    return to_shape(x, shape, function)
+
+
+@api_boundary
+def full(
+    shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
+    """Make an array that holds one value everywhere (or an array broadcast to the shape).
+
+    >>> import accnp as jnp
+    >>> jnp.full(2, 7)
+    Array([7, 7], dtype=int32, weak_type=True)
+    """
+    return made(_filled(as_shape(shape, "jnp.full"), fill_value, dtype, "jnp.full"), device)
+
+
+@api_boundary
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Make an array of the shape and dtype of another that holds one value everywhere.
+
+    >>> import accnp as jnp
+    >>> jnp.full_like(jnp.arange(2), 5)
+    Array([5, 5], dtype=int32)
+    """
+    return _like(a, fill_value, dtype, shape, device, "jnp.full_like")
+
+
+def _like(a: Any, value: Any, dtype: Any, shape: Any, device: Any, function: str) -> Array:
+    like = shape_and_type(a, function)
+    new = like[0] if shape is None else as_shape(shape, function)
+    if dtype is not None:
+        x = _filled(new, value, dtype, function)
+    else:
+        x = as_node(value, function)
+        if x.aval.dtype != like[1]:
+            x = to_dtype(x, like[1])
+        x = to_shape(cast(x, like[1], like[2]), new, function)
+    if device is None and type(a) is Array:
+        return wrap(put_node(x, a._node.aval.devices))
+    return made(x, device)
+
+
+def shape_and_type(a: Any, function: str) -> tuple[tuple[int, ...], Any, bool]:
+    """Return (shape, dtype, weak) of an array, a number, or anything with a shape and a dtype."""
+    if type(a) is not Array and not isinstance(a, np.ndarray) and hasattr(a, "shape"):
+        return (
+            tuple(a.shape),
+            dtypes.canonicalize_dtype(a.dtype),
+            bool(getattr(a, "weak_type", False)),
+        )
+    aval = as_node(a, function).aval
+    return aval.shape, aval.dtype, aval.weak_type
+
+
+@api_boundary
+def zeros_like(
+    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
+    """Make an array of zeros of the shape and dtype of another.
+
+    >>> import accnp as jnp
+    >>> jnp.zeros_like(jnp.arange(2))
+    Array([0, 0], dtype=int32)
+    """
+    return _like(a, 0, dtype, shape, device, "jnp.zeros_like")
+
+
+@api_boundary
+def ones_like(
+    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
+    """Make an array of ones of the shape and dtype of another.
+
+    >>> import accnp as jnp
+    >>> jnp.ones_like(jnp.arange(2))
+    Array([1, 1], dtype=int32)
+    """
+    return _like(a, 1, dtype, shape, device, "jnp.ones_like")
+
+
+@api_boundary
+def empty_like(
+    prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
+) -> Array:
+    """Make an array of unspecified values (zeros here) of the shape and dtype of another.
+
+    >>> import accnp as jnp
+    >>> jnp.empty_like(jnp.ones(0))
+    Array([], shape=(0,), dtype=float32)
+    """
+    return _like(prototype, 0, dtype, shape, device, "jnp.empty_like")
+
+
+# --- ranges --------------------------------------------------------------------------------------
+
+
+@api_boundary
+def iota(dtype: Any, size: Any) -> Array:
+    """Make 0, 1, 2, ... (size - 1)."""
+    n = as_shape(size, "lax.iota")
+    kind = dtypes.canonicalize_dtype(dtype)
+    if kind.kind == "b":
+        raise TypeError("iota does not accept dtype bool; pass an integer or floating dtype")
+    return wrap(o.iota(dtype=kind, shape=n, dimension=0))
+
+
+@api_boundary
+def arange(
+    start: Any,
+    stop: Any = None,
+    step: Any = None,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Make evenly spaced values in [start, stop).
+
+    >>> import accnp as jnp
+    >>> jnp.arange(2, 8, 3)
+    Array([2, 5], dtype=int32)
+    """
+    name = "jnp.arange"
+    given = [v for v in (start, stop, step) if v is not None]
+    for v in given:
+        if isinstance(v, str | list | tuple):
+            raise TypeError(f"{name}: start, stop and step are numbers; got {v!r}")
+        if np.ndim(v) != 0:  # works on Arrays by their ndim
+            raise TypeError(f"{name}: start, stop and step are numbers; got shape {np.shape(v)}")
+    kind = (
+        dtypes.promote(tuple([dtypes.value_type(v) for v in given]))[0]
+        if dtype is None
+        else dtypes.requested_dtype(dtype, name)
+    )
+    first: Any
+    last: Any
+    by: Any
+    first, last, by = (
+        None if v is None else _number(as_static(v, name, "shape")) for v in (start, stop, step)
+    )
+    if by == 0:
+        raise ZeroDivisionError(f"{name}: step must not be zero")
+    if last is None:
+        first, last = 0, first
+    if by is None and not first:
+        if kind.kind == "b":
+            raise TypeError("iota does not accept dtype bool; pass an integer or floating dtype")
+        return made(o.iota(dtype=kind, shape=(max(0, math.ceil(last)),), dimension=0), device)
+    if kind.kind in "iu" and all(isinstance(v, int) for v in (first, last, by or 1)):
+        size = max(0, -((first - last) // (by or 1)))
+        x = o.iota(dtype=kind, shape=(size,), dimension=0)
+        if by not in (None, 1):
+            x = o.mul(x, scalar_node(by, kind, False))
+        return made(o.add(x, scalar_node(first, kind, False)) if first else x, device)
+    x = numpy_node(np.arange(first, last, 1 if by is None else by, dtype=kind), name)
+    return made(x, device)
+
+
+def _number(v: Any) -> Any:
+    return v.item() if isinstance(v, np.ndarray | np.generic) else v
+
+
+@api_boundary
+@shown("_linspace", arrays=2)
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    """Make `num` evenly spaced values from start to stop.
+
+    >>> import accnp as jnp
+    >>> jnp.linspace(0, 1, 3)
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    name = "jnp.linspace"
+    num = as_int(num, name, "num", "shape")
+    if num < 0:
+        raise ValueError(f"{name}: Number of samples, {num}, must be non-negative.")
+    a, b = promote(name, start, stop)
+    kind = a.aval.dtype
+    if kind.kind in "biu":
+        kind = dtypes.default_float()
+    out_kind = kind if dtype is None else dtypes.requested_dtype(dtype, name)
+    work = kind if out_kind.kind in "biu" else dtypes.promote(((kind, False), (out_kind, False)))[0]
+    a, b = (cast(v, work) for v in (a, b))
+    shape = np.broadcast_shapes(a.aval.shape, b.aval.shape)
+    a, b = (to_shape(v, shape, name) for v in (a, b))
+    steps = num - 1 if endpoint else num
+    delta = full_node(shape, math.nan, work)
+    if num > 1 or (num == 1 and not endpoint):
+        delta = o.div(o.sub(b, a), scalar_node(steps, work, False))
+    if num > 1:
+        real = dtypes.real_part(work) if work.kind == "c" else work
+        part = o.div(
+            o.iota(dtype=real, shape=(steps,), dimension=0), scalar_node(steps, real, False)
+        )
+        part = cast(part, work)
+        whole = (steps, *shape)
+        t = broadcast_to(part, whole, (0,))
+        wide = [broadcast_to(v, whole) if shape else v for v in (a, b)]
+        one = scalar_node(1, work, False)
+        out = o.add(o.mul(o.sub(one, t), wide[0]), o.mul(t, wide[1]))
+        if endpoint:
+            last = o.reshape(b, new_sizes=(1, *shape), dimensions=None)
+            out = o.concatenate(out, last, dimension=0)
+    elif num == 1:
+        out = o.reshape(a, new_sizes=(1, *shape), dimensions=None)
+    else:
+        out = full_node((0, *shape), 0, work)
+    out = _along(out, axis, name)
+    if out_kind.kind in "iu" and work.kind == "f":
+        out = o.floor(out)
+    out = to_dtype(out, out_kind)
+    return (made(out, device), wrap(delta)) if retstep else made(out, device)
+
+
+def _along(x: Node, axis: Any, function: str) -> Node:
+    """Move the leading axis to `axis`."""
+    to = as_axis(axis, x.aval.ndim, function)
+    if to == 0:
+        return x
+    order = [*range(1, x.aval.ndim)]
+    order.insert(to, 0)
+    return o.transpose(x, permutation=tuple(order))
+
+
+@api_boundary
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Array:
+    """Make `num` values from base**start to base**stop, evenly spaced on a log scale.
+
+    >>> import accnp as jnp
+    >>> jnp.logspace(0, 2, 3)
+    Array([  1.,  10., 100.], dtype=float32)
+    """
+    x = linspace(start, stop, num, endpoint, False, None, axis)
+    b, e = promote("jnp.logspace", base, x)
+    b, e = broadcast_nodes("jnp.logspace", [b, e])
+    out = o.pow(b, e)
+    return wrap(
+        out if dtype is None else to_dtype(out, dtypes.requested_dtype(dtype, "jnp.logspace"))
+    )
+
+
+@api_boundary
+def geomspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Array:
+    """Make `num` values from start to stop in geometric progression.
+
+    >>> import accnp as jnp
+    >>> jnp.geomspace(1, 4, 3)
+    Array([1., 2., 4.], dtype=float32)
+    """
+    name = "jnp.geomspace"
+    a, b = promote(name, start, stop)
+    kind = a.aval.dtype if a.aval.dtype.kind in "fc" else dtypes.default_float()
+    a, b = (cast(v, kind) for v in (a, b))
+    shape = np.broadcast_shapes(a.aval.shape, b.aval.shape)
+    a, b = (to_shape(v, shape, name) for v in (a, b))
+    sign = o.div(a, cast(o.abs(a), kind)) if kind.kind == "c" else o.sign(a)
+    logs = [o.log(o.div(v, sign)) for v in (a, b)]
+    x = linspace(wrap(logs[0]), wrap(logs[1]), num, endpoint, False, None, 0)._node
+    out = o.mul(o.exp(x), broadcast_to(sign, x.aval.shape) if shape else sign)
+    # The ends are the arguments themselves, free of rounding.
+    n = out.aval.shape[0]
+    first = o.reshape(a, new_sizes=(1, *shape), dimensions=None)
+    last = o.reshape(b, new_sizes=(1, *shape), dimensions=None)
+    if n > 1:
+        hi = n - 1 if endpoint else n
+        middle = o.slice(
+            out,
+            start_indices=(1,) + (0,) * len(shape),
+            limit_indices=(hi, *shape),
+            strides=None,
+        )
+        out = o.concatenate(first, middle, *([last] if endpoint else []), dimension=0)
+    elif n == 1:
+        out = first
+    out = _along(out, axis, name)
+    return wrap(out if dtype is None else to_dtype(out, dtypes.requested_dtype(dtype, name)))
+
+
+@api_boundary
+def eye(
+    N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: Any = None
+) -> Array:
+    """Make a matrix with ones on one diagonal.
+
+    >>> import accnp as jnp
+    >>> jnp.eye(2)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    name = "jnp.eye"
+    n = as_int(N, name, "N", "shape")
+    m = n if M is None else as_int(M, name, "M", "shape")
+    shape = as_shape((n, m), name)
+    return made(cast(diagonal_mask(shape, as_int(k, name, "k")), _dtype(dtype, name)), device)
+
+
+def diagonal_mask(shape: tuple[int, ...], k: int = 0, compare: str = "eq") -> Node:
+    """Compare row + k with column: "eq" is a diagonal, "ge" the lower triangle."""
+    kind = dtypes.int32
+    row = o.iota(dtype=kind, shape=shape, dimension=0)
+    col = o.iota(dtype=kind, shape=shape, dimension=1)
+    return getattr(o, compare)(o.add(row, scalar_node(k, kind, False)) if k else row, col)
+
+
+@api_boundary
+def identity(n: int, dtype: Any = None) -> Array:
+    """Make a square matrix with ones on the diagonal.
+
+    >>> import accnp as jnp
+    >>> jnp.identity(2)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    return eye(n, dtype=dtype)

@@ -1,0 +1,159 @@
+"""Objects that are indexed to make arrays: `mgrid`, `ogrid`, `r_`, `c_`.
+
+In: slices, numbers, arrays in square brackets. Out: lazy Arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.convert import as_node, promote, wrap
+from accnp.api.arguments.shapes import as_static
+from accnp.api.arrays.creation import arange, array, linspace
+from accnp.api.arrays.joining import concatenate, stack
+from accnp.api.arrays.manipulation import moveaxis
+from accnp.api.arrays.matrices import meshgrid
+from accnp.array import Array
+
+__all__ = ["c_", "mgrid", "ogrid", "r_"]
+
+
+def _line(cut: slice, name: str) -> Array:
+    """The numbers that a slice names; an imaginary step is their count, both ends included."""
+    start, stop, step = (
+        as_static(v, f"jnp.{name}") for v in (cut.start or 0, cut.stop, cut.step or 1)
+    )
+    if stop is None:
+        raise ValueError(f"jnp.{name}: a slice needs an end; got {cut}; write start:stop:step")
+    if isinstance(step, complex | np.complexfloating):
+        return linspace(start, stop, int(abs(step)))
+    return arange(start, stop, step)
+
+
+class _Grid:
+    """`mgrid` (dense) or `ogrid` (open)."""
+
+    def __init__(self, name: str, sparse: bool, what: str) -> None:
+        self._name, self._sparse = name, sparse
+        self.__doc__ = what
+
+    def __repr__(self) -> str:
+        return f"accnp.numpy.{self._name}"
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            return _line(key, self._name)
+        lines = [wrap(n) for n in promote(self._name, *[_line(k, self._name) for k in key])]
+        grid = meshgrid(*lines, indexing="ij", sparse=self._sparse)
+        return list(grid) if self._sparse else stack(grid)
+
+
+class _Joined:
+    """`r_` or `c_`: arrays, numbers and slices in a row, joined along an axis."""
+
+    def __init__(self, name: str, axis: int, rank: int, place: int, what: str) -> None:
+        self._name, self._default = name, (axis, rank, place)
+        self.__doc__ = what
+
+    def __repr__(self) -> str:
+        return f"accnp.numpy.{self._name}"
+
+    def __getitem__(self, key: Any) -> Array:
+        parts = list(key) if isinstance(key, tuple) else [key]
+        axis, rank, place = self._default
+        matrix = ""
+        if parts and isinstance(parts[0], str):
+            directive = parts.pop(0)
+            if directive in ("r", "c"):
+                matrix = directive
+            else:
+                axis, rank, place = self._directive(directive)
+        joined = concatenate([self._part(p, rank, place) for p in parts], axis)
+        if matrix and joined.ndim == 1:
+            return joined[None, :] if matrix == "r" else joined[:, None]
+        return joined
+
+    def _directive(self, text: str) -> tuple[int, int, int]:
+        """Read 'axis,ndmin,trans1d'; what is left out keeps its default."""
+        try:
+            given = [int(n) for n in text.split(",")]
+        except ValueError:
+            given = []
+        if not 1 <= len(given) <= 3:
+            raise ValueError(
+                f"jnp.{self._name}: could not understand directive {text!r}; "
+                "use 'r', 'c' or up to three integers: 'axis,ndmin,trans1d'"
+            )
+        return tuple((*given, *(0, 1, -1)[len(given) :]))  # type: ignore[return-value]
+
+    def _part(self, item: Any, rank: int, place: int) -> Array:
+        made = _line(item, self._name) if isinstance(item, slice) else _as_array(item)
+        missing = rank - made.ndim
+        if missing <= 0:
+            return made
+        had = made.ndim
+        made = made.reshape((1,) * missing + made.shape)
+        if place == -1:
+            return made
+        # The axes that the part has begin at `place` among those that it needs.
+        first = place if place >= 0 else place + missing + 1
+        return moveaxis(made, tuple(range(missing, rank)), tuple(range(first, first + had)))
+
+
+def _as_array(item: Any) -> Array:
+    """A number stays weak in its type, so that it takes part like a Python number."""
+    return wrap(as_node(item)) if isinstance(item, int | float | complex) else array(item)
+
+
+mgrid = _Grid(
+    "mgrid",
+    False,
+    """Dense grids: `mgrid[0:3, 0:2]` has shape (2, 3, 2), one array of places for each axis.
+
+    A slice start:stop:step is like `arange`, with an imaginary step like `linspace`.
+
+    >>> import accnp as jnp
+    >>> jnp.mgrid[0:2, 0:3].shape
+    (2, 2, 3)
+    """,
+)
+ogrid = _Grid(
+    "ogrid",
+    True,
+    """Open grids: a list with one array for each axis, which broadcast against each other.
+
+    >>> import accnp as jnp
+    >>> [g.shape for g in jnp.ogrid[0:2, 0:3]]
+    [(2, 1), (1, 3)]
+    """,
+)
+r_ = _Joined(
+    "r_",
+    0,
+    1,
+    -1,
+    """Join numbers, arrays and slices along the first axis.
+
+    A text in front, 'axis,ndmin,trans1d', chooses the axis, the least rank of parts, and where
+    their axes stand in it; 'r' and 'c' make a matrix of one row or column.
+
+    >>> import accnp as jnp
+    >>> jnp.r_[0:3, 7, jnp.array([1, 2])]
+    Array([0, 1, 2, 7, 1, 2], dtype=int32)
+    """,
+)
+c_ = _Joined(
+    "c_",
+    -1,
+    2,
+    0,
+    """Join arrays along the last axis; those of rank 1 are columns.
+
+    >>> import accnp as jnp
+    >>> jnp.c_[jnp.arange(2), jnp.arange(2)]
+    Array([[0, 0],
+           [1, 1]], dtype=int32)
+    """,
+)

@@ -1,0 +1,487 @@
+"""Joining and splitting: several arrays into one, one into several; repeating.
+
+Arrays come in; lazy Arrays go out. Splits are views.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import as_node, promote
+from accnp.api.arguments.shapes import as_axes, as_axis, as_int, as_shape, as_sizes, as_static
+from accnp.api.arguments.values import node_of, to_dtype
+from accnp.api.arrays.manipulation import (
+    cube,
+    cut,
+    expand_node,
+    reshape_plain,
+    row,
+)
+from accnp.api.compiled.named import shown
+from accnp.api.indexes.indexing import gather_axis
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.kinds import broadcast_to
+
+__all__ = [
+    "append", "array_split", "block", "column_stack", "concat", "concatenate", "delete", "dsplit",
+    "dstack", "hsplit", "hstack", "insert", "repeat", "resize", "split", "stack", "tile",
+    "trim_zeros", "unstack", "vsplit", "vstack",
+]  # fmt: skip
+
+
+def _several(arrays: Any, function: str, dtype: Any = None) -> list[Node]:
+    """The parts of a list of arrays (or of one array along axis 0), in one dtype."""
+    if type(arrays) is Array or isinstance(arrays, np.ndarray):
+        arrays = unstack(arrays)
+    elif not isinstance(arrays, Sequence):
+        raise TypeError(
+            f"{function}: a sequence of arrays is needed; got {type(arrays).__name__}; "
+            "put the arrays into a list"
+        )
+    if not len(arrays):
+        raise ValueError(f"{function}: Need at least one array to concatenate.")
+    if dtype is None:
+        return promote(function, *arrays)
+    kind = dtypes.requested_dtype(dtype, function)
+    return [to_dtype(as_node(a, function), kind) for a in arrays]
+
+
+def _join(nodes: list[Node], axis: int) -> Node:
+    return nodes[0] if len(nodes) == 1 else o.concatenate(*nodes, dimension=axis)
+
+
+@api_boundary
+def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
+    """Join arrays along an axis (None: flattened).
+
+    >>> import accnp as jnp
+    >>> jnp.concatenate([jnp.ones(1), jnp.zeros(1)])
+    Array([1., 0.], dtype=float32)
+    """
+    name = "jnp.concatenate"
+    nodes = _several(arrays, name, dtype)
+    if axis is None:
+        nodes, axis = [reshape_plain(x, (x.aval.size,)) for x in nodes], 0
+    rank = nodes[0].aval.ndim
+    if rank == 0:
+        raise ValueError("Zero-dimensional arrays cannot be concatenated.")
+    if any(x.aval.ndim != rank for x in nodes):
+        shapes = ", ".join(str(x.aval.shape) for x in nodes)
+        raise TypeError(
+            f"Cannot concatenate arrays with different numbers of dimensions: got {shapes}."
+        )
+    return wrap(_join(nodes, as_axis(axis, rank, name)))
+
+
+@api_boundary
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
+    """Join arrays along an axis.
+
+    >>> import accnp as jnp
+    >>> jnp.concat([jnp.ones(1), jnp.zeros(1)])
+    Array([1., 0.], dtype=float32)
+    """
+    return concatenate(arrays, axis)
+
+
+@api_boundary
+def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Array:
+    """Join arrays of one shape along a new axis.
+
+    >>> import accnp as jnp
+    >>> jnp.stack([jnp.ones(2), jnp.zeros(2)])
+    Array([[1., 1.],
+           [0., 0.]], dtype=float32)
+    """
+    name = "jnp.stack"
+    nodes = _several(arrays, name, dtype)
+    shape = nodes[0].aval.shape
+    if any(x.aval.shape != shape for x in nodes):
+        shapes = ", ".join(str(x.aval.shape) for x in nodes)
+        raise ValueError(f"{name}: All input arrays must have the same shape; got {shapes}.")
+    at = as_axis(axis, len(shape) + 1, name)
+    return wrap(_join([expand_node(x, (at,)) for x in nodes], at))
+
+
+@api_boundary
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
+    """Take an array apart along an axis.
+
+    >>> import accnp as jnp
+    >>> jnp.unstack(jnp.arange(2))
+    (Array(0, dtype=int32), Array(1, dtype=int32))
+    """
+    node = as_node(x, "jnp.unstack")
+    if node.aval.ndim == 0:
+        raise ValueError("jnp.unstack: an array of at least one axis is needed; got a scalar")
+    d = as_axis(axis, node.aval.ndim, "jnp.unstack")
+    parts = [cut(node, d, i, i + 1) for i in range(node.aval.shape[d])]
+    return tuple([wrap(o.squeeze(p, dimensions=(d,))) for p in parts])
+
+
+def _stacked(tup: Any, function: str, shape: Any, axis: int, dtype: Any = None) -> Array:
+    nodes = [shape(x) for x in _several(tup, function, dtype)]
+    return concatenate([wrap(x) for x in nodes], axis)
+
+
+@api_boundary
+def hstack(tup: Any, dtype: Any = None) -> Array:
+    """Join arrays along axis 1 (vectors along axis 0).
+
+    >>> import accnp as jnp
+    >>> jnp.hstack([jnp.ones(1), jnp.zeros(1)])
+    Array([1., 0.], dtype=float32)
+    """
+    nodes = _several(tup, "jnp.hstack", dtype)
+    nodes = [reshape_plain(x, x.aval.shape or (1,)) for x in nodes]
+    return concatenate([wrap(x) for x in nodes], 0 if nodes[0].aval.ndim == 1 else 1)
+
+
+@api_boundary
+def vstack(tup: Any, dtype: Any = None) -> Array:
+    """Join arrays along axis 0; vectors become rows.
+
+    >>> import accnp as jnp
+    >>> jnp.vstack([jnp.ones(2), jnp.zeros(2)])
+    Array([[1., 1.],
+           [0., 0.]], dtype=float32)
+    """
+    return _stacked(tup, "jnp.vstack", row, 0, dtype)
+
+
+@api_boundary
+def dstack(tup: Any, dtype: Any = None) -> Array:
+    """Join arrays along axis 2.
+
+    >>> import accnp as jnp
+    >>> jnp.dstack([jnp.ones(2), jnp.zeros(2)]).shape
+    (1, 2, 2)
+    """
+    return _stacked(tup, "jnp.dstack", cube, 2, dtype)
+
+
+@api_boundary
+def column_stack(tup: Any) -> Array:
+    """Join arrays along axis 1; vectors become columns.
+
+    >>> import accnp as jnp
+    >>> jnp.column_stack([jnp.ones(2), jnp.zeros(2)])
+    Array([[1., 0.],
+           [1., 0.]], dtype=float32)
+    """
+
+    def column(x: Node) -> Node:
+        return x if x.aval.ndim >= 2 else reshape_plain(x, (x.aval.size, 1))
+
+    return _stacked(tup, "jnp.column_stack", column, 1)
+
+
+@api_boundary
+@shown(arrays=2)
+def append(arr: Any, values: Any, axis: int | None = None) -> Array:
+    """Join values to the end.
+
+    >>> import accnp as jnp
+    >>> jnp.append(jnp.array([1]), 2)
+    Array([1, 2], dtype=int32)
+    """
+    return concatenate([arr, values], axis)
+
+
+@api_boundary
+def block(arrays: Any) -> Array:
+    """Join nested lists of arrays: innermost lists along the last axis, and so on outwards.
+
+    >>> import accnp as jnp
+    >>> jnp.block([jnp.ones(1), jnp.zeros(1)])
+    Array([1., 0.], dtype=float32)
+    """
+
+    def depth(x: Any) -> int:
+        return 1 + max(map(depth, x), default=0) if isinstance(x, list) else 0
+
+    def join(x: Any, level: int, rank: int) -> Node:
+        if not isinstance(x, list):
+            node = node_of(x, function="jnp.block")
+            return reshape_plain(node, (1,) * (rank - node.aval.ndim) + node.aval.shape)
+        parts = [wrap(join(item, level - 1, rank)) for item in x]
+        return concatenate(parts, axis=-level)._node
+
+    def widest(x: Any) -> int:
+        return max(map(widest, x), default=0) if isinstance(x, list) else np.ndim(x)
+
+    levels = depth(arrays)
+    return wrap(join(arrays, levels, max(levels, widest(arrays))))
+
+
+# --- splitting -----------------------------------------------------------------------------------
+
+
+def _split(ary: Any, at: Any, axis: int, function: str, even: bool) -> list[Array]:
+    x = as_node(ary, function)
+    d = as_axis(axis, x.aval.ndim, function)
+    n = x.aval.shape[d]
+    at = as_static(at, function)
+    if isinstance(at, Sequence) or (isinstance(at, np.ndarray) and at.ndim):
+        points = [as_int(i, function, "an index") for i in at]
+        points = [min(n, max(0, i + n if i < 0 else i)) for i in points]
+        bounds = [0, *points, n]
+    else:
+        parts = as_int(at, function, "the number of sections")
+        if parts <= 0:
+            raise ValueError(f"{function}: the number of sections must be positive; got {parts}")
+        each, rest = divmod(n, parts)
+        if rest and even:
+            raise ValueError(
+                f"{function}: array split does not result in an equal division: rest is {rest}"
+            )
+        sizes = [each + 1] * rest + [each] * (parts - rest)
+        bounds = [0, *np.cumsum(sizes).tolist()]
+    pairs = itertools.pairwise(bounds)
+    return [wrap(cut(x, d, a, max(a, b))) for a, b in pairs]
+
+
+@api_boundary
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+    """Split into equal parts, or before the given indices.
+
+    >>> import accnp as jnp
+    >>> jnp.split(jnp.arange(4), 2)
+    [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
+    """
+    return _split(ary, indices_or_sections, axis, "jnp.split", True)
+
+
+@api_boundary
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+    """Split into parts that are as equal as can be, or before the given indices.
+
+    >>> import accnp as jnp
+    >>> jnp.array_split(jnp.arange(3), 2)
+    [Array([0, 1], dtype=int32), Array([2], dtype=int32)]
+    """
+    return _split(ary, indices_or_sections, axis, "jnp.array_split", False)
+
+
+@api_boundary
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
+    """Split along axis 0.
+
+    >>> import accnp as jnp
+    >>> jnp.vsplit(jnp.ones((2, 2)), 2)
+    [Array([[1., 1.]], dtype=float32), Array([[1., 1.]], dtype=float32)]
+    """
+    return _split(ary, indices_or_sections, 0, "jnp.vsplit", True)
+
+
+@api_boundary
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
+    """Split along axis 1 (vectors along axis 0).
+
+    >>> import accnp as jnp
+    >>> jnp.hsplit(jnp.arange(4), 2)
+    [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
+    """
+    return _split(ary, indices_or_sections, 0 if np.ndim(ary) == 1 else 1, "jnp.hsplit", True)
+
+
+@api_boundary
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
+    """Split along axis 2.
+
+    >>> import accnp as jnp
+    >>> jnp.dsplit(jnp.ones((1, 1, 2)), 2)[0].shape
+    (1, 1, 1)
+    """
+    return _split(ary, indices_or_sections, 2, "jnp.dsplit", True)
+
+
+# --- repeating -----------------------------------------------------------------------------------
+
+
+@api_boundary
+def tile(A: Any, reps: Any) -> Array:
+    """Repeat the whole array along each axis.
+
+    >>> import accnp as jnp
+    >>> jnp.tile(jnp.array([1, 2]), 2)
+    Array([1, 2, 1, 2], dtype=int32)
+    """
+    x = as_node(A, "jnp.tile")
+    times = as_shape(reps, "jnp.tile")
+    rank = max(x.aval.ndim, len(times))
+    times = (1,) * (rank - len(times)) + times
+    shape = (1,) * (rank - x.aval.ndim) + x.aval.shape
+    x = reshape_plain(x, shape)
+    wide = tuple([n for pair in zip(times, shape, strict=True) for n in pair])
+    x = broadcast_to(x, wide, tuple(range(1, 2 * rank, 2)))
+    return wrap(reshape_plain(x, tuple([t * n for t, n in zip(times, shape, strict=True)])))
+
+
+@api_boundary
+def repeat(
+    a: Any,
+    repeats: Any,
+    axis: int | None = None,
+    *,
+    total_repeat_length: int | None = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Repeat each element along an axis; traced `repeats` need `total_repeat_length`.
+
+    >>> import accnp as jnp
+    >>> jnp.repeat(jnp.array([1, 2]), 2)
+    Array([1, 1, 2, 2], dtype=int32)
+    """
+    name = "jnp.repeat"
+    x = as_node(a, name)
+    if axis is None:
+        x, d = reshape_plain(x, (x.aval.size,)), 0
+    else:
+        d = as_axis(axis, x.aval.ndim, name)
+    n = x.aval.shape[d]
+    if total_repeat_length is not None:
+        return _repeat_to(x, repeats, d, as_int(total_repeat_length, name, "total_repeat_length"))
+    counts = np.asarray(as_static(repeats, name, "shape"))
+    if counts.ndim > 1 or counts.dtype.kind not in "iub":
+        raise TypeError(f"{name}: repeats must be integers of at most one axis; got {repeats!r}")
+    if counts.size == 1:
+        times = max(0, int(counts.reshape(())))
+        shape = x.aval.shape
+        wide = (*shape[: d + 1], times, *shape[d + 1 :])
+        dims = (*range(d + 1), *range(d + 2, len(wide)))
+        x = broadcast_to(x, wide, dims)
+        return wrap(reshape_plain(x, (*shape[:d], n * times, *shape[d + 1 :])))
+    if counts.size != n:
+        raise ValueError(
+            f"{name}: repeats needs 1 or {n} values for axis {d} of shape {x.aval.shape}; "
+            f"got {counts.size}"
+        )
+    index = np.repeat(np.arange(n), np.maximum(counts, 0))
+    return wrap(gather_axis(x, node_of(index, np.int32), d))
+
+
+def _repeat_to(x: Node, repeats: Any, d: int, total: int) -> Array:
+    """Repeat to a known length: too short ends repeat the last element, too long ones are cut."""
+    counts = node_of(repeats, function="jnp.repeat")
+    n = x.aval.shape[d]
+    kind = dtypes.int32
+    counts = broadcast_to(reshape_plain(counts, (counts.aval.size,)), (n,), (0,))
+    ends = o.cumsum(to_dtype(counts, kind), axis=0, reverse=False)
+    # Output position p shows the element whose end is the first one beyond p.
+    place = o.iota(dtype=kind, shape=(total, n), dimension=0)
+    before = o.le(broadcast_to(ends, (total, n), (1,)), place)
+    index = o.reduce_sum(to_dtype(before, kind), axes=(1,))
+    last = node_of(max(0, n - 1), kind)
+    index = o.min(index, last)
+    return wrap(gather_axis(x, index, d))
+
+
+@api_boundary
+def resize(a: Any, new_shape: Any) -> Array:
+    """Repeat the flattened elements until a new shape is full.
+
+    >>> import accnp as jnp
+    >>> jnp.resize(jnp.array([1, 2]), 3)
+    Array([1, 2, 1], dtype=int32)
+    """
+    x = as_node(a, "jnp.resize")
+    shape = as_shape(as_sizes(new_shape, "jnp.resize"), "jnp.resize")
+    size = int(np.prod(shape))
+    if not x.aval.size or not size:
+        return wrap(broadcast_to(node_of(0, x.aval.dtype), shape))
+    times = -(-size // x.aval.size)
+    flat = tile(wrap(reshape_plain(x, (x.aval.size,))), times)._node
+    return wrap(reshape_plain(cut(flat, 0, 0, size), shape))
+
+
+# --- inserting and deleting -----------------------------------------------------------------------
+
+
+def _places(obj: Any, n: int, function: str) -> np.ndarray:
+    if isinstance(obj, slice):
+        return np.arange(*obj.indices(n))
+    return np.asarray(as_static(obj, function))
+
+
+@api_boundary
+def delete(
+    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
+) -> Array:
+    """Leave out the elements at static places along an axis.
+
+    >>> import accnp as jnp
+    >>> jnp.delete(jnp.array([1, 2, 3]), 1)
+    Array([1, 3], dtype=int32)
+    """
+    name = "jnp.delete"
+    x = as_node(arr, name)
+    if axis is None:
+        x, axis = reshape_plain(x, (x.aval.size,)), 0
+    d = as_axis(axis, x.aval.ndim, name)
+    n = x.aval.shape[d]
+    kept = np.delete(np.arange(n), _places(obj, n, name))
+    return wrap(gather_axis(x, node_of(kept, np.int32), d))
+
+
+@api_boundary
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
+    """Insert values before static places along an axis.
+
+    >>> import accnp as jnp
+    >>> jnp.insert(jnp.array([1, 3]), 1, 2)
+    Array([1, 2, 3], dtype=int32)
+    """
+    name = "jnp.insert"
+    x, v = promote(name, arr, values)
+    if axis is None:
+        x, axis = reshape_plain(x, (x.aval.size,)), 0
+    d = as_axis(axis, x.aval.ndim, name)
+    n, rank = x.aval.shape[d], x.aval.ndim
+    places = _places(obj, n, name)
+    if places.ndim == 0 and v.aval.ndim:  # a scalar place takes the values' own axis 0 as that axis
+        v = reshape_plain(v, (1,) * (rank - v.aval.ndim) + v.aval.shape)
+        order = [*range(1, d + 1), 0, *range(d + 1, rank)]
+        v = o.transpose(v, permutation=tuple(order)) if rank > 1 and d else v
+        places = np.repeat(places, v.aval.shape[d])
+    places = np.atleast_1d(places)
+    if places.size == 1 and v.aval.ndim == rank and v.aval.shape[d] > 1:
+        places = np.repeat(places, v.aval.shape[d])
+    shape = (*x.aval.shape[:d], places.size, *x.aval.shape[d + 1 :])
+    v = broadcast_to(reshape_plain(v, (1,) * (rank - v.aval.ndim) + v.aval.shape), shape)
+    # Number the old elements, insert the numbers of the new ones, and gather from both.
+    order = np.insert(np.arange(n), places, np.arange(n, n + places.size))
+    return wrap(gather_axis(o.concatenate(x, v, dimension=d), node_of(order, np.int32), d))
+
+
+@api_boundary
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Array:
+    """Cut slices of zeros off the ends of an array whose values are known.
+
+    Args:
+        filt: array.
+        trim: "f" for the front, "b" for the back, or both.
+        axis: an axis, several, or None for all.
+
+    >>> import accnp as jnp
+    >>> jnp.trim_zeros(jnp.array([0, 1, 0, 2, 0]))
+    Array([1, 0, 2], dtype=int32)
+    """
+    x = as_node(filt, "jnp.trim_zeros")
+    used = np.asarray(as_static(wrap(x), "jnp.trim_zeros")) != 0
+    rank = used.ndim
+    axes = range(rank) if axis is None else as_axes(axis, rank, "jnp.trim_zeros")
+    for d in axes if {*trim.lower()} & {*"fb"} else ():
+        places = np.flatnonzero(used.any(axis=tuple([i for i in range(rank) if i != d])))
+        low = int(places[0]) if "f" in trim.lower() and places.size else 0
+        high = int(places[-1]) + 1 if "b" in trim.lower() and places.size else used.shape[d]
+        x = cut(x, d, low, high if places.size else low)
+    return wrap(x)

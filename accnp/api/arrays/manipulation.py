@@ -1,0 +1,477 @@
+"""Shapes: the same elements under other shapes, orders of axes and lengths.
+
+Arrays come in; lazy Arrays go out, mostly as views that cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.convert import as_node, as_nodes, scalar_node, to_shape
+from accnp.api.arguments.convert import broadcast_shapes as broadcast_shapes_of
+from accnp.api.arguments.shapes import as_axes, as_axis, as_int, as_shape, as_sizes
+from accnp.api.compiled.named import shown
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+
+__all__ = [
+    "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_shapes",
+    "broadcast_to", "expand_dims", "flip", "fliplr", "flipud", "matrix_transpose", "moveaxis",
+    "permute_dims", "ravel", "reshape", "roll", "rollaxis", "rot90", "squeeze", "swapaxes",
+    "transpose",
+]  # fmt: skip
+
+
+@api_boundary
+def reshape(
+    a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None
+) -> Array:
+    """Show the elements under another shape; one size may be -1.
+
+    >>> import accnp as jnp
+    >>> jnp.reshape(jnp.arange(4), (2, -1))
+    Array([[0, 1],
+           [2, 3]], dtype=int32)
+    """
+    return wrap(reshape_node(as_node(a, "jnp.reshape"), shape, order, "jnp.reshape"))
+
+
+def reshape_node(x: Node, shape: Any, order: str, function: str) -> Node:
+    """Reshape a node by a user's shape argument."""
+    old = x.aval.shape
+    new = fill_size(as_sizes(shape, function), old, function)
+    if order == "F":
+        x = reshape_plain(transpose_node(x, tuple(range(len(old)))[::-1]), new[::-1])
+        return transpose_node(x, tuple(range(len(new)))[::-1])
+    if order not in ("C", "A"):
+        raise ValueError(f"{function}: order must be 'C' or 'F'; got {order!r}")
+    return reshape_plain(x, new)
+
+
+def fill_size(new: tuple[int, ...], old: tuple[int, ...], function: str) -> tuple[int, ...]:
+    """Replace the -1 of a new shape by what is left, and check the size."""
+    size = prod(old)
+    unknown = [i for i, n in enumerate(new) if n == -1]
+    if len(unknown) > 1:
+        raise TypeError(f"{function}: only one size can be -1; got {new}")
+    if any(n < -1 for n in new):
+        raise TypeError(f"{function}: sizes cannot be negative; got {new}")
+    if unknown:
+        known = prod(n for n in new if n != -1)
+        if known == 0 or size % known:
+            raise TypeError(
+                f"{function}: cannot reshape array of shape {old} (size {size}) into shape {new}, "
+                f"because the given sizes ({known}) do not divide {size}"
+            )
+        i = unknown[0]
+        new = (*new[:i], size // known, *new[i + 1 :])
+    elif prod(new) != size:
+        raise TypeError(
+            f"{function}: cannot reshape array of shape {old} (size {size}) "
+            f"into shape {new} (size {prod(new)})"
+        )
+    return new
+
+
+def reshape_plain(x: Node, shape: tuple[int, ...]) -> Node:
+    """Reshape a node; nothing is recorded where the shape is the same."""
+    if x.aval.shape == shape:
+        return x
+    return o.reshape(x, new_sizes=shape, dimensions=None)
+
+
+@api_boundary
+def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Array:
+    """Flatten into one axis.
+
+    >>> import accnp as jnp
+    >>> jnp.ravel(jnp.ones((2, 1)))
+    Array([1., 1.], dtype=float32)
+    """
+    return wrap(reshape_node(as_node(a, "jnp.ravel"), -1 if np.size(a) else 0, order, "jnp.ravel"))
+
+
+def transpose_node(x: Node, permutation: tuple[int, ...]) -> Node:
+    """Permute the axes of a node; nothing is recorded for the identity."""
+    if permutation == tuple(range(len(permutation))):
+        return x
+    return o.transpose(x, permutation=permutation)
+
+
+@api_boundary
+def transpose(a: Any, axes: Any = None) -> Array:
+    """Permute the axes; by default reverse them.
+
+    >>> import accnp as jnp
+    >>> jnp.transpose(jnp.ones((1, 2))).shape
+    (2, 1)
+    """
+    x = as_node(a, "jnp.transpose")
+    rank = x.aval.ndim
+    if axes is None:
+        return wrap(transpose_node(x, tuple(range(rank))[::-1]))
+    order = as_axes(axes, rank, "jnp.transpose")
+    if len(order) != rank:
+        raise ValueError(
+            f"jnp.transpose: axes must name each of the {rank} axes once; got {tuple(axes)}"
+        )
+    return wrap(transpose_node(x, order))
+
+
+@api_boundary
+def permute_dims(a: Any, /, axes: Any) -> Array:
+    """Permute the axes.
+
+    >>> import accnp as jnp
+    >>> jnp.permute_dims(jnp.ones((1, 2)), (1, 0)).shape
+    (2, 1)
+    """
+    return transpose(a, axes)
+
+
+@api_boundary
+def matrix_transpose(x: Any, /) -> Array:
+    """Swap the last two axes.
+
+    >>> import accnp as jnp
+    >>> jnp.matrix_transpose(jnp.ones((3, 1, 2))).shape
+    (3, 2, 1)
+    """
+    node = as_node(x, "jnp.matrix_transpose")
+    if node.aval.ndim < 2:
+        raise ValueError(
+            f"jnp.matrix_transpose: needs at least two axes; got shape {node.aval.shape}"
+        )
+    return swapaxes(x, -1, -2)
+
+
+@api_boundary
+def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
+    """Swap two axes.
+
+    >>> import accnp as jnp
+    >>> jnp.swapaxes(jnp.ones((1, 2)), 0, 1).shape
+    (2, 1)
+    """
+    x = as_node(a, "jnp.swapaxes")
+    i, j = (as_axis(d, x.aval.ndim, "jnp.swapaxes") for d in (axis1, axis2))
+    order = list(range(x.aval.ndim))
+    order[i], order[j] = j, i
+    return wrap(transpose_node(x, tuple(order)))
+
+
+@api_boundary
+def moveaxis(a: Any, source: Any, destination: Any) -> Array:
+    """Move axes to new places; the others keep their order.
+
+    >>> import accnp as jnp
+    >>> jnp.moveaxis(jnp.ones((1, 2, 3)), 0, -1).shape
+    (2, 3, 1)
+    """
+    x = as_node(a, "jnp.moveaxis")
+    rank = x.aval.ndim
+    src, dst = (as_axes(d, rank, "jnp.moveaxis") for d in (source, destination))
+    if len(src) != len(dst):
+        raise ValueError(
+            f"jnp.moveaxis: source and destination need equally many axes; "
+            f"got {source}, {destination}"
+        )
+    order = [d for d in range(rank) if d not in src]
+    for to, d in sorted(zip(dst, src, strict=True)):
+        order.insert(to, d)
+    return wrap(transpose_node(x, tuple(order)))
+
+
+@api_boundary
+def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
+    """Move one axis before another.
+
+    >>> import accnp as jnp
+    >>> jnp.rollaxis(jnp.ones((1, 2, 3)), 2).shape
+    (3, 1, 2)
+    """
+    rank = np.ndim(a)
+    axis = as_axis(axis, rank, "jnp.rollaxis")
+    start = rank if start == rank else as_axis(start, rank, "jnp.rollaxis")
+    return moveaxis(a, axis, start - 1 if start > axis else start)
+
+
+@api_boundary
+def expand_dims(a: Any, axis: Any) -> Array:
+    """Insert axes of length 1; `axis` counts in the result.
+
+    >>> import accnp as jnp
+    >>> jnp.expand_dims(jnp.arange(2), 0).shape
+    (1, 2)
+    """
+    x = as_node(a, "jnp.expand_dims")
+    count = len(axis) if isinstance(axis, Sequence) else 1
+    at = as_axes(axis, x.aval.ndim + count, "jnp.expand_dims")
+    return wrap(expand_node(x, at))
+
+
+def expand_node(x: Node, at: tuple[int, ...]) -> Node:
+    """Insert axes of length 1 at places of the result."""
+    if not at:
+        return x
+    old = iter(x.aval.shape)
+    rank = x.aval.ndim + len(at)
+    shape = tuple([1 if d in at else next(old) for d in range(rank)])
+    kept = tuple([d for d in range(rank) if d not in at])
+    return o.broadcast_in_dim(x, shape=shape, broadcast_dimensions=kept)
+
+
+@api_boundary
+def squeeze(a: Any, axis: Any = None) -> Array:
+    """Drop axes of length 1.
+
+    >>> import accnp as jnp
+    >>> jnp.squeeze(jnp.ones((1, 2))).shape
+    (2,)
+    """
+    x = as_node(a, "jnp.squeeze")
+    if axis is None:
+        at = tuple([d for d, n in enumerate(x.aval.shape) if n == 1])
+    else:
+        at = as_axes(axis, x.aval.ndim, "jnp.squeeze")
+        if any(x.aval.shape[d] != 1 for d in at):
+            raise ValueError(
+                "cannot select an axis to squeeze out which has size not equal to one, "
+                f"got shape={x.aval.shape} and dimensions={at}"
+            )
+    return wrap(o.squeeze(x, dimensions=tuple(sorted(at))) if at else x)
+
+
+@api_boundary
+def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
+    """Repeat along axes of length 1 and new leading axes, without copying.
+
+    >>> import accnp as jnp
+    >>> jnp.broadcast_to(jnp.arange(2), (2, 2))
+    Array([[0, 1],
+           [0, 1]], dtype=int32)
+    """
+    x = as_node(array, "jnp.broadcast_to")
+    return wrap(to_shape(x, as_shape(shape, "jnp.broadcast_to"), "jnp.broadcast_to"))
+
+
+@api_boundary
+def broadcast_arrays(*args: Any) -> list[Array]:
+    """Broadcast arrays against each other.
+
+    >>> import accnp as jnp
+    >>> jnp.broadcast_arrays(jnp.arange(2), 1)[1]
+    Array([1, 1], dtype=int32, weak_type=True)
+    """
+    nodes = as_nodes("jnp.broadcast_arrays", *args)
+    shape = broadcast_shapes_of("jnp.broadcast_arrays", [x.aval.shape for x in nodes])
+    return [wrap(to_shape(x, shape, "jnp.broadcast_arrays")) for x in nodes]
+
+
+@api_boundary
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """Return the shape to which shapes broadcast.
+
+    >>> import accnp as jnp
+    >>> jnp.broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
+    given = [as_shape(s, "jnp.broadcast_shapes") for s in shapes]
+    return broadcast_shapes_of("jnp.broadcast_shapes", given)
+
+
+@api_boundary
+def atleast_1d(*arys: Any) -> Any:
+    """Give arrays at least one axis.
+
+    >>> import accnp as jnp
+    >>> jnp.atleast_1d(1)
+    Array([1], dtype=int32, weak_type=True)
+    """
+    return _each(arys, lambda x: reshape_plain(x, x.aval.shape or (1,)), "jnp.atleast_1d")
+
+
+@api_boundary
+def atleast_2d(*arys: Any) -> Any:
+    """Give arrays at least two axes; a vector becomes a row.
+
+    >>> import accnp as jnp
+    >>> jnp.atleast_2d(1)
+    Array([[1]], dtype=int32, weak_type=True)
+    """
+    return _each(arys, row, "jnp.atleast_2d")
+
+
+def row(x: Node) -> Node:
+    """Give a node at least two axes."""
+    shape = x.aval.shape
+    return x if len(shape) >= 2 else reshape_plain(x, (1,) * (2 - len(shape)) + shape)
+
+
+def cube(x: Node) -> Node:
+    """Give a node at least three axes, as `numpy.atleast_3d` does."""
+    s = x.aval.shape
+    return {
+        0: lambda: reshape_plain(x, (1, 1, 1)),
+        1: lambda: reshape_plain(x, (1, s[0], 1)),
+        2: lambda: reshape_plain(x, (*s, 1)),
+    }.get(len(s), lambda: x)()
+
+
+@api_boundary
+def atleast_3d(*arys: Any) -> Any:
+    """Give arrays at least three axes.
+
+    >>> import accnp as jnp
+    >>> jnp.atleast_3d(1).shape
+    (1, 1, 1)
+    """
+    return _each(arys, cube, "jnp.atleast_3d")
+
+
+def _each(arys: tuple[Any, ...], fn: Any, function: str) -> Any:
+    out = [wrap(fn(as_node(a, function))) for a in arys]
+    return out[0] if len(out) == 1 else out
+
+
+# --- order along axes ----------------------------------------------------------------------------
+
+
+@api_boundary
+@shown("_flip")
+def flip(m: Any, axis: Any = None) -> Array:
+    """Reverse the order along axes (default: all).
+
+    >>> import accnp as jnp
+    >>> jnp.flip(jnp.arange(3))
+    Array([2, 1, 0], dtype=int32)
+    """
+    x = as_node(m, "jnp.flip")
+    at = range(x.aval.ndim) if axis is None else as_axes(axis, x.aval.ndim, "jnp.flip")
+    return wrap(o.rev(x, dimensions=tuple(at)) if len(at) else x)
+
+
+@api_boundary
+def fliplr(m: Any) -> Array:
+    """Reverse the order along axis 1.
+
+    >>> import accnp as jnp
+    >>> jnp.fliplr(jnp.arange(4).reshape(2, 2))
+    Array([[1, 0],
+           [3, 2]], dtype=int32)
+    """
+    return flip(m, 1)
+
+
+@api_boundary
+def flipud(m: Any) -> Array:
+    """Reverse the order along axis 0.
+
+    >>> import accnp as jnp
+    >>> jnp.flipud(jnp.arange(2))
+    Array([1, 0], dtype=int32)
+    """
+    return flip(m, 0)
+
+
+@api_boundary
+@shown()
+def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
+    """Rotate by quarter turns in the plane of two axes.
+
+    >>> import accnp as jnp
+    >>> jnp.rot90(jnp.arange(4).reshape(2, 2))
+    Array([[1, 3],
+           [0, 2]], dtype=int32)
+    """
+    rank = np.ndim(m)
+    i, j = (as_axis(a, rank, "jnp.rot90") for a in axes)
+    if i == j:
+        raise ValueError(f"jnp.rot90: axes must be different; got {axes}")
+    k = as_int(k, "jnp.rot90", "k") % 4
+    if k == 0:
+        return wrap(as_node(m, "jnp.rot90"))
+    if k == 2:
+        return flip(flip(m, i), j)
+    if k == 1:
+        return swapaxes(flip(m, j), i, j)
+    return flip(swapaxes(m, i, j), j)
+
+
+@api_boundary
+@shown("_roll_static")
+def roll(a: Any, shift: Any, axis: Any = None) -> Array:
+    """Shift elements along axes; what falls off comes in at the other end.
+
+    >>> import accnp as jnp
+    >>> jnp.roll(jnp.arange(3), 1)
+    Array([2, 0, 1], dtype=int32)
+    """
+    name = "jnp.roll"
+    x = as_node(a, name)
+    if axis is None:
+        flat = reshape_plain(x, (x.aval.size,))
+        return wrap(reshape_plain(roll(wrap(flat), shift, 0)._node, x.aval.shape))
+    at = [axis] if not isinstance(axis, Sequence) else list(axis)
+    at = [as_axis(d, x.aval.ndim, name) for d in at]
+    shifts = _shifts(shift, len(at))
+    if len(shifts) != len(at):
+        if len(at) == 1:
+            at = at * len(shifts)
+        else:
+            raise ValueError(f"{name}: shift and axis do not fit; got {shift} and {axis}")
+    for by, d in zip(shifts, at, strict=True):
+        x = _roll_one(x, by, d)
+    return wrap(x)
+
+
+def _shifts(shift: Any, count: int) -> list[Any]:
+    if isinstance(shift, Sequence):
+        out = list(shift)
+    elif type(shift) is Array:
+        n = shift._node
+        if n.aval.ndim == 0:
+            return [shift] * count
+        parts = [
+            o.slice(n, start_indices=(i,), limit_indices=(i + 1,), strides=None)
+            for i in range(n.aval.shape[0])
+        ]
+        out = [wrap(reshape_plain(p, ())) for p in parts]
+    else:
+        out = np.atleast_1d(np.asarray(shift)).tolist()
+    return out * count if len(out) == 1 else out
+
+
+def _roll_one(x: Node, by: Any, d: int) -> Node:
+    n = x.aval.shape[d]
+    if n == 0:
+        return x
+    if type(by) is Array:  # perhaps traced: a window of two copies
+        start = o.rem(by._node, _like(by._node, n))
+        start = o.sub(_like(start, n), start)
+        start = o.select_n(o.ge(start, _like(start, n)), start, o.sub(start, _like(start, n)))
+        twice = o.concatenate(x, x, dimension=d)
+        zero = _like(start, 0)
+        starts = [start if i == d else zero for i in range(x.aval.ndim)]
+        return o.dynamic_slice(twice, *starts, slice_sizes=x.aval.shape)
+    k = -as_int(by, "jnp.roll", "shift") % n
+    if k == 0:
+        return x
+    return o.concatenate(cut(x, d, k, n), cut(x, d, 0, k), dimension=d)
+
+
+def _like(x: Node, value: int) -> Node:
+    return scalar_node(value, x.aval.dtype, False)
+
+
+def cut(x: Node, d: int, start: int, stop: int) -> Node:
+    """Take [start, stop) along one axis."""
+    low, high = [0] * x.aval.ndim, list(x.aval.shape)
+    low[d], high[d] = start, stop
+    return o.slice(x, start_indices=tuple(low), limit_indices=tuple(high), strides=None)

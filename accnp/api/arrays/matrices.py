@@ -1,0 +1,494 @@
+"""Structured arrays: diagonals, triangles, grids, index tables; arrays of buffers and functions.
+
+Sizes and arrays come in, lazy Arrays go out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import as_node, cast, numpy_node
+from accnp.api.arguments.shapes import as_axis, as_int, as_shape
+from accnp.api.arguments.values import node_of, to_dtype
+from accnp.api.arrays.creation import arange, asarray, diagonal_mask
+from accnp.api.arrays.placement import made
+from accnp.api.compiled.named import shown
+from accnp.api.indexes.taking import nonzero
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.elementwise import like
+from accnp.primitives.kinds import broadcast_to
+from accnp.primitives.kinds import full as full_node
+from accnp.runtime import buffer
+
+__all__ = [
+    "astype", "copy", "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal",
+    "from_dlpack", "frombuffer", "fromfile", "fromfunction", "fromiter", "fromstring", "indices",
+    "ix_", "load", "mask_indices", "meshgrid", "tri", "tril", "tril_indices", "tril_indices_from",
+    "triu",
+    "triu_indices", "triu_indices_from", "vander",
+]  # fmt: skip
+
+
+@api_boundary
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
+    """Make a matrix of ones on and below a diagonal.
+
+    >>> import accnp as jnp
+    >>> jnp.tri(2)
+    Array([[1., 0.],
+           [1., 1.]], dtype=float32)
+    """
+    n = as_int(N, "jnp.tri", "N", "shape")
+    m = n if M is None else as_int(M, "jnp.tri", "M", "shape")
+    kind = dtypes.requested_dtype(np.float32 if dtype is None else dtype, "jnp.tri")
+    mask = diagonal_mask(as_shape((n, m), "jnp.tri"), as_int(k, "jnp.tri", "k"), "ge")
+    return wrap(cast(mask, kind))
+
+
+def _triangle(x: Any, k: int, upper: bool, name: str) -> Array:
+    m = as_node(x, name)
+    if m.aval.ndim < 2:
+        raise ValueError(f"{name}: the argument must be at least 2-dimensional; got {m.aval.ndim}")
+    mask = diagonal_mask(m.aval.shape[-2:], as_int(k, name, "k") - upper, "ge")
+    mask = broadcast_to(mask, m.aval.shape)
+    zero = full_node(m.aval.shape, 0, m.aval.dtype, m.aval.weak_type)
+    return wrap(o.select_n(mask, *((m, zero) if upper else (zero, m))))
+
+
+@api_boundary
+@shown()
+def tril(m: Any, k: int = 0) -> Array:
+    """Keep what is on and below a diagonal; the rest becomes zero.
+
+    >>> import accnp as jnp
+    >>> jnp.tril(jnp.ones((2, 2)))
+    Array([[1., 0.],
+           [1., 1.]], dtype=float32)
+    """
+    return _triangle(m, k, False, "jnp.tril")
+
+
+@api_boundary
+@shown()
+def triu(m: Any, k: int = 0) -> Array:
+    """Keep what is on and above a diagonal; the rest becomes zero.
+
+    >>> import accnp as jnp
+    >>> jnp.triu(jnp.ones((2, 2)))
+    Array([[1., 1.],
+           [0., 1.]], dtype=float32)
+    """
+    return _triangle(m, k, True, "jnp.triu")
+
+
+@api_boundary
+@shown()
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+    """Take the diagonal of two axes; it becomes the last axis.
+
+    >>> import accnp as jnp
+    >>> jnp.diagonal(jnp.arange(4).reshape(2, 2))
+    Array([0, 3], dtype=int32)
+    """
+    return wrap(diagonal_node(as_node(a, "jnp.diagonal"), offset, axis1, axis2, "jnp.diagonal"))
+
+
+def diagonal_node(x: Node, offset: int, axis1: int, axis2: int, name: str) -> Node:
+    """The diagonal as a chain of views: flatten the two axes and step by one more than a row."""
+    k, rank = as_int(offset, name, "offset"), x.aval.ndim
+    if rank < 2:
+        raise ValueError(f"{name} requires an array of at least two dimensions; got {rank}")
+    i, j = as_axis(axis1, rank, name), as_axis(axis2, rank, name)
+    if i == j:
+        raise ValueError(f"{name}: axis1 and axis2 cannot be the same; got {axis1} and {axis2}")
+    rest = [d for d in range(rank) if d not in (i, j)]
+    x = o.transpose(x, permutation=(*rest, i, j)) if (i, j) != (rank - 2, rank - 1) else x
+    *outer, n, m = x.aval.shape
+    count = max(0, min(n, m - k) if k >= 0 else min(n + k, m))
+    start = k if k >= 0 else -k * m
+    flat = o.reshape(x, new_sizes=(*outer, n * m), dimensions=None)
+    limit = start + (count - 1) * (m + 1) + 1 if count else start
+    start = min(start, n * m)
+    return o.slice(
+        flat,
+        start_indices=(*[0] * len(outer), start),
+        limit_indices=(*outer, limit if count else start),
+        strides=(*[1] * len(outer), m + 1),
+    )
+
+
+@api_boundary
+@shown("_diag")
+def diag(v: Any, k: int = 0) -> Array:
+    """Make a matrix with `v` on a diagonal, or take the diagonal of a matrix.
+
+    >>> import accnp as jnp
+    >>> jnp.diag(jnp.array([1, 2]))
+    Array([[1, 0],
+           [0, 2]], dtype=int32)
+    """
+    x = as_node(v, "jnp.diag")
+    k = as_int(k, "jnp.diag", "k")
+    if x.aval.ndim == 2:
+        return diagonal(v, k)
+    if x.aval.ndim != 1:
+        raise ValueError(f"jnp.diag: the input must be 1-d or 2-d; got {x.aval.ndim} dimensions")
+    n = x.aval.shape[0] + abs(k)
+    zero = full_node((), 0, x.aval.dtype)
+    if k:
+        x = o.pad(x, zero, padding_config=((max(0, k), max(0, -k), 0),))
+    wide = broadcast_to(x, (n, n), (1,))
+    return wrap(o.select_n(diagonal_mask((n, n), k), full_node((n, n), 0, x.aval.dtype), wide))
+
+
+@api_boundary
+def diagflat(v: Any, k: int = 0) -> Array:
+    """Make a matrix with the flattened `v` on a diagonal.
+
+    >>> import accnp as jnp
+    >>> jnp.diagflat(jnp.array([1, 2]))
+    Array([[1, 0],
+           [0, 2]], dtype=int32)
+    """
+    x = as_node(v, "jnp.diagflat")
+    return diag(wrap(o.reshape(x, new_sizes=(x.aval.size,), dimensions=None)), k)
+
+
+# --- grids and index tables ----------------------------------------------------------------------
+
+
+@api_boundary
+def meshgrid(
+    *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> list[Array]:
+    """Make coordinate matrices from coordinate vectors.
+
+    >>> import accnp as jnp
+    >>> jnp.meshgrid(jnp.arange(2), jnp.arange(2))[0]
+    Array([[0, 1],
+           [0, 1]], dtype=int32)
+    """
+    name = "jnp.meshgrid"
+    if not copy:
+        raise ValueError(f"{name}: only copy=True is supported; leave it out")
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"{name}: indexing must be 'xy' or 'ij'; got {indexing!r}")
+    nodes = [as_node(x, name) for x in xi]
+    for x in nodes:
+        if x.aval.ndim > 1:
+            raise ValueError(f"{name}: arguments must be 1-dimensional; got shape {x.aval.shape}")
+    nodes = [o.reshape(x, new_sizes=(x.aval.size,), dimensions=None) for x in nodes]
+    where = list(range(len(nodes)))
+    if indexing == "xy" and len(nodes) >= 2:
+        where[0], where[1] = 1, 0
+    full_shape = [0] * len(nodes)
+    for x, d in zip(nodes, where, strict=True):
+        full_shape[d] = x.aval.shape[0]
+    out = []
+    for x, d in zip(nodes, where, strict=True):
+        shape = [x.aval.shape[0] if i == d and sparse else 1 for i in range(len(nodes))]
+        out.append(wrap(broadcast_to(x, tuple(shape if sparse else full_shape), (d,))))
+    return out
+
+
+@api_boundary
+def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
+    """Make the indices of a grid, one array for each axis.
+
+    >>> import accnp as jnp
+    >>> jnp.indices((2, 2))[1]
+    Array([[0, 1],
+           [0, 1]], dtype=int32)
+    """
+    name = "jnp.indices"
+    shape = as_shape(dimensions, name)
+    kind = dtypes.default_int() if dtype is None else dtypes.requested_dtype(dtype, name)
+    if sparse:
+        return tuple(
+            wrap(
+                o.iota(
+                    dtype=kind,
+                    shape=tuple(n if i == d else 1 for i in range(len(shape))),
+                    dimension=d,
+                )
+            )
+            for d, n in enumerate(shape)
+        )
+    if not shape:
+        return wrap(full_node((0,), 0, kind))
+    parts = [o.iota(dtype=kind, shape=(1, *shape), dimension=d + 1) for d in range(len(shape))]
+    return wrap(o.concatenate(*parts, dimension=0))
+
+
+@api_boundary
+def ix_(*args: Any) -> tuple[Array, ...]:
+    """Turn sequences into index arrays of an open mesh.
+
+    >>> import accnp as jnp
+    >>> jnp.ix_(jnp.array([0, 1]), jnp.array([2]))[0]
+    Array([[0],
+           [1]], dtype=int32)
+    """
+    out = []
+    for d, arg in enumerate(args):
+        x = asarray(arg)
+        if x.ndim != 1:
+            raise ValueError(f"jnp.ix_: cross index must be 1 dimensional; got shape {x.shape}")
+        if x.dtype == bool:
+            raise NotImplementedError(
+                "jnp.ix_: boolean arrays are not supported; pass their nonzero"
+            )
+        shape = tuple(x.size if i == d else 1 for i in range(len(args)))
+        out.append(wrap(o.reshape(x._node, new_sizes=shape, dimensions=None)))
+    return tuple(out)
+
+
+def _pairs(mask: np.ndarray) -> tuple[Array, Array]:
+    i, j = np.nonzero(mask)
+    return wrap(numpy_node(i, copy=False)), wrap(numpy_node(j, copy=False))
+
+
+@api_boundary
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
+    """Return the row and column indices of the lower triangle.
+
+    >>> import accnp as jnp
+    >>> jnp.tril_indices(2)
+    (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
+    """
+    n, k = as_int(n, "jnp.tril_indices", "n"), as_int(k, "jnp.tril_indices", "k")
+    return _pairs(np.tri(n, n if m is None else m, k, dtype=bool))
+
+
+@api_boundary
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
+    """Return the row and column indices of the upper triangle.
+
+    >>> import accnp as jnp
+    >>> jnp.triu_indices(2)
+    (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    """
+    n, k = as_int(n, "jnp.triu_indices", "n"), as_int(k, "jnp.triu_indices", "k")
+    return _pairs(~np.tri(n, n if m is None else m, k - 1, dtype=bool))
+
+
+@api_boundary
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
+    """Return the indices of the lower triangle of a matrix.
+
+    >>> import accnp as jnp
+    >>> jnp.tril_indices_from(jnp.ones((2, 2)))
+    (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
+    """
+    return tril_indices(arr.shape[-2], k, arr.shape[-1])
+
+
+@api_boundary
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
+    """Return the indices of the upper triangle of a matrix.
+
+    >>> import accnp as jnp
+    >>> jnp.triu_indices_from(jnp.ones((2, 2)))
+    (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    """
+    return triu_indices(arr.shape[-2], k, arr.shape[-1])
+
+
+@api_boundary
+def mask_indices(
+    n: int, mask_func: Callable[..., Any], k: int = 0, *, size: int | None = None
+) -> tuple[Array, ...]:
+    """Return the indices where a mask function of an n by n matrix of ones is not zero.
+
+    Args:
+        n: rows and columns.
+        mask_func: called as mask_func(ones, k), for instance `jnp.triu`.
+        k: its second argument.
+        size: how many indices; needed under `jit`. Missing ones are 0.
+
+    >>> import accnp as jnp
+    >>> jnp.mask_indices(2, jnp.triu)
+    (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    """
+    mask = mask_func(wrap(full_node((n, n), 1, dtypes.default_float())), k)
+    return nonzero(mask, size=size)
+
+
+@api_boundary
+def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
+    """Return the indices of the main diagonal.
+
+    >>> import accnp as jnp
+    >>> jnp.diag_indices(2)
+    (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
+    """
+    if n < 0 or ndim < 0:
+        raise ValueError(f"jnp.diag_indices: n and ndim cannot be negative; got {n} and {ndim}")
+    return (arange(n),) * ndim
+
+
+@api_boundary
+def diag_indices_from(arr: Any) -> tuple[Array, ...]:
+    """Return the indices of the main diagonal of an array whose axes are equally long.
+
+    >>> import accnp as jnp
+    >>> jnp.diag_indices_from(jnp.ones((2, 2)))
+    (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
+    """
+    if arr.ndim < 2 or len(set(arr.shape)) != 1:
+        raise ValueError(f"jnp.diag_indices_from: axes must be equally long; got {arr.shape}")
+    return diag_indices(arr.shape[0], arr.ndim)
+
+
+@api_boundary
+@shown()
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
+    """Make the matrix of powers of the elements of a vector.
+
+    >>> import accnp as jnp
+    >>> jnp.vander(jnp.array([2, 3]), 3)
+    Array([[4, 2, 1],
+           [9, 3, 1]], dtype=int32)
+    """
+    v = as_node(x, "jnp.vander")
+    if v.aval.ndim != 1:
+        raise ValueError(f"jnp.vander: x must be 1-dimensional; got shape {v.aval.shape}")
+    n = v.aval.shape[0] if N is None else as_int(N, "jnp.vander", "N", "shape")
+    if n < 0:
+        raise ValueError(f"jnp.vander: N cannot be negative; got {n}")
+    order = range(n) if increasing else range(n - 1, -1, -1)
+    cols = [
+        o.reshape(o.integer_pow(v, y=p), new_sizes=(v.aval.size, 1), dimensions=None) for p in order
+    ]
+    if not cols:
+        return wrap(full_node((v.aval.size, 0), 0, v.aval.dtype))
+    return wrap(o.concatenate(*cols, dimension=1))
+
+
+# --- from elsewhere ------------------------------------------------------------------------------
+
+
+@api_boundary
+def fromfunction(
+    function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any
+) -> Any:
+    """Call a function once with the index arrays of a grid (it works on whole arrays).
+
+    >>> import accnp as jnp
+    >>> jnp.fromfunction(lambda i: i * 2, (3,))
+    Array([0., 2., 4.], dtype=float32)
+    """
+    sizes = as_shape(shape, "jnp.fromfunction")
+    kind = dtypes.requested_dtype(dtype, "jnp.fromfunction")
+    grid = [wrap(o.iota(dtype=kind, shape=sizes, dimension=d)) for d in range(len(sizes))]
+    return function(*grid, **kwargs)
+
+
+@api_boundary
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Array:
+    """Make an array of the bytes of a buffer.
+
+    >>> import accnp as jnp
+    >>> jnp.frombuffer(b"ab", dtype=jnp.uint8)
+    Array([97, 98], dtype=uint8)
+    """
+    return _through_numpy(
+        np.frombuffer, buffer, dtype=dtypes.as_dtype(dtype), count=count, offset=offset
+    )
+
+
+@api_boundary
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Array:
+    """Make an array of the numbers in a text.
+
+    >>> import accnp as jnp
+    >>> jnp.fromstring("1 2", dtype=int, sep=" ")
+    Array([1, 2], dtype=int32)
+    """
+    return _through_numpy(np.fromstring, string, dtype=dtypes.as_dtype(dtype), count=count, sep=sep)
+
+
+@api_boundary
+def fromiter(iterable: Any, dtype: Any, count: int = -1) -> Array:
+    """Make an array of the numbers that an iterator yields.
+
+    >>> import accnp as jnp
+    >>> jnp.fromiter(range(3), int)
+    Array([0, 1, 2], dtype=int32)
+    """
+    return _through_numpy(np.fromiter, iterable, dtype=dtypes.as_dtype(dtype), count=count)
+
+
+@api_boundary
+def fromfile(
+    file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0
+) -> Array:
+    """Make an array of the contents of a file."""
+    kind = dtypes.as_dtype(dtype)
+    return _through_numpy(np.fromfile, file, dtype=kind, count=count, sep=sep, offset=offset)
+
+
+@api_boundary
+def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+    """Read what `save` wrote as an array; of `savez`, an archive of NumPy arrays by name.
+
+    Args:
+        file: path or open file.
+        args, kwargs: as `numpy.load` takes them.
+
+    >>> import accnp as jnp, tempfile
+    >>> with tempfile.TemporaryFile() as file:
+    ...     jnp.save(file, jnp.arange(3))
+    ...     _ = file.seek(0)
+    ...     jnp.load(file)
+    Array([0, 1, 2], dtype=int32)
+    """
+    found = np.load(file, *args, **kwargs)
+    return wrap(numpy_node(found, "jnp.load")) if isinstance(found, np.ndarray) else found
+
+
+def _through_numpy(fn: Any, *args: Any, **kwargs: Any) -> Array:
+    return wrap(numpy_node(fn(*args, **kwargs), f"jnp.{fn.__name__}"))
+
+
+@api_boundary
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+    """Make an array of another library's through the DLPack protocol."""
+    value = buffer.from_dlpack(x)
+    return made(numpy_node(value, "jnp.from_dlpack", copy is not False), device)
+
+
+@api_boundary
+def copy(a: Any, order: str | None = None) -> Array:
+    """Return a copy; arrays never change, so this matters to donation only.
+
+    >>> import accnp as jnp
+    >>> jnp.copy(jnp.ones(2))
+    Array([1., 1.], dtype=float32)
+    """
+    if order not in (None, "K", "C"):
+        raise NotImplementedError(f"jnp.copy: order must be 'K' or 'C'; got {order!r}")
+    return wrap(o.copy(node_of(a, function="jnp.copy")))
+
+
+@api_boundary
+def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:
+    """Convert to a dtype.
+
+    >>> import accnp as jnp
+    >>> jnp.astype(jnp.array([1.5]), int)
+    Array([1], dtype=int32)
+    """
+    node = as_node(x, "jnp.astype")
+    kind = dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, "astype")
+    if kind == dtypes.bool_ and node.aval.dtype.kind == "c":
+        node = o.ne(node, like(node, 0))  # not its real part alone, as other types take it
+    node = to_dtype(node, kind)
+    return made(o.copy(node) if copy else node, device)

@@ -1,0 +1,381 @@
+"""Operators, properties and methods of `Array`, written onto the class from the tables below.
+
+In: the functions of the namespace. Out: nothing; importing the module fills the class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.algebra import products
+from accnp.api.arguments.convert import wrap
+from accnp.api.arrays import joining, manipulation, matrices
+from accnp.api.arrays.placement import made
+from accnp.api.elements import ufuncs
+from accnp.api.elements.elementwise import OPERANDS
+from accnp.api.environment.namespace_info import API_VERSIONS
+from accnp.api.folds import cumulative, reductions, sorting
+from accnp.api.indexes import taking
+from accnp.api.indexes.at import at
+from accnp.api.indexes.indexing import getitem
+from accnp.array import Array, is_traced
+from accnp.errors import api_boundary
+from accnp.ir.node import record
+from accnp.ir.op import OPS, o
+from accnp.trace_fn import conversion_error
+
+_new = Array.__new__
+
+# --- operators -----------------------------------------------------------------------------------
+
+# operator: function of two operands; those with a reflected form get it under __r...__.
+_ARITHMETIC = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "divmod": "divmod",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "left_shift",
+    "rshift": "right_shift",
+}
+_COMPARISON = {
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+}
+_UNARY = {
+    "neg": ufuncs.negative,
+    "pos": ufuncs.positive,
+    "abs": ufuncs.abs,
+    "invert": ufuncs.bitwise_not,
+}
+
+
+def _is_operand(x: Any) -> bool:
+    return isinstance(x, OPERANDS) or hasattr(x, "__jax_array__")
+
+
+_POWERS: dict[tuple[Any, int], dict[str, int]] = {}
+_INTEGER_POW = OPS["integer_pow"]
+
+
+def _pow(self: Array, other: Any, modulo: None = None) -> Any:
+    if type(other) is int and modulo is None:
+        params = _POWERS.get((self._node.aval, other))
+        if params is not None:
+            result = _new(Array)
+            result._node = record(_INTEGER_POW, (self._node,), params)
+            return result
+    if modulo is not None or not _is_operand(other):
+        return NotImplemented
+    result = ufuncs.power(self, other)
+    node = result._node
+    if node.op is _INTEGER_POW and node.inputs == (self._node,):
+        _POWERS[self._node.aval, other] = node.params
+    return result
+
+
+def _rpow(self: Array, other: Any) -> Any:
+    return ufuncs.power(other, self) if _is_operand(other) else NotImplemented
+
+
+def _matmul(self: Array, other: Any) -> Any:
+    return products.matmul(self, other) if _is_operand(other) else NotImplemented
+
+
+def _rmatmul(self: Array, other: Any) -> Any:
+    return products.matmul(other, self) if _is_operand(other) else NotImplemented
+
+
+def _round(self: Array, ndigits: int | None = None) -> Array:
+    out = ufuncs.round(self, 0 if ndigits is None else ndigits)
+    return matrices.astype(out, dtypes.default_int()) if ndigits is None else out
+
+
+def _contains(self: Array, value: Any) -> bool:
+    return bool(reductions.any(ufuncs.equal(self, value)))
+
+
+# --- properties ----------------------------------------------------------------------------------
+
+
+def _transposed(self: Array) -> Array:
+    """The array with its axes reversed."""
+    return manipulation.transpose(self)
+
+
+def _matrix_transposed(self: Array) -> Array:
+    """The array with its last two axes swapped."""
+    return manipulation.matrix_transpose(self)
+
+
+def _real(self: Array) -> Array:
+    """The real part."""
+    return ufuncs.real(self)
+
+
+def _imag(self: Array) -> Array:
+    """The imaginary part."""
+    return ufuncs.imag(self)
+
+
+# --- methods that are not just functions ----------------------------------------------------------
+
+
+def _reshape(self: Array, *args: Any, order: str = "C", out_sharding: Any = None) -> Array:
+    """Return the elements under another shape; one size may be -1."""
+    shape = args[0] if len(args) == 1 else args
+    return manipulation.reshape(self, shape, order=order)
+
+
+def _transpose(self: Array, *args: Any) -> Array:
+    """Return the array with its axes permuted, or reversed."""
+    if not args:
+        return manipulation.transpose(self)
+    axes = args[0] if len(args) == 1 and (args[0] is None or np.ndim(args[0])) else args
+    return manipulation.transpose(self, axes)
+
+
+def _flatten(self: Array, order: str = "C", *, out_sharding: Any = None) -> Array:
+    """Return the elements along one axis."""
+    return manipulation.ravel(self, order)
+
+
+def _clip(self: Array, min: Any = None, max: Any = None) -> Array:
+    """Limit values to [min, max]."""
+    return ufuncs.clip(self, min=min, max=max)
+
+
+def _astype(self: Array, dtype: Any, copy: bool = False, device: Any = None) -> Array:
+    """Return the array converted to a dtype."""
+    return matrices.astype(self, dtype, copy=copy, device=device)
+
+
+def _copy(self: Array) -> Array:
+    """Return a copy."""
+    return matrices.copy(self)
+
+
+def _conj(self: Array) -> Array:
+    """Return the complex conjugate."""
+    return ufuncs.conj(self)
+
+
+def _compress(
+    self: Array, condition: Any, axis: int | None = None, *, out: None = None,
+    size: int | None = None, fill_value: Any = 0,
+) -> Array:  # fmt: skip
+    """Return the places of an axis for which the condition holds."""
+    return taking.compress(condition, self, axis, out=out, size=size, fill_value=fill_value)
+
+
+def _view(self: Array, dtype: Any = None, type: None = None) -> Array:
+    """Return the same bits as another dtype; the last axis grows or shrinks with the width."""
+    if type is not None:
+        raise NotImplementedError(
+            f"view: the 'type' argument is not supported; got {type!r}; pass dtype only"
+        )
+    if dtype is None:
+        return self
+    new = dtypes.requested_dtype(dtype, "view")
+    old = self.dtype
+    if new == old:
+        return self
+    if new.itemsize == old.itemsize and "b" not in (new.kind, old.kind):
+        return wrap(o.bitcast_convert_type(self._node, new_dtype=new))
+    last = self.shape[-1] * old.itemsize if self.shape else 0
+    if not self.shape or last % new.itemsize:
+        raise ValueError(
+            f"view: the last axis must hold whole elements of the new dtype; got {self.shape} "
+            f"of {old.name} for {new.name}; reshape first"
+        )
+    return wrap(o.view_bytes(self._node, new_dtype=new))
+
+
+def _byteswap(self: Array) -> Array:
+    """Return the array with the bytes of each element reversed."""
+    flat = self._node
+    return wrap(o.swap_bytes(flat))
+
+
+def _tobytes(self: Array, order: str = "C") -> bytes:
+    """Return the bytes of the elements."""
+    return np.asarray(self).tobytes(order)  # pyright: ignore[reportArgumentType]
+
+
+def _to_device(self: Array, device: Any, *, stream: Any = None) -> Array:
+    """Return the array on a device."""
+    return made(self._node, device)
+
+
+def _unsafe_pointer(self: Array) -> int:
+    """The address of the elements; nobody may write there."""
+    return np.asarray(self).ctypes.data
+
+
+def _addressable(self: Array, index: int) -> Array:
+    """The part of the array on one of its devices."""
+    parts = self.addressable_shards
+    if not 0 <= index < len(parts):
+        raise IndexError(f"addressable_data: there are {len(parts)} devices; got index {index}")
+    return parts[index].data
+
+
+def _always(self: Array) -> bool:
+    """True: there is one process, whose devices share their memory."""
+    return True
+
+
+def _bytes_on_device(self: Array) -> int:
+    """How many bytes the elements take."""
+    return self.nbytes
+
+
+@api_boundary
+def _setitem(self: Array, key: Any, value: Any) -> None:
+    raise TypeError(
+        "Array.__setitem__: arrays are immutable, item assignment is not supported; "
+        "use x = x.at[index].set(value), or another .at[] method"
+    )
+
+
+@api_boundary
+def _iter(self: Array) -> Iterator[Any]:
+    if self.ndim == 0:
+        if is_traced(self._node):
+            raise conversion_error("iter", self._node)
+        raise TypeError("iteration over a 0-d array")
+    return iter(joining.unstack(self))
+
+
+_NAMESPACE: list[ModuleType] = []
+
+
+def set_namespace(module: ModuleType) -> None:
+    """Tell `__array_namespace__` which module it is."""
+    _NAMESPACE[:] = [module]
+
+
+@api_boundary
+def _array_namespace(self: Array, *, api_version: str | None = None) -> ModuleType:
+    """The module with the functions for this array."""
+    if api_version is not None and api_version not in API_VERSIONS:
+        raise ValueError(
+            f"Array.__array_namespace__: api_version is not available; got {api_version!r}; "
+            f"pass None or one of {', '.join(API_VERSIONS)}"
+        )
+    return _NAMESPACE[0]
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    # reductions
+    "all": reductions.all,
+    "any": reductions.any,
+    "argmax": reductions.argmax,
+    "argmin": reductions.argmin,
+    "cumprod": cumulative.cumprod,
+    "cumsum": cumulative.cumsum,
+    "max": reductions.max,
+    "mean": reductions.mean,
+    "min": reductions.min,
+    "prod": reductions.prod,
+    "ptp": reductions.ptp,
+    "std": reductions.std,
+    "sum": reductions.sum,
+    "var": reductions.var,
+    # shapes
+    "diagonal": matrices.diagonal,
+    "dot": products.dot,
+    "trace": products.trace,
+    "flatten": _flatten,
+    "ravel": manipulation.ravel,
+    "repeat": joining.repeat,
+    "reshape": _reshape,
+    "squeeze": manipulation.squeeze,
+    "swapaxes": manipulation.swapaxes,
+    "transpose": _transpose,
+    # elements
+    "astype": _astype,
+    "byteswap": _byteswap,
+    "clip": _clip,
+    "conj": _conj,
+    "conjugate": _conj,
+    "copy": _copy,
+    "clone": _copy,
+    "round": ufuncs.round,
+    "addressable_data": _addressable,
+    "on_device_size_in_bytes": _bytes_on_device,
+    "unsafe_buffer_pointer": _unsafe_pointer,
+    "tobytes": _tobytes,
+    "to_device": _to_device,
+    "view": _view,
+    "choose": taking.choose,
+    "compress": _compress,
+    "take": taking.take,
+    "nonzero": taking.nonzero,
+    "searchsorted": taking.searchsorted,
+    "sort": sorting.sort,
+    "argsort": sorting.argsort,
+    "argpartition": sorting.argpartition,
+    # protocols
+    "__array_namespace__": _array_namespace,
+    "__contains__": _contains,
+    "__getitem__": api_boundary(getitem),
+    "__iter__": _iter,
+    "__matmul__": _matmul,
+    "__pow__": _pow,
+    "__rmatmul__": _rmatmul,
+    "__round__": _round,
+    "__rpow__": _rpow,
+    "__setitem__": _setitem,
+}
+PROPERTIES: dict[str, Callable[[Array], Any]] = {
+    "T": _transposed,
+    "at": at,
+    "imag": _imag,
+    "is_fully_replicated": _always,
+    "mT": _matrix_transposed,
+    "real": _real,
+}
+
+
+def _named(function: Any, name: str) -> Any:
+    """Name operators for tracebacks and help; functions of the namespace keep their names."""
+    if name.startswith("__"):
+        function.__name__ = name
+        function.__qualname__ = f"Array.{name}"
+    return function
+
+
+def install() -> None:
+    """Write the tables onto `Array`."""
+    for name, function in _ARITHMETIC.items():
+        made = ufuncs.BINARY[function]
+        setattr(Array, f"__{name}__", _named(made.operator, f"__{name}__"))
+        setattr(Array, f"__r{name}__", _named(made.reflected, f"__r{name}__"))
+    for name, function in _COMPARISON.items():
+        setattr(Array, f"__{name}__", _named(ufuncs.BINARY[function].operator, f"__{name}__"))
+    for name, function in _UNARY.items():
+        setattr(Array, f"__{name}__", function)
+    for name, function in METHODS.items():
+        setattr(Array, name, function)
+    for name, function in PROPERTIES.items():
+        setattr(Array, name, property(function))
+
+
+install()
+
+__all__ = ["METHODS", "PROPERTIES", "install", "set_namespace"]

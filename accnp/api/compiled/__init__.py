@@ -1,0 +1,1 @@
+"""`jit`: traces, their signatures and stages."""

@@ -1,0 +1,477 @@
+"""`jit`: trace once for each signature, plan once, then run the plan.
+
+In: a Python function and its arguments. Out: arrays, ready or in flight. A call of a known program
+that is small enough to run at once takes a short way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import inspect
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp import engine, errors
+from accnp.api.arguments.convert import as_node
+from accnp.api.compiled import misses
+from accnp.api.compiled.parameters import argument_names
+from accnp.api.compiled.stages import Lowered, TracedStage
+from accnp.api.compiled.statics import Options, Watched, resolve_static
+from accnp.api.flow.bodies import close
+from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct, aval_of, closed_jaxpr
+from accnp.array import Array, is_traced, wrap
+from accnp.config import config
+from accnp.ir.graph import Graph, evaluate
+from accnp.ir.node import CONST, EMPTY, Node, const
+from accnp.ir.trace import state, tracing
+from accnp.primitives.control import call as record_call
+from accnp.pytree import leaf_names, take, tree_flatten
+from accnp.trace_fn import conversion_error, function_place, trace
+from accnp.transforms.axes import bound
+
+__all__ = ["JitFunction", "jit"]
+
+_new = Array.__new__
+# Arguments that need no second look.
+_PLAIN = frozenset((Array, float, int, bool, complex, np.ndarray))
+
+# One cache for each function, shared by all its jitted forms with the same options.
+_caches: weakref.WeakKeyDictionary[Any, dict[Any, dict[Any, Entry]]] = weakref.WeakKeyDictionary()
+
+
+class Entry:
+    """A traced signature: program, what it closes over, how results are put together, plan."""
+
+    __slots__ = ("consts", "graph", "out_avals", "out_spec", "plan", "single", "watched")
+
+    def __init__(self, graph: Graph, consts: list[Node], out_spec: Any) -> None:
+        self.graph = graph
+        self.consts = consts
+        self.out_spec = out_spec
+        self.out_avals = graph.out_avals
+        self.single = out_spec.is_leaf()
+        self.plan: engine.Plan | None = None
+        self.watched: Watched | None = None
+
+    def load(self, fastmath: bool, donated: Sequence[int] = ()) -> engine.Plan:
+        """Return the plan: the closed-over arrays and literals are part of it."""
+        if self.plan is None:
+            plan, free = engine.plan_of_graph(self.graph, fastmath, donated)
+            plan.constants = [engine.ready(x) for x in free]
+            self.plan = plan
+        return self.plan
+
+    def put_together(self, results: Sequence[Node]) -> Any:
+        """The results as the function returned them."""
+        outs = [wrap(x) for x in results]
+        return outs[0] if self.single else self.out_spec.unflatten(outs)
+
+
+class JitFunction:
+    """A function that is traced and planned once for each signature of its arguments.
+
+    Made by `jit`.
+    """
+
+    transform = "jit"  # in messages
+
+    def __init__(self, fun: Callable[..., Any], options: Options) -> None:
+        functools.update_wrapper(self, fun, updated=())
+        self.__wrapped__ = fun
+        self._fun = fun
+        self._options = options
+        self._static_numbers, self._static_names = resolve_static(fun, options)
+        self._has_static = bool(self._static_numbers or self._static_names)
+        # Whether calls may take the short way.
+        self._short = not options.donates and all(i >= 0 for i in self._static_numbers)
+        try:
+            self._cache = _caches.setdefault(fun, {}).setdefault(options.key, {})
+        except TypeError:  # not hashable, or no weak references
+            self._cache = {}
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            if self._short and not (tracing and state.abstract is not None):
+                found = self._quick(args, kwargs)
+                if found is not None:
+                    return found[0]
+            return self._call(args, kwargs)
+        except Exception as error:
+            errors.hide_frames(error)
+            raise
+
+    def _quick(self, args: tuple, kwargs: dict[str, Any], flat: bool = True) -> tuple[Any] | None:
+        """The result of a small known program of concrete arguments; None for anything else.
+
+        `flat`: whether the arguments may be arrays and numbers by position alone.
+        """
+        leaves: Sequence[Any] = args
+        form = None
+        if kwargs or self._has_static or not flat:
+            leaves = []
+            form = self._form(args, kwargs, leaves.append)
+        nodes, buffers, key = [], [], [form]
+        for x in leaves:
+            if type(x) is Array:
+                node = x._node
+                if node.trace is not None and node.trace.active:
+                    return None
+            elif type(x) in _PLAIN:
+                node = as_node(x)
+            else:
+                return self._quick(args, kwargs, False) if form is None else None
+            nodes.append(node)
+            buffers.append(node.value)
+            key.append(node.aval)
+        key.append(config.key)
+        try:
+            entry = self._cache.get(tuple(key))
+        except TypeError:  # static values, or static data of a pytree, that cannot be hashed
+            return None
+        if entry is None or entry.plan is None or bound():
+            return None
+        if entry.watched is not None:
+            entry.watched.check(self._name, self._parameter)
+        if entry.consts:
+            nodes = [*entry.consts, *nodes]
+            buffers = [x.value for x in nodes]
+        found = engine.run_now(entry.plan, nodes, buffers)
+        if found is None:
+            return None
+        if entry.single:
+            result = _new(Array)
+            result._node = Node(CONST, (), EMPTY, entry.out_avals[0], found[0], None, 0, None)
+            return (result,)
+        return (entry.out_spec.unflatten([*map(wrap, map(const, found, entry.out_avals))]),)
+
+    def _form(self, args: tuple, kwargs: dict[str, Any], add: Callable[[Any], None]) -> Any:
+        """Structure and static values of a call, bare, as a part of a key; leaves are handed over.
+
+        Arrays and numbers by position alone need none: they have no other structure.
+        1, 1.0 and True are equal and hash alike, but are different programs: types are in it.
+        """
+        if not self._has_static:
+            return take((args, kwargs) if kwargs else args, add)
+        numbers, names = self._static_numbers, self._static_names
+        static = [(type(a), a) for i, a in enumerate(args) if i in numbers]
+        dynamic = [a for i, a in enumerate(args) if i not in numbers]
+        if not kwargs:
+            return len(args), *static, take(dynamic, add)
+        named = [(k, type(v), v) for k, v in kwargs.items() if k in names]
+        rest = {k: v for k, v in kwargs.items() if k not in names}
+        return len(args), *static, *named, take((dynamic, rest), add)
+
+    # --- the general way ---
+
+    def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        # The program of a part is traced whole, since derivatives look at what differs in it.
+        if config.disable_jit or state.varying is not None:
+            return self._fun(*args, **kwargs)
+        call, entry, leaves = self.entry_of(args, kwargs)
+        if state.abstract is None and any(_outer(x) for x in entry.consts):
+            # A program that serves this call only: its operations are found again, it is not.
+            return entry.put_together(evaluate(entry.graph, leaves))
+        if state.abstract is not None or any(_outer(x) for x in leaves):
+            params = {"name": self._name, "jaxpr": entry.graph}
+            return entry.put_together(record_call("jit", leaves, params))
+        given = call.donated(self._options)
+        donated = [len(entry.consts) + i for i in given]
+        plan = entry.load(self._options.fastmath or config.fastmath, donated)
+        if self._short and not bound() and not state.named:
+            plain = not (kwargs or self._has_static) and _PLAIN.issuperset(map(type, args))
+            form = None if plain else self._form(args, kwargs, _ignored)
+            avals = [x.aval for x in leaves[len(entry.consts) :]]
+            with contextlib.suppress(TypeError):  # as above
+                self._cache[form, *avals, config.key] = entry
+        for i in given:  # before, so that it is seen who else holds a node
+            call.leaves[i]._forget()
+        try:
+            results = engine.run_plan(plan, leaves, entry.out_avals, donated)
+        except BaseException:
+            for i, k in zip(given, donated):
+                call.leaves[i]._node = leaves[k]
+            raise
+        return entry.put_together(results)
+
+    def entry_of(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Call, Entry, list[Node]]:
+        """Return the traced signature of these arguments, made if it is new, and its inputs."""
+        call = self._split(args, kwargs)
+        nodes = call.nodes(self._name)
+        key: Any = (call.spec, tuple([x.aval for x in nodes]), call.static, config.key)
+        if bound():
+            key = (*key, bound())
+        if state.named:
+            key = (*key, "named")
+        entry = self._cache.get(key)
+        if entry is None:
+            misses.tell(self._fun, call, key[1], self._cache)
+            entry = self._trace(call, [x.aval for x in nodes])
+            entry.watched = (Watched(self._fun, call.static) or None) if call.static else None
+            if not any(_outer(x) for x in entry.consts):
+                self._cache[key] = entry
+        elif entry.watched is not None:
+            entry.watched.check(self._name, self._parameter)
+        return call, entry, [*entry.consts, *nodes]
+
+    def _split(self, args: tuple, kwargs: dict[str, Any]) -> Call:
+        numbers, names = self._static_numbers, self._static_names
+        if not numbers and not names:
+            return Call(self, args, kwargs, (), args, kwargs)
+        n = len(args)
+        where = {i if i >= 0 else i + n for i in numbers}
+        dynamic = tuple([a for i, a in enumerate(args) if i not in where])
+        static: list[tuple[Any, Any]] = [(i, args[i]) for i in sorted(where) if 0 <= i < n]
+        dynamic_kw = {k: v for k, v in kwargs.items() if k not in names}
+        static += [(k, kwargs[k]) for k in sorted(kwargs) if k in names]
+        keyed = []
+        for place, value in static:
+            try:
+                hash(value)
+            except TypeError:
+                name = place if isinstance(place, str) else self._parameter(place)
+                error = errors.unhashable_static_error(
+                    f"{self.transform}({self._name})", f"'{name}'", value
+                )
+                if isinstance(value, Array) and is_traced(value._node):
+                    error.args = (f"{error}\n{conversion_error('static', value._node)}",)
+                raise error from None
+            # 1, 1.0 and True are equal and hash alike, but are different programs.
+            keyed.append((place, type(value), value))
+        return Call(self, args, kwargs, tuple(keyed), dynamic, dynamic_kw)
+
+    def _parameter(self, number: int) -> str:
+        try:
+            return list(inspect.signature(self._fun).parameters)[number]
+        except (TypeError, ValueError, IndexError):
+            return f"args[{number}]"
+
+    @property
+    def _name(self) -> str:
+        return function_place(self._fun)[0]
+
+    def _trace(self, call: Call, avals: Sequence[Any]) -> Entry:
+        out_spec: Any = None
+
+        def on_nodes(leaves: list[Node]) -> list[Node]:
+            nonlocal out_spec
+            args, kwargs = call.rebuild([wrap(x) for x in leaves])
+            result = self._fun(*args, **kwargs)
+            flat, out_spec = tree_flatten(result)
+            return [
+                _result_node(x, result, i, f"{self.transform}({self._name})")
+                for i, x in enumerate(flat)
+            ]
+
+        graph = trace(on_nodes, avals, of=self._fun, transform=self.transform, names=call.names())
+        consts = close([graph])
+        return Entry(graph, consts, out_spec)
+
+    # --- jax's stages ---
+
+    def trace(self, *args: Any, **kwargs: Any) -> TracedStage:
+        """Trace for these arguments (arrays or ShapeDtypeStructs): the stage that has the jaxpr."""
+        call = self._split(args, kwargs)
+        entry = self._trace(call, [aval_of(x, self._name) for x in call.leaves])
+        return TracedStage(self, entry, call, closed_jaxpr(entry.graph))
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Trace and plan for these arguments; `.compile()` makes the machine code."""
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the ShapeDtypeStructs of the results, without computing."""
+        call = self._split(args, kwargs)
+        entry = self._trace(call, [aval_of(x, self._name) for x in call.leaves])
+        structs = [
+            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in entry.out_avals
+        ]
+        return entry.out_spec.unflatten(structs)
+
+    def clear_cache(self) -> None:
+        """Forget all traced signatures of this function."""
+        self._cache.clear()
+
+    def _cache_size(self) -> int:
+        return len({id(e) for e in self._cache.values()})
+
+    def __repr__(self) -> str:
+        return f"<jitted {self._name}>"
+
+
+class Call:
+    """One call's arguments, split into static values and leaves."""
+
+    __slots__ = (
+        "args",
+        "dynamic",
+        "dynamic_kw",
+        "function",
+        "kwargs",
+        "leaves",
+        "spec",
+        "static",
+    )
+
+    def __init__(
+        self,
+        function: JitFunction,
+        args: tuple,
+        kwargs: dict,
+        static: tuple,
+        dynamic: tuple,
+        dynamic_kw: dict,
+    ) -> None:
+        self.function = function
+        self.args, self.kwargs = args, kwargs
+        self.dynamic, self.dynamic_kw = dynamic, dynamic_kw
+        self.static = static
+        self.leaves, self.spec = tree_flatten((dynamic, dynamic_kw))
+
+    def nodes(self, name: str) -> list[Node]:
+        """The leaves as nodes.
+
+        Raises:
+            TypeError: a leaf is no array or number; the text has its path.
+        """
+        out = []
+        name = f"{self.function.transform}({name})"
+        for i, x in enumerate(self.leaves):
+            if type(x) is Array:
+                out.append(x._node)
+                continue
+            try:
+                out.append(as_node(x, name))
+            except TypeError:
+                raise errors.not_an_array_error(name, self.names()[i], x) from None
+        return out
+
+    def rebuild(self, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The function's arguments with other leaves."""
+        dynamic, dynamic_kw = self.spec.unflatten(list(leaves))
+        where = {place: value for place, _, value in self.static}
+        rest = iter(dynamic)
+        args = [where[i] if i in where else next(rest) for i in range(len(self.args))]
+        kwargs = {k: where[k] if k in where else dynamic_kw[k] for k in self.kwargs}
+        return args, kwargs
+
+    def names(self) -> list[str]:
+        """What the user calls each leaf, e.g. `x['w'][0]`."""
+        numbered = {place for place, _, _ in self.static}
+        args = tuple(None if i in numbered else a for i, a in enumerate(self.args))
+        return argument_names(self.function._fun, args, self.dynamic_kw)
+
+    def donated(self, options: Options) -> list[int]:
+        """The positions of the leaves whose buffers the caller gives away."""
+        if not options.donates:
+            return []
+        out, at = [], 0
+        n = len(self.args)
+        numbers = {i if i >= 0 else i + n for i in options.donate_numbers}
+        static = {place for place, _, _ in self.static}
+        for i, a in enumerate(self.args):
+            if i in static:
+                continue
+            count = len(tree_flatten(a)[0])
+            if i in numbers or self._is_named(i, options.donate_names):
+                out += [at + k for k in range(count)]
+            at += count
+        for k in sorted(self.dynamic_kw):
+            count = len(tree_flatten(self.dynamic_kw[k])[0])
+            if k in options.donate_names:
+                out += [at + j for j in range(count)]
+            at += count
+        return [i for i in out if type(self.leaves[i]) is Array]
+
+    def _is_named(self, number: int, names: tuple[str, ...]) -> bool:
+        return bool(names) and self.function._parameter(number) in names
+
+
+def _ignored(x: Any) -> None:
+    """Take a leaf of which nothing is wanted."""
+
+
+def _outer(node: Node) -> bool:
+    """Whether a node belongs to a trace that is still recording (jit, vmap or grad)."""
+    return node.trace is not None and (node.trace.active or is_traced(node))
+
+
+def _result_node(x: Any, result: Any, i: int, name: str) -> Node:
+    try:
+        return as_node(x, name)
+    except TypeError:
+        path = leaf_names(result, "")[i]
+        raise TypeError(
+            f"{name}: the function returned a value that is not an array or a number at "
+            f"output{path}; got {x!r} of type {type(x).__name__}; "
+            "return arrays, numbers, None, and containers of them"
+        ) from None
+
+
+@errors.api_boundary
+def jit(
+    fun: Callable[..., Any] | None = None,
+    /,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    fastmath: bool = False,
+    compiler_options: dict[str, Any] | None = None,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    abstracted_axes: Any = None,
+) -> Any:
+    """Trace `fun` once for each signature (structure, shapes, dtypes, static values) and run it as
+    fused kernels.
+
+    The results have the same bits as without `jit`, unless `fastmath` allows reassociation and
+    contraction.
+
+    Args:
+        fun: a function of pytrees of arrays; without it, a decorator is returned.
+        static_argnums, static_argnames: arguments that are Python values to the function;
+            hashable; one trace for each value.
+        donate_argnums, donate_argnames: arguments whose buffers the caller gives away; they are
+            deleted after the call.
+        in_shardings, out_shardings: how arguments and results lie on devices: a sharding, a
+            `PartitionSpec` over the mesh in use, or a tree prefix of these; None for anyhow.
+        keep_unused, abstracted_axes, device, backend, inline, compiler_options: accepted as in jax;
+            they change nothing on one CPU device.
+        fastmath: allow the compiler to reorder and contract arithmetic.
+
+    Raises:
+        ConcretizationTypeError: Python control flow asks a traced value for its value.
+        ValueError: a static argument is not hashable.
+
+    Example:
+        >>> import accnp as jnp
+        >>> @jnp.jit
+        ... def f(x):
+        ...     return jnp.sum(x * x)
+        >>> float(f(jnp.arange(4.0)))
+        14.0
+    """
+    options = Options(static_argnums, static_argnames, donate_argnums, donate_argnames, fastmath)
+
+    def made(f: Callable[..., Any]) -> JitFunction:
+        if not callable(f):
+            raise TypeError(f"Expected a callable value, got {f!r}; jit takes a function")
+        if in_shardings is not None or out_shardings is not None:
+            placing = importlib.import_module("accnp.api.sharding.placing")
+            f = placing.placed(f, in_shardings, out_shardings, options.static_numbers)
+        return JitFunction(f, options)
+
+    return made if fun is None else made(fun)

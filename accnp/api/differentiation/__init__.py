@@ -1,0 +1,1 @@
+"""Derivatives of functions, and rules of the user's for them."""

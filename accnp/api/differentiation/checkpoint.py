@@ -1,0 +1,374 @@
+"""`checkpoint` (`remat`): functions whose backward pass computes again what it needs instead of
+keeping it, and the policies that say what may be kept.
+
+In: a function, a policy. Out: the same function, recorded as one operation `remat2`, whose
+derivative `primitives/checkpoint.py` splits.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from accnp.api.arguments.convert import as_node, wrap
+from accnp.api.compiled.jit import JitFunction
+from accnp.api.compiled.parameters import argument_names
+from accnp.api.compiled.statics import Options
+from accnp.ir.node import items, record, site_text
+from accnp.ir.op import OPS, o
+from accnp.ir.printer import short_aval
+from accnp.pytree import broadcast_prefix, tree_map
+from accnp.transforms.tools import TOOLS
+from accnp.transforms.walk import inexact
+
+__all__ = [
+    "Offloadable",
+    "Recompute",
+    "Saveable",
+    "checkpoint",
+    "checkpoint_dots",
+    "checkpoint_dots_with_no_batch_dims",
+    "checkpoint_name",
+    "dots_saveable",
+    "dots_with_no_batch_dims_saveable",
+    "everything_saveable",
+    "nothing_saveable",
+    "offload_dot_with_no_batch_dims",
+    "print_saved_residuals",
+    "remat",
+    "save_and_offload_only_these_names",
+    "save_any_names_but_these",
+    "save_anything_except_these_names",
+    "save_from_both_policies",
+    "save_only_these_names",
+    "saved_residuals",
+]
+
+Policy = Callable[..., Any]  # what it returns is true of what is kept
+
+
+class _Recompute:
+    """A policy's answer: compute it again."""
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return "Recompute"
+
+
+class _Saveable:
+    """A policy's answer: keep it."""
+
+    def __repr__(self) -> str:
+        return "Saveable"
+
+
+Recompute, Saveable = _Recompute(), _Saveable()
+
+
+@dataclass(frozen=True)
+class Offloadable:
+    """A policy's answer: keep it in another memory. There is one memory here, where it is kept."""
+
+    src: str
+    dst: str
+
+
+# --- policies ------------------------------------------------------------------------------------
+
+
+def everything_saveable(*_: Any, **__: Any) -> bool:
+    """The policy that keeps whatever the backward pass needs, as without `checkpoint`."""
+    return True
+
+
+def nothing_saveable(*_: Any, **__: Any) -> bool:
+    """The policy that keeps the arguments alone: the default."""
+    return False
+
+
+@dataclass(frozen=True)
+class DotsSaveable:
+    """Keeps products of matrices, which cost most to compute again."""
+
+    only_if_no_batch_dims: bool
+
+    def __call__(self, prim: Any, *_: Any, **params: Any) -> bool:
+        if prim.name != "dot_general":
+            return False
+        batch = params["dimension_numbers"][1]
+        return not (self.only_if_no_batch_dims and any(batch))
+
+
+checkpoint_dots = dots_saveable = DotsSaveable(False)
+checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable = DotsSaveable(True)
+
+
+@dataclass(frozen=True)
+class SaveOnlyTheseNames:
+    """Keeps what `checkpoint_name` gave one of these names."""
+
+    saveable_names: frozenset[str]
+
+    def __call__(self, prim: Any, *_: Any, **params: Any) -> bool:
+        return prim.name == "name" and params["name"] in self.saveable_names
+
+
+@dataclass(frozen=True)
+class SaveAnyNamesButThese:
+    """Keeps what `checkpoint_name` gave a name, but for these."""
+
+    names: frozenset[str]
+
+    def __call__(self, prim: Any, *_: Any, **params: Any) -> bool:
+        return prim.name == "name" and params["name"] not in self.names
+
+
+def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
+    """Return the policy that keeps only values of these names (see `checkpoint_name`)."""
+    return SaveOnlyTheseNames(frozenset(names_which_can_be_saved))
+
+
+def save_any_names_but_these(*names_not_to_save: str) -> Policy:
+    """Return the policy that keeps all named values but those of these names."""
+    return SaveAnyNamesButThese(frozenset(names_not_to_save))
+
+
+def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
+    """Return the policy that keeps whatever is needed, named or not, but values of these names."""
+    names = frozenset(names_not_to_save)
+    return lambda prim, *_, **params: prim.name != "name" or params["name"] not in names
+
+
+def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
+    """Return the policy that keeps what either of two policies keeps."""
+
+    def policy(prim: Any, *args: Any, **params: Any) -> bool:
+        return policy_1(prim, *args, **params) or policy_2(prim, *args, **params)
+
+    return policy
+
+
+def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
+    """Not supported: there is one memory, so nothing can be moved out of it.
+
+    Raises:
+        NotImplementedError: always.
+    """
+    raise _no_offload("offload_dot_with_no_batch_dims", offload_src, offload_dst)
+
+
+def save_and_offload_only_these_names(
+    *,
+    names_which_can_be_saved: Iterable[str],
+    names_which_can_be_offloaded: Iterable[str],
+    offload_src: str,
+    offload_dst: str,
+) -> Policy:
+    """Return the policy that keeps values of these names; there is no memory to offload others to.
+
+    Raises:
+        NotImplementedError: there are names to be offloaded.
+    """
+    if list(names_which_can_be_offloaded):
+        raise _no_offload("save_and_offload_only_these_names", offload_src, offload_dst)
+    return save_only_these_names(*names_which_can_be_saved)
+
+
+def _no_offload(function: str, source: str, target: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"{function}: values cannot be moved to another memory, since arrays here have one, the "
+        f"host's; got {source!r} to {target!r}; use save_only_these_names or dots_saveable"
+    )
+
+
+def checkpoint_name(x: Any, name: str) -> Any:
+    """Return a tree of arrays unchanged, under a name that policies know.
+
+    Example:
+        >>> import accnp as jnp
+        >>> from accnp.ad_checkpoint import checkpoint_name
+        >>> f = lambda x: jnp.sin(checkpoint_name(jnp.sin(x), "inner"))
+        >>> keep = jnp.checkpoint_policies.save_only_these_names("inner")
+        >>> float(jnp.grad(jnp.checkpoint(f, policy=keep))(0.0))
+        1.0
+    """
+    return tree_map(lambda leaf: wrap(o.name(as_node(leaf, "checkpoint_name"), name=name)), x)
+
+
+# --- checkpoint ----------------------------------------------------------------------------------
+
+
+class _Checkpointed(JitFunction):
+    transform = "checkpoint"
+
+
+def checkpoint(
+    fun: Callable[..., Any],
+    *,
+    prevent_cse: bool | Sequence[Any] = True,
+    policy: Policy | None = None,
+    static_argnums: int | tuple[int, ...] = (),
+    static_argnames: str | Iterable[str] = (),
+    concrete: bool | None = None,
+) -> Callable[..., Any]:
+    """Return `fun` such that its backward pass computes again what it needs, instead of keeping it.
+
+    Memory falls to the arguments and what the policy keeps, for one more run of (parts of) `fun`.
+    `fun` is traced, so it cannot branch on the values of its arguments. A loop inside `fun` is kept
+    or computed again as a whole; to keep parts of each step, checkpoint the loop's body.
+
+    Args:
+        fun: a function of pytrees of arrays.
+        prevent_cse: whether what is computed again is held apart from the first time, and held
+            back until the cotangents are there; or a tree of flags, a prefix of the arguments. Not
+            needed for the body of a scan.
+        policy: (operation, *types, **params) -> bool says whether an operation's results may be
+            kept; one of `checkpoint_policies`, or your own. None keeps nothing.
+        static_argnums, static_argnames: arguments that are Python values to `fun`, each value
+            being traced anew.
+        concrete: not supported, as in jax; use `static_argnums`.
+
+    Raises:
+        TypeError: `prevent_cse`, `static_argnums`, or what the policy answers is of a wrong type.
+        ValueError: `static_argnums` is out of range.
+
+    Example:
+        >>> import accnp as jnp
+        >>> g = jnp.checkpoint(lambda x: jnp.sin(jnp.sin(x)))
+        >>> float(jnp.grad(g)(0.0))
+        1.0
+    """
+    if concrete is not None:
+        raise NotImplementedError(
+            "checkpoint: the option `concrete` does not exist any more; "
+            f"got concrete={concrete!r}; pass static_argnums"
+        )
+    if not isinstance(prevent_cse, bool | Sequence):
+        raise TypeError(
+            "prevent_cse must be a bool or tuple of bools, got "
+            f"type(prevent_cse)={type(prevent_cse)}"
+        )
+    numbers = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
+    if not isinstance(numbers, tuple) or not all(type(n) is int for n in numbers):
+        raise TypeError(
+            "the `static_argnums` argument to `jax.checkpoint` / `jax.remat` must be an int, tuple "
+            f"of ints or, bool, but got value {static_argnums}"
+        )
+    names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+
+    made: dict[tuple[int, ...], _Checkpointed] = {}
+
+    @functools.wraps(fun)
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        where = _static_places(numbers, len(args))
+        static = [*[args[i] for i in where], *[kwargs[k] for k in names if k in kwargs]]
+        if all(map(_hashable, static)):
+            jitted = made.get(where)
+            if jitted is None:
+                options = Options(where, names, None, None, False)
+                jitted = made[where] = _Checkpointed(fun, options)
+        else:  # no key for a cache: a function of the others alone, for this call
+            fun_of_rest, args, kwargs = _bound(fun, where, names, args, kwargs)
+            jitted = _Checkpointed(fun_of_rest, Options(None, None, None, None, False))
+        call, entry, leaves = jitted.entry_of(args, kwargs)
+        flags = prevent_cse
+        if not isinstance(flags, bool):
+            whole = (call.dynamic, call.dynamic_kw) if call.dynamic_kw else call.dynamic
+            given = broadcast_prefix(tuple(flags), whole, None, "prevent_cse")
+            flags = (*(False,) * len(entry.consts), *map(bool, given))
+        params = {
+            "jaxpr": entry.graph,
+            "prevent_cse": flags,
+            "differentiated": False,
+            "policy": policy,
+        }
+        return entry.put_together(items(record(OPS["remat2"], tuple(leaves), params)))
+
+    return checkpointed
+
+
+remat = checkpoint
+
+
+def _hashable(x: Any) -> bool:
+    try:
+        hash(x)
+    except TypeError:
+        return False
+    return True
+
+
+def _bound(
+    fun: Callable[..., Any],
+    where: tuple[int, ...],
+    names: tuple[str, ...],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+    """Return `fun` with its static arguments filled in, and the other arguments."""
+    fixed = {k: x for k, x in kwargs.items() if k in names}
+
+    @functools.wraps(fun)
+    def rest(*dynamic: Any, **more: Any) -> Any:
+        others = iter(dynamic)
+        whole = [x if i in where else next(others) for i, x in enumerate(args)]
+        return fun(*whole, **fixed, **more)
+
+    dynamic = tuple(x for i, x in enumerate(args) if i not in where)
+    return rest, dynamic, {k: x for k, x in kwargs.items() if k not in names}
+
+
+def _static_places(numbers: tuple[int, ...], n: int) -> tuple[int, ...]:
+    if not all(-n <= k < n for k in numbers):
+        raise ValueError(
+            "the `static_argnums` argument to `jax.checkpoint` / `jax.remat` can only take integer "
+            "values greater than or equal to `-len(args)` and less than `len(args)`, but got "
+            f"{numbers}, while `len(args)` = {n}"
+        )
+    return tuple(k % n for k in numbers)
+
+
+# --- looking -------------------------------------------------------------------------------------
+
+
+def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
+    """Return type and origin of each array that `f`'s backward pass needs from its forward pass."""
+    call, entry, leaves = JitFunction(f, Options(None, None, None, None, False)).entry_of(
+        args, kwargs
+    )
+    graph = entry.graph
+    n = len(entry.consts)
+    flags = (*(False,) * n, *[inexact(x.aval.dtype) for x in leaves[n:]])
+    primal, _, n_res, _ = TOOLS.linearize_graph(graph, flags)
+    names = argument_names(inspect.unwrap(f), call.dynamic, call.dynamic_kw)
+    number = {id(x): i - n for i, x in enumerate(primal.inputs)}
+    found = []
+    for x in primal.outputs[len(primal.outputs) - n_res :]:
+        i = number.get(id(x))
+        if i is not None:
+            text = "from a constant" if i < 0 else f"from the argument {names[i]}"
+        elif x.op.name == "name":
+            text = f"named '{x.params['name']}' from {site_text(x)}"
+        else:
+            maker = x.inputs[0] if x.op.kind == "item" else x
+            text = f"output of {maker.op.name} from {site_text(maker)}"
+        found.append((x.aval, text))
+    return found
+
+
+def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Print what `f`'s backward pass needs from its forward pass, one array a line.
+
+    Example:
+        >>> import accnp as jnp
+        >>> from accnp.ad_checkpoint import print_saved_residuals
+        >>> print_saved_residuals(jnp.checkpoint(lambda x: jnp.sin(jnp.sin(x))), jnp.ones(3))
+        f32[3] from the argument x
+    """
+    for aval, origin in saved_residuals(f, *args, **kwargs):
+        print(f"{short_aval(aval)} {origin}")

@@ -1,0 +1,167 @@
+"""`custom_jvp`: functions with a forward derivative rule of the user's."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from accnp.api.arguments.convert import as_node, wrap
+from accnp.api.differentiation.custom_rules import (
+    RuleCall,
+    SymbolicZero,
+    name_of,
+    nondiff_positions,
+    resolve,
+    same_results,
+    tangent_aval,
+    tangent_value,
+)
+from accnp.dtypes import float0
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.ir.trace import own_lines
+from accnp.primitives.custom import JvpRule, boundary
+from accnp.pytree import tree_flatten, tree_unflatten
+from accnp.transforms.walk import inexact
+
+__all__ = ["custom_jvp"]
+
+
+class custom_jvp:
+    """A function with a forward derivative rule of its own, set by `defjvp` or `defjvps`.
+
+    Args:
+        fun: the function, of pytrees of arrays.
+        nondiff_argnums, nondiff_argnames: arguments that are not differentiated, such as functions;
+            the rule gets them first, before the primals.
+
+    Example:
+        >>> import accnp as jnp
+        >>> @jnp.custom_jvp
+        ... def f(x):
+        ...     return x * x
+        >>> @f.defjvp
+        ... def f_jvp(primals, tangents):
+        ...     return f(*primals), 10.0 * tangents[0]
+        >>> float(jnp.grad(f)(3.0))
+        10.0
+    """
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff_argnums: Sequence[int] = (),
+        nondiff_argnames: Sequence[str] = (),
+    ) -> None:
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
+        self.jvp: Callable[..., Any] | None = None
+        self.symbolic_zeros = False
+
+    def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
+        """Set the rule (primals, tangents) -> (primal out, tangent out); returns it.
+
+        With `symbolic_zeros` the tangents of arguments that are not differentiated are
+        `SymbolicZero`s, and the rule may return such.
+        """
+        self.jvp = jvp
+        self.symbolic_zeros = symbolic_zeros
+        return jvp
+
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+        """Set a rule (tangent, primal_out, *primals) -> tangent for each argument, or None."""
+        if self.nondiff_argnums:
+            raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
+
+        def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+            out = self(*primals)
+            leaves, tree = tree_flatten(out)
+            totals: list[Node | None] = [None] * len(leaves)
+            for rule, t in zip(jvps, tangents, strict=False):
+                if rule is None:
+                    continue
+                for i, part in enumerate(tree_flatten(rule(t, out, *primals))[0]):
+                    if getattr(part, "dtype", None) == float0:
+                        continue
+                    have = totals[i]
+                    node = as_node(part, name_of(rule))
+                    totals[i] = node if have is None else o.add(have, node)
+            filled = [
+                tangent_value(t, as_node(x).aval, False)
+                for x, t in zip(leaves, totals, strict=True)
+            ]
+            return out, tree_unflatten(tree, filled)
+
+        self.defjvp(jvp)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        name = name_of(self.fun)
+        if self.jvp is None:
+            raise AttributeError(f"No JVP defined for custom_jvp function {name} using defjvp.")
+        call = RuleCall(name, resolve("custom_jvp", self.fun, args, kwargs), self.nondiff_argnums)
+        outs, tree = call.run(self.fun)
+        avals = [x.aval for x in outs]
+        rule = _rule(name, call, avals, tree, self.jvp, self.symbolic_zeros)
+        nodes = boundary(rule, call.nodes, outs, call.effects, call.program)
+        return tree_unflatten(tree, [wrap(x) for x in nodes])
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+
+def _rule(
+    name: str,
+    call: RuleCall,
+    avals: Sequence[Any],
+    tree: Any,
+    jvp: Callable[..., Any],
+    symbolic: bool,
+) -> JvpRule:
+    shown = f"Custom JVP rule {name_of(jvp)} for function {name}"
+
+    def fn(primals: list[Node], tangents: list[Node | None]) -> Any:
+        n = call.count
+        leaves = [wrap(x) for x in primals[:n]]
+        ts = [
+            tangent_value(t, x.aval, symbolic)
+            for t, x in zip(tangents[:n], primals[:n], strict=True)
+        ]
+        with own_lines():
+            result = jvp(*call.fixed(primals), call.dynamic(leaves), call.dynamic(ts))
+        if not isinstance(result, tuple | list) or len(result) != 2:
+            raise TypeError(
+                f"{shown} must produce a pair (list or tuple of length two) representing primal "
+                f"and tangent outputs, but got {result}."
+            )
+        p_out, p_tree = tree_flatten(result[0])
+        t_out, t_tree = tree_flatten(result[1])
+        if p_tree != t_tree:
+            raise TypeError(
+                f"{shown} must produce primal and tangent outputs with equal container (pytree) "
+                f"structures, but got {p_tree} and {t_tree} respectively."
+            )
+        made = [as_node(x, name) for x in p_out]
+        meaning = f" (equal in value to the output of the custom_jvp-decorated function {name})"
+        same_results(shown, meaning, made, p_tree, avals, tree)
+        return made, [_tangent(t, x, name) for t, x in zip(t_out, made, strict=True)]
+
+    return JvpRule(name, fn, {"jvp": name_of(jvp), "symbolic_zeros": symbolic})
+
+
+def _tangent(t: Any, x: Node, name: str) -> Node | None:
+    """Return a tangent that a rule gave for a result."""
+    want = tangent_aval(x.aval)
+    if isinstance(t, SymbolicZero) or getattr(t, "dtype", None) == float0:
+        got, node = t, None
+    else:
+        node = as_node(t, name)
+        got = node.aval
+    if tuple(got.shape) != want.shape or got.dtype != want.dtype:
+        raise TypeError(
+            "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and "
+            f"dtypes. Expected {want} (tangent type of {x.aval}) but got "
+            f"{got.aval if isinstance(got, SymbolicZero) else got}."
+        )
+    return node if inexact(x.aval.dtype) else None

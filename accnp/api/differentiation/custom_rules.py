@@ -1,0 +1,269 @@
+"""What functions with derivative rules of the user's share: their calls, symbolic zeros, and
+`stop_gradient`.
+
+In: a function, its arguments. Out: a `RuleCall`: differentiable leaves as nodes, and their places.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import as_node, wrap
+from accnp.api.flow.bodies import close
+from accnp.array import Array
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.graph import Graph
+from accnp.ir.node import Node, perform
+from accnp.ir.op import o
+from accnp.ir.trace import EffectsOf, own_effects, state
+from accnp.primitives.kinds import zeros_like_aval
+from accnp.primitives.unrolled import differentiated
+from accnp.pytree import tree_flatten, tree_map, tree_unflatten
+from accnp.trace_fn import trace
+from accnp.transforms.walk import inexact
+
+__all__ = [
+    "RuleCall",
+    "SymbolicZero",
+    "name_of",
+    "nondiff_positions",
+    "resolve",
+    "same_results",
+    "stop_gradient",
+    "tangent_aval",
+    "tangent_value",
+    "zero_from_primal",
+]
+
+
+def stop_gradient(x: Any) -> Any:
+    """Return the values of a tree of arrays, without their derivative.
+
+    Example:
+        >>> import accnp as jnp
+        >>> float(jnp.grad(lambda x: x * jnp.lax.stop_gradient(x))(3.0))
+        3.0
+    """
+    leaves, tree = tree_flatten(x)
+    return tree_unflatten(tree, [_stopped(leaf) for leaf in leaves])
+
+
+def _stopped(leaf: Any) -> Any:
+    node = as_node(leaf, "stop_gradient")
+    return wrap(o.detach(node)) if inexact(node.aval.dtype) else leaf
+
+
+# --- zeros ---------------------------------------------------------------------------------------
+
+
+def tangent_aval(aval: Aval) -> Aval:
+    """Return the type of a value's tangents: float0 for integers and booleans."""
+    return aval if inexact(aval.dtype) else make_aval(aval.shape, dtypes.float0)
+
+
+class SymbolicZero:
+    """Stands for a tangent or cotangent that is zero, in rules that asked for `symbolic_zeros`.
+
+    It has the attributes of its `aval`: shape, dtype, ndim, size, weak_type.
+    """
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: Any) -> None:
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return "SymbolicZero"
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "aval":
+            raise AttributeError(name)
+        return getattr(self.aval, name)
+
+    @staticmethod
+    def from_primal_value(val: Any) -> SymbolicZero:
+        """Return the zero tangent of a value."""
+        return SymbolicZero(tangent_aval(as_node(val, "SymbolicZero").aval))
+
+
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+    """Return the zero tangents of a tree of values, as arrays or as `SymbolicZero`s."""
+
+    def zero(x: Any) -> Any:
+        return tangent_value(None, as_node(x, "zero_from_primal").aval, symbolic_zeros)
+
+    return tree_map(zero, val)
+
+
+def tangent_value(t: Node | None, aval: Aval, symbolic: bool) -> Any:
+    """Return a (co)tangent as a rule gets it; `aval` is the primal's."""
+    if t is not None and inexact(aval.dtype):
+        return wrap(t)
+    if symbolic:
+        return SymbolicZero(tangent_aval(aval))
+    if not inexact(aval.dtype):
+        return np.zeros(aval.shape, dtypes.float0)
+    return wrap(zeros_like_aval(aval))
+
+
+# --- calls ---------------------------------------------------------------------------------------
+
+
+def name_of(fun: Any) -> str:
+    """Return a function's name, for messages."""
+    return getattr(fun, "__name__", None) or str(fun)
+
+
+def nondiff_positions(
+    fun: Callable[..., Any], argnums: Sequence[int], argnames: Sequence[str]
+) -> tuple[int, ...]:
+    """Return the positions of the arguments that a rule gets first, as they are."""
+    found = set(argnums)
+    if argnames:
+        names = (argnames,) if isinstance(argnames, str) else argnames
+        parameters = list(inspect.signature(fun).parameters)
+        for name in names:
+            if name not in parameters:
+                raise ValueError(
+                    f"custom rule for {name_of(fun)}: nondiff_argnames names {name!r}, which it "
+                    f"does not take; its parameters are {', '.join(parameters)}"
+                )
+            found.add(parameters.index(name))
+    return tuple(sorted(found))
+
+
+def resolve(
+    kind: str, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, ...]:
+    """Turn keyword arguments into positional ones and fill in defaults.
+
+    Raises:
+        TypeError: they do not fit the function, or it has keyword-only ones.
+    """
+    try:
+        signature = inspect.signature(fun)
+    except ValueError:
+        return args
+    try:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise TypeError(
+                "keyword arguments could not be resolved to positions: "
+                f"{', '.join(sorted(bound.kwargs))}; pass them by position"
+            )
+    except TypeError as error:
+        raise TypeError(
+            f"The input arguments to the {kind}-decorated function {name_of(fun)} could not be "
+            f"resolved to positional-only arguments. Binding failed with the error:\n{error}"
+        ) from error
+    return bound.args
+
+
+class RuleCall:
+    """One call of a function with a custom rule.
+
+    Its nodes are the leaves of the differentiable arguments, then the arrays among those of the
+    others, detached, so that a rule that runs in another trace gets them there.
+    """
+
+    __slots__ = (
+        "_fixed", "_fixed_tree", "args", "avals", "count", "effects", "nodes", "places", "program",
+        "tree",
+    )  # fmt: skip
+
+    effects: EffectsOf | None
+    program: tuple[Graph, Sequence[Node]] | None
+
+    def __init__(self, name: str, args: tuple[Any, ...], nondiff: Sequence[int]) -> None:
+        fixed = sorted({n % len(args) for n in nondiff}) if args else []
+        self.args = args
+        self.places = [i for i in range(len(args)) if i not in fixed]
+        leaves, self.tree = tree_flatten(tuple(args[i] for i in self.places))
+        self.nodes = [as_node(x, name) for x in leaves]
+        self.count = len(self.nodes)
+        self.avals = [n.aval for n in self.nodes]
+        others, self._fixed_tree = tree_flatten(tuple(args[i] for i in fixed))
+        # What is no array stands in a tuple.
+        self._fixed = [None if type(x) is Array else (x,) for x in others]
+        self.nodes += [o.detach(x._node) for x in others if type(x) is Array]
+
+    def dynamic(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the differentiable arguments made of these leaves."""
+        return tree_unflatten(self.tree, leaves)
+
+    def fixed(self, nodes: Sequence[Node]) -> tuple[Any, ...]:
+        """Return the other arguments; `nodes` are all those of the call."""
+        arrays = iter(nodes[self.count :])
+        leaves = [wrap(next(arrays)) if x is None else x[0] for x in self._fixed]
+        return tree_unflatten(self._fixed_tree, leaves)
+
+    def whole(self, leaves: Sequence[Any], nodes: Sequence[Node]) -> list[Any]:
+        """Return all arguments, with these leaves for the differentiable ones."""
+        dynamic, fixed = iter(self.dynamic(leaves)), iter(self.fixed(nodes))
+        return [next(dynamic) if i in self.places else next(fixed) for i in range(len(self.args))]
+
+    def run(self, fun: Callable[..., Any]) -> tuple[list[Node], Any]:
+        """Run the function on detached arguments; returns result nodes and their structure.
+
+        What it prints is left to its rule where that will be used. Where a jaxpr is made, `program`
+        is what was recorded, and what that closes over.
+        """
+        self.effects, self.program = None, None
+        if state.named:
+            return self._recorded(fun)
+        detached = [wrap(o.detach(n)) for n in self.nodes[: self.count]]
+        under = any(x.trace is not None and x.trace.active for x in self.nodes)
+        with own_effects() if under else contextlib.nullcontext() as self.effects:
+            leaves, tree = tree_flatten(fun(*self.whole(detached, self.nodes)))
+        held = [] if self.effects is None else self.effects.held
+        if held and not differentiated(self.nodes[: self.count]):
+            for node in held:
+                perform(node)
+        return [as_node(x, name_of(fun)) for x in leaves], tree
+
+    def _recorded(self, fun: Callable[..., Any]) -> tuple[list[Node], Any]:
+        tree: Any = None
+
+        def body(nodes: list[Node]) -> list[Node]:
+            nonlocal tree
+            leaves = [wrap(x) for x in nodes[: self.count]]
+            outs, tree = tree_flatten(fun(*self.whole(leaves, nodes)))
+            return [as_node(x, name_of(fun)) for x in outs]
+
+        avals = [x.aval for x in self.nodes]
+        graph = trace(body, avals, of=fun, transform="custom rule")
+        self.program = graph, close([graph])
+        return list(graph.outputs), tree
+
+
+def same_results(
+    rule: str, meaning: str, made: Sequence[Node], tree: Any, outs: Sequence[Aval], out_tree: Any
+) -> None:
+    """Compare a rule's primal results with the function's.
+
+    Raises:
+        TypeError: structures, shapes or dtypes differ.
+    """
+    if tree != out_tree:
+        raise TypeError(
+            f"{rule} must produce a pair (list or tuple of length two) where the first element "
+            f"represents the primal output{meaning}, and in particular of the same "
+            f"container/pytree structure, but its first element had the structure {tree} while the "
+            f"function's output has {out_tree}"
+        )
+    got = [(x.aval.shape, x.aval.dtype) for x in made]
+    if got != [(a.shape, a.dtype) for a in outs]:
+        texts = [f"[{', '.join(map(str, avals))}]" for avals in ([x.aval for x in made], outs)]
+        raise TypeError(
+            f"{rule} must produce a pair (list or tuple of length two) where the first element "
+            f"represents the primal output{meaning}, and in particular with leaves of the same "
+            f"shape/dtype, but its first element had shapes/dtypes {texts[0]} while the function's "
+            f"output has {texts[1]}"
+        )

@@ -1,0 +1,390 @@
+"""`custom_vjp`, `custom_gradient`: functions with a reverse derivative rule of the user's;
+`closure_convert`, which makes what a function closes over arguments of it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from accnp.api.arguments.convert import as_node, cast, wrap
+from accnp.api.differentiation.custom_rules import (
+    RuleCall,
+    SymbolicZero,
+    name_of,
+    nondiff_positions,
+    resolve,
+    same_results,
+    tangent_aval,
+    tangent_value,
+)
+from accnp.api.flow.bodies import close
+from accnp.array import Array, is_traced
+from accnp.dtypes import float0
+from accnp.errors import UnexpectedTracerError
+from accnp.ir.graph import evaluate
+from accnp.ir.node import Node
+from accnp.ir.trace import own_lines
+from accnp.primitives.custom import VjpRule, boundary
+from accnp.pytree import (
+    broadcast_prefix,
+    keystr,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_leaves,
+    tree_map,
+    tree_structure,
+    tree_unflatten,
+)
+from accnp.trace_fn import trace
+from accnp.transforms.walk import inexact
+
+__all__ = [
+    "CustomVJPPrimal",
+    "closure_convert",
+    "custom_gradient",
+    "custom_vjp",
+    "custom_vjp_primal_tree_values",
+]
+
+
+@dataclass(slots=True)
+class CustomVJPPrimal:
+    """An argument's leaf as a forward rule with `symbolic_zeros` gets it.
+
+    Attributes:
+        value: the array.
+        perturbed: whether it is differentiated.
+    """
+
+    value: Any
+    perturbed: bool
+
+
+def custom_vjp_primal_tree_values(tree: Any) -> Any:
+    """Return a tree of `CustomVJPPrimal`s as the tree of their values."""
+
+    def value(leaf: Any) -> Any:
+        if type(leaf) is not CustomVJPPrimal:
+            raise TypeError(f"unexpected leaf type {type(leaf)}")
+        return leaf.value
+
+    return tree_map(value, tree)
+
+
+class custom_vjp:
+    """A function with a reverse derivative rule of its own, set by `defvjp(fwd, bwd)`.
+
+    Args:
+        fun: the function, of pytrees of arrays.
+        nondiff_argnums, nondiff_argnames: arguments that are no arrays, such as functions; `bwd`
+            gets them first.
+
+    Example:
+        >>> import accnp as jnp
+        >>> @jnp.custom_vjp
+        ... def f(x):
+        ...     return x * x
+        >>> f.defvjp(lambda x: (f(x), x), lambda x, ct: (10.0 * ct,))
+        >>> float(jnp.grad(f)(3.0))
+        10.0
+    """
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff_argnums: Sequence[int] = (),
+        nondiff_argnames: Sequence[str] = (),
+    ) -> None:
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
+        self.fwd: Callable[..., Any] | None = None
+        self.bwd: Callable[..., Any] | None = None
+        self.symbolic_zeros = False
+
+    def defvjp(
+        self,
+        fwd: Callable[..., Any],
+        bwd: Callable[..., Any],
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:
+        """Set the rules: fwd(*args) -> (out, residuals), bwd(residuals, ct) -> cotangents.
+
+        Args:
+            fwd: the function's value, and whatever `bwd` needs of it: a pytree.
+            bwd: returns a tuple with a cotangent for each differentiable argument; None is zero.
+            symbolic_zeros: give `fwd` leaves that say whether they are differentiated
+                (`CustomVJPPrimal`), and `bwd` a `SymbolicZero` where a result's cotangent is zero.
+            optimize_remat: accepted; under `checkpoint` what is not needed is never computed.
+        """
+        if symbolic_zeros and optimize_remat:
+            raise NotImplementedError(
+                "remat optimization for custom_vjp does not support symbolic zeros"
+            )
+        self.fwd = fwd
+        self.bwd = bwd
+        self.symbolic_zeros = symbolic_zeros
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        name = name_of(self.fun)
+        if self.fwd is None or self.bwd is None:
+            raise AttributeError(f"No VJP defined for custom_vjp function {name} using defvjp.")
+        args = resolve("custom_vjp", self.fun, args, kwargs)
+        for i in self.nondiff_argnums:
+            _no_tracers(args[i])
+        call = RuleCall(name, args, self.nondiff_argnums)
+        outs, tree = call.run(self.fun)
+        rule = _rule(name, call, outs, tree, self.fwd, self.bwd, self.symbolic_zeros)
+        nodes = boundary(rule, call.nodes, outs, call.effects, call.program)
+        return tree_unflatten(tree, [wrap(x) for x in nodes])
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+
+def _no_tracers(x: Any) -> None:
+    for leaf in tree_leaves(x):
+        if type(leaf) is Array and _maybe_perturbed(leaf._node):
+            raise UnexpectedTracerError(
+                "Found a JAX Tracer object passed as an argument to a custom_vjp function in a "
+                "position indicated by nondiff_argnums as non-differentiable. Tracers cannot be "
+                "passed as non-differentiable arguments to custom_vjp functions; instead, "
+                "nondiff_argnums should only be used for arguments that can't be or contain JAX "
+                "tracers, e.g. function-valued arguments. In particular, array-valued arguments "
+                "should typically not be indicated as nondiff_argnums."
+            )
+
+
+class _Saved:
+    """What a forward rule hands over beside arrays: the residuals' structure, and other leaves."""
+
+    __slots__ = ("others", "tree")
+
+    def __init__(self, tree: Any, others: list[Any]) -> None:
+        self.tree = tree
+        self.others = others
+
+
+def _rule(
+    name: str,
+    call: RuleCall,
+    outs: Sequence[Node],
+    tree: Any,
+    fwd: Callable[..., Any],
+    bwd: Callable[..., Any],
+    symbolic: bool,
+) -> VjpRule:
+    out_avals = [x.aval for x in outs]
+    shown = f"Custom VJP fwd rule {name_of(fwd)} for function {name}"
+
+    def forward(primals: list[Node], perturbed: Sequence[bool]) -> Any:
+        leaves: list[Any] = [wrap(x) for x in primals[: call.count]]
+        if symbolic:
+            leaves = [CustomVJPPrimal(x, p) for x, p in zip(leaves, perturbed, strict=False)]
+        with own_lines():
+            result = fwd(*call.whole(leaves, primals))
+        if not isinstance(result, tuple | list) or len(result) != 2:
+            raise TypeError(
+                f"{shown} must produce a pair (list or tuple of length two) where the first "
+                "element represents the primal output (equal to those of the custom_vjp-decorated "
+                f"function {name}) and the second element represents residuals (i.e. values stored "
+                "from the forward pass for use on the backward pass), but instead of a pair the "
+                f"fwd rule {name_of(fwd)} produced {result}."
+            )
+        out, out_tree = tree_flatten(result[0])
+        made = [as_node(x, name) for x in out]
+        meaning = f" (equal to the output of the custom_vjp-decorated function {name})"
+        same_results(shown, meaning, made, out_tree, out_avals, tree)
+        residuals, res_tree = tree_flatten(result[1])
+        # Arrays travel as nodes; whatever else was saved is handed on as it is.
+        others = [None if type(x) is Array else (x,) for x in residuals]
+        fixed = primals[call.count :]
+        kept = [*[x._node for x in residuals if type(x) is Array], *fixed]
+        return made, kept, _Saved(res_tree, others)
+
+    def backward(saved: _Saved, residuals: list[Node], cts: list[Node | None]) -> list[Node | None]:
+        arrays = iter(residuals)
+        leaves = [wrap(next(arrays)) if x is None else x[0] for x in saved.others]
+        fixed = call.fixed([*[None] * call.count, *arrays])  # type: ignore[list-item]
+        shown_cts = [tangent_value(ct, a, symbolic) for ct, a in zip(cts, out_avals, strict=True)]
+        with own_lines():
+            result = bwd(
+                *fixed, tree_unflatten(saved.tree, leaves), tree_unflatten(tree, shown_cts)
+            )
+        return [*_cotangents(result, call), *[None] * (len(call.nodes) - call.count)]
+
+    names = {"fwd": name_of(fwd), "bwd": name_of(bwd), "symbolic_zeros": symbolic}
+    return VjpRule(name, forward, backward, names)
+
+
+def _is_none(x: Any) -> bool:
+    return x is None
+
+
+def _cotangents(result: Any, call: RuleCall) -> list[Node | None]:
+    """Flatten what a backward rule returned; None is zero, for a leaf or a whole argument."""
+    if isinstance(result, list) and len(result) == len(call.places):
+        result = tuple(result)
+    dummy = call.dynamic(range(call.count))
+    try:
+        if not isinstance(result, tuple):
+            raise ValueError("not a tuple")
+        flat = broadcast_prefix(result, dummy, _is_none)
+    except ValueError:
+        raise TypeError(
+            "Custom VJP bwd rule must produce an output with the same container (pytree) structure "
+            "as the args tuple of the primal function, and in particular must produce a tuple of "
+            "length equal to the number of arguments to the primal function, but got bwd output "
+            f"structure {tree_structure(result)} for primal input structure {call.tree}."
+        ) from None
+    paths = [keystr(path) for path, _ in tree_flatten_with_path(dummy)[0]]
+    out: list[Node | None] = []
+    for ct, a, path in zip(flat, call.avals, paths, strict=True):
+        if ct is None or not inexact(a.dtype) or getattr(ct, "dtype", None) == float0:
+            out.append(None)
+        elif isinstance(ct, SymbolicZero):
+            if (tuple(ct.shape), ct.dtype) != (a.shape, a.dtype):
+                raise ValueError(
+                    "Custom VJP bwd rule produced a SymbolicZero with a shape/dtype that does not "
+                    f"match the corresponding input tangent shape/dtype: at output{path} the "
+                    f"SymbolicZero had shape/dtype {ct.aval} while the corresponding input had "
+                    f"shape/dtype {tangent_aval(a)}. Consider just returning a None here instead "
+                    "of a SymbolicZero object."
+                )
+            out.append(None)
+        else:
+            node = as_node(ct, "custom_vjp")
+            if node.aval.shape != a.shape:
+                raise ValueError(
+                    "Custom VJP bwd rule must produce an output with the same type as the args "
+                    f"tuple of the primal function, but at output{path} the bwd rule produced an "
+                    f"output of type {node.aval} corresponding to an input of type {a}"
+                )
+            # As in jax, another dtype is taken.
+            out.append(node if node.aval.dtype == a.dtype else cast(node, a.dtype))
+    return out
+
+
+# --- custom_gradient, closure_convert ------------------------------------------------------------
+
+
+class _Pull:
+    """The backward part of `custom_gradient`, recorded: a leaf that is no array."""
+
+    __slots__ = ("graph", "tree")
+
+    def __init__(self, graph: Any, tree: Any) -> None:
+        self.graph = graph
+        self.tree = tree
+
+
+def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a function that returns (value, pull) differentiable by its `pull`.
+
+    `pull` takes the value's cotangent and returns one for each argument (alone, or in a tuple). It
+    is traced, so it cannot branch on values.
+
+    Example:
+        >>> import accnp as jnp
+        >>> f = jnp.custom_gradient(lambda x: (x**2, lambda ct: ct * x))
+        >>> float(jnp.grad(f)(3.0))
+        3.0
+    """
+
+    @functools.wraps(fun)
+    def value(*args: Any, **kwargs: Any) -> Any:
+        return fun(*args, **kwargs)[0]
+
+    wrapped = custom_vjp(value)
+
+    def forward(*args: Any) -> tuple[Any, Any]:
+        out, pull = fun(*args)
+        leaves, spec = tree_flatten(out)
+        avals = [as_node(x, "custom_gradient").aval for x in leaves]
+        smooth = [inexact(a.dtype) for a in avals]
+        made: list[Any] = []
+
+        def on_nodes(nodes: list[Node]) -> list[Node]:
+            given = iter(nodes)
+            cts = [
+                tangent_value(next(given) if f else None, a, False)
+                for f, a in zip(smooth, avals, strict=True)
+            ]
+            found, found_tree = tree_flatten(pull(tree_unflatten(spec, cts)))
+            made.append(found_tree)
+            return [as_node(x, "custom_gradient") for x in found]
+
+        kept = [a for a, f in zip(avals, smooth, strict=True) if f]
+        graph = trace(on_nodes, kept, of=pull, transform="custom_gradient")
+        consts = close([graph])
+        return out, (_Pull(graph, made[0]), [wrap(x) for x in consts])
+
+    def backward(saved: Any, ct: Any) -> Any:
+        pull, consts = saved
+        cts = [x for x in tree_leaves(ct) if x.dtype != float0]
+        nodes = evaluate(pull.graph, [x._node for x in (*consts, *cts)])
+        result = tree_unflatten(pull.tree, [wrap(x) for x in nodes])
+        return (result,) if pull.tree.is_leaf() else result
+
+    wrapped.defvjp(forward, backward)
+    return wrapped
+
+
+def _maybe_perturbed(x: Node) -> bool:
+    """Whether a derivative with respect to this value may yet be asked for."""
+    in_use = x.trace is not None and (x.trace.active or is_traced(x))
+    return in_use and inexact(x.aval.dtype)
+
+
+def closure_convert(
+    fun: Callable[..., Any], *example_args: Any
+) -> tuple[Callable[..., Any], list[Any]]:
+    """Return `fun` with what it closes over as further arguments, and the values of those.
+
+    Only values whose derivative may be asked for are converted: those of a function that is being
+    differentiated or traced. `fun` is traced on the types of `example_args`.
+
+    Example:
+        >>> import accnp as jnp
+        >>> def g(w):
+        ...     f, extra = jnp.closure_convert(lambda x: x * w, 1.0)
+        ...     return f(3.0, *[2 * e for e in extra])
+        >>> float(g(5.0)), float(jnp.grad(g)(5.0))
+        (15.0, 6.0)
+    """
+    leaves, tree = tree_flatten(tuple(example_args))
+    made: list[Any] = []
+
+    def on_nodes(nodes: list[Node]) -> list[Node]:
+        found, spec = tree_flatten(fun(*tree_unflatten(tree, [wrap(n) for n in nodes])))
+        made.append(spec)
+        return [as_node(x, "closure_convert") for x in found]
+
+    avals = [as_node(x, "closure_convert").aval for x in leaves]
+    graph = trace(on_nodes, avals, of=fun, transform="closure_convert")
+    consts = close([graph])
+    moved = [_maybe_perturbed(x) for x in consts]
+    count = sum(moved)
+
+    def converted(*args: Any) -> Any:
+        n = len(args) - count
+        flat, spec = tree_flatten(tuple(args[:n]))
+        if spec != tree:
+            raise TypeError(
+                "The inputs to the closure produced by closure_convert must have the same Pytree "
+                "structure as the example arguments passed when closure_convert was called. "
+                f"Expected {tree}, but got {spec}"
+            )
+        given = iter(args[n:])
+        outer = [
+            as_node(next(given), "closure_convert") if m else x
+            for m, x in zip(moved, consts, strict=True)
+        ]
+        nodes = [as_node(x, "closure_convert") for x in flat]
+        return tree_unflatten(made[0], [wrap(x) for x in evaluate(graph, [*outer, *nodes])])
+
+    return converted, [wrap(x) for x, m in zip(consts, moved, strict=True) if m]

@@ -1,0 +1,312 @@
+"""`grad`, `value_and_grad`, `jvp`, `vjp`, `linearize`: pytrees in, recorded derivatives out."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import as_node, wrap
+from accnp.api.differentiation.linear_maps import Pull, Push
+from accnp.api.differentiation.linearised import (
+    Linearised,
+    as_argnums,
+    check_inputs,
+    check_output,
+    gradients,
+    leaf_nodes,
+    linearise_call,
+    split_aux,
+)
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.graph import build, evaluate, expanded
+from accnp.ir.node import Node, literal, mark
+from accnp.ir.trace import Trace
+from accnp.primitives.dependence import depends
+from accnp.primitives.kinds import zeros_like_aval
+from accnp.pytree import tree_flatten, tree_unflatten
+from accnp.transforms.jvp import forward
+from accnp.transforms.tools import TOOLS
+from accnp.transforms.vjp import LinearMap, linearise
+from accnp.transforms.walk import inexact, taken_back
+
+__all__ = ["grad", "jvp", "linear_transpose", "linearize", "value_and_grad", "vjp"]
+
+
+# --- grad ----------------------------------------------------------------------------------------
+
+
+def value_and_grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[..., Any]:
+    """Return a function that computes `fun` (which returns a scalar) and its gradient.
+
+    Example:
+        >>> import accnp as jnp
+        >>> value, slope = jnp.value_and_grad(lambda x: x**2)(3.0)
+        >>> float(value), float(slope)
+        (9.0, 6.0)
+    """
+    return _value_and_grad("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int)
+
+
+def _value_and_grad(
+    function: str,
+    fun: Callable[..., Any],
+    argnums: Any,
+    has_aux: bool,
+    holomorphic: bool,
+    allow_int: bool,
+) -> Callable[..., Any]:
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun}")
+    check = check_inputs(function, holomorphic, allow_int)
+
+    @functools.wraps(fun)
+    def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
+        positions = as_argnums(function, argnums, len(args))
+
+        def call(dynamic: Sequence[Any]) -> Any:
+            whole = list(args)
+            for n, x in zip(positions, dynamic, strict=True):
+                whole[n] = x
+            return fun(*whole, **kwargs)
+
+        lin = linearise_call(function, fun, [args[n] for n in positions], call, has_aux, check)
+        aval = _scalar_output(lin)
+        check_output(function, aval, holomorphic)
+        one = literal(1.0 if aval.dtype.kind != "c" else 1 + 0j, aval.dtype, aval.weak_type)
+        grads = tree_unflatten(lin.in_tree, gradients(lin.map.pull([one]), lin.in_avals))
+        slope = grads[0] if isinstance(argnums, int | np.integer) else grads
+        value = wrap(lin.out[0])
+        return ((value, lin.aux) if has_aux else value), slope
+
+    return value_and_grad_fun
+
+
+def _scalar_output(lin: Linearised) -> Aval:
+    if len(lin.out) != 1 or not lin.out_tree.is_leaf():
+        raise TypeError(
+            "Gradient only defined for scalar-output functions. "
+            f"Output was {tree_unflatten(lin.out_tree, [wrap(x) for x in lin.out])}."
+        )
+    aval = lin.out_avals[0]
+    if aval.shape != ():
+        raise TypeError(
+            f"Gradient only defined for scalar-output functions. Output had shape: {aval.shape}."
+        )
+    return aval
+
+
+def grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[..., Any]:
+    """Return a function that computes the gradient of `fun`, a function that returns a scalar.
+
+    Example:
+        >>> import accnp as jnp
+        >>> float(jnp.grad(jnp.tanh)(0.0))
+        1.0
+    """
+    both = _value_and_grad("grad", fun, argnums, has_aux, holomorphic, allow_int)
+
+    @functools.wraps(fun)
+    def grad_fun(*args: Any, **kwargs: Any) -> Any:
+        value, slope = both(*args, **kwargs)
+        return (slope, value[1]) if has_aux else slope
+
+    return grad_fun
+
+
+# --- jvp, linearize ------------------------------------------------------------------------------
+
+
+def _tangent_nodes(function: str, avals: Sequence[Any], leaves: Sequence[Any]) -> list[Node | None]:
+    out: list[Node | None] = []
+    for a, t in zip(avals, leaves, strict=True):
+        zero = getattr(t, "dtype", None) == dtypes.float0
+        if zero and not inexact(a.dtype):
+            out.append(None)
+            continue
+        n = as_node(t, function)
+        want = a.dtype.name if inexact(a.dtype) else "float0"
+        if n.aval.dtype.name != want:
+            raise TypeError(
+                f"primal and tangent arguments to jax.{function} do not match; dtypes must be "
+                "equal, or in "
+                "case of int/bool primal dtype the tangent dtype must be float0. "
+                f"Got primal dtype {a.dtype.name} and so expected tangent dtype {want}, "
+                f"but got tangent dtype {n.aval.dtype.name} instead."
+            )
+        if n.aval.shape != a.shape:
+            raise ValueError(
+                f"{function} called with different primal and tangent shapes; "
+                f"Got primal shape {a.shape} and tangent shape as {n.aval.shape}"
+            )
+        out.append(n)
+    return out
+
+
+def jvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> Any:
+    """Return `fun(*primals)` and its derivative in the direction `tangents`.
+
+    Example:
+        >>> import accnp as jnp
+        >>> y, t = jnp.jvp(lambda x: x * x, (3.0,), (1.0,))
+        >>> float(y), float(t)
+        (9.0, 6.0)
+    """
+    for name, value in (("primal", primals), ("tangent", tangents)):
+        if not isinstance(value, tuple | list):
+            raise TypeError(
+                "primal and tangent arguments to jax.jvp must be tuples or lists; "
+                f"found {type(value).__name__} ({name}) and {type(tangents).__name__}."
+            )
+    leaves, tree = tree_flatten(tuple(primals))
+    t_leaves, t_tree = tree_flatten(tuple(tangents))
+    if tree != t_tree:
+        raise TypeError(
+            "primal and tangent arguments to jax.jvp must have the same tree structure; primals "
+            "have "
+            f"tree structure {tree} whereas tangents have tree structure {t_tree}."
+        )
+    nodes = leaf_nodes("jvp", leaves)
+    ts = _tangent_nodes("jvp", [n.aval for n in nodes], t_leaves)
+    with Trace("grad") as trace:
+        marks = [mark(n, trace) for n in nodes]
+        result = fun(*tree_unflatten(tree, [wrap(m) for m in marks]))
+        result, aux = split_aux("jvp", result, has_aux)
+        out, out_tree = tree_flatten(result)
+        outputs = leaf_nodes("jvp", out)
+        env = {id(m): (m, t) for m, t in zip(marks, ts, strict=True)}
+        forward(taken_back(outputs, marks, trace), env, TOOLS, trace)
+        pairs = [env.get(id(x), (x, None)) for x in outputs]
+    value = tree_unflatten(out_tree, [wrap(p) for p, _ in pairs])
+    slope = tree_unflatten(out_tree, gradients([t for _, t in pairs], [p.aval for p, _ in pairs]))
+    return (value, slope, aux) if has_aux else (value, slope)
+
+
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """Return `fun(*primals)` and its derivative there as a linear function of the tangents.
+
+    The derivative is a pytree of the arrays it needs, so jitted functions can return it.
+
+    Example:
+        >>> import accnp as jnp
+        >>> y, push = jnp.linearize(lambda x: x * x, 3.0)
+        >>> float(y), float(push(1.0)), float(push(2.0))
+        (9.0, 6.0, 12.0)
+    """
+    lin = linearise_call("linearize", fun, primals, lambda xs: fun(*xs), has_aux)
+
+    derivative = Push(lin, getattr(fun, "__name__", str(fun)))
+    out = tree_unflatten(lin.out_tree, [wrap(x) for x in lin.out])
+    return (out, derivative, lin.aux) if has_aux else (out, derivative)
+
+
+# --- vjp, linear_transpose -----------------------------------------------------------------------
+
+
+def vjp(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Any = ()
+) -> Any:
+    """Return `fun(*primals)` and a function from its cotangents to those of the arguments.
+
+    That function may be called any number of times, and is a pytree of the arrays it needs, so
+    jitted functions can return it.
+
+    Example:
+        >>> import accnp as jnp
+        >>> y, pull = jnp.vjp(lambda x, y: x * y, 2.0, 3.0)
+        >>> [float(g) for g in pull(1.0)]
+        [3.0, 2.0]
+    """
+    lin = linearise_call("vjp", fun, primals, lambda xs: fun(*xs), has_aux)
+
+    pull = Pull(lin, getattr(fun, "__name__", str(fun)))
+    out = tree_unflatten(lin.out_tree, [wrap(x) for x in lin.out])
+    return (out, pull, lin.aux) if has_aux else (out, pull)
+
+
+def linear_transpose(
+    fun: Callable[..., Any], *primals: Any, reduce_axes: Any = ()
+) -> Callable[..., Any]:
+    """Return the transpose of a linear function; `primals` give shapes and dtypes only.
+
+    Raises:
+        NotImplementedError: the transpose would need the arguments' values, so `fun` is not linear.
+    """
+    structs, tree = tree_flatten(primals)
+    avals = [x.aval if hasattr(x, "aval") else _aval_of(x) for x in structs]
+    count = len(avals)
+
+    def record_map(leaves: list[Node]) -> tuple[LinearMap, Any, list[Any]]:
+        with Trace("grad") as t:
+            marks = [mark(x, t) for x in leaves]
+            found, out_tree = tree_flatten(fun(*tree_unflatten(tree, [wrap(m) for m in marks])))
+            outputs = leaf_nodes("linear_transpose", found)
+            return linearise(outputs, marks, t), out_tree, [x.aval for x in outputs]
+
+    seen: list[Any] = []
+
+    def shapes(leaves: list[Node]) -> list[Node]:
+        seen.extend(record_map(leaves)[1:])
+        return []
+
+    build(shapes, avals, "linear_transpose")
+    out_tree, out_avals = seen
+
+    def transposed(ct: Any) -> Any:
+        leaves, ct_tree = tree_flatten(ct)
+        if ct_tree != out_tree:
+            raise TypeError(
+                "cotangent tree does not match function output, "
+                f"expected {out_tree} but got {ct_tree}"
+            )
+        nodes = leaf_nodes("linear_transpose", leaves)
+        for n, a in zip(nodes, out_avals, strict=True):
+            if n.aval.dtype != a.dtype or n.aval.shape != a.shape:
+                raise TypeError(
+                    f"cotangent type does not match function output, expected {a} but got {n.aval}"
+                )
+        live: list[bool] = []
+
+        def pulled(all_leaves: list[Node]) -> list[Node]:
+            found = record_map(all_leaves[:count])[0].pull(all_leaves[count:])
+            live.extend(x is not None for x in found)
+            return [x for x in found if x is not None]
+
+        # Recorded for each call, since what it closes over belongs to the call.
+        graph = expanded(build(pulled, [*avals, *out_avals], "linear_transpose"))
+        graph.drop_effects()  # the function itself is not run
+        if any(depends(graph, [i < count for i in range(len(graph.inputs))])):
+            raise NotImplementedError(
+                "linear_transpose: the function is not linear in its arguments; got a product or "
+                "a function of them; use vjp"
+            )
+        results = iter(evaluate(graph, [*map(zeros_like_aval, avals), *nodes]))
+        cts = [next(results) if is_live else None for is_live in live]
+        return tree_unflatten(tree, gradients(cts, avals))
+
+    return transposed
+
+
+def _aval_of(x: Any) -> Any:
+    if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, np.ndarray):
+        return make_aval(tuple(x.shape), np.dtype(x.dtype))
+    return as_node(x, "linear_transpose").aval

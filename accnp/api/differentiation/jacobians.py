@@ -1,0 +1,211 @@
+"""`jacfwd`, `jacrev`, `hessian`: one linear map at a point, applied to a whole basis at once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.convert import wrap
+from accnp.api.differentiation.linearised import (
+    Linearised,
+    as_argnums,
+    check_inputs,
+    check_output,
+    linearise_call,
+    with_weak_type,
+)
+from accnp.ir.aval import Aval
+from accnp.ir.graph import build
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.kinds import dtype_kind, full, zeros_like_aval
+from accnp.pytree import tree_unflatten
+from accnp.transforms.batch import batch_nodes, batched_outputs, spread
+from accnp.transforms.tools import TOOLS
+from accnp.transforms.walk import inexact
+
+__all__ = ["hessian", "jacfwd", "jacobian", "jacrev"]
+
+_INT = np.dtype(np.int32)
+
+
+def _basis(aval: Aval) -> Node:
+    """Return all unit vectors of a shape, along a leading axis."""
+    n = aval.size
+    if n == 0:
+        return full((0, *aval.shape), 0, aval.dtype)
+    rows = o.iota(dtype=_INT, shape=(n, n), dimension=0)
+    cols = o.iota(dtype=_INT, shape=(n, n), dimension=1)
+    eye = o.convert_element_type(o.eq(rows, cols), new_dtype=aval.dtype, weak_type=False)
+    return o.reshape(eye, new_sizes=(n, *aval.shape), dimensions=None)
+
+
+def _forward_rows(lin: Linearised, k: int) -> list[Node | None]:
+    """Return each output's tangents for all unit vectors of input k, with a leading axis."""
+    aval = lin.in_avals[k]
+    env: dict[int, Any] = {id(p): (zeros_like_aval(p.aval), False) for p in lin.map.inputs}
+    env[id(lin.map.inputs[k])] = (_basis(aval), True)
+    batch_nodes(lin.map.order, env, aval.size, TOOLS)
+    rows: list[Node | None] = []
+    for x in lin.map.outputs:
+        if x is None or id(x) not in env:
+            rows.append(None)
+        else:
+            y, batched = env[id(x)]
+            rows.append(spread(y, batched, aval.size))
+    return rows
+
+
+def _reverse_rows(lin: Linearised, i: int) -> list[Node | None]:
+    """Return each input's cotangents for all unit vectors of output i, with a leading axis."""
+    aval = lin.out_avals[i]
+    live: list[bool] = []
+
+    def pull(leaves: list[Node]) -> list[Node]:
+        cts: list[Node | None] = [None] * len(lin.out_avals)
+        cts[i] = leaves[0]
+        found = lin.map.pull(cts)
+        live.extend(x is not None for x in found)
+        return [x for x in found if x is not None]
+
+    graph = build(pull, [aval], "jacrev")
+    pairs = iter(batched_outputs(graph, [_basis(aval)], [True], aval.size, TOOLS))
+    rows: list[Node | None] = []
+    for is_live in live:
+        if is_live:
+            x, batched = next(pairs)
+            rows.append(spread(x, batched, aval.size))
+        else:
+            rows.append(None)
+    return rows
+
+
+def _block(rows: Node | None, out: Aval, into: Aval, forward: bool) -> Any:
+    """Return d out / d into, of shape (*out.shape, *into.shape)."""
+    shape = (*out.shape, *into.shape)
+    of = out if forward else into  # whose type the block has
+    if not inexact(into.dtype) or not inexact(out.dtype):
+        return wrap(full(shape, 0, (into if not inexact(into.dtype) else out).dtype))
+    if rows is None:
+        return wrap(full(shape, 0, of.dtype, of.weak_type))
+    block: Node = rows
+    rank = block.aval.ndim
+    if forward and rank > 1:
+        block = o.transpose(block, permutation=(*range(1, rank), 0))
+    if block.aval.shape != shape:
+        block = o.reshape(block, new_sizes=shape, dimensions=None)
+    return wrap(with_weak_type(block, of.weak_type))
+
+
+def _check_forward(holomorphic: bool) -> Callable[[list[Node]], None]:
+    def check(nodes: list[Node]) -> None:
+        for n in nodes:
+            kind, name = dtype_kind(n.aval.dtype), n.aval.dtype.name
+            if holomorphic and kind != "c":
+                raise TypeError(
+                    "jacfwd with holomorphic=True requires inputs with complex dtype, but got "
+                    f"{name}."
+                )
+            if not holomorphic and kind != "f":
+                raise TypeError(
+                    "jacfwd requires real-valued inputs (input dtype that is a sub-dtype of "
+                    "np.floating), "
+                    f"but got {name}. For holomorphic differentiation, pass holomorphic=True."
+                )
+
+    return check
+
+
+def _jacobian(
+    function: str,
+    fun: Callable[..., Any],
+    argnums: Any,
+    has_aux: bool,
+    holomorphic: bool,
+    allow_int: bool,
+) -> Callable[..., Any]:
+    forward = function == "jacfwd"
+    check = (
+        _check_forward(holomorphic) if forward else check_inputs(function, holomorphic, allow_int)
+    )
+
+    @functools.wraps(fun)
+    def jacobian_fun(*args: Any, **kwargs: Any) -> Any:
+        positions = as_argnums(function, argnums, len(args))
+
+        def call(dynamic: Sequence[Any]) -> Any:
+            whole = list(args)
+            for n, x in zip(positions, dynamic, strict=True):
+                whole[n] = x
+            return fun(*whole, **kwargs)
+
+        lin = linearise_call(function, fun, [args[n] for n in positions], call, has_aux, check)
+        for a in lin.out_avals:
+            if holomorphic or not forward:
+                check_output(function, a, holomorphic)
+        n_in, n_out = len(lin.in_avals), len(lin.out_avals)
+        if forward:
+            by_input = [_forward_rows(lin, k) for k in range(n_in)]
+            table = [[by_input[k][i] for k in range(n_in)] for i in range(n_out)]
+        else:
+            table = [_reverse_rows(lin, i) for i in range(n_out)]
+        blocks = []
+        for row, out in zip(table, lin.out_avals, strict=True):
+            parts = [_block(r, out, a, forward) for r, a in zip(row, lin.in_avals, strict=True)]
+            tree = tree_unflatten(lin.in_tree, parts)
+            blocks.append(tree[0] if isinstance(argnums, int | np.integer) else tree)
+        result = tree_unflatten(lin.out_tree, blocks)
+        return (result, lin.aux) if has_aux else result
+
+    return jacobian_fun
+
+
+def jacfwd(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
+    """Return a function that computes the Jacobian of `fun`, column by column (forward mode).
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.jacfwd(lambda x: x**2)(jnp.array([1.0, 2.0]))
+        Array([[2., 0.],
+               [0., 4.]], dtype=float32)
+    """
+    return _jacobian("jacfwd", fun, argnums, has_aux, holomorphic, False)
+
+
+def jacrev(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """Return a function that computes the Jacobian of `fun`, row by row (reverse mode).
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.jacrev(lambda x: x.sum())(jnp.array([1.0, 2.0]))
+        Array([1., 1.], dtype=float32)
+    """
+    return _jacobian("jacrev", fun, argnums, has_aux, holomorphic, allow_int)
+
+
+jacobian = jacrev
+
+
+def hessian(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
+    """Return a function that computes the matrix of second derivatives of `fun`."""
+    inner = jacrev(fun, argnums, has_aux, holomorphic)
+    return jacfwd(inner, argnums, has_aux, holomorphic)

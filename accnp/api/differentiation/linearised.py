@@ -1,0 +1,209 @@
+"""A function's value and derivative at a point, recorded over marks; checks of dtypes and argnums.
+
+In: a call as users make it. Out: `Linearised`, nodes and structures; gradients as arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import as_node, wrap
+from accnp.ir.aval import Aval
+from accnp.ir.node import Node, mark
+from accnp.ir.op import o
+from accnp.ir.trace import Trace
+from accnp.primitives.kinds import dtype_kind, zeros_like_aval
+from accnp.pytree import tree_flatten, tree_unflatten
+from accnp.transforms.vjp import LinearMap, linearise
+from accnp.transforms.walk import inexact
+
+__all__ = [
+    "Linearised",
+    "as_argnums",
+    "check_inputs",
+    "check_output",
+    "float0_zeros",
+    "gradients",
+    "leaf_nodes",
+    "linearise_call",
+    "split_aux",
+    "with_weak_type",
+]
+
+
+def leaf_nodes(function: str, leaves: Sequence[Any]) -> list[Node]:
+    """Convert the leaves of arguments; float0 zeros (tangents of integers) may not come here."""
+    return [as_node(x, function) for x in leaves]
+
+
+def float0_zeros(aval: Any) -> np.ndarray:
+    """Return the (empty) tangent of an integer or boolean value."""
+    return np.zeros(aval.shape, dtypes.float0)
+
+
+def as_argnums(function: str, argnums: Any, count: int) -> tuple[int, ...]:
+    """Return argnums as a tuple of non-negative positions.
+
+    Raises:
+        TypeError: `argnums` holds something else than ints, or there are too few arguments.
+        ValueError: there are too few, for a Jacobian or counted from the end.
+    """
+    single = (argnums,) if isinstance(argnums, int | np.integer) else tuple(argnums)
+    for n in single:
+        if not isinstance(n, int | np.integer):
+            raise TypeError(
+                f"{function}: argnums must be an int or a tuple of ints; got {argnums!r}; pass "
+                "positions"
+            )
+    need = max((n + 1 for n in single), default=0)
+    for n in single:
+        if n < -count or (n >= count and function.startswith(("jac", "hess"))):
+            raise ValueError(
+                "Positional argument indices, e.g. for `static_argnums`, must have value greater "
+                "than or equal to -len(args) and less than len(args), but got value "
+                f"{n} for len(args) == {count}."
+            )
+    if need > count:
+        raise TypeError(
+            f"differentiating with respect to argnums={argnums} requires at least {need} "
+            "positional "
+            f"arguments to be passed by the caller, but got only {count} positional arguments."
+        )
+    return tuple(int(n) % count for n in single)
+
+
+class Linearised:
+    """A function's value and derivative at a point, as recorded over marks."""
+
+    __slots__ = ("aux", "in_avals", "in_tree", "map", "out", "out_avals", "out_tree")
+
+    map: LinearMap
+    out: list[Node]
+    aux: Any
+
+
+def linearise_call(
+    function: str,
+    fun: Callable[..., Any],
+    dynamic: Sequence[Any],
+    call: Callable[[Sequence[Any]], Any],
+    has_aux: bool,
+    check: Callable[[list[Node]], None] | None = None,
+) -> Linearised:
+    """Record `call(dynamic)` over marks and differentiate it."""
+    leaves, tree = tree_flatten(tuple(dynamic))
+    nodes = leaf_nodes(function, leaves)
+    if check is not None:
+        check(nodes)
+    self = Linearised()
+    with Trace("grad") as t:
+        marks = [mark(n, t) for n in nodes]
+        result = call(tree_unflatten(tree, [wrap(m) for m in marks]))
+        result, aux = split_aux(function, result, has_aux)
+        out, self.out_tree = tree_flatten(result)
+        outputs = leaf_nodes(function, out)
+        aux_leaves, aux_tree = tree_flatten(aux)
+        arrays = [i for i, x in enumerate(aux_leaves) if hasattr(x, "_node")]
+        aux_nodes = [aux_leaves[i]._node for i in arrays]
+        self.map = linearise([*outputs, *aux_nodes], marks, t)
+    count = len(outputs)
+    # What was looked at is there; else the walk's own primal shares work with the derivative.
+    primals = [
+        node if node.value is not None else p
+        for node, p in zip([*outputs, *aux_nodes], self.map.primals, strict=True)
+    ]
+    self.map.outputs = self.map.outputs[:count]
+    self.out = primals[:count]
+    for i, p in zip(arrays, primals[count:], strict=True):
+        aux_leaves[i] = wrap(p)
+    self.aux = tree_unflatten(aux_tree, aux_leaves)
+    self.in_tree = tree
+    self.in_avals = [n.aval for n in nodes]
+    self.out_avals = [n.aval for n in outputs]
+    return self
+
+
+def split_aux(function: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
+    """Take (value, aux) apart where a function returns both."""
+    if not has_aux:
+        return result, None
+    if not isinstance(result, tuple | list) or len(result) != 2:
+        raise TypeError(
+            "expected function with aux output to return a two-element tuple, "
+            f"but got type {type(result)} with value {result!r}; {function} was called with "
+            "has_aux=True"
+        )
+    return result[0], result[1]
+
+
+def gradients(cts: Sequence[Node | None], avals: Sequence[Any]) -> list[Any]:
+    """Return cotangents as arrays: zeros where nothing flowed, float0 for integers."""
+    out: list[Any] = []
+    for ct, a in zip(cts, avals, strict=True):
+        if not inexact(a.dtype):
+            out.append(float0_zeros(a))
+        else:
+            ct = zeros_like_aval(a) if ct is None else ct
+            out.append(wrap(with_weak_type(ct, a.weak_type)))
+    return out
+
+
+def with_weak_type(x: Node, weak: bool) -> Node:
+    """Return a node whose type is weak, or is not."""
+    if x.aval.weak_type == weak:
+        return x
+    return o.convert_element_type(x, new_dtype=x.aval.dtype, weak_type=weak)
+
+
+def check_inputs(function: str, holomorphic: bool, allow_int: bool) -> Callable[[list[Node]], None]:
+    """Make the check of the dtypes of what is differentiated with respect to."""
+
+    def check(nodes: list[Node]) -> None:
+        for n in nodes:
+            name, kind = n.aval.dtype.name, dtype_kind(n.aval.dtype)
+            if holomorphic:
+                if kind != "c":
+                    raise TypeError(
+                        f"{function} with holomorphic=True requires inputs with complex dtype, "
+                        f"but got {name}."
+                    )
+            elif kind not in "fc" and not allow_int:
+                raise TypeError(
+                    f"{function} requires real- or complex-valued inputs (input dtype that is a "
+                    "sub-dtype "
+                    f"of np.inexact), but got {name}. If you want to use Boolean- or "
+                    "integer-valued inputs, "
+                    "use vjp or set allow_int to True."
+                )
+
+    return check
+
+
+def check_output(function: str, aval: Aval, holomorphic: bool) -> None:
+    """Refuse an output dtype that cannot be differentiated this way."""
+    kind, name = dtype_kind(aval.dtype), aval.dtype.name
+    if holomorphic:
+        if kind != "c":
+            raise TypeError(
+                f"{function} with holomorphic=True requires outputs with complex dtype, but got "
+                f"{name}."
+            )
+    elif kind == "c":
+        raise TypeError(
+            f"{function} requires real-valued outputs (output dtype that is a sub-dtype of "
+            "np.floating), "
+            f"but got {name}. For holomorphic differentiation, pass holomorphic=True. For "
+            "differentiation "
+            "of functions with complex outputs and real inputs, use jax.vjp directly."
+        )
+    elif kind != "f":
+        raise TypeError(
+            f"{function} requires real-valued outputs (output dtype that is a sub-dtype of "
+            "np.floating), "
+            f"but got {name}. For differentiation of functions with integer outputs, use jax.vjp "
+            "directly."
+        )

@@ -1,0 +1,1 @@
+"""Calls back to Python and out to C, printing, checks at run time."""

@@ -1,0 +1,171 @@
+"""Calling Python functions from programs: `pure_callback`, `io_callback`.
+
+In: a function of arrays, the types of its results, arguments. Out: arrays; the function runs when
+the values are computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import as_node
+from accnp.array import Array, from_numpy, wrap
+from accnp.errors import api_boundary
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.node import items
+from accnp.ir.op import o
+from accnp.primitives.callback import VMAP_METHODS
+from accnp.pytree import PyTreeDef, leaf_names, tree_flatten, tree_leaves
+from accnp.trace_fn import function_place
+
+__all__ = ["as_arrays", "io_callback", "place_text", "pure_callback"]
+
+
+def as_arrays(values: Sequence[np.ndarray]) -> list[Array]:
+    """What a callback gets: arrays around values that nobody else writes to."""
+    return [from_numpy(x, copy=False) for x in values]
+
+
+@dataclass(frozen=True)
+class _FlatCallback:
+    """The user's function as one from a list of arrays to a list of results."""
+
+    callback_func: Callable[..., Any]
+    in_tree: PyTreeDef
+
+    def __call__(self, *values: np.ndarray) -> list[Any]:
+        args, kwargs = self.in_tree.unflatten(as_arrays(values))
+        return tree_leaves(self.callback_func(*args, **kwargs))
+
+    @property
+    def place(self) -> str:
+        """What errors call it."""
+        return place_text(self.callback_func)
+
+
+def place_text(fn: Any) -> str:
+    """A function's name, file and line."""
+    name, file, line = function_place(fn)
+    return f"{name} ({file}:{line})" if file else name
+
+
+def _declared(name: str, shapes: Any) -> tuple[tuple[Aval, ...], PyTreeDef]:
+    leaves, tree = tree_flatten(shapes)
+    avals = []
+    for i, x in enumerate(leaves):
+        if not hasattr(x, "shape") or not hasattr(x, "dtype"):
+            raise TypeError(
+                f"{name}: result_shape_dtypes{leaf_names(shapes)[i]} must have a shape and a "
+                f"dtype; got {x!r}; pass a ShapeDtypeStruct or an array like the result"
+            )
+        dtype = np.dtype(x.dtype)
+        if dtypes.canonicalize_dtype(dtype) != dtype:
+            raise ValueError(
+                "result_shape_dtypes cannot specify 64-bit types when `jax_enable_x64` is disabled"
+            )
+        avals.append(make_aval(tuple(x.shape), dtype))
+    return tuple(avals), tree
+
+
+def _called(
+    name: str, callback: Any, shapes: Any, args: tuple, kwargs: dict[str, Any], **how: Any
+) -> Any:
+    if not callable(callback):
+        raise TypeError(f"{name}: the callback must be a function; got {callback!r}; pass one")
+    avals, out_tree = _declared(name, shapes)
+    leaves, in_tree = tree_flatten((args, kwargs))
+    nodes = [as_node(x, name) for x in leaves]
+    flat = _FlatCallback(callback, in_tree)
+    made = getattr(o, name)(*nodes, callback=flat, result_avals=avals, **how)
+    return out_tree.unflatten([wrap(x) for x in items(made)])
+
+
+@api_boundary
+def pure_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    vmap_method: str | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Call a Python function without side effects where its arguments' values are computed.
+
+    A call whose result is not used may be left out, and one may be repeated.
+
+    Args:
+        callback: gets arrays in the structure of the arguments; returns a tree of arrays.
+        result_shape_dtypes: shape and dtype of each result, as a tree of ShapeDtypeStructs.
+        args, kwargs: trees of arrays.
+        sharding: accepted for jax's sake.
+        vmap_method: what `vmap` does: "sequential" (a call for each example, in a loop),
+            "sequential_unrolled", "expand_dims" (one call; arguments that are not mapped get an
+            axis of length 1), "broadcast_all" (one call; they are repeated), "legacy_vectorized"
+            (one call; they come as they are); None: an error.
+
+    Raises:
+        JaxRuntimeError: the callback failed, or returned something else than declared; raised where
+            the result is waited for.
+        ValueError: it is differentiated: give the function a rule with custom_jvp.
+
+    Example:
+        >>> import accnp as jax
+        >>> import numpy as np
+        >>> shape = jax.ShapeDtypeStruct((3,), "int32")
+        >>> jax.jit(lambda x: jax.pure_callback(np.flip, shape, x) + 1)(jax.arange(3))
+        Array([3, 2, 1], dtype=int32)
+    """
+    if vmap_method not in (*VMAP_METHODS, None):
+        raise ValueError(
+            f"vmap_method must be on of the allowed methods {[*VMAP_METHODS, None]}, but got: "
+            f"{vmap_method}"
+        )
+    return _called(
+        "pure_callback", callback, result_shape_dtypes, args, kwargs, vmap_method=vmap_method
+    )
+
+
+@api_boundary
+def io_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    ordered: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Call a Python function that may have side effects where its arguments' values are computed.
+
+    The function is called exactly once each time the program runs, whether its results are used or
+    not. Calls keep the order of the program (with `ordered` it is promised, and `vmap` refuses).
+
+    Args:
+        callback: gets arrays in the structure of the arguments; returns a tree of arrays.
+        result_shape_dtypes: shape and dtype of each result, as a tree of ShapeDtypeStructs; None if
+            there is no result.
+        args, kwargs: trees of arrays.
+        sharding: accepted for jax's sake.
+        ordered: whether the order among ordered calls is part of the program's meaning.
+
+    Raises:
+        JaxRuntimeError: the callback failed, or returned something else than declared; raised where
+            the result is waited for, or by `effects_barrier`.
+        ValueError: it is differentiated.
+
+    Example:
+        >>> import accnp as jax
+        >>> from accnp.experimental import io_callback
+        >>> seen = []
+        >>> jax.jit(lambda x: io_callback(lambda v: seen.append(int(v)), None, x * 2))(4)
+        >>> jax.effects_barrier()
+        >>> seen
+        [8]
+    """
+    return _called(
+        "io_callback", callback, result_shape_dtypes, args, kwargs, ordered=bool(ordered)
+    )

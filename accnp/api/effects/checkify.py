@@ -1,0 +1,253 @@
+"""Errors as values: `checkify` makes a function return its run-time errors; `check` and its kin.
+
+In: a function, the classes of errors to look for. Out: the function that returns an `Error` and the
+result. It is traced, so that errors inside of control flow and jitted functions are seen, too, and
+can be jitted, mapped and differentiated itself.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.convert import as_node
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary, user_line
+from accnp.ir.op import o
+from accnp.ir.trace import state
+from accnp.primitives.check import (
+    BatchedError,
+    CheckError,
+    Description,
+    DivisionByZeroError,
+    FailedCheckError,
+    JaxRuntimeError,
+    Kind,
+    NaNError,
+    OOBError,
+    State,
+    any_state,
+    first_error,
+    record_check,
+)
+from accnp.pytree import leaf_names, register_pytree_node, tree_flatten
+from accnp.trace_fn import trace
+from accnp.transforms.checked import checked_nodes
+
+__all__ = [
+    "Error", "ErrorCategory", "JaxRuntimeError", "all_checks", "automatic_checks", "check",
+    "check_error", "checkify", "debug_check", "div_checks", "float_checks", "index_checks",
+    "init_error", "nan_checks", "user_checks",
+]  # fmt: skip
+
+ErrorCategory = type[CheckError]
+
+user_checks = frozenset({FailedCheckError})
+nan_checks = frozenset({NaNError})
+index_checks = frozenset({OOBError})
+div_checks = frozenset({DivisionByZeroError})
+float_checks = nan_checks | div_checks
+automatic_checks = float_checks | index_checks
+all_checks = automatic_checks | user_checks
+
+
+class Error:
+    """Whether an error has happened in a checked function, and which: a pytree of arrays.
+
+    Of several errors of one kind the first counts, of several kinds the one whose check comes first
+    in the program.
+    """
+
+    __slots__ = ("_meanings", "_places")
+
+    def __init__(
+        self,
+        places: dict[Kind, tuple[Any, Any, list[Any]]],
+        meanings: Iterable[tuple[int, Description]],
+    ) -> None:
+        self._places = places
+        self._meanings = tuple(sorted(meanings, key=lambda pair: pair[0]))
+
+    def get(self) -> str | None:
+        """The text of the error, or None."""
+        error = self.get_exception()
+        return None if error is None else str(error)
+
+    def get_exception(self) -> CheckError | None:
+        """The error as an exception, or None."""
+        meanings = dict(self._meanings)
+        places = {k: (np.asarray(p), np.asarray(c), v) for k, (p, c, v) in self._places.items()}
+        shape = next((p.shape for p, _, _ in places.values()), ())
+        if not shape:
+            return first_error(places, meanings)
+        found = {}
+        for at in np.ndindex(*shape):
+            one = {k: (p[at], c[at], [x[at] for x in v]) for k, (p, c, v) in places.items()}
+            error = first_error(one, meanings)
+            if error is not None:
+                found[at] = error
+        return BatchedError(found) if found else None
+
+    def throw(self) -> None:
+        """Raise JaxRuntimeError (a ValueError) if an error has happened."""
+        check_error(self)
+
+    def __str__(self) -> str:
+        return f"Error({self.get()})"
+
+    def __repr__(self) -> str:
+        return f"Error({', '.join(k.error_type.__name__ for k in sorted(self._places))})"
+
+
+def _flatten(error: Error) -> tuple[list[Any], Any]:
+    kinds = tuple(sorted(error._places))
+    children = [x for k in kinds for x in (*error._places[k][:2], *error._places[k][2])]
+    return children, (kinds, error._meanings)
+
+
+def _unflatten(data: Any, children: Any) -> Error:
+    kinds, meanings = data
+    rest = iter(children)
+    places = {k: (next(rest), next(rest), [next(rest) for _ in k.avals]) for k in kinds}
+    return Error(places, meanings)
+
+
+register_pytree_node(Error, _flatten, _unflatten)
+init_error = Error({}, ())
+
+
+def _error_of(found: State) -> Error:
+    places = {k: (wrap(p), wrap(c), [wrap(x) for x in v]) for k, (p, c, v) in found.places.items()}
+    return Error(places, found.meanings.items())
+
+
+def _state_of(error: Error) -> State:
+    places: dict[Kind, Any] = {}
+    for k, (happened, code, payload) in error._places.items():
+        nodes = [as_node(x, "check_error") for x in (happened, code, *payload)]
+        places[k] = (nodes[0], nodes[1], nodes[2:])
+    return State(places, dict(error._meanings))
+
+
+def checkify(
+    f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_checks
+) -> Callable[..., tuple[Error, Any]]:
+    """Make a function that returns its run-time errors as a value, and the result.
+
+    Args:
+        f: a function; control flow, jitted functions, derivatives and maps inside are looked
+            through.
+        errors: what to look for: `user_checks` (a failed `check`), `nan_checks` (an operation has a
+            NaN among its results), `div_checks` (a division by zero), `index_checks` (an index out
+            of bounds), or unions of these: `float_checks`, `automatic_checks`, `all_checks`.
+
+    Returns:
+        A function of the same arguments that returns `(error, result)`; `error.get()` is the text
+        of the first error or None, `error.throw()` raises it.
+
+    Example:
+        >>> import accnp as jnp
+        >>> from accnp.experimental import checkify
+        >>> error, _ = checkify.checkify(jnp.log, checkify.nan_checks)(-jnp.ones(2))
+        >>> error.get()
+        'nan generated by primitive: log.'
+    """
+    enabled = frozenset(errors)
+
+    @functools.wraps(f)
+    @api_boundary
+    def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
+        spec: Any = None
+
+        def record(_: list[Any]) -> list[Any]:
+            nonlocal spec
+            leaves, spec = tree_flatten(f(*args, **kwargs))
+            return [as_node(x, "checkify") for x in leaves]
+
+        # As for a jaxpr, all that was recorded is kept: what is not used may fail, too.
+        before, state.named = state.named, True
+        try:
+            graph = trace(record, [], of=f, transform="checkify")
+        finally:
+            state.named = before
+        env: dict[int, Any] = {}
+        found = checked_nodes(graph.nodes, env, State({}, {}), enabled)
+        outs = [wrap(env.get(id(x), x)) for x in graph.outputs]
+        return _error_of(found), spec.unflatten(outs)
+
+    return checked
+
+
+def _is_scalar_predicate(pred: Any) -> bool:
+    if isinstance(pred, bool):
+        return True
+    return isinstance(pred, Array) and pred.shape == () and pred.dtype == np.dtype(bool)
+
+
+def _check(name: str, pred: Any, msg: str, debug: bool, args: tuple, kwargs: dict) -> None:
+    if not _is_scalar_predicate(pred):
+        raise TypeError(f"{name} takes a scalar pred as argument, got {pred}")
+    leaves, tree = tree_flatten((args, kwargs))
+    for i, x in enumerate(leaves):
+        if not isinstance(x, Array | np.ndarray):
+            path = leaf_names((args, kwargs))[i]
+            raise TypeError(
+                "Formatting arguments to checkify.check need to be PyTrees of arrays, but got "
+                f"{x!r} of type {type(x)} (at {path} of the positional and keyword arguments)."
+            )
+    meaning = Description(FailedCheckError, f"{msg} (`check` failed)", tree, user_line(2))
+    payload = [as_node(x, name) for x in leaves]
+    record_check(State({}, {}).failed(o.not_(as_node(pred, name)), meaning, payload), debug)
+
+
+@api_boundary
+def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
+    """Fail with a text unless a predicate is true.
+
+    Outside of traced functions the failure is an exception at once. A traced function (of `jit`,
+    `scan`...) with checks in it must be made to return them by `checkify`.
+
+    Args:
+        pred: a bool, or a boolean array of rank 0.
+        msg: a format text.
+        fmt_args, fmt_kwargs: arrays (or trees of them) for its fields.
+        debug: as for `debug_check`.
+
+    Raises:
+        JaxRuntimeError: (a ValueError) the predicate is false.
+        TypeError: `pred` is no scalar boolean, or something to be formatted is no array.
+
+    Example:
+        >>> import accnp as jnp
+        >>> from accnp.experimental import checkify
+        >>> def f(x):
+        ...     checkify.check(x > 0, "{} is not positive", x)
+        ...     return x
+        >>> checkify.checkify(jnp.jit(f))(-jnp.ones(()))[0].get()
+        '-1.0 is not positive (`check` failed)'
+    """
+    _check("check", pred, msg, debug, fmt_args, fmt_kwargs)
+
+
+@api_boundary
+def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
+    """Like `check`, but only for functions under `checkify`; elsewhere it does nothing."""
+    _check("debug_check", pred, msg, True, fmt_args, fmt_kwargs)
+
+
+@api_boundary
+def check_error(error: Error) -> None:
+    """Raise the error that an `Error` holds, if any; under `checkify`, note it again.
+
+    Of a mapped function's errors one is raised: that of the last example that has one.
+    """
+    if not isinstance(error, Error):
+        raise TypeError(f"check_error takes an Error as argument, got type {type(error)} instead.")
+    found = _state_of(error)
+    while any(happened.aval.ndim for happened, _, _ in found.places.values()):
+        found = any_state(found)
+    if found.places:
+        record_check(found, False)

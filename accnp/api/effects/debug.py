@@ -1,0 +1,219 @@
+"""Looking into programs while they run: `debug.print`, `debug.callback`, `debug.log`.
+
+In: a format text or a function, and arrays. Out: nothing; the text is written, or the function
+called, when the values are computed.
+"""
+
+from __future__ import annotations
+
+import logging
+import string
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.convert import as_node
+from accnp.api.effects.callbacks import as_arrays, place_text
+from accnp.errors import api_boundary, user_frame
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.pytree import PyTreeDef, tree_flatten
+
+__all__ = ["callback", "log", "print"]
+
+_logger = logging.getLogger("accnp.debug")
+
+
+@dataclass(frozen=True)
+class _Arguments:
+    """The arguments of a call without their arrays: given those, positional ones and keywords."""
+
+    in_tree: PyTreeDef
+    static: tuple[tuple[int, Any], ...]  # number of a leaf, and what it is
+
+    def __call__(self, *values: np.ndarray) -> tuple[tuple, dict[str, Any]]:
+        known, rest = dict(self.static), iter(as_arrays(values))
+        count = len(known) + len(values)
+        return self.in_tree.unflatten(
+            [known[i] if i in known else next(rest) for i in range(count)]
+        )
+
+
+def _split(args: tuple, kwargs: dict[str, Any]) -> tuple[list[Node], _Arguments]:
+    """Take the arrays out of a call's arguments; what is no array is handed on as it is."""
+    leaves, in_tree = tree_flatten((args, kwargs))
+    nodes, static = [], []
+    for i, x in enumerate(leaves):
+        try:
+            nodes.append(as_node(x, "debug"))
+        except TypeError:
+            static.append((i, x))
+    return nodes, _Arguments(in_tree, tuple(static))
+
+
+@dataclass(frozen=True)
+class _Call:
+    """The user's function as one of arrays."""
+
+    callback: Callable[..., Any]
+    arguments: _Arguments
+
+    def __call__(self, *values: np.ndarray) -> None:
+        args, kwargs = self.arguments(*values)
+        self.callback(*args, **kwargs)
+
+    @property
+    def place(self) -> str:
+        """What errors call it."""
+        return place_text(self.callback)
+
+
+@api_boundary
+def callback(
+    callback: Callable[..., Any] | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    **kwargs: Any,
+) -> Callable[..., None] | None:
+    """Call a Python function with the values of arrays when they are computed.
+
+    Unlike with `io_callback` nothing comes back, so it goes with every transformation: `vmap` calls
+    for each example, derivatives call for the values (not the tangents), control flow each time
+    that a branch or a body runs. Calls keep the order of the program.
+
+    Args:
+        callback: gets arrays in the structure of the arguments; other arguments come as they are.
+            Without it, a function is returned that takes it and its arguments.
+        args, kwargs: trees of arrays, or anything.
+        ordered: whether the order among ordered calls is part of the program's meaning.
+        partitioned: accepted for jax's sake.
+
+    Raises:
+        JaxRuntimeError: the callback failed; raised where something of the same program is waited
+            for, or by `effects_barrier`.
+
+    Example:
+        >>> import accnp as jax
+        >>> seen = []
+        >>> jax.vmap(lambda x: jax.debug.callback(lambda v: seen.append(float(v)), x))(jax.ones(2))
+        >>> seen
+        [1.0, 1.0]
+    """
+
+    def run(callback: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        if not callable(callback):
+            raise TypeError(
+                "first argument to debug.callback must be callable, but got an object of type "
+                f"{type(callback)}"
+            )
+        nodes, arguments = _split(args, kwargs)
+        o.debug_callback(*nodes, callback=_Call(callback, arguments), ordered=ordered)
+
+    if callback is None:
+        _no_arguments("debug.callback", args, kwargs)
+        return run
+    run(callback, *args, **kwargs)
+    return None
+
+
+def _no_arguments(name: str, args: tuple, kwargs: dict[str, Any]) -> None:
+    if args or kwargs:
+        raise TypeError(
+            f"{name}: only options can be given first; got the arguments {args} {kwargs}; give "
+            "them to the function that is returned"
+        )
+
+
+class _Checker(string.Formatter):
+    """Finds arguments that a format text does not use, without formatting."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return ""
+
+    def check_unused_args(self, used_args: Any, args: Any, kwargs: Any) -> None:
+        unused: list[Any] = [a for i, a in enumerate(args) if i not in used_args]
+        if unused:
+            raise ValueError(f"Unused positional arguments to `jax.debug.print`: {unused}")
+        unused = [k for k in kwargs if k not in used_args]
+        if unused:
+            raise ValueError(
+                f"Unused keyword arguments to `jax.debug.print`: {unused}. "
+                "An f-string is formatted too early, when the function is traced: pass a plain "
+                "text with fields"
+            )
+
+
+_checker = _Checker()
+
+
+def _print(name: str, write: Any, fmt: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """The function behind `print` and `log`; it takes the options from the keywords."""
+    ordered = bool(kwargs.pop("ordered", False))
+    kwargs.pop("partitioned", None)
+    skip = bool(kwargs.pop("skip_format_check", False))
+
+    def run(fmt: str, *args: Any, **kwargs: Any) -> None:
+        if not isinstance(fmt, str):
+            raise TypeError(f"{name}: expected str, got {type(fmt).__name__}; pass a format text")
+        if not skip:
+            _checker.format(fmt, *args, **kwargs)
+        nodes, arguments = _split(args, kwargs)
+        o.debug_print(
+            *nodes,
+            fmt=fmt,
+            arguments=arguments,
+            ordered=ordered,
+            np_printoptions=tuple(np.get_printoptions().items()),
+            write=write() if write is not None else None,
+        )
+
+    if fmt is None:
+        _no_arguments(name, args, kwargs)
+        return run
+    run(fmt, *args, **kwargs)
+    return None
+
+
+@api_boundary
+def print(fmt: str | None = None, *args: Any, **kwargs: Any) -> Any:
+    """Print values when they are computed, also in traced functions.
+
+    The text is formatted as by `str.format`, and written to `sys.stdout`. It goes with every
+    transformation, as `debug.callback` does. An f-string would be formatted while tracing: pass a
+    text with fields.
+
+    Args:
+        fmt: a format text, such as `"x = {x}"`; without it, a function is returned that takes it
+            and the arguments.
+        args, kwargs: what the fields show: arrays, trees of them, or anything. The keywords
+            `ordered`, `partitioned` and `skip_format_check` are options, as in jax.
+
+    Raises:
+        ValueError: an argument is not used by the text.
+
+    Example:
+        >>> import accnp as jax
+        >>> jax.jit(lambda x: jax.debug.print("x = {x}", x=x + 1))(1)
+        x = 2
+    """
+    return _print("debug.print", None, fmt, args, kwargs)
+
+
+@api_boundary
+def log(fmt: str | None = None, *args: Any, **kwargs: Any) -> Any:
+    """Like `debug.print`, but the text goes to the logger "accnp.debug", at level INFO."""
+    return _print("debug.log", _record_writer, fmt, args, kwargs)
+
+
+def _record_writer() -> Callable[[str], None]:
+    """Make the function that logs a text as if from the user's line."""
+    frame = user_frame(2)
+    place = (frame.f_code.co_filename, frame.f_lineno) if frame else ("(unknown file)", 0)
+
+    def write(text: str) -> None:
+        _logger.handle(_logger.makeRecord(_logger.name, logging.INFO, *place, text, (), None))
+
+    return write

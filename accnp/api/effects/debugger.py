@@ -1,0 +1,169 @@
+"""`debug.breakpoint`: stop a program where it runs, and look at the values of the frames around.
+
+In: the local variables of the caller's frames; traced arrays among them become operands of a
+callback. Out: a prompt, with the values, when the program gets there.
+"""
+
+from __future__ import annotations
+
+import cmd
+import linecache
+import pprint
+import sys
+from typing import Any
+
+from accnp.api.effects.debug import callback
+from accnp.array import Array
+
+__all__ = ["breakpoint"]
+
+_PACKAGE = __name__.split(".")[0]
+
+
+class _Frame:
+    """A frame of the user's: where it is, and its variables."""
+
+    def __init__(self, frame: Any) -> None:
+        self.file = frame.f_code.co_filename
+        self.line = frame.f_lineno
+        self.name = frame.f_code.co_name
+        self.variables = dict(frame.f_locals) if frame.f_code.co_name != "<module>" else {}
+        self.globals = frame.f_globals
+
+    def __str__(self) -> str:
+        text = linecache.getline(self.file, self.line).strip()
+        return f"{self.file}:{self.line} in {self.name}\n    {text}"
+
+
+class _Prompt(cmd.Cmd):
+    """A prompt over frames, innermost first."""
+
+    prompt = "(accnp) "
+
+    def __init__(self, frames: list[_Frame], stdin: Any = None, stdout: Any = None) -> None:
+        super().__init__(stdin=stdin, stdout=stdout)
+        self.use_rawinput = stdin is None
+        self._frames = frames
+        self._at = 0
+
+    def _say(self, text: Any) -> None:
+        print(text, file=self.stdout)
+
+    def _value(self, text: str) -> Any:
+        frame = self._frames[self._at]
+        return eval(text, frame.globals, frame.variables)
+
+    def _try(self, text: str, show: Any) -> None:
+        try:
+            self._say(show(self._value(text)))
+        except Exception as error:  # the prompt goes on, whatever was typed
+            self._say(f"{type(error).__name__}: {error}")
+
+    def do_p(self, text: str) -> None:
+        """p EXPRESSION: print its value."""
+        self._try(text, repr)
+
+    def do_pp(self, text: str) -> None:
+        """pp EXPRESSION: print its value over several lines."""
+        self._try(text, pprint.pformat)
+
+    def default(self, line: str) -> None:
+        self._say(f"unknown: {line!r}; p, pp, l, bt, u, d, c, q are known")
+
+    def do_l(self, text: str) -> None:
+        """l: the lines around."""
+        frame = self._frames[self._at]
+        for n in range(max(frame.line - 4, 1), frame.line + 5):
+            line = linecache.getline(frame.file, n)
+            if line:
+                self._say(f"{'->' if n == frame.line else '  '} {n:4d} {line.rstrip()}")
+
+    do_list = do_l
+
+    def do_bt(self, text: str) -> None:
+        """bt: all frames."""
+        for i, frame in enumerate(self._frames):
+            self._say(f"{'->' if i == self._at else '  '} {frame}")
+
+    do_where = do_bt
+
+    def do_u(self, text: str) -> None:
+        """u: go to the caller."""
+        self._at = min(self._at + 1, len(self._frames) - 1)
+        self._say(self._frames[self._at])
+
+    do_up = do_u
+
+    def do_d(self, text: str) -> None:
+        """d: go to the callee."""
+        self._at = max(self._at - 1, 0)
+        self._say(self._frames[self._at])
+
+    do_down = do_d
+
+    def do_c(self, text: str) -> bool:
+        """c: go on."""
+        return True
+
+    do_continue = do_EOF = do_c
+
+    def do_q(self, text: str) -> bool:
+        """q: stop the program."""
+        raise KeyboardInterrupt("debug.breakpoint: stopped at the prompt")
+
+    do_quit = do_q
+
+
+def breakpoint(
+    *,
+    backend: str | None = None,
+    filter_frames: bool = True,
+    num_frames: int | None = None,
+    ordered: bool = False,
+    token: Any = None,
+    **kwargs: Any,
+) -> None:
+    """Stop when a program gets here, at a prompt that shows the variables of the caller's frames.
+
+    Within a traced function the variables that are traced have their values at the prompt. `p` and
+    `pp` print expressions, `l` the lines around, `bt` the frames; `u` and `d` change frames, `c`
+    goes on and `q` raises KeyboardInterrupt.
+
+    Args:
+        backend: accepted for jax's sake; there is one prompt.
+        filter_frames: leave out frames of this package.
+        num_frames: how many frames to keep; all by default.
+        ordered: keep the order among ordered effects.
+        token: accepted for jax's sake.
+        kwargs: `stdin` and `stdout`, files to use in place of the terminal.
+
+    Example:
+        >>> import accnp as jnp, io
+        >>> def f(x):
+        ...     y = x * 2
+        ...     jnp.debug.breakpoint(stdin=io.StringIO("p float(y)"))
+        ...     return y + 1
+        >>> float(jnp.jit(f)(3.0))
+        (accnp) 6.0
+        (accnp) 7.0
+    """
+    frames: list[_Frame] = []
+    frame = sys._getframe(1)
+    while frame is not None and (num_frames is None or len(frames) < num_frames):
+        own = frame.f_globals.get("__name__", "").split(".")[0] == _PACKAGE
+        if not (own and filter_frames):
+            frames.append(_Frame(frame))
+        frame = frame.f_back
+    places = [
+        (i, name)
+        for i, f in enumerate(frames)
+        for name, value in f.variables.items()
+        if type(value) is Array
+    ]
+
+    def stop(*values: Any) -> None:
+        for (i, name), value in zip(places, values, strict=True):
+            frames[i].variables[name] = value
+        _Prompt(frames, kwargs.get("stdin"), kwargs.get("stdout")).cmdloop()
+
+    callback(stop, *[frames[i].variables[name] for i, name in places], ordered=ordered)

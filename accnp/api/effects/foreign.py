@@ -1,0 +1,242 @@
+"""Calls of compiled functions of the user's: `ffi_call` of targets with the plain C interface.
+
+In: addresses of functions `void f(void *out, const void **in)` (with several results, `out` is an
+array of pointers), operands, types of the results. Out: arrays. The typed interface, whose
+functions take a call frame of XLA's, and what else needs XLA, is refused.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.api.effects.callbacks import io_callback, pure_callback
+from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct
+from accnp.errors import api_boundary
+
+__all__ = [
+    "build_ffi_lowering_function", "ffi_call", "ffi_lowering", "include_dir", "pycapsule",
+    "register_ffi_target", "register_ffi_target_as_batch_partitionable", "register_ffi_type",
+    "register_ffi_type_id",
+]  # fmt: skip
+
+_NAME = b"xla._CUSTOM_CALL_TARGET"
+_targets: dict[str, Any] = {}
+_Plain = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+
+
+def pycapsule(funcptr: Any) -> Any:
+    """Wrap the address of a compiled function, given as a ctypes function, into a capsule.
+
+    Example:
+        >>> import accnp as jax, ctypes
+        >>> type(jax.ffi.pycapsule(ctypes.CDLL(None).free)).__name__
+        'PyCapsule'
+    """
+    make = ctypes.pythonapi.PyCapsule_New
+    make.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    make.restype = ctypes.py_object
+    return make(ctypes.cast(funcptr, ctypes.c_void_p), _NAME, None)
+
+
+def _address(capsule: Any) -> int:
+    api = ctypes.pythonapi
+    name, get = api.PyCapsule_GetName, api.PyCapsule_GetPointer
+    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return get(capsule, name(capsule))
+
+
+@api_boundary
+def register_ffi_target(
+    name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any
+) -> None:
+    """Give a compiled function a name for `ffi_call`.
+
+    Args:
+        name: of the target.
+        fn: a capsule, by `pycapsule`.
+        platform: "cpu".
+        api_version: 0, for functions `void f(void *out, const void **in)`. Version 1 is XLA's typed
+            interface, which is not supported.
+
+    Raises:
+        NotImplementedError: another interface or platform.
+        TypeError: `fn` is no capsule.
+    """
+    if api_version != 0:
+        raise NotImplementedError(
+            "ffi.register_ffi_target: functions of XLA's typed interface (api_version=1) need XLA; "
+            f"got api_version={api_version} for {name!r}; write void f(void *out, const void **in) "
+            "and pass api_version=0"
+        )
+    if platform.lower() not in ("cpu", "host"):
+        raise NotImplementedError(
+            f"ffi.register_ffi_target: there is no platform but 'cpu'; got {platform!r}"
+        )
+    if type(fn).__name__ != "PyCapsule":
+        raise TypeError(
+            f"ffi.register_ffi_target: needs a capsule; got {fn!r}; make one with ffi.pycapsule"
+        )
+    _targets[name] = fn
+
+
+class _Target:
+    """A target with the types of its results, as a function of NumPy arrays of these ranks, before
+    which there may be axes of batches."""
+
+    def __init__(self, name: str, kinds: Sequence[Any], single: bool) -> None:
+        self.__name__ = name
+        self.kinds, self.single = kinds, single
+        self.call = _Plain(_address(_targets[name]))
+
+    def on(self, ranks: Sequence[int]) -> Callable[..., Any]:
+        """The function that is called on the host."""
+
+        def run(*given: Any) -> Any:
+            ins = [np.asarray(x, order="C") for x in given]
+            pairs = zip(ins, ranks, strict=True)
+            batch = np.broadcast_shapes(*[x.shape[: x.ndim - rank] for x, rank in pairs])
+            outs = [np.empty((*batch, *k.shape), k.dtype) for k in self.kinds]
+            pointers = (ctypes.c_void_p * max(1, len(ins)))(*[x.ctypes.data for x in ins])
+            if self.single:
+                self.call(outs[0].ctypes.data, ctypes.addressof(pointers))
+                return outs[0]
+            places = (ctypes.c_void_p * max(1, len(outs)))(*[x.ctypes.data for x in outs])
+            self.call(ctypes.addressof(places), ctypes.addressof(pointers))
+            return outs
+
+        run.__name__ = self.__name__
+        return run
+
+
+@api_boundary
+def ffi_call(
+    target_name: str,
+    result_shape_dtypes: Any,
+    *,
+    has_side_effect: bool = False,
+    vmap_method: str | None = None,
+    input_layouts: Any = None,
+    output_layouts: Any = None,
+    input_output_aliases: Any = None,
+    custom_call_api_version: int = 4,
+    legacy_backend_config: str | None = None,
+) -> Callable[..., Any]:
+    """Make a function of arrays of a registered target.
+
+    Args:
+        target_name: as given to `register_ffi_target`.
+        result_shape_dtypes: the type of the result, or a sequence of them.
+        has_side_effect: it is called once for each time that the program runs, even if nobody uses
+            the results.
+        vmap_method: as of `pure_callback`.
+        input_layouts, output_layouts, input_output_aliases: None; arrays lie row by row.
+        custom_call_api_version: accepted; the target's own counts.
+        legacy_backend_config: not supported.
+
+    Raises:
+        NotImplementedError: an option needs XLA, or the target is not registered.
+
+    Example:
+        >>> import accnp as jax, ctypes, numpy as np
+        >>> one = ctypes.POINTER(ctypes.c_float)
+        >>> kind = ctypes.CFUNCTYPE(None, one, ctypes.POINTER(one))
+        >>> @kind
+        ... def twice(out, ins):
+        ...     out[0] = 2 * ins[0][0]
+        >>> jax.ffi.register_ffi_target("docs_twice", jax.ffi.pycapsule(twice), api_version=0)
+        >>> result = jax.ShapeDtypeStruct((), np.float32)
+        >>> jax.ffi.ffi_call("docs_twice", result)(np.float32(4))
+        Array(8., dtype=float32)
+    """
+    for name, value in (
+        ("input_layouts", input_layouts),
+        ("output_layouts", output_layouts),
+        ("input_output_aliases", input_output_aliases),
+        ("legacy_backend_config", legacy_backend_config),
+    ):
+        if value is not None:
+            raise NotImplementedError(
+                f"ffi.ffi_call: {name} needs XLA; got {value!r}; leave it out"
+            )
+    if target_name not in _targets:
+        raise NotImplementedError(
+            f"ffi.ffi_call: no target is registered as {target_name!r}; "
+            "use ffi.register_ffi_target first"
+        )
+    single = not isinstance(result_shape_dtypes, Sequence)
+    several = [result_shape_dtypes] if single else list(result_shape_dtypes)
+    kinds = [ShapeDtypeStruct(k.shape, k.dtype) for k in several]
+    target = _Target(target_name, kinds, single)
+    types = kinds[0] if single else kinds
+
+    def call(*args: Any, **attributes: Any) -> Any:
+        if attributes:
+            raise NotImplementedError(
+                f"ffi.ffi_call: attributes need XLA's typed interface; got {sorted(attributes)}; "
+                "pass them as operands"
+            )
+        run = target.on([np.ndim(x) for x in args])
+        if has_side_effect:
+            return io_callback(run, types, *args)
+        return pure_callback(run, types, *args, vmap_method=vmap_method)
+
+    return call
+
+
+def _needs_xla(name: str, instead: str) -> NotImplementedError:
+    return NotImplementedError(f"ffi.{name}: there is no XLA here; {instead}")
+
+
+def include_dir() -> str:
+    """Not supported: the headers are those of XLA's typed interface.
+
+    Raises:
+        NotImplementedError: always.
+    """
+    raise _needs_xla("include_dir", "functions void f(void *out, const void **in) need no header")
+
+
+def ffi_lowering(call_target_name: str, **_: Any) -> Callable[..., Any]:
+    """Not supported: it makes a rule for XLA's compiler.
+
+    Raises:
+        NotImplementedError: always.
+    """
+    raise _needs_xla("ffi_lowering", "use ffi.ffi_call")
+
+
+def build_ffi_lowering_function(call_target_name: str, **_: Any) -> Callable[..., Any]:
+    """Not supported: it makes a rule for XLA's compiler.
+
+    Raises:
+        NotImplementedError: always.
+    """
+    raise _needs_xla("build_ffi_lowering_function", "use ffi.ffi_call")
+
+
+def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") -> None:
+    """Not supported: types of state are part of XLA's typed interface.
+
+    Raises:
+        NotImplementedError: always.
+    """
+    raise _needs_xla("register_ffi_type", "keep state in your own library")
+
+
+def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
+    """Not supported: types of state are part of XLA's typed interface.
+
+    Raises:
+        NotImplementedError: always.
+    """
+    raise _needs_xla("register_ffi_type_id", "keep state in your own library")
+
+
+def register_ffi_target_as_batch_partitionable(name: str) -> None:
+    """Say that a target may be called for parts of a batch: true of every one here, where nothing
+    is partitioned."""

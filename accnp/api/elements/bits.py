@@ -1,0 +1,100 @@
+"""Bits packed into bytes and unpacked again: arrays in, lazy Arrays out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.convert import as_node, wrap
+from accnp.api.arguments.shapes import as_axis, as_int
+from accnp.api.arrays.creation import array, zeros
+from accnp.api.arrays.joining import concatenate
+from accnp.api.arrays.manipulation import moveaxis
+from accnp.api.arrays.padding import pad
+from accnp.array import Array
+from accnp.errors import api_boundary
+
+__all__ = ["packbits", "unpackbits"]
+
+
+def _places(bitorder: str, function: str) -> Array:
+    """By how many bits each of eight neighbours is moved."""
+    if bitorder not in ("little", "big"):
+        raise ValueError(f"{function}: bitorder must be 'little' or 'big'; got {bitorder!r}")
+    return array(np.arange(8, dtype=np.uint8)[:: 1 if bitorder == "little" else -1])
+
+
+def _last(x: Array, axis: int | None, function: str) -> tuple[Array, int]:
+    """The array with the axis in question last, and which one it was (flat without one)."""
+    if axis is None:
+        return x.reshape(-1), 0
+    d = as_axis(axis, x.ndim, function)
+    return moveaxis(x, d, -1), d
+
+
+@api_boundary
+def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
+    """Pack eight truth values into a byte each.
+
+    Args:
+        a: integers or booleans; what is not zero is a 1.
+        axis: along which; None packs the flattened array.
+        bitorder: whether the first of eight is the highest bit ("big") or the lowest ("little").
+
+    Returns:
+        uint8, the axis an eighth as long, rounded up; missing bits are 0.
+
+    Raises:
+        TypeError: `a` is neither of integers nor of booleans.
+
+    >>> import accnp as jnp
+    >>> jnp.packbits(jnp.array([1, 0, 0, 0, 0, 0, 1, 1]))
+    Array([131], dtype=uint8)
+    """
+    x = wrap(as_node(a, "jnp.packbits"))
+    if x.dtype.kind not in "biu":
+        raise TypeError(f"jnp.packbits: takes integers or booleans; got {x.dtype.name}")
+    places = _places(bitorder, "jnp.packbits")
+    x, d = _last(x != 0, axis, "jnp.packbits")
+    missing = -x.shape[-1] % 8
+    bits = pad(x.astype(np.uint8), [(0, 0)] * (x.ndim - 1) + [(0, missing)])
+    octets = bits.reshape(*x.shape[:-1], -1, 8) << places
+    return moveaxis(octets.sum(axis=-1, dtype=np.uint8), -1, d)
+
+
+@api_boundary
+def unpackbits(
+    a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+) -> Array:
+    """Unpack each byte into eight bits.
+
+    Args:
+        a: uint8.
+        axis: along which; None unpacks the flattened array.
+        count: how many bits to keep; negative: how many to drop at the end; more than there are:
+            zeros follow.
+        bitorder: whether the highest bit comes first ("big") or the lowest ("little").
+
+    Returns:
+        uint8 of zeros and ones.
+
+    >>> import accnp as jnp
+    >>> jnp.unpackbits(jnp.array([5], dtype=jnp.uint8))
+    Array([0, 0, 0, 0, 0, 1, 0, 1], dtype=uint8)
+    """
+    x = wrap(as_node(a, "jnp.unpackbits"))
+    if x.dtype != np.uint8:
+        raise TypeError(f"jnp.unpackbits: takes uint8; got {x.dtype.name}; convert with astype")
+    places = _places(bitorder, "jnp.unpackbits")
+    x, d = _last(x, axis, "jnp.unpackbits")
+    bits = ((x[..., None] >> places) & np.uint8(1)).reshape(*x.shape[:-1], -1)
+    if count is not None:
+        wanted = as_int(count, "jnp.unpackbits", "count")
+        have = bits.shape[-1]
+        if wanted > have:
+            more = zeros((*bits.shape[:-1], wanted - have), np.uint8)
+            bits = concatenate([bits, more], axis=-1)
+        else:
+            bits = bits[..., :wanted]
+    return moveaxis(bits, -1, d)

@@ -1,0 +1,85 @@
+"""Primitives that are compositions: equations of their own in jaxprs, other operations everywhere
+else.
+
+In: a function of arrays and static parameters. Out: a `Primitive` whose `bind` records what the
+function does, or, where a jaxpr is made, one equation that holds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from accnp.api.arguments.convert import as_node
+from accnp.api.jaxprs.primitives import Primitive
+from accnp.array import Array, wrap
+from accnp.ir.aval import Aval
+from accnp.ir.equations import no_effects
+from accnp.ir.node import Node, items, record
+from accnp.ir.op import OPS
+from accnp.ir.trace import state
+
+__all__ = ["Composed", "composed"]
+
+
+class Composed(Primitive):
+    """A primitive that is defined by a function of arrays: derivatives, batching and kernels are
+    those of the operations that it records."""
+
+    def __init__(self, name: str, run: Callable[..., Any]) -> None:
+        super().__init__(name)
+        self.lowering = run
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Compute, or record."""
+        nodes = self._operands(args)
+        if not state.named:
+            out = self._flat(self.lowering, nodes, params)
+        else:
+            program = self._program(tuple(x.aval for x in nodes), params)
+            out = items(record(self._op, tuple(nodes), {**params, "_program": program}))
+        outs = [wrap(x) for x in out]
+        return outs if self.multiple_results else outs[0]
+
+    def impl(self, *args: Any, **params: Any) -> Any:
+        """Compute the results."""
+        return self.bind(*args, **params)
+
+    def abstract_eval(self, *avals: Aval, **params: Any) -> tuple[Any, Any]:
+        """Return the types of the results, and the effects."""
+        out = self._program(tuple(avals), params).out_avals
+        return (out if self.multiple_results else out[0]), no_effects
+
+    def _flat(self, run: Any, nodes: list[Node], params: dict[str, Any]) -> list[Node]:
+        out = run(*[wrap(x) for x in nodes], **params)
+        return [as_node(x, self.name) for x in (out if self.multiple_results else [out])]
+
+    def _body(self, nodes: list[Node], params: dict[str, Any]) -> list[Node]:
+        return self._flat(self.lowering, nodes, params)
+
+    # Transformations treat the equation as a jitted call of its program.
+
+    def _as_call(self, params: dict[str, Any]) -> dict[str, Any]:
+        return {"name": self.name, "jaxpr": params["_program"]}
+
+    def _jvp(self, ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
+        return OPS["jit"].jvp(ts, y, xs, self._as_call(params), tools)
+
+    def _transpose(self, cts: Any, xs: Any, params: dict, tools: Any) -> Any:
+        rule = OPS["jit"].transpose
+        assert rule is not None
+        return rule(cts, xs, self._as_call(params), tools)
+
+    def _batch(self, size: int, xs: Any, flags: Any, params: dict, tools: Any) -> Any:
+        rule = OPS["jit"].batch
+        assert rule is not None
+        return rule(size, xs, flags, self._as_call(params), tools)
+
+
+def composed(
+    name: str, run: Callable[..., Any], *, several: bool = False
+) -> Callable[..., Array | Any]:
+    """Make the primitive of a composition; `several`: it returns a list."""
+    made = Composed(name, run)
+    made.multiple_results = several
+    return made  # type: ignore[return-value]

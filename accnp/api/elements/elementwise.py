@@ -1,0 +1,307 @@
+"""Makers of elementwise functions.
+
+In: a name, how operands are prepared, a rule on nodes. Out: a public function.
+
+Operators and functions of two operands share their memory of what a pair of avals leads to: where
+operands need neither conversion nor broadcasting and the rule records one op, the next call goes
+straight to the recorder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import (
+    as_nodes,
+    broadcast_nodes,
+    broadcast_shapes,
+    cast,
+    promote,
+    to_shape,
+)
+from accnp.api.compiled.named import named as as_named
+from accnp.array import Array
+from accnp.errors import hide_frames
+from accnp.ir.node import Form, Node, record_known
+from accnp.ir.op import OPS, Op, o
+from accnp.ir.trace import state
+
+__all__ = [
+    "OPERANDS", "Binary", "inexact", "make_binary", "make_unary", "numeric",
+    "with_parameters", "wrap_all",
+]  # fmt: skip
+
+_new = Array.__new__
+_REMEMBERED = 8192  # scalars that one function remembers; loops over changing ones must not grow it
+OPERANDS = (Array, bool, int, float, complex, np.ndarray, np.generic)
+_NAMES = {"and": "and_", "or": "or_", "not": "not_"}
+
+Rule = Callable[..., Any]
+Prepare = Callable[..., list[Node]]
+
+
+def wrap_all(out: Any) -> Any:
+    """Wrap a node, or each of several."""
+    if isinstance(out, tuple):
+        return tuple([wrap_all(node) for node in out])
+    result = _new(Array)
+    result._node = out
+    return result
+
+
+def inexact(name: str, *xs: Any) -> list[Node]:
+    """Promote to one floating or complex dtype."""
+    nodes = as_nodes(name, *xs)
+    dtype, weak = dtypes.promote(tuple([(n.aval.dtype, n.aval.weak_type) for n in nodes]))
+    return _converted(nodes, dtypes.to_inexact(dtype), weak)
+
+
+def numeric(name: str, *xs: Any) -> list[Node]:
+    """Promote to one dtype that is not bool."""
+    nodes = promote(name, *xs)
+    if nodes[0].aval.dtype.kind != "b":
+        return nodes
+    return [cast(n, np.dtype(np.int32)) for n in nodes]
+
+
+def _converted(nodes: list[Node], dtype: Any, weak: bool) -> list[Node]:
+    # A weak operand that has the dtype stays: the result is weak only if all operands are.
+    # While tracing, the conversion is written down as jax does; no kernel has it.
+    eager, shared = state.abstract is None, not state.named
+    return [
+        n
+        if n.aval.dtype == dtype and (n.aval.weak_type == weak or (n.aval.weak_type and eager))
+        else cast(n, dtype, weak or (n.aval.weak_type and n.op.name == "literal" and shared))
+        for n in nodes
+    ]
+
+
+def as_rule(rule: str | Rule) -> Rule:
+    """Return a rule on nodes: a function, or the recorder of the op of this name."""
+    return getattr(o, _NAMES.get(rule, rule)) if isinstance(rule, str) else rule
+
+
+def with_parameters(function: Any, names: str) -> Any:
+    """Rename the parameters of a made function, as in "x1, x2, /"; without the bar, they can be
+    given by keyword as well. A wrapper would cost each call something."""
+    given = [name for name in names.split(", ") if name != "/"]
+    code = function.__code__
+    assert len(given) == code.co_argcount, names
+    function.__code__ = code.replace(
+        co_varnames=(*given, *code.co_varnames[len(given) :]),
+        co_posonlyargcount=len(given) if names.endswith("/") else 0,
+    )
+    return function
+
+
+def published(function: Any, name: str, doc: str, parameters: str) -> Any:
+    """Give a made function its public name, and its parameters theirs."""
+    with_parameters(function, parameters)
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "accnp.numpy"
+    function.__doc__ = doc
+    return function
+
+
+def make_unary(
+    name: str,
+    rule: str | Rule,
+    prepare: Prepare,
+    doc: str,
+    shown: str = "",
+    parameters: str = "x, /",
+) -> Callable[[Any], Any]:
+    """Make the public function of one operand; jaxprs have it as a call if it is `shown`."""
+    rule = as_rule(rule)
+    known: dict[Any, Form] = {}
+
+    def plain(x: Any) -> Any:
+        return wrap_all(rule(*prepare(name, x)))
+
+    as_call = as_named(plain, shown)
+
+    def slow(x: Any) -> Any:
+        if shown:
+            return as_call(x)
+        (node,) = prepare(name, x)
+        out = rule(node)
+        if type(x) is Array and not isinstance(out, tuple) and _is_plain(out, (x._node,)):
+            known[x._node.aval] = out.form
+        return wrap_all(out)
+
+    def call(x: Any, /) -> Any:
+        if type(x) is Array:
+            node = x._node
+            form = known.get(node.aval)
+            if form is not None:
+                result = _new(Array)
+                result._node = record_known(form, (node,))
+                return result
+        try:
+            return slow(x)
+        except Exception as error:
+            hide_frames(error)
+            raise
+
+    return published(call, name, doc, parameters)
+
+
+def _is_plain(out: Any, inputs: tuple[Node, ...]) -> bool:
+    """Whether a result is one op on just these operands, without parameters."""
+    return out.op.kind == "map" and not out.params and out.inputs == inputs
+
+
+@dataclass(slots=True)
+class Binary:
+    """One function of two operands in its three forms, and what they remember."""
+
+    name: str
+    rule: Rule
+    prepare: Prepare
+    function: Any = None
+    operator: Any = None
+    reflected: Any = None
+    pairs: dict[Any, Form] = field(default_factory=dict)
+    right: dict[Any, tuple[Form, Node]] = field(default_factory=dict)
+    left: dict[Any, tuple[Form, Node]] = field(default_factory=dict)
+    as_call: Callable[[Any, Any], Any] | None = None  # for functions that jaxprs have as calls
+
+    def plain(self, x: Any, y: Any) -> Any:
+        """Prepare, broadcast, record."""
+        return wrap_all(self.rule(*_aligned(self.name, self.prepare(self.name, x, y))))
+
+    def slow(self, x: Any, y: Any) -> Any:
+        """Prepare, broadcast, record, remember."""
+        if self.as_call is not None:
+            return self.as_call(x, y)
+        if state.named:
+            return self.plain(x, y)
+        a, b = broadcast_nodes(self.name, self.prepare(self.name, x, y))
+        out = self.rule(a, b)
+        if not isinstance(out, tuple) and _is_plain(out, (a, b)):
+            if type(x) is Array and a is x._node:
+                if type(y) is Array and b is y._node and a.aval.weak_type == b.aval.weak_type:
+                    self.pairs[a.aval, b.aval] = out.form
+                elif type(y) in (int, float) and not a.aval.weak_type:
+                    _remember(self.right, _key(a, y), (out.form, b))
+                return wrap_all(out)
+            strong = type(y) is Array and b is y._node and not b.aval.weak_type
+            if strong and type(x) in (int, float):
+                _remember(self.left, _key(b, x), (out.form, a))
+        return wrap_all(out)
+
+
+def _aligned(name: str, nodes: list[Node]) -> list[Node]:
+    """Broadcast two operands; where a jaxpr is made only the missing axes are added, as jax does
+    it."""
+    a, b = (n.aval.shape for n in nodes)
+    if not state.named or not a or not b or nodes[0].aval.dtype.kind == "c":
+        return broadcast_nodes(name, nodes)
+    broadcast_shapes(name, [a, b])
+    rank = max(len(a), len(b))
+    return [
+        n if n.aval.ndim == rank else to_shape(n, (*(1,) * (rank - n.aval.ndim), *n.aval.shape))
+        for n in nodes
+    ]
+
+
+def _key(node: Node, scalar: Any) -> tuple[Any, ...]:
+    # 0.0 and -0.0 are equal and so would share an entry.
+    t = type(scalar)
+    return (node.aval, t, scalar if scalar or t is int else repr(scalar))
+
+
+def _remember(memory: dict[Any, Any], key: Any, value: Any) -> None:
+    if len(memory) >= _REMEMBERED:
+        memory.clear()
+    memory[key] = value
+
+
+_EQUALITY = {"equal": "==", "not_equal": "!="}
+
+
+def make_binary(
+    name: str,
+    rule: str | Rule,
+    prepare: Prepare,
+    doc: str,
+    shown: str = "",
+    parameters: str = "x1, x2, /",
+) -> Binary:
+    """Make the public function of two operands, the operator, and the reflected operator.
+
+    Jaxprs have them as calls if they are `shown`.
+    """
+    made = Binary(name, as_rule(rule), prepare)
+    if shown:
+        made.as_call = as_named(made.plain, shown, 2)
+    slow, pairs, right, left = made.slow, made.pairs, made.right, made.left
+
+    def build(accepts: Any) -> Any:
+        def call(x: Any, y: Any, /) -> Any:
+            if type(x) is Array:
+                a = x._node
+                t = type(y)
+                if t is Array:
+                    b = y._node
+                    form = pairs.get((a.aval, b.aval))
+                    if form is not None:
+                        result = _new(Array)
+                        result._node = record_known(form, (a, b))
+                        return result
+                elif t is float or t is int:
+                    found = right.get((a.aval, t, y if y or t is int else repr(y)))
+                    if found is not None:
+                        result = _new(Array)
+                        result._node = record_known(found[0], (a, found[1]))
+                        return result
+            if (
+                accepts is not None
+                and not isinstance(y, accepts)
+                and not hasattr(y, "__jax_array__")
+            ):
+                if name in _EQUALITY and isinstance(y, list | tuple):  # else Python says False
+                    raise TypeError(
+                        f"unsupported operand type(s) for {_EQUALITY[name]}: 'Array' and "
+                        f"{type(y).__name__!r}; convert with jnp.asarray first"
+                    )
+                return NotImplemented
+            try:
+                return slow(x, y)
+            except Exception as error:
+                hide_frames(error)
+                raise
+
+        return call
+
+    def reflected(y: Any, x: Any, /) -> Any:
+        b = y._node
+        t = type(x)
+        if t is float or t is int:
+            found = left.get((b.aval, t, x if x or t is int else repr(x)))
+            if found is not None:
+                result = _new(Array)
+                result._node = record_known(found[0], (found[1], b))
+                return result
+        if not isinstance(x, OPERANDS) and not hasattr(x, "__jax_array__"):
+            return NotImplemented
+        try:
+            return slow(x, y)
+        except Exception as error:
+            hide_frames(error)
+            raise
+
+    made.function = published(build(None), name, doc, parameters)
+    made.operator = build(OPERANDS)
+    made.reflected = reflected
+    return made
+
+
+def op_of(name: str) -> Op:
+    """Return the op of a name."""
+    return OPS[name]

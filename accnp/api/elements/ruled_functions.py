@@ -1,0 +1,138 @@
+"""Elementwise functions with derivative rules of their own, for where those of their ops are not
+finite or not exact.
+
+In: nodes of one dtype, broadcast against each other. Out: nodes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from accnp.api.arguments.convert import cast, to_shape
+from accnp.api.elements.ufunc_rules import (
+    INF,
+    filled,
+    kind,
+    like,
+    maximum,
+    remainder,
+    select,
+    where_,
+)
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.ir.trace import state
+from accnp.primitives.custom import JvpRule, ruled
+
+__all__ = ["i0", "logaddexp", "logaddexp2", "sinc"]
+
+
+def logaddexp(a: Node, b: Node) -> Node:
+    return _logaddexp("logaddexp", a, b, o.exp, None)
+
+
+def logaddexp2(a: Node, b: Node) -> Node:
+    return _logaddexp("logaddexp2", a, b, o.exp2, 1 / math.log(2))
+
+
+def _shown(name: str) -> dict[str, Any]:
+    """What jaxprs show of a derivative rule, as jax calls its own."""
+    return {"jvp": f"_{name.lstrip('_')}_jvp", "symbolic_zeros": False}
+
+
+def _logaddexp(name: str, a: Node, b: Node, exp: Any, scale: float | None) -> Node:
+    if kind(a) == "c":
+        return _complex_logaddexp(a, b, scale)
+
+    def rule(xs: list[Node], ts: list[Node | None]) -> Any:
+        y = _logaddexp(name, xs[0], xs[1], exp, scale)
+        top = _no_inf(y)
+        parts = [
+            o.mul(to_shape(t, y.aval.shape), exp(o.sub(to_shape(_no_inf(x), y.aval.shape), top)))
+            for x, t in zip(xs, ts, strict=True)
+            if t is not None
+        ]
+        return [y], [o.add(*parts) if len(parts) == 2 else parts[0]]
+
+    def value(xs: list[Node]) -> list[Node]:
+        return [_logaddexp_value(xs[0], xs[1], exp, scale)]
+
+    return ruled(JvpRule(name, rule, _shown(name)), [a, b], value)[0]
+
+
+def _no_inf(x: Node) -> Node:
+    # An infinite sum weighs its infinite operand as 1, not as the nan of inf - inf.
+    return select(o.eq(x, like(x, INF)), filled(x, 0), x)
+
+
+def _logaddexp_value(a: Node, b: Node, exp: Any, scale: float | None) -> Node:
+    top, delta = o.max(a, b), o.sub(a, b)
+    # Where the difference is nan (equal infinities, a nan), the sum is right.
+    odd = o.ne(delta, delta)
+    total = o.add(a, b)
+    tail = o.log1p(exp(o.neg(o.abs(delta))))
+    if scale is not None:
+        tail = o.mul(like(tail, scale), tail)
+    return select(odd, total, o.add(top, tail))
+
+
+def _complex_logaddexp(a: Node, b: Node, scale: float | None) -> Node:
+    if scale is not None:
+        inner = _complex_logaddexp(o.mul(a, like(a, 1 / scale)), o.mul(b, like(b, 1 / scale)), None)
+        return o.mul(inner, like(inner, scale))
+    top = maximum(a, b)
+    low = o.sub(o.add(a, b), o.mul(top, like(top, 2)))
+    out = o.add(top, o.log1p(o.exp(low)))
+    turn = like(o.imag(out), 2 * math.pi)
+    angle = remainder(o.add(o.imag(out), like(turn, math.pi)), turn)
+    out = o.complex(o.real(out), o.sub(angle, like(angle, math.pi)))
+    return cast(out, a.aval.dtype, a.aval.weak_type and b.aval.weak_type)
+
+
+def sinc(x: Node) -> Node:
+    zero = o.eq(x, like(x, 0))
+    y = o.mul(like(x, math.pi), x)
+    safe = where_(zero, like(y, 1), y)
+    # At 0 the derivatives are those of the series, which sin(y)/y cannot give.
+    series = _sinc_series(0, y)
+    return where_(zero, series, o.div(_sin_pi(x, safe), safe))
+
+
+def _sin_pi(x: Node, y: Node) -> Node:
+    """sin(pi x), for y = pi x: far from 0 the rounding of y is as large as a turn."""
+    if kind(x) == "c" or state.named:
+        return o.sin(y)
+    whole = o.round(x, rounding_method=1)
+    half = o.mul(whole, like(x, 0.5))
+    odd = o.ne(half, o.floor(half))
+    part = o.sin(o.mul(like(x, math.pi), o.sub(x, whole)))
+    return select(odd, o.neg(part), part)
+
+
+def _sinc_series(k: int, x: Node) -> Node:
+    """The k-th derivative of sin(x)/x at 0, in the shape of x."""
+    value = 0.0 if k % 2 else (-1.0) ** (k // 2) / (k + 1)
+
+    def constant(xs: list[Node]) -> list[Node]:
+        return [o.add(o.mul(xs[0], like(xs[0], 0)), like(xs[0], value))]
+
+    def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
+        (x,), (t,) = xs, ts
+        return [_sinc_series(k, x)], [t and o.mul(_sinc_series(k + 1, x), t)]
+
+    name = "_sinc_maclaurin"
+    return ruled(JvpRule(name, rule, _shown(name)), [x], constant)[0]
+
+
+def i0(x: Node) -> Node:
+    def value(xs: list[Node]) -> list[Node]:
+        y = o.abs(xs[0])
+        return [o.mul(o.exp(y), o.bessel_i0e(y))]
+
+    def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
+        (x,), (t,) = xs, ts
+        slope = o.mul(o.exp(o.abs(x)), o.bessel_i1e(x))
+        return [i0(x)], [t and o.mul(t, slope)]
+
+    return ruled(JvpRule("_i0", rule, _shown("_i0")), [x], value)[0]

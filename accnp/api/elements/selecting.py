@@ -1,0 +1,39 @@
+"""`where` in both its forms.
+
+In: a condition, perhaps two choices. Out: an Array, or the places that hold.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accnp.api.elements import ufuncs
+from accnp.api.indexes.taking import nonzero
+from accnp.errors import api_boundary
+
+
+@api_boundary
+def where(
+    condition: Any,
+    x: Any = None,
+    y: Any = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """x where the condition holds, y elsewhere; with the condition alone, where it holds.
+
+    >>> import accnp as jnp
+    >>> jnp.where(jnp.array([True, False]), 1, 2)
+    Array([1, 2], dtype=int32, weak_type=True)
+    """
+    if x is None and y is None:
+        return nonzero(condition, size=size, fill_value=fill_value)
+    if x is None or y is None:
+        raise ValueError("where: both x and y are needed, or neither; got one; pass the other too")
+    if size is not None or fill_value is not None:
+        raise ValueError(
+            "where: size and fill_value belong to the form with the condition alone; drop them"
+        )
+    return ufuncs.where(condition, x, y)

@@ -1,0 +1,298 @@
+"""`ufunc`: elementwise functions with the methods reduce, accumulate, at, reduceat and outer.
+
+In: a function of scalars. Out: a function of arrays. The functions of the namespace that are ufuncs
+in jax stay plain functions, for the sake of a short call; they get the methods as attributes, and
+count as instances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.convert import as_node, wrap
+from accnp.api.arguments.shapes import as_axis
+from accnp.api.arrays.creation import full
+from accnp.api.arrays.joining import concatenate, stack
+from accnp.api.arrays.manipulation import expand_dims, moveaxis
+from accnp.api.elements import ufuncs as uf
+from accnp.api.elements.selecting import where as select
+from accnp.api.flow.loops import fori_loop, scan
+from accnp.api.folds import cumulative, reductions
+from accnp.api.folds.reductions import no_out
+from accnp.api.mapping.vectorize import vectorize
+from accnp.array import Array
+from accnp.errors import api_boundary
+
+__all__ = ["frompyfunc", "ufunc"]
+
+
+class _Kind(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return type(instance) is cls or hasattr(instance, "_ufunc")
+
+
+class ufunc(metaclass=_Kind):
+    """An elementwise function of `nin` arguments and `nout` results, with NumPy's methods.
+
+    Args:
+        func: function of scalars; it is traced, so it may use any jnp function.
+        nin: number of arguments.
+        nout: number of results.
+        name: its own name if not given.
+        nargs: nin if not given.
+        identity: what a fold of nothing gives, if anything.
+        call, reduce, accumulate, at, reduceat: faster ways than the general ones.
+
+    >>> import accnp as jnp
+    >>> half = jnp.frompyfunc(lambda x, y: (x + y) / 2, 2, 1)
+    >>> half(jnp.array([0., 2.]), 4.0)
+    Array([2., 3.], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        /,
+        nin: int,
+        nout: int,
+        *,
+        name: str | None = None,
+        nargs: int | None = None,
+        identity: Any = None,
+        call: Any = None,
+        reduce: Any = None,
+        accumulate: Any = None,
+        at: Any = None,
+        reduceat: Any = None,
+    ) -> None:
+        self.__name__ = name or func.__name__
+        self.__wrapped__ = func
+        self.nin, self.nout, self.nargs = nin, nout, nin if nargs is None else nargs
+        self.identity = identity
+        self._call = call or vectorize(func)
+        self._reduce, self._accumulate, self._at = reduce, accumulate, at
+        self._reduceat = reduceat
+        self.__doc__ = func.__doc__ or type(self).__doc__
+
+    def __repr__(self) -> str:
+        return f"<jnp.ufunc {self.__name__!r}>"
+
+    def __hash__(self) -> int:
+        return hash((self.__wrapped__, self.__name__, self.nin, self.nout, self.identity))
+
+    def __eq__(self, other: Any) -> bool:
+        return type(other) is ufunc and (
+            (self.__wrapped__, self.__name__, self.nin, self.nout, self.identity)
+            == (other.__wrapped__, other.__name__, other.nin, other.nout, other.identity)
+        )
+
+    def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
+        no_out(out, f"{self.__name__}.__call__")
+        if where is not None:
+            raise NotImplementedError(f"{self.__name__}: where= is not supported; use jnp.where")
+        if len(args) != self.nin:
+            raise TypeError(f"{self.__name__}: takes {self.nin} arguments; got {len(args)}")
+        return self._call(*args)
+
+    def _two_to_one(self, method: str) -> str:
+        name = f"jnp.{self.__name__}.{method}"
+        if (self.nin, self.nout) != (2, 1):
+            raise ValueError(
+                f"{name}: needs a function of two arguments and one result; got "
+                f"{self.nin} and {self.nout}"
+            )
+        return name
+
+    @api_boundary
+    def reduce(
+        self,
+        a: Any,
+        axis: int | None = 0,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> Array:
+        """Fold an axis (all of them if None) from left to right.
+
+        Raises:
+            ValueError: the axis is empty and there is no identity, or `where` without a start.
+        """
+        name = self._two_to_one("reduce")
+        no_out(out, name)
+        x = wrap(as_node(a, name))
+        start = self.identity if initial is None else initial
+        if where is not None and start is None:
+            raise ValueError(f"{name}: where= needs a start: {self.__name__} has no identity; "
+                             "pass initial=")  # fmt: skip
+        if self._reduce is not None:
+            more = {} if dtype is None else {"dtype": dtype}
+            more |= {} if initial is None else {"initial": initial}
+            more |= {} if where is None else {"where": where}
+            return self._reduce(x, axis=axis, keepdims=keepdims, **more)
+        x = x if dtype is None else x.astype(dtype)
+        if isinstance(axis, tuple):
+            raise NotImplementedError(f"{name}: one axis or None; got axis={axis}")
+        shape = x.shape
+        lines = x.reshape(-1) if axis is None else moveaxis(x, as_axis(axis, x.ndim, name), 0)
+        mask = None
+        if where is not None:
+            mask = wrap(as_node(where, name)) & np.ones(shape, bool)
+            mask = mask.reshape(-1) if axis is None else moveaxis(mask, axis, 0)
+        if start is None and not len(lines):
+            raise ValueError(f"{name}: the axis is empty and {self.__name__} has no identity; "
+                             "pass initial=")  # fmt: skip
+        if start is None or (initial is None and mask is None and len(lines)):
+            state, lines = lines[0], lines[1:]
+        else:
+            state = full(lines.shape[1:], start, x.dtype)
+        kind = state.dtype
+
+        def step(state: Array, row: Any) -> tuple[Array, None]:
+            value, use = row if mask is not None else (row, None)
+            new = self(state, value).astype(kind)
+            return new if use is None else select(use, new, state), None
+
+        result, _ = scan(step, state, lines if mask is None else (lines, mask))
+        if not keepdims:
+            return result
+        return result.reshape((1,) * len(shape)) if axis is None else expand_dims(result, axis)
+
+    @api_boundary
+    def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Array:
+        """Fold an axis from left to right and keep all that came before the end."""
+        name = self._two_to_one("accumulate")
+        no_out(out, name)
+        if axis is None or isinstance(axis, bool):
+            raise ValueError(f"{name}: axis must be an integer; got {axis!r}")
+        x = wrap(as_node(a, name))
+        if self._accumulate is not None:
+            return self._accumulate(x, axis=axis, **({} if dtype is None else {"dtype": dtype}))
+        x = x if dtype is None else x.astype(dtype)
+        lines = moveaxis(x, as_axis(axis, x.ndim, name), 0)
+        if not len(lines):
+            return x
+
+        def step(state: Array, row: Array) -> tuple[Array, Array]:
+            new = self(state, row).astype(x.dtype)
+            return new, new
+
+        rest = scan(step, lines[0], lines[1:])[1]
+        return moveaxis(concatenate([lines[:1], rest]), 0, axis)
+
+    @api_boundary
+    def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Array:
+        """Return a copy in which the function was applied at indices, repeated ones in order."""
+        name = f"jnp.{self.__name__}.at"
+        if inplace:
+            raise NotImplementedError(
+                f"{name}: arrays are immutable; pass inplace=False to get an updated copy"
+            )
+        x = wrap(as_node(a, name))
+        if self._at is not None:
+            return self._at(x, indices, *([] if b is None else [b]))
+        if self.nin != 1:
+            self._two_to_one("at")
+        key = indices if isinstance(indices, tuple) else (indices,)
+        places = stack(list(np.indices(x.shape)))[(slice(None), *key)] if x.ndim else None
+        second = () if self.nin == 1 else (wrap(as_node(b, name)),)
+        if places is None:
+            return self(x, *second).astype(x.dtype)
+        values = [(v + np.zeros(places.shape[1:], x.dtype)).reshape(-1) for v in second]
+        places = places.reshape(x.ndim, -1)
+
+        def step(k: Array, state: Array) -> Array:
+            where = tuple([places[d, k] for d in range(x.ndim)])
+            return state.at[where].set(self(state[where], *[v[k] for v in values]).astype(x.dtype))
+
+        return fori_loop(0, places.shape[1], step, x)
+
+    @api_boundary
+    def reduceat(
+        self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
+    ) -> Array:
+        """Fold the stretches of an axis that begin at indices; the last one goes to the end.
+
+        A stretch whose index is not below the next one is its first element alone.
+        """
+        name = self._two_to_one("reduceat")
+        no_out(out, name)
+        x, starts = wrap(as_node(a, name)), wrap(as_node(indices, name))
+        if starts.ndim != 1 or starts.dtype.kind not in "iu":
+            raise ValueError(
+                f"{name}: indices must be a rank-1 array of integers; got {starts.aval}"
+            )
+        x = x if dtype is None else x.astype(dtype)
+        lines = moveaxis(x, as_axis(axis, x.ndim, name), 0)
+        count = len(lines)
+        stops = concatenate([starts[1:], full(1, count, starts.dtype)])
+        place = np.arange(count).reshape(count, 1)
+        inside = (place > starts[None]) & (place < stops[None])
+        inside = inside.reshape(count, -1, *(1,) * (lines.ndim - 1))
+
+        def step(state: Array, row: Any) -> tuple[Array, None]:
+            value, use = row
+            return select(use, self(state, value[None]).astype(x.dtype), state), None
+
+        return moveaxis(scan(step, lines[starts], (lines, inside))[0], 0, axis)
+
+    @api_boundary
+    def outer(self, A: Any, B: Any, /) -> Array:
+        """Apply the function to all pairs; the result has the axes of both."""
+        name = self._two_to_one("outer")
+        a, b = wrap(as_node(A, name)), wrap(as_node(B, name))
+        return self(a.reshape(a.shape + (1,) * b.ndim), b)
+
+
+def frompyfunc(func: Any, /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
+    """Make a ufunc of a function of scalars.
+
+    Args:
+        func: function of `nin` scalars that returns `nout` of them; it is traced.
+        nin: number of arguments.
+        nout: number of results.
+        identity: what a fold of nothing gives.
+
+    >>> import accnp as jnp
+    >>> jnp.frompyfunc(lambda x, y: x * 10 + y, 2, 1, identity=0).reduce(jnp.array([1, 2, 3]))
+    Array(123, dtype=int32)
+    """
+    return ufunc(func, nin, nout, identity=identity)
+
+
+def _with_at(method: str) -> Any:
+    return lambda x, indices, b: getattr(x.at[indices], method)(b)
+
+
+def _publish(function: Any, identity: Any, nin: int = 2, **fast: Any) -> None:
+    """Give a function of the namespace the methods of a ufunc."""
+    made = ufunc(function, nin, 1, name=function.__name__, identity=identity, call=function, **fast)
+    function._ufunc = made
+    for name in ("reduce", "accumulate", "at", "reduceat", "outer"):
+        setattr(function, name, getattr(made, name))
+    function.nin, function.nout, function.nargs = made.nin, made.nout, made.nargs
+    function.identity = identity
+
+
+_publish(uf.add, 0, reduce=reductions.sum, accumulate=cumulative.cumsum, at=_with_at("add"))
+_publish(uf.multiply, 1, reduce=reductions.prod, accumulate=cumulative.cumprod, at=_with_at("mul"))
+_publish(uf.subtract, None, at=_with_at("subtract"))
+_publish(uf.maximum, None, reduce=reductions.max, at=_with_at("max"))
+_publish(uf.minimum, None, reduce=reductions.min, at=_with_at("min"))
+_publish(uf.logical_and, True, reduce=reductions.all)
+_publish(uf.logical_or, False, reduce=reductions.any)
+_publish(
+    uf.logical_xor,
+    False,
+    reduce=lambda x, **how: reductions.sum(x != 0, **how, dtype=np.uint8) % 2 == 1,
+)
+_publish(uf.bitwise_and, -1)
+_publish(uf.bitwise_or, 0)
+_publish(uf.bitwise_xor, 0)
+_publish(uf.logaddexp, -np.inf)
+_publish(uf.logaddexp2, -np.inf)
+_publish(uf.negative, None, nin=1)

@@ -1,0 +1,435 @@
+"""Elementwise functions made of several ops.
+
+In: nodes of one dtype, broadcast against each other. Out: nodes.
+
+The ops are those that jax records, so that jaxprs read alike and special values come out alike.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import broadcast_nodes, cast, promote, to_shape, wrap
+from accnp.api.compiled.named import named_rule
+from accnp.errors import UnsupportedDtypeError
+from accnp.ir.node import Node, literal
+from accnp.ir.op import o
+from accnp.ir.trace import state
+from accnp.primitives.kinds import BOOL, broadcast_to, dtype_kind, full
+
+INF = math.inf
+
+
+def kind(x: Node) -> str:
+    """Return "b", "i", "u", "f" or "c"."""
+    return dtype_kind(x.aval.dtype)
+
+
+def like(x: Node, value: Any) -> Node:
+    """Return a rank-0 constant of the dtype of x, weak if x is, so that results keep the flag."""
+    a = x.aval
+    return literal(_FROM[dtype_kind(a.dtype)](value), a.dtype, a.weak_type)
+
+
+_FROM = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+
+
+def filled(x: Node, value: Any, dtype: Any = None) -> Node:
+    """Return one value in the shape of x, in its dtype (and as weak as x) or another."""
+    if dtype is not None:
+        return full(x.aval.shape, value, np.dtype(dtype))
+    return broadcast_to(like(x, value), x.aval.shape)
+
+
+def select(which: Node, yes: Node, no: Node) -> Node:
+    """Return `yes` where `which` holds, `no` elsewhere."""
+    return o.select_n(which, no, yes)
+
+
+def choose(which: Node, yes: Node, no: Node) -> Node:
+    """Like `select`, for operands of any dtypes, and of shapes that broadcast."""
+    a, b = promote("where", wrap(yes), wrap(no))
+    test, a, b = broadcast_nodes("where", [as_bool(which), a, b])
+    shape = test.aval.shape
+    if state.named and shape:  # as jax writes it down; kernels take scalars as they are
+        a, b = to_shape(a, shape), to_shape(b, shape)
+    if (not shape and (a.aval.ndim or b.aval.ndim)) or a.aval.shape == b.aval.shape == ():
+        return o.select_n(test, b, a)
+    wide = [v if v.aval.shape == () else to_shape(v, shape) for v in (b, a)]
+    return o.select_n(test, *wide)
+
+
+# As jnp.where stands in jaxprs.
+where_ = named_rule(choose, "_where")
+
+
+def by_parts(x: Node, rule: Any) -> Node:
+    """Apply a rule to the real and the imaginary part of a complex node, or to a real node."""
+    if kind(x) != "c":
+        return rule(x)
+    return o.complex(rule(o.real(x)), rule(o.imag(x)))
+
+
+# --- division -------------------------------------------------------------------------------------
+
+
+def floor_divide(a: Node, b: Node) -> Node:
+    k = kind(a)
+    if k == "c":
+        raise TypeError(
+            "floor_divide: complex numbers have no order; got complex operands; use jnp.divide"
+        )
+    if k == "u":
+        return o.div(a, b)
+    if k == "i":
+        q = o.div(a, b)
+        fix = o.and_(o.ne(o.sign(a), o.sign(b)), o.ne(o.rem(a, b), like(a, 0)))
+        return where_(fix, o.sub(q, like(q, 1)), q)
+    return float_divmod(a, b)[0]
+
+
+def float_divmod(a: Node, b: Node) -> tuple[Node, Node]:
+    """Quotient rounded down and remainder with the sign of b.
+
+    The quotient of zeros and of infinite numbers is floor(a / b), as the array API standard has it
+    (jax has nan for inf // 2, -1 for -1 // inf and 0 for -0 // 2).
+    """
+    m = o.rem(a, b)
+    zero = o.eq(b, like(b, 0))
+    q = o.div(where_(zero, a, o.sub(a, m)), b)
+    wrong = o.and_(o.ne(m, like(m, 0)), o.ne(o.sign(b), o.sign(m)))
+    m = select(wrong, o.add(m, b), m)
+    q = o.round(select(wrong, o.sub(q, like(q, 1)), q), rounding_method=0)
+    odd = o.or_(o.eq(a, like(a, 0)), o.not_(o.and_(o.is_finite(a), o.is_finite(b))))
+    return select(odd, o.floor(o.div(a, b)), q), signed_zero(m, b)
+
+
+def signed_zero(m: Node, b: Node) -> Node:
+    """m, with the sign of b where it is 0; by additions, which leave its derivative alone."""
+    zero = like(m, 0)
+    return select(o.lt(b, zero), o.neg(o.add(o.neg(m), zero)), o.add(m, zero))
+
+
+def _safe_divisor(b: Node) -> Node:
+    return where_(o.eq(b, like(b, 0)), filled(b, 1), b) if kind(b) in "iu" else b
+
+
+def remainder(a: Node, b: Node) -> Node:
+    b = _safe_divisor(b)
+    m = o.rem(a, b)
+    zero = like(m, 0)
+    some = o.ne(m, zero)
+    wrong = o.and_(o.ne(o.lt(m, zero), o.lt(b, zero)), some)
+    m = select(wrong, o.add(m, b), m)
+    return signed_zero(m, b) if kind(a) == "f" else m
+
+
+def fmod(a: Node, b: Node) -> Node:
+    return o.rem(a, _safe_divisor(b))
+
+
+def divmod_(a: Node, b: Node) -> tuple[Node, Node]:
+    if kind(a) == "f":
+        return float_divmod(a, b)
+    return floor_divide(a, b), remainder(a, b)
+
+
+# --- powers and logarithms ------------------------------------------------------------------------
+
+
+def integer_power(a: Node, b: Node) -> Node:
+    """Integers to integer powers by six squarings, enough for all that fits into 64 bits."""
+    zero = like(a, 0)
+    both = b if a.aval.weak_type else a  # as weak as the result
+    out = where_(o.and_(o.eq(a, zero), o.ne(b, like(b, 0))), like(both, 0), like(both, 1))
+    unit = like(b, 1)
+    for _ in range(6):
+        out = where_(o.and_(b, unit), o.mul(out, a), out)
+        a, b = o.mul(a, a), o.shift_right_logical(b, unit)
+    return out
+
+
+def log2(x: Node) -> Node:
+    if kind(x) == "f" and not state.named:
+        # one rounding where the quotient has three
+        return cast(o.log_base(x, base=2), x.aval.dtype)
+    return by_parts(o.log(x), lambda y: o.div(y, o.log(full((), 2, y.aval.dtype))))
+
+
+def log10(x: Node) -> Node:
+    if kind(x) == "f" and not state.named:
+        return cast(o.log_base(x, base=10), x.aval.dtype)
+    return by_parts(o.log(x), lambda y: o.mul(y, full((), 1 / math.log(10), y.aval.dtype)))
+
+
+def atan2(a: Node, b: Node) -> Node:
+    if kind(a) != "c":
+        return o.atan2(a, b)
+    unit = o.div(o.add(b, o.mul(like(a, 1j), a)), o.sqrt(o.add(o.square(a), o.square(b))))
+    return o.mul(like(a, -1j), o.log(unit))
+
+
+def bitwise_count(x: Node) -> Node:
+    if kind(x) == "b":
+        return cast(x, np.dtype(np.uint8))
+    return cast(o.population_count(x if kind(x) == "u" else o.abs(x)), np.dtype(np.uint8))
+
+
+def hypot(a: Node, b: Node) -> Node:
+    a, b = o.abs(a), o.abs(b)
+    infinite = o.or_(o.eq(a, like(a, INF)), o.eq(b, like(b, INF)))
+    top, low = o.max(a, b), o.min(a, b)
+    zero = o.eq(top, like(top, 0))
+    ratio = o.div(low, where_(o.eq(top, like(top, 0)), filled(top, 1), top))
+    size = o.mul(top, o.sqrt(o.add(like(top, 1), o.square(ratio))))
+    return where_(infinite, like(size, INF), where_(zero, top, size))
+
+
+# --- signs, bits, parts ---------------------------------------------------------------------------
+
+_INT_OF = {2: np.int16, 4: np.int32, 8: np.int64}
+
+
+def signbit(x: Node) -> Node:
+    k = kind(x)
+    if k == "i":
+        return o.lt(x, like(x, 0))
+    if k in "ub":
+        return filled(x, False, BOOL)
+    if k == "c":
+        raise UnsupportedDtypeError(
+            "signbit: complex numbers have no sign; got a complex array; take jnp.real first"
+        )
+    ints = np.dtype(_INT_OF[x.aval.dtype.itemsize])
+    bits = o.bitcast_convert_type(x, new_dtype=ints)
+    last = like(bits, 8 * ints.itemsize - 1)
+    return cast(o.shift_right_arithmetic(bits, last), BOOL)
+
+
+_signbit = named_rule(signbit, "signbit")
+
+
+def copysign(a: Node, b: Node) -> Node:
+    # The result is as weak as both operands, not as the first one.
+    a = a if b.aval.weak_type else cast(a, a.aval.dtype)
+    return where_(_signbit(b), o.neg(o.abs(a)), o.abs(a))
+
+
+def _exp2_int(n: Node, dtype: np.dtype) -> Node:
+    """2**n for int32 n in the range of normal numbers, exactly, from the bits."""
+    info = np.finfo(dtype) if dtype.kind == "f" else dtypes.finfo(dtype)
+    bias, mantissa = int(info.maxexp) - 1, int(info.nmant)
+    ints = np.dtype(_INT_OF[dtype.itemsize])
+    wide = cast(n, ints)
+    bits = o.shift_left(o.add(wide, like(wide, bias)), like(wide, mantissa))
+    return o.bitcast_convert_type(bits, new_dtype=dtype)
+
+
+def scale_by_power(x: Node, n: Node) -> Node:
+    """x * 2**n for int32 n; in three factors, so that none overflows."""
+    bound = int(dtypes.finfo(x.aval.dtype).maxexp) - 2
+    n = o.max(o.min(n, like(n, 3 * bound)), like(n, -3 * bound))
+    third = o.div(n, like(n, 3))
+    rest = o.sub(n, o.add(third, third))
+    first = _exp2_int(third, x.aval.dtype)
+    return o.mul(o.mul(o.mul(x, first), first), _exp2_int(rest, x.aval.dtype))
+
+
+def frexp(x: Node) -> tuple[Node, Node]:
+    """Mantissa in [0.5, 1) and exponent; the mantissa is x * 2**-exponent, which has a slope."""
+    dtype = x.aval.dtype
+    info = dtypes.finfo(dtype)
+    mantissa, bias = int(info.nmant), int(info.maxexp) - 1
+    ints = np.dtype(_INT_OF[dtype.itemsize])
+    tiny = o.lt(o.abs(x), like(x, float(info.smallest_normal)))
+    normal = select(tiny, o.mul(x, like(x, 2.0**mantissa)), x)
+    bits = o.bitcast_convert_type(normal, new_dtype=ints)
+    raw = o.and_(o.shift_right_arithmetic(bits, like(bits, mantissa)), like(bits, 2 * bias + 1))
+    exponent = o.add(cast(raw, np.dtype(np.int32)), literal_int(raw, 1 - bias))
+    exponent = o.add(exponent, select(tiny, filled(exponent, -mantissa), filled(exponent, 0)))
+    odd = o.or_(o.eq(x, like(x, 0)), o.not_(is_finite(x)))
+    exponent = select(odd, filled(exponent, 0), exponent)
+    return scale_by_power(x, o.neg(exponent)), exponent
+
+
+def literal_int(_: Node, value: int) -> Node:
+    return full((), value, np.dtype(np.int32))
+
+
+def modf(x: Node) -> tuple[Node, Node]:
+    whole = where_(o.ge(x, like(x, 0)), o.floor(x), o.ceil(x))
+    return o.sub(x, whole), whole
+
+
+def conj(x: Node) -> Node:
+    return o.conj(x) if kind(x) == "c" else x
+
+
+def real(x: Node) -> Node:
+    return o.real(x) if kind(x) == "c" else x
+
+
+def imag(x: Node) -> Node:
+    return o.imag(x) if kind(x) == "c" else filled(x, 0)
+
+
+# --- rounding, classification ---------------------------------------------------------------------
+
+
+def trunc(x: Node) -> Node:
+    if kind(x) in "biu":
+        return x
+    return where_(o.lt(x, like(x, 0)), o.ceil(x), o.floor(x))
+
+
+def rounded(op: Any) -> Any:
+    """Rounding functions leave integers alone."""
+    return lambda x: x if kind(x) in "biu" else op(x)
+
+
+def rint(x: Node) -> Node:
+    if kind(x) in "biu":
+        return cast(x, dtypes.default_float())
+    out = by_parts(x, lambda y: o.round(y, rounding_method=1))
+    return cast(out, x.aval.dtype, x.aval.weak_type)
+
+
+def isnan(x: Node) -> Node:
+    return o.ne(x, x)
+
+
+def isinf(x: Node) -> Node:
+    if kind(x) in "biu":
+        return filled(x, False, BOOL)
+    if kind(x) == "c":
+        return o.or_(isinf(o.real(x)), isinf(o.imag(x)))
+    return o.eq(o.abs(x), like(x, INF))
+
+
+def is_finite(x: Node) -> Node:
+    if kind(x) in "biu":
+        return filled(x, True, BOOL)
+    if kind(x) == "c":
+        return o.and_(o.is_finite(o.real(x)), o.is_finite(o.imag(x)))
+    return o.is_finite(x)
+
+
+def is_infinite_with(sign: float, name: str) -> Any:
+    def rule(x: Node) -> Node:
+        if kind(x) == "c":
+            raise ValueError(
+                f"{name}: complex numbers have no sign; got a complex array; take jnp.real first"
+            )
+        return filled(x, False, BOOL) if kind(x) in "biu" else o.eq(x, like(x, sign * INF))
+
+    return rule
+
+
+# --- comparison, logic ----------------------------------------------------------------------------
+
+
+def compare(name: str) -> Any:
+    """Comparisons; complex numbers compare by real part, then by imaginary part."""
+
+    def rule(a: Node, b: Node) -> Node:
+        op = getattr(o, name)
+        if kind(a) != "c":
+            return op(a, b)
+        ra, rb = o.real(a), o.real(b)
+        strict = getattr(o, name[:1] + "t")
+        return select(o.eq(ra, rb), op(o.imag(a), o.imag(b)), strict(ra, rb))
+
+    return rule
+
+
+def maximum(a: Node, b: Node) -> Node:
+    # A nan comes out wherever it stands, as for real numbers.
+    if kind(a) != "c":
+        return o.max(a, b)
+    return select(o.or_(compare("lt")(b, a), o.ne(a, a)), a, b)
+
+
+def minimum(a: Node, b: Node) -> Node:
+    if kind(a) != "c":
+        return o.min(a, b)
+    return select(o.or_(compare("lt")(a, b), o.ne(a, a)), a, b)
+
+
+def fmax(a: Node, b: Node) -> Node:
+    return where_(o.or_(compare("gt")(a, b), o.ne(b, b)), a, b)
+
+
+def fmin(a: Node, b: Node) -> Node:
+    return where_(o.or_(compare("lt")(a, b), o.ne(b, b)), a, b)
+
+
+def as_bool(x: Node) -> Node:
+    return x if x.aval.dtype == BOOL else o.ne(x, like(x, 0))
+
+
+def logical(name: str) -> Any:
+    return lambda *xs: getattr(o, name)(*map(as_bool, xs))
+
+
+def shift_right(a: Node, b: Node) -> Node:
+    return (o.shift_right_logical if kind(a) == "u" else o.shift_right_arithmetic)(a, b)
+
+
+def add(a: Node, b: Node) -> Node:
+    return (o.or_ if kind(a) == "b" else o.add)(a, b)
+
+
+def multiply(a: Node, b: Node) -> Node:
+    return (o.and_ if kind(a) == "b" else o.mul)(a, b)
+
+
+def heaviside(x: Node, at_zero: Node) -> Node:
+    zero = like(x, 0)
+    below, above = o.lt(x, zero), o.gt(x, zero)
+    inner = where_(o.ne(x, x), x, at_zero)
+    return where_(below, zero, where_(above, like(x, 1), inner))
+
+
+def lcm(a: Node, b: Node) -> Node:
+    size_a, size_b = (x if kind(x) == "u" else o.abs(x) for x in (a, b))
+    divisor = o.gcd(a, b)
+    none = o.eq(divisor, like(divisor, 0))
+    safe = select(none, filled(divisor, 1), divisor)
+    return select(none, filled(divisor, 0), o.mul(size_a, o.div(spread(size_b, divisor), safe)))
+
+
+def spread(x: Node, like_this: Node) -> Node:
+    return to_shape(x, like_this.aval.shape)
+
+
+def isclose(a: Node, b: Node, rtol: Node, atol: Node, equal_nan: bool) -> Node:
+    if kind(a) in "biu":
+        out = o.eq(a, b)
+        return out
+    both_nan = o.and_(o.ne(a, a), o.ne(b, b))
+    finite, distance = is_finite(b), o.abs(o.sub(a, b))
+    near = o.le(distance, o.add(atol, o.mul(rtol, o.abs(b))))
+    same = o.eq(a, b)
+    out = o.or_(same, o.and_(finite, near))
+    return o.or_(out, both_nan) if equal_nan else out
+
+
+def nan_to_num(x: Node, nan: Any, posinf: Any, neginf: Any) -> Node:
+    if kind(x) in "biu":
+        return x
+    if kind(x) == "c":
+        return by_parts(x, lambda y: nan_to_num(y, nan, posinf, neginf))
+    info = dtypes.finfo(x.aval.dtype)
+    high = float(info.max) if posinf is None else posinf
+    low = float(info.min) if neginf is None else neginf
+    x = where_(isnan(x), _constant(x, nan), x)
+    x = where_(o.eq(x, like(x, INF)), _constant(x, high), x)
+    return where_(o.eq(x, like(x, -INF)), _constant(x, low), x)
+
+
+def _constant(x: Node, value: Any) -> Node:
+    return value if isinstance(value, Node) else like(x, value)

@@ -1,0 +1,1 @@
+"""Facts of the process and waiting for work in flight."""

@@ -1,0 +1,101 @@
+"""Where a program runs, names for its parts, and forgetting what was traced.
+
+In: nothing, or a name. Out: facts of the one process on one machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from accnp.api.compiled import jit as jit_module
+from accnp.array import Array
+from accnp.runtime.buffer import Buffer
+from accnp.runtime.device import devices
+
+
+def process_index(backend: str | None = None) -> int:
+    """The number of this process: 0."""
+    return 0
+
+
+def process_count(backend: str | None = None) -> int:
+    """How many processes take part: 1."""
+    return 1
+
+
+def process_indices(backend: str | None = None) -> list[int]:
+    """The numbers of all processes."""
+    return [0]
+
+
+host_id, host_count, host_ids = process_index, process_count, process_indices
+
+
+@contextlib.contextmanager
+def named_scope(name: str) -> Iterator[None]:
+    """Name a part of a program; has no effect on what is computed."""
+    if not isinstance(name, str):
+        raise TypeError(f"named_scope: the name must be a text; got {name!r}; pass a str")
+    yield
+
+
+def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
+    """Name a function's part of a program; the function works as before."""
+
+    @functools.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return fun(*args, **kwargs)
+
+    if name is not None:
+        call.__name__ = name
+    return call
+
+
+def clear_caches() -> None:
+    """Forget what jit has traced; compiled kernels stay, since any function can use them."""
+    for by_options in list(jit_module._caches.values()):
+        for cache in by_options.values():
+            cache.clear()
+
+
+def print_environment_info(return_string: bool = False) -> str | None:
+    """Versions and devices, for reports of faults."""
+    import platform
+
+    text = "\n".join(
+        [
+            f"numpy:  {np.__version__}",
+            f"python: {sys.version}",
+            f"system: {platform.platform()}",
+            f"devices: {devices()}",
+        ]
+    )
+    if return_string:
+        return text
+    print(text)
+    return None
+
+
+def live_arrays(platform: str | None = None) -> list[Array]:
+    """The arrays of this process that hold memory now, and are referred to somewhere.
+
+    Args:
+        platform: the name of a platform, or None for all.
+
+    Example:
+        >>> import accnp as jnp
+        >>> x = jnp.ones(3).block_until_ready()
+        >>> any(x is y for y in jnp.live_arrays())
+        True
+    """
+    if platform not in (None, "cpu"):
+        devices(platform)  # says that there is none
+    found = [x for x in gc.get_objects() if type(x) is Array]
+    return [x for x in found if type(getattr(x._node, "value", None)) is Buffer]

@@ -1,0 +1,416 @@
+"""`scipy.sparse.linalg`: iterative solvers of linear systems that only multiply by the matrix.
+
+In: a matrix or a linear function, a right side, both perhaps trees of arrays. Out: the solution, of
+the structure of the right side. Derivatives are those of the system: they solve once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.algebra.products import matmul, tensordot, vdot
+from accnp.api.arrays.creation import asarray, eye, zeros, zeros_like
+from accnp.api.elements.selecting import where
+from accnp.api.elements.ufuncs import abs as _abs
+from accnp.api.elements.ufuncs import isnan, logical_and, logical_not, maximum, minimum, sqrt
+from accnp.api.factors.scipy_linalg import solve as dense_solve
+from accnp.api.factors.scipy_linalg import solve_triangular
+from accnp.api.flow.loops import fori_loop, while_loop
+from accnp.api.flow.solving import custom_linear_solve
+from accnp.api.strict.lax import rsqrt
+from accnp.array import Array
+from accnp.errors import api_boundary
+from accnp.pytree import tree_flatten, tree_map
+
+__all__ = ["bicgstab", "cg", "gmres"]
+
+Tree = Any
+Linear = Callable[[Tree], Tree]
+
+
+def _same(x: Tree) -> Tree:
+    return x
+
+
+def _linear(a: Any, name: str) -> Linear:
+    """A function, or the product with a square matrix."""
+    if callable(a):
+        return a
+    if not hasattr(a, "__matmul__") or not hasattr(a, "shape"):
+        raise TypeError(f"{name}: the operator must be a function or a matrix; got {a!r}")
+    if len(a.shape) != 2 or a.shape[0] != a.shape[1]:
+        raise ValueError(f"{name}: the operator must be a square matrix; got shape {a.shape}")
+    return lambda x: a @ x
+
+
+# --- trees as vectors ----------------------------------------------------------------------------
+
+
+def _leaves(x: Tree) -> list[Array]:
+    return tree_flatten(x)[0]
+
+
+def _total(parts: list[Any]) -> Any:
+    return reduce(lambda a, b: a + b, parts)
+
+
+def _dot(x: Tree, y: Tree) -> Array:
+    """The inner product, x conjugated."""
+    return _total([vdot(a, b) for a, b in zip(_leaves(x), _leaves(y), strict=True)])
+
+
+def _real_dot(x: Tree, y: Tree) -> Array:
+    return _dot(x, y).real
+
+
+def _norm(x: Tree) -> Array:
+    return sqrt(_real_dot(x, x))
+
+
+def _plus(x: Tree, factor: Any, y: Tree) -> Tree:
+    """x + factor * y."""
+    return tree_map(lambda a, b: a + factor * b, x, y)
+
+
+def _minus(x: Tree, y: Tree) -> Tree:
+    return tree_map(lambda a, b: a - b, x, y)
+
+
+def _dtype(x: Tree) -> np.dtype:
+    return dtypes.result_type(*_leaves(x))
+
+
+class _System:
+    """The arguments that all solvers share, checked."""
+
+    def __init__(self, name: str, a: Any, b: Any, x0: Any, maxiter: int | None, m: Any) -> None:
+        self.name = f"sparse.linalg.{name}"
+        self.b = tree_map(asarray, b)
+        self.x0 = tree_map(zeros_like, self.b) if x0 is None else tree_map(asarray, x0)
+        self.size = sum(x.size for x in _leaves(self.b))
+        self.maxiter = 10 * self.size if maxiter is None else maxiter
+        self.matvec, self.precondition = (
+            _linear(a, self.name),
+            _same if m is None else _linear(m, self.name),
+        )
+        (given, tree), (start, other) = tree_flatten(self.b), tree_flatten(self.x0)
+        if tree != other:
+            raise ValueError(
+                f"{self.name}: x0 and b need one tree structure; got {other} and {tree}"
+            )
+        shapes, others = [x.shape for x in given], [x.shape for x in start]
+        if shapes != others:
+            raise ValueError(f"{self.name}: x0 and b need equal shapes; got {others} and {shapes}")
+
+
+# --- conjugate gradients -------------------------------------------------------------------------
+
+
+@api_boundary
+def cg(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    tol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
+) -> tuple[Any, None]:
+    """Solve A x = b by conjugate gradients, for a Hermitian positive definite A.
+
+    Args:
+        A: a matrix, or a linear function from trees of the structure of b to such.
+        b: an array or a tree of arrays.
+        x0: where to begin; None is zeros.
+        tol: until the residual is less than tol times the norm of b,
+        atol: or less than atol,
+        maxiter: or so many steps are done; None is 10 times the number of unknowns.
+        M: an approximate inverse of A, a matrix or a function.
+
+    Returns:
+        The solution, and None.
+
+    Example:
+        >>> import accnp as jnp
+        >>> A = jnp.array([[4., 1.], [1., 3.]])
+        >>> x, _ = jnp.scipy.sparse.linalg.cg(A, jnp.array([5., 4.]))
+        >>> jnp.round(x, 4)
+        Array([1., 1.], dtype=float32)
+    """
+    system = _System("cg", A, b, x0, maxiter, M)
+
+    def solve(matvec: Linear, b: Tree) -> Tree:
+        bound = maximum(tol * tol * _real_dot(b, b), atol * atol)
+
+        def more(state: Any) -> Any:
+            _, r, gamma, _, k = state
+            size = gamma.real if M is None else _real_dot(r, r)
+            return (size > bound) & (k < system.maxiter)
+
+        def step(state: Any) -> Any:
+            x, r, gamma, p, k = state
+            moved = matvec(p)
+            alpha = gamma / _real_dot(p, moved).astype(dtype)
+            x, r = _plus(x, alpha, p), _plus(r, -alpha, moved)
+            z = system.precondition(r)
+            after = _real_dot(r, z).astype(dtype)
+            return x, r, after, _plus(z, after / gamma, p), k + 1
+
+        r = _minus(b, matvec(system.x0))
+        z = system.precondition(r)
+        dtype = _dtype(z)
+        return while_loop(more, step, (system.x0, r, _real_dot(r, z).astype(dtype), z, 0))[0]
+
+    symmetric = all(x.dtype.kind != "c" for x in _leaves(system.b))
+    return custom_linear_solve(
+        system.matvec, system.b, solve, transpose_solve=solve, symmetric=symmetric
+    ), None
+
+
+@api_boundary
+def bicgstab(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    tol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
+) -> tuple[Any, None]:
+    """Solve A x = b by stabilised biconjugate gradients, for any regular A.
+
+    Arguments and results are those of `cg`.
+
+    Example:
+        >>> import accnp as jnp
+        >>> A = jnp.array([[4., 1.], [0., 3.]])
+        >>> x, _ = jnp.scipy.sparse.linalg.bicgstab(A, jnp.array([5., 3.]))
+        >>> jnp.round(x, 4)
+        Array([1., 1.], dtype=float32)
+    """
+    system = _System("bicgstab", A, b, x0, maxiter, M)
+
+    def solve(matvec: Linear, b: Tree) -> Tree:
+        bound = maximum(tol * tol * _real_dot(b, b), atol * atol)
+
+        def more(state: Any) -> Any:
+            _, r, *_, k = state
+            return (_real_dot(r, r) > bound) & (k < system.maxiter) & (k >= 0)
+
+        def step(state: Any) -> Any:
+            x, r, first, alpha, omega, rho, p, q, k = state
+            after = _dot(first, r)
+            p = _plus(r, after / rho * alpha / omega, _plus(p, -omega, q))
+            p_ = system.precondition(p)
+            q = matvec(p_)
+            alpha = after / _dot(first, q)
+            s = _plus(r, -alpha, q)
+            done = _real_dot(s, s) < bound
+            s_ = system.precondition(s)
+            t = matvec(s_)
+            omega = _dot(t, s) / _dot(t, t)
+            half = _plus(x, alpha, p_)
+            x = tree_map(lambda u, v: where(done, u, v), half, _plus(half, omega, s_))
+            r = tree_map(lambda u, v: where(done, u, v), s, _plus(s, -omega, t))
+            # A negative count ends a loop that cannot go on.
+            k = where((omega == 0) | (alpha == 0), -11, k + 1)
+            return x, r, first, alpha, omega, after, p, q, where(after == 0, -10, k)
+
+        r = _minus(b, matvec(system.x0))
+        one = asarray(1, _dtype(b))
+        return while_loop(more, step, (system.x0, r, r, one, one, one, r, r, 0))[0]
+
+    return custom_linear_solve(system.matvec, system.b, solve, transpose_solve=solve), None
+
+
+# --- GMRES ---------------------------------------------------------------------------------------
+
+
+def _unit(x: Tree, bound: Any = None) -> tuple[Tree, Array]:
+    """A vector of norm 1 and its norm; zeros where that is not above the bound."""
+    size = _norm(x)
+    bound = float(dtypes.finfo(size.dtype).eps) if bound is None else bound
+    used = size > bound
+    safe = where(used, size, 1)
+    return tree_map(lambda v: where(used, v / safe.astype(v.dtype), 0), x), where(used, size, 0)
+
+
+def _orthogonal(basis: Tree, x: Tree, size: Array) -> tuple[Tree, Array]:
+    """Take away the components along the columns of a basis, again where much was lost; returns
+    the rest and the components."""
+
+    def once(x: Tree) -> tuple[Tree, Array]:
+        parts = zip(_leaves(basis), _leaves(x), strict=True)
+        h = _total([tensordot(v.conj(), y, (range(y.ndim), range(y.ndim))) for v, y in parts])
+        return tree_map(lambda v, y: y - v @ h, basis, x), h
+
+    rest, h = once(x)
+    again, more = once(rest)
+    # Kahan's criterion: twice is enough, and once where the norm has not fallen below its root.
+    needed = _norm(rest) < size / sqrt(2.0)
+    return tree_map(lambda u, v: where(needed, u, v), again, rest), where(needed, h + more, h)
+
+
+def _arnoldi(k: Any, matvec: Linear, m: Linear, basis: Tree, h: Array) -> tuple[Tree, Array, Array]:
+    """Add a vector to the basis, and a row to the matrix of components; also whether it is zero."""
+    x = m(matvec(tree_map(lambda v: v[..., k], basis)))
+    size = _unit(x)[1]
+    x, row = _orthogonal(basis, x, size)
+    x, rest = _unit(x, float(dtypes.finfo(h.dtype).eps) * size)
+    basis = tree_map(lambda v, y: v.at[..., k + 1].set(y), basis, x)
+    row = row.at[k + 1].set(rest.astype(row.dtype))
+    return basis, h.at[k].set(row.astype(h.dtype)), rest == 0
+
+
+def _turned(x: Array, i: Any, c: Array, s: Array) -> Array:
+    """Rotate two elements."""
+    a, b = x[i], x[i + 1]
+    return x.at[i].set(c.conj() * a - s.conj() * b).at[i + 1].set(s * a + c * b)
+
+
+def _rotation(a: Array, b: Array) -> tuple[Array, Array]:
+    """The rotation that makes the second of two elements vanish."""
+    swapped, nothing = _abs(a) < _abs(b), _abs(b) == 0
+    t = -where(swapped, a, b) / where(nothing, 1, where(swapped, b, a))
+    r = rsqrt(1 + _abs(t) ** 2).astype(t.dtype)
+    c = where(nothing, 1, where(swapped, r * t, r))
+    return c, where(nothing, 0, where(swapped, r, r * t))
+
+
+class _Restart:
+    """One turn of GMRES: a Krylov space of `size` vectors and the best solution in it."""
+
+    def __init__(self, matvec: Linear, m: Linear, b: Tree, size: int) -> None:
+        self.matvec, self.m, self.b, self.size = matvec, m, b, size
+        self.dtype = _dtype(b)
+
+    def basis(self, first: Tree) -> Tree:
+        """Room for all vectors, the first one in place."""
+        count = self.size + 1
+        return tree_map(lambda v: zeros((*v.shape, count), v.dtype).at[..., 0].set(v), first)
+
+    def improved(self, x: Tree, basis: Tree, y: Array) -> tuple[Tree, Tree, Array]:
+        """The solution with weights of the basis; its residual, as a unit vector and a norm."""
+        x = tree_map(lambda x, v: x + matmul(v[..., :-1], y), x, basis)
+        return x, *_unit(self.m(_minus(self.b, self.matvec(x))))
+
+    def batched(self, x: Tree, first: Tree, size: Array, bound: Array) -> tuple[Tree, Tree, Array]:
+        """All vectors first, then one least-squares problem."""
+        h = eye(self.size, self.size + 1, dtype=self.dtype)
+
+        def more(state: Any) -> Any:
+            _, _, stuck, k = state
+            return logical_and(k < self.size, logical_not(stuck))
+
+        def step(state: Any) -> Any:
+            basis, h, _, k = state
+            return *_arnoldi(k, self.matvec, self.m, basis, h), k + 1
+
+        basis, h, _, _ = while_loop(more, step, (self.basis(first), h, asarray(False), 0))
+        right = zeros(self.size + 1, self.dtype).at[0].set(size.astype(self.dtype))
+        back = h.conj()
+        y = dense_solve(back @ h.T, back @ right, assume_a="pos")
+        return self.improved(x, basis, y)
+
+    def incremental(
+        self, x: Tree, first: Tree, size: Array, bound: Array
+    ) -> tuple[Tree, Tree, Array]:
+        """Rotations keep the matrix triangular, so that the residual is known after each vector."""
+        n = self.size
+        h = eye(n, n + 1, dtype=self.dtype)
+        right = zeros(n + 1, self.dtype).at[0].set(size.astype(self.dtype))
+
+        def more(state: Any) -> Any:
+            k, error, *_ = state
+            return logical_and(k < n, error > bound)
+
+        def step(state: Any) -> Any:
+            k, _, basis, h, right, turns = state
+            basis, h, _ = _arnoldi(k, self.matvec, self.m, basis, h)
+            row = fori_loop(
+                0, n, lambda i, row: where(i < k, _turned(row, i, *turns[i]), row), h[k]
+            )
+            c, s = _rotation(row[k], row[k + 1])
+            turns = turns.at[k, 0].set(c).at[k, 1].set(s)
+            right = _turned(right, k, c, s)
+            h = h.at[k].set(_turned(row, k, c, s))
+            return k + 1, _abs(right[k + 1]), basis, h, right, turns
+
+        start = (0, size, self.basis(first), h, right, zeros((n, 2), self.dtype))
+        _, _, basis, h, right, _ = while_loop(more, step, start)
+        return self.improved(x, basis, solve_triangular(h[:, :-1].T, right[:-1]))
+
+
+@api_boundary
+def gmres(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    tol: float = 1e-5,
+    atol: float = 0.0,
+    restart: int = 20,
+    maxiter: int | None = None,
+    M: Any = None,
+    solve_method: str = "batched",
+) -> tuple[Any, Array]:
+    """Solve A x = b by generalised minimal residuals, for any regular A.
+
+    Args:
+        A: a matrix, or a linear function from trees of the structure of b to such.
+        b: an array or a tree of arrays.
+        x0: where to begin; None is zeros.
+        tol: until the residual is less than tol times the norm of b,
+        atol: or less than atol,
+        restart: after so many vectors a new space is begun.
+        maxiter: at most so many spaces; None is 10 times the number of unknowns.
+        M: an approximate inverse of A, a matrix or a function.
+        solve_method: "batched" makes a whole space at once; "incremental" looks at the residual
+            after each vector.
+
+    Returns:
+        The solution, and 0, or -1 if it is NaN.
+
+    Example:
+        >>> import accnp as jnp
+        >>> A = jnp.array([[4., 1.], [0., 3.]])
+        >>> x, info = jnp.scipy.sparse.linalg.gmres(A, jnp.array([5., 3.]))
+        >>> jnp.round(x, 4)
+        Array([1., 1.], dtype=float32)
+    """
+    if solve_method not in ("batched", "incremental"):
+        raise ValueError(
+            "sparse.linalg.gmres: solve_method must be 'batched' or 'incremental'; got "
+            f"{solve_method!r}"
+        )
+    system = _System("gmres", A, b, x0, maxiter, M)
+    m = system.precondition
+    size = _norm(system.b)
+    bound = maximum(tol * size, atol)
+    inner = _norm(m(system.b)) * minimum(1.0, bound / size)
+
+    def solve(matvec: Linear, b: Tree) -> Tree:
+        turn = _Restart(matvec, m, b, min(restart, system.size))
+        improve = getattr(turn, solve_method)
+
+        def more(state: Any) -> Any:
+            _, k, _, error = state
+            return logical_and(k < system.maxiter, error > bound)
+
+        def step(state: Any) -> Any:
+            x, k, first, error = state
+            x, first, error = improve(x, first, error, inner)
+            return x, k + 1, first, error
+
+        first, error = _unit(m(_minus(b, matvec(system.x0))))
+        return while_loop(more, step, (system.x0, 0, first, error))[0]
+
+    x = custom_linear_solve(system.matvec, system.b, solve, transpose_solve=solve)
+    return x, where(isnan(_norm(x)), -1, 0)

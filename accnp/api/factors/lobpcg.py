@@ -1,0 +1,146 @@
+"""`experimental.sparse.linalg.lobpcg_standard`: the largest eigenvalues of a symmetric operator.
+
+In: a matrix, or a function that multiplies a block of vectors; first guesses. Out: eigenvalues,
+eigenvectors, the number of steps. The algorithm is the locally optimal block preconditioned
+conjugate gradient method (Knyazev, 2001), with the orthonormal bases of Duersch, Shao, Yang and Gu
+(2018), without preconditioning.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from accnp import dtypes
+from accnp.api.algebra import linalg
+from accnp.api.algebra.norms import norm
+from accnp.api.algebra.products import matmul
+from accnp.api.arguments.convert import as_node
+from accnp.api.arrays.creation import eye, zeros
+from accnp.api.arrays.joining import concatenate
+from accnp.api.arrays.matrices import diagonal
+from accnp.api.elements.selecting import where
+from accnp.api.elements.ufuncs import logical_and, maximum
+from accnp.api.flow.loops import while_loop
+from accnp.api.folds.reductions import sum as _sum
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+
+__all__ = ["lobpcg_standard"]
+
+
+def _scaled(x: Array) -> Array:
+    """Columns of norm 1; those of zeros stay."""
+    size = norm(x, axis=0, keepdims=True)
+    return x / where(size == 0, 1, size)
+
+
+def _descending(a: Array) -> tuple[Array, Array]:
+    w, v = linalg.eigh(a)
+    return w[::-1], v[:, ::-1]
+
+
+def _orthonormal(x: Array) -> Array:
+    """Columns that span the same space; dependent ones become zeros. Twice, for rounding."""
+    for _ in range(2):
+        x = _scaled(x)
+        inner = x.T @ x
+        w, v = _descending(inner)
+        least = float(dtypes.finfo(x.dtype).eps) * w[0]
+        x = x @ (v * where(least > 0, maximum(w, least), 1) ** -0.5)
+        kept = ((w > least) & (diagonal(inner) > 0))[None]
+        x = _scaled(where(kept, x, 0))
+    return x
+
+
+def _outside(basis: Array, x: Array) -> Array:
+    """What is left of vectors without their components in a basis; zeros where that is little."""
+    for _ in range(2):
+        x = _orthonormal(x - basis @ (basis.T @ x))
+    for _ in range(2):
+        x = x - basis @ (basis.T @ x)
+    return where(norm(x, axis=0, keepdims=True) >= 0.99, x, 0)
+
+
+def _complement(x: Array) -> Array:
+    """As many orthonormal vectors again, orthogonal to the given ones: columns of a block
+    reflector that takes these to the first unit vectors."""
+    n, k = x.shape
+    u, s, vt = linalg.svd(x[:k])
+    y = concatenate([x[:k] + u @ vt, x[k:]])
+    w = y @ (vt.T * (2 * (1 + s)) ** -0.5)
+    units = concatenate([eye(k, dtype=x.dtype), zeros((n - 2 * k, k), x.dtype)])
+    h = -2 * w @ (w[k:].T @ units)
+    return h.at[k:].add(units)
+
+
+@api_boundary
+def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> tuple[Array, Array, Array]:
+    """Return the largest eigenvalues of a symmetric matrix, and their eigenvectors.
+
+    Args:
+        A: [n, n], symmetric, or a function from [n, any] to the same shape that multiplies by it.
+        X: first guesses, [n, k] with 5 k < n, real.
+        m: at most so many steps.
+        tol: until all residuals are less than tol times 10 n times the norm of A X plus the
+            eigenvalue; None is the dtype's precision.
+
+    Returns:
+        Eigenvalues [k], largest first; eigenvectors [n, k]; the number of steps.
+
+    Raises:
+        ValueError: there are too many columns, or none; or A does not fit.
+
+    Example:
+        >>> import accnp as jnp
+        >>> from accnp.experimental.sparse.linalg import lobpcg_standard
+        >>> A = jnp.diag(jnp.arange(1., 21.))
+        >>> w, v, steps = lobpcg_standard(A, jnp.ones((20, 1)))
+        >>> jnp.round(w, 2)
+        Array([20.], dtype=float32)
+    """
+    name = "lobpcg_standard"
+    x = wrap(as_node(X, name))
+    multiply: Any = A if callable(A) else partial(matmul, wrap(as_node(A, name)))
+    n, k = x.shape
+    if not 0 < 5 * k < n:
+        raise ValueError(
+            f"{name}: X needs columns, 5 times as many less than rows; got shape {x.shape}"
+        )
+    first = multiply(zeros((n, 1), x.dtype))
+    if first.dtype != x.dtype or first.shape != (n, 1):
+        raise ValueError(
+            f"{name}: A must take [{n}, 1] to the same shape and dtype {x.dtype}; got "
+            f"{first.shape} of {first.dtype}"
+        )
+    bound = float(dtypes.finfo(x.dtype).eps) if tol is None else tol
+
+    def more(state: Any) -> Any:
+        i, _, _, _, count, _ = state
+        return logical_and(i < m, count < k)
+
+    def step(state: Any) -> Any:
+        i, x, p, r, _, _ = state
+        r = _outside(concatenate([x, p], axis=1), r)
+        basis = concatenate([x, p, r], axis=1)
+        theta, q = _descending(basis.T @ multiply(basis))
+        best = q[:, :k]
+        x = basis @ (best / norm(best, axis=0, keepdims=True))
+        x = x / norm(x, axis=0, keepdims=True)
+        # The change of x in the basis, orthogonal to x: the next direction.
+        turn, _ = linalg.qr(q[:k, k:].T)
+        p = _scaled(basis @ (q[:, k:] @ turn))
+        moved = multiply(x)
+        r = moved - theta[:k] * x
+        scale = 10 * n * (norm(moved, axis=0) + theta[:k])
+        done = _sum(norm(r, axis=0) < bound * scale)
+        return i + 1, x, p, r, done, theta[:k]
+
+    x = _orthonormal(x)
+    p = _complement(x)
+    moved = multiply(x)
+    theta = _sum(x * moved, axis=0)
+    none = zeros((), dtypes.default_int())
+    state = (0, x, p, moved - theta * x, none, theta)
+    i, x, _, _, _, theta = while_loop(more, step, state)
+    return theta, x, wrap(as_node(i))

@@ -1,0 +1,370 @@
+"""Functions of matrices: exponential, square root, any function; Sylvester's equation.
+
+In: square matrices. Out: lazy Arrays. They are compositions of products, Schur forms and loops over
+triangular matrices.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.algebra import linalg
+from accnp.api.algebra.norms import norm
+from accnp.api.arguments.convert import as_node, promote_inexact
+from accnp.api.arrays.creation import arange, array, asarray, eye, full_like, zeros_like
+from accnp.api.arrays.matrices import diag, triu
+from accnp.api.differentiation.derivatives import jvp
+from accnp.api.elements.selecting import where
+from accnp.api.elements.ufuncs import abs as _abs
+from accnp.api.elements.ufuncs import floor, isinf, log2, maximum, minimum, real, sqrt
+from accnp.api.factors import lax_linalg
+from accnp.api.factors.scipy_factors import as_complex, schur
+from accnp.api.factors.scipy_linalg import solve_triangular
+from accnp.api.flow.control import cond, switch
+from accnp.api.flow.loops import fori_loop, scan
+from accnp.api.folds.reductions import any as _any
+from accnp.api.folds.reductions import sum as _sum
+from accnp.api.indexes.lax_index import (
+    dynamic_slice,
+    dynamic_slice_in_dim,
+    dynamic_update_slice_in_dim,
+)
+from accnp.api.mapping.vectorize import vectorize
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+
+__all__ = ["expm", "expm_frechet", "funm", "rsf2csf", "solve_sylvester", "sqrtm"]
+
+
+def _square(name: str, x: Array) -> None:
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"linalg.{name}: square matrices are needed; got shape {x.shape}")
+
+
+# --- exponential ---------------------------------------------------------------------------------
+
+# Padé approximants of these orders are exact to rounding up to these norms, of the last one after
+# halving: Higham (2005), The scaling and squaring method for the matrix exponential revisited.
+_ORDERS = {
+    "f4": ((3, 5, 7), (0.4258730016922831, 1.880152677804762), 3.925724783138660),
+    "f8": (
+        (3, 5, 7, 9, 13),
+        (1.495585217958292e-2, 0.2539398330063230, 0.9504178996162932, 2.097847961257068),
+        5.371920351148152,
+    ),
+}
+
+
+def _approximant(order: int) -> Callable[[Array], tuple[Array, Array]]:
+    """The odd and the even part of the numerator; the denominator is their difference."""
+    b = [
+        float(math.factorial(2 * order - j) // math.factorial(order - j) // math.factorial(j))
+        for j in range(order + 1)
+    ]
+
+    def series(powers: list[Array], first: int) -> Array:
+        out = b[first] * powers[0]
+        for k, power in enumerate(powers[1:], 1):
+            out = out + b[first + 2 * k] * power
+        return out
+
+    def parts(a: Array) -> tuple[Array, Array]:
+        square = a @ a
+        powers = [eye(a.shape[0], dtype=a.dtype), square]
+        while 2 * len(powers) <= (order if order < 13 else 6):
+            powers.append(powers[-1] @ square)
+        odd, even = series(powers, 1), series(powers, 0)
+        if order == 13:  # the higher half has the sixth power as a factor
+            odd = odd + powers[3] @ series(powers[1:], 9)
+            even = even + powers[3] @ series(powers[1:], 8)
+        return a @ odd, even
+
+    return parts
+
+
+@api_boundary
+def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
+    """Return the matrix exponential, by scaling, a Padé approximant and squaring.
+
+    Args:
+        A: [..., n, n], of at least single precision.
+        upper_triangular: A is; then the system in between is solved as triangular.
+        max_squarings: matrices that need more give NaN.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.scipy.linalg.expm(jnp.zeros((2, 2)))
+        Array([[1., 0.],
+               [0., 1.]], dtype=float32)
+    """
+    x = wrap(promote_inexact("linalg.expm", A)[0])
+    _square("expm", x)
+    if x.dtype.kind not in "fc" or x.dtype.itemsize < 4:
+        raise TypeError(f"linalg.expm: dtype {x.dtype} is not supported; use float32 or wider")
+
+    def one(x: Array) -> Array:
+        return _expm(x, bool(upper_triangular), int(max_squarings))
+
+    return one(x) if x.ndim == 2 else vectorize(one, signature="(n,n)->(n,n)")(x)
+
+
+def _expm(a: Array, triangular: bool, most: int) -> Array:
+    orders, bounds, last = _ORDERS["f8" if dtypes.real_part(a.dtype).itemsize == 8 else "f4"]
+    size = norm(a, 1)
+    times = maximum(0, floor(log2(size / last)))
+    scaled = a / (2**times).astype(a.dtype)
+    which = _sum(size >= asarray(bounds, size.dtype), dtype=np.int32)
+    odd, even = switch(which, [_approximant(m) for m in orders], scaled)
+
+    def squared(parts: tuple[Array, Array]) -> Array:
+        odd, even = parts
+        solve = solve_triangular if triangular else linalg.solve
+        root = solve(even - odd, even + odd)
+
+        def step(x: Array, i: Array) -> tuple[Array, None]:
+            return cond(i < times, lambda x: x @ x, lambda x: x, x), None
+
+        return scan(step, root, arange(most, dtype=times.dtype))[0]
+
+    return cond(times > most, lambda parts: full_like(parts[0], np.nan), squared, (odd, even))
+
+
+@api_boundary
+def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
+    """Return the matrix exponential of A and its derivative in direction E, or that alone.
+
+    Args:
+        A: [..., n, n].
+        E: of the same shape.
+        method: without effect.
+        compute_expm: return the exponential as well.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.scipy.linalg.expm_frechet(jnp.zeros((1, 1)), jnp.ones((1, 1)))
+        (Array([[1.]], dtype=float32), Array([[1.]], dtype=float32))
+    """
+    a, e = (wrap(as_node(x, "linalg.expm_frechet")) for x in (A, E))
+    _square("expm_frechet", a)
+    _square("expm_frechet", e)
+    if a.shape != e.shape:
+        raise ValueError(
+            f"linalg.expm_frechet: A and E need one shape; got {a.shape} and {e.shape}"
+        )
+    out, change = jvp(expm, (a,), (e,))
+    return (out, change) if compute_expm else change
+
+
+# --- functions by the Schur form -----------------------------------------------------------------
+
+
+def _above(n: int) -> np.ndarray:
+    """Places above the diagonal, one diagonal after the other."""
+    pairs = [(i, i + p) for p in range(1, n) for i in range(n - p)]
+    return np.array(pairs, np.int32).reshape(-1, 2)
+
+
+def _fill_above(first: Array, element: Callable[..., Array]) -> Array:
+    """Fill an upper triangular matrix from its diagonal outwards: element(X, i, j)."""
+
+    def step(x: Array, at: Array) -> tuple[Array, None]:
+        i, j = at[0], at[1]
+        return x.at[i, j].set(element(x, i, j)), None
+
+    return scan(step, first, asarray(_above(first.shape[0])))[0]
+
+
+@api_boundary
+def sqrtm(A: Any, blocksize: int = 1) -> Array:
+    """Return the principal square root of a matrix, complex.
+
+    Args:
+        A: [n, n].
+        blocksize: 1.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.sqrtm(jnp.array([[4., 0.], [0., 9.]]))
+    Array([[2.+0.j, 0.+0.j],
+           [0.+0.j, 3.+0.j]], dtype=complex64)
+    """
+    if blocksize > 1:
+        raise NotImplementedError(f"linalg.sqrtm: blocksize must be 1; got {blocksize}")
+    t, z = schur(A, output="complex")
+    if t.ndim != 2:
+        raise ValueError(f"linalg.sqrtm: one matrix is needed; got shape {t.shape}; use vmap")
+    roots = sqrt(diag(t))
+
+    def element(u: Array, i: Array, j: Array) -> Array:
+        rest = t[i, j] - _sum(u[i] * u[:, j])  # the terms at both ends are zero as yet
+        both = roots[i] + roots[j]
+        return where(rest == 0, 0, rest / both)
+
+    return z @ _fill_above(diag(roots), element) @ z.conj().T
+
+
+@api_boundary
+def funm(A: Any, func: Callable[[Array], Array], disp: bool = True) -> Any:
+    """Return a function of a matrix, complex, by Parlett's recurrence.
+
+    Args:
+        A: [n, n]; eigenvalues that are close to each other cost accuracy.
+        func: applied to the vector of eigenvalues.
+        disp: return the result alone; else an estimate of the relative error as well.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.funm(jnp.array([[2., 0.], [0., 3.]]), lambda x: x * x)
+    Array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 9.+0.j]], dtype=complex64)
+    """
+    x = asarray(A)
+    if x.ndim != 2 or x.shape[0] != x.shape[1]:
+        raise ValueError(f"linalg.funm: one square matrix is needed; got shape {x.shape}")
+    t, z = rsf2csf(*schur(x))
+    f = diag(func(diag(t))).astype(t.dtype)
+    place = np.arange(x.shape[0])
+
+    def element(f: Array, i: Array, j: Array) -> Array:
+        between = (place > i) & (place < j)
+        rest = _sum(where(between, t[i] * f[:, j] - f[i] * t[:, j], 0))
+        rest = rest + t[i, j] * (f[j, j] - f[i, i])
+        gap = t[j, j] - t[i, i]
+        return where(gap != 0, rest / where(gap != 0, gap, 1), rest)
+
+    out = z @ _fill_above(f, element) @ z.conj().T
+    if disp:
+        return out
+    w = diag(t)
+    eps = float(dtypes.finfo(dtypes.real_part(t.dtype)).eps)
+    pairs = _above(x.shape[0])
+    gaps = [_abs(w[:1]), _abs(w[pairs[:, 0]] - w[pairs[:, 1]])]
+    least = minimum(*[g.min(initial=np.inf) for g in gaps])
+    least = where(least == 0, eps, least)
+    bound = maximum(eps, eps / least * norm(triu(t, 1), 1))
+    return out, where(_any(isinf(out)), np.inf, minimum(1, bound))
+
+
+@api_boundary
+def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Array, Array]:
+    """Make the complex Schur form of the real one: rotations make blocks of 2 by 2 triangular.
+
+    Args:
+        T: [..., n, n], with blocks of at most 2 by 2 on its diagonal.
+        Z: the vectors, of the same shape.
+
+    >>> import accnp as jnp
+    >>> T, Z = jnp.scipy.linalg.rsf2csf(jnp.array([[0., 1.], [-1., 0.]]), jnp.eye(2))
+    >>> T.dtype
+    dtype('complex64')
+    """
+    t, z = asarray(T), asarray(Z)
+    _square("rsf2csf", t)
+    _square("rsf2csf", z)
+    if t.shape[-1] != z.shape[-1]:
+        raise ValueError(
+            f"linalg.rsf2csf: T and Z need one size; got shapes {t.shape} and {z.shape}"
+        )
+    t, z = (as_complex(wrap(n)) for n in promote_inexact("linalg.rsf2csf", t, z))
+    if t.ndim == z.ndim == 2:
+        return _complex_form(t, z)
+    return vectorize(_complex_form, signature="(n,n),(n,n)->(n,n),(n,n)")(t, z)
+
+
+def _complex_form(t: Array, z: Array) -> tuple[Array, Array]:
+    n = t.shape[0]
+    eps = float(dtypes.finfo(t.dtype).eps)
+    place = np.arange(n)
+
+    def rotated(m: Any, t: Array, z: Array) -> tuple[Array, Array]:
+        block = dynamic_slice(t, (m - 1, m - 1), (2, 2))
+        mu = linalg.eigvals(block)[0] - t[m, m]
+        low = t[m, m - 1]
+        r = norm(array([mu, low])).astype(t.dtype)
+        c, s = mu / r, low / r
+        turn = array([[c.conj(), s], [-s, c]])
+        back = turn.conj().T
+        rows = dynamic_slice_in_dim(t, m - 1, 2, axis=0)
+        rows = where(place >= m - 1, turn @ rows, rows)
+        t = dynamic_update_slice_in_dim(t, rows, m - 1, axis=0)
+        columns = dynamic_slice_in_dim(t, m - 1, 2, axis=1)
+        columns = where(place[:, None] < m + 1, columns @ back, columns)
+        t = dynamic_update_slice_in_dim(t, columns, m - 1, axis=1)
+        vectors = dynamic_slice_in_dim(z, m - 1, 2, axis=1) @ back
+        return t, dynamic_update_slice_in_dim(z, vectors, m - 1, axis=1)
+
+    def step(i: Any, both: tuple[Array, Array]) -> tuple[Array, Array]:
+        (t, z), m = both, n - i
+        large = _abs(t[m, m - 1]) > eps * (_abs(t[m - 1, m - 1]) + _abs(t[m, m]))
+        t, z = cond(large, rotated, lambda m, t, z: (t, z), m, t, z)
+        return t.at[m, m - 1].set(0), z
+
+    return fori_loop(1, n, step, (t, z)) if n > 1 else (t, z)
+
+
+# --- Sylvester's equation ------------------------------------------------------------------------
+
+
+@api_boundary
+def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Array:
+    """Solve A @ X + X @ B = C.
+
+    Args:
+        A: [..., m, m].
+        B: [..., n, n].
+        C: [..., m, n].
+        method: "schur" or "eigen".
+        tol: a sum of eigenvalues of A and B below it gives NaN: the equation is singular.
+
+    Example:
+        >>> import accnp as jnp
+        >>> one = jnp.ones((1, 1))
+        >>> jnp.scipy.linalg.solve_sylvester(one, 2 * one, 6 * one)
+        Array([[2.]], dtype=float32)
+    """
+    nodes = promote_inexact("linalg.solve_sylvester", A, B, C)
+    a, b, c = (wrap(n) for n in nodes)
+    if method not in ("schur", "eigen"):
+        raise ValueError(
+            f"linalg.solve_sylvester: method must be 'schur' or 'eigen'; got {method!r}"
+        )
+    if c.ndim < 2 or a.shape[-2:] != (c.shape[-2],) * 2 or b.shape[-2:] != (c.shape[-1],) * 2:
+        raise ValueError(
+            "linalg.solve_sylvester: needs shapes [m, m], [n, n] and [m, n]; got "
+            f"{a.shape}, {b.shape} and {c.shape}"
+        )
+
+    def one(a: Array, b: Array, c: Array) -> Array:
+        solution = (_by_schur if method == "schur" else _by_eigenvalues)(a, b, c)
+        x = solution if c.dtype.kind == "c" else real(solution)
+        sums = linalg.eigvals(a)[:, None] + linalg.eigvals(b)
+        return where(_any(_abs(sums) < tol), np.nan, x)
+
+    if a.ndim == b.ndim == c.ndim == 2:
+        return one(a, b, c)
+    return vectorize(one, signature="(m,m),(n,n),(m,n)->(m,n)")(a, b, c)
+
+
+def _by_schur(a: Array, b: Array, c: Array) -> Array:
+    """R Y + Y S^H = F, a column of Y after the other, the last one first."""
+    r, u = schur(a, output="complex")
+    s, v = schur(b.conj().T, output="complex")
+    f, low = u.conj().T @ c.astype(r.dtype) @ v, s.conj().T
+    unit = eye(a.shape[0], dtype=r.dtype)
+
+    def step(y: Array, j: Array) -> tuple[Array, None]:
+        right = f[:, j] - y @ low[:, j]  # columns before j are zero as yet
+        column = lax_linalg.triangular_solve(r + low[j, j] * unit, right, left_side=True)
+        return y.at[:, j].set(column), None
+
+    y, _ = scan(step, zeros_like(f), arange(b.shape[0], dtype=np.int32), reverse=True)
+    return u @ y @ v.conj().T
+
+
+def _by_eigenvalues(a: Array, b: Array, c: Array) -> Array:
+    (wa, ua), (wb, ub) = linalg.eig(a), linalg.eig(b)
+    f = linalg.solve(ua, c.astype(wa.dtype) @ ub)
+    return ua @ (f / (wa[:, None] + wb)) @ linalg.inv(ub)

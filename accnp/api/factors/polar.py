@@ -1,0 +1,192 @@
+"""Polar decompositions: `lax.linalg.qdwh`, `scipy.linalg.polar`.
+
+In: matrices. Out: a unitary factor and a positive semidefinite one. The algorithm is the Halley
+iteration with weights that follow the least singular value (Nakatsukasa, Bai, Gygi, 2010).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.algebra.norms import norm
+from accnp.api.arguments.convert import as_node
+from accnp.api.arguments.shapes import as_int, as_static
+from accnp.api.arrays.creation import arange, eye
+from accnp.api.arrays.joining import concatenate
+from accnp.api.elements.selecting import where
+from accnp.api.elements.ufuncs import logical_and, logical_not
+from accnp.api.factors import lax_linalg
+from accnp.api.flow.loops import while_loop
+from accnp.api.mapping.vectorize import vectorize
+from accnp.api.strict.lax import rsqrt
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+
+__all__ = ["polar", "qdwh"]
+
+# Weights beyond this make the matrix of the step by Cholesky ill-conditioned: QR does that step.
+_CHOLESKY = 100
+
+
+def _adjoint(x: Array) -> Array:
+    return x.mT.conj() if x.dtype.kind == "c" else x.mT
+
+
+def _weights(eps: float, most: int) -> list[tuple[float, float, float]]:
+    """The weights a, b, c of the steps that lead from a least singular value of eps to 1."""
+    out, least, near = [], eps, 5 * eps
+    while least + near < 1 and len(out) < most:
+        square = least * least
+        d = (4 * (1 / square - 1) / square) ** (1 / 3)
+        root = (1 + d) ** 0.5
+        a = root + (2 - d + 2 * (2 - square) / (square * root)) ** 0.5
+        b = (a - 1) ** 2 / 4
+        out.append((a, b, a + b - 1))
+        least = least * (a + b * square) / (1 + (a + b - 1) * square)
+    return out
+
+
+def _by_qr(u: Array, a: float, b: float, c: float) -> Array:
+    m, n = u.shape
+    q, _ = lax_linalg.qr(concatenate([c**0.5 * u, eye(n, dtype=u.dtype)]), full_matrices=False)
+    return b / c * u + (a - b / c) / c**0.5 * (q[:m] @ _adjoint(q[m:]))
+
+
+def _by_cholesky(u: Array, a: float, b: float, c: float) -> Array:
+    x = c * (_adjoint(u) @ u) + eye(u.shape[1], dtype=u.dtype)
+    lower = lax_linalg.cholesky(x, symmetrize_input=False)
+    how = {"left_side": True, "lower": True}
+    z = lax_linalg.triangular_solve(lower, _adjoint(u), **how)
+    z = lax_linalg.triangular_solve(lower, z, **how, transpose_a=True, conjugate_a=True)
+    return b / c * u + (a - b / c) * _adjoint(z)
+
+
+@api_boundary
+def qdwh(
+    x: Any,
+    *,
+    is_hermitian: bool = False,
+    max_iterations: int | None = None,
+    eps: float | None = None,
+    dynamic_shape: tuple[int, int] | None = None,
+) -> tuple[Array, Array, Any, Array]:
+    """Return the polar decomposition x = u @ h, by products, QR and Cholesky alone.
+
+    Args:
+        x: one matrix of at least as many rows as columns.
+        is_hermitian: without effect.
+        max_iterations: at most so many steps (default 10).
+        eps: the least singular value that counts, relative to the largest (default: the dtype's).
+        dynamic_shape: rows and columns that are used, where the rest is padding; may be traced.
+
+    Returns:
+        u with orthonormal columns, the Hermitian h, the number of steps, whether they converged.
+
+    Raises:
+        ValueError: there are more columns than rows.
+
+    Example:
+        >>> import accnp as jnp
+        >>> u, h, steps, done = jnp.lax.linalg.qdwh(jnp.array([[2., 0.], [0., -3.]]))
+        >>> bool(done)
+        True
+    """
+    name = "lax.linalg.qdwh"
+    as_static(is_hermitian, name)
+    a = wrap(as_node(x, name))
+    if a.ndim != 2 or a.shape[0] < a.shape[1]:
+        raise ValueError(
+            f"{name}: a matrix with at least as many rows as columns is needed; got {a.shape}"
+        )
+    most = 10 if max_iterations is None else as_int(max_iterations, name, "max_iterations")
+    least = float(dtypes.finfo(a.dtype).eps) if eps is None else float(as_static(eps, name))
+    if dynamic_shape is not None:
+        m, n = dynamic_shape
+        inside = (arange(a.shape[0])[:, None] < m) & (arange(a.shape[1]) < n)
+        a = where(inside, a, 0)
+    near = (5 * least) ** (1 / 3)
+    one, largest = norm(a, 1), norm(a, np.inf)
+    u = a * where(one == 0, 1, rsqrt(one) * rsqrt(largest)).astype(a.dtype)
+    moving: Any = True
+    weights = _weights(least, most)
+    for a_, b, c in weights:
+        before = u
+        u = (_by_qr if c > _CHOLESKY else _by_cholesky)(u, a_, b, c)
+        moving = norm(u - before) > near if c <= _CHOLESKY else moving
+
+    def more(state: Any) -> Any:
+        k, _, moving = state
+        return logical_and(moving, k < most)
+
+    def step(state: Any) -> Any:
+        k, before, _ = state
+        u = _by_cholesky(before, 3.0, 1.0, 3.0)
+        return k + 1, u, norm(u - before) > near
+
+    count, u, moving = while_loop(more, step, (len(weights), u, moving))
+    u = 1.5 * u - 0.5 * u @ (
+        _adjoint(u) @ u
+    )  # one Newton step makes it orthonormal to the last bit
+    h = _adjoint(u) @ a
+    return u, (h + _adjoint(h)) / 2, count, logical_not(moving)
+
+
+def _polar(a: Array, side: str, method: str, eps: Any, most: Any) -> tuple[Array, Array]:
+    m, n = a.shape
+    if method == "svd":
+        u, s, vh = lax_linalg.svd(a, full_matrices=False)
+        s = s.astype(u.dtype)
+        half = _adjoint(vh) * s @ vh if side == "right" else u * s @ _adjoint(u)
+        return u @ vh, half
+    if method != "qdwh":
+        raise ValueError(f"linalg.polar: method must be 'qdwh' or 'svd'; got {method!r}")
+    if (m >= n) != (side == "right"):
+        raise NotImplementedError(
+            "linalg.polar: method 'qdwh' is for side='right' with at least as many rows as columns "
+            f"and side='left' with less; got shape {a.shape} and side={side!r}; use method='svd'"
+        )
+    if side == "right":
+        return qdwh(a, eps=eps, max_iterations=most)[:2]
+    u, h = qdwh(_adjoint(a), eps=eps, max_iterations=most)[:2]
+    return _adjoint(u), _adjoint(h)
+
+
+@api_boundary
+def polar(
+    a: Any,
+    side: str = "right",
+    *,
+    method: str = "qdwh",
+    eps: float | None = None,
+    max_iterations: int | None = None,
+) -> tuple[Array, Array]:
+    """Return the unitary u and the positive semidefinite p with a = u @ p, or a = p @ u.
+
+    Args:
+        a: [..., m, n], floating or complex.
+        side: "right": a = u @ p; "left": a = p @ u.
+        method: "qdwh" (right with m >= n, left with m < n) or "svd".
+        eps: for qdwh, the least singular value that counts, relative to the largest.
+        max_iterations: for qdwh.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.scipy.linalg.polar(jnp.array([[0., 2.], [-3., 0.]]), method="svd")[1]
+        Array([[3., 0.],
+               [0., 2.]], dtype=float32)
+    """
+    x = wrap(as_node(a, "linalg.polar"))
+    if x.ndim < 2:
+        raise ValueError(f"linalg.polar: matrices are needed; got shape {x.shape}")
+    if side not in ("right", "left"):
+        raise ValueError(f"linalg.polar: side must be 'right' or 'left'; got {side!r}")
+    if x.ndim == 2:
+        return _polar(x, side, method, eps, max_iterations)
+    core = "(n,n)" if side == "right" else "(m,m)"
+    each = vectorize(
+        lambda x: _polar(x, side, method, eps, max_iterations), signature=f"(m,n)->(m,n),{core}"
+    )
+    return each(x)

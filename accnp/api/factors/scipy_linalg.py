@@ -1,0 +1,324 @@
+"""`scipy.linalg`: systems of equations, Cholesky and LU, in SciPy's spelling.
+
+In: arrays of any numbers, matrices in the last two axes, batches in front. Out: lazy Arrays.
+Integers become floats. What says how SciPy uses memory (`overwrite_a`), or checks values
+(`check_finite`), is without effect.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from accnp.api.algebra import linalg
+from accnp.api.arguments.convert import broadcast_shapes, promote_inexact, to_shape
+from accnp.api.arrays.creation import arange, eye
+from accnp.api.arrays.matrices import tril, triu
+from accnp.api.compiled.named import shown
+from accnp.api.elements.ufuncs import conj, real
+from accnp.api.factors import lax_linalg
+from accnp.api.folds.sorting import argsort
+from accnp.api.indexes.taking import take_along_axis
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.custom import JvpRule, Maybe, boundary
+
+__all__ = [
+    "cho_factor", "cho_solve", "cholesky", "det", "inv", "lu", "lu_factor", "lu_solve", "solve",
+    "solve_triangular",
+]  # fmt: skip
+
+
+def _one(name: str, x: Any) -> Array:
+    return wrap(promote_inexact(f"linalg.{name}", x)[0])
+
+
+def _system(name: str, a: Any, b: Any) -> tuple[Array, Array, bool]:
+    """Square matrices and right sides with equal batch axes; whether those were vectors."""
+    name = f"linalg.{name}"
+    x, y = promote_inexact(name, a, b)
+    shape, right = x.aval.shape, y.aval.shape
+    vector = len(right) == 1
+    if len(right) > 1 and len(shape) == len(right) + 1 and shape[-1] == right[-1]:
+        text = (
+            f"{name}: batches of vectors, b.ndim = a.ndim - 1, will become matrices; "
+            "pass b[..., None] and squeeze the result"
+        )
+        warnings.warn(text, FutureWarning, stacklevel=4)
+        vector = True
+    if vector:
+        right = (*right, 1)
+        y = o.reshape(y, new_sizes=right, dimensions=None)
+    if len(shape) < 2 or shape[-1] != shape[-2] or len(right) < 2 or right[-2] != shape[-1]:
+        raise ValueError(
+            f"{name}: needs square matrices and right sides of as many rows; got shapes "
+            f"{shape} and {y.aval.shape[:-1] if vector else right}"
+        )
+    outer = broadcast_shapes(name, [shape[:-2], right[:-2]])
+    x, y = (to_shape(v, (*outer, *v.aval.shape[-2:])) for v in (x, y))
+    return wrap(x), wrap(y), vector
+
+
+def _result(x: Array, vector: bool) -> Array:
+    return x[..., 0] if vector else x
+
+
+# --- Cholesky ------------------------------------------------------------------------------------
+
+
+@api_boundary
+@shown()
+def cholesky(
+    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Array:
+    """Return the triangular Cholesky factor; one triangle of a is read.
+
+    Args:
+        a: [..., n, n], Hermitian and positive definite; others give NaN.
+        lower: return L with L @ L^H = a, else U with U^H @ U = a.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.cholesky(jnp.array([[4., 2.], [2., 5.]]))
+    Array([[2., 1.],
+           [0., 2.]], dtype=float32)
+    """
+    x = _one("cholesky", a)
+    if lower:
+        return lax_linalg.cholesky(x, symmetrize_input=False)
+    return conj(lax_linalg.cholesky(conj(x.mT), symmetrize_input=False).mT)
+
+
+@api_boundary
+def cho_factor(
+    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, bool]:
+    """Return the Cholesky factor and `lower`, for `cho_solve`.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.cho_factor(jnp.array([[4.]]), lower=True)
+    (Array([[2.]], dtype=float32), True)
+    """
+    return cholesky(a, lower=lower), lower
+
+
+@api_boundary
+def cho_solve(
+    c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
+) -> Array:
+    """Solve a @ x = b, given what `cho_factor` returns for a.
+
+    Args:
+        c_and_lower: the factor, [..., n, n], and whether it is the lower one.
+        b: [n] or [..., n, k].
+
+    Example:
+        >>> import accnp as jnp
+        >>> factor = jnp.scipy.linalg.cho_factor(jnp.array([[4.]]))
+        >>> jnp.scipy.linalg.cho_solve(factor, jnp.array([8.]))
+        Array([2.], dtype=float32)
+    """
+    c, lower = c_and_lower
+    factor, right, vector = _system("cho_solve", c, b)
+    lower = bool(lower)
+    for turned in (not lower, lower):
+        right = lax_linalg.triangular_solve(
+            factor, right, left_side=True, lower=lower, transpose_a=turned, conjugate_a=turned
+        )
+    return _result(right, vector)
+
+
+# --- LU ------------------------------------------------------------------------------------------
+
+
+@api_boundary
+def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
+    """Return the LU factors in one matrix, and the exchanges of rows, for `lu_solve`.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.lu_factor(jnp.array([[0., 1.], [2., 3.]]))[1]
+    Array([1, 1], dtype=int32)
+    """
+    return lax_linalg.lu(_one("lu_factor", a))[:2]
+
+
+@api_boundary
+def lu_solve(
+    lu_and_piv: tuple[Any, Any],
+    b: Any,
+    trans: int = 0,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Array:
+    """Solve a @ x = b, given what `lu_factor` returns for a.
+
+    Args:
+        lu_and_piv: the factors, [..., n, n], and the exchanges, int32[..., n].
+        b: [n] or [..., n, k].
+        trans: 1 for the transposed matrix, 2 for the adjoint.
+
+    Example:
+        >>> import accnp as jnp
+        >>> factors = jnp.scipy.linalg.lu_factor(jnp.array([[4., 0.], [0., 2.]]))
+        >>> jnp.scipy.linalg.lu_solve(factors, jnp.array([8., 2.]))
+        Array([2., 1.], dtype=float32)
+    """
+    packed, pivots = lu_and_piv
+    if trans not in (0, 1, 2):
+        raise ValueError(f"linalg.lu_solve: trans must be 0, 1 or 2; got {trans!r}")
+    x, right, vector = _system("lu_solve", packed, b)
+    order = lax_linalg.lu_pivots_to_permutation(pivots, x.shape[-1])
+    order = wrap(to_shape(order._node, x.shape[:-1]))
+    how = {"left_side": True, "transpose_a": bool(trans), "conjugate_a": trans == 2}
+    if not trans:
+        right = take_along_axis(right, order[..., None], axis=-2)
+    for lower in (True, False) if not trans else (False, True):
+        right = lax_linalg.triangular_solve(x, right, lower=lower, unit_diagonal=lower, **how)
+    if trans:
+        right = take_along_axis(right, argsort(order, axis=-1)[..., None], axis=-2)
+    return _result(right, vector)
+
+
+@api_boundary
+@shown()
+def lu(
+    a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, ...]:
+    """Return P, L and U with a = P @ L @ U, or P @ L and U.
+
+    Args:
+        a: [m, n].
+        permute_l: return the product of P and L.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.lu(jnp.array([[0., 1.], [2., 3.]]))[2]
+    Array([[2., 3.],
+           [0., 1.]], dtype=float32)
+    """
+    x = _one("lu", a)
+    if x.ndim != 2:
+        raise ValueError(f"linalg.lu: one matrix is needed; got shape {x.shape}; use vmap")
+    m, n = x.shape
+    packed, _, order = lax_linalg.lu(x)
+    p = (order == arange(m, dtype=np.int32)[:, None]).astype(real(x).dtype)
+    k = min(m, n)
+    lower = tril(packed, -1)[:, :k] + eye(m, k, dtype=x.dtype)
+    upper = triu(packed)[:k]
+    return (p.astype(x.dtype) @ lower, upper) if permute_l else (p, lower, upper)
+
+
+# --- systems -------------------------------------------------------------------------------------
+
+
+@api_boundary
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:
+    """Return the determinants of square matrices.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.det(jnp.array([[2., 1.], [0., 3.]]))
+    Array(6., dtype=float32)
+    """
+    return linalg.det(a)
+
+
+@api_boundary
+def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:
+    """Invert matrices.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.inv(jnp.array([[2., 0.], [0., 4.]]))
+    Array([[0.5 , 0.  ],
+           [0.  , 0.25]], dtype=float32)
+    """
+    return linalg.inv(a)
+
+
+@api_boundary
+def solve(
+    a: Any,
+    b: Any,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    debug: bool = False,
+    check_finite: bool = True,
+    assume_a: str = "gen",
+) -> Array:
+    """Solve a @ x = b.
+
+    Args:
+        a: [..., n, n].
+        b: [n] or [..., n, k].
+        lower: which triangle of a is read with assume_a="pos".
+        assume_a: "gen", "sym", "her", or "pos": a is positive definite, and Cholesky does the work.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.scipy.linalg.solve(jnp.array([[2., 0.], [0., 4.]]), jnp.ones(2), assume_a="pos")
+        Array([0.5 , 0.25], dtype=float32)
+    """
+    if assume_a not in ("gen", "sym", "her", "pos"):
+        raise ValueError(
+            f"linalg.solve: assume_a must be 'gen', 'sym', 'her' or 'pos'; got {assume_a!r}"
+        )
+    if assume_a != "pos":
+        return linalg.solve(a, b)
+    x, right, vector = _system("solve", a, b)
+
+    def solved(x: Node, right: Node) -> Node:
+        return cho_solve(cho_factor(wrap(x), lower=lower), wrap(right))._node
+
+    def rule(xs: list[Node], ts: Maybe) -> tuple[list[Node], Maybe]:
+        """a dx = db - da x, whichever triangle is read."""
+        y, (t, tb) = solved(*xs), ts
+        if t is not None:
+            moved = o.neg((wrap(t) @ wrap(y))._node)
+            tb = moved if tb is None else o.add(tb, moved)
+        return [y], [None if tb is None else solved(xs[0], tb)]
+
+    out = solved(o.detach(x._node), o.detach(right._node))
+    return _result(wrap(boundary(JvpRule("solve", rule), [x._node, right._node], [out])[0]), vector)
+
+
+@api_boundary
+def solve_triangular(
+    a: Any,
+    b: Any,
+    trans: int | str = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+    debug: Any = None,
+    check_finite: bool = True,
+) -> Array:
+    """Solve op(a) @ x = b for triangular a.
+
+    Args:
+        a: [..., n, n]; one triangle is read.
+        b: [n] or [..., n, k].
+        trans: 0 or "N"; 1 or "T" for the transposed matrix; 2 or "C" for the adjoint.
+        lower: which triangle is read.
+        unit_diagonal: the diagonal is 1 and not read.
+
+    Example:
+        >>> import accnp as jnp
+        >>> a = jnp.array([[1., 2.], [0., 4.]])
+        >>> jnp.scipy.linalg.solve_triangular(a, jnp.array([5., 8.]))
+        Array([1., 2.], dtype=float32)
+    """
+    if trans not in (0, 1, 2, "N", "T", "C"):
+        raise ValueError(f"linalg.solve_triangular: trans must be 0, 1 or 2; got {trans!r}")
+    x, right, vector = _system("solve_triangular", a, b)
+    out = lax_linalg.triangular_solve(
+        x,
+        right,
+        left_side=True,
+        lower=lower,
+        transpose_a=trans not in (0, "N"),
+        conjugate_a=trans in (2, "C"),
+        unit_diagonal=unit_diagonal,
+    )
+    return _result(out, vector)

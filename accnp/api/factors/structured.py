@@ -1,0 +1,471 @@
+"""Matrices of a known structure: Toeplitz, Hankel, companion and the like, and the named ones.
+
+In: vectors in the last axis, batches in front; or a size. Out: lazy Arrays. Those of a size alone
+are computed exactly, as Python integers, and rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import as_node, promote, promote_inexact
+from accnp.api.arguments.shapes import as_int
+from accnp.api.arrays.creation import asarray, eye, zeros, zeros_like
+from accnp.api.arrays.joining import concatenate
+from accnp.api.arrays.manipulation import broadcast_shapes, broadcast_to
+from accnp.api.arrays.manipulation import flip as _flip
+from accnp.api.arrays.padding import pad
+from accnp.api.elements.selecting import where
+from accnp.api.elements.ufuncs import abs as _abs
+from accnp.api.elements.ufuncs import conj
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+
+__all__ = [
+    "block_diag", "circulant", "companion", "convolution_matrix", "dft", "fiedler",
+    "fiedler_companion", "hadamard", "hankel", "helmert", "hilbert", "invhilbert", "invpascal",
+    "leslie", "pascal", "toeplitz",
+]  # fmt: skip
+
+
+def _vector(x: Any, name: str) -> Array:
+    """An argument with at least one axis."""
+    array = wrap(as_node(x, f"linalg.{name}"))
+    return array if array.ndim else array[None]
+
+
+# --- from vectors --------------------------------------------------------------------------------
+
+
+@api_boundary
+def block_diag(*arrs: Any) -> Array:
+    """Put matrices along the diagonal of one, zeros elsewhere.
+
+    Args:
+        arrs: arrays of at most two axes; numbers and vectors are matrices of one row.
+
+    Raises:
+        ValueError: an array has more axes.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.block_diag(jnp.array([1, 2]), jnp.array([[3]]))
+    Array([[1, 2, 0],
+           [0, 0, 3]], dtype=int32)
+    """
+    name = "linalg.block_diag"
+    given = [wrap(n) for n in promote(name, *arrs)] if arrs else [zeros((1, 0))]
+    for i, x in enumerate(given):
+        if x.ndim > 2:
+            raise ValueError(
+                f"{name}: arrays need at most two axes; got shape {x.shape} (argument {i})"
+            )
+    blocks = [x.reshape((1,) * (2 - x.ndim) + x.shape) for x in given]
+    total, before, rows = sum(x.shape[1] for x in blocks), 0, []
+    for x in blocks:
+        rows.append(pad(x, ((0, 0), (before, total - before - x.shape[1]))))
+        before += x.shape[1]
+    return concatenate(rows)
+
+
+def _spread(first: Array, rest: Array, index: np.ndarray) -> Array:
+    """Elements of two vectors, one behind the other, as a matrix."""
+    outer = broadcast_shapes(first.shape[:-1], rest.shape[:-1])
+    parts = [broadcast_to(x, (*outer, x.shape[-1])) for x in (first, rest)]
+    both = concatenate(parts, axis=-1)
+    if not index.size:
+        return zeros((*outer, *index.shape), both.dtype)
+    return both[..., index]
+
+
+def _number_of(m: int, n: int, step: int) -> np.ndarray:
+    """i + j, or with step -1 (m - 1 - i) + j, at row i, column j."""
+    rows = np.arange(m)[::step]
+    return rows[:, None] + np.arange(n)
+
+
+@api_boundary
+def toeplitz(c: Any, r: Any = None) -> Array:
+    """Return the matrix whose diagonals are constant.
+
+    Args:
+        c: the first column, [..., m].
+        r: the first row, [..., n], whose first element is not read; None is the conjugate of c.
+
+    Returns:
+        [..., m, n].
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.toeplitz(jnp.array([1, 2]), jnp.array([0, 5, 6]))
+    Array([[1, 5, 6],
+           [2, 1, 5]], dtype=int32)
+    """
+    column = _vector(c, "toeplitz")
+    column = column.astype(column.dtype)  # not weak
+    row = conj(column) if r is None else _vector(r, "toeplitz")
+    m, n = column.shape[-1], row.shape[-1]
+    return _spread(_flip(column, -1), row[..., 1:], _number_of(m, n, -1) if n else np.zeros((m, 0)))
+
+
+@api_boundary
+def hankel(c: Any, r: Any = None) -> Array:
+    """Return the matrix that is constant along the other diagonals.
+
+    Args:
+        c: the first column, [..., m].
+        r: the last row, [..., n], whose first element is not read; None is zeros.
+
+    Returns:
+        [..., m, n].
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.hankel(jnp.array([1, 2]), jnp.array([0, 5, 6]))
+    Array([[1, 2, 5],
+           [2, 5, 6]], dtype=int32)
+    """
+    column = wrap(as_node(c, "linalg.hankel"))
+    row = zeros_like(column) if r is None else wrap(as_node(r, "linalg.hankel"))
+    if not column.ndim or not row.ndim:
+        raise ValueError("linalg.hankel: c and r need at least one axis; got a scalar; use [x]")
+    m, n = column.shape[-1], row.shape[-1]
+    return _spread(column, row[..., 1:], _number_of(m, n, 1) if m and n else np.zeros((m, n)))
+
+
+@api_boundary
+def circulant(c: Any) -> Array:
+    """Return the matrix whose columns are a vector, moved down in turn.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.circulant(jnp.array([1, 2, 3]))
+    Array([[1, 3, 2],
+           [2, 1, 3],
+           [3, 2, 1]], dtype=int32)
+    """
+    x = _vector(c, "circulant")
+    n = x.shape[-1]
+    if not n:
+        return zeros((*x.shape, 0), x.dtype)
+    return x[..., (np.arange(n)[:, None] - np.arange(n)) % n]
+
+
+def _below_first_row(first: Array, below: Array) -> Array:
+    """A matrix of a first row and, below it, a diagonal."""
+    n = first.shape[-1]
+    diagonal = below[..., None] * eye(n - 1, dtype=below.dtype)
+    rows = pad(diagonal, [(0, 0)] * (diagonal.ndim - 1) + [(0, 1)])
+    outer = broadcast_shapes(first.shape[:-1], rows.shape[:-2])
+    first = broadcast_to(first, (*outer, n))
+    return concatenate([first[..., None, :], broadcast_to(rows, (*outer, n - 1, n))], axis=-2)
+
+
+@api_boundary
+def leslie(f: Any, s: Any) -> Array:
+    """Return the Leslie matrix: fecundities in the first row, survival below the diagonal.
+
+    Args:
+        f: [..., n], n at least 2.
+        s: [..., n - 1].
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.leslie(jnp.array([1., 2.]), jnp.array([0.5]))
+    Array([[1. , 2. ],
+           [0.5, 0. ]], dtype=float32)
+    """
+    x, y = (_vector(v, "leslie") for v in (f, s))
+    if x.shape[-1] < 2 or y.shape[-1] != x.shape[-1] - 1:
+        raise ValueError(
+            "linalg.leslie: f needs at least 2 elements in its last axis, and s one less; got "
+            f"shapes {x.shape} and {y.shape}"
+        )
+    return _below_first_row(*[wrap(n) for n in promote("linalg.leslie", x, y)])
+
+
+@api_boundary
+def companion(a: Any) -> Array:
+    """Return the matrix whose eigenvalues are the roots of a polynomial.
+
+    Args:
+        a: coefficients, highest power first, [..., n], n at least 2.
+
+    Returns:
+        [..., n - 1, n - 1].
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.companion(jnp.array([1., -3., 2.]))
+    Array([[ 3., -2.],
+           [ 1.,  0.]], dtype=float32)
+    """
+    x = _vector(wrap(promote_inexact("linalg.companion", a)[0]), "companion")
+    if x.shape[-1] < 2:
+        raise ValueError(
+            f"linalg.companion: at least 2 coefficients are needed; got shape {x.shape}"
+        )
+    first = -x[..., 1:] / x[..., :1]
+    return _below_first_row(first, asarray(np.ones(first.shape[-1] - 1), first.dtype))
+
+
+@api_boundary
+def fiedler(a: Any) -> Array:
+    """Return the absolute differences of a vector's elements.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.fiedler(jnp.array([1, 4]))
+    Array([[0, 3],
+           [3, 0]], dtype=int32)
+    """
+    x = _vector(a, "fiedler")
+    return _abs(x[..., None] - x[..., None, :])
+
+
+@api_boundary
+def fiedler_companion(a: Any) -> Array:
+    """Return the pentadiagonal matrix whose eigenvalues are the roots of a polynomial.
+
+    Args:
+        a: coefficients, highest power first, [..., n + 1].
+
+    Returns:
+        [..., n, n].
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.fiedler_companion(jnp.array([1., -3., 2.]))
+    Array([[ 3., -2.],
+           [ 1.,  0.]], dtype=float32)
+    """
+    x = _vector(wrap(promote_inexact("linalg.fiedler_companion", a)[0]), "fiedler_companion")
+    n = x.shape[-1] - 1
+    if n < 0:
+        raise ValueError(
+            f"linalg.fiedler_companion: at least one coefficient is needed; got shape {x.shape}"
+        )
+    if not n:
+        return zeros((*x.shape[:-1], 0, 0), x.dtype)
+    x = -x / x[..., :1]
+    which, one = np.zeros((n, n), np.int64), np.zeros((n, n), bool)
+    which[0, 0] = 1
+    for i in range(0, n, 2):  # even rows: coefficients beside the diagonal, then ones
+        if i + 1 < n:
+            which[i, i + 1] = i + 2
+        if i >= 2:
+            which[i, i - 1] = i + 1
+        if i + 2 < n:
+            one[i, i + 2] = True
+    one[1:2, 0] = True
+    for i in range(3, n, 2):
+        one[i, i - 2] = True
+    return where(which > 0, x[..., which], asarray(one, x.dtype))
+
+
+@api_boundary
+def convolution_matrix(a: Any, n: int, mode: str = "full") -> Array:
+    """Return the matrix whose product with a vector of n elements is its convolution with a.
+
+    Args:
+        a: [..., m].
+        n: the length of vectors, at least 1.
+        mode: "full", "same" or "valid", as in `convolve`.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.convolution_matrix(jnp.array([1, 2]), 2)
+    Array([[1, 0],
+           [2, 1],
+           [0, 2]], dtype=int32)
+    """
+    name = "linalg.convolution_matrix"
+    n = operator.index(n)
+    if n <= 0:
+        raise ValueError(f"{name}: n must be positive; got {n}")
+    x = wrap(as_node(a, name))
+    if not x.ndim or not x.shape[-1]:
+        raise ValueError(f"{name}: a needs elements in its last axis; got shape {x.shape}")
+    if mode not in ("full", "valid", "same"):
+        raise ValueError(f"{name}: mode must be 'full', 'valid' or 'same'; got {mode!r}")
+    m = x.shape[-1]
+    cut = {"full": 0, "same": min(n, m) - 1, "valid": 2 * (min(n, m) - 1)}[mode]
+    first = cut // 2
+    place = np.arange(first, m + n - 1 - (cut - first))[:, None] - np.arange(n)
+    inside = (place >= 0) & (place < m)
+    return where(inside, x[..., np.where(inside, place, 0)], asarray(0, x.dtype))
+
+
+# --- from a size ---------------------------------------------------------------------------------
+
+
+def _size(n: Any, name: str, least: int = 0) -> int:
+    n = as_int(n, f"linalg.{name}", "n")
+    if n < least:
+        raise ValueError(f"linalg.{name}: n must be at least {least}; got {n}")
+    return n
+
+
+def _exact(n: int, element: Callable[[int, int], int], dtype: Any) -> Array:
+    """The matrix of some integers, rounded once; infinite beyond the type."""
+    rows = [[_rounded(element(i, j)) for j in range(n)] for i in range(n)]
+    with np.errstate(over="ignore"):
+        return asarray(np.array(rows, np.float64).reshape(n, n), dtype)
+
+
+def _rounded(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+@api_boundary
+def hilbert(n: int) -> Array:
+    """Return the Hilbert matrix: 1 / (i + j + 1).
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.hilbert(2)
+    Array([[1.        , 0.5       ],
+           [0.5       , 0.33333334]], dtype=float32)
+    """
+    at = np.arange(_size(n, "hilbert"), dtype=np.float64)
+    return asarray(1 / (at[:, None] + at + 1), dtypes.default_float())
+
+
+@api_boundary
+def invhilbert(n: int) -> Array:
+    """Return the inverse of the Hilbert matrix; its elements are integers.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.invhilbert(2)
+    Array([[ 4., -6.],
+           [-6., 12.]], dtype=float32)
+    """
+    n = _size(n, "invhilbert")
+
+    def element(i: int, j: int) -> int:
+        found = (i + j + 1) * math.comb(n + i, n - j - 1) * math.comb(n + j, n - i - 1)
+        return (-1) ** (i + j) * found * math.comb(i + j, i) ** 2
+
+    return _exact(n, element, dtypes.default_float())
+
+
+def _kind(kind: Any, name: str) -> str:
+    if kind not in (None, "symmetric", "lower", "upper"):
+        raise ValueError(
+            f"linalg.{name}: kind must be 'symmetric', 'lower' or 'upper'; got {kind!r}"
+        )
+    return kind or "symmetric"
+
+
+@api_boundary
+def pascal(n: int, kind: str | None = None) -> Array:
+    """Return Pascal's triangle as a matrix of float32.
+
+    Args:
+        n: its size.
+        kind: "symmetric" (the default): binomials (i + j over i); "lower": (i over j); "upper".
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.pascal(3)
+    Array([[1., 1., 1.],
+           [1., 2., 3.],
+           [1., 3., 6.]], dtype=float32)
+    """
+    n, kind = _size(n, "pascal"), _kind(kind, "pascal")
+    if kind == "symmetric":
+        return _exact(n, lambda i, j: math.comb(i + j, i), np.float32)
+    return _exact(n, _turned(math.comb, kind), np.float32)
+
+
+def _turned(element: Callable[[int, int], int], kind: str) -> Callable[[int, int], int]:
+    return (lambda i, j: element(j, i)) if kind == "upper" else element
+
+
+@api_boundary
+def invpascal(n: int, kind: str | None = None) -> Array:
+    """Return the inverse of Pascal's matrix, of the default floating dtype.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.invpascal(3, "lower")
+    Array([[ 1.,  0.,  0.],
+           [-1.,  1.,  0.],
+           [ 1., -2.,  1.]], dtype=float32)
+    """
+    n, kind = _size(n, "invpascal"), _kind(kind, "invpascal")
+
+    def lower(i: int, j: int) -> int:
+        return (-1) ** (i - j) * math.comb(i, j) if j <= i else 0
+
+    def whole(i: int, j: int) -> int:
+        return sum(lower(k, i) * lower(k, j) for k in range(max(i, j), n))
+
+    element = whole if kind == "symmetric" else _turned(lower, kind)
+    return _exact(n, element, dtypes.default_float())
+
+
+@api_boundary
+def helmert(n: int, full: bool = False) -> Array:
+    """Return Helmert's matrix: n - 1 orthonormal contrasts of n values.
+
+    Args:
+        n: at least 1.
+        full: put the row of the mean first, so that the matrix is orthogonal.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.helmert(2)
+    Array([[ 0.70710677, -0.70710677]], dtype=float32)
+    """
+    n = _size(n, "helmert", 1)
+    k = np.arange(1, n)[:, None]
+    at = np.arange(n)
+    rows = np.where(at < k, 1.0, np.where(at == k, -1.0 * k, 0.0)) / np.sqrt(k * (k + 1.0))
+    if full:
+        rows = np.concatenate([np.full((1, n), n**-0.5), rows])
+    return asarray(rows, dtypes.default_float())
+
+
+@api_boundary
+def hadamard(n: int, dtype: Any = int) -> Array:
+    """Return Sylvester's matrix of orthogonal rows of 1 and -1.
+
+    Args:
+        n: a power of 2.
+        dtype: of the result.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.linalg.hadamard(2)
+    Array([[ 1,  1],
+           [ 1, -1]], dtype=int32)
+    """
+    n = as_int(n, "linalg.hadamard", "n")
+    if n < 1 or n & (n - 1):
+        raise ValueError(f"linalg.hadamard: n must be a power of 2; got {n}")
+    out = np.ones((1, 1), np.int64)
+    while len(out) < n:
+        out = np.block([[out, out], [out, -out]])
+    return asarray(out, dtypes.requested_dtype(dtype, "linalg.hadamard"))
+
+
+@api_boundary
+def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Array:
+    """Return the matrix of the discrete Fourier transform.
+
+    Args:
+        n: its size.
+        scale: None, "sqrtn" (divide by the root of n, the matrix is unitary) or "n".
+        dtype: complex; None is the default one.
+
+    >>> import accnp as jnp
+    >>> jnp.round(jnp.scipy.linalg.dft(4)[1].imag)
+    Array([ 0., -1., -0.,  1.], dtype=float32)
+    """
+    n = _size(n, "dft")
+    if scale not in (None, "sqrtn", "n"):
+        raise ValueError(f"linalg.dft: scale must be None, 'sqrtn' or 'n'; got {scale!r}")
+    wanted = dtypes.default_complex()
+    if dtype is not None:
+        wanted = dtypes.requested_dtype(dtype, "linalg.dft")
+        if wanted.kind != "c":
+            raise ValueError(f"linalg.dft: dtype must be complex; got {wanted.name}")
+    at = np.arange(n)
+    out = np.exp(-2j * np.pi * (at[:, None] * at % max(n, 1)) / max(n, 1))
+    return asarray(out / {None: 1, "sqrtn": max(n, 1) ** 0.5, "n": max(n, 1)}[scale], wanted)

@@ -1,0 +1,1 @@
+"""Loops and branches as operations, and solvers that are loops."""

@@ -1,0 +1,301 @@
+"""Bodies of control flow: recorded, closed, checked. In: the user's functions and operands. Out:
+closed graphs, or clear errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from accnp import dtypes, errors
+from accnp.api.arguments.convert import as_node
+from accnp.api.compiled.parameters import argument_names
+from accnp.array import is_traced, wrap
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.graph import Graph
+from accnp.ir.node import Node, arg
+from accnp.ir.trace import current
+from accnp.pytree import PyTreeDef, leaf_names, mismatch, tree_flatten
+from accnp.trace_fn import function_place, trace
+
+__all__ = [
+    "Body", "Loop", "as_leaves", "check_branches", "check_carry", "check_result", "close",
+    "forwarded", "promoted", "record_body", "same_type", "type_text", "values", "with_inputs",
+]  # fmt: skip
+
+
+class Body:
+    """A recorded user function: its graph, and the structure of what it returned."""
+
+    __slots__ = ("graph", "spec")
+
+    def __init__(self, graph: Graph, spec: PyTreeDef) -> None:
+        self.graph = graph
+        self.spec = spec
+
+    @property
+    def avals(self) -> tuple[Aval, ...]:
+        """The avals of what the function returned."""
+        return self.graph.out_avals
+
+    def names(self, root: str) -> list[str]:
+        """What to call each returned leaf."""
+        return leaf_names(self.spec.unflatten(range(len(self.avals))), root)
+
+
+def values(spec: PyTreeDef, nodes: Sequence[Node]) -> Any:
+    """Put nodes together to the tree that users see."""
+    return spec.unflatten([wrap(n) for n in nodes])
+
+
+def record_body(
+    fn: Callable[..., Any],
+    name: str,
+    avals: Sequence[Aval],
+    spec: PyTreeDef,
+    *,
+    of: Any = None,
+    names: Sequence[str] | None = None,
+) -> Body:
+    """Record `fn` on leaves of these avals, put together to its positional arguments by `spec`.
+
+    For messages: `of` is the user's function, where it is another one, and `names` are those of
+    the leaves, where they are not what the user's function calls them.
+    """
+    of = fn if of is None else of
+    if names is None:
+        names = argument_names(of, spec.unflatten(range(len(avals))), {})
+    out_spec: Any = None
+
+    def on_nodes(nodes: list[Node]) -> list[Node]:
+        nonlocal out_spec
+        leaves, out_spec = tree_flatten(fn(*spec.unflatten([wrap(n) for n in nodes])))
+        return [as_node(x, name) for x in leaves]
+
+    graph = trace(on_nodes, avals, of=of, transform=name, names=names)
+    return Body(graph, out_spec)
+
+
+class Loop:
+    """Whose loop it is, for messages.
+
+    Attributes:
+        name: the function of the API.
+        fn: the user's body.
+        carry: what the body calls the leaves of the carry.
+        rows: what it calls the leaves of a row.
+        part: (the loop's carry) -> what the user knows of it.
+        kind: what tells loops of one name and body apart.
+    """
+
+    __slots__ = ("carry", "fn", "kind", "name", "part", "rows")
+
+    def __init__(
+        self,
+        name: str,
+        fn: Callable[..., Any],
+        carry: Sequence[str],
+        rows: Sequence[str] = (),
+        part: Callable[[Any], Any] = lambda carry: carry,
+        kind: Any = None,
+    ) -> None:
+        self.name = name
+        self.fn = fn
+        self.carry = list(carry)
+        self.rows = list(rows)
+        self.part = part
+        self.kind = kind
+
+
+def as_leaves(tree: Any, name: str, root: str) -> tuple[list[Node], PyTreeDef]:
+    """Flatten a tree of operands into nodes.
+
+    Raises:
+        TypeError: a leaf is not an array or a number; the text has its path.
+    """
+    leaves, spec = tree_flatten(tree)
+    nodes = []
+    for i, x in enumerate(leaves):
+        try:
+            nodes.append(as_node(x, name))
+        except TypeError:
+            raise errors.not_an_array_error(name, leaf_names(tree, root)[i], x) from None
+    return nodes, spec
+
+
+def concrete(node: Node) -> bool:
+    """Whether the value can be had, and nothing is being traced that should record the choice."""
+    return current() is None and not is_traced(node)
+
+
+def close(graphs: Sequence[Graph]) -> list[Node]:
+    """Give graphs what they close over as leading inputs, the same ones for all; returns these
+    outer nodes.
+
+    The nodes of a fresh graph are still its own, so they are changed in place instead of being
+    recorded again.
+    """
+    found: dict[int, Node] = {}
+    for g in graphs:
+        for x in g.free():
+            found.setdefault(id(x), x)
+    outer = list(found.values())
+    for g in graphs:
+        leaves = [arg(x.aval, g.trace) for x in outer]
+        new = {id(x): leaf for x, leaf in zip(outer, leaves, strict=True)}
+        if new:
+            _replace(g, new, leaves)
+    return outer
+
+
+def _replace(graph: Graph, new: dict[int, Node], leaves: list[Node]) -> None:
+    for node in graph.nodes:
+        if any(id(x) in new for x in node.inputs):
+            node.inputs = tuple([new.get(id(x), x) for x in node.inputs])
+    graph.outputs = tuple([new.get(id(x), x) for x in graph.outputs])
+    graph.inputs = (*leaves, *graph.inputs)
+    graph._order = None
+
+
+def with_inputs(graph: Graph, inputs: Sequence[Node], outputs: Sequence[Node]) -> Graph:
+    """Return the same program with its inputs in another order, or with fewer outputs."""
+    names = ()
+    return Graph(inputs, outputs, graph.name, names, graph.level, graph.recorded, graph.trace)
+
+
+def forwarded(graph: Graph) -> list[int | None]:
+    """For each output, the input that it is, or None."""
+    where = {id(x): i for i, x in enumerate(graph.inputs)}
+    return [where.get(id(x)) for x in graph.outputs]
+
+
+def same_type(a: Aval, b: Aval) -> bool:
+    """Whether shape and dtype agree."""
+    return a.shape == b.shape and a.dtype == b.dtype
+
+
+def type_text(a: Aval) -> str:
+    """Return a type as errors show it, such as "float32[3]"."""
+    return f"{a.dtype.name}[{','.join(map(str, a.shape))}]"
+
+
+def promoted(avals: Sequence[Aval], outs: Sequence[Aval]) -> list[Aval]:
+    """Return the types of a carry, where initial values of weak types take those of what the body
+    makes of them."""
+    new = []
+    for a, out in zip(avals, outs, strict=True):
+        if a.weak_type and not same_type(a, out):
+            dtype, _ = dtypes.promote(((a.dtype, True), (out.dtype, out.weak_type)))
+            a = make_aval(a.shape, dtype)
+        new.append(a)
+    return new
+
+
+def check_carry(loop: Loop, carry: Any, avals: Sequence[Aval], body: Body) -> None:
+    """Compare what goes into a loop's body with what comes out.
+
+    Raises:
+        TypeError: the structures or the types differ; the text has the path and both types.
+    """
+    place = function_place(loop.fn)
+    where = f"{place[0]} ({place[1]}:{place[2]})"
+    name = f"{loop.name} body"
+    spec = tree_flatten(carry)[1]
+    if spec != body.spec:
+        ours, theirs = loop.part(_types(spec, avals)), loop.part(_types(body.spec, body.avals))
+        raise TypeError(
+            f"{name} function carry input and carry output must have the same pytree structure, "
+            f"but they differ for {where}: "
+            f"{_difference(name, ours, theirs, ('what goes in', 'what comes out'))}"
+        )
+    wrong = [
+        f"the input carry {'component ' if not n.isidentifier() else ''}{n} has type "
+        f"{type_text(a)} but the corresponding output carry component has type "
+        f"{type_text(b)}{_how(a, b)}"
+        for n, a, b in zip(loop.carry, avals, body.avals, strict=True)
+        if not same_type(a, b)
+    ]
+    if wrong:
+        raise TypeError(
+            f"{name} function carry input and carry output must have equal types, "
+            f"but they differ for {where}: {'; '.join(wrong)}. "
+            "Convert the initial value, or what the function returns"
+        )
+
+
+def _types(spec: PyTreeDef, avals: Sequence[Aval]) -> Any:
+    """A tree of types, as errors show it."""
+    return spec.unflatten([type_text(a) for a in avals])
+
+
+def _difference(name: str, first: Any, other: Any, labels: tuple[str, str]) -> str:
+    """Say where two trees of types differ in structure."""
+    found = mismatch(name, first, other)
+    if found is None:
+        found, labels = mismatch(name, other, first), (labels[1], labels[0])
+    return f"{found} (the first is {labels[0]}, the other {labels[1]})"
+
+
+def _how(a: Aval, b: Aval) -> str:
+    parts = []
+    if a.dtype != b.dtype:
+        parts.append("dtypes")
+    if a.shape != b.shape:
+        parts.append("shapes")
+    return f", so the {' and '.join(parts)} do not match"
+
+
+def check_branches(
+    name: str, labels: tuple[str, str], fns: tuple[Any, Any], first: Body, second: Body
+) -> None:
+    """Compare what two branches return.
+
+    Raises:
+        TypeError: the structures or the types differ; the text has the path and both types.
+    """
+    a, b = labels
+    places = [function_place(f) for f in fns]
+    where = "; ".join(
+        f"{label} is {p[0]} at {p[1]}:{p[2]}" for label, p in zip(labels, places, strict=True)
+    )
+    if first.spec != second.spec:
+        x, y = _types(first.spec, first.avals), _types(second.spec, second.avals)
+        raise TypeError(
+            f"{name} branch outputs must have the same pytree structure, but they differ: "
+            f"{_difference(name, x, y, (f'what {a} returns', f'what {b} returns'))} ({where})"
+        )
+    paths = first.names("")
+    wrong = [
+        f"the output of {a}{f' at path {p}' if p else ''} has type {type_text(u)} but the "
+        f"corresponding output of {b} has type {type_text(v)}{_how(u, v)}"
+        for p, u, v in zip(paths, first.avals, second.avals, strict=True)
+        if not same_type(u, v)
+    ]
+    if wrong:
+        raise TypeError(
+            f"{name} branches must have equal output types but they differ: {'; '.join(wrong)} "
+            f"({where})"
+        )
+
+
+def check_result(name: str, fn: Any, tree: Any, avals: Sequence[Aval], body: Body) -> None:
+    """Compare what a function of two values returns with what it has to fold.
+
+    Raises:
+        TypeError: the structures or the types differ; the text has the path and both types.
+    """
+    place = function_place(fn)
+    where = f"{place[0]} at {place[1]}:{place[2]}"
+    spec = tree_flatten(tree)[1]
+    if spec != body.spec:
+        ours, theirs = _types(spec, avals), _types(body.spec, body.avals)
+        raise TypeError(
+            f"{name}: the function must return the structure of each of its arguments; "
+            f"{_difference(name, ours, theirs, ('an argument', 'the result'))} ({where})"
+        )
+    wrong = [
+        f"the result{p} has type {type_text(b)} where {type_text(a)} is needed{_how(a, b)}"
+        for p, a, b in zip(body.names(""), avals, body.avals, strict=True)
+        if not same_type(a, b)
+    ]
+    if wrong:
+        raise TypeError(f"{name}: {'; '.join(wrong)} ({where})")

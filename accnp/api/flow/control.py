@@ -1,0 +1,202 @@
+"""Branches: `cond`, `switch`. In: functions, an index, operands. Out: values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.convert import as_node, cast, promote
+from accnp.api.flow.bodies import (
+    as_leaves,
+    check_branches,
+    close,
+    concrete,
+    forwarded,
+    record_body,
+    values,
+    with_inputs,
+)
+from accnp.api.flow.remembered import remembered
+from accnp.array import is_traced, wrap
+from accnp.config import config
+from accnp.engine import array_of
+from accnp.ir.aval import Aval
+from accnp.ir.graph import evaluate
+from accnp.ir.node import Node, literal
+from accnp.ir.op import o
+from accnp.primitives.control import call, keep
+
+__all__ = ["cond", "switch"]
+
+_NOT_GIVEN = object()
+_INT32 = np.dtype(np.int32)
+
+
+def _operands(name: str, operands: tuple, operand: Any) -> tuple:
+    if operand is _NOT_GIVEN:
+        return operands
+    if operands:
+        raise TypeError(
+            f"lax.{name}: if 'operand' keyword is passed then no positional operands can be; "
+            f"got operand={operand!r} and positional operands {operands}"
+        )
+    return (operand,)
+
+
+# --- cond and switch ---
+
+
+def cond(
+    pred: Any,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Any,
+    operand: Any = _NOT_GIVEN,
+) -> Any:
+    """Apply `true_fun` or `false_fun` to the operands, as a scalar says; both are traced.
+
+    Under `vmap` with a batch of scalars both are computed, and results selected.
+
+    Args:
+        pred: a scalar; numbers mean whether they differ from zero.
+        true_fun: (*operands) -> a tree of arrays.
+        false_fun: likewise, with results of the same structure and types.
+        operands: trees of arrays.
+        operand: the one operand, in the form of old.
+
+    Raises:
+        TypeError: the branches return different structures or types, with paths and both types;
+            or `pred` is no scalar.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.cond(True, lambda x: x + 1, lambda x: x - 1, 1)
+        Array(2, dtype=int32, weak_type=True)
+    """
+    if not (callable(true_fun) and callable(false_fun)):
+        if operand is _NOT_GIVEN and len(operands) == 2:
+            # The form of old: cond(pred, true_operand, true_fun, false_operand, false_fun).
+            return cond(
+                pred,
+                lambda x: false_fun(x[0]),
+                lambda x: operands[1](x[1]),
+                (true_fun, operands[0]),
+            )
+        raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
+    operands = _operands("cond", operands, operand)
+    node = _predicate(pred)
+    if config.disable_jit and not is_traced(node):
+        return true_fun(*operands) if array_of(node).item() else false_fun(*operands)
+    return _choose("cond", node, ("false_fun", "true_fun"), (false_fun, true_fun), operands)
+
+
+def _predicate(pred: Any) -> Node:
+    if pred is None:
+        raise TypeError("cond predicate is None")
+    try:
+        node = as_node(pred, "cond")
+    except TypeError:
+        raise TypeError(
+            f"Pred must be a scalar, got {pred} of type {type(pred).__name__}"
+        ) from None
+    if node.aval.shape != ():
+        raise TypeError(f"Pred must be a scalar, got {pred} of shape {node.aval.shape}.")
+    if node.aval.dtype.kind not in "biuf":
+        raise TypeError(f"Pred type must be either boolean or number, got {node.aval.dtype.name}.")
+    if node.aval.dtype.kind != "b":
+        node = o.ne(*promote("ne", wrap(node), 0))
+    return node
+
+
+class _Branches:
+    """The recorded programs of branches, which close over the same values."""
+
+    def __init__(
+        self, name: str, labels: Sequence[str], fns: Sequence[Any], avals: list[Aval], spec: Any
+    ) -> None:
+        order = range(len(fns)) if name == "switch" else (1, 0)  # true_fun comes first
+        made = {i: record_body(fns[i], name, avals, spec) for i in order}
+        first, *others = order
+        for i in others:
+            pair = (labels[first], labels[i]), (fns[first], fns[i])
+            check_branches(name, *pair, made[first], made[i])
+        bodies = [made[i] for i in range(len(fns))]
+        self.spec = bodies[0].spec
+        self.graphs = [b.graph for b in bodies]
+        self.outer = close(self.graphs)
+        # What all of them hand through needs no choice.
+        columns = zip(*[forwarded(g) for g in self.graphs], strict=True)
+        self.same = [c[0] if len(set(c)) == 1 else None for c in columns]
+        chosen = [f is None for f in self.same]
+        self.kept = tuple([with_inputs(g, g.inputs, keep(chosen, g.outputs)) for g in self.graphs])
+
+    def call(self, choice: Node, leaves: list[Node]) -> Any:
+        """Record the choice."""
+        ins = [*self.outer, *leaves]
+        if concrete(choice):
+            # Recorded in place of the call: it fuses with what is around it, and needs no rules of
+            # its own.
+            taken = self.graphs[int(array_of(choice).item())]
+            avals = self.graphs[0].out_avals  # of the weak types of the first
+            results = zip(evaluate(taken, ins), avals, strict=True)
+            return values(self.spec, [cast(x, a.dtype, a.weak_type) for x, a in results])
+        rest = iter(call("cond", (cast(choice, _INT32), *ins), {"branches": self.kept}))
+        return values(self.spec, [next(rest) if f is None else ins[f] for f in self.same])
+
+
+def _choose(
+    name: str, choice: Node, labels: Sequence[str], fns: Sequence[Any], operands: tuple
+) -> Any:
+    leaves, spec = as_leaves(operands, name, "operands")
+    avals = [x.aval for x in leaves]
+    recorded = remembered(
+        fns, (name, spec, *avals), lambda: _Branches(name, labels, fns, avals, spec)
+    )
+    return recorded.call(choice, leaves)
+
+
+def switch(
+    index: Any,
+    branches: Sequence[Callable[..., Any]],
+    *operands: Any,
+    operand: Any = _NOT_GIVEN,
+) -> Any:
+    """Apply the branch that `index` names, clamped to the ones there are, to the operands.
+
+    Args:
+        index: a scalar of an integer type.
+        branches: functions (*operands) -> a tree of arrays, of one structure and types.
+        operands: trees of arrays.
+
+    Raises:
+        TypeError: the branches return different structures or types, with paths and both types;
+            or `index` is no integer scalar.
+        ValueError: there are no branches.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.switch(5, [lambda x: x, lambda x: x * 2], 3)
+        Array(6, dtype=int32, weak_type=True)
+    """
+    branches = tuple(branches)
+    if not all(callable(b) for b in branches):
+        raise TypeError("lax.switch: branches argument should be a sequence of callables.")
+    operands = _operands("switch", operands, operand)
+    node = as_node(index, "switch")
+    if node.aval.shape != ():
+        raise TypeError(f"Branch index must be scalar, got {index} of shape {node.aval.shape}.")
+    if node.aval.dtype.kind not in "iu":
+        raise TypeError(f"Index type must be an integer, got {index} as {node.aval.dtype.name}")
+    if not branches:
+        raise ValueError("Empty branch sequence")
+    if len(branches) == 1:
+        return branches[0](*operands)
+    last = len(branches) - 1
+    node = cast(node, _INT32)
+    node = o.clamp(literal(0, _INT32, False), node, literal(last, _INT32, False))
+    if config.disable_jit and not is_traced(node):
+        return branches[array_of(node).item()](*operands)
+    labels = ["branch 0", *[f"branch{i}" for i in range(1, len(branches))]]
+    return _choose("switch", node, labels, branches, operands)

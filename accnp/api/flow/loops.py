@@ -1,0 +1,454 @@
+"""Loops: `while_loop`, `fori_loop`, `scan`. In: functions, initial values, rows. Out: values."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.convert import as_node, cast, promote
+from accnp.api.compiled.parameters import argument_names
+from accnp.api.flow.bodies import (
+    Body,
+    Loop,
+    as_leaves,
+    check_carry,
+    close,
+    forwarded,
+    promoted,
+    record_body,
+    values,
+    with_inputs,
+)
+from accnp.api.flow.remembered import remembered
+from accnp.array import is_traced, wrap
+from accnp.config import config
+from accnp.engine import array_of
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.graph import Graph
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.control import call, keep
+from accnp.primitives.unrolled import row, stack
+from accnp.pytree import tree_flatten, tree_map
+from accnp.trace_fn import conversion_error
+
+__all__ = ["fori_loop", "run_scan", "scan", "while_loop"]
+
+_BOOL = np.dtype(bool)
+
+
+def _callable(name: str, **fns: Any) -> None:
+    for label, fn in fns.items():
+        if not callable(fn):
+            raise TypeError(f"lax.{name}: {label} should be callable; got {fn!r}")
+
+
+# --- while_loop and fori_loop ---
+
+
+def while_loop(
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
+) -> Any:
+    """Apply `body_fun` as long as `cond_fun` is true; values keep their shapes and dtypes.
+
+    Forward-mode derivatives only: the number of steps is not known. Under `vmap` it runs until the
+    last example is done; those that are done keep their values.
+
+    Args:
+        cond_fun: value -> a boolean scalar.
+        body_fun: value -> the next value, of the same structure, shapes and dtypes.
+        init_val: the first value, an array or a tree of arrays.
+
+    Raises:
+        TypeError: the value changes its structure or a type, with the path and both types; or
+            `cond_fun` returns something else than a boolean scalar.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.while_loop(lambda x: x < 100, lambda x: x * 3, 1)
+        Array(243, dtype=int32, weak_type=True)
+    """
+    _callable("while_loop", cond_fun=cond_fun, body_fun=body_fun)
+    names = argument_names(body_fun, (init_val,), {})
+    return run_while(Loop("while_loop", body_fun, names), cond_fun, body_fun, init_val)
+
+
+def run_while(loop: Loop, cond_fun: Any, body_fun: Any, init_val: Any) -> Any:
+    """Record a `while`, or run it in Python; `loop` says whose it is."""
+    if config.disable_jit:
+        found = _while_in_python(cond_fun, body_fun, init_val)
+        if found is not None:
+            return found[0]
+    carry, spec = as_leaves(init_val, loop.name, "init_val")
+    avals = [x.aval for x in carry]
+    key = (loop.name, loop.kind, spec, *avals)
+    fns = (loop.fn,) if loop.name != "while_loop" else (loop.fn, cond_fun)
+    recorded = remembered(fns, key, lambda: _While(loop, cond_fun, body_fun, init_val, avals))
+    return values(spec, recorded.call(carry))
+
+
+class _While:
+    """The recorded programs of a `while`; what the body hands through unchanged and the test does
+    not read is a constant of the body."""
+
+    def __init__(
+        self, loop: Loop, cond_fun: Any, body_fun: Any, init_val: Any, avals: list[Aval]
+    ) -> None:
+        spec = tree_flatten((init_val,))[1]
+
+        def bodies() -> tuple[Body, Body]:
+            test = record_body(cond_fun, loop.name, avals, spec)
+            out = test.avals
+            if not test.spec.is_leaf() or len(out) != 1:
+                raise TypeError(
+                    f"cond_fun must return a boolean scalar, but got pytree {test.spec}."
+                )
+            if out[0].shape != () or out[0].dtype != _BOOL:
+                raise TypeError(
+                    f"cond_fun must return a boolean scalar, but got output type(s) {list(out)}."
+                )
+            body = record_body(body_fun, loop.name, avals, spec, of=loop.fn, names=loop.carry)
+            return test, body
+
+        test, body = bodies()
+        if len(body.avals) == len(avals):
+            new = promoted(avals, body.avals)
+            if new != avals:
+                avals = new
+                test, body = bodies()
+        check_carry(loop, init_val, avals, body)
+        self.avals = avals
+        self.test, self.body = test.graph, body.graph
+        self.test_consts, self.body_consts = close([self.test]), close([self.body])
+        self.outer = [*self.test_consts, *self.body_consts]
+        self.arrange()
+
+    def arrange(self) -> None:
+        """Make constants of what is fixed."""
+        test, body = self.test, self.body
+        a, b = len(self.test_consts), len(self.body_consts)
+        read = {id(x) for node in test.nodes for x in node.inputs} | {id(x) for x in test.outputs}
+        self.fixed = [
+            f == b + i and id(test.inputs[a + i]) not in read for i, f in enumerate(forwarded(body))
+        ]
+        if any(self.fixed):
+            moved = [i for i, f in enumerate(self.fixed) if f]
+            stays = [i for i, f in enumerate(self.fixed) if not f]
+            ins = list(body.inputs)
+            order = [*[b + i for i in moved], *range(b), *[b + i for i in stays]]
+            outs = [body.outputs[i] for i in stays]
+            self.body = with_inputs(body, [ins[i] for i in order], outs)
+            kept = [*range(a), *[a + i for i in stays]]
+            self.test = with_inputs(test, [test.inputs[i] for i in kept], test.outputs)
+
+    @property
+    def graphs(self) -> tuple[Graph, ...]:
+        """The programs."""
+        return self.test, self.body
+
+    def call(self, carry: list[Node]) -> list[Node]:
+        """Record the loop."""
+        carry = [cast_to(x, a) for x, a in zip(carry, self.avals, strict=True)]
+        consts = [*keep(self.fixed, carry), *self.body_consts]
+        moving = [x for x, f in zip(carry, self.fixed, strict=True) if not f]
+        params = {
+            "cond_jaxpr": self.test,
+            "body_jaxpr": self.body,
+            "cond_nconsts": len(self.test_consts),
+            "body_nconsts": len(consts),
+        }
+        rest = iter(call("while", [*self.test_consts, *consts, *moving], params))
+        return [x if f else next(rest) for x, f in zip(carry, self.fixed, strict=True)]
+
+
+def cast_to(x: Node, aval: Aval) -> Node:
+    """Convert an initial value where the body asks for another type."""
+    return x if x.aval == aval else cast(x, aval.dtype)
+
+
+def _while_in_python(cond_fun: Any, body_fun: Any, init_val: Any) -> tuple[Any] | None:
+    value = tree_map(lambda x: wrap(as_node(x, "while_loop")), init_val)
+    while True:
+        go = as_node(cond_fun(value), "while_loop")
+        if is_traced(go):
+            return None  # no Python loop is possible, for instance under vmap
+        if not array_of(go).item():
+            return (value,)
+        value = tree_map(lambda x: wrap(as_node(x, "while_loop")), body_fun(value))
+
+
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Any], Any],
+    init_val: Any,
+    *,
+    unroll: int | bool | None = None,
+) -> Any:
+    """Apply `body_fun(i, value)` for each i from `lower` to `upper`.
+
+    With bounds known when tracing it is a `scan`, which reverse-mode differentiation can run
+    backwards; otherwise a `while_loop`.
+
+    Args:
+        lower: the first i, a scalar integer.
+        upper: one more than the last i.
+        body_fun: (i, value) -> the next value, of the same structure, shapes and dtypes.
+        init_val: the first value, an array or a tree of arrays.
+        unroll: how many steps to write out in each turn, where the bounds are known; True for all.
+
+    Raises:
+        TypeError: the value changes its structure or a type, with the path and both types; or the
+            bounds have different types.
+        ValueError: `unroll` with bounds that are not known.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.fori_loop(0, 4, lambda i, x: x + i, 0)
+        Array(6, dtype=int32, weak_type=True)
+    """
+    _callable("fori_loop", body_fun=body_fun)
+    low, high = as_node(lower, "fori_loop"), as_node(upper, "fori_loop")
+    a, b = low.aval, high.aval
+    dtype = a.dtype
+    if a.dtype != b.dtype:
+        both = a.dtype.kind == b.dtype.kind == "i"
+        if both and a.weak_type != b.weak_type:
+            dtype = b.dtype if a.weak_type else a.dtype
+        else:
+            raise TypeError(
+                "lower and upper arguments to fori_loop must have equal types, "
+                f"got {a.dtype.name} and {b.dtype.name}"
+            )
+    counter, *names = argument_names(body_fun, (0, init_val), {})
+    if not is_traced(low) and not is_traced(high):
+        first = int(wrap(low))
+        length = max(int(wrap(high)) - first, 0)
+        if config.disable_jit and length == 0:
+            return init_val
+
+        def step(carry: Any, _: Any) -> Any:
+            i, x = carry
+            return (wrap(o.add(*promote("add", i, 1))), body_fun(i, x)), None
+
+        loop = Loop("fori_loop", body_fun, [counter, *names], part=lambda carry: carry[1])
+        times = _unroll(unroll or False, length)
+        start = (wrap(as_node(first)), init_val)
+        return run_scan(loop, step, start, None, length, False, times)[0][1]
+    if unroll is not None and unroll is not False and unroll != 1:
+        raise ValueError(
+            "fori_loop: only loops whose bounds are known when tracing can be unrolled; got "
+            f"unroll={unroll!r}; leave it out, or make the bounds static"
+        )
+    if a.dtype != dtype:
+        low = cast(low, dtype)
+    if b.dtype != dtype:
+        high = cast(high, dtype)
+
+    def more(carry: Any) -> Any:
+        return wrap(o.lt(as_node(carry[0]), as_node(carry[1])))
+
+    def body(carry: Any) -> Any:
+        i, end, x = carry
+        return wrap(o.add(*promote("add", i, 1))), end, body_fun(i, x)
+
+    loop = Loop("fori_loop", body_fun, [counter, "upper", *names], part=lambda carry: carry[2])
+    return run_while(loop, more, body, (wrap(low), wrap(high), init_val))[2]
+
+
+# --- scan ---
+
+
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[Any, Any]:
+    """Carry a value along the leading axes of `xs`: `f(carry, x)` returns the next carry and one
+    row of the output.
+
+    Args:
+        f: (carry, row) -> (carry, row of the output); the carry keeps its structure, shapes and
+            dtypes.
+        init: the first carry, an array or a tree of arrays.
+        xs: an array or a tree of arrays with leading axes of one length; None for no rows.
+        length: the number of steps, needed where `xs` has no leaves.
+        reverse: go from the last row to the first.
+        unroll: how many steps to write out in each turn of the loop; True for all.
+
+    Returns:
+        The last carry, and the rows of the outputs, stacked along leading axes.
+
+    Raises:
+        TypeError: the carry changes its structure or a type; the text has the path and both types.
+        ValueError: lengths are missing, or differ.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.scan(lambda c, x: (c + x, c), 0, jnp.arange(4))[1]
+        Array([0, 0, 1, 3], dtype=int32, weak_type=True)
+    """
+    _callable("scan", f=f)
+    both = argument_names(f, (init, xs), {})
+    n = tree_flatten(init)[1].num_leaves
+    return run_scan(Loop("scan", f, both[:n], both[n:]), f, init, xs, length, reverse, unroll)
+
+
+def run_scan(
+    loop: Loop, step: Any, init: Any, xs: Any, length: Any, reverse: Any, unroll: Any
+) -> tuple[Any, Any]:
+    """Record a `scan`, or run it in Python; `loop` says whose it is."""
+    rows, xs_spec = as_leaves(xs, loop.name, "xs")
+    length = _scan_length(rows, length)
+    unroll = _unroll(unroll, length)
+    if config.disable_jit:
+        return _scan_in_python(step, init, rows, xs_spec, length, reverse)
+    carry, carry_spec = as_leaves(init, loop.name, "init")
+    avals = [x.aval for x in carry]
+    row_avals = [make_aval(x.aval.shape[1:], x.aval.dtype, x.aval.weak_type) for x in rows]
+    key = (loop.name, loop.kind, carry_spec, xs_spec, *avals, *row_avals)
+    recorded = remembered((loop.fn,), key, lambda: _Scan(loop, step, init, xs, avals, row_avals))
+    final, ys = recorded.call(carry, rows, length, bool(reverse), unroll)
+    return values(carry_spec, final), values(recorded.out_spec, ys)
+
+
+class _Scan:
+    """The recorded program of a `scan`; carried values that never change are constants, outputs
+    that are rows are handed through."""
+
+    def __init__(
+        self, loop: Loop, step: Any, init: Any, xs: Any, avals: list[Aval], row_avals: list[Aval]
+    ) -> None:
+        spec = tree_flatten((init, xs))[1]
+        names = [*loop.carry, *loop.rows]
+        self.out_spec: Any = None
+
+        def pair(c: Any, x: Any) -> tuple[Any, Any]:
+            out = step(c, x)
+            if not isinstance(out, tuple | list) or len(out) != 2:
+                raise TypeError(f"scan body output must be a pair, got {out}.")
+            return out[0], out[1]
+
+        def record() -> tuple[Body, Graph]:
+            both = record_body(pair, loop.name, [*avals, *row_avals], spec, of=loop.fn, names=names)
+            first, self.out_spec = both.spec.children()
+            outputs = both.graph.outputs[: first.num_leaves]
+            return Body(with_inputs(both.graph, both.graph.inputs, outputs), first), both.graph
+
+        state, graph = record()
+        if len(state.avals) == len(avals):
+            new = promoted(avals, state.avals)
+            if new != avals:
+                avals = new
+                state, graph = record()
+        check_carry(loop, init, avals, state)
+        self.avals = avals
+        self.outer = close([graph])
+        self.arrange(graph)
+
+    def arrange(self, graph: Graph) -> None:
+        """Make constants of what is fixed, and drop outputs that are rows."""
+        c, n = len(self.outer), len(self.avals)
+        comes = forwarded(graph)
+        self.fixed = [comes[i] == c + i for i in range(n)]
+        self.through = [f - c - n if f is not None and f >= c + n else None for f in comes[n:]]
+        moved = [i for i in range(n) if self.fixed[i]]
+        stays = [i for i in range(n) if not self.fixed[i]]
+        ins = list(graph.inputs)
+        order = [
+            *[c + i for i in moved],
+            *range(c),
+            *[c + i for i in stays],
+            *range(c + n, len(ins)),
+        ]
+        made = [n + i for i, t in enumerate(self.through) if t is None]
+        outputs = [graph.outputs[i] for i in (*stays, *made)]
+        self.body = with_inputs(graph, [ins[i] for i in order], outputs)
+
+    @property
+    def graphs(self) -> tuple[Graph, ...]:
+        """The program."""
+        return (self.body,)
+
+    def call(
+        self, carry: list[Node], rows: list[Node], length: int, reverse: bool, unroll: int
+    ) -> tuple[list[Node], list[Node]]:
+        """Record the loop."""
+        carry = [cast_to(x, a) for x, a in zip(carry, self.avals, strict=True)]
+        consts = [*keep(self.fixed, carry), *self.outer]
+        moving = [x for x, f in zip(carry, self.fixed, strict=True) if not f]
+        params = {
+            "jaxpr": self.body,
+            "length": length,
+            "reverse": reverse,
+            "unroll": unroll,
+            "num_consts": len(consts),
+            "num_carry": len(moving),
+        }
+        rest = iter(call("scan", [*consts, *moving, *rows], params))
+        final = [x if f else next(rest) for x, f in zip(carry, self.fixed, strict=True)]
+        return final, [next(rest) if t is None else rows[t] for t in self.through]
+
+
+def _scan_length(rows: Sequence[Node], length: Any) -> int:
+    flat = [x for x in rows if x.aval.ndim == 0]
+    if flat:
+        listed = ", ".join(str(x.aval) for x in flat)
+        raise ValueError(f"scan got value with no leading axis to scan over: {listed}.")
+    lengths = [x.aval.shape[0] for x in rows]
+    if length is not None:
+        node = getattr(length, "_node", None)
+        if node is not None and is_traced(node):
+            raise conversion_error("index", node, "scan (length)")
+        length = operator.index(length)
+        if length < 0:
+            raise ValueError(f"scan: length must not be negative; got {length}")
+        if any(n != length for n in lengths):
+            raise ValueError(
+                f"scan got `length` argument of {length} which disagrees with leading axis sizes "
+                f"{lengths}."
+            )
+        return length
+    if not lengths:
+        raise ValueError("scan got no values to scan over and `length` not provided.")
+    if len(set(lengths)) > 1:
+        listed = ", ".join(map(str, lengths))
+        raise ValueError(f"scan got values with different leading axis sizes: {listed}.")
+    return lengths[0]
+
+
+def _unroll(unroll: Any, length: int) -> int:
+    if isinstance(unroll, bool):
+        return max(length, 1) if unroll else 1
+    unroll = operator.index(unroll)
+    if unroll < 0:
+        raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")
+    return unroll
+
+
+def _scan_in_python(
+    f: Any, init: Any, rows: list[Node], spec: Any, length: int, reverse: bool
+) -> tuple[Any, Any]:
+    if length == 0:
+        raise ValueError(
+            "zero-length scan is not supported in disable_jit() mode because the output type is "
+            "unknown."
+        )
+    carry, made = init, []
+    for i in reversed(range(length)) if reverse else range(length):
+        carry, y = f(carry, values(spec, [row(x, i) for x in rows]))
+        made.append(y)
+    if reverse:
+        made.reverse()
+
+    def stacked(*values: Any) -> Any:
+        return wrap(stack([as_node(v, "scan") for v in values]))
+
+    return carry, tree_map(stacked, *made)

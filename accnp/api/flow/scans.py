@@ -1,0 +1,152 @@
+"""Maps and folds over a leading axis: `map`, `associative_scan`. In: functions and arrays. Out:
+arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from accnp.api.arguments.convert import as_node
+from accnp.api.compiled.parameters import argument_names
+from accnp.api.flow.bodies import Loop, as_leaves, close, record_body, same_type, type_text
+from accnp.api.flow.loops import run_scan
+from accnp.array import wrap
+from accnp.ir.aval import make_aval
+from accnp.ir.graph import evaluate
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.prefix import prefixes, slice_axis
+from accnp.pytree import leaf_names, tree_flatten
+from accnp.transforms.tools import TOOLS
+
+__all__ = ["associative_scan", "map"]
+
+
+def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+    """Apply `f` to each row of `xs`, one after another, or `batch_size` rows at a time.
+
+    Args:
+        f: row -> a tree of arrays.
+        xs: an array or a tree of arrays with leading axes of one length.
+        batch_size: how many rows to do together, as by `vmap`; the last ones may be fewer.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.map(lambda x: x * x, jnp.arange(3))
+        Array([0, 1, 4], dtype=int32)
+    """
+    if not callable(f):
+        raise TypeError(f"lax.map: f should be callable; got {f!r}")
+    loop = Loop("map", f, (), argument_names(f, (xs,), {}), kind=batch_size is None)
+
+    def run(step: Callable[[Any], Any], rows: Any) -> Any:
+        return run_scan(loop, lambda _, x: ((), step(x)), (), rows, None, False, 1)[1]
+
+    if batch_size is None:
+        return run(f, xs)
+    rows, spec = as_leaves(xs, "map", "xs")
+    if batch_size < 0:
+        raise ValueError(f"map: batch_size must not be negative; got {batch_size}")
+    if not rows or any(x.aval.ndim == 0 or x.aval.shape[0] != rows[0].aval.shape[0] for x in rows):
+        shapes = [x.aval.shape for x in rows]
+        raise ValueError(f"map: all of xs need a leading axis of one length; got shapes {shapes}")
+    n = rows[0].aval.shape[0]
+    whole = n // batch_size * batch_size if batch_size else 0
+    parts: list[list[Node]] = []
+    out_spec: Any = None
+    if whole:
+        count = whole // batch_size
+        heads = [
+            o.reshape(_cut(x, 0, whole), new_sizes=(count, batch_size, *x.aval.shape[1:]))
+            for x in rows
+        ]
+        tree = spec.unflatten([wrap(x) for x in heads])
+        ys, out_spec = tree_flatten(run(lambda x: _all_rows(f, x), tree))
+        nodes = [as_node(y) for y in ys]
+        parts.append([o.reshape(y, new_sizes=(whole, *y.aval.shape[2:])) for y in nodes])
+    if whole < n or not n:
+        tail = spec.unflatten([wrap(_cut(x, whole, n)) for x in rows])
+        ys, out_spec = tree_flatten(_all_rows(f, tail))
+        parts.append([as_node(y) for y in ys])
+    joined = [p[0] if len(p) == 1 else o.concatenate(*p, dimension=0) for p in zip(*parts)]
+    return out_spec.unflatten([wrap(x) for x in joined])
+
+
+def _cut(x: Node, start: int, stop: int) -> Node:
+    return slice_axis(x, 0, start, stop)
+
+
+def _all_rows(f: Callable[[Any], Any], xs: Any) -> Any:
+    """Apply `f` to all rows at once."""
+    rows, _ = as_leaves(xs, "map", "xs")
+    size = rows[0].aval.shape[0]
+    avals = [make_aval(x.aval.shape[1:], x.aval.dtype, x.aval.weak_type) for x in rows]
+    body = record_body(f, "map", avals, tree_flatten((xs,))[1])
+    outer = close([body.graph])
+    flags = (*(False,) * len(outer), *(True,) * len(rows))
+    graph, _ = TOOLS.batch_graph(body.graph, size, flags, (True,) * len(body.avals))
+    return body.spec.unflatten([wrap(x) for x in evaluate(graph, [*outer, *rows])])
+
+
+def associative_scan(
+    fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
+) -> Any:
+    """All prefixes folded with an associative function of two (trees of) arrays, in logarithmically
+    many steps.
+
+    Args:
+        fn: (a, b) -> their combination, on arrays of many elements at once; of the structure and
+            types of its arguments. Where it does not commute, `a` is what comes first.
+        elems: an array or a tree of arrays with an axis of one length.
+        reverse: fold suffixes, from the end.
+        axis: the axis along which to go.
+
+    Raises:
+        TypeError: `fn` returns another structure or other types.
+        ValueError: axes differ in length, or there is no such axis.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.associative_scan(jnp.add, jnp.arange(4))
+        Array([0, 1, 3, 6], dtype=int32)
+    """
+    if not callable(fn):
+        raise TypeError("lax.associative_scan: fn argument should be callable.")
+    nodes, spec = as_leaves(elems, "associative_scan", "elems")
+    if not nodes:
+        return elems
+    rank = nodes[0].aval.ndim
+    if not -rank <= axis < rank:
+        raise ValueError(
+            f"associative_scan: axis {axis} is out of bounds for an array of rank {rank}"
+        )
+    axis %= rank
+    lengths = [x.aval.shape[axis] if x.aval.ndim > axis else None for x in nodes]
+    if len(set(lengths)) > 1:
+        shapes = [x.aval.shape for x in nodes]
+        raise ValueError(
+            f"Array inputs to associative_scan must have the same first dimension. (saw: {shapes})"
+        )
+
+    def combine(a: list[Node], b: list[Node]) -> list[Node]:
+        left = spec.unflatten([wrap(x) for x in a])
+        right = spec.unflatten([wrap(x) for x in b])
+        out, out_spec = tree_flatten(fn(left, right))
+        if out_spec != spec:
+            raise TypeError(
+                "associative_scan: fn must return the structure of its arguments; "
+                f"got {out_spec}, needs {spec}"
+            )
+        found = [as_node(x, "associative_scan") for x in out]
+        wrong = [
+            f"{path} is {type_text(x.aval)} where {type_text(y.aval)} is needed"
+            for path, x, y in zip(leaf_names(left, "the result"), found, b, strict=True)
+            if not same_type(x.aval, y.aval)
+        ]
+        if wrong:
+            raise TypeError(
+                f"associative_scan: fn must return the types of its arguments; {'; '.join(wrong)}"
+            )
+        return found
+
+    return spec.unflatten([wrap(x) for x in prefixes(combine, nodes, axis, reverse)])

@@ -1,0 +1,230 @@
+"""Solvers with derivatives of their equations: `custom_root`, `custom_linear_solve`. And
+`platform_dependent`. In: the user's functions. Out: trees of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from accnp.api.arguments.convert import as_node
+from accnp.api.flow.bodies import (
+    Body,
+    as_leaves,
+    check_result,
+    close,
+    record_body,
+    values,
+    with_inputs,
+)
+from accnp.errors import api_boundary
+from accnp.ir.graph import evaluate
+from accnp.ir.node import Node
+from accnp.primitives.solve import Closed, LinearSolve, Root
+from accnp.pytree import PyTreeDef, tree_flatten
+from accnp.runtime.device import default_backend
+from accnp.transforms.tools import TOOLS
+
+__all__ = ["custom_linear_solve", "custom_root", "platform_dependent"]
+
+Solve = Callable[[Callable[[Any], Any], Any], Any]
+
+
+class _System:
+    """The vectors of a system of equations: their structure and types."""
+
+    def __init__(self, name: str, tree: Any, root: str) -> None:
+        self.name = f"lax.{name}"
+        self.nodes, self.spec = as_leaves(tree, self.name, root)
+        self.avals = [x.aval for x in self.nodes]
+        self.aux: PyTreeDef | None = None
+
+    def closed(
+        self, label: str, fn: Callable[..., Any], of: Any, count: int = 1, has_aux: bool = False
+    ) -> tuple[Closed, list[Node]]:
+        """Record a function of `count` vectors that returns one, and perhaps something beside it;
+        returns the program, and what it closes over. `of` is the user's function."""
+        n = len(self.avals)
+        tree = self.spec.unflatten(range(n))
+
+        def run(*vectors: Any) -> Any:
+            out = fn(*vectors)
+            if has_aux and (not isinstance(out, tuple | list) or len(out) != 2):
+                raise TypeError(
+                    f"{self.name}: with has_aux=True {label} must return a pair (solution, aux); "
+                    f"got {out!r}"
+                )
+            return tuple(out) if has_aux else out
+
+        spec = tree_flatten((tree,) * count)[1]
+        body = record_body(run, self.name, self.avals * count, spec, of=of)
+        main = body
+        if has_aux:
+            first, self.aux = body.spec.children()
+            outputs = body.graph.outputs[: first.num_leaves]
+            main = Body(with_inputs(body.graph, body.graph.inputs, outputs), first)
+        check_result(f"{self.name}, {label}", of, tree, self.avals, main)
+        consts = close([body.graph])
+        return Closed(body.graph, len(consts)), consts
+
+    def vector(self, nodes: Sequence[Node]) -> Any:
+        """Put a vector together as users see it."""
+        return values(self.spec, nodes)
+
+    def leaves(self, tree: Any) -> list[Node]:
+        """Flatten a vector of the user's."""
+        return [as_node(x, self.name) for x in tree_flatten(tree)[0]]
+
+    def result(self, nodes: Sequence[Node]) -> Any:
+        """Put the solution together, and what the solver returned beside it."""
+        n = len(self.avals)
+        x = self.vector(nodes[:n])
+        return x if self.aux is None else (x, values(self.aux, nodes[n:]))
+
+
+def _callables(name: str, **fns: Any) -> None:
+    for label, fn in fns.items():
+        if not callable(fn):
+            raise TypeError(f"lax.{name}: {label} must be callable; got {fn!r}")
+
+
+@api_boundary
+def custom_linear_solve(
+    matvec: Callable[[Any], Any],
+    b: Any,
+    solve: Solve,
+    transpose_solve: Solve | None = None,
+    symmetric: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """Solve A x = b by a function of yours; derivatives solve again, and never look into it.
+
+    Args:
+        matvec: x -> A x, linear; may close over arrays, by which the solution is differentiated.
+        b: a vector: an array, or a tree of arrays, of the structure that `matvec` takes and gives.
+        solve: (matvec, b) -> x.
+        transpose_solve: (vecmat, b) -> x for the transposed matrix, which reverse mode needs.
+        symmetric: `matvec` and `solve` serve for the transposed matrix too.
+        has_aux: the solvers return (x, something else), as does this function.
+
+    Raises:
+        TypeError: a function returns another structure or other types than `b` has, or reverse
+            mode has no way to solve the transposed system.
+
+    Example:
+        >>> import accnp as jnp
+        >>> def f(a, b):
+        ...     return jnp.lax.custom_linear_solve(lambda x: a * x, b, lambda mv, b: b / mv(1.0))
+        >>> float(f(4.0, 2.0)), float(jnp.jvp(f, (4.0, 2.0), (1.0, 0.0))[1])
+        (0.5, -0.125)
+    """
+    _callables("custom_linear_solve", matvec=matvec, solve=solve)
+    system = _System("custom_linear_solve", b, "b")
+    own, consts = system.closed("matvec", matvec, matvec)
+    programs: dict[str, Closed | None] = {"matvec": own, "vecmat": None, "transpose": None}
+    programs["solve"], solve_consts = system.closed(
+        "solve", lambda b: solve(matvec, b), solve, has_aux=has_aux
+    )
+    back: list[Node] = []
+    turned: list[Node] = []
+    if symmetric:
+        programs["vecmat"], programs["transpose"] = own, programs["solve"]
+        back, turned = consts, solve_consts
+    elif transpose_solve is not None:
+        _callables("custom_linear_solve", transpose_solve=transpose_solve)
+        graph = TOOLS.transpose_graph(own.graph, own.count)
+        programs["vecmat"], back = Closed(graph, own.count), consts
+
+        def vecmat(v: Any) -> Any:
+            return system.vector(evaluate(graph, [*consts, *system.leaves(v)]))
+
+        programs["transpose"], turned = system.closed(
+            "transpose_solve", lambda b: transpose_solve(vecmat, b), transpose_solve, 1, has_aux
+        )
+    operands = [*consts, *back, *solve_consts, *turned, *system.nodes]
+    return system.result(LinearSolve(programs).record("custom_linear_solve", operands))
+
+
+@api_boundary
+def custom_root(
+    f: Callable[[Any], Any],
+    initial_guess: Any,
+    solve: Solve,
+    tangent_solve: Solve,
+    has_aux: bool = False,
+) -> Any:
+    """Find x with f(x) = 0 by a function of yours; derivatives follow from the equation alone.
+
+    By the implicit function theorem, f'(x) dx = -df, where df is the change of `f` with the arrays
+    that it closes over. The solution has no derivative by the guess.
+
+    Args:
+        f: x -> residual, of the structure and types of x.
+        initial_guess: an array or a tree of arrays.
+        solve: (f, initial_guess) -> x.
+        tangent_solve: (g, y) -> the x with g(x) = y, for a linear g. For reverse mode it must be
+            linear in y by operations that can be transposed, `custom_linear_solve` for instance.
+        has_aux: `solve` returns (x, something else), as does this function.
+
+    Raises:
+        TypeError: a function returns another structure or other types than the guess has.
+
+    Example:
+        >>> import accnp as jnp
+        >>> def newton(f, x):
+        ...     step = lambda _, x: x - f(x) / jnp.grad(f)(x)
+        ...     return jnp.lax.fori_loop(0, 20, step, x)
+        >>> def root(y):
+        ...     return jnp.lax.custom_root(lambda x: x * x - y, y, newton, lambda g, y: y / g(1.0))
+        >>> float(root(4.0)), float(jnp.grad(root)(4.0))
+        (2.0, 0.25)
+    """
+    _callables("custom_root", f=f, solve=solve, tangent_solve=tangent_solve)
+    system = _System("custom_root", initial_guess, "initial_guess")
+    n = len(system.avals)
+    own, consts = system.closed("f", f, f)
+    wanted = (*[False] * own.count, *[True] * n)
+    slope, _ = TOOLS.jvp_graph(own.graph, wanted, (True,) * n)
+
+    def tangent(x: Any, y: Any) -> Any:
+        at = system.leaves(x)
+
+        def g(v: Any) -> Any:
+            return system.vector(evaluate(slope, [*consts, *at, *system.leaves(v)])[n:])
+
+        return tangent_solve(g, y)
+
+    moving, tangent_consts = system.closed("tangent_solve", tangent, tangent_solve, 2)
+    finding, solve_consts = system.closed("solve", lambda x: solve(f, x), solve, has_aux=has_aux)
+    rule = Root({"f": own, "tangent": moving, "solve": finding})
+    operands = [*consts, *tangent_consts, *solve_consts, *system.nodes]
+    return system.result(rule.record("custom_root", operands))
+
+
+def platform_dependent(
+    *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
+) -> Any:
+    """Apply the function that is given for the platform in use, or else the default.
+
+    Raises:
+        TypeError: one of them is not callable.
+        NotImplementedError: there is no function for this platform, and no default.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.platform_dependent(2.0, cpu=lambda x: x + 1, default=lambda x: x)
+        3.0
+    """
+    for name, fn in per_platform.items():
+        if not callable(fn):
+            raise TypeError(
+                f"lax.platform_dependent: the function for {name!r} must be callable; got {fn!r}"
+            )
+    chosen = per_platform.get(default_backend(), default)
+    if chosen is None:
+        raise NotImplementedError(
+            f"lax.platform_dependent: there is no function for {default_backend()!r} and no "
+            f"default; got functions for {sorted(per_platform)}"
+        )
+    if not callable(chosen):
+        raise TypeError(f"lax.platform_dependent: default must be callable; got {chosen!r}")
+    return chosen(*args)

@@ -1,0 +1,306 @@
+"""Cumulative folds along one axis, and reductions that leave nan out.
+
+In: arrays. Out: lazy Arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from accnp import dtypes
+from accnp.api.arguments.convert import as_node, cast, wrap
+from accnp.api.arguments.shapes import as_axis
+from accnp.api.compiled.named import named, shown
+from accnp.api.elements import ufunc_rules as rules
+from accnp.api.folds import reductions as red
+from accnp.array import Array
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.elementwise import like
+from accnp.primitives.kinds import broadcast_to, dtype_kind
+
+Axis = Any
+
+
+def _scan(x: Node, axis: Any, op: str, name: str) -> Node:
+    at = as_axis(axis, x.aval.ndim, name)
+    return getattr(o, op)(x, axis=at, reverse=False)
+
+
+def _make_cumulative(name: str, op: str, unit: Any, skip_nan: bool) -> Callable[..., Array]:
+    @api_boundary
+    def cumulative(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Array:
+        red.no_out(out, name)
+        x = red.strong(a, name)
+        if axis is None:
+            x, axis = o.reshape(x, new_sizes=(x.aval.size,), dimensions=None), 0
+        if skip_nan and dtype_kind(x.aval.dtype) in "fc":
+            x = rules.where_(rules.isnan(x), like(x, unit), x)
+        if dtype is not None:
+            x = cast(x, dtypes.requested_dtype(dtype, name))
+        elif dtype_kind(x.aval.dtype) == "b":
+            x = cast(x, dtypes.default_int())
+        return wrap(_scan(x, axis, op, name))
+
+    cumulative.__name__ = cumulative.__qualname__ = name
+    what = "sum" if unit == 0 else "product"
+    cumulative.__doc__ = f"The running {what} along an axis" + (
+        ", leaving nan out." if skip_nan else "."
+    )
+    return named(cumulative)
+
+
+cumsum = _make_cumulative("cumsum", "cumsum", 0, False)
+cumprod = _make_cumulative("cumprod", "cumprod", 1, False)
+nancumsum = _make_cumulative("nancumsum", "cumsum", 0, True)
+nancumprod = _make_cumulative("nancumprod", "cumprod", 1, True)
+
+
+def _standard(
+    x: Any, axis: Any, dtype: Any, include_initial: bool, unit: int, name: str, fold: Any
+) -> Array:
+    node = as_node(x, name)
+    if node.aval.ndim == 0:
+        raise ValueError(f"{name}: the array must have an axis; got rank 0; use jnp.ravel first")
+    if axis is None:
+        if node.aval.ndim > 1:
+            raise ValueError(
+                f"{name}: rank above 1 needs an axis; got shape {node.aval.shape}; pass axis="
+            )
+        axis = 0
+    at = as_axis(axis, node.aval.ndim, name)
+    if dtype is None:  # also for products, where jax keeps narrow integers
+        node = cast(node, red.wide_type(node.aval.dtype))
+    out = fold(wrap(node), at, dtype)._node
+    if include_initial:
+        shape = list(out.aval.shape)
+        shape[at] = 1
+        first = broadcast_to(like(out, unit), tuple(shape), ())
+        out = o.concatenate(first, out, dimension=at)
+    return wrap(out)
+
+
+@api_boundary
+@shown("_cumsum_with_promotion")
+def cumulative_sum(
+    x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
+) -> Array:
+    """The running sum along an axis, with a 0 in front if asked for.
+
+    >>> import accnp as jnp
+    >>> jnp.cumulative_sum(jnp.arange(3), include_initial=True)
+    Array([0, 0, 1, 3], dtype=int32)
+
+    >>> import accnp as jnp
+    >>> jnp.cumsum(jnp.arange(4))
+    Array([0, 1, 3, 6], dtype=int32)
+
+    >>> import accnp as jnp
+    >>> jnp.cumprod(jnp.array([1, 2, 3]))
+    Array([1, 2, 6], dtype=int32)
+
+    >>> import accnp as jnp
+    >>> jnp.nancumsum(jnp.array([1, jnp.nan]))
+    Array([1., 1.], dtype=float32)
+
+    >>> import accnp as jnp
+    >>> jnp.nancumprod(jnp.array([2, jnp.nan]))
+    Array([2., 2.], dtype=float32)
+    """
+    return _standard(x, axis, dtype, include_initial, 0, "cumulative_sum", cumsum)
+
+
+@api_boundary
+def cumulative_prod(
+    x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
+) -> Array:
+    """The running product along an axis, with a 1 in front if asked for.
+
+    >>> import accnp as jnp
+    >>> jnp.cumulative_prod(jnp.array([2, 3]))
+    Array([2, 6], dtype=int32)
+    """
+    return _standard(x, axis, dtype, include_initial, 1, "cumulative_prod", cumprod)
+
+
+# --- leaving nan out -----------------------------------------------------------------------------
+
+
+def _filled(a: Any, value: Any, name: str) -> Array:
+    x = as_node(a, name)
+    if dtype_kind(x.aval.dtype) in "fc":
+        x = rules.where_(rules.isnan(x), like(x, value), x)
+    return wrap(x)
+
+
+@api_boundary
+@shown()
+def nansum(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Array:
+    """The sum over the given axes, leaving nan out.
+
+    >>> import accnp as jnp
+    >>> jnp.nansum(jnp.array([1, jnp.nan]))
+    Array(1., dtype=float32)
+    """
+    return red.sum(_filled(a, 0, "nansum"), axis, dtype, out, keepdims, initial, where)
+
+
+@api_boundary
+@shown()
+def nanprod(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Array:
+    """The product over the given axes, leaving nan out.
+
+    >>> import accnp as jnp
+    >>> jnp.nanprod(jnp.array([2, jnp.nan]))
+    Array(2., dtype=float32)
+    """
+    return red.prod(_filled(a, 1, "nanprod"), axis, dtype, out, keepdims, initial, where)
+
+
+def _make_nan_extreme(name: str, fold: Any) -> Callable[..., Array]:
+    @api_boundary
+    def extreme(
+        a: Any,
+        axis: Axis = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> Array:
+        x = as_node(a, name)
+        dtype = x.aval.dtype
+        if dtype_kind(dtype) != "f":
+            return fold(a, axis, out, keepdims, initial, where)
+        y = fold(
+            _filled(a, red.extreme_value(dtype, name[3:]), name),
+            axis,
+            out,
+            keepdims,
+            initial,
+            where,
+        )
+        if initial is not None:
+            return y
+        axes = red.axes_of(axis, x.aval.ndim, name)
+        empty = red.keep(o.reduce_and(rules.isnan(x), axes=axes), x, axes, keepdims)
+        return wrap(rules.where_(empty, like(y._node, math.nan), y._node))
+
+    extreme.__name__ = extreme.__qualname__ = name
+    extreme.__doc__ = f"The {name[3:]}imum over the given axes, leaving nan out."
+    return named(extreme)
+
+
+nanmax = _make_nan_extreme("nanmax", red.max)
+nanmin = _make_nan_extreme("nanmin", red.min)
+
+
+def _make_nan_arg(name: str) -> Callable[..., Array]:
+    inner = name[3:]
+
+    @api_boundary
+    def arg(a: Any, axis: Any = None, out: None = None, keepdims: bool | None = None) -> Array:
+        red.no_out(out, name)
+        x = as_node(a, name)
+        if dtype_kind(x.aval.dtype) != "f":
+            return wrap(red.arg_node(x, axis, bool(keepdims), inner))
+        value = red.extreme_value(x.aval.dtype, inner[3:])
+        missing = rules.isnan(x)
+        y = red.arg_node(rules.where_(missing, as_node(value), x), axis, bool(keepdims), inner)
+        axes = red.axes_of(axis, x.aval.ndim, name)
+        empty = red.keep(o.reduce_and(missing, axes=axes), x, axes, bool(keepdims))
+        return wrap(rules.where_(empty, as_node(-1), y))
+
+    arg.__name__ = arg.__qualname__ = name
+    arg.__doc__ = f"The index of the {name[6:]}imum, leaving nan out; -1 where all are nan."
+    return named(arg, f"_{name}")
+
+
+nanargmax = _make_nan_arg("nanargmax")
+nanargmin = _make_nan_arg("nanargmin")
+
+
+def _not_nan(a: Any, where: Any, name: str) -> Array:
+    mask = o.not_(rules.isnan(as_node(a, name)))
+    if where is not None:
+        _, given = red.promoted(name, wrap(mask), where)
+        mask = o.and_(mask, given)
+    return wrap(mask)
+
+
+@api_boundary
+def nanmean(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    where: Any = None,
+) -> Array:
+    """The mean over the given axes, leaving nan out.
+
+    >>> import accnp as jnp
+    >>> jnp.nanmean(jnp.array([1, jnp.nan]))
+    Array(1., dtype=float32)
+    """
+    return red.mean(a, axis, dtype, out, keepdims, where=_not_nan(a, where, "nanmean"))
+
+
+@api_boundary
+def nanvar(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    where: Any = None,
+    mean: Any = None,
+) -> Array:
+    """The variance over the given axes, leaving nan out.
+
+    >>> import accnp as jnp
+    >>> jnp.nanvar(jnp.array([1, jnp.nan]))
+    Array(0., dtype=float32)
+    """
+    mask = _not_nan(a, where, "nanvar")
+    return red.var(a, axis, dtype, out, ddof, keepdims, where=mask, mean=mean)
+
+
+@api_boundary
+def nanstd(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    where: Any = None,
+    mean: Any = None,
+) -> Array:
+    """The standard deviation over the given axes, leaving nan out.
+
+    >>> import accnp as jnp
+    >>> jnp.nanstd(jnp.array([1, jnp.nan]))
+    Array(0., dtype=float32)
+    """
+    mask = _not_nan(a, where, "nanstd")
+    return red.std(a, axis, dtype, out, ddof, keepdims, where=mask, mean=mean)

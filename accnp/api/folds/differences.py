@@ -1,0 +1,236 @@
+"""Differences of neighbours, slopes, and interpolation between points: arrays in, Arrays out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.convert import as_node, promote_inexact, wrap
+from accnp.api.arguments.shapes import as_axis, as_int
+from accnp.api.arrays.joining import concatenate
+from accnp.api.arrays.manipulation import broadcast_to, ravel, reshape
+from accnp.api.compiled.named import shown
+from accnp.api.elements import ufuncs
+from accnp.api.elements.selecting import where
+from accnp.api.folds.sorting import argsort
+from accnp.api.indexes.taking import searchsorted
+from accnp.array import Array
+from accnp.errors import api_boundary
+
+__all__ = ["diff", "ediff1d", "gradient", "interp"]
+
+
+def _part(x: Array, axis: int, start: int | None, stop: int | None) -> Array:
+    return x[(*[slice(None)] * axis, slice(start, stop))]
+
+
+@api_boundary
+@shown()
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
+    """Return the n-th differences of neighbours along an axis.
+
+    `prepend` and `append` (arrays, or numbers for one element) are joined to `a` before. Booleans
+    give whether neighbours differ.
+
+    Raises:
+        ValueError: `n` is negative, or `a` is a scalar.
+
+    >>> import accnp as jnp
+    >>> jnp.diff(jnp.array([1, 2, 4, 7]))
+    Array([1, 2, 3], dtype=int32)
+    """
+    name = "jnp.diff"
+    x = wrap(as_node(a, name))
+    n = as_int(n, name, "n")
+    if n == 0:
+        return x
+    if n < 0:
+        raise ValueError(f"{name}: order must be non-negative but got {n}")
+    if x.ndim == 0:
+        raise ValueError(f"{name}: requires input that is at least one dimensional; got {a}")
+    at = as_axis(axis, x.ndim, name)
+
+    def extra(value: Any) -> list[Array]:
+        if value is None:
+            return []
+        v = wrap(as_node(value, name))
+        one = (*x.shape[:at], 1, *x.shape[at + 1 :])
+        return [v if v.ndim else broadcast_to(v, one)]
+
+    parts = [*extra(prepend), x, *extra(append)]
+    if len(parts) > 1:
+        x = concatenate(parts, at)
+    take = ufuncs.not_equal if x.dtype == np.bool_ else ufuncs.subtract
+    for _ in range(n):
+        x = take(_part(x, at, 1, None), _part(x, at, None, -1))
+    return x
+
+
+@api_boundary
+@shown()
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
+    """Return the differences of neighbours in the flattened array, between given ends.
+
+    >>> import accnp as jnp
+    >>> jnp.ediff1d(jnp.array([1, 2, 4]), to_begin=0)
+    Array([0, 1, 2], dtype=int32)
+    """
+    name = "jnp.ediff1d"
+    x = ravel(wrap(as_node(ary, name)))
+    parts = [x[1:] - x[:-1]]
+    if to_begin is not None:
+        parts.insert(0, ravel(wrap(as_node(to_begin, name)).astype(x.dtype)))
+    if to_end is not None:
+        parts.append(ravel(wrap(as_node(to_end, name)).astype(x.dtype)))
+    return parts[0] if len(parts) == 1 else concatenate(parts)
+
+
+def _slope(x: Array, h: Array, axis: int) -> Array:
+    """The derivative along one axis: second order inside, one-sided at the ends."""
+
+    def part(start: int | None, stop: int | None, y: Array = x) -> Array:
+        return _part(y, axis, start, stop)
+
+    first, last = part(1, 2) - part(0, 1), part(-1, None) - part(-2, -1)
+    if h.ndim == 0:
+        middle = (part(2, None) - part(None, -2)) * 0.5 / h
+        return concatenate([first / h, middle, last / h], axis)
+    if h.ndim > 1:
+        raise ValueError(f"jnp.gradient: spacings are scalars or vectors; got shape {h.shape}")
+    if h.shape[0] != x.shape[axis]:
+        raise ValueError(
+            f"jnp.gradient: a vector of coordinates has the length of its axis, {x.shape[axis]}; "
+            f"got {h.shape[0]}"
+        )
+    steps = reshape(h[1:] - h[:-1], (-1, *(1,) * (x.ndim - 1 - axis)))
+    before, after = steps[:-1], steps[1:]
+    left = -after / (before * (before + after))
+    here = (after - before) / (before * after)
+    right = before / (after * (before + after))
+    middle = left * part(0, -2) + here * part(1, -1) + right * part(2, None)
+    return concatenate([first / steps[0], middle, last / steps[-1]], axis)
+
+
+@api_boundary
+@shown()
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = None) -> Any:
+    """Return the derivative along each axis by central differences, one-sided at the ends.
+
+    Args:
+        f: values on a grid.
+        varargs: spacing: none (1), one for all axes or one for each: a number, or the coordinates
+            along the axis.
+        axis: an axis or several; all of them if None.
+        edge_order: not supported, as in jax.
+
+    Returns:
+        An array like `f` (inexact); a list of these for several axes.
+
+    Raises:
+        ValueError: an axis is shorter than 2, or coordinates do not fit it.
+        TypeError: the number of spacings does not fit the number of axes.
+
+    >>> import accnp as jnp
+    >>> jnp.gradient(jnp.array([1.0, 2.0, 4.0, 7.0]))
+    Array([1. , 1.5, 2.5, 3. ], dtype=float32)
+    """
+    name = "jnp.gradient"
+    if edge_order is not None:
+        raise NotImplementedError(
+            f"{name}: the 'edge_order' argument is not supported; got {edge_order}; leave it out"
+        )
+    x, *spacing = [wrap(v) for v in promote_inexact(name, f, *varargs)]
+    if axis is None:
+        axes = tuple(range(x.ndim))
+    else:
+        several = axis if isinstance(axis, Sequence) else (axis,)
+        axes = tuple([as_axis(a, x.ndim, name) for a in several])
+    if not axes:
+        return []
+    if min(x.shape[a] for a in axes) < 2:
+        raise ValueError(
+            f"{name}: Shape of array too small to calculate a numerical gradient, at least 2 "
+            f"elements are required; got shape {x.shape}"
+        )
+    if not spacing:
+        (one,) = promote_inexact(name, 1.0)
+        spacing = [wrap(one)]
+    if len(spacing) == 1:
+        spacing = spacing * len(axes)
+    if len(spacing) != len(axes):
+        raise TypeError(
+            f"{name}: Invalid number of spacing arguments {len(spacing)} for axis={axis}"
+        )
+    slopes = [_slope(x, h, a) for a, h in zip(axes, spacing, strict=True)]
+    return slopes[0] if len(axes) == 1 else slopes
+
+
+def _beyond(value: Any, side: str) -> bool:
+    """Whether values beyond an end are extrapolated."""
+    if isinstance(value, str) and value != "extrapolate":
+        raise ValueError(
+            f"jnp.interp: the only valid string value of `{side}` is 'extrapolate', "
+            f"but got: {value!r}"
+        )
+    return isinstance(value, str)
+
+
+@api_boundary
+@shown(arrays=3)
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Array:
+    """Return the values at x of the broken line through the points (xp, fp).
+
+    Args:
+        x: where.
+        xp, fp: vectors of one length; `xp` rises, unless a period is given.
+        left, right: values before the first and behind the last point (those points' own if None),
+            or "extrapolate".
+        period: of `x` and `xp`; `left` and `right` mean nothing then.
+
+    Raises:
+        ValueError: `xp` and `fp` are no vectors of one length, `x` is complex, or an end is another
+            string.
+
+    >>> import accnp as jnp
+    >>> jnp.interp(jnp.array([0.5, 3.0]), jnp.array([0.0, 1.0, 2.0]), jnp.array([0.0, 10.0, 20.0]))
+    Array([ 5., 20.], dtype=float32)
+    """
+    name = "jnp.interp"
+    u, p = [wrap(v) for v in promote_inexact(name, x, xp)]
+    (values,) = promote_inexact(name, fp)
+    f = wrap(values)
+    if p.shape != f.shape or p.ndim != 1:
+        raise ValueError(
+            f"{name}: xp and fp must be one-dimensional arrays of equal size; got shapes "
+            f"{p.shape} and {f.shape}"
+        )
+    free_left, free_right = _beyond(left, "left"), _beyond(right, "right")
+    if u.dtype.kind == "c":
+        raise ValueError(f"{name}: complex x values not supported; got {u.dtype}")
+    if period is not None:
+        t = wrap(as_node(period, name))
+        if t.ndim:
+            raise ValueError(f"{name}: period must be a scalar; got shape {t.shape}")
+        t = ufuncs.abs(t)
+        u, p = u % t, p % t
+        order = argsort(p)
+        p, f = p[order], f[order]
+        p = concatenate([p[-1:] - t, p, p[:1] + t])
+        f = concatenate([f[-1:], f, f[:1]])
+    last = p.shape[0] - 1
+    i = ufuncs.minimum(ufuncs.maximum(searchsorted(p, u, side="right"), 1), last)
+    f0, p0 = f[i - 1], p[i - 1]
+    rise, run = f[i] - f0, p[i] - p0
+    # A run of no length would give derivatives that are nan.
+    tiny = np.spacing(np.finfo(p.dtype).eps)
+    flat = ufuncs.abs(run) <= tiny
+    y = where(flat, f0, f0 + ((u - p0) / where(flat, 1, run)) * rise)
+    if period is None and not free_left:
+        y = where(u < p[0], f[0] if left is None else left, y)
+    if period is None and not free_right:
+        y = where(u > p[-1], f[-1] if right is None else right, y)
+    return y

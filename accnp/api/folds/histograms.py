@@ -1,0 +1,224 @@
+"""Histograms: values into counts and the edges of their bins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.convert import as_node, promote_inexact, wrap
+from accnp.api.arguments.shapes import as_int
+from accnp.api.arrays.creation import array, linspace, ones_like, zeros
+from accnp.api.arrays.matrices import ix_
+from accnp.api.compiled.named import shown
+from accnp.api.elements import ufuncs
+from accnp.api.elements.selecting import where
+from accnp.api.folds.differences import diff
+from accnp.api.folds.reductions import max as amax
+from accnp.api.folds.reductions import min as amin
+from accnp.api.indexes.taking import bincount, ravel_multi_index, searchsorted
+from accnp.array import Array
+from accnp.dtypes import to_inexact
+from accnp.errors import api_boundary
+
+__all__ = ["histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
+
+
+@api_boundary
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Array:
+    """Return the edges of the bins of a histogram.
+
+    Args:
+        a: values.
+        bins: a number of bins of one width, or the edges.
+        range: first and last edge; the least and the largest value if None.
+        weights: not looked at.
+
+    Raises:
+        NotImplementedError: `bins` is a string.
+        ValueError: `range` is no pair.
+
+    >>> import accnp as jnp
+    >>> jnp.histogram_bin_edges(jnp.array([0.0, 4.0]), bins=2)
+    Array([0., 2., 4.], dtype=float32)
+    """
+    name = "jnp.histogram_bin_edges"
+    if isinstance(bins, str):
+        raise NotImplementedError(
+            f"{name}: string values for `bins` are not implemented; got {bins!r}; pass a number"
+        )
+    x = wrap(as_node(a, name))
+    kind = to_inexact(x.dtype)
+    if np.ndim(bins) == 1:
+        return wrap(as_node(bins, name)).astype(kind)
+    count = as_int(bins, name, "bins")
+    ends = [amin(x), amax(x)] if range is None else range
+    if np.ndim(ends[0] if len(ends) == 2 else ends):
+        raise ValueError(
+            f"{name}: `range` must be either None or a sequence of two scalars; got {range}"
+        )
+    low, high = [array(e, dtype=kind) for e in ends]
+    point = high == low
+    return linspace(
+        where(point, low - 0.5, low), where(point, high + 0.5, high), count + 1, dtype=kind
+    )
+
+
+def _bin_of(x: Array, edges: Array, even: bool) -> Array:
+    """The number of the edge before which a value lies: 0 before the first, all behind the last.
+
+    For bins of one width it is guessed, and the guess put right by the edges around it.
+    """
+    n = edges.shape[0] - 1
+    if not even or n < 1 or x.dtype.kind == "c":
+        return searchsorted(edges, x, side="right")
+    low, high = edges[0], edges[-1]
+    guess = ufuncs.floor((x - low) * (n / (high - low)))
+    i = ufuncs.minimum(ufuncs.maximum(guess, 0), n - 1).astype(np.int32)
+    i = i + (x >= edges[i + 1]).astype(np.int32) - (x < edges[i]).astype(np.int32)
+    inside = (x >= low) & (x < high)
+    return where(inside, i + 1, where(x < low, 0, n + 1))
+
+
+@api_boundary
+@shown()
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+) -> tuple[Array, Array]:
+    """Count values in bins; the last bin holds its upper edge.
+
+    Args:
+        a: values of any shape.
+        bins, range: as in `histogram_bin_edges`.
+        weights: what each value counts, an array like `a`; 1 if None.
+        density: divide by the widths and the sum, so that the integral is 1.
+
+    Returns:
+        Counts (in the dtype of the weights, or of `a`, inexact) and edges, one more.
+
+    Raises:
+        ValueError: `weights` has another shape than `a`.
+
+    >>> import accnp as jnp
+    >>> jnp.histogram(jnp.array([1.0, 2.0, 1.0, 4.0]), bins=3)
+    (Array([2., 1., 1.], dtype=float32), Array([1., 2., 3., 4.], dtype=float32))
+    """
+    name = "jnp.histogram"
+    if not isinstance(bins, str):
+        as_node(bins, name)
+    if weights is None:
+        (node,) = promote_inexact(name, a)
+        x = wrap(node)
+        w = ones_like(x)
+    else:
+        if as_node(a, name).aval.shape != as_node(weights, name).aval.shape:
+            raise ValueError(
+                f"{name}: weights should have the same shape as a; got shapes "
+                f"{as_node(weights, name).aval.shape} and {as_node(a, name).aval.shape}"
+            )
+        x, w = [wrap(n) for n in promote_inexact(name, a, weights)]
+    edges = histogram_bin_edges(x, bins, range)
+    n = edges.shape[0] - 1
+    at = _bin_of(x, edges, np.ndim(bins) == 0)
+    at = where(x == edges[-1], n, at)
+    counts = zeros(n + 1, w.dtype).at[at].add(w)[1:]
+    if density:
+        counts = counts / diff(edges) / counts.sum()
+    return counts, edges
+
+
+@api_boundary
+@shown()
+def histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+) -> tuple[Array, list[Array]]:
+    """Count points in boxes of a grid.
+
+    Args:
+        sample: points, shape (n, d).
+        bins: a number of bins for all axes, or for each axis a number or its edges.
+        range: for each axis a pair (first and last edge) or None.
+        weights: what each point counts, shape (n,).
+        density: divide by volumes and the sum.
+
+    Returns:
+        The counts, an array of d axes, and a list of the edges along each.
+
+    Raises:
+        ValueError: `bins`, `range` or `weights` do not fit the sample.
+
+    >>> import accnp as jnp
+    >>> jnp.histogramdd(jnp.array([[0.0, 0.0], [1.0, 1.0]]), bins=2)[0].tolist()
+    [[1, 0], [0, 1]]
+    """
+    name = "jnp.histogramdd"
+    w = None
+    if weights is None:
+        (node,) = promote_inexact(name, sample)
+        x = wrap(node)
+    else:
+        if as_node(weights, name).aval.shape != as_node(sample, name).aval.shape[:1]:
+            raise ValueError(
+                f"{name}: should have one weight for each sample; got shape "
+                f"{as_node(weights, name).aval.shape}"
+            )
+        x, w = [wrap(v) for v in promote_inexact(name, sample, weights)]
+    if x.ndim != 2:
+        raise ValueError(f"{name}: the sample is a matrix of points; got shape {x.shape}")
+    d = x.shape[1]
+    if range is not None and (
+        len(range) != d or any(r is not None and np.shape(r)[0] != 2 for r in range)
+    ):
+        raise ValueError(
+            f"{name}: for a sample of shape {x.shape}, range must be a sequence of {d} pairs or "
+            f"Nones; got {range}"
+        )
+    each = list(bins) if isinstance(bins, Sequence) or np.ndim(bins) else [bins] * d
+    if len(each) != d:
+        raise ValueError(f"{name}: should be a bin for each dimension, {d}; got {len(each)}")
+    edges, places = [], []
+    for k, count in enumerate(each):
+        column = x[:, k]
+        its = histogram_bin_edges(column, count, None if range is None else range[k])
+        at = _bin_of(column, its, np.ndim(count) == 0)
+        places.append(where(column == its[-1], its.shape[0] - 1, at))
+        edges.append(its)
+    sizes = tuple([e.shape[0] + 1 for e in edges])
+    flat = ravel_multi_index(tuple(places), sizes, mode="clip")
+    counts = bincount(flat, w, length=prod(sizes)).reshape(sizes)
+    counts = counts[tuple([slice(1, -1)] * d)]
+    if density:
+        counts = counts.astype(x.dtype)
+        counts = counts / counts.sum()
+        for width in ix_(*[diff(e) for e in edges]):
+            counts = counts / width
+    return counts, edges
+
+
+@api_boundary
+def histogram2d(
+    x: Any,
+    y: Any,
+    bins: Any = 10,
+    range: Any = None,
+    weights: Any = None,
+    density: bool | None = None,
+) -> tuple[Array, Array, Array]:
+    """Count points of the plane in the boxes of a grid: counts, edges along x, edges along y.
+
+    `bins` is a number, a pair of numbers or of edges, or the edges along both axes; the rest as in
+    `histogramdd`.
+
+    >>> import accnp as jnp
+    >>> jnp.histogram2d(jnp.array([0.0, 1.0]), jnp.array([0.0, 1.0]), bins=2)[0].tolist()
+    [[1, 0], [0, 1]]
+    """
+    name = "jnp.histogram2d"
+    points = [wrap(n) for n in (as_node(x, name), as_node(y, name))]
+    several = len(bins) if isinstance(bins, Sequence) or np.ndim(bins) else 1
+    if several not in (1, 2):
+        bins = [bins, bins]
+    counts, edges = histogramdd(array(points).T, bins, range, weights, density)
+    return counts, edges[0], edges[1]

@@ -1,0 +1,338 @@
+"""Quantiles: median, percentile, quantile, and their forms that leave NaN out.
+
+In: an array, probabilities (a number or a vector), axes. Out: a lazy Array with the axis of the
+probabilities first. Values are sorted once; NaN come last, so that the last one says whether there
+are any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.convert import as_node, cast, promote_inexact, scalar_node
+from accnp.api.arrays.manipulation import cut, expand_node, reshape_plain, transpose_node
+from accnp.api.compiled.named import shown
+from accnp.api.elements import ufunc_rules as rules
+from accnp.api.folds.reductions import axes_of
+from accnp.api.indexes.indexing import gather_axis
+from accnp.api.indexes.taking import gather_along
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+from accnp.ir.node import Node, items
+from accnp.ir.op import o
+from accnp.primitives.elementwise import like
+from accnp.primitives.kinds import broadcast_to
+
+__all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
+
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
+_INT = np.dtype(np.int32)
+
+
+def _no_overwriting(name: str, out: Any, overwrite_input: bool) -> None:
+    if overwrite_input or out is not None:
+        raise ValueError(
+            f"{name} does not support overwrite_input=True or out != None; "
+            "arrays are immutable: use the result"
+        )
+
+
+def _quantile(
+    name: str, a: Any, q: Node, axis: Any, method: str, keepdims: bool, skip: bool, weights: Any
+) -> Node:
+    if method not in _METHODS:
+        raise ValueError(f"{name}: method can only be one of {_METHODS}; got {method!r}")
+    if weights is None:
+        (x,) = promote_inexact(name, a)
+        w = None
+    else:
+        if method != "inverted_cdf":
+            raise NotImplementedError(
+                f"{name}: {method} doesn't support weights. Only method 'inverted_cdf' supports "
+                "weights; pass that one"
+            )
+        x, w = promote_inexact(name, a, weights)
+    if x.aval.dtype.kind == "c":
+        raise ValueError(
+            f"{name} does not support complex input, as the operation is poorly defined; "
+            f"got {x.aval.dtype.name}; take the real part"
+        )
+    if q.aval.ndim > 1:
+        raise ValueError(f"{name}: q must be have rank <= 1, got shape {q.aval.shape}")
+    if q.aval.dtype.kind in "biu":
+        raise TypeError(
+            f"{name}: q must be of floating dtype; got {q.aval.dtype.name}; write 1.0 for 1"
+        )
+    axes = axes_of(axis, x.aval.ndim, name)
+    if w is not None:
+        w = _fitted(name, w, x, axes, axis)
+    kept = tuple(1 if d in axes else n for d, n in enumerate(x.aval.shape))
+    x, d = _one_axis(x, axes)
+    w = None if w is None else _one_axis(w, axes)[0]
+    if not x.aval.shape[d]:
+        raise ValueError(f"{name}: no quantile of no elements; got shape {x.aval.shape}")
+    places = reshape_plain(q, (q.aval.size,))
+    if method == "inverted_cdf":
+        out = _reached(x, places, d, w, skip)
+    else:
+        out = _between(x, places, d, method, skip)
+    # The probabilities lie along axis d.
+    rank = out.aval.ndim
+    out = transpose_node(out, (d, *[k for k in range(rank) if k != d]))
+    shape = (*q.aval.shape, *(kept if keepdims else out.aval.shape[1:]))
+    return cast(reshape_plain(out, shape), x.aval.dtype)
+
+
+def _fitted(name: str, w: Node, x: Node, axes: tuple[int, ...], axis: Any) -> Node:
+    shape = tuple([x.aval.shape[d] for d in axes])
+    if w.aval.shape == x.aval.shape:
+        return w
+    if axis is None or w.aval.shape != shape:
+        raise ValueError(
+            f"{name}: weights must have the shape of the array or of its reduced axes; "
+            f"got {w.aval.shape} for {x.aval.shape} and axis {axis}"
+        )
+    return broadcast_to(w, x.aval.shape, axes)
+
+
+def _one_axis(x: Node, axes: tuple[int, ...]) -> tuple[Node, int]:
+    """The array with the reduced axes as one, and that one's number."""
+    rank, shape = x.aval.ndim, x.aval.shape
+    if len(axes) == 1:
+        return x, axes[0]
+    others = [d for d in range(rank) if d not in axes]
+    x = transpose_node(x, (*others, *axes)) if axes and others else x
+    left = tuple(shape[d] for d in others)
+    return reshape_plain(x, (*left, prod([shape[d] for d in axes]))), len(others)
+
+
+def _along(q: Node, d: int, rank: int) -> Node:
+    """The probabilities as an array whose axis d they are."""
+    return reshape_plain(q, tuple(q.aval.size if k == d else 1 for k in range(rank)))
+
+
+def _spread(x: Node, like_: Node) -> Node:
+    return broadcast_to(x, like_.aval.shape, tuple(range(x.aval.ndim)))
+
+
+def _count(mask: Node, d: int, dtype: Any) -> Node:
+    """How many along an axis, which stays with length 1."""
+    return expand_node(o.reduce_sum(cast(mask, dtype), axes=(d,)), (d,))
+
+
+def _any_nan(ordered: Node, d: int) -> Node:
+    last = cut(ordered, d, ordered.aval.shape[d] - 1, ordered.aval.shape[d])
+    return rules.isnan(last)
+
+
+def _with_nan(out: Node, where: Node) -> Node:
+    return o.select_n(_spread(where, out), out, like(out, np.nan))
+
+
+def _between(x: Node, q: Node, d: int, method: str, skip: bool) -> Node:
+    """The values between two neighbours of the sorted array."""
+    n, rank, count = x.aval.shape[d], x.aval.ndim, q.aval.size
+    ordered = o.sort(x, dimension=d, is_stable=True, num_keys=1)
+    kind = q.aval.dtype
+    if skip:
+        numbers = _count(o.not_(rules.isnan(ordered)), d, kind)
+        shape = tuple(count if k == d else m for k, m in enumerate(numbers.aval.shape))
+        last = broadcast_to(o.sub(numbers, like(numbers, 1)), shape, tuple(range(rank)))
+        place = o.mul(broadcast_to(_along(q, d, rank), shape, tuple(range(rank))), last)
+    else:
+        last = broadcast_to(scalar_node(n - 1, kind, False), q.aval.shape)
+        place = o.mul(q, last)
+    low, high = o.floor(place), o.ceil(place)
+    above = o.sub(place, low)
+    below = o.sub(like(above, 1), above)
+    ends = []
+    for end in (low, high):
+        index = o.max(like(end, 0), o.min(end, last))
+        index = o.convert_element_type(index, new_dtype=_INT, weak_type=False)
+        ends.append(gather_along(ordered, index, d) if skip else gather_axis(ordered, index, d))
+    first, second = ends
+    if method == "lower":
+        out = first
+    elif method == "higher":
+        out = second
+    elif method == "midpoint":
+        out = o.mul(o.add(first, second), like(first, 0.5))
+    else:
+        if not skip:
+            shape = first.aval.shape
+            above, below = (broadcast_to(v, shape, (d,)) for v in (above, below))
+        if method == "nearest":
+            out = o.select_n(o.le(above, like(above, 0.5)), second, first)
+        else:
+            one = cast(first, kind), cast(second, kind)
+            out = o.add(o.mul(one[0], below), o.mul(one[1], above))
+    return out if skip else _with_nan(out, _any_nan(ordered, d))
+
+
+def _reached(x: Node, q: Node, d: int, w: Node | None, skip: bool) -> Node:
+    """The first elements whose share, with those before them, is not below q."""
+    n, rank, shape = x.aval.shape[d], x.aval.ndim, x.aval.shape
+    if w is None:
+        ordered = o.sort(x, dimension=d, is_stable=True, num_keys=1)
+        w = broadcast_to(like(x, 1), shape)
+    else:
+        ordered, w = items(o.sort(x, w, dimension=d, is_stable=True, num_keys=1))
+    zeros = broadcast_to(like(w, 0), shape)
+    bad = o.or_(o.lt(w, zeros), rules.isnan(w))
+    missing = rules.isnan(ordered)
+    w = o.select_n(o.or_(bad, missing), w, zeros)
+    sums = o.cumsum(w, axis=d, reverse=False)
+    whole = cut(sums, d, n - 1, n)
+    # Sums along axis d, probabilities along a further one.
+    wide = (*shape, q.aval.size)
+    own = tuple(range(rank))
+    target = o.mul(
+        cast(broadcast_to(q, wide, (rank,)), sums.aval.dtype),
+        broadcast_to(whole, wide, own),
+    )
+    less = o.lt(broadcast_to(sums, wide, own), target)
+    place = o.reduce_sum(cast(less, _INT), axes=(d,))
+    order = (*range(d), rank - 1, *range(d, rank - 1))
+    place = transpose_node(place, order)
+    valid = _count(o.not_(missing), d, _INT) if skip else None
+    last = like(place, n - 1)
+    if valid is not None:
+        last = _spread(o.sub(valid, like(valid, 1)), place)
+    place = o.max(like(place, 0), o.min(place, last))
+    out = gather_along(ordered, place, d)
+    refused = expand_node(o.reduce_or(bad, axes=(d,)), (d,))
+    if valid is not None:
+        refused = o.or_(refused, o.eq(valid, like(valid, 0)))
+    else:
+        refused = o.or_(refused, _any_nan(ordered, d))
+    return _with_nan(out, refused)
+
+
+def _share(q: Any, name: str) -> Node:
+    (x,) = promote_inexact(name, q)
+    return o.div(x, like(x, 100))
+
+
+def _make_quantile(name: str, probability: Callable[[Any, str], Node], skip: bool, doc: str) -> Any:
+    """Make a function of an array and probabilities; `skip` leaves NaN out."""
+
+    def function(
+        a: Any,
+        q: Any,
+        axis: Any = None,
+        out: None = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        keepdims: bool = False,
+        *,
+        weights: Any = None,
+    ) -> Array:
+        label = f"jnp.{name}"
+        _no_overwriting(label, out, overwrite_input)
+        share = probability(q, label)
+        return wrap(_quantile(label, a, share, axis, method, keepdims, skip, weights))
+
+    function.__doc__ = doc
+    return _published(function, name, 2)
+
+
+def _make_median(name: str, skip: bool, doc: str) -> Any:
+    """Make a function that takes the middle of an array; `skip` leaves NaN out."""
+
+    def function(
+        a: Any,
+        axis: Any = None,
+        out: None = None,
+        overwrite_input: bool = False,
+        keepdims: bool = False,
+    ) -> Array:
+        label = f"jnp.{name}"
+        _no_overwriting(label, out, overwrite_input)
+        half = scalar_node(0.5)
+        return wrap(_quantile(label, a, half, axis, "midpoint", keepdims, skip, None))
+
+    function.__doc__ = doc
+    return _published(function, name, 1)
+
+
+def _published(function: Any, name: str, arrays: int) -> Any:
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = __name__  # where doctests look
+    return api_boundary(shown(arrays=arrays)(function))
+
+
+quantile = _make_quantile(
+    "quantile",
+    as_node,
+    False,
+    """Return the values below which shares `q` of an array lie.
+
+    Args:
+        a: array; integers become floats.
+        q: probability from 0 to 1, or a vector of these, which becomes the first axis.
+        axis: an axis, several, or None for all.
+        out, overwrite_input: not supported.
+        method: between two elements "linear" interpolates; "lower", "higher", "nearest" take one,
+            "midpoint" their mean; "inverted_cdf" takes the first element that reaches the share.
+        keepdims: keep the axes with length 1.
+        weights: shares of the elements, for "inverted_cdf" only; shaped as `a`, or as its axes.
+
+    Returns:
+        An array of the floating dtype of `a`; NaN where there is one among the elements.
+
+    Raises:
+        ValueError: unknown method, complex values, q of rank 2, weights that do not fit.
+        NotImplementedError: weights with another method.
+
+    >>> import accnp as jnp
+    >>> jnp.quantile(jnp.array([1.0, 2.0, 4.0]), 0.25)
+    Array(1.5, dtype=float32)
+    """,
+)
+nanquantile = _make_quantile(
+    "nanquantile",
+    as_node,
+    True,
+    """As `quantile`, of the elements that are no NaN.
+
+    >>> import accnp as jnp
+    >>> jnp.nanquantile(jnp.array([1.0, 2.0, jnp.nan]), 0.5)
+    Array(1.5, dtype=float32)
+    """,
+)
+percentile = _make_quantile(
+    "percentile",
+    _share,
+    False,
+    """As `quantile`, with `q` from 0 to 100.
+
+    >>> import accnp as jnp
+    >>> jnp.percentile(jnp.array([1.0, 2.0, 4.0]), 75)
+    Array(3., dtype=float32)
+    """,
+)
+nanpercentile = _make_quantile(
+    "nanpercentile",
+    _share,
+    True,
+    """As `percentile`, of the elements that are no NaN.""",
+)
+median = _make_median(
+    "median",
+    False,
+    """Return the middle value of an array, or the mean of the two in the middle.
+
+    >>> import accnp as jnp
+    >>> jnp.median(jnp.array([3, 1, 2, 9]))
+    Array(2.5, dtype=float32)
+    """,
+)
+nanmedian = _make_median(
+    "nanmedian",
+    True,
+    """As `median`, of the elements that are no NaN.""",
+)

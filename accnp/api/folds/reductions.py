@@ -1,0 +1,493 @@
+"""Reductions over axes.
+
+In: arrays, `axis` (None, an int, several), `keepdims`, `where`. Out: lazy Arrays.
+
+Accumulation follows jax: narrow integers and bools add up in the default integer, float16 and
+bfloat16 in float32; the result of a floating reduction has the input's dtype.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import as_node, broadcast_nodes, cast, promote, to_shape, wrap
+from accnp.api.arguments.shapes import as_axes, as_axis
+from accnp.api.compiled.named import shown
+from accnp.api.elements import ufunc_rules as rules
+from accnp.api.elements.elementwise import inexact
+from accnp.array import Array
+from accnp.config import config
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.elementwise import like
+from accnp.primitives.kinds import BOOL, broadcast_to, dtype_kind
+from accnp.primitives.reduce import kept_dims
+
+F32 = np.dtype(np.float32)
+Axis = Any  # None, an int, or several
+
+
+def no_out(out: Any, name: str) -> None:
+    """Refuse `out=`."""
+    if out is not None:
+        raise NotImplementedError(
+            f"{name}: the 'out' argument is not supported, since arrays are immutable; "
+            f"got {type(out).__name__}; use the result"
+        )
+
+
+def axes_of(axis: Axis, rank: int, name: str) -> tuple[int, ...]:
+    """Return the axes to reduce, sorted."""
+    if axis is None:
+        return tuple(range(rank))
+    return tuple(sorted(as_axes(axis, rank, name)))
+
+
+def strong(a: Any, name: str) -> Node:
+    """Return the node of an argument; results of reductions are never weakly typed."""
+    x = as_node(a, name)
+    return cast(x, x.aval.dtype) if x.aval.weak_type else x
+
+
+def keep(y: Node, x: Node, axes: tuple[int, ...], keepdims: bool) -> Node:
+    """Put axes of length 1 back where they were reduced."""
+    if not keepdims or not axes:
+        return y
+    shape = tuple(1 if d in axes else n for d, n in enumerate(x.aval.shape))
+    return broadcast_to(y, shape, kept_dims(x.aval.ndim, axes))
+
+
+def masked(x: Node, where: Any, fill: Any, name: str) -> Node:
+    """Replace elements outside the mask by a value that does not count."""
+    mask = as_mask(where, name)
+    shape = broadcast_nodes(name, [x, mask])
+    mask = shape[1]
+    wide = to_shape(x, mask.aval.shape, name) if mask.aval.ndim else x
+    return rules.select(mask, wide, like(x, fill))
+
+
+def as_mask(where: Any, name: str) -> Node:
+    """Return the `where=` argument as a bool node."""
+    mask = as_node(where, name)
+    if mask.aval.dtype != BOOL:
+        raise ValueError(
+            f"{name}: where must be a bool array; got dtype {mask.aval.dtype.name}; compare first"
+        )
+    return mask
+
+
+def count_of(x: Node, axes: tuple[int, ...]) -> int:
+    """Return how many elements go into one result."""
+    return math.prod(x.aval.shape[a] for a in axes)
+
+
+def wide_type(dtype: np.dtype) -> np.dtype:
+    """Return the dtype in which values of `dtype` add up."""
+    kind = dtype_kind(dtype)
+    if kind == "b":
+        return dtypes.default_int()
+    if kind in "iu":
+        unsigned = np.dtype(np.uint64 if config.x64 else np.uint32)
+        default = dtypes.default_int() if kind == "i" else unsigned
+        return default if default.itemsize > dtype.itemsize else dtype
+    return dtype
+
+
+def _accumulate(x: Node, op: Any, axes: tuple[int, ...]) -> Node:
+    a = x.aval
+    if dtype_kind(a.dtype) == "f" and a.dtype.itemsize < 4:
+        return cast(op(cast(x, F32), axes=axes), a.dtype, a.weak_type)
+    return op(x, axes=axes)
+
+
+def _make_fold(name: str, op: str, combine: str, unit: Any, what: str) -> Callable[..., Array]:
+    """Make `sum` or `prod`."""
+
+    @api_boundary
+    def fold(
+        a: Any,
+        axis: Axis = None,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+        promote_integers: bool = True,
+    ) -> Array:
+        no_out(out, name)
+        x = strong(a, name)
+        if dtype is not None:
+            x = cast(x, dtypes.requested_dtype(dtype, name))
+        elif promote_integers or dtype_kind(x.aval.dtype) == "b":
+            x = cast(x, wide_type(x.aval.dtype), x.aval.weak_type)
+        if where is not None:
+            x = masked(x, where, unit, name)
+        axes = axes_of(axis, x.aval.ndim, name)
+        y = _accumulate(x, getattr(o, op), axes)
+        if initial is not None:
+            start = cast(as_node(initial, name), y.aval.dtype)
+            y = getattr(o, combine)(start, y)
+        return wrap(keep(y, x, axes, keepdims))
+
+    return _named(fold, name, what)
+
+
+def _named(function: Any, name: str, what: str) -> Any:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{what} over the given axes."
+    return function
+
+
+sum = _make_fold("sum", "reduce_sum", "add", 0, "The sum of elements")
+prod = _make_fold("prod", "reduce_prod", "mul", 1, "The product of elements")
+
+
+def extreme_value(dtype: np.dtype, name: str) -> Any:
+    """Return the value that never is the maximum (or minimum) of others."""
+    kind = dtype_kind(dtype)
+    if kind == "b":
+        return name == "min"
+    if kind in "iu":
+        info = np.iinfo(dtype)
+        return int(info.min if name == "max" else info.max)
+    return -math.inf if name == "max" else math.inf
+
+
+def _make_extreme(name: str, what: str) -> Callable[..., Array]:
+    """Make `max` or `min`."""
+    pair = rules.maximum if name == "max" else rules.minimum
+
+    @api_boundary
+    def extreme(
+        a: Any,
+        axis: Axis = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> Array:
+        no_out(out, name)
+        x = strong(a, name)
+        axes = axes_of(axis, x.aval.ndim, name)
+        if where is not None:
+            if initial is None:
+                raise ValueError(
+                    f"{name}: reduction operation {name} does not have an identity, so to use a "
+                    "where mask one has to specify 'initial'"
+                )
+            x = masked(x, where, extreme_value(x.aval.dtype, name), name)
+        if initial is None and not count_of(x, axes):
+            raise ValueError(
+                f"{name}: zero-size array to reduction operation {name} which has no identity; "
+                f"got shape {x.aval.shape} and axis={axis}; pass initial="
+            )
+        if dtype_kind(x.aval.dtype) == "c":
+            y = _complex_extreme(x, axes, name)
+        else:
+            y = getattr(o, f"reduce_{name}")(x, axes=axes)
+        if initial is not None:
+            y = pair(cast(as_node(initial, name), y.aval.dtype), y)
+        return wrap(keep(y, x, axes, keepdims))
+
+    return _named(extreme, name, what)
+
+
+def _complex_extreme(x: Node, axes: tuple[int, ...], name: str) -> Node:
+    """By real part, then by imaginary part among the equals; a nan part makes the result nan."""
+    op = getattr(o, f"reduce_{name}")
+    re, im = o.real(x), o.imag(x)
+    top = op(re, axes=axes)
+    wide = to_shape(keep(top, x, axes, True), x.aval.shape)
+    rest = op(
+        rules.select(o.eq(re, wide), im, like(im, extreme_value(im.aval.dtype, name))), axes=axes
+    )
+    odd = o.reduce_or(o.ne(x, x), axes=axes)
+    nan = like(top, math.nan)
+    return o.complex(rules.select(odd, nan, top), rules.select(odd, nan, rest))
+
+
+max = _make_extreme("max", "The largest element")
+min = _make_extreme("min", "The smallest element")
+amax, amin = max, min
+
+
+def _make_logical(name: str, op: str, unit: bool, what: str) -> Callable[..., Array]:
+    """Make `all` or `any`."""
+
+    @api_boundary
+    def logical(
+        a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
+    ) -> Array:
+        no_out(out, name)
+        x = cast(rules.real(as_node(a, name)), BOOL)
+        if where is not None:
+            x = masked(x, where, unit, name)
+        axes = axes_of(axis, x.aval.ndim, name)
+        return wrap(keep(getattr(o, op)(x, axes=axes), x, axes, keepdims))
+
+    return _named(logical, name, what)
+
+
+all = _make_logical("all", "reduce_and", True, "Whether all elements are true")
+any = _make_logical("any", "reduce_or", False, "Whether any element is true")
+
+
+def _make_arg(name: str) -> Callable[..., Array]:
+    """Make `argmax` or `argmin`."""
+
+    @api_boundary
+    def arg(a: Any, axis: Any = None, out: None = None, keepdims: bool | None = None) -> Array:
+        no_out(out, name)
+        return wrap(arg_node(as_node(a, name), axis, bool(keepdims), name))
+
+    return _named(arg, name, f"The index of the {name[3:]}imum, the first one of equals,")
+
+
+def arg_node(x: Node, axis: Any, keepdims: bool, name: str) -> Node:
+    """Record argmax or argmin over one axis, or over the flattened array."""
+    shape = x.aval.shape
+    if dtype_kind(x.aval.dtype) == "c":
+        raise TypeError(f"{name}: complex numbers have no order; got a complex array; take jnp.abs")
+    if axis is None:
+        flat, at = o.reshape(x, new_sizes=(x.aval.size,), dimensions=None), 0
+    else:
+        flat, at = x, as_axis(axis, x.aval.ndim, name)
+    if not flat.aval.shape[at]:
+        raise ValueError(
+            f"{name}: attempt to get {name} of an empty sequence; got {shape} and axis={axis}; "
+            "pass an array with elements"
+        )
+    y = getattr(o, name)(flat, axes=(at,), index_dtype=dtypes.default_int())
+    if not keepdims:
+        return y
+    whole = tuple(range(x.aval.ndim)) if axis is None else (at,)
+    return keep(y, x, whole, True)
+
+
+argmax = _make_arg("argmax")
+argmin = _make_arg("argmin")
+
+# --- mean, variance ------------------------------------------------------------------------------
+
+
+def _mean_node(x: Node, axes: tuple[int, ...], keepdims: bool, where: Any, name: str) -> Node:
+    """The mean in the dtype of x; narrow floats are brought to float32 by the caller."""
+    if where is None:
+        n = like(x, count_of(x, axes))
+    else:
+        mask = as_mask(where, name)
+        mask = to_shape(mask, x.aval.shape, name)
+        n = keep(o.reduce_sum(cast(mask, x.aval.dtype), axes=axes), x, axes, keepdims)
+        x = rules.select(mask, x, like(x, 0))
+    return o.div(keep(o.reduce_sum(x, axes=axes), x, axes, keepdims), n)
+
+
+def _computed(x: Node, dtype: Any, name: str) -> tuple[Node, np.dtype, bool]:
+    """Return x in the dtype in which a mean is computed, and the result's dtype and weak flag."""
+    weak = x.aval.weak_type
+    if dtype is None:
+        result = dtypes.to_inexact(x.aval.dtype)
+    else:
+        result, weak = dtypes.requested_dtype(dtype, name), False
+    inner = result
+    if dtype_kind(result) == "f" and result.itemsize < 4:
+        inner = F32
+    elif dtype_kind(result) in "biu":
+        inner = dtypes.to_inexact(result)
+    return cast(x, inner, weak), result, weak
+
+
+@api_boundary
+def mean(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+) -> Array:
+    """The arithmetic mean over the given axes."""
+    no_out(out, "mean")
+    x, result, weak = _computed(strong(a, "mean"), dtype, "mean")
+    axes = axes_of(axis, x.aval.ndim, "mean")
+    return wrap(cast(_mean_node(x, axes, keepdims, where, "mean"), result, weak))
+
+
+def _var_node(
+    a: Any, axis: Axis, dtype: Any, ddof: Any, keepdims: bool, where: Any, mean: Any, name: str
+) -> Node:
+    given = strong(a, name)
+    if dtype is not None:
+        dtype = dtypes.requested_dtype(dtype, name)
+        if dtype_kind(dtype) in "biu" and name == "std":
+            raise ValueError(
+                f"{name}: dtype argument must be inexact; got {dtype.name}; pass a floating dtype"
+            )
+        dtype = dtypes.to_inexact(dtype)
+    x, result, weak = _computed(given, dtype, name)
+    axes = axes_of(axis, x.aval.ndim, name)
+    if mean is None:
+        centre = _mean_node(x, axes, True, where, name)
+    else:
+        centre = cast(as_node(mean, name), x.aval.dtype)
+    d = o.sub(x, to_shape(centre, x.aval.shape, name))
+    if where is not None:  # before the square, whose derivative at a nan left out would be nan
+        mask = to_shape(as_mask(where, name), x.aval.shape, name)
+        d = rules.select(mask, d, like(d, 0))
+    squares = o.real(o.mul(d, o.conj(d))) if dtype_kind(x.aval.dtype) == "c" else o.square(d)
+    result = dtypes.real_part(result)
+    if where is None:
+        n = count_of(x, axes) - ddof
+        y = o.div(o.reduce_sum(squares, axes=axes), like(squares, float(n)))
+        if n <= 0:
+            y = rules.filled(y, math.nan)
+    else:
+        n = o.reduce_sum(cast(mask, squares.aval.dtype), axes=axes)
+        n = o.sub(n, like(n, float(ddof)))
+        total = o.reduce_sum(squares, axes=axes)
+        y = rules.select(o.gt(n, like(n, 0)), o.div(total, n), like(total, math.nan))
+    return cast(keep(y, x, axes, keepdims), result, weak)
+
+
+def _degrees(ddof: Any, correction: Any, name: str) -> Any:
+    if correction is None:
+        return ddof
+    if ddof != 0:
+        raise ValueError(
+            f"{name}: ddof and correction exclude each other; got {ddof} and {correction}; pass one"
+        )
+    return correction
+
+
+@api_boundary
+def var(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: Any = None,
+) -> Array:
+    """The variance over the given axes, with `ddof` degrees of freedom taken off."""
+    no_out(out, "var")
+    ddof = _degrees(ddof, correction, "var")
+    return wrap(_var_node(a, axis, dtype, ddof, keepdims, where, mean, "var"))
+
+
+@api_boundary
+def std(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: Any = None,
+) -> Array:
+    """The standard deviation over the given axes, with `ddof` degrees of freedom taken off."""
+    no_out(out, "std")
+    ddof = _degrees(ddof, correction, "std")
+    return wrap(o.sqrt(_var_node(a, axis, dtype, ddof, keepdims, where, mean, "std")))
+
+
+@api_boundary
+def average(
+    a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False
+) -> Any:
+    """The mean, weighted if weights are given."""
+    if weights is None:
+        out = mean(a, axis, keepdims=keepdims)
+        x = as_node(a, "average")
+        n = count_of(x, axes_of(axis, x.aval.ndim, "average"))
+        return (out, wrap(rules.filled(out._node, n))) if returned else out
+    x, w = inexact("average", a, weights)
+    axes = axes_of(axis, x.aval.ndim, "average")
+    if w.aval.shape != x.aval.shape:
+        if axis is None or w.aval.shape != tuple(x.aval.shape[d] for d in axes):
+            raise ValueError(
+                f"average: weights must have the shape of the array or of the averaged axes; got "
+                f"{w.aval.shape} for shape {x.aval.shape} and axis={axis}; reshape them"
+            )
+        w = broadcast_to(w, x.aval.shape, axes)
+    total = keep(o.reduce_sum(w, axes=axes), x, axes, keepdims)
+    y = o.div(keep(o.reduce_sum(o.mul(x, w), axes=axes), x, axes, keepdims), total)
+    return (wrap(y), wrap(total)) if returned else wrap(y)
+
+
+@api_boundary
+@shown("_ptp")
+def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
+    """The largest element minus the smallest one over the given axes."""
+    no_out(out, "ptp")
+    top, low = max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims)
+    return wrap(o.sub(top._node, low._node))
+
+
+@api_boundary
+@shown()
+def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Array:
+    """How many elements are not 0 over the given axes."""
+    return sum(wrap(rules.as_bool(as_node(a, "count_nonzero"))), axis, keepdims=keepdims)
+
+
+@api_boundary
+def logsumexp(
+    a: Any,
+    axis: Axis = None,
+    b: Any = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: Any = None,
+) -> Any:
+    """log(sum(b * exp(a))) over the given axes, without overflow."""
+    if b is None:
+        (x,) = inexact("logsumexp", a)
+        scale = None
+    else:
+        x, scale = broadcast_nodes("logsumexp", inexact("logsumexp", a, b))
+        shape = scale.aval.shape if scale.aval.ndim else x.aval.shape
+        x = to_shape(x, shape)
+        x = rules.select(o.ne(scale, like(scale, 0)), x, like(x, -math.inf))
+    if where is not None:
+        x = masked(x, where, -math.inf, "logsumexp")
+    axes = axes_of(axis, x.aval.ndim, "logsumexp")
+    real = rules.real(x)
+    top = o.reduce_max(real, axes=axes)
+    top = o.max(like(top, -math.inf), top)
+    top = rules.select(o.is_finite(top), top, like(top, 0))
+    top = o.stop_gradient(top)
+    wide = cast(keep(top, x, axes, True), x.aval.dtype)
+    shifted = o.exp(o.sub(x, wide))
+    if scale is not None:
+        shifted = o.mul(shifted, scale)
+    total = o.reduce_sum(shifted, axes=axes)
+    if dtype_kind(x.aval.dtype) == "c":
+        sign = o.sign(total)
+        y = o.log(total) if not return_sign else o.log(o.abs(total))
+        y = o.add(y, cast(top, y.aval.dtype))
+    else:
+        sign = o.sign(total)
+        y = o.add(o.log(o.abs(total)), top)
+        if scale is not None and not return_sign:
+            y = rules.select(o.lt(sign, like(sign, 0)), like(y, math.nan), y)
+    y, sign = keep(y, x, axes, keepdims), keep(sign, x, axes, keepdims)
+    return (wrap(y), wrap(sign)) if return_sign else wrap(y)
+
+
+def promoted(name: str, *xs: Any) -> list[Node]:
+    """Promote and broadcast."""
+    return broadcast_nodes(name, promote(name, *xs))

@@ -1,0 +1,172 @@
+"""Folds of rows by segment: rows that have one segment number become one row.
+
+In: an array of rows and their segment numbers. Out: a lazy Array with one row for each segment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.convert import as_node
+from accnp.api.arguments.shapes import as_int
+from accnp.api.arrays.creation import arange
+from accnp.api.folds import reductions as red
+from accnp.api.indexes.at import write
+from accnp.array import Array, is_traced, wrap
+from accnp.dtypes import iinfo
+from accnp.engine import array_of
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.primitives.kinds import dtype_kind
+from accnp.primitives.kinds import full as full_node
+from accnp.trace_fn import conversion_error
+
+__all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
+
+
+def _count(ids: Node, num_segments: Any, name: str) -> int:
+    if num_segments is None:
+        if is_traced(ids):
+            raise conversion_error("shape", ids, f"{name} (without num_segments=)")
+        return int(np.max(array_of(ids))) + 1
+    count = as_int(num_segments, name, "num_segments")
+    if count < 0:
+        raise ValueError(f"{name}: num_segments must be non-negative; got {count}")
+    return count
+
+
+def _segments(
+    name: str,
+    op: str,
+    unit: Callable[[np.dtype], Any],
+    fold: Callable[..., Array],
+    data: Any,
+    segment_ids: Any,
+    num_segments: Any,
+    bucket_size: int | None,
+    hints: dict[str, Any],
+) -> Array:
+    name = f"jax.ops.{name}"
+    rows, ids = as_node(data, name), as_node(segment_ids, name)
+    count = _count(ids, num_segments, name)
+    kind = rows.aval.dtype
+    tail = rows.aval.shape[ids.aval.ndim :] if ids.aval.ndim > 1 else rows.aval.shape[1:]
+    if bucket_size is None:
+        start = full_node((count, *tail), unit(kind), kind)
+        return wrap(write(start, wrap(ids), wrap(rows), op, wrap_negative_indices=False, **hints))
+    size = as_int(bucket_size, name, "bucket_size")
+    buckets = -(-ids.aval.size // size)
+    start = full_node((buckets, count, *tail), unit(kind), kind)
+    key = (arange(ids.aval.shape[0]) // size, wrap(ids))
+    whole = write(start, key, wrap(rows), op, wrap_negative_indices=False, **hints)
+    return fold(wrap(whole), axis=0).astype(kind)
+
+
+def _lowest(dtype: np.dtype) -> Any:
+    if dtype_kind(dtype) == "b":
+        return False
+    return -np.inf if dtype_kind(dtype) in "fc" else iinfo(dtype).min
+
+
+def _highest(dtype: np.dtype) -> Any:
+    if dtype_kind(dtype) == "b":
+        return True
+    return np.inf if dtype_kind(dtype) in "fc" else iinfo(dtype).max
+
+
+def _make(
+    name: str, op: str, unit: Callable[[np.dtype], Any], fold: Callable[..., Array], doc: str
+) -> Any:
+    """Make the fold of segments by an op, which starts from `unit` of the dtype."""
+
+    def function(
+        data: Any,
+        segment_ids: Any,
+        num_segments: int | None = None,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        bucket_size: int | None = None,
+        mode: Any = None,
+        out_sharding: Any = None,
+    ) -> Array:
+        hints = {
+            "indices_are_sorted": indices_are_sorted,
+            "unique_indices": unique_indices,
+            "mode": mode,
+        }
+        return _segments(name, op, unit, fold, data, segment_ids, num_segments, bucket_size, hints)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return api_boundary(function)
+
+
+segment_sum = _make(
+    "segment_sum",
+    "scatter_add",
+    lambda _: 0,
+    red.sum,
+    """Sum the rows of each segment.
+
+    Args:
+        data: rows, shape (n, ...).
+        segment_ids: shape (n,), integers; rows of a segment outside 0..num_segments are dropped.
+        num_segments: length of the result; the largest number plus one if None (not under `jit`).
+        indices_are_sorted, unique_indices: promises about `segment_ids`.
+        bucket_size: sum runs of so many rows each, then the sums: smaller rounding errors.
+        mode: what happens to numbers outside: "fill" or "drop" (None), "clip".
+
+    Returns:
+        An array of shape (num_segments, ...) and the dtype of `data`; empty segments give 0.
+
+    Raises:
+        ValueError: `num_segments` is negative.
+
+    >>> import accnp as jax, accnp.numpy as jnp
+    >>> jax.ops.segment_sum(jnp.array([1.0, 2.0, 3.0]), jnp.array([0, 1, 0]), num_segments=3)
+    Array([4., 2., 0.], dtype=float32)
+    """,
+)
+segment_prod = _make(
+    "segment_prod",
+    "scatter_mul",
+    lambda _: 1,
+    red.prod,
+    """Multiply the rows of each segment; empty ones give 1. Arguments as in `segment_sum`.
+
+    >>> import accnp as jax, accnp.numpy as jnp
+    >>> jax.ops.segment_prod(jnp.array([2, 3, 4]), jnp.array([0, 1, 0]), num_segments=3)
+    Array([8, 3, 1], dtype=int32)
+    """,
+)
+segment_max = _make(
+    "segment_max",
+    "scatter_max",
+    _lowest,
+    red.max,
+    """Take the largest of each segment's rows; empty ones give the lowest value of the dtype.
+
+    Arguments as in `segment_sum`.
+
+    >>> import accnp as jax, accnp.numpy as jnp
+    >>> jax.ops.segment_max(jnp.array([2.0, 3.0, 4.0]), jnp.array([0, 1, 0]), num_segments=3)
+    Array([  4.,   3., -inf], dtype=float32)
+    """,
+)
+segment_min = _make(
+    "segment_min",
+    "scatter_min",
+    _highest,
+    red.min,
+    """Take the smallest of each segment's rows; empty ones give the highest value of the dtype.
+
+    Arguments as in `segment_sum`.
+
+    >>> import accnp as jax, accnp.numpy as jnp
+    >>> jax.ops.segment_min(jnp.array([2, 3, 4]), jnp.array([0, 1, 0]), num_segments=2)
+    Array([2, 3], dtype=int32)
+    """,
+)

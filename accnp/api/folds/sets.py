@@ -1,0 +1,458 @@
+"""Distinct values and sets.
+
+Arrays come in; lazy Arrays go out. With `size` the results have a static length: surplus values are
+dropped, missing ones filled in; so the functions can be traced. Without, the values are looked at.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import as_node, cast, numpy_node, promote, scalar_node
+from accnp.api.arguments.shapes import as_axis, as_int
+from accnp.api.arguments.values import node_of
+from accnp.api.arrays.manipulation import cut, reshape_plain, transpose_node
+from accnp.api.indexes.indexing import gather_axis
+from accnp.api.indexes.taking import nonzero_nodes
+from accnp.array import Array, is_traced, wrap
+from accnp.engine import array_of
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.elementwise import like
+from accnp.primitives.index import GatherScatterMode
+from accnp.primitives.kinds import broadcast_to
+from accnp.primitives.sort import permutation_of
+from accnp.trace_fn import conversion_error
+
+__all__ = [
+    "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values",
+]  # fmt: skip
+
+_INT = np.dtype(np.int32)
+_BOOL = np.dtype(bool)
+_DROP = GatherScatterMode.FILL_OR_DROP
+
+
+class UniqueAll(NamedTuple):
+    """What `unique_all` returns."""
+
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
+
+
+class UniqueCounts(NamedTuple):
+    """What `unique_counts` returns."""
+
+    values: Array
+    counts: Array
+
+
+class UniqueInverse(NamedTuple):
+    """What `unique_inverse` returns."""
+
+    values: Array
+    inverse_indices: Array
+
+
+def _known(x: Any, function: str) -> np.ndarray:
+    node = node_of(x, function=function)
+    if is_traced(node):
+        raise conversion_error("shape", node, f"{function} (its result's size depends on values)")
+    return array_of(node)
+
+
+def _given(value: np.ndarray, function: str) -> Array:
+    kind = dtypes.default_int() if value.dtype == np.intp else value.dtype
+    return wrap(numpy_node(value.astype(kind), function, copy=False))
+
+
+def _differ(left: Node, right: Node, nan: bool) -> Node:
+    """Where neighbours in order are different; NaN may count as one value."""
+    differs = o.ne(left, right)
+    if nan and left.aval.dtype.kind in "fcV":
+        differs = o.and_(differs, o.not_(o.and_(o.ne(left, left), o.ne(right, right))))
+    return differs
+
+
+def _starts(differs: Node, n: int) -> Node:
+    """A flag for each of n elements in order: whether it is the first of its value."""
+    first = broadcast_to(scalar_node(True, _BOOL, False), (1,))
+    return o.concatenate(first, differs, dimension=0) if n > 1 else first
+
+
+def _take(x: Node, places: Node) -> Node:
+    return gather_axis(x, places, 0)
+
+
+def _below(size: int, count: Node) -> Node:
+    """A flag for each of `size` places: whether it is below a count."""
+    return o.lt(o.iota(dtype=_INT, shape=(size,), dimension=0), broadcast_to(count, (size,)))
+
+
+def _count(mask: Node) -> Node:
+    return o.reduce_sum(cast(mask, _INT), axes=(0,))
+
+
+@api_boundary
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: Any = None,
+    sorted: bool = True,
+) -> Any:
+    """Return the sorted distinct values; under jit pass `size`.
+
+    Args:
+        ar: array; without `axis` it is taken flat.
+        return_index, return_inverse, return_counts: return as well the first place of each value,
+            the number of the value of each element, how often each occurs.
+        axis: compare the slices along an axis instead of elements.
+        equal_nan: whether NaN are one value.
+        size: static number of results; surplus values are dropped.
+        fill_value: what stands for missing ones; by default the least value.
+        sorted: ignored; the values always are.
+
+    Raises:
+        ValueError: an axis out of bounds; no elements, a size, and no `fill_value`.
+        ConcretizationTypeError: traced values and no `size`.
+
+    >>> import accnp as jnp
+    >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)
+    (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
+    """
+    name = "jnp.unique"
+    more = return_index, return_inverse, return_counts
+    if size is not None:
+        count = as_int(size, name, "size", "shape")
+        return _unique_sized(name, ar, more, axis, count, fill_value, equal_nan)
+    known = _known(ar, name)
+    if not any(more) and axis is None and equal_nan and known.dtype.kind in "biuf" and known.size:
+        x = node_of(ar, function=name)
+        flat = reshape_plain(x, (x.aval.size,))
+        ordered = array_of(o.sort(flat, dimension=0, is_stable=True, num_keys=1))
+        return _given(_distinct(ordered), name)
+    axis = None if axis is None else as_axis(axis, known.ndim, name)
+    out: Any = np.unique(known, *more, axis, equal_nan=equal_nan)  # type: ignore[reportCallIssue, reportArgumentType]
+    if isinstance(out, tuple):
+        return tuple([_given(np.asarray(v), name) for v in out])
+    return _given(out, name)
+
+
+def _distinct(ordered: np.ndarray) -> np.ndarray:
+    """The first of each run of equal values; NaN come last and are one value."""
+    if ordered.dtype.kind == "f" and np.isnan(ordered[-1]):
+        ordered = ordered[: np.argmax(np.isnan(ordered)) + 1]
+    keep = np.empty(ordered.size, bool)
+    keep[0] = True
+    np.not_equal(ordered[1:], ordered[:-1], out=keep[1:])
+    return ordered[keep]
+
+
+def _unique_sized(
+    name: str, ar: Any, more: tuple[bool, ...], axis: Any, size: int, fill: Any, nan: bool
+) -> Any:
+    """Distinct values of a static number, by sorting and numbering the runs."""
+    x = node_of(ar, function=name)
+    shape = x.aval.shape
+    d = 0 if axis is None else as_axis(axis, len(shape), name)
+    x = reshape_plain(x, (x.aval.size,)) if axis is None else x
+    rank = x.aval.ndim
+    x = transpose_node(x, (d, *[k for k in range(rank) if k != d]))
+    n = x.aval.shape[0]
+    if not x.aval.size:
+        if size and fill is None:
+            raise ValueError(
+                f"{name}: for zero-sized input with nonzero size argument, fill_value must be "
+                f"specified; got shape {shape}"
+            )
+        return _of_nothing(name, x, more, size, fill, n, d)
+    columns = reshape_plain(x, (n, x.aval.size // n))
+    m = columns.aval.shape[1]
+    keys = [reshape_plain(cut(columns, 1, k, k + 1), (n,)) for k in range(m)]
+    perm = permutation_of(keys, 0)
+    ordered = _take(x, perm)
+    differs = scalar_node(True, _BOOL, False)
+    if n > 1:
+        flat = reshape_plain(ordered, (n, m))
+        differs = _differ(cut(flat, 0, 1, n), cut(flat, 0, 0, n - 1), nan)
+        differs = o.reduce_or(differs, axes=(1,))
+    mask = _starts(differs, n)
+    place = nonzero_nodes(wrap(mask), size, None, name)[0]
+    values = _take(ordered, place)
+    if fill is not None:
+        filler = broadcast_to(cast(as_node(fill, name), x.aval.dtype), values.aval.shape)
+        valid = broadcast_to(_below(size, _count(mask)), values.aval.shape, (0,))
+        values = o.select_n(valid, filler, values)
+    out = [transpose_node(values, (*range(1, d + 1), 0, *range(d + 1, rank)))]
+    if more[0]:
+        out.append(_take(perm, place))
+    if more[1]:
+        run = o.cumsum(cast(mask, _INT), axis=0, reverse=False)
+        inverse = _take(o.sub(run, like(run, 1)), permutation_of([perm], 0))
+        out.append(reshape_plain(inverse, shape if axis is None else (n,)))
+    if more[2]:
+        ends = nonzero_nodes(wrap(mask), size + 1, n, name)[0]
+        out.append(o.sub(cut(ends, 0, 1, size + 1), cut(ends, 0, 0, size)))
+    arrays = [wrap(out[0]), *[wrap(cast(v, dtypes.default_int())) for v in out[1:]]]
+    return tuple(arrays) if len(arrays) > 1 else arrays[0]
+
+
+def _of_nothing(
+    name: str, x: Node, more: tuple[bool, ...], size: int, fill: Any, n: int, d: int
+) -> Any:
+    shape = (size, *x.aval.shape[1:])
+    filler = cast(as_node(0 if fill is None else fill, name), x.aval.dtype)
+    values = transpose_node(
+        broadcast_to(filler, shape), (*range(1, d + 1), 0, *range(d + 1, len(shape)))
+    )
+    zeros = lambda count: broadcast_to(scalar_node(0, dtypes.default_int(), False), (count,))  # noqa: E731
+    out = [values, *[zeros(n) for wanted in more if wanted]]
+    return tuple(map(wrap, out)) if len(out) > 1 else wrap(values)
+
+
+@api_boundary
+def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Array:
+    """Return the distinct values."""
+    return unique(x, size=size, fill_value=fill_value, equal_nan=False)
+
+
+@api_boundary
+def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
+    """Return the distinct values and how often they occur."""
+    return UniqueCounts(
+        *unique(x, return_counts=True, size=size, fill_value=fill_value, equal_nan=False)
+    )
+
+
+@api_boundary
+def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
+    """Return the distinct values and the place of each element among them."""
+    return UniqueInverse(
+        *unique(x, return_inverse=True, size=size, fill_value=fill_value, equal_nan=False)
+    )
+
+
+@api_boundary
+def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAll:
+    """Return the distinct values, first indices, places of each element, and counts."""
+    out = unique(
+        x,
+        return_index=True,
+        return_inverse=True,
+        return_counts=True,
+        size=size,
+        fill_value=fill_value,
+        equal_nan=False,
+    )
+    return UniqueAll(*out)
+
+
+def _set_operation(name: str, a: Any, b: Any, *args: Any) -> Any:
+    x, y = promote(f"jnp.{name}", a, b)
+    values = [_known(wrap(v), f"jnp.{name}") for v in (x, y)]
+    return getattr(np, name)(*values, *args)
+
+
+class _Runs:
+    """Two arrays in one order, cut into runs of equal values: a run has elements of the first array
+    before those of the second."""
+
+    def __init__(self, name: str, a: Any, b: Any) -> None:
+        x, y = (reshape_plain(v, (v.aval.size,)) for v in promote(name, a, b))
+        self.name = name
+        self.sizes = x.aval.size, y.aval.size
+        self.n = n = sum(self.sizes)
+        both = o.concatenate(x, y, dimension=0)
+        self.empty = n == 0
+        self.dtype = both.aval.dtype
+        if self.empty:
+            return
+        self.perm = permutation_of([both], 0)
+        self.ordered = _take(both, self.perm)
+        second = o.ge(self.perm, like(self.perm, self.sizes[0]))
+        differs = like(second, True)
+        if n > 1:
+            parts = [[cut(v, 0, i, n - 1 + i) for i in (1, 0)] for v in (self.ordered, second)]
+            same_array = o.not_(o.ne(*parts[1]))
+            nan = o.and_(o.ne(parts[0][0], parts[0][0]), o.ne(parts[0][1], parts[0][1]))
+            differs = o.and_(o.ne(*parts[0]), o.not_(o.and_(nan, same_array)))
+        starts = _starts(differs, n)
+        edges = nonzero_nodes(wrap(starts), n + 1, n, name)[0]
+        self.start, self.end = cut(edges, 0, 0, n), cut(edges, 0, 1, n + 1)
+        self.valid = _below(n, _count(starts))
+        # How many elements of the second array come before each place.
+        counts = o.cumsum(cast(second, _INT), axis=0, reverse=False)
+        zero = broadcast_to(scalar_node(0, _INT, False), (1,))
+        counts = o.concatenate(zero, counts, dimension=0)
+        self.of_second = o.sub(_take(counts, self.end), _take(counts, self.start))
+        self.length = o.sub(self.end, self.start)
+
+    def chosen(self, keep: Node, size: int, fill: Any) -> tuple[Node, Node, Node]:
+        """The values of some runs, which runs these are, and which of the results are values."""
+        keep = o.and_(self.valid, keep)
+        runs = nonzero_nodes(wrap(keep), size, 0, self.name)[0]
+        valid = _below(size, _count(keep))
+        values = _take(self.ordered, _take(self.start, runs))
+        if fill is None:  # the least value, or 0 if there is none
+            least = reshape_plain(cut(values, 0, 0, 1), ()) if size else like(values, 0)
+            some = o.gt(_count(keep), scalar_node(0, _INT, False))
+            filler = o.select_n(some, like(values, 0), least)
+        else:
+            filler = cast(as_node(fill, self.name), self.dtype)
+        return o.select_n(valid, broadcast_to(filler, (size,)), values), runs, valid
+
+
+def _zeros(runs: _Runs, size: int, fill: Any) -> Node:
+    value = as_node(0 if fill is None else fill, runs.name)
+    return broadcast_to(cast(value, runs.dtype), (size,))
+
+
+@api_boundary
+def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
+    """Return the sorted values that are in either array; under jit pass `size` (see `unique`)."""
+    name = "jnp.union1d"
+    if size is None:
+        return _given(_set_operation("union1d", ar1, ar2), name)
+    x, y = (reshape_plain(v, (v.aval.size,)) for v in promote(name, ar1, ar2))
+    return unique(wrap(o.concatenate(x, y, dimension=0)), size=size, fill_value=fill_value)
+
+
+@api_boundary
+def intersect1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    return_indices: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """Return the sorted values that are in both arrays; under jit pass `size` (see `unique`).
+
+    With `return_indices` the first places in either array follow; missing ones are its length.
+    """
+    name = "jnp.intersect1d"
+    if size is None:
+        out = _set_operation("intersect1d", ar1, ar2, assume_unique, return_indices)
+        if return_indices:
+            return tuple([_given(v, name) for v in out])
+        return _given(out, name)
+    count, runs = as_int(size, name, "size", "shape"), _Runs(name, ar1, ar2)
+    if runs.empty:
+        values = wrap(_zeros(runs, count, fill_value))
+        none = wrap(broadcast_to(scalar_node(0, dtypes.default_int(), False), (count,)))
+        return (values, none, none) if return_indices else values
+    some = o.gt(runs.of_second, like(runs.of_second, 0))
+    values, which, valid = runs.chosen(
+        o.and_(some, o.lt(runs.of_second, runs.length)), count, fill_value
+    )
+    if not return_indices:
+        return wrap(values)
+    first = _take(runs.start, which)
+    second = o.sub(_take(runs.end, which), _take(runs.of_second, which))
+    places = [wrap(values)]
+    for at, start, missing in ((first, 0, runs.sizes[0]), (second, runs.sizes[0], runs.sizes[1])):
+        at = gather_axis(runs.perm, at, 0, _DROP)
+        at = o.select_n(
+            valid, broadcast_to(like(at, missing), (count,)), o.sub(at, like(at, start))
+        )
+        places.append(wrap(cast(at, dtypes.default_int())))
+    return tuple(places)
+
+
+@api_boundary
+def setdiff1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Array:
+    """Return the sorted values that are in the first array only; under jit pass `size`, and 0 or
+    `fill_value` stands for missing ones."""
+    name = "jnp.setdiff1d"
+    if size is None:
+        return _given(_set_operation("setdiff1d", ar1, ar2, assume_unique), name)
+    count, x = as_int(size, name, "size", "shape"), as_node(ar1, name)
+    x = reshape_plain(x, (x.aval.size,))
+    filler = cast(as_node(0 if fill_value is None else fill_value, name), x.aval.dtype)
+    n = x.aval.size
+    if not n:
+        return wrap(broadcast_to(filler, (count,)))
+    true_size = scalar_node(n, _INT, False)
+    if not assume_unique:
+        x = unique(wrap(x), size=n)._node
+        # Padding repeats the least value.
+        first = broadcast_to(reshape_plain(cut(x, 0, 0, 1), ()), (n,))
+        true_size = o.sub(scalar_node(n + 1, _INT, False), _count(o.eq(x, first)))
+    mask = o.and_(isin(wrap(x), ar2, invert=True)._node, _below(n, true_size))
+    values = _take(x, nonzero_nodes(wrap(mask), count, 0, name)[0])
+    return wrap(o.select_n(_below(count, _count(mask)), broadcast_to(filler, (count,)), values))
+
+
+@api_boundary
+def setxor1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Array:
+    """Return the sorted values that are in exactly one of the arrays; under jit pass `size` (see
+    `unique`)."""
+    name = "jnp.setxor1d"
+    if size is None:
+        return _given(_set_operation("setxor1d", ar1, ar2, assume_unique), name)
+    count, runs = as_int(size, name, "size", "shape"), _Runs(name, ar1, ar2)
+    if runs.empty:
+        return wrap(_zeros(runs, count, fill_value))
+    none = o.eq(runs.of_second, like(runs.of_second, 0))
+    alone = o.or_(none, o.eq(runs.of_second, runs.length))
+    return wrap(runs.chosen(alone, count, fill_value)[0])
+
+
+_METHODS = ("compare_all", "binary_search", "sort", "auto")
+
+
+@api_boundary
+def isin(
+    element: Any,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    method: str = "auto",
+) -> Array:
+    """Return, for each element, whether it is among the test elements. All methods are one here.
+
+    Raises:
+        ValueError: a `method` that is not known.
+    """
+    if method not in _METHODS:
+        raise ValueError(f"jnp.isin: {method=} is not implemented; options are {_METHODS}")
+    x, tests = promote("jnp.isin", element, test_elements)
+    flat, tests = (reshape_plain(v, (v.aval.size,)) for v in (x, tests))
+    if tests.aval.size and x.aval.size:
+        ordered = o.sort(tests, dimension=0, is_stable=True, num_keys=1)
+        at = o.searchsorted(ordered, flat, side="left")
+        last = like(at, tests.aval.size - 1)
+        found = o.eq(_take(ordered, o.min(at, last)), flat)
+    else:
+        found = broadcast_to(scalar_node(False, _BOOL, False), flat.aval.shape)
+    found = reshape_plain(found, x.aval.shape)
+    return wrap(o.not_(found) if invert else found)

@@ -1,0 +1,268 @@
+"""Sorting: values, indices, several keys, parts, the largest k.
+
+Arrays come in; lazy Arrays go out. NaN sort last; everything is stable.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accnp import dtypes
+from accnp.api.arguments.convert import as_node, cast, scalar_node
+from accnp.api.arguments.shapes import as_axis, as_int
+from accnp.api.arguments.values import node_of
+from accnp.api.arrays.manipulation import reshape_plain
+from accnp.api.compiled.named import shown
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+from accnp.ir.node import Node, items
+from accnp.ir.op import o
+from accnp.primitives.sort import permutation_of
+
+__all__ = [
+    "approx_max_k", "approx_min_k", "argpartition", "argsort", "lexsort", "partition", "sort",
+    "sort_complex", "top_k",
+]  # fmt: skip
+
+
+SORTED = 1024  # elements of a line up to which `partition` sorts in a kernel of its own
+
+
+def _prepare(a: Any, axis: int | None, function: str) -> tuple[Node, int]:
+    x = as_node(a, function)
+    if axis is None:
+        return reshape_plain(x, (x.aval.size,)), 0
+    return x, as_axis(axis, x.aval.ndim, function)
+
+
+@api_boundary
+@shown()
+def sort(
+    a: Any,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+) -> Array:
+    """Sort along an axis (None: flattened).
+
+    >>> import accnp as jnp
+    >>> jnp.sort(jnp.array([3, 1, 2]))
+    Array([1, 2, 3], dtype=int32)
+    """
+    _no_kind(kind, order, "jnp.sort")
+    x, d = _prepare(a, axis, "jnp.sort")
+    out = o.sort(x, dimension=d, is_stable=bool(stable), num_keys=1)
+    return wrap(o.rev(out, dimensions=(d,)) if descending else out)
+
+
+def _no_kind(kind: Any, order: Any, function: str) -> None:
+    if kind is not None:
+        raise TypeError(f"{function}: 'kind' is not supported; got {kind!r}; use stable= instead")
+    if order is not None:
+        raise TypeError(f"{function}: 'order' is not supported; got {order!r}")
+
+
+def argsort_node(x: Node, d: int, descending: bool = False) -> Node:
+    """The indices that sort along an axis; equal elements keep their order both ways."""
+    if not descending:
+        return permutation_of([x], d)
+    index = o.rev(permutation_of([o.rev(x, dimensions=(d,))], d), dimensions=(d,))
+    return o.sub(scalar_node(x.aval.shape[d] - 1, index.aval.dtype, False), index)
+
+
+@api_boundary
+@shown()
+def argsort(
+    a: Any,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+    dtype: Any = None,
+) -> Array:
+    """Return the indices that sort along an axis.
+
+    >>> import accnp as jnp
+    >>> jnp.argsort(jnp.array([3, 1, 2]))
+    Array([1, 2, 0], dtype=int32)
+    """
+    _no_kind(kind, order, "jnp.argsort")
+    x, d = _prepare(a, axis, "jnp.argsort")
+    wanted = dtypes.default_int() if dtype is None else dtypes.requested_dtype(dtype, "jnp.argsort")
+    return wrap(cast(argsort_node(x, d, descending), wanted))
+
+
+@api_boundary
+@shown()
+def lexsort(keys: Any, axis: int = -1) -> Array:
+    """Return the indices that sort by several keys, the last one first.
+
+    >>> import accnp as jnp
+    >>> jnp.lexsort((jnp.array([2, 1]), jnp.array([0, 0])))
+    Array([1, 0], dtype=int32)
+    """
+    nodes = [node_of(k, function="jnp.lexsort") for k in keys]
+    if not nodes:
+        raise TypeError("jnp.lexsort: need sequence of keys with len > 0")
+    if any(n.aval.shape != nodes[0].aval.shape for n in nodes):
+        raise ValueError("jnp.lexsort: all keys need to be the same shape")
+    if nodes[0].aval.ndim == 0:
+        return wrap(scalar_node(0, dtypes.default_int(), False))
+    d = as_axis(axis, nodes[0].aval.ndim, "jnp.lexsort")
+    return wrap(cast(permutation_of(nodes[::-1], d), dtypes.default_int()))
+
+
+def _partitioned(a: Any, kth: Any, axis: Any, name: str) -> tuple[Node, int, int]:
+    x = as_node(a, name)
+    if x.aval.dtype.kind == "c":
+        raise NotImplementedError(f"{name} for complex dtype is not implemented; sort instead")
+    d = as_axis(axis, x.aval.ndim, name)
+    return x, as_axis(kth, x.aval.shape[d], name), d
+
+
+@api_boundary
+@shown()
+def partition(a: Any, kth: int, axis: int = -1) -> Array:
+    """Put the element that sorting would put at `kth` there, smaller ones before it.
+
+    Args:
+        a: array, not complex; NaN count as the largest.
+        kth: place along the axis; static.
+        axis: the axis.
+
+    Returns:
+        An array of the same shape and dtype. The order on either side of `kth` is not specified.
+
+    Raises:
+        ValueError: `kth` or `axis` is out of bounds.
+        NotImplementedError: complex elements.
+
+    >>> import accnp as jnp
+    >>> jnp.partition(jnp.array([3, 1, 2]), 1)
+    Array([1, 2, 3], dtype=int32)
+    """
+    x, k, d = _partitioned(a, kth, axis, "jnp.partition")
+    if x.aval.shape[d] > SORTED:
+        return wrap(o.partition(x, kth=k, axis=d))
+    return wrap(o.sort(x, dimension=d, is_stable=True, num_keys=1))
+
+
+@api_boundary
+@shown()
+def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
+    """Return indices that partition an array at `kth` (those that sort it; see `partition`).
+
+    Raises:
+        ValueError: `kth` or `axis` is out of bounds.
+        NotImplementedError: complex elements.
+
+    >>> import accnp as jnp
+    >>> jnp.argpartition(jnp.array([3, 1, 2]), 1)
+    Array([1, 2, 0], dtype=int32)
+    """
+    x, _, d = _partitioned(a, kth, axis, "jnp.argpartition")
+    return wrap(cast(argsort_node(x, d), dtypes.default_int()))
+
+
+@api_boundary
+@shown()
+def sort_complex(a: Any) -> Array:
+    """Sort along the last axis, and convert to complex.
+
+    >>> import accnp as jnp
+    >>> jnp.sort_complex(jnp.array([2, 1j]))
+    Array([0.+1.j, 2.+0.j], dtype=complex64)
+    """
+    out = sort(a)
+    if out.dtype.kind == "c":
+        return out
+    return wrap(cast(out._node, dtypes.default_complex()))
+
+
+@api_boundary
+def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
+    """Return the largest k elements along an axis and their indices, largest first.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.top_k(jnp.array([3, 1, 2]), 2)
+    [Array([3, 2], dtype=int32), Array([0, 2], dtype=int32)]
+    """
+    x, d = _prepare(operand, axis, "lax.top_k")
+    out = o.top_k(x, k=as_int(k, "lax.top_k", "k", "shape"), axis=d)
+    return [wrap(n) for n in items(out)]
+
+
+def _approximate(name: str, operand: Any, k: Any, axis: Any, recall: Any, whole: bool) -> Node:
+    x = as_node(operand, f"lax.{name}")
+    if x.aval.dtype.kind not in "fV":
+        raise ValueError(
+            f"lax.{name}: operand must be a floating type; got {x.aval.dtype.name}; cast it"
+        )
+    if not x.aval.ndim:
+        raise TypeError(f"lax.{name}: operand must have >= 1 dimension, got {x.aval.shape}")
+    d, count = as_axis(axis, x.aval.ndim, f"lax.{name}"), as_int(k, f"lax.{name}", "k", "shape")
+    if count <= 0:
+        raise ValueError(f"lax.{name}: k must be positive, got {count}")
+    if x.aval.shape[d] < count:
+        raise ValueError(
+            f"lax.{name}: k must be smaller than the size of reduction_dim {x.aval.shape[d]}, "
+            f"got {count}"
+        )
+    if not whole:
+        raise NotImplementedError(
+            f"lax.{name}: aggregate_to_topk=False, which leaves parts apart, is "
+            "not supported: the result here is exact; leave it out"
+        )
+    if not 0 < recall <= 1:
+        raise ValueError(f"lax.{name}: recall_target must be between 0 and 1; got {recall}")
+    return o.top_k(x if name == "approx_max_k" else o.neg(x), k=count, axis=d)
+
+
+@api_boundary
+def approx_max_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> list[Array]:
+    """Return the largest k elements along an axis and their indices, as `top_k` does: all of them
+    are found, whatever the recall asked for.
+
+    Raises:
+        ValueError: not of floating dtype, k not from 1 to the length of the axis.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.approx_max_k(jnp.array([3.0, 1.0, 2.0]), 2)[1]
+    Array([0, 2], dtype=int32)
+    """
+    name = "approx_max_k"
+    out = _approximate(name, operand, k, reduction_dimension, recall_target, aggregate_to_topk)
+    return [wrap(n) for n in items(out)]
+
+
+@api_boundary
+def approx_min_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> list[Array]:
+    """Return the smallest k elements along an axis and their indices; see `approx_max_k`.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.approx_min_k(jnp.array([3.0, 1.0, 2.0]), 2)[0]
+    Array([1., 2.], dtype=float32)
+    """
+    name = "approx_min_k"
+    out = _approximate(name, operand, k, reduction_dimension, recall_target, aggregate_to_topk)
+    values, places = items(out)
+    return [wrap(o.neg(values)), wrap(places)]

@@ -1,0 +1,192 @@
+"""Covariances, integrals by the trapezoidal rule, phases without jumps: arrays in, Arrays out."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from accnp.api.algebra.products import dot
+from accnp.api.arguments.convert import as_node, promote_inexact, wrap
+from accnp.api.arguments.shapes import as_axis
+from accnp.api.arrays.joining import concatenate
+from accnp.api.arrays.manipulation import atleast_2d, moveaxis
+from accnp.api.compiled.named import shown
+from accnp.api.elements import ufuncs as uf
+from accnp.api.elements.selecting import where
+from accnp.api.folds.cumulative import cumsum
+from accnp.api.folds.reductions import average
+from accnp.array import Array
+from accnp.errors import api_boundary
+
+__all__ = ["corrcoef", "cov", "trapezoid", "unwrap"]
+
+
+def _weights(w: Any, count: int, name: str, what: str) -> Array:
+    out = wrap(as_node(w, name))
+    if out.shape != (count,):
+        raise ValueError(
+            f"{name}: {what} must be a rank-1 array, one number for each of {count} observations; "
+            f"got shape {out.shape}"
+        )
+    return out
+
+
+@api_boundary
+def cov(
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: float | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    dtype: Any = None,
+) -> Array:
+    """Return the covariance matrix of variables.
+
+    Args:
+        m: variables in rows, observations in columns; rank 1 is one variable.
+        y: further variables.
+        rowvar: False: variables are columns.
+        bias: divide by n instead of n - 1.
+        ddof: divide by n - ddof; overrides `bias`.
+        fweights: how often each observation was made; integers [n].
+        aweights: weights of observations [n].
+        dtype: of the result; the promoted inexact dtype if None.
+
+    Returns:
+        Array [k, k] of k variables; rank 0 for one variable.
+
+    >>> import accnp as jnp
+    >>> jnp.cov(jnp.array([[0., 1., 2.], [2., 1., 0.]]))
+    Array([[ 1., -1.],
+           [-1.,  1.]], dtype=float32)
+    """
+    name = "jnp.cov"
+    given = [wrap(n) for n in promote_inexact(name, *([m] if y is None else [m, y]))]
+    if dtype is not None:
+        given = [g.astype(dtype) for g in given]
+    for value in given:
+        if value.ndim > 2:
+            raise ValueError(f"{name}: variables have at most 2 dimensions; got {value.ndim}")
+    rows = [atleast_2d(g) for g in given]
+    if not rowvar:
+        rows = [r if g.ndim < 2 else r.T for r, g in zip(rows, given, strict=True)]
+    x = concatenate(rows, axis=0) if len(rows) > 1 else rows[0]
+    if ddof is None:
+        ddof = 0 if bias else 1
+    count, w = x.shape[1], None
+    if fweights is not None:
+        w = _weights(fweights, count, name, "fweights")
+        if w.dtype.kind not in "iu":
+            raise TypeError(f"{name}: fweights must be integers; got {w.dtype.name}")
+        w = uf.abs(w)
+    if aweights is not None:
+        more = uf.abs(_weights(aweights, count, name, "aweights"))
+        w = more if w is None else w * more
+    mean, total = average(x, axis=1, weights=w, returned=True)
+    total = total[0]
+    if w is None:
+        free: Any = count - ddof
+    elif ddof == 0:
+        free = total
+    elif aweights is None:
+        free = total - ddof
+    else:
+        free = total - ddof * (w * more).sum() / total
+    x = x - mean[:, None]
+    return (dot(x, (x if w is None else x * w[None, :]).conj().T) / free).squeeze()
+
+
+@api_boundary
+@shown()
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Array:
+    """Return the correlation coefficients of variables: `cov`, divided by standard deviations.
+
+    Args:
+        x: variables in rows, observations in columns.
+        y: further variables.
+        rowvar: False: variables are columns.
+        dtype: of the result.
+
+    >>> import accnp as jnp
+    >>> jnp.corrcoef(jnp.array([[0., 1., 2.], [4., 2., 0.]]))
+    Array([[ 1., -1.],
+           [-1.,  1.]], dtype=float32)
+    """
+    c = cov(x, y, rowvar, dtype=dtype)
+    if not c.ndim:
+        return c / c
+    deviation = uf.sqrt(c.diagonal().real)
+    c = c / deviation[:, None] / deviation[None, :]
+    if c.dtype.kind == "c":
+        return c.real.clip(-1, 1) + 1j * c.imag.clip(-1, 1)
+    return c.clip(-1, 1)
+
+
+@api_boundary
+@shown()
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
+    """Integrate along an axis by the trapezoidal rule.
+
+    Args:
+        y: values.
+        x: places of the values: of the shape of `y`, or one line for all.
+        dx: their distance, where `x` is None.
+        axis: along which.
+
+    >>> import accnp as jnp
+    >>> jnp.trapezoid(jnp.array([1., 2., 3.]))
+    Array(4., dtype=float32)
+    """
+    name = "jnp.trapezoid"
+    values, *places = (wrap(n) for n in promote_inexact(name, *([y, dx] if x is None else [y, x])))
+    values = moveaxis(values, as_axis(axis, values.ndim, name), -1)
+    if x is None:
+        step = places[0]
+    elif places[0].ndim == 1:
+        step = places[0][1:] - places[0][:-1]
+    else:
+        at = moveaxis(places[0], as_axis(axis, places[0].ndim, name), -1)
+        step = at[..., 1:] - at[..., :-1]
+    return 0.5 * (step * (values[..., 1:] + values[..., :-1])).sum(-1)
+
+
+@api_boundary
+@shown()
+def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Array:
+    """Add multiples of a period, so that neighbours along an axis differ by at most half of it.
+
+    Args:
+        p: real array.
+        discont: differences below this stay (at least half the period).
+        axis: along which.
+        period: 2 pi if not given; with an integer one, integers stay integers.
+
+    >>> import accnp as jnp
+    >>> jnp.unwrap(jnp.array([0, 3, 6, 1]), period=8)
+    Array([0, 3, 6, 9], dtype=int32)
+    """
+    x = wrap(as_node(p, "jnp.unwrap"))
+    if x.dtype.kind == "c":
+        raise ValueError("jnp.unwrap: complex numbers have no order; got complex; take jnp.angle")
+    whole = x.dtype.kind in "iu" and np.issubdtype(np.result_type(period), np.integer)
+    if not whole:
+        x = wrap(promote_inexact("jnp.unwrap", p)[0])
+    if not x.shape[as_axis(axis, x.ndim, "jnp.unwrap")]:
+        return x
+    x = moveaxis(x, axis, -1)
+    half, odd = divmod(period, 2) if whole else (period / 2, 0)
+    step = x[..., 1:] - x[..., :-1]
+    wrapped = (step + half) % period - half
+    if not odd:  # exactly half a period up stays half a period up
+        wrapped = where((wrapped == -half) & (step > 0), half, wrapped)
+    correction = wrapped - step
+    if discont is not None:
+        correction = where(uf.abs(step) < discont, 0, correction)
+    else:
+        correction = where(uf.abs(step) < half, 0, correction)
+    moved = concatenate([x[..., :1], x[..., 1:] + cumsum(correction, axis=-1)], axis=-1)
+    return moveaxis(moved, -1, axis)

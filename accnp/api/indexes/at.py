@@ -1,0 +1,387 @@
+"""`x.at[key]`: updated copies of an array at the places that a key names.
+
+A key and values come in; the scatter that writes there (or the gather that reads) goes out.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from inspect import Parameter, Signature, signature
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import (
+    as_node,
+    broadcast_shapes,
+    cast,
+    numpy_node,
+    scalar_node,
+    to_shape,
+)
+from accnp.api.arguments.shapes import concrete
+from accnp.api.arguments.values import to_dtype
+from accnp.api.arrays.manipulation import reshape_plain
+from accnp.api.elements import ufuncs
+from accnp.api.flow.loops import while_loop
+from accnp.api.folds import reductions
+from accnp.api.indexes.indexing import INDEX, entries, index_node, read, refuse_empty
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.ir.trace import state
+from accnp.primitives.index import GatherScatterMode, ScatterDimensionNumbers
+from accnp.primitives.kinds import broadcast_to
+from accnp.primitives.kinds import full as full_node
+
+__all__ = ["At", "AtIndex", "at", "write"]
+
+
+class _Target(NamedTuple):
+    """Where updates go: coordinates, dimension numbers, and the shapes of the updates."""
+
+    starts: Node
+    dims: ScatterDimensionNumbers
+    shown: tuple[int, ...]  # the shape of x[key], to which values are broadcast
+    updates: tuple[int, ...]  # the same without new axes
+    static: bool  # no index arrays, so no place is written twice
+
+
+def _target(shape: tuple[int, ...], key: Any, wrap_: bool) -> _Target:
+    whole = entries(shape, key)
+    advanced: list[tuple[int, Node]] = []
+    slots: list[Any] = []  # in the order of x[key]: "outer", "new" or (axis, start, count, step)
+    places: list[int] = []
+    d, static = 0, True
+    for i, e in enumerate(whole):
+        if e.kind == "new" and e.value is None:
+            slots.append("new")
+            continue
+        if e.kind == "slice":
+            slots.append((d, *e.value))
+            d += 1
+            continue
+        places.append(i)
+        if e.kind == "new":  # a truth value: one place, or none
+            slots.append((None, to_shape(scalar_node(0, INDEX, False), (e.value,))))
+            continue
+        if e.kind == "int":
+            value = e.value + shape[d] if wrap_ and e.value < 0 else e.value
+            node = scalar_node(value, INDEX, False)
+        else:
+            node, static = index_node(e.value, shape[d], wrap_), static and e.value.aval.ndim == 0
+        advanced.append((d, node))
+        slots.append((None, node))
+        d += 1
+    outer = broadcast_shapes(
+        "indexing", [s[1].aval.shape for s in slots if isinstance(s, tuple) and s[0] is None]
+    )
+    refuse_empty(shape, [d for d, _ in advanced], outer)
+    together = bool(places) and places == list(range(places[0], places[0] + len(places)))
+    first = (
+        slots.index(next(s for s in slots if isinstance(s, tuple) and s[0] is None))
+        if (places)
+        else 0
+    )
+    order = [s for s in slots if not (isinstance(s, tuple) and s[0] is None)]
+    if places:
+        order.insert(first if together else 0, "outer")
+    return _assemble(shape, order, advanced, outer, static)
+
+
+def _assemble(
+    shape: tuple[int, ...],
+    order: list[Any],
+    advanced: list[tuple[int, Node]],
+    outer: tuple[int, ...],
+    static: bool,
+) -> _Target:
+    shown: list[int] = []
+    updates: list[int] = []
+    windows: list[int] = []
+    batch: list[int] = []
+    columns: dict[int, Any] = {}
+    inserted = [d for d, _ in advanced]
+    outer_at = 0
+    for slot in order:
+        if slot == "outer":
+            outer_at = len(batch)
+            batch.extend(outer)
+            shown.extend(outer)
+            updates.extend(outer)
+            continue
+        if slot == "new":
+            shown.append(1)
+            continue
+        d, start, count, step = slot
+        shown.append(count)
+        if step == 1 or count == 1:
+            windows.append(len(updates))
+            if count != shape[d]:
+                columns[d] = scalar_node(start, INDEX, False)
+        else:
+            columns[d] = (len(batch), start, count, step)
+            inserted.append(d)
+            batch.append(count)
+        updates.append(count)
+    mapped = sorted({*columns, *(d for d, _ in advanced)})
+    given = dict(advanced)
+    kind = INDEX
+    if any(n.aval.dtype.itemsize == 8 for n in given.values()):
+        kind = np.dtype(np.int64)
+    whole = (*batch, 1)
+    parts = []
+    for d in mapped:
+        if d in given:
+            node = to_shape(given[d], outer)
+            dims = tuple(range(outer_at, outer_at + len(outer)))
+        elif isinstance(columns[d], tuple):
+            at, start, count, step = columns[d]
+            node = o.iota(dtype=INDEX, shape=(count,), dimension=0)
+            if step != 1:
+                node = o.mul(node, scalar_node(step, INDEX, False))
+            node = o.add(node, scalar_node(start, INDEX, False)) if start else node
+            dims = (at,)
+        else:
+            node, dims = columns[d], ()
+        parts.append(broadcast_to(cast(node, kind), whole, dims))
+    known = [_number(given.get(d, columns.get(d))) for d in mapped]
+    if not parts:
+        starts = full_node((*batch, 0), 0, kind)
+    elif len(parts) > 1 and not batch and None not in known and not state.named:
+        starts = numpy_node(np.array(known, kind), "at[]")  # no kernel to put them together
+    else:
+        starts = parts[0] if len(parts) == 1 else o.concatenate(*parts, dimension=len(batch))
+    numbers = ScatterDimensionNumbers(tuple(windows), tuple(sorted(inserted)), tuple(mapped))
+    return _Target(starts, numbers, tuple(shown), tuple(updates), static)
+
+
+def _number(place: Any) -> int | None:
+    """The value of an index that is a Python number."""
+    literal = type(place) is Node and place.op.name == "literal"
+    return place.params["value"] if literal else None
+
+
+def write(
+    x: Node,
+    key: Any,
+    values: Any,
+    how: str,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Any = None,
+    wrap_negative_indices: bool = True,
+) -> Node:
+    """Return x with values combined into the places of a key by the op `how`."""
+    y = as_node(values, f"at[].{_METHOD.get(how, how)}")
+    a = x.aval
+    kind = dtypes.promote(((a.dtype, a.weak_type), (y.aval.dtype, y.aval.weak_type)))[0]
+    if kind != a.dtype:
+        warnings.warn(
+            f"at[].{_METHOD.get(how, how)}: values of {y.aval.dtype.name} do not fit into "
+            f"{a.dtype.name}, to which they are cut; that will be an error in jax; convert them",
+            FutureWarning,
+            stacklevel=5,
+        )
+    if how == "scatter":
+        kind = a.dtype
+    target = _target(a.shape, key, wrap_negative_indices)
+    if 0 in target.shown:  # nothing is written, whatever the shape of the values
+        return x
+    try:
+        y = to_shape(to_dtype(y, kind), target.shown)
+    except ValueError:
+        raise ValueError(
+            f"at[].{_METHOD.get(how, how)}: Incompatible types for broadcasting: values of shape "
+            f"{y.aval.shape} do not fit the indexed shape {target.shown}"
+        ) from None
+    if not target.dims.scatter_dims_to_operand_dims and target.updates == a.shape:
+        # Every place once, in order: no scatter, so that it fuses with what is around it.
+        y = reshape_plain(y, a.shape)
+        whole = y if how == "scatter" else getattr(o, _ELEMENTWISE[how])(cast(x, kind), y)
+        return cast(whole, a.dtype, a.weak_type)
+    out = getattr(o, how)(
+        cast(x, kind),
+        target.starts,
+        reshape_plain(y, target.updates),
+        dimension_numbers=target.dims,
+        indices_are_sorted=indices_are_sorted or target.static,
+        unique_indices=unique_indices or target.static,
+        mode=GatherScatterMode.from_any(mode, "at[]"),
+    )
+    return cast(out, a.dtype, a.weak_type)
+
+
+_ELEMENTWISE = {
+    "scatter_add": "add",
+    "scatter_mul": "mul",
+    "scatter_min": "min",
+    "scatter_max": "max",
+}
+_METHOD = {
+    "scatter": "set",
+    "scatter_add": "add",
+    "scatter_mul": "multiply",
+    "scatter_min": "min",
+    "scatter_max": "max",
+}
+
+
+class At:
+    """`x.at`: index it to say where, then call a method to say what."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
+    def __getitem__(self, index: Any) -> AtIndex:
+        return AtIndex(self.array, index)
+
+    def __repr__(self) -> str:
+        return f"_IndexUpdateHelper({self.array!r})"
+
+
+class AtIndex:
+    """`x.at[key]`: each method returns an updated copy; `x` stays as it is.
+
+    Updates out of bounds are dropped; `mode="clip"` moves them inside.
+    """
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, array: Array, index: Any) -> None:
+        self.array = array
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"_IndexUpdateRef({self.array!r}, {self.index!r})"
+
+    @api_boundary
+    def get(
+        self,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        fill_value: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Array:
+        """Return x[key]; `mode="fill"` gives nan (or `fill_value`) out of bounds."""
+        fill = None if fill_value is None else np.asarray(fill_value).item()
+        node = read(
+            self.array._node,
+            self.index,
+            mode,
+            fill,
+            wrap_negative_indices,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+        )
+        return wrap(node)
+
+    def _write(self, how: str, values: Any, hints: dict[str, Any]) -> Array:
+        hints.pop("out_sharding", None)
+        return wrap(write(self.array._node, self.index, values, how, **hints))
+
+    @api_boundary
+    def set(self, values: Any, **hints: Any) -> Array:
+        """x[key] = values."""
+        return self._write("scatter", values, hints)
+
+    @api_boundary
+    def add(self, values: Any, **hints: Any) -> Array:
+        """x[key] += values; a place named twice is added to twice."""
+        return self._write("scatter_add", values, hints)
+
+    @api_boundary
+    def subtract(self, values: Any, **hints: Any) -> Array:
+        """x[key] -= values."""
+        return self._write("scatter_add", ufuncs.negative(values), hints)
+
+    @api_boundary
+    def multiply(self, values: Any, **hints: Any) -> Array:
+        """x[key] *= values."""
+        return self._write("scatter_mul", values, hints)
+
+    mul = multiply
+
+    @api_boundary
+    def min(self, values: Any, **hints: Any) -> Array:
+        """x[key] = minimum(x[key], values)."""
+        return self._write("scatter_min", values, hints)
+
+    @api_boundary
+    def max(self, values: Any, **hints: Any) -> Array:
+        """x[key] = maximum(x[key], values)."""
+        return self._write("scatter_max", values, hints)
+
+    def _factors(self, values: Any, hints: dict[str, Any]) -> Array:
+        a = self.array._node.aval
+        ones = cast(full_node(a.shape, 1, a.dtype), a.dtype, a.weak_type)
+        hints.pop("out_sharding", None)
+        return wrap(write(ones, self.index, values, "scatter_mul", **hints))
+
+    @api_boundary
+    def divide(self, values: Any, **hints: Any) -> Array:
+        """x[key] /= values."""
+        return ufuncs.divide(self.array, self._factors(values, hints))
+
+    @api_boundary
+    def power(self, values: Any, **hints: Any) -> Array:
+        """x[key] **= values."""
+        return ufuncs.power(self.array, self._factors(values, hints))
+
+    @api_boundary
+    def apply(self, func: Callable[[Any], Any], **hints: Any) -> Array:
+        """x[key] = func(x[key]); an element named twice is changed twice."""
+        x = self.array._node
+        aval = x.aval
+        target = _target(aval.shape, self.index, hints.get("wrap_negative_indices", True))
+        if not (target.static or hints.get("unique_indices")):
+            zero = full_node(aval.shape, 0, INDEX)
+            times = wrap(write(zero, self.index, 1, "scatter_add", **hints))
+
+            def once(k: Any, out: Array) -> Array:
+                changed = wrap(cast(as_node(func(out), "at[].apply"), aval.dtype, aval.weak_type))
+                return ufuncs.where(ufuncs.greater(times, k), changed, out)
+
+            most = reductions.max(times, initial=0)
+            if concrete(target.starts) is None:
+                return while_loop(
+                    lambda c: ufuncs.less(c[0], most),
+                    lambda c: (ufuncs.add(c[0], 1), once(*c)),
+                    (wrap(full_node((), 0, INDEX)), self.array),
+                )[1]
+            if int(most) > 1:
+                out = self.array
+                for k in range(int(most)):
+                    out = once(k, out)
+                return out
+        here = wrap(read(x, self.index, "clip"))
+        return self._write("scatter", func(here), hints)
+
+
+def _state_hints() -> None:
+    """Say in the signatures which hints the methods take: those of `write`. Handing them through as
+    one dictionary is cheaper."""
+    hints = [p for p in signature(write).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    hints.insert(3, Parameter("out_sharding", Parameter.KEYWORD_ONLY, default=None))
+    for name in (*_METHOD.values(), "subtract", "divide", "power", "apply"):
+        method = getattr(AtIndex, name)
+        given = [p for p in signature(method).parameters.values() if p.kind is not p.VAR_KEYWORD]
+        taken = hints if name != "apply" else [p for p in hints if p.name != "out_sharding"]
+        method.__signature__ = Signature([*given, *taken])
+
+
+_state_hints()
+
+
+def at(self: Array) -> At:
+    """Updated copies: `x.at[key].set(values)`, and add, multiply, divide, power, min, max."""
+    return At(self)

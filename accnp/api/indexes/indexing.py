@@ -1,0 +1,403 @@
+"""NumPy's indexing language: keys come in, views, dynamic slices and gathers go out.
+
+Static ints and slices become views; traced ints become dynamic slices; integer arrays become one
+gather. Masks must have known values, since they decide the shape of the result.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from accnp.api.arguments.convert import (
+    as_node,
+    broadcast_shapes,
+    cast,
+    numpy_node,
+    scalar_node,
+    to_shape,
+)
+from accnp.api.arrays.manipulation import expand_node
+from accnp.api.indexes.recipes import replayed, signature
+from accnp.array import Array, is_traced, wrap
+from accnp.engine import array_of
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.ir.trace import state, tracing
+from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
+from accnp.trace_fn import conversion_error
+
+__all__ = ["Plan", "gather_axis", "getitem", "plan_of", "read", "wrap_negative"]
+
+PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
+INDEX = np.dtype(np.int32)
+
+
+class Entry(NamedTuple):
+    """What a key says about one axis of the operand (after its new axes were inserted)."""
+
+    # "int" (static), "slice", "array" (also traced scalars), "new": an inserted axis (None), or an
+    # index array of so many zeros along one
+    kind: str
+    value: Any
+
+
+TRUE, FALSE = Entry("new", 1), Entry("new", 0)
+
+
+# --- reading a key -------------------------------------------------------------------------------
+
+
+def entries(shape: tuple[int, ...], key: Any, function: str = "indexing") -> list[Entry]:
+    """Take a key apart: one entry for each axis, with masks as integer arrays."""
+    if isinstance(key, list):
+        raise TypeError(
+            "Using a non-tuple sequence for multidimensional indexing is not allowed; "
+            "use `arr[array(seq)]` instead of `arr[seq]`."
+        )
+    parts: list[Entry | None] = []  # None stands for the Ellipsis
+    for item in key if isinstance(key, tuple) else (key,):
+        parts.extend(_parts(item, len(parts)))
+    if parts.count(None) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    used = sum(_axes(p) for p in parts if p is not None)
+    rank = len(shape)
+    if used > rank:
+        raise IndexError(f"Too many indices: array is {rank}-dimensional, but {used} were indexed")
+    rest = [Entry("slice", slice(None))] * (rank - used)
+    at = parts.index(None) if None in parts else len(parts)
+    whole = [*parts[:at], *rest, *parts[at + 1 :]]
+    out: list[Entry] = []
+    d = 0
+    # A True beside ints and arrays is an index array of one element; alone it is a new axis.
+    beside = sum(p is not None and (p.kind in ("int", "array", "mask") or p == TRUE) for p in whole)
+    for p in whole:
+        assert p is not None
+        if p.kind == "mask":
+            mask = p.value
+            for k, n in enumerate(mask.shape):
+                if n != shape[d + k]:
+                    raise IndexError(
+                        f"boolean index did not match shape of indexed array in index {d}: "
+                        f"got {mask.shape}, expected {list(shape[d : d + mask.ndim])}"
+                    )
+            out.extend(Entry("array", numpy_node(i, copy=False)) for i in np.nonzero(mask))
+            d += mask.ndim
+        elif p.kind == "new":
+            out.append(Entry("new", None) if p == TRUE and beside == 1 else p)
+        else:
+            out.append(Entry("slice", _slice(p.value, shape[d], d)) if p.kind == "slice" else p)
+            d += 1
+    return out
+
+
+def _axes(p: Entry) -> int:
+    if p.kind == "mask":
+        return p.value.ndim
+    return 0 if p.kind == "new" else 1
+
+
+def _parts(item: Any, position: int) -> list[Entry | None]:
+    if item is None:
+        return [Entry("new", None)]
+    if item is Ellipsis:
+        return [None]
+    if isinstance(item, slice):
+        return [Entry("slice", item)]
+    if isinstance(item, bool | np.bool_):
+        return [TRUE if item else FALSE]
+    if isinstance(item, int | np.integer):
+        return [Entry("int", int(item))]
+    if isinstance(item, str):
+        raise TypeError(f"indexing: strings are not supported; got idx={item!r}")
+    if type(item) is Array:
+        node = item._node
+    elif isinstance(item, Sequence):
+        node = numpy_node(np.asarray(item, dtype=None if len(item) else INDEX), "indexing")
+    elif hasattr(item, "__index__") and not hasattr(item, "dtype"):
+        return [Entry("int", operator.index(item))]
+    else:
+        node = as_node(item, "indexing")
+    kind = node.aval.dtype.kind
+    if kind == "b":
+        if is_traced(node):
+            raise conversion_error("mask", node, "indexing")
+        mask = array_of(node)
+        if mask.ndim == 0:
+            return [TRUE if mask else FALSE]
+        return [Entry("mask", mask)]
+    if kind not in "iu":
+        raise TypeError(
+            "Indexer must have integer or boolean type, got indexer with type "
+            f"{node.aval.dtype.name} at position {position}"
+        )
+    if node.op.name == "literal":
+        return [Entry("int", int(node.params["value"]))]
+    if node.aval.ndim == 0 and node.trace is None and node.value is not None:
+        return [Entry("int", int(array_of(node)))]
+    return [Entry("array", node)]
+
+
+def _slice(s: slice, n: int, d: int) -> tuple[int, int, int]:
+    """Return (start, count, step)."""
+    bounds = []
+    for v in (s.start, s.stop, s.step):
+        if type(v) is Array:
+            if is_traced(v._node):
+                error = conversion_error("static", v._node, "indexing")
+                raise IndexError(
+                    f"Slice entries must be static integers. Got {s} at position {d}.\n{error}\n"
+                    "For a traced start use lax.dynamic_slice with a static size."
+                )
+            v = array_of(v._node)
+        if v is not None:
+            try:
+                v = operator.index(v)
+            except TypeError:
+                raise IndexError(
+                    f"Slice entries must be static integers. Got {s} at position {d}"
+                ) from None
+        bounds.append(v)
+    if bounds[2] == 0:
+        raise ValueError("slice step cannot be zero")
+    start, stop, step = slice(*bounds).indices(n)
+    return start, len(range(start, stop, step)), step
+
+
+# --- views ---------------------------------------------------------------------------------------
+
+
+def cut_views(x: Node, whole: list[Entry], keep: Any = ()) -> tuple[Node, list[Entry]]:
+    """Apply slices and static ints as views, then insert the new axes.
+
+    Ints stay as they are where `keep` names their kind. Returns the view and the entries that are
+    left, one for each of its axes ("slice" for an axis that is done).
+    """
+    start, limit, steps, flipped = [], [], [], []
+    dropped: list[int] = []
+    left: list[Entry] = []
+    new: list[int] = []
+    d = 0
+    shape = x.aval.shape
+    for e in whole:
+        if e.kind == "new":
+            new.append(len(left))
+            left.append(Entry("slice", None) if e.value is None else e)
+            continue
+        n = shape[d]
+        a, b, s = 0, n, 1
+        if e.kind == "slice":
+            first, count, step = e.value
+            if step > 0:
+                a, b, s = first, first + (count - 1) * step + 1, step
+            else:
+                a, b, s = first + (count - 1) * step, first + 1, -step
+                if count:
+                    flipped.append(d)
+            if not count:
+                a, b, s = min(a, n), min(a, n), 1
+                a = b = max(0, a)
+            left.append(Entry("slice", None))
+        elif e.kind == "int" and "int" not in keep:
+            i = e.value + n if e.value < 0 else e.value
+            i = max(0, min(i, n - 1))  # as everywhere, indices beyond the ends are clamped
+            a, b = i, i + 1
+            dropped.append(d)
+        else:
+            left.append(e)
+        start.append(a)
+        limit.append(b)
+        steps.append(s)
+        d += 1
+    if any(start) or tuple(limit) != shape or any(s != 1 for s in steps):
+        x = o.slice(
+            x,
+            start_indices=tuple(start),
+            limit_indices=tuple(limit),
+            strides=None if all(s == 1 for s in steps) else tuple(steps),
+        )
+    if flipped:
+        x = o.rev(x, dimensions=tuple(flipped))
+    if dropped:
+        x = o.squeeze(x, dimensions=tuple(dropped))
+    if new:
+        x = expand_node(x, tuple(new))
+    return x, left
+
+
+def wrap_negative(index: Node, n: int) -> Node:
+    """Let negative indices count from the end."""
+    if index.aval.dtype.kind == "u":
+        return index
+    kind = index.aval.dtype
+    zero, size = scalar_node(0, kind, False), scalar_node(n, kind, False)
+    return o.select_n(o.lt(index, zero), index, o.add(index, size))
+
+
+def index_node(index: Node, n: int, wrap_: bool = True) -> Node:
+    """Return an index array in the dtype that gathers take, with negative ones wrapped."""
+    kind = index.aval.dtype
+    if kind != INDEX and not (kind == np.int64 and n > np.iinfo(INDEX).max):
+        if kind == np.uint32:  # values beyond int32 must stay beyond the end
+            top = scalar_node(np.iinfo(INDEX).max, kind, False)
+            index = o.min(index, top)
+        elif kind.itemsize == 8:
+            info = np.iinfo(INDEX)
+            index = o.min(index, scalar_node(info.max, kind, False))
+            if kind.kind == "i":
+                index = o.max(index, scalar_node(info.min, kind, False))
+        wrap_ = wrap_ and kind.kind == "i"
+        index = cast(index, INDEX)
+    elif index.aval.weak_type:
+        index = cast(index, kind)
+    return wrap_negative(index, n) if wrap_ else index
+
+
+# --- gathers -------------------------------------------------------------------------------------
+
+
+class Plan(NamedTuple):
+    """One gather: coordinates of shape (*outer, axes), the indexed axes, the result's layout."""
+
+    starts: Node
+    axes: tuple[int, ...]
+    at: int  # where the axes of `outer` begin in the result
+
+
+def plan_of(shape: tuple[int, ...], left: list[Entry], wrap_: bool = True) -> Plan:
+    """Combine the index arrays of a key by NumPy's rules for advanced indices."""
+    axes = [d for d, e in enumerate(left) if e.kind in ("array", "int", "new")]
+    nodes = []
+    for d in axes:
+        e = left[d]
+        if e.kind == "array":
+            nodes.append(index_node(e.value, shape[d], wrap_))
+        else:
+            value = 0 if e.kind == "new" else e.value
+            if wrap_ and value < 0:
+                value += shape[d]
+            node = scalar_node(value, INDEX, False)
+            nodes.append(node if e.kind == "int" else to_shape(node, (e.value,)))
+    outer = broadcast_shapes("indexing", [n.aval.shape for n in nodes])
+    refuse_empty(shape, [d for d in axes if left[d].kind != "new"], outer)
+    kind = np.dtype(np.int64) if any(n.aval.dtype.itemsize == 8 for n in nodes) else INDEX
+    columns = [expand_node(to_shape(cast(n, kind), outer), (len(outer),)) for n in nodes]
+    starts = columns[0] if len(columns) == 1 else o.concatenate(*columns, dimension=len(outer))
+    together = axes == list(range(axes[0], axes[0] + len(axes)))
+    return Plan(starts, tuple(axes), axes[0] if together else 0)
+
+
+def refuse_empty(shape: tuple[int, ...], axes: list[int], outer: tuple[int, ...]) -> None:
+    """An axis without elements has no place to read or write, not even a clamped one."""
+    empty = [d for d in axes if not shape[d]]
+    if empty and 0 not in outer:
+        raise IndexError(
+            f"indexing: an index is out of bounds for axis {empty[0]} of size 0; got shape {shape}"
+        )
+
+
+def gather_planned(x: Node, plan: Plan, mode: Any, fill: Any = None, **hints: Any) -> Node:
+    """Gather whole slices at the planned places."""
+    outer, rank = plan.starts.aval.ndim - 1, x.aval.ndim - len(plan.axes)
+    offset = tuple([d if d < plan.at else d + outer for d in range(rank)])
+    dims = GatherDimensionNumbers(offset, plan.axes, plan.axes)
+    sizes = tuple([1 if d in plan.axes else n for d, n in enumerate(x.aval.shape)])
+    return o.gather(
+        x,
+        plan.starts,
+        dimension_numbers=dims,
+        slice_sizes=sizes,
+        indices_are_sorted=hints.get("indices_are_sorted", False),
+        unique_indices=hints.get("unique_indices", False),
+        mode=mode,
+        fill_value=fill,
+    )
+
+
+def gather_axis(x: Node, index: Node, axis: int, mode: Any = PROMISE, fill: Any = None) -> Node:
+    """Take elements along one axis; the index's axes replace it. Negative ones do not wrap."""
+    index = index_node(index, x.aval.shape[axis], False)
+    starts = expand_node(index, (index.aval.ndim,))
+    return gather_planned(x, Plan(starts, (axis,), axis), mode, fill)
+
+
+def _dynamic(x: Node, left: list[Entry]) -> Node:
+    """Traced scalars only: one dynamic slice."""
+    shape = x.aval.shape
+    zero = scalar_node(0, INDEX, False)
+    starts, sizes, dropped = [], [], []
+    for d, e in enumerate(left):
+        if e.kind == "array":
+            starts.append(index_node(e.value, shape[d]))
+            sizes.append(1)
+            dropped.append(d)
+        else:
+            starts.append(zero)
+            sizes.append(shape[d])
+    out = o.dynamic_slice(x, *starts, slice_sizes=tuple(sizes))
+    return o.squeeze(out, dimensions=tuple(dropped))
+
+
+def read(
+    x: Node,
+    key: Any,
+    mode: Any = None,
+    fill: Any = None,
+    wrap_: bool = True,
+    **hints: Any,
+) -> Node:
+    """Return x[key]; out of bounds by `mode` (None: clamped)."""
+    if not wrap_ or (mode is not None and mode is not PROMISE and mode != "promise_in_bounds"):
+        how = GatherScatterMode.from_any(mode or "clip")
+        x, left = cut_views(x, entries(x.aval.shape, key), keep=("int",))
+    else:
+        how = PROMISE
+        whole = entries(x.aval.shape, key)
+        if state.named:
+            whole = _beyond(whole, x.aval.shape)
+        arrays = [e for e in whole if e.kind == "array"]
+        advanced = any(e.value.aval.ndim for e in arrays) or TRUE in whole or FALSE in whole
+        keep = ("int",) if advanced else ()
+        x, left = cut_views(x, whole, keep)
+        if arrays and not advanced:
+            if all(n for d, n in enumerate(x.aval.shape) if left[d].kind == "array"):
+                return _dynamic(x, left)
+            raise IndexError(f"index is out of bounds for an axis of size 0 in {x.aval.shape}")
+    if all(e.kind == "slice" for e in left):
+        return x
+    return gather_planned(x, plan_of(x.aval.shape, left, wrap_), how, fill, **hints)
+
+
+def _beyond(whole: list[Entry], shape: tuple[int, ...]) -> list[Entry]:
+    """Where programs are looked at, ints beyond the ends are like traced ones: checks see them."""
+    lengths = iter(shape)
+    found = []
+    for e in whole:
+        n = 0 if e.kind == "new" else next(lengths)
+        if e.kind == "int" and not -n <= e.value < n and abs(e.value) < 1 << 31:
+            e = Entry("array", scalar_node(e.value, INDEX, False))
+        found.append(e)
+    return found
+
+
+def getitem(x: Array, key: Any) -> Array:
+    """Return x[key] for NumPy's whole indexing language."""
+    node = x._node
+    if not (tracing and state.abstract is not None):
+        arrays: list[Node] = []
+        said = signature(key, arrays)
+        if said is not None:
+            known = (node.aval, said)
+            return wrap(replayed(known, [node, *arrays], lambda xs: read(xs[0], _filled(key, xs))))
+    out = read(node, key)
+    return x if out is node else wrap(out)
+
+
+def _filled(key: Any, nodes: Sequence[Node]) -> tuple[Any, ...]:
+    """A key with other index arrays, those of nodes after the first."""
+    rest = iter(nodes[1:])
+    items = key if type(key) is tuple else (key,)
+    return tuple([wrap(next(rest)) if type(item) is Array else item for item in items])

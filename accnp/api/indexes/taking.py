@@ -1,0 +1,499 @@
+"""Selecting elements: take and its family, nonzero, searching, counting.
+
+Arrays come in; lazy Arrays go out. Where the result's shape depends on values, they must be known,
+or `size=` must say how many there will be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import (
+    as_node,
+    as_nodes,
+    broadcast_nodes,
+    broadcast_shapes,
+    cast,
+    numpy_node,
+    promote,
+    scalar_node,
+    to_shape,
+)
+from accnp.api.arguments.shapes import as_axis, as_int, as_shape
+from accnp.api.arguments.values import node_of, to_dtype
+from accnp.api.arrays.manipulation import cut, expand_node, reshape_plain
+from accnp.api.compiled.named import shown
+from accnp.api.indexes.at import write
+from accnp.api.indexes.indexing import INDEX, gather_axis, index_node, wrap_negative
+from accnp.array import Array, is_traced, wrap
+from accnp.engine import array_of
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
+from accnp.primitives.kinds import broadcast_to
+from accnp.primitives.kinds import full as full_node
+from accnp.trace_fn import conversion_error
+
+__all__ = [
+    "argwhere", "bincount", "choose", "compress", "digitize", "extract", "fill_diagonal",
+    "flatnonzero", "nonzero", "put", "put_along_axis", "ravel_multi_index", "searchsorted",
+    "select", "take", "take_along_axis", "unravel_index",
+]  # fmt: skip
+
+
+@api_boundary
+@shown("_take", arrays=2)
+def take(
+    a: Any,
+    indices: Any,
+    axis: int | None = None,
+    out: None = None,
+    mode: str | None = None,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    fill_value: Any = None,
+) -> Array:
+    """Take elements along an axis; out of bounds gives nan, or the ends in mode "clip"."""
+    name = "jnp.take"
+    x, index = as_node(a, name), _integers(indices, name)
+    if axis is None:
+        x, d = reshape_plain(x, (x.aval.size,)), 0
+    else:
+        d = as_axis(axis, x.aval.ndim, name)
+    n = x.aval.shape[d]
+    if mode == "raise":
+        raise NotImplementedError(f"{name}: mode='raise' is not supported; use 'clip' or 'fill'")
+    if mode == "wrap":
+        index = _modulo(index, n)
+    how = GatherScatterMode.from_any("clip" if mode == "wrap" else mode, name)
+    if how is not GatherScatterMode.CLIP:
+        index = index_node(index, n)
+    fill = None if fill_value is None else np.asarray(fill_value).item()
+    return wrap(gather_axis(x, index, d, how, fill))
+
+
+def _integers(x: Any, function: str) -> Node:
+    node = node_of(x, function=function)
+    if node.aval.dtype.kind == "b":
+        return cast(node, INDEX)
+    if node.aval.dtype.kind not in "iu":
+        raise TypeError(f"{function}: indices must be integers; got {node.aval.dtype.name}")
+    return node
+
+
+def _modulo(x: Node, n: int) -> Node:
+    """x mod n with the sign of n."""
+    kind = x.aval.dtype
+    size, zero = scalar_node(n, kind, False), scalar_node(0, kind, False)
+    r = o.rem(x, size)
+    return o.select_n(o.lt(r, zero), r, o.add(r, size)) if kind.kind == "i" else r
+
+
+def _along(x: Node, index: Node, axis: Any, function: str) -> tuple[Node, Node, int]:
+    if axis is None:
+        if index.aval.ndim != 1:
+            raise ValueError(f"{function}: axis=None needs 1-d indices; got {index.aval.shape}")
+        return reshape_plain(x, (x.aval.size,)), index, 0
+    if x.aval.ndim != index.aval.ndim:
+        raise ValueError(
+            f"{function}: indices and array need equally many axes; "
+            f"got shapes {index.aval.shape} and {x.aval.shape}"
+        )
+    d = as_axis(axis, x.aval.ndim, function)
+    pairs = [s[:d] + s[d + 1 :] for s in (x.aval.shape, index.aval.shape)]
+    rest = broadcast_shapes(function, pairs)
+    shapes = [(*rest[:d], v.aval.shape[d], *rest[d:]) for v in (x, index)]
+    return to_shape(x, shapes[0]), to_shape(index, shapes[1]), d
+
+
+@api_boundary
+@shown(arrays=2)
+def take_along_axis(
+    arr: Any,
+    indices: Any,
+    axis: int | None = -1,
+    mode: Any = None,
+    fill_value: Any = None,
+    *,
+    wrap_negative_indices: bool | None = None,
+) -> Array:
+    """Take, for each position, the element at its index along an axis (as argsort gives them)."""
+    name = "jnp.take_along_axis"
+    x, index, d = _along(as_node(arr, name), _integers(indices, name), axis, name)
+    n = x.aval.shape[d]
+    if mode == "wrap":
+        index, mode = _modulo(index, n), "clip"
+    index = index_node(index, n, wrap_negative_indices is not False)
+    fill = None if fill_value is None else np.asarray(fill_value).item()
+    return wrap(gather_along(x, index, d, GatherScatterMode.from_any(mode, name), fill))
+
+
+def gather_along(
+    x: Node,
+    index: Node,
+    d: int,
+    mode: Any = GatherScatterMode.PROMISE_IN_BOUNDS,
+    fill: Any = None,
+) -> Node:
+    """Take along one axis with an index of the same shape but for that axis."""
+    others = tuple([k for k in range(x.aval.ndim) if k != d])
+    dims = GatherDimensionNumbers((), (d,), (d,), others, others)
+    return o.gather(
+        x,
+        expand_node(index, (index.aval.ndim,)),
+        dimension_numbers=dims,
+        slice_sizes=(1,) * x.aval.ndim,
+        indices_are_sorted=False,
+        unique_indices=False,
+        mode=mode,
+        fill_value=fill,
+    )
+
+
+@api_boundary
+def put_along_axis(
+    arr: Any,
+    indices: Any,
+    values: Any,
+    axis: int | None,
+    inplace: bool = True,
+    *,
+    mode: str | None = None,
+) -> Array:
+    """Return a copy with values put at indices along an axis; needs inplace=False."""
+    name = "jnp.put_along_axis"
+    _no_inplace(inplace, name)
+    whole = as_node(arr, name)
+    x, index, d = _along(whole, _integers(indices, name), axis, name)
+    shape = index.aval.shape
+    grid = [o.iota(dtype=INDEX, shape=shape, dimension=k) for k in range(len(shape))]
+    key = tuple([wrap(index if k == d else g) for k, g in enumerate(grid)])
+    out = write(x, key, values, "scatter", mode=mode)
+    return wrap(reshape_plain(out, whole.aval.shape))
+
+
+def _no_inplace(inplace: bool, function: str) -> None:
+    if inplace:
+        raise ValueError(
+            f"{function}: arrays are immutable; pass inplace=False to get an updated copy"
+        )
+
+
+@api_boundary
+def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Array:
+    """Return a copy with values put at flat indices; needs inplace=False."""
+    name = "jnp.put"
+    _no_inplace(inplace, name)
+    x, index, values = as_node(a, name), _integers(ind, name), as_node(v, name)
+    index = reshape_plain(index, (index.aval.size,))
+    if mode == "wrap":
+        index, mode = _modulo(index, x.aval.size), None
+    values = reshape_plain(values, (values.aval.size,))
+    n = index.aval.size
+    if values.aval.size < n:
+        times = -(-n // max(1, values.aval.size))
+        values = o.concatenate(*[values] * times, dimension=0)
+    flat = reshape_plain(x, (x.aval.size,))
+    out = write(flat, wrap(index), wrap(cut(values, 0, 0, n)), "scatter", mode=mode)
+    return wrap(reshape_plain(out, x.aval.shape))
+
+
+@api_boundary
+def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Array:
+    """Return a copy with the main diagonal filled; needs inplace=False."""
+    name = "jnp.fill_diagonal"
+    _no_inplace(inplace, name)
+    x, v = as_node(a, name), as_node(val, name)
+    if x.aval.ndim < 2 or (x.aval.ndim > 2 and len(set(x.aval.shape)) != 1):
+        raise ValueError(f"{name}: needs a matrix or equally long axes; got {x.aval.shape}")
+    if wrap:
+        raise NotImplementedError(f"{name}: wrap=True is not supported")
+    n = min(x.aval.shape)
+    if v.aval.ndim:
+        v = reshape_plain(v, (v.aval.size,))
+        v = cut(o.concatenate(*[v] * -(-n // v.aval.size), dimension=0), 0, 0, n)
+    index = _wrap(o.iota(dtype=INDEX, shape=(n,), dimension=0))
+    return _wrap(write(x, (index,) * x.aval.ndim, _wrap(v), "scatter"))
+
+
+_wrap = wrap
+
+
+# --- positions of what is not zero ---------------------------------------------------------------
+
+
+def _nonzero_mask(a: Any, function: str) -> Node:
+    x = node_of(a, function=function)
+    if x.aval.dtype.kind == "b":
+        return x
+    return o.ne(x, scalar_node(0, x.aval.dtype, False))
+
+
+def nonzero_nodes(a: Any, size: Any, fill_value: Any, function: str) -> list[Node]:
+    """The coordinates of the elements that are not zero, one node for each axis."""
+    mask = _nonzero_mask(a, function)
+    shape = mask.aval.shape
+    if not shape:
+        raise ValueError(f"{function}: 0-d arrays have no coordinates; use atleast_1d first")
+    if size is None:
+        if is_traced(mask):
+            raise conversion_error("shape", mask, f"{function} (without size=)")
+        return [
+            numpy_node(i.astype(INDEX), function, copy=False) for i in np.nonzero(array_of(mask))
+        ]
+    count = as_int(size, function, "size", "shape")
+    fills = fill_value if isinstance(fill_value, Sequence) else [fill_value] * len(shape)
+    total = prod(shape)
+    ends = o.cumsum(cast(reshape_plain(mask, (total,)), INDEX), axis=0, reverse=False)
+    # Position p of the result is the first place where p + 1 elements have been found.
+    found = _search(ends, o.iota(dtype=INDEX, shape=(count,), dimension=0), "right")
+    valid = o.lt(found, scalar_node(total, INDEX, False))
+    out = []
+    for d, n in enumerate(shape):
+        step = prod(shape[d + 1 :])
+        i = o.rem(o.div(found, scalar_node(max(step, 1), INDEX, False)), _size(n))
+        fill = as_node(0 if fills[d] is None else fills[d], function)
+        out.append(o.select_n(valid, broadcast_to(cast(fill, INDEX), (count,)), i))
+    return out
+
+
+def _size(n: int) -> Node:
+    return scalar_node(max(n, 1), INDEX, False)
+
+
+@api_boundary
+def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
+    """Return the coordinates of the elements that are not zero; under jit pass `size`."""
+    nodes = nonzero_nodes(a, size, fill_value, "jnp.nonzero")
+    return tuple([cast_index(n) for n in nodes])
+
+
+def cast_index(x: Node) -> Array:
+    """Return indices in the default integer dtype."""
+    return wrap(cast(x, dtypes.default_int()))
+
+
+@api_boundary
+def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
+    """Return the flat positions of the elements that are not zero."""
+    x = node_of(a, function="jnp.flatnonzero")
+    return nonzero(wrap(reshape_plain(x, (x.aval.size,))), size=size, fill_value=fill_value)[0]
+
+
+@api_boundary
+def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
+    """Return the coordinates of the elements that are not zero, one row for each."""
+    x = node_of(a, function="jnp.argwhere")
+    if x.aval.ndim == 0:
+        found = nonzero(wrap(reshape_plain(x, (1,))), size=size, fill_value=fill_value)[0]
+        return wrap(full_node((found.shape[0], 0), 0, dtypes.default_int()))
+    parts = nonzero(wrap(x), size=size, fill_value=fill_value)
+    columns = [expand_node(p._node, (1,)) for p in parts]
+    return wrap(o.concatenate(*columns, dimension=1) if len(columns) > 1 else columns[0])
+
+
+def _kept(condition: Any, size: Any, function: str) -> Node:
+    mask = _nonzero_mask(condition, function)
+    flat = wrap(reshape_plain(mask, (mask.aval.size,)))
+    return nonzero_nodes(flat, size, mask.aval.size, function)[0]
+
+
+@api_boundary
+def compress(
+    condition: Any,
+    a: Any,
+    axis: int | None = None,
+    *,
+    size: int | None = None,
+    fill_value: Any = 0,
+    out: None = None,
+) -> Array:
+    """Keep the slices along an axis for which a condition holds."""
+    x = as_node(a, "jnp.compress")
+    if axis is None:
+        x, d = reshape_plain(x, (x.aval.size,)), 0
+    else:
+        d = as_axis(axis, x.aval.ndim, "jnp.compress")
+    cond = node_of(condition, function="jnp.compress")
+    if cond.aval.ndim != 1:
+        raise ValueError(f"jnp.compress: condition must be 1-d; got shape {cond.aval.shape}")
+    inside = wrap(cut(cond, 0, 0, min(cond.aval.size, x.aval.shape[d])))
+    index = _kept(inside, size, "jnp.compress")
+    mode = GatherScatterMode.FILL_OR_DROP
+    return wrap(gather_axis(x, index, d, mode, np.asarray(fill_value).item()))
+
+
+@api_boundary
+def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Array:
+    """Return the elements for which a condition holds, flattened."""
+    x = as_node(arr, "jnp.extract")
+    index = _kept(condition, size, "jnp.extract")
+    flat = reshape_plain(x, (x.aval.size,))
+    mode = GatherScatterMode.FILL_OR_DROP
+    return wrap(gather_axis(flat, index, 0, mode, np.asarray(fill_value).item()))
+
+
+@api_boundary
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
+    """Take each element from the first choice whose condition holds."""
+    if len(condlist) != len(choicelist) or not len(condlist):
+        raise ValueError(
+            "jnp.select: condlist and choicelist need equally many entries, at least one; "
+            f"got {len(condlist)} and {len(choicelist)}"
+        )
+    *choices, last = promote("jnp.select", *choicelist, default)
+    tests = as_nodes("jnp.select", *condlist)
+    shape = broadcast_shapes("jnp.select", [n.aval.shape for n in (*tests, *choices, last)])
+    out = to_shape(last, shape)
+    for test, choice in zip(reversed(tests), reversed(choices), strict=True):
+        if test.aval.dtype.kind != "b":
+            raise ValueError(f"jnp.select: conditions must be bool; got {test.aval.dtype.name}")
+        out = o.select_n(to_shape(test, shape), out, to_shape(choice, shape))
+    return wrap(out)
+
+
+@api_boundary
+def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array:
+    """Take each element from the choice that an index array names."""
+    index = _integers(a, "jnp.choose")
+    parts = promote("jnp.choose", *choices)
+    n = len(parts)
+    if mode == "wrap":
+        index = _modulo(index, n)
+    elif mode == "clip":
+        kind = index.aval.dtype
+        index = o.clamp(scalar_node(0, kind, False), index, scalar_node(n - 1, kind, False))
+    elif is_traced(index):
+        raise conversion_error("static", index, "jnp.choose (mode='raise')")
+    elif np.any((array_of(index) < 0) | (array_of(index) >= n)):
+        raise ValueError("jnp.choose: invalid entry in choice array; indices must be in range")
+    shape = broadcast_shapes("jnp.choose", [v.aval.shape for v in (index, *parts)])
+    if n == 1:
+        return wrap(to_shape(parts[0], shape))
+    which = to_shape(cast(index, INDEX), shape)
+    return wrap(o.select_n(which, *[to_shape(p, shape) for p in parts]))
+
+
+# --- searching and counting ----------------------------------------------------------------------
+
+
+def _search(a: Node, v: Node, side: str) -> Node:
+    return o.searchsorted(a, v, side=side)
+
+
+@api_boundary
+def searchsorted(
+    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
+) -> Array:
+    """Return where values would be inserted into a sorted vector."""
+    name = "jnp.searchsorted"
+    if side not in ("left", "right"):
+        raise ValueError(f"{name}: side must be 'left' or 'right'; got {side!r}")
+    if method not in ("scan", "scan_unrolled", "sort", "compare_all"):
+        raise ValueError(f"{name}: there is no such method; got {method!r}")
+    x, values = promote(name, a, v)
+    if x.aval.ndim != 1:
+        raise ValueError(f"{name}: a should be 1-dimensional; got shape {x.aval.shape}")
+    if sorter is not None:
+        x = gather_axis(x, _integers(sorter, name), 0)
+    return wrap(cast(_search(x, values, side), dtypes.default_int()))
+
+
+@api_boundary
+def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
+    """Return the number of the bin that each value falls into; bins rise or fall."""
+    v, edges = promote("jnp.digitize", x, bins)
+    n = edges.aval.shape[0] if edges.aval.ndim == 1 else -1
+    if n < 0:
+        raise ValueError(f"jnp.digitize: bins must be a 1-dimensional array; got {edges.aval}")
+    if n == 0:
+        return wrap(full_node(v.aval.shape, 0, INDEX))
+    side = "left" if right else "right"
+    up = _search(edges, v, side)
+    down = _search(o.rev(edges, dimensions=(0,)), v, side)
+    down = o.sub(scalar_node(n, INDEX, False), down)
+    first, last = (reshape_plain(cut(edges, 0, i, i + 1), ()) for i in (0, n - 1))
+    rising = broadcast_to(o.ge(last, first), v.aval.shape)
+    return wrap(o.select_n(rising, down, up))
+
+
+@api_boundary
+def bincount(
+    x: Any,
+    weights: Any = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Count how often each non-negative integer occurs; under jit pass `length`."""
+    name = "jnp.bincount"
+    v = _integers(x, name)
+    if v.aval.ndim != 1:
+        raise ValueError(f"{name}: only 1-dimensional input is supported; got {v.aval.shape}")
+    if length is None:
+        if is_traced(v):
+            raise conversion_error("shape", v, f"{name} (without length=)")
+        top = int(np.max(array_of(v), initial=-1)) + 1
+        length = max(top, as_int(minlength, name, "minlength"))
+    kind = dtypes.default_int()
+    w = scalar_node(1, kind, False) if weights is None else as_node(weights, name)
+    if weights is not None and w.aval.shape != v.aval.shape:
+        raise ValueError(f"{name}: shape of weights must match shape of x; got {w.aval.shape}")
+    zero = full_node((length,), 0, w.aval.dtype)
+    low = scalar_node(0, v.aval.dtype, False)
+    # Negative values count as zero, values beyond the end are dropped.
+    index = v if v.aval.dtype.kind == "u" else o.max(v, low)
+    return wrap(write(zero, wrap(index), wrap(w), "scatter_add", mode="drop"))
+
+
+@api_boundary
+def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
+    """Turn flat indices into coordinates; indices out of range are clamped."""
+    name = "jnp.unravel_index"
+    x = _integers(indices, name)
+    sizes = as_shape(shape, name)
+    total, kind = prod(sizes), x.aval.dtype
+    weak = x.aval.weak_type
+    x = o.convert_element_type(wrap_negative(x, total), new_dtype=kind, weak_type=weak)
+    x = o.clamp(scalar_node(0, kind, weak), x, scalar_node(max(0, total - 1), kind, weak))
+    out = []
+    for d, n in enumerate(sizes):
+        step = scalar_node(max(1, prod(sizes[d + 1 :])), kind, weak)
+        out.append(wrap(o.rem(o.div(x, step), scalar_node(max(n, 1), kind, weak))))
+    return tuple(out)
+
+
+@api_boundary
+def ravel_multi_index(
+    multi_index: Any, dims: Any, mode: str = "raise", order: str = "C", *, dtype: Any = None
+) -> Array:
+    """Turn coordinates into flat indices."""
+    name = "jnp.ravel_multi_index"
+    sizes = as_shape(dims, name)
+    parts = broadcast_nodes(name, promote(name, *[wrap(_integers(i, name)) for i in multi_index]))
+    if len(parts) != len(sizes):
+        raise ValueError(f"{name}: one coordinate for each of {sizes} is needed; got {len(parts)}")
+    kind = parts[0].aval.dtype if dtype is None else dtypes.requested_dtype(dtype, name)
+    total = None
+    strides = [prod(sizes[d + 1 :]) if order == "C" else prod(sizes[:d]) for d in range(len(sizes))]
+    for x, n, step in zip(parts, sizes, strides, strict=True):
+        x = to_dtype(x, kind)
+        if mode == "wrap":
+            x = _modulo(x, n)
+        elif mode == "clip":
+            x = o.clamp(scalar_node(0, kind, False), x, scalar_node(n - 1, kind, False))
+        elif is_traced(x):
+            raise conversion_error("static", x, f"{name} (mode='raise')")
+        elif np.any((array_of(x) < 0) | (array_of(x) >= n)):
+            raise ValueError(f"{name}: invalid entry in coordinates array")
+        term = o.mul(x, scalar_node(step, kind, False))
+        total = term if total is None else o.add(total, term)
+    assert total is not None
+    return wrap(total)

@@ -1,0 +1,1 @@
+"""Programs as jaxprs: making, reading, evaluating and transforming them."""

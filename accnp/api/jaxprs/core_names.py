@@ -1,0 +1,277 @@
+"""Names of `core` that programs ask about what is being traced, and small types around jaxprs.
+
+In: values, shapes, functions. Out: answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from accnp.api.jaxprs.jaxpr import typeof
+from accnp.api.jaxprs.primitives import Primitive
+from accnp.api.jaxprs.tracing import Tracer, mapped_aval, unmapped_aval
+from accnp.array import Array, is_traced
+from accnp.errors import ConcretizationTypeError, api_boundary
+from accnp.ir.aval import Aval
+from accnp.ir.equations import Jaxpr, TypedComplex, TypedFloat, TypedInt, jaxprs_in_params
+from accnp.ir.trace import Trace, innermost, state
+from accnp.transforms.axes import bound
+
+__all__ = [
+    "CallPrimitive",
+    "Effect",
+    "JaxprPpContext",
+    "JaxprPpSettings",
+    "OpaqueTraceState",
+    "OutputType",
+    "abstract_token",
+    "aval_mapping_handlers",
+    "call",
+    "call_p",
+    "concretization_function_error",
+    "custom_typechecks",
+    "find_top_trace",
+    "get_aval",
+    "get_opaque_trace_state",
+    "is_concrete",
+    "is_constant_dim",
+    "is_constant_shape",
+    "literalable_types",
+    "max_dim",
+    "min_dim",
+    "no_axis_name",
+    "nonempty_axis_env_DO_NOT_USE",
+    "pytype_aval_mappings",
+    "trace_ctx",
+    "traverse_jaxpr_params",
+    "unsafe_am_i_under_a_jit_DO_NOT_USE",
+    "unsafe_am_i_under_a_vmap_DO_NOT_USE",
+    "unsafe_get_axis_names_DO_NOT_USE",
+]  # fmt: skip
+
+OutputType = tuple[Aval, ...]
+no_axis_name = object()
+# Checks of equations by primitive that `check_jaxpr` would make beyond the types: none.
+custom_typechecks: dict[Primitive, Callable[..., Any]] = {}
+literalable_types = {
+    Array, np.ndarray, TypedInt, TypedFloat, TypedComplex, bool, int, float, complex,
+    *(np.dtype(k).type for k in "?bhilBHILefdFD"),
+}  # fmt: skip
+
+
+class Effect:
+    """What an equation does beside computing; a base class of the user's own."""
+
+
+class JaxprPpSettings(NamedTuple):
+    """What the text of a jaxpr shows."""
+
+    print_shapes: bool = True
+    source_info: bool = False
+    name_stack: bool = False
+    custom_pp_eqn_rules: bool = True
+    print_effects: bool = False
+
+
+class JaxprPpContext:
+    """The names of variables in the text of a jaxpr."""
+
+    def __init__(self, var_names: dict[Any, str] | None = None) -> None:
+        self.var_names = {} if var_names is None else var_names
+
+
+class AbstractToken:
+    """The type of a token."""
+
+    def __repr__(self) -> str:
+        return "AbstractToken()"
+
+
+abstract_token = AbstractToken()
+# How types lose and get a batch axis: (size, axis, type) -> type.
+aval_mapping_handlers = {Aval: (mapped_aval, unmapped_aval)}
+
+
+# --- values --------------------------------------------------------------------------------------
+
+
+def get_aval(x: Any) -> Aval:
+    """The type of a value: `typeof` by its older name.
+
+    Example:
+        >>> import accnp as jax
+        >>> jax.core.get_aval(1.0)
+        ShapedArray(float32[], weak_type=True)
+    """
+    return typeof(x)
+
+
+pytype_aval_mappings: dict[type, Callable[[Any], Aval]] = dict.fromkeys(
+    (Array, np.ndarray, bool, int, float, complex, *literalable_types), typeof
+)
+
+
+def is_concrete(x: Any) -> bool:
+    """Whether a value can be looked at now.
+
+    Example:
+        >>> import accnp as jax
+        >>> jax.core.is_concrete(3)
+        True
+    """
+    return not (type(x) is Array and isinstance(x, Tracer) and is_traced(x._node))
+
+
+def concretization_function_error(
+    fun: Callable[..., Any], suggest_astype: bool = False
+) -> Callable[[Any], Any]:
+    """Make a function that refuses a traced value that `fun` would have to look at."""
+    more = f"; use astype({fun.__name__}) for a conversion that is traced" if suggest_astype else ""
+
+    def error(arg: Any) -> Any:
+        raise ConcretizationTypeError(
+            f"{fun.__name__}: the value of a traced array was asked for; got {arg}{more}"
+        )
+
+    return error
+
+
+# --- shapes --------------------------------------------------------------------------------------
+
+
+def is_constant_dim(d: Any) -> bool:
+    """Whether a size is a number."""
+    return isinstance(d, int | np.integer)
+
+
+def is_constant_shape(s: Any) -> bool:
+    """Whether all sizes of a shape are numbers."""
+    return all(map(is_constant_dim, s))
+
+
+def max_dim(d1: Any, d2: Any) -> Any:
+    """The larger one of two sizes.
+
+    Example:
+        >>> import accnp as jax
+        >>> jax.core.max_dim(3, 4)
+        4
+    """
+    return d1.max_with(d2) if hasattr(d1, "max_with") else max(d1, d2)
+
+
+def min_dim(d1: Any, d2: Any) -> Any:
+    """The smaller one of two sizes."""
+    return d1.min_with(d2) if hasattr(d1, "min_with") else min(d1, d2)
+
+
+# --- what is being traced ------------------------------------------------------------------------
+
+
+def _kinds() -> list[str]:
+    return [getattr(t.info, "transform", "") or "" for t in state.stack if t.kind == "jit"]
+
+
+def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
+    """Whether a program is being recorded, by anything but `vmap` and derivatives."""
+    return any(not k.startswith(("vmap", "pmap")) for k in _kinds())
+
+
+def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
+    """Whether a function is being mapped."""
+    return bool(bound()) or any(k.startswith("vmap") for k in _kinds())
+
+
+def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
+    """The names of mapped axes that collectives may name here."""
+    return [name for name, _ in bound()]
+
+
+def nonempty_axis_env_DO_NOT_USE() -> bool:
+    """Whether there are any."""
+    return bool(bound())
+
+
+class OpaqueTraceState:
+    """What is being traced, to be compared with what is being traced at another time."""
+
+    __slots__ = ("_trace",)
+
+    def __init__(self, trace: Trace | None) -> None:
+        self._trace = trace
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpaqueTraceState) and self._trace is other._trace
+
+    def __hash__(self) -> int:
+        return id(self._trace)
+
+
+def get_opaque_trace_state(convention: Any = None) -> OpaqueTraceState:
+    """What is being traced now; equal to itself as long as that is so.
+
+    Example:
+        >>> import accnp as jax
+        >>> before = jax.core.get_opaque_trace_state()
+        >>> jax.jit(lambda x: x if jax.core.get_opaque_trace_state() == before else x + 1)(1)
+        Array(2, dtype=int32, weak_type=True)
+    """
+    return OpaqueTraceState(innermost())
+
+
+def find_top_trace(_: Any = None) -> Trace | None:
+    """The innermost trace of this thread, or None."""
+    return innermost()
+
+
+class _Context:
+    """The traces of this thread, as attributes."""
+
+    @property
+    def trace(self) -> Trace | None:
+        """The innermost one."""
+        return innermost()
+
+    @property
+    def axis_env(self) -> dict[Any, int]:
+        """The names of mapped axes, and their sizes."""
+        return dict(bound())
+
+
+trace_ctx = _Context()
+
+
+# --- programs ------------------------------------------------------------------------------------
+
+
+class CallPrimitive(Primitive):
+    """A primitive whose first parameter is a function, which it applies to the others."""
+
+    call_primitive = True
+    multiple_results = True
+
+    @api_boundary
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Apply the function."""
+        if not args or not callable(args[0]):
+            raise TypeError(f"{self.name}: the first argument must be a function; got {args[:1]!r}")
+        fun, *rest = args
+        return fun(*rest)
+
+
+call_p = CallPrimitive("call")
+call = call_p.bind
+
+
+def traverse_jaxpr_params(f: Callable[[Jaxpr], Any], params: dict[str, Any]) -> dict[str, Any]:
+    """Apply a function to the programs among an equation's parameters; returns what it gives, by
+    name: a value, or a tuple for a tuple of programs."""
+    out: dict[str, Any] = {}
+    for key, value in params.items():
+        found = [f(j) for j in jaxprs_in_params({key: value})]
+        if found:
+            out[key] = tuple(found) if isinstance(value, tuple) else found[0]
+    return out

@@ -1,0 +1,131 @@
+"""Lowerings of users' primitives, and the rules of accnp's own ones as tables show them.
+
+In: functions in the place of lowerings; a built-in primitive. Out: a primitive that is compiled;
+rules, made of the transformations themselves.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from accnp.api.compiled.jit import jit
+from accnp.api.differentiation.derivatives import jvp, linear_transpose
+from accnp.api.jaxprs import rules
+from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct
+from accnp.api.jaxprs.primitives import Primitive, is_known
+from accnp.api.mapping.vmap import vmap
+
+__all__ = ["apply_primitive", "lower_fun", "register_lowering"]
+
+
+class Lowering:
+    """A function that is traced where a primitive is to be compiled."""
+
+    __slots__ = ("fun", "multiple_results")
+
+    def __init__(self, fun: Callable[..., Any], multiple_results: bool) -> None:
+        self.fun = fun
+        self.multiple_results = multiple_results
+
+
+def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Lowering:
+    """Make a lowering of a function of arrays that can be traced."""
+    return Lowering(fun, multiple_results)
+
+
+def register_lowering(
+    primitive: Primitive, lowering: Any, platform: str | None = None, **_: Any
+) -> Any:
+    """Set how a primitive is compiled: a lowering made by `lower_fun`; returns it.
+
+    Raises:
+        TypeError: the lowering builds MLIR, for which there is no compiler here.
+    """
+    if not isinstance(lowering, Lowering):
+        raise TypeError(
+            f"register_lowering: a lowering of {primitive} must be a function of arrays, since "
+            f"there is no MLIR here; got {lowering!r}; pass mlir.lower_fun(function)"
+        )
+    if lowering.multiple_results != primitive.multiple_results:
+        raise ValueError(
+            f"register_lowering: {primitive} has multiple_results="
+            f"{primitive.multiple_results}; got a lowering with {lowering.multiple_results}; "
+            "pass it to lower_fun"
+        )
+    if platform in (None, "cpu"):
+        primitive.lowering = lowering.fun
+    return lowering
+
+
+def apply_primitive(primitive: Primitive, *args: Any, **params: Any) -> Any:
+    """Compute a primitive by its lowering."""
+    if primitive.lowering is None:
+        raise NotImplementedError(
+            f"translation rule for primitive '{primitive}' not found for platform cpu; "
+            "set one with mlir.register_lowering"
+        )
+    return jit(functools.partial(primitive.lowering, **params))(*args)
+
+
+# --- the rules of built-in primitives ------------------------------------------------------------
+
+
+def _jvp_rule(primitive: Any) -> Callable[..., Any] | None:
+    def rule(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        moving = [i for i, t in enumerate(tangents) if type(t) is not rules.Zero]
+
+        def of_moving(*xs: Any) -> Any:
+            whole = list(primals)
+            for i, x in zip(moving, xs, strict=True):
+                whole[i] = x
+            return primitive.bind(*whole, **params)
+
+        if not moving:
+            out = of_moving()
+            zero = [
+                rules.Zero.from_primal_value(x) for x in (out if _several(primitive) else [out])
+            ]
+            return out, zero if _several(primitive) else zero[0]
+        return jvp(of_moving, [primals[i] for i in moving], [tangents[i] for i in moving])
+
+    return rule if is_known(primitive) else None
+
+
+def _transpose_rule(primitive: Any) -> Callable[..., Any] | None:
+    def rule(ct: Any, *args: Any, **params: Any) -> Any:
+        linear = [i for i, x in enumerate(args) if rules.is_undefined_primal(x)]
+
+        def of_linear(*xs: Any) -> Any:
+            whole = list(args)
+            for i, x in zip(linear, xs, strict=True):
+                whole[i] = x
+            return primitive.bind(*whole, **params)
+
+        types = [ShapeDtypeStruct(args[i].aval.shape, args[i].aval.dtype) for i in linear]
+        cts = [rules.instantiate_zeros(c) for c in ct] if _several(primitive) else ct
+        found = linear_transpose(of_linear, *types)(cts)
+        out: list[Any] = [None] * len(args)
+        for i, x in zip(linear, found, strict=True):
+            out[i] = x
+        return out
+
+    return rule if is_known(primitive) else None
+
+
+def _batch_rule(primitive: Any) -> Callable[..., Any] | None:
+    def rule(args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
+        out = vmap(functools.partial(primitive.bind, **params), in_axes=tuple(dims))(*args)
+        return out, [0] * len(out) if _several(primitive) else 0
+
+    return rule if is_known(primitive) else None
+
+
+def _several(primitive: Any) -> bool:
+    return primitive.multiple_results
+
+
+rules.primitive_jvps.made = _jvp_rule
+rules.primitive_transposes.made = _transpose_rule
+rules.primitive_batchers.made = _batch_rule

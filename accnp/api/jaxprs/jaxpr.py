@@ -1,0 +1,235 @@
+"""`make_jaxpr`, `eval_shape`, `typeof`: looking at programs and types without computing.
+
+In: functions and example arguments. Out: jaxprs, and `ShapeDtypeStruct`s.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, cast
+
+import numpy as np
+
+from accnp import dtypes, errors
+from accnp.api.arguments.convert import as_node
+from accnp.api.compiled.parameters import argument_names
+from accnp.api.jaxprs.primitives import primitive_of
+from accnp.array import wrap
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.equations import ClosedJaxpr, typed
+from accnp.ir.graph import Graph
+from accnp.ir.jaxpr import to_jaxpr
+from accnp.ir.node import Node
+from accnp.ir.trace import state
+from accnp.pytree import tree_flatten
+from accnp.trace_fn import function_place, trace
+from accnp.transforms.axes import bind
+
+__all__ = ["ShapeDtypeStruct", "closed_jaxpr", "eval_shape", "make_jaxpr", "typeof"]
+
+
+class ShapeDtypeStruct:
+    """The type of an array: shape, dtype and weak_type, without a value.
+
+    Example:
+        >>> import accnp as jax
+        >>> jax.ShapeDtypeStruct((3,), "float32")
+        ShapeDtypeStruct(shape=(3,), dtype=float32)
+    """
+
+    __slots__ = ("dtype", "shape", "sharding", "weak_type")
+
+    def __init__(
+        self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False
+    ) -> None:
+        if dtype is None:
+            raise ValueError("ShapeDtypeStruct: dtype must be specified.")
+        self.shape = tuple(shape)
+        self.dtype = np.dtype(dtype)
+        self.sharding = sharding
+        self.weak_type = weak_type
+
+    @property
+    def aval(self) -> Aval:
+        """The interned aval of this type."""
+        return make_aval(self.shape, dtypes.canonicalize_dtype(self.dtype), self.weak_type)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    def update(self, **kwargs: Any) -> ShapeDtypeStruct:
+        """Return a copy with some fields changed."""
+        fields = {k: kwargs.pop(k, getattr(self, k)) for k in self.__slots__}
+        if kwargs:
+            raise ValueError(f"ShapeDtypeStruct.update: unknown fields; got {sorted(kwargs)}")
+        return ShapeDtypeStruct(**fields)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ShapeDtypeStruct):
+            return False
+        return (self.shape, self.dtype, self.weak_type) == (
+            other.shape,
+            other.dtype,
+            other.weak_type,
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype, self.weak_type))
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak})"
+
+
+def typeof(x: Any) -> Aval:
+    """Return the aval of a value.
+
+    Example:
+        >>> import accnp as jax
+        >>> jax.typeof(1.0)
+        ShapedArray(float32[], weak_type=True)
+    """
+    return aval_of(x, "typeof")
+
+
+def aval_of(x: Any, name: str) -> Aval:
+    """Return the aval of an array, a scalar, or anything that has a shape and a dtype."""
+    if isinstance(x, ShapeDtypeStruct):
+        return x.aval
+    try:
+        return as_node(x, name).aval
+    except TypeError:
+        shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
+        if shape is None or dtype is None:
+            raise
+        return make_aval(
+            tuple(shape), dtypes.canonicalize_dtype(dtype), bool(getattr(x, "weak_type", False))
+        )
+
+
+def _trace_user(
+    fn: Callable[..., Any], args: tuple, kwargs: dict, static: set[int], transform: str
+) -> tuple[Graph, Any]:
+    """Record a user's function on the types of its arguments; returns the graph and the structure
+    of its result."""
+    dynamic = tuple(a for i, a in enumerate(args) if i not in static)
+    leaves, spec = tree_flatten((dynamic, kwargs))
+    names = argument_names(fn, dynamic, kwargs) if not static else []
+    avals = []
+    for i, x in enumerate(leaves):
+        try:
+            avals.append(aval_of(x, transform))
+        except TypeError:
+            path = names[i] if i < len(names) else f"leaf {i} of the arguments"
+            raise errors.not_an_array_error(transform, path, x) from None
+    out_spec: Any = None
+
+    def on_nodes(nodes: list[Node]) -> list[Node]:
+        nonlocal out_spec
+        values, keywords = cast(
+            tuple[list[Any], dict[str, Any]], spec.unflatten([wrap(n) for n in nodes])
+        )
+        rest = iter(values)
+        full = [a if i in static else next(rest) for i, a in enumerate(args)]
+        outs, out_spec = tree_flatten(fn(*full, **keywords))
+        return [as_node(x, transform) for x in outs]
+
+    return trace(on_nodes, avals, of=fn, transform=transform, names=names), out_spec
+
+
+def _static_set(static_argnums: int | Iterable[int], n: int) -> set[int]:
+    numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    return {i if i >= 0 else i + n for i in numbers}
+
+
+def closed_jaxpr(graph: Graph) -> ClosedJaxpr:
+    """Return a graph as a jaxpr with the values of its constants."""
+    return to_jaxpr(graph, _value_of, primitive_of)
+
+
+def _value_of(node: Node) -> Any:
+    return typed(node.params["value"], node.aval) if node.op.name == "literal" else wrap(node)
+
+
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Iterable[int] = (),
+    axis_env: Sequence[tuple[Hashable, int]] | None = None,
+    return_shape: bool = False,
+    abstracted_axes: Any = None,
+) -> Callable[..., Any]:
+    """Make a function that returns the jaxpr of `fun` for its arguments.
+
+    Args:
+        fun: a function of pytrees of arrays.
+        static_argnums: the positions of arguments that are Python values to the function.
+        axis_env: names and sizes of mapped axes that collectives in `fun` may name.
+        return_shape: return the structure of the results, too, as `ShapeDtypeStruct`s.
+        abstracted_axes: not supported.
+
+    Example:
+        >>> import accnp as jax
+        >>> jax.make_jaxpr(lambda x: x * 2)(1.0)
+        { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
+    """
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun}")
+    if abstracted_axes is not None:
+        raise NotImplementedError(
+            "make_jaxpr: abstracted_axes is not supported, since shapes are numbers here; "
+            f"got {abstracted_axes!r}; leave it out"
+        )
+
+    @functools.wraps(fun)
+    def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
+        static = _static_set(static_argnums, len(args))
+        with ExitStack() as stack:
+            stack.enter_context(_named())
+            for name, size in axis_env or ():
+                stack.enter_context(bind(name, size))
+            graph, spec = _trace_user(fun, args, kwargs, static, "make_jaxpr")
+        closed = closed_jaxpr(graph)
+        return (closed, spec.unflatten(_structs(graph))) if return_shape else closed
+
+    jaxpr_of.__name__ = f"make_jaxpr({function_place(fun)[0]})"
+    return jaxpr_of
+
+
+@contextmanager
+def _named() -> Iterator[None]:
+    """Record what jaxprs show: functions under their names, dead code too."""
+    before, state.named = state.named, True
+    try:
+        yield
+    finally:
+        state.named = before
+
+
+def _structs(graph: Graph) -> list[ShapeDtypeStruct]:
+    return [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in graph.out_avals]
+
+
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Return the shapes and dtypes of a function's result; nothing is computed.
+
+    Example:
+        >>> import accnp as jax
+        >>> jax.eval_shape(lambda x: x * 2, 1.0)
+        ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
+    """
+    graph, spec = _trace_user(fun, args, kwargs, set(), "eval_shape")
+    return spec.unflatten(_structs(graph))

@@ -1,0 +1,221 @@
+"""Rules of users' primitives: how they are differentiated, transposed, batched.
+
+In: rules, put into the tables `primitive_jvps`, `primitive_transposes`, `primitive_batchers` or by
+the functions that make common ones. Out: the tables, which `api/jaxprs/primitives.py` reads.
+
+A rule sees arrays. A tangent or cotangent that is zero is a `Zero`; an operand to which a transpose
+rule gives a cotangent is an `UndefinedPrimal`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from accnp.api.arguments.convert import as_node, wrap
+from accnp.ir.aval import Aval
+from accnp.ir.op import o
+from accnp.primitives.kinds import broadcast_to
+from accnp.primitives.kinds import zeros_like_aval as zeros_node
+
+__all__ = [
+    "Rules", "UndefinedPrimal", "Zero", "add_tangents", "bdim_at_front", "broadcast",
+    "defbilinear", "defbroadcasting", "defjvp", "defjvp2", "deflinear", "deflinear2",
+    "defvectorized", "instantiate_zeros", "is_undefined_primal", "not_mapped",
+    "primitive_batchers", "primitive_jvps", "primitive_transposes", "zeros_like_aval",
+]  # fmt: skip
+
+not_mapped = None  # the batch axis of an operand that has none
+
+
+class Rules(dict):
+    """A table from primitives to rules; those of built-in primitives are made when looked up."""
+
+    def __init__(self) -> None:
+        self.made: Callable[[Any], Callable[..., Any] | None] = lambda primitive: None
+
+    def __missing__(self, primitive: Any) -> Callable[..., Any]:
+        found = self.made(primitive)
+        if found is None:
+            raise KeyError(primitive)
+        return found
+
+    def __contains__(self, primitive: object) -> bool:
+        return super().__contains__(primitive) or self.made(primitive) is not None
+
+    def get(self, primitive: Any, default: Any = None) -> Any:
+        try:
+            return self[primitive]
+        except KeyError:
+            return default
+
+
+primitive_jvps = Rules()
+primitive_transposes = Rules()
+primitive_batchers = Rules()
+
+
+# --- derivatives ---------------------------------------------------------------------------------
+
+
+class Zero:
+    """A tangent or cotangent that is zero everywhere; nothing is computed for it."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: Aval) -> None:
+        self.aval = aval
+
+    @staticmethod
+    def from_primal_value(value: Any) -> Zero:
+        """Return the zero tangent of a value."""
+        return Zero(as_node(value).aval)
+
+    def __repr__(self) -> str:
+        return f"Zero({self.aval})"
+
+
+class UndefinedPrimal:
+    """An operand that has a type and no value: the one in which an operation is transposed."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: Aval) -> None:
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"UndefinedPrimal({self.aval})"
+
+
+def is_undefined_primal(x: Any) -> bool:
+    """Whether an operand of a transpose rule is the one that wants a cotangent."""
+    return type(x) is UndefinedPrimal
+
+
+def zeros_like_aval(aval: Aval) -> Any:
+    """Return zeros of a type."""
+    return wrap(zeros_node(aval))
+
+
+def instantiate_zeros(tangent: Any) -> Any:
+    """Return a tangent as an array."""
+    return zeros_like_aval(tangent.aval) if type(tangent) is Zero else tangent
+
+
+def add_tangents(x: Any, y: Any) -> Any:
+    """Return the sum of two tangents, each of which may be zero."""
+    if type(x) is Zero:
+        return y
+    return x if type(y) is Zero else wrap(o.add_any(as_node(x), as_node(y)))
+
+
+def defjvp(primitive: Any, *rules: Callable[..., Any] | None) -> None:
+    """Set a rule (tangent, *primals, **params) -> tangent for each operand, or None."""
+    primitive_jvps[primitive] = _sum_of(
+        primitive, [r and (lambda t, y, *xs, r=r, **p: r(t, *xs, **p)) for r in rules]
+    )
+
+
+def defjvp2(primitive: Any, *rules: Callable[..., Any] | None) -> None:
+    """Set a rule (tangent, result, *primals, **params) -> tangent for each operand, or None."""
+    primitive_jvps[primitive] = _sum_of(primitive, rules)
+
+
+def _sum_of(primitive: Any, rules: Any) -> Callable[..., Any]:
+    def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+        y = primitive.bind(*primals, **params)
+        total: Any = Zero.from_primal_value(y)
+        for rule, t in zip(rules, tangents, strict=False):
+            if rule is not None and type(t) is not Zero:
+                total = add_tangents(total, rule(t, y, *primals, **params))
+        return y, total
+
+    return jvp
+
+
+def deflinear(primitive: Any, transpose: Callable[..., Any]) -> None:
+    """Say that a primitive is linear, with a rule (cotangent, **params) -> cotangents."""
+    deflinear2(primitive, lambda ct, *xs, **params: transpose(ct, **params))
+
+
+def deflinear2(primitive: Any, transpose: Callable[..., Any]) -> None:
+    """Say that a primitive is linear, with a rule (cotangent, *operands, **params)."""
+
+    def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+        y = primitive.bind(*primals, **params)
+        if all(type(t) is Zero for t in tangents):
+            zero = [Zero.from_primal_value(part) for part in (y if _several(primitive) else [y])]
+            return y, zero if _several(primitive) else zero[0]
+        return y, primitive.bind(*map(instantiate_zeros, tangents), **params)
+
+    primitive_jvps[primitive] = jvp
+    primitive_transposes[primitive] = transpose
+
+
+def defbilinear(primitive: Any, left: Callable[..., Any], right: Callable[..., Any]) -> None:
+    """Say that a primitive is linear in each of two operands.
+
+    `left` and `right` are the rules (cotangent, x, y, **params) -> cotangent for these.
+    """
+    defjvp(
+        primitive,
+        lambda t, x, y, **params: primitive.bind(t, y, **params),
+        lambda t, x, y, **params: primitive.bind(x, t, **params),
+    )
+
+    def transpose(ct: Any, x: Any, y: Any, **params: Any) -> Any:
+        if is_undefined_primal(x):
+            return left(ct, x, y, **params), None
+        return None, right(ct, x, y, **params)
+
+    primitive_transposes[primitive] = transpose
+
+
+def _several(primitive: Any) -> bool:
+    return primitive.multiple_results
+
+
+# --- batching ------------------------------------------------------------------------------------
+
+
+def bdim_at_front(x: Any, axis: int | None, size: int) -> Any:
+    """Return an operand with its batch axis in front, repeated where it has none."""
+    node = as_node(x)
+    if axis is None:
+        return wrap(broadcast_to(node, (size, *node.aval.shape)))
+    order = (axis, *[d for d in range(node.aval.ndim) if d != axis])
+    return x if axis == 0 else wrap(o.transpose(node, permutation=order))
+
+
+def broadcast(x: Any, size: int, axis: int) -> Any:
+    """Return an operand with a new axis, along which it is repeated."""
+    node = as_node(x)
+    shape = node.aval.shape
+    axis %= len(shape) + 1
+    dims = tuple(d for d in range(len(shape) + 1) if d != axis)
+    return wrap(broadcast_to(node, (*shape[:axis], size, *shape[axis:]), dims))
+
+
+def defvectorized(primitive: Any) -> None:
+    """Say that a primitive of one operand maps each element, so that a batch needs nothing more."""
+
+    def batch(args: Any, dims: Any, **params: Any) -> Any:
+        return primitive.bind(*args, **params), dims[0]
+
+    primitive_batchers[primitive] = batch
+
+
+def defbroadcasting(primitive: Any) -> None:
+    """Say that a primitive maps operands of one shape element by element."""
+
+    def batch(args: Any, dims: Any, **params: Any) -> Any:
+        size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+        rank = max(x.ndim - (d is not None) for x, d in zip(args, dims, strict=True))
+        front = []
+        for x, d in zip(args, dims, strict=True):
+            node = as_node(bdim_at_front(x, d, size))
+            shape = (size, *(1,) * (rank + 1 - node.aval.ndim), *node.aval.shape[1:])
+            front.append(wrap(o.reshape(node, new_sizes=shape, dimensions=None)))
+        return primitive.bind(*front, **params), 0
+
+    primitive_batchers[primitive] = batch

@@ -1,0 +1,175 @@
+"""What is being traced, as programs ask: `Tracer`, `ensure_compile_time_eval`, dead code, checks.
+
+In: values and jaxprs. Out: answers, jaxprs, errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import as_node
+from accnp.array import Array, is_traced
+from accnp.errors import JaxprTypeError
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.equations import Atom, DropVar, Jaxpr, Literal, Var, jaxprs_in_params
+from accnp.ir.trace import state
+
+__all__ = [
+    "Tracer", "check_jaxpr", "concrete_or_error", "dce_jaxpr", "ensure_compile_time_eval",
+    "mapped_aval", "primal_dtype_to_tangent_dtype", "unmapped_aval", "valid_jaxtype",
+]  # fmt: skip
+
+
+class _TracerType(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if type(instance) is not Array:
+            return False
+        node = instance._node
+        return is_traced(node) or (node.trace is not None and node.trace.active)
+
+
+class Tracer(metaclass=_TracerType):
+    """The arrays that stand for values of a function being traced: for `isinstance` only."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise TypeError("Tracer: traced arrays are made by transformations; none can be made here")
+
+
+@contextmanager
+def ensure_compile_time_eval() -> Iterator[None]:
+    """Compute what can be computed while a function is being traced, instead of recording it.
+
+    Example:
+        >>> import accnp as jax
+        >>> @jax.jit
+        ... def f(x):
+        ...     with jax.ensure_compile_time_eval():
+        ...         n = int(jax.numpy.arange(4).sum())
+        ...     return x + n
+        >>> float(f(1.0))
+        7.0
+    """
+    before = state.abstract
+    state.abstract = None
+    try:
+        yield
+    finally:
+        state.abstract = before
+
+
+def concrete_or_error(force: Any, value: Any, context: str = "") -> Any:
+    """Return `force(value)`, such as `int(value)`; a traced value raises, with `context`."""
+    if not isinstance(value, Tracer):
+        return value if force is None else force(value)
+    try:
+        return np.asarray(value) if force is None else force(value)
+    except TypeError as error:
+        if context:
+            error.args = (f"{error}\n{context}",)
+        raise
+
+
+def valid_jaxtype(x: Any) -> bool:
+    """Whether a value is an array or a number that functions take."""
+    try:
+        as_node(x)
+    except TypeError:
+        return False
+    return True
+
+
+# --- types ---------------------------------------------------------------------------------------
+
+
+def mapped_aval(size: int, axis: int | None, aval: Aval) -> Aval:
+    """Return the type of one example of a batch."""
+    if axis is None:
+        return aval
+    if aval.shape[axis] != size:
+        raise TypeError(
+            f"mapped_aval: axis {axis} of {aval} must have the size {size}; got {aval.shape[axis]}"
+        )
+    shape = list(aval.shape)
+    del shape[axis]
+    return make_aval(tuple(shape), aval.dtype, aval.weak_type)
+
+
+def unmapped_aval(size: int, axis: int | None, aval: Aval) -> Aval:
+    """Return the type of a batch of examples."""
+    if axis is None:
+        return aval
+    axis %= aval.ndim + 1
+    return make_aval((*aval.shape[:axis], size, *aval.shape[axis:]), aval.dtype, aval.weak_type)
+
+
+def primal_dtype_to_tangent_dtype(dtype: Any) -> Any:
+    """Return the dtype of the tangents of values: float0 where these have none."""
+    return dtype if dtypes.issubdtype(dtype, np.inexact) else dtypes.float0
+
+
+# --- programs ------------------------------------------------------------------------------------
+
+
+def check_jaxpr(jaxpr: Jaxpr) -> None:
+    """Check that each variable is defined once before its uses, and each equation's types.
+
+    Raises:
+        JaxprTypeError: the program is not well formed; the text has the equation.
+    """
+    env = {*jaxpr.constvars, *jaxpr.invars}
+
+    def read(atom: Atom, where: str) -> Aval:
+        if isinstance(atom, Var) and atom not in env:
+            raise JaxprTypeError(f"a variable is used that is not defined; got it {where}")
+        return atom.aval
+
+    for eqn in jaxpr.eqns:
+        where = f"in the equation\n{eqn}\nof the program\n{jaxpr}"
+        avals = [read(v, where) for v in eqn.invars]
+        for inner in jaxprs_in_params(eqn.params):
+            check_jaxpr(inner)
+        try:
+            out, _ = eqn.primitive.abstract_eval(*avals, **eqn.params)
+        except (TypeError, ValueError) as error:
+            raise JaxprTypeError(f"{error}; got it {where}") from error
+        outs = out if eqn.primitive.multiple_results else [out]
+        if len(outs) != len(eqn.outvars):
+            raise JaxprTypeError(
+                f"{eqn.primitive} has {len(outs)} results; got {len(eqn.outvars)} variables {where}"
+            )
+        for v, aval in zip(eqn.outvars, outs, strict=True):
+            if (v.aval.shape, v.aval.dtype) != (aval.shape, aval.dtype):
+                raise JaxprTypeError(f"a value of type {aval} has a variable of {v.aval} {where}")
+            if v in env:
+                raise JaxprTypeError(f"a variable is defined twice {where}")
+            env.add(v)
+    for v in jaxpr.outvars:
+        read(v, f"as an output of the program\n{jaxpr}")
+
+
+def dce_jaxpr(
+    jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
+) -> tuple[Jaxpr, list[bool]]:
+    """Drop outputs, and the equations and inputs that only these need.
+
+    Returns:
+        The program of what is left, and which of the inputs it has; `instantiate` keeps some.
+    """
+    outvars = [v for v, used in zip(jaxpr.outvars, used_outputs, strict=True) if used]
+    live = {v for v in outvars if isinstance(v, Var)}
+    eqns = []
+    for eqn in reversed(jaxpr.eqns):
+        if not eqn.effects and not any(v in live for v in eqn.outvars):
+            continue
+        shown = [v if v in live else DropVar(v.aval) for v in eqn.outvars]
+        eqns.append(eqn.replace(outvars=shown))
+        live.update(v for v in eqn.invars if not isinstance(v, Literal))
+    forced = [instantiate] * len(jaxpr.invars) if isinstance(instantiate, bool) else instantiate
+    used = [v in live or f for v, f in zip(jaxpr.invars, forced, strict=True)]
+    invars = [v for v, u in zip(jaxpr.invars, used, strict=True) if u]
+    return jaxpr.replace(invars=invars, outvars=outvars, eqns=eqns[::-1]), used

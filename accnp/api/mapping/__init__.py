@@ -1,0 +1,1 @@
+"""Functions of many examples, or of several devices: vmap, pmap, collectives."""

@@ -1,0 +1,491 @@
+"""`lax.psum` and the other functions over a named mapped axis. Pytrees in, pytrees out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.convert import as_node, cast, promote_inexact, wrap
+from accnp.api.arguments.shapes import as_axis
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.ir.trace import state
+from accnp.primitives.kinds import full
+from accnp.pytree import tree_map
+from accnp.transforms.axes import size_of
+
+__all__ = [
+    "all_gather",
+    "all_to_all",
+    "axis_index",
+    "axis_size",
+    "pbroadcast",
+    "pmax",
+    "pmean",
+    "pmin",
+    "ppermute",
+    "pshuffle",
+    "psum",
+    "psum_scatter",
+    "pswapaxes",
+]
+
+_INT = np.dtype(np.int32)
+Groups = tuple[tuple[int, ...], ...]
+
+
+# --- axes and groups ---
+
+
+def _names(axis_name: Any) -> tuple[Any, ...]:
+    return tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
+
+
+def _axes(function: str, axis_name: Any) -> tuple[tuple[Any, ...], tuple[int, ...]]:
+    """Split what a reduction is over into bound names and axes of the array itself."""
+    every = _names(axis_name)
+    if len(set(every)) != len(every):
+        raise ValueError(f"{function}: an axis was given twice; got {every}; name each once")
+    names = tuple([n for n in every if not isinstance(n, int)])
+    for name in names:
+        size_of(name)
+    return names, tuple([n for n in every if isinstance(n, int)])
+
+
+def _groups(function: str, groups: Any, names: Sequence[Any], even: bool) -> Groups | None:
+    """Check that groups of positions cover an axis."""
+    if groups is None:
+        return None
+    if len(names) != 1:
+        raise NotImplementedError(
+            f"{function}: axis_index_groups need one named axis; got {tuple(names)}; give one name"
+        )
+    found = tuple([tuple([int(i) for i in group]) for group in groups])
+    n = size_of(names[0])
+    if sorted(i for group in found for i in group) != list(range(n)):
+        raise ValueError(
+            f"{function}: axis_index_groups must cover all indices exactly once; got {groups} for "
+            f"an axis of length {n}"
+        )
+    if even and len({len(group) for group in found}) > 1:
+        raise ValueError(
+            f"{function}: axis_index_groups must be of one length; got {groups}; make them equal"
+        )
+    return found
+
+
+def _group_size(groups: Groups | None, name: Any) -> int:
+    return size_of(name) if groups is None else len(groups[0])
+
+
+def _parts(function: str, length: int, axis: int, n: int, tiled: bool) -> None:
+    """Check that an axis can be given out to `n` examples."""
+    if length % n if tiled else length != n:
+        need = f"a multiple of {n}" if tiled else f"{n}, or tiled=True"
+        raise ValueError(
+            f"{function}: axis {axis} of length {length} cannot be split over {n} examples; "
+            f"its length must be {need}"
+        )
+
+
+def axis_size(axis_name: Any) -> int:
+    """Return the length of a mapped axis, or the product for several names.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.vmap(lambda x: x / jnp.lax.axis_size("i"), axis_name="i")(jnp.array([1.0, 3.0]))
+        Array([0.5, 1.5], dtype=float32)
+    """
+    size = 1
+    for name in _names(axis_name):
+        size *= size_of(name)
+    return size
+
+
+def axis_index(axis_name: Any) -> Any:
+    """Return the position of this example along a mapped axis; over several, the first is slowest.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.vmap(lambda x: x * jnp.lax.axis_index("i"), axis_name="i")(jnp.array([5, 7]))
+        Array([0, 7], dtype=int32)
+    """
+    index = None
+    for name in _names(axis_name):
+        size = size_of(name)
+        here = o.axis_index(axis_name=(name,))
+        index = here if index is None else o.add(o.mul(index, full((), size, _INT)), here)
+    return wrap(full((), 0, _INT) if index is None else index)
+
+
+# --- reductions ---
+
+
+def _is_constant(leaf: Any) -> bool:
+    """Whether a value is a number or a NumPy array, the same in all examples."""
+    if isinstance(leaf, bool | np.generic):
+        return False
+    if isinstance(leaf, np.ndarray):
+        return leaf.dtype.kind != "b"
+    return isinstance(leaf, int | float | complex)
+
+
+def _reduce(function: str, op: str, fold: str, leaf: Any, axes: Any, groups: Groups | None) -> Node:
+    node = as_node(leaf, function)
+    names, own = axes
+    if op == "psum" and node.aval.dtype.kind == "b":
+        node = cast(node, _INT)
+    if own:
+        places = tuple(sorted(as_axis(a, node.aval.ndim, function) for a in own))
+        node = getattr(o, fold)(node, axes=places)
+    if op == "psum" and names and groups is None and state.varying is not None:
+        return o.psum_invariant(
+            state.varying.spread(node, names), axis_name=names, axis_index_groups=None
+        )
+    return getattr(o, op)(node, axis_name=names, axis_index_groups=groups) if names else node
+
+
+def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """Sum a tree of arrays over a mapped axis.
+
+    Args:
+        x: a tree of arrays; Python numbers stay Python numbers.
+        axis_name: the name, or a tuple of names and of axes of the arrays.
+        axis_index_groups: lists of positions; each group is summed apart.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.vmap(lambda x: x / jnp.lax.psum(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
+        Array([0.25, 0.75], dtype=float32)
+    """
+    axes = _axes("psum", axis_name)
+    groups = _groups("psum", axis_index_groups, axes[0], False)
+    n = axis_size(axes[0]) if groups is None else len(groups[0])
+
+    def one(leaf: Any) -> Any:
+        if _is_constant(leaf) and not axes[1]:
+            return leaf * n
+        return wrap(_reduce("psum", "psum", "reduce_sum", leaf, axes, groups))
+
+    return tree_map(one, x)
+
+
+def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """Average a tree of arrays over a mapped axis, as `psum` sums them.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.vmap(lambda x: x - jnp.lax.pmean(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
+        Array([-1.,  1.], dtype=float32)
+    """
+    axes = _axes("pmean", axis_name)
+    groups = _groups("pmean", axis_index_groups, axes[0], False)
+    n = axis_size(axes[0]) if groups is None else len(groups[0])
+
+    def one(leaf: Any) -> Any:
+        (node,) = promote_inexact("pmean", leaf)
+        count = n
+        for a in axes[1]:
+            count *= node.aval.shape[as_axis(a, node.aval.ndim, "pmean")]
+        total = _reduce("pmean", "psum", "reduce_sum", wrap(node), axes, groups)
+        return wrap(o.div(total, full((), count, total.aval.dtype, total.aval.weak_type)))
+
+    return tree_map(one, x)
+
+
+def _extreme(function: str, fold: str) -> Callable[..., Any]:
+    def extreme(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+        axes = _axes(function, axis_name)
+        groups = _groups(function, axis_index_groups, axes[0], False)
+        return tree_map(lambda leaf: wrap(_reduce(function, function, fold, leaf, axes, groups)), x)
+
+    extreme.__name__ = extreme.__qualname__ = function
+    extreme.__doc__ = (
+        f"Take the {function[1:]}imum of a tree of arrays over a mapped axis, as `psum` sums them."
+    )
+    return extreme
+
+
+pmax = _extreme("pmax", "reduce_max")
+pmin = _extreme("pmin", "reduce_min")
+
+
+# --- gathering and scattering ---
+
+
+def _gathered(node: Node, name: Any, at: int, tiled: bool, groups: Groups | None) -> Node:
+    return o.all_gather(
+        node,
+        axis_name=(name,),
+        axis_index_groups=groups,
+        all_gather_dimension=at,
+        axis_size=_group_size(groups, name),
+        tiled=tiled,
+    )
+
+
+def all_gather(
+    x: Any,
+    axis_name: Any,
+    *,
+    axis_index_groups: Any = None,
+    axis: int = 0,
+    tiled: bool = False,
+    to: str = "varying",
+) -> Any:
+    """Gather the values of all examples along a new axis (or, tiled, along one that is there).
+
+    Args:
+        x: a tree of arrays.
+        axis_name: the name, or several; the first is the slowest.
+        axis_index_groups: lists of positions of one length; each group gathers apart.
+        axis: where the new axis stands, or which one is made longer.
+        tiled: join the values along an axis that is there.
+        to: accepted for jax's sake.
+
+    Example:
+        >>> import accnp as jnp
+        >>> f = lambda x: jnp.lax.all_gather(x, "i") - x
+        >>> jnp.vmap(f, axis_name="i")(jnp.array([1.0, 3.0]))
+        Array([[ 0.,  2.],
+               [-2.,  0.]], dtype=float32)
+    """
+    names = _names(axis_name)
+    groups = _groups("all_gather", axis_index_groups, names, True)
+
+    def one(leaf: Any) -> Any:
+        node = as_node(leaf, "all_gather")
+        at = as_axis(axis, node.aval.ndim + (not tiled), "all_gather")
+        for name in reversed(names):
+            node = _gathered(node, name, at, tiled, groups)
+        if len(names) > 1 and not tiled:
+            s = node.aval.shape
+            joined = (*s[:at], axis_size(names), *s[at + len(names) :])
+            node = o.reshape(node, new_sizes=joined, dimensions=None)
+        return wrap(node)
+
+    return tree_map(one, x)
+
+
+def psum_scatter(
+    x: Any,
+    axis_name: Any,
+    *,
+    scatter_dimension: int = 0,
+    axis_index_groups: Any = None,
+    tiled: bool = False,
+) -> Any:
+    """Sum over a mapped axis, and give each example its part of an axis of the sum.
+
+    Args:
+        x: a tree of arrays.
+        axis_name: the name, or several; the first is the slowest.
+        scatter_dimension: the axis that is given out.
+        axis_index_groups: lists of positions of one length; each group works apart.
+        tiled: keep the axis, with a part of its length.
+
+    Raises:
+        ValueError: the axis cannot be split over the examples.
+
+    Example:
+        >>> import accnp as jnp
+        >>> f = lambda x: jnp.lax.psum_scatter(x, "i")
+        >>> jnp.vmap(f, axis_name="i")(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
+        Array([4., 6.], dtype=float32)
+    """
+    names = _names(axis_name)
+    groups = _groups("psum_scatter", axis_index_groups, names, True)
+    n = axis_size(names) if groups is None else len(groups[0])
+
+    def one(leaf: Any) -> Any:
+        node = as_node(leaf, "psum_scatter")
+        at = as_axis(scatter_dimension, node.aval.ndim, "psum_scatter")
+        _parts("psum_scatter", node.aval.shape[at], at, n, tiled)
+        drop = not tiled and len(names) > 1
+        for name in names:
+            node = o.reduce_scatter(
+                node,
+                axis_name=(name,),
+                axis_index_groups=groups,
+                scatter_dimension=at,
+                axis_size=_group_size(groups, name),
+                tiled=tiled or drop,
+            )
+        return wrap(o.squeeze(node, dimensions=(at,)) if drop else node)
+
+    return tree_map(one, x)
+
+
+# --- exchanging ---
+
+
+def all_to_all(
+    x: Any,
+    axis_name: Any,
+    split_axis: int,
+    concat_axis: int,
+    *,
+    axis_index_groups: Any = None,
+    tiled: bool = False,
+) -> Any:
+    """Exchange a mapped axis with an axis of the array: example k gets piece k of every example.
+
+    Args:
+        x: a tree of arrays.
+        axis_name: the name, or several; the first is the slowest.
+        split_axis: the axis that is cut into pieces; unless `tiled`, as many as there are examples,
+            and it is gone from the result.
+        concat_axis: where the pieces stand in the result; `tiled`: along which they are joined.
+        axis_index_groups: lists of positions of one length; each group exchanges apart.
+        tiled: keep both axes.
+
+    Raises:
+        ValueError: the axis cannot be split over the examples.
+
+    Example:
+        >>> import accnp as jnp
+        >>> f = lambda x: jnp.lax.all_to_all(x, "i", 0, 0)
+        >>> jnp.vmap(f, axis_name="i")(jnp.array([[1, 2], [3, 4]]))
+        Array([[1, 3],
+               [2, 4]], dtype=int32)
+    """
+    names = _names(axis_name)
+    groups = _groups("all_to_all", axis_index_groups, names, True)
+    n = axis_size(names) if groups is None else len(groups[0])
+
+    def one(leaf: Any) -> Any:
+        node = as_node(leaf, "all_to_all")
+        rank = node.aval.ndim
+        split = as_axis(split_axis, rank, "all_to_all")
+        join = as_axis(concat_axis, rank, "all_to_all")
+        _parts("all_to_all", node.aval.shape[split], split, n, tiled)
+        if len(names) == 1:
+            return wrap(_exchanged(node, names[0], split, join, groups, tiled))
+        return wrap(_exchanged_over(names, node, split, join, n, tiled))
+
+    return tree_map(one, x)
+
+
+def _exchanged(
+    node: Node, name: Any, split: int, join: int, groups: Groups | None, tiled: bool
+) -> Node:
+    return o.all_to_all(
+        node,
+        axis_name=(name,),
+        axis_index_groups=groups,
+        split_axis=split,
+        concat_axis=join,
+        axis_size=_group_size(groups, name),
+        tiled=tiled,
+    )
+
+
+def _exchanged_over(
+    names: Sequence[Any], node: Node, split: int, join: int, n: int, tiled: bool
+) -> Node:
+    """Exchange one name after the other, each with an axis of its own."""
+    sizes = [size_of(name) for name in names]
+    k = len(sizes)
+    s = node.aval.shape
+    node = o.reshape(
+        node,
+        new_sizes=(*s[:split], *sizes, s[split] // n, *s[split + 1 :]),
+        dimensions=None,
+    )
+    order = [d for d in range(node.aval.ndim) if not split <= d < split + k]
+    node = o.transpose(node, permutation=(*range(split, split + k), *order))
+    for i, name in enumerate(names):
+        node = _exchanged(node, name, i, i, None, False)
+    # The sources are in front; what remains of the split axis is at its old place.
+    rest: tuple[int, ...] = node.aval.shape[k:]
+    if not tiled:
+        rest = (*rest[:split], *rest[split + 1 :])
+    node = o.reshape(node, new_sizes=(n, *rest), dimensions=None)
+    node = o.transpose(node, permutation=(*range(1, join + 1), 0, *range(join + 1, len(rest) + 1)))
+    if tiled:
+        joined = (*rest[:join], n * rest[join], *rest[join + 1 :])
+        node = o.reshape(node, new_sizes=joined, dimensions=None)
+    return node
+
+
+def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
+    """Swap a mapped axis with an axis of the array of the same length.
+
+    Example:
+        >>> import accnp as jnp
+        >>> f = lambda x: jnp.lax.pswapaxes(x, "i", 0)
+        >>> jnp.vmap(f, axis_name="i")(jnp.array([[1, 2], [3, 4]]))
+        Array([[1, 3],
+               [2, 4]], dtype=int32)
+    """
+    return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
+
+
+def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+    """Send values along pairs (source, destination); examples that receive nothing get zeros.
+
+    Raises:
+        ValueError: a source or a destination occurs twice, or lies outside of the axis.
+
+    Example:
+        >>> import accnp as jnp
+        >>> f = lambda x: jnp.lax.ppermute(x, "i", [(0, 1), (1, 2)])
+        >>> jnp.vmap(f, axis_name="i")(jnp.array([5, 6, 7]))
+        Array([0, 5, 6], dtype=int32)
+    """
+    names = _names(axis_name)
+    n = axis_size(names)
+    pairs = tuple([(int(a), int(b)) for a, b in perm])
+    for side in (0, 1):
+        if len({pair[side] for pair in pairs}) != len(pairs):
+            raise ValueError(
+                f"ppermute sources and destinations must be unique; got {pairs}; give each once"
+            )
+    if any(not 0 <= i < n for pair in pairs for i in pair):
+        raise ValueError(f"ppermute: positions must lie in [0, {n}); got {pairs}; correct them")
+    if len(names) > 1:
+        raise NotImplementedError(
+            f"ppermute: one axis name at a time; got {names}; all_gather the values and index them"
+        )
+    return tree_map(
+        lambda leaf: wrap(
+            o.ppermute(
+                as_node(leaf, "ppermute"), axis_name=names, axis_index_groups=None, perm=pairs
+            )
+        ),
+        x,
+    )
+
+
+def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
+    """Permute the values of the examples: example i gets that of example perm[i].
+
+    Example:
+        >>> import accnp as jnp
+        >>> f = lambda x: jnp.lax.pshuffle(x, "i", [2, 0, 1])
+        >>> jnp.vmap(f, axis_name="i")(jnp.array([5, 6, 7]))
+        Array([7, 5, 6], dtype=int32)
+    """
+    n = axis_size(axis_name)
+    if sorted(perm) != list(range(n)):
+        raise ValueError(
+            f"pshuffle: perm is not a permutation of {n} positions; got {list(perm)}; "
+            "name each position once"
+        )
+    return ppermute(x, axis_name, list(zip(perm, range(n), strict=True)))
+
+
+def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
+    """Give every example the value of one of them.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.vmap(lambda x: jnp.lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.array([5, 6]))
+        Array([6, 6], dtype=int32)
+    """
+    (name,) = _names(axis_name)
+    at = as_axis(source, size_of(name), "pbroadcast")
+    params = {"axis_name": (name,), "axis_index_groups": None, "source": at}
+    return tree_map(lambda leaf: wrap(o.pbroadcast(as_node(leaf, "pbroadcast"), **params)), x)

@@ -1,0 +1,187 @@
+"""`custom_vmap` and `sequential_vmap`: functions with a batching rule of the user's."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from accnp.api.arguments.convert import wrap
+from accnp.api.flow.bodies import as_leaves, close, record_body, values
+from accnp.api.flow.scans import map as map_rows
+from accnp.api.sampling.keys import PRNGKeyArray
+from accnp.ir.graph import Graph
+from accnp.ir.node import Node, items, record
+from accnp.ir.op import OPS
+from accnp.ir.trace import own_lines, state
+from accnp.primitives.custom_batching import BatchRule
+from accnp.pytree import PyTreeDef, broadcast_prefix, tree_flatten, tree_structure
+
+__all__ = ["custom_vmap", "sequential_vmap"]
+
+Rule = Callable[..., tuple[Any, Any]]
+
+
+def _name(fun: Any) -> str:
+    return getattr(fun, "__name__", type(fun).__name__)
+
+
+class custom_vmap:
+    """A function with a batching rule of its own, set by `def_vmap`.
+
+    The rule is called with the length of the mapped axis, a list that says for each argument (each
+    leaf of it) whether it is mapped, and the arguments, mapped ones with the axis in front. It
+    returns the results and, in a tree like theirs, which of them have the axis in front. Forward
+    derivatives under `vmap` are those of the rule; reverse mode takes the function alone.
+
+    Raises:
+        AttributeError: a call comes before the rule.
+
+    Example:
+        >>> import accnp as jnp
+        >>> @jnp.custom_batching.custom_vmap
+        ... def f(x):
+        ...     return x + 1
+        >>> @f.def_vmap
+        ... def rule(axis_size, in_batched, x):
+        ...     return x + 100, True
+        >>> float(f(1.0)), jnp.vmap(f)(jnp.array([1.0, 2.0]))
+        (2.0, Array([101., 102.], dtype=float32))
+    """
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.vmap_rule: Rule | None = None
+
+    def def_vmap(self, vmap_rule: Rule) -> Rule:
+        """Set the batching rule; returns it, so that this serves as a decorator."""
+        self.vmap_rule = vmap_rule
+        return vmap_rule
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function; the rule serves where the call is mapped."""
+        rule = self.vmap_rule
+        if rule is None:
+            raise AttributeError(
+                f"custom_vmap: the function {_name(self.fun)} has no batching rule; "
+                "set one with def_vmap"
+            )
+        args = self._by_position(args, kwargs)
+        if state.abstract is None:
+            return self.fun(*args)  # nobody can map what has values
+        leaves, spec = as_leaves(args, _name(self.fun), "args")
+        body = record_body(self.fun, "custom_vmap", [x.aval for x in leaves], spec)
+        outer = close([body.graph])
+        inputs = [*outer, *leaves]
+        on_nodes = _on_nodes(rule, args, spec, body.graph, body.spec, len(outer))
+        params = {
+            "call": body.graph,
+            "rule": BatchRule(rule, on_nodes),
+            "in_tree": tree_structure(([0] * len(outer), args)),
+            "out_tree": body.spec,
+        }
+        return values(body.spec, items(record(OPS["custom_vmap_call"], tuple(inputs), params)))
+
+    def _by_position(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        try:
+            bound = inspect.signature(self.fun).bind(*args, **kwargs)
+        except ValueError:  # no signature is known
+            return args
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise TypeError(
+                f"custom_vmap: the function {_name(self.fun)} takes keyword-only arguments; got "
+                f"{sorted(bound.kwargs)}; let it take them by position"
+            )
+        return bound.args
+
+
+def _on_nodes(
+    rule: Rule,
+    args: tuple[Any, ...],
+    spec: PyTreeDef,
+    graph: Graph,
+    out_spec: PyTreeDef,
+    n_outer: int,
+) -> Callable[..., Any]:
+    """The user's rule as one on nodes, with checks."""
+    # A typed key is one leaf to users, and holds one.
+    shown = tree_flatten(args, lambda x: type(x) is PRNGKeyArray)[1]
+    name = _name(rule)
+
+    def apply(
+        size: int, xs: Sequence[Node], flags: Sequence[bool]
+    ) -> tuple[list[Node], list[bool]]:
+        if any(flags[:n_outer]):
+            raise NotImplementedError(
+                f"custom_vmap: the function {graph.name} closes over a value that is mapped by "
+                "vmap; pass it as an argument"
+            )
+        batched = list(shown.unflatten(list(flags[n_outer:])))
+        given = spec.unflatten([wrap(x) for x in xs[n_outer:]])
+        with own_lines():
+            result = rule(size, batched, *given)
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise ValueError(
+                f"custom_vmap: the rule {name} must return a pair: results, and which of them are "
+                f"batched; got {result!r}"
+            )
+        outs, found = as_leaves(result[0], name, "output")
+        if found != out_spec:
+            raise ValueError(
+                f"custom_vmap: the rule {name} returns another structure than the function "
+                f"{graph.name}; got {found} for {out_spec}; return one value for each result"
+            )
+        try:
+            which = [bool(b) for b in broadcast_prefix(result[1], result[0], None, "out_batched")]
+        except ValueError as error:
+            raise ValueError(
+                f"custom_vmap: what the rule {name} says about its results must be a tree prefix "
+                f"of them; {error}"
+            ) from None
+        for x, b, one, i in zip(outs, which, graph.outputs, range(len(outs)), strict=True):
+            want = (size, *one.aval.shape) if b else one.aval.shape
+            if x.aval.shape != want:
+                raise ValueError(
+                    f"custom_vmap: the rule {name} must return an array of shape {want} for "
+                    f"result {i}, which it says is {'' if b else 'not '}batched; got shape "
+                    f"{x.aval.shape}"
+                )
+        return outs, which
+
+    return apply
+
+
+def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
+    """Make a function that `vmap` runs on one example after the other, by `lax.map`.
+
+    Example:
+        >>> import accnp as jnp
+        >>> @jnp.custom_batching.sequential_vmap
+        ... def f(x):
+        ...     return x + 1
+        >>> jnp.vmap(f)(jnp.array([1.0, 2.0]))
+        Array([2., 3.], dtype=float32)
+    """
+    function = custom_vmap(f)
+
+    @function.def_vmap
+    def rule(axis_size: int, in_batched: list[Any], *args: Any) -> tuple[Any, Any]:
+        leaves, structure = tree_flatten(args, lambda x: type(x) is PRNGKeyArray)
+        flags = tree_flatten(tuple(in_batched))[0]
+        moving = [i for i, b in enumerate(flags) if b]
+
+        def one(rows: list[Any]) -> Any:
+            whole = list(leaves)
+            for i, row in zip(moving, rows, strict=True):
+                whole[i] = row
+            return function(*structure.unflatten(whole))
+
+        return map_rows(one, [leaves[i] for i in moving]), True
+
+    return function

@@ -1,0 +1,170 @@
+"""`pmap`: one function on several devices, each with its row of the arguments.
+
+In: a function and what it is mapped over. Out: the same for all rows, on as many devices. The
+devices of one process share memory and cores, so their programs are recorded as one, as `vmap`
+does; `_Rows.run` is where an engine that distributes them would stand.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from accnp.api.arrays.placement import put_node
+from accnp.api.compiled.jit import JitFunction
+from accnp.api.compiled.statics import Options
+from accnp.api.mapping.vmap import Mapping, check_axes
+from accnp.array import Array, wrap
+from accnp.ir.graph import Graph
+from accnp.ir.node import Node
+from accnp.pytree import tree_leaves, tree_map
+from accnp.runtime.device import Device, devices
+
+__all__ = ["pmap"]
+
+
+class _Rows(Mapping):
+    """A function mapped over devices."""
+
+    __slots__ = ("devices",)
+
+    def __init__(self, where: Sequence[Device], *args: Any) -> None:
+        super().__init__("pmap", *args, first=True)
+        self.devices = tuple(where)
+
+    def run(self, graph: Graph, xs: Sequence[Node], size: int) -> Sequence[tuple[Node, bool]]:
+        """Run the program of one device, its collectives included, on rows of the operands.
+
+        An engine of several machines has all it needs here: that program, the operands with their
+        rows in front, and the devices.
+        """
+        if size > len(self.devices):
+            raise ValueError(
+                f"pmap: every row of the mapped axis needs a device of its own; got {size} rows "
+                f"for {len(self.devices)} devices; map fewer rows, use vmap for the rest, or set "
+                "ACCNP_NUM_CPU_DEVICES"
+            )
+        where = self.devices[:size]
+        return [(put_node(x, where), batched) for x, batched in super().run(graph, xs, size)]
+
+
+class _Mapped(JitFunction):
+    """What `pmap` returns: traced and planned once for each signature."""
+
+    transform = "pmap"
+
+    def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        places = {x.aval.devices for x in tree_leaves((args, kwargs)) if type(x) is Array}
+        if len(places) > 1:  # the rows are given out anew
+            args, kwargs = _anywhere((args, kwargs))
+        return super()._call(args, kwargs)
+
+
+def _anywhere(tree: Any) -> Any:
+    """Take the arrays of a tree off their devices."""
+    return tree_map(lambda x: wrap(put_node(x._node, None)) if type(x) is Array else x, tree)
+
+
+def _some_devices(where: Sequence[Device] | None, backend: str | None) -> Sequence[Device]:
+    found = devices(backend)
+    if where is None:
+        return found
+    if not where:
+        raise ValueError("pmap: devices is empty; name one or more, or leave it out")
+    if len(set(where)) != len(where):
+        raise ValueError(f"pmap: a device was given twice; got {where}; name each once")
+    for d in where:
+        if d not in found:
+            raise ValueError(f"pmap: there is no such device here; got {d!r}; use some of {found}")
+    return where
+
+
+def _without_static(
+    fun: Callable[..., Any], args: tuple[Any, ...], static: set[int]
+) -> Callable[..., Any]:
+    """The function of the other arguments, whose names it keeps for messages."""
+    moving = [i for i in range(len(args)) if i not in static]
+
+    def one(*dynamic: Any, **kwargs: Any) -> Any:
+        whole = list(args)
+        for i, x in zip(moving, dynamic, strict=True):
+            whole[i] = x
+        return fun(*whole, **kwargs)
+
+    functools.update_wrapper(one, fun)
+    try:
+        signature = inspect.signature(fun)
+    except (TypeError, ValueError):
+        return one
+    kept = [p for i, p in enumerate(signature.parameters.values()) if i not in static]
+    one.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
+    return one
+
+
+def pmap(
+    fun: Callable[..., Any],
+    axis_name: Any = None,
+    *,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    static_broadcasted_argnums: int | Iterable[int] = (),
+    devices: Sequence[Device] | None = None,
+    backend: str | None = None,
+    axis_size: int | None = None,
+    donate_argnums: int | Iterable[int] = (),
+) -> Any:
+    """Return `fun` for several devices at once: each works on one row of the arguments.
+
+    Rows are gathered along a mapped axis as by `vmap`, and `fun` may use the same collectives over
+    `axis_name`. It is traced once for each signature, as by `jit`. Results lie on as many devices
+    as there are rows (`Array.devices()`). Arguments may come from anywhere.
+
+    Args:
+        fun: a function of the rows.
+        axis_name: a name for the mapped axis, for collectives such as `lax.psum`.
+        in_axes: the mapped axis of each argument, or None; an int, or a tuple of tree prefixes.
+        out_axes: where the mapped axis goes in the results; None takes the first device's.
+        static_broadcasted_argnums: positions of arguments that are Python values to `fun`,
+            hashable; one trace for each value.
+        devices: which devices to use; by default all of the backend.
+        backend: the name of a platform.
+        axis_size: the number of rows, needed where no argument is mapped.
+        donate_argnums: positions of arguments whose buffers the caller gives away.
+
+    Raises:
+        ValueError: there are more rows than devices, or the lengths of mapped axes differ.
+
+    Example:
+        >>> import accnp as jnp
+        >>> f = jnp.pmap(lambda x: x / jnp.lax.psum(x, "i"), axis_name="i")
+        >>> f(jnp.array([5.0]))
+        Array([1.], dtype=float32)
+    """
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun}; pmap takes a function")
+    check_axes("pmap", in_axes, out_axes)
+    options = Options(static_broadcasted_argnums, None, donate_argnums, None, False)
+    if devices is not None or backend is not None:
+        _some_devices(devices, backend)
+
+    @functools.wraps(fun)
+    def rows(*args: Any, **kwargs: Any) -> Any:
+        n = len(args)
+        static = {i + n if i < 0 else i for i in options.static_numbers}
+        if any(not 0 <= i < n for i in static):
+            raise ValueError(
+                "pmap: static_broadcasted_argnums must be positions of positional arguments; got "
+                f"{options.static_numbers} for a call with {n}; pass them by position"
+            )
+        axes = in_axes
+        if static and isinstance(axes, tuple | list) and len(axes) == n:
+            axes = tuple([axis for i, axis in enumerate(axes) if i not in static])
+        one = _without_static(fun, args, static) if static else fun
+        where = _some_devices(devices, backend)
+        mapping = _Rows(where, one, axes, out_axes, axis_name, axis_size)
+        moving = tuple([a for i, a in enumerate(args) if i not in static])
+        return mapping(_anywhere(moving), _anywhere(kwargs))
+
+    return _Mapped(rows, options)

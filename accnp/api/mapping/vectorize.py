@@ -1,0 +1,201 @@
+"""`vectorize`: a function of single arrays made one that broadcasts. In: it, and a signature."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from accnp.api.arguments.convert import broadcast_shapes
+from accnp.api.arrays.creation import asarray
+from accnp.api.arrays.manipulation import expand_dims
+from accnp.api.mapping.vmap import vmap
+from accnp.api.sampling.keys import PRNGKeyArray
+from accnp.array import Array
+from accnp.errors import api_boundary
+from accnp.pytree import tree_map
+
+__all__ = ["vectorize"]
+
+_DIMS = r"\((?:\w+(?:,\w+)*)?\)"
+_LIST = rf"{_DIMS}(?:,{_DIMS})*"
+_SIGNATURE = re.compile(rf"^{_LIST}->{_LIST}$")
+CoreDims = list[tuple[str, ...]]
+
+
+def _array(x: Any) -> Any:
+    return x if isinstance(x, Array | PRNGKeyArray) else asarray(x)
+
+
+class _Signature:
+    """The core axes of arguments and results, and who is speaking in messages."""
+
+    __slots__ = ("arguments", "results", "text")
+
+    def __init__(self, text: str) -> None:
+        if not _SIGNATURE.match(text):
+            raise ValueError(
+                f"vectorize: not a valid gufunc signature; got {text!r}; write it as "
+                "'(m,n),(n)->(m)', without spaces"
+            )
+        self.text = text
+        left, right = text.split("->")
+        self.arguments = self._dims(left)
+        self.results = self._dims(right)
+
+    @staticmethod
+    def _dims(text: str) -> CoreDims:
+        return [tuple(re.findall(r"\w+", group)) for group in re.findall(_DIMS, text)]
+
+    def fill(self, sizes: dict[str, int], shape: tuple[int, ...], dims: tuple[str, ...]) -> None:
+        """Learn the lengths of core axes from a shape, or check them."""
+        for name, n in zip(dims, shape, strict=True):
+            known = int(name) if name.isdigit() else sizes.setdefault(name, n)
+            if known != n:
+                raise ValueError(
+                    f"vectorize: inconsistent size for core dimension {name!r}: {n} and {known}; "
+                    f"signature={self.text!r}"
+                )
+
+    def checked(self, fun: Callable[..., Any], sizes: dict[str, int]) -> Callable[..., Any]:
+        """The function, whose results are compared with the signature."""
+
+        def call(*args: Any) -> Any:
+            out = fun(*args)
+            if len(self.results) > 1 and not isinstance(out, tuple):
+                raise TypeError(
+                    f"vectorize: the function must return a tuple of {len(self.results)} results; "
+                    f"got {out}; signature={self.text!r}"
+                )
+            every = out if isinstance(out, tuple) else (out,)
+            if len(every) != len(self.results):
+                raise TypeError(
+                    f"vectorize: the function must return {len(self.results)} results; got "
+                    f"{len(every)}; signature={self.text!r}"
+                )
+            known = dict(sizes)
+            for x, dims in zip(every, self.results, strict=True):
+                shape = _array(x).shape
+                if len(shape) != len(dims):
+                    raise ValueError(
+                        f"vectorize: a result of shape {shape} does not match the core dimensions "
+                        f"({','.join(dims)}); signature={self.text!r}"
+                    )
+                self.fill(known, shape, dims)
+            return out
+
+        return call
+
+
+@api_boundary
+def vectorize(
+    pyfunc: Callable[..., Any],
+    *,
+    excluded: Collection[int | str] = frozenset(),
+    signature: str | None = None,
+) -> Callable[..., Any]:
+    """Return a function that broadcasts its arguments and applies `pyfunc` to their parts.
+
+    It is `vmap` over the broadcast axes, so `pyfunc` is traced once and becomes fused kernels.
+
+    Args:
+        pyfunc: a function of scalars, or of arrays with the core axes of the signature.
+        excluded: positions and names of arguments that are handed on as they are. Keyword
+            arguments must be among them.
+        signature: core axes in NumPy's notation, such as "(m,n),(n)->(m)"; without it, arguments
+            are taken apart into scalars.
+
+    Raises:
+        ValueError: the signature cannot be read, or shapes do not agree with it or each other.
+        TypeError: there are more or fewer arguments or results than in the signature.
+
+    Example:
+        >>> import accnp as jnp
+        >>> f = jnp.vectorize(jnp.dot, signature="(n),(n)->()")
+        >>> f(jnp.ones((2, 3)), jnp.arange(3.0))
+        Array([3., 3.], dtype=float32)
+    """
+    if any(not isinstance(e, str | int) for e in excluded):
+        raise TypeError(
+            f"vectorize: excluded holds positions and names only; got {excluded!r}; "
+            "use integers and texts"
+        )
+    if any(isinstance(e, int) and e < 0 for e in excluded):
+        raise ValueError(
+            f"vectorize: excluded positions must not be negative; got {excluded!r}; count from 0"
+        )
+    core = None if signature is None else _Signature(signature)
+
+    @functools.wraps(pyfunc)
+    def vectorized(*args: Any, **kwargs: Any) -> Any:
+        return _apply(pyfunc, frozenset(excluded), core, args, kwargs)
+
+    return vectorized
+
+
+def _apply(
+    pyfunc: Callable[..., Any],
+    excluded: Collection[Any],
+    core: _Signature | None,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    unknown = sorted(k for k in kwargs if k not in excluded)
+    if unknown:
+        raise TypeError(
+            f"vectorize: keyword arguments must be in excluded; got {unknown}; pass them by "
+            "position, or name them there"
+        )
+    given = [i for i in range(len(args)) if i not in excluded]
+    if core is not None and len(given) != len(core.arguments):
+        raise TypeError(
+            f"vectorize: wrong number of positional arguments: expected {len(core.arguments)}; got "
+            f"{len(given)}; signature={core.text!r}"
+        )
+    dims = [() for _ in given] if core is None else core.arguments
+    places = [i for i in given if args[i] is not None]
+    dims = [d for i, d in zip(given, dims, strict=True) if args[i] is not None]
+    arrays = [_array(args[i]) for i in places]
+
+    def one(*parts: Any) -> Any:
+        whole = list(args)
+        for i, x in zip(places, parts, strict=True):
+            whole[i] = x
+        return pyfunc(*whole, **kwargs)
+
+    sizes: dict[str, int] = {}
+    loops = []
+    for x, d in zip(arrays, dims, strict=True):
+        split = len(x.shape) - len(d)
+        if split < 0:
+            raise ValueError(
+                f"vectorize: an argument of shape {x.shape} has too few axes for the core "
+                f"dimensions ({','.join(d)}); signature={core.text if core else None!r}"
+            )
+        if core is not None:
+            core.fill(sizes, x.shape[split:], d)
+        loops.append(x.shape[:split])
+    fun = one if core is None else core.checked(one, sizes)
+    return _looped(fun, arrays, loops)
+
+
+def _looped(fun: Callable[..., Any], arrays: Sequence[Any], loops: Sequence[tuple]) -> Any:
+    """Map over the broadcast axes, the last one innermost; axes of length 1 are not mapped."""
+    shape = broadcast_shapes("vectorize", list(loops))
+    rank = len(shape)
+    full = [(1,) * (rank - len(loop)) + loop for loop in loops]
+    single = []
+    for d in reversed(range(rank)):
+        axes = tuple([None if loop[d] == 1 else 0 for loop in full])
+        if any(a is not None for a in axes):
+            fun = vmap(fun, axes)
+        else:
+            single.append(d)
+    parts = [
+        x.reshape([n for n in loop if n != 1] + list(x.shape[len(loop) :]))
+        for x, loop in zip(arrays, loops, strict=True)
+    ]
+    out = fun(*parts)
+    # Axes that all arguments have with length 1 come back.
+    return tree_map(lambda x: expand_dims(x, tuple(single)), out) if single else out

@@ -1,0 +1,373 @@
+"""`vmap`: trace a function for one example, record it for many. Pytrees in, graphs down."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from accnp import errors
+from accnp.api.arguments.convert import as_node, wrap
+from accnp.api.compiled.parameters import leaf_paths, positional_argument_names
+from accnp.api.sampling.keys import PRNGKeyArray
+from accnp.array import Array
+from accnp.ir.aval import make_aval
+from accnp.ir.graph import Graph
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.pytree import PyTreeDef, broadcast_prefix, tree_flatten, tree_structure
+from accnp.trace_fn import trace
+from accnp.transforms.axes import bind
+from accnp.transforms.batch import batched_outputs, spread
+from accnp.transforms.tools import TOOLS, Tools
+
+__all__ = ["Mapping", "check_axes", "vmap"]
+
+
+def _is_none(x: Any) -> bool:
+    return x is None
+
+
+def _is_key(x: Any) -> bool:
+    return type(x) is PRNGKeyArray
+
+
+_LEAF = tree_structure(0)
+
+
+def _flatten(tree: Any) -> tuple[list[Any], PyTreeDef]:
+    """Return leaves and structure; typed random keys are leaves, of the rank that they show."""
+    return ([tree], _LEAF) if type(tree) is Array else tree_flatten(tree, _is_key)
+
+
+def move_axis(x: Node, source: int, target: int) -> Node:
+    """Move one axis of a node."""
+    if source == target:
+        return x
+    order = [d for d in range(x.aval.ndim) if d != source]
+    order.insert(target, source)
+    return o.transpose(x, permutation=tuple(order))
+
+
+# --- what is mapped along which axis ---
+
+
+def check_axes(transform: str, in_axes: Any, out_axes: Any) -> None:
+    """Check the form of `in_axes` and `out_axes`, before there are arguments.
+
+    Raises:
+        TypeError: they are, or hold, something else than integers and None.
+    """
+    if in_axes is not None and type(in_axes) not in (int, tuple, list):
+        raise TypeError(
+            f"{transform} in_axes must be an int, None, or a tuple of entries corresponding to the "
+            f"positional arguments passed to the function, but got {in_axes}."
+        )
+    for name, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
+        if any(type(leaf) is not int for leaf in tree_flatten(axes)[0]):
+            raise TypeError(
+                f"{transform} {name} must be an int, None, or (nested) container with those types "
+                f"as leaves, but got {axes}."
+            )
+
+
+def _broadcast(transform: str, what: str, axes: Any, tree: Any, structure: PyTreeDef) -> list[Any]:
+    """One axis for each leaf of a tree, `axes` being a prefix of it."""
+    if axes is None or type(axes) is int:
+        return [axes] * structure.num_leaves
+    try:
+        return broadcast_prefix(axes, tree, _is_none, f"{transform} {what}")
+    except ValueError as error:
+        raise ValueError(
+            f"{transform} {what} specification must be a tree prefix of the corresponding value, "
+            f"got specification {axes} for value tree {structure}: {error}"
+        ) from None
+
+
+class _Leaf:
+    """A mapped leaf of the arguments: its node, its axis, what it is called."""
+
+    __slots__ = ("axis", "key", "name", "node", "place")
+
+    def __init__(self, transform: str, value: Any, axis: int, name: str, place: int) -> None:
+        self.name = name
+        self.place = place
+        self.key = _is_key(value)
+        if self.key:
+            value = value._base
+        try:
+            self.node = value._node if type(value) is Array else as_node(value, transform)
+        except TypeError:
+            raise errors.not_an_array_error(transform, name, value) from None
+        # The words of a key are an axis that nobody sees.
+        rank = self.node.aval.ndim - self.key
+        if not -rank <= axis < rank:
+            need = axis + 1 if axis >= 0 else -axis
+            raise ValueError(
+                f"{transform} was requested to map its argument along axis {axis}, which implies "
+                f"that its rank should be at least {need}, but is only {rank} (its shape is "
+                f"{self.node.aval.shape[:rank]}; it is {name})"
+            )
+        self.axis = axis % rank
+
+    @property
+    def size(self) -> int:
+        return self.node.aval.shape[self.axis]
+
+    def value(self, example: Node) -> Any:
+        """What the function sees of one example."""
+        return PRNGKeyArray(wrap(example)) if self.key else wrap(example)
+
+    def __str__(self) -> str:
+        a = self.node.aval
+        dims = ",".join(map(str, a.shape[: a.ndim - self.key]))
+        dtype = "key<fry>" if self.key else a.dtype.name
+        return f"axis {self.axis} of {self.name} of type {dtype}[{dims}]"
+
+
+def _common_size(transform: str, leaves: Sequence[_Leaf], axis_size: int | None) -> int:
+    """Return the length of the mapped axes, and refuse them if they differ."""
+    size = axis_size if axis_size is not None else leaves[0].size if leaves else None
+    if size is None:
+        raise ValueError(
+            f"{transform} must have at least one non-None value in in_axes, for an argument that "
+            "holds an array, or axis_size must be specified"
+        )
+    for leaf in leaves:
+        if leaf.size != size:
+            break
+    else:
+        return size
+    sizes: dict[int, list[str]] = {}
+    if axis_size is not None:
+        sizes[axis_size] = ["the argument axis_size"]
+    for leaf in leaves:
+        sizes.setdefault(leaf.size, []).append(str(leaf))
+    lines = ";\n".join(f"  * {n}: {', '.join(who)}" for n, who in sizes.items())
+    raise ValueError(f"{transform} got inconsistent sizes for array axes to be mapped:\n{lines}")
+
+
+class _Arguments:
+    """The arguments of a call: leaves, structures (of positional ones first), what is mapped."""
+
+    __slots__ = ("every", "keywords", "mapped", "structures")
+
+    def __init__(
+        self,
+        every: list[Any],
+        structures: list[PyTreeDef],
+        keywords: tuple[str, ...],
+        mapped: list[_Leaf],
+    ) -> None:
+        self.every = every
+        self.structures = structures
+        self.keywords = keywords
+        self.mapped = mapped
+
+    def for_one(self, examples: Sequence[Node]) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments with one example in place of what is mapped.
+
+        What is not mapped is handed on as it is; it may be no array at all.
+        """
+        leaves = list(self.every)
+        for leaf, x in zip(self.mapped, examples, strict=True):
+            leaves[leaf.place] = leaf.value(x)
+        values, at = [], 0
+        for structure in self.structures:
+            values.append(structure.unflatten(leaves[at : at + structure.num_leaves]))
+            at += structure.num_leaves
+        split = len(values) - len(self.keywords)
+        return values[:split], dict(zip(self.keywords, values[split:], strict=True))
+
+
+# --- one call ---
+
+
+class Mapping:
+    """How a function is mapped: over which axes of arguments and results, under which axis name.
+
+    Attributes:
+        transform: the name of the public function, for messages.
+        fun: a function of one example.
+        in_axes: a tree prefix of the tuple of positional arguments; keyword arguments are mapped
+            along their leading axis.
+        out_axes: a tree prefix of the result.
+        axis_name: bound while the function is traced, or None.
+        axis_size: the length of the axis, or None.
+        first: None in `out_axes` means the result of the first example; otherwise, that the
+            result must not depend on the example.
+    """
+
+    __slots__ = ("axis_name", "axis_size", "first", "fun", "in_axes", "out_axes", "transform")
+
+    def __init__(
+        self,
+        transform: str,
+        fun: Callable[..., Any],
+        in_axes: Any,
+        out_axes: Any,
+        axis_name: Any,
+        axis_size: int | None,
+        first: bool = False,
+    ) -> None:
+        if not callable(fun):
+            raise TypeError(f"Expected a callable value, got {fun}")
+        check_axes(transform, in_axes, out_axes)
+        self.transform = transform
+        self.fun = fun
+        self.in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+        self.out_axes = out_axes
+        self.axis_name = axis_name
+        self.axis_size = axis_size
+        self.first = first
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Record the function for all examples; returns its results."""
+        given = self._arguments(args, kwargs)
+        mapped = given.mapped
+        size = _common_size(self.transform, mapped, self.axis_size)
+        xs = [move_axis(leaf.node, leaf.axis, 0) for leaf in mapped]
+        avals = [make_aval(x.aval.shape[1:], x.aval.dtype, x.aval.weak_type) for x in xs]
+        out: Any = None
+        found: list[Any] = []
+        structure = _LEAF
+
+        def one(examples: list[Node]) -> list[Node]:
+            nonlocal out, found, structure
+            some, more = given.for_one(examples)
+            out = self.fun(*some, **more)
+            found, structure = _flatten(out)
+            return [self._result(x, i, out, structure) for i, x in enumerate(found)]
+
+        names = [leaf.name for leaf in mapped]
+        with bind(self.axis_name, size):
+            graph = trace(one, avals, of=self.fun, transform=self.transform, names=names)
+        pairs = self.run(graph, xs, size)
+        axes = _broadcast(self.transform, "out_axes", self.out_axes, out, structure)
+        outs = []
+        for i, (x, batched) in enumerate(pairs):
+            key = _is_key(found[i])
+            if axes[i] is None and batched and not self.first:
+                path = leaf_paths(out, structure)[i]
+                raise ValueError(
+                    f"{self.transform} out_axes{path} is None, but the result depends on the "
+                    f"mapped axis; got a value of shape {x.aval.shape[1:]} for each example; give "
+                    "the place of the axis"
+                )
+            x = self._placed(x, batched, size, axes[i], key)
+            outs.append(PRNGKeyArray(wrap(x)) if key else wrap(x))
+        return structure.unflatten(outs)
+
+    def run(self, graph: Graph, xs: Sequence[Node], size: int) -> Sequence[tuple[Node, bool]]:
+        """Record the program of one example for all, given their operands with the axis in front.
+
+        Returns each result, and whether it has the axis in front.
+        """
+        tools = TOOLS if self.axis_name is None else Tools(self.axis_name)
+        return batched_outputs(graph, xs, [True] * len(xs), size, tools)
+
+    def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Arguments:
+        transform, in_axes = self.transform, self.in_axes
+        whole = not isinstance(in_axes, tuple)
+        if not whole and len(in_axes) != len(args):
+            raise ValueError(
+                f"{transform} in_axes must be an int, None, or a tuple of entries corresponding to "
+                "the positional arguments passed to the function, but got "
+                f"{len(in_axes)=}, {len(args)=}"
+            )
+        every: list[Any] = []
+        structures: list[PyTreeDef] = []
+        axes: list[Any] = []
+        for i, value in enumerate(args):
+            leaves, structure = _flatten(value)
+            axis = in_axes if whole else in_axes[i]
+            axes += _broadcast(transform, f"in_axes[{i}]", axis, value, structure)
+            every += leaves
+            structures.append(structure)
+        names = positional_argument_names(self.fun, args, structures)
+        for name, value in kwargs.items():
+            leaves, structure = _flatten(value)
+            axes += [0] * len(leaves)
+            names += [name + path for path in leaf_paths(value, structure)]
+            every += leaves
+            structures.append(structure)
+        mapped = [
+            _Leaf(transform, x, axis, name, place)
+            for place, (x, axis, name) in enumerate(zip(every, axes, names, strict=True))
+            if axis is not None
+        ]
+        return _Arguments(every, structures, tuple(kwargs), mapped)
+
+    def _result(self, x: Any, i: int, out: Any, structure: PyTreeDef) -> Node:
+        if type(x) is Array:
+            return x._node
+        try:
+            return as_node(x._base if _is_key(x) else x, self.transform)
+        except TypeError:
+            path = leaf_paths(out, structure)[i]
+            raise TypeError(
+                f"{self.transform}: the function returned a value that is not an array or a number "
+                f"at output{path}; got {x!r} of type {type(x).__name__}; return arrays, numbers, "
+                "None, and containers of them"
+            ) from None
+
+    def _placed(self, x: Node, batched: bool, size: int, axis: int | None, key: bool) -> Node:
+        """Bring the leading axis of a result to its place."""
+        if axis is None:
+            if not batched:
+                return x
+            shape = x.aval.shape
+            first = o.slice(
+                x,
+                start_indices=(0,) * len(shape),
+                limit_indices=(1, *shape[1:]),
+                strides=None,
+            )
+            return o.squeeze(first, dimensions=(0,))
+        x = spread(x, batched, size)
+        rank = x.aval.ndim - key
+        if not -rank <= axis < rank:
+            raise ValueError(
+                f"{self.transform} out_axes: axis {axis} is out of bounds for array of dimension "
+                f"{rank}; got {self.out_axes}"
+            )
+        return move_axis(x, 0, axis % rank)
+
+
+def vmap(
+    fun: Callable[..., Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name: Any = None,
+    axis_size: int | None = None,
+    spmd_axis_name: Any = None,
+    sum_match: bool = False,
+) -> Callable[..., Any]:
+    """Return `fun` for many examples at once: arguments and results get a mapped axis.
+
+    Args:
+        fun: a function of one example.
+        in_axes: the mapped axis of each argument, or None; an int, or a tuple of tree prefixes.
+        out_axes: where the mapped axis goes in the results; None where they do not depend on it.
+        axis_name: a name for the mapped axis, for collectives such as `lax.psum`.
+        axis_size: its length, needed where no argument is mapped.
+        spmd_axis_name: accepted for jax's sake.
+        sum_match: accepted for jax's sake.
+
+    Raises:
+        ValueError: the lengths of the mapped axes differ, or an argument has no such axis; the text
+            names the arguments.
+        TypeError: an argument or a result is no array, or an axis is no integer.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.vmap(jnp.dot, (0, None))(jnp.ones((2, 3)), jnp.arange(3.0))
+        Array([3., 3.], dtype=float32)
+    """
+    mapping = Mapping("vmap", fun, in_axes, out_axes, axis_name, axis_size)
+
+    @functools.wraps(fun)
+    def vmapped(*args: Any, **kwargs: Any) -> Any:
+        return mapping(args, kwargs)
+
+    return vmapped

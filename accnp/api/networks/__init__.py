@@ -1,0 +1,1 @@
+"""`nn`: activations, initialisers, attention; optimizers."""

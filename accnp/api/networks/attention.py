@@ -1,0 +1,365 @@
+"""Attention, and products of block-scaled operands. In: queries, keys, values, masks. Out: arrays.
+
+Attention by compositions: the products are `einsum`s, the softmax between them one kernel of rows.
+Scores are kept in float32 at least.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.algebra.einsum import einsum
+from accnp.api.algebra.products import dot_general
+from accnp.api.arguments.convert import as_node, cast
+from accnp.api.arrays.creation import arange
+from accnp.api.elements import ufuncs
+from accnp.api.elements.selecting import where
+from accnp.api.folds.reductions import max as amax
+from accnp.api.networks.nn import logsumexp, softmax
+from accnp.api.strict.lax import stop_gradient
+from accnp.api.strict.lax_products import scales_repeated
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+
+__all__ = [
+    "BlockScaleConfig", "dot_product_attention", "get_scaled_dot_general_config",
+    "scaled_dot_general", "scaled_matmul",
+]  # fmt: skip
+
+
+def _array(x: Any, name: str) -> Array:
+    return wrap(as_node(x, f"nn.{name}"))
+
+
+# --- attention -----------------------------------------------------------------------------------
+
+
+def _window(size: Any) -> tuple[int, int] | None:
+    if size is None:
+        return None
+    left, right = size if isinstance(size, tuple | list) else (size, size)
+    if left < 0 or right < 0:
+        raise ValueError(
+            f"nn.dot_product_attention: Local window size must be >= 0; got {left}, {right}"
+        )
+    return int(left), int(right)
+
+
+def _broadcastable(name: str, x: Array, want: Sequence[int]) -> None:
+    if x.ndim != len(want) or any(n not in (1, m) for n, m in zip(x.shape, want, strict=True)):
+        raise TypeError(
+            f"nn.dot_product_attention: {name} must be broadcastable to (batch, heads, queries, "
+            f"keys) = {tuple(want)}; got shape {x.shape}; use None to add axes"
+        )
+
+
+def _lengths(name: str, x: Any, batch: int) -> Array | None:
+    if x is None:
+        return None
+    found = _array(x, "dot_product_attention")
+    if found.shape != (batch,) or found.dtype.kind not in "iu":
+        raise ValueError(
+            f"nn.dot_product_attention: {name} must be integers of shape ({batch},); got "
+            f"{found.dtype.name}{list(found.shape)}"
+        )
+    return found
+
+
+@api_boundary
+def dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any = None,
+    mask: Any = None,
+    *,
+    scale: float | None = None,
+    is_causal: bool = False,
+    query_seq_lengths: Any = None,
+    key_value_seq_lengths: Any = None,
+    local_window_size: Any = None,
+    implementation: str | None = None,
+    return_residual: bool = False,
+) -> Any:
+    """softmax(query @ key * scale + bias) @ value, for each head; several heads of queries may
+    share keys and values.
+
+    Args:
+        query: [batch, queries, heads, features], or without the batch.
+        key, value: [batch, keys, heads, features]; their heads divide those of the queries.
+        bias: added to the scores, broadcastable to [batch, heads, queries, keys].
+        mask: booleans of such a shape: which keys each query sees.
+        scale: 1 / sqrt(features) if None.
+        is_causal: query i sees the keys up to i.
+        query_seq_lengths: [batch]: how many queries there are; results beyond are zero.
+        key_value_seq_lengths: [batch]: how many keys there are.
+        local_window_size: a number, or (left, right): how far from i the keys may be.
+        implementation: None or "xla"; there is one way here.
+        return_residual: return the logarithm of each softmax's sum, too: [batch, queries, heads].
+
+    Raises:
+        TypeError: a bias or a mask does not fit the scores.
+        ValueError: other shapes do not fit.
+
+    Reference: Vaswani et al., "Attention is all you need" (2017).
+
+    Example:
+        >>> import accnp as jnp
+        >>> x = jnp.arange(4.0).reshape(2, 1, 2)
+        >>> jnp.nn.dot_product_attention(x, x, x, is_causal=True).shape
+        (2, 1, 2)
+    """
+    name = "dot_product_attention"
+    if implementation not in (None, "xla"):
+        raise ValueError(
+            f"nn.{name}: Unsupported implementation option: {implementation}; leave it out"
+        )
+    q, k, v = (_array(x, name) for x in (query, key, value))
+    flat = q.ndim == 3
+    if q.ndim not in (3, 4) or k.ndim != q.ndim or v.ndim != q.ndim:
+        raise ValueError(
+            f"nn.{name}: query, key and value must have 3 or 4 axes, all as many; got shapes "
+            f"{q.shape}, {k.shape}, {v.shape}"
+        )
+    if flat:
+        q, k, v = (x[None] for x in (q, k, v))
+    batch, queries, heads, features = q.shape
+    keys, shared = k.shape[1:3]
+    fits = k.shape == (batch, keys, shared, features) and v.shape[:3] == k.shape[:3]
+    if not fits or shared == 0 or heads % shared:
+        raise ValueError(
+            f"nn.{name}: key and value must be [batch, keys, heads, features] with heads that "
+            f"divide those of the query; got {q.shape}, {k.shape}, {v.shape}"
+        )
+    if len({x.dtype for x in (q, k, v)}) > 1:
+        raise ValueError(
+            f"nn.{name}: query, key and value must have one dtype; got {q.dtype.name}, "
+            f"{k.dtype.name}, {v.dtype.name}; convert them"
+        )
+    full = (batch, heads, queries, keys)
+    kind = dtypes.promote(((q.dtype, False), (np.dtype(np.float32), False)))[0]
+    groups = heads // shared
+    grouped = q.reshape(batch, queries, shared, groups, features)
+    scores = einsum("btkgh,bskh->bkgts", grouped, k, preferred_element_type=kind).reshape(full)
+    scores = scores * (1 / math.sqrt(features) if scale is None else scale)
+    if bias is not None:
+        extra = _four(bias, "bias", full)
+        scores = (scores + extra).astype(kind)
+    q_length = _lengths("query_seq_lengths", query_seq_lengths, batch)
+    kv_length = _lengths("key_value_seq_lengths", key_value_seq_lengths, batch)
+    seen = _seen(full, mask, is_causal, _window(local_window_size), q_length, kv_length)
+    if seen is not None:
+        lowest = -0.7 * float(np.finfo(kind).max)
+        scores = where(seen, scores, np.asarray(lowest, kind))
+    weights = softmax(scores, axis=-1).astype(k.dtype)
+    weights = weights.reshape(batch, shared, groups, queries, keys)
+    out = einsum("bkgts,bskh->btkgh", weights, v).reshape(batch, queries, heads, v.shape[3])
+    if q_length is not None:
+        there = arange(queries)[None] < q_length[:, None]
+        out = where(there[:, :, None, None], out, np.zeros((), out.dtype))
+    if not return_residual:
+        return out[0] if flat else out
+    sums = logsumexp(scores, axis=-1).transpose(0, 2, 1).astype(k.dtype)
+    return (out[0], sums[0]) if flat else (out, sums)
+
+
+def _four(x: Any, name: str, full: Sequence[int]) -> Array:
+    found = _array(x, "dot_product_attention")
+    found = found.reshape((1,) * (4 - found.ndim) + found.shape)
+    _broadcastable(name, found, full)
+    return found
+
+
+def _seen(
+    full: Sequence[int],
+    mask: Any,
+    is_causal: bool,
+    window: tuple[int, int] | None,
+    q_length: Array | None,
+    kv_length: Array | None,
+) -> Array | None:
+    """Which keys each query sees, or None if all see all."""
+    row, column = arange(full[2])[:, None], arange(full[3])[None]
+    parts: list[Array] = []
+    if mask is not None:
+        given = _four(mask, "mask", full)
+        if given.dtype != np.dtype(bool):
+            raise ValueError(
+                "nn.dot_product_attention: Mask must be boolean dtype, but got "
+                f"{given.dtype.name}; compare it with something"
+            )
+        parts.append(given)
+    if is_causal:
+        parts.append(row >= column)
+    if window is not None:
+        parts.append((column >= row - window[0]) & (column <= row + window[1]))
+    for length, at in ((q_length, row), (kv_length, column)):
+        if length is not None:
+            parts.append(at < length[:, None, None, None])
+    out = None
+    for p in parts:
+        out = p if out is None else ufuncs.logical_and(out, p)
+    return out
+
+
+# --- blocks with scales --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class BlockScaleConfig:
+    """How an operand is stored: in which small floats, with a scale for how many elements."""
+
+    mode: str
+    block_size: int
+    data_type: Any
+    scale_type: Any
+    global_scale: Any
+    infer_only: bool
+
+
+@api_boundary
+def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockScaleConfig:
+    """Return the format of an operand by name: "mxfp8" or "nvfp4".
+
+    Raises:
+        ValueError: there is no such format.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.nn.get_scaled_dot_general_config("mxfp8").block_size
+        32
+    """
+    if mode == "nvfp4":
+        scale = wrap(as_node(np.ones(1, np.float32))) if global_scale is None else global_scale
+        one, small = ml_dtypes.float8_e4m3fn, ml_dtypes.float4_e2m1fn
+        return BlockScaleConfig(mode, 16, small, one, scale, False)
+    if mode == "mxfp8":
+        one, small = ml_dtypes.float8_e8m0fnu, ml_dtypes.float8_e4m3fn
+        return BlockScaleConfig(mode, 32, small, one, None, False)
+    raise ValueError(
+        f"nn.get_scaled_dot_general_config: Unsupported mode: {mode}; pass 'mxfp8' or 'nvfp4'"
+    )
+
+
+def _divides(scales: Array, x: Array) -> bool:
+    n = scales.shape[2]
+    return n > 0 and x.shape[2] % n == 0
+
+
+def _whole(x: Array, scales: Array, kind: Any) -> Array:
+    return x.astype(kind) * scales_repeated(scales.astype(kind), x.shape)
+
+
+@api_boundary
+def scaled_matmul(
+    lhs: Any,
+    rhs: Any,
+    lhs_scales: Any,
+    rhs_scales: Any,
+    preferred_element_type: Any = np.float32,
+) -> Array:
+    """Multiply rows by rows, where each block of contracted elements has a scale.
+
+    jax has this on graphics processors only.
+
+    Args:
+        lhs: [batch, m, k].
+        rhs: [batch, n, k].
+        lhs_scales, rhs_scales: [batch, m, blocks] and [batch, n, blocks]; blocks divide k.
+        preferred_element_type: the result's dtype; sums are kept in float32.
+
+    Raises:
+        ValueError: shapes do not fit.
+
+    Example:
+        >>> import accnp as jnp
+        >>> x = jnp.ones((1, 1, 4))
+        >>> jnp.nn.scaled_matmul(x, x, jnp.full((1, 1, 2), 2.0), jnp.ones((1, 1, 1)))
+        Array([[[8.]]], dtype=float32)
+    """
+    given = (lhs, rhs, lhs_scales, rhs_scales)
+    x, y, a, b = (_array(v, "scaled_matmul") for v in given)
+    for v, s in ((x, a), (y, b)):
+        if v.ndim != 3 or s.shape[:2] != v.shape[:2] or s.ndim != 3 or not _divides(s, v):
+            raise ValueError(
+                "nn.scaled_matmul: operands must be [batch, rows, k], their scales [batch, rows, "
+                f"blocks] with blocks that divide k; got {v.shape} and {s.shape}"
+            )
+    left, right = _whole(x, a, np.float32), _whole(y, b, np.float32)
+    out = dot_general(left, right, (((2,), (2,)), ((0,), (0,))))
+    return out.astype(dtypes.requested_dtype(preferred_element_type, "nn.scaled_matmul"))
+
+
+def _stored(x: Array, axis: int, config: BlockScaleConfig) -> Array:
+    """What is left of an operand after storing it in small floats, in its own dtype; derivatives
+    pass as if nothing had happened."""
+    n = x.shape[axis]
+    if n % config.block_size:
+        raise ValueError(
+            f"nn.scaled_dot_general: the contracted axis must be a multiple of the block size "
+            f"{config.block_size}; got {n}; pad it with zeros"
+        )
+    largest = float(ml_dtypes.finfo(config.data_type).max)
+    wide = x.astype(np.float32)
+    split = (*x.shape[:axis], n // config.block_size, config.block_size, *x.shape[axis + 1 :])
+    blocks = wide.reshape(split)
+    peak = amax(ufuncs.abs(blocks), axis=axis + 1, keepdims=True)
+    whole = np.float32(1) if config.global_scale is None else config.global_scale
+    scale = peak / largest / whole
+    if config.mode == "mxfp8":  # a power of two, not below
+        scale = ufuncs.exp2(ufuncs.ceil(ufuncs.log2(where(scale > 0, scale, np.float32(1)))))
+    scale = wrap(cast(scale._node, np.dtype(config.scale_type))).astype(np.float32) * whole
+    scale = where(scale > 0, scale, np.float32(1))
+    small = ufuncs.clip(blocks / scale, -largest, largest)
+    small = wrap(cast(small._node, np.dtype(config.data_type))).astype(np.float32)
+    kept = (small * scale).reshape(x.shape)
+    return (wide + stop_gradient(kept - wide)).astype(x.dtype)
+
+
+@api_boundary
+def scaled_dot_general(
+    lhs: Any,
+    rhs: Any,
+    dimension_numbers: Any,
+    preferred_element_type: Any = np.float32,
+    configs: Sequence[BlockScaleConfig] | None = None,
+    implementation: str | None = None,
+) -> Array:
+    """`dot_general` of operands that are first stored in small floats with a scale for each block.
+
+    Without `configs` nothing is stored. Derivatives are those of the exact product of what was
+    stored (jax stores the cotangent, too, as the third configuration says, and has this on
+    graphics processors only).
+
+    Args:
+        lhs, rhs: the operands; one axis of each is contracted.
+        dimension_numbers: as of `dot_general`.
+        preferred_element_type: the result's dtype.
+        configs: formats of the operands and of cotangents, by `get_scaled_dot_general_config`.
+        implementation: None; there is one way here.
+
+    Example:
+        >>> import accnp as jnp
+        >>> x = jnp.ones((1, 2, 32))
+        >>> formats = [jnp.nn.get_scaled_dot_general_config("mxfp8")] * 3
+        >>> jnp.nn.scaled_dot_general(x, x, (((2,), (2,)), ((0,), (0,))), configs=formats)[0, 0, 0]
+        Array(32., dtype=float32)
+    """
+    name = "scaled_dot_general"
+    x, y = _array(lhs, name), _array(rhs, name)
+    if implementation not in (None, "cudnn"):
+        raise ValueError(f"nn.{name}: Unsupported implementation option: {implementation}")
+    (xc, yc), _ = dimension_numbers
+    if configs is not None:
+        if len(xc) != 1:
+            raise ValueError(f"nn.{name}: one axis must be contracted; got {tuple(xc)}")
+        x, y = _stored(x, xc[0], configs[0]), _stored(y, yc[0], configs[1])
+    wanted = dtypes.requested_dtype(preferred_element_type, f"nn.{name}")
+    return dot_general(x, y, dimension_numbers, preferred_element_type=wanted)

@@ -1,0 +1,413 @@
+"""Optimisers of trees of parameters, and schedules of their steps.
+
+An optimiser is three functions: parameters -> state; number of the step, gradient, state -> state;
+state -> parameters. Each is written for one array (`optimizer` makes it one for trees).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from accnp.api.algebra.products import vdot
+from accnp.api.arrays.creation import array, asarray, zeros, zeros_like
+from accnp.api.arrays.manipulation import atleast_1d
+from accnp.api.elements import ufuncs as uf
+from accnp.api.elements.selecting import where
+from accnp.array import Array
+from accnp.pytree import register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
+
+__all__ = [
+    "JoinPoint",
+    "Optimizer",
+    "OptimizerState",
+    "adagrad",
+    "adam",
+    "adamax",
+    "clip_grads",
+    "constant",
+    "exponential_decay",
+    "inverse_time_decay",
+    "l2_norm",
+    "make_schedule",
+    "momentum",
+    "nesterov",
+    "optimizer",
+    "pack_optimizer_state",
+    "piecewise_constant",
+    "polynomial_decay",
+    "rmsprop",
+    "rmsprop_momentum",
+    "sgd",
+    "sm3",
+    "unpack_optimizer_state",
+]  # fmt: skip
+
+Schedule = Callable[[Any], Any]
+
+
+class Optimizer(NamedTuple):
+    """The three functions of an optimiser."""
+
+    init_fn: Callable[[Any], Any]
+    update_fn: Callable[[Any, Any, Any], Any]
+    params_fn: Callable[[Any], Any]
+
+
+class OptimizerState(NamedTuple):
+    """The state of an optimiser of a tree: flat states of its leaves, and the structures."""
+
+    packed_state: Any
+    tree_def: Any
+    subtree_defs: Any
+
+
+register_pytree_node(
+    OptimizerState,
+    lambda s: ((s.packed_state,), (s.tree_def, tuple(s.subtree_defs))),
+    lambda static, children: OptimizerState(children[0], *static),
+)
+
+
+def _packed(states: list[Any], tree: Any) -> OptimizerState:
+    flat, structures = zip(*map(tree_flatten, states), strict=True) if states else ((), ())
+    return OptimizerState([*flat], tree, structures)
+
+
+def _states(state: OptimizerState) -> list[Any]:
+    pairs = zip(state.subtree_defs, state.packed_state, strict=True)
+    return [tree_unflatten(tree, leaves) for tree, leaves in pairs]
+
+
+def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
+    """Make an optimiser of one array one of trees: a decorator.
+
+    Args:
+        opt_maker: returns the functions (init, update, get_params) for one array.
+
+    Raises:
+        TypeError: (by `update`) the gradient or a new state has another structure than before.
+
+    >>> import accnp as jnp
+    >>> from accnp.example_libraries.optimizers import sgd
+    >>> init, update, params = sgd(0.5)
+    >>> params(update(0, {"w": jnp.ones(2)}, init({"w": jnp.zeros(2)})))
+    {'w': Array([-0.5, -0.5], dtype=float32)}
+    """
+
+    @functools.wraps(opt_maker)
+    def made(*args: Any, **kwargs: Any) -> Optimizer:
+        init, update, get_params = opt_maker(*args, **kwargs)
+
+        def init_tree(x0: Any) -> OptimizerState:
+            leaves, tree = tree_flatten(x0)
+            return _packed([init(x) for x in leaves], tree)
+
+        def update_tree(i: Any, grads: Any, state: OptimizerState) -> OptimizerState:
+            leaves, tree = tree_flatten(grads)
+            if tree != state.tree_def:
+                raise TypeError(
+                    "optimizers.update: the gradient must have the structure of the parameters; "
+                    f"got {tree} for {state.tree_def}"
+                )
+            states = zip(leaves, _states(state), strict=True)
+            new = _packed([update(i, g, s) for g, s in states], tree)
+            if tuple(new.subtree_defs) != tuple(state.subtree_defs):
+                raise TypeError(
+                    "optimizers.update: the state must keep its structure; got "
+                    f"{new.subtree_defs} for {state.subtree_defs}"
+                )
+            return new
+
+        def params_of_tree(state: OptimizerState) -> Any:
+            return tree_unflatten(state.tree_def, [get_params(s) for s in _states(state)])
+
+        return Optimizer(init_tree, update_tree, params_of_tree)
+
+    return made
+
+
+def _first(state: Any) -> Array:
+    return state[0]
+
+
+@optimizer
+def sgd(step_size: float | Schedule) -> Any:
+    """Stochastic gradient descent: a step against the gradient.
+
+    `step_size` is a number, or a function of the number of the step; so it is below.
+    """
+    size = make_schedule(step_size)
+    return lambda x: x, lambda i, g, x: x - size(i) * g, lambda x: x
+
+
+def _with_zeros(count: int) -> Callable[[Array], Any]:
+    """The state is the parameters, and so many arrays of zeros."""
+    return lambda x: (x, *[zeros_like(x) for _ in range(count)])
+
+
+@optimizer
+def momentum(step_size: float | Schedule, mass: float) -> Any:
+    """Steps along a velocity: `mass` times the last one, and the gradient."""
+    size = make_schedule(step_size)
+
+    def update(i: Any, g: Array, state: Any) -> Any:
+        x, v = state
+        v = mass * v + g
+        return x - size(i) * v, v
+
+    return _with_zeros(1), update, _first
+
+
+@optimizer
+def nesterov(step_size: float | Schedule, mass: float) -> Any:
+    """Like `momentum`, with the gradient as it would be one step ahead."""
+    size = make_schedule(step_size)
+
+    def update(i: Any, g: Array, state: Any) -> Any:
+        x, v = state
+        v = mass * v + g
+        return x - size(i) * (mass * v + g), v
+
+    return _with_zeros(1), update, _first
+
+
+def _inverse_root(x: Array) -> Array:
+    return where(x > 0, 1 / uf.sqrt(where(x > 0, x, 1)), 0.0)
+
+
+@optimizer
+def adagrad(step_size: float | Schedule, momentum: float = 0.9) -> Any:
+    """Gradients over the root of the sum of all their squares (Duchi et al. 2011)."""
+    size = make_schedule(step_size)
+
+    def update(i: Any, g: Array, state: Any) -> Any:
+        x, squares, m = state
+        squares = squares + uf.square(g)
+        m = (1 - momentum) * (g * _inverse_root(squares)) + momentum * m
+        return x - size(i) * m, squares, m
+
+    return _with_zeros(2), update, _first
+
+
+@optimizer
+def rmsprop(step_size: float | Schedule, gamma: float = 0.9, eps: float = 1e-8) -> Any:
+    """Gradients over the root of a moving mean of their squares."""
+    size = make_schedule(step_size)
+
+    def update(i: Any, g: Array, state: Any) -> Any:
+        x, squares = state
+        squares = squares * gamma + uf.square(g) * (1 - gamma)
+        return x - size(i) * g / uf.sqrt(squares + eps), squares
+
+    return _with_zeros(1), update, _first
+
+
+@optimizer
+def rmsprop_momentum(
+    step_size: float | Schedule, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9
+) -> Any:
+    """`rmsprop`, whose steps go on with a part of the last one."""
+    size = make_schedule(step_size)
+
+    def update(i: Any, g: Array, state: Any) -> Any:
+        x, squares, m = state
+        squares = squares * gamma + uf.square(g) * (1 - gamma)
+        m = momentum * m + size(i) * g / uf.sqrt(squares + eps)
+        return x - m, squares, m
+
+    return _with_zeros(2), update, _first
+
+
+def _unbiased(rate: float, i: Any, dtype: Any) -> Array:
+    """What a moving mean that began with 0 lacks after step i."""
+    return 1 - asarray(rate, dtype=dtype) ** (i + 1)
+
+
+@optimizer
+def adam(step_size: float | Schedule, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
+    """Moving means of gradients over the roots of those of squares (Kingma and Ba 2015).
+
+    Args:
+        step_size: a number, or a function of the number of the step.
+        b1: how much of the mean is kept in a step.
+        b2: the same for the squares.
+        eps: added to the root.
+    """
+    size = make_schedule(step_size)
+
+    def update(i: Any, g: Array, state: Any) -> Any:
+        x, m, v = state
+        m = (1 - b1) * g + b1 * m
+        v = (1 - b2) * uf.square(g) + b2 * v
+        mean, square = m / _unbiased(b1, i, m.dtype), v / _unbiased(b2, i, m.dtype)
+        return x - size(i) * mean / (uf.sqrt(square) + eps), m, v
+
+    return _with_zeros(2), update, _first
+
+
+@optimizer
+def adamax(
+    step_size: float | Schedule, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
+) -> Any:
+    """`adam` with the largest gradient, fading, for the root of squares."""
+    size = make_schedule(step_size)
+
+    def update(i: Any, g: Array, state: Any) -> Any:
+        x, m, u = state
+        m = (1 - b1) * g + b1 * m
+        u = uf.maximum(b2 * u, uf.abs(g))
+        return x - size(i) / _unbiased(b1, i, m.dtype) * m / (u + eps), m, u
+
+    return _with_zeros(2), update, _first
+
+
+@optimizer
+def sm3(step_size: float | Schedule, momentum: float = 0.9) -> Any:
+    """`adagrad` with one number for each row along each axis (Anil et al. 2019)."""
+    size = make_schedule(step_size)
+
+    def init(x: Any) -> Any:
+        wide = atleast_1d(x)
+        return asarray(x), zeros_like(wide), [zeros(n, wide.dtype) for n in wide.shape]
+
+    def update(i: Any, g: Array, state: Any) -> Any:
+        x, m, rows = state
+        g = asarray(g).reshape(m.shape)
+        least = rows[0].reshape((-1,) + (1,) * (m.ndim - 1))
+        for d, row in enumerate(rows[1:], 1):
+            least = uf.minimum(least, row.reshape((-1,) + (1,) * (m.ndim - 1 - d)))
+        total = least + uf.square(g)
+        m = (1 - momentum) * (g * _inverse_root(total)) + momentum * m
+        rows = [total.max(axis=tuple(a for a in range(m.ndim) if a != d)) for d in range(m.ndim)]
+        return x - size(i) * m.reshape(x.shape), m, rows
+
+    return init, update, _first
+
+
+# --- schedules -----------------------------------------------------------------------------------
+
+
+def constant(step_size: Any) -> Schedule:
+    """Steps of one size."""
+    return lambda i: step_size
+
+
+def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Schedule:
+    """Steps that are `decay_rate` times as large after each `decay_steps`."""
+    return lambda i: step_size * decay_rate ** (i / decay_steps)
+
+
+def inverse_time_decay(
+    step_size: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False
+) -> Schedule:
+    """Steps over 1 + `decay_rate` times the number of `decay_steps`, whole ones if `staircase`."""
+    if staircase:
+        return lambda i: step_size / (1 + decay_rate * uf.floor(i / decay_steps))
+    return lambda i: step_size / (1 + decay_rate * i / decay_steps)
+
+
+def polynomial_decay(
+    step_size: Any, decay_steps: Any, final_step_size: Any, power: float = 1.0
+) -> Schedule:
+    """Steps from one size to another, by a power of what is left of `decay_steps`."""
+
+    def schedule(i: Any) -> Any:
+        left = (1 - uf.minimum(i, decay_steps) / decay_steps) ** power
+        return left * (step_size - final_step_size) + final_step_size
+
+    return schedule
+
+
+def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
+    """Steps of sizes `values`, one more than there are `boundaries` between them.
+
+    >>> from accnp.example_libraries.optimizers import piecewise_constant
+    >>> float(piecewise_constant([10, 20], [1.0, 0.5, 0.25])(15))
+    0.5
+    """
+    ends, sizes = array(boundaries), array(values)
+    if ends.ndim != 1 or sizes.shape != (ends.shape[0] + 1,):
+        raise ValueError(
+            "optimizers.piecewise_constant: there must be one value more than boundaries; got "
+            f"shapes {sizes.shape} and {ends.shape}"
+        )
+    return lambda i: sizes[(i > ends).sum()]
+
+
+def make_schedule(scalar_or_schedule: Any) -> Schedule:
+    """Return a function of the number of the step: the argument itself, or a constant.
+
+    >>> from accnp.example_libraries.optimizers import make_schedule
+    >>> make_schedule(0.1)(7)
+    0.1
+    """
+    if callable(scalar_or_schedule):
+        return scalar_or_schedule
+    if not asarray(scalar_or_schedule).ndim:
+        return constant(scalar_or_schedule)
+    raise TypeError(
+        "optimizers.make_schedule: a number or a function is needed; got "
+        f"{type(scalar_or_schedule).__name__}"
+    )
+
+
+# --- gradients, states ---------------------------------------------------------------------------
+
+
+def l2_norm(tree: Any) -> Array:
+    """The root of the sum of all squares.
+
+    >>> from accnp.example_libraries.optimizers import l2_norm
+    >>> float(l2_norm([3.0, 4.0]))
+    5.0
+    """
+    total: Any = 0
+    for x in tree_leaves(tree):
+        total = total + vdot(x, x)
+    return uf.sqrt(total)
+
+
+def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
+    """Shorten gradients to a norm, if they are longer.
+
+    >>> from accnp.example_libraries.optimizers import clip_grads
+    >>> [float(g) for g in clip_grads([3.0, 4.0], 2.5)]
+    [1.5, 2.0]
+    """
+    norm = l2_norm(grad_tree)
+    return tree_map(lambda g: where(norm < max_norm, g, g * (max_norm / norm)), grad_tree)
+
+
+class JoinPoint:
+    """Where the state of a leaf begins in the tree of states, which so is two trees deep."""
+
+    def __init__(self, subtree: Any) -> None:
+        self.subtree = subtree
+
+    def __iter__(self) -> Any:
+        yield self.subtree
+
+
+def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
+    """Return a state as a tree of the structure of the parameters, with `JoinPoint`s as leaves.
+
+    >>> import accnp as jnp
+    >>> from accnp.example_libraries import optimizers
+    >>> state = optimizers.sgd(0.1).init_fn({"w": jnp.ones(1)})
+    >>> optimizers.unpack_optimizer_state(state)["w"].subtree
+    Array([1.], dtype=float32)
+    """
+    return tree_unflatten(opt_state.tree_def, [JoinPoint(s) for s in _states(opt_state)])
+
+
+def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
+    """Undo `unpack_optimizer_state`."""
+    leaves, tree = tree_flatten(marked_pytree)
+    if not all(isinstance(leaf, JoinPoint) for leaf in leaves):
+        raise TypeError(
+            "optimizers.pack_optimizer_state: leaves must be JoinPoints; got "
+            f"{sorted({type(leaf).__name__ for leaf in leaves})}"
+        )
+    return _packed([leaf.subtree for leaf in leaves], tree)

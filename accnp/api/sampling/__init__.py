@@ -1,0 +1,1 @@
+"""Random numbers: keys, bits, distributions."""

@@ -1,0 +1,252 @@
+"""`rng_bit_generator` and `rng_uniform`: bits by a key and a counter.
+
+In: keys of four words. Out: the next key, and bits, which are those of the peer's CPU.
+
+Philox 4x32-10 after Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011): the key's
+first two words are its key and the high half of its counter, the other two the low half.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import as_node, cast, scalar_node, to_shape
+from accnp.api.arguments.shapes import as_shape
+from accnp.api.arrays.manipulation import cut, reshape_plain
+from accnp.api.effects.callbacks import io_callback
+from accnp.api.elements.composed import composed
+from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct
+from accnp.api.sampling.random import unit_node
+from accnp.api.strict.lax_types import RandomAlgorithm
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.random import WORD
+
+__all__ = ["rng_bit_generator", "rng_bit_generator_p", "rng_uniform", "rng_uniform_p"]
+
+_WIDE = np.dtype(np.uint64)
+_FACTORS = 0xD2511F53, 0xCD9E8D57
+_STEPS = 0x9E3779B9, 0xBB67AE85
+
+
+def _wide(value: int) -> Node:
+    return scalar_node(value, _WIDE, False)
+
+
+def _word(value: int) -> Node:
+    return scalar_node(value, WORD, False)
+
+
+def _halves(x: Node) -> tuple[Node, Node]:
+    """The low and the high word of 64-bit integers."""
+    return cast(x, WORD), cast(o.shift_right_logical(x, _wide(32)), WORD)
+
+
+def _joined(low: Node, high: Node) -> Node:
+    return o.or_(o.shift_left(cast(high, _WIDE), _wide(32)), cast(low, _WIDE))
+
+
+def _count(size: int) -> Node:
+    return o.iota(dtype=_WIDE, shape=(size,), dimension=0)
+
+
+def _philox(words: list[Node], blocks: int) -> list[Node]:
+    """Four words for each of so many blocks."""
+    key, start = words[:2], _joined(words[2], words[3])
+    low = o.add(_count(blocks), start)
+    carry = o.lt(low, start)
+    high = o.add(_joined(*key), cast(carry, _WIDE))
+    c = [*_halves(low), *_halves(high)]
+    for _ in range(10):
+        p, q = (o.mul(cast(c[2 * i], _WIDE), _wide(_FACTORS[i])) for i in (0, 1))
+        (p_low, p_high), (q_low, q_high) = _halves(p), _halves(q)
+        c = [o.xor(o.xor(q_high, c[1]), key[0]), q_low, o.xor(o.xor(p_high, c[3]), key[1]), p_low]
+        key = [o.add(k, _word(step)) for k, step in zip(key, _STEPS, strict=True)]
+    return c
+
+
+def _stacked(parts: list[Node], axis: int) -> Node:
+    """Put arrays side by side along a new axis."""
+    shape = parts[0].aval.shape
+    wide = (*shape[:axis], 1, *shape[axis:])
+    return o.concatenate(*[reshape_plain(x, wide) for x in parts], dimension=axis)
+
+
+def _by_philox(words: list[Node], shape: tuple[int, ...], dtype: np.dtype) -> tuple[Node, int]:
+    size = prod(shape)
+    each = 2 if dtype == _WIDE else 4
+    blocks = -(-size // each)
+    c = _philox(words, blocks)
+    if dtype == _WIDE:
+        c = [_joined(c[0], c[1]), _joined(c[2], c[3])]
+    flat = reshape_plain(_stacked(c, 1), (blocks * each,))
+    return cast(reshape_plain(cut(flat, 0, 0, size), shape), dtype), blocks
+
+
+def _by_threefry(words: list[Node], shape: tuple[int, ...], dtype: np.dtype) -> tuple[Node, int]:
+    """Two words for each count; they lie side by side along the first even axis, or else along the
+    longest one, of which the last is left out."""
+    if dtype == _WIDE:
+        axis, half = None, shape
+    elif not shape:
+        axis, half = 0, (1,)
+    else:
+        even = [d for d, n in enumerate(shape) if n % 2 == 0]
+        axis = even[0] if even else max(range(len(shape)), key=lambda d: shape[d])
+        half = tuple((n + 1) // 2 if d == axis else n for d, n in enumerate(shape))
+    used = prod(half)
+    low, high = _halves(o.add(_count(used), _joined(words[2], words[3])))
+    first, second = (
+        reshape_plain(f(words[0], words[1], low, high), half) for f in (o.threefry_0, o.threefry_1)
+    )
+    if axis is None:
+        return _joined(first, second), used
+    whole = _stacked([first, second], axis + 1)
+    n = half[axis]
+    whole = reshape_plain(whole, (*half[:axis], 2 * n, *half[axis + 1 :]))
+    length = shape[axis] if shape else 1
+    return cast(reshape_plain(cut(whole, axis, 0, length), shape), dtype), used
+
+
+def _generate(
+    key: Array,
+    *,
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    algorithm: RandomAlgorithm,
+    out_sharding: Any = None,
+) -> list[Array]:
+    node = key._node
+    if node.aval.dtype == _WIDE:
+        parts = [o.squeeze(cut(node, 0, i, i + 1), dimensions=(0,)) for i in (0, 1)]
+        words = [w for part in parts for w in _halves(part)]
+    else:
+        words = [o.squeeze(cut(node, 0, i, i + 1), dimensions=(0,)) for i in range(4)]
+    if prod(shape) == 0:
+        return [key, wrap(to_shape(scalar_node(0, dtype, False), shape))]
+    made = _by_threefry if algorithm is RandomAlgorithm.RNG_THREE_FRY else _by_philox
+    bits, used = made(words, shape, dtype)
+    low, high = _halves(o.add(_joined(words[2], words[3]), _wide(used)))
+    after = _stacked([words[0], words[1], low, high], 0)
+    if node.aval.dtype == _WIDE:
+        after = _stacked([_joined(words[0], words[1]), _joined(low, high)], 0)
+    return [wrap(after), wrap(bits)]
+
+
+rng_bit_generator_p = composed("rng_bit_generator", _generate, several=True)
+
+
+@api_boundary
+def rng_bit_generator(
+    key: Any,
+    shape: Any,
+    dtype: Any = np.uint32,
+    algorithm: Any = RandomAlgorithm.RNG_DEFAULT,
+    *,
+    out_sharding: Any = None,
+) -> tuple[Array, Array]:
+    """Random bits as unsigned integers, and the key for the next ones.
+
+    Narrow integers are the low bits of 32-bit ones. Under `vmap` each example has bits of its own
+    key (jax's have those of the first key).
+
+    Args:
+        key: four uint32 or two uint64.
+        shape: of the bits.
+        dtype: an unsigned integer type.
+        algorithm: a `RandomAlgorithm`; the default is Philox.
+
+    Raises:
+        TypeError: the key, the dtype or the algorithm is another one.
+
+    Example:
+        >>> import accnp as jnp
+        >>> key = jnp.arange(1, 5, dtype="uint32")
+        >>> key, bits = jnp.lax.rng_bit_generator(key, (2,))
+        >>> key, bits
+        (Array([1, 2, 4, 4], dtype=uint32), Array([ 512747620, 1298009047], dtype=uint32))
+    """
+    name = "lax.rng_bit_generator"
+    node = as_node(key, name)
+    kind = dtypes.requested_dtype(dtype, name)
+    if kind.kind != "u":
+        raise TypeError(f"rng_bit_generator: unsupported dtype {kind.name}; pass an unsigned one")
+    if (node.aval.shape, node.aval.dtype) not in (((4,), WORD), ((2,), _WIDE)):
+        raise TypeError(
+            f"{name}: the key must be four uint32 or two uint64; got "
+            f"{node.aval.str_short()}; random.bits takes keys of `random`"
+        )
+    try:
+        how = RandomAlgorithm(algorithm)
+    except ValueError:
+        raise TypeError(f"{name}: algorithm must be a RandomAlgorithm; got {algorithm!r}") from None
+    after, bits = rng_bit_generator_p.bind(
+        wrap(node), shape=as_shape(shape, name), dtype=kind, algorithm=how, out_sharding=None
+    )
+    return after, bits
+
+
+# --- numbers without a key -----------------------------------------------------------------------
+
+_source: list[np.random.Generator] = []
+
+
+def _fresh_words() -> np.ndarray:
+    """Two words that nobody has had: what the process has instead of a key."""
+    if not _source:
+        _source.append(np.random.default_rng())
+    return _source[0].integers(0, 2**32, 2, dtype=np.uint32)
+
+
+def _uniform(a: Array, b: Array, *, shape: tuple[int, ...]) -> Array:
+    kind = a.dtype
+    words = io_callback(_fresh_words, ShapeDtypeStruct((2,), np.uint32), ordered=True)._node
+    pair = [o.squeeze(cut(words, 0, i, i + 1), dimensions=(0,)) for i in (0, 1)]
+    if kind.kind in "iu":
+        bits = unit_node((pair[0], pair[1]), shape, np.dtype(np.float32))
+        span = o.convert_element_type(
+            o.sub(b._node, a._node), new_dtype=bits.aval.dtype, weak_type=False
+        )
+        return wrap(o.add(cast(o.floor(o.mul(bits, span)), kind), a._node))
+    unit = unit_node((pair[0], pair[1]), shape, kind)
+    return wrap(o.add(o.mul(unit, o.sub(b._node, a._node)), a._node))
+
+
+rng_uniform_p = composed("rng_uniform", _uniform)
+
+
+@api_boundary
+def rng_uniform(a: Any, b: Any, shape: Any) -> Array:
+    """Uniform numbers in [a, b) by a generator that the process keeps: other ones at each call,
+    also of a jitted function. Programs that want the same again use `random.uniform`.
+
+    Args:
+        a, b: scalars of one dtype.
+        shape: of the numbers.
+
+    Raises:
+        ValueError: the bounds are not scalars of one dtype.
+
+    Example:
+        >>> import accnp as jnp
+        >>> x = jnp.lax.rng_uniform(jnp.float32(2), jnp.float32(3), (100,))
+        >>> bool((x >= 2).all() and (x < 3).all())
+        True
+    """
+    low, high = as_node(a, "lax.rng_uniform"), as_node(b, "lax.rng_uniform")
+    for x in (low, high):
+        if x.aval.shape or x.aval.dtype != low.aval.dtype:
+            raise ValueError(
+                "lax.rng_uniform: the bounds must be scalars of one dtype; got "
+                f"{low.aval.str_short()} and {high.aval.str_short()}"
+            )
+    return rng_uniform_p.bind(
+        wrap(cast(low, low.aval.dtype)), wrap(cast(high, low.aval.dtype)),
+        shape=as_shape(shape, "lax.rng_uniform"),
+    )  # fmt: skip

@@ -1,0 +1,299 @@
+"""More distributions: parameters and keys come in, samples go out.
+
+Each is a transformation of uniform or normal numbers, so it fuses with what is around it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.algebra.linalg import cholesky
+from accnp.api.algebra.products import matmul_nodes
+from accnp.api.arguments.convert import as_nodes, cast, promote_inexact, to_shape
+from accnp.api.arguments.shapes import as_int, as_shape
+from accnp.api.arrays.manipulation import expand_node
+from accnp.api.factors import lax_linalg
+from accnp.api.sampling.keys import key_words, split_two
+from accnp.api.sampling.random import (
+    Words,
+    float_dtype,
+    normal_node,
+    sample_shape,
+    spread,
+    uniform_node,
+)
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.decompositions import diagonal_of
+from accnp.primitives.elementwise import like
+
+__all__ = [
+    "cauchy", "double_sided_maxwell", "exponential", "geometric", "laplace", "logistic",
+    "lognormal", "maxwell", "multivariate_normal", "orthogonal", "pareto", "rayleigh",
+    "triangular", "weibull_min",
+]  # fmt: skip
+
+
+def _start(
+    key: Any, function: str, shape: Any, dtype: Any, *params: Any
+) -> tuple[Words, tuple[int, ...], np.dtype, list[Node]]:
+    """The words of the key, the shape, the dtype, and the parameters broadcast to the shape."""
+    words = key_words(key, function)
+    kind = float_dtype(dtype, function)
+    nodes = [cast(p, kind) for p in as_nodes(function, *params)]
+    sizes = sample_shape(shape, function, *nodes)
+    return words, sizes, kind, [spread(n, sizes) for n in nodes]
+
+
+def _exponential(words: Words, sizes: Any, kind: np.dtype) -> Node:
+    return o.neg(o.log1p(o.neg(uniform_node(words, sizes, kind))))
+
+
+@api_boundary
+def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+    """Sample the exponential distribution."""
+    words, sizes, kind, _ = _start(key, "exponential", shape, dtype)
+    return wrap(_exponential(words, sizes, kind))
+
+
+@api_boundary
+def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+    """Sample the Laplace distribution."""
+    words, sizes, kind, _ = _start(key, "laplace", shape, dtype)
+    low = -1.0 + float(dtypes.finfo(kind).epsneg)
+    u = uniform_node(words, sizes, kind, low, 1.0)
+    return wrap(o.mul(o.sign(u), o.log1p(o.neg(o.abs(u)))))
+
+
+@api_boundary
+def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+    """Sample the logistic distribution."""
+    words, sizes, kind, _ = _start(key, "logistic", shape, dtype)
+    u = uniform_node(words, sizes, kind, float(dtypes.finfo(kind).tiny), 1.0)
+    return wrap(o.sub(o.log(u), o.log1p(o.neg(u))))
+
+
+@api_boundary
+def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+    """Sample the Cauchy distribution."""
+    words, sizes, kind, _ = _start(key, "cauchy", shape, dtype)
+    u = uniform_node(words, sizes, kind, float(dtypes.finfo(kind).eps), 1.0)
+    return wrap(o.tan(o.mul(like(u, math.pi), o.sub(u, like(u, 0.5)))))
+
+
+_ONE = np.float32(1)  # of a dtype, as jax's default is
+
+
+@api_boundary
+def lognormal(
+    key: Any, sigma: Any = _ONE, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
+    """Sample numbers whose logarithm is normal with deviation sigma.
+
+    >>> import accnp as jnp
+    >>> jnp.random.lognormal(jnp.random.key(0), shape=(3,)).shape
+    (3,)
+    """
+    words, sizes, kind, (s,) = _start(key, "lognormal", shape, dtype, sigma)
+    return wrap(o.exp(o.mul(normal_node(words, sizes, kind), s)))
+
+
+@api_boundary
+def pareto(
+    key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
+    """Sample the Pareto distribution with exponent b.
+
+    >>> import accnp as jnp
+    >>> jnp.random.pareto(jnp.random.key(0), 2.0, (3,)).shape
+    (3,)
+    """
+    words, sizes, kind, (b_,) = _start(key, "pareto", shape, dtype, b)
+    return wrap(o.exp(o.div(_exponential(words, sizes, kind), b_)))
+
+
+@api_boundary
+def rayleigh(
+    key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
+    """Sample the Rayleigh distribution.
+
+    >>> import accnp as jnp
+    >>> jnp.random.rayleigh(jnp.random.key(0), 1.0, (3,)).shape
+    (3,)
+    """
+    words, sizes, kind, (s,) = _start(key, "rayleigh", shape, dtype, scale)
+    log_u = o.log(uniform_node(words, sizes, kind))
+    return wrap(o.mul(s, o.sqrt(o.mul(log_u, like(log_u, -2)))))
+
+
+@api_boundary
+def weibull_min(
+    key: Any,
+    scale: Any,
+    concentration: Any,
+    shape: Any = (),
+    dtype: Any = None,
+) -> Array:
+    """Sample the Weibull distribution of minima.
+
+    >>> import accnp as jnp
+    >>> jnp.random.weibull_min(jnp.random.key(0), 1.0, 2.0, (3,)).shape
+    (3,)
+    """
+    words, sizes, kind, (s, c) = _start(key, "weibull_min", shape, dtype, scale, concentration)
+    e = _exponential(words, sizes, kind)
+    return wrap(o.mul(o.pow(e, o.div(like(c, 1), c)), s))
+
+
+@api_boundary
+def triangular(
+    key: Any,
+    left: Any,
+    mode: Any,
+    right: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Sample the triangular distribution.
+
+    >>> import accnp as jnp
+    >>> jnp.random.triangular(jnp.random.key(0), 0.0, 0.5, 1.0, (3,)).shape
+    (3,)
+    """
+    words, sizes, kind, (a, m, b) = _start(key, "triangular", shape, dtype, left, mode, right)
+    a, m, b = (to_shape(v, sizes) for v in (a, m, b))
+    width = o.sub(b, a)
+    u = uniform_node(words, sizes, kind)
+    low = o.add(a, o.sqrt(o.mul(o.mul(u, width), o.sub(m, a))))
+    rest = o.mul(o.mul(o.sub(like(u, 1), u), width), o.sub(b, m))
+    high = o.sub(b, o.sqrt(rest))
+    return wrap(o.select_n(o.lt(u, o.div(o.sub(m, a), width)), high, low))
+
+
+@api_boundary
+def geometric(
+    key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
+    """Sample the number of trials up to the first success."""
+    words = key_words(key, "geometric")
+    kind = dtypes.default_int() if dtype is None else dtypes.requested_dtype(dtype, "geometric")
+    if kind.kind not in "iu":
+        raise ValueError(f"dtype argument to `geometric` must be an int dtype, got {kind.name}")
+    prob = promote_inexact("geometric", p)[0]
+    sizes = sample_shape(shape, "geometric", prob)
+    u = uniform_node(words, sizes, prob.aval.dtype)
+    prob = spread(prob, sizes)
+    ratio = o.div(o.log(u), o.log1p(o.neg(prob)))
+    whole = o.floor(ratio)
+    return wrap(cast(o.add(whole, like(whole, 1)), kind))
+
+
+@api_boundary
+def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+    """Sample the length of a vector of three normal numbers.
+
+    >>> import accnp as jnp
+    >>> jnp.random.maxwell(jnp.random.key(0), (3,)).shape
+    (3,)
+    """
+    words, sizes, kind, _ = _start(key, "maxwell", shape, dtype)
+    return wrap(_length(words, sizes, kind))
+
+
+def _length(words: Words, sizes: tuple[int, ...], kind: np.dtype) -> Node:
+    x = normal_node(words, (*sizes, 3), kind)
+    return o.sqrt(o.reduce_sum(o.mul(x, x), axes=(len(sizes),)))
+
+
+@api_boundary
+def double_sided_maxwell(
+    key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None
+) -> Array:
+    """Sample the Maxwell distribution with a random sign, moved and scaled.
+
+    >>> import accnp as jnp
+    >>> jnp.random.double_sided_maxwell(jnp.random.key(0), 0.0, 1.0, (3,)).shape
+    (3,)
+    """
+    words = key_words(key, "double_sided_maxwell")
+    kind = float_dtype(dtype, "double_sided_maxwell")
+    a, s = (cast(v, kind) for v in as_nodes("double_sided_maxwell", loc, scale))
+    own = sample_shape(None, "double_sided_maxwell", a, s)
+    sizes = (*as_shape(shape, "random.double_sided_maxwell"), *own)
+    first, second = split_two(words)
+    u = uniform_node(second, sizes, dtypes.default_float())
+    heads = cast(o.lt(u, like(u, 0.5)), kind)
+    sign = o.sub(o.mul(like(heads, 2), heads), like(heads, 1))
+    part = o.mul(o.mul(sign, _length(first, sizes, kind)), spread(s, sizes))
+    return wrap(o.add(part, spread(a, sizes)))
+
+
+@api_boundary
+def multivariate_normal(
+    key: Any,
+    mean: Any,
+    cov: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    method: str = "cholesky",
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Sample normal vectors with a mean and a covariance matrix.
+
+    >>> import accnp as jnp
+    >>> jnp.random.multivariate_normal(jnp.random.key(0), jnp.zeros(2), jnp.eye(2)).shape
+    (2,)
+    """
+    name = "random.multivariate_normal"
+    words = key_words(key, "multivariate_normal")
+    if method != "cholesky":
+        raise NotImplementedError(f"{name}: only method 'cholesky' is implemented; got {method!r}")
+    m, c = promote_inexact("multivariate_normal", mean, cov)
+    if m.aval.ndim < 1 or c.aval.ndim < 2 or c.aval.shape[-2:] != (m.aval.shape[-1],) * 2:
+        raise ValueError(
+            f"{name}: mean (..., n) and cov (..., n, n) are needed; "
+            f"got shapes {m.aval.shape} and {c.aval.shape}"
+        )
+    kind = m.aval.dtype if dtype is None else float_dtype(dtype, "multivariate_normal")
+    m, c = (cast(v, kind) for v in (m, c))
+    n = m.aval.shape[-1]
+    outer = np.broadcast_shapes(m.aval.shape[:-1], c.aval.shape[:-2])
+    sizes = tuple(outer) if shape is None else as_shape(shape, name)
+    factor = cholesky(wrap(c))._node
+    x = normal_node(words, (*sizes, n), kind)
+    column = expand_node(x, (x.aval.ndim,))
+    moved = matmul_nodes(to_shape(factor, (*sizes, n, n)), column)
+    moved = o.squeeze(moved, dimensions=(moved.aval.ndim - 1,))
+    return wrap(o.add(to_shape(m, (*sizes, n)), moved))
+
+
+@api_boundary
+def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None) -> Array:
+    """Sample orthogonal matrices uniformly.
+
+    >>> import accnp as jnp
+    >>> jnp.random.orthogonal(jnp.random.key(0), 2).shape
+    (2, 2)
+    """
+    words, sizes, kind, _ = _start(key, "orthogonal", shape, dtype)
+    n = as_int(n, "random.orthogonal", "n", "shape")
+    if m is not None and m != n:
+        raise NotImplementedError("random.orthogonal: only square matrices (m=None) are supported")
+    z = normal_node(words, (*sizes, n, n), kind)
+    q, r = (v._node for v in lax_linalg.qr(wrap(z), full_matrices=False))
+    rank = len(sizes)
+    signs = o.sign(diagonal_of(r))
+    wide = o.broadcast_in_dim(
+        signs, shape=q.aval.shape, broadcast_dimensions=(*range(rank), rank + 1)
+    )
+    return wrap(o.mul(q, wide))

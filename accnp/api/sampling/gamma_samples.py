@@ -1,0 +1,312 @@
+"""Samples of the gamma distribution, and of those made of it; keys and parameters in, Arrays out.
+
+Gamma: G. Marsaglia, W. W. Tsang, "A simple method for generating gamma variables", ACM TOMS 26
+(2000). Random bits are used in jax's order, so that samples are jax's.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.convert import as_node, cast, wrap
+from accnp.api.arguments.shapes import as_shape
+from accnp.api.arrays.creation import array
+from accnp.api.arrays.manipulation import broadcast_to
+from accnp.api.elements import ufuncs as uf
+from accnp.api.elements.selecting import where
+from accnp.api.flow.loops import while_loop
+from accnp.api.mapping.vmap import vmap
+from accnp.api.networks.nn import softmax
+from accnp.api.sampling.distributions import exponential
+from accnp.api.sampling.keys import split
+from accnp.api.sampling.random import float_dtype, normal, rademacher, sample_shape, uniform
+from accnp.array import Array
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.custom import JvpRule, ruled
+
+__all__ = [
+    "ball", "beta", "chisquare", "dirichlet", "f", "gamma", "generalized_normal", "loggamma", "t",
+    "wald",
+]  # fmt: skip
+
+
+def _parameters(
+    name: str, shape: Any, dtype: Any, *values: Any
+) -> tuple[tuple[int, ...], np.dtype, list[Array]]:
+    """The shape of the samples, their dtype, and the parameters as arrays of it."""
+    kind = float_dtype(dtype, name)
+    nodes = [cast(as_node(v, f"random.{name}"), kind) for v in values]
+    return sample_shape(shape, name, *nodes), kind, [wrap(n) for n in nodes]
+
+
+# --- gamma ----------------------------------------------------------------------------------------
+
+
+def _one(key: Any, alpha: Array, log_space: bool) -> Array:
+    """One sample. Below 1 the parameter is raised by 1, and the sample scaled down afterwards."""
+    kind = alpha.dtype
+    large = alpha >= 1
+    raised = where(large, alpha, alpha + 1)
+    third = array(1 / 3, kind)
+    d = raised - third
+    c = third / uf.sqrt(d)
+
+    def rejected(state: Any) -> Array:
+        _, x2, v, u = state
+        outside = u >= 1 - array(0.0331, kind) * x2 * x2
+        return outside & (uf.log(u) >= 0.5 * x2 + d * (1 - v + uf.log(v)))
+
+    def draw(state: Any) -> Any:
+        key = state[0]
+        key, x_key, u_key = split(key, 3)
+
+        def again(inner: Any) -> Any:
+            key, _, _ = inner
+            key, one = split(key)
+            x = normal(one, (), kind)
+            return key, x, 1 + x * c
+
+        start = (x_key, array(0, kind), array(-1, kind))
+        _, x, v = while_loop(lambda inner: inner[2] <= 0, again, start)
+        return key, x * x, v * v * v, uniform(u_key, (), kind)
+
+    key, boost_key = split(key)
+    state = (key, array(0, kind), array(1, kind), array(2, kind))
+    v = while_loop(rejected, draw, state)[2]
+    if log_space:
+        low = -exponential(boost_key, (), kind)
+        boost = where(large | (low == 0), 0, low * (1 / alpha))
+        return uf.log(d * v) + boost
+    boost = where(large, 1, uf.power(1 - uniform(boost_key, (), kind), 1 / alpha))
+    return d * v * boost
+
+
+def _samples(key: Any, alpha: Array, log_space: bool) -> Array:
+    """One sample for each parameter, with a key of its own; derivatives are implicit."""
+    shape = alpha.shape
+
+    def values(xs: list[Node]) -> list[Node]:
+        keys = split(key, max(1, math.prod(shape)))[: math.prod(shape)]
+        flat = wrap(xs[0]).reshape(-1)
+        return [vmap(lambda k, a: _one(k, a, log_space))(keys, flat).reshape(shape)._node]
+
+    def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
+        ys = ruled(made, xs, values)
+        if ts[0] is None:
+            return ys, [None]
+        y = ys[0]
+        if log_space:  # d log(g) = dg / g; where g is 0 the logarithm of the derivative is known
+            g = o.exp(y)
+            small = wrap(g) == 0
+            safe = where(small, 1, wrap(g))
+            slope = where(small, 1 / wrap(xs[0]) ** 2 * -wrap(y) * wrap(xs[0]),
+                          wrap(o.random_gamma_grad(xs[0], safe._node)) / safe)  # fmt: skip
+            return ys, [o.mul(ts[0], slope._node)]
+        return ys, [o.mul(ts[0], o.random_gamma_grad(xs[0], y))]
+
+    made = JvpRule("random_gamma", rule, {"jvp": "random_gamma_jvp", "symbolic_zeros": False})
+    return wrap(ruled(made, [alpha._node], values)[0])
+
+
+def _drawn(key: Any, a: Any, shape: Any, dtype: Any, name: str, log_space: bool) -> Array:
+    sizes, kind, (alpha,) = _parameters(name, shape, dtype, a)
+    if kind.itemsize < 4:
+        raise NotImplementedError(
+            f"random.{name}: samples are float32 or float64; got {kind.name}; convert afterwards"
+        )
+    return _samples(key, broadcast_to(alpha, sizes), log_space)
+
+
+@api_boundary
+def gamma(
+    key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
+    """Sample the gamma distribution with shape parameter a and scale 1.
+
+    Args:
+        key: key.
+        a: parameters, positive; samples are differentiable by them.
+        shape: of the samples; that of `a` if None.
+        dtype: float32 or float64.
+
+    >>> import accnp as jnp
+    >>> jnp.random.gamma(jnp.random.key(0), 2.0, (3,)).shape
+    (3,)
+    """
+    return _drawn(key, a, shape, dtype, "gamma", False)
+
+
+@api_boundary
+def loggamma(
+    key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
+    """Sample the logarithm of a gamma variable; exact where that itself would be 0.
+
+    >>> import accnp as jnp
+    >>> bool(jnp.isfinite(jnp.random.loggamma(jnp.random.key(0), 1e-6)))
+    True
+    """
+    return _drawn(key, a, shape, dtype, "loggamma", True)
+
+
+@api_boundary
+def beta(
+    key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
+    """Sample the beta distribution with parameters a and b.
+
+    >>> import accnp as jnp
+    >>> jnp.random.beta(jnp.random.key(0), 2.0, 3.0, (3,)).shape
+    (3,)
+    """
+    sizes, kind, (p, q) = _parameters("beta", shape, dtype, a, b)
+    first, second = split(key)
+    x, y = (
+        loggamma(first, broadcast_to(p, sizes), sizes, kind),
+        loggamma(second, broadcast_to(q, sizes), sizes, kind),
+    )
+    top = uf.maximum(x, y)
+    left, right = uf.exp(x - top), uf.exp(y - top)
+    return left / (left + right)
+
+
+@api_boundary
+def dirichlet(
+    key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
+    """Sample the Dirichlet distribution.
+
+    Args:
+        key: key.
+        alpha: concentrations [..., k].
+        shape: of the batch; that of alpha without its last axis if None.
+        dtype: of the samples.
+
+    Returns:
+        Array shape + [k], whose last axis adds up to 1.
+
+    >>> import accnp as jnp
+    >>> jnp.random.dirichlet(jnp.random.key(0), jnp.ones(3), (2,)).shape
+    (2, 3)
+    """
+    kind = float_dtype(dtype, "dirichlet")
+    weights = wrap(cast(as_node(alpha, "random.dirichlet"), kind))
+    if not weights.ndim:
+        raise ValueError("random.dirichlet: alpha has at least one axis; got a scalar")
+    batch = weights.shape[:-1] if shape is None else as_shape(shape, "random.dirichlet")
+    logs = loggamma(key, weights, batch + weights.shape[-1:], kind)
+    return softmax(logs, axis=-1)
+
+
+@api_boundary
+def chisquare(
+    key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
+    """Sample the chi-squared distribution with df degrees of freedom.
+
+    >>> import accnp as jnp
+    >>> jnp.random.chisquare(jnp.random.key(0), 3.0, (3,)).shape
+    (3,)
+    """
+    sizes, kind, (free,) = _parameters("chisquare", shape, dtype, df)
+    half = 0.5 * free
+    return 2 * uf.exp(loggamma(key, half, sizes, kind))
+
+
+@api_boundary
+def t(
+    key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
+    """Sample Student's t distribution with df degrees of freedom.
+
+    >>> import accnp as jnp
+    >>> jnp.random.t(jnp.random.key(0), 3.0, (3,)).shape
+    (3,)
+    """
+    sizes, kind, (free,) = _parameters("t", shape, dtype, df)
+    first, second = split(key)
+    n = normal(first, sizes, kind)
+    half = free / 2
+    return n * uf.sqrt(half / gamma(second, half, sizes, kind))
+
+
+@api_boundary
+def f(
+    key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *,
+    out_sharding: Any = None,
+) -> Array:  # fmt: skip
+    """Sample the F distribution: a ratio of chi-squared variables over their degrees of freedom.
+
+    >>> import accnp as jnp
+    >>> jnp.random.f(jnp.random.key(0), 3.0, 5.0, (3,)).shape
+    (3,)
+    """
+    sizes, kind, (up, down) = _parameters("f", shape, dtype, dfnum, dfden)
+    first, second = split(key)
+    over = chisquare(second, broadcast_to(up, sizes), sizes, kind) / up
+    return over / (chisquare(first, broadcast_to(down, sizes), sizes, kind) / down)
+
+
+@api_boundary
+def generalized_normal(
+    key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
+    """Sample the distribution with density proportional to exp(-|x|**p).
+
+    >>> import accnp as jnp
+    >>> jnp.random.generalized_normal(jnp.random.key(0), 2.0, (3,)).shape
+    (3,)
+    """
+    kind = float_dtype(dtype, "generalized_normal")
+    sizes = as_shape(shape, "random.generalized_normal")
+    power = wrap(as_node(p, "random.generalized_normal"))
+    first, second = split(key)
+    size = gamma(first, 1 / power, sizes, kind)
+    return rademacher(second, sizes, kind) * size ** (1 / power).astype(kind)
+
+
+@api_boundary
+def ball(
+    key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
+    """Sample points of the unit ball of the p-norm in d dimensions; shape + [d].
+
+    >>> import accnp as jnp
+    >>> jnp.random.ball(jnp.random.key(0), 3, shape=(2,)).shape
+    (2, 3)
+    """
+    kind = float_dtype(dtype, "ball")
+    sizes = as_shape(shape, "random.ball")
+    power = wrap(as_node(p, "random.ball"))
+    first, second = split(key)
+    g = generalized_normal(first, power, (*sizes, d), kind)
+    e = exponential(second, sizes, kind)
+    norm = ((uf.abs(g) ** power.astype(kind)).sum(axis=-1) + e) ** (1 / power).astype(kind)
+    return g / norm[..., None]
+
+
+@api_boundary
+def wald(
+    key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
+    """Sample the Wald (inverse normal) distribution with a mean and scale 1.
+
+    Source: J. R. Michael, W. R. Schucany, R. W. Haas, The American Statistician 30 (1976).
+
+    >>> import accnp as jnp
+    >>> jnp.random.wald(jnp.random.key(0), 2.0, (3,)).shape
+    (3,)
+    """
+    sizes, kind, (m,) = _parameters("wald", shape, dtype, mean)
+    m = broadcast_to(m, sizes)
+    first, second = split(key)
+    v, z = normal(first, sizes, kind), uniform(second, sizes, kind)
+    y = v**2
+    squares = m**2
+    x = m + squares * y / 2 - m / 2 * uf.sqrt(4 * m * y + squares * y**2)
+    return where(z <= m / (m + x), x, squares / x)

@@ -1,0 +1,482 @@
+"""`random`: keys and shapes come in, samples go out; the numbers are those of jax.
+
+Bits, uniforms and normals are fused graphs over counters: no array of bits is ever stored.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import (
+    as_node,
+    as_nodes,
+    broadcast_nodes,
+    broadcast_shapes,
+    cast,
+    promote_inexact,
+    scalar_node,
+    to_shape,
+)
+from accnp.api.arguments.shapes import as_axis, as_int, as_shape
+from accnp.api.arrays.manipulation import cut, reshape_plain, transpose_node
+from accnp.api.indexes.indexing import gather_axis
+from accnp.api.sampling.keys import (
+    PRNGKey,
+    PRNGKeyArray,
+    bits_node,
+    clone,
+    fold_in,
+    key,
+    key_data,
+    key_impl,
+    key_words,
+    split,
+    split_two,
+    wrap_key_data,
+)
+from accnp.array import Array, wrap
+from accnp.config import config
+from accnp.errors import api_boundary
+from accnp.ir.node import Node, items
+from accnp.ir.op import o
+from accnp.primitives.elementwise import like
+from accnp.primitives.random import erf_inv_single
+
+__all__ = [
+    "PRNGKey", "PRNGKeyArray", "bernoulli", "bits", "categorical", "choice", "clone",
+    "fold_in", "gumbel", "key", "key_data", "key_impl", "normal", "permutation", "rademacher",
+    "randint", "split", "truncated_normal", "uniform", "wrap_key_data",
+]  # fmt: skip
+
+Words = tuple[Node, Node]
+
+
+def float_dtype(dtype: Any, function: str, kinds: str = "a float") -> np.dtype:
+    """Return a user's dtype argument, checked to be floating."""
+    if dtype is None:
+        return dtypes.default_float()
+    kind = dtypes.requested_dtype(dtype, f"random.{function}")
+    if not dtypes.issubdtype(kind, np.floating):
+        raise ValueError(f"dtype argument to `{function}` must be {kinds} dtype, got {kind.name}")
+    return kind
+
+
+def sample_shape(shape: Any, function: str, *arrays: Node) -> tuple[int, ...]:
+    """Return the shape argument, or that of the parameters; the parameters must broadcast to it."""
+    own = broadcast_shapes(function, [a.aval.shape for a in arrays]) if arrays else ()
+    if shape is None:
+        return own
+    out = as_shape(shape, f"random.{function}")
+    if own and broadcast_shapes(function, [out, own]) != out:
+        raise ValueError(
+            f"random.{function}: parameters of shape {own} do not broadcast to shape {out}"
+        )
+    return out
+
+
+def spread(x: Node, shape: tuple[int, ...]) -> Node:
+    """Broadcast a parameter; scalars stay scalars."""
+    return x if x.aval.shape == () else to_shape(x, shape)
+
+
+# --- bits and uniforms ---------------------------------------------------------------------------
+
+
+@api_boundary
+def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+    """Sample bits as unsigned integers (default uint32; with 64-bit types, uint64)."""
+    words = key_words(key, "bits")
+    default = np.uint64 if config.enable_x64 else np.uint32
+    kind = dtypes.requested_dtype(default if dtype is None else dtype, "random.bits")
+    if kind.kind != "u":
+        raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {kind.name}")
+    return wrap(bits_node(words, kind.itemsize * 8, as_shape(shape, "random.bits")))
+
+
+def unit_node(words: Words, shape: tuple[int, ...], dtype: np.dtype) -> Node:
+    """Uniform numbers in [0, 1): random bits as the mantissa of numbers in [1, 2), less 1."""
+    info = dtypes.finfo(dtype)
+    width, mantissa = info.bits, info.nmant
+    drawn = 8 if mantissa < 8 else width
+    kind = np.dtype(f"uint{width}")
+    x = cast(bits_node(words, drawn, shape), kind)
+    x = o.shift_right_logical(x, scalar_node(drawn - mantissa, kind, False))
+    one = int(np.ones((), dtype).view(kind))
+    x = o.bitcast_convert_type(o.or_(x, scalar_node(one, kind, False)), new_dtype=dtype)
+    return o.sub(x, like(x, 1))
+
+
+def uniform_node(
+    words: Words, shape: tuple[int, ...], dtype: np.dtype, low: Any = 0.0, high: Any = 1.0
+) -> Node:
+    """Uniform numbers in [low, high); the bounds are Python numbers or nodes of the dtype."""
+    x = unit_node(words, shape, dtype)
+    if isinstance(low, float) and isinstance(high, float):
+        if (low, high) == (0.0, 1.0):
+            return x
+        a = np.asarray(low, dtype)
+        span = float(np.asarray(high, dtype) - a)
+        first, width = like(x, float(a)), like(x, span)
+    else:
+        first, last = (spread(v, shape) if isinstance(v, Node) else like(x, v) for v in (low, high))
+        first, last = broadcast_nodes("uniform", [first, last])
+        width = o.sub(last, first)
+    if dtype.itemsize >= 4:  # one rounding, which gives the bits that others get
+        return o.max(first, o.fma(x, width, first))
+    return o.max(first, o.add(o.mul(x, width), first))
+
+
+@api_boundary
+def uniform(
+    key: Any,
+    shape: Any = (),
+    dtype: Any = None,
+    minval: Any = 0.0,
+    maxval: Any = 1.0,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Sample uniform numbers in [minval, maxval)."""
+    words = key_words(key, "uniform")
+    kind = float_dtype(dtype, "uniform")
+    low, high = as_nodes("uniform", minval, maxval)
+    sizes = sample_shape(shape, "uniform", low, high)
+    if minval == 0.0 and maxval == 1.0 if _plain(minval, maxval) else False:
+        return wrap(uniform_node(words, sizes, kind))
+    return wrap(uniform_node(words, sizes, kind, cast(low, kind), cast(high, kind)))
+
+
+def _plain(*values: Any) -> bool:
+    return all(isinstance(v, int | float) for v in values)
+
+
+@api_boundary
+def randint(
+    key: Any,
+    shape: Any,
+    minval: Any,
+    maxval: Any,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Sample integers in [minval, maxval)."""
+    words = key_words(key, "randint")
+    kind = dtypes.default_int() if dtype is None else dtypes.requested_dtype(dtype, "randint")
+    if kind.kind not in "iu":
+        raise TypeError(f"randint only accepts integer dtypes, got {kind.name}")
+    low, high = as_nodes("randint", minval, maxval)
+    sizes = sample_shape(shape, "randint", low, high)
+    return wrap(randint_node(words, sizes, low, high, kind))
+
+
+def _clip_to(x: Node, dtype: np.dtype) -> Node:
+    """Convert an integer, limited to the range of the new dtype."""
+    old, new = np.iinfo(x.aval.dtype), np.iinfo(dtype)
+    low, high = max(old.min, new.min), min(old.max, new.max)
+    if low > old.min or high < old.max:
+        x = o.clamp(like(x, low), x, like(x, high))
+    return cast(x, dtype)
+
+
+def randint_node(words: Words, shape: Any, low: Node, high: Node, kind: np.dtype) -> Node:
+    """Integers by two draws of bits, which keeps the bias of the remainder small."""
+    default = dtypes.default_int()
+    low, high = (v if v.aval.dtype.kind in "iu" else cast(v, default) for v in (low, high))
+    if kind.itemsize < 4:  # narrow ones are drawn wide, with room for their largest value
+        info = np.iinfo(kind)
+        low, high = (_clip_to(v, dtypes.int32) for v in (low, high))
+        low = o.clamp(like(low, info.min), low, like(low, info.max))
+        high = o.clamp(like(high, info.min), high, like(high, info.max + 1))
+        return cast(randint_node(words, shape, low, high, dtypes.int32), kind)
+    top = min(np.iinfo(kind).max, np.iinfo(high.aval.dtype).max)
+    beyond = o.gt(high, like(high, top))
+    low, high = (spread(_clip_to(v, kind), shape) for v in (low, high))
+    low, high, beyond = broadcast_nodes("randint", [low, high, spread(beyond, shape)])
+    width = kind.itemsize * 8
+    unsigned = np.dtype(f"uint{width}")
+    higher, lower = (bits_node(w, width, shape) for w in split_two(words))
+    span = cast(o.sub(high, low), unsigned)
+    empty = o.le(high, low)
+    span = _pick(empty, like(span, 1), span)
+    more = _pick(beyond, o.not_(empty), like(empty, False))
+    span = _pick(more, o.add(span, like(span, 1)), span)
+    factor = o.rem(like(span, 2 ** (width // 2)), span)
+    factor = o.rem(o.mul(factor, factor), span)
+    offset = o.add(o.mul(o.rem(higher, span), factor), o.rem(lower, span))
+    return o.add(low, cast(o.rem(offset, span), kind))
+
+
+def _pick(test: Node, yes: Node, no: Node) -> Node:
+    """`yes` where the test holds, else `no`; scalars are repeated to the common shape."""
+    shape = test.aval.shape or yes.aval.shape or no.aval.shape
+    return o.select_n(*[to_shape(v, shape) for v in (test, no, yes)])
+
+
+@api_boundary
+def bernoulli(
+    key: Any,
+    p: Any = 0.5,
+    shape: Any = None,
+    mode: str = "low",
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Sample True with probability p."""
+    words = key_words(key, "bernoulli")
+    if mode not in ("low", "high"):
+        raise ValueError(f"random.bernoulli: mode must be 'low' or 'high'; got {mode!r}")
+    prob = promote_inexact("bernoulli", p)[0]
+    kind = prob.aval.dtype
+    sizes = sample_shape(shape, "bernoulli", prob)
+    prob = spread(prob, sizes)
+    if mode == "low":
+        return wrap(o.lt(uniform_node(words, sizes, kind), prob))
+    both = uniform_node(words, (2, *sizes), kind)
+    first, second = (o.squeeze(cut(both, 0, i, i + 1), dimensions=(0,)) for i in (0, 1))
+    second = o.mul(second, like(second, 2.0 ** -dtypes.finfo(kind).nmant))
+    return wrap(o.lt(second, o.sub(prob, first)))
+
+
+@api_boundary
+def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+    """Sample -1 and 1."""
+    kind = dtypes.default_int() if dtype is None else dtypes.requested_dtype(dtype, "rademacher")
+    x = cast(bernoulli(key, 0.5, as_shape(shape, "random.rademacher"))._node, kind)
+    return wrap(o.sub(o.mul(like(x, 2), x), like(x, 1)))
+
+
+# --- normals -------------------------------------------------------------------------------------
+
+
+def normal_node(words: Words, shape: tuple[int, ...], dtype: np.dtype) -> Node:
+    """Standard normal numbers by the inverse of erf."""
+    low = np.nextafter(np.array(-1, dtype), np.array(0, dtype), dtype=dtype)
+    u = uniform_node(words, shape, dtype, float(low), 1.0)
+    root = like(u, float(np.array(np.sqrt(2), dtype)))
+    return o.mul(root, erf_inv_single(u) if dtype == np.float32 else o.erf_inv(u))
+
+
+@api_boundary
+def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+    """Sample standard normal numbers, real or complex."""
+    words = key_words(key, "normal")
+    kind = dtypes.default_float()
+    if dtype is not None:
+        kind = dtypes.requested_dtype(dtype, "random.normal")
+    sizes = as_shape(shape, "random.normal")
+    if kind.kind == "c":
+        real = np.dtype(np.float32 if kind.itemsize == 8 else np.float64)
+        parts = [normal_node(w, sizes, real) for w in split_two(words)]
+        z = o.complex(*parts)
+        return wrap(o.div(z, like(z, math.sqrt(2))))
+    return wrap(normal_node(words, sizes, float_dtype(kind, "normal", "a float or complex")))
+
+
+@api_boundary
+def truncated_normal(
+    key: Any,
+    lower: Any,
+    upper: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Sample standard normal numbers that lie in (lower, upper)."""
+    words = key_words(key, "truncated_normal")
+    kind = float_dtype(dtype, "truncated_normal")
+    low, high = (cast(v, kind) for v in as_nodes("truncated_normal", lower, upper))
+    sizes = sample_shape(shape, "truncated_normal", low, high)
+    root = like(low, float(np.array(np.sqrt(2), kind)))
+    a, b = (o.erf(o.div(v, root)) for v in (low, high))
+    u = uniform_node(words, sizes, kind, a, b)
+    x = o.mul(root, erf_inv_single(u) if kind == np.float32 else o.erf_inv(u))
+    inf = like(x, math.inf)
+    first = o.nextafter(low, inf)
+    last = o.nextafter(high, like(x, -math.inf))
+    first, last = (spread(v, sizes) for v in (first, last))
+    return wrap(o.min(o.max(x, first), last))
+
+
+# --- orders and choices --------------------------------------------------------------------------
+
+
+def shuffle_node(words: Words, x: Node, axis: int) -> Node:
+    """Sort by random numbers, often enough that equal numbers do not matter."""
+    rounds = math.ceil(3 * math.log(max(1, x.aval.size)) / math.log(2**32 - 1))
+    for _ in range(rounds):
+        words, drawn = split_two(words)
+        order = bits_node(drawn, 32, x.aval.shape)
+        x = items(o.sort(order, x, dimension=axis, is_stable=True, num_keys=1))[1]
+    return x
+
+
+@api_boundary
+def permutation(
+    key: Any,
+    x: Any,
+    axis: int = 0,
+    independent: bool = False,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Shuffle an array along an axis, or the numbers below an integer."""
+    words = key_words(key, "permutation")
+    node = as_node(x, "permutation")
+    if not node.aval.ndim:
+        if node.aval.dtype.kind not in "iu":
+            raise TypeError("random.permutation: x must be an integer or have at least one axis")
+        n = as_int(x, "random.permutation", "x", "shape")
+        index = o.iota(dtype=dtypes.default_int(), shape=(max(0, n),), dimension=0)
+        return wrap(shuffle_node(words, index, 0))
+    d = as_axis(axis, node.aval.ndim, "random.permutation")
+    if independent or node.aval.ndim == 1:
+        return wrap(shuffle_node(words, node, d))
+    index = o.iota(dtype=dtypes.default_int(), shape=(node.aval.shape[d],), dimension=0)
+    return wrap(gather_axis(node, shuffle_node(words, index, 0), d))
+
+
+@api_boundary
+def choice(
+    key: Any,
+    a: Any,
+    shape: Any = (),
+    replace: bool = True,
+    p: Any = None,
+    axis: int = 0,
+    mode: str | None = None,
+) -> Array:
+    """Sample elements of an array along an axis, or numbers below an integer."""
+    name = "random.choice"
+    words = key_words(key, "choice")
+    if not isinstance(shape, Sequence):
+        raise TypeError(f"{name}: shape must be a sequence; got {shape}")
+    sizes = as_shape(shape, name)
+    x = as_node(a, name)
+    if x.aval.ndim:
+        d = as_axis(axis, x.aval.ndim, name)
+        n = x.aval.shape[d]
+    else:
+        d, n = 0, as_int(a, name, "a", "shape")
+    count = prod(sizes)
+    if count == 0:
+        return wrap(o.broadcast_in_dim(like(x, 0), shape=sizes, broadcast_dimensions=()))
+    if n <= 0:
+        raise ValueError(f"{name}: a must be greater than 0 unless no samples are taken; got {n}")
+    if not replace and count > n:
+        raise ValueError(
+            f"{name}: cannot take a larger sample (size {count}) than the population "
+            f"(size {n}) when replace=False"
+        )
+    kind = dtypes.default_int()
+    if p is not None:
+        index = _weighted(words, p, n, sizes, replace, mode)
+    elif replace:
+        low, high = scalar_node(0, kind, False), scalar_node(n, kind, False)
+        index = randint_node(words, sizes, low, high, kind)
+    else:
+        index = permutation(key, n)._node
+        if x.aval.ndim == 1:
+            x = permutation(key, a)._node
+            return wrap(reshape_plain(cut(x, 0, 0, count), sizes))
+        index = cut(index, 0, 0, count)
+    if not x.aval.ndim:
+        return wrap(reshape_plain(index, sizes))
+    out = gather_axis(x, index, d)
+    shape_out = (*x.aval.shape[:d], *sizes, *x.aval.shape[d + 1 :])
+    return wrap(reshape_plain(out, shape_out))
+
+
+def _weighted(words: Words, p: Any, n: int, sizes: Any, replace: bool, mode: Any) -> Node:
+    """Indices with given probabilities."""
+    probs = promote_inexact("choice", p)[0]
+    if probs.aval.shape != (n,):
+        raise ValueError(
+            f"random.choice: p must be a vector of length {n}; got shape {probs.aval.shape}"
+        )
+    kind = probs.aval.dtype
+    if replace:
+        total = o.cumsum(probs, axis=0, reverse=False)
+        last = o.squeeze(cut(total, 0, n - 1, n), dimensions=(0,))
+        u = uniform_node(words, sizes, kind)
+        r = o.mul(last, o.sub(like(u, 1), u))
+        return cast(o.searchsorted(total, r, side="left"), dtypes.default_int())
+    g = o.add(gumbel_node(words, (n,), kind, mode), o.log(probs))
+    return cast(items(o.top_k(g, k=prod(sizes), axis=0))[1], dtypes.default_int())
+
+
+def gumbel_node(words: Words, shape: tuple[int, ...], dtype: np.dtype, mode: Any = None) -> Node:
+    """Numbers with the Gumbel distribution."""
+    if mode not in (None, "low", "high"):
+        raise ValueError(f"random.gumbel: mode must be 'low' or 'high'; got {mode!r}")
+    info = dtypes.finfo(dtype)
+    if mode == "high":
+        both = uniform_node(words, (2, *shape), dtype)
+        high, low = (o.squeeze(cut(both, 0, i, i + 1), dimensions=(0,)) for i in (0, 1))
+        fine = o.add(o.add(high, o.mul(like(low, 2.0**-info.nmant), low)), like(low, info.tiny))
+        x = _pick(o.ge(high, like(high, 0.5)), high, fine)
+        return o.neg(o.log(o.neg(o.log1p(o.neg(x)))))
+    u = uniform_node(words, shape, dtype, float(info.tiny), 1.0)
+    return o.neg(o.log(o.neg(o.log(u))))
+
+
+@api_boundary
+def gumbel(
+    key: Any,
+    shape: Any = (),
+    dtype: Any = None,
+    mode: str | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Sample the standard Gumbel distribution."""
+    words = key_words(key, "gumbel")
+    kind = float_dtype(dtype, "gumbel")
+    return wrap(gumbel_node(words, as_shape(shape, "random.gumbel"), kind, mode))
+
+
+@api_boundary
+def categorical(
+    key: Any,
+    logits: Any,
+    axis: int = -1,
+    shape: Any = None,
+    replace: bool = True,
+    mode: str | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Sample indices with probabilities softmax(logits)."""
+    name = "random.categorical"
+    words = key_words(key, "categorical")
+    x = promote_inexact("categorical", logits)[0]
+    d = as_axis(axis, x.aval.ndim, name)
+    batch = (*x.aval.shape[:d], *x.aval.shape[d + 1 :])
+    sizes = batch if shape is None else as_shape(shape, name)
+    if sizes[len(sizes) - len(batch) :] != batch:
+        raise ValueError(f"{name}: shape {sizes} must end with the batch shape {batch}")
+    prefix = sizes[: len(sizes) - len(batch)]
+    kind = x.aval.dtype
+    index = np.dtype(np.int32)
+    if replace:
+        whole = (*prefix, *x.aval.shape)
+        total = o.add(gumbel_node(words, whole, kind, mode), to_shape(x, whole))
+        out = o.argmax(total, axes=(len(prefix) + d,), index_dtype=dtypes.default_int())
+        return wrap(out)
+    count = prod(prefix)
+    if count > x.aval.shape[d]:
+        raise ValueError(
+            f"{name}: {count} samples without replacement exceed {x.aval.shape[d]} categories"
+        )
+    total = o.add(gumbel_node(words, x.aval.shape, kind, mode), x)
+    found = cast(items(o.top_k(total, k=count, axis=d))[1], index)
+    rank = found.aval.ndim
+    order = (d, *[k for k in range(rank) if k != d])
+    return wrap(reshape_plain(transpose_node(found, order), sizes))

@@ -1,0 +1,1 @@
+"""What SciPy and images need besides: grids, cosine transforms, rotations, codes of vectors."""

@@ -1,0 +1,205 @@
+"""Discrete cosine transforms of type 2, and their inverses: arrays in, lazy real Arrays out.
+
+Method: J. Makhoul, A fast cosine transform in one and two dimensions, IEEE Trans. Acoust. 28
+(1980): the even elements, and then the odd ones from behind, are transformed as real numbers; each
+frequency holds two of the results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from accnp.api.algebra import fft as transforms
+from accnp.api.arguments.convert import as_node, promote_inexact, wrap
+from accnp.api.arguments.shapes import as_axes, as_axis, as_int
+from accnp.api.arrays.creation import array
+from accnp.api.arrays.joining import concatenate, stack
+from accnp.api.arrays.manipulation import flip, moveaxis
+from accnp.api.arrays.padding import pad
+from accnp.api.elements import ufuncs as uf
+from accnp.array import Array
+from accnp.errors import api_boundary
+from accnp.ir.op import o
+
+__all__ = ["dct", "dctn", "idct", "idctn"]
+
+
+def _checked(name: str, type: int, norm: str | None) -> None:
+    if type != 2:
+        raise NotImplementedError(f"{name}: there is only type 2; got type={type}")
+    if norm not in (None, "backward", "ortho"):
+        raise ValueError(f"{name}: norm must be None, 'backward' or 'ortho'; got {norm!r}")
+
+
+def _fitted(name: str, x: Array, d: int, n: Any) -> Array:
+    """An axis, moved to the end, cut or padded with zeros."""
+    x = moveaxis(x, d, -1)
+    if n is None:
+        return x
+    n = as_int(n, name, "n")
+    if n < 1:
+        raise ValueError(f"{name}: the length of a transform must be positive; got n={n}")
+    x = x[..., :n]
+    return pad(x, [(0, 0)] * (x.ndim - 1) + [(0, n - x.shape[-1])]) if n > x.shape[-1] else x
+
+
+def _turns(count: int, n: int, dtype: Any) -> tuple[Array, Array]:
+    """Cosine and sine of the angles by which frequencies are turned."""
+    angle = np.arange(count) * (np.pi / (2 * n))
+    return array(np.cos(angle), dtype=dtype), array(np.sin(angle), dtype=dtype)
+
+
+def _weights(n: int, dtype: Any) -> Array:
+    """What makes the transform orthogonal: it is divided by this."""
+    factors = np.full(n, sqrt(2.0 * n))
+    factors[0] = sqrt(4.0 * n)
+    return array(factors, dtype=dtype)
+
+
+def _forward(x: Array, norm: str | None) -> Array:
+    """Transform the last axis."""
+    n = x.shape[-1]
+    spectrum = transforms.rfft(concatenate([x[..., ::2], flip(x[..., 1::2], -1)], axis=-1))
+    re, im = uf.real(spectrum), uf.imag(spectrum)
+    cosine, sine = _turns(n // 2 + 1, n, re.dtype)
+    low = 2 * (re * cosine + im * sine)
+    high = 2 * (re * sine - im * cosine)
+    out = concatenate([low, flip(high[..., 1 : n - n // 2], -1)], axis=-1)
+    return out / _weights(n, out.dtype) if norm == "ortho" else out
+
+
+def _backward(x: Array, norm: str | None) -> Array:
+    """Undo `_forward`."""
+    n = x.shape[-1]
+    if norm == "ortho":
+        x = x * _weights(n, x.dtype)
+    low = x[..., : n // 2 + 1]
+    high = flip(x[..., n - n // 2 :], -1)  # of frequency k the element n - k; of 0 there is none
+    high = pad(high, [(0, 0)] * (x.ndim - 1) + [(1, 0)])
+    cosine, sine = (0.5 * t for t in _turns(n // 2 + 1, n, x.dtype))
+    spectrum = wrap(
+        o.complex((low * cosine + high * sine)._node, (low * sine - high * cosine)._node)
+    )
+    mixed = transforms.irfft(spectrum, n)
+    half = (n + 1) // 2
+    odd = flip(mixed[..., half:], -1)
+    if n % 2:
+        odd = pad(odd, [(0, 0)] * (x.ndim - 1) + [(0, 1)])
+    return stack([mixed[..., :half], odd], axis=-1).reshape((*x.shape[:-1], 2 * half))[..., :n]
+
+
+def _transformed(
+    name: str, x: Any, type: int, lengths: Sequence[Any], axes: Sequence[int], norm: str | None
+) -> Array:
+    _checked(name, type, norm)
+    a = wrap(promote_inexact(name, x)[0])
+    if a.dtype.kind == "c":
+        re, im = (
+            _transformed(name, part(a), type, lengths, axes, norm)._node
+            for part in (uf.real, uf.imag)
+        )
+        return wrap(o.complex(re, im))
+    if a.dtype.itemsize < 4:  # transforms are of single precision at least
+        a = a.astype(np.float32)
+    along = _backward if name.startswith("fft.i") else _forward
+    for d, n in zip(axes, lengths, strict=True):
+        a = moveaxis(along(_fitted(name, a, d, n), norm), -1, d)
+    return a
+
+
+def _one(name: str, x: Any, type: int, n: Any, axis: int, norm: str | None) -> Array:
+    rank = as_node(x, name).aval.ndim
+    return _transformed(name, x, type, [n], [as_axis(axis, rank, name)], norm)
+
+
+def _many(name: str, x: Any, type: int, s: Any, axes: Any, norm: str | None) -> Array:
+    rank = as_node(x, name).aval.ndim
+    lengths = None
+    if s is not None:
+        lengths = [*s] if hasattr(s, "__iter__") else [s]
+        if len(lengths) > rank:
+            raise ValueError(f"{name}: {len(lengths)} lengths for an array of rank {rank}; got {s}")
+    if axes is None:
+        chosen = tuple(range(rank - len(lengths), rank)) if lengths else tuple(range(rank))
+    else:
+        chosen = as_axes(axes, rank, name)
+    if lengths is not None and len(lengths) != len(chosen):
+        raise ValueError(
+            f"{name}: there must be one length for each axis; got s={s} and axes={axes}"
+        )
+    return _transformed(name, x, type, lengths or [None] * len(chosen), chosen, norm)
+
+
+@api_boundary
+def dct(
+    x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
+    """The discrete cosine transform of type 2 along an axis.
+
+    Args:
+        x: an array; of complex numbers both parts are transformed.
+        type: 2, nothing else.
+        n: the length to which the axis is cut or padded with zeros (its own).
+        axis: along which.
+        norm: None or "backward" for sums as they are, "ortho" for an orthogonal transform.
+
+    Returns:
+        Array of float32, or of float64 for float64.
+
+    Raises:
+        NotImplementedError: another type.
+        ValueError: another norm, or lengths and axes that do not fit.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.fft.dct(jnp.ones(4))
+    Array([8., 0., 0., 0.], dtype=float32)
+    """
+    return _one("fft.dct", x, type, n, axis, norm)
+
+
+@api_boundary
+def idct(
+    x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
+    """The inverse of `dct`; arguments as there.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.fft.idct(jnp.array([8.0, 0, 0, 0]))
+    Array([1., 1., 1., 1.], dtype=float32)
+    """
+    return _one("fft.idct", x, type, n, axis, norm)
+
+
+@api_boundary
+def dctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
+    """The discrete cosine transform of type 2 along several axes.
+
+    Args:
+        x: an array; of complex numbers both parts are transformed.
+        type: 2, nothing else.
+        s: lengths to which the axes are cut or padded with zeros (their own).
+        axes: along which (as many as `s` has, the last ones; or all).
+        norm: as for `dct`.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.fft.dctn(jnp.ones((2, 2)))
+    Array([[16.,  0.],
+           [ 0.,  0.]], dtype=float32)
+    """
+    return _many("fft.dctn", x, type, s, axes, norm)
+
+
+@api_boundary
+def idctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
+    """The inverse of `dctn`; arguments as there.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.fft.idctn(jnp.array([[16.0, 0], [0, 0]]))
+    Array([[1., 1.],
+           [1., 1.]], dtype=float32)
+    """
+    return _many("fft.idctn", x, type, s, axes, norm)

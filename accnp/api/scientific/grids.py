@@ -1,0 +1,237 @@
+"""Values between the points of a grid: `map_coordinates`, `RegularGridInterpolator`.
+
+In: values on a grid, and places. Out: lazy Arrays. Along each axis a place has one neighbour, or
+two with weights; the result is a sum over all choices of neighbours, gathers of one kernel.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import and_, mul
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import promote_inexact, wrap
+from accnp.api.arrays.creation import array, asarray
+from accnp.api.arrays.joining import stack
+from accnp.api.arrays.manipulation import broadcast_arrays
+from accnp.api.elements import ufuncs as uf
+from accnp.api.elements.selecting import where
+from accnp.api.indexes.taking import searchsorted
+from accnp.api.strict.lax import round
+from accnp.array import Array
+from accnp.errors import api_boundary
+from accnp.pytree import register_pytree_node
+
+__all__ = ["RegularGridInterpolator", "map_coordinates"]
+
+
+def _mirrored(i: Array, n: int) -> Array:
+    """Places beyond the ends, reflected at the middle of the last element."""
+    return uf.abs((i + (n - 1)) % (2 * (n - 1)) - (n - 1))
+
+
+# What a place stands for that lies outside of an axis of n elements.
+_OUTSIDE: dict[str, Callable[[Array, int], Array]] = {
+    "constant": lambda i, n: i,
+    "nearest": lambda i, n: uf.clip(i, 0, n - 1),
+    "wrap": lambda i, n: i % n,
+    "mirror": _mirrored,
+    "reflect": lambda i, n: (_mirrored(2 * i + 1, 2 * n + 1) - 1) // 2,
+}
+
+
+def _whole(x: Array) -> Array:
+    """The nearest integers, halves away from zero."""
+    return x if x.dtype.kind in "biu" else round(x)
+
+
+def _neighbours(place: Array, order: int) -> list[tuple[Array, Array]]:
+    """Indices around a place along one axis, and their weights."""
+    if order == 0:
+        return [(_whole(place).astype(np.int32), array(1, dtype=place.dtype))]
+    low = uf.floor(place)
+    weight = place - low
+    index = low.astype(np.int32)
+    return [(index, 1 - weight), (index + 1, weight)]
+
+
+@api_boundary
+def map_coordinates(
+    input: Any, coordinates: Sequence[Any], order: int, mode: str = "constant", cval: Any = 0.0
+) -> Array:
+    """The values of an array at places between its elements.
+
+    Args:
+        input: an array of n axes.
+        coordinates: n arrays of one shape (or which broadcast): the places along each axis.
+        order: 0 for the nearest element, 1 for linear interpolation.
+        mode: what lies outside: "constant" (`cval`), "nearest", "wrap" (the array again), "mirror"
+            and "reflect" (the array from behind, without and with its last element twice). The
+            first and the third are SciPy's "grid-constant" and "grid-wrap".
+        cval: the constant outside.
+
+    Returns:
+        Array of the dtype of `input` and the shape of the coordinates; of integers the nearest.
+
+    Raises:
+        ValueError: there are more or fewer coordinates than axes.
+        NotImplementedError: another order or mode.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.ndimage.map_coordinates(jnp.arange(4.0), [jnp.array([0.5, 2.0])], order=1)
+    Array([0.5, 2. ], dtype=float32)
+    """
+    name = "ndimage.map_coordinates"
+    x = asarray(input)
+    places = [asarray(c) for c in coordinates]
+    if len(places) != x.ndim:
+        raise ValueError(
+            f"{name}: there must be one array of coordinates for each axis; got {len(places)} for "
+            f"shape {x.shape}"
+        )
+    if mode not in _OUTSIDE:
+        raise NotImplementedError(f"{name}: mode must be one of {[*_OUTSIDE]}; got {mode!r}")
+    if order not in (0, 1):
+        raise NotImplementedError(f"{name}: order must be 0 or 1; got {order!r}")
+    fill = asarray(cval, dtype=x.dtype)
+    axes = [
+        [(_OUTSIDE[mode](i, n), (i >= 0) & (i < n), w) for i, w in _neighbours(place, order)]
+        for place, n in zip(places, x.shape, strict=True)
+    ]
+    terms = []
+    for choice in itertools.product(*axes):
+        indices, inside, weights = zip(*choice, strict=True) if choice else ((), (), ())
+        value = x[tuple(indices)]
+        if mode == "constant" and inside:
+            value = where(reduce(and_, inside), value, fill)
+        terms.append(reduce(mul, weights) * value if weights else value)
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return (_whole(total) if x.dtype.kind in "iu" else total).astype(x.dtype)
+
+
+def _points(xi: Any, rank: int) -> Array:
+    """Places as an array whose last axis has one element for each axis of the grid."""
+    if isinstance(xi, tuple) and len(xi) == 1:
+        xi = xi[0]
+    if isinstance(xi, tuple):
+        return stack(broadcast_arrays(*xi), axis=-1).astype(dtypes.default_float())
+    x = asarray(xi)
+    return x.reshape(-1, rank) if x.ndim == 1 else x
+
+
+class RegularGridInterpolator:
+    """Interpolate values on a rectangular grid.
+
+    Args:
+        points: for each of n axes of the grid its places, increasing.
+        values: array whose first n axes are those of the grid.
+        method: "linear" or "nearest".
+        bounds_error: only False: results cannot depend on values.
+        fill_value: the result outside of the grid; None goes on as at the border.
+
+    Called with places (an array whose last axis has n elements, or a tuple of n arrays that
+    broadcast), it returns an array of the shape of the places and of the other axes of `values`.
+
+    Raises:
+        ValueError: another method, more points than axes, a fill value that cannot be cast.
+        NotImplementedError: `bounds_error` is True.
+
+    >>> import accnp as jnp
+    >>> x = jnp.arange(3.0)
+    >>> f = jnp.scipy.interpolate.RegularGridInterpolator((x, x), x[:, None] * x)
+    >>> f(jnp.array([1.5, 2.0]))
+    Array([3.], dtype=float32)
+    """
+
+    @api_boundary
+    def __init__(
+        self, points: Any, values: Any, method: str = "linear", bounds_error: bool = False,
+        fill_value: Any = np.nan,
+    ) -> None:  # fmt: skip
+        self.method = _method(method)
+        if bounds_error:
+            raise NotImplementedError(
+                f"{_NAME}: places outside cannot be refused, since values are not looked at; "
+                "got bounds_error=True; use fill_value"
+            )
+        self.bounds_error = bounds_error
+        self.values = wrap(promote_inexact(_NAME, values)[0])
+        if len(points) > self.values.ndim:
+            raise ValueError(
+                f"{_NAME}: there are more points than axes; got {len(points)} for values of shape "
+                f"{self.values.shape}"
+            )
+        if fill_value is not None:
+            fill_value = asarray(fill_value)
+            if not np.can_cast(fill_value.dtype, self.values.dtype, "same_kind"):
+                raise ValueError(
+                    f"{_NAME}: fill_value cannot be cast to the dtype of the values; got "
+                    f"{fill_value.dtype.name} for {self.values.dtype.name}"
+                )
+        self.fill_value = fill_value
+        self.grid = tuple([asarray(p) for p in points])
+
+    @api_boundary
+    def __call__(self, xi: Any, method: str | None = None) -> Array:
+        """Interpolate at places."""
+        method = self.method if method is None else _method(method)
+        rank = len(self.grid)
+        at = _points(xi, rank)
+        if at.shape[-1] != rank:
+            raise ValueError(
+                f"{_NAME}: the last axis of the places must have one element for each of {rank} "
+                f"axes of the grid; got shape {at.shape}"
+            )
+        cells = [_cell(at[..., d], g) for d, g in enumerate(self.grid)]
+        beyond = self.values.ndim - rank
+        if method == "nearest":
+            index = [where(w <= 0.5, i, i + 1) for i, w, _ in cells]
+            result = self.values[tuple(index)]
+        else:
+            sides = [[(i, 1 - w), (i + 1, w)] for i, w, _ in cells]
+            result: Any = 0.0
+            for choice in itertools.product(*sides):
+                weight = reduce(mul, [w for _, w in choice])
+                weight = weight.reshape(weight.shape + (1,) * beyond)
+                result = result + self.values[tuple([i for i, _ in choice])] * weight
+        if self.fill_value is None:
+            return result
+        outside = reduce(lambda a, b: a | b, [out for _, _, out in cells])
+        return where(outside.reshape(outside.shape + (1,) * beyond), self.fill_value, result)
+
+
+_NAME = "interpolate.RegularGridInterpolator"
+
+
+def _method(method: str) -> str:
+    if method not in ("linear", "nearest"):
+        raise ValueError(f"{_NAME}: method must be 'linear' or 'nearest'; got {method!r}")
+    return method
+
+
+def _cell(x: Array, grid: Array) -> tuple[Array, Array, Array]:
+    """The cell in which places lie, how far in it, and whether they are outside of the grid."""
+    i = uf.clip(searchsorted(grid, x) - 1, 0, max(grid.size - 2, 0))
+    left = grid[i]
+    return i, (x - left) / (grid[i + 1] - left), (x < grid[0]) | (x > grid[-1])
+
+
+def _unflatten(static: Any, children: Any) -> RegularGridInterpolator:
+    out = object.__new__(RegularGridInterpolator)
+    out.grid, out.values, out.fill_value = children
+    out.method, out.bounds_error = static
+    return out
+
+
+register_pytree_node(
+    RegularGridInterpolator,
+    lambda f: ((f.grid, f.values, f.fill_value), (f.method, f.bounds_error)),
+    _unflatten,
+)

@@ -1,0 +1,253 @@
+"""Images of another size: each result along an axis is a weighted sum of elements near its place.
+
+In: an array, the new shape, a method. Out: a lazy Array: products with matrices of weights along
+one axis after the other, or a gather for the nearest element.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.algebra.products import matmul
+from accnp.api.arguments.convert import as_node, promote_inexact, wrap
+from accnp.api.arguments.shapes import as_axis, as_shape
+from accnp.api.arrays.creation import arange, asarray
+from accnp.api.arrays.padding import pad
+from accnp.api.elements import ufuncs as uf
+from accnp.api.elements.selecting import where
+from accnp.api.strict.lax import Precision
+from accnp.array import Array
+from accnp.errors import api_boundary
+
+__all__ = ["ResizeMethod", "resize", "scale_and_translate"]
+
+
+class ResizeMethod(enum.Enum):
+    """How elements between those of an image are found."""
+
+    NEAREST = 0
+    LINEAR = 1
+    LANCZOS3 = 2
+    LANCZOS5 = 3
+    CUBIC = 4
+    CUBIC_PYTORCH = 5
+    AREA = 6
+
+    @staticmethod
+    def from_string(s: str) -> ResizeMethod:
+        """Return the method of a name."""
+        for method, names in _NAMES.items():
+            if s in names.split():
+                return method
+        raise ValueError(
+            f"image.resize: there is no method {s!r}; use one of {' '.join(_NAMES.values())}"
+        )
+
+
+_NAMES = {
+    ResizeMethod.NEAREST: "nearest",
+    ResizeMethod.LINEAR: "linear bilinear trilinear triangle",
+    ResizeMethod.LANCZOS3: "lanczos3",
+    ResizeMethod.LANCZOS5: "lanczos5",
+    ResizeMethod.CUBIC: "cubic bicubic tricubic",
+    ResizeMethod.CUBIC_PYTORCH: "cubic-pytorch bicubic-pytorch",
+    ResizeMethod.AREA: "area",
+}
+
+
+def _triangle(x: Array) -> Array:
+    return uf.maximum(0, 1 - x)
+
+
+def _lanczos(radius: int) -> Callable[[Array], Array]:
+    """sinc(x) sinc(x / radius), inside of the radius."""
+
+    def kernel(x: Array) -> Array:
+        safe = where(x > 0.001, x, 1.0)
+        value = radius * uf.sin(np.pi * x) * uf.sin(np.pi * x / radius) / (np.pi * safe) ** 2
+        return where(x > radius, 0.0, where(x > 0.001, value, 1.0))
+
+    return kernel
+
+
+def _cubic(a: float) -> Callable[[Array], Array]:
+    """The piecewise cubic whose slope at 1 is `a` (Keys 1981 has -1/2)."""
+
+    def kernel(x: Array) -> Array:
+        near = ((a + 2) * x - (a + 3)) * x * x + 1
+        far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+        return where(x >= 2, 0.0, where(x >= 1, far, near))
+
+    return kernel
+
+
+_KERNELS = {
+    ResizeMethod.LINEAR: _triangle,
+    ResizeMethod.LANCZOS3: _lanczos(3),
+    ResizeMethod.LANCZOS5: _lanczos(5),
+    ResizeMethod.CUBIC: _cubic(-0.5),
+    ResizeMethod.CUBIC_PYTORCH: _cubic(-0.75),
+}
+_REACH = 2  # how far a cubic kernel sees
+_SMALLEST = 1000 * float(np.finfo(np.float32).eps)  # weights whose sum is below count as none
+
+
+def _weights(
+    n: int, count: int, scale: Any, shift: Any, method: ResizeMethod, antialias: bool
+) -> Array:
+    """What each of n elements gives to each of `count` results, [n, count]."""
+    dtype, _ = dtypes.promote(tuple(dtypes.value_type(v) for v in (scale, shift)))
+    step = 1.0 / asarray(scale, dtype=dtype)
+    start = shift * step
+    place = (arange(count, dtype=dtype) + 0.5) * step - start - 0.5
+    element = arange(n, dtype=dtype)[:, None]
+    # PyTorch's cubic sees the elements at the borders again outside.
+    framed = method is ResizeMethod.CUBIC_PYTORCH and not antialias
+    if method is ResizeMethod.AREA:
+        left = arange(count, dtype=dtype) * step - start
+        common = uf.minimum(left + step, element + 1.0) - uf.maximum(left, element)
+        weights = uf.maximum(0.0, common)
+    else:
+        if framed:
+            element = arange(-_REACH, n + _REACH, dtype=dtype)[:, None]
+        if antialias and method is ResizeMethod.CUBIC_PYTORCH:
+            method = ResizeMethod.CUBIC
+        width = uf.maximum(step, 1.0) if antialias else 1.0
+        weights = _KERNELS[method](uf.abs(place - element) / width)
+    if framed:
+        first, last = weights[:_REACH].sum(axis=0), weights[n + _REACH :].sum(axis=0)
+        weights = weights[_REACH : n + _REACH]
+        weights = weights + pad(first[None], [(0, n - 1), (0, 0)])
+        weights = weights + pad(last[None], [(n - 1, 0), (0, 0)])
+    total = weights.sum(axis=0, keepdims=True)
+    weights = where(uf.abs(total) > _SMALLEST, weights / where(total != 0, total, 1), 0)
+    if framed:
+        return weights
+    return where((place >= -0.5) & (place <= n - 0.5), weights, 0)
+
+
+def _along(x: Array, d: int, weights: Array, precision: Any) -> Array:
+    """Replace axis d by its products with weights."""
+    before, after = x.shape[:d], x.shape[d + 1 :]
+    n, count = weights.shape
+    if not after:
+        return matmul(x, weights, precision=precision)
+    rows = x.reshape((*before, n, -1))
+    return matmul(weights.T, rows, precision=precision).reshape((*before, count, *after))
+
+
+def _resampled(
+    x: Array, shape: Sequence[int], axes: Sequence[int], scale: Any, shift: Any,
+    method: ResizeMethod, antialias: bool, precision: Any,
+) -> Array:  # fmt: skip
+    # Axes that shrink most go first: the others have less to do then.
+    order = sorted(range(len(axes)), key=lambda i: shape[axes[i]] / max(1, x.shape[axes[i]]))
+    for i in order:
+        d = axes[i]
+        weights = _weights(x.shape[d], shape[d], scale[i], shift[i], method, antialias)
+        x = _along(x, d, weights.astype(x.dtype), precision)
+    return x
+
+
+def _method(method: str | ResizeMethod) -> ResizeMethod:
+    return ResizeMethod.from_string(method) if isinstance(method, str) else ResizeMethod(method)
+
+
+def _sized(name: str, image: Any, shape: Any) -> tuple[Array, tuple[int, ...]]:
+    x, wanted = wrap(as_node(image, name)), as_shape(shape, name)
+    if len(wanted) != x.ndim:
+        raise ValueError(
+            f"{name}: the shape must have as many axes as the image; got {wanted} for {x.shape}"
+        )
+    return x, wanted
+
+
+@api_boundary
+def resize(
+    image: Any, shape: Any, method: str | ResizeMethod, antialias: bool = True,
+    precision: Any = Precision.HIGHEST,
+) -> Array:  # fmt: skip
+    """Resize an image.
+
+    Args:
+        image: an array of any rank.
+        shape: the new shape; axes whose length stays are left alone.
+        method: a `ResizeMethod` or a name: "nearest", "linear" (also "bilinear", "trilinear",
+            "triangle"), "lanczos3", "lanczos5", "cubic" ("bicubic", "tricubic"), "cubic-pytorch"
+            or "area".
+        antialias: widen the kernel where the image shrinks, so that all elements count.
+        precision: accepted; a CPU computes in the operands' precision.
+
+    Returns:
+        Array of the dtype of the image, made inexact but for "nearest".
+
+    Raises:
+        ValueError: the shape has more or fewer axes, or there is no such method.
+
+    >>> import accnp as jnp
+    >>> jnp.image.resize(jnp.array([0.0, 4.0]), (4,), "linear")
+    Array([0., 1., 3., 4.], dtype=float32)
+    """
+    x, wanted = _sized("image.resize", image, shape)
+    how = _method(method)
+    axes = [d for d in range(x.ndim) if x.shape[d] != wanted[d]]
+    if how is ResizeMethod.NEAREST:
+        for d in axes:
+            middle = (np.arange(wanted[d], dtype=np.float32) + 0.5) * np.float32(x.shape[d])
+            nearest = np.floor(middle / np.float32(wanted[d])).astype(np.int32)
+            x = x[(*[slice(None)] * d, nearest)]
+        return x
+    x = wrap(promote_inexact("image.resize", x)[0])
+    scale = [wanted[d] / x.shape[d] if wanted[d] else 1.0 for d in axes]
+    return _resampled(x, wanted, axes, scale, [0.0] * len(axes), how, antialias, precision)
+
+
+@api_boundary
+def scale_and_translate(
+    image: Any, shape: Any, spatial_dims: Sequence[int], scale: Any, translation: Any,
+    method: str | ResizeMethod, antialias: bool = True, precision: Any = Precision.HIGHEST,
+) -> Array:  # fmt: skip
+    """Scale an image and move it.
+
+    Args:
+        image: an array of any rank.
+        shape: the shape of the result.
+        spatial_dims: the axes that are scaled and moved.
+        scale: a factor for each of these.
+        translation: by how many elements of the result each of these is moved.
+        method: as for `resize`, but for "nearest".
+        antialias: widen the kernel where the image shrinks.
+        precision: accepted; a CPU computes in the operands' precision.
+
+    Returns:
+        Array of the dtype of the image, made inexact; 0 where nothing of the image lies. It has
+        derivatives by scale and translation, too.
+
+    Raises:
+        ValueError: the shape has more or fewer axes, there is no such method, or it is "nearest".
+
+    >>> import accnp as jnp
+    >>> x, one = jnp.array([1.0, 2.0, 3.0]), jnp.ones(1)
+    >>> jnp.image.scale_and_translate(x, (3,), (0,), one, one, "linear")
+    Array([0., 1., 2.], dtype=float32)
+    """
+    name = "image.scale_and_translate"
+    x, wanted = _sized(name, image, shape)
+    how = _method(method)
+    if how is ResizeMethod.NEAREST:
+        raise ValueError(f"{name}: there is no such method here; got {method!r}; use 'linear'")
+    x = wrap(promote_inexact(name, x)[0])
+    axes = [as_axis(d, x.ndim, name) for d in spatial_dims]
+    factors, shifts = (wrap(n) for n in promote_inexact(name, scale, translation))
+    for given, what in ((factors, "scale"), (shifts, "translation")):
+        if given.shape != (len(axes),):
+            raise ValueError(
+                f"{name}: {what} must have one number for each of {len(axes)} axes; got shape "
+                f"{given.shape}"
+            )
+    return _resampled(x, wanted, axes, factors, shifts, how, antialias, precision)

@@ -1,0 +1,253 @@
+"""Rotations in three dimensions, one or an array of them, and paths between them.
+
+In: quaternions, matrices, rotation vectors, Euler angles, modified Rodrigues parameters. Out: the
+same as lazy Arrays. Both classes are named tuples of arrays, and so trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from accnp.api.algebra.linalg import eigh
+from accnp.api.algebra.products import dot
+from accnp.api.arrays.creation import array, asarray, ones
+from accnp.api.arrays.joining import concatenate
+from accnp.api.arrays.manipulation import atleast_1d, broadcast_to, roll
+from accnp.api.elements import ufuncs as uf
+from accnp.api.folds.differences import diff
+from accnp.api.indexes.taking import searchsorted
+from accnp.api.sampling import random
+from accnp.api.scientific import quaternions as quat_
+from accnp.array import Array
+from accnp.errors import api_boundary
+
+__all__ = ["Rotation", "Slerp"]
+
+
+def _name(method: str) -> str:
+    return f"transform.Rotation.{method}"
+
+
+class Rotation(NamedTuple):
+    """A rotation, or an array of rotations: quaternions (x, y, z, w) of shape [..., 4].
+
+    `p * q` rotates by q, and then by p.
+
+    >>> import accnp as jnp
+    >>> turn = jnp.scipy.spatial.transform.Rotation.from_rotvec(jnp.array([0, 0, jnp.pi / 2]))
+    >>> jnp.round(turn.apply(jnp.array([1.0, 0, 3])), 5)[1:]
+    Array([1., 3.], dtype=float32)
+    """
+
+    quat: Array
+
+    # Here and below: a shape that is not said is [...], that of an array of rotations.
+
+    @classmethod
+    @api_boundary
+    def concatenate(cls, rotations: Sequence[Any]) -> Rotation:
+        """Join arrays of rotations."""
+        return cls(concatenate([r.quat for r in rotations]))
+
+    @classmethod
+    @api_boundary
+    def from_euler(cls, seq: str, angles: Any, degrees: bool = False) -> Rotation:
+        """Return the rotation by angles around up to three axes, one after the other.
+
+        Args:
+            seq: the axes: of "xyz" (at rest), or of "XYZ" (which turn along).
+            angles: one for each axis along the last axis.
+            degrees: whether they are in degrees.
+        """
+        a = atleast_1d(quat_.floating(_name("from_euler"), angles))
+        return cls(quat_.from_euler(_name("from_euler"), seq, uf.deg2rad(a) if degrees else a))
+
+    @classmethod
+    @api_boundary
+    def from_matrix(cls, matrix: Any) -> Rotation:
+        """Return the rotation of orthogonal matrices, [..., 3, 3]."""
+        return cls(quat_.from_matrix(quat_.floating(_name("from_matrix"), matrix)))
+
+    @classmethod
+    @api_boundary
+    def from_mrp(cls, mrp: Any) -> Rotation:
+        """Return the rotation of modified Rodrigues parameters, [..., 3]."""
+        return cls(quat_.from_mrp(quat_.floating(_name("from_mrp"), mrp)))
+
+    @classmethod
+    @api_boundary
+    def from_quat(cls, quat: Any) -> Rotation:
+        """Return the rotation of quaternions (x, y, z, w), [..., 4], of any length but 0."""
+        return cls(quat_.normalised(quat_.floating(_name("from_quat"), quat)))
+
+    @classmethod
+    @api_boundary
+    def from_rotvec(cls, rotvec: Any, degrees: bool = False) -> Rotation:
+        """Return the rotation around vectors, [..., 3], by their lengths."""
+        v = quat_.floating(_name("from_rotvec"), rotvec)
+        return cls(quat_.from_rotvec(uf.deg2rad(v) if degrees else v))
+
+    @classmethod
+    @api_boundary
+    def identity(cls, num: int | None = None, dtype: Any = float) -> Rotation:
+        """Return the rotation that does nothing, or `num` of them."""
+        one = array([0.0, 0.0, 0.0, 1.0], dtype=dtype)
+        return cls(one if num is None else broadcast_to(one, (num, 4)))
+
+    @classmethod
+    @api_boundary
+    def random(cls, random_key: Any, num: int | None = None) -> Rotation:
+        """Draw a rotation, or `num` of them, all being equally likely."""
+        shape = (4,) if num is None else (num, 4)
+        return cls(quat_.normalised(random.normal(random_key, shape)))
+
+    @property
+    def single(self) -> bool:
+        """Whether it is one rotation, not an array of them."""
+        return self.quat.ndim == 1
+
+    @api_boundary
+    def __getitem__(self, indexer: Any) -> Rotation:  # pyright: ignore
+        """Choose rotations of an array."""
+        if self.single:
+            raise TypeError("Rotation: a single rotation has no parts; got an index; use .quat")
+        return Rotation(self.quat[indexer])
+
+    @api_boundary
+    def __len__(self) -> int:
+        """Count rotations."""
+        if self.single:
+            raise TypeError("Rotation: a single rotation has no length; got len(); use .quat")
+        return self.quat.shape[0]
+
+    @api_boundary
+    def __mul__(self, other: Any) -> Rotation:
+        """Rotate by the other, and then by this."""
+        return Rotation(quat_.normalised(quat_.composed(self.quat, other.quat)))
+
+    @api_boundary
+    def apply(self, vectors: Any, inverse: bool = False) -> Array:
+        """Rotate vectors, [..., 3], which broadcast; or rotate them back."""
+        v = quat_.floating(_name("apply"), vectors)
+        return quat_.applied(self.as_matrix(), v, inverse)
+
+    @api_boundary
+    def as_euler(self, seq: str, degrees: bool = False) -> Array:
+        """Return angles around three axes, [..., 3]: see `from_euler`.
+
+        Where only the sum or the difference of first and third angle is known, the third is 0.
+        """
+        angles = quat_.to_euler(_name("as_euler"), seq, self.quat)
+        return uf.rad2deg(angles) if degrees else angles
+
+    @api_boundary
+    def as_matrix(self) -> Array:
+        """Return orthogonal matrices, [..., 3, 3]."""
+        return quat_.to_matrix(self.quat)
+
+    @api_boundary
+    def as_mrp(self) -> Array:
+        """Return modified Rodrigues parameters, [..., 3], of length at most 1."""
+        return quat_.to_mrp(self.quat)
+
+    @api_boundary
+    def as_rotvec(self, degrees: bool = False) -> Array:
+        """Return rotation vectors, [..., 3]: axes, whose lengths are the angles."""
+        v = quat_.to_rotvec(self.quat)
+        return uf.rad2deg(v) if degrees else v
+
+    @api_boundary
+    def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Array:
+        """Return quaternions, [..., 4].
+
+        Args:
+            canonical: of the two that mean the same rotation, the one whose w is not negative.
+            scalar_first: in the order (w, x, y, z).
+        """
+        q = quat_.canonical(self.quat) if canonical else self.quat
+        return roll(q, 1, axis=-1) if scalar_first else q
+
+    @api_boundary
+    def inv(self) -> Rotation:
+        """Return the rotation back."""
+        return Rotation(quat_.inverse(self.quat))
+
+    @api_boundary
+    def magnitude(self) -> Array:
+        """Return the angle, from 0 to pi."""
+        return quat_.magnitude(self.quat)
+
+    @api_boundary
+    def mean(self, weights: Any = None) -> Rotation:
+        """Return the rotation whose squared distances to those of an array are least.
+
+        Args:
+            weights: of the rotations, [n].
+        """
+        n, dtype = len(self), self.quat.dtype
+        w = ones(n, dtype) if weights is None else asarray(weights, dtype=dtype)
+        if w.shape != (n,):
+            raise ValueError(
+                f"{_name('mean')}: there must be one weight for each of {n} rotations; got shape "
+                f"{w.shape}"
+            )
+        return Rotation(eigh(dot(w * self.quat.T, self.quat))[1][:, -1])
+
+
+class Slerp(NamedTuple):
+    """A path through rotations at given times, of constant speed between two of them.
+
+    It is made by `Slerp.init(times, rotations)`, and called with times.
+
+    >>> import accnp as jnp
+    >>> from accnp.scipy.spatial.transform import Rotation, Slerp
+    >>> turns = Rotation.from_euler("z", jnp.array([[0.0], [90.0]]), degrees=True)
+    >>> jnp.round(Slerp.init(jnp.array([0, 1]), turns)(0.5).as_euler("zyx", degrees=True), 3)
+    Array([45.,  0.,  0.], dtype=float32)
+    """
+
+    times: Array
+    timedelta: Array
+    rotations: Rotation
+    rotvecs: Array
+
+    @classmethod
+    @api_boundary
+    def init(cls, times: Any, rotations: Rotation) -> Slerp:
+        """Make a path.
+
+        Args:
+            times: increasing, [n].
+            rotations: at these times, n of them, at least 2.
+        """
+        name = "transform.Slerp"
+        if not isinstance(rotations, Rotation):
+            raise TypeError(
+                f"{name}: rotations must be a Rotation; got {type(rotations).__name__}; make one "
+                "with Rotation.from_quat"
+            )
+        if rotations.single or len(rotations) == 1:
+            raise ValueError(
+                f"{name}: at least 2 rotations are needed; got an array of shape "
+                f"{rotations.quat.shape}"
+            )
+        at = asarray(times, dtype=rotations.quat.dtype)
+        if at.shape != (len(rotations),):
+            raise ValueError(
+                f"{name}: there must be one time for each of {len(rotations)} rotations; got shape "
+                f"{at.shape}"
+            )
+        begin, end = Rotation(rotations.quat[:-1]), Rotation(rotations.quat[1:])
+        return cls(at, diff(at), begin, (begin.inv() * end).as_rotvec())
+
+    @api_boundary
+    def __call__(self, times: Any) -> Rotation:
+        """Return the rotations at times: a number, or [m]."""
+        at = asarray(times, dtype=self.times.dtype)
+        if at.ndim > 1:
+            raise ValueError(f"transform.Slerp: times have rank 0 or 1; got shape {at.shape}")
+        i = uf.maximum(searchsorted(self.times, at) - 1, 0)
+        part = (at - self.times[i]) / self.timedelta[i]
+        turn = Rotation.from_rotvec(self.rotvecs[i] * part[..., None])
+        return Rotation(self.rotations.quat[i]) * turn

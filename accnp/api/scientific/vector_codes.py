@@ -1,0 +1,44 @@
+"""Vector quantisation: observations come in, each one's nearest code and their distance go out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accnp.api.arguments.convert import promote_inexact, wrap
+from accnp.api.elements import ufuncs as uf
+from accnp.array import Array
+from accnp.errors import api_boundary
+
+__all__ = ["vq"]
+
+
+@api_boundary
+def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Array, Array]:
+    """The nearest code of each observation, and how far off it is.
+
+    Args:
+        obs: observations in rows, [n, d]; rank 1 for d = 1.
+        code_book: codes in rows, [k, d], or of rank 1.
+        check_finite: accepted, and without effect: values are not looked at.
+
+    Returns:
+        Indices of codes, int32 [n] (of equally near ones the first), and distances [n].
+
+    Raises:
+        ValueError: ranks differ, or are neither 1 nor 2.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.cluster.vq.vq(jnp.array([0.0, 4.0]), jnp.array([1.0, 5.0]))
+    (Array([0, 1], dtype=int32), Array([1., 1.], dtype=float32))
+    """
+    name = "cluster.vq.vq"
+    x, codes = (wrap(n) for n in promote_inexact(name, obs, code_book))
+    if x.ndim != codes.ndim or x.ndim not in (1, 2):
+        raise ValueError(
+            f"{name}: observations and codes must both be of rank 1, or both of rank 2; got shapes "
+            f"{x.shape} and {codes.shape}"
+        )
+    if x.ndim == 1:
+        x, codes = x[:, None], codes[:, None]
+    distance = uf.sqrt((uf.abs(x[:, None] - codes[None]) ** 2).sum(axis=-1))
+    return distance.argmin(axis=-1), distance.min(axis=-1)

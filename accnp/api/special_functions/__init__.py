@@ -1,0 +1,1 @@
+"""Special functions of mathematics, as SciPy names them."""

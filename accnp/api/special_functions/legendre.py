@@ -1,0 +1,204 @@
+"""Associated Legendre functions and spherical harmonics: points come in, lazy Arrays go out.
+
+Degrees follow each other by the recurrence of three terms, all orders side by side; where degree
+and order are equal there is a closed form. Orthonormal functions neither overflow nor underflow.
+"""
+
+from __future__ import annotations
+
+from math import pi, sqrt
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.convert import as_node, promote_inexact, wrap
+from accnp.api.arguments.shapes import as_int, as_static
+from accnp.api.arrays.creation import array, zeros
+from accnp.api.arrays.joining import concatenate
+from accnp.api.arrays.manipulation import broadcast_arrays, broadcast_to, swapaxes
+from accnp.api.arrays.padding import pad
+from accnp.api.elements import ufuncs as uf
+from accnp.api.elements.selecting import where
+from accnp.api.flow.loops import scan
+from accnp.api.folds.cumulative import cumprod
+from accnp.array import Array
+from accnp.errors import api_boundary
+from accnp.ir.op import o
+
+__all__ = ["lpmn", "lpmn_values", "sph_harm_y"]
+
+
+def _legendre(top: int, x: Array, orthonormal: bool) -> Array:
+    """All functions up to a degree, [order, degree, points]; 0 where the order is larger."""
+    m, n = np.arange(top + 1.0), np.arange(top + 1.0)[:, None]
+    k = np.arange(1.0, top + 1)
+    with np.errstate(all="ignore"):
+        if orthonormal:
+            first = 0.5 / sqrt(pi)
+            equal = np.cumprod(-np.sqrt(1 + 0.5 / k))
+            once = np.sqrt((4 * n * n - 1) / (n * n - m * m))
+            twice = np.sqrt((2 * n + 1) * ((n - 1) ** 2 - m * m) / ((2 * n - 3) * (n * n - m * m)))
+        else:
+            first, equal = 1.0, np.cumprod(1 - 2 * k)
+            once, twice = (2 * n - 1) / (n - m), (n + m - 1) / (n - m)
+        once, twice = np.where(m < n, once, 0), np.where(m < n - 1, twice, 0)
+        factors = np.append(1, equal) * first
+    sines = broadcast_to(uf.sqrt(1 - x * x), (top, x.size))
+    powers = cumprod(concatenate([x[None] * 0 + 1, sines]), axis=0)
+    diagonal = array(factors, dtype=x.dtype)[:, None] * powers
+    none = zeros((top + 1, x.size), x.dtype)
+
+    def degree(carry: Any, row: Any) -> Any:
+        before, earlier = carry
+        a, b, here = row
+        value = a[:, None] * x * before - b[:, None] * earlier + here[:, None] * diagonal
+        return (value, before), value
+
+    rows = [array(v, dtype=x.dtype) for v in (once, twice, np.eye(top + 1))]
+    return swapaxes(scan(degree, (none, none), rows)[1], 0, 1)
+
+
+def _slopes(p: Array, x: Array) -> Array:
+    """The derivatives of functions that are not normalised.
+
+    P / sqrt(1 - x**2) is a sum of two functions of one degree less, so only order 1, whose slope is
+    infinite at both ends, is divided by the root.
+    """
+    top = p.shape[0] - 1
+    m, n = np.arange(top + 1.0)[:, None], np.arange(top + 1.0)
+
+    def constant(values: np.ndarray) -> Array:
+        return array(np.where(m <= n, values, 0), dtype=p.dtype)[:, :, None]
+
+    lower = pad(p, ((1, 1), (1, 0), (0, 0)))[:, :-1]
+    with np.errstate(all="ignore"):
+        halves = np.where(m > 0, -0.5 / m, 0)
+    divided = constant(halves) * lower[2:] if top else p * 0
+    divided = divided + constant(halves * (n + m - 1) * (n + m)) * lower[:-2]
+    if top:
+        root = concatenate([p[:1] / uf.sqrt(1 - x * x), divided[1:]])
+        below = concatenate([divided[:1], root[:-1]])
+        above = pad(divided[1:], ((0, 1), (0, 0), (0, 0)))
+        slopes = 0.5 * (constant((n + m) * (n - m + 1)) * below - above)
+        return where(constant(np.ones_like(m * n)) > 0, concatenate([-above[:1], slopes[1:]]), 0)
+    return divided
+
+
+def _checked(name: str, m: Any, n: Any, z: Any) -> tuple[int, Array]:
+    x = wrap(as_node(z, name))
+    if x.dtype not in (np.float32, np.float64):
+        raise TypeError(f"{name}: z must be of float32 or float64; got {x.dtype.name}")
+    if x.ndim != 1:
+        raise ValueError(f"{name}: z must have rank 1; got shape {x.shape}; use z.ravel()")
+    order, degree = as_int(m, name, "m"), as_int(n, name, "n")
+    if order != degree:
+        raise NotImplementedError(f"{name}: m and n must be equal; got m={order}, n={degree}")
+    return degree, x
+
+
+@api_boundary
+def lpmn(m: int, n: int, z: Any) -> tuple[Array, Array]:
+    """The associated Legendre functions of the first kind, and their derivatives.
+
+    Args:
+        m: the largest order; static.
+        n: the largest degree, the same number; static.
+        z: points from -1 to 1, [k], float32 or float64.
+
+    Returns:
+        Values and derivatives, [order, degree, k] each; 0 where the order is larger.
+
+    Raises:
+        TypeError: another dtype.
+        ValueError: another rank.
+        NotImplementedError: m and n differ.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.special.lpmn(1, 1, jnp.array([0.0]))[0][:, :, 0]
+    Array([[ 1.,  0.],
+           [ 0., -1.]], dtype=float32)
+    """
+    degree, x = _checked("special.lpmn", m, n, z)
+    values = _legendre(degree, x, False)
+    return values, _slopes(values, x)
+
+
+@api_boundary
+def lpmn_values(m: int, n: int, z: Any, is_normalized: bool) -> Array:
+    """The associated Legendre functions of the first kind.
+
+    Args:
+        m: the largest order; static.
+        n: the largest degree, the same number; static.
+        z: points from -1 to 1, [k], float32 or float64.
+        is_normalized: with the factors that make spherical harmonics orthonormal.
+
+    Returns:
+        Values, [order, degree, k]; 0 where the order is larger.
+
+    Raises:
+        TypeError: another dtype.
+        ValueError: another rank.
+        NotImplementedError: m and n differ.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.special.lpmn_values(2, 2, jnp.array([0.5]), False)[0, :, 0]
+    Array([ 1.   ,  0.5  , -0.125], dtype=float32)
+    """
+    degree, x = _checked("special.lpmn_values", m, n, z)
+    return _legendre(degree, x, is_normalized)
+
+
+@api_boundary
+def sph_harm_y(
+    n: Any, m: Any, theta: Any, phi: Any, diff_n: None = None, n_max: int | None = None
+) -> Array:
+    """Spherical harmonics: orthonormal functions on the sphere.
+
+    Args:
+        n: degrees, integers from 0 on.
+        m: orders, integers from -n to n.
+        theta: angles from the pole, 0 to pi.
+        phi: angles around it, 0 to 2 pi. All four broadcast.
+        diff_n: None, nothing else.
+        n_max: the largest degree; static. It is read from `n` where that is known. Degrees and
+            orders beyond count as this one.
+
+    Returns:
+        Complex array of rank 1 at least.
+
+    Raises:
+        NotImplementedError: `diff_n` is given.
+        ConcretizationTypeError: neither `n_max` nor the degrees are known.
+
+    >>> import accnp as jnp
+    >>> y = jnp.scipy.special.sph_harm_y(jnp.array([1]), jnp.array([0]), jnp.zeros(1), jnp.zeros(1))
+    >>> jnp.round(y.real, 4)
+    Array([0.4886], dtype=float32)
+    """
+    name = "special.sph_harm_y"
+    if diff_n is not None:
+        raise NotImplementedError(
+            f"{name}: derivatives are taken by jax.jvp; got diff_n={diff_n!r}; leave it"
+        )
+    if n_max is None:
+        n_max = int(np.max(as_static(n, f"{name}: n_max")))
+    top = as_int(n_max, name, "n_max")
+    colatitude, longitude = (wrap(v) for v in promote_inexact(name, theta, phi))
+    degree, order, colatitude, longitude = broadcast_arrays(
+        wrap(as_node(n, name)), wrap(as_node(m, name)), colatitude, longitude
+    )
+    shape = degree.shape or (1,)
+    degree, order, colatitude, longitude = (
+        v.reshape(-1) for v in (degree, order, colatitude, longitude)
+    )
+    size = uf.abs(order)
+    all_values = _legendre(top, uf.cos(colatitude), True)
+    place = np.arange(colatitude.size)
+    value = all_values[uf.minimum(size, top), uf.clip(degree, 0, top), place]
+    angle = size * longitude
+    negative = order < 0
+    sign = where(negative & (size % 2 == 1), -1, 1)
+    re = sign * value * uf.cos(angle)
+    im = where(negative, -sign, sign) * value * uf.sin(angle)
+    return wrap(o.complex(re._node, im._node)).reshape(shape)

@@ -1,0 +1,137 @@
+"""The normal law's and the logistic law's functions of `scipy.special`: `ndtr`, `expit` and kin.
+
+In: arrays. Out: lazy Arrays of floating numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.convert import as_node, cast, promote_inexact, wrap
+from accnp.api.arguments.shapes import as_int
+from accnp.api.elements import ufunc_rules as rules
+from accnp.array import Array
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.ir.trace import state
+from accnp.primitives.custom import JvpRule, ruled
+from accnp.primitives.elementwise import like
+from accnp.primitives.kinds import full
+
+__all__ = ["expit", "log_ndtr", "logit", "ndtr"]
+
+
+@api_boundary
+def expit(x: Any) -> Array:
+    """1 / (1 + exp(-x)), elementwise.
+
+    >>> import accnp as jnp
+    >>> float(jnp.scipy.special.expit(0.0))
+    0.5
+    """
+    (node,) = promote_inexact("special.expit", x)
+    return wrap(o.logistic(node))
+
+
+@api_boundary
+def logit(x: Any) -> Array:
+    """log(x / (1 - x)), elementwise.
+
+    >>> import accnp as jnp
+    >>> float(jnp.scipy.special.logit(0.5))
+    0.0
+    """
+    (p,) = promote_inexact("special.logit", x)
+    return wrap(_logit(p))
+
+
+def _logit(p: Node) -> Node:
+    if state.named or p.aval.dtype.kind == "c":
+        return o.log(o.div(p, o.sub(like(p, 1), p)))
+
+    def value(xs: list[Node]) -> list[Node]:
+        # log(p / (1 - p)) loses its digits at 1/2; 1 - 2 p is exact there.
+        (p,) = xs
+        rest = o.sub(like(p, 1), p)
+        upper = o.ge(p, like(p, 0.5))
+        size = o.log1p(o.div(o.abs(o.sub(like(p, 1), o.add(p, p))), o.min(p, rest)))
+        return [rules.select(upper, size, o.neg(size))]
+
+    def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
+        (p,), (t,) = xs, ts
+        return [_logit(p)], [t and o.div(t, o.mul(p, o.sub(like(p, 1), p)))]
+
+    made = JvpRule("logit", rule, {"jvp": "_logit_jvp", "symbolic_zeros": False})
+    return ruled(made, [p], value)[0]
+
+
+@api_boundary
+def ndtr(x: Any) -> Array:
+    """The distribution function of the standard normal law, elementwise.
+
+    Raises:
+        TypeError: `x` is not of float32 or float64 (as in jax).
+
+    >>> import accnp as jnp
+    >>> float(jnp.scipy.special.ndtr(0.0))
+    0.5
+    """
+    (node,) = _floating("ndtr", x)
+    return wrap(cast(_normal(node), node.aval.dtype))
+
+
+def _normal(x: Node) -> Node:
+    """erfc(-x / sqrt(2)) / 2, which keeps its digits where the result is small."""
+
+    def value(xs: list[Node]) -> list[Node]:
+        x = xs[0]
+        if x.aval.dtype == np.float64 or state.named:
+            return [o.mul(like(x, 0.5), o.erfc(o.mul(x, like(x, -math.sqrt(0.5)))))]
+        # The rounding of x / sqrt(2) counts 2 x**2 times in the tail: it is taken back.
+        double = np.dtype(np.float64)
+        wide = o.mul(cast(x, double), full((), -math.sqrt(0.5), double))
+        z = cast(wide, x.aval.dtype, x.aval.weak_type)
+        lost = cast(o.sub(wide, cast(z, double)), x.aval.dtype)
+        slope = o.mul(like(x, 2 / math.sqrt(math.pi)), o.exp(o.neg(o.square(z))))
+        back = rules.select(o.le(slope, like(x, 0)), rules.filled(x, 0), o.mul(slope, lost))
+        return [o.mul(like(x, 0.5), o.sub(o.erfc(z), back))]
+
+    def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
+        (x,), (t,) = xs, ts
+        density = o.exp(o.mul(like(x, -0.5), o.square(x)))
+        slope = o.mul(like(x, 1 / math.sqrt(2 * math.pi)), density)
+        return [_normal(x)], [t and o.mul(t, slope)]
+
+    if state.named:
+        return value([x])[0]
+    made = JvpRule("ndtr", rule, {"jvp": "_ndtr_jvp", "symbolic_zeros": False})
+    return ruled(made, [x], value)[0]
+
+
+def _floating(name: str, x: Any) -> list[Node]:
+    node = as_node(x, f"special.{name}")
+    if node.aval.dtype not in (np.float32, np.float64, np.float16) and node.aval.dtype.kind != "V":
+        raise TypeError(f"special.{name}: takes floating numbers; got {node.aval.dtype.name}")
+    return [node]
+
+
+@api_boundary
+def log_ndtr(x: Any, series_order: int = 3) -> Array:
+    """The logarithm of `ndtr`, accurate far to the left as well, elementwise.
+
+    Args:
+        x: floating numbers.
+        series_order: accepted for the sake of jax's signature; SciPy's function needs none.
+
+    >>> import accnp as jnp
+    >>> round(float(jnp.scipy.special.log_ndtr(-30.0)), 3)
+    -454.321
+    """
+    order = as_int(series_order, "special.log_ndtr", "series_order")
+    if not 0 <= order <= 30:
+        raise ValueError(f"special.log_ndtr: series_order is from 0 to 30; got {order}")
+    return wrap(o.log_ndtr(*_floating("log_ndtr", x)))

@@ -1,0 +1,1 @@
+"""`lax`: functions that neither promote nor broadcast."""

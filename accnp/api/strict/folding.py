@@ -1,0 +1,486 @@
+"""Folds with functions of the user's: `reduce`, `reduce_window`. In: trees of arrays. Out: trees of
+arrays.
+
+Sums, products, extremes and their like are recognised in the function's program, whoever wrote it,
+and take ops of their own. Any other function is a loop, in the order of the elements, so that it
+need not even be associative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.convert import as_node, cast
+from accnp.api.arguments.shapes import as_axes, as_int
+from accnp.api.flow.bodies import as_leaves, check_result, close, record_body, values
+from accnp.api.flow.remembered import remembered
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.graph import build, evaluate, expanded
+from accnp.ir.node import Node, literal
+from accnp.ir.op import o
+from accnp.primitives.control import call
+from accnp.primitives.fold import MONOIDS, Monoid, fold_windows
+from accnp.primitives.kinds import broadcast_to, dtype_kind, full
+from accnp.primitives.windows import dilated, pads_of
+from accnp.pytree import PyTreeDef, leaf_names, tree_flatten
+from accnp.transforms.tools import TOOLS
+
+__all__ = ["padtype_to_pads", "reduce", "reduce_window", "reduce_window_shape_tuple", "reduce_xor"]
+
+_INT32 = np.dtype(np.int32)
+DIRECT = 64  # elements of a window up to which each is looked at
+
+
+# --- operands, initial values, and the function of two ---
+
+
+class _Pairs:
+    """A recorded function of two values, and which known functions its results are."""
+
+    def __init__(
+        self, name: str, computation: Callable[[Any, Any], Any], spec: PyTreeDef, avals: list[Aval]
+    ) -> None:
+        tree = spec.unflatten(range(len(avals)))
+        body = record_body(computation, name, [*avals, *avals], tree_flatten((tree, tree))[1])
+        check_result(name, computation, tree, avals, body)
+        self.outer = close([body.graph])
+        graph = expanded(body.graph)
+
+        def strong(nodes: list[Node]) -> list[Node]:
+            return [cast(x, x.aval.dtype) for x in evaluate(graph, nodes)]
+
+        self.graph = build(strong, graph.in_avals, graph.name)
+        self.graphs = (self.graph,)
+        n = len(avals)
+        accs, xs = self.graph.inputs[-2 * n : -n], self.graph.inputs[-n:]
+        self.monoids = [
+            MONOIDS.get(y.op.name) if {id(v) for v in y.inputs} == {id(a), id(x)} else None
+            for y, a, x in zip(self.graph.outputs, accs, xs, strict=True)
+        ]
+
+
+class _Fold:
+    """Operands of one shape, initial values, and what they are folded with."""
+
+    def __init__(self, name: str, operands: Any, init_values: Any, computation: Any) -> None:
+        if not callable(computation):
+            raise TypeError(f"lax.{name}: computation must be callable; got {computation!r}")
+        self.name = name
+        self.xs, self.spec = as_leaves(operands, f"lax.{name}", "operands")
+        inits, init_spec = as_leaves(init_values, f"lax.{name}", "init_values")
+        if init_spec != self.spec:
+            raise ValueError(
+                f"lax.{name}: operands and init_values need the same tree structure; got "
+                f"{self.spec} and {init_spec}"
+            )
+        if not self.xs:
+            raise ValueError(f"lax.{name}: needs an operand; got none")
+        names = leaf_names(operands, "operands")
+        self.shape = self.xs[0].aval.shape
+        for x, path in zip(self.xs, names, strict=True):
+            if x.aval.shape != self.shape:
+                raise ValueError(
+                    f"lax.{name}: all operands need one shape; got {self.shape} for {names[0]} and "
+                    f"{x.aval.shape} for {path}"
+                )
+        for x, path in zip(inits, leaf_names(init_values, "init_values"), strict=True):
+            if x.aval.shape != ():
+                raise ValueError(
+                    f"lax.{name}: initial values must be scalars; got shape {x.aval.shape} for "
+                    f"{path}"
+                )
+        self.inits = inits
+        self.names = names
+        self.record(computation)
+
+    def record(self, computation: Callable[[Any, Any], Any]) -> None:
+        """Record the function on scalars, and see what it is."""
+        avals = [make_aval((), x.aval.dtype) for x in self.xs]
+        key = ("fold", self.spec, *avals)
+        found = remembered(
+            (computation,), key, lambda: _Pairs(f"lax.{self.name}", computation, self.spec, avals)
+        )
+        self.graph, self.outer, self.monoids = found.graph, found.outer, found.monoids
+
+    def start(self, i: int) -> Node:
+        """Return an initial value, of its operand's type.
+
+        Raises:
+            TypeError: it has another type, and is no identity of a known function.
+        """
+        first, dtype, monoid = self.inits[i], self.xs[i].aval.dtype, self.monoids[i]
+        known = cast(first, dtype)
+        if first.aval.dtype != dtype and not (monoid and _is_identity(known, monoid)):
+            raise TypeError(
+                f"lax.{self.name}: an initial value needs the dtype of its operand; got "
+                f"{first.aval.dtype.name} for {self.names[i]} of {dtype.name}; convert it"
+            )
+        return known
+
+    def known(self, whole: Callable[[Monoid, Node], Node]) -> Any:
+        """Fold by the ops of known functions; `whole` says which elements."""
+        results = []
+        for i, (monoid, x) in enumerate(zip(self.monoids, self.xs, strict=True)):
+            assert monoid is not None
+            first, y = self.start(i), whole(monoid, x)
+            if not _is_identity(first, monoid):
+                y = monoid.combine(y, broadcast_to(first, y.aval.shape))
+            results.append(y)
+        return self.result(results)
+
+    def loop(
+        self,
+        shape: tuple[int, ...],
+        consts: Sequence[Node],
+        rows: Sequence[Node],
+        read: Callable[[list[Node], list[Node]], tuple[list[Node], Node | None]],
+    ) -> list[Node]:
+        """Fold what `read` (consts, row) -> (one value of each operand, which of them count) makes
+        of each row; the values are of this shape."""
+        size = prod(shape)
+        n, n_outer, n_consts = len(self.xs), len(self.outer), len(consts)
+        each = self.graph
+        if shape:
+            flags = (*(False,) * n_outer, *(True,) * (2 * n))
+            each, _ = TOOLS.batch_graph(each, size, flags, True)
+        flat = (size,) if shape else ()
+
+        def step(nodes: list[Node]) -> list[Node]:
+            outer, nodes = nodes[:n_outer], nodes[n_outer:]
+            found, mask = read(nodes[:n_consts], nodes[n_consts + n :])
+            accs = nodes[n_consts : n_consts + n]
+            new = evaluate(each, [*outer, *accs, *[_reshaped(x, flat) for x in found]])
+            if mask is None:
+                return new
+            mask = _reshaped(mask, flat)
+            return [o.select_n(mask, a, b) for a, b in zip(accs, new, strict=True)]
+
+        starts = [broadcast_to(self.start(i), flat) for i in range(n)]
+        ins = [*self.outer, *consts, *starts, *rows]
+        n_fixed = len(ins) - len(rows)
+        avals = [x.aval for x in ins[:n_fixed]]
+        avals += [make_aval(x.aval.shape[1:], x.aval.dtype) for x in rows]
+        params = {
+            "jaxpr": build(step, avals, self.graph.name),
+            "length": rows[0].aval.shape[0],
+            "reverse": False,
+            "unroll": 1,
+            "num_consts": n_outer + n_consts,
+            "num_carry": n,
+        }
+        return [_reshaped(x, shape) for x in call("scan", ins, params)]
+
+    def result(self, nodes: Sequence[Node]) -> Any:
+        """Put the results together as the operands were."""
+        return values(self.spec, nodes)
+
+
+def _reshaped(x: Node, shape: tuple[int, ...]) -> Node:
+    return x if x.aval.shape == shape else o.reshape(x, new_sizes=shape, dimensions=None)
+
+
+def _is_identity(x: Node, monoid: Monoid) -> bool:
+    return x.op.name == "literal" and x.params["value"] == monoid.identity(x.aval.dtype)
+
+
+# --- reduce ---
+
+
+@api_boundary
+def reduce(
+    operands: Any,
+    init_values: Any,
+    computation: Callable[[Any, Any], Any],
+    dimensions: Sequence[int],
+    out_sharding: Any = None,
+) -> Any:
+    """Fold axes with a function of two scalars (or of two trees of scalars, for several operands).
+
+    Args:
+        operands: an array, or a tree of arrays of one shape.
+        init_values: a scalar for each operand; the fold starts with it.
+        computation: (value so far, element) -> value, of the operands' dtypes.
+        dimensions: the axes to fold.
+        out_sharding: accepted, and without effect on one device.
+
+    Raises:
+        TypeError: the function returns another structure or other types than its arguments have.
+        ValueError: shapes, structures or axes do not fit.
+
+    Example:
+        >>> import accnp as jnp
+        >>> x = jnp.arange(6.0).reshape(2, 3)
+        >>> jnp.lax.reduce(x, 0.0, lambda a, b: jnp.hypot(a, b), (1,))
+        Array([2.236068, 7.071068], dtype=float32)
+    """
+    fold = _Fold("reduce", operands, init_values, computation)
+    axes = _axes(dimensions, len(fold.shape))
+    if not axes:
+        return operands
+    kept = tuple(d for d in range(len(fold.shape)) if d not in axes)
+    shape = tuple(fold.shape[d] for d in kept)
+    if all(fold.monoids):
+        return fold.known(lambda monoid, x: _whole(monoid, x, axes))
+    count = prod(fold.shape[d] for d in axes)
+    rows = [_reshaped(o.transpose(x, permutation=(*axes, *kept)), (count, *shape)) for x in fold.xs]
+    return fold.result(fold.loop(shape, [], rows, lambda _, row: (row, None)))
+
+
+def _axes(dimensions: Any, rank: int) -> tuple[int, ...]:
+    found = tuple(sorted(as_axes(dimensions, rank, "lax.reduce")))
+    given = [dimensions] if isinstance(dimensions, int) else list(dimensions)
+    if any(int(d) < 0 for d in given):
+        raise ValueError(f"lax.reduce: axes count from 0; got {tuple(given)} for rank {rank}")
+    return found
+
+
+def _whole(monoid: Monoid, x: Node, axes: tuple[int, ...]) -> Node:
+    if monoid.reduce:
+        return getattr(o, monoid.reduce)(x, axes=axes)
+    for axis in reversed(axes):
+        n = x.aval.shape[axis]
+        if n == 0:
+            shape = (*x.aval.shape[:axis], *x.aval.shape[axis + 1 :])
+            x = full(shape, monoid.identity(x.aval.dtype), x.aval.dtype)
+        else:
+            x = o.squeeze(fold_windows(monoid.combine, x, axis, n), dimensions=(axis,))
+    return x
+
+
+@api_boundary
+def reduce_xor(operand: Any, axes: Any) -> Array:
+    """The exclusive or of all elements along the given axes.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.reduce_xor(jnp.array([1, 2, 7]), (0,))
+        Array(4, dtype=int32)
+    """
+    x = as_node(operand, "lax.reduce_xor")
+    if dtype_kind(x.aval.dtype) not in "biu":
+        raise TypeError(f"reduce_xor does not accept dtype {x.aval.dtype.name}.")
+    return wrap(_whole(MONOIDS["xor"], x, _axes(axes, x.aval.ndim)))
+
+
+# --- windows ---
+
+
+class _Windows:
+    """Where windows lie over an array: sizes, strides, padding, dilations, by axis."""
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        window: Any,
+        strides: Any,
+        padding: Any,
+        base_dilation: Any,
+        window_dilation: Any,
+    ) -> None:
+        rank = len(shape)
+        self.window = _each("window_dimensions", window, rank)
+        self.strides = _each("window_strides", strides, rank)
+        self.base = _each("base_dilation", base_dilation, rank)
+        self.dilation = _each("window_dilation", window_dilation, rank)
+        wide = [dilated(n, d) for n, d in zip(shape, self.base, strict=True)]
+        spans = [dilated(n, d) for n, d in zip(self.window, self.dilation, strict=True)]
+        if isinstance(padding, str):
+            padding = padtype_to_pads(wide, spans, self.strides, padding)
+        self.pads = [_pair(p) for p in padding]
+        if len(self.pads) != rank:
+            raise ValueError(
+                f"lax.reduce_window: padding needs a pair (low, high) for each axis; got "
+                f"{self.pads} for shape {tuple(shape)}"
+            )
+        self.out = tuple(
+            max(0, (n + low + high - span) // stride + 1)
+            for n, (low, high), span, stride in zip(
+                wide, self.pads, spans, self.strides, strict=True
+            )
+        )
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """As the ops that fold windows take them."""
+        return {
+            "window_dimensions": self.window,
+            "window_strides": self.strides,
+            "padding": tuple(self.pads),
+            "base_dilation": self.base,
+            "window_dilation": self.dilation,
+        }
+
+    @property
+    def padded(self) -> bool:
+        """Whether there are places without an element of the array."""
+        return any(p != (0, 0) for p in self.pads) or any(d != 1 for d in self.base)
+
+    def fill(self, x: Node, value: Any) -> Node:
+        """Put a value wherever windows see no element."""
+        if not self.padded:
+            return x
+        pads = zip(self.pads, self.base, strict=True)
+        config = tuple((low, high, d - 1) for (low, high), d in pads)
+        if dtype_kind(x.aval.dtype) in "fc":
+            value = float(value)
+        return o.pad(x, literal(value, x.aval.dtype, False), padding_config=config)
+
+
+def _each(name: str, given: Any, rank: int) -> tuple[int, ...]:
+    if given is None:
+        return (1,) * rank
+    found = tuple([as_int(v, "lax.reduce_window", f"each of {name}") for v in given])
+    if len(found) != rank:
+        raise TypeError(
+            f"lax.reduce_window: {name} needs one entry for each axis; got {found} for an array of "
+            f"rank {rank}"
+        )
+    if any(v < 1 for v in found):
+        raise TypeError(f"lax.reduce_window: {name} must be positive; got {found}")
+    return found
+
+
+def _pair(given: Any) -> tuple[int, int]:
+    low, high = (as_int(v, "lax.reduce_window", "each padding") for v in given)
+    return low, high
+
+
+def padtype_to_pads(
+    in_shape: Sequence[int],
+    window_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str,
+) -> list[tuple[int, int]]:
+    """Return the (low, high) padding of each axis that "SAME", "SAME_LOWER" or "VALID" stands for.
+
+    "SAME" makes ceil(size / stride) windows; an odd element goes behind, with "SAME_LOWER" before.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.padtype_to_pads((5,), (2,), (1,), "SAME")
+        [(0, 1)]
+    """
+    kind = padding.upper()
+    if kind not in ("VALID", "SAME", "SAME_LOWER"):
+        raise ValueError(
+            f"padding must be 'VALID', 'SAME', 'SAME_LOWER' or a sequence of pairs; got {padding!r}"
+        )
+    return pads_of(in_shape, window_shape, window_strides, kind)
+
+
+def reduce_window_shape_tuple(
+    operand_shape: Sequence[int],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None,
+    padding: Any,
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> tuple[int, ...]:
+    """Return the shape of what `reduce_window` makes of an array.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.reduce_window_shape_tuple((5, 6), (2, 2), (1, 2), "VALID")
+        (4, 3)
+    """
+    where = window_dimensions, window_strides, padding, base_dilation, window_dilation
+    return _Windows(operand_shape, *where).out
+
+
+@api_boundary
+def reduce_window(
+    operand: Any,
+    init_value: Any,
+    computation: Callable[[Any, Any], Any],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Any:
+    """Fold each window of an array with a function of two scalars, such as for pooling.
+
+    Sums and extremes of small windows are one operation; other known functions and larger windows
+    of n elements take some log n operations on whole arrays. Of several equal extremes in a window
+    the first one has the derivative.
+
+    Args:
+        operand: an array, or a tree of arrays of one shape.
+        init_value: a scalar for each operand; each window's fold starts with it.
+        computation: (value so far, element) -> value, of the operands' dtypes.
+        window_dimensions: sizes of the window, one for each axis.
+        window_strides: distances between windows (1).
+        padding: "VALID", "SAME", "SAME_LOWER", or (low, high) for each axis; places outside of the
+            array are left out of the folds.
+        base_dilation: distances between the array's elements (1).
+        window_dilation: distances between the elements of a window (1).
+
+    Raises:
+        TypeError: the function returns other types than its arguments have, or sizes, strides or
+            dilations are not positive or not one for each axis.
+        ValueError: shapes, structures or the padding do not fit.
+
+    Example:
+        >>> import accnp as jnp
+        >>> x = jnp.arange(6.0).reshape(2, 3)
+        >>> jnp.lax.reduce_window(x, -jnp.inf, jnp.lax.max, (2, 2), (1, 1), "VALID")
+        Array([[4., 5.]], dtype=float32)
+    """
+    fold = _Fold("reduce_window", operand, init_value, computation)
+    where = window_dimensions, window_strides, padding, base_dilation, window_dilation
+    windows = _Windows(fold.shape, *where)
+    if 0 in windows.out:
+        return fold.result([full(windows.out, 0, x.aval.dtype) for x in fold.xs])
+    if all(fold.monoids):
+        return fold.known(lambda monoid, x: _folded(monoid, x, windows))
+    return fold.result(_looped(fold, windows))
+
+
+def _folded(monoid: Monoid, x: Node, windows: _Windows) -> Node:
+    """Fold windows in one go, or large ones axis by axis."""
+    if monoid.windows and prod(windows.window) <= DIRECT and dtype_kind(x.aval.dtype) != "b":
+        return getattr(o, monoid.windows)(x, **windows.params)
+    x = windows.fill(x, monoid.identity(x.aval.dtype))
+    for axis in reversed(range(x.aval.ndim)):
+        size, stride = windows.window[axis], windows.strides[axis]
+        dilation, count = windows.dilation[axis], windows.out[axis]
+        x = fold_windows(monoid.combine, x, axis, size, stride, dilation, count=count)
+    return x
+
+
+def _looped(fold: _Fold, windows: _Windows) -> list[Node]:
+    """Fold windows element by element, of all windows at once."""
+    rank, shape, sizes = len(fold.shape), windows.out, windows.window
+    consts = [windows.fill(x, 0) for x in fold.xs]
+    if windows.padded:
+        consts.append(windows.fill(full(fold.shape, True, np.dtype(bool)), False))
+    spans = [(n - 1) * s + 1 for n, s in zip(shape, windows.strides, strict=True)]
+    # Row i: where the i-th element of the first window lies.
+    places = np.stack([i.ravel() for i in np.indices(sizes)], 1) * np.asarray(windows.dilation)
+
+    def read(consts: list[Node], row: list[Node]) -> tuple[list[Node], Node | None]:
+        starts = [_item(row[0], d) for d in range(rank)]
+        found = [
+            o.slice(
+                o.dynamic_slice(x, *starts, slice_sizes=tuple(spans)),
+                start_indices=(0,) * rank,
+                limit_indices=tuple(spans),
+                strides=windows.strides,
+            )
+            for x in consts
+        ]
+        return (found[:-1], found[-1]) if windows.padded else (found, None)
+
+    rows = [as_node(places.astype(_INT32).reshape(prod(sizes), rank))]
+    return fold.loop(shape, consts, rows, read)
+
+
+def _item(x: Node, i: int) -> Node:
+    one = o.slice(x, start_indices=(i,), limit_indices=(i + 1,), strides=None)
+    return o.squeeze(one, dimensions=(0,))

@@ -1,0 +1,405 @@
+"""The strict elementwise functions: operands of one dtype, equal shapes or rank 0, no promotion.
+
+In: arrays and numbers. Out: lazy Arrays, or a TypeError that names both dtypes.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import as_node, cast, wrap
+from accnp.api.arguments.shapes import as_int
+from accnp.api.elements.elementwise import with_parameters
+from accnp.api.strict.lax_types import check_accuracy
+from accnp.array import Array
+from accnp.errors import api_boundary
+from accnp.ir.node import items
+from accnp.ir.op import OPS, o
+from accnp.primitives.elementwise import like
+from accnp.primitives.kinds import dtype_kind
+from accnp.primitives.precision import reduce_precision as rounded_bits
+from accnp.pytree import tree_flatten, tree_map, tree_unflatten
+
+ACCURATE = ", *, accuracy=None"  # a wish that a CPU needs no help with
+_KEYWORD = {"and": "and_", "or": "or_", "not": "not_"}
+
+
+class RoundingMethod(enum.IntEnum):
+    """How `round` treats halves."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+class Precision(enum.Enum):
+    """How exactly products are computed; on a CPU always in the operands' own precision."""
+
+    DEFAULT = 0
+    HIGH = 1
+    HIGHEST = 2
+
+
+def strict(name: str, op: str, parameters: str) -> Callable[..., Array]:
+    """Make the public form of an op; its last parameter may be a keyword that changes nothing."""
+    record = getattr(o, _KEYWORD.get(op, op))
+
+    label = f"lax.{name}"
+
+    def one(x: Any) -> Array:
+        return wrap(record(as_node(x, label)))
+
+    def one_accurate(x: Any, *, accuracy: Any = None) -> Array:
+        if accuracy is not None:
+            check_accuracy(label, accuracy)
+        return wrap(record(as_node(x, label)))
+
+    def two(x: Any, y: Any) -> Array:
+        return wrap(record(as_node(x, label), as_node(y, label)))
+
+    def three(x: Any, y: Any, z: Any) -> Array:
+        return wrap(record(as_node(x, label), as_node(y, label), as_node(z, label)))
+
+    accurate = parameters.endswith(ACCURATE)
+    names = parameters.removesuffix(ACCURATE)
+    forms: list[Any] = [one_accurate if accurate else one, two, three]
+    call = api_boundary(with_parameters(forms[names.count(",")], names))
+    call.__name__ = call.__qualname__ = name
+    call.__module__ = "accnp.lax"
+    call.__doc__ = f"The op `{OPS[op].name}`, elementwise; operands of one dtype."
+    return call
+
+
+abs = strict("abs", "abs", "x")
+acos = strict("acos", "acos", "x")
+acosh = strict("acosh", "acosh", "x")
+asin = strict("asin", "asin", "x")
+asinh = strict("asinh", "asinh", "x")
+atan = strict("atan", "atan", "x")
+atanh = strict("atanh", "atanh", "x")
+bessel_i0e = strict("bessel_i0e", "bessel_i0e", "x")
+bessel_i1e = strict("bessel_i1e", "bessel_i1e", "x")
+bitwise_not = strict("bitwise_not", "not", "x")
+cbrt = strict("cbrt", "cbrt", "x" + ACCURATE)
+ceil = strict("ceil", "ceil", "x")
+clz = strict("clz", "clz", "x")
+cos = strict("cos", "cos", "x" + ACCURATE)
+cosh = strict("cosh", "cosh", "x")
+digamma = strict("digamma", "digamma", "x")
+erf = strict("erf", "erf", "x")
+erf_inv = strict("erf_inv", "erf_inv", "x")
+erfc = strict("erfc", "erfc", "x")
+exp = strict("exp", "exp", "x" + ACCURATE)
+exp2 = strict("exp2", "exp2", "x" + ACCURATE)
+expm1 = strict("expm1", "expm1", "x" + ACCURATE)
+floor = strict("floor", "floor", "x")
+imag = strict("imag", "imag", "x")
+is_finite = strict("is_finite", "is_finite", "x")
+lgamma = strict("lgamma", "lgamma", "x")
+log = strict("log", "log", "x" + ACCURATE)
+log1p = strict("log1p", "log1p", "x" + ACCURATE)
+logistic = strict("logistic", "logistic", "x" + ACCURATE)
+neg = strict("neg", "neg", "x")
+population_count = strict("population_count", "population_count", "x")
+real = strict("real", "real", "x")
+rsqrt = strict("rsqrt", "rsqrt", "x" + ACCURATE)
+sign = strict("sign", "sign", "x")
+sin = strict("sin", "sin", "x" + ACCURATE)
+sinh = strict("sinh", "sinh", "x")
+sqrt = strict("sqrt", "sqrt", "x" + ACCURATE)
+square = strict("square", "square", "x")
+tan = strict("tan", "tan", "x" + ACCURATE)
+tanh = strict("tanh", "tanh", "x" + ACCURATE)
+add = strict("add", "add", "x, y")
+atan2 = strict("atan2", "atan2", "x, y")
+bitwise_and = strict("bitwise_and", "and", "x, y")
+bitwise_or = strict("bitwise_or", "or", "x, y")
+bitwise_xor = strict("bitwise_xor", "xor", "x, y")
+complex = strict("complex", "complex", "x, y")
+div = strict("div", "div", "x, y")
+eq = strict("eq", "eq", "x, y")
+ge = strict("ge", "ge", "x, y")
+gt = strict("gt", "gt", "x, y")
+igamma = strict("igamma", "igamma", "a, x")
+igamma_grad_a = strict("igamma_grad_a", "igamma_grad_a", "a, x")
+igammac = strict("igammac", "igammac", "a, x")
+le = strict("le", "le", "x, y")
+lt = strict("lt", "lt", "x, y")
+max = strict("max", "max", "x, y")
+min = strict("min", "min", "x, y")
+
+
+def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Array:
+    """The product of two arrays of one dtype; in another dtype, if one is given.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.mul(jnp.int8(100), jnp.int8(3), out_dtype="int16")
+        Array(300, dtype=int16)
+    """
+    if out_dtype is not None:
+        new = dtypes.requested_dtype(out_dtype, "lax.mul")
+        x, y = (as_node(v, "lax.mul") for v in (x, y))
+        x, y = (wrap(cast(v, new, v.aval.weak_type)) for v in (x, y))
+    return _mul(x, y)
+
+
+_mul = strict("mul", "mul", "x, y")
+ne = strict("ne", "ne", "x, y")
+nextafter = strict("nextafter", "nextafter", "x1, x2")
+polygamma = strict("polygamma", "polygamma", "m, x")
+_random_gamma_grad = strict("random_gamma_grad", "random_gamma_grad", "x, y")
+
+
+def random_gamma_grad(*args: Any) -> Array:
+    """The derivative of gamma samples (the second operand) by their parameter (the first one)."""
+    return _random_gamma_grad(*args)
+
+
+rem = strict("rem", "rem", "x, y")
+shift_left = strict("shift_left", "shift_left", "x, y")
+shift_right_arithmetic = strict("shift_right_arithmetic", "shift_right_arithmetic", "x, y")
+shift_right_logical = strict("shift_right_logical", "shift_right_logical", "x, y")
+sub = strict("sub", "sub", "x, y")
+zeta = strict("zeta", "zeta", "x, q")
+betainc = strict("betainc", "regularized_incomplete_beta", "a, b, x")
+
+
+@api_boundary
+def select_n(which: Any, *cases: Any) -> Array:
+    """The elements of the case that `which` numbers, from 0; of the first or the last one where it
+    is out of bounds.
+
+    Args:
+        which: truth values, for two cases, or integers; a scalar, or of the cases' shape.
+        cases: arrays of one shape and dtype.
+
+    Raises:
+        TypeError: shapes or dtypes differ, or `which` is of another kind.
+        ValueError: there are no cases.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.select_n(jnp.array([0, 2]), jnp.zeros(2), jnp.ones(2), jnp.full(2, 5.0))
+        Array([0., 5.], dtype=float32)
+    """
+    return _select("lax.select_n", which, cases)
+
+
+@api_boundary
+def select(pred: Any, on_true: Any, on_false: Any) -> Array:
+    """`on_true` where `pred` holds, `on_false` elsewhere; shapes and dtypes are equal.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.select(jnp.array([True, False]), jnp.ones(2), jnp.zeros(2))
+        Array([1., 0.], dtype=float32)
+    """
+    return _select("lax.select", pred, (on_false, on_true))
+
+
+def _select(name: str, which: Any, given: Sequence[Any]) -> Array:
+    at = as_node(which, name)
+    cases = [as_node(x, name) for x in given]
+    if not cases:
+        raise ValueError(f"{name}: needs at least one case; got none")
+    shapes = [x.aval.shape for x in cases]
+    if len(set(shapes)) > 1:
+        raise TypeError(f"{name}: all cases need one shape; got {shapes}; jnp.where broadcasts")
+    if at.aval.shape not in ((), shapes[0]):
+        raise TypeError(
+            f"{name}: the selector must be a scalar or of the cases' shape; got {at.aval.shape} "
+            f"for cases of shape {shapes[0]}"
+        )
+    if len(cases) == 1:
+        return wrap(cases[0])
+    if dtype_kind(at.aval.dtype) in "iu":
+        at = cast(at, np.dtype(np.int32))
+    return wrap(o.select_n(at, *cases))
+
+
+@api_boundary
+def clamp(min: Any, x: Any, max: Any) -> Array:
+    """Limit x to [min, max]; the bounds have the shape of x or rank 0.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.clamp(0.0, jnp.array([-1.0, 2.0]), 1.0)
+    Array([0., 1.], dtype=float32)
+    """
+    return wrap(o.clamp(*[as_node(v, "lax.clamp") for v in (min, x, max)]))
+
+
+@api_boundary
+def pow(x: Any, y: Any) -> Array:
+    """x to the power y; y has the dtype of x or is an integer.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.pow(jnp.array([2.0]), 3.0)
+    Array([8.], dtype=float32)
+    """
+    return wrap(o.pow(as_node(x, "lax.pow"), as_node(y, "lax.pow")))
+
+
+@api_boundary
+def integer_pow(x: Any, y: int) -> Array:
+    """x to a static integer power.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.integer_pow(jnp.array([2.0]), 3)
+    Array([8.], dtype=float32)
+    """
+    node, power = as_node(x, "lax.integer_pow"), as_int(y, "lax.integer_pow", "y")
+    if power < 0 and dtype_kind(node.aval.dtype) in "iu":
+        raise TypeError(
+            "lax.integer_pow: Integers cannot be raised to negative powers; "
+            f"got {node.aval.dtype.name} and {power}; convert to float first"
+        )
+    return wrap(o.integer_pow(node, y=power))
+
+
+@api_boundary
+def reciprocal(x: Any) -> Array:
+    """1 / x.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.reciprocal(jnp.array([2.0]))
+    Array([0.5], dtype=float32)
+    """
+    return integer_pow(x, -1)
+
+
+@api_boundary
+def round(x: Any, rounding_method: Any = RoundingMethod.AWAY_FROM_ZERO) -> Array:
+    """The nearest whole number, halves as the method says.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.round(jnp.array([0.5, 1.5]))
+    Array([1., 2.], dtype=float32)
+    """
+    method = RoundingMethod(rounding_method)
+    return wrap(o.round(as_node(x, "lax.round"), rounding_method=int(method)))
+
+
+_CONJUGATED = tuple(map(np.dtype, ("float32", "float64", "complex64", "complex128")))
+
+
+@api_boundary
+def conj(x: Any) -> Array:
+    """The complex conjugate; real operands become complex.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.conj(jnp.array([1j]))
+    Array([0.-1.j], dtype=complex64)
+    """
+    node = as_node(x, "lax.conj")
+    if node.aval.dtype not in _CONJUGATED:
+        raise TypeError(
+            f"lax.conj: takes float32, float64 and complex numbers; got {node.aval.dtype.name}; "
+            "jnp.conj takes all"
+        )
+    if node.aval.dtype.kind != "c":
+        wide = np.dtype(np.complex128 if node.aval.dtype.itemsize == 8 else np.complex64)
+        node = cast(node, wide, node.aval.weak_type)
+    return wrap(o.conj(node))
+
+
+@api_boundary
+def convert_element_type(operand: Any, new_dtype: Any) -> Array:
+    """Convert the elements.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.convert_element_type(jnp.array([1.5]), int)
+    Array([1], dtype=int32)
+    """
+    node = as_node(operand, "lax.convert_element_type")
+    return wrap(cast(node, dtypes.requested_dtype(new_dtype, "lax.convert_element_type")))
+
+
+@api_boundary
+def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
+    """The same bits as another dtype; of another width, the last axis is added or used up.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.bitcast_convert_type(jnp.float32(1.0), jnp.int32)
+    Array(1065353216, dtype=int32)
+    """
+    node = as_node(operand, "lax.bitcast_convert_type")
+    new = dtypes.requested_dtype(new_dtype, "lax.bitcast_convert_type")
+    old, shape = node.aval.dtype, node.aval.shape
+    if new == old:
+        return wrap(node)
+    if new.itemsize == old.itemsize:
+        return wrap(o.bitcast_convert_type(node, new_dtype=new))
+    if new.itemsize < old.itemsize:
+        wide = o.reshape(node, new_sizes=(*shape, 1), dimensions=None)
+        return wrap(o.view_bytes(wide, new_dtype=new))
+    ratio = new.itemsize // old.itemsize
+    if not shape or shape[-1] != ratio:
+        raise ValueError(
+            f"lax.bitcast_convert_type: the last axis must have {ratio} elements of {old.name} for "
+            f"one of {new.name}; got shape {shape}; reshape first"
+        )
+    return wrap(o.reshape(o.view_bytes(node, new_dtype=new), new_sizes=shape[:-1], dimensions=None))
+
+
+@api_boundary
+def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Array:
+    """Round floats to those with fewer bits of exponent and mantissa, kept in their dtype.
+
+    Ties go to even; what is too large becomes infinite, what is too small zero, nan stays.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.reduce_precision(jnp.array([1.1, 70000.0]), 5, 10)
+        Array([1.0996094,       inf], dtype=float32)
+    """
+    x = as_node(operand, "lax.reduce_precision")
+    exponent = as_int(exponent_bits, "lax.reduce_precision", "exponent_bits")
+    mantissa = as_int(mantissa_bits, "lax.reduce_precision", "mantissa_bits")
+    if exponent < 1 or mantissa < 0:
+        raise ValueError(
+            f"lax.reduce_precision: needs at least one bit of exponent and none of mantissa; got "
+            f"exponent_bits={exponent}, mantissa_bits={mantissa}"
+        )
+    return wrap(rounded_bits(x, exponent, mantissa))
+
+
+def stop_gradient(x: Any) -> Any:
+    """The tree of values as it is, but a constant to every derivative.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.stop_gradient(1.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+
+    def stop(leaf: Any) -> Any:
+        node = as_node(leaf, "lax.stop_gradient")
+        if node.aval.dtype.kind in "biu":
+            return wrap(node)
+        return wrap(o.stop_gradient(node))
+
+    return tree_map(stop, x)
+
+
+def optimization_barrier(operand: Any, /) -> Any:
+    """The tree of values as it is, for consumers that shall come after all of them: nothing is
+    merged or fused across.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.optimization_barrier(jnp.ones(2))
+    Array([1., 1.], dtype=float32)
+    """
+    leaves, tree = tree_flatten(operand)
+    nodes = [as_node(leaf, "lax.optimization_barrier") for leaf in leaves]
+    return tree_unflatten(tree, [wrap(x) for x in items(o.optimization_barrier(*nodes))])
+
+
+def zeros_like_array(x: Any) -> Array:
+    """Zeros of the shape and dtype of x."""
+    node = as_node(x, "lax.zeros_like_array")
+    shape: Sequence[int] = node.aval.shape
+    return wrap(o.broadcast_in_dim(like(node, 0), shape=tuple(shape), broadcast_dimensions=()))

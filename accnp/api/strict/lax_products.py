@@ -1,0 +1,335 @@
+"""Products of `lax`: of groups of rows with a matrix each, of scaled operands, of any axes.
+
+In: arrays and which axes belong together. Out: lazy Arrays, by `dot_general`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.algebra import products
+from accnp.api.arguments.convert import as_node, cast, to_shape
+from accnp.api.arrays.joining import repeat
+from accnp.api.elements.composed import composed
+from accnp.api.elements.selecting import where
+from accnp.api.folds.cumulative import cumsum
+from accnp.api.strict.lax_types import RaggedDotDimensionNumbers
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+from accnp.ir.op import o
+from accnp.primitives.elementwise import like
+from accnp.primitives.kinds import broadcast_to, dtype_kind
+
+__all__ = [
+    "batch_matmul", "ragged_dot", "ragged_dot_general", "ragged_dot_general_p", "scaled_dot",
+    "scaled_dot_p", "scales_repeated",
+]  # fmt: skip
+
+
+@api_boundary
+def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Array:
+    """Multiply the matrices in the last two axes; all others are batches, of one shape.
+
+    Raises:
+        ValueError: ranks differ, or are below 2.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.batch_matmul(jnp.ones((2, 3, 4)), jnp.ones((2, 4, 5))).shape
+        (2, 3, 5)
+    """
+    x, y = as_node(lhs, "lax.batch_matmul"), as_node(rhs, "lax.batch_matmul")
+    rank = x.aval.ndim
+    if min(rank, y.aval.ndim) < 2:
+        raise ValueError(
+            f"lax.batch_matmul: Arguments to batch_matmul must be at least 2D, got {rank}, "
+            f"{y.aval.ndim}; add axes"
+        )
+    if y.aval.ndim != rank:
+        raise ValueError(
+            f"lax.batch_matmul: Arguments to batch_matmul must have same ndim, got {rank}, "
+            f"{y.aval.ndim}; jnp.matmul broadcasts"
+        )
+    outer = tuple(range(rank - 2))
+    dims = (((rank - 1,), (rank - 2,)), (outer, outer))
+    return products.dot_general(wrap(x), wrap(y), dims, precision=precision)
+
+
+# --- groups --------------------------------------------------------------------------------------
+
+
+def _groups(x: Array, sizes: Array, axis: int, before: Sequence[int]) -> Array:
+    """For each group a copy of x, as a new first axis, with zeros outside of the group's places.
+
+    `before` are the axes of x to which the axes of `sizes` before its last one belong.
+    """
+    ends = cumsum(sizes, axis=-1)
+    count, rank = sizes.shape[-1], x.ndim
+    wide = (count, *x.shape)
+    to = (*[d + 1 for d in before[: sizes.ndim - 1]], 0)
+
+    def over(v: Array) -> Any:
+        node, order = v._node, np.argsort(to)
+        node = o.transpose(node, permutation=tuple(int(i) for i in order))
+        return broadcast_to(node, wide, tuple(sorted(to)))
+
+    place = o.iota(dtype=np.dtype(sizes.dtype), shape=wide, dimension=axis + 1)
+    here = o.and_(o.lt(place, over(ends)), o.ge(place, over(ends - sizes)))
+    all_of_it = broadcast_to(x._node, wide, tuple(range(1, rank + 1)))
+    return where(wrap(here), wrap(all_of_it), wrap(like(x._node, 0)))
+
+
+def _ragged(
+    x: Array,
+    y: Array,
+    sizes: Array,
+    *,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
+    precision: Any,
+    preferred_element_type: Any,
+    group_offset: Any,
+    out_sharding: Any = None,
+) -> Array:
+    numbers = ragged_dot_dimension_numbers
+    (xc, yc), (xb, yb) = numbers.dot_dimension_numbers
+    if len(numbers.lhs_ragged_dimensions) != 1:
+        raise TypeError(
+            "lax.ragged_dot_general: ragged_dot_general expects exactly one lhs ragged dimension.; "
+            f"got {numbers.lhs_ragged_dimensions}"
+        )
+    (ragged,) = numbers.lhs_ragged_dimensions
+    free = [d for d in range(x.ndim) if d not in xc and d not in xb]
+    groups = numbers.rhs_group_dimensions
+    if len(groups) != (ragged in free):
+        raise TypeError(
+            "lax.ragged_dot_general: ragged_dot_general requires exactly one rhs group dimension "
+            "when lhs ragged dimension is noncontracting.; none otherwise; got "
+            f"{groups} for the ragged dimension {ragged}"
+        )
+
+    def multiply(a: Array, b: Array, c: Any, d: Any) -> Array:
+        return products.dot_general(a, b, (c, d), precision, preferred_element_type)
+
+    if ragged in xb:
+        return multiply(x, y, (xc, yc), (xb, yb))
+    up = [tuple(d + 1 for d in axes) for axes in (xc, yc, xb, yb)]
+    if ragged in free:
+        if y.shape[groups[0]] != sizes.shape[-1]:
+            raise TypeError(
+                "lax.ragged_dot_general: expected rhs group dimension size to be "
+                f"{sizes.shape[-1]}, got {y.shape[groups[0]]}."
+            )
+        wide = _groups(x, sizes, ragged, [*xb, *[d for d in free if d < ragged]])
+        return multiply(wide, y, ((0, *up[0]), (groups[0], *yc)), (up[2], yb))
+    before = [*xb, *[d for d in xc if d < ragged]]
+    other = {**dict(zip(xb, yb, strict=True)), **dict(zip(xc, yc, strict=True))}
+    left = _groups(x, sizes, ragged, before)
+    right = _groups(y, sizes, other[ragged], [other[d] for d in before])
+    return multiply(left, right, (up[0], up[1]), ((0, *up[2]), (0, *up[3])))
+
+
+ragged_dot_general_p = composed("ragged_dot_general", _ragged)
+
+
+@api_boundary
+def ragged_dot_general(
+    lhs: Any,
+    rhs: Any,
+    group_sizes: Any,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    group_offset: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """A product in which groups of places along one axis of `lhs` are multiplied by themselves.
+
+    Along an axis that is kept, each group has a matrix of its own in `rhs`; along one that is
+    contracted, each group gives a result of its own, in front; along a batch axis groups mean
+    nothing. The work is that of one product for each group.
+
+    Args:
+        lhs, rhs: the operands.
+        group_sizes: integers [groups], or with leading axes those of `lhs` before its ragged one.
+        ragged_dot_dimension_numbers: which axes belong together.
+        precision, preferred_element_type: as of `dot_general`.
+        group_offset: not supported.
+
+    Raises:
+        TypeError: the axes do not fit, or the sizes are no integers.
+
+    Example:
+        >>> import accnp as jnp
+        >>> numbers = jnp.lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), (0,), ())
+        >>> ones = jnp.ones((3, 1))
+        >>> jnp.lax.ragged_dot_general(ones, ones, jnp.array([1, 2]), numbers).ravel()
+        Array([1., 2.], dtype=float32)
+    """
+    name = "lax.ragged_dot_general"
+    nodes = [as_node(v, name) for v in (lhs, rhs, group_sizes)]
+    if group_offset is not None:
+        raise NotImplementedError(
+            f"{name}: group_offset is not supported; got {group_offset!r}; give all groups"
+        )
+    if dtype_kind(nodes[2].aval.dtype) not in "iu":
+        raise TypeError(
+            f"{name}: ragged_dot_general requires that group_sizes.dtype is subtype of np.integer; "
+            f"got {nodes[2].aval.dtype.name}"
+        )
+    wanted = preferred_element_type
+    return ragged_dot_general_p.bind(
+        *map(wrap, nodes),
+        ragged_dot_dimension_numbers=ragged_dot_dimension_numbers,
+        precision=products.precision_key(precision),
+        preferred_element_type=None if wanted is None else dtypes.requested_dtype(wanted, name),
+        group_offset=None,
+        out_sharding=None,
+    )
+
+
+@api_boundary
+def ragged_dot(
+    lhs: Any,
+    rhs: Any,
+    group_sizes: Any,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    group_offset: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Multiply groups of consecutive rows by a matrix each; rows beyond the groups give zeros.
+
+    Args:
+        lhs: [rows, k].
+        rhs: [groups, k, n].
+        group_sizes: integers [groups]: how many rows each group has.
+        precision, preferred_element_type: as of `dot_general`.
+        group_offset: not supported.
+
+    Example:
+        >>> import accnp as jnp
+        >>> matrices = jnp.array([[[1.0]], [[10.0]]])
+        >>> jnp.lax.ragged_dot(jnp.ones((4, 1)), matrices, jnp.array([1, 2])).ravel()
+        Array([ 1., 10., 10.,  0.], dtype=float32)
+    """
+    numbers = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
+    return ragged_dot_general(
+        lhs, rhs, group_sizes, numbers, precision, preferred_element_type, group_offset
+    )
+
+
+# --- scales --------------------------------------------------------------------------------------
+
+
+def scales_repeated(scale: Array, shape: Sequence[int]) -> Array:
+    """Repeat each scale over the block that it stands for."""
+    for axis, n in enumerate(shape):
+        if scale.shape[axis] != n:
+            scale = repeat(scale, n // max(scale.shape[axis], 1), axis)
+    return scale
+
+
+_BF16 = np.dtype(ml_dtypes.bfloat16)
+
+
+def _scaled(
+    lhs: Array,
+    rhs: Array,
+    lhs_scale: Array,
+    rhs_scale: Array,
+    *,
+    dimension_numbers: Any,
+    preferred_element_type: Any,
+) -> Array:
+    def whole(x: Array, scale: Array) -> Array:
+        wide = scales_repeated(wrap(cast(scale._node, _BF16)), x.shape)
+        return wrap(o.mul(cast(x._node, _BF16), wide._node))
+
+    left, right = whole(lhs, lhs_scale), whole(rhs, rhs_scale)
+    return products.dot_general(
+        left, right, dimension_numbers, preferred_element_type=preferred_element_type
+    )
+
+
+scaled_dot_p = composed("scaled_dot", _scaled)
+
+
+@api_boundary
+def scaled_dot(
+    lhs: Any,
+    rhs: Any,
+    *,
+    lhs_scale: Any = None,
+    rhs_scale: Any = None,
+    dimension_numbers: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:
+    """Multiply operands that have a scale for each block of contracted elements, in bfloat16.
+
+    Args:
+        lhs, rhs: the operands, of one rank.
+        lhs_scale, rhs_scale: of their shapes, but fewer along the contracted axes, by a factor of
+            at least 2; None: no scale.
+        dimension_numbers: as of `dot_general`; the last axis by the last but one without, with
+            leading batches.
+        preferred_element_type: the result's dtype, bfloat16 if None; sums are kept in float32.
+
+    Raises:
+        TypeError: shapes do not fit.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.scaled_dot(jnp.ones((1, 4)), jnp.ones((4, 1)), lhs_scale=jnp.full((1, 2), 3.0))
+        Array([[12]], dtype=bfloat16)
+    """
+    name = "lax.scaled_dot"
+    x, y = as_node(lhs, name), as_node(rhs, name)
+    rank = x.aval.ndim
+    if dimension_numbers is None:
+        outer = tuple(range(rank - 2))
+        dimension_numbers = (((rank - 1,), (max(rank - 2, 0),)), (outer, outer))
+    (xc, yc), (xb, yb) = dimension_numbers
+    dims = tuple(tuple(tuple(int(d) for d in g) for g in pair) for pair in ((xc, yc), (xb, yb)))
+    scales = []
+    for side, v, given, axes in (("LHS", x, lhs_scale, xc), ("RHS", y, rhs_scale, yc)):
+        shape = v.aval.shape
+        if given is None:
+            ones = [1 if d in axes else n for d, n in enumerate(shape)]
+            one = like(cast(v, _BF16), 1)
+            scales.append(wrap(cast(to_shape(one, tuple(ones)), _F8)))
+            continue
+        scale = as_node(given, name)
+        _check_scale(side, shape, scale.aval.shape, axes)
+        scales.append(wrap(scale))
+    wanted = _BF16 if preferred_element_type is None else preferred_element_type
+    return scaled_dot_p.bind(
+        wrap(x),
+        wrap(y),
+        *scales,
+        dimension_numbers=dims,
+        preferred_element_type=dtypes.requested_dtype(wanted, name),
+    )
+
+
+_F8 = np.dtype(ml_dtypes.float8_e8m0fnu)
+
+
+def _check_scale(side: str, shape: Sequence[int], scale: Sequence[int], axes: Any) -> None:
+    if len(scale) != len(shape):
+        raise TypeError(
+            "lax.scaled_dot: All input tensors must have the same rank.; got "
+            f"{tuple(scale)} for the scale of {side} of shape {tuple(shape)}"
+        )
+    for d, (n, m) in enumerate(zip(shape, scale, strict=True)):
+        if n == m and d not in axes:
+            continue
+        if d not in axes or m == 0 or n % m or n // m < 2:
+            raise TypeError(
+                f"lax.scaled_dot: {side} dim {d} of size {n} does not match scale dim size {m}.; "
+                "only contracted axes have fewer scales, by a whole factor of at least 2"
+            )

@@ -1,0 +1,399 @@
+"""The strict functions that move, cut, join and reduce.
+
+In: arrays, static ints. Out: lazy Arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import as_node, to_shape, wrap
+from accnp.api.arguments.shapes import as_axes, as_axis, as_int, as_shape, as_sizes
+from accnp.api.arrays.creation import full as jnp_full
+from accnp.api.arrays.creation import iota as jnp_iota
+from accnp.array import Array
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.kinds import broadcast_to
+
+
+def _ints(values: Any, name: str) -> tuple[int, ...]:
+    if isinstance(values, int | np.integer):
+        values = (values,)
+    return tuple([as_int(v, name, "each entry", "shape") for v in values])
+
+
+@api_boundary
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Array:
+    """An array of one value.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.full((2,), 1.5)
+    Array([1.5, 1.5], dtype=float32, weak_type=True)
+    """
+    return jnp_full(shape, fill_value, dtype)
+
+
+@api_boundary
+def full_like(
+    x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None
+) -> Array:
+    """An array of one value with the shape and dtype of another one.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.full_like(jnp.ones(2), 3)
+    Array([3., 3.], dtype=float32)
+    """
+    shape = tuple(x.shape) if shape is None and hasattr(x, "shape") else shape
+    if shape is None:
+        shape = as_node(x, "lax.full_like").aval.shape
+    found = dtype if dtype is not None else getattr(x, "dtype", None)
+    if found is None:
+        found = as_node(x, "lax.full_like").aval.dtype
+    return jnp_full(shape, fill_value, found)
+
+
+@api_boundary
+def iota(dtype: Any, size: int) -> Array:
+    """The numbers 0, 1, ... size - 1.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.iota(int, 3)
+    Array([0, 1, 2], dtype=int32)
+    """
+    return jnp_iota(dtype, size)
+
+
+@api_boundary
+def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: Any = None) -> Array:
+    """An array whose elements are their index along one axis.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.broadcasted_iota(int, (2, 2), 1)
+    Array([[0, 1],
+           [0, 1]], dtype=int32)
+    """
+    sizes = as_shape(shape, "lax.broadcasted_iota")
+    at = as_axis(dimension, len(sizes), "lax.broadcasted_iota")
+    new = dtypes.requested_dtype(dtype, "lax.broadcasted_iota")
+    return wrap(o.iota(dtype=new, shape=sizes, dimension=at))
+
+
+@api_boundary
+def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
+    """Put new axes of these sizes in front.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.broadcast(jnp.ones(2), (1,)).shape
+    (1, 2)
+    """
+    x = as_node(operand, "lax.broadcast")
+    return wrap(to_shape(x, (*as_shape(sizes, "lax.broadcast"), *x.aval.shape)))
+
+
+@api_boundary
+def broadcast_in_dim(
+    operand: Any, shape: Any, broadcast_dimensions: Any, *, out_sharding: Any = None
+) -> Array:
+    """Put the operand's axes at the given places of a larger shape and repeat along the others.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.broadcast_in_dim(jnp.ones(2), (2, 3), (0,)).shape
+    (2, 3)
+    """
+    x = as_node(operand, "lax.broadcast_in_dim")
+    sizes = as_shape(shape, "lax.broadcast_in_dim")
+    dims = _ints(broadcast_dimensions, "lax.broadcast_in_dim")
+    if sizes == x.aval.shape and dims == tuple(range(len(sizes))):
+        return wrap(x)
+    return wrap(o.broadcast_in_dim(x, shape=sizes, broadcast_dimensions=dims))
+
+
+@api_boundary
+def broadcast_to_rank(x: Any, rank: int) -> Array:
+    """Put axes of length 1 in front up to a rank.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.broadcast_to_rank(jnp.ones(2), 3).shape
+    (1, 1, 2)
+    """
+    node = as_node(x, "lax.broadcast_to_rank")
+    return wrap(to_shape(node, (*(1,) * (rank - node.aval.ndim), *node.aval.shape)))
+
+
+@api_boundary
+def reshape(
+    operand: Any, new_sizes: Any, dimensions: Any = None, *, out_sharding: Any = None
+) -> Array:
+    """The elements under another shape, after a permutation of the axes if one is given.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.reshape(jnp.ones(4), (2, 2))
+    Array([[1., 1.],
+           [1., 1.]], dtype=float32)
+    """
+    x = as_node(operand, "lax.reshape")
+    sizes = as_sizes(new_sizes, "lax.reshape")
+    if any(n < 0 for n in sizes):
+        raise TypeError(f"lax.reshape: sizes cannot be negative; got {sizes}; jnp.reshape takes -1")
+    if dimensions is not None:
+        x = o.transpose(x, permutation=_ints(dimensions, "lax.reshape"))
+    if sizes == x.aval.shape:
+        return wrap(x)
+    return wrap(o.reshape(x, new_sizes=sizes, dimensions=None))
+
+
+@api_boundary
+def transpose(operand: Any, permutation: Any) -> Array:
+    """Permute the axes.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.transpose(jnp.ones((1, 2)), (1, 0)).shape
+    (2, 1)
+    """
+    x = as_node(operand, "lax.transpose")
+    order = _ints(permutation, "lax.transpose")
+    if order == tuple(range(x.aval.ndim)):
+        return wrap(x)
+    return wrap(o.transpose(x, permutation=order))
+
+
+@api_boundary
+def rev(operand: Any, dimensions: Any) -> Array:
+    """Reverse the order along axes.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.rev(jnp.arange(3), (0,))
+    Array([2, 1, 0], dtype=int32)
+    """
+    x = as_node(operand, "lax.rev")
+    return wrap(o.rev(x, dimensions=as_axes(dimensions, x.aval.ndim, "lax.rev")))
+
+
+@api_boundary
+def squeeze(array: Any, dimensions: Any) -> Array:
+    """Drop axes of length 1.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.squeeze(jnp.ones((1, 2)), (0,)).shape
+    (2,)
+    """
+    x = as_node(array, "lax.squeeze")
+    dims = tuple(sorted(as_axes(dimensions, x.aval.ndim, "lax.squeeze")))
+    return wrap(o.squeeze(x, dimensions=dims) if dims else x)
+
+
+@api_boundary
+def expand_dims(array: Any, dimensions: Any) -> Array:
+    """Insert axes of length 1.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.expand_dims(jnp.ones(2), (0,)).shape
+    (1, 2)
+    """
+    x = as_node(array, "lax.expand_dims")
+    rank = x.aval.ndim + len(tuple(dimensions))
+    new = as_axes(dimensions, rank, "lax.expand_dims")
+    kept = tuple(d for d in range(rank) if d not in new)
+    shape = [1] * rank
+    for d, n in zip(kept, x.aval.shape, strict=True):
+        shape[d] = n
+    return wrap(broadcast_to(x, tuple(shape), kept))
+
+
+@api_boundary
+def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Array:
+    """Join neighbouring axes into one.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.collapse(jnp.ones((2, 3, 4)), 0, 2).shape
+    (6, 4)
+    """
+    x = as_node(operand, "lax.collapse")
+    shape = x.aval.shape
+    low, high, _ = slice_object(start_dimension, stop_dimension).indices(len(shape))
+    joined = int(np.prod(shape[low:high], dtype=np.int64))
+    return wrap(o.reshape(x, new_sizes=(*shape[:low], joined, *shape[high:]), dimensions=None))
+
+
+slice_object = slice
+
+
+@api_boundary
+def slice(operand: Any, start_indices: Any, limit_indices: Any, strides: Any = None) -> Array:
+    """Cut out a box, with steps if given.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.slice(jnp.arange(4), (1,), (3,))
+    Array([1, 2], dtype=int32)
+    """
+    x = as_node(operand, "lax.slice")
+    start, limit = _ints(start_indices, "lax.slice"), _ints(limit_indices, "lax.slice")
+    steps = None if strides is None else _ints(strides, "lax.slice")
+    return wrap(o.slice(x, start_indices=start, limit_indices=limit, strides=steps))
+
+
+@api_boundary
+def slice_in_dim(
+    operand: Any, start_index: Any, limit_index: Any, stride: int = 1, axis: int = 0
+) -> Array:
+    """Cut along one axis; negative indices count from the end.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.slice_in_dim(jnp.arange(4), 0, 4, 2)
+    Array([0, 2], dtype=int32)
+    """
+    x = as_node(operand, "lax.slice_in_dim")
+    at = as_axis(axis, x.aval.ndim, "lax.slice_in_dim")
+    n = x.aval.shape[at]
+
+    def place(index: Any, default: int) -> int:
+        if index is None:
+            return default
+        found = as_int(index, "lax.slice_in_dim", "an index")
+        return found + n if found < 0 else found
+
+    start, limit, steps = [0] * x.aval.ndim, list(x.aval.shape), [1] * x.aval.ndim
+    start[at], limit[at] = place(start_index, 0), place(limit_index, n)
+    steps[at] = as_int(stride, "lax.slice_in_dim", "stride")
+    return wrap(
+        o.slice(
+            x,
+            start_indices=tuple(start),
+            limit_indices=tuple(limit),
+            strides=None if steps[at] == 1 else tuple(steps),
+        )
+    )
+
+
+@api_boundary
+def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Array:
+    """Take one place of an axis.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.index_in_dim(jnp.arange(3), 1)
+    Array([1], dtype=int32)
+    """
+    x = as_node(operand, "lax.index_in_dim")
+    at = as_axis(axis, x.aval.ndim, "lax.index_in_dim")
+    n, place = x.aval.shape[at], as_int(index, "lax.index_in_dim", "index")
+    if not -n <= place < n:
+        raise IndexError(
+            f"lax.index_in_dim: index {place} is out of bounds for axis {at} of size {n}"
+        )
+    place %= n
+    out = slice_in_dim(x_array(x), place, place + 1, 1, at)
+    return out if keepdims else squeeze(out, (at,))
+
+
+def x_array(node: Node) -> Array:
+    """Wrap a node."""
+    return wrap(node)
+
+
+@api_boundary
+def concatenate(operands: Any, dimension: int) -> Array:
+    """Join arrays of one dtype along an axis.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.concatenate([jnp.ones(1), jnp.zeros(1)], 0)
+    Array([1., 0.], dtype=float32)
+    """
+    nodes = [as_node(x, "lax.concatenate") for x in operands]
+    if not nodes:
+        raise ValueError("lax.concatenate: at least one operand is needed; got none; pass arrays")
+    if len(nodes) == 1:
+        return wrap(nodes[0])
+    at = as_int(dimension, "lax.concatenate", "dimension")
+    if not 0 <= at < nodes[0].aval.ndim:
+        raise ValueError(
+            f"lax.concatenate: dimension {at} is out of bounds for arrays of rank "
+            f"{nodes[0].aval.ndim}; pass one from 0"
+        )
+    return wrap(o.concatenate(*nodes, dimension=at))
+
+
+@api_boundary
+def pad(operand: Any, padding_value: Any, padding_config: Any) -> Array:
+    """Put (low, high, interior) padding of one value around and between; negative ones crop.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.pad(jnp.ones(2), 0.0, ((1, 0, 0),))
+    Array([0., 1., 1.], dtype=float32)
+    """
+    x, value = as_node(operand, "lax.pad"), as_node(padding_value, "lax.pad")
+    config = tuple(_ints(entry, "lax.pad") for entry in padding_config)
+    if len(config) != x.aval.ndim:
+        raise ValueError(
+            f"lax.pad: padding_config needs (low, high, interior) for each axis; got {config} for "
+            f"shape {x.aval.shape}"
+        )
+    return wrap(o.pad(x, value, padding_config=config))
+
+
+# --- reductions ----------------------------------------------------------------------------------
+
+
+def _make_reduce(name: str) -> Callable[..., Array]:
+    def fold(operand: Any, axes: Any) -> Array:
+        x = as_node(operand, f"lax.{name}")
+        found = tuple(sorted(as_axes(axes, x.aval.ndim, f"lax.{name}")))
+        return wrap(getattr(o, name)(x, axes=found))
+
+    def fold_sharded(operand: Any, axes: Any, *, out_sharding: Any = None) -> Array:
+        return fold(operand, axes)
+
+    reduce_ = api_boundary(fold_sharded if name == "reduce_sum" else fold)
+    reduce_.__name__ = reduce_.__qualname__ = name
+    reduce_.__doc__ = f"The op `{name}` over the given axes, in the operand's dtype."
+    return reduce_
+
+
+reduce_sum = _make_reduce("reduce_sum")
+reduce_prod = _make_reduce("reduce_prod")
+reduce_max = _make_reduce("reduce_max")
+reduce_min = _make_reduce("reduce_min")
+reduce_and = _make_reduce("reduce_and")
+reduce_or = _make_reduce("reduce_or")
+
+
+def _make_arg(name: str) -> Callable[..., Array]:
+    @api_boundary
+    def arg(operand: Any, axis: int, index_dtype: Any) -> Array:
+        x = as_node(operand, f"lax.{name}")
+        at = as_axis(axis, x.aval.ndim, f"lax.{name}")
+        new = dtypes.requested_dtype(index_dtype, f"lax.{name}")
+        return wrap(getattr(o, name)(x, axes=(at,), index_dtype=new))
+
+    arg.__name__ = arg.__qualname__ = name
+    arg.__doc__ = f"The op `{name}` along one axis."
+    return arg
+
+
+argmax = _make_arg("argmax")
+argmin = _make_arg("argmin")
+
+
+def _make_cumulative(name: str) -> Callable[..., Array]:
+    @api_boundary
+    def cumulative(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
+        x = as_node(operand, f"lax.{name}")
+        return wrap(
+            getattr(o, name)(x, axis=as_int(axis, f"lax.{name}", "axis"), reverse=bool(reverse))
+        )
+
+    cumulative.__name__ = cumulative.__qualname__ = name
+    cumulative.__doc__ = f"The op `{name}` along one axis, from the end if reverse."
+    return cumulative
+
+
+cumsum = _make_cumulative("cumsum")
+cumprod = _make_cumulative("cumprod")
+cummax = _make_cumulative("cummax")
+cummin = _make_cumulative("cummin")
+cumlogsumexp = _make_cumulative("cumlogsumexp")

@@ -1,0 +1,288 @@
+"""What `lax` says about programs rather than values: tokens, composites, values to keep; and the
+exchange of runs of rows between devices.
+
+In: arrays. Out: arrays, and tokens that stand for "after this".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.convert import as_node
+from accnp.api.elements.composed import Composed, composed
+from accnp.api.elements.selecting import where
+from accnp.api.elements.ufuncs import clip
+from accnp.api.indexes.indexing import gather_axis
+from accnp.api.jaxprs.evaluation import eval_jaxpr
+from accnp.api.jaxprs.primitives import Primitive
+from accnp.api.mapping.collectives import all_gather, axis_index, axis_size
+from accnp.api.strict.lax_shapes import broadcasted_iota
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+from accnp.ir.graph import build
+from accnp.ir.node import items, record
+from accnp.ir.trace import state
+from accnp.pytree import register_pytree_node, tree_flatten, tree_leaves, tree_unflatten
+
+__all__ = [
+    "Token", "after_all", "after_all_p", "composite", "composite_p", "create_token",
+    "create_token_p", "dce_sink", "dce_sink_p", "precv", "psend", "ragged_all_to_all",
+    "ragged_all_to_all_p",
+]  # fmt: skip
+
+
+# --- tokens --------------------------------------------------------------------------------------
+
+
+class Token:
+    """Stands for what came before. Operations that are observed are done in the order in which they
+    are recorded here, so that a token has nothing to say."""
+
+    def block_until_ready(self) -> None:
+        """Return at once."""
+
+    def __repr__(self) -> str:
+        return "Token()"
+
+
+register_pytree_node(Token, lambda _: ((), None), lambda *_: Token())
+
+
+class _Tokens(Primitive):
+    def bind(self, *args: Any, **params: Any) -> Token:
+        """Return a token."""
+        if not all(isinstance(x, Token) for x in args):
+            raise TypeError(
+                "lax.after_all: Arguments to after_all must be tokens; "
+                f"got {[type(x).__name__ for x in args]}; make one with lax.create_token()"
+            )
+        return Token()
+
+
+create_token_p, after_all_p = _Tokens("create_token"), _Tokens("after_all")
+
+
+def create_token(_: Any = None) -> Token:
+    """Make a token.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.create_token()
+        Token()
+    """
+    return Token()
+
+
+@api_boundary
+def after_all(*operands: Any) -> Token:
+    """Make a token that comes after others.
+
+    Raises:
+        TypeError: an operand is no token.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.after_all(jnp.lax.create_token(), jnp.lax.create_token())
+        Token()
+    """
+    return after_all_p.bind(*operands)
+
+
+# --- values and programs -------------------------------------------------------------------------
+
+
+def _ignore(*xs: Array, prevent_mlir_dce: bool = False) -> list[Array]:
+    return []
+
+
+dce_sink_p = composed("dce_sink", _ignore, several=True)
+
+
+def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+    """Use values without doing anything with them: they stay in jaxprs.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.dce_sink(jnp.zeros(2))
+    """
+    for x in tree_leaves(val):
+        dce_sink_p.bind(x, prevent_mlir_dce=bool(prevent_mlir_dce))
+
+
+class _Composite(Composed):
+    """A function under a name of the user's."""
+
+    def __init__(self) -> None:
+        super().__init__("composite", self._run)
+        self.multiple_results = True
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Compute, or record; the equation holds what the function does as `jaxpr`."""
+        if state.named and "jaxpr" not in params:
+            nodes = self._operands(args)
+            # Not kept: the function is another object in each call.
+            program = build(
+                lambda leaves: self._body(leaves, params), [x.aval for x in nodes], params["name"]
+            )
+            shown = {k: v for k, v in params.items() if not k.startswith("_")}
+            found = record(self._op, tuple(nodes), {**shown, "jaxpr": program, "_program": program})
+            return [wrap(x) for x in items(found)]
+        return super().bind(*args, **params)
+
+    def _run(self, *xs: Array, **params: Any) -> list[Any]:
+        if "_function" in params:
+            return params["_function"](*xs)
+        closed = params["jaxpr"]
+        return eval_jaxpr(closed.jaxpr, closed.consts, *xs)
+
+
+composite_p = _Composite()
+
+
+def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
+    """Name a function: jaxprs show one equation of that name, which holds what it does.
+
+    The name has no meaning to kernels; derivatives and batches are the function's own (in jax there
+    are none).
+
+    Args:
+        decomposition: a function of arrays; its keyword arguments are attributes of the equation.
+        name: such as "my.tangent".
+        version: of the function, for readers.
+
+    Example:
+        >>> import accnp as jnp
+        >>> scaled = jnp.lax.composite(lambda x, *, k: jnp.sin(x) * k, "my.scaled")
+        >>> round(float(scaled(0.5, k=2.0)), 4)
+        0.9589
+    """
+
+    @api_boundary
+    def named(*args: Any, **attributes: Any) -> Any:
+        leaves, tree = tree_flatten(args)
+        kept: list[Any] = []
+
+        def flat(*xs: Any) -> list[Any]:
+            out, out_tree = tree_flatten(decomposition(*tree_unflatten(tree, xs), **attributes))
+            kept[:] = [out_tree]
+            return out
+
+        items = [(k, tuple(v) if isinstance(v, list) else v) for k, v in attributes.items()]
+        results = composite_p.bind(
+            *leaves,
+            name=name,
+            version=version,
+            attributes=tuple(sorted(items, key=lambda kv: kv[0])),
+            _function=flat,
+        )
+        return tree_unflatten(kept[0], results)
+
+    named.__name__ = getattr(decomposition, "__name__", "composite")
+    return named
+
+
+# --- between devices -----------------------------------------------------------------------------
+
+
+def _exchange(
+    operand: Array,
+    output: Array,
+    input_offsets: Array,
+    send_sizes: Array,
+    output_offsets: Array,
+    recv_sizes: Array,
+    *,
+    axis_name: Any,
+    axis_index_groups: Any = None,
+) -> Array:
+    me = axis_index(axis_name)
+
+    def to_me(x: Array) -> Array:
+        return wrap(gather_axis(all_gather(x, axis_name)._node, me._node, 1))
+
+    every = all_gather(operand, axis_name)
+    starts, sizes, places = (to_me(v) for v in (input_offsets, send_sizes, output_offsets))
+    row = broadcasted_iota(np.int32, (output.shape[0],), 0)
+    out = output
+    for i in range(axis_size(axis_name)):
+        place = row - places[i].astype(row.dtype)
+        here = (place >= 0) & (place < sizes[i].astype(row.dtype))
+        source = clip(place + starts[i].astype(row.dtype), 0, operand.shape[0] - 1)
+        taken = wrap(gather_axis(every[i]._node, source._node, 0))
+        out = where(here.reshape(-1, *[1] * (output.ndim - 1)), taken, out)
+    return out
+
+
+ragged_all_to_all_p = composed("ragged_all_to_all", _exchange)
+
+
+@api_boundary
+def ragged_all_to_all(
+    operand: Any,
+    output: Any,
+    input_offsets: Any,
+    send_sizes: Any,
+    output_offsets: Any,
+    recv_sizes: Any,
+    *,
+    axis_name: Any,
+    axis_index_groups: Any = None,
+) -> Array:
+    """Send to each member of a mapped axis a run of rows, as many as are there for it.
+
+    Args:
+        operand: rows to send from.
+        output: rows to write into; those that nobody sends keep their values.
+        input_offsets, send_sizes: for each member where its rows begin in `operand`, and how many.
+        output_offsets: for each member where they go in its output.
+        recv_sizes: how many rows come from each member.
+        axis_name: the mapped axis.
+        axis_index_groups: not supported.
+
+    Example:
+        >>> import accnp as jnp
+        >>> ones = jnp.ones(2, dtype=int)
+        >>> def give(x, at):
+        ...     places = jnp.broadcast_to(at, 2)
+        ...     return jnp.lax.ragged_all_to_all(
+        ...         x, jnp.zeros(2), jnp.arange(2), ones, places, ones, axis_name="i")
+        >>> jnp.vmap(give, axis_name="i")(jnp.arange(4.0).reshape(2, 2), jnp.arange(2))
+        Array([[0., 2.],
+               [1., 3.]], dtype=float32)
+    """
+    if axis_index_groups is not None:
+        raise NotImplementedError(
+            "lax.ragged_all_to_all: axis_index_groups is not supported; got "
+            f"{axis_index_groups!r}; exchange along another axis"
+        )
+    given = (operand, output, input_offsets, send_sizes, output_offsets, recv_sizes)
+    nodes = [as_node(v, "lax.ragged_all_to_all") for v in given]
+    return ragged_all_to_all_p.bind(*map(wrap, nodes), axis_name=axis_name, axis_index_groups=None)
+
+
+def _no_halves(name: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"lax.{name}: there are no halves of a transfer between devices of one process, which "
+        "share their memory; use lax.ppermute"
+    )
+
+
+def psend(x: Any, axis_name: Any, perm: Any) -> Token:
+    """The first half of a `ppermute`: not supported.
+
+    Raises:
+        NotImplementedError: always.
+    """
+    raise _no_halves("psend")
+
+
+def precv(token: Any, out_shape: Any, axis_name: Any, perm: Any) -> Array:
+    """The second half of a `ppermute`: not supported.
+
+    Raises:
+        NotImplementedError: always.
+    """
+    raise _no_halves("precv")
