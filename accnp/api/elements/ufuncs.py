@@ -1,3 +1,4 @@
+# isort: skip_file
 """The elementwise functions of the namespace, one declaration each.
 
 In: arrays and numbers. Out: lazy Arrays.
