@@ -1,5 +1,8 @@
 """Primitives that users define, from one source for jax and accnp; jaxprs as objects."""
 
+import re
+from pathlib import Path
+
 import jax
 import jax.extend.core
 import jax.extend.core.primitives
@@ -11,6 +14,7 @@ import numpy as np
 import pytest
 
 import accnp
+from accnp.ir.op import OPS
 
 X = np.linspace(0.2, 0.9, 4, dtype=np.float32)
 Y, Z = X * 2 - 1, X**2
@@ -411,3 +415,11 @@ def test_keyword_and_static_arguments(lib):
     assert sorted(shape) == ["a", "b"]
     assert shape["a"] == lib.ShapeDtypeStruct((4,), np.float32)
     assert lib.make_jaxpr(f, static_argnums=-1)(X, 3, scale=2.0, y=(Y,)).in_avals == closed.in_avals
+
+
+def test_the_map_lists_the_primitives():
+    """docs/architecture.md has every op of the table, and no other."""
+    text = (Path(__file__).parents[2] / "docs/architecture.md").read_text()
+    section = text.split("## Primitives", 1)[1].split("\n## ", 1)[0]
+    listed = re.findall(r"`(\w+)`[ .]", section.split("\n- ", 1)[1])
+    assert sorted(listed) == sorted(OPS.whole())
