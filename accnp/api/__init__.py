@@ -22,8 +22,8 @@ _LATER = {
     "assemble": "concatenate pad",
     "callback": "pure_callback io_callback debug_callback debug_print",
     "checkpoint": "remat2 name optimization_barrier",
-    "collective": "table psum pmax pmin all_gather reduce_scatter all_to_all ppermute pbroadcast "
-    "axis_index",
+    "collective": "table psum psum_invariant pvary pmax pmin all_gather reduce_scatter all_to_all "
+    "ppermute pbroadcast axis_index",
     "convolution": "conv_general_dilated",
     "cumulative": "cumsum cumprod cummax cummin cumlogsumexp",
     "custom_batching": "custom_vmap_call",

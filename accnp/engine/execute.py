@@ -71,7 +71,9 @@ def preload(plan: Plan) -> None:
         if type(step) is KernelStep and step.kernel is None:
             steps[step.text.source, step.text.signature] = step
     if len(steps) > 1:
-        in_parallel([functools.partial(s.load, plan.fastmath) for s in steps.values()])
+        # The longest first: one that starts last would leave the other threads idle.
+        longest = sorted(steps.values(), key=lambda s: -len(s.text.source))
+        in_parallel([functools.partial(s.load, plan.fastmath) for s in longest])
     plan.quick = walk_of(plan)
 
 

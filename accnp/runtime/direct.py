@@ -18,6 +18,7 @@ from numba.core import cgutils, types
 from numba.core.errors import NumbaError
 
 from accnp.runtime.lanes import NotLanes, write_loop
+from accnp.runtime.syntax import walk
 from accnp.runtime.vectors import Functions
 
 __all__ = ["Unsupported", "build"]
@@ -86,7 +87,7 @@ def _inside(node: ast.For | ast.While) -> list[ast.AST] | None:
     """What is in the body of a loop, or None where it holds another loop."""
     found = []
     for s in node.body:
-        for n in ast.walk(s):
+        for n in walk(s):
             if isinstance(n, ast.For | ast.While):
                 return None
             found.append(n)
@@ -106,7 +107,7 @@ def _for_llvm(node: ast.For | ast.While, nodes: Sequence[ast.AST]) -> bool:
 def _distinct(function: ast.FunctionDef) -> set[str]:
     """Names of a kernel that each mean memory of its own: pointers that come in, and scratch."""
     found = {a.arg for a in function.args.args}
-    for node in ast.walk(function):
+    for node in walk(function):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             call = node.value
             fresh = isinstance(call, ast.Call) and getattr(call.func, "id", "").startswith("stack_")

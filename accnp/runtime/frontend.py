@@ -35,6 +35,7 @@ from numba.misc.llvm_pass_timings import PassTimingsCollection
 
 from accnp.runtime.direct import Unsupported, build
 from accnp.runtime.lean import TARGET, TYPING
+from accnp.runtime.syntax import walk
 
 ENTRY = "accnp_entry"
 LIBRARY = "accnp.library"  # of kernels that many others call
@@ -329,7 +330,7 @@ def _by_numba(function: pytypes.FunctionType, arguments: tuple, fastmath: bool) 
 
 def _is_scalar(tree: ast.FunctionDef) -> bool:
     """Whether a kernel has no loop but that from lo to hi: inlined, it works in registers."""
-    return sum(isinstance(node, ast.For) for node in ast.walk(tree)) == 1
+    return sum(isinstance(node, ast.For) for node in walk(tree)) == 1
 
 
 def _inlined(module: llvmir.Module, function: llvmir.Function) -> str:

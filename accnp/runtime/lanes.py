@@ -14,12 +14,14 @@ kernel, inlined unless they are called often.
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from llvmlite import ir
 from numba.core import types
 
+from accnp.runtime.syntax import walk
 from accnp.runtime.vectors import Index, Line, Template, Vector, make_template, vector
 
 __all__ = ["NotLanes", "write_loop"]
@@ -85,11 +87,15 @@ class _Loop:
         loads: dict[str, set[str]] = {}
         stores: dict[str, set[str]] = {}
         scaled: set[str] = set()  # names with multiples of the index
+        named = [
+            t.id for s in self.node.body for t in getattr(s, "targets", ()) if type(t) is ast.Name
+        ]
+        later = set(named) - self.assigned  # names that get their first value below
         for s in self.node.body:
             if not isinstance(s, ast.Assign) or len(s.targets) != 1:
                 raise NotLanes(self.node, "a statement that is no assignment")
-            for x in ast.walk(s.value):
-                if isinstance(x, ast.Name) and x.id in self.later(s):
+            for x in walk(s.value):
+                if isinstance(x, ast.Name) and x.id in later:
                     self.fail(f"{x.id} is carried from step to step")
                 if isinstance(x, ast.Subscript):
                     self.check_place(x, scaled)
@@ -97,6 +103,7 @@ class _Loop:
             target = s.targets[0]
             if isinstance(target, ast.Name):
                 self.assigned.add(target.id)
+                later.discard(target.id)
                 if self.is_scaled(s.value, scaled):
                     scaled.add(target.id)
             elif isinstance(target, ast.Subscript):
@@ -121,16 +128,16 @@ class _Loop:
         # Vectors side by side where there are 32 registers, four of them for functions: these are
         # chains of dependent instructions, of which few steps are under way at the same time.
         self.wide = self.f.vector_bytes == 64 and ast.unparse(self.node.iter) == "range(lo, hi)"
-        side = 1 if not self.wide else 4 if self.weigh() >= LONG else 2
+        side = 1 if not self.wide else 4 if self.weight >= LONG else 2
         self.n = min(MOST, side * self.f.vector_bytes // max(sizes))
 
     def is_scaled(self, x: ast.expr, scaled: set[str]) -> bool:
         """Whether an expression multiplies what changes from step to step."""
-        for n in ast.walk(x):
+        for n in walk(x):
             if isinstance(n, ast.Name) and n.id in scaled:
                 return True
             if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult):
-                names = {m.id for m in ast.walk(n) if isinstance(m, ast.Name)}
+                names = {m.id for m in walk(n) if isinstance(m, ast.Name)}
                 if names & self.assigned:
                     return True
         return False
@@ -139,18 +146,6 @@ class _Loop:
         """Refuse places that are not next to each other, as far as the text shows it."""
         if self.is_scaled(x.slice, scaled):
             self.fail("a strided access")
-
-    def later(self, s: ast.stmt) -> set[str]:
-        """Names that this statement or those after it give a value, and none before it does."""
-        rest = self.node.body[self.node.body.index(s) :]
-        targets = {
-            t.id
-            for x in rest
-            if isinstance(x, ast.Assign)
-            for t in x.targets
-            if isinstance(t, ast.Name)
-        }
-        return targets - self.assigned
 
     def base(self, x: ast.Subscript) -> str:
         """The name of the memory of an access, which no other name of the kernel means."""
@@ -168,7 +163,7 @@ class _Loop:
         f.b.position_at_end(self.before)
         # The body goes below what is the same for all steps, which is found while writing it.
         self.ahead = ir.IRBuilder(self.before)
-        size = self.weigh()
+        size = self.weight
         if size <= SMALL:
             copies = 2 if size <= TINY and not self.wide else 1
             start = self.loop(start, stop, copies, masked=False)
@@ -177,10 +172,11 @@ class _Loop:
         for name in self.assigned:  # nobody has the value of the last step
             f.names.pop(name, None)
 
-    def weigh(self) -> int:
+    @functools.cached_property
+    def weight(self) -> int:
         """About as many instructions as the body has."""
         size = 0
-        for x in ast.walk(ast.Module(self.node.body, [])):
+        for x in walk(ast.Module(self.node.body, [])):
             if isinstance(x, ast.Call) and isinstance(x.func, ast.Name):
                 size += 2 if x.func.id in _CHEAP else SMALL // 2
             elif isinstance(x, ast.BinOp | ast.Compare | ast.BoolOp | ast.IfExp | ast.UnaryOp):
