@@ -65,8 +65,10 @@ def in_parallel(tasks: Sequence[Callable[[], Any]]) -> None:
     """
     waiting = deque(tasks)
     errors: list[BaseException] = []
+    switches = dict(vars(config))  # as `with cache_dir(...)` may have set them, in this thread only
 
     def work() -> None:
+        vars(config).update(switches)
         while True:
             try:
                 task = waiting.popleft()

@@ -6,6 +6,7 @@ import weakref
 
 import pytest
 
+from accnp.config import cache_dir, config, threads
 from accnp.runtime.helpers import _Gate, in_parallel
 
 
@@ -83,3 +84,16 @@ def test_all_tasks_end_before_the_first_error_is_raised(count):
     with pytest.raises(ValueError, match="first"):
         in_parallel([bad, *[lambda: done.append(1)] * count])
     assert len(done) == count
+
+
+def test_other_threads_have_the_switches_of_who_asks(tmp_path):
+    both = threading.Barrier(2, timeout=60)
+    seen = {}
+
+    def look():
+        both.wait()  # one task for each thread
+        seen[threading.get_ident()] = config.cache_dir
+
+    with threads(2), cache_dir(str(tmp_path)):
+        in_parallel([look, look])
+    assert list(seen.values()) == [str(tmp_path)] * 2
