@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
+import pytest
 
 import accnp as jnp
 
@@ -40,3 +42,20 @@ def test_complex_literals_keep_the_sign_of_zero() -> None:
 def test_triangles_keep_weak_types() -> None:
     assert jnp.tril(jnp.asarray(2.0)[None, None]).weak_type
     assert not jnp.tril(jnp.float32(2.0)[None, None]).weak_type
+
+
+SMALL_FLOATS = [name for name in vars(ml_dtypes) if name.startswith("float8_e")]
+
+
+@pytest.mark.parametrize("name", SMALL_FLOATS)
+def test_eight_bit_floats_of_every_kind_are_operands(name: str) -> None:
+    data = jnp.array([0.5, 2.0], getattr(ml_dtypes, name))
+    twice = data * 2
+    assert np.asarray(twice.astype("float32")).tolist() == [1.0, 4.0]
+    assert np.asarray(twice).dtype == data.dtype
+    assert np.asarray(data)[::-1].tolist() == [2.0, 0.5]
+
+
+def test_a_negative_number_of_classes_is_named() -> None:
+    with pytest.raises(ValueError, match=r"one_hot: num_classes cannot be negative; got -1"):
+        jnp.nn.one_hot(jnp.array([0, 1]), -1)

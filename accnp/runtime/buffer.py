@@ -241,8 +241,9 @@ def wrap(array: np.ndarray) -> Buffer:
             f"wrap: the array must be C-contiguous; got strides {array.strides} for shape "
             f"{array.shape}; use copy_in"
         )
-    # Dtypes of ml_dtypes do not export the buffer protocol; bytes always do.
-    data = array if array.dtype.kind in "biufc" else array.reshape(-1).view(np.uint8)
+    # Dtypes of ml_dtypes do not export the buffer protocol; bytes always do. Their kind is no sign:
+    # float8_e5m2 is of kind "f".
+    data = array if array.dtype.isbuiltin == 1 else array.reshape(-1).view(np.uint8)
     return Buffer(_word_at(id(array) + _HEAD).value, array.nbytes, data, 0)
 
 

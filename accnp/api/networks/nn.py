@@ -476,7 +476,10 @@ def one_hot(x: Any, num_classes: Any, *, dtype: Any = None, axis: int = -1) -> A
     >>> jnp.nn.one_hot(jnp.array([1]), 3)
     Array([[0., 1., 0.]], dtype=float32)
     """
-    return _one_hot(x, as_int(num_classes, "one_hot", "num_classes", "shape"), dtype, axis)
+    n = as_int(num_classes, "one_hot", "num_classes", "shape")
+    if n < 0:
+        raise ValueError(f"one_hot: num_classes cannot be negative; got {n}; pass 0 or more")
+    return _one_hot(x, n, dtype, axis)
 
 
 @shown()
