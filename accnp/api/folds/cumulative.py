@@ -9,8 +9,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from accnp import dtypes
-from accnp.api.arguments.convert import as_node, cast, wrap
+from accnp.api.arguments.convert import as_node, broadcast_nodes, cast, promote, wrap
 from accnp.api.arguments.shapes import as_axis
 from accnp.api.compiled.named import named, shown
 from accnp.api.elements import ufunc_rules as rules
@@ -20,13 +22,17 @@ from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
-from accnp.primitives.kinds import broadcast_to, dtype_kind
+from accnp.primitives.kinds import BOOL, broadcast_to, dtype_kind
 
 Axis = Any
+BYTE = np.dtype(np.uint8)
 
 
 def _scan(x: Node, axis: Any, op: str, name: str) -> Node:
     at = as_axis(axis, x.aval.ndim, name)
+    if x.aval.dtype == BOOL:  # sums of bools that stay bools are "or", products "and"
+        fold = o.cummax if op == "cumsum" else o.cummin
+        return cast(fold(cast(x, BYTE), axis=at, reverse=False), BOOL)
     return getattr(o, op)(x, axis=at, reverse=False)
 
 
@@ -241,7 +247,7 @@ nanargmin = _make_nan_arg("nanargmin")
 def _not_nan(a: Any, where: Any, name: str) -> Array:
     mask = o.not_(rules.isnan(as_node(a, name)))
     if where is not None:
-        _, given = red.promoted(name, wrap(mask), where)
+        _, given = broadcast_nodes(name, promote(name, wrap(mask), where))
         mask = o.and_(mask, given)
     return wrap(mask)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from accnp.api.arguments.convert import as_node, promote_inexact, wrap
 from accnp.api.arguments.shapes import as_int
-from accnp.api.arrays.creation import array, linspace, ones_like, zeros
+from accnp.api.arrays.creation import array, asarray, linspace, ones_like, zeros
 from accnp.api.arrays.matrices import ix_
 from accnp.api.compiled.named import shown
 from accnp.api.elements import ufuncs
@@ -168,6 +168,8 @@ def histogramdd(
     if x.ndim != 2:
         raise ValueError(f"{name}: the sample is a matrix of points; got shape {x.shape}")
     d = x.shape[1]
+    if not d:
+        raise ValueError(f"{name}: points need an axis at least; got shape {x.shape}")
     if range is not None and (
         len(range) != d or any(r is not None and np.shape(r)[0] != 2 for r in range)
     ):
@@ -219,6 +221,6 @@ def histogram2d(
     points = [wrap(n) for n in (as_node(x, name), as_node(y, name))]
     several = len(bins) if isinstance(bins, Sequence) or np.ndim(bins) else 1
     if several not in (1, 2):
-        bins = [bins, bins]
+        bins = [asarray(bins), asarray(bins)]
     counts, edges = histogramdd(array(points).T, bins, range, weights, density)
     return counts, edges[0], edges[1]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.arguments.convert import as_node, broadcast_nodes, cast, promote, to_shape, wrap
+from accnp.api.arguments.convert import as_node, broadcast_nodes, cast, to_shape, wrap
 from accnp.api.arguments.shapes import as_axes, as_axis
 from accnp.api.compiled.named import shown
 from accnp.api.elements import ufunc_rules as rules
@@ -66,8 +66,7 @@ def keep(y: Node, x: Node, axes: tuple[int, ...], keepdims: bool) -> Node:
 def masked(x: Node, where: Any, fill: Any, name: str) -> Node:
     """Replace elements outside the mask by a value that does not count."""
     mask = as_mask(where, name)
-    shape = broadcast_nodes(name, [x, mask])
-    mask = shape[1]
+    mask = broadcast_nodes(name, [x, mask])[1]
     wide = to_shape(x, mask.aval.shape, name) if mask.aval.ndim else x
     return rules.select(mask, wide, like(x, fill))
 
@@ -94,9 +93,18 @@ def wide_type(dtype: np.dtype) -> np.dtype:
         return dtypes.default_int()
     if kind in "iu":
         unsigned = np.dtype(np.uint64 if config.x64 else np.uint32)
-        default = dtypes.default_int() if kind == "i" else unsigned
-        return default if default.itemsize > dtype.itemsize else dtype
+        wide = dtypes.default_int() if kind == "i" else unsigned
+        return wide if wide.itemsize > dtype.itemsize else dtype
     return dtype
+
+
+def start_of(initial: Any, dtype: np.dtype, name: str) -> Node:
+    """Return `initial=`, the value that a fold begins with."""
+    if (start := as_node(initial, name)).aval.ndim:
+        raise ValueError(
+            f"{name}: initial must be one number; got shape {start.aval.shape}; add it afterwards"
+        )
+    return cast(start, dtype)
 
 
 def _accumulate(x: Node, op: Any, axes: tuple[int, ...]) -> Node:
@@ -107,7 +115,8 @@ def _accumulate(x: Node, op: Any, axes: tuple[int, ...]) -> Node:
 
 
 def _make_fold(name: str, op: str, combine: str, unit: Any, what: str) -> Callable[..., Array]:
-    """Make `sum` or `prod`."""
+    """Make `sum` or `prod`; of bools that stay bools these are "or" and "and"."""
+    logic = ("reduce_and", "and_") if unit else ("reduce_or", "or_")
 
     @api_boundary
     def fold(
@@ -129,10 +138,10 @@ def _make_fold(name: str, op: str, combine: str, unit: Any, what: str) -> Callab
         if where is not None:
             x = masked(x, where, unit, name)
         axes = axes_of(axis, x.aval.ndim, name)
-        y = _accumulate(x, getattr(o, op), axes)
+        fold_op, pair = logic if x.aval.dtype == BOOL else (op, combine)
+        y = _accumulate(x, getattr(o, fold_op), axes)
         if initial is not None:
-            start = cast(as_node(initial, name), y.aval.dtype)
-            y = getattr(o, combine)(start, y)
+            y = getattr(o, pair)(start_of(initial, y.aval.dtype, name), y)
         return wrap(keep(y, x, axes, keepdims))
 
     return _named(fold, name, what)
@@ -192,7 +201,7 @@ def _make_extreme(name: str, what: str) -> Callable[..., Array]:
         else:
             y = getattr(o, f"reduce_{name}")(x, axes=axes)
         if initial is not None:
-            y = pair(cast(as_node(initial, name), y.aval.dtype), y)
+            y = pair(start_of(initial, y.aval.dtype, name), y)
         return wrap(keep(y, x, axes, keepdims))
 
     return _named(extreme, name, what)
@@ -281,8 +290,7 @@ def _mean_node(x: Node, axes: tuple[int, ...], keepdims: bool, where: Any, name:
     if where is None:
         n = like(x, count_of(x, axes))
     else:
-        mask = as_mask(where, name)
-        mask = to_shape(mask, x.aval.shape, name)
+        mask = to_shape(as_mask(where, name), x.aval.shape, name)
         n = keep(o.reduce_sum(cast(mask, x.aval.dtype), axes=axes), x, axes, keepdims)
         x = rules.select(mask, x, like(x, 0))
     return o.div(keep(o.reduce_sum(x, axes=axes), x, axes, keepdims), n)
@@ -295,6 +303,8 @@ def _computed(x: Node, dtype: Any, name: str) -> tuple[Node, np.dtype, bool]:
         result = dtypes.to_inexact(x.aval.dtype)
     else:
         result, weak = dtypes.requested_dtype(dtype, name), False
+        if result == BOOL:
+            raise TypeError(f"{name}: means are no bools; got dtype=bool; pass a floating dtype")
     inner = result
     if dtype_kind(result) == "f" and result.itemsize < 4:
         inner = F32
@@ -330,7 +340,11 @@ def _var_node(
             raise ValueError(
                 f"{name}: dtype argument must be inexact; got {dtype.name}; pass a floating dtype"
             )
-        dtype = dtypes.to_inexact(dtype)
+        if dtype_kind(given.aval.dtype) == "c" and dtype_kind(dtype) != "c":
+            raise ValueError(
+                f"{name}: complex numbers need a complex dtype; got dtype={dtype.name}; cast after"
+            )
+        dtype = dtype if dtype == BOOL else dtypes.to_inexact(dtype)
     x, result, weak = _computed(given, dtype, name)
     axes = axes_of(axis, x.aval.ndim, name)
     if mean is None:
@@ -342,7 +356,7 @@ def _var_node(
         mask = to_shape(as_mask(where, name), x.aval.shape, name)
         d = rules.select(mask, d, like(d, 0))
     squares = o.real(o.mul(d, o.conj(d))) if dtype_kind(x.aval.dtype) == "c" else o.square(d)
-    result = dtypes.real_part(result)
+    result = dtypes.real_part(result) if dtype is None else result
     if where is None:
         n = count_of(x, axes) - ddof
         y = o.div(o.reduce_sum(squares, axes=axes), like(squares, float(n)))
@@ -351,19 +365,17 @@ def _var_node(
     else:
         n = o.reduce_sum(cast(mask, squares.aval.dtype), axes=axes)
         n = o.sub(n, like(n, float(ddof)))
-        total = o.reduce_sum(squares, axes=axes)
-        y = rules.select(o.gt(n, like(n, 0)), o.div(total, n), like(total, math.nan))
+        y = o.div(o.reduce_sum(squares, axes=axes), n)
+        y = rules.select(o.gt(n, like(n, 0)), y, like(y, math.nan))
     return cast(keep(y, x, axes, keepdims), result, weak)
 
 
 def _degrees(ddof: Any, correction: Any, name: str) -> Any:
-    if correction is None:
-        return ddof
-    if ddof != 0:
+    if correction is not None and ddof != 0:
         raise ValueError(
             f"{name}: ddof and correction exclude each other; got {ddof} and {correction}; pass one"
         )
-    return correction
+    return ddof if correction is None else correction
 
 
 @api_boundary
@@ -486,8 +498,3 @@ def logsumexp(
             y = rules.select(o.lt(sign, like(sign, 0)), like(y, math.nan), y)
     y, sign = keep(y, x, axes, keepdims), keep(sign, x, axes, keepdims)
     return (wrap(y), wrap(sign)) if return_sign else wrap(y)
-
-
-def promoted(name: str, *xs: Any) -> list[Node]:
-    """Promote and broadcast."""
-    return broadcast_nodes(name, promote(name, *xs))

@@ -178,7 +178,7 @@ def _unique_sized(
                 f"{name}: for zero-sized input with nonzero size argument, fill_value must be "
                 f"specified; got shape {shape}"
             )
-        return _of_nothing(name, x, more, size, fill, n, d)
+        return _of_nothing(name, x, more, size, fill, shape if axis is None else (n,), d)
     columns = reshape_plain(x, (n, x.aval.size // n))
     m = columns.aval.shape[1]
     keys = [reshape_plain(cut(columns, 1, k, k + 1), (n,)) for k in range(m)]
@@ -211,15 +211,17 @@ def _unique_sized(
 
 
 def _of_nothing(
-    name: str, x: Node, more: tuple[bool, ...], size: int, fill: Any, n: int, d: int
+    name: str, x: Node, more: tuple[bool, ...], size: int, fill: Any, places: Any, d: int
 ) -> Any:
     shape = (size, *x.aval.shape[1:])
     filler = cast(as_node(0 if fill is None else fill, name), x.aval.dtype)
     values = transpose_node(
         broadcast_to(filler, shape), (*range(1, d + 1), 0, *range(d + 1, len(shape)))
     )
-    zeros = lambda count: broadcast_to(scalar_node(0, dtypes.default_int(), False), (count,))  # noqa: E731
-    out = [values, *[zeros(n) for wanted in more if wanted]]
+    none = scalar_node(0, dtypes.default_int(), False)
+    shapes = ((0,), places, (0,))
+    rest = [broadcast_to(none, s) for s, wanted in zip(shapes, more, strict=True) if wanted]
+    out = [values, *rest]
     return tuple(map(wrap, out)) if len(out) > 1 else wrap(values)
 
 

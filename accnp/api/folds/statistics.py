@@ -18,7 +18,9 @@ from accnp.api.elements.selecting import where
 from accnp.api.folds.cumulative import cumsum
 from accnp.api.folds.reductions import average
 from accnp.array import Array
+from accnp.dtypes import requested_dtype
 from accnp.errors import api_boundary
+from accnp.primitives.kinds import dtype_kind, full
 
 __all__ = ["corrcoef", "cov", "trapezoid", "unwrap"]
 
@@ -67,13 +69,21 @@ def cov(
     name = "jnp.cov"
     given = [wrap(n) for n in promote_inexact(name, *([m] if y is None else [m, y]))]
     if dtype is not None:
-        given = [g.astype(dtype) for g in given]
+        kind = requested_dtype(dtype, name)
+        if dtype_kind(kind) not in "fc":
+            raise ValueError(
+                f"{name}: covariances are floating or complex; got dtype={kind.name}; "
+                "convert the result"
+            )
+        given = [g.astype(kind) for g in given]
     for value in given:
         if value.ndim > 2:
             raise ValueError(f"{name}: variables have at most 2 dimensions; got {value.ndim}")
     rows = [atleast_2d(g) for g in given]
     if not rowvar:
         rows = [r if g.ndim < 2 else r.T for r, g in zip(rows, given, strict=True)]
+    if not rows[0].shape[0]:  # also with a second operand, as NumPy has it
+        return wrap(full((0, 0), 0, rows[0].dtype))
     x = concatenate(rows, axis=0) if len(rows) > 1 else rows[0]
     if ddof is None:
         ddof = 0 if bias else 1
@@ -97,7 +107,10 @@ def cov(
     else:
         free = total - ddof * (w * more).sum() / total
     x = x - mean[:, None]
-    return (dot(x, (x if w is None else x * w[None, :]).conj().T) / free).squeeze()
+    products = dot(x, (x if w is None else x * w[None, :]).conj().T)
+    if not count:  # the sum of nothing is 0, but there is no mean
+        products = products + math.nan
+    return (products / free).squeeze()
 
 
 @api_boundary

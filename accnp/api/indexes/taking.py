@@ -28,6 +28,7 @@ from accnp.api.arguments.shapes import as_axis, as_int, as_shape
 from accnp.api.arguments.values import node_of, to_dtype
 from accnp.api.arrays.manipulation import cut, expand_node, reshape_plain
 from accnp.api.compiled.named import shown
+from accnp.api.elements.ufunc_rules import compare
 from accnp.api.indexes.at import write
 from accnp.api.indexes.indexing import INDEX, gather_axis, index_node, wrap_negative
 from accnp.array import Array, is_traced, wrap
@@ -419,7 +420,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     down = _search(o.rev(edges, dimensions=(0,)), v, side)
     down = o.sub(scalar_node(n, INDEX, False), down)
     first, last = (reshape_plain(cut(edges, 0, i, i + 1), ()) for i in (0, n - 1))
-    rising = broadcast_to(o.ge(last, first), v.aval.shape)
+    rising = broadcast_to(compare("ge")(last, first), v.aval.shape)
     return wrap(o.select_n(rising, down, up))
 
 
