@@ -24,8 +24,9 @@ from typing import Any
 from accnp.engine.steps import BRIEF, PARALLEL, KernelStep, Plan, used_slots
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import ALIGN, Buffer
+from accnp.runtime.bypass import Pieces
 from accnp.runtime.compile import own_entries, walkers
-from accnp.runtime.threads import call_helpers
+from accnp.runtime.threads import call_helpers, way
 
 __all__ = ["groups_of", "walk_of"]
 
@@ -136,7 +137,8 @@ class _Table:
                     count += 1
             several = helpers and _chunks(group, AWAKE) > 1
             if len(group) == 1:
-                words += self.step(group[0], group[0].grain if several else group[0].extent)
+                (step,) = group
+                words += self.step(step, step.grain if several else step.extent, step.past)
                 continue
             records = [_words(self.step(step, step.extent)) for step in group]
             index = _words([ctypes.addressof(record) for record in records])
@@ -146,10 +148,16 @@ class _Table:
             words += [1, 0, 0, ctypes.addressof(index), 0, widest]
         self.words = _words([self.widest, count, len(groups), *words])
 
-    def step(self, step: KernelStep, chunk: int) -> list[int]:
+    def step(
+        self, step: KernelStep, chunk: int, past: tuple[Pieces, Pieces] = ((), ())
+    ) -> list[int]:
         count = len(step.pointers) + len(step.ints)
+        entry, before, chunk = way(step.load(self.fastmath).address, count, chunk, past)
+        count += len(before)
         self.widest = max(self.widest, count)
-        words = [step.load(self.fastmath).address, step.extent, chunk, count]
+        words = [entry, step.extent, chunk, count]
+        for number in before:
+            words += [0, number]
         for slot, offset in step.pointers:
             words += self.places.of(slot, offset)
         for number in step.ints:

@@ -1,24 +1,28 @@
-"""Large results past the caches: LLVM IR of an entry around the entry of a kernel.
+"""Large results past the caches: LLVM IR of entries around the entry of a kernel.
 
 A plain store first reads the cache line that it is going to overwrite, a third of the traffic of a
-sum of two arrays. Here the kernel, which knows nothing of this, writes a few kilobytes at a time
-into scratch memory, from where they go to the result by non-temporal stores.
+sum of two arrays. Kernels of one loop over all elements have non-temporal stores of their own
+(`streams`), which `STREAM` asks for. `BYPASS` is for all others: the kernel, which knows nothing of
+this, writes a few kilobytes at a time into scratch memory, from where non-temporal stores take them
+to the result.
 
 While a block is written, operands of the next one are fetched, or reading would wait for writing.
 
-The arguments, before those of the kernel: its entry, the number of its arguments, steps of the
-parallel index in a block, the number of results and that of operands, and for each of these which
-argument it is and how many bytes one step writes or reads; these lie in memory in the order of
-steps. A step is one value of the parallel index.
+The arguments of BYPASS, before those of the kernel: its entry, the number of its arguments, steps
+of the parallel index in a block, the number of results and that of operands, and for each of these
+which argument it is and how many bytes one step writes or reads; these lie in memory in the order
+of steps. A step is one value of the parallel index. STREAM has the entry alone before them.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 
-__all__ = ["BYPASS", "RUN", "TEXT", "Pieces", "block_steps", "header"]
+__all__ = ["BYPASS", "RUN", "STREAM", "TEXT", "Pieces", "block_steps", "can_stream", "header"]
 
 BYPASS = "accnp_bypass"
+STREAM = "accnp_stream"
 Pieces = tuple[tuple[int, int], ...]
 SCRATCH = 1 << 12  # bytes of a block over all results, where a step writes less: stays in L1
 RUN = 1 << 19  # bytes that one thread writes before another takes its turn
@@ -33,6 +37,11 @@ def block_steps(width: int) -> int:
         return 0
     found = max(1, SCRATCH // width)
     return found // 64 * 64 or found  # lines are written whole
+
+
+def can_stream(entry: int) -> bool:
+    """Whether a kernel has stores past the caches, by the word before its entry."""
+    return ctypes.c_int64.from_address(entry - 8).value == 1
 
 
 def header(count: int, steps: int, results: Pieces, operands: Pieces) -> list[int]:
@@ -96,6 +105,27 @@ tail:
   %source2 = getelementptr i8, i8* %from, i64 %end
   %target2 = getelementptr i8, i8* %to, i64 %end
   call void @llvm.memcpy.p0i8.p0i8.i64(i8* %target2, i8* %source2, i64 %left, i1 false)
+  ret void
+}}
+
+define void @{STREAM}(i64* %argv, i64* %counter, i64 %n, i64 %chunk) {{
+start:
+  %code = load i64, i64* %argv
+  %entry = inttoptr i64 %code to void (i64*, i64*, i64, i64)*
+  %given = getelementptr i64, i64* %argv, i64 1
+  %asking = inttoptr i64 1 to i64*
+  br label %take
+take:
+  %lo = atomicrmw add i64* %counter, i64 %chunk monotonic
+  %some = icmp slt i64 %lo, %n
+  br i1 %some, label %one, label %end
+one:
+  %most = add i64 %lo, %chunk
+  %hi = call i64 @accnp_min(i64 %most, i64 %n)
+  call void %entry(i64* %given, i64* %asking, i64 %hi, i64 %lo)
+  br label %take
+end:
+  {_DRAIN}
   ret void
 }}
 

@@ -302,7 +302,7 @@ def _native(
 
 class _Launch(NamedTuple):
     """The built-in functions that launch kernels, and the entries of those that are no kernels of
-    anybody's: one copies, one does the steps of a group, one writes past the caches."""
+    anybody's: one copies, one does the steps of a group, two write past the caches."""
 
     released: Callable[..., None]
     held: Callable[..., None]
@@ -314,6 +314,7 @@ class _Launch(NamedTuple):
     copy: int
     group: int
     bypass: int
+    stream: int
     code: Any  # keeps them mapped
 
 
@@ -331,8 +332,9 @@ def _launchers() -> _Launch:
                 counters._native = ctypes.c_int64.from_address(found[launch.COUNT])
                 a, b, c, d, e, f = (launch.builtin(n, found[n]) for n in launch.BUILTINS)
                 attend = _Attend(found[team.ATTEND])
-                g, h, i = (found[n] for n in (launch.COPY, launch.GROUP, bypass.BYPASS))
-                _launch.append(_Launch(a, b, c, d, e, f, attend, g, h, i, code))
+                own = (launch.COPY, launch.GROUP, bypass.BYPASS, bypass.STREAM)
+                g, h, i, j = (found[n] for n in own)
+                _launch.append(_Launch(a, b, c, d, e, f, attend, g, h, i, j, code))
     return _launch[0]
 
 
@@ -359,10 +361,11 @@ def sharers() -> tuple[Callable[..., None], Callable[[int, int], None]]:
     return found.share, found.attend
 
 
-def past_caches() -> tuple[Callable[..., None], int]:
-    """What launches on this thread alone, and the entry that writes past the caches."""
+def past_caches() -> tuple[Callable[..., None], int, int]:
+    """What launches on this thread alone, and the entries that write past the caches: for any
+    kernel, and for those with stores that do so."""
     found = _launchers()
-    return found.released, found.bypass
+    return found.released, found.bypass, found.stream
 
 
 def _lower(

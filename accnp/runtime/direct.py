@@ -148,7 +148,7 @@ class _Function:
     def run(self) -> tuple[Any, Any, Functions, bool]:
         convention = self.context.call_conv
         kind = convention.get_function_type(types.none, self.arguments)
-        made = ir.Function(self.module, kind, f"accnp_{self.tree.name}_body")
+        made = self.made = ir.Function(self.module, kind, f"accnp_{self.tree.name}_body")
         parameters = [a.arg for a in self.tree.args.args]
         convention.decorate_function(made, parameters, self.arguments, noalias=True)
         entry = made.append_basic_block("entry")
@@ -164,6 +164,14 @@ class _Function:
         self.b.ret(ir.Constant(ir.IntType(32), 0))
         self.context.post_lowering(self.module, None)
         return self.module, made, self.functions, self.left
+
+    def asks_past(self, builder: Any) -> Any:
+        """1 if the launch wants stores past the caches, else 0; None for what is no kernel by
+        itself. The place of a result, which kernels have none of, brings it."""
+        if self.tree.name != "kernel":
+            return None
+        self.module.past = True
+        return builder.ptrtoint(builder.load(self.made.args[0]), ir.IntType(64))
 
     # --- statements ---
 

@@ -138,7 +138,7 @@ def _digest(data: bytes) -> bytes:
 def _version_stamp() -> str:
     """Hash of everything besides the source that shapes machine code."""
     here = os.path.dirname(os.path.abspath(__file__))
-    modules = ("frontend", "direct", "lanes", "lean", "syntax", "vectors", "objects")
+    modules = ("frontend", "direct", "lanes", "lean", "streams", "syntax", "vectors", "objects")
     parts = [os.path.join(here, f"{name}.py") for name in modules]
     for folder, _, names in os.walk(os.path.join(os.path.dirname(here), "kernels")):
         parts += [os.path.join(folder, name) for name in names if name.endswith(".py")]

@@ -346,7 +346,7 @@ def _text(
 ) -> str:
     body = _inlined(module, kernel)
     groups = f"attributes #770 = {{ {attributes} }}\nattributes #772 = {{ {attributes} }}"
-    return f"{body}\n{_entry(kernel, signature)}\n{groups}\n"
+    return f"{body}\n{_entry(kernel, signature, getattr(module, 'past', False))}\n{groups}\n"
 
 
 def _callee_text(
@@ -370,9 +370,10 @@ def _callee_text(
     return "\n".join([body, *lines, ""])
 
 
-def _entry(kernel: llvmir.Function, signature: tuple[str, ...]) -> str:
+def _entry(kernel: llvmir.Function, signature: tuple[str, ...], past: bool) -> str:
     """`entry(argv, counter, n, chunk)`: take chunks from the counter until n is reached; without a
-    counter, do chunk..n.
+    counter, do chunk..n. If the kernel can store past the caches, 1 for a counter does chunk..n so;
+    the word before the entry says whether it can.
 
     The kernel is inlined here, where its noalias arguments become alias scopes.
     """
@@ -397,15 +398,23 @@ def _entry(kernel: llvmir.Function, signature: tuple[str, ...]) -> str:
     arguments = ", ".join(
         [f"{return_slot} %ret", f"{exception_slot} %exc", "i64 %lo", "i64 %hi", *passed]
     )
+    asked = [
+        "  %past = and i64 %word, 1",
+        f"  %asked = inttoptr i64 %past to {return_type}",
+        f"  store {return_type} %asked, {return_slot} %ret",
+    ]
     return "\n".join(
         [
             f"define void @{ENTRY}(i64* noalias nocapture readonly %argv, "
-            "i64* noalias nocapture %counter, i64 %n, i64 %chunk) #770 {",
+            "i64* noalias nocapture %counter, i64 %n, i64 %chunk) #770 "
+            f"prefix i64 {int(past)} {{",
             "start:",
             f"  %ret = alloca {return_type}",
             f"  %exc = alloca {exception_type}",
             *lines,
-            "  %alone = icmp eq i64* %counter, null",
+            "  %word = ptrtoint i64* %counter to i64",
+            "  %alone = icmp ult i64 %word, 2",
+            *(asked if past else ()),
             "  br i1 %alone, label %work, label %claim",
             "claim:",
             "  %c = atomicrmw add i64* %counter, i64 %chunk monotonic",

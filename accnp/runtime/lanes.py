@@ -9,6 +9,8 @@ steps): half of what compiling a kernel costs.
 Each operation comes from the scalar code that Numba or an intrinsic writes for it, instruction by
 instruction, so the bits are the same. Long ones (a `tanh`) are functions of vectors beside the
 kernel, inlined unless they are called often.
+
+The loop from lo to hi of a kernel can store past the caches as well (`streams`).
 """
 
 from __future__ import annotations
@@ -21,8 +23,9 @@ from typing import Any, NoReturn
 from llvmlite import ir
 from numba.core import types
 
+from accnp.runtime.streams import asked_of_whole, store_either
 from accnp.runtime.syntax import walk
-from accnp.runtime.vectors import Index, Line, Template, Vector, make_template, vector
+from accnp.runtime.vectors import Index, Line, Template, Vector, byte_size, make_template, vector
 
 __all__ = ["NotLanes", "write_loop"]
 
@@ -73,6 +76,7 @@ class _Loop:
         self.known: dict[str, Any] = {}  # of what is the same for all steps
         self.splats: dict[int, Vector] = {}
         self.mask: str | None = None
+        self.past: Any = None  # 1 where whole vectors go past the caches; None: nobody asks
         self.fetches: set[str] | None = None  # places that are fetched ahead; None: nothing is
         self.count = 0
         self.check()
@@ -127,7 +131,8 @@ class _Loop:
             self.fail("nothing is stored")
         # Vectors side by side where there are 32 registers, four of them for functions: these are
         # chains of dependent instructions, of which few steps are under way at the same time.
-        self.wide = self.f.vector_bytes == 64 and ast.unparse(self.node.iter) == "range(lo, hi)"
+        self.flat = ast.unparse(self.node.iter) == "range(lo, hi)"
+        self.wide = self.f.vector_bytes == 64 and self.flat
         side = 1 if not self.wide else 4 if self.weight >= LONG else 2
         self.n = min(MOST, side * self.f.vector_bytes // max(sizes))
 
@@ -164,6 +169,7 @@ class _Loop:
         # The body goes below what is the same for all steps, which is found while writing it.
         self.ahead = ir.IRBuilder(self.before)
         size = self.weight
+        self.asked = f.asks_past(self.ahead) if self.flat else None
         if size <= SMALL:
             copies = 2 if size <= TINY and not self.wide else 1
             start = self.loop(start, stop, copies, masked=False)
@@ -198,7 +204,12 @@ class _Loop:
         last = now if masked else b.add(now, ir.Constant(i64, step - 1), flags=("nsw",))
         b.cbranch(b.icmp_signed("<", last, stop), body, end)
         b.position_at_end(body)
-        self.mask = self.masked(now, stop) if masked else None
+        self.mask, self.past = None, self.asked
+        if masked:
+            self.mask = self.masked(now, stop)
+            self.past = None
+            if self.asked is not None and self.fetches is not None:  # whole vectors, too
+                self.past = asked_of_whole(b, self.asked, now, self.n, stop)
         for k in range(copies):
             first = b.add(now, ir.Constant(i64, k * self.n), flags=("nsw",)) if k else now
             self.names = {self.index: (types.int64, Index(first))}
@@ -278,7 +289,11 @@ class _Loop:
         if kind.dtype is types.boolean:
             code = ir.IntType(8)
             name = self.put(f"zext {vector('i1', self.n)} {name} to {vector('i8', self.n)}")
-        self.access("store", code, place, name)
+        near = functools.partial(self.access, "store", code, place, name)
+        if self.past is None:
+            near()
+        else:
+            store_either(self.f.b, self.past, self.n, code, place, name, near)
 
     def address(self, x: ast.Subscript) -> tuple[Any, Any, Any]:
         """The pointer's type, the address of the first lane or of all, and the index."""
@@ -291,8 +306,7 @@ class _Loop:
 
     def access(self, what: str, kind: Any, place: Any, value: str = "") -> str:
         n, at = self.n, f"{place.type} {place.get_reference()}"
-        lanes, size = vector(kind, n), max(1, getattr(kind, "width", 0) // 8)
-        size = {"float": 4, "double": 8}.get(str(kind), size)
+        lanes, size = vector(kind, n), byte_size(kind)
         if self.mask is None:
             if what == "load":
                 return self.put(f"load {lanes}, {at}, align {size}")

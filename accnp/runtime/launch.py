@@ -18,7 +18,7 @@ RELEASED, HELD, COUNT = "accnp_launch_released", "accnp_launch_held", "accnp_lau
 WALK_RELEASED, WALK_HELD, COPY = "accnp_walk_released", "accnp_walk_held", "accnp_copy"
 WALK_TOGETHER, GROUP = "accnp_walk_together", "accnp_group"
 BUILTINS = (RELEASED, HELD, WALK_RELEASED, WALK_HELD, WALK_TOGETHER, team.SHARE)
-SYMBOLS = (*BUILTINS, COUNT, COPY, GROUP, team.ATTEND, bypass.BYPASS)
+SYMBOLS = (*BUILTINS, COUNT, COPY, GROUP, team.ATTEND, bypass.BYPASS, bypass.STREAM)
 _METH_FASTCALL = 0x80
 
 _HEAD = """

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Sequence
 
 from accnp.config import config
-from accnp.runtime.bypass import RUN, Pieces, block_steps, header
+from accnp.runtime.bypass import RUN, Pieces, block_steps, can_stream, header
 from accnp.runtime.compile import Kernel, past_caches, sharers
 from accnp.runtime.team import COUNT, CPU, LOOKS, MOST, PLACES, WORDS
 
@@ -89,19 +89,31 @@ def parallel_run(
     `past` are results that go past the caches, and operands that are read like these: which
     argument, and bytes for each of the n.
     """
-    entry = kernel.address
-    alone, bypass = past_caches()
-    width = sum([size for _, size in past[0]])
-    steps = block_steps(width) if width else 0
-    if steps:
-        arguments = [entry, *header(len(arguments), steps, *past), *arguments]
-        entry, chunk = bypass, max(chunk, RUN // width // steps * steps, steps)
+    alone, _, _ = past_caches()
+    entry, before, chunk = way(kernel.address, len(arguments), chunk, past)
+    arguments = [*before, *arguments]
     team, helpers = call_helpers(-(-n // chunk) - 1)
     if helpers < 1:
         alone(entry, n, n, *arguments)
         return
     share, _ = sharers()
     share(entry, n, chunk, team, helpers, *arguments)
+
+
+def way(
+    entry: int, count: int, chunk: int, past: tuple[Pieces, Pieces]
+) -> tuple[int, list[int], int]:
+    """How to launch a kernel of so many arguments whose results may go past the caches: the entry,
+    what comes before the arguments, and the chunk."""
+    width = sum([size for _, size in past[0]])
+    steps = block_steps(width) if width else 0
+    if not steps:
+        return entry, [], chunk
+    _, bypass, stream = past_caches()
+    chunk = max(chunk, RUN // width // steps * steps, steps)
+    if can_stream(entry):
+        return stream, [entry], chunk
+    return bypass, [entry, *header(count, steps, *past)], chunk
 
 
 def call_helpers(wanted: int) -> tuple[int, int]:

@@ -16,7 +16,16 @@ from numba.core import types
 
 from accnp.kernels.math.forms import Lanes, vector_call
 
-__all__ = ["Functions", "Index", "Line", "Template", "Vector", "make_template", "vector"]
+__all__ = [
+    "Functions",
+    "Index",
+    "Line",
+    "Template",
+    "Vector",
+    "byte_size",
+    "make_template",
+    "vector",
+]
 
 INLINED = 4  # calls of one function that are inlined; where there are more, none is
 _PURE = frozenset(
@@ -34,6 +43,12 @@ _OVERLOADED = re.compile(r"[fi]\d+")
 def vector(kind: Any, n: int) -> str:
     """The text of a vector type."""
     return f"<{n} x {kind}>"
+
+
+def byte_size(kind: Any) -> int:
+    """Bytes of a number in memory."""
+    size = max(1, getattr(kind, "width", 0) // 8)
+    return {"float": 4, "double": 8}.get(str(kind), size)
 
 
 class Line:

@@ -10,7 +10,7 @@ import accnp.numpy as jnp
 from accnp import engine
 from accnp.config import threads
 from accnp.engine import traffic
-from accnp.runtime import bypass
+from accnp.runtime import bypass, objects
 from accnp.runtime.compile import get_kernel, past_caches
 
 RNG = np.random.default_rng(5)
@@ -68,6 +68,55 @@ def test_only_large_results_take_it_and_operands_of_their_width_are_fetched():
     assert _past(lambda x: x * 1.5, normal(big // 8)) == [((), ())]
 
 
+@pytest.mark.parametrize("name", ["flat", "rows"])
+def test_launches_take_the_way_past_the_caches(name, monkeypatch):
+    """What a plan says is what its table does."""
+    f, make = CASES[name]
+    monkeypatch.setattr(traffic, "LARGE", 1 << 12)
+    engine._plans.clear()
+    accnp.block_until_ready(f(*make()))
+    _, through_scratch, streamed = past_caches()
+    (plan,) = engine._plans.values()
+    (table,) = plan.quick.__defaults__  # type: ignore
+    assert table.words[3] == (streamed if name == "flat" else through_scratch)
+
+
+def test_loops_over_all_elements_have_stores_of_their_own():
+    flat = "def kernel(lo, hi, o, x):\n for i in range(lo, hi):\n  o[i] = x[i] * x[i]\n"
+    nested = (
+        "def kernel(lo, hi, o, x):\n for i in range(lo, hi):\n"
+        "  for j in range(0, 99):\n   o[99 * i + j] = x[j]\n"
+    )
+    kernels = [get_kernel(source, "kernel", ("f4*", "f4*")) for source in (flat, nested)]
+    assert [bypass.can_stream(k.address) for k in kernels] == [objects.LANE_BYTES > 0, False]
+    assert "nontemporal" in kernels[0].llvm() or not objects.LANE_BYTES
+
+
+@pytest.mark.parametrize("length", ["short", "long"])
+@pytest.mark.parametrize("offset", [0, 4, 32])
+@pytest.mark.parametrize("n", [1, 128, 1037, 5000])
+def test_own_stores_at_any_address(length, offset, n):
+    """A body with a loop for whole vectors, and one that has masks only; two widths of results."""
+    more = " + exp(x[i]) * tanh(x[i])" if length == "long" else ""
+    source = (
+        "def kernel(lo, hi, o, p, x):\n for i in range(lo, hi):\n"
+        f"  t = x[i] + x[i]{more}\n  o[i] = t\n  p[i] = t > f4(5)\n"
+    )
+    kernel = get_kernel(source, "kernel", ("f4*", "b1*", "f4*"))
+    x = np.linspace(-3, 9, n, dtype=np.float32)
+    want = np.zeros(n, np.float32), np.zeros(n, bool)
+    kernel.call(n, n, *[a.ctypes.data for a in (*want, x)])
+    raw = [np.zeros(size * n + 256, np.uint8) for size in (4, 1)]
+    starts = [-r.ctypes.data % 64 + offset for r in raw]
+    alone, _, streamed = past_caches()
+    places = [r.ctypes.data + start for r, start in zip(raw, starts, strict=True)]
+    alone(streamed, n, 640, kernel.address, *places, x.ctypes.data)
+    for r, start, w in zip(raw, starts, want, strict=True):
+        np.testing.assert_array_equal(r[start : start + w.nbytes].view(w.dtype), w)
+        assert not r[:start].any()
+        assert not r[start + w.nbytes :].any()
+
+
 @pytest.mark.parametrize("offset", [0, 4, 60])
 @pytest.mark.parametrize("n", [1, 15, 1000, 5000])
 def test_results_at_any_address(offset, n):
@@ -79,7 +128,7 @@ def test_results_at_any_address(offset, n):
     place = raw.ctypes.data + start + offset
     pieces = ((0, 4),), ((1, 4),)
     own = [place, x.ctypes.data]
-    alone, entry = past_caches()
+    alone, entry, _ = past_caches()
     alone(entry, n, 640, kernel.address, *bypass.header(2, 128, *pieces), *own)
     out = np.ctypeslib.as_array((ctypes.c_float * n).from_address(place))
     np.testing.assert_array_equal(out, 2 * x)
