@@ -13,8 +13,8 @@ from accnp.api.folds.cumulative import (
     nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar,
 )  # fmt: skip
 from accnp.api.arrays.joining import (
-    append, array_split, block, column_stack, concat, concatenate, delete, dsplit, dstack, hsplit,
-    hstack, insert, repeat, resize, split, stack, tile, trim_zeros, unstack, vsplit, vstack,
+    append, array_split, block, column_stack, concat, concatenate, dsplit, dstack, hsplit,
+    hstack, repeat, resize, split, stack, tile, unstack, vsplit, vstack,
 )  # fmt: skip
 from accnp.api.arrays.manipulation import (
     atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_shapes, broadcast_to,
@@ -23,7 +23,7 @@ from accnp.api.arrays.manipulation import (
 )  # fmt: skip
 from accnp.api.arrays.matrices import (
     astype, copy, diag, diag_indices, diag_indices_from, diagflat, diagonal, from_dlpack,
-    frombuffer, fromfile, fromfunction, fromiter, fromstring, indices, ix_, load, mask_indices,
+    frombuffer, fromfile, fromiter, fromstring, indices, ix_, load, mask_indices,
     meshgrid, tri, tril, tril_indices, tril_indices_from, triu, triu_indices, triu_indices_from,
     vander,
 )  # fmt: skip
@@ -74,7 +74,9 @@ from accnp.dtypes.questions import can_cast, finfo, iinfo, isdtype, issubdtype
 from accnp.missing import nearest
 
 if TYPE_CHECKING:  # loaded on first use, see _LATER
-    from accnp.api.arrays.applying import apply_along_axis, apply_over_axes, piecewise, place
+    from accnp.api.arrays.applying import (
+        apply_along_axis, apply_over_axes, fromfunction, piecewise, place,
+    )  # fmt: skip
     from accnp.api.elements.bits import packbits, unpackbits
     from accnp.api.algebra.convolution import convolve, correlate
     from accnp.api.folds.differences import diff, ediff1d, gradient, interp
@@ -85,6 +87,7 @@ if TYPE_CHECKING:  # loaded on first use, see _LATER
     )  # fmt: skip
     from accnp.api.folds.histograms import histogram, histogram2d, histogram_bin_edges, histogramdd
     from accnp.api.arrays.index_tricks import c_, mgrid, ogrid, r_
+    from accnp.api.arrays.inserting import delete, insert, trim_zeros
     from accnp.api.arrays.numpy_names import (
         asanyarray, asarray_chkfinite, ascontiguousarray, asfortranarray, byte, errstate, fix,
         genfromtxt, half, intc, intp, isfortran, loadtxt, long, longlong, ndenumerate, require,
@@ -174,7 +177,7 @@ __all__ = [
 # Families of `accnp/api/` that few programs use, and their names: each comes with the first use of
 # one of its names. They are a fifth of the time of `import accnp`.
 _LATER = {
-    "arrays.applying": "apply_along_axis apply_over_axes piecewise place",
+    "arrays.applying": "apply_along_axis apply_over_axes fromfunction piecewise place",
     "elements.bits": "packbits unpackbits",
     "algebra.convolution": "convolve correlate",
     "folds.differences": "diff ediff1d gradient interp",
@@ -183,6 +186,7 @@ _LATER = {
     "printoptions save savez set_printoptions shape size",
     "folds.histograms": "histogram histogram2d histogram_bin_edges histogramdd",
     "arrays.index_tricks": "c_ mgrid ogrid r_",
+    "arrays.inserting": "delete insert trim_zeros",
     "arrays.numpy_names": "asanyarray asarray_chkfinite ascontiguousarray asfortranarray byte "
     "errstate fix genfromtxt half intc intp isfortran loadtxt long longlong ndenumerate require "
     "row_stack short ubyte uintc uintp ulong ulonglong ushort",

@@ -179,3 +179,10 @@ def test_asarray_returns_arrays_as_they_are() -> None:
     x = jnp.arange(3)
     assert jnp.asarray(x) is x
     assert jnp.array(x) is x
+
+
+def test_full_like_refuses_a_complex_number():
+    """A warning of jax's in front of its refusal keeps this out of families/."""
+    for like in (jnp.ones(2), jnp.arange(2)):
+        with pytest.raises(TypeError, match="cannot hold"):
+            jnp.full_like(like, 1j)

@@ -379,6 +379,8 @@ def kron(a: Any, b: Any) -> Array:
     Array([1, 1, 2, 2], dtype=int32)
     """
     x, y = promote("kron", a, b)
+    if x.aval.dtype.kind == "b":
+        raise TypeError("kron: bools have no products; convert one of the arguments to a number")
     rank = max(x.aval.ndim, y.aval.ndim)
     x, y = (reshape_plain(v, (1,) * (rank - v.aval.ndim) + v.aval.shape) for v in (x, y))
     pairs = zip(x.aval.shape, y.aval.shape, strict=True)

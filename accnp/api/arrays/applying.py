@@ -1,4 +1,4 @@
-"""Functions of the user's applied along axes, over axes, or piece by piece; `place`.
+"""Functions of the user's applied along axes, over axes, piece by piece, to indices; `place`.
 
 In: a function and arrays. Out: lazy Arrays.
 """
@@ -6,13 +6,15 @@ In: a function and arrays. Out: lazy Arrays.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from accnp import dtypes
 from accnp.api.arguments.convert import as_node, wrap
-from accnp.api.arguments.shapes import as_axis
-from accnp.api.arrays.creation import asarray, zeros_like
+from accnp.api.arguments.shapes import as_axis, as_shape
+from accnp.api.arrays.creation import arange, asarray, zeros_like
 from accnp.api.arrays.manipulation import broadcast_to, expand_dims
 from accnp.api.elements.selecting import where
 from accnp.api.flow.control import switch
@@ -21,7 +23,7 @@ from accnp.api.mapping.vmap import vmap
 from accnp.array import Array
 from accnp.errors import api_boundary
 
-__all__ = ["apply_along_axis", "apply_over_axes", "piecewise", "place"]
+__all__ = ["apply_along_axis", "apply_over_axes", "fromfunction", "piecewise", "place"]
 
 
 @api_boundary
@@ -154,3 +156,25 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
     numbers = cumsum(flat) - 1
     wanted = values.reshape(-1)[numbers % values.size].astype(x.dtype)
     return where(flat, wanted, x.reshape(-1)).reshape(x.shape)
+
+
+@api_boundary
+def fromfunction(
+    function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any
+) -> Any:
+    """Call a function for the indices of each place of a grid, all at once by `vmap`.
+
+    The function gets numbers, so what it makes of them stands behind the axes of the grid.
+
+    >>> import accnp as jnp
+    >>> jnp.fromfunction(lambda i: i * 2, (3,))
+    Array([0., 2., 4.], dtype=float32)
+    """
+    sizes = as_shape(shape, "jnp.fromfunction")
+    kind = dtypes.requested_dtype(dtype, "jnp.fromfunction")
+    rank = len(sizes)
+    steps = [arange(n, dtype=kind) for n in sizes]
+    each = partial(function, **kwargs)
+    for d in range(rank)[::-1]:
+        each = vmap(each, in_axes=tuple([0 if i == d else None for i in range(rank)]))
+    return each(*steps)

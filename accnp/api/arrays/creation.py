@@ -183,6 +183,10 @@ def _like(a: Any, value: Any, dtype: Any, shape: Any, device: Any, function: str
     if dtype is not None:
         x = _filled(new, value, dtype, function)
     else:
+        if type(value) is complex and like[1].kind != "c" and hasattr(a, "dtype"):
+            raise TypeError(
+                f"{function}: {like[1].name} cannot hold {value} (fill_value); pass dtype=complex"
+            )
         x = as_node(value, function)
         if x.aval.dtype != like[1]:
             x = to_dtype(x, like[1])
@@ -345,7 +349,7 @@ def linspace(
     shape = np.broadcast_shapes(a.aval.shape, b.aval.shape)
     a, b = (to_shape(v, shape, name) for v in (a, b))
     steps = num - 1 if endpoint else num
-    delta = full_node(shape, math.nan, work)
+    delta = scalar_node(math.nan, work, False)
     if num > 1 or (num == 1 and not endpoint):
         delta = o.div(o.sub(b, a), scalar_node(steps, work, False))
     if num > 1:
@@ -370,7 +374,9 @@ def linspace(
     if out_kind.kind in "iu" and work.kind == "f":
         out = o.floor(out)
     out = to_dtype(out, out_kind)
-    return (made(out, device), wrap(delta)) if retstep else made(out, device)
+    if not retstep:
+        return made(out, device)
+    return made(out, device), wrap(delta if out_kind.kind in "biu" else to_dtype(delta, out_kind))
 
 
 def _along(x: Node, axis: Any, function: str) -> Node:

@@ -13,7 +13,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, promote
-from accnp.api.arguments.shapes import as_axes, as_axis, as_int, as_shape, as_sizes, as_static
+from accnp.api.arguments.shapes import as_axis, as_int, as_shape, as_sizes, as_static
 from accnp.api.arguments.values import node_of, to_dtype
 from accnp.api.arrays.manipulation import (
     cube,
@@ -31,9 +31,9 @@ from accnp.ir.op import o
 from accnp.primitives.kinds import broadcast_to
 
 __all__ = [
-    "append", "array_split", "block", "column_stack", "concat", "concatenate", "delete", "dsplit",
-    "dstack", "hsplit", "hstack", "insert", "repeat", "resize", "split", "stack", "tile",
-    "trim_zeros", "unstack", "vsplit", "vstack",
+    "append", "array_split", "block", "column_stack", "concat", "concatenate", "dsplit",
+    "dstack", "hsplit", "hstack", "repeat", "resize", "split", "stack", "tile",
+    "unstack", "vsplit", "vstack",
 ]  # fmt: skip
 
 
@@ -206,6 +206,10 @@ def block(arrays: Any) -> Array:
     """
 
     def depth(x: Any) -> int:
+        if isinstance(x, tuple):
+            raise ValueError(
+                f"jnp.block: no block is a tuple; got one of {len(x)}; put the parts into a list"
+            )
         return 1 + max(map(depth, x), default=0) if isinstance(x, list) else 0
 
     def join(x: Any, level: int, rank: int) -> Node:
@@ -232,8 +236,11 @@ def _split(ary: Any, at: Any, axis: int, function: str, even: bool) -> list[Arra
     at = as_static(at, function)
     if isinstance(at, Sequence) or (isinstance(at, np.ndarray) and at.ndim):
         points = [as_int(i, function, "an index") for i in at]
-        points = [min(n, max(0, i + n if i < 0 else i)) for i in points]
         bounds = [0, *points, n]
+        if any(a > b for a, b in itertools.pairwise(bounds)):
+            raise ValueError(
+                f"{function}: places must rise from 0 to {n}, the size of axis {d}; got {points}"
+            )
     else:
         parts = as_int(at, function, "the number of sections")
         if parts <= 0:
@@ -246,7 +253,7 @@ def _split(ary: Any, at: Any, axis: int, function: str, even: bool) -> list[Arra
         sizes = [each + 1] * rest + [each] * (parts - rest)
         bounds = [0, *np.cumsum(sizes).tolist()]
     pairs = itertools.pairwise(bounds)
-    return [wrap(cut(x, d, a, max(a, b))) for a, b in pairs]
+    return [wrap(cut(x, d, a, b)) for a, b in pairs]
 
 
 @api_boundary
@@ -346,15 +353,21 @@ def repeat(
     if axis is None:
         x, d = reshape_plain(x, (x.aval.size,)), 0
     else:
+        if not x.aval.ndim and np.ndim(repeats) == 0:
+            x = reshape_plain(x, (1,))  # one number is a row of one
         d = as_axis(axis, x.aval.ndim, name)
     n = x.aval.shape[d]
+    if not np.isscalar(repeats):
+        as_node(repeats, name)
     if total_repeat_length is not None:
         return _repeat_to(x, repeats, d, as_int(total_repeat_length, name, "total_repeat_length"))
     counts = np.asarray(as_static(repeats, name, "shape"))
     if counts.ndim > 1 or counts.dtype.kind not in "iub":
         raise TypeError(f"{name}: repeats must be integers of at most one axis; got {repeats!r}")
     if counts.size == 1:
-        times = max(0, int(counts.reshape(())))
+        times = int(counts.reshape(()))
+        if times < 0:
+            raise TypeError(f"{name}: repeats cannot be negative; got {times}")
         shape = x.aval.shape
         wide = (*shape[: d + 1], times, *shape[d + 1 :])
         dims = (*range(d + 1), *range(d + 2, len(wide)))
@@ -401,87 +414,3 @@ def resize(a: Any, new_shape: Any) -> Array:
     times = -(-size // x.aval.size)
     flat = tile(wrap(reshape_plain(x, (x.aval.size,))), times)._node
     return wrap(reshape_plain(cut(flat, 0, 0, size), shape))
-
-
-# --- inserting and deleting -----------------------------------------------------------------------
-
-
-def _places(obj: Any, n: int, function: str) -> np.ndarray:
-    if isinstance(obj, slice):
-        return np.arange(*obj.indices(n))
-    return np.asarray(as_static(obj, function))
-
-
-@api_boundary
-def delete(
-    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
-) -> Array:
-    """Leave out the elements at static places along an axis.
-
-    >>> import accnp as jnp
-    >>> jnp.delete(jnp.array([1, 2, 3]), 1)
-    Array([1, 3], dtype=int32)
-    """
-    name = "jnp.delete"
-    x = as_node(arr, name)
-    if axis is None:
-        x, axis = reshape_plain(x, (x.aval.size,)), 0
-    d = as_axis(axis, x.aval.ndim, name)
-    n = x.aval.shape[d]
-    kept = np.delete(np.arange(n), _places(obj, n, name))
-    return wrap(gather_axis(x, node_of(kept, np.int32), d))
-
-
-@api_boundary
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
-    """Insert values before static places along an axis.
-
-    >>> import accnp as jnp
-    >>> jnp.insert(jnp.array([1, 3]), 1, 2)
-    Array([1, 2, 3], dtype=int32)
-    """
-    name = "jnp.insert"
-    x, v = promote(name, arr, values)
-    if axis is None:
-        x, axis = reshape_plain(x, (x.aval.size,)), 0
-    d = as_axis(axis, x.aval.ndim, name)
-    n, rank = x.aval.shape[d], x.aval.ndim
-    places = _places(obj, n, name)
-    if places.ndim == 0 and v.aval.ndim:  # a scalar place takes the values' own axis 0 as that axis
-        v = reshape_plain(v, (1,) * (rank - v.aval.ndim) + v.aval.shape)
-        order = [*range(1, d + 1), 0, *range(d + 1, rank)]
-        v = o.transpose(v, permutation=tuple(order)) if rank > 1 and d else v
-        places = np.repeat(places, v.aval.shape[d])
-    places = np.atleast_1d(places)
-    if places.size == 1 and v.aval.ndim == rank and v.aval.shape[d] > 1:
-        places = np.repeat(places, v.aval.shape[d])
-    shape = (*x.aval.shape[:d], places.size, *x.aval.shape[d + 1 :])
-    v = broadcast_to(reshape_plain(v, (1,) * (rank - v.aval.ndim) + v.aval.shape), shape)
-    # Number the old elements, insert the numbers of the new ones, and gather from both.
-    order = np.insert(np.arange(n), places, np.arange(n, n + places.size))
-    return wrap(gather_axis(o.concatenate(x, v, dimension=d), node_of(order, np.int32), d))
-
-
-@api_boundary
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Array:
-    """Cut slices of zeros off the ends of an array whose values are known.
-
-    Args:
-        filt: array.
-        trim: "f" for the front, "b" for the back, or both.
-        axis: an axis, several, or None for all.
-
-    >>> import accnp as jnp
-    >>> jnp.trim_zeros(jnp.array([0, 1, 0, 2, 0]))
-    Array([1, 0, 2], dtype=int32)
-    """
-    x = as_node(filt, "jnp.trim_zeros")
-    used = np.asarray(as_static(wrap(x), "jnp.trim_zeros")) != 0
-    rank = used.ndim
-    axes = range(rank) if axis is None else as_axes(axis, rank, "jnp.trim_zeros")
-    for d in axes if {*trim.lower()} & {*"fb"} else ():
-        places = np.flatnonzero(used.any(axis=tuple([i for i in range(rank) if i != d])))
-        low = int(places[0]) if "f" in trim.lower() and places.size else 0
-        high = int(places[-1]) + 1 if "b" in trim.lower() and places.size else used.shape[d]
-        x = cut(x, d, low, high if places.size else low)
-    return wrap(x)

@@ -49,7 +49,9 @@ def reshape_node(x: Node, shape: Any, order: str, function: str) -> Node:
     if order == "F":
         x = reshape_plain(transpose_node(x, tuple(range(len(old)))[::-1]), new[::-1])
         return transpose_node(x, tuple(range(len(new)))[::-1])
-    if order not in ("C", "A"):
+    if order == "A":
+        raise NotImplementedError(f"{function}: order 'A' is not offered; pass 'C' or 'F'")
+    if order != "C":
         raise ValueError(f"{function}: order must be 'C' or 'F'; got {order!r}")
     return reshape_plain(x, new)
 

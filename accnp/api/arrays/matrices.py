@@ -13,7 +13,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, numpy_node
 from accnp.api.arguments.shapes import as_axis, as_int, as_shape
-from accnp.api.arguments.values import node_of, to_dtype
+from accnp.api.arguments.values import to_dtype
 from accnp.api.arrays.creation import arange, asarray, diagonal_mask
 from accnp.api.arrays.placement import made
 from accnp.api.compiled.named import shown
@@ -29,7 +29,7 @@ from accnp.runtime import buffer
 
 __all__ = [
     "astype", "copy", "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal",
-    "from_dlpack", "frombuffer", "fromfile", "fromfunction", "fromiter", "fromstring", "indices",
+    "from_dlpack", "frombuffer", "fromfile", "fromiter", "fromstring", "indices",
     "ix_", "load", "mask_indices", "meshgrid", "tri", "tril", "tril_indices", "tril_indices_from",
     "triu",
     "triu_indices", "triu_indices_from", "vander",
@@ -279,6 +279,12 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
     return _pairs(~np.tri(n, n if m is None else m, k - 1, dtype=bool))
 
 
+def _matrix_shape(arr: Any, k: int, function: str) -> tuple[int, int, int]:
+    if len(arr.shape) != 2:
+        raise ValueError(f"{function}: arr must have two axes; got shape {tuple(arr.shape)}")
+    return arr.shape[0], k, arr.shape[1]
+
+
 @api_boundary
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
     """Return the indices of the lower triangle of a matrix.
@@ -287,7 +293,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
     >>> jnp.tril_indices_from(jnp.ones((2, 2)))
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
-    return tril_indices(arr.shape[-2], k, arr.shape[-1])
+    return tril_indices(*_matrix_shape(arr, k, "jnp.tril_indices_from"))
 
 
 @api_boundary
@@ -298,7 +304,7 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
     >>> jnp.triu_indices_from(jnp.ones((2, 2)))
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
-    return triu_indices(arr.shape[-2], k, arr.shape[-1])
+    return triu_indices(*_matrix_shape(arr, k, "jnp.triu_indices_from"))
 
 
 @api_boundary
@@ -329,6 +335,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     >>> jnp.diag_indices(2)
     (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
     """
+    n, ndim = as_int(n, "jnp.diag_indices", "n"), as_int(ndim, "jnp.diag_indices", "ndim")
     if n < 0 or ndim < 0:
         raise ValueError(f"jnp.diag_indices: n and ndim cannot be negative; got {n} and {ndim}")
     return (arange(n),) * ndim
@@ -373,22 +380,6 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
 
 
 # --- from elsewhere ------------------------------------------------------------------------------
-
-
-@api_boundary
-def fromfunction(
-    function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any
-) -> Any:
-    """Call a function once with the index arrays of a grid (it works on whole arrays).
-
-    >>> import accnp as jnp
-    >>> jnp.fromfunction(lambda i: i * 2, (3,))
-    Array([0., 2., 4.], dtype=float32)
-    """
-    sizes = as_shape(shape, "jnp.fromfunction")
-    kind = dtypes.requested_dtype(dtype, "jnp.fromfunction")
-    grid = [wrap(o.iota(dtype=kind, shape=sizes, dimension=d)) for d in range(len(sizes))]
-    return function(*grid, **kwargs)
 
 
 @api_boundary
@@ -475,7 +466,7 @@ def copy(a: Any, order: str | None = None) -> Array:
     """
     if order not in (None, "K", "C"):
         raise NotImplementedError(f"jnp.copy: order must be 'K' or 'C'; got {order!r}")
-    return wrap(o.copy(node_of(a, function="jnp.copy")))
+    return wrap(o.copy(as_node(a, "jnp.copy")))
 
 
 @api_boundary

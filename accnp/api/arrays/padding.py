@@ -202,6 +202,10 @@ def _ramp(x: Node, d: int, before: int, after: int, option: Any, mode: str) -> N
 def _statistic(x: Node, d: int, before: int, after: int, option: Any, mode: str) -> Node:
     n, dtype = x.aval.shape[d], x.aval.dtype
     lengths = (n, n) if option is None else _pairs(option, x.aval.ndim, "stat_length")[d]
+    if any(int(v) < 1 for v in lengths) and option is not None:
+        raise ValueError(
+            f"jnp.pad: nothing to take the {mode} of; got {option!r} (stat_length); pass at least 1"
+        )
     sizes = [min(max(int(v), 1), n) for v in lengths]
 
     def side(part: Node, count: int) -> Node | None:

@@ -126,10 +126,10 @@ def take_along_axis(
 ) -> Array:
     """Take, for each position, the element at its index along an axis (as argsort gives them)."""
     name = "jnp.take_along_axis"
+    if dtypes.result_type(indices).kind == "b":
+        raise TypeError(f"{name}: indices must be integers; got bool; pass them as int32")
     x, index, d = _along(as_node(arr, name), _integers(indices, name), axis, name)
     n = x.aval.shape[d]
-    if mode == "wrap":
-        index, mode = _modulo(index, n), "clip"
     index = index_node(index, n, wrap_negative_indices is not False)
     fill = None if fill_value is None else np.asarray(fill_value).item()
     return wrap(gather_along(x, index, d, GatherScatterMode.from_any(mode, name), fill))
@@ -195,8 +195,10 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     index = reshape_plain(index, (index.aval.size,))
     if mode == "wrap":
         index, mode = _modulo(index, x.aval.size), None
-    values = reshape_plain(values, (values.aval.size,))
-    n = index.aval.size
+    elif mode is None:  # from the end where negative; what is beyond an end goes to that end
+        low, high = (scalar_node(v, INDEX, False) for v in (0, max(0, x.aval.size - 1)))
+        index = o.clamp(low, cast(index_node(index, x.aval.size), INDEX), high)
+    values, n = reshape_plain(values, (values.aval.size,)), index.aval.size
     if values.aval.size < n:
         times = -(-n // max(1, values.aval.size))
         values = o.concatenate(*[values] * times, dimension=0)
@@ -353,16 +355,15 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
     shape = broadcast_shapes("jnp.select", [n.aval.shape for n in (*tests, *choices, last)])
     out = to_shape(last, shape)
     for test, choice in zip(reversed(tests), reversed(choices), strict=True):
-        if test.aval.dtype.kind != "b":
-            raise ValueError(f"jnp.select: conditions must be bool; got {test.aval.dtype.name}")
-        out = o.select_n(to_shape(test, shape), out, to_shape(choice, shape))
+        test = to_shape(to_dtype(test, np.dtype(bool)), shape)
+        out = o.select_n(test, out, to_shape(choice, shape))
     return wrap(out)
 
 
 @api_boundary
 def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array:
     """Take each element from the choice that an index array names."""
-    index = _integers(a, "jnp.choose")
+    index = _integers(wrap(as_node(a, "jnp.choose")), "jnp.choose")
     parts = promote("jnp.choose", *choices)
     n = len(parts)
     if mode == "wrap":

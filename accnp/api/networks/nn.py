@@ -401,7 +401,10 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     if where is not None:
         raised = red.masked(raised, where, 0, "softmax")
     total = red.keep(o.reduce_sum(raised, axes=axes), raised, axes, True)
-    return wrap(o.div(raised, total))
+    out = o.div(raised, total)
+    if where is not None:  # also where nothing of a line is taken
+        out = red.masked(out, where, 0, "softmax")
+    return wrap(out)
 
 
 @api_boundary

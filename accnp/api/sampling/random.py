@@ -232,6 +232,11 @@ def bernoulli(
     words = key_words(key, "bernoulli")
     if mode not in ("low", "high"):
         raise ValueError(f"random.bernoulli: mode must be 'low' or 'high'; got {mode!r}")
+    prob = as_node(p, "random.bernoulli")
+    if prob.aval.dtype.kind in "biu":
+        raise TypeError(
+            f"random.bernoulli: p must be floating; got {prob.aval.dtype.name}; pass float(p)"
+        )
     prob = promote_inexact("bernoulli", p)[0]
     kind = prob.aval.dtype
     sizes = sample_shape(shape, "bernoulli", prob)
@@ -334,6 +339,7 @@ def permutation(
         if node.aval.dtype.kind not in "iu":
             raise TypeError("random.permutation: x must be an integer or have at least one axis")
         n = as_int(x, "random.permutation", "x", "shape")
+        as_axis(axis, 1, "random.permutation")
         index = o.iota(dtype=dtypes.default_int(), shape=(max(0, n),), dimension=0)
         return wrap(shuffle_node(words, index, 0))
     d = as_axis(axis, node.aval.ndim, "random.permutation")
@@ -367,7 +373,8 @@ def choice(
         d, n = 0, as_int(a, name, "a", "shape")
     count = prod(sizes)
     if count == 0:
-        return wrap(o.broadcast_in_dim(like(x, 0), shape=sizes, broadcast_dimensions=()))
+        zero = scalar_node(0, x.aval.dtype, False)
+        return wrap(o.broadcast_in_dim(zero, shape=sizes, broadcast_dimensions=()))
     if n <= 0:
         raise ValueError(f"{name}: a must be greater than 0 unless no samples are taken; got {n}")
     if not replace and count > n:

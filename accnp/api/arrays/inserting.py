@@ -1,0 +1,145 @@
+"""Arrays with elements put in or left out: `insert`, `delete`, `trim_zeros`.
+
+Arrays and places come in; lazy Arrays go out. Each is one gather in an order of the places.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import as_node, scalar_node
+from accnp.api.arguments.shapes import as_axes, as_axis, as_static
+from accnp.api.arguments.values import node_of, to_dtype
+from accnp.api.arrays.manipulation import cut, reshape_plain
+from accnp.api.folds.sorting import argsort_node
+from accnp.api.indexes.indexing import gather_axis
+from accnp.array import Array, is_traced, wrap
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.kinds import broadcast_to
+
+__all__ = ["delete", "insert", "trim_zeros"]
+
+
+def _places(obj: Any, n: int, function: str) -> np.ndarray:
+    if isinstance(obj, slice):
+        return np.arange(*obj.indices(n))
+    as_node(obj, function)  # refuses lists
+    return np.asarray(as_static(obj, function))
+
+
+def _from_front(places: Node, n: int) -> Node:
+    """Traced places in one row, counted from the front."""
+    places = to_dtype(reshape_plain(places, (places.aval.size,)), dtypes.int32)
+    zero, size = (scalar_node(v, dtypes.int32, False) for v in (0, n))
+    places = o.select_n(o.lt(places, zero), places, o.add(places, size))
+    return o.clamp(zero, places, size)
+
+
+@api_boundary
+def delete(
+    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
+) -> Array:
+    """Leave out the elements at places along an axis.
+
+    Traced places need `assume_unique_indices=True`: the length of the result is known by it.
+
+    >>> import accnp as jnp
+    >>> jnp.delete(jnp.array([1, 2, 3]), 1)
+    Array([1, 3], dtype=int32)
+    """
+    name = "jnp.delete"
+    x = as_node(arr, name)
+    if axis is None:
+        x, axis = reshape_plain(x, (x.aval.size,)), 0
+    d = as_axis(axis, x.aval.ndim, name)
+    n = x.aval.shape[d]
+    if assume_unique_indices and type(obj) is Array and is_traced(obj._node):
+        places = _from_front(obj._node, n)
+        out = o.reduce_or(
+            o.eq(
+                broadcast_to(places, (places.aval.size, n), (0,)),
+                o.iota(dtype=dtypes.int32, shape=(places.aval.size, n), dimension=1),
+            ),
+            axes=(0,),
+        )
+        # Those to keep come first, in order; the rest is cut off.
+        order = argsort_node(to_dtype(out, dtypes.int32), 0)
+        return wrap(gather_axis(x, cut(order, 0, 0, max(0, n - places.aval.size)), d))
+    kept = np.delete(np.arange(n), _places(obj, n, name))
+    return wrap(gather_axis(x, node_of(kept, np.int32), d))
+
+
+@api_boundary
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
+    """Insert values before places along an axis; places out of range are those at the ends.
+
+    The result has the dtype of `arr`.
+
+    >>> import accnp as jnp
+    >>> jnp.insert(jnp.array([1, 3]), 1, 2)
+    Array([1, 2, 3], dtype=int32)
+    """
+    name = "jnp.insert"
+    x, v = as_node(arr, name), as_node(values, name)
+    v = to_dtype(v, x.aval.dtype)
+    if axis is None:
+        x, axis = reshape_plain(x, (x.aval.size,)), 0
+    d = as_axis(axis, x.aval.ndim, name)
+    n, rank = x.aval.shape[d], x.aval.ndim
+    known = not (type(obj) is Array and is_traced(obj._node))
+    places = _places(obj, n, name) if known else obj._node.aval
+    if places.dtype.kind not in "iu" or places.ndim > 1:
+        raise ValueError(
+            f"{name}: obj must be a slice or integers of at most one axis; got {obj!r}"
+        )
+    count = max(1, places.size) if places.ndim == 0 else places.size
+    if places.ndim == 0 and v.aval.ndim:  # a scalar place takes the values' own axis 0 as that axis
+        v = reshape_plain(v, (1,) * (rank - v.aval.ndim) + v.aval.shape)
+        order = [*range(1, d + 1), 0, *range(d + 1, rank)]
+        v = o.transpose(v, permutation=tuple(order)) if rank > 1 and d else v
+        count = v.aval.shape[d]
+    elif count == 1 and v.aval.ndim == rank and v.aval.shape[d] > 1:
+        count = v.aval.shape[d]
+    shape = (*x.aval.shape[:d], count, *x.aval.shape[d + 1 :])
+    v = broadcast_to(reshape_plain(v, (1,) * (rank - v.aval.ndim) + v.aval.shape), shape)
+    # In a stable order of places, a new element (2 p) stands before the old one (2 p + 1).
+    old = np.arange(n, dtype=np.int32) * 2 + 1
+    if isinstance(places, np.ndarray):
+        front = np.clip(np.where(places < 0, places + n, places), 0, n)
+        new = np.broadcast_to(front.astype(np.int32) * 2, (count,))
+        order = node_of(np.argsort(np.concatenate([old, new]), stable=True), np.int32)
+    else:
+        new = _from_front(obj._node, n)
+        new = broadcast_to(o.add(new, new), (count,), (0,))
+        order = argsort_node(o.concatenate(node_of(old), new, dimension=0), 0)
+    return wrap(gather_axis(o.concatenate(x, v, dimension=d), order, d))
+
+
+@api_boundary
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Array:
+    """Cut slices of zeros off the ends of an array whose values are known.
+
+    Args:
+        filt: array.
+        trim: "f" for the front, "b" for the back, or both.
+        axis: an axis, several, or None for all.
+
+    >>> import accnp as jnp
+    >>> jnp.trim_zeros(jnp.array([0, 1, 0, 2, 0]))
+    Array([1, 0, 2], dtype=int32)
+    """
+    x = as_node(filt, "jnp.trim_zeros")
+    used = np.asarray(as_static(wrap(x), "jnp.trim_zeros")) != 0
+    rank = used.ndim
+    axes = range(rank) if axis is None else as_axes(axis, rank, "jnp.trim_zeros")
+    for d in axes if {*trim.lower()} & {*"fb"} else ():
+        places = np.flatnonzero(used.any(axis=tuple([i for i in range(rank) if i != d])))
+        low = int(places[0]) if "f" in trim.lower() and places.size else 0
+        high = int(places[-1]) + 1 if "b" in trim.lower() and places.size else used.shape[d]
+        x = cut(x, d, low, high if places.size else low)
+    return wrap(x)
