@@ -191,8 +191,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     """Return a copy with values put at flat indices; needs inplace=False."""
     name = "jnp.put"
     _no_inplace(inplace, name)
-    x, index, values = as_node(a, name), _integers(ind, name), as_node(v, name)
-    index = reshape_plain(index, (index.aval.size,))
+    x, index, values = as_node(a, name), wrap(_integers(ind, name)).ravel()._node, as_node(v, name)
     if mode == "wrap":
         index, mode = _modulo(index, x.aval.size), None
     elif mode is None:  # from the end where negative; what is beyond an end goes to that end
