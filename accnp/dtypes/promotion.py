@@ -206,7 +206,12 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
 
 
 def promote_types(a: Any, b: Any) -> DType:
-    """The dtype that two dtypes promote to, whatever the x64 switch; `int`, `float` are weak."""
+    """The dtype that two dtypes promote to, whatever the x64 switch; `int`, `float` are weak.
+
+    >>> import accnp as jnp
+    >>> jnp.promote_types("int32", "float16")
+    dtype('float16')
+    """
     types = (_promotable(a), _promotable(b))
     result = _promote(types, (True, config.numpy_dtype_promotion))[0]
     # uint32 with a smaller signed type is the one case that follows the switch in jax.

@@ -46,7 +46,12 @@ _ABSTRACT = frozenset(
 
 
 def issubdtype(arg1: Any, arg2: Any) -> bool:
-    """Whether `arg1` is of the kind `arg2`; knows the small floats and integers, and keys."""
+    """Whether `arg1` is of the kind `arg2`; knows the small floats and integers, and keys.
+
+    >>> import accnp as jnp
+    >>> jnp.issubdtype(jnp.bfloat16, jnp.floating)
+    True
+    """
     try:
         return _issubdtype(arg1, arg2)
     except TypeError:  # unhashable description of a structured dtype, or an array
@@ -79,7 +84,12 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether `dtype` is of a kind: a dtype, one of the array API's names, or a tuple of these."""
+    """Whether `dtype` is of a kind: a dtype, one of the array API's names, or a tuple of these.
+
+    >>> import accnp as jnp
+    >>> jnp.isdtype(jnp.float32, "real floating")
+    True
+    """
     given = as_dtype(dtype)
     for one in kind if isinstance(kind, tuple) else (kind,):
         if isinstance(one, str) and one in _KINDS:
@@ -103,7 +113,12 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 
 def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
-    """Whether a cast between dtypes is allowed, as `numpy.can_cast`."""
+    """Whether a cast between dtypes is allowed, as `numpy.can_cast`.
+
+    >>> import accnp as jnp
+    >>> [jnp.can_cast("int8", "int32"), jnp.can_cast("int32", "int8")]
+    [True, False]
+    """
     if isinstance(from_, bool | int | float | complex) and not isinstance(from_, np.generic):
         raise TypeError(f"can_cast: a Python number has no dtype; got {from_!r}; pass a dtype")
     return bool(np.can_cast(as_dtype(from_), as_dtype(to), casting=casting))  # pyright: ignore

@@ -34,8 +34,7 @@ from accnp.api.algebra.products import (
     cross, dot, inner, kron, matmul, matvec, outer, tensordot, trace, vdot, vecdot, vecmat,
 )  # fmt: skip
 from accnp.api.folds.reductions import (
-    all, amax, amin, any, argmax, argmin, average, count_nonzero, max, mean, min, prod, ptp, std,
-    sum, var,
+    all, amax, amin, any, argmax, argmin, max, mean, min, prod, ptp, std, sum, var,
 )  # fmt: skip
 from accnp.api.arguments.scalars import (
     bfloat16, bool, bool_, cdouble, character, complex128, complex64, complex_, complexfloating,
@@ -48,24 +47,24 @@ from accnp.api.arguments.scalars import (
 from accnp.api.elements.selecting import where
 from accnp.api.folds.sorting import argpartition, argsort, lexsort, partition, sort, sort_complex
 from accnp.api.indexes.taking import (
-    argwhere, bincount, choose, compress, digitize, extract, fill_diagonal, flatnonzero,
-    nonzero, put, put_along_axis, ravel_multi_index, searchsorted, select, take,
-    take_along_axis, unravel_index,
+    argwhere, choose, compress, extract, fill_diagonal, flatnonzero,
+    nonzero, put, put_along_axis, searchsorted, select, take,
+    take_along_axis,
 )  # fmt: skip
 from accnp.api.elements.ufunc_objects import frompyfunc, ufunc
 from accnp.api.elements.ufuncs import (
-    abs, absolute, acos, acosh, add, allclose, angle, arccos, arccosh, arcsin, arcsinh, arctan,
-    arctan2, arctanh, around, array_equal, array_equiv, asin, asinh, atan, atan2, atanh,
+    abs, absolute, acos, acosh, add, arccos, arccosh, arcsin, arcsinh, arctan,
+    arctan2, arctanh, around, asin, asinh, atan, atan2, atanh,
     bitwise_and, bitwise_count, bitwise_invert, bitwise_left_shift, bitwise_not, bitwise_or,
     bitwise_right_shift, bitwise_xor, cbrt, ceil, clip, conj, conjugate, copysign, cos, cosh,
     deg2rad, degrees, divide, divmod, equal, exp, exp2, expm1, fabs, float_power, floor,
     floor_divide, fmax, fmin, fmod, frexp, gcd, greater, greater_equal, heaviside, hypot, i0,
-    imag, invert, isclose, iscomplex, iscomplexobj, isfinite, isinf, isnan, isneginf, isposinf,
-    isreal, isrealobj, isscalar, lcm, ldexp, left_shift, less, less_equal, log, log10, log1p,
+    imag, invert, iscomplex, isfinite, isinf, isnan, 
+    isreal, lcm, left_shift, less, less_equal, log, log10, log1p,
     log2, logaddexp, logaddexp2, logical_and, logical_not, logical_or, logical_xor, maximum,
-    minimum, mod, modf, multiply, nan_to_num, negative, nextafter, not_equal, positive, pow,
+    minimum, mod, multiply, negative, nextafter, not_equal, positive, pow,
     power, rad2deg, radians, real, reciprocal, remainder, right_shift, rint, round, sign, signbit,
-    sin, sinc, sinh, spacing, sqrt, square, subtract, tan, tanh, true_divide, trunc,
+    sin, sinc, sinh, sqrt, square, subtract, tan, tanh, true_divide, trunc,
 )  # fmt: skip
 from accnp.api.mapping.vectorize import vectorize
 from accnp.array import Array as ndarray
@@ -78,12 +77,15 @@ if TYPE_CHECKING:  # loaded on first use, see _LATER
         apply_along_axis, apply_over_axes, fromfunction, piecewise, place,
     )  # fmt: skip
     from accnp.api.elements.bits import packbits, unpackbits
+    from accnp.api.elements.closeness import allclose, array_equal, array_equiv, isclose, spacing
+    from accnp.api.elements.parts import angle, isneginf, isposinf, ldexp, modf, nan_to_num
+    from accnp.api.indexes.counting import bincount, digitize, ravel_multi_index, unravel_index
     from accnp.api.algebra.convolution import convolve, correlate
     from accnp.api.folds.differences import diff, ediff1d, gradient, interp
     from accnp.api.algebra.einsum import einsum, einsum_path
     from accnp.api.arguments.facts import (
-        ComplexWarning, array_repr, array_str, get_printoptions, iterable, ndim, printoptions, save,
-        savez, set_printoptions, shape, size,
+        ComplexWarning, array_repr, array_str, get_printoptions, iscomplexobj, isrealobj,
+        isscalar, iterable, ndim, printoptions, save, savez, set_printoptions, shape, size,
     )  # fmt: skip
     from accnp.api.folds.histograms import histogram, histogram2d, histogram_bin_edges, histogramdd
     from accnp.api.arrays.index_tricks import c_, mgrid, ogrid, r_
@@ -104,7 +106,7 @@ if TYPE_CHECKING:  # loaded on first use, see _LATER
         intersect1d, isin, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts,
         unique_inverse, unique_values,
     )  # fmt: skip
-    from accnp.api.folds.statistics import corrcoef, cov, trapezoid, unwrap
+    from accnp.api.folds.statistics import average, corrcoef, count_nonzero, cov, trapezoid, unwrap
     from accnp.api.algebra.windows import bartlett, blackman, hamming, hanning, kaiser
     from accnp.numpy import fft, linalg
     from numpy import (
@@ -179,11 +181,14 @@ __all__ = [
 _LATER = {
     "arrays.applying": "apply_along_axis apply_over_axes fromfunction piecewise place",
     "elements.bits": "packbits unpackbits",
+    "elements.closeness": "allclose array_equal array_equiv isclose spacing",
+    "elements.parts": "angle isneginf isposinf ldexp modf nan_to_num",
+    "indexes.counting": "bincount digitize ravel_multi_index unravel_index",
     "algebra.convolution": "convolve correlate",
     "folds.differences": "diff ediff1d gradient interp",
     "algebra.einsum": "einsum einsum_path",
-    "arguments.facts": "ComplexWarning array_repr array_str get_printoptions iterable ndim "
-    "printoptions save savez set_printoptions shape size",
+    "arguments.facts": "ComplexWarning array_repr array_str get_printoptions iscomplexobj "
+    "isrealobj isscalar iterable ndim printoptions save savez set_printoptions shape size",
     "folds.histograms": "histogram histogram2d histogram_bin_edges histogramdd",
     "arrays.index_tricks": "c_ mgrid ogrid r_",
     "arrays.inserting": "delete insert trim_zeros",
@@ -196,7 +201,7 @@ _LATER = {
     "folds.quantiles": "median nanmedian nanpercentile nanquantile percentile quantile",
     "folds.sets": "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts "
     "unique_inverse unique_values",
-    "folds.statistics": "corrcoef cov trapezoid unwrap",
+    "folds.statistics": "average corrcoef count_nonzero cov trapezoid unwrap",
     "algebra.windows": "bartlett blackman hamming hanning kaiser",
 }
 LATER = {name: f"accnp.api.{family}" for family, names in _LATER.items() for name in names.split()}

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 from accnp.api.sampling.keys import key_dtype
 from accnp.api.sampling.count_samples import binomial, multinomial, poisson
 from accnp.api.sampling.distributions import (
-    cauchy, double_sided_maxwell, exponential, geometric, laplace, logistic, lognormal, maxwell,
-    multivariate_normal, orthogonal, pareto, rayleigh, triangular, weibull_min,
+    categorical, cauchy, double_sided_maxwell, exponential, geometric, gumbel, laplace, logistic,
+    lognormal, maxwell, multivariate_normal, orthogonal, pareto, rademacher, rayleigh, triangular,
+    truncated_normal, weibull_min,
 )  # fmt: skip
 from accnp.api.sampling.gamma_samples import (
     ball, beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t, wald,
 )  # fmt: skip
 from accnp.api.sampling.random import (
-    PRNGKey, bernoulli, bits, categorical, choice, clone, fold_in, gumbel, key, key_data, key_impl,
-    normal, permutation, rademacher, randint, split, truncated_normal, uniform, wrap_key_data,
+    PRNGKey, bernoulli, bits, choice, clone, fold_in, key, key_data, key_impl,
+    normal, permutation, randint, split, uniform, wrap_key_data,
 )  # fmt: skip
 from accnp.missing import nearest
 

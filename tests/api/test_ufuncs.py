@@ -17,7 +17,7 @@ from api.support import agree, agree_on_type, outcome, same, value_of
 import accnp
 import accnp.numpy as jnp
 from accnp import make_jaxpr
-from accnp.api.elements import ufuncs
+from accnp.api.elements import parts, ufuncs
 
 SPECIAL = np.array([-0.7, 0, 0.6, -0.0, np.inf, -np.inf, np.nan, 2.5, 1e-3], np.float32)
 DATA = {
@@ -29,7 +29,7 @@ DATA = {
     "float32": SPECIAL,
     "complex64": np.array([-0.7 + 1j, 0.6 - 0.2j, 2], np.complex64),
 }
-UNARY = sorted(name for name in ufuncs.UNARY if hasattr(jax.numpy, name))
+UNARY = sorted(name for name in parts.UNARY if hasattr(jax.numpy, name))
 BINARY = sorted([*(name for name in ufuncs.BINARY if hasattr(jax.numpy, name)), "power"])
 # Of an int array and a Python float these make a strong type in jax, unlike their kin.
 STRONG = {"heaviside", "hypot", "logaddexp2"}
@@ -40,7 +40,7 @@ def _both(name: str) -> tuple[Any, Any]:
 
 
 def test_the_table_is_what_users_get() -> None:
-    for name, function in ufuncs.UNARY.items():
+    for name, function in parts.UNARY.items():
         assert _inner(getattr(jnp, name)) is function
     for name, made in ufuncs.BINARY.items():
         assert _inner(getattr(jnp, name)) is made.function

@@ -190,7 +190,13 @@ def conv_general_shape_tuple(
     padding: Any,
     dimension_numbers: Any,
 ) -> tuple[int, ...]:
-    """Return the shape of a convolution with these dimension numbers."""
+    """Return the shape of a convolution with these dimension numbers.
+
+    >>> import accnp as jnp
+    >>> numbers = ("NCH", "OIH", "NCH")
+    >>> jnp.lax.conv_general_shape_tuple((1, 1, 5), (2, 1, 3), (1,), "VALID", numbers)
+    (1, 2, 3)
+    """
     dims = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
     x, w = [lhs_shape[d] for d in dims.lhs_spec], [rhs_shape[d] for d in dims.rhs_spec]
     y = conv_shape_tuple(x, w, window_strides, padding)
@@ -204,7 +210,13 @@ def conv_transpose_shape_tuple(
     padding: Any,
     dimension_numbers: Any,
 ) -> tuple[int, ...]:
-    """Return the shape of a transposed convolution with these dimension numbers."""
+    """Return the shape of a transposed convolution with these dimension numbers.
+
+    >>> import accnp as jnp
+    >>> numbers = ("NCH", "IOH", "NCH")
+    >>> jnp.lax.conv_transpose_shape_tuple((1, 1, 3), (1, 2, 3), (2,), "VALID", numbers)
+    (1, 2, 7)
+    """
     dims = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
     x, w = [lhs_shape[d] for d in dims.lhs_spec], [rhs_shape[d] for d in dims.rhs_spec]
     if isinstance(padding, str):

@@ -156,7 +156,13 @@ def conv_with_general_padding(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Array:
-    """The same with dilations, and any padding."""
+    """The same with dilations, and any padding.
+
+    >>> import accnp as jnp
+    >>> x, w = jnp.ones((1, 1, 3)), jnp.ones((1, 1, 2))
+    >>> jnp.lax.conv_with_general_padding(x, w, (1,), [(1, 0)], None, None)
+    Array([[[1., 2., 2.]]], dtype=float32)
+    """
     return conv_general_dilated(
         lhs,
         rhs,

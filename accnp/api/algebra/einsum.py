@@ -217,7 +217,12 @@ def _path(work: list[Any], result: str, optimize: Any) -> list[tuple[int, ...]]:
 def einsum_path(
     subscripts: Any, /, *operands: Any, optimize: Any = "auto"
 ) -> tuple[list[Any], str]:
-    """Return the order in which einsum contracts, and a report about it."""
+    """Return the order in which einsum contracts, and a report about it.
+
+    >>> import accnp as jnp
+    >>> jnp.einsum_path("ij,jk->ik", jnp.ones((2, 3)), jnp.ones((3, 4)))[0]
+    [(0, 1)]
+    """
     shapes = [
         np.broadcast_to(np.empty(()), np.shape(x)) if hasattr(x, "shape") else x for x in operands
     ]

@@ -20,6 +20,7 @@ from accnp.api.arrays.creation import arange
 from accnp.api.arrays.manipulation import cut, moveaxis, roll
 from accnp.api.arrays.padding import pad
 from accnp.api.compiled.named import shown
+from accnp.api.elements.elementwise import documented
 from accnp.api.elements.ufuncs import conj
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
@@ -51,6 +52,10 @@ def lax_fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Arra
     Raises:
         ValueError: unknown type, complex operand of "RFFT", lengths that do not fit.
         TypeError: `fft_type` is neither an `FftType` nor a string.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.fft(jnp.array([1.0, 2.0, 3.0, 4.0]), "RFFT", (4,))
+    Array([10.+0.j, -2.+2.j, -2.+0.j], dtype=complex64)
     """
     if isinstance(fft_type, str):
         if fft_type not in _BY_NAME:
@@ -165,25 +170,30 @@ _WHAT = {
 }
 
 
-def _finished(function: Callable[..., Array], name: str, fft_type: FftType, over: str) -> Any:
+def _finished(
+    function: Callable[..., Array], name: str, fft_type: FftType, over: str, example: str
+) -> Any:
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = (
+    text = (
         f"Return {_WHAT[fft_type]}, {over}.\n\n"
         '    norm: "backward" (None) divides inverse transforms by the number of elements,\n'
         '    "forward" the others, "ortho" both by its square root.\n\n'
-        "    Raises:\n        ValueError: lengths, axes or norm that do not fit.\n"
+        "    Raises:\n        ValueError: lengths, axes or norm that do not fit."
     )
+    function.__doc__ = documented(text, f"fft.{name}", example)
     return api_boundary(function)
 
 
-def _along_one(name: str, fft_type: FftType) -> Any:
+def _along_one(name: str, fft_type: FftType, example: str) -> Any:
     def function(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
         return _one(name, fft_type, a, n, axis, norm)
 
-    return _finished(function, name, fft_type, "along one axis, cut or padded with zeros to n")
+    return _finished(
+        function, name, fft_type, "along one axis, cut or padded with zeros to n", example
+    )
 
 
-def _over_two(name: str, fft_type: FftType) -> Any:
+def _over_two(name: str, fft_type: FftType, example: str) -> Any:
     def function(
         a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
     ) -> Array:
@@ -191,31 +201,33 @@ def _over_two(name: str, fft_type: FftType) -> Any:
             raise ValueError(f"jnp.fft.{name} only supports 2 axes. Got axes = {axes!r}.")
         return _core(name, fft_type, a, s, axes, norm)
 
-    return _finished(function, name, fft_type, "over two axes, cut or padded with zeros to s")
+    return _finished(
+        function, name, fft_type, "over two axes, cut or padded with zeros to s", example
+    )
 
 
-def _over_many(name: str, fft_type: FftType) -> Any:
+def _over_many(name: str, fft_type: FftType, example: str) -> Any:
     def function(
         a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None
     ) -> Array:
         return _core(name, fft_type, a, s, axes, norm)
 
     what = "over all axes, or those given, cut or padded with zeros to s"
-    return _finished(function, name, fft_type, what)
+    return _finished(function, name, fft_type, what, example)
 
 
-fft = _along_one("fft", FftType.FFT)
-ifft = _along_one("ifft", FftType.IFFT)
-rfft = _along_one("rfft", FftType.RFFT)
-irfft = _along_one("irfft", FftType.IRFFT)
-fft2 = _over_two("fft2", FftType.FFT)
-ifft2 = _over_two("ifft2", FftType.IFFT)
-rfft2 = _over_two("rfft2", FftType.RFFT)
-irfft2 = _over_two("irfft2", FftType.IRFFT)
-fftn = _over_many("fftn", FftType.FFT)
-ifftn = _over_many("ifftn", FftType.IFFT)
-rfftn = _over_many("rfftn", FftType.RFFT)
-irfftn = _over_many("irfftn", FftType.IRFFT)
+fft = _along_one("fft", FftType.FFT, "[1.0, 2.0, 3.0, 4.0] -> [10.-0.j, -2.+2.j, -2.-0.j, -2.-2.j]")
+ifft = _along_one("ifft", FftType.IFFT, "[4.0, 0.0, 0.0, 0.0] -> [1.-0.j, 1.-0.j, 1.-0.j, 1.+0.j]")
+rfft = _along_one("rfft", FftType.RFFT, "[1.0, 2.0, 3.0, 4.0] -> [10.+0.j, -2.+2.j, -2.+0.j]")
+irfft = _along_one("irfft", FftType.IRFFT, "[10.0, -2.0, -2.0] -> [1., 3., 3., 3.]")
+fft2 = _over_two("fft2", FftType.FFT, "jnp.eye(2) -> [[2.-0.j, 0.-0.j], [0.-0.j, 2.-0.j]]")
+ifft2 = _over_two("ifft2", FftType.IFFT, "jnp.eye(2) -> [[0.5-0.j, 0. -0.j], [0. -0.j, 0.5-0.j]]")
+rfft2 = _over_two("rfft2", FftType.RFFT, "jnp.eye(2) -> [[2.+0.j, 0.+0.j], [0.+0.j, 2.+0.j]]")
+irfft2 = _over_two("irfft2", FftType.IRFFT, "jnp.ones((2, 2)) -> [[1., 0.], [0., 0.]]")
+fftn = _over_many("fftn", FftType.FFT, "jnp.eye(2) -> [[2.-0.j, 0.-0.j], [0.-0.j, 2.-0.j]]")
+ifftn = _over_many("ifftn", FftType.IFFT, "jnp.eye(2) -> [[0.5-0.j, 0. -0.j], [0. -0.j, 0.5-0.j]]")
+rfftn = _over_many("rfftn", FftType.RFFT, "jnp.eye(2) -> [[2.+0.j, 0.+0.j], [0.+0.j, 2.+0.j]]")
+irfftn = _over_many("irfftn", FftType.IRFFT, "jnp.ones((2, 2)) -> [[1., 0.], [0., 0.]]")
 
 
 @api_boundary
@@ -228,6 +240,10 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
     Raises:
         ValueError: several axes, or an n or norm that does not fit.
+
+    >>> import accnp as jnp
+    >>> jnp.fft.hfft(jnp.array([1.0, 2.0, 3.0]))
+    Array([ 8., -2.,  0., -2.], dtype=float32)
     """
     _check_one_axis("hfft", axis)
     x = conj(a)
@@ -242,6 +258,10 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
 
     Raises:
         ValueError: a complex operand, several axes, or an n or norm that does not fit.
+
+    >>> import accnp as jnp
+    >>> jnp.fft.ihfft(jnp.array([8.0, 0.0, 0.0, 0.0]))
+    Array([2.+0.j, 2.+0.j, 2.+0.j], dtype=complex64)
     """
     _check_one_axis("ihfft", axis)
     x = as_node(a, "jnp.fft.ihfft")
@@ -325,5 +345,10 @@ def fftshift(x: Any, axes: Any = None) -> Array:
 
 @api_boundary
 def ifftshift(x: Any, axes: Any = None) -> Array:
-    """Undo `fftshift`."""
+    """Undo `fftshift`.
+
+    >>> import accnp as jnp
+    >>> jnp.fft.ifftshift(jnp.array([-2, -1, 0, 1]))
+    Array([ 0,  1, -2, -1], dtype=int32)
+    """
     return _shifted("ifftshift", x, axes, -1)

@@ -52,6 +52,10 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
 
     `rtol` is relative to the largest one, as in NumPy and the array API standard (jax takes it as
     absolute), `tol` is absolute. `hermitian` computes them from eigenvalues.
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.matrix_rank(jnp.ones((3, 3)))
+    Array(1, dtype=int32)
     """
     name = "linalg.matrix_rank"
     given = _one_of(name, rtol=rtol, tol=tol)
@@ -72,6 +76,10 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
 
     Singular values up to `rtol` (or `rcond`) times the largest count as zero; the default is 10
     max(m, n) times the precision. `hermitian` computes them from eigenvalues.
+
+    >>> import accnp as jnp
+    >>> jnp.round(jnp.linalg.pinv(jnp.array([[2.0], [0.0]])), 3)
+    Array([[0.5, 0. ]], dtype=float32)
     """
     rtol = _one_of("linalg.pinv", rtol=rtol, rcond=rcond)
     x = matrices(a, "linalg.pinv", kind=ValueError)
@@ -110,6 +118,11 @@ def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tu
 
     Singular values up to `rcond` times the largest count as zero (default: max(m, n) times the
     precision). `numpy_resid` returns no residuals where NumPy has none: the rank must be known.
+
+    >>> import accnp as jnp
+    >>> x, *_ = jnp.linalg.lstsq(jnp.array([[1.0], [1.0]]), jnp.array([2.0, 4.0]))
+    >>> jnp.round(x, 3)
+    Array([3.], dtype=float32)
     """
     name = "linalg.lstsq"
     x, y = (wrap(n) for n in promote_inexact(name, a, b))
@@ -139,7 +152,12 @@ def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tu
 @api_boundary
 @shown()
 def cond(x: Any, p: Any = None) -> Array:
-    """Return the condition number of matrices in a norm (default: the 2-norm)."""
+    """Return the condition number of matrices in a norm (default: the 2-norm).
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.cond(jnp.array([[4.0, 0.0], [0.0, 2.0]]))
+    Array(2., dtype=float32)
+    """
     name = "linalg.cond"
     node = matrices(x, name, kind=ValueError)
     shape, a = node.aval.shape, wrap(node)

@@ -93,7 +93,12 @@ def matrices(
 
 @api_boundary
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
-    """Return the cross product of vectors of 3 components."""
+    """Return the cross product of vectors of 3 components.
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
+    Array([0, 0, 1], dtype=int32)
+    """
     shapes = [as_node(x, "linalg.cross").aval.shape for x in (x1, x2)]
     if any(not -len(s) <= axis < len(s) or s[axis] != 3 for s in shapes):
         raise ValueError(
@@ -104,13 +109,23 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
 
 @api_boundary
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Array:
-    """Sum the diagonals of the matrices in the last two axes."""
+    """Sum the diagonals of the matrices in the last two axes.
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.trace(jnp.array([[1, 2], [3, 4]]))
+    Array(5, dtype=int32)
+    """
     return products.trace(x, offset, -2, -1, dtype)
 
 
 @api_boundary
 def diagonal(x: Any, /, *, offset: int = 0) -> Array:
-    """Take the diagonals of the matrices in the last two axes."""
+    """Take the diagonals of the matrices in the last two axes.
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.diagonal(jnp.array([[1, 2], [3, 4]]))
+    Array([1, 4], dtype=int32)
+    """
     return _diagonal(x, offset, -2, -1)
 
 
@@ -158,7 +173,12 @@ def inv(a: Any) -> Array:
 
 @api_boundary
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
-    """Solve tensordot(a, x, x.ndim) = b."""
+    """Solve tensordot(a, x, x.ndim) = b.
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.tensorsolve(2.0 * jnp.eye(2), jnp.array([2.0, 4.0]))
+    Array([1., 2.], dtype=float32)
+    """
     name = "linalg.tensorsolve"
     x, y = promote_inexact(name, a, b)
     if axes is not None:
@@ -179,7 +199,12 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
 
 @api_boundary
 def tensorinv(a: Any, ind: int = 2) -> Array:
-    """Invert with respect to tensordot over `ind` axes."""
+    """Invert with respect to tensordot over `ind` axes.
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.tensorinv(2.0 * jnp.eye(4).reshape(2, 2, 4)).shape
+    (4, 2, 2)
+    """
     x = promote_inexact("linalg.tensorinv", a)[0]
     ind = as_int(ind, "linalg.tensorinv", "ind")
     if ind <= 0:
@@ -224,7 +249,12 @@ def matrix_power(a: Any, n: int) -> Array:
 
 @api_boundary
 def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
-    """Multiply a chain of matrices in the cheapest order."""
+    """Multiply a chain of matrices in the cheapest order.
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.multi_dot([jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones(4)])
+    Array([12., 12.], dtype=float32)
+    """
     if len(arrays) < 2:
         raise ValueError(f"linalg.multi_dot: at least two arrays are needed; got {len(arrays)}")
     nodes = products.promote("linalg.multi_dot", *arrays)
@@ -288,7 +318,13 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
 @api_boundary
 @shown()
 def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
-    """Return eigenvalues (ascending) and eigenvectors of symmetric matrices."""
+    """Return eigenvalues (ascending) and eigenvectors of symmetric matrices.
+
+    >>> import accnp as jnp
+    >>> values, vectors = jnp.linalg.eigh(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
+    >>> values
+    Array([1., 2.], dtype=float32)
+    """
     if UPLO not in (None, "L", "U"):
         raise ValueError(f"linalg.eigh: UPLO must be 'L' or 'U'; got {UPLO!r}")
     x = wrap(matrices(a, "linalg.eigh", True))
@@ -313,6 +349,11 @@ def eig(a: Any) -> EigResult:
     """Return eigenvalues and eigenvectors of square matrices, complex; NaN where a is not finite.
 
     There are no derivatives, as in jax: `lax.linalg.eig` has them on demand, `eigvals` has its own.
+
+    >>> import accnp as jnp
+    >>> values, vectors = jnp.linalg.eig(jnp.array([[2.0, 0.0], [0.0, 3.0]]))
+    >>> values
+    Array([2.+0.j, 3.+0.j], dtype=complex64)
     """
     x = wrap(matrices(a, "linalg.eig", True))
     return EigResult(*lax_linalg.eig(x, compute_left_eigenvectors=False))
@@ -321,7 +362,12 @@ def eig(a: Any) -> EigResult:
 @api_boundary
 @shown()
 def eigvals(a: Any) -> Array:
-    """Return the eigenvalues of square matrices, complex."""
+    """Return the eigenvalues of square matrices, complex.
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.eigvals(jnp.array([[0.0, -1.0], [1.0, 0.0]]))
+    Array([0.+1.j, 0.-1.j], dtype=complex64)
+    """
     x = wrap(matrices(a, "linalg.eigvals", True))
     return lax_linalg.eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
 
@@ -338,6 +384,11 @@ def svd(
     """Return U, S, Vh with a = (U * S) @ Vh, or S only.
 
     `hermitian` computes them from eigenvalues. `subset_by_index` must be None, or all of them.
+
+    >>> import accnp as jnp
+    >>> u, s, vh = jnp.linalg.svd(jnp.array([[3.0, 0.0], [0.0, 4.0]]))
+    >>> s
+    Array([4., 3.], dtype=float32)
     """
     x = wrap(matrices(a, "linalg.svd"))
     if not hermitian:
@@ -358,7 +409,12 @@ def svd(
 
 @api_boundary
 def svdvals(x: Any, /) -> Array:
-    """Return the singular values of matrices, largest first."""
+    """Return the singular values of matrices, largest first.
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.svdvals(jnp.array([[3.0, 0.0], [0.0, 4.0]]))
+    Array([4., 3.], dtype=float32)
+    """
     return svd(x, compute_uv=False)
 
 
@@ -369,6 +425,11 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
     "raw" returns what LAPACK makes, transposed: R and reflectors in one matrix, and their factors.
     "full" is "reduced", as in jax.
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.qr(jnp.array([[0.0], [2.0]]))
+    QRResult(Q=Array([[ 0.],
+           [-1.]], dtype=float32), R=Array([[-2.]], dtype=float32))
     """
     if mode not in ("reduced", "r", "full", "complete", "raw"):
         raise ValueError(f"linalg.qr: mode must be 'reduced', 'complete', 'r', 'raw'; got {mode!r}")

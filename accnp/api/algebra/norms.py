@@ -92,7 +92,12 @@ def singular_values(x: Node) -> Node:
 @api_boundary
 @shown()
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
-    """Return the norm of vectors or matrices; None is the root of the sum of squares."""
+    """Return the norm of vectors or matrices; None is the root of the sum of squares.
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
+    Array(5., dtype=float32)
+    """
     return wrap(_norm(x, ord, axis, keepdims, "linalg.norm"))
 
 
@@ -132,7 +137,12 @@ def _keep(x: Node, axes: Sequence[int], rank: int) -> Node:
 
 @api_boundary
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Array:
-    """Return the norm of vectors along axes (None: of all elements)."""
+    """Return the norm of vectors along axes (None: of all elements).
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.vector_norm(jnp.array([3.0, -4.0]), ord=1)
+    Array(7., dtype=float32)
+    """
     name = "linalg.vector_norm"
     node = as_node(x, name)
     if ord not in (1, math.inf, -math.inf):  # of integers these are integers
@@ -152,5 +162,10 @@ def _size(x: Node, axes: Sequence[int]) -> int:
 
 @api_boundary
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
-    """Return the norm of the matrices in the last two axes."""
+    """Return the norm of the matrices in the last two axes.
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.matrix_norm(jnp.array([[3.0, 0.0], [4.0, 0.0]]))
+    Array(5., dtype=float32)
+    """
     return wrap(_norm(x, ord, (-2, -1), keepdims, "linalg.matrix_norm"))

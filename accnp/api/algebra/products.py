@@ -272,7 +272,12 @@ def tensordot(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Contract several axes: a number of them, or a pair of lists."""
+    """Contract several axes: a number of them, or a pair of lists.
+
+    >>> import accnp as jnp
+    >>> jnp.tensordot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]), axes=1)
+    Array([3, 7], dtype=int32)
+    """
     x, y, wanted = _pair("tensordot", a, b, preferred_element_type)
     m, n = x.aval.ndim, y.aval.ndim
     if isinstance(axes, Sequence | np.ndarray) and not isinstance(axes, str):

@@ -22,19 +22,34 @@ save, savez = np.save, np.savez
 
 
 def ndim(a: Any) -> int:
-    """The number of axes."""
+    """The number of axes.
+
+    >>> import accnp as jnp
+    >>> jnp.ndim(jnp.zeros((2, 3)))
+    2
+    """
     return len(shape(a))
 
 
 def shape(a: Any) -> tuple[int, ...]:
-    """The lengths of the axes."""
+    """The lengths of the axes.
+
+    >>> import accnp as jnp
+    >>> jnp.shape(jnp.zeros((2, 3)))
+    (2, 3)
+    """
     if hasattr(a, "shape"):
         return tuple(a.shape)
     return as_node(a, "shape").aval.shape if np.isscalar(a) else np.shape(a)
 
 
 def size(a: Any, axis: Any = None) -> int:
-    """The number of elements, in all or along axes."""
+    """The number of elements, in all or along axes.
+
+    >>> import accnp as jnp
+    >>> jnp.size(jnp.zeros((2, 3)), axis=1)
+    3
+    """
     lengths = shape(a)
     axes = range(len(lengths)) if axis is None else as_axes(axis, len(lengths), "size")
     total = 1
@@ -46,12 +61,52 @@ def size(a: Any, axis: Any = None) -> int:
 def array_repr(
     arr: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None
 ) -> str:
-    """The text that `repr` gives."""
+    """The text that `repr` gives.
+
+    >>> import accnp as jnp
+    >>> jnp.array_repr(jnp.array([1, 2]))
+    'Array([1, 2], dtype=int32)'
+    """
     return repr(arr) if isinstance(arr, Array) else np.array_repr(arr)
 
 
 def array_str(
     a: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None
 ) -> str:
-    """The text that `str` gives."""
+    """The text that `str` gives.
+
+    >>> import accnp as jnp
+    >>> jnp.array_str(jnp.array([1, 2]))
+    '[1 2]'
+    """
     return np.array_str(np.asarray(a), max_line_width, precision, suppress_small)
+
+
+def isscalar(element: Any) -> bool:
+    """Whether an object is a number or an array of rank 0.
+
+    >>> import accnp as jnp
+    >>> [jnp.isscalar(2.0), jnp.isscalar(jnp.zeros(1))]
+    [True, False]
+    """
+    return np.isscalar(element) or (hasattr(element, "ndim") and element.ndim == 0)
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Whether the dtype is complex.
+
+    >>> import accnp as jnp
+    >>> jnp.iscomplexobj(jnp.array([1j]))
+    True
+    """
+    return as_node(x, "iscomplexobj").aval.dtype.kind == "c" if x is not None else False
+
+
+def isrealobj(x: Any) -> bool:
+    """Whether the dtype is not complex.
+
+    >>> import accnp as jnp
+    >>> jnp.isrealobj(jnp.array([1.0]))
+    True
+    """
+    return not iscomplexobj(x)

@@ -451,7 +451,13 @@ def _through_numpy(fn: Any, *args: Any, **kwargs: Any) -> Array:
 
 @api_boundary
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    """Make an array of another library's through the DLPack protocol."""
+    """Make an array of another library's through the DLPack protocol.
+
+    >>> import accnp as jnp
+    >>> import numpy
+    >>> jnp.from_dlpack(numpy.array([1, 2], numpy.int32))
+    Array([1, 2], dtype=int32)
+    """
     value = buffer.from_dlpack(x)
     return made(numpy_node(value, "jnp.from_dlpack", copy is not False), device)
 

@@ -32,7 +32,7 @@ from accnp.ir.op import OPS, Op, o
 from accnp.ir.trace import state
 
 __all__ = [
-    "OPERANDS", "Binary", "inexact", "make_binary", "make_unary", "numeric",
+    "OPERANDS", "Binary", "documented", "inexact", "make_binary", "make_unary", "numeric",
     "with_parameters", "wrap_all",
 ]  # fmt: skip
 
@@ -97,6 +97,25 @@ def with_parameters(function: Any, names: str) -> Any:
         co_posonlyargcount=len(given) if names.endswith("/") else 0,
     )
     return function
+
+
+def documented(text: str, call: str, example: str) -> str:
+    """Return a docstring with an example of a call, given as "[1, 2], 3 -> [4, 5]".
+
+    Brackets of operands are arrays. Brackets of results are, too, with the dtype that the numbers
+    show; any other result is written as it is.
+    """
+    operands, result = example.split(" -> ")
+    operands = operands.replace("[", "jnp.array([").replace("]", "])")
+    if result[0] == "[":
+        truth, whole = "T" in result or "F" in result, "." not in result and "n" not in result
+        dtype = (
+            "bool" if truth else "complex64" if "j" in result else "int32" if whole else "float32"
+        )
+        result = f"Array({result}, dtype={dtype})"
+    return (
+        f"{text}\n\n    >>> import accnp as jnp\n    >>> jnp.{call}({operands})\n    {result}\n    "
+    )
 
 
 def published(function: Any, name: str, doc: str, parameters: str) -> Any:

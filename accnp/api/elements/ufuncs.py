@@ -16,44 +16,55 @@ from typing import Any
 import numpy as np
 
 from accnp.api.arguments.convert import (
-    as_node, broadcast_nodes, broadcast_shapes, cast, promote, to_shape, wrap,
+    as_node, broadcast_nodes, cast, promote, wrap,
 )  # fmt: skip
 from accnp.api.compiled.named import shown
 from accnp.api.elements import ruled_functions as ruled
 from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements.elementwise import (
-    Binary, inexact, make_binary, make_unary, numeric, wrap_all,
+    Binary, documented, inexact, make_binary, make_unary, numeric, wrap_all,
 )  # fmt: skip
 from accnp.api.elements.ufunc_rules import like
 from accnp.array import Array
 from accnp.errors import UnsupportedDtypeError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.primitives.kinds import full
 
 UNARY: dict[str, Any] = {}
 BINARY: dict[str, Binary] = {}
 
 
 def unary(
-    name: str, rule: Any, prepare: Any, what: str, shown: str = "", parameters: str = "x, /"
+    name: str,
+    rule: Any,
+    prepare: Any,
+    what: str,
+    example: str = "",
+    shown: str = "",
+    parameters: str = "x, /",
 ) -> Callable[[Any], Any]:
     """Declare a function of one operand; jaxprs have it as a call of the name `shown`."""
-    doc = f"{what}, elementwise."
+    doc = documented(f"{what}, elementwise.", name, example) if example else ""
     UNARY[name] = function = make_unary(name, rule, prepare, doc, shown, parameters)
     return function
 
 
 def binary(
-    name: str, rule: Any, prepare: Any, what: str, shown: str = "", parameters: str = "x1, x2, /"
+    name: str,
+    rule: Any,
+    prepare: Any,
+    what: str,
+    example: str = "",
+    shown: str = "",
+    parameters: str = "x1, x2, /",
 ) -> Callable[[Any, Any], Any]:
     """Declare a function of two operands, which are promoted and broadcast against each other."""
-    doc = f"{what}, elementwise."
+    doc = documented(f"{what}, elementwise.", name, example) if example else ""
     BINARY[name] = made = make_binary(name, rule, prepare, doc, shown, parameters)
     return made.function
 
 
-def _real_inexact(name: str, *xs: Any) -> list[Node]:
+def real_inexact(name: str, *xs: Any) -> list[Node]:
     nodes = inexact(name, *xs)
     if rules.kind(nodes[0]) == "c":
         raise UnsupportedDtypeError(
@@ -63,7 +74,7 @@ def _real_inexact(name: str, *xs: Any) -> list[Node]:
 
 
 def _real_strong(name: str, *xs: Any) -> list[Node]:
-    nodes = _real_inexact(name, *xs)
+    nodes = real_inexact(name, *xs)
     weak = not [x for x in xs if not as_node(x, name).aval.weak_type]
     return nodes if weak else [cast(n, n.aval.dtype) for n in nodes]
 
@@ -78,206 +89,254 @@ def _integers(name: str, *xs: Any) -> list[Node]:
     return nodes
 
 
+# A declaration with its example takes one to three lines.
+# fmt: off
 # --- arithmetic -----------------------------------------------------------------------------------
 
-add = binary("add", rules.add, promote, "x + y")
-subtract = binary("subtract", "sub", promote, "x - y")
-multiply = binary("multiply", rules.multiply, promote, "x * y")
-divide = binary("divide", "div", inexact, "x / y, always in floating or complex numbers")
+add = binary("add", rules.add, promote, "x + y", "[1, 2], [3, 5] -> [4, 7]")
+subtract = binary("subtract", "sub", promote, "x - y", "[1, 2], [3, 5] -> [-2, -3]")
+multiply = binary("multiply", rules.multiply, promote, "x * y", "[1, 2], [3, 5] -> [ 3, 10]")
+divide = binary(
+    "divide", "div", inexact, "x / y, always in floating or complex numbers",
+    "[1, 2], [4, 4] -> [0.25, 0.5 ]")
 true_divide = divide
 floor_divide = binary(
-    "floor_divide", rules.floor_divide, numeric, "x / y rounded down", "floor_divide"
-)
+    "floor_divide", rules.floor_divide, numeric, "x / y rounded down",
+    "[7, -7], [3, 3] -> [ 2, -3]", "floor_divide")
 remainder = binary(
-    "remainder", rules.remainder, numeric, "The remainder of x / y with the sign of y", "remainder"
-)
+    "remainder", rules.remainder, numeric, "The remainder of x / y with the sign of y",
+    "[7, -7], [3, 3] -> [1, 2]", "remainder")
 mod = remainder
-fmod = binary("fmod", rules.fmod, numeric, "The remainder of x / y with the sign of x", "fmod")
-divmod = binary("divmod", rules.divmod_, numeric, "Quotient rounded down, and remainder", "divmod")
+fmod = binary(
+    "fmod", rules.fmod, numeric, "The remainder of x / y with the sign of x",
+    "[7, -7], [3, 3] -> [ 1, -1]", "fmod")
+divmod = binary(
+    "divmod", rules.divmod_, numeric, "Quotient rounded down, and remainder",
+    "[7, -7], [3, 3] -> (Array([ 2, -3], dtype=int32), Array([1, 2], dtype=int32))", "divmod")
 float_power = binary(
-    "float_power", "pow", inexact, "x to the power y, in floating numbers", parameters="x, y, /"
-)
-negative = unary("negative", "neg", promote, "-x")
-positive = unary("positive", lambda x: x, promote, "+x")
-abs = unary("abs", lambda x: x if rules.kind(x) == "b" else o.abs(x), promote, "The absolute value")
+    "float_power", "pow", inexact, "x to the power y, in floating numbers",
+    "[2, 9], [3.0, 0.5] -> [8., 3.]", parameters="x, y, /")
+negative = unary("negative", "neg", promote, "-x", "[1, -2] -> [-1,  2]")
+positive = unary("positive", lambda x: x, promote, "+x", "[1, -2] -> [ 1, -2]")
+abs = unary(
+    "abs", lambda x: x if rules.kind(x) == "b" else o.abs(x), promote, "The absolute value",
+    "[-2, 0, 3] -> [2, 0, 3]")
 absolute = abs
-fabs = unary("fabs", "abs", _real_inexact, "The absolute value, in floating numbers")
-sign = unary("sign", "sign", promote, "-1, 0 or 1 by the sign; x/abs(x) for complex numbers")
-square = unary("square", "square", numeric, "x * x")
-reciprocal = unary("reciprocal", lambda x: o.integer_pow(x, y=-1), inexact, "1 / x")
-sqrt = unary("sqrt", "sqrt", inexact, "The square root")
-cbrt = unary("cbrt", "cbrt", inexact, "The cube root")
-hypot = binary("hypot", rules.hypot, _real_strong, "sqrt(x*x + y*y) without overflow", "hypot")
-gcd = binary("gcd", "gcd", _integers, "The greatest common divisor", parameters="x1, x2")
-lcm = binary("lcm", rules.lcm, _integers, "The least common multiple", parameters="x1, x2")
+fabs = unary(
+    "fabs", "abs", real_inexact, "The absolute value, in floating numbers", "[-2, 3] -> [2., 3.]")
+sign = unary(
+    "sign", "sign", promote, "-1, 0 or 1 by the sign; x/abs(x) for complex numbers",
+    "[-2, 0, 3] -> [-1,  0,  1]")
+square = unary("square", "square", numeric, "x * x", "[2, -3] -> [4, 9]")
+reciprocal = unary(
+    "reciprocal", lambda x: o.integer_pow(x, y=-1), inexact, "1 / x", "[2.0, 4.0] -> [0.5 , 0.25]")
+sqrt = unary("sqrt", "sqrt", inexact, "The square root", "[1.0, 9.0] -> [1., 3.]")
+cbrt = unary("cbrt", "cbrt", inexact, "The cube root", "[8.0, -27.0] -> [ 2., -3.]")
+hypot = binary(
+    "hypot", rules.hypot, _real_strong, "sqrt(x*x + y*y) without overflow",
+    "[3.0, 5.0], [4.0, 12.0] -> [ 5., 13.]", "hypot")
+gcd = binary(
+    "gcd", "gcd", _integers, "The greatest common divisor", "[12, 15], [18, 10] -> [6, 5]",
+    parameters="x1, x2")
+lcm = binary(
+    "lcm", rules.lcm, _integers, "The least common multiple", "[12, 15], [18, 10] -> [36, 30]",
+    parameters="x1, x2")
 
 # --- exponentials, logarithms ---------------------------------------------------------------------
 
-exp = unary("exp", "exp", inexact, "e to the power x")
-exp2 = unary("exp2", "exp2", inexact, "2 to the power x")
-expm1 = unary("expm1", "expm1", inexact, "exp(x) - 1, accurate near 0")
-log = unary("log", "log", inexact, "The natural logarithm")
-log2 = unary("log2", rules.log2, inexact, "The logarithm to base 2")
-log10 = unary("log10", rules.log10, inexact, "The logarithm to base 10")
-log1p = unary("log1p", "log1p", inexact, "log(1 + x), accurate near 0")
-logaddexp = binary("logaddexp", ruled.logaddexp, inexact, "log(exp(x) + exp(y)) without overflow")
-logaddexp2 = binary("logaddexp2", ruled.logaddexp2, inexact, "log2(2**x + 2**y) without overflow")
-i0 = unary(
-    "i0",
-    ruled.i0,
-    _real_inexact,
-    "The modified Bessel function of the first kind, order 0",
-    "i0",
-    parameters="x",
+exp = unary("exp", "exp", inexact, "e to the power x", "[0.0, 1.0] -> [1.       , 2.7182817]")
+exp2 = unary("exp2", "exp2", inexact, "2 to the power x", "[3.0, -1.0] -> [8. , 0.5]")
+expm1 = unary(
+    "expm1", "expm1", inexact, "exp(x) - 1, accurate near 0", "[0.0, 1.0] -> [0.       , 1.7182819]"
 )
+log = unary("log", "log", inexact, "The natural logarithm", "[1.0, 10.0] -> [0.       , 2.3025851]")
+log2 = unary("log2", rules.log2, inexact, "The logarithm to base 2", "[1.0, 8.0] -> [0., 3.]")
+log10 = unary(
+    "log10", rules.log10, inexact, "The logarithm to base 10", "[1.0, 1000.0] -> [0., 3.]")
+log1p = unary(
+    "log1p", "log1p", inexact, "log(1 + x), accurate near 0",
+    "[0.0, 1e-5] -> [0.00000e+00, 9.99995e-06]")
+logaddexp = binary(
+    "logaddexp", ruled.logaddexp, inexact, "log(exp(x) + exp(y)) without overflow",
+    "[0.0, 1000.0], [0.0, 1000.0] -> [6.9314718e-01, 1.0006932e+03]")
+logaddexp2 = binary(
+    "logaddexp2", ruled.logaddexp2, inexact, "log2(2**x + 2**y) without overflow",
+    "[3.0, 0.0], [3.0, 0.0] -> [4., 1.]")
+i0 = unary(
+    "i0", ruled.i0, real_inexact, "The modified Bessel function of the first kind, order 0",
+    "[0.0, 1.0] -> [1.       , 1.2660658]", "i0", parameters="x")
 
 # --- trigonometry ---------------------------------------------------------------------------------
 
-sin = unary("sin", "sin", inexact, "The sine of x in radians")
-cos = unary("cos", "cos", inexact, "The cosine of x in radians")
-tan = unary("tan", "tan", inexact, "The tangent of x in radians")
-asin = unary("asin", "asin", inexact, "The inverse sine")
-acos = unary("acos", "acos", inexact, "The inverse cosine")
-atan = unary("atan", "atan", inexact, "The inverse tangent")
-arcsin = unary("arcsin", "asin", inexact, "The inverse sine")
-arccos = unary("arccos", "acos", inexact, "The inverse cosine")
-arctan = unary("arctan", "atan", inexact, "The inverse tangent")
-atan2 = binary("atan2", rules.atan2, inexact, "The angle of the point (y, x)")
-arctan2 = binary("arctan2", rules.atan2, inexact, "The angle of the point (y, x)")
-sinh = unary("sinh", "sinh", inexact, "The hyperbolic sine")
-cosh = unary("cosh", "cosh", inexact, "The hyperbolic cosine")
-tanh = unary("tanh", "tanh", inexact, "The hyperbolic tangent")
-asinh = unary("asinh", "asinh", inexact, "The inverse hyperbolic sine")
-acosh = unary("acosh", "acosh", inexact, "The inverse hyperbolic cosine", "arccosh")
-atanh = unary("atanh", "atanh", inexact, "The inverse hyperbolic tangent")
-arcsinh = unary("arcsinh", "asinh", inexact, "The inverse hyperbolic sine")
-arccosh = unary("arccosh", "acosh", inexact, "The inverse hyperbolic cosine", "arccosh")
-arctanh = unary("arctanh", "atanh", inexact, "The inverse hyperbolic tangent")
+sin = unary("sin", "sin", inexact, "The sine of x in radians", "[0.0, 1.0] -> [0.      , 0.841471]")
+cos = unary(
+    "cos", "cos", inexact, "The cosine of x in radians", "[0.0, 1.0] -> [1.       , 0.5403023]")
+tan = unary(
+    "tan", "tan", inexact, "The tangent of x in radians", "[0.0, 1.0] -> [0.       , 1.5574079]")
+asin = unary("asin", "asin", inexact, "The inverse sine", "[0.0, 1.0] -> [0.       , 1.5707964]")
+acos = unary("acos", "acos", inexact, "The inverse cosine", "[0.0, 1.0] -> [1.5707964, 0.       ]")
+atan = unary("atan", "atan", inexact, "The inverse tangent", "[0.0, 1.0] -> [0.       , 0.7853982]")
+arcsin = unary(
+    "arcsin", "asin", inexact, "The inverse sine", "[0.0, 1.0] -> [0.       , 1.5707964]")
+arccos = unary(
+    "arccos", "acos", inexact, "The inverse cosine", "[0.0, 1.0] -> [1.5707964, 0.       ]")
+arctan = unary(
+    "arctan", "atan", inexact, "The inverse tangent", "[0.0, 1.0] -> [0.       , 0.7853982]")
+atan2 = binary(
+    "atan2", rules.atan2, inexact, "The angle of the point (y, x)",
+    "[1.0, -1.0], [1.0, -1.0] -> [ 0.7853982, -2.3561945]")
+arctan2 = binary(
+    "arctan2", rules.atan2, inexact, "The angle of the point (y, x)",
+    "[1.0, -1.0], [1.0, -1.0] -> [ 0.7853982, -2.3561945]")
+sinh = unary("sinh", "sinh", inexact, "The hyperbolic sine", "[0.0, 1.0] -> [0.       , 1.1752012]")
+cosh = unary(
+    "cosh", "cosh", inexact, "The hyperbolic cosine", "[0.0, 1.0] -> [1.       , 1.5430806]")
+tanh = unary(
+    "tanh", "tanh", inexact, "The hyperbolic tangent", "[0.0, 1.0] -> [0.       , 0.7615941]")
+asinh = unary(
+    "asinh", "asinh", inexact, "The inverse hyperbolic sine", "[0.0, 1.0] -> [0.       , 0.8813736]"
+)
+acosh = unary(
+    "acosh", "acosh", inexact, "The inverse hyperbolic cosine",
+    "[1.0, 2.0] -> [0.      , 1.316958]", "arccosh")
+atanh = unary(
+    "atanh", "atanh", inexact, "The inverse hyperbolic tangent",
+    "[0.0, 0.5] -> [0.        , 0.54930615]")
+arcsinh = unary(
+    "arcsinh", "asinh", inexact, "The inverse hyperbolic sine",
+    "[0.0, 1.0] -> [0.       , 0.8813736]")
+arccosh = unary(
+    "arccosh", "acosh", inexact, "The inverse hyperbolic cosine",
+    "[1.0, 2.0] -> [0.      , 1.316958]", "arccosh")
+arctanh = unary(
+    "arctanh", "atanh", inexact, "The inverse hyperbolic tangent",
+    "[0.0, 0.5] -> [0.        , 0.54930615]")
 deg2rad = unary(
-    "deg2rad", lambda x: o.mul(x, like(x, math.pi / 180)), inexact, "Degrees to radians"
-)
+    "deg2rad", lambda x: o.mul(x, like(x, math.pi / 180)), inexact, "Degrees to radians",
+    "[90.0, 180.0] -> [1.5707964, 3.1415927]")
 rad2deg = unary(
-    "rad2deg", lambda x: o.mul(x, like(x, 180 / math.pi)), inexact, "Radians to degrees"
-)
+    "rad2deg", lambda x: o.mul(x, like(x, 180 / math.pi)), inexact, "Radians to degrees",
+    "[0.0, 3.1415927] -> [  0., 180.]")
 radians = deg2rad
 degrees = rad2deg
-sinc = unary("sinc", ruled.sinc, inexact, "sin(pi*x) / (pi*x)", "sinc")
+sinc = unary(
+    "sinc", ruled.sinc, inexact, "sin(pi*x) / (pi*x)", "[0.0, 0.5] -> [1.        , 0.63661975]",
+    "sinc")
 
 # --- rounding, parts, signs -----------------------------------------------------------------------
 
-floor = unary("floor", rules.rounded(o.floor), promote, "The largest integer not above x")
-ceil = unary("ceil", rules.rounded(o.ceil), promote, "The smallest integer not below x")
-trunc = unary("trunc", rules.trunc, promote, "x without its fraction", "trunc", parameters="x")
+floor = unary(
+    "floor", rules.rounded(o.floor), promote, "The largest integer not above x",
+    "[1.5, -1.5] -> [ 1., -2.]")
+ceil = unary(
+    "ceil", rules.rounded(o.ceil), promote, "The smallest integer not below x",
+    "[1.5, -1.5] -> [ 2., -1.]")
+trunc = unary(
+    "trunc", rules.trunc, promote, "x without its fraction", "[1.5, -1.5] -> [ 1., -1.]", "trunc",
+    parameters="x")
 fix = trunc
-rint = unary("rint", rules.rint, promote, "The nearest integer, halves to the even one", "rint")
-signbit = unary("signbit", rules.signbit, promote, "Whether the sign bit is set", "signbit")
+rint = unary(
+    "rint", rules.rint, promote, "The nearest integer, halves to the even one",
+    "[0.5, 1.5, 2.5] -> [0., 2., 2.]", "rint")
+signbit = unary(
+    "signbit", rules.signbit, promote, "Whether the sign bit is set",
+    "[-0.0, 1.0] -> [ True, False]", "signbit")
 copysign = binary(
-    "copysign", rules.copysign, _real_inexact, "abs(x) with the sign of y", "copysign"
-)
+    "copysign", rules.copysign, real_inexact, "abs(x) with the sign of y",
+    "[1.0, 2.0], [-1.0, 3.0] -> [-1.,  2.]", "copysign")
 nextafter = binary(
-    "nextafter",
-    "nextafter",
-    _real_inexact,
-    "The next number after x towards y",
-    parameters="x, y, /",
-)
+    "nextafter", "nextafter", real_inexact, "The next number after x towards y",
+    "[1.0], [2.0] -> [1.0000001]", parameters="x, y, /")
 heaviside = binary(
-    "heaviside", rules.heaviside, _real_strong, "0 below 0, 1 above 0, y at 0", "heaviside"
-)
-frexp = unary("frexp", rules.frexp, _real_inexact, "Mantissa and exponent", "frexp")
-_modf = unary("modf", rules.modf, _real_inexact, "", "modf")
-real = unary("real", rules.real, promote, "The real part", parameters="val, /")
-imag = unary("imag", rules.imag, promote, "The imaginary part", parameters="val, /")
-conj = unary("conj", rules.conj, promote, "The complex conjugate")
+    "heaviside", rules.heaviside, _real_strong, "0 below 0, 1 above 0, y at 0",
+    "[-1.0, 0.0, 2.0], [0.5, 0.5, 0.5] -> [0. , 0.5, 1. ]", "heaviside")
+frexp = unary(
+    "frexp", rules.frexp, real_inexact, "Mantissa and exponent",
+    "[8.0, 0.75] -> (Array([0.5 , 0.75], dtype=float32), Array([4, 0], dtype=int32))", "frexp")
+real = unary(
+    "real", rules.real, promote, "The real part", "[1+2j, 3-1j] -> [1., 3.]", parameters="val, /")
+imag = unary(
+    "imag", rules.imag, promote, "The imaginary part", "[1+2j, 3-1j] -> [ 2., -1.]",
+    parameters="val, /")
+conj = unary(
+    "conj", rules.conj, promote, "The complex conjugate", "[1+2j, 3-1j] -> [1.-2.j, 3.+1.j]")
 conjugate = conj
 
 # --- comparison, logic, bits ----------------------------------------------------------------------
 
-equal = binary("equal", "eq", promote, "x == y", parameters="x, y, /")
-not_equal = binary("not_equal", "ne", promote, "x != y", parameters="x, y, /")
-less = binary("less", rules.compare("lt"), promote, "x < y", parameters="x, y, /")
-less_equal = binary("less_equal", rules.compare("le"), promote, "x <= y", parameters="x, y, /")
-greater = binary("greater", rules.compare("gt"), promote, "x > y", parameters="x, y, /")
+equal = binary(
+    "equal", "eq", promote, "x == y", "[1, 2, 3], [2, 2, 2] -> [False,  True, False]",
+    parameters="x, y, /")
+not_equal = binary(
+    "not_equal", "ne", promote, "x != y", "[1, 2, 3], [2, 2, 2] -> [ True, False,  True]",
+    parameters="x, y, /")
+less = binary(
+    "less", rules.compare("lt"), promote, "x < y", "[1, 2, 3], [2, 2, 2] -> [ True, False, False]",
+    parameters="x, y, /")
+less_equal = binary(
+    "less_equal", rules.compare("le"), promote, "x <= y",
+    "[1, 2, 3], [2, 2, 2] -> [ True,  True, False]", parameters="x, y, /")
+greater = binary(
+    "greater", rules.compare("gt"), promote, "x > y",
+    "[1, 2, 3], [2, 2, 2] -> [False, False,  True]", parameters="x, y, /")
 greater_equal = binary(
-    "greater_equal", rules.compare("ge"), promote, "x >= y", parameters="x, y, /"
-)
-maximum = binary("maximum", rules.maximum, promote, "The larger of x and y; nan if one of them is")
-minimum = binary("minimum", rules.minimum, promote, "The smaller of x and y; nan if one of them is")
+    "greater_equal", rules.compare("ge"), promote, "x >= y",
+    "[1, 2, 3], [2, 2, 2] -> [False,  True,  True]", parameters="x, y, /")
+maximum = binary(
+    "maximum", rules.maximum, promote, "The larger of x and y; nan if one of them is",
+    "[1.0, jnp.nan], [3.0, 2.0] -> [ 3., nan]")
+minimum = binary(
+    "minimum", rules.minimum, promote, "The smaller of x and y; nan if one of them is",
+    "[1.0, jnp.nan], [3.0, 2.0] -> [ 1., nan]")
 fmax = binary(
-    "fmax",
-    rules.fmax,
-    promote,
-    "The larger of x and y; the other one if one is nan",
-    "fmax",
-    parameters="x1, x2",
-)
+    "fmax", rules.fmax, promote, "The larger of x and y; the other one if one is nan",
+    "[1.0, jnp.nan], [3.0, 2.0] -> [3., 2.]", "fmax", parameters="x1, x2")
 fmin = binary(
-    "fmin",
-    rules.fmin,
-    promote,
-    "The smaller of x and y; the other one if one is nan",
-    "fmin",
-    parameters="x1, x2",
-)
-logical_and = binary("logical_and", rules.logical("and_"), promote, "x and y as truth values")
-logical_or = binary("logical_or", rules.logical("or_"), promote, "x or y as truth values")
+    "fmin", rules.fmin, promote, "The smaller of x and y; the other one if one is nan",
+    "[1.0, jnp.nan], [3.0, 2.0] -> [1., 2.]", "fmin", parameters="x1, x2")
+logical_and = binary(
+    "logical_and", rules.logical("and_"), promote, "x and y as truth values",
+    "[True, True], [True, False] -> [ True, False]")
+logical_or = binary(
+    "logical_or", rules.logical("or_"), promote, "x or y as truth values",
+    "[True, True], [True, False] -> [ True,  True]")
 logical_xor = binary(
-    "logical_xor", rules.logical("xor"), promote, "Whether just one of x and y is true"
-)
-logical_not = unary("logical_not", rules.logical("not_"), promote, "not x as a truth value")
-bitwise_and = binary("bitwise_and", "and", promote, "x & y")
-bitwise_or = binary("bitwise_or", "or", promote, "x | y")
-bitwise_xor = binary("bitwise_xor", "xor", promote, "x ^ y")
-bitwise_not = unary("bitwise_not", "not", promote, "~x")
+    "logical_xor", rules.logical("xor"), promote, "Whether just one of x and y is true",
+    "[True, True], [True, False] -> [False,  True]")
+logical_not = unary(
+    "logical_not", rules.logical("not_"), promote, "not x as a truth value",
+    "[True, False] -> [False,  True]")
+bitwise_and = binary("bitwise_and", "and", promote, "x & y", "[12, 7], [10, 2] -> [8, 2]")
+bitwise_or = binary("bitwise_or", "or", promote, "x | y", "[12, 7], [10, 2] -> [14,  7]")
+bitwise_xor = binary("bitwise_xor", "xor", promote, "x ^ y", "[12, 7], [10, 2] -> [6, 5]")
+bitwise_not = unary("bitwise_not", "not", promote, "~x", "[0, 5] -> [-1, -6]")
 bitwise_invert = bitwise_not
 invert = bitwise_not
-left_shift = binary("left_shift", "shift_left", numeric, "x << y", parameters="x, y, /")
-right_shift = binary("right_shift", rules.shift_right, numeric, "x >> y")
+left_shift = binary(
+    "left_shift", "shift_left", numeric, "x << y", "[1, 3], [4, 1] -> [16,  6]",
+    parameters="x, y, /")
+right_shift = binary(
+    "right_shift", rules.shift_right, numeric, "x >> y", "[16, -3], [2, 1] -> [ 4, -2]")
 bitwise_left_shift = left_shift
 bitwise_right_shift = right_shift
 bitwise_count = unary(
-    "bitwise_count", rules.bitwise_count, promote, "The number of ones in abs(x)", "bitwise_count"
-)
-isnan = unary("isnan", rules.isnan, promote, "Whether x is nan")
-isinf = unary("isinf", rules.isinf, promote, "Whether x is infinite", "isinf")
-isfinite = unary("isfinite", rules.is_finite, promote, "Whether x is neither infinite nor nan")
-_isneginf = unary("isneginf", rules.is_infinite_with(-1.0, "isneginf"), promote, "")
-_isposinf = unary("isposinf", rules.is_infinite_with(1.0, "isposinf"), promote, "")
+    "bitwise_count", rules.bitwise_count, promote, "The number of ones in abs(x)",
+    "[7, -8] -> Array([3, 1], dtype=uint8)", "bitwise_count")
+isnan = unary("isnan", rules.isnan, promote, "Whether x is nan", "[1.0, jnp.nan] -> [False,  True]")
+isinf = unary(
+    "isinf", rules.isinf, promote, "Whether x is infinite", "[1.0, -jnp.inf] -> [False,  True]",
+    "isinf")
+isfinite = unary(
+    "isfinite", rules.is_finite, promote, "Whether x is neither infinite nor nan",
+    "[1.0, jnp.inf] -> [ True, False]")
 iscomplex = unary(
-    "iscomplex",
-    lambda x: o.ne(rules.imag(x), like(rules.real(x), 0)),
-    promote,
-    "Whether the imaginary part is not 0",
-    parameters="x",
-)
+    "iscomplex", lambda x: o.ne(rules.imag(x), like(rules.real(x), 0)), promote,
+    "Whether the imaginary part is not 0", "[1+0j, 2j] -> [False,  True]", parameters="x")
 isreal = unary(
-    "isreal",
-    lambda x: o.eq(rules.imag(x), like(rules.real(x), 0)),
-    promote,
-    "Whether the imaginary part is 0",
-    parameters="x",
-)
+    "isreal", lambda x: o.eq(rules.imag(x), like(rules.real(x), 0)), promote,
+    "Whether the imaginary part is 0", "[1+0j, 2j] -> [ True, False]", parameters="x")
+# fmt: on
 
-
-def isneginf(x: Any, /, out: None = None) -> Array:
-    """Whether x is -inf, elementwise."""
-    _no_out(out, "isneginf")
-    return _isneginf(x)
-
-
-def isposinf(x: Any, /, out: None = None) -> Array:
-    """Whether x is inf, elementwise."""
-    _no_out(out, "isposinf")
-    return _isposinf(x)
-
-
-def modf(x: Any, /, out: None = None) -> tuple[Array, Array]:
-    """Fraction and whole part, elementwise."""
-    _no_out(out, "modf")
-    return _modf(x)
-
-
-UNARY |= {"isneginf": isneginf, "isposinf": isposinf, "modf": modf}
 
 # --- powers ---------------------------------------------------------------------------------------
 
@@ -304,7 +363,12 @@ def _power(x: Any, y: Any) -> Any:
 
 @api_boundary
 def power(x1: Any, x2: Any, /) -> Array:
-    """x1 to the power x2, elementwise; integers to negative static powers are refused."""
+    """x1 to the power x2, elementwise; integers to negative static powers are refused.
+
+    >>> import accnp as jnp
+    >>> jnp.power(jnp.array([2, 3]), 3)
+    Array([ 8, 27], dtype=int32)
+    """
     return _power(x1, x2)
 
 
@@ -317,8 +381,13 @@ pow = power
 @api_boundary
 @shown()
 def round(a: Any, decimals: int = 0, out: None = None) -> Array:
-    """Round to a number of decimals, halves to the even neighbour."""
-    _no_out(out, "round")
+    """Round to a number of decimals, halves to the even neighbour.
+
+    >>> import accnp as jnp
+    >>> jnp.round(jnp.array([1.25, 2.567]), 1)
+    Array([1.2, 2.6], dtype=float32)
+    """
+    no_out(out, "round")
     x = as_node(a, "round")
     if rules.kind(x) in "iu":
         if decimals < 0:
@@ -345,7 +414,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Array:
 around = round
 
 
-def _no_out(out: Any, name: str) -> None:
+def no_out(out: Any, name: str) -> None:
     if out is not None:
         raise NotImplementedError(
             f"{name}: the 'out' argument is not supported, since arrays are immutable; "
@@ -354,35 +423,14 @@ def _no_out(out: Any, name: str) -> None:
 
 
 @api_boundary
-def ldexp(x1: Any, x2: Any, /) -> Array:
-    """x1 * 2**x2, elementwise; x2 must be integer."""
-    a, n = as_node(x1, "ldexp"), as_node(x2, "ldexp")
-    if rules.kind(n) not in "biu" or rules.kind(a) == "c":
-        names = f"{a.aval.dtype.name}, {n.aval.dtype.name}"
-        raise ValueError(
-            f"ldexp: needs a real number and an integer exponent; got {names}; convert x2 to int"
-        )
-    (a,) = inexact("ldexp", x1)
-    shape = broadcast_shapes("ldexp", [a.aval.shape, n.aval.shape])
-    n = cast(n, np.dtype(np.int32))
-    return wrap(rules.scale_by_power(to_shape(a, shape), to_shape(n, shape)))
-
-
-@api_boundary
-@shown()
-def angle(z: Any, deg: bool = False) -> Array:
-    """The angle of complex numbers, in radians or degrees."""
-    (x,) = inexact("angle", z)
-    re, im = rules.real(x), rules.imag(x)
-    y = o.atan2(im, re)
-    y = o.mul(y, like(y, 180 / math.pi)) if deg else y
-    return wrap(cast(y, y.aval.dtype, rules.kind(x) == "c" and x.aval.weak_type))
-
-
-@api_boundary
 @shown(arrays=3)
 def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:
-    """Limit values to [min, max]; either bound may be None."""
+    """Limit values to [min, max]; either bound may be None.
+
+    >>> import accnp as jnp
+    >>> jnp.clip(jnp.array([-2, 1, 5]), 0, 3)
+    Array([0, 1, 3], dtype=int32)
+    """
     if arr is None:
         raise ValueError("clip: an array is needed; got none; pass it as the first argument")
     if any(
@@ -407,91 +455,7 @@ def where(condition: Any, x: Any, y: Any) -> Array:
     return wrap(rules.choose(*[as_node(v, "where") for v in (condition, x, y)]))
 
 
-@api_boundary
-@shown()
-def nan_to_num(
-    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
-) -> Array:
-    """Replace nan and infinities, by default by 0 and the largest finite numbers."""
-    del copy
-    node = as_node(x, "nan_to_num")
-    dtype = dtypes_real(node)
-
-    def value(v: Any) -> Any:
-        return v if v is None else cast(as_node(v, "nan_to_num"), dtype)
-
-    return wrap(rules.nan_to_num(node, value(nan), value(posinf), value(neginf)))
-
-
 def dtypes_real(node: Node) -> np.dtype:
     """The dtype of the real part."""
     a = node.aval.dtype
     return np.dtype(f"f{a.itemsize // 2}") if a.kind == "c" else a
-
-
-@api_boundary
-@shown(arrays=4)
-def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Array:
-    """Whether abs(a - b) <= atol + rtol * abs(b), elementwise."""
-    x, y = broadcast_nodes("isclose", inexact("isclose", a, b))
-    dtype = dtypes_real(x)
-    r, t = (cast(as_node(v, "isclose"), dtype) for v in (rtol, atol))
-    return wrap(rules.isclose(x, y, r, t, bool(equal_nan)))
-
-
-def all_of(node: Node) -> Node:
-    """Whether all elements hold."""
-    return o.reduce_and(node, axes=tuple(range(node.aval.ndim)))
-
-
-@shown(arrays=4)
-def allclose(
-    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
-) -> Array:
-    """Whether all elements of a and b are close."""
-    return wrap(all_of(isclose(a, b, rtol, atol, equal_nan)._node))
-
-
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
-    """Whether two arrays have the same shape and elements."""
-    a, b = as_node(a1, "array_equal"), as_node(a2, "array_equal")
-    if a.aval.shape != b.aval.shape:
-        return wrap(full((), False, np.dtype(bool)))
-    a, b = promote("array_equal", a1, a2)
-    same = o.eq(a, b)
-    if equal_nan:
-        same = o.or_(same, o.and_(o.ne(a, a), o.ne(b, b)))
-    return wrap(all_of(same))
-
-
-def array_equiv(a1: Any, a2: Any) -> Array:
-    """Whether two arrays have the same elements once broadcast."""
-    a, b = as_node(a1, "array_equiv"), as_node(a2, "array_equiv")
-    try:
-        broadcast_shapes("array_equiv", [a.aval.shape, b.aval.shape])
-    except ValueError:
-        return wrap(full((), False, np.dtype(bool)))
-    return wrap(all_of(equal(a1, a2)._node))
-
-
-def isscalar(element: Any) -> bool:
-    """Whether an object is a number or an array of rank 0."""
-    return np.isscalar(element) or (hasattr(element, "ndim") and element.ndim == 0)
-
-
-def iscomplexobj(x: Any) -> bool:
-    """Whether the dtype is complex."""
-    return as_node(x, "iscomplexobj").aval.dtype.kind == "c" if x is not None else False
-
-
-def isrealobj(x: Any) -> bool:
-    """Whether the dtype is not complex."""
-    return not iscomplexobj(x)
-
-
-def spacing(x: Any, /) -> Array:
-    """The distance to the next number away from 0, elementwise."""
-    (node,) = _real_inexact("spacing", x)
-    outward = rules.copysign(like(node, math.inf), node)
-    gap = o.sub(o.nextafter(node, to_shape(outward, node.aval.shape)), node)
-    return wrap(cast(gap, gap.aval.dtype))

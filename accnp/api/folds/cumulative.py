@@ -16,6 +16,7 @@ from accnp.api.arguments.convert import as_node, broadcast_nodes, cast, promote,
 from accnp.api.arguments.shapes import as_axis
 from accnp.api.compiled.named import named, shown
 from accnp.api.elements import ufunc_rules as rules
+from accnp.api.elements.elementwise import documented
 from accnp.api.folds import reductions as red
 from accnp.array import Array
 from accnp.errors import api_boundary
@@ -36,7 +37,9 @@ def _scan(x: Node, axis: Any, op: str, name: str) -> Node:
     return getattr(o, op)(x, axis=at, reverse=False)
 
 
-def _make_cumulative(name: str, op: str, unit: Any, skip_nan: bool) -> Callable[..., Array]:
+def _make_cumulative(
+    name: str, op: str, unit: Any, skip_nan: bool, example: str
+) -> Callable[..., Array]:
     @api_boundary
     def cumulative(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Array:
         red.no_out(out, name)
@@ -53,16 +56,17 @@ def _make_cumulative(name: str, op: str, unit: Any, skip_nan: bool) -> Callable[
 
     cumulative.__name__ = cumulative.__qualname__ = name
     what = "sum" if unit == 0 else "product"
-    cumulative.__doc__ = f"The running {what} along an axis" + (
-        ", leaving nan out." if skip_nan else "."
-    )
+    text = f"The running {what} along an axis{', leaving nan out' if skip_nan else ''}."
+    cumulative.__doc__ = documented(text, name, example)
     return named(cumulative)
 
 
-cumsum = _make_cumulative("cumsum", "cumsum", 0, False)
-cumprod = _make_cumulative("cumprod", "cumprod", 1, False)
-nancumsum = _make_cumulative("nancumsum", "cumsum", 0, True)
-nancumprod = _make_cumulative("nancumprod", "cumprod", 1, True)
+cumsum = _make_cumulative("cumsum", "cumsum", 0, False, "[1, 2, 3] -> [1, 3, 6]")
+cumprod = _make_cumulative("cumprod", "cumprod", 1, False, "[1, 2, 3] -> [1, 2, 6]")
+nancumsum = _make_cumulative("nancumsum", "cumsum", 0, True, "[1.0, jnp.nan, 2.0] -> [1., 1., 3.]")
+nancumprod = _make_cumulative(
+    "nancumprod", "cumprod", 1, True, "[2.0, jnp.nan, 3.0] -> [2., 2., 6.]"
+)
 
 
 def _standard(
@@ -99,22 +103,6 @@ def cumulative_sum(
     >>> import accnp as jnp
     >>> jnp.cumulative_sum(jnp.arange(3), include_initial=True)
     Array([0, 0, 1, 3], dtype=int32)
-
-    >>> import accnp as jnp
-    >>> jnp.cumsum(jnp.arange(4))
-    Array([0, 1, 3, 6], dtype=int32)
-
-    >>> import accnp as jnp
-    >>> jnp.cumprod(jnp.array([1, 2, 3]))
-    Array([1, 2, 6], dtype=int32)
-
-    >>> import accnp as jnp
-    >>> jnp.nancumsum(jnp.array([1, jnp.nan]))
-    Array([1., 1.], dtype=float32)
-
-    >>> import accnp as jnp
-    >>> jnp.nancumprod(jnp.array([2, jnp.nan]))
-    Array([2., 2.], dtype=float32)
     """
     return _standard(x, axis, dtype, include_initial, 0, "cumulative_sum", cumsum)
 
@@ -182,7 +170,7 @@ def nanprod(
     return red.prod(_filled(a, 1, "nanprod"), axis, dtype, out, keepdims, initial, where)
 
 
-def _make_nan_extreme(name: str, fold: Any) -> Callable[..., Array]:
+def _make_nan_extreme(name: str, fold: Any, example: str) -> Callable[..., Array]:
     @api_boundary
     def extreme(
         a: Any,
@@ -211,15 +199,17 @@ def _make_nan_extreme(name: str, fold: Any) -> Callable[..., Array]:
         return wrap(rules.where_(empty, like(y._node, math.nan), y._node))
 
     extreme.__name__ = extreme.__qualname__ = name
-    extreme.__doc__ = f"The {name[3:]}imum over the given axes, leaving nan out."
+    extreme.__doc__ = documented(
+        f"The {name[3:]}imum over the given axes, leaving nan out.", name, example
+    )
     return named(extreme)
 
 
-nanmax = _make_nan_extreme("nanmax", red.max)
-nanmin = _make_nan_extreme("nanmin", red.min)
+nanmax = _make_nan_extreme("nanmax", red.max, "[1.0, jnp.nan, 3.0] -> Array(3., dtype=float32)")
+nanmin = _make_nan_extreme("nanmin", red.min, "[1.0, jnp.nan, 3.0] -> Array(1., dtype=float32)")
 
 
-def _make_nan_arg(name: str) -> Callable[..., Array]:
+def _make_nan_arg(name: str, example: str) -> Callable[..., Array]:
     inner = name[3:]
 
     @api_boundary
@@ -236,12 +226,13 @@ def _make_nan_arg(name: str) -> Callable[..., Array]:
         return wrap(rules.where_(empty, as_node(-1), y))
 
     arg.__name__ = arg.__qualname__ = name
-    arg.__doc__ = f"The index of the {name[6:]}imum, leaving nan out; -1 where all are nan."
+    text = f"The index of the {name[6:]}imum, leaving nan out; -1 where all are nan."
+    arg.__doc__ = documented(text, name, example)
     return named(arg, f"_{name}")
 
 
-nanargmax = _make_nan_arg("nanargmax")
-nanargmin = _make_nan_arg("nanargmin")
+nanargmax = _make_nan_arg("nanargmax", "[1.0, jnp.nan, 3.0] -> Array(2, dtype=int32)")
+nanargmin = _make_nan_arg("nanargmin", "[1.0, jnp.nan, 3.0] -> Array(0, dtype=int32)")
 
 
 def _not_nan(a: Any, where: Any, name: str) -> Array:

@@ -18,7 +18,8 @@ from accnp.api.elements.selecting import where
 from accnp.api.folds.differences import diff
 from accnp.api.folds.reductions import max as amax
 from accnp.api.folds.reductions import min as amin
-from accnp.api.indexes.taking import bincount, ravel_multi_index, searchsorted
+from accnp.api.indexes.counting import bincount, ravel_multi_index
+from accnp.api.indexes.taking import searchsorted
 from accnp.array import Array
 from accnp.dtypes import to_inexact
 from accnp.errors import api_boundary

@@ -319,7 +319,12 @@ nanpercentile = _make_quantile(
     "nanpercentile",
     _share,
     True,
-    """As `percentile`, of the elements that are no NaN.""",
+    """As `percentile`, of the elements that are no NaN.
+
+    >>> import accnp as jnp
+    >>> jnp.nanpercentile(jnp.array([1.0, jnp.nan, 3.0]), 50)
+    Array(2., dtype=float32)
+    """,
 )
 median = _make_median(
     "median",
@@ -334,5 +339,10 @@ median = _make_median(
 nanmedian = _make_median(
     "nanmedian",
     True,
-    """As `median`, of the elements that are no NaN.""",
+    """As `median`, of the elements that are no NaN.
+
+    >>> import accnp as jnp
+    >>> jnp.nanmedian(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(2., dtype=float32)
+    """,
 )

@@ -19,7 +19,7 @@ from accnp.api.arguments.convert import as_node, broadcast_nodes, cast, to_shape
 from accnp.api.arguments.shapes import as_axes, as_axis
 from accnp.api.compiled.named import shown
 from accnp.api.elements import ufunc_rules as rules
-from accnp.api.elements.elementwise import inexact
+from accnp.api.elements.elementwise import documented
 from accnp.array import Array
 from accnp.config import config
 from accnp.errors import api_boundary
@@ -114,7 +114,9 @@ def _accumulate(x: Node, op: Any, axes: tuple[int, ...]) -> Node:
     return op(x, axes=axes)
 
 
-def _make_fold(name: str, op: str, combine: str, unit: Any, what: str) -> Callable[..., Array]:
+def _make_fold(
+    name: str, op: str, combine: str, unit: Any, what: str, example: str
+) -> Callable[..., Array]:
     """Make `sum` or `prod`; of bools that stay bools these are "or" and "and"."""
     logic = ("reduce_and", "and_") if unit else ("reduce_or", "or_")
 
@@ -144,17 +146,26 @@ def _make_fold(name: str, op: str, combine: str, unit: Any, what: str) -> Callab
             y = getattr(o, pair)(start_of(initial, y.aval.dtype, name), y)
         return wrap(keep(y, x, axes, keepdims))
 
-    return _named(fold, name, what)
+    return _named(fold, name, what, example)
 
 
-def _named(function: Any, name: str, what: str) -> Any:
+def _named(function: Any, name: str, what: str, example: str) -> Any:
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{what} over the given axes."
+    function.__doc__ = documented(f"{what} over the given axes.", name, example)
     return function
 
 
-sum = _make_fold("sum", "reduce_sum", "add", 0, "The sum of elements")
-prod = _make_fold("prod", "reduce_prod", "mul", 1, "The product of elements")
+sum = _make_fold(
+    "sum", "reduce_sum", "add", 0, "The sum of elements", "[1, 2, 3] -> Array(6, dtype=int32)"
+)
+prod = _make_fold(
+    "prod",
+    "reduce_prod",
+    "mul",
+    1,
+    "The product of elements",
+    "[2, 3, 4] -> Array(24, dtype=int32)",
+)
 
 
 def extreme_value(dtype: np.dtype, name: str) -> Any:
@@ -168,7 +179,7 @@ def extreme_value(dtype: np.dtype, name: str) -> Any:
     return -math.inf if name == "max" else math.inf
 
 
-def _make_extreme(name: str, what: str) -> Callable[..., Array]:
+def _make_extreme(name: str, what: str, example: str) -> Callable[..., Array]:
     """Make `max` or `min`."""
     pair = rules.maximum if name == "max" else rules.minimum
 
@@ -204,7 +215,7 @@ def _make_extreme(name: str, what: str) -> Callable[..., Array]:
             y = pair(start_of(initial, y.aval.dtype, name), y)
         return wrap(keep(y, x, axes, keepdims))
 
-    return _named(extreme, name, what)
+    return _named(extreme, name, what, example)
 
 
 def _complex_extreme(x: Node, axes: tuple[int, ...], name: str) -> Node:
@@ -221,12 +232,12 @@ def _complex_extreme(x: Node, axes: tuple[int, ...], name: str) -> Node:
     return o.complex(rules.select(odd, nan, top), rules.select(odd, nan, rest))
 
 
-max = _make_extreme("max", "The largest element")
-min = _make_extreme("min", "The smallest element")
+max = _make_extreme("max", "The largest element", "[1, 3, 2] -> Array(3, dtype=int32)")
+min = _make_extreme("min", "The smallest element", "[2, 1, 3] -> Array(1, dtype=int32)")
 amax, amin = max, min
 
 
-def _make_logical(name: str, op: str, unit: bool, what: str) -> Callable[..., Array]:
+def _make_logical(name: str, op: str, unit: bool, what: str, example: str) -> Callable[..., Array]:
     """Make `all` or `any`."""
 
     @api_boundary
@@ -240,14 +251,26 @@ def _make_logical(name: str, op: str, unit: bool, what: str) -> Callable[..., Ar
         axes = axes_of(axis, x.aval.ndim, name)
         return wrap(keep(getattr(o, op)(x, axes=axes), x, axes, keepdims))
 
-    return _named(logical, name, what)
+    return _named(logical, name, what, example)
 
 
-all = _make_logical("all", "reduce_and", True, "Whether all elements are true")
-any = _make_logical("any", "reduce_or", False, "Whether any element is true")
+all = _make_logical(
+    "all",
+    "reduce_and",
+    True,
+    "Whether all elements are true",
+    "[True, False] -> Array(False, dtype=bool)",
+)
+any = _make_logical(
+    "any",
+    "reduce_or",
+    False,
+    "Whether any element is true",
+    "[True, False] -> Array(True, dtype=bool)",
+)
 
 
-def _make_arg(name: str) -> Callable[..., Array]:
+def _make_arg(name: str, example: str) -> Callable[..., Array]:
     """Make `argmax` or `argmin`."""
 
     @api_boundary
@@ -255,7 +278,7 @@ def _make_arg(name: str) -> Callable[..., Array]:
         no_out(out, name)
         return wrap(arg_node(as_node(a, name), axis, bool(keepdims), name))
 
-    return _named(arg, name, f"The index of the {name[3:]}imum, the first one of equals,")
+    return _named(arg, name, f"The index of the {name[3:]}imum, the first one of equals,", example)
 
 
 def arg_node(x: Node, axis: Any, keepdims: bool, name: str) -> Node:
@@ -279,8 +302,8 @@ def arg_node(x: Node, axis: Any, keepdims: bool, name: str) -> Node:
     return keep(y, x, whole, True)
 
 
-argmax = _make_arg("argmax")
-argmin = _make_arg("argmin")
+argmax = _make_arg("argmax", "[1, 5, 5] -> Array(1, dtype=int32)")
+argmin = _make_arg("argmin", "[4, 2, 3] -> Array(1, dtype=int32)")
 
 # --- mean, variance ------------------------------------------------------------------------------
 
@@ -323,7 +346,12 @@ def mean(
     *,
     where: Any = None,
 ) -> Array:
-    """The arithmetic mean over the given axes."""
+    """The arithmetic mean over the given axes.
+
+    >>> import accnp as jnp
+    >>> jnp.mean(jnp.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+    Array([2., 3.], dtype=float32)
+    """
     no_out(out, "mean")
     x, result, weak = _computed(strong(a, "mean"), dtype, "mean")
     axes = axes_of(axis, x.aval.ndim, "mean")
@@ -391,7 +419,12 @@ def var(
     mean: Any = None,
     correction: Any = None,
 ) -> Array:
-    """The variance over the given axes, with `ddof` degrees of freedom taken off."""
+    """The variance over the given axes, with `ddof` degrees of freedom taken off.
+
+    >>> import accnp as jnp
+    >>> jnp.var(jnp.array([1.0, 2.0, 3.0, 4.0]), ddof=1)
+    Array(1.6666666, dtype=float32)
+    """
     no_out(out, "var")
     ddof = _degrees(ddof, correction, "var")
     return wrap(_var_node(a, axis, dtype, ddof, keepdims, where, mean, "var"))
@@ -410,91 +443,26 @@ def std(
     mean: Any = None,
     correction: Any = None,
 ) -> Array:
-    """The standard deviation over the given axes, with `ddof` degrees of freedom taken off."""
+    """The standard deviation over the given axes, with `ddof` degrees of freedom taken off.
+
+    >>> import accnp as jnp
+    >>> jnp.std(jnp.array([1.0, 3.0]))
+    Array(1., dtype=float32)
+    """
     no_out(out, "std")
     ddof = _degrees(ddof, correction, "std")
     return wrap(o.sqrt(_var_node(a, axis, dtype, ddof, keepdims, where, mean, "std")))
 
 
 @api_boundary
-def average(
-    a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False
-) -> Any:
-    """The mean, weighted if weights are given."""
-    if weights is None:
-        out = mean(a, axis, keepdims=keepdims)
-        x = as_node(a, "average")
-        n = count_of(x, axes_of(axis, x.aval.ndim, "average"))
-        return (out, wrap(rules.filled(out._node, n))) if returned else out
-    x, w = inexact("average", a, weights)
-    axes = axes_of(axis, x.aval.ndim, "average")
-    if w.aval.shape != x.aval.shape:
-        if axis is None or w.aval.shape != tuple(x.aval.shape[d] for d in axes):
-            raise ValueError(
-                f"average: weights must have the shape of the array or of the averaged axes; got "
-                f"{w.aval.shape} for shape {x.aval.shape} and axis={axis}; reshape them"
-            )
-        w = broadcast_to(w, x.aval.shape, axes)
-    total = keep(o.reduce_sum(w, axes=axes), x, axes, keepdims)
-    y = o.div(keep(o.reduce_sum(o.mul(x, w), axes=axes), x, axes, keepdims), total)
-    return (wrap(y), wrap(total)) if returned else wrap(y)
-
-
-@api_boundary
 @shown("_ptp")
 def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
-    """The largest element minus the smallest one over the given axes."""
+    """The largest element minus the smallest one over the given axes.
+
+    >>> import accnp as jnp
+    >>> jnp.ptp(jnp.array([3, 1, 8]))
+    Array(7, dtype=int32)
+    """
     no_out(out, "ptp")
     top, low = max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims)
     return wrap(o.sub(top._node, low._node))
-
-
-@api_boundary
-@shown()
-def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Array:
-    """How many elements are not 0 over the given axes."""
-    return sum(wrap(rules.as_bool(as_node(a, "count_nonzero"))), axis, keepdims=keepdims)
-
-
-@api_boundary
-def logsumexp(
-    a: Any,
-    axis: Axis = None,
-    b: Any = None,
-    keepdims: bool = False,
-    return_sign: bool = False,
-    where: Any = None,
-) -> Any:
-    """log(sum(b * exp(a))) over the given axes, without overflow."""
-    if b is None:
-        (x,) = inexact("logsumexp", a)
-        scale = None
-    else:
-        x, scale = broadcast_nodes("logsumexp", inexact("logsumexp", a, b))
-        shape = scale.aval.shape if scale.aval.ndim else x.aval.shape
-        x = to_shape(x, shape)
-        x = rules.select(o.ne(scale, like(scale, 0)), x, like(x, -math.inf))
-    if where is not None:
-        x = masked(x, where, -math.inf, "logsumexp")
-    axes = axes_of(axis, x.aval.ndim, "logsumexp")
-    real = rules.real(x)
-    top = o.reduce_max(real, axes=axes)
-    top = o.max(like(top, -math.inf), top)
-    top = rules.select(o.is_finite(top), top, like(top, 0))
-    top = o.stop_gradient(top)
-    wide = cast(keep(top, x, axes, True), x.aval.dtype)
-    shifted = o.exp(o.sub(x, wide))
-    if scale is not None:
-        shifted = o.mul(shifted, scale)
-    total = o.reduce_sum(shifted, axes=axes)
-    if dtype_kind(x.aval.dtype) == "c":
-        sign = o.sign(total)
-        y = o.log(total) if not return_sign else o.log(o.abs(total))
-        y = o.add(y, cast(top, y.aval.dtype))
-    else:
-        sign = o.sign(total)
-        y = o.add(o.log(o.abs(total)), top)
-        if scale is not None and not return_sign:
-            y = rules.select(o.lt(sign, like(sign, 0)), like(y, math.nan), y)
-    y, sign = keep(y, x, axes, keepdims), keep(sign, x, axes, keepdims)
-    return (wrap(y), wrap(sign)) if return_sign else wrap(y)

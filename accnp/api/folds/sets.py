@@ -227,13 +227,23 @@ def _of_nothing(
 
 @api_boundary
 def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """Return the distinct values."""
+    """Return the distinct values.
+
+    >>> import accnp as jnp
+    >>> jnp.unique_values(jnp.array([5, 4, 5]))
+    Array([4, 5], dtype=int32)
+    """
     return unique(x, size=size, fill_value=fill_value, equal_nan=False)
 
 
 @api_boundary
 def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
-    """Return the distinct values and how often they occur."""
+    """Return the distinct values and how often they occur.
+
+    >>> import accnp as jnp
+    >>> jnp.unique_counts(jnp.array([5, 4, 5])).counts
+    Array([1, 2], dtype=int32)
+    """
     return UniqueCounts(
         *unique(x, return_counts=True, size=size, fill_value=fill_value, equal_nan=False)
     )
@@ -241,7 +251,12 @@ def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 
 @api_boundary
 def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
-    """Return the distinct values and the place of each element among them."""
+    """Return the distinct values and the place of each element among them.
+
+    >>> import accnp as jnp
+    >>> jnp.unique_inverse(jnp.array([5, 4, 5])).inverse_indices
+    Array([1, 0, 1], dtype=int32)
+    """
     return UniqueInverse(
         *unique(x, return_inverse=True, size=size, fill_value=fill_value, equal_nan=False)
     )
@@ -249,7 +264,12 @@ def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None
 
 @api_boundary
 def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAll:
-    """Return the distinct values, first indices, places of each element, and counts."""
+    """Return the distinct values, first indices, places of each element, and counts.
+
+    >>> import accnp as jnp
+    >>> jnp.unique_all(jnp.array([5, 4, 5])).counts
+    Array([1, 2], dtype=int32)
+    """
     out = unique(
         x,
         return_index=True,
@@ -324,7 +344,12 @@ def _zeros(runs: _Runs, size: int, fill: Any) -> Node:
 
 @api_boundary
 def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """Return the sorted values that are in either array; under jit pass `size` (see `unique`)."""
+    """Return the sorted values that are in either array; under jit pass `size` (see `unique`).
+
+    >>> import accnp as jnp
+    >>> jnp.union1d(jnp.array([3, 1]), jnp.array([2, 3]))
+    Array([1, 2, 3], dtype=int32)
+    """
     name = "jnp.union1d"
     if size is None:
         return _given(_set_operation("union1d", ar1, ar2), name)
@@ -345,6 +370,10 @@ def intersect1d(
     """Return the sorted values that are in both arrays; under jit pass `size` (see `unique`).
 
     With `return_indices` the first places in either array follow; missing ones are its length.
+
+    >>> import accnp as jnp
+    >>> jnp.intersect1d(jnp.array([3, 1, 2]), jnp.array([2, 3, 5]))
+    Array([2, 3], dtype=int32)
     """
     name = "jnp.intersect1d"
     if size is None:
@@ -385,7 +414,11 @@ def setdiff1d(
     fill_value: Any = None,
 ) -> Array:
     """Return the sorted values that are in the first array only; under jit pass `size`, and 0 or
-    `fill_value` stands for missing ones."""
+
+    >>> import accnp as jnp
+    >>> jnp.setdiff1d(jnp.array([3, 1, 2]), jnp.array([2]))
+    Array([1, 3], dtype=int32)
+    """
     name = "jnp.setdiff1d"
     if size is None:
         return _given(_set_operation("setdiff1d", ar1, ar2, assume_unique), name)
@@ -416,7 +449,11 @@ def setxor1d(
     fill_value: Any = None,
 ) -> Array:
     """Return the sorted values that are in exactly one of the arrays; under jit pass `size` (see
-    `unique`)."""
+
+    >>> import accnp as jnp
+    >>> jnp.setxor1d(jnp.array([1, 2]), jnp.array([2, 3]))
+    Array([1, 3], dtype=int32)
+    """
     name = "jnp.setxor1d"
     if size is None:
         return _given(_set_operation("setxor1d", ar1, ar2, assume_unique), name)
@@ -444,6 +481,10 @@ def isin(
 
     Raises:
         ValueError: a `method` that is not known.
+
+    >>> import accnp as jnp
+    >>> jnp.isin(jnp.array([1, 2, 3]), jnp.array([2, 3]))
+    Array([False,  True,  True], dtype=bool)
     """
     if method not in _METHODS:
         raise ValueError(f"jnp.isin: {method=} is not implemented; options are {_METHODS}")

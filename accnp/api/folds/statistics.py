@@ -1,4 +1,5 @@
-"""Covariances, integrals by the trapezoidal rule, phases without jumps: arrays in, Arrays out."""
+"""Weighted means, counts, covariances, sums of exponentials, integrals by the trapezoidal rule,
+phases without jumps: arrays in, Arrays out."""
 
 from __future__ import annotations
 
@@ -8,21 +9,32 @@ from typing import Any
 import numpy as np
 
 from accnp.api.algebra.products import dot
-from accnp.api.arguments.convert import as_node, promote_inexact, wrap
+from accnp.api.arguments.convert import (
+    as_node,
+    broadcast_nodes,
+    cast,
+    promote_inexact,
+    to_shape,
+    wrap,
+)
 from accnp.api.arguments.shapes import as_axis
 from accnp.api.arrays.joining import concatenate
 from accnp.api.arrays.manipulation import atleast_2d, moveaxis
 from accnp.api.compiled.named import shown
+from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements import ufuncs as uf
+from accnp.api.elements.elementwise import inexact
 from accnp.api.elements.selecting import where
 from accnp.api.folds.cumulative import cumsum
-from accnp.api.folds.reductions import average
+from accnp.api.folds.reductions import Axis, axes_of, count_of, keep, masked, mean, sum
 from accnp.array import Array
 from accnp.dtypes import requested_dtype
 from accnp.errors import api_boundary
-from accnp.primitives.kinds import dtype_kind, full
+from accnp.ir.op import o
+from accnp.primitives.elementwise import like
+from accnp.primitives.kinds import broadcast_to, dtype_kind, full
 
-__all__ = ["corrcoef", "cov", "trapezoid", "unwrap"]
+__all__ = ["average", "corrcoef", "count_nonzero", "cov", "logsumexp", "trapezoid", "unwrap"]
 
 
 def _weights(w: Any, count: int, name: str, what: str) -> Array:
@@ -203,3 +215,93 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
         correction = where(uf.abs(step) < half, 0, correction)
     moved = concatenate([x[..., :1], x[..., 1:] + cumsum(correction, axis=-1)], axis=-1)
     return moveaxis(moved, -1, axis)
+
+
+@api_boundary
+def average(
+    a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False
+) -> Any:
+    """The mean, weighted if weights are given.
+
+    >>> import accnp as jnp
+    >>> jnp.average(jnp.array([1.0, 2.0]), weights=jnp.array([3.0, 1.0]))
+    Array(1.25, dtype=float32)
+    """
+    if weights is None:
+        out = mean(a, axis, keepdims=keepdims)
+        x = as_node(a, "average")
+        n = count_of(x, axes_of(axis, x.aval.ndim, "average"))
+        return (out, wrap(rules.filled(out._node, n))) if returned else out
+    x, w = inexact("average", a, weights)
+    axes = axes_of(axis, x.aval.ndim, "average")
+    if w.aval.shape != x.aval.shape:
+        if axis is None or w.aval.shape != tuple(x.aval.shape[d] for d in axes):
+            raise ValueError(
+                f"average: weights must have the shape of the array or of the averaged axes; got "
+                f"{w.aval.shape} for shape {x.aval.shape} and axis={axis}; reshape them"
+            )
+        w = broadcast_to(w, x.aval.shape, axes)
+    total = keep(o.reduce_sum(w, axes=axes), x, axes, keepdims)
+    y = o.div(keep(o.reduce_sum(o.mul(x, w), axes=axes), x, axes, keepdims), total)
+    return (wrap(y), wrap(total)) if returned else wrap(y)
+
+
+@api_boundary
+@shown()
+def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Array:
+    """How many elements are not 0 over the given axes.
+
+    >>> import accnp as jnp
+    >>> jnp.count_nonzero(jnp.array([0, 3, 4]))
+    Array(2, dtype=int32)
+    """
+    return sum(wrap(rules.as_bool(as_node(a, "count_nonzero"))), axis, keepdims=keepdims)
+
+
+@api_boundary
+def logsumexp(
+    a: Any,
+    axis: Axis = None,
+    b: Any = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: Any = None,
+) -> Any:
+    """log(sum(b * exp(a))) over the given axes, without overflow.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.special.logsumexp(jnp.array([1000.0, 1000.0]))
+    Array(1000.6932, dtype=float32)
+    """
+    if b is None:
+        (x,) = inexact("logsumexp", a)
+        scale = None
+    else:
+        x, scale = broadcast_nodes("logsumexp", inexact("logsumexp", a, b))
+        shape = scale.aval.shape if scale.aval.ndim else x.aval.shape
+        x = to_shape(x, shape)
+        x = rules.select(o.ne(scale, like(scale, 0)), x, like(x, -math.inf))
+    if where is not None:
+        x = masked(x, where, -math.inf, "logsumexp")
+    axes = axes_of(axis, x.aval.ndim, "logsumexp")
+    real = rules.real(x)
+    top = o.reduce_max(real, axes=axes)
+    top = o.max(like(top, -math.inf), top)
+    top = rules.select(o.is_finite(top), top, like(top, 0))
+    top = o.stop_gradient(top)
+    wide = cast(keep(top, x, axes, True), x.aval.dtype)
+    shifted = o.exp(o.sub(x, wide))
+    if scale is not None:
+        shifted = o.mul(shifted, scale)
+    total = o.reduce_sum(shifted, axes=axes)
+    if dtype_kind(x.aval.dtype) == "c":
+        sign = o.sign(total)
+        y = o.log(total) if not return_sign else o.log(o.abs(total))
+        y = o.add(y, cast(top, y.aval.dtype))
+    else:
+        sign = o.sign(total)
+        y = o.add(o.log(o.abs(total)), top)
+        if scale is not None and not return_sign:
+            y = rules.select(o.lt(sign, like(sign, 0)), like(y, math.nan), y)
+    y, sign = keep(y, x, axes, keepdims), keep(sign, x, axes, keepdims)
+    return (wrap(y), wrap(sign)) if return_sign else wrap(y)

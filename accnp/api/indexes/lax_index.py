@@ -41,7 +41,13 @@ def gather(
     mode: Any = None,
     fill_value: Any = None,
 ) -> Array:
-    """Collect windows of an array that begin at computed places."""
+    """Collect windows of an array that begin at computed places.
+
+    >>> import accnp as jnp
+    >>> numbers = jnp.lax.GatherDimensionNumbers((), (0,), (0,))
+    >>> jnp.lax.gather(jnp.array([2, 3, 4]), jnp.array([[2], [0]]), numbers, (1,))
+    Array([4, 2], dtype=int32)
+    """
     x, starts = as_node(operand, "lax.gather"), as_node(start_indices, "lax.gather")
     how = PROMISE if mode is None else GatherScatterMode.from_any(mode)
     return wrap(
@@ -71,7 +77,7 @@ def _fill(x: Node, value: Any) -> Any:
     return int(info.min if kind == "i" else info.max)
 
 
-def _make_scatter(name: str, what: str) -> Callable[..., Array]:
+def _make_scatter(name: str, what: str, gives: str) -> Callable[..., Array]:
     @api_boundary
     def scatter_(
         operand: Any,
@@ -95,15 +101,22 @@ def _make_scatter(name: str, what: str) -> Callable[..., Array]:
         )
 
     scatter_.__name__ = scatter_.__qualname__ = name
-    scatter_.__doc__ = f"{what} windows of an array at computed places."
+    scatter_.__doc__ = (
+        f"{what} windows of an array at computed places.\n\n"
+        "    >>> import accnp as jnp\n"
+        "    >>> numbers = jnp.lax.ScatterDimensionNumbers((), (0,), (0,))\n"
+        "    >>> places, updates = jnp.array([[1]]), jnp.array([5.0])\n"
+        f"    >>> jnp.lax.{name}(jnp.array([2.0, 3.0, 4.0]), places, updates, numbers)\n"
+        f"    Array({gives}, dtype=float32)\n    "
+    )
     return scatter_
 
 
-scatter = _make_scatter("scatter", "Replace")
-scatter_add = _make_scatter("scatter_add", "Add to")
-scatter_mul = _make_scatter("scatter_mul", "Multiply")
-scatter_min = _make_scatter("scatter_min", "Take the minimum with")
-scatter_max = _make_scatter("scatter_max", "Take the maximum with")
+scatter = _make_scatter("scatter", "Replace", "[2., 5., 4.]")
+scatter_add = _make_scatter("scatter_add", "Add to", "[2., 8., 4.]")
+scatter_mul = _make_scatter("scatter_mul", "Multiply", "[ 2., 15.,  4.]")
+scatter_min = _make_scatter("scatter_min", "Take the minimum with", "[2., 3., 4.]")
+scatter_max = _make_scatter("scatter_max", "Take the maximum with", "[2., 5., 4.]")
 
 
 def _subtract(x: Array, starts: Array, updates: Array, **p: Any) -> Array:

@@ -16,7 +16,6 @@ from accnp import dtypes
 from accnp.api.arguments.convert import (
     as_node,
     as_nodes,
-    broadcast_nodes,
     broadcast_shapes,
     cast,
     numpy_node,
@@ -24,13 +23,12 @@ from accnp.api.arguments.convert import (
     scalar_node,
     to_shape,
 )
-from accnp.api.arguments.shapes import as_axis, as_int, as_shape
+from accnp.api.arguments.shapes import as_axis, as_int
 from accnp.api.arguments.values import node_of, to_dtype
 from accnp.api.arrays.manipulation import cut, expand_node, reshape_plain
 from accnp.api.compiled.named import shown
-from accnp.api.elements.ufunc_rules import compare
 from accnp.api.indexes.at import write
-from accnp.api.indexes.indexing import INDEX, gather_axis, index_node, wrap_negative
+from accnp.api.indexes.indexing import INDEX, gather_axis, index_node
 from accnp.array import Array, is_traced, wrap
 from accnp.engine import array_of
 from accnp.errors import api_boundary
@@ -42,9 +40,9 @@ from accnp.primitives.kinds import full as full_node
 from accnp.trace_fn import conversion_error
 
 __all__ = [
-    "argwhere", "bincount", "choose", "compress", "digitize", "extract", "fill_diagonal",
-    "flatnonzero", "nonzero", "put", "put_along_axis", "ravel_multi_index", "searchsorted",
-    "select", "take", "take_along_axis", "unravel_index",
+    "argwhere", "choose", "compress", "extract", "fill_diagonal",
+    "flatnonzero", "nonzero", "put", "put_along_axis", "searchsorted",
+    "select", "take", "take_along_axis",
 ]  # fmt: skip
 
 
@@ -60,9 +58,14 @@ def take(
     indices_are_sorted: bool = False,
     fill_value: Any = None,
 ) -> Array:
-    """Take elements along an axis; out of bounds gives nan, or the ends in mode "clip"."""
+    """Take elements along an axis; out of bounds gives nan, or the ends in mode "clip".
+
+    >>> import accnp as jnp
+    >>> jnp.take(jnp.array([10, 20, 30]), jnp.array([2, 0]))
+    Array([30, 10], dtype=int32)
+    """
     name = "jnp.take"
-    x, index = as_node(a, name), _integers(indices, name)
+    x, index = as_node(a, name), integers(indices, name)
     if axis is None:
         x, d = reshape_plain(x, (x.aval.size,)), 0
     else:
@@ -71,7 +74,7 @@ def take(
     if mode == "raise":
         raise NotImplementedError(f"{name}: mode='raise' is not supported; use 'clip' or 'fill'")
     if mode == "wrap":
-        index = _modulo(index, n)
+        index = modulo(index, n)
     how = GatherScatterMode.from_any("clip" if mode == "wrap" else mode, name)
     if how is not GatherScatterMode.CLIP:
         index = index_node(index, n)
@@ -79,7 +82,7 @@ def take(
     return wrap(gather_axis(x, index, d, how, fill))
 
 
-def _integers(x: Any, function: str) -> Node:
+def integers(x: Any, function: str) -> Node:
     node = node_of(x, function=function)
     if node.aval.dtype.kind == "b":
         return cast(node, INDEX)
@@ -88,7 +91,7 @@ def _integers(x: Any, function: str) -> Node:
     return node
 
 
-def _modulo(x: Node, n: int) -> Node:
+def modulo(x: Node, n: int) -> Node:
     """x mod n with the sign of n."""
     kind = x.aval.dtype
     size, zero = scalar_node(n, kind, False), scalar_node(0, kind, False)
@@ -124,11 +127,16 @@ def take_along_axis(
     *,
     wrap_negative_indices: bool | None = None,
 ) -> Array:
-    """Take, for each position, the element at its index along an axis (as argsort gives them)."""
+    """Take, for each position, the element at its index along an axis (as argsort gives them).
+
+    >>> import accnp as jnp
+    >>> jnp.take_along_axis(jnp.array([[3, 1, 2]]), jnp.array([[1, 2, 0]]), axis=1)
+    Array([[1, 2, 3]], dtype=int32)
+    """
     name = "jnp.take_along_axis"
     if dtypes.result_type(indices).kind == "b":
         raise TypeError(f"{name}: indices must be integers; got bool; pass them as int32")
-    x, index, d = _along(as_node(arr, name), _integers(indices, name), axis, name)
+    x, index, d = _along(as_node(arr, name), integers(indices, name), axis, name)
     n = x.aval.shape[d]
     index = index_node(index, n, wrap_negative_indices is not False)
     fill = None if fill_value is None else np.asarray(fill_value).item()
@@ -167,11 +175,16 @@ def put_along_axis(
     *,
     mode: str | None = None,
 ) -> Array:
-    """Return a copy with values put at indices along an axis; needs inplace=False."""
+    """Return a copy with values put at indices along an axis; needs inplace=False.
+
+    >>> import accnp as jnp
+    >>> jnp.put_along_axis(jnp.zeros(3), jnp.array([1]), 7.0, 0, inplace=False)
+    Array([0., 7., 0.], dtype=float32)
+    """
     name = "jnp.put_along_axis"
     _no_inplace(inplace, name)
     whole = as_node(arr, name)
-    x, index, d = _along(whole, _integers(indices, name), axis, name)
+    x, index, d = _along(whole, integers(indices, name), axis, name)
     shape = index.aval.shape
     grid = [o.iota(dtype=INDEX, shape=shape, dimension=k) for k in range(len(shape))]
     key = tuple([wrap(index if k == d else g) for k, g in enumerate(grid)])
@@ -188,12 +201,17 @@ def _no_inplace(inplace: bool, function: str) -> None:
 
 @api_boundary
 def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Array:
-    """Return a copy with values put at flat indices; needs inplace=False."""
+    """Return a copy with values put at flat indices; needs inplace=False.
+
+    >>> import accnp as jnp
+    >>> jnp.put(jnp.zeros(3), jnp.array([0, 2]), jnp.array([4.0, 5.0]), inplace=False)
+    Array([4., 0., 5.], dtype=float32)
+    """
     name = "jnp.put"
     _no_inplace(inplace, name)
-    x, index, values = as_node(a, name), wrap(_integers(ind, name)).ravel()._node, as_node(v, name)
+    x, index, values = as_node(a, name), wrap(integers(ind, name)).ravel()._node, as_node(v, name)
     if mode == "wrap":
-        index, mode = _modulo(index, x.aval.size), None
+        index, mode = modulo(index, x.aval.size), None
     elif mode is None:  # from the end where negative; what is beyond an end goes to that end
         low, high = (scalar_node(v, INDEX, False) for v in (0, max(0, x.aval.size - 1)))
         index = o.clamp(low, cast(index_node(index, x.aval.size), INDEX), high)
@@ -208,7 +226,13 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
 
 @api_boundary
 def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Array:
-    """Return a copy with the main diagonal filled; needs inplace=False."""
+    """Return a copy with the main diagonal filled; needs inplace=False.
+
+    >>> import accnp as jnp
+    >>> jnp.fill_diagonal(jnp.zeros((2, 2)), 5.0, inplace=False)
+    Array([[5., 0.],
+           [0., 5.]], dtype=float32)
+    """
     name = "jnp.fill_diagonal"
     _no_inplace(inplace, name)
     x, v = as_node(a, name), as_node(val, name)
@@ -271,7 +295,12 @@ def _size(n: int) -> Node:
 
 @api_boundary
 def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
-    """Return the coordinates of the elements that are not zero; under jit pass `size`."""
+    """Return the coordinates of the elements that are not zero; under jit pass `size`.
+
+    >>> import accnp as jnp
+    >>> jnp.nonzero(jnp.array([0, 4, 0, 5]))
+    (Array([1, 3], dtype=int32),)
+    """
     nodes = nonzero_nodes(a, size, fill_value, "jnp.nonzero")
     return tuple([cast_index(n) for n in nodes])
 
@@ -283,14 +312,25 @@ def cast_index(x: Node) -> Array:
 
 @api_boundary
 def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """Return the flat positions of the elements that are not zero."""
+    """Return the flat positions of the elements that are not zero.
+
+    >>> import accnp as jnp
+    >>> jnp.flatnonzero(jnp.array([[1, 0], [0, 2]]))
+    Array([0, 3], dtype=int32)
+    """
     x = node_of(a, function="jnp.flatnonzero")
     return nonzero(wrap(reshape_plain(x, (x.aval.size,))), size=size, fill_value=fill_value)[0]
 
 
 @api_boundary
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """Return the coordinates of the elements that are not zero, one row for each."""
+    """Return the coordinates of the elements that are not zero, one row for each.
+
+    >>> import accnp as jnp
+    >>> jnp.argwhere(jnp.array([[1, 0], [0, 2]]))
+    Array([[0, 0],
+           [1, 1]], dtype=int32)
+    """
     x = node_of(a, function="jnp.argwhere")
     if x.aval.ndim == 0:
         found = nonzero(wrap(reshape_plain(x, (1,))), size=size, fill_value=fill_value)[0]
@@ -316,7 +356,12 @@ def compress(
     fill_value: Any = 0,
     out: None = None,
 ) -> Array:
-    """Keep the slices along an axis for which a condition holds."""
+    """Keep the slices along an axis for which a condition holds.
+
+    >>> import accnp as jnp
+    >>> jnp.compress(jnp.array([True, False, True]), jnp.array([1, 2, 3]))
+    Array([1, 3], dtype=int32)
+    """
     x = as_node(a, "jnp.compress")
     if axis is None:
         x, d = reshape_plain(x, (x.aval.size,)), 0
@@ -333,7 +378,12 @@ def compress(
 
 @api_boundary
 def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Array:
-    """Return the elements for which a condition holds, flattened."""
+    """Return the elements for which a condition holds, flattened.
+
+    >>> import accnp as jnp
+    >>> jnp.extract(jnp.array([True, False, True]), jnp.array([1, 2, 3]))
+    Array([1, 3], dtype=int32)
+    """
     x = as_node(arr, "jnp.extract")
     index = _kept(condition, size, "jnp.extract")
     flat = reshape_plain(x, (x.aval.size,))
@@ -343,7 +393,12 @@ def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: An
 
 @api_boundary
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
-    """Take each element from the first choice whose condition holds."""
+    """Take each element from the first choice whose condition holds.
+
+    >>> import accnp as jnp
+    >>> jnp.select([jnp.array([True, False])], [jnp.array([1, 2])], default=0)
+    Array([1, 0], dtype=int32)
+    """
     if len(condlist) != len(choicelist) or not len(condlist):
         raise ValueError(
             "jnp.select: condlist and choicelist need equally many entries, at least one; "
@@ -361,12 +416,17 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
 
 @api_boundary
 def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array:
-    """Take each element from the choice that an index array names."""
-    index = _integers(wrap(as_node(a, "jnp.choose")), "jnp.choose")
+    """Take each element from the choice that an index array names.
+
+    >>> import accnp as jnp
+    >>> jnp.choose(jnp.array([0, 1]), [jnp.array([1, 2]), jnp.array([3, 4])])
+    Array([1, 4], dtype=int32)
+    """
+    index = integers(wrap(as_node(a, "jnp.choose")), "jnp.choose")
     parts = promote("jnp.choose", *choices)
     n = len(parts)
     if mode == "wrap":
-        index = _modulo(index, n)
+        index = modulo(index, n)
     elif mode == "clip":
         kind = index.aval.dtype
         index = o.clamp(scalar_node(0, kind, False), index, scalar_node(n - 1, kind, False))
@@ -392,7 +452,12 @@ def _search(a: Node, v: Node, side: str) -> Node:
 def searchsorted(
     a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
 ) -> Array:
-    """Return where values would be inserted into a sorted vector."""
+    """Return where values would be inserted into a sorted vector.
+
+    >>> import accnp as jnp
+    >>> jnp.searchsorted(jnp.array([1, 3, 5]), jnp.array([0, 3, 9]))
+    Array([0, 1, 3], dtype=int32)
+    """
     name = "jnp.searchsorted"
     if side not in ("left", "right"):
         raise ValueError(f"{name}: side must be 'left' or 'right'; got {side!r}")
@@ -402,99 +467,5 @@ def searchsorted(
     if x.aval.ndim != 1:
         raise ValueError(f"{name}: a should be 1-dimensional; got shape {x.aval.shape}")
     if sorter is not None:
-        x = gather_axis(x, _integers(sorter, name), 0)
+        x = gather_axis(x, integers(sorter, name), 0)
     return wrap(cast(_search(x, values, side), dtypes.default_int()))
-
-
-@api_boundary
-def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
-    """Return the number of the bin that each value falls into; bins rise or fall."""
-    v, edges = promote("jnp.digitize", x, bins)
-    n = edges.aval.shape[0] if edges.aval.ndim == 1 else -1
-    if n < 0:
-        raise ValueError(f"jnp.digitize: bins must be a 1-dimensional array; got {edges.aval}")
-    if n == 0:
-        return wrap(full_node(v.aval.shape, 0, INDEX))
-    side = "left" if right else "right"
-    up = _search(edges, v, side)
-    down = _search(o.rev(edges, dimensions=(0,)), v, side)
-    down = o.sub(scalar_node(n, INDEX, False), down)
-    first, last = (reshape_plain(cut(edges, 0, i, i + 1), ()) for i in (0, n - 1))
-    rising = broadcast_to(compare("ge")(last, first), v.aval.shape)
-    return wrap(o.select_n(rising, down, up))
-
-
-@api_boundary
-def bincount(
-    x: Any,
-    weights: Any = None,
-    minlength: int = 0,
-    *,
-    length: int | None = None,
-    out_sharding: Any = None,
-) -> Array:
-    """Count how often each non-negative integer occurs; under jit pass `length`."""
-    name = "jnp.bincount"
-    v = _integers(x, name)
-    if v.aval.ndim != 1:
-        raise ValueError(f"{name}: only 1-dimensional input is supported; got {v.aval.shape}")
-    if length is None:
-        if is_traced(v):
-            raise conversion_error("shape", v, f"{name} (without length=)")
-        top = int(np.max(array_of(v), initial=-1)) + 1
-        length = max(top, as_int(minlength, name, "minlength"))
-    kind = dtypes.default_int()
-    w = scalar_node(1, kind, False) if weights is None else as_node(weights, name)
-    if weights is not None and w.aval.shape != v.aval.shape:
-        raise ValueError(f"{name}: shape of weights must match shape of x; got {w.aval.shape}")
-    zero = full_node((length,), 0, w.aval.dtype)
-    low = scalar_node(0, v.aval.dtype, False)
-    # Negative values count as zero, values beyond the end are dropped.
-    index = v if v.aval.dtype.kind == "u" else o.max(v, low)
-    return wrap(write(zero, wrap(index), wrap(w), "scatter_add", mode="drop"))
-
-
-@api_boundary
-def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
-    """Turn flat indices into coordinates; indices out of range are clamped."""
-    name = "jnp.unravel_index"
-    x = _integers(indices, name)
-    sizes = as_shape(shape, name)
-    total, kind = prod(sizes), x.aval.dtype
-    weak = x.aval.weak_type
-    x = o.convert_element_type(wrap_negative(x, total), new_dtype=kind, weak_type=weak)
-    x = o.clamp(scalar_node(0, kind, weak), x, scalar_node(max(0, total - 1), kind, weak))
-    out = []
-    for d, n in enumerate(sizes):
-        step = scalar_node(max(1, prod(sizes[d + 1 :])), kind, weak)
-        out.append(wrap(o.rem(o.div(x, step), scalar_node(max(n, 1), kind, weak))))
-    return tuple(out)
-
-
-@api_boundary
-def ravel_multi_index(
-    multi_index: Any, dims: Any, mode: str = "raise", order: str = "C", *, dtype: Any = None
-) -> Array:
-    """Turn coordinates into flat indices."""
-    name = "jnp.ravel_multi_index"
-    sizes = as_shape(dims, name)
-    parts = broadcast_nodes(name, promote(name, *[wrap(_integers(i, name)) for i in multi_index]))
-    if len(parts) != len(sizes):
-        raise ValueError(f"{name}: one coordinate for each of {sizes} is needed; got {len(parts)}")
-    kind = parts[0].aval.dtype if dtype is None else dtypes.requested_dtype(dtype, name)
-    total = None
-    strides = [prod(sizes[d + 1 :]) if order == "C" else prod(sizes[:d]) for d in range(len(sizes))]
-    for x, n, step in zip(parts, sizes, strides, strict=True):
-        x = to_dtype(x, kind)
-        if mode == "wrap":
-            x = _modulo(x, n)
-        elif mode == "clip":
-            x = o.clamp(scalar_node(0, kind, False), x, scalar_node(n - 1, kind, False))
-        elif is_traced(x):
-            raise conversion_error("static", x, f"{name} (mode='raise')")
-        elif np.any((array_of(x) < 0) | (array_of(x) >= n)):
-            raise ValueError(f"{name}: invalid entry in coordinates array")
-        term = o.mul(x, scalar_node(step, kind, False))
-        total = term if total is None else o.add(total, term)
-    assert total is not None
-    return wrap(total)

@@ -19,7 +19,7 @@ from accnp.api.arguments.shapes import as_shape
 from accnp.api.arrays import creation
 from accnp.api.arrays.manipulation import moveaxis
 from accnp.api.elements import ufuncs
-from accnp.api.sampling import keys, random
+from accnp.api.sampling import distributions, keys, random
 from accnp.array import Array
 
 __all__ = [
@@ -134,7 +134,7 @@ def truncated_normal(
 
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
         kind = _kind(given if dtype is None else dtype, "truncated_normal initializer")
-        return random.truncated_normal(key, lower, upper, shape, kind) * creation.array(
+        return distributions.truncated_normal(key, lower, upper, shape, kind) * creation.array(
             stddev, kind
         )
 
@@ -222,7 +222,7 @@ def variance_scaling(
                 cut = lambda u: ufuncs.sqrt(-ufuncs.log(1 - (1 - math.exp(-4)) * u))  # noqa: E731
                 return _polar(key, sizes, cut, kind) * left
             left = deviation / creation.array(0.87962566103423978, kind)
-            return random.truncated_normal(key, -2, 2, sizes, kind) * left
+            return distributions.truncated_normal(key, -2, 2, sizes, kind) * left
         raise ValueError(
             f"variance_scaling: no such distribution; got {distribution!r}; "
             "use 'normal', 'uniform' or 'truncated_normal'"

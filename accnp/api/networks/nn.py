@@ -19,6 +19,7 @@ from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.elementwise import inexact
 from accnp.api.folds import reductions as red
+from accnp.api.folds.statistics import logsumexp
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
@@ -26,7 +27,6 @@ from accnp.ir.op import o
 from accnp.primitives.custom import JvpRule, ruled
 from accnp.primitives.elementwise import like
 
-logsumexp = red.logsumexp
 tanh = uf.tanh
 
 

@@ -6,6 +6,7 @@ Each is a transformation of uniform or normal numbers, so it fuses with what is 
 from __future__ import annotations
 
 import math
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,15 @@ from accnp import dtypes
 from accnp.api.algebra.linalg import cholesky
 from accnp.api.algebra.products import matmul_nodes
 from accnp.api.arguments.convert import as_nodes, cast, promote_inexact, to_shape
-from accnp.api.arguments.shapes import as_int, as_shape
-from accnp.api.arrays.manipulation import expand_node
+from accnp.api.arguments.shapes import as_axis, as_int, as_shape
+from accnp.api.arrays.manipulation import expand_node, reshape_plain, transpose_node
 from accnp.api.factors import lax_linalg
 from accnp.api.sampling.keys import key_words, split_two
 from accnp.api.sampling.random import (
     Words,
+    bernoulli,
     float_dtype,
+    gumbel_node,
     normal_node,
     sample_shape,
     spread,
@@ -28,15 +31,16 @@ from accnp.api.sampling.random import (
 )
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
-from accnp.ir.node import Node
+from accnp.ir.node import Node, items
 from accnp.ir.op import o
 from accnp.primitives.decompositions import diagonal_of
 from accnp.primitives.elementwise import like
+from accnp.primitives.random import erf_inv_single
 
 __all__ = [
-    "cauchy", "double_sided_maxwell", "exponential", "geometric", "laplace", "logistic",
-    "lognormal", "maxwell", "multivariate_normal", "orthogonal", "pareto", "rayleigh",
-    "triangular", "weibull_min",
+    "categorical", "cauchy", "double_sided_maxwell", "exponential", "geometric", "gumbel",
+    "laplace", "logistic", "lognormal", "maxwell", "multivariate_normal", "orthogonal", "pareto",
+    "rademacher", "rayleigh", "triangular", "truncated_normal", "weibull_min",
 ]  # fmt: skip
 
 
@@ -57,14 +61,24 @@ def _exponential(words: Words, sizes: Any, kind: np.dtype) -> Node:
 
 @api_boundary
 def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Sample the exponential distribution."""
+    """Sample the exponential distribution.
+
+    >>> import accnp as jnp
+    >>> jnp.random.exponential(jnp.random.key(0), (2,))
+    Array([2.950128 , 3.8434246], dtype=float32)
+    """
     words, sizes, kind, _ = _start(key, "exponential", shape, dtype)
     return wrap(_exponential(words, sizes, kind))
 
 
 @api_boundary
 def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Sample the Laplace distribution."""
+    """Sample the Laplace distribution.
+
+    >>> import accnp as jnp
+    >>> jnp.random.laplace(jnp.random.key(0), (2,))
+    Array([-2.2569816, -3.1502788], dtype=float32)
+    """
     words, sizes, kind, _ = _start(key, "laplace", shape, dtype)
     low = -1.0 + float(dtypes.finfo(kind).epsneg)
     u = uniform_node(words, sizes, kind, low, 1.0)
@@ -73,7 +87,12 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
 
 @api_boundary
 def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Sample the logistic distribution."""
+    """Sample the logistic distribution.
+
+    >>> import accnp as jnp
+    >>> jnp.random.logistic(jnp.random.key(0), (2,))
+    Array([2.896376 , 3.8217716], dtype=float32)
+    """
     words, sizes, kind, _ = _start(key, "logistic", shape, dtype)
     u = uniform_node(words, sizes, kind, float(dtypes.finfo(kind).tiny), 1.0)
     return wrap(o.sub(o.log(u), o.log1p(o.neg(u))))
@@ -81,7 +100,12 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any 
 
 @api_boundary
 def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Sample the Cauchy distribution."""
+    """Sample the Cauchy distribution.
+
+    >>> import accnp as jnp
+    >>> jnp.random.cauchy(jnp.random.key(0), (2,))
+    Array([ 6.0274944, 14.837895 ], dtype=float32)
+    """
     words, sizes, kind, _ = _start(key, "cauchy", shape, dtype)
     u = uniform_node(words, sizes, kind, float(dtypes.finfo(kind).eps), 1.0)
     return wrap(o.tan(o.mul(like(u, math.pi), o.sub(u, like(u, 0.5)))))
@@ -183,7 +207,12 @@ def triangular(
 def geometric(
     key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
-    """Sample the number of trials up to the first success."""
+    """Sample the number of trials up to the first success.
+
+    >>> import accnp as jnp
+    >>> jnp.random.geometric(jnp.random.key(0), 0.5, (4,))
+    Array([1, 1, 2, 2], dtype=int32)
+    """
     words = key_words(key, "geometric")
     kind = dtypes.default_int() if dtype is None else dtypes.requested_dtype(dtype, "geometric")
     if kind.kind not in "iu":
@@ -297,3 +326,112 @@ def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | No
         signs, shape=q.aval.shape, broadcast_dimensions=(*range(rank), rank + 1)
     )
     return wrap(o.mul(q, wide))
+
+
+@api_boundary
+def truncated_normal(
+    key: Any,
+    lower: Any,
+    upper: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Sample standard normal numbers that lie in (lower, upper).
+
+    >>> import accnp as jnp
+    >>> jnp.random.truncated_normal(jnp.random.key(0), -1.0, 1.0, (2,))
+    Array([0.8618594, 0.9412883], dtype=float32)
+    """
+    words = key_words(key, "truncated_normal")
+    kind = float_dtype(dtype, "truncated_normal")
+    low, high = (cast(v, kind) for v in as_nodes("truncated_normal", lower, upper))
+    sizes = sample_shape(shape, "truncated_normal", low, high)
+    root = like(low, float(np.array(np.sqrt(2), kind)))
+    a, b = (o.erf(o.div(v, root)) for v in (low, high))
+    u = uniform_node(words, sizes, kind, a, b)
+    x = o.mul(root, erf_inv_single(u) if kind == np.float32 else o.erf_inv(u))
+    inf = like(x, math.inf)
+    first = o.nextafter(low, inf)
+    last = o.nextafter(high, like(x, -math.inf))
+    first, last = (spread(v, sizes) for v in (first, last))
+    return wrap(o.min(o.max(x, first), last))
+
+
+@api_boundary
+def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+    """Sample -1 and 1.
+
+    >>> import accnp as jnp
+    >>> jnp.random.rademacher(jnp.random.key(0), (4,))
+    Array([-1, -1,  1,  1], dtype=int32)
+    """
+    kind = dtypes.default_int() if dtype is None else dtypes.requested_dtype(dtype, "rademacher")
+    x = cast(bernoulli(key, 0.5, as_shape(shape, "random.rademacher"))._node, kind)
+    return wrap(o.sub(o.mul(like(x, 2), x), like(x, 1)))
+
+
+@api_boundary
+def gumbel(
+    key: Any,
+    shape: Any = (),
+    dtype: Any = None,
+    mode: str | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Sample the standard Gumbel distribution.
+
+    >>> import accnp as jnp
+    >>> jnp.random.gumbel(jnp.random.key(0), (2,))
+    Array([2.9233725, 3.8326175], dtype=float32)
+    """
+    words = key_words(key, "gumbel")
+    kind = float_dtype(dtype, "gumbel")
+    return wrap(gumbel_node(words, as_shape(shape, "random.gumbel"), kind, mode))
+
+
+@api_boundary
+def categorical(
+    key: Any,
+    logits: Any,
+    axis: int = -1,
+    shape: Any = None,
+    replace: bool = True,
+    mode: str | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Sample indices with probabilities softmax(logits).
+
+    >>> import accnp as jnp
+    >>> jnp.random.categorical(jnp.random.key(0), jnp.zeros(3), shape=(4,))
+    Array([1, 1, 2, 1], dtype=int32)
+    """
+    name = "random.categorical"
+    words = key_words(key, "categorical")
+    x = promote_inexact("categorical", logits)[0]
+    d = as_axis(axis, x.aval.ndim, name)
+    batch = (*x.aval.shape[:d], *x.aval.shape[d + 1 :])
+    sizes = batch if shape is None else as_shape(shape, name)
+    if sizes[len(sizes) - len(batch) :] != batch:
+        raise ValueError(f"{name}: shape {sizes} must end with the batch shape {batch}")
+    prefix = sizes[: len(sizes) - len(batch)]
+    kind = x.aval.dtype
+    index = np.dtype(np.int32)
+    if replace:
+        whole = (*prefix, *x.aval.shape)
+        total = o.add(gumbel_node(words, whole, kind, mode), to_shape(x, whole))
+        out = o.argmax(total, axes=(len(prefix) + d,), index_dtype=dtypes.default_int())
+        return wrap(out)
+    count = prod(prefix)
+    if count > x.aval.shape[d]:
+        raise ValueError(
+            f"{name}: {count} samples without replacement exceed {x.aval.shape[d]} categories"
+        )
+    total = o.add(gumbel_node(words, x.aval.shape, kind, mode), x)
+    found = cast(items(o.top_k(total, k=count, axis=d))[1], index)
+    rank = found.aval.ndim
+    order = (d, *[k for k in range(rank) if k != d])
+    return wrap(reshape_plain(transpose_node(found, order), sizes))

@@ -20,9 +20,9 @@ from accnp.api.elements.selecting import where
 from accnp.api.flow.loops import while_loop
 from accnp.api.mapping.vmap import vmap
 from accnp.api.networks.nn import softmax
-from accnp.api.sampling.distributions import exponential
+from accnp.api.sampling.distributions import exponential, rademacher
 from accnp.api.sampling.keys import split
-from accnp.api.sampling.random import float_dtype, normal, rademacher, sample_shape, uniform
+from accnp.api.sampling.random import float_dtype, normal, sample_shape, uniform
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.node import Node

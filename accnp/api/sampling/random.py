@@ -24,7 +24,7 @@ from accnp.api.arguments.convert import (
     to_shape,
 )
 from accnp.api.arguments.shapes import as_axis, as_int, as_shape
-from accnp.api.arrays.manipulation import cut, reshape_plain, transpose_node
+from accnp.api.arrays.manipulation import cut, reshape_plain
 from accnp.api.indexes.indexing import gather_axis
 from accnp.api.sampling.keys import (
     PRNGKey,
@@ -49,9 +49,9 @@ from accnp.primitives.elementwise import like
 from accnp.primitives.random import erf_inv_single
 
 __all__ = [
-    "PRNGKey", "PRNGKeyArray", "bernoulli", "bits", "categorical", "choice", "clone",
-    "fold_in", "gumbel", "key", "key_data", "key_impl", "normal", "permutation", "rademacher",
-    "randint", "split", "truncated_normal", "uniform", "wrap_key_data",
+    "PRNGKey", "PRNGKeyArray", "bernoulli", "bits", "choice", "clone",
+    "fold_in", "key", "key_data", "key_impl", "normal", "permutation",
+    "randint", "split", "uniform", "wrap_key_data",
 ]  # fmt: skip
 
 Words = tuple[Node, Node]
@@ -90,7 +90,12 @@ def spread(x: Node, shape: tuple[int, ...]) -> Node:
 
 @api_boundary
 def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Sample bits as unsigned integers (default uint32; with 64-bit types, uint64)."""
+    """Sample bits as unsigned integers (default uint32; with 64-bit types, uint64).
+
+    >>> import accnp as jnp
+    >>> jnp.random.bits(jnp.random.key(0), (2,))
+    Array([4070199207, 4202968722], dtype=uint32)
+    """
     words = key_words(key, "bits")
     default = np.uint64 if config.enable_x64 else np.uint32
     kind = dtypes.requested_dtype(default if dtype is None else dtype, "random.bits")
@@ -142,7 +147,12 @@ def uniform(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Sample uniform numbers in [minval, maxval)."""
+    """Sample uniform numbers in [minval, maxval).
+
+    >>> import accnp as jnp
+    >>> jnp.random.uniform(jnp.random.key(0), (2,))
+    Array([0.947667 , 0.9785799], dtype=float32)
+    """
     words = key_words(key, "uniform")
     kind = float_dtype(dtype, "uniform")
     low, high = as_nodes("uniform", minval, maxval)
@@ -166,7 +176,12 @@ def randint(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Sample integers in [minval, maxval)."""
+    """Sample integers in [minval, maxval).
+
+    >>> import accnp as jnp
+    >>> jnp.random.randint(jnp.random.key(0), (4,), 0, 10)
+    Array([9, 0, 2, 3], dtype=int32)
+    """
     words = key_words(key, "randint")
     kind = dtypes.default_int() if dtype is None else dtypes.requested_dtype(dtype, "randint")
     if kind.kind not in "iu":
@@ -228,7 +243,12 @@ def bernoulli(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Sample True with probability p."""
+    """Sample True with probability p.
+
+    >>> import accnp as jnp
+    >>> jnp.random.bernoulli(jnp.random.key(0), 0.5, (4,))
+    Array([False, False,  True,  True], dtype=bool)
+    """
     words = key_words(key, "bernoulli")
     if mode not in ("low", "high"):
         raise ValueError(f"random.bernoulli: mode must be 'low' or 'high'; got {mode!r}")
@@ -249,14 +269,6 @@ def bernoulli(
     return wrap(o.lt(second, o.sub(prob, first)))
 
 
-@api_boundary
-def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Sample -1 and 1."""
-    kind = dtypes.default_int() if dtype is None else dtypes.requested_dtype(dtype, "rademacher")
-    x = cast(bernoulli(key, 0.5, as_shape(shape, "random.rademacher"))._node, kind)
-    return wrap(o.sub(o.mul(like(x, 2), x), like(x, 1)))
-
-
 # --- normals -------------------------------------------------------------------------------------
 
 
@@ -270,7 +282,12 @@ def normal_node(words: Words, shape: tuple[int, ...], dtype: np.dtype) -> Node:
 
 @api_boundary
 def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Sample standard normal numbers, real or complex."""
+    """Sample standard normal numbers, real or complex.
+
+    >>> import accnp as jnp
+    >>> jnp.random.normal(jnp.random.key(0), (2,))
+    Array([1.6226422, 2.0252647], dtype=float32)
+    """
     words = key_words(key, "normal")
     kind = dtypes.default_float()
     if dtype is not None:
@@ -282,32 +299,6 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
         z = o.complex(*parts)
         return wrap(o.div(z, like(z, math.sqrt(2))))
     return wrap(normal_node(words, sizes, float_dtype(kind, "normal", "a float or complex")))
-
-
-@api_boundary
-def truncated_normal(
-    key: Any,
-    lower: Any,
-    upper: Any,
-    shape: Any = None,
-    dtype: Any = None,
-    *,
-    out_sharding: Any = None,
-) -> Array:
-    """Sample standard normal numbers that lie in (lower, upper)."""
-    words = key_words(key, "truncated_normal")
-    kind = float_dtype(dtype, "truncated_normal")
-    low, high = (cast(v, kind) for v in as_nodes("truncated_normal", lower, upper))
-    sizes = sample_shape(shape, "truncated_normal", low, high)
-    root = like(low, float(np.array(np.sqrt(2), kind)))
-    a, b = (o.erf(o.div(v, root)) for v in (low, high))
-    u = uniform_node(words, sizes, kind, a, b)
-    x = o.mul(root, erf_inv_single(u) if kind == np.float32 else o.erf_inv(u))
-    inf = like(x, math.inf)
-    first = o.nextafter(low, inf)
-    last = o.nextafter(high, like(x, -math.inf))
-    first, last = (spread(v, sizes) for v in (first, last))
-    return wrap(o.min(o.max(x, first), last))
 
 
 # --- orders and choices --------------------------------------------------------------------------
@@ -332,7 +323,12 @@ def permutation(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Shuffle an array along an axis, or the numbers below an integer."""
+    """Shuffle an array along an axis, or the numbers below an integer.
+
+    >>> import accnp as jnp
+    >>> jnp.random.permutation(jnp.random.key(0), 4)
+    Array([0, 1, 3, 2], dtype=int32)
+    """
     words = key_words(key, "permutation")
     node = as_node(x, "permutation")
     if not node.aval.ndim:
@@ -359,7 +355,12 @@ def choice(
     axis: int = 0,
     mode: str | None = None,
 ) -> Array:
-    """Sample elements of an array along an axis, or numbers below an integer."""
+    """Sample elements of an array along an axis, or numbers below an integer.
+
+    >>> import accnp as jnp
+    >>> jnp.random.choice(jnp.random.key(0), jnp.array([5, 6, 7]), (3,))
+    Array([6, 5, 7], dtype=int32)
+    """
     name = "random.choice"
     words = key_words(key, "choice")
     if not isinstance(shape, Sequence):
@@ -432,58 +433,3 @@ def gumbel_node(words: Words, shape: tuple[int, ...], dtype: np.dtype, mode: Any
         return o.neg(o.log(o.neg(o.log1p(o.neg(x)))))
     u = uniform_node(words, shape, dtype, float(info.tiny), 1.0)
     return o.neg(o.log(o.neg(o.log(u))))
-
-
-@api_boundary
-def gumbel(
-    key: Any,
-    shape: Any = (),
-    dtype: Any = None,
-    mode: str | None = None,
-    *,
-    out_sharding: Any = None,
-) -> Array:
-    """Sample the standard Gumbel distribution."""
-    words = key_words(key, "gumbel")
-    kind = float_dtype(dtype, "gumbel")
-    return wrap(gumbel_node(words, as_shape(shape, "random.gumbel"), kind, mode))
-
-
-@api_boundary
-def categorical(
-    key: Any,
-    logits: Any,
-    axis: int = -1,
-    shape: Any = None,
-    replace: bool = True,
-    mode: str | None = None,
-    *,
-    out_sharding: Any = None,
-) -> Array:
-    """Sample indices with probabilities softmax(logits)."""
-    name = "random.categorical"
-    words = key_words(key, "categorical")
-    x = promote_inexact("categorical", logits)[0]
-    d = as_axis(axis, x.aval.ndim, name)
-    batch = (*x.aval.shape[:d], *x.aval.shape[d + 1 :])
-    sizes = batch if shape is None else as_shape(shape, name)
-    if sizes[len(sizes) - len(batch) :] != batch:
-        raise ValueError(f"{name}: shape {sizes} must end with the batch shape {batch}")
-    prefix = sizes[: len(sizes) - len(batch)]
-    kind = x.aval.dtype
-    index = np.dtype(np.int32)
-    if replace:
-        whole = (*prefix, *x.aval.shape)
-        total = o.add(gumbel_node(words, whole, kind, mode), to_shape(x, whole))
-        out = o.argmax(total, axes=(len(prefix) + d,), index_dtype=dtypes.default_int())
-        return wrap(out)
-    count = prod(prefix)
-    if count > x.aval.shape[d]:
-        raise ValueError(
-            f"{name}: {count} samples without replacement exceed {x.aval.shape[d]} categories"
-        )
-    total = o.add(gumbel_node(words, x.aval.shape, kind, mode), x)
-    found = cast(items(o.top_k(total, k=count, axis=d))[1], index)
-    rank = found.aval.ndim
-    order = (d, *[k for k in range(rank) if k != d])
-    return wrap(reshape_plain(transpose_node(found, order), sizes))

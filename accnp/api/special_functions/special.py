@@ -27,6 +27,7 @@ from accnp.api.arrays.joining import stack
 from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.elementwise import with_parameters
+from accnp.api.elements.parts import isneginf
 from accnp.api.elements.selecting import where
 from accnp.api.networks.nn import logsumexp as logsumexp
 from accnp.api.special_functions.special_normal import expit, log_ndtr, logit, ndtr
@@ -217,7 +218,7 @@ def gammasgn(x: Any) -> Array:
     sign = where(value > 0, 1.0, 1.0 - 2.0 * (below % 2))
     sign = where((value < 0) & (below == value), np.nan, sign)
     sign = where(value == 0, uf.copysign(1.0, value), sign)
-    return where(uf.isnan(value) | uf.isneginf(value), np.nan, sign).astype(value.dtype)
+    return where(uf.isnan(value) | isneginf(value), np.nan, sign).astype(value.dtype)
 
 
 @api_boundary

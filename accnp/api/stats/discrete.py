@@ -19,6 +19,7 @@ from accnp.api.arrays.creation import asarray
 from accnp.api.arrays.joining import concatenate
 from accnp.api.arrays.manipulation import broadcast_to
 from accnp.api.elements import ufuncs as uf
+from accnp.api.elements.elementwise import documented
 from accnp.api.elements.selecting import where
 from accnp.api.folds.reductions import sum as total
 from accnp.api.special_functions import special as sp
@@ -116,6 +117,10 @@ def dirichlet_logpdf(x: Any, alpha: Any) -> Array:
 
     Returns:
         Array [...]; -inf outside the simplex.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.stats.dirichlet.logpdf(jnp.array([0.2, 0.8]), jnp.array([1.0, 2.0]))
+    Array(0.47000366, dtype=float32)
     """
     name = "dirichlet.logpdf"
     point, weights = (wrap(n) for n in promote_inexact(name, x, alpha))
@@ -144,6 +149,10 @@ def multinomial_logpmf(x: Any, n: Any, p: Any) -> Array:
 
     Returns:
         Array [...]; -inf where counts do not add up to n.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.stats.multinomial.logpmf(jnp.array([1, 1]), 2, jnp.array([0.5, 0.5]))
+    Array(-0.6931472, dtype=float32)
     """
     counts, chances = (wrap(v) for v in promote_inexact("multinomial.logpmf", x, p))
     whole = wrap(promote_inexact("multinomial.logpmf", n)[0]).astype(counts.dtype)
@@ -179,6 +188,10 @@ def multivariate_normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: None
 
     Returns:
         Array [...].
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.stats.multivariate_normal.logpdf(jnp.zeros(2), jnp.zeros(2), jnp.eye(2))
+    Array(-1.837877, dtype=float32)
     """
     name = "multivariate_normal.logpdf"
     if allow_singular is not None:
@@ -200,7 +213,7 @@ def multivariate_normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: None
     return -0.5 * (total(y * y, axis=-1) + k * math.log(2 * math.pi)) - log_root
 
 
-def _pair(name: str, log: str, function: Any) -> ModuleType:
+def _pair(name: str, log: str, function: Any, example: str) -> ModuleType:
     """The module of a distribution of vectors: the logarithm, and what it is the logarithm of."""
     module = ModuleType(f"accnp.scipy.stats.{name}", f"The distribution {name}.")
     plain = log.removeprefix("log")
@@ -214,13 +227,27 @@ def _pair(name: str, log: str, function: Any) -> ModuleType:
         [p for p in parameters if p.name != "allow_singular"]
     )
     density.__name__ = density.__qualname__ = plain
-    density.__doc__ = f"exp({log}), with the same arguments."
+    density.__doc__ = documented(
+        f"exp({log}), with the same arguments.", f"scipy.stats.{name}.{plain}", example
+    )
     setattr(module, log, function)
     setattr(module, plain, density)
     sys.modules[module.__name__] = module
     return module
 
 
-dirichlet = _pair("dirichlet", "logpdf", dirichlet_logpdf)
-multinomial = _pair("multinomial", "logpmf", multinomial_logpmf)
-multivariate_normal = _pair("multivariate_normal", "logpdf", multivariate_normal_logpdf)
+dirichlet = _pair(
+    "dirichlet", "logpdf", dirichlet_logpdf, "[0.2, 0.8], [1.0, 2.0] -> Array(1.6, dtype=float32)"
+)
+multinomial = _pair(
+    "multinomial",
+    "logpmf",
+    multinomial_logpmf,
+    "[1, 1], 2, [0.5, 0.5] -> Array(0.5, dtype=float32)",
+)
+multivariate_normal = _pair(
+    "multivariate_normal",
+    "logpdf",
+    multivariate_normal_logpdf,
+    "jnp.zeros(2), jnp.zeros(2), jnp.eye(2) -> Array(0.15915495, dtype=float32)",
+)

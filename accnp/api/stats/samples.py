@@ -16,10 +16,10 @@ from accnp.api.arrays.manipulation import moveaxis
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.selecting import where
 from accnp.api.folds.cumulative import cumsum, nanstd
-from accnp.api.folds.reductions import logsumexp, std
+from accnp.api.folds.reductions import std
 from accnp.api.folds.reductions import sum as total
 from accnp.api.folds.sorting import argsort, sort
-from accnp.api.folds.statistics import cov
+from accnp.api.folds.statistics import cov, logsumexp
 from accnp.api.indexes.taking import take_along_axis
 from accnp.api.mapping.vmap import vmap
 from accnp.api.special_functions.special import ndtr

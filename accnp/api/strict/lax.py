@@ -14,7 +14,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, wrap
 from accnp.api.arguments.shapes import as_int
-from accnp.api.elements.elementwise import with_parameters
+from accnp.api.elements.elementwise import documented, with_parameters
 from accnp.api.strict.lax_types import check_accuracy
 from accnp.array import Array
 from accnp.errors import api_boundary
@@ -44,7 +44,7 @@ class Precision(enum.Enum):
     HIGHEST = 2
 
 
-def strict(name: str, op: str, parameters: str) -> Callable[..., Array]:
+def strict(name: str, op: str, parameters: str, example: str) -> Callable[..., Array]:
     """Make the public form of an op; its last parameter may be a keyword that changes nothing."""
     record = getattr(o, _KEYWORD.get(op, op))
 
@@ -70,67 +70,70 @@ def strict(name: str, op: str, parameters: str) -> Callable[..., Array]:
     call = api_boundary(with_parameters(forms[names.count(",")], names))
     call.__name__ = call.__qualname__ = name
     call.__module__ = "accnp.lax"
-    call.__doc__ = f"The op `{OPS[op].name}`, elementwise; operands of one dtype."
+    text = f"The op `{OPS[op].name}`, elementwise; operands of one dtype."
+    call.__doc__ = documented(text, label, example)
     return call
 
 
-abs = strict("abs", "abs", "x")
-acos = strict("acos", "acos", "x")
-acosh = strict("acosh", "acosh", "x")
-asin = strict("asin", "asin", "x")
-asinh = strict("asinh", "asinh", "x")
-atan = strict("atan", "atan", "x")
-atanh = strict("atanh", "atanh", "x")
-bessel_i0e = strict("bessel_i0e", "bessel_i0e", "x")
-bessel_i1e = strict("bessel_i1e", "bessel_i1e", "x")
-bitwise_not = strict("bitwise_not", "not", "x")
-cbrt = strict("cbrt", "cbrt", "x" + ACCURATE)
-ceil = strict("ceil", "ceil", "x")
-clz = strict("clz", "clz", "x")
-cos = strict("cos", "cos", "x" + ACCURATE)
-cosh = strict("cosh", "cosh", "x")
-digamma = strict("digamma", "digamma", "x")
-erf = strict("erf", "erf", "x")
-erf_inv = strict("erf_inv", "erf_inv", "x")
-erfc = strict("erfc", "erfc", "x")
-exp = strict("exp", "exp", "x" + ACCURATE)
-exp2 = strict("exp2", "exp2", "x" + ACCURATE)
-expm1 = strict("expm1", "expm1", "x" + ACCURATE)
-floor = strict("floor", "floor", "x")
-imag = strict("imag", "imag", "x")
-is_finite = strict("is_finite", "is_finite", "x")
-lgamma = strict("lgamma", "lgamma", "x")
-log = strict("log", "log", "x" + ACCURATE)
-log1p = strict("log1p", "log1p", "x" + ACCURATE)
-logistic = strict("logistic", "logistic", "x" + ACCURATE)
-neg = strict("neg", "neg", "x")
-population_count = strict("population_count", "population_count", "x")
-real = strict("real", "real", "x")
-rsqrt = strict("rsqrt", "rsqrt", "x" + ACCURATE)
-sign = strict("sign", "sign", "x")
-sin = strict("sin", "sin", "x" + ACCURATE)
-sinh = strict("sinh", "sinh", "x")
-sqrt = strict("sqrt", "sqrt", "x" + ACCURATE)
-square = strict("square", "square", "x")
-tan = strict("tan", "tan", "x" + ACCURATE)
-tanh = strict("tanh", "tanh", "x" + ACCURATE)
-add = strict("add", "add", "x, y")
-atan2 = strict("atan2", "atan2", "x, y")
-bitwise_and = strict("bitwise_and", "and", "x, y")
-bitwise_or = strict("bitwise_or", "or", "x, y")
-bitwise_xor = strict("bitwise_xor", "xor", "x, y")
-complex = strict("complex", "complex", "x, y")
-div = strict("div", "div", "x, y")
-eq = strict("eq", "eq", "x, y")
-ge = strict("ge", "ge", "x, y")
-gt = strict("gt", "gt", "x, y")
-igamma = strict("igamma", "igamma", "a, x")
-igamma_grad_a = strict("igamma_grad_a", "igamma_grad_a", "a, x")
-igammac = strict("igammac", "igammac", "a, x")
-le = strict("le", "le", "x, y")
-lt = strict("lt", "lt", "x, y")
-max = strict("max", "max", "x, y")
-min = strict("min", "min", "x, y")
+abs = strict("abs", "abs", "x", "[-2.0, 3.0] -> [2., 3.]")
+acos = strict("acos", "acos", "x", "[0.0, 0.5] -> [1.5707964, 1.0471976]")
+acosh = strict("acosh", "acosh", "x", "[1.0, 2.0] -> [0.      , 1.316958]")
+asin = strict("asin", "asin", "x", "[0.0, 0.5] -> [0.       , 0.5235988]")
+asinh = strict("asinh", "asinh", "x", "[0.0, 1.0] -> [0.       , 0.8813736]")
+atan = strict("atan", "atan", "x", "[0.0, 0.5] -> [0.       , 0.4636476]")
+atanh = strict("atanh", "atanh", "x", "[0.0, 0.5] -> [0.        , 0.54930615]")
+bessel_i0e = strict("bessel_i0e", "bessel_i0e", "x", "[0.0, 1.0] -> [1.       , 0.4657596]")
+bessel_i1e = strict("bessel_i1e", "bessel_i1e", "x", "[0.0, 1.0] -> [0.        , 0.20791042]")
+bitwise_not = strict("bitwise_not", "not", "x", "[0, 5] -> [-1, -6]")
+cbrt = strict("cbrt", "cbrt", "x" + ACCURATE, "[8.0, -27.0] -> [ 2., -3.]")
+ceil = strict("ceil", "ceil", "x", "[1.5, -1.5] -> [ 2., -1.]")
+clz = strict("clz", "clz", "x", "[1, 7] -> [31, 29]")
+cos = strict("cos", "cos", "x" + ACCURATE, "[0.0, 1.0] -> [1.       , 0.5403023]")
+cosh = strict("cosh", "cosh", "x", "[0.0, 1.0] -> [1.       , 1.5430806]")
+digamma = strict("digamma", "digamma", "x", "[1.0, 5.0] -> [-0.5772157,  1.5061177]")
+erf = strict("erf", "erf", "x", "[0.0, 1.0] -> [0.       , 0.8427008]")
+erf_inv = strict("erf_inv", "erf_inv", "x", "[0.0, 0.5] -> [0.        , 0.47693628]")
+erfc = strict("erfc", "erfc", "x", "[0.0, 1.0] -> [1.       , 0.1572992]")
+exp = strict("exp", "exp", "x" + ACCURATE, "[0.0, 1.0] -> [1.       , 2.7182817]")
+exp2 = strict("exp2", "exp2", "x" + ACCURATE, "[3.0, -1.0] -> [8. , 0.5]")
+expm1 = strict("expm1", "expm1", "x" + ACCURATE, "[0.0, 1.0] -> [0.       , 1.7182819]")
+floor = strict("floor", "floor", "x", "[1.5, -1.5] -> [ 1., -2.]")
+imag = strict("imag", "imag", "x", "[1+2j, 3-1j] -> [ 2., -1.]")
+is_finite = strict("is_finite", "is_finite", "x", "[1.0, jnp.inf] -> [ True, False]")
+lgamma = strict("lgamma", "lgamma", "x", "[1.0, 5.0] -> [0.       , 3.1780539]")
+log = strict("log", "log", "x" + ACCURATE, "[1.0, 10.0] -> [0.       , 2.3025851]")
+log1p = strict("log1p", "log1p", "x" + ACCURATE, "[0.0, 1e-5] -> [0.00000e+00, 9.99995e-06]")
+logistic = strict("logistic", "logistic", "x" + ACCURATE, "[0.0, 1.0] -> [0.5      , 0.7310586]")
+neg = strict("neg", "neg", "x", "[1.0, -2.0] -> [-1.,  2.]")
+population_count = strict("population_count", "population_count", "x", "[1, 7] -> [1, 3]")
+real = strict("real", "real", "x", "[1+2j, 3-1j] -> [1., 3.]")
+rsqrt = strict("rsqrt", "rsqrt", "x" + ACCURATE, "[1.0, 16.0] -> [1.  , 0.25]")
+sign = strict("sign", "sign", "x", "[-2.0, 3.0] -> [-1.,  1.]")
+sin = strict("sin", "sin", "x" + ACCURATE, "[0.0, 1.0] -> [0.      , 0.841471]")
+sinh = strict("sinh", "sinh", "x", "[0.0, 1.0] -> [0.       , 1.1752012]")
+sqrt = strict("sqrt", "sqrt", "x" + ACCURATE, "[1.0, 16.0] -> [1., 4.]")
+square = strict("square", "square", "x", "[1.0, -2.0] -> [1., 4.]")
+tan = strict("tan", "tan", "x" + ACCURATE, "[0.0, 1.0] -> [0.       , 1.5574079]")
+tanh = strict("tanh", "tanh", "x" + ACCURATE, "[0.0, 1.0] -> [0.       , 0.7615941]")
+add = strict("add", "add", "x, y", "[1, 2], [3, 5] -> [4, 7]")
+atan2 = strict("atan2", "atan2", "x, y", "[1.0, -1.0], [1.0, -1.0] -> [ 0.7853982, -2.3561945]")
+bitwise_and = strict("bitwise_and", "and", "x, y", "[12, 7], [10, 2] -> [8, 2]")
+bitwise_or = strict("bitwise_or", "or", "x, y", "[12, 7], [10, 2] -> [14,  7]")
+bitwise_xor = strict("bitwise_xor", "xor", "x, y", "[12, 7], [10, 2] -> [6, 5]")
+complex = strict("complex", "complex", "x, y", "[1.0, 3.0], [2.0, -1.0] -> [1.+2.j, 3.-1.j]")
+div = strict("div", "div", "x, y", "[7, -7], [2, 2] -> [ 3, -3]")
+eq = strict("eq", "eq", "x, y", "[1, 2, 3], [2, 2, 2] -> [False,  True, False]")
+ge = strict("ge", "ge", "x, y", "[1, 2, 3], [2, 2, 2] -> [False,  True,  True]")
+gt = strict("gt", "gt", "x, y", "[1, 2, 3], [2, 2, 2] -> [False, False,  True]")
+igamma = strict("igamma", "igamma", "a, x", "[1.0, 2.0], [1.0, 2.0] -> [0.63212055, 0.59399414]")
+igamma_grad_a = strict(
+    "igamma_grad_a", "igamma_grad_a", "a, x", "[1.0, 2.0], [1.0, 2.0] -> [-0.4317297 , -0.29400468]"
+)
+igammac = strict("igammac", "igammac", "a, x", "[1.0, 2.0], [1.0, 2.0] -> [0.36787945, 0.40600586]")
+le = strict("le", "le", "x, y", "[1, 2, 3], [2, 2, 2] -> [ True,  True, False]")
+lt = strict("lt", "lt", "x, y", "[1, 2, 3], [2, 2, 2] -> [ True, False, False]")
+max = strict("max", "max", "x, y", "[1, 5], [3, 2] -> [3, 5]")
+min = strict("min", "min", "x, y", "[1, 5], [3, 2] -> [1, 2]")
 
 
 def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Array:
@@ -148,25 +151,46 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Array:
     return _mul(x, y)
 
 
-_mul = strict("mul", "mul", "x, y")
-ne = strict("ne", "ne", "x, y")
-nextafter = strict("nextafter", "nextafter", "x1, x2")
-polygamma = strict("polygamma", "polygamma", "m, x")
-_random_gamma_grad = strict("random_gamma_grad", "random_gamma_grad", "x, y")
+_mul = strict("mul", "mul", "x, y", "[1, 2], [3, 5] -> [ 3, 10]")
+ne = strict("ne", "ne", "x, y", "[1, 2, 3], [2, 2, 2] -> [ True, False,  True]")
+nextafter = strict("nextafter", "nextafter", "x1, x2", "[1.0], [2.0] -> [1.0000001]")
+polygamma = strict(
+    "polygamma", "polygamma", "m, x", "[1.0, 2.0], [1.0, 1.0] -> [ 1.644934 , -2.4041138]"
+)
+_random_gamma_grad = strict(
+    "random_gamma_grad",
+    "random_gamma_grad",
+    "x, y",
+    "[1.0, 2.0], [1.0, 2.0] -> [1.173563 , 1.0862086]",
+)
 
 
 def random_gamma_grad(*args: Any) -> Array:
-    """The derivative of gamma samples (the second operand) by their parameter (the first one)."""
+    """The derivative of gamma samples (the second operand) by their parameter (the first one).
+
+    >>> import accnp as jnp
+    >>> jnp.lax.random_gamma_grad(jnp.array([1.0]), jnp.array([1.0]))
+    Array([1.173563], dtype=float32)
+    """
     return _random_gamma_grad(*args)
 
 
-rem = strict("rem", "rem", "x, y")
-shift_left = strict("shift_left", "shift_left", "x, y")
-shift_right_arithmetic = strict("shift_right_arithmetic", "shift_right_arithmetic", "x, y")
-shift_right_logical = strict("shift_right_logical", "shift_right_logical", "x, y")
-sub = strict("sub", "sub", "x, y")
-zeta = strict("zeta", "zeta", "x, q")
-betainc = strict("betainc", "regularized_incomplete_beta", "a, b, x")
+rem = strict("rem", "rem", "x, y", "[7, -7], [3, 3] -> [ 1, -1]")
+shift_left = strict("shift_left", "shift_left", "x, y", "[1, 3], [4, 1] -> [16,  6]")
+shift_right_arithmetic = strict(
+    "shift_right_arithmetic", "shift_right_arithmetic", "x, y", "[16, -4], [2, 1] -> [ 4, -2]"
+)
+shift_right_logical = strict(
+    "shift_right_logical",
+    "shift_right_logical",
+    "x, y",
+    "[16, -4], [2, 1] -> [         4, 2147483646]",
+)
+sub = strict("sub", "sub", "x, y", "[1, 2], [3, 5] -> [-2, -3]")
+zeta = strict("zeta", "zeta", "x, q", "[2.0, 4.0], [1.0, 1.0] -> [1.644934 , 1.0823232]")
+betainc = strict(
+    "betainc", "regularized_incomplete_beta", "a, b, x", "[2.0], [3.0], [0.5] -> [0.6875]"
+)
 
 
 @api_boundary

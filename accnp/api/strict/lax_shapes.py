@@ -15,6 +15,7 @@ from accnp.api.arguments.convert import as_node, to_shape, wrap
 from accnp.api.arguments.shapes import as_axes, as_axis, as_int, as_shape, as_sizes
 from accnp.api.arrays.creation import full as jnp_full
 from accnp.api.arrays.creation import iota as jnp_iota
+from accnp.api.elements.elementwise import documented
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
@@ -339,7 +340,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Any) -> Array:
 # --- reductions ----------------------------------------------------------------------------------
 
 
-def _make_reduce(name: str) -> Callable[..., Array]:
+def _make_reduce(name: str, example: str) -> Callable[..., Array]:
     def fold(operand: Any, axes: Any) -> Array:
         x = as_node(operand, f"lax.{name}")
         found = tuple(sorted(as_axes(axes, x.aval.ndim, f"lax.{name}")))
@@ -350,19 +351,20 @@ def _make_reduce(name: str) -> Callable[..., Array]:
 
     reduce_ = api_boundary(fold_sharded if name == "reduce_sum" else fold)
     reduce_.__name__ = reduce_.__qualname__ = name
-    reduce_.__doc__ = f"The op `{name}` over the given axes, in the operand's dtype."
+    text = f"The op `{name}` over the given axes, in the operand's dtype."
+    reduce_.__doc__ = documented(text, f"lax.{name}", example)
     return reduce_
 
 
-reduce_sum = _make_reduce("reduce_sum")
-reduce_prod = _make_reduce("reduce_prod")
-reduce_max = _make_reduce("reduce_max")
-reduce_min = _make_reduce("reduce_min")
-reduce_and = _make_reduce("reduce_and")
-reduce_or = _make_reduce("reduce_or")
+reduce_sum = _make_reduce("reduce_sum", "[1, 2, 3], (0,) -> Array(6, dtype=int32)")
+reduce_prod = _make_reduce("reduce_prod", "[2, 3, 4], (0,) -> Array(24, dtype=int32)")
+reduce_max = _make_reduce("reduce_max", "[1, 3, 2], (0,) -> Array(3, dtype=int32)")
+reduce_min = _make_reduce("reduce_min", "[2, 1, 3], (0,) -> Array(1, dtype=int32)")
+reduce_and = _make_reduce("reduce_and", "[True, False], (0,) -> Array(False, dtype=bool)")
+reduce_or = _make_reduce("reduce_or", "[True, False], (0,) -> Array(True, dtype=bool)")
 
 
-def _make_arg(name: str) -> Callable[..., Array]:
+def _make_arg(name: str, example: str) -> Callable[..., Array]:
     @api_boundary
     def arg(operand: Any, axis: int, index_dtype: Any) -> Array:
         x = as_node(operand, f"lax.{name}")
@@ -371,15 +373,16 @@ def _make_arg(name: str) -> Callable[..., Array]:
         return wrap(getattr(o, name)(x, axes=(at,), index_dtype=new))
 
     arg.__name__ = arg.__qualname__ = name
-    arg.__doc__ = f"The op `{name}` along one axis."
+    text = f"The op `{name}` along one axis: the first place of equals."
+    arg.__doc__ = documented(text, f"lax.{name}", example)
     return arg
 
 
-argmax = _make_arg("argmax")
-argmin = _make_arg("argmin")
+argmax = _make_arg("argmax", "[1, 5, 5], 0, int -> Array(1, dtype=int32)")
+argmin = _make_arg("argmin", "[4, 2, 3], 0, int -> Array(1, dtype=int32)")
 
 
-def _make_cumulative(name: str) -> Callable[..., Array]:
+def _make_cumulative(name: str, example: str) -> Callable[..., Array]:
     @api_boundary
     def cumulative(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
         x = as_node(operand, f"lax.{name}")
@@ -388,12 +391,13 @@ def _make_cumulative(name: str) -> Callable[..., Array]:
         )
 
     cumulative.__name__ = cumulative.__qualname__ = name
-    cumulative.__doc__ = f"The op `{name}` along one axis, from the end if reverse."
+    text = f"The op `{name}` along one axis, from the end if reverse."
+    cumulative.__doc__ = documented(text, f"lax.{name}", example)
     return cumulative
 
 
-cumsum = _make_cumulative("cumsum")
-cumprod = _make_cumulative("cumprod")
-cummax = _make_cumulative("cummax")
-cummin = _make_cumulative("cummin")
-cumlogsumexp = _make_cumulative("cumlogsumexp")
+cumsum = _make_cumulative("cumsum", "[1, 2, 3] -> [1, 3, 6]")
+cumprod = _make_cumulative("cumprod", "[1, 2, 3] -> [1, 2, 6]")
+cummax = _make_cumulative("cummax", "[1, 3, 2] -> [1, 3, 3]")
+cummin = _make_cumulative("cummin", "[3, 1, 2], reverse=True -> [1, 1, 2]")
+cumlogsumexp = _make_cumulative("cumlogsumexp", "[0.0, 0.0] -> [0.       , 0.6931472]")

@@ -1,0 +1,111 @@
+"""Whether numbers are the same, or nearly so, and how far apart the next ones are.
+
+In: arrays and numbers. Out: lazy Arrays, most of them of one truth value.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.convert import (
+    as_node,
+    broadcast_nodes,
+    broadcast_shapes,
+    cast,
+    promote,
+    to_shape,
+    wrap,
+)
+from accnp.api.compiled.named import shown
+from accnp.api.elements import ufunc_rules as rules
+from accnp.api.elements.elementwise import inexact
+from accnp.api.elements.ufunc_rules import like
+from accnp.api.elements.ufuncs import dtypes_real, equal, real_inexact
+from accnp.array import Array
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.kinds import full
+
+__all__ = ["allclose", "array_equal", "array_equiv", "isclose", "spacing"]
+
+
+@api_boundary
+@shown(arrays=4)
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Array:
+    """Whether abs(a - b) <= atol + rtol * abs(b), elementwise.
+
+    >>> import accnp as jnp
+    >>> jnp.isclose(jnp.array([1.0, 2.0]), jnp.array([1.000001, 2.1]))
+    Array([ True, False], dtype=bool)
+    """
+    x, y = broadcast_nodes("isclose", inexact("isclose", a, b))
+    dtype = dtypes_real(x)
+    r, t = (cast(as_node(v, "isclose"), dtype) for v in (rtol, atol))
+    return wrap(rules.isclose(x, y, r, t, bool(equal_nan)))
+
+
+def all_of(node: Node) -> Node:
+    """Whether all elements hold."""
+    return o.reduce_and(node, axes=tuple(range(node.aval.ndim)))
+
+
+@shown(arrays=4)
+def allclose(
+    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
+) -> Array:
+    """Whether all elements of a and b are close.
+
+    >>> import accnp as jnp
+    >>> jnp.allclose(jnp.array([1.0, 2.0]), jnp.array([1.000001, 2.0]))
+    Array(True, dtype=bool)
+    """
+    return wrap(all_of(isclose(a, b, rtol, atol, equal_nan)._node))
+
+
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
+    """Whether two arrays have the same shape and elements.
+
+    >>> import accnp as jnp
+    >>> jnp.array_equal(jnp.array([1, 2]), jnp.array([1, 2]))
+    Array(True, dtype=bool)
+    """
+    a, b = as_node(a1, "array_equal"), as_node(a2, "array_equal")
+    if a.aval.shape != b.aval.shape:
+        return wrap(full((), False, np.dtype(bool)))
+    a, b = promote("array_equal", a1, a2)
+    same = o.eq(a, b)
+    if equal_nan:
+        same = o.or_(same, o.and_(o.ne(a, a), o.ne(b, b)))
+    return wrap(all_of(same))
+
+
+def array_equiv(a1: Any, a2: Any) -> Array:
+    """Whether two arrays have the same elements once broadcast.
+
+    >>> import accnp as jnp
+    >>> jnp.array_equiv(jnp.array([1, 1]), 1)
+    Array(True, dtype=bool)
+    """
+    a, b = as_node(a1, "array_equiv"), as_node(a2, "array_equiv")
+    try:
+        broadcast_shapes("array_equiv", [a.aval.shape, b.aval.shape])
+    except ValueError:
+        return wrap(full((), False, np.dtype(bool)))
+    return wrap(all_of(equal(a1, a2)._node))
+
+
+def spacing(x: Any, /) -> Array:
+    """The distance to the next number away from 0, elementwise.
+
+    >>> import accnp as jnp
+    >>> jnp.spacing(jnp.array([1.0, 1024.0]))
+    Array([1.1920929e-07, 1.2207031e-04], dtype=float32)
+    """
+    (node,) = real_inexact("spacing", x)
+    outward = rules.copysign(like(node, math.inf), node)
+    gap = o.sub(o.nextafter(node, to_shape(outward, node.aval.shape)), node)
+    return wrap(cast(gap, gap.aval.dtype))

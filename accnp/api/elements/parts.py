@@ -1,0 +1,120 @@
+"""Parts of numbers: fractions, exponents, angles; what is not finite, and what stands for it.
+
+In: arrays and numbers. Out: lazy Arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.convert import as_node, broadcast_shapes, cast, promote, to_shape, wrap
+from accnp.api.compiled.named import shown
+from accnp.api.elements import ufunc_rules as rules
+from accnp.api.elements.elementwise import inexact
+from accnp.api.elements.ufunc_rules import like
+from accnp.api.elements.ufuncs import UNARY, dtypes_real, no_out, real_inexact, unary
+from accnp.array import Array
+from accnp.errors import api_boundary
+from accnp.ir.op import o
+
+__all__ = ["angle", "isneginf", "isposinf", "ldexp", "modf", "nan_to_num"]
+
+_modf = unary("modf", rules.modf, real_inexact, "", "", "modf")
+_isneginf = unary("isneginf", rules.is_infinite_with(-1.0, "isneginf"), promote, "")
+_isposinf = unary("isposinf", rules.is_infinite_with(1.0, "isposinf"), promote, "")
+
+
+def modf(x: Any, /, out: None = None) -> tuple[Array, Array]:
+    """Fraction and whole part, elementwise.
+
+    >>> import accnp as jnp
+    >>> jnp.modf(jnp.array([1.5, -2.25]))
+    (Array([ 0.5 , -0.25], dtype=float32), Array([ 1., -2.], dtype=float32))
+    """
+    no_out(out, "modf")
+    return _modf(x)
+
+
+def isneginf(x: Any, /, out: None = None) -> Array:
+    """Whether x is -inf, elementwise.
+
+    >>> import accnp as jnp
+    >>> jnp.isneginf(jnp.array([-jnp.inf, jnp.inf]))
+    Array([ True, False], dtype=bool)
+    """
+    no_out(out, "isneginf")
+    return _isneginf(x)
+
+
+def isposinf(x: Any, /, out: None = None) -> Array:
+    """Whether x is inf, elementwise.
+
+    >>> import accnp as jnp
+    >>> jnp.isposinf(jnp.array([-jnp.inf, jnp.inf]))
+    Array([False,  True], dtype=bool)
+    """
+    no_out(out, "isposinf")
+    return _isposinf(x)
+
+
+@api_boundary
+def ldexp(x1: Any, x2: Any, /) -> Array:
+    """x1 * 2**x2, elementwise; x2 must be integer.
+
+    >>> import accnp as jnp
+    >>> jnp.ldexp(jnp.array([1.0, 3.0]), jnp.array([4, -1]))
+    Array([16. ,  1.5], dtype=float32)
+    """
+    a, n = as_node(x1, "ldexp"), as_node(x2, "ldexp")
+    if rules.kind(n) not in "biu" or rules.kind(a) == "c":
+        names = f"{a.aval.dtype.name}, {n.aval.dtype.name}"
+        raise ValueError(
+            f"ldexp: needs a real number and an integer exponent; got {names}; convert x2 to int"
+        )
+    (a,) = inexact("ldexp", x1)
+    shape = broadcast_shapes("ldexp", [a.aval.shape, n.aval.shape])
+    n = cast(n, np.dtype(np.int32))
+    return wrap(rules.scale_by_power(to_shape(a, shape), to_shape(n, shape)))
+
+
+@api_boundary
+@shown()
+def angle(z: Any, deg: bool = False) -> Array:
+    """The angle of complex numbers, in radians or degrees.
+
+    >>> import accnp as jnp
+    >>> jnp.angle(jnp.array([1j, -1.0]), deg=True)
+    Array([ 90., 180.], dtype=float32)
+    """
+    (x,) = inexact("angle", z)
+    re, im = rules.real(x), rules.imag(x)
+    y = o.atan2(im, re)
+    y = o.mul(y, like(y, 180 / math.pi)) if deg else y
+    return wrap(cast(y, y.aval.dtype, rules.kind(x) == "c" and x.aval.weak_type))
+
+
+@api_boundary
+@shown()
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Array:
+    """Replace nan and infinities, by default by 0 and the largest finite numbers.
+
+    >>> import accnp as jnp
+    >>> jnp.nan_to_num(jnp.array([1.0, jnp.nan, jnp.inf]), posinf=9.0)
+    Array([1., 0., 9.], dtype=float32)
+    """
+    del copy
+    node = as_node(x, "nan_to_num")
+    dtype = dtypes_real(node)
+
+    def value(v: Any) -> Any:
+        return v if v is None else cast(as_node(v, "nan_to_num"), dtype)
+
+    return wrap(rules.nan_to_num(node, value(nan), value(posinf), value(neginf)))
+
+
+UNARY |= {"isneginf": isneginf, "isposinf": isposinf, "modf": modf}

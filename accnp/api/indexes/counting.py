@@ -1,0 +1,145 @@
+"""Counting and numbering: bins, occurrences, flat indices and coordinates.
+
+In: arrays of numbers, edges or sizes. Out: lazy Arrays of integers. Where the result's shape
+depends on values, they must be known, or `length=` must say it.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import as_node, broadcast_nodes, promote, scalar_node
+from accnp.api.arguments.shapes import as_int, as_shape
+from accnp.api.arguments.values import to_dtype
+from accnp.api.arrays.manipulation import cut, reshape_plain
+from accnp.api.elements.ufunc_rules import compare
+from accnp.api.indexes.at import write
+from accnp.api.indexes.indexing import INDEX, wrap_negative
+from accnp.api.indexes.taking import integers, modulo
+from accnp.array import Array, is_traced, wrap
+from accnp.engine import array_of
+from accnp.errors import api_boundary
+from accnp.ir.op import o
+from accnp.primitives.kinds import broadcast_to
+from accnp.primitives.kinds import full as full_node
+from accnp.trace_fn import conversion_error
+
+__all__ = ["bincount", "digitize", "ravel_multi_index", "unravel_index"]
+
+
+@api_boundary
+def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
+    """Return the number of the bin that each value falls into; bins rise or fall.
+
+    >>> import accnp as jnp
+    >>> jnp.digitize(jnp.array([0.5, 2.5]), jnp.array([1.0, 2.0, 3.0]))
+    Array([0, 2], dtype=int32)
+    """
+    v, edges = promote("jnp.digitize", x, bins)
+    n = edges.aval.shape[0] if edges.aval.ndim == 1 else -1
+    if n < 0:
+        raise ValueError(f"jnp.digitize: bins must be a 1-dimensional array; got {edges.aval}")
+    if n == 0:
+        return wrap(full_node(v.aval.shape, 0, INDEX))
+    side = "left" if right else "right"
+    up = o.searchsorted(edges, v, side=side)
+    down = o.searchsorted(o.rev(edges, dimensions=(0,)), v, side=side)
+    down = o.sub(scalar_node(n, INDEX, False), down)
+    first, last = (reshape_plain(cut(edges, 0, i, i + 1), ()) for i in (0, n - 1))
+    rising = broadcast_to(compare("ge")(last, first), v.aval.shape)
+    return wrap(o.select_n(rising, down, up))
+
+
+@api_boundary
+def bincount(
+    x: Any,
+    weights: Any = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Count how often each non-negative integer occurs; under jit pass `length`.
+
+    >>> import accnp as jnp
+    >>> jnp.bincount(jnp.array([0, 2, 2]))
+    Array([1, 0, 2], dtype=int32)
+    """
+    name = "jnp.bincount"
+    v = integers(x, name)
+    if v.aval.ndim != 1:
+        raise ValueError(f"{name}: only 1-dimensional input is supported; got {v.aval.shape}")
+    if length is None:
+        if is_traced(v):
+            raise conversion_error("shape", v, f"{name} (without length=)")
+        top = int(np.max(array_of(v), initial=-1)) + 1
+        length = max(top, as_int(minlength, name, "minlength"))
+    kind = dtypes.default_int()
+    w = scalar_node(1, kind, False) if weights is None else as_node(weights, name)
+    if weights is not None and w.aval.shape != v.aval.shape:
+        raise ValueError(f"{name}: shape of weights must match shape of x; got {w.aval.shape}")
+    zero = full_node((length,), 0, w.aval.dtype)
+    low = scalar_node(0, v.aval.dtype, False)
+    # Negative values count as zero, values beyond the end are dropped.
+    index = v if v.aval.dtype.kind == "u" else o.max(v, low)
+    return wrap(write(zero, wrap(index), wrap(w), "scatter_add", mode="drop"))
+
+
+@api_boundary
+def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
+    """Turn flat indices into coordinates; indices out of range are clamped.
+
+    >>> import accnp as jnp
+    >>> jnp.unravel_index(jnp.array([2, 3]), (2, 3))
+    (Array([0, 1], dtype=int32), Array([2, 0], dtype=int32))
+    """
+    name = "jnp.unravel_index"
+    x = integers(indices, name)
+    sizes = as_shape(shape, name)
+    total, kind = prod(sizes), x.aval.dtype
+    weak = x.aval.weak_type
+    x = o.convert_element_type(wrap_negative(x, total), new_dtype=kind, weak_type=weak)
+    x = o.clamp(scalar_node(0, kind, weak), x, scalar_node(max(0, total - 1), kind, weak))
+    out = []
+    for d, n in enumerate(sizes):
+        step = scalar_node(max(1, prod(sizes[d + 1 :])), kind, weak)
+        out.append(wrap(o.rem(o.div(x, step), scalar_node(max(n, 1), kind, weak))))
+    return tuple(out)
+
+
+@api_boundary
+def ravel_multi_index(
+    multi_index: Any, dims: Any, mode: str = "raise", order: str = "C", *, dtype: Any = None
+) -> Array:
+    """Turn coordinates into flat indices.
+
+    >>> import accnp as jnp
+    >>> jnp.ravel_multi_index((jnp.array([0, 1]), jnp.array([2, 0])), (2, 3))
+    Array([2, 3], dtype=int32)
+    """
+    name = "jnp.ravel_multi_index"
+    sizes = as_shape(dims, name)
+    parts = broadcast_nodes(name, promote(name, *[wrap(integers(i, name)) for i in multi_index]))
+    if len(parts) != len(sizes):
+        raise ValueError(f"{name}: one coordinate for each of {sizes} is needed; got {len(parts)}")
+    kind = parts[0].aval.dtype if dtype is None else dtypes.requested_dtype(dtype, name)
+    total = None
+    strides = [prod(sizes[d + 1 :]) if order == "C" else prod(sizes[:d]) for d in range(len(sizes))]
+    for x, n, step in zip(parts, sizes, strides, strict=True):
+        x = to_dtype(x, kind)
+        if mode == "wrap":
+            x = modulo(x, n)
+        elif mode == "clip":
+            x = o.clamp(scalar_node(0, kind, False), x, scalar_node(n - 1, kind, False))
+        elif is_traced(x):
+            raise conversion_error("static", x, f"{name} (mode='raise')")
+        elif np.any((array_of(x) < 0) | (array_of(x) >= n)):
+            raise ValueError(f"{name}: invalid entry in coordinates array")
+        term = o.mul(x, scalar_node(step, kind, False))
+        total = term if total is None else o.add(total, term)
+    assert total is not None
+    return wrap(total)
