@@ -195,7 +195,7 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return tree_map(one, x)
 
 
-def _extreme(function: str, fold: str) -> Callable[..., Any]:
+def _extreme(function: str, fold: str, given: str, gives: str) -> Callable[..., Any]:
     def extreme(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
         axes = _axes(function, axis_name)
         groups = _groups(function, axis_index_groups, axes[0], False)
@@ -204,12 +204,15 @@ def _extreme(function: str, fold: str) -> Callable[..., Any]:
     extreme.__name__ = extreme.__qualname__ = function
     extreme.__doc__ = (
         f"Take the {function[1:]}imum of a tree of arrays over a mapped axis, as `psum` sums them."
+        "\n\n    >>> import accnp as jnp\n    >>> jnp.vmap(\n"
+        f"    ...     lambda x: jnp.lax.{function}(x, 'i'), axis_name='i')(jnp.array([{given}]))\n"
+        f"    Array([{gives}], dtype=int32)\n    "
     )
     return extreme
 
 
-pmax = _extreme("pmax", "reduce_max")
-pmin = _extreme("pmin", "reduce_min")
+pmax = _extreme("pmax", "reduce_max", "1, 3", "3, 3")
+pmin = _extreme("pmin", "reduce_min", "1, 3", "1, 1")
 
 
 # --- gathering and scattering ---

@@ -275,6 +275,12 @@ def psend(x: Any, axis_name: Any, perm: Any) -> Token:
 
     Raises:
         NotImplementedError: always.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.psend(jnp.ones(2), "i", [(0, 1)])
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: lax.psend: ...
     """
     raise _no_halves("psend")
 
@@ -284,5 +290,11 @@ def precv(token: Any, out_shape: Any, axis_name: Any, perm: Any) -> Array:
 
     Raises:
         NotImplementedError: always.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.precv(None, None, "i", [(0, 1)])
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: lax.precv: ...
     """
     raise _no_halves("precv")
