@@ -228,7 +228,6 @@ def _of_nothing(
 @api_boundary
 def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Array:
     """Return the distinct values.
-
     >>> import accnp as jnp
     >>> jnp.unique_values(jnp.array([5, 4, 5]))
     Array([4, 5], dtype=int32)
