@@ -29,10 +29,10 @@ def _deal(to: Any, room: Any, src: Any, n: Any, limits: Any, counts: Any) -> Any
 def _pick(values: Any, places: Any, src: Any, n: Any, first: Any, limit: Any) -> Any:
     if not isinstance(values, types.CPointer) or src != values:
         return None
-    t = values.dtype
-    if not isinstance(t, (types.Integer, types.Float)) or t.bitwidth < 32:
+    t: Any = values.dtype
+    if not isinstance(t, (types.Integer, types.Float)) or values.dtype.bitwidth < 32:
         return None
-    signed = isinstance(t, types.Integer) and t.signed  # type: ignore[attr-defined]
+    signed = isinstance(t, types.Integer) and values.dtype.signed
 
     def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
         return pick(b, signed, args)
