@@ -80,7 +80,8 @@ def _logaddexp_value(a: Node, b: Node, exp: Any, scale: float | None) -> Node:
 def _complex_logaddexp(a: Node, b: Node, scale: float | None) -> Node:
     if scale is not None:
         inner = _complex_logaddexp(o.mul(a, like(a, 1 / scale)), o.mul(b, like(b, 1 / scale)), None)
-        return o.mul(inner, like(inner, scale))
+        out = o.mul(inner, like(inner, scale))
+        return cast(out, a.aval.dtype, _given_weak(a) and _given_weak(b))
     top = maximum(a, b)
     low = o.sub(o.add(a, b), o.mul(top, like(top, 2)))
     out = o.add(top, o.log1p(o.exp(low)))
