@@ -1,6 +1,7 @@
 """What all tests share: the compiler checks its own work; four CPU devices, here and in jax."""
 
 import os
+import sys
 
 import pytest
 
@@ -16,3 +17,11 @@ def _checks():
     config.update("enable_checks", True)
     yield
     config.update("enable_checks", False)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forgetful_oracle():
+    """What jax compiled for a module of tests is dropped after it: it takes gigabytes otherwise."""
+    yield
+    if "jax" in sys.modules:
+        sys.modules["jax"].clear_caches()
