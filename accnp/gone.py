@@ -9,7 +9,6 @@ _TREES = "leaves map structure flatten unflatten all reduce transpose leaves_wit
 _ARRAYS = "an array in files: use jnp.save, jnp.savez or pickle"
 _SHARDED = "shardings by names: use jax.sharding.NamedSharding(mesh, PartitionSpec(...))"
 _TRACES = "the state of tracing is not open: use jax.make_jaxpr, jax.core.Tracer, jax.typeof"
-_OPTIMIZERS = "use an optimizer library, or a step of your own with jax.value_and_grad"
 _MAPS = "use jax.vmap or jax.shard_map"
 _BACKEND = "use jax.default_backend() and jax.devices()"
 
@@ -34,7 +33,7 @@ _JAX = {
     "shapecheck": "use jax.eval_shape",
     "invertible": "use jax.custom_vjp",
     "host_callback": "use jax.pure_callback or jax.experimental.io_callback",
-    "clear_backends": "=api.process:clear_caches",
+    "clear_backends": "=api.environment.process:clear_caches",
     "core.TraceTag": _TRACES,
     "core.set_current_trace": _TRACES,
     "core.take_current_trace": _TRACES,
@@ -54,7 +53,6 @@ _JAX = {
     "np.asarray or jax.dlpack",
     "experimental.array_serialization": _ARRAYS,
     "experimental.maps": _MAPS,
-    "experimental.optimizers": _OPTIMIZERS,
     "experimental.stax": "use jax.nn and functions of your own, or a library of networks",
     "experimental.MutableArray": "use jax.Ref, made by jax.new_ref",
     "experimental.mutable_array": "use jax.new_ref",
@@ -93,8 +91,8 @@ _JAX = {
     "numpy.int": "use int, or jnp.int32",
     "numpy.object": "use object",
     "numpy.complex": "use complex, or jnp.complex64",
-    "random.KeyArray": "=api.keys:PRNGKeyArray",
-    "random.PRNGKeyArray": "=api.keys:PRNGKeyArray",
+    "random.KeyArray": "=api.sampling.keys:PRNGKeyArray",
+    "random.PRNGKeyArray": "=api.sampling.keys:PRNGKeyArray",
     "random.PkeyKey": "use jax.random.PRNGKey",
     "random.shuffle": "=api.arrays.former:shuffle",
     "random.default_prng_impl": "use jax.config.jax_default_prng_impl",
