@@ -468,4 +468,6 @@ def searchsorted(
         raise ValueError(f"{name}: a should be 1-dimensional; got shape {x.aval.shape}")
     if sorter is not None:
         x = gather_axis(x, integers(sorter, name), 0)
-    return wrap(cast(_search(x, values, side), dtypes.default_int()))
+    # In 32 bits, also where these are not the default, as long as every place fits.
+    place = np.dtype(np.int32 if x.aval.size < 2**31 else np.int64)
+    return wrap(cast(_search(x, values, side), place))

@@ -291,7 +291,8 @@ def rel_entr(p: Any, q: Any) -> Array:
     value = safe_x * (uf.log(safe_x) - uf.log(safe_y))
     value = where(both, value, where((x == 0) & (y >= 0), 0, np.inf))
     value = where(uf.isnan(x) | uf.isnan(y), np.nan, value)
-    weak = as_node(p, "rel_entr").aval.weak_type
+    # As in jax, the first operand must be weak itself, the second one once promoted.
+    weak = as_node(p, "rel_entr").aval.weak_type and x.weak_type and y.weak_type
     return wrap(cast(value._node, value.dtype, weak))
 
 
