@@ -22,6 +22,7 @@ from accnp.codegen.writer import Writer
 from accnp.ir.kernel import (
     BLOCK,
     CHUNK,
+    STRIDES,
     Access,
     Fold,
     KernelSpec,
@@ -95,6 +96,8 @@ class _Emitter:
         self.of_outer = range(n_out)
         self.of_reduced = range(n_out, n_out + n_red)
         self.of_inner = range(n_out + n_red, n_out + n_red + len(spec.inner))
+        last = self.of_inner or self.of_reduced
+        self.along = last[-1] if last else None  # the axis of the innermost loop
 
     def run(self) -> Generated:
         spec, w, out = self.spec, self.w, self.out
@@ -139,7 +142,8 @@ class _Emitter:
 
     def stride(self, a: Access, d: int, tag: str) -> str:
         s = a.strides[d]
-        return str(s) if 0 <= s <= self.literal else self.integer(("s", id(a), d), f"{tag}s{d}", s)
+        spelled = 0 <= s <= self.literal or (d == self.along and s in STRIDES and not a.store)
+        return str(s) if spelled else self.integer(("s", id(a), d), f"{tag}s{d}", s)
 
     def stack(self, dtype: np.dtype, kind: str = "stack") -> str:
         name = f"buf{len(self.stacks)}"
@@ -378,12 +382,9 @@ class _Emitter:
                 self.w.add(f"{f.name} = {cast}({f.name}_acc)")
 
     def total(self) -> str:
-        dims = list(self.of_reduced)
-        return (
-            self.size(dims[0])
-            if len(dims) == 1
-            else self.integer("nr", "nr", prod(self.spec.reduced))
-        )
+        if len(self.of_reduced) == 1:
+            return self.size(self.of_reduced[0])
+        return self.integer("nr", "nr", prod(self.spec.reduced))
 
     def plain_pass(self, phase: Phase, base: dict[int, str], dims: list[int]) -> None:
         index = {}

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "BLOCK", "CHUNK", "CODES", "ROWS", "Access", "Fold", "KernelSpec", "Operand", "OwnKernel",
-    "Phase", "Statement", "code_dtype", "dtype_code",
+    "BLOCK", "CHUNK", "CODES", "ROWS", "STRIDES", "Access", "Fold", "KernelSpec", "Operand",
+    "OwnKernel", "Phase", "Statement", "code_dtype", "dtype_code",
 ]  # fmt: skip
 
 # The order of summation depends on these constants and on logical shapes only: never on layout,
@@ -29,6 +29,10 @@ __all__ = [
 BLOCK = 1024  # elements folded by one block_* call
 CHUNK = 32 * BLOCK  # elements of one partial result of a split fold
 ROWS = 512  # rows folded one after the other into one partial result of a column fold
+
+# Distances of loads along the innermost loop, besides 0 and 1, that the text of a kernel spells
+# out: its vectors are loaded whole and shuffled (`runtime/accesses.py`).
+STRIDES = (-1, 2, 3, 4)
 
 
 @dataclass(eq=False, slots=True)

@@ -23,9 +23,11 @@ from typing import Any, NoReturn
 from llvmlite import ir
 from numba.core import types
 
+from accnp.ir.kernel import STRIDES
+from accnp.runtime.accesses import SIZES, load_strided, load_vector, mask_of, store_vector
 from accnp.runtime.streams import asked_of_whole, store_either
 from accnp.runtime.syntax import walk
-from accnp.runtime.vectors import Index, Line, Template, Vector, byte_size, make_template, vector
+from accnp.runtime.vectors import Index, Line, Template, Vector, make_template, vector
 
 __all__ = ["NotLanes", "write_loop"]
 
@@ -39,6 +41,7 @@ LINE = 64  # bytes that are fetched at once
 
 PREFETCH = "@llvm.prefetch.p0"
 
+_STRIDES = frozenset(map(str, STRIDES))
 # Functions of a few instructions.
 _CHEAP = frozenset("f4 f8 i4 i8 u4 u8 b1 sq abs sqrt fmax fmin fma select one".split())  # noqa: SIM905
 
@@ -68,6 +71,7 @@ def write_loop(f: Any, node: ast.For, start: Any, stop: Any) -> bool:
 class _Loop:
     def __init__(self, f: Any, node: ast.For) -> None:
         self.f = f
+        self.declares = f.functions.declares
         self.node = node
         assert isinstance(node.target, ast.Name)
         self.index = node.target.id
@@ -76,6 +80,7 @@ class _Loop:
         self.known: dict[str, Any] = {}  # of what is the same for all steps
         self.splats: dict[int, Vector] = {}
         self.mask: str | None = None
+        self.left: Any = None  # steps that are left, where there is a mask
         self.past: Any = None  # 1 where whole vectors go past the caches; None: nobody asks
         self.fetches: set[str] | None = None  # places that are fetched ahead; None: nothing is
         self.count = 0
@@ -90,6 +95,7 @@ class _Loop:
         """Refuse loops whose steps may depend on each other; find the number of lanes."""
         loads: dict[str, set[str]] = {}
         stores: dict[str, set[str]] = {}
+        self.apart: set[str] = set()  # memory that is read in strides
         scaled: set[str] = set()  # names with multiples of the index
         named = [
             t.id for s in self.node.body for t in getattr(s, "targets", ()) if type(t) is ast.Name
@@ -111,7 +117,8 @@ class _Loop:
                 if self.is_scaled(s.value, scaled):
                     scaled.add(target.id)
             elif isinstance(target, ast.Subscript):
-                self.check_place(target, scaled)
+                if self.is_scaled(target.slice, scaled):
+                    self.fail("a strided store")
                 stores.setdefault(self.base(target), set()).add(ast.dump(target.slice))
             else:
                 self.fail("an assignment to several names")
@@ -127,6 +134,8 @@ class _Loop:
             if isinstance(dtype, types.Complex):
                 self.fail("complex numbers")
             sizes.append(1 if dtype is types.boolean else dtype.bitwidth // 8)
+            if base in self.apart and sizes[-1] not in SIZES:
+                self.fail("short numbers in strides")
         if not stores:
             self.fail("nothing is stored")
         # Vectors side by side where there are 32 registers, four of them for functions: these are
@@ -136,21 +145,33 @@ class _Loop:
         side = 1 if not self.wide else 4 if self.weight >= LONG else 2
         self.n = min(MOST, side * self.f.vector_bytes // max(sizes))
 
-    def is_scaled(self, x: ast.expr, scaled: set[str]) -> bool:
-        """Whether an expression multiplies what changes from step to step."""
+    def is_scaled(self, x: ast.expr, scaled: set[str], but: Sequence[ast.AST] = ()) -> bool:
+        """Whether an expression multiplies what changes from step to step, but at some nodes."""
         for n in walk(x):
             if isinstance(n, ast.Name) and n.id in scaled:
                 return True
-            if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult):
+            if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult) and n not in but:
                 names = {m.id for m in walk(n) if isinstance(m, ast.Name)}
                 if names & self.assigned:
                     return True
         return False
 
     def check_place(self, x: ast.Subscript, scaled: set[str]) -> None:
-        """Refuse places that are not next to each other, as far as the text shows it."""
-        if self.is_scaled(x.slice, scaled):
+        """Refuse loads of places that neither follow each other nor are `STRIDES` apart, as far as
+        the text shows it."""
+        strides = [n for n in walk(x.slice) if self.is_stride(n)]
+        if self.is_scaled(x.slice, scaled, strides):
             self.fail("a strided access")
+        if strides:
+            self.apart.add(self.base(x))
+
+    def is_stride(self, n: ast.AST) -> bool:
+        return (
+            isinstance(n, ast.BinOp)
+            and isinstance(n.op, ast.Mult)
+            and ast.unparse(n.right) in _STRIDES
+            and isinstance(n.left, ast.Name)
+        )
 
     def base(self, x: ast.Subscript) -> str:
         """The name of the memory of an access, which no other name of the kernel means."""
@@ -204,9 +225,10 @@ class _Loop:
         last = now if masked else b.add(now, ir.Constant(i64, step - 1), flags=("nsw",))
         b.cbranch(b.icmp_signed("<", last, stop), body, end)
         b.position_at_end(body)
-        self.mask, self.past = None, self.asked
+        self.mask, self.left, self.past = None, None, self.asked
         if masked:
-            self.mask = self.masked(now, stop)
+            self.left = b.sub(stop, now)
+            self.mask = mask_of(b, self.put, self.left, self.n)
             self.past = None
             if self.asked is not None and self.fetches is not None:  # whole vectors, too
                 self.past = asked_of_whole(b, self.asked, now, self.n, stop)
@@ -222,16 +244,6 @@ class _Loop:
         if masked:
             self.ahead.branch(self.join)
         return now
-
-    def masked(self, now: Any, stop: Any) -> str:
-        """As many ones as steps are left, at most one for each lane."""
-        b, i64 = self.f.b, ir.IntType(64)
-        left = b.sub(stop, now)
-        whole = ir.Constant(i64, self.n)
-        left = b.select(b.icmp_signed("<", left, whole), left, whole)
-        ones = b.lshr(ir.Constant(i64, -1), b.sub(ir.Constant(i64, 64), left))
-        bits = b.trunc(ones, ir.IntType(self.n)) if self.n < 64 else ones
-        return self.put(f"bitcast i{self.n} {bits.get_reference()} to <{self.n} x i1>")
 
     # --- text ---
 
@@ -249,7 +261,7 @@ class _Loop:
         if isinstance(value, Vector):
             return value
         if isinstance(value, Index):
-            steps = ", ".join(f"i64 {k}" for k in range(n))
+            steps = ", ".join(f"i64 {k * value.step}" for k in range(n))
             first = self.splat(value.first, self.f.b)
             return Vector(
                 ir.IntType(64), self.put(f"add {vector('i64', n)} {first.name}, <{steps}>")
@@ -282,14 +294,16 @@ class _Loop:
             self.names[target.id] = value
             return
         kind, place, index = self.address(target)
-        if not isinstance(index, Index):
-            self.fail("all steps store to one place")
+        if not isinstance(index, Index) or index.step != 1:
+            self.fail("all steps store to one place, or in strides")
         v = self.lanes(self.cast(value, kind.dtype))
         name, code = v.name, v.type
         if kind.dtype is types.boolean:
             code = ir.IntType(8)
             name = self.put(f"zext {vector('i1', self.n)} {name} to {vector('i8', self.n)}")
-        near = functools.partial(self.access, "store", code, place, name)
+        near = functools.partial(
+            store_vector, self.f.b, self.declares, code, place, self.n, self.mask, name
+        )
         if self.past is None:
             near()
         else:
@@ -303,27 +317,6 @@ class _Loop:
             self.fail("an index that is an array's")
         first = index.first if isinstance(index, Index) else index
         return kind, self.f.b.gep(base, [first]), index
-
-    def access(self, what: str, kind: Any, place: Any, value: str = "") -> str:
-        n, at = self.n, f"{place.type} {place.get_reference()}"
-        lanes, size = vector(kind, n), byte_size(kind)
-        if self.mask is None:
-            if what == "load":
-                return self.put(f"load {lanes}, {at}, align {size}")
-            self.f.b._insert(Line(f"store {lanes} {value}, {at}, align {size}"))
-            return ""
-        mask = f"{vector('i1', n)} {self.mask}"
-        name = f"@llvm.masked.{what}.v{n}{kind.intrinsic_name}.p0"
-        masks = vector("i1", n)
-        declares = self.f.functions.declares
-        if what == "load":
-            declares[name] = f"declare {lanes} {name}(ptr, i32, {masks}, {lanes})"
-            return self.put(
-                f"call {lanes} {name}({at}, i32 {size}, {mask}, {lanes} zeroinitializer)"
-            )
-        declares[name] = f"declare void {name}({lanes}, ptr, i32, {masks})"
-        self.f.b._insert(Line(f"call void {name}({lanes} {value}, {at}, i32 {size}, {mask})"))
-        return ""
 
     # --- expressions: a Numba type, and a Vector, an Index, or a value that all steps share ---
 
@@ -381,12 +374,18 @@ class _Loop:
                 v = b.icmp_unsigned("!=", v, ir.Constant(ir.IntType(8), 0))
             return dtype, v
         if dtype is types.boolean:
-            raw = self.access("load", ir.IntType(8), place)
+            raw = self.loaded(ir.IntType(8), place)
             text = f"icmp ne {vector('i8', self.n)} {raw}, zeroinitializer"
             return dtype, Vector(ir.IntType(1), self.put(text))
         code = self.f.context.get_data_type(dtype)
-        self.fetch(ast.dump(x), place, dtype.bitwidth // 8)
-        return dtype, Vector(code, self.access("load", code, place))
+        self.fetch(ast.dump(x), place, dtype.bitwidth // 8 * index.step)
+        return dtype, Vector(code, self.loaded(code, place, index.step))
+
+    def loaded(self, kind: Any, place: Any, step: int = 1) -> str:
+        if step == 1:
+            return load_vector(self.put, self.declares, kind, place, self.n, self.mask)
+        how = step, self.n, self.f.vector_bytes, self.left
+        return load_strided(self.f.b, self.put, self.declares, kind, place, *how)
 
     def fetch(self, what: str, place: Any, size: int) -> None:
         """Bring what is loaded some steps later into the cache.
@@ -397,9 +396,11 @@ class _Loop:
         if self.fetches is None or what in self.fetches:
             return
         self.fetches.add(what)
-        self.f.functions.declares[PREFETCH] = f"declare void {PREFETCH}(ptr, i32, i32, i32)"
-        for k in range(0, self.n * size, LINE):
-            at = self.put(f"getelementptr i8, ptr {place.get_reference()}, i64 {AHEAD + k}")
+        self.declares[PREFETCH] = f"declare void {PREFETCH}(ptr, i32, i32, i32)"
+        way = 1 if size > 0 else -1
+        for k in range(0, self.n * abs(size), LINE):
+            at = f"getelementptr i8, ptr {place.get_reference()}, i64 {way * (AHEAD + k)}"
+            at = self.put(at)
             # Reading, kept in all caches, data.
             self.f.b._insert(Line(f"call void {PREFETCH}(ptr {at}, i32 0, i32 3, i32 1)"))
 
@@ -411,7 +412,11 @@ class _Loop:
         if whole and isinstance(a[1], Index) and not isinstance(b[1], Index | Vector):
             op = {ast.Add: "add", ast.Sub: "sub"}.get(type(x.op))
             if op is not None:
-                return types.int64, Index(getattr(self.f.b, op)(a[1].first, b[1], flags=("nsw",)))
+                first = getattr(self.f.b, op)(a[1].first, b[1], flags=("nsw",))
+                return types.int64, Index(first, a[1].step)
+            if isinstance(x.op, ast.Mult) and isinstance(b[1], ir.Constant):
+                first = self.f.b.mul(a[1].first, b[1], flags=("nsw",))
+                return types.int64, Index(first, a[1].step * b[1].constant)
         op = self.f.BINARY.get(type(x.op))
         return self.apply(op, [a, b])
 

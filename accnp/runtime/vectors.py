@@ -74,12 +74,13 @@ class Vector:
 
 
 class Index:
-    """Whole numbers that follow each other from lane to lane."""
+    """Whole numbers that grow by `step` from lane to lane."""
 
-    __slots__ = ("first",)
+    __slots__ = ("first", "step")
 
-    def __init__(self, first: Any) -> None:
+    def __init__(self, first: Any, step: int = 1) -> None:
         self.first = first
+        self.step = step
 
 
 class Template:

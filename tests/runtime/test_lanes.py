@@ -1,10 +1,14 @@
 """Loops as vectors: the same bits as step by step, for any length; loops that may not be."""
 
+import ctypes
+import mmap
+
 import numpy as np
 import pytest
 
 import accnp.numpy as jnp
 from accnp.config import cache_dir
+from accnp.ir.kernel import STRIDES
 from accnp.kernels.math import cold
 from accnp.runtime import compile as compiling
 from accnp.runtime import frontend, objects
@@ -99,6 +103,48 @@ def test_bits_are_those_of_single_steps(name, monkeypatch):
             assert (a[n:] == a.dtype.type(3)).all()  # nothing behind the end
             results.append(a.tobytes())
         assert results[0] == results[1] == results[2]
+
+
+@pytest.fixture(scope="module")
+def guarded():
+    """Memory before which and behind which nothing may be read."""
+    page = mmap.PAGESIZE
+    pages = mmap.mmap(-1, 4 * page)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    for place in (start, start + 3 * page):
+        assert protect(place, page, 0) == 0
+    return np.frombuffer(pages, np.uint8)[page : 3 * page]
+
+
+@pytest.mark.parametrize("step", STRIDES)
+@pytest.mark.parametrize("code", ["f4", "f8"])
+@pytest.mark.parametrize("calls", [False, True])
+def test_strided_loads_touch_nothing_else(step, code, calls, guarded, monkeypatch):
+    body = f"x[i * {step}] + y[0]"
+    if calls:  # so long that there is but the loop under masks
+        body = " + ".join([f"f4(tanh(x[i * {step}] * {k}.0))" for k in range(1, 5)])
+    made = kernels(loop(f"a[i] = {code}({body})"), (f"{code}*",) * 3, monkeypatch)
+    most = (guarded.nbytes // np.dtype(code).itemsize - 1) // abs(step) + 1
+    for n in (0, 1, 2, 3, 7, 15, 16, 17, 31, 40, 63, 65, 200, most):
+        reach = max(0, n - 1) * abs(step) + 1
+        for at_end in (False, True):
+            whole = guarded.view(code)
+            part = whole[-reach:] if at_end else whole[:reach]
+            part[:] = np.arange(reach) % 89
+            first = part[-1:] if step < 0 else part[:1]
+            y = np.full(1, 2, code)
+            results = []
+            for kernel in made:
+                a = np.full(n + 20, 3, code)
+                run(kernel, n, a, first, y)
+                assert (a[n:] == 3).all()
+                results.append(a)
+            np.testing.assert_array_equal(results[0], results[2])
+            np.testing.assert_array_equal(results[1], results[2])
+            if not calls:
+                np.testing.assert_array_equal(results[0][:n], part[::step][:n] + 2)
 
 
 DEPENDENT = {

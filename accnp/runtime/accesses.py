@@ -1,0 +1,130 @@
+"""Loads and stores of vectors in loops that `lanes` writes: whole, under a mask, some places apart.
+
+In: an address, a number of lanes. Out: text. Loads of elements that lie a number of `STRIDES` apart
+are whole vectors side by side, which are shuffled; an instruction that gathers would go to the
+cache once for each lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from accnp.runtime.vectors import Line, byte_size, vector
+
+__all__ = ["SIZES", "load_strided", "load_vector", "mask_of", "store_vector"]
+
+SIZES = (4, 8)  # bytes of elements whose vectors one instruction shuffles
+_I64 = ir.IntType(64)
+
+Put = Callable[[str], str]  # writes an instruction, gives its name
+
+
+def mask_of(b: Any, put: Put, count: Any, n: int, at_end: bool = False) -> str:
+    """Ones for the first `count` of n lanes, or the last; below 0 means none, above n all."""
+    zero, most = ir.Constant(_I64, 0), ir.Constant(_I64, n)
+    count = b.select(b.icmp_signed("<", count, most), count, most)
+    bits = b.lshr(ir.Constant(_I64, -1), b.sub(ir.Constant(_I64, 64), count))
+    if at_end:
+        bits = b.shl(bits, b.sub(most, count))
+    bits = b.select(b.icmp_signed(">", count, zero), bits, zero)
+    bits = b.trunc(bits, ir.IntType(n)) if n < 64 else bits
+    return put(f"bitcast i{n} {bits.get_reference()} to {vector('i1', n)}")
+
+
+def load_vector(
+    put: Put, declares: dict[str, str], kind: Any, place: Any, n: int, mask: str | None
+) -> str:
+    """n lanes from a place on, or those of them under a mask."""
+    at, lanes, size = f"ptr {place.get_reference()}", vector(kind, n), byte_size(kind)
+    if mask is None:
+        return put(f"load {lanes}, {at}, align {size}")
+    name, masks = f"@llvm.masked.load.v{n}{kind.intrinsic_name}.p0", vector("i1", n)
+    declares[name] = f"declare {lanes} {name}(ptr, i32, {masks}, {lanes})"
+    under = f"{masks} {mask}, {lanes} zeroinitializer"
+    return put(f"call {lanes} {name}({at}, i32 {size}, {under})")
+
+
+def store_vector(
+    b: Any, declares: dict[str, str], kind: Any, place: Any, n: int, mask: str | None, value: str
+) -> None:
+    """Store n lanes from a place on, or those of them under a mask."""
+    at, lanes, size = f"ptr {place.get_reference()}", vector(kind, n), byte_size(kind)
+    if mask is None:
+        b._insert(Line(f"store {lanes} {value}, {at}, align {size}"))
+        return
+    name, masks = f"@llvm.masked.store.v{n}{kind.intrinsic_name}.p0", vector("i1", n)
+    declares[name] = f"declare void {name}({lanes}, ptr, i32, {masks})"
+    b._insert(Line(f"call void {name}({lanes} {value}, {at}, i32 {size}, {masks} {mask})"))
+
+
+def load_strided(
+    b: Any, put: Put, declares: dict[str, str], kind: Any, first: Any, step: int, n: int,
+    register: int, left: Any,
+) -> str:  # fmt: skip
+    """n lanes from `first` on, `step` places apart, by registers of so many bytes.
+
+    `left` says how many of them are wanted, None that all are: what lies behind the last one may be
+    nobody's memory.
+    """
+
+    def load(place: Any, mask: str | None) -> str:
+        return load_vector(put, declares, kind, place, size, mask)
+
+    size = width = min(n, register // byte_size(kind))
+    parts = []
+    for lane in range(0, n, size):
+        wanted = None if left is None else b.sub(left, ir.Constant(_I64, lane))
+        here = b.gep(first, [ir.Constant(_I64, lane * step)])
+        part = _backwards if step < 0 else _apart
+        parts.append(part(b, put, load, kind, here, step, size, wanted))
+    while len(parts) > 1:
+        both = range(2 * width)
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        parts = [_shuffled(put, kind, width, x, y, both) for x, y in pairs]
+        width *= 2
+    return parts[0]
+
+
+def _backwards(
+    b: Any, put: Put, load: Any, kind: Any, first: Any, step: int, size: int, wanted: Any
+) -> str:
+    mask = None if wanted is None else mask_of(b, put, wanted, size, at_end=True)
+    place = b.gep(first, [ir.Constant(_I64, 1 - size)])
+    loaded = load(place, mask)
+    return _shuffled(put, kind, size, loaded, "poison", range(size - 1, -1, -1))
+
+
+def _apart(
+    b: Any, put: Put, load: Any, kind: Any, first: Any, step: int, size: int, wanted: Any
+) -> str:
+    one = ir.Constant(_I64, 1)
+    reach = None  # elements from the first lane to the last that is wanted
+    if wanted is not None:
+        reach = b.add(b.mul(b.sub(wanted, one), ir.Constant(_I64, step)), one)
+    found = ""
+    for k in range(step):
+        start = k * size
+        if reach is None and k == step - 1:
+            start = (size - 1) * (step - 1)  # ends with the last lane
+        mask = None
+        if reach is not None:
+            mask = mask_of(b, put, b.sub(reach, ir.Constant(_I64, start)), size)
+        loaded = load(b.gep(first, [ir.Constant(_I64, start)]), mask)
+        lanes = []
+        for i, place in enumerate(range(0, size * step, step)):
+            if place < k * size:
+                lanes.append(place if k == 1 else i)
+            else:
+                lanes.append(size + place - start if place < start + size else -1)
+        found = _shuffled(put, kind, size, found, loaded, lanes) if k else loaded
+    return found
+
+
+def _shuffled(put: Put, kind: Any, size: int, x: str, y: str, lanes: Any) -> str:
+    """Lanes of two vectors by number, the second's behind the first's; -1 is any."""
+    source = vector(kind, size)
+    picked = ", ".join(["i32 poison" if k < 0 else f"i32 {k}" for k in lanes])
+    return put(f"shufflevector {source} {x}, {source} {y}, {vector('i32', len(lanes))} <{picked}>")
