@@ -36,7 +36,7 @@ from accnp.config import (
     transfer_guard_host_to_device,
 )  # fmt: skip
 from accnp.dtypes.names import float0
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 from accnp.runtime.device import (
     Device, default_backend, device_count, devices, local_device_count, local_devices,
 )  # fmt: skip
@@ -253,7 +253,7 @@ _FROM = {
     "accnp.experimental": "checkify",
     "accnp.numpy": " ".join(numpy.LATER),
 }
-__getattr__ = nearest(
+__getattr__ = _nearest(
     __name__,
     __all__,
     {name: f"accnp.{name}" for name in _LATER}

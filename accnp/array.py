@@ -354,25 +354,26 @@ class Array:
     @property
     def flat(self) -> Any:
         """Not implemented, as in jax; use `flatten()`."""
-        raise NotImplementedError(
-            "Array.flat: arrays do not have an iterator over all elements; use x.flatten()"
-        )
+        raise NotImplementedError("Array.flat: there is no iterator over elements; use x.flatten()")
 
     @property
     def device_buffer(self) -> Any:
         """An older name; use `addressable_data(0)`."""
-        raise AttributeError("arr.device_buffer has been deprecated. Use arr.addressable_data(0)")
+        raise AttributeError("Array.device_buffer: a former name; use x.addressable_data(0)")
 
     @property
     def device_buffers(self) -> Any:
         """An older name; use `addressable_shards`."""
         raise AttributeError(
-            "arr.device_buffers has been deprecated. Use [x.data for x in arr.addressable_shards]"
+            "Array.device_buffers: a former name; use the data of each of x.addressable_shards"
         )
 
     @property
     def __cuda_array_interface__(self) -> Any:
-        raise AttributeError("__cuda_array_interface__ is only defined for GPU buffers.")
+        raise AttributeError(
+            "Array.__cuda_array_interface__: the memory is not a GPU's; "
+            f"got an array on {self._where()[0]}; use np.asarray(x)"
+        )
 
     def devices(self) -> set[Any]:
         """The set of devices that hold the value."""

@@ -9,7 +9,7 @@ from accnp.ir.aval import Aval as AbstractValue
 from accnp.ir.aval import Aval as ShapedArray
 from accnp.ir.equations import Atom
 from accnp.ir.trace import Trace
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 if TYPE_CHECKING:  # loaded on first use
     from accnp.api.jaxprs.core_names import max_dim, min_dim
@@ -39,7 +39,7 @@ _OLDER = {
     "jaxprs_in_params new_jaxpr_eqn no_effects subjaxprs",
     "accnp.api.jaxprs.primitives": "Primitive",
 }
-__getattr__ = nearest(
+__getattr__ = _nearest(
     __name__,
     __all__,
     {name: module for module, names in _OLDER.items() for name in names.split()},

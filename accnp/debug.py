@@ -7,7 +7,7 @@ from accnp.api.sharding.pictures import (
     visualize_array_sharding,
     visualize_sharding,
 )  # fmt: skip
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 __all__ = [
     "DebugEffect", "OrderedDebugEffect", "breakpoint", "callback", "inspect_array_sharding", "log",
@@ -23,4 +23,4 @@ class OrderedDebugEffect(DebugEffect):
     """The same, in the order of the program."""
 
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = _nearest(__name__, __all__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 __all__ = ["initialize", "is_initialized", "shutdown"]
 
@@ -76,4 +76,4 @@ def shutdown() -> None:
     _started = False
 
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = _nearest(__name__, __all__)

@@ -2,8 +2,8 @@
 """`accnp.dlpack`: arrays from other libraries, re-exported one by one."""
 
 from accnp.api.arrays.exchange import from_dlpack, is_supported_dtype
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = _nearest(__name__, __all__)

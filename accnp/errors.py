@@ -15,7 +15,7 @@ from types import FrameType, TracebackType
 from typing import ParamSpec, TypeVar
 
 from accnp.config import config
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -314,4 +314,4 @@ def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
 
 
 _WRAPPER = api_boundary(hide_frames).__code__
-__getattr__ = nearest(__name__, [name for name in globals() if name[0].isupper()])
+__getattr__ = _nearest(__name__, [name for name in globals() if name[0].isupper()])

@@ -11,7 +11,7 @@ from accnp.api.exporting.exported import (
 from accnp.api.exporting.trees import (
     register_namedtuple_serialization, register_pytree_node_serialization,
 )  # fmt: skip
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 __all__ = [
     "DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_platform", "deserialize",
@@ -20,4 +20,4 @@ __all__ = [
     "register_pytree_node_serialization", "symbolic_args_specs", "symbolic_shape",
 ]  # fmt: skip
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = _nearest(__name__, __all__)

@@ -6,7 +6,7 @@ from accnp.api.effects.foreign import (
     register_ffi_target, register_ffi_target_as_batch_partitionable, register_ffi_type,
     register_ffi_type_id,
 )  # fmt: skip
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 __all__ = [
     "build_ffi_lowering_function", "ffi_call", "ffi_lowering", "include_dir", "pycapsule",
@@ -14,4 +14,4 @@ __all__ = [
     "register_ffi_type_id",
 ]  # fmt: skip
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = _nearest(__name__, __all__)

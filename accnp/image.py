@@ -1,8 +1,8 @@
 """`accnp.image`: images of another size, re-exported one by one."""
 
 from accnp.api.scientific.resizing import ResizeMethod, resize, scale_and_translate
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = _nearest(__name__, __all__)

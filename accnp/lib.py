@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from accnp import __version__
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 from accnp.runtime.device import default_backend, devices
 
 __all__ = ["__version__", "xla_bridge"]
@@ -30,4 +30,4 @@ xla_bridge = _Bridge(
     ),
 )
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = _nearest(__name__, __all__)

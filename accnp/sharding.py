@@ -20,7 +20,7 @@ from accnp.api.sharding.specs import (
     SingleDeviceSharding,
     make_single_device_sharding,
 )  # fmt: skip
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 P = PartitionSpec
 
@@ -31,4 +31,4 @@ __all__ = [
     "set_mesh", "use_abstract_mesh",
 ]  # fmt: skip
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = _nearest(__name__, __all__)

@@ -10,10 +10,10 @@ from accnp.api.compiled.stages import (
     Lowered,
 )
 from accnp.api.compiled.stages import TracedStage as Traced
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 __all__ = [
     "ArgInfo", "Compiled", "CompiledMemoryStats", "CompilerOptions", "Lowered", "Traced", "Wrapped",
 ]  # fmt: skip
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = _nearest(__name__, __all__)

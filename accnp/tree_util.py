@@ -1,6 +1,6 @@
 """`accnp.tree_util`: pytree functions, key paths and registration."""
 
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 from accnp.pytree import (
     DictKey,
     FlattenedIndexKey,
@@ -51,4 +51,4 @@ __all__ = [
     "tree_transpose", "tree_unflatten", "treedef_children", "treedef_is_leaf", "treedef_tuple",
 ]  # fmt: skip
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = _nearest(__name__, __all__)

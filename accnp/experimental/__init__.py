@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from accnp.api.effects.callbacks import io_callback
 from accnp.config import disable_jit, enable_x64
 from accnp.experimental import checkify
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 if TYPE_CHECKING:
     from accnp.experimental import (
@@ -36,4 +36,4 @@ __all__ = [
     "mesh_utils", "multihost_utils", "ode", "optimizers", "pjit", "shard_map", "sparse",
 ]  # fmt: skip
 
-__getattr__ = nearest(__name__, __all__, {name: f"{__name__}.{name}" for name in _LATER})
+__getattr__ = _nearest(__name__, __all__, {name: f"{__name__}.{name}" for name in _LATER})

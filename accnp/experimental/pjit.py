@@ -7,7 +7,7 @@ from typing import Any
 
 from accnp.api.compiled.jit import jit
 from accnp.api.sharding.placing import with_sharding_constraint
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 __all__ = ["pjit", "with_sharding_constraint"]
 
@@ -60,4 +60,4 @@ def pjit(
     )
 
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = _nearest(__name__, __all__)

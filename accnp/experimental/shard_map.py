@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from accnp.api.sharding.mapped import shard_map as _shard_map
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 __all__ = ["shard_map"]
 
@@ -32,4 +32,4 @@ def shard_map(
     return _shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check_rep)
 
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = _nearest(__name__, __all__)

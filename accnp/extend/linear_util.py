@@ -1,8 +1,8 @@
 """`accnp.extend.linear_util`: functions wrapped for transformations."""
 
 from accnp.api.jaxprs.wrapped import WrappedFun, wrap_init
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 __all__ = ["WrappedFun", "wrap_init"]
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = _nearest(__name__, __all__)

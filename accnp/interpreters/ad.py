@@ -16,7 +16,7 @@ from accnp.api.jaxprs.rules import (
     primitive_transposes,
     zeros_like_aval,
 )
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 add_jaxvals = add_jaxvals_p.bind
 
@@ -38,4 +38,4 @@ __all__ = [
     "zeros_like_aval",
 ]
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = _nearest(__name__, __all__)

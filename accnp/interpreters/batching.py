@@ -8,7 +8,7 @@ from accnp.api.jaxprs.rules import (
     not_mapped,
     primitive_batchers,
 )
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 __all__ = [
     "bdim_at_front",
@@ -19,4 +19,4 @@ __all__ = [
     "primitive_batchers",
 ]
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = _nearest(__name__, __all__)

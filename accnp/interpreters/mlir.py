@@ -2,8 +2,8 @@
 there is no MLIR."""
 
 from accnp.api.jaxprs.interpreters import lower_fun, register_lowering
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 __all__ = ["lower_fun", "register_lowering"]
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = _nearest(__name__, __all__)

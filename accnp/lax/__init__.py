@@ -90,7 +90,7 @@ from accnp.api.algebra.products import lax_dot as dot
 from accnp.api.flow.scans import associative_scan, map
 from accnp.api.flow.solving import custom_linear_solve, custom_root, platform_dependent
 from accnp.api.folds.sorting import approx_max_k, approx_min_k, top_k
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 from accnp.primitives.convolution import ConvDimensionNumbers
 from accnp.primitives.index import (
     GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers,
@@ -162,7 +162,7 @@ __all__ += [
     "top_k_p", "transpose_p", "while_p", "xor_p", "zeta_p",
 ]  # fmt: skip
 
-__getattr__ = nearest(
+__getattr__ = _nearest(
     __name__,
     __all__,
     {

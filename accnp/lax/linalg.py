@@ -12,7 +12,7 @@ from accnp.api.factors.lax_linalg import (
     symmetric_product, triangular_solve, tridiagonal, tridiagonal_solve,
 )  # fmt: skip
 from accnp.api.factors.polar import qdwh
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 __all__ = [
     "EigImplementation", "EighImplementation", "SvdAlgorithm", "cholesky", "cholesky_p",
@@ -24,4 +24,4 @@ __all__ = [
     "tridiagonal_solve_p",
 ]  # fmt: skip
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = _nearest(__name__, __all__)

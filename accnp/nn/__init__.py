@@ -10,7 +10,7 @@ from accnp.api.networks.nn import (
     sigmoid, silu, soft_sign, softmax, softplus, sparse_plus, sparse_sigmoid, squareplus,
     standardize, swish, tanh,
 )  # fmt: skip
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 from accnp.nn import initializers
 
 __all__ = [
@@ -22,4 +22,4 @@ __all__ = [
     "standardize", "swish", "tanh",
 ]  # fmt: skip
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = _nearest(__name__, __all__)

@@ -22,7 +22,7 @@ from accnp.api.networks.initializers import (
     xavier_uniform,
     zeros,
 )  # fmt: skip
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 __all__ = [
     "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal",
@@ -31,4 +31,4 @@ __all__ = [
     "xavier_uniform", "zeros",
 ]  # fmt: skip
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = _nearest(__name__, __all__)

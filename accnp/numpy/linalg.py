@@ -10,7 +10,7 @@ from accnp.api.algebra.linalg_products import matmul, outer, tensordot
 from accnp.api.arrays.manipulation import matrix_transpose
 from accnp.api.algebra.norms import matrix_norm, norm, vector_norm
 from accnp.api.algebra.products import vecdot
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 __all__ = [
     "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv",
@@ -19,4 +19,4 @@ __all__ = [
     "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
-__getattr__ = nearest(__name__, __all__, {"LinAlgError": "numpy.linalg"})
+__getattr__ = _nearest(__name__, __all__, {"LinAlgError": "numpy.linalg"})

@@ -17,7 +17,7 @@ from accnp.api.sampling.random import (
     PRNGKey, bernoulli, bits, choice, clone, fold_in, key, key_data, key_impl,
     normal, permutation, randint, split, uniform, wrap_key_data,
 )  # fmt: skip
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 if TYPE_CHECKING:  # loaded on first use
     from accnp.api.jaxprs.rare_primitives import random_gamma_p
@@ -32,4 +32,4 @@ __all__ = [
     "uniform", "wald", "weibull_min", "wrap_key_data",
 ]  # fmt: skip
 
-__getattr__ = nearest(__name__, __all__, {"random_gamma_p": "accnp.api.jaxprs.rare_primitives"})
+__getattr__ = _nearest(__name__, __all__, {"random_gamma_p": "accnp.api.jaxprs.rare_primitives"})

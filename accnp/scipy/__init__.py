@@ -5,7 +5,7 @@ Each part comes with its first use.
 
 from typing import TYPE_CHECKING
 
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 if TYPE_CHECKING:  # loaded on first use
     from accnp.scipy import (
@@ -28,4 +28,4 @@ __all__ = [
     "sparse", "spatial", "special", "stats",
 ]  # fmt: skip
 
-__getattr__ = nearest(__name__, __all__, {name: f"{__name__}.{name}" for name in __all__})
+__getattr__ = _nearest(__name__, __all__, {name: f"{__name__}.{name}" for name in __all__})

@@ -1,7 +1,7 @@
 """`accnp.scipy.fft`: discrete cosine transforms, re-exported one by one."""
 
 from accnp.api.scientific.cosine import dct, dctn, idct, idctn
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 __all__ = [
     "dct",
@@ -10,4 +10,4 @@ __all__ = [
     "idctn",
 ]
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = _nearest(__name__, __all__)

@@ -1,10 +1,10 @@
 """`accnp.scipy.integrate`: integrals of sampled functions, re-exported one by one."""
 
 from accnp.api.folds.statistics import trapezoid
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 __all__ = [
     "trapezoid",
 ]
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = _nearest(__name__, __all__)

@@ -1,10 +1,10 @@
 """`accnp.scipy.ndimage`: values of images between their elements, re-exported one by one."""
 
 from accnp.api.scientific.grids import map_coordinates
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 __all__ = [
     "map_coordinates",
 ]
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = _nearest(__name__, __all__)

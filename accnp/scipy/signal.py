@@ -8,7 +8,7 @@ from accnp.api.signal.convolving import (
     fftconvolve,
 )
 from accnp.api.signal.spectra import csd, detrend, istft, stft, welch
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 __all__ = [
     "convolve",
@@ -23,4 +23,4 @@ __all__ = [
     "welch",
 ]
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = _nearest(__name__, __all__)

@@ -10,7 +10,7 @@ from accnp.api.special_functions.special import (
     polygamma, rel_entr, sici, spence, wofz, xlog1py, xlogy, zeta,
 )  # fmt: skip
 from accnp.api.special_functions.special_softmax import log_softmax, softmax
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 __all__ = [
     "bernoulli", "bessel_jn", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb",
@@ -22,4 +22,4 @@ __all__ = [
     "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = _nearest(__name__, __all__)

@@ -130,44 +130,29 @@ def _filled(a: Any, value: Any, name: str) -> Array:
     return wrap(x)
 
 
-@api_boundary
-@shown()
-def nansum(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Array:
-    """The sum over the given axes, leaving nan out.
+def _make_nan_fold(name: str, fold: Any, neutral: int, what: str, example: str) -> Any:
+    @api_boundary
+    @shown()
+    def total(
+        a: Any,
+        axis: Axis = None,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> Array:
+        return fold(_filled(a, neutral, name), axis, dtype, out, keepdims, initial, where)
 
-    >>> import accnp as jnp
-    >>> jnp.nansum(jnp.array([1, jnp.nan]))
-    Array(1., dtype=float32)
-    """
-    return red.sum(_filled(a, 0, "nansum"), axis, dtype, out, keepdims, initial, where)
+    total.__name__ = total.__qualname__ = name
+    total.__doc__ = documented(f"The {what} over the given axes, leaving nan out.", name, example)
+    return total
 
 
-@api_boundary
-@shown()
-def nanprod(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Array:
-    """The product over the given axes, leaving nan out.
-
-    >>> import accnp as jnp
-    >>> jnp.nanprod(jnp.array([2, jnp.nan]))
-    Array(2., dtype=float32)
-    """
-    return red.prod(_filled(a, 1, "nanprod"), axis, dtype, out, keepdims, initial, where)
+nansum = _make_nan_fold("nansum", red.sum, 0, "sum", "[1, jnp.nan] -> Array(1., dtype=float32)")
+nanprod = _make_nan_fold(
+    "nanprod", red.prod, 1, "product", "[2, jnp.nan] -> Array(2., dtype=float32)"
+)
 
 
 def _make_nan_extreme(name: str, fold: Any, example: str) -> Callable[..., Array]:

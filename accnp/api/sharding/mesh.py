@@ -414,9 +414,6 @@ class use_abstract_mesh(within):
         4
     """
 
-    def __init__(self, mesh: AbstractMesh) -> None:
-        super().__init__(mesh)
-
 
 def mesh_in_use() -> Any:
     """The mesh set last, abstract or not, or None."""

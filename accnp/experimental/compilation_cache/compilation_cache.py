@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from accnp.config import config
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 __all__ = ["set_cache_dir"]
 
@@ -19,4 +19,4 @@ def set_cache_dir(path: str) -> None:
     config.update("cache_dir", path)
 
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = _nearest(__name__, __all__)

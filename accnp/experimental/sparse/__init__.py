@@ -14,7 +14,7 @@ from accnp.api.sparse.products import (
 )  # fmt: skip
 from accnp.api.sparse.rows import BCSR, bcsr_dot_general, bcsr_fromdense, bcsr_todense
 from accnp.api.sparse.sparsifying import empty, eye, grad, sparsify, todense, value_and_grad
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 if TYPE_CHECKING:  # loaded on first use
     from accnp.experimental.sparse import linalg
@@ -27,4 +27,4 @@ __all__ = [
     "empty", "eye", "grad", "linalg", "sparsify", "todense", "value_and_grad",
 ]  # fmt: skip
 
-__getattr__ = nearest(__name__, __all__, {"linalg": f"{__name__}.linalg"})
+__getattr__ = _nearest(__name__, __all__, {"linalg": f"{__name__}.linalg"})

@@ -13,7 +13,7 @@ from accnp.ir.equations import (
     ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var, gensym, jaxprs_in_params,
     new_jaxpr_eqn, no_effects, subjaxprs,
 )  # fmt: skip
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 __all__ = [
     "ClosedJaxpr", "DebugInfo", "DropVar", "InconclusiveDimensionOperation", "Jaxpr", "JaxprEqn",
@@ -22,4 +22,4 @@ __all__ = [
     "primal_dtype_to_tangent_dtype", "primitives", "subjaxprs", "unmapped_aval", "valid_jaxtype",
 ]  # fmt: skip
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = _nearest(__name__, __all__)

@@ -9,7 +9,7 @@ from accnp.api.stats.discrete import (
     bernoulli, betabinom, binom, dirichlet, geom, multinomial, multivariate_normal, nbinom, poisson,
 )  # fmt: skip
 from accnp.api.stats.samples import gaussian_kde, mode, rankdata, sem
-from accnp.missing import nearest
+from accnp.missing import nearest as _nearest
 
 __all__ = [
     "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon", "gamma",
@@ -18,4 +18,4 @@ __all__ = [
     "t", "truncnorm", "uniform", "vonmises", "wrapcauchy",
 ]  # fmt: skip
 
-__getattr__ = nearest(__name__, __all__)
+__getattr__ = _nearest(__name__, __all__)
