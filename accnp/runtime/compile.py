@@ -201,7 +201,7 @@ def find_kernel(
 ) -> tuple[Kernel | None, bool]:
     """The kernel of a source text if this process has it, and whether the disk has it."""
     kernel = _kernels.get((source, name, signature, fastmath, None, callees))
-    disk = _disk_cache()
+    disk = disk_cache()
     if disk is None:
         return kernel, False
     identity = _identity(source, name, signature, fastmath, callees)
@@ -276,7 +276,7 @@ def _native(
 ) -> tuple[list[int], Any, str]:
     """Addresses of symbols, what keeps them, and "disk" or "compiled"."""
     loader = _loader()
-    disk = _disk_cache() if stored else None
+    disk = disk_cache() if stored else None
     key = ""
     if disk is not None:
         key = _cache_module().disk_key(identity, loader.machine.STAMP)
@@ -413,7 +413,8 @@ def _cache_module() -> Any:
     return importlib.import_module("accnp.runtime.diskcache")
 
 
-def _disk_cache() -> DiskCache | None:
+def disk_cache() -> DiskCache | None:
+    """The cache on disk under the present switches; None where there is none."""
     global _disk
     folder = config.cache_dir
     if not folder or not config.enable_compilation_cache:

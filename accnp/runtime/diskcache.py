@@ -55,7 +55,7 @@ class DiskCache:
             self._complain("read", error)
             return None
         data = raw[_HEAD:]
-        if raw[: len(_MAGIC)] != _MAGIC or _digest(key.encode() + data) != raw[15:_HEAD]:
+        if raw[: len(_MAGIC)] != _MAGIC or digest(key.encode() + data) != raw[15:_HEAD]:
             self.drop(key)
             return None
         with contextlib.suppress(OSError):  # mark as used; a read-only cache still serves
@@ -78,7 +78,7 @@ class DiskCache:
             os.makedirs(self.folder, mode=0o700, exist_ok=True)
             handle, temporary = tempfile.mkstemp(prefix=".new-", dir=self.folder)
             with os.fdopen(handle, "wb") as file:
-                file.write(_MAGIC + _digest(key.encode() + data) + data)
+                file.write(_MAGIC + digest(key.encode() + data) + data)
             os.replace(temporary, self.path(key))
         except OSError as error:
             if temporary is not None:
@@ -128,10 +128,11 @@ def disk_key(identity: tuple[str, ...], machine: str) -> str:
     versions = _stamps.get("versions")
     if versions is None:
         versions = _stamps["versions"] = _version_stamp()
-    return _digest("\0".join([machine, versions, *identity]).encode()).hex()
+    return digest("\0".join([machine, versions, *identity]).encode()).hex()
 
 
-def _digest(data: bytes) -> bytes:
+def digest(data: bytes) -> bytes:
+    """32 bytes that stand for any."""
     return blake2b(data, digest_size=32).digest()
 
 
@@ -139,6 +140,7 @@ def _version_stamp() -> str:
     """Hash of everything besides the source that shapes machine code."""
     here = os.path.dirname(os.path.abspath(__file__))
     modules = ("frontend", "direct", "lanes", "lean", "streams", "syntax", "vectors", "objects")
+    modules += ("ptx", "ptx_text")
     parts = [os.path.join(here, f"{name}.py") for name in modules]
     for folder, _, names in os.walk(os.path.join(os.path.dirname(here), "kernels")):
         parts += [os.path.join(folder, name) for name in names if name.endswith(".py")]
@@ -151,4 +153,4 @@ def _version_stamp() -> str:
     for part in sorted(parts):
         with contextlib.suppress(OSError), open(part, "rb") as file:
             texts += [os.path.basename(part).encode(), file.read()]
-    return _digest(b"\0".join(texts)).hex()
+    return digest(b"\0".join(texts)).hex()

@@ -61,7 +61,7 @@ _SCALARS: dict[str, Any] = {
 _FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}
 
 
-class _TextLibrary(CPUCodeLibrary):
+class TextLibrary(CPUCodeLibrary):
     """Collects what Numba lowers instead of optimising and loading it."""
 
     def __init__(self, codegen: Any, name: str) -> None:
@@ -179,7 +179,8 @@ def _flags(fastmath: bool) -> Any:
     return flags
 
 
-def _argument(token: str) -> Any:
+def argument_type(token: str) -> Any:
+    """The Numba type of a token of a signature."""
     try:
         kind = _SCALARS[token.removesuffix("*")]
     except KeyError:
@@ -228,7 +229,7 @@ def lower(
     those before it. Independent loops are vectors of `vector_bytes` (0: none are). A text whose
     loops all are says so (`VECTORS`).
     """
-    arguments = (types.int64, types.int64, *map(_argument, signature))
+    arguments = (types.int64, types.int64, *map(argument_type, signature))
     function = load_function(source, name, namespace, callees)
     if function.__code__.co_argcount != len(arguments):
         raise ValueError(
@@ -245,13 +246,13 @@ def lower(
             scope = function.__globals__
             trees = {d.name: d for d in ast.parse(source).body if isinstance(d, ast.FunctionDef)}
             for callee, its in callees:
-                kinds = (types.int64, types.int64, *map(_argument, its))
+                kinds = (types.int64, types.int64, *map(argument_type, its))
                 short = _is_scalar(trees[callee])
                 # Scalar code where they do one step each time.
                 calls = source.count(f"{callee}(") - 1
                 width = 0 if calls == source.count(f"{callee}(0, 1, ") else vector_bytes
                 module, kernel, others = _run(scope[callee], trees[callee], kinds, fastmath, width)
-                text = _callee_text(module, kernel, callee, attributes, short)
+                text = callee_text(module, kernel, callee, attributes, short)
                 # Callers first: what nobody refers to when it is linked is dropped.
                 linked = [*([text] if short else ()), *others, *linked]
                 separate += () if short else (text,)
@@ -276,8 +277,8 @@ def _run(
 
     Lowered with as little of Numba as will do; a kernel that needs more gets it.
     """
-    context = _context(fastmath)
-    library = _TextLibrary(context.codegen(), function.__name__)
+    context = context_of(fastmath)
+    library = TextLibrary(context.codegen(), function.__name__)
     try:
         width = 0 if fastmath else vector_bytes  # its flags are Numba's to set
         module, made, functions, left = build(
@@ -289,7 +290,7 @@ def _run(
             module.add_named_metadata(VECTORS)
         return module, made, linked
     except Unsupported:
-        library, result = _by_numba(function, arguments, fastmath)
+        library, result = by_numba(function, arguments, fastmath)
     (module,) = library.modules
     for made in module.functions:
         if made.name == result.fndesc.llvm_func_name:
@@ -298,7 +299,8 @@ def _run(
 
 
 @functools.cache
-def _context(fastmath: bool) -> Any:
+def context_of(fastmath: bool) -> Any:
+    """What types and lowers, with the flags of such kernels."""
     # Makes what was registered since known to both: the intrinsics, whoever comes first.
     importlib.import_module("accnp.kernels.intrinsics")
     TYPING.refresh()
@@ -306,7 +308,10 @@ def _context(fastmath: bool) -> Any:
     return compiler._make_subtarget(TARGET, _flags(fastmath))
 
 
-def _by_numba(function: pytypes.FunctionType, arguments: tuple, fastmath: bool) -> tuple:
+def by_numba(
+    function: pytypes.FunctionType, arguments: tuple, fastmath: bool, kind_of: Any = TextLibrary
+) -> tuple:
+    """The library and the result of Numba's own pipeline, which takes what `direct` does not."""
     full: Any = registry.cpu_target
     attempts: Any = (
         # A name that holds two types needs SSA form, which is left out at first (3 ms).
@@ -316,7 +321,7 @@ def _by_numba(function: pytypes.FunctionType, arguments: tuple, fastmath: bool) 
     )
     for kind, contexts in attempts:
         typing_context, target_context = contexts()
-        library = _TextLibrary(target_context.codegen(), function.__name__)
+        library = kind_of(target_context.codegen(), function.__name__)
         pipeline = kind(
             typing_context, target_context, library, arguments, types.void, _flags(fastmath), {}
         )
@@ -333,7 +338,7 @@ def _is_scalar(tree: ast.FunctionDef) -> bool:
     return sum(isinstance(node, ast.For) for node in walk(tree)) == 1
 
 
-def _inlined(module: llvmir.Module, function: llvmir.Function) -> str:
+def inlined(module: llvmir.Module, function: llvmir.Function) -> str:
     """Text of the module of a function that is inlined where it is called."""
     function.linkage = "internal"
     function.attributes.add("alwaysinline")
@@ -344,16 +349,16 @@ def _inlined(module: llvmir.Module, function: llvmir.Function) -> str:
 def _text(
     module: llvmir.Module, kernel: llvmir.Function, signature: tuple[str, ...], attributes: str
 ) -> str:
-    body = _inlined(module, kernel)
+    body = inlined(module, kernel)
     groups = f"attributes #770 = {{ {attributes} }}\nattributes #772 = {{ {attributes} }}"
     return f"{body}\n{_entry(kernel, signature, getattr(module, 'past', False))}\n{groups}\n"
 
 
-def _callee_text(
+def callee_text(
     module: llvmir.Module, kernel: llvmir.Function, name: str, attributes: str, short: bool
 ) -> str:
     """Text of a module that defines `name(lo, hi, ...)` for other kernels to call."""
-    body = _inlined(module, kernel)
+    body = inlined(module, kernel)
     return_slot, exception_slot, *kinds = (argument.type for argument in kernel.args)
     arguments = [f"{kind} %a{i}" for i, kind in enumerate(kinds)]
     passed = ", ".join([f"{return_slot} %ret", f"{exception_slot} %exc", *arguments])

@@ -26,9 +26,9 @@ def text_of(source, signature, lane_bytes, monkeypatch):
     monkeypatch.setattr(objects, "LANE_BYTES", lane_bytes)
     # What vectors of 32 bytes may use is what there is without AVX-512.
     monkeypatch.setattr(cold, "vector_bytes", min(lane_bytes or 64, objects.VECTOR_BYTES))
-    frontend._context(False).__dict__.pop("accnp_templates", None)
+    frontend.context_of(False).__dict__.pop("accnp_templates", None)
     text = compiling._lower(source, "kernel", signature, None, False)[0]
-    frontend._context(False).__dict__.pop("accnp_templates", None)
+    frontend.context_of(False).__dict__.pop("accnp_templates", None)
     return text
 
 
@@ -41,7 +41,7 @@ def kernels(source, signature, monkeypatch, vectors=True):
         compiling.clear_kernels()
         with cache_dir(""):
             found.append(compiling.get_kernel(source, "kernel", signature))
-        frontend._context(False).__dict__.pop("accnp_templates", None)
+        frontend.context_of(False).__dict__.pop("accnp_templates", None)
     return found
 
 

@@ -10,7 +10,21 @@ from typing import Any
 
 from llvmlite import ir
 
-from .ir import F32, V, bits, call, copysign, fabs, isnan, unbits, where
+from .ir import (
+    F32,
+    MANT,
+    V,
+    bits,
+    call,
+    copysign,
+    fabs,
+    fma,
+    isnan,
+    on_gpu,
+    pow2,
+    unbits,
+    where,
+)
 
 
 def sign(x: V) -> V:
@@ -64,7 +78,44 @@ def nextafter(x: V, y: V) -> V:
 
 def fmod(x: V, y: V) -> V:
     """C's fmod, exact."""
-    return V(x.b, x.b.frem(x.v, y.v))
+    return _fmod_by_division(x, y) if on_gpu(x.b.module) else V(x.b, x.b.frem(x.v, y.v))
+
+
+def _fmod_by_division(x: V, y: V) -> V:
+    """The same where nobody has a function for it: multiples of y, scaled by powers of two so that
+    quotients are whole numbers of the working precision, are taken away until none fits.
+
+    LLVM's own for such targets is x - trunc(x / y) * y, which is wrong for large quotients.
+    """
+    b, digits = x.b, MANT[x.single]
+    start, divisor = fabs(x), fabs(y)
+    before = b.block
+    head, work, end = (b.function.append_basic_block(n) for n in ("fits", "take", "rest"))
+    b.branch(head)
+    b.position_at_end(head)
+    rest = V(b, b.phi(x.type))
+    b.cbranch((rest >= divisor).v, work, end)
+    b.position_at_end(work)
+    more = _exponent(rest) - _exponent(divisor) - (digits - 1)
+    k = where(more > 0, more, 0)
+    half = k >> 1
+    part = divisor * pow2(half) * pow2(k - half)  # exact; 2^k may be too large
+    left = fma(-call("llvm.trunc", rest / part), part, rest)  # exact
+    left = where(left < 0.0, left + part, left)
+    rest.v.add_incoming(start.v, before)
+    rest.v.add_incoming(left.v, b.block)
+    b.branch(head)
+    b.position_at_end(end)
+    # Nothing was taken from what is no number, and zero fits into everything once: into NaN.
+    return copysign(where(isnan(divisor), divisor, rest), x)
+
+
+def _exponent(x: V) -> V:
+    """The exponent of a positive number, biased; below 1 for subnormal ones."""
+    digits = MANT[x.single]
+    tiny = bits(x).lshr(digits).eq(0)
+    shifted = bits(where(tiny, x * 2.0**digits, x)).lshr(digits)
+    return where(tiny, shifted - digits, shifted)
 
 
 def to_int(x: V, t: Any, signed: bool) -> V:

@@ -13,7 +13,7 @@ from typing import Any
 from llvmlite import ir
 
 from . import cold
-from .ir import F32, I64, V, bits
+from .ir import F32, I64, V, bits, on_gpu, where
 
 LOOKED_UP = 16  # entries of a table
 _tables: dict[str, int] = {}  # numbers of their names
@@ -42,6 +42,9 @@ def lookup(table: Sequence[float], i: V) -> V:
     values = [ir.Constant(F32, x) for x in (*table,) * (LOOKED_UP // len(table))]
     if isinstance(i.b, Lanes):
         return _form("lookup", F32, i, V(i.b, ir.Constant(_TABLE, values)))
+    if on_gpu(i.b.module) and len(table) == 2:
+        odd = (i & 1).ne(0)
+        return where(odd, V(i.b, values[1]), V(i.b, values[0]))
     module = i.b.module
     kind = ir.ArrayType(F32, LOOKED_UP)
     text = " ".join(v.get_reference() for v in values)
@@ -111,11 +114,12 @@ def _apart(x: V, name: str, make: Callable[[V], V]) -> Any:
     if known is None:
         known = ir.Function(module, ir.FunctionType(x.type, [x.type]), name)
         known.linkage = "internal"
-        for a in ("noinline", "nounwind", "readnone", "optnone", "cold"):
+        gpu = on_gpu(module)
+        for a in ("noinline", "nounwind", "readnone", *(() if gpu else ("optnone",)), "cold"):
             known.attributes.add(a)
         b = ir.IRBuilder(known.append_basic_block())
         b.ret(make(V(b, known.args[0])).v)
-        if not isinstance(x.b, Lanes):
+        if not isinstance(x.b, Lanes) and not gpu:
             cold.masked_variants(known)
     return known
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from .ir import F64, I1, V, where
+from .ir import F64, I1, V, on_gpu, where
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
@@ -53,12 +53,21 @@ def irem(x: V, y: V, signed: bool) -> V:
 def shift_left(x: V, n: V) -> V:
     """Zero when the count is negative or at least the width."""
     ok = n.cmp("<", x.type.width, signed=False)
-    return where(ok, x << where(ok, n, 0), 0)
+    return where(ok, x << _count_of(ok, n), 0)
+
+
+def _count_of(ok: V, n: V) -> V:
+    """A count below the width.
+
+    On a GPU the last bits, for LLVM takes the choice away there, with the hardware's own treatment
+    of large counts, and loses the upper half of a count of 64 bits.
+    """
+    return n & (n.type.width - 1) if on_gpu(n.b.module) else where(ok, n, 0)
 
 
 def shift_right_logical(x: V, n: V) -> V:
     ok = n.cmp("<", x.type.width, signed=False)
-    return where(ok, x.lshr(where(ok, n, 0)), 0)
+    return where(ok, x.lshr(_count_of(ok, n)), 0)
 
 
 def shift_right_arithmetic(x: V, n: V) -> V:

@@ -21,6 +21,11 @@ I128 = ir.IntType(128)
 _KEEP, _KEEP_DIV = ("afn",), ("contract",)
 
 
+def on_gpu(module: Any) -> bool:
+    """Whether a module is for a GPU, which has neither the processor's vectors nor its library."""
+    return module.triple.startswith("nvptx")
+
+
 def is_float(t: Any) -> bool:
     return isinstance(t, (ir.FloatType, ir.DoubleType))
 

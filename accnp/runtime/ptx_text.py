@@ -1,0 +1,196 @@
+"""Source of a kernel to PTX text, by Numba's front end and LLVM's target for NVIDIA's GPUs.
+
+Only `ptx.py` loads this module, by name, for a text that no cache holds.
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+import re
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import llvmlite.binding as llvm
+from numba.core import types
+from numba.core.compiler_lock import global_compiler_lock
+
+from accnp.runtime import frontend
+from accnp.runtime.compile import Callees
+from accnp.runtime.direct import Unsupported, build
+
+__all__ = ["write"]
+
+llvm.initialize_all_targets()
+llvm.initialize_all_asmprinters()
+
+TRIPLE = "nvptx64-nvidia-cuda"
+# PTX 8.0 is read by every driver since CUDA 12.0.
+FEATURES = "+ptx80"
+_target = llvm.Target.from_triple(TRIPLE)
+_mine = threading.local()  # target machines serve one thread at a time
+# Declared, and neither LLVM's nor defined: what a processor would call by its address.
+_OUTSIDE = re.compile(r'^declare [^@\n]*@"?(?!llvm\.)([^"(]+)', re.MULTILINE)
+
+
+def _machine(cpu: str) -> Any:
+    found = _mine.__dict__
+    if cpu not in found:
+        found[cpu] = _target.create_target_machine(cpu=cpu, features=FEATURES, opt=3)
+    return found[cpu]
+
+
+class _Library(frontend.TextLibrary):
+    """Collects modules for the GPU; intrinsics see by the triple where they are."""
+
+    def create_ir_module(self, name: str) -> Any:
+        module = super().create_ir_module(name)
+        module.triple = TRIPLE
+        return module
+
+
+def write(
+    source: str,
+    name: str,
+    signature: tuple[str, ...],
+    namespace: Mapping[str, Any],
+    fastmath: bool,
+    cpu: str,
+    tasks: bool,
+    threads: int,
+    callees: Callees,
+    entry: str,
+) -> str:
+    """The PTX of a kernel; see `ptx.ptx_of`.
+
+    Raises:
+        ValueError: a type in the signature is unknown, or the number of arguments is another.
+        NotImplementedError: it calls what a GPU has not got.
+    """
+    ends = (types.int64, types.int64) if tasks else ()
+    arguments = (*ends, *map(frontend.argument_type, signature))
+    function = frontend.load_function(source, name, namespace, callees)
+    if function.__code__.co_argcount != len(arguments):
+        raise ValueError(
+            f"ptx_of: {name} takes {function.__code__.co_argcount - len(ends)} arguments"
+            f"{' after lo, hi' if tasks else ''}; got a signature of {len(signature)}; "
+            "name a type for each"
+        )
+    scope = function.__globals__
+    trees = {d.name: d for d in ast.parse(source).body if isinstance(d, ast.FunctionDef)}
+    collecting = gc.isenabled()
+    gc.disable()  # a collection in the middle takes longer than the compilation
+    try:
+        with global_compiler_lock:
+            parts: list[str] = []
+            for callee, its in callees:
+                kinds = (types.int64, types.int64, *map(frontend.argument_type, its))
+                module, made, others = _run(scope[callee], trees[callee], kinds, fastmath)
+                parts = [
+                    frontend.callee_text(module, made, callee, "nounwind", True),
+                    *others,
+                    *parts,
+                ]
+                scope[callee] = types.ExternalFunction(callee, types.void(*kinds))
+            module, made, others = _run(function, trees[name], arguments, fastmath)
+            body = frontend.inlined(module, made)
+    finally:
+        if collecting:
+            gc.enable()
+    text = "\n".join([body, _entry(made, signature, entry, tasks, threads)])
+    return _emit(text, [*others, *parts], cpu)
+
+
+def _run(function: Any, tree: ast.FunctionDef, arguments: tuple, fastmath: bool) -> tuple:
+    """The module of a kernel, the function in it, and texts of modules that it needs."""
+    context = frontend.context_of(fastmath)
+    library = _Library(context.codegen(), function.__name__)
+    try:
+        module, made, _, _ = build(tree, function.__globals__, arguments, context, library, 0)
+        return module, made, library.linked()
+    except Unsupported:
+        library, result = frontend.by_numba(function, arguments, fastmath, _Library)
+    (module,) = library.modules
+    (made,) = [f for f in module.functions if f.name == result.fndesc.llvm_func_name]
+    return module, made, library.linked()
+
+
+def _entry(kernel: Any, signature: tuple[str, ...], entry: str, tasks: bool, threads: int) -> str:
+    """The text of the function that is launched: each argument is one word.
+
+    The kernel is inlined here, where its noalias arguments become alias scopes.
+    """
+    return_slot, exception_slot = (argument.type for argument in kernel.args[:2])
+    count = sum(token.endswith("*") for token in signature)
+    lines, passed, words = [], [], []
+    given = kernel.args[4:] if tasks else kernel.args[2:]
+    for at, (token, argument) in enumerate(zip(signature, given, strict=True)):
+        kind = str(argument.type)
+        if token.endswith("*"):
+            words.append(f"ptr noalias %a{at}")
+        elif token in ("f4", "f8", "c8", "c16"):
+            raise ValueError(f"ptx_of: pass a {token} by pointer; got {token!r}")
+        elif token in ("i8", "u8"):
+            words.append(f"i64 %a{at}")
+        else:
+            words.append(f"i64 %w{at}")
+            lines.append(f"  %a{at} = trunc i64 %w{at} to {kind}")
+        passed.append(f"{kind} %a{at}")
+    if tasks:
+        words.insert(count, "i64 %n")
+        passed = ["i64 %i", "i64 %e", *passed]
+    call = f'call i32 @"{kernel.name}"('
+    call += ", ".join([f"{return_slot} %ret", f"{exception_slot} %exc", *passed]) + ")"
+    registers = {"t": "tid", "b": "ctaid", "s": "ntid", "g": "nctaid"}
+    special = {k: f"llvm.nvvm.read.ptx.sreg.{r}.x" for k, r in registers.items()}
+    begin = [
+        f"define ptx_kernel void @{entry}({', '.join(words)}) #770 {{",
+        "start:",
+        f"  %ret = alloca {str(return_slot).removesuffix('*')}",
+        f"  %exc = alloca {str(exception_slot).removesuffix('*')}",
+        *lines,
+    ]
+    end = ["  ret void", "}", f'attributes #770 = {{ nounwind "nvvm.maxntid"="{threads}" }}']
+    if not tasks:
+        return "\n".join([*begin, f"  %status = {call}", *end, ""])
+    for k, register in special.items():
+        begin += [f"  %{k}4 = call i32 @{register}()", f"  %{k} = zext i32 %{k}4 to i64"]
+    loop = [
+        "  %before = mul i64 %b, %s",
+        "  %first = add i64 %before, %t",
+        "  %step = mul i64 %s, %g",
+        "  br label %head",
+        "head:",
+        "  %i = phi i64 [%first, %start], [%next, %work]",
+        "  %more = icmp slt i64 %i, %n",
+        "  br i1 %more, label %work, label %out",
+        "work:",
+        "  %e = add nsw i64 %i, 1",
+        f"  %status = {call}",
+        "  %next = add nsw i64 %i, %step",
+        "  br label %head",
+        "out:",
+    ]
+    declared = [f"declare i32 @{register}()" for register in special.values()]
+    return "\n".join([*declared, *begin, *loop, *end, ""])
+
+
+def _emit(text: str, linked: list[str], cpu: str) -> str:
+    context = llvm.create_context()
+    machine = _machine(cpu)
+    module = llvm.parse_assembly(text, context)
+    for other in linked:
+        module.link_in(llvm.parse_assembly(other, context))
+    module.triple = TRIPLE
+    module.data_layout = str(machine.target_data)
+    tuning = llvm.create_pipeline_tuning_options(speed_level=3)
+    tuning.loop_vectorization = tuning.slp_vectorization = False  # a thread has no vectors
+    builder = llvm.create_pass_builder(machine, tuning)
+    builder.getModulePassManager().run(module, builder)
+    missing = sorted(set(_OUTSIDE.findall(str(module))))
+    if missing:
+        raise NotImplementedError(
+            f"a GPU cannot call {', '.join(missing)}; compute this operation on the host"
+        )
+    return machine.emit_assembly(module)

@@ -1,0 +1,162 @@
+"""Kernels of one statement after the other, points to try them at, and both ways to run them."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+from cuda.interpreter import Memory, Module
+from primitives.cases import CASES
+
+from accnp.ir.aval import Aval
+from accnp.ir.kernel import CODES, Access, KernelSpec, Phase, Statement, code_dtype, dtype_code
+from accnp.ir.op import OPS
+from accnp.runtime.compile import get_kernel
+from accnp.runtime.ptx import Ptx
+
+INTEREST = [
+    0, -0.0, 1, -1, 0.5, -0.5, 2, -2, 3.5, np.pi, np.inf, -np.inf, np.nan, 88.72, -103.9, 709.8,
+    -745.2, 1e-5, 128, -150, 65536, -60265.17, 1e6, 1e22, 0.2, 9.1, 26.5,
+]  # fmt: skip
+
+
+def points(code: str, n: int, seed: int) -> np.ndarray:
+    """Numbers of a type: edges, any bits, and usual ones."""
+    dtype, rng = code_dtype(code), np.random.default_rng(seed)
+    if dtype.kind == "b":
+        return rng.random(n) < 0.5
+    if dtype.kind == "c":
+        half = f"f{dtype.itemsize // 2}"
+        both = np.empty(n, dtype)
+        both.real, both.imag = points(half, n, seed + 1), points(half, n, seed + 2)
+        both[: n // 2] = (rng.standard_normal(n) + 1j * rng.standard_normal(n))[: n // 2]
+        return both
+    unsigned = np.dtype(f"u{dtype.itemsize}")
+    anything = rng.integers(0, np.iinfo(unsigned).max, n, unsigned, endpoint=True).view(dtype)
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        edges = np.array([0, 1, 2, 7, 31, 32, 33, 64, info.max, info.min, info.max - 1], dtype)
+        small = rng.integers(max(info.min, -9), 9, n).astype(dtype)
+        return rng.choice(np.concatenate([edges, edges, anything[: n // 3], small]), n)
+    info = np.finfo(dtype)
+    limits = [info.tiny, -info.tiny, info.max, info.smallest_subnormal]
+    usual = rng.standard_normal(n) * rng.choice([0.01, 0.3, 1, 3, 30, 300], n)
+    with np.errstate(all="ignore"):
+        parts = [INTEREST, limits, anything[: n // 4], usual]
+        return rng.permutation(np.concatenate([np.asarray(p, dtype) for p in parts]))[:n]
+
+
+class Work(NamedTuple):
+    """One operation on operands of certain types."""
+
+    op: str
+    text: str
+    operands: tuple[str, ...]
+    result: str
+
+
+@functools.cache
+def elementwise() -> list[Work]:
+    """Every operation of the table that is one expression for each element, in every type."""
+    found: dict[Work, None] = {}
+    for name, op in sorted(OPS.whole().items()):
+        if op.kind != "map":
+            continue
+        for case in CASES[name]:
+            dtypes = [np.dtype(x.dtype) for x in case.inputs]
+            first = dtypes[-1]
+            for code in sorted(CODES):
+                mine = code_dtype(code)
+                # Operands of one type stay so; others, as a condition, keep theirs.
+                types = [mine if d == first else d for d in dtypes]
+                if op.dtypes and mine.kind not in op.dtypes and first.kind in op.dtypes:
+                    continue
+                work = _work(name, op, case, types)
+                if work is not None:
+                    found.setdefault(work)
+    return list(found)
+
+
+def _work(name: str, op: Any, case: Any, types: list[np.dtype]) -> Work | None:
+    from types import SimpleNamespace
+
+    from accnp.passes.lower import scalar_text
+
+    avals = [Aval((5,), t) for t in types]
+    try:
+        result = op.infer(*avals, **case.params)
+        value: Any = SimpleNamespace(
+            op=op, aval=result, params=case.params, inputs=[SimpleNamespace(aval=a) for a in avals]
+        )
+        text = scalar_text(value)
+    except Exception:
+        return None
+    codes = tuple(dtype_code(t) for t in types)
+    out = dtype_code(result.dtype)
+    return Work(name, text, codes, out) if {*codes, out} <= CODES else None
+
+
+def spec_of(works: list[Work]) -> KernelSpec:
+    """A kernel over one axis that does all of them; operands of one place and type are shared."""
+    accesses: dict[tuple[int, str], Access] = {}
+    phase = Phase()
+    for w in works:
+        for k, code in enumerate(w.operands):
+            if (k, code) not in accesses:
+                access = accesses[k, code] = Access(None, code_dtype(code), (1,), 0)
+                phase.full.append(Statement(f"x{k}{code}", access.dtype, access=access))
+    stores = []
+    for j, w in enumerate(works):
+        args = tuple(f"x{k}{code}" for k, code in enumerate(w.operands))
+        phase.full.append(Statement(f"t{j}", code_dtype(w.result), w.text, args))
+        stores.append(Access(None, code_dtype(w.result), (1,), 0, True))
+        phase.stores.append((stores[-1], f"t{j}"))
+    every = [*accesses.values(), *stores]
+    for number, access in enumerate(every):
+        access.number = number
+    return KernelSpec("map", (), (), (N,), [], [], [phase], every)
+
+
+N = 300
+
+
+def groups(works: list[Work], size: int) -> list[list[Work]]:
+    """Operations of the same types together, so many at a time: compiling one by one takes long."""
+    by_types: dict[Any, list[Work]] = {}
+    for w in works:
+        by_types.setdefault(w.operands[0] if w.operands else "", []).append(w)
+    return [g[k : k + size] for g in by_types.values() for k in range(0, len(g), size)]
+
+
+def on_cpu(text: Any, arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """What the processor's kernel makes of copies of the arrays."""
+    arrays = [a.copy() for a in arrays]
+    kernel = get_kernel(text.source, "kernel", text.signature, callees=callees(text))
+    kernel.call(text.extent, text.extent, *[a.ctypes.data for a in arrays], *text.ints)
+    return arrays
+
+
+def callees(text: Any) -> tuple:
+    return tuple((name, its) for name, its, _ in text.callees)
+
+
+def on_gpu(
+    made: Ptx, arrays: list[np.ndarray], ints: list[int], blocks: int = 2, threads: int = 64
+) -> tuple[list[np.ndarray], Any]:
+    """What the interpreter leaves in copies of the arrays, and the machine."""
+    memory = Memory()
+    places = [memory.put(a) for a in arrays]
+    machine = Module(made.text).launch(made.name, blocks, threads, [*places, *ints], memory)
+    return [memory.get(p, a) for p, a in zip(places, arrays, strict=True)], machine
+
+
+def same_bits(found: np.ndarray, want: np.ndarray) -> np.ndarray:
+    """Where two arrays have the same bits, or are both no number."""
+    if want.dtype.kind == "c":
+        return same_bits(found.real, want.real) & same_bits(found.imag, want.imag)
+    if want.dtype.kind != "f":
+        return found == want
+    return (found == want) & (np.signbit(found) == np.signbit(want)) | (
+        np.isnan(found) & np.isnan(want)
+    )

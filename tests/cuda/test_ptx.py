@@ -1,0 +1,107 @@
+"""From source to PTX: names, caches, errors, calls, both ways of launching, and the interpreter's
+own errors."""
+
+import re
+
+import numpy as np
+import pytest
+from cuda.interpreter import Memory, Module, PTXError
+from cuda.support import on_gpu
+
+from accnp.config import cache_dir
+from accnp.runtime import ptx
+from accnp.runtime.compile import CompileError, counters
+from accnp.runtime.ptx import ptx_of
+
+SQUARE = """
+def kernel(lo, hi, x, y, n0):
+    for i in range(lo, hi):
+        y[i] = x[i] * x[i] + f4(n0)
+"""
+SIGNATURE = ("f4*", "f4*", "i8")
+
+
+def test_every_index_is_done_once_by_any_grid():
+    made = ptx_of(SQUARE, SIGNATURE, tasks=True)
+    x = np.arange(100, dtype=np.float32)
+    for blocks, threads in ((1, 1), (1, 32), (3, 64), (7, 96)):
+        (_, y), _ = on_gpu(made, [x, np.zeros_like(x)], [100, 2], blocks, threads)
+        np.testing.assert_array_equal(y, x * x + 2)
+
+
+def test_names_tell_kernels_apart_and_stay():
+    a = ptx_of(SQUARE, SIGNATURE, tasks=True)
+    b = ptx_of(SQUARE.replace("* x[i]", "+ x[i]"), SIGNATURE, tasks=True)
+    c = ptx_of(SQUARE, SIGNATURE, tasks=True, cc=(8, 0))
+    assert len({a.name, b.name, c.name}) == 3
+    assert ptx_of(SQUARE, SIGNATURE, tasks=True) is a
+    assert f".maxntid {a.threads}" in a.text
+
+
+def test_texts_are_kept_on_disk(tmp_path, monkeypatch):
+    with cache_dir(str(tmp_path)):
+        monkeypatch.setattr(ptx, "_found", {})
+        before = counters.compiles
+        made = ptx_of(SQUARE, SIGNATURE, tasks=True)
+        assert counters.compiles == before + 1
+        monkeypatch.setattr(ptx, "_found", {})
+        hits = counters.disk_hits
+        assert ptx_of(SQUARE, SIGNATURE, tasks=True) == made
+        assert (counters.compiles, counters.disk_hits) == (before + 1, hits + 1)
+
+
+def test_what_cannot_be_compiled_shows_its_source():
+    with pytest.raises(CompileError, match="no_such_function"):
+        ptx_of("def kernel(lo, hi, x):\n    x[0] = no_such_function(x[1])\n", ("f4*",), tasks=True)
+    with pytest.raises(ValueError, match="takes 3 arguments after lo, hi; got a signature of 1"):
+        ptx_of(SQUARE, ("f4*",), tasks=True)
+    with pytest.raises(ValueError, match="unknown argument type"):
+        ptx_of(SQUARE, ("f4*", "f5*", "i8"), tasks=True)
+    with pytest.raises(ValueError, match="pass a f4 by pointer"):
+        ptx_of(SQUARE, ("f4*", "f4*", "f4"), tasks=True)
+
+
+CALLING = """
+def half(lo, hi, x, y):
+    for i in range(lo, hi):
+        y[i] = x[i] * f4(0.5)
+
+def kernel(lo, hi, x, y):
+    for i in range(lo, hi):
+        half(i, i + 1, x, y)
+        y[i] = y[i] + x[i]
+"""
+
+
+def test_a_kernel_calls_another():
+    made = ptx_of(CALLING, ("f4*", "f4*"), tasks=True, callees=(("half", ("f4*", "f4*")),))
+    x = np.arange(40, dtype=np.float32)
+    (_, y), _ = on_gpu(made, [x, np.zeros_like(x)], [40])
+    np.testing.assert_array_equal(y, x * np.float32(1.5))
+
+
+def test_arithmetic_is_rounded_step_by_step():
+    product = "def kernel(lo, hi, x, y, z):\n    for i in range(lo, hi):\n"
+    product += "        z[i] = x[i] * y[i] + z[i]\n"
+    plain = ptx_of(product, ("f4*",) * 3, tasks=True).text
+    fast = ptx_of(product, ("f4*",) * 3, tasks=True, fastmath=True).text
+    assert "fma" not in plain
+    assert "mul.rn.f32" in plain
+    assert "add.rn.f32" in plain
+    assert "fma" in fast
+    assert not re.search(r"(mul|add)\.(rn\.)?f32", fast)
+
+
+def test_the_interpreter_sees_what_a_gpu_does_not():
+    made = ptx_of(SQUARE, SIGNATURE, tasks=True)
+    x = np.ones(10, np.float32)
+    with pytest.raises(PTXError, match="out of bounds"):
+        on_gpu(made, [x, np.zeros(9, np.float32)], [10, 0])
+    with pytest.raises(PTXError, match="takes 4 arguments"):
+        on_gpu(made, [x, x], [10])
+    with pytest.raises(PTXError, match="blocks of 256"):
+        on_gpu(made, [x, x], [10, 0], 1, 512)
+    memory = Memory()
+    a = memory.put(x)
+    with pytest.raises(PTXError, match="not aligned"):
+        Module(made.text).launch(made.name, 1, 32, [a + 2, a, 4, 0], memory)
