@@ -15,6 +15,7 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from accnp.runtime.helpers import at_work, in_parallel
+from accnp.runtime.llvm_lock import apart
 from accnp.runtime.loader import framed
 from accnp.runtime.machine import VECTOR_BYTES, WIDE
 
@@ -112,7 +113,7 @@ def build(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> byt
     found: list[bytes] = [b""] * len(texts)
 
     def one(i: int) -> None:
-        with at_work:
+        with at_work, apart:
             found[i] = _target_machine().emit_object(_optimised(texts[i], linked))
 
     in_parallel([functools.partial(one, i) for i in range(len(texts))])
