@@ -1,8 +1,9 @@
-"""Loads and stores of vectors in loops that `lanes` writes: whole, under a mask, some places apart.
+"""Loads and stores of vectors in loops that `lanes` writes: whole, under a mask, some places apart,
+or of computed places.
 
 In: an address, a number of lanes. Out: text. Loads of elements that lie a number of `STRIDES` apart
-are whole vectors side by side, which are shuffled; an instruction that gathers would go to the
-cache once for each lane.
+are whole vectors side by side, which are shuffled; an instruction that gathers goes to the cache
+once for each lane.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from llvmlite import ir
 
 from accnp.runtime.vectors import Line, byte_size, vector
 
-__all__ = ["SIZES", "load_strided", "load_vector", "mask_of", "store_vector"]
+__all__ = ["SIZES", "gather", "load_strided", "load_vector", "mask_of", "store_vector"]
 
-SIZES = (4, 8)  # bytes of elements whose vectors one instruction shuffles
+SIZES = (4, 8)  # bytes of elements whose vectors one instruction shuffles, or gathers
 _I64 = ir.IntType(64)
 
 Put = Callable[[str], str]  # writes an instruction, gives its name
@@ -58,6 +59,19 @@ def store_vector(
     name, masks = f"@llvm.masked.store.v{n}{kind.intrinsic_name}.p0", vector("i1", n)
     declares[name] = f"declare void {name}({lanes}, ptr, i32, {masks})"
     b._insert(Line(f"call void {name}({lanes} {value}, {at}, i32 {size}, {masks} {mask})"))
+
+
+def gather(
+    put: Put, declares: dict[str, str], kind: Any, place: Any, places: Any, n: int, mask: str | None
+) -> str:
+    """Lanes at a vector of places, counted from one; or those of them under a mask."""
+    lanes, masks, pointers = vector(kind, n), vector("i1", n), vector("ptr", n)
+    name = f"@llvm.masked.gather.v{n}{kind.intrinsic_name}.v{n}p0"
+    declares[name] = f"declare {lanes} {name}({pointers}, i32, {masks}, {lanes})"
+    where = f"{vector(places.type, n)} {places.name}"
+    at = put(f"getelementptr {kind}, ptr {place.get_reference()}, {where}")
+    under = f"{masks} {mask or 'splat (i1 true)'}, {lanes} zeroinitializer"
+    return put(f"call {lanes} {name}({pointers} {at}, i32 {byte_size(kind)}, {under})")
 
 
 def load_strided(

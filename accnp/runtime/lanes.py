@@ -24,10 +24,18 @@ from llvmlite import ir
 from numba.core import types
 
 from accnp.ir.kernel import STRIDES
-from accnp.runtime.accesses import SIZES, load_strided, load_vector, mask_of, store_vector
+from accnp.runtime.accesses import (
+    SIZES,
+    gather,
+    load_strided,
+    load_vector,
+    mask_of,
+    store_vector,
+)
+from accnp.runtime.independent import independent
 from accnp.runtime.streams import asked_of_whole, store_either
 from accnp.runtime.syntax import walk
-from accnp.runtime.vectors import Index, Line, Template, Vector, make_template, vector
+from accnp.runtime.vectors import Index, Line, Template, Vector, byte_size, make_template, vector
 
 __all__ = ["NotLanes", "write_loop"]
 
@@ -41,7 +49,6 @@ LINE = 64  # bytes that are fetched at once
 
 PREFETCH = "@llvm.prefetch.p0"
 
-_STRIDES = frozenset(map(str, STRIDES))
 # Functions of a few instructions.
 _CHEAP = frozenset("f4 f8 i4 i8 u4 u8 b1 sq abs sqrt fmax fmin fma select one".split())  # noqa: SIM905
 
@@ -68,6 +75,13 @@ def write_loop(f: Any, node: ast.For, start: Any, stop: Any) -> bool:
     return True
 
 
+def _terms(x: ast.expr) -> list[ast.expr]:
+    """What adds up to an expression."""
+    if isinstance(x, ast.BinOp) and isinstance(x.op, ast.Add):
+        return [*_terms(x.left), *_terms(x.right)]
+    return [x]
+
+
 class _Loop:
     def __init__(self, f: Any, node: ast.For) -> None:
         self.f = f
@@ -75,7 +89,6 @@ class _Loop:
         self.node = node
         assert isinstance(node.target, ast.Name)
         self.index = node.target.id
-        self.assigned = {self.index}
         self.names: dict[str, Any] = {}  # of the lanes in the body being written
         self.known: dict[str, Any] = {}  # of what is the same for all steps
         self.splats: dict[int, Vector] = {}
@@ -89,44 +102,14 @@ class _Loop:
     def fail(self, why: str) -> NoReturn:
         raise NotLanes(self.node, why)
 
-    # --- what the loop does ---
-
     def check(self) -> None:
         """Refuse loops whose steps may depend on each other; find the number of lanes."""
-        loads: dict[str, set[str]] = {}
-        stores: dict[str, set[str]] = {}
-        self.apart: set[str] = set()  # memory that is read in strides
-        scaled: set[str] = set()  # names with multiples of the index
-        named = [
-            t.id for s in self.node.body for t in getattr(s, "targets", ()) if type(t) is ast.Name
-        ]
-        later = set(named) - self.assigned  # names that get their first value below
-        for s in self.node.body:
-            if not isinstance(s, ast.Assign) or len(s.targets) != 1:
-                raise NotLanes(self.node, "a statement that is no assignment")
-            for x in walk(s.value):
-                if isinstance(x, ast.Name) and x.id in later:
-                    self.fail(f"{x.id} is carried from step to step")
-                if isinstance(x, ast.Subscript):
-                    self.check_place(x, scaled)
-                    loads.setdefault(self.base(x), set()).add(ast.dump(x.slice))
-            target = s.targets[0]
-            if isinstance(target, ast.Name):
-                self.assigned.add(target.id)
-                later.discard(target.id)
-                if self.is_scaled(s.value, scaled):
-                    scaled.add(target.id)
-            elif isinstance(target, ast.Subscript):
-                if self.is_scaled(target.slice, scaled):
-                    self.fail("a strided store")
-                stores.setdefault(self.base(target), set()).add(ast.dump(target.slice))
-            else:
-                self.fail("an assignment to several names")
-        for base, places in stores.items():
-            if len(places | loads.get(base, set())) > 1:
-                self.fail(f"{base} is read and written at several places")
+        try:
+            self.assigned, bases = independent(self.node, self.f.distinct)
+        except ValueError as error:
+            self.fail(str(error))
         sizes = []
-        for base in {*loads, *stores}:
+        for base in bases:
             found = self.f.names.get(base)
             if found is None or not isinstance(found[0], types.CPointer):
                 self.fail(f"{base} is no pointer")
@@ -134,51 +117,12 @@ class _Loop:
             if isinstance(dtype, types.Complex):
                 self.fail("complex numbers")
             sizes.append(1 if dtype is types.boolean else dtype.bitwidth // 8)
-            if base in self.apart and sizes[-1] not in SIZES:
-                self.fail("short numbers in strides")
-        if not stores:
-            self.fail("nothing is stored")
         # Vectors side by side where there are 32 registers, four of them for functions: these are
         # chains of dependent instructions, of which few steps are under way at the same time.
         self.flat = ast.unparse(self.node.iter) == "range(lo, hi)"
         self.wide = self.f.vector_bytes == 64 and self.flat
         side = 1 if not self.wide else 4 if self.weight >= LONG else 2
         self.n = min(MOST, side * self.f.vector_bytes // max(sizes))
-
-    def is_scaled(self, x: ast.expr, scaled: set[str], but: Sequence[ast.AST] = ()) -> bool:
-        """Whether an expression multiplies what changes from step to step, but at some nodes."""
-        for n in walk(x):
-            if isinstance(n, ast.Name) and n.id in scaled:
-                return True
-            if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult) and n not in but:
-                names = {m.id for m in walk(n) if isinstance(m, ast.Name)}
-                if names & self.assigned:
-                    return True
-        return False
-
-    def check_place(self, x: ast.Subscript, scaled: set[str]) -> None:
-        """Refuse loads of places that neither follow each other nor are `STRIDES` apart, as far as
-        the text shows it."""
-        strides = [n for n in walk(x.slice) if self.is_stride(n)]
-        if self.is_scaled(x.slice, scaled, strides):
-            self.fail("a strided access")
-        if strides:
-            self.apart.add(self.base(x))
-
-    def is_stride(self, n: ast.AST) -> bool:
-        return (
-            isinstance(n, ast.BinOp)
-            and isinstance(n.op, ast.Mult)
-            and ast.unparse(n.right) in _STRIDES
-            and isinstance(n.left, ast.Name)
-        )
-
-    def base(self, x: ast.Subscript) -> str:
-        """The name of the memory of an access, which no other name of the kernel means."""
-        if not isinstance(x.value, ast.Name) or x.value.id not in self.f.distinct:
-            self.fail("an access through a computed pointer")
-        assert isinstance(x.value, ast.Name)
-        return x.value.id
 
     # --- the loops ---
 
@@ -261,11 +205,9 @@ class _Loop:
         if isinstance(value, Vector):
             return value
         if isinstance(value, Index):
-            steps = ", ".join(f"i64 {k * value.step}" for k in range(n))
             first = self.splat(value.first, self.f.b)
-            return Vector(
-                ir.IntType(64), self.put(f"add {vector('i64', n)} {first.name}, <{steps}>")
-            )
+            steps = self.steps(value.step).name
+            return Vector(ir.IntType(64), self.put(f"add {vector('i64', n)} {first.name}, {steps}"))
         if isinstance(value, ir.Constant):
             return Vector(value.type, f"splat ({value.type} {value.get_reference()})")
         if getattr(value, "parent", None) is not self.before:
@@ -274,6 +216,16 @@ class _Loop:
         if found is None:
             found = self.splats[id(value)] = self.splat(value, self.ahead)
         return found
+
+    def steps(self, step: Any) -> Vector:
+        """0, step, 2 step..."""
+        lanes = range(self.n) if isinstance(step, ir.Value) else range(0, self.n * step, step)
+        text = f"<{', '.join(f'i64 {k}' for k in lanes)}>"
+        if isinstance(step, ir.Value):
+            each = self.lanes(step)
+            ahead = self.ahead if getattr(step, "parent", None) is self.before else None
+            text = self.put(f"mul {vector('i64', self.n)} {each.name}, {text}", ahead)
+        return Vector(ir.IntType(64), text)
 
     def splat(self, value: Any, builder: Any) -> Vector:
         n, kind = self.n, vector(value.type, self.n)
@@ -293,9 +245,11 @@ class _Loop:
         if isinstance(target, ast.Name):
             self.names[target.id] = value
             return
-        kind, place, index = self.address(target)
+        kind, base = self.value(target.value)
+        index = self.value(target.slice)[1]
         if not isinstance(index, Index) or index.step != 1:
-            self.fail("all steps store to one place, or in strides")
+            self.fail("steps store to one place, or apart")
+        place = self.f.b.gep(base, [index.first])
         v = self.lanes(self.cast(value, kind.dtype))
         name, code = v.name, v.type
         if kind.dtype is types.boolean:
@@ -309,15 +263,6 @@ class _Loop:
         else:
             store_either(self.f.b, self.past, self.n, code, place, name, near)
 
-    def address(self, x: ast.Subscript) -> tuple[Any, Any, Any]:
-        """The pointer's type, the address of the first lane or of all, and the index."""
-        kind, base = self.value(x.value)
-        index_kind, index = self.value(x.slice)
-        if isinstance(index, Vector) or not isinstance(index_kind, types.Integer):
-            self.fail("an index that is an array's")
-        first = index.first if isinstance(index, Index) else index
-        return kind, self.f.b.gep(base, [first]), index
-
     # --- expressions: a Numba type, and a Vector, an Index, or a value that all steps share ---
 
     def value(self, x: ast.expr) -> Any:
@@ -328,7 +273,7 @@ class _Loop:
         if isinstance(x, ast.Subscript):
             return self.load(x)
         if isinstance(x, ast.BinOp):
-            return self.binary(x)
+            return self.combined(type(x.op), self.value(x.left), self.value(x.right))
         if isinstance(x, ast.UnaryOp):
             return self.unary(x)
         if isinstance(x, ast.Compare) and len(x.ops) == 1:
@@ -366,26 +311,56 @@ class _Loop:
         return found
 
     def load(self, x: ast.Subscript) -> Any:
-        kind, place, index = self.address(x)
+        kind, base = self.value(x.value)
         dtype, b = kind.dtype, self.f.b
+        terms = [self.value(t) for t in _terms(x.slice)]
+        steps = [getattr(v, "step", None) for _, v in terms if isinstance(v, Index | Vector)]
+        if len(steps) > 1 or not {*steps} <= {1, *STRIDES}:
+            return dtype, self.gathered(dtype, base, terms)
+        _, index = functools.reduce(functools.partial(self.combined, ast.Add), terms)
+        place = b.gep(base, [index.first if isinstance(index, Index) else index])
         if not isinstance(index, Index):
             v = b.load(place)
             if dtype is types.boolean:
                 v = b.icmp_unsigned("!=", v, ir.Constant(ir.IntType(8), 0))
             return dtype, v
         if dtype is types.boolean:
-            raw = self.loaded(ir.IntType(8), place)
+            raw = self.loaded(ir.IntType(8), place, index.step)
             text = f"icmp ne {vector('i8', self.n)} {raw}, zeroinitializer"
             return dtype, Vector(ir.IntType(1), self.put(text))
         code = self.f.context.get_data_type(dtype)
         self.fetch(ast.dump(x), place, dtype.bitwidth // 8 * index.step)
         return dtype, Vector(code, self.loaded(code, place, index.step))
 
-    def loaded(self, kind: Any, place: Any, step: int = 1) -> str:
+    def loaded(self, kind: Any, place: Any, step: int) -> str:
         if step == 1:
             return load_vector(self.put, self.declares, kind, place, self.n, self.mask)
+        if byte_size(kind) not in SIZES:
+            self.fail("short numbers in strides")
         how = step, self.n, self.f.vector_bytes, self.left
         return load_strided(self.f.b, self.put, self.declares, kind, place, *how)
+
+    def gathered(self, dtype: Any, base: Any, terms: Sequence[Any]) -> Vector:
+        """Lanes of computed places; `terms` add up to them."""
+        code = self.f.context.get_data_type(dtype)
+        if dtype is types.boolean or byte_size(code) not in SIZES:
+            self.fail("short numbers of computed places")
+        i64, moving = types.int64, []
+        for kind, v in terms:
+            if isinstance(v, Index):
+                base = self.f.b.gep(base, [v.first])
+                moving.append((i64, self.steps(v.step)))
+            elif isinstance(v, Vector):
+                moving.append((kind, v))
+            else:
+                base = self.f.b.gep(base, [self.cast((kind, v), i64)])
+        if len(moving) == 1 and moving[0][0] == types.int32:
+            places = moving[0][1]  # 16 of these are one vector
+        else:
+            each = [(i64, self.cast(m, i64)) for m in moving]
+            places = functools.reduce(functools.partial(self.combined, ast.Add), each)[1]
+        text = gather(self.put, self.declares, code, base, places, self.n, self.mask)
+        return Vector(code, text)
 
     def fetch(self, what: str, place: Any, size: int) -> None:
         """Bring what is loaded some steps later into the cache.
@@ -404,21 +379,23 @@ class _Loop:
             # Reading, kept in all caches, data.
             self.f.b._insert(Line(f"call void {PREFETCH}(ptr {at}, i32 0, i32 3, i32 1)"))
 
-    def binary(self, x: ast.BinOp) -> Any:
-        a, b = self.value(x.left), self.value(x.right)
+    def combined(self, op: type, a: Any, b: Any) -> Any:
+        """Two values by an operator; numbers that grow by a step stay such where they can."""
         whole = a[0] == types.int64 == b[0]
-        if whole and isinstance(x.op, ast.Add) and isinstance(b[1], Index):
+        if whole and op in (ast.Add, ast.Mult) and isinstance(b[1], Index):
             a, b = b, a
         if whole and isinstance(a[1], Index) and not isinstance(b[1], Index | Vector):
-            op = {ast.Add: "add", ast.Sub: "sub"}.get(type(x.op))
-            if op is not None:
-                first = getattr(self.f.b, op)(a[1].first, b[1], flags=("nsw",))
-                return types.int64, Index(first, a[1].step)
-            if isinstance(x.op, ast.Mult) and isinstance(b[1], ir.Constant):
-                first = self.f.b.mul(a[1].first, b[1], flags=("nsw",))
-                return types.int64, Index(first, a[1].step * b[1].constant)
-        op = self.f.BINARY.get(type(x.op))
-        return self.apply(op, [a, b])
+            name = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}.get(op)
+            if name is not None:
+                write = functools.partial(getattr(self.f.b, name), flags=("nsw",))
+                first, step = write(a[1].first, b[1]), a[1].step
+                if op is ast.Mult:
+                    fixed = isinstance(b[1], ir.Constant) and isinstance(step, int)
+                    if not fixed and step != 1:
+                        self.fail("a product of strides")
+                    step = step * b[1].constant if fixed else b[1]
+                return types.int64, Index(first, step)
+        return self.apply(self.f.BINARY.get(op), [a, b])
 
     def unary(self, x: ast.UnaryOp) -> Any:
         if isinstance(x.op, ast.Not):

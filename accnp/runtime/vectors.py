@@ -74,11 +74,11 @@ class Vector:
 
 
 class Index:
-    """Whole numbers that grow by `step` from lane to lane."""
+    """Whole numbers that grow by `step`, a number or a value, from lane to lane."""
 
     __slots__ = ("first", "step")
 
-    def __init__(self, first: Any, step: int = 1) -> None:
+    def __init__(self, first: Any, step: Any = 1) -> None:
         self.first = first
         self.step = step
 

@@ -147,12 +147,43 @@ def test_strided_loads_touch_nothing_else(step, code, calls, guarded, monkeypatc
                 np.testing.assert_array_equal(results[0][:n], part[::step][:n] + 2)
 
 
+PLACES = {
+    "computed": ("i4(y[i])", lambda i, y, n: y[i]),
+    "wide": ("i8(y[i]) * n", lambda i, y, n: y[i] * n),
+    "unsigned": ("u4(y[i]) + n", lambda i, y, n: y[i] + n),
+    "and in a row": ("i4(y[i]) + i * 2 + 1", lambda i, y, n: y[i] + i * 2 + 1),
+    "two": ("i4(y[i]) * n + i4(y[i + 1])", lambda i, y, n: y[i] * n + y[i + 1]),
+    "stride": ("i * n", lambda i, y, n: i * n),
+    "long stride": ("i * 7 + n", lambda i, y, n: i * 7 + n),
+    "backwards": ("(n - i) * 5 + 900", lambda i, y, n: (n - i) * 5 + 900),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("code", ["f4", "f8"])
+def test_loads_of_computed_places(name, code, monkeypatch):
+    text, places = PLACES[name]
+    source = loop(f"a[i] = {code}(x[{text}] * 2.0)", arguments="a, x, y, n")
+    made = kernels(source, (f"{code}*", f"{code}*", "f4*", "i8"), monkeypatch)
+    random = np.random.default_rng(3)
+    x = random.standard_normal(1100).astype(code)
+    for count in (0, 1, 5, 16, 17, 33, 64, 70, 150):
+        y = random.integers(0, 150, count + 1)
+        want = x[places(np.arange(count), y, 5)] * 2
+        for kernel in made:
+            a = np.full(count + 20, 3, code)
+            run(kernel, count, a, x, y.astype(np.float32), 5)
+            np.testing.assert_array_equal(a[:count], want)
+            assert (a[count:] == 3).all()
+
+
 DEPENDENT = {
     "a sum": ["t = t + x[i]", "a[0] = t"],
     "one place": ["a[0] = x[i]"],
     "the step before": ["a[i + 1] = a[i] + x[i]"],
     "strided": ["a[2 * i] = x[i]"],
-    "gathered": ["a[i] = x[i4(y[i])]"],
+    "scattered": ["a[i4(y[i])] = x[i]"],
+    "gathered from the result": ["a[i] = a[i4(y[i])]"],
     "inner choice": ["if x[i] > y[i]:", "    a[i] = x[i]"],
 }
 

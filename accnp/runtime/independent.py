@@ -1,0 +1,74 @@
+"""Whether the steps of a loop may be done side by side, as far as its text shows it.
+
+In: an innermost loop and the names that each mean memory of their own. Out: the names that get a
+value in each step and those of the memory that is read or written, or a reason.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection
+
+from accnp.runtime.syntax import walk
+
+__all__ = ["independent"]
+
+
+def independent(node: ast.For, distinct: Collection[str]) -> tuple[set[str], set[str]]:
+    """The names that a step gives a value, and those of memory.
+
+    Raises:
+        ValueError: a step may need what another one does.
+    """
+    assert isinstance(node.target, ast.Name)
+    loads: dict[str, set[str]] = {}
+    stores: dict[str, set[str]] = {}
+    assigned = {node.target.id}
+    scaled: set[str] = set()  # names with multiples of the index
+    named = [t.id for s in node.body for t in getattr(s, "targets", ()) if type(t) is ast.Name]
+    later = set(named) - assigned  # names that get their first value below
+    for s in node.body:
+        if not isinstance(s, ast.Assign) or len(s.targets) != 1:
+            raise ValueError("a statement that is no assignment")
+        for x in walk(s.value):
+            if isinstance(x, ast.Name) and x.id in later:
+                raise ValueError(f"{x.id} is carried from step to step")
+            if isinstance(x, ast.Subscript):
+                loads.setdefault(_base(x, distinct), set()).add(ast.dump(x.slice))
+        target = s.targets[0]
+        if isinstance(target, ast.Name):
+            assigned.add(target.id)
+            later.discard(target.id)
+            if _is_scaled(s.value, assigned, scaled):
+                scaled.add(target.id)
+        elif isinstance(target, ast.Subscript):
+            if _is_scaled(target.slice, assigned, scaled):
+                raise ValueError("a strided store")
+            stores.setdefault(_base(target, distinct), set()).add(ast.dump(target.slice))
+        else:
+            raise ValueError("an assignment to several names")
+    for base, places in stores.items():
+        if len(places | loads.get(base, set())) > 1:
+            raise ValueError(f"{base} is read and written at several places")
+    if not stores:
+        raise ValueError("nothing is stored")
+    return assigned, {*loads, *stores}
+
+
+def _is_scaled(x: ast.expr, assigned: set[str], scaled: set[str]) -> bool:
+    """Whether an expression multiplies what changes from step to step."""
+    for n in walk(x):
+        if isinstance(n, ast.Name) and n.id in scaled:
+            return True
+        if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult):
+            names = {m.id for m in walk(n) if isinstance(m, ast.Name)}
+            if names & assigned:
+                return True
+    return False
+
+
+def _base(x: ast.Subscript, distinct: Collection[str]) -> str:
+    """The name of the memory of an access, which no other name of the kernel means."""
+    if not isinstance(x.value, ast.Name) or x.value.id not in distinct:
+        raise ValueError("an access through a computed pointer")
+    return x.value.id
