@@ -56,6 +56,7 @@ if TYPE_CHECKING:  # loaded on first use
     from accnp.api.compiled.contexts import make_user_context
     from accnp.api.differentiation.forward_backward import fwd_and_bwd
     from accnp.api.inspect.look import inspect
+    from accnp.api.kernels.kernel import kernel
     from accnp.api.observe.explain import explain
     from accnp.api.differentiation.jacobians import hessian, jacfwd, jacobian, jacrev
     from accnp.api.mapping.pmap import pmap
@@ -156,6 +157,7 @@ __all__ = [
     "jax2tf_associative_scan_reductions",
     "jit",
     "jvp",
+    "kernel",
     "lax",
     "legacy_prng_key",
     "lib",
@@ -239,6 +241,7 @@ _FROM = {
     "accnp.api.differentiation.forward_backward": "fwd_and_bwd",
     "accnp.api.inspect.look": "inspect",
     "accnp.api.differentiation.jacobians": "hessian jacfwd jacobian jacrev",
+    "accnp.api.kernels.kernel": "kernel",
     "accnp.api.observe.explain": "explain",
     "accnp.api.mapping.pmap": "pmap",
     "accnp.api.environment.process": "clear_caches host_count host_id host_ids live_arrays "

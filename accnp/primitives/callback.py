@@ -17,14 +17,14 @@ from accnp.dtypes import canonicalize_dtype
 from accnp.errors import JaxRuntimeError
 from accnp.ir.aval import make_aval
 from accnp.ir.graph import build
-from accnp.ir.node import Node, items
-from accnp.ir.op import ZERO, Op, o, register
+from accnp.ir.node import Node, items, record
+from accnp.ir.op import OPS, ZERO, Op, o, register
 from accnp.ir.trace import untraced
 from accnp.primitives.control import call, keep
 from accnp.primitives.kinds import broadcast_to
 from accnp.primitives.unrolled import row, stack
 
-__all__ = ["VMAP_METHODS", "has_placeholders"]
+__all__ = ["VMAP_METHODS", "has_placeholders", "one_by_one"]
 
 VMAP_METHODS = (
     "sequential",
@@ -89,9 +89,10 @@ def _checked(name: str, callback: Any, value: Any, aval: Any) -> np.ndarray:
 # --- batching ------------------------------------------------------------------------------------
 
 
-def _one_by_one(name: str, size: int, xs: Any, batched: Sequence[bool], params: dict) -> list[Node]:
-    """Call for each example in turn, by a scan; returns the stacked results."""
-    op = getattr(o, name)
+def one_by_one(
+    op: Op, size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict[str, Any]
+) -> list[Node]:
+    """Do an operation for each example in turn, by a scan; returns the stacked results."""
     fixed = [not b for b in batched]
     n = sum(fixed)
     rows = [make_aval(x.aval.shape[1:], x.aval.dtype, x.aval.weak_type) for x in keep(batched, xs)]
@@ -99,9 +100,10 @@ def _one_by_one(name: str, size: int, xs: Any, batched: Sequence[bool], params: 
 
     def body(nodes: list[Node]) -> list[Node]:
         constants, rows = iter(nodes[:n]), iter(nodes[n:])
-        return list(items(op(*[next(rows if b else constants) for b in batched], **params)))
+        operands = tuple([next(rows if b else constants) for b in batched])
+        return list(items(record(op, operands, params)))
 
-    graph = build(body, avals, name)
+    graph = build(body, avals, op.name)
     how = {"jaxpr": graph, "length": size, "reverse": False, "unroll": 1}
     return call(
         "scan", [*keep(fixed, xs), *keep(batched, xs)], {**how, "num_consts": n, "num_carry": 0}
@@ -126,7 +128,7 @@ def _pure_batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: 
             f"{allowed}, or {VMAP_METHODS[-1]!r}. Got vmap_method=None."
         )
     if method == "sequential":
-        return _one_by_one("pure_callback", size, xs, batched, params), True
+        return one_by_one(OPS["pure_callback"], size, xs, batched, params), True
     if method == "sequential_unrolled":
         columns = zip(*_rows("pure_callback", size, xs, batched, params), strict=True)
         return [stack(column) for column in columns], True
@@ -144,7 +146,7 @@ def _pure_batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: 
 def _io_batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
     if params["ordered"]:
         raise ValueError("Cannot `vmap` ordered IO callback.")
-    return _one_by_one("io_callback", size, xs, batched, params), True
+    return one_by_one(OPS["io_callback"], size, xs, batched, params), True
 
 
 def _debug_batch(name: str) -> Callable[..., Any]:

@@ -17,6 +17,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.errors import NumbaError
 
+from accnp.runtime.inline import NoForm, inlined
 from accnp.runtime.lanes import NotLanes, write_loop
 from accnp.runtime.syntax import walk
 from accnp.runtime.vectors import Functions
@@ -139,6 +140,7 @@ class _Function:
         memo = context.__dict__
         self.found: dict[tuple, tuple] = memo.setdefault("accnp_implementations", {})
         self.templates: dict[tuple, Any] = memo.setdefault("accnp_templates", {})
+        self.brought: dict[tuple, Any] = {}  # templates of functions of users
         self.vector_bytes = vector_bytes
         self.plain = plain
         self.left = False  # whether a loop without others in it is not in vectors
@@ -430,7 +432,14 @@ class _Function:
         return self.emit(callee, arguments, self.b)
 
     def emit(self, callee: Any, arguments: Sequence[Typed], builder: Any) -> Typed:
-        """Apply an operator or an intrinsic, as Numba's typing of it says."""
+        """Apply an operator or an intrinsic, as Numba's typing of it says, or a function of the
+        user's, which is written in its place."""
+        tree = getattr(callee, "accnp_tree", None)
+        if tree is not None:
+            try:
+                return inlined(self, tree, arguments, builder)
+            except NoForm as error:
+                raise Unsupported(str(error)) from error
         kinds = tuple([kind for kind, _ in arguments])
         found = self.found.get((callee, kinds))
         if found is None:

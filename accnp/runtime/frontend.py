@@ -33,6 +33,7 @@ from numba.core.typed_passes import (
 from numba.core.untyped_passes import FixupArgs, IRProcessing, ReconstructSSA, TranslateByteCode
 from numba.misc.llvm_pass_timings import PassTimingsCollection
 
+from accnp.kernels.definitions import with_definitions
 from accnp.runtime.direct import Unsupported, build
 from accnp.runtime.lean import TARGET, TYPING
 from accnp.runtime.syntax import walk
@@ -203,12 +204,15 @@ def load_function(
     if not isinstance(function, pytypes.FunctionType):
         raise ValueError(f"get_kernel: the source must define the function; got name={name!r}")
     typed = {callee for callee, _ in callees}
+    trees = {d.name: d for d in ast.parse(source).body if isinstance(d, ast.FunctionDef)}
     for key in set(scope) - before:
         helper = scope[key]
         if key in typed or key == name:
             continue
         if isinstance(helper, pytypes.FunctionType):
-            scope[key] = numba.njit(error_model="numpy")(helper)
+            made: Any = numba.njit(error_model="numpy")(helper)
+            scope[key] = made
+            made.accnp_tree = trees[key]  # to write it where it is called, if that can be
     return function
 
 
@@ -227,8 +231,9 @@ def lower(
 
     Callees are functions in the source with their signatures, in an order in which each calls only
     those before it. Independent loops are vectors of `vector_bytes` (0: none are). A text whose
-    loops all are says so (`VECTORS`).
+    loops all are says so (`VECTORS`). What users brought comes from `kernels/definitions.py`.
     """
+    source = with_definitions(source)
     arguments = (types.int64, types.int64, *map(argument_type, signature))
     function = load_function(source, name, namespace, callees)
     if function.__code__.co_argcount != len(arguments):

@@ -451,7 +451,8 @@ class _Loop:
         return kind, self.write_template(key, template, names)
 
     def template(self, key: Any, kinds: Sequence[Any], emit: Any) -> tuple[Any, Template]:
-        table = self.f.templates
+        # Functions of users are of one kernel: what all kernels share must not keep them.
+        table = self.f.brought if hasattr(key, "accnp_tree") else self.f.templates
         found = table.get((key, tuple(kinds), self.n))
         if found is None:
             found = table[key, tuple(kinds), self.n] = make_template(self.f, kinds, emit, self.n)

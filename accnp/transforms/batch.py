@@ -11,7 +11,7 @@ from typing import Any
 
 from accnp.ir.graph import Graph
 from accnp.ir.node import MARK, Node, items, record
-from accnp.ir.op import CALLS
+from accnp.ir.op import CALLS, OPS
 from accnp.ir.trace import sets_site, state
 from accnp.primitives.control import call
 from accnp.primitives.kinds import broadcast_to
@@ -52,7 +52,12 @@ def batch_nodes(order: Sequence[Node], env: Env, size: int, tools: Any) -> None:
             env[id(node)] = (y, flags[0])
         elif not any(flags) and (tools.axis is None or tools.axis not in names_used(node)):
             if several:
-                parts = call(op.name, xs, node.params)
+                known = OPS.get(op.name) is op  # others are users' own
+                parts = (
+                    call(op.name, xs, node.params)
+                    if known
+                    else items(record(op, tuple(xs), node.params))
+                )
                 env[id(node)] = [(part, False) for part in parts]
             else:
                 env[id(node)] = (record(op, tuple(xs), node.params), False)

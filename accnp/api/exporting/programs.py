@@ -100,6 +100,11 @@ class Encoder:
             raise NotImplementedError(
                 f"export: calls of Python functions cannot be stored; got {op.name}; leave it out"
             )
+        elif OPS.get(op.name) is not op:
+            raise NotImplementedError(
+                f"export: operations of the user's own cannot be stored; got {op.name}; leave it "
+                "out, or write it with operations of accnp"
+            )
         ins = [place(x) for x in node.inputs]
         return add([op.name, ins, {k: self.value(v, op.name) for k, v in node.params.items()}])
 

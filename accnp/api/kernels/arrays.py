@@ -1,0 +1,193 @@
+"""A user's function of arrays as an operation that is called whole.
+
+In: the function and the types of its results. Out: `record`, which makes nodes of operands; what
+runs is a Numba function that holds no lock.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import wrap
+from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct
+from accnp.api.kernels.texts import python_function
+from accnp.errors import JaxRuntimeError
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.node import Node, items, record
+from accnp.primitives.user_kernels import array_op
+from accnp.pytree import PyTreeDef, leaf_names, tree_flatten
+from accnp.trace_fn import function_place
+
+__all__ = ["ArrayFunction", "result_avals"]
+
+_one_at_a_time = threading.Lock()  # of functions with threads of Numba's, which may not meet
+
+
+def result_avals(out: Any, nodes: Sequence[Node], static: dict[str, Any]) -> tuple[Any, PyTreeDef]:
+    """The types of the results and their structure, from what was declared."""
+    if callable(out):
+        out = out(*[ShapeDtypeStruct(x.aval.shape, x.aval.dtype) for x in nodes], **static)
+    leaves, tree = tree_flatten(out)
+    avals = []
+    for i, x in enumerate(leaves):
+        if not hasattr(x, "shape") or not hasattr(x, "dtype"):
+            raise ValueError(
+                f"kernel: out{leaf_names(out)[i]} must have a shape and a dtype; got {x!r}; pass a "
+                "ShapeDtypeStruct"
+            )
+        avals.append(make_aval(tuple(x.shape), dtypes.canonicalize_dtype(np.dtype(x.dtype))))
+    if not avals:
+        raise ValueError(f"kernel: out must declare a result; got {out!r}; pass ShapeDtypeStructs")
+    return tuple(avals), tree
+
+
+def type_text(shape: Sequence[int], dtype: np.dtype) -> str:
+    return f"{dtype.name}[{','.join(map(str, shape))}]"
+
+
+class ArrayFunction:
+    """A function of arrays; `out` declares its results."""
+
+    kind = "array"
+
+    def __init__(self, function: Any, name: str | None, out: Any, fill: Any, cost: int) -> None:
+        self.function = function
+        self.python: Any = python_function(function)
+        self.name = name or self.python.__name__
+        self.out, self.fill = out, fill
+        self.of = "{} ({}:{})".format(*function_place(self.python))
+        self.op = array_op(self.name, self.run, _shown, cost)
+        self.compiled: Any = None
+        self.checked: set[Any] = set()
+        self.threaded = bool(getattr(function, "targetoptions", {}).get("parallel"))
+
+    def record(self, nodes: Sequence[Node], static: dict[str, Any]) -> Any:
+        """Apply it to operands; it is compiled for their types here, so that errors come here."""
+        self.takes(len(nodes), static)
+        avals, tree = result_avals(self.out, nodes, static)
+        self.check([x.aval for x in nodes], avals, static)
+        params = {"result_avals": avals, "static": tuple(sorted(static.items()))}
+        made = items(record(self.op, tuple(nodes), params))
+        return tree.unflatten([wrap(x) for x in made])
+
+    def takes(self, operands: int, static: dict[str, Any]) -> None:
+        """Refuse names that it does not have, and more operands than it can take."""
+        names = self.python.__code__.co_varnames[: self.python.__code__.co_argcount]
+        unknown = [n for n in static if n not in names]
+        if unknown or operands > len(names) - len(static):
+            got = f"{operands} operands" + (f" and {sorted(static)} by name" if static else "")
+            raise TypeError(
+                f"kernel: {self.of} has the parameters {', '.join(names)}; got {got}; give arrays "
+                "by position, then come its results"
+            )
+
+    def fills(self, operands: int, results: int, static: Sequence[str]) -> bool:
+        """Whether it gets arrays for its results, rather than returning them."""
+        code = self.python.__code__
+        names = code.co_varnames[: code.co_argcount]
+        defaults = names[len(names) - len(self.python.__defaults__ or ()) :]
+        free = [n for n in names if n not in static]
+        least = len([n for n in free if n not in defaults])
+        for count, fills in ((operands + results, True), (operands, False)):
+            if least <= count <= len(free):
+                return fills
+        raise TypeError(
+            f"kernel: {self.of} takes {len(free)} arguments; got {operands} operands and "
+            f"{results} declared results; let it take the operands and an array for each result, "
+            "or the operands alone and return the results"
+        )
+
+    def check(self, ins: Sequence[Aval], outs: Sequence[Aval], static: dict[str, Any]) -> None:
+        fills = self.fills(len(ins), len(outs), list(static))
+        kinds = [(len(a.shape), a.dtype) for a in (*ins, *outs)]
+        key = (*kinds, fills, tuple([(k, type(v)) for k, v in sorted(static.items())]))
+        if key in self.checked:
+            return
+        for i, a in enumerate((*ins, *outs)):
+            if a.dtype.kind not in "biufc" or (a.dtype.itemsize < 4 and a.dtype.kind == "f"):
+                what = f"operand {i}" if i < len(ins) else f"result {i - len(ins)}"
+                raise TypeError(
+                    f"kernel: {self.of}: Numba has no arithmetic for the dtype of {what}; got "
+                    f"{a.dtype.name}; convert it to float32 with astype"
+                )
+        module = importlib.import_module("accnp.runtime.user_functions")
+        if self.compiled is None:
+            self.compiled = module.released(self.function)
+        given = [] if not fills else outs
+        found = module.compile_for(self.compiled, self.of, ins, given, static)
+        self.check_returned(found, outs, fills)
+        self.checked.add(key)
+
+    def check_returned(self, found: Any, outs: Sequence[Aval], fills: bool) -> None:
+        if fills:
+            if found:
+                raise TypeError(
+                    f"kernel: {self.of} gets arrays for its results and must return nothing; got "
+                    f"{_ranks(found)}; write to its last {len(outs)} arguments"
+                )
+            return
+        want = [(len(a.shape), a.dtype) for a in outs]
+        if found != want:
+            raise TypeError(
+                f"kernel: {self.of} returns {_ranks(found) or 'nothing'}; declared is "
+                f"{_ranks(want)}; return what out says, or let out say what is returned"
+            )
+
+    def run(
+        self, *arrays: np.ndarray, result_avals: Sequence[Aval], static: tuple[Any, ...]
+    ) -> list[np.ndarray]:
+        """Call it on arrays; returns fresh ones."""
+        ins = [_operand(x) for x in arrays]
+        named = dict(static)
+        fills = self.fills(len(ins), len(result_avals), list(named))
+        outs = [self.fresh(a) for a in result_avals] if fills else []
+        try:
+            if self.threaded:
+                with _one_at_a_time:
+                    found = self.compiled(*ins, *outs, **named)
+            else:
+                found = self.compiled(*ins, *outs, **named)
+        except Exception as error:
+            raise JaxRuntimeError(
+                f"kernel: {self.of} raised {type(error).__name__}: {error}"
+            ) from error
+        if fills:
+            return outs
+        several = list(found) if isinstance(found, tuple) else [found]
+        for i, (x, a) in enumerate(zip(several, result_avals, strict=True)):
+            if np.shape(x) != a.shape:
+                raise JaxRuntimeError(
+                    f"kernel: {self.of} returned {type_text(np.shape(x), a.dtype)} for result {i}; "
+                    f"declared is {type_text(a.shape, a.dtype)}; return what out says"
+                )
+        return several
+
+    def fresh(self, aval: Aval) -> np.ndarray:
+        if self.fill is None:
+            return np.empty(aval.shape, aval.dtype)
+        return np.full(aval.shape, self.fill, aval.dtype)
+
+
+def _operand(x: np.ndarray) -> Any:
+    """An operand as the function is compiled for: in C order and read only, or a number."""
+    if not x.shape:
+        return x[()]
+    x = np.ascontiguousarray(x)
+    if x.flags.writeable:
+        x = x.view()
+        x.flags.writeable = False
+    return x
+
+
+def _ranks(kinds: Sequence[tuple[int, np.dtype]]) -> str:
+    return ", ".join(f"{dtype.name} of rank {rank}" for rank, dtype in kinds)
+
+
+def _shown(params: dict[str, Any]) -> dict[str, Any]:
+    return dict(params["static"])

@@ -1,0 +1,189 @@
+"""`kernel`: a user's function as an operation. In: the function and what it makes. Out: a callable
+that records one operation for each call.
+
+A function of numbers becomes part of generated kernels, a function of arrays is called whole.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.convert import as_node
+from accnp.api.differentiation.custom_jvp import custom_jvp
+from accnp.api.differentiation.custom_vjp import custom_vjp
+from accnp.api.kernels.arrays import ArrayFunction
+from accnp.api.kernels.scalars import ScalarFunction
+from accnp.api.kernels.texts import python_function
+from accnp.api.mapping.custom_vmap import custom_vmap
+from accnp.errors import api_boundary
+from accnp.trace_fn import function_place
+
+__all__ = ["UserKernel", "kernel"]
+
+
+class UserKernel:
+    """An operation made by `kernel`; call it with arrays.
+
+    Attributes:
+        function: the user's function.
+        kind: "scalar" (part of generated kernels) or "array" (called whole).
+    """
+
+    def __init__(self, body: ScalarFunction | ArrayFunction, rules: dict[str, Any]) -> None:
+        self._body = body
+        self._rules = rules
+        self.function = body.function
+        self.kind = body.kind
+        self.__name__ = self.__qualname__ = body.name
+        self.__doc__ = f"The kernel {body.name} as an operation on arrays."
+        self._ruled: dict[Any, Callable[..., Any]] = {}
+
+    def __repr__(self) -> str:
+        place = "{1}:{2}".format(*function_place(python_function(self.function)))
+        return f"<{self.kind} kernel {self.__name__} of {place}>"
+
+    @api_boundary
+    def __call__(self, *operands: Any, **static: Any) -> Any:
+        """Apply the kernel to arrays; what is given by name is static, the function's own."""
+        try:
+            key = tuple(sorted(static.items()))
+            found = self._ruled.get(key)
+        except TypeError:
+            raise TypeError(
+                f"kernel: what {self.__name__} is given by name is static and must be a number, a "
+                f"bool, a text or a tuple of these; got {static!r}; give arrays by position"
+            ) from None
+        if found is None:
+            found = self._ruled[key] = self._with_rules(static)
+        return found(*operands)
+
+    def _with_rules(self, static: dict[str, Any]) -> Callable[..., Any]:
+        """The operation for these static arguments, in the rules of the user's."""
+
+        def call(*operands: Any) -> Any:
+            return self._body.record([as_node(x, self.__name__) for x in operands], static)
+
+        call.__name__ = call.__qualname__ = self.__name__
+        found: Any = call
+        rules = self._rules
+        if rules["vmap"] is not None:
+            found = custom_vmap(found)
+            found.def_vmap(_with(rules["vmap"], static))
+        if rules["jvp"] is not None:
+            found = custom_jvp(found)
+            found.defjvp(_with(rules["jvp"], static))
+        if rules["vjp"] is not None:
+            forward, backward = rules["vjp"]
+            found = custom_vjp(found)
+            found.defvjp(_with(forward, static), _with(backward, static))
+        return found
+
+
+def _with(rule: Callable[..., Any], static: dict[str, Any]) -> Callable[..., Any]:
+    if not static:
+        return rule
+    made = functools.partial(rule, **static)
+    return functools.wraps(rule)(lambda *args: made(*args))
+
+
+@api_boundary
+def kernel(
+    function: Any = None,
+    out: Any = None,
+    *,
+    vmap: Callable[..., Any] | None = None,
+    jvp: Callable[..., Any] | None = None,
+    vjp: tuple[Callable[..., Any], Callable[..., Any]] | None = None,
+    name: str | None = None,
+    fill: Any = None,
+    cost: int | None = None,
+) -> Any:
+    """Make an operation of a function that Numba compiles.
+
+    Without shapes in `out` the function is one of numbers (`@numba.njit`, `@numba.vectorize`, or
+    plain Python): it is applied to each element, operands are broadcast, and it becomes part of
+    the kernel that computes what is around it: `jnp.sum(f(x) * 2)` is one kernel. Its arithmetic is
+    Numba's: `x * 0.5` of a float32 is computed as float64; write `np.float32(0.5)` to stay.
+
+    With shapes in `out` it is one of arrays: called with NumPy arrays in C order that are read
+    only (operands of rank 0 come as numbers), followed by an array for each result to write to,
+    unless it takes operands alone; then it returns the results. It runs without the interpreter's
+    lock, on the device's stream where it is large. Nothing checks that it stays within its arrays:
+    writing past them corrupts memory, as in any Numba function without `boundscheck=True`.
+
+    The operation is lazy, can be jitted, used in loops, mapped and differentiated by given rules,
+    and shows up in jaxprs as `kernel_<name>`.
+
+    Args:
+        function: the function; left out, `kernel` is a decorator.
+        out: the type of the results: a tree of things with shape and dtype (ShapeDtypeStruct), or a
+            function that makes it of such things for the operands (and of the static arguments,
+            by name). For a function of numbers: the dtype of its result (default: what Numba says
+            it returns, or the 32-bit type of that kind unless `enable_x64` is on).
+        vmap: batching rule (axis_size, in_batched, *operands) -> (results, which of them are
+            batched), as of `custom_vmap`; without one a function of arrays is called for each
+            example in turn.
+        jvp: derivative rule (primals, tangents) -> (results, tangents of them), as of `custom_jvp`.
+        vjp: a pair of rules as of `custom_vjp`: forward(*operands) -> (results, residuals),
+            backward(residuals, cotangents) -> a cotangent for each operand.
+        name: what errors, jaxprs and `inspect` call it (default: the function's name).
+        fill: what arrays for results hold at first (default: anything).
+        cost: simple instructions for one element, for the decision what to fuse and what to share
+            among threads (default: 20, for a function of arrays 1000).
+
+    Raises:
+        TypeError: at a call: Numba cannot compile the function for these operands; the text says
+            why in short, and the line.
+        ValueError: the function cannot be part of kernels (it reads an array from outside, say), or
+            `out` is wrong.
+        NotImplementedError: it is differentiated, and there is no rule.
+
+    Example:
+        >>> import accnp as jnp
+        >>> @jnp.kernel
+        ... def half_wave(x):
+        ...     return x if x > 0 else x * 0
+        >>> jnp.sum(half_wave(jnp.array([-1.0, 2.0, 3.0])) * 2)
+        Array(10., dtype=float32)
+        >>> @jnp.kernel(out=lambda x: x)
+        ... def running_max(x, y):
+        ...     y[0] = x[0]
+        ...     for i in range(1, x.size):
+        ...         y[i] = max(x[i], y[i - 1])
+        >>> running_max(jnp.array([1, 3, 2, 4]))
+        Array([1, 3, 3, 4], dtype=int32)
+    """
+    given = {"vmap": vmap, "jvp": jvp, "vjp": vjp, "name": name, "fill": fill, "cost": cost}
+    if function is None:
+        return functools.partial(kernel, out=out, **given)
+    if python_function(function) is None:
+        raise TypeError(
+            f"kernel: needs a function that Numba compiles; got {function!r}; pass one made by "
+            "numba.njit or numba.vectorize, or a plain function"
+        )
+    if jvp is not None and vjp is not None:
+        raise ValueError(
+            f"kernel: there can be one rule for derivatives; got jvp={jvp!r} and vjp={vjp!r}; "
+            "give one of them"
+        )
+    rules = {"vmap": vmap, "jvp": jvp, "vjp": vjp}
+    if out is None or _is_dtype(out):
+        if fill is not None or vmap is not None:
+            raise ValueError(
+                "kernel: a function of numbers has no use for fill and vmap; got "
+                f"fill={fill!r}, vmap={vmap!r}; leave them out, or give shapes in out"
+            )
+        dtype = None if out is None else np.dtype(out)
+        return UserKernel(ScalarFunction(function, name, dtype, cost or 20), rules)
+    return UserKernel(ArrayFunction(function, name, out, fill, cost or 1000), rules)
+
+
+def _is_dtype(out: Any) -> bool:
+    return isinstance(out, str | np.dtype) or (
+        isinstance(out, type)
+        and (issubclass(out, np.generic) or out in (bool, int, float, complex))
+    )

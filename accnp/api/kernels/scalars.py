@@ -1,0 +1,78 @@
+"""A user's function of numbers as an elementwise operation, whose text goes into kernels.
+
+In: the function. Out: `record`, which makes a node of operands.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import broadcast_nodes, wrap
+from accnp.api.kernels.texts import python_function, scalar_text
+from accnp.array import Array
+from accnp.ir.node import Node, record
+from accnp.primitives.user_kernels import scalar_op
+from accnp.trace_fn import function_place
+
+__all__ = ["ScalarFunction"]
+
+
+class ScalarFunction:
+    """A function of numbers; `dtype` is that of its result, if it was declared."""
+
+    kind = "scalar"
+
+    def __init__(self, function: Any, name: str | None, dtype: Any, cost: int) -> None:
+        self.function = function
+        self.python: Any = python_function(function)
+        self.name = name or self.python.__name__
+        self.declared = None if dtype is None else dtypes.canonicalize_dtype(dtype)
+        self.of = "{} ({}:{})".format(*function_place(self.python))
+        self.op = scalar_op(self.name, scalar_text(function), self.reference, cost)
+        self.found: dict[Any, np.dtype] = {}
+
+    def record(self, nodes: Sequence[Node], static: dict[str, Any]) -> Array:
+        """Apply it to operands, which are broadcast."""
+        count = self.python.__code__.co_argcount
+        if static or len(nodes) != count:
+            got = f"{len(nodes)} operands" + (f" and {sorted(static)} by name" if static else "")
+            raise TypeError(
+                f"kernel: {self.of} is a function of {count} numbers; got {got}; give one array "
+                "for each of its parameters, by position"
+            )
+        if not count:
+            raise TypeError(f"kernel: {self.of} takes no operand; got none; let it take one")
+        out = self.result([x.aval.dtype for x in nodes])
+        return wrap(record(self.op, tuple(broadcast_nodes(self.name, list(nodes))), {"out": out}))
+
+    def result(self, kinds: Sequence[np.dtype]) -> np.dtype:
+        """The dtype of the result; compiles the function for these, so that errors come here."""
+        key = (*kinds, dtypes.canonicalize_dtype(np.float64))
+        found = self.found.get(key)
+        if found is None:
+            compiled = importlib.import_module("accnp.runtime.user_functions")
+            said = compiled.scalar_result(self.python, self.of, [computed(k) for k in kinds])
+            found = self.declared or dtypes.canonicalize_dtype(said)
+            self.found[key] = found
+        return found
+
+    def reference(self, *arrays: np.ndarray, out: np.dtype) -> np.ndarray:
+        """The function on arrays, outside of kernels: of half precisions, or without elements."""
+        shape = np.broadcast_shapes(*[x.shape for x in arrays])
+        if 0 in shape:
+            return np.empty(shape, out)
+        compiled = importlib.import_module("accnp.runtime.user_functions")
+        ins = [x.astype(computed(x.dtype), copy=False) for x in arrays]
+        with np.errstate(all="ignore"):
+            return np.asarray(compiled.vectorised(self.python)(*ins)).astype(out)
+
+
+def computed(dtype: np.dtype) -> np.dtype:
+    """The dtype that Numba computes with in place of one: float32 for half precisions."""
+    half = dtype.kind not in "biuc" and dtype.itemsize < 4
+    return np.dtype(np.float32) if half else dtype

@@ -1,0 +1,96 @@
+"""Operations that users bring: of numbers, part of generated kernels, and of arrays, called whole.
+
+In: what such an operation computes, as text or as a function of NumPy arrays. Out: op records that
+no table has: each belongs to the object that users call, which puts rules of the user's for
+derivatives and batching around it (`api/kernels/`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.kernel import dtype_code
+from accnp.ir.node import Node, record
+from accnp.ir.op import Op
+from accnp.primitives.callback import one_by_one
+from accnp.primitives.kinds import map_shape, move_batch_first
+
+__all__ = ["array_op", "scalar_op"]
+
+
+def _no_derivative(name: str) -> Callable[..., Any]:
+    def rule(*_: Any, **__: Any) -> Any:
+        raise NotImplementedError(
+            f"kernel: no derivative of {name} is known; got it inside a differentiated function; "
+            "give accnp.kernel a rule (jvp= or vjp=), or use lax.stop_gradient on its operands"
+        )
+
+    return rule
+
+
+def scalar_op(name: str, mark: str, numpy: Callable[..., Any], cost: int) -> Op:
+    """An operation of each element; its parameter `out` is the dtype of the result.
+
+    Args:
+        name: of the user's function.
+        mark: the name by which kernels call it.
+        numpy: the reference: (*arrays, out) -> array.
+        cost: of one element, in simple instructions.
+    """
+
+    def infer(*avals: Aval, out: np.dtype) -> Aval:
+        return make_aval(map_shape(f"kernel_{name}", avals), out)
+
+    def text(params: dict[str, Any], _: np.dtype, count: int) -> str:
+        places = ", ".join(f"{{{i}}}" for i in range(count))
+        return f"{dtype_code(params['out'])}({mark}({places}))"
+
+    def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
+        return record(op, tuple(move_batch_first(size, xs, batched)), params), True
+
+    op = Op(
+        f"kernel_{name}",
+        "map",
+        infer,
+        numpy=numpy,
+        jvp=_no_derivative(name),
+        batch=batch,
+        scalar=text,
+        cost=cost,
+        show=lambda _: {},
+        dtypes="biufc",
+    )
+    return op
+
+
+def array_op(name: str, numpy: Callable[..., Any], show: Callable[..., Any], cost: int) -> Op:
+    """An operation of whole arrays, whose parameter `result_avals` has the types of its results.
+
+    Args:
+        name: of the user's function.
+        numpy: (*arrays, result_avals, **params) -> a list of arrays.
+        show: parameters -> those that jaxprs show.
+        cost: of one element of the largest result, in simple instructions.
+    """
+
+    def infer(*_: Aval, result_avals: tuple[Aval, ...], **__: Any) -> tuple[Aval, ...]:
+        return result_avals
+
+    def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
+        return one_by_one(op, size, xs, batched, params), True
+
+    op = Op(
+        f"kernel_{name}",
+        "opaque",
+        infer,
+        numpy=numpy,
+        jvp=_no_derivative(name),
+        batch=batch,
+        cost=cost,
+        show=show,
+    )
+    return op

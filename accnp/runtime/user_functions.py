@@ -1,0 +1,121 @@
+"""Functions of users that Numba compiles whole: on arrays, or of numbers for reference.
+
+In: a function, and the types of what it will be called with. Out: a Numba function that lets go of
+the interpreter's lock, compiled for these types, or an error in few words at the user's line. It is
+loaded by name, when the first such function is used.
+"""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core import types
+from numba.np.numpy_support import as_dtype, from_dtype
+
+__all__ = ["compile_for", "released", "scalar_result", "vectorised"]
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+# Lines of Numba's messages that say nothing of the user's program.
+_NOISE = re.compile(
+    r"^(Failed in|During:|File |This error may|Use of|Enable logging|- |There are \d|"
+    r"Overload of|Of which|.*_?(overload|template)|\^+|\.\.\.|$|<source elided>|Known signatures)"
+)
+_PLACES = (re.compile(r'File "(.+?)", line (\d+)'), re.compile(r"at (\S+) \((\d+)\)"))
+
+
+def released(function: Any) -> Any:
+    """A Numba function of the same Python function and options that holds no lock while it runs."""
+    options = {**getattr(function, "targetoptions", {}), "nogil": True}
+    options.pop("nopython", None)
+    return numba.njit(**options)(getattr(function, "py_func", function))
+
+
+def _kind(shape: tuple[int, ...], dtype: np.dtype, readonly: bool) -> Any:
+    number = from_dtype(dtype)
+    return types.Array(number, len(shape), "C", readonly=readonly) if shape else number
+
+
+def compile_for(
+    function: Any,
+    name: str,
+    operands: Sequence[Any],
+    results: Sequence[Any],
+    static: dict[str, Any],
+) -> list[tuple[int, np.dtype]]:
+    """Compile a function for operands (of rank 0: numbers) and arrays for results; both have shape
+    and dtype. Returns rank and dtype of what it returns.
+
+    Raises:
+        TypeError: it does not compile for these; the text has what Numba says in short.
+    """
+    try:
+        kinds = [_kind(a.shape, a.dtype, True) for a in operands]
+        kinds += [types.Array(from_dtype(a.dtype), len(a.shape), "C") for a in results]
+        named = {key: numba.typeof(value) for key, value in static.items()}
+        folded = tuple(function._compiler.fold_argument_types(tuple(kinds), named)[1])
+        function.compile(folded)
+        found = function.overloads[folded].signature.return_type
+    except Exception as error:  # Numba lets some through that are not its own
+        raise TypeError(_short(error, name, function.py_func, operands)) from None
+    if isinstance(found, types.NoneType):
+        return []
+    several: Any = found if isinstance(found, types.BaseTuple) else [found]
+    return [_described(x) for x in several]
+
+
+def _described(kind: Any) -> tuple[int, np.dtype]:
+    if isinstance(kind, types.Array):
+        return kind.ndim, as_dtype(kind.dtype)
+    return 0, as_dtype(types.unliteral(kind))
+
+
+def scalar_result(function: Any, name: str, dtypes: Sequence[np.dtype]) -> np.dtype:
+    """The dtype that a function of numbers returns for numbers of these.
+
+    Raises:
+        TypeError: it does not compile for these; the text has what Numba says in short.
+    """
+    kinds = tuple([from_dtype(d) for d in dtypes])
+    made: Any = numba.njit(function)
+    try:
+        made.compile(kinds)
+    except Exception as error:  # Numba lets some through that are not its own
+        raise TypeError(_short(error, name, function, [_Number(d) for d in dtypes])) from None
+    return _described(made.overloads[kinds].signature.return_type)[1]
+
+
+class _Number:
+    shape = ()
+
+    def __init__(self, dtype: np.dtype) -> None:
+        self.dtype = dtype
+
+
+@functools.cache
+def vectorised(function: Any) -> Callable[..., Any]:
+    """A function of numbers as one of arrays, element by element; kernels' reference."""
+    return numba.vectorize(nopython=True)(function)
+
+
+def _short(error: Exception, name: str, function: Any, operands: Sequence[Any]) -> str:
+    """What Numba says, without what is about Numba, and the user's line."""
+    text = _COLOURS.sub("", str(error))
+    lines = [line.strip() for line in text.split("\n")]
+    said = [line.removeprefix(">>> ") for line in lines if line and not _NOISE.match(line)][:2]
+    if "Cannot modify readonly array" in text:
+        said = ["it writes to an operand, and these are read only: write to a result"]
+    given = ", ".join(f"{a.dtype.name}[{','.join(map(str, a.shape))}]" for a in operands)
+    file = function.__code__.co_filename
+    places = [m for pattern in _PLACES for m in pattern.findall(text) if m[0] == file]
+    line = int(places[0][1]) if places else function.__code__.co_firstlineno
+    code = linecache.getline(file, line).strip()
+    return (
+        f"kernel: Numba cannot compile {name} for ({given}): {' '.join(said)[:400]}"
+        f"; at {file}:{line}: {code}"
+    )
