@@ -33,7 +33,7 @@ from numba.core.typed_passes import (
 from numba.core.untyped_passes import FixupArgs, IRProcessing, ReconstructSSA, TranslateByteCode
 from numba.misc.llvm_pass_timings import PassTimingsCollection
 
-from accnp.kernels.definitions import with_definitions
+from accnp.codegen.definitions import with_definitions
 from accnp.runtime.direct import Unsupported, build
 from accnp.runtime.lean import TARGET, TYPING
 from accnp.runtime.syntax import walk
@@ -231,7 +231,7 @@ def lower(
 
     Callees are functions in the source with their signatures, in an order in which each calls only
     those before it. Independent loops are vectors of `vector_bytes` (0: none are). A text whose
-    loops all are says so (`VECTORS`). What users brought comes from `kernels/definitions.py`.
+    loops all are says so (`VECTORS`). What users brought comes from `codegen/definitions.py`.
     """
     source = with_definitions(source)
     arguments = (types.int64, types.int64, *map(argument_type, signature))

@@ -16,6 +16,7 @@ import llvmlite.binding as llvm
 from numba.core import types
 from numba.core.compiler_lock import global_compiler_lock
 
+from accnp.codegen.definitions import with_definitions
 from accnp.runtime import frontend
 from accnp.runtime.compile import Callees
 from accnp.runtime.direct import Unsupported, build
@@ -68,6 +69,7 @@ def write(
         ValueError: a type in the signature is unknown, or the number of arguments is another.
         NotImplementedError: it calls what a GPU has not got.
     """
+    source = with_definitions(source)
     ends = (types.int64, types.int64) if tasks else ()
     arguments = (*ends, *map(frontend.argument_type, signature))
     function = frontend.load_function(source, name, namespace, callees)

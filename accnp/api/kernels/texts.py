@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.kernels.definitions import define
+from accnp.codegen.definitions import define
 from accnp.trace_fn import function_place
 
 __all__ = ["python_function", "scalar_text"]
