@@ -1,0 +1,98 @@
+"""LLVM's part: the same code from each of several threads, errors, and no memory kept."""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from accnp.runtime import objects
+
+TEXT = """
+define double @f{0}(ptr %p, i64 %n) {{
+start:
+  br label %loop
+loop:
+  %i = phi i64 [0, %start], [%next, %loop]
+  %s = phi double [0.0, %start], [%sum, %loop]
+  %at = getelementptr double, ptr %p, i64 %i
+  %x = load double, ptr %at
+  %y = fmul double %x, {0}.0
+  %sum = fadd double %s, %y
+  %next = add nsw i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %end
+end:
+  ret double %sum
+}}
+"""
+
+
+def test_threads_make_the_same_code():
+    texts = [TEXT.format(k) for k in range(2, 6)]
+    alone = [objects.build(text, []) for text in texts]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(10):
+            assert list(pool.map(lambda text: objects.build(text, []), texts)) == alone
+
+
+def test_what_llvm_refuses_is_told():
+    wrong = "define double @g() { ret float 1.0 }"
+    caller = "declare double @g()\ndefine double @f() {\n %x = call double @g()\n ret double %x }"
+    for text, linked in ((wrong, []), (caller, [wrong])):
+        with pytest.raises(RuntimeError, match="float"):
+            objects.build(text, linked)
+    assert objects.build(TEXT.format(2), [])  # and the thread goes on
+
+
+def test_link_errors_are_told():
+    twice = "define double @g() {\n  ret double 1.0 }"
+    text = f"{twice}\ndefine double @f() {{\n  %x = call double @g()\n ret double %x }}"
+    with pytest.raises(RuntimeError, match="symbol multiply defined"):
+        objects.build(text, [twice])
+
+
+GROWTH = """
+import accnp.numpy as jnp
+from accnp import counters, jit
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+
+def compiled(k):
+    steps = [jnp.add, jnp.subtract, jnp.multiply]
+
+    def f(x):  # loops that LLVM makes vectors of, another text for each k
+        y = x
+        for i in range(4):
+            y = steps[k // 3**i % 3](y, x)
+        return y.T + x
+
+    jit(f)(x).block_until_ready()
+
+x = jnp.ones((20, 20))
+for k in range(10):
+    compiled(k)
+before, kernels = resident(), counters()["compiles"]
+for k in range(10, 40):
+    compiled(k)
+print(counters()["compiles"] - kernels, resident() - before)
+"""
+
+
+def test_compiled_kernels_leave_little_memory_behind():
+    """They left 0.3 MB each: llvmlite gives no pass manager back."""
+    if not os.path.exists("/proc/self/statm"):
+        return
+    done = subprocess.run(
+        [sys.executable, "-c", GROWTH],
+        env=os.environ | {"ACCNP_CACHE_DIR": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    kernels, growth = map(int, done.stdout.split())
+    assert kernels == 30
+    assert growth < 30 * 100_000
