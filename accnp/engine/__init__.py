@@ -71,9 +71,16 @@ def materialise(nodes: Sequence[Node], wait: bool = False) -> None:
         if not order:
             return
         outputs, places = wanted(found)
-        lost = lost_leaves(found) if found.taken and not watch.one_by_one else ()
-        full_key = (*found.key, places, lost, config.fastmath, config.fusion_limit)
+        lost = lost_leaves(found, found.taken) if found.taken and not watch.one_by_one else ()
+        rest = config.fastmath, config.fusion_limit
+        full_key = (*found.key, places, lost, *rest)
         plan = _plans.get(full_key)
+        if plan is not None and plan.spare and not watch.one_by_one:
+            # Large results are written over operands that nobody else has.
+            more = lost_leaves(found, {*found.taken, *plan.spare})
+            if more != lost:
+                lost, full_key = more, (*found.key, places, more, *rest)
+                plan = _plans.get(full_key)
         if len(order) == 1 and plan is not None and not _fast:
             _remember(order[0], plan)
         program = build(sorted_order(found.order), leaves, outputs) if plan is None else None
@@ -103,7 +110,8 @@ _refresh()
 
 def _remember(node: Node, plan: Plan) -> None:
     """Let single operations of this form, on one operand or two, take the short way."""
-    small = plan.quick is not None and not plan.constants and len(plan.out_avals) == 1
+    small = plan.quick is not None and not (plan.constants or plan.spare)
+    small = small and len(plan.out_avals) == 1
     if small and node.form is not None and node.op.takes is None and len(node.inputs) in (1, 2):
         _plans[node.form, node.inputs[0] is node.inputs[-1]] = plan
 
@@ -218,7 +226,7 @@ def pending(node: Node) -> tuple[list[Node], list[Node], list[Node], Plan | None
     with _graph:
         found = collect([node])
         outputs, places = wanted(found)
-        lost = lost_leaves(found) if found.taken else ()
+        lost = lost_leaves(found, found.taken) if found.taken else ()
         plan = _plans.get((*found.key, places, lost, config.fastmath, config.fusion_limit))
         return sorted_order(found.order), found.leaves, outputs, plan
 

@@ -6,7 +6,7 @@ In: nodes without values. Out: a `Pending`; nothing is computed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import sub
 from sys import getrefcount
 from typing import Any
@@ -133,9 +133,9 @@ def _is_kept(node: Node) -> bool:
     return True
 
 
-def lost_leaves(found: Pending) -> tuple[int, ...]:
-    """Leaves that nobody can see any more once the pending graph is computed: updates are made in
-    their buffers.
+def lost_leaves(found: Pending, leaves: Iterable[int]) -> tuple[int, ...]:
+    """Those of some leaves that nobody can see any more once the pending graph is computed: results
+    are written to their buffers.
 
     Only what these nodes hold of a leaf may be all there is of it, and of its buffer; a node that
     stays pending (a view, one of several results, one of a derivative) would need it again.
@@ -143,7 +143,7 @@ def lost_leaves(found: Pending) -> tuple[int, ...]:
     if any(n.trace is not None or isinstance(n.aval, tuple) for n in found.order):
         return ()
     lost = []
-    for k in sorted(found.taken):
+    for k in sorted(leaves):
         uses = 0
         for node in found.order:
             here = sum([x is found.leaves[k] for x in node.inputs])

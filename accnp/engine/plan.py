@@ -398,12 +398,15 @@ class _Planner:
         alone: they cost nothing, and steps that take over memory share no launch with others."""
         for slot, nbytes in step.allocs:
             for source in step.alike if nbytes >= LEAST else ():
-                free = source in mine and last[source] is step
-                if free and source not in self.plan.output_slots:
+                if last[source] is not step or source in self.plan.output_slots:
+                    continue
+                if source in mine:
                     step.allocs.remove((slot, nbytes))
                     step.takes.append((slot, source, nbytes, True))
                     step.past = ((), ())
                     return
+                if source < self.plan.n_leaves:
+                    self.plan.spare += (source,)
 
     def why_copied(self, step: KernelStep, source: int, ours: bool, last: dict[int, Any]) -> str:
         """Why a buffer is not updated in place."""

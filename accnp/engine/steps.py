@@ -106,12 +106,21 @@ class KernelStep:
 
 
 def same_places(spec: KernelSpec) -> list[Value]:
-    """The operands that a map reads nowhere but where it writes its one result, element by element,
-    so that this may be written over one of them."""
+    """The operands that a kernel reads nowhere but where it writes its one result, element by
+    element, so that this may be written over one of them.
+
+    Kernels of rows write in their last pass, which folds nothing: a fold of it may be from memory.
+    """
     stores = [a for a in spec.accesses if a.store]
-    if spec.form != "map" or len(stores) != 1 or stores[0].offset:
+    if len(stores) != 1 or stores[0].offset:
         return []
     (out,) = stores
+    if spec.form == "row":
+        last = spec.phases[-1]
+        if last.folds or not any(a is out for a, _ in last.stores):
+            return []
+    elif spec.form != "map":
+        return []
     found = {}
     for a in spec.accesses:
         same = a.strides == out.strides and not (a.offset or a.terms) and a.dtype == out.dtype
@@ -158,6 +167,7 @@ class Plan:
         "overwritten",
         "program",
         "quick",
+        "spare",
         "steps",
         "work",
     )  # fmt: skip
@@ -179,6 +189,8 @@ class Plan:
         self.constants: list[Any] = []
         # Leaves that steps write to, of those that the caller said it owns.
         self.overwritten: frozenset[int] = frozenset()
+        # Leaves that a map could write its result over, if the caller said that it owns them.
+        self.spare: tuple[int, ...] = ()
 
 
 def forget_nodes(plan: Plan, program: Program) -> None:

@@ -177,6 +177,62 @@ def test_a_donated_argument_that_is_seen_stays_as_it_is():
     np.testing.assert_allclose(np.asarray(both), 2 * X)
 
 
+# --- the same in eager code ----------------------------------------------------------------------
+
+EAGER = {
+    "one operation": (lambda x: x * 1.5, X),
+    "a chain": (lambda x: jnp.sin(x) * 0.5 + x, X),
+    "a long body": (lambda x: jnp.tanh(x) * jnp.exp(-(x**2)) + accnp.nn.gelu(x) * jnp.cos(x), X),
+    "rows": (lambda x: x * ROW + 1, TABLE),
+    "choices": (lambda x: jnp.where(x > 0, x, 0.25 * x), X),
+    "short rows": (lambda x: x * FOUR, X.reshape(-1, 4)),
+    "another array": (lambda x: x * OTHER - x, X),
+    "numbers of rows": (lambda x: x * jnp.arange(512)[:, None], TABLE),
+    "softmax": (softmax, TABLE),
+    "normalised": (lambda x: x / jnp.sqrt(jnp.sum(x * x, 1, keepdims=True)) + x, TABLE),
+    "complex": (lambda x: x * (1 + 2j) - 1, (X + 1j * X)),
+    "whole numbers": (lambda x: (x ^ 5) + (x >> 1), X.view(np.int32)),
+}
+ROW, FOUR, OTHER = (jnp.asarray(X[:n]) for n in (1024, 4, N))
+
+
+@pytest.mark.parametrize("name", EAGER)
+def test_eager_maps_write_over_what_nobody_holds(name):
+    f, x = EAGER[name]
+    x = jnp.asarray(x).block_until_ready()
+    for _ in range(3):  # the first time makes the plan
+        want = np.asarray(accnp.jit(f)(jnp.asarray(np.array(x))))
+        at = place(x)
+        x = f(x)  # from here on nobody holds the operand
+        x.block_until_ready()
+        np.testing.assert_array_equal(np.asarray(x).view(np.int32), want.view(np.int32))
+        del want
+        last = place(x) == at
+    assert last
+
+
+HELD = {
+    "by a name": (lambda x: x, X),
+    "by a view of it": (lambda x: x.reshape(512, 1024).T, X.reshape(512, 1024).T),
+    "by NumPy": (np.asarray, X),
+    "by what is pending": (lambda x: x - 3, X - 3),
+    "by a derivative": (lambda x: accnp.vjp(lambda v: v * v, x)[1](x)[0], 2 * X**2),
+    "by a trace": (lambda x: accnp.jit(lambda v: v + x)(X), 2 * X),
+}
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_eager_maps_leave_what_is_held(name):
+    hold, want = HELD[name]
+    for _ in range(3):
+        x = jnp.asarray(X).block_until_ready()
+        held = hold(x)
+        y = x * 2 + 1
+        del x
+        np.testing.assert_allclose(np.asarray(y), X * 2 + 1, rtol=1e-6)
+        np.testing.assert_allclose(np.asarray(held), want, rtol=1e-6)
+
+
 ELSEWHERE = {
     "other places": lambda x: (y := jnp.sort(x)) + y[::-1],
     "a part": lambda x: jnp.sort(x)[:-1] * 2 + 1,
