@@ -57,6 +57,7 @@ if TYPE_CHECKING:  # loaded on first use
     from accnp.api.differentiation.forward_backward import fwd_and_bwd
     from accnp.api.inspect.look import inspect
     from accnp.api.kernels.kernel import kernel
+    from accnp.api.kernels.override import override
     from accnp.api.observe.explain import explain
     from accnp.api.differentiation.jacobians import hessian, jacfwd, jacobian, jacrev
     from accnp.api.mapping.pmap import pmap
@@ -185,6 +186,7 @@ __all__ = [
     "numpy_dtype_promotion",
     "numpy_rank_promotion",
     "ops",
+    "override",
     "pmap",
     "print_environment_info",
     "process_count",
@@ -242,6 +244,7 @@ _FROM = {
     "accnp.api.inspect.look": "inspect",
     "accnp.api.differentiation.jacobians": "hessian jacfwd jacobian jacrev",
     "accnp.api.kernels.kernel": "kernel",
+    "accnp.api.kernels.override": "override",
     "accnp.api.observe.explain": "explain",
     "accnp.api.mapping.pmap": "pmap",
     "accnp.api.environment.process": "clear_caches host_count host_id host_ids live_arrays "

@@ -129,6 +129,8 @@ _OPTIONS = [
     # Programs of more operations than this are not fused: each operation is a kernel of its own.
     Option("fusion_limit", int, 20_000, traced=True, ours=True, least=0),
     Option("user_contexts", object, None, traced=True, ours=True),  # see api/compiled/contexts.py
+    # Edited kernels in place of generated ones; see api/kernels/override.py.
+    Option("kernel_overrides", object, None, traced=True, ours=True),
     Option("debug", int, 0, (0, 1, 2, 3, 4, 5), ours=True),
 ]  # fmt: skip
 
@@ -240,6 +242,7 @@ class Config(threading.local):
     fastmath: bool
     fusion_limit: int
     user_contexts: Any
+    kernel_overrides: Any
 
     def __init__(self) -> None:
         with _lock:

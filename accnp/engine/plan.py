@@ -65,7 +65,22 @@ def make_plan(
     `owned` are leaves whose buffers the plan may write to; `body` says that it is part of a loop,
     which has its own ways with memory.
     """
-    return _Planner(program, fastmath, owned, body).run()
+    plan = _Planner(program, fastmath, owned, body).run()
+    if config.kernel_overrides and not body:
+        _put_edited(plan)
+    return plan
+
+
+def _put_edited(plan: Plan) -> None:
+    """Put edited kernels in the place of generated ones, in bodies of loops on the host too."""
+    edited = {(old, its): (new, callees) for old, its, new, callees in config.kernel_overrides}
+    for step in plan.steps:
+        if isinstance(step, ControlStep):
+            for body in step.bodies:
+                _put_edited(body)
+        elif isinstance(step, KernelStep) and (step.text.source, step.text.signature) in edited:
+            new, callees = edited[step.text.source, step.text.signature]
+            step.text.source, step.text.callees = new, tuple([(*c[:2], new) for c in callees])
 
 
 def plan_graph(graph: Graph, fastmath: bool = False, owned: Collection[int] = ()) -> Plan:
@@ -164,7 +179,8 @@ class _Planner:
         step = self.launch(text, c, spec_bytes(every))
         if single:
             step.past = past_caches(groups[0][0], step)
-            step.alike = [self.slot(v) for v in same_places(groups[0][0])]
+            if not config.kernel_overrides:  # an edited kernel may read at other places
+                step.alike = [self.slot(v) for v in same_places(groups[0][0])]
         for k, (f, out, chunks) in enumerate(text.partials):
             if chunks > 1:
                 self.second_stage(f, out, text.extent // chunks, chunks, self.partial_slots[k])

@@ -39,7 +39,7 @@ def test_a_function_that_is_not_jitted():
     assert i.kernels[0].operations == ["reduce_max", "sub", "exp", "reduce_sum", "div"]
     assert i.kernels[0].number_of_ops == 5
     assert i.kernels[0].signature[:2] == ("f4*", "f4*")
-    assert i.kernels[0].source.startswith("def kernel(lo, hi, ")
+    assert i.kernels[0].text.startswith("def kernel(lo, hi, ")
     # What runs is recorded without the named calls that make_jaxpr shows.
     names = [e.primitive.name for e in i.jaxpr.eqns]
     assert [n for n in names if n != "broadcast_in_dim"] == i.kernels[0].operations
@@ -57,7 +57,7 @@ def test_the_text_has_every_part():
     found = [t.strip("- ").split()[0].strip(":") for t in titles]
     assert found == ["graph", "program", "fusion", "plan", "kernel", "launches"]
     assert str(i.jaxpr) in text
-    assert i.kernels[0].source.rstrip() in text
+    assert i.kernels[0].text.rstrip() in text
     assert "%1: float32[5] = reduce_max %0 [axes=(1,)]" in text
     assert f"# {__file__}:" in text  # the line that recorded an operation
     assert "b0: %0 argument x, float32[5,7], 140 B" in text

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from accnp import engine
 from accnp.api.inspect.drawing import draw
 from accnp.api.inspect.kernels import InspectedKernel, kernels_of
+from accnp.codegen.definitions import with_definitions
 from accnp.engine.describe import clusters_of, plan_lines
 from accnp.engine.steps import KernelStep, Plan
 from accnp.engine.table import groups_of
@@ -77,7 +78,7 @@ class Inspection:
         for i, k in enumerate(self.kernels):
             arguments = f"arguments after lo, hi: {', '.join(k.signature)}"
             out[f"kernel {i} (step {k.step}): {k.label}"] = (
-                f"# {k.came}\n# {arguments}\n{k.source.rstrip()}"
+                f"# {k.came}\n# {arguments}\n{with_definitions(k.text).rstrip()}"
             )
         out["launches"] = self._launches()
         return out

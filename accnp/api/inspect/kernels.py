@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from accnp.api.kernels.files import kernel_file, memory_of
 from accnp.config import config
 from accnp.engine.describe import (
     body_operations,
@@ -25,18 +26,26 @@ __all__ = ["InspectedKernel", "kernels_of"]
 class InspectedKernel:
     """A generated kernel of a plan.
 
-    `source` is the text that Numba compiles, `signature` its arguments after the range,
-    `operations` the names of the operations fused in it, `extent` how far its range goes. `origin`
-    says where its machine code comes from: "compiled" or "disk" once this plan has run, "memory" if
-    another plan has made it, else "on disk" or "not compiled"; `compile_ms` is its time, if known.
+    `text` is what Numba compiles, `source` a Python file with it that can be edited and run by
+    itself (`python file.py` makes operands and times it), `signature` its arguments after the
+    range, `operations` the names of the operations fused in it, `extent` how far its range goes.
+    `origin` says where its machine code comes from: "compiled" or "disk" once this plan has run,
+    "memory" if another plan has made it, else "on disk" or "not compiled"; `compile_ms` is its
+    time, if known.
     """
 
     def __init__(
-        self, step: KernelStep, place: str, operations: Sequence[str], fastmath: bool, label: str
+        self,
+        step: KernelStep,
+        place: str,
+        operations: Sequence[str],
+        fastmath: bool,
+        label: str,
+        sizes: dict[int, int],
     ) -> None:
         self.step = place
         self.label = label
-        self.source = step.text.source
+        self.text = step.text.source
         self.signature = step.text.signature
         self.operations = list(operations)
         self.number_of_ops = len(self.operations)
@@ -47,9 +56,10 @@ class InspectedKernel:
         self._work = step.work
         self._grain = step.grain
         self._own = step.kernel
-        self._callees = step.callees
+        self.callees = step.callees
+        self._step, self._sizes = step, sizes
         found, on_disk = find_kernel(
-            self.source, "kernel", self.signature, fastmath=fastmath, callees=self._callees
+            self.text, "kernel", self.signature, fastmath=fastmath, callees=self.callees
         )
         kernel: Kernel | None = step.kernel or found
         self.origin = "on disk" if on_disk else "not compiled"
@@ -63,6 +73,12 @@ class InspectedKernel:
             kernel.seconds * 1e3 if kernel is not None and kernel.origin == "disk" else None
         )
 
+    @property
+    def source(self) -> str:
+        """The kernel as a file: edit it, run it, put it in place with `override`."""
+        title = f"Kernel of step {self.step}: {self.label}."
+        return kernel_file(self._step, self._sizes, self.fastmath, title)
+
     def llvm(self) -> str:
         """The optimised LLVM IR, made for looking at it; no cache changes."""
         return self._shown("llvm")
@@ -73,11 +89,11 @@ class InspectedKernel:
 
     def _shown(self, what: str) -> str:
         return show_kernel(
-            self.source,
+            self.text,
             "kernel",
             self.signature,
             fastmath=self.fastmath,
-            callees=self._callees,
+            callees=self.callees,
             what=what,
         )
 
@@ -108,7 +124,7 @@ class InspectedKernel:
         return f"on up to {threads} threads, in chunks of {self._grain}"
 
     def __str__(self) -> str:
-        return f"step {self.step}: {self.label}\n{self.came}\n{self.source}"
+        return f"step {self.step}: {self.label}\n{self.came}\n{self.text}"
 
     def __repr__(self) -> str:
         return f"<kernel of step {self.step}: {self.label}; {self.origin}>"
@@ -126,6 +142,7 @@ def kernels_of(
     for path, inner, its in every_plan(plan, program):
         other = next(running)[1] if running is not None else inner
         named = step_members(inner, its) if its is not None else {}
+        sizes = memory_of(inner, its)
         for i, step in enumerate(inner.steps):
             if not isinstance(step, KernelStep):
                 continue
@@ -140,6 +157,7 @@ def kernels_of(
                 names,
                 plan.fastmath,
                 kernel_label(values) if values is not None else END_OF_FOLD,
+                sizes,
             )
             if other is not inner and other.steps[i].kernel is not None:
                 kernel.origin = other.steps[i].kernel.origin

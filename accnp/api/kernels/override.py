@@ -1,0 +1,222 @@
+"""`override`: an edited kernel in the place of a generated one, and how the two compare.
+
+In: a kernel that `inspect` shows, and its edited text. Out: an `Override`, under which plans are
+made with the edited kernel; a `Report` of values and times.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from accnp import engine
+from accnp.api.compiled.jit import JitFunction, jit
+from accnp.api.inspect.kernels import InspectedKernel
+from accnp.api.kernels.files import defined, kernel_text
+from accnp.config import config, scope
+from accnp.engine import execute
+from accnp.engine.steps import KernelStep, Plan
+from accnp.errors import api_boundary
+from accnp.runtime.compile import CompileError, get_kernel
+
+__all__ = ["Override", "Report", "override"]
+
+
+@dataclass(frozen=True)
+class Report:
+    """An edited kernel against the original, on given operands.
+
+    Attributes:
+        same: whether all results are the same to the last bit (nan is nan).
+        largest: the largest difference of two results.
+        ulp: the same in units of the last place of the original (of floating results).
+        original, edited: seconds of a launch, the medians of alternating runs.
+    """
+
+    same: bool
+    largest: float
+    ulp: float
+    original: float
+    edited: float
+
+    @property
+    def ratio(self) -> float:
+        """The time of the edited kernel over that of the original."""
+        return self.edited / self.original
+
+    def __str__(self) -> str:
+        values = "the same values"
+        if not self.same:
+            values = f"values differ by up to {self.largest:.3g} ({self.ulp:.3g} ulp)"
+        return (
+            f"{values}; original {self.original * 1e6:.1f} us, edited {self.edited * 1e6:.1f} us: "
+            f"{self.ratio:.2f} of the time"
+        )
+
+
+class Override(contextlib.ContextDecorator):
+    """An edited kernel that stands for a generated one: in a `with` block, or in one function.
+
+    What is computed inside uses it, wherever the very same kernel would be used; what is only
+    recorded inside and looked at later does not.
+    """
+
+    def __init__(self, original: InspectedKernel, source: str, callees: tuple[Any, ...]) -> None:
+        self.original = original
+        self.source = source
+        self._entry = (original.text, original.signature, source, callees)
+        self._scopes: list[Any] = []
+
+    def __repr__(self) -> str:
+        return f"<edited kernel in place of that of step {self.original.step}>"
+
+    def __enter__(self) -> Override:
+        before = config.kernel_overrides or ()
+        made = scope("kernel_overrides", (*before, self._entry))
+        made.__enter__()
+        self._scopes.append(made)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._scopes.pop().__exit__(*error)
+
+    def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, jitted, with the edited kernel in it."""
+        function = func if isinstance(func, JitFunction) else jit(func)
+
+        @functools.wraps(func)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return call
+
+    @api_boundary
+    def report(self, f: Callable[..., Any], *args: Any, runs: int = 20, **kwargs: Any) -> Report:
+        """Run a function on operands with the original kernel and with the edited one in turns;
+        compare results, and the times of the kernel.
+
+        Raises:
+            ValueError: the function has no such kernel for these operands.
+        """
+        function = f if isinstance(f, JitFunction) else jit(f)
+        fastmath = self.original.fastmath
+        _, entry, leaves = function.entry_of(args, kwargs)
+        plans = []
+        for one in (contextlib.nullcontext(), self):
+            with one:
+                plans.append(engine.plan_of_graph(entry.graph, fastmath))
+        buffers = [[engine.ready(x) for x in (*leaves, *closed)] for _, closed in plans]
+        texts = (self.original.text, self.source)
+        timed = [_steps(plan, text) for (plan, _), text in zip(plans, texts, strict=True)]
+        if not all(timed):
+            raise ValueError(
+                f"override: {getattr(f, '__name__', f)} has no kernel like that of step "
+                f"{self.original.step} for these operands; inspect it with operands of these types"
+            )
+        outs: list[list[np.ndarray]] = [[], []]
+        times: list[list[float]] = [[], []]
+        for _ in range(max(2, runs)):
+            for k, (plan, _) in enumerate(plans):
+                found, seconds = _run(plan, buffers[k], timed[k])
+                outs[k] = [
+                    b.view(a.shape, a.dtype) for b, a in zip(found, entry.out_avals, strict=True)
+                ]
+                times[k].append(seconds)
+        original, edited = (float(np.median(t[1:])) for t in times)
+        return Report(*_compared(*outs), original, edited)
+
+
+def _steps(plan: Plan, text: str) -> set[int]:
+    return {
+        i for i, s in enumerate(plan.steps) if isinstance(s, KernelStep) and s.text.source == text
+    }
+
+
+def _run(plan: Plan, buffers: Sequence[Any], timed: set[int]) -> tuple[list[Any], float]:
+    """The results of a plan, and the time of some of its steps."""
+    total, number = 0.0, 0
+    begin = time.perf_counter()
+
+    def tell(_: Any) -> None:
+        nonlocal begin, number, total
+        now = time.perf_counter()
+        total += (now - begin) * (number in timed)
+        number += 1
+        begin = time.perf_counter()
+
+    return execute.run(plan, buffers, tell), total
+
+
+def _compared(
+    originals: Sequence[np.ndarray], others: Sequence[np.ndarray]
+) -> tuple[bool, float, float]:
+    same, largest, ulp = True, 0.0, 0.0
+    for a, b in zip(originals, others, strict=True):
+        inexact = a.dtype.kind not in "biu"
+        if np.array_equal(a, b, equal_nan=inexact):
+            continue
+        same = False
+        wide = np.complex128 if a.dtype.kind == "c" else np.float64
+        with np.errstate(all="ignore"):
+            far = np.abs(a.astype(wide) - b.astype(wide))
+            far = np.where((a == b) | ((a != a) & (b != b)), 0, far)
+            far = np.where(np.isnan(far), np.inf, far)
+            largest = max(largest, float(far.max()))
+            if a.dtype.kind in "fc":
+                part = np.abs(a)
+                ulp = max(ulp, float((far / np.spacing(np.nan_to_num(part))).max()))
+    return same, largest, ulp
+
+
+@api_boundary
+def override(kernel: InspectedKernel, edited: Any) -> Override:
+    """Put an edited kernel in the place of a generated one.
+
+    Args:
+        kernel: one of `inspect(f)(*args).kernels`.
+        edited: its `.source` after editing: the text, or the path of a file.
+
+    Returns:
+        An `Override`: a context manager (`with override(k, text): f(x)`), a decorator for one
+        function (`g = override(k, text)(f)`), and `.report(f, x)`, which checks it against the
+        original on operands and times both.
+
+    Raises:
+        ValueError: the text does not compile, or takes other arguments; nothing has changed then.
+        TypeError: `kernel` is none of `inspect`'s.
+
+    Example:
+        >>> import accnp as jnp
+        >>> x = jnp.arange(6.0)
+        >>> f = lambda x: jnp.sqrt(x) * 2
+        >>> (kernel,) = jnp.inspect(f)(x).kernels
+        >>> edited = kernel.source.replace("sqrt(", "abs(")
+        >>> with jnp.override(kernel, edited):
+        ...     print(jnp.jit(f)(x))
+        [ 0.  2.  4.  6.  8. 10.]
+        >>> jnp.override(kernel, edited).report(f, x).same
+        False
+    """
+    if not isinstance(kernel, InspectedKernel):
+        raise TypeError(
+            f"override: needs a kernel of accnp.inspect; got {kernel!r}; "
+            "pass inspect(f)(*args).kernels[0], say"
+        )
+    source = kernel_text(edited)
+    callees = defined(source, kernel.callees)
+    try:
+        get_kernel(source, "kernel", kernel.signature, fastmath=kernel.fastmath, callees=callees)
+    except (CompileError, ValueError) as error:
+        said = " ".join(str(error).split("\nsignature:")[0].split("\nDuring")[0].split("\n"))
+        raise ValueError(
+            f"override: the edited kernel of step {kernel.step} cannot take the place of the "
+            f"generated one: {said}"
+        ) from None
+    return Override(kernel, source, callees)

@@ -1,0 +1,137 @@
+"""Generated kernels as files that run by themselves, and edited ones put back in their place."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import accnp as jnp
+from accnp.runtime.compile import counters
+
+X = np.random.default_rng(0).normal(0, 1, (300, 40)).astype(np.float32)
+
+
+def chain(x):
+    return jnp.exp(x) * 2 + 1
+
+
+def softmax(x):
+    e = jnp.exp(x - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+def kernel_of(f, *args):
+    return jnp.inspect(f)(*args).kernels[0]
+
+
+def test_a_kernel_is_a_file_that_runs_by_itself(tmp_path):
+    @jnp.kernel
+    def bent(x):
+        return x if x > 0 else x * 0
+
+    for number, f in enumerate((chain, softmax, lambda x: bent(x).sum(0))):
+        kernel = kernel_of(f, X)
+        file = tmp_path / f"kernel{number}.py"
+        file.write_text(kernel.source)
+        done = subprocess.run(
+            [sys.executable, file], capture_output=True, text=True, check=True, timeout=300
+        )
+        assert "median" in done.stdout
+        assert "GB/s" in done.stdout
+        assert f"argument 0 (f4*, {X.size} elements)" in done.stdout
+    assert done.stdout.count("\n") >= 4
+    compile(kernel.source, "kernel.py", "exec")
+
+
+def test_an_edited_kernel_takes_the_place():
+    kernel = kernel_of(chain, X)
+    edited = kernel.source.replace("exp(", "abs(")
+    want, other = np.exp(X) * 2 + 1, np.abs(X) * 2 + 1
+    function = jnp.jit(chain)
+    np.testing.assert_allclose(function(X), want, rtol=1e-6)
+    with jnp.override(kernel, edited):
+        np.testing.assert_allclose(function(X), other, rtol=1e-6)
+        np.testing.assert_allclose(chain(jnp.asarray(X)), other, rtol=1e-6)
+        assert "abs(" in kernel_of(chain, X).text
+    np.testing.assert_allclose(function(X), want, rtol=1e-6)
+    np.testing.assert_allclose(chain(jnp.asarray(X)), want, rtol=1e-6)
+
+
+def test_it_stays_in_one_function():
+    kernel = kernel_of(chain, X)
+    mine = jnp.override(kernel, kernel.source.replace("exp(", "abs("))(chain)
+    np.testing.assert_allclose(mine(X), np.abs(X) * 2 + 1, rtol=1e-6)
+    np.testing.assert_allclose(jnp.jit(chain)(X), np.exp(X) * 2 + 1, rtol=1e-6)
+    before = counters.compiles
+    mine(X)
+    assert counters.compiles == before
+
+
+def test_several_at_once_and_in_loops():
+    single, row = kernel_of(chain, X), kernel_of(softmax, X)
+    with (
+        jnp.override(single, single.source.replace("exp(", "abs(")),
+        jnp.override(row, row.source.replace("exp(", "abs(")),
+    ):
+        a, b = jnp.jit(chain)(X), jnp.jit(softmax)(X)
+    np.testing.assert_allclose(a, np.abs(X) * 2 + 1, rtol=1e-6)
+    assert not np.allclose(b, softmax(jnp.asarray(X)))
+
+    def loop(x):
+        return jnp.lax.fori_loop(0, 3, lambda i, x: jnp.sin(x) * 0.5, x)
+
+    kernel = kernel_of(loop, X)
+    with jnp.override(kernel, kernel.source.replace("sin(", "abs(")):
+        np.testing.assert_allclose(jnp.jit(loop)(X), np.abs(X) / 8, rtol=1e-6)
+
+
+def test_a_report_compares_values_and_times():
+    kernel = kernel_of(chain, X)
+    same = jnp.override(kernel, kernel.source).report(chain, X, runs=3)
+    assert same.same
+    assert same.largest == 0 == same.ulp
+    assert same.original > 0
+    assert same.ratio > 0
+    assert str(same).startswith("the same values; original ")
+    # Another order of the same operations.
+    near = kernel.source.replace("exp(t1)", "exp(t1 * f4(1.0000001))")
+    found = jnp.override(kernel, near).report(jnp.jit(chain), X, runs=2)
+    assert not found.same
+    assert 0 < found.ulp < 8
+    assert "values differ by up to" in str(found)
+    nans = kernel.source.replace("exp(t1)", "sqrt(t1)")
+    assert jnp.override(kernel, nans).report(chain, X, runs=2).largest == np.inf
+
+
+def test_a_file_on_disk_serves_as_well(tmp_path):
+    kernel = kernel_of(chain, X)
+    file = tmp_path / "kernel.py"
+    file.write_text(kernel.source.replace("def kernel", "HALF = 0.5\n\ndef kernel"))
+    for path in (file, str(file)):
+        assert jnp.override(kernel, path).report(chain, X, runs=2).same
+
+
+@pytest.mark.parametrize(
+    ("edit", "error", "text"),
+    [
+        (lambda s: "x = 1\n", ValueError, "must define the function kernel"),
+        (lambda s: "def kernel(:\n", ValueError, "is no Python: .*mend line 1"),
+        (lambda s: "def kernel(lo, hi):\n    pass\n", ValueError, "takes 0 arguments after lo, hi"),
+        (lambda s: s.replace("exp(", "expo("), ValueError, "name 'expo' is not defined"),
+        (lambda s: 3, TypeError, "needs the text of a kernel or a path"),
+    ],
+)
+def test_errors_leave_all_as_it_was(edit, error, text):
+    kernel = kernel_of(chain, X)
+    with pytest.raises(error, match=f"override: .*{text}"):
+        jnp.override(kernel, edit(kernel.source))
+    np.testing.assert_allclose(jnp.jit(chain)(X), np.exp(X) * 2 + 1, rtol=1e-6)
+
+
+def test_errors_of_other_kinds():
+    kernel = kernel_of(chain, X)
+    with pytest.raises(TypeError, match="needs a kernel of accnp"):
+        jnp.override(chain, kernel.source)
+    with pytest.raises(ValueError, match="has no kernel like that of step 0"):
+        jnp.override(kernel, kernel.source).report(softmax, X)
