@@ -71,14 +71,9 @@ def materialise(nodes: Sequence[Node], wait: bool = False) -> None:
         if not order:
             return
         outputs, places = wanted(found)
-<<<<<<< HEAD
         lost = lost_leaves(found, found.taken) if found.taken and not watch.one_by_one else ()
-        rest = config.fastmath, config.fusion_limit
+        rest = _switches()
         full_key = (*found.key, places, lost, *rest)
-=======
-        lost = lost_leaves(found) if found.taken and not watch.one_by_one else ()
-        full_key = (*found.key, places, lost, *_switches())
->>>>>>> be1330c (Kernels as files, and edited ones put back: inspect(f)(x).kernels[i].source, override, its report)
         plan = _plans.get(full_key)
         if plan is not None and plan.spare and not watch.one_by_one:
             # Large results are written over operands that nobody else has.
@@ -237,13 +232,8 @@ def pending(node: Node) -> tuple[list[Node], list[Node], list[Node], Plan | None
     with _graph:
         found = collect([node])
         outputs, places = wanted(found)
-<<<<<<< HEAD
         lost = lost_leaves(found, found.taken) if found.taken else ()
-        plan = _plans.get((*found.key, places, lost, config.fastmath, config.fusion_limit))
-=======
-        lost = lost_leaves(found) if found.taken else ()
         plan = _plans.get((*found.key, places, lost, *_switches()))
->>>>>>> be1330c (Kernels as files, and edited ones put back: inspect(f)(x).kernels[i].source, override, its report)
         return sorted_order(found.order), found.leaves, outputs, plan
 
 
