@@ -43,7 +43,8 @@ from copy import copy
 from math import prod
 from typing import Any
 
-from accnp.codegen.cpu import Generated, Room, generate
+from accnp.codegen.cpu import generate
+from accnp.codegen.generated import Generated, Room
 from accnp.codegen.writer import Writer
 from accnp.ir.kernel import Access, KernelSpec, dtype_code
 

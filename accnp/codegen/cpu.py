@@ -8,7 +8,6 @@ the same text serves every shape of a layout.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from accnp.codegen.columns import column, row_across, walkable
 from accnp.codegen.folds import accumulator, combined, identity
+from accnp.codegen.generated import Generated
 from accnp.codegen.short import LANES, is_short, short_column, short_map, short_row
 from accnp.codegen.tiles import across, ask_ahead, tiled_map, tiled_row
 from accnp.codegen.writer import Writer
@@ -24,62 +24,29 @@ from accnp.ir.kernel import (
     CHUNK,
     STRIDES,
     Access,
-    Fold,
     KernelSpec,
     Phase,
     Statement,
     dtype_code,
 )
 
-__all__ = ["Generated", "Room", "generate"]
+__all__ = ["Emitter", "generate"]
 
 
 _COMPARISON = re.compile(r"\{0\} (?:<=?|>=?|==|!=) \{1\}")
 _NUMBER = re.compile(r"(?<![\w{])\d")
 
 
-@dataclass(eq=False, slots=True)
-class Room:
-    """Memory that a kernel needs while it runs."""
-
-    name: str
-    dtype: np.dtype
-    count: int
-
-
-class Generated:
-    """The text of a kernel and how to call it."""
-
-    __slots__ = (
-        "callees",
-        "extent",
-        "ints",
-        "partials",
-        "pointers",
-        "signature",
-        "source",
-        "weight",
-    )
-
-    def __init__(self) -> None:
-        self.source = ""
-        self.signature: tuple[str, ...] = ()
-        self.pointers: list[Access | Room | tuple[str, int, np.dtype]] = []
-        self.ints: list[int] = []
-        # Kernels in the source that this one calls: name, signature, source.
-        self.callees: tuple[tuple[str, tuple[str, ...], str], ...] = ()
-        self.extent = 1  # the parallel index runs from 0 to extent
-        self.weight = 1  # work of one step of it, in simple element operations
-        # Of split folds: partial results still to be folded.
-        self.partials: list[tuple[Fold, Access, int]] = []
-
-
 def generate(spec: KernelSpec, name: str = "kernel") -> Generated:
     """Write the source of a kernel."""
-    return _Emitter(spec, name).run()
+    return Emitter(spec, name).run()
 
 
-class _Emitter:
+class Emitter:
+    """Writes the text of one kernel; each form is a function of it."""
+
+    ends: tuple[str, ...] = ("lo", "hi")  # arguments before the pointers
+
     def __init__(self, spec: KernelSpec, name: str) -> None:
         self.spec = spec
         self.name = name
@@ -107,17 +74,13 @@ class _Emitter:
         body = Writer()
         body.depth = 1
         self.w = body
-        if is_short(spec):
-            self.literal = LANES
-            SHORT_FORMS[spec.form](self)
-        else:
-            FORMS[spec.form](self)
+        self.form()
         self.w = w
         pointers = [f"a{a.number}" for a in spec.accesses] + [
             p[0] for p in out.pointers if isinstance(p, tuple)
         ]
         ints = [n for n in self.arguments if n not in pointers]
-        with w.block(f"def {self.name}({', '.join(['lo', 'hi', *pointers, *ints])}):"):
+        with w.block(f"def {self.name}({', '.join([*self.ends, *pointers, *ints])}):"):
             w.add(*self.stacks)
         w.lines += body.lines
         out.source = w.text()
@@ -125,6 +88,14 @@ class _Emitter:
         codes += [dtype_code(p[2]) for p in out.pointers if isinstance(p, tuple)]
         out.signature = (*[f"{c}*" for c in codes], *["i8"] * len(ints))
         return out
+
+    def form(self) -> None:
+        """Write the body of the kernel."""
+        if is_short(self.spec):
+            self.literal = LANES
+            SHORT_FORMS[self.spec.form](self)
+        else:
+            FORMS[self.spec.form](self)
 
     # --- arguments ---
 
@@ -496,5 +467,5 @@ class _Emitter:
         return found
 
 
-FORMS = {"map": _Emitter.map, "row": _Emitter.row, "split": _Emitter.split, "column": column}
+FORMS = {"map": Emitter.map, "row": Emitter.row, "split": Emitter.split, "column": column}
 SHORT_FORMS = {"map": short_map, "row": short_row, "column": short_column}

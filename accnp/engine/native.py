@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from accnp.codegen.cells import named, with_sizes
-from accnp.codegen.cpu import Generated
+from accnp.codegen.generated import Generated
 from accnp.codegen.writer import Writer
 from accnp.config import config
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan

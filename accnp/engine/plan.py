@@ -10,8 +10,9 @@ from collections.abc import Collection
 from typing import Any
 
 from accnp.codegen.cells import generate_cells, generate_chain
-from accnp.codegen.cpu import Generated, Room, generate
+from accnp.codegen.cpu import generate
 from accnp.codegen.folds import accumulator
+from accnp.codegen.generated import Generated, Room
 from accnp.config import config
 from accnp.engine.blocked import blocked_step
 from accnp.engine.control import carried

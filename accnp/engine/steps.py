@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.codegen.cpu import Generated
+from accnp.codegen.generated import Generated
 from accnp.config import config
 from accnp.engine.traffic import value_bytes
 from accnp.ir.kernel import KernelSpec

@@ -58,7 +58,7 @@ def ptx_of(
             0..n, each by itself. The arguments are then the pointers, n, and the ints.
         threads: the most threads of a block.
         callees: other functions of the source that this one calls, with their signatures.
-        namespace: replaces the globals of `accnp.kernels.intrinsics`; such texts stay off the disk.
+        namespace: replaces the globals of `accnp.kernels.grid`; such texts stay off the disk.
 
     Raises:
         CompileError: the text cannot be a kernel on a GPU, with the reason and the source.
@@ -89,7 +89,7 @@ def ptx_of(
         counters.disk_hits += 1
         text = data.decode()
     else:
-        space = namespace or importlib.import_module("accnp.kernels.intrinsics").NAMESPACE
+        space = namespace or importlib.import_module("accnp.kernels.grid").NAMESPACE
         module = importlib.import_module("accnp.runtime.ptx_text")
         try:
             text = module.write(

@@ -362,10 +362,27 @@ def _shfl(op: list[str], args: list[str], scope: _Scope) -> Step:
     puts = [scope.write(n) for n in names]
     source, shift, clamp, mask = (scope.read(a, "b32") for a in args[1:5])
 
-    def step(m: Any, c: Any, at: int) -> None:
+    def step(m: Any, c: Any, at: int) -> int | None:
         threads = np.arange(m.n)[c]
-        full, here = np.zeros(m.n, np.uint32), np.zeros(m.n, bool)
-        full[threads], here[threads] = source(m, c), True
+        if len(threads) == m.n:
+            exchange(m, c, threads)
+            return None
+        # Threads wait here until all of the warp have come.
+        m.pc[threads] = at
+        m.stalled[threads] = True
+        at_hand = np.flatnonzero(m.stalled & (m.pc == at))
+        warps = m.warp[at_hand]
+        complete = np.bincount(warps, minlength=m.warp[-1] + 1) == m.width
+        ready = at_hand[complete[warps]]
+        if ready.size:
+            exchange(m, ready, ready)
+            m.stalled[ready] = False
+            m.pc[ready] = at + 1
+        return -1
+
+    def exchange(m: Any, c: Any, threads: np.ndarray) -> None:
+        full = np.zeros(m.n, np.uint32)
+        full[threads] = source(m, c)
         lane = m.lane[c].astype(np.int64)
         by = np.asarray(shift(m, c)).astype(np.int64) & 31
         last = np.asarray(clamp(m, c)).astype(np.int64)
@@ -376,38 +393,15 @@ def _shfl(op: list[str], args: list[str], scope: _Scope) -> Step:
             valid = other <= high
         elif mode == "up":
             other = lane - by
-            valid = other >= (lane & part) | (last & 31 & ~part)
+            valid = other >= high
         else:
             other = lane ^ by if mode == "bfly" else low | (by & ~part)
             valid = other <= high
-        whole = np.broadcast_to(mask(m, c), threads.shape)
-        if not (whole >> m.lane[c] & np.uint32(1)).all():
-            raise PTXError("a shuffle by a thread that is not in its mask")
-        at_ = threads + np.where(valid, other - lane, 0)
-        if (at_ >= m.n).any() or not here[at_].all():
-            raise PTXError("a shuffle with a thread that is not there")
-        puts[0](m, c, full[at_])
+        if (np.asarray(mask(m, c)) != np.uint32(0xFFFFFFFF)).any():
+            raise PTXError("a shuffle of a part of a warp")
+        puts[0](m, c, full[threads + np.where(valid, other - lane, 0)])
         if len(puts) > 1:
             puts[1](m, c, np.broadcast_to(valid, threads.shape))
-
-    return step
-
-
-def _vote(op: list[str], args: list[str], scope: _Scope) -> Step:
-    put, read = scope.write(args[0]), scope.read(args[1], "pred")
-    mode = op[2]
-
-    def step(m: Any, c: Any, at: int) -> None:
-        threads = np.arange(m.n)[c]
-        warp = m.block[c] * -(-m.threads // 32) + (threads % m.threads) // 32
-        on = np.broadcast_to(read(m, c), threads.shape)
-        ballot = np.zeros(int(warp.max()) + 1, np.int64)
-        np.bitwise_or.at(ballot, warp, on.astype(np.int64) << m.lane[c])
-        some = np.zeros(int(warp.max()) + 1, np.int64)
-        np.bitwise_or.at(some, warp, np.int64(1) << m.lane[c].astype(np.int64))
-        found = ballot[warp]
-        table = {"ballot": found.astype(np.uint32), "any": found != 0, "all": found == some[warp]}
-        put(m, c, table[mode])
 
     return step
 
@@ -449,7 +443,7 @@ def _nothing(op: list[str], args: list[str], scope: _Scope) -> Step:
 
 
 _MOVES = {
-    "ld": _ld, "ldu": _ld, "st": _st, "mov": _mov, "cvta": _mov, "shfl": _shfl, "vote": _vote,
+    "ld": _ld, "ldu": _ld, "st": _st, "mov": _mov, "cvta": _mov, "shfl": _shfl,
     "atom": _atom, "red": _atom, "membar": _nothing, "fence": _nothing, "prefetch": _nothing,
     "discard": _nothing,
 }  # fmt: skip

@@ -205,7 +205,10 @@ class Machine:
             self.constants[-k] = (padded, flat.size)
             self.symbols[name] = GLOBAL - k * (1 << 20)
         self.pc = np.zeros(n, np.int64)
-        self.waiting = np.zeros(n, bool)
+        self.waiting = np.zeros(n, bool)  # at a barrier
+        self.stalled = np.zeros(n, bool)  # at a shuffle
+        self.warp = self.block * -(-threads // 32) + thread // 32
+        self.width = np.bincount(self.warp)
         self.steps = 0  # instructions, each for all threads that are there
         self.counts: dict[str, int] = {}  # of accesses to memory, by instruction
 
@@ -214,11 +217,12 @@ class Machine:
         code, pc, everyone = self.module.code, self.pc, slice(None)
         with np.errstate(all="ignore"):
             while True:
-                here = np.where(self.waiting, END, pc) if self.waiting.any() else pc
+                still = self.waiting | self.stalled
+                here = np.where(still, END, pc) if still.any() else pc
                 now = int(here.min())
                 if now >= END:
-                    if self.waiting.any():
-                        raise PTXError("a barrier that some threads of a block never reach")
+                    if still.any():
+                        raise PTXError("a barrier or a shuffle that some threads never reach")
                     return
                 chosen: Any = here == now
                 chosen = everyone if chosen.all() else np.flatnonzero(chosen)

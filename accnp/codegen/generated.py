@@ -1,0 +1,58 @@
+"""What code generation gives: the text of a kernel, and how to call it.
+
+In: nothing. Out: `Generated`, and `Room` for memory that a kernel needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from accnp.ir.kernel import Access, Fold
+
+__all__ = ["Generated", "Room"]
+
+
+@dataclass(eq=False, slots=True)
+class Room:
+    """Memory that a kernel needs while it runs."""
+
+    name: str
+    dtype: np.dtype
+    count: int
+
+
+class Generated:
+    """The text of a kernel and how to call it."""
+
+    __slots__ = (
+        "blocks",
+        "callees",
+        "extent",
+        "ints",
+        "partials",
+        "pointers",
+        "signature",
+        "source",
+        "tasks",
+        "then",
+        "threads",
+        "weight",
+    )
+
+    def __init__(self) -> None:
+        self.source = ""
+        self.signature: tuple[str, ...] = ()
+        self.pointers: list[Access | Room | tuple[str, int, np.dtype]] = []
+        self.ints: list[int] = []
+        # Kernels in the source that this one calls: name, signature, source.
+        self.callees: tuple[tuple[str, tuple[str, ...], str], ...] = ()
+        self.extent = 1  # the parallel index runs from 0 to extent
+        self.weight = 1  # work of one step of it, in simple element operations
+        # Of split folds: partial results still to be folded.
+        self.partials: list[tuple[Fold, Access, int]] = []
+        # Of kernels for GPUs: threads of a block and blocks that make use of the whole work,
+        # whether the text is one for the processor, and what is launched after it.
+        self.threads, self.blocks, self.tasks = 256, 1, False
+        self.then: tuple[Generated, ...] = ()

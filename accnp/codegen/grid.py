@@ -1,0 +1,43 @@
+"""KernelSpec to the source of a kernel for GPUs: `def kernel(pointers, sizes, strides)`.
+
+In: a KernelSpec. Out: `Generated` with two more fields filled: `threads` of a block, and `blocks`,
+as many as there is work for; every kernel does all of its work on any grid of such blocks. The
+text holds no size, and every sum has the order that the processor's kernels have: it depends on
+shapes alone, so that both give the same bits.
+
+`grid_maps.py` has the maps, `grid_rows.py` the folds along rows. What has no form of its own is the
+processor's text, each index of which is a task for a thread (`Generated.tasks`).
+"""
+
+from __future__ import annotations
+
+from accnp.codegen.cpu import generate
+from accnp.codegen.generated import Generated
+from accnp.codegen.grid_maps import grid_map
+from accnp.codegen.grid_rows import grid_row, grid_split
+from accnp.codegen.grid_writer import THREADS, Grid
+from accnp.codegen.short import is_short
+from accnp.ir.kernel import KernelSpec
+
+__all__ = ["generate_grid"]
+
+FORMS = {"map": grid_map, "row": grid_row, "split": grid_split}
+
+
+def generate_grid(spec: KernelSpec, name: str = "kernel") -> Generated:
+    """Write the source of a kernel for GPUs.
+
+    `blocks` is a wish: any number of blocks of `threads` threads gives the result, and fewer than
+    the device can hold at a time leave a part of it idle. Where `tasks` is set, the source is one
+    for the processor: compile it so, and launch it with the extent before the ints.
+    """
+    if spec.form in FORMS and (spec.form == "map" or not is_short(spec)):
+        return _Form(spec, name).run()
+    out = generate(spec, name)
+    out.tasks, out.threads, out.blocks = True, THREADS, -(-out.extent // THREADS)
+    return out
+
+
+class _Form(Grid):
+    def form(self) -> None:
+        FORMS[self.spec.form](self)

@@ -1,0 +1,304 @@
+"""Folds along rows on GPUs, and what is done with their results: sums, softmax, layer norm.
+
+In: the emitter of a kernel of the form row or split. Out: lines in its writer.
+
+A warp folds a block of 1024 elements: its lanes are the lanes of the processor's `block_*`, which
+are folded by halves; the results of the blocks of a row are joined one after the other. So every
+sum has the same order there and here, and the same bits. Rows of one block have a warp each;
+longer ones a block of threads, whose warps take a block of elements each, and leave the results
+in shared memory. An operand that several passes want stays in shared memory between them, each
+element with the thread that reads it again, so that no thread waits for another.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from accnp.codegen.folds import accumulator, combined, identity, joined, lanes
+from accnp.codegen.grid_writer import Copy
+from accnp.ir.kernel import BLOCK, CHUNK, Access, Fold, Phase, Statement, dtype_code
+
+__all__ = ["grid_row", "grid_split"]
+
+SIDE = 4  # rows of 32 elements that are written out
+CHEAP = 60  # cost of a kernel up to which they are; beyond it two
+WARPS = 8  # of a block of threads
+PARTS = 128  # results of blocks that are joined at a time
+ROOM = 40 << 10  # bytes of shared memory that a block of threads may have for what it keeps
+
+
+def _join(f: Fold, x: str, y: str) -> str:
+    """An element, or the other half, joined to a lane as `block_*` does."""
+    combine = {"sum": "or", "prod": "and"}.get(f.combine, f.combine)
+    return joined(combine if f.dtype.kind == "b" else f.combine, f.dtype, x, y)
+
+
+def grid_row(e: Any) -> None:
+    """Rows one by one: passes over the elements, statements on row values."""
+    spec, w = e.spec, e.w
+    rows, length = prod(spec.outer), prod(spec.reduced)
+    alone = length <= BLOCK
+    e.prologue()
+    e.done = set()
+    count = e.integer("rows", "rows", rows)
+    e.out.extent, e.out.weight = rows, spec.cost * length
+    if alone:
+        per = WARPS
+        per = _keep(e, min(BLOCK, 1 << max(7, (length - 1).bit_length())), per)
+        e.out.threads, e.out.blocks = 32 * per, -(-rows // per)
+        first, step = "thread() >> 5", "(threads() >> 5)"
+    else:
+        _keep(e, 1 << (length - 1).bit_length(), 1)
+        e.out.threads, e.out.blocks = 32 * min(WARPS, -(-length // BLOCK)), rows
+        first, step = "block_of_grid()", "blocks()"
+        _parts(e)
+    w.add(f"o = {first}")
+    with w.block(f"while o < {count}:"):
+        index: dict[int, str] = {}
+        e.begin_outer("o", index)
+        base = e.bases(index, e.all_accesses(), "p")
+        for s in spec.row_head:
+            e.statement(s, base, {})
+        for p, phase in enumerate(spec.phases):
+            e.present = p
+            accs = [accumulator(f.dtype, f.combine) for f in phase.folds]
+            for f, acc in zip(phase.folds, accs, strict=True):
+                w.add(f"{f.name}_acc = {dtype_code(acc)}({identity(acc, f.combine)})")
+            if not spec.reduced:
+                e.body(phase, base, {})
+                for f, acc in zip(phase.folds, accs, strict=True):
+                    w.add(f"{f.name}_acc = {dtype_code(acc)}({f.source})")
+            elif alone:
+                _block(e, phase, base, "0", e.total())
+                for f, acc in zip(phase.folds, accs, strict=True):
+                    w.add(f"{f.name}_u = shuffle_at({f.name}_u, 0)")
+                    _gather(e, f, acc, f"{f.name}_u")
+            else:
+                _team(e, phase, base, "0", e.total())
+            for f in phase.folds:
+                cast = dtype_code(f.dtype) if accumulator(f.dtype, f.combine) != f.dtype else ""
+                w.add(f"{f.name} = {cast}({f.name}_acc)")
+                e.dtypes[f.name] = f.dtype
+            for s in phase.row:
+                e.statement(s, base, {})
+            if phase.row_stores:
+                with w.block("if lane() == 0:" if alone else "if thread_of_block() == 0:"):
+                    for a, name in phase.row_stores:
+                        w.add(f"a{a.number}[{e.place(a, base, {})}] = {name}")
+        w.add(f"o = o + {step}")
+
+
+def grid_split(e: Any) -> None:
+    """Each block of threads folds one chunk of one row; one chunk in all goes to the output."""
+    spec, w = e.spec, e.w
+    e.kept = {}
+    e.prologue()
+    total = prod(spec.reduced)
+    chunks = max(1, -(-total // CHUNK))
+    e.out.extent = prod(spec.outer) * chunks
+    e.out.weight = spec.cost * min(total, CHUNK)
+    e.out.threads, e.out.blocks = 32 * min(WARPS, -(-total // BLOCK)), e.out.extent
+    count = e.integer("chunks", "chunks", chunks)
+    every = e.integer("extent", "extent", e.out.extent)
+    phase = spec.phases[0]
+    results = {name: a for a, name in phase.row_stores}
+    _parts(e)
+    w.add("u = block_of_grid()")
+    with w.block(f"while u < {every}:"):
+        if spec.outer:
+            w.add(f"o = u // {count}", f"start = (u - o * {count}) * {CHUNK}")
+        else:
+            w.add(f"start = u * {CHUNK}")
+        index: dict[int, str] = {}
+        e.begin_outer("o", index)
+        base = e.bases(index, e.all_accesses(), "p")
+        for s in spec.row_head:
+            e.statement(s, base, {})
+        w.add(f"stop = start + {CHUNK}", f"stop = stop if stop < {e.total()} else {e.total()}")
+        for f in phase.folds:
+            acc = accumulator(f.dtype, f.combine)
+            w.add(f"{f.name}_acc = {dtype_code(acc)}({identity(acc, f.combine)})")
+        _team(e, phase, base, "start", "stop")
+        with w.block("if thread_of_block() == 0:"):
+            with w.block(f"if {count} == 1:"):
+                for f in phase.folds:
+                    a = results[f.name]
+                    value = f"{dtype_code(f.dtype)}({f.name}_acc)"
+                    w.add(f"a{a.number}[{e.place(a, base, {})}] = {value}")
+            with w.block("else:"):
+                for k, f in enumerate(phase.folds):
+                    e.out.pointers.append((f"part{k}", k, accumulator(f.dtype, f.combine)))
+                    e.out.partials.append((f, results[f.name], chunks))
+                    w.add(f"part{k}[u] = {f.name}_acc")
+        w.add("u = u + blocks()")
+    e.arguments += [p[0] for p in e.out.pointers if isinstance(p, tuple)]
+
+
+def _gather(e: Any, f: Fold, acc: Any, part: str) -> None:
+    """Join the result of a block to that of the row."""
+    wide = f"{dtype_code(acc)}({part})" if acc != f.dtype else part
+    e.w.add(f"{f.name}_acc = {combined(f.combine, acc, f'{f.name}_acc', wide)}")
+
+
+def _parts(e: Any) -> None:
+    for f in (f for phase in e.spec.phases for f in phase.folds):
+        e.w.add(f"{f.name}_parts = shared_{dtype_code(f.dtype)}({PARTS})")
+
+
+def _team(e: Any, phase: Phase, base: dict[int, str], start: str, stop: str) -> None:
+    """A pass of a block of threads over the elements from start to stop."""
+    w = e.w
+    w.add(f"c = {start}")
+    with w.block(f"while c < {stop}:"):
+        w.add(f"end = c + {PARTS * BLOCK}", f"end = end if end < {stop} else {stop}")
+        w.add(f"b = c + warp() * {BLOCK}")
+        with w.block("while b < end:"):
+            w.add("m = end - b", f"m = m if m < {BLOCK} else {BLOCK}")
+            _block(e, phase, base, "b", "m")
+            if phase.folds:
+                with w.block("if lane() == 0:"):
+                    for f in phase.folds:
+                        w.add(f"{f.name}_parts[(b - c) >> 10] = {f.name}_u")
+            w.add(f"b = b + threads_of_block() * {BLOCK // 32}")
+        if phase.folds:
+            w.add("barrier()", "k = 0", f"parts = (end - c + {BLOCK - 1}) >> 10")
+            with w.block("while k < parts:"):
+                for f in phase.folds:
+                    acc = accumulator(f.dtype, f.combine)
+                    _gather(e, f, acc, f"{f.name}_parts[k]")
+                w.add("k = k + 1")
+            w.add("barrier()")
+        w.add("c = end")
+
+
+def _block(e: Any, phase: Phase, base: dict[int, str], start: str, count: str) -> None:
+    """A warp goes over `count` (1024 at most) elements from a place; folds are left in lane 0."""
+    w = e.w
+    if not (phase.full or phase.folds or phase.stores):
+        return
+    for f in phase.folds:
+        first = f"{dtype_code(f.dtype)}({identity(f.dtype, f.combine)})"
+        w.add(*[f"{f.name}_{x} = {first}" for x in ("uv" if lanes(f.combine) == 64 else "u")])
+    side = SIDE if e.spec.cost <= CHEAP else 2
+    step = 32 * side
+    w.add("j = lane()", f"whole = {count} & {-step}")
+    begin = "" if start == "0" else f"{start} + "
+    with w.block("while j < whole:"):
+        w.add(*[f"q{k} = {begin}j + {32 * k}" if k else f"q{k} = {begin}j" for k in range(side)])
+        _elements(e, phase, base, side)
+        for k in range(side):
+            for f in phase.folds:
+                lane = f"{f.name}_{'v' if k % 2 and lanes(f.combine) == 64 else 'u'}"
+                w.add(f"{lane} = {_join(f, lane, f'{f.source}_{k}')}")
+        w.add(f"j = j + {step}")
+    both = [f for f in phase.folds if lanes(f.combine) == 64]
+    w.add(*(["odd = False"] if both else []))
+    with w.block(f"while j < {count}:"):
+        w.add(f"q0 = {begin}j")
+        _elements(e, phase, base, 1)
+        for f in phase.folds:
+            u, v = f"{f.name}_u", f"{f.name}_v"
+            if f in both:
+                with w.block("if odd:"):
+                    w.add(f"{v} = {_join(f, v, f'{f.source}_0')}")
+                with w.block("else:"):
+                    w.add(f"{u} = {_join(f, u, f'{f.source}_0')}")
+            else:
+                w.add(f"{u} = {_join(f, u, f'{f.source}_0')}")
+        w.add(*(["odd = not odd"] if both else []), "j = j + 32")
+    for f in phase.folds:
+        u = f"{f.name}_u"
+        if f in both:
+            w.add(f"{u} = {_join(f, u, f'{f.name}_v')}")
+        for d in (16, 8, 4, 2, 1):
+            w.add(f"{u} = {_join(f, u, f'shuffle_down({u}, {d})')}")
+
+
+def _elements(e: Any, phase: Phase, base: dict[int, str], side: int) -> None:
+    """The statements of a pass for the elements q0, q1...; loads come first."""
+    w = e.w
+    names = {s.name for s in phase.full} | {f.source for f in phase.folds}
+    dims = list(e.of_reduced)
+    where: list[dict[int, str]] = []
+    for k in range(side):
+        index: dict[int, str] = {}
+        if len(dims) == 1:
+            index[dims[0]] = f"q{k}"
+        else:
+            e.decompose(f"q{k}", dims, index, f"d{k}_")
+        where.append(index)
+    early = [s for s in phase.full if s.access is not None and not s.args]
+    outside = {f.source for f in phase.folds} - {s.name for s in phase.full}
+    for k, index in enumerate(where):
+        w.add(*[f"{x}_{k} = {x}" for x in sorted(outside)])
+        for s in early:
+            _load(e, Copy(e, k, names), s, base, index, f"q{k}")
+    for k, index in enumerate(where):
+        copy = Copy(e, k, names)
+        for s in phase.full:
+            if s not in early:
+                copy.statement(s, base, index)
+        for a, name in phase.stores:
+            value = copy.name(name)
+            kept = e.kept.get(id(a))
+            if kept is not None and e.present < e.last[id(a)]:
+                w.add(f"{kept}[{e.shelf}q{k}] = {value}")
+            else:
+                w.add(f"a{a.number}[{e.place(a, base, index)}] = {value}")
+
+
+def _load(
+    e: Any, copy: Copy, s: Statement, base: dict[int, str], index: dict[int, str], q: str
+) -> None:
+    """An element of an operand, from shared memory where an earlier pass has left it."""
+    a = s.access
+    assert a is not None
+    kept = e.kept.get(id(a))
+    if kept is None or (e.present == e.first[id(a)] and not a.store):
+        copy.statement(s, base, index)
+        if kept is not None:
+            e.w.add(f"{kept}[{e.shelf}{q}] = {copy.name(s.name)}")
+    else:
+        e.w.add(f"{copy.name(s.name)} = {kept}[{e.shelf}{q}]")
+        e.dtypes[copy.name(s.name)] = s.dtype
+
+
+def _keep(e: Any, length: int, rows: int) -> int:
+    """Choose operands that stay in shared memory between passes, `length` elements for each of so
+    many rows; give the rows for which there is room."""
+    spec = e.spec
+    e.kept, e.shelf, e.present = {}, "", 0
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    found: dict[int, Access] = {}
+    for p, phase in enumerate(spec.phases):
+        stored = [a for a, _ in phase.stores]
+        loaded = [s.access for s in phase.full if s.access is not None and not s.args]
+        for a in (*loaded, *stored):
+            moves = any(a.strides[d] for d in e.of_reduced)
+            if id(a) in first and first[id(a)] < p and moves and (a.store or a not in stored):
+                found[id(a)] = a
+            first.setdefault(id(a), p)
+            last[id(a)] = p
+    e.first, e.last = first, last
+    shelves: list[list[Access]] = []  # operands of one shelf follow each other in time
+    for a in sorted(found.values(), key=lambda a: first[id(a)]):
+        for shelf in shelves:
+            before = shelf[-1]
+            if before.dtype == a.dtype and last[id(before)] <= first[id(a)] and a.store:
+                shelf.append(a)
+                break
+        else:
+            if length * sum(s[0].dtype.itemsize for s in (*shelves, [a])) <= ROOM:
+                shelves.append([a])
+    size = length * sum(s[0].dtype.itemsize for s in shelves)
+    while rows > 1 and rows * size > ROOM:
+        rows //= 2
+    for k, shelf in enumerate(shelves):
+        e.kept.update({id(a): f"kept{k}" for a in shelf})
+        e.w.add(f"kept{k} = shared_{dtype_code(shelf[0].dtype)}({length * rows})")
+    if shelves and rows > 1:
+        e.w.add(f"shelf = warp() * {length}")
+        e.shelf = "shelf + "
+    return rows

@@ -1,0 +1,219 @@
+"""Intrinsics of kernels for GPUs: who a thread is, shuffles, barriers, shared memory, wide loads.
+
+In: scalar Numba values and pointers. Out: ``NAMESPACE``, the globals of kernels for GPUs: the names
+below and all of `intrinsics`.
+
+    thread() threads()            this thread of the grid, and how many there are
+    thread_of_block() threads_of_block() block_of_grid() blocks() lane() warp()
+    barrier()                     wait for all threads of the block
+    shuffle_down(x, d) shuffle_xor(x, d) shuffle_at(x, k)     values of other lanes of the warp
+    shared_f4(n)...               n elements that the block shares; n is a constant
+    load4(p, i) store4(p, i, x0, x1, x2, x3) part(v, k) aligned(p)    and the same for 2
+    quotient(x, m, s)             x // n for 0 <= x < 2^31, with m and s from `magic`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.core import types
+
+from .factory import NAMESPACE, SCALARS, define
+from .intrinsics import SCALARS as _LOADED  # the other names
+from .math.ir import I8, I32, I64
+
+__all__ = ["NAMESPACE"]
+
+assert _LOADED is SCALARS
+_WHOLE = ir.Constant(I32, -1)
+
+
+def _register(b: Any, name: str) -> Any:
+    """A special register, as an int64."""
+    name = f"llvm.nvvm.read.ptx.sreg.{name}"
+    fn = b.module.globals.get(name) or ir.Function(b.module, ir.FunctionType(I32, []), name)
+    return b.zext(b.call(fn, []), I64)
+
+
+def _index(name: str, write: Callable[[Any], Any]) -> None:
+    define(name, 0, lambda: (types.int64, (), lambda context, b, sig, args: write(b)))
+
+
+def _thread(b: Any) -> Any:
+    return b.add(b.mul(_register(b, "ctaid.x"), _register(b, "ntid.x")), _register(b, "tid.x"))
+
+
+_index("thread", _thread)
+_index("threads", lambda b: b.mul(_register(b, "nctaid.x"), _register(b, "ntid.x")))
+_index("thread_of_block", lambda b: _register(b, "tid.x"))
+_index("threads_of_block", lambda b: _register(b, "ntid.x"))
+_index("block_of_grid", lambda b: _register(b, "ctaid.x"))
+_index("blocks", lambda b: _register(b, "nctaid.x"))
+_index("lane", lambda b: b.and_(_register(b, "tid.x"), ir.Constant(I64, 31)))
+_index("warp", lambda b: b.lshr(_register(b, "tid.x"), ir.Constant(I64, 5)))
+
+
+def _barrier() -> Any:
+    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+        name = "llvm.nvvm.barrier.cta.sync.aligned.all"
+        kind = ir.FunctionType(ir.VoidType(), [I32])
+        fn = b.module.globals.get(name) or ir.Function(b.module, kind, name)
+        b.call(fn, [ir.Constant(I32, 0)])
+        return context.get_dummy_value()
+
+    return types.void, (), emit
+
+
+def _words(b: Any, value: Any, act: Callable[[Any], Any]) -> Any:
+    """Do something to a value by words of 32 bits."""
+    t = value.type
+    width = {"float": 32, "double": 64}.get(str(t)) or t.width
+    bits = value if isinstance(t, ir.IntType) else b.bitcast(value, ir.IntType(width))
+    if width < 32:
+        found = b.trunc(act(b.zext(bits, I32)), bits.type)
+    elif width == 32:
+        found = act(bits)
+    else:
+        low = act(b.trunc(bits, I32))
+        high = act(b.trunc(b.lshr(bits, ir.Constant(I64, 32)), I32))
+        found = b.or_(b.zext(low, I64), b.shl(b.zext(high, I64), ir.Constant(I64, 32)))
+    return found if isinstance(t, ir.IntType) else b.bitcast(found, t)
+
+
+def _shuffle(name: str, mode: str) -> None:
+    intrinsic = f"llvm.nvvm.shfl.sync.{mode}.i32"
+
+    def rule(x: Any, d: Any) -> Any:
+        if not isinstance(x, (types.Boolean, types.Integer, types.Float, types.Complex)):
+            return None
+
+        def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+            kind = ir.FunctionType(I32, [I32] * 4)
+            fn = b.module.globals.get(intrinsic) or ir.Function(b.module, kind, intrinsic)
+            by, last = b.trunc(args[1], I32), ir.Constant(I32, 31)
+
+            def act(word: Any) -> Any:
+                return b.call(fn, [_WHOLE, word, by, last])
+
+            if isinstance(x, types.Complex):
+                z = context.make_complex(b, x, args[0])
+                z.real, z.imag = _words(b, z.real, act), _words(b, z.imag, act)
+                return z._getvalue()
+            return _words(b, args[0], act)
+
+        return x, (x, types.int64), emit
+
+    define(name, 2, rule)
+
+
+def _shared(name: str, t: Any) -> None:
+    pointer = types.CPointer(t)
+
+    def rule(n: Any) -> Any:
+        def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+            kind = ir.ArrayType(context.get_data_type(t), args[0].constant)
+            count = sum(g.startswith("accnp.shared") for g in b.module.globals)
+            room = ir.GlobalVariable(b.module, kind, f"accnp.shared.{count}", addrspace=3)
+            room.initializer, room.linkage = ir.Constant(kind, ir.Undefined), "internal"  # type: ignore[assignment]
+            room.align = 16  # type: ignore[assignment]
+            return b.addrspacecast(room, context.get_value_type(pointer))
+
+        return pointer, (types.int64,), emit
+
+    define(f"shared_{name}", 1, rule)
+
+
+def _element(t: Any) -> Any:
+    """The type in which elements are loaded side by side: booleans are bytes."""
+    return types.uint8 if t is types.boolean else t
+
+
+def _load(count: int) -> None:
+    def rule(p: Any, i: Any) -> Any:
+        if not isinstance(p, types.CPointer) or isinstance(p.dtype, types.Complex):
+            return None
+        t = _element(p.dtype)
+
+        def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+            kind = context.get_data_type(t)
+            vector = ir.VectorType(kind, count)
+            place = b.bitcast(b.gep(args[0], [args[1]]), vector.as_pointer())
+            v = b.load(place, align=count * context.get_abi_sizeof(kind))
+            out = ir.Constant(ir.ArrayType(kind, count), ir.Undefined)
+            for k in range(count):
+                out = b.insert_value(out, b.extract_element(v, ir.Constant(I32, k)), k)
+            return out
+
+        return types.UniTuple(t, count), (p, types.int64), emit
+
+    define(f"load{count}", 2, rule)
+
+
+def _store(count: int) -> None:
+    def rule(p: Any, i: Any, *xs: Any) -> Any:
+        if not isinstance(p, types.CPointer) or isinstance(p.dtype, types.Complex):
+            return None
+        t = p.dtype
+
+        def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+            kind = context.get_data_type(_element(t))
+            vector = ir.VectorType(kind, count)
+            v = ir.Constant(vector, ir.Undefined)
+            for k, x in enumerate(args[2:]):
+                x = b.zext(x, I8) if t is types.boolean else x
+                v = b.insert_element(v, x, ir.Constant(I32, k))
+            place = b.bitcast(b.gep(args[0], [args[1]]), vector.as_pointer())
+            b.store(v, place, align=count * context.get_abi_sizeof(kind))
+            return context.get_dummy_value()
+
+        return types.void, (p, types.int64, *[t] * count), emit
+
+    define(f"store{count}", 2 + count, rule)
+
+
+def _part(v: Any, k: Any) -> Any:
+    if not isinstance(v, types.UniTuple):
+        return None
+
+    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+        return b.extract_value(args[0], args[1].constant)
+
+    return v.dtype, (v, types.int64), emit
+
+
+def _aligned(p: Any) -> Any:
+    """Whether an address is a multiple of 16."""
+    if not isinstance(p, types.CPointer):
+        return None
+
+    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+        low = b.and_(b.ptrtoint(args[0], I64), ir.Constant(I64, 15))
+        return b.icmp_unsigned("==", low, ir.Constant(I64, 0))
+
+    return types.boolean, (p,), emit
+
+
+def _quotient(x: Any, m: Any, s: Any) -> Any:
+    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+        low = ir.Constant(I64, 0xFFFFFFFF)
+        x, m, s = args
+        product = b.mul(b.and_(x, low), b.and_(m, low))
+        # The assertion that the count is small keeps this one instruction.
+        return b.lshr(product, b.and_(s, ir.Constant(I64, 63)))
+
+    return types.int64, (types.int64,) * 3, emit
+
+
+define("barrier", 0, _barrier)
+define("part", 2, _part)
+define("aligned", 1, _aligned)
+define("quotient", 3, _quotient)
+for _name, _mode in (("shuffle_down", "down"), ("shuffle_xor", "bfly"), ("shuffle_at", "idx")):
+    _shuffle(_name, _mode)
+for _name, _type in SCALARS.items():
+    _shared(_name, _type)
+for _count in (2, 4):
+    _load(_count)
+    _store(_count)

@@ -1,0 +1,82 @@
+"""Maps on GPUs: the same bits as the processor's kernels, whatever the layout and the grid."""
+
+import numpy as np
+import pytest
+from cuda.forms import Case, grids_of
+from cuda.support import same_bits
+
+import accnp as jnp
+from accnp.codegen.cpu import generate
+
+
+def f4(*shape):
+    return np.linspace(-2, 3, int(np.prod(shape)), dtype=np.float32).reshape(shape)
+
+
+def ints(*shape, dtype=np.int32):
+    return np.arange(int(np.prod(shape))).reshape(shape).astype(dtype)
+
+
+PROGRAMS = {
+    "flat": (lambda x, y: x * 2 + y, f4(1003), f4(1003)),
+    "two results": (lambda x: (x + 1, jnp.exp(x)), f4(37, 11)),
+    "long": (lambda x: jnp.sin(x) * jnp.tanh(x) + jnp.expm1(x) * jnp.log(x * x), f4(501)),
+    "row beside": (lambda x, y: x + y, f4(20, 32), f4(32)),
+    "column beside": (lambda x, y: x * y, f4(20, 32), f4(20, 1)),
+    "odd rows": (lambda x, y: x + y, f4(20, 33), f4(33)),
+    "strided": (lambda x: x[::2, ::-1] * 3, f4(12, 34)),
+    "part": (lambda x: x[1:, 3:] * 3, f4(12, 35)),
+    "four axes": (lambda x, y: x + y, f4(2, 3, 4, 8), f4(3, 1, 8)),
+    "double": (lambda x: x * x + 1, f4(77).astype(np.float64)),
+    "mixed": (lambda x, y: x * y, f4(77).astype(np.float64), ints(77, dtype=np.int8)),
+    "bools": (lambda x, y: (x > 0) & y, f4(77), ints(77) % 3 == 0),
+    "choice": (lambda c, x, y: jnp.where(c, x, y), ints(77) % 3 == 0, f4(77), f4(77)),
+    "indices": (lambda x: x + jnp.arange(x.shape[1]), f4(9, 24)),
+    "complex": (lambda x: x * x + 1, (f4(77) + 1j).astype(np.complex64)),
+    "bytes": (lambda x: x + 7, ints(1001, dtype=np.uint8)),
+    "gather": (lambda x, i: x[i] * 2, f4(50, 6), ints(20) * 7 % 50),
+    "scalar": (lambda x: x * 2 + 1, f4()),
+    "transposed": (lambda x: x.T + 1, f4(40, 70)),
+    "transposed both": (lambda x, y: x.T * y + x.T, f4(33, 65), f4(65, 33)),
+    "inner pair": (lambda x: x.transpose(0, 2, 1) * 2, f4(3, 40, 50)),
+    "short": (lambda x, y: x + y, f4(50, 3), f4(50, 1)),
+    "random": (lambda x: jnp.bitwise_xor(x * 5, x >> 3), ints(999, dtype=np.uint32)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_bits_are_those_of_the_processor(name):
+    f, *arrays = PROGRAMS[name]
+    for spec, text in grids_of(f, *arrays):
+        case = Case(spec)
+        want = case.on_cpu(generate(spec))
+        for blocks in (None, 1, 3):
+            found = case.on_gpu(text, blocks)
+            assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True)), blocks
+        found = case.on_gpu(text, shift=max(a.dtype.itemsize for a in spec.accesses))
+        assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "loads", "stores"),
+    [("flat", 2, 1), ("two results", 1, 2), ("row beside", 2, 1), ("double", 2, 1),
+     ("bools", 1, 0), ("mixed", 2, 1)],
+)  # fmt: skip
+def test_four_elements_are_one_access(name, loads, stores):
+    """Four doubles are two; four bytes are a word."""
+    f, *arrays = PROGRAMS[name]
+    ((spec, text),) = grids_of(f, *arrays)
+    case = Case(spec)
+    case.on_gpu(text)
+    ptx = case.ptx.text
+    kinds = [line.split()[0] for line in ptx.split("\n") if ".v2." in line or ".v4." in line]
+    assert sum(k.startswith("ld.global") for k in kinds) == loads
+    assert sum(k.startswith("st.global") for k in kinds) == stores
+
+
+def test_texts_do_not_depend_on_sizes():
+    for name in ("flat", "two results", "strided", "mixed", "transposed"):
+        f, *arrays = PROGRAMS[name]
+        larger = [np.concatenate([x, x, x]) for x in arrays]
+        texts = {t.source for xs in (arrays, larger) for _, t in grids_of(f, *xs)}
+        assert len(texts) == 1

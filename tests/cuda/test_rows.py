@@ -1,0 +1,98 @@
+"""Folds along rows on GPUs: the order of summation, and so the bits, of the processor's kernels."""
+
+import re
+
+import numpy as np
+import pytest
+from cuda.forms import Case, grids_of
+from cuda.support import same_bits
+
+import accnp as jnp
+from accnp.codegen.cpu import generate
+from accnp.ir.kernel import CHUNK
+
+
+def f4(*shape):
+    return np.zeros(shape, np.float32)
+
+
+def softmax(x):
+    e = jnp.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def layer_norm(x, g, b):
+    m = x.mean(-1, keepdims=True)
+    d = x - m
+    v = (d * d).mean(-1, keepdims=True)
+    return d / jnp.sqrt(v + 1e-5) * g + b
+
+
+LONG = 5000
+PROGRAMS = {
+    "sum": (lambda x: x.sum(1), f4(21, 100)),
+    "sum of few": (lambda x: (x * 2).sum(1), f4(40, 9)),
+    "sum of a block": (lambda x: x.sum(1), f4(5, 1024)),
+    "sum of blocks": (lambda x: x.sum(1), f4(3, LONG)),
+    "largest": (lambda x: x.max(1), f4(9, 333)),
+    "largest of blocks": (lambda x: (x.max(1), x.min(1)), f4(3, LONG)),
+    "product": (lambda x: (x * 0.1 + 1).prod(1), f4(9, 333)),
+    "ints": (lambda x: (x.sum(1), x.max(1)), np.zeros((7, 300), np.int32)),
+    "bytes": (lambda x: x.max(1), np.zeros((7, 300), np.uint8)),
+    "any": (lambda x: (x > 2.5).any(1), f4(30, 90)),
+    "doubles": (lambda x: x.sum(1), np.zeros((7, 300))),
+    "complex": (lambda x: x.sum(1), np.zeros((7, 300), np.complex64)),
+    "softmax": (softmax, f4(13, 200)),
+    "softmax of blocks": (softmax, f4(2, 3000)),
+    "softmax without room": (softmax, f4(1, 25000)),
+    "layer norm": (layer_norm, f4(13, 200), f4(200), f4(200)),
+    "layer norm of blocks": (layer_norm, f4(2, 3000), f4(3000), f4(3000)),
+    "several axes": (lambda x: x[:, ::2, ::3].sum((1, 2)), f4(5, 12, 70)),
+    "outer axes": (lambda x: x.sum(2), f4(3, 5, 200)),
+    "beside": (lambda x, y: (x * y).sum(1), f4(13, 300), f4(300)),
+    "statistics": (lambda x: (x.mean(1), x.var(1)), f4(13, 300)),
+    "whole": (lambda x: (x * x).sum(), f4(3 * CHUNK + 77)),
+    "whole of a chunk": (lambda x: x.max(), f4(CHUNK - 5)),
+    "whole of few": (lambda x: x.sum(), f4(1500)),
+    "whole of two axes": (lambda x: jnp.exp(x[:, ::2]).sum(), f4(300, 500)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_bits_are_those_of_the_processor(name):
+    f, *arrays = PROGRAMS[name]
+    for spec, text in grids_of(f, *arrays):
+        assert not text.tasks
+        case = Case(spec)
+        want = case.on_cpu(generate(spec))
+        parts = case.rooms
+        for blocks in (None, 1):
+            found = case.on_gpu(text, blocks)
+            assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True)), blocks
+            for k, x in case.rooms.items():
+                assert same_bits(x, parts[k]).all()
+
+
+def numbers(a, n, rng):
+    x = rng.choice(
+        [0.0, -0.0, 1, -1, np.inf, np.nan, 5], n, p=[0.3, 0.3, 0.1, 0.1, 0.05, 0.05, 0.1]
+    )
+    return np.where(np.arange(n) // 100 % 2, x, np.abs(np.nan_to_num(x)) * 0 * np.sign(x))
+
+
+@pytest.mark.parametrize("fold", ["max", "min", "sum"])
+def test_zeros_and_what_is_no_number(fold):
+    ((spec, text),) = grids_of(lambda x: getattr(x, fold)(1), f4(60, 100))
+    case = Case(spec, values=numbers)
+    want = case.on_cpu(generate(spec))
+    found = case.on_gpu(text)
+    assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True))
+
+
+@pytest.mark.parametrize("name", ["softmax", "softmax of blocks", "layer norm of blocks"])
+def test_an_operand_is_read_once(name):
+    f, *arrays = PROGRAMS[name]
+    ((_, text),) = grids_of(f, *arrays)
+    loads = re.findall(r"= (a\d+)\[\w+ \+ q0\]", text.source)
+    assert loads == [loads[0]] * 2  # side by side, and the rest
+    assert text.source.count("= shared_f4(4096)") == ("blocks" in name)
