@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accnp import engine
-from accnp.config import config
 from accnp.errors import api_boundary, hide_frames
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, const, site_text
@@ -22,7 +21,6 @@ from accnp.ir.trace import join
 from accnp.pytree import LEAVES
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer
-from accnp.runtime.device import devices
 from accnp.trace_fn import conversion_error
 
 __all__ = ["Array", "from_numpy", "is_traced", "wrap"]
@@ -144,7 +142,7 @@ class Array:
         node = self._node
         if type(node.value) is not Buffer and not is_traced(node):
             try:
-                engine.ready(node)
+                engine.settle(node)
             except Exception as error:
                 hide_frames(error)
                 raise
@@ -181,6 +179,12 @@ class Array:
         if is_traced(node):
             raise conversion_error(kind, node)
         return engine.array_of(node)
+
+    def _look_there(self, kind: str) -> Any:
+        """The buffer, on a device or not; on a GPU the values may be in the making."""
+        if is_traced(self._node):
+            raise conversion_error(kind, self._node)
+        return engine.ready(self._node)
 
     @api_boundary
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -290,15 +294,23 @@ class Array:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        value = self._look("array")  # it is there then, whatever stream waits for it
+        self._look_there("array")
+        value = engine.on_device(self._node)
+        if type(value) is not Buffer:
+            if dl_device is not None and dl_device[0] == 1:
+                return self._look("array").__dlpack__(max_version=max_version)
+            known = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
+            given = {k: v for k, v in known.items() if v is not None}
+            return _exchange().to_dlpack(value, self.shape, self.dtype, stream, **given)
         # DLPack before version 1 has no read-only flag, and NumPy then refuses; the consumer may
         # not write all the same.
-        if max_version is None or max_version < (1, 0):
-            value = engine.writeable_view(self._node)
-        return pool.to_dlpack(value, max_version=max_version, dl_device=dl_device, copy=copy)
+        writeable = max_version is None or max_version < (1, 0)
+        array = value.view(self.shape, self.dtype, writeable)
+        return pool.to_dlpack(array, max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
+        where = self._where()[0]
+        return (1, 0) if where.platform == "cpu" else (2, where.id)
 
     @api_boundary
     def __reduce__(self) -> Any:
@@ -370,10 +382,15 @@ class Array:
 
     @property
     def __cuda_array_interface__(self) -> Any:
-        raise AttributeError(
-            "Array.__cuda_array_interface__: the memory is not a GPU's; "
-            f"got an array on {self._where()[0]}; use np.asarray(x)"
-        )
+        """What libraries for NVIDIA's GPUs ask of arrays of each other, of one on a GPU."""
+        where = self._where()[0]
+        if where.platform == "cpu" or is_traced(self._node):
+            raise AttributeError(
+                "Array.__cuda_array_interface__: the memory is not a GPU's; "
+                f"got an array on {where}; use np.asarray(x)"
+            )
+        value = engine.on_device(self._node)
+        return _exchange().cuda_array_interface(value, self.shape, self.dtype)
 
     def devices(self) -> set[Any]:
         """The set of devices that hold the value."""
@@ -381,12 +398,16 @@ class Array:
 
     def _where(self) -> tuple[Any, ...]:
         found = self._node.aval.devices
-        return found if found is not None else (config.default_device or devices()[0],)
+        return found if found is not None else (engine.where(self._node),)
 
     @property
     def is_fully_addressable(self) -> bool:
         """Whether this process holds the whole value; always true here."""
         return True
+
+
+def _exchange() -> Any:
+    return importlib.import_module("accnp.runtime.exchange")  # with the first GPU
 
 
 def _shards() -> Any:

@@ -170,6 +170,7 @@ _ALIASES = {
     "x64_enabled": "enable_x64",
     "compilation_cache_dir": "cache_dir",
     "compilation_cache_max_size": "cache_max_bytes",
+    "platform": "platforms",
 }
 _SPELLINGS = {
     name: tuple(

@@ -16,33 +16,38 @@ import numpy as np
 
 from accnp.config import config, listeners
 from accnp.engine import describe, execute, watch
-from accnp.engine.pending import collect, has_own_buffer, lost_leaves, sorted_order, wanted
+from accnp.engine.describe import plan_text
+from accnp.engine.execute import brought
+from accnp.engine.pending import (
+    apart,
+    by_place,
+    collect,
+    crossings,
+    has_own_buffer,
+    lost_leaves,
+    place_of,
+    placed,
+    sorted_order,
+    wanted,
+)  # fmt: skip
 from accnp.engine.plan import make_plan
-from accnp.engine.steps import HostStep, KernelStep, Plan, forget_nodes
+from accnp.engine.steps import KernelStep, Plan, forget_nodes
 from accnp.ir.graph import Graph
 from accnp.ir.node import CONST, Node, _on_deep, _perform, _values, const
 from accnp.ir.op import ZERO
 from accnp.passes.program import Program, build, from_graph
 from accnp.primitives.unrolled import differentiated
 from accnp.runtime import buffer as pool
+from accnp.runtime import device as devices
 from accnp.runtime.buffer import Buffer
+from accnp.runtime.device import Device
 from accnp.runtime.stream import Task, default_stream
 
 __all__ = [
-    "DELETED",
-    "Plan",
-    "array_of",
-    "compile_plan",
-    "is_ready",
-    "materialise",
-    "pending",
-    "plan_of_graph",
-    "plan_text",
-    "ready",
-    "run_now",
-    "run_plan",
-    "writeable_view",
-]
+    "DELETED", "Plan", "apart", "array_of", "brought", "close", "compile_plan", "is_ready",
+    "materialise", "on_device", "pending", "place_of", "placed", "plan_of_graph", "plan_text",
+    "ready", "run_now", "run_plan", "settle", "where", "writeable_view",
+]  # fmt: skip
 
 # Work, in simple element operations (some 5 ms), from which a hand-over to the stream pays: of a
 # jitted call, which is often waited for at once, and of an operation that nobody has asked for yet.
@@ -65,14 +70,27 @@ DELETED = _Deleted()
 
 def materialise(nodes: Sequence[Node], wait: bool = False) -> None:
     """Give nodes their values, or tasks that will deliver them; with `wait`, run on this thread."""
+    if not devices.reach:
+        _materialise(nodes, wait)
+        return
+    for node in crossings(nodes):
+        if node.value is None:
+            materialise(node.inputs)
+            execute.carry(node, ready)
+    for alike in by_place(nodes):
+        _materialise(alike, wait)
+
+
+def _materialise(nodes: Sequence[Node], wait: bool) -> None:
     with _graph:
         found = collect(nodes)
         order, leaves = found.order, found.leaves
         if not order:
             return
+        device = place_of(nodes, leaves) if devices.reach else None
         outputs, places = wanted(found)
         lost = lost_leaves(found, found.taken) if found.taken and not watch.one_by_one else ()
-        rest = _switches()
+        rest = (*_switches(), device)
         full_key = (*found.key, places, lost, *rest)
         plan = _plans.get(full_key)
         if plan is not None and plan.spare and not watch.one_by_one:
@@ -81,12 +99,12 @@ def materialise(nodes: Sequence[Node], wait: bool = False) -> None:
             if more != lost:
                 lost, full_key = more, (*found.key, places, more, *rest)
                 plan = _plans.get(full_key)
-        if len(order) == 1 and plan is not None and not _fast:
+        if len(order) == 1 and plan is not None and not _fast and device is None:
             _remember(order[0], plan)
         program = build(sorted_order(found.order), leaves, outputs) if plan is None else None
     if program is not None:
         counters["plans"] += 1
-        plan = _plan(program, len(leaves), order, lost)
+        plan = _plan(program, len(leaves), order, lost, device)
         if len(_plans) >= MAX_PLANS:
             _plans.clear()
         _plans[full_key] = plan
@@ -101,8 +119,7 @@ def _switches() -> tuple[Any, ...]:
     return config.fastmath, config.fusion_limit, config.kernel_overrides
 
 
-# Whether some thread has `fastmath` on, or edited kernels: then no operation takes the short way.
-_fast = False
+_fast = False  # whether some thread has switches on that no operation takes the short way with
 
 
 def _refresh() -> None:
@@ -132,6 +149,8 @@ def _compute_one(node: Node) -> bool:
     plan = _plans.get((node.form, a is b))
     if plan is None or node.trace is not None or watch.on or _fast or not default_stream().idle:
         return False
+    if devices.reach and place_of([node], inputs) is not None:
+        return False
     buffers = [a.value] if a is b else [a.value, b.value]
     for buffer in buffers:
         if type(buffer) is not Buffer:
@@ -143,22 +162,31 @@ def _compute_one(node: Node) -> bool:
 
 
 def _plan(
-    program: Program, n_leaves: int, order: Sequence[Node], lost: tuple[int, ...] = ()
+    program: Program,
+    n_leaves: int,
+    order: Sequence[Node],
+    lost: tuple[int, ...] = (),
+    device: Device | None = None,
 ) -> Plan:
-    plan = make_plan(program, config.fastmath, lost)
-    if plan.overwritten and any(type(step) is not KernelStep for step in plan.steps):
+    plan = make_plan(program, config.fastmath, lost, device=device)
+    if plan.overwritten and not all(isinstance(step, KernelStep) for step in plan.steps):
         # A library call may fail: then all that is pending is computed again from its leaves.
-        plan = make_plan(program, config.fastmath)
+        plan = make_plan(program, config.fastmath, device=device)
     # Constants inside inlined bodies are part of the plan itself.
-    plan.constants = [ready(v.node) for v in program.leaves[n_leaves:]]  # type: ignore[arg-type]
+    close(plan, [v.node for v in program.leaves[n_leaves:]])  # type: ignore[misc]
     if config.debug:
         describe.tell_plan("eager", program, plan)
     places = {id(n): i for i, n in enumerate(order)}
     for step in plan.steps:
-        if isinstance(step, HostStep):
+        if hasattr(step, "place"):
             step.place = places.get(id(step.node), -1)
     forget_nodes(plan, program)
     return plan
+
+
+def close(plan: Plan, free: Sequence[Node]) -> None:
+    """Give a plan what it closes over, where it runs."""
+    plan.constants = execute.bring(plan, free, [ready(x) for x in free])
 
 
 def _launch(
@@ -175,8 +203,11 @@ def _launch(
         if type(value) is not Buffer:
             there = [_at_hand(x) for x in leaves]
             break
-    stream = default_stream()
-    if (wait or plan.work < BEHIND) and stream.idle and None not in there:
+    if devices.reach:
+        there = execute.bring(plan, leaves, there)
+    stream = execute.stream_of(plan)
+    at_once = wait or (plan.work < BEHIND if plan.device is None else not plan.waits)
+    if at_once and stream.idle and None not in there:
         if quick is not None:
             _deliver(outputs, quick(there + plan.constants))
         else:
@@ -185,7 +216,7 @@ def _launch(
 
     def work() -> None:
         buffers = [b if b is not None else ready(x) for b, x in zip(there, leaves, strict=True)]
-        _run(plan, buffers, leaves, outputs, order)
+        _run(plan, execute.bring(plan, leaves, buffers), leaves, outputs, order)
 
     task = stream.submit(work)
     for node in outputs:
@@ -218,7 +249,7 @@ def _launch_watched(
     program = plan.program or (build(sorted_order(order), leaves, outputs) if kinds else None)
 
     def work() -> None:
-        buffers = [*[ready(x) for x in leaves], *plan.constants]
+        buffers = execute.bring(plan, leaves, [ready(x) for x in leaves]) + plan.constants
         _deliver(outputs, watch.run(plan, buffers, program, kinds))
 
     if default_stream().idle:
@@ -233,14 +264,15 @@ def pending(node: Node) -> tuple[list[Node], list[Node], list[Node], Plan | None
         found = collect([node])
         outputs, places = wanted(found)
         lost = lost_leaves(found, found.taken) if found.taken else ()
-        plan = _plans.get((*found.key, places, lost, *_switches()))
+        device = place_of([node], found.leaves) if devices.reach else None
+        plan = _plans.get((*found.key, places, lost, *_switches(), device))
         return sorted_order(found.order), found.leaves, outputs, plan
 
 
 def _at_hand(node: Node) -> Buffer | None:
     """A leaf's buffer, or None if it is still being computed."""
     value = node.value
-    if type(value) is Buffer:
+    if isinstance(value, Buffer):
         return value
     if value is None and node.op.name == "literal":
         return ready(node)
@@ -300,12 +332,39 @@ def ready(node: Node) -> Buffer:
 
 def is_ready(node: Node) -> bool:
     """Whether a node's value is there."""
-    return type(node.value) is Buffer
+    return isinstance(node.value, Buffer) and node.value.done()
 
 
 def array_of(node: Node) -> np.ndarray:
     """Return a read-only NumPy array over a node's buffer; waits."""
-    return ready(node).view(node.aval.shape, node.aval.dtype)
+    value = ready(node)
+    if type(value) is Buffer:
+        return value.view(node.aval.shape, node.aval.dtype)
+    with execute.waited_for(node):
+        return value.view(node.aval.shape, node.aval.dtype)
+
+
+def where(node: Node) -> Device:
+    """The device where a node's value is, or will be computed."""
+    device = None
+    if devices.reach:
+        device = place_of([node], [node] if node.value is not None else collect([node]).leaves)
+    return device or devices.default_cpu(node.aval.devices)
+
+
+def on_device(node: Node) -> Buffer:
+    """A node's buffer, where the node is said to lie."""
+    value = ready(node)
+    if devices.reach:
+        value = node.value = brought(value, place_of([node], [node]))
+    return value
+
+
+def settle(node: Node) -> None:
+    """Wait until a node's value is there; for one on a GPU, until it has been computed."""
+    value = ready(node)
+    with execute.waited_for(node):
+        value.wait()
 
 
 def writeable_view(node: Node) -> np.ndarray:
@@ -313,18 +372,22 @@ def writeable_view(node: Node) -> np.ndarray:
 
     Nobody may write to it.
     """
-    return ready(node).view(node.aval.shape, node.aval.dtype, writeable=True)
+    with execute.waited_for(node):
+        return ready(node).view(node.aval.shape, node.aval.dtype, writeable=True)
 
 
 def plan_of_graph(
-    graph: Graph, fastmath: bool = False, donated: Collection[int] = ()
+    graph: Graph,
+    fastmath: bool = False,
+    donated: Collection[int] = (),
+    device: Device | None = None,
 ) -> tuple[Plan, list[Node]]:
     """Make the plan of a traced graph; it may write to the buffers of donated inputs.
 
     Returns it and its closed-over leaves (its inputs come before those).
     """
     program, leaves = from_graph(graph)
-    plan = make_plan(program, fastmath, donated)
+    plan = make_plan(program, fastmath, donated, device=device)
     plan.program = program
     if config.debug:
         describe.tell_plan(f"jit {graph.name}", program, plan)
@@ -357,7 +420,7 @@ def run_plan(
         ready(used[k])
         mine = k in donated and getrefcount(leaves[k]) == _IN_TWO_LISTS
         if not (mine and has_own_buffer(leaves[k])):
-            used[k] = const(pool.copy_in(array_of(leaves[k])), leaves[k].aval)
+            used[k] = const(execute.copied(leaves[k].value), leaves[k].aval)
     _launch(plan, used, outputs, False)
     return outputs
 
@@ -367,7 +430,8 @@ def run_now(plan: Plan, leaves: list[Node], buffers: list[Any]) -> list[Buffer] 
 
     `buffers` are the values of the leaves as far as they are there.
     """
-    if plan.work >= ASYNC or watch.on or not default_stream().idle:
+    late = plan.work >= ASYNC if plan.device is None else plan.waits
+    if late or watch.on or not execute.stream_of(plan).idle:
         return None
     for value in buffers:
         if type(value) is not Buffer:
@@ -376,6 +440,8 @@ def run_now(plan: Plan, leaves: list[Node], buffers: list[Any]) -> list[Buffer] 
             if None in buffers:
                 return None
             break
+    if devices.reach:
+        buffers = execute.bring(plan, leaves, buffers)
     if plan.constants:
         buffers = buffers + plan.constants
     if plan.quick is not None:
@@ -392,17 +458,6 @@ def compile_plan(plan: Plan) -> None:
     for step in plan.steps:
         if isinstance(step, KernelStep):
             step.load(plan.fastmath)
-
-
-def plan_text(plan: Plan) -> str:
-    """Return the sources of kernels and the names of library calls, in the order of steps."""
-    parts = []
-    for i, step in enumerate(plan.steps):
-        if isinstance(step, KernelStep):
-            parts.append(f"# step {i}: kernel, {step.extent} steps\n{step.text.source}")
-        else:
-            parts.append(f"# step {i}: {step.op.name} (library call)\n")
-    return "\n".join(parts)
 
 
 def _on_deep_node(node: Node) -> None:

@@ -40,16 +40,20 @@ LEAST = 1024  # below this the whole carry is in the cache anyway
 
 
 def blocked_step(
-    step: ControlStep, new_slot: Callable[[], int], fastmath: bool, test: Plan | None = None
+    step: ControlStep,
+    new_slot: Callable[[], int],
+    fastmath: bool,
+    test: Plan | None = None,
+    block: int = BLOCK,
 ) -> KernelStep | None:
-    """The kernel of an elementwise loop, or None.
+    """The kernel of an elementwise loop, or None; `block` is how many elements are in a block.
 
     `test` is the plan of the condition of each element, for a while that goes on while any
     element's holds, over a body in which elements that are done keep their values.
     """
     if step.op.name == "cond":
         return None
-    driver = _Blocks(step, new_slot, test)
+    driver = _Blocks(step, new_slot, test, block)
     return driver.made(fastmath) if driver.fits() else None
 
 
@@ -57,9 +61,14 @@ class _Blocks(Driver):
     """Writes a loop inside a loop over blocks."""
 
     def __init__(
-        self, step: ControlStep, new_slot: Callable[[], int], test: Plan | None = None
+        self,
+        step: ControlStep,
+        new_slot: Callable[[], int],
+        test: Plan | None = None,
+        size: int = BLOCK,
     ) -> None:
         super().__init__(step, new_slot)
+        self.size = size
         self.per_element = test
         n_carry = len(step.avals) if step.op.name == "while" else step.params["num_carry"]
         sizes = {a.size for a in step.avals[:n_carry] if a.size != 1}
@@ -117,7 +126,7 @@ class _Blocks(Driver):
 
     def made(self, fastmath: bool) -> KernelStep:
         w = self.w
-        block = self.integer(BLOCK)
+        block = self.integer(self.size)
         total = self.integer(self.total)
         with w.block("for u in range(lo, hi):"):
             w.add(
@@ -125,7 +134,7 @@ class _Blocks(Driver):
             )
             {"while": self.while_, "scan": self.scan}[self.step.op.name]()
         made = self.finish(fastmath)
-        blocks = -(-self.total // BLOCK)
+        blocks = -(-self.total // self.size)
         made.resize(blocks, max(1, self.step.work // blocks))
         return made
 

@@ -16,7 +16,7 @@ from accnp.engine.steps import ControlStep, KernelStep
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer
 
-__all__ = ["carried", "run_control"]
+__all__ = ["Memory", "carried", "run_control"]
 
 Run = Callable[[Any, Sequence[Buffer]], list[Buffer]]
 
@@ -34,7 +34,8 @@ def carried(name: str, params: dict[str, Any], body: int) -> range:
 class _Keeper:
     """Sees to it that a body which updates its carry in place has the buffers to itself."""
 
-    def __init__(self, body: Any, first: int) -> None:
+    def __init__(self, body: Any, first: int, memory: Memory) -> None:
+        self.memory = memory
         self.overwritten = [i - first for i in sorted(body.overwritten)]
         fresh = _fresh_slots(body)
         slots = body.output_slots
@@ -46,7 +47,7 @@ class _Keeper:
         found = list(carry)
         for i in self.overwritten:
             if not (self.begun and self.fresh[i]):
-                found[i] = _copy(found[i])
+                found[i] = self.memory.copy(found[i])
         self.begun = True
         return found
 
@@ -61,21 +62,40 @@ def _fresh_slots(plan: Any) -> set[int]:
     }
 
 
-def _copy(x: Buffer) -> Buffer:
-    fresh = pool.empty(x.nbytes)
-    ctypes.memmove(fresh.ptr, x.ptr, x.nbytes)
-    return fresh
+class Memory:
+    """What loops do with buffers beside running bodies; for a GPU, see `device_run.py`."""
+
+    def empty(self, nbytes: int) -> Any:
+        return pool.empty(nbytes)
+
+    def copy(self, x: Any) -> Any:
+        fresh = self.empty(x.nbytes)
+        self.put(fresh, 0, x, x.nbytes)
+        return fresh
+
+    def put(self, to: Any, at: int, source: Any, nbytes: int) -> None:
+        """Copy to a place in a buffer."""
+        ctypes.memmove(to.ptr + at, source.ptr, nbytes)
+
+    def parts(self, x: Any, nbytes: int) -> Callable[[int], Any]:
+        """What gives the i-th part of so many bytes of a buffer."""
+        # One array over all bytes: a row is a slice of it, which keeps the whole alive.
+        whole = x.view((x.nbytes,), np.uint8)
+        return lambda i: Buffer(x.ptr + i * nbytes, nbytes, whole[i * nbytes : (i + 1) * nbytes], 0)
 
 
-def run_control(step: ControlStep, slots: list[Any], run: Run) -> None:
+_HOST = Memory()
+
+
+def run_control(step: ControlStep, slots: list[Any], run: Run, memory: Memory = _HOST) -> None:
     """Run one step and put its results into their slots."""
     operands = [slots[s] for s in step.operands]
-    outs = _KINDS[step.op.name](step, operands, run)
+    outs = _KINDS[step.op.name](step, operands, run, memory)
     for slot, i in step.results:
         slots[slot] = outs[i]
 
 
-def _cond(step: ControlStep, operands: list[Buffer], run: Run) -> list[Buffer]:
+def _cond(step: ControlStep, operands: list[Buffer], run: Run, memory: Memory) -> list[Buffer]:
     index = int(operands[0].view((), step.inputs[0].dtype))
     index = min(max(index, 0), len(step.bodies) - 1)
     return _given(step.bodies[index], operands[1:], run)
@@ -85,9 +105,9 @@ def _given(plan: Any, leaves: Sequence[Buffer], run: Run) -> list[Buffer]:
     return run(plan, [*leaves, *plan.constants])
 
 
-def _while(step: ControlStep, operands: list[Buffer], run: Run) -> list[Buffer]:
+def _while(step: ControlStep, operands: list[Buffer], run: Run, memory: Memory) -> list[Buffer]:
     test, body = step.bodies
-    keep = _Keeper(body, step.params["body_nconsts"])
+    keep = _Keeper(body, step.params["body_nconsts"], memory)
     n_test, n_body = step.params["cond_nconsts"], step.params["body_nconsts"]
     test_consts = operands[:n_test]
     body_consts = operands[n_test : n_test + n_body]
@@ -99,7 +119,7 @@ def _while(step: ControlStep, operands: list[Buffer], run: Run) -> list[Buffer]:
     return list(carry)
 
 
-def _scan(step: ControlStep, operands: list[Buffer], run: Run) -> list[Buffer]:
+def _scan(step: ControlStep, operands: list[Buffer], run: Run, memory: Memory) -> list[Buffer]:
     p = step.params
     body = step.bodies[0]
     n_consts, n_carry, length = p["num_consts"], p["num_carry"], p["length"]
@@ -107,22 +127,18 @@ def _scan(step: ControlStep, operands: list[Buffer], run: Run) -> list[Buffer]:
     carry = operands[n_consts : n_consts + n_carry]
     xs = operands[n_consts + n_carry :]
     sizes = [a.nbytes // length if length else 0 for a in step.inputs[n_consts + n_carry :]]
-    ys = [pool.empty(max(1, a.nbytes)) for a in step.avals[n_carry:]]
+    ys = [memory.empty(max(1, a.nbytes)) for a in step.avals[n_carry:]]
     steps = [a.nbytes // length if length else 0 for a in step.avals[n_carry:]]
-    # One array over each operand's bytes: a row is a slice of it, which keeps the whole alive.
-    wholes = [x.view((x.nbytes,), np.uint8) for x in xs]
+    rows_of = [memory.parts(x, n) for x, n in zip(xs, sizes, strict=True)]
     order = range(length - 1, -1, -1) if p["reverse"] else range(length)
-    keep = _Keeper(body, n_consts)
+    keep = _Keeper(body, n_consts, memory)
     for i in order:
         carry = keep.safe(carry)
-        rows = [
-            Buffer(x.ptr + i * n, n, w[i * n : (i + 1) * n], 0)
-            for x, w, n in zip(xs, wholes, sizes, strict=True)
-        ]
+        rows = [row(i) for row in rows_of]
         outs = _given(body, [*consts, *carry, *rows], run)
         carry = outs[:n_carry]
         for y, out, n in zip(ys, outs[n_carry:], steps, strict=True):
-            ctypes.memmove(y.ptr + i * n, out.ptr, n)
+            memory.put(y, i * n, out, n)
     # A carry that is a row of an operand, or the operand itself, is handed on as it is: buffers are
     # never written again.
     return [*carry, *ys]

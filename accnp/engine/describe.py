@@ -19,7 +19,7 @@ from accnp.runtime.notes import note
 
 __all__ = [
     "body_operations", "bytes_text", "clusters_of", "every_plan", "graph_of",
-    "kernel_label", "plan_lines", "step_members", "tell_plan",
+    "kernel_label", "plan_lines", "plan_text", "step_members", "tell_plan",
 ]  # fmt: skip
 
 
@@ -87,8 +87,9 @@ def body_operations(step: KernelStep) -> list[str]:
 def plan_lines(plan: Plan, program: Program) -> list[str]:
     """The steps with the buffers they read, make and let go, and the memory needed at most."""
     made = sum(n for s in plan.steps if isinstance(s, KernelStep) for _, n in _fresh(s))
+    on = "" if plan.device is None else f"on {plan.device}: "
     lines = [
-        f"{len(plan.steps)} steps, {plan.n_slots} buffers: {plan.n_leaves} given, "
+        f"{on}{len(plan.steps)} steps, {plan.n_slots} buffers: {plan.n_leaves} given, "
         f"{len(set(plan.output_slots))} results; kernels allocate {bytes_text(made)}, "
         f"at most {bytes_text(_high_water(plan))} at once"
     ]
@@ -124,7 +125,9 @@ def _step_lines(plan: Plan, program: Program | None, inset: str) -> list[str]:
         else:
             ins = ", ".join(f"b{o[0]}" for o in step.operands)
             outs = ", ".join(f"b{s}" for s, _ in step.results)
-            text = f"{head}{outs} = {step.op.name}({ins}), library call"
+            text = f"{head}{outs} = {step.op.name}({ins}), {step.what}"
+        if plan.device is not None and type(step) in (KernelStep, HostStep):
+            text += ", by the processor on copies of its operands: a GPU has none for it"
         if step.frees:
             text += f"; frees {', '.join(f'b{s}' for s in step.frees)}"
         lines.append(text)
@@ -219,3 +222,14 @@ def _label(plan: Plan, program: Program | None) -> None:
 
 def _tell(title: str, lines: Sequence[str]) -> None:
     note(title + ":\n" + "\n".join("    " + line for line in lines))
+
+
+def plan_text(plan: Plan) -> str:
+    """Return the sources of kernels and the names of library calls, in the order of steps."""
+    parts = []
+    for i, step in enumerate(plan.steps):
+        if isinstance(step, KernelStep):
+            parts.append(f"# step {i}: kernel, {step.extent} steps\n{step.text.source}")
+        else:
+            parts.append(f"# step {i}: {step.op.name} (library call)\n")
+    return "\n".join(parts)

@@ -5,9 +5,11 @@ Small kernels run at once on this thread, large ones on several.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
-from collections.abc import Callable, Sequence
+import importlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,18 +19,26 @@ from accnp.engine.steps import BRIEF, PARALLEL, ControlStep, HostStep, KernelSte
 from accnp.engine.table import walk_of
 from accnp.ir.node import Node, site_text
 from accnp.runtime import buffer as pool
+from accnp.runtime import device as devices
 from accnp.runtime.blas import follow
 from accnp.runtime.buffer import Buffer
+from accnp.runtime.device import Device
 from accnp.runtime.helpers import in_parallel
+from accnp.runtime.stream import Stream, default_stream
 from accnp.runtime.threads import parallel_run
 
-__all__ = ["blame", "perform", "run"]
+__all__ = [
+    "blame", "bring", "brought", "carry", "copied", "host", "launch", "operand", "perform", "run",
+    "stream_of", "waited_for",
+]  # fmt: skip
 
 
 def run(
     plan: Plan, leaves: Sequence[Buffer], tell: Callable[[Any], None] | None = None
 ) -> list[Buffer]:
     """Run a plan and return its outputs' buffers; `tell` is called after every step."""
+    if plan.device is not None:
+        return _on_device().run(plan, leaves, tell)
     if not plan.loaded:
         preload(plan)
     if plan.quick is not None and tell is None:
@@ -36,22 +46,7 @@ def run(
     slots: list[Any] = [*leaves, *[None] * (plan.n_slots - plan.n_leaves)]
     for step in plan.steps:
         if type(step) is KernelStep:
-            kernel = step.kernel or step.load(plan.fastmath)
-            for slot, nbytes in step.allocs:
-                slots[slot] = pool.empty(nbytes)
-            for slot, source, nbytes, over in step.takes:
-                if over:
-                    slots[slot] = slots[source]
-                else:
-                    slots[slot] = fresh = pool.empty(nbytes)
-                    ctypes.memmove(fresh.ptr, slots[source].ptr, nbytes)
-            arguments = [slots[s].ptr + offset for s, offset in step.pointers]
-            if step.work < BRIEF:
-                kernel.call_brief(step.extent, step.extent, *arguments, *step.ints)
-            elif step.work < PARALLEL or step.extent <= step.grain:
-                kernel.call(step.extent, step.extent, *arguments, *step.ints)
-            else:
-                parallel_run(kernel, [*arguments, *step.ints], step.extent, step.grain, step.past)
+            launch(step, slots, plan.fastmath)
         elif type(step) is ControlStep:
             run_control(step, slots, run)
         else:
@@ -61,6 +56,69 @@ def run(
         for slot in step.frees:
             slots[slot] = None
     return [slots[s] for s in plan.output_slots]
+
+
+def launch(step: KernelStep, slots: Any, fastmath: bool) -> None:
+    """Run the kernel of a step; makes its buffers."""
+    kernel = step.kernel or step.load(fastmath)
+    for slot, nbytes in step.allocs:
+        slots[slot] = pool.empty(nbytes)
+    for slot, source, nbytes, over in step.takes:
+        if over:
+            slots[slot] = slots[source]
+        else:
+            slots[slot] = fresh = pool.empty(nbytes)
+            ctypes.memmove(fresh.ptr, slots[source].ptr, nbytes)
+    arguments = [slots[s].ptr + offset for s, offset in step.pointers]
+    if step.work < BRIEF:
+        kernel.call_brief(step.extent, step.extent, *arguments, *step.ints)
+    elif step.work < PARALLEL or step.extent <= step.grain:
+        kernel.call(step.extent, step.extent, *arguments, *step.ints)
+    else:
+        parallel_run(kernel, [*arguments, *step.ints], step.extent, step.grain, step.past)
+
+
+def _on_device() -> Any:
+    return importlib.import_module("accnp.engine.device_run")  # with the first GPU
+
+
+def bring(plan: Plan, nodes: Sequence[Node], buffers: list[Any]) -> list[Any]:
+    """The buffers of leaves (None stays), copied to where a plan runs if they lie elsewhere."""
+    return _on_device().bring(plan.device, nodes, buffers) if devices.reach else buffers
+
+
+def brought(value: Buffer, device: Device | None) -> Buffer:
+    """The same for one value and a device."""
+    return _on_device().bring(device, (), [value])[0]
+
+
+def carry(node: Node, ready: Callable[[Node], Buffer]) -> None:
+    """Copy the value of a `device_put` between devices that share no memory: now, if it is there;
+    else a task does."""
+    (x,) = node.inputs
+    target = devices.place(node.aval.devices)
+
+    def work() -> None:
+        node.value = brought(ready(x), target)
+
+    if target is not None and isinstance(x.value, Buffer):
+        work()
+        return
+    task = default_stream().submit(work)
+    if node.value is None:
+        node.value = task
+
+
+def copied(value: Buffer) -> Buffer:
+    """A copy of a buffer, where it lies."""
+    if type(value) is Buffer:
+        return pool.copy_in(value.view((value.nbytes,), np.uint8))
+    return _on_device().copy(value)
+
+
+def stream_of(plan: Plan) -> Stream:
+    """The queue that a plan waits in, where it is not run at once."""
+    return default_stream() if plan.device is None else _on_device().stream_of(plan.device)
 
 
 def preload(plan: Plan) -> None:
@@ -120,6 +178,20 @@ def blame(error: BaseException, order: Sequence[Node] = ()) -> None:
         node = order[step.place]
     if node is not None and node.site is not None:
         error.add_note(f"in {step.op.name}, recorded at {site_text(node)}")
+
+
+@contextlib.contextmanager
+def waited_for(node: Node) -> Iterator[None]:
+    """Name the line that recorded a node on an error of a GPU, which comes when it is waited for:
+    it may be of any work launched since the last wait."""
+    try:
+        yield
+    except RuntimeError as error:
+        error.add_note(
+            f"found when the value of {node.op.name}, recorded at {site_text(node)}, was waited "
+            "for; a fault of a kernel may be of any work given to the GPU before"
+        )
+        raise
 
 
 def operand(

@@ -1,5 +1,5 @@
 """The pending graph above some nodes: which nodes, from which leaves, of which structure; what
-of it is to be stored, and what may be written over.
+of it is to be stored, what may be written over, and on which device.
 
 In: nodes without values. Out: a `Pending`; nothing is computed.
 """
@@ -13,8 +13,22 @@ from typing import Any
 
 from accnp.ir.node import Node
 from accnp.runtime.buffer import Buffer
+from accnp.runtime.device import Device
+from accnp.runtime.device import place as default_place
 
-__all__ = ["Pending", "collect", "has_own_buffer", "lost_leaves", "sorted_order", "wanted"]
+__all__ = [
+    "Pending",
+    "apart",
+    "by_place",
+    "collect",
+    "crossings",
+    "has_own_buffer",
+    "lost_leaves",
+    "place_of",
+    "placed",
+    "sorted_order",
+    "wanted",
+]  # fmt: skip
 
 
 class Pending:
@@ -159,9 +173,70 @@ def lost_leaves(found: Pending, leaves: Iterable[int]) -> tuple[int, ...]:
 
 def has_own_buffer(leaf: Node) -> bool:
     """Whether the values of a leaf lie in memory of the pool that nobody else refers to."""
-    if type(leaf.value) is not Buffer or leaf.op.name == "literal":
+    if not isinstance(leaf.value, Buffer) or leaf.op.name == "literal":
         return False
     return leaf.value.pooled and getrefcount(leaf.value) == _BUFFER_ALONE
+
+
+def by_place(nodes: Sequence[Node]) -> list[list[Node]]:
+    """Nodes apart by where their users put them: one plan runs on one device."""
+    found: dict[Any, list[Node]] = {}
+    for node in nodes:
+        found.setdefault(_put_on(node.aval), []).append(node)
+    return list(found.values())
+
+
+def _put_on(aval: Any) -> Device | None:
+    """The device where a user put a value, the first of several; None if it may be anywhere."""
+    for a in aval if isinstance(aval, tuple) else (aval,):
+        if a.devices:
+            return a.devices[0]
+    return None
+
+
+def apart(source: Any, devices: Any) -> bool:
+    """Whether values must be copied from one place to the other, both named."""
+    if source is None or devices is None:
+        return False
+    return default_place(source) != default_place(devices)
+
+
+def crossings(nodes: Sequence[Node]) -> list[Node]:
+    """Pending nodes, among those that others need, which copy between devices: no plan does."""
+    return [
+        x
+        for x in collect(nodes).order
+        if x.op.name == "device_put" and apart(x.params["source"], x.params["devices"])
+    ]
+
+
+def placed(nodes: Sequence[Node]) -> list[Node]:
+    """Of nodes, one for each device that users put them on: enough for `place_of`."""
+    found = {_put_on(x.aval): x for x in nodes}
+    return [x for d, x in found.items() if d is not None]
+
+
+def place_of(nodes: Sequence[Node], leaves: Sequence[Node] = ()) -> Device | None:
+    """The GPU on which nodes are computed, or None for the CPU: where they, or some leaf, were put;
+    else where a leaf lies; else the default device.
+
+    Raises:
+        ValueError: they were put on several that share no memory.
+    """
+    put = {d for d in [_put_on(x.aval) for x in (*nodes, *leaves)] if d is not None}
+    if put:
+        places = {None if d.platform == "cpu" else d for d in put}
+        if len(places) > 1:
+            raise ValueError(
+                "one program runs on one device: its values were put on several; got "
+                f"{', '.join(sorted(map(str, put)))}; move them with device_put before the call"
+            )
+        return places.pop()
+    for x in leaves:
+        found = getattr(x.value, "device", None)
+        if found is not None:
+            return found
+    return default_place(None)
 
 
 def _measure() -> tuple[int, int, int]:

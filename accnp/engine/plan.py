@@ -6,6 +6,7 @@ In: a Program. Out: a Plan that can be run any number of times, also by several 
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Collection
 from typing import Any
 
@@ -50,23 +51,32 @@ from accnp.passes.spaces import apply_views, strip_views
 from accnp.primitives.loops import EACH
 from accnp.primitives.views import contiguous
 from accnp.runtime import buffer as pool
+from accnp.runtime.device import Device
 from accnp.runtime.stream import Task
 
-__all__ = ["make_plan", "plan_graph"]
+__all__ = ["Planner", "make_plan", "plan_graph"]
 
 
 LEAST = 1 << 20  # bytes of a result that is written over an operand
 
 
 def make_plan(
-    program: Program, fastmath: bool = False, owned: Collection[int] = (), body: bool = False
+    program: Program,
+    fastmath: bool = False,
+    owned: Collection[int] = (),
+    body: bool = False,
+    device: Device | None = None,
 ) -> Plan:
-    """Fuse, lower and generate; nothing is compiled yet.
+    """Fuse, lower and generate; nothing is compiled yet (but for a GPU: see `device_plan.py`).
 
     `owned` are leaves whose buffers the plan may write to; `body` says that it is part of a loop,
-    which has its own ways with memory.
+    which has its own ways with memory; `device` is a GPU, or None for the CPU.
     """
-    plan = _Planner(program, fastmath, owned, body).run()
+    if device is None:
+        plan = Planner(program, fastmath, owned, body).run()
+    else:
+        module = importlib.import_module("accnp.engine.device_plan")
+        plan = module.DevicePlanner(program, fastmath, owned, body, device).run()
     if config.kernel_overrides and not body:
         _put_edited(plan)
     return plan
@@ -84,13 +94,15 @@ def _put_edited(plan: Plan) -> None:
             step.text.source, step.text.callees = new, tuple([(*c[:2], new) for c in callees])
 
 
-def plan_graph(graph: Graph, fastmath: bool = False, owned: Collection[int] = ()) -> Plan:
+def plan_graph(
+    graph: Graph, fastmath: bool = False, owned: Collection[int] = (), device: Device | None = None
+) -> Plan:
     """Make the plan of the body of a loop.
 
     What it closes over (literals, ready arrays) becomes part of the plan.
     """
     program, leaves = from_graph(graph)
-    plan = make_plan(program, fastmath, owned, True)
+    plan = make_plan(program, fastmath, owned, True, device)
     plan.program = program
     plan.constants = [_buffer_of(x) for x in leaves[len(graph.inputs) :]]
     return plan
@@ -104,7 +116,9 @@ def _buffer_of(node: Node) -> Any:
     return node.value.wait() or node.value if isinstance(node.value, Task) else node.value
 
 
-class _Planner:
+class Planner:
+    """Makes the plan of a program for the CPU; what a GPU does otherwise overrides this."""
+
     def __init__(
         self, program: Program, fastmath: bool, owned: Collection[int], body: bool
     ) -> None:
@@ -119,14 +133,7 @@ class _Planner:
         checks = config.enable_checks
         if checks:
             verify_program(self.program)
-        clusters = fuse(self.program)
-        chained = chains(clusters, self.program)
-        before = {reader: c for c, reader in chained.items()}
-        for c in clusters:
-            if c.form == "host":
-                self.host(c.roots[0])
-            elif c not in chained and (c not in before or not self.chain(before[c], c)):
-                self.kernel(c)
+        self.steps_of(fuse(self.program))
         plan.output_slots = [self.slot(v) for v in self.program.outputs]
         plan.out_avals = [v.aval for v in self.program.outputs]
         self.free_early()
@@ -134,6 +141,15 @@ class _Planner:
         if checks:
             verify_plan(plan)
         return plan
+
+    def steps_of(self, clusters: list[Cluster]) -> None:
+        chained = chains(clusters, self.program)
+        before = {reader: c for c, reader in chained.items()}
+        for c in clusters:
+            if c.form == "host":
+                self.host(c.roots[0])
+            elif c not in chained and (c not in before or not self.chain(before[c], c)):
+                self.kernel(c)
 
     def new_slot(self) -> int:
         self.plan.n_slots += 1
@@ -182,6 +198,10 @@ class _Planner:
             step.past = past_caches(groups[0][0], step)
             if not config.kernel_overrides:  # an edited kernel may read at other places
                 step.alike = [self.slot(v) for v in same_places(groups[0][0])]
+        self.ends(text)
+
+    def ends(self, text: Generated) -> None:
+        """Fold what a split fold that was just launched leaves: its partial results."""
         for k, (f, out, chunks) in enumerate(text.partials):
             if chunks > 1:
                 self.second_stage(f, out, text.extent // chunks, chunks, self.partial_slots[k])
@@ -189,6 +209,7 @@ class _Planner:
     def launch(self, text: Generated, c: Cluster, moved: int) -> KernelStep:
         """The step of a kernel, with the slots of what it points to."""
         step = self.step(text)
+        self.partial_slots: dict[int, int] = {}
         step.cluster, step.moved = c, moved
         step.label = c.roots[0].op.name if c.roots else "copy"
         if c.size > 1:
@@ -223,8 +244,10 @@ class _Planner:
         self.plan.steps.append(step)
         return step
 
+    def text_of(self, spec: KernelSpec) -> Generated:
+        return generate(spec)
+
     def step(self, text: Generated) -> KernelStep:
-        self.partial_slots = {}
         return KernelStep(text, self.plan.fastmath)
 
     def second_stage(self, f: Fold, out: Access, rows: int, chunks: int, slot: int) -> None:
@@ -242,8 +265,7 @@ class _Planner:
         spec = KernelSpec(
             "row", (rows,) if many else (), (chunks,), (), [], [], [phase], [src, dst]
         )
-        text = generate(spec)
-        step = KernelStep(text, self.plan.fastmath)
+        step = self.step(self.text_of(spec))
         step.pointers = [(slot, 0), (self.slot(out.value), 0)]
         step.stores.add(self.slot(out.value))
         step.moved = rows * (chunks * acc.itemsize + f.dtype.itemsize)
@@ -256,6 +278,18 @@ class _Planner:
         if v.op.kind == "loop":
             self.control(v)
             return
+        step = self.library(v)
+        if isinstance(v.aval, tuple):
+            step.results += self.parts(v)
+        else:
+            step.results.append((self.slot(v), -1))
+        own = self.own_kernel(v, step)
+        if own:
+            v.cluster.form = "own"
+        self.plan.steps += own or [step]
+
+    def library(self, v: Value) -> HostStep:
+        """The call of a function on (strided views of) the operands of a value."""
         step = HostStep(v)
         for x in v.inputs:
             base, chain = strip_views(x)
@@ -281,14 +315,7 @@ class _Planner:
                 step.operands.append(
                     (self.slot(base), base.aval.shape, base.aval.dtype, None, 0, base.aval.size)
                 )
-        if isinstance(v.aval, tuple):
-            step.results += self.parts(v)
-        else:
-            step.results.append((self.slot(v), -1))
-        own = self.own_kernel(v, step)
-        if own:
-            v.cluster.form = "own"
-        self.plan.steps += own or [step]
+        return step
 
     def own_kernel(self, v: Value, call: HostStep) -> list[KernelStep]:
         """The launches of an op's own kernel in place of a library call; none if there is none."""
@@ -345,7 +372,7 @@ class _Planner:
         text.source, text.extent, text.weight = own.source, own.extent, own.weight
         text.ints = list(own.ints)
         text.signature = (*[f"{c}*" for c in codes], *["i8"] * len(own.ints))
-        step = KernelStep(text, self.plan.fastmath)
+        step = self.step(text)
         step.cluster, step.label = v.cluster, v.op.name
         return step
 

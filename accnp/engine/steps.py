@@ -19,6 +19,7 @@ from accnp.passes.fuse import Cluster
 from accnp.passes.program import Program, Value
 from accnp.runtime.bypass import Pieces
 from accnp.runtime.compile import Kernel, get_kernel
+from accnp.runtime.device import Device
 
 __all__ = [
     "ControlStep", "HostStep", "KernelStep", "Plan", "forget_nodes", "same_places", "used_slots",
@@ -132,6 +133,8 @@ def same_places(spec: KernelSpec) -> list[Value]:
 class HostStep:
     """One call of an op's reference function on (strided views of) buffers."""
 
+    what = "library call"
+
     __slots__ = (
         "aval", "frees", "nbytes", "node", "op", "operands", "params", "place", "results", "work",
     )  # fmt: skip
@@ -158,6 +161,7 @@ class Plan:
 
     __slots__ = (
         "constants",
+        "device",
         "fastmath",
         "loaded",
         "n_leaves",
@@ -169,6 +173,7 @@ class Plan:
         "quick",
         "spare",
         "steps",
+        "waits",
         "work",
     )  # fmt: skip
 
@@ -180,6 +185,8 @@ class Plan:
         self.out_avals: list[Any] = []
         self.work = 0
         self.fastmath = False
+        self.device: Device | None = None  # a GPU; None is the CPU
+        self.waits = False  # whether the host waits for steps of a GPU, or does some itself
         self.loaded = False  # whether its kernels were asked for
         # Runs it once its kernels are loaded, if it can be a table: leaves' buffers to outputs'.
         self.quick: Callable[[Sequence[Any]], list[Any]] | None = None

@@ -98,6 +98,13 @@ class Buffer:
         """Whether the memory is the pool's, and nobody else's."""
         return self._class != 0
 
+    def done(self) -> bool:
+        """Whether the values are there: always, in the memory of the host."""
+        return True
+
+    def wait(self) -> None:
+        """Wait until the values are there."""
+
     def view(
         self, shape: Sequence[int], dtype: np.dtype | type, writeable: bool = False
     ) -> np.ndarray:
@@ -312,9 +319,10 @@ def _type_code(capsule: Any) -> ctypes.c_uint8 | None:
     return None
 
 
-def to_dlpack(array: np.ndarray, **kwargs: Any) -> Any:
-    """A DLPack capsule of an array of any dtype that DLPack knows."""
-    code = _CODES.get(array.dtype.name)
+def to_dlpack(array: Any, name: str = "", **kwargs: Any) -> Any:
+    """A DLPack capsule of an array of any dtype that DLPack knows; `name` says which one unsigned
+    integers stand for."""
+    code = _CODES.get(name or array.dtype.name)
     if code is None:
         return array.__dlpack__(**kwargs)
     capsule = array.view(f"u{array.dtype.itemsize}").__dlpack__(**kwargs)
@@ -324,7 +332,7 @@ def to_dlpack(array: np.ndarray, **kwargs: Any) -> Any:
     return capsule
 
 
-class _Plain:
+class Plain:
     """A producer of DLPack capsules whose types NumPy knows."""
 
     def __init__(self, source: Any) -> None:
@@ -345,13 +353,18 @@ class _Plain:
 
 def from_dlpack(x: Any) -> np.ndarray:
     """A view of another library's array."""
-    plain = _Plain(x)
+    plain = Plain(x)
     value = np.from_dlpack(plain)
     if not plain.name:
         return value
+    return value.view(small_type(plain.name))
+
+
+def small_type(name: str) -> np.dtype:
+    """A dtype of ml_dtypes."""
     import ml_dtypes  # loaded already; the pool itself needs none of it
 
-    return value.view(getattr(ml_dtypes, plain.name))
+    return np.dtype(getattr(ml_dtypes, name))
 
 
 def pool_stats() -> dict[str, int]:

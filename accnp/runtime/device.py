@@ -1,22 +1,28 @@
 """Devices: a platform name comes in, `Device` objects go out.
 
 The CPU is one device, or several that share its memory and its cores (`num_cpu_devices`), on which
-programs for many devices can be tried.
+programs for many devices can be tried. GPUs are looked for when somebody asks for them, by name or
+as the default (`config.default_device`, `config.platforms`).
 """
 
 from __future__ import annotations
 
+import importlib
 import threading
+from typing import Any
 
-from accnp.config import config, guards
+from accnp.config import config, guards, listeners
 
 __all__ = [
     "Device",
     "default_backend",
+    "default_device",
     "device_count",
     "devices",
     "local_device_count",
     "local_devices",
+    "place",
+    "reach",
 ]
 
 
@@ -41,19 +47,39 @@ class Device:
         """The number of the device on its machine."""
         return self.id
 
+    def memory_stats(self) -> dict[str, int] | None:
+        """What is known of its memory: `bytes_in_use` by arrays of accnp, `pool_bytes` that the
+        pool holds (in use or kept for reuse), `bytes_limit`, all there is. None for a CPU.
+        """
+        if self.platform == "cpu":
+            return None
+        buffers = importlib.import_module("accnp.runtime.device_buffer")
+        stats = buffers.driver_of(self).stats()
+        return {
+            "bytes_in_use": buffers.live_bytes(self),
+            "pool_bytes": stats["used"] + stats["kept"],
+            "bytes_free": stats["free"],
+            "bytes_limit": stats["total"],
+        }
+
     def __repr__(self) -> str:
-        return f"{self.platform.capitalize()}Device(id={self.id})"
+        return f"{_SHOWN[self.platform].capitalize()}Device(id={self.id})"
 
     def __str__(self) -> str:
-        return f"{self.platform}:{self.id}"
+        return f"{_SHOWN[self.platform]}:{self.id}"
 
     def __reduce__(self) -> tuple:
         return _lookup, (self.platform, self.id)
 
 
-_GPU_NAMES = ("gpu", "cuda", "rocm", "tpu", "metal")
+_SHOWN = {"cpu": "cpu", "gpu": "cuda"}
+_GPU, _OTHERS = ("gpu", "cuda"), ("rocm", "tpu", "metal")
 _made: dict[str, tuple[Device, ...]] = {}
+_gpus: tuple[Any, tuple[Device, ...]] = (None, ())  # the drivers, and their devices
 _lock = threading.Lock()
+# Whether a GPU may be in use: one was found, or is asked for as the default. Until then nothing
+# looks for places.
+reach = False
 
 
 def _platforms() -> dict[str, tuple[Device, ...]]:
@@ -89,24 +115,62 @@ guards["num_cpu_devices"] = _settled
 
 
 def _lookup(platform: str, id: int) -> Device:
-    return _platforms()[platform][id]
+    return _all("Device", platform)[id]
 
 
 def _all(function: str, backend: str | None) -> tuple[Device, ...]:
-    known = _platforms()
-    name = "cpu" if backend is None else backend
-    found = known.get(name)
-    if found is None:
-        missing = (
-            "accnp has no kernels for it on this machine yet"
-            if name in _GPU_NAMES
-            else "no such platform is known"
-        )
+    name = default_backend() if backend is None else backend
+    if name == "cpu":
+        return _platforms()["cpu"]
+    if name in _GPU:
+        return _gpu_devices(function, name)
+    missing = "accnp has no kernels for it" if name in _OTHERS else "no such platform is known"
+    raise RuntimeError(
+        f"{function}: backend {name!r} is not available: {missing}; got backend={name!r}; "
+        "use one of: cpu, gpu"
+    )
+
+
+def _gpu_devices(function: str, name: str) -> tuple[Device, ...]:
+    """The GPUs. They are looked for with the first call.
+
+    Raises:
+        RuntimeError: there is none, or what it takes to use one is missing.
+    """
+    global _gpus, reach
+    source = importlib.import_module("accnp.runtime.driver")
+    try:
+        found = source.drivers()
+    except source.Missing as error:
         raise RuntimeError(
-            f"{function}: backend {name!r} is not available: {missing}; got backend={name!r}; "
-            f"use one of: {', '.join(sorted(known))}"
-        )
-    return found
+            f"{function}: backend {name!r} is not available: {error}, or use the cpu"
+        ) from error
+    with _lock:
+        if _gpus[0] is not found:
+            _gpus = found, tuple([Device("gpu", i, d.kind) for i, d in enumerate(found)])
+        reach = True
+    return _gpus[1]
+
+
+def default_device() -> Device:
+    """The device of arrays that were put on none."""
+    chosen = config.default_device
+    if chosen is None or isinstance(chosen, str):
+        return _all("default_device", chosen)[0]
+    return chosen
+
+
+def default_cpu(devices: Any) -> Device:
+    """The CPU among these devices (of an aval), or the default one if they are None."""
+    where = default_device() if devices is None else devices[0]
+    return where if where.platform == "cpu" else _platforms()["cpu"][0]
+
+
+def place(devices: Any) -> Device | None:
+    """The GPU among these devices (of an aval), or the default one if they are None; None for the
+    CPU."""
+    where = default_device() if devices is None else devices[0]
+    return None if where.platform == "cpu" else where
 
 
 def devices(backend: str | None = None) -> list[Device]:
@@ -137,5 +201,23 @@ def local_device_count(backend: str | None = None) -> int:
 
 
 def default_backend() -> str:
-    """The platform that is used when none is named."""
-    return "cpu"
+    """The platform that is used when none is named: "cpu", unless `config.platforms`
+    (`ACCNP_PLATFORM`) names another one first."""
+    given = config.platforms or config.platform_name
+    if not given:
+        return "cpu"
+    name = given.split(",")[0].strip()
+    return "gpu" if name in _GPU else name
+
+
+def _refresh() -> None:
+    """See whether a GPU is asked for."""
+    global reach
+    if not reach:
+        named = [*config.anywhere("platforms"), *config.anywhere("platform_name")]
+        named += config.anywhere("default_device")
+        reach = any([x for x in named if x and str(x).split(",")[0].split(":")[0] != "cpu"])
+
+
+listeners.append(_refresh)
+_refresh()

@@ -29,8 +29,8 @@ def test_like_jax():
 
 @pytest.mark.parametrize("function", [device.devices, device.device_count])
 def test_a_missing_platform(function):
-    with pytest.raises(RuntimeError, match=r"'gpu' is not available: accnp has no kernels.*cpu"):
-        function("gpu")
+    with pytest.raises(RuntimeError, match=r"'tpu' is not available: accnp has no kernels.*cpu"):
+        function("tpu")
     with pytest.raises(RuntimeError, match=r"'abacus' is not available: no such platform"):
         function("abacus")
     with pytest.raises(ValueError, match="one process"):

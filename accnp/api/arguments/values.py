@@ -5,6 +5,7 @@ Anything that `jnp.array` takes comes in; a node with the right dtype and weak f
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,11 +15,12 @@ from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, numpy_node, scalar_node
 from accnp.array import Array
 from accnp.engine import array_of
-from accnp.ir.node import Node
+from accnp.ir.aval import make_aval, on_devices
+from accnp.ir.node import Node, const
 from accnp.ir.op import o
 from accnp.primitives.kinds import full as full_node
 
-__all__ = ["node_of", "to_dtype"]
+__all__ = ["node_of", "node_on_gpu", "to_dtype"]
 
 # Lists of at most this many pending Arrays are concatenated lazily; longer ones go through NumPy.
 _STACK_LIMIT = 64
@@ -79,6 +81,8 @@ def _wide(x: Any, dtype: np.dtype, function: str) -> Node:
 def _of_protocol(x: Any, function: str) -> Node | None:
     if hasattr(x, "__jax_array__"):
         return node_of(x.__jax_array__(), None, True, function)
+    if hasattr(x, "__cuda_array_interface__"):
+        return node_on_gpu(x, True)
     if hasattr(x, "__array__") or hasattr(x, "__array_interface__"):
         return numpy_node(np.asarray(x), function)
     if isinstance(x, bytes | bytearray | str) or x is None:
@@ -90,6 +94,14 @@ def _of_protocol(x: Any, function: str) -> Node | None:
     except TypeError:
         return None
     return numpy_node(np.asarray(view), function)
+
+
+def node_on_gpu(x: Any, copy: bool | None) -> Node:
+    """Return a node over another library's array on a GPU, in the canonical dtype."""
+    exchange = importlib.import_module("accnp.runtime.exchange")
+    buffer, shape, dtype = exchange.from_other(x, copy)
+    node = const(buffer, on_devices(make_aval(shape, dtype), (buffer.device,)))
+    return cast(node, dtypes.canonicalize_dtype(dtype))
 
 
 def _not_numeric(x: Any, function: str) -> Exception:

@@ -13,7 +13,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, numpy_node
 from accnp.api.arguments.shapes import as_axis, as_int, as_shape
-from accnp.api.arguments.values import to_dtype
+from accnp.api.arguments.values import node_on_gpu, to_dtype
 from accnp.api.arrays.creation import arange, asarray, diagonal_mask
 from accnp.api.arrays.placement import made
 from accnp.api.compiled.named import shown
@@ -453,11 +453,16 @@ def _through_numpy(fn: Any, *args: Any, **kwargs: Any) -> Array:
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
     """Make an array of another library's through the DLPack protocol.
 
+    What lies on a GPU stays there, and its memory is shared unless `copy` is true: who writes to it
+    must not use results recorded before.
+
     >>> import accnp as jnp
     >>> import numpy
     >>> jnp.from_dlpack(numpy.array([1, 2], numpy.int32))
     Array([1, 2], dtype=int32)
     """
+    if hasattr(x, "__dlpack_device__") and int(x.__dlpack_device__()[0]) != 1:
+        return made(node_on_gpu(x, copy), device)
     value = buffer.from_dlpack(x)
     return made(numpy_node(value, "jnp.from_dlpack", copy is not False), device)
 

@@ -1,13 +1,15 @@
 """Putting arrays on devices. In: trees of arrays, devices. Out: the same values, elsewhere.
 
-The devices of one process share its memory: an array that is put somewhere has the same buffer, and
-is told apart by its type alone, so that what an expression may combine is known when it is written.
+Devices of the CPU share its memory: an array that is put on another of them has the same buffer,
+and is told apart by its type alone, so that what an expression may combine is known when it is
+written. To a GPU, and back, values are copied: at once, or as soon as they are computed.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from accnp import engine
 from accnp.api.arguments.values import node_of
 from accnp.array import Array, wrap
 from accnp.ir.aval import Devices, on_devices
@@ -15,8 +17,9 @@ from accnp.ir.node import CONST, EMPTY, Node
 from accnp.ir.op import o
 from accnp.ir.trace import state
 from accnp.pytree import broadcast_prefix, tree_flatten
+from accnp.runtime import device as devices_module
 from accnp.runtime.buffer import Buffer
-from accnp.runtime.device import Device, devices
+from accnp.runtime.device import Device, devices, place
 
 __all__ = ["device_put", "is_place", "made", "put_node", "put_tree"]
 
@@ -26,6 +29,14 @@ def put_node(x: Node, where: Devices) -> Node:
     a = x.aval
     if a.devices == where:
         return x
+    if state.abstract is None and devices_module.reach:
+        if engine.apart(a.devices, where):
+            node = o.device_put(x, devices=where, source=a.devices)
+            engine.materialise([node])  # the copy begins now, if there is something to copy
+            return node
+        if where is not None and isinstance(x.value, Buffer) and x.trace is None:
+            value = engine.brought(x.value, place(where))
+            return Node(CONST, (), EMPTY, on_devices(a, where), value, None, 0, None)
     if x.trace is None and state.abstract is None and type(x.value) is Buffer:
         return Node(CONST, (), EMPTY, on_devices(a, where), x.value, None, 0, None)
     return o.device_put(x, devices=where, source=a.devices)
@@ -64,9 +75,9 @@ def put_tree(function: str, x: Any, places: Any) -> Any:
     else:
         targets = broadcast_prefix(places, x, is_place, f"{function} device")
     out = []
-    for leaf, place in zip(leaves, targets, strict=True):
+    for leaf, target in zip(leaves, targets, strict=True):
         node = node_of(leaf, function=function)
-        out.append(wrap(node if place is None else put_node(node, _where(place, node, function))))
+        out.append(wrap(node if target is None else put_node(node, _where(target, node, function))))
     return structure.unflatten(out)
 
 
@@ -83,7 +94,7 @@ def device_put(
         device: a device, a sharding (`NamedSharding`, or a `PartitionSpec` over the mesh in use),
             or a tree prefix of those; None leaves arrays where they are.
         src: accepted for jax's sake.
-        donate: accepted for jax's sake; nothing is copied.
+        donate: accepted for jax's sake.
         may_alias: accepted for jax's sake.
 
     Raises:

@@ -31,6 +31,7 @@ from accnp.ir.node import CONST, EMPTY, Node, const
 from accnp.ir.trace import state, tracing
 from accnp.primitives.control import call as record_call
 from accnp.pytree import leaf_names, take, tree_flatten
+from accnp.runtime import device as devices
 from accnp.trace_fn import conversion_error, function_place, trace
 from accnp.transforms.axes import bound
 
@@ -47,7 +48,9 @@ _caches: weakref.WeakKeyDictionary[Any, dict[Any, dict[Any, Entry]]] = weakref.W
 class Entry:
     """A traced signature: program, what it closes over, how results are put together, plan."""
 
-    __slots__ = ("consts", "graph", "out_avals", "out_spec", "plan", "single", "watched")
+    __slots__ = (
+        "consts", "graph", "out_avals", "out_spec", "placed", "plan", "plans", "single", "watched",
+    )  # fmt: skip
 
     def __init__(self, graph: Graph, consts: list[Node], out_spec: Any) -> None:
         self.graph = graph
@@ -55,16 +58,26 @@ class Entry:
         self.out_spec = out_spec
         self.out_avals = graph.out_avals
         self.single = out_spec.is_leaf()
-        self.plan: engine.Plan | None = None
+        self.plan: engine.Plan | None = None  # for the CPU
+        self.plans: dict[Any, engine.Plan] = {}  # for GPUs
+        self.placed = engine.placed(graph.nodes)  # nodes that say where it runs
         self.watched: Watched | None = None
 
-    def load(self, fastmath: bool, donated: Sequence[int] = ()) -> engine.Plan:
-        """Return the plan: the closed-over arrays and literals are part of it."""
-        if self.plan is None:
-            plan, free = engine.plan_of_graph(self.graph, fastmath, donated)
-            plan.constants = [engine.ready(x) for x in free]
-            self.plan = plan
-        return self.plan
+    def load(
+        self, fastmath: bool, donated: Sequence[int] = (), leaves: Sequence[Node] = ()
+    ) -> engine.Plan:
+        """Return the plan for where the arguments are: the closed-over arrays and literals are part
+        of it."""
+        device = engine.place_of(self.placed, leaves) if devices.reach else None
+        plan = self.plan if device is None else self.plans.get(device)
+        if plan is None:
+            plan, free = engine.plan_of_graph(self.graph, fastmath, donated, device)
+            engine.close(plan, free)
+            if device is None:
+                self.plan = plan
+            else:
+                self.plans[device] = plan
+        return plan
 
     def put_together(self, results: Sequence[Node]) -> Any:
         """The results as the function returned them."""
@@ -136,14 +149,20 @@ class JitFunction:
             entry = self._cache.get(tuple(key))
         except TypeError:  # static values, or static data of a pytree, that cannot be hashed
             return None
-        if entry is None or entry.plan is None or bound():
+        if entry is None or bound():
             return None
         if entry.watched is not None:
             entry.watched.check(self._name, self._parameter)
         if entry.consts:
             nodes = [*entry.consts, *nodes]
             buffers = [x.value for x in nodes]
-        found = engine.run_now(entry.plan, nodes, buffers)
+        plan = entry.plan
+        if devices.reach:
+            device = engine.place_of(entry.placed, nodes)
+            plan = plan if device is None else entry.plans.get(device)
+        if plan is None:
+            return None
+        found = engine.run_now(plan, nodes, buffers)
         if found is None:
             return None
         if entry.single:
@@ -184,7 +203,7 @@ class JitFunction:
             return entry.put_together(record_call("jit", leaves, params))
         given = call.donated(self._options)
         donated = [len(entry.consts) + i for i in given]
-        plan = entry.load(self._options.fastmath or config.fastmath, donated)
+        plan = entry.load(self._options.fastmath or config.fastmath, donated, leaves)
         if self._short and not bound() and not state.named:
             plain = not (kwargs or self._has_static) and _PLAIN.issuperset(map(type, args))
             form = None if plain else self._form(args, kwargs, _ignored)

@@ -9,7 +9,7 @@ import importlib
 from typing import Any
 
 from accnp import engine
-from accnp.array import wrap
+from accnp.array import Array, wrap
 from accnp.ir.equations import ClosedJaxpr
 from accnp.runtime.device import devices
 
@@ -150,7 +150,8 @@ class Lowered(_Stage):
     def __init__(self, traced: TracedStage) -> None:
         self._traced = traced
         function = traced._function
-        self._plan = traced._entry.load(function._options.fastmath)
+        arrays = [x._node for x in traced._call.leaves if isinstance(x, Array)]
+        self._plan = traced._entry.load(function._options.fastmath, leaves=arrays)
 
     @property
     def out_info(self) -> Any:
@@ -272,5 +273,7 @@ class Compiled(_Stage):
                 f"called with {', '.join(map(str, got))}; "
                 "compile for these types, or call the jitted function"
             )
-        results = engine.run_plan(entry.load(False), [*entry.consts, *nodes], entry.out_avals)
+        results = engine.run_plan(
+            entry.load(False, leaves=nodes), [*entry.consts, *nodes], entry.out_avals
+        )
         return entry.out_spec.unflatten([wrap(x) for x in results])

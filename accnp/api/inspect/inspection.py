@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from accnp import engine
 from accnp.api.inspect.drawing import draw
-from accnp.api.inspect.kernels import InspectedKernel, kernels_of
+from accnp.api.inspect.kernels import InspectedKernel, KernelOnGpu, kernels_of
 from accnp.codegen.definitions import with_definitions
 from accnp.engine.describe import clusters_of, plan_lines
 from accnp.engine.steps import KernelStep, Plan
@@ -80,6 +80,8 @@ class Inspection:
             out[f"kernel {i} (step {k.step}): {k.label}"] = (
                 f"# {k.came}\n# {arguments}\n{with_definitions(k.text).rstrip()}"
             )
+            if isinstance(k, KernelOnGpu):
+                out[f"PTX of kernel {i}"] = k.ptx.rstrip()
         out["launches"] = self._launches()
         return out
 
@@ -88,13 +90,13 @@ class Inspection:
         assert plan is not None
         where = (
             "in the calling thread"
-            if plan.work < engine.ASYNC
+            if plan.work < engine.ASYNC and plan.device is None
             else "on the device's stream: the call returns at once"
         )
         lines = [f"{plural(len(plan.steps), 'step')} for each run, {where}"]
         lines += [f"step {k.step}: {k.launch}" for k in self.kernels]
         first = 0
-        for group in groups_of(plan) or ():
+        for group in () if plan.device is not None else groups_of(plan) or ():
             if len(group) > 1:
                 last = first + len(group) - 1
                 lines.append(f"steps {first} to {last} need nothing of each other: one launch")

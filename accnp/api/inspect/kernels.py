@@ -130,6 +130,55 @@ class InspectedKernel:
         return f"<kernel of step {self.step}: {self.label}; {self.origin}>"
 
 
+REGISTERS, WARPS = 65536, 64  # of a multiprocessor
+
+
+class KernelOnGpu(InspectedKernel):
+    """A generated kernel for a GPU: `device` is which, `ptx` its text there; `blocks` of `threads`
+    are launched. `source` is the text that both come from."""
+
+    def __init__(
+        self, step: Any, place: str, operations: Sequence[str], fastmath: bool, label: str
+    ) -> None:
+        super().__init__(step, place, operations, fastmath, label)
+        made = step.ptx()
+        self.device = step.device
+        self.ptx = made.text
+        self.threads = made.threads
+        self.blocks = step.blocks
+        self._step = step
+        self.loaded = step.function is not None
+        self.origin = "memory" if self.loaded else "on disk"
+
+    def assembly(self) -> str:
+        """The PTX."""
+        return self.ptx
+
+    def llvm(self) -> str:
+        """The optimised LLVM IR of the same text for the processor."""
+        return super().llvm()
+
+    def facts(self) -> dict[str, float]:
+        """Registers of a thread, bytes of local and shared memory of it, and an estimate of the
+        occupancy: the part of a multiprocessor's warps that its registers allow. Loads the kernel.
+        """
+        found: dict[str, float] = dict(self._step.facts())
+        each = max(found.get("registers", 0), 1) * self.threads
+        most = min(REGISTERS // each, WARPS * 32 // self.threads)
+        found["occupancy"] = most * self.threads / (WARPS * 32)
+        return found
+
+    @property
+    def came(self) -> str:
+        """In words where the machine code comes from."""
+        return "PTX, loaded" if self.loaded else "PTX, to be loaded by the first run"
+
+    @property
+    def launch(self) -> str:
+        """In words how it is launched."""
+        return f"on {self.device}, {self.blocks} blocks of {self.threads} threads"
+
+
 def kernels_of(
     plan: Plan, program: Program | None, existing: Plan | None = None
 ) -> list[InspectedKernel]:
@@ -151,7 +200,8 @@ def kernels_of(
                 v.op.name for v in values or ()
             ]
             names += body_operations(step)
-            kernel = InspectedKernel(
+            kind = KernelOnGpu if hasattr(step, "ptx") else InspectedKernel
+            kernel = kind(
                 step,
                 f"{path}{i}",
                 names,
@@ -159,7 +209,7 @@ def kernels_of(
                 kernel_label(values) if values is not None else END_OF_FOLD,
                 sizes,
             )
-            if other is not inner and other.steps[i].kernel is not None:
+            if other is not inner and getattr(other.steps[i], "kernel", None) is not None:
                 kernel.origin = other.steps[i].kernel.origin
             found.append(kernel)
     return found

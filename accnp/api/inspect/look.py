@@ -17,6 +17,7 @@ from accnp.ir.graph import Graph
 from accnp.ir.node import site_text
 from accnp.passes.describe import aval_text
 from accnp.passes.program import from_graph
+from accnp.runtime import device as devices
 from accnp.runtime.stream import Task
 from accnp.trace_fn import function_place
 
@@ -83,12 +84,17 @@ def _of_call(function: JitFunction, args: tuple, kwargs: dict[str, Any]) -> Insp
         status += "this signature is in the jit cache"
     else:
         status += "this signature is not in the jit cache (and looking does not put it there)"
-    plan = entry.plan
+    device = None
+    if devices.reach:
+        arrays = [x._node for x in call.leaves if isinstance(x, Array)]
+        device = engine.place_of(entry.placed, arrays)
+    plan = entry.plan if device is None else entry.plans.get(device)
     if plan is not None and plan.program is not None:
         program = plan.program
     else:
         program, _ = from_graph(entry.graph)
-        plan = make_plan(program, function._options.fastmath or config.fastmath)
+        fastmath = function._options.fastmath or config.fastmath
+        plan = make_plan(program, fastmath, device=device)
     return Inspection(title, status).fill(entry.graph, closed_jaxpr(entry.graph), program, plan)
 
 
@@ -118,7 +124,8 @@ def _of_array(x: Array) -> Inspection:
     order, leaves, outputs, existing = engine.pending(node)
     graph: Graph = graph_of(outputs, order, leaves)
     program, _ = from_graph(graph)
-    plan = make_plan(program, config.fastmath)
+    device = engine.place_of([node], leaves) if devices.reach else None
+    plan = make_plan(program, config.fastmath, device=device)
     kept = len(outputs) - 1
     status = f"pending{place}"
     if kept:

@@ -1,0 +1,183 @@
+"""Program to `Plan` for a GPU: the same fusion and lowering as for the processor, other steps.
+
+In: a Program and a device. Out: a Plan whose kernels are in PTX; all of them are compiled (or
+taken from the disk) here, side by side, since what cannot be is planned otherwise: a fused kernel
+is then the processor's, on copies of its operands, and an operation is its reference function.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from accnp.codegen.cpu import Generated
+from accnp.engine.blocked import blocked_step
+from accnp.engine.control import carried
+from accnp.engine.device_steps import DeviceStep, LibraryStep, library_function
+from accnp.engine.native import native_step
+from accnp.engine.plan import Planner, plan_graph
+from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan, same_places
+from accnp.engine.traffic import spec_bytes
+from accnp.ir.graph import graphs_in
+from accnp.ir.kernel import KernelSpec
+from accnp.passes.fuse import Cluster
+from accnp.passes.lower import lower
+from accnp.passes.program import Program, Value
+from accnp.primitives.loops import EACH
+from accnp.runtime.compile import CompileError
+from accnp.runtime.device import Device
+from accnp.runtime.device_buffer import move
+from accnp.runtime.helpers import in_parallel
+
+__all__ = ["DevicePlanner"]
+
+# Work of a body, in simple operations, up to which one thread of the GPU runs a whole loop faster
+# than the host launches its kernels one by one.
+ALONE = 1 << 10
+
+
+class DevicePlanner(Planner):
+    """Makes the plan of a program for a GPU."""
+
+    def __init__(
+        self,
+        program: Program,
+        fastmath: bool,
+        owned: Collection[int],
+        body: bool,
+        device: Device,
+    ) -> None:
+        super().__init__(program, fastmath, owned, body)
+        self.device = self.plan.device = device
+        self.gpu = True  # whether texts that are made now are for the GPU
+
+    def run(self) -> Plan:
+        plan = super().run()
+        for step in plan.steps:
+            if isinstance(step, DeviceStep) and step.cluster is not None:
+                step.node = _first_node(step.cluster)
+                step.op = step.node and step.node.op
+        plan.waits = any([_waits(step) for step in plan.steps])
+        return plan
+
+    def steps_of(self, clusters: list[Cluster]) -> None:
+        texts: dict[Cluster, list[tuple[KernelSpec, Generated]]] = {}
+        for c in clusters:
+            if c.form != "host":
+                specs = [spec for specs in lower(c) for spec in specs]
+                self.check(specs)
+                texts[c] = [(spec, self.text_of(spec)) for spec in specs]
+        refused = self.compiled([text for found in texts.values() for _, text in found])
+        for c in clusters:
+            if c.form == "host":
+                self.host(c.roots[0])
+            elif any(id(text) in refused for _, text in texts[c]):
+                self.gpu = False
+                self.kernel(c)
+                self.gpu = True
+            else:
+                for spec, text in texts[c]:
+                    step = self.launch(text, c, spec_bytes([spec]))
+                    if len(texts[c]) == 1:
+                        step.alike = [self.slot(v) for v in same_places(spec)]
+                    self.ends(text)
+
+    def compiled(self, texts: Sequence[Generated]) -> set[int]:
+        """Compile texts side by side; returns those (by id) that cannot be kernels on a GPU."""
+        refused: set[int] = set()
+        by_content: dict[Any, list[Generated]] = {}
+        for text in texts:
+            by_content.setdefault((text.source, text.signature), []).append(text)
+
+        def make(alike: list[Generated]) -> None:
+            try:
+                self.step(alike[0]).load(self.plan.fastmath)
+            except CompileError:
+                refused.update(map(id, alike))
+
+        longest = sorted(by_content.values(), key=lambda alike: -len(alike[0].source))
+        in_parallel([functools.partial(make, alike) for alike in longest])
+        return refused
+
+    def step(self, text: Generated) -> KernelStep:
+        if not self.gpu:
+            return super().step(text)
+        return DeviceStep(text, self.plan.fastmath, self.device, True)
+
+    # --- operations by themselves ---
+
+    def library(self, v: Value) -> HostStep:
+        if library_function(v.op) is None:
+            return super().library(v)
+        step = LibraryStep(v)
+        step.operands = super().library(v).operands
+        return step
+
+    def own_kernel(self, v: Value, call: HostStep) -> list[KernelStep]:
+        if isinstance(call, LibraryStep):
+            return []
+        steps = super().own_kernel(v, call)
+        if self.compiled([step.text for step in steps]):
+            return []
+        return steps
+
+    # --- loops and branches ---
+
+    def control(self, v: Value) -> None:
+        made = self.whole(v)
+        if made is None:
+            fastmath, device = self.plan.fastmath, self.device
+            bodies = [
+                plan_graph(g, fastmath, carried(v.op.name, v.params, i), device)
+                for i, g in enumerate(graphs_in(v.params))
+            ]
+            for body in bodies:
+                body.constants = [move(b, device) for b in body.constants]
+            step = ControlStep(v, [self.slot(x) for x in v.inputs], bodies)
+            step.results += self.parts(v)
+            step.reason = "its kernels are launched one by one"
+            self.plan.steps.append(step)
+            return
+        v.cluster.form = "own"
+        self.plan.steps.append(made)
+
+    def whole(self, v: Value) -> DeviceStep | None:
+        """One kernel of a whole loop: where its body is elementwise, each thread runs the loop for
+        its elements; where it is tiny, one thread does all."""
+        fastmath = self.plan.fastmath
+        graphs = graphs_in(v.params)
+        bodies = [
+            plan_graph(g, fastmath, carried(v.op.name, v.params, i)) for i, g in enumerate(graphs)
+        ]
+        step = ControlStep(v, [self.slot(x) for x in v.inputs], bodies)
+        step.results += self.parts(v)
+        each = None
+        if step.op.name == "while":
+            graph = step.params["cond_jaxpr"].extra.get(EACH)
+            each = graph and plan_graph(graph, fastmath)
+        made: Any = blocked_step(step, self.new_slot, fastmath, each, 1)
+        if made is None and all(b.work <= ALONE for b in bodies):
+            made = native_step(step, self.new_slot, fastmath)
+        if not isinstance(made, KernelStep):
+            return None
+        made.cluster, made.moved, made.label = v.cluster, step.nbytes, v.op.name
+        found = DeviceStep.of(made, fastmath, self.device)
+        found.constants = [move(b, self.device) for b in made.constants]
+        try:
+            found.load(fastmath)
+        except CompileError:
+            return None
+        return found
+
+
+def _first_node(c: Cluster) -> Any:
+    return next((v.node for v in c.roots if v.node is not None), None)
+
+
+def _waits(step: Any) -> bool:
+    """Whether the host waits for a step, so that it is better done by another thread."""
+    if isinstance(step, ControlStep):
+        bodies = any([_waits(s) for body in step.bodies for s in body.steps])
+        return bodies or step.op.name != "scan"
+    return not isinstance(step, DeviceStep | LibraryStep)

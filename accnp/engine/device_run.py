@@ -1,0 +1,181 @@
+"""Running plans on a GPU: leaves' buffers in, output buffers out, as `execute.run`.
+
+Kernels are launched one after the other and nothing is waited for, except where the processor has
+to do a step itself, or to decide which one is next. An event behind the last launch says when the
+results are there.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from accnp.engine import control, execute
+from accnp.engine.device_steps import DeviceStep, LibraryStep
+from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan, used_slots
+from accnp.ir.node import Node
+from accnp.runtime.buffer import Buffer
+from accnp.runtime.compile import counters
+from accnp.runtime.device import Device
+from accnp.runtime.device_buffer import DeviceBuffer, adopt, copy, driver_of, empty, move
+from accnp.runtime.ptx import THREADS
+from accnp.runtime.stream import Stream
+
+__all__ = ["bring", "copy", "run", "stream_of"]
+
+_streams: dict[Device, Stream] = {}
+_lock = threading.Lock()
+
+
+def stream_of(device: Device) -> Stream:
+    """The queue of plans for a GPU that the caller does not launch itself: what they read is not
+    there yet, or the processor has a part in them."""
+    with _lock:
+        return _streams.setdefault(device, Stream(str(device)))
+
+
+def bring(device: Device | None, nodes: Sequence[Node], buffers: Sequence[Any]) -> list[Any]:
+    """The buffers of leaves on a device (None: in the memory of the host); None stays. Leaves keep
+    what was brought to a GPU, so that it is brought once."""
+    found = list(buffers)
+    for i, buffer in enumerate(found):
+        if device is None:
+            if isinstance(buffer, DeviceBuffer):
+                found[i] = buffer.host()
+        elif type(buffer) is Buffer or (
+            isinstance(buffer, DeviceBuffer) and buffer.device != device
+        ):
+            found[i] = move(buffer, device)
+            if i < len(nodes) and nodes[i].value is buffer and nodes[i].op.name != "literal":
+                nodes[i].value = found[i]
+    return found
+
+
+def run(
+    plan: Plan,
+    leaves: Sequence[Any],
+    tell: Callable[[Any], None] | None = None,
+    mark: bool = True,
+) -> list[Any]:
+    """Launch a plan and return its outputs' buffers; `tell` is called after every step, when it has
+    run. `mark`: whether somebody outside may wait for the outputs."""
+    device = plan.device
+    assert device is not None
+    driver = driver_of(device)
+    slots: list[Any] = [*leaves, *[None] * (plan.n_slots - plan.n_leaves)]
+    for step in plan.steps:
+        try:
+            _do(step, slots, plan, device, driver)
+        except (RuntimeError, MemoryError) as error:
+            if not hasattr(error, "accnp_step"):
+                error.accnp_step = step  # type: ignore[union-attr]
+            raise
+        if tell is not None:
+            driver.synchronize()
+            tell(step)
+        for slot in step.frees:
+            slots[slot] = None
+    found = [slots[s] for s in plan.output_slots]
+    if mark:
+        event = driver.event()
+        for buffer in found:
+            buffer.event = event
+    return found
+
+
+def _do(step: Any, slots: list[Any], plan: Plan, device: Device, driver: Any) -> None:
+    if type(step) is DeviceStep:
+        _launch(step, slots, plan.fastmath, device, driver)
+    elif type(step) is LibraryStep:
+        if not _library(step, slots, device, driver):
+            _reference(step, slots, device)
+    elif type(step) is ControlStep:
+        control.run_control(step, slots, functools.partial(run, mark=False), _Memory(device))
+    elif type(step) is KernelStep:
+        _by_processor(step, slots, plan.fastmath, device)
+    else:
+        _reference(step, slots, device)
+
+
+def _launch(
+    step: DeviceStep, slots: list[Any], fastmath: bool, device: Device, driver: Any
+) -> None:
+    function = step.function or step.load(fastmath)
+    for slot, nbytes in step.allocs:
+        slots[slot] = empty(device, nbytes, step.label)
+    for slot, source, _, over in step.takes:
+        if over and slots[source].pooled:  # not one that others have, too
+            slots[slot] = slots[source]
+            slots[slot].written()
+        else:
+            slots[slot] = copy(slots[source], step.label)
+    arguments = [slots[s].ptr + offset for s, offset in step.pointers]
+    arguments += [buffer.ptr for buffer in step.constants]
+    counters.launched()
+    driver.launch(function, step.blocks, THREADS, [*arguments, *step.words])
+
+
+def _library(step: LibraryStep, slots: list[Any], device: Device, driver: Any) -> bool:
+    """Call a function of the array library; False if it does not do these operands."""
+    arrays = [
+        slots[slot].array(shape, dtype, strides, offset)
+        for slot, shape, dtype, strides, offset, _ in step.operands
+    ]
+
+    def work() -> list[Any] | None:
+        out = step.function(driver.xp, *arrays, **step.params)
+        if out is None:
+            return None
+        found = []
+        for _, index in step.results:
+            value, aval = (out, step.aval) if index < 0 else (out[index], step.aval[index])
+            mine = driver.xp.asarray(value, dtype=aval.dtype).reshape(aval.shape)
+            fresh = mine.flags.c_contiguous and mine.flags.owndata
+            found.append(mine if fresh else mine.copy(order="C"))
+        return found
+
+    found = driver.call(work)
+    if found is None:
+        return False
+    for (slot, _), value in zip(step.results, found, strict=True):
+        slots[slot] = adopt(device, value, made_by=step.op.name)
+    return True
+
+
+def _reference(step: HostStep, slots: list[Any], device: Device) -> None:
+    """Call the reference function of an operation on copies in the host's memory."""
+    execute.host(step, slots)
+    for slot, _ in step.results:
+        slots[slot] = move(slots[slot], device, step.op.name)
+
+
+def _by_processor(step: KernelStep, slots: list[Any], fastmath: bool, device: Device) -> None:
+    """Run a kernel that the GPU cannot on copies in the host's memory."""
+    written = step.writes
+    host: dict[int, Any] = {}
+    for slot in set(used_slots(step)):
+        if slots[slot] is not None:
+            there = slots[slot].host()
+            host[slot] = control.Memory().copy(there) if slot in written else there
+    execute.launch(step, host, fastmath)
+    for slot in written:
+        slots[slot] = move(host[slot], device, step.label)
+
+
+class _Memory(control.Memory):
+    """What loops do with buffers of a GPU."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+
+    def empty(self, nbytes: int) -> Any:
+        return empty(self.device, nbytes, "a loop")
+
+    def put(self, to: Any, at: int, source: Any, nbytes: int) -> None:
+        if nbytes:
+            to.driver.copy(to.ptr + at, source.ptr, nbytes)
+
+    def parts(self, x: Any, nbytes: int) -> Callable[[int], Any]:
+        return lambda i: x.part(i * nbytes, nbytes)

@@ -1,0 +1,110 @@
+"""The steps of plans for a GPU: launches of kernels in PTX, calls of the array library.
+
+In: what the planner decided. Out: records that `device_run` runs. Steps of the other kinds
+(`KernelStep`, `HostStep`) in such a plan are done by the processor, on copies of the operands.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from accnp.codegen.cpu import Generated
+from accnp.engine.steps import HostStep, KernelStep
+from accnp.passes.program import Value
+from accnp.runtime.device import Device
+from accnp.runtime.device_buffer import driver_of
+from accnp.runtime.ptx import THREADS, Ptx, ptx_of
+
+__all__ = ["DeviceStep", "LibraryStep", "library_function"]
+
+MOST = 132 * 16  # blocks of a launch: several for each multiprocessor of the largest GPU
+
+
+class DeviceStep(KernelStep):
+    """One launch on a GPU.
+
+    `tasks` says that the text is one for the processor, whose indices the threads share.
+    """
+
+    __slots__ = ("blocks", "device", "fastmath", "function", "node", "op", "place", "tasks")
+
+    def __init__(self, text: Generated, fastmath: bool, device: Device, tasks: bool) -> None:
+        super().__init__(text, fastmath)
+        self.fastmath = fastmath
+        self.device = device
+        self.tasks = tasks
+        self.function: Any = None  # of the driver, once it is loaded
+        self.blocks = min(MOST, max(1, -(-self.extent // THREADS)))
+        # Whom an error is about; see `HostStep`.
+        self.node: Any = None
+        self.op: Any = None
+        self.place = -1
+
+    @classmethod
+    def of(cls, step: KernelStep, fastmath: bool, device: Device) -> DeviceStep:
+        """The launch of a step for the processor."""
+        made = cls(step.text, fastmath, device, True)
+        made.resize(step.extent, max(1, step.work // max(1, step.extent)))
+        made.blocks = min(MOST, max(1, -(-step.extent // THREADS)))
+        for name in KernelStep.__slots__:
+            if name not in ("extent", "grain", "kernel", "work"):
+                setattr(made, name, getattr(step, name))
+        return made
+
+    def ptx(self) -> Ptx:
+        """Its text for the GPU; CompileError where it has none."""
+        return ptx_of(
+            self.text.source,
+            self.text.signature,
+            fastmath=self.fastmath,
+            cc=driver_of(self.device).cc,
+            tasks=self.tasks,
+            callees=self.callees,
+        )
+
+    def load(self, fastmath: bool) -> Any:
+        """Return the function; compile and load it at the first call."""
+        if self.function is None:
+            made = self.ptx()
+            self.function = _loaded(self.device, made)
+        return self.function
+
+    def facts(self) -> dict[str, int]:
+        """Registers of a thread, bytes of local and shared memory; loads the kernel."""
+        return driver_of(self.device).facts(self.load(self.fastmath))
+
+    @property
+    def words(self) -> list[int]:
+        """What comes after the pointers."""
+        return [self.extent, *self.text.ints] if self.tasks else list(self.text.ints)
+
+
+_functions: dict[tuple[Any, str], Any] = {}
+
+
+def _loaded(device: Device, made: Ptx) -> Any:
+    driver = driver_of(device)
+    key = (driver, made.name)
+    if key not in _functions:
+        _functions[key] = driver.load(made.text, made.name)
+    return _functions[key]
+
+
+class LibraryStep(HostStep):
+    """A call of a function of the array library (CuPy) on (strided views of) buffers."""
+
+    what = "call of the GPU's library"
+    __slots__ = ("function",)
+
+    def __init__(self, v: Value) -> None:
+        super().__init__(v)
+        self.function = library_function(v.op)
+
+
+def library_function(op: Any) -> Any:
+    """The function over the array library that an op names, or None. Its module is loaded then."""
+    if op.cuda is None:
+        return None
+    module, _, name = op.cuda.rpartition(".")
+    return getattr(importlib.import_module(f"accnp.primitives.{module}"), name)

@@ -1,0 +1,249 @@
+"""The driver of NVIDIA GPUs: CuPy's memory pool, streams and library calls, and CUDA's own launch.
+
+In: what `Driver` asks for. Out: work on one stream for computing and two for copies. Copies go
+through pinned memory, so that they run beside kernels; the streams wait for each other by events,
+the host only where it looks.
+
+This module is imported when a GPU is first asked for.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import threading
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.runtime.driver import Missing
+
+__all__ = ["CupyDriver", "provide"]
+
+INSTALL = "install it with pip install 'accnp[cuda]'"
+NO_DRIVER, NO_DEVICE = 35, 100  # cudaErrorInsufficientDriver, cudaErrorNoDevice
+BESIDE = 1 << 20  # bytes from which a copy to the device takes a stream of its own
+TO_DEVICE, TO_HOST, INSIDE = 1, 2, 3  # kinds of cudaMemcpy
+
+
+def provide() -> list[CupyDriver]:
+    """One driver for each GPU.
+
+    Raises:
+        Missing: CuPy, NVIDIA's driver or a GPU is not there.
+    """
+    try:
+        cupy = importlib.import_module("cupy")
+    except ImportError as error:
+        raise Missing(f"CuPy cannot be imported ({error}); {INSTALL}") from error
+    runtime = cupy.cuda.runtime
+    try:
+        count = runtime.getDeviceCount()
+    except runtime.CUDARuntimeError as error:
+        if error.status == NO_DRIVER:
+            raise Missing(
+                "CuPy is there, but NVIDIA's driver is not, or is older than CuPy needs "
+                f"({error}); install a driver for this GPU"
+            ) from error
+        if error.status == NO_DEVICE:
+            count = 0
+        else:
+            raise Missing(f"CUDA does not start ({error}); see what nvidia-smi says") from error
+    if count == 0:
+        raise Missing(
+            "CuPy and NVIDIA's driver are there, but no GPU is visible; see what nvidia-smi and "
+            "CUDA_VISIBLE_DEVICES say"
+        )
+    return [CupyDriver(cupy, i) for i in range(count)]
+
+
+class _Own:
+    """Memory of the pool."""
+
+    __slots__ = ("held", "ptr")
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+        self.ptr: int = held.ptr
+
+
+class _Late:
+    """Memory that another stream gives out: it is let go when what computes has passed by."""
+
+    __slots__ = ("driver", "held", "ptr")
+
+    def __init__(self, driver: CupyDriver, held: Any, ptr: int) -> None:
+        self.driver, self.held, self.ptr = driver, held, ptr
+
+    def __del__(self) -> None:
+        try:
+            self.driver.retire(self.held)
+        except Exception:  # at exit CUDA may be gone before us
+            return
+
+
+class CupyDriver:
+    """One GPU."""
+
+    def __init__(self, cupy: Any, number: int) -> None:
+        self.xp = cupy
+        self.number = number
+        self._runtime = cupy.cuda.runtime
+        self._cuda = importlib.import_module("cupy_backends.cuda.api.driver")
+        self._threads = threading.local()
+        facts = self._runtime.getDeviceProperties(number)
+        self.kind: str = facts["name"].decode()
+        self.cc: tuple[int, int] = (facts["major"], facts["minor"])
+        with cupy.cuda.Device(number):
+            stream = cupy.cuda.Stream
+            self._compute, self._in, self._out = [stream(non_blocking=True) for _ in range(3)]
+        self.stream: int = self._compute.ptr
+        self._retired: deque[tuple[Any, Any]] = deque()
+
+    def _here(self) -> None:
+        """Let this thread work with the GPU."""
+        if not getattr(self._threads, "ready", False):
+            self._runtime.setDevice(self.number)
+            self._runtime.free(0)  # makes CUDA's context, which its own launch needs
+            self._threads.ready = True
+        elif self._runtime.getDevice() != self.number:
+            self._runtime.setDevice(self.number)
+
+    # --- memory ---
+
+    def _malloc(self, nbytes: int, stream: Any) -> Any:
+        with stream:
+            return self.xp.cuda.alloc(nbytes)
+
+    def alloc(self, nbytes: int) -> _Own:
+        self._here()
+        self._sweep()
+        return _Own(self._malloc(nbytes, self._compute))
+
+    def retire(self, held: Any) -> None:
+        """Let go of something when all that was asked for so far has run."""
+        self._retired.append((self.event(), held))
+
+    def _sweep(self) -> None:
+        while self._retired:
+            try:
+                event, held = self._retired.popleft()
+            except IndexError:  # another thread was quicker
+                return
+            if not event.done:
+                self._retired.appendleft((event, held))
+                return
+
+    def free_all(self) -> None:
+        self.synchronize()
+        self._sweep()
+        self.xp.get_default_memory_pool().free_all_blocks()
+        self.xp.get_default_pinned_memory_pool().free_all_blocks()
+
+    def stats(self) -> dict[str, int]:
+        self._here()
+        pool = self.xp.get_default_memory_pool()
+        free, total = self._runtime.memGetInfo()
+        kept = pool.free_bytes()
+        return {"used": pool.used_bytes(), "kept": kept, "free": free + kept, "total": total}
+
+    # --- copies ---
+
+    def upload(self, array: np.ndarray) -> _Own | _Late:
+        self._here()
+        self._sweep()
+        staged = self.xp.cuda.alloc_pinned_memory(array.nbytes)
+        np.frombuffer(staged, np.uint8, array.nbytes)[:] = array.reshape(-1).view(np.uint8)
+        beside = array.nbytes >= BESIDE
+        # The other stream gives out memory that nobody computes with any more, so that it need not
+        # wait for what computes now; what is asked for from now on waits for the copy.
+        stream = self._in if beside else self._compute
+        held = self._malloc(array.nbytes, stream)
+        self._runtime.memcpyAsync(held.ptr, staged.ptr, array.nbytes, TO_DEVICE, stream.ptr)
+        if beside:
+            self._compute.wait_event(self._mark(stream))
+        self._retired.append((self._mark(stream), staged))
+        return _Late(self, held, held.ptr) if beside else _Own(held)
+
+    def copy_out(self, memory: Any, offset: int, array: np.ndarray, after: Any = None) -> None:
+        self._here()
+        staged = self.xp.cuda.alloc_pinned_memory(array.nbytes)
+        self._out.wait_event(after or self.event())
+        source = memory.ptr + offset
+        self._runtime.memcpyAsync(staged.ptr, source, array.nbytes, TO_HOST, self._out.ptr)
+        self._out.synchronize()
+        array.reshape(-1).view(np.uint8)[:] = np.frombuffer(staged, np.uint8, array.nbytes)
+
+    def copy(self, to: int, source: int, nbytes: int) -> None:
+        self._here()
+        self._runtime.memcpyAsync(to, source, nbytes, INSIDE, self.stream)
+
+    # --- kernels ---
+
+    def load(self, ptx: str, name: str) -> Any:
+        self._here()
+        module = self.xp.cuda.Module()
+        module.load(ptx.encode() + b"\0")
+        return module.get_function(name)
+
+    def launch(self, function: Any, blocks: int, threads: int, arguments: Sequence[int]) -> None:
+        self._here()
+        count = len(arguments)
+        words = (ctypes.c_uint64 * count)(*[x & 0xFFFFFFFFFFFFFFFF for x in arguments])
+        first = ctypes.addressof(words)
+        places = (ctypes.c_void_p * count)(*range(first, first + 8 * count, 8))
+        where = ctypes.addressof(places)
+        self._cuda.launchKernel(function.ptr, blocks, 1, 1, threads, 1, 1, 0, self.stream, where, 0)
+
+    def facts(self, function: Any) -> dict[str, int]:
+        self._here()
+        get, cuda = self._cuda.funcGetAttribute, self._cuda
+        return {
+            "registers": get(cuda.CU_FUNC_ATTRIBUTE_NUM_REGS, function.ptr),
+            "local": get(cuda.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function.ptr),
+            "shared": get(cuda.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function.ptr),
+        }
+
+    # --- time ---
+
+    def _mark(self, stream: Any) -> Any:
+        event = self.xp.cuda.Event(disable_timing=True)
+        event.record(stream)
+        return event
+
+    def event(self) -> Any:
+        self._here()
+        return self._mark(self._compute)
+
+    def done(self, event: Any) -> bool:
+        return event.done
+
+    def wait(self, event: Any) -> None:
+        event.synchronize()
+
+    def synchronize(self) -> None:
+        self._here()
+        for stream in (self._in, self._compute, self._out):
+            stream.synchronize()
+
+    # --- CuPy's arrays ---
+
+    def array(self, memory: Any, offset: int, shape: Any, dtype: Any, strides: Any) -> Any:
+        cupy = self.xp
+        ends = [(n - 1) * s for n, s in zip(shape, strides or (), strict=False) if n]
+        reach = sum(ends) if strides is not None else int(np.prod(shape)) * dtype.itemsize
+        size = offset + reach + dtype.itemsize
+        held = cupy.cuda.UnownedMemory(memory.ptr, size, memory, self.number)
+        place = cupy.cuda.MemoryPointer(held, offset)
+        return cupy.ndarray(shape, dtype, memptr=place, strides=strides)
+
+    def adopt(self, array: Any) -> _Late:
+        return _Late(self, array, array.data.ptr)
+
+    def call(self, function: Any, *arrays: Any, **params: Any) -> Any:
+        """Call a function of CuPy's on the stream that computes."""
+        self._here()
+        with self._compute:
+            return function(*arrays, **params)

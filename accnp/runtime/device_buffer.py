@@ -1,0 +1,203 @@
+"""Memory of a GPU with the face of `Buffer`: sizes and host buffers come in, `DeviceBuffer`s go
+out.
+
+A buffer is handed out as soon as the kernel that fills it is launched. Who looks at its values
+(`view`) waits, and gets a copy in the memory of the host.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.runtime import buffer as pool
+from accnp.runtime.buffer import Buffer
+from accnp.runtime.device import Device
+from accnp.runtime.driver import Driver, drivers
+
+__all__ = ["DeviceBuffer", "adopt", "copy", "driver_of", "empty", "live_bytes", "move"]
+
+SMALL = 16  # bytes up to which values are kept on the device: the literals of programs
+KEPT = 4096  # of these
+HELD = 1 << 16  # bytes up to which the copy that somebody looked at is kept
+
+# What is alive: device, bytes, what made it; by the id of the buffer.
+_live: dict[int, tuple[Device, int, str]] = {}
+_small: dict[tuple[Any, bytes], DeviceBuffer] = {}
+
+
+def driver_of(device: Device) -> Driver:
+    """The driver of a GPU."""
+    return drivers()[device.id]
+
+
+class DeviceBuffer(Buffer):
+    """Memory on a GPU; `ptr` is its address there.
+
+    Attributes:
+        device: where it lies.
+        event: the driver's mark behind the work that fills it; None where there is none to wait
+            for that `view` would not wait for by itself.
+    """
+
+    __slots__ = ("_host", "device", "event")
+
+    def __init__(
+        self, device: Device, ptr: int, nbytes: int, memory: Any, own: bool, made_by: str = ""
+    ) -> None:
+        super().__init__(ptr, nbytes, memory, 1 if own else 0)
+        self.device = device
+        self.event: Any = None
+        self._host: Buffer | None = None
+        if own:
+            _live[id(self)] = device, nbytes, made_by
+
+    def __del__(self) -> None:
+        # The memory goes with the last reference to it; the host's pool has no part in it.
+        if self._class and _live is not None:  # None: the interpreter is going
+            _live.pop(id(self), None)
+
+    @property
+    def driver(self) -> Driver:
+        """The driver of its device."""
+        return driver_of(self.device)
+
+    def wait(self) -> None:
+        """Wait until the values are there."""
+        if self.event is not None:
+            self.driver.wait(self.event)
+
+    def done(self) -> bool:
+        """Whether the values are there."""
+        return self.event is None or self.driver.done(self.event)
+
+    def host(self) -> Buffer:
+        """A copy of the values in the memory of the host; waits."""
+        if self._host is not None:
+            return self._host
+        found = pool.empty(self.nbytes)
+        if self.nbytes:
+            bytes_ = found.view((self.nbytes,), np.uint8, writeable=True)
+            self.driver.copy_out(self._memory, self.ptr - self._memory.ptr, bytes_, self.event)
+        if self.nbytes <= HELD:
+            self._host = found
+        return found
+
+    def written(self) -> None:
+        """Forget the copy on the host: a kernel has written to the memory."""
+        self._host = None
+
+    def view(
+        self, shape: Sequence[int], dtype: np.dtype | type, writeable: bool = False
+    ) -> np.ndarray:
+        """A NumPy array of a copy of the values; waits."""
+        return self.host().view(shape, dtype, writeable)
+
+    def part(self, offset: int, nbytes: int) -> DeviceBuffer:
+        """A part of the memory, which keeps the whole alive."""
+        return DeviceBuffer(self.device, self.ptr + offset, nbytes, self._memory, False)
+
+    def array(self, shape: Sequence[int], dtype: Any, strides: Any = None, offset: int = 0) -> Any:
+        """An array of the driver's library over the memory, of which a byte is the first."""
+        at = self.ptr + offset - self._memory.ptr
+        return self.driver.array(self._memory, at, shape, dtype, strides)
+
+    def __repr__(self) -> str:
+        return f"DeviceBuffer({self.device}, ptr={self.ptr:#x}, nbytes={self.nbytes})"
+
+
+def empty(device: Device, nbytes: int, made_by: str = "") -> DeviceBuffer:
+    """A buffer with unspecified contents; `made_by` says in errors what holds the memory.
+
+    Where there is not enough, memory kept for reuse is given back, and it is tried once more.
+
+    Raises:
+        MemoryError: there is not enough; the text says how much was asked for, and what holds it.
+    """
+    memory = _twice(device, nbytes, lambda: driver_of(device).alloc(max(nbytes, 1)))
+    return DeviceBuffer(device, memory.ptr, nbytes, memory, True, made_by)
+
+
+def _twice(device: Device, nbytes: int, make: Callable[[], Any]) -> Any:
+    """Make something that takes memory; where there is not enough, once more with all that is kept
+    for reuse given back."""
+    try:
+        return make()
+    except MemoryError:
+        _small.clear()
+        driver_of(device).free_all()
+    try:
+        return make()
+    except MemoryError as error:
+        raise MemoryError(_too_large(device, nbytes)) from error
+
+
+def _too_large(device: Device, asked: int) -> str:
+    stats = driver_of(device).stats()
+    held: Counter[str] = Counter()
+    for where, nbytes, made_by in list(_live.values()):
+        if where == device:
+            held[made_by or "arrays from the host"] += nbytes
+    most = "; ".join([f"{_size(n)} by {name}" for name, n in held.most_common(5)])
+    return (
+        f"empty: not enough memory on {device} for an array; got a request of {asked} bytes "
+        f"({_size(asked)}) where {_size(stats['free'])} of {_size(stats['total'])} are free, after "
+        f"memory kept for reuse was given back; held: {most or 'nothing by accnp'}; delete arrays, "
+        "donate arguments that are not needed any more, or work in pieces"
+    )
+
+
+def _size(nbytes: int) -> str:
+    size = float(nbytes)
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.4g} {unit}"
+        size /= 1024
+    return f"{size:.4g} GiB"
+
+
+def move(source: Buffer, device: Device, made_by: str = "") -> DeviceBuffer:
+    """A buffer's values on a device, from the host or from another device; returns at once, but
+    between devices. Small ones are kept there: programs use the same literals again and again."""
+    if isinstance(source, DeviceBuffer):
+        if source.device == device:
+            return source
+        source = source.host()
+    nbytes = source.nbytes
+    data = source.view((nbytes,), np.uint8)
+    key = (device, data.tobytes()) if nbytes <= SMALL else None
+    found = _small.get(key) if key is not None else None
+    if found is None:
+        if not nbytes:
+            return empty(device, 0, made_by)
+        memory = _twice(device, nbytes, lambda: driver_of(device).upload(data))
+        # A small one is shared: nobody may write to it.
+        found = DeviceBuffer(device, memory.ptr, nbytes, memory, key is None, made_by)
+        if key is not None:
+            if len(_small) >= KEPT:
+                _small.clear()
+            _small[key] = found
+    return found
+
+
+def copy(source: DeviceBuffer, made_by: str = "") -> DeviceBuffer:
+    """A copy on the same device."""
+    fresh = empty(source.device, source.nbytes, made_by)
+    if source.nbytes:
+        source.driver.copy(fresh.ptr, source.ptr, source.nbytes)
+    return fresh
+
+
+def adopt(device: Device, array: Any, foreign: bool = False, made_by: str = "") -> DeviceBuffer:
+    """A buffer over a C-contiguous array of the driver's library; `foreign` says that somebody else
+    may see its memory."""
+    memory = driver_of(device).adopt(array)
+    return DeviceBuffer(device, memory.ptr, array.nbytes, memory, not foreign, made_by)
+
+
+def live_bytes(device: Device) -> int:
+    """Bytes of the buffers of a device that are alive."""
+    return sum([nbytes for where, nbytes, _ in list(_live.values()) if where == device])

@@ -1,0 +1,154 @@
+"""What accnp asks of a GPU: `Driver`, and where drivers come from.
+
+In: nothing but the machine. Out: one driver for each GPU, or a text that says what is missing.
+The one that ships is `cupy_driver.py`, loaded when a GPU is first asked for. `install` puts others
+in its place: the tests have one over NumPy's memory and an interpreter of PTX.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+__all__ = ["Driver", "Memory", "Missing", "drivers", "install"]
+
+
+class Missing(RuntimeError):
+    """There is no GPU to work with; the text says what is missing, and what to do."""
+
+
+class Memory(Protocol):
+    """Memory of a device, given back when the last reference to it dies."""
+
+    @property
+    def ptr(self) -> int:
+        """Its address."""
+        ...
+
+
+class Driver(Protocol):
+    """One GPU. All that is asked of it happens in order, as on one stream, and returns at once
+    but where it is said to wait; failures of what ran before are raised there as RuntimeError.
+
+    Attributes:
+        kind: the name of the hardware.
+        cc: its compute capability.
+        stream: the number by which other libraries know the stream; 0 if there is none.
+        xp: the array library of library calls (CuPy), which works on the same stream.
+    """
+
+    kind: str
+    cc: tuple[int, int]
+    stream: int
+    xp: Any
+
+    def alloc(self, nbytes: int) -> Memory:
+        """Memory with unspecified contents; MemoryError where there is not enough."""
+        ...
+
+    def upload(self, array: np.ndarray) -> Memory:
+        """Memory with the values of a C-contiguous array, which may change as soon as this
+        returns; MemoryError likewise."""
+        ...
+
+    def copy_out(self, memory: Memory, offset: int, array: np.ndarray, after: Any = None) -> None:
+        """Fill a C-contiguous array from memory, from a byte on; waits for a mark, or for
+        everything, and for the copy."""
+        ...
+
+    def copy(self, to: int, source: int, nbytes: int) -> None:
+        """Copy between two addresses of the device."""
+        ...
+
+    def load(self, ptx: str, name: str) -> Any:
+        """The function of that name in a PTX text."""
+        ...
+
+    def launch(self, function: Any, blocks: int, threads: int, arguments: Sequence[int]) -> None:
+        """Run a function; its arguments are words of 64 bits: addresses and integers."""
+        ...
+
+    def facts(self, function: Any) -> dict[str, int]:
+        """What is known of a loaded function: registers, bytes of local and shared memory."""
+        ...
+
+    def event(self) -> Any:
+        """A mark behind everything asked for so far."""
+        ...
+
+    def done(self, event: Any) -> bool:
+        """Whether everything before a mark has run."""
+        ...
+
+    def wait(self, event: Any) -> None:
+        """Wait until everything before a mark has run."""
+        ...
+
+    def synchronize(self) -> None:
+        """Wait for everything."""
+        ...
+
+    def free_all(self) -> None:
+        """Give memory that nobody uses back to the system."""
+        ...
+
+    def stats(self) -> dict[str, int]:
+        """Bytes: `used` by arrays, `kept` in the pool for reuse, `free` and `total` of the GPU."""
+        ...
+
+    def array(self, memory: Memory, offset: int, shape: Any, dtype: Any, strides: Any) -> Any:
+        """An array of `xp` over memory, which it keeps alive; strides in bytes, or None."""
+        ...
+
+    def adopt(self, array: Any) -> Memory:
+        """The memory of a C-contiguous array of `xp`, which it keeps alive."""
+        ...
+
+    def call(self, function: Any, *arrays: Any, **params: Any) -> Any:
+        """Call a function of `xp`'s arrays in its turn."""
+        ...
+
+
+Provider = Callable[[], Sequence[Driver]]
+
+_lock = threading.Lock()
+_found: tuple[Driver, ...] | Missing | None = None
+_provider: Provider | None = None
+
+
+def install(provider: Provider | None) -> None:
+    """Let drivers come from a function, or again from CuPy (None). Devices that were there before
+    are forgotten; arrays on them must be gone."""
+    global _found, _provider
+    with _lock:
+        _provider, _found = provider, None
+
+
+def drivers() -> tuple[Driver, ...]:
+    """One driver for each GPU; it is looked for once.
+
+    Raises:
+        Missing: no GPU can be used.
+    """
+    global _found
+    if _found is None:
+        with _lock:
+            if _found is None:
+                _found = _look()
+    if isinstance(_found, Missing):
+        raise _found.with_traceback(None)
+    return _found
+
+
+def _look() -> tuple[Driver, ...] | Missing:
+    provider = _provider
+    if provider is None:
+        provider = importlib.import_module("accnp.runtime.cupy_driver").provide
+    try:
+        return tuple(provider())
+    except Missing as error:
+        return error

@@ -1,0 +1,143 @@
+"""A GPU made of NumPy's memory and the interpreter of PTX, for tests of what is around kernels.
+
+`gpus(n)` puts so many of them in the place of CuPy's by `driver.install`. Their library of arrays
+is NumPy, so that library calls are tried as well; events are done as soon as somebody asks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from cuda.interpreter import _STEP, GLOBAL, Module
+from cuda.interpreter import Memory as Space
+
+from accnp.runtime import driver
+
+__all__ = ["FakeDriver", "gpus"]
+
+
+class _Memory:
+    """An allocation."""
+
+    def __init__(self, space: Space, nbytes: int, counts: dict[str, int]) -> None:
+        self.space, self.nbytes, self.counts = space, nbytes, counts
+        self.ptr = space.alloc(nbytes)
+        counts["used"] += nbytes
+
+    def __del__(self) -> None:
+        self.space.free(self.ptr)
+        self.counts["used"] -= self.nbytes
+
+
+class _Adopted:
+    """The memory of an array of the library, seen by kernels."""
+
+    def __init__(self, space: Space, array: np.ndarray) -> None:
+        self.space = space
+        self.array = array
+        self.ptr = space.alloc(array.nbytes)
+        number = space.serial
+        held = array.reshape(-1).view(np.uint8) if array.nbytes else np.empty(0, np.uint8)
+        space.blocks[number] = held, array.nbytes
+
+    def __del__(self) -> None:
+        self.space.free(self.ptr)
+
+
+class FakeDriver:
+    """One such GPU; `calls` counts what was asked of it."""
+
+    kind = "fake"
+    cc = (9, 0)
+    stream = 0
+    xp = np
+
+    def __init__(self, total: int = 1 << 30) -> None:
+        self.space = Space()
+        self.total = total
+        self.counts = {"used": 0}
+        self.calls: dict[str, int] = {}
+        self.fault = ""  # an error that every wait raises
+
+    def _count(self, what: str) -> None:
+        self.calls[what] = self.calls.get(what, 0) + 1
+
+    def alloc(self, nbytes: int) -> _Memory:
+        if self.counts["used"] + nbytes > self.total:
+            raise MemoryError(f"{nbytes} bytes")
+        self._count("alloc")
+        return _Memory(self.space, nbytes, self.counts)
+
+    def upload(self, array: np.ndarray) -> _Memory:
+        self._count("upload")
+        memory = self.alloc(array.nbytes)
+        self.space.bytes(memory.ptr, array.nbytes)[:] = array.reshape(-1).view(np.uint8)
+        return memory
+
+    def copy_out(self, memory: Any, offset: int, array: np.ndarray, after: Any = None) -> None:
+        self._count("copy_out")
+        self.wait(after)
+        found = self.space.bytes(memory.ptr + offset, array.nbytes)
+        array.reshape(-1).view(np.uint8)[:] = found
+
+    def copy(self, to: int, source: int, nbytes: int) -> None:
+        self._count("copy")
+        self.space.bytes(to, nbytes)[:] = self.space.bytes(source, nbytes)
+
+    def load(self, ptx: str, name: str) -> Any:
+        self._count("load")
+        return Module(ptx), name
+
+    def launch(self, function: Any, blocks: int, threads: int, arguments: Sequence[int]) -> None:
+        self._count("launch")
+        module, name = function
+        # Kernels are right for any grid, and a small one takes the interpreter less time.
+        module.launch(name, min(blocks, 4), threads, list(arguments), self.space)
+
+    def facts(self, function: Any) -> dict[str, int]:
+        return {"registers": 0, "local": 0, "shared": 0}
+
+    def event(self) -> Any:
+        return object()
+
+    def done(self, event: Any) -> bool:
+        return True
+
+    def wait(self, event: Any) -> None:
+        if self.fault:
+            raise RuntimeError(self.fault)
+
+    def synchronize(self) -> None:
+        self.wait(None)
+
+    def free_all(self) -> None:
+        self._count("free_all")
+
+    def stats(self) -> dict[str, int]:
+        used = self.counts["used"]
+        return {"used": used, "kept": 0, "free": self.total - used, "total": self.total}
+
+    def array(self, memory: Any, offset: int, shape: Any, dtype: Any, strides: Any) -> Any:
+        whole = self.space.blocks[(memory.ptr - GLOBAL) // _STEP][0]
+        return np.ndarray(shape, dtype, whole, offset, strides)
+
+    def adopt(self, array: np.ndarray) -> _Adopted:
+        return _Adopted(self.space, array)
+
+    def call(self, function: Any, *arrays: Any, **params: Any) -> Any:
+        self._count("call")
+        return function(*arrays, **params)
+
+
+@contextlib.contextmanager
+def gpus(count: int = 1, total: int = 1 << 30) -> Iterator[list[FakeDriver]]:
+    """Fake GPUs in the place of real ones."""
+    found = [FakeDriver(total) for _ in range(count)]
+    driver.install(lambda: found)
+    try:
+        yield found
+    finally:
+        driver.install(None)
