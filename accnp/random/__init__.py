@@ -7,8 +7,7 @@ from accnp.api.sampling.keys import key_dtype
 from accnp.api.sampling.count_samples import binomial, multinomial, poisson
 from accnp.api.sampling.distributions import (
     categorical, cauchy, double_sided_maxwell, exponential, geometric, gumbel, laplace, logistic,
-    lognormal, maxwell, multivariate_normal, orthogonal, pareto, rademacher, rayleigh, triangular,
-    truncated_normal, weibull_min,
+    lognormal, maxwell, pareto, rademacher, rayleigh, triangular, truncated_normal, weibull_min,
 )  # fmt: skip
 from accnp.api.sampling.gamma_samples import (
     ball, beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t, wald,
@@ -17,6 +16,7 @@ from accnp.api.sampling.random import (
     PRNGKey, bernoulli, bits, choice, clone, fold_in, key, key_data, key_impl,
     normal, permutation, randint, split, uniform, wrap_key_data,
 )  # fmt: skip
+from accnp.api.sampling.vector_samples import multivariate_normal, orthogonal
 from accnp.missing import nearest as _nearest
 
 if TYPE_CHECKING:  # loaded on first use

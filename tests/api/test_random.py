@@ -91,7 +91,11 @@ def test_seeds(seed: Any) -> None:
 
 def test_64_bits() -> None:
     with accnp.enable_x64(), jax.enable_x64(True):
-        for text in ("bits(k, (3,), 'uint64')", "uniform(k, (4,))", "randint(k, (5,), 0, 10**12)"):
+        for text in (
+            "bits(k, (3,), 'uint64')", "uniform(k, (4,))", "randint(k, (5,), 0, 10**12)",
+            "poisson(k, 3.0, (4,))", "binomial(k, 10, np.float32(0.3), (4,))",
+            "bits(key(3, impl='rbg'), (3,), 'uint64')",
+        ):  # fmt: skip
             np.testing.assert_array_equal(*_both(text, 5))
         a, b = _both("normal(k, (50,))", 5)
         np.testing.assert_allclose(a, b, rtol=1e-12)
@@ -138,6 +142,13 @@ def test_under_transformations(make: Any) -> None:
     assert np.asarray(step[1]).tolist() == want_list
 
 
+def test_default_generator() -> None:
+    with accnp.default_prng_impl("rbg"), jax.default_prng_impl("rbg"):
+        np.testing.assert_array_equal(*_both("uniform(k, (4,))", 5))
+        assert ours.PRNGKey(5).shape == (4,)
+        assert repr(ours.key(5)) == repr(theirs.key(5))
+
+
 def test_gradient_by_the_bounds() -> None:
     k = ours.key(0)
     got = accnp.grad(lambda b: jnp.sum(ours.uniform(k, (5,), minval=0.0, maxval=b)))(2.0)
@@ -164,7 +175,7 @@ REFUSED = [
     (lambda k: ours.normal(k, (2,), dtype=int), ValueError, "float or complex"),
     (lambda k: ours.randint(k, (3,), 0, 10, dtype="float32"), TypeError, "integer dtypes"),
     (lambda k: ours.fold_in(k, -1), OverflowError, "uint32"),
-    (lambda k: ours.key(0, impl="rbg"), NotImplementedError, "rbg"),
+    (lambda k: ours.key(0, impl="philox"), ValueError, "rbg"),
     (lambda k: ours.choice(k, 3, (5,), replace=False), ValueError, "larger sample"),
     (lambda k: ours.choice(k, 0, (5,)), ValueError, "greater than 0"),
     (lambda k: ours.permutation(k, 1.5), TypeError, "integer"),

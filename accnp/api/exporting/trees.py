@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from accnp.api.sampling.generators import generator
 from accnp.api.sampling.keys import PRNGKeyArray
 from accnp.pytree import PyTreeDef, tree_flatten
 from accnp.pytree.structure import NODES
@@ -114,7 +115,7 @@ def _write(x: Any) -> Any:
     if type(x) is dict:
         return ["dict", [[k, _write(v)] for k, v in x.items()]]
     if isinstance(x, PRNGKeyArray):
-        return ["key", []]
+        return ["key", [x._kind.name]]
     kind = _kinds.get(type(x))
     if kind is None:
         raise ValueError(
@@ -142,7 +143,7 @@ def _read(data: Any) -> Any:
     if name == "dict":
         return {k: _read(v) for k, v in children}
     if name == "key":
-        return PRNGKeyArray(0)
+        return PRNGKeyArray(0, generator(children[0], "export.deserialize"))
     made = [_read(v) for v in children]
     if name in ("list", "tuple"):
         return made if name == "list" else tuple(made)

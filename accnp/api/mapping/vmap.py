@@ -32,6 +32,11 @@ def _is_key(x: Any) -> bool:
     return type(x) is PRNGKeyArray
 
 
+def _like(x: Any, node: Node) -> Any:
+    """The node as what `x` is: keys or an array."""
+    return x._like(wrap(node)) if _is_key(x) else wrap(node)
+
+
 _LEAF = tree_structure(0)
 
 
@@ -87,11 +92,12 @@ def _broadcast(transform: str, what: str, axes: Any, tree: Any, structure: PyTre
 class _Leaf:
     """A mapped leaf of the arguments: its node, its axis, what it is called."""
 
-    __slots__ = ("axis", "key", "name", "node", "place")
+    __slots__ = ("axis", "given", "key", "name", "node", "place")
 
     def __init__(self, transform: str, value: Any, axis: int, name: str, place: int) -> None:
         self.name = name
         self.place = place
+        self.given = value
         self.key = _is_key(value)
         if self.key:
             value = value._base
@@ -116,12 +122,12 @@ class _Leaf:
 
     def value(self, example: Node) -> Any:
         """What the function sees of one example."""
-        return PRNGKeyArray(wrap(example)) if self.key else wrap(example)
+        return _like(self.given, example)
 
     def __str__(self) -> str:
         a = self.node.aval
         dims = ",".join(map(str, a.shape[: a.ndim - self.key]))
-        dtype = "key<fry>" if self.key else a.dtype.name
+        dtype = self.given.dtype if self.key else a.dtype.name
         return f"axis {self.axis} of {self.name} of type {dtype}[{dims}]"
 
 
@@ -255,7 +261,7 @@ class Mapping:
                     "the place of the axis"
                 )
             x = self._placed(x, batched, size, axes[i], key)
-            outs.append(PRNGKeyArray(wrap(x)) if key else wrap(x))
+            outs.append(_like(found[i], x))
         return structure.unflatten(outs)
 
     def run(self, graph: Graph, xs: Sequence[Node], size: int) -> Sequence[tuple[Node, bool]]:

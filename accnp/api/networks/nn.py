@@ -385,7 +385,8 @@ def _shifted(x: Any, axis: Any, where: Any, name: str) -> tuple[Node, tuple[int,
     masked = node if where is None else red.masked(node, where, -math.inf, name)
     top = o.reduce_max(masked, axes=axes)
     top = red.keep(o.max(like(top, -math.inf), top), masked, axes, True)
-    return o.sub(node, o.stop_gradient(top)), axes, where
+    # Less what is masked: where nothing of a line is taken, its slope must not be 0 / 0.
+    return o.sub(masked, o.stop_gradient(top)), axes, where
 
 
 @api_boundary

@@ -1,9 +1,6 @@
 """`rng_bit_generator` and `rng_uniform`: bits by a key and a counter.
 
 In: keys of four words. Out: the next key, and bits, which are those of the peer's CPU.
-
-Philox 4x32-10 after Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011): the key's
-first two words are its key and the high half of its counter, the other two the low half.
 """
 
 from __future__ import annotations
@@ -20,6 +17,15 @@ from accnp.api.arrays.manipulation import cut, reshape_plain
 from accnp.api.effects.callbacks import io_callback
 from accnp.api.elements.composed import composed
 from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct
+from accnp.api.sampling.generators import (
+    WIDE,
+    ThreefryWords,
+    by_philox,
+    count,
+    halves,
+    joined,
+    vector_words,
+)
 from accnp.api.sampling.random import unit_node
 from accnp.api.strict.lax_types import RandomAlgorithm
 from accnp.array import Array, wrap
@@ -30,46 +36,6 @@ from accnp.primitives.random import WORD
 
 __all__ = ["rng_bit_generator", "rng_bit_generator_p", "rng_uniform", "rng_uniform_p"]
 
-_WIDE = np.dtype(np.uint64)
-_FACTORS = 0xD2511F53, 0xCD9E8D57
-_STEPS = 0x9E3779B9, 0xBB67AE85
-
-
-def _wide(value: int) -> Node:
-    return scalar_node(value, _WIDE, False)
-
-
-def _word(value: int) -> Node:
-    return scalar_node(value, WORD, False)
-
-
-def _halves(x: Node) -> tuple[Node, Node]:
-    """The low and the high word of 64-bit integers."""
-    return cast(x, WORD), cast(o.shift_right_logical(x, _wide(32)), WORD)
-
-
-def _joined(low: Node, high: Node) -> Node:
-    return o.or_(o.shift_left(cast(high, _WIDE), _wide(32)), cast(low, _WIDE))
-
-
-def _count(size: int) -> Node:
-    return o.iota(dtype=_WIDE, shape=(size,), dimension=0)
-
-
-def _philox(words: list[Node], blocks: int) -> list[Node]:
-    """Four words for each of so many blocks."""
-    key, start = words[:2], _joined(words[2], words[3])
-    low = o.add(_count(blocks), start)
-    carry = o.lt(low, start)
-    high = o.add(_joined(*key), cast(carry, _WIDE))
-    c = [*_halves(low), *_halves(high)]
-    for _ in range(10):
-        p, q = (o.mul(cast(c[2 * i], _WIDE), _wide(_FACTORS[i])) for i in (0, 1))
-        (p_low, p_high), (q_low, q_high) = _halves(p), _halves(q)
-        c = [o.xor(o.xor(q_high, c[1]), key[0]), q_low, o.xor(o.xor(p_high, c[3]), key[1]), p_low]
-        key = [o.add(k, _word(step)) for k, step in zip(key, _STEPS, strict=True)]
-    return c
-
 
 def _stacked(parts: list[Node], axis: int) -> Node:
     """Put arrays side by side along a new axis."""
@@ -78,21 +44,12 @@ def _stacked(parts: list[Node], axis: int) -> Node:
     return o.concatenate(*[reshape_plain(x, wide) for x in parts], dimension=axis)
 
 
-def _by_philox(words: list[Node], shape: tuple[int, ...], dtype: np.dtype) -> tuple[Node, int]:
-    size = prod(shape)
-    each = 2 if dtype == _WIDE else 4
-    blocks = -(-size // each)
-    c = _philox(words, blocks)
-    if dtype == _WIDE:
-        c = [_joined(c[0], c[1]), _joined(c[2], c[3])]
-    flat = reshape_plain(_stacked(c, 1), (blocks * each,))
-    return cast(reshape_plain(cut(flat, 0, 0, size), shape), dtype), blocks
-
-
-def _by_threefry(words: list[Node], shape: tuple[int, ...], dtype: np.dtype) -> tuple[Node, int]:
+def _by_threefry(
+    words: tuple[Node, ...], shape: tuple[int, ...], dtype: np.dtype
+) -> tuple[Node, int]:
     """Two words for each count; they lie side by side along the first even axis, or else along the
     longest one, of which the last is left out."""
-    if dtype == _WIDE:
+    if dtype == WIDE:
         axis, half = None, shape
     elif not shape:
         axis, half = 0, (1,)
@@ -101,12 +58,12 @@ def _by_threefry(words: list[Node], shape: tuple[int, ...], dtype: np.dtype) -> 
         axis = even[0] if even else max(range(len(shape)), key=lambda d: shape[d])
         half = tuple((n + 1) // 2 if d == axis else n for d, n in enumerate(shape))
     used = prod(half)
-    low, high = _halves(o.add(_count(used), _joined(words[2], words[3])))
+    low, high = halves(o.add(count(used), joined(words[2], words[3])))
     first, second = (
         reshape_plain(f(words[0], words[1], low, high), half) for f in (o.threefry_0, o.threefry_1)
     )
     if axis is None:
-        return _joined(first, second), used
+        return joined(first, second), used
     whole = _stacked([first, second], axis + 1)
     n = half[axis]
     whole = reshape_plain(whole, (*half[:axis], 2 * n, *half[axis + 1 :]))
@@ -123,19 +80,19 @@ def _generate(
     out_sharding: Any = None,
 ) -> list[Array]:
     node = key._node
-    if node.aval.dtype == _WIDE:
+    if node.aval.dtype == WIDE:
         parts = [o.squeeze(cut(node, 0, i, i + 1), dimensions=(0,)) for i in (0, 1)]
-        words = [w for part in parts for w in _halves(part)]
+        words = tuple([w for part in parts for w in halves(part)])
     else:
-        words = [o.squeeze(cut(node, 0, i, i + 1), dimensions=(0,)) for i in range(4)]
+        words = tuple([o.squeeze(cut(node, 0, i, i + 1), dimensions=(0,)) for i in range(4)])
     if prod(shape) == 0:
         return [key, wrap(to_shape(scalar_node(0, dtype, False), shape))]
-    made = _by_threefry if algorithm is RandomAlgorithm.RNG_THREE_FRY else _by_philox
+    made = _by_threefry if algorithm is RandomAlgorithm.RNG_THREE_FRY else by_philox
     bits, used = made(words, shape, dtype)
-    low, high = _halves(o.add(_joined(words[2], words[3]), _wide(used)))
+    low, high = halves(o.add(joined(words[2], words[3]), scalar_node(used, WIDE, False)))
     after = _stacked([words[0], words[1], low, high], 0)
-    if node.aval.dtype == _WIDE:
-        after = _stacked([_joined(words[0], words[1]), _joined(low, high)], 0)
+    if node.aval.dtype == WIDE:
+        after = _stacked([joined(words[0], words[1]), joined(low, high)], 0)
     return [wrap(after), wrap(bits)]
 
 
@@ -177,7 +134,7 @@ def rng_bit_generator(
     kind = dtypes.requested_dtype(dtype, name)
     if kind.kind != "u":
         raise TypeError(f"rng_bit_generator: unsupported dtype {kind.name}; pass an unsigned one")
-    if (node.aval.shape, node.aval.dtype) not in (((4,), WORD), ((2,), _WIDE)):
+    if (node.aval.shape, node.aval.dtype) not in (((4,), WORD), ((2,), WIDE)):
         raise TypeError(
             f"{name}: the key must be four uint32 or two uint64; got "
             f"{node.aval.str_short()}; random.bits takes keys of `random`"
@@ -207,14 +164,14 @@ def _fresh_words() -> np.ndarray:
 def _uniform(a: Array, b: Array, *, shape: tuple[int, ...]) -> Array:
     kind = a.dtype
     words = io_callback(_fresh_words, ShapeDtypeStruct((2,), np.uint32), ordered=True)._node
-    pair = [o.squeeze(cut(words, 0, i, i + 1), dimensions=(0,)) for i in (0, 1)]
+    pair = vector_words(words, ThreefryWords)
     if kind.kind in "iu":
-        bits = unit_node((pair[0], pair[1]), shape, np.dtype(np.float32))
+        bits = unit_node(pair, shape, np.dtype(np.float32))
         span = o.convert_element_type(
             o.sub(b._node, a._node), new_dtype=bits.aval.dtype, weak_type=False
         )
         return wrap(o.add(cast(o.floor(o.mul(bits, span)), kind), a._node))
-    unit = unit_node((pair[0], pair[1]), shape, kind)
+    unit = unit_node(pair, shape, kind)
     return wrap(o.add(o.mul(unit, o.sub(b._node, a._node)), a._node))
 
 

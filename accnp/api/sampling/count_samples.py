@@ -42,7 +42,8 @@ _TAILS = [
 
 def _counted(key: Any, rate: Array, whole: np.dtype) -> Array:
     """How many uniform numbers have a product above exp(-rate), less one."""
-    limit = np.iinfo(whole).max
+    counter = dtypes.default_int()
+    limit = min(np.iinfo(whole).max, np.iinfo(counter).max)
 
     def going(state: Any) -> Array:
         i, _, _, log_product = state
@@ -55,7 +56,7 @@ def _counted(key: Any, rate: Array, whole: np.dtype) -> Array:
         u = uniform(one, rate.shape, np.float32)
         return i + 1, k, key, log_product + uf.log(u)
 
-    start = (array(0, np.int32), full(rate.shape, 0, whole), key, full(rate.shape, 0, np.float32))
+    start = (array(0, counter), full(rate.shape, 0, whole), key, full(rate.shape, 0, np.float32))
     return while_loop(going, step, start)[1] - 1
 
 
@@ -202,10 +203,11 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
     (3,)
     """
     kind = float_dtype(dtype, "binomial")
-    nodes = [cast(as_node(v, "random.binomial"), kind) for v in (n, p)]
+    chances = promote_inexact("random.binomial", p)[0]  # samples are drawn in the type of p
+    nodes = [cast(as_node(n, "random.binomial"), chances.aval.dtype), chances]
     sizes = sample_shape(shape, "binomial", *nodes)
     count, chance = (broadcast_to(wrap(v), sizes) for v in nodes)
-    return _binomial(key, count, chance)
+    return _binomial(key, count, chance).astype(kind)
 
 
 def _binomial(key: Any, count: Array, chance: Array) -> Array:
@@ -250,7 +252,7 @@ def multinomial(
     10.0
     """
     kind = float_dtype(dtype, "multinomial")
-    count, chances = (wrap(cast(v, kind)) for v in promote_inexact("random.multinomial", n, p))
+    count, chances = (wrap(v) for v in promote_inexact("random.multinomial", n, p))
     sizes = sample_shape(shape, "multinomial", count[..., None]._node, chances._node)
     count, chances = broadcast_to(count, sizes[:-1]), broadcast_to(chances, sizes)
     chances = moveaxis(chances, -1, 0)
@@ -262,4 +264,5 @@ def multinomial(
         taken = _binomial(key, remaining, uf.clip(ratio, 0, 1))
         return remaining - taken, taken
 
-    return moveaxis(scan(step, count, (ratios, split(key, len(chances))))[1], 0, -1)
+    taken = scan(step, count, (ratios, split(key, len(chances))))[1]
+    return moveaxis(taken, 0, -1).astype(kind)

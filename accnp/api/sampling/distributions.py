@@ -12,18 +12,24 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.algebra.linalg import cholesky
-from accnp.api.algebra.products import matmul_nodes
-from accnp.api.arguments.convert import as_nodes, cast, promote_inexact, to_shape
-from accnp.api.arguments.shapes import as_axis, as_int, as_shape
-from accnp.api.arrays.manipulation import expand_node, reshape_plain, transpose_node
-from accnp.api.factors import lax_linalg
-from accnp.api.sampling.keys import key_words, split_two
+from accnp.api.arguments.convert import (
+    as_node,
+    as_nodes,
+    cast,
+    promote_inexact,
+    to_shape,
+)
+from accnp.api.arguments.shapes import as_axis, as_shape
+from accnp.api.arrays.manipulation import reshape_plain, transpose_node
+from accnp.api.elements import ufuncs as uf
+from accnp.api.sampling.generators import Words
+from accnp.api.sampling.keys import key_words
 from accnp.api.sampling.random import (
-    Words,
     bernoulli,
     float_dtype,
     gumbel_node,
+    inexact_dtype,
+    normal,
     normal_node,
     sample_shape,
     spread,
@@ -33,14 +39,13 @@ from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
-from accnp.primitives.decompositions import diagonal_of
 from accnp.primitives.elementwise import like
 from accnp.primitives.random import erf_inv_single
 
 __all__ = [
     "categorical", "cauchy", "double_sided_maxwell", "exponential", "geometric", "gumbel",
-    "laplace", "logistic", "lognormal", "maxwell", "multivariate_normal", "orthogonal", "pareto",
-    "rademacher", "rayleigh", "triangular", "truncated_normal", "weibull_min",
+    "laplace", "logistic", "lognormal", "maxwell", "pareto", "rademacher", "rayleigh", "triangular",
+    "truncated_normal", "weibull_min",
 ]  # fmt: skip
 
 
@@ -124,8 +129,11 @@ def lognormal(
     >>> jnp.random.lognormal(jnp.random.key(0), shape=(3,)).shape
     (3,)
     """
-    words, sizes, kind, (s,) = _start(key, "lognormal", shape, dtype, sigma)
-    return wrap(o.exp(o.mul(normal_node(words, sizes, kind), s)))
+    kind = inexact_dtype(dtype, "lognormal")
+    s = cast(as_node(sigma, "lognormal"), kind)
+    sizes = sample_shape(shape, "lognormal", s)
+    x = normal(key, sizes, kind)._node
+    return wrap(o.exp(o.mul(x, spread(s, sizes))))
 
 
 @api_boundary
@@ -167,13 +175,21 @@ def weibull_min(
 ) -> Array:
     """Sample the Weibull distribution of minima.
 
+    Args:
+        key: key.
+        scale, concentration: parameters; they broadcast against the samples.
+        shape: of the uniform numbers that are drawn. Where the parameters have more axes, the
+            samples share these numbers, as jax's do.
+        dtype: of the uniform numbers.
+
     >>> import accnp as jnp
     >>> jnp.random.weibull_min(jnp.random.key(0), 1.0, 2.0, (3,)).shape
     (3,)
     """
-    words, sizes, kind, (s, c) = _start(key, "weibull_min", shape, dtype, scale, concentration)
-    e = _exponential(words, sizes, kind)
-    return wrap(o.mul(o.pow(e, o.div(like(c, 1), c)), s))
+    words, sizes, kind, _ = _start(key, "weibull_min", shape, dtype)
+    e = wrap(_exponential(words, sizes, kind))
+    s, c = (wrap(v) for v in as_nodes("weibull_min", scale, concentration))
+    return uf.power(e, 1.0 / c) * s
 
 
 @api_boundary
@@ -249,6 +265,12 @@ def double_sided_maxwell(
 ) -> Array:
     """Sample the Maxwell distribution with a random sign, moved and scaled.
 
+    Args:
+        key: key.
+        loc, scale: parameters.
+        shape: what stands in front of the parameters' shape; that shape once more if empty.
+        dtype: of the samples.
+
     >>> import accnp as jnp
     >>> jnp.random.double_sided_maxwell(jnp.random.key(0), 0.0, 1.0, (3,)).shape
     (3,)
@@ -257,75 +279,14 @@ def double_sided_maxwell(
     kind = float_dtype(dtype, "double_sided_maxwell")
     a, s = (cast(v, kind) for v in as_nodes("double_sided_maxwell", loc, scale))
     own = sample_shape(None, "double_sided_maxwell", a, s)
-    sizes = (*as_shape(shape, "random.double_sided_maxwell"), *own)
-    first, second = split_two(words)
+    # Without a shape the parameters' own is there twice, as in jax.
+    sizes = (*(as_shape(shape, "random.double_sided_maxwell") or own), *own)
+    first, second = words.several(2)
     u = uniform_node(second, sizes, dtypes.default_float())
     heads = cast(o.lt(u, like(u, 0.5)), kind)
     sign = o.sub(o.mul(like(heads, 2), heads), like(heads, 1))
     part = o.mul(o.mul(sign, _length(first, sizes, kind)), spread(s, sizes))
     return wrap(o.add(part, spread(a, sizes)))
-
-
-@api_boundary
-def multivariate_normal(
-    key: Any,
-    mean: Any,
-    cov: Any,
-    shape: Any = None,
-    dtype: Any = None,
-    method: str = "cholesky",
-    *,
-    out_sharding: Any = None,
-) -> Array:
-    """Sample normal vectors with a mean and a covariance matrix.
-
-    >>> import accnp as jnp
-    >>> jnp.random.multivariate_normal(jnp.random.key(0), jnp.zeros(2), jnp.eye(2)).shape
-    (2,)
-    """
-    name = "random.multivariate_normal"
-    words = key_words(key, "multivariate_normal")
-    if method != "cholesky":
-        raise NotImplementedError(f"{name}: only method 'cholesky' is implemented; got {method!r}")
-    m, c = promote_inexact("multivariate_normal", mean, cov)
-    if m.aval.ndim < 1 or c.aval.ndim < 2 or c.aval.shape[-2:] != (m.aval.shape[-1],) * 2:
-        raise ValueError(
-            f"{name}: mean (..., n) and cov (..., n, n) are needed; "
-            f"got shapes {m.aval.shape} and {c.aval.shape}"
-        )
-    kind = m.aval.dtype if dtype is None else float_dtype(dtype, "multivariate_normal")
-    m, c = (cast(v, kind) for v in (m, c))
-    n = m.aval.shape[-1]
-    outer = np.broadcast_shapes(m.aval.shape[:-1], c.aval.shape[:-2])
-    sizes = tuple(outer) if shape is None else as_shape(shape, name)
-    factor = cholesky(wrap(c))._node
-    x = normal_node(words, (*sizes, n), kind)
-    column = expand_node(x, (x.aval.ndim,))
-    moved = matmul_nodes(to_shape(factor, (*sizes, n, n)), column)
-    moved = o.squeeze(moved, dimensions=(moved.aval.ndim - 1,))
-    return wrap(o.add(to_shape(m, (*sizes, n)), moved))
-
-
-@api_boundary
-def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None) -> Array:
-    """Sample orthogonal matrices uniformly.
-
-    >>> import accnp as jnp
-    >>> jnp.random.orthogonal(jnp.random.key(0), 2).shape
-    (2, 2)
-    """
-    words, sizes, kind, _ = _start(key, "orthogonal", shape, dtype)
-    n = as_int(n, "random.orthogonal", "n", "shape")
-    if m is not None and m != n:
-        raise NotImplementedError("random.orthogonal: only square matrices (m=None) are supported")
-    z = normal_node(words, (*sizes, n, n), kind)
-    q, r = (v._node for v in lax_linalg.qr(wrap(z), full_matrices=False))
-    rank = len(sizes)
-    signs = o.sign(diagonal_of(r))
-    wide = o.broadcast_in_dim(
-        signs, shape=q.aval.shape, broadcast_dimensions=(*range(rank), rank + 1)
-    )
-    return wrap(o.mul(q, wide))
 
 
 @api_boundary
@@ -411,8 +372,13 @@ def categorical(
     """
     name = "random.categorical"
     words = key_words(key, "categorical")
-    x = promote_inexact("categorical", logits)[0]
-    d = as_axis(axis, x.aval.ndim, name)
+    x = as_node(logits, name)
+    if x.aval.dtype.kind in "biuc":
+        raise ValueError(f"{name}: logits must be floating; got {x.aval.dtype.name}")
+    try:
+        d = as_axis(axis, x.aval.ndim, name)
+    except ValueError as error:  # jax's class
+        raise IndexError(*error.args) from None
     batch = (*x.aval.shape[:d], *x.aval.shape[d + 1 :])
     sizes = batch if shape is None else as_shape(shape, name)
     if sizes[len(sizes) - len(batch) :] != batch:

@@ -1,6 +1,7 @@
 """Random keys: seeds come in, keys go out; keys into more keys, keys into bits.
 
-A raw key is a uint32 array whose last axis is 2; a typed key (`PRNGKeyArray`) wraps one.
+A raw key is a uint32 array whose last axis holds the words of its generator, two by default; a
+typed key (`PRNGKeyArray`) wraps one and knows its generator.
 """
 
 from __future__ import annotations
@@ -15,9 +16,16 @@ from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, scalar_node
 from accnp.api.arguments.shapes import as_shape
 from accnp.api.arguments.values import node_of
-from accnp.api.arrays.manipulation import expand_node, reshape_plain, transpose
 from accnp.api.arrays.manipulation import reshape as reshape_array
+from accnp.api.arrays.manipulation import transpose
 from accnp.api.indexes.indexing import read
+from accnp.api.sampling.generators import (
+    ThreefryWords,
+    Words,
+    generator,
+    joined_words,
+    vector_words,
+)
 from accnp.array import Array, is_traced, wrap
 from accnp.config import config
 from accnp.errors import api_boundary
@@ -27,22 +35,26 @@ from accnp.primitives.random import WORD
 from accnp.pytree import register_pytree_node
 
 __all__ = [
-    "PRNGKey", "PRNGKeyArray", "bits_node", "clone", "fold_in", "key", "key_data", "key_dtype",
+    "PRNGKey", "PRNGKeyArray", "clone", "fold_in", "key", "key_data", "key_dtype",
     "key_impl", "key_words", "split", "wrap_key_data",
 ]  # fmt: skip
 
-IMPL = "threefry2x32"
-
 
 class PRNGKeyArray:
-    """An array of random keys: shape and indexing as an array's, dtype key<fry>, no arithmetic."""
+    """An array of random keys: shape and indexing as an array's, a dtype of its own as key<fry>, no
+    arithmetic."""
 
-    __slots__ = ("_base",)
+    __slots__ = ("_base", "_kind")
     __hash__ = None  # type: ignore[assignment]
     _base: Any
+    _kind: type[Words]
 
-    def __init__(self, base: Any) -> None:
+    def __init__(self, base: Any, kind: type[Words] = ThreefryWords) -> None:
         self._base = base
+        self._kind = kind
+
+    def _like(self, base: Any) -> PRNGKeyArray:
+        return PRNGKeyArray(base, self._kind)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -61,18 +73,18 @@ class PRNGKeyArray:
 
     @property
     def dtype(self) -> Any:
-        """key<fry>."""
-        return dtypes.key_dtype("fry")
+        """key<fry>, or that of another generator."""
+        return self._kind.dtype()
 
     @property
     def itemsize(self) -> int:
         """Bytes of one key."""
-        return 8
+        return 4 * self._kind.count
 
     @property
     def nbytes(self) -> int:
         """Bytes of all keys."""
-        return 8 * self.size
+        return self.itemsize * self.size
 
     def __len__(self) -> int:
         if not self.shape:
@@ -88,7 +100,7 @@ class PRNGKeyArray:
         parts = index if isinstance(index, tuple) else (index,)
         if Ellipsis not in [p for p in parts if p is Ellipsis]:
             parts = (*parts, Ellipsis)
-        return PRNGKeyArray(wrap(read(self._base._node, (*parts, slice(None)))))
+        return self._like(wrap(read(self._base._node, (*parts, slice(None)))))
 
     def reshape(self, *shape: Any) -> PRNGKeyArray:
         """Show the keys under another shape."""
@@ -97,7 +109,7 @@ class PRNGKeyArray:
         if -1 in sizes:
             known = prod(n for n in sizes if n != -1)
             sizes = tuple(self.size // max(known, 1) if n == -1 else n for n in sizes)
-        return PRNGKeyArray(reshape_array(self._base, (*sizes, 2)))
+        return self._like(reshape_array(self._base, (*sizes, self._kind.count)))
 
     def ravel(self) -> PRNGKeyArray:
         """Show the keys along one axis."""
@@ -109,7 +121,7 @@ class PRNGKeyArray:
     def T(self) -> PRNGKeyArray:
         """The keys with their axes reversed."""
         rank = self.ndim
-        return PRNGKeyArray(transpose(self._base, (*range(rank)[::-1], rank)))
+        return self._like(transpose(self._base, (*range(rank)[::-1], rank)))
 
     def squeeze(self) -> PRNGKeyArray:
         """Drop axes of length 1."""
@@ -151,16 +163,16 @@ class PRNGKeyArray:
         if type(self._base) is not Array:
             return f"PRNGKeyArray({self._base!r})"
         if is_traced(self._base._node):
-            return f"JitTracer(key<fry>[{','.join(map(str, self.shape))}])"
-        return f"Array({self.shape}, dtype=key<fry>) overlaying:\n{self._base}"
+            return f"JitTracer({self.dtype}[{','.join(map(str, self.shape))}])"
+        return f"Array({self.shape}, dtype={self.dtype}) overlaying:\n{self._base}"
 
 
 def _flatten(x: PRNGKeyArray) -> tuple[tuple[Any], Hashable]:
-    return (x._base,), None
+    return (x._base,), x._kind
 
 
-def _unflatten(_: Hashable, children: Any) -> PRNGKeyArray:
-    return PRNGKeyArray(next(iter(children)))
+def _unflatten(kind: Any, children: Any) -> PRNGKeyArray:
+    return PRNGKeyArray(next(iter(children)), kind)
 
 
 register_pytree_node(PRNGKeyArray, _flatten, _unflatten)
@@ -169,26 +181,18 @@ register_pytree_node(PRNGKeyArray, _flatten, _unflatten)
 # --- making keys ---------------------------------------------------------------------------------
 
 
-def _check_impl(impl: Any, function: str) -> None:
-    name = getattr(impl, "name", impl)
-    if impl is not None and name not in (IMPL, "fry", "key<fry>"):
-        raise NotImplementedError(
-            f"{function}: only {IMPL!r} is implemented; got {impl!r}; leave it out"
-        )
-
-
-def _seed_node(seed: Any, function: str) -> Node:
-    """The two words of a key for a seed: its high and low half."""
-    kind = dtypes.default_int()
+def _seed_node(seed: Any, kind: type[Words], function: str) -> Node:
+    """The key for a seed, of its high and low half."""
     if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
         wide = int(seed)
         if not -(2**63) <= wide < 2**64:
             raise OverflowError(f"{function}: the seed must fit into 64 bits; got {seed}")
         high = (wide >> 32) & 0xFFFFFFFF if config.x64 else 0
-        return node_of(np.array([high, wide & 0xFFFFFFFF], np.uint32))
+        words = [high, wide & 0xFFFFFFFF]
+        return node_of(np.array(words * (kind.count // 2), np.uint32))
     node = as_node(seed, function)
     if node.aval.dtype.kind == "b":
-        node = cast(node, kind)
+        node = cast(node, dtypes.default_int())
     if node.aval.dtype.kind not in "iu":
         raise TypeError(f"{function}: PRNG key seed must be an integer; got {node.aval.dtype.name}")
     if node.aval.ndim:
@@ -202,42 +206,39 @@ def _seed_node(seed: Any, function: str) -> Node:
         low = cast(o.and_(node, scalar_node(0xFFFFFFFF, node.aval.dtype, False)), WORD)
     else:
         high, low = scalar_node(0, WORD, False), cast(node, WORD)
-    return _join(high, low)
-
-
-def _join(high: Node, low: Node) -> Node:
-    """Put two words into a last axis of 2."""
-    shape = low.aval.shape or high.aval.shape
-    parts = []
-    for x in (high, low):
-        if x.aval.shape != shape:
-            x = o.broadcast_in_dim(x, shape=shape, broadcast_dimensions=())
-        parts.append(expand_node(x, (len(shape),)))
-    return o.concatenate(*parts, dimension=len(shape))
+    return joined_words(list(kind.seeded(high, low)))
 
 
 @api_boundary
 def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
-    """Make a raw key (uint32[2]) from an integer seed.
+    """Make a raw key (uint32[2] by default) from an integer seed.
+
+    Args:
+        seed: an integer.
+        impl: "threefry2x32", "rbg" or "unsafe_rbg"; `config.default_prng_impl` if None.
 
     >>> import accnp as jnp
     >>> jnp.random.PRNGKey(0)
     Array([0, 0], dtype=uint32)
     """
-    _check_impl(impl, "random.PRNGKey")
-    return wrap(_seed_node(seed, "random.PRNGKey"))
+    kind = generator(impl, "random.PRNGKey")
+    return wrap(_seed_node(seed, kind, "random.PRNGKey"))
 
 
 @api_boundary
 def key(seed: Any, *, impl: Any = None) -> PRNGKeyArray:
     """Make a typed key from an integer seed.
 
+    Args:
+        seed: an integer.
+        impl: "threefry2x32", "rbg" or "unsafe_rbg"; `config.default_prng_impl` if None.
+
     >>> import accnp as jnp
     >>> jnp.random.key(0).shape
     ()
     """
-    _check_impl(impl, "random.key")
-    return PRNGKeyArray(wrap(_seed_node(seed, "random.key")))
+    kind = generator(impl, "random.key")
+    return PRNGKeyArray(wrap(_seed_node(seed, kind, "random.key")), kind)
 
 
 @api_boundary
@@ -248,19 +249,23 @@ def key_data(keys: Any) -> Array:
     >>> jnp.random.key_data(jnp.random.key(7))
     Array([0, 7], dtype=uint32)
     """
-    return wrap(_base_node(keys, "random.key_data"))
+    return wrap(_based(keys, "random.key_data")[0])
 
 
 @api_boundary
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None) -> PRNGKeyArray:
     """Make typed keys of integers.
 
+    Args:
+        key_bits_array: uint32 [..., words of a key].
+        impl: "threefry2x32", "rbg" or "unsafe_rbg"; `config.default_prng_impl` if None.
+
     >>> import accnp as jnp
     >>> jnp.random.wrap_key_data(jnp.array([0, 7], jnp.uint32)).shape
     ()
     """
-    _check_impl(impl, "random.wrap_key_data")
-    return PRNGKeyArray(wrap(_base_node(key_bits_array, "random.wrap_key_data")))
+    kind = generator(impl, "random.wrap_key_data")
+    return PRNGKeyArray(wrap(_raw(key_bits_array, kind, "random.wrap_key_data")), kind)
 
 
 def key_impl(keys: Any) -> str:
@@ -270,23 +275,21 @@ def key_impl(keys: Any) -> str:
     >>> jnp.random.key_impl(jnp.random.key(0))
     'threefry2x32'
     """
-    _base_node(keys, "random.key_impl")
-    return IMPL
+    return _based(keys, "random.key_impl")[1].name
 
 
 def key_dtype(impl_spec: Any = None) -> Any:
-    """The dtype of typed keys.
+    """The dtype of typed keys of a generator.
 
     Raises:
-        NotImplementedError: another generator than threefry2x32 is meant.
+        ValueError: there is no such generator.
 
     Example:
         >>> import accnp as jax
         >>> jax.random.key_dtype()
         key<fry>
     """
-    _check_impl(impl_spec, "random.key_dtype")
-    return dtypes.key_dtype("fry")
+    return generator(impl_spec, "random.key_dtype").dtype()
 
 
 def clone(key: Any) -> Any:
@@ -299,18 +302,24 @@ def clone(key: Any) -> Any:
     return key
 
 
-def _base_node(keys: Any, function: str) -> Node:
+def _based(keys: Any, function: str) -> tuple[Node, type[Words]]:
+    """The words of keys, typed or raw, and their generator."""
     if isinstance(keys, PRNGKeyArray):
-        return keys._base._node
+        return keys._base._node, keys._kind
+    kind = generator(None, function)
+    return _raw(keys, kind, function), kind
+
+
+def _raw(keys: Any, kind: type[Words], function: str) -> Node:
     if not hasattr(keys, "shape") or not hasattr(keys, "dtype"):
         raise TypeError(
             f"{function}: invalid PRNG key data: expected a key array; got {keys!r}; "
             "make one with random.key(seed)"
         )
     node = as_node(keys, function)
-    if node.aval.ndim < 1 or node.aval.shape[-1] != 2:
+    if node.aval.ndim < 1 or node.aval.shape[-1] != kind.count:
         raise TypeError(
-            f"{function}: invalid PRNG key data: expected a shape that ends with (2,); "
+            f"{function}: invalid PRNG key data: expected a shape that ends with ({kind.count},); "
             f"got shape={node.aval.shape}; make keys with random.key(seed)"
         )
     if node.aval.dtype != WORD:
@@ -320,74 +329,24 @@ def _base_node(keys: Any, function: str) -> Node:
     return node
 
 
-def key_words(keys: Any, function: str) -> tuple[Node, Node]:
-    """Return the two words of a single key."""
-    node = _base_node(keys, f"random.{function}")
+def key_words(keys: Any, function: str) -> Words:
+    """Return the words of a single key."""
+    node, kind = _based(keys, f"random.{function}")
     if node.aval.ndim != 1:
         shape = node.aval.shape[:-1]
         raise ValueError(
             f"{function} accepts a single key, but was given a key array of shape {shape} != (). "
             "Use vmap for batching."
         )
-    words = [
-        o.slice(node, start_indices=(i,), limit_indices=(i + 1,), strides=None) for i in (0, 1)
-    ]
-    first, second = (o.squeeze(w, dimensions=(0,)) for w in words)
-    return first, second
+    return vector_words(node, kind)
 
 
-# --- from keys to keys and bits ------------------------------------------------------------------
-
-
-def counters(shape: tuple[int, ...]) -> tuple[Node, Node]:
-    """The high and low words of the positions in an array, in row-major order."""
-    size = prod(shape)
-    if size >= 2**32:
-        wide = np.dtype(np.uint64)
-        index = reshape_plain(o.iota(dtype=wide, shape=(size,), dimension=0), shape)
-        high = o.shift_right_logical(index, scalar_node(32, wide, False))
-        return cast(high, WORD), cast(index, WORD)
-    zero = scalar_node(0, WORD, False)
-    if not shape:
-        return zero, zero
-    low = reshape_plain(o.iota(dtype=WORD, shape=(size,), dimension=0), shape)
-    return zero, low
-
-
-def bits_node(words: tuple[Node, Node], width: int, shape: tuple[int, ...]) -> Node:
-    """Random bits as unsigned integers of 8, 16, 32 or 64 bits."""
-    high, low = counters(shape)
-    if width == 64:
-        wide = np.dtype(np.uint64)
-        a = cast(o.threefry_0(*words, high, low), wide)
-        b = cast(o.threefry_1(*words, high, low), wide)
-        out = o.or_(o.shift_left(a, scalar_node(32, wide, False)), b)
-    else:
-        out = o.threefry_xor(*words, high, low)
-        if width < 32:
-            out = cast(out, np.dtype(f"uint{width}"))
-    return out
-
-
-def split_words(words: tuple[Node, Node], shape: tuple[int, ...]) -> Node:
-    """New keys from one: an array of shape (*shape, 2)."""
-    high, low = counters(shape)
-    return _join(o.threefry_0(*words, high, low), o.threefry_1(*words, high, low))
-
-
-def split_two(words: tuple[Node, Node]) -> list[tuple[Node, Node]]:
-    """Two keys from one, as words; each needs two calls of the generator on single numbers."""
-    out = []
-    zero = scalar_node(0, WORD, False)
-    for i in (0, 1):
-        low = scalar_node(i, WORD, False)
-        out.append((o.threefry_0(*words, zero, low), o.threefry_1(*words, zero, low)))
-    return out
+# --- from keys to keys ---------------------------------------------------------------------------
 
 
 def like_key(keys: Any, node: Node) -> Any:
     """Return keys of the kind (typed or raw) of a given key."""
-    return PRNGKeyArray(wrap(node)) if isinstance(keys, PRNGKeyArray) else wrap(node)
+    return keys._like(wrap(node)) if isinstance(keys, PRNGKeyArray) else wrap(node)
 
 
 @api_boundary
@@ -399,7 +358,7 @@ def split(key: Any, num: Any = 2) -> Any:
     (2,)
     """
     words = key_words(key, "split")
-    return like_key(key, split_words(words, as_shape(num, "random.split")))
+    return like_key(key, words.split(as_shape(num, "random.split")))
 
 
 @api_boundary
@@ -423,6 +382,4 @@ def fold_in(key: Any, data: Any) -> Any:
                 f"{low.aval.shape}; use vmap for batching"
             )
         low = cast(low, WORD)
-    zero = scalar_node(0, WORD, False)
-    out = _join(o.threefry_0(*words, zero, low), o.threefry_1(*words, zero, low))
-    return like_key(key, out)
+    return like_key(key, joined_words(list(words.fold(low))))

@@ -26,10 +26,10 @@ from accnp.api.arguments.convert import (
 from accnp.api.arguments.shapes import as_axis, as_int, as_shape
 from accnp.api.arrays.manipulation import cut, reshape_plain
 from accnp.api.indexes.indexing import gather_axis
+from accnp.api.sampling.generators import Words
 from accnp.api.sampling.keys import (
     PRNGKey,
     PRNGKeyArray,
-    bits_node,
     clone,
     fold_in,
     key,
@@ -37,7 +37,6 @@ from accnp.api.sampling.keys import (
     key_impl,
     key_words,
     split,
-    split_two,
     wrap_key_data,
 )
 from accnp.array import Array, wrap
@@ -54,8 +53,6 @@ __all__ = [
     "randint", "split", "uniform", "wrap_key_data",
 ]  # fmt: skip
 
-Words = tuple[Node, Node]
-
 
 def float_dtype(dtype: Any, function: str, kinds: str = "a float") -> np.dtype:
     """Return a user's dtype argument, checked to be floating."""
@@ -65,6 +62,14 @@ def float_dtype(dtype: Any, function: str, kinds: str = "a float") -> np.dtype:
     if not dtypes.issubdtype(kind, np.floating):
         raise ValueError(f"dtype argument to `{function}` must be {kinds} dtype, got {kind.name}")
     return kind
+
+
+def inexact_dtype(dtype: Any, function: str) -> np.dtype:
+    """Return a user's dtype argument, checked to be floating or complex."""
+    kind = None if dtype is None else dtypes.requested_dtype(dtype, f"random.{function}")
+    if kind is not None and kind.kind == "c":
+        return kind
+    return float_dtype(kind, function, "a float or complex")
 
 
 def sample_shape(shape: Any, function: str, *arrays: Node) -> tuple[int, ...]:
@@ -101,7 +106,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
     kind = dtypes.requested_dtype(default if dtype is None else dtype, "random.bits")
     if kind.kind != "u":
         raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {kind.name}")
-    return wrap(bits_node(words, kind.itemsize * 8, as_shape(shape, "random.bits")))
+    return wrap(words.bits(kind.itemsize * 8, as_shape(shape, "random.bits")))
 
 
 def unit_node(words: Words, shape: tuple[int, ...], dtype: np.dtype) -> Node:
@@ -110,7 +115,7 @@ def unit_node(words: Words, shape: tuple[int, ...], dtype: np.dtype) -> Node:
     width, mantissa = info.bits, info.nmant
     drawn = 8 if mantissa < 8 else width
     kind = np.dtype(f"uint{width}")
-    x = cast(bits_node(words, drawn, shape), kind)
+    x = cast(words.bits(drawn, shape), kind)
     x = o.shift_right_logical(x, scalar_node(drawn - mantissa, kind, False))
     one = int(np.ones((), dtype).view(kind))
     x = o.bitcast_convert_type(o.or_(x, scalar_node(one, kind, False)), new_dtype=dtype)
@@ -216,7 +221,7 @@ def randint_node(words: Words, shape: Any, low: Node, high: Node, kind: np.dtype
     low, high, beyond = broadcast_nodes("randint", [low, high, spread(beyond, shape)])
     width = kind.itemsize * 8
     unsigned = np.dtype(f"uint{width}")
-    higher, lower = (bits_node(w, width, shape) for w in split_two(words))
+    higher, lower = (w.bits(width, shape) for w in words.several(2))
     span = cast(o.sub(high, low), unsigned)
     empty = o.le(high, low)
     span = _pick(empty, like(span, 1), span)
@@ -253,7 +258,7 @@ def bernoulli(
     if mode not in ("low", "high"):
         raise ValueError(f"random.bernoulli: mode must be 'low' or 'high'; got {mode!r}")
     prob = as_node(p, "random.bernoulli")
-    if prob.aval.dtype.kind in "biu":
+    if prob.aval.dtype.kind in "biuc":
         raise TypeError(
             f"random.bernoulli: p must be floating; got {prob.aval.dtype.name}; pass float(p)"
         )
@@ -289,16 +294,14 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     Array([1.6226422, 2.0252647], dtype=float32)
     """
     words = key_words(key, "normal")
-    kind = dtypes.default_float()
-    if dtype is not None:
-        kind = dtypes.requested_dtype(dtype, "random.normal")
+    kind = inexact_dtype(dtype, "normal")
     sizes = as_shape(shape, "random.normal")
     if kind.kind == "c":
         real = np.dtype(np.float32 if kind.itemsize == 8 else np.float64)
-        parts = [normal_node(w, sizes, real) for w in split_two(words)]
+        parts = [normal_node(w, sizes, real) for w in words.several(2)]
         z = o.complex(*parts)
         return wrap(o.div(z, like(z, math.sqrt(2))))
-    return wrap(normal_node(words, sizes, float_dtype(kind, "normal", "a float or complex")))
+    return wrap(normal_node(words, sizes, kind))
 
 
 # --- orders and choices --------------------------------------------------------------------------
@@ -308,8 +311,8 @@ def shuffle_node(words: Words, x: Node, axis: int) -> Node:
     """Sort by random numbers, often enough that equal numbers do not matter."""
     rounds = math.ceil(3 * math.log(max(1, x.aval.size)) / math.log(2**32 - 1))
     for _ in range(rounds):
-        words, drawn = split_two(words)
-        order = bits_node(drawn, 32, x.aval.shape)
+        words, drawn = words.several(2)
+        order = drawn.bits(32, x.aval.shape)
         x = items(o.sort(order, x, dimension=axis, is_stable=True, num_keys=1))[1]
     return x
 

@@ -1,0 +1,122 @@
+"""Samples of vectors and matrices: normal vectors with a covariance, orthogonal matrices.
+
+In: keys and parameters. Out: lazy Arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accnp.api.algebra.linalg import cholesky, eigh, svd
+from accnp.api.algebra.products import matmul
+from accnp.api.arguments.convert import broadcast_shapes, promote_inexact
+from accnp.api.arguments.shapes import as_int, as_shape
+from accnp.api.arrays.manipulation import expand_node, transpose_node
+from accnp.api.elements import ufuncs as uf
+from accnp.api.factors import lax_linalg
+from accnp.api.sampling.keys import key_words
+from accnp.api.sampling.random import float_dtype, inexact_dtype, normal, normal_node
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+from accnp.ir.op import o
+from accnp.primitives.decompositions import diagonal_of
+
+__all__ = ["multivariate_normal", "orthogonal"]
+
+
+@api_boundary
+def multivariate_normal(
+    key: Any,
+    mean: Any,
+    cov: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    method: str = "cholesky",
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Sample normal vectors with a mean and a covariance matrix.
+
+    Args:
+        key: key.
+        mean: [..., n].
+        cov: covariances [..., n, n].
+        shape: of the batch; that of the parameters if None.
+        dtype: of the normal numbers; the parameters' if None.
+        method: "cholesky", or "eigh" or "svd", which take singular covariances, too.
+
+    >>> import accnp as jnp
+    >>> jnp.random.multivariate_normal(jnp.random.key(0), jnp.zeros(2), jnp.eye(2)).shape
+    (2,)
+    """
+    name = "random.multivariate_normal"
+    words = key_words(key, "multivariate_normal")
+    if method not in _FACTORS:
+        raise ValueError(f"{name}: method must be one of {', '.join(_FACTORS)}; got {method!r}")
+    m, c = promote_inexact("multivariate_normal", mean, cov)
+    if m.aval.ndim < 1 or c.aval.ndim < 2 or c.aval.shape[-2:] != (m.aval.shape[-1],) * 2:
+        raise ValueError(
+            f"{name}: mean (..., n) and cov (..., n, n) are needed; "
+            f"got shapes {m.aval.shape} and {c.aval.shape}"
+        )
+    kind = m.aval.dtype if dtype is None else float_dtype(dtype, "multivariate_normal")
+    n = m.aval.shape[-1]
+    own = broadcast_shapes(name, [m.aval.shape[:-1], c.aval.shape[:-2]])
+    sizes = own if shape is None else as_shape(shape, name)
+    if broadcast_shapes(name, [sizes, own]) != sizes:
+        raise ValueError(f"{name}: parameters of shape {own} do not broadcast to shape {sizes}")
+    x = normal_node(words, (*sizes, n), kind)
+    moved = matmul(_FACTORS[method](wrap(c)), wrap(expand_node(x, (x.aval.ndim,))))
+    return wrap(m) + moved[..., 0]
+
+
+def _by_eigenvalues(cov: Array) -> Array:
+    values, vectors = eigh(cov)
+    return vectors * uf.sqrt(values)[..., None, :]
+
+
+def _by_singular_values(cov: Array) -> Array:
+    vectors, values, _ = svd(cov)
+    return vectors * uf.sqrt(values)[..., None, :]
+
+
+# What a covariance is the product of, with its transpose.
+_FACTORS = {"cholesky": cholesky, "eigh": _by_eigenvalues, "svd": _by_singular_values}
+
+
+@api_boundary
+def orthogonal(
+    key: Any,
+    n: int,
+    shape: Any = (),
+    dtype: Any = None,
+    m: int | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Sample orthogonal matrices uniformly (unitary ones, if complex).
+
+    Args:
+        key: key.
+        n: how many rows.
+        shape: of the batch.
+        dtype: of the matrices, floating or complex.
+        m: how many columns; n if None. The fewer of rows and columns are orthonormal.
+
+    >>> import accnp as jnp
+    >>> jnp.random.orthogonal(jnp.random.key(0), 2).shape
+    (2, 2)
+    """
+    name = "random.orthogonal"
+    kind = inexact_dtype(dtype, "orthogonal")
+    sizes = as_shape(shape, name)
+    rows = as_int(n, name, "n", "shape")
+    columns = rows if m is None else as_int(m, name, "m", "shape")
+    z = normal(key, (*sizes, max(rows, columns), min(rows, columns)), kind)
+    q, r = (v._node for v in lax_linalg.qr(z, full_matrices=False))
+    rank = len(sizes)
+    signs = o.broadcast_in_dim(
+        o.sign(diagonal_of(r)), shape=q.aval.shape, broadcast_dimensions=(*range(rank), rank + 1)
+    )
+    out = o.mul(q, signs)
+    return wrap(transpose_node(out, (*range(rank), rank + 1, rank)) if rows < columns else out)
