@@ -17,7 +17,7 @@ from accnp.runtime.bypass import Pieces
 
 __all__ = ["LARGE", "past_caches", "spec_bytes", "value_bytes"]
 
-LARGE = 1 << 24  # bytes of a result that is not kept in caches: half of a usual last-level one
+LARGE = 15 << 20  # bytes of a result that is not kept in caches: half of a usual last-level one
 
 # Ops that read as many elements of their first operand as they return.
 _PICKING = frozenset(["dynamic_slice", "gather"])

@@ -15,7 +15,7 @@ from llvmlite import ir
 
 from accnp.runtime.vectors import Line, byte_size, vector
 
-__all__ = ["SIZES", "gather", "load_strided", "load_vector", "mask_of", "store_vector"]
+__all__ = ["SIZES", "Put", "gather", "load_strided", "load_vector", "mask_of", "store_vector"]
 
 SIZES = (4, 8)  # bytes of elements whose vectors one instruction shuffles, or gathers
 _I64 = ir.IntType(64)

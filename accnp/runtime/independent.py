@@ -1,4 +1,4 @@
-"""Whether the steps of a loop may be done side by side, as far as its text shows it.
+"""What the text of a loop shows: whether its steps may be done side by side, and how long they are.
 
 In: an innermost loop and the names that each mean memory of their own. Out: the names that get a
 value in each step and those of the memory that is read or written, or a reason.
@@ -11,7 +11,29 @@ from collections.abc import Collection
 
 from accnp.runtime.syntax import walk
 
-__all__ = ["independent"]
+__all__ = ["SMALL", "addends", "independent", "weight"]
+
+SMALL = 32  # instructions of a body that has a copy without mask, for whole vectors
+# Functions of a few instructions.
+_CHEAP = frozenset("f4 f8 i4 i8 u4 u8 b1 sq abs sqrt fmax fmin fma select one".split())  # noqa: SIM905
+
+
+def weight(node: ast.For) -> int:
+    """About as many instructions as the body of a loop has."""
+    size = 0
+    for x in walk(ast.Module(node.body, [])):
+        if isinstance(x, ast.Call) and isinstance(x.func, ast.Name):
+            size += 2 if x.func.id in _CHEAP else SMALL // 2
+        elif isinstance(x, ast.BinOp | ast.Compare | ast.BoolOp | ast.IfExp | ast.UnaryOp):
+            size += 1
+    return size
+
+
+def addends(x: ast.expr) -> list[ast.expr]:
+    """What adds up to an expression."""
+    if isinstance(x, ast.BinOp) and isinstance(x.op, ast.Add):
+        return [*addends(x.left), *addends(x.right)]
+    return [x]
 
 
 def independent(node: ast.For, distinct: Collection[str]) -> tuple[set[str], set[str]]:

@@ -10,7 +10,8 @@ Each operation comes from the scalar code that Numba or an intrinsic writes for 
 instruction, so the bits are the same. Long ones (a `tanh`) are functions of vectors beside the
 kernel, inlined unless they are called often.
 
-The loop from lo to hi of a kernel can store past the caches as well (`streams`).
+The loop from lo to hi of a kernel, and that over rows, can store past the caches as well
+(`streams`).
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from accnp.runtime.accesses import (
     mask_of,
     store_vector,
 )
-from accnp.runtime.independent import independent
-from accnp.runtime.streams import asked_of_whole, store_either
+from accnp.runtime.independent import SMALL, addends, independent, weight
+from accnp.runtime.streams import asked_of_whole, prefetch, store_either, until_aligned
 from accnp.runtime.syntax import walk
 from accnp.runtime.vectors import Index, Line, Template, Vector, byte_size, make_template, vector
 
@@ -41,16 +42,9 @@ __all__ = ["NotLanes", "write_loop"]
 
 SHORT = 4  # instructions that are written in place; longer ones are functions
 LONG = 16  # instructions of a body of which four vectors go side by side
-SMALL = 32  # instructions of a body that has a copy without mask, for whole vectors
 TINY = 6  # instructions of a body whose copy does two vectors
 MOST = 64  # lanes of a mask
 AHEAD = 1024  # bytes from a load to what is fetched into the cache meanwhile
-LINE = 64  # bytes that are fetched at once
-
-PREFETCH = "@llvm.prefetch.p0"
-
-# Functions of a few instructions.
-_CHEAP = frozenset("f4 f8 i4 i8 u4 u8 b1 sq abs sqrt fmax fmin fma select one".split())  # noqa: SIM905
 
 
 class NotLanes(Exception):
@@ -73,13 +67,6 @@ def write_loop(f: Any, node: ast.For, start: Any, stop: Any) -> bool:
         return False
     loop.write(start, stop)
     return True
-
-
-def _terms(x: ast.expr) -> list[ast.expr]:
-    """What adds up to an expression."""
-    if isinstance(x, ast.BinOp) and isinstance(x.op, ast.Add):
-        return [*_terms(x.left), *_terms(x.right)]
-    return [x]
 
 
 class _Loop:
@@ -121,7 +108,7 @@ class _Loop:
         # chains of dependent instructions, of which few steps are under way at the same time.
         self.flat = ast.unparse(self.node.iter) == "range(lo, hi)"
         self.wide = self.f.vector_bytes == 64 and self.flat
-        side = 1 if not self.wide else 4 if self.weight >= LONG else 2
+        side = 1 if not self.wide else 4 if weight(self.node) >= LONG else 2
         self.n = min(MOST, side * self.f.vector_bytes // max(sizes))
 
     # --- the loops ---
@@ -132,32 +119,64 @@ class _Loop:
         f.b.branch(self.before)
         f.b.position_at_end(self.before)
         # The body goes below what is the same for all steps, which is found while writing it.
+        first = self.first_aligned(start, stop)
         self.ahead = ir.IRBuilder(self.before)
-        size = self.weight
-        self.asked = f.asks_past(self.ahead) if self.flat else None
-        if size <= SMALL:
-            copies = 2 if size <= TINY and not self.wide else 1
-            start = self.loop(start, stop, copies, masked=False)
-        self.fetches = set() if size > SMALL else None
-        self.loop(start, stop, 1, masked=True)
+        size = weight(self.node)
+        copies = 0 if size > SMALL else 2 if size <= TINY and not self.wide else 1
+        self.fetches = None if copies else set()
+        if first is None:
+            if copies:
+                start = self.loop(start, stop, copies, masked=False)[0]
+            self.loop(start, stop, 1, masked=True)
+        else:
+            now, limit = self.loop(start, stop, 1, masked=True, first=first)
+            head, rest, end = now.parent, *map(f.b.append_basic_block, ("rest", "end"))
+            f.b.cbranch(f.b.icmp_signed("<", limit, stop), rest, end)
+            f.b.position_at_end(rest)
+            after = self.loop(now, stop, copies, masked=False)[0] if copies else now
+            now.add_incoming(after, f.b.block)
+            limit.add_incoming(stop, f.b.block)
+            f.b.branch(head)
+            f.b.position_at_end(end)
+        self.ahead.branch(self.join)
         for name in self.assigned:  # nobody has the value of the last step
             f.names.pop(name, None)
 
-    @functools.cached_property
-    def weight(self) -> int:
-        """About as many instructions as the body has."""
-        size = 0
-        for x in walk(ast.Module(self.node.body, [])):
-            if isinstance(x, ast.Call) and isinstance(x.func, ast.Name):
-                size += 2 if x.func.id in _CHEAP else SMALL // 2
-            elif isinstance(x, ast.BinOp | ast.Compare | ast.BoolOp | ast.IfExp | ast.UnaryOp):
-                size += 1
-        return size
+    def first_aligned(self, start: Any, stop: Any) -> Any:
+        """Where results may go past the caches: in loops over all elements and over rows. The step
+        up to which a row is to be done apart; None where it begins with a line."""
+        f, self.asked = self.f, None
+        if self.flat:
+            self.asked = f.asks_past(f.b)
+            return None
+        assigned = [s.targets[0] for s in self.node.body if isinstance(s, ast.Assign)]
+        target, *others = [t for t in assigned if isinstance(t, ast.Subscript)]
+        given = {a.arg for a in f.tree.args.args}
+        moving = {n.id for n in walk(target.slice) if isinstance(n, ast.Name)} & self.assigned
+        loops = [n for n in walk(f.tree) if isinstance(n, ast.For | ast.While)]
+        # What rows are gone over for several times is in the cache: scratch is better there.
+        once = len(loops) == 2 and not others
+        base = target.value.id if isinstance(target.value, ast.Name) else ""
+        if not once or moving != {self.index} or base not in given:
+            return None
+        self.asked = f.asks_past(f.b)
+        if self.asked is None:
+            return None
+        f.assign(self.index, (types.int64, start))
+        kind, place = f.pointer(target)
+        size = 1 if kind is types.boolean else kind.bitwidth // 8
+        return until_aligned(f.b, self.asked, self.n, size, place, start, stop)
 
-    def loop(self, start: Any, stop: Any, copies: int, masked: bool) -> Any:
-        """A loop from start, as long as whole vectors fit, or to the very end; where it stops."""
+    def loop(
+        self, start: Any, stop: Any, copies: int, masked: bool, first: Any = None
+    ) -> tuple[Any, Any]:
+        """A loop from start, as long as whole vectors fit, or to the very end; where it stops.
+
+        With `first` it ends there, the first time: what comes after it goes back to its head. Also
+        returns up to where it goes.
+        """
         b, i64, step = self.f.b, ir.IntType(64), copies * self.n
-        came = b.block
+        came, limit = b.block, stop
         head, body, end = (b.append_basic_block(x) for x in ("head", "vectors", "end"))
         if came is self.before:
             self.join = head  # the branch comes when all is known that goes before it
@@ -166,28 +185,33 @@ class _Loop:
         b.position_at_end(head)
         now = b.phi(i64)
         now.add_incoming(start, came)
+        if first is not None:
+            limit = b.phi(i64)
+            limit.add_incoming(first, came)
         last = now if masked else b.add(now, ir.Constant(i64, step - 1), flags=("nsw",))
-        b.cbranch(b.icmp_signed("<", last, stop), body, end)
+        b.cbranch(b.icmp_signed("<", last, limit), body, end)
         b.position_at_end(body)
         self.mask, self.left, self.past = None, None, self.asked
         if masked:
-            self.left = b.sub(stop, now)
+            self.left = b.sub(limit, now)
             self.mask = mask_of(b, self.put, self.left, self.n)
             self.past = None
             if self.asked is not None and self.fetches is not None:  # whole vectors, too
-                self.past = asked_of_whole(b, self.asked, now, self.n, stop)
+                self.past = asked_of_whole(b, self.asked, now, self.n, limit)
         for k in range(copies):
-            first = b.add(now, ir.Constant(i64, k * self.n), flags=("nsw",)) if k else now
-            self.names = {self.index: (types.int64, Index(first))}
+            at = b.add(now, ir.Constant(i64, k * self.n), flags=("nsw",)) if k else now
+            self.names = {self.index: (types.int64, Index(at))}
+            self.read: list[tuple[Any, int]] = []
             for s in self.node.body:
                 self.statement(s)
         following = b.add(now, ir.Constant(i64, step), flags=("nsw",))
+        if first is not None:
+            following = b.select(b.icmp_signed("<", following, limit), following, limit)
+            limit.add_incoming(limit, b.block)
         now.add_incoming(following, b.block)
         b.branch(head)
         b.position_at_end(end)
-        if masked:
-            self.ahead.branch(self.join)
-        return now
+        return now, limit
 
     # --- text ---
 
@@ -261,7 +285,9 @@ class _Loop:
         if self.past is None:
             near()
         else:
-            store_either(self.f.b, self.past, self.n, code, place, name, near)
+            read = () if self.flat or self.fetches is not None else self.read
+            how = self.past, self.n, code, place, name, near, read
+            store_either(self.f.b, self.put, self.declares, *how)
 
     # --- expressions: a Numba type, and a Vector, an Index, or a value that all steps share ---
 
@@ -313,7 +339,7 @@ class _Loop:
     def load(self, x: ast.Subscript) -> Any:
         kind, base = self.value(x.value)
         dtype, b = kind.dtype, self.f.b
-        terms = [self.value(t) for t in _terms(x.slice)]
+        terms = [self.value(t) for t in addends(x.slice)]
         steps = [getattr(v, "step", None) for _, v in terms if isinstance(v, Index | Vector)]
         if len(steps) > 1 or not {*steps} <= {1, *STRIDES}:
             return dtype, self.gathered(dtype, base, terms)
@@ -330,6 +356,7 @@ class _Loop:
             return dtype, Vector(ir.IntType(1), self.put(text))
         code = self.f.context.get_data_type(dtype)
         self.fetch(ast.dump(x), place, dtype.bitwidth // 8 * index.step)
+        self.read.append((place, dtype.bitwidth // 8 * self.n * index.step))
         return dtype, Vector(code, self.loaded(code, place, index.step))
 
     def loaded(self, kind: Any, place: Any, step: int) -> str:
@@ -371,13 +398,7 @@ class _Loop:
         if self.fetches is None or what in self.fetches:
             return
         self.fetches.add(what)
-        self.declares[PREFETCH] = f"declare void {PREFETCH}(ptr, i32, i32, i32)"
-        way = 1 if size > 0 else -1
-        for k in range(0, self.n * abs(size), LINE):
-            at = f"getelementptr i8, ptr {place.get_reference()}, i64 {way * (AHEAD + k)}"
-            at = self.put(at)
-            # Reading, kept in all caches, data.
-            self.f.b._insert(Line(f"call void {PREFETCH}(ptr {at}, i32 0, i32 3, i32 1)"))
+        prefetch(self.f.b, self.put, self.declares, place, AHEAD, self.n * size)
 
     def combined(self, op: type, a: Any, b: Any) -> Any:
         """Two values by an operator; numbers that grow by a step stay such where they can."""

@@ -68,7 +68,7 @@ def test_only_large_results_take_it_and_operands_of_their_width_are_fetched():
     assert _past(lambda x: x * 1.5, normal(big // 8)) == [((), ())]
 
 
-@pytest.mark.parametrize("name", ["flat", "rows"])
+@pytest.mark.parametrize("name", ["flat", "rows", "folds over rows"])
 def test_launches_take_the_way_past_the_caches(name, monkeypatch):
     """What a plan says is what its table does."""
     f, make = CASES[name]
@@ -78,18 +78,45 @@ def test_launches_take_the_way_past_the_caches(name, monkeypatch):
     _, through_scratch, streamed = past_caches()
     (plan,) = engine._plans.values()
     (table,) = plan.quick.__defaults__  # type: ignore
-    assert table.words[3] == (streamed if name == "flat" else through_scratch)
+    assert table.words[3] == (through_scratch if name == "folds over rows" else streamed)
 
 
-def test_loops_over_all_elements_have_stores_of_their_own():
+def test_loops_over_elements_and_rows_have_stores_of_their_own():
     flat = "def kernel(lo, hi, o, x):\n for i in range(lo, hi):\n  o[i] = x[i] * x[i]\n"
     nested = (
-        "def kernel(lo, hi, o, x):\n for i in range(lo, hi):\n"
-        "  for j in range(0, 99):\n   o[99 * i + j] = x[j]\n"
+        "def kernel(lo, hi, o, x):\n for i in range(lo, hi):\n  p = 99 * i\n"
+        "  for j in range(99):\n   o[p + j] = x[j]\n"
     )
-    kernels = [get_kernel(source, "kernel", ("f4*", "f4*")) for source in (flat, nested)]
-    assert [bypass.can_stream(k.address) for k in kernels] == [objects.LANE_BYTES > 0, False]
+    twice = nested + "  for j in range(99):\n   o[p + j] = o[p + j] + x[j]\n"
+    kernels = [get_kernel(source, "kernel", ("f4*", "f4*")) for source in (flat, nested, twice)]
+    can = objects.LANE_BYTES > 0
+    assert [bypass.can_stream(k.address) for k in kernels] == [can, can, False]
     assert "nontemporal" in kernels[0].llvm() or not objects.LANE_BYTES
+
+
+@pytest.mark.parametrize("length", ["short", "long"])
+@pytest.mark.parametrize("offset", [0, 4, 12, 32, 60])
+@pytest.mark.parametrize("width", [1, 3, 16, 17, 100, 1037])
+@pytest.mark.parametrize("code", ["f4", "f8", "b1"])
+def test_rows_at_any_address(length, offset, width, code):
+    more = " + exp(x[i + j]) * tanh(x[i + j])" if length == "long" else ""
+    value = f"{code}(x[i + j] + x[i + j]{more})" if code != "b1" else "x[i + j] > f4(3)"
+    source = (
+        "def kernel(lo, hi, o, x, n):\n for i in range(lo, hi):\n  p = i * n\n"
+        f"  for j in range(n):\n   o[p + j] = {value}\n"
+    )
+    kernel = get_kernel(source, "kernel", (f"{code}*", "f4*", "i8"))
+    rows, x = 37, np.linspace(-3, 9, width + 40, dtype=np.float32)
+    want = np.zeros((rows, width), {"b1": bool}.get(code, code))
+    kernel.call(rows, rows, want.ctypes.data, x.ctypes.data, width)
+    raw = np.zeros(want.nbytes + 256, np.uint8)
+    start = -raw.ctypes.data % 64 + offset
+    alone, _, streamed = past_caches()
+    place = raw.ctypes.data + start
+    alone(streamed, rows, 5, kernel.address, place, x.ctypes.data, width)
+    assert raw[start : start + want.nbytes].tobytes() == want.tobytes()
+    assert not raw[:start].any()
+    assert not raw[start + want.nbytes :].any()
 
 
 @pytest.mark.parametrize("length", ["short", "long"])
