@@ -15,7 +15,7 @@ import numpy as np
 
 from accnp.codegen.columns import column, row_across, walkable
 from accnp.codegen.folds import accumulator, combined, identity
-from accnp.codegen.generated import Generated
+from accnp.codegen.generated import Generated, Room
 from accnp.codegen.short import LANES, is_short, short_column, short_map, short_row
 from accnp.codegen.tiles import across, ask_ahead, tiled_map, tiled_row
 from accnp.codegen.writer import Writer
@@ -76,16 +76,19 @@ class Emitter:
         self.w = body
         self.form()
         self.w = w
-        pointers = [f"a{a.number}" for a in spec.accesses] + [
-            p[0] for p in out.pointers if isinstance(p, tuple)
+        more = [
+            (p.name, p.dtype) if isinstance(p, Room) else (p[0], p[2])
+            for p in out.pointers
+            if not isinstance(p, Access)
         ]
+        pointers = [f"a{a.number}" for a in spec.accesses] + [name for name, _ in more]
         ints = [n for n in self.arguments if n not in pointers]
         with w.block(f"def {self.name}({', '.join([*self.ends, *pointers, *ints])}):"):
             w.add(*self.stacks)
         w.lines += body.lines
         out.source = w.text()
         codes = [dtype_code(a.dtype) for a in spec.accesses]
-        codes += [dtype_code(p[2]) for p in out.pointers if isinstance(p, tuple)]
+        codes += [dtype_code(dtype) for _, dtype in more]
         out.signature = (*[f"{c}*" for c in codes], *["i8"] * len(ints))
         return out
 

@@ -5,7 +5,8 @@ as many as there is work for; every kernel does all of its work on any grid of s
 text holds no size, and every sum has the order that the processor's kernels have: it depends on
 shapes alone, so that both give the same bits.
 
-`grid_maps.py` has the maps, `grid_rows.py` the folds along rows. What has no form of its own is the
+`grid_maps.py` has the maps, `grid_rows.py` the folds along rows, `grid_columns.py` those down
+columns. What has no form of its own is the
 processor's text, each index of which is a task for a thread (`Generated.tasks`).
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from accnp.codegen.cpu import generate
 from accnp.codegen.generated import Generated
+from accnp.codegen.grid_columns import grid_column
 from accnp.codegen.grid_maps import grid_map
 from accnp.codegen.grid_rows import grid_row, grid_split
 from accnp.codegen.grid_writer import THREADS, Grid
@@ -21,7 +23,7 @@ from accnp.ir.kernel import KernelSpec
 
 __all__ = ["generate_grid"]
 
-FORMS = {"map": grid_map, "row": grid_row, "split": grid_split}
+FORMS = {"map": grid_map, "row": grid_row, "split": grid_split, "column": grid_column}
 
 
 def generate_grid(spec: KernelSpec, name: str = "kernel") -> Generated:
@@ -31,7 +33,7 @@ def generate_grid(spec: KernelSpec, name: str = "kernel") -> Generated:
     the device can hold at a time leave a part of it idle. Where `tasks` is set, the source is one
     for the processor: compile it so, and launch it with the extent before the ints.
     """
-    if spec.form in FORMS and (spec.form == "map" or not is_short(spec)):
+    if spec.form != "row" or not is_short(spec):
         return _Form(spec, name).run()
     out = generate(spec, name)
     out.tasks, out.threads, out.blocks = True, THREADS, -(-out.extent // THREADS)

@@ -8,7 +8,9 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from accnp.codegen.grid_writer import Copy, Grid
+from accnp.codegen.grid_tiles import turned_map
+from accnp.codegen.grid_writer import NARROW, Copy, Grid
+from accnp.codegen.tiles import across
 from accnp.ir.kernel import Access, Phase
 
 __all__ = ["grid_map"]
@@ -22,6 +24,9 @@ def grid_map(e: Any) -> None:
     spec, w = e.spec, e.w
     phase = spec.phases[0] if spec.phases else Phase()
     e.prologue()
+    turned = across(spec, e.of_inner[0], e.of_outer) if spec.inner else None
+    if turned is not None and prod(e.sizes) < NARROW:
+        return turned_map(e, turned)
     for s in spec.row_head:
         e.statement(s, {}, {})
     if not spec.inner:

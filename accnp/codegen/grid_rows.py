@@ -16,7 +16,9 @@ from math import prod
 from typing import Any
 
 from accnp.codegen.folds import accumulator, combined, identity, joined, lanes
-from accnp.codegen.grid_writer import Copy
+from accnp.codegen.grid_tiles import turned_row
+from accnp.codegen.grid_writer import NARROW, Copy
+from accnp.codegen.tiles import across
 from accnp.ir.kernel import BLOCK, CHUNK, Access, Fold, Phase, Statement, dtype_code
 
 __all__ = ["grid_row", "grid_split"]
@@ -37,6 +39,10 @@ def _join(f: Fold, x: str, y: str) -> str:
 def grid_row(e: Any) -> None:
     """Rows one by one: passes over the elements, statements on row values."""
     spec, w = e.spec, e.w
+    if len(spec.phases) == 1 and spec.reduced and not spec.phases[0].stores:
+        turned = across(spec, e.of_reduced[-1], e.of_outer)
+        if turned is not None and prod(e.sizes) < NARROW:
+            return turned_row(e, turned)
     rows, length = prod(spec.outer), prod(spec.reduced)
     alone = length <= BLOCK
     e.prologue()

@@ -10,7 +10,7 @@ from math import prod
 from accnp.codegen.cpu import Emitter
 from accnp.ir.kernel import KernelSpec, Statement
 
-__all__ = ["THREADS", "Copy", "Grid"]
+__all__ = ["NARROW", "THREADS", "Copy", "Grid"]
 
 THREADS = 256  # of a block
 NARROW = 1 << 31  # indices below this are divided by a product of 64 bits
@@ -40,11 +40,16 @@ class Grid(Emitter):
         index[dims[0]] = rest
 
     def divided(self, text: str, d: int) -> str:
-        """An index divided by the size of an axis."""
-        n = self.sizes[d]
+        """An index below 2^31 divided by the size of an axis."""
+        return self.quotient(text, self.size(d), self.sizes[d])
+
+    def quotient(self, text: str, name: str, n: int) -> str:
+        """The same for any number, an argument of that name."""
+        if name not in self.known.values():
+            self.integer((name,), name, n)
         bits = 31 + (n - 1).bit_length()
-        m = self.integer(("m", d), f"n{d}m", (1 << bits) // n + 1)
-        return f"quotient({text}, {m}, {self.integer(('b', d), f'n{d}b', bits)})"
+        m = self.integer(("m", name), f"{name}m", (1 << bits) // n + 1)
+        return f"quotient({text}, {m}, {self.integer(('b', name), f'{name}b', bits)})"
 
 
 class Copy:

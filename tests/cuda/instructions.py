@@ -277,7 +277,9 @@ def _ld(op: list[str], args: list[str], scope: _Scope) -> Step:
     def load(m: Any, c: Any, at: int) -> None:
         m.counts[what] = m.counts.get(what, 0) + 1
         found = [np.empty(m.block[c].shape, dtype) for _ in targets]
-        for which, threads, place in m.groups(address(m, c), c):
+        places = address(m, c)
+        m.note(places, c, width)
+        for which, threads, place in m.groups(places, c):
             data, where = m.place(place, threads, width, width)
             view = data.view(dtype)
             for k, out in enumerate(found):
@@ -312,7 +314,9 @@ def _st(op: list[str], args: list[str], scope: _Scope) -> Step:
     def store(m: Any, c: Any, at: int) -> None:
         m.counts[what] = m.counts.get(what, 0) + 1
         values = [np.broadcast_to(read(m, c), m.block[c].shape) for read in sources]
-        for which, threads, place in m.groups(address(m, c), c):
+        places = address(m, c)
+        m.note(places, c, width)
+        for which, threads, place in m.groups(places, c):
             data, where = m.place(place, threads, width, width)
             view = data.view(dtype)
             for k, value in enumerate(values):

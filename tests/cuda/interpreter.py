@@ -211,6 +211,8 @@ class Machine:
         self.width = np.bincount(self.warp)
         self.steps = 0  # instructions, each for all threads that are there
         self.counts: dict[str, int] = {}  # of accesses to memory, by instruction
+        # Pieces of 32 bytes of memory that warps touched, and as many as would have held the bytes.
+        self.sectors = self.least = 0
 
     def run(self, start: int) -> None:
         self.pc[:] = start
@@ -282,6 +284,18 @@ class Machine:
         if high - base + size > allocated:
             raise PTXError(f"out of bounds of memory of {allocated} bytes: {high - base + size}")
         return room.reshape(-1), which * room.shape[1] + (address - base)
+
+    def note(self, address: np.ndarray, chosen: Any, width: int) -> None:
+        """Count the pieces of memory of an access."""
+        if int(address.min()) < GLOBAL + _STEP:
+            return
+        warps = self.warp[chosen]
+        where, whose = np.unique(np.stack([warps, address]), axis=1)
+        bytes_of = np.bincount(where) * width
+        self.least += int((-(-bytes_of // 32)).sum())
+        first, last = whose // 32, (whose + width - 1) // 32
+        touched = np.concatenate([np.stack([where, first]), np.stack([where, last])], axis=1)
+        self.sectors += np.unique(touched, axis=1).shape[1]
 
     def groups(self, address: np.ndarray, chosen: Any) -> list[tuple[Any, Any, np.ndarray]]:
         """Accesses by the allocation that they are to: which of the chosen, threads, addresses."""

@@ -1,0 +1,54 @@
+"""Folds down columns on GPUs: the processor's order of summation, and its bits."""
+
+import numpy as np
+import pytest
+from cuda.forms import Case, grids_of
+from cuda.support import same_bits
+
+import accnp as jnp
+from accnp.codegen.cpu import generate
+from accnp.ir.kernel import ROWS
+
+
+def f4(*shape):
+    return np.zeros(shape, np.float32)
+
+
+PROGRAMS = {
+    "sum": (lambda x: x.sum(0), f4(100, 70)),
+    "largest": (lambda x: (x.max(0), x.min(0)), f4(45, 33)),
+    "of long rows": (lambda x: jnp.exp(x).sum(0), f4(3 * ROWS + 5, 40)),
+    "parts apart": (lambda x: x.sum(0), f4(9 * ROWS + 40, 37)),
+    "parts apart, then": (lambda x: (x.mean(0) * 2, x.max(0)), f4(9 * ROWS, 5)),
+    "middle axis": (lambda x: x.sum(1), f4(3, 50, 40)),
+    "two axes": (lambda x: x.sum((0, 1)), f4(6, 7, 50)),
+    "two axes apart": (lambda x: x[:, ::2].sum((0, 1)), f4(6, 14, 50)),
+    "few columns": (lambda x: x.sum(0), f4(700, 3)),
+    "beside": (lambda x, y: (x * y).sum(0), f4(90, 50), f4(90, 1)),
+    "doubles": (lambda x: x.sum(0), np.zeros((90, 50))),
+    "complex": (lambda x: x.sum(0), np.zeros((90, 50), np.complex64)),
+    "ints": (lambda x: (x.sum(0), x.max(0)), np.zeros((90, 50), np.int16)),
+    "all": (lambda x: (x > 0).all(0), f4(5, 50)),
+    "statistics": (lambda x: x.var(0), f4(200, 64)),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_bits_are_those_of_the_processor(name):
+    f, *arrays = PROGRAMS[name]
+    for spec, text in grids_of(f, *arrays):
+        assert not text.tasks
+        case = Case(spec)
+        want = case.on_cpu(generate(spec))
+        for blocks in (None, 1):
+            found = case.on_gpu(text, blocks)
+            assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True)), blocks
+
+
+def test_few_columns_of_many_rows_are_two_kernels():
+    f, *arrays = PROGRAMS["parts apart"]
+    ((_, text),) = grids_of(f, *arrays)
+    (second,) = text.then
+    assert text.blocks > 1
+    assert text.pointers[-1] is second.pointers[-1]
+    assert text.pointers[-1].count == 37 * 10

@@ -1,0 +1,51 @@
+"""Operands that lie across, on GPUs: read along memory, folded in the processor's order."""
+
+import numpy as np
+import pytest
+from cuda.forms import Case, grids_of
+from cuda.support import same_bits
+
+import accnp as jnp
+from accnp.codegen.cpu import generate
+
+
+def f4(*shape):
+    return np.zeros(shape, np.float32)
+
+
+PROGRAMS = {
+    "map": (lambda x: x.T + 1, f4(40, 70)),
+    "map of two": (lambda x, y: x.T * y + x.T, f4(33, 65), f4(65, 33)),
+    "map of three axes": (lambda x: x.transpose(0, 2, 1) * 2, f4(3, 40, 50)),
+    "map of complex": (lambda x: x.T * 2, np.zeros((40, 33), np.complex64)),
+    "row": (lambda x: (x.T * 2).sum(1), f4(300, 45)),
+    "row of blocks": (lambda x: jnp.exp(x.T).sum(1), f4(2100, 40)),
+    "row extremes": (lambda x: (x.T.max(1), (x.T + 1).sum(1)), f4(1100, 40)),
+    "row beside": (lambda x, y: (x.T * y).sum(1), f4(300, 45), f4(45, 300)),
+    "rows apart": (lambda x: x.transpose(0, 2, 1).sum(2) * 2, f4(3, 100, 40)),
+    "row of doubles": (lambda x: x.T.sum(1), np.zeros((70, 45))),
+    "row with a value of each": (
+        lambda x, m: (x.T * jnp.exp(m)[:, None]).sum(1), f4(90, 45), f4(45)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_bits_are_those_of_the_processor(name):
+    f, *arrays = PROGRAMS[name]
+    for spec, text in grids_of(f, *arrays):
+        case = Case(spec)
+        want = case.on_cpu(generate(spec))
+        for blocks in (None, 1):
+            found = case.on_gpu(text, blocks)
+            assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True)), blocks
+
+
+def test_a_warp_reads_lines_of_memory():
+    """Addresses of the threads of a warp follow each other in every load and store."""
+    for f, x in ((lambda x: x.T + 1, f4(64, 96)), (lambda x: (x.T * 2).sum(1), f4(64, 96))):
+        ((spec, text),) = grids_of(f, x)
+        case = Case(spec)
+        case.on_gpu(text)
+        (machine,) = case.machines
+        assert machine.sectors == machine.least
