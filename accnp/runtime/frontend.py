@@ -36,7 +36,7 @@ from numba.misc.llvm_pass_timings import PassTimingsCollection
 from accnp.codegen.definitions import with_definitions
 from accnp.runtime.direct import Unsupported, build
 from accnp.runtime.lean import TARGET, TYPING
-from accnp.runtime.syntax import walk
+from accnp.runtime.syntax import functions_of, walk
 
 ENTRY = "accnp_entry"
 LIBRARY = "accnp.library"  # of kernels that many others call
@@ -204,7 +204,7 @@ def load_function(
     if not isinstance(function, pytypes.FunctionType):
         raise ValueError(f"get_kernel: the source must define the function; got name={name!r}")
     typed = {callee for callee, _ in callees}
-    trees = {d.name: d for d in ast.parse(source).body if isinstance(d, ast.FunctionDef)}
+    trees = functions_of(source)
     for key in set(scope) - before:
         helper = scope[key]
         if key in typed or key == name:
@@ -249,7 +249,7 @@ def lower(
             linked: list[str] = []
             separate: list[str] = []
             scope = function.__globals__
-            trees = {d.name: d for d in ast.parse(source).body if isinstance(d, ast.FunctionDef)}
+            trees = functions_of(source)
             for callee, its in callees:
                 kinds = (types.int64, types.int64, *map(argument_type, its))
                 short = _is_scalar(trees[callee])

@@ -20,6 +20,7 @@ from accnp.codegen.definitions import with_definitions
 from accnp.runtime import frontend
 from accnp.runtime.compile import Callees
 from accnp.runtime.direct import Unsupported, build
+from accnp.runtime.syntax import functions_of
 
 __all__ = ["write"]
 
@@ -80,7 +81,7 @@ def write(
             "name a type for each"
         )
     scope = function.__globals__
-    trees = {d.name: d for d in ast.parse(source).body if isinstance(d, ast.FunctionDef)}
+    trees = functions_of(source)
     collecting = gc.isenabled()
     gc.disable()  # a collection in the middle takes longer than the compilation
     try:

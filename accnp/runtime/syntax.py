@@ -1,4 +1,4 @@
-"""The nodes of a syntax tree that kernels are asked for: an expression comes in, a list goes out.
+"""Syntax trees of kernels: texts come in, definitions go out; an expression, and its nodes.
 
 `ast.walk` looks at every field of every node, operators and contexts among them, and took a third
 of the time that lowering a kernel of a hundred operations took.
@@ -8,10 +8,39 @@ from __future__ import annotations
 
 import ast
 import functools
+import os
+import threading
 
-__all__ = ["walk"]
+__all__ = ["functions_of", "parsed", "walk"]
 
 _MARKS = {"op", "ops", "ctx", "type_comment", "decorator_list", "returns", "type_ignores", "kind"}
+
+_parsing = threading.RLock()
+
+
+def _fresh_lock() -> None:
+    """In a child of the process: the thread that held the lock may not be there any more."""
+    global _parsing
+    _parsing = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_fresh_lock)
+
+
+def parsed(source: str) -> ast.Module:
+    """The tree of a text, by one thread at a time.
+
+    Python 3.11 counts the depth of trees for all threads together, and fails where another one
+    makes a tree meanwhile ("AST constructor recursion depth mismatch").
+    """
+    with _parsing:
+        return ast.parse(source)
+
+
+def functions_of(source: str) -> dict[str, ast.FunctionDef]:
+    """The functions of a text by their names."""
+    return {d.name: d for d in parsed(source).body if isinstance(d, ast.FunctionDef)}
 
 
 @functools.cache

@@ -14,6 +14,7 @@ from typing import Any
 from accnp.codegen.definitions import with_definitions
 from accnp.engine.steps import HostStep, KernelStep, Plan
 from accnp.passes.program import Program
+from accnp.runtime.syntax import functions_of, parsed
 
 __all__ = ["kernel_file", "kernel_text", "memory_of"]
 
@@ -99,7 +100,7 @@ def kernel_text(edited: Any) -> str:
             f"override: needs the text of a kernel or a path of it; got {type(edited).__name__}"
         )
     try:
-        body = ast.parse(text).body
+        body = parsed(text).body
     except SyntaxError as error:
         raise ValueError(
             f"override: the kernel is no Python: {error}; mend line {error.lineno}"
@@ -127,5 +128,5 @@ def _is_frame(n: ast.stmt, place: int) -> bool:
 
 def defined(source: str, callees: Sequence[Any]) -> tuple[Any, ...]:
     """Those of the callees of a kernel that a source defines."""
-    names = {n.name for n in ast.parse(source).body if isinstance(n, ast.FunctionDef)}
+    names = functions_of(source)
     return tuple([c for c in callees if c[0] in names])

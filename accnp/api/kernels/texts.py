@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from accnp.codegen.definitions import define
+from accnp.runtime.syntax import parsed
 from accnp.trace_fn import function_place
 
 __all__ = ["python_function", "scalar_text"]
@@ -67,7 +68,7 @@ class _Text(ast.NodeTransformer):
     def tree(self) -> ast.FunctionDef:
         try:
             source = textwrap.dedent(inspect.getsource(self.function))
-            (found,) = ast.parse(source).body
+            (found,) = parsed(source).body
         except (OSError, SyntaxError, ValueError):
             found = None
         if not isinstance(found, ast.FunctionDef):

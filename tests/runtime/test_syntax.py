@@ -1,0 +1,39 @@
+"""Syntax trees of kernels."""
+
+import gc
+import threading
+import time
+
+from accnp.runtime.syntax import functions_of
+
+
+def test_threads_make_trees_at_once():
+    """A collection in the middle lets another thread go on; Python's own count of depths would
+    then be that thread's."""
+    lines = [f"{' ' * (i + 1)}if x > {i}:" for i in range(20)]
+    text = "\n".join(["def f(x):", *lines, " " * 22 + "x = ((x + 1) * 2) - x"])
+    failed = []
+
+    def parse():
+        try:
+            for _ in range(20):
+                assert list(functions_of(text)) == ["f"]
+        except Exception as error:
+            failed.append(error)
+
+    def wait(*_):
+        time.sleep(0.0005)
+
+    before = gc.get_threshold()
+    gc.callbacks.append(wait)
+    gc.set_threshold(20)
+    try:
+        threads = [threading.Thread(target=parse) for _ in range(3)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(wait)
+    assert not failed
