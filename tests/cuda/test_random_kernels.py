@@ -1,0 +1,50 @@
+"""The kernels of random programs on GPUs: the bits of the processor's.
+
+`ACCNP_FUZZ=20` takes twenty times as many programs.
+"""
+
+import os
+
+import pytest
+from cuda.forms import Case
+from cuda.support import same_bits
+from fuzz import ways
+from fuzz.programs import Seeded, make
+
+from accnp import engine
+from accnp.array import from_numpy
+from accnp.codegen.cpu import generate
+from accnp.codegen.grid import generate_grid
+from accnp.ir.graph import build
+from accnp.passes.lower import lower
+
+SCALE = int(os.environ.get("ACCNP_FUZZ", "1"))
+
+
+def specs_of(p):
+    """The kernel descriptions of a program."""
+
+    def whole(xs):
+        values = ways.recorded(p, ways.with_literals(p, xs))
+        return [values[i] for i in p.outputs]
+
+    avals = [from_numpy(x)._node.aval for x in ways.array_leaves(p)]
+    plan = engine.plan_of_graph(build(whole, avals))[0]
+    for step in plan.steps:
+        cluster = getattr(step, "cluster", None)
+        if cluster is not None and cluster.form in ("map", "row", "split", "column"):
+            yield from (spec for group in lower(cluster) for spec in group)
+
+
+def check(p, seed):
+    for k, spec in enumerate(specs_of(p)):
+        case = Case(spec, seed)
+        want = case.on_cpu(generate(spec))
+        found = case.on_gpu(generate_grid(spec), 2)
+        for a, b in zip(found, want, strict=True):
+            assert same_bits(a, b).all(), f"kernel {k} of {p!r}: {a}, on the processor {b}"
+
+
+@pytest.mark.parametrize("seed", range(8 * SCALE))
+def test_kernels_of_random_programs(seed):
+    check(make(Seeded(seed), exact=False, length=8, large=seed % 2 == 0), seed)
