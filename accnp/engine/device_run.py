@@ -124,8 +124,10 @@ def _library(step: LibraryStep, slots: list[Any], device: Device, driver: Any) -
         for slot, shape, dtype, strides, offset, _ in step.operands
     ]
 
+    named = isinstance(step.op.cuda, str)  # others launch kernels
+
     def work() -> list[Any] | None:
-        out = step.function(driver.xp, *arrays, **step.params)
+        out = step.function(driver.xp if named else driver, *arrays, **step.params)
         if out is None:
             return None
         found = []

@@ -104,7 +104,7 @@ class LibraryStep(HostStep):
 
 def library_function(op: Any) -> Any:
     """The function over the array library that an op names, or None. Its module is loaded then."""
-    if op.cuda is None:
-        return None
+    if op.cuda is None or callable(op.cuda):
+        return op.cuda
     module, _, name = op.cuda.rpartition(".")
     return getattr(importlib.import_module(f"accnp.primitives.{module}"), name)

@@ -65,7 +65,8 @@ class Op:
             always the leading one.
         scalar: text of the scalar expression, `{0}`, `{1}`... for the operands ("map"); a dict by
             dtype kind where it differs.
-        cuda: the same for CUDA where it differs.
+        cuda: for calls on a GPU: the name, "module.function" in `primitives/`, of a function (xp,
+            *arrays, **params) of CuPy's arrays, or a function that gets the driver for xp.
         strides: (shape, strides, offset, **params) -> (shape, strides, offset), or None if no
             strides express the view ("view").
         combine: "sum", "prod", "max", "min", "and", "or" ("reduce").

@@ -67,7 +67,13 @@ def scalar_op(name: str, mark: str, numpy: Callable[..., Any], cost: int) -> Op:
     return op
 
 
-def array_op(name: str, numpy: Callable[..., Any], show: Callable[..., Any], cost: int) -> Op:
+def array_op(
+    name: str,
+    numpy: Callable[..., Any],
+    show: Callable[..., Any],
+    cost: int,
+    cuda: Callable[..., Any] | None = None,
+) -> Op:
     """An operation of whole arrays, whose parameter `result_avals` has the types of its results.
 
     Args:
@@ -75,6 +81,7 @@ def array_op(name: str, numpy: Callable[..., Any], show: Callable[..., Any], cos
         numpy: (*arrays, result_avals, **params) -> a list of arrays.
         show: parameters -> those that jaxprs show.
         cost: of one element of the largest result, in simple instructions.
+        cuda: (driver, *arrays of its library, result_avals, **params) -> a list of such arrays.
     """
 
     def infer(*_: Aval, result_avals: tuple[Aval, ...], **__: Any) -> tuple[Aval, ...]:
@@ -92,5 +99,6 @@ def array_op(name: str, numpy: Callable[..., Any], show: Callable[..., Any], cos
         batch=batch,
         cost=cost,
         show=show,
+        cuda=cuda,
     )
     return op

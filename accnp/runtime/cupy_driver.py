@@ -84,6 +84,10 @@ class _Late:
             return
 
 
+def _three(n: int | Sequence[int]) -> tuple[int, ...]:
+    return (n, 1, 1) if isinstance(n, int) else (*n, 1, 1)[:3]
+
+
 class CupyDriver:
     """One GPU."""
 
@@ -188,14 +192,22 @@ class CupyDriver:
         module.load(ptx.encode() + b"\0")
         return module.get_function(name)
 
-    def launch(self, function: Any, blocks: int, threads: int, arguments: Sequence[int]) -> None:
+    def launch(
+        self,
+        function: Any,
+        blocks: int | Sequence[int],
+        threads: int | Sequence[int],
+        arguments: Sequence[int],
+        shared: int = 0,
+    ) -> None:
         self._here()
         count = len(arguments)
         words = (ctypes.c_uint64 * count)(*[x & 0xFFFFFFFFFFFFFFFF for x in arguments])
         first = ctypes.addressof(words)
         places = (ctypes.c_void_p * count)(*range(first, first + 8 * count, 8))
         where = ctypes.addressof(places)
-        self._cuda.launchKernel(function.ptr, blocks, 1, 1, threads, 1, 1, 0, self.stream, where, 0)
+        sizes = (*_three(blocks), *_three(threads))
+        self._cuda.launchKernel(function.ptr, *sizes, shared, self.stream, where, 0)
 
     def facts(self, function: Any) -> dict[str, int]:
         self._here()

@@ -68,8 +68,16 @@ class Driver(Protocol):
         """The function of that name in a PTX text."""
         ...
 
-    def launch(self, function: Any, blocks: int, threads: int, arguments: Sequence[int]) -> None:
-        """Run a function; its arguments are words of 64 bits: addresses and integers."""
+    def launch(
+        self,
+        function: Any,
+        blocks: int | Sequence[int],
+        threads: int | Sequence[int],
+        arguments: Sequence[int],
+        shared: int = 0,
+    ) -> None:
+        """Run a function; its arguments are words of 64 bits: addresses and integers. A number of
+        blocks may be another one; with up to three numbers the grid is just that."""
         ...
 
     def facts(self, function: Any) -> dict[str, int]:

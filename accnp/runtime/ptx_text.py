@@ -22,7 +22,7 @@ from accnp.runtime.compile import Callees
 from accnp.runtime.direct import Unsupported, build
 from accnp.runtime.syntax import functions_of
 
-__all__ = ["write"]
+__all__ = ["TRIPLE", "emit", "write"]
 
 llvm.initialize_all_targets()
 llvm.initialize_all_asmprinters()
@@ -102,7 +102,7 @@ def write(
         if collecting:
             gc.enable()
     text = "\n".join([body, _entry(made, signature, entry, tasks, threads)])
-    return _emit(text, [*others, *parts], cpu)
+    return emit(text, [*others, *parts], cpu)
 
 
 def _run(function: Any, tree: ast.FunctionDef, arguments: tuple, fastmath: bool) -> tuple:
@@ -179,7 +179,8 @@ def _entry(kernel: Any, signature: tuple[str, ...], entry: str, tasks: bool, thr
     return "\n".join([*declared, *begin, *loop, *end, ""])
 
 
-def _emit(text: str, linked: list[str], cpu: str) -> str:
+def emit(text: str, linked: list[str], cpu: str) -> str:
+    """The PTX of a module and of those that it needs."""
     context = llvm.create_context()
     machine = _machine(cpu)
     module = llvm.parse_assembly(text, context)

@@ -18,7 +18,7 @@ import numpy as np
 from numba.core import types
 from numba.np.numpy_support import as_dtype, from_dtype
 
-__all__ = ["compile_for", "released", "scalar_result", "vectorised"]
+__all__ = ["compile_for", "released", "scalar_result", "short", "vectorised"]
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 # Lines of Numba's messages that say nothing of the user's program.
@@ -62,7 +62,7 @@ def compile_for(
         function.compile(folded)
         found = function.overloads[folded].signature.return_type
     except Exception as error:  # Numba lets some through that are not its own
-        raise TypeError(_short(error, name, function.py_func, operands)) from None
+        raise TypeError(short(error, name, function.py_func, operands)) from None
     if isinstance(found, types.NoneType):
         return []
     several: Any = found if isinstance(found, types.BaseTuple) else [found]
@@ -86,7 +86,7 @@ def scalar_result(function: Any, name: str, dtypes: Sequence[np.dtype]) -> np.dt
     try:
         made.compile(kinds)
     except Exception as error:  # Numba lets some through that are not its own
-        raise TypeError(_short(error, name, function, [_Number(d) for d in dtypes])) from None
+        raise TypeError(short(error, name, function, [_Number(d) for d in dtypes])) from None
     return _described(made.overloads[kinds].signature.return_type)[1]
 
 
@@ -103,7 +103,7 @@ def vectorised(function: Any) -> Callable[..., Any]:
     return numba.vectorize(nopython=True)(function)
 
 
-def _short(error: Exception, name: str, function: Any, operands: Sequence[Any]) -> str:
+def short(error: Exception, name: str, function: Any, operands: Sequence[Any]) -> str:
     """What Numba says, without what is about Numba, and the user's line."""
     text = _COLOURS.sub("", str(error))
     lines = [line.strip() for line in text.split("\n")]

@@ -91,11 +91,16 @@ class FakeDriver:
         self._count("load")
         return Module(ptx), name
 
-    def launch(self, function: Any, blocks: int, threads: int, arguments: Sequence[int]) -> None:
+    def launch(
+        self, function: Any, blocks: Any, threads: Any, arguments: Sequence[int], shared: int = 0
+    ) -> None:
         self._count("launch")
         module, name = function
+        if not isinstance(blocks, int):
+            (count,), (width,) = blocks, threads  # the interpreter has one dimension
+            return module.launch(name, count, width, list(arguments), self.space)
         # Kernels are right for any grid, and a small one takes the interpreter less time.
-        module.launch(name, min(blocks, 4), threads, list(arguments), self.space)
+        return module.launch(name, min(blocks, 4), threads, list(arguments), self.space)
 
     def facts(self, function: Any) -> dict[str, int]:
         return {"registers": 0, "local": 0, "shared": 0}

@@ -103,7 +103,8 @@ class ArrayFunction:
             "or the operands alone and return the results"
         )
 
-    def check(self, ins: Sequence[Aval], outs: Sequence[Aval], static: dict[str, Any]) -> None:
+    def check(self, ins: Sequence[Any], outs: Sequence[Aval], static: dict[str, Any]) -> None:
+        """Compile it for operands and results of these types, if it is not yet."""
         fills = self.fills(len(ins), len(outs), list(static))
         kinds = [(len(a.shape), a.dtype) for a in (*ins, *outs)]
         key = (*kinds, fills, tuple([(k, type(v)) for k, v in sorted(static.items())]))

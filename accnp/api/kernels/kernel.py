@@ -16,11 +16,11 @@ from accnp.api.arguments.convert import as_node
 from accnp.api.differentiation.custom_jvp import custom_jvp
 from accnp.api.differentiation.custom_vjp import custom_vjp
 from accnp.api.kernels.arrays import ArrayFunction
+from accnp.api.kernels.cuda import CudaFunction, is_cuda
 from accnp.api.kernels.scalars import ScalarFunction
 from accnp.api.kernels.texts import python_function
 from accnp.api.mapping.custom_vmap import custom_vmap
 from accnp.errors import api_boundary
-from accnp.trace_fn import function_place
 
 __all__ = ["UserKernel", "kernel"]
 
@@ -30,10 +30,12 @@ class UserKernel:
 
     Attributes:
         function: the user's function.
-        kind: "scalar" (part of generated kernels) or "array" (called whole).
+        kind: "scalar" (part of generated kernels), "array" (called whole) or "cuda".
     """
 
-    def __init__(self, body: ScalarFunction | ArrayFunction, rules: dict[str, Any]) -> None:
+    def __init__(
+        self, body: ScalarFunction | ArrayFunction | CudaFunction, rules: dict[str, Any]
+    ) -> None:
         self._body = body
         self._rules = rules
         self.function = body.function
@@ -43,14 +45,13 @@ class UserKernel:
         self._ruled: dict[Any, Callable[..., Any]] = {}
 
     def __repr__(self) -> str:
-        place = "{1}:{2}".format(*function_place(python_function(self.function)))
-        return f"<{self.kind} kernel {self.__name__} of {place}>"
+        return f"<{self.kind} kernel {self._body.of}>"
 
     @api_boundary
     def __call__(self, *operands: Any, **static: Any) -> Any:
         """Apply the kernel to arrays; what is given by name is static, the function's own."""
         try:
-            key = tuple(sorted(static.items()))
+            key = tuple(static.items())
             found = self._ruled.get(key)
         except TypeError:
             raise TypeError(
@@ -101,6 +102,8 @@ def kernel(
     name: str | None = None,
     fill: Any = None,
     cost: int | None = None,
+    grid: Any = None,
+    cpu: Any = None,
 ) -> Any:
     """Make an operation of a function that Numba compiles.
 
@@ -114,6 +117,12 @@ def kernel(
     unless it takes operands alone; then it returns the results. It runs without the interpreter's
     lock, on the device's stream where it is large. Nothing checks that it stays within its arrays:
     writing past them corrupts memory, as in any Numba function without `boundscheck=True`.
+
+    A kernel for GPUs (`@numba.cuda.jit`, or a text in CUDA C with one `__global__` function) is
+    given its operands, arrays for its results, and static values, Numba's by their names, CUDA C's
+    behind the others (Python's numbers as int and float of 32 bits). Arrays come as in Numba, or as
+    pointers, operands of rank 0 as numbers, for which the launch waits. Numba's needs no toolkit of
+    NVIDIA's, CUDA C is compiled by CuPy. On the CPU `cpu` stands for it, or Numba's simulator.
 
     The operation is lazy, can be jitted, used in loops, mapped and differentiated by given rules,
     and shows up in jaxprs as `kernel_<name>`.
@@ -131,6 +140,9 @@ def kernel(
         vjp: a pair of rules as of `custom_vjp`: forward(*operands) -> (results, residuals),
             backward(residuals, cotangents) -> a cotangent for each operand.
         name: what errors, jaxprs and `inspect` call it (default: the function's name).
+        grid: of a kernel for GPUs: (blocks, threads) or (blocks, threads, bytes of shared memory),
+            each of the first two a number or up to three, or a function that makes it like `out`.
+        cpu: the function of arrays to be called where the operands are on the CPU.
         fill: what arrays for results hold at first (default: anything).
         cost: simple instructions for one element, for the decision what to fuse and what to share
             among threads (default: 20, for a function of arrays 1000).
@@ -157,10 +169,18 @@ def kernel(
         >>> running_max(jnp.array([1, 3, 2, 4]))
         Array([1, 3, 3, 4], dtype=int32)
     """
-    given = {"vmap": vmap, "jvp": jvp, "vjp": vjp, "name": name, "fill": fill, "cost": cost}
+    given = {
+        "vmap": vmap, "jvp": jvp, "vjp": vjp, "name": name, "fill": fill, "cost": cost,
+        "grid": grid, "cpu": cpu,
+    }  # fmt: skip
     if function is None:
         return functools.partial(kernel, out=out, **given)
-    if python_function(function) is None:
+    for_gpu = is_cuda(function)
+    if not for_gpu and (grid is not None or cpu is not None):
+        raise ValueError(
+            f"kernel: grid and cpu are for kernels on GPUs; got a function of the CPU, {function!r}"
+        )
+    if not for_gpu and python_function(function) is None:
         raise TypeError(
             f"kernel: needs a function that Numba compiles; got {function!r}; pass one made by "
             "numba.njit or numba.vectorize, or a plain function"
@@ -171,6 +191,14 @@ def kernel(
             "give one of them"
         )
     rules = {"vmap": vmap, "jvp": jvp, "vjp": vjp}
+    if for_gpu:
+        if out is None or _is_dtype(out) or grid is None:
+            raise ValueError(
+                "kernel: a kernel for GPUs needs the shapes of its results and a grid; got "
+                f"out={out!r}, grid={grid!r}; give both"
+            )
+        host = None if cpu is None else ArrayFunction(cpu, name, out, fill, cost or 1000)
+        return UserKernel(CudaFunction(function, name, out, fill, cost or 1000, grid, host), rules)
     if out is None or _is_dtype(out):
         if fill is not None or vmap is not None:
             raise ValueError(

@@ -1,0 +1,230 @@
+"""A user's kernel for GPUs as an operation: one for `numba.cuda`, or the text of one in CUDA C.
+
+In: the kernel, its grid, the types of its results. Out: `record`, which makes nodes of operands. On
+a GPU it is launched on the stream of everything else; on the CPU a function for the CPU stands for
+it, or Numba's simulator.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import wrap
+from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct
+from accnp.api.kernels.arrays import ArrayFunction, result_avals
+from accnp.errors import JaxRuntimeError
+from accnp.ir.aval import Aval
+from accnp.ir.node import Node, items, record
+from accnp.primitives.user_kernels import array_op
+from accnp.runtime.driver import Missing, drivers
+from accnp.trace_fn import function_place
+
+__all__ = ["CudaFunction", "is_cuda"]
+
+_ENTRY = re.compile(r"__global__[^;{(]*?\bvoid\b(?:\s+__launch_bounds__\s*\([^)]*\))?\s+(\w+)\s*\(")
+
+
+def is_cuda(function: Any) -> bool:
+    """Whether something is a kernel for GPUs: of `numba.cuda`, or a text."""
+    if isinstance(function, str):
+        return True
+    home = type(function).__module__
+    device = getattr(function, "targetoptions", {}).get("device") or getattr(function, "_device", 0)
+    return home.startswith(("numba.cuda", "numba_cuda")) and not device
+
+
+def _names(source: str) -> list[str]:
+    return _ENTRY.findall(re.sub(r"//.*|/\*.*?\*/", "", source))
+
+
+class CudaFunction:
+    """A kernel for GPUs; `out` declares its results, `grid` how it is launched."""
+
+    kind = "cuda"
+
+    def __init__(
+        self,
+        function: Any,
+        name: str | None,
+        out: Any,
+        fill: Any,
+        cost: int,
+        grid: Any,
+        cpu: ArrayFunction | None,
+    ) -> None:
+        self.function = function
+        self.out, self.fill, self.grid, self.cpu = out, fill, grid, cpu
+        if isinstance(function, str):
+            self.entry = _entry_of(function, name)
+            self.name, self.of = self.entry, f"{self.entry} (CUDA C)"
+        else:
+            python = getattr(function, "py_func", None) or function.fn  # the simulator's
+            self.python: Any = python
+            self.name = name or python.__name__
+            self.of = "{} ({}:{})".format(*function_place(python))
+        self.op = array_op(self.name, self.on_cpu, _shown, cost, self.on_gpu)
+        self.loaded: dict[Any, Any] = {}
+
+    def record(self, nodes: Sequence[Node], static: dict[str, Any]) -> Any:
+        """Apply it to operands."""
+        avals, tree = result_avals(self.out, nodes, static)
+        params = {"result_avals": avals, "static": tuple(static.items())}
+        made = items(record(self.op, tuple(nodes), params))
+        return tree.unflatten([wrap(x) for x in made])
+
+    # --- on the CPU ---
+
+    def on_cpu(
+        self, *arrays: np.ndarray, result_avals: Sequence[Aval], static: tuple[Any, ...]
+    ) -> list[np.ndarray]:
+        """Call the function for the CPU, or the simulator."""
+        if self.cpu is not None:
+            self.cpu.check(arrays, result_avals, dict(static))
+            return self.cpu.run(*arrays, result_avals=result_avals, static=static)
+        if type(self.function).__module__.startswith("numba.cuda.simulator"):
+            blocks, threads, shared = self.launch(arrays, dict(static))
+            outs = [np.empty(a.shape, a.dtype) for a in result_avals]
+            for x in outs if self.fill is not None else ():
+                x.fill(self.fill)
+            # Copies, since the simulator copies all arguments back.
+            ins = [np.array(x) if x.shape else x[()] for x in arrays]
+            arguments = self.in_order([*ins, *outs], dict(static))
+            self.function[blocks, threads, 0, shared](*arguments)
+            return outs
+        try:
+            drivers()
+            why = "move them with device_put(x, devices('gpu')[0])"
+        except Missing as error:
+            why = f"a GPU is not to be had: {error}"
+        raise JaxRuntimeError(
+            f"kernel: {self.of} is written for GPUs, and its operands are on the CPU; {why}; or "
+            "give kernel a function for the CPU with cpu="
+        )
+
+    # --- on a GPU ---
+
+    def on_gpu(
+        self, driver: Any, *arrays: Any, result_avals: Sequence[Aval], static: tuple[Any, ...]
+    ) -> list[Any]:
+        """Launch it on arrays of the driver's library; returns fresh ones."""
+        xp, named = driver.xp, dict(static)
+        blocks, threads, shared = self.launch(arrays, named)
+        ins = [xp.ascontiguousarray(x) if x.shape else x.item() for x in arrays]
+        ins = [x if a.shape else a.dtype.type(x) for x, a in zip(ins, arrays, strict=True)]
+        outs = [xp.empty(a.shape, a.dtype) for a in result_avals]
+        for x in outs if self.fill is not None else ():
+            x.fill(self.fill)
+        arguments = self.in_order([*ins, *outs], named)
+        try:
+            if isinstance(self.function, str):
+                self.raw(xp)(blocks, threads, tuple(arguments), shared_mem=shared)
+            else:
+                self.numba(driver, arguments, blocks, threads, shared)
+        except JaxRuntimeError:
+            raise
+        except Exception as error:
+            raise JaxRuntimeError(
+                f"kernel: {self.of} cannot be launched: {type(error).__name__}: {error}"
+            ) from error
+        return outs
+
+    def raw(self, xp: Any) -> Any:
+        """The kernel of a text, which NVRTC compiles."""
+        found = self.loaded.get(id(xp))
+        if found is None:
+            found = self.loaded[id(xp)] = xp.RawKernel(self.function, self.entry)
+        return found
+
+    def numba(
+        self, driver: Any, arguments: Sequence[Any], blocks: Any, threads: Any, shared: int
+    ) -> None:
+        """Launch a kernel of `numba.cuda`; it is compiled for the types of its arguments."""
+        user = importlib.import_module("accnp.runtime.user_cuda")
+        kinds = tuple([(x.dtype, x.ndim if hasattr(x, "strides") and not isinstance(x, np.generic)
+                        else None) for x in arguments])  # fmt: skip
+        width = int(np.prod(threads))
+        key = (id(driver), kinds, width)
+        function = self.loaded.get(key)
+        if function is None:
+            try:
+                made = user.ptx_of_user(self.function, kinds, width, driver.cc)
+            except Exception as error:
+                short = importlib.import_module("accnp.runtime.user_functions").short
+                raise JaxRuntimeError(short(error, self.of, self.python, arguments)) from None
+            function = self.loaded[key] = driver.load(made.text, made.name)
+        words: list[int] = []
+        held = []
+        for x, (_, rank) in zip(arguments, kinds, strict=True):
+            if rank is None:
+                words.append(user.number_word(x))
+            else:
+                held.append(driver.adopt(x))
+                words += [held[-1].ptr, *x.shape]
+        driver.launch(function, blocks, threads, words, shared)
+
+    # --- the launch ---
+
+    def launch(self, arrays: Sequence[Any], static: dict[str, Any]) -> tuple[Any, Any, int]:
+        """Blocks and threads, tuples of one to three numbers, and bytes of shared memory."""
+        grid = self.grid
+        if callable(grid):
+            grid = grid(*[ShapeDtypeStruct(x.shape, x.dtype) for x in arrays], **static)
+        try:
+            blocks, threads, *rest = grid
+            shared = int(rest[0]) if rest else 0
+            sizes = [tuple(map(int, n)) if isinstance(n, Sequence) else (int(n),)
+                     for n in (blocks, threads)]  # fmt: skip
+            good = all(0 < len(s) <= 3 and min(s) > 0 for s in sizes)
+        except (TypeError, ValueError):
+            good = False
+        if not good:
+            raise ValueError(
+                f"kernel: the grid of {self.of} must be (blocks, threads) or (blocks, threads, "
+                f"bytes of shared memory), positive integers or up to three of them; got {grid!r}"
+            )
+        return sizes[0], sizes[1], shared
+
+    def in_order(self, values: list[Any], static: dict[str, Any]) -> list[Any]:
+        """Arguments in the kernel's order: arrays, and static values at their names or behind."""
+        named = {k: _number(v) for k, v in static.items()}
+        if isinstance(self.function, str):
+            return [*values, *named.values()]
+        code = self.python.__code__
+        names = code.co_varnames[: code.co_argcount]
+        free = iter(values)
+        count = len([n for n in names if n not in named])
+        if count != len(values) or not named.keys() <= set(names):
+            raise JaxRuntimeError(
+                f"kernel: {self.of} has the parameters {', '.join(names)}; got {len(values)} "
+                f"operands and results, and {sorted(named)} by name"
+            )
+        return [named[n] if n in named else next(free) for n in names]
+
+
+def _entry_of(source: str, name: str | None) -> str:
+    found = _names(source)
+    if name is None and len(found) == 1:
+        return found[0]
+    if name is None or (found and name not in found):
+        raise ValueError(
+            "kernel: name must say which kernel of the CUDA C text is meant; got "
+            f"name={name!r}, and the text has {', '.join(found) or 'no __global__ void function'}"
+        )
+    return name
+
+
+def _number(value: Any) -> Any:
+    """A static value as kernels get it: of 32 bits, unless it is one of NumPy's or x64 is on."""
+    if isinstance(value, np.generic):
+        return value
+    return np.asarray(value, dtypes.canonicalize_dtype(np.asarray(value).dtype))[()]
+
+
+def _shown(params: dict[str, Any]) -> dict[str, Any]:
+    return dict(params["static"])

@@ -1,0 +1,238 @@
+"""Users' kernels for GPUs: `numba.cuda`'s compiled to PTX and run by the interpreter, CUDA C handed
+to the library, both without a GPU by what stands for them."""
+
+import math
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import accnp as jnp
+from accnp.errors import JaxRuntimeError
+from accnp.runtime.ptx import ptx_of
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # numba.cuda as a part of Numba is deprecated
+    from numba import cuda, float32
+
+ROOT = Path(__file__).resolve().parents[2]
+X = np.random.default_rng(0).random((21, 35)).astype(np.float32)
+SIDE, WIDE = 16, 17  # one more, so that columns lie in all banks
+
+
+@cuda.jit
+def tiles(x, y):
+    """A transposition by tiles in shared memory."""
+    tile = cuda.shared.array((SIDE, WIDE), float32)
+    across = (x.shape[1] + SIDE - 1) // SIDE
+    row, column = cuda.blockIdx.x // across, cuda.blockIdx.x % across
+    i, j = cuda.threadIdx.x // SIDE, cuda.threadIdx.x % SIDE
+    a, b = row * SIDE + i, column * SIDE + j
+    if a < x.shape[0] and b < x.shape[1]:
+        tile[i, j] = x[a, b]
+    cuda.syncthreads()
+    a, b = row * SIDE + j, column * SIDE + i
+    if a < x.shape[0] and b < x.shape[1]:
+        y[b, a] = tile[j, i]
+
+
+def tile_grid(x):
+    return -(-x.shape[0] // SIDE) * -(-x.shape[1] // SIDE), SIDE * SIDE
+
+
+def turned(x):
+    return jnp.ShapeDtypeStruct(x.shape[::-1], x.dtype)
+
+
+@cuda.jit(device=True)
+def squashed(v):
+    return math.tanh(v) * np.float32(0.5)
+
+
+@cuda.jit
+def scaled(x, factor, y, shift):
+    for i in range(cuda.grid(1), x.size, cuda.gridsize(1)):
+        y[i] = squashed(x[i]) * factor + math.pow(x[i], float32(2)) + shift
+
+
+@cuda.jit
+def counts(x, found):
+    i = cuda.grid(1)
+    if i < x.size:
+        cuda.atomic.add(found, x[i], 1)
+
+
+def on(gpu, x):
+    return jnp.device_put(x, gpu)
+
+
+def test_a_numba_kernel_runs_on_a_gpu(gpu):
+    transpose = jnp.kernel(tiles, turned, grid=tile_grid)
+    x = on(gpu, X)
+    np.testing.assert_array_equal(transpose(x), X.T)
+    np.testing.assert_array_equal(jnp.jit(lambda x: transpose(x * 2) + 1)(x), X.T * 2 + 1)
+    np.testing.assert_array_equal(transpose(transpose(x)[::2]), X[:, ::2])
+    assert jnp.jit(transpose)(x).devices() == {gpu}
+
+
+def test_numbers_and_static_values(gpu):
+    f = jnp.kernel(scaled, lambda x, _, **__: x, grid=(2, 32))
+    x = X[0]
+    want = np.tanh(x) / 2 * 3 + x**2 + np.float32(0.25)
+    np.testing.assert_allclose(f(on(gpu, x), 3.0, shift=0.25), want, rtol=2e-6)
+
+
+def test_results_can_start_with_a_value_and_loops(gpu):
+    f = jnp.kernel(counts, jnp.ShapeDtypeStruct((5,), "int32"), grid=lambda x: (2, 64), fill=1)
+    x = np.random.default_rng(0).integers(0, 5, 100).astype(np.int32)
+    want = np.bincount(x, minlength=5) + 1
+    np.testing.assert_array_equal(f(on(gpu, x)), want)
+    rows = jnp.vmap(f)(on(gpu, np.stack([x, x % 3])))
+    np.testing.assert_array_equal(rows, [want, np.bincount(x % 3, minlength=5) + 1])
+
+
+def test_a_function_of_numbers_is_in_the_gpus_kernels(gpu):
+    @jnp.kernel
+    def bent(x):
+        return math.exp(x) if x < np.float32(0.5) else x * x
+
+    want = np.where(X < 0.5, np.exp(X), X * X)
+    made = jnp.jit(lambda x: bent(x) * 2)
+    np.testing.assert_allclose(made(on(gpu, X)), want * 2, rtol=1e-6)
+    np.testing.assert_array_equal(made(on(gpu, X)), made(X))
+    (kernel,) = jnp.inspect(made)(X).kernels
+    text = ptx_of(kernel.text, kernel.signature, tasks=True).text
+    assert ".f64" not in text
+    assert "fma.rn.f32" in text  # of exp; the user's own products and sums are apart
+
+
+def test_a_function_of_arrays_goes_through_the_host(gpu):
+    @jnp.kernel(out=lambda x: x)
+    def sums(x, y):
+        y[0] = x[0]
+        for i in range(1, x.size):
+            y[i] = y[i - 1] + x[i]
+
+    x = on(gpu, X[0])
+    np.testing.assert_allclose(sums(x), np.cumsum(X[0]), rtol=1e-6)
+    assert sums(x).devices() == {gpu}
+
+
+def test_on_the_cpu_something_stands_for_it():
+    def plain(x, y):
+        for i in range(x.shape[0]):
+            for j in range(x.shape[1]):
+                y[j, i] = x[i, j]
+
+    f = jnp.kernel(tiles, turned, grid=tile_grid, cpu=plain)
+    np.testing.assert_array_equal(f(X), X.T)
+    np.testing.assert_array_equal(
+        jnp.vmap(f)(X.reshape(3, 7, 35)), X.reshape(3, 7, 35).swapaxes(1, 2)
+    )
+
+
+def test_in_the_simulator():
+    program = (
+        "import os; os.environ['NUMBA_ENABLE_CUDASIM'] = '1'\n"
+        "import sys; sys.path[:0] = sys.argv[1:]\n"
+        "import numpy as np, accnp as jnp\n"
+        "from cuda import test_user_kernels as t\n"
+        "f = jnp.kernel(t.tiles, t.turned, grid=t.tile_grid)\n"
+        "assert (np.asarray(jnp.jit(f)(t.X[:9, :20])) == t.X[:9, :20].T).all()\n"
+        "g = jnp.kernel(t.scaled, lambda x, _, **__: x, grid=(1, 8))\n"
+        "print(float(g(t.X[0, :9], 3.0, shift=0.25)[1]))\n"
+    )
+    command = [sys.executable, "-W", "ignore", "-c", program, str(ROOT / "tests"), str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    v = X[0, 1]
+    assert float(done.stdout) == pytest.approx(np.tanh(v) / 2 * 3 + v**2 + 0.25, rel=1e-5)
+
+
+@cuda.jit
+def wrong(x, y):
+    y[0] = x.nothing
+
+
+TEXT = 'extern "C" __global__ void a(float* x) {}'
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "text"),
+    [
+        (lambda: jnp.kernel(TEXT), ValueError, "needs the shapes of its results and a grid"),
+        (lambda: jnp.kernel(tiles, turned), ValueError, "the shapes of its results and a grid"),
+        (lambda: jnp.kernel("int f;", turned, grid=1), ValueError, "has no __global__ void"),
+        (lambda: jnp.kernel(TEXT, turned, grid=1, name="b"), ValueError, "the text has a"),
+        (lambda: jnp.kernel(math.exp, grid=1), ValueError, "grid and cpu are for kernels on GPUs"),
+        (lambda: jnp.kernel(TEXT, turned, grid=(1, 1))(X), JaxRuntimeError, r"is written for GPUs"),
+    ],
+)  # fmt: skip
+def test_errors(make, error, text):
+    with pytest.raises(error, match=f"kernel: .*{text}"):
+        jnp.block_until_ready(make())
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "text"),
+    [
+        (lambda: jnp.kernel(wrong, turned, grid=(1, 1)), JaxRuntimeError, "'nothing'.*y.0. = x.no"),
+        (lambda: jnp.kernel(tiles, turned, grid=(0, 1)), ValueError, r"positive.*; got \(0, 1\)"),
+        (lambda: jnp.kernel(scaled, turned, grid=(1, 1)), JaxRuntimeError, "the parameters x, fac"),
+    ],
+)  # fmt: skip
+def test_errors_on_a_gpu(gpu, make, error, text):
+    with pytest.raises(error, match=f"kernel: .*{text}"):
+        make()(on(gpu, X)).block_until_ready()
+    np.testing.assert_array_equal(jnp.kernel(tiles, turned, grid=tile_grid)(on(gpu, X)), X.T)
+
+
+# Last: a GPU of its own takes the place of the others'.
+
+CODE = """
+// __global__ void not_this(int n);
+extern "C" __global__ void add_scaled(const float* x, const float* y, float a, float* out, int n) {
+    int i = blockDim.x * blockIdx.x + threadIdx.x;
+    if (i < n) out[i] = x[i] + a * y[i];
+}
+"""
+
+
+class Library:
+    """NumPy with what CuPy has for texts in CUDA C."""
+
+    made = 0
+
+    def __getattr__(self, name):
+        return getattr(np, name)
+
+    def RawKernel(self, source, name):
+        assert source == CODE
+        assert name == "add_scaled"
+        Library.made += 1
+
+        def launch(blocks, threads, arguments, shared_mem):
+            x, y, a, out, n = arguments
+            assert (blocks, threads, shared_mem) == ((2, 1), (32,), 64)
+            assert type(a) is np.float32
+            assert type(n) is np.int32
+            out[:n] = x + a * y
+
+        return launch
+
+
+def test_a_text_in_cuda_c(fake):
+    fake.xp = Library()
+    gpu = jnp.devices("gpu")[0]
+    f = jnp.kernel(CODE, lambda x, y, a, n: x, grid=((2, 1), 32, 64))
+    assert f.__name__ == "add_scaled"
+    x, y = X[0], X[1]
+    for _ in range(2):
+        made = f(on(gpu, x), on(gpu, y), 2.0, n=x.size)
+        np.testing.assert_array_equal(made, x + 2 * y)
+    assert Library.made == 1
+    assert "kernel_add_scaled[n=35] a b 2.0" in str(
+        jnp.make_jaxpr(lambda x, y: f(x, y, 2.0, n=35))(x, y)
+    )
