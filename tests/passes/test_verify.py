@@ -6,7 +6,7 @@ import pytest
 from passes.support import plan_of
 
 import accnp as jnp
-import accnp.engine.plan as planning
+import accnp.ir.verify as verifying
 from accnp.array import from_numpy, wrap
 from accnp.ir.graph import build
 from accnp.ir.verify import VerifyError, verify_plan, verify_program, verify_spec
@@ -87,6 +87,6 @@ def test_slots_are_made_before_they_are_read():
 
 def test_plans_are_verified_as_they_are_made(monkeypatch):
     seen = []
-    monkeypatch.setattr(planning, "verify_spec", seen.append)
+    monkeypatch.setattr(verifying, "verify_spec", seen.append)
     plan_of(f, X)
     assert seen
