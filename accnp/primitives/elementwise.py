@@ -273,12 +273,13 @@ unary("floor", FLOAT, np.floor, "floor({0})", ZERO)
 unary("ceil", FLOAT, np.ceil, "ceil({0})", ZERO)
 
 
+@q
 def _round_numpy(x: Any, *, rounding_method: int) -> Any:
     if int(rounding_method) == 1:
         return np.rint(x)
-    return np.where(
-        np.abs(x) < 2**52, np.copysign(np.floor(np.abs(x) + x.dtype.type(0.5)), x), x
-    ).astype(x.dtype)
+    size = np.abs(x)
+    low = np.floor(size)  # size + 0.5 would round: to 1 for the number below 0.5
+    return np.copysign(np.where(size - low < 0.5, low, low + 1), x).astype(x.dtype)
 
 
 unary(
@@ -316,7 +317,7 @@ unary(
     lambda t, y, x: o.mul(t, o.div(like(x, 0.5), y)),
     cost=6,
 )
-unary("rsqrt", INEXACT, q(lambda x: (1 / np.sqrt(x)).astype(x.dtype)), "rsqrt({0})",
+unary("rsqrt", INEXACT, ref.rsqrt, "rsqrt({0})",
       lambda t, y, x: o.mul(t, o.mul(like(x, -0.5), o.div(y, x))), cost=8)  # fmt: skip
 unary(
     "log_base", FLOAT, lambda x, *, base: q(np.log2 if base == 2 else np.log10)(x),

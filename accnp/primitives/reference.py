@@ -15,6 +15,7 @@ __all__ = [
     "logistic",
     "make_complex",
     "remainder",
+    "rsqrt",
     "select_n",
     "shift_left",
     "shift_right_arithmetic",
@@ -58,6 +59,12 @@ def make_complex(a: Any, b: Any) -> Any:
 def lgamma(x: Any) -> Any:
     """The logarithm of the absolute gamma function; inf at -inf, as in C and jax."""
     return np.where(np.isneginf(x), np.inf, special("gammaln")(x)).astype(x.dtype)
+
+
+@quiet
+def rsqrt(x: Any) -> Any:
+    """One rounding for half precision: the root is kept in float32."""
+    return (1 / np.sqrt(x.astype(np.result_type(x, np.float32)))).astype(x.dtype)
 
 
 @quiet

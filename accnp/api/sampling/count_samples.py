@@ -240,18 +240,20 @@ def multinomial(
         n: how many trials [...].
         p: probabilities [..., k]; scaled to add up to 1.
         shape: of the samples, k included; that of `n` and `p` if None.
-        dtype: of the samples, a floating one.
+        dtype: of the samples; the default floating one if None.
         unroll: accepted as in jax; the loop over outcomes is native.
 
     Returns:
-        Counts [..., k], whole numbers in a floating dtype, whose last axis adds up to n.
+        Counts [..., k], whole numbers, whose last axis adds up to n.
 
     >>> import accnp as jnp
     >>> counts = jnp.random.multinomial(jnp.random.key(0), 10, jnp.array([0.2, 0.8]))
     >>> float(counts.sum())
     10.0
     """
-    kind = float_dtype(dtype, "multinomial")
+    kind = dtypes.default_float()
+    if dtype is not None:
+        kind = dtypes.requested_dtype(dtype, "random.multinomial")
     count, chances = (wrap(v) for v in promote_inexact("random.multinomial", n, p))
     sizes = sample_shape(shape, "multinomial", count[..., None]._node, chances._node)
     count, chances = broadcast_to(count, sizes[:-1]), broadcast_to(chances, sizes)

@@ -322,15 +322,16 @@ def truncated_normal(
 
 @api_boundary
 def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Sample -1 and 1.
+    """Sample -1 and 1; as a bool, that is True always.
 
     >>> import accnp as jnp
     >>> jnp.random.rademacher(jnp.random.key(0), (4,))
     Array([-1, -1,  1,  1], dtype=int32)
     """
     kind = dtypes.default_int() if dtype is None else dtypes.requested_dtype(dtype, "rademacher")
-    x = cast(bernoulli(key, 0.5, as_shape(shape, "random.rademacher"))._node, kind)
-    return wrap(o.sub(o.mul(like(x, 2), x), like(x, 1)))
+    heads = bernoulli(key, 0.5, as_shape(shape, "random.rademacher"))._node
+    x = cast(heads, dtypes.default_int() if kind.kind == "b" else kind)
+    return wrap(cast(o.sub(o.mul(like(x, 2), x), like(x, 1)), kind))
 
 
 @api_boundary

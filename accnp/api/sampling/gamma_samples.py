@@ -54,7 +54,8 @@ def _one(key: Any, alpha: Array, log_space: bool) -> Array:
     raised = where(large, alpha, alpha + 1)
     third = array(1 / 3, kind)
     d = raised - third
-    c = third / uf.sqrt(d)
+    # XLA takes a quotient by a root for a product, but not where it rounds in between.
+    c = third / uf.sqrt(d) if kind.name == "bfloat16" else third * wrap(o.rsqrt(d._node))
 
     def rejected(state: Any) -> Array:
         _, x2, v, u = state
@@ -81,7 +82,7 @@ def _one(key: Any, alpha: Array, log_space: bool) -> Array:
     if log_space:
         low = -exponential(boost_key, (), kind)
         boost = where(large | (low == 0), 0, low * (1 / alpha))
-        return uf.log(d * v) + boost
+        return uf.log(d) + uf.log(v) + boost
     boost = where(large, 1, uf.power(1 - uniform(boost_key, (), kind), 1 / alpha))
     return d * v * boost
 
@@ -114,11 +115,7 @@ def _samples(key: Any, alpha: Array, log_space: bool) -> Array:
 
 
 def _drawn(key: Any, a: Any, shape: Any, dtype: Any, name: str, log_space: bool) -> Array:
-    sizes, kind, (alpha,) = _parameters(name, shape, dtype, a)
-    if kind.itemsize < 4:
-        raise NotImplementedError(
-            f"random.{name}: samples are float32 or float64; got {kind.name}; convert afterwards"
-        )
+    sizes, _, (alpha,) = _parameters(name, shape, dtype, a)
     return _samples(key, broadcast_to(alpha, sizes), log_space)
 
 
@@ -132,7 +129,7 @@ def gamma(
         key: key.
         a: parameters, positive; samples are differentiable by them.
         shape: of the samples; that of `a` if None.
-        dtype: float32 or float64.
+        dtype: a floating dtype; the default one if None.
 
     >>> import accnp as jnp
     >>> jnp.random.gamma(jnp.random.key(0), 2.0, (3,)).shape

@@ -358,7 +358,7 @@ def choice(
     axis: int = 0,
     mode: str | None = None,
 ) -> Array:
-    """Sample elements of an array along an axis, or numbers below an integer.
+    """Sample elements of an array along an axis, or numbers below an integer (floats are cut).
 
     >>> import accnp as jnp
     >>> jnp.random.choice(jnp.random.key(0), jnp.array([5, 6, 7]), (3,))
@@ -374,7 +374,7 @@ def choice(
         d = as_axis(axis, x.aval.ndim, name)
         n = x.aval.shape[d]
     else:
-        d, n = 0, as_int(a, name, "a", "shape")
+        d, n = 0, int(a) if x.aval.dtype.kind == "f" else as_int(a, name, "a", "shape")
     count = prod(sizes)
     if count == 0:
         zero = scalar_node(0, x.aval.dtype, False)
