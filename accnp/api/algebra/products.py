@@ -44,15 +44,38 @@ def product(
     preferred: Any = None,
 ) -> Node:
     """Record a dot_general whose dtype is that of the (promoted) operands, or `preferred`."""
-    out = a.aval.dtype if preferred is None else preferred
     dims = tuple(tuple(tuple([int(d) for d in g]) for g in pair) for pair in (contract, batch))
-    return o.dot_general(
-        a,
-        b,
-        dimension_numbers=dims,
-        precision=precision_key(precision),
-        preferred_element_type=np.dtype(out),
+    out = a.aval.dtype if preferred is None else preferred
+    return _dot_general(a, b, dims, precision, np.dtype(out))
+
+
+def _dot_general(a: Node, b: Node, dims: Any, precision: Any, out: np.dtype | None) -> Node:
+    """Record a dot_general; sums that `out` cannot hold are computed first, and converted then."""
+    own = a.aval.dtype
+    keyed = precision_key(precision)
+    if out is None or out == own:
+        return o.dot_general(
+            a, b, dimension_numbers=dims, precision=keyed, preferred_element_type=out
+        )
+    exact = own == b.aval.dtype and not dtypes.issubdtype(own, np.floating)
+    if exact and not hasattr(precision, "check") and _bits(out) < _bits(own):
+        raise TypeError(
+            f"dot_general: sums of {own.name} do not fit into a narrower dtype; got {out.name} "
+            "(preferred_element_type); convert the result"
+        )
+    kinds = np.complexfloating if own.kind == "c" else np.inexact
+    later = dtypes.issubdtype(own, np.inexact) and not dtypes.issubdtype(out, kinds)
+    y = o.dot_general(
+        a, b, dimension_numbers=dims, precision=keyed, preferred_element_type=own if later else out
     )
+    return cast(y, out) if later else y
+
+
+def _bits(dtype: np.dtype) -> int:
+    """The size of a number, or of each part of a complex one; a bool takes one bit."""
+    if dtype.kind == "b":
+        return 1
+    return dtype.itemsize * (4 if dtype.kind == "c" else 8)
 
 
 def precision_key(precision: Any) -> Any:
@@ -95,15 +118,7 @@ def dot_general(
         wanted = dtypes.requested_dtype(wanted, "lax.dot_general")
     elif x.aval.dtype != y.aval.dtype:
         wanted = dtypes.promote(tuple((v.aval.dtype, v.aval.weak_type) for v in (x, y)))[0]
-    return wrap(
-        o.dot_general(
-            x,
-            y,
-            dimension_numbers=dims,
-            precision=precision_key(precision),
-            preferred_element_type=wanted,
-        )
-    )
+    return wrap(_dot_general(x, y, dims, precision, wanted))
 
 
 @api_boundary
@@ -272,7 +287,7 @@ def tensordot(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Contract several axes: a number of them, or a pair of lists.
+    """Contract several axes: a number of them (none, if it is negative), or a pair of lists.
 
     >>> import accnp as jnp
     >>> jnp.tensordot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]), axes=1)
@@ -282,7 +297,7 @@ def tensordot(
     m, n = x.aval.ndim, y.aval.ndim
     if isinstance(axes, Sequence | np.ndarray) and not isinstance(axes, str):
         if len(axes) != 2:
-            raise ValueError(
+            raise TypeError(
                 f"tensordot: axes must be a number or a pair; got {axes!r}; "
                 "pass ((axes of a), (axes of b))"
             )
@@ -290,8 +305,8 @@ def tensordot(
         if len(left) != len(right):
             raise ValueError(f"tensordot: both axes lists must be equally long; got {axes!r}")
     else:
-        k = as_int(axes, "tensordot", "axes")
-        if k > min(m, n) or k < 0:
+        k = max(0, as_int(axes, "tensordot", "axes"))  # as jax takes negative numbers
+        if k > min(m, n):
             raise TypeError(
                 f"Number of tensordot axes (axes {k}) exceeds input ranks "
                 f"({x.aval.shape} and {y.aval.shape})"

@@ -368,7 +368,10 @@ def fmin(a: Node, b: Node) -> Node:
 
 
 def as_bool(x: Node) -> Node:
-    return x if x.aval.dtype == BOOL else o.ne(x, like(x, 0))
+    """Truth values; those of weak numbers are weak, of weak arrays strong."""
+    if x.aval.dtype == BOOL:
+        return x
+    return o.ne(x, full((), 0, x.aval.dtype, x.aval.weak_type and not x.aval.ndim))
 
 
 def logical(name: str) -> Any:

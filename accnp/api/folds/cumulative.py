@@ -257,14 +257,17 @@ def nanvar(
     where: Any = None,
     mean: Any = None,
 ) -> Array:
-    """The variance over the given axes, leaving nan out.
+    """The variance over the given axes, leaving nan out; with an integer dtype it is one.
 
     >>> import accnp as jnp
     >>> jnp.nanvar(jnp.array([1, jnp.nan]))
     Array(0., dtype=float32)
     """
-    mask = _not_nan(a, where, "nanvar")
-    return red.var(a, axis, dtype, out, ddof, keepdims, where=mask, mean=mean)
+    kind = None if dtype is None else dtypes.requested_dtype(dtype, "nanvar")
+    if kind is None or kind.kind not in "iu":
+        mask = _not_nan(a, where, "nanvar")
+        return red.var(a, axis, dtype, out, ddof, keepdims, where=mask, mean=mean)
+    return red.var(a, axis, kind, out, ddof, keepdims, where=where, mean=mean).astype(kind)
 
 
 @api_boundary
@@ -284,5 +287,8 @@ def nanstd(
     >>> jnp.nanstd(jnp.array([1, jnp.nan]))
     Array(0., dtype=float32)
     """
+    kind = None if dtype is None else dtypes.requested_dtype(dtype, "nanstd")
+    if kind is not None and kind.kind in "iu":
+        raise TypeError(f"nanstd: roots are no integers; got dtype={kind.name}; pass a float dtype")
     mask = _not_nan(a, where, "nanstd")
     return red.std(a, axis, dtype, out, ddof, keepdims, where=mask, mean=mean)

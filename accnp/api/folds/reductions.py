@@ -372,8 +372,11 @@ def _var_node(
             raise ValueError(
                 f"{name}: complex numbers need a complex dtype; got dtype={dtype.name}; cast after"
             )
-        dtype = dtype if dtype == BOOL else dtypes.to_inexact(dtype)
-    x, result, weak = _computed(given, dtype, name)
+    whole = dtype is not None and dtype_kind(dtype) in "iu"
+    if whole:  # counted in integers, and weak floats in the end, since there may be nan
+        x, result, weak = cast(given, dtype), dtypes.default_float(), True
+    else:
+        x, result, weak = _computed(given, dtype, name)
     axes = axes_of(axis, x.aval.ndim, name)
     if mean is None:
         centre = _mean_node(x, axes, True, where, name)
@@ -386,14 +389,15 @@ def _var_node(
     squares = o.real(o.mul(d, o.conj(d))) if dtype_kind(x.aval.dtype) == "c" else o.square(d)
     result = dtypes.real_part(result) if dtype is None else result
     if where is None:
-        n = count_of(x, axes) - ddof
-        y = o.div(o.reduce_sum(squares, axes=axes), like(squares, float(n)))
+        n = count_of(x, axes) - (int(ddof) if whole else ddof)
+        y = o.div(o.reduce_sum(squares, axes=axes), like(squares, n if whole else float(n)))
         if n <= 0:
-            y = rules.filled(y, math.nan)
+            y = rules.filled(cast(y, result) if whole else y, math.nan)
     else:
         n = o.reduce_sum(cast(mask, squares.aval.dtype), axes=axes)
-        n = o.sub(n, like(n, float(ddof)))
+        n = o.sub(n, like(n, int(ddof) if whole else float(ddof)))
         y = o.div(o.reduce_sum(squares, axes=axes), n)
+        y = cast(y, result) if whole else y
         y = rules.select(o.gt(n, like(n, 0)), y, like(y, math.nan))
     return cast(keep(y, x, axes, keepdims), result, weak)
 
@@ -420,6 +424,8 @@ def var(
     correction: Any = None,
 ) -> Array:
     """The variance over the given axes, with `ddof` degrees of freedom taken off.
+
+    With an integer dtype it is computed in integers, as jax does, and rounded towards 0.
 
     >>> import accnp as jnp
     >>> jnp.var(jnp.array([1.0, 2.0, 3.0, 4.0]), ddof=1)

@@ -173,7 +173,7 @@ def _unique_sized(
     x = transpose_node(x, (d, *[k for k in range(rank) if k != d]))
     n = x.aval.shape[0]
     if not x.aval.size:
-        if size and fill is None:
+        if size and fill is None and not n:
             raise ValueError(
                 f"{name}: for zero-sized input with nonzero size argument, fill_value must be "
                 f"specified; got shape {shape}"
@@ -213,15 +213,15 @@ def _unique_sized(
 def _of_nothing(
     name: str, x: Node, more: tuple[bool, ...], size: int, fill: Any, places: Any, d: int
 ) -> Any:
-    shape = (size, *x.aval.shape[1:])
+    """Slices of no elements are all one, alone if there is no value to fill up with."""
+    some = min(n := x.aval.shape[0], 1)
+    shape = (some if fill is None and n else size, *x.aval.shape[1:])
     filler = cast(as_node(0 if fill is None else fill, name), x.aval.dtype)
-    values = transpose_node(
-        broadcast_to(filler, shape), (*range(1, d + 1), 0, *range(d + 1, len(shape)))
-    )
-    none = scalar_node(0, dtypes.default_int(), False)
-    shapes = ((0,), places, (0,))
-    rest = [broadcast_to(none, s) for s, wanted in zip(shapes, more, strict=True) if wanted]
-    out = [values, *rest]
+    back = (*range(1, d + 1), 0, *range(d + 1, len(shape)))
+    values = transpose_node(broadcast_to(filler, shape), back)
+    numbers = [scalar_node(k, dtypes.default_int(), False) for k in (0, 0, n)]
+    rest = map(broadcast_to, numbers, ((some,), places, (some,)))
+    out = [values, *[part for part, wanted in zip(rest, more, strict=True) if wanted]]
     return tuple(map(wrap, out)) if len(out) > 1 else wrap(values)
 
 
@@ -479,17 +479,17 @@ def isin(
     """Return, for each element, whether it is among the test elements. All methods are one here.
 
     Raises:
-        ValueError: a `method` that is not known.
+        ValueError: a `method` that is not known, where there are elements.
 
     >>> import accnp as jnp
     >>> jnp.isin(jnp.array([1, 2, 3]), jnp.array([2, 3]))
     Array([False,  True,  True], dtype=bool)
     """
-    if method not in _METHODS:
-        raise ValueError(f"jnp.isin: {method=} is not implemented; options are {_METHODS}")
     x, tests = promote("jnp.isin", element, test_elements)
     flat, tests = (reshape_plain(v, (v.aval.size,)) for v in (x, tests))
     if tests.aval.size and x.aval.size:
+        if method not in _METHODS:
+            raise ValueError(f"jnp.isin: {method=} is not implemented; options are {_METHODS}")
         ordered = o.sort(tests, dimension=0, is_stable=True, num_keys=1)
         at = o.searchsorted(ordered, flat, side="left")
         last = like(at, tests.aval.size - 1)

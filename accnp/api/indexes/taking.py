@@ -285,7 +285,11 @@ def nonzero_nodes(a: Any, size: Any, fill_value: Any, function: str) -> list[Nod
         step = prod(shape[d + 1 :])
         i = o.rem(o.div(found, scalar_node(max(step, 1), INDEX, False)), _size(n))
         fill = as_node(0 if fills[d] is None else fills[d], function)
-        out.append(o.select_n(valid, broadcast_to(cast(fill, INDEX), (count,)), i))
+        if dtypes.issubdtype(fill.aval.dtype, np.inexact):  # then so are the coordinates
+            i, fill = promote(function, wrap(i), wrap(fill))
+        else:
+            fill = cast(fill, INDEX)
+        out.append(o.select_n(valid, broadcast_to(fill, (count,)), i))
     return out
 
 
@@ -306,8 +310,8 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
 
 
 def cast_index(x: Node) -> Array:
-    """Return indices in the default integer dtype."""
-    return wrap(cast(x, dtypes.default_int()))
+    """Return indices in the default integer dtype; inexact ones, by a fill value, as they are."""
+    return wrap(x if dtypes.issubdtype(x.aval.dtype, np.inexact) else cast(x, dtypes.default_int()))
 
 
 @api_boundary

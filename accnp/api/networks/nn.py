@@ -362,10 +362,10 @@ def glu(x: Any, axis: int = -1) -> Array:
     >>> jnp.nn.glu(jnp.array([1.0, 0.0]))
     Array([0.5], dtype=float32)
     """
-    node = _one("glu", x)
+    if not dtypes.issubdtype((node := as_node(x, "glu")).aval.dtype, np.inexact):
+        raise TypeError(f"nn.glu: gates are floats; got {node.aval.dtype.name} (x); convert it")
     at = as_axis(axis, node.aval.ndim, "glu")
-    n = node.aval.shape[at]
-    if n % 2:
+    if (n := node.aval.shape[at]) % 2:
         raise ValueError(
             f"glu: axis {axis} must have an even size; got shape {node.aval.shape}; pad or slice it"
         )
@@ -378,15 +378,16 @@ def glu(x: Any, axis: int = -1) -> Array:
     return wrap(o.mul(half(0), o.logistic(half(n // 2))))
 
 
-def _shifted(x: Any, axis: Any, where: Any, name: str) -> tuple[Node, tuple[int, ...], Any]:
+def _shifted(x: Any, axis: Any, where: Any, name: str) -> tuple[Node, tuple[int, ...]]:
     """x minus its maximum over the axes, which derivatives do not see."""
+    if as_node(x, name).aval.dtype == bool:
+        raise TypeError(f"nn.{name}: bools cannot be subtracted; got dtype bool; convert to float")
     node = _one(name, x)
     axes = red.axes_of(axis, node.aval.ndim, name)
-    masked = node if where is None else red.masked(node, where, -math.inf, name)
-    top = o.reduce_max(masked, axes=axes)
-    top = red.keep(o.max(like(top, -math.inf), top), masked, axes, True)
-    # Less what is masked: where nothing of a line is taken, its slope must not be 0 / 0.
-    return o.sub(masked, o.stop_gradient(top)), axes, where
+    if where is not None:  # where nothing of a line is taken, its slope must not be 0 / 0
+        node = red.masked(node, where, -math.inf, name)
+    top = red.max(wrap(node), axes, None, True, -math.inf)._node
+    return o.sub(node, o.stop_gradient(top)), axes
 
 
 @api_boundary
@@ -397,7 +398,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     >>> jnp.nn.softmax(jnp.zeros(2))
     Array([0.5, 0.5], dtype=float32)
     """
-    shifted, axes, _ = _shifted(x, axis, where, "softmax")
+    shifted, axes = _shifted(x, axis, where, "softmax")
     raised = o.exp(shifted)
     if where is not None:
         raised = red.masked(raised, where, 0, "softmax")
@@ -417,7 +418,7 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     >>> jnp.nn.log_softmax(jnp.zeros(2))
     Array([-0.6931472, -0.6931472], dtype=float32)
     """
-    shifted, axes, _ = _shifted(x, axis, where, "log_softmax")
+    shifted, axes = _shifted(x, axis, where, "log_softmax")
     raised = o.exp(shifted)
     if where is not None:
         raised = red.masked(raised, where, 0, "log_softmax")

@@ -368,6 +368,8 @@ def _make_arg(name: str, example: str) -> Callable[..., Array]:
     @api_boundary
     def arg(operand: Any, axis: int, index_dtype: Any) -> Array:
         x = as_node(operand, f"lax.{name}")
+        if x.aval.dtype.kind == "c":
+            raise TypeError(f"lax.{name}: complex numbers have no order; got {x.aval}; take abs")
         at = as_axis(axis, x.aval.ndim, f"lax.{name}")
         new = dtypes.requested_dtype(index_dtype, f"lax.{name}")
         return wrap(getattr(o, name)(x, axes=(at,), index_dtype=new))
