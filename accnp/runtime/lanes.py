@@ -340,6 +340,11 @@ class _Loop:
         kind, base = self.value(x.value)
         dtype, b = kind.dtype, self.f.b
         terms = [self.value(t) for t in addends(x.slice)]
+        if len(terms) > 1:  # a number of another type would make a step part of a vector
+            terms = [
+                t if isinstance(t[1], Index | Vector) else (types.int64, self.cast(t, types.int64))
+                for t in terms
+            ]
         steps = [getattr(v, "step", None) for _, v in terms if isinstance(v, Index | Vector)]
         if len(steps) > 1 or not {*steps} <= {1, *STRIDES}:
             return dtype, self.gathered(dtype, base, terms)
@@ -406,8 +411,7 @@ class _Loop:
         if whole and op in (ast.Add, ast.Mult) and isinstance(b[1], Index):
             a, b = b, a
         if whole and isinstance(a[1], Index) and not isinstance(b[1], Index | Vector):
-            name = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}.get(op)
-            if name is not None:
+            if name := {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}.get(op):
                 write = functools.partial(getattr(self.f.b, name), flags=("nsw",))
                 first, step = write(a[1].first, b[1]), a[1].step
                 if op is ast.Mult:

@@ -154,6 +154,8 @@ PLACES = {
     "and in a row": ("i4(y[i]) + i * 2 + 1", lambda i, y, n: y[i] + i * 2 + 1),
     "two": ("i4(y[i]) * n + i4(y[i + 1])", lambda i, y, n: y[i] * n + y[i + 1]),
     "stride": ("i * n", lambda i, y, n: i * n),
+    "from a place for all": ("i + i4(y[0])", lambda i, y, n: i + y[0]),
+    "strided from there": ("i * 3 + i4(y[0]) + u4(n)", lambda i, y, n: i * 3 + y[0] + n),
     "long stride": ("i * 7 + n", lambda i, y, n: i * 7 + n),
     "backwards": ("(n - i) * 5 + 900", lambda i, y, n: (n - i) * 5 + 900),
 }
