@@ -7,11 +7,13 @@ are folded by halves; the results of the blocks of a row are joined one after th
 sum has the same order there and here, and the same bits. Rows of one block have a warp each;
 longer ones a block of threads, whose warps take a block of elements each, and leave the results
 in shared memory. An operand that several passes want stays in shared memory between them, each
-element with the thread that reads it again, so that no thread waits for another.
+element with the thread that reads it again, so that no thread waits for another. Rows of up to 256
+elements stay in registers, and the text has a step for each 32 of them.
 """
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from math import prod
 from typing import Any
 
@@ -27,6 +29,8 @@ SIDE = 4  # rows of 32 elements that are written out
 CHEAP = 60  # cost of a kernel up to which they are; beyond it two
 WARPS = 8  # of a block of threads
 PARTS = 128  # results of blocks that are joined at a time
+COMPACT = 256  # elements of a row that stays in registers
+WRITTEN = 480  # cost of what is written out for such a row
 ROOM = 40 << 10  # bytes of shared memory that a block of threads may have for what it keeps
 
 
@@ -49,18 +53,29 @@ def grid_row(e: Any) -> None:
     e.done = set()
     count = e.integer("rows", "rows", rows)
     e.out.extent, e.out.weight = rows, spec.cost * length
+    _begin(e)
     if alone:
-        per = WARPS
-        per = _keep(e, min(BLOCK, 1 << max(7, (length - 1).bit_length())), per)
-        e.out.threads, e.out.blocks = 32 * per, -(-rows // per)
+        e.steps = _steps(e, length)
+        e.width = 32 if not e.steps or length > 16 else 8 if length <= 8 else 16
+        per = _keep(e, min(BLOCK, 1 << max(7, (length - 1).bit_length())), WARPS)
+        e.out.threads, e.out.blocks = 32 * per, -(-rows // (per * 32 // e.width))
         first, step = "thread() >> 5", "(threads() >> 5)"
     else:
         _keep(e, 1 << (length - 1).bit_length(), 1)
         e.out.threads, e.out.blocks = 32 * min(WARPS, -(-length // BLOCK)), rows
         first, step = "block_of_grid()", "blocks()"
         _parts(e)
-    w.add(f"o = {first}")
-    with w.block(f"while o < {count}:"):
+    several = 32 // e.width
+    if several == 1:
+        w.add(f"o = {first}")
+        head, last = f"while o < {count}:", f"o = o + {step}"
+    else:
+        w.add(f"u = ({first}) * {several}", f"head = lane() & {-e.width}")
+        head, last = f"while u < {count}:", f"u = u + {step} * {several}"
+    with w.block(head):
+        if several > 1:
+            w.add(f"o = u + (lane() >> {e.width.bit_length() - 1})", f"live = o < {count}")
+            w.add(f"o = o if live else {count} - 1")
         index: dict[int, str] = {}
         e.begin_outer("o", index)
         base = e.bases(index, e.all_accesses(), "p")
@@ -68,37 +83,57 @@ def grid_row(e: Any) -> None:
             e.statement(s, base, {})
         for p, phase in enumerate(spec.phases):
             e.present = p
-            accs = [accumulator(f.dtype, f.combine) for f in phase.folds]
-            for f, acc in zip(phase.folds, accs, strict=True):
-                w.add(f"{f.name}_acc = {dtype_code(acc)}({identity(acc, f.combine)})")
-            if not spec.reduced:
-                e.body(phase, base, {})
-                for f, acc in zip(phase.folds, accs, strict=True):
-                    w.add(f"{f.name}_acc = {dtype_code(acc)}({f.source})")
-            elif alone:
-                _block(e, phase, base, "0", e.total())
-                for f, acc in zip(phase.folds, accs, strict=True):
-                    w.add(f"{f.name}_u = shuffle_at({f.name}_u, 0)")
-                    _gather(e, f, acc, f"{f.name}_u")
-            else:
-                _team(e, phase, base, "0", e.total())
-            for f in phase.folds:
-                cast = dtype_code(f.dtype) if accumulator(f.dtype, f.combine) != f.dtype else ""
-                w.add(f"{f.name} = {cast}({f.name}_acc)")
-                e.dtypes[f.name] = f.dtype
-            for s in phase.row:
-                e.statement(s, base, {})
-            if phase.row_stores:
-                with w.block("if lane() == 0:" if alone else "if thread_of_block() == 0:"):
-                    for a, name in phase.row_stores:
-                        w.add(f"a{a.number}[{e.place(a, base, {})}] = {name}")
-        w.add(f"o = o + {step}")
+            _pass(e, phase, base, alone)
+        w.add(last)
+
+
+def _pass(e: Any, phase: Phase, base: dict[int, str], alone: bool) -> None:
+    """One pass over the row, and the statements on row values that follow."""
+    w = e.w
+    accs = [accumulator(f.dtype, f.combine) for f in phase.folds]
+    for f, acc in zip(phase.folds, accs, strict=True):
+        w.add(f"{f.name}_acc = {dtype_code(acc)}({identity(acc, f.combine)})")
+    if not e.spec.reduced:
+        e.body(phase, base, {})
+        for f, acc in zip(phase.folds, accs, strict=True):
+            w.add(f"{f.name}_acc = {dtype_code(acc)}({f.source})")
+    elif alone:
+        _block(e, phase, base, "0", e.total())
+        for f, acc in zip(phase.folds, accs, strict=True):
+            w.add(f"{f.name}_u = shuffle_at({f.name}_u, {'0' if e.width == 32 else 'head'})")
+            _gather(e, f, acc, f"{f.name}_u")
+    else:
+        _team(e, phase, base, "0", e.total())
+    for f in phase.folds:
+        cast = dtype_code(f.dtype) if accumulator(f.dtype, f.combine) != f.dtype else ""
+        w.add(f"{f.name} = {cast}({f.name}_acc)")
+        e.dtypes[f.name] = f.dtype
+    for s in phase.row:
+        e.statement(s, base, {})
+    if phase.row_stores:
+        test = "lane() == 0" if alone else "thread_of_block() == 0"
+        with w.block(f"if {test if e.width == 32 else 'live & (lane() == head)'}:"):
+            for a, name in phase.row_stores:
+                w.add(f"a{a.number}[{e.place(a, base, {})}] = {name}")
+
+
+def _begin(e: Any) -> None:
+    e.kept, e.shelf, e.present, e.registers = {}, "", 0, False
+    e.steps, e.width = 0, 32
+
+
+def _steps(e: Any, length: int) -> int:
+    """The steps of 32 elements that are written out for whole rows; 0 if they are too many."""
+    steps = 1 << max(0, (-(-length // 32) - 1).bit_length())
+    count = sum(len(p.full) + len(p.folds) + len(p.stores) for p in e.spec.phases)
+    most = steps * max(e.spec.cost, count)
+    return steps if 0 < length <= COMPACT and most <= WRITTEN else 0
 
 
 def grid_split(e: Any) -> None:
     """Each block of threads folds one chunk of one row; one chunk in all goes to the output."""
     spec, w = e.spec, e.w
-    e.kept = {}
+    _begin(e)
     e.prologue()
     total = prod(spec.reduced)
     chunks = max(1, -(-total // CHUNK))
@@ -186,43 +221,35 @@ def _block(e: Any, phase: Phase, base: dict[int, str], start: str, count: str) -
     for f in phase.folds:
         first = f"{dtype_code(f.dtype)}({identity(f.dtype, f.combine)})"
         w.add(*[f"{f.name}_{x} = {first}" for x in ("uv" if lanes(f.combine) == 64 else "u")])
-    side = SIDE if e.spec.cost <= CHEAP else 2
-    step = 32 * side
-    w.add("j = lane()", f"whole = {count} & {-step}")
     begin = "" if start == "0" else f"{start} + "
-    with w.block("while j < whole:"):
-        w.add(*[f"q{k} = {begin}j + {32 * k}" if k else f"q{k} = {begin}j" for k in range(side)])
-        _elements(e, phase, base, side)
+    side = e.steps or (SIDE if e.spec.cost <= CHEAP else 2)
+    w.add("j = lane()" if e.width == 32 else f"j = lane() & {e.width - 1}")
+    if not e.steps:
+        step = 32 * side
+        w.add(f"whole = {count} & {-step}")
+        with w.block("while j < whole:"):
+            for k in range(side):
+                w.add(f"q{k} = {begin}j + {32 * k}" if k else f"q{k} = {begin}j")
+            _elements(e, phase, base, side, False)
+            w.add(f"j = j + {step}")
+    with nullcontext() if e.steps else w.block(f"if whole < {count}:"):
+        # What is beyond the end is the last element again, and is not joined.
+        live = " & live" if e.width < 32 else ""
         for k in range(side):
-            for f in phase.folds:
-                lane = f"{f.name}_{'v' if k % 2 and lanes(f.combine) == 64 else 'u'}"
-                w.add(f"{lane} = {_join(f, lane, f'{f.source}_{k}')}")
-        w.add(f"j = j + {step}")
-    both = [f for f in phase.folds if lanes(f.combine) == 64]
-    w.add(*(["odd = False"] if both else []))
-    with w.block(f"while j < {count}:"):
-        w.add(f"q0 = {begin}j")
-        _elements(e, phase, base, 1)
-        for f in phase.folds:
-            u, v = f"{f.name}_u", f"{f.name}_v"
-            if f in both:
-                with w.block("if odd:"):
-                    w.add(f"{v} = {_join(f, v, f'{f.source}_0')}")
-                with w.block("else:"):
-                    w.add(f"{u} = {_join(f, u, f'{f.source}_0')}")
-            else:
-                w.add(f"{u} = {_join(f, u, f'{f.source}_0')}")
-        w.add(*(["odd = not odd"] if both else []), "j = j + 32")
+            w.add(f"ok{k} = (j + {32 * k} < {count}){live}")
+            w.add(f"q{k} = ({begin}j + {32 * k}) if ok{k} else ({begin}{count} - 1)")
+        _elements(e, phase, base, side, True)
     for f in phase.folds:
-        u = f"{f.name}_u"
-        if f in both:
+        u, d = f"{f.name}_u", e.width // 2
+        if lanes(f.combine) == 64:
             w.add(f"{u} = {_join(f, u, f'{f.name}_v')}")
-        for d in (16, 8, 4, 2, 1):
+        while d:
             w.add(f"{u} = {_join(f, u, f'shuffle_down({u}, {d})')}")
+            d //= 2
 
 
-def _elements(e: Any, phase: Phase, base: dict[int, str], side: int) -> None:
-    """The statements of a pass for the elements q0, q1...; loads come first."""
+def _elements(e: Any, phase: Phase, base: dict[int, str], side: int, masked: bool) -> None:
+    """The statements of a pass for the elements q0, q1..., and their folds; loads come first."""
     w = e.w
     names = {s.name for s in phase.full} | {f.source for f in phase.folds}
     dims = list(e.of_reduced)
@@ -239,42 +266,56 @@ def _elements(e: Any, phase: Phase, base: dict[int, str], side: int) -> None:
     for k, index in enumerate(where):
         w.add(*[f"{x}_{k} = {x}" for x in sorted(outside)])
         for s in early:
-            _load(e, Copy(e, k, names), s, base, index, f"q{k}")
+            _load(e, Copy(e, k, names), s, base, index, masked)
     for k, index in enumerate(where):
         copy = Copy(e, k, names)
         for s in phase.full:
             if s not in early:
                 copy.statement(s, base, index)
         for a, name in phase.stores:
-            value = copy.name(name)
-            kept = e.kept.get(id(a))
-            if kept is not None and e.present < e.last[id(a)]:
-                w.add(f"{kept}[{e.shelf}q{k}] = {value}")
+            if id(a) in e.kept and e.present < e.last[id(a)]:
+                _put(e, a, k, copy.name(name), masked)
             else:
-                w.add(f"a{a.number}[{e.place(a, base, index)}] = {value}")
+                with w.block(f"if ok{k}:") if masked else nullcontext():
+                    w.add(f"a{a.number}[{e.place(a, base, index)}] = {copy.name(name)}")
+    for k in range(side):
+        for f in phase.folds:
+            lane = f"{f.name}_{'v' if k % 2 and lanes(f.combine) == 64 else 'u'}"
+            text = f"{lane} = {_join(f, lane, f'{f.source}_{k}')}"
+            w.add(f"{text} if ok{k} else {lane}" if masked else text)
 
 
 def _load(
-    e: Any, copy: Copy, s: Statement, base: dict[int, str], index: dict[int, str], q: str
+    e: Any, copy: Copy, s: Statement, base: dict[int, str], index: dict[int, str], masked: bool
 ) -> None:
-    """An element of an operand, from shared memory where an earlier pass has left it."""
-    a = s.access
+    """An element of an operand, from where an earlier pass has left it."""
+    a, k = s.access, copy.k
     assert a is not None
     kept = e.kept.get(id(a))
     if kept is None or (e.present == e.first[id(a)] and not a.store):
         copy.statement(s, base, index)
         if kept is not None:
-            e.w.add(f"{kept}[{e.shelf}{q}] = {copy.name(s.name)}")
+            _put(e, a, k, copy.name(s.name), masked)
     else:
-        e.w.add(f"{copy.name(s.name)} = {kept}[{e.shelf}{q}]")
+        place = f"{kept}_{k}" if e.registers else f"{kept}[{e.shelf}q{k}]"
+        e.w.add(f"{copy.name(s.name)} = {place}")
         e.dtypes[copy.name(s.name)] = s.dtype
+
+
+def _put(e: Any, a: Access, k: int, value: str, masked: bool) -> None:
+    """Keep an element for later passes."""
+    kept = e.kept[id(a)]
+    if e.registers:
+        e.w.add(f"{kept}_{k} = {value}")
+        return
+    with e.w.block(f"if ok{k}:") if masked else nullcontext():
+        e.w.add(f"{kept}[{e.shelf}q{k}] = {value}")
 
 
 def _keep(e: Any, length: int, rows: int) -> int:
     """Choose operands that stay in shared memory between passes, `length` elements for each of so
     many rows; give the rows for which there is room."""
     spec = e.spec
-    e.kept, e.shelf, e.present = {}, "", 0
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     found: dict[int, Access] = {}
@@ -288,6 +329,10 @@ def _keep(e: Any, length: int, rows: int) -> int:
             first.setdefault(id(a), p)
             last[id(a)] = p
     e.first, e.last = first, last
+    if e.steps:
+        e.registers = True
+        e.kept = {i: f"kept{a.number}" for i, a in found.items()}
+        return rows
     shelves: list[list[Access]] = []  # operands of one shelf follow each other in time
     for a in sorted(found.values(), key=lambda a: first[id(a)]):
         for shelf in shelves:

@@ -43,6 +43,9 @@ PROGRAMS = {
     "doubles": (lambda x: x.sum(1), np.zeros((7, 300))),
     "complex": (lambda x: x.sum(1), np.zeros((7, 300), np.complex64)),
     "softmax": (softmax, f4(13, 200)),
+    "softmax of few": (softmax, f4(21, 7)),
+    "softmax of some": (softmax, f4(5, 13)),
+    "softmax of a block": (softmax, f4(3, 700)),
     "softmax of blocks": (softmax, f4(2, 3000)),
     "softmax without room": (softmax, f4(1, 25000)),
     "layer norm": (layer_norm, f4(13, 200), f4(200), f4(200)),
@@ -94,5 +97,6 @@ def test_an_operand_is_read_once(name):
     f, *arrays = PROGRAMS[name]
     ((_, text),) = grids_of(f, *arrays)
     loads = re.findall(r"= (a\d+)\[\w+ \+ q0\]", text.source)
-    assert loads == [loads[0]] * 2  # side by side, and the rest
+    # Side by side, and the rest; short rows are in registers.
+    assert loads == [loads[0]] * (2 if "blocks" in name else 1)
     assert text.source.count("= shared_f4(4096)") == ("blocks" in name)
