@@ -410,16 +410,16 @@ class _Loop:
         whole = a[0] == types.int64 == b[0]
         if whole and op in (ast.Add, ast.Mult) and isinstance(b[1], Index):
             a, b = b, a
-        if whole and isinstance(a[1], Index) and not isinstance(b[1], Index | Vector):
-            if name := {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}.get(op):
-                write = functools.partial(getattr(self.f.b, name), flags=("nsw",))
-                first, step = write(a[1].first, b[1]), a[1].step
-                if op is ast.Mult:
-                    fixed = isinstance(b[1], ir.Constant) and isinstance(step, int)
-                    if not fixed and step != 1:
-                        self.fail("a product of strides")
-                    step = step * b[1].constant if fixed else b[1]
-                return types.int64, Index(first, step)
+        grows = whole and isinstance(a[1], Index) and not isinstance(b[1], Index | Vector)
+        if grows and (name := {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}.get(op)):
+            write = functools.partial(getattr(self.f.b, name), flags=("nsw",))
+            first, step = write(a[1].first, b[1]), a[1].step
+            if op is ast.Mult:
+                fixed = isinstance(b[1], ir.Constant) and isinstance(step, int)
+                if not fixed and step != 1:
+                    self.fail("a product of strides")
+                step = step * b[1].constant if fixed else b[1]
+            return types.int64, Index(first, step)
         return self.apply(self.f.BINARY.get(op), [a, b])
 
     def unary(self, x: ast.UnaryOp) -> Any:
