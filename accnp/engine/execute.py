@@ -22,6 +22,7 @@ from accnp.runtime import buffer as pool
 from accnp.runtime import device as devices
 from accnp.runtime.blas import follow
 from accnp.runtime.buffer import Buffer
+from accnp.runtime.compile import library_module
 from accnp.runtime.device import Device
 from accnp.runtime.helpers import in_parallel
 from accnp.runtime.stream import Stream, default_stream
@@ -128,10 +129,15 @@ def preload(plan: Plan) -> None:
     for step in plan.steps:
         if type(step) is KernelStep and step.kernel is None:
             steps[step.text.source, step.text.signature] = step
-    if len(steps) > 1:
-        # The longest first: one that starts last would leave the other threads idle.
-        longest = sorted(steps.values(), key=lambda s: -len(s.text.source))
-        in_parallel([functools.partial(s.load, plan.fastmath) for s in longest])
+    library = library_module()
+    calls = {id(s): library.called_by(s.text.source) for s in steps.values()}
+    # What kernels of the library take longest and others wait for; then the longest, since one that
+    # starts last would leave the other threads idle; last those that wait for the library.
+    order = sorted(steps.values(), key=lambda s: (bool(calls[id(s)]), -len(s.text.source)))
+    tasks = [functools.partial(library.load, name) for name in sorted(set().union(*calls.values()))]
+    tasks += [functools.partial(s.load, plan.fastmath) for s in order]
+    if len(tasks) > 1:
+        in_parallel(tasks)
     plan.quick = walk_of(plan)
 
 

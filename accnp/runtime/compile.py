@@ -205,7 +205,7 @@ def find_kernel(
     if disk is None:
         return kernel, False
     identity = _identity(source, name, signature, fastmath, callees)
-    path = disk.path(_cache_module().disk_key(identity, _loader().machine.STAMP))
+    path = disk.path(_cache_module().disk_key(identity, _stamp()))
     return kernel, os.path.exists(path)
 
 
@@ -279,7 +279,7 @@ def _native(
     disk = disk_cache() if stored else None
     key = ""
     if disk is not None:
-        key = _cache_module().disk_key(identity, loader.machine.STAMP)
+        key = _cache_module().disk_key(identity, _stamp())
         data = disk.get(key)
         if data is not None:
             try:
@@ -398,6 +398,15 @@ def _lower(
             f"get_kernel: {name} does not compile: {type(error).__name__}: {error}\n"
             f"signature: {', '.join(signature)}\nsource:\n{source}"
         ) from error
+
+
+def library_module() -> Any:
+    """`accnp.runtime.library`, which looks at the processor: by name, when kernels are loaded."""
+    return importlib.import_module("accnp.runtime.library")
+
+
+def _stamp() -> str:
+    return importlib.import_module("accnp.runtime.machine").STAMP
 
 
 def _loader() -> Any:

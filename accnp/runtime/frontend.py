@@ -8,11 +8,12 @@ cache holds.
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import gc
 import importlib
 import types as pytypes
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numba
@@ -192,19 +193,34 @@ def argument_type(token: str) -> Any:
     return types.CPointer(kind) if token.endswith("*") else kind
 
 
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """One thread makes LLVM's text at a time, and no garbage is collected meanwhile: a collection
+    in the middle costs more than the compilation (30 ms, measured)."""
+    with global_compiler_lock:
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            yield
+        finally:
+            if collecting:
+                gc.enable()
+
+
 def load_function(
     source: str, name: str, namespace: Mapping[str, Any], callees: Callees = ()
-) -> pytypes.FunctionType:
-    """Run kernel source and return the function; other functions in it become callable helpers,
-    but for its callees, which have a signature and are compiled like kernels."""
+) -> tuple[pytypes.FunctionType, dict[str, ast.FunctionDef]]:
+    """Run kernel source; returns the function, and the trees of all in it. Other functions become
+    helpers that it can call, but for its callees, which have a signature and are compiled like
+    kernels."""
     scope = dict(namespace)
     before = set(scope)
+    trees = functions_of(source)
     exec(compile(source, f"<accnp kernel {name}>", "exec"), scope)
     function = scope.get(name)
     if not isinstance(function, pytypes.FunctionType):
         raise ValueError(f"get_kernel: the source must define the function; got name={name!r}")
     typed = {callee for callee, _ in callees}
-    trees = functions_of(source)
     for key in set(scope) - before:
         helper = scope[key]
         if key in typed or key == name:
@@ -213,7 +229,7 @@ def load_function(
             made: Any = numba.njit(error_model="numpy")(helper)
             scope[key] = made
             made.accnp_tree = trees[key]  # to write it where it is called, if that can be
-    return function
+    return function, trees
 
 
 def lower(
@@ -235,40 +251,32 @@ def lower(
     """
     source = with_definitions(source)
     arguments = (types.int64, types.int64, *map(argument_type, signature))
-    function = load_function(source, name, namespace, callees)
-    if function.__code__.co_argcount != len(arguments):
-        raise ValueError(
-            f"get_kernel: {name} takes {function.__code__.co_argcount - 2} arguments after lo, hi; "
-            f"got a signature of {len(signature)}"
-        )
-    # A collection in the middle costs more than the compilation (30 ms, measured).
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        with global_compiler_lock:
-            linked: list[str] = []
-            separate: list[str] = []
-            scope = function.__globals__
-            trees = functions_of(source)
-            for callee, its in callees:
-                kinds = (types.int64, types.int64, *map(argument_type, its))
-                short = _is_scalar(trees[callee])
-                # Scalar code where they do one step each time.
-                calls = source.count(f"{callee}(") - 1
-                width = 0 if calls == source.count(f"{callee}(0, 1, ") else vector_bytes
-                module, kernel, others = _run(scope[callee], trees[callee], kinds, fastmath, width)
-                text = callee_text(module, kernel, callee, attributes, short)
-                # Callers first: what nobody refers to when it is linked is dropped.
-                linked = [*([text] if short else ()), *others, *linked]
-                separate += () if short else (text,)
-                scope[callee] = types.ExternalFunction(callee, types.void(*kinds))
-            module, kernel, others = _run(function, trees[name], arguments, fastmath, vector_bytes)
-            if name != "kernel":
-                module.add_named_metadata(LIBRARY)
-            return _text(module, kernel, signature, attributes), [*others, *linked], separate
-    finally:
-        if collecting:
-            gc.enable()
+    with alone():
+        function, trees = load_function(source, name, namespace, callees)
+        if function.__code__.co_argcount != len(arguments):
+            raise ValueError(
+                f"get_kernel: {name} takes {function.__code__.co_argcount - 2} arguments after lo, "
+                f"hi; got a signature of {len(signature)}"
+            )
+        linked: list[str] = []
+        separate: list[str] = []
+        scope = function.__globals__
+        for callee, its in callees:
+            kinds = (types.int64, types.int64, *map(argument_type, its))
+            short = _is_scalar(trees[callee])
+            # Scalar code where they do one step each time.
+            calls = source.count(f"{callee}(") - 1
+            width = 0 if calls == source.count(f"{callee}(0, 1, ") else vector_bytes
+            module, kernel, others = _run(scope[callee], trees[callee], kinds, fastmath, width)
+            text = callee_text(module, kernel, callee, attributes, short)
+            # Callers first: what nobody refers to when it is linked is dropped.
+            linked = [*([text] if short else ()), *others, *linked]
+            separate += () if short else (text,)
+            scope[callee] = types.ExternalFunction(callee, types.void(*kinds))
+        module, kernel, others = _run(function, trees[name], arguments, fastmath, vector_bytes)
+        if name != "kernel":
+            module.add_named_metadata(LIBRARY)
+        return _text(module, kernel, signature, attributes), [*others, *linked], separate
 
 
 def _run(

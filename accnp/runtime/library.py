@@ -3,6 +3,7 @@ LAPACK and NumPy, SciPy's special functions.
 
 In: an object file. Out: the addresses of the symbols it asks for. The texts of library kernels are
 in `accnp.kernels.library`, names of routines in `routines` beside it, loaded by name on first use.
+In: the text of a kernel. Out: the names of the library kernels that it calls.
 """
 
 from __future__ import annotations
@@ -10,20 +11,35 @@ from __future__ import annotations
 import importlib
 import re
 
+from accnp.runtime import machine
 from accnp.runtime.blas import follow
 from accnp.runtime.compile import Kernel, get_kernel
 
+_CALL = re.compile(r"\b\w+(?=\()")
 
-def called_in(data: bytes, vector_bytes: int) -> tuple[dict[str, int], list[Kernel]]:
+
+def called_by(source: str) -> set[str]:
+    """Names of the library kernels that a kernel's text calls."""
+    library = importlib.import_module("accnp.kernels.library")
+    return library.SIGNATURES.keys() & set(_CALL.findall(source))
+
+
+def load(name: str) -> Kernel:
+    """A kernel of the library."""
+    library = importlib.import_module("accnp.kernels.library")
+    return get_kernel(library.source(name, machine.VECTOR_BYTES), name, library.SIGNATURES[name])
+
+
+def called_in(data: bytes) -> tuple[dict[str, int], list[Kernel]]:
     """Addresses by symbol, and the kernels that must stay loaded for them."""
     library = importlib.import_module("accnp.kernels.library")
     routines = importlib.import_module("accnp.kernels.routines")
     addresses, kernels = {}, []
     if library.PREFIX.encode() in data:
-        for name, signature in library.SIGNATURES.items():
+        for name in library.SIGNATURES:
             symbol = library.PREFIX + name
             if symbol.encode() + b"\0" in data:  # as the table of symbols has it
-                kernel = get_kernel(library.source(name, vector_bytes), name, signature)
+                kernel = load(name)
                 addresses[symbol] = kernel.address
                 kernels.append(kernel)
     if routines.PREFIX.encode() in data:

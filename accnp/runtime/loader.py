@@ -15,7 +15,6 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from accnp.runtime import machine
 from accnp.runtime.library import called_in
 
 __all__ = ["framed", "load"]
@@ -53,7 +52,7 @@ def _images(data: bytes) -> list[bytes]:
 def load(data: bytes, *symbols: str) -> tuple[list[int], Any]:
     """Load object files; returns the addresses of symbols, and kernels that they call."""
     images = _images(data)
-    outer, kernels = called_in(data, machine.VECTOR_BYTES)
+    outer, kernels = called_in(data)
     try:
         found = _Image(images, outer).addresses
         return [found[symbol] for symbol in symbols], kernels

@@ -6,7 +6,6 @@ Only `ptx.py` loads this module, by name, for a text that no cache holds.
 from __future__ import annotations
 
 import ast
-import gc
 import re
 import threading
 from collections.abc import Mapping
@@ -14,13 +13,11 @@ from typing import Any
 
 import llvmlite.binding as llvm
 from numba.core import types
-from numba.core.compiler_lock import global_compiler_lock
 
 from accnp.codegen.definitions import with_definitions
 from accnp.runtime import frontend
 from accnp.runtime.compile import Callees
 from accnp.runtime.direct import Unsupported, build
-from accnp.runtime.syntax import functions_of
 
 __all__ = ["TRIPLE", "emit", "write"]
 
@@ -73,34 +70,27 @@ def write(
     source = with_definitions(source)
     ends = (types.int64, types.int64) if tasks else ()
     arguments = (*ends, *map(frontend.argument_type, signature))
-    function = frontend.load_function(source, name, namespace, callees)
-    if function.__code__.co_argcount != len(arguments):
-        raise ValueError(
-            f"ptx_of: {name} takes {function.__code__.co_argcount - len(ends)} arguments"
-            f"{' after lo, hi' if tasks else ''}; got a signature of {len(signature)}; "
-            "name a type for each"
-        )
-    scope = function.__globals__
-    trees = functions_of(source)
-    collecting = gc.isenabled()
-    gc.disable()  # a collection in the middle takes longer than the compilation
-    try:
-        with global_compiler_lock:
-            parts: list[str] = []
-            for callee, its in callees:
-                kinds = (types.int64, types.int64, *map(frontend.argument_type, its))
-                module, made, others = _run(scope[callee], trees[callee], kinds, fastmath)
-                parts = [
-                    frontend.callee_text(module, made, callee, "nounwind", True),
-                    *others,
-                    *parts,
-                ]
-                scope[callee] = types.ExternalFunction(callee, types.void(*kinds))
-            module, made, others = _run(function, trees[name], arguments, fastmath)
-            body = frontend.inlined(module, made)
-    finally:
-        if collecting:
-            gc.enable()
+    with frontend.alone():
+        function, trees = frontend.load_function(source, name, namespace, callees)
+        if function.__code__.co_argcount != len(arguments):
+            raise ValueError(
+                f"ptx_of: {name} takes {function.__code__.co_argcount - len(ends)} arguments"
+                f"{' after lo, hi' if tasks else ''}; got a signature of {len(signature)}; "
+                "name a type for each"
+            )
+        scope = function.__globals__
+        parts: list[str] = []
+        for callee, its in callees:
+            kinds = (types.int64, types.int64, *map(frontend.argument_type, its))
+            module, made, others = _run(scope[callee], trees[callee], kinds, fastmath)
+            parts = [
+                frontend.callee_text(module, made, callee, "nounwind", True),
+                *others,
+                *parts,
+            ]
+            scope[callee] = types.ExternalFunction(callee, types.void(*kinds))
+        module, made, others = _run(function, trees[name], arguments, fastmath)
+        body = frontend.inlined(module, made)
     text = "\n".join([body, _entry(made, signature, entry, tasks, threads)])
     return emit(text, [*others, *parts], cpu)
 
