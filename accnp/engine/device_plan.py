@@ -11,7 +11,8 @@ import functools
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from accnp.codegen.cpu import Generated
+from accnp.codegen.generated import Generated
+from accnp.codegen.grid import generate_grid
 from accnp.engine.blocked import blocked_step
 from accnp.engine.control import carried
 from accnp.engine.device_steps import DeviceStep, LibraryStep, library_function
@@ -68,11 +69,12 @@ class DevicePlanner(Planner):
                 specs = [spec for specs in lower(c) for spec in specs]
                 self.check(specs)
                 texts[c] = [(spec, self.text_of(spec)) for spec in specs]
-        refused = self.compiled([text for found in texts.values() for _, text in found])
+        every = [text for found in texts.values() for _, text in found]
+        refused = self.compiled(every) | self.compiled([more for t in every for more in t.then])
         for c in clusters:
             if c.form == "host":
                 self.host(c.roots[0])
-            elif any(id(text) in refused for _, text in texts[c]):
+            elif any(id(t) in refused for _, text in texts[c] for t in (text, *text.then)):
                 self.gpu = False
                 self.kernel(c)
                 self.gpu = True
@@ -81,6 +83,8 @@ class DevicePlanner(Planner):
                     step = self.launch(text, c, spec_bytes([spec]))
                     if len(texts[c]) == 1:
                         step.alike = [self.slot(v) for v in same_places(spec)]
+                    for more in text.then:
+                        self.launch(more, c, 0)
                     self.ends(text)
 
     def compiled(self, texts: Sequence[Generated]) -> set[int]:
@@ -100,10 +104,13 @@ class DevicePlanner(Planner):
         in_parallel([functools.partial(make, alike) for alike in longest])
         return refused
 
+    def text_of(self, spec: KernelSpec) -> Generated:
+        return generate_grid(spec) if self.gpu else super().text_of(spec)
+
     def step(self, text: Generated) -> KernelStep:
         if not self.gpu:
             return super().step(text)
-        return DeviceStep(text, self.plan.fastmath, self.device, True)
+        return DeviceStep(text, self.plan.fastmath, self.device)
 
     # --- operations by themselves ---
 

@@ -20,7 +20,6 @@ from accnp.runtime.buffer import Buffer
 from accnp.runtime.compile import counters
 from accnp.runtime.device import Device
 from accnp.runtime.device_buffer import DeviceBuffer, adopt, copy, driver_of, empty, move
-from accnp.runtime.ptx import THREADS
 from accnp.runtime.stream import Stream
 
 __all__ = ["bring", "copy", "run", "stream_of"]
@@ -114,7 +113,7 @@ def _launch(
     arguments = [slots[s].ptr + offset for s, offset in step.pointers]
     arguments += [buffer.ptr for buffer in step.constants]
     counters.launched()
-    driver.launch(function, step.blocks, THREADS, [*arguments, *step.words])
+    driver.launch(function, step.blocks, step.threads, [*arguments, *step.words])
 
 
 def _library(step: LibraryStep, slots: list[Any], device: Device, driver: Any) -> bool:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from accnp.codegen.cpu import Generated
+from accnp.codegen.generated import Generated
 from accnp.engine.steps import HostStep, KernelStep
 from accnp.passes.program import Value
 from accnp.runtime.device import Device
 from accnp.runtime.device_buffer import driver_of
-from accnp.runtime.ptx import THREADS, Ptx, ptx_of
+from accnp.runtime.ptx import Ptx, ptx_of
 
 __all__ = ["DeviceStep", "LibraryStep", "library_function"]
 
@@ -22,20 +22,19 @@ MOST = 132 * 16  # blocks of a launch: several for each multiprocessor of the la
 
 
 class DeviceStep(KernelStep):
-    """One launch on a GPU.
+    """One launch on a GPU. Where the text is one for the processor (`Generated.tasks`), the threads
+    share its indices."""
 
-    `tasks` says that the text is one for the processor, whose indices the threads share.
-    """
+    __slots__ = ("blocks", "device", "fastmath", "function", "node", "op", "place", "threads")
 
-    __slots__ = ("blocks", "device", "fastmath", "function", "node", "op", "place", "tasks")
-
-    def __init__(self, text: Generated, fastmath: bool, device: Device, tasks: bool) -> None:
+    def __init__(self, text: Generated, fastmath: bool, device: Device) -> None:
         super().__init__(text, fastmath)
         self.fastmath = fastmath
         self.device = device
-        self.tasks = tasks
         self.function: Any = None  # of the driver, once it is loaded
-        self.blocks = min(MOST, max(1, -(-self.extent // THREADS)))
+        self.threads = text.threads
+        wanted = -(-self.extent // text.threads) if text.tasks else text.blocks
+        self.blocks = min(MOST, max(1, wanted))
         # Whom an error is about; see `HostStep`.
         self.node: Any = None
         self.op: Any = None
@@ -44,9 +43,9 @@ class DeviceStep(KernelStep):
     @classmethod
     def of(cls, step: KernelStep, fastmath: bool, device: Device) -> DeviceStep:
         """The launch of a step for the processor."""
-        made = cls(step.text, fastmath, device, True)
+        step.text.extent, step.text.tasks = step.extent, True
+        made = cls(step.text, fastmath, device)
         made.resize(step.extent, max(1, step.work // max(1, step.extent)))
-        made.blocks = min(MOST, max(1, -(-step.extent // THREADS)))
         for name in KernelStep.__slots__:
             if name not in ("extent", "grain", "kernel", "work"):
                 setattr(made, name, getattr(step, name))
@@ -59,7 +58,8 @@ class DeviceStep(KernelStep):
             self.text.signature,
             fastmath=self.fastmath,
             cc=driver_of(self.device).cc,
-            tasks=self.tasks,
+            tasks=self.text.tasks,
+            threads=self.threads,
             callees=self.callees,
         )
 
@@ -77,7 +77,7 @@ class DeviceStep(KernelStep):
     @property
     def words(self) -> list[int]:
         """What comes after the pointers."""
-        return [self.extent, *self.text.ints] if self.tasks else list(self.text.ints)
+        return [self.extent, *self.text.ints] if self.text.tasks else list(self.text.ints)
 
 
 _functions: dict[tuple[Any, str], Any] = {}
@@ -103,7 +103,8 @@ class LibraryStep(HostStep):
 
 
 def library_function(op: Any) -> Any:
-    """The function over the array library that an op names, or None. Its module is loaded then."""
+    """The function over the array library that an op has, or None. Where it has the name of one,
+    `module.function`, the module is loaded now."""
     if op.cuda is None or callable(op.cuda):
         return op.cuda
     module, _, name = op.cuda.rpartition(".")

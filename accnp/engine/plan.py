@@ -15,9 +15,7 @@ from accnp.codegen.cpu import generate
 from accnp.codegen.folds import accumulator
 from accnp.codegen.generated import Generated, Room
 from accnp.config import config
-from accnp.engine.blocked import blocked_step
 from accnp.engine.control import carried
-from accnp.engine.native import native_step
 from accnp.engine.steps import (
     END_OF_FOLD,
     ControlStep,
@@ -129,6 +127,7 @@ class Planner:
         self.plan = Plan(len(program.leaves))
         self.plan.fastmath = fastmath
         self.owned = set(owned)
+        self.rooms: dict[int, tuple[int, Room]] = {}
         self.slots: dict[int, int] = {id(v): i for i, v in enumerate(program.leaves)}
 
     def run(self) -> Plan:
@@ -230,9 +229,10 @@ class Planner:
                     made.add(slot)
                 step.pointers.append((slot, p.offset * p.dtype.itemsize))
             elif isinstance(p, Room):
-                slot = self.new_slot()
-                step.allocs.append((slot, p.count * p.dtype.itemsize))
-                step.pointers.append((slot, 0))
+                if id(p) not in self.rooms:  # else an earlier launch has made it
+                    self.rooms[id(p)] = self.new_slot(), p
+                    step.allocs.append((self.rooms[id(p)][0], p.count * p.dtype.itemsize))
+                step.pointers.append((self.rooms[id(p)][0], 0))
             else:
                 _, k, dtype = p
                 slot = self.new_slot()
@@ -373,7 +373,7 @@ class Planner:
     def own_step(self, own: OwnKernel, codes: list[str], v: Value) -> KernelStep:
         text = Generated()
         text.source, text.extent, text.weight = own.source, own.extent, own.weight
-        text.ints = list(own.ints)
+        text.ints, text.tasks = list(own.ints), True
         text.signature = (*[f"{c}*" for c in codes], *["i8"] * len(own.ints))
         step = self.step(text)
         step.cluster, step.label = v.cluster, v.op.name
@@ -405,8 +405,11 @@ class Planner:
         if step.op.name == "while":
             graph = step.params["cond_jaxpr"].extra.get(EACH)
             each = graph and plan_graph(graph, self.plan.fastmath)
-        made = blocked_step(step, self.new_slot, self.plan.fastmath, each)
-        return made or native_step(step, self.new_slot, self.plan.fastmath)
+        # With the first loop: both are modules that many programs do without.
+        blocked = importlib.import_module("accnp.engine.blocked")
+        native = importlib.import_module("accnp.engine.native")
+        made = blocked.blocked_step(step, self.new_slot, self.plan.fastmath, each)
+        return made or native.native_step(step, self.new_slot, self.plan.fastmath)
 
     # --- liveness ---
 

@@ -65,8 +65,10 @@ class Op:
             always the leading one.
         scalar: text of the scalar expression, `{0}`, `{1}`... for the operands ("map"); a dict by
             dtype kind where it differs.
-        cuda: for calls on a GPU: the name, "module.function" in `primitives/`, of a function (xp,
-            *arrays, **params) of CuPy's arrays, or a function that gets the driver for xp.
+        cuda: what does it on a GPU, where no kernel does it well ("opaque"): "module.name" in
+            `accnp/primitives/`, the name of a function (xp, *arrays, **params) of arrays of a
+            library like NumPy (CuPy), or a function that gets the driver for xp. It gives fresh
+            arrays, or None for operands that it does not do: the reference does these.
         strides: (shape, strides, offset, **params) -> (shape, strides, offset), or None if no
             strides express the view ("view").
         combine: "sum", "prod", "max", "min", "and", "or" ("reduce").

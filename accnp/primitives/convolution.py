@@ -280,5 +280,6 @@ opaque(
     transpose=_transpose,
     batch=_batch,
     kernel=_kernel,
+    cuda="gpu_library.convolution",
     show=lambda p: {**p, "out_sharding": None},
 )

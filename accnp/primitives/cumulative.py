@@ -126,8 +126,9 @@ _folded(
     "iufc",
     lambda t, y, x, *, axis, reverse=False: o.cumsum(t, axis=axis, reverse=reverse),
     transpose=lambda ct, x, *, axis, reverse=False: (o.cumsum(ct, axis=axis, reverse=not reverse),),
+    cuda="gpu_library.cumsum",
 )
-_folded("cumprod", np.multiply, "iufc", _prefix_jvp(_pairs_of("mul")))
+_folded("cumprod", np.multiply, "iufc", _prefix_jvp(_pairs_of("mul")), cuda="gpu_library.cumprod")
 _folded("cummax", np.maximum, "iufc", _prefix_jvp(_pairs_of("max")))
 _folded("cummin", np.minimum, "iufc", _prefix_jvp(_pairs_of("min")))
 _cumulative("cumlogsumexp", _log_sums, logsumexp_kernel, "f", _prefix_jvp(_logaddexp))

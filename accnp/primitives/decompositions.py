@@ -205,6 +205,7 @@ opaque(
     numpy=_svd_numpy,
     jvp=_svd_jvp,
     batch=batched("svd"),
+    cuda="gpu_library.svd",
     kernel=lambda operands, results, p: (
         None if _by_qr(p["algorithm"]) else svd_by_lapack(operands[0], results, p["full_matrices"])
     ),
@@ -282,6 +283,7 @@ opaque(
     numpy=_qr_numpy,
     jvp=_qr_jvp,
     batch=batched("qr"),
+    cuda="gpu_library.qr",
     kernel=lambda operands, results, p: (
         None if p["pivoting"] else qr_by_lapack(operands[0], results, p["full_matrices"])
     ),

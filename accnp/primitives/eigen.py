@@ -90,6 +90,7 @@ opaque(
     numpy=_eigh_numpy,
     jvp=_eigh_jvp,
     batch=batched("eigh"),
+    cuda="gpu_library.eigh",
     kernel=lambda operands, results, p: eigh_by_lapack(operands[0], results, p["lower"]),
 )
 

@@ -134,6 +134,7 @@ opaque(
     jvp=(lambda t, y, x, **p: o.fft(t, **p),),
     transpose=_fft_transpose,
     batch=_fft_batch,
+    cuda="gpu_library.fft",
     cost=250,  # 2 ns an element in rows, 6 to 10 in long lines
     show=lambda p: {**p, "fft_type": int(p["fft_type"])},
 )

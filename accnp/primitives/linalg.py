@@ -176,6 +176,7 @@ opaque(
     transpose=_dot_transpose,
     batch=_dot_batch,
     kernel=_dot_kernel,
+    cuda="gpu_library.product",
     show=_show_dot,
 )
 
@@ -291,6 +292,7 @@ opaque(
     ),
     transpose=lambda ct, a, b: (None, o.linear_solve(matrix_t(a), ct)),
     kernel=_solve_kernel,
+    cuda="gpu_library.solve",
     batch=_solve_batch("linear_solve"),
 )
 
@@ -361,6 +363,7 @@ opaque(
     jvp=(_tri_wrt_a, lambda t, y, a, b, **p: o.triangular_solve(a, t, **p)),
     transpose=_tri_transpose,
     kernel=_tri_kernel,
+    cuda="gpu_library.triangular_solve",
     batch=_solve_batch("triangular_solve"),
 )
 
@@ -423,4 +426,5 @@ opaque(
         cholesky_kernel(operands[0], results[0]) or cholesky_by_lapack(operands[0], results[0])
     ),
     batch=batched("cholesky"),
+    cuda="gpu_library.cholesky",
 )

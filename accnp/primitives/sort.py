@@ -153,6 +153,7 @@ opaque(
     infer=_sort_infer,
     numpy=_sort_numpy,
     kernel=_sort_kernel,
+    cuda="gpu_library.sort",
     jvp=_sort_jvp,
     batch=_sort_batch,
 )
@@ -226,6 +227,7 @@ opaque(
     kernel=lambda operands, results, p: top_kernel(operands[0], p["axis"], p["k"]),
     jvp=_top_jvp,
     batch=_top_batch,
+    cuda="gpu_library.top_k",
 )
 
 
@@ -266,4 +268,5 @@ opaque(
     ),
     jvp=(ZERO, ZERO),
     batch=_search_batch,
+    cuda="gpu_library.searchsorted",
 )

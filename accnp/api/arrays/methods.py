@@ -223,7 +223,7 @@ def _to_device(self: Array, device: Any, *, stream: Any = None) -> Array:
 
 def _unsafe_pointer(self: Array) -> int:
     """The address of the elements; nobody may write there."""
-    return np.asarray(self).ctypes.data
+    return self._look_there("array").ptr
 
 
 def _addressable(self: Array, index: int) -> Array:

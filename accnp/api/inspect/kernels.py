@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from accnp.api.kernels.files import kernel_file, memory_of
+from accnp.codegen.definitions import with_definitions
 from accnp.config import config
 from accnp.engine.describe import (
     body_operations,
@@ -137,16 +138,14 @@ class KernelOnGpu(InspectedKernel):
     """A generated kernel for a GPU: `device` is which, `ptx` its text there; `blocks` of `threads`
     are launched. `source` is the text that both come from."""
 
-    def __init__(
-        self, step: Any, place: str, operations: Sequence[str], fastmath: bool, label: str
-    ) -> None:
-        super().__init__(step, place, operations, fastmath, label)
+    def __init__(self, step: Any, *rest: Any) -> None:
+        super().__init__(step, *rest)
         made = step.ptx()
         self.device = step.device
         self.ptx = made.text
         self.threads = made.threads
         self.blocks = step.blocks
-        self._step = step
+        self._on_gpu = step
         self.loaded = step.function is not None
         self.origin = "memory" if self.loaded else "on disk"
 
@@ -155,14 +154,22 @@ class KernelOnGpu(InspectedKernel):
         return self.ptx
 
     def llvm(self) -> str:
-        """The optimised LLVM IR of the same text for the processor."""
-        return super().llvm()
+        """Not kept; see `ptx`."""
+        raise NotImplementedError(
+            f"llvm: a kernel for {self.device} is kept as PTX; got that of step {self.step}; "
+            "look at its ptx"
+        )
+
+    @property
+    def source(self) -> str:
+        """The text of the kernel, with the functions of users that it calls."""
+        return with_definitions(self.text)
 
     def facts(self) -> dict[str, float]:
         """Registers of a thread, bytes of local and shared memory of it, and an estimate of the
         occupancy: the part of a multiprocessor's warps that its registers allow. Loads the kernel.
         """
-        found: dict[str, float] = dict(self._step.facts())
+        found: dict[str, float] = dict(self._on_gpu.facts())
         each = max(found.get("registers", 0), 1) * self.threads
         most = min(REGISTERS // each, WARPS * 32 // self.threads)
         found["occupancy"] = most * self.threads / (WARPS * 32)

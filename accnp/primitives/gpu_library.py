@@ -1,0 +1,274 @@
+"""Operations by functions of an array library on a GPU (CuPy: cuBLAS, cuSOLVER, cuFFT, CUB).
+
+In: the library and its arrays. Out: fresh arrays of it; None for what a function does not do. This
+module is loaded when a plan for a GPU first has such an operation. Nothing here is CuPy's alone, so
+that the tests run it with NumPy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "cholesky", "convolution", "cumprod", "cumsum", "eigh", "fft", "product", "qr", "searchsorted",
+    "solve", "sort", "svd", "top_k", "triangular_solve",
+]  # fmt: skip
+
+MATRICES = 64  # systems of a batch up to which they are solved one by one
+# Precisions that allow sums of products of 19 bits (TF32) for float32.
+_COARSE = ("DEFAULT", "TF32_TF32_F32", "BF16_BF16_F32", "F16_F16_F32", "ANY_F8_ANY_F8_F32")
+
+
+def _is_cupy(xp: Any) -> bool:
+    return xp.__name__ == "cupy"
+
+
+@contextlib.contextmanager
+def _precision(xp: Any, wanted: Any) -> Iterator[None]:
+    """Let float32 products be made of TF32 where a program asks for less than full precision."""
+    both = wanted if isinstance(wanted, tuple) else (wanted,)
+    coarse = all(getattr(p, "name", str(p)) in _COARSE for p in both if p is not None)
+    if wanted is None or not coarse or not _is_cupy(xp):
+        yield
+        return
+    core = importlib.import_module("cupy._core._routines_linalg")
+    before = core.get_compute_type(np.float32)
+    core.set_compute_type(np.float32, core.COMPUTE_TYPE_TF32)
+    try:
+        yield
+    finally:
+        core.set_compute_type(np.float32, before)
+
+
+def _rest(rank: int, *used: Sequence[int]) -> list[int]:
+    taken = {d for group in used for d in group}
+    return [d for d in range(rank) if d not in taken]
+
+
+def product(
+    xp: Any, a: Any, b: Any, *, dimension_numbers: Any, precision: Any, preferred_element_type: Any
+) -> Any:
+    """dot_general."""
+    (ac, bc), (ab, bb) = dimension_numbers
+    out = np.dtype(preferred_element_type or a.dtype)
+    work = out
+    if not _is_cupy(xp) and out.itemsize < 4 and out.kind in "fV":
+        work = np.dtype(np.float32)  # cuBLAS adds halves up in float32 by itself
+    a, b = (x if x.dtype == work else x.astype(work) for x in (a, b))
+    af, bf = _rest(a.ndim, ac, ab), _rest(b.ndim, bc, bb)
+    batch = [a.shape[d] for d in ab]
+    shape = (*batch, *[a.shape[d] for d in af], *[b.shape[d] for d in bf])
+    k = prod([a.shape[d] for d in ac])
+    if not prod(shape) or not k:
+        return xp.zeros(shape, out)
+    left = a.transpose(*ab, *af, *ac).reshape(*batch, prod([a.shape[d] for d in af]), k)
+    right = b.transpose(*bb, *bc, *bf).reshape(*batch, k, prod([b.shape[d] for d in bf]))
+    with _precision(xp, precision):
+        y = xp.matmul(left, right)
+    return y.reshape(shape).astype(out, copy=False)
+
+
+# --- factorisations and systems ------------------------------------------------------------------
+
+
+def _strict(xp: Any) -> Any:
+    """Let failures be errors, as they are in NumPy: CuPy leaves them in the result otherwise."""
+    if not _is_cupy(xp):
+        return contextlib.nullcontext()
+    return importlib.import_module("cupyx").errstate(linalg="raise")
+
+
+def _lapack(*xs: Any) -> bool:
+    return all(x.dtype.char in "fdFD" and x.size for x in xs)
+
+
+def cholesky(xp: Any, a: Any) -> Any:
+    """cholesky; matrices that are not positive definite give nan."""
+    if not _lapack(a):
+        return None
+    try:
+        with _strict(xp):
+            return xp.tril(xp.linalg.cholesky(a))
+    except np.linalg.LinAlgError:
+        return None  # some matrix of a batch: the reference knows which
+
+
+def solve(xp: Any, a: Any, b: Any) -> Any:
+    """linear_solve."""
+    if not _lapack(a, b):
+        return None
+    try:
+        with _strict(xp):
+            return xp.linalg.solve(a, b)
+    except np.linalg.LinAlgError:
+        return None
+
+
+def triangular_solve(
+    xp: Any, a: Any, b: Any, *, left_side: bool, lower: bool, transpose_a: bool,
+    conjugate_a: bool, unit_diagonal: bool,
+) -> Any:  # fmt: skip
+    """triangular_solve, one matrix after the other."""
+    if not _lapack(a, b) or prod(a.shape[:-2]) > MATRICES:
+        return None
+    name = "cupyx.scipy.linalg" if _is_cupy(xp) else "scipy.linalg"
+    library = importlib.import_module(name)
+    m = a.conj() if conjugate_a else a
+    found = xp.empty(b.shape, b.dtype)
+    # With the unknowns on the left, the transpose of the system has them on the right.
+    how = {"lower": lower, "unit_diagonal": unit_diagonal, "trans": int(transpose_a == left_side)}
+    try:
+        for i in np.ndindex(a.shape[:-2]):
+            right = b[i] if left_side else b[i].T
+            y = library.solve_triangular(m[i], right, **how, check_finite=False)
+            found[i] = y if left_side else y.T
+    except np.linalg.LinAlgError:
+        return None
+    return found
+
+
+def qr(xp: Any, a: Any, *, pivoting: bool, full_matrices: bool, use_magma: Any) -> Any:
+    """qr without exchanges of columns."""
+    if pivoting or not _lapack(a):
+        return None
+    return tuple(xp.linalg.qr(a, mode="complete" if full_matrices else "reduced"))
+
+
+def svd(
+    xp: Any, a: Any, *, full_matrices: bool, compute_uv: bool, subset_by_index: Any, algorithm: Any
+) -> Any:
+    """svd: values, then both matrices if they are wanted."""
+    if subset_by_index is not None or not _lapack(a):
+        return None
+    if not compute_uv:
+        return (xp.linalg.svd(a, compute_uv=False),)
+    u, s, vh = xp.linalg.svd(a, full_matrices=full_matrices)
+    return s, u, vh
+
+
+def eigh(xp: Any, a: Any, *, lower: bool, subset_by_index: Any, **_: Any) -> Any:
+    """eigh: vectors, then values."""
+    if subset_by_index is not None or not _lapack(a):
+        return None
+    w, v = xp.linalg.eigh(a, "L" if lower else "U")
+    return v, w
+
+
+# --- Fourier transforms --------------------------------------------------------------------------
+
+
+def fft(xp: Any, x: Any, *, fft_type: Any, fft_lengths: tuple[int, ...]) -> Any:
+    """fft over the last axes."""
+    if not x.size or not prod(fft_lengths):
+        return None
+    name = ("fftn", "ifftn", "rfftn", "irfftn")[int(fft_type)]
+    axes = tuple(range(x.ndim - len(fft_lengths), x.ndim))
+    return getattr(xp.fft, name)(x, fft_lengths, axes)
+
+
+# --- orders --------------------------------------------------------------------------------------
+
+
+def _order(xp: Any, keys: Sequence[Any], axis: int) -> Any:
+    """The stable order by several keys, the first of which weighs most."""
+    order: Any = None
+    for key in reversed(keys):
+        key = key + key.dtype.type(0) if key.dtype.kind == "f" else key  # -0 and 0 are equal
+        seen = key if order is None else xp.take_along_axis(key, order, axis)
+        step = xp.argsort(seen, axis=axis, kind="stable")
+        order = step if order is None else xp.take_along_axis(order, step, axis)
+    return order
+
+
+def sort(xp: Any, *xs: Any, dimension: int, is_stable: bool, num_keys: int) -> Any:
+    """sort of several operands by the first of them."""
+    keys = xs[:num_keys]
+    if not xs[0].size or any(k.dtype.kind not in "biuf" for k in keys):
+        return None
+    if len(xs) == 1:
+        return xp.sort(xs[0], axis=dimension)
+    order = _order(xp, keys, dimension)
+    return tuple([xp.take_along_axis(x, order, dimension) for x in xs])
+
+
+def top_k(xp: Any, x: Any, *, k: int, axis: int) -> Any:
+    """The largest k: of equal ones the first."""
+    if not x.size or x.dtype.kind not in "biuf":
+        return None
+    n = x.shape[axis]
+    back = _order(xp, [xp.flip(x, axis)], axis)
+    index = xp.take(n - 1 - xp.flip(back, axis), xp.arange(k), axis=axis)
+    return xp.take_along_axis(x, index, axis), index.astype(np.int32)
+
+
+def searchsorted(xp: Any, a: Any, v: Any, *, side: str) -> Any:
+    """Places in a sorted vector."""
+    if a.dtype.kind not in "biuf":
+        return None
+    return xp.searchsorted(a, v, side=side).astype(np.int32)
+
+
+def cumsum(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
+    """Sums up to each element; in CUB's order, which depends on the shape alone."""
+    return _running(xp, xp.cumsum, x, axis, reverse)
+
+
+def cumprod(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
+    """Products up to each element."""
+    return _running(xp, xp.cumprod, x, axis, reverse)
+
+
+def _running(xp: Any, fold: Any, x: Any, axis: int, reverse: bool) -> Any:
+    if not x.size or x.dtype.kind not in "iufc" or x.dtype.itemsize < 4:
+        return None
+    y = fold(xp.flip(x, axis) if reverse else x, axis=axis, dtype=x.dtype)
+    return xp.flip(y, axis) if reverse else y
+
+
+# --- convolutions --------------------------------------------------------------------------------
+
+
+def convolution(
+    xp: Any, lhs: Any, rhs: Any, *, window_strides: Any, padding: Any, lhs_dilation: Any,
+    rhs_dilation: Any, dimension_numbers: Any, feature_group_count: int, batch_group_count: int,
+    **_: Any,
+) -> Any:  # fmt: skip
+    """conv_general_dilated, as a product of matrices with the windows as rows."""
+    if batch_group_count > 1 or not lhs.size or not rhs.size or lhs.dtype.kind not in "fc":
+        return None
+    if any(d != 1 for d in lhs_dilation) or any(p < 0 for pair in padding for p in pair):
+        return None
+    dims, groups = dimension_numbers, feature_group_count
+    x = lhs.transpose(dims.lhs_spec)
+    w = rhs.transpose(dims.rhs_spec)
+    n, space = x.ndim - 2, range(2, x.ndim)
+    x = xp.pad(x, ((0, 0), (0, 0), *[tuple(p) for p in padding]))
+    taps = w.shape[2:]
+    reach = [(t - 1) * d + 1 for t, d in zip(taps, rhs_dilation, strict=True)]
+    outs = [(x.shape[i] - r) // s + 1 for i, r, s in zip(space, reach, window_strides, strict=True)]
+    if min(outs, default=1) <= 0:
+        return None
+    examples, features = x.shape[:2]
+    steps = x.strides
+    moves = [steps[i] * s for i, s in zip(space, window_strides, strict=True)]
+    inside = [steps[i] * d for i, d in zip(space, rhs_dilation, strict=True)]
+    each = features // groups
+    windows = xp.lib.stride_tricks.as_strided(
+        x,
+        (groups, examples, *outs, each, *taps),
+        (steps[1] * each, steps[0], *moves, steps[1], *inside),
+    ).reshape(groups, examples * prod(outs), each * prod(taps))
+    factors = w.reshape(groups, w.shape[0] // groups, each * prod(taps)).swapaxes(1, 2)
+    y = xp.matmul(windows, factors).reshape(groups, examples, *outs, w.shape[0] // groups)
+    # To examples, features, space: then to where the result has them.
+    y = y.transpose(1, 0, n + 2, *range(2, n + 2)).reshape(examples, w.shape[0], *outs)
+    back = [0] * y.ndim
+    for place, axis in enumerate(dims.out_spec):
+        back[axis] = place
+    return y.transpose(back)

@@ -1,0 +1,375 @@
+"""What is around kernels on a GPU: places, copies, memory, errors, other libraries."""
+
+import os
+import subprocess
+import sys
+import weakref
+
+import numpy as np
+import pytest
+from cuda.fake import gpus
+
+import accnp as jax
+import accnp.numpy as jnp
+from accnp import lax
+from accnp.config import config
+from accnp.runtime import buffer as pool
+
+HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def there(x, fake=None):
+    return jax.device_put(np.asarray(x), jax.devices("gpu")[0])
+
+
+# --- places --------------------------------------------------------------------------------------
+
+
+def test_devices(fake):
+    (gpu,) = jax.devices("gpu")
+    assert jax.devices("cuda") == [gpu] == jax.local_devices(backend="gpu")
+    assert (repr(gpu), str(gpu), gpu.platform) == ("CudaDevice(id=0)", "cuda:0", "gpu")
+    assert gpu.device_kind == "fake"
+    assert jax.default_backend() == "cpu"
+    assert jax.devices()[0].platform == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("before", "text"),
+    [
+        ("sys.modules['cupy'] = None", "CuPy cannot be imported .*pip install 'accnp.cuda.'"),
+        ("fault.status = 35", "NVIDIA's driver is not, or is older"),
+        ("fault.status = 100", "no GPU is visible; see what nvidia-smi"),
+        ("fault.status = 3", "CUDA does not start .*nvidia-smi"),
+    ],
+)
+def test_what_is_missing(before, text):
+    program = f"""
+import sys, types
+class Fault(RuntimeError): status = 0
+fault = Fault("told by CUDA")
+def count(): raise fault
+runtime = types.SimpleNamespace(getDeviceCount=count, CUDARuntimeError=Fault)
+sys.modules["cupy"] = types.SimpleNamespace(cuda=types.SimpleNamespace(runtime=runtime))
+{before}
+import accnp
+try:
+    accnp.devices("gpu")
+except RuntimeError as error:
+    print(error)
+print(accnp.ones(2) + 1)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=HERE, check=True
+    )
+    first, second = done.stdout.splitlines()
+    import re
+
+    assert re.search("devices: backend 'gpu' is not available: .*" + text, first)
+    assert second == "[2. 2.]"
+
+
+def test_the_environment_chooses():
+    program = """
+import accnp
+print(accnp.default_backend())
+try: print(accnp.ones(2) + 1)
+except RuntimeError as e: print(e)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=HERE, check=True,
+        env=os.environ | {"ACCNP_PLATFORM": "gpu", "PYTHONPATH": HERE},
+    )  # fmt: skip
+    first, second = done.stdout.splitlines()
+    assert first == "gpu"
+    assert "not available" in second or second == "[2. 2.]"
+
+
+def test_default_device(fake):
+    gpu = jax.devices("gpu")[0]
+    with jax.default_device(gpu):
+        x = jnp.arange(4.0) * 2
+        assert x.device == gpu
+        assert not x.committed
+        x.block_until_ready()
+    assert x.device == gpu  # where it was computed
+    assert (x + 1).device == gpu
+    launched = fake.calls["launch"]
+    assert (jnp.arange(4.0) * 2).device.platform == "cpu"
+    assert fake.calls["launch"] == launched
+    config.update("platforms", "gpu,cpu")
+    try:
+        assert jnp.ones(2).device == gpu
+        assert jax.default_backend() == "gpu"
+        assert jax.devices() == [gpu]
+        np.testing.assert_array_equal(jax.jit(lambda x: x + 1)(np.ones(3)), [2, 2, 2])
+        assert fake.calls["launch"] > launched
+    finally:
+        config.update("platforms", None)
+
+
+def test_what_is_put_nowhere_follows(fake):
+    x = there([1.0, 2.0])
+    assert (x + jnp.arange(2.0) * 3).device == x.device
+    assert (x + np.ones(2, "f4")).device == x.device
+    np.testing.assert_array_equal(jnp.where(jnp.ones(2, bool), x, 0), [1, 2])
+
+
+def test_several_devices_are_refused(fake):
+    x, y = there([1.0]), jax.device_put(1.0, jax.devices("cpu")[0])
+    for f in (lambda: x + y, lambda: jax.jit(jnp.add)(x, y), lambda: jnp.concatenate([x, y[None]])):
+        with pytest.raises(ValueError, match=r"on cuda:0 and .*on cpu:0.*device_put"):
+            f()
+    with pytest.raises(ValueError, match="one program runs on one device"):
+        jax.jit(lambda a: jax.device_put(a, jax.devices("cpu")[0]) + 1)(x).block_until_ready()
+
+
+def test_two_gpus():
+    with gpus(2) as (first, second):
+        a, b = jax.devices("gpu")
+        x, y = jax.device_put(jnp.ones(3), a), jax.device_put(jnp.ones(3) * 2, b)
+        with pytest.raises(ValueError, match=r"cuda:0 and .*cuda:1"):
+            x + y
+        np.testing.assert_array_equal(jax.device_put(x, b) + y, [3, 3, 3])
+        assert first.calls["upload"]
+        assert second.calls["launch"]
+
+
+def test_there_and_back(fake):
+    gpu, cpu = jax.devices("gpu")[0], jax.devices("cpu")[0]
+    x = jax.device_put(np.arange(3.0, dtype="f4"), cpu) * 2
+    y = jax.device_put(x, gpu)
+    assert (x.device, y.device) == (cpu, gpu)
+    z = jax.device_put(y * y, cpu)
+    assert z.device == cpu
+    np.testing.assert_array_equal(z + x, [0, 6, 20])
+    np.testing.assert_array_equal(
+        jax.grad(lambda t: (jax.device_put(t, gpu) ** 3).sum())(x), 3 * np.asarray(x) ** 2
+    )
+
+
+def test_a_value_is_brought_once(fake):
+    x = jnp.asarray(np.ones((40, 40), "f4"))
+    y = there(np.ones((40, 40), "f4"))
+    before = fake.calls["upload"]
+    for _ in range(3):
+        (x + y).block_until_ready()
+    assert fake.calls["upload"] == before + 1
+
+
+# --- programs ------------------------------------------------------------------------------------
+
+
+def test_one_launch_for_a_chain(fake):
+    x = there(np.linspace(0, 1, 50, dtype="f4"))
+    f = jax.jit(lambda x: jnp.sin(x) * 2 + jnp.exp(-x))
+    f(x)
+    before = dict(fake.calls)
+    f(x)
+    assert fake.calls["launch"] == before["launch"] + 1
+    assert fake.calls.get("copy_out", 0) == before.get("copy_out", 0)  # nobody has looked
+
+
+def test_an_elementwise_loop_is_one_launch(fake):
+    x = there(np.linspace(0, 1, 1500, dtype="f4"))
+    f = jax.jit(lambda x: lax.fori_loop(0, 7, lambda i, c: jnp.sin(c) + 0.5, x))
+    want = x
+    f(x)
+    before = fake.calls["launch"]
+    found = f(x)
+    assert fake.calls["launch"] == before + 1
+    for _ in range(7):
+        want = jnp.sin(want) + 0.5
+    np.testing.assert_array_equal(found, want)
+
+
+def test_what_a_gpu_cannot_is_done_by_the_processor(fake):
+    x = there([0.5, 1.5])
+    np.testing.assert_allclose(
+        jax.scipy.special.hyp1f1(1.0, 2.0, x) * 2, np.expm1([0.5, 1.5]) / [0.25, 0.75], rtol=1e-5
+    )
+    w = jnp.linalg.eigvals(there(np.diag([1.0, 2.0]).astype("f4")))
+    assert w.device == x.device
+    np.testing.assert_allclose(np.sort(np.asarray(w).real), [1, 2], rtol=1e-5)
+
+
+def test_callbacks_and_effects(fake, capsys):
+    x = there([1.0, 2.0])
+
+    @jax.jit
+    def f(x):
+        jax.debug.print("sum {}", x.sum())
+        return jax.pure_callback(lambda v: np.asarray(v) * 3, x, x) + 1
+
+    np.testing.assert_array_equal(f(x), [4, 7])
+    jax.effects_barrier()
+    assert "sum 3.0" in capsys.readouterr().out
+
+
+def test_nan_is_found(fake):
+    with jax.debug_nans(True), pytest.raises(FloatingPointError, match="nan"):
+        jnp.log(there([-1.0])).block_until_ready()
+
+
+def test_inspect(fake):
+    f = jax.jit(lambda x: jnp.linalg.eigvals(jnp.exp(x @ x)))
+    x = there(np.eye(2, dtype="f4"))
+    seen = jax.inspect(f)(x)
+    text = str(seen)
+    assert "on cuda:0: " in text
+    assert "call of the GPU's library" in text
+    assert "by the processor on copies of its operands" in text
+    (kernel,) = seen.kernels
+    assert ".target sm_90" in kernel.ptx
+    assert kernel.device == x.device
+    assert kernel.assembly() == kernel.ptx
+    assert "blocks of" in kernel.launch
+    assert kernel.facts()["occupancy"] > 0
+    assert f.lower(x).compile()(x).shape == (2,)
+
+
+# --- memory --------------------------------------------------------------------------------------
+
+
+def test_donation_needs_no_memory(fake):
+    step = jax.jit(lambda p, g: p - 0.5 * g, donate_argnums=0)
+    big = np.ones((600, 600), "f4")
+    p, g = there(big), there(big)
+    p = step(p, g)
+    used, address = fake.counts["used"], p.unsafe_buffer_pointer()
+    again = step(p, g)
+    assert fake.counts["used"] == used
+    assert again.unsafe_buffer_pointer() == address
+    assert p.is_deleted()
+    assert float(again[3, 4]) == 0.0
+
+
+def test_updates_in_place(fake):
+    x = there(np.zeros((300, 1000), "f4"))
+    np.asarray(x)
+    x = x.at[0].set(1).block_until_ready()
+    used = fake.counts["used"]
+    x = x.at[1].set(2).block_until_ready()
+    assert fake.counts["used"] <= used + 64
+    assert float(x.sum()) == 3000
+    y = there([1.0, 2.0])  # small values are shared: never written over
+    f = jax.jit(lambda a: a.at[0].set(9), donate_argnums=0)
+    np.testing.assert_array_equal(f(there([1.0, 2.0])), [9, 2])
+    np.testing.assert_array_equal(y, [1, 2])
+
+
+def test_memory_is_given_back(fake):
+    x = there(np.ones(10000, "f4"))
+    used = fake.counts["used"]
+    y = (x * 2).block_until_ready()
+    assert fake.counts["used"] >= used + 40000
+    stats = x.device.memory_stats()
+    assert stats["bytes_in_use"] >= 80000
+    assert stats["bytes_limit"] == fake.total
+    del y
+    assert fake.counts["used"] <= used + 16  # a literal stays
+
+
+def test_no_memory_left():
+    with gpus(1, 1 << 20) as (fake,):
+        x = there(np.ones(100_000, "f4"))
+        y = (x * 2).block_until_ready()
+        with pytest.raises(MemoryError) as caught:
+            (jnp.concatenate([x, y]) + 1).block_until_ready()
+        assert fake.calls["free_all"] == 1
+        text = str(caught.value)
+        assert "got a request of 800000 bytes (781.2 KiB)" in text
+        assert "390.6 KiB by mul" in text
+        assert "390.6 KiB by arrays from the host" in text
+        assert any("recorded at" in n and "test_glue.py" in n for n in caught.value.__notes__)
+        del y
+        np.testing.assert_array_equal((x + 1)[:2], [2, 2])  # it goes on
+
+
+def test_a_fault_is_told_where_it_is_waited_for(fake):
+    x = there(np.ones(5000, "f4"))
+    y = x * 3
+    y.copy_to_host_async()
+    fake.fault = "an illegal memory access was encountered"
+    for wait in (y.block_until_ready, lambda: np.asarray(y)):
+        with pytest.raises(RuntimeError, match="illegal memory access") as caught:
+            wait()
+        (note,) = caught.value.__notes__
+        assert "the value of mul, recorded at" in note
+        assert "test_a_fault_is_told" in note
+    fake.fault = ""
+    assert float(y[0]) == 3
+
+
+# --- other libraries -----------------------------------------------------------------------------
+
+
+class Other:
+    """An array of another library on the GPU."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+    def __dlpack__(self, **kwargs):
+        return self.array.__dlpack__()
+
+
+def test_dlpack_in(fake):
+    array = np.arange(6, dtype="f4").reshape(2, 3)
+    x = jnp.from_dlpack(Other(array))
+    assert x.device == jax.devices("gpu")[0]
+    array[0, 0] = 7  # shared
+    np.testing.assert_array_equal(x * 2, array * 2)
+    kept = weakref.ref(array)
+    del array, x
+    assert jnp.from_dlpack(Other(np.ones(3)), copy=True).dtype == "float32"
+    assert kept() is None
+    with pytest.raises(BufferError, match="must lie in order"):
+        jnp.from_dlpack(Other(np.ones((3, 2), "f4").T), copy=False)
+    np.testing.assert_array_equal(jnp.from_dlpack(Other(np.ones((3, 2), "f4").T)), np.ones((2, 3)))
+
+
+def test_dlpack_out(fake):
+    x = there([[1.0, 2.0]]) * 2
+    assert x.__dlpack_device__() == (2, 0)
+    there_is = pool.from_dlpack(Reader(x))
+    np.testing.assert_array_equal(there_is, [[2, 4]])
+    small = (x.astype(jnp.bfloat16)).block_until_ready()
+    assert pool.from_dlpack(Reader(small)).dtype == "bfloat16"
+    np.testing.assert_array_equal(np.asarray(x), [[2, 4]])
+
+
+class Reader:
+    """Reads a capsule as if the memory were the host's, which a fake GPU's is."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def __dlpack__(self, **kwargs):
+        return self.x.__dlpack__()
+
+
+def test_cuda_array_interface(fake):
+    x = there(np.ones((2, 3), "f4")) + 1
+    said = x.__cuda_array_interface__
+    assert (said["shape"], said["typestr"], said["version"]) == ((2, 3), "<f4", 3)
+    assert said["data"] == (x.unsafe_buffer_pointer(), False)
+    assert not hasattr(jnp.ones(2), "__cuda_array_interface__")
+    with pytest.raises(TypeError, match="no such type; got bfloat16"):
+        x.astype(jnp.bfloat16).__cuda_array_interface__  # noqa: B018
+
+    class Theirs:
+        __cuda_array_interface__ = said
+
+        def __array__(self, *_, **__):  # what the fake's library looks at
+            return np.full((2, 3), 2, "f4")
+
+    y = jnp.asarray(Theirs())
+    assert y.device == x.device
+    np.testing.assert_array_equal(x + y, np.full((2, 3), 4))
