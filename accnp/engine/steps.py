@@ -206,12 +206,12 @@ def forget_nodes(plan: Plan, program: Program) -> None:
         # Values and clusters refer to each other: without this the nodes would wait for the garbage
         # collector.
         v.node, v.cluster, v.demands, v.why = None, None, [], ()
-    step: Any
     for step in plan.steps:
         if isinstance(step, KernelStep):
             step.cluster = step.chained = None
             step.text.pointers, step.text.partials = [], []
-        node = getattr(step, "node", None)
+    for step in plan.steps:
+        node = getattr(step, "node", None)  # a GPU's kernels have one, too
         if node is not None:
             step.node = Node(node.op, (), node.params, node.aval, None, None, 0, node.site)
 
