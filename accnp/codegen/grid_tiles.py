@@ -14,13 +14,14 @@ from typing import Any
 from accnp.codegen.folds import accumulator, combined, identity, joined, lanes
 from accnp.codegen.grid_writer import Copy
 from accnp.codegen.tiles import crossing
-from accnp.ir.kernel import BLOCK, dtype_code
+from accnp.ir.kernel import BLOCK, Access, dtype_code
 
 __all__ = ["turned_map", "turned_row"]
 
 SIDE = 32  # of a tile
 PITCH = SIDE + 1  # so that neither rows nor columns of a tile meet in one bank
 WARPS = 8  # of a block of threads
+ROOM = 40 << 10  # bytes of shared memory for tiles
 
 
 def _tile(e: Any, others: list[int], d: int, last: str | None) -> dict[int, str]:
@@ -40,6 +41,16 @@ def _tile(e: Any, others: list[int], d: int, last: str | None) -> dict[int, str]
     return e.bases(index, e.all_accesses(), "p")
 
 
+def _fitting(accesses: list[Access]) -> list[Access]:
+    """The first ones whose tiles have room; others are read as they lie."""
+    size, found = 0, []
+    for a in accesses:
+        size += SIDE * PITCH * a.dtype.itemsize
+        if size <= ROOM:
+            found.append(a)
+    return found
+
+
 def turned_map(e: Any, d: int) -> None:
     """Map form in tiles along axis d and the inner one."""
     spec, w = e.spec, e.w
@@ -52,7 +63,7 @@ def turned_map(e: Any, d: int) -> None:
     e.out.extent = e.out.blocks = total
     e.out.weight = spec.cost * SIDE * SIDE
     phase = spec.phases[0]
-    those = crossing(spec, inner, d)
+    those = _fitting(crossing(spec, inner, d))
     for a in those:
         e.turned[id(a)] = f"tile{a.number}"
         w.add(f"tile{a.number} = shared_{dtype_code(a.dtype)}({SIDE * PITCH})")

@@ -24,6 +24,7 @@ from .factory import (
     widest,
 )
 from .math import basic, cplx, integer
+from .math.approximate import FAST, fast
 from .math.ir import F32, F64, I32, V, fma, where
 from .routines import special_symbol
 
@@ -45,7 +46,12 @@ def _int_unary(name: str, t: Any) -> Callable[[V], V] | None:
     return None
 
 
-def _unary(name: str, build: Callable[[V], V]) -> None:
+def _unary(name: str, precise: Callable[[V], V]) -> None:
+    unit = FAST.get(name, precise)
+
+    def build(x: V) -> V:
+        return unit(x) if fast(x) else precise(x)
+
     def rule(t: Any) -> Any:
         if isinstance(t, types.Float):
             return t, (t,), simple(build)

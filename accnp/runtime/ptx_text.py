@@ -43,10 +43,19 @@ def _machine(cpu: str) -> Any:
 class _Library(frontend.TextLibrary):
     """Collects modules for the GPU; intrinsics see by the triple where they are."""
 
+    approximate = False
+
     def create_ir_module(self, name: str) -> Any:
         module = super().create_ir_module(name)
         module.triple = TRIPLE
+        module.approximate = self.approximate
         return module
+
+
+class _FastLibrary(_Library):
+    """Lets intrinsics use the approximate units."""
+
+    approximate = True
 
 
 def write(
@@ -98,12 +107,13 @@ def write(
 def _run(function: Any, tree: ast.FunctionDef, arguments: tuple, fastmath: bool) -> tuple:
     """The module of a kernel, the function in it, and texts of modules that it needs."""
     context = frontend.context_of(fastmath)
-    library = _Library(context.codegen(), function.__name__)
+    kind = _FastLibrary if fastmath else _Library
+    library = kind(context.codegen(), function.__name__)
     try:
         module, made, _, _ = build(tree, function.__globals__, arguments, context, library, 0)
         return module, made, library.linked()
     except Unsupported:
-        library, result = frontend.by_numba(function, arguments, fastmath, _Library)
+        library, result = frontend.by_numba(function, arguments, fastmath, kind)
     (module,) = library.modules
     (made,) = [f for f in module.functions if f.name == result.fndesc.llvm_func_name]
     return module, made, library.linked()

@@ -1,0 +1,43 @@
+"""Fast kernels on GPUs: approximate units, and products with sums in one rounding."""
+
+import numpy as np
+import pytest
+from cuda.support import on_gpu
+
+from accnp.kernels.math.approximate import FAST
+from accnp.runtime.ptx import ptx_of
+
+X = np.linspace(0.05, 3, 400, dtype=np.float32)
+EXACT = {
+    "logistic": lambda x: 1 / (1 + np.exp(-x)),
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+}
+
+
+def text(expression):
+    return f"def kernel(lo, hi, x, y):\n    for i in range(lo, hi):\n        y[i] = {expression}\n"
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_functions_are_units(name):
+    made = ptx_of(text(f"{name}(x[i])"), ("f4*", "f4*"), tasks=True, fastmath=True)
+    assert ".approx" in made.text
+    plain = ptx_of(text(f"{name}(x[i])"), ("f4*", "f4*"), tasks=True)
+    assert ".approx" not in plain.text
+    (_, found), fast = on_gpu(made, [X, np.zeros_like(X)], [X.size])
+    want = EXACT.get(name, getattr(np, name, None))(X.astype(np.float64))
+    np.testing.assert_allclose(found, want, rtol=2e-6, atol=2e-6)
+    _, slow = on_gpu(plain, [X, np.zeros_like(X)], [X.size])
+    assert fast.steps <= slow.steps
+
+
+def test_division_is_a_unit():
+    made = ptx_of(text("x[i] / y[i]"), ("f4*", "f4*"), tasks=True, fastmath=True)
+    assert ".approx" in made.text or "div.full" in made.text
+    assert "div.rn" in ptx_of(text("x[i] / y[i]"), ("f4*", "f4*"), tasks=True).text
+
+
+def test_doubles_stay_exact():
+    source = text("exp(x[i])")
+    fast = ptx_of(source, ("f8*", "f8*"), tasks=True, fastmath=True)
+    assert ".approx" not in fast.text
