@@ -67,7 +67,7 @@ def _intrinsic(name: str, typed: Callable[..., Any]) -> _Handle:
     return handle
 
 
-def define(name: str, count: int, rule: Rule) -> None:
+def define(name: str, count: int, rule: Rule, into: dict[str, Any] = NAMESPACE) -> None:
     """``rule`` of the argument types gives (result type, argument types, emit), or None."""
 
     def typed(*args: Any) -> Any:
@@ -82,7 +82,7 @@ def define(name: str, count: int, rule: Rule) -> None:
 
     # Numba reads the number of arguments off the signature.
     names = ", ".join(f"x{k}" for k in range(count))
-    NAMESPACE[name] = _intrinsic(
+    into[name] = _intrinsic(
         name, eval(f"lambda typingctx, {names}: typed({names})", {"typed": typed})
     )
 

@@ -14,19 +14,21 @@ below and all of `intrinsics`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 from numba.core import types
 
-from .factory import NAMESPACE, SCALARS, define
-from .intrinsics import SCALARS as _LOADED  # the other names
+from . import factory, intrinsics
+from .factory import SCALARS
 from .math.ir import I8, I32, I64
 
 __all__ = ["NAMESPACE"]
 
-assert _LOADED is SCALARS
+NAMESPACE: dict[str, Any] = dict(intrinsics.NAMESPACE)
+define = functools.partial(factory.define, into=NAMESPACE)
 _WHOLE = ir.Constant(I32, -1)
 
 

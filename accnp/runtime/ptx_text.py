@@ -48,7 +48,7 @@ class _Library(frontend.TextLibrary):
     def create_ir_module(self, name: str) -> Any:
         module = super().create_ir_module(name)
         module.triple = TRIPLE
-        module.approximate = self.approximate
+        module.approximate = self.approximate  # type: ignore[attr-defined]
         return module
 
 
