@@ -185,7 +185,7 @@ def _allocate(size: int, asked: int) -> _Memory:
             first = -(-slab.ctypes.data // ALIGN) * ALIGN
             _pool.allocations += 1
             _pool.allocated_bytes += _SLAB
-            blocks.extend((first + at, None) for at in range(size, _SLAB, size))
+            blocks.extend(zip(range(first + size, first + _SLAB, size), itertools.repeat(None)))
             return first, None
     if size > _MAX_BYTES:
         raise MemoryError(_too_large(asked))

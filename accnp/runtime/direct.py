@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import types
 from numba.core.errors import NumbaError
 
 from accnp.runtime.inline import NoForm, inlined
@@ -157,6 +157,8 @@ class _Function:
         body = made.append_basic_block("body")
         self.b: Any = ir.IRBuilder(entry)
         self.b.branch(body)
+        self.top = ir.IRBuilder(entry)  # where variables get their places
+        self.top.position_at_start(entry)
         self.b.position_at_end(body)
         for name, kind, value in zip(
             parameters, self.arguments, convention.get_arguments(made), strict=True
@@ -272,7 +274,7 @@ class _Function:
     ) -> None:
         """A loop with a constant step; `scale` gives the user's index from its own."""
         assert isinstance(node.target, ast.Name)
-        place = cgutils.alloca_once(self.b, ir.IntType(64))
+        place = self.top.alloca(ir.IntType(64))
         self.b.store(start, place)
         head, body, end = (self.b.append_basic_block(n) for n in ("for", "body", "end"))
         self.b.branch(head)
@@ -299,7 +301,7 @@ class _Function:
         kind, v = value
         known = self.names.get(name)
         if known is None:
-            place = cgutils.alloca_once(self.b, v.type)
+            place = self.top.alloca(v.type)
             known = self.names[name] = (kind, place)
         elif known[0] != kind:
             raise Unsupported(f"{name} holds both {known[0]} and {kind}")
