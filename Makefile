@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test lint bench tiny clean
+.PHONY: demo test test-gpu lint bench tiny clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -12,6 +12,11 @@ demo: $(VENV)/.demo
 
 test: lint
 	$(BIN)/python -m pytest -q -n $(JOBS)
+
+# On a machine with a GPU and CuPy, by its own Python: nothing is installed.
+test-gpu:
+	ACCNP_TEST_GPU=1 $(PYTHON) -m pytest -q \
+		tests/cuda/test_programs.py tests/cuda/test_op_table.py tests/cuda/test_glue.py
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check

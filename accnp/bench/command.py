@@ -30,13 +30,23 @@ def main(arguments: Sequence[str]) -> int:
     """Measure, print, draw; 2 for words that are not understood."""
     parser = argparse.ArgumentParser(prog="python -m accnp bench", description=__doc__)
     names = ", ".join(SUITE)
-    parser.add_argument("--only", nargs="*", choices=list(SUITE), metavar="NAME", help=names)
+    parser.add_argument("--only", nargs="*", metavar="NAME", help=names)
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
+    parser.add_argument("--size", type=float, default=1.0, help="of the work on a GPU")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--threads", type=int, help="for every library; all CPUs if absent")
     parser.add_argument("--chart", type=Path, default=Path("accnp-bench.png"))
     parser.add_argument("--json", type=Path)
     parser.add_argument("--markdown", action="store_true", help="the table in Markdown")
     options = parser.parse_args(arguments)
+    gpu: Any = importlib.import_module("accnp.bench.gpu") if options.device == "gpu" else None
+    known = SUITE if gpu is None else gpu.ROWS
+    unknown = [name for name in options.only or () if name not in known]
+    if unknown:
+        parser.error(f"--only: there is no {', '.join(unknown)}; choose from {', '.join(known)}")
+    if gpu is not None:
+        print(gpu.main(options.only, options.size, 0.2 * options.size * options.rounds / 15))
+        return 0
     _same_threads(options.threads or config.threads)
     missing = [p for p in PEERS if importlib.util.find_spec(p) is None]
     rows: list[Row] = []

@@ -12,6 +12,7 @@ from cuda.fake import gpus
 import accnp as jax
 import accnp.numpy as jnp
 from accnp import lax
+from accnp.api.observe.memory import live_memory
 from accnp.config import config
 from accnp.runtime import buffer as pool
 
@@ -268,6 +269,14 @@ def test_memory_is_given_back(fake):
     assert stats["bytes_limit"] == fake.total
     del y
     assert fake.counts["used"] <= used + 16  # a literal stays
+
+
+def test_what_is_alive(fake):
+    x = there(np.ones(9, "f4")) + 1
+    x.block_until_ready()
+    assert any(x is y for y in jax.live_arrays("gpu"))
+    assert not any(x is y for y in jax.live_arrays("cpu"))
+    assert any("test_what_is_alive" in place for place in live_memory())
 
 
 def test_no_memory_left():

@@ -95,7 +95,7 @@ def live_arrays(platform: str | None = None) -> list[Array]:
         >>> any(x is y for y in jnp.live_arrays())
         True
     """
-    if platform not in (None, "cpu"):
-        devices(platform)  # says that there is none
+    wanted = None if platform is None else devices(platform)[0].platform  # or says there is none
     found = [x for x in gc.get_objects() if type(x) is Array]
-    return [x for x in found if type(getattr(x._node, "value", None)) is Buffer]
+    found = [x for x in found if isinstance(getattr(x._node, "value", None), Buffer)]
+    return [x for x in found if wanted in (None, x.platform())]

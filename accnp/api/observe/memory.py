@@ -26,7 +26,7 @@ def live_memory() -> dict[str, tuple[int, int]]:
             continue
         values = node.value if isinstance(node.value, tuple) else (node.value,)
         for value in values:
-            if type(value) is Buffer and id(value) not in seen:
+            if isinstance(value, Buffer) and id(value) not in seen:
                 seen.add(id(value))
                 place = site_text(node) if node.site is not None else _UNKNOWN
                 count, size = found.get(place, (0, 0))

@@ -1,0 +1,297 @@
+"""`python -m accnp bench --device gpu`: the same work on one GPU by accnp and by its peers.
+
+Each library has a process of its own, since they do not share the GPU's memory well. In: names of
+libraries and rows. Out: a table of milliseconds for each call, calls following each other and the
+host waiting at the end; "launch" is the time after which a call has returned to the host.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from accnp.bench.expressions import normal
+
+__all__ = ["LIBRARIES", "ROWS", "figures", "main"]
+
+
+@dataclass(frozen=True)
+class Work:
+    """A function of a library and arrays, and its arguments; `size` scales them.
+
+    `moved` is how many bytes it must read and write, for its share of the GPU's bandwidth; `only`
+    names the libraries that can do it, of which "fuse" does single maps.
+    """
+
+    title: str
+    make: Callable[[Any, float], tuple[Callable[..., Any], tuple]]
+    moved: Callable[..., int] | None = None
+    only: tuple[str, ...] = ("accnp", "jax", "torch", "cupy")
+    returning: bool = False
+
+
+def _rows(size: float, rows: int, columns: int) -> np.ndarray:
+    return normal(0, max(2, int(rows * size)), columns)
+
+
+def _through(x: np.ndarray, *more: Any) -> int:
+    return 2 * x.nbytes
+
+
+def _chain(m: Any, size: float) -> Any:
+    def f(x: Any, y: Any) -> Any:
+        return (((x + y) * x - y) * 0.5 + m.numpy.tanh(x)) * y
+
+    return f, (_rows(size, 16384, 2048), _rows(size, 16384, 2048) + 1)
+
+
+def _black_scholes(m: Any, size: float) -> Any:
+    def f(s: Any, k: Any, t: Any) -> Any:
+        n = m.numpy
+        spread = 0.3 * n.sqrt(t)
+        d1 = (n.log(s / k) + (0.02 + 0.045) * t) / spread
+        d2 = d1 - spread
+        half = 1 / math.sqrt(2)
+        return s * 0.5 * (1 + m.erf(d1 * half)) - k * n.exp(-0.02 * t) * 0.5 * (
+            1 + m.erf(d2 * half)
+        )
+
+    n = max(4, int(size * (1 << 24)))
+    rng = np.random.default_rng(0)
+    return f, tuple(
+        rng.uniform(low, high, n).astype("f4") for low, high in ((10, 50), (10, 50), (1, 2))
+    )
+
+
+def _softmax(m: Any, size: float) -> Any:
+    def f(x: Any) -> Any:
+        e = m.numpy.exp(x - m.numpy.amax(x, 1, keepdims=True))
+        return e / e.sum(1, keepdims=True)
+
+    return f, (_rows(size, 32768, 1024),)
+
+
+def _layer_norm(m: Any, size: float) -> Any:
+    def f(x: Any, scale: Any, shift: Any) -> Any:
+        centred = x - x.mean(1, keepdims=True)
+        spread = (centred * centred).mean(1, keepdims=True)
+        return centred / m.numpy.sqrt(spread + 1e-5) * scale + shift
+
+    return f, (_rows(size, 32768, 1024), normal(1, 1024), normal(2, 1024))
+
+
+def _stencil(m: Any, size: float) -> Any:
+    def f(x: Any) -> Any:
+        return 0.25 * (x[1:-1, :-2] + x[1:-1, 2:] + x[:-2, 1:-1] + x[2:, 1:-1])
+
+    n = max(8, int(8192 * math.sqrt(size)))
+    return f, (normal(0, n, n),)
+
+
+def _product(m: Any, size: float) -> Any:
+    n = max(8, int(4096 * size))
+    return (lambda a, b: a @ b), (normal(0, n, n), normal(1, n, n))
+
+
+def _descent(m: Any, loss: Callable[..., Any]) -> Callable[..., Any]:
+    """One step of gradient descent on the weights, which are the arguments after the first."""
+
+    def step(x: Any, *weights: Any) -> Any:
+        slopes = m.grad(lambda w: loss(x, *w))(weights)
+        return tuple([w - 0.01 * g for w, g in zip(weights, slopes, strict=True)])
+
+    return step
+
+
+def _mlp(m: Any, size: float) -> Any:
+    def loss(x: Any, a: Any, b: Any, c: Any) -> Any:
+        h = m.numpy.tanh(m.numpy.tanh(x @ a) @ b) @ c
+        return (h * h).mean()
+
+    n = max(8, int(1024 * size))
+    weights = (0.05 * normal(1, n, n), 0.05 * normal(2, n, n), 0.05 * normal(3, n, 16))
+    return _descent(m, loss), (normal(0, max(8, int(4096 * size)), n), *weights)
+
+
+def _transformer(m: Any, size: float) -> Any:
+    tokens, width = max(8, int(2048 * size)), max(8, int(1024 * size))
+
+    def normed(x: Any) -> Any:
+        centred = x - x.mean(1, keepdims=True)
+        return centred / m.numpy.sqrt((centred * centred).mean(1, keepdims=True) + 1e-5)
+
+    def loss(x: Any, q: Any, k: Any, v: Any, up: Any, down: Any) -> Any:
+        y = normed(x)
+        score = (y @ q) @ (y @ k).T / math.sqrt(width)
+        e = m.numpy.exp(score - m.numpy.amax(score, 1, keepdims=True))
+        x = x + (e / e.sum(1, keepdims=True)) @ (y @ v)
+        h = normed(x) @ up
+        out = x + (h / (1 + m.numpy.exp(-h))) @ down
+        return (out * out).mean()
+
+    square = [0.02 * normal(i, width, width) for i in (1, 2, 3)]
+    ends = (0.02 * normal(4, width, 4 * width), 0.02 * normal(5, 4 * width, width))
+    return _descent(m, loss), (normal(0, tokens, width), *square, *ends)
+
+
+def _many(m: Any, size: float) -> Any:
+    def f(*xs: Any) -> Any:
+        return tuple([x * 0.9 + 0.1 * m.numpy.tanh(x) for x in xs])
+
+    return f, tuple(normal(i, 64, 64) for i in range(max(2, int(64 * size))))
+
+
+_TRAINING = ("accnp", "jax", "torch")
+_MAPS = ("accnp", "jax", "torch", "cupy", "fuse")
+
+ROWS = {
+    "chain": Work("chain of 7 operations, 32M", _chain, lambda x, y: 3 * x.nbytes, _MAPS),
+    "black-scholes": Work("Black-Scholes, 16M", _black_scholes, lambda s, *_: 4 * s.nbytes, _MAPS),
+    "sum": Work("sum, 32M", lambda m, s: (lambda x: x.sum(), (_rows(s, 16384, 2048),)),
+                lambda x: x.nbytes),
+    "rows": Work("sums of rows, 16384x2048",
+                 lambda m, s: (lambda x: x.sum(1), (_rows(s, 16384, 2048),)), lambda x: x.nbytes),
+    "columns": Work("sums of columns, 16384x2048",
+                    lambda m, s: (lambda x: x.sum(0), (_rows(s, 16384, 2048),)),
+                    lambda x: x.nbytes),
+    "softmax": Work("softmax of rows, 32768x1024", _softmax, _through),
+    "layer-norm": Work("layer norm, 32768x1024", _layer_norm, _through),
+    "stencil": Work("5-point stencil, 8192x8192", _stencil, _through),
+    "product": Work("matrix product, 4096", _product),
+    "mlp": Work("training step of an MLP", _mlp, only=_TRAINING),
+    "transformer": Work("training step of a transformer block", _transformer, only=_TRAINING),
+    "many": Work("64 small updates", _many),
+    "launch": Work("one small kernel, time to return",
+                   lambda m, s: (lambda x: x * 2 + 1, (normal(0, 1000),)), returning=True),
+}  # fmt: skip
+
+
+# --- libraries: what each gives ------------------------------------------------------------------
+
+
+def _like_jax(name: str) -> Any:
+    library: Any = importlib.import_module(name)
+    (device, *_) = library.devices("gpu")
+    return SimpleNamespace(
+        numpy=library.numpy, erf=library.lax.erf, grad=library.grad, compile=library.jit,
+        put=lambda x: library.device_put(x, device), wait=library.block_until_ready,
+    )  # fmt: skip
+
+
+def _torch() -> Any:
+    torch: Any = importlib.import_module("torch")
+    return SimpleNamespace(
+        numpy=torch, erf=torch.erf, grad=torch.func.grad, compile=torch.compile,
+        put=lambda x: torch.from_numpy(x).cuda(), wait=lambda _: torch.cuda.synchronize(),
+    )  # fmt: skip
+
+
+def _cupy(fuse: bool = False) -> Any:
+    cupy: Any = importlib.import_module("cupy")
+    special: Any = importlib.import_module("cupyx.scipy.special")
+    return SimpleNamespace(
+        numpy=cupy, erf=special.erf, put=cupy.asarray,
+        compile=cupy.fuse if fuse else lambda f: f,
+        wait=lambda _: cupy.cuda.Device().synchronize(),
+    )  # fmt: skip
+
+
+LIBRARIES: dict[str, Callable[[], Any]] = {
+    "accnp": lambda: _like_jax("accnp"),
+    "jax": lambda: _like_jax("jax"),
+    "torch": _torch,
+    "cupy": _cupy,
+    "fuse": lambda: _cupy(True),
+}
+
+
+SAMPLES = 7
+
+
+def figures(
+    name: str, rows: Sequence[str], size: float, seconds: float, samples: int = SAMPLES
+) -> dict[str, Any]:
+    """What a library takes for rows, in seconds: the median of several samples."""
+    library = LIBRARIES[name]()
+    found: dict[str, Any] = {}
+    for row in rows:
+        work = ROWS[row]
+        if name not in work.only:
+            continue
+        try:
+            found[row] = _time(library, work, size, seconds, samples)
+        except Exception as error:  # a row that a library cannot do does not take the others along
+            found[row] = f"{type(error).__name__}: {str(error)[:200]}"
+    return found
+
+
+def _time(library: Any, work: Work, size: float, seconds: float, count: int) -> float:
+    f, arguments = work.make(library, size)
+    call = library.compile(f)
+    there = [library.put(x) for x in arguments]
+    library.wait(call(*there))  # compiles
+    start = perf_counter()
+    library.wait(call(*there))
+    number = max(1, min(1000, int(seconds / count / max(perf_counter() - start, 1e-6))))
+    samples = []
+    for _ in range(count):
+        start = perf_counter()
+        for _ in range(number):
+            out = call(*there)
+        returned = perf_counter()
+        library.wait(out)
+        stop = returned if work.returning else perf_counter()
+        samples.append((stop - start) / number)
+    return statistics.median(samples)
+
+
+def main(only: Sequence[str] | None, size: float, seconds: float) -> str:
+    """Measure every library in a process of its own; returns the table."""
+    rows = list(only or ROWS)
+    found: dict[str, dict[str, Any]] = {}
+    lines = []
+    for name in LIBRARIES:
+        command = [sys.executable, "-m", "accnp.bench.gpu", name, str(size), str(seconds), *rows]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            reason = (done.stderr.strip().splitlines() or ["no output"])[-1]
+            lines.append(f"{name}: not measured: {reason}")
+        else:
+            found[name] = json.loads(done.stdout.splitlines()[-1])
+    return "\n".join([*table(rows, found, size), *lines])
+
+
+def table(rows: Sequence[str], found: dict[str, dict[str, Any]], size: float) -> list[str]:
+    """Milliseconds by library, GB/s of accnp where they are known."""
+    lines = ["".join([f"{'work':<40}", *[f"{n:>12}" for n in found], f"{'accnp GB/s':>12}"])]
+    for row in rows:
+        work = ROWS[row]
+        cells = []
+        for figures_of in found.values():
+            value = figures_of.get(row)
+            cells.append(f"{1e3 * value:12.4g}" if isinstance(value, float) else f"{'-':>12}")
+        ours = found.get("accnp", {}).get(row)
+        rate = ""
+        if work.moved is not None and isinstance(ours, float):
+            arguments = work.make(SimpleNamespace(numpy=np), size)[1]
+            rate = f"{work.moved(*arguments) / ours / 1e9:12.4g}"
+        lines.append(f"{work.title:<40}" + "".join(cells) + rate)
+    for name, figures_of in found.items():
+        lines += [f"{name}, {r}: {v}" for r, v in figures_of.items() if isinstance(v, str)]
+    return lines
+
+
+if __name__ == "__main__":
+    _library, _size, _seconds, *_rows_asked = sys.argv[1:]
+    print(json.dumps(figures(_library, _rows_asked, float(_size), float(_seconds))))
