@@ -33,15 +33,20 @@ def extent_of(a, sizes):
 class Case:
     """Memory for a kernel: one array for each value, with each operand's offset."""
 
+    @classmethod
+    def of_all(cls, specs):
+        """Memory for several kernels."""
+        return cls([(a, s) for s in specs for a in s.accesses])
+
     def __init__(self, spec, seed=0, values=None):
-        self.spec = spec
+        pairs = spec if isinstance(spec, list) else [(a, spec) for a in spec.accesses]
         rng = np.random.default_rng(seed)
         size = {}
-        for a in spec.accesses:
-            _, high = extent_of(a, sizes_of(spec))
+        for a, s in pairs:
+            _, high = extent_of(a, sizes_of(s))
             size[id(a.value)] = max(size.get(id(a.value), 0), a.offset + high + 1)
         self.arrays, self.of = [], {}
-        for a in spec.accesses:
+        for a, _ in pairs:
             if id(a.value) not in self.of:
                 self.of[id(a.value)] = len(self.arrays)
                 n = size[id(a.value)]

@@ -1,0 +1,36 @@
+"""Joined arrays on GPUs: all parts in one launch, with the processor's bits."""
+
+import numpy as np
+import pytest
+from cuda.forms import Case, specs_of
+from cuda.support import same_bits
+
+import accnp as jnp
+from accnp.codegen.cells import generate_cells
+from accnp.codegen.grid_cells import generate_grid_cells
+
+
+def f4(*shape):
+    return np.zeros(shape, np.float32)
+
+
+PROGRAMS = {
+    "concatenate": (lambda x, y: jnp.concatenate([x, y * 2], 0), f4(20, 32), f4(7, 32)),
+    "along rows": (lambda x, y: jnp.concatenate([x, y], 1) + 1, f4(20, 5), f4(20, 9)),
+    "stack": (lambda x, y: jnp.stack([x, y, x + y], 1), f4(50, 8), f4(50, 8)),
+    "roll": (lambda x: jnp.roll(x, 3) * 2, f4(1000)),
+    "turned": (lambda x, y: jnp.concatenate([x.T, y], 0), f4(40, 50), f4(9, 40)),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_bits_are_those_of_the_processor(name):
+    f, *arrays = PROGRAMS[name]
+    (specs,) = specs_of(f, *arrays)
+    assert len(specs) > 1
+    case = Case.of_all(specs)
+    want = case.on_cpu(generate_cells([[s] for s in specs]))
+    text = generate_grid_cells(specs)
+    for blocks in (None, 1, 5):
+        found = case.on_gpu(text, blocks)
+        assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True))
