@@ -13,6 +13,7 @@ from typing import Any
 
 from accnp.codegen.generated import Generated
 from accnp.codegen.grid import generate_grid
+from accnp.codegen.grid_cells import generate_grid_cells
 from accnp.engine.blocked import blocked_step
 from accnp.engine.control import carried
 from accnp.engine.device_steps import DeviceStep, LibraryStep, library_function
@@ -63,12 +64,16 @@ class DevicePlanner(Planner):
         return plan
 
     def steps_of(self, clusters: list[Cluster]) -> None:
-        texts: dict[Cluster, list[tuple[KernelSpec, Generated]]] = {}
+        texts: dict[Cluster, list[tuple[list[KernelSpec], Generated]]] = {}
         for c in clusters:
             if c.form != "host":
                 specs = [spec for specs in lower(c) for spec in specs]
                 self.check(specs)
-                texts[c] = [(spec, self.text_of(spec)) for spec in specs]
+                joined = generate_grid_cells(specs) if len(specs) > 1 else None
+                if joined is not None:
+                    texts[c] = [(specs, joined)]
+                else:
+                    texts[c] = [([spec], self.text_of(spec)) for spec in specs]
         every = [text for found in texts.values() for _, text in found]
         refused = self.compiled(every) | self.compiled([more for t in every for more in t.then])
         for c in clusters:
@@ -79,10 +84,10 @@ class DevicePlanner(Planner):
                 self.kernel(c)
                 self.gpu = True
             else:
-                for spec, text in texts[c]:
-                    step = self.launch(text, c, spec_bytes([spec]))
-                    if len(texts[c]) == 1:
-                        step.alike = [self.slot(v) for v in same_places(spec)]
+                for specs, text in texts[c]:
+                    step = self.launch(text, c, spec_bytes(specs))
+                    if len(texts[c]) == len(specs) == 1:
+                        step.alike = [self.slot(v) for v in same_places(specs[0])]
                     for more in text.then:
                         self.launch(more, c, 0)
                     self.ends(text)
