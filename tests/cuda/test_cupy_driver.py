@@ -1,0 +1,183 @@
+"""The driver of real GPUs, over a stand-in for CuPy that has its calls and signatures and works in
+the host's memory: which stream waits for what, and that nothing is let go too early."""
+
+import ctypes
+import sys
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+
+from accnp.runtime import cupy_driver
+from accnp.runtime.cupy_driver import BESIDE
+
+
+class Log(list):
+    """What was asked of CUDA, in order."""
+
+
+class Stream:
+    def __init__(self, log, name):
+        self.log, self.ptr = log, name
+
+    def __enter__(self):
+        self.log.append(("current", self.ptr))
+
+    def __exit__(self, *_):
+        self.log.append(("current", None))
+
+    def wait_event(self, event):
+        self.log.append((self.ptr, "waits for", event.stream))
+
+    def synchronize(self):
+        self.log.append((self.ptr, "synchronized"))
+
+
+class Event:
+    def __init__(self, disable_timing):
+        assert disable_timing
+        self.done = False
+
+    def record(self, stream):
+        self.stream = stream.ptr
+
+    def synchronize(self):
+        self.done = True
+
+
+class Pointer:
+    def __init__(self, nbytes):
+        self.array = np.empty(max(nbytes, 1), np.uint8)
+        self.ptr = self.array.ctypes.data
+
+
+class Pinned(np.ndarray):
+    """Has a buffer and an address."""
+
+    def __new__(cls, nbytes):
+        return np.empty(nbytes, np.uint8).view(cls)
+
+    @property
+    def ptr(self):
+        return self.ctypes.data
+
+
+@pytest.fixture
+def cuda(monkeypatch):
+    log = Log()
+    names = iter([11, 12, 13])
+    runtime = SimpleNamespace(
+        getDeviceCount=lambda: 1, setDevice=lambda i: None, free=lambda p: None,
+        getDevice=lambda: 0, CUDARuntimeError=RuntimeError, memGetInfo=lambda: (600, 1000),
+        getDeviceProperties=lambda i: {"name": b"NVIDIA H200", "major": 9, "minor": 0},
+        memcpyAsync=lambda to, source, n, kind, stream: (
+            log.append(("copy", kind, stream)), ctypes.memmove(to, source, n),
+        ),
+    )  # fmt: skip
+
+    class Device:
+        def __init__(self, number):
+            self.number = number
+
+        __enter__ = __exit__ = lambda self, *_: None
+
+    class Module:
+        def load(self, text):
+            assert text.endswith(b"\0")
+
+        def get_function(self, name):
+            return SimpleNamespace(ptr=99, name=name)
+
+    pool = SimpleNamespace(
+        free_bytes=lambda: 50, used_bytes=lambda: 150, free_all_blocks=lambda: log.append("freed")
+    )
+    cupy = ModuleType("cupy")
+    cupy.cuda = SimpleNamespace(
+        runtime=runtime, Device=Device, Module=Module, Event=Event, alloc=Pointer,
+        Stream=lambda non_blocking: Stream(log, next(names)), alloc_pinned_memory=Pinned,
+    )  # fmt: skip
+    cupy.get_default_memory_pool = cupy.get_default_pinned_memory_pool = lambda: pool
+    launched = []
+
+    def launch(f, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra):
+        words = (ctypes.c_void_p * 2).from_address(parameters)
+        values = [ctypes.c_uint64.from_address(p).value for p in words]
+        launched.append((f, (gx, gy, gz), (bx, by, bz), shared, stream, values, extra))
+
+    driver = ModuleType("cupy_backends.cuda.api.driver")
+    driver.launchKernel = launch
+    driver.funcGetAttribute = lambda attribute, f: attribute
+    driver.CU_FUNC_ATTRIBUTE_NUM_REGS = 40
+    driver.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES = 8
+    driver.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 16
+    for name in ("cupy_backends", "cupy_backends.cuda", "cupy_backends.cuda.api"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    monkeypatch.setitem(sys.modules, "cupy_backends.cuda.api.driver", driver)
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    (made,) = cupy_driver.provide()
+    return SimpleNamespace(driver=made, log=log, launched=launched)
+
+
+COMPUTE, IN, OUT = 11, 12, 13
+
+
+def test_facts(cuda):
+    d = cuda.driver
+    assert (d.kind, d.cc, d.stream) == ("NVIDIA H200", (9, 0), COMPUTE)
+    assert d.stats() == {"used": 150, "kept": 50, "free": 650, "total": 1000}
+    f = d.load(".version", "k")
+    assert d.facts(f) == {"registers": 40, "local": 8, "shared": 16}
+
+
+def test_a_launch_has_words_of_64_bits(cuda):
+    f = cuda.driver.load(".version", "k")
+    cuda.driver.launch(f, 3, 128, [1 << 40, -2])
+    assert cuda.launched == [(99, (3, 1, 1), (128, 1, 1), 0, COMPUTE, [1 << 40, (1 << 64) - 2], 0)]
+
+
+def test_copies(cuda):
+    d, log = cuda.driver, cuda.log
+    small = np.arange(10, dtype="f4")
+    memory = d.upload(small)
+    assert ("copy", 1, COMPUTE) in log
+    back = np.empty_like(small)
+    del log[:]
+    d.copy_out(memory, 8, back[:4].view(np.uint8), None)
+    np.testing.assert_array_equal(back[:4], small[2:6])
+    assert log == [(OUT, "waits for", COMPUTE), ("copy", 2, OUT), (OUT, "synchronized")]
+
+
+def test_large_copies_run_beside_kernels(cuda):
+    d, log = cuda.driver, cuda.log
+    large = np.ones(BESIDE, np.uint8)
+    del log[:]
+    memory = d.upload(large)
+    # Its memory comes from the stream of copies, which waits for nothing; what computes waits.
+    assert log == [
+        ("current", IN), ("current", None), ("copy", 1, IN), (COMPUTE, "waits for", IN),
+    ]  # fmt: skip
+    (staged,) = d._retired
+    held = memory.held
+    del memory  # kernels may still read it: it stays until they are done
+    assert [x for _, x in d._retired][-1] is held
+    for event, _ in d._retired:
+        event.done = True
+    d.alloc(4)
+    assert not d._retired
+    assert staged[1].nbytes == BESIDE
+
+
+def test_giving_memory_back(cuda):
+    cuda.driver.free_all()
+    assert cuda.log[-2:] == ["freed", "freed"]
+    assert (COMPUTE, "synchronized") in cuda.log
+
+
+def test_calls_are_on_the_stream(cuda):
+    del cuda.log[:]
+    assert cuda.driver.call(lambda a, b: a + b, 1, b=2) == 3
+    assert cuda.log == [("current", COMPUTE), ("current", None)]
+    event = cuda.driver.event()
+    assert not cuda.driver.done(event)
+    cuda.driver.wait(event)
+    assert cuda.driver.done(event)
