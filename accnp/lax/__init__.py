@@ -99,6 +99,8 @@ if TYPE_CHECKING:  # loaded on first use, see _LATER
         all_gather, all_to_all, axis_index, axis_size, pbroadcast, pmax, pmean, pmin, ppermute,
         pshuffle, psum, psum_scatter, pswapaxes,
     )  # fmt: skip
+    from accnp.api.sharding.placing import with_sharding_constraint
+    from accnp.api.sharding.varying import pcast, pvary
     from accnp.lax import linalg
 
 __all__ = [

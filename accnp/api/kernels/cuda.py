@@ -172,7 +172,7 @@ class CudaFunction:
 
     def launch(self, arrays: Sequence[Any], static: dict[str, Any]) -> tuple[Any, Any, int]:
         """Blocks and threads, tuples of one to three numbers, and bytes of shared memory."""
-        grid = self.grid
+        grid: Any = self.grid
         if callable(grid):
             grid = grid(*[ShapeDtypeStruct(x.shape, x.dtype) for x in arrays], **static)
         try:

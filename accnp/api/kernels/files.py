@@ -55,7 +55,7 @@ def memory_of(plan: Plan, program: Program | None) -> dict[int, int]:
         else:
             several: Any = step.aval if isinstance(step, HostStep) else step.avals
             for slot, i in step.results:
-                aval = several if i < 0 or not isinstance(several, tuple) else several[i]
+                aval: Any = several if i < 0 or not isinstance(several, tuple) else several[i]
                 sizes[slot] = aval.nbytes
     return sizes
 
