@@ -19,10 +19,11 @@ from numba.core.errors import NumbaError
 
 from accnp.runtime.inline import NoForm, inlined
 from accnp.runtime.lanes import NotLanes, write_loop
+from accnp.runtime.stepwise import stepwise
 from accnp.runtime.syntax import walk
 from accnp.runtime.vectors import Functions
 
-__all__ = ["Unsupported", "build"]
+__all__ = ["Function", "Unsupported", "build"]
 
 
 class Unsupported(Exception):
@@ -74,7 +75,7 @@ def build(
     plain: set[int] = set()
     with context.push_code_library(library):
         while True:
-            writer = _Function(function, scope, arguments, context, library, vector_bytes, plain)
+            writer = Function(function, scope, arguments, context, library, vector_bytes, plain)
             try:
                 return writer.run()
             except NotLanes as error:  # once more, with this loop step by step
@@ -116,7 +117,7 @@ def _distinct(function: ast.FunctionDef) -> set[str]:
     return found
 
 
-class _Function:
+class Function:
     BINARY, COMPARE, UNARY = _BINARY, _COMPARE, _UNARY
 
     def __init__(
@@ -438,10 +439,7 @@ class _Function:
         user's, which is written in its place."""
         tree = getattr(callee, "accnp_tree", None)
         if tree is not None:
-            try:
-                return inlined(self, tree, arguments, builder)
-            except NoForm as error:
-                raise Unsupported(str(error)) from error
+            return self.written(tree, arguments, builder)
         kinds = tuple([kind for kind, _ in arguments])
         found = self.found.get((callee, kinds))
         if found is None:
@@ -461,6 +459,20 @@ class _Function:
             for (kind, v), to in zip(arguments, signature.args, strict=True)
         ]
         return signature.return_type, implementation(builder, values)
+
+    def written(self, tree: ast.FunctionDef, arguments: Sequence[Typed], builder: Any) -> Typed:
+        """Write a function of the user's."""
+        try:
+            if not any(isinstance(n, ast.For | ast.While) for n in walk(tree)):
+                return inlined(self, tree, arguments, builder)
+        except NoForm:
+            pass
+        if builder is not self.b:  # that of a loop in vectors, which this cannot be part of
+            raise NotImplementedError(f"{tree.name} has loops or branches")
+        try:
+            return stepwise(self, tree, arguments)
+        except NoForm as error:
+            raise Unsupported(str(error)) from error
 
     def cast(self, value: Typed, to: Any) -> Any:
         kind, v = value

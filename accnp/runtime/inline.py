@@ -3,8 +3,8 @@
 In: the syntax tree of a function and its arguments as LLVM values with Numba's types. Out: the
 value it returns. Both sides of an `if` are computed and one is selected, so that a loop around the
 call can be vectors and the same text serves every target; `math.exp` and its like are the functions
-that kernels have themselves. Loops and what else has no such form (`Unsupported`) are compiled by
-Numba as functions that the kernel calls.
+that kernels have themselves. What has loops
+is written with its branches (`stepwise.py`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from numba.np.numpy_support import from_dtype
 from accnp.kernels.factory import NAMESPACE
 from accnp.runtime.syntax import walk
 
-__all__ = ["NoForm", "inlined"]
+__all__ = ["Body", "NoForm", "Typed", "inlined"]
 
 LARGEST = 2000  # instructions of a function, its copies after each `if` that returns among them
 SQUARINGS = 8  # constant exponents up to this are products
@@ -66,13 +66,13 @@ def inlined(f: Any, tree: ast.FunctionDef, arguments: Sequence[Typed], builder: 
     names = [a.arg for a in tree.args.args]
     if len(names) != len(arguments):
         raise NoForm(f"{tree.name} takes {len(names)} arguments")
-    found = _Body(f, builder).block(tree.body, dict(zip(names, arguments, strict=True)))
+    found = Body(f, builder).block(tree.body, dict(zip(names, arguments, strict=True)))
     if found is None:
         raise NoForm(f"{tree.name} returns nothing")
     return found
 
 
-class _Body:
+class Body:
     def __init__(self, f: Any, builder: Any) -> None:
         self.f, self.b = f, builder
         self.left = LARGEST
@@ -232,6 +232,8 @@ class _Body:
             a, b = arguments
             op = operator.lt if callee is min else operator.gt
             return self.select(self.apply(op, [b, a]), b, a)
+        if hasattr(callee, "accnp_tree"):
+            return self.brought(callee, arguments)
         if callee in (float, int, bool) or (
             isinstance(callee, type) and issubclass(callee, np.generic)
         ):
@@ -244,6 +246,11 @@ class _Body:
         if known and floating and len({kind for kind, _ in arguments}) == 1:
             return self.apply(NAMESPACE[own], arguments)
         return self.apply(callee, arguments)
+
+    def brought(self, callee: Any, arguments: list[Typed]) -> Typed:
+        """Call another function of the user's; what has a loop must not be done on both sides of
+        an `if`, where it may never end."""
+        return inlined(self.f, callee.accnp_tree, arguments, self.b)
 
     def meant(self, x: ast.expr, env: Mapping[str, Typed]) -> Any:
         """The object that a name or an attribute of a module is."""

@@ -15,8 +15,15 @@ from typing import Any
 
 import numba
 import numpy as np
+from llvmlite import ir
 from numba.core import types
+from numba.core.errors import NumbaError
 from numba.np.numpy_support import as_dtype, from_dtype
+
+from accnp.codegen.definitions import with_definitions
+from accnp.kernels.intrinsics import NAMESPACE
+from accnp.runtime import frontend
+from accnp.runtime.direct import Function, Unsupported
 
 __all__ = ["compile_for", "released", "scalar_result", "short", "vectorised"]
 
@@ -75,19 +82,45 @@ def _described(kind: Any) -> tuple[int, np.dtype]:
     return 0, as_dtype(types.unliteral(kind))
 
 
-def scalar_result(function: Any, name: str, dtypes: Sequence[np.dtype]) -> np.dtype:
-    """The dtype that a function of numbers returns for numbers of these.
+def scalar_result(function: Any, mark: str, name: str, dtypes: Sequence[np.dtype]) -> np.dtype:
+    """The dtype that a function of numbers returns for numbers of these; `mark` is the name by
+    which kernels call it.
 
     Raises:
         TypeError: it does not compile for these; the text has what Numba says in short.
     """
     kinds = tuple([from_dtype(d) for d in dtypes])
+    found = _lowered(mark, kinds)
+    if found is not None:
+        return found
     made: Any = numba.njit(function)
     try:
         made.compile(kinds)
     except Exception as error:  # Numba lets some through that are not its own
         raise TypeError(short(error, name, function, [_Number(d) for d in dtypes])) from None
     return _described(made.overloads[kinds].signature.return_type)[1]
+
+
+def _lowered(mark: str, kinds: Sequence[Any]) -> np.dtype | None:
+    """The dtype of a call in a kernel; None where the kernel would leave it to Numba, whose whole
+    pipeline takes seconds to load."""
+    source = with_definitions(f"def kernel(lo, hi):\n    {mark}\n")
+    context = frontend.context_of(False)
+    with frontend.alone():
+        function, trees = frontend.load_function(source, "kernel", NAMESPACE)
+        scope = function.__globals__
+        library = frontend.TextLibrary(context.codegen(), "types")
+        codes = [ir.IntType(1) if k is types.boolean else context.get_data_type(k) for k in kinds]
+        with context.push_code_library(library):
+            writer = Function(trees["kernel"], scope, (), context, library, 0, set())
+            scratch = ir.Function(writer.module, ir.FunctionType(ir.VoidType(), codes), "scratch")
+            writer.b = ir.IRBuilder(scratch.append_basic_block())
+            arguments = list(zip(kinds, scratch.args, strict=True))
+            try:
+                kind, _ = writer.emit(scope[mark], arguments, writer.b)
+            except (Unsupported, NumbaError, NotImplementedError):
+                return None
+    return as_dtype(kind)
 
 
 class _Number:

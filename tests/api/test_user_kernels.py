@@ -1,8 +1,10 @@
 """`accnp.kernel`: functions that users bring, as operations; NumPy says what is right."""
 
 import math
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numba
@@ -112,6 +114,71 @@ def test_a_function_with_a_loop_is_called():
     made = f(0.0, c)
     assert made.dtype == np.int32  # Numba's int64, as accnp has it
     np.testing.assert_array_equal(made, want)
+
+
+@numba.njit
+def collatz(n):
+    """Never ends for 0."""
+    k = 0
+    while n != 1:
+        n = n // 2 if n % 2 == 0 else 3 * n + 1
+        k += 1
+    return k
+
+
+@numba.njit
+def length(n):
+    return collatz(n) if n > 0 and n < 10 else -1
+
+
+@numba.njit
+def root(a):
+    x = a
+    for k in range(1, 40):
+        if k < 3:
+            continue
+        if abs(x * x - a) < np.float32(1e-6) * a:
+            break
+        x = np.float32(0.5) * (x + a / x)
+    return x
+
+
+@numba.njit
+def either(x):
+    """A name of two types is left to Numba."""
+    y = 0
+    if x > 0:
+        y = x
+    return y
+
+
+@pytest.mark.parametrize("function", [length, root, either])
+def test_loops_and_branches_mean_what_they_mean_to_numba(function):
+    x = np.arange(0, 12).astype(np.float32 if function is root else np.int64)[function is root :]
+    x = x.astype(np.float32) if function is either else x
+    with jnp.enable_x64(True):
+        made = np.asarray(jnp.kernel(function)(x))
+    want = numba.vectorize(function.py_func)(x)
+    np.testing.assert_array_equal(made, want)
+    assert made.dtype == want.dtype
+
+
+def test_types_are_found_without_numbas_own_pipeline():
+    """Which takes seconds to load."""
+    program = (
+        "import accnp as jnp, sys\n"
+        "from numpy import exp\n"
+        "def f(x):\n    return exp(x) if x > 1 else x\n"
+        "print(jnp.kernel(f)(jnp.ones(3)).dtype, 'numba.np.linalg' in sys.modules)\n"
+    )
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
+        file.write(program)
+        file.flush()
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(
+            [sys.executable, file.name], env=environment, capture_output=True, text=True, check=True
+        )
+    assert done.stdout.split() == ["float32", "False"]
 
 
 def test_operands_are_broadcast_and_keep_their_dtypes():

@@ -109,6 +109,26 @@ def test_a_function_of_numbers_is_in_the_gpus_kernels(gpu):
     assert "fma.rn.f32" in text  # of exp; the user's own products and sums are apart
 
 
+def test_a_function_with_loops_is_in_the_gpus_kernels(gpu):
+    @jnp.kernel
+    def steps(re, im):
+        x = y = np.float32(0)
+        for n in range(20):
+            if x * x + y * y > 4:
+                return n
+            before = x
+            x = x * x - y * y + re
+            y = np.float32(2) * before * y + im
+        return 20
+
+    re, im = np.linspace(-2, 1, 40, dtype=np.float32), np.linspace(-1, 1, 40, dtype=np.float32)
+    made = jnp.jit(lambda re, im: steps(re, im) + 1)
+    (kernel,) = jnp.inspect(made)(re, im).kernels
+    assert ".f64" not in ptx_of(kernel.text, kernel.signature, tasks=True).text
+    np.testing.assert_array_equal(made(on(gpu, re), on(gpu, im)), made(re, im))
+    assert len(np.unique(made(re, im))) > 3
+
+
 def test_a_function_of_arrays_goes_through_the_host(gpu):
     @jnp.kernel(out=lambda x: x)
     def sums(x, y):

@@ -33,7 +33,8 @@ class ScalarFunction:
         self.name = name or self.python.__name__
         self.declared = None if dtype is None else dtypes.canonicalize_dtype(dtype)
         self.of = "{} ({}:{})".format(*function_place(self.python))
-        self.op = scalar_op(self.name, scalar_text(function), self.reference, cost)
+        self.mark = scalar_text(function)
+        self.op = scalar_op(self.name, self.mark, self.reference, cost)
         self.found: dict[Any, np.dtype] = {}
 
     def record(self, nodes: Sequence[Node], static: dict[str, Any]) -> Array:
@@ -56,7 +57,9 @@ class ScalarFunction:
         found = self.found.get(key)
         if found is None:
             compiled = importlib.import_module("accnp.runtime.user_functions")
-            said = compiled.scalar_result(self.python, self.of, [computed(k) for k in kinds])
+            said = compiled.scalar_result(
+                self.python, self.mark, self.of, [computed(k) for k in kinds]
+            )
             found = self.declared or dtypes.canonicalize_dtype(said)
             self.found[key] = found
         return found
