@@ -15,7 +15,7 @@ from accnp.ir.kernel import Access, Statement, dtype_code
 from accnp.passes.spaces import NATIVE, apply_views, strided, strip_views
 from accnp.primitives.index import GatherScatterMode, fill_value_of
 
-__all__ = ["COST", "Coordinate", "is_gather", "write_gather"]
+__all__ = ["COST", "Coordinate", "is_gather", "reaches", "write_gather"]
 
 COST = 12  # of one element, beside its indices
 _STARTS = (np.dtype(np.int32), np.dtype(np.int64))
@@ -53,6 +53,29 @@ def batch_axes(v: Any) -> list[int]:
     """The axes of a gathered array that are those of the starts."""
     inside = v.params["dimension_numbers"].offset_dims
     return [d for d in range(v.aval.ndim) if d not in inside]
+
+
+def moving(v: Any, steps: tuple[int, ...]) -> tuple[int, ...]:
+    """How far the place of an element moves along each axis, beside what the starts say; `steps`
+    are the strides of what it is taken from."""
+    dims = v.params["dimension_numbers"]
+    moved = [0] * v.aval.ndim
+    axes = batch_axes(v)
+    gone = (*dims.collapsed_slice_dims, *dims.operand_batching_dims)
+    kept = [d for d in range(len(steps)) if d not in gone]
+    for axis, d in zip(dims.offset_dims, kept, strict=True):
+        moved[axis] = steps[d]
+    for d, axis in zip(dims.operand_batching_dims, dims.start_indices_batching_dims, strict=True):
+        moved[axes[axis]] = steps[d]
+    return tuple(moved)
+
+
+def reaches(v: Any, chain: tuple[Any, ...]) -> bool:
+    """Whether strides can say a reader's views on the gathered elements."""
+    x = v.inputs[0]
+    base, below = strip_views(x)
+    seen = strided(base, below) or strided(x, ())
+    return apply_views(chain, v.aval.shape, moving(v, seen[1]), seen[2]) is not None
 
 
 def is_gather(v: Any) -> bool:
@@ -128,17 +151,7 @@ class _Writer:
             if mode is GatherScatterMode.FILL_OR_DROP:
                 tests.append(self.add(np.dtype(bool), f"{{0}} >= {zero}", place))
                 tests.append(self.add(np.dtype(bool), "{0} <= {1}", place, top))
-        moved = [0] * v.aval.ndim
-        axes = batch_axes(v)
-        gone = (*dims.collapsed_slice_dims, *dims.operand_batching_dims)
-        kept = [d for d in range(len(shape)) if d not in gone]
-        for axis, d in zip(dims.offset_dims, kept, strict=True):
-            moved[axis] = steps[d]
-        for d, axis in zip(
-            dims.operand_batching_dims, dims.start_indices_batching_dims, strict=True
-        ):
-            moved[axes[axis]] = steps[d]
-        found = apply_views(chain, v.aval.shape, tuple(moved), offset)
+        found = apply_views(chain, v.aval.shape, moving(v, steps), offset)
         assert found is not None
         strides = low.spread(found[0], found[1]) if self.context == "row" else found[1]
         element = low.load(base, strides, found[2], self.context, tuple(names), tuple(terms))

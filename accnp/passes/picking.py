@@ -10,7 +10,7 @@ from typing import Any
 
 from accnp.passes.clusters import MAX_CELLS
 from accnp.passes.costs import AGAIN, distinct, not_expanding, times, work
-from accnp.passes.gathers import COST, Coordinate
+from accnp.passes.gathers import COST, Coordinate, reaches
 from accnp.passes.program import Value
 from accnp.passes.reasons import form_of, store
 from accnp.passes.regions import Placed, count_cells, cuts_of, joined, placed
@@ -73,7 +73,8 @@ def gathered(f: Any, v: Value) -> None:
     f.refusal = "its elements are read in several ways, or more than once"
     alike = all(d.context == "full" and d.how in ("same", "view") for d in v.demands)
     free = alike and all(not_expanding(d, v) and d.cluster.takes(COST) for d in v.demands)
-    if not v.stored and free and times(v) == 1 and _reaches_starts(v):
+    said = free and all(reaches(v, d.chain) for d in v.demands) and _reaches_starts(v)
+    if not v.stored and said and times(v) == 1:
         v.role = "inline"
         for d in distinct(v.demands):
             d.cluster.size += COST // 2

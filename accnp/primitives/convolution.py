@@ -17,7 +17,7 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
 from accnp.primitives.convolution_kernels import convolution_kernel
-from accnp.primitives.kinds import bilinear_jvp, dtype_kind, opaque
+from accnp.primitives.kinds import bilinear_jvp, dtype_kind, full, opaque
 from accnp.primitives.reference import quiet
 from accnp.primitives.windows import Window, dilated, spread_out
 
@@ -229,6 +229,13 @@ def _batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
     lhs, rhs = xs
     examples, features = dims.lhs_spec[:2]
     outs = dims.rhs_spec[0]
+    if size == 0:  # no example to group the others by
+        one = [
+            make_aval(x.aval.shape[1:], x.aval.dtype) if along else x.aval
+            for x, along in zip(xs, batched, strict=True)
+        ]
+        y = _infer(*one, **p)
+        return full((0, *y.shape), 0, y.dtype), True
     if all(batched):
         # Groups: the examples of the batch are the slow part of the groups that there are.
         name = "batch_group_count" if bgc > 1 else "feature_group_count"

@@ -80,6 +80,11 @@ def conv_general_dilated(
     wanted = preferred_element_type
     if wanted is not None:
         wanted = dtypes.requested_dtype(wanted, f"lax.{_NAME}")
+        if wanted.itemsize < x.aval.dtype.itemsize:
+            raise TypeError(
+                f"lax.{_NAME}: sums of {x.aval.dtype.name} in a narrower dtype; got "
+                f"{wanted.name} (preferred_element_type); convert the result"
+            )
     groups = feature_group_count, batch_group_count
     return wrap(_convolved(x, w, *how, *groups, precision, wanted))
 
@@ -97,6 +102,12 @@ def _convolved(
     precision: Any = None,
     preferred: Any = None,
 ) -> Node:
+    if x.aval.dtype == w.aval.dtype == np.dtype(bool):  # whether any pair of both is true
+        count = np.dtype(np.int32)
+        x, w = (o.convert_element_type(v, new_dtype=count, weak_type=False) for v in (x, w))
+        how = strides, padding, base, dilation, dimension_numbers, features, batches, precision
+        y = _convolved(x, w, *how)
+        return o.convert_element_type(y, new_dtype=np.dtype(bool), weak_type=False)
     dims = conv_dimension_numbers(x.aval.shape, w.aval.shape, dimension_numbers)
     rank = x.aval.ndim - 2
     strides = as_steps(strides, rank, "window_strides")

@@ -78,11 +78,18 @@ def _bits(dtype: np.dtype) -> int:
     return dtype.itemsize * (4 if dtype.kind == "c" else 8)
 
 
+_PRECISIONS = (
+    "default", "high", "highest", "fastest", "float32", "bfloat16", "bfloat16_3x", "tensorfloat32",
+)  # fmt: skip
+
+
 def precision_key(precision: Any) -> Any:
     """A hashable form of a precision argument; the CPU always computes in full precision."""
     for p in precision if isinstance(precision, tuple | list) else (precision,):
         if hasattr(p, "check"):  # an algorithm, by `lax`
             p.check()
+        elif isinstance(p, str) and p not in _PRECISIONS and not p.isupper():  # F16_F16_F32...
+            raise ValueError(f"precision: {p!r} is none of {', '.join(_PRECISIONS)}; pass one")
     return tuple(precision) if isinstance(precision, list) else precision
 
 
@@ -110,9 +117,14 @@ def dot_general(
     """
     (ac, bc), (ab, bb) = dimension_numbers
     x, y = as_node(lhs, "lax.dot_general"), as_node(rhs, "lax.dot_general")
-    ranks = (x.aval.ndim, y.aval.ndim)
-    axes = [as_axes(tuple(g), ranks[k % 2], "dot_general") for k, g in enumerate((ac, bc, ab, bb))]
-    dims = ((axes[0], axes[1]), (axes[2], axes[3]))
+    dims = ((tuple(ac), tuple(bc)), (tuple(ab), tuple(bb)))
+    for side, rank in enumerate((x.aval.ndim, y.aval.ndim)):
+        given = [as_int(d, "lax.dot_general") for d in (*dims[0][side], *dims[1][side])]
+        if len(set(given)) < len(given) or any(not 0 <= d < rank for d in given):
+            raise TypeError(
+                f"lax.dot_general: the axes of operand {side} must be distinct, from 0 to "
+                f"{rank - 1}; got {dims[0][side]} contracted and {dims[1][side]} batched"
+            )
     wanted = preferred_element_type
     if wanted is not None:
         wanted = dtypes.requested_dtype(wanted, "lax.dot_general")

@@ -193,6 +193,8 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
     [Array([3, 2], dtype=int32), Array([0, 2], dtype=int32)]
     """
     x, d = _prepare(operand, axis, "lax.top_k")
+    if x.aval.dtype.kind == "c":
+        raise ValueError(f"lax.top_k: complex numbers have no order; got {x.aval}; take abs")
     out = o.top_k(x, k=as_int(k, "lax.top_k", "k", "shape"), axis=d)
     return [wrap(n) for n in items(out)]
 

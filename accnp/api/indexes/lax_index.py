@@ -90,6 +90,8 @@ def _make_scatter(name: str, what: str, gives: str) -> Callable[..., Array]:
         mode: Any = None,
     ) -> Array:
         nodes = [as_node(v, f"lax.{name}") for v in (operand, scatter_indices, updates)]
+        if name in ("scatter_add", "scatter_mul") and nodes[0].aval.dtype.kind == "b":
+            raise TypeError(f"lax.{name}: bools are no numbers; use scatter_max or scatter_min")
         return wrap(
             getattr(o, name)(
                 *nodes,

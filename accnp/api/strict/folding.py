@@ -233,10 +233,10 @@ def reduce(
 
 
 def _axes(dimensions: Any, rank: int) -> tuple[int, ...]:
-    found = tuple(sorted(as_axes(dimensions, rank, "lax.reduce")))
-    given = [dimensions] if isinstance(dimensions, int) else list(dimensions)
+    given = tuple(dimensions)
+    found = tuple(sorted(as_axes(given, rank, "lax.reduce")))
     if any(int(d) < 0 for d in given):
-        raise ValueError(f"lax.reduce: axes count from 0; got {tuple(given)} for rank {rank}")
+        raise ValueError(f"lax.reduce: axes count from 0; got {given} for rank {rank}")
     return found
 
 

@@ -343,7 +343,10 @@ def pad(operand: Any, padding_value: Any, padding_config: Any) -> Array:
 def _make_reduce(name: str, example: str) -> Callable[..., Array]:
     def fold(operand: Any, axes: Any) -> Array:
         x = as_node(operand, f"lax.{name}")
-        found = tuple(sorted(as_axes(axes, x.aval.ndim, f"lax.{name}")))
+        given = tuple(axes)  # counted from 0
+        found = tuple(sorted(as_axes(given, x.aval.ndim, f"lax.{name}")))
+        if found != tuple(sorted(given)):
+            raise ValueError(f"lax.{name}: axes count from 0; got {given} for {x.aval.str_short()}")
         return wrap(getattr(o, name)(x, axes=found))
 
     def fold_sharded(operand: Any, axes: Any, *, out_sharding: Any = None) -> Array:
@@ -372,6 +375,8 @@ def _make_arg(name: str, example: str) -> Callable[..., Array]:
             raise TypeError(f"lax.{name}: complex numbers have no order; got {x.aval}; take abs")
         at = as_axis(axis, x.aval.ndim, f"lax.{name}")
         new = dtypes.requested_dtype(index_dtype, f"lax.{name}")
+        if new.kind not in "iu":
+            raise TypeError(f"lax.{name}: places are integers; got index_dtype {new.name}")
         return wrap(getattr(o, name)(x, axes=(at,), index_dtype=new))
 
     arg.__name__ = arg.__qualname__ = name

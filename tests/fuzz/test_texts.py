@@ -1,0 +1,56 @@
+"""Random programs, composed of everything, against jax: values, types, weak types and refusals."""
+
+import jax
+import jax.numpy
+import numpy as np
+import pytest
+from fuzz.texts import Texts, arrays
+
+import accnp
+import accnp.numpy
+
+SEEDS = range(40)
+QUICK = {"xla_backend_optimization_level": 0}  # its programs run once
+
+
+def evaluated(library, texts, given):
+    """What each text gives: leaves with weak types, or the class of the refusal."""
+    jnp = library.numpy
+    scope = {"jax": library, "lax": library.lax, "jnp": jnp, "np": np, **given}
+    found, kept = [], []
+    for text in texts:
+        try:
+            leaves = [jnp.asarray(x) for x in library.tree.leaves(eval(text, scope))]
+            found.append(leaves)
+            kept.append([x.weak_type for x in leaves])
+        except Exception as error:
+            found.append([])
+            kept.append(next(c for c in type(error).__mro__ if c.__module__ == "builtins"))
+    return found, kept
+
+
+@pytest.fixture(scope="module")
+def answers():
+    texts, weak = [Texts(seed, 3).text for seed in SEEDS], []
+
+    def run():
+        found, kept = evaluated(jax, texts, arrays())
+        weak.extend(kept)
+        return found
+
+    with jax.enable_x64(True):
+        found = jax.jit(run, compiler_options=QUICK)()
+        return [(x, w, [np.asarray(v) for v in y]) for x, w, y in zip(texts, weak, found)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_texts(seed, answers):
+    text, weak, want = answers[seed]
+    with accnp.enable_x64(True):
+        (got,), (kept,) = evaluated(accnp, [text], arrays())
+        got = [np.asarray(x) for x in got]
+    assert kept == weak, text
+    for a, b in zip(got, want, strict=True):
+        assert (a.dtype, a.shape) == (b.dtype, b.shape), text
+        scale = np.max(np.abs(b), initial=1e-3)
+        np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-9 * scale, err_msg=text)
