@@ -91,6 +91,7 @@ class Launch:
         self.ints: list[int] = []
         self.callees: dict[str, tuple[str, tuple[str, ...], str]] = {}
         self.w = Writer()
+        self.asks = False  # whether a kernel is told where its results go
 
     def integer(self, value: int) -> str:
         self.ints.append(value)
@@ -105,11 +106,20 @@ class Launch:
         return f"at({name}, {self.integer(a.offset)})"
 
     def call(
-        self, text: Generated, lo: str = "b", hi: str = "e", rooms: dict[int, Any] | None = None
-    ) -> str:
-        """A call for lo..hi; of some values, by their ids, part is in memory of another name."""
+        self, text: Generated, lo: str = "b", hi: str = "e", rooms: dict[int, Any] | None = None,
+        last: bool = True,
+    ) -> str:  # fmt: skip
+        """A call for lo..hi; of some values, by their ids, part is in memory of another name.
+
+        A map that writes the `last` results is told whether these go past the caches.
+        """
         name, source = named(text)
-        self.callees.setdefault(name, (name, text.signature, source))
+        signature, told = text.signature, []
+        if last and text.form == "map":
+            name, signature, told = f"{name}p", (*signature, "i8"), ["past"]
+            source = source.replace("(", "p(", 1).replace("):", ", past):", 1)
+            self.asks = True
+        self.callees.setdefault(name, (name, signature, source))
         pointers = []
         for a in text.pointers:
             assert isinstance(a, Access)
@@ -119,7 +129,8 @@ class Launch:
             else:
                 offset = f" + {self.integer(a.offset)}" if a.offset else ""
                 pointers.append(f"at({room[0]}, {room[1]}{offset})")
-        return f"{name}({', '.join([lo, hi, *pointers, *map(self.integer, text.ints)])})"
+        ints = map(self.integer, text.ints)
+        return f"{name}({', '.join([lo, hi, *pointers, *ints, *told])})"
 
     def finish(self, extent: int, work: int, rooms: Sequence[Room] = ()) -> Generated:
         """The whole; `work` is that of the extent."""
@@ -130,7 +141,7 @@ class Launch:
         names = [f"a{i}" for i in range(len(self.pointers))] + [r.name for r in rooms]
         names += [f"n{i}" for i in range(len(self.ints))]
         with whole.block(f"def kernel({', '.join(['lo', 'hi', *names])}):"):
-            whole.lines += ["    " + line for line in self.w.lines]
+            whole.add(*["past = asked()"] * self.asks, *self.w.lines)
         out.source = whole.text()
         out.callees = tuple(self.callees.values())
         out.pointers = [*self.pointers, *rooms]
@@ -216,7 +227,8 @@ def _written(
         return text if steps == 1 else f"({text}) * {integer(steps)}"
 
     def call(text: Generated, start: str, stop: str, n: int) -> str:
-        return launch.call(text, times(start, n), times(stop, n), {id(between): ("room", here)})
+        rooms = {id(between): ("room", here)}
+        return launch.call(text, times(start, n), times(stop, n), rooms, text is second)
 
     with w.block("for t in range(lo, hi):"):
         size, every = integer(task), integer(rows)

@@ -68,6 +68,7 @@ class Emitter:
 
     def run(self) -> Generated:
         spec, w, out = self.spec, self.w, self.out
+        out.form = spec.form
         for a in spec.accesses:
             self.arguments.append(f"a{a.number}")
             out.pointers.append(a)

@@ -30,6 +30,7 @@ class Generated:
         "blocks",
         "callees",
         "extent",
+        "form",
         "ints",
         "partials",
         "pointers",
@@ -43,6 +44,7 @@ class Generated:
 
     def __init__(self) -> None:
         self.source = ""
+        self.form = ""  # of the spec it was made from
         self.signature: tuple[str, ...] = ()
         self.pointers: list[Access | Room | tuple[str, int, np.dtype]] = []
         self.ints: list[int] = []

@@ -25,7 +25,7 @@ from accnp.engine.steps import (
     same_places,
     used_slots,
 )
-from accnp.engine.traffic import past_caches, spec_bytes
+from accnp.engine.traffic import parts_past_caches, past_caches, spec_bytes
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import (
     CODES,
@@ -180,6 +180,7 @@ class Planner:
             return False
         self.check(specs)
         step = self.launch(text, reader, spec_bytes(specs, between))
+        step.past = parts_past_caches(specs[1:], step)
         step.chained = made
         step.label += f", {made.size} in bands before"
         return True
@@ -200,6 +201,8 @@ class Planner:
             step.past = past_caches(groups[0][0], step)
             if not config.kernel_overrides:  # an edited kernel may read at other places
                 step.alike = [self.slot(v) for v in same_places(groups[0][0])]
+        else:
+            step.past = parts_past_caches(every, step)
         self.ends(text)
 
     def ends(self, text: Generated) -> None:

@@ -7,7 +7,7 @@ memory can do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
 
@@ -15,7 +15,7 @@ from accnp.ir.kernel import KernelSpec
 from accnp.primitives.views import contiguous
 from accnp.runtime.bypass import Pieces
 
-__all__ = ["LARGE", "past_caches", "spec_bytes", "value_bytes"]
+__all__ = ["LARGE", "parts_past_caches", "past_caches", "spec_bytes", "value_bytes"]
 
 LARGE = 15 << 20  # bytes of a result that is not kept in caches: half of a usual last-level one
 
@@ -66,6 +66,17 @@ def past_caches(spec: KernelSpec, step: Any) -> tuple[Pieces, Pieces]:
             results.append(piece)
     widths = {width for _, width in results[:1]}
     return tuple(results), tuple([p for p in operands if p[1] in widths])
+
+
+def parts_past_caches(specs: Sequence[KernelSpec], step: Any) -> tuple[Pieces, Pieces]:
+    """The same of kernels in one launch, which write parts of a result here and there: whether one
+    is large. They have stores of their own for it, or none: -1 stands for no pointer."""
+    fresh = dict(step.allocs)
+    slots = {slot for slot, _ in step.pointers} & step.stores
+    most = max([fresh.get(slot, 0) for slot in slots], default=0)
+    if most < LARGE or any(spec.form != "map" for spec in specs):
+        return (), ()
+    return ((-1, most // step.extent),), ()
 
 
 def value_bytes(v: Any) -> int:

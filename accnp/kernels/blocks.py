@@ -44,6 +44,15 @@ def _at(p: Any, k: Any) -> Any:
     return p, (p, types.int64), emit
 
 
+def _asked() -> Any:
+    """Whether results go past the caches: what launches ask of kernels that `direct` writes."""
+
+    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+        return ir.Constant(ir.IntType(64), 0)
+
+    return types.int64, (), emit
+
+
 def _move(to: Any, source: Any, n: Any) -> Any:
     """Copy n elements; the two may be the same memory."""
     if not isinstance(to, types.CPointer) or source != to:
@@ -176,6 +185,7 @@ for _name in ("sum", "prod", "max", "min", "and", "or", "xor"):
     _block(_name)
 for _name in ("max", "min"):
     _join(_name)
+define("asked", 0, _asked)
 define("at", 2, _at)
 define("block_find", 3, _find)
 define("move", 3, _move)

@@ -310,6 +310,7 @@ NAMESPACE: dict[str, Any] = {
     "join_max": lambda x, y: y if y > x or y != y else x,
     "join_min": lambda x, y: y if y < x or y != y else x,
     "at": _at,
+    "asked": lambda: 0,
     "move": _move,
     "transpose": _transpose,
     "prefetch": lambda p: None,

@@ -171,10 +171,10 @@ class Function:
         return self.module, made, self.functions, self.left
 
     def asks_past(self, builder: Any) -> Any:
-        """1 if the launch wants stores past the caches, else 0; None for what is no kernel by
-        itself. The place of a result, which kernels have none of, brings it."""
+        """1 if the launch wants stores past the caches, else 0; None if nobody says. The place of a
+        result, which kernels have none of, brings it; kernels that another one calls are told."""
         if self.tree.name != "kernel":
-            return None
+            return builder.load(self.names["past"][1]) if "past" in self.names else None
         self.module.past = True
         return builder.ptrtoint(builder.load(self.made.args[0]), ir.IntType(64))
 
@@ -412,6 +412,8 @@ class Function:
     def of_Call(self, node: ast.Call) -> Typed:
         if not isinstance(node.func, ast.Name) or node.keywords or node.func.id in self.names:
             raise Unsupported("a call of anything but a name")
+        if node.func.id == "asked":
+            return types.int64, self.asks_past(self.b)
         callee = self.scope.get(node.func.id)
         arguments = [self.value(a) for a in node.args]
         if isinstance(callee, types.ExternalFunction):

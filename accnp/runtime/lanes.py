@@ -146,24 +146,26 @@ class _Loop:
         """Where results may go past the caches: in loops over all elements and over rows. The step
         up to which a row is to be done apart; None where it begins with a line."""
         f, self.asked = self.f, None
-        if self.flat:
+        if self.flat and f.tree.name == "kernel":  # its parts begin with lines
             self.asked = f.asks_past(f.b)
             return None
-        assigned = [s.targets[0] for s in self.node.body if isinstance(s, ast.Assign)]
-        target, *others = [t for t in assigned if isinstance(t, ast.Subscript)]
+        stores = [s.targets[0] for s in self.node.body if isinstance(s, ast.Assign)]
+        stores = [t for t in stores if isinstance(t, ast.Subscript)]
         given = {a.arg for a in f.tree.args.args}
-        moving = {n.id for n in walk(target.slice) if isinstance(n, ast.Name)} & self.assigned
         loops = [n for n in walk(f.tree) if isinstance(n, ast.For | ast.While)]
         # What rows are gone over for several times is in the cache: scratch is better there.
-        once = len(loops) == 2 and not others
-        base = target.value.id if isinstance(target.value, ast.Name) else ""
-        if not once or moving != {self.index} or base not in given:
+        apart = len(loops) == 2 - self.flat
+        for t in stores:
+            names = {n.id for n in walk(t.slice) if isinstance(n, ast.Name)}
+            base = t.value.id if isinstance(t.value, ast.Name) else ""
+            apart &= names & self.assigned == {self.index} and base in given
+        if not apart:
             return None
         self.asked = f.asks_past(f.b)
         if self.asked is None:
             return None
         f.assign(self.index, (types.int64, start))
-        kind, place = f.pointer(target)
+        kind, place = f.pointer(stores[0])  # others mostly begin as their lines do, too
         size = 1 if kind is types.boolean else kind.bitwidth // 8
         return until_aligned(f.b, self.asked, self.n, size, place, start, stop)
 

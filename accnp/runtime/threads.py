@@ -106,13 +106,15 @@ def way(
     """How to launch a kernel of so many arguments whose results may go past the caches: the entry,
     what comes before the arguments, and the chunk."""
     width = sum([size for _, size in past[0]])
-    steps = block_steps(width) if width else 0
-    if not steps:
+    if not width:
         return entry, [], chunk
     _, bypass, stream = past_caches()
-    chunk = max(chunk, RUN // width // steps * steps, steps)
+    steps = block_steps(width)
+    chunk = max(chunk, RUN // width // max(1, steps) * steps, steps)
     if can_stream(entry):
         return stream, [entry], chunk
+    if not steps or past[0][0][0] < 0:
+        return entry, [], chunk
     return bypass, [entry, *header(count, steps, *past)], chunk
 
 

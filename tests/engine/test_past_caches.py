@@ -33,6 +33,15 @@ CASES = {
     ),
     "long rows": (lambda a, b: a[:, None] + b, lambda: (normal(9), normal(123_457))),
     "transposed": (lambda x: x.T + 1, lambda: (normal(1003, 999),)),
+    "rolls": (lambda x: jnp.roll(x, 1, 0) + jnp.roll(x, -3, 1), lambda: (normal(999, 1001),)),
+    "two results of rows": (
+        lambda x: (x[1:] * x[:-1], x[1:] > x[:-1], jnp.roll(x, 1, 1)),
+        lambda: (normal(999, 1001),),
+    ),
+    "a blur in bands": (
+        lambda x: sum((x[:, 1:] + 2 * x[:, :-1])[i : i + 900] for i in range(3)) / 9,
+        lambda: (normal(902, 1001),),
+    ),
     "pieces": (lambda x: jnp.concatenate([x, x * 2]), lambda: (normal(600_001),)),
 }
 
@@ -68,7 +77,7 @@ def test_only_large_results_take_it_and_operands_of_their_width_are_fetched():
     assert _past(lambda x: x * 1.5, normal(big // 8)) == [((), ())]
 
 
-@pytest.mark.parametrize("name", ["flat", "rows", "folds over rows"])
+@pytest.mark.parametrize("name", ["flat", "rows", "folds over rows", "rolls", "a blur in bands"])
 def test_launches_take_the_way_past_the_caches(name, monkeypatch):
     """What a plan says is what its table does."""
     f, make = CASES[name]
