@@ -170,3 +170,12 @@ def test_results_at_any_address(offset, n):
     np.testing.assert_array_equal(out, 2 * x)
     assert not raw[: start + offset].any()
     assert not raw[start + offset + 4 * n :].any()
+
+
+def test_loops_of_assembled_results_ask_for_nothing():
+    x = normal(40, 50)
+    f = accnp.jit(lambda x: accnp.lax.fori_loop(0, 5, lambda i, v: jnp.roll(v, 1, 0) + v * i, x))
+    want = np.asarray(x)
+    for i in range(5):
+        want = np.roll(want, 1, 0) + want * np.float32(i)
+    np.testing.assert_array_equal(np.asarray(f(x)), want)
