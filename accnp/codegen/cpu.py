@@ -118,7 +118,9 @@ class Emitter:
     def stride(self, a: Access, d: int, tag: str) -> str:
         s = a.strides[d]
         spelled = 0 <= s <= self.literal or (d == self.along and s in STRIDES and not a.store)
-        return str(s) if spelled else self.integer(("s", id(a), d), f"{tag}s{d}", s)
+        # Loads of one array under the same strides (the points of a stencil) share them.
+        whose = id(a) if a.store else (id(a.value), a.strides)
+        return str(s) if spelled else self.integer(("s", whose, d), f"{tag}s{d}", s)
 
     def stack(self, dtype: np.dtype, kind: str = "stack") -> str:
         name = f"buf{len(self.stacks)}"
@@ -158,14 +160,15 @@ class Emitter:
 
     def bases(self, index: dict[int, str], accesses: list[Access], tag: str) -> dict[int, str]:
         """Positions that the outer indices fix, each in a variable."""
-        found = {}
+        found, named = {}, {}
         for k, a in enumerate(accesses, -len(self.spec.accesses)):
             name = f"a{a.number}" if a.number >= 0 else f"x{k}"
             text = self.term(a, name, index)
             if text != "0" and not text.isidentifier():
-                var = f"{tag}{name}"
-                self.w.add(f"{var} = {text}")
-                text = var
+                if text not in named:
+                    named[text] = f"{tag}{name}"
+                    self.w.add(f"{tag}{name} = {text}")
+                text = named[text]
             found[id(a)] = text
         return found
 
@@ -460,13 +463,15 @@ class Emitter:
 
     def deepen(self, base: dict[int, str], index: dict[int, str], tag: str = "d") -> dict[int, str]:
         """Positions with further indices added to those of the outer ones."""
-        found = {}
+        found, named = {}, {}
         for k, a in enumerate(self.all_accesses()):
             name = f"a{a.number}" if a.number >= 0 else f"x{k - len(self.spec.accesses)}"
             text = self.place(a, base, index, k - len(self.spec.accesses))
             if text != "0" and not text.isidentifier():
-                self.w.add(f"{tag}{name} = {text}")
-                text = f"{tag}{name}"
+                if text not in named:
+                    named[text] = f"{tag}{name}"
+                    self.w.add(f"{tag}{name} = {text}")
+                text = named[text]
             found[id(a)] = text
         return found
 
