@@ -25,14 +25,7 @@ from llvmlite import ir
 from numba.core import types
 
 from accnp.ir.kernel import STRIDES
-from accnp.runtime.accesses import (
-    SIZES,
-    gather,
-    load_strided,
-    load_vector,
-    mask_of,
-    store_vector,
-)
+from accnp.runtime.accesses import SIZES, gather, load_strided, load_vector, mask_of, store_vector
 from accnp.runtime.independent import SMALL, addends, independent, weight
 from accnp.runtime.streams import asked_of_whole, prefetch, store_either, until_aligned
 from accnp.runtime.syntax import walk
