@@ -111,14 +111,14 @@ class Launch:
     ) -> str:  # fmt: skip
         """A call for lo..hi; of some values, by their ids, part is in memory of another name.
 
-        A map that writes the `last` results is told whether these go past the caches.
+        A map is told whether its results go past the caches, which only the `last` ones may.
         """
         name, source = named(text)
         signature, told = text.signature, []
-        if last and text.form == "map":
-            name, signature, told = f"{name}p", (*signature, "i8"), ["past"]
+        if text.form == "map":
+            name, signature, told = f"{name}p", (*signature, "i8"), ["past" if last else "0"]
             source = source.replace("(", "p(", 1).replace("):", ", past):", 1)
-            self.asks = True
+            self.asks |= last
         self.callees.setdefault(name, (name, signature, source))
         pointers = []
         for a in text.pointers:
