@@ -62,8 +62,8 @@ if TYPE_CHECKING:  # loaded on first use
     from accnp.api.differentiation.jacobians import hessian, jacfwd, jacobian, jacrev
     from accnp.api.mapping.pmap import pmap
     from accnp.api.environment.process import (
-        clear_caches, host_count, host_id, host_ids, live_arrays, named_call, named_scope,
-        print_environment_info, process_count, process_index, process_indices,
+        clear_caches, device_memory_stats, host_count, host_id, host_ids, live_arrays, named_call,
+        named_scope, print_environment_info, process_count, process_index, process_indices,
     )  # fmt: skip
     from accnp.api.arrays.refs import Ref, ds, empty_ref, free_ref, freeze, new_ref
     from accnp.api.sharding.mapped import shard_map, smap
@@ -117,6 +117,7 @@ __all__ = [
     "default_prng_impl",
     "device_count",
     "device_get",
+    "device_memory_stats",
     "device_put",
     "devices",
     "disable_jit",
@@ -247,8 +248,9 @@ _FROM = {
     "accnp.api.kernels.override": "override",
     "accnp.api.observe.explain": "explain",
     "accnp.api.mapping.pmap": "pmap",
-    "accnp.api.environment.process": "clear_caches host_count host_id host_ids live_arrays "
-    "named_call named_scope print_environment_info process_count process_index process_indices",
+    "accnp.api.environment.process": "clear_caches device_memory_stats host_count "
+    "host_id host_ids live_arrays named_call named_scope print_environment_info process_count "
+    "process_index process_indices",
     "accnp.api.arrays.refs": "Ref ds empty_ref free_ref freeze new_ref",
     "accnp.api.sharding.mapped": "shard_map smap",
     "accnp.api.sharding.mesh": "make_mesh set_mesh",

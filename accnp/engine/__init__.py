@@ -434,7 +434,7 @@ def run_now(plan: Plan, leaves: list[Node], buffers: list[Any]) -> list[Buffer] 
     if late or watch.on or not execute.stream_of(plan).idle:
         return None
     for value in buffers:
-        if type(value) is not Buffer:
+        if type(value) is not Buffer and not isinstance(value, Buffer):
             materialise(leaves)
             buffers = [_at_hand(x) for x in leaves]
             if None in buffers:

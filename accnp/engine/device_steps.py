@@ -25,13 +25,24 @@ class DeviceStep(KernelStep):
     """One launch on a GPU. Where the text is one for the processor (`Generated.tasks`), the threads
     share its indices."""
 
-    __slots__ = ("blocks", "device", "fastmath", "function", "node", "op", "place", "threads")
+    __slots__ = (
+        "blocks",
+        "device",
+        "fastmath",
+        "function",
+        "node",
+        "op",
+        "place",
+        "threads",
+        "words",
+    )
 
     def __init__(self, text: Generated, fastmath: bool, device: Device) -> None:
         super().__init__(text, fastmath)
         self.fastmath = fastmath
         self.device = device
         self.function: Any = None  # of the driver, once it is loaded
+        self.words: list[int] = []  # what comes after the pointers, likewise
         self.threads = text.threads
         wanted = -(-self.extent // text.threads) if text.tasks else text.blocks
         self.blocks = min(MOST, max(1, wanted))
@@ -67,17 +78,13 @@ class DeviceStep(KernelStep):
         """Return the function; compile and load it at the first call."""
         if self.function is None:
             made = self.ptx()
+            self.words = [*([self.extent] if self.text.tasks else []), *self.text.ints]
             self.function = _loaded(self.device, made)
         return self.function
 
     def facts(self) -> dict[str, int]:
         """Registers of a thread, bytes of local and shared memory; loads the kernel."""
         return driver_of(self.device).facts(self.load(self.fastmath))
-
-    @property
-    def words(self) -> list[int]:
-        """What comes after the pointers."""
-        return [self.extent, *self.text.ints] if self.text.tasks else list(self.text.ints)
 
 
 _functions: dict[tuple[Any, str], Any] = {}

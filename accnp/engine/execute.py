@@ -79,6 +79,7 @@ def launch(step: KernelStep, slots: Any, fastmath: bool) -> None:
         parallel_run(kernel, [*arguments, *step.ints], step.extent, step.grain, step.past)
 
 
+@functools.cache
 def _on_device() -> Any:
     return importlib.import_module("accnp.engine.device_run")  # with the first GPU
 

@@ -117,18 +117,19 @@ def empty(device: Device, nbytes: int, made_by: str = "") -> DeviceBuffer:
     Raises:
         MemoryError: there is not enough; the text says how much was asked for, and what holds it.
     """
-    memory = _twice(device, nbytes, lambda: driver_of(device).alloc(max(nbytes, 1)))
+    alloc = driver_of(device).alloc
+    try:
+        memory = alloc(nbytes or 1)
+    except MemoryError:
+        memory = _again(device, nbytes, lambda: alloc(nbytes or 1))
     return DeviceBuffer(device, memory.ptr, nbytes, memory, True, made_by)
 
 
-def _twice(device: Device, nbytes: int, make: Callable[[], Any]) -> Any:
-    """Make something that takes memory; where there is not enough, once more with all that is kept
-    for reuse given back."""
-    try:
-        return make()
-    except MemoryError:
-        _small.clear()
-        driver_of(device).free_all()
+def _again(device: Device, nbytes: int, make: Callable[[], Any]) -> Any:
+    """Make something for which there was not enough memory, once more with all that is kept for
+    reuse given back."""
+    _small.clear()
+    driver_of(device).free_all()
     try:
         return make()
     except MemoryError as error:
@@ -173,7 +174,11 @@ def move(source: Buffer, device: Device, made_by: str = "") -> DeviceBuffer:
     if found is None:
         if not nbytes:
             return empty(device, 0, made_by)
-        memory = _twice(device, nbytes, lambda: driver_of(device).upload(data))
+        upload = driver_of(device).upload
+        try:
+            memory = upload(data)
+        except MemoryError:
+            memory = _again(device, nbytes, lambda: upload(data))
         # A small one is shared: nobody may write to it.
         found = DeviceBuffer(device, memory.ptr, nbytes, memory, key is None, made_by)
         if key is not None:

@@ -264,7 +264,10 @@ def test_memory_is_given_back(fake):
     used = fake.counts["used"]
     y = (x * 2).block_until_ready()
     assert fake.counts["used"] >= used + 40000
-    stats = x.device.memory_stats()
+    stats = jax.device_memory_stats(x.device)
+    assert stats == jax.device_memory_stats()
+    with pytest.raises(ValueError, match="name a GPU"):
+        jax.device_memory_stats(jax.devices("cpu")[0])
     assert stats["bytes_in_use"] >= 80000
     assert stats["bytes_limit"] == fake.total
     del y

@@ -99,3 +99,35 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     found = [x for x in gc.get_objects() if type(x) is Array]
     found = [x for x in found if isinstance(getattr(x._node, "value", None), Buffer)]
     return [x for x in found if wanted in (None, x.platform())]
+
+
+def device_memory_stats(device: Any = None) -> dict[str, int]:
+    """What is known of the memory of a GPU, in bytes.
+
+    Args:
+        device: which GPU; by default the first.
+
+    Returns:
+        `bytes_in_use` by arrays, `pool_bytes` that the pool holds (in use, or kept for reuse),
+        `bytes_free` and `bytes_limit`, all there is.
+
+    Raises:
+        ValueError: the device is a CPU, whose memory is the machine's.
+        RuntimeError: there is no GPU.
+
+    Example:
+        >>> import accnp as jnp
+        >>> try:
+        ...     text = str(sorted(jnp.device_memory_stats()))
+        ... except RuntimeError as error:
+        ...     text = str(error)  # what is missing
+        >>> "bytes_in_use" in text or "not available" in text
+        True
+    """
+    device = devices("gpu")[0] if device is None else device
+    found = device.memory_stats()
+    if found is None:
+        raise ValueError(
+            f"device_memory_stats: the memory of a CPU is the machine's; got {device}; name a GPU"
+        )
+    return found
