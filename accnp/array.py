@@ -222,7 +222,8 @@ class Array:
     def _scalar(self, kind: str) -> Any:
         if self.ndim != 0:
             raise TypeError(
-                f"Only scalar arrays can be converted to Python scalars; got {self.ndim=}"
+                f"{kind}: only an array of one number without axes is a Python number; got shape "
+                f"{self.shape}; index it, or fold it"
             )
         return self._look(kind)
 

@@ -68,7 +68,11 @@ class InconclusiveDimensionOperation(Exception):
 
 
 class IncompatibleShapesError(TypeError, ValueError):
-    """Shapes do not fit together: a TypeError, as in jax, and a ValueError, as in NumPy."""
+    """Shapes that do not fit, or are none: a TypeError, as in jax, a ValueError, as in NumPy."""
+
+
+class AxisError(ValueError, IndexError):
+    """An axis that an array does not have: both of what jax raises, as NumPy's class is."""
 
 
 class UnsupportedDtypeError(TypeError, ValueError):

@@ -90,7 +90,10 @@ def _fft_numpy(x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> An
     axes = tuple(range(x.ndim - len(fft_lengths), x.ndim))
     outer = prod(x.shape[: x.ndim - len(fft_lengths)])
     workers = config.threads if outer * prod(fft_lengths) >= SEVERAL else 1
-    return getattr(scipy.fft, _NAMES[fft_type])(x, fft_lengths, axes, workers=workers)
+    y = getattr(scipy.fft, _NAMES[fft_type])(x, fft_lengths, axes, workers=workers)
+    if x.dtype.kind == "f" and y.dtype.kind == "c":
+        y.imag += 0  # the half that is mirrored has -0 for 0
+    return y
 
 
 def _shares(shape: tuple[int, ...], n: int, dtype: np.dtype) -> Node:

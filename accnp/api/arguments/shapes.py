@@ -13,6 +13,7 @@ import numpy as np
 
 from accnp.array import Array, is_traced
 from accnp.engine import array_of
+from accnp.errors import AxisError, IncompatibleShapesError
 from accnp.ir.node import Node
 from accnp.trace_fn import conversion_error
 
@@ -52,7 +53,7 @@ def as_shape(shape: Any, function: str) -> tuple[int, ...]:
     out = as_sizes(shape, function)
     for n in out:
         if n < 0:
-            raise ValueError(
+            raise IncompatibleShapesError(
                 f"{function}: sizes cannot be negative; got shape {out}; pass non-negative integers"
             )
     return out
@@ -77,7 +78,7 @@ def as_axis(axis: Any, rank: int, function: str) -> int:
     """Return an axis argument as an int in [0, rank)."""
     a = as_int(axis, function, "axis", "axis")
     if not -rank <= a < rank:
-        raise ValueError(
+        raise AxisError(
             f"{function}: axis {a} is out of bounds for array of dimension {rank}; "
             f"pass an axis from {-rank} to {rank - 1}"
         )

@@ -15,6 +15,7 @@ from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, numpy_node, scalar_node
 from accnp.array import Array
 from accnp.engine import array_of
+from accnp.errors import IncompatibleShapesError
 from accnp.ir.aval import make_aval, on_devices
 from accnp.ir.node import Node, const
 from accnp.ir.op import o
@@ -134,7 +135,7 @@ def _of_sequence(x: Any, wanted: Any, function: str) -> Node:
 
 def _ragged(x: Any, function: str, error: Exception) -> Exception:
     if "inhomogeneous" in str(error) or "sequence" in str(error):
-        return TypeError(
+        return IncompatibleShapesError(
             f"{function}: the nested lists have different lengths (ragged); got {str(x)[:80]}; "
             "give all lists of one level the same length"
         )
@@ -193,7 +194,7 @@ def _stack_nested(x: Any, dtype: np.dtype, function: str) -> Node:
     parts = [_stack_nested(item, dtype, function) for item in x]
     shape = parts[0].aval.shape
     if any(p.aval.shape != shape for p in parts):
-        raise TypeError(
+        raise IncompatibleShapesError(
             f"{function}: the parts of a list have different shapes (ragged); got "
             f"{', '.join(str(p.aval.shape) for p in parts[:8])}; give all the same shape"
         )

@@ -16,7 +16,7 @@ from accnp.api.arguments.convert import broadcast_shapes as broadcast_shapes_of
 from accnp.api.arguments.shapes import as_axes, as_axis, as_int, as_shape, as_sizes
 from accnp.api.compiled.named import shown
 from accnp.array import Array, wrap
-from accnp.errors import api_boundary
+from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 
@@ -61,7 +61,7 @@ def fill_size(new: tuple[int, ...], old: tuple[int, ...], function: str) -> tupl
     size = prod(old)
     unknown = [i for i, n in enumerate(new) if n == -1]
     if len(unknown) > 1:
-        raise TypeError(f"{function}: only one size can be -1; got {new}")
+        raise IncompatibleShapesError(f"{function}: only one size can be -1; got {new}")
     if any(n < -1 for n in new):
         raise TypeError(f"{function}: sizes cannot be negative; got {new}")
     if unknown:

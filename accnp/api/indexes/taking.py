@@ -24,7 +24,7 @@ from accnp.api.arguments.convert import (
     to_shape,
 )
 from accnp.api.arguments.shapes import as_axis, as_int
-from accnp.api.arguments.values import node_of, to_dtype
+from accnp.api.arguments.values import to_dtype
 from accnp.api.arrays.manipulation import cut, expand_node, reshape_plain
 from accnp.api.compiled.named import shown
 from accnp.api.indexes.at import write
@@ -83,7 +83,7 @@ def take(
 
 
 def integers(x: Any, function: str) -> Node:
-    node = node_of(x, function=function)
+    node = as_node(x, function)
     if node.aval.dtype.kind == "b":
         return cast(node, INDEX)
     if node.aval.dtype.kind not in "iu":
@@ -255,7 +255,7 @@ _wrap = wrap
 
 
 def _nonzero_mask(a: Any, function: str) -> Node:
-    x = node_of(a, function=function)
+    x = as_node(a, function)
     if x.aval.dtype.kind == "b":
         return x
     return o.ne(x, scalar_node(0, x.aval.dtype, False))
@@ -322,7 +322,7 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
     >>> jnp.flatnonzero(jnp.array([[1, 0], [0, 2]]))
     Array([0, 3], dtype=int32)
     """
-    x = node_of(a, function="jnp.flatnonzero")
+    x = as_node(a, "jnp.flatnonzero")
     return nonzero(wrap(reshape_plain(x, (x.aval.size,))), size=size, fill_value=fill_value)[0]
 
 
@@ -335,7 +335,7 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Arra
     Array([[0, 0],
            [1, 1]], dtype=int32)
     """
-    x = node_of(a, function="jnp.argwhere")
+    x = as_node(a, "jnp.argwhere")
     if x.aval.ndim == 0:
         found = nonzero(wrap(reshape_plain(x, (1,))), size=size, fill_value=fill_value)[0]
         return wrap(full_node((found.shape[0], 0), 0, dtypes.default_int()))
@@ -371,7 +371,7 @@ def compress(
         x, d = reshape_plain(x, (x.aval.size,)), 0
     else:
         d = as_axis(axis, x.aval.ndim, "jnp.compress")
-    cond = node_of(condition, function="jnp.compress")
+    cond = as_node(condition, "jnp.compress")
     if cond.aval.ndim != 1:
         raise ValueError(f"jnp.compress: condition must be 1-d; got shape {cond.aval.shape}")
     inside = wrap(cut(cond, 0, 0, min(cond.aval.size, x.aval.shape[d])))

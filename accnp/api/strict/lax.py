@@ -333,14 +333,17 @@ def conj(x: Any) -> Array:
 
 @api_boundary
 def convert_element_type(operand: Any, new_dtype: Any) -> Array:
-    """Convert the elements.
+    """Convert the elements; of complex ones the real part is taken, for bools as well.
 
     >>> import accnp as jnp
     >>> jnp.lax.convert_element_type(jnp.array([1.5]), int)
     Array([1], dtype=int32)
     """
     node = as_node(operand, "lax.convert_element_type")
-    return wrap(cast(node, dtypes.requested_dtype(new_dtype, "lax.convert_element_type")))
+    new = dtypes.requested_dtype(new_dtype, "lax.convert_element_type")
+    if node.aval.dtype.kind == "c" and new.kind == "b":
+        node = o.real(node)
+    return wrap(cast(node, new))
 
 
 @api_boundary
