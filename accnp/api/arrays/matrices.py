@@ -390,9 +390,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
     >>> jnp.frombuffer(b"ab", dtype=jnp.uint8)
     Array([97, 98], dtype=uint8)
     """
-    return _through_numpy(
-        np.frombuffer, buffer, dtype=dtypes.as_dtype(dtype), count=count, offset=offset
-    )
+    return _through_numpy(np.frombuffer, buffer, dtype, count=count, offset=offset)
 
 
 @api_boundary
@@ -403,7 +401,7 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
     >>> jnp.fromstring("1 2", dtype=int, sep=" ")
     Array([1, 2], dtype=int32)
     """
-    return _through_numpy(np.fromstring, string, dtype=dtypes.as_dtype(dtype), count=count, sep=sep)
+    return _through_numpy(np.fromstring, string, dtype, count=count, sep=sep)
 
 
 @api_boundary
@@ -414,16 +412,22 @@ def fromiter(iterable: Any, dtype: Any, count: int = -1) -> Array:
     >>> jnp.fromiter(range(3), int)
     Array([0, 1, 2], dtype=int32)
     """
-    return _through_numpy(np.fromiter, iterable, dtype=dtypes.as_dtype(dtype), count=count)
+    return _through_numpy(np.fromiter, iterable, dtype, count=count)
 
 
 @api_boundary
 def fromfile(
     file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0
 ) -> Array:
-    """Make an array of the contents of a file."""
-    kind = dtypes.as_dtype(dtype)
-    return _through_numpy(np.fromfile, file, dtype=kind, count=count, sep=sep, offset=offset)
+    """Make an array of rank 1 of the numbers in a file, as bytes or (`sep`) as text.
+
+    >>> import accnp as jnp, tempfile
+    >>> with tempfile.TemporaryFile() as file:
+    ...     _ = file.write(bytes([1, 2])), file.seek(0)
+    ...     jnp.numpy.fromfile(file, dtype=jnp.uint8)
+    Array([1, 2], dtype=uint8)
+    """
+    return _through_numpy(np.fromfile, file, dtype, count=count, sep=sep, offset=offset)
 
 
 @api_boundary
@@ -445,8 +449,8 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     return wrap(numpy_node(found, "jnp.load")) if isinstance(found, np.ndarray) else found
 
 
-def _through_numpy(fn: Any, *args: Any, **kwargs: Any) -> Array:
-    return wrap(numpy_node(fn(*args, **kwargs), f"jnp.{fn.__name__}"))
+def _through_numpy(fn: Any, given: Any, dtype: Any, **kw: Any) -> Array:
+    return wrap(numpy_node(fn(given, dtypes.as_dtype(dtype), **kw), f"jnp.{fn.__name__}"))
 
 
 @api_boundary

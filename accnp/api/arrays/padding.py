@@ -9,6 +9,7 @@ import numpy as np
 from accnp.api.arguments.convert import as_node, cast, numpy_node, scalar_node
 from accnp.api.arguments.shapes import as_axis, as_static
 from accnp.api.arguments.values import to_dtype
+from accnp.api.arrays.applying import apply_along_axis
 from accnp.api.arrays.manipulation import cut
 from accnp.api.compiled.named import shown
 from accnp.api.indexes.indexing import gather_axis
@@ -62,13 +63,20 @@ def _widths(value: Any, rank: int) -> list[tuple[int, int]]:
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
     """Add borders: constant, edge, reflect, symmetric, wrap, linear_ramp, or a statistic.
 
+    `mode` may be a function as well: it gets each padded line, the pair of widths, the axis and
+    the other keywords, and returns the line with its borders (NumPy's writes into it).
+
     >>> import accnp as jnp
     >>> jnp.pad(jnp.array([1, 2, 3]), (1, 2), "reflect")
     Array([2, 1, 2, 3, 2, 1], dtype=int32)
     """
     x = as_node(array, "jnp.pad")
     if callable(mode):
-        raise NotImplementedError("jnp.pad: functions as modes are not supported; use a mode name")
+        widths = _widths(pad_width, x.aval.ndim)
+        out = wrap(_constant(x, widths, 0))
+        for axis, width in enumerate(widths):
+            out = apply_along_axis(mode, axis, out, width, axis, kwargs)
+        return out
     if mode not in _OPTIONS:
         raise NotImplementedError(
             f"jnp.pad: unimplemented padding mode {mode!r}; use one of {', '.join(_OPTIONS)}"
