@@ -18,6 +18,8 @@ from accnp.runtime.compile import Callees, CompileError, counters, disk_cache
 __all__ = ["THREADS", "Ptx", "ptx_of"]
 
 THREADS = 256  # of a block, unless a kernel says otherwise
+# Newer GPUs take the PTX of this one; LLVM ends the process where a version of PTX is too old.
+NEWEST = (9, 0)
 
 _found: dict[tuple, Ptx] = {}
 _lock = threading.Lock()
@@ -53,7 +55,7 @@ def ptx_of(
         name: the function in the source.
         fastmath: allow sums in another order, products with sums in one rounding, and the
             approximate units; otherwise every operation is rounded by itself.
-        cc: the compute capability.
+        cc: the compute capability; above 9.0 the text is one for 9.0, which newer GPUs take.
         tasks: wrap a kernel for the processor: thread k does the indices k, k + threads, ... of
             0..n, each by itself. The arguments are then the pointers, n, and the ints.
         threads: the most threads of a block.
@@ -79,7 +81,8 @@ def ptx_of(
     flags = f"{fastmath} {tasks} {threads}"
     called = [f"{callee}({','.join(its)})" for callee, its in callees]
     identity = ("ptx", name, ",".join(signature), flags, *called, source)
-    target = f"sm_{cc[0]}{cc[1]}"
+    major, minor = min(cc, NEWEST)
+    target = f"sm_{major}{minor}"
     caches = importlib.import_module("accnp.runtime.diskcache")
     entry = f"accnp_{caches.digest(chr(0).join((target, *identity)).encode()).hex()[:16]}"
     disk = None if namespace is not None else disk_cache()

@@ -38,6 +38,12 @@ def test_names_tell_kernels_apart_and_stay():
     assert f".maxntid {a.threads}" in a.text
 
 
+def test_newer_gpus_take_the_text_of_the_newest_known():
+    newer = ptx_of(SQUARE, SIGNATURE, tasks=True, cc=(12, 0))
+    assert newer == ptx_of(SQUARE, SIGNATURE, tasks=True)
+    assert ".target sm_90" in newer.text
+
+
 def test_texts_are_kept_on_disk(tmp_path, monkeypatch):
     with cache_dir(str(tmp_path)):
         monkeypatch.setattr(ptx, "_found", {})
