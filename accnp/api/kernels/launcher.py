@@ -11,6 +11,7 @@ import numpy as np
 from accnp.api.kernels.files import kernel_text
 from accnp.engine.steps import PARALLEL
 from accnp.ir.kernel import code_dtype
+from accnp.runtime import buffer as pool
 from accnp.runtime.compile import get_kernel
 from accnp.runtime.threads import parallel_run
 
@@ -69,7 +70,9 @@ def _operands(launch: Mapping[str, Any]) -> list[np.ndarray]:
     for m, nbytes in enumerate(launch["memory"]):
         dtype = code_dtype(codes.get(m, "u1"))
         count = -(-nbytes // dtype.itemsize)
-        made = np.zeros(count, dtype)
+        # Memory like that of arrays, which is aligned and ends behind its last element.
+        made = pool.empty(count * dtype.itemsize).view((count,), dtype, writeable=True)
+        made[:] = 0
         if dtype.kind in "fc":
             made[:] = rng.normal(size=count)
         found.append(made)
