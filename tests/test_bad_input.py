@@ -44,6 +44,11 @@ ERRORS = {
     "ragged list": (lambda: jnp.array([[1, 2], [3]]), (TypeError, ValueError), None),
     "list as operand": (lambda: jnp.sin([1.0, 2.0]), TypeError, "list"),
     "integer too large": (lambda: jnp.asarray(2**40) + 0, OverflowError, None),
+    "one_hot of truth values": (
+        lambda: accnp.nn.one_hot(jnp.ones(2, bool), 3),
+        TypeError,
+        "truth",
+    ),
     "index of float": (lambda: jnp.ones(3)[1.5], (TypeError, IndexError), "float|integer"),
     "too many indices": (lambda: jnp.ones(3)[1, 2], IndexError, "indices"),
     "mask of wrong length": (lambda: jnp.ones(3)[np.array([True, False])], IndexError, None),

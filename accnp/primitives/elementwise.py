@@ -228,12 +228,12 @@ map_op(
 
 # --- comparison, logic, bits ----------------------------------------------------------------------
 
-compare("eq", "biufc", np.equal, "{0} == {1}")
-compare("ne", "biufc", np.not_equal, "{0} != {1}")
-compare("lt", "biuf", np.less, "{0} < {1}")
-compare("le", "biuf", np.less_equal, "{0} <= {1}")
-compare("gt", "biuf", np.greater, "{0} > {1}")
-compare("ge", "biuf", np.greater_equal, "{0} >= {1}")
+compare("eq", "biufc", q(np.equal), "{0} == {1}")
+compare("ne", "biufc", q(np.not_equal), "{0} != {1}")
+compare("lt", "biuf", q(np.less), "{0} < {1}")
+compare("le", "biuf", q(np.less_equal), "{0} <= {1}")
+compare("gt", "biuf", q(np.greater), "{0} > {1}")
+compare("ge", "biuf", q(np.greater_equal), "{0} >= {1}")
 binary("and", "biu", np.bitwise_and, "{0} & {1}", ZERO)
 binary("or", "biu", np.bitwise_or, "{0} | {1}", ZERO)
 binary("xor", "biu", np.bitwise_xor, "{0} ^ {1}", ZERO)

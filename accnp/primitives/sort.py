@@ -244,6 +244,17 @@ def _search_numpy(a: Any, v: Any, *, side: Any) -> Any:
     return np.asarray(np.searchsorted(_sortable(a), _sortable(v), side=side)).astype(INDEX)
 
 
+def _before(a: Any, b: Any) -> Any:
+    """Which elements of a stand before those of b when sorted: by parts if complex, NaN last."""
+    kind = a.aval.dtype.kind
+    if kind == "c":
+        real, imag = (o.real(a), o.real(b)), (o.imag(a), o.imag(b))
+        same = o.not_(o.or_(_before(*real), _before(*real[::-1])))
+        return o.or_(_before(*real), o.and_(same, _before(*imag)))
+    less = o.lt(a, b)
+    return less if kind in "biu" else o.or_(less, o.and_(o.eq(a, a), o.ne(b, b)))
+
+
 def _search_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
     a, v = xs
     if not batched[0]:
@@ -254,7 +265,8 @@ def _search_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
     shape = (*v.aval.shape, n)
     wide_v = broadcast_to(v, shape, tuple(range(rank)))
     wide_a = broadcast_to(a, shape, (0, rank))
-    before = (o.lt if p["side"] == "left" else o.le)(wide_a, wide_v)
+    left = p["side"] == "left"
+    before = _before(wide_a, wide_v) if left else o.not_(_before(wide_v, wide_a))
     count = o.convert_element_type(before, new_dtype=INDEX, weak_type=False)
     return o.reduce_sum(count, axes=(rank,)), True
 

@@ -1,15 +1,19 @@
 """Families of functions against jax, expression by expression: `families/*.txt` hold them.
 
 A line is an expression over the names of the namespace, `np`, `jnp`, `jax`, arrays defined above it
-(`X = N(3, 4)`; N draws normal numbers), or a comment. What jax answers is stored in
-`expected/families_*.json`; `ACCNP_ORACLE=1 pytest tests/api/test_families.py` asks it again.
+(`X = N(3, 4)`; N draws normal numbers; `D("uint8", 3)` is an array of numbers of a dtype, `S` of
+its special values), or a comment. Files named `*_64` are evaluated with 64-bit types. What jax
+answers is stored in `expected/families_*.json`; `ACCNP_ORACLE=1 pytest tests/api/test_families.py`
+asks it again.
 
 Each expression is evaluated eagerly and under jit, which must agree to the bit; `~ ` in front
 says that values must be known, so that jit refuses. `! ` in front says that jax refuses.
 """
 
+import contextlib
 import importlib
 import re
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +22,39 @@ from api.oracle import stored
 
 import accnp
 
+ROUGH = {"float16": 2e-3, "bfloat16": 2e-2, "float64": 1e-11, "complex128": 1e-11}
+EXACT = ("int64", "uint64")  # whose numbers a float does not hold
 FOLDER = Path(__file__).parent / "families"
 
 
 def normal(*shape):
     return np.random.default_rng(7).standard_normal(shape).astype(np.float32)
+
+
+def numbers(dtype, *shape):
+    """Small numbers of a dtype, reals in steps of a quarter, which all floating dtypes have."""
+    rng = np.random.default_rng(zlib.crc32(repr((dtype, shape)).encode()))
+    kind = accnp.numpy.dtype(dtype)
+    drawn = rng.integers(0 if kind.kind in "bu" else -9, 10, shape)
+    if kind.kind == "b":
+        return np.asarray(drawn > 4)
+    if kind.kind == "c":
+        return np.asarray(drawn / 4 + 0.25j * rng.integers(-9, 10, shape), kind)
+    return np.asarray(drawn if kind.kind in "iu" else drawn / 4).astype(kind)
+
+
+def specials(dtype):
+    """The numbers of a dtype that are cases of their own."""
+    kind = accnp.numpy.dtype(dtype)
+    if kind.kind in "iu":
+        low, high = np.iinfo(kind).min, np.iinfo(kind).max
+        return np.array([3, high, 0, low, high - 1, 1, low + 1], kind)
+    reals = np.array([1.5, np.nan, -0.0, np.inf, -2, 0.0, -np.inf, 3])
+    if kind.kind != "c":
+        return reals.astype(kind)
+    both = np.zeros(len(reals), kind)
+    both.real, both.imag = reals, reals[::-1]
+    return both
 
 
 def read(path):
@@ -54,6 +86,8 @@ def scope(jax, definitions):
         "jnp": jnp,
         "jax": jax,
         "N": normal,
+        "D": lambda *of: jnp.asarray(numbers(*of)),
+        "S": lambda dtype: jnp.asarray(specials(dtype)),
     }
     names["importlib"] = importlib
     for name, text in definitions.items():
@@ -73,7 +107,7 @@ def plain(x):
     kind = value.dtype.name
     if value.dtype.kind == "c":
         value = np.stack([value.real, value.imag], -1)
-    values = np.asarray(value, np.float64 if kind != "int64" else None).tolist()
+    values = np.asarray(value, np.float64 if kind not in EXACT else None).tolist()
     return {"type": [kind, bool(getattr(x, "weak_type", False)), list(x.shape)], "values": values}
 
 
@@ -85,9 +119,16 @@ def answer(text, jax, definitions):
         return {"error": type(error).__name__, "builtin": kinds[0], "kinds": kinds}
 
 
-def ask(text, definitions):
+def wide(jax, family):
+    """The switch to 64-bit types, for the families that want it."""
+    return jax.enable_x64(True) if family.endswith("_64") else contextlib.nullcontext()
+
+
+def ask(text, definitions, family):
     def run():
-        return answer(text, importlib.import_module("jax"), definitions)
+        jax = importlib.import_module("jax")
+        with wide(jax, family):
+            return answer(text, jax, definitions)
 
     return run
 
@@ -107,8 +148,11 @@ def agree(found, expected, text):
 
 
 def close(found, expected, kind, text):
+    if kind in EXACT:
+        np.testing.assert_array_equal(found, expected, err_msg=text)
+        return
     a, b = np.asarray(found, np.float64), np.asarray(expected, np.float64)
-    rough = {"float16": 2e-3, "bfloat16": 2e-2}.get(kind, 2e-5)
+    rough = ROUGH.get(kind, 2e-5)
     scale = np.max(np.abs(b[np.isfinite(b)]), initial=0.0)
     np.testing.assert_allclose(a, b, rtol=rough, atol=rough * 0.1 * scale, err_msg=text)
 
@@ -116,7 +160,14 @@ def close(found, expected, kind, text):
 @pytest.mark.parametrize(("family", "line", "definitions"), CASES)
 def test_family(family, line, definitions):
     mark, text = (line[0], line[2:]) if line[:2] in ("! ", "~ ") else ("", line)
-    expected = stored(f"families_{family}", line + repr(definitions or ""), ask(text, definitions))
+    expected = stored(
+        f"families_{family}", line + repr(definitions or ""), ask(text, definitions, family)
+    )
+    with wide(accnp, family):
+        check(family, mark, text, definitions, expected)
+
+
+def check(family, mark, text, definitions, expected):
     found = answer(text, accnp, definitions)
     if mark == "!":
         assert "error" in expected, f"jax does not refuse {text}: {expected}"

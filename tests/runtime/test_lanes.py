@@ -157,6 +157,8 @@ PLACES = {
     "from a place for all": ("i + i4(y[0])", lambda i, y, n: i + y[0]),
     "strided from there": ("i * 3 + i4(y[0]) + u4(n)", lambda i, y, n: i * 3 + y[0] + n),
     "long stride": ("i * 7 + n", lambda i, y, n: i * 7 + n),
+    "stride and short": ("i * 4 + i4(n)", lambda i, y, n: i * 4 + n),
+    "short and in a row": ("i4(n) + i", lambda i, y, n: i + n),
     "backwards": ("(n - i) * 5 + 900", lambda i, y, n: (n - i) * 5 + 900),
 }
 

@@ -10,17 +10,34 @@ from typing import Any
 
 import numpy as np
 
+from accnp import dtypes
 from accnp.api.arguments.shapes import as_int
 from accnp.primitives.convolution import ConvDimensionNumbers
 from accnp.primitives.windows import pads_of
 
 __all__ = [
-    "as_pads", "as_steps", "conv_dimension_numbers", "conv_general_permutations",
+    "as_pads", "as_steps", "check_preferred", "conv_dimension_numbers", "conv_general_permutations",
     "conv_general_shape_tuple", "conv_shape_tuple", "conv_transpose_shape_tuple",
     "transposed_pads",
 ]  # fmt: skip
 
 _NAME = "conv_general_dilated"
+
+
+def check_preferred(dtype: np.dtype, wanted: np.dtype, name: str) -> None:
+    """Raise TypeError unless sums of a dtype can be kept in the wanted one without loss of kind."""
+    groups = [np.integer, np.floating, np.complexfloating]
+    old, new = ([dtypes.issubdtype(d, g) for g in groups] for d in (dtype, wanted))
+    if old[0] and new[1]:
+        fits = True
+    else:
+        signed = [dtypes.issubdtype(d, np.signedinteger) for d in (dtype, wanted)]
+        fits = all(b for a, b in zip(old, new, strict=True) if a) and signed[0] <= signed[1]
+    if not fits or wanted.itemsize < dtype.itemsize:
+        raise TypeError(
+            f"{name}: sums of {dtype.name} are kept in its kind and in no narrower one; got "
+            f"{wanted.name} (preferred_element_type); convert the result with astype"
+        )
 
 
 # --- dimension numbers ---------------------------------------------------------------------------

@@ -12,9 +12,15 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.algebra.conv_shapes import as_pads, as_steps, conv_dimension_numbers, transposed_pads
+from accnp.api.algebra.conv_shapes import (
+    as_pads,
+    as_steps,
+    check_preferred,
+    conv_dimension_numbers,
+    transposed_pads,
+)
 from accnp.api.algebra.products import precision_key
-from accnp.api.arguments.convert import as_node, promote_inexact
+from accnp.api.arguments.convert import as_node, promote, promote_inexact
 from accnp.api.arguments.shapes import as_int
 from accnp.api.compiled.named import named
 from accnp.array import Array, wrap
@@ -102,7 +108,9 @@ def _convolved(
     precision: Any = None,
     preferred: Any = None,
 ) -> Node:
-    if x.aval.dtype == w.aval.dtype == np.dtype(bool):  # whether any pair of both is true
+    if preferred is not None:
+        check_preferred(x.aval.dtype, preferred, f"lax.{_NAME}")
+    elif x.aval.dtype == w.aval.dtype == np.dtype(bool):  # whether any pair of both is true
         count = np.dtype(np.int32)
         x, w = (o.convert_element_type(v, new_dtype=count, weak_type=False) for v in (x, w))
         how = strides, padding, base, dilation, dimension_numbers, features, batches, precision
@@ -369,8 +377,8 @@ def _line(
     return o.squeeze(out, dimensions=(0, 1))
 
 
-def _lines(name: str, a: Any, v: Any) -> tuple[Node, Node]:
-    x, y = promote_inexact(name, a, v)
+def _lines(name: str, a: Any, v: Any, preferred: Any) -> tuple[Node, Node]:
+    x, y = (promote_inexact if preferred is None else promote)(name, a, v)
     if x.aval.ndim != 1 or y.aval.ndim != 1:
         raise ValueError(f"{name}() only support 1-dimensional inputs.")
     if not x.aval.size or not y.aval.size:
@@ -399,7 +407,7 @@ def convolve(
         >>> jnp.convolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0, 0.5]))
         Array([0. , 1. , 2.5, 4. , 1.5], dtype=float32)
     """
-    x, y = _lines("convolve", a, v)
+    x, y = _lines("convolve", a, v, preferred_element_type)
     if y.aval.size > x.aval.size:
         x, y = y, x
     y = o.rev(y, dimensions=(0,))
@@ -424,7 +432,7 @@ def correlate(
         >>> jnp.correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0, 0.5]))
         Array([3.5], dtype=float32)
     """
-    x, y = _lines("correlate", a, v)
+    x, y = _lines("correlate", a, v, preferred_element_type)
     if y.aval.dtype.kind == "c":
         y = o.conj(y)
     longer = y.aval.size > x.aval.size

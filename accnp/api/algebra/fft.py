@@ -125,7 +125,9 @@ def _core(name: str, fft_type: FftType, a: Any, s: Any, axes: Any, norm: Any) ->
         x = _fitted(x, s, fft_type)
     out = lax_fft(wrap(x), fft_type, s)
     if norm in ("ortho", "forward"):
-        scale = sqrt(prod(s)) if norm == "ortho" else float(prod(s))
+        # Of nothing there is nothing to scale.
+        size = prod(s) or 1
+        scale = sqrt(size) if norm == "ortho" else float(size)
         factor = scale if name.startswith("i") else 1 / scale
         out = wrap(o.mul(out._node, _number(factor, out._node)))
     return out if moved is None or moved == last else moveaxis(out, last, moved)

@@ -12,12 +12,15 @@ from accnp.api.algebra.least_squares import lstsq
 from accnp.api.algebra.products import matmul, outer
 from accnp.api.arguments.convert import promote, promote_inexact, wrap
 from accnp.api.arguments.shapes import as_int, as_static
-from accnp.api.arrays.creation import array, full, ones, zeros
+from accnp.api.arrays.creation import arange, array, full, ones, zeros
 from accnp.api.arrays.joining import append, concatenate
+from accnp.api.arrays.manipulation import roll
 from accnp.api.arrays.matrices import diag, vander
 from accnp.api.arrays.padding import pad
 from accnp.api.compiled.named import shown
+from accnp.api.elements import ufuncs as uf
 from accnp.api.flow.loops import scan
+from accnp.api.folds.sorting import argsort
 from accnp.array import Array
 from accnp.errors import api_boundary
 
@@ -146,6 +149,10 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
     Array(11, dtype=int32)
     """
     c, at = [wrap(n) for n in promote("jnp.polyval", p, x)]
+    if not c.ndim:
+        raise IndexError(
+            "jnp.polyval: coefficients stand along an axis; got a number (p); use atleast_1d"
+        )
     shape = np.broadcast_shapes(c.shape[1:], at.shape)
     value = full(shape, 0, c.dtype)
     if len(c) <= as_int(unroll, "jnp.polyval", "unroll"):
@@ -250,32 +257,35 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
 
     Args:
         p: coefficients, rank 1.
-        strip_zeros: drop zeros at both ends first, whose number must be known (so it is refused
-            under jit); roots at 0 come back at the end. Without it zeros in front give nan.
+        strip_zeros: drop zeros in front first, whose number must be known (so it is refused under
+            jit). Without it as many of the n - 1 roots are nan, at the end, behind those at 0.
 
     Returns:
-        Complex array of n - 1 roots, or fewer where zeros stood in front.
+        Complex array of n - 1 roots, or fewer where zeros in front were dropped.
 
     >>> import accnp as jnp
     >>> jnp.round(jnp.sort(jnp.roots(jnp.array([1., 0., -4.]))), 3)
     Array([-2.+0.j,  2.+0.j], dtype=complex64)
     """
-    (c,) = _coefficients("roots", p)
-    if c.ndim != 1:
-        raise ValueError(f"jnp.roots: coefficients are a rank-1 array; got shape {c.shape}")
-    at_zero = 0
+    (c,) = _row("roots", p)
     if strip_zeros:
-        known = as_static(c, "jnp.roots (strip_zeros=False allows it)")
-        places = np.flatnonzero(known)
-        if not len(places):
-            return zeros(0, np.result_type(c.dtype, np.complex64))
-        at_zero = len(known) - 1 - int(places[-1])
-        c = c[int(places[0]) : int(places[-1]) + 1]
-    kind = np.result_type(c.dtype, np.complex64)
+        places = np.flatnonzero(as_static(c, "jnp.roots (strip_zeros=False allows it)"))
+        return _eigenvalues(c[int(places[0]) if len(places) else len(c) :])
     if len(c) < 2:
-        return zeros(at_zero, kind)
-    companion = diag(ones(len(c) - 2, c.dtype), -1).at[0].set(-c[1:] / c[0])
-    return append(linalg.eigvals(companion), zeros(at_zero, kind))
+        return _eigenvalues(c)
+    some = (c != 0).any()
+    dropped = uf.where(some, (c != 0).argmax(), len(c))
+    found = _eigenvalues(roll(uf.where(some, c, 1), -dropped))
+    found = found[argsort(found == 0)]
+    kept = arange(len(found)) < len(found) - dropped
+    return uf.where(kept, found, np.asarray(complex(np.nan, np.nan), found.dtype))
+
+
+def _eigenvalues(c: Array) -> Array:
+    """The eigenvalues of the companion matrix of coefficients, the first of which is not 0."""
+    if len(c) < 2:
+        return zeros(0, np.result_type(c.dtype, np.complex64))
+    return linalg.eigvals(diag(ones(len(c) - 2, c.dtype), -1).at[0].set(-c[1:] / c[0]))
 
 
 @api_boundary

@@ -26,7 +26,7 @@ def _points(M: Any, name: str) -> tuple[int, Array | None]:
     value = as_static(M, f"jnp.{name}")
     if not isinstance(value, int | float | np.number | np.ndarray) or np.ndim(value):
         raise TypeError(f"jnp.{name}: M is the number of points; got {M!r}; pass an int")
-    count = math.ceil(float(value))
+    count = int(value)  # what is beyond the point is dropped
     if count < 0:
         raise TypeError(f"jnp.{name}: the number of points cannot be negative; got M={M}")
     kind = dtypes.canonicalize_dtype(np.dtype(np.float64))

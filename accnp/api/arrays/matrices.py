@@ -182,9 +182,8 @@ def meshgrid(
         raise ValueError(f"{name}: indexing must be 'xy' or 'ij'; got {indexing!r}")
     nodes = [as_node(x, name) for x in xi]
     for x in nodes:
-        if x.aval.ndim > 1:
-            raise ValueError(f"{name}: arguments must be 1-dimensional; got shape {x.aval.shape}")
-    nodes = [o.reshape(x, new_sizes=(x.aval.size,), dimensions=None) for x in nodes]
+        if x.aval.ndim != 1:
+            raise ValueError(f"{name}: each must be 1-d; got shape {x.aval.shape}; ravel it")
     where = list(range(len(nodes)))
     if indexing == "xy" and len(nodes) >= 2:
         where[0], where[1] = 1, 0
@@ -246,7 +245,8 @@ def ix_(*args: Any) -> tuple[Array, ...]:
                 "jnp.ix_: boolean arrays are not supported; pass their nonzero"
             )
         shape = tuple(x.size if i == d else 1 for i in range(len(args)))
-        out.append(wrap(o.reshape(x._node, new_sizes=shape, dimensions=None)))
+        node = x._node if x.size else full_node((0,), 0, dtypes.default_int())  # of no dtype
+        out.append(wrap(o.reshape(node, new_sizes=shape, dimensions=None)))
     return tuple(out)
 
 

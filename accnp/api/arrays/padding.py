@@ -12,6 +12,7 @@ from accnp.api.arguments.values import to_dtype
 from accnp.api.arrays.applying import apply_along_axis
 from accnp.api.arrays.manipulation import cut
 from accnp.api.compiled.named import shown
+from accnp.api.folds import reductions as red
 from accnp.api.indexes.indexing import gather_axis
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
@@ -220,8 +221,8 @@ def _statistic(x: Node, d: int, before: int, after: int, option: Any, mode: str)
         if not count:
             return None
         if mode in ("maximum", "minimum"):
-            fold = o.reduce_max if mode == "maximum" else o.reduce_min
-            value = fold(part, axes=(d,))
+            fold = red.max if mode == "maximum" else red.min  # complex numbers, too
+            value = fold(wrap(part), axis=d)._node
         else:
             work = dtype if dtype.kind in "fc" else np.dtype(np.float32)
             value = _middle(cast(part, work), d, mode)

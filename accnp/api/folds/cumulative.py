@@ -44,8 +44,8 @@ def _make_cumulative(
     def cumulative(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Array:
         red.no_out(out, name)
         x = red.strong(a, name)
-        if axis is None:
-            x, axis = o.reshape(x, new_sizes=(x.aval.size,), dimensions=None), 0
+        if axis is None or not x.aval.ndim:  # a number is a row of one
+            x, axis = o.reshape(x, new_sizes=(x.aval.size,), dimensions=None), axis or 0
         if skip_nan and dtype_kind(x.aval.dtype) in "fc":
             x = rules.where_(rules.isnan(x), like(x, unit), x)
         if dtype is not None:

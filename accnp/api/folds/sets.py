@@ -15,6 +15,7 @@ from accnp.api.arguments.convert import as_node, cast, numpy_node, promote, scal
 from accnp.api.arguments.shapes import as_axis, as_int
 from accnp.api.arguments.values import node_of
 from accnp.api.arrays.manipulation import cut, reshape_plain, transpose_node
+from accnp.api.folds.runs import Runs, below, counted, fillers, one_nan, starts, taken
 from accnp.api.indexes.indexing import gather_axis
 from accnp.api.indexes.taking import nonzero_nodes
 from accnp.array import Array, is_traced, wrap
@@ -81,25 +82,6 @@ def _differ(left: Node, right: Node, nan: bool) -> Node:
     return differs
 
 
-def _starts(differs: Node, n: int) -> Node:
-    """A flag for each of n elements in order: whether it is the first of its value."""
-    first = broadcast_to(scalar_node(True, _BOOL, False), (1,))
-    return o.concatenate(first, differs, dimension=0) if n > 1 else first
-
-
-def _take(x: Node, places: Node) -> Node:
-    return gather_axis(x, places, 0)
-
-
-def _below(size: int, count: Node) -> Node:
-    """A flag for each of `size` places: whether it is below a count."""
-    return o.lt(o.iota(dtype=_INT, shape=(size,), dimension=0), broadcast_to(count, (size,)))
-
-
-def _count(mask: Node) -> Node:
-    return o.reduce_sum(cast(mask, _INT), axes=(0,))
-
-
 @api_boundary
 def unique(
     ar: Any,
@@ -138,7 +120,7 @@ def unique(
     if size is not None:
         count = as_int(size, name, "size", "shape")
         return _unique_sized(name, ar, more, axis, count, fill_value, equal_nan)
-    known = _known(ar, name)
+    known = _known(wrap(one_nan(node_of(ar, function=name))), name)
     if not any(more) and axis is None and equal_nan and known.dtype.kind in "biuf" and known.size:
         x = node_of(ar, function=name)
         flat = reshape_plain(x, (x.aval.size,))
@@ -165,7 +147,7 @@ def _unique_sized(
     name: str, ar: Any, more: tuple[bool, ...], axis: Any, size: int, fill: Any, nan: bool
 ) -> Any:
     """Distinct values of a static number, by sorting and numbering the runs."""
-    x = node_of(ar, function=name)
+    x = one_nan(node_of(ar, function=name))
     shape = x.aval.shape
     d = 0 if axis is None else as_axis(axis, len(shape), name)
     x = reshape_plain(x, (x.aval.size,)) if axis is None else x
@@ -183,25 +165,25 @@ def _unique_sized(
     m = columns.aval.shape[1]
     keys = [reshape_plain(cut(columns, 1, k, k + 1), (n,)) for k in range(m)]
     perm = permutation_of(keys, 0)
-    ordered = _take(x, perm)
+    ordered = taken(x, perm)
     differs = scalar_node(True, _BOOL, False)
     if n > 1:
         flat = reshape_plain(ordered, (n, m))
         differs = _differ(cut(flat, 0, 1, n), cut(flat, 0, 0, n - 1), nan)
         differs = o.reduce_or(differs, axes=(1,))
-    mask = _starts(differs, n)
+    mask = starts(differs, n)
     place = nonzero_nodes(wrap(mask), size, None, name)[0]
-    values = _take(ordered, place)
+    values = taken(ordered, place)
     if fill is not None:
         filler = broadcast_to(cast(as_node(fill, name), x.aval.dtype), values.aval.shape)
-        valid = broadcast_to(_below(size, _count(mask)), values.aval.shape, (0,))
+        valid = broadcast_to(below(size, counted(mask)), values.aval.shape, (0,))
         values = o.select_n(valid, filler, values)
     out = [transpose_node(values, (*range(1, d + 1), 0, *range(d + 1, rank)))]
     if more[0]:
-        out.append(_take(perm, place))
+        out.append(taken(perm, place))
     if more[1]:
         run = o.cumsum(cast(mask, _INT), axis=0, reverse=False)
-        inverse = _take(o.sub(run, like(run, 1)), permutation_of([perm], 0))
+        inverse = taken(o.sub(run, like(run, 1)), permutation_of([perm], 0))
         out.append(reshape_plain(inverse, shape if axis is None else (n,)))
     if more[2]:
         ends = nonzero_nodes(wrap(mask), size + 1, n, name)[0]
@@ -283,62 +265,8 @@ def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) ->
 
 def _set_operation(name: str, a: Any, b: Any, *args: Any) -> Any:
     x, y = promote(f"jnp.{name}", a, b)
-    values = [_known(wrap(v), f"jnp.{name}") for v in (x, y)]
+    values = [_known(wrap(one_nan(v)), f"jnp.{name}") for v in (x, y)]
     return getattr(np, name)(*values, *args)
-
-
-class _Runs:
-    """Two arrays in one order, cut into runs of equal values: a run has elements of the first array
-    before those of the second."""
-
-    def __init__(self, name: str, a: Any, b: Any) -> None:
-        x, y = (reshape_plain(v, (v.aval.size,)) for v in promote(name, a, b))
-        self.name = name
-        self.sizes = x.aval.size, y.aval.size
-        self.n = n = sum(self.sizes)
-        both = o.concatenate(x, y, dimension=0)
-        self.empty = n == 0
-        self.dtype = both.aval.dtype
-        if self.empty:
-            return
-        self.perm = permutation_of([both], 0)
-        self.ordered = _take(both, self.perm)
-        second = o.ge(self.perm, like(self.perm, self.sizes[0]))
-        differs = like(second, True)
-        if n > 1:
-            parts = [[cut(v, 0, i, n - 1 + i) for i in (1, 0)] for v in (self.ordered, second)]
-            same_array = o.not_(o.ne(*parts[1]))
-            nan = o.and_(o.ne(parts[0][0], parts[0][0]), o.ne(parts[0][1], parts[0][1]))
-            differs = o.and_(o.ne(*parts[0]), o.not_(o.and_(nan, same_array)))
-        starts = _starts(differs, n)
-        edges = nonzero_nodes(wrap(starts), n + 1, n, name)[0]
-        self.start, self.end = cut(edges, 0, 0, n), cut(edges, 0, 1, n + 1)
-        self.valid = _below(n, _count(starts))
-        # How many elements of the second array come before each place.
-        counts = o.cumsum(cast(second, _INT), axis=0, reverse=False)
-        zero = broadcast_to(scalar_node(0, _INT, False), (1,))
-        counts = o.concatenate(zero, counts, dimension=0)
-        self.of_second = o.sub(_take(counts, self.end), _take(counts, self.start))
-        self.length = o.sub(self.end, self.start)
-
-    def chosen(self, keep: Node, size: int, fill: Any) -> tuple[Node, Node, Node]:
-        """The values of some runs, which runs these are, and which of the results are values."""
-        keep = o.and_(self.valid, keep)
-        runs = nonzero_nodes(wrap(keep), size, 0, self.name)[0]
-        valid = _below(size, _count(keep))
-        values = _take(self.ordered, _take(self.start, runs))
-        if fill is None:  # the least value, or 0 if there is none
-            least = reshape_plain(cut(values, 0, 0, 1), ()) if size else like(values, 0)
-            some = o.gt(_count(keep), scalar_node(0, _INT, False))
-            filler = o.select_n(some, like(values, 0), least)
-        else:
-            filler = cast(as_node(fill, self.name), self.dtype)
-        return o.select_n(valid, broadcast_to(filler, (size,)), values), runs, valid
-
-
-def _zeros(runs: _Runs, size: int, fill: Any) -> Node:
-    value = as_node(0 if fill is None else fill, runs.name)
-    return broadcast_to(cast(value, runs.dtype), (size,))
 
 
 @api_boundary
@@ -380,9 +308,9 @@ def intersect1d(
         if return_indices:
             return tuple([_given(v, name) for v in out])
         return _given(out, name)
-    count, runs = as_int(size, name, "size", "shape"), _Runs(name, ar1, ar2)
+    count, runs = as_int(size, name, "size", "shape"), Runs(name, ar1, ar2)
     if runs.empty:
-        values = wrap(_zeros(runs, count, fill_value))
+        values = wrap(fillers(runs, count, fill_value))
         none = wrap(broadcast_to(scalar_node(0, dtypes.default_int(), False), (count,)))
         return (values, none, none) if return_indices else values
     some = o.gt(runs.of_second, like(runs.of_second, 0))
@@ -391,8 +319,8 @@ def intersect1d(
     )
     if not return_indices:
         return wrap(values)
-    first = _take(runs.start, which)
-    second = o.sub(_take(runs.end, which), _take(runs.of_second, which))
+    first = taken(runs.start, which)
+    second = o.sub(taken(runs.end, which), taken(runs.of_second, which))
     places = [wrap(values)]
     for at, start, missing in ((first, 0, runs.sizes[0]), (second, runs.sizes[0], runs.sizes[1])):
         at = gather_axis(runs.perm, at, 0, _DROP)
@@ -432,10 +360,10 @@ def setdiff1d(
         x = unique(wrap(x), size=n)._node
         # Padding repeats the least value.
         first = broadcast_to(reshape_plain(cut(x, 0, 0, 1), ()), (n,))
-        true_size = o.sub(scalar_node(n + 1, _INT, False), _count(o.eq(x, first)))
-    mask = o.and_(isin(wrap(x), ar2, invert=True)._node, _below(n, true_size))
-    values = _take(x, nonzero_nodes(wrap(mask), count, 0, name)[0])
-    return wrap(o.select_n(_below(count, _count(mask)), broadcast_to(filler, (count,)), values))
+        true_size = o.sub(scalar_node(n + 1, _INT, False), counted(o.eq(x, first)))
+    mask = o.and_(isin(wrap(x), ar2, invert=True)._node, below(n, true_size))
+    values = taken(x, nonzero_nodes(wrap(mask), count, 0, name)[0])
+    return wrap(o.select_n(below(count, counted(mask)), broadcast_to(filler, (count,)), values))
 
 
 @api_boundary
@@ -456,9 +384,9 @@ def setxor1d(
     name = "jnp.setxor1d"
     if size is None:
         return _given(_set_operation("setxor1d", ar1, ar2, assume_unique), name)
-    count, runs = as_int(size, name, "size", "shape"), _Runs(name, ar1, ar2)
+    count, runs = as_int(size, name, "size", "shape"), Runs(name, ar1, ar2)
     if runs.empty:
-        return wrap(_zeros(runs, count, fill_value))
+        return wrap(fillers(runs, count, fill_value))
     none = o.eq(runs.of_second, like(runs.of_second, 0))
     alone = o.or_(none, o.eq(runs.of_second, runs.length))
     return wrap(runs.chosen(alone, count, fill_value)[0])
@@ -493,7 +421,7 @@ def isin(
         ordered = o.sort(tests, dimension=0, is_stable=True, num_keys=1)
         at = o.searchsorted(ordered, flat, side="left")
         last = like(at, tests.aval.size - 1)
-        found = o.eq(_take(ordered, o.min(at, last)), flat)
+        found = o.eq(taken(ordered, o.min(at, last)), flat)
     else:
         found = broadcast_to(scalar_node(False, _BOOL, False), flat.aval.shape)
     found = reshape_plain(found, x.aval.shape)

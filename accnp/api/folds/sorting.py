@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from accnp import dtypes
-from accnp.api.arguments.convert import as_node, cast, scalar_node
+from accnp.api.arguments.convert import as_node, cast, promote_inexact, scalar_node
 from accnp.api.arguments.shapes import as_axis, as_int
 from accnp.api.arguments.values import node_of
 from accnp.api.arrays.manipulation import reshape_plain
@@ -166,7 +168,8 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
     Array([1, 2, 0], dtype=int32)
     """
     x, _, d = _partitioned(a, kth, axis, "jnp.argpartition")
-    return wrap(cast(argsort_node(x, d), dtypes.default_int()))
+    # In 32 bits, also where these are not the default, as `top_k` counts.
+    return wrap(cast(argsort_node(x, d), np.dtype(np.int32)))
 
 
 @api_boundary
@@ -181,7 +184,8 @@ def sort_complex(a: Any) -> Array:
     out = sort(a)
     if out.dtype.kind == "c":
         return out
-    return wrap(cast(out._node, dtypes.default_complex()))
+    (reals,) = promote_inexact("jnp.sort_complex", out)
+    return wrap(cast(reals, dtypes.result_type(reals.aval.dtype, np.complex64)))
 
 
 @api_boundary

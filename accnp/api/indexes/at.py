@@ -79,7 +79,7 @@ def _target(shape: tuple[int, ...], key: Any, wrap_: bool) -> _Target:
     outer = broadcast_shapes(
         "indexing", [s[1].aval.shape for s in slots if isinstance(s, tuple) and s[0] is None]
     )
-    refuse_empty(shape, [d for d, _ in advanced], outer)
+    refuse_empty(shape, [d for d, n in advanced if not n.aval.ndim], outer)
     together = bool(places) and places == list(range(places[0], places[0] + len(places)))
     first = (
         slots.index(next(s for s in slots if isinstance(s, tuple) and s[0] is None))
@@ -199,6 +199,8 @@ def write(
             f"at[].{_METHOD.get(how, how)}: Incompatible types for broadcasting: values of shape "
             f"{y.aval.shape} do not fit the indexed shape {target.shown}"
         ) from None
+    if 0 in a.shape:  # no place is there
+        return x
     if not target.dims.scatter_dims_to_operand_dims and target.updates == a.shape:
         # Every place once, in order: no scatter, so that it fuses with what is around it.
         y = reshape_plain(y, a.shape)

@@ -73,15 +73,16 @@ def bincount(
     v = integers(x, name)
     if v.aval.ndim != 1:
         raise ValueError(f"{name}: only 1-dimensional input is supported; got {v.aval.shape}")
+    w = scalar_node(1, dtypes.default_int(), False) if weights is None else as_node(weights, name)
+    if weights is not None and w.aval.shape != v.aval.shape:
+        raise ValueError(f"{name}: shape of weights must match shape of x; got {w.aval.shape}")
     if length is None:
         if is_traced(v):
             raise conversion_error("shape", v, f"{name} (without length=)")
-        top = int(np.max(array_of(v), initial=-1)) + 1
+        top = int(np.max(array_of(v), initial=0)) + 1 if v.aval.size else 0
         length = max(top, as_int(minlength, name, "minlength"))
-    kind = dtypes.default_int()
-    w = scalar_node(1, kind, False) if weights is None else as_node(weights, name)
-    if weights is not None and w.aval.shape != v.aval.shape:
-        raise ValueError(f"{name}: shape of weights must match shape of x; got {w.aval.shape}")
+    if not length:
+        return wrap(full_node((0,), 0, w.aval.dtype))
     zero = full_node((length,), 0, w.aval.dtype)
     low = scalar_node(0, v.aval.dtype, False)
     # Negative values count as zero, values beyond the end are dropped.

@@ -202,6 +202,8 @@ def cut_views(x: Node, whole: list[Entry], keep: Any = ()) -> tuple[Node, list[E
                 a = b = max(0, a)
             left.append(Entry("slice", None))
         elif e.kind == "int" and "int" not in keep:
+            if not n:
+                refuse_empty(shape, [d], ())
             i = e.value + n if e.value < 0 else e.value
             i = max(0, min(i, n - 1))  # as everywhere, indices beyond the ends are clamped
             a, b = i, i + 1

@@ -254,6 +254,9 @@ def _starts(x: Node, indices: Any, name: str) -> list[Node]:
             f"{name}: one start index for each axis is needed; got {len(nodes)} for shape "
             f"{x.aval.shape}; add or drop indices"
         )
+    kinds = {i.aval.dtype.name for i in nodes}
+    if len(kinds) > 1:
+        raise TypeError(f"{name}: start indices must be of one dtype; got {sorted(kinds)}; cast")
     return [_from_end(i, n, name) for i, n in zip(nodes, x.aval.shape, strict=True)]
 
 

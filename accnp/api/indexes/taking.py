@@ -71,6 +71,8 @@ def take(
     else:
         d = as_axis(axis, x.aval.ndim, name)
     n = x.aval.shape[d]
+    if not n and index.aval.size:
+        raise IndexError(f"{name}: nothing to take from an axis of size 0; got {x.aval} (a)")
     if mode == "raise":
         raise NotImplementedError(f"{name}: mode='raise' is not supported; use 'clip' or 'fill'")
     if mode == "wrap":
@@ -216,8 +218,10 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
         low, high = (scalar_node(v, INDEX, False) for v in (0, max(0, x.aval.size - 1)))
         index = o.clamp(low, cast(index_node(index, x.aval.size), INDEX), high)
     values, n = reshape_plain(values, (values.aval.size,)), index.aval.size
+    if not values.aval.size:
+        return wrap(x)
     if values.aval.size < n:
-        times = -(-n // max(1, values.aval.size))
+        times = -(-n // values.aval.size)
         values = o.concatenate(*[values] * times, dimension=0)
     flat = reshape_plain(x, (x.aval.size,))
     out = write(flat, wrap(index), wrap(cut(values, 0, 0, n)), "scatter", mode=mode)
@@ -268,11 +272,8 @@ def nonzero_nodes(a: Any, size: Any, fill_value: Any, function: str) -> list[Nod
     if not shape:
         raise ValueError(f"{function}: 0-d arrays have no coordinates; use atleast_1d first")
     if size is None:
-        if is_traced(mask):
-            raise conversion_error("shape", mask, f"{function} (without size=)")
-        return [
-            numpy_node(i.astype(INDEX), function, copy=False) for i in np.nonzero(array_of(mask))
-        ]
+        known = array_of(_known(mask, function))
+        return [numpy_node(i.astype(INDEX), function, copy=False) for i in np.nonzero(known)]
     count = as_int(size, function, "size", "shape")
     fills = fill_value if isinstance(fill_value, Sequence) else [fill_value] * len(shape)
     total = prod(shape)
@@ -344,12 +345,6 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Arra
     return wrap(o.concatenate(*columns, dimension=1) if len(columns) > 1 else columns[0])
 
 
-def _kept(condition: Any, size: Any, function: str) -> Node:
-    mask = _nonzero_mask(condition, function)
-    flat = wrap(reshape_plain(mask, (mask.aval.size,)))
-    return nonzero_nodes(flat, size, mask.aval.size, function)[0]
-
-
 @api_boundary
 def compress(
     condition: Any,
@@ -362,37 +357,60 @@ def compress(
 ) -> Array:
     """Keep the slices along an axis for which a condition holds.
 
+    Args:
+        condition: vector of truth values; beyond the end of the axis only False.
+        a: array; axis: an axis of it, None for all elements in a row.
+        size: how many slices to return, at most as many as `condition` has; needed under jit.
+        fill_value: what slices beyond the last that is kept are filled with.
+
+    Raises:
+        ValueError: the condition is no vector or holds beyond the end; `size` is out of bounds.
+
     >>> import accnp as jnp
     >>> jnp.compress(jnp.array([True, False, True]), jnp.array([1, 2, 3]))
     Array([1, 3], dtype=int32)
     """
-    x = as_node(a, "jnp.compress")
+    return _compressed("jnp.compress", condition, a, axis, size, fill_value)
+
+
+def _compressed(name: str, condition: Any, a: Any, axis: Any, size: Any, fill_value: Any) -> Array:
+    x = as_node(a, name)
     if axis is None:
         x, d = reshape_plain(x, (x.aval.size,)), 0
     else:
-        d = as_axis(axis, x.aval.ndim, "jnp.compress")
-    cond = as_node(condition, "jnp.compress")
+        d = as_axis(axis, x.aval.ndim, name)
+    cond, n = as_node(condition, name), x.aval.shape[d]
     if cond.aval.ndim != 1:
-        raise ValueError(f"jnp.compress: condition must be 1-d; got shape {cond.aval.shape}")
-    inside = wrap(cut(cond, 0, 0, min(cond.aval.size, x.aval.shape[d])))
-    index = _kept(inside, size, "jnp.compress")
+        raise ValueError(f"{name}: condition must be 1-d; got shape {cond.aval.shape}")
+    length = min(cond.aval.size, n)
+    if size is not None:
+        size = as_int(size, name, "size", "shape")
+        if not 0 <= size <= length:
+            raise ValueError(f"{name}: at most {length} slices can be kept; got {size} (size)")
+    elif length < cond.aval.size and array_of(_known(cond, name))[length:].any():
+        raise ValueError(f"{name}: condition holds beyond the {n} slices; cut it to [:{n}]")
+    index = nonzero_nodes(wrap(cut(cond, 0, 0, length)), size, n, name)[0]
     mode = GatherScatterMode.FILL_OR_DROP
     return wrap(gather_axis(x, index, d, mode, np.asarray(fill_value).item()))
 
 
+def _known(x: Node, function: str) -> Node:
+    if is_traced(x):
+        raise conversion_error("shape", x, f"{function} (without size=)")
+    return x
+
+
 @api_boundary
 def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Array:
-    """Return the elements for which a condition holds, flattened.
+    """Return the elements for which a condition holds, flattened; see `compress`.
 
     >>> import accnp as jnp
     >>> jnp.extract(jnp.array([True, False, True]), jnp.array([1, 2, 3]))
     Array([1, 3], dtype=int32)
     """
-    x = as_node(arr, "jnp.extract")
-    index = _kept(condition, size, "jnp.extract")
-    flat = reshape_plain(x, (x.aval.size,))
-    mode = GatherScatterMode.FILL_OR_DROP
-    return wrap(gather_axis(flat, index, 0, mode, np.asarray(fill_value).item()))
+    cond = as_node(condition, "jnp.extract")
+    flat = wrap(reshape_plain(cond, (cond.aval.size,)))
+    return _compressed("jnp.extract", flat, arr, None, size, fill_value)
 
 
 @api_boundary

@@ -13,6 +13,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, wrap
 from accnp.api.arguments.shapes import as_axis, as_int
+from accnp.api.arguments.values import node_of
 from accnp.api.arrays.manipulation import expand_node
 from accnp.api.compiled.named import shown
 from accnp.api.elements import ufunc_rules as rules
@@ -53,7 +54,7 @@ def relu(x: Any) -> Array:
     >>> jnp.nn.relu(jnp.array([-1.0, 2.0]))
     Array([0., 2.], dtype=float32)
     """
-    return _with_slope("relu", _relu, x, lambda node: o.gt(node, like(node, 0)))
+    return _with_slope("relu", _relu, x, lambda v: rules.compare("gt")(v, like(v, 0)))
 
 
 @shown("relu")
@@ -83,9 +84,9 @@ def relu6(x: Any) -> Array:
     >>> jnp.nn.relu6(jnp.array([-1.0, 8.0]))
     Array([0., 6.], dtype=float32)
     """
-    return _with_slope(
-        "relu6", _relu6, x, lambda v: o.and_(o.gt(v, like(v, 0)), o.lt(v, like(v, 6)))
-    )
+    above = rules.compare("gt")
+    inside = lambda v: o.and_(above(v, like(v, 0)), above(like(v, 6), v))  # noqa: E731
+    return _with_slope("relu6", _relu6, x, inside)
 
 
 @shown("relu6")
@@ -346,11 +347,8 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
     Array(0., dtype=float32)
     """
     total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
-    count = red.sum(
-        wrap(rules.filled(as_node(x, "logmeanexp"), 1.0, np.float32)),
-        axis, keepdims=keepdims, where=where,
-    )  # fmt: skip
-    return uf.subtract(total, uf.log(count))
+    each = wrap(rules.filled(as_node(x, "logmeanexp"), 1, total.dtype))
+    return uf.subtract(total, uf.log(red.sum(each, axis, keepdims=keepdims, where=where)))
 
 
 @api_boundary
@@ -489,7 +487,9 @@ def one_hot(x: Any, num_classes: Any, *, dtype: Any = None, axis: int = -1) -> A
 
 @shown()
 def _one_hot(x: Any, n: int, dtype: Any, axis: int) -> Array:
-    node = as_node(x, "one_hot")
+    node = node_of(x, function="one_hot")
+    if node.aval.dtype.kind == "b":
+        raise TypeError("one_hot: x names places; got truth values; convert with astype(int)")
     rank = node.aval.ndim + 1
     at = as_axis(axis, rank, "one_hot")
     wide = expand_node(node, (at,))

@@ -1,0 +1,107 @@
+"""Equal values side by side: the runs of sorted arrays, which sets and distinct values are made of.
+
+Nodes come in; nodes go out. Nothing here looks at values, so all of it can be traced.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.convert import as_node, cast, promote, scalar_node
+from accnp.api.arrays.manipulation import cut, reshape_plain
+from accnp.api.indexes.indexing import gather_axis
+from accnp.api.indexes.taking import nonzero_nodes
+from accnp.array import wrap
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.elementwise import like
+from accnp.primitives.kinds import broadcast_to
+from accnp.primitives.sort import permutation_of
+
+__all__ = ["Runs", "below", "counted", "fillers", "one_nan", "starts", "taken"]
+
+_INT = np.dtype(np.int32)
+_BOOL = np.dtype(bool)
+
+
+def one_nan(x: Node) -> Node:
+    """Complex numbers with a NaN in either part all as one, nan + 0j, which sorts last."""
+    if x.aval.dtype.kind != "c":
+        return x
+    nan = scalar_node(complex(np.nan), x.aval.dtype, False)
+    return o.select_n(o.ne(x, x), x, broadcast_to(nan, x.aval.shape))
+
+
+def starts(differs: Node, n: int) -> Node:
+    """A flag for each of n elements in order: whether it is the first of its value."""
+    first = broadcast_to(scalar_node(True, _BOOL, False), (1,))
+    return o.concatenate(first, differs, dimension=0) if n > 1 else first
+
+
+def taken(x: Node, places: Node) -> Node:
+    return gather_axis(x, places, 0)
+
+
+def below(size: int, count: Node) -> Node:
+    """A flag for each of `size` places: whether it is below a count."""
+    return o.lt(o.iota(dtype=_INT, shape=(size,), dimension=0), broadcast_to(count, (size,)))
+
+
+def counted(mask: Node) -> Node:
+    return o.reduce_sum(cast(mask, _INT), axes=(0,))
+
+
+class Runs:
+    """Two arrays in one order, cut into runs of equal values: a run has elements of the first array
+    before those of the second."""
+
+    def __init__(self, name: str, a: Any, b: Any) -> None:
+        x, y = (one_nan(reshape_plain(v, (v.aval.size,))) for v in promote(name, a, b))
+        self.name = name
+        self.sizes = x.aval.size, y.aval.size
+        self.n = n = sum(self.sizes)
+        both = o.concatenate(x, y, dimension=0)
+        self.empty = n == 0
+        self.dtype = both.aval.dtype
+        if self.empty:
+            return
+        self.perm = permutation_of([both], 0)
+        self.ordered = taken(both, self.perm)
+        second = o.ge(self.perm, like(self.perm, self.sizes[0]))
+        differs = like(second, True)
+        if n > 1:
+            parts = [[cut(v, 0, i, n - 1 + i) for i in (1, 0)] for v in (self.ordered, second)]
+            same_array = o.not_(o.ne(*parts[1]))
+            nan = o.and_(o.ne(parts[0][0], parts[0][0]), o.ne(parts[0][1], parts[0][1]))
+            differs = o.and_(o.ne(*parts[0]), o.not_(o.and_(nan, same_array)))
+        begins = starts(differs, n)
+        edges = nonzero_nodes(wrap(begins), n + 1, n, name)[0]
+        self.start, self.end = cut(edges, 0, 0, n), cut(edges, 0, 1, n + 1)
+        self.valid = below(n, counted(begins))
+        # How many elements of the second array come before each place.
+        counts = o.cumsum(cast(second, _INT), axis=0, reverse=False)
+        zero = broadcast_to(scalar_node(0, _INT, False), (1,))
+        counts = o.concatenate(zero, counts, dimension=0)
+        self.of_second = o.sub(taken(counts, self.end), taken(counts, self.start))
+        self.length = o.sub(self.end, self.start)
+
+    def chosen(self, keep: Node, size: int, fill: Any) -> tuple[Node, Node, Node]:
+        """The values of some runs, which runs these are, and which of the results are values."""
+        keep = o.and_(self.valid, keep)
+        runs = nonzero_nodes(wrap(keep), size, 0, self.name)[0]
+        valid = below(size, counted(keep))
+        values = taken(self.ordered, taken(self.start, runs))
+        if fill is None:  # the least value, or 0 if there is none
+            least = reshape_plain(cut(values, 0, 0, 1), ()) if size else like(values, 0)
+            some = o.gt(counted(keep), scalar_node(0, _INT, False))
+            filler = o.select_n(some, like(values, 0), least)
+        else:
+            filler = cast(as_node(fill, self.name), self.dtype)
+        return o.select_n(valid, broadcast_to(filler, (size,)), values), runs, valid
+
+
+def fillers(runs: Runs, size: int, fill: Any) -> Node:
+    value = as_node(0 if fill is None else fill, runs.name)
+    return broadcast_to(cast(value, runs.dtype), (size,))
