@@ -15,6 +15,7 @@ __all__ = ["functions_of", "parsed", "walk"]
 
 _MARKS = {"op", "ops", "ctx", "type_comment", "decorator_list", "returns", "type_ignores", "kind"}
 
+_TIMES = 8  # that a text is parsed, at most
 _parsing = threading.RLock()
 
 
@@ -32,9 +33,15 @@ def parsed(source: str) -> ast.Module:
     """The tree of a text, by one thread at a time.
 
     Python 3.11 counts the depth of trees for all threads together, and fails where another one
-    makes a tree meanwhile ("AST constructor recursion depth mismatch").
+    makes a tree meanwhile ("AST constructor recursion depth mismatch"). That may also be a thread
+    which knows nothing of this lock: then it is done again.
     """
     with _parsing:
+        for _ in range(_TIMES - 1):
+            try:
+                return ast.parse(source)
+            except SystemError:
+                continue
         return ast.parse(source)
 
 

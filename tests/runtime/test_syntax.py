@@ -1,5 +1,6 @@
 """Syntax trees of kernels."""
 
+import ast
 import gc
 import threading
 import time
@@ -37,3 +38,17 @@ def test_threads_make_trees_at_once():
         gc.set_threshold(*before)
         gc.callbacks.remove(wait)
     assert not failed
+
+
+def test_a_count_broken_by_others_is_taken_again(monkeypatch):
+    parse, calls = ast.parse, []
+
+    def disturbed(source):
+        calls.append(source)
+        if len(calls) < 3:
+            raise SystemError("AST constructor recursion depth mismatch (before=90, after=93)")
+        return parse(source)
+
+    monkeypatch.setattr(ast, "parse", disturbed)
+    assert list(functions_of("def f(x):\n    return x\n")) == ["f"]
+    assert len(calls) == 3
