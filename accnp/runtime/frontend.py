@@ -12,6 +12,8 @@ import contextlib
 import functools
 import gc
 import importlib
+import os
+import threading
 import types as pytypes
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -197,14 +199,32 @@ def argument_type(token: str) -> Any:
 def alone() -> Iterator[None]:
     """One thread makes LLVM's text at a time, and no garbage is collected meanwhile: a collection
     in the middle costs more than the compilation (30 ms, measured)."""
+    global _paused
     with global_compiler_lock:
-        collecting = gc.isenabled()
+        outer, _paused = _paused, _paused or gc.isenabled()
         gc.disable()
         try:
             yield
         finally:
-            if collecting:
+            if _paused and not outer:
                 gc.enable()
+            _paused = outer
+
+
+_paused = False  # whether collections wait for the thread that is `alone`
+
+
+def _in_child() -> None:
+    """The thread that was alone may not be there any more."""
+    global _paused
+    global_compiler_lock._lock = threading.RLock()
+    if _paused:
+        gc.enable()
+    _paused = False
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 def load_function(
