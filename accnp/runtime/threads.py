@@ -30,6 +30,8 @@ class _Team:
 
     def __init__(self) -> None:
         self._keep = (ctypes.c_int64 * (WORDS + 8))()
+        # Helpers look at it until the process is gone, longer than this module is there.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._keep))
         self.address = -(-ctypes.addressof(self._keep) // 64) * 64
         self._words = (ctypes.c_int64 * WORDS).from_address(self.address)
         self._words[CPU] = -1
