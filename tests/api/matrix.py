@@ -263,7 +263,7 @@ SORTING = _lines("""
     lax.sort(Y, dimension=0)
     lax.sort((I, Y), dimension=1, num_keys=1)
     lax.top_k(Y, 2)
-    jnp.searchsorted(jnp.sort(V), X)
+    jnp.searchsorted(jnp.sort(V), X).astype(jnp.int32)
 """)
 
 RANDOM = _lines("""

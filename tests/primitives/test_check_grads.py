@@ -77,7 +77,7 @@ def no_kernels() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (spaces, fuse):
             patch.setattr(module, "in_kernel", lambda v: False)
-        patch.setattr(plan._Planner, "own_kernel", lambda *_: None)
+        patch.setattr(plan.Planner, "own_kernel", lambda *_: None)
         patch.setattr(engine, "_plans", {})
         yield
 

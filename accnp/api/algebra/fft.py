@@ -218,16 +218,16 @@ def _over_many(name: str, fft_type: FftType, example: str) -> Any:
     return _finished(function, name, fft_type, what, example)
 
 
-fft = _along_one("fft", FftType.FFT, "[1.0, 2.0, 3.0, 4.0] -> [10.-0.j, -2.+2.j, -2.-0.j, -2.-2.j]")
-ifft = _along_one("ifft", FftType.IFFT, "[4.0, 0.0, 0.0, 0.0] -> [1.-0.j, 1.-0.j, 1.-0.j, 1.+0.j]")
+fft = _along_one("fft", FftType.FFT, "[1.0, 2.0, 3.0, 4.0] -> [10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j]")
+ifft = _along_one("ifft", FftType.IFFT, "[4.0, 0.0, 0.0, 0.0] -> [1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j]")
 rfft = _along_one("rfft", FftType.RFFT, "[1.0, 2.0, 3.0, 4.0] -> [10.+0.j, -2.+2.j, -2.+0.j]")
 irfft = _along_one("irfft", FftType.IRFFT, "[10.0, -2.0, -2.0] -> [1., 3., 3., 3.]")
-fft2 = _over_two("fft2", FftType.FFT, "jnp.eye(2) -> [[2.-0.j, 0.-0.j], [0.-0.j, 2.-0.j]]")
-ifft2 = _over_two("ifft2", FftType.IFFT, "jnp.eye(2) -> [[0.5-0.j, 0. -0.j], [0. -0.j, 0.5-0.j]]")
+fft2 = _over_two("fft2", FftType.FFT, "jnp.eye(2) -> [[2.+0.j, 0.+0.j], [0.+0.j, 2.+0.j]]")
+ifft2 = _over_two("ifft2", FftType.IFFT, "jnp.eye(2) -> [[0.5+0.j, 0. +0.j], [0. +0.j, 0.5+0.j]]")
 rfft2 = _over_two("rfft2", FftType.RFFT, "jnp.eye(2) -> [[2.+0.j, 0.+0.j], [0.+0.j, 2.+0.j]]")
 irfft2 = _over_two("irfft2", FftType.IRFFT, "jnp.ones((2, 2)) -> [[1., 0.], [0., 0.]]")
-fftn = _over_many("fftn", FftType.FFT, "jnp.eye(2) -> [[2.-0.j, 0.-0.j], [0.-0.j, 2.-0.j]]")
-ifftn = _over_many("ifftn", FftType.IFFT, "jnp.eye(2) -> [[0.5-0.j, 0. -0.j], [0. -0.j, 0.5-0.j]]")
+fftn = _over_many("fftn", FftType.FFT, "jnp.eye(2) -> [[2.+0.j, 0.+0.j], [0.+0.j, 2.+0.j]]")
+ifftn = _over_many("ifftn", FftType.IFFT, "jnp.eye(2) -> [[0.5+0.j, 0. +0.j], [0. +0.j, 0.5+0.j]]")
 rfftn = _over_many("rfftn", FftType.RFFT, "jnp.eye(2) -> [[2.+0.j, 0.+0.j], [0.+0.j, 2.+0.j]]")
 irfftn = _over_many("irfftn", FftType.IRFFT, "jnp.ones((2, 2)) -> [[1., 0.], [0., 0.]]")
 

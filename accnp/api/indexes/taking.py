@@ -490,6 +490,4 @@ def searchsorted(
         raise ValueError(f"{name}: a should be 1-dimensional; got shape {x.aval.shape}")
     if sorter is not None:
         x = gather_axis(x, integers(sorter, name), 0)
-    # In 32 bits, also where these are not the default, as long as every place fits.
-    place = np.dtype(np.int32 if x.aval.size < 2**31 else np.int64)
-    return wrap(cast(_search(x, values, side), place))
+    return wrap(cast(_search(x, values, side), dtypes.default_int()))  # as the standard has it

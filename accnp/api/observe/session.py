@@ -280,9 +280,10 @@ def _passes_through(*names: str) -> bool:
     return False
 
 
-def _lost(original: Any, found: Any) -> Any:
-    lost = original(found)
-    for k in found.taken:
+def _lost(original: Any, found: Any, leaves: Any) -> Any:
+    lost = original(found, leaves)
+    # The second time it is about other operands, too, which need no copies.
+    for k in found.taken if leaves is found.taken else ():
         if k not in lost:
             now = perf_counter_ns()
             leaf = found.leaves[k]
