@@ -311,10 +311,21 @@ def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except Exception as error:
+            if type(error) is TypeError:
+                _name_callee(error, function, wrapper.__name__)
             hide_frames(error)
             raise
 
     return wrapper
+
+
+def _name_callee(error: TypeError, function: Callable[..., object], name: str) -> None:
+    """Have Python's refusal of arguments say the public name of a function that was made by another
+    one ("sum() got ...", not "_make_fold.<locals>.fold() got ...")."""
+    bound = error.__traceback__ is None or error.__traceback__.tb_next is not None
+    made = f"{getattr(function, '__qualname__', name)}()"
+    if not bound and len(error.args) == 1 and str(error).startswith(made):
+        error.args = (f"{name}(){str(error)[len(made) :]}",)
 
 
 _WRAPPER = api_boundary(hide_frames).__code__

@@ -124,6 +124,16 @@ def test_boundary_hides_the_packages_frames():
     assert frames(found.value) == ["test_boundary_hides_the_packages_frames"]
 
 
+@pytest.mark.parametrize(
+    ("module", "name"), [("numpy", "sum"), ("numpy", "max"), ("lax", "sin"), ("lax", "cumsum"),
+                         ("scipy.special", "erf")],
+)  # fmt: skip
+def test_refused_keywords_name_the_public_function(module, name):
+    function = getattr(importlib.import_module(f"accnp.{module}"), name)
+    with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected keyword argument 'axes'"):
+        function(numpy.ones(3), axes=0)
+
+
 def test_boundary_nests():
     inner = errors.api_boundary(library("return f()"))
 

@@ -73,13 +73,18 @@ def compile_for(
     if isinstance(found, types.NoneType):
         return []
     several: Any = found if isinstance(found, types.BaseTuple) else [found]
-    return [_described(x) for x in several]
+    return [_described(x, name) for x in several]
 
 
-def _described(kind: Any) -> tuple[int, np.dtype]:
-    if isinstance(kind, types.Array):
-        return kind.ndim, as_dtype(kind.dtype)
-    return 0, as_dtype(types.unliteral(kind))
+def _described(kind: Any, name: str) -> tuple[int, np.dtype]:
+    rank, element = (kind.ndim, kind.dtype) if isinstance(kind, types.Array) else (0, kind)
+    try:
+        return rank, as_dtype(types.unliteral(element))
+    except NumbaError:
+        raise TypeError(
+            f"kernel: {name} returns what no array holds; got {kind}; return one number in every "
+            "branch, or declare arrays as results with out="
+        ) from None
 
 
 def scalar_result(function: Any, mark: str, name: str, dtypes: Sequence[np.dtype]) -> np.dtype:
@@ -93,12 +98,14 @@ def scalar_result(function: Any, mark: str, name: str, dtypes: Sequence[np.dtype
     found = _lowered(mark, kinds)
     if found is not None:
         return found
-    made: Any = numba.njit(function)
+    # Without Numba's memory: kernels have none, and would fail later and say less.
+    options: Any = {"_nrt": False}
+    made: Any = numba.njit(**options)(function)
     try:
         made.compile(kinds)
     except Exception as error:  # Numba lets some through that are not its own
         raise TypeError(short(error, name, function, [_Number(d) for d in dtypes])) from None
-    return _described(made.overloads[kinds].signature.return_type)[1]
+    return _described(made.overloads[kinds].signature.return_type, name)[1]
 
 
 def _lowered(mark: str, kinds: Sequence[Any]) -> np.dtype | None:
@@ -143,6 +150,8 @@ def short(error: Exception, name: str, function: Any, operands: Sequence[Any]) -
     said = [line.removeprefix(">>> ") for line in lines if line and not _NOISE.match(line)][:2]
     if "Cannot modify readonly array" in text:
         said = ["it writes to an operand, and these are read only: write to a result"]
+    if "NRT required" in text or "Only accept returning of array passed" in text:
+        said = ["functions of numbers make no arrays, lists or texts: declare results with out="]
     given = ", ".join(f"{a.dtype.name}[{','.join(map(str, a.shape))}]" for a in operands)
     file = function.__code__.co_filename
     places = [m for pattern in _PLACES for m in pattern.findall(text) if m[0] == file]

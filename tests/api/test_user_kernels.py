@@ -382,6 +382,31 @@ def raises(x):
     return x
 
 
+def prints(x):
+    print(x)
+    return x
+
+
+def returns_two(x):
+    return x, x
+
+
+def returns_at_times(x):
+    if x > 0:
+        return x
+
+
+def makes_a_list(x):
+    both = [x, x]
+    return both[0]
+
+
+def makes_an_array(x):
+    t = np.zeros(3)
+    t[0] = x
+    return t.sum()
+
+
 def calls_what_is_not(x):
     y = x + 1
     return y.nothing(2)
@@ -415,6 +440,11 @@ LIKE = lambda x: x  # noqa: E731
         (lambda: jnp.kernel(3), TypeError, "needs a function that Numba compiles; got 3"),
         (lambda: jnp.kernel(reads_an_array), ValueError, r"it reads TABLE, a ndarray.*\(line "),
         (lambda: jnp.kernel(raises), ValueError, r"raise has no meaning in a kernel \(line \d+\)"),
+        (lambda: jnp.kernel(prints), ValueError, r"print has no meaning in a kernel \(line \d+\)"),
+        (lambda: jnp.kernel(returns_two)(X), TypeError, r"kernel: returns_two .*got .*Tuple"),
+        (lambda: jnp.kernel(returns_at_times)(X), TypeError, "return one number in every branch"),
+        (lambda: jnp.kernel(makes_a_list)(X), TypeError, "compile makes_a_list .*make no arrays"),
+        (lambda: jnp.kernel(makes_an_array)(X), TypeError, "compile makes_an_array .*results with"),
         (lambda: jnp.kernel(lambda x: x), ValueError, "its source is not to be had"),
         (lambda: jnp.kernel(eval("lambda x: x")), ValueError, "its source is not to be had"),
         (lambda: jnp.kernel(bent, jvp=LIKE, vjp=(LIKE, LIKE)), ValueError, "there can be one rule"),

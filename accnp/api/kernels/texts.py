@@ -154,6 +154,8 @@ class _Text(ast.NodeTransformer):
             return ast.Name("range", ast.Load())
         own = getattr(value, "__name__", "")
         if getattr(builtins, own, None) is value:
+            if own in ("print", "input", "open"):
+                self.refuse(f"{own} has no meaning in a kernel", node)
             return self.of_module("builtins", own)
         # Numba's names of types serve as casts.
         if type(value).__module__.startswith("numba.core.types") and hasattr(np, str(value)):
