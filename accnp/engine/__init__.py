@@ -363,8 +363,9 @@ def on_device(node: Node) -> Buffer:
 def settle(node: Node) -> None:
     """Wait until a node's value is there; for one on a GPU, until it has been computed."""
     value = ready(node)
-    with execute.waited_for(node):
-        value.wait()
+    if type(value) is not Buffer:  # values in the host's memory are there
+        with execute.waited_for(node):
+            value.wait()
 
 
 def writeable_view(node: Node) -> np.ndarray:
