@@ -123,6 +123,54 @@ def test_typed_keys() -> None:
         np.asarray(k)
 
 
+@pytest.mark.parametrize(
+    "show",
+    [
+        lambda k: k.T,
+        lambda k: k.transpose(),
+        lambda k: k.transpose(None),
+        lambda k: k.transpose(1, 0, 2),
+        lambda k: k.transpose((2, 0, 1)),
+        lambda k: k.transpose(-1, 0, 1),
+        lambda k: k.swapaxes(0, -1),
+        lambda k: k.squeeze(),
+        lambda k: k.squeeze(1),
+        lambda k: k.squeeze((-2,)),
+        lambda k: k.squeeze(()),
+        lambda k: k[0, 0, 0].transpose(),
+        lambda k: k[:, 0].transpose(1, 0),
+        lambda k: k.copy(),
+    ],
+)
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
+def test_methods_that_move_keys(show: Any, impl: str) -> None:
+    data = np.arange(6 * (2 if impl == "threefry2x32" else 4), dtype=np.uint32)
+    data = data.reshape(2, 1, 3, -1)
+    keys = ours.wrap_key_data(data, impl=impl)
+    expected = np.asarray(theirs.key_data(show(theirs.wrap_key_data(data, impl=impl))))
+    np.testing.assert_array_equal(np.asarray(ours.key_data(show(keys))), expected)
+    np.testing.assert_array_equal(
+        np.asarray(ours.key_data(accnp.jit(show)(keys))), expected, strict=True
+    )
+    assert ours.key_impl(show(keys)) == impl
+
+
+@pytest.mark.parametrize(
+    "show",
+    [
+        lambda k: k.transpose(0, 1),
+        lambda k: k.transpose(0, 0, 1),
+        lambda k: k.transpose(-4, 0, 1),
+        lambda k: k.swapaxes(0, 3),
+        lambda k: k.squeeze(0),
+        lambda k: k.squeeze(3),
+    ],
+)
+def test_methods_that_move_keys_name_the_axis_that_is_wrong(show: Any) -> None:
+    with pytest.raises(ValueError, match=r"axis|axes"):
+        show(ours.split(ours.key(0), (2, 1, 3)))
+
+
 @pytest.mark.parametrize("make", [ours.key, ours.PRNGKey])
 def test_under_transformations(make: Any) -> None:
     def draw(k: Any) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, scalar_node
-from accnp.api.arguments.shapes import as_shape
+from accnp.api.arguments.shapes import as_axes, as_axis, as_shape
 from accnp.api.arguments.values import node_of
 from accnp.api.arrays.manipulation import reshape as reshape_array
 from accnp.api.arrays.manipulation import transpose
@@ -117,15 +117,53 @@ class PRNGKeyArray:
 
     flatten = ravel
 
+    def _ordered(self, order: tuple[int, ...]) -> PRNGKeyArray:
+        """The keys with their axes in another order; the words of a key stay last."""
+        return self._like(transpose(self._base, (*order, self.ndim)))
+
     @property
     def T(self) -> PRNGKeyArray:
         """The keys with their axes reversed."""
-        rank = self.ndim
-        return self._like(transpose(self._base, (*range(rank)[::-1], rank)))
+        return self.transpose()
 
-    def squeeze(self) -> PRNGKeyArray:
-        """Drop axes of length 1."""
-        return self.reshape(tuple(n for n in self.shape if n != 1))
+    def transpose(self, *axes: Any) -> PRNGKeyArray:
+        """The keys with their axes in another order: reversed, or as given one by one or as one
+        tuple."""
+        given = axes[0] if len(axes) == 1 and not isinstance(axes[0], int | np.integer) else axes
+        if given is None or not axes:
+            return self._ordered(tuple(range(self.ndim)[::-1]))
+        order = as_axes(given, self.ndim, "PRNGKeyArray.transpose")
+        if len(order) != self.ndim:
+            raise ValueError(
+                f"PRNGKeyArray.transpose: axes must name each of the {self.ndim} axes once; "
+                f"got {tuple(given)}"
+            )
+        return self._ordered(order)
+
+    def swapaxes(self, axis1: int, axis2: int) -> PRNGKeyArray:
+        """The keys with two axes exchanged."""
+        one = as_axis(axis1, self.ndim, "PRNGKeyArray.swapaxes")
+        two = as_axis(axis2, self.ndim, "PRNGKeyArray.swapaxes")
+        order = [*range(self.ndim)]
+        order[one], order[two] = two, one
+        return self._ordered(tuple(order))
+
+    def squeeze(self, axis: Any = None) -> PRNGKeyArray:
+        """Drop axes of length 1: all, or those that are named."""
+        if axis is None:
+            return self.reshape(tuple(n for n in self.shape if n != 1))
+        at = as_axes(axis, self.ndim, "PRNGKeyArray.squeeze")
+        long = [d for d in at if self.shape[d] != 1]
+        if long:
+            raise ValueError(
+                f"PRNGKeyArray.squeeze: only axes of length 1 can be dropped; got axis {long[0]} "
+                f"of the shape {self.shape}; leave it out"
+            )
+        return self.reshape(tuple(n for d, n in enumerate(self.shape) if d not in at))
+
+    def copy(self) -> PRNGKeyArray:
+        """The keys in memory of their own."""
+        return self._like(self._base.copy())
 
     def block_until_ready(self) -> PRNGKeyArray:
         """Wait for the keys."""
