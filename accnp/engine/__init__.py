@@ -46,7 +46,7 @@ from accnp.runtime.stream import Task, default_stream
 __all__ = [
     "DELETED", "Plan", "apart", "array_of", "brought", "close", "compile_plan", "is_ready",
     "materialise", "on_device", "pending", "place_of", "placed", "plan_of_graph", "plan_text",
-    "ready", "run_now", "run_plan", "settle", "where", "writeable_view",
+    "ready", "run_now", "run_plan", "settle", "where",
 ]  # fmt: skip
 
 # Work, in simple element operations (some 5 ms), from which a hand-over to the stream pays: of a
@@ -366,15 +366,6 @@ def settle(node: Node) -> None:
     if type(value) is not Buffer:  # values in the host's memory are there
         with execute.waited_for(node):
             value.wait()
-
-
-def writeable_view(node: Node) -> np.ndarray:
-    """Return a view whose writeable flag is set, for protocols that know no read-only.
-
-    Nobody may write to it.
-    """
-    with execute.waited_for(node):
-        return ready(node).view(node.aval.shape, node.aval.dtype, writeable=True)
 
 
 def plan_of_graph(
