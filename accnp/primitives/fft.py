@@ -91,7 +91,8 @@ def _fft_numpy(x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> An
     outer = prod(x.shape[: x.ndim - len(fft_lengths)])
     workers = config.threads if outer * prod(fft_lengths) >= SEVERAL else 1
     y = getattr(scipy.fft, _NAMES[fft_type])(x, fft_lengths, axes, workers=workers)
-    if x.dtype.kind == "f" and y.dtype.kind == "c":
+    halved = fft_type is FftType.RFFT and len(axes) == 1
+    if x.dtype.kind == "f" and y.dtype.kind == "c" and not halved:
         y.imag += 0  # the half that is mirrored has -0 for 0
     return y
 
