@@ -9,6 +9,7 @@ two are the low half.
 
 from __future__ import annotations
 
+import abc
 from math import prod
 from typing import ClassVar
 
@@ -30,7 +31,7 @@ _STEPS = 0x9E3779B9, 0xBB67AE85
 _HASHED = 10  # blocks of bits that `unsafe_rbg` makes for each key; it keeps one
 
 
-class Words(tuple[Node, ...]):
+class Words(tuple[Node, ...], metaclass=abc.ABCMeta):
     """The words of one key, as nodes of rank 0; what to do with them is up to the generator."""
 
     __slots__ = ()
@@ -44,25 +45,25 @@ class Words(tuple[Node, ...]):
         return dtypes.key_dtype(cls.tag)
 
     @classmethod
+    @abc.abstractmethod
     def seeded(cls, high: Node, low: Node) -> Words:
         """The key of a seed, whose two halves are given."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def bits(self, width: int, shape: tuple[int, ...]) -> Node:
         """Random bits as unsigned integers of 8, 16, 32 or 64 bits."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def split(self, shape: tuple[int, ...]) -> Node:
         """New keys: an array of shape (*shape, words of a key)."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def several(self, count: int) -> list[Words]:
         """A few new keys, as words."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def fold(self, data: Node) -> Words:
         """A new key of this one and a word."""
-        raise NotImplementedError
 
 
 class ThreefryWords(Words):
