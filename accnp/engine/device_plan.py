@@ -17,6 +17,7 @@ from accnp.codegen.grid_cells import generate_grid_cells
 from accnp.engine.blocked import blocked_step
 from accnp.engine.control import carried
 from accnp.engine.device_steps import DeviceStep, LibraryStep, library_function
+from accnp.engine.device_table import is_table
 from accnp.engine.native import native_step
 from accnp.engine.plan import Planner, plan_graph
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan, same_places
@@ -37,6 +38,8 @@ __all__ = ["DevicePlanner"]
 # Work of a body, in simple operations, up to which one thread of the GPU runs a whole loop faster
 # than the host launches its kernels one by one.
 ALONE = 1 << 10
+# Launches that a GPU takes before it lets the host wait for the first to end: some 1000.
+QUEUE = 512
 
 
 class DevicePlanner(Planner):
@@ -148,7 +151,8 @@ class DevicePlanner(Planner):
                 body.constants = [move(b, device) for b in body.constants]
             step = ControlStep(v, [self.slot(x) for x in v.inputs], bodies)
             step.results += self.parts(v)
-            step.reason = "its kernels are launched one by one"
+            by = "machine code" if is_table([step]) else "Python: some of its steps are no kernels"
+            step.reason = f"its kernels are launched from there, by {by}"
             self.plan.steps.append(step)
             return
         v.cluster.form = "own"
@@ -187,9 +191,17 @@ def _first_node(c: Cluster) -> Any:
     return next((v.node for v in c.roots if v.node is not None), None)
 
 
+def _launches(step: Any) -> int:
+    """How many launches a step is."""
+    if not isinstance(step, ControlStep):
+        return 1
+    each = max([sum([_launches(s) for s in body.steps]) for body in step.bodies], default=0)
+    return each * int(step.params.get("length", 1))
+
+
 def _waits(step: Any) -> bool:
     """Whether the host waits for a step, so that it is better done by another thread."""
     if isinstance(step, ControlStep):
         bodies = any([_waits(s) for body in step.bodies for s in body.steps])
-        return bodies or step.op.name != "scan"
+        return bodies or step.op.name != "scan" or _launches(step) > QUEUE
     return not isinstance(step, DeviceStep | LibraryStep)

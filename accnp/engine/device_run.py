@@ -14,6 +14,7 @@ from typing import Any
 
 from accnp.engine import control, execute
 from accnp.engine.device_steps import DeviceStep, LibraryStep
+from accnp.engine.device_table import is_table, walk_of, walk_of_step
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan, used_slots
 from accnp.ir.node import Node
 from accnp.runtime.buffer import Buffer
@@ -31,8 +32,11 @@ _lock = threading.Lock()
 def stream_of(device: Device) -> Stream:
     """The queue of plans for a GPU that the caller does not launch itself: what they read is not
     there yet, or the processor has a part in them."""
-    with _lock:
-        return _streams.setdefault(device, Stream(str(device)))
+    found = _streams.get(device)
+    if found is None:
+        with _lock:
+            found = _streams.setdefault(device, Stream(str(device)))
+    return found
 
 
 def bring(device: Device | None, nodes: Sequence[Node], buffers: Sequence[Any]) -> list[Any]:
@@ -62,6 +66,10 @@ def run(
     run. `mark`: whether somebody outside may wait for the outputs."""
     device = plan.device
     assert device is not None
+    if not plan.loaded:
+        plan.loaded, plan.walk = True, walk_of(plan)
+    if plan.walk is not None and tell is None:
+        return plan.walk(leaves)
     driver = driver_of(device)
     slots: list[Any] = [*leaves, *[None] * (plan.n_slots - plan.n_leaves)]
     for step in plan.steps:
@@ -91,7 +99,14 @@ def _do(step: Any, slots: list[Any], plan: Plan, device: Device, driver: Any) ->
         if not _library(step, slots, device, driver):
             _reference(step, slots, device)
     elif type(step) is ControlStep:
-        control.run_control(step, slots, functools.partial(run, mark=False), _Memory(device))
+        if not is_table([step]):
+            control.run_control(step, slots, functools.partial(run, mark=False), _Memory(device))
+            return
+        if step.walk is None:
+            step.walk = walk_of_step(step, device, plan.fastmath)
+        found = step.walk([slots[s] for s in step.operands])
+        for (slot, _), buffer in zip(step.results, found, strict=True):
+            slots[slot] = buffer
     elif type(step) is KernelStep:
         _by_processor(step, slots, plan.fastmath, device)
     else:

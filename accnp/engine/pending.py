@@ -224,6 +224,9 @@ def place_of(nodes: Sequence[Node], leaves: Sequence[Node] = ()) -> Device | Non
         ValueError: they were put on several that share no memory.
     """
     put = {d for d in [_put_on(x.aval) for x in (*nodes, *leaves)] if d is not None}
+    if len(put) == 1:
+        (device,) = put
+        return None if device.platform == "cpu" else device
     if put:
         places = {None if d.platform == "cpu" else d for d in put}
         if len(places) > 1:

@@ -174,6 +174,7 @@ class Plan:
         "spare",
         "steps",
         "waits",
+        "walk",
         "work",
     )  # fmt: skip
 
@@ -190,6 +191,7 @@ class Plan:
         self.loaded = False  # whether its kernels were asked for
         # Runs it once its kernels are loaded, if it can be a table: leaves' buffers to outputs'.
         self.quick: Callable[[Sequence[Any]], list[Any]] | None = None
+        self.walk: Callable[[Sequence[Any]], list[Any]] | None = None  # the same on a GPU
         # Where it lives as long as the plan: in plans of traced functions.
         self.program: Program | None = None
         # Buffers of leaves that belong to the plan, after those given at each run.
@@ -232,8 +234,10 @@ class ControlStep:
         "op",
         "operands",
         "params",
+        "place",
         "reason",
         "results",
+        "walk",
         "work",
     )
 
@@ -241,6 +245,7 @@ class ControlStep:
         self.op = value.op
         self.params = value.params
         self.node = value.node
+        self.place = -1  # as that of a `HostStep`
         self.avals: tuple[Any, ...] = value.aval
         self.inputs = [x.aval for x in value.inputs]
         self.operands = operands  # slots, all contiguous
@@ -249,6 +254,7 @@ class ControlStep:
         self.frees: list[int] = []
         self.nbytes = value_bytes(value)
         self.reason = ""  # why it is no native loop
+        self.walk: Any = None  # on a GPU: what runs it without Python, once that is made
         self.work = max([b.work for b in bodies], default=1) * int(value.params.get("length", 16))
 
 

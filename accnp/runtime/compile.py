@@ -300,6 +300,13 @@ def _native(
     return *loaded, "compiled"
 
 
+def native_code(
+    identity: tuple[str, ...], text: str, symbols: tuple[str, ...]
+) -> tuple[list[int], Any]:
+    """Addresses of what a text in LLVM's form defines, and what keeps it mapped."""
+    return _native(identity, lambda: (text, [], []), symbols)[:2]
+
+
 class _Launch(NamedTuple):
     """The built-in functions that launch kernels, and the entries of those that are no kernels of
     anybody's: one copies, one does the steps of a group, two write past the caches."""
@@ -325,9 +332,7 @@ def _launchers() -> _Launch:
     if not _launch:
         with _lock:
             if not _launch:
-                addresses, code, _ = _native(
-                    ("launch", launch.TEXT), lambda: (launch.TEXT, [], []), launch.SYMBOLS
-                )
+                addresses, code = native_code(("launch", launch.TEXT), launch.TEXT, launch.SYMBOLS)
                 found = dict(zip(launch.SYMBOLS, addresses, strict=True))
                 counters._native = ctypes.c_int64.from_address(found[launch.COUNT])
                 a, b, c, d, e, f = (launch.builtin(n, found[n]) for n in launch.BUILTINS)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import os
 import threading
 from collections import deque
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.runtime.driver import Missing
+from accnp.runtime.driver import Entries, Missing
 
 __all__ = ["CupyDriver", "provide"]
 
@@ -208,6 +209,23 @@ class CupyDriver:
         where = ctypes.addressof(places)
         sizes = (*_three(blocks), *_three(threads))
         self._cuda.launchKernel(function.ptr, *sizes, shared, self.stream, where, 0)
+
+    def entries(self) -> Entries:
+        library = ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
+        names = (
+            "cuLaunchKernel", "cuMemcpyDtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize",
+        )  # fmt: skip
+        found = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names]
+        return Entries(*[address or 0 for address in found])
+
+    def handle(self, function: Any) -> int:
+        return function.ptr
+
+    def enter(self) -> None:
+        self._here()
+
+    def failure(self, code: int) -> Exception:
+        return self._cuda.CUDADriverError(code)
 
     def facts(self, function: Any) -> dict[str, int]:
         self._here()

@@ -10,15 +10,25 @@ from __future__ import annotations
 import importlib
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-__all__ = ["Driver", "Memory", "Missing", "drivers", "install"]
+__all__ = ["Driver", "Entries", "Memory", "Missing", "drivers", "install"]
 
 
 class Missing(RuntimeError):
     """There is no GPU to work with; the text says what is missing, and what to do."""
+
+
+class Entries(NamedTuple):
+    """Addresses of functions in C with the arguments of those of CUDA: `cuLaunchKernel`,
+    `cuMemcpyDtoDAsync_v2`, `cuMemcpyDtoHAsync_v2`, `cuStreamSynchronize`."""
+
+    launch: int
+    copy: int
+    fetch: int
+    wait: int
 
 
 class Memory(Protocol):
@@ -78,6 +88,22 @@ class Driver(Protocol):
     ) -> None:
         """Run a function; its arguments are words of 64 bits: addresses and integers. A number of
         blocks may be another one; with up to three numbers the grid is just that."""
+        ...
+
+    def entries(self) -> Entries:
+        """The functions in C by which machine code launches and copies on the stream."""
+        ...
+
+    def handle(self, function: Any) -> int:
+        """By what number these know a loaded function."""
+        ...
+
+    def enter(self) -> None:
+        """Let this thread call them."""
+        ...
+
+    def failure(self, code: int) -> Exception:
+        """The error of a number that they returned."""
         ...
 
     def facts(self, function: Any) -> dict[str, int]:

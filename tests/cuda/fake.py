@@ -7,6 +7,7 @@ is NumPy, so that library calls are tried as well; events are done as soon as so
 from __future__ import annotations
 
 import contextlib
+import ctypes
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,8 +16,19 @@ from cuda.interpreter import _STEP, GLOBAL, Module
 from cuda.interpreter import Memory as Space
 
 from accnp.runtime import driver
+from accnp.runtime.driver import Entries
 
 __all__ = ["FakeDriver", "gpus"]
+
+# The functions of CUDA that machine code calls, with their arguments in C.
+_int, _size, _pointer, _address = (
+    ctypes.c_uint, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_uint64,
+)  # fmt: skip
+_Launch = ctypes.CFUNCTYPE(_int, _pointer, *[_int] * 7, _pointer, _pointer, _pointer)
+_Copy = ctypes.CFUNCTYPE(_int, _address, _address, _size, _pointer)
+_Fetch = ctypes.CFUNCTYPE(_int, _pointer, _address, _size, _pointer)
+_Wait = ctypes.CFUNCTYPE(_int, _pointer)
+FAILED = 700
 
 
 class _Memory:
@@ -61,6 +73,10 @@ class FakeDriver:
         self.counts = {"used": 0}
         self.calls: dict[str, int] = {}
         self.fault = ""  # an error that every wait raises
+        self.functions: list[Any] = [None]  # by their numbers
+        self.error: Exception | None = None  # of a function that machine code called
+        self._c = (_Launch(self._c_launch), _Copy(self._c_copy), _Fetch(self._c_fetch))
+        self._c_wait = _Wait(lambda stream: self._guarded(lambda: self.wait(None)))
 
     def _count(self, what: str) -> None:
         self.calls[what] = self.calls.get(what, 0) + 1
@@ -101,6 +117,55 @@ class FakeDriver:
             return module.launch(name, count, width, list(arguments), self.space)
         # Kernels are right for any grid, and a small one takes the interpreter less time.
         return module.launch(name, min(blocks, 4), threads, list(arguments), self.space)
+
+    # --- for machine code ---
+
+    def entries(self) -> Entries:
+        found = [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in (*self._c, self._c_wait)]
+        return Entries(*found)
+
+    def handle(self, function: Any) -> int:
+        self.functions.append(function)
+        return len(self.functions) - 1
+
+    def enter(self) -> None:
+        self._count("enter")
+
+    def failure(self, code: int) -> Exception:
+        return self.error if self.error is not None else RuntimeError(f"error {code}")
+
+    def _guarded(self, work: Any) -> int:
+        try:
+            work()
+        except Exception as error:
+            self.error = error
+            return FAILED
+        return 0
+
+    def _c_launch(
+        self, handle: int, bx: int, by: int, bz: int, tx: int, ty: int, tz: int, shared: int,
+        stream: int, places: int, extra: int,
+    ) -> int:  # fmt: skip
+        def work() -> None:
+            assert (by, bz, ty, tz, shared, stream, extra) == (1, 1, 1, 1, 0, None, None)
+            module, name = function = self.functions[handle]
+            count = len(module.functions[name].params)
+            at = (ctypes.c_void_p * count).from_address(places) if count else ()
+            words = [ctypes.c_uint64.from_address(place).value for place in at]
+            self._count("launch from a table")
+            self.launch(function, bx, tx, words)
+
+        return self._guarded(work)
+
+    def _c_copy(self, to: int, source: int, nbytes: int, stream: int) -> int:
+        return self._guarded(lambda: self.copy(to, source, nbytes))
+
+    def _c_fetch(self, to: int, source: int, nbytes: int, stream: int) -> int:
+        def work() -> None:
+            self._count("fetch")
+            ctypes.memmove(to, self.space.bytes(source, nbytes).ctypes.data, nbytes)
+
+        return self._guarded(work)
 
     def facts(self, function: Any) -> dict[str, int]:
         return {"registers": 0, "local": 0, "shared": 0}

@@ -1,0 +1,477 @@
+"""A plan for a GPU as one table, which machine code walks through: all launches in a single call.
+
+In: a plan all of whose steps are launches, or loops and branches over such plans. Out: a function:
+leaves' buffers in, output buffers out, as `device_run.run`. What a launch costs in Python is paid
+once, and a loop runs on the host without Python: its trips, the rows that move on, the carries that
+change places and the look at a condition are words of the table (`runtime/device_calls.py`).
+
+Words are as in `engine/table.py`: base 0 is zero, base 1 the address of the bases (in a loop, of
+its record), then come the buffers. Memory for the time of the call is one block, the last base,
+shared by what does not live at the same time.
+
+A carry of a loop has two places besides that of its operand, which is never written: a step makes
+the next value in one while it reads the other. Where the body updates it in place there is one,
+which begins as a copy.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any
+
+from accnp.engine.device_steps import DeviceStep
+from accnp.engine.steps import ControlStep, Plan, used_slots
+from accnp.runtime.compile import walkers
+from accnp.runtime.device import Device
+from accnp.runtime.device_buffer import copy, driver_of, empty
+from accnp.runtime.device_calls import CHOICE, COPY, LAUNCH, LOOP, addresses
+
+__all__ = ["Walk", "is_table", "walk_of", "walk_of_step"]
+
+ALIGN = 256  # bytes: that of memory of a GPU
+# Bytes that a table of several steps may hold at once; above, buffers are made and given back one
+# by one.
+LARGE = 1 << 28
+ZERO = (0, 0)
+
+Walk = Callable[[Sequence[Any]], list[Any]]
+Place = tuple[int, int]  # a base, and what is added to it
+
+
+def is_table(steps: Sequence[Any]) -> bool:
+    """Whether steps are launches, and loops and branches over such."""
+    return all(
+        type(s) is DeviceStep
+        or (type(s) is ControlStep and all(is_table(body.steps) for body in s.bodies))
+        for s in steps
+    )
+
+
+def walk_of(plan: Plan) -> Walk | None:
+    """What runs a plan that is a table; None for any other."""
+    assert plan.device is not None
+    if not plan.steps or not is_table(plan.steps):
+        return None
+    table = _Table(plan.device, plan.steps, range(plan.n_leaves), plan.output_slots, plan.fastmath)
+    return None if len(plan.steps) > 1 and table.nbytes > LARGE else table.run
+
+
+def walk_of_step(step: ControlStep, device: Device, fastmath: bool) -> Walk:
+    """What runs a loop or a branch by itself: buffers of its operands to those of its results."""
+    slots = dict.fromkeys(step.operands)  # one may stand there twice
+    wanted = [slot for slot, _ in step.results]
+    run = _Table(device, [step], slots, wanted, fastmath).run
+    if len(slots) == len(step.operands):
+        return run
+    first = [step.operands.index(slot) for slot in slots]
+    return lambda buffers: run([buffers[i] for i in first])
+
+
+class _Calls:
+    """What the words of a table need of a device."""
+
+    def __init__(self, device: Device, fastmath: bool) -> None:
+        self.device, self.fastmath = device, fastmath
+        self.driver = driver_of(device)
+        self.entries = self.driver.entries()
+        self.code = addresses()
+        self.stream = self.driver.stream
+        self.error = ctypes.c_int64(0)  # the first that a function gave
+        self.where = ctypes.addressof(self.error)
+        self.kept: list[Any] = []  # memory that words point to
+
+    def words(self, values: Sequence[int]) -> int:
+        """The address of words that stay."""
+        array = (ctypes.c_int64 * len(values))(*values)
+        self.kept.append(array)
+        return ctypes.addressof(array)
+
+    def step(self, entry: str, n: int, arguments: Sequence[Place]) -> list[int]:
+        found = [self.code[entry], n, 0, len(arguments)]
+        for place in arguments:
+            found += place
+        return found
+
+    def launch(self, step: DeviceStep, place: Callable[[int, int], Place]) -> list[int]:
+        handle = self.driver.handle(step.function or step.load(self.fastmath))
+        head = [self.entries.launch, handle, step.blocks, step.threads, self.stream, self.where]
+        given = [place(slot, offset) for slot, offset in step.pointers]
+        given += [(0, buffer.ptr) for buffer in step.constants]
+        given += [(0, word) for word in step.words]
+        self.kept.append(step)
+        return self.step(LAUNCH, len(given), [*[(0, word) for word in head], *given])
+
+    def copy(self, to: Place, source: Place, nbytes: int) -> list[int]:
+        last = [(0, nbytes), (0, self.stream), (0, self.where)]
+        return self.step(COPY, 0, [(0, self.entries.copy), to, source, *last])
+
+
+class _Steps:
+    """The words of some steps: where slots lie that are given, and memory for those that are not,
+    from a byte of the block on."""
+
+    def __init__(
+        self,
+        calls: _Calls,
+        steps: Sequence[Any],
+        given: dict[int, Place],
+        block: int,
+        start: int = 0,
+        ends: Sequence[int] = (),
+    ) -> None:
+        self.calls, self.block, self.start = calls, block, start
+        self.given = given
+        self.root = roots(steps)
+        self.sizes = sizes(steps)
+        self.offsets: dict[int, int] = {}
+        self.room = start  # bytes of the block up to which it is used
+        self.words: list[int] = []
+        self.count = 0  # of steps
+        self.widest = 8
+        last: dict[int, int] = {}
+        for i, step in enumerate(steps):
+            for slot in used_slots(step):
+                last[self.rooted(slot)] = i
+        for slot in ends:
+            last[self.rooted(slot)] = len(steps)
+        self.held: list[tuple[int, int, int]] = []  # from, to, last use
+        for i, step in enumerate(steps):
+            self.held = [h for h in self.held if h[2] >= i]
+            self.step(step, i, last)
+
+    def rooted(self, slot: int) -> int:
+        return self.root.get(slot, slot)
+
+    def place(self, slot: int, offset: int = 0) -> Place:
+        slot = self.rooted(slot)
+        base, at = self.given.get(slot) or (self.block, self.offsets[slot])
+        return base, at + offset
+
+    def make(self, slot: int, last: int) -> None:
+        """Find memory for a slot that has none, up to its last use."""
+        if slot not in self.given and slot not in self.offsets:
+            self.offsets[slot] = self.memory(self.sizes[slot], last)
+
+    def memory(self, nbytes: int, last: int) -> int:
+        at, size = self.start, _rounded(nbytes)
+        for begin, stop, _ in sorted(self.held):
+            if at + size <= begin:
+                break
+            at = max(at, stop)
+        self.held.append((at, at + size, last))
+        self.room = max(self.room, at + size)
+        return at
+
+    def add(self, words: list[int]) -> None:
+        self.words += words
+        self.count += 1
+        self.widest = max(self.widest, words[3])
+
+    def step(self, step: Any, i: int, last: dict[int, int]) -> None:
+        if type(step) is ControlStep:
+            for slot, _ in step.results:
+                self.make(slot, last.get(slot, i))
+            # Memory of the inside, behind all that lives now.
+            behind = max([stop for _, stop, _ in self.held], default=self.start)
+            inside = _KINDS[step.op.name](self, step, behind)
+            self.room = max(self.room, inside)
+            return
+        for slot, _ in step.allocs:
+            self.make(slot, last.get(slot, i))
+        for slot, source, nbytes, over in step.takes:
+            if not over:
+                self.make(slot, last.get(slot, i))
+                if nbytes:
+                    self.add(self.calls.copy(self.place(slot), self.place(source), nbytes))
+        self.add(self.calls.launch(step, self.place))
+
+
+def _rounded(nbytes: int) -> int:
+    return -(-max(nbytes, 1) // ALIGN) * ALIGN
+
+
+def roots(steps: Sequence[Any]) -> dict[int, int]:
+    """Of slots that take over a buffer, the slot that it was made for."""
+    found: dict[int, int] = {}
+    for step in steps:
+        for slot, source, _, over in getattr(step, "takes", ()):
+            if over:
+                before = found.get(source)
+                found[slot] = source if before is None else before
+    return found
+
+
+def sizes(steps: Sequence[Any]) -> dict[int, int]:
+    """Bytes of the slots that steps make."""
+    found: dict[int, int] = {}
+    for step in steps:
+        if type(step) is ControlStep:
+            found |= {slot: step.avals[i].nbytes for slot, i in step.results}
+        else:
+            found |= dict(step.allocs)
+            found |= {slot: nbytes for slot, _, nbytes, over in step.takes if not over}
+    return found
+
+
+# --- loops and branches --------------------------------------------------------------------------
+
+
+class _Inside:
+    """The bases of the steps in a loop or a branch, which the step around them gives: zero and the
+    address of a record come first."""
+
+    def __init__(self, outer: _Steps, step: ControlStep, behind: int) -> None:
+        self.outer, self.calls, self.op = outer, outer.calls, step
+        self.bases: list[Place] = [ZERO, ZERO]
+        self.behind = behind  # where memory begins that nobody uses
+        self.results = {i: slot for slot, i in step.results}
+        # The block is the same inside, and begins where it does outside.
+        self.block = self.base((outer.block, 0))
+        self.widest = 8
+
+    def base(self, place: Place) -> int:
+        self.bases.append(place)
+        return len(self.bases) - 1
+
+    def operand(self, k: int) -> int:
+        return self.base(self.outer.place(self.op.operands[k]))
+
+    def memory(self, nbytes: int) -> Place:
+        """Memory of the block for as long as the step takes."""
+        at = self.behind
+        self.behind += _rounded(nbytes)
+        return self.outer.block, at
+
+    def result(self, i: int) -> Place:
+        """Where a result is to be, wanted or not."""
+        slot = self.results.get(i)
+        if slot is None:
+            return self.memory(self.op.avals[i].nbytes)
+        return self.outer.place(slot)
+
+    def steps(
+        self, plan: Plan, leaves: Sequence[int], wanted: Sequence[tuple[int | None, int]]
+    ) -> _Steps:
+        """The words of a body: its leaves are at bases, its outputs wanted at others (or not), each
+        of so many bytes. What does not come about there is copied."""
+        given: dict[int, Place] = {slot: (base, 0) for slot, base in enumerate(leaves)}
+        for slot, buffer in enumerate(plan.constants, len(leaves)):
+            given[slot] = 0, buffer.ptr
+        self.calls.kept.append(plan)
+        root = roots(plan.steps)
+        copies = []
+        for slot, (base, nbytes) in zip(plan.output_slots, wanted, strict=True):
+            if base is None:
+                continue
+            slot = root.get(slot, slot)
+            if slot in given:
+                copies.append((slot, base, nbytes))
+            else:
+                given[slot] = base, 0
+        found = _Steps(self.calls, plan.steps, given, self.block, self.behind, plan.output_slots)
+        for slot, base, nbytes in copies:
+            if nbytes:
+                found.add(self.calls.copy((base, 0), found.place(slot), nbytes))
+        self.widest = max(self.widest, found.widest)
+        return found
+
+    def finish(self, entry: str, n: int, record: list[int], room: int) -> int:
+        self.bases[1] = 0, self.calls.words(record)
+        self.outer.add(self.calls.step(entry, n, self.bases))
+        return room
+
+
+class _Carry:
+    """A carry of a loop: where it is, where the next one is made, the one after, where the last is
+    wanted. `next` is None where the body updates it in place."""
+
+    def __init__(
+        self, inside: _Inside, k: int, result: int, taken: bool, stays: bool, even: bool
+    ) -> None:
+        self.nbytes = nbytes = inside.op.inputs[k].nbytes
+        wanted = inside.result(result)
+        now = operand = inside.outer.place(inside.op.operands[k])
+        self.next: int | None = None
+        pair = [wanted, wanted] if stays else [wanted, inside.memory(nbytes)]
+        if even:  # then this is where the last one comes to lie
+            pair.reverse()
+        if stays or taken:  # the operand itself must not be written
+            now = pair[1]
+            if nbytes:
+                inside.outer.add(inside.calls.copy(now, operand, nbytes))
+        self.now = inside.base(now)
+        if not stays:
+            self.next, self.after = inside.base(pair[0]), inside.base(pair[1])
+            self.wanted = inside.base(wanted)
+
+
+def _carries(
+    inside: _Inside, body: Plan, first: int, leaf: int, count: int, even: bool = False
+) -> list[_Carry]:
+    """The carries of a loop; `first` is that operand, `leaf` that leaf of the body; `even` says
+    that it makes an even number of steps."""
+    root = roots(body.steps)
+    found = []
+    for i in range(count):
+        out = body.output_slots[i]
+        stays = root.get(out, out) == leaf + i
+        taken = leaf + i in body.overwritten
+        found.append(_Carry(inside, first + i, i, taken, stays, even))
+    return found
+
+
+def _turns(carry: Sequence[_Carry]) -> list[int]:
+    """What changes places after a step."""
+    words: list[int] = []
+    for c in carry:
+        if c.next is not None:
+            words += [c.now, c.next, c.after, c.wanted, c.nbytes]
+    return words
+
+
+def _record(inside: _Inside, *rest: int) -> list[int]:
+    calls, e = inside.calls, inside.calls.entries
+    return [inside.widest, e.fetch, e.wait, e.copy, calls.stream, calls.where, *rest]
+
+
+def _scan(outer: _Steps, step: ControlStep, behind: int) -> int:
+    inside, p = _Inside(outer, step, behind), step.params
+    (body,) = step.bodies
+    n_consts, n_carry, length = p["num_consts"], p["num_carry"], p["length"]
+    consts = [inside.operand(k) for k in range(n_consts)]
+    carry = _carries(inside, body, n_consts, n_consts, n_carry, length % 2 == 0)
+    moves: list[int] = []
+
+    def row(place: Place, nbytes: int) -> int:
+        each = nbytes // length if length else 0
+        base, at = place
+        k = inside.base((base, at + each * (length - 1) if p["reverse"] else at))
+        if each:
+            moves.extend([k, -each if p["reverse"] else each])
+        return k
+
+    xs = [
+        row(outer.place(step.operands[k]), step.inputs[k].nbytes)
+        for k in range(n_consts + n_carry, len(step.operands))
+    ]
+    ys = [
+        (row(inside.result(i), step.avals[i].nbytes), step.avals[i].nbytes // max(1, length))
+        for i in range(n_carry, len(step.avals))
+    ]
+    wanted = [*[(c.next, c.nbytes) for c in carry], *ys]
+    made = inside.steps(body, [*consts, *[c.now for c in carry], *xs], wanted)
+    turns = _turns(carry)
+    record = _record(inside, len(moves) // 2, len(turns) // 5, 0, made.count, -1, 0)
+    record += [*moves, *turns, *made.words]
+    return inside.finish(LOOP, length, record, made.room)
+
+
+def _while(outer: _Steps, step: ControlStep, behind: int) -> int:
+    inside, p = _Inside(outer, step, behind), step.params
+    test, body = step.bodies
+    n_test, n_body = p["cond_nconsts"], p["body_nconsts"]
+    consts = [inside.operand(k) for k in range(n_test + n_body)]
+    carry = _carries(inside, body, n_test + n_body, n_body, len(step.avals))
+    now = [c.now for c in carry]
+    asked = inside.steps(test, [*consts[:n_test], *now], [(None, 0)])
+    made = inside.steps(
+        body, [*consts[n_test:], *now], [(c.next, c.nbytes) for c in carry]
+    )  # fmt: skip
+    turns = _turns(carry)
+    flag = asked.place(test.output_slots[0])
+    record = _record(inside, 0, len(turns) // 5, asked.count, made.count, *flag)
+    record += [*turns, *asked.words, *made.words]
+    return inside.finish(LOOP, 0, record, max(asked.room, made.room))
+
+
+def _cond(outer: _Steps, step: ControlStep, behind: int) -> int:
+    inside = _Inside(outer, step, behind)
+    index = inside.operand(0)
+    operands = [inside.operand(k) for k in range(1, len(step.operands))]
+    results = [(inside.base(inside.result(i)), a.nbytes) for i, a in enumerate(step.avals)]
+    ways = [inside.steps(body, operands, results) for body in step.bodies]
+    calls, e = inside.calls, inside.calls.entries
+    record = [inside.widest, e.fetch, e.wait, calls.stream, calls.where]
+    record += [step.inputs[0].dtype.itemsize, index, 0, len(ways)]
+    for way in ways:
+        record += [way.count, calls.words(way.words)]
+    return inside.finish(CHOICE, 0, record, max(way.room for way in ways))
+
+
+_KINDS = {"cond": _cond, "while": _while, "scan": _scan}
+
+
+# --- the table -----------------------------------------------------------------------------------
+
+
+class _Table:
+    """A table and the buffers that a walk through it needs."""
+
+    def __init__(
+        self,
+        device: Device,
+        steps: Sequence[Any],
+        leaves: Any,
+        outputs: Sequence[int],
+        fastmath: bool,
+    ) -> None:
+        self.device = device
+        self.calls = _Calls(device, fastmath)
+        given: dict[int, Place] = {slot: (i, 0) for i, slot in enumerate(leaves, 2)}
+        root, made, makers = roots(steps), sizes(steps), _makers(steps)
+        # Leaves that are written over, where they may be.
+        places = {slot: i for i, slot in enumerate(leaves)}
+        self.overwritten = sorted({places[s] for s in root.values() if s in places})
+        self.fresh: list[tuple[int, Any]] = []  # bytes of new results, the steps that make them
+        for slot in outputs:
+            slot = root.get(slot, slot)
+            if slot not in given:
+                given[slot] = len(given) + 2, 0
+                self.fresh.append((made[slot], makers[slot]))
+        self.outputs = [given[root.get(slot, slot)][0] - 2 for slot in outputs]
+        found = _Steps(self.calls, steps, given, len(given) + 2, 0, outputs)
+        if found.room:
+            self.fresh.append((found.room, steps[0]))
+        self.nbytes = sum(n for n, _ in self.fresh)
+        self.table = self.calls.words([found.widest, found.count, found.count, *found.words])
+        self.walk = walkers()[1]
+
+    def run(self, leaves: Sequence[Any]) -> list[Any]:
+        """Launch everything; the buffers of the outputs."""
+        driver = self.calls.driver
+        buffers = [*leaves]
+        for i in self.overwritten:
+            if buffers[i].pooled:
+                buffers[i].written()
+            else:  # others have it, too
+                buffers[i] = copy(buffers[i], "an update")
+        for nbytes, step in self.fresh:
+            try:
+                buffers.append(empty(self.device, nbytes, _label(step)))
+            except MemoryError as error:
+                error.accnp_step = step  # type: ignore[attr-defined]
+                raise
+        driver.enter()
+        self.walk(self.table, *map(_address, buffers))
+        if self.calls.error.value:
+            code, self.calls.error.value = self.calls.error.value, 0
+            raise driver.failure(code)
+        event = driver.event()
+        found = [buffers[i] for i in self.outputs]
+        for buffer in found:
+            buffer.event = event
+        return found
+
+
+_address = attrgetter("ptr")
+
+
+def _makers(steps: Sequence[Any]) -> dict[int, Any]:
+    """The steps that make slots."""
+    return {slot: step for step in steps for slot in sizes([step])}
+
+
+def _label(step: Any) -> str:
+    return step.op.name if type(step) is ControlStep else step.label

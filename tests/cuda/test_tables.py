@@ -1,0 +1,181 @@
+"""Plans for GPUs as tables: loops whose kernels machine code launches, without Python."""
+
+import numpy as np
+import pytest
+
+import accnp as jax
+import accnp.numpy as jnp
+from accnp import lax
+
+N = 1600
+X = np.linspace(-1, 1, N, dtype="f4")
+ROWS = np.sin(np.arange(5 * N, dtype="f4")).reshape(5, N)
+BIG = np.cos(np.arange(40 * 40, dtype="f4")).reshape(40, 40)
+
+
+def turned(c):
+    """No elementwise work: rows are folded."""
+    return jax.nn.softmax(c.reshape(40, 40) * 3, axis=1).reshape(-1) + jnp.roll(c, 7)
+
+
+def fibonacci(x):
+    def body(c, _):
+        a, b = c
+        return (b, turned(a) + b), a
+
+    return lax.scan(body, (x, x * 2), None, length=4)
+
+
+def rows(x, length, reverse, unused=False):
+    def body(c, r):
+        new = turned(c) * 0.5 + r
+        return new, (c, new.sum(), r[:3])
+
+    last, ys = lax.scan(body, x, jnp.asarray(ROWS)[:length], reverse=reverse)
+    return ys[1] if unused else (last, ys)
+
+
+def until(x):
+    def go_on(c):
+        return jnp.abs(c[0]).max() > 0.01
+
+    return lax.while_loop(go_on, lambda c: (turned(c[0]) * 0.2, c[1] + 1, c[2]), (x, 0, x))
+
+
+def never(x):
+    return lax.while_loop(lambda c: c.sum() > 1e9, turned, x)
+
+
+def nested(x):
+    def inner(i, c):
+        return turned(c) * 0.5 + i
+
+    def outer(c, r):
+        c = lax.fori_loop(0, 3, inner, c + r)
+        return c, lax.cond(c.sum() > 40, turned, lambda c: c - jnp.roll(c, 1), c)
+
+    return lax.scan(outer, x, jnp.asarray(ROWS)[:3])
+
+
+def ways(x):
+    def body(i, c):
+        return lax.switch(i, [turned, lambda c: jnp.roll(c, 3) + c, lambda c: c], c)
+
+    return lax.fori_loop(-1, 5, body, x)
+
+
+def in_place(x):
+    def body(i, c):
+        a, b = c
+        return a.at[i].set(turned(b)[:40]), jnp.roll(b, 1)
+
+    return lax.fori_loop(0, 5, body, (jnp.asarray(BIG), x))
+
+
+def same_twice(x):
+    def body(c, _):
+        new = turned(c[0])
+        return (new, new, c[2]), (new, new, c[1])
+
+    return lax.scan(body, (x, x, x), None, length=3)
+
+
+def constants(x):
+    held = jnp.asarray(ROWS[1])
+    return lax.fori_loop(0, 4, lambda i, c: turned(c) + held * i, x)
+
+
+def kept(x):
+    y = lax.fori_loop(0, 3, lambda i, c: turned(c), x + 1)
+    z = lax.fori_loop(0, 2, lambda i, c: turned(c), y)
+    return (z + y)[:10], y.at[3].set(5)
+
+
+PROGRAMS = {
+    "fibonacci": fibonacci,
+    "one row": lambda x: rows(x, 1, False),
+    "even": lambda x: rows(x, 4, False),
+    "reverse": lambda x: rows(x, 5, True),
+    "no row": lambda x: rows(x, 0, False),
+    "unused": lambda x: rows(x, 3, False, True),
+    "until": until,
+    "never": never,
+    "nested": nested,
+    "ways": ways,
+    "in place": in_place,
+    "same twice": same_twice,
+    "constants": constants,
+    "kept": kept,
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_loops_without_python(fake, name):
+    f = PROGRAMS[name]
+    want = jax.jit(f)(X)
+    x = jax.device_put(X, jax.devices("gpu")[0])
+    g = jax.jit(f)
+    for _ in range(2):
+        before = dict(fake.calls)
+        found = jax.block_until_ready(g(x))
+        launched = fake.calls.get("launch", 0) - before.get("launch", 0)
+        by_table = "launch from a table"
+        assert launched == fake.calls.get(by_table, 0) - before.get(by_table, 0)
+        assert fake.calls.get("enter", 0) == before.get("enter", 0) + 1
+        jax.tree.map(
+            lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5), found, want
+        )
+    np.testing.assert_array_equal(x, X)
+
+
+def test_gradient_of_a_loop(fake):
+    def loss(x):
+        return (rows(x, 3, False)[0] ** 2).sum()
+
+    want = jax.jit(jax.grad(loss))(X)
+    x = jax.device_put(X, jax.devices("gpu")[0])
+    np.testing.assert_allclose(jax.jit(jax.grad(loss))(x), want, rtol=1e-4, atol=1e-4)
+
+
+def test_a_loop_beside_library_calls(fake):
+    def f(x):
+        a = (x[:100] @ x[:1000].reshape(100, 10)).sum()
+        return lax.fori_loop(0, 3, lambda i, c: turned(c) + a, x)
+
+    want = jax.jit(f)(X)
+    found = jax.jit(f)(jax.device_put(X, jax.devices("gpu")[0]))
+    assert fake.calls["launch from a table"] >= 6
+    np.testing.assert_allclose(found, want, rtol=2e-5, atol=2e-5)
+
+
+def test_the_first_error_ends_a_table(fake, monkeypatch):
+    f = jax.jit(lambda x: lax.fori_loop(0, 9, lambda i, c: turned(c), x))
+    x = jax.device_put(X, jax.devices("gpu")[0])
+    f(x).block_until_ready()
+    calls = []
+
+    def refuse(*given, **_):
+        calls.append(given)
+        raise RuntimeError("too many resources requested for launch")
+
+    monkeypatch.setattr(fake, "launch", refuse)
+    with pytest.raises(RuntimeError, match="too many resources"):
+        f(x).block_until_ready()
+    assert len(calls) == 1
+    monkeypatch.undo()
+    assert np.isfinite(np.asarray(f(x))).all()
+
+
+def test_arguments_are_written_over_only_where_they_may_be(fake):
+    gpu = jax.devices("gpu")[0]
+    f = jax.jit(lambda a, b: (a.at[0].set(b[1]), b.sum() + 1), donate_argnums=0)
+    big = jax.device_put(BIG, gpu)
+    address = big.unsafe_buffer_pointer()
+    new, total = f(big, jax.device_put(BIG, gpu))
+    assert new.unsafe_buffer_pointer() == address
+    np.testing.assert_array_equal(new[0], BIG[1])
+    np.testing.assert_allclose(total, BIG.sum() + 1, rtol=1e-5)
+    small = jax.device_put(np.float32([1, 2]), gpu)  # shared by all who have these values
+    found, _ = f(small, small)
+    np.testing.assert_array_equal(jax.device_put(np.float32([1, 2]), gpu), [1, 2])
+    np.testing.assert_array_equal(found, [2, 2])
