@@ -31,7 +31,7 @@ _LATER = {
     "determinants": "adjugate_tangent adjugate det slogdet",
     "eigen": "eigh eig schur hessenberg tridiagonal eigh_tridiagonal",
     "factor_updates": "cholesky_update symmetric_product lu_pivots_to_permutation",
-    "fft": "fft",
+    "fft": "fft fft_mirror",
     "gamma": "igamma igammac regularized_incomplete_beta igamma_grad_a random_gamma_grad",
     "linalg": "dot_general linear_solve triangular_solve cholesky",
     "placement": "device_put",

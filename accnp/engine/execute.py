@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp.config import config
 from accnp.engine.control import run_control
 from accnp.engine.steps import BRIEF, PARALLEL, ControlStep, HostStep, KernelStep, Plan
 from accnp.engine.table import walk_of
@@ -26,7 +27,7 @@ from accnp.runtime.compile import library_module
 from accnp.runtime.device import Device
 from accnp.runtime.helpers import in_parallel
 from accnp.runtime.stream import Stream, default_stream
-from accnp.runtime.threads import parallel_run
+from accnp.runtime.threads import parallel_calls, parallel_run
 
 __all__ = [
     "blame", "bring", "brought", "carry", "copied", "host", "launch", "operand", "perform", "run",
@@ -147,6 +148,10 @@ def host(step: HostStep, slots: list[Any]) -> None:
     arrays = [operand(slots, *o) for o in step.operands]
     assert step.op.numpy is not None, step.op
     follow()
+    examples = step.examples
+    if examples is not None and config.threads > 1:
+        slots[step.results[0][0]] = _apart(step, arrays, *examples)
+        return
     try:
         out = step.op.numpy(*arrays, **step.params)
     except Exception as error:
@@ -157,6 +162,22 @@ def host(step: HostStep, slots: list[Any]) -> None:
         value = np.asarray(out if index < 0 else out[index])
         aval = step.aval if index < 0 else step.aval[index]
         slots[slot] = own(value, aval, arrays)
+
+
+def _apart(step: HostStep, arrays: Sequence[np.ndarray], axis: int, count: int) -> Buffer:
+    """The result of an op that treats each example of leading axes by itself: parts of the longest
+    of these axes on several threads."""
+    aval, reference = step.aval, step.op.numpy
+    assert reference is not None
+    buffer = pool.empty(aval.nbytes)
+    whole = buffer.view(aval.shape, aval.dtype, writeable=True)
+
+    def work(first: int, end: int) -> None:
+        part = (*[slice(None)] * axis, slice(first, end))
+        whole[part] = reference(*[x[part] for x in arrays], **step.params)
+
+    parallel_calls(work, count, -(-count // (2 * config.threads)))
+    return buffer
 
 
 def perform(node: Node, arrays: Sequence[np.ndarray]) -> list[Buffer]:

@@ -28,6 +28,7 @@ __all__ = [
 GRAIN = 1 << 16  # simple element operations in one chunk of a kernel: some 20 µs
 PIECES = 32  # chunks for each thread are enough
 PARALLEL = 1 << 18  # below this much work in a kernel one thread does it
+APART = 1 << 25  # from this much work of a library call on threads share it: some 0.2 ms
 BRIEF = 1 << 13  # below this much the interpreter lock is kept
 
 
@@ -136,7 +137,8 @@ class HostStep:
     what = "library call"
 
     __slots__ = (
-        "aval", "frees", "nbytes", "node", "op", "operands", "params", "place", "results", "work",
+        "aval", "examples", "frees", "nbytes", "node", "op", "operands", "params", "place",
+        "results", "work",
     )  # fmt: skip
 
     def __init__(self, v: Value) -> None:
@@ -154,6 +156,13 @@ class HostStep:
         self.work = v.op.cost * max(
             [a.size for a in (v.aval if isinstance(v.aval, tuple) else (v.aval,))] or [1]
         )
+        # The longest axis of independent examples, and its length, where threads share these.
+        self.examples: tuple[int, int] | None = None
+        if v.op.apart is not None and self.work >= APART:
+            a: Any = v.aval
+            lead = a.shape[: v.op.apart(*[x.aval for x in v.inputs], **v.params)]
+            if max(lead, default=1) > 1:
+                self.examples = (lead.index(max(lead)), max(lead))
 
 
 class Plan:

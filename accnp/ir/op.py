@@ -78,6 +78,9 @@ class Op:
             reference function is called.
         takes: number of the operand that the kernel updates in place ("opaque"): the result starts
             with its values.
+        apart: (*avals, **params) -> how many leading axes of the operands and of the one result the
+            reference treats each example of by itself, and leaves the interpreter's lock for:
+            threads share these ("opaque").
         cost: rough number of simple instructions for one element; decides between recomputing and
             storing.
         show: (params) -> params as printed in jaxprs, or None to print them as they are.
@@ -103,6 +106,7 @@ class Op:
     parts: Callable[..., Any] | None = None
     kernel: Callable[..., Any] | None = None
     takes: int | None = None
+    apart: Callable[..., int] | None = None
     cost: int = 1
     show: Callable[..., Any] | None = None
     dtypes: str = ""

@@ -172,7 +172,20 @@ class _Builder:
             fused = product(make, node.params, ins[0], ins[1], node.aval.dtype)
             if fused is not None:
                 return fused
+        if op.name == "fft" and node.params["fft_type"].name == "FFT":
+            half = self.half_of_transform(node, ins[0])
+            if half is not None:
+                lengths = {"fft_lengths": node.params["fft_lengths"]}
+                return self.make(OPS["fft_mirror"], lengths, (half,), node.aval, node)
         return self.make(op, node.params, ins, node.aval, node)
+
+    def half_of_transform(self, node: Node, x: Value) -> Value | None:
+        """Of a Fourier transform of real numbers the frequencies that say what the others are."""
+        if x.aval.dtype.kind == "c" or not node.aval.size:
+            return None
+        kinds: Any = type(node.params["fft_type"])
+        params = {**node.params, "fft_type": kinds.RFFT}
+        return self.inferred(node, "fft", params, (x,))
 
     def stretched(self, node: Node, ins: tuple[Value, ...]) -> tuple[Value, ...]:
         """Broadcast the operands of a map along axes of length 1."""

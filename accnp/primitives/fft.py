@@ -1,6 +1,8 @@
 """The discrete Fourier transform: one op for the four kinds, over the last axes.
 
-SciPy's pocketfft does the work, on as many threads as accnp has where there are several transforms.
+SciPy's pocketfft does the work; of several transforms each thread does some (`Op.apart`). Those of
+real numbers are computed by half (`passes/program.py`): `fft_mirror` is the kernel that fills in
+the other half.
 """
 
 from __future__ import annotations
@@ -14,14 +16,18 @@ import numpy as np
 
 from accnp.config import config
 from accnp.ir.aval import Aval, make_aval
+from accnp.ir.kernel import Operand, OwnKernel, dtype_code
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.kinds import BOOL, full, opaque
+from accnp.primitives.nests import Text
+from accnp.primitives.views import contiguous
 
 __all__ = ["FftType"]
 
 # Elements from which threads share the transforms: 512x512 take 0.83 ms alone, 0.97 shared.
 SEVERAL = 1 << 19
+BLOCK = 4096  # frequencies that one task mirrors
 
 
 class FftType(IntEnum):
@@ -88,13 +94,16 @@ def _fft_numpy(x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> An
         aval = _fft_infer(make_aval(x.shape, x.dtype), fft_type=fft_type, fft_lengths=fft_lengths)
         return np.zeros(aval.shape, aval.dtype)
     axes = tuple(range(x.ndim - len(fft_lengths), x.ndim))
-    outer = prod(x.shape[: x.ndim - len(fft_lengths)])
-    workers = config.threads if outer * prod(fft_lengths) >= SEVERAL else 1
+    several = len(axes) > 1 and prod(fft_lengths) >= SEVERAL
+    workers = config.threads if several else 1
     y = getattr(scipy.fft, _NAMES[fft_type])(x, fft_lengths, axes, workers=workers)
-    halved = fft_type is FftType.RFFT and len(axes) == 1
-    if x.dtype.kind == "f" and y.dtype.kind == "c" and not halved:
+    if x.dtype.kind == "f" and fft_type != FftType.RFFT:
         y.imag += 0  # the half that is mirrored has -0 for 0
     return y
+
+
+def _fft_apart(x: Aval, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> int:
+    return x.ndim - len(fft_lengths)
 
 
 def _shares(shape: tuple[int, ...], n: int, dtype: np.dtype) -> Node:
@@ -139,6 +148,66 @@ opaque(
     transpose=_fft_transpose,
     batch=_fft_batch,
     cuda="gpu_library.fft",
+    apart=_fft_apart,
     cost=250,  # 2 ns an element in rows, 6 to 10 in long lines
     show=lambda p: {**p, "fft_type": int(p["fft_type"])},
 )
+
+
+# --- the other half of a transform of real numbers -----------------------------------------------
+
+
+def _mirror_infer(x: Aval, *, fft_lengths: tuple[int, ...]) -> Aval:
+    return make_aval((*x.shape[:-1], fft_lengths[-1]), x.dtype)
+
+
+def _mirror_numpy(x: Any, *, fft_lengths: tuple[int, ...]) -> Any:
+    n, half = fft_lengths[-1], x.shape[-1]
+    y = np.empty((*x.shape[:-1], n), x.dtype)
+    y[..., :half] = x
+    back = [-np.arange(k) % k for k in fft_lengths[:-1]]
+    y[..., half:] = x[(..., *np.ix_(*back, np.arange(n - half, 0, -1)))].conj()
+    y.imag += 0
+    return y
+
+
+def _mirror_kernel(
+    operands: Sequence[Operand], results: Sequence[Aval], params: dict[str, Any]
+) -> OwnKernel | None:
+    """Blocks of rows of the known half, each to its place and, conjugated, to where it is met again
+    from the other end of every axis. Adding to 0, and taking from it, leaves no -0."""
+    (x,), (y,) = operands, results
+    lengths = params["fft_lengths"]
+    n, half = lengths[-1], x.shape[-1]
+    if x.strides != contiguous(x.shape) or not y.size:
+        return None
+    text = Text(2)
+    rows, blocks = prod(x.shape[:-1]), -(-half // BLOCK)
+    zero = f"{dtype_code(np.real(np.empty(0, x.dtype)).dtype)}(0)"
+    with text.block("for u in range(lo, hi):"):
+        count, width, size = text.integer(blocks), text.integer(half), text.integer(n)
+        text.add(f"r = u // {count}", f"start = (u - r * {count}) * {BLOCK}")
+        text.add(f"end = start + {BLOCK}", f"end = end if end < {width} else {width}")
+        text.add("rest = r", "back = 0")
+        step = 1
+        for k, length in reversed([*enumerate(lengths[:-1])]):
+            name = text.integer(length)
+            text.add(f"rest{k} = rest // {name}", f"i{k} = rest - rest{k} * {name}")
+            text.add(f"i{k} = {name} - i{k} if i{k} > 0 else i{k}", f"rest = rest{k}")
+            text.add(f"back = back + i{k} * {text.integer(step)}")
+            step *= length
+        text.add(f"back = back + rest * {text.integer(step)}" if rows > step else "back = back")
+        text.add(f"x = at(a0, r * {width})", f"y = at(a1, r * {size})")
+        with text.block("for j in range(start, end):"):
+            text.add(f"y[j] = make_complex(x[j].real, x[j].imag + {zero})")
+        text.add("start = start if start > 0 else 1", f"last = ({size} + 1) // 2")
+        text.add("end = end if end < last else last")
+        text.add(f"y = at(a1, back * {size})")
+        with text.block(f"for k in range({size} - end + 1, {size} - start + 1):"):
+            text.add(f"z = x[{size} - k]", f"y[k] = make_complex(z.real, {zero} - z.imag)")
+    return text.own(rows * blocks, 2 * y.size)
+
+
+opaque(
+    "fft_mirror", infer=_mirror_infer, numpy=_mirror_numpy, kernel=_mirror_kernel, cost=2,
+)  # fmt: skip

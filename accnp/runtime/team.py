@@ -10,7 +10,8 @@ Who sleeps is woken in machine code, too: helpers that need the interpreter, who
 thread holds until a moment later, sleep twice, and come 0.1 ms later.
 
 Whoever shares keeps helpers off its own processor: a scheduler likes to wake a thread where its
-waker runs, or where it ran before, and the two would take turns there.
+waker runs, or where it ran before, and the two would take turns there. While it waits for them it
+looks again: it may have been moved to theirs.
 """
 
 from __future__ import annotations
@@ -282,6 +283,7 @@ pause:
   %long = icmp sgt i64 %looked, 2000
   br i1 %long, label %yield, label %wait
 yield:
+  call void @accnp_aside(i64* %team)
   %yielded = call i32 @{_YIELD}()
   br label %wait
 end:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from accnp.config import config
 from accnp.runtime.bypass import RUN, Pieces, block_steps, can_stream, header
@@ -100,6 +100,36 @@ def parallel_run(
         return
     share, _ = sharers()
     share(entry, n, chunk, team, helpers, *arguments)
+
+
+_ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+def parallel_calls(work: Callable[[int, int], object], n: int, chunk: int) -> None:
+    """Call `work` for parts of 0..n on this thread and on helpers, for what takes long without the
+    interpreter's lock. The first error is raised once all have ended; no part is begun after it."""
+    parts = [(a, min(a + chunk, n)) for a in range(0, n, chunk)]
+    errors: list[BaseException] = []
+
+    def take(*_: int) -> None:
+        while parts and not errors:
+            try:
+                part = parts.pop()
+            except IndexError:  # another thread was faster
+                return
+            try:
+                work(*part)
+            except BaseException as error:
+                errors.append(error)
+
+    entry = _ENTRY(take)
+    team, helpers = call_helpers(len(parts) - 1)
+    share, _ = sharers()
+    # Not by `ctypes.cast`, which makes a cycle of references: arrays would wait for the collector.
+    address = ctypes.c_void_p.from_buffer(entry).value
+    share(address, len(parts), 1, team, helpers)
+    if errors:
+        raise errors[0]
 
 
 def way(

@@ -8,6 +8,7 @@ import pytest
 import accnp as jnp
 from accnp import lax
 from accnp.config import config
+from accnp.ir.op import OPS
 
 ONE = ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"]
 MANY = ["fftn", "ifftn", "rfftn", "irfftn"]
@@ -119,6 +120,46 @@ def test_jit_is_eager_and_threads_do_not_matter():
         assert np.array_equal(eager, np.asarray(jnp.fft.fft(x)))
     finally:
         config.update("threads", before)
+
+
+MIRRORED = [
+    ((7,), 1), ((8,), 1), ((1,), 1), ((2, 1, 1), 3), ((3, 5, 6), 2), ((4, 3, 8), 3), ((2, 9001), 1),
+    ((9002,), 1), ((3, 40, 512), 2), ((5, 1, 3, 4), 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("shape", "axes"), MIRRORED)
+def test_transforms_of_real_numbers_are_mirrored(shape, axes):
+    x = RNG.integers(-1, 2, size=shape).astype("f4")  # many zeros in the result
+    axes = tuple(range(-axes, 0))
+    for f in (jnp.fft.fftn, jax.jit(J.fft.fftn, static_argnames="axes")):
+        y = np.asarray(f(x, axes=axes))
+        want = np.fft.fftn(x.astype("f8"), axes=axes)
+        np.testing.assert_allclose(y, want, atol=2e-6 * np.abs(want).max())
+        assert not np.signbit(y.imag[y.imag == 0]).any()
+
+
+def test_the_mirrored_half_is_a_kernel():
+    x = numbers((3, 4, 10), "f4")
+    text = str(jnp.inspect(lambda x: jnp.fft.fft2(x))(x))
+    assert "fft_mirror" in text
+    assert "no kernel: fft is" in text
+    half = np.fft.rfft2(x).astype("c8")
+    want = np.fft.fft2(x)
+    found = OPS["fft_mirror"].numpy(half, fft_lengths=(4, 10))
+    np.testing.assert_allclose(found, want, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft"])
+def test_threads_share_examples(name):
+    x = jnp.asarray(numbers((3, 300, 512), "f4" if name == "rfft" else "c8"))
+    found = []
+    for n in (1, 2, 3):
+        with jnp.threads(n):
+            found.append(np.asarray(getattr(jnp.fft, name)(x)))
+    assert all(np.array_equal(found[0], other) for other in found[1:])
+    want = getattr(np.fft, name)(np.asarray(x))
+    np.testing.assert_allclose(found[0], want, atol=2e-6 * np.abs(want).max())
 
 
 def test_frequencies_and_shifts():

@@ -2,6 +2,7 @@
 
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import accnp as jnp
 from accnp import engine
 from accnp.config import config, default_threads
 from accnp.runtime import stream
+from accnp.runtime.threads import parallel_calls
 from benchmarks.harness import fresh_process
 
 
@@ -116,6 +118,31 @@ np.asarray(jnp.linalg.eigvals(np.eye(3, dtype=np.float32)))
 print(int("threadpoolctl" in sys.modules))
 """
     assert fresh_process(code) == 0
+
+
+def test_calls_in_parts():
+    done = []
+    parallel_calls(lambda a, b: done.append((a, b)), 10, 3)
+    assert sorted(done) == [(0, 3), (3, 6), (6, 9), (9, 10)]
+    parallel_calls(lambda a, b: done.append((a, b)), 0, 3)
+    assert len(done) == 4
+
+    def fails(a, b):
+        raise KeyError(a)
+
+    with jnp.threads(2), pytest.raises(KeyError):
+        parallel_calls(fails, 10, 3)
+
+
+def test_calls_in_parts_keep_nothing():
+    class Thing:
+        pass
+
+    thing = Thing()
+    gone = weakref.ref(thing)
+    parallel_calls(lambda a, b, thing=thing: None, 4, 1)
+    del thing
+    assert gone() is None
 
 
 RESULTS = {
