@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any
 
 from accnp.runtime import bypass, team
 
@@ -267,14 +266,13 @@ class _MethodDef(ctypes.Structure):
     )
 
 
-_keep: list[Any] = []
-
-
 def builtin(name: str, address: int) -> Callable[..., None]:
     """A built-in function `f(entry, n, chunk, *arguments)`, or `f(table, *buffers)`, from machine
     code."""
     definition = _MethodDef(name.encode(), address, _METH_FASTCALL, None)
-    _keep.append(definition)  # the function points to it for ever
+    # The function points to it, and the collector asks functions while the interpreter is taken
+    # down, when nothing of this module is there any more: the memory is never freed.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(definition))
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
     make.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
