@@ -204,6 +204,18 @@ def test_masks(drawn: Any) -> None:
     agree(lambda xp, a, m: a[m], x, mask)
 
 
+WITH_FLAGS = arrays("any", WITH_AXES).flatmap(
+    lambda x: st.tuples(st.just(x), st.lists(st.booleans(), min_size=1, max_size=x.ndim))
+)
+
+
+@draws(WITH_FLAGS, 16)
+def test_masks_with_axes_of_no_entries(drawn: Any) -> None:
+    x, whole = drawn
+    mask = np.ones([n * w for n, w in zip(x.shape, whole, strict=False)], bool)
+    agree(lambda xp, a, m: a[m], x, mask)
+
+
 @draws(st.tuples(arrays("any", (3, 4)), arrays("int64", st.tuples(st.integers(0, 4)))))
 def test_integer_arrays_as_indices(drawn: Any) -> None:
     x, rows = drawn

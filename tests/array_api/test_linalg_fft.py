@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from array_api.drawing import KINDS, agree, draws
+from array_api.drawing import KINDS, agree, arrays, draws
 from hypothesis import strategies as st
 
 Maker = Callable[..., np.ndarray]
@@ -69,6 +69,12 @@ def test_matrices_as_they_are(drawn: Any) -> None:
         agree("linalg.vector_norm", x, ord=order, tolerance=CLOSE)
         agree("linalg.vector_norm", x, ord=order, axis=-1, keepdims=True, tolerance=CLOSE)
         agree("linalg.vector_norm", x, ord=order, axis=(-1, -2), tolerance=CLOSE)
+
+
+@draws(arrays("numeric", (2, 3)), 16)
+def test_trace_widens_as_a_sum_does(x: Any) -> None:
+    agree("linalg.trace", x, tolerance=CLOSE)
+    agree("linalg.trace", x, offset=1, tolerance=CLOSE)
 
 
 @draws(DRAWN, 5)

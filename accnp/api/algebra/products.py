@@ -24,6 +24,7 @@ from accnp.api.arguments.values import to_dtype
 from accnp.api.arrays.manipulation import cut, expand_node, reshape_plain, transpose_node
 from accnp.api.arrays.matrices import diagonal_node
 from accnp.api.compiled.named import shown
+from accnp.api.folds.reductions import wide_type
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
@@ -491,10 +492,7 @@ def trace(
     x = as_node(a, "trace")
     if dtype is not None:
         x = to_dtype(x, dtypes.requested_dtype(dtype, "trace"))
-    elif x.aval.dtype.kind == "b":
-        x = cast(x, dtypes.default_int())
-    elif x.aval.dtype.kind in "iu" and x.aval.dtype.itemsize < dtypes.default_int().itemsize:
-        wide = dtypes.default_int() if x.aval.dtype.kind == "i" else np.dtype(np.uint32)
-        x = cast(x, wide)
+    else:
+        x = cast(x, wide_type(x.aval.dtype))
     d = diagonal_node(x, offset, axis1, axis2, "trace")
     return wrap(o.reduce_sum(d, axes=(d.aval.ndim - 1,)))

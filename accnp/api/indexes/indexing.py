@@ -79,7 +79,7 @@ def entries(shape: tuple[int, ...], key: Any, function: str = "indexing") -> lis
         if p.kind == "mask":
             mask = p.value
             for k, n in enumerate(mask.shape):
-                if n != shape[d + k]:
+                if n not in (shape[d + k], 0):  # an axis without entries says nothing of others
                     raise IndexError(
                         f"boolean index did not match shape of indexed array in index {d}: "
                         f"got {mask.shape}, expected {list(shape[d : d + mask.ndim])}"
