@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from accnp.forks import renewed
+
 _TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
 _FALSE = frozenset({"0", "false", "f", "no", "n", "off", ""})
 _FILTERS = ("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames")
@@ -218,7 +220,7 @@ def _from_environment(option: Option) -> Any:
     return option.default
 
 
-_lock = threading.RLock()
+_lock = renewed(threading.RLock())
 # Called after every change, so that a slow mode costs nothing where nobody has switched it on.
 listeners: list[Callable[[], None]] = []
 # Asked before a change of an option for the whole process; they may refuse the value.

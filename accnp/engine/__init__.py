@@ -32,6 +32,7 @@ from accnp.engine.pending import (
 )  # fmt: skip
 from accnp.engine.plan import make_plan
 from accnp.engine.steps import KernelStep, Plan, forget_nodes
+from accnp.forks import renewed
 from accnp.ir.graph import Graph
 from accnp.ir.node import CONST, Node, _on_deep, _perform, _values, const
 from accnp.ir.op import ZERO
@@ -57,7 +58,7 @@ MAX_PLANS = 4096
 _plans: dict[Any, Plan] = {}
 # Held while pending nodes are looked through, and while their inputs are dropped; never while
 # waiting.
-_graph = threading.RLock()
+_graph = renewed(threading.RLock())
 counters = {"plans": 0, "plan_hits": 0}
 
 

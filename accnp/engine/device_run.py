@@ -16,6 +16,7 @@ from accnp.engine import control, execute
 from accnp.engine.device_steps import DeviceStep, LibraryStep
 from accnp.engine.device_table import is_table, walk_of, walk_of_step
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan, used_slots
+from accnp.forks import renewed
 from accnp.ir.node import Node
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.compile import counters
@@ -26,7 +27,7 @@ from accnp.runtime.stream import Stream
 __all__ = ["bring", "copy", "run", "stream_of"]
 
 _streams: dict[Device, Stream] = {}
-_lock = threading.Lock()
+_lock = renewed(threading.Lock())
 
 
 def stream_of(device: Device) -> Stream:

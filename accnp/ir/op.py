@@ -6,10 +6,11 @@ through which rules record further nodes (`o.mul(t, o.cos(x))`) without importin
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+
+from accnp.forks import imported
 
 __all__ = ["CALLS", "OPS", "ZERO", "Linear", "Op", "o", "register"]
 
@@ -130,7 +131,7 @@ class Table(dict[str, Op]):
 
     def __missing__(self, name: str) -> Op:
         if name in self.later:
-            importlib.import_module(self.later[name])
+            imported(self.later[name])
         op = self.get(name)
         if op is None:
             raise KeyError(name)
@@ -139,7 +140,7 @@ class Table(dict[str, Op]):
     def whole(self) -> Table:
         """The table with every op in it."""
         for module in set(self.later.values()):
-            importlib.import_module(module)
+            imported(module)
         return self
 
 

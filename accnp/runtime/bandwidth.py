@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from accnp.config import config
+from accnp.forks import renewed
 
 __all__ = ["bandwidth", "streaming_copy"]
 
 _MOVED = 256 << 20  # the halves are larger than most caches
 _ROUNDS = 7
 _found: dict[int, float] = {}
-_lock = threading.Lock()
+_lock = renewed(threading.Lock())
 
 
 def streaming_copy(moved: int) -> Callable[[], Any]:

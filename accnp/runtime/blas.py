@@ -11,6 +11,7 @@ import threading
 from typing import Any
 
 from accnp.config import config, default_threads, listeners
+from accnp.forks import renewed
 
 __all__ = ["follow"]
 
@@ -18,7 +19,7 @@ __all__ = ["follow"]
 # OPENBLAS_NUM_THREADS): nothing is touched until somebody wants another number.
 _applied = default_threads()
 _controller: Any = None
-_lock = threading.Lock()
+_lock = renewed(threading.Lock())
 
 
 def follow(loaded: bool = False) -> None:

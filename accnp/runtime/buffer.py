@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from accnp.forks import renewed
+
 ALIGN = 64
 _SMALL = 4096  # up to here blocks are cut from slabs and have power-of-two sizes
 _SLAB = 1 << 18
@@ -35,7 +37,7 @@ class _Pool:
         self.free: dict[int, deque[_Memory]] = {}
         self.limit = _default_limit()
         self.slabs: list[np.ndarray] = []
-        self.lock = threading.Lock()
+        self.lock = renewed(threading.Lock())
         self.allocations = 0  # blocks taken from the system
         self.allocated_bytes = 0
         self.reuses = itertools.count()  # next() is atomic, so hot paths need no lock
@@ -398,10 +400,3 @@ def trim() -> int:
             _pool.dropped.append(size)
             freed += size
     return freed
-
-
-def _reset_lock() -> None:
-    _pool.lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_reset_lock)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import importlib
 import os
 import threading
 import time
@@ -16,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accnp.config import config
+from accnp.forks import at_fork, imported, renewed
 from accnp.runtime import bypass, launch, team
 from accnp.runtime.notes import note
 
@@ -158,7 +158,8 @@ if TYPE_CHECKING:
 
 _kernels: dict[tuple, Kernel] = {}
 _making: dict[tuple, threading.RLock] = {}
-_lock = threading.RLock()
+at_fork(_making.clear)  # who makes them may not be there any more
+_lock = renewed(threading.RLock())
 _disk: DiskCache | None = None
 
 
@@ -381,9 +382,9 @@ def _lower(
     fastmath: bool,
     callees: Callees = (),
 ) -> tuple[str, list[str], list[str]]:
-    frontend = importlib.import_module("accnp.runtime.frontend")
+    frontend = imported("accnp.runtime.frontend")
     if namespace is None:
-        namespace = importlib.import_module("accnp.kernels.intrinsics").NAMESPACE
+        namespace = imported("accnp.kernels.intrinsics").NAMESPACE
     try:
         objects = _objects()
         return frontend.lower(
@@ -407,24 +408,24 @@ def _lower(
 
 def library_module() -> Any:
     """`accnp.runtime.library`, which looks at the processor: by name, when kernels are loaded."""
-    return importlib.import_module("accnp.runtime.library")
+    return imported("accnp.runtime.library")
 
 
 def _stamp() -> str:
-    return importlib.import_module("accnp.runtime.machine").STAMP
+    return imported("accnp.runtime.machine").STAMP
 
 
 def _loader() -> Any:
-    return importlib.import_module("accnp.runtime.loader")
+    return imported("accnp.runtime.loader")
 
 
 def _objects() -> Any:
-    return importlib.import_module("accnp.runtime.objects")
+    return imported("accnp.runtime.objects")
 
 
 def _cache_module() -> Any:
     # By name, on first use: hashing and temporary files cost 15 ms of import time.
-    return importlib.import_module("accnp.runtime.diskcache")
+    return imported("accnp.runtime.diskcache")
 
 
 def disk_cache() -> DiskCache | None:

@@ -12,6 +12,7 @@ import threading
 from typing import Any
 
 from accnp.config import config, guards, listeners
+from accnp.forks import renewed
 
 __all__ = [
     "Device",
@@ -76,7 +77,7 @@ _SHOWN = {"cpu": "cpu", "gpu": "cuda"}
 _GPU, _OTHERS = ("gpu", "cuda"), ("rocm", "tpu", "metal")
 _made: dict[str, tuple[Device, ...]] = {}
 _gpus: tuple[Any, tuple[Device, ...]] = (None, ())  # the drivers, and their devices
-_lock = threading.Lock()
+_lock = renewed(threading.Lock())
 # Whether a GPU may be in use: one was found, or is asked for as the default. Until then nothing
 # looks for places.
 reach = False

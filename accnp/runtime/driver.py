@@ -14,6 +14,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from accnp.forks import renewed
+
 __all__ = ["Driver", "Entries", "Memory", "Missing", "drivers", "install"]
 
 
@@ -149,7 +151,7 @@ class Driver(Protocol):
 
 Provider = Callable[[], Sequence[Driver]]
 
-_lock = threading.Lock()
+_lock = renewed(threading.Lock())
 _found: tuple[Driver, ...] | Missing | None = None
 _provider: Provider | None = None
 

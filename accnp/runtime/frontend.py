@@ -11,9 +11,6 @@ import ast
 import contextlib
 import functools
 import gc
-import importlib
-import os
-import threading
 import types as pytypes
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -37,6 +34,7 @@ from numba.core.untyped_passes import FixupArgs, IRProcessing, ReconstructSSA, T
 from numba.misc.llvm_pass_timings import PassTimingsCollection
 
 from accnp.codegen.definitions import with_definitions
+from accnp.forks import at_fork, imported, renewed
 from accnp.runtime.direct import Unsupported, build
 from accnp.runtime.lean import TARGET, TYPING
 from accnp.runtime.syntax import functions_of, walk
@@ -217,14 +215,13 @@ _paused = False  # whether collections wait for the thread that is `alone`
 def _in_child() -> None:
     """The thread that was alone may not be there any more."""
     global _paused
-    global_compiler_lock._lock = threading.RLock()
     if _paused:
         gc.enable()
     _paused = False
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
+renewed(global_compiler_lock._lock)
+at_fork(_in_child)
 
 
 def load_function(
@@ -335,7 +332,7 @@ def _run(
 def context_of(fastmath: bool) -> Any:
     """What types and lowers, with the flags of such kernels."""
     # Makes what was registered since known to both: the intrinsics, whoever comes first.
-    importlib.import_module("accnp.kernels.intrinsics")
+    imported("accnp.kernels.intrinsics")
     TYPING.refresh()
     TARGET.refresh()
     return compiler._make_subtarget(TARGET, _flags(fastmath))

@@ -8,9 +8,9 @@ In: the text of a kernel. Out: the names of the library kernels that it calls.
 
 from __future__ import annotations
 
-import importlib
 import re
 
+from accnp.forks import imported, loading
 from accnp.runtime import machine
 from accnp.runtime.blas import follow
 from accnp.runtime.compile import Kernel, get_kernel
@@ -20,20 +20,20 @@ _CALL = re.compile(r"\b\w+(?=\()")
 
 def called_by(source: str) -> set[str]:
     """Names of the library kernels that a kernel's text calls."""
-    library = importlib.import_module("accnp.kernels.library")
+    library = imported("accnp.kernels.library")
     return library.SIGNATURES.keys() & set(_CALL.findall(source))
 
 
 def load(name: str) -> Kernel:
     """A kernel of the library."""
-    library = importlib.import_module("accnp.kernels.library")
+    library = imported("accnp.kernels.library")
     return get_kernel(library.source(name, machine.VECTOR_BYTES), name, library.SIGNATURES[name])
 
 
 def called_in(data: bytes) -> tuple[dict[str, int], list[Kernel]]:
     """Addresses by symbol, and the kernels that must stay loaded for them."""
-    library = importlib.import_module("accnp.kernels.library")
-    routines = importlib.import_module("accnp.kernels.routines")
+    library = imported("accnp.kernels.library")
+    routines = imported("accnp.kernels.routines")
     addresses, kernels = {}, []
     if library.PREFIX.encode() in data:
         for name in library.SIGNATURES:
@@ -43,7 +43,8 @@ def called_in(data: bytes) -> tuple[dict[str, int], list[Kernel]]:
                 addresses[symbol] = kernel.address
                 kernels.append(kernel)
     if routines.PREFIX.encode() in data:
-        for found in set(re.findall(routines.PREFIX.encode() + rb"\w+", data)):
-            addresses[found.decode()] = routines.address(found.decode())
+        with loading:  # SciPy, if nobody has
+            for found in set(re.findall(routines.PREFIX.encode() + rb"\w+", data)):
+                addresses[found.decode()] = routines.address(found.decode())
         follow(loaded=True)
     return addresses, kernels

@@ -7,12 +7,12 @@ version of llvmlite has its lock elsewhere, threads take turns, as they do witho
 
 from __future__ import annotations
 
-import gc
-import os
 import threading
 from typing import Any
 
 import llvmlite.binding.ffi as ffi
+
+from accnp.forks import renewed
 
 __all__ = ["apart"]
 
@@ -58,32 +58,7 @@ def _install() -> None:
             wrapper._lock = _Passable(wrapper._lock)
 
 
-_collecting = False
-
-
-def _before_fork() -> None:
-    """Nothing is collected between the fork and the fresh lock: what goes may need the old one."""
-    global _collecting
-    _collecting = gc.isenabled()
-    gc.disable()
-
-
-def _after_fork() -> None:
-    if _collecting:
-        gc.enable()
-
-
-def _fresh_lock() -> None:
-    """In a child of the process: the thread that held the lock may not be there any more."""
-    lock: Any = getattr(ffi.lib, "_lock", None)
-    if hasattr(lock, "_lock"):
-        lock._lock = threading.RLock()
-    apart.on = False
-    _after_fork()
-
-
 _install()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork, after_in_child=_fresh_lock
-    )
+_lock: Any = getattr(ffi.lib, "_lock", None)
+if hasattr(_lock, "_lock"):
+    renewed(_lock._lock)

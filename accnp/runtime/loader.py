@@ -9,12 +9,12 @@ process ends, and a kernel takes a page or two.
 from __future__ import annotations
 
 import ctypes
-import importlib
 import mmap
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from accnp.forks import imported
 from accnp.runtime.library import called_in
 
 __all__ = ["framed", "load"]
@@ -57,7 +57,7 @@ def load(data: bytes, *symbols: str) -> tuple[list[int], Any]:
         found = _Image(images, outer).addresses
         return [found[symbol] for symbol in symbols], kernels
     except (_UnknownError, KeyError, struct.error):
-        objects = importlib.import_module("accnp.runtime.objects")
+        objects = imported("accnp.runtime.objects")
         addresses, code = objects.link(images, outer, symbols)
         return addresses, (code, kernels)
 

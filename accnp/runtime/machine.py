@@ -7,8 +7,9 @@ process whose kernels all are on disk saves.
 
 from __future__ import annotations
 
-import importlib
 import os
+
+from accnp.forks import imported
 
 __all__ = ["STAMP", "VECTOR_BYTES", "WIDE"]
 
@@ -28,7 +29,7 @@ def _flags() -> tuple[str, ...]:
     if "flags" in found:
         parts = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags")
         return tuple([found.get(part, "") for part in parts])
-    llvm = importlib.import_module("llvmlite.binding")
+    llvm = imported("llvmlite.binding")
     features = llvm.get_host_cpu_features()
     return llvm.get_host_cpu_name(), " ".join(sorted(k for k, on in features.items() if on))
 

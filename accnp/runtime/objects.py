@@ -16,6 +16,7 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 
+from accnp.forks import renewed
 from accnp.runtime.helpers import at_work, in_parallel
 from accnp.runtime.llvm_lock import apart
 from accnp.runtime.loader import framed
@@ -24,7 +25,7 @@ from accnp.runtime.machine import VECTOR_BYTES, WIDE
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
 
-_lock = threading.RLock()
+_lock = renewed(threading.RLock())
 _serial = itertools.count()
 _TRIPLE = llvm.get_process_triple()
 CPU = llvm.get_host_cpu_name()

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from accnp.forks import renewed
 from accnp.runtime.compile import Callees, CompileError, counters, disk_cache
 
 __all__ = ["THREADS", "Ptx", "ptx_of"]
@@ -22,7 +23,7 @@ THREADS = 256  # of a block, unless a kernel says otherwise
 NEWEST = (9, 0)
 
 _found: dict[tuple, Ptx] = {}
-_lock = threading.Lock()
+_lock = renewed(threading.Lock())
 
 
 class Ptx(NamedTuple):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import os
 import threading
 import weakref
 from _thread import allocate_lock, get_ident
@@ -17,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp.config import config, scope
+from accnp.forks import at_fork, renewed
 
 # First: what it does at exit comes after what is done here, which may compile.
 from accnp.runtime import helpers  # noqa: F401
@@ -266,7 +266,7 @@ class Stream:
 
 _streams: weakref.WeakSet[Stream] = weakref.WeakSet()
 _default: Stream | None = None
-_default_lock = threading.Lock()
+_default_lock = renewed(threading.Lock())
 
 
 def default_stream() -> Stream:
@@ -305,8 +305,6 @@ def _after_fork_parent() -> None:
 
 
 def _after_fork_child() -> None:
-    global _default_lock
-    _default_lock = threading.Lock()
     _held.clear()
     for stream in list(_streams):
         inside = stream._owner == get_ident()
@@ -319,8 +317,4 @@ def _after_fork_child() -> None:
 
 
 atexit.register(_finish)
-os.register_at_fork(
-    before=_before_fork,
-    after_in_parent=_after_fork_parent,
-    after_in_child=_after_fork_child,
-)
+at_fork(_after_fork_child, before=_before_fork, parent=_after_fork_parent)

@@ -8,41 +8,26 @@ from __future__ import annotations
 
 import ast
 import functools
-import os
-import threading
 
 __all__ = ["functions_of", "parsed", "walk"]
 
 _MARKS = {"op", "ops", "ctx", "type_comment", "decorator_list", "returns", "type_ignores", "kind"}
 
 _TIMES = 8  # that a text is parsed, at most
-_parsing = threading.RLock()
-
-
-def _fresh_lock() -> None:
-    """In a child of the process: the thread that held the lock may not be there any more."""
-    global _parsing
-    _parsing = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_fresh_lock)
 
 
 def parsed(source: str) -> ast.Module:
-    """The tree of a text, by one thread at a time.
+    """The tree of a text.
 
     Python 3.11 counts the depth of trees for all threads together, and fails where another one
-    makes a tree meanwhile ("AST constructor recursion depth mismatch"). That may also be a thread
-    which knows nothing of this lock: then it is done again.
+    makes a tree meanwhile ("AST constructor recursion depth mismatch"): then it is done again.
     """
-    with _parsing:
-        for _ in range(_TIMES - 1):
-            try:
-                return ast.parse(source)
-            except SystemError:
-                continue
-        return ast.parse(source)
+    for _ in range(_TIMES - 1):
+        try:
+            return ast.parse(source)
+        except SystemError:
+            continue
+    return ast.parse(source)
 
 
 def functions_of(source: str) -> dict[str, ast.FunctionDef]:

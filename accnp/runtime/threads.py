@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from accnp.config import config
+from accnp.forks import at_fork
 from accnp.runtime.bypass import RUN, Pieces, block_steps, can_stream, header
 from accnp.runtime.compile import Kernel, past_caches, sharers
 from accnp.runtime.team import COUNT, CPU, LOOKS, MOST, PLACES, WORDS
@@ -164,4 +165,4 @@ def _forget() -> None:
     _team = _Team()
 
 
-os.register_at_fork(after_in_child=_forget)
+at_fork(_forget)

@@ -23,6 +23,7 @@ from numba.core import types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.np.numpy_support import from_dtype
 
+from accnp.forks import renewed
 from accnp.kernels.intrinsics import NAMESPACE
 from accnp.runtime import frontend
 from accnp.runtime.ptx import Ptx
@@ -34,7 +35,7 @@ __all__ = ["number_word", "ptx_of_user"]
 _OTHER = {"fabs": "abs", "fmod": "rem", "tgamma": "gamma", "rint": "round_even"}
 _CALLED = re.compile(r'^declare (float|double) @"?__nv_(\w+?)"?\(([^)]*)\)', re.MULTILINE)
 _LAYOUT = "e-p6:32:32-i64:64-i128:128-i256:256-v16:16-v32:32-n16:32:64"
-_one = threading.RLock()
+_one = renewed(threading.RLock())
 
 
 class _Layout:

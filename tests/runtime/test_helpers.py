@@ -8,7 +8,8 @@ import weakref
 import pytest
 
 from accnp.config import cache_dir, config, threads
-from accnp.runtime.helpers import _Gate, in_parallel
+from accnp.forks import Gate
+from accnp.runtime.helpers import in_parallel
 from accnp.runtime.threads import _Team
 
 
@@ -58,7 +59,7 @@ def test_an_error_of_a_task_is_not_part_of_a_cycle():
 
 
 def test_the_gate_does_not_wait_for_the_thread_that_closes_it():
-    gate = _Gate()
+    gate = Gate()
     gate.__enter__()  # and an interrupt before the exit
     closed = threading.Event()
 

@@ -18,6 +18,7 @@ from accnp.api.arguments.convert import wrap
 from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct
 from accnp.api.kernels.texts import python_function
 from accnp.errors import JaxRuntimeError
+from accnp.forks import renewed
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, items, record
 from accnp.primitives.user_kernels import array_op
@@ -26,7 +27,9 @@ from accnp.trace_fn import function_place
 
 __all__ = ["ArrayFunction", "result_avals"]
 
-_one_at_a_time = threading.Lock()  # of functions with threads of Numba's, which may not meet
+_one_at_a_time = renewed(
+    threading.Lock()
+)  # of functions with threads of Numba's, which may not meet
 
 
 def result_avals(out: Any, nodes: Sequence[Node], static: dict[str, Any]) -> tuple[Any, PyTreeDef]:

@@ -19,6 +19,7 @@ from typing import Any
 from accnp import engine, errors
 from accnp.api.compiled import misses
 from accnp.engine import watch
+from accnp.forks import renewed
 from accnp.ir.node import site_text
 from accnp.runtime.detour import Detour
 from accnp.trace_fn import function_place
@@ -54,7 +55,7 @@ class Event:
 
 _open: list[Session] = []
 _detours: list[Detour] = []
-_lock = threading.RLock()
+_lock = renewed(threading.RLock())
 # How deep a thread is in plans that run: loops on the host run the plans of their bodies.
 _inside = threading.local()
 # Who is at work in a thread: names of jitted functions that are called, lines that look at values.

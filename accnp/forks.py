@@ -1,0 +1,143 @@
+"""Forks. A child of the process has one thread, and what the others held is held for ever: here is
+the list of what starts anew in it, which each module fills for its own.
+
+In: locks, functions to call before a fork and after it. Out: nothing; and `imported`, for modules
+that are loaded on first use. Threads that are loading one leave Python's own locks behind, which
+nobody can make anew: a fork waits until they are done.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+__all__ = ["Gate", "at_fork", "imported", "loading", "renewed"]
+
+PATIENCE = 30.0  # seconds that a fork waits for imports; loading Numba takes 0.4 on a free machine
+
+_Lock = TypeVar("_Lock")
+_locks: list[Any] = []
+_hooks: list[tuple[Callable[[], Any] | None, Callable[[], Any] | None, Callable[[], Any]]] = []
+
+
+def renewed(lock: _Lock) -> _Lock:
+    """The lock, which is free in a child unless the thread that forked holds it."""
+    _locks.append(lock)
+    return lock
+
+
+def at_fork(
+    child: Callable[[], Any],
+    before: Callable[[], Any] | None = None,
+    parent: Callable[[], Any] | None = None,
+) -> None:
+    """Call functions around forks: `before` in the opposite order of these calls, the others in
+    this one, when the locks are free."""
+    _hooks.append((before, parent, child))
+
+
+class Gate:
+    """Which threads are inside; once it is closed, only the thread that closed it may enter.
+
+    It does not wait for itself: an interrupt may have come between its entry and its exit.
+    """
+
+    def __init__(self) -> None:
+        self._inside: Counter[int] = Counter()
+        self.reset()
+
+    def reset(self) -> None:
+        """Only this thread may be inside: in a child of the process, which has no other."""
+        me = threading.get_ident()
+        self._changed = threading.Condition()
+        self._inside = Counter({me: self._inside[me]} if self._inside[me] else {})
+        self._closed_by: int | None = None
+
+    def __enter__(self) -> None:
+        with self._changed:
+            me = threading.get_ident()
+            while self._closed_by not in (None, me) and not self._inside[me]:
+                self._changed.wait()  # until it is opened, or the process is gone
+            self._inside[me] += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._changed:
+            me = threading.get_ident()
+            self._inside[me] -= 1
+            if not self._inside[me]:
+                del self._inside[me]
+            self._changed.notify_all()
+
+    def close(self, patience: float | None = None) -> None:
+        """Let nobody else in, and wait for those inside: for ever, or for so many seconds."""
+        with self._changed:
+            self._closed_by = me = threading.get_ident()
+            self._changed.wait_for(lambda: not set(self._inside) - {me}, patience)
+
+    def open(self) -> None:
+        """Let all in again."""
+        with self._changed:
+            self._closed_by = None
+            self._changed.notify_all()
+
+
+loading = Gate()  # what is loaded by name passes it
+_modules: dict[str, Any] = {}
+
+
+def imported(name: str) -> Any:
+    """A module by its name, loaded with the first call."""
+    found = _modules.get(name)
+    if found is None:
+        with loading:
+            found = _modules[name] = importlib.import_module(name)
+    return found
+
+
+_forking = threading.RLock()  # one thread at a time
+_collecting = False
+
+
+def _before() -> None:
+    global _collecting
+    _forking.acquire()
+    for before, _, _ in reversed(_hooks):
+        if before is not None:
+            before()
+    # Last: what the others wait for may import something.
+    loading.close(PATIENCE)
+    # Nothing is collected between the fork and the fresh locks: what goes may need an old one.
+    _collecting = gc.isenabled()
+    gc.disable()
+
+
+def _in_parent() -> None:
+    if _collecting:
+        gc.enable()
+    loading.open()
+    for _, parent, _ in _hooks:
+        if parent is not None:
+            parent()
+    _forking.release()
+
+
+def _in_child() -> None:
+    loading.reset()
+    for lock in _locks:
+        owned = getattr(lock, "_is_owned", None)
+        if owned is None or not owned():
+            lock._at_fork_reinit()
+    for _, _, child in _hooks:
+        child()
+    if _collecting:
+        gc.enable()
+    _forking.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)

@@ -1,0 +1,111 @@
+"""Forks of a process with threads: the child computes, whatever the threads were doing."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+
+# What ends a child that hangs, and says where.
+HEAD = """
+import faulthandler, os, sys, threading, time
+import accnp as jnp
+
+def child(work):
+    pid = os.fork()
+    if pid == 0:
+        faulthandler.dump_traceback_later(40, exit=True)
+        work()
+        os._exit(7)
+    return pid
+
+def check(pid):
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+
+def program(x):
+    return jnp.sum(jnp.tanh(x * 3) + 1)
+
+def compute():
+    assert float(jnp.jit(program)(jnp.zeros(5))) == 5
+    assert float(jnp.sort(jnp.arange(5.0) * 2)[-1]) == 8
+    with jnp.threads(3):
+        assert float(jnp.sum(jnp.ones((2000, 300)))) == 600000
+
+"""
+ENDS = {
+    # Python's locks of modules cannot be had anew.
+    "a thread imports Numba": """
+threading.Thread(target=lambda: jnp.jit(program)(jnp.zeros(5)), daemon=True).start()
+while "numba.core" not in sys.modules:
+    time.sleep(0)
+check(child(compute))
+""",
+    "a thread makes the same kernel": """
+from accnp.runtime import objects
+build, reached = objects.build, threading.Event()
+
+def slow(*args):
+    reached.set()
+    time.sleep(60)
+
+objects.build = slow
+threading.Thread(target=lambda: jnp.jit(program)(jnp.zeros(5)), daemon=True).start()
+assert reached.wait(40)
+objects.build = build
+check(child(compute))
+""",
+    "a thread holds every lock": """
+from accnp import forks
+compute()
+held = threading.Event()
+
+def hold():
+    for lock in forks._locks:
+        lock.acquire()
+    held.set()
+    time.sleep(60)
+
+threading.Thread(target=hold, daemon=True).start()
+assert held.wait(40)
+def more():
+    compute()
+    float(jnp.jit(lambda x: x / 3)(jnp.ones(7))[0])
+    jnp.config.update("threads", 1)
+
+check(child(more))
+""",
+    "threads work": """
+def work(i):
+    for k in range(1000):
+        jnp.jit(lambda x: jnp.sum(x * k + i))(jnp.ones(10 + k))
+        jnp.cumsum(jnp.arange(float(k + 1)))[-1].block_until_ready()
+
+for i in range(3):
+    threading.Thread(target=work, args=(i,), daemon=True).start()
+for _ in range(12):
+    time.sleep(0.02)
+    check(child(compute))
+""",
+    "threads fork": """
+compute()
+threads = [threading.Thread(target=lambda: check(child(compute))) for _ in range(6)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+""",
+}
+
+
+@pytest.mark.parametrize("what", ENDS)
+def test_a_child_computes_while(what):
+    done = subprocess.run(
+        [sys.executable, "-c", HEAD + ENDS[what]],
+        env=os.environ | {"ACCNP_CACHE_DIR": ""},
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr
