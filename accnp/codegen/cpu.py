@@ -292,12 +292,25 @@ class Emitter:
         index: dict[int, str],
         skip: frozenset[str] = frozenset(),
     ) -> None:
+        """Statements of one step. Results are stored as soon as they are known, so that few values
+        wait in registers, but behind the last load: they may be written over operands."""
         done = getattr(self, "done", set())
-        for s in phase.full:
-            if s.name not in done and s.name not in skip:
-                self.statement(s, base, index)
-        for a, name in phase.stores:
-            self.w.add(f"a{a.number}[{self.place(a, base, index)}] = {name}")
+        here = [s for s in phase.full if s.name not in done and s.name not in skip]
+        loads = [k for k, s in enumerate(here) if s.access is not None]
+        coming = {s.name for s in here[loads[-1] + 1 :]} if loads else {s.name for s in here}
+
+        def store(those: list[tuple[Access, str]]) -> None:
+            for a, name in those:
+                self.w.add(f"a{a.number}[{self.place(a, base, index)}] = {name}")
+
+        for s in here:
+            self.statement(s, base, index)
+            if loads and s is here[loads[-1]]:
+                store([x for x in phase.stores if x[1] not in coming])
+            elif s.name in coming:
+                store([x for x in phase.stores if x[1] == s.name])
+        if not loads:
+            store([x for x in phase.stores if x[1] not in coming])
 
     def row_body(self, phase: Phase, base: dict[int, str], index: dict[int, str]) -> None:
         for s in phase.row:

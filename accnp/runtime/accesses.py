@@ -23,6 +23,15 @@ _I64 = ir.IntType(64)
 Put = Callable[[str], str]  # writes an instruction, gives its name
 
 
+def first_of(b: Any, put: Put, count: Any, n: int) -> str:
+    """Ones for the first `count` of n lanes, of which there is one at least; above n all."""
+    most = ir.Constant(_I64, n)
+    count = b.select(b.icmp_signed("<", count, most), count, most)
+    bits = b.lshr(ir.Constant(_I64, -1), b.sub(ir.Constant(_I64, 64), count))
+    bits = b.trunc(bits, ir.IntType(n)) if n < 64 else bits
+    return put(f"bitcast i{n} {bits.get_reference()} to {vector('i1', n)}")
+
+
 def mask_of(b: Any, put: Put, count: Any, n: int, at_end: bool = False) -> str:
     """Ones for the first `count` of n lanes, or the last; below 0 means none, above n all."""
     zero, most = ir.Constant(_I64, 0), ir.Constant(_I64, n)

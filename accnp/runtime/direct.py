@@ -17,7 +17,8 @@ from llvmlite import ir
 from numba.core import types
 from numba.core.errors import NumbaError
 
-from accnp.runtime.inline import NoForm, inlined
+from accnp.runtime.independent import memory_of, sizes_of
+from accnp.runtime.inline import BINARY, COMPARE, NoForm, inlined
 from accnp.runtime.lanes import NotLanes, write_loop
 from accnp.runtime.stepwise import stepwise
 from accnp.runtime.syntax import walk
@@ -30,27 +31,6 @@ class Unsupported(Exception):
     """A construct, or a mixture of types, that is left to Numba's own pipeline."""
 
 
-_BINARY: dict[type, Any] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.BitAnd: operator.and_,
-    ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
-}
-_COMPARE: dict[type, Any] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-}
 _UNARY: dict[type, Any] = {ast.USub: operator.neg, ast.Invert: operator.invert}
 
 Typed = tuple[Any, Any]  # a Numba type and an LLVM value
@@ -106,19 +86,8 @@ def _for_llvm(node: ast.For | ast.While, nodes: Sequence[ast.AST]) -> bool:
     return index is None or any(isinstance(n, ast.Name) and n.id == index.id for n in nodes)  # type: ignore[attr-defined]
 
 
-def _distinct(function: ast.FunctionDef) -> set[str]:
-    """Names of a kernel that each mean memory of its own: pointers that come in, and scratch."""
-    found = {a.arg for a in function.args.args}
-    for node in walk(function):
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            call = node.value
-            fresh = isinstance(call, ast.Call) and getattr(call.func, "id", "").startswith("stack_")
-            (found.add if fresh else found.discard)(node.targets[0].id)
-    return found
-
-
 class Function:
-    BINARY, COMPARE, UNARY = _BINARY, _COMPARE, _UNARY
+    BINARY, COMPARE, UNARY = BINARY, COMPARE, _UNARY
 
     def __init__(
         self,
@@ -146,7 +115,9 @@ class Function:
         self.plain = plain
         self.left = False  # whether a loop without others in it is not in vectors
         self.functions = Functions()
-        self.distinct = _distinct(function) if vector_bytes else set()
+        given, self.scratch = memory_of(function) if vector_bytes else (set[str](), set[str]())
+        self.distinct = given | self.scratch
+        self.sizes = sizes_of(function)
 
     def run(self) -> tuple[Any, Any, Functions, bool]:
         convention = self.context.call_conv
@@ -208,9 +179,7 @@ class Function:
         if not isinstance(node.target, ast.Name):
             raise Unsupported("augmented assignment")
         old = self.load(node.target.id)
-        self.assign(
-            node.target.id, self.binary(_BINARY[type(node.op)], old, self.value(node.value))
-        )
+        self.assign(node.target.id, self.binary(BINARY[type(node.op)], old, self.value(node.value)))
 
     def do_Break(self, node: ast.Break) -> None:
         self.b.branch(self.exits[-1])
@@ -365,16 +334,29 @@ class Function:
         return result, get(self.context, self.b, kind, v, node.attr)
 
     def of_BinOp(self, node: ast.BinOp) -> Typed:
-        op = _BINARY.get(type(node.op))
+        op = BINARY.get(type(node.op))
         if op is None:
             raise Unsupported(type(node.op).__name__)
-        return self.binary(op, self.value(node.left), self.value(node.right))
+        a, b = self.value(node.left), self.value(node.right)
+        whole = a[0] == b[0] == types.int64
+        size = isinstance(node.right, ast.Name) and node.right.id in self.sizes
+        if whole and size and isinstance(node.op, ast.FloorDiv):
+            return types.int64, self.quotient(a[1], b[1])
+        return self.binary(op, a, b)
+
+    def quotient(self, a: Any, b: Any) -> Any:
+        """a // b, where b is a size that came in: Numba's code has branches for all other b."""
+        zero = ir.Constant(ir.IntType(64), 0)
+        b = self.b.or_(b, self.b.zext(self.b.icmp_signed("==", b, zero), ir.IntType(64)))
+        q = self.b.sdiv(a, b)
+        rest = self.b.sub(a, self.b.mul(q, b))
+        return self.b.add(q, self.b.ashr(rest, ir.Constant(ir.IntType(64), 63)))
 
     def binary(self, op: Any, a: Typed, b: Typed) -> Typed:
         return self.apply(op, [a, b])
 
     def of_Compare(self, node: ast.Compare) -> Typed:
-        op = _COMPARE.get(type(node.ops[0]))
+        op = COMPARE.get(type(node.ops[0]))
         if op is None or len(node.ops) != 1:
             raise Unsupported("a comparison of several values")
         return self.apply(op, [self.value(node.left), self.value(node.comparators[0])])

@@ -1,4 +1,5 @@
-"""What the text of a loop shows: whether its steps may be done side by side, and how long they are.
+"""What the text of a kernel shows: which of its names mean memory, whether the steps of a loop may
+be done side by side, and how long they are.
 
 In: an innermost loop and the names that each mean memory of their own. Out: the names that get a
 value in each step and those of the memory that is read or written, or a reason.
@@ -11,11 +12,29 @@ from collections.abc import Collection
 
 from accnp.runtime.syntax import walk
 
-__all__ = ["SMALL", "addends", "independent", "weight"]
+__all__ = ["SMALL", "addends", "independent", "memory_of", "sizes_of", "weight"]
 
 SMALL = 32  # instructions of a body that has a copy without mask, for whole vectors
 # Functions of a few instructions.
 _CHEAP = frozenset("f4 f8 i4 i8 u4 u8 b1 sq abs sqrt fmax fmin fma select one".split())  # noqa: SIM905
+
+
+def memory_of(function: ast.FunctionDef) -> tuple[set[str], set[str]]:
+    """Names of a kernel that each mean memory of its own: pointers that come in, and scratch."""
+    given, scratch = {a.arg for a in function.args.args}, set[str]()
+    for node in walk(function):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            call, name = node.value, node.targets[0].id
+            given.discard(name)
+            fresh = isinstance(call, ast.Call) and getattr(call.func, "id", "").startswith("stack_")
+            (scratch.add if fresh else scratch.discard)(name)
+    return given, scratch
+
+
+def sizes_of(function: ast.FunctionDef) -> set[str]:
+    """Names of a kernel's arguments that nothing is assigned to: of whole numbers, what came in."""
+    names = [n for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    return {a.arg for a in function.args.args} - {n.id for n in names}
 
 
 def weight(node: ast.For) -> int:

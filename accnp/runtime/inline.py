@@ -25,18 +25,18 @@ from numba.np.numpy_support import from_dtype
 from accnp.kernels.factory import NAMESPACE
 from accnp.runtime.syntax import walk
 
-__all__ = ["Body", "NoForm", "Typed", "inlined"]
+__all__ = ["BINARY", "COMPARE", "Body", "NoForm", "Typed", "inlined"]
 
 LARGEST = 2000  # instructions of a function, its copies after each `if` that returns among them
 SQUARINGS = 8  # constant exponents up to this are products
 
-_BINARY: dict[type, Any] = {
+BINARY: dict[type, Any] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
     ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
     ast.LShift: operator.lshift, ast.RShift: operator.rshift,
 }  # fmt: skip
-_COMPARE: dict[type, Any] = {
+COMPARE: dict[type, Any] = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
     ast.Eq: operator.eq, ast.NotEq: operator.ne,
 }  # fmt: skip
@@ -180,7 +180,7 @@ class Body:
         return self.f.constant(value)
 
     def binary(self, op: ast.operator, a: Typed, b: Typed) -> Typed:
-        known = _BINARY.get(type(op))
+        known = BINARY.get(type(op))
         if known is None:
             raise NoForm(type(op).__name__)
         return self.apply(known, [a, b])
@@ -217,7 +217,7 @@ class Body:
         values = [self.value(v, env) for v in (x.left, *x.comparators)]
         found = []
         for op, a, b in zip(x.ops, values, values[1:], strict=False):
-            known = _COMPARE.get(type(op))
+            known = COMPARE.get(type(op))
             if known is None:
                 raise NoForm(type(op).__name__)
             found.append(self.apply(known, [a, b]))

@@ -18,25 +18,23 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NoReturn
 
 from llvmlite import ir
 from numba.core import types
 
 from accnp.ir.kernel import STRIDES
-from accnp.runtime.accesses import SIZES, gather, load_strided, load_vector, mask_of, store_vector
-from accnp.runtime.independent import SMALL, addends, independent, weight
-from accnp.runtime.streams import asked_of_whole, prefetch, store_either, until_aligned
-from accnp.runtime.syntax import walk
+from accnp.runtime.accesses import SIZES, gather, load_strided, load_vector, store_vector
+from accnp.runtime.independent import addends, independent, weight
+from accnp.runtime.loops import MOST, go_over
+from accnp.runtime.streams import prefetch, store_either
 from accnp.runtime.vectors import Index, Line, Template, Vector, byte_size, make_template, vector
 
 __all__ = ["NotLanes", "write_loop"]
 
 SHORT = 4  # instructions that are written in place; longer ones are functions
 LONG = 16  # instructions of a body of which four vectors go side by side
-TINY = 6  # instructions of a body whose copy does two vectors
-MOST = 64  # lanes of a mask
 AHEAD = 1024  # bytes from a load to what is fetched into the cache meanwhile
 
 
@@ -58,7 +56,9 @@ def write_loop(f: Any, node: ast.For, start: Any, stop: Any) -> bool:
         loop = _Loop(f, node)
     except NotLanes:
         return False
-    loop.write(start, stop)
+    go_over(loop, start, stop)
+    for name in loop.assigned:  # nobody has the value of the last step
+        f.names.pop(name, None)
     return True
 
 
@@ -72,11 +72,17 @@ class _Loop:
         self.names: dict[str, Any] = {}  # of the lanes in the body being written
         self.known: dict[str, Any] = {}  # of what is the same for all steps
         self.splats: dict[int, Vector] = {}
+        self.starts: dict[tuple, Any] = {}  # places and numbers from before the loop
+        self.before: Any = None  # the block before the loop, and its end while the body is written
+        self.ahead: Any = None
+        self.join: Any = None  # the block that comes after it
+        self.asked: Any = None  # 1 where results are to go past the caches
+        self.read: list[tuple[Any, int]] = []  # places and bytes that a step loads
         self.mask: str | None = None
         self.left: Any = None  # steps that are left, where there is a mask
         self.past: Any = None  # 1 where whole vectors go past the caches; None: nobody asks
         self.fetches: set[str] | None = None  # places that are fetched ahead; None: nothing is
-        self.count = 0
+        self.padded: Collection[str] = ()  # scratch with room for whole vectors under the index
         self.check()
 
     def fail(self, why: str) -> NoReturn:
@@ -85,11 +91,11 @@ class _Loop:
     def check(self) -> None:
         """Refuse loops whose steps may depend on each other; find the number of lanes."""
         try:
-            self.assigned, bases = independent(self.node, self.f.distinct)
+            self.assigned, self.bases = independent(self.node, self.f.distinct)
         except ValueError as error:
             self.fail(str(error))
         sizes = []
-        for base in bases:
+        for base in self.bases:
             found = self.f.names.get(base)
             if found is None or not isinstance(found[0], types.CPointer):
                 self.fail(f"{base} is no pointer")
@@ -104,109 +110,14 @@ class _Loop:
         side = 1 if not self.wide else 4 if weight(self.node) >= LONG else 2
         self.n = min(MOST, side * self.f.vector_bytes // max(sizes))
 
-    # --- the loops ---
-
-    def write(self, start: Any, stop: Any) -> None:
-        f = self.f
-        self.before = f.b.append_basic_block("lanes")
-        f.b.branch(self.before)
-        f.b.position_at_end(self.before)
-        # The body goes below what is the same for all steps, which is found while writing it.
-        first = self.first_aligned(start, stop)
-        self.ahead = ir.IRBuilder(self.before)
-        size = weight(self.node)
-        copies = 0 if size > SMALL else 2 if size <= TINY and not self.wide else 1
-        self.fetches = None if copies else set()
-        if first is None:
-            if copies:
-                start = self.loop(start, stop, copies, masked=False)[0]
-            self.loop(start, stop, 1, masked=True)
-        else:
-            now, limit = self.loop(start, stop, 1, masked=True, first=first)
-            head, rest, end = now.parent, *map(f.b.append_basic_block, ("rest", "end"))
-            f.b.cbranch(f.b.icmp_signed("<", limit, stop), rest, end)
-            f.b.position_at_end(rest)
-            after = self.loop(now, stop, copies, masked=False)[0] if copies else now
-            now.add_incoming(after, f.b.block)
-            limit.add_incoming(stop, f.b.block)
-            f.b.branch(head)
-            f.b.position_at_end(end)
-        self.ahead.branch(self.join)
-        for name in self.assigned:  # nobody has the value of the last step
-            f.names.pop(name, None)
-
-    def first_aligned(self, start: Any, stop: Any) -> Any:
-        """Where results may go past the caches: in loops over all elements and over rows. The step
-        up to which a row is to be done apart; None where it begins with a line."""
-        f, self.asked = self.f, None
-        if self.flat and f.tree.name == "kernel":  # its parts begin with lines
-            self.asked = f.asks_past(f.b)
-            return None
-        stores = [s.targets[0] for s in self.node.body if isinstance(s, ast.Assign)]
-        stores = [t for t in stores if isinstance(t, ast.Subscript)]
-        given = {a.arg for a in f.tree.args.args}
-        loops = [n for n in walk(f.tree) if isinstance(n, ast.For | ast.While)]
-        # What rows are gone over for several times is in the cache: scratch is better there.
-        apart = len(loops) == 2 - self.flat
-        for t in stores:
-            names = {n.id for n in walk(t.slice) if isinstance(n, ast.Name)}
-            base = t.value.id if isinstance(t.value, ast.Name) else ""
-            apart &= names & self.assigned == {self.index} and base in given
-        if not apart:
-            return None
-        self.asked = f.asks_past(f.b)
-        if self.asked is None:
-            return None
-        f.assign(self.index, (types.int64, start))
-        kind, place = f.pointer(stores[0])  # others mostly begin as their lines do, too
-        size = 1 if kind is types.boolean else kind.bitwidth // 8
-        return until_aligned(f.b, self.asked, self.n, size, place, start, stop)
-
-    def loop(
-        self, start: Any, stop: Any, copies: int, masked: bool, first: Any = None
-    ) -> tuple[Any, Any]:
-        """A loop from start, as long as whole vectors fit, or to the very end; where it stops.
-
-        With `first` it ends there, the first time: what comes after it goes back to its head. Also
-        returns up to where it goes.
-        """
-        b, i64, step = self.f.b, ir.IntType(64), copies * self.n
-        came, limit = b.block, stop
-        head, body, end = (b.append_basic_block(x) for x in ("head", "vectors", "end"))
-        if came is self.before:
-            self.join = head  # the branch comes when all is known that goes before it
-        else:
-            b.branch(head)
-        b.position_at_end(head)
-        now = b.phi(i64)
-        now.add_incoming(start, came)
-        if first is not None:
-            limit = b.phi(i64)
-            limit.add_incoming(first, came)
-        last = now if masked else b.add(now, ir.Constant(i64, step - 1), flags=("nsw",))
-        b.cbranch(b.icmp_signed("<", last, limit), body, end)
-        b.position_at_end(body)
-        self.mask, self.left, self.past = None, None, self.asked
-        if masked:
-            self.left = b.sub(limit, now)
-            self.mask = mask_of(b, self.put, self.left, self.n)
-            self.past = None
-            if self.asked is not None and self.fetches is not None:  # whole vectors, too
-                self.past = asked_of_whole(b, self.asked, now, self.n, limit)
-        for k in range(copies):
-            at = b.add(now, ir.Constant(i64, k * self.n), flags=("nsw",)) if k else now
-            self.names = {self.index: (types.int64, Index(at))}
-            self.read: list[tuple[Any, int]] = []
-            for s in self.node.body:
-                self.statement(s)
-        following = b.add(now, ir.Constant(i64, step), flags=("nsw",))
-        if first is not None:
-            following = b.select(b.icmp_signed("<", following, limit), following, limit)
-            limit.add_incoming(limit, b.block)
-        now.add_incoming(following, b.block)
-        b.branch(head)
-        b.position_at_end(end)
-        return now, limit
+    def steps_of(self, at: Any, mask: str | None, left: Any, past: Any) -> None:
+        """Write the body for the steps from one on: those of the mask, or as many as there are
+        lanes; `left` of them, or None; those of whole vectors past the caches if `past` is 1."""
+        self.mask, self.left, self.past = mask, left, past
+        self.names = {self.index: (types.int64, Index(at))}
+        self.read = []
+        for s in self.node.body:
+            self.statement(s)
 
     # --- text ---
 
@@ -224,7 +135,7 @@ class _Loop:
         if isinstance(value, Vector):
             return value
         if isinstance(value, Index):
-            first = self.splat(value.first, self.f.b)
+            first = self.splat(self.first(value), self.f.b)
             steps = self.steps(value.step).name
             return Vector(ir.IntType(64), self.put(f"add {vector('i64', n)} {first.name}, {steps}"))
         if isinstance(value, ir.Constant):
@@ -268,14 +179,15 @@ class _Loop:
         index = self.value(target.slice)[1]
         if not isinstance(index, Index) or index.step != 1:
             self.fail("steps store to one place, or apart")
-        place = self.f.b.gep(base, [index.first])
+        place = self.place(base, index)
         v = self.lanes(self.cast(value, kind.dtype))
         name, code = v.name, v.type
         if kind.dtype is types.boolean:
             code = ir.IntType(8)
             name = self.put(f"zext {vector('i1', self.n)} {name} to {vector('i8', self.n)}")
+        mask = self.mask_at(target)
         near = functools.partial(
-            store_vector, self.f.b, self.declares, code, place, self.n, self.mask, name
+            store_vector, self.f.b, self.declares, code, place, self.n, mask, name
         )
         if self.past is None:
             near()
@@ -344,24 +256,32 @@ class _Loop:
         if len(steps) > 1 or not {*steps} <= {1, *STRIDES}:
             return dtype, self.gathered(dtype, base, terms)
         _, index = functools.reduce(functools.partial(self.combined, ast.Add), terms)
-        place = b.gep(base, [index.first if isinstance(index, Index) else index])
+        place = self.place(base, index) if isinstance(index, Index) else b.gep(base, [index])
         if not isinstance(index, Index):
             v = b.load(place)
             if dtype is types.boolean:
                 v = b.icmp_unsigned("!=", v, ir.Constant(ir.IntType(8), 0))
             return dtype, v
         if dtype is types.boolean:
-            raw = self.loaded(ir.IntType(8), place, index.step)
+            raw = self.loaded(ir.IntType(8), place, index.step, self.mask_at(x))
             text = f"icmp ne {vector('i8', self.n)} {raw}, zeroinitializer"
             return dtype, Vector(ir.IntType(1), self.put(text))
         code = self.f.context.get_data_type(dtype)
         self.fetch(ast.dump(x), place, dtype.bitwidth // 8 * index.step)
         self.read.append((place, dtype.bitwidth // 8 * self.n * index.step))
-        return dtype, Vector(code, self.loaded(code, place, index.step))
+        return dtype, Vector(code, self.loaded(code, place, index.step, self.mask_at(x)))
 
-    def loaded(self, kind: Any, place: Any, step: int) -> str:
+    def mask_at(self, x: ast.Subscript) -> str | None:
+        """The mask of an access. Scratch has room for whole vectors and needs none; what is stored
+        under one is read back later than what is not."""
+        place, base = x.slice, x.value
+        own = isinstance(place, ast.Name) and place.id == self.index
+        own = own and isinstance(base, ast.Name) and base.id in self.padded
+        return None if own else self.mask
+
+    def loaded(self, kind: Any, place: Any, step: int, mask: str | None) -> str:
         if step == 1:
-            return load_vector(self.put, self.declares, kind, place, self.n, self.mask)
+            return load_vector(self.put, self.declares, kind, place, self.n, mask)
         if byte_size(kind) not in SIZES:
             self.fail("short numbers in strides")
         how = step, self.n, self.f.vector_bytes, self.left
@@ -375,7 +295,7 @@ class _Loop:
         i64, moving = types.int64, []
         for kind, v in terms:
             if isinstance(v, Index):
-                base = self.f.b.gep(base, [v.first])
+                base = self.place(base, v)
                 moving.append((i64, self.steps(v.step)))
             elif isinstance(v, Vector):
                 moving.append((kind, v))
@@ -388,6 +308,33 @@ class _Loop:
             places = functools.reduce(functools.partial(self.combined, ast.Add), each)[1]
         text = gather(self.put, self.declares, code, base, places, self.n, self.mask)
         return Vector(code, text)
+
+    def same(self, value: Any) -> bool:
+        """Whether a value is the same in all steps, and known before them."""
+        return isinstance(value, ir.Constant) or getattr(value, "parent", None) is self.before
+
+    def first(self, index: Index) -> Any:
+        if index.offset is None:
+            return index.now
+        return self.f.b.add(index.now, index.offset, flags=("nsw",))
+
+    def place(self, base: Any, index: Index) -> Any:
+        """Where an index is in memory. What is the same in all steps is added before them: LLVM
+        looks for that itself, for longer than all else takes."""
+        if index.offset is None or not self.same(base):
+            return self.f.b.gep(base, [self.first(index)])
+        return self.f.b.gep(self.early("gep", base, index.offset), [index.now])
+
+    def early(self, name: str, *values: Any) -> Any:
+        """What is computed before the loop, written once."""
+        key = name, *[("", v.constant) if isinstance(v, ir.Constant) else id(v) for v in values]
+        found = self.starts.get(key)
+        if found is None:
+            x, *rest = values
+            more = {} if name in ("gep", "neg") else {"flags": ("nsw",)}
+            made = getattr(self.ahead, name)(x, *([rest] if name == "gep" else rest), **more)
+            found = self.starts[key] = made
+        return found
 
     def fetch(self, what: str, place: Any, size: int) -> None:
         """Bring what is loaded some steps later into the cache.
@@ -402,20 +349,30 @@ class _Loop:
 
     def combined(self, op: type, a: Any, b: Any) -> Any:
         """Two values by an operator; numbers that grow by a step stay such where they can."""
-        whole = a[0] == types.int64 == b[0]
-        if whole and op in (ast.Add, ast.Mult) and isinstance(b[1], Index):
+        name = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}.get(op)
+        if name is None or a[0] != types.int64 or b[0] != types.int64:
+            return self.apply(self.f.BINARY.get(op), [a, b])
+        if op is not ast.Sub and isinstance(b[1], Index):
             a, b = b, a
-        grows = whole and isinstance(a[1], Index) and not isinstance(b[1], Index | Vector)
-        if grows and (name := {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}.get(op)):
-            write = functools.partial(getattr(self.f.b, name), flags=("nsw",))
-            first, step = write(a[1].first, b[1]), a[1].step
-            if op is ast.Mult:
-                fixed = isinstance(b[1], ir.Constant) and isinstance(step, int)
-                if not fixed and step != 1:
-                    self.fail("a product of strides")
-                step = step * b[1].constant if fixed else b[1]
-            return types.int64, Index(first, step)
-        return self.apply(self.f.BINARY.get(op), [a, b])
+        (_, x), (_, y) = a, b
+        if self.same(x) and self.same(y):
+            return types.int64, self.early(name, x, y)
+        if not isinstance(x, Index) or isinstance(y, Index | Vector):
+            return self.apply(self.f.BINARY.get(op), [a, b])
+        if op is ast.Mult:
+            fixed = isinstance(y, ir.Constant) and isinstance(x.step, int)
+            if not fixed and x.step != 1:
+                self.fail("a product of strides")
+            now = self.f.b.mul(self.first(x), y, flags=("nsw",))
+            return types.int64, Index(now, x.step * y.constant if fixed else y)
+        if not self.same(y):
+            now = getattr(self.f.b, name)(x.now, y, flags=("nsw",))
+            return types.int64, Index(now, x.step, x.offset)
+        if x.offset is not None:
+            offset = self.early(name, x.offset, y)
+        else:
+            offset = y if op is ast.Add else self.early("neg", y)
+        return types.int64, Index(x.now, x.step, offset)
 
     def unary(self, x: ast.UnaryOp) -> Any:
         if isinstance(x.op, ast.Not):

@@ -74,13 +74,15 @@ class Vector:
 
 
 class Index:
-    """Whole numbers that grow by `step`, a number or a value, from lane to lane."""
+    """Whole numbers that grow by `step`, a number or a value, from lane to lane. The first one is
+    `now` and `offset`, a value that is the same in all steps of the loop, if there is one."""
 
-    __slots__ = ("first", "step")
+    __slots__ = ("now", "offset", "step")
 
-    def __init__(self, first: Any, step: Any = 1) -> None:
-        self.first = first
+    def __init__(self, now: Any, step: Any = 1, offset: Any = None) -> None:
+        self.now = now
         self.step = step
+        self.offset = offset
 
 
 class Template:

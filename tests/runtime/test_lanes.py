@@ -227,11 +227,60 @@ def test_one_copy_of_long_bodies(monkeypatch):
     text = text_of(loop(*lines), ("f4*", "f4*", "f4*"), objects.VECTOR_BYTES, monkeypatch)
     assert text.count("@accnp_lanes_tanh_") == 31  # a definition and 30 calls
     short = text_of(loop("a[i] = x[i] + y[i]"), ("f4*",) * 3, 32, monkeypatch)
-    assert short.count("fadd") == 3  # two vectors in one step, and one with a mask
+    assert short.count("fadd") == 2  # a loop, and once what is left under a mask
+    assert short.count("load.v16f32") == 3  # two vectors in one step; a declaration
+
+
+SCRATCH = """
+def kernel(lo, hi, a, x, n):
+    buf0 = stack_f8()
+    buf1 = stack_f4()
+    for o in range(lo, hi):
+        for j in range(n):
+            buf0[j] = f8(o)
+        for j in range(n):
+            buf1[j] = x[o * n + j]
+        for j in range(n):
+            buf0[j] = f8(buf0[j] + f8(buf1[j]))
+        for j in range(n):
+            a[o * n + j] = f4(buf0[j])
+"""
+
+
+def test_scratch_has_room_for_whole_vectors(monkeypatch):
+    """Loops over scratch alone have no steps that are left; results are masked."""
+    signature = "f4*", "f4*", "i8"
+    for width, lanes in ((64, 16), (32, 8)):
+        text = text_of(SCRATCH, signature, width, monkeypatch)
+        calls = [line for line in text.splitlines() if "call" in line and "masked" in line]
+        assert sum("masked.store" in line for line in calls) == 1  # of the results
+        assert sum("masked.load" in line for line in calls) == 1  # of the operand
+        assert f"store <{lanes} x float>" in text
+    for kernel in kernels(SCRATCH, signature, monkeypatch):
+        for n in (0, 1, 7, 8, 15, 16, 17, 33, 1023, 1024):
+            x = np.arange(2 * n, dtype=np.float32)
+            a = np.full(2 * n + 16, -1, np.float32)
+            run(kernel, 2, a, x, n)
+            assert np.array_equal(a[: 2 * n], x + np.repeat([0, 1], n))
+            assert np.all(a[2 * n :] == -1)
+
+
+def test_quotients_by_sizes_are_rounded_down(monkeypatch):
+    source = """
+def kernel(lo, hi, a, x, n):
+    for i in range(lo, hi):
+        a[i] = (x[i] - 7) // n
+"""
+    for kernel in kernels(source, ("i8*", "i8*", "i8"), monkeypatch, vectors=False):
+        for n in (1, 2, 3, 7):
+            x, a = np.arange(20), np.zeros(20, np.int64)
+            run(kernel, 20, a, x, n)
+            assert np.array_equal(a, (x - 7) // n)
 
 
 def test_long_loops_take_two_vectors_where_there_are_registers(monkeypatch):
-    """One value of twice the lanes; not in inner loops, which may be shorter than that."""
+    """One value of twice the lanes; with many registers not in inner loops, which may be shorter
+    than that."""
     flat = loop("a[i] = x[i] + y[i]")
     rows = (
         "def kernel(lo, hi, a, x, y, n):\n    for o in range(lo, hi):\n        for i in range(n):\n"
@@ -240,7 +289,7 @@ def test_long_loops_take_two_vectors_where_there_are_registers(monkeypatch):
     for source, more, lanes in ((flat, (), 32), (rows, ("i8",), 16)):
         text = text_of(source, ("f4*", "f4*", "f4*", *more), 64, monkeypatch)
         assert f"fadd <{lanes} x float>" in text
-    assert "fadd <8 x float>" in text_of(flat, ("f4*",) * 3, 32, monkeypatch)
+    assert "fadd <16 x float>" in text_of(flat, ("f4*",) * 3, 32, monkeypatch)
     long = text_of(loop("a[i] = exp(x[i])"), ("f4*",) * 3, 64, monkeypatch)
     assert "load.v64f32" in long  # chains of dependent instructions: four vectors
 

@@ -1,0 +1,167 @@
+"""How a loop that `lanes` writes goes over its steps: whole vectors, and what is left under a mask.
+
+In: a loop whose body can be written for some steps at a time, and its limits. Out: LLVM text. What
+is left is no loop, but one more copy of the body: loops are what LLVM's code generator is busy with
+(half of its time for a sum over columns). Loops over scratch alone, which has room for whole
+vectors, have one copy, and so have long bodies.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from llvmlite import ir
+from numba.core import types
+
+from accnp.runtime.accesses import first_of
+from accnp.runtime.independent import SMALL, weight
+from accnp.runtime.streams import asked_of_whole, until_aligned
+from accnp.runtime.syntax import walk
+
+__all__ = ["MOST", "go_over"]
+
+TINY = 6  # instructions of a body that does two vectors, where they have 32 bytes
+MOST = 64  # lanes of a mask
+_I64 = ir.IntType(64)
+
+
+def go_over(loop: Any, start: Any, stop: Any) -> None:
+    """Write a loop from start to stop where its builder stands."""
+    f, size = loop.f, weight(loop.node)
+    loop.before = f.b.append_basic_block("lanes")
+    f.b.branch(loop.before)
+    f.b.position_at_end(loop.before)
+    short = size <= SMALL
+    loop.fetches = None if short else set()
+    zero = isinstance(start, ir.Constant) and start.constant == 0
+    loop.padded = f.scratch if zero else frozenset()
+    if f.vector_bytes < 64 and size <= TINY and 2 * loop.n <= MOST:
+        loop.n *= 2
+    # The body goes below what is the same for all steps, which is found while writing it.
+    first = _first_aligned(loop, start, stop)
+    loop.ahead = ir.IRBuilder(loop.before)
+    if loop.bases <= loop.padded and _in_order(loop):
+        _loop(loop, start, stop, whole=True)
+    elif not short:
+        _loop(loop, start, stop, masked=True, first=first)
+    elif first is None:
+        _rest(loop, _loop(loop, start, stop), stop)
+    else:
+        _twice(loop, start, first, stop)
+    loop.ahead.branch(loop.join)
+
+
+def _in_order(loop: Any) -> bool:
+    """Whether all memory is looked at under the index itself, and nothing is divided."""
+    found = [x for s in loop.node.body for x in walk(s)]
+    places = [x.slice for x in found if isinstance(x, ast.Subscript)]
+    named = all(isinstance(x, ast.Name) and x.id == loop.index for x in places)
+    divided = (ast.FloorDiv, ast.Mod)
+    return named and not any(isinstance(x, ast.BinOp) and isinstance(x.op, divided) for x in found)
+
+
+def _first_aligned(loop: Any, start: Any, stop: Any) -> Any:
+    """Where results may go past the caches: in loops over all elements and over rows. The step up
+    to which a row is to be done apart; None where it begins with a line."""
+    f, loop.asked = loop.f, None
+    if loop.flat and f.tree.name == "kernel":  # its parts begin with lines
+        loop.asked = f.asks_past(f.b)
+        return None
+    stores = [s.targets[0] for s in loop.node.body if isinstance(s, ast.Assign)]
+    stores = [t for t in stores if isinstance(t, ast.Subscript)]
+    given = {a.arg for a in f.tree.args.args}
+    loops = [n for n in walk(f.tree) if isinstance(n, ast.For | ast.While)]
+    # What rows are gone over for several times is in the cache: scratch is better there.
+    apart = len(loops) == 2 - loop.flat
+    for t in stores:
+        names = {n.id for n in walk(t.slice) if isinstance(n, ast.Name)}
+        base = t.value.id if isinstance(t.value, ast.Name) else ""
+        apart &= names & loop.assigned == {loop.index} and base in given
+    if not apart:
+        return None
+    loop.asked = f.asks_past(f.b)
+    if loop.asked is None:
+        return None
+    f.assign(loop.index, (types.int64, start))
+    kind, place = f.pointer(stores[0])  # others mostly begin as their lines do, too
+    size = 1 if kind is types.boolean else kind.bitwidth // 8
+    return until_aligned(f.b, loop.asked, loop.n, size, place, start, stop)
+
+
+def _rest(loop: Any, now: Any, limit: Any) -> None:
+    """The steps that are left: once what a step of the loop is, under a mask."""
+    b = loop.f.b
+    rest, end = (b.append_basic_block(x) for x in ("rest", "end"))
+    b.cbranch(b.icmp_signed("<", now, limit), rest, end)
+    b.position_at_end(rest)
+    left = b.sub(limit, now)
+    loop.steps_of(now, first_of(b, loop.put, left, loop.n), left, None)
+    b.branch(end)
+    b.position_at_end(end)
+
+
+def _twice(loop: Any, start: Any, first: Any, stop: Any) -> None:
+    """What comes before `first`, whole vectors from there on, and what is left: one copy of the
+    body for both ends."""
+    b = loop.f.b
+    loop.join = head = b.append_basic_block("head")
+    whole, end = (b.append_basic_block(x) for x in ("whole", "end"))
+    b.position_at_end(head)
+    now, limit = b.phi(_I64), b.phi(_I64)
+    now.add_incoming(start, loop.before)
+    limit.add_incoming(first, loop.before)
+    _rest(loop, now, limit)
+    b.cbranch(b.icmp_signed("<", limit, stop), whole, end)
+    b.position_at_end(whole)
+    now.add_incoming(_loop(loop, limit, stop), b.block)
+    limit.add_incoming(stop, b.block)
+    b.branch(head)
+    b.position_at_end(end)
+
+
+def _loop(
+    loop: Any, start: Any, stop: Any, masked: bool = False, whole: bool = False, first: Any = None
+) -> Any:
+    """A loop from start, as long as whole vectors fit, or to the very end; where it stops.
+
+    `masked`: up to the end, and with `first` up to there before. `whole`: what is beyond the end
+    may be written.
+    """
+    b, n = loop.f.b, loop.n
+    came, limit = b.block, stop
+    head, body, end = (b.append_basic_block(x) for x in ("head", "vectors", "end"))
+    if came is loop.before:
+        loop.join = head  # the branch comes when all is known that goes before it
+    else:
+        b.branch(head)
+    b.position_at_end(head)
+    now = b.phi(_I64)
+    now.add_incoming(start, came)
+    if first is not None:
+        limit = b.phi(_I64)
+        limit.add_incoming(first, came)
+    last = now if masked or whole else b.add(now, ir.Constant(_I64, n - 1), flags=("nsw",))
+    out = end if first is None else b.append_basic_block("more")
+    b.cbranch(b.icmp_signed("<", last, limit), body, out)
+    b.position_at_end(body)
+    mask, left, past = None, None, loop.asked
+    if masked:
+        left = b.sub(limit, now)
+        mask = first_of(b, loop.put, left, n)
+        if past is not None:
+            past = asked_of_whole(b, past, now, n, limit)
+    loop.steps_of(now, mask, left, past)
+    following = b.add(now, ir.Constant(_I64, n), flags=("nsw",))
+    if first is not None:
+        following = b.select(b.icmp_signed("<", following, limit), following, limit)
+        limit.add_incoming(limit, b.block)
+    now.add_incoming(following, b.block)
+    b.branch(head)
+    if first is not None:
+        b.position_at_end(out)
+        now.add_incoming(now, out)
+        limit.add_incoming(stop, out)
+        b.cbranch(b.icmp_signed("<", limit, stop), head, end)
+    b.position_at_end(end)
+    return now
