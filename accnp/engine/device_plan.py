@@ -30,7 +30,7 @@ from accnp.passes.program import Program, Value
 from accnp.primitives.loops import EACH
 from accnp.runtime.compile import CompileError
 from accnp.runtime.device import Device
-from accnp.runtime.device_buffer import move
+from accnp.runtime.device_buffer import driver_of, move
 from accnp.runtime.helpers import in_parallel
 
 __all__ = ["DevicePlanner"]
@@ -123,11 +123,17 @@ class DevicePlanner(Planner):
     # --- operations by themselves ---
 
     def library(self, v: Value) -> HostStep:
-        if library_function(v.op) is None:
+        if library_function(v.op) is None or not self.known(v):
             return super().library(v)
         step = LibraryStep(v)
         step.operands = super().library(v).operands
         return step
+
+    def known(self, v: Value) -> bool:
+        """Whether the array library has the types of an operation; users' kernels see to theirs."""
+        avals = [x.aval for x in v.inputs] + [*(v.aval if isinstance(v.aval, tuple) else (v.aval,))]
+        knows = driver_of(self.device).knows
+        return callable(v.op.cuda) or all(knows(a.dtype) for a in avals)
 
     def own_kernel(self, v: Value, call: HostStep) -> list[KernelStep]:
         if isinstance(call, LibraryStep):

@@ -60,11 +60,12 @@ def bring(device: Device | None, nodes: Sequence[Node], buffers: Sequence[Any]) 
 def run(
     plan: Plan,
     leaves: Sequence[Any],
-    tell: Callable[[Any], None] | None = None,
+    tell: Callable[..., None] | None = None,
     mark: bool = True,
 ) -> list[Any]:
-    """Launch a plan and return its outputs' buffers; `tell` is called after every step, when it has
-    run. `mark`: whether somebody outside may wait for the outputs."""
+    """Launch a plan and return its outputs' buffers. `tell` is called with every step and its time
+    on the GPU, when all have run: seconds from the first one to its begin, and to its end.
+    `mark`: whether somebody outside may wait for the outputs."""
     device = plan.device
     assert device is not None
     if not plan.loaded:
@@ -73,7 +74,9 @@ def run(
         return plan.walk(leaves)
     driver = driver_of(device)
     slots: list[Any] = [*leaves, *[None] * (plan.n_slots - plan.n_leaves)]
+    times: list[tuple[Any, Any, Any]] = []
     for step in plan.steps:
+        begin = driver.event(True) if tell is not None else None
         try:
             _do(step, slots, plan, device, driver)
         except (RuntimeError, MemoryError) as error:
@@ -81,10 +84,14 @@ def run(
                 error.accnp_step = step  # type: ignore[union-attr]
             raise
         if tell is not None:
-            driver.synchronize()
-            tell(step)
+            times.append((step, begin, driver.event(True)))
         for slot in step.frees:
             slots[slot] = None
+    if tell is not None:
+        driver.synchronize()
+        first = times[0][1] if times else None
+        for step, begin, end in times:
+            tell(step, (driver.elapsed(first, begin), driver.elapsed(first, end)))
     found = [slots[s] for s in plan.output_slots]
     if mark:
         event = driver.event()

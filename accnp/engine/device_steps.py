@@ -82,6 +82,11 @@ class DeviceStep(KernelStep):
             self.function = _loaded(self.device, made)
         return self.function
 
+    @property
+    def capability(self) -> tuple[int, int]:
+        """The compute capability of its device."""
+        return driver_of(self.device).cc
+
     def facts(self) -> dict[str, int]:
         """Registers of a thread, bytes of local and shared memory; loads the kernel."""
         return driver_of(self.device).facts(self.load(self.fastmath))

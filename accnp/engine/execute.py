@@ -36,9 +36,10 @@ __all__ = [
 
 
 def run(
-    plan: Plan, leaves: Sequence[Buffer], tell: Callable[[Any], None] | None = None
+    plan: Plan, leaves: Sequence[Buffer], tell: Callable[..., None] | None = None
 ) -> list[Buffer]:
-    """Run a plan and return its outputs' buffers; `tell` is called after every step."""
+    """Run a plan and return its outputs' buffers; `tell` is called after every step (for a GPU with
+    times, see there)."""
     if plan.device is not None:
         return _on_device().run(plan, leaves, tell)
     if not plan.loaded:

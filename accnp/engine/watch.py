@@ -78,14 +78,15 @@ def timed(plan: Plan, leaves: Sequence[Buffer]) -> list[Buffer]:
             step.load(plan.fastmath)
     last = time.perf_counter()
 
-    def tell(step: Any) -> None:
+    def tell(step: Any, span: tuple[float, float] | None = None) -> None:
         nonlocal last
         now = time.perf_counter()
         if isinstance(step, KernelStep):
             what = f"kernel {step.label}, for 0..{step.extent}"
         else:
             what = f"{step.op.name} (library call or loop)"
-        note(f"launch {what}: {(now - last) * 1e6:.1f} us")
+        took = now - last if span is None else span[1] - span[0]
+        note(f"launch {what}: {took * 1e6:.1f} us")
         last = time.perf_counter()
 
     return execute.run(plan, leaves, tell)

@@ -20,9 +20,13 @@ __all__ = [
     "solve", "sort", "svd", "top_k", "triangular_solve",
 ]  # fmt: skip
 
-MATRICES = 64  # systems of a batch up to which they are solved one by one
+MATRICES = 64  # systems of a batch up to which large ones are solved one by one
+SMALL = 512  # unknowns of a system from which it is large
 # Precisions that allow sums of products of 19 bits (TF32) for float32.
-_COARSE = ("DEFAULT", "TF32_TF32_F32", "BF16_BF16_F32", "F16_F16_F32", "ANY_F8_ANY_F8_F32")
+_COARSE = (
+    "default", "fastest", "high", "bfloat16", "tensorfloat32", "tf32_tf32_f32", "bf16_bf16_f32",
+    "f16_f16_f32", "any_f8_any_f8_f32",
+)  # fmt: skip
 
 
 def _is_cupy(xp: Any) -> bool:
@@ -30,20 +34,30 @@ def _is_cupy(xp: Any) -> bool:
 
 
 @contextlib.contextmanager
-def _precision(xp: Any, wanted: Any) -> Iterator[None]:
-    """Let float32 products be made of TF32 where a program asks for less than full precision."""
+def _precision(xp: Any, wanted: Any, small: bool = False) -> Iterator[None]:
+    """Let float32 products be made of TF32 where a program asks for less than full precision, or
+    where `small` says that the operands were of 16 bits, which TF32 holds as they are.
+
+    The mode is one of the thread's handle of cuBLAS: CuPy's own switch (`set_compute_type`) is the
+    whole process's, and stacks of matrices do not look at it.
+    """
     both = wanted if isinstance(wanted, tuple) else (wanted,)
-    coarse = all(getattr(p, "name", str(p)) in _COARSE for p in both if p is not None)
-    if wanted is None or not coarse or not _is_cupy(xp):
+    coarse = all(str(getattr(p, "name", p)).lower() in _COARSE for p in both if p is not None)
+    if not (small or (wanted is not None and coarse)) or not _is_cupy(xp):
         yield
         return
-    core = importlib.import_module("cupy._core._routines_linalg")
-    before = core.get_compute_type(np.float32)
-    core.set_compute_type(np.float32, core.COMPUTE_TYPE_TF32)
+    cublas, handle = xp.cuda.cublas, xp.cuda.device.get_cublas_handle()
+    before = cublas.getMathMode(handle)
+    cublas.setMathMode(handle, cublas.CUBLAS_TF32_TENSOR_OP_MATH)
     try:
         yield
     finally:
-        core.set_compute_type(np.float32, before)
+        cublas.setMathMode(handle, before)
+
+
+def _is_half(dtype: np.dtype) -> bool:
+    """Whether numbers are float16 or bfloat16."""
+    return dtype.itemsize == 2 and dtype.kind in "fV"
 
 
 def _rest(rank: int, *used: Sequence[int]) -> list[int]:
@@ -58,8 +72,10 @@ def product(
     (ac, bc), (ab, bb) = dimension_numbers
     out = np.dtype(preferred_element_type or a.dtype)
     work = out
-    if not _is_cupy(xp) and out.itemsize < 4 and out.kind in "fV":
-        work = np.dtype(np.float32)  # cuBLAS adds halves up in float32 by itself
+    small = all(_is_half(x.dtype) for x in (a, b))
+    # cuBLAS adds products of halves up in float32 by itself, but CuPy 14 gives it no stacks of them
+    if _is_half(out) and (ab or not _is_cupy(xp)):
+        work = np.dtype(np.float32)
     a, b = (x if x.dtype == work else x.astype(work) for x in (a, b))
     af, bf = _rest(a.ndim, ac, ab), _rest(b.ndim, bc, bb)
     batch = [a.shape[d] for d in ab]
@@ -69,7 +85,7 @@ def product(
         return xp.zeros(shape, out)
     left = a.transpose(*ab, *af, *ac).reshape(*batch, prod([a.shape[d] for d in af]), k)
     right = b.transpose(*bb, *bc, *bf).reshape(*batch, k, prod([b.shape[d] for d in bf]))
-    with _precision(xp, precision):
+    with _precision(xp, precision, small and work == np.float32):
         y = xp.matmul(left, right)
     return y.reshape(shape).astype(out, copy=False)
 
@@ -114,19 +130,22 @@ def triangular_solve(
     xp: Any, a: Any, b: Any, *, left_side: bool, lower: bool, transpose_a: bool,
     conjugate_a: bool, unit_diagonal: bool,
 ) -> Any:  # fmt: skip
-    """triangular_solve, one matrix after the other."""
-    if not _lapack(a, b) or prod(a.shape[:-2]) > MATRICES:
+    """triangular_solve: small matrices of a batch at once, large ones one after the other."""
+    if not _lapack(a, b):
         return None
-    name = "cupyx.scipy.linalg" if _is_cupy(xp) else "scipy.linalg"
-    library = importlib.import_module(name)
+    library = importlib.import_module("cupyx.scipy.linalg" if _is_cupy(xp) else "scipy.linalg")
     m = a.conj() if conjugate_a else a
-    found = xp.empty(b.shape, b.dtype)
     # With the unknowns on the left, the transpose of the system has them on the right.
+    right = b if left_side else b.swapaxes(-1, -2)
     how = {"lower": lower, "unit_diagonal": unit_diagonal, "trans": int(transpose_a == left_side)}
+    count = prod(a.shape[:-2])
     try:
+        if _is_cupy(xp) and (count > MATRICES or a.shape[-1] <= SMALL):
+            y = library.solve_triangular(m, right, **how)
+            return y if left_side else y.swapaxes(-1, -2)
+        found = xp.empty(b.shape, b.dtype)
         for i in np.ndindex(a.shape[:-2]):
-            right = b[i] if left_side else b[i].T
-            y = library.solve_triangular(m[i], right, **how, check_finite=False)
+            y = library.solve_triangular(m[i], right[i], **how, check_finite=False)
             found[i] = y if left_side else y.T
     except np.linalg.LinAlgError:
         return None
@@ -237,16 +256,21 @@ def _running(xp: Any, fold: Any, x: Any, axis: int, reverse: bool) -> Any:
 def convolution(
     xp: Any, lhs: Any, rhs: Any, *, window_strides: Any, padding: Any, lhs_dilation: Any,
     rhs_dilation: Any, dimension_numbers: Any, feature_group_count: int, batch_group_count: int,
-    **_: Any,
+    precision: Any = None, **_: Any,
 ) -> Any:  # fmt: skip
     """conv_general_dilated, as a product of matrices with the windows as rows."""
-    if batch_group_count > 1 or not lhs.size or not rhs.size or lhs.dtype.kind not in "fc":
+    small = _is_half(lhs.dtype)
+    if batch_group_count > 1 or not lhs.size or not rhs.size:
+        return None
+    if lhs.dtype.kind not in "fc" and not small:
         return None
     if any(d != 1 for d in lhs_dilation) or any(p < 0 for pair in padding for p in pair):
         return None
     dims, groups = dimension_numbers, feature_group_count
     x = lhs.transpose(dims.lhs_spec)
     w = rhs.transpose(dims.rhs_spec)
+    if small:
+        x, w = x.astype(np.float32), w.astype(np.float32)
     n, space = x.ndim - 2, range(2, x.ndim)
     x = xp.pad(x, ((0, 0), (0, 0), *[tuple(p) for p in padding]))
     taps = w.shape[2:]
@@ -265,7 +289,9 @@ def convolution(
         (steps[1] * each, steps[0], *moves, steps[1], *inside),
     ).reshape(groups, examples * prod(outs), each * prod(taps))
     factors = w.reshape(groups, w.shape[0] // groups, each * prod(taps)).swapaxes(1, 2)
-    y = xp.matmul(windows, factors).reshape(groups, examples, *outs, w.shape[0] // groups)
+    with _precision(xp, precision, small):
+        y = xp.matmul(windows, factors)
+    y = y.reshape(groups, examples, *outs, w.shape[0] // groups)
     # To examples, features, space: then to where the result has them.
     y = y.transpose(1, 0, n + 2, *range(2, n + 2)).reshape(examples, w.shape[0], *outs)
     back = [0] * y.ndim

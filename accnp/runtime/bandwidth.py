@@ -6,6 +6,7 @@ In: a number of bytes. Out: a call that moves them, or the bytes a second of suc
 from __future__ import annotations
 
 import ctypes
+import importlib
 import threading
 from collections.abc import Callable
 from time import perf_counter
@@ -20,7 +21,7 @@ __all__ = ["bandwidth", "streaming_copy"]
 
 _MOVED = 256 << 20  # the halves are larger than most caches
 _ROUNDS = 7
-_found: dict[int, float] = {}
+_found: dict[Any, float] = {}
 _lock = renewed(threading.Lock())
 
 
@@ -49,10 +50,12 @@ def streaming_copy(moved: int) -> Callable[[], Any]:
     return copy
 
 
-def bandwidth() -> float:
-    """Bytes a second that a streaming copy moves with this number of threads; measured once per
-    process (0.2 s), on the first call."""
+def bandwidth(device: Any = None) -> float:
+    """Bytes a second that a streaming copy moves with this number of threads, or inside a GPU;
+    measured once per process (0.2 s), on the first call."""
     with _lock:
+        if device is not None:
+            return _of_gpu(device)
         found = _found.get(config.threads)
         if found is None:
             copy = streaming_copy(_MOVED)
@@ -64,3 +67,19 @@ def bandwidth() -> float:
                 times.append(perf_counter() - start)
             found = _found[config.threads] = _MOVED / min(times)
     return found
+
+
+def _of_gpu(device: Any) -> float:
+    if device not in _found:
+        driver = importlib.import_module("accnp.runtime.device_buffer").driver_of(device)
+        half = min(_MOVED, driver.stats()["free"] // 4)
+        source, target = driver.alloc(half), driver.alloc(half)
+        seconds = []
+        for _ in range(_ROUNDS):
+            begin = driver.event(True)
+            driver.copy(target.ptr, source.ptr, half)
+            end = driver.event(True)
+            driver.wait(end)
+            seconds.append(driver.elapsed(begin, end))
+        _found[device] = 2 * half / min(seconds)
+    return _found[device]

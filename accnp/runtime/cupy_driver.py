@@ -238,14 +238,17 @@ class CupyDriver:
 
     # --- time ---
 
-    def _mark(self, stream: Any) -> Any:
-        event = self.xp.cuda.Event(disable_timing=True)
+    def _mark(self, stream: Any, timed: bool = False) -> Any:
+        event = self.xp.cuda.Event(disable_timing=not timed)
         event.record(stream)
         return event
 
-    def event(self) -> Any:
+    def event(self, timed: bool = False) -> Any:
         self._here()
-        return self._mark(self._compute)
+        return self._mark(self._compute, timed)
+
+    def elapsed(self, begin: Any, end: Any) -> float:
+        return self.xp.cuda.get_elapsed_time(begin, end) / 1e3
 
     def done(self, event: Any) -> bool:
         return event.done
@@ -259,6 +262,9 @@ class CupyDriver:
             stream.synchronize()
 
     # --- CuPy's arrays ---
+
+    def knows(self, dtype: np.dtype) -> bool:
+        return (dtype.isbuiltin == 1 and dtype.kind in "biufc") or dtype.name == "bfloat16"
 
     def array(self, memory: Any, offset: int, shape: Any, dtype: Any, strides: Any) -> Any:
         cupy = self.xp

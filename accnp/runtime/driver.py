@@ -112,8 +112,12 @@ class Driver(Protocol):
         """What is known of a loaded function: registers, bytes of local and shared memory."""
         ...
 
-    def event(self) -> Any:
-        """A mark behind everything asked for so far."""
+    def event(self, timed: bool = False) -> Any:
+        """A mark behind everything asked for so far; `timed` if it shall know when it is passed."""
+        ...
+
+    def elapsed(self, begin: Any, end: Any) -> float:
+        """Seconds between two such marks, once both are passed."""
         ...
 
     def done(self, event: Any) -> bool:
@@ -134,6 +138,10 @@ class Driver(Protocol):
 
     def stats(self) -> dict[str, int]:
         """Bytes: `used` by arrays, `kept` in the pool for reuse, `free` and `total` of the GPU."""
+        ...
+
+    def knows(self, dtype: np.dtype) -> bool:
+        """Whether arrays of `xp` can be of a type."""
         ...
 
     def array(self, memory: Memory, offset: int, shape: Any, dtype: Any, strides: Any) -> Any:

@@ -1,19 +1,22 @@
 """A GPU made of NumPy's memory and the interpreter of PTX, for tests of what is around kernels.
 
 `gpus(n)` puts so many of them in the place of CuPy's by `driver.install`. Their library of arrays
-is NumPy, so that library calls are tried as well; events are done as soon as somebody asks.
+is NumPy with CuPy's names and parameters (`strict_cupy.py`), so that library calls are tried as
+well; events are done as soon as somebody asks.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from cuda.interpreter import _STEP, GLOBAL, Module
 from cuda.interpreter import Memory as Space
+from cuda.strict_cupy import Array, cupyx, library
 
 from accnp.runtime import driver
 from accnp.runtime.driver import Entries
@@ -65,10 +68,10 @@ class FakeDriver:
     kind = "fake"
     cc = (9, 0)
     stream = 0
-    xp = np
 
     def __init__(self, total: int = 1 << 30) -> None:
         self.space = Space()
+        self.xp = library()
         self.total = total
         self.counts = {"used": 0}
         self.calls: dict[str, int] = {}
@@ -170,8 +173,11 @@ class FakeDriver:
     def facts(self, function: Any) -> dict[str, int]:
         return {"registers": 0, "local": 0, "shared": 0}
 
-    def event(self) -> Any:
-        return object()
+    def event(self, timed: bool = False) -> Any:
+        return time.perf_counter() if timed else object()
+
+    def elapsed(self, begin: Any, end: Any) -> float:
+        return end - begin
 
     def done(self, event: Any) -> bool:
         return True
@@ -190,9 +196,12 @@ class FakeDriver:
         used = self.counts["used"]
         return {"used": used, "kept": 0, "free": self.total - used, "total": self.total}
 
+    def knows(self, dtype: np.dtype) -> bool:
+        return (dtype.isbuiltin == 1 and dtype.kind in "biufc") or dtype.name == "bfloat16"
+
     def array(self, memory: Any, offset: int, shape: Any, dtype: Any, strides: Any) -> Any:
         whole = self.space.blocks[(memory.ptr - GLOBAL) // _STEP][0]
-        return np.ndarray(shape, dtype, whole, offset, strides)
+        return np.ndarray(shape, dtype, whole, offset, strides).view(Array)
 
     def adopt(self, array: np.ndarray) -> _Adopted:
         return _Adopted(self.space, array)
@@ -208,6 +217,7 @@ def gpus(count: int = 1, total: int = 1 << 30) -> Iterator[list[FakeDriver]]:
     found = [FakeDriver(total) for _ in range(count)]
     driver.install(lambda: found)
     try:
-        yield found
+        with cupyx():
+            yield found
     finally:
         driver.install(None)

@@ -7,6 +7,7 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
+from cuda.strict_cupy import checked
 
 from accnp.runtime import cupy_driver
 from accnp.runtime.cupy_driver import BESIDE
@@ -34,9 +35,13 @@ class Stream:
 
 
 class Event:
+    count = 0
+
     def __init__(self, disable_timing):
-        assert disable_timing
+        self.timed = not disable_timing
         self.done = False
+        Event.count += 1
+        self.number = Event.count
 
     def record(self, stream):
         self.stream = stream.ptr
@@ -66,14 +71,21 @@ class Pinned(np.ndarray):
 def cuda(monkeypatch):
     log = Log()
     names = iter([11, 12, 13])
-    runtime = SimpleNamespace(
-        getDeviceCount=lambda: 1, setDevice=lambda i: None, free=lambda p: None,
-        getDevice=lambda: 0, CUDARuntimeError=RuntimeError, memGetInfo=lambda: (600, 1000),
+
+    def strict(where, **functions):
+        """Functions that take what CuPy's take."""
+        held = {name: checked(f"{where}.{name}", f) for name, f in functions.items()}
+        return SimpleNamespace(**held)
+
+    runtime = strict(
+        "cupy.cuda.runtime", getDeviceCount=lambda: 1, setDevice=lambda i: None,
+        free=lambda p: None, getDevice=lambda: 0, memGetInfo=lambda: (600, 1000),
         getDeviceProperties=lambda i: {"name": b"NVIDIA H200", "major": 9, "minor": 0},
         memcpyAsync=lambda to, source, n, kind, stream: (
             log.append(("copy", kind, stream)), ctypes.memmove(to, source, n),
         ),
     )  # fmt: skip
+    runtime.CUDARuntimeError = RuntimeError
 
     class Device:
         def __init__(self, number):
@@ -81,22 +93,29 @@ def cuda(monkeypatch):
 
         __enter__ = __exit__ = lambda self, *_: None
 
-    class Module:
-        def load(self, text):
-            assert text.endswith(b"\0")
+    def load(text):
+        assert text.endswith(b"\0")
 
-        def get_function(self, name):
-            return SimpleNamespace(ptr=99, name=name)
-
-    pool = SimpleNamespace(
-        free_bytes=lambda: 50, used_bytes=lambda: 150, free_all_blocks=lambda: log.append("freed")
+    pool = strict(
+        "cupy.cuda.MemoryPool", free_bytes=lambda: 50, used_bytes=lambda: 150,
+        free_all_blocks=lambda: log.append("freed"),
+    )  # fmt: skip
+    module = strict(
+        "cupy.cuda.Module", load=load, get_function=lambda name: SimpleNamespace(ptr=99, name=name)
     )
     cupy = ModuleType("cupy")
-    cupy.cuda = SimpleNamespace(
-        runtime=runtime, Device=Device, Module=Module, Event=Event, alloc=Pointer,
+    cupy.cuda = strict(
+        "cupy.cuda", Device=Device, Module=lambda: module, Event=Event, alloc=Pointer,
         Stream=lambda non_blocking: Stream(log, next(names)), alloc_pinned_memory=Pinned,
+        get_elapsed_time=lambda begin, end: end.number - begin.number,
+        UnownedMemory=lambda *found: found, MemoryPointer=lambda *found: found,
     )  # fmt: skip
-    cupy.get_default_memory_pool = cupy.get_default_pinned_memory_pool = lambda: pool
+    cupy.cuda.runtime = runtime
+    pools = strict(
+        "cupy", get_default_memory_pool=lambda: pool, get_default_pinned_memory_pool=lambda: pool
+    )
+    vars(cupy).update(vars(pools))
+    cupy.ndarray = lambda shape, dtype, *, memptr, strides: (shape, dtype, memptr, strides)
     launched = []
 
     def launch(f, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra):
@@ -104,9 +123,13 @@ def cuda(monkeypatch):
         values = [ctypes.c_uint64.from_address(p).value for p in words]
         launched.append((f, (gx, gy, gz), (bx, by, bz), shared, stream, values, extra))
 
-    driver = ModuleType("cupy_backends.cuda.api.driver")
-    driver.launchKernel = launch
-    driver.funcGetAttribute = lambda attribute, f: attribute
+    where = "cupy_backends.cuda.api.driver"
+    driver = ModuleType(where)
+    found = strict(
+        where, launchKernel=launch, funcGetAttribute=lambda attribute, f: attribute,
+        CUDADriverError=lambda status: RuntimeError(f"CUDA says {status}"),
+    )  # fmt: skip
+    vars(driver).update(vars(found))
     driver.CU_FUNC_ATTRIBUTE_NUM_REGS = 40
     driver.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES = 8
     driver.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 16
@@ -181,3 +204,44 @@ def test_calls_are_on_the_stream(cuda):
     assert not cuda.driver.done(event)
     cuda.driver.wait(event)
     assert cuda.driver.done(event)
+
+
+def test_times(cuda):
+    begin, end = cuda.driver.event(True), cuda.driver.event(True)
+    assert begin.timed
+    assert end.timed
+    assert not cuda.driver.event().timed
+    assert cuda.driver.elapsed(begin, end) == 1e-3  # CuPy tells milliseconds
+
+
+def test_machine_code_calls_nvidias_driver(cuda, monkeypatch):
+    asked = []
+
+    def library(name):
+        asked.append(name)
+        held = {
+            name: ctypes.cast(k, ctypes.c_void_p)
+            for k, name in enumerate(
+                ["cuLaunchKernel", "cuMemcpyDtoDAsync_v2", "cuMemcpyDtoHAsync_v2",
+                 "cuStreamSynchronize"], 1
+            )
+        }  # fmt: skip
+        return SimpleNamespace(**held)
+
+    monkeypatch.setattr(cupy_driver.ctypes, "CDLL", library)
+    assert cuda.driver.entries() == (1, 2, 3, 4)
+    assert "cuda" in asked[0]
+    assert cuda.driver.handle(cuda.driver.load(".version", "k")) == 99
+    assert str(cuda.driver.failure(700)) == "CUDA says 700"
+
+
+def test_arrays_over_memory(cuda):
+    memory = SimpleNamespace(ptr=1 << 20)
+    f4 = np.dtype("f4")
+    shape, dtype, (held, offset), strides = cuda.driver.array(memory, 8, (2, 3), f4, (4, 8))
+    assert (shape, dtype, offset, strides) == ((2, 3), f4, 8, (4, 8))
+    assert held[0] == memory.ptr
+    assert held[1] >= 8 + 4 + 16 + 4
+    assert held[2] is memory
+    assert cuda.driver.knows(f4)
+    assert not cuda.driver.knows(np.dtype("U1"))

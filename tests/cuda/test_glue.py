@@ -12,6 +12,7 @@ from cuda.fake import gpus
 import accnp as jax
 import accnp.numpy as jnp
 from accnp import lax
+from accnp.api.inspect.kernels import occupancy
 from accnp.api.observe.memory import live_memory
 from accnp.config import config
 from accnp.runtime import buffer as pool
@@ -227,6 +228,34 @@ def test_inspect(fake):
     assert "blocks of" in kernel.launch
     assert kernel.facts()["occupancy"] > 0
     assert f.lower(x).compile()(x).shape == (2,)
+
+
+def test_occupancy():
+    full, half = 1.0, 0.5
+    assert occupancy((9, 0), 256, 32, 0) == full
+    assert occupancy((9, 0), 256, 33, 0) == 6 * 8 / 64  # 40 registers each
+    assert occupancy((9, 0), 256, 64, 0) == half
+    assert occupancy((9, 0), 32, 16, 0) == half  # 32 blocks
+    assert occupancy((8, 6), 1024, 16, 0) == 32 / 48
+    assert occupancy((8, 0), 128, 16, 40 << 10) == 4 * 4 / 64
+    assert occupancy((12, 1), 64, 255, 0) == 4 * 2 / 48
+
+
+def test_times_are_the_gpus(fake):
+    f = jax.jit(lambda x: lax.fori_loop(0, 3, lambda i, c: jax.nn.softmax(c) + c[0], x) @ y)
+    x, y = there(np.ones(1500, "f4")), there(np.ones((1500, 3), "f4"))
+    f(x)
+    with jax.profiler.profile() as timeline:
+        f(x).block_until_ready()
+    steps = [e for e in timeline.events if e.kind == "step"]
+    assert [e.name for e in steps] == ["scan", "dot_general"]
+    assert {e.thread for e in steps} == {-1}
+    assert steps[0].end <= steps[1].start
+    assert all(e.seconds > 0 for e in steps)
+    assert "a copy inside cuda:0 moves" in timeline.summary()
+    named = [e for e in timeline.as_dict()["traceEvents"] if e["name"] == "thread_name"]
+    assert "cuda:0" in [e["args"]["name"] for e in named]
+    assert "of a copy" in str(jax.explain(f, x))
 
 
 # --- memory --------------------------------------------------------------------------------------

@@ -19,9 +19,9 @@ from accnp.api.algebra.conv_shapes import (
     conv_dimension_numbers,
     transposed_pads,
 )
-from accnp.api.algebra.products import precision_key
 from accnp.api.arguments.convert import as_node, promote, promote_inexact
 from accnp.api.arguments.shapes import as_int
+from accnp.api.arguments.values import precision_key
 from accnp.api.compiled.named import named
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary

@@ -20,7 +20,7 @@ from accnp.api.arguments.convert import (
     to_shape,
 )
 from accnp.api.arguments.shapes import as_axes, as_axis, as_int
-from accnp.api.arguments.values import to_dtype
+from accnp.api.arguments.values import precision_key, to_dtype
 from accnp.api.arrays.manipulation import cut, expand_node, reshape_plain, transpose_node
 from accnp.api.arrays.matrices import diagonal_node
 from accnp.api.compiled.named import shown
@@ -77,21 +77,6 @@ def _bits(dtype: np.dtype) -> int:
     if dtype.kind == "b":
         return 1
     return dtype.itemsize * (4 if dtype.kind == "c" else 8)
-
-
-_PRECISIONS = (
-    "default", "high", "highest", "fastest", "float32", "bfloat16", "bfloat16_3x", "tensorfloat32",
-)  # fmt: skip
-
-
-def precision_key(precision: Any) -> Any:
-    """A hashable form of a precision argument; the CPU always computes in full precision."""
-    for p in precision if isinstance(precision, tuple | list) else (precision,):
-        if hasattr(p, "check"):  # an algorithm, by `lax`
-            p.check()
-        elif isinstance(p, str) and p not in _PRECISIONS and not p.isupper():  # F16_F16_F32...
-            raise ValueError(f"precision: {p!r} is none of {', '.join(_PRECISIONS)}; pass one")
-    return tuple(precision) if isinstance(precision, list) else precision
 
 
 def _pair(name: str, a: Any, b: Any, preferred: Any) -> tuple[Node, Node, Any]:

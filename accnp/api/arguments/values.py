@@ -14,6 +14,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, numpy_node, scalar_node
 from accnp.array import Array
+from accnp.config import config
 from accnp.engine import array_of
 from accnp.errors import IncompatibleShapesError
 from accnp.ir.aval import make_aval, on_devices
@@ -21,7 +22,7 @@ from accnp.ir.node import Node, const
 from accnp.ir.op import o
 from accnp.primitives.kinds import full as full_node
 
-__all__ = ["node_of", "node_on_gpu", "to_dtype"]
+__all__ = ["node_of", "node_on_gpu", "precision_key", "to_dtype"]
 
 # Lists of at most this many pending Arrays are concatenated lazily; longer ones go through NumPy.
 _STACK_LIMIT = 64
@@ -200,3 +201,21 @@ def _stack_nested(x: Any, dtype: np.dtype, function: str) -> Node:
         )
     wide = [o.reshape(p, new_sizes=(1, *shape), dimensions=None) for p in parts]
     return wide[0] if len(wide) == 1 else o.concatenate(*wide, dimension=0)
+
+
+_PRECISIONS = (
+    "default", "high", "highest", "fastest", "float32", "bfloat16", "bfloat16_3x", "tensorfloat32",
+)  # fmt: skip
+
+
+def precision_key(precision: Any) -> Any:
+    """A hashable form of a precision argument, None being the configured one; the CPU always
+    computes in full precision."""
+    if precision is None:
+        return config.default_matmul_precision
+    for p in precision if isinstance(precision, tuple | list) else (precision,):
+        if hasattr(p, "check"):  # an algorithm, by `lax`
+            p.check()
+        elif isinstance(p, str) and p not in _PRECISIONS and not p.isupper():  # F16_F16_F32...
+            raise ValueError(f"precision: {p!r} is none of {', '.join(_PRECISIONS)}; pass one")
+    return tuple(precision) if isinstance(precision, list) else precision

@@ -131,7 +131,25 @@ class InspectedKernel:
         return f"<kernel of step {self.step}: {self.label}; {self.origin}>"
 
 
-REGISTERS, WARPS = 65536, 64  # of a multiprocessor
+REGISTERS = 65536  # of a multiprocessor
+# Of a multiprocessor, by compute capability: warps and blocks that it holds at once, and bytes of
+# shared memory (CUDA's programming guide, compute capabilities).
+_HOLDS = {
+    (8, 0): (64, 32, 164 << 10), (8, 6): (48, 16, 100 << 10), (8, 7): (48, 16, 164 << 10),
+    (8, 9): (48, 24, 100 << 10), (9, 0): (64, 32, 228 << 10), (10, 0): (64, 32, 228 << 10),
+    (12, 0): (48, 24, 100 << 10),
+}  # fmt: skip
+_OWN = 1 << 10  # bytes of shared memory that CUDA keeps of each block
+
+
+def occupancy(cc: tuple[int, int], threads: int, registers: int, shared: int) -> float:
+    """The part of a multiprocessor's warps that blocks of a kernel can fill: registers are given
+    to a warp by 256, shared memory to a block."""
+    warps, blocks, memory = _HOLDS[max([known for known in _HOLDS if known <= cc] or [(8, 0)])]
+    mine = -(-threads // 32)
+    each = -(-max(registers, 1) * 32 // 256) * 256
+    most = min(blocks, warps // mine, REGISTERS // (each * mine), memory // (shared + _OWN))
+    return most * mine / warps
 
 
 class KernelOnGpu(InspectedKernel):
@@ -167,13 +185,12 @@ class KernelOnGpu(InspectedKernel):
 
     def facts(self) -> dict[str, float]:
         """Registers of a thread, bytes of local and shared memory of it, and an estimate of the
-        occupancy: the part of a multiprocessor's warps that its registers allow. Loads the kernel.
+        occupancy: the part of a multiprocessor's warps that its blocks can fill. Loads the kernel.
         """
-        found: dict[str, float] = dict(self._on_gpu.facts())
-        each = max(found.get("registers", 0), 1) * self.threads
-        most = min(REGISTERS // each, WARPS * 32 // self.threads)
-        found["occupancy"] = most * self.threads / (WARPS * 32)
-        return found
+        known = self._on_gpu.facts()
+        cc = self._on_gpu.capability
+        part = occupancy(cc, self.threads, known["registers"], known["shared"])
+        return {**known, "occupancy": part}
 
     @property
     def came(self) -> str:

@@ -83,7 +83,9 @@ class Explanation:
         for e in self.events:
             if e.kind == "step" and not e.more["depth"]:
                 number = e.more["plan"].steps.index(e.more["step"])
-                self._session.of(e.more["plan"]).steps[number].ran(e.seconds)
+                facts = self._session.of(e.more["plan"]).steps[number]
+                facts.device = e.more["plan"].device
+                facts.ran(e.seconds)
             elif e.kind == "run":
                 self._session.of(e.more["plan"]).runs += 1
         new = engine._plans

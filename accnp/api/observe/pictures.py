@@ -49,6 +49,7 @@ class StepFacts:
         self.text = text
         self.kernel = isinstance(step, KernelStep)
         self.nbytes: int = step.nbytes
+        self.device: Any = None  # a GPU, where it runs on one
         self.seconds: float | None = None
         self.runs = 0
 
@@ -62,7 +63,7 @@ class StepFacts:
         """The share of what a streaming copy moves in this time; None if it has not run."""
         if not self.seconds:
             return None
-        return self.nbytes / self.seconds / bandwidth()
+        return self.nbytes / self.seconds / bandwidth(self.device)
 
     @property
     def figures(self) -> str:

@@ -29,7 +29,7 @@ __all__ = ["Event", "Session", "emit"]
 
 class Event:
     """Something that happened: `kind`, `name`, nanoseconds from `start` to `end`, the thread, the
-    user's line, and what else is known (`more`)."""
+    user's line, and what else is known (`more`). A step on a GPU has -1, -2... as its thread."""
 
     __slots__ = ("end", "kind", "line", "more", "name", "start", "thread")
 
@@ -308,13 +308,18 @@ def _run(original: Any, plan: Any, leaves: Any, tell: Any = None) -> Any:
     engine.compile_plan(plan)  # no part of a launch
     last = perf_counter_ns()
 
-    def told(step: Any) -> None:
+    def told(step: Any, span: Any = None) -> None:
         nonlocal last
         now = perf_counter_ns()
         name = getattr(step, "label", "") or step.op.name
-        emit(Event("step", name, last, now, step=step, plan=plan, depth=depth))
+        if span is not None:  # of a GPU, by its own clock
+            last, now = (start + int(t * 1e9) for t in span)
+        event = Event("step", name, last, now, step=step, plan=plan, depth=depth)
+        if span is not None:
+            event.thread = -1 - plan.device.id
+        emit(event)
         if tell is not None:
-            tell(step)
+            tell(step, *([span] if span is not None else []))
         last = perf_counter_ns()
 
     start = last

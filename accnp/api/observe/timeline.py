@@ -28,10 +28,11 @@ _SHOWN = {"look": "materialise", "step": "launch"}
 class KernelTotal:
     """All launches of one kernel: how often, seconds, bytes that had to move."""
 
-    __slots__ = ("count", "name", "nbytes", "seconds")
+    __slots__ = ("count", "device", "name", "nbytes", "seconds")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, device: Any = None) -> None:
         self.name = name
+        self.device = device  # a GPU, or None
         self.count = 0
         self.seconds = 0.0
         self.nbytes = 0
@@ -44,7 +45,7 @@ class KernelTotal:
     @property
     def share(self) -> float:
         """The share of what a streaming copy moves in the same time; above 1 in caches."""
-        return self.rate / bandwidth()
+        return self.rate / bandwidth(self.device)
 
     def __repr__(self) -> str:
         return f"KernelTotal({self.name!r}, {self.count} launches, {1e3 * self.seconds:.3f} ms)"
@@ -57,8 +58,9 @@ def kernel_totals(events: Iterable[Event]) -> list[KernelTotal]:
         if e.kind == "step" and not e.more["depth"]:
             step = e.more["step"]
             text = getattr(step, "text", None)
-            key = (e.name, text.source if text is not None else "")
-            total = found.setdefault(key, KernelTotal(e.name))
+            device = e.more["plan"].device
+            key = (e.name, text.source if text is not None else "", device)
+            total = found.setdefault(key, KernelTotal(e.name, device))
             total.count += 1
             total.seconds += e.seconds
             total.nbytes += step.nbytes
@@ -123,7 +125,7 @@ class Timeline:
             {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": "accnp"}}
         ]
         for k, ident in enumerate(threads):
-            name = names.get(ident, f"thread {k}")
+            name = names.get(ident, f"thread {k}" if ident >= 0 else f"cuda:{-1 - ident}")
             out.append(
                 {"ph": "M", "name": "thread_name", "pid": pid, "tid": ident, "args": {"name": name}}
             )
@@ -167,12 +169,15 @@ class Timeline:
         """A line for each kernel (launches, time, bytes, share of what memory can do), and how long
         the other things took."""
         lines = [f"{'launches':>8} {'ms':>10} {'MB':>10} {'GB/s':>7} {'of copy':>8}  kernel"]
-        for k in self.kernels():
+        kernels = self.kernels()
+        for k in kernels:
             lines.append(
                 f"{k.count:>8} {1e3 * k.seconds:>10.3f} {k.nbytes / 1e6:>10.3f} "
                 f"{k.rate / 1e9:>7.1f} {k.share:>8.0%}  {k.name}"
             )
         lines.append(f"a streaming copy moves {bandwidth() / 1e9:.1f} GB/s")
+        for gpu in dict.fromkeys([k.device for k in kernels if k.device is not None]):
+            lines.append(f"a copy inside {gpu} moves {bandwidth(gpu) / 1e9:.1f} GB/s")
         for kind in ("trace", "plan", "compile", "wait", "record"):
             mine = [e for e in self.events if e.kind == kind]
             if mine:

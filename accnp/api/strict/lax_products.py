@@ -14,6 +14,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.algebra import products
 from accnp.api.arguments.convert import as_node, cast, to_shape
+from accnp.api.arguments.values import precision_key
 from accnp.api.arrays.joining import repeat
 from accnp.api.elements.composed import composed
 from accnp.api.elements.selecting import where
@@ -185,7 +186,7 @@ def ragged_dot_general(
     return ragged_dot_general_p.bind(
         *map(wrap, nodes),
         ragged_dot_dimension_numbers=ragged_dot_dimension_numbers,
-        precision=products.precision_key(precision),
+        precision=precision_key(precision),
         preferred_element_type=None if wanted is None else dtypes.requested_dtype(wanted, name),
         group_offset=None,
         out_sharding=None,

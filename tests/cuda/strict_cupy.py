@@ -1,0 +1,173 @@
+"""A stand-in for CuPy over NumPy, which takes what CuPy takes: its names, its parameters.
+
+`cupy_names.txt` has those that accnp uses, as CuPy's release has them; other names and arguments
+are errors here, as they would be on a GPU, and so are arrays of NumPy's among the operands. To use
+one more function, look it up in CuPy and add its line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Array", "checked", "cupyx", "library", "signature_of"]
+
+_FILE = os.path.join(os.path.dirname(__file__), "cupy_names.txt")
+_lines: dict[str, str] = {}
+with open(_FILE) as _file:
+    for _line in _file:
+        if _found := re.fullmatch(r"([\w.]+)(\(.*\))", _line.strip()):
+            _lines[_found[1]] = _found[2]
+
+
+def signature_of(name: str) -> inspect.Signature:
+    """The parameters of a function of CuPy's."""
+    if name not in _lines:
+        raise AttributeError(f"{name} is not in cupy_names.txt: is it in CuPy, and with what?")
+    space: dict[str, Any] = {}
+    exec(f"def f{_lines[name]}: ...", space)
+    return inspect.signature(space["f"])
+
+
+def checked(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that refuses arguments that CuPy's of that name does not have."""
+    known = signature_of(name)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        known.bind(*args, **kwargs)
+        return function(*args, **kwargs)
+
+    return call
+
+
+class Array(np.ndarray):
+    """An array of the library: others are refused as operands."""
+
+
+def _mine(x: Any) -> Any:
+    if isinstance(x, tuple):
+        return tuple([_mine(y) for y in x])
+    return np.asarray(x).view(Array) if isinstance(x, np.ndarray | np.generic) else x
+
+
+def _refuse(name: str, values: Any) -> None:
+    for x in values:
+        if type(x) is np.ndarray:
+            raise TypeError(f"{name}: Unsupported type {type(x)}")
+
+
+class _Space:
+    """A module of CuPy's: the functions of its names, computed by NumPy."""
+
+    def __init__(self, name: str, own: dict[str, Any]) -> None:
+        self.__name__ = name
+        self._own = own
+
+    def __getattr__(self, name: str) -> Any:
+        path = f"{self.__name__}.{name}"
+        if path in self._own:
+            return self._own[path]
+        if any(line.startswith(path + ".") for line in _lines):
+            return _Space(path, self._own)
+        known = signature_of(path)
+        function: Any = np
+        for part in path.split(".")[1:]:
+            function = getattr(function, part)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            known.bind(*args, **kwargs)
+            if path not in ("cupy.asarray", "cupy.from_dlpack"):
+                _refuse(path, [*args, *kwargs.values()])
+            return _mine(function(*args, **kwargs))
+
+        return call
+
+
+def _matmul(a: Any, b: Any) -> Any:
+    small = a.dtype.name == "bfloat16"
+    if small and max(a.ndim, b.ndim) > 2:
+        raise TypeError("CuPy has no products of stacks of bfloat16 matrices")
+    if a.dtype.itemsize == 2:  # added up in float32
+        return _mine(np.matmul(a.astype("f4"), b.astype("f4")).astype(a.dtype))
+    return _mine(np.matmul(a, b))
+
+
+def _argsort(a: Any, axis: int = -1, kind: Any = None) -> Any:
+    assert kind in (None, "stable")
+    return _mine(np.argsort(a, axis, kind="stable"))
+
+
+class _Cublas:
+    """The modes of a handle; `seen` has those that were set."""
+
+    CUBLAS_DEFAULT_MATH, CUBLAS_TF32_TENSOR_OP_MATH = 0, 3
+
+    def __init__(self) -> None:
+        self.mode = 0
+        self.seen: list[int] = []
+        self.getMathMode = checked("cupy.cuda.cublas.getMathMode", lambda handle: self.mode)
+        self.setMathMode = checked("cupy.cuda.cublas.setMathMode", self._set)
+
+    def _set(self, handle: int, mode: int) -> None:
+        assert handle == 77
+        self.mode = mode
+        self.seen.append(mode)
+
+
+def library() -> Any:
+    """A stand-in of its own, with its own modes."""
+    own = {
+        "cupy.cuda.cublas": _Cublas(),
+        "cupy.cuda.device.get_cublas_handle": lambda: 77,
+        "cupy.ndarray": Array,
+        "cupy.matmul": checked("cupy.matmul", _matmul),
+        "cupy.argsort": checked("cupy.argsort", _argsort),
+        "cupy.dtype": np.dtype,
+    }
+    return _Space("cupy", own)
+
+
+@contextlib.contextmanager
+def _errstate(**_: Any) -> Iterator[None]:
+    yield
+
+
+def _solve_triangular(a: Any, b: Any, **kwargs: Any) -> Any:
+    from scipy.linalg import solve_triangular
+
+    _refuse("solve_triangular", (a, b))
+    if a.shape[:-2] != b.shape[:-2]:
+        raise ValueError("incompatible batch count")
+    found = np.empty(b.shape, b.dtype)
+    for i in np.ndindex(a.shape[:-2]):
+        found[i] = solve_triangular(a[i], b[i], **kwargs)
+    return _mine(found)
+
+
+@contextlib.contextmanager
+def cupyx() -> Iterator[None]:
+    """Put the modules that CuPy brings beside itself in their places."""
+    made: dict[str, Any] = {
+        name: ModuleType(name) for name in ("cupyx", "cupyx.scipy", "cupyx.scipy.linalg")
+    }
+    made["cupyx"].errstate = checked("cupyx.errstate", _errstate)
+    path = "cupyx.scipy.linalg"
+    made[path].solve_triangular = checked(f"{path}.solve_triangular", _solve_triangular)
+    before = {name: sys.modules.get(name) for name in made}
+    sys.modules.update(made)
+    try:
+        yield
+    finally:
+        for name, module in before.items():
+            if module is None:
+                del sys.modules[name]
+            else:
+                sys.modules[name] = module

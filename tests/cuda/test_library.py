@@ -1,0 +1,104 @@
+"""Operations by the array library: what CuPy takes, how exact products are, types it lacks."""
+
+import numpy as np
+import pytest
+from cuda.strict_cupy import Array, library
+
+import accnp as jax
+import accnp.numpy as jnp
+from accnp import lax
+from accnp.primitives import gpu_library
+
+TF32, FULL = 3, 0
+RNG = np.random.default_rng(0)
+
+
+def there(x):
+    return jax.device_put(x, jax.devices("gpu")[0])
+
+
+def test_the_stand_in_refuses_what_cupy_does():
+    xp = library()
+    x = np.ones(3).view(Array)
+    with pytest.raises(AttributeError, match="cupy_names"):
+        xp.nanmedian(x)
+    with pytest.raises(TypeError):
+        xp.sort(x, order="C")
+    with pytest.raises(TypeError, match="Unsupported type"):
+        xp.cumsum(np.ones(3))
+    with pytest.raises(TypeError, match="stacks of bfloat16"):
+        xp.matmul(*[np.ones((2, 3, 3), jnp.bfloat16).view(Array)] * 2)
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+@pytest.mark.parametrize("shape", [(4, 5), (3, 4, 5)])
+def test_products_of_halves(fake, name, shape):
+    a = jnp.asarray(RNG.normal(size=shape), name)
+    b = jnp.asarray(RNG.normal(size=(*shape[:-2], 5, 6)), name)
+    want = np.asarray(a, "f4") @ np.asarray(b, "f4")
+    found = there(a) @ there(b)
+    assert found.dtype == name
+    np.testing.assert_allclose(np.asarray(found, "f4"), want, rtol=1e-2, atol=1e-2)
+    wide = jnp.matmul(there(a), there(b), preferred_element_type="float32")
+    np.testing.assert_allclose(wide, want, rtol=1e-5, atol=1e-5)
+    # Made of TF32, which holds halves as they are; afterwards the mode is what it was.
+    assert fake.xp.cuda.cublas.seen[-2:] == [TF32, FULL]
+
+
+def test_precision_of_products(fake):
+    a, b = (there(RNG.normal(size=(2, 3, 3)).astype("f4")) for _ in range(2))
+    seen = fake.xp.cuda.cublas.seen
+    (a @ b).block_until_ready()
+    jnp.matmul(a, b, precision="highest").block_until_ready()
+    jnp.matmul(a, b, precision=("default", "highest")).block_until_ready()
+    assert seen == []
+    jnp.matmul(a, b, precision="default").block_until_ready()
+    assert seen == [TF32, FULL]
+    del seen[:]
+    for precision in (lax.Precision.HIGH, lax.Precision.DEFAULT, "TF32_TF32_F32"):
+        lax.dot_general(a, b, (((2,), (1,)), ((0,), (0,))), precision).block_until_ready()
+        assert seen == [TF32, FULL]
+        del seen[:]
+    (a @ b).block_until_ready()
+    assert seen == []
+    jnp.matmul(a, b, precision="default").block_until_ready()
+    with jax.default_matmul_precision("tensorfloat32"):
+        (a @ b + 1).block_until_ready()
+    assert seen == [TF32, FULL] * 2
+    x, w = there(np.ones((1, 1, 5, 5), "f4")), there(np.ones((1, 1, 2, 2), "f4"))
+    lax.conv(x, w, (1, 1), "VALID").block_until_ready()
+    assert seen == [TF32, FULL] * 2
+    lax.conv(x, w, (1, 1), "VALID", precision="default").block_until_ready()
+    assert seen == [TF32, FULL] * 3
+
+
+def test_convolutions_of_halves(fake):
+    x = jnp.asarray(RNG.normal(size=(2, 3, 6, 6)), "bfloat16")
+    w = jnp.asarray(RNG.normal(size=(4, 3, 3, 3)), "bfloat16")
+    found = lax.conv(there(x), there(w), (1, 1), "SAME")
+    assert found.dtype == "bfloat16"
+    want = lax.conv(x, w, (1, 1), "SAME")
+    np.testing.assert_allclose(np.asarray(found, "f4"), np.asarray(want, "f4"), rtol=2e-2, atol=0.1)
+
+
+def test_types_that_the_library_lacks(fake):
+    a = jnp.asarray(RNG.normal(size=(4, 4)), "float8_e4m3fn")
+    found = jnp.matmul(there(a), there(a), preferred_element_type="float32")
+    want = np.asarray(a, "f4") @ np.asarray(a, "f4")
+    np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("count", [1, 3, gpu_library.MATRICES + 1])
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("transposed", [True, False])
+def test_triangular_systems(fake, monkeypatch, count, left, transposed):
+    monkeypatch.setattr(gpu_library, "SMALL", 4 if count == 3 else 512)
+    a = (np.eye(6) * 3 + RNG.normal(size=(count, 6, 6)) / 4).astype("f4")
+    b = RNG.normal(size=(count, 6, 2) if left else (count, 2, 6)).astype("f4")
+    how = {"left_side": left, "lower": True, "transpose_a": transposed}
+    before = dict(fake.calls)
+    found = lax.linalg.triangular_solve(there(a), there(b), **how)
+    want = lax.linalg.triangular_solve(jnp.asarray(a), jnp.asarray(b), **how)
+    np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-4)
+    assert fake.calls["call"] == before.get("call", 0) + 1
+    assert fake.calls["copy_out"] == before.get("copy_out", 0) + 1  # that of the last line
