@@ -209,7 +209,8 @@ def _launch(
     stream = execute.stream_of(plan)
     at_once = wait or (plan.work < BEHIND if plan.device is None else not plan.waits)
     if at_once and stream.idle and None not in there:
-        if quick is not None:
+        # An interrupt behind kernels that write over operands must be seen; see `_run`.
+        if quick is not None and not plan.overwritten:
             _deliver(outputs, quick(there + plan.constants))
         else:
             _run(plan, there, leaves, outputs, order)

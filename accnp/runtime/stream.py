@@ -2,12 +2,16 @@
 
 A stream has one worker thread. A thread that waits for a task which has not begun runs the queue
 itself up to that task, so nobody pays for a thread hand-over (70 us) only to wait.
+
+An interrupt (Ctrl-C) may come after any call on the main thread, which may be running tasks of
+others: it is never theirs to keep, and no lock and no task is lost between two lines.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import sys
 import threading
 import weakref
 from _thread import allocate_lock, get_ident
@@ -71,7 +75,7 @@ class Task:
         return self.value
 
     def _run(self) -> None:
-        """Call the function; the thread holds the stream."""
+        """Call the function; the thread holds the stream. What interrupts this thread is raised."""
         fn, deps = self._fn, self._deps
         self._fn = None  # what the function holds is let go as soon as it has run
         self._deps = ()
@@ -90,16 +94,21 @@ class Task:
                     with scope("threads", self._threads):
                         self.value = fn()
         except BaseException as error:
+            if not isinstance(error, Exception) and _is_main():
+                raise
             self._fail(error, error.__traceback__)
             self._stream._failed(error)
         finally:
             del fn, deps
-            self._done = True
-            while self._waiters:
-                try:
-                    self._waiters.pop().release()
-                except IndexError:
-                    break
+        self._end()
+
+    def _end(self) -> None:
+        self._done = True
+        while self._waiters:
+            try:
+                self._waiters.pop().release()
+            except IndexError:
+                break
 
     def _fail(self, error: BaseException, traceback: Any) -> None:
         self.error = error
@@ -123,8 +132,8 @@ class Stream:
 
     def _reset(self) -> None:
         """Locks and worker of a new process."""
-        self._running = allocate_lock()  # held by the thread that runs tasks
-        self._owner = 0
+        self._running: Any = threading.RLock()  # held by the thread that runs tasks
+        self._owner = 0  # that thread, while it does
         self._sleep = allocate_lock()
         self._sleep.acquire()
         self._asleep = False
@@ -134,7 +143,7 @@ class Stream:
     @property
     def idle(self) -> bool:
         """Whether nothing is queued or running."""
-        return not self._queue and not self._running.locked()
+        return not self._queue and not self._owner
 
     def submit(self, fn: Callable[[], Any], deps: Sequence[Task] = (), nbytes: int = 0) -> Task:
         """Queue a function; `nbytes` is memory it holds until it has run.
@@ -177,12 +186,19 @@ class Stream:
 
     def _next(self) -> bool:
         """Run the oldest task; the caller holds `_running`. False when there is none."""
-        try:
-            task = self._queue.popleft()
-        except IndexError:
+        queue = self._queue
+        if not queue:
             return False
-        self._bytes = self._bytes - task._nbytes if self._queue else 0
-        task._run()
+        task = queue[0]
+        try:
+            queue.popleft()
+            self._bytes = self._bytes - task._nbytes if queue else 0
+            task._run()
+        except BaseException as error:  # an interrupt of this thread, whoever wants the result
+            if not task._done:
+                task._fail(RuntimeError(_INTERRUPTED.format(type(error).__name__)), None)
+            task._end()
+            raise
         return True
 
     def _reach(self, task: Task) -> None:
@@ -195,15 +211,18 @@ class Stream:
                 raise RuntimeError("Task.wait: a task cannot wait for itself; return its value")
             return
         while not task._done:
-            if self._running.acquire(False):
-                self._owner = get_ident()
-                try:
+            try:
+                mine = self._running.acquire(False)
+                if mine:
+                    self._owner = get_ident()
                     while not task._done and self._next():
                         pass
-                finally:
+            finally:
+                # Also where an interrupt came before `mine` was set.
+                if self._running._is_owned():
                     self._owner = 0
                     self._running.release()
-            else:
+            if not mine:
                 lock = allocate_lock()
                 lock.acquire()
                 task._waiters.append(lock)
@@ -264,6 +283,16 @@ class Stream:
         return f"Stream({self.name!r}, queued={len(self._queue)})"
 
 
+_INTERRUPTED = (
+    "Task.wait: the work that makes this value was interrupted before it ended; got {}; "
+    "compute the value again"
+)
+
+
+def _is_main() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
 _streams: weakref.WeakSet[Stream] = weakref.WeakSet()
 _default: Stream | None = None
 _default_lock = renewed(threading.Lock())
@@ -280,7 +309,10 @@ def default_stream() -> Stream:
 
 
 def _finish() -> None:
-    """At exit: let queued work end; nobody is left to hear of errors."""
+    """At exit: let queued work end; nobody is left to hear of errors. Who has ended the program by
+    an interrupt does not want to wait for it."""
+    if getattr(sys, "last_type", None) is KeyboardInterrupt and not hasattr(sys, "ps1"):
+        return
     for stream in list(_streams):
         try:
             stream.synchronize()

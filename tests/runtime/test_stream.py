@@ -2,6 +2,9 @@
 
 import importlib.util
 import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -311,3 +314,70 @@ def test_helpers_keep_off_the_processor_of_who_shares():
     sets = [os.sched_getaffinity(t.native_id or 0) for t in found]
     assert all(helper <= mine and (len(helper) < len(mine) or len(mine) == 1) for helper in sets)
     assert (out == 3).all()
+
+
+def test_an_interrupt_is_of_the_thread_that_runs_the_work():
+    """Ctrl-C while the main thread runs a task that somebody else wants, as eager loops do: it was
+    kept as that task's error, and the loop went on."""
+    stream = Stream()
+    stream._worker = threading.current_thread()
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    first = stream.submit(interrupted)
+    dependent = stream.submit(lambda: 1, [first])
+    last = stream.submit(lambda: 2)
+    with pytest.raises(KeyboardInterrupt):
+        last.wait()
+    assert stream.idle is False
+    assert last.wait() == 2  # the interrupt is over
+    for task in (first, dependent):
+        with pytest.raises(RuntimeError, match="was interrupted before it ended"):
+            task.wait()
+    stream.synchronize()
+
+
+def test_an_interrupt_between_two_lines_loses_no_task(monkeypatch):
+    stream = Stream()
+    stream._worker = threading.current_thread()
+    task = stream.submit(lambda: 1)
+    monkeypatch.setattr(streams.Task, "_run", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        task.wait()
+    monkeypatch.undo()
+    with pytest.raises(RuntimeError, match="was interrupted"):
+        task.wait()
+    assert stream.idle
+    assert stream.submit(lambda: 3).wait() == 3
+
+
+LOOPS = {
+    "eager": "for _ in range(10**7):\n    x = jnp.tanh(x * 1.1)",
+    "of callbacks": """
+def slow(x):
+    time.sleep(0.01)
+    return x
+def body(i, x):
+    return jnp.pure_callback(slow, x, x)
+jnp.jit(lambda x: jnp.lax.fori_loop(0, 10**7, body, x))(x).block_until_ready()
+""",
+}
+
+
+@pytest.mark.parametrize("what", LOOPS)
+@pytest.mark.parametrize("after", [0.1, 1.0])
+def test_control_c_ends_a_program(what, after):
+    program = "import accnp as jnp, time\nx = jnp.ones((300, 300))\nprint(1, flush=True)\n"
+    command = [sys.executable, "-c", program + LOOPS[what]]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            time.sleep(after)
+            process.send_signal(signal.SIGINT)
+            _, text = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == -signal.SIGINT
+    assert text.decode().splitlines()[-1] == "KeyboardInterrupt"
