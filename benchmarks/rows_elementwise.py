@@ -32,7 +32,7 @@ NUMBERS = {"h": 0.5, "q": 0.25}
 
 @functools.lru_cache(4)
 def data(seed: int, *shape: int, dtype: str = "float32") -> np.ndarray:
-    """Normal numbers, the same memory for all libraries that take it as it is."""
+    """Normal numbers."""
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype, copy=False)
 
 

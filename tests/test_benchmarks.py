@@ -1,7 +1,8 @@
 """The harness: turns, ratios, the table, groups and expressions."""
 
 import json
-from itertools import count
+from collections import Counter
+from itertools import combinations, count, pairwise
 
 import numpy as np
 import pytest
@@ -27,8 +28,37 @@ def test_calls_take_turns_and_alternate_their_order():
     seen = []
     calls = {"a": lambda: seen.append("a"), "b": lambda: seen.append("b")}
     timings = interleave(calls, rounds=4, number=2, warm=1)
-    assert "".join(seen) == "ab" + "aabb" + "bbaa" + "aabb" + "bbaa"
+    assert "".join(seen) == "ab" + "aabb" + "bbaa" + "bbaa" + "aabb"
     assert [len(t.seconds) for t in timings.values()] == [4, 4]
+
+
+@pytest.mark.parametrize("number", [2, 3, 4, 5, 6])
+def test_each_call_follows_each_other_one_equally_often(number):
+    seen = []
+    calls = {name: lambda name=name: seen.append(name) for name in "abcdef"[:number]}
+    rounds = 2 * number
+    interleave(calls, rounds, warm=0)
+    turns = [tuple(seen[k : k + number]) for k in range(0, len(seen), number)]
+    assert len(turns) == rounds
+    assert all(sorted(turn) == sorted(calls) for turn in turns)
+    follows = Counter(pair for turn in turns for pair in pairwise(turn))
+    assert set(follows.values()) == {2}
+    assert len(follows) == number * (number - 1)
+
+
+def test_each_library_has_operands_of_its_own():
+    seen = []
+    data = normal(0, 100)
+
+    def make(m):
+        return (lambda x: seen.append(x) or x), (data,)
+
+    peers = {"one": lambda x: lambda: make(None)[0](x), "two": lambda x: lambda: make(None)[0](x)}
+    calls = Expression("w", make, {"one": 1.0, "two": 1.0, "numpy": 1.0}, peers).calls()
+    for name in ("one", "two", "numpy"):
+        calls[name]()
+    assert list(calls) == ["accnp", "one", "two", "numpy"]
+    assert not any(np.shares_memory(a, b) for a, b in combinations([data, *seen], 2))
 
 
 def test_ratio_is_the_median_of_the_rounds_ratios():

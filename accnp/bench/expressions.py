@@ -62,12 +62,12 @@ class Expression:
     def calls(self) -> dict[str, Call]:
         """A call of each library that waits for its result; peers that are missing are left out."""
         found: dict[str, Call] = {OURS: self.ours()}
-        names = {n for key in self.bars for n in ([key] if isinstance(key, str) else key)}
+        names = [n for key in self.bars for n in ([key] if isinstance(key, str) else key)]
         for name in [*dict.fromkeys(names), *self.peers]:
             if name in found:
                 continue
             if name in self.peers:
-                call = self.peers[name](*self.make(NUMPY)[1])
+                call = self.peers[name](*_own(self.make(NUMPY)[1]))
                 if call is not None:
                     found[name] = call
             elif importlib.util.find_spec(name.split()[0]) is None and name != "limit":
@@ -77,7 +77,7 @@ class Expression:
                 found[name] = _call(jax, self.make, eager=name == "jax eager")
             elif name == "numpy":
                 f, arguments = self.make(NUMPY)
-                found[name] = partial(f, *arguments)
+                found[name] = partial(f, *_own(arguments))
             elif name == "torch":
                 found[name] = _torch_call(self.make)
             elif name == "limit":
@@ -134,6 +134,12 @@ def normal(seed: int, *shape: int, dtype: Any = np.float32) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape, np.float32).astype(dtype, copy=False)
 
 
+def _own(arguments: tuple) -> tuple:
+    """Arguments with arrays of their own, as those of accnp and JAX are copies: libraries that
+    shared operands would find them in the caches, just read by another."""
+    return accnp.tree_util.tree_map(lambda x: x.copy() if type(x) is np.ndarray else x, arguments)
+
+
 def _call(library: Any, make: Callable[[Any], Made], *, eager: bool) -> Call:
     f, arguments = make(library)
     arguments = library.tree_util.tree_map(asarray(library), arguments)
@@ -145,7 +151,7 @@ def _torch_call(make: Callable[[Any], Made]) -> Call:
     """torch takes NumPy's names of functions and arguments, as far as expressions here use them."""
     torch: Any = importlib.import_module("torch")
     f, arguments = make(SimpleNamespace(numpy=torch))
-    tensors = [torch.from_numpy(x) if isinstance(x, np.ndarray) else x for x in arguments]
+    tensors = [torch.from_numpy(x) if isinstance(x, np.ndarray) else x for x in _own(arguments)]
 
     def call() -> Any:
         with torch.no_grad():

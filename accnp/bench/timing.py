@@ -44,6 +44,9 @@ def interleave(
 ) -> dict[str, Timing]:
     """Time the calls in turns; each sample runs a call `number` times.
 
+    Who follows whom changes from round to round: threads of the last one may look for more work,
+    on a processor, for another millisecond, and the caches are full of its operands.
+
     What a call returns is kept until its clock has stopped; garbage is collected between rounds
     (that of the rounds: what was there before is frozen, or looking through it would take longer
     than most rounds).
@@ -59,10 +62,7 @@ def interleave(
     try:
         for index in range(rounds):
             gc.collect()
-            order = list(calls.items())
-            if index % 2:  # who follows whom alternates, so that nobody always inherits one cache
-                order.reverse()
-            for name, call in order:
+            for name, call in _order(list(calls.items()), index):
                 start = perf_counter()
                 for _ in range(number):
                     kept = call()
@@ -73,6 +73,15 @@ def interleave(
         if was_enabled:
             gc.enable()
     return timings
+
+
+def _order(calls: list[tuple[str, Call]], index: int) -> list[tuple[str, Call]]:
+    """The calls in the order of a round: in twice as many rounds as there are calls, each of them
+    comes directly behind each other one twice (E. J. Williams, 1949)."""
+    n = len(calls)
+    places = [(k + 1) // 2 if k % 2 else n - k // 2 for k in range(n)]  # 0, 1, -1, 2, -2...
+    order = [calls[(place + index // 2) % n] for place in places]
+    return order[::-1] if index % 2 else order
 
 
 def paced(calls: Mapping[str, Call], rounds: int, seconds: float = 6.0) -> dict[str, Timing]:
