@@ -28,6 +28,7 @@ __all__ = [
 GRAIN = 1 << 16  # simple element operations in one chunk of a kernel: some 20 µs
 PIECES = 32  # chunks for each thread are enough
 PARALLEL = 1 << 18  # below this much work in a kernel one thread does it
+ROUSE = 1 << 21  # below this much in all, helpers that sleep are left alone: they would be late
 APART = 1 << 25  # from this much work of a library call on threads share it: some 0.2 ms
 BRIEF = 1 << 13  # below this much the interpreter lock is kept
 
@@ -76,6 +77,9 @@ class KernelStep:
         fine = max(1, GRAIN // max(1, weight))
         # Costs are estimates from above: chunks of a microsecond would be all about the counter.
         grain = max(fine, min(extent // (PIECES * config.threads), 16 * fine))
+        if PARALLEL <= self.work < ROUSE:  # one part for each thread, or a few
+            threads = max(2, config.threads)
+            grain = -(-extent // min(max(threads, 2 * self.work // GRAIN), 8 * threads))
         self.grain = -(-grain // 64) * 64 if grain >= 64 else grain
 
     @property

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
 
-from accnp.engine.steps import BRIEF, PARALLEL, KernelStep, Plan, used_slots
+from accnp.engine.steps import BRIEF, PARALLEL, ROUSE, KernelStep, Plan, used_slots
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import ALIGN, Buffer
 from accnp.runtime.bypass import Pieces
@@ -30,7 +30,7 @@ from accnp.runtime.threads import call_helpers, way
 
 __all__ = ["groups_of", "walk_of"]
 
-AWAKE = 1 << 15  # work of a launch that helpers take part in where they are at work anyway
+AWAKE = 1 << 15  # work of a launch that helpers take part in where they are awake anyway
 LARGE = 1 << 25  # bytes that a table of several steps may hold at once
 
 Walk = Callable[[Sequence[Buffer]], list[Buffer]]
@@ -41,15 +41,18 @@ def walk_of(plan: Plan) -> Walk | None:
     groups = groups_of(plan)
     if groups is None:
         return None
+    brief = len(groups) == 1 == len(groups[0]) and groups[0][0].work < ROUSE
     helpers = max([_chunks(group) - 1 for group in groups], default=0)
     places = _Places(plan, groups, 3 if helpers else 1)
     results, outputs, scratch = places.results, places.outputs, places.scratch
     table = _Table(plan, groups, places, helpers)
     address = ctypes.addressof(table.words)
-    held, released, together = walkers()
+    held, released, together, briefly = walkers()
     walk = held if plan.work < BRIEF else released
     empty = pool.empty
+    single = len(results) == 1 and outputs == [plan.n_leaves] and not scratch
     if helpers:
+        together = briefly if brief else together
 
         def run_together(leaves: Sequence[Buffer], _: Any = table) -> list[Buffer]:
             buffers = [*leaves, *map(empty, results)]
@@ -57,8 +60,13 @@ def walk_of(plan: Plan) -> Walk | None:
             together(address, *call_helpers(helpers), *map(_address, buffers), inner.ptr)
             return [buffers[i] for i in outputs]
 
-        return run_together
-    if len(results) == 1 and outputs == [plan.n_leaves] and not scratch:
+        def run_one_together(leaves: Sequence[Buffer], _: Any = table) -> list[Buffer]:
+            out = empty(results[0])
+            together(address, *call_helpers(helpers), *map(_address, leaves), out.ptr)
+            return [out]
+
+        return run_one_together if single else run_together
+    if single:
         (size,) = results
 
         def run_one(leaves: Sequence[Buffer], _: Any = table) -> list[Buffer]:

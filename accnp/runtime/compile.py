@@ -317,6 +317,7 @@ class _Launch(NamedTuple):
     walk_released: Callable[..., None]
     walk_held: Callable[..., None]
     walk_together: Callable[..., None]
+    walk_briefly: Callable[..., None]
     share: Callable[..., None]
     attend: Callable[[int, int], None]
     copy: int
@@ -336,22 +337,21 @@ def _launchers() -> _Launch:
                 addresses, code = native_code(("launch", launch.TEXT), launch.TEXT, launch.SYMBOLS)
                 found = dict(zip(launch.SYMBOLS, addresses, strict=True))
                 counters._native = ctypes.c_int64.from_address(found[launch.COUNT])
-                a, b, c, d, e, f = (launch.builtin(n, found[n]) for n in launch.BUILTINS)
+                calls = [launch.builtin(n, found[n]) for n in launch.BUILTINS]
                 attend = _Attend(found[team.ATTEND])
                 own = (launch.COPY, launch.GROUP, bypass.BYPASS, bypass.STREAM)
-                g, h, i, j = (found[n] for n in own)
-                _launch.append(_Launch(a, b, c, d, e, f, attend, g, h, i, j, code))
+                _launch.append(_Launch._make([*calls, attend, *[found[n] for n in own], code]))
     return _launch[0]
 
 
 Walker = Callable[..., None]
 
 
-def walkers() -> tuple[Walker, Walker, Walker]:
-    """What walks through tables of kernels, with the interpreter lock held, released, and with
-    helpers."""
+def walkers() -> tuple[Walker, Walker, Walker, Walker]:
+    """What walks through tables of kernels, with the interpreter lock held, released, with helpers,
+    and with those of them that are awake."""
     found = _launchers()
-    return found.walk_held, found.walk_released, found.walk_together
+    return found.walk_held, found.walk_released, found.walk_together, found.walk_briefly
 
 
 def own_entries() -> tuple[int, int]:

@@ -16,7 +16,8 @@ from accnp.runtime import bypass, team
 RELEASED, HELD, COUNT = "accnp_launch_released", "accnp_launch_held", "accnp_launches"
 WALK_RELEASED, WALK_HELD, COPY = "accnp_walk_released", "accnp_walk_held", "accnp_copy"
 WALK_TOGETHER, GROUP = "accnp_walk_together", "accnp_group"
-BUILTINS = (RELEASED, HELD, WALK_RELEASED, WALK_HELD, WALK_TOGETHER, team.SHARE)
+WALK_BRIEFLY, SHARE = "accnp_walk_briefly", "accnp_share"
+BUILTINS = (RELEASED, HELD, WALK_RELEASED, WALK_HELD, WALK_TOGETHER, WALK_BRIEFLY, SHARE)
 SYMBOLS = (*BUILTINS, COUNT, COPY, GROUP, team.ATTEND, bypass.BYPASS, bypass.STREAM)
 _METH_FASTCALL = 0x80
 
@@ -85,6 +86,52 @@ go:
 {release}
   call void %entry(i64* %argv, i64* %counter, i64 %n, i64 %chunk)
 {acquire}
+  call void @Py_IncRef(i8* @_Py_NoneStruct)
+  ret i8* @_Py_NoneStruct
+}}
+"""
+
+# f(entry, n, chunk, team, helpers, *arguments): on this thread and on helpers.
+_SHARER = f"""
+define i8* @{SHARE}(i8* %self, i8** %args, i64 %nargs) {{
+start:
+  %all = alloca i64, i64 %nargs
+  br label %more
+more:
+  %i = phi i64 [0, %start], [%next, %one]
+  %left = icmp slt i64 %i, %nargs
+  br i1 %left, label %one, label %ready
+one:
+  %q = getelementptr i8*, i8** %args, i64 %i
+  %o = load i8*, i8** %q
+  %v = call i64 @PyLong_AsLongLong(i8* %o)
+  %slot = getelementptr i64, i64* %all, i64 %i
+  store i64 %v, i64* %slot
+  %next = add i64 %i, 1
+  br label %more
+ready:
+  %error = call i8* @PyErr_Occurred()
+  %bad = icmp ne i8* %error, null
+  br i1 %bad, label %fail, label %go
+fail:
+  ret i8* null
+go:
+  %s1 = getelementptr i64, i64* %all, i64 1
+  %s2 = getelementptr i64, i64* %all, i64 2
+  %s3 = getelementptr i64, i64* %all, i64 3
+  %s4 = getelementptr i64, i64* %all, i64 4
+  %argv = getelementptr i64, i64* %all, i64 5
+  %address = load i64, i64* %all
+  %n = load i64, i64* %s1
+  %chunk = load i64, i64* %s2
+  %team = load i64, i64* %s3
+  %helpers = load i64, i64* %s4
+  %before = load i64, i64* @accnp_launches
+  %after = add i64 %before, 1
+  store i64 %after, i64* @accnp_launches
+  %state = call i8* @PyEval_SaveThread()
+  call void @{team.SPREAD}(i64 %address, i64* %argv, i64 %n, i64 %chunk, i64 %team, i64 %helpers)
+  call void @PyEval_RestoreThread(i8* %state)
   call void @Py_IncRef(i8* @_Py_NoneStruct)
   ret i8* @_Py_NoneStruct
 }}
@@ -244,6 +291,17 @@ _TEAM = {
     "team": "%team",
     "helpers": "%helpers",
 }
+# The same, where only helpers that are awake take part.
+_BRIEFLY = {
+    "open": """  %b2 = getelementptr i64, i64* %base, i64 2
+  %team = load i64, i64* %b2
+  %b3 = getelementptr i64, i64* %base, i64 3
+  %number = load i64, i64* %b3
+  %helpers = sub i64 0, %number""",
+    "close": "",
+    "team": "%team",
+    "helpers": "%helpers",
+}
 TEXT = (
     _HEAD
     + _FUNCTION.format(name=HELD, **_HOLD)
@@ -252,7 +310,9 @@ TEXT = (
     + _WALK.format(name=WALK_HELD, **_HOLD, **_ALONE)
     + _WALK.format(name=WALK_RELEASED, **_RELEASE, **_ALONE)
     + _WALK.format(name=WALK_TOGETHER, **_RELEASE, **_TEAM)
+    + _WALK.format(name=WALK_BRIEFLY, **_RELEASE, **_BRIEFLY)
     + team.TEXT
+    + _SHARER
     + bypass.TEXT
 )
 

@@ -1,0 +1,119 @@
+"""Sharing a kernel: parts with counters of their own, brief launches, helpers without a
+processor."""
+
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import accnp as jnp
+from accnp.config import threads as use_threads
+from accnp.engine.steps import PARALLEL, ROUSE
+from accnp.runtime import compile as compiling
+from accnp.runtime import threads
+from accnp.runtime.threads import parallel_run
+from tests.runtime import sources
+
+LINUX = sys.platform == "linux"
+
+
+def kernel():
+    return compiling.get_kernel(
+        sources.elementwise(), "kernel", sources.SIGNATURE, namespace=sources.NAMESPACE
+    )
+
+
+def helpers():
+    return [t for t in threading.enumerate() if t.name.startswith("accnp-helper")]
+
+
+@pytest.mark.parametrize("number", [2, 3, 5, 20])
+def test_every_index_is_done_whatever_the_parts(number):
+    k = kernel()
+    x = np.ones(5000, np.float32)
+    with use_threads(number):
+        for n, chunk in [
+            (1, 1),
+            (2, 1),
+            (3, 1),
+            (17, 1),
+            (64, 64),
+            (65, 64),
+            (5000, 7),
+            (999, 998),
+        ]:
+            out = np.zeros_like(x)
+            parallel_run(k, [x.ctypes.data, out.ctypes.data], n, chunk)
+            assert (out[:n] == 3).all()
+            assert not out[n:].any()
+
+
+def asleep():
+    """Wait until no helper looks for work."""
+    for _ in range(1000):
+        if threads._team.asleep == threads._team.helpers:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_brief_launches_wake_helpers_where_many_follow_each_other():
+    f = jnp.jit(lambda x: ((x * 2 + 1) * x - 3) * x)
+    x = jnp.asarray(np.linspace(0, 1, 60_000, dtype=np.float32))
+    with use_threads(2):
+        want = np.asarray(f(x))
+        (kernel,) = jnp.inspect(f)(x).kernels
+        assert PARALLEL <= kernel._work < ROUSE
+        assert asleep()
+        f(x)
+        assert threads._team.asleep == threads._team.helpers > 0
+        woken = 0
+        for _ in range(20_000):
+            out = f(x)
+            woken |= threads._team.asleep < threads._team.helpers
+            if woken:
+                break
+        assert woken or os.cpu_count() == 1
+        for _ in range(100):
+            np.testing.assert_array_equal(np.asarray(f(x)), want)
+        np.testing.assert_array_equal(np.asarray(out), want)
+
+
+@pytest.mark.skipif(not LINUX, reason="the system has no such calls")
+def test_helpers_that_others_keep_from_their_processor_hold_nobody_up():
+    code = "while True: pass"
+    others = [subprocess.Popen([sys.executable, "-c", code]) for _ in os.sched_getaffinity(0)]
+    try:
+        k = kernel()
+        x = np.ones(200_000, np.float32)
+        with use_threads(3):
+            for _ in range(300):
+                out = np.zeros_like(x)
+                parallel_run(k, [x.ctypes.data, out.ctypes.data], len(x), 1000)
+                assert (out == 3).all()
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
+@pytest.mark.skipif(not LINUX or os.uname().machine != "x86_64", reason="numbers of calls")
+def test_helpers_ask_for_short_turns_and_stay_as_nice_as_they_were():
+    k = kernel()
+    x = np.ones(100_000, np.float32)
+    out = np.zeros_like(x)
+    with use_threads(2):
+        parallel_run(k, [x.ctypes.data, out.ctypes.data], len(x), 1000)
+    ask = ctypes.CDLL(None).syscall
+    mine = ctypes.create_string_buffer(56)
+    assert ask(threads._CALLS["x86_64"][1], 0, mine, 56, 0) == 0
+    for helper in helpers():
+        found = ctypes.create_string_buffer(56)
+        assert ask(threads._CALLS["x86_64"][1], helper.native_id or 0, found, 56, 0) == 0
+        assert found.raw[4:20] == mine.raw[4:20]  # policy, flags, nice
+        assert int.from_bytes(found.raw[24:32], "little") in (0, threads._TURN)  # 0: before 6.12
