@@ -120,7 +120,7 @@ def _lookup(platform: str, id: int) -> Device:
 
 
 def _all(function: str, backend: str | None) -> tuple[Device, ...]:
-    name = default_backend() if backend is None else backend
+    name = _named() if backend is None else backend
     if name == "cpu":
         return _platforms()["cpu"]
     if name in _GPU:
@@ -203,7 +203,15 @@ def local_device_count(backend: str | None = None) -> int:
 
 def default_backend() -> str:
     """The platform that is used when none is named: "cpu", unless `config.platforms`
-    (`ACCNP_PLATFORM`) names another one first."""
+    (`ACCNP_PLATFORM`) names another one first.
+
+    Raises:
+        RuntimeError: that platform cannot be used; the text says what is missing.
+    """
+    return _all("default_backend", None)[0].platform
+
+
+def _named() -> str:
     given = config.platforms or config.platform_name
     if not given:
         return "cpu"

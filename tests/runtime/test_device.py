@@ -2,6 +2,7 @@
 devices (see conftest.py)."""
 
 import copy
+import os
 import pickle
 import subprocess
 import sys
@@ -37,8 +38,20 @@ def test_a_missing_platform(function):
         device.local_devices(3)
 
 
+@pytest.mark.parametrize("name", ["tpu", "abacus,cpu"])
+def test_a_default_that_is_missing(name):
+    program = """
+import accnp
+try: accnp.default_backend()
+except RuntimeError as error: print(error)
+"""
+    found = in_a_process(program, **os.environ | {"ACCNP_PLATFORM": name})
+    assert found.startswith(f"default_backend: backend '{name.split(',')[0]}' is not available")
+
+
 @pytest.mark.parametrize("name", ["num_cpu_devices", "jax_num_cpu_devices"])
 def test_the_number_is_settled_by_the_first_look(name):
+    jax.devices()
     device.devices()
     config.update(name, 4)  # as it is
     for m in (jax.config, config):

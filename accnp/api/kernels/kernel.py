@@ -178,7 +178,9 @@ def kernel(
     for_gpu = is_cuda(function)
     if not for_gpu and (grid is not None or cpu is not None):
         raise ValueError(
-            f"kernel: grid and cpu are for kernels on GPUs; got a function of the CPU, {function!r}"
+            f"kernel: grid and cpu are for kernels on GPUs; got grid={grid!r}, cpu={cpu!r} and a "
+            f"function of the CPU, {function!r}; leave them out, or pass a kernel of "
+            "numba.cuda.jit or a text in CUDA C (and this function as cpu)"
         )
     if not for_gpu and python_function(function) is None:
         raise TypeError(
