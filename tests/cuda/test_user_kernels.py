@@ -186,7 +186,7 @@ TEXT = 'extern "C" __global__ void a(float* x) {}'
         (lambda: jnp.kernel(tiles, turned), ValueError, "the shapes of its results and a grid"),
         (lambda: jnp.kernel("int f;", turned, grid=1), ValueError, "has no __global__ void"),
         (lambda: jnp.kernel(TEXT, turned, grid=1, name="b"), ValueError, "the text has a"),
-        (lambda: jnp.kernel(math.exp, grid=1), ValueError, "are for kernels on GPUs.*leave them out"),
+        (lambda: jnp.kernel(math.exp, grid=1), ValueError, "grid and cpu are for.*leave them out"),
         (lambda: jnp.kernel(TEXT, turned, grid=(1, 1))(X), JaxRuntimeError, r"is written for GPUs"),
     ],
 )  # fmt: skip
