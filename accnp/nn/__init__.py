@@ -1,9 +1,8 @@
 # isort: skip_file
 """`accnp.nn`: activation functions and normalisations, re-exported one by one."""
 
-from accnp.api.networks.attention import (
-    dot_product_attention, get_scaled_dot_general_config, scaled_dot_general, scaled_matmul,
-)  # fmt: skip
+from typing import TYPE_CHECKING
+
 from accnp.api.networks.nn import (
     celu, elu, gelu, glu, hard_sigmoid, hard_silu, hard_swish, hard_tanh, identity, leaky_relu,
     log1mexp, log_sigmoid, log_softmax, logmeanexp, logsumexp, mish, one_hot, relu, relu6, selu,
@@ -11,7 +10,12 @@ from accnp.api.networks.nn import (
     standardize, swish, tanh,
 )  # fmt: skip
 from accnp.missing import nearest as _nearest
-from accnp.nn import initializers
+
+if TYPE_CHECKING:  # loaded on first use: products, random numbers and factorisations come with them
+    from accnp.api.networks.attention import (
+        dot_product_attention, get_scaled_dot_general_config, scaled_dot_general, scaled_matmul,
+    )  # fmt: skip
+    from accnp.nn import initializers
 
 __all__ = [
     "celu", "dot_product_attention", "elu", "gelu", "get_scaled_dot_general_config", "glu",
@@ -22,4 +26,16 @@ __all__ = [
     "standardize", "swish", "tanh",
 ]  # fmt: skip
 
-__getattr__ = _nearest(__name__, __all__)
+_ATTENTION = (
+    "dot_product_attention", "get_scaled_dot_general_config", "scaled_dot_general", "scaled_matmul",
+)  # fmt: skip
+__getattr__ = _nearest(
+    __name__,
+    __all__,
+    {name: "accnp.api.networks.attention" for name in _ATTENTION}
+    | {"initializers": "accnp.nn.initializers"},
+)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
