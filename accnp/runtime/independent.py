@@ -12,7 +12,7 @@ from collections.abc import Collection
 
 from accnp.runtime.syntax import walk
 
-__all__ = ["SMALL", "addends", "independent", "memory_of", "sizes_of", "weight"]
+__all__ = ["SMALL", "addends", "calls", "independent", "memory_of", "sizes_of", "weight"]
 
 SMALL = 32  # instructions of a body that has a copy without mask, for whole vectors
 # Functions of a few instructions.
@@ -35,6 +35,12 @@ def sizes_of(function: ast.FunctionDef) -> set[str]:
     """Names of a kernel's arguments that nothing is assigned to: of whole numbers, what came in."""
     names = [n for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
     return {a.arg for a in function.args.args} - {n.id for n in names}
+
+
+def calls(node: ast.For) -> bool:
+    """Whether the body of a loop calls a function of more than a few instructions."""
+    found = [x.func for x in walk(ast.Module(node.body, [])) if isinstance(x, ast.Call)]
+    return any(not isinstance(f, ast.Name) or f.id not in _CHEAP for f in found)
 
 
 def weight(node: ast.For) -> int:

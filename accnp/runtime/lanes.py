@@ -26,7 +26,7 @@ from numba.core import types
 
 from accnp.ir.kernel import STRIDES
 from accnp.runtime.accesses import SIZES, gather, load_strided, load_vector, store_vector
-from accnp.runtime.independent import addends, independent, weight
+from accnp.runtime.independent import addends, calls, independent, weight
 from accnp.runtime.loops import MOST, go_over
 from accnp.runtime.streams import prefetch, store_either
 from accnp.runtime.vectors import Index, Line, Template, Vector, byte_size, make_template, vector
@@ -34,7 +34,8 @@ from accnp.runtime.vectors import Index, Line, Template, Vector, byte_size, make
 __all__ = ["NotLanes", "write_loop"]
 
 SHORT = 4  # instructions that are written in place; longer ones are functions
-LONG = 16  # instructions of a body of which four vectors go side by side
+LONG = 16  # instructions of a body of which four vectors go side by side,
+SEVERAL = 8  # unless it reads and writes so many arrays, and calls no function: memory is slower
 AHEAD = 1024  # bytes from a load to what is fetched into the cache meanwhile
 
 
@@ -107,7 +108,8 @@ class _Loop:
         # chains of dependent instructions, of which few steps are under way at the same time.
         self.flat = ast.unparse(self.node.iter) == "range(lo, hi)"
         self.wide = self.f.vector_bytes == 64 and self.flat
-        side = 1 if not self.wide else 4 if weight(self.node) >= LONG else 2
+        many = weight(self.node) >= LONG and (len(self.bases) < SEVERAL or calls(self.node))
+        side = 1 if not self.wide else 4 if many else 2
         self.n = min(MOST, side * self.f.vector_bytes // max(sizes))
 
     def steps_of(self, at: Any, mask: str | None, left: Any, past: Any) -> None:
