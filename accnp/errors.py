@@ -7,12 +7,13 @@ whose class names are those of `jax.errors`, each a subclass of the builtin that
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import FrameType, TracebackType
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from accnp.config import config
 from accnp.missing import nearest as _nearest
@@ -77,6 +78,10 @@ class AxisError(ValueError, IndexError):
 
 class UnsupportedDtypeError(TypeError, ValueError):
     """A dtype that a function does not take: jax raises the one here and the other there."""
+
+
+class KeyArrayError(UnsupportedDtypeError, NotImplementedError):
+    """Random keys where numbers are needed: jax raises one of the three for each function."""
 
 
 class TypePromotionError(ValueError):
@@ -303,6 +308,16 @@ def hide_frames(error: BaseException) -> None:
     error.__traceback__ = chain
 
 
+def of_keys(name: str, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+    """What a function of arrays returns for random keys, or NotImplemented.
+
+    Asked where a function met keys, so that nobody else pays for the question.
+    """
+    return importlib.import_module("accnp.api.sampling.key_functions").served(
+        name, function, args, kwargs
+    )
+
+
 def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
     """Wrap a public function so that its errors show the user's frames only."""
 
@@ -311,6 +326,10 @@ def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except Exception as error:
+            if type(error) is KeyArrayError:
+                found = of_keys(wrapper.__qualname__, function, args, kwargs)
+                if found is not NotImplemented:
+                    return found
             if type(error) is TypeError:
                 _name_callee(error, function, wrapper.__name__)
             hide_frames(error)

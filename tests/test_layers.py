@@ -15,7 +15,7 @@ RANKS = {
     "codegen": 4, "kernels": 4,
     "runtime": 5,
     "engine": 6,
-    "array": 7, "trace_fn": 7,
+    "array": 7, "key_array": 7, "trace_fn": 7,
     "api": 8,
     "__init__": 9, "bench": 9, "__main__": 9,
 }  # fmt: skip

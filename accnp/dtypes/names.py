@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from accnp.config import config
+from accnp.errors import KeyArrayError
 
 DType = Any  # np.dtype or ExtendedDType
 
@@ -149,7 +150,7 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> DType:
     """The dtype used for `dtype` under the x64 switch: int64 becomes int32 when it is off."""
     dtype = np.dtype(np.float64) if dtype is None else as_dtype(dtype)
     if isinstance(dtype, ExtendedDType) and not allow_extended_dtype:
-        raise ValueError(
+        raise KeyArrayError(
             f"canonicalize_dtype: keys have no canonical dtype; got {dtype}; pass a numeric one"
         )
     return dtype if config.x64 else NARROW.get(dtype, dtype)
@@ -174,7 +175,10 @@ def requested_dtype(dtype: Any, function: str) -> DType:
     """A user's `dtype=` argument, canonical; warns where it asked for 64 bits in vain."""
     given = check_supported(as_dtype(dtype), function)
     if isinstance(given, ExtendedDType):
-        return given
+        raise KeyArrayError(
+            f"{function}: arrays of numbers cannot have dtype {given.name}; make keys with "
+            "random.key or random.wrap_key_data"
+        )
     result = canonicalize_dtype(given)
     # Python's own types (float, int) mean the default width, so they do not warn.
     if result != given and dtype not in (bool, int, float, complex):

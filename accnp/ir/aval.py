@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from accnp.dtypes import ExtendedDType
+
 __all__ = ["Aval", "Cut", "Devices", "make_aval", "on_devices", "result_devices"]
 
 # Where a value was put by its user, or None for one that may go anywhere.
@@ -44,7 +46,7 @@ class Aval:
     __slots__ = ("devices", "dtype", "nbytes", "ndim", "shape", "size", "weak_type")
 
     shape: tuple[int, ...]
-    dtype: np.dtype
+    dtype: Any  # np.dtype; of keys, as users see them, their own
     weak_type: bool
     devices: Devices
     ndim: int
@@ -52,7 +54,7 @@ class Aval:
     nbytes: int
 
     def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False) -> Aval:
-        return make_aval(tuple(shape), np.dtype(dtype), weak_type)
+        return make_aval(tuple(shape), _checked(dtype), weak_type)
 
     def __repr__(self) -> str:
         return f"ShapedArray({self.str_short()}{', weak_type=True' if self.weak_type else ''})"
@@ -75,6 +77,10 @@ class Aval:
         """Return the aval that is not weak."""
         return make_aval(self.shape, self.dtype, False)
 
+    def of_keys(self, dtype: ExtendedDType) -> Aval:
+        """Return the aval of the keys whose words this one is of."""
+        return on_devices(make_aval(self.shape[:-1], dtype), self.devices)
+
     def __reduce__(self):
         return make_aval, (self.shape, self.dtype, self.weak_type)
 
@@ -82,17 +88,21 @@ class Aval:
 _INTERNED: dict[tuple, Aval] = {}
 
 
-def make_aval(shape: tuple[int, ...], dtype: np.dtype, weak_type: bool = False) -> Aval:
+def make_aval(shape: tuple[int, ...], dtype: Any, weak_type: bool = False) -> Aval:
     """Return the interned aval of this shape, dtype and weak_type, on no device in particular."""
     key = (shape, dtype, weak_type)
     found = _INTERNED.get(key)
     return found if found is not None else _make(shape, dtype, weak_type, None)
 
 
-def _make(shape: tuple[int, ...], dtype: np.dtype, weak_type: bool, devices: Devices) -> Aval:
+def _checked(dtype: Any) -> Any:
+    return dtype if type(dtype) is ExtendedDType else np.dtype(dtype)
+
+
+def _make(shape: tuple[int, ...], dtype: Any, weak_type: bool, devices: Devices) -> Aval:
     self = object.__new__(Aval)
     self.shape = tuple(int(n) for n in shape)
-    self.dtype = np.dtype(dtype)
+    self.dtype = _checked(dtype)
     self.weak_type = bool(weak_type)
     self.devices = devices
     self.ndim = len(self.shape)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp.dtypes import ExtendedDType
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, literal
 from accnp.ir.op import ZERO, Op, o, register
@@ -40,12 +41,12 @@ BOOL = np.dtype(bool)
 
 
 def dtype_kind(dtype: np.dtype) -> str:
-    """Return "b", "i", "u", "f" or "c".
+    """Return "b", "i", "u", "f" or "c"; "V" for random keys.
 
     The ml_dtypes floats count as "f", its small integers as "i" and "u".
     """
     kind = dtype.kind
-    if kind in "biufc":
+    if kind in "biufc" or isinstance(dtype, ExtendedDType):
         return kind
     if dtype.name.startswith(("int", "uint")):
         return "u" if dtype.name[0] == "u" else "i"

@@ -70,10 +70,25 @@ from accnp.pytree.register import (
     static as static,
 )
 from accnp.pytree.structure import (
+    INNER as INNER,
+)
+from accnp.pytree.structure import (
     LEAVES as LEAVES,
 )
 from accnp.pytree.structure import (
+    Inner as Inner,
+)
+from accnp.pytree.structure import (
     PyTreeDef as PyTreeDef,
+)
+from accnp.pytree.structure import (
+    array_leaves as array_leaves,
+)
+from accnp.pytree.structure import (
+    array_structure as array_structure,
+)
+from accnp.pytree.structure import (
+    flatten_arrays as flatten_arrays,
 )
 from accnp.pytree.structure import (
     take as take,
@@ -101,6 +116,9 @@ from accnp.pytree.trees import (
 )
 from accnp.pytree.trees import (
     is_tree_node as is_tree_node,
+)
+from accnp.pytree.trees import (
+    map_arrays as map_arrays,
 )
 from accnp.pytree.trees import (
     tree_all as tree_all,

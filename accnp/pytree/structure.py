@@ -2,6 +2,10 @@
 
 In: nested tuples, lists, dicts, namedtuples, None and registered classes. Out: lists of leaves and
 `PyTreeDef`. None holds no leaf; dictionaries are ordered by sorted key, as in jax.
+
+There are two views of a tree. `tree_flatten` has the leaves that users see. `flatten_arrays` has
+the arrays that programs compute with: a typed random key is a leaf to users, and here a node around
+its words (`INNER`). Both have as many leaves, in the same order.
 """
 
 from __future__ import annotations
@@ -30,7 +34,16 @@ class Rules(NamedTuple):
     with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]] | None = None
 
 
+class Inner(NamedTuple):
+    """How a leaf of users is taken apart for programs, and put together again."""
+
+    take: Callable[[Any, Callable[[Any], None]], Any]  # leaf, add -> structure
+    put: Callable[[Any, Any], Any]  # static data, what stands for the array -> leaf
+
+
 NODES: dict[type, Rules] = {}
+INNER: dict[type, Inner] = {}
+_WHOLE: dict[type, Inner] = {}  # in the place of INNER: leaves are what users see
 # Classes of values that are leaves for certain: one look-up for the most frequent question.
 LEAVES: set[type] = {int, float, complex, bool, str, np.ndarray}
 
@@ -88,18 +101,27 @@ def one_level(tree: Any) -> tuple[Sequence[Any], Any] | None:
 
 def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
     """Leaves and structure."""
+    return _flattened(tree, is_leaf, _WHOLE)
+
+
+def flatten_arrays(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
+    """The arrays that a program computes with, and the structure, which has the keys' dtypes."""
+    return _flattened(tree, is_leaf, INNER)
+
+
+def _flattened(tree: Any, is_leaf: IsLeaf, inner: dict[type, Inner]) -> tuple[list[Any], PyTreeDef]:
     leaves: list[Any] = []
     if is_leaf is None:
-        node = take(tree, leaves.append)
+        node = take(tree, leaves.append, inner)
     else:
-        node = _take_until(tree, leaves.append, is_leaf)
+        node = _take_until(tree, leaves.append, is_leaf, inner)
     return leaves, PyTreeDef(node, len(leaves))
 
 
-def take(tree: Any, add: Callable[[Any], None]) -> Structure:
+def take(tree: Any, add: Callable[[Any], None], inner: dict[type, Inner] = INNER) -> Structure:
     """Hand over the leaves; return the bare structure: the form for hot paths.
 
-    `add` returns None, the structure of a leaf.
+    `add` returns None, the structure of a leaf. By default leaves are arrays (`flatten_arrays`).
     """
     kind = type(tree)
     if kind is dict:
@@ -115,22 +137,32 @@ def take(tree: Any, add: Callable[[Any], None]) -> Structure:
             for x in values:
                 add(x)
             return kind, data, (None,) * len(values)
-        return kind, data, tuple([add(x) if type(x) in LEAVES else take(x, add) for x in values])
+        return (
+            kind,
+            data,
+            tuple([add(x) if type(x) in LEAVES else take(x, add, inner) for x in values]),
+        )
     level = None if kind in LEAVES else one_level(tree)
     if level is None:
-        return add(tree)
+        return add(tree) if kind not in inner else inner[kind].take(tree, add)
     if tree is None:
         return NONE
-    return kind, level[1], tuple([take(x, add) for x in level[0]])
+    return kind, level[1], tuple([take(x, add, inner) for x in level[0]])
 
 
-def _take_until(tree: Any, add: Callable[[Any], None], is_leaf: Callable[..., bool]) -> Structure:
+def _take_until(
+    tree: Any,
+    add: Callable[[Any], None],
+    is_leaf: Callable[..., bool],
+    inner: dict[type, Inner],
+) -> Structure:
     if is_leaf(tree):
         return add(tree)
     level = one_level(tree)
     if level is None:
-        return add(tree)
-    return type(tree), level[1], tuple([_take_until(x, add, is_leaf) for x in level[0]])
+        return add(tree) if type(tree) not in inner else inner[type(tree)].take(tree, add)
+    children = tuple([_take_until(x, add, is_leaf, inner) for x in level[0]])
+    return type(tree), level[1], children
 
 
 # --- unflatten ---
@@ -154,7 +186,9 @@ def _put(node: Structure, leaves: Iterator[Any]) -> Any:
     if node is NONE or kind is type(None):
         return None
     rules = NODES.get(kind)
-    return kind(*values) if rules is None else rules.unflatten(data, tuple(values))
+    if rules is not None:
+        return rules.unflatten(data, tuple(values))
+    return INNER[kind].put(data, values[0]) if kind in INNER else kind(*values)
 
 
 def _upto(node: Structure, tree: Any, add: Callable[[Any], None]) -> None:
@@ -163,6 +197,9 @@ def _upto(node: Structure, tree: Any, add: Callable[[Any], None]) -> None:
         add(tree)
         return
     kind, data, inner = node
+    if kind in INNER:
+        take(tree, add) if type(tree) in INNER else add(tree)
+        return
     if type(tree) is not kind:
         name = "None" if kind is type(None) else kind.__name__
         hint = ""
@@ -279,6 +316,15 @@ class PyTreeDef:
         """Whether this is the structure of a single leaf."""
         return self._node is None
 
+    def shown(self) -> PyTreeDef:
+        """The structure of the leaves that users see, of one of `flatten_arrays`."""
+        node = _shown(self._node)
+        return self if node is self._node else PyTreeDef(node, self.num_leaves)
+
+    def shown_leaves(self, arrays: Iterable[Any]) -> list[Any]:
+        """What users see of what stands for arrays: of types, the types of keys."""
+        return tree_leaves(self.unflatten(arrays))
+
     def __eq__(self, other: object) -> bool:
         return self._node == other._node if isinstance(other, PyTreeDef) else NotImplemented
 
@@ -300,12 +346,21 @@ def _bare(node: Structure) -> Structure:
     return None if node is None else (node[0], tuple([_bare(x) for x in node[2]]))
 
 
+def _shown(node: Structure) -> Structure:
+    """A structure with leaves in the place of what only programs take apart."""
+    if node is None or node[0] in INNER:
+        return None
+    inner = tuple([_shown(x) for x in node[2]])
+    same = all([a is b for a, b in zip(inner, node[2])])
+    return node if same else (node[0], node[1], inner)
+
+
 def _data(node: Structure) -> Any:
     return list(node[1]) if node[0] is dict else node[1]
 
 
 def _show(node: Structure) -> str:
-    if node is None:
+    if node is None or node[0] in INNER:
         return "*"
     kind, data, children = node
     inner = [_show(x) for x in children]
@@ -335,6 +390,16 @@ def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
 def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
     """The structure without the leaves."""
     return tree_flatten(tree, is_leaf)[1]
+
+
+def array_leaves(tree: Any) -> list[Any]:
+    """The leaves of `flatten_arrays`."""
+    return flatten_arrays(tree)[0]
+
+
+def array_structure(tree: Any) -> PyTreeDef:
+    """The structure of `flatten_arrays`."""
+    return flatten_arrays(tree)[1]
 
 
 def is_leaf_value(x: Any, is_leaf: IsLeaf = None) -> bool:

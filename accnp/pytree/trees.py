@@ -20,6 +20,7 @@ from accnp.pytree.structure import (
     NODES,
     IsLeaf,
     PyTreeDef,
+    flatten_arrays,
     is_leaf_value,
     is_namedtuple,
     tree_flatten,
@@ -39,6 +40,13 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = Non
     if not rest:
         return treedef.unflatten([f(x) for x in leaves])
     columns = [column(treedef, "tree_map", tree, other, is_leaf) for other in rest]
+    return treedef.unflatten([f(*xs) for xs in zip(leaves, *columns)])
+
+
+def map_arrays(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
+    """Apply `f` to each array that a program computes with: of a typed key, to its words."""
+    leaves, treedef = flatten_arrays(tree)
+    columns = [column(treedef, "map_arrays", tree, other, None) for other in rest]
     return treedef.unflatten([f(*xs) for xs in zip(leaves, *columns)])
 
 

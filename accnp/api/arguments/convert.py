@@ -10,7 +10,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.array import Array, from_numpy, wrap
 from accnp.config import config
-from accnp.errors import IncompatibleShapesError
+from accnp.errors import IncompatibleShapesError, KeyArrayError
 from accnp.ir.node import Node, literal
 from accnp.ir.op import o
 from accnp.ir.trace import state
@@ -84,6 +84,11 @@ def as_node(x: Any, name: str = "jnp function") -> Node:
         return numpy_node(np.asarray(x), name)
     if hasattr(x, "__jax_array__"):
         return as_node(x.__jax_array__(), name)
+    if isinstance(x, Array):
+        raise KeyArrayError(
+            f"{name} does not accept dtype {x.dtype.name}; got a key array of shape {x.shape}; "
+            "random.key_data(keys) has the integers below them"
+        )
     kind = type(x).__name__
     raise TypeError(
         f"{name} requires ndarray or scalar arguments, got {kind}: {str(x)[:80]}; "

@@ -99,7 +99,9 @@ def iscomplexobj(x: Any) -> bool:
     >>> jnp.iscomplexobj(jnp.array([1j]))
     True
     """
-    return as_node(x, "iscomplexobj").aval.dtype.kind == "c" if x is not None else False
+    if x is None or isinstance(x, Array):
+        return x is not None and x.dtype.kind == "c"
+    return as_node(x, "iscomplexobj").aval.dtype.kind == "c"
 
 
 def isrealobj(x: Any) -> bool:

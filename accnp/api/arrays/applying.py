@@ -45,7 +45,7 @@ def apply_along_axis(
     >>> jnp.apply_along_axis(jnp.sum, 1, jnp.ones((2, 3)))
     Array([3., 3.], dtype=float32)
     """
-    x = wrap(as_node(arr, "jnp.apply_along_axis"))
+    x = arr if isinstance(arr, Array) else wrap(as_node(arr, "jnp.apply_along_axis"))
     d = as_axis(axis, x.ndim, "jnp.apply_along_axis")
     function: Any = lambda line: func1d(line, *args, **kwargs)  # noqa: E731
     for _ in range(x.ndim - 1 - d):

@@ -39,7 +39,7 @@ __all__ = [
 
 def _several(arrays: Any, function: str, dtype: Any = None) -> list[Node]:
     """The parts of a list of arrays (or of one array along axis 0), in one dtype."""
-    if type(arrays) is Array or isinstance(arrays, np.ndarray):
+    if isinstance(arrays, Array | np.ndarray):
         arrays = unstack(arrays)
     elif not isinstance(arrays, Sequence):
         raise TypeError(

@@ -16,7 +16,7 @@ from accnp.ir.aval import Devices, on_devices
 from accnp.ir.node import CONST, EMPTY, Node
 from accnp.ir.op import o
 from accnp.ir.trace import state
-from accnp.pytree import broadcast_prefix, tree_flatten
+from accnp.pytree import broadcast_prefix, flatten_arrays
 from accnp.runtime import device as devices_module
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device, devices, place
@@ -69,7 +69,7 @@ def _where(place: Any, x: Node, function: str) -> Devices:
 
 def put_tree(function: str, x: Any, places: Any) -> Any:
     """Put the leaves of a tree where a tree prefix says; None leaves them as they are."""
-    leaves, structure = tree_flatten(x)
+    leaves, structure = flatten_arrays(x)
     if is_place(places):
         targets = [places] * len(leaves)
     else:

@@ -30,7 +30,7 @@ from accnp.ir.graph import Graph, evaluate
 from accnp.ir.node import CONST, EMPTY, Node, const
 from accnp.ir.trace import state, tracing
 from accnp.primitives.control import call as record_call
-from accnp.pytree import leaf_names, take, tree_flatten
+from accnp.pytree import flatten_arrays, leaf_names, take
 from accnp.runtime import device as devices
 from accnp.trace_fn import conversion_error, function_place, trace
 from accnp.transforms.axes import bound
@@ -283,7 +283,7 @@ class JitFunction:
             nonlocal out_spec
             args, kwargs = call.rebuild([wrap(x) for x in leaves])
             result = self._fun(*args, **kwargs)
-            flat, out_spec = tree_flatten(result)
+            flat, out_spec = flatten_arrays(result)
             return [
                 _result_node(x, result, i, f"{self.transform}({self._name})")
                 for i, x in enumerate(flat)
@@ -352,7 +352,7 @@ class Call:
         self.args, self.kwargs = args, kwargs
         self.dynamic, self.dynamic_kw = dynamic, dynamic_kw
         self.static = static
-        self.leaves, self.spec = tree_flatten((dynamic, dynamic_kw))
+        self.leaves, self.spec = flatten_arrays((dynamic, dynamic_kw))
 
     def nodes(self, name: str) -> list[Node]:
         """The leaves as nodes.
@@ -398,12 +398,12 @@ class Call:
         for i, a in enumerate(self.args):
             if i in static:
                 continue
-            count = len(tree_flatten(a)[0])
+            count = len(flatten_arrays(a)[0])
             if i in numbers or self._is_named(i, options.donate_names):
                 out += [at + k for k in range(count)]
             at += count
         for k in sorted(self.dynamic_kw):
-            count = len(tree_flatten(self.dynamic_kw[k])[0])
+            count = len(flatten_arrays(self.dynamic_kw[k])[0])
             if k in options.donate_names:
                 out += [at + j for j in range(count)]
             at += count

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
-from accnp.pytree import PyTreeDef, leaf_names, tree_structure
+from accnp.pytree import PyTreeDef, array_structure, leaf_names
 
 __all__ = ["argument_names", "leaf_paths", "positional_argument_names", "positional_names"]
 
@@ -53,7 +53,7 @@ def leaf_paths(tree: Any, structure: PyTreeDef) -> list[str]:
 
 def argument_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict) -> list[str]:
     """Name each leaf of the arguments of a call; keyword arguments come sorted."""
-    names = positional_argument_names(fun, args, [tree_structure(a) for a in args])
+    names = positional_argument_names(fun, args, [array_structure(a) for a in args])
     for key in sorted(kwargs):
         names += leaf_names(kwargs[key], key)
     return names

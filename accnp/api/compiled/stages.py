@@ -43,6 +43,10 @@ class ArgInfo:
         """The type of the elements."""
         return self._aval.dtype
 
+    def of_keys(self, dtype: Any) -> ArgInfo:
+        """The same of the keys whose words this one is of."""
+        return ArgInfo(self._aval.of_keys(dtype), self.donated)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ArgInfo) and repr(self) == repr(other)
 
@@ -127,7 +131,7 @@ class TracedStage(_Stage):
     @property
     def in_tree(self) -> Any:
         """The structure of the arguments."""
-        return self._call.spec
+        return self._call.spec.shown()
 
     @property
     def out_avals(self) -> tuple[Any, ...]:
@@ -137,7 +141,7 @@ class TracedStage(_Stage):
     @property
     def out_tree(self) -> Any:
         """The structure of the results."""
-        return self._entry.out_spec
+        return self._entry.out_spec.shown()
 
     def lower(self, **_: Any) -> Lowered:
         """Plan the kernels."""

@@ -20,7 +20,7 @@ from accnp.api.compiled.statics import Options
 from accnp.ir.node import items, record, site_text
 from accnp.ir.op import OPS, o
 from accnp.ir.printer import short_aval
-from accnp.pytree import broadcast_prefix, tree_map
+from accnp.pytree import broadcast_prefix, map_arrays
 from accnp.transforms.tools import TOOLS
 from accnp.transforms.walk import inexact
 
@@ -197,7 +197,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
         >>> float(jnp.grad(jnp.checkpoint(f, policy=keep))(0.0))
         1.0
     """
-    return tree_map(lambda leaf: wrap(o.name(as_node(leaf, "checkpoint_name"), name=name)), x)
+    return map_arrays(lambda leaf: wrap(o.name(as_node(leaf, "checkpoint_name"), name=name)), x)
 
 
 # --- checkpoint ----------------------------------------------------------------------------------

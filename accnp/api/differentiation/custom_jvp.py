@@ -22,7 +22,7 @@ from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ir.trace import own_lines
 from accnp.primitives.custom import JvpRule, boundary
-from accnp.pytree import tree_flatten, tree_unflatten
+from accnp.pytree import flatten_arrays, tree_flatten, tree_unflatten
 from accnp.transforms.walk import inexact
 
 __all__ = ["custom_jvp"]
@@ -77,7 +77,7 @@ class custom_jvp:
 
         def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
             out = self(*primals)
-            leaves, tree = tree_flatten(out)
+            leaves, tree = flatten_arrays(out)
             totals: list[Node | None] = [None] * len(leaves)
             for rule, t in zip(jvps, tangents, strict=False):
                 if rule is None:
@@ -135,9 +135,9 @@ def _rule(
                 f"{shown} must produce a pair (list or tuple of length two) representing primal "
                 f"and tangent outputs, but got {result}."
             )
-        p_out, p_tree = tree_flatten(result[0])
+        p_out, p_tree = flatten_arrays(result[0])
         t_out, t_tree = tree_flatten(result[1])
-        if p_tree != t_tree:
+        if p_tree.shown() != t_tree:
             raise TypeError(
                 f"{shown} must produce primal and tangent outputs with equal container (pytree) "
                 f"structures, but got {p_tree} and {t_tree} respectively."
@@ -145,14 +145,15 @@ def _rule(
         made = [as_node(x, name) for x in p_out]
         meaning = f" (equal in value to the output of the custom_jvp-decorated function {name})"
         same_results(shown, meaning, made, p_tree, avals, tree)
-        return made, [_tangent(t, x, name) for t, x in zip(t_out, made, strict=True)]
+        types = p_tree.shown_leaves([x.aval for x in made])
+        return made, [_tangent(t, a, name) for t, a in zip(t_out, types, strict=True)]
 
     return JvpRule(name, fn, {"jvp": name_of(jvp), "symbolic_zeros": symbolic})
 
 
-def _tangent(t: Any, x: Node, name: str) -> Node | None:
-    """Return a tangent that a rule gave for a result."""
-    want = tangent_aval(x.aval)
+def _tangent(t: Any, x: Any, name: str) -> Node | None:
+    """Return a tangent that a rule gave for a result of type `x`."""
+    want = tangent_aval(x)
     if isinstance(t, SymbolicZero) or getattr(t, "dtype", None) == float0:
         got, node = t, None
     else:
@@ -161,7 +162,7 @@ def _tangent(t: Any, x: Node, name: str) -> Node | None:
     if tuple(got.shape) != want.shape or got.dtype != want.dtype:
         raise TypeError(
             "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and "
-            f"dtypes. Expected {want} (tangent type of {x.aval}) but got "
+            f"dtypes. Expected {want} (tangent type of {x}) but got "
             f"{got.aval if isinstance(got, SymbolicZero) else got}."
         )
-    return node if inexact(x.aval.dtype) else None
+    return node if inexact(x.dtype) else None

@@ -24,7 +24,7 @@ from accnp.ir.op import o
 from accnp.ir.trace import EffectsOf, own_effects, state
 from accnp.primitives.kinds import zeros_like_aval
 from accnp.primitives.unrolled import differentiated
-from accnp.pytree import tree_flatten, tree_map, tree_unflatten
+from accnp.pytree import flatten_arrays, map_arrays, tree_unflatten
 from accnp.trace_fn import trace
 from accnp.transforms.walk import inexact
 
@@ -50,7 +50,7 @@ def stop_gradient(x: Any) -> Any:
         >>> float(jnp.grad(lambda x: x * jnp.lax.stop_gradient(x))(3.0))
         3.0
     """
-    leaves, tree = tree_flatten(x)
+    leaves, tree = flatten_arrays(x)
     return tree_unflatten(tree, [_stopped(leaf) for leaf in leaves])
 
 
@@ -86,6 +86,10 @@ class SymbolicZero:
             raise AttributeError(name)
         return getattr(self.aval, name)
 
+    def of_keys(self, dtype: Any) -> SymbolicZero:
+        """The same for the keys whose words this one is of."""
+        return SymbolicZero(make_aval(self.aval.shape[:-1], self.aval.dtype))
+
     @staticmethod
     def from_primal_value(val: Any) -> SymbolicZero:
         """Return the zero tangent of a value."""
@@ -98,7 +102,7 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     def zero(x: Any) -> Any:
         return tangent_value(None, as_node(x, "zero_from_primal").aval, symbolic_zeros)
 
-    return tree_map(zero, val)
+    return map_arrays(zero, val)
 
 
 def tangent_value(t: Node | None, aval: Aval, symbolic: bool) -> Any:
@@ -185,11 +189,11 @@ class RuleCall:
         fixed = sorted({n % len(args) for n in nondiff}) if args else []
         self.args = args
         self.places = [i for i in range(len(args)) if i not in fixed]
-        leaves, self.tree = tree_flatten(tuple(args[i] for i in self.places))
+        leaves, self.tree = flatten_arrays(tuple(args[i] for i in self.places))
         self.nodes = [as_node(x, name) for x in leaves]
         self.count = len(self.nodes)
         self.avals = [n.aval for n in self.nodes]
-        others, self._fixed_tree = tree_flatten(tuple(args[i] for i in fixed))
+        others, self._fixed_tree = flatten_arrays(tuple(args[i] for i in fixed))
         # What is no array stands in a tuple.
         self._fixed = [None if type(x) is Array else (x,) for x in others]
         self.nodes += [o.detach(x._node) for x in others if type(x) is Array]
@@ -221,7 +225,7 @@ class RuleCall:
         detached = [wrap(o.detach(n)) for n in self.nodes[: self.count]]
         under = any(x.trace is not None and x.trace.active for x in self.nodes)
         with own_effects() if under else contextlib.nullcontext() as self.effects:
-            leaves, tree = tree_flatten(fun(*self.whole(detached, self.nodes)))
+            leaves, tree = flatten_arrays(fun(*self.whole(detached, self.nodes)))
         held = [] if self.effects is None else self.effects.held
         if held and not differentiated(self.nodes[: self.count]):
             for node in held:
@@ -234,7 +238,7 @@ class RuleCall:
         def body(nodes: list[Node]) -> list[Node]:
             nonlocal tree
             leaves = [wrap(x) for x in nodes[: self.count]]
-            outs, tree = tree_flatten(fun(*self.whole(leaves, nodes)))
+            outs, tree = flatten_arrays(fun(*self.whole(leaves, nodes)))
             return [as_node(x, name_of(fun)) for x in outs]
 
         avals = [x.aval for x in self.nodes]

@@ -27,11 +27,13 @@ from accnp.errors import UnexpectedTracerError
 from accnp.ir.graph import evaluate
 from accnp.ir.node import Node
 from accnp.ir.trace import own_lines
+from accnp.key_array import PRNGKeyArray
 from accnp.primitives.custom import VjpRule, boundary
 from accnp.pytree import (
+    array_leaves,
     broadcast_prefix,
+    flatten_arrays,
     keystr,
-    tree_flatten,
     tree_flatten_with_path,
     tree_leaves,
     tree_map,
@@ -61,6 +63,10 @@ class CustomVJPPrimal:
 
     value: Any
     perturbed: bool
+
+    def of_keys(self, dtype: Any) -> CustomVJPPrimal:
+        """The same for the keys whose words this one is of."""
+        return CustomVJPPrimal(PRNGKeyArray(self.value, dtype), self.perturbed)
 
 
 def custom_vjp_primal_tree_values(tree: Any) -> Any:
@@ -147,7 +153,7 @@ class custom_vjp:
 
 
 def _no_tracers(x: Any) -> None:
-    for leaf in tree_leaves(x):
+    for leaf in array_leaves(x):
         if type(leaf) is Array and _maybe_perturbed(leaf._node):
             raise UnexpectedTracerError(
                 "Found a JAX Tracer object passed as an argument to a custom_vjp function in a "
@@ -195,11 +201,11 @@ def _rule(
                 "from the forward pass for use on the backward pass), but instead of a pair the "
                 f"fwd rule {name_of(fwd)} produced {result}."
             )
-        out, out_tree = tree_flatten(result[0])
+        out, out_tree = flatten_arrays(result[0])
         made = [as_node(x, name) for x in out]
         meaning = f" (equal to the output of the custom_vjp-decorated function {name})"
         same_results(shown, meaning, made, out_tree, out_avals, tree)
-        residuals, res_tree = tree_flatten(result[1])
+        residuals, res_tree = flatten_arrays(result[1])
         # Arrays travel as nodes; whatever else was saved is handed on as it is.
         others = [None if type(x) is Array else (x,) for x in residuals]
         fixed = primals[call.count :]
@@ -239,7 +245,7 @@ def _cotangents(result: Any, call: RuleCall) -> list[Node | None]:
             "Custom VJP bwd rule must produce an output with the same container (pytree) structure "
             "as the args tuple of the primal function, and in particular must produce a tuple of "
             "length equal to the number of arguments to the primal function, but got bwd output "
-            f"structure {tree_structure(result)} for primal input structure {call.tree}."
+            f"structure {tree_structure(result)} for primal input structure {call.tree.shown()}."
         ) from None
     paths = [keystr(path) for path, _ in tree_flatten_with_path(dummy)[0]]
     out: list[Node | None] = []
@@ -303,7 +309,7 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
 
     def forward(*args: Any) -> tuple[Any, Any]:
         out, pull = fun(*args)
-        leaves, spec = tree_flatten(out)
+        leaves, spec = flatten_arrays(out)
         avals = [as_node(x, "custom_gradient").aval for x in leaves]
         smooth = [inexact(a.dtype) for a in avals]
         made: list[Any] = []
@@ -314,7 +320,7 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
                 tangent_value(next(given) if f else None, a, False)
                 for f, a in zip(smooth, avals, strict=True)
             ]
-            found, found_tree = tree_flatten(pull(tree_unflatten(spec, cts)))
+            found, found_tree = flatten_arrays(pull(tree_unflatten(spec, cts)))
             made.append(found_tree)
             return [as_node(x, "custom_gradient") for x in found]
 
@@ -328,7 +334,7 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
         cts = [x for x in tree_leaves(ct) if x.dtype != float0]
         nodes = evaluate(pull.graph, [x._node for x in (*consts, *cts)])
         result = tree_unflatten(pull.tree, [wrap(x) for x in nodes])
-        return (result,) if pull.tree.is_leaf() else result
+        return (result,) if pull.tree.shown().is_leaf() else result
 
     wrapped.defvjp(forward, backward)
     return wrapped
@@ -356,11 +362,11 @@ def closure_convert(
         >>> float(g(5.0)), float(jnp.grad(g)(5.0))
         (15.0, 6.0)
     """
-    leaves, tree = tree_flatten(tuple(example_args))
+    leaves, tree = flatten_arrays(tuple(example_args))
     made: list[Any] = []
 
     def on_nodes(nodes: list[Node]) -> list[Node]:
-        found, spec = tree_flatten(fun(*tree_unflatten(tree, [wrap(n) for n in nodes])))
+        found, spec = flatten_arrays(fun(*tree_unflatten(tree, [wrap(n) for n in nodes])))
         made.append(spec)
         return [as_node(x, "closure_convert") for x in found]
 
@@ -372,7 +378,7 @@ def closure_convert(
 
     def converted(*args: Any) -> Any:
         n = len(args) - count
-        flat, spec = tree_flatten(tuple(args[:n]))
+        flat, spec = flatten_arrays(tuple(args[:n]))
         if spec != tree:
             raise TypeError(
                 "The inputs to the closure produced by closure_convert must have the same Pytree "

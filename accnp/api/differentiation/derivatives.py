@@ -27,7 +27,7 @@ from accnp.ir.node import Node, literal, mark
 from accnp.ir.trace import Trace
 from accnp.primitives.dependence import depends
 from accnp.primitives.kinds import zeros_like_aval
-from accnp.pytree import tree_flatten, tree_unflatten
+from accnp.pytree import flatten_arrays, tree_flatten, tree_unflatten
 from accnp.transforms.jvp import forward
 from accnp.transforms.tools import TOOLS
 from accnp.transforms.vjp import LinearMap, linearise
@@ -93,12 +93,12 @@ def _value_and_grad(
 
 
 def _scalar_output(lin: Linearised) -> Aval:
-    if len(lin.out) != 1 or not lin.out_tree.is_leaf():
+    if len(lin.out) != 1 or not lin.out_tree.shown().is_leaf():
         raise TypeError(
             "Gradient only defined for scalar-output functions. "
             f"Output was {tree_unflatten(lin.out_tree, [wrap(x) for x in lin.out])}."
         )
-    aval = lin.out_avals[0]
+    (aval,) = lin.out_tree.shown_leaves(lin.out_avals)
     if aval.shape != ():
         raise TypeError(
             f"Gradient only defined for scalar-output functions. Output had shape: {aval.shape}."
@@ -177,21 +177,21 @@ def jvp(
                 "primal and tangent arguments to jax.jvp must be tuples or lists; "
                 f"found {type(value).__name__} ({name}) and {type(tangents).__name__}."
             )
-    leaves, tree = tree_flatten(tuple(primals))
+    leaves, tree = flatten_arrays(tuple(primals))
     t_leaves, t_tree = tree_flatten(tuple(tangents))
-    if tree != t_tree:
+    if tree.shown() != t_tree:
         raise TypeError(
             "primal and tangent arguments to jax.jvp must have the same tree structure; primals "
             "have "
-            f"tree structure {tree} whereas tangents have tree structure {t_tree}."
+            f"tree structure {tree.shown()} whereas tangents have tree structure {t_tree}."
         )
     nodes = leaf_nodes("jvp", leaves)
-    ts = _tangent_nodes("jvp", [n.aval for n in nodes], t_leaves)
+    ts = _tangent_nodes("jvp", tree.shown_leaves([n.aval for n in nodes]), t_leaves)
     with Trace("grad") as trace:
         marks = [mark(n, trace) for n in nodes]
         result = fun(*tree_unflatten(tree, [wrap(m) for m in marks]))
         result, aux = split_aux("jvp", result, has_aux)
-        out, out_tree = tree_flatten(result)
+        out, out_tree = flatten_arrays(result)
         outputs = leaf_nodes("jvp", out)
         env = {id(m): (m, t) for m, t in zip(marks, ts, strict=True)}
         forward(taken_back(outputs, marks, trace), env, TOOLS, trace)
@@ -251,14 +251,14 @@ def linear_transpose(
     Raises:
         NotImplementedError: the transpose would need the arguments' values, so `fun` is not linear.
     """
-    structs, tree = tree_flatten(primals)
+    structs, tree = flatten_arrays(primals)
     avals = [x.aval if hasattr(x, "aval") else _aval_of(x) for x in structs]
     count = len(avals)
 
     def record_map(leaves: list[Node]) -> tuple[LinearMap, Any, list[Any]]:
         with Trace("grad") as t:
             marks = [mark(x, t) for x in leaves]
-            found, out_tree = tree_flatten(fun(*tree_unflatten(tree, [wrap(m) for m in marks])))
+            found, out_tree = flatten_arrays(fun(*tree_unflatten(tree, [wrap(m) for m in marks])))
             outputs = leaf_nodes("linear_transpose", found)
             return linearise(outputs, marks, t), out_tree, [x.aval for x in outputs]
 
@@ -272,7 +272,7 @@ def linear_transpose(
     out_tree, out_avals = seen
 
     def transposed(ct: Any) -> Any:
-        leaves, ct_tree = tree_flatten(ct)
+        leaves, ct_tree = flatten_arrays(ct)
         if ct_tree != out_tree:
             raise TypeError(
                 "cotangent tree does not match function output, "

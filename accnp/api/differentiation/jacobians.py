@@ -100,10 +100,10 @@ def _block(rows: Node | None, out: Aval, into: Aval, forward: bool) -> Any:
     return wrap(with_weak_type(block, of.weak_type))
 
 
-def _check_forward(holomorphic: bool) -> Callable[[list[Node]], None]:
-    def check(nodes: list[Node]) -> None:
-        for n in nodes:
-            kind, name = dtype_kind(n.aval.dtype), n.aval.dtype.name
+def _check_forward(holomorphic: bool) -> Callable[[list[Any]], None]:
+    def check(avals: list[Any]) -> None:
+        for a in avals:
+            kind, name = dtype_kind(a.dtype), a.dtype.name
             if holomorphic and kind != "c":
                 raise TypeError(
                     "jacfwd with holomorphic=True requires inputs with complex dtype, but got "
@@ -143,7 +143,7 @@ def _jacobian(
             return fun(*whole, **kwargs)
 
         lin = linearise_call(function, fun, [args[n] for n in positions], call, has_aux, check)
-        for a in lin.out_avals:
+        for a in lin.out_tree.shown_leaves(lin.out_avals):
             if holomorphic or not forward:
                 check_output(function, a, holomorphic)
         n_in, n_out = len(lin.in_avals), len(lin.out_avals)

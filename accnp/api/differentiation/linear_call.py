@@ -18,7 +18,7 @@ from accnp.ir.graph import Graph, build
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import Linear
 from accnp.primitives.kinds import zeros_like_aval
-from accnp.pytree import tree_flatten, tree_unflatten
+from accnp.pytree import flatten_arrays, tree_unflatten
 
 __all__ = ["linear_call"]
 
@@ -115,20 +115,20 @@ def linear_call(
         >>> scaled(3.0), jax.grad(scaled)(3.0)
         (Array(6., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
-    residuals, res_tree = tree_flatten(residual_args)
-    linear, lin_tree = tree_flatten(linear_args)
+    residuals, res_tree = flatten_arrays(residual_args)
+    linear, lin_tree = flatten_arrays(linear_args)
     n = len(residuals)
     kept: list[Any] = []
 
     def flat(*xs: Any) -> list[Any]:
         given = tree_unflatten(res_tree, xs[:n]), tree_unflatten(lin_tree, xs[n:])
-        out, tree = tree_flatten(fun(*given))
+        out, tree = flatten_arrays(fun(*given))
         kept[:] = [tree]
         return out
 
     def back(*xs: Any) -> list[Array]:
         given = tree_unflatten(res_tree, xs[:n]), tree_unflatten(kept[0], xs[n:])
-        out, tree = tree_flatten(fun_transpose(*given))
+        out, tree = flatten_arrays(fun_transpose(*given))
         if tree != lin_tree:
             raise TypeError(
                 "linear_call: fun_transpose must return a tree like linear_args; got "

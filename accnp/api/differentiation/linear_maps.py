@@ -100,7 +100,7 @@ class Push(_Derivative):
     def __call__(self, *tangents: Any) -> Any:
         types = self.types
         leaves, tree = tree_flatten(tangents)
-        if tree != types.in_tree:
+        if tree != types.in_tree.shown():
             raise TypeError(
                 f"linearize: the tangents must have the structure of the primals; expected "
                 f"{types.in_tree}, got {tree}"
@@ -156,7 +156,7 @@ class Pull(_Derivative):
                 "being differentiated."
             )
         leaves, tree = tree_flatten(cotangents[0])
-        if tree != types.out_tree:
+        if tree != types.out_tree.shown():
             raise ValueError(
                 f"unexpected tree structure of argument to vjp function: got {tree}, but expected "
                 f"to match {types.out_tree}"

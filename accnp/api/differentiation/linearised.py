@@ -17,7 +17,7 @@ from accnp.ir.node import Node, mark
 from accnp.ir.op import o
 from accnp.ir.trace import Trace
 from accnp.primitives.kinds import dtype_kind, zeros_like_aval
-from accnp.pytree import tree_flatten, tree_unflatten
+from accnp.pytree import flatten_arrays, tree_unflatten
 from accnp.transforms.vjp import LinearMap, linearise
 from accnp.transforms.walk import inexact
 
@@ -92,21 +92,21 @@ def linearise_call(
     dynamic: Sequence[Any],
     call: Callable[[Sequence[Any]], Any],
     has_aux: bool,
-    check: Callable[[list[Node]], None] | None = None,
+    check: Callable[[list[Any]], None] | None = None,
 ) -> Linearised:
     """Record `call(dynamic)` over marks and differentiate it."""
-    leaves, tree = tree_flatten(tuple(dynamic))
+    leaves, tree = flatten_arrays(tuple(dynamic))
     nodes = leaf_nodes(function, leaves)
     if check is not None:
-        check(nodes)
+        check(tree.shown_leaves([n.aval for n in nodes]))
     self = Linearised()
     with Trace("grad") as t:
         marks = [mark(n, t) for n in nodes]
         result = call(tree_unflatten(tree, [wrap(m) for m in marks]))
         result, aux = split_aux(function, result, has_aux)
-        out, self.out_tree = tree_flatten(result)
+        out, self.out_tree = flatten_arrays(result)
         outputs = leaf_nodes(function, out)
-        aux_leaves, aux_tree = tree_flatten(aux)
+        aux_leaves, aux_tree = flatten_arrays(aux)
         arrays = [i for i, x in enumerate(aux_leaves) if hasattr(x, "_node")]
         aux_nodes = [aux_leaves[i]._node for i in arrays]
         self.map = linearise([*outputs, *aux_nodes], marks, t)
@@ -159,12 +159,12 @@ def with_weak_type(x: Node, weak: bool) -> Node:
     return o.convert_element_type(x, new_dtype=x.aval.dtype, weak_type=weak)
 
 
-def check_inputs(function: str, holomorphic: bool, allow_int: bool) -> Callable[[list[Node]], None]:
+def check_inputs(function: str, holomorphic: bool, allow_int: bool) -> Callable[[list[Any]], None]:
     """Make the check of the dtypes of what is differentiated with respect to."""
 
-    def check(nodes: list[Node]) -> None:
-        for n in nodes:
-            name, kind = n.aval.dtype.name, dtype_kind(n.aval.dtype)
+    def check(avals: list[Any]) -> None:
+        for a in avals:
+            name, kind = a.dtype.name, dtype_kind(a.dtype)
             if holomorphic:
                 if kind != "c":
                     raise TypeError(

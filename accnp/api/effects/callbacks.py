@@ -20,7 +20,7 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import items
 from accnp.ir.op import o
 from accnp.primitives.callback import VMAP_METHODS
-from accnp.pytree import PyTreeDef, leaf_names, tree_flatten, tree_leaves
+from accnp.pytree import PyTreeDef, flatten_arrays, leaf_names, tree_flatten, tree_leaves
 from accnp.trace_fn import function_place
 
 __all__ = ["as_arrays", "io_callback", "place_text", "pure_callback"]
@@ -78,9 +78,9 @@ def _called(
     if not callable(callback):
         raise TypeError(f"{name}: the callback must be a function; got {callback!r}; pass one")
     avals, out_tree = _declared(name, shapes)
-    leaves, in_tree = tree_flatten((args, kwargs))
+    leaves, in_tree = flatten_arrays((args, kwargs))
     nodes = [as_node(x, name) for x in leaves]
-    flat = _FlatCallback(callback, in_tree)
+    flat = _FlatCallback(callback, in_tree.shown())  # of keys, the words are handed over
     made = getattr(o, name)(*nodes, callback=flat, result_avals=avals, **how)
     return out_tree.unflatten([wrap(x) for x in items(made)])
 

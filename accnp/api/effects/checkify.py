@@ -33,7 +33,7 @@ from accnp.primitives.check import (
     first_error,
     record_check,
 )
-from accnp.pytree import leaf_names, register_pytree_node, tree_flatten
+from accnp.pytree import flatten_arrays, leaf_names, register_pytree_node
 from accnp.trace_fn import trace
 from accnp.transforms.checked import checked_nodes
 
@@ -164,7 +164,7 @@ def checkify(
 
         def record(_: list[Any]) -> list[Any]:
             nonlocal spec
-            leaves, spec = tree_flatten(f(*args, **kwargs))
+            leaves, spec = flatten_arrays(f(*args, **kwargs))
             return [as_node(x, "checkify") for x in leaves]
 
         # As for a jaxpr, all that was recorded is kept: what is not used may fail, too.
@@ -190,7 +190,7 @@ def _is_scalar_predicate(pred: Any) -> bool:
 def _check(name: str, pred: Any, msg: str, debug: bool, args: tuple, kwargs: dict) -> None:
     if not _is_scalar_predicate(pred):
         raise TypeError(f"{name} takes a scalar pred as argument, got {pred}")
-    leaves, tree = tree_flatten((args, kwargs))
+    leaves, tree = flatten_arrays((args, kwargs))
     for i, x in enumerate(leaves):
         if not isinstance(x, Array | np.ndarray):
             path = leaf_names((args, kwargs))[i]

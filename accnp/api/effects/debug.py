@@ -19,7 +19,7 @@ from accnp.api.effects.callbacks import as_arrays, place_text
 from accnp.errors import api_boundary, user_frame
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.pytree import PyTreeDef, tree_flatten
+from accnp.pytree import PyTreeDef, flatten_arrays
 
 __all__ = ["callback", "log", "print"]
 
@@ -43,7 +43,7 @@ class _Arguments:
 
 def _split(args: tuple, kwargs: dict[str, Any]) -> tuple[list[Node], _Arguments]:
     """Take the arrays out of a call's arguments; what is no array is handed on as it is."""
-    leaves, in_tree = tree_flatten((args, kwargs))
+    leaves, in_tree = flatten_arrays((args, kwargs))
     nodes, static = [], []
     for i, x in enumerate(leaves):
         try:

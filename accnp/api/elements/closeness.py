@@ -66,6 +66,7 @@ def allclose(
     return wrap(all_of(isclose(a, b, rtol, atol, equal_nan)._node))
 
 
+@api_boundary
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
     """Whether two arrays have the same shape and elements.
 

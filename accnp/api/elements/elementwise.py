@@ -26,7 +26,7 @@ from accnp.api.arguments.convert import (
 )
 from accnp.api.compiled.named import named as as_named
 from accnp.array import Array
-from accnp.errors import hide_frames
+from accnp.errors import KeyArrayError, hide_frames, of_keys
 from accnp.ir.node import Form, Node, record_known
 from accnp.ir.op import OPS, Op, o
 from accnp.ir.trace import state
@@ -293,6 +293,10 @@ def make_binary(
             try:
                 return slow(x, y)
             except Exception as error:
+                if type(error) is KeyArrayError:
+                    found = of_keys(name, slow, (x, y), {})
+                    if found is not NotImplemented:
+                        return found
                 hide_frames(error)
                 raise
 

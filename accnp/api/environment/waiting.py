@@ -8,6 +8,7 @@ import numpy as np
 
 from accnp import engine
 from accnp.array import Array, is_traced
+from accnp.key_array import PRNGKeyArray
 from accnp.pytree import tree_leaves, tree_map
 from accnp.runtime.compile import counters as kernels
 from accnp.runtime.stream import default_stream
@@ -45,8 +46,13 @@ def copy_to_host_async(x: Any) -> Any:
 
 
 def device_get(x: Any) -> Any:
-    """NumPy arrays in place of the arrays of a tree."""
-    return tree_map(lambda leaf: np.asarray(leaf) if hasattr(leaf, "__array__") else leaf, x)
+    """NumPy arrays in place of the arrays of a tree; keys, which NumPy does not have, stay."""
+
+    def got(leaf: Any) -> Any:
+        is_array = hasattr(leaf, "__array__") and not isinstance(leaf, PRNGKeyArray)
+        return np.asarray(leaf) if is_array else leaf
+
+    return tree_map(got, x)
 
 
 def effects_barrier() -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct
 from accnp.errors import InconclusiveDimensionOperation
-from accnp.pytree import broadcast_prefix, tree_flatten, tree_unflatten
+from accnp.pytree import broadcast_prefix, flatten_arrays, tree_unflatten
 
 __all__ = ["Dim", "SymbolicScope", "is_symbolic_dim", "symbolic_args_specs", "symbolic_shape"]
 
@@ -442,7 +442,7 @@ def symbolic_args_specs(
         ShapeDtypeStruct(shape=(b, 4), dtype=float32)
     """
     scope = SymbolicScope(constraints) if scope is None else scope
-    leaves, tree = tree_flatten(args)
+    leaves, tree = flatten_arrays(args)
     if shapes_specs is None or isinstance(shapes_specs, str):
         specs = [shapes_specs] * len(leaves)
     else:

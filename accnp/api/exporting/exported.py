@@ -28,7 +28,7 @@ from accnp.errors import api_boundary
 from accnp.ir.aval import make_aval
 from accnp.ir.graph import evaluate
 from accnp.primitives.kinds import dtype_kind
-from accnp.pytree import PyTreeDef, tree_flatten, tree_map, tree_unflatten
+from accnp.pytree import PyTreeDef, flatten_arrays, tree_map, tree_unflatten
 from accnp.runtime.device import default_backend
 
 __all__ = [
@@ -146,7 +146,7 @@ class Exported:
         Raises:
             ValueError: the arguments are not of the types for which it was exported.
         """
-        leaves, tree = tree_flatten((args, kwargs))
+        leaves, tree = flatten_arrays((args, kwargs))
         if tree != self.in_tree:
             raise ValueError(
                 f"Exported.call: {self.fun_name} was exported for arguments of the structure "
@@ -267,7 +267,7 @@ class Exported:
                 full = [*given[:n]]
                 for i, x in zip(floats, some, strict=True):
                     full[i] = x
-                out = tree_flatten(self._call_flat(full))[0]
+                out = flatten_arrays(self._call_flat(full))[0]
                 return [out[i] for i in smooth]
 
             return list(pull_back(of_floats, *[given[i] for i in floats])[1](list(given[n:])))
@@ -444,7 +444,7 @@ def _export(
         "out_types": out_types,
         "program": data["program"],
     }
-    made = Exported(head, stage.in_tree, stage.out_tree, first.arrays, True)
+    made = Exported(head, stage._call.spec, stage._entry.out_spec, first.arrays, True)
     made._source = fun if first.ruled else None
     return made
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from accnp.api.sampling.generators import generator
-from accnp.api.sampling.keys import PRNGKeyArray
-from accnp.pytree import PyTreeDef, tree_flatten
+from accnp.key_array import PRNGKeyArray
+from accnp.pytree import PyTreeDef, flatten_arrays
 from accnp.pytree.structure import NODES
 from accnp.pytree.trees import default_registry
 
@@ -99,7 +99,10 @@ def write_tree(tree: PyTreeDef) -> Any:
 
 
 class _Leaf:
-    pass
+    """Stands for an array."""
+
+    def of_keys(self, dtype: Any) -> PRNGKeyArray:
+        return PRNGKeyArray(self, dtype)
 
 
 _LEAF = _Leaf()
@@ -115,7 +118,7 @@ def _write(x: Any) -> Any:
     if type(x) is dict:
         return ["dict", [[k, _write(v)] for k, v in x.items()]]
     if isinstance(x, PRNGKeyArray):
-        return ["key", [x._kind.name]]
+        return ["key", [x.dtype.name]]
     kind = _kinds.get(type(x))
     if kind is None:
         raise ValueError(
@@ -131,7 +134,7 @@ def _write(x: Any) -> Any:
 
 def read_tree(data: Any) -> PyTreeDef:
     """The structure that is meant."""
-    return tree_flatten(_read(data))[1]
+    return flatten_arrays(_read(data))[1]
 
 
 def _read(data: Any) -> Any:
@@ -143,7 +146,7 @@ def _read(data: Any) -> Any:
     if name == "dict":
         return {k: _read(v) for k, v in children}
     if name == "key":
-        return PRNGKeyArray(0, generator(children[0], "export.deserialize"))
+        return PRNGKeyArray(0, generator(children[0], "export.deserialize").dtype())
     made = [_read(v) for v in children]
     if name in ("list", "tuple"):
         return made if name == "list" else tuple(made)

@@ -14,7 +14,7 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node, arg
 from accnp.ir.trace import current
-from accnp.pytree import PyTreeDef, leaf_names, mismatch, tree_flatten
+from accnp.pytree import PyTreeDef, flatten_arrays, leaf_names, mismatch
 from accnp.trace_fn import function_place, trace
 
 __all__ = [
@@ -68,7 +68,7 @@ def record_body(
 
     def on_nodes(nodes: list[Node]) -> list[Node]:
         nonlocal out_spec
-        leaves, out_spec = tree_flatten(fn(*spec.unflatten([wrap(n) for n in nodes])))
+        leaves, out_spec = flatten_arrays(fn(*spec.unflatten([wrap(n) for n in nodes])))
         return [as_node(x, name) for x in leaves]
 
     graph = trace(on_nodes, avals, of=of, transform=name, names=names)
@@ -112,7 +112,7 @@ def as_leaves(tree: Any, name: str, root: str) -> tuple[list[Node], PyTreeDef]:
     Raises:
         TypeError: a leaf is not an array or a number; the text has its path.
     """
-    leaves, spec = tree_flatten(tree)
+    leaves, spec = flatten_arrays(tree)
     nodes = []
     for i, x in enumerate(leaves):
         try:
@@ -199,9 +199,10 @@ def check_carry(loop: Loop, carry: Any, avals: Sequence[Aval], body: Body) -> No
     place = function_place(loop.fn)
     where = f"{place[0]} ({place[1]}:{place[2]})"
     name = f"{loop.name} body"
-    spec = tree_flatten(carry)[1]
-    if spec != body.spec:
-        ours, theirs = loop.part(_types(spec, avals)), loop.part(_types(body.spec, body.avals))
+    avals, spec = _shown(flatten_arrays(carry)[1], avals)
+    outs, out_spec = _shown(body.spec, body.avals)
+    if spec != out_spec:
+        ours, theirs = loop.part(_types(spec, avals)), loop.part(_types(out_spec, outs))
         raise TypeError(
             f"{name} function carry input and carry output must have the same pytree structure, "
             f"but they differ for {where}: "
@@ -211,7 +212,7 @@ def check_carry(loop: Loop, carry: Any, avals: Sequence[Aval], body: Body) -> No
         f"the input carry {'component ' if not n.isidentifier() else ''}{n} has type "
         f"{type_text(a)} but the corresponding output carry component has type "
         f"{type_text(b)}{_how(a, b)}"
-        for n, a, b in zip(loop.carry, avals, body.avals, strict=True)
+        for n, a, b in zip(loop.carry, avals, outs, strict=True)
         if not same_type(a, b)
     ]
     if wrong:
@@ -220,6 +221,11 @@ def check_carry(loop: Loop, carry: Any, avals: Sequence[Aval], body: Body) -> No
             f"but they differ for {where}: {'; '.join(wrong)}. "
             "Convert the initial value, or what the function returns"
         )
+
+
+def _shown(spec: PyTreeDef, avals: Sequence[Aval]) -> tuple[list[Aval], PyTreeDef]:
+    """Types and structure as users see them: of keys, not of their words."""
+    return spec.shown_leaves(avals), spec.shown()
 
 
 def _types(spec: PyTreeDef, avals: Sequence[Aval]) -> Any:
@@ -257,8 +263,10 @@ def check_branches(
     where = "; ".join(
         f"{label} is {p[0]} at {p[1]}:{p[2]}" for label, p in zip(labels, places, strict=True)
     )
-    if first.spec != second.spec:
-        x, y = _types(first.spec, first.avals), _types(second.spec, second.avals)
+    ours, spec = _shown(first.spec, first.avals)
+    theirs, other = _shown(second.spec, second.avals)
+    if spec != other:
+        x, y = _types(spec, ours), _types(other, theirs)
         raise TypeError(
             f"{name} branch outputs must have the same pytree structure, but they differ: "
             f"{_difference(name, x, y, (f'what {a} returns', f'what {b} returns'))} ({where})"
@@ -267,7 +275,7 @@ def check_branches(
     wrong = [
         f"the output of {a}{f' at path {p}' if p else ''} has type {type_text(u)} but the "
         f"corresponding output of {b} has type {type_text(v)}{_how(u, v)}"
-        for p, u, v in zip(paths, first.avals, second.avals, strict=True)
+        for p, u, v in zip(paths, ours, theirs, strict=True)
         if not same_type(u, v)
     ]
     if wrong:
@@ -277,7 +285,7 @@ def check_branches(
         )
 
 
-def check_result(name: str, fn: Any, tree: Any, avals: Sequence[Aval], body: Body) -> None:
+def check_result(name: str, fn: Any, spec: PyTreeDef, avals: Sequence[Aval], body: Body) -> None:
     """Compare what a function of two values returns with what it has to fold.
 
     Raises:
@@ -285,16 +293,17 @@ def check_result(name: str, fn: Any, tree: Any, avals: Sequence[Aval], body: Bod
     """
     place = function_place(fn)
     where = f"{place[0]} at {place[1]}:{place[2]}"
-    spec = tree_flatten(tree)[1]
-    if spec != body.spec:
-        ours, theirs = _types(spec, avals), _types(body.spec, body.avals)
+    avals, spec = _shown(spec, avals)
+    outs, out_spec = _shown(body.spec, body.avals)
+    if spec != out_spec:
+        ours, theirs = _types(spec, avals), _types(out_spec, outs)
         raise TypeError(
             f"{name}: the function must return the structure of each of its arguments; "
             f"{_difference(name, ours, theirs, ('an argument', 'the result'))} ({where})"
         )
     wrong = [
         f"the result{p} has type {type_text(b)} where {type_text(a)} is needed{_how(a, b)}"
-        for p, a, b in zip(body.names(""), avals, body.avals, strict=True)
+        for p, a, b in zip(body.names(""), avals, outs, strict=True)
         if not same_type(a, b)
     ]
     if wrong:

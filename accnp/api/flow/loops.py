@@ -32,7 +32,7 @@ from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.control import call, keep
 from accnp.primitives.unrolled import row, stack
-from accnp.pytree import tree_flatten, tree_map
+from accnp.pytree import flatten_arrays, map_arrays
 from accnp.trace_fn import conversion_error
 
 __all__ = ["fori_loop", "run_scan", "scan", "while_loop"]
@@ -97,7 +97,7 @@ class _While:
     def __init__(
         self, loop: Loop, cond_fun: Any, body_fun: Any, init_val: Any, avals: list[Aval]
     ) -> None:
-        spec = tree_flatten((init_val,))[1]
+        spec = flatten_arrays((init_val,))[1]
 
         def bodies() -> tuple[Body, Body]:
             test = record_body(cond_fun, loop.name, avals, spec)
@@ -170,14 +170,14 @@ def cast_to(x: Node, aval: Aval) -> Node:
 
 
 def _while_in_python(cond_fun: Any, body_fun: Any, init_val: Any) -> tuple[Any] | None:
-    value = tree_map(lambda x: wrap(as_node(x, "while_loop")), init_val)
+    value = map_arrays(lambda x: wrap(as_node(x, "while_loop")), init_val)
     while True:
         go = as_node(cond_fun(value), "while_loop")
         if is_traced(go):
             return None  # no Python loop is possible, for instance under vmap
         if not array_of(go).item():
             return (value,)
-        value = tree_map(lambda x: wrap(as_node(x, "while_loop")), body_fun(value))
+        value = map_arrays(lambda x: wrap(as_node(x, "while_loop")), body_fun(value))
 
 
 def fori_loop(
@@ -297,7 +297,7 @@ def scan(
     """
     _callable("scan", f=f)
     both = argument_names(f, (init, xs), {})
-    n = tree_flatten(init)[1].num_leaves
+    n = flatten_arrays(init)[1].num_leaves
     return run_scan(Loop("scan", f, both[:n], both[n:]), f, init, xs, length, reverse, unroll)
 
 
@@ -306,7 +306,7 @@ def run_scan(
 ) -> tuple[Any, Any]:
     """Record a `scan`, or run it in Python; `loop` says whose it is."""
     rows, xs_spec = as_leaves(xs, loop.name, "xs")
-    length = _scan_length(rows, length)
+    length = _scan_length(xs_spec.shown_leaves([x.aval for x in rows]), length)
     unroll = _unroll(unroll, length)
     if config.disable_jit:
         return _scan_in_python(step, init, rows, xs_spec, length, reverse)
@@ -326,7 +326,7 @@ class _Scan:
     def __init__(
         self, loop: Loop, step: Any, init: Any, xs: Any, avals: list[Aval], row_avals: list[Aval]
     ) -> None:
-        spec = tree_flatten((init, xs))[1]
+        spec = flatten_arrays((init, xs))[1]
         names = [*loop.carry, *loop.rows]
         self.out_spec: Any = None
 
@@ -397,12 +397,12 @@ class _Scan:
         return final, [next(rest) if t is None else rows[t] for t in self.through]
 
 
-def _scan_length(rows: Sequence[Node], length: Any) -> int:
-    flat = [x for x in rows if x.aval.ndim == 0]
+def _scan_length(rows: Sequence[Aval], length: Any) -> int:
+    flat = [x for x in rows if x.ndim == 0]
     if flat:
-        listed = ", ".join(str(x.aval) for x in flat)
+        listed = ", ".join(str(x) for x in flat)
         raise ValueError(f"scan got value with no leading axis to scan over: {listed}.")
-    lengths = [x.aval.shape[0] for x in rows]
+    lengths = [x.shape[0] for x in rows]
     if length is not None:
         node = getattr(length, "_node", None)
         if node is not None and is_traced(node):
@@ -451,4 +451,4 @@ def _scan_in_python(
     def stacked(*values: Any) -> Any:
         return wrap(stack([as_node(v, "scan") for v in values]))
 
-    return carry, tree_map(stacked, *made)
+    return carry, map_arrays(stacked, *made)

@@ -30,7 +30,7 @@ from accnp.api.folds.reductions import mean
 from accnp.api.mapping.vmap import vmap
 from accnp.array import Array
 from accnp.errors import api_boundary
-from accnp.pytree import tree_flatten, tree_unflatten
+from accnp.pytree import flatten_arrays, tree_unflatten
 
 __all__ = ["odeint"]
 
@@ -241,7 +241,7 @@ def odeint(
     Array([1.    , 0.3679, 0.1353], dtype=float32)
     """
     name = "ode.odeint"
-    leaves, tree = tree_flatten(args)
+    leaves, tree = flatten_arrays(args)
     values = [wrap(as_node(leaf, name)) for leaf in leaves]
     ts = asarray(t)
     if ts.dtype.kind != "f" or ts.ndim != 1:

@@ -11,12 +11,13 @@ from accnp.api.compiled.parameters import argument_names
 from accnp.api.flow.bodies import Loop, as_leaves, close, record_body, same_type, type_text
 from accnp.api.flow.loops import run_scan
 from accnp.array import wrap
+from accnp.errors import KeyArrayError
 from accnp.ir.aval import make_aval
 from accnp.ir.graph import evaluate
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.prefix import prefixes, slice_axis
-from accnp.pytree import leaf_names, tree_flatten
+from accnp.pytree import flatten_arrays, leaf_names
 from accnp.transforms.tools import TOOLS
 
 __all__ = ["associative_scan", "map"]
@@ -47,8 +48,8 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     rows, spec = as_leaves(xs, "map", "xs")
     if batch_size < 0:
         raise ValueError(f"map: batch_size must not be negative; got {batch_size}")
-    if not rows or any(x.aval.ndim == 0 or x.aval.shape[0] != rows[0].aval.shape[0] for x in rows):
-        shapes = [x.aval.shape for x in rows]
+    shapes = [a.shape for a in spec.shown_leaves([x.aval for x in rows])]
+    if not rows or any(not s or s[0] != shapes[0][0] for s in shapes):
         raise ValueError(f"map: all of xs need a leading axis of one length; got shapes {shapes}")
     n = rows[0].aval.shape[0]
     whole = n // batch_size * batch_size if batch_size else 0
@@ -61,12 +62,12 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
             for x in rows
         ]
         tree = spec.unflatten([wrap(x) for x in heads])
-        ys, out_spec = tree_flatten(run(lambda x: _all_rows(f, x), tree))
+        ys, out_spec = flatten_arrays(run(lambda x: _all_rows(f, x), tree))
         nodes = [as_node(y) for y in ys]
         parts.append([o.reshape(y, new_sizes=(whole, *y.aval.shape[2:])) for y in nodes])
     if whole < n or not n:
         tail = spec.unflatten([wrap(_cut(x, whole, n)) for x in rows])
-        ys, out_spec = tree_flatten(_all_rows(f, tail))
+        ys, out_spec = flatten_arrays(_all_rows(f, tail))
         parts.append([as_node(y) for y in ys])
     joined = [p[0] if len(p) == 1 else o.concatenate(*p, dimension=0) for p in zip(*parts)]
     return out_spec.unflatten([wrap(x) for x in joined])
@@ -81,7 +82,7 @@ def _all_rows(f: Callable[[Any], Any], xs: Any) -> Any:
     rows, _ = as_leaves(xs, "map", "xs")
     size = rows[0].aval.shape[0]
     avals = [make_aval(x.aval.shape[1:], x.aval.dtype, x.aval.weak_type) for x in rows]
-    body = record_body(f, "map", avals, tree_flatten((xs,))[1])
+    body = record_body(f, "map", avals, flatten_arrays((xs,))[1])
     outer = close([body.graph])
     flags = (*(False,) * len(outer), *(True,) * len(rows))
     graph, _ = TOOLS.batch_graph(body.graph, size, flags, (True,) * len(body.avals))
@@ -113,6 +114,11 @@ def associative_scan(
     if not callable(fn):
         raise TypeError("lax.associative_scan: fn argument should be callable.")
     nodes, spec = as_leaves(elems, "associative_scan", "elems")
+    if spec != spec.shown():
+        raise KeyArrayError(
+            "lax.associative_scan: random keys cannot be scanned over this way; "
+            f"got {[str(a) for a in spec.shown_leaves([x.aval for x in nodes])]}; use lax.scan"
+        )
     if not nodes:
         return elems
     rank = nodes[0].aval.ndim
@@ -131,7 +137,7 @@ def associative_scan(
     def combine(a: list[Node], b: list[Node]) -> list[Node]:
         left = spec.unflatten([wrap(x) for x in a])
         right = spec.unflatten([wrap(x) for x in b])
-        out, out_spec = tree_flatten(fn(left, right))
+        out, out_spec = flatten_arrays(fn(left, right))
         if out_spec != spec:
             raise TypeError(
                 "associative_scan: fn must return the structure of its arguments; "

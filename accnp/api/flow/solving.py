@@ -20,7 +20,7 @@ from accnp.errors import api_boundary
 from accnp.ir.graph import evaluate
 from accnp.ir.node import Node
 from accnp.primitives.solve import Closed, LinearSolve, Root
-from accnp.pytree import PyTreeDef, tree_flatten
+from accnp.pytree import PyTreeDef, flatten_arrays, treedef_tuple
 from accnp.runtime.device import default_backend
 from accnp.transforms.tools import TOOLS
 
@@ -43,8 +43,6 @@ class _System:
     ) -> tuple[Closed, list[Node]]:
         """Record a function of `count` vectors that returns one, and perhaps something beside it;
         returns the program, and what it closes over. `of` is the user's function."""
-        n = len(self.avals)
-        tree = self.spec.unflatten(range(n))
 
         def run(*vectors: Any) -> Any:
             out = fn(*vectors)
@@ -55,14 +53,14 @@ class _System:
                 )
             return tuple(out) if has_aux else out
 
-        spec = tree_flatten((tree,) * count)[1]
+        spec = treedef_tuple([self.spec] * count)
         body = record_body(run, self.name, self.avals * count, spec, of=of)
         main = body
         if has_aux:
             first, self.aux = body.spec.children()
             outputs = body.graph.outputs[: first.num_leaves]
             main = Body(with_inputs(body.graph, body.graph.inputs, outputs), first)
-        check_result(f"{self.name}, {label}", of, tree, self.avals, main)
+        check_result(f"{self.name}, {label}", of, self.spec, self.avals, main)
         consts = close([body.graph])
         return Closed(body.graph, len(consts)), consts
 
@@ -72,7 +70,7 @@ class _System:
 
     def leaves(self, tree: Any) -> list[Node]:
         """Flatten a vector of the user's."""
-        return [as_node(x, self.name) for x in tree_flatten(tree)[0]]
+        return [as_node(x, self.name) for x in flatten_arrays(tree)[0]]
 
     def result(self, nodes: Sequence[Node]) -> Any:
         """Put the solution together, and what the solver returned beside it."""

@@ -217,6 +217,7 @@ def scatter_apply(
     return fori_loop(0, most, once, start)
 
 
+@api_boundary
 def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Array:
     """Take slices at places along axes: for each of the axes a vector of integers, wrapped around.
 

@@ -23,7 +23,8 @@ from accnp.ir.graph import Graph
 from accnp.ir.jaxpr import to_jaxpr
 from accnp.ir.node import Node
 from accnp.ir.trace import state
-from accnp.pytree import tree_flatten
+from accnp.key_array import PRNGKeyArray, keys_of_words
+from accnp.pytree import INNER, Inner, flatten_arrays
 from accnp.trace_fn import function_place, trace
 from accnp.transforms.axes import bind
 
@@ -47,14 +48,19 @@ class ShapeDtypeStruct:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
         self.shape = tuple(shape)
-        self.dtype = np.dtype(dtype)
+        self.dtype = dtype if type(dtype) is dtypes.ExtendedDType else np.dtype(dtype)
         self.sharding = sharding
         self.weak_type = weak_type
 
     @property
     def aval(self) -> Aval:
         """The interned aval of this type."""
-        return make_aval(self.shape, dtypes.canonicalize_dtype(self.dtype), self.weak_type)
+        dtype = dtypes.canonicalize_dtype(self.dtype, allow_extended_dtype=True)
+        return make_aval(self.shape, dtype, self.weak_type)
+
+    def of_keys(self, dtype: Any) -> ShapeDtypeStruct:
+        """Return the type of the keys whose words this one is of."""
+        return ShapeDtypeStruct(self.shape[:-1], dtype, sharding=self.sharding)
 
     @property
     def ndim(self) -> int:
@@ -95,6 +101,17 @@ class ShapeDtypeStruct:
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak})"
 
 
+def _take_type(x: ShapeDtypeStruct, add: Callable[[Any], None]) -> Any:
+    dtype: Any = x.dtype
+    if type(dtype) is not dtypes.ExtendedDType:
+        return add(x)
+    words = ShapeDtypeStruct((*x.shape, *dtype.base_shape), dtype.base_dtype, sharding=x.sharding)
+    return PRNGKeyArray, dtype, (add(words),)
+
+
+INNER[ShapeDtypeStruct] = Inner(_take_type, keys_of_words)
+
+
 def typeof(x: Any) -> Aval:
     """Return the aval of a value.
 
@@ -108,7 +125,7 @@ def typeof(x: Any) -> Aval:
 
 def aval_of(x: Any, name: str) -> Aval:
     """Return the aval of an array, a scalar, or anything that has a shape and a dtype."""
-    if isinstance(x, ShapeDtypeStruct):
+    if isinstance(x, ShapeDtypeStruct | PRNGKeyArray):
         return x.aval
     try:
         return as_node(x, name).aval
@@ -127,7 +144,7 @@ def _trace_user(
     """Record a user's function on the types of its arguments; returns the graph and the structure
     of its result."""
     dynamic = tuple(a for i, a in enumerate(args) if i not in static)
-    leaves, spec = tree_flatten((dynamic, kwargs))
+    leaves, spec = flatten_arrays((dynamic, kwargs))
     names = argument_names(fn, dynamic, kwargs) if not static else []
     avals = []
     for i, x in enumerate(leaves):
@@ -145,7 +162,7 @@ def _trace_user(
         )
         rest = iter(values)
         full = [a if i in static else next(rest) for i, a in enumerate(args)]
-        outs, out_spec = tree_flatten(fn(*full, **keywords))
+        outs, out_spec = flatten_arrays(fn(*full, **keywords))
         return [as_node(x, transform) for x in outs]
 
     return trace(on_nodes, avals, of=fn, transform=transform, names=names), out_spec

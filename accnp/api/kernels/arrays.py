@@ -22,7 +22,7 @@ from accnp.forks import renewed
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, items, record
 from accnp.primitives.user_kernels import array_op
-from accnp.pytree import PyTreeDef, leaf_names, tree_flatten
+from accnp.pytree import PyTreeDef, flatten_arrays, leaf_names
 from accnp.trace_fn import function_place
 
 __all__ = ["ArrayFunction", "result_avals"]
@@ -36,7 +36,7 @@ def result_avals(out: Any, nodes: Sequence[Node], static: dict[str, Any]) -> tup
     """The types of the results and their structure, from what was declared."""
     if callable(out):
         out = out(*[ShapeDtypeStruct(x.aval.shape, x.aval.dtype) for x in nodes], **static)
-    leaves, tree = tree_flatten(out)
+    leaves, tree = flatten_arrays(out)
     avals = []
     for i, x in enumerate(leaves):
         if not hasattr(x, "shape") or not hasattr(x, "dtype"):

@@ -12,8 +12,9 @@ from accnp.api.arguments.shapes import as_axis
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ir.trace import state
+from accnp.key_array import PRNGKeyArray
 from accnp.primitives.kinds import full
-from accnp.pytree import tree_map
+from accnp.pytree import map_arrays, tree_map
 from accnp.transforms.axes import size_of
 
 __all__ = [
@@ -259,15 +260,16 @@ def all_gather(
     groups = _groups("all_gather", axis_index_groups, names, True)
 
     def one(leaf: Any) -> Any:
-        node = as_node(leaf, "all_gather")
-        at = as_axis(axis, node.aval.ndim + (not tiled), "all_gather")
+        key = isinstance(leaf, PRNGKeyArray)
+        node = leaf._base._node if key else as_node(leaf, "all_gather")
+        at = as_axis(axis, node.aval.ndim - key + (not tiled), "all_gather")
         for name in reversed(names):
             node = _gathered(node, name, at, tiled, groups)
         if len(names) > 1 and not tiled:
             s = node.aval.shape
             joined = (*s[:at], axis_size(names), *s[at + len(names) :])
             node = o.reshape(node, new_sizes=joined, dimensions=None)
-        return wrap(node)
+        return leaf._like(node) if key else wrap(node)
 
     return tree_map(one, x)
 
@@ -452,7 +454,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
         raise NotImplementedError(
             f"ppermute: one axis name at a time; got {names}; all_gather the values and index them"
         )
-    return tree_map(
+    return map_arrays(
         lambda leaf: wrap(
             o.ppermute(
                 as_node(leaf, "ppermute"), axis_name=names, axis_index_groups=None, perm=pairs
@@ -491,4 +493,4 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
     (name,) = _names(axis_name)
     at = as_axis(source, size_of(name), "pbroadcast")
     params = {"axis_name": (name,), "axis_index_groups": None, "source": at}
-    return tree_map(lambda leaf: wrap(o.pbroadcast(as_node(leaf, "pbroadcast"), **params)), x)
+    return map_arrays(lambda leaf: wrap(o.pbroadcast(as_node(leaf, "pbroadcast"), **params)), x)

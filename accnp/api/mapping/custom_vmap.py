@@ -10,7 +10,6 @@ from typing import Any
 from accnp.api.arguments.convert import wrap
 from accnp.api.flow.bodies import as_leaves, close, record_body, values
 from accnp.api.flow.scans import map as map_rows
-from accnp.api.sampling.keys import PRNGKeyArray
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import OPS
@@ -110,8 +109,7 @@ def _on_nodes(
     n_outer: int,
 ) -> Callable[..., Any]:
     """The user's rule as one on nodes, with checks."""
-    # A typed key is one leaf to users, and holds one.
-    shown = tree_flatten(args, lambda x: type(x) is PRNGKeyArray)[1]
+    shown = tree_structure(args)
     name = _name(rule)
 
     def apply(
@@ -172,7 +170,7 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
 
     @function.def_vmap
     def rule(axis_size: int, in_batched: list[Any], *args: Any) -> tuple[Any, Any]:
-        leaves, structure = tree_flatten(args, lambda x: type(x) is PRNGKeyArray)
+        leaves, structure = tree_flatten(args)
         flags = tree_flatten(tuple(in_batched))[0]
         moving = [i for i, b in enumerate(flags) if b]
 

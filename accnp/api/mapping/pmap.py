@@ -19,7 +19,7 @@ from accnp.api.mapping.vmap import Mapping, check_axes
 from accnp.array import Array, wrap
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
-from accnp.pytree import tree_leaves, tree_map
+from accnp.pytree import array_leaves, map_arrays
 from accnp.runtime.device import Device, devices
 
 __all__ = ["pmap"]
@@ -56,7 +56,7 @@ class _Mapped(JitFunction):
     transform = "pmap"
 
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        places = {x.aval.devices for x in tree_leaves((args, kwargs)) if type(x) is Array}
+        places = {x.aval.devices for x in array_leaves((args, kwargs)) if type(x) is Array}
         if len(places) > 1:  # the rows are given out anew
             args, kwargs = _anywhere((args, kwargs))
         return super()._call(args, kwargs)
@@ -64,7 +64,7 @@ class _Mapped(JitFunction):
 
 def _anywhere(tree: Any) -> Any:
     """Take the arrays of a tree off their devices."""
-    return tree_map(lambda x: wrap(put_node(x._node, None)) if type(x) is Array else x, tree)
+    return map_arrays(lambda x: wrap(put_node(x._node, None)) if type(x) is Array else x, tree)
 
 
 def _some_devices(where: Sequence[Device] | None, backend: str | None) -> Sequence[Device]:

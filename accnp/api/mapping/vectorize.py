@@ -11,7 +11,6 @@ from accnp.api.arguments.convert import broadcast_shapes
 from accnp.api.arrays.creation import asarray
 from accnp.api.arrays.manipulation import expand_dims
 from accnp.api.mapping.vmap import vmap
-from accnp.api.sampling.keys import PRNGKeyArray
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.pytree import tree_map
@@ -25,7 +24,7 @@ CoreDims = list[tuple[str, ...]]
 
 
 def _array(x: Any) -> Any:
-    return x if isinstance(x, Array | PRNGKeyArray) else asarray(x)
+    return x if isinstance(x, Array) else asarray(x)
 
 
 class _Signature:

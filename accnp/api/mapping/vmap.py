@@ -9,12 +9,12 @@ from typing import Any
 from accnp import errors
 from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.compiled.parameters import leaf_paths, positional_argument_names
-from accnp.api.sampling.keys import PRNGKeyArray
 from accnp.array import Array
 from accnp.ir.aval import make_aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.key_array import PRNGKeyArray
 from accnp.pytree import PyTreeDef, broadcast_prefix, tree_flatten, tree_structure
 from accnp.trace_fn import trace
 from accnp.transforms.axes import bind
@@ -34,7 +34,7 @@ def _is_key(x: Any) -> bool:
 
 def _like(x: Any, node: Node) -> Any:
     """The node as what `x` is: keys or an array."""
-    return x._like(wrap(node)) if _is_key(x) else wrap(node)
+    return x._like(node) if _is_key(x) else wrap(node)
 
 
 _LEAF = tree_structure(0)
@@ -42,7 +42,7 @@ _LEAF = tree_structure(0)
 
 def _flatten(tree: Any) -> tuple[list[Any], PyTreeDef]:
     """Return leaves and structure; typed random keys are leaves, of the rank that they show."""
-    return ([tree], _LEAF) if type(tree) is Array else tree_flatten(tree, _is_key)
+    return ([tree], _LEAF) if type(tree) is Array else tree_flatten(tree)
 
 
 def move_axis(x: Node, source: int, target: int) -> Node:

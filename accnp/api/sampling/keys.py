@@ -6,214 +6,32 @@ typed key (`PRNGKeyArray`) wraps one and knows its generator.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, scalar_node
-from accnp.api.arguments.shapes import as_axes, as_axis, as_shape
+from accnp.api.arguments.shapes import as_shape
 from accnp.api.arguments.values import node_of
-from accnp.api.arrays.manipulation import reshape as reshape_array
-from accnp.api.arrays.manipulation import transpose
-from accnp.api.indexes.indexing import read
 from accnp.api.sampling.generators import (
-    ThreefryWords,
     Words,
     generator,
     joined_words,
     vector_words,
 )
-from accnp.array import Array, is_traced, wrap
+from accnp.array import Array, wrap
 from accnp.config import config
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.key_array import PRNGKeyArray
 from accnp.primitives.random import WORD
-from accnp.pytree import register_pytree_node
 
 __all__ = [
     "PRNGKey", "PRNGKeyArray", "clone", "fold_in", "key", "key_data", "key_dtype",
     "key_impl", "key_words", "split", "wrap_key_data",
 ]  # fmt: skip
-
-
-class PRNGKeyArray:
-    """An array of random keys: shape and indexing as an array's, a dtype of its own as key<fry>, no
-    arithmetic."""
-
-    __slots__ = ("_base", "_kind")
-    __hash__ = None  # type: ignore[assignment]
-    _base: Any
-    _kind: type[Words]
-
-    def __init__(self, base: Any, kind: type[Words] = ThreefryWords) -> None:
-        self._base = base
-        self._kind = kind
-
-    def _like(self, base: Any) -> PRNGKeyArray:
-        return PRNGKeyArray(base, self._kind)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The lengths of the axes."""
-        return tuple(self._base.shape[:-1])
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of keys."""
-        return prod(self.shape)
-
-    @property
-    def dtype(self) -> Any:
-        """key<fry>, or that of another generator."""
-        return self._kind.dtype()
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one key."""
-        return 4 * self._kind.count
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all keys."""
-        return self.itemsize * self.size
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of unsized object")
-        return self.shape[0]
-
-    def __iter__(self) -> Any:
-        if not self.shape:
-            raise TypeError("iteration over a 0-d key array")
-        return iter([self[i] for i in range(self.shape[0])])
-
-    def __getitem__(self, index: Any) -> PRNGKeyArray:
-        parts = index if isinstance(index, tuple) else (index,)
-        if Ellipsis not in [p for p in parts if p is Ellipsis]:
-            parts = (*parts, Ellipsis)
-        return self._like(wrap(read(self._base._node, (*parts, slice(None)))))
-
-    def reshape(self, *shape: Any) -> PRNGKeyArray:
-        """Show the keys under another shape."""
-        sizes = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
-        sizes = tuple(sizes)
-        if -1 in sizes:
-            known = prod(n for n in sizes if n != -1)
-            sizes = tuple(self.size // max(known, 1) if n == -1 else n for n in sizes)
-        return self._like(reshape_array(self._base, (*sizes, self._kind.count)))
-
-    def ravel(self) -> PRNGKeyArray:
-        """Show the keys along one axis."""
-        return self.reshape(self.size)
-
-    flatten = ravel
-
-    def _ordered(self, order: tuple[int, ...]) -> PRNGKeyArray:
-        """The keys with their axes in another order; the words of a key stay last."""
-        return self._like(transpose(self._base, (*order, self.ndim)))
-
-    @property
-    def T(self) -> PRNGKeyArray:
-        """The keys with their axes reversed."""
-        return self.transpose()
-
-    def transpose(self, *axes: Any) -> PRNGKeyArray:
-        """The keys with their axes in another order: reversed, or as given one by one or as one
-        tuple."""
-        given = axes[0] if len(axes) == 1 and not isinstance(axes[0], int | np.integer) else axes
-        if given is None or not axes:
-            return self._ordered(tuple(range(self.ndim)[::-1]))
-        order = as_axes(given, self.ndim, "PRNGKeyArray.transpose")
-        if len(order) != self.ndim:
-            raise ValueError(
-                f"PRNGKeyArray.transpose: axes must name each of the {self.ndim} axes once; "
-                f"got {tuple(given)}"
-            )
-        return self._ordered(order)
-
-    def swapaxes(self, axis1: int, axis2: int) -> PRNGKeyArray:
-        """The keys with two axes exchanged."""
-        one = as_axis(axis1, self.ndim, "PRNGKeyArray.swapaxes")
-        two = as_axis(axis2, self.ndim, "PRNGKeyArray.swapaxes")
-        order = [*range(self.ndim)]
-        order[one], order[two] = two, one
-        return self._ordered(tuple(order))
-
-    def squeeze(self, axis: Any = None) -> PRNGKeyArray:
-        """Drop axes of length 1: all, or those that are named."""
-        if axis is None:
-            return self.reshape(tuple(n for n in self.shape if n != 1))
-        at = as_axes(axis, self.ndim, "PRNGKeyArray.squeeze")
-        long = [d for d in at if self.shape[d] != 1]
-        if long:
-            raise ValueError(
-                f"PRNGKeyArray.squeeze: only axes of length 1 can be dropped; got axis {long[0]} "
-                f"of the shape {self.shape}; leave it out"
-            )
-        return self.reshape(tuple(n for d, n in enumerate(self.shape) if d not in at))
-
-    def copy(self) -> PRNGKeyArray:
-        """The keys in memory of their own."""
-        return self._like(self._base.copy())
-
-    def block_until_ready(self) -> PRNGKeyArray:
-        """Wait for the keys."""
-        self._base.block_until_ready()
-        return self
-
-    def is_ready(self) -> bool:
-        """Whether the keys are there."""
-        return self._base.is_ready()
-
-    def devices(self) -> set[Any]:
-        """The devices that hold the keys."""
-        return self._base.devices()
-
-    def _compare(self, other: Any, op: str) -> Any:
-        if not isinstance(other, PRNGKeyArray):
-            return NotImplemented
-        same = getattr(o, op)(self._base._node, other._base._node)
-        axes = (same.aval.ndim - 1,)
-        return wrap((o.reduce_and if op == "eq" else o.reduce_or)(same, axes=axes))
-
-    def __eq__(self, other: object) -> Any:
-        return self._compare(other, "eq")
-
-    def __ne__(self, other: object) -> Any:
-        return self._compare(other, "ne")
-
-    def __array__(self, *_: Any, **__: Any) -> Any:
-        raise TypeError(
-            "random key arrays cannot be converted to NumPy arrays; "
-            "use random.key_data(keys) to get the integers below them"
-        )
-
-    def __repr__(self) -> str:
-        if type(self._base) is not Array:
-            return f"PRNGKeyArray({self._base!r})"
-        if is_traced(self._base._node):
-            return f"JitTracer({self.dtype}[{','.join(map(str, self.shape))}])"
-        return f"Array({self.shape}, dtype={self.dtype}) overlaying:\n{self._base}"
-
-
-def _flatten(x: PRNGKeyArray) -> tuple[tuple[Any], Hashable]:
-    return (x._base,), x._kind
-
-
-def _unflatten(kind: Any, children: Any) -> PRNGKeyArray:
-    return PRNGKeyArray(next(iter(children)), kind)
-
-
-register_pytree_node(PRNGKeyArray, _flatten, _unflatten)
 
 
 # --- making keys ---------------------------------------------------------------------------------
@@ -276,7 +94,7 @@ def key(seed: Any, *, impl: Any = None) -> PRNGKeyArray:
     ()
     """
     kind = generator(impl, "random.key")
-    return PRNGKeyArray(wrap(_seed_node(seed, kind, "random.key")), kind)
+    return PRNGKeyArray(wrap(_seed_node(seed, kind, "random.key")), kind.dtype())
 
 
 @api_boundary
@@ -303,7 +121,8 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None) -> PRNGKeyArray:
     ()
     """
     kind = generator(impl, "random.wrap_key_data")
-    return PRNGKeyArray(wrap(_raw(key_bits_array, kind, "random.wrap_key_data")), kind)
+    words = _raw(key_bits_array, kind, "random.wrap_key_data")
+    return PRNGKeyArray(wrap(words), kind.dtype())
 
 
 def key_impl(keys: Any) -> str:
@@ -343,7 +162,7 @@ def clone(key: Any) -> Any:
 def _based(keys: Any, function: str) -> tuple[Node, type[Words]]:
     """The words of keys, typed or raw, and their generator."""
     if isinstance(keys, PRNGKeyArray):
-        return keys._base._node, keys._kind
+        return keys._base._node, generator(keys.dtype, function)
     kind = generator(None, function)
     return _raw(keys, kind, function), kind
 
@@ -384,7 +203,7 @@ def key_words(keys: Any, function: str) -> Words:
 
 def like_key(keys: Any, node: Node) -> Any:
     """Return keys of the kind (typed or raw) of a given key."""
-    return keys._like(wrap(node)) if isinstance(keys, PRNGKeyArray) else wrap(node)
+    return keys._like(node) if isinstance(keys, PRNGKeyArray) else wrap(node)
 
 
 @api_boundary

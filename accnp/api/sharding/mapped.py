@@ -23,7 +23,7 @@ from accnp.ir.aval import make_aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.pytree import broadcast_prefix, tree_flatten
+from accnp.pytree import broadcast_prefix, flatten_arrays
 from accnp.trace_fn import trace
 from accnp.transforms.axes import bind
 from accnp.transforms.batch import batched_outputs, spread
@@ -78,7 +78,7 @@ class _Mapped:
         self.sizes: dict[Any, int] = {n: mesh.shape[n] for n in names}
 
     def __call__(self, args: tuple[Any, ...]) -> Any:
-        leaves, structure = tree_flatten(args)
+        leaves, structure = flatten_arrays(args)
         nodes = [as_node(x, "shard_map") for x in leaves]
         if self.in_specs is Infer:
             specs = [self._inferred(x) for x in nodes]
@@ -100,7 +100,7 @@ class _Mapped:
                 for x, (_, names) in zip(parts, cut, strict=True):
                     known.note(x, frozenset(names))
             out = self.fun(*structure.unflatten([wrap(x) for x in parts]))
-            return [as_node(x, "shard_map") for x in tree_flatten(out)[0]]
+            return [as_node(x, "shard_map") for x in flatten_arrays(out)[0]]
 
         avals = []
         for x, names in cut:
@@ -112,7 +112,7 @@ class _Mapped:
             graph = trace(one, avals, of=self.fun, transform="shard_map")
         flags = [[n in names for n in self.names] for _, names in cut]
         results, found = self._batched(graph, [x for x, _ in cut], flags)
-        out_leaves, out_structure = tree_flatten(out)
+        out_leaves, out_structure = flatten_arrays(out)
         wanted = _specs("out_specs", self.out_specs, out)
         assert len(out_leaves) == len(results)
         whole = [
@@ -341,7 +341,7 @@ def smap(
         return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, axis_name)
 
     def specs(axes: Any) -> Any:
-        leaves, structure = tree_flatten(axes, lambda a: a is None)
+        leaves, structure = flatten_arrays(axes, lambda a: a is None)
         return structure.unflatten([spec(a) for a in leaves])
 
     ins = in_axes if in_axes is Infer else specs(in_axes)

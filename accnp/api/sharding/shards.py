@@ -77,6 +77,10 @@ class Shard:
             self._data = self._data(self)
         return self._data
 
+    def of_keys(self, data: Any) -> Shard:
+        """The part of the keys whose words this one is of."""
+        return Shard(self.device, self.sharding, self.global_shape[:-1], data)
+
     def __repr__(self) -> str:
         return (
             f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, "

@@ -6,7 +6,7 @@ from typing import Any
 
 from accnp.api.arguments.convert import as_node, wrap
 from accnp.ir.trace import state
-from accnp.pytree import tree_map
+from accnp.pytree import map_arrays
 from accnp.transforms.axes import size_of
 
 __all__ = ["pcast", "pvary"]
@@ -32,7 +32,7 @@ def pvary(x: Any, axis_name: Any) -> Any:
         size_of(name)
     if state.varying is None:
         return x
-    return tree_map(lambda leaf: wrap(state.varying.spread(as_node(leaf, "pvary"), names)), x)
+    return map_arrays(lambda leaf: wrap(state.varying.spread(as_node(leaf, "pvary"), names)), x)
 
 
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:

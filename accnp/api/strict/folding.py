@@ -28,7 +28,7 @@ from accnp.primitives.control import call
 from accnp.primitives.fold import MONOIDS, Monoid, fold_windows
 from accnp.primitives.kinds import broadcast_to, dtype_kind, full
 from accnp.primitives.windows import dilated, pads_of
-from accnp.pytree import PyTreeDef, leaf_names, tree_flatten
+from accnp.pytree import PyTreeDef, leaf_names, treedef_tuple
 from accnp.transforms.tools import TOOLS
 
 __all__ = ["padtype_to_pads", "reduce", "reduce_window", "reduce_window_shape_tuple", "reduce_xor"]
@@ -46,9 +46,8 @@ class _Pairs:
     def __init__(
         self, name: str, computation: Callable[[Any, Any], Any], spec: PyTreeDef, avals: list[Aval]
     ) -> None:
-        tree = spec.unflatten(range(len(avals)))
-        body = record_body(computation, name, [*avals, *avals], tree_flatten((tree, tree))[1])
-        check_result(name, computation, tree, avals, body)
+        body = record_body(computation, name, [*avals, *avals], treedef_tuple([spec, spec]))
+        check_result(name, computation, spec, avals, body)
         self.outer = close([body.graph])
         graph = expanded(body.graph)
 

@@ -23,7 +23,7 @@ from accnp.ir.op import OPS, o
 from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import dtype_kind
 from accnp.primitives.precision import reduce_precision as rounded_bits
-from accnp.pytree import tree_flatten, tree_map, tree_unflatten
+from accnp.pytree import flatten_arrays, map_arrays, tree_unflatten
 
 ACCURATE = ", *, accuracy=None"  # a wish that a CPU needs no help with
 _KEYWORD = {"and": "and_", "or": "or_", "not": "not_"}
@@ -409,7 +409,7 @@ def stop_gradient(x: Any) -> Any:
             return wrap(node)
         return wrap(o.stop_gradient(node))
 
-    return tree_map(stop, x)
+    return map_arrays(stop, x)
 
 
 def optimization_barrier(operand: Any, /) -> Any:
@@ -420,7 +420,7 @@ def optimization_barrier(operand: Any, /) -> Any:
     >>> jnp.lax.optimization_barrier(jnp.ones(2))
     Array([1., 1.], dtype=float32)
     """
-    leaves, tree = tree_flatten(operand)
+    leaves, tree = flatten_arrays(operand)
     nodes = [as_node(leaf, "lax.optimization_barrier") for leaf in leaves]
     return tree_unflatten(tree, [wrap(x) for x in items(o.optimization_barrier(*nodes))])
 

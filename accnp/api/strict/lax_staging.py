@@ -25,7 +25,7 @@ from accnp.errors import api_boundary
 from accnp.ir.graph import build
 from accnp.ir.node import items, record
 from accnp.ir.trace import state
-from accnp.pytree import register_pytree_node, tree_flatten, tree_leaves, tree_unflatten
+from accnp.pytree import array_leaves, flatten_arrays, register_pytree_node, tree_unflatten
 
 __all__ = [
     "Token", "after_all", "after_all_p", "composite", "composite_p", "create_token",
@@ -108,7 +108,7 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
         >>> import accnp as jnp
         >>> jnp.lax.dce_sink(jnp.zeros(2))
     """
-    for x in tree_leaves(val):
+    for x in array_leaves(val):
         dce_sink_p.bind(x, prevent_mlir_dce=bool(prevent_mlir_dce))
 
 
@@ -162,11 +162,11 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
 
     @api_boundary
     def named(*args: Any, **attributes: Any) -> Any:
-        leaves, tree = tree_flatten(args)
+        leaves, tree = flatten_arrays(args)
         kept: list[Any] = []
 
         def flat(*xs: Any) -> list[Any]:
-            out, out_tree = tree_flatten(decomposition(*tree_unflatten(tree, xs), **attributes))
+            out, out_tree = flatten_arrays(decomposition(*tree_unflatten(tree, xs), **attributes))
             kept[:] = [out_tree]
             return out
 

@@ -1,0 +1,230 @@
+"""`PRNGKeyArray`: an array of random keys, as users hold it; programs compute with its words.
+
+In: a uint32 array whose last axis holds the words of each key, and the dtype of the keys. Out: a
+leaf of trees, which `flatten_arrays` takes apart; what an array tells of itself. Functions of keys
+are in `api/sampling/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.array import Array, is_traced, wrap
+from accnp.errors import KeyArrayError
+from accnp.ir.aval import Aval
+from accnp.ir.node import Node
+from accnp.pytree import INNER, Inner
+
+__all__ = ["PRNGKeyArray", "keys_of_words"]
+
+
+class PRNGKeyArray(Array):
+    """An array of random keys: shape and indexing as an array's, a dtype of its own as key<fry>, no
+    arithmetic.
+
+    It is an `Array` without a node: what looks for one gets a `KeyArrayError`, and
+    `api/sampling/key_functions.py` serves in its place where keys may be.
+    """
+
+    __slots__ = ("_base", "_keys")
+    __hash__ = None  # type: ignore[assignment]
+    _base: Any
+    _keys: dtypes.ExtendedDType
+
+    def __init__(self, base: Any, keys: dtypes.ExtendedDType) -> None:
+        self._base = base
+        self._keys = keys
+
+    @property
+    def _node(self) -> Node:  # type: ignore[override]
+        raise KeyArrayError(
+            f"keys of dtype {self._keys.name} are no numbers; got a key array of shape "
+            f"{self.shape}; random.key_data(keys) has the integers below them"
+        )
+
+    def _like(self, words: Node) -> PRNGKeyArray:
+        """Keys of the same dtype."""
+        return PRNGKeyArray(wrap(words), self._keys)
+
+    # --- what is known without computing ---
+
+    @property
+    def aval(self) -> Aval:
+        """The abstract value: shape and dtype."""
+        return self._base.aval.of_keys(self._keys)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes."""
+        return tuple(self._base.shape[:-1])
+
+    @property
+    def dtype(self) -> Any:
+        """key<fry>, or that of another generator."""
+        return self._keys
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of keys."""
+        return prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one key."""
+        return self._keys.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all keys."""
+        return self.itemsize * self.size
+
+    @property
+    def weak_type(self) -> bool:
+        """False: keys are never promoted."""
+        return False
+
+    # --- waiting, places, memory: as of the words ---
+
+    def block_until_ready(self) -> PRNGKeyArray:
+        """Wait for the keys."""
+        self._base.block_until_ready()
+        return self
+
+    def is_ready(self) -> bool:
+        """Whether the keys are there."""
+        return self._base.is_ready()
+
+    def copy_to_host_async(self) -> None:
+        """Start computing the keys without waiting for them."""
+        self._base.copy_to_host_async()
+
+    def is_deleted(self) -> bool:
+        """Whether the keys were given away (donated) or deleted."""
+        return self._base.is_deleted()
+
+    def delete(self) -> None:
+        """Give the memory back; later use raises RuntimeError."""
+        self._base.delete()
+
+    def _forget(self) -> None:
+        self._base._forget()
+
+    def _where(self) -> tuple[Any, ...]:
+        return self._base._where()
+
+    @property
+    def committed(self) -> bool:
+        """Whether the keys were put on their devices."""
+        return self._base.committed
+
+    @property
+    def sharding(self) -> Any:
+        """How the keys lie on devices: a `Sharding`."""
+        return self._base.sharding
+
+    def addressable_data(self, index: int) -> PRNGKeyArray:
+        """The part of the keys that lies on one of their devices."""
+        return PRNGKeyArray(self._base.addressable_data(index), self._keys)
+
+    @property
+    def addressable_shards(self) -> list[Any]:
+        """The parts of the keys, one for each device."""
+        shards = self._base.addressable_shards
+        return [s.of_keys(PRNGKeyArray(s.data, self._keys)) for s in shards]
+
+    global_shards = addressable_shards
+
+    @property
+    def traceback(self) -> Any:
+        """The line that recorded the operation, or None."""
+        return self._base.traceback
+
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of the first word."""
+        return self._base.unsafe_buffer_pointer()
+
+    def on_device_size_in_bytes(self) -> int:
+        """Bytes of all words."""
+        return self._base.on_device_size_in_bytes()
+
+    # --- protocols ---
+
+    def __iter__(self) -> Iterator[PRNGKeyArray]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d key array")
+        rows: Any = [self[i] for i in range(self.shape[0])]
+        return iter(rows)
+
+    def _look(self, kind: str) -> np.ndarray:
+        raise KeyArrayError(
+            f"{kind}: random keys are no numbers, and cannot be converted to them; got a key array "
+            f"of shape {self.shape}; random.key_data(keys) has the integers below them"
+        )
+
+    _look_there = _scalar = _look
+
+    def __bool__(self) -> bool:
+        self._look("bool")
+        return False
+
+    def __index__(self) -> int:
+        self._look("index")
+        return 0
+
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+        return self._look("array")
+
+    def __copy__(self) -> PRNGKeyArray:
+        return PRNGKeyArray(self._base.__copy__(), self._keys)
+
+    def copy(self) -> PRNGKeyArray:
+        """The keys in memory of their own."""
+        return self.__copy__()
+
+    def __reduce__(self) -> Any:
+        return PRNGKeyArray, (self._base, self._keys)
+
+    def __repr__(self) -> str:
+        if type(self._base) is Array and is_traced(self._base._node):
+            return f"JitTracer({self.dtype.name}[{','.join(map(str, self.shape))}])"
+        return f"Array({self.shape}, dtype={self.dtype.name}) overlaying:\n{self._base}"
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def __format__(self, spec: str) -> str:
+        return format(repr(self), spec)
+
+
+# --- as leaves of trees ---------------------------------------------------------------------------
+
+
+def _take(keys: PRNGKeyArray, add: Callable[[Any], None]) -> Any:
+    return PRNGKeyArray, keys._keys, (add(keys._base),)
+
+
+def keys_of_words(dtype: dtypes.ExtendedDType, x: Any) -> Any:
+    """What stands for the words of keys, as it stands for the keys.
+
+    Arrays become keys, types those of keys, float0 zeros lose the axis of words; what is neither,
+    such as a name, stands for keys as it is.
+    """
+    if type(x) is Array:
+        return PRNGKeyArray(x, dtype)
+    if type(x) is np.ndarray and x.dtype == dtypes.float0:
+        return x[..., 0]
+    of_keys = getattr(x, "of_keys", None)
+    return x if of_keys is None else of_keys(dtype)
+
+
+INNER[PRNGKeyArray] = Inner(_take, keys_of_words)
