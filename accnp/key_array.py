@@ -19,6 +19,7 @@ from accnp.errors import KeyArrayError
 from accnp.ir.aval import Aval
 from accnp.ir.node import Node
 from accnp.pytree import INNER, Inner
+from accnp.trace_fn import conversion_error
 
 __all__ = ["PRNGKeyArray", "keys_of_words"]
 
@@ -166,6 +167,8 @@ class PRNGKeyArray(Array):
         return iter(rows)
 
     def _look(self, kind: str) -> np.ndarray:
+        if kind == "array" and type(self._base) is Array and is_traced(self._base._node):
+            raise conversion_error(kind, self._base._node)
         raise KeyArrayError(
             f"{kind}: random keys are no numbers, and cannot be converted to them; got a key array "
             f"of shape {self.shape}; random.key_data(keys) has the integers below them"

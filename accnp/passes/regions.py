@@ -157,6 +157,9 @@ def operand(v: Any, parts: tuple[Placed, ...], chain: Any, origin: tuple[int, ..
     index = []
     for d in range(v.aval.ndim):
         seen = _index(v.aval.shape, d, chain)
+        if seen is None:  # an axis without edges (`cuts_of`): every operand has all of it
+            index.append(0)
+            continue
         index.append(seen[2] + sum([i * s for i, s in zip(origin, seen[1], strict=True)]))
     at = tuple(index)
     return next(p for p in reversed(parts) if p.holds(at))

@@ -103,6 +103,10 @@ def plain(x):
         return str(x)
     if not hasattr(x, "dtype"):
         return repr(x)
+    if str(x.dtype).startswith("key<"):
+        jax = accnp if isinstance(x, accnp.Array) else importlib.import_module("jax")
+        words = np.asarray(jax.random.key_data(x)).tolist()
+        return {"type": [str(x.dtype), False, list(x.shape)], "values": words}
     value = np.asarray(x)
     kind = value.dtype.name
     if value.dtype.kind == "c":
@@ -148,7 +152,7 @@ def agree(found, expected, text):
 
 
 def close(found, expected, kind, text):
-    if kind in EXACT:
+    if kind in EXACT or kind.startswith("key<"):
         np.testing.assert_array_equal(found, expected, err_msg=text)
         return
     a, b = np.asarray(found, np.float64), np.asarray(expected, np.float64)

@@ -156,3 +156,15 @@ def test_a_value_stored_by_the_kernel_of_its_column_sums():
 
     for got, want in zip(jnp.jit(lambda x: f(jnp, x))(x), f(np, x), strict=True):
         np.testing.assert_allclose(got, want)
+
+
+def test_joined_parts_of_joined_parts_under_another_shape():
+    def f(n):
+        def g(x):
+            y = n.stack([x + 1, x * 2], -1)
+            y = n.stack([y[:, i].reshape(3, 4) for i in range(2)], -1)
+            return n.stack([y[..., i].reshape(4, 3) for i in range(2)], -1)
+
+        return g
+
+    same(f(jnp), f(np), V)

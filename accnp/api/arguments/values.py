@@ -81,6 +81,8 @@ def _wide(x: Any, dtype: np.dtype, function: str) -> Node:
 
 
 def _of_protocol(x: Any, function: str) -> Node | None:
+    if isinstance(x, Array):  # random keys, which are refused there
+        return as_node(x, function)
     if hasattr(x, "__jax_array__"):
         return node_of(x.__jax_array__(), None, True, function)
     if hasattr(x, "__cuda_array_interface__"):
@@ -166,7 +168,7 @@ def _leaf_types(x: Any, kinds: set[Any], function: str) -> list[Node]:
                     _numeric(item.dtype, item, function)
                 kinds.add(dtypes.value_type(item))
                 seen.add(kind)
-            elif hasattr(item, "__jax_array__"):
+            elif hasattr(item, "__jax_array__") or isinstance(item, Array):
                 nodes.append(as_node(item, function))
                 kinds.add((nodes[-1].aval.dtype, nodes[-1].aval.weak_type))
             elif hasattr(item, "__array__"):

@@ -259,7 +259,7 @@ class JitFunction:
                 error = errors.unhashable_static_error(
                     f"{self.transform}({self._name})", f"'{name}'", value
                 )
-                if isinstance(value, Array) and is_traced(value._node):
+                if type(value) is Array and is_traced(value._node):
                     error.args = (f"{error}\n{conversion_error('static', value._node)}",)
                 raise error from None
             # 1, 1.0 and True are equal and hash alike, but are different programs.
