@@ -181,8 +181,27 @@ def test_asarray_returns_arrays_as_they_are() -> None:
     assert jnp.array(x) is x
 
 
-def test_full_like_refuses_a_complex_number():
-    """A warning of jax's in front of its refusal keeps this out of families/."""
-    for like in (jnp.ones(2), jnp.arange(2)):
-        with pytest.raises(TypeError, match="cannot hold"):
-            jnp.full_like(like, 1j)
+REAL = ["int32", "uint8", "float32", "bfloat16"]
+FROM_COMPLEX = [
+    lambda kind: jnp.asarray(1j, dtype=kind),
+    lambda kind: jnp.array([[1, 2j]], dtype=kind),
+    lambda kind: jnp.full((2,), 1j, dtype=kind),
+    lambda kind: jnp.full_like(jnp.ones(2), 1j, dtype=kind),
+    lambda kind: jnp.full_like(jnp.ones(2, dtype=kind), 1j),
+    lambda kind: accnp.lax.full((2,), 1j, kind),
+    lambda kind: accnp.lax.convert_element_type(1j, kind),
+    lambda kind: getattr(jnp, kind)(1j),
+]
+
+
+@pytest.mark.parametrize("kind", REAL)
+@pytest.mark.parametrize("make", FROM_COMPLEX)
+def test_no_real_type_takes_a_python_complex_number(make: Any, kind: str) -> None:
+    """Warnings of jax's in front of its refusals keep this out of families/."""
+    with pytest.raises(TypeError, match=f"{kind} cannot hold the complex number [12]j; pass"):
+        make(kind)
+
+
+def test_truth_has_both_parts_of_a_complex_number() -> None:
+    assert bool(jnp.asarray(1j, dtype=bool))
+    assert jnp.asarray([0j, 1j], dtype=bool).tolist() == [False, True]

@@ -6,7 +6,7 @@ Anything that `jnp.array` takes comes in; a node with the right dtype and weak f
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from accnp.ir.node import Node, const
 from accnp.ir.op import o
 from accnp.primitives.kinds import full as full_node
 
-__all__ = ["node_of", "node_on_gpu", "precision_key", "to_dtype"]
+__all__ = ["check_complex", "node_of", "node_on_gpu", "precision_key", "to_dtype"]
 
 # Lists of at most this many pending Arrays are concatenated lazily; longer ones go through NumPy.
 _STACK_LIMIT = 64
@@ -35,6 +35,8 @@ def node_of(x: Any, dtype: Any = None, copy: bool = True, function: str = "jnp.a
     if type(x) is Array:
         node = x._node
     elif isinstance(x, _SCALARS) and not isinstance(x, np.generic):
+        if wanted is not None:
+            check_complex(x, wanted, function)
         if wanted is not None and wanted.kind in "biufc":
             return scalar_node(x, wanted, False) if _fits(x, wanted) else _wide(x, wanted, function)
         node = as_node(x, function)
@@ -60,6 +62,15 @@ def to_dtype(node: Node, dtype: np.dtype) -> Node:
     if _drops(node.aval.dtype, dtype) and node.op.name != "literal":
         node = o.real(node)
     return cast(node, dtype)
+
+
+def check_complex(x: Any, dtype: np.dtype, function: str) -> None:
+    """Refuse a Python complex number where a real dtype is asked for, as Python itself does."""
+    if type(x) is complex and dtype.kind not in "cb":  # the truth of one has both parts
+        raise TypeError(
+            f"{function}: {dtype.name} cannot hold the complex number {x}; "
+            "pass its real part, or a complex dtype"
+        )
 
 
 def _drops(old: np.dtype, new: np.dtype) -> bool:
@@ -123,6 +134,8 @@ def _of_sequence(x: Any, wanted: Any, function: str) -> Node:
     nodes = _leaf_types(x, kinds, function)
     if wanted is None:
         wanted = dtypes.promote(tuple(kinds))[0] if kinds else dtypes.default_float()
+    if not nodes and any(weak and kind.kind == "c" for kind, weak in kinds):
+        check_complex(next((v for v in _flat(x) if type(v) is complex), None), wanted, function)
     if nodes and (len(nodes) <= _STACK_LIMIT or any(n.trace is not None for n in nodes)):
         return _stack_nested(x, wanted, function)
     try:
@@ -181,6 +194,14 @@ def _leaf_types(x: Any, kinds: set[Any], function: str) -> list[Node]:
 def _numeric(dtype: np.dtype, x: Any, function: str) -> None:
     if dtype.kind in "OSUMm":
         raise _not_numeric(x, function)
+
+
+def _flat(x: Any) -> Iterator[Any]:
+    for item in x:
+        if isinstance(item, list | tuple):
+            yield from _flat(item)
+        else:
+            yield item
 
 
 def _values(x: Any) -> Any:

@@ -23,7 +23,7 @@ from accnp.api.arguments.convert import (
     to_shape,
 )
 from accnp.api.arguments.shapes import as_axis, as_int, as_shape, as_static
-from accnp.api.arguments.values import node_of, to_dtype
+from accnp.api.arguments.values import check_complex, node_of, to_dtype
 from accnp.api.arrays.placement import made, put_node
 from accnp.api.compiled.named import shown
 from accnp.array import Array, wrap
@@ -141,7 +141,9 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
 def _filled(shape: tuple[int, ...], value: Any, dtype: Any, function: str) -> Node:
     x = as_node(value, function)
     if dtype is not None:
-        x = to_dtype(x, dtypes.requested_dtype(dtype, function))
+        kind = dtypes.requested_dtype(dtype, function)
+        check_complex(value, kind, function)
+        x = to_dtype(x, kind)
     return to_shape(x, shape, function)
 
 
@@ -183,10 +185,8 @@ def _like(a: Any, value: Any, dtype: Any, shape: Any, device: Any, function: str
     if dtype is not None:
         x = _filled(new, value, dtype, function)
     else:
-        if type(value) is complex and like[1].kind != "c" and hasattr(a, "dtype"):
-            raise TypeError(
-                f"{function}: {like[1].name} cannot hold {value} (fill_value); pass dtype=complex"
-            )
+        if hasattr(a, "dtype"):
+            check_complex(value, like[1], function)
         x = as_node(value, function)
         if x.aval.dtype != like[1]:
             x = to_dtype(x, like[1])

@@ -14,6 +14,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, wrap
 from accnp.api.arguments.shapes import as_int
+from accnp.api.arguments.values import check_complex
 from accnp.api.elements.elementwise import documented, with_parameters
 from accnp.api.strict.lax_types import check_accuracy
 from accnp.array import Array
@@ -341,6 +342,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Array:
     """
     node = as_node(operand, "lax.convert_element_type")
     new = dtypes.requested_dtype(new_dtype, "lax.convert_element_type")
+    check_complex(operand, new, "lax.convert_element_type")
     if node.aval.dtype.kind == "c" and new.kind == "b":
         node = o.real(node)
     return wrap(cast(node, new))
