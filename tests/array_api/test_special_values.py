@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 
 import numpy as np
 import pytest
@@ -178,3 +179,32 @@ def test_unique_tells_nans_apart_and_zeros_not() -> None:
     assert every.inverse_indices.shape == x.shape
     assert jnp.unique_values(x).shape == (4,)
     assert jnp.unique_inverse(x)._fields == ("values", "inverse_indices")
+
+
+OPERATORS = {
+    "add": "add", "subtract": "sub", "multiply": "mul", "divide": "truediv", "pow": "pow",
+    "floor_divide": "floordiv", "remainder": "mod", "less": "lt", "equal": "eq",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", REAL)
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators_with_numbers_are_the_functions_of_arrays(name: str, kind: type) -> None:
+    """Shorter ways (x**2 as a product, x**0.5 as a root) keep the special values."""
+    values = [*ALL, 0.5, -0.5, 2.0, -2.0, -1.0, -3.0]
+    x = np.array(values, kind)
+    function, operate = getattr(jnp, name), getattr(operator, OPERATORS[name])
+    with accnp.enable_x64():
+        a = jnp.asarray(x)
+        for v in [*values, 0, 1, 2, 3, -1]:
+            s = np.full(x.shape, v, kind)
+            for expected, call in ((function(a, s), lambda a, v=v: operate(a, v)),
+                                   (function(s, a), lambda a, v=v: operate(v, a))):  # fmt: skip
+                e = np.asarray(expected)
+                for found in (call(a), accnp.jit(call)(a)):
+                    f = np.asarray(found)
+                    assert f.dtype == e.dtype
+                    np.testing.assert_allclose(f, e, rtol=4e-7 if kind is np.float32 else 1e-15)
+                    if e.dtype.kind == "f":
+                        clear = ~np.isnan(e)
+                        np.testing.assert_array_equal(np.signbit(f[clear]), np.signbit(e[clear]))
