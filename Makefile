@@ -16,7 +16,8 @@ test: lint
 # On a machine with a GPU and CuPy, by its own Python: nothing is installed.
 test-gpu:
 	ACCNP_TEST_GPU=1 $(PYTHON) -m pytest -q \
-		tests/cuda/test_programs.py tests/cuda/test_op_table.py tests/cuda/test_glue.py
+		tests/cuda/test_programs.py tests/cuda/test_op_table.py tests/cuda/test_glue.py \
+		tests/cuda/test_tables.py
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check

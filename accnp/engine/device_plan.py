@@ -14,6 +14,7 @@ from typing import Any
 from accnp.codegen.generated import Generated
 from accnp.codegen.grid import generate_grid
 from accnp.codegen.grid_cells import generate_grid_cells
+from accnp.config import config
 from accnp.engine.blocked import blocked_step
 from accnp.engine.control import carried
 from accnp.engine.device_steps import DeviceStep, LibraryStep, library_function
@@ -89,7 +90,8 @@ class DevicePlanner(Planner):
             else:
                 for specs, text in texts[c]:
                     step = self.launch(text, c, spec_bytes(specs))
-                    if len(texts[c]) == len(specs) == 1:
+                    # An edited kernel may read at other places.
+                    if len(texts[c]) == len(specs) == 1 and not config.kernel_overrides:
                         step.alike = [self.slot(v) for v in same_places(specs[0])]
                     for more in text.then:
                         self.launch(more, c, 0)

@@ -12,6 +12,7 @@ from typing import Any
 from accnp.codegen.generated import Generated
 from accnp.engine.steps import HostStep, KernelStep
 from accnp.passes.program import Value
+from accnp.runtime.compile import Callees
 from accnp.runtime.device import Device
 from accnp.runtime.device_buffer import driver_of
 from accnp.runtime.ptx import Ptx, ptx_of
@@ -62,17 +63,21 @@ class DeviceStep(KernelStep):
                 setattr(made, name, getattr(step, name))
         return made
 
-    def ptx(self) -> Ptx:
-        """Its text for the GPU; CompileError where it has none."""
+    def ptx(self, source: str = "", callees: Callees | None = None) -> Ptx:
+        """Its text for the GPU, or that of another source in its place; CompileError where there
+        is none."""
         return ptx_of(
-            self.text.source,
+            source or self.text.source,
             self.text.signature,
             fastmath=self.fastmath,
             cc=driver_of(self.device).cc,
             tasks=self.text.tasks,
             threads=self.threads,
-            callees=self.callees,
+            callees=self.callees if callees is None else callees,
         )
+
+    def forget(self) -> None:
+        self.function = None
 
     def load(self, fastmath: bool) -> Any:
         """Return the function; compile and load it at the first call."""

@@ -98,6 +98,10 @@ class KernelStep:
         taken = [slot for take in self.takes for slot in take[:2]]
         return {*self.stores, *[slot for slot, _ in self.allocs], *taken}
 
+    def forget(self) -> None:
+        """Let go of the machine code: the text is another one."""
+        self.kernel = None
+
     def load(self, fastmath: bool) -> Kernel:
         """Return the machine code; compile it, or take it from a cache, at the first call."""
         if self.kernel is None:

@@ -6,6 +6,7 @@ Only `ptx.py` loads this module, by name, for a text that no cache holds.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import threading
 from collections.abc import Mapping
@@ -30,7 +31,12 @@ FEATURES = "+ptx80"
 _target = llvm.Target.from_triple(TRIPLE)
 _mine = threading.local()  # target machines serve one thread at a time
 # Declared, and neither LLVM's nor defined: what a processor would call by its address.
-_OUTSIDE = re.compile(r'^declare [^@\n]*@"?(?!llvm\.)([^"(]+)', re.MULTILINE)
+# Of LLVM's own, those that its target for GPUs ends the whole process for.
+_OUTSIDE = re.compile(
+    r'^declare [^@\n]*@"?((?!llvm\.)[^"(]+|llvm\.(?:a?sin|a?cos|a?tan|atan2|sinh|cosh|tanh|exp|'
+    r'exp2|exp10|log|log2|log10|pow|powi|frexp|ldexp|modf|sincos|sincospi)\.[^"(]+)',
+    re.MULTILINE,
+)
 
 
 def _machine(cpu: str) -> Any:
@@ -76,6 +82,7 @@ def write(
         ValueError: a type in the signature is unknown, or the number of arguments is another.
         NotImplementedError: it calls what a GPU has not got.
     """
+    _know()
     source = with_definitions(source)
     ends = (types.int64, types.int64) if tasks else ()
     arguments = (*ends, *map(frontend.argument_type, signature))
@@ -102,6 +109,13 @@ def write(
         body = frontend.inlined(module, made)
     text = "\n".join([body, _entry(made, signature, entry, tasks, threads)])
     return emit(text, [*others, *parts], cpu)
+
+
+@functools.cache
+def _know() -> None:
+    """Make the functions of GPUs' kernels known to contexts that the processor's were made with."""
+    frontend.TYPING.refresh()
+    frontend.TARGET.refresh()
 
 
 def _run(function: Any, tree: ast.FunctionDef, arguments: tuple, fastmath: bool) -> tuple:

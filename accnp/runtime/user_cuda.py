@@ -26,7 +26,7 @@ from numba.np.numpy_support import from_dtype
 from accnp.forks import renewed
 from accnp.kernels.intrinsics import NAMESPACE
 from accnp.runtime import frontend
-from accnp.runtime.ptx import Ptx
+from accnp.runtime.ptx import NEWEST, Ptx
 from accnp.runtime.ptx_text import TRIPLE, emit
 
 __all__ = ["number_word", "ptx_of_user"]
@@ -80,6 +80,7 @@ def ptx_of_user(
     Raises:
         NotImplementedError: it calls what a GPU has not got; numba's errors: it does not compile.
     """
+    cc = min(cc, NEWEST)
     kinds = [from_dtype(dtype) for dtype, _ in arguments]
     ranks = [rank for _, rank in arguments]
     pairs = zip(kinds, ranks, strict=True)

@@ -1,7 +1,10 @@
 """From source to PTX: names, caches, errors, calls, both ways of launching, and the interpreter's
 own errors."""
 
+import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -9,9 +12,11 @@ from cuda.interpreter import Memory, Module, PTXError
 from cuda.support import on_gpu
 
 from accnp.config import cache_dir
-from accnp.runtime import ptx
+from accnp.runtime import ptx, ptx_text
 from accnp.runtime.compile import CompileError, counters
 from accnp.runtime.ptx import ptx_of
+
+HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 SQUARE = """
 def kernel(lo, hi, x, y, n0):
@@ -111,3 +116,35 @@ def test_the_interpreter_sees_what_a_gpu_does_not():
     a = memory.put(x)
     with pytest.raises(PTXError, match="not aligned"):
         Module(made.text).launch(made.name, 1, 32, [a + 2, a, 4, 0], memory)
+
+
+def test_kernels_of_the_processor_may_come_first():
+    program = """
+import accnp.runtime.frontend as frontend
+from accnp.runtime.compile import get_kernel
+from accnp.runtime.ptx import ptx_of
+get_kernel("def kernel(lo, hi, x):\\n    x[lo] = exp(x[hi])\\n", "kernel", ("f4*",))
+def refuse(*_): raise AssertionError("Numba's own pipeline")
+frontend.by_numba = refuse
+text = "def kernel(x, n):\\n    if aligned(x): x[thread()] = exp(x[n])\\n"
+print(".entry" in ptx_of(text, ("f4*", "i8")).text)
+"""
+    environment = os.environ | {"ACCNP_CACHE_DIR": "", "PYTHONPATH": HERE}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment
+    )
+    assert done.stdout == "True\n", done.stderr
+
+
+def test_what_llvm_has_no_instruction_for_is_an_error():
+    text = """
+declare float @llvm.exp.f32(float)
+define ptx_kernel void @k(ptr %x) {
+  %a = load float, ptr %x
+  %b = call float @llvm.exp.f32(float %a)
+  store float %b, ptr %x
+  ret void
+}
+"""
+    with pytest.raises(NotImplementedError, match=r"cannot call llvm\.exp\.f32"):
+        ptx_text.emit(text, [], "sm_90")

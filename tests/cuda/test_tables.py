@@ -1,11 +1,14 @@
 """Plans for GPUs as tables: loops whose kernels machine code launches, without Python."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
 import accnp as jax
 import accnp.numpy as jnp
 from accnp import lax
+from accnp.runtime.device_buffer import driver_of
 
 N = 1600
 X = np.linspace(-1, 1, N, dtype="f4")
@@ -110,18 +113,19 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_loops_without_python(fake, name):
+def test_loops_without_python(gpu, name):
     f = PROGRAMS[name]
     want = jax.jit(f)(X)
-    x = jax.device_put(X, jax.devices("gpu")[0])
+    x = jax.device_put(X, gpu)
     g = jax.jit(f)
+    calls = getattr(driver_of(gpu), "calls", None)  # a fake one counts
     for _ in range(2):
-        before = dict(fake.calls)
+        before = Counter(calls)
         found = jax.block_until_ready(g(x))
-        launched = fake.calls.get("launch", 0) - before.get("launch", 0)
-        by_table = "launch from a table"
-        assert launched == fake.calls.get(by_table, 0) - before.get(by_table, 0)
-        assert fake.calls.get("enter", 0) == before.get("enter", 0) + 1
+        if calls is not None:
+            made = Counter(calls) - before
+            assert made["launch"] == made["launch from a table"]
+            assert made["enter"] == 1
         jax.tree.map(
             lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5), found, want
         )

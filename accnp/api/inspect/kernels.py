@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from accnp.api.kernels.files import kernel_file, memory_of
-from accnp.codegen.definitions import with_definitions
 from accnp.config import config
 from accnp.engine.describe import (
     body_operations,
@@ -19,7 +18,7 @@ from accnp.engine.describe import (
 )
 from accnp.engine.steps import BRIEF, END_OF_FOLD, PARALLEL, KernelStep, Plan
 from accnp.passes.program import Program
-from accnp.runtime.compile import Kernel, find_kernel, show_kernel
+from accnp.runtime.compile import Callees, Kernel, find_kernel, get_kernel, show_kernel
 
 __all__ = ["InspectedKernel", "kernels_of"]
 
@@ -45,6 +44,7 @@ class InspectedKernel:
         sizes: dict[int, int],
     ) -> None:
         self.step = place
+        self.device: Any = None  # a GPU
         self.label = label
         self.text = step.text.source
         self.signature = step.text.signature
@@ -79,6 +79,11 @@ class InspectedKernel:
         """The kernel as a file: edit it, run it, put it in place with `override`."""
         title = f"Kernel of step {self.step}: {self.label}."
         return kernel_file(self._step, self._sizes, self.fastmath, title)
+
+    def compiled(self, source: str, callees: Callees) -> None:
+        """Compile another text in the place of this one; CompileError or ValueError where that
+        cannot be."""
+        get_kernel(source, "kernel", self.signature, fastmath=self.fastmath, callees=callees)
 
     def llvm(self) -> str:
         """The optimised LLVM IR, made for looking at it; no cache changes."""
@@ -154,7 +159,7 @@ def occupancy(cc: tuple[int, int], threads: int, registers: int, shared: int) ->
 
 class KernelOnGpu(InspectedKernel):
     """A generated kernel for a GPU: `device` is which, `ptx` its text there; `blocks` of `threads`
-    are launched. `source` is the text that both come from."""
+    are launched. Its file needs a GPU to run."""
 
     def __init__(self, step: Any, *rest: Any) -> None:
         super().__init__(step, *rest)
@@ -167,6 +172,9 @@ class KernelOnGpu(InspectedKernel):
         self.loaded = step.function is not None
         self.origin = "memory" if self.loaded else "on disk"
 
+    def compiled(self, source: str, callees: Callees) -> None:
+        self._on_gpu.ptx(source, callees)
+
     def assembly(self) -> str:
         """The PTX."""
         return self.ptx
@@ -177,11 +185,6 @@ class KernelOnGpu(InspectedKernel):
             f"llvm: a kernel for {self.device} is kept as PTX; got that of step {self.step}; "
             "look at its ptx"
         )
-
-    @property
-    def source(self) -> str:
-        """The text of the kernel, with the functions of users that it calls."""
-        return with_definitions(self.text)
 
     def facts(self) -> dict[str, float]:
         """Registers of a thread, bytes of local and shared memory of it, and an estimate of the

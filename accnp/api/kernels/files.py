@@ -24,7 +24,7 @@ _HEAD = '''\
 Edit the functions below and run this file: it makes operands, runs the kernel and times it.
 `accnp.override(kernel, "this file")` puts it in the place of the generated kernel.
 
-A call does the indices lo..hi of 0..extent; several threads may do parts of it. Pointers are
+{how} Pointers are
 indexed as flat arrays, and nothing checks the bounds. Functions such as exp, block_sum and f4 (a
 conversion to float32) are those of accnp's kernels; what Numba compiles may stand here as well.
 """
@@ -80,9 +80,23 @@ def kernel_file(step: KernelStep, sizes: dict[int, int], fastmath: bool, title: 
         "callees": (step.callees, "functions that are kernels themselves: name, signature"),
         "fastmath": (fastmath, "whether sums may be reordered"),
     }
+    how = "A call does the indices lo..hi of 0..extent; several threads may do parts of it."
+    if hasattr(step, "blocks"):  # a `DeviceStep`: a GPU's
+        text: Any = step.text
+        how = "Every thread of a GPU calls it; thread() and threads() say which one, of how many."
+        if text.tasks:
+            how = "Threads of a GPU call it for single indices, lo and the next."
+        gpu: Any = step
+        words = (*([step.extent] if text.tasks else []), *text.ints)
+        del facts["ints"], facts["chunk"], facts["work"]
+        facts["extent"] = step.extent, "how many indices there are"
+        facts["words"] = words, "the other arguments of the launch"
+        facts["tasks"] = bool(text.tasks), "whether a thread does indices of lo..hi, one by one"
+        facts["blocks"] = gpu.blocks, "blocks of threads"
+        facts["threads"] = gpu.threads, "threads of a block"
     launch = "\n".join(f'    "{k}": {v!r},  # {what}' for k, (v, what) in facts.items())
     source = with_definitions(step.text.source).rstrip()
-    return _HEAD.format(title=title, launch=launch) + source + "\n" + _TAIL
+    return _HEAD.format(title=title, how=how, launch=launch) + source + "\n" + _TAIL
 
 
 def kernel_text(edited: Any) -> str:

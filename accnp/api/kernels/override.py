@@ -23,7 +23,7 @@ from accnp.config import config, scope
 from accnp.engine import execute
 from accnp.engine.steps import KernelStep, Plan
 from accnp.errors import api_boundary
-from accnp.runtime.compile import CompileError, get_kernel
+from accnp.runtime.compile import CompileError
 
 __all__ = ["Override", "Report", "override"]
 
@@ -108,13 +108,17 @@ class Override(contextlib.ContextDecorator):
         function = f if isinstance(f, JitFunction) else jit(f)
         fastmath = self.original.fastmath
         _, entry, leaves = function.entry_of(args, kwargs)
-        plans = []
+        plans, buffers = [], []
         for one in (contextlib.nullcontext(), self):
             with one:
-                plans.append(engine.plan_of_graph(entry.graph, fastmath))
-        buffers = [[engine.ready(x) for x in (*leaves, *closed)] for _, closed in plans]
+                plan, closed = engine.plan_of_graph(
+                    entry.graph, fastmath, device=self.original.device
+                )
+            plans.append(plan)
+            nodes = [*leaves, *closed]
+            buffers.append(execute.bring(plan, nodes, [engine.ready(x) for x in nodes]))
         texts = (self.original.text, self.source)
-        timed = [_steps(plan, text) for (plan, _), text in zip(plans, texts, strict=True)]
+        timed = [_steps(plan, text) for plan, text in zip(plans, texts, strict=True)]
         if not all(timed):
             raise ValueError(
                 f"override: {getattr(f, '__name__', f)} has no kernel like that of step "
@@ -123,7 +127,7 @@ class Override(contextlib.ContextDecorator):
         outs: list[list[np.ndarray]] = [[], []]
         times: list[list[float]] = [[], []]
         for _ in range(max(2, runs)):
-            for k, (plan, _) in enumerate(plans):
+            for k, plan in enumerate(plans):
                 found, seconds = _run(plan, buffers[k], timed[k])
                 outs[k] = [
                     b.view(a.shape, a.dtype) for b, a in zip(found, entry.out_avals, strict=True)
@@ -144,10 +148,11 @@ def _run(plan: Plan, buffers: Sequence[Any], timed: set[int]) -> tuple[list[Any]
     total, number = 0.0, 0
     begin = time.perf_counter()
 
-    def tell(_: Any) -> None:
+    def tell(_: Any, span: tuple[float, float] | None = None) -> None:
         nonlocal begin, number, total
         now = time.perf_counter()
-        total += (now - begin) * (number in timed)
+        took = now - begin if span is None else span[1] - span[0]
+        total += took * (number in timed)
         number += 1
         begin = time.perf_counter()
 
@@ -212,7 +217,7 @@ def override(kernel: InspectedKernel, edited: Any) -> Override:
     source = kernel_text(edited)
     callees = defined(source, kernel.callees)
     try:
-        get_kernel(source, "kernel", kernel.signature, fastmath=kernel.fastmath, callees=callees)
+        kernel.compiled(source, callees)
     except (CompileError, ValueError) as error:
         said = " ".join(str(error).split("\nsignature:")[0].split("\nDuring")[0].split("\n"))
         raise ValueError(
