@@ -432,12 +432,12 @@ class Planner:
             for step in self.plan.steps
             if isinstance(step, KernelStep)
             for slot in (*[s for s, _ in step.allocs], *[t[0] for t in step.takes])
-        }
+        } | self.owned
         for step in self.plan.steps:
             if isinstance(step, KernelStep) and step.takes:
-                self.take_over(step, made | self.owned, last)
+                self.take_over(step, made, last)
             elif isinstance(step, KernelStep) and step.alike and not self.body:
-                self.write_over(step, made | self.owned, last)
+                self.write_over(step, made, last)
         self.plan.overwritten = frozenset(
             source
             for step in self.plan.steps
