@@ -183,7 +183,7 @@ def {name}(lo, hi, n, k, x, sx, b, rsb, csb, c, how):
                         row = at(b, (p0 + u) * rsb + j)
                         acc = at(buf, (u - p) * {strip})
                         px4 = at(px, u * sx)
-                        add_scaled_4(acc, px4, {lanes} * sx, row, {lanes} * rsb, nn, 2 * rsb)
+                        add_scaled_4(acc, px4, {lanes} * sx, row, {lanes} * rsb, nn, rsb)
                     p += 4 * {lanes}
                 for u in range(p, kk):
                     row = at(b, (p0 + u) * rsb + j * csb)

@@ -94,8 +94,11 @@ def _product(code: str, axes: list[Axis], inner: list[Axis]) -> OwnKernel:
     least = min(m, n)
     work = m * n * k * SPEED[code] // (12 if least >= 8 else 4 if least > 1 else 1)
     real = code[0] == "f"
-    # Columns of a matrix times a vector are read from rows that lie apart: wide ones.
-    narrow = 512 if m == 1 and across.steps[right] == 1 else NARROW
+    # Columns of a matrix times a vector are read from rows that lie apart: the wider, the longer
+    # the processor looks ahead by itself.
+    narrow = NARROW
+    if m == 1 and across.steps[right] == 1:
+        narrow = min(1024, max(512, -(-n // config.threads)))
     step = 64 if m > 1 or narrow > NARROW else 16
     tall, wide, tiles_down, tiles_across = _tiles(m, n, work, count, narrow, step)
 
