@@ -336,7 +336,7 @@ class Planner:
                 if strides is None
                 else tuple(s // dtype.itemsize for s in strides)
             )
-            operands.append(Operand(shape, dtype, steps))
+            operands.append(Operand(shape, dtype, steps, self.plan.device is not None))
         if any(dtype_code(x.dtype) not in CODES for x in (*operands, *avals)):
             return []
         own = v.op.kernel(operands, avals, v.params)

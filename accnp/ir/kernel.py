@@ -109,6 +109,7 @@ class Operand:
     shape: tuple[int, ...]
     dtype: np.dtype
     strides: tuple[int, ...]  # in elements
+    fine: bool = False  # whether tasks are threads of a GPU: many small ones, rather than few
 
 
 @dataclass(eq=False, slots=True)

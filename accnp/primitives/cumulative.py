@@ -129,6 +129,9 @@ _folded(
     cuda="gpu_library.cumsum",
 )
 _folded("cumprod", np.multiply, "iufc", _prefix_jvp(_pairs_of("mul")), cuda="gpu_library.cumprod")
-_folded("cummax", np.maximum, "iufc", _prefix_jvp(_pairs_of("max")))
-_folded("cummin", np.minimum, "iufc", _prefix_jvp(_pairs_of("min")))
-_cumulative("cumlogsumexp", _log_sums, logsumexp_kernel, "f", _prefix_jvp(_logaddexp))
+_folded("cummax", np.maximum, "iufc", _prefix_jvp(_pairs_of("max")), cuda="gpu_library.cummax")
+_folded("cummin", np.minimum, "iufc", _prefix_jvp(_pairs_of("min")), cuda="gpu_library.cummin")
+_cumulative(
+    "cumlogsumexp", _log_sums, logsumexp_kernel, "f", _prefix_jvp(_logaddexp),
+    cuda="gpu_library.cumlogsumexp",
+)  # fmt: skip

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "cholesky", "convolution", "cumprod", "cumsum", "eigh", "fft", "product", "qr", "searchsorted",
-    "solve", "sort", "svd", "top_k", "triangular_solve",
+    "cholesky", "convolution", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "eigh",
+    "fft", "product", "qr", "searchsorted", "solve", "sort", "svd", "top_k", "triangular_solve",
 ]  # fmt: skip
 
 MATRICES = 64  # systems of a batch up to which large ones are solved one by one
@@ -248,6 +248,41 @@ def _running(xp: Any, fold: Any, x: Any, axis: int, reverse: bool) -> Any:
         return None
     y = fold(xp.flip(x, axis) if reverse else x, axis=axis, dtype=x.dtype)
     return xp.flip(y, axis) if reverse else y
+
+
+def cummax(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
+    """Largest up to each element."""
+    return _doubled(xp, xp.maximum, x, axis, reverse)
+
+
+def cummin(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
+    """Smallest up to each element."""
+    return _doubled(xp, xp.minimum, x, axis, reverse)
+
+
+def cumlogsumexp(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
+    """Logarithms of sums of exponentials up to each element."""
+    return _doubled(xp, xp.logaddexp, x.astype(np.float64), axis, reverse).astype(x.dtype)
+
+
+def _doubled(xp: Any, join: Any, x: Any, axis: int, reverse: bool) -> Any:
+    """Running folds in steps of 1, 2, 4... places, each of which all elements do at once
+    (Hillis, Steele: Data parallel algorithms, 1986)."""
+    if _is_half(x.dtype):
+        return _doubled(xp, join, x.astype(np.float32), axis, reverse).astype(x.dtype)
+    y, step, n = x.swapaxes(axis, -1), 1, x.shape[axis]
+    while step < n:
+        first, rest = slice(step), slice(step, None)
+        before, after = slice(-step), slice(-step, None)
+        fresh = xp.empty(y.shape, y.dtype)
+        if reverse:
+            fresh[..., after] = y[..., after]
+            fresh[..., before] = join(y[..., rest], y[..., before])
+        else:
+            fresh[..., first] = y[..., first]
+            fresh[..., rest] = join(y[..., before], y[..., rest])
+        y, step = fresh, 2 * step
+    return y.swapaxes(axis, -1)
 
 
 # --- convolutions --------------------------------------------------------------------------------

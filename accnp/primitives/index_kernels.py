@@ -27,6 +27,8 @@ COLUMNS = 64  # of a wide window: one task of a scatter that must keep the order
 MANY = 1 << 16  # updates from which on threads share them
 FEW = 8  # at least as many updates for each place: there are copies of the places
 COPIES = 8
+# The same for the threads of a GPU: updates of a run, runs, and elements of all copies at most.
+RUN, RUNS, ROOM = 32, 1024, 1 << 24
 
 
 class _Windows(Nest):
@@ -213,7 +215,7 @@ def scatter_kernel(
     axes = _axes(
         updates.shape, updates.strides, starts, dims, x.shape, strides, unique and drop
     )  # fmt: skip
-    if combine != "set" and _many(axes, prod(x.shape)):
+    if combine != "set" and _many(axes, prod(x.shape), x.fine):
         return _Copies(x, starts, axes, dims, sizes, combine, drop).kernel()
     last = _last_row(axes)
     if any(a.kind == "row" for a in axes):  # parts of windows can overlap: rows come first
@@ -222,12 +224,13 @@ def scatter_kernel(
         last -= len(early)
     nest = _Windows(text, axes, drop)
     ordered = bool(axes) and axes[0].kind == "row"
-    wide = ordered and axes[-1].kind == "whole" and axes[-1].size >= 2 * COLUMNS
+    share = 1 if x.fine else COLUMNS  # a thread of a GPU has a column, and neighbours lie together
+    wide = ordered and axes[-1].kind == "whole" and axes[-1].size >= 2 * share
     columns = text.integer(axes[-1].size) if wide else ""
     if wide:
         text.add("for t in range(lo, hi):")
         text.depth += 1
-        text.add(f"stop = t * {COLUMNS} + {COLUMNS}")
+        text.add(f"stop = t * {share} + {share}")
         text.add(f"stop = stop if stop < {columns} else {columns}")
     for k in range(len(axes) + 1):
         if k == last + 1:
@@ -238,7 +241,7 @@ def scatter_kernel(
         if k < len(axes):
             head = ""
             if wide and k == len(axes) - 1:
-                head = f"for j{k} in range(t * {COLUMNS}, stop):"
+                head = f"for j{k} in range(t * {share}, stop):"
             elif ordered and k == 0:
                 head = f"for j0 in range({text.integer(axes[0].size)}):"
             nest.open(head)
@@ -251,15 +254,17 @@ def scatter_kernel(
     if not ordered:
         return nest.own(2)
     work = 2 * prod([a.size for a in axes])
-    return text.own(-(-axes[-1].size // COLUMNS) if wide else 1, work)
+    return text.own(-(-axes[-1].size // share) if wide else 1, work)
 
 
-def _many(axes: Sequence[Axis], places: int) -> bool:
+def _many(axes: Sequence[Axis], places: int, fine: bool) -> bool:
     """Whether there are many more rows (or elements) than places for them."""
     if not axes or [a.kind for a in axes] not in (["row"], ["row", "whole"]):
         return False
     width = axes[1].size if len(axes) == 2 else 1
     updates = axes[0].size * width
+    if fine:
+        return width < 2 * COLUMNS and updates >= max(2 * RUN, FEW * places)
     return width < 2 * COLUMNS and updates >= max(MANY, FEW * places)
 
 
@@ -295,7 +300,10 @@ class _Copies:
     def kernel(self) -> OwnKernel:
         """The kernel of the runs, then that which joins the copies."""
         size, count = prod(self.x.shape), self.axes[0].size
-        copies = min(COPIES, 2 * prod([a.size for a in self.axes]) // MANY)
+        updates = prod([a.size for a in self.axes])
+        copies = min(COPIES, 2 * updates // MANY)
+        if self.x.fine:
+            copies = max(1, min(RUNS, updates // RUN, ROOM // size, count))
         text = Text(4)
         n, run, end = text.integer(size), text.integer(-(-count // copies)), text.integer(count)
         with text.block("for c in range(lo, hi):"):

@@ -208,7 +208,8 @@ class FakeDriver:
 
     def call(self, function: Any, *arrays: Any, **params: Any) -> Any:
         self._count("call")
-        return function(*arrays, **params)
+        with np.errstate(all="ignore"):  # a GPU warns of nothing
+            return function(*arrays, **params)
 
 
 @contextlib.contextmanager

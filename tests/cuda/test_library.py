@@ -102,3 +102,50 @@ def test_triangular_systems(fake, monkeypatch, count, left, transposed):
     np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-4)
     assert fake.calls["call"] == before.get("call", 0) + 1
     assert fake.calls["copy_out"] == before.get("copy_out", 0) + 1  # that of the last line
+
+
+@pytest.mark.parametrize("name", ["cummax", "cummin", "cumlogsumexp"])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_running_folds(fake, name, reverse):
+    x = RNG.normal(size=(3, 37, 2)).astype("f4")
+    x[1, 5] = np.nan
+    for axis in range(3):
+        for dtype in ("float32", "bfloat16"):
+            fold = getattr(lax, name)
+            a = jnp.asarray(x, dtype)
+            found, want = fold(there(a), axis, reverse), fold(a, axis, reverse)
+            assert found.dtype == dtype
+            close = np.testing.assert_array_equal
+            if name == "cumlogsumexp":
+                close = lambda p, q: np.testing.assert_allclose(p, q, rtol=1e-2)  # noqa: E731
+            close(np.asarray(found, "f4"), np.asarray(want, "f4"))
+    assert fake.calls["call"] == 6
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_sums_by_place_are_shared_by_threads(fake, dtype):
+    places = RNG.integers(0, 9, 3000)
+    for updates in (RNG.normal(size=3000) * 9, RNG.normal(size=(3000, 4)) * 9):
+        y = jnp.asarray(updates, dtype)
+        zeros = jnp.zeros((9, *y.shape[1:]), dtype)
+
+        def add(zeros, y):
+            return zeros.at[places].add(y)
+
+        want = add(zeros, y)
+        found = jax.jit(add)(there(zeros), there(y))
+        again = jax.jit(add)(there(zeros), there(y))
+        np.testing.assert_array_equal(found, again)
+        np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-3)
+        extents = [k.extent for k in jax.inspect(jax.jit(add))(there(zeros), there(y)).kernels]
+        assert max(extents) >= 9 * 4 or extents == [93, 9]
+    # Rows of a table, many of them apart: a thread for each column, in the order of the updates.
+    table, rows = jnp.zeros((500, 24)), jnp.asarray(RNG.normal(size=(200, 24)), "float32")
+    at = RNG.integers(0, 500, 200)
+
+    def put(table, rows):
+        return table.at[at].add(rows)
+
+    np.testing.assert_array_equal(jax.jit(put)(there(table), there(rows)), put(table, rows))
+    kernels = jax.inspect(jax.jit(put))(there(table), there(rows)).kernels
+    assert kernels[-1].extent == 24
