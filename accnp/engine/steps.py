@@ -28,7 +28,8 @@ __all__ = [
 GRAIN = 1 << 16  # simple element operations in one chunk of a kernel: some 20 µs
 PIECES = 32  # chunks for each thread are enough
 PARALLEL = 1 << 18  # below this much work in a kernel one thread does it
-ROUSE = 1 << 21  # below this much in all, helpers that sleep are left alone: they would be late
+ROUSE = 1 << 21  # below this much in all, and so many bytes, helpers that sleep are left alone:
+NEAR = 1 << 19  # they would be late
 APART = 1 << 25  # from this much work of a library call on threads share it: some 0.2 ms
 BRIEF = 1 << 13  # below this much the interpreter lock is kept
 
@@ -91,6 +92,11 @@ class KernelStep:
     def nbytes(self) -> int:
         """Bytes that must move for it, those of the copies before updates among them."""
         return self.moved + 2 * sum([n for _, _, n, over in self.takes if not over])
+
+    @property
+    def brief(self) -> bool:
+        """Whether it has ended before a helper that sleeps would have come."""
+        return self.work < ROUSE and self.nbytes < NEAR
 
     @property
     def writes(self) -> set[int]:

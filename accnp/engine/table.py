@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
 
-from accnp.engine.steps import BRIEF, PARALLEL, ROUSE, KernelStep, Plan, used_slots
+from accnp.engine.steps import BRIEF, PARALLEL, KernelStep, Plan, used_slots
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import ALIGN, Buffer
 from accnp.runtime.bypass import Pieces
@@ -41,7 +41,7 @@ def walk_of(plan: Plan) -> Walk | None:
     groups = groups_of(plan)
     if groups is None:
         return None
-    brief = len(groups) == 1 == len(groups[0]) and groups[0][0].work < ROUSE
+    brief = len(groups) == 1 == len(groups[0]) and groups[0][0].brief
     helpers = max([_chunks(group) - 1 for group in groups], default=0)
     places = _Places(plan, groups, 3 if helpers else 1)
     results, outputs, scratch = places.results, places.outputs, places.scratch
