@@ -71,8 +71,19 @@ def backward(
         else:
             found = op.transpose(ct, *args, **node.params)
         for x, part in zip(node.inputs, found, strict=False):
+            if part is not None and op.kind not in CALLS:
+                part = _as_promoted(part, x.aval.weak_type, node.aval.weak_type)
             add(x, part)
     return [acc.get(id(x)) for x in leaves]
+
+
+def _as_promoted(ct: Node, weak: bool, weak_result: bool) -> Node:
+    """Give a cotangent the flag that it has where promotion is an operation of its own, which it is
+    not in the graph: a weak operand was taken as strong for a strong result, and a weak number
+    beside a strong operand as well."""
+    if ct.aval.weak_type == weak or (weak and weak_result):
+        return ct
+    return o.convert_element_type(ct, new_dtype=ct.aval.dtype, weak_type=weak)
 
 
 def _folded(ct: Node, shape: tuple[int, ...]) -> Node:

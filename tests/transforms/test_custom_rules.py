@@ -348,3 +348,24 @@ def test_rule_runs_once_for_all_results() -> None:
     f.defjvp(rule)
     jnp.grad(lambda x: sum(accnp.tree_util.tree_leaves(f(x))))(1.0)
     assert count == 1
+
+
+def _told(m: Any, n: Any) -> Any:
+    f = m.custom_vjp(lambda x: x * n.float32(2))
+    f.defvjp(lambda x: (f(x), None), lambda _, ct: (n.float32(3) * ct,))
+    return f
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda m, n: m.grad(_told(m, n))(1.0),
+        lambda m, n: m.grad(lambda x: _told(m, n)(x * 2))(1.0),
+        lambda m, n: m.grad(lambda x: x * n.float32(2))(1.0),
+        lambda m, n: m.jit(m.grad(lambda x: n.sum(x * n.ones(3))))(1.0),
+    ],
+)
+def test_gradients_of_python_numbers_are_weak_where_jaxs_are(run: Callable[..., Any]) -> None:
+    found, expected = run(accnp, jnp), run(jax, jax.numpy)
+    assert (found.dtype, found.weak_type) == (expected.dtype, expected.weak_type)
+    assert float(found) == pytest.approx(float(expected))

@@ -301,7 +301,7 @@ def linear_transpose(
             )
         results = iter(evaluate(graph, [*map(zeros_like_aval, avals), *nodes]))
         cts = [next(results) if is_live else None for is_live in live]
-        return tree_unflatten(tree, gradients(cts, avals))
+        return tree_unflatten(tree, gradients(cts, avals, typed=True))
 
     return transposed
 

@@ -116,7 +116,7 @@ class Push(_Derivative):
             moving = [t for t in ts if t is not None]
             made = iter(evaluate(self._graph, [*self._given(), *moving]))
             out = [next(made) if is_live else None for is_live in self._live]
-        return tree_unflatten(types.out_tree, gradients(out, types.out_avals))
+        return tree_unflatten(types.out_tree, gradients(out, types.out_avals, typed=True))
 
 
 def _tangent(a: Aval, t: Any) -> Node | None:
@@ -174,7 +174,7 @@ class Pull(_Derivative):
             turned = TOOLS.transpose_graph(self._graph, len(given))
             made = iter(evaluate(turned, [*given, *live]))
             out = [next(made) if inexact(a.dtype) else None for a in types.in_avals]
-        return tree_unflatten(types.in_tree, gradients(out, types.in_avals))
+        return tree_unflatten(types.in_tree, gradients(out, types.in_avals, typed=True))
 
 
 def _cotangent(a: Aval, ct: Any) -> Node | None:

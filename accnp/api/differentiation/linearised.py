@@ -140,15 +140,19 @@ def split_aux(function: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
     return result[0], result[1]
 
 
-def gradients(cts: Sequence[Node | None], avals: Sequence[Any]) -> list[Any]:
-    """Return cotangents as arrays: zeros where nothing flowed, float0 for integers."""
+def gradients(cts: Sequence[Node | None], avals: Sequence[Any], typed: bool = False) -> list[Any]:
+    """Return cotangents as arrays: zeros where nothing flowed, float0 for integers.
+
+    If `typed`, those of weak types are weak, and no others: a program was recorded before it was
+    known what comes in.
+    """
     out: list[Any] = []
     for ct, a in zip(cts, avals, strict=True):
         if not inexact(a.dtype):
             out.append(float0_zeros(a))
         else:
             ct = zeros_like_aval(a) if ct is None else ct
-            out.append(wrap(with_weak_type(ct, a.weak_type)))
+            out.append(wrap(with_weak_type(ct, a.weak_type) if typed else ct))
     return out
 
 

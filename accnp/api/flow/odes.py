@@ -143,9 +143,11 @@ def _solve(
             return [count + 1, y, f, later, dt, begin, quartic]
 
         _, *carry = while_loop(before, step, [asarray(0), *carry])
-        _, _, t, _, begin, quartic = carry
+        _, _, t, dt, begin, quartic = carry
         width = t - begin  # none if no step was needed yet
         part = where(width > 0, (target - begin) / where(width > 0, width, 1), 0)
+        # No step was small enough, or slopes were nan: there is no state at this time.
+        part = where((t < target) & ~(dt > 0), np.nan, part)
         return carry, _at(quartic, part.astype(quartic.dtype))
 
     f = slope(y, ts[0])
@@ -232,8 +234,11 @@ def odeint(
 
     Derivatives are in reverse mode, by `y0`, `t`, `args`, and what the function closes over.
 
+    Where no step is small enough for the tolerances, or slopes are nan, so are the states from
+    there on.
+
     Raises:
-        TypeError: `t` is not floating, or arguments are no arrays.
+        TypeError: `y0` is of integers, `t` is not floating, or arguments are no arrays.
 
     >>> import accnp as jnp
     >>> from accnp.experimental.ode import odeint
@@ -249,6 +254,11 @@ def odeint(
             f"{name}: t must be a rank-1 array of floats; got shape {ts.shape} of {ts.dtype.name}"
         )
     flat, apart = ravel_pytree(y0)
+    if flat.dtype.kind in "biu":
+        raise TypeError(
+            f"{name}: a state is of floats or complex numbers; got y0 of {flat.dtype.name}; "
+            "convert it first, e.g. by astype(float)"
+        )
     converted, outer = closure_convert(func, apart(flat), ts[0], *tree_unflatten(tree, values))
 
     def rule(y: Array, t: Array, *given: Any) -> Array:
