@@ -43,12 +43,47 @@ def test_batches():
     stacked = np.stack([A, 2 * A])
     mats = sparse.BCOO.fromdense(stacked, n_batch=1)
     np.testing.assert_allclose(mats.todense(), stacked)
-    with pytest.raises(NotImplementedError, match="n_batch"):
-        mats.transpose((0, 2, 1))
+    turned = mats.transpose((0, 2, 1))
+    assert turned.n_batch == 1
+    np.testing.assert_allclose(turned.todense(), stacked.swapaxes(1, 2))
+    with pytest.raises(NotImplementedError, match="batches"):
+        mats.transpose((1, 0, 2))
     found = accnp.vmap(lambda d, i: sparse.BCOO((d, i), shape=(3, 4)) @ jnp.ones(4))(
         mats.data, mats.indices
     )
     np.testing.assert_allclose(found, stacked.sum(-1))
+
+
+def test_products_and_sums_of_batches():
+    rng = np.random.default_rng(3)
+    dense = rng.standard_normal((2, 3, 4)).astype(np.float32) * (rng.random((2, 3, 4)) < 0.5)
+    mats = sparse.BCOO.fromdense(dense, n_batch=1)
+    v, w = (rng.standard_normal(n).astype(np.float32) for n in (4, (4, 5)))
+    three, two = (rng.standard_normal(n).astype(np.float32) for n in ((2, 4, 5), (6, 3)))
+    for found, expected in [
+        (mats @ v, dense @ v),
+        (mats @ w, dense @ w),
+        (mats @ three, dense @ three),
+        (two @ mats, two @ dense),
+        ((mats @ mats.transpose((0, 2, 1))).todense(), dense @ dense.swapaxes(1, 2)),
+        (sparse.BCOO.fromdense(dense[0]) @ three, dense[0] @ three),
+        (mats.sum(0).todense(), dense.sum(0)),
+        ((mats * v).todense(), dense * v),
+        ((mats / v).todense(), dense / v),
+        ((mats + mats).todense(), dense + dense),
+        (mats.reshape(6, 4).todense(), dense.reshape(6, 4)),
+        (mats[1].todense(), dense[1]),
+        (mats.sum_duplicates().todense(), dense),
+    ]:
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    numbers = (((2,), (1,)), ((0,), (0,)))
+    found = sparse.bcoo_dot_general(mats, jnp.asarray(three), dimension_numbers=numbers)
+    np.testing.assert_allclose(found, dense @ three, rtol=1e-5)
+    gradient = accnp.grad(lambda d: (mats.with_data(d) @ v).sum())(mats.data)
+    rows, columns = np.nonzero(dense[1])
+    np.testing.assert_allclose(gradient[1, : len(rows)], v[columns], rtol=1e-6)
+    found = accnp.jit(lambda m: m @ v)(mats)
+    np.testing.assert_allclose(found, dense @ v, rtol=1e-5, atol=1e-6)
 
 
 def test_under_jit_the_number_must_be_known():

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from accnp.api.arguments.shapes import as_int
+from accnp.api.arrays.creation import asarray
 from accnp.array import Array, is_traced
+from accnp.errors import api_boundary
 
 __all__ = ["JAXSparse"]
 
@@ -20,9 +24,78 @@ class JAXSparse(abc.ABC):
     """
 
     data: Array
+    indices: Array
     shape: tuple[int, ...]
+    indices_sorted: bool
+    unique_indices: bool
+    parts: ClassVar[tuple[str, ...]]  # the names of its arrays, the data first
     __hash__ = None  # type: ignore[assignment]
     __array_priority__ = 100
+
+    def __init__(
+        self, args: Sequence[Any], *, shape: Sequence[int], indices_sorted: bool = False,
+        unique_indices: bool = False,
+    ) -> None:  # fmt: skip
+        for name, part in zip(self.parts, args, strict=True):
+            setattr(self, name, asarray(part))
+        self.shape = tuple([as_int(n, f"sparse.{type(self).__name__}", "shape") for n in shape])
+        self.indices_sorted, self.unique_indices = indices_sorted, unique_indices
+        self._check()
+
+    @abc.abstractmethod
+    def _check(self) -> None:
+        """Refuse arrays and a shape that do not fit."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def _of_dense(mat: Any, **how: Any) -> Any:
+        """Make one of a dense array: `bcoo_fromdense` and its like."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def _of_scipy(mat: Any, index_dtype: Any) -> tuple[Any, ...]:
+        """Return the parts of a matrix of SciPy's."""
+
+    @classmethod
+    def fromdense(
+        cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32, n_dense: int = 0,
+        n_batch: int = 0,
+    ) -> Self:  # fmt: skip
+        """Make a sparse array of a dense one: see `bcoo_fromdense` and `bcsr_fromdense`."""
+        how = {"nse": nse, "n_batch": n_batch, "n_dense": n_dense, "index_dtype": index_dtype}
+        return cls._of_dense(mat, **how)
+
+    @classmethod
+    @api_boundary
+    def from_scipy_sparse(
+        cls, mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0
+    ) -> Self:
+        """Make one of a sparse matrix of SciPy's."""
+        if n_dense or n_batch:
+            raise NotImplementedError(
+                f"sparse.{cls.__name__}.from_scipy_sparse: matrices have neither dense axes nor "
+                f"such of batches; got n_dense={n_dense}, n_batch={n_batch}; leave them"
+            )
+        return cls(cls._of_scipy(mat, index_dtype or np.int32), shape=mat.shape)
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
+        """Take it apart: its arrays, and what is static."""
+        static = self.shape, self.indices_sorted, self.unique_indices
+        return tuple([getattr(self, name) for name in self.parts]), static
+
+    @classmethod
+    def tree_unflatten(cls, static: Any, children: Any) -> Self:
+        """Put it together again, from whatever children."""
+        out = object.__new__(cls)
+        for name, child in zip(cls.parts, children, strict=True):
+            setattr(out, name, child)
+        out.shape, out.indices_sorted, out.unique_indices = static
+        return out
+
+    def with_data(self, data: Any) -> Self:
+        """The same places with other data."""
+        children, static = self.tree_flatten()
+        return self.tree_unflatten(static, (data, *children[1:]))
 
     @property
     @abc.abstractmethod
@@ -73,15 +146,6 @@ class JAXSparse(abc.ABC):
             return f"{kind}(<invalid>)"
         traced = type(self.data) is Array and is_traced(self.data._node)
         return f"Tracer[{text})]" if traced else f"{text})"
-
-    @abc.abstractmethod
-    def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """Take it apart: arrays, and what is static."""
-
-    @classmethod
-    @abc.abstractmethod
-    def tree_unflatten(cls, static: Any, children: Any) -> Any:
-        """Put it together again."""
 
     @abc.abstractmethod
     def transpose(self, axes: Any = None) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from accnp.api.arguments.shapes import as_axis, as_int, as_static
-from accnp.api.arrays.creation import array, asarray, zeros
+from accnp.api.arrays.creation import arange, array, asarray, zeros
 from accnp.api.arrays.joining import concatenate, stack
 from accnp.api.arrays.manipulation import broadcast_to, permute_dims
 from accnp.api.elements.selecting import where
@@ -28,8 +28,8 @@ from accnp.pytree import register_pytree_node_class
 
 __all__ = [
     "BCOO", "bcoo_extract", "bcoo_fromdense", "bcoo_reduce_sum", "bcoo_sort_indices",
-    "bcoo_sum_duplicates", "bcoo_todense", "bcoo_transpose", "columns", "inside", "once", "plain",
-    "sparse_shape", "with_data",
+    "bcoo_sum_duplicates", "bcoo_todense", "bcoo_transpose", "columns", "inside", "once",
+    "sparse_shape", "unbatched",
 ]  # fmt: skip
 
 
@@ -52,17 +52,9 @@ class BCOO(JAXSparse):
     Array([20.,  3.], dtype=float32)
     """
 
-    indices: Array
-    indices_sorted: bool
-    unique_indices: bool
+    parts = ("data", "indices")
 
-    def __init__(
-        self, args: tuple[Any, Any], *, shape: Sequence[int], indices_sorted: bool = False,
-        unique_indices: bool = False,
-    ) -> None:  # fmt: skip
-        self.data, self.indices = (asarray(a) for a in args)
-        self.shape = tuple([as_int(n, "sparse.BCOO", "shape") for n in shape])
-        self.indices_sorted, self.unique_indices = indices_sorted, unique_indices
+    def _check(self) -> None:
         batch, axes = self.n_batch, self.n_sparse
         dense = self.shape[batch + axes :]
         fits = all(n in (1, m) for n, m in zip(self.data.shape[:batch], self.shape, strict=False))
@@ -72,6 +64,15 @@ class BCOO(JAXSparse):
                 f"indices {self.indices.shape}, shape {self.shape}; data are [nse, ...] and "
                 "indices [nse, axes]"
             )
+
+    @staticmethod
+    def _of_dense(mat: Any, **how: Any) -> BCOO:
+        return bcoo_fromdense(mat, **how)
+
+    @staticmethod
+    def _of_scipy(mat: Any, index_dtype: Any) -> tuple[Any, ...]:
+        mat = mat.tocoo()
+        return mat.data, np.stack([mat.row, mat.col], axis=-1).astype(index_dtype)
 
     @property
     def nse(self) -> int:
@@ -92,44 +93,6 @@ class BCOO(JAXSparse):
     def n_dense(self) -> int:
         """Last axes along which all elements are stored."""
         return self.data.ndim - 1 - self.n_batch
-
-    def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """Take it apart: data and indices, and what is static."""
-        static = self.shape, self.indices_sorted, self.unique_indices
-        return (self.data, self.indices), static
-
-    @classmethod
-    def tree_unflatten(cls, static: Any, children: Any) -> BCOO:
-        """Put it together again, from whatever children."""
-        out = object.__new__(cls)
-        out.data, out.indices = children
-        out.shape, out.indices_sorted, out.unique_indices = static
-        return out
-
-    @classmethod
-    def fromdense(
-        cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32, n_dense: int = 0,
-        n_batch: int = 0,
-    ) -> BCOO:  # fmt: skip
-        """Make a sparse array of a dense one: see `bcoo_fromdense`."""
-        return bcoo_fromdense(
-            mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype
-        )
-
-    @classmethod
-    @api_boundary
-    def from_scipy_sparse(
-        cls, mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0
-    ) -> BCOO:
-        """Make one of a sparse matrix of SciPy's."""
-        if n_dense or n_batch:
-            raise NotImplementedError(
-                "sparse.BCOO.from_scipy_sparse: matrices have neither dense axes nor such of "
-                f"batches; got n_dense={n_dense}, n_batch={n_batch}; leave them"
-            )
-        mat = mat.tocoo()
-        places = np.stack([mat.row, mat.col], axis=-1).astype(index_dtype or np.int32)
-        return cls((mat.data, places), shape=mat.shape)
 
     def todense(self) -> Array:
         """Return the dense array."""
@@ -160,20 +123,22 @@ def sparse_shape(mat: BCOO) -> tuple[int, ...]:
     return mat.shape[mat.n_batch : mat.n_batch + mat.n_sparse]
 
 
-def plain(name: str, mat: BCOO) -> BCOO:
-    """Refuse axes of batches."""
-    if mat.n_batch:
-        raise NotImplementedError(
-            f"sparse.{name}: arrays with n_batch > 0 are not supported; got {mat!r}; use vmap over "
-            "data and indices"
-        )
-    return mat
-
-
-def with_data(mat: BCOO, data: Any) -> BCOO:
-    return BCOO.tree_unflatten(
-        (mat.shape, mat.indices_sorted, mat.unique_indices), (data, mat.indices)
-    )
+def unbatched(mat: BCOO) -> BCOO:
+    """The same array as one list of elements: axes of batches get indices, too."""
+    n = mat.n_batch
+    if not n:
+        return mat
+    batch, kind = mat.shape[:n], mat.indices.dtype
+    whole = (*batch, mat.nse)
+    places = [
+        broadcast_to(arange(m, dtype=kind).reshape((m,) + (1,) * (n - d)), whole)
+        for d, m in enumerate(batch)
+    ] + [broadcast_to(c, whole) for c in columns(mat.indices)]
+    data = broadcast_to(mat.data, (*batch, *mat.data.shape[n:]))
+    return BCOO(
+        (data.reshape((-1, *data.shape[n + 1 :])), stack(places, axis=-1).reshape(-1, len(places))),
+        shape=mat.shape, indices_sorted=mat.indices_sorted, unique_indices=mat.unique_indices,
+    )  # fmt: skip
 
 
 def inside(mat: BCOO) -> Array:
@@ -204,21 +169,10 @@ def bcoo_todense(mat: BCOO) -> Array:
     >>> sparse.bcoo_todense(sparse.BCOO(([5.0], [[1]]), shape=(3,)))
     Array([0., 5., 0.], dtype=float32)
     """
-    shape = mat.shape[mat.n_batch :]
-
-    def one(data: Array, indices: Array) -> Array:
-        if not indices.shape[-1]:
-            return data.sum(axis=0)
-        return zeros(shape, data.dtype).at[columns(indices)].add(data, mode="drop")
-
-    data, indices = mat.data, mat.indices
-    if mat.n_batch:
-        batch = mat.shape[: mat.n_batch]
-        data = broadcast_to(data, (*batch, *data.shape[mat.n_batch :]))
-        indices = broadcast_to(indices, (*batch, *indices.shape[mat.n_batch :]))
-    for _ in range(mat.n_batch):
-        one = vmap(one)
-    return one(data, indices)
+    mat = unbatched(mat)
+    if not mat.n_sparse:
+        return mat.data.sum(axis=0)
+    return zeros(mat.shape, mat.dtype).at[columns(mat.indices)].add(mat.data, mode="drop")
 
 
 @api_boundary
@@ -284,9 +238,9 @@ def bcoo_extract(sparr: BCOO, arr: Any) -> BCOO:
     >>> sparse.bcoo_extract(m, jnp.array([3.0, 4.0])).data
     Array([4.], dtype=float32)
     """
-    mat = plain("bcoo_extract", sparr)
+    mat = unbatched(sparr)
     x = asarray(arr)
-    return with_data(mat, x.at[columns(mat.indices)].get(mode="fill", fill_value=0))
+    return mat.with_data(x.at[columns(mat.indices)].get(mode="fill", fill_value=0))
 
 
 @api_boundary
@@ -299,18 +253,20 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
     >>> sparse.bcoo_transpose(m, permutation=(1, 0)).shape
     (3, 1)
     """
-    mat = plain("bcoo_transpose", mat)
     order = [as_axis(p, mat.ndim, "sparse.bcoo_transpose") for p in permutation]
-    n = mat.n_sparse
-    if sorted(order) != [*range(mat.ndim)] or sorted(order[:n]) != [*range(n)]:
+    n, end = mat.n_batch, mat.n_batch + mat.n_sparse
+    kinds = [order[:n], order[n:end], order[end:]]
+    if [sorted(k) for k in kinds] != [[*range(n)], [*range(n, end)], [*range(end, mat.ndim)]]:
         raise NotImplementedError(
-            "sparse.bcoo_transpose: sparse and dense axes stay among themselves; got permutation "
-            f"{order} of {mat!r}"
+            "sparse.bcoo_transpose: axes of batches, sparse and dense ones stay among themselves; "
+            f"got permutation {order} of {mat!r}"
         )
-    data = permute_dims(mat.data, (0, *[1 + p - n for p in order[n:]]))
-    kept = order[:n] == [*range(n)]
+    batch, axes, dense = kinds
+    data = permute_dims(mat.data, (*batch, n, *[1 + p - mat.n_sparse for p in dense]))
+    indices = permute_dims(mat.indices, (*batch, n, n + 1))
+    kept = axes == [*range(n, end)]
     return BCOO(
-        (data, mat.indices[:, np.array(order[:n], int)]), shape=[mat.shape[p] for p in order],
+        (data, indices[..., np.array(axes, int) - n]), shape=[mat.shape[p] for p in order],
         indices_sorted=mat.indices_sorted and kept, unique_indices=mat.unique_indices,
     )  # fmt: skip
 
@@ -325,7 +281,7 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     >>> sparse.bcoo_reduce_sum(m, axes=[0]).todense()
     Array([3, 3], dtype=int32)
     """
-    mat = plain("bcoo_reduce_sum", mat)
+    mat = unbatched(mat)
     gone = {as_axis(a, mat.ndim, "sparse.bcoo_reduce_sum") for a in axes}
     n = mat.n_sparse
     data = where(over_dense(inside(mat), mat), mat.data, 0)
@@ -353,7 +309,7 @@ def bcoo_sort_indices(mat: BCOO) -> BCOO:
     >>> sparse.bcoo_sort_indices(m).data
     Array([2, 1], dtype=int32)
     """
-    mat = plain("bcoo_sort_indices", mat)
+    mat = unbatched(mat)
     if not mat.n_sparse:
         return mat
     order, indices = _rows(mat)
@@ -379,7 +335,7 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
     Array([2, 5], dtype=int32)
     """
     name = "sparse.bcoo_sum_duplicates"
-    mat = plain("bcoo_sum_duplicates", mat)
+    mat = unbatched(mat)
     shape = sparse_shape(mat)
     if not mat.n_sparse:
         return mat

@@ -25,8 +25,7 @@ from accnp.api.sparse.coordinates import (
     bcoo_reduce_sum,
     inside,
     once,
-    plain,
-    with_data,
+    unbatched,
 )  # fmt: skip
 from accnp.api.sparse.coordinates import columns as columns_of
 from accnp.array import Array
@@ -51,9 +50,9 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> BCOO:
     """
     mat, x = sp_mat, asarray(v)
     if not x.ndim:
-        return with_data(mat, mat.data * x)
-    mat = plain("bcoo_multiply_dense", mat)
-    return with_data(mat, mat.data * bcoo_extract(mat, broadcast_to(x, mat.shape)).data)
+        return mat.with_data(mat.data * x)
+    mat = unbatched(mat)
+    return mat.with_data(mat.data * bcoo_extract(mat, broadcast_to(x, mat.shape)).data)
 
 
 @api_boundary
@@ -78,7 +77,7 @@ def bcoo_dot_general(
     lhs: Any, rhs: Any, *, dimension_numbers: Any, precision: Any = None,
     preferred_element_type: Any = None, out_sharding: Any = None,
 ) -> Array:  # fmt: skip
-    """Contract a sparse array with a dense one, as `lax.dot_general`; without axes of batches.
+    """Contract a sparse array with a dense one, as `lax.dot_general`.
 
     Each element gathers what it is multiplied with, and is added to its place. Of two sparse
     arrays the second is made dense.
@@ -90,54 +89,62 @@ def bcoo_dot_general(
     Array([1., 5.], dtype=float32)
     """
     name = "sparse.bcoo_dot_general"
-    (left, right), batches = dimension_numbers
-    if any(len(b) for b in batches):
-        raise NotImplementedError(f"{name}: axes of batches are not supported; got {batches}")
+    (left, right), (left_batch, right_batch) = dimension_numbers
+    n = len(left_batch)
     if not isinstance(lhs, BCOO):
         out = bcoo_dot_general(
-            rhs, lhs, dimension_numbers=((right, left), batches),
+            rhs, lhs, dimension_numbers=((right, left), (right_batch, left_batch)),
             preferred_element_type=preferred_element_type,
         )  # fmt: skip
-        free = rhs.ndim - len(right)
-        return moveaxis(out, tuple(range(free)), tuple(range(-free, 0))) if free else out
-    mat = plain("bcoo_dot_general", lhs)
+        free = rhs.ndim - len(right) - n
+        return moveaxis(out, tuple(range(n, n + free)), tuple(range(-free, 0))) if free else out
+    mat = unbatched(lhs)
     x = rhs.todense() if isinstance(rhs, BCOO) else asarray(rhs)
-    left = [as_axis(a, mat.ndim, name) for a in left]
-    right = [as_axis(a, x.ndim, name) for a in right]
-    if any(a >= mat.n_sparse for a in left) or mat.n_dense:
+    # Both are looked up in the dense array; axes of batches are axes of the result as well.
+    shared = [as_axis(a, mat.ndim, name) for a in (*left_batch, *left)]
+    others = [as_axis(a, x.ndim, name) for a in (*right_batch, *right)]
+    if any(a >= mat.n_sparse for a in shared) or mat.n_dense:
         raise NotImplementedError(f"{name}: dense axes are not supported; got {mat!r}")
-    if [mat.shape[a] for a in left] != [x.shape[a] for a in right]:
+    if [mat.shape[a] for a in shared] != [x.shape[a] for a in others]:
         raise TypeError(
-            f"{name}: contracted axes must have equal lengths; got {mat.shape} and {x.shape} with "
-            f"axes {left} and {right}"
+            f"{name}: contracted axes, and those of batches, must have equal lengths; got "
+            f"{mat.shape} and {x.shape} with axes {shared} and {others}"
         )
-    x = moveaxis(x, tuple(right), tuple(range(len(right))))
-    rest = x.shape[len(right) :]
-    free = [a for a in range(mat.ndim) if a not in left]
+    x = moveaxis(x, tuple(others), tuple(range(len(others))))
+    rest = x.shape[len(others) :]
+    kept = shared[:n] + [a for a in range(mat.ndim) if a not in shared]
     columns = columns_of(mat.indices)
     data = where(inside(mat), mat.data, 0)
     terms = data.reshape((-1,) + (1,) * len(rest))
-    if left:
-        terms = terms * x.at[tuple([columns[a] for a in left])].get(mode="fill", fill_value=0)
+    if shared:
+        terms = terms * x.at[tuple([columns[a] for a in shared])].get(mode="fill", fill_value=0)
     else:
         terms = terms * x[None]
     if preferred_element_type is not None:
         terms = terms.astype(preferred_element_type)
-    if not free:
+    if not kept:
         return terms.sum(axis=0)
-    out = zeros((*[mat.shape[a] for a in free], *rest), terms.dtype)
-    return out.at[tuple([columns[a] for a in free])].add(terms, mode="drop")
+    out = zeros((*[mat.shape[a] for a in kept], *rest), terms.dtype)
+    return out.at[tuple([columns[a] for a in kept])].add(terms, mode="drop")
 
 
 def product(lhs: Any, rhs: Any) -> Any:
-    """lhs @ rhs, one of them at least a BCOO; of two the result is one again."""
-    a, b = (x if isinstance(x, BCOO) else asarray(x) for x in (lhs, rhs))
-    if not a.ndim or not b.ndim or a.ndim > 2 or b.ndim > 2:
+    """lhs @ rhs, one of them at least a BCOO; of two the result is one again.
+
+    Leading axes of both are axes of batches, and equal.
+    """
+    a, b = (unbatched(x) if isinstance(x, BCOO) else asarray(x) for x in (lhs, rhs))
+    batch = min(a.ndim, b.ndim) - 2
+    if not a.ndim or not b.ndim or (batch > 0 and a.shape[:-2] != b.shape[:-2]):
         raise ValueError(
-            f"sparse.BCOO: products are of vectors and matrices; got shapes {a.shape} and {b.shape}"
+            "sparse.BCOO: products are of vectors, matrices and equal batches of them; got shapes "
+            f"{a.shape} and {b.shape}"
         )
-    numbers = (((a.ndim - 1,), (max(b.ndim - 2, 0),)), ((), ()))
+    both = tuple(range(max(batch, 0)))
+    numbers = (((a.ndim - 1,), (max(b.ndim - 2, 0),)), (both, both))
     out = bcoo_dot_general(a, b, dimension_numbers=numbers)
+    if not both and b.ndim > 2 and a.ndim == 2:
+        out = moveaxis(out, 0, -2)
     if not isinstance(a, BCOO) or not isinstance(b, BCOO) or not out.ndim:
         return out
     return bcoo_fromdense(out, nse=min(a.nse * b.nse, out.size))
@@ -157,7 +164,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     Array([0, 7, 0, 7], dtype=int32)
     """
     name = "sparse.bcoo_concatenate"
-    mats = [plain("bcoo_concatenate", m) for m in operands]
+    mats = [unbatched(m) for m in operands]
     d = as_axis(dimension, mats[0].ndim, name)
     shapes = {(m.n_sparse, *m.shape[:d], *m.shape[d + 1 :]) for m in mats}
     if len(shapes) > 1 or d >= mats[0].n_sparse:
@@ -182,7 +189,7 @@ def added(lhs: Any, rhs: Any) -> Any:
         return asarray(lhs) + rhs.todense()
     if not isinstance(rhs, BCOO):
         return lhs.todense() + asarray(rhs)
-    a, b = plain("BCOO", lhs), plain("BCOO", rhs)
+    a, b = unbatched(lhs), unbatched(rhs)
     if a.shape != b.shape or a.n_sparse != b.n_sparse:
         raise ValueError(f"sparse.BCOO: shapes must be equal in a sum; got {a!r} and {b!r}")
     data = [wrap(n) for n in promote("sparse.BCOO", a.data, b.data)]
@@ -202,7 +209,7 @@ def bcoo_reshape(
     Array([[0, 7],
            [0, 8]], dtype=int32)
     """
-    mat, sizes = plain("bcoo_reshape", mat), tuple(new_sizes)
+    mat, sizes = unbatched(mat), tuple(new_sizes)
     if mat.n_dense or dimensions is not None:
         raise NotImplementedError(
             f"sparse.bcoo_reshape: arrays with dense axes, and dimensions, are not supported; got "
@@ -261,7 +268,7 @@ def bcoo_slice(
     >>> sparse.bcoo_slice(m, start_indices=[1], limit_indices=[4], strides=[2]).todense()
     Array([7, 8], dtype=int32)
     """
-    mat = plain("bcoo_slice", mat)
+    mat = unbatched(mat)
     if mat.n_dense:
         raise NotImplementedError(
             f"sparse.bcoo_slice: arrays with dense axes are not supported; got {mat!r}"
@@ -333,7 +340,7 @@ def _sum(self: BCOO, axis: Any = None) -> Any:
 
 def _abs(self: BCOO) -> BCOO:
     mat = once(self)
-    return with_data(mat, uf.abs(mat.data))
+    return mat.with_data(uf.abs(mat.data))
 
 
 def _multiplied(self: BCOO, other: Any) -> BCOO:
@@ -345,15 +352,17 @@ def _divided(self: BCOO, other: Any) -> BCOO:
     if isinstance(other, BCOO):
         other = other.todense()
     x = asarray(other)
-    over = x if not x.ndim else bcoo_extract(self, broadcast_to(x, self.shape)).data
-    return with_data(self, self.data / over)
+    if not x.ndim:
+        return self.with_data(self.data / x)
+    mat = unbatched(self)
+    return mat.with_data(mat.data / bcoo_extract(mat, broadcast_to(x, mat.shape)).data)
 
 
 _METHODS: dict[str, Any] = {
     "reshape": _reshape,
     "sum": _sum,
-    "astype": lambda self, dtype: with_data(self, self.data.astype(dtype)),
-    "__neg__": lambda self: with_data(self, -self.data),
+    "astype": lambda self, dtype: self.with_data(self.data.astype(dtype)),
+    "__neg__": lambda self: self.with_data(-self.data),
     "__pos__": lambda self: self,
     "__abs__": _abs,
     "__mul__": _multiplied,

@@ -5,17 +5,15 @@ In: dense, SciPy's or BCOO matrices. Out: BCSR; what is computed with them goes 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from accnp.api.arguments.shapes import as_int
 from accnp.api.arrays.creation import arange, asarray
 from accnp.api.arrays.joining import stack
 from accnp.api.indexes.taking import searchsorted
 from accnp.api.sparse.base import JAXSparse
-from accnp.api.sparse.coordinates import BCOO, bcoo_fromdense, plain
+from accnp.api.sparse.coordinates import BCOO, bcoo_fromdense, unbatched
 from accnp.api.sparse.products import bcoo_dot_general, product
 from accnp.array import Array
 from accnp.errors import api_boundary
@@ -43,16 +41,10 @@ class BCSR(JAXSparse):
     Array([20.,  3.], dtype=float32)
     """
 
-    indices: Array
     indptr: Array
+    parts = ("data", "indices", "indptr")
 
-    def __init__(
-        self, args: tuple[Any, Any, Any], *, shape: Sequence[int], indices_sorted: bool = False,
-        unique_indices: bool = False,
-    ) -> None:  # fmt: skip
-        self.data, self.indices, self.indptr = (asarray(a) for a in args)
-        self.shape = tuple([as_int(n, "sparse.BCSR", "shape") for n in shape])
-        self.indices_sorted, self.unique_indices = indices_sorted, unique_indices
+    def _check(self) -> None:
         fits = self.data.shape == self.indices.shape and len(self.shape) == 2
         if not fits or self.data.ndim != 1 or self.indptr.shape != (self.shape[0] + 1,):
             raise ValueError(
@@ -60,6 +52,15 @@ class BCSR(JAXSparse):
                 f"{self.indices.shape}, indptr {self.indptr.shape}, shape {self.shape}; data and "
                 "indices are [nse], indptr is [rows + 1]"
             )
+
+    @staticmethod
+    def _of_dense(mat: Any, **how: Any) -> BCSR:
+        return bcsr_fromdense(mat, **how)
+
+    @staticmethod
+    def _of_scipy(mat: Any, index_dtype: Any) -> tuple[Any, ...]:
+        mat = mat.tocsr()
+        return mat.data, mat.indices.astype(index_dtype), mat.indptr.astype(index_dtype)
 
     @property
     def nse(self) -> int:
@@ -81,50 +82,14 @@ class BCSR(JAXSparse):
         """Axes along which all elements are stored: none."""
         return 0
 
-    def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """Take it apart: data, columns and beginnings of rows, and what is static."""
-        static = self.shape, self.indices_sorted, self.unique_indices
-        return (self.data, self.indices, self.indptr), static
-
-    @classmethod
-    def tree_unflatten(cls, static: Any, children: Any) -> BCSR:
-        """Put it together again, from whatever children."""
-        out = object.__new__(cls)
-        out.data, out.indices, out.indptr = children
-        out.shape, out.indices_sorted, out.unique_indices = static
-        return out
-
-    @classmethod
-    def fromdense(
-        cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32, n_dense: int = 0,
-        n_batch: int = 0,
-    ) -> BCSR:  # fmt: skip
-        """Make a sparse matrix of a dense one: see `bcsr_fromdense`."""
-        return bcsr_fromdense(
-            mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype
-        )
-
-    @classmethod
-    @api_boundary
-    def from_scipy_sparse(
-        cls, mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0
-    ) -> BCSR:
-        """Make one of a sparse matrix of SciPy's."""
-        if n_dense or n_batch:
-            raise NotImplementedError(
-                "sparse.BCSR.from_scipy_sparse: matrices have neither dense axes nor such of "
-                f"batches; got n_dense={n_dense}, n_batch={n_batch}; leave them"
-            )
-        mat, kind = mat.tocsr(), index_dtype or np.int32
-        return cls((mat.data, mat.indices.astype(kind), mat.indptr.astype(kind)), shape=mat.shape)
-
     @classmethod
     @api_boundary
     def from_bcoo(cls, arr: BCOO) -> BCSR:
         """Make one of a BCOO matrix."""
-        if arr.n_sparse != 2 or arr.n_batch or arr.n_dense:
+        arr = unbatched(arr)
+        if arr.n_sparse != 2 or arr.n_dense:
             raise NotImplementedError(
-                f"sparse.BCSR.from_bcoo: a matrix with two sparse axes is needed; got {arr!r}"
+                f"sparse.BCSR.from_bcoo: a matrix without dense axes is needed; got {arr!r}"
             )
         arr = arr if arr.indices_sorted else arr.sort_indices()
         rows, kind = arr.indices[:, 0], arr.indices.dtype
@@ -164,7 +129,7 @@ class BCSR(JAXSparse):
         return mat.sum(axis)
 
     def __neg__(self) -> BCSR:
-        return self._with(-self.data)
+        return self.with_data(-self.data)
 
     def __pos__(self) -> BCSR:
         return self
@@ -172,23 +137,19 @@ class BCSR(JAXSparse):
     def __mul__(self, other: Any) -> BCSR:
         mat: Any = self.to_bcoo()
         other = other.to_bcoo() if isinstance(other, BCSR) else other
-        return self._with((mat * other).data)
+        return self.with_data((mat * other).data)
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> BCSR:
         mat: Any = self.to_bcoo()
-        return self._with((mat / other).data)
+        return self.with_data((mat / other).data)
 
     def __matmul__(self, other: Any) -> Any:
         return product(self.to_bcoo(), other.to_bcoo() if isinstance(other, BCSR) else other)
 
     def __rmatmul__(self, other: Any) -> Any:
         return product(other, self.to_bcoo())
-
-    def _with(self, data: Any) -> BCSR:
-        static = self.shape, self.indices_sorted, self.unique_indices
-        return BCSR.tree_unflatten(static, (data, self.indices, self.indptr))
 
 
 @api_boundary
@@ -249,6 +210,6 @@ def bcsr_dot_general(
     Array([1., 1.], dtype=float32)
     """
     return bcoo_dot_general(
-        plain("bcsr_dot_general", lhs.to_bcoo()), rhs, dimension_numbers=dimension_numbers,
+        lhs.to_bcoo(), rhs, dimension_numbers=dimension_numbers,
         preferred_element_type=preferred_element_type,
     )  # fmt: skip

@@ -20,8 +20,7 @@ from accnp.api.sparse.coordinates import (
     bcoo_reduce_sum,
     bcoo_transpose,
     once,
-    plain,
-    with_data,
+    unbatched,
 )
 from accnp.api.sparse.products import (
     added,
@@ -55,7 +54,7 @@ def _dense(x: Any) -> Any:
 
 
 def _on_data(eqn: Any, mat: Any) -> Any:
-    return with_data(mat, eqn.primitive.bind(mat.data, **eqn.params))
+    return mat.with_data(eqn.primitive.bind(mat.data, **eqn.params))
 
 
 def _refused(eqn: Any, why: str) -> NotImplementedError:
@@ -98,7 +97,7 @@ def _reduce_sum(eqn: Any, x: Any) -> Any:
 
 
 def _broadcast(eqn: Any, x: Any) -> Any:
-    mat, shape = plain("sparsify", x), tuple(eqn.params["shape"])
+    mat, shape = unbatched(x), tuple(eqn.params["shape"])
     given = eqn.params["broadcast_dimensions"]
     stretched = any(shape[d] != n for d, n in zip(given, mat.shape, strict=True))
     if mat.n_dense or stretched or any(n != 1 for d, n in enumerate(shape) if d not in given):
@@ -291,23 +290,18 @@ def value_and_grad(
         def of_data(chosen: Any) -> Any:
             given = [*args]
             for i, x in zip(places, chosen, strict=True):
-                given[i] = _with(args[i], x) if _is_sparse(args[i]) else x
+                given[i] = args[i].with_data(x) if _is_sparse(args[i]) else x
             return fun(*given, **named)
 
         data = [args[i].data if _is_sparse(args[i]) else args[i] for i in places]
         value, found = dense_value_and_grad(of_data, has_aux=has_aux, **kwargs)(data)
         grads = [
-            _with(args[i], g) if _is_sparse(args[i]) else g
+            args[i].with_data(g) if _is_sparse(args[i]) else g
             for i, g in zip(places, found, strict=True)
         ]
         return value, grads[0] if isinstance(argnums, int) else tuple(grads)
 
     return wrapped
-
-
-def _with(mat: Any, data: Any) -> Any:
-    children, static = mat.tree_flatten()
-    return type(mat).tree_unflatten(static, (data, *children[1:]))
 
 
 def grad(
