@@ -12,8 +12,9 @@ from inspect import Parameter, Signature
 from types import ModuleType
 from typing import Any
 
-from accnp.api.arguments.convert import broadcast_nodes, promote_inexact, wrap
+from accnp.api.arguments.convert import as_nodes, broadcast_nodes, cast, promote_inexact, wrap
 from accnp.api.elements import ufuncs as uf
+from accnp.api.stats.examples import EXAMPLES
 from accnp.array import Array
 from accnp.errors import api_boundary
 
@@ -87,7 +88,14 @@ def _make(
     def call(*args: Any, **kwargs: Any) -> Array:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        nodes = broadcast_nodes(label, promote_inexact(label, *bound.arguments.values()))
+        given = as_nodes(label, *bound.arguments.values())
+        nodes = broadcast_nodes(label, promote_inexact(label, *map(wrap, given)))
+        # Constants of a formula must not decide: only Python's numbers alone give a weak result.
+        weak = all(x.aval.weak_type for x in given)
+        found = evaluated(bound, nodes)
+        return wrap(cast(found._node, nodes[0].aval.dtype, weak))
+
+    def evaluated(bound: Any, nodes: list[Any]) -> Array:
         values = dict(zip(bound.arguments, map(wrap, nodes), strict=True))
         loc, scale = values.pop("loc", None), values.pop("scale", None)
         value, *shapes = values.values() if key != "entropy" else (None, *values.values())
@@ -110,10 +118,18 @@ def _make(
     made.__module__ = f"accnp.scipy.stats.{name}"
     made.__signature__ = signature
     arguments = ", ".join(str(p) for p in signature.parameters.values())
-    halves = ", ".join(["0.5"] * len(names))
+    operands, values = _example(name, key)
     made.__doc__ = (
         f"{_WHAT[key]} of {what}, elementwise.\n\n    {key}({arguments}): real arrays, which are "
         "promoted and broadcast.\n\n    >>> import accnp as jnp\n"
-        f"    >>> jnp.scipy.stats.{name}.{key}({halves}).shape\n    ()\n    "
+        f"    >>> jnp.round(jnp.scipy.stats.{name}.{key}({operands}), 4)\n"
+        f"    Array({values}, dtype=float32)\n    "
     )
     return made
+
+
+def _example(name: str, key: str) -> tuple[str, str]:
+    """The operands of an example, and the values there."""
+    lines = dict(line.strip().split(": ") for line in EXAMPLES[name].strip().splitlines())
+    operands, values = lines[key].split(" -> ")
+    return operands.replace("[", "jnp.array([").replace("]", "])"), values
