@@ -244,7 +244,8 @@ def _split(ary: Any, at: Any, axis: int, function: str, even: bool) -> list[Arra
     else:
         parts = as_int(at, function, "the number of sections")
         if parts <= 0:
-            raise ValueError(f"{function}: the number of sections must be positive; got {parts}")
+            kind = ValueError if parts else ZeroDivisionError
+            raise kind(f"{function}: the number of sections must be positive; got {parts}")
         each, rest = divmod(n, parts)
         if rest and even:
             raise ValueError(

@@ -13,7 +13,7 @@ import numpy as np
 
 from accnp.api.arguments.convert import as_node, as_nodes, scalar_node, to_shape
 from accnp.api.arguments.convert import broadcast_shapes as broadcast_shapes_of
-from accnp.api.arguments.shapes import as_axes, as_axis, as_int, as_shape, as_sizes
+from accnp.api.arguments.shapes import as_axes, as_axis, as_int, as_shape, as_sizes, as_static
 from accnp.api.compiled.named import shown
 from accnp.array import Array, wrap
 from accnp.errors import IncompatibleShapesError, api_boundary
@@ -118,10 +118,11 @@ def transpose(a: Any, axes: Any = None) -> Array:
     rank = x.aval.ndim
     if axes is None:
         return wrap(transpose_node(x, tuple(range(rank))[::-1]))
-    order = as_axes(axes, rank, "jnp.transpose")
-    if len(order) != rank:
-        raise ValueError(
-            f"jnp.transpose: axes must name each of the {rank} axes once; got {tuple(axes)}"
+    given = axes if isinstance(axes, Sequence | np.ndarray | Array) else (axes,)
+    order = tuple([as_axis(d, rank, "jnp.transpose") for d in as_static(given, "jnp.transpose")])
+    if sorted(order) != [*range(rank)]:
+        raise TypeError(
+            f"jnp.transpose: axes must name each of the {rank} axes once; got {tuple(given)}"
         )
     return wrap(transpose_node(x, order))
 

@@ -208,7 +208,7 @@ def _make_extreme(name: str, what: str, example: str) -> Callable[..., Array]:
                 f"got shape {x.aval.shape} and axis={axis}; pass initial="
             )
         if dtype_kind(x.aval.dtype) == "c":
-            y = _complex_extreme(x, axes, name)
+            y = complex_extreme(x, axes, name)
         else:
             y = getattr(o, f"reduce_{name}")(x, axes=axes)
         if initial is not None:
@@ -218,7 +218,7 @@ def _make_extreme(name: str, what: str, example: str) -> Callable[..., Array]:
     return _named(extreme, name, what, example)
 
 
-def _complex_extreme(x: Node, axes: tuple[int, ...], name: str) -> Node:
+def complex_extreme(x: Node, axes: tuple[int, ...], name: str) -> Node:
     """By real part, then by imaginary part among the equals; a nan part makes the result nan."""
     op = getattr(o, f"reduce_{name}")
     re, im = o.real(x), o.imag(x)

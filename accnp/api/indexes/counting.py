@@ -123,8 +123,19 @@ def ravel_multi_index(
     Array([2, 3], dtype=int32)
     """
     name = "jnp.ravel_multi_index"
+    if mode not in ("raise", "wrap", "clip", "ignore"):
+        raise ValueError(f"{name}: mode must be 'raise', 'wrap', 'clip' or 'ignore'; got {mode!r}")
+    if order not in ("C", "F"):
+        raise ValueError(f"{name}: order must be 'C' or 'F'; got {order!r}")
+    if isinstance(dims, int):
+        raise TypeError(f"{name}: dims must be a sequence of sizes; got {dims}; pass ({dims},)")
     sizes = as_shape(dims, name)
-    parts = broadcast_nodes(name, promote(name, *[wrap(integers(i, name)) for i in multi_index]))
+    parts = broadcast_nodes(name, promote(name, *multi_index))
+    if parts[0].aval.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name}: coordinates must be integers; got {parts[0].aval.dtype.name}; convert them "
+            "with astype(int)"
+        )
     if len(parts) != len(sizes):
         raise ValueError(f"{name}: one coordinate for each of {sizes} is needed; got {len(parts)}")
     kind = parts[0].aval.dtype if dtype is None else dtypes.requested_dtype(dtype, name)
@@ -136,6 +147,8 @@ def ravel_multi_index(
             x = modulo(x, n)
         elif mode == "clip":
             x = o.clamp(scalar_node(0, kind, False), x, scalar_node(n - 1, kind, False))
+        elif mode == "ignore":
+            pass
         elif is_traced(x):
             raise conversion_error("static", x, f"{name} (mode='raise')")
         elif np.any((array_of(x) < 0) | (array_of(x) >= n)):

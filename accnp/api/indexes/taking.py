@@ -286,7 +286,7 @@ def nonzero_nodes(a: Any, size: Any, fill_value: Any, function: str) -> list[Nod
         step = prod(shape[d + 1 :])
         i = o.rem(o.div(found, scalar_node(max(step, 1), INDEX, False)), _size(n))
         fill = as_node(0 if fills[d] is None else fills[d], function)
-        if dtypes.issubdtype(fill.aval.dtype, np.inexact):  # then so are the coordinates
+        if count and dtypes.issubdtype(fill.aval.dtype, np.inexact):  # then so are the coordinates
             i, fill = promote(function, wrap(i), wrap(fill))
         else:
             fill = cast(fill, INDEX)

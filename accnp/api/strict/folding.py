@@ -90,7 +90,8 @@ class _Fold:
                 )
         for x, path in zip(inits, leaf_names(init_values, "init_values"), strict=True):
             if x.aval.shape != ():
-                raise ValueError(
+                kind = TypeError if name == "reduce_window" else ValueError  # jax's
+                raise kind(
                     f"lax.{name}: initial values must be scalars; got shape {x.aval.shape} for "
                     f"{path}"
                 )
@@ -115,7 +116,8 @@ class _Fold:
         """
         first, dtype, monoid = self.inits[i], self.xs[i].aval.dtype, self.monoids[i]
         known = cast(first, dtype)
-        if first.aval.dtype != dtype and not (monoid and _is_identity(known, monoid)):
+        fits = monoid and _is_identity(known, monoid) and dtype.kind != "b"
+        if first.aval.dtype != dtype and not fits:
             raise TypeError(
                 f"lax.{self.name}: an initial value needs the dtype of its operand; got "
                 f"{first.aval.dtype.name} for {self.names[i]} of {dtype.name}; convert it"
@@ -239,8 +241,13 @@ def _axes(dimensions: Any, rank: int) -> tuple[int, ...]:
     return found
 
 
+def _by_parts(monoid: Monoid, x: Node) -> bool:
+    """Whether these are extremes of complex numbers, which no op folds: two at a time do."""
+    return x.aval.dtype.kind == "c" and monoid.reduce in ("reduce_max", "reduce_min")
+
+
 def _whole(monoid: Monoid, x: Node, axes: tuple[int, ...]) -> Node:
-    if monoid.reduce:
+    if monoid.reduce and not _by_parts(monoid, x):
         return getattr(o, monoid.reduce)(x, axes=axes)
     for axis in reversed(axes):
         n = x.aval.shape[axis]
@@ -327,7 +334,7 @@ class _Windows:
         pads = zip(self.pads, self.base, strict=True)
         config = tuple((low, high, d - 1) for (low, high), d in pads)
         if dtype_kind(x.aval.dtype) in "fc":
-            value = float(value)
+            value = float(value) if dtype_kind(x.aval.dtype) == "f" else complex(value)
         return o.pad(x, literal(value, x.aval.dtype, False), padding_config=config)
 
 
@@ -443,7 +450,8 @@ def reduce_window(
 
 def _folded(monoid: Monoid, x: Node, windows: _Windows) -> Node:
     """Fold windows in one go, or large ones axis by axis."""
-    if monoid.windows and prod(windows.window) <= DIRECT and dtype_kind(x.aval.dtype) != "b":
+    direct = monoid.windows and prod(windows.window) <= DIRECT and not _by_parts(monoid, x)
+    if direct and dtype_kind(x.aval.dtype) != "b":
         return getattr(o, monoid.windows)(x, **windows.params)
     x = windows.fill(x, monoid.identity(x.aval.dtype))
     for axis in reversed(range(x.aval.ndim)):

@@ -16,11 +16,14 @@ from accnp.api.arguments.shapes import as_axes, as_axis, as_int, as_shape, as_si
 from accnp.api.arrays.creation import full as jnp_full
 from accnp.api.arrays.creation import iota as jnp_iota
 from accnp.api.elements.elementwise import documented
+from accnp.api.elements.ruled_functions import logaddexp
+from accnp.api.folds.reductions import complex_extreme
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.kinds import broadcast_to
+from accnp.primitives.prefix import prefixes
 
 
 def _ints(values: Any, name: str) -> tuple[int, ...]:
@@ -347,6 +350,8 @@ def _make_reduce(name: str, example: str) -> Callable[..., Array]:
         found = tuple(sorted(as_axes(given, x.aval.ndim, f"lax.{name}")))
         if found != tuple(sorted(given)):
             raise ValueError(f"lax.{name}: axes count from 0; got {given} for {x.aval.str_short()}")
+        if x.aval.dtype.kind == "c" and name in ("reduce_max", "reduce_min"):
+            return wrap(complex_extreme(x, found, name.removeprefix("reduce_")))
         return wrap(getattr(o, name)(x, axes=found))
 
     def fold_sharded(operand: Any, axes: Any, *, out_sharding: Any = None) -> Array:
@@ -392,15 +397,19 @@ argmin = _make_arg("argmin", "[4, 2, 3], 0, int -> Array(1, dtype=int32)")
 def _make_cumulative(name: str, example: str) -> Callable[..., Array]:
     @api_boundary
     def cumulative(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
-        x = as_node(operand, f"lax.{name}")
-        return wrap(
-            getattr(o, name)(x, axis=as_int(axis, f"lax.{name}", "axis"), reverse=bool(reverse))
-        )
+        x, at = as_node(operand, f"lax.{name}"), as_int(axis, f"lax.{name}", "axis")
+        if name == "cumlogsumexp" and x.aval.dtype.kind == "c":
+            return wrap(prefixes(_log_of_two, [x], at, bool(reverse))[0])
+        return wrap(getattr(o, name)(x, axis=at, reverse=bool(reverse)))
 
     cumulative.__name__ = cumulative.__qualname__ = name
     text = f"The op `{name}` along one axis, from the end if reverse."
     cumulative.__doc__ = documented(text, f"lax.{name}", example)
     return cumulative
+
+
+def _log_of_two(a: list[Node], b: list[Node]) -> list[Node]:
+    return [logaddexp(a[0], b[0])]
 
 
 cumsum = _make_cumulative("cumsum", "[1, 2, 3] -> [1, 3, 6]")
