@@ -7,6 +7,7 @@ from accnp.api.differentiation.checkpoint import (
     offload_dot_with_no_batch_dims, save_and_offload_only_these_names, save_any_names_but_these,
     save_anything_except_these_names, save_from_both_policies, save_only_these_names,
 )  # fmt: skip
+from accnp.missing import nearest as _nearest
 
 __all__ = [
     "checkpoint_dots", "checkpoint_dots_with_no_batch_dims", "dots_saveable",
@@ -15,3 +16,5 @@ __all__ = [
     "save_any_names_but_these", "save_anything_except_these_names", "save_from_both_policies",
     "save_only_these_names",
 ]  # fmt: skip
+
+__getattr__ = _nearest(__name__, __all__)

@@ -2,6 +2,8 @@
 
 import enum
 
+from accnp.missing import nearest as _nearest
+
 __all__ = ["Space"]
 
 
@@ -11,3 +13,6 @@ class Space(enum.Enum):
     Device = enum.auto()
     Host = enum.auto()
     Any = enum.auto()
+
+
+__getattr__ = _nearest(__name__, __all__)

@@ -14,6 +14,7 @@ from accnp.api.observe.profiling import (
 )  # fmt: skip
 from accnp.api.observe.server import register_subprocess, start_server, stop_server
 from accnp.api.observe.timeline import Timeline as profile
+from accnp.missing import nearest as _nearest
 
 __all__ = [
     "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "StepTraceAnnotation",
@@ -21,3 +22,5 @@ __all__ = [
     "register_subprocess", "save_device_memory_profile", "start_server", "start_trace",
     "stop_server", "stop_trace", "trace",
 ]  # fmt: skip
+
+__getattr__ = _nearest(__name__, __all__)

@@ -1,5 +1,6 @@
 """`accnp.tree`: pytree functions under their short names."""
 
+from accnp.missing import nearest as _nearest
 from accnp.pytree import (
     static as static,
 )
@@ -48,3 +49,5 @@ __all__ = [
     "map_with_path", "reduce", "reduce_associative", "static", "structure", "transpose",
     "unflatten",
 ]  # fmt: skip
+
+__getattr__ = _nearest(__name__, __all__)

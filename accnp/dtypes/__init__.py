@@ -121,3 +121,6 @@ from accnp.dtypes.questions import (
     to_inexact as to_inexact,
 )
 from accnp.errors import TypePromotionError as TypePromotionError
+from accnp.missing import nearest as _nearest
+
+__getattr__ = _nearest(__name__, [name for name in dir() if name[0] != "_"])

@@ -17,9 +17,12 @@ from accnp.api.effects.checkify import (
     nan_checks,
     user_checks,
 )  # fmt: skip
+from accnp.missing import nearest as _nearest
 
 __all__ = [
     "Error", "ErrorCategory", "JaxRuntimeError", "all_checks", "automatic_checks", "check",
     "check_error", "checkify", "debug_check", "div_checks", "float_checks", "index_checks",
     "init_error", "nan_checks", "user_checks",
 ]  # fmt: skip
+
+__getattr__ = _nearest(__name__, __all__)

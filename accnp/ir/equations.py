@@ -157,10 +157,11 @@ def new_jaxpr_eqn(
     outvars: Sequence[Var],
     primitive: Any,
     params: dict[str, Any],
-    effects: Effects = no_effects,
+    effects: Effects,
     source_info: SourceInfo | None = None,
+    ctx: Any = None,
 ) -> JaxprEqn:
-    """Return a new equation."""
+    """Return a new equation; equations have no context of their own."""
     return JaxprEqn(invars, outvars, primitive, params, effects, source_info)
 
 

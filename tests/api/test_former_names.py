@@ -67,6 +67,17 @@ def test_a_misspelt_name_offers_the_nearest() -> None:
         (jnp.linalg, "slove", "solve"),
         (accnp.scipy.special, "logsumexpp", "logsumexp"),
         (accnp.errors, "TracerBoolConversionErr", "TracerBoolConversionError"),
+        (accnp.tree, "mapp", "map"),
+        (accnp.dtypes, "bfloat17", "bfloat16"),
+        (accnp.profiler, "start_trac", "start_trace"),
+        (accnp.typing, "ArayLike", "ArrayLike"),
+        (accnp.ad_checkpoint, "checkpoint_nam", "checkpoint_name"),
+        (accnp.checkpoint_policies, "nothing_savable", "nothing_saveable"),
+        (accnp.custom_batching, "custom_vmp", "custom_vmap"),
+        (accnp.flatten_util, "ravel_pytre", "ravel_pytree"),
+        (accnp.memory, "Spac", "Space"),
+        (accnp.test_util, "check_grad", "check_grads"),
+        (accnp.experimental.checkify, "chekify", "checkify"),
     ):
         with pytest.raises(AttributeError, match=f"did you mean .*'{near}'"):
             getattr(module, name)

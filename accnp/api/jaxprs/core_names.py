@@ -222,7 +222,7 @@ def get_opaque_trace_state(convention: Any = None) -> OpaqueTraceState:
     return OpaqueTraceState(innermost())
 
 
-def find_top_trace(_: Any = None) -> Trace | None:
+def find_top_trace(_: Any) -> Trace | None:
     """The innermost trace of this thread, or None."""
     return innermost()
 

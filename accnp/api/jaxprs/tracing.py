@@ -62,12 +62,12 @@ def ensure_compile_time_eval() -> Iterator[None]:
         state.abstract = before
 
 
-def concrete_or_error(force: Any, value: Any, context: str = "") -> Any:
-    """Return `force(value)`, such as `int(value)`; a traced value raises, with `context`."""
-    if not isinstance(value, Tracer):
-        return value if force is None else force(value)
+def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
+    """Return `force(val)`, such as `int(val)`; a traced value raises, with `context`."""
+    if not isinstance(val, Tracer):
+        return val if force is None else force(val)
     try:
-        return np.asarray(value) if force is None else force(value)
+        return np.asarray(val) if force is None else force(val)
     except TypeError as error:
         if context:
             error.args = (f"{error}\n{context}",)
@@ -107,9 +107,9 @@ def unmapped_aval(size: int, axis: int | None, aval: Aval) -> Aval:
     return make_aval((*aval.shape[:axis], size, *aval.shape[axis:]), aval.dtype, aval.weak_type)
 
 
-def primal_dtype_to_tangent_dtype(dtype: Any) -> Any:
+def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
     """Return the dtype of the tangents of values: float0 where these have none."""
-    return dtype if dtypes.issubdtype(dtype, np.inexact) else dtypes.float0
+    return primal_dtype if dtypes.issubdtype(primal_dtype, np.inexact) else dtypes.float0
 
 
 # --- programs ------------------------------------------------------------------------------------
