@@ -10,6 +10,9 @@ import pytest
 from array_api.drawing import KINDS, agree, arrays, draws, several
 from hypothesis import strategies as st
 
+import accnp
+import accnp.numpy as jnp
+
 UNARY = {
     "numeric": "abs conj positive negative sign square real round",
     "inexact": "acos acosh asin asinh atan atanh cos cosh exp expm1 log log1p log2 log10 "
@@ -216,3 +219,33 @@ def test_creation(drawn: Any) -> None:
 @pytest.mark.parametrize("value", [1, 1.5, True, 2j, [1, 2], [[1.0, 2]], [True, False], [1j], []])
 def test_asarray(value: Any) -> None:
     draws(st.just(value), 1)(lambda v: agree("asarray", v))()
+
+
+BESIDE = [
+    lambda a, n: a + n, lambda a, n: n - a, lambda a, n: a // n, lambda a, n: a == n,
+    lambda a, n: n > a, lambda a, n: a & n, jnp.maximum, jnp.searchsorted, jnp.isin, jnp.full_like,
+    lambda a, n: jnp.clip(a, max=n), lambda a, n: jnp.full(2, n, dtype=a.dtype),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", BESIDE)
+def test_integers_that_only_the_array_holds(call: Any) -> None:
+    """A number takes the dtype of the array beside it, wherever that has its value."""
+    with accnp.enable_x64():
+        x = jnp.asarray(np.array([1, 2**63, 2**64 - 1], np.uint64))
+        found = np.asarray(call(x, 2**63 + 1))
+        expected = np.asarray(call(x, jnp.asarray(np.uint64(2**63 + 1))))
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+        for beyond in (2**64, -(2**63) - 1):
+            with pytest.raises(OverflowError, match="too large"):
+                call(x, beyond)
+
+
+def test_large_integers_beside_floats() -> None:
+    for dtype in (jnp.float32, jnp.bfloat16):
+        found = jnp.ones(2, dtype) + 2**70
+        assert found.dtype == dtype
+        assert found.tolist() == [2.0**70] * 2
+    with pytest.raises(OverflowError, match="too large"):
+        jnp.ones(2, jnp.int32) + 2**70

@@ -158,7 +158,10 @@ def promote(name: str, *xs: Any) -> list[Node]:
 
     Their shapes are left alone.
     """
-    nodes = [x._node if type(x) is Array else as_node(x, name) for x in xs]
+    try:
+        nodes = [x._node if type(x) is Array else as_node(x, name) for x in xs]
+    except OverflowError:
+        nodes = _beside_wider(name, xs)
     first = nodes[0].aval
     for n in nodes:
         if n.aval.dtype is not first.dtype or n.aval.weak_type is not first.weak_type:
@@ -167,6 +170,21 @@ def promote(name: str, *xs: Any) -> list[Node]:
         return nodes
     dtype, weak = dtypes.promote(tuple([(n.aval.dtype, n.aval.weak_type) for n in nodes]))
     return [_to(n, dtype, weak) for n in nodes]
+
+
+def _beside_wider(name: str, xs: tuple[Any, ...]) -> list[Node]:
+    """Convert arguments of which a Python int is beyond the default integers: it is of the dtype
+    that the arrays beside it have, if that holds it (uint64, or one of floating point)."""
+    ints = [type(x) is int for x in xs]
+    nodes = [None if i else as_node(x, name) for x, i in zip(xs, ints, strict=True)]
+    kinds = tuple([(n.aval.dtype, n.aval.weak_type) for n in nodes if n is not None])
+    dtype, weak = dtypes.promote(kinds) if kinds else (dtypes.default_int(), True)
+    if weak or dtype.kind not in "ufcV":
+        dtype = dtypes.default_int()
+    for x, i in zip(xs, ints, strict=True):
+        if i and dtype.kind in "iu":
+            _check_int(x, dtype)
+    return [scalar_node(x, dtype) if n is None else n for x, n in zip(xs, nodes, strict=True)]
 
 
 def _to(x: Node, dtype: np.dtype, weak: bool) -> Node:

@@ -22,7 +22,7 @@ from accnp.ir.node import Node, const
 from accnp.ir.op import o
 from accnp.primitives.kinds import full as full_node
 
-__all__ = ["check_complex", "node_of", "node_on_gpu", "precision_key", "to_dtype"]
+__all__ = ["check_complex", "node_of", "node_on_gpu", "number_node", "precision_key", "to_dtype"]
 
 # Lists of at most this many pending Arrays are concatenated lazily; longer ones go through NumPy.
 _STACK_LIMIT = 64
@@ -55,6 +55,14 @@ def node_of(x: Any, dtype: Any = None, copy: bool = True, function: str = "jnp.a
         if node is None:
             raise _not_numeric(x, function)
     return node if wanted is None else to_dtype(node, wanted)
+
+
+def number_node(x: Any, dtype: np.dtype, function: str) -> Node:
+    """Return the node of a number, or array, that will be of `dtype`, and may fit only there."""
+    try:
+        return as_node(x, function)
+    except OverflowError:
+        return node_of(x, dtype, True, function)
 
 
 def to_dtype(node: Node, dtype: np.dtype) -> Node:

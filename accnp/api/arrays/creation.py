@@ -23,7 +23,7 @@ from accnp.api.arguments.convert import (
     to_shape,
 )
 from accnp.api.arguments.shapes import as_axis, as_int, as_shape, as_static
-from accnp.api.arguments.values import check_complex, node_of, to_dtype
+from accnp.api.arguments.values import check_complex, node_of, number_node, to_dtype
 from accnp.api.arrays.placement import made, put_node
 from accnp.api.compiled.named import shown
 from accnp.array import Array, wrap
@@ -139,12 +139,11 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
 
 
 def _filled(shape: tuple[int, ...], value: Any, dtype: Any, function: str) -> Node:
-    x = as_node(value, function)
-    if dtype is not None:
-        kind = dtypes.requested_dtype(dtype, function)
-        check_complex(value, kind, function)
-        x = to_dtype(x, kind)
-    return to_shape(x, shape, function)
+    if dtype is None:
+        return to_shape(as_node(value, function), shape, function)
+    kind = dtypes.requested_dtype(dtype, function)
+    check_complex(value, kind, function)
+    return to_shape(to_dtype(number_node(value, kind, function), kind), shape, function)
 
 
 @api_boundary
@@ -187,7 +186,7 @@ def _like(a: Any, value: Any, dtype: Any, shape: Any, device: Any, function: str
     else:
         if hasattr(a, "dtype"):
             check_complex(value, like[1], function)
-        x = as_node(value, function)
+        x = number_node(value, like[1], function)
         if x.aval.dtype != like[1]:
             x = to_dtype(x, like[1])
         x = to_shape(cast(x, like[1], like[2]), new, function)
