@@ -44,7 +44,7 @@ def put_node(x: Node, where: Devices) -> Node:
 
 def made(x: Node, device: Any) -> Array:
     """Return a handle on a new value, on a device if one is asked for."""
-    return wrap(x if device is None else put_node(x, _where(device, x, "device_put")))
+    return wrap(x if device is None else put_node(x, _where(device, x.aval.shape, "device_put")))
 
 
 def is_place(x: Any) -> bool:
@@ -52,10 +52,10 @@ def is_place(x: Any) -> bool:
     return x is None or isinstance(x, Device) or hasattr(x, "placed")
 
 
-def _where(place: Any, x: Node, function: str) -> Devices:
+def _where(place: Any, shape: tuple[int, ...], function: str) -> Devices:
     if not isinstance(place, Device):
         if hasattr(place, "placed"):
-            return place.placed(x.aval.shape, function)
+            return place.placed(shape, function)
         raise ValueError(
             f"{function}: device must be a Device, a Sharding, None, or a tree of those; "
             f"got {place!r}; use one of {devices()}"
@@ -74,10 +74,13 @@ def put_tree(function: str, x: Any, places: Any) -> Any:
         targets = [places] * len(leaves)
     else:
         targets = broadcast_prefix(places, x, is_place, f"{function} device")
+    nodes = [node_of(leaf, function=function) for leaf in leaves]
     out = []
-    for leaf, target in zip(leaves, targets, strict=True):
-        node = node_of(leaf, function=function)
-        out.append(wrap(node if target is None else put_node(node, _where(target, node, function))))
+    for node, a, target in zip(
+        nodes, structure.shown_leaves([x.aval for x in nodes]), targets, strict=True
+    ):
+        where = None if target is None else _where(target, a.shape, function)
+        out.append(wrap(node if target is None else put_node(node, where)))
     return structure.unflatten(out)
 
 

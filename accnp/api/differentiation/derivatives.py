@@ -139,6 +139,7 @@ def _tangent_nodes(function: str, avals: Sequence[Any], leaves: Sequence[Any]) -
     for a, t in zip(avals, leaves, strict=True):
         zero = getattr(t, "dtype", None) == dtypes.float0
         if zero and not inexact(a.dtype):
+            _same_shape(function, a.shape, t.shape)
             out.append(None)
             continue
         n = as_node(t, function)
@@ -151,13 +152,17 @@ def _tangent_nodes(function: str, avals: Sequence[Any], leaves: Sequence[Any]) -
                 f"Got primal dtype {a.dtype.name} and so expected tangent dtype {want}, "
                 f"but got tangent dtype {n.aval.dtype.name} instead."
             )
-        if n.aval.shape != a.shape:
-            raise ValueError(
-                f"{function} called with different primal and tangent shapes; "
-                f"Got primal shape {a.shape} and tangent shape as {n.aval.shape}"
-            )
+        _same_shape(function, a.shape, n.aval.shape)
         out.append(n)
     return out
+
+
+def _same_shape(function: str, primal: tuple[int, ...], tangent: tuple[int, ...]) -> None:
+    if primal != tangent:
+        raise ValueError(
+            f"{function} called with different primal and tangent shapes; "
+            f"Got primal shape {primal} and tangent shape as {tangent}"
+        )
 
 
 def jvp(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp import dtypes
 from accnp.api.arguments.convert import wrap
 from accnp.api.differentiation.linearised import (
     Linearised,
@@ -17,6 +18,7 @@ from accnp.api.differentiation.linearised import (
     linearise_call,
     with_weak_type,
 )
+from accnp.errors import KeyArrayError
 from accnp.ir.aval import Aval
 from accnp.ir.graph import build
 from accnp.ir.node import Node
@@ -146,6 +148,11 @@ def _jacobian(
         for a in lin.out_tree.shown_leaves(lin.out_avals):
             if holomorphic or not forward:
                 check_output(function, a, holomorphic)
+            elif isinstance(a.dtype, dtypes.ExtendedDType):
+                raise KeyArrayError(
+                    f"{function}: random keys have no derivative; got a result of type {a}; "
+                    "return them beside the value, with has_aux=True"
+                )
         n_in, n_out = len(lin.in_avals), len(lin.out_avals)
         if forward:
             by_input = [_forward_rows(lin, k) for k in range(n_in)]

@@ -361,14 +361,17 @@ def all_to_all(
     n = axis_size(names) if groups is None else len(groups[0])
 
     def one(leaf: Any) -> Any:
-        node = as_node(leaf, "all_to_all")
-        rank = node.aval.ndim
+        key = isinstance(leaf, PRNGKeyArray)
+        node = leaf._base._node if key else as_node(leaf, "all_to_all")
+        rank = node.aval.ndim - key
         split = as_axis(split_axis, rank, "all_to_all")
         join = as_axis(concat_axis, rank, "all_to_all")
         _parts("all_to_all", node.aval.shape[split], split, n, tiled)
         if len(names) == 1:
-            return wrap(_exchanged(node, names[0], split, join, groups, tiled))
-        return wrap(_exchanged_over(names, node, split, join, n, tiled))
+            node = _exchanged(node, names[0], split, join, groups, tiled)
+        else:
+            node = _exchanged_over(names, node, split, join, n, tiled)
+        return leaf._like(node) if key else wrap(node)
 
     return tree_map(one, x)
 

@@ -34,13 +34,13 @@ Function = Callable[..., Any]
 # Functions that move elements, and the parameters that hold them; where no others are named, it is
 # the first one. Those of `numpy` and `lax` of one name have the same parameters here, or one each.
 _FIRST = """
-    reshape ravel transpose permute_dims matrix_transpose swapaxes moveaxis rollaxis expand_dims
-    squeeze broadcast_to split array_split hsplit vsplit dsplit unstack tile repeat flip flipud
-    fliplr rot90 roll take take_along_axis delete resize diag diagonal tril triu copy atleast_1d
-    atleast_2d atleast_3d stack concatenate concat vstack hstack dstack column_stack block
-    broadcast broadcast_in_dim rev slice slice_in_dim index_in_dim index_take dynamic_slice
-    dynamic_slice_in_dim dynamic_index_in_dim gather collapse resize _flatten _reshape _transpose
-    _transposed _copy
+    reshape ravel transpose permute_dims matrix_transpose swapaxes moveaxis rollaxis
+    expand_dims squeeze broadcast_to split array_split hsplit vsplit dsplit unstack tile
+    repeat flip flipud fliplr rot90 roll take take_along_axis delete resize diag diagflat
+    diagonal tril triu copy atleast_1d atleast_2d atleast_3d stack concatenate concat vstack
+    hstack dstack column_stack block broadcast broadcast_in_dim rev slice slice_in_dim
+    index_in_dim index_take dynamic_slice dynamic_slice_in_dim dynamic_index_in_dim gather
+    collapse
 """
 _MOVES: dict[str, tuple[str, ...]] = {
     **{name: () for name in _FIRST.split()},
@@ -49,7 +49,6 @@ _MOVES: dict[str, tuple[str, ...]] = {
     "choose": ("choices",),
     "compress": ("a",),
     "extract": ("arr",),
-    "_compress": ("self",),
     "dynamic_update_slice": ("operand", "update"),
     "dynamic_update_slice_in_dim": ("operand", "update"),
     "dynamic_update_index_in_dim": ("operand", "update"),
@@ -58,6 +57,7 @@ _MOVES: dict[str, tuple[str, ...]] = {
     "meshgrid": ("xi",),
     "pad": ("array",),
     "permutation": ("x",),
+    "place": ("arr", "vals"),
     "put": ("a", "v"),
     "put_along_axis": ("arr", "values"),
     "scatter": ("operand", "updates"),
@@ -159,6 +159,13 @@ def _at_set(name: str, _: Function, args: tuple, hints: dict[str, Any]) -> Any:
     return PRNGKeyArray(_at(ref).set(values._base, **hints), dtype)
 
 
+def _at_apply(name: str, _: Function, args: tuple, hints: dict[str, Any]) -> Any:
+    ref, change = args
+    if not isinstance(ref.array, PRNGKeyArray):
+        return NotImplemented
+    return _at_set(name, change, (ref, change(ref.array[ref.index])), hints)
+
+
 def _at(ref: Any) -> Any:
     return ref.array._base.at[_below(ref.index)]
 
@@ -169,10 +176,6 @@ def _at(ref: Any) -> Any:
 def _equal(name: str, _: Function, args: tuple, __: dict[str, Any]) -> Array:
     x, y = args
     _same(name, [x, y])
-    if name in ("eq", "ne") and x.shape != y.shape:
-        raise IncompatibleShapesError(
-            f"lax.{name}: the keys must have one shape; got {x.shape} and {y.shape}; broadcast them"
-        )
     same = reductions.all(x._base == y._base, axis=-1)
     return same if name in ("equal", "eq") else ~same
 
@@ -243,9 +246,10 @@ def _broadcast_arrays(_: str, __: Function, args: tuple, ___: dict[str, Any]) ->
 
 
 _OTHER: dict[str, Callable[[str, Function, tuple, dict[str, Any]], Any]] = {
-    **dict.fromkeys(("getitem", "__getitem__"), _getitem),
+    "getitem": _getitem,
     "AtIndex.get": _at_get,
     "AtIndex.set": _at_set,
+    "AtIndex.apply": _at_apply,
     **dict.fromkeys(("equal", "not_equal", "eq", "ne"), _equal),
     **dict.fromkeys(("array", "asarray"), _array),
     **dict.fromkeys(("astype", "convert_element_type"), _astype),

@@ -23,7 +23,7 @@ from accnp.ir.aval import make_aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.pytree import broadcast_prefix, flatten_arrays
+from accnp.pytree import PyTreeDef, broadcast_prefix, flatten_arrays
 from accnp.trace_fn import trace
 from accnp.transforms.axes import bind
 from accnp.transforms.batch import batched_outputs, spread
@@ -90,7 +90,8 @@ class _Mapped:
                 )
             own = self.in_specs
             specs = _specs("in_specs", tuple(own) if isinstance(own, list) else own, args)
-        cut = [self._cut(x, s, i) for i, (x, s) in enumerate(zip(nodes, specs, strict=True))]
+        pairs = zip(nodes, specs, _hidden(structure, nodes), strict=True)
+        cut = [self._cut(x, s, i, h) for i, (x, s, h) in enumerate(pairs)]
         out: Any = None
         known = Varying(self.names) if self.check else None
 
@@ -116,8 +117,10 @@ class _Mapped:
         wanted = _specs("out_specs", self.out_specs, out)
         assert len(out_leaves) == len(results)
         whole = [
-            wrap(self._joined(x, names, spec, i))
-            for i, (x, names, spec) in enumerate(zip(results, found, wanted, strict=True))
+            wrap(self._joined(x, names, spec, i, h))
+            for i, (x, names, spec, h) in enumerate(
+                zip(results, found, wanted, _hidden(out_structure, results), strict=True)
+            )
         ]
         return out_structure.unflatten(whole)
 
@@ -127,14 +130,17 @@ class _Mapped:
 
     # --- cutting and joining ---
 
-    def _entries(self, spec: PartitionSpec, rank: int, what: str) -> list[tuple[Any, ...]]:
-        """The mesh axes along each dimension."""
+    def _entries(
+        self, spec: PartitionSpec, rank: int, what: str, hidden: int
+    ) -> list[tuple[Any, ...]]:
+        """The mesh axes along each dimension; of keys, the axis of words is hidden, and stays."""
+        rank -= hidden
         if len(spec) > rank:
             raise ValueError(
                 f"shard_map: {what} has rank {rank}, which is less than its spec has entries; got "
                 f"{spec}; use P() for scalars"
             )
-        entries = [axes_of(e) for e in spec] + [()] * (rank - len(spec))
+        entries = [axes_of(e) for e in spec] + [()] * (rank + hidden - len(spec))
         used = [n for entry in entries for n in entry]
         for n in used:
             if n not in self.sizes:
@@ -146,13 +152,13 @@ class _Mapped:
                 raise ValueError(f"shard_map: the spec of {what} names {n!r} twice; got {spec}")
         return entries
 
-    def _cut(self, x: Node, spec: PartitionSpec, i: int) -> tuple[Node, Names]:
+    def _cut(self, x: Node, spec: PartitionSpec, i: int, hidden: int) -> tuple[Node, Names]:
         """Bring the parts of an argument in front, in the order of the mesh's axes."""
         x = put_node(x, None)
         shape: list[int] = []
         places: dict[Any, int] = {}
         rest: list[int] = []
-        for d, entry in enumerate(self._entries(spec, x.aval.ndim, f"argument {i}")):
+        for d, entry in enumerate(self._entries(spec, x.aval.ndim, f"argument {i}", hidden)):
             n = x.aval.shape[d]
             k = 1
             for name in entry:
@@ -211,10 +217,10 @@ class _Mapped:
             return batched_outputs(graph, xs, [False] * len(xs), 1, Tools(None)), found  # type: ignore[return-value]
         return results, found
 
-    def _joined(self, x: Node, names: Names, spec: PartitionSpec, i: int) -> Node:
+    def _joined(self, x: Node, names: Names, spec: PartitionSpec, i: int, hidden: int) -> Node:
         """Join the parts of a result, whose axes are in front, as its spec says."""
         rank = x.aval.ndim - len(names)
-        entries = self._entries(spec, rank, f"result {i}")
+        entries = self._entries(spec, rank, f"result {i}", hidden)
         used = {n for entry in entries for n in entry}
         extra = [n for n in names if n not in used]
         if extra and self.check:
@@ -252,6 +258,13 @@ class _Mapped:
         if isinstance(self.mesh, Mesh):
             x = put_node(x, NamedSharding(self.mesh, spec).placed(x.aval.shape, "shard_map"))
         return x
+
+
+def _hidden(structure: PyTreeDef, nodes: Sequence[Node]) -> list[int]:
+    """How many axes of each array users do not see: one of the words of keys."""
+    avals = [x.aval for x in nodes]
+    shown = structure.shown_leaves(avals)
+    return [a.ndim - b.ndim for a, b in zip(avals, shown, strict=True)]
 
 
 def shard_map(
