@@ -44,16 +44,18 @@ __all__ = [
 
 @api_boundary
 def array(
-    object: Any,
-    dtype: Any = None,
-    copy: bool = True,
-    order: str | None = "K",
-    ndmin: int = 0,
-    *,
-    device: Any = None,
-    out_sharding: Any = None,
-) -> Array:
-    """Make an array of a number, a NumPy array, or nested lists of them.
+    object: Any, dtype: Any = None, copy: bool = True, order: str | None = "K", ndmin: int = 0, *,
+    device: Any = None, out_sharding: Any = None,
+) -> Array:  # fmt: skip
+    """Make an array of a number, a NumPy array, or nested lists of them; a copy unless copy=False.
+
+    Differs from NumPy: Python's numbers become int32, float32, complex64 (64-bit with
+    jax_enable_x64), and a number alone is weak: it yields to the dtype of what it meets.
+
+    Raises:
+        TypeError: text, objects, or nested lists of different lengths.
+        ValueError: None.
+        OverflowError: an integer that the dtype does not hold.
 
     >>> import accnp as jnp
     >>> jnp.array([1, 2.5])
@@ -71,14 +73,9 @@ def array(
 
 @api_boundary
 def asarray(
-    a: Any,
-    dtype: Any = None,
-    order: str | None = None,
-    *,
-    copy: bool | None = None,
-    device: Any = None,
-    out_sharding: Any = None,
-) -> Array:
+    a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None,
+    device: Any = None, out_sharding: Any = None,
+) -> Array:  # fmt: skip
     """Convert to an array; an array comes back as it is.
 
     NumPy arrays that can be written to are copied; with `copy=False` the memory is shared where
@@ -107,7 +104,12 @@ def _dtype(dtype: Any, function: str) -> np.dtype:
 
 @api_boundary
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
-    """Make an array of zeros.
+    """Make an array of zeros of a static shape: a size, or a tuple of them; float32 by default.
+
+    Differs from NumPy: the default dtype has 32 bits, 64 with jax_enable_x64.
+
+    Raises:
+        TypeError: a size is no integer, is traced, or is negative; or there is no such dtype.
 
     >>> import accnp as jnp
     >>> jnp.zeros(2)
@@ -118,7 +120,7 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
 
 @api_boundary
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
-    """Make an array of ones.
+    """Make an array of ones; shape, dtype and errors as those of `zeros`.
 
     >>> import accnp as jnp
     >>> jnp.ones((1, 2))
@@ -161,14 +163,9 @@ def full(
 
 @api_boundary
 def full_like(
-    a: Any,
-    fill_value: Any,
-    dtype: Any = None,
-    shape: Any = None,
-    *,
-    device: Any = None,
+    a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None,
     out_sharding: Any = None,
-) -> Array:
+) -> Array:  # fmt: skip
     """Make an array of the shape and dtype of another that holds one value everywhere.
 
     >>> import accnp as jnp
@@ -261,15 +258,16 @@ def iota(dtype: Any, size: Any) -> Array:
 
 @api_boundary
 def arange(
-    start: Any,
-    stop: Any = None,
-    step: Any = None,
-    dtype: Any = None,
-    *,
-    device: Any = None,
+    start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None,
     out_sharding: Any = None,
-) -> Array:
-    """Make evenly spaced values in [start, stop).
+) -> Array:  # fmt: skip
+    """Make evenly spaced values in [start, stop): one axis, of static length.
+
+    The dtype is int32 for integers, float32 for others (64-bit with jax_enable_x64).
+
+    Raises:
+        TypeError: a bound is traced, which gives no static length, or complex.
+        ZeroDivisionError: the step is 0.
 
     >>> import accnp as jnp
     >>> jnp.arange(2, 8, 3)
@@ -318,16 +316,9 @@ def _number(v: Any) -> Any:
 @api_boundary
 @shown("_linspace", arrays=2)
 def linspace(
-    start: Any,
-    stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    retstep: bool = False,
-    dtype: Any = None,
-    axis: int = 0,
-    *,
-    device: Any = None,
-) -> Any:
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
+    dtype: Any = None, axis: int = 0, *, device: Any = None,
+) -> Any:  # fmt: skip
     """Make `num` evenly spaced values from start to stop.
 
     >>> import accnp as jnp
@@ -390,14 +381,9 @@ def _along(x: Node, axis: Any, function: str) -> Node:
 
 @api_boundary
 def logspace(
-    start: Any,
-    stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    base: Any = 10.0,
-    dtype: Any = None,
-    axis: int = 0,
-) -> Array:
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
+    dtype: Any = None, axis: int = 0,
+) -> Array:  # fmt: skip
     """Make `num` values from base**start to base**stop, evenly spaced on a log scale.
 
     >>> import accnp as jnp
@@ -415,13 +401,8 @@ def logspace(
 
 @api_boundary
 def geomspace(
-    start: Any,
-    stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    dtype: Any = None,
-    axis: int = 0,
-) -> Array:
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0,
+) -> Array:  # fmt: skip
     """Make `num` values from start to stop in geometric progression.
 
     >>> import accnp as jnp

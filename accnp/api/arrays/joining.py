@@ -60,7 +60,13 @@ def _join(nodes: list[Node], axis: int) -> Node:
 
 @api_boundary
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
-    """Join arrays along an axis (None: flattened).
+    """Join arrays along an axis (None: flattened), in the dtype that they promote to.
+
+    Differs from NumPy: lists are refused, and promotion is jax's (int8 with float16 is float16).
+
+    Raises:
+        TypeError: shapes differ beside that axis, or something is no array.
+        ValueError: there is no array, or no such axis.
 
     >>> import accnp as jnp
     >>> jnp.concatenate([jnp.ones(1), jnp.zeros(1)])

@@ -24,6 +24,14 @@ def where(
 ) -> Any:
     """x where the condition holds, y elsewhere; with the condition alone, where it holds.
 
+    All three broadcast, x and y promote. With the condition alone: the indices of its true
+    elements, int32, an array for each axis; under jit `size` says how many, and `fill_value` what
+    the rest is.
+
+    Raises:
+        ValueError: shapes do not broadcast, or only one of x and y was given.
+        TypeError: the condition alone is traced, without `size`.
+
     >>> import accnp as jnp
     >>> jnp.where(jnp.array([True, False]), 1, 2)
     Array([1, 2], dtype=int32, weak_type=True)

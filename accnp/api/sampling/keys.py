@@ -208,7 +208,10 @@ def like_key(keys: Any, node: Node) -> Any:
 
 @api_boundary
 def split(key: Any, num: Any = 2) -> Any:
-    """Make `num` new keys (a number or a shape) from one.
+    """Make `num` new keys (a number or a shape) from one, of its kind: an array of that shape.
+
+    Raises:
+        TypeError: what was given is no key, or a size is negative.
 
     >>> import accnp as jnp
     >>> jnp.random.split(jnp.random.key(0)).shape
