@@ -34,6 +34,7 @@ class Generated:
         "ints",
         "partials",
         "pointers",
+        "shares",
         "signature",
         "source",
         "tasks",
@@ -50,6 +51,9 @@ class Generated:
         self.ints: list[int] = []
         # Kernels in the source that this one calls: name, signature, source.
         self.callees: tuple[tuple[str, tuple[str, ...], str], ...] = ()
+        # Among how many threads the kernels that it calls can be shared; 0: none is. Its last three
+        # integers are then what shares, the team of threads and its helpers, given at each launch.
+        self.shares = 0
         self.extent = 1  # the parallel index runs from 0 to extent
         self.weight = 1  # work of one step of it, in simple element operations
         # Of split folds: partial results still to be folded.

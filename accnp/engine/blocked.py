@@ -60,6 +60,8 @@ def blocked_step(
 class _Blocks(Driver):
     """Writes a loop inside a loop over blocks."""
 
+    may_share = False  # threads share the blocks
+
     def __init__(
         self,
         step: ControlStep,

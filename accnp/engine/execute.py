@@ -23,11 +23,11 @@ from accnp.runtime import buffer as pool
 from accnp.runtime import device as devices
 from accnp.runtime.blas import follow
 from accnp.runtime.buffer import Buffer
-from accnp.runtime.compile import library_module
+from accnp.runtime.compile import library_module, sharer
 from accnp.runtime.device import Device
 from accnp.runtime.helpers import in_parallel
 from accnp.runtime.stream import Stream, default_stream
-from accnp.runtime.threads import parallel_calls, parallel_run
+from accnp.runtime.threads import call_helpers, parallel_calls, parallel_run
 
 __all__ = [
     "blame", "bring", "brought", "carry", "copied", "host", "launch", "operand", "perform", "run",
@@ -73,7 +73,10 @@ def launch(step: KernelStep, slots: Any, fastmath: bool) -> None:
             slots[slot] = fresh = pool.empty(nbytes)
             ctypes.memmove(fresh.ptr, slots[source].ptr, nbytes)
     arguments = [slots[s].ptr + offset for s, offset in step.pointers]
-    if step.work < BRIEF:
+    if step.text.shares:
+        team = (sharer(), *call_helpers(step.text.shares - 1))
+        kernel.call(step.extent, step.extent, *arguments, *step.ints[: -len(team)], *team)
+    elif step.work < BRIEF:
         kernel.call_brief(step.extent, step.extent, *arguments, *step.ints)
     elif step.work < PARALLEL or step.extent <= step.grain:
         kernel.call(step.extent, step.extent, *arguments, *step.ints)

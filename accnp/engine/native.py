@@ -18,7 +18,7 @@ bodies in nested Python loops; or the reason why the step stays a loop on the ho
 Buffers are made once. A carry of one element lives in a register; of the others there are two,
 which change places after each step, or one, where the body updates it in place. Rows of scanned
 operands are read, and rows of stacked results written, where they lie. A loop inside a loop is one
-more kernel to call.
+more kernel to call. Threads share each kernel that is large enough: `spread(k83a04b, ...)`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,16 @@ from accnp.codegen.cells import named, with_sizes
 from accnp.codegen.generated import Generated
 from accnp.codegen.writer import Writer
 from accnp.config import config
+from accnp.engine.bodies import kernels, obstacle, operands, shared
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan
 from accnp.ir.kernel import CODES, dtype_code
 
 __all__ = ["Driver", "Spot", "native_step"]
 
-# Work of one kernel, in simple element operations, from which threads pay for a loop on the host:
-# it costs some 15 us for each kernel. Vectorised work of this size takes 100 us and more.
-LARGE = 1 << 22
+# What shares a kernel of a loop among threads, the team of these, how many of them: the last
+# arguments of a loop with such kernels.
+TEAM = ("sharer", "team", "helpers")
+PARTS = 8  # of a shared kernel for each thread: more of them change sides from step to step
 
 
 @dataclass(eq=False, slots=True)
@@ -57,7 +59,7 @@ class Spot:
 def native_step(step: ControlStep, new_slot: Callable[[], int], fastmath: bool) -> KernelStep | str:
     """Compile a control-flow step into one kernel step, or say why it is run on the host."""
     for body in step.bodies:
-        reason = _obstacle(body)
+        reason = obstacle(body)
         if reason:
             return reason
     for a in (*step.inputs, *step.avals, *[a for b in step.bodies for a in b.out_avals]):
@@ -68,53 +70,10 @@ def native_step(step: ControlStep, new_slot: Callable[[], int], fastmath: bool) 
     return driver.finish(fastmath)
 
 
-def _obstacle(body: Plan) -> str:
-    """Why a body cannot be a part of a native loop; "" if it can."""
-    for inner in body.steps:
-        if isinstance(inner, HostStep) and not _nothing(inner):
-            what = "calls a Python function" if inner.op.kind == "callback" else "is a library call"
-            return f"{inner.op.name} {what}"
-        if isinstance(inner, ControlStep):
-            return f"{inner.op.name} in it is a loop on the host: {inner.reason}"
-        if isinstance(inner, HostStep):
-            continue
-        large = inner.work >= LARGE and inner.extent > inner.grain
-        if large and config.threads > 1:
-            return f"a kernel over 0..{inner.extent} is large enough for several threads"
-    codes: dict[int, str] = {}
-    for inner in kernels(body):
-        for (slot, _), token in _operands(inner):
-            if codes.setdefault(slot, token) != token:
-                return "a buffer is used under two types"
-    return ""
-
-
-def kernels(plan: Plan) -> list[KernelStep]:
-    """The kernel steps of a plan."""
-    return [s for s in plan.steps if isinstance(s, KernelStep)]
-
-
-def _nothing(step: HostStep) -> bool:
-    """Whether a library call computes no element at all, and is no callback."""
-    if step.op.kind == "callback":
-        return False
-    avals = step.aval if isinstance(step.aval, tuple) else (step.aval,)
-    return all(a.size == 0 for a in avals)
-
-
-def _operands(step: KernelStep) -> list[tuple[tuple[int, int], str]]:
-    """The pointers of a kernel and their types, without those to partial results of a fold that
-    has none: another buffer stands there, which is never written."""
-    pairs = list(zip(step.pointers, step.text.signature, strict=False))
-    partial = [
-        isinstance(p, tuple) and step.pointers[i] == step.pointers[0]
-        for i, p in enumerate(step.text.pointers)
-    ]
-    return [x for i, x in enumerate(pairs) if not (i < len(partial) and partial[i])]
-
-
 class Driver:
     """Writes the text around the kernels of one control-flow step."""
+
+    may_share = True  # among threads, each large kernel
 
     def __init__(self, step: ControlStep, new_slot: Callable[[], int]) -> None:
         self.step = step
@@ -130,6 +89,9 @@ class Driver:
         self.takes: list[tuple[int, int, int, bool]] = []
         self.callees: dict[str, tuple[str, tuple[str, ...]]] = {}
         self.names = 0
+        self.shares = 0  # see `Generated`
+        bodies = step.bodies if self.may_share else []
+        self.shared_kernels = set().union(*[shared(body) for body in bodies])
         self.result_slots = {i: slot for slot, i in step.results}
 
     # --- arguments ---
@@ -209,7 +171,7 @@ class Driver:
         spots: dict[int, Spot] = dict(enumerate(leaves))
         codes: dict[int, str] = {}
         for inner in kernels(plan):
-            for (slot, _), token in _operands(inner):
+            for (slot, _), token in operands(inner):
                 codes[slot] = token.removesuffix("*")
         constants = plan.program.leaves[len(leaves) :] if plan.program else []
         for i, (buffer, v) in enumerate(zip(plan.constants, constants, strict=True), len(leaves)):
@@ -254,7 +216,7 @@ class Driver:
     def call(self, inner: KernelStep, spots: dict[int, Spot]) -> None:
         text = self.sized(inner)
         name = self.callee(text)
-        arguments = ["0", self.length(inner.extent)]
+        arguments = []
         for (slot, offset), token in zip(inner.pointers, text.signature, strict=False):
             spot = spots[slot]
             code = token.removesuffix("*")
@@ -268,8 +230,19 @@ class Driver:
         tokens = text.signature[len(inner.pointers) :]
         for buffer, token in zip(inner.constants, tokens, strict=False):
             arguments.append(self.constant(buffer, token.removesuffix("*"), 0).name)
-        arguments += [self.integer(n) for n in text.ints]
-        self.w.add(f"{name}({', '.join(arguments)})")
+        if text.shares:  # a loop in this one
+            self.shares = max(self.shares, text.shares)
+            arguments += [*[self.integer(n) for n in text.ints[: -len(TEAM)]], *TEAM]
+        else:
+            arguments += [self.integer(n) for n in text.ints]
+        if id(inner) in self.shared_kernels:
+            part = -(-inner.extent // (PARTS * config.threads))
+            part = -(-part // 64) * 64 if part >= 64 else part
+            self.shares = max(self.shares, -(-inner.extent // part))
+            sizes = [self.integer(inner.extent), self.integer(part)]
+            self.w.add(f"spread({', '.join([name, *TEAM, *sizes, *arguments])})")
+            return
+        self.w.add(f"{name}({', '.join(['0', self.length(inner.extent), *arguments])})")
 
     def sized(self, inner: KernelStep) -> Generated:
         """The text of a kernel; a tiny one has its sizes in it."""
@@ -464,6 +437,10 @@ class Driver:
         text = Generated()
         pointers = [*self.arguments, *[(name, code) for name, code, _ in self.constants]]
         names = [*[n for n, _ in pointers], *[f"n{k}" for k in range(len(self.ints))]]
+        if self.shares:
+            names += TEAM
+            self.ints += [0] * len(TEAM)
+        text.shares = self.shares
         w = Writer()
         for source, _ in self.callees.values():
             w.lines += [*source.rstrip("\n").split("\n"), "", ""]

@@ -96,7 +96,7 @@ class KernelStep:
     @property
     def brief(self) -> bool:
         """Whether it has ended before a helper that sleeps would have come."""
-        return self.work < ROUSE and self.nbytes < NEAR
+        return self.work < ROUSE and self.nbytes < NEAR and not self.text.shares
 
     @property
     def writes(self) -> set[int]:

@@ -25,7 +25,7 @@ from accnp.engine.steps import BRIEF, PARALLEL, KernelStep, Plan, used_slots
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import ALIGN, Buffer
 from accnp.runtime.bypass import Pieces
-from accnp.runtime.compile import own_entries, walkers
+from accnp.runtime.compile import own_entries, sharer, walkers
 from accnp.runtime.threads import call_helpers, way
 
 __all__ = ["groups_of", "walk_of"]
@@ -107,7 +107,9 @@ def _groups(steps: Sequence[KernelStep]) -> list[list[KernelStep]]:
     for step in steps:
         slots = set(used_slots(step))
         writes = step.writes
-        alone = step.takes or (step.work >= PARALLEL and step.extent > step.grain)
+        alone = (
+            step.takes or step.text.shares or (step.work >= PARALLEL and step.extent > step.grain)
+        )
         if alone or not groups or slots & written or writes & touched:
             groups.append([])
             touched, written = set(), set()
@@ -123,7 +125,7 @@ def _chunks(group: list[KernelStep], least: int = PARALLEL) -> int:
         return 1
     if len(group) > 1:
         return len(group)
-    return -(-group[0].extent // group[0].grain)
+    return max(group[0].text.shares, -(-group[0].extent // group[0].grain))
 
 
 class _Table:
@@ -168,9 +170,10 @@ class _Table:
             words += [0, number]
         for slot, offset in step.pointers:
             words += self.places.of(slot, offset)
-        for number in step.ints:
+        shares = step.text.shares
+        for number in step.ints[:-3] if shares else step.ints:
             words += [0, number]
-        return words
+        return [*words, 0, sharer(), 2, 0, 3, 0] if shares else words
 
 
 def _words(values: Sequence[int]) -> ctypes.Array:

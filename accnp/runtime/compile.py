@@ -53,9 +53,9 @@ class Counters:
         """Kernel launches; a launch on several threads is one."""
         return self._launches + (0 if self._native is None else self._native.value)
 
-    def launched(self) -> None:
-        """Count a launch that did not go through `Kernel.call`."""
-        self._launches += 1
+    def launched(self, count: int = 1) -> None:
+        """Count launches that did not go through `Kernel.call`; -1 for one that was no kernel's."""
+        self._launches += count
 
     def event(self, what: str, kernel: str, text: str) -> None:
         """Remember and tell what happened to a kernel; for debug mode."""
@@ -320,6 +320,7 @@ class _Launch(NamedTuple):
     walk_briefly: Callable[..., None]
     share: Callable[..., None]
     attend: Callable[[int, int], None]
+    spread: int
     copy: int
     group: int
     bypass: int
@@ -339,7 +340,7 @@ def _launchers() -> _Launch:
                 counters._native = ctypes.c_int64.from_address(found[launch.COUNT])
                 calls = [launch.builtin(n, found[n]) for n in launch.BUILTINS]
                 attend = _Attend(found[team.ATTEND])
-                own = (launch.COPY, launch.GROUP, bypass.BYPASS, bypass.STREAM)
+                own = (team.SPREAD, launch.COPY, launch.GROUP, bypass.BYPASS, bypass.STREAM)
                 _launch.append(_Launch._make([*calls, attend, *[found[n] for n in own], code]))
     return _launch[0]
 
@@ -365,6 +366,11 @@ def sharers() -> tuple[Callable[..., None], Callable[[int, int], None]]:
     `attend(team, place)`; see `team.py`."""
     found = _launchers()
     return found.share, found.attend
+
+
+def sharer() -> int:
+    """The address of what kernels call to share another one, see `team.py`."""
+    return _launchers().spread
 
 
 def past_caches() -> tuple[Callable[..., None], int, int]:

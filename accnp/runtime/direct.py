@@ -20,6 +20,7 @@ from numba.core.errors import NumbaError
 from accnp.runtime.independent import memory_of, sizes_of
 from accnp.runtime.inline import BINARY, COMPARE, NoForm, inlined
 from accnp.runtime.lanes import NotLanes, write_loop
+from accnp.runtime.sharing import spread
 from accnp.runtime.stepwise import stepwise
 from accnp.runtime.syntax import walk
 from accnp.runtime.vectors import Functions
@@ -397,6 +398,8 @@ class Function:
         if node.func.id == "asked":
             asks = self.asks_past(self.b)  # nobody does inside a loop
             return types.int64, ir.Constant(ir.IntType(64), 0) if asks is None else asks
+        if node.func.id == "spread":
+            return spread(self, node)
         callee = self.scope.get(node.func.id)
         arguments = [self.value(a) for a in node.args]
         if isinstance(callee, types.ExternalFunction):
@@ -407,14 +410,17 @@ class Function:
 
     def call(self, callee: Any, arguments: Sequence[Typed]) -> Typed:
         """Call another kernel."""
-        kinds = callee.sig.args
-        values = [self.cast(a, k) for a, k in zip(arguments, kinds, strict=True)]
+        values = [self.cast(a, k) for a, k in zip(arguments, callee.sig.args, strict=True)]
+        self.b.call(self.declared(callee, [v.type for v in values]), values)
+        return types.none, self.context.get_dummy_value()
+
+    def declared(self, callee: Any, kinds: Sequence[Any]) -> Any:
+        """Another kernel in this module."""
         known = self.module.globals.get(callee.symbol)
         if known is None:
-            kind = ir.FunctionType(ir.VoidType(), [v.type for v in values])
+            kind = ir.FunctionType(ir.VoidType(), kinds)
             known = ir.Function(self.module, kind, callee.symbol)
-        self.b.call(known, values)
-        return types.none, self.context.get_dummy_value()
+        return known
 
     def apply(self, callee: Any, arguments: Sequence[Typed]) -> Typed:
         return self.emit(callee, arguments, self.b)

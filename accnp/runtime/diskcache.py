@@ -140,6 +140,7 @@ def _version_stamp() -> str:
     """Hash of everything besides the source that shapes machine code."""
     here = os.path.dirname(os.path.abspath(__file__))
     modules = ("frontend", "direct", "lanes", "lean", "streams", "syntax", "vectors", "objects")
+    modules += ("accesses", "independent", "inline", "loops", "sharing", "stepwise")
     modules += ("ptx", "ptx_text")
     parts = [os.path.join(here, f"{name}.py") for name in modules]
     for folder, _, names in os.walk(os.path.join(os.path.dirname(here), "kernels")):

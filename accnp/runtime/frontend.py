@@ -282,7 +282,7 @@ def lower(
             kinds = (types.int64, types.int64, *map(argument_type, its))
             short = _is_scalar(trees[callee])
             # Scalar code where they do one step each time.
-            calls = source.count(f"{callee}(") - 1
+            calls = source.count(f"{callee}(") - 1 + source.count(f"spread({callee}, ")
             width = 0 if calls == source.count(f"{callee}(0, 1, ") else vector_bytes
             module, kernel, others = _run(scope[callee], trees[callee], kinds, fastmath, width)
             text = callee_text(module, kernel, callee, attributes, short)

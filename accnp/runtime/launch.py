@@ -18,7 +18,7 @@ WALK_RELEASED, WALK_HELD, COPY = "accnp_walk_released", "accnp_walk_held", "accn
 WALK_TOGETHER, GROUP = "accnp_walk_together", "accnp_group"
 WALK_BRIEFLY, SHARE = "accnp_walk_briefly", "accnp_share"
 BUILTINS = (RELEASED, HELD, WALK_RELEASED, WALK_HELD, WALK_TOGETHER, WALK_BRIEFLY, SHARE)
-SYMBOLS = (*BUILTINS, COUNT, COPY, GROUP, team.ATTEND, bypass.BYPASS, bypass.STREAM)
+SYMBOLS = (*BUILTINS, COUNT, COPY, GROUP, team.ATTEND, team.SPREAD, bypass.BYPASS, bypass.STREAM)
 _METH_FASTCALL = 0x80
 
 _HEAD = """

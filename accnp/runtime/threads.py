@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from accnp.config import config
 from accnp.forks import at_fork
 from accnp.runtime.bypass import RUN, Pieces, block_steps, can_stream, header
-from accnp.runtime.compile import Kernel, past_caches, sharers
+from accnp.runtime.compile import Kernel, counters, past_caches, sharers
 from accnp.runtime.team import COUNT, CPU, LOOKS, MOST, PLACES, WORDS
 
 _LOOKS = 4096  # of a helper for work before it sleeps: some 50 us
@@ -150,6 +150,7 @@ def parallel_calls(work: Callable[[int, int], object], n: int, chunk: int) -> No
     # Not by `ctypes.cast`, which makes a cycle of references: arrays would wait for the collector.
     address = ctypes.c_void_p.from_buffer(entry).value
     share(address, len(parts), 1, team, helpers)
+    counters.launched(-1)
     if errors:
         raise errors[0]
 

@@ -167,7 +167,7 @@ def test_a_library_call_keeps_the_loop_on_the_host_and_inspect_says_so():
 
 
 def test_large_kernels_in_a_body_keep_their_threads():
-    x = jnp.ones((1200, 1200))
+    x = jnp.ones((2000, 2000))
 
     def f(x):
         return lax.fori_loop(0, 2, lambda i, c: c + jnp.roll(jnp.sin(c), 1, 0), x)
@@ -178,6 +178,53 @@ def test_large_kernels_in_a_body_keep_their_threads():
         assert "large enough for several threads" in str(jnp.inspect(f)(x))
     finally:
         jnp.config.update("threads", before)
+
+
+def jacobi(x):
+    y = 0.25 * (x[2:, 1:-1] + x[:-2, 1:-1] + x[1:-1, 2:] + x[1:-1, :-2])
+    return x.at[1:-1, 1:-1].set(y)
+
+
+def some_times(x):
+    def go_on(c):
+        return (c[1] < 4) & (jnp.max(c[0]) > 0.1)
+
+    return lax.while_loop(go_on, lambda c: (jacobi(c[0]), c[1] + 1), (x, 0))
+
+
+SHARED = {
+    "fori": lambda x: lax.fori_loop(0, 5, lambda i, c: jacobi(c), x),
+    "scan": lambda x: lax.scan(lambda c, r: (jnp.tanh(c @ x * 0.1) + r, c.sum()), x, x[:3]),
+    "while": some_times,
+    "nested": lambda x: lax.fori_loop(
+        0, 2, lambda i, c: lax.fori_loop(0, 3, lambda j, d: jacobi(d) * 0.9, c) + 1, x
+    ),
+    "cond": lambda x: lax.cond(x[0, 0] > 0, jacobi, lambda x: x * 2, x),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_threads_share_large_kernels_inside_a_loop(name):
+    x = jnp.asarray(np.random.default_rng(0).uniform(0.1, 1, (401, 401)).astype(np.float32))
+    f = SHARED[name]
+    found = []
+    for n in (1, 2, 3):
+        with jnp.threads(n):
+            assert any("spread(" in k.source for k in kernels(f, x)) == (n > 1)
+            found.append([np.asarray(y) for y in jax.tree.leaves(jnp.jit(lambda x: f(x))(x))])
+    for other in found[1:]:
+        for a, b in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_another_number_of_threads_than_a_loop_was_planned_for():
+    x = jnp.ones((500, 500)) * 0.5
+    f = jnp.jit(SHARED["fori"])
+    with jnp.threads(2):
+        want = np.asarray(f(x))
+    for n in (1, 4):
+        with jnp.threads(n):
+            np.testing.assert_array_equal(f(x), want)
 
 
 def test_a_new_length_of_a_loop_compiles_nothing():
