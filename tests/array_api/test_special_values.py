@@ -167,6 +167,10 @@ def test_folds_of_nothing_and_of_nan() -> None:
     assert jnp.all(jnp.array([math.nan]))
     assert jnp.count_nonzero(jnp.array([math.nan, 0.0, -0.0, 1.0])) == 2
     assert jnp.argmax(jnp.array([1.0, math.nan, 2.0])) == 1
+    for z in (1j, 1 + 0j, complex(0, math.nan)):
+        assert jnp.all(jnp.array([z]))
+        assert jnp.any(jnp.array([0j, z]))
+    assert not jnp.any(jnp.array([0j, complex(-0.0, -0.0)]))
 
 
 def test_unique_tells_nans_apart_and_zeros_not() -> None:

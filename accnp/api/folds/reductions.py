@@ -245,7 +245,8 @@ def _make_logical(name: str, op: str, unit: bool, what: str, example: str) -> Ca
         a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
     ) -> Array:
         no_out(out, name)
-        x = cast(rules.real(as_node(a, name)), BOOL)
+        x = as_node(a, name)  # a complex number is true by either part; jax looks at the real one
+        x = o.ne(x, like(x, 0)) if dtype_kind(x.aval.dtype) == "c" else cast(x, BOOL)
         if where is not None:
             x = masked(x, where, unit, name)
         axes = axes_of(axis, x.aval.ndim, name)
