@@ -167,7 +167,7 @@ def _make_nan_extreme(name: str, fold: Any, example: str) -> Callable[..., Array
     ) -> Array:
         x = as_node(a, name)
         dtype = x.aval.dtype
-        if dtype_kind(dtype) != "f":
+        if dtype_kind(dtype) not in "fc":
             return fold(a, axis, out, keepdims, initial, where)
         y = fold(
             _filled(a, red.extreme_value(dtype, name[3:]), name),

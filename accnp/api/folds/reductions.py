@@ -219,10 +219,13 @@ def _make_extreme(name: str, what: str, example: str) -> Callable[..., Array]:
 
 
 def complex_extreme(x: Node, axes: tuple[int, ...], name: str) -> Node:
-    """By real part, then by imaginary part among the equals; a nan part makes the result nan."""
+    """By real part, then by imaginary part among the equals; a nan part makes the result nan. Of no
+    elements it is an infinite real number."""
     op = getattr(o, f"reduce_{name}")
     re, im = o.real(x), o.imag(x)
     top = op(re, axes=axes)
+    if not count_of(x, axes):
+        return o.complex(top, to_shape(like(top, 0), top.aval.shape))
     wide = to_shape(keep(top, x, axes, True), x.aval.shape)
     rest = op(
         rules.select(o.eq(re, wide), im, like(im, extreme_value(im.aval.dtype, name))), axes=axes

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api.arguments.convert import as_node, cast
+from accnp.api.arguments.convert import as_node, cast, scalar_node
 from accnp.api.arguments.shapes import as_axes, as_int
 from accnp.api.flow.bodies import as_leaves, check_result, close, record_body, values
 from accnp.api.flow.remembered import remembered
@@ -112,17 +112,19 @@ class _Fold:
         """Return an initial value, of its operand's type.
 
         Raises:
-            TypeError: it has another type, and is no identity of a known function.
+            TypeError: it has another type, and is not the identity there of a known function.
         """
         first, dtype, monoid = self.inits[i], self.xs[i].aval.dtype, self.monoids[i]
-        known = cast(first, dtype)
-        fits = monoid and _is_identity(known, monoid) and dtype.kind != "b"
-        if first.aval.dtype != dtype and not fits:
+        if first.aval.dtype == dtype:
+            return cast(first, dtype)
+        # jax: the identity in the type that was given, and windows of bools take none
+        windows_of_bools = dtype.kind == "b" and self.name == "reduce_window"
+        if monoid is None or windows_of_bools or not _is_identity(first, monoid):
             raise TypeError(
                 f"lax.{self.name}: an initial value needs the dtype of its operand; got "
                 f"{first.aval.dtype.name} for {self.names[i]} of {dtype.name}; convert it"
             )
-        return known
+        return scalar_node(monoid.identity(dtype), dtype, False)
 
     def known(self, whole: Callable[[Monoid, Node], Node]) -> Any:
         """Fold by the ops of known functions; `whole` says which elements."""
