@@ -84,7 +84,7 @@ def _fft_infer(x: Aval, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> A
             f"{name} input shape {x.shape} minor dimensions must be equal to fft_lengths "
             f"{fft_lengths}"
         )
-    return make_aval(shape, _wide(dtype))
+    return make_aval(shape, _wide(x.dtype))
 
 
 def _fft_numpy(x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
