@@ -55,6 +55,9 @@ _KEYS = {
     "fry": ExtendedDType("fry", (2,)),
     "rbg": ExtendedDType("rbg", (4,)),
     "urbg": ExtendedDType("urbg", (4,)),
+    "phx2": ExtendedDType("phx2", (1,)),
+    "phx4": ExtendedDType("phx4", (2,)),
+    "fry4": ExtendedDType("fry4", (4,)),
 }
 
 

@@ -14,7 +14,7 @@ import pytest
 import accnp as jax
 from accnp import numpy as jnp
 
-IMPLS = ["threefry2x32", "rbg", "unsafe_rbg"]
+IMPLS = ["threefry2x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32", "threefry4x32"]
 
 
 def same(a, b):

@@ -2,14 +2,15 @@
 
 In: the words of one key. Out: nodes of bits, or of the words of more keys. Numbers are jax's.
 
-Philox 4x32-10 and threefry 2x32 after Salmon et al., "Parallel random numbers: as easy as 1, 2, 3"
-(2011). Philox' key is the first two words, which are also the high half of its counter; the other
-two are the low half.
+Philox (10 rounds) and threefry (20) after Salmon et al., "Parallel random numbers: as easy as 1, 2,
+3" (2011). The key of `rbg` in philox 4x32 is its first two words, which are also the high half of
+the counter; the other two are the low half.
 """
 
 from __future__ import annotations
 
 import abc
+from functools import reduce
 from math import prod
 from typing import ClassVar
 
@@ -26,8 +27,12 @@ from accnp.primitives.random import WORD
 __all__ = ["RbgWords", "ThreefryWords", "UnsafeRbgWords", "Words", "generator"]
 
 WIDE = np.dtype(np.uint64)
-_FACTORS = 0xD2511F53, 0xCD9E8D57
-_STEPS = 0x9E3779B9, 0xBB67AE85
+_FACTORS = 0xD2511F53, 0xCD9E8D57  # of philox 4x32
+_FACTOR = 0xD256D193  # of philox 2x32
+_STEPS = 0x9E3779B9, 0xBB67AE85  # from round to round of a philox key
+_PARITY = 0x1BD11BDA  # of threefry
+_TURNS = (10, 26), (11, 21), (13, 27), (23, 5), (6, 20), (17, 11), (25, 10), (18, 20)
+_MIXED = (1, 3), (3, 1)  # the words that 0 and 2 are mixed with, in even and odd rounds
 _HASHED = 10  # blocks of bits that `unsafe_rbg` makes for each key; it keeps one
 
 
@@ -38,6 +43,7 @@ class Words(tuple[Node, ...], metaclass=abc.ABCMeta):
     name: ClassVar[str]
     tag: ClassVar[str]
     count: ClassVar[int]
+    plain: ClassVar[bool] = True  # a new key is the halves of its seed, repeated
 
     @classmethod
     def dtype(cls) -> dtypes.ExtendedDType:
@@ -57,9 +63,9 @@ class Words(tuple[Node, ...], metaclass=abc.ABCMeta):
     def split(self, shape: tuple[int, ...]) -> Node:
         """New keys: an array of shape (*shape, words of a key)."""
 
-    @abc.abstractmethod
     def several(self, count: int) -> list[Words]:
         """A few new keys, as words."""
+        return [self.fold(word(i)) for i in range(count)]  # two or three calls on single numbers
 
     @abc.abstractmethod
     def fold(self, data: Node) -> Words:
@@ -88,10 +94,6 @@ class ThreefryWords(Words):
         high, low = counters(shape)
         return joined_words([o.threefry_0(*self, high, low), o.threefry_1(*self, high, low)])
 
-    def several(self, count: int) -> list[Words]:
-        # Each needs two calls of the generator on single numbers.
-        return [self.fold(word(i)) for i in range(count)]
-
     def fold(self, data: Node) -> Words:
         zero = word(0)
         return type(self)((o.threefry_0(*self, zero, data), o.threefry_1(*self, zero, data)))
@@ -119,9 +121,6 @@ class RbgWords(Words):
     def split(self, shape: tuple[int, ...]) -> Node:
         return o.concatenate(*[h.split(shape) for h in self._halves()], dimension=len(shape))
 
-    def several(self, count: int) -> list[Words]:
-        return [self.fold(word(i)) for i in range(count)]
-
     def fold(self, data: Node) -> Words:
         first, second = (h.fold(data) for h in self._halves())
         return type(self)((*first, *second))
@@ -147,7 +146,104 @@ class UnsafeRbgWords(RbgWords):
         return type(self)([o.xor(a, b) for a, b in zip(self, last, strict=True)])
 
 
-_GENERATORS = (ThreefryWords, RbgWords, UnsafeRbgWords)
+class _Counting(Words):
+    """Each counter is enciphered by itself; seeds and words are as well, where keys are made."""
+
+    __slots__ = ()
+    plain = False
+
+    @abc.abstractmethod
+    def cipher(self, high: Node, low: Node) -> list[Node]:
+        """What becomes of counters where bits are made."""
+
+    def keyed(self, high: Node, low: Node) -> list[Node]:
+        """What becomes of them where keys are made."""
+        return self.cipher(high, low)
+
+    def bits(self, width: int, shape: tuple[int, ...]) -> Node:
+        c = self.cipher(*counters(shape))
+        if width == 64:
+            return joined(*self.pair(c))
+        return _narrow(reduce(o.xor, c), width)
+
+    def pair(self, c: list[Node]) -> tuple[Node, Node]:
+        """The low and the high word for 64 bits."""
+        return c[1], c[0]
+
+    def split(self, shape: tuple[int, ...]) -> Node:
+        return joined_words(self.keyed(*counters(shape))[: self.count])
+
+    def fold(self, data: Node) -> Words:
+        return type(self)(self.keyed(word(0), data)[: self.count])
+
+
+class Philox2Words(_Counting):
+    """Philox 2x32: keys of one word."""
+
+    __slots__ = ()
+    name = "philox2x32"
+    tag = "phx2"
+    count = 1
+
+    @classmethod
+    def seeded(cls, high: Node, low: Node) -> Words:
+        return cls(cls((word(0),)).cipher(high, low)[:1])
+
+    def cipher(self, high: Node, low: Node) -> list[Node]:
+        key = self[0]
+        for _ in range(10):
+            product, above = halves(o.mul(cast(high, WIDE), _wide(_FACTOR)))
+            high, low = o.xor(o.xor(above, low), key), product
+            key = o.add(key, word(_STEPS[0]))
+        return [high, low]
+
+
+class Philox4Words(_Counting):
+    """Philox 4x32: keys of two words."""
+
+    __slots__ = ()
+    name = "philox4x32"
+    tag = "phx4"
+    count = 2
+
+    @classmethod
+    def seeded(cls, high: Node, low: Node) -> Words:
+        zero = word(0)
+        return cls(_philox((zero, zero), [high, low, zero, zero])[:2])
+
+    def cipher(self, high: Node, low: Node) -> list[Node]:
+        return _philox(self, [high, low, word(0), word(0)])
+
+    def keyed(self, high: Node, low: Node) -> list[Node]:
+        return _philox(self, [word(0), word(0), high, low])
+
+
+class Threefry4Words(_Counting):
+    """Threefry 4x32: keys of four words."""
+
+    __slots__ = ()
+    name = "threefry4x32"
+    tag = "fry4"
+    count = 4
+
+    @classmethod
+    def seeded(cls, high: Node, low: Node) -> Words:
+        zero = word(0)
+        return cls(_threefry((high, low, zero, zero), [zero] * 4))
+
+    def cipher(self, high: Node, low: Node) -> list[Node]:
+        return _threefry(self, [high, low, word(0), word(0)])
+
+    def keyed(self, high: Node, low: Node) -> list[Node]:
+        return _threefry(self, [word(0), word(0), high, low])
+
+    def pair(self, c: list[Node]) -> tuple[Node, Node]:
+        return o.xor(c[1], c[3]), o.xor(c[0], c[2])
+
+
+_GENERATORS = (
+    ThreefryWords, RbgWords, UnsafeRbgWords, Philox2Words, Philox4Words, Threefry4Words
+)  # fmt: skip
 _NAMED = {key: g for g in _GENERATORS for key in (g.name, g.tag, g.dtype().name)}
 
 
@@ -236,19 +332,24 @@ def count(size: int) -> Node:
     return o.iota(dtype=WIDE, shape=(size,), dimension=0)
 
 
-def _philox(words: tuple[Node, ...], blocks: int) -> list[Node]:
-    """Four words for each of so many blocks."""
-    key, start = words[:2], joined(words[2], words[3])
-    low = o.add(count(blocks), start)
-    carry = o.lt(low, start)
-    high = o.add(joined(key[0], key[1]), cast(carry, WIDE))
-    c = [*halves(low), *halves(high)]
+def _philox(key: tuple[Node, ...], c: list[Node]) -> list[Node]:
+    """Encipher counters of four words with a key of two."""
+    key = key[:2]
     for _ in range(10):
         p, q = (o.mul(cast(c[2 * i], WIDE), _wide(_FACTORS[i])) for i in (0, 1))
         (p_low, p_high), (q_low, q_high) = halves(p), halves(q)
         c = [o.xor(o.xor(q_high, c[1]), key[0]), q_low, o.xor(o.xor(p_high, c[3]), key[1]), p_low]
         key = tuple([o.add(k, word(step)) for k, step in zip(key, _STEPS, strict=True)])
     return c
+
+
+def _blocks(words: tuple[Node, ...], blocks: int) -> list[Node]:
+    """Four words for each of so many blocks of a key of four."""
+    start = joined(words[2], words[3])
+    low = o.add(count(blocks), start)
+    carry = o.lt(low, start)
+    high = o.add(joined(words[0], words[1]), cast(carry, WIDE))
+    return _philox(words, [*halves(low), *halves(high)])
 
 
 def by_philox(words: tuple[Node, ...], shape: tuple[int, ...], dtype: np.dtype) -> tuple[Node, int]:
@@ -258,8 +359,31 @@ def by_philox(words: tuple[Node, ...], shape: tuple[int, ...], dtype: np.dtype) 
         return to_shape(scalar_node(0, dtype, False), shape), 0
     each = 2 if dtype == WIDE else 4
     blocks = -(-size // each)
-    c = _philox(words, blocks)
+    c = _blocks(words, blocks)
     if dtype == WIDE:
         c = [joined(c[0], c[1]), joined(c[2], c[3])]
     flat = reshape_plain(joined_words(c), (blocks * each,))
     return cast(reshape_plain(cut(flat, 0, 0, size), shape), dtype), blocks
+
+
+# --- threefry -------------------------------------------------------------------------------------
+
+
+def _threefry(key: tuple[Node, ...], c: list[Node]) -> list[Node]:
+    """Encipher counters of four words with a key of four, in 20 rounds."""
+    keys = [*key, o.xor(reduce(o.xor, key), word(_PARITY))]
+    c = [o.add(x, k) for x, k in zip(c, keys, strict=False)]
+    for i in range(20):
+        for into, of, turn in zip((0, 2), _MIXED[i % 2], _TURNS[i % 8], strict=True):
+            c[into] = o.add(c[into], c[of])
+            c[of] = o.xor(c[into], _turned(c[of], turn))
+        if i % 4 == 3:
+            step = i // 4 + 1
+            c = [o.add(x, keys[(step + j) % 5]) for j, x in enumerate(c)]
+            c[3] = o.add(c[3], word(step))
+    return c
+
+
+def _turned(x: Node, n: int) -> Node:
+    """A word turned to the left."""
+    return o.or_(o.shift_left(x, word(n)), o.shift_right_logical(x, word(32 - n)))

@@ -45,6 +45,8 @@ def _seed_node(seed: Any, kind: type[Words], function: str) -> Node:
             raise OverflowError(f"{function}: the seed must fit into 64 bits; got {seed}")
         high = (wide >> 32) & 0xFFFFFFFF if config.x64 else 0
         words = [high, wide & 0xFFFFFFFF]
+        if not kind.plain:
+            return joined_words(list(kind.seeded(*[scalar_node(w, WORD, False) for w in words])))
         return node_of(np.array(words * (kind.count // 2), np.uint32))
     node = as_node(seed, function)
     if node.aval.dtype.kind == "b":
@@ -71,7 +73,8 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
 
     Args:
         seed: an integer.
-        impl: "threefry2x32", "rbg" or "unsafe_rbg"; `config.default_prng_impl` if None.
+        impl: the generator: "threefry2x32", "threefry4x32", "philox2x32", "philox4x32", "rbg"
+            or "unsafe_rbg"; `config.default_prng_impl` if None.
 
     >>> import accnp as jnp
     >>> jnp.random.PRNGKey(0)
@@ -87,7 +90,8 @@ def key(seed: Any, *, impl: Any = None) -> PRNGKeyArray:
 
     Args:
         seed: an integer.
-        impl: "threefry2x32", "rbg" or "unsafe_rbg"; `config.default_prng_impl` if None.
+        impl: the generator: "threefry2x32", "threefry4x32", "philox2x32", "philox4x32", "rbg"
+            or "unsafe_rbg"; `config.default_prng_impl` if None.
 
     >>> import accnp as jnp
     >>> jnp.random.key(0).shape
@@ -114,7 +118,8 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None) -> PRNGKeyArray:
 
     Args:
         key_bits_array: uint32 [..., words of a key].
-        impl: "threefry2x32", "rbg" or "unsafe_rbg"; `config.default_prng_impl` if None.
+        impl: the generator: "threefry2x32", "threefry4x32", "philox2x32", "philox4x32", "rbg"
+            or "unsafe_rbg"; `config.default_prng_impl` if None.
 
     >>> import accnp as jnp
     >>> jnp.random.wrap_key_data(jnp.array([0, 7], jnp.uint32)).shape
