@@ -41,5 +41,20 @@ def _pick(values: Any, places: Any, src: Any, n: Any, first: Any, limit: Any) ->
     return types.int64, (values, places, src, types.int64, types.int64, t), emit
 
 
+def _sift(values: Any, places: Any, src: Any, n: Any, first: Any, limit: Any, end: Any) -> Any:
+    if values != types.CPointer(types.int32) or src != values:
+        return None
+
+    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+        return pick(b, True, args)
+
+    return (
+        types.int64,
+        (values, values, src, types.int64, types.int64, types.int32, types.int32),
+        emit,
+    )
+
+
 define("deal", 6, _deal)
 define("pick", 6, _pick)
+define("sift", 7, _sift)

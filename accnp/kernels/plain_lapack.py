@@ -69,8 +69,15 @@ def _pick(values: Any, places: Any, src: Any, n: Any, first: Any, limit: Any) ->
     return len(found)
 
 
+def _sift(values: Any, places: Any, src: Any, n: Any, first: Any, limit: Any, end: Any) -> int:
+    found = [i for i in range(int(n)) if limit <= src[i] < end]
+    for k, i in enumerate(found):
+        values[k], places[k] = src[i], np.int32(first + i)
+    return len(found)
+
+
 def namespace() -> dict[str, Callable[..., Any]]:
     """Names and functions."""
-    found: dict[str, Callable[..., Any]] = {"deal": _deal, "pick": _pick}
+    found: dict[str, Callable[..., Any]] = {"deal": _deal, "pick": _pick, "sift": _sift}
     found |= {f"{name}_{code}": _routine(name, code) for name in ROUTINES for code in CODES}
     return {**found, **{f"sort_{code}": _sort for code in SORTS}}

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp.config import config
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code
 from accnp.primitives.nests import Axis, Nest, Text, merged, total
@@ -27,6 +28,9 @@ COLUMNS = 64  # of a wide window: one task of a scatter that must keep the order
 MANY = 1 << 16  # updates from which on threads share them
 FEW = 8  # at least as many updates for each place: there are copies of the places
 COPIES = 8
+SIFTED = 2048  # updates whose places are sifted at once: these lists stay in the first-level cache
+PARTS = 8  # of the places at most, each of which looks at all updates
+PAD = 16  # a vector of places
 # The same for the threads of a GPU: updates of a run, runs, and elements of all copies at most.
 RUN, RUNS, ROOM = 32, 1024, 1 << 24
 
@@ -191,6 +195,13 @@ _COMBINE_BOOL = {
 }  # fmt: skip
 
 
+def _combined(x: Operand, combine: str, old: str, new: str) -> str:
+    """The text of an element and an update of it, put together."""
+    value = (_COMBINE_BOOL if x.dtype.kind == "b" else _COMBINE)[combine].format(old, new)
+    whole = combine != "set" and x.dtype.kind in "iu"
+    return f"{dtype_code(x.dtype)}({value})" if whole else value
+
+
 def scatter_kernel(
     operands: Sequence[Operand],
     dims: Any,
@@ -217,6 +228,8 @@ def scatter_kernel(
     )  # fmt: skip
     if combine != "set" and _many(axes, prod(x.shape), x.fine):
         return _Copies(x, starts, axes, dims, sizes, combine, drop).kernel()
+    if _apart(axes, prod(x.shape)) and not x.fine:
+        return _sifted(x, starts, axes, dims, sizes, combine, drop)
     last = _last_row(axes)
     if any(a.kind == "row" for a in axes):  # parts of windows can overlap: rows come first
         early = [a for a in axes[: last + 1] if a.kind == "part"]
@@ -246,11 +259,7 @@ def scatter_kernel(
                 head = f"for j0 in range({text.integer(axes[0].size)}):"
             nest.open(head)
     place = f"a2[{total([*nest.base, *nest.walk(1)])}]"
-    table = _COMBINE_BOOL if x.dtype.kind == "b" else _COMBINE
-    value = table[combine].format(place, f"a1[{total(nest.walk(2))}]")
-    if combine != "set" and x.dtype.kind in "iu":
-        value = f"{dtype_code(x.dtype)}({value})"
-    text.add(f"{place} = {value}")
+    text.add(f"{place} = {_combined(x, combine, place, f'a1[{total(nest.walk(2))}]')}")
     if not ordered:
         return nest.own(2)
     work = 2 * prod([a.size for a in axes])
@@ -268,6 +277,58 @@ def _many(axes: Sequence[Axis], places: int, fine: bool) -> bool:
     return width < 2 * COLUMNS and updates >= max(MANY, FEW * places)
 
 
+def _apart(axes: Sequence[Axis], places: int) -> bool:
+    """Whether threads share out the places: many rows, too narrow to share out their columns."""
+    if config.threads == 1 or [a.kind for a in axes] not in (["row"], ["row", "whole"]):
+        return False
+    narrow = len(axes) == 1 or axes[1].size < 2 * COLUMNS
+    return narrow and axes[0].size >= MANY and places < 1 << 31
+
+
+def _sifted(
+    x: Operand, starts: Operand, axes: Sequence[Axis], dims: Any,
+    sizes: tuple[int, ...], combine: str, drop: bool,
+) -> OwnKernel:  # fmt: skip
+    """Each task has a part of the places, and looks for updates of it among all, in their order:
+    their places are compressed to a list by vectors, and no result depends on the parts."""
+    text, parts = Text(3), min(config.threads, PARTS)
+    strides = contiguous(x.shape)
+    mapped, step = dims[2], axes[0].steps[0]
+    # Places are sifted as they are, or computed before.
+    plain = drop and len(mapped) == 1 and starts.dtype == np.int32 and step == 1
+    scale = strides[mapped[0]] if plain else 1
+    # Windows that cover all axes but those of the coordinates lie apart, or are the same.
+    span = 1 + sum([(x.shape[d] - sizes[d]) * strides[d] for d in mapped]) // scale
+    count, end, part = map(text.integer, (axes[0].size, span, -(-span // parts)))
+    lists = ("g", "r") if plain else ("f", "g", "r")
+    text.add(*[f"{name} = heap_i4({SIFTED + PAD})" for name in lists])
+    with text.block("for t in range(lo, hi):"):
+        text.add(f"first = t * {part}", f"stop = fmin(first + {part}, {end})")
+        with text.block(f"for s in range(0, {count}, {SIFTED}):"):
+            text.add(f"m = fmin({count} - s, {SIFTED})")
+            nest, depth = _Windows(text, axes, drop), text.depth
+            nest.opened = 1
+            if not plain:
+                text.add("for j0 in range(s, s + m):")
+                text.depth += 1
+                nest.coordinates(_loads(nest, starts, "a0", dims, x.shape, sizes, strides))
+                value = total(nest.base)
+                value = f"select(inside, {value}, -1)" if nest.inside else value
+                text.add(f"f[j0 - s] = i4({value})")
+                text.depth = depth
+            text.add(f"c = sift(g, r, {'at(a0, s)' if plain else 'f'}, m, 0, i4(first), i4(stop))")
+            with text.block("for k in range(c):"):
+                text.add(f"p = {total(text.times('i8(g[k])', scale))}", "j0 = s + r[k]")
+                if len(axes) > 1:
+                    nest.open()
+                place = f"a2[{total(['p', *nest.walk(1)])}]"
+                update = f"a1[{total(nest.walk(2))}]"
+                text.add(f"{place} = {_combined(x, combine, place, update)}")
+            text.depth = depth
+    text.add(*[f"release({name})" for name in lists])
+    return text.own(parts, 4 * prod([a.size for a in axes]))
+
+
 class _Copies:
     """Many updates of few places: runs of the updates go to copies of their own, which are joined
     in order. How many runs there are is a matter of shapes, not of threads, and so the result is.
@@ -280,12 +341,9 @@ class _Copies:
         self.x, self.starts, self.axes = x, starts, axes
         self.dims, self.sizes, self.drop = dims, sizes, drop
         self.combine = combine
-        self.table = _COMBINE_BOOL if x.dtype.kind == "b" else _COMBINE
 
     def combined(self, old: str, new: str) -> str:
-        value = self.table[self.combine].format(old, new)
-        whole = self.x.dtype.kind in "iu"
-        return f"{dtype_code(self.x.dtype)}({value})" if whole else value
+        return _combined(self.x, self.combine, old, new)
 
     def walk(self, text: Text, bounds: str) -> _Windows:
         """Open the loop over updates; what comes next is inside of it, at the base of a row."""

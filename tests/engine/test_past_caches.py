@@ -179,3 +179,15 @@ def test_loops_of_assembled_results_ask_for_nothing():
     for i in range(5):
         want = np.roll(want, 1, 0) + want * np.float32(i)
     np.testing.assert_array_equal(np.asarray(f(x)), want)
+
+
+def test_what_is_updated_in_many_places_stays_in_the_caches(monkeypatch):
+    monkeypatch.setattr(traffic, "LARGE", 1 << 14)
+    i = np.arange(3000, dtype=np.int32)
+
+    def zeros_go_past(n):
+        past = _past(lambda x, i: jnp.zeros(5000).at[i].add(x), normal(n), jnp.asarray(i[:n]))
+        return any(results for results, _ in past)
+
+    assert zeros_go_past(30)
+    assert not zeros_go_past(3000)

@@ -1,6 +1,8 @@
 """Kernels of gather, the scatter family and dynamic slices: compiled and as plain Python, they
 equal the reference functions for any dimension numbers, mode, dtype and layout."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from fuzz.ways import same_values
@@ -8,7 +10,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from primitives.own_kernels import DTYPES, INDEX, Given, check, filled, many, near, shown
 
+import accnp
 from accnp.ir.op import OPS
+from accnp.primitives import index_kernels
 from accnp.primitives.index import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -106,9 +110,10 @@ def alone(shape, starts, updates, params):
 @pytest.mark.parametrize(
     "op", ["scatter", "scatter_add", "scatter_mul", "scatter_min", "scatter_max"]
 )
+@pytest.mark.parametrize("updates_from", [1, index_kernels.MANY])
 @many(25)
 @given(st.data(), places())
-def test_scatter(op, data, place):
+def test_scatter(op, updates_from, data, place):
     shape, starts, dims, sizes, windows = place
     assume(all(k <= n for k, n in zip(sizes, shape, strict=True)))
     draw = data.draw
@@ -124,12 +129,14 @@ def test_scatter(op, data, place):
     }
     if alone(shape, starts.value, windows, params):
         params["unique_indices"] = draw(st.booleans())
-    check(
-        op,
-        [x, starts, updates],
-        params,
-        near if op[-3:] not in ("min", "max") else same_values,
-    )
+    # As kernels for many updates are: places are shared out, few of them have copies.
+    with mock.patch.object(index_kernels, "MANY", updates_from), accnp.threads(2):
+        check(
+            op,
+            [x, starts, updates],
+            params,
+            near if op[-3:] not in ("min", "max") else same_values,
+        )
 
 
 @many(40)

@@ -98,9 +98,10 @@ def pick(b: Any, signed: bool, args: Sequence[Any]) -> Any:
     """Write those of the first n elements of src that are not less than a limit, NaN among them,
     and their places, counted from `first`, as 32-bit integers; how many there are.
 
-    Both lists may be written to up to a vector behind their end.
+    Integers may have an end as well, which they are less than. Both lists may be written to up to
+    a vector behind their end.
     """
-    values, places, src, n, first, limit = args
+    values, places, src, n, first, limit, *ends = args
     fn, t = b.function, values.type.pointee
     whole = isinstance(t, ir.IntType)
     size = t.width // 8 if whole else (4 if isinstance(t, ir.FloatType) else 8)
@@ -119,6 +120,8 @@ def pick(b: Any, signed: bool, args: Sequence[Any]) -> Any:
     if whole:
         compare = b.icmp_signed if signed else b.icmp_unsigned
         mask = compare(">=", x, edge)
+        for end in ends:
+            mask = b.and_(mask, compare("<", x, _splat(b, end, v)))
     else:
         mask = b.fcmp_unordered(">=", x, edge)
     mask = b.and_(mask, rest)
