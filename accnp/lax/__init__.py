@@ -28,11 +28,14 @@ from accnp.api.indexes.lax_index import (
     scatter_apply, scatter_max, scatter_min, scatter_mul, scatter_sub, scatter_sub_p, sort,
     sort_key_val,
 )  # fmt: skip
+from accnp.api.strict.lax_folds import (
+    argmax, argmin, cumlogsumexp, cummax, cummin, cumprod, cumsum, reduce_and, reduce_max,
+    reduce_min, reduce_or, reduce_prod, reduce_sum,
+)  # fmt: skip
 from accnp.api.strict.lax_shapes import (
-    argmax, argmin, broadcast, broadcast_in_dim, broadcast_to_rank, broadcasted_iota, collapse,
-    concatenate, cumlogsumexp, cummax, cummin, cumprod, cumsum, expand_dims, full, full_like,
-    index_in_dim, iota, pad, reduce_and, reduce_max, reduce_min, reduce_or, reduce_prod, reduce_sum,
-    reshape, rev, slice, slice_in_dim, squeeze, transpose,
+    broadcast, broadcast_in_dim, broadcast_to_rank, broadcasted_iota, collapse, concatenate,
+    expand_dims, full, full_like, index_in_dim, iota, pad, reshape, rev, slice, slice_in_dim,
+    squeeze, transpose,
 )  # fmt: skip
 from accnp.api.flow.loops import fori_loop, scan, while_loop
 from accnp.api.algebra.products import dot_general

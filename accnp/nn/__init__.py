@@ -3,11 +3,13 @@
 
 from typing import TYPE_CHECKING
 
+from accnp.api.networks.activations import (
+    celu, elu, gelu, hard_sigmoid, hard_silu, hard_swish, hard_tanh, identity, leaky_relu, log1mexp,
+    log_sigmoid, mish, relu, relu6, selu, sigmoid, silu, soft_sign, softplus, sparse_plus,
+    sparse_sigmoid, squareplus, swish, tanh,
+)  # fmt: skip
 from accnp.api.networks.nn import (
-    celu, elu, gelu, glu, hard_sigmoid, hard_silu, hard_swish, hard_tanh, identity, leaky_relu,
-    log1mexp, log_sigmoid, log_softmax, logmeanexp, logsumexp, mish, one_hot, relu, relu6, selu,
-    sigmoid, silu, soft_sign, softmax, softplus, sparse_plus, sparse_sigmoid, squareplus,
-    standardize, swish, tanh,
+    glu, log_softmax, logmeanexp, logsumexp, one_hot, softmax, standardize,
 )  # fmt: skip
 from accnp.missing import nearest as _nearest
 

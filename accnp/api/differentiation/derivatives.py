@@ -49,6 +49,14 @@ def value_and_grad(
 ) -> Callable[..., Any]:
     """Return a function that computes `fun` (which returns a scalar) and its gradient.
 
+    The gradient by the arguments `argnums` has their trees, shapes and dtypes; of several it is a
+    tuple. With `has_aux`, fun returns (value, aux), and aux is handed on beside the value.
+
+    Raises:
+        TypeError: fun is not callable, its result is no real scalar (a complex one needs
+            `holomorphic`), an argument is neither floating nor, with `allow_int`, an integer, or
+            argnums names one that is not there.
+
     Example:
         >>> import accnp as jnp
         >>> value, slope = jnp.value_and_grad(lambda x: x**2)(3.0)
@@ -116,6 +124,14 @@ def grad(
 ) -> Callable[..., Any]:
     """Return a function that computes the gradient of `fun`, a function that returns a scalar.
 
+    The gradient by the arguments `argnums` has their trees, shapes and dtypes; of several it is a
+    tuple. With `has_aux`, fun returns (value, aux), and aux is handed on beside the gradient.
+
+    Raises:
+        TypeError: fun is not callable, its result is no real scalar (a complex one needs
+            `holomorphic`), an argument is neither floating nor, with `allow_int`, an integer, or
+            argnums names one that is not there.
+
     Example:
         >>> import accnp as jnp
         >>> float(jnp.grad(jnp.tanh)(0.0))
@@ -170,6 +186,13 @@ def jvp(
 ) -> Any:
     """Return `fun(*primals)` and its derivative in the direction `tangents`.
 
+    Tangents have the shapes and dtypes of the primals (float0 for integers), the derivative has
+    those of the value. With `has_aux`, fun returns (value, aux), and aux comes third.
+
+    Raises:
+        TypeError: primals or tangents are no tuple or list, or their trees or dtypes differ.
+        ValueError: their shapes differ.
+
     Example:
         >>> import accnp as jnp
         >>> y, t = jnp.jvp(lambda x: x * x, (3.0,), (1.0,))
@@ -211,6 +234,12 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
     The derivative is a pytree of the arrays it needs, so jitted functions can return it.
 
+    Tangents have the shapes and dtypes of the primals.
+
+    Raises:
+        TypeError: a primal or a result is no array; of the derivative: the trees differ.
+        ValueError: of the derivative: shapes or dtypes of tangents differ from the primals'.
+
     Example:
         >>> import accnp as jnp
         >>> y, push = jnp.linearize(lambda x: x * x, 3.0)
@@ -235,6 +264,13 @@ def vjp(
     That function may be called any number of times, and is a pytree of the arrays it needs, so
     jitted functions can return it.
 
+    Cotangents have the shape and dtype of the value, and what it returns, a tuple, those of the
+    arguments.
+
+    Raises:
+        TypeError: a primal or a result is no array.
+        ValueError: of that function: the cotangent's tree, shape or dtype is another one.
+
     Example:
         >>> import accnp as jnp
         >>> y, pull = jnp.vjp(lambda x, y: x * y, 2.0, 3.0)
@@ -255,6 +291,12 @@ def linear_transpose(
 
     Raises:
         NotImplementedError: the transpose would need the arguments' values, so `fun` is not linear.
+        TypeError: cotangents are not of the tree, shapes and dtypes of the result.
+
+    Example:
+        >>> import accnp as jnp
+        >>> [float(x) for x in jnp.linear_transpose(lambda x: 3 * x, 1.0)(2.0)]
+        [6.0]
     """
     structs, tree = flatten_arrays(primals)
     avals = [x.aval if hasattr(x, "aval") else _aval_of(x) for x in structs]

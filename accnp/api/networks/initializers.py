@@ -55,6 +55,11 @@ def _kind(dtype: Any, function: str) -> np.dtype:
 def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
     """Return zeros; the key is not used.
 
+    Of a static shape; float32 by default.
+
+    Raises:
+        TypeError: a size is no integer, or negative.
+
     >>> import accnp as jnp
     >>> jnp.nn.initializers.zeros(None, (2,))
     Array([0., 0.], dtype=float32)
@@ -65,6 +70,11 @@ def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> 
 def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
     """Return ones; the key is not used.
 
+    Of a static shape; float32 by default.
+
+    Raises:
+        TypeError: a size is no integer, or negative.
+
     >>> import accnp as jnp
     >>> jnp.nn.initializers.ones(None, (2,))
     Array([1., 1.], dtype=float32)
@@ -74,6 +84,12 @@ def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> A
 
 def constant(value: Any, dtype: Any = None) -> Initializer:
     """Make an initializer that fills with a value, or an array that broadcasts.
+
+    The initializer takes (key, shape, dtype=None); the weights are float32 unless a dtype is named
+    there or here.
+
+    Raises:
+        ValueError: (of the initializer) the value does not broadcast to the shape.
 
     >>> import accnp as jnp
     >>> jnp.nn.initializers.constant(2.0)(None, (2,))
@@ -91,6 +107,13 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
 def uniform(scale: Any = 0.01, dtype: Any = None) -> Initializer:
     """Make an initializer of numbers uniform in [0, scale).
 
+    The initializer takes (key, shape, dtype=None); the weights are float32 unless a dtype is named
+    there or here.
+
+    Raises:
+        TypeError: (of the initializer) what was given is no key.
+        ValueError: (of the initializer) the dtype is not floating.
+
     >>> import accnp as jnp
     >>> jnp.nn.initializers.uniform(10.0)(jnp.random.key(0), (2,))
     Array([9.47667 , 9.785799], dtype=float32)
@@ -106,6 +129,13 @@ def uniform(scale: Any = 0.01, dtype: Any = None) -> Initializer:
 
 def normal(stddev: Any = 0.01, dtype: Any = None) -> Initializer:
     """Make an initializer of normal numbers with a standard deviation.
+
+    The initializer takes (key, shape, dtype=None); the weights are float32 unless a dtype is named
+    there or here.
+
+    Raises:
+        TypeError: (of the initializer) what was given is no key.
+        ValueError: (of the initializer) the dtype is neither floating nor complex.
 
     >>> import accnp as jnp
     >>> jnp.nn.initializers.normal(1.0)(jnp.random.key(0), (2,)).shape
@@ -124,6 +154,13 @@ def truncated_normal(
     stddev: Any = 0.01, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
 ) -> Initializer:
     """Make an initializer of normal numbers, cut at bounds (in deviations before scaling).
+
+    The initializer takes (key, shape, dtype=None); the weights are float32 unless a dtype is named
+    there or here.
+
+    Raises:
+        TypeError: (of the initializer) what was given is no key.
+        ValueError: (of the initializer) the dtype is not floating.
 
     >>> import accnp as jnp
     >>> w = jnp.nn.initializers.truncated_normal(1.0)(jnp.random.key(0), (100,))
@@ -187,6 +224,14 @@ def variance_scaling(
         batch_axis: axes that count for neither; all others are a receptive field.
         dtype: of the weights if the call names none.
 
+    The initializer takes (key, shape, dtype=None); the weights are float32 unless a dtype is named
+    there or here.
+
+    Raises:
+        TypeError: (of the initializer) what was given is no key.
+        ValueError: (of the initializer) there is no such mode or distribution, the shape has fewer
+            than two axes, or the dtype is neither floating nor complex.
+
     >>> import accnp as jnp
     >>> init = jnp.nn.initializers.variance_scaling(1.0, "fan_in", "uniform")
     >>> init(jnp.random.key(0), (3, 2)).shape
@@ -246,7 +291,14 @@ def _scaled(name: str, scale: float, mode: str, distribution: str, what: str) ->
         in_axis: axis or axes of inputs.
         out_axis: axis or axes of outputs.
         batch_axis: axes that count for neither.
-        dtype: of the weights if the call names none.
+        dtype: of the weights if the call names none; float32 by default.
+
+    The initializer takes (key, shape, dtype=None), a shape of two axes or more.
+
+    Raises:
+        TypeError: (of the initializer) what was given is no key.
+        ValueError: (of the initializer) the shape has fewer axes, or the dtype is neither floating
+            nor complex.
 
     >>> import accnp as jnp
     >>> jnp.nn.initializers.{name}()(jnp.random.key(0), (3, 2)).shape
@@ -284,6 +336,13 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
         column_axis: the axis that is one side of the matrix; the others are the other side.
         dtype: of the weights if the call names none.
 
+    The initializer takes (key, shape, dtype=None); the weights are float32 unless a dtype is named
+    there or here.
+
+    Raises:
+        TypeError: (of the initializer) what was given is no key.
+        ValueError: (of the initializer) the shape has fewer than two axes.
+
     >>> import accnp as jnp
     >>> w = jnp.nn.initializers.orthogonal()(jnp.random.key(0), (3, 3))
     >>> bool(jnp.allclose(w @ w.T, jnp.eye(3), atol=1e-5))
@@ -313,6 +372,13 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
 
     Shapes are (*window, inputs, outputs) with one to three axes of the window; there are at least
     as many outputs as inputs.
+
+    The initializer takes (key, shape, dtype=None); the weights are float32 unless a dtype is named
+    there or here.
+
+    Raises:
+        TypeError: (of the initializer) what was given is no key.
+        ValueError: (of the initializer) the shape is another one.
 
     >>> import accnp as jnp
     >>> jnp.nn.initializers.delta_orthogonal()(jnp.random.key(0), (3, 2, 2))[0]

@@ -76,6 +76,11 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
         impl: the generator: "threefry2x32", "threefry4x32", "philox2x32", "philox4x32", "rbg"
             or "unsafe_rbg"; `config.default_prng_impl` if None.
 
+    Raises:
+        TypeError: the seed is no integer or not a scalar.
+        ValueError: there is no such generator.
+        OverflowError: the seed does not fit into 64 bits.
+
     >>> import accnp as jnp
     >>> jnp.random.PRNGKey(0)
     Array([0, 0], dtype=uint32)
@@ -86,12 +91,17 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
 
 @api_boundary
 def key(seed: Any, *, impl: Any = None) -> PRNGKeyArray:
-    """Make a typed key from an integer seed.
+    """Make a typed key, an array of shape () and of a key dtype, from an integer seed.
 
     Args:
         seed: an integer.
         impl: the generator: "threefry2x32", "threefry4x32", "philox2x32", "philox4x32", "rbg"
             or "unsafe_rbg"; `config.default_prng_impl` if None.
+
+    Raises:
+        TypeError: the seed is no integer or not a scalar.
+        ValueError: there is no such generator.
+        OverflowError: the seed does not fit into 64 bits.
 
     >>> import accnp as jnp
     >>> jnp.random.key(0).shape
@@ -103,7 +113,10 @@ def key(seed: Any, *, impl: Any = None) -> PRNGKeyArray:
 
 @api_boundary
 def key_data(keys: Any) -> Array:
-    """Return the integers below typed keys; raw keys come back as they are.
+    """Return the integers below typed keys, uint32 [..., words]; raw keys come back as they are.
+
+    Raises:
+        TypeError: what was given is no key.
 
     >>> import accnp as jnp
     >>> jnp.random.key_data(jnp.random.key(7))
@@ -121,6 +134,12 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None) -> PRNGKeyArray:
         impl: the generator: "threefry2x32", "threefry4x32", "philox2x32", "philox4x32", "rbg"
             or "unsafe_rbg"; `config.default_prng_impl` if None.
 
+    The keys have the leading axes as their shape.
+
+    Raises:
+        TypeError: dtype or shape are no keys'.
+        ValueError: there is no such generator.
+
     >>> import accnp as jnp
     >>> jnp.random.wrap_key_data(jnp.array([0, 7], jnp.uint32)).shape
     ()
@@ -131,7 +150,10 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None) -> PRNGKeyArray:
 
 
 def key_impl(keys: Any) -> str:
-    """Return the name of the generator of keys.
+    """Return the name of the generator of keys of any shape, of a key dtype or raw.
+
+    Raises:
+        TypeError: what was given is no key.
 
     >>> import accnp as jnp
     >>> jnp.random.key_impl(jnp.random.key(0))
@@ -155,7 +177,9 @@ def key_dtype(impl_spec: Any = None) -> Any:
 
 
 def clone(key: Any) -> Any:
-    """Return a key that may be used again where key reuse is checked.
+    """Return a key that may be used again where key reuse is checked: keys of any shape and dtype.
+
+    Raises nothing: reuse is not checked here, and what is given comes back.
 
     >>> import accnp as jnp
     >>> jnp.random.clone(jnp.random.key(0)).shape
@@ -215,8 +239,11 @@ def like_key(keys: Any, node: Node) -> Any:
 def split(key: Any, num: Any = 2) -> Any:
     """Make `num` new keys (a number or a shape) from one, of its kind: an array of that shape.
 
+    A typed key gives typed keys; a raw one (uint32) gives uint32 [*num, words].
+
     Raises:
         TypeError: what was given is no key, or a size is negative.
+        ValueError: there is more than one key; vmap does many.
 
     >>> import accnp as jnp
     >>> jnp.random.split(jnp.random.key(0)).shape
@@ -229,6 +256,13 @@ def split(key: Any, num: Any = 2) -> Any:
 @api_boundary
 def fold_in(key: Any, data: Any) -> Any:
     """Make a new key from a key and an integer.
+
+    The new key has shape and dtype of the given one.
+
+    Raises:
+        TypeError: what was given is no key, or data is not a scalar.
+        ValueError: there is more than one key; vmap does many.
+        OverflowError: a Python integer is negative or does not fit into uint32.
 
     >>> import accnp as jnp
     >>> jnp.random.fold_in(jnp.random.key(0), 3).shape

@@ -154,6 +154,13 @@ def uniform(
 ) -> Array:
     """Sample uniform numbers in [minval, maxval).
 
+    Shape () by default; dtype floating, float32 by default. The bounds broadcast to the shape.
+
+    Raises:
+        TypeError: what was given is no key.
+        ValueError: the dtype is not floating, the bounds do not broadcast to the shape, or there
+            is more than one key.
+
     >>> import accnp as jnp
     >>> jnp.random.uniform(jnp.random.key(0), (2,))
     Array([0.947667 , 0.9785799], dtype=float32)
@@ -182,6 +189,12 @@ def randint(
     out_sharding: Any = None,
 ) -> Array:
     """Sample integers in [minval, maxval).
+
+    The bounds broadcast to the shape; dtype int32 by default. An empty interval gives minval.
+
+    Raises:
+        TypeError: what was given is no key, or the dtype is no integer one.
+        ValueError: the bounds do not broadcast to the shape, or there is more than one key.
 
     >>> import accnp as jnp
     >>> jnp.random.randint(jnp.random.key(0), (4,), 0, 10)
@@ -250,6 +263,12 @@ def bernoulli(
 ) -> Array:
     """Sample True with probability p.
 
+    `p` broadcasts to the shape (None: that of p); the result is bool.
+
+    Raises:
+        TypeError: what was given is no key, or p is not floating.
+        ValueError: p does not broadcast to the shape, there is no such mode, or more than one key.
+
     >>> import accnp as jnp
     >>> jnp.random.bernoulli(jnp.random.key(0), 0.5, (4,))
     Array([False, False,  True,  True], dtype=bool)
@@ -288,6 +307,12 @@ def normal_node(words: Words, shape: tuple[int, ...], dtype: np.dtype) -> Node:
 @api_boundary
 def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Sample standard normal numbers, real or complex.
+
+    Shape () by default; dtype float32 by default. Parts of complex ones have variance 1/2.
+
+    Raises:
+        TypeError: what was given is no key, or a size is negative.
+        ValueError: the dtype is an integer one, or there is more than one key.
 
     >>> import accnp as jnp
     >>> jnp.random.normal(jnp.random.key(0), (2,))
@@ -328,6 +353,12 @@ def permutation(
 ) -> Array:
     """Shuffle an array along an axis, or the numbers below an integer.
 
+    The result has the array's shape and dtype. `independent` shuffles each line for itself.
+
+    Raises:
+        TypeError: what was given is no key, or x is a scalar and no integer.
+        ValueError: there is no such axis, or more than one key.
+
     >>> import accnp as jnp
     >>> jnp.random.permutation(jnp.random.key(0), 4)
     Array([0, 1, 3, 2], dtype=int32)
@@ -359,6 +390,14 @@ def choice(
     mode: str | None = None,
 ) -> Array:
     """Sample elements of an array along an axis, or numbers below an integer (floats are cut).
+
+    `p` holds weights [n] that sum to 1. The result has the array's dtype and `shape` in the
+    place of the axis.
+
+    Raises:
+        TypeError: what was given is no key, or shape is no sequence.
+        ValueError: p has another shape, there is nothing to choose from, no such axis, or more is
+            asked for without replacement than there is.
 
     >>> import accnp as jnp
     >>> jnp.random.choice(jnp.random.key(0), jnp.array([5, 6, 7]), (3,))

@@ -7,7 +7,6 @@ fused kernels; the rest is composed of the namespace's own functions.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -26,13 +25,42 @@ from accnp.api.arrays.creation import array
 from accnp.api.arrays.joining import stack
 from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements import ufuncs as uf
-from accnp.api.elements.elementwise import with_parameters
 from accnp.api.elements.parts import isneginf
 from accnp.api.elements.selecting import where
 from accnp.api.networks.nn import logsumexp as logsumexp
 from accnp.api.special_functions.special_normal import expit, log_ndtr, logit, ndtr
+from accnp.api.special_functions.special_ops import (
+    beta,
+    betainc,
+    betaln,
+    dawsn,
+    digamma,
+    erf,
+    erfc,
+    erfcx,
+    erfinv,
+    exp1,
+    expi,
+    expn,
+    gamma,
+    gammainc,
+    gammaincc,
+    gammaln,
+    hyp1f1,
+    hyp2f1,
+    i0,
+    i0e,
+    i1,
+    i1e,
+    ndtri,
+    operands,
+    owens_t,
+    poch,
+    polygamma,
+    spence,
+)  # fmt: skip
 from accnp.array import Array
-from accnp.errors import UnsupportedDtypeError, api_boundary
+from accnp.errors import api_boundary
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
 from accnp.primitives.custom import JvpRule, ruled
@@ -48,133 +76,6 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _operands(name: str, *xs: Any) -> list[Node]:
-    """Arguments of one real inexact dtype, broadcast against each other."""
-    nodes = broadcast_nodes(name, promote_inexact(f"special.{name}", *xs))
-    if nodes[0].aval.dtype.kind == "c":
-        raise UnsupportedDtypeError(
-            f"special.{name}: complex arguments are not supported; got {nodes[0].aval.dtype.name}; "
-            "take real and imag apart"
-        )
-    return nodes
-
-
-# Functions whose results have a dtype of their own in jax, also where all arguments are weak.
-_STRONG = {"beta", "dawsn", "erfcx", "exp1", "expi", "gamma", "ndtri", "spence"}
-
-
-def _function(name: str, op: str, arguments: str, what: str, example: str = "") -> Any:
-    """Declare a function that is one op."""
-    plain: Callable[..., Node] = getattr(o, op)
-
-    def strong(*xs: Node) -> Node:
-        y = plain(*xs)
-        return cast(y, y.aval.dtype)
-
-    record = strong if name in _STRONG else plain
-
-    def one(x: Any) -> Array:
-        return wrap(record(*_operands(name, x)))
-
-    def two(x: Any, y: Any) -> Array:
-        return wrap(record(*_operands(name, x, y)))
-
-    def three(x: Any, y: Any, z: Any) -> Array:
-        return wrap(record(*_operands(name, x, y, z)))
-
-    def four(x: Any, y: Any, z: Any, w: Any) -> Array:
-        return wrap(record(*_operands(name, x, y, z, w)))
-
-    call = with_parameters((one, two, three, four)[arguments.count(",")], arguments)
-    made: Any = api_boundary(call)
-    made.__name__ = made.__qualname__ = name
-    made.__module__ = "accnp.scipy.special"
-    made.__doc__ = (
-        f"{what}, elementwise.\n\n    Arguments: {arguments}; real, broadcast, promoted.\n"
-    )
-    if example:
-        call_text, value = example.split(" -> ")
-        made.__doc__ += f"""
-    >>> import accnp as jnp
-    >>> round(float(jnp.scipy.special.{call_text}), 5)
-    {value}
-    """
-    return made
-
-
-beta = _function(
-    "beta", "beta", "a, b", "gamma(a) gamma(b) / gamma(a + b)", "beta(2.0, 3.0) -> 0.08333"
-)
-betaln = _function("betaln", "betaln", "a, b", "log |beta(a, b)|", "betaln(2.0, 3.0) -> -2.48491")
-betainc = _function(
-    "betainc", "regularized_incomplete_beta", "a, b, x",
-    "The regularised incomplete beta function", "betainc(2.0, 3.0, 0.5) -> 0.6875",
-)  # fmt: skip
-dawsn = _function("dawsn", "dawsn", "x", "Dawson's integral", "dawsn(1.0) -> 0.53808")
-digamma = _function(
-    "digamma", "digamma", "x", "The derivative of log gamma", "digamma(1.0) -> -0.57722"
-)
-erf = _function("erf", "erf", "x", "The error function", "erf(1.0) -> 0.8427")
-erfc = _function("erfc", "erfc", "x", "1 - erf(x)", "erfc(1.0) -> 0.1573")
-erfcx = _function("erfcx", "erfcx", "x", "exp(x**2) erfc(x)", "erfcx(1.0) -> 0.42758")
-erfinv = _function("erfinv", "erf_inv", "x", "The inverse of erf", "erfinv(0.5) -> 0.47694")
-exp1 = _function(
-    "exp1", "exp1", "x", "The integral of exp(-t) / t from x on", "exp1(1.0) -> 0.21938"
-)
-expi = _function(
-    "expi", "expi", "x", "The integral of exp(t) / t up to x, a principal value",
-    "expi(1.0) -> 1.89512",
-)  # fmt: skip
-expn = _function(
-    "expn", "expn", "n, x", "The integral of exp(-x t) / t**n from 1 on", "expn(2, 1.0) -> 0.1485"
-)
-gamma = _function("gamma", "gamma", "x", "The gamma function", "gamma(5.0) -> 24.0")
-gammainc = _function(
-    "gammainc", "igamma", "a, x", "The regularised lower incomplete gamma function",
-    "gammainc(2.0, 1.0) -> 0.26424",
-)  # fmt: skip
-gammaincc = _function(
-    "gammaincc", "igammac", "a, x", "The regularised upper incomplete gamma function",
-    "gammaincc(2.0, 1.0) -> 0.73576",
-)  # fmt: skip
-gammaln = _function("gammaln", "lgamma", "x", "log |gamma(x)|", "gammaln(5.0) -> 3.17805")
-hyp1f1 = _function(
-    "hyp1f1", "hyp1f1", "a, b, x", "Kummer's confluent hypergeometric function",
-    "hyp1f1(1.0, 2.0, 3.0) -> 6.36185",
-)  # fmt: skip
-hyp2f1 = _function(
-    "hyp2f1", "hyp2f1", "a, b, c, x", "Gauss's hypergeometric function",
-    "hyp2f1(1.0, 2.0, 3.0, 0.5) -> 1.54518",
-)  # fmt: skip
-i0 = _function(
-    "i0", "bessel_i0", "x", "The modified Bessel function of order 0", "i0(1.0) -> 1.26607"
-)
-i0e = _function("i0e", "bessel_i0e", "x", "exp(-|x|) i0(x)", "i0e(1.0) -> 0.46576")
-i1 = _function(
-    "i1", "bessel_i1", "x", "The modified Bessel function of order 1", "i1(1.0) -> 0.56516"
-)
-i1e = _function("i1e", "bessel_i1e", "x", "exp(-|x|) i1(x)", "i1e(1.0) -> 0.20791")
-ndtri = _function(
-    "ndtri", "ndtri", "p", "The inverse of the normal distribution function",
-    "ndtri(0.975) -> 1.95996",
-)  # fmt: skip
-owens_t = _function(
-    "owens_t", "owens_t", "h, a", "Owen's T function", "owens_t(1.0, 2.0) -> 0.07847"
-)
-poch = _function("poch", "poch", "z, m", "gamma(z + m) / gamma(z)", "poch(2.0, 3.0) -> 24.0")
-polygamma = _function(
-    "polygamma", "polygamma", "n, x", "The derivative of order n of digamma",
-    "polygamma(1, 2.0) -> 0.64493",
-)  # fmt: skip
-spence = _function(
-    "spence",
-    "spence",
-    "x",
-    "The integral of log(t) / (1 - t) from 1 to x",
-    "spence(2.0) -> -0.82247",
-)
-
-
 @api_boundary
 def zeta(x: Any, q: Any = None) -> Array:
     """Hurwitz's zeta function: the sum of 1 / (k + q)**x over k from 0 on, elementwise.
@@ -183,25 +84,32 @@ def zeta(x: Any, q: Any = None) -> Array:
         x: exponents.
         q: where the sum begins; Riemann's function is q=1.
 
+    The result is floating: float32 of integers.
+
+    Raises:
+        TypeError: something is no array or number, is complex, or shapes do not broadcast.
+
     >>> import accnp as jnp
     >>> round(float(jnp.scipy.special.zeta(2.0, 1.0)), 5)
     1.64493
     """
-    return wrap(o.zeta(*_operands("zeta", x, 1 if q is None else q)))
+    return wrap(o.zeta(*operands("zeta", x, 1 if q is None else q)))
 
 
 @api_boundary
 def loggamma(x: Any) -> Array:
     """log(gamma(x)), elementwise; nan from 0 down, where gamma has no real logarithm everywhere.
 
+    The result is floating: float32 of integers.
+
     Raises:
-        ValueError: `x` is complex.
+        TypeError: `x` is complex, or no array or number.
 
     >>> import accnp as jnp
     >>> round(float(jnp.scipy.special.loggamma(5.0)), 5)
     3.17805
     """
-    value = wrap(_operands("loggamma", x)[0])
+    value = wrap(operands("loggamma", x)[0])
     return where(value > 0, gammaln(value), np.nan)
 
 
@@ -209,11 +117,16 @@ def loggamma(x: Any) -> Array:
 def gammasgn(x: Any) -> Array:
     """The sign of gamma(x), elementwise; nan at negative integers.
 
+    The result is floating: float32 of integers.
+
+    Raises:
+        TypeError: no array or number is given, or a complex one.
+
     >>> import accnp as jnp
     >>> float(jnp.scipy.special.gammasgn(-0.5))
     -1.0
     """
-    value = wrap(_operands("gammasgn", x)[0])
+    value = wrap(operands("gammasgn", x)[0])
     below = uf.floor(value)
     sign = where(value > 0, 1.0, 1.0 - 2.0 * (below % 2))
     sign = where((value < 0) & (below == value), np.nan, sign)
@@ -225,6 +138,11 @@ def gammasgn(x: Any) -> Array:
 def xlogy(x: Any, y: Any) -> Array:
     """x log(y), 0 where x is 0, elementwise.
 
+    The arguments promote, to float32 at least, and broadcast.
+
+    Raises:
+        TypeError: something is no array or number, or shapes do not broadcast.
+
     >>> import accnp as jnp
     >>> float(jnp.scipy.special.xlogy(0.0, 0.0))
     0.0
@@ -235,6 +153,11 @@ def xlogy(x: Any, y: Any) -> Array:
 @api_boundary
 def xlog1py(x: Any, y: Any) -> Array:
     """x log(1 + y), 0 where x is 0, elementwise.
+
+    The arguments promote, to float32 at least, and broadcast.
+
+    Raises:
+        TypeError: something is no array or number, or shapes do not broadcast.
 
     >>> import accnp as jnp
     >>> float(jnp.scipy.special.xlog1py(0.0, -1.0))
@@ -269,11 +192,16 @@ def _times_log(name: str, x: Any, y: Any, log: Any, harmless: float) -> Array:
 def entr(x: Any) -> Array:
     """-x log(x); 0 at 0, -inf below, elementwise.
 
+    The result is floating: float32 of integers.
+
+    Raises:
+        TypeError: no array or number is given, or a complex one.
+
     >>> import accnp as jnp
     >>> float(jnp.scipy.special.entr(1.0))
     -0.0
     """
-    value = wrap(_operands("entr", x)[0])
+    value = wrap(operands("entr", x)[0])
     return where(value < 0, -np.inf, -xlogy(value, value))
 
 
@@ -281,11 +209,16 @@ def entr(x: Any) -> Array:
 def rel_entr(p: Any, q: Any) -> Array:
     """p log(p / q); 0 where p is 0 and q >= 0, inf where either is below 0, elementwise.
 
+    The arguments are real, promote, to float32 at least, and broadcast.
+
+    Raises:
+        TypeError: something is no array or number, is complex, or shapes do not broadcast.
+
     >>> import accnp as jnp
     >>> float(jnp.scipy.special.rel_entr(1.0, 1.0))
     0.0
     """
-    x, y = (wrap(n) for n in _operands("rel_entr", p, q))
+    x, y = (wrap(n) for n in operands("rel_entr", p, q))
     both = (x > 0) & (y > 0)
     safe_x, safe_y = where(both, x, 1), where(both, y, 1)
     value = safe_x * (uf.log(safe_x) - uf.log(safe_y))
@@ -300,11 +233,16 @@ def rel_entr(p: Any, q: Any) -> Array:
 def kl_div(p: Any, q: Any) -> Array:
     """p log(p / q) - p + q, as `rel_entr` at the borders, elementwise.
 
+    The arguments are real, promote, to float32 at least, and broadcast.
+
+    Raises:
+        TypeError: something is no array or number, is complex, or shapes do not broadcast.
+
     >>> import accnp as jnp
     >>> float(jnp.scipy.special.kl_div(1.0, 1.0))
     0.0
     """
-    x, y = (wrap(n) for n in _operands("kl_div", p, q))
+    x, y = (wrap(n) for n in operands("kl_div", p, q))
     value = rel_entr(p, q)
     return wrap(cast((value - x + y)._node, value.dtype, value.weak_type))
 
@@ -313,11 +251,16 @@ def kl_div(p: Any, q: Any) -> Array:
 def boxcox(x: Any, lmbda: Any) -> Array:
     """(x**lmbda - 1) / lmbda; log(x) where lmbda is 0, elementwise.
 
+    The arguments are real, promote, to float32 at least, and broadcast.
+
+    Raises:
+        TypeError: something is no array or number, is complex, or shapes do not broadcast.
+
     >>> import accnp as jnp
     >>> round(float(jnp.scipy.special.boxcox(2.0, 0.5)), 5)
     0.82843
     """
-    value, power = (wrap(n) for n in _operands("boxcox", x, lmbda))
+    value, power = (wrap(n) for n in operands("boxcox", x, lmbda))
     return _boxcox(uf.log(value), power)
 
 
@@ -325,11 +268,16 @@ def boxcox(x: Any, lmbda: Any) -> Array:
 def boxcox1p(x: Any, lmbda: Any) -> Array:
     """((1 + x)**lmbda - 1) / lmbda; log(1 + x) where lmbda is 0, elementwise.
 
+    The arguments are real, promote, to float32 at least, and broadcast.
+
+    Raises:
+        TypeError: something is no array or number, is complex, or shapes do not broadcast.
+
     >>> import accnp as jnp
     >>> round(float(jnp.scipy.special.boxcox1p(2.0, 0.5)), 5)
     1.4641
     """
-    value, power = (wrap(n) for n in _operands("boxcox1p", x, lmbda))
+    value, power = (wrap(n) for n in operands("boxcox1p", x, lmbda))
     return _boxcox(uf.log1p(value), power)
 
 
@@ -344,6 +292,14 @@ def _boxcox(log: Array, power: Array) -> Array:
 def factorial(n: Any, exact: bool = False) -> Array:
     """n!, by the gamma function, elementwise; 0 for negative n.
 
+    The result is floating, float32 of integers: exact up to 2**24 only.
+
+    Differs from SciPy: no exact integers.
+
+    Raises:
+        TypeError: no array or number is given, or a complex one.
+        NotImplementedError: exact=True.
+
     >>> import accnp as jnp
     >>> float(jnp.scipy.special.factorial(5))
     120.0
@@ -352,7 +308,7 @@ def factorial(n: Any, exact: bool = False) -> Array:
         raise NotImplementedError(
             "special.factorial: exact=True gives Python integers; use math.factorial"
         )
-    value = wrap(_operands("factorial", n)[0])
+    value = wrap(operands("factorial", n)[0])
     return where(value < 0, 0, gamma(where(value < 0, 0, value) + 1)).astype(value.dtype)
 
 
@@ -360,11 +316,18 @@ def factorial(n: Any, exact: bool = False) -> Array:
 def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
     """The number of ways to choose k of N, elementwise; with repetition if asked for.
 
+    The arguments broadcast; the result is floating, float32 of integers.
+
+    Differs from SciPy: no `exact`.
+
+    Raises:
+        TypeError: something is no array or number, is complex, or shapes do not broadcast.
+
     >>> import accnp as jnp
     >>> round(float(jnp.scipy.special.comb(5, 2)), 3)
     10.0
     """
-    n, m = (wrap(x) for x in _operands("comb", N, k))
+    n, m = (wrap(x) for x in operands("comb", N, k))
     if repetition:
         return comb(n + m - 1, m)
     fits = (m >= 0) & (n >= m) & (n >= 0)
@@ -380,11 +343,16 @@ def multigammaln(a: Any, d: int) -> Array:
         a: real numbers above (d - 1) / 2.
         d: dimension, a static integer.
 
+    The result is floating: float32 of integers.
+
+    Raises:
+        TypeError: a is complex or no array, or d is no static integer.
+
     >>> import accnp as jnp
     >>> round(float(jnp.scipy.special.multigammaln(5.0, 2)), 4)
     6.2042
     """
-    value = wrap(_operands("multigammaln", a)[0])
+    value = wrap(operands("multigammaln", a)[0])
     n = as_int(d, "special.multigammaln", "d")
     total = value * 0 + n * (n - 1) / 4 * math.log(math.pi)
     for k in range(n):
@@ -394,7 +362,11 @@ def multigammaln(a: Any, d: int) -> Array:
 
 @api_boundary
 def bernoulli(n: int) -> Array:
-    """The Bernoulli numbers B0 to Bn; B1 is -1/2.
+    """The Bernoulli numbers B0 to Bn, float32 [n + 1]; B1 is -1/2.
+
+    Raises:
+        TypeError: n is no static integer.
+        ValueError: n is negative.
 
     >>> import accnp as jnp
     >>> jnp.scipy.special.bernoulli(2)
@@ -417,14 +389,18 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Array:
         n_iter: accepted for the sake of jax's signature; SciPy's function needs none.
 
     Returns:
-        Array [v + 1, ...].
+        Array [v + 1, ...], floating.
+
+    Raises:
+        TypeError: z is complex or no array, or v is no static integer.
+        ValueError: v is negative.
 
     >>> import accnp as jnp
     >>> jnp.scipy.special.bessel_jn(jnp.array([0.0]), v=1)
     Array([[1.],
            [0.]], dtype=float32)
     """
-    x = _operands("bessel_jn", z)[0]
+    x = operands("bessel_jn", z)[0]
     order = as_int(v, "special.bessel_jn", "v")
     return stack([wrap(o.bessel_j(like(x, k), x)) for k in range(order + 1)])
 
@@ -437,11 +413,18 @@ def _strong(node: Node) -> Array:
 def sici(x: Any) -> tuple[Array, Array]:
     """The integrals of sin(t) / t from 0 to x, and of cos(t) / t from infinity, elementwise.
 
+    Both are floating, of the shape of x: float32 of integers.
+
+    Differs from SciPy: no complex arguments.
+
+    Raises:
+        TypeError: no array or number is given, or a complex one.
+
     >>> import accnp as jnp
     >>> [round(float(v), 5) for v in jnp.scipy.special.sici(1.0)]
     [0.94608, 0.3374]
     """
-    first, second = items(o.sici(*_operands("sici", x)))
+    first, second = items(o.sici(*operands("sici", x)))
     return _strong(first), _strong(second)
 
 
@@ -449,17 +432,29 @@ def sici(x: Any) -> tuple[Array, Array]:
 def fresnel(x: Any) -> tuple[Array, Array]:
     """The integrals of sin(pi t**2 / 2) and cos(pi t**2 / 2) from 0 to x, elementwise.
 
+    Both are floating, of the shape of x: float32 of integers.
+
+    Differs from SciPy: no complex arguments.
+
+    Raises:
+        TypeError: no array or number is given, or a complex one.
+
     >>> import accnp as jnp
     >>> [round(float(v), 5) for v in jnp.scipy.special.fresnel(1.0)]
     [0.43826, 0.77989]
     """
-    first, second = items(o.fresnel(*_operands("fresnel", x)))
+    first, second = items(o.fresnel(*operands("fresnel", x)))
     return _strong(first), _strong(second)
 
 
 @api_boundary
 def wofz(z: Any) -> Array:
     """Faddeeva's function exp(-z**2) erfc(-i z), elementwise; the result is complex.
+
+    complex64, or complex128 of doubles.
+
+    Raises:
+        TypeError: no array or number is given.
 
     >>> import accnp as jnp
     >>> complex(jnp.scipy.special.wofz(0j))

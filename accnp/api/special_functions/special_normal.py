@@ -29,6 +29,11 @@ __all__ = ["expit", "log_ndtr", "logit", "ndtr"]
 def expit(x: Any) -> Array:
     """1 / (1 + exp(-x)), elementwise.
 
+    The result is floating, or complex: float32 of integers, which SciPy makes double.
+
+    Raises:
+        TypeError: no array or number is given.
+
     >>> import accnp as jnp
     >>> float(jnp.scipy.special.expit(0.0))
     0.5
@@ -40,6 +45,11 @@ def expit(x: Any) -> Array:
 @api_boundary
 def logit(x: Any) -> Array:
     """log(x / (1 - x)), elementwise.
+
+    The result is floating, or complex: float32 of integers; nan outside of [0, 1].
+
+    Raises:
+        TypeError: no array or number is given.
 
     >>> import accnp as jnp
     >>> float(jnp.scipy.special.logit(0.5))
@@ -73,8 +83,10 @@ def _logit(p: Node) -> Node:
 def ndtr(x: Any) -> Array:
     """The distribution function of the standard normal law, elementwise.
 
+    Differs from SciPy: no integers and no complex numbers; the dtype stays.
+
     Raises:
-        TypeError: `x` is not of float32 or float64 (as in jax).
+        TypeError: `x` is not floating.
 
     >>> import accnp as jnp
     >>> float(jnp.scipy.special.ndtr(0.0))
@@ -126,6 +138,12 @@ def log_ndtr(x: Any, series_order: int = 3) -> Array:
     Args:
         x: floating numbers.
         series_order: accepted for the sake of jax's signature; SciPy's function needs none.
+
+    Differs from SciPy: no integers and no complex numbers; the dtype stays.
+
+    Raises:
+        TypeError: x is not floating.
+        ValueError: series_order is not from 0 to 30.
 
     >>> import accnp as jnp
     >>> round(float(jnp.scipy.special.log_ndtr(-30.0)), 3)

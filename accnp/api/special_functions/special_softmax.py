@@ -18,6 +18,12 @@ __all__ = ["log_softmax", "softmax"]
 def softmax(x: Any, /, *, axis: Any = None) -> Array:
     """exp(x) over its sum along the given axes; over all elements by default.
 
+    Shape and dtype stay; integers give float32.
+
+    Raises:
+        TypeError: no array or number is given.
+        ValueError: there is no such axis.
+
     >>> import accnp as jnp
     >>> jnp.scipy.special.softmax(jnp.zeros((2, 2)))
     Array([[0.25, 0.25],
@@ -29,6 +35,12 @@ def softmax(x: Any, /, *, axis: Any = None) -> Array:
 @api_boundary
 def log_softmax(x: Any, /, *, axis: Any = None) -> Array:
     """The logarithm of `softmax`; over all elements by default.
+
+    Shape and dtype stay; integers give float32.
+
+    Raises:
+        TypeError: no array or number is given.
+        ValueError: there is no such axis.
 
     >>> import accnp as jnp
     >>> jnp.scipy.special.log_softmax(jnp.zeros(2))

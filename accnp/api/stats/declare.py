@@ -33,7 +33,7 @@ _WHAT = {
     "logsf": "The logarithm of the probability of more than this value",
     "ppf": "The value that is exceeded with probability 1 - q",
     "isf": "The value that is exceeded with probability q",
-    "entropy": "The differential entropy, in nats",
+    "entropy": "The entropy in nats",
 }
 _DERIVED = {"pdf": "logpdf", "pmf": "logpmf", "cdf": "logcdf", "sf": "logsf"}
 _INVERSE = ("ppf", "isf")
@@ -91,7 +91,8 @@ def _make(
         given = as_nodes(label, *bound.arguments.values())
         nodes = broadcast_nodes(label, promote_inexact(label, *map(wrap, given)))
         # Constants of a formula must not decide: only Python's numbers alone give a weak result.
-        weak = all(x.aval.weak_type for x in given)
+        # An entropy is a sum over numbers that the formula brings, as in jax.
+        weak = key != "entropy" and all(x.aval.weak_type for x in given)
         found = evaluated(bound, nodes)
         return wrap(cast(found._node, nodes[0].aval.dtype, weak))
 
@@ -121,7 +122,11 @@ def _make(
     operands, values = _example(name, key)
     made.__doc__ = (
         f"{_WHAT[key]} of {what}, elementwise.\n\n    {key}({arguments}): real arrays, which are "
-        "promoted and broadcast.\n\n    >>> import accnp as jnp\n"
+        "promoted and broadcast.\n    The result is floating: integers and bools give float32 "
+        "(float64 with jax_enable_x64).\n\n    Differs from SciPy: a function, no method of a "
+        "distribution; no lists; float32 stays float32;\n    parameters are not checked.\n\n"
+        "    Raises:\n        TypeError: something is no array or number, or shapes do not "
+        "broadcast.\n\n    >>> import accnp as jnp\n"
         f"    >>> jnp.round(jnp.scipy.stats.{name}.{key}({operands}), 4)\n"
         f"    Array({values}, dtype=float32)\n    "
     )

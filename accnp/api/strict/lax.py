@@ -16,6 +16,7 @@ from accnp.api.arguments.convert import as_node, cast, wrap
 from accnp.api.arguments.shapes import as_int
 from accnp.api.arguments.values import check_complex
 from accnp.api.elements.elementwise import documented, with_parameters
+from accnp.api.strict.lax_texts import op_text
 from accnp.api.strict.lax_types import check_accuracy
 from accnp.array import Array
 from accnp.errors import api_boundary
@@ -71,8 +72,9 @@ def strict(name: str, op: str, parameters: str, example: str) -> Callable[..., A
     call = api_boundary(with_parameters(forms[names.count(",")], names))
     call.__name__ = call.__qualname__ = name
     call.__module__ = "accnp.lax"
-    text = f"The op `{OPS[op].name}`, elementwise; operands of one dtype."
-    call.__doc__ = documented(text, label, example)
+    call.__doc__ = documented(
+        op_text(name, OPS[op], names.count(",") + 1, accurate), label, example
+    )
     return call
 
 
@@ -138,7 +140,10 @@ min = strict("min", "min", "x, y", "[1, 5], [3, 2] -> [1, 2]")
 
 
 def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Array:
-    """The product of two arrays of one dtype; in another dtype, if one is given.
+    """The product of two arrays of one dtype and shape; with `out_dtype`, of any two in that one.
+
+    Raises:
+        TypeError: no array or number is given, or shapes or, without `out_dtype`, dtypes differ.
 
     Example:
         >>> import accnp as jnp
@@ -168,6 +173,11 @@ _random_gamma_grad = strict(
 
 def random_gamma_grad(*args: Any) -> Array:
     """The derivative of gamma samples (the second operand) by their parameter (the first one).
+
+    Both of one floating dtype and of one shape, which the result has.
+
+    Raises:
+        TypeError: dtypes or shapes differ, or are of another kind.
 
     >>> import accnp as jnp
     >>> jnp.lax.random_gamma_grad(jnp.array([1.0]), jnp.array([1.0]))
@@ -219,6 +229,11 @@ def select_n(which: Any, *cases: Any) -> Array:
 def select(pred: Any, on_true: Any, on_false: Any) -> Array:
     """`on_true` where `pred` holds, `on_false` elsewhere; shapes and dtypes are equal.
 
+    `pred` is bool, of the same shape or a scalar.
+
+    Raises:
+        TypeError: shapes or dtypes differ, or `pred` is of a floating or complex dtype.
+
     Example:
         >>> import accnp as jnp
         >>> jnp.lax.select(jnp.array([True, False]), jnp.ones(2), jnp.zeros(2))
@@ -249,7 +264,10 @@ def _select(name: str, which: Any, given: Sequence[Any]) -> Array:
 
 @api_boundary
 def clamp(min: Any, x: Any, max: Any) -> Array:
-    """Limit x to [min, max]; the bounds have the shape of x or rank 0.
+    """Limit x to [min, max]; the bounds have the shape of x or rank 0, and its dtype.
+
+    Raises:
+        TypeError: shapes or dtypes differ, or something is no array or number.
 
     >>> import accnp as jnp
     >>> jnp.lax.clamp(0.0, jnp.array([-1.0, 2.0]), 1.0)
@@ -260,7 +278,12 @@ def clamp(min: Any, x: Any, max: Any) -> Array:
 
 @api_boundary
 def pow(x: Any, y: Any) -> Array:
-    """x to the power y; y has the dtype of x or is an integer.
+    """x to the power y, elementwise: x floating or complex, y of its dtype or an integer.
+
+    The result has the shape of both (rank 0 and axes of 1 stretch) and the dtype of x.
+
+    Raises:
+        TypeError: x is an integer, y of another floating dtype, or shapes differ.
 
     >>> import accnp as jnp
     >>> jnp.lax.pow(jnp.array([2.0]), 3.0)
@@ -271,7 +294,10 @@ def pow(x: Any, y: Any) -> Array:
 
 @api_boundary
 def integer_pow(x: Any, y: int) -> Array:
-    """x to a static integer power.
+    """x to a static integer power, elementwise, in the dtype of x.
+
+    Raises:
+        TypeError: y is no integer, or is negative while x is one; or x is bool.
 
     >>> import accnp as jnp
     >>> jnp.lax.integer_pow(jnp.array([2.0]), 3)
@@ -288,7 +314,10 @@ def integer_pow(x: Any, y: int) -> Array:
 
 @api_boundary
 def reciprocal(x: Any) -> Array:
-    """1 / x.
+    """1 / x, elementwise, in the dtype of x, which is floating or complex.
+
+    Raises:
+        TypeError: x is an integer or bool, or no array.
 
     >>> import accnp as jnp
     >>> jnp.lax.reciprocal(jnp.array([2.0]))
@@ -299,7 +328,13 @@ def reciprocal(x: Any) -> Array:
 
 @api_boundary
 def round(x: Any, rounding_method: Any = RoundingMethod.AWAY_FROM_ZERO) -> Array:
-    """The nearest whole number, halves as the method says.
+    """The nearest whole number, elementwise, in the dtype of x, which is floating.
+
+    Differs from NumPy: halves go away from 0, unless the method is TO_NEAREST_EVEN.
+
+    Raises:
+        TypeError: x is of another kind.
+        ValueError: there is no such method.
 
     >>> import accnp as jnp
     >>> jnp.lax.round(jnp.array([0.5, 1.5]))
@@ -314,7 +349,10 @@ _CONJUGATED = tuple(map(np.dtype, ("float32", "float64", "complex64", "complex12
 
 @api_boundary
 def conj(x: Any) -> Array:
-    """The complex conjugate; real operands become complex.
+    """The complex conjugate, elementwise; float32 and float64 become complex.
+
+    Raises:
+        TypeError: x is of another dtype, half precision and integers included.
 
     >>> import accnp as jnp
     >>> jnp.lax.conj(jnp.array([1j]))
@@ -336,6 +374,12 @@ def conj(x: Any) -> Array:
 def convert_element_type(operand: Any, new_dtype: Any) -> Array:
     """Convert the elements; of complex ones the real part is taken, for bools as well.
 
+    The result has the operand's shape. Without jax_enable_x64 a 64-bit dtype stands for that of
+    32 bits, with a warning.
+
+    Raises:
+        TypeError: there is no such dtype, or a complex number of Python's is to become real.
+
     >>> import accnp as jnp
     >>> jnp.lax.convert_element_type(jnp.array([1.5]), int)
     Array([1], dtype=int32)
@@ -351,6 +395,10 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Array:
 @api_boundary
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
     """The same bits as another dtype; of another width, the last axis is added or used up.
+
+    Raises:
+        TypeError: bool or complex on one side, another dtype on the other, of the same width.
+        ValueError: the last axis does not hold just one element of a wider dtype.
 
     >>> import accnp as jnp
     >>> jnp.lax.bitcast_convert_type(jnp.float32(1.0), jnp.int32)
@@ -381,6 +429,10 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Ar
 
     Ties go to even; what is too large becomes infinite, what is too small zero, nan stays.
 
+    Raises:
+        TypeError: the operand is not floating, or a number of bits is no integer.
+        ValueError: there is no bit of exponent, or fewer than none of mantissa.
+
     Example:
         >>> import accnp as jnp
         >>> jnp.lax.reduce_precision(jnp.array([1.1, 70000.0]), 5, 10)
@@ -398,7 +450,10 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Ar
 
 
 def stop_gradient(x: Any) -> Any:
-    """The tree of values as it is, but a constant to every derivative.
+    """The tree of values as it is (shapes and dtypes), but a constant to every derivative.
+
+    Raises:
+        TypeError: a leaf is no array or number.
 
     >>> import accnp as jnp
     >>> jnp.lax.stop_gradient(1.0)
@@ -416,7 +471,10 @@ def stop_gradient(x: Any) -> Any:
 
 def optimization_barrier(operand: Any, /) -> Any:
     """The tree of values as it is, for consumers that shall come after all of them: nothing is
-    merged or fused across.
+    merged or fused across. Shapes and dtypes stay.
+
+    Raises:
+        TypeError: a leaf is no array or number.
 
     >>> import accnp as jnp
     >>> jnp.lax.optimization_barrier(jnp.ones(2))

@@ -1,11 +1,11 @@
-"""The strict functions that move, cut, join and reduce.
+"""The strict functions that move, cut and join.
 
 In: arrays, static ints. Out: lazy Arrays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,15 +15,11 @@ from accnp.api.arguments.convert import as_node, to_shape, wrap
 from accnp.api.arguments.shapes import as_axes, as_axis, as_int, as_shape, as_sizes
 from accnp.api.arrays.creation import full as jnp_full
 from accnp.api.arrays.creation import iota as jnp_iota
-from accnp.api.elements.elementwise import documented
-from accnp.api.elements.ruled_functions import logaddexp
-from accnp.api.folds.reductions import complex_extreme
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.kinds import broadcast_to
-from accnp.primitives.prefix import prefixes
 
 
 def _ints(values: Any, name: str) -> tuple[int, ...]:
@@ -34,7 +30,12 @@ def _ints(values: Any, name: str) -> tuple[int, ...]:
 
 @api_boundary
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Array:
-    """An array of one value.
+    """An array of a static shape, filled with one value.
+
+    The dtype is the value's by default, weak for a Python number.
+
+    Raises:
+        TypeError: a size is no integer, or negative; or there is no such dtype.
 
     >>> import accnp as jnp
     >>> jnp.lax.full((2,), 1.5)
@@ -48,6 +49,9 @@ def full_like(
     x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None
 ) -> Array:
     """An array of one value with the shape and dtype of another one.
+
+    Raises:
+        TypeError: x has neither a shape nor is an array, or there is no such dtype.
 
     >>> import accnp as jnp
     >>> jnp.lax.full_like(jnp.ones(2), 3)
@@ -64,7 +68,10 @@ def full_like(
 
 @api_boundary
 def iota(dtype: Any, size: int) -> Array:
-    """The numbers 0, 1, ... size - 1.
+    """The numbers 0, 1, ... size - 1, of the given dtype.
+
+    Raises:
+        TypeError: size is no integer, or negative; or there is no such dtype.
 
     >>> import accnp as jnp
     >>> jnp.lax.iota(int, 3)
@@ -75,7 +82,11 @@ def iota(dtype: Any, size: int) -> Array:
 
 @api_boundary
 def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: Any = None) -> Array:
-    """An array whose elements are their index along one axis.
+    """An array of a shape and dtype whose elements are their index along one axis.
+
+    Raises:
+        TypeError: a size is no integer.
+        ValueError: there is no such axis.
 
     >>> import accnp as jnp
     >>> jnp.lax.broadcasted_iota(int, (2, 2), 1)
@@ -92,6 +103,11 @@ def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: An
 def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """Put new axes of these sizes in front.
 
+    The result has shape (*sizes, *operand.shape) and the operand's dtype.
+
+    Raises:
+        TypeError: a size is no integer, or negative.
+
     >>> import accnp as jnp
     >>> jnp.lax.broadcast(jnp.ones(2), (1,)).shape
     (1, 2)
@@ -105,6 +121,12 @@ def broadcast_in_dim(
     operand: Any, shape: Any, broadcast_dimensions: Any, *, out_sharding: Any = None
 ) -> Array:
     """Put the operand's axes at the given places of a larger shape and repeat along the others.
+
+    Its axis i becomes axis broadcast_dimensions[i]; the dtype stays.
+
+    Raises:
+        TypeError: an axis has neither length 1 nor the length of its place, or the places do not
+            ascend within the shape.
 
     >>> import accnp as jnp
     >>> jnp.lax.broadcast_in_dim(jnp.ones(2), (2, 3), (0,)).shape
@@ -122,6 +144,11 @@ def broadcast_in_dim(
 def broadcast_to_rank(x: Any, rank: int) -> Array:
     """Put axes of length 1 in front up to a rank.
 
+    The dtype stays.
+
+    Raises:
+        TypeError: x is no array or number.
+
     >>> import accnp as jnp
     >>> jnp.lax.broadcast_to_rank(jnp.ones(2), 3).shape
     (1, 1, 2)
@@ -135,6 +162,12 @@ def reshape(
     operand: Any, new_sizes: Any, dimensions: Any = None, *, out_sharding: Any = None
 ) -> Array:
     """The elements under another shape, after a permutation of the axes if one is given.
+
+    The dtype stays.
+
+    Raises:
+        TypeError: the number of elements changes, a size is negative (NumPy takes -1), or
+            `dimensions` is no permutation.
 
     >>> import accnp as jnp
     >>> jnp.lax.reshape(jnp.ones(4), (2, 2))
@@ -156,6 +189,11 @@ def reshape(
 def transpose(operand: Any, permutation: Any) -> Array:
     """Permute the axes.
 
+    The dtype stays.
+
+    Raises:
+        TypeError: `permutation` is none of the axes.
+
     >>> import accnp as jnp
     >>> jnp.lax.transpose(jnp.ones((1, 2)), (1, 0)).shape
     (2, 1)
@@ -171,6 +209,11 @@ def transpose(operand: Any, permutation: Any) -> Array:
 def rev(operand: Any, dimensions: Any) -> Array:
     """Reverse the order along axes.
 
+    Shape and dtype stay.
+
+    Raises:
+        ValueError: there is no such axis, or one is given twice.
+
     >>> import accnp as jnp
     >>> jnp.lax.rev(jnp.arange(3), (0,))
     Array([2, 1, 0], dtype=int32)
@@ -182,6 +225,11 @@ def rev(operand: Any, dimensions: Any) -> Array:
 @api_boundary
 def squeeze(array: Any, dimensions: Any) -> Array:
     """Drop axes of length 1.
+
+    The dtype stays.
+
+    Raises:
+        ValueError: an axis has another length, is none of the array's, or is given twice.
 
     >>> import accnp as jnp
     >>> jnp.lax.squeeze(jnp.ones((1, 2)), (0,)).shape
@@ -195,6 +243,11 @@ def squeeze(array: Any, dimensions: Any) -> Array:
 @api_boundary
 def expand_dims(array: Any, dimensions: Any) -> Array:
     """Insert axes of length 1.
+
+    `dimensions` are axes of the result; the dtype stays.
+
+    Raises:
+        ValueError: there is no such axis, or one is given twice.
 
     >>> import accnp as jnp
     >>> jnp.lax.expand_dims(jnp.ones(2), (0,)).shape
@@ -214,6 +267,11 @@ def expand_dims(array: Any, dimensions: Any) -> Array:
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Array:
     """Join neighbouring axes into one.
 
+    Axes from start up to stop (the last one by default); the dtype stays.
+
+    Raises:
+        TypeError: stop lies before start.
+
     >>> import accnp as jnp
     >>> jnp.lax.collapse(jnp.ones((2, 3, 4)), 0, 2).shape
     (6, 4)
@@ -232,6 +290,11 @@ slice_object = slice
 def slice(operand: Any, start_indices: Any, limit_indices: Any, strides: Any = None) -> Array:
     """Cut out a box, with steps if given.
 
+    A start, a limit and a step for each axis, static integers; the dtype stays.
+
+    Raises:
+        TypeError: not one for each axis, or limits are out of bounds or before starts.
+
     >>> import accnp as jnp
     >>> jnp.lax.slice(jnp.arange(4), (1,), (3,))
     Array([1, 2], dtype=int32)
@@ -247,6 +310,10 @@ def slice_in_dim(
     operand: Any, start_index: Any, limit_index: Any, stride: int = 1, axis: int = 0
 ) -> Array:
     """Cut along one axis; negative indices count from the end.
+
+    Raises:
+        TypeError: bounds lie outside the axis, or the step is below 1.
+        ValueError: there is no such axis.
 
     >>> import accnp as jnp
     >>> jnp.lax.slice_in_dim(jnp.arange(4), 0, 4, 2)
@@ -279,6 +346,13 @@ def slice_in_dim(
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """Take one place of an axis.
 
+    The axis stays, of length 1, if keepdims.
+
+    Raises:
+        IndexError: the index is out of bounds.
+        ValueError: there is no such axis.
+        TypeError: the index is no static integer.
+
     >>> import accnp as jnp
     >>> jnp.lax.index_in_dim(jnp.arange(3), 1)
     Array([1], dtype=int32)
@@ -304,6 +378,10 @@ def x_array(node: Node) -> Array:
 def concatenate(operands: Any, dimension: int) -> Array:
     """Join arrays of one dtype along an axis.
 
+    Raises:
+        TypeError: dtypes differ, or shapes beside that axis.
+        ValueError: there are no operands, or no such axis (negative ones included).
+
     >>> import accnp as jnp
     >>> jnp.lax.concatenate([jnp.ones(1), jnp.zeros(1)], 0)
     Array([1., 0.], dtype=float32)
@@ -326,6 +404,10 @@ def concatenate(operands: Any, dimension: int) -> Array:
 def pad(operand: Any, padding_value: Any, padding_config: Any) -> Array:
     """Put (low, high, interior) padding of one value around and between; negative ones crop.
 
+    Raises:
+        ValueError: there is not one triple for each axis, or an interior one is negative.
+        TypeError: the value is of another dtype.
+
     >>> import accnp as jnp
     >>> jnp.lax.pad(jnp.ones(2), 0.0, ((1, 0, 0),))
     Array([0., 1., 1.], dtype=float32)
@@ -338,82 +420,3 @@ def pad(operand: Any, padding_value: Any, padding_config: Any) -> Array:
             f"shape {x.aval.shape}"
         )
     return wrap(o.pad(x, value, padding_config=config))
-
-
-# --- reductions ----------------------------------------------------------------------------------
-
-
-def _make_reduce(name: str, example: str) -> Callable[..., Array]:
-    def fold(operand: Any, axes: Any) -> Array:
-        x = as_node(operand, f"lax.{name}")
-        given = tuple(axes)  # counted from 0
-        found = tuple(sorted(as_axes(given, x.aval.ndim, f"lax.{name}")))
-        if found != tuple(sorted(given)):
-            raise ValueError(f"lax.{name}: axes count from 0; got {given} for {x.aval.str_short()}")
-        if x.aval.dtype.kind == "c" and name in ("reduce_max", "reduce_min"):
-            return wrap(complex_extreme(x, found, name.removeprefix("reduce_")))
-        return wrap(getattr(o, name)(x, axes=found))
-
-    def fold_sharded(operand: Any, axes: Any, *, out_sharding: Any = None) -> Array:
-        return fold(operand, axes)
-
-    reduce_ = api_boundary(fold_sharded if name == "reduce_sum" else fold)
-    reduce_.__name__ = reduce_.__qualname__ = name
-    text = f"The op `{name}` over the given axes, in the operand's dtype."
-    reduce_.__doc__ = documented(text, f"lax.{name}", example)
-    return reduce_
-
-
-reduce_sum = _make_reduce("reduce_sum", "[1, 2, 3], (0,) -> Array(6, dtype=int32)")
-reduce_prod = _make_reduce("reduce_prod", "[2, 3, 4], (0,) -> Array(24, dtype=int32)")
-reduce_max = _make_reduce("reduce_max", "[1, 3, 2], (0,) -> Array(3, dtype=int32)")
-reduce_min = _make_reduce("reduce_min", "[2, 1, 3], (0,) -> Array(1, dtype=int32)")
-reduce_and = _make_reduce("reduce_and", "[True, False], (0,) -> Array(False, dtype=bool)")
-reduce_or = _make_reduce("reduce_or", "[True, False], (0,) -> Array(True, dtype=bool)")
-
-
-def _make_arg(name: str, example: str) -> Callable[..., Array]:
-    @api_boundary
-    def arg(operand: Any, axis: int, index_dtype: Any) -> Array:
-        x = as_node(operand, f"lax.{name}")
-        if x.aval.dtype.kind == "c":
-            raise TypeError(f"lax.{name}: complex numbers have no order; got {x.aval}; take abs")
-        at = as_axis(axis, x.aval.ndim, f"lax.{name}")
-        new = dtypes.requested_dtype(index_dtype, f"lax.{name}")
-        if new.kind not in "iu":
-            raise TypeError(f"lax.{name}: places are integers; got index_dtype {new.name}")
-        return wrap(getattr(o, name)(x, axes=(at,), index_dtype=new))
-
-    arg.__name__ = arg.__qualname__ = name
-    text = f"The op `{name}` along one axis: the first place of equals."
-    arg.__doc__ = documented(text, f"lax.{name}", example)
-    return arg
-
-
-argmax = _make_arg("argmax", "[1, 5, 5], 0, int -> Array(1, dtype=int32)")
-argmin = _make_arg("argmin", "[4, 2, 3], 0, int -> Array(1, dtype=int32)")
-
-
-def _make_cumulative(name: str, example: str) -> Callable[..., Array]:
-    @api_boundary
-    def cumulative(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
-        x, at = as_node(operand, f"lax.{name}"), as_int(axis, f"lax.{name}", "axis")
-        if name == "cumlogsumexp" and x.aval.dtype.kind == "c":
-            return wrap(prefixes(_log_of_two, [x], at, bool(reverse))[0])
-        return wrap(getattr(o, name)(x, axis=at, reverse=bool(reverse)))
-
-    cumulative.__name__ = cumulative.__qualname__ = name
-    text = f"The op `{name}` along one axis, from the end if reverse."
-    cumulative.__doc__ = documented(text, f"lax.{name}", example)
-    return cumulative
-
-
-def _log_of_two(a: list[Node], b: list[Node]) -> list[Node]:
-    return [logaddexp(a[0], b[0])]
-
-
-cumsum = _make_cumulative("cumsum", "[1, 2, 3] -> [1, 3, 6]")
-cumprod = _make_cumulative("cumprod", "[1, 2, 3] -> [1, 2, 6]")
-cummax = _make_cumulative("cummax", "[1, 3, 2] -> [1, 3, 3]")
-cummin = _make_cumulative("cummin", "[3, 1, 2], reverse=True -> [1, 1, 2]")
-cumlogsumexp = _make_cumulative("cumlogsumexp", "[0.0, 0.0] -> [0.       , 0.6931472]")

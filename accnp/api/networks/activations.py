@@ -1,0 +1,432 @@
+"""Activation functions of neural networks: each element by itself.
+
+In: arrays. Out: lazy Arrays of their shape.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from accnp.api.arguments.convert import as_node, cast, wrap
+from accnp.api.compiled.named import shown
+from accnp.api.elements import ufunc_rules as rules
+from accnp.api.elements import ufuncs as uf
+from accnp.api.elements.elementwise import inexact
+from accnp.array import Array
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.custom import JvpRule, ruled
+from accnp.primitives.elementwise import like
+
+tanh = uf.tanh
+
+
+def _one(name: str, x: Any) -> Node:
+    return inexact(name, x)[0]
+
+
+@shown()
+def identity(x: Any) -> Array:
+    """x itself, of any shape and dtype, as an array.
+
+    Raises:
+        TypeError: no array or number is given.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.identity(jnp.ones(2))
+    Array([1., 1.], dtype=float32)
+    """
+    return wrap(as_node(x, "identity"))
+
+
+@api_boundary
+def relu(x: Any) -> Array:
+    """max(x, 0); its derivative at 0 is 0.
+
+    Shape and dtype stay, those of integers too.
+
+    Raises:
+        TypeError: no array or number is given.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.relu(jnp.array([-1.0, 2.0]))
+    Array([0., 2.], dtype=float32)
+    """
+    return _with_slope("relu", _relu, x, lambda v: rules.compare("gt")(v, like(v, 0)))
+
+
+@shown("relu")
+def _relu(x: Any) -> Array:
+    return uf.maximum(x, 0)
+
+
+def _with_slope(name: str, fn: Any, x: Any, inside: Any) -> Array:
+    """A function whose derivative is 1 where `inside` says so, and 0 elsewhere."""
+
+    def value(xs: list[Node]) -> list[Node]:
+        return [fn(wrap(xs[0]))._node]
+
+    def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
+        (node,), (t,) = xs, ts
+        return ruled(made, xs, value), [t and rules.select(inside(node), t, rules.filled(t, 0))]
+
+    made = JvpRule(name, rule, {"jvp": "jvp", "symbolic_zeros": False})
+    return wrap(ruled(made, [as_node(x, name)], value)[0])
+
+
+@api_boundary
+def relu6(x: Any) -> Array:
+    """min(max(x, 0), 6); its derivative at both ends is 0.
+
+    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+
+    Raises:
+        TypeError: no array or number is given.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.relu6(jnp.array([-1.0, 8.0]))
+    Array([0., 6.], dtype=float32)
+    """
+    above = rules.compare("gt")
+    inside = lambda v: o.and_(above(v, like(v, 0)), above(like(v, 6), v))  # noqa: E731
+    return _with_slope("relu6", _relu6, x, inside)
+
+
+@shown("relu6")
+def _relu6(x: Any) -> Array:
+    return uf.minimum(uf.maximum(x, 0), 6.0)
+
+
+@api_boundary
+def sigmoid(x: Any) -> Array:
+    """1 / (1 + exp(-x)).
+
+    Elementwise: shape and dtype stay.
+
+    Raises:
+        TypeError: x is no array or number, or of an integer dtype.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.sigmoid(jnp.array([0.0]))
+    Array([0.5], dtype=float32)
+    """
+    return wrap(o.logistic(as_node(x, "sigmoid")))
+
+
+@api_boundary
+@shown()
+def softplus(x: Any) -> Array:
+    """log(1 + exp(x)) without overflow.
+
+    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+
+    Raises:
+        TypeError: no array or number is given.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.softplus(jnp.array([0.0]))
+    Array([0.6931472], dtype=float32)
+    """
+    return uf.logaddexp(x, 0)
+
+
+@api_boundary
+@shown()
+def sparse_plus(x: Any) -> Array:
+    """0 below -1, (x + 1)**2 / 4 in between, x above 1.
+
+    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+
+    Raises:
+        TypeError: no array or number is given.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.sparse_plus(jnp.array([0.0, 2.0]))
+    Array([0.25, 2.  ], dtype=float32)
+    """
+    arr = wrap(as_node(x, "sparse_plus"))
+    middle = uf.divide(uf.power(uf.add(arr, 1.0), 2), 4)
+    high = uf.where(uf.greater_equal(arr, 1.0), arr, middle)
+    return uf.where(uf.less_equal(arr, -1.0), 0.0, high)
+
+
+@api_boundary
+@shown()
+def soft_sign(x: Any) -> Array:
+    """x / (1 + abs(x)).
+
+    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+
+    Raises:
+        TypeError: no array or number is given.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.soft_sign(jnp.array([1.0]))
+    Array([0.5], dtype=float32)
+    """
+    arr = wrap(as_node(x, "soft_sign"))
+    return uf.divide(arr, uf.add(uf.abs(arr), 1))
+
+
+@api_boundary
+@shown()
+def silu(x: Any) -> Array:
+    """x * sigmoid(x).
+
+    Elementwise: the shape stays, and so does the dtype.
+
+    Raises:
+        TypeError: x is no array or number, or of an integer dtype.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.silu(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    return uf.multiply(x, sigmoid(x))
+
+
+swish = silu
+
+
+@api_boundary
+@shown()
+def mish(x: Any) -> Array:
+    """x * tanh(softplus(x)).
+
+    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+
+    Raises:
+        TypeError: no array or number is given.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.mish(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    return uf.multiply(x, uf.tanh(softplus(x)))
+
+
+@api_boundary
+@shown()
+def log_sigmoid(x: Any) -> Array:
+    """log(sigmoid(x)) without overflow.
+
+    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+
+    Raises:
+        TypeError: no array or number is given.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.log_sigmoid(jnp.array([0.0]))
+    Array([-0.6931472], dtype=float32)
+    """
+    return uf.negative(softplus(uf.negative(x)))
+
+
+@api_boundary
+@shown(arrays=2)
+def elu(x: Any, alpha: Any = 1.0) -> Array:
+    """x above 0, alpha * (exp(x) - 1) below.
+
+    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+
+    Raises:
+        TypeError: no array or number is given.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.elu(jnp.array([-1.0, 2.0]))
+    Array([-0.63212055,  2.        ], dtype=float32)
+    """
+    arr = wrap(as_node(x, "elu"))
+    above = uf.greater(arr, 0)
+    # exp is taken of 0 where x is positive, so that the unused branch has a finite derivative.
+    safe = uf.where(uf.greater(arr, 0), 0.0, arr)
+    return uf.where(above, arr, uf.multiply(alpha, uf.expm1(safe)))
+
+
+@api_boundary
+@shown(arrays=2)
+def celu(x: Any, alpha: Any = 1.0) -> Array:
+    """max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1).
+
+    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+
+    Raises:
+        TypeError: no array or number is given.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.celu(jnp.array([-1.0, 2.0]))
+    Array([-0.63212055,  2.        ], dtype=float32)
+    """
+    high = uf.maximum(x, 0.0)
+    low = uf.divide(uf.minimum(x, 0.0), alpha)
+    return uf.add(high, uf.multiply(alpha, uf.expm1(low)))
+
+
+@api_boundary
+@shown()
+def selu(x: Any) -> Array:
+    """The self-normalising elu.
+
+    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+
+    Raises:
+        TypeError: no array or number is given.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.selu(jnp.array([0.0, 1.0]))
+    Array([0.      , 1.050701], dtype=float32)
+    """
+    return uf.multiply(1.0507009873554804934193349852946, elu(x, 1.6732632423543772848170429916717))
+
+
+@api_boundary
+def gelu(x: Any, approximate: bool = True) -> Array:
+    """x times the normal distribution function, by tanh or exactly by erf.
+
+    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+
+    Raises:
+        TypeError: no array or number is given.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.gelu(jnp.array([0.0, 1.0]))
+    Array([0.      , 0.841192], dtype=float32)
+    """
+    node = _one("gelu", x)
+    if approximate:
+        cube = o.mul(like(node, 0.044715), o.integer_pow(node, y=3))
+        inner = o.tanh(o.mul(like(node, math.sqrt(2 / math.pi)), o.add(node, cube)))
+        cdf = o.mul(like(node, 0.5), o.add(like(node, 1), inner))
+        return wrap(cast(o.mul(node, cdf), node.aval.dtype))
+    half = o.mul(like(node, 0.5), node)
+    tail = o.erfc(o.mul(o.neg(node), like(node, math.sqrt(0.5))))
+    return wrap(cast(o.copy(o.mul(half, tail)), node.aval.dtype))
+
+
+@api_boundary
+@shown(arrays=2)
+def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
+    """x above 0, negative_slope * x below.
+
+    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+
+    Raises:
+        TypeError: no array or number is given.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.leaky_relu(jnp.array([-1.0, 2.0]))
+    Array([-0.01,  2.  ], dtype=float32)
+    """
+    arr = wrap(as_node(x, "leaky_relu"))
+    return uf.where(uf.greater_equal(arr, 0), arr, uf.multiply(negative_slope, arr))
+
+
+@api_boundary
+@shown()
+def hard_tanh(x: Any) -> Array:
+    """x limited to [-1, 1].
+
+    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+
+    Raises:
+        TypeError: no array or number is given.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.hard_tanh(jnp.array([-2.0, 0.5]))
+    Array([-1. ,  0.5], dtype=float32)
+    """
+    arr = wrap(as_node(x, "hard_tanh"))
+    return uf.where(uf.greater(arr, 1), 1, uf.where(uf.less(arr, -1), -1, arr))
+
+
+@api_boundary
+@shown()
+def hard_sigmoid(x: Any) -> Array:
+    """relu6(x + 3) / 6.
+
+    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+
+    Raises:
+        TypeError: no array or number is given.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.hard_sigmoid(jnp.array([-4.0, 0.0]))
+    Array([0. , 0.5], dtype=float32)
+    """
+    return uf.divide(relu6(uf.add(x, 3.0)), 6.0)
+
+
+@api_boundary
+@shown()
+def hard_silu(x: Any) -> Array:
+    """x * hard_sigmoid(x).
+
+    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+
+    Raises:
+        TypeError: no array or number is given.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.hard_silu(jnp.array([-4.0, 3.0]))
+    Array([-0.,  3.], dtype=float32)
+    """
+    return uf.multiply(x, hard_sigmoid(x))
+
+
+hard_swish = hard_silu
+
+
+@api_boundary
+@shown()
+def sparse_sigmoid(x: Any) -> Array:
+    """(x + 1) / 2 limited to [0, 1].
+
+    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+
+    Raises:
+        TypeError: no array or number is given.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.sparse_sigmoid(jnp.array([-2.0, 0.0]))
+    Array([0. , 0.5], dtype=float32)
+    """
+    return uf.multiply(0.5, uf.clip(uf.add(x, 1.0), 0.0, 2.0))
+
+
+@api_boundary
+@shown(arrays=2)
+def squareplus(x: Any, b: Any = 4) -> Array:
+    """(x + sqrt(x*x + b)) / 2.
+
+    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+
+    Raises:
+        TypeError: no array or number is given.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.squareplus(jnp.array([0.0]))
+    Array([1.], dtype=float32)
+    """
+    return uf.divide(uf.add(x, uf.sqrt(uf.add(uf.square(x), b))), 2)
+
+
+@api_boundary
+def log1mexp(x: Any) -> Array:
+    """log(1 - exp(-x)) for positive x, accurate at both ends.
+
+    Elementwise: the shape stays, and so do floating dtypes; integers give float32.
+
+    Raises:
+        TypeError: no array or number is given.
+
+    >>> import accnp as jnp
+    >>> jnp.nn.log1mexp(jnp.array([1.0]))
+    Array([-0.45867515], dtype=float32)
+    """
+    node = _one("log1mexp", x)
+    near = o.lt(node, like(node, math.log(2)))
+    small = o.log(o.neg(o.expm1(o.neg(rules.select(near, node, like(node, 0.5))))))
+    large = o.log1p(o.neg(o.exp(o.neg(rules.select(near, like(node, 1), node)))))
+    return wrap(rules.select(near, small, large))

@@ -1,0 +1,110 @@
+"""The strict functions that reduce, find places and accumulate.
+
+In: arrays, static ints. Out: lazy Arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from accnp import dtypes
+from accnp.api.arguments.convert import as_node, wrap
+from accnp.api.arguments.shapes import as_axes, as_axis, as_int
+from accnp.api.elements.elementwise import documented
+from accnp.api.elements.ruled_functions import logaddexp
+from accnp.api.folds.reductions import complex_extreme
+from accnp.array import Array
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.prefix import prefixes
+
+
+def _make_reduce(name: str, example: str) -> Callable[..., Array]:
+    def fold(operand: Any, axes: Any) -> Array:
+        x = as_node(operand, f"lax.{name}")
+        given = tuple(axes)  # counted from 0
+        found = tuple(sorted(as_axes(given, x.aval.ndim, f"lax.{name}")))
+        if found != tuple(sorted(given)):
+            raise ValueError(f"lax.{name}: axes count from 0; got {given} for {x.aval.str_short()}")
+        if x.aval.dtype.kind == "c" and name in ("reduce_max", "reduce_min"):
+            return wrap(complex_extreme(x, found, name.removeprefix("reduce_")))
+        return wrap(getattr(o, name)(x, axes=found))
+
+    def fold_sharded(operand: Any, axes: Any, *, out_sharding: Any = None) -> Array:
+        return fold(operand, axes)
+
+    reduce_ = api_boundary(fold_sharded if name == "reduce_sum" else fold)
+    reduce_.__name__ = reduce_.__qualname__ = name
+    text = (
+        f"The op `{name}` over the given axes, which go; the dtype stays.\n\n    Raises:\n"
+        "        TypeError: an array of another kind of dtype, or none.\n"
+        "        ValueError: there is no such axis, or it is negative or given twice."
+    )
+    reduce_.__doc__ = documented(text, f"lax.{name}", example)
+    return reduce_
+
+
+reduce_sum = _make_reduce("reduce_sum", "[1, 2, 3], (0,) -> Array(6, dtype=int32)")
+reduce_prod = _make_reduce("reduce_prod", "[2, 3, 4], (0,) -> Array(24, dtype=int32)")
+reduce_max = _make_reduce("reduce_max", "[1, 3, 2], (0,) -> Array(3, dtype=int32)")
+reduce_min = _make_reduce("reduce_min", "[2, 1, 3], (0,) -> Array(1, dtype=int32)")
+reduce_and = _make_reduce("reduce_and", "[True, False], (0,) -> Array(False, dtype=bool)")
+reduce_or = _make_reduce("reduce_or", "[True, False], (0,) -> Array(True, dtype=bool)")
+
+
+def _make_arg(name: str, example: str) -> Callable[..., Array]:
+    @api_boundary
+    def arg(operand: Any, axis: int, index_dtype: Any) -> Array:
+        x = as_node(operand, f"lax.{name}")
+        if x.aval.dtype.kind == "c":
+            raise TypeError(f"lax.{name}: complex numbers have no order; got {x.aval}; take abs")
+        at = as_axis(axis, x.aval.ndim, f"lax.{name}")
+        new = dtypes.requested_dtype(index_dtype, f"lax.{name}")
+        if new.kind not in "iu":
+            raise TypeError(f"lax.{name}: places are integers; got index_dtype {new.name}")
+        return wrap(getattr(o, name)(x, axes=(at,), index_dtype=new))
+
+    arg.__name__ = arg.__qualname__ = name
+    text = (
+        f"The op `{name}` along one axis: the first place of equals.\n\n"
+        "    The axis goes; the result is of index_dtype.\n\n"
+        "    Raises:\n        TypeError: complex numbers, or index_dtype is no integer one.\n"
+        "        ValueError: there is no such axis."
+    )
+    arg.__doc__ = documented(text, f"lax.{name}", example)
+    return arg
+
+
+argmax = _make_arg("argmax", "[1, 5, 5], 0, int -> Array(1, dtype=int32)")
+argmin = _make_arg("argmin", "[4, 2, 3], 0, int -> Array(1, dtype=int32)")
+
+
+def _make_cumulative(name: str, example: str) -> Callable[..., Array]:
+    @api_boundary
+    def cumulative(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
+        x, at = as_node(operand, f"lax.{name}"), as_int(axis, f"lax.{name}", "axis")
+        if name == "cumlogsumexp" and x.aval.dtype.kind == "c":
+            return wrap(prefixes(_log_of_two, [x], at, bool(reverse))[0])
+        return wrap(getattr(o, name)(x, axis=at, reverse=bool(reverse)))
+
+    cumulative.__name__ = cumulative.__qualname__ = name
+    text = (
+        f"The op `{name}` along one axis, from the end if reverse; shape and dtype stay.\n\n"
+        "    Raises:\n        TypeError: an array of another kind of dtype, or none.\n"
+        "        ValueError: there is no such axis, or it is negative."
+    )
+    cumulative.__doc__ = documented(text, f"lax.{name}", example)
+    return cumulative
+
+
+def _log_of_two(a: list[Node], b: list[Node]) -> list[Node]:
+    return [logaddexp(a[0], b[0])]
+
+
+cumsum = _make_cumulative("cumsum", "[1, 2, 3] -> [1, 3, 6]")
+cumprod = _make_cumulative("cumprod", "[1, 2, 3] -> [1, 2, 6]")
+cummax = _make_cumulative("cummax", "[1, 3, 2] -> [1, 3, 3]")
+cummin = _make_cumulative("cummin", "[3, 1, 2], reverse=True -> [1, 1, 2]")
+cumlogsumexp = _make_cumulative("cumlogsumexp", "[0.0, 0.0] -> [0.       , 0.6931472]")
