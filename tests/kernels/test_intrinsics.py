@@ -83,7 +83,8 @@ def same(got, expected):
 
 
 def test_plain_namespace_has_the_same_names():
-    assert set(plain.NAMESPACE) == set(NAMESPACE)
+    # `spread` is no function: `runtime/direct.py` writes the launch in its place.
+    assert set(plain.NAMESPACE) == {*NAMESPACE, "spread"}
 
 
 @pytest.mark.parametrize("dtype", INTS)
