@@ -220,8 +220,11 @@ def top_k(xp: Any, x: Any, *, k: int, axis: int) -> Any:
     """The largest k: of equal ones the first."""
     if not x.size or x.dtype.kind not in "biuf":
         return None
-    n = x.shape[axis]
-    back = _order(xp, [xp.flip(x, axis)], axis)
+    n, key = x.shape[axis], x
+    if x.dtype.kind == "f":  # the total order of bits
+        bits = xp.ascontiguousarray(x).view(f"i{x.itemsize}")
+        key = bits ^ ((bits >> (8 * x.itemsize - 1)) & np.iinfo(bits.dtype).max)
+    back = _order(xp, [xp.flip(key, axis)], axis)
     index = xp.take(n - 1 - xp.flip(back, axis), xp.arange(k), axis=axis)
     return xp.take_along_axis(x, index, axis), index.astype(np.int32)
 

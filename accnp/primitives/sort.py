@@ -200,10 +200,18 @@ def _top_infer(x: Aval, *, k: int, axis: int) -> tuple[Aval, Aval]:
     return make_aval(shape, x.dtype, x.weak_type), make_aval(shape, INDEX)
 
 
+def _ranks(x: Any) -> Any:
+    """Integers in the total order of floats: -NaN below -inf, -0.0 below 0.0, NaN above inf."""
+    if x.dtype.kind != "f":
+        return x
+    bits = np.ascontiguousarray(x).view(f"i{x.itemsize}")
+    return bits ^ ((bits >> (8 * x.itemsize - 1)) & np.iinfo(bits.dtype).max)
+
+
 def _top_numpy(x: Any, *, k: int, axis: int) -> Any:
     # A stable ascending order of the reversed axis, read backwards: ties keep the lower index.
     n = x.shape[axis]
-    back = _stable_order(_sortable(np.flip(x, axis)), axis)
+    back = _stable_order(_ranks(_sortable(np.flip(x, axis))), axis)
     index = n - 1 - np.flip(back, axis)
     index = np.take(index, range(k), axis=axis)
     return _follow(x, index, axis), index.astype(INDEX)

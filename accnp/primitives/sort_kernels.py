@@ -4,7 +4,7 @@ In: how the operands lie in memory, axes and numbers of keys. Out: their `OwnKer
 NumPy's vectorised sort is faster.
 
 Order is stable, NaN come last, zeros of both signs are equal; complex numbers are compared part by
-part.
+part. `top_k` has the total order of bits: -NaN below -inf, -0.0 below 0.0, NaN above inf.
 """
 
 from __future__ import annotations
@@ -124,6 +124,33 @@ def sort_kernel(operands: Sequence[Operand], axis: int, keys: int) -> OwnKernel 
     return nest.own(8 * n * max(1, n.bit_length()))
 
 
+class _Ranks:
+    """What stands for elements where they are compared: for a float its bits as an integer, those
+    of negative ones turned around, which gives the total order."""
+
+    def __init__(self, dtype: np.dtype) -> None:
+        self.dtype = dtype
+        self.floats = dtype.kind == "f"
+        self.code = f"i{dtype.itemsize}" if self.floats else dtype_code(dtype)
+        self.less = _less(np.dtype(self.code) if self.floats else dtype, "w", "v")
+        bits = 8 * dtype.itemsize
+        self.turned = f"((r >> {self.code}({bits - 1})) & {self.code}({2 ** (bits - 1) - 1}))"
+
+    def load(self, text: Text, element: str) -> None:
+        """Set `v` to the rank of an element."""
+        if self.floats:
+            text.add(f"r = bitcast_{self.code}({element})", f"v = {self.code}(r ^ {self.turned})")
+        else:
+            text.add(f"v = {element}")
+
+    def value(self, rank: str) -> str:
+        """The element of a rank."""
+        if not self.floats:
+            return rank
+        turned = self.turned.replace("r >>", f"{rank} >>")
+        return f"bitcast_{dtype_code(self.dtype)}({self.code}({rank} ^ {turned}))"
+
+
 def top_kernel(x: Operand, axis: int, most: int) -> OwnKernel | None:
     """The kernel of `top_k`: an ordered list of the largest so far, while the line is read once."""
     n = x.shape[axis]
@@ -135,28 +162,29 @@ def top_kernel(x: Operand, axis: int, most: int) -> OwnKernel | None:
         return text.own(0)
     out = (*x.shape[:axis], most, *x.shape[axis + 1 :])
     own = contiguous(out)
-    code = dtype_code(x.dtype)
-    text.add(f"best = stack_{code}()", "place = stack_i4()")
+    ranks = _Ranks(x.dtype)
+    text.add(f"best = stack_{ranks.code}()", "place = stack_i4()")
     nest, bases = _lines(text, x.shape, axis, [x.strides, own])
     size, count = text.integer(n), text.integer(most)
     step = f" * {text.integer(x.strides[axis])}" if x.strides[axis] != 1 else ""
 
     def insert(before: str) -> None:
-        """Put `v`, of place `i`, where it belongs in the list, which has seen so many before."""
+        """Put the rank `v`, of place `i`, where it belongs in the list, which has seen so many
+        before."""
         text.add(f"j = fmin({before}, {count} - 1)", f"go = {before} == j")
         with text.block("if not go:"):
-            text.add("w = best[j]", f"go = {_less(x.dtype, 'w', 'v')}")
+            text.add("w = best[j]", f"go = {ranks.less}")
         with text.block("if go:"):
             text.add("go = j > 0")
             with text.block("while go:"):
-                text.add("w = best[j - 1]", f"go = {_less(x.dtype, 'w', 'v')}")
+                text.add("w = best[j - 1]", f"go = {ranks.less}")
                 with text.block("if go:"):
                     text.add("best[j] = w", "place[j] = place[j - 1]", "j -= 1", "go = j > 0")
             text.add("best[j] = v", "place[j] = i4(i)")
 
     wide = x.dtype.kind in "iuf" and x.dtype.itemsize >= 4
     if wide and not step and n >= 2 * GROUPS and most <= GROUPS // 2:
-        _picked(text, x.dtype, size, count, bases[0], insert)
+        _picked(text, ranks, size, count, bases[0], insert)
     else:
         # Once the list is full, blocks in which nothing is larger than its last one are left out.
         with text.block(f"for i0 in range(0, {size}, {LOOK}):"):
@@ -164,24 +192,26 @@ def top_kernel(x: Operand, axis: int, most: int) -> OwnKernel | None:
             with text.block("if larger == 0:"):
                 text.add(f"w = best[{count} - 1]")
                 with text.block("for i in range(i0, stop):"):
-                    text.add(f"v = a0[{bases[0]} + i{step}]", f"more = {_less(x.dtype, 'w', 'v')}")
+                    ranks.load(text, f"a0[{bases[0]} + i{step}]")
+                    text.add(f"more = {ranks.less}")
                     text.add("larger = i4(larger + (i4(1) if more else i4(0)))")
             text.add("stop = stop if larger != 0 else i0")
             with text.block("for i in range(i0, stop):"):
-                text.add(f"v = a0[{bases[0]} + i{step}]")
+                ranks.load(text, f"a0[{bases[0]} + i{step}]")
                 insert("i")
     stride = f" * {text.integer(own[axis])}" if own[axis] != 1 else ""
     with text.block(f"for i in range({count}):"):
-        text.add(f"q = {bases[1]} + i{stride}", "a1[q] = best[i]", "a2[q] = place[i]")
+        text.add(f"q = {bases[1]} + i{stride}", f"a1[q] = {ranks.value('best[i]')}")
+        text.add("a2[q] = place[i]")
     return nest.own(4 * n)
 
 
 def _picked(
-    text: Text, dtype: np.dtype, size: str, count: str, base: str, insert: Callable[[str], None]
+    text: Text, ranks: _Ranks, size: str, count: str, base: str, insert: Callable[[str], None]
 ) -> None:
     """Put into the list what is not less than a limit, of each block of a line: than its last
     element, at first than as many maxima of groups of elements as the list is long."""
-    code = dtype_code(dtype)
+    code, dtype = dtype_code(ranks.dtype), ranks.dtype
     text.add(f"g = stack_{code}()", f"some = slab_{code}()", "where = slab_i4()", "known = 0")
     least = "-1e999" if dtype.kind == "f" else str(np.iinfo(dtype).min)
     text.add(f"x = at(a0, {base})")
@@ -195,7 +225,8 @@ def _picked(
         text.add(f"m = fmin({size} - i0, {STACK})")
         text.add("found = pick(some, where, at(x, i0), m, i0, limit)")
         with text.block("for q in range(found):"):
-            text.add("v = some[q]", "i = i8(where[q])")
+            ranks.load(text, "some[q]")
+            text.add("i = i8(where[q])")
             insert("known")
             text.add("known = known + 1")
-        text.add(f"limit = best[{count} - 1]")
+        text.add(f"limit = {ranks.value(f'best[{count} - 1]')}")

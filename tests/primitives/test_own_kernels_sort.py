@@ -118,6 +118,7 @@ def test_top_of_long_lines(dtype, n, k):
     if dtype[0] == "f":
         x[0, 5:60] = -np.inf
         x[0, [3, n - 1]], x[1, 70:90] = np.nan, np.nan
+        x[0, [1, 100]], x[1, 91:95] = -np.nan, [-0.0, 0.0, -0.0, 0.0]
     check("top_k", [Given(x)], {"k": k, "axis": 1})
 
 
