@@ -5,8 +5,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from accnp.api.arrays.creation import (
-    arange, array, asarray, empty, empty_like, eye, full, full_like, geomspace, identity,
-    linspace, logspace, ones, ones_like, zeros, zeros_like,
+    arange, array, asarray, empty, empty_like, eye, full, full_like, identity, ones, ones_like,
+    zeros, zeros_like,
 )  # fmt: skip
 from accnp.api.folds.cumulative import (
     cumprod, cumsum, cumulative_prod, cumulative_sum, nanargmax, nanargmin, nancumprod, nancumsum,
@@ -18,20 +18,19 @@ from accnp.api.arrays.joining import (
 )  # fmt: skip
 from accnp.api.arrays.manipulation import (
     atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_shapes, broadcast_to,
-    expand_dims, flip, fliplr, flipud, matrix_transpose, moveaxis, permute_dims, ravel, reshape,
-    roll, rollaxis, rot90, squeeze, swapaxes, transpose,
+    expand_dims, matrix_transpose, moveaxis, permute_dims, ravel, reshape, rollaxis, squeeze,
+    swapaxes, transpose,
 )  # fmt: skip
 from accnp.api.arrays.matrices import (
-    astype, copy, diag, diag_indices, diag_indices_from, diagflat, diagonal, from_dlpack,
-    frombuffer, fromfile, fromiter, fromstring, indices, ix_, load, mask_indices,
-    meshgrid, tri, tril, tril_indices, tril_indices_from, triu, triu_indices, triu_indices_from,
-    vander,
+    astype, copy, diag, diag_indices, diag_indices_from, diagflat, diagonal, indices, ix_,
+    mask_indices, meshgrid, tri, tril, tril_indices, tril_indices_from, triu, triu_indices,
+    triu_indices_from, vander,
 )  # fmt: skip
 from accnp.api.arrays.methods import set_namespace
 from accnp.api.environment.namespace_info import API_VERSION as __array_api_version__
 from accnp.api.environment.namespace_info import namespace_info as __array_namespace_info__
 from accnp.api.algebra.products import (
-    cross, dot, inner, kron, matmul, matvec, outer, tensordot, trace, vdot, vecdot, vecmat,
+    dot, inner, matmul, outer, tensordot, trace, vdot, vecdot,
 )  # fmt: skip
 from accnp.api.folds.reductions import (
     all, amax, amin, any, argmax, argmin, max, mean, min, prod, ptp, std, sum, var,
@@ -47,8 +46,7 @@ from accnp.api.arguments.scalars import (
 from accnp.api.elements.selecting import where
 from accnp.api.folds.sorting import argpartition, argsort, lexsort, partition, sort, sort_complex
 from accnp.api.indexes.taking import (
-    argwhere, choose, compress, extract, fill_diagonal, flatnonzero,
-    nonzero, put, put_along_axis, searchsorted, select, take,
+    argwhere, choose, compress, extract, flatnonzero, nonzero, searchsorted, select, take,
     take_along_axis,
 )  # fmt: skip
 from accnp.api.elements.ufunc_objects import frompyfunc, ufunc
@@ -96,6 +94,13 @@ if TYPE_CHECKING:  # loaded on first use, see _LATER
         row_stack, short, ubyte, uintc, uintp, ulong, ulonglong, ushort,
     )  # fmt: skip
     from accnp.api.arrays.padding import pad
+    from accnp.api.algebra.vector_products import cross, kron, matvec, vecmat
+    from accnp.api.arrays.loading import (
+        from_dlpack, frombuffer, fromfile, fromiter, fromstring, load,
+    )  # fmt: skip
+    from accnp.api.arrays.reversing import flip, fliplr, flipud, roll, rot90
+    from accnp.api.arrays.spaced import geomspace, linspace, logspace
+    from accnp.api.indexes.putting import fill_diagonal, put, put_along_axis
     from accnp.api.algebra.polynomials import (
         poly, polyadd, polyder, polydiv, polyfit, polyint, polymul, polysub, polyval, roots,
     )  # fmt: skip
@@ -195,7 +200,12 @@ _LATER = {
     "arrays.numpy_names": "asanyarray asarray_chkfinite ascontiguousarray asfortranarray byte "
     "errstate fix genfromtxt half intc intp isfortran loadtxt long longlong ndenumerate require "
     "row_stack short ubyte uintc uintp ulong ulonglong ushort",
+    "arrays.loading": "from_dlpack frombuffer fromfile fromiter fromstring load",
     "arrays.padding": "pad",
+    "arrays.reversing": "flip fliplr flipud roll rot90",
+    "arrays.spaced": "geomspace linspace logspace",
+    "indexes.putting": "fill_diagonal put put_along_axis",
+    "algebra.vector_products": "cross kron matvec vecmat",
     "algebra.polynomials": "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval "
     "roots",
     "folds.quantiles": "median nanmedian nanpercentile nanquantile percentile quantile",

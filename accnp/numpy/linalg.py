@@ -3,10 +3,11 @@
 
 from accnp.api.algebra.least_squares import cond, lstsq, matrix_rank, pinv
 from accnp.api.algebra.linalg import (
-    cholesky, cross, det, diagonal, eig, eigh, eigvals, eigvalsh, inv, matrix_power, multi_dot,
-    qr, slogdet, solve, svd, svdvals, tensorinv, tensorsolve, trace,
+    cholesky, cross, det, diagonal, eig, eigh, eigvals, eigvalsh, inv,
+    qr, slogdet, solve, svd, svdvals, trace,
 )  # fmt: skip
 from accnp.api.algebra.linalg_products import matmul, outer, tensordot
+from accnp.api.algebra.matrix_chains import matrix_power, multi_dot, tensorinv, tensorsolve
 from accnp.api.arrays.manipulation import matrix_transpose
 from accnp.api.algebra.norms import matrix_norm, norm, vector_norm
 from accnp.api.algebra.products import vecdot

@@ -149,3 +149,11 @@ def test_traced_repeats_need_a_length() -> None:
         accnp.jit(lambda c: jnp.repeat(jnp.arange(3), c))(counts)
     out = accnp.jit(lambda c: jnp.repeat(jnp.arange(3), c, total_repeat_length=3))(counts)
     assert np.asarray(out).tolist() == [0, 2, 2]
+
+
+@pytest.mark.parametrize("call", ["stack([X])", "outer(X, X)", "trace(M)", "take(X, 0)",
+    "compress(X > 0, X)", "choose(I, [I])"])  # fmt: skip
+def test_out_is_refused(call):
+    names = {"X": jnp.ones(2), "M": jnp.ones((2, 2)), "I": jnp.array([0])}
+    with pytest.raises(NotImplementedError, match="arrays are immutable"):
+        eval(f"jnp.{call[:-1]}, out=X)", {"jnp": jnp, **names})

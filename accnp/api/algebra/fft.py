@@ -17,8 +17,9 @@ from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, scalar_node
 from accnp.api.arguments.shapes import as_axis, as_static
 from accnp.api.arrays.creation import arange
-from accnp.api.arrays.manipulation import cut, moveaxis, roll
+from accnp.api.arrays.manipulation import cut, moveaxis
 from accnp.api.arrays.padding import pad
+from accnp.api.arrays.reversing import roll
 from accnp.api.compiled.named import shown
 from accnp.api.elements.elementwise import documented
 from accnp.api.elements.ufuncs import conj

@@ -14,9 +14,9 @@ from accnp.api.arguments.convert import promote, promote_inexact, wrap
 from accnp.api.arguments.shapes import as_int, as_static
 from accnp.api.arrays.creation import arange, array, full, ones, zeros
 from accnp.api.arrays.joining import append, concatenate
-from accnp.api.arrays.manipulation import roll
 from accnp.api.arrays.matrices import diag, vander
 from accnp.api.arrays.padding import pad
+from accnp.api.arrays.reversing import roll
 from accnp.api.compiled.named import shown
 from accnp.api.elements import ufuncs as uf
 from accnp.api.flow.loops import scan

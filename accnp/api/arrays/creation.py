@@ -14,28 +14,24 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import (
     as_node,
-    broadcast_nodes,
     can_change,
     cast,
     numpy_node,
-    promote,
     scalar_node,
     to_shape,
 )
-from accnp.api.arguments.shapes import as_axis, as_int, as_shape, as_static
+from accnp.api.arguments.shapes import as_int, as_shape, as_static
 from accnp.api.arguments.values import check_complex, node_of, number_node, to_dtype
 from accnp.api.arrays.placement import made, put_node
-from accnp.api.compiled.named import shown
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.primitives.kinds import broadcast_to
 from accnp.primitives.kinds import full as full_node
 
 __all__ = [
-    "arange", "array", "asarray", "empty", "empty_like", "eye", "full", "full_like", "geomspace",
-    "identity", "iota", "linspace", "logspace", "ones", "ones_like", "zeros", "zeros_like",
+    "arange", "array", "asarray", "empty", "empty_like", "eye", "full", "full_like", 
+    "identity", "iota", "ones", "ones_like", "zeros", "zeros_like",
 ]  # fmt: skip
 
 
@@ -81,6 +77,14 @@ def asarray(
     NumPy arrays that can be written to are copied; with `copy=False` the memory is shared where
     dtype and layout allow it, and must not be written to any more. Read-only ones are always
     shared, unless `copy=True` is given.
+
+    The shape is that of the value. Unlike NumPy: 64-bit values become 32-bit ones (unless
+    jax_enable_x64), and order= changes nothing.
+
+    Raises:
+        TypeError: text, objects, or nested lists of different lengths.
+        ValueError: None.
+        OverflowError: an integer that the dtype does not hold.
 
     >>> import accnp as jnp
     >>> jnp.asarray([1, 2])
@@ -133,6 +137,8 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
     """Make an array of unspecified values (zeros here).
 
+    Shape, dtype and errors are those of `zeros`; unlike in NumPy the values are always zeros.
+
     >>> import accnp as jnp
     >>> jnp.empty(0)
     Array([], shape=(0,), dtype=float32)
@@ -154,6 +160,13 @@ def full(
 ) -> Array:
     """Make an array that holds one value everywhere (or an array broadcast to the shape).
 
+    The dtype is that of fill_value if none is given; a number alone stays weak.
+
+    Raises:
+        TypeError: a size is no integer or negative; fill_value is a list; the dtype cannot hold a
+            complex number.
+        ValueError: fill_value does not broadcast to the shape.
+
     >>> import accnp as jnp
     >>> jnp.full(2, 7)
     Array([7, 7], dtype=int32, weak_type=True)
@@ -167,6 +180,13 @@ def full_like(
     out_sharding: Any = None,
 ) -> Array:  # fmt: skip
     """Make an array of the shape and dtype of another that holds one value everywhere.
+
+    Unlike NumPy: lists are refused, and there are no order= and subok=.
+
+    Raises:
+        TypeError: a is no array or number (a list, a text), or complex numbers go into a real
+            dtype.
+        ValueError: fill_value does not broadcast to the shape.
 
     >>> import accnp as jnp
     >>> jnp.full_like(jnp.arange(2), 5)
@@ -210,6 +230,12 @@ def zeros_like(
 ) -> Array:
     """Make an array of zeros of the shape and dtype of another.
 
+    With dtype= or shape=, these instead. Unlike NumPy: lists are refused, and there are no order=
+    and subok=.
+
+    Raises:
+        TypeError: a is no array or number (a list, a text).
+
     >>> import accnp as jnp
     >>> jnp.zeros_like(jnp.arange(2))
     Array([0, 0], dtype=int32)
@@ -223,6 +249,8 @@ def ones_like(
 ) -> Array:
     """Make an array of ones of the shape and dtype of another.
 
+    Arguments and errors are those of `zeros_like`.
+
     >>> import accnp as jnp
     >>> jnp.ones_like(jnp.arange(2))
     Array([1, 1], dtype=int32)
@@ -235,6 +263,8 @@ def empty_like(
     prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
 ) -> Array:
     """Make an array of unspecified values (zeros here) of the shape and dtype of another.
+
+    Arguments and errors are those of `zeros_like`.
 
     >>> import accnp as jnp
     >>> jnp.empty_like(jnp.ones(0))
@@ -314,135 +344,16 @@ def _number(v: Any) -> Any:
 
 
 @api_boundary
-@shown("_linspace", arrays=2)
-def linspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
-    dtype: Any = None, axis: int = 0, *, device: Any = None,
-) -> Any:  # fmt: skip
-    """Make `num` evenly spaced values from start to stop.
-
-    >>> import accnp as jnp
-    >>> jnp.linspace(0, 1, 3)
-    Array([0. , 0.5, 1. ], dtype=float32)
-    """
-    name = "jnp.linspace"
-    num = as_int(num, name, "num", "shape")
-    if num < 0:
-        raise ValueError(f"{name}: Number of samples, {num}, must be non-negative.")
-    a, b = promote(name, start, stop)
-    kind = a.aval.dtype
-    if kind.kind in "biu":
-        kind = dtypes.default_float()
-    out_kind = kind if dtype is None else dtypes.requested_dtype(dtype, name)
-    work = kind if out_kind.kind in "biu" else dtypes.promote(((kind, False), (out_kind, False)))[0]
-    a, b = (cast(v, work) for v in (a, b))
-    shape = np.broadcast_shapes(a.aval.shape, b.aval.shape)
-    a, b = (to_shape(v, shape, name) for v in (a, b))
-    steps = num - 1 if endpoint else num
-    delta = scalar_node(math.nan, work, False)
-    if num > 1 or (num == 1 and not endpoint):
-        delta = o.div(o.sub(b, a), scalar_node(steps, work, False))
-    if num > 1:
-        real = dtypes.real_part(work) if work.kind == "c" else work
-        part = o.div(
-            o.iota(dtype=real, shape=(steps,), dimension=0), scalar_node(steps, real, False)
-        )
-        part = cast(part, work)
-        whole = (steps, *shape)
-        t = broadcast_to(part, whole, (0,))
-        wide = [broadcast_to(v, whole) if shape else v for v in (a, b)]
-        one = scalar_node(1, work, False)
-        out = o.add(o.mul(o.sub(one, t), wide[0]), o.mul(t, wide[1]))
-        if endpoint:
-            last = o.reshape(b, new_sizes=(1, *shape), dimensions=None)
-            out = o.concatenate(out, last, dimension=0)
-    elif num == 1:
-        out = o.reshape(a, new_sizes=(1, *shape), dimensions=None)
-    else:
-        out = full_node((0, *shape), 0, work)
-    out = _along(out, axis, name)
-    if out_kind.kind in "iu" and work.kind == "f":
-        out = o.floor(out)
-    out = to_dtype(out, out_kind)
-    if not retstep:
-        return made(out, device)
-    return made(out, device), wrap(delta if out_kind.kind in "biu" else to_dtype(delta, out_kind))
-
-
-def _along(x: Node, axis: Any, function: str) -> Node:
-    """Move the leading axis to `axis`."""
-    to = as_axis(axis, x.aval.ndim, function)
-    if to == 0:
-        return x
-    order = [*range(1, x.aval.ndim)]
-    order.insert(to, 0)
-    return o.transpose(x, permutation=tuple(order))
-
-
-@api_boundary
-def logspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
-    dtype: Any = None, axis: int = 0,
-) -> Array:  # fmt: skip
-    """Make `num` values from base**start to base**stop, evenly spaced on a log scale.
-
-    >>> import accnp as jnp
-    >>> jnp.logspace(0, 2, 3)
-    Array([  1.,  10., 100.], dtype=float32)
-    """
-    x = linspace(start, stop, num, endpoint, False, None, axis)
-    b, e = promote("jnp.logspace", base, x)
-    b, e = broadcast_nodes("jnp.logspace", [b, e])
-    out = o.pow(b, e)
-    return wrap(
-        out if dtype is None else to_dtype(out, dtypes.requested_dtype(dtype, "jnp.logspace"))
-    )
-
-
-@api_boundary
-def geomspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0,
-) -> Array:  # fmt: skip
-    """Make `num` values from start to stop in geometric progression.
-
-    >>> import accnp as jnp
-    >>> jnp.geomspace(1, 4, 3)
-    Array([1., 2., 4.], dtype=float32)
-    """
-    name = "jnp.geomspace"
-    a, b = promote(name, start, stop)
-    kind = a.aval.dtype if a.aval.dtype.kind in "fc" else dtypes.default_float()
-    a, b = (cast(v, kind) for v in (a, b))
-    shape = np.broadcast_shapes(a.aval.shape, b.aval.shape)
-    a, b = (to_shape(v, shape, name) for v in (a, b))
-    sign = o.div(a, cast(o.abs(a), kind)) if kind.kind == "c" else o.sign(a)
-    logs = [o.log(o.div(v, sign)) for v in (a, b)]
-    x = linspace(wrap(logs[0]), wrap(logs[1]), num, endpoint, False, None, 0)._node
-    out = o.mul(o.exp(x), broadcast_to(sign, x.aval.shape) if shape else sign)
-    # The ends are the arguments themselves, free of rounding.
-    n = out.aval.shape[0]
-    first = o.reshape(a, new_sizes=(1, *shape), dimensions=None)
-    last = o.reshape(b, new_sizes=(1, *shape), dimensions=None)
-    if n > 1:
-        hi = n - 1 if endpoint else n
-        middle = o.slice(
-            out,
-            start_indices=(1,) + (0,) * len(shape),
-            limit_indices=(hi, *shape),
-            strides=None,
-        )
-        out = o.concatenate(first, middle, *([last] if endpoint else []), dimension=0)
-    elif n == 1:
-        out = first
-    out = _along(out, axis, name)
-    return wrap(out if dtype is None else to_dtype(out, dtypes.requested_dtype(dtype, name)))
-
-
-@api_boundary
 def eye(
     N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: Any = None
 ) -> Array:
     """Make a matrix with ones on one diagonal.
+
+    The shape is (N, M), M is N by default; the dtype is float32 (float64 with jax_enable_x64) by
+    default. k > 0 means a diagonal above the main one.
+
+    Raises:
+        TypeError: N, M or k is no static integer, or a size is negative; there is no such dtype.
 
     >>> import accnp as jnp
     >>> jnp.eye(2)
@@ -467,6 +378,8 @@ def diagonal_mask(shape: tuple[int, ...], k: int = 0, compare: str = "eq") -> No
 @api_boundary
 def identity(n: int, dtype: Any = None) -> Array:
     """Make a square matrix with ones on the diagonal.
+
+    Shape (n, n); dtype and errors are those of `eye`.
 
     >>> import accnp as jnp
     >>> jnp.identity(2)

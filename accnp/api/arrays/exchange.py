@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api.arrays.matrices import from_dlpack as from_any
+from accnp.api.arrays.loading import from_dlpack as from_any
 from accnp.array import Array
 
 __all__ = ["from_dlpack", "is_supported_dtype"]

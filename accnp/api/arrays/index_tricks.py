@@ -11,10 +11,11 @@ import numpy as np
 
 from accnp.api.arguments.convert import as_node, promote, wrap
 from accnp.api.arguments.shapes import as_static
-from accnp.api.arrays.creation import arange, array, linspace
+from accnp.api.arrays.creation import arange, array
 from accnp.api.arrays.joining import concatenate, stack
 from accnp.api.arrays.manipulation import moveaxis
 from accnp.api.arrays.matrices import meshgrid
+from accnp.api.arrays.spaced import linspace
 from accnp.array import Array
 
 __all__ = ["c_", "mgrid", "ogrid", "r_"]

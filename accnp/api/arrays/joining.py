@@ -23,6 +23,7 @@ from accnp.api.arrays.manipulation import (
     row,
 )
 from accnp.api.compiled.named import shown
+from accnp.api.elements.ufuncs import no_out
 from accnp.api.indexes.indexing import gather_axis
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
@@ -91,6 +92,8 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
     """Join arrays along an axis.
 
+    The result has the promoted dtype; errors are those of `concatenate`.
+
     >>> import accnp as jnp
     >>> jnp.concat([jnp.ones(1), jnp.zeros(1)])
     Array([1., 0.], dtype=float32)
@@ -102,12 +105,20 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Array:
     """Join arrays of one shape along a new axis.
 
+    The result has the promoted dtype, or `dtype`. Unlike NumPy: there is no casting=.
+
+    Raises:
+        ValueError: there is no array, shapes differ, or the axis is out of bounds.
+        TypeError: arrays is no sequence, something in it is no array or number (a list).
+        NotImplementedError: out= is given.
+
     >>> import accnp as jnp
     >>> jnp.stack([jnp.ones(2), jnp.zeros(2)])
     Array([[1., 1.],
            [0., 0.]], dtype=float32)
     """
     name = "jnp.stack"
+    no_out(out, name)
     nodes = _several(arrays, name, dtype)
     shape = nodes[0].aval.shape
     if any(x.aval.shape != shape for x in nodes):
@@ -120,6 +131,12 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Ar
 @api_boundary
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
     """Take an array apart along an axis.
+
+    Each part has the shape without the axis, and the dtype of x.
+
+    Raises:
+        ValueError: x has no axis, or the axis is out of bounds.
+        TypeError: x is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.unstack(jnp.arange(2))
@@ -142,6 +159,9 @@ def _stacked(tup: Any, function: str, shape: Any, axis: int, dtype: Any = None) 
 def hstack(tup: Any, dtype: Any = None) -> Array:
     """Join arrays along axis 1 (vectors along axis 0).
 
+    Unlike NumPy: lists are refused. The result has the promoted dtype; errors are those of
+    `concatenate`.
+
     >>> import accnp as jnp
     >>> jnp.hstack([jnp.ones(1), jnp.zeros(1)])
     Array([1., 0.], dtype=float32)
@@ -155,6 +175,9 @@ def hstack(tup: Any, dtype: Any = None) -> Array:
 def vstack(tup: Any, dtype: Any = None) -> Array:
     """Join arrays along axis 0; vectors become rows.
 
+    Shapes must agree beside axis 0. The result has the promoted dtype; errors are those of
+    `concatenate`.
+
     >>> import accnp as jnp
     >>> jnp.vstack([jnp.ones(2), jnp.zeros(2)])
     Array([[1., 1.],
@@ -167,6 +190,9 @@ def vstack(tup: Any, dtype: Any = None) -> Array:
 def dstack(tup: Any, dtype: Any = None) -> Array:
     """Join arrays along axis 2.
 
+    Vectors of n become (1, n, 1). The result has the promoted dtype; errors are those of
+    `concatenate`.
+
     >>> import accnp as jnp
     >>> jnp.dstack([jnp.ones(2), jnp.zeros(2)]).shape
     (1, 2, 2)
@@ -177,6 +203,8 @@ def dstack(tup: Any, dtype: Any = None) -> Array:
 @api_boundary
 def column_stack(tup: Any) -> Array:
     """Join arrays along axis 1; vectors become columns.
+
+    The result has the promoted dtype; errors are those of `concatenate`.
 
     >>> import accnp as jnp
     >>> jnp.column_stack([jnp.ones(2), jnp.zeros(2)])
@@ -195,6 +223,9 @@ def column_stack(tup: Any) -> Array:
 def append(arr: Any, values: Any, axis: int | None = None) -> Array:
     """Join values to the end.
 
+    With axis=None both are flattened. The result has the promoted dtype; a is not changed. Errors
+    are those of `concatenate`.
+
     >>> import accnp as jnp
     >>> jnp.append(jnp.array([1]), 2)
     Array([1, 2], dtype=int32)
@@ -205,6 +236,12 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Array:
 @api_boundary
 def block(arrays: Any) -> Array:
     """Join nested lists of arrays: innermost lists along the last axis, and so on outwards.
+
+    The result has the promoted dtype.
+
+    Raises:
+        ValueError: a block is a tuple, or a list is empty.
+        TypeError: shapes do not fit.
 
     >>> import accnp as jnp
     >>> jnp.block([jnp.ones(1), jnp.zeros(1)])
@@ -267,6 +304,14 @@ def _split(ary: Any, at: Any, axis: int, function: str, even: bool) -> list[Arra
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Split into equal parts, or before the given indices.
 
+    The dtype stays.
+
+    Raises:
+        ValueError: parts are not equal, their number is negative, indices do not rise within the
+            bounds (NumPy clips them), or the axis is out of bounds.
+        ZeroDivisionError: no parts.
+        TypeError: ary is a list, or indices are traced.
+
     >>> import accnp as jnp
     >>> jnp.split(jnp.arange(4), 2)
     [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
@@ -277,6 +322,8 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
 @api_boundary
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Split into parts that are as equal as can be, or before the given indices.
+
+    The first ones are one longer; the dtype stays. Errors are those of `split`.
 
     >>> import accnp as jnp
     >>> jnp.array_split(jnp.arange(3), 2)
@@ -289,6 +336,8 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
     """Split along axis 0.
 
+    Dtype and errors are those of `split`.
+
     >>> import accnp as jnp
     >>> jnp.vsplit(jnp.ones((2, 2)), 2)
     [Array([[1., 1.]], dtype=float32), Array([[1., 1.]], dtype=float32)]
@@ -300,6 +349,8 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
     """Split along axis 1 (vectors along axis 0).
 
+    Dtype and errors are those of `split`.
+
     >>> import accnp as jnp
     >>> jnp.hsplit(jnp.arange(4), 2)
     [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
@@ -310,6 +361,8 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
 @api_boundary
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
     """Split along axis 2.
+
+    At least three axes are needed. Dtype and errors are those of `split`.
 
     >>> import accnp as jnp
     >>> jnp.dsplit(jnp.ones((1, 1, 2)), 2)[0].shape
@@ -324,6 +377,11 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
 @api_boundary
 def tile(A: Any, reps: Any) -> Array:
     """Repeat the whole array along each axis.
+
+    Missing axes of either come in front; the dtype stays.
+
+    Raises:
+        TypeError: A is a list or a text; reps is negative or no static integer.
 
     >>> import accnp as jnp
     >>> jnp.tile(jnp.array([1, 2]), 2)
@@ -350,6 +408,13 @@ def repeat(
     out_sharding: Any = None,
 ) -> Array:
     """Repeat each element along an axis; traced `repeats` need `total_repeat_length`.
+
+    axis=None repeats the flattened array; the dtype stays.
+
+    Raises:
+        TypeError: a or repeats is a list; repeats is no integer, negative, or traced without a
+            total.
+        ValueError: repeats has neither 1 value nor one for each element; the axis is out of bounds.
 
     >>> import accnp as jnp
     >>> jnp.repeat(jnp.array([1, 2]), 2)
@@ -408,6 +473,11 @@ def _repeat_to(x: Node, repeats: Any, d: int, total: int) -> Array:
 @api_boundary
 def resize(a: Any, new_shape: Any) -> Array:
     """Repeat the flattened elements until a new shape is full.
+
+    The dtype stays; of an empty array there are zeros.
+
+    Raises:
+        TypeError: a is a list or a text; a size is negative or no static integer.
 
     >>> import accnp as jnp
     >>> jnp.resize(jnp.array([1, 2]), 3)

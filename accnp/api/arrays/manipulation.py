@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api.arguments.convert import as_node, as_nodes, scalar_node, to_shape
+from accnp.api.arguments.convert import as_node, as_nodes, to_shape
 from accnp.api.arguments.convert import broadcast_shapes as broadcast_shapes_of
-from accnp.api.arguments.shapes import as_axes, as_axis, as_int, as_shape, as_sizes, as_static
-from accnp.api.compiled.named import shown
+from accnp.api.arguments.shapes import as_axes, as_axis, as_shape, as_sizes, as_static
 from accnp.array import Array, wrap
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
@@ -22,8 +21,8 @@ from accnp.ir.op import o
 
 __all__ = [
     "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_shapes",
-    "broadcast_to", "expand_dims", "flip", "fliplr", "flipud", "matrix_transpose", "moveaxis",
-    "permute_dims", "ravel", "reshape", "roll", "rollaxis", "rot90", "squeeze", "swapaxes",
+    "broadcast_to", "expand_dims", "matrix_transpose", "moveaxis",
+    "permute_dims", "ravel", "reshape", "rollaxis", "squeeze", "swapaxes",
     "transpose",
 ]  # fmt: skip
 
@@ -33,6 +32,13 @@ def reshape(
     a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None
 ) -> Array:
     """Show the elements under another shape; one size may be -1.
+
+    The dtype stays. Unlike NumPy: a copy in meaning, since arrays are immutable.
+
+    Raises:
+        TypeError: a is no array or number (a list, a text); the sizes do not fit; a size is traced.
+        ValueError: order is neither 'C' nor 'F', or two sizes are -1.
+        NotImplementedError: order is 'A'.
 
     >>> import accnp as jnp
     >>> jnp.reshape(jnp.arange(4), (2, -1))
@@ -92,6 +98,12 @@ def reshape_plain(x: Node, shape: tuple[int, ...]) -> Node:
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Array:
     """Flatten into one axis.
 
+    The dtype stays; order 'F' goes along the first axis first.
+
+    Raises:
+        TypeError: a is no array or number (a list, a text).
+        ValueError, NotImplementedError: another order than 'C' or 'F'.
+
     >>> import accnp as jnp
     >>> jnp.ravel(jnp.ones((2, 1)))
     Array([1., 1.], dtype=float32)
@@ -109,6 +121,12 @@ def transpose_node(x: Node, permutation: tuple[int, ...]) -> Node:
 @api_boundary
 def transpose(a: Any, axes: Any = None) -> Array:
     """Permute the axes; by default reverse them.
+
+    The dtype stays; nothing is copied.
+
+    Raises:
+        TypeError: a is no array or number (a list, a text), or axes do not name each axis once.
+        ValueError, also an IndexError: the axis is out of bounds.
 
     >>> import accnp as jnp
     >>> jnp.transpose(jnp.ones((1, 2))).shape
@@ -131,6 +149,8 @@ def transpose(a: Any, axes: Any = None) -> Array:
 def permute_dims(a: Any, /, axes: Any) -> Array:
     """Permute the axes.
 
+    The dtype stays; errors are those of `transpose`.
+
     >>> import accnp as jnp
     >>> jnp.permute_dims(jnp.ones((1, 2)), (1, 0)).shape
     (2, 1)
@@ -141,6 +161,12 @@ def permute_dims(a: Any, /, axes: Any) -> Array:
 @api_boundary
 def matrix_transpose(x: Any, /) -> Array:
     """Swap the last two axes.
+
+    The dtype stays; complex numbers are not conjugated.
+
+    Raises:
+        ValueError: there are fewer than two axes.
+        TypeError: x is no array.
 
     >>> import accnp as jnp
     >>> jnp.matrix_transpose(jnp.ones((3, 1, 2))).shape
@@ -158,6 +184,12 @@ def matrix_transpose(x: Any, /) -> Array:
 def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
     """Swap two axes.
 
+    The dtype stays.
+
+    Raises:
+        TypeError: a is no array or number (a list, a text).
+        ValueError, also an IndexError: an axis is out of bounds.
+
     >>> import accnp as jnp
     >>> jnp.swapaxes(jnp.ones((1, 2)), 0, 1).shape
     (2, 1)
@@ -172,6 +204,13 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
 @api_boundary
 def moveaxis(a: Any, source: Any, destination: Any) -> Array:
     """Move axes to new places; the others keep their order.
+
+    The dtype stays.
+
+    Raises:
+        TypeError: a is no array or number (a list, a text).
+        ValueError: source and destination are not equally many, or name an axis twice or beyond the
+            bounds.
 
     >>> import accnp as jnp
     >>> jnp.moveaxis(jnp.ones((1, 2, 3)), 0, -1).shape
@@ -195,6 +234,12 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Array:
 def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
     """Move one axis before another.
 
+    The dtype stays.
+
+    Raises:
+        TypeError: a is no array or number (a list, a text).
+        ValueError, also an IndexError: axis or start is out of bounds.
+
     >>> import accnp as jnp
     >>> jnp.rollaxis(jnp.ones((1, 2, 3)), 2).shape
     (3, 1, 2)
@@ -208,6 +253,12 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
 @api_boundary
 def expand_dims(a: Any, axis: Any) -> Array:
     """Insert axes of length 1; `axis` counts in the result.
+
+    The dtype stays.
+
+    Raises:
+        TypeError: a is no array or number (a list, a text).
+        ValueError: an axis is out of bounds or given twice.
 
     >>> import accnp as jnp
     >>> jnp.expand_dims(jnp.arange(2), 0).shape
@@ -234,6 +285,12 @@ def expand_node(x: Node, at: tuple[int, ...]) -> Node:
 def squeeze(a: Any, axis: Any = None) -> Array:
     """Drop axes of length 1.
 
+    By default all of them; the dtype stays.
+
+    Raises:
+        TypeError: a is no array or number (a list, a text).
+        ValueError: an axis is longer than 1, out of bounds or given twice.
+
     >>> import accnp as jnp
     >>> jnp.squeeze(jnp.ones((1, 2))).shape
     (2,)
@@ -255,6 +312,12 @@ def squeeze(a: Any, axis: Any = None) -> Array:
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
     """Repeat along axes of length 1 and new leading axes, without copying.
 
+    The dtype stays.
+
+    Raises:
+        TypeError: array is a list or a text; a size is negative or no static integer.
+        ValueError: the shape does not broadcast to this one.
+
     >>> import accnp as jnp
     >>> jnp.broadcast_to(jnp.arange(2), (2, 2))
     Array([[0, 1],
@@ -267,6 +330,12 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
 @api_boundary
 def broadcast_arrays(*args: Any) -> list[Array]:
     """Broadcast arrays against each other.
+
+    Each keeps its dtype; unlike NumPy, the result is a list.
+
+    Raises:
+        TypeError: a is no array or number (a list, a text).
+        TypeError, also a ValueError: shapes do not broadcast.
 
     >>> import accnp as jnp
     >>> jnp.broadcast_arrays(jnp.arange(2), 1)[1]
@@ -281,6 +350,11 @@ def broadcast_arrays(*args: Any) -> list[Array]:
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """Return the shape to which shapes broadcast.
 
+    A shape is an int or a tuple of them; no dtype plays a part.
+
+    Raises:
+        TypeError, also a ValueError: shapes do not broadcast, or a size is negative.
+
     >>> import accnp as jnp
     >>> jnp.broadcast_shapes((2, 1), (3,))
     (2, 3)
@@ -293,6 +367,11 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 def atleast_1d(*arys: Any) -> Any:
     """Give arrays at least one axis.
 
+    Dtypes stay. One array comes back as it is, several as a list (NumPy: a tuple).
+
+    Raises:
+        TypeError: a is no array or number (a list, a text).
+
     >>> import accnp as jnp
     >>> jnp.atleast_1d(1)
     Array([1], dtype=int32, weak_type=True)
@@ -303,6 +382,8 @@ def atleast_1d(*arys: Any) -> Any:
 @api_boundary
 def atleast_2d(*arys: Any) -> Any:
     """Give arrays at least two axes; a vector becomes a row.
+
+    Dtypes, result and errors are those of `atleast_1d`.
 
     >>> import accnp as jnp
     >>> jnp.atleast_2d(1)
@@ -331,6 +412,9 @@ def cube(x: Node) -> Node:
 def atleast_3d(*arys: Any) -> Any:
     """Give arrays at least three axes.
 
+    A vector of n becomes (1, n, 1), a matrix (n, m, 1). Dtypes, result and errors are those of
+    `atleast_1d`.
+
     >>> import accnp as jnp
     >>> jnp.atleast_3d(1).shape
     (1, 1, 1)
@@ -344,133 +428,6 @@ def _each(arys: tuple[Any, ...], fn: Any, function: str) -> Any:
 
 
 # --- order along axes ----------------------------------------------------------------------------
-
-
-@api_boundary
-@shown("_flip")
-def flip(m: Any, axis: Any = None) -> Array:
-    """Reverse the order along axes (default: all).
-
-    >>> import accnp as jnp
-    >>> jnp.flip(jnp.arange(3))
-    Array([2, 1, 0], dtype=int32)
-    """
-    x = as_node(m, "jnp.flip")
-    at = range(x.aval.ndim) if axis is None else as_axes(axis, x.aval.ndim, "jnp.flip")
-    return wrap(o.rev(x, dimensions=tuple(at)) if len(at) else x)
-
-
-@api_boundary
-def fliplr(m: Any) -> Array:
-    """Reverse the order along axis 1.
-
-    >>> import accnp as jnp
-    >>> jnp.fliplr(jnp.arange(4).reshape(2, 2))
-    Array([[1, 0],
-           [3, 2]], dtype=int32)
-    """
-    return flip(m, 1)
-
-
-@api_boundary
-def flipud(m: Any) -> Array:
-    """Reverse the order along axis 0.
-
-    >>> import accnp as jnp
-    >>> jnp.flipud(jnp.arange(2))
-    Array([1, 0], dtype=int32)
-    """
-    return flip(m, 0)
-
-
-@api_boundary
-@shown()
-def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
-    """Rotate by quarter turns in the plane of two axes.
-
-    >>> import accnp as jnp
-    >>> jnp.rot90(jnp.arange(4).reshape(2, 2))
-    Array([[1, 3],
-           [0, 2]], dtype=int32)
-    """
-    rank = np.ndim(m)
-    i, j = (as_axis(a, rank, "jnp.rot90") for a in axes)
-    if i == j:
-        raise ValueError(f"jnp.rot90: axes must be different; got {axes}")
-    k = as_int(k, "jnp.rot90", "k") % 4
-    if k == 0:
-        return wrap(as_node(m, "jnp.rot90"))
-    if k == 2:
-        return flip(flip(m, i), j)
-    if k == 1:
-        return swapaxes(flip(m, j), i, j)
-    return flip(swapaxes(m, i, j), j)
-
-
-@api_boundary
-@shown("_roll_static")
-def roll(a: Any, shift: Any, axis: Any = None) -> Array:
-    """Shift elements along axes; what falls off comes in at the other end.
-
-    >>> import accnp as jnp
-    >>> jnp.roll(jnp.arange(3), 1)
-    Array([2, 0, 1], dtype=int32)
-    """
-    name = "jnp.roll"
-    x = as_node(a, name)
-    if axis is None:
-        flat = reshape_plain(x, (x.aval.size,))
-        return wrap(reshape_plain(roll(wrap(flat), shift, 0)._node, x.aval.shape))
-    at = [axis] if not isinstance(axis, Sequence) else list(axis)
-    at = [as_axis(d, x.aval.ndim, name) for d in at]
-    shifts = _shifts(shift, len(at))
-    if len(shifts) != len(at):
-        if len(at) == 1:
-            at = at * len(shifts)
-        else:
-            raise ValueError(f"{name}: shift and axis do not fit; got {shift} and {axis}")
-    for by, d in zip(shifts, at, strict=True):
-        x = _roll_one(x, by, d)
-    return wrap(x)
-
-
-def _shifts(shift: Any, count: int) -> list[Any]:
-    if isinstance(shift, Sequence):
-        out = list(shift)
-    elif type(shift) is Array:
-        n = shift._node
-        if n.aval.ndim == 0:
-            return [shift] * count
-        parts = [
-            o.slice(n, start_indices=(i,), limit_indices=(i + 1,), strides=None)
-            for i in range(n.aval.shape[0])
-        ]
-        out = [wrap(reshape_plain(p, ())) for p in parts]
-    else:
-        out = np.atleast_1d(np.asarray(shift)).tolist()
-    return out * count if len(out) == 1 else out
-
-
-def _roll_one(x: Node, by: Any, d: int) -> Node:
-    n = x.aval.shape[d]
-    if n == 0:
-        return x
-    if type(by) is Array:  # perhaps traced: a window of two copies
-        start = o.rem(by._node, _like(by._node, n))
-        start = o.sub(_like(start, n), start)
-        start = o.select_n(o.ge(start, _like(start, n)), start, o.sub(start, _like(start, n)))
-        twice = o.concatenate(x, x, dimension=d)
-        zero = _like(start, 0)
-        starts = [start if i == d else zero for i in range(x.aval.ndim)]
-        return o.dynamic_slice(twice, *starts, slice_sizes=x.aval.shape)
-    k = -as_int(by, "jnp.roll", "shift") % n
-    if k == 0:
-        return x
-    return o.concatenate(cut(x, d, k, n), cut(x, d, 0, k), dimension=d)
-
-
-def _like(x: Node, value: int) -> Node:
-    return scalar_node(value, x.aval.dtype, False)
 
 
 def cut(x: Node, d: int, start: int, stop: int) -> Node:

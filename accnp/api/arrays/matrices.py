@@ -13,7 +13,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, numpy_node
 from accnp.api.arguments.shapes import as_axis, as_int, as_shape
-from accnp.api.arguments.values import node_on_gpu, to_dtype
+from accnp.api.arguments.values import to_dtype
 from accnp.api.arrays.creation import arange, asarray, diagonal_mask
 from accnp.api.arrays.placement import made
 from accnp.api.compiled.named import shown
@@ -25,20 +25,22 @@ from accnp.ir.op import o
 from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import broadcast_to
 from accnp.primitives.kinds import full as full_node
-from accnp.runtime import buffer
 
 __all__ = [
     "astype", "copy", "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal",
-    "from_dlpack", "frombuffer", "fromfile", "fromiter", "fromstring", "indices",
-    "ix_", "load", "mask_indices", "meshgrid", "tri", "tril", "tril_indices", "tril_indices_from",
-    "triu",
-    "triu_indices", "triu_indices_from", "vander",
+    "indices", "ix_", "mask_indices", "meshgrid", "tri", "tril", "tril_indices",
+    "tril_indices_from", "triu", "triu_indices", "triu_indices_from", "vander",
 ]  # fmt: skip
 
 
 @api_boundary
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
     """Make a matrix of ones on and below a diagonal.
+
+    The shape is (N, M), M is N by default; the dtype is float32 by default.
+
+    Raises:
+        TypeError: N, M or k is no static integer, or negative; no such dtype.
 
     >>> import accnp as jnp
     >>> jnp.tri(2)
@@ -67,6 +69,12 @@ def _triangle(x: Any, k: int, upper: bool, name: str) -> Array:
 def tril(m: Any, k: int = 0) -> Array:
     """Keep what is on and below a diagonal; the rest becomes zero.
 
+    Shape and dtype stay; leading axes are a batch.
+
+    Raises:
+        ValueError: there are fewer than two axes.
+        TypeError: m is a list or a text, or k no integer.
+
     >>> import accnp as jnp
     >>> jnp.tril(jnp.ones((2, 2)))
     Array([[1., 0.],
@@ -80,6 +88,8 @@ def tril(m: Any, k: int = 0) -> Array:
 def triu(m: Any, k: int = 0) -> Array:
     """Keep what is on and above a diagonal; the rest becomes zero.
 
+    Shape and dtype stay; errors are those of `tril`.
+
     >>> import accnp as jnp
     >>> jnp.triu(jnp.ones((2, 2)))
     Array([[1., 1.],
@@ -92,6 +102,12 @@ def triu(m: Any, k: int = 0) -> Array:
 @shown()
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """Take the diagonal of two axes; it becomes the last axis.
+
+    The dtype stays. Unlike NumPy: no view of `a`, since arrays are immutable.
+
+    Raises:
+        ValueError: fewer than two axes, equal ones, or one out of bounds.
+        TypeError: a is no array or number (a list, a text).
 
     >>> import accnp as jnp
     >>> jnp.diagonal(jnp.arange(4).reshape(2, 2))
@@ -129,6 +145,12 @@ def diagonal_node(x: Node, offset: int, axis1: int, axis2: int, name: str) -> No
 def diag(v: Any, k: int = 0) -> Array:
     """Make a matrix with `v` on a diagonal, or take the diagonal of a matrix.
 
+    The dtype stays.
+
+    Raises:
+        ValueError: v has neither one nor two axes.
+        TypeError: v is a list or a text, or k no static integer.
+
     >>> import accnp as jnp
     >>> jnp.diag(jnp.array([1, 2]))
     Array([[1, 0],
@@ -152,6 +174,11 @@ def diag(v: Any, k: int = 0) -> Array:
 def diagflat(v: Any, k: int = 0) -> Array:
     """Make a matrix with the flattened `v` on a diagonal.
 
+    For n elements the shape is (n + abs(k), n + abs(k)); the dtype stays.
+
+    Raises:
+        TypeError: v is a list or a text, or k no static integer.
+
     >>> import accnp as jnp
     >>> jnp.diagflat(jnp.array([1, 2]))
     Array([[1, 0],
@@ -169,6 +196,13 @@ def meshgrid(
     *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
 ) -> list[Array]:
     """Make coordinate matrices from coordinate vectors.
+
+    Of n vectors come n arrays of n axes ('xy' swaps the first two); dtypes stay.
+
+    Raises:
+        ValueError: one is no vector (NumPy takes numbers), copy=False, or indexing is neither 'xy'
+            nor 'ij'.
+        TypeError: one is a list.
 
     >>> import accnp as jnp
     >>> jnp.meshgrid(jnp.arange(2), jnp.arange(2))[0]
@@ -201,6 +235,12 @@ def meshgrid(
 def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
     """Make the indices of a grid, one array for each axis.
 
+    The shape is (axes, *dimensions); with sparse=True a tuple of arrays that broadcast. The dtype
+    is int32 (int64 with jax_enable_x64) by default.
+
+    Raises:
+        TypeError: a size is negative or no static integer.
+
     >>> import accnp as jnp
     >>> jnp.indices((2, 2))[1]
     Array([[0, 1],
@@ -229,6 +269,12 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
 @api_boundary
 def ix_(*args: Any) -> tuple[Array, ...]:
     """Turn sequences into index arrays of an open mesh.
+
+    The n-th has all elements along axis n; dtypes stay.
+
+    Raises:
+        ValueError: one is no vector.
+        NotImplementedError: one is bool (NumPy takes it).
 
     >>> import accnp as jnp
     >>> jnp.ix_(jnp.array([0, 1]), jnp.array([2]))[0]
@@ -259,6 +305,11 @@ def _pairs(mask: np.ndarray) -> tuple[Array, Array]:
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """Return the row and column indices of the lower triangle.
 
+    The dtype is int32 (int64 with jax_enable_x64); the shape of the matrix is (n, m).
+
+    Raises:
+        TypeError: n or k is no static integer.
+
     >>> import accnp as jnp
     >>> jnp.tril_indices(2)
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
@@ -270,6 +321,8 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 @api_boundary
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """Return the row and column indices of the upper triangle.
+
+    Dtype and errors are those of `tril_indices`.
 
     >>> import accnp as jnp
     >>> jnp.triu_indices(2)
@@ -289,6 +342,8 @@ def _matrix_shape(arr: Any, k: int, function: str) -> tuple[int, int, int]:
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
     """Return the indices of the lower triangle of a matrix.
 
+    The dtype is that of `tril_indices`; a ValueError is raised unless arr has two axes.
+
     >>> import accnp as jnp
     >>> jnp.tril_indices_from(jnp.ones((2, 2)))
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
@@ -299,6 +354,8 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
 @api_boundary
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
     """Return the indices of the upper triangle of a matrix.
+
+    The dtype is that of `tril_indices`; a ValueError is raised unless arr has two axes.
 
     >>> import accnp as jnp
     >>> jnp.triu_indices_from(jnp.ones((2, 2)))
@@ -319,6 +376,11 @@ def mask_indices(
         k: its second argument.
         size: how many indices; needed under `jit`. Missing ones are 0.
 
+    The dtype is int32 (int64 with jax_enable_x64).
+
+    Raises:
+        TypeError: under `jit` without size=.
+
     >>> import accnp as jnp
     >>> jnp.mask_indices(2, jnp.triu)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
@@ -330,6 +392,12 @@ def mask_indices(
 @api_boundary
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """Return the indices of the main diagonal.
+
+    The dtype is int32 (int64 with jax_enable_x64).
+
+    Raises:
+        ValueError: n or ndim is negative.
+        TypeError: one is no static integer.
 
     >>> import accnp as jnp
     >>> jnp.diag_indices(2)
@@ -345,6 +413,8 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
 def diag_indices_from(arr: Any) -> tuple[Array, ...]:
     """Return the indices of the main diagonal of an array whose axes are equally long.
 
+    The dtype is that of `diag_indices`; a ValueError is raised where axes differ or there is one.
+
     >>> import accnp as jnp
     >>> jnp.diag_indices_from(jnp.ones((2, 2)))
     (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
@@ -358,6 +428,12 @@ def diag_indices_from(arr: Any) -> tuple[Array, ...]:
 @shown()
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
     """Make the matrix of powers of the elements of a vector.
+
+    The shape is (len(x), N); the dtype stays.
+
+    Raises:
+        ValueError: x is no vector, or N negative.
+        TypeError: x is bool or a list.
 
     >>> import accnp as jnp
     >>> jnp.vander(jnp.array([2, 3]), 3)
@@ -383,97 +459,14 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
 
 
 @api_boundary
-def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Array:
-    """Make an array of the bytes of a buffer.
-
-    >>> import accnp as jnp
-    >>> jnp.frombuffer(b"ab", dtype=jnp.uint8)
-    Array([97, 98], dtype=uint8)
-    """
-    return _through_numpy(np.frombuffer, buffer, dtype, count=count, offset=offset)
-
-
-@api_boundary
-def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Array:
-    """Make an array of the numbers in a text.
-
-    >>> import accnp as jnp
-    >>> jnp.fromstring("1 2", dtype=int, sep=" ")
-    Array([1, 2], dtype=int32)
-    """
-    return _through_numpy(np.fromstring, string, dtype, count=count, sep=sep)
-
-
-@api_boundary
-def fromiter(iterable: Any, dtype: Any, count: int = -1) -> Array:
-    """Make an array of the numbers that an iterator yields.
-
-    >>> import accnp as jnp
-    >>> jnp.fromiter(range(3), int)
-    Array([0, 1, 2], dtype=int32)
-    """
-    return _through_numpy(np.fromiter, iterable, dtype, count=count)
-
-
-@api_boundary
-def fromfile(
-    file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0
-) -> Array:
-    """Make an array of rank 1 of the numbers in a file, as bytes or (`sep`) as text.
-
-    >>> import accnp as jnp, tempfile
-    >>> with tempfile.TemporaryFile() as file:
-    ...     _ = file.write(bytes([1, 2])), file.seek(0)
-    ...     jnp.numpy.fromfile(file, dtype=jnp.uint8)
-    Array([1, 2], dtype=uint8)
-    """
-    return _through_numpy(np.fromfile, file, dtype, count=count, sep=sep, offset=offset)
-
-
-@api_boundary
-def load(file: Any, *args: Any, **kwargs: Any) -> Any:
-    """Read what `save` wrote as an array; of `savez`, an archive of NumPy arrays by name.
-
-    Args:
-        file: path or open file.
-        args, kwargs: as `numpy.load` takes them.
-
-    >>> import accnp as jnp, tempfile
-    >>> with tempfile.TemporaryFile() as file:
-    ...     jnp.save(file, jnp.arange(3))
-    ...     _ = file.seek(0)
-    ...     jnp.load(file)
-    Array([0, 1, 2], dtype=int32)
-    """
-    found = np.load(file, *args, **kwargs)
-    return wrap(numpy_node(found, "jnp.load")) if isinstance(found, np.ndarray) else found
-
-
-def _through_numpy(fn: Any, given: Any, dtype: Any, **kw: Any) -> Array:
-    return wrap(numpy_node(fn(given, dtypes.as_dtype(dtype), **kw), f"jnp.{fn.__name__}"))
-
-
-@api_boundary
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    """Make an array of another library's through the DLPack protocol.
-
-    What lies on a GPU stays there, and its memory is shared unless `copy` is true: who writes to it
-    must not use results recorded before.
-
-    >>> import accnp as jnp
-    >>> import numpy
-    >>> jnp.from_dlpack(numpy.array([1, 2], numpy.int32))
-    Array([1, 2], dtype=int32)
-    """
-    if hasattr(x, "__dlpack_device__") and int(x.__dlpack_device__()[0]) != 1:
-        return made(node_on_gpu(x, copy), device)
-    value = buffer.from_dlpack(x)
-    return made(numpy_node(value, "jnp.from_dlpack", copy is not False), device)
-
-
-@api_boundary
 def copy(a: Any, order: str | None = None) -> Array:
     """Return a copy; arrays never change, so this matters to donation only.
+
+    Shape and dtype stay.
+
+    Raises:
+        NotImplementedError: order is neither 'K' nor 'C'.
+        TypeError: a is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.copy(jnp.ones(2))
@@ -487,6 +480,12 @@ def copy(a: Any, order: str | None = None) -> Array:
 @api_boundary
 def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:
     """Convert to a dtype.
+
+    The shape stays. Unlike NumPy: floats beyond an integer's bounds become the nearest bound, nan
+    0.
+
+    Raises:
+        TypeError: x is a list or a text, or there is no such dtype.
 
     >>> import accnp as jnp
     >>> jnp.astype(jnp.array([1.5]), int)

@@ -21,8 +21,9 @@ from accnp.api.arguments.convert import (
 from accnp.api.compiled.named import shown
 from accnp.api.elements import ruled_functions as ruled
 from accnp.api.elements import ufunc_rules as rules
+from accnp.api.elements.doc_texts import ufunc_doc
 from accnp.api.elements.elementwise import (
-    Binary, documented, inexact, make_binary, make_unary, numeric, wrap_all,
+    Binary, inexact, make_binary, make_unary, numeric, wrap_all,
 )  # fmt: skip
 from accnp.api.elements.ufunc_rules import like
 from accnp.array import Array
@@ -44,7 +45,7 @@ def unary(
     parameters: str = "x, /",
 ) -> Callable[[Any], Any]:
     """Declare a function of one operand; jaxprs have it as a call of the name `shown`."""
-    doc = documented(f"{what}, elementwise.", name, example) if example else ""
+    doc = ufunc_doc(name, what, prepare.__name__, 1, example) if example else ""
     UNARY[name] = function = make_unary(name, rule, prepare, doc, shown, parameters)
     return function
 
@@ -59,7 +60,7 @@ def binary(
     parameters: str = "x1, x2, /",
 ) -> Callable[[Any, Any], Any]:
     """Declare a function of two operands, which are promoted and broadcast against each other."""
-    doc = documented(f"{what}, elementwise.", name, example) if example else ""
+    doc = ufunc_doc(name, what, prepare.__name__, 2, example) if example else ""
     BINARY[name] = made = make_binary(name, rule, prepare, doc, shown, parameters)
     return made.function
 

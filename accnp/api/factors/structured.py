@@ -19,8 +19,8 @@ from accnp.api.arguments.shapes import as_int
 from accnp.api.arrays.creation import asarray, eye, zeros, zeros_like
 from accnp.api.arrays.joining import concatenate
 from accnp.api.arrays.manipulation import broadcast_shapes, broadcast_to
-from accnp.api.arrays.manipulation import flip as _flip
 from accnp.api.arrays.padding import pad
+from accnp.api.arrays.reversing import flip as _flip
 from accnp.api.elements.selecting import where
 from accnp.api.elements.ufuncs import abs as _abs
 from accnp.api.elements.ufuncs import conj

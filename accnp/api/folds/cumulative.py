@@ -16,7 +16,7 @@ from accnp.api.arguments.convert import as_node, broadcast_nodes, cast, promote,
 from accnp.api.arguments.shapes import as_axis
 from accnp.api.compiled.named import named, shown
 from accnp.api.elements import ufunc_rules as rules
-from accnp.api.elements.elementwise import documented
+from accnp.api.elements.doc_texts import fold_doc, running_doc
 from accnp.api.folds import reductions as red
 from accnp.array import Array
 from accnp.errors import api_boundary
@@ -57,7 +57,7 @@ def _make_cumulative(
     cumulative.__name__ = cumulative.__qualname__ = name
     what = "sum" if unit == 0 else "product"
     text = f"The running {what} along an axis{', leaving nan out' if skip_nan else ''}."
-    cumulative.__doc__ = documented(text, name, example)
+    cumulative.__doc__ = running_doc(text, name, example)
     return named(cumulative)
 
 
@@ -145,7 +145,8 @@ def _make_nan_fold(name: str, fold: Any, neutral: int, what: str, example: str) 
         return fold(_filled(a, neutral, name), axis, dtype, out, keepdims, initial, where)
 
     total.__name__ = total.__qualname__ = name
-    total.__doc__ = documented(f"The {what} over the given axes, leaving nan out.", name, example)
+    text = f"The {what} over the given axes, leaving nan out."
+    total.__doc__ = fold_doc(text, "total", name, example)
     return total
 
 
@@ -184,9 +185,8 @@ def _make_nan_extreme(name: str, fold: Any, example: str) -> Callable[..., Array
         return wrap(rules.where_(empty, like(y._node, math.nan), y._node))
 
     extreme.__name__ = extreme.__qualname__ = name
-    extreme.__doc__ = documented(
-        f"The {name[3:]}imum over the given axes, leaving nan out.", name, example
-    )
+    text = f"The {name[3:]}imum over the given axes, leaving nan out; nan where all are nan."
+    extreme.__doc__ = fold_doc(text, "extreme", name, example)
     return named(extreme)
 
 
@@ -212,7 +212,7 @@ def _make_nan_arg(name: str, example: str) -> Callable[..., Array]:
 
     arg.__name__ = arg.__qualname__ = name
     text = f"The index of the {name[6:]}imum, leaving nan out; -1 where all are nan."
-    arg.__doc__ = documented(text, name, example)
+    arg.__doc__ = fold_doc(text, "place", name, example)
     return named(arg, f"_{name}")
 
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from accnp.api.arguments.convert import as_node, promote_inexact, wrap
 from accnp.api.arguments.shapes import as_int
-from accnp.api.arrays.creation import array, asarray, linspace, ones_like, zeros
+from accnp.api.arrays.creation import array, asarray, ones_like, zeros
 from accnp.api.arrays.matrices import ix_
+from accnp.api.arrays.spaced import linspace
 from accnp.api.compiled.named import shown
 from accnp.api.elements import ufuncs
 from accnp.api.elements.selecting import where

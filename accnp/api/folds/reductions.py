@@ -19,7 +19,7 @@ from accnp.api.arguments.convert import as_node, broadcast_nodes, cast, to_shape
 from accnp.api.arguments.shapes import as_axes, as_axis
 from accnp.api.compiled.named import shown
 from accnp.api.elements import ufunc_rules as rules
-from accnp.api.elements.elementwise import documented
+from accnp.api.elements.doc_texts import fold_doc
 from accnp.array import Array
 from accnp.config import config
 from accnp.errors import api_boundary
@@ -146,12 +146,12 @@ def _make_fold(
             y = getattr(o, pair)(start_of(initial, y.aval.dtype, name), y)
         return wrap(keep(y, x, axes, keepdims))
 
-    return _named(fold, name, what, example)
+    return _named(fold, name, what, "total", example)
 
 
-def _named(function: Any, name: str, what: str, example: str) -> Any:
+def _named(function: Any, name: str, what: str, kind: str, example: str) -> Any:
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = documented(f"{what} over the given axes.", name, example)
+    function.__doc__ = fold_doc(f"{what} over the given axes.", kind, name, example)
     return function
 
 
@@ -159,12 +159,7 @@ sum = _make_fold(
     "sum", "reduce_sum", "add", 0, "The sum of elements", "[1, 2, 3] -> Array(6, dtype=int32)"
 )
 prod = _make_fold(
-    "prod",
-    "reduce_prod",
-    "mul",
-    1,
-    "The product of elements",
-    "[2, 3, 4] -> Array(24, dtype=int32)",
+    "prod", "reduce_prod", "mul", 1, "The product", "[2, 3, 4] -> Array(24, dtype=int32)"
 )
 
 
@@ -215,7 +210,7 @@ def _make_extreme(name: str, what: str, example: str) -> Callable[..., Array]:
             y = pair(start_of(initial, y.aval.dtype, name), y)
         return wrap(keep(y, x, axes, keepdims))
 
-    return _named(extreme, name, what, example)
+    return _named(extreme, name, what, "extreme", example)
 
 
 def complex_extreme(x: Node, axes: tuple[int, ...], name: str) -> Node:
@@ -255,22 +250,14 @@ def _make_logical(name: str, op: str, unit: bool, what: str, example: str) -> Ca
         axes = axes_of(axis, x.aval.ndim, name)
         return wrap(keep(getattr(o, op)(x, axes=axes), x, axes, keepdims))
 
-    return _named(logical, name, what, example)
+    return _named(logical, name, what, "truth", example)
 
 
 all = _make_logical(
-    "all",
-    "reduce_and",
-    True,
-    "Whether all elements are true",
-    "[True, False] -> Array(False, dtype=bool)",
+    "all", "reduce_and", True, "Whether all are true", "[True, False] -> Array(False, dtype=bool)"
 )
 any = _make_logical(
-    "any",
-    "reduce_or",
-    False,
-    "Whether any element is true",
-    "[True, False] -> Array(True, dtype=bool)",
+    "any", "reduce_or", False, "Whether any is true", "[True, False] -> Array(True, dtype=bool)"
 )
 
 
@@ -282,7 +269,8 @@ def _make_arg(name: str, example: str) -> Callable[..., Array]:
         no_out(out, name)
         return wrap(arg_node(as_node(a, name), axis, bool(keepdims), name))
 
-    return _named(arg, name, f"The index of the {name[3:]}imum, the first one of equals,", example)
+    what = f"The index of the {name[3:]}imum, the first one of equals,"
+    return _named(arg, name, what, "place", example)
 
 
 def arg_node(x: Node, axis: Any, keepdims: bool, name: str) -> Node:
@@ -351,6 +339,15 @@ def mean(
     where: Any = None,
 ) -> Array:
     """The arithmetic mean over the given axes.
+
+    The result has the shape without these axes (of length 1 with keepdims=True). Integers and bools
+    become the default float; float16 and bfloat16 stay, and add up in float32. Unlike NumPy: the
+    mean of integers is float32 (float64 with jax_enable_x64); without elements it is a silent nan.
+
+    Raises:
+        TypeError: a is no array or number, or dtype=bool.
+        ValueError: an axis is out of bounds or given twice; where= is not bool or does not fit.
+        NotImplementedError: out= is given.
 
     >>> import accnp as jnp
     >>> jnp.mean(jnp.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
@@ -430,6 +427,13 @@ def var(
     """The variance over the given axes, with `ddof` degrees of freedom taken off.
 
     With an integer dtype it is computed in integers, as jax does, and rounded towards 0.
+    Shape and dtype of the result are those of `mean`; it is real for complex numbers.
+
+    Raises:
+        TypeError: a is no array or number, or dtype=bool.
+        ValueError: an axis is out of bounds; where= is not bool; ddof and correction are both
+            given; dtype is real for complex numbers.
+        NotImplementedError: out= is given, unlike NumPy.
 
     >>> import accnp as jnp
     >>> jnp.var(jnp.array([1.0, 2.0, 3.0, 4.0]), ddof=1)
@@ -455,6 +459,11 @@ def std(
 ) -> Array:
     """The standard deviation over the given axes, with `ddof` degrees of freedom taken off.
 
+    Shape and dtype of the result are those of `var`, as are the errors.
+
+    Raises:
+        ValueError: dtype is an integer or bool, besides.
+
     >>> import accnp as jnp
     >>> jnp.std(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
@@ -468,6 +477,13 @@ def std(
 @shown("_ptp")
 def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """The largest element minus the smallest one over the given axes.
+
+    Shape and dtype of the result are those of `max`.
+
+    Raises:
+        TypeError: a is bool, or no array or number.
+        ValueError: there is no element, or an axis is out of bounds.
+        NotImplementedError: out= is given, unlike NumPy.
 
     >>> import accnp as jnp
     >>> jnp.ptp(jnp.array([3, 1, 8]))

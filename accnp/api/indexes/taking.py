@@ -27,7 +27,7 @@ from accnp.api.arguments.shapes import as_axis, as_int
 from accnp.api.arguments.values import to_dtype
 from accnp.api.arrays.manipulation import cut, expand_node, reshape_plain
 from accnp.api.compiled.named import shown
-from accnp.api.indexes.at import write
+from accnp.api.folds.reductions import no_out
 from accnp.api.indexes.indexing import INDEX, gather_axis, index_node
 from accnp.array import Array, is_traced, wrap
 from accnp.engine import array_of
@@ -40,8 +40,8 @@ from accnp.primitives.kinds import full as full_node
 from accnp.trace_fn import conversion_error
 
 __all__ = [
-    "argwhere", "choose", "compress", "extract", "fill_diagonal",
-    "flatnonzero", "nonzero", "put", "put_along_axis", "searchsorted",
+    "argwhere", "choose", "compress", "extract", 
+    "flatnonzero", "nonzero", "searchsorted",
     "select", "take", "take_along_axis",
 ]  # fmt: skip
 
@@ -65,6 +65,7 @@ def take(
     Array([30, 10], dtype=int32)
     """
     name = "jnp.take"
+    no_out(out, name)
     x, index = as_node(a, name), integers(indices, name)
     if axis is None:
         x, d = reshape_plain(x, (x.aval.size,)), 0
@@ -101,7 +102,7 @@ def modulo(x: Node, n: int) -> Node:
     return o.select_n(o.lt(r, zero), r, o.add(r, size)) if kind.kind == "i" else r
 
 
-def _along(x: Node, index: Node, axis: Any, function: str) -> tuple[Node, Node, int]:
+def along(x: Node, index: Node, axis: Any, function: str) -> tuple[Node, Node, int]:
     if axis is None:
         if index.aval.ndim != 1:
             raise ValueError(f"{function}: axis=None needs 1-d indices; got {index.aval.shape}")
@@ -138,7 +139,7 @@ def take_along_axis(
     name = "jnp.take_along_axis"
     if dtypes.result_type(indices).kind == "b":
         raise TypeError(f"{name}: indices must be integers; got bool; pass them as int32")
-    x, index, d = _along(as_node(arr, name), integers(indices, name), axis, name)
+    x, index, d = along(as_node(arr, name), integers(indices, name), axis, name)
     n = x.aval.shape[d]
     index = index_node(index, n, wrap_negative_indices is not False)
     fill = None if fill_value is None else np.asarray(fill_value).item()
@@ -165,94 +166,6 @@ def gather_along(
         mode=mode,
         fill_value=fill,
     )
-
-
-@api_boundary
-def put_along_axis(
-    arr: Any,
-    indices: Any,
-    values: Any,
-    axis: int | None,
-    inplace: bool = True,
-    *,
-    mode: str | None = None,
-) -> Array:
-    """Return a copy with values put at indices along an axis; needs inplace=False.
-
-    >>> import accnp as jnp
-    >>> jnp.put_along_axis(jnp.zeros(3), jnp.array([1]), 7.0, 0, inplace=False)
-    Array([0., 7., 0.], dtype=float32)
-    """
-    name = "jnp.put_along_axis"
-    _no_inplace(inplace, name)
-    whole = as_node(arr, name)
-    x, index, d = _along(whole, integers(indices, name), axis, name)
-    shape = index.aval.shape
-    grid = [o.iota(dtype=INDEX, shape=shape, dimension=k) for k in range(len(shape))]
-    key = tuple([wrap(index if k == d else g) for k, g in enumerate(grid)])
-    out = write(x, key, values, "scatter", mode=mode)
-    return wrap(reshape_plain(out, whole.aval.shape))
-
-
-def _no_inplace(inplace: bool, function: str) -> None:
-    if inplace:
-        raise ValueError(
-            f"{function}: arrays are immutable; pass inplace=False to get an updated copy"
-        )
-
-
-@api_boundary
-def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Array:
-    """Return a copy with values put at flat indices; needs inplace=False.
-
-    >>> import accnp as jnp
-    >>> jnp.put(jnp.zeros(3), jnp.array([0, 2]), jnp.array([4.0, 5.0]), inplace=False)
-    Array([4., 0., 5.], dtype=float32)
-    """
-    name = "jnp.put"
-    _no_inplace(inplace, name)
-    x, index, values = as_node(a, name), wrap(integers(ind, name)).ravel()._node, as_node(v, name)
-    if mode == "wrap":
-        index, mode = modulo(index, x.aval.size), None
-    elif mode is None:  # from the end where negative; what is beyond an end goes to that end
-        low, high = (scalar_node(v, INDEX, False) for v in (0, max(0, x.aval.size - 1)))
-        index = o.clamp(low, cast(index_node(index, x.aval.size), INDEX), high)
-    values, n = reshape_plain(values, (values.aval.size,)), index.aval.size
-    if not values.aval.size:
-        return wrap(x)
-    if values.aval.size < n:
-        times = -(-n // values.aval.size)
-        values = o.concatenate(*[values] * times, dimension=0)
-    flat = reshape_plain(x, (x.aval.size,))
-    out = write(flat, wrap(index), wrap(cut(values, 0, 0, n)), "scatter", mode=mode)
-    return wrap(reshape_plain(out, x.aval.shape))
-
-
-@api_boundary
-def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Array:
-    """Return a copy with the main diagonal filled; needs inplace=False.
-
-    >>> import accnp as jnp
-    >>> jnp.fill_diagonal(jnp.zeros((2, 2)), 5.0, inplace=False)
-    Array([[5., 0.],
-           [0., 5.]], dtype=float32)
-    """
-    name = "jnp.fill_diagonal"
-    _no_inplace(inplace, name)
-    x, v = as_node(a, name), as_node(val, name)
-    if x.aval.ndim < 2 or (x.aval.ndim > 2 and len(set(x.aval.shape)) != 1):
-        raise ValueError(f"{name}: needs a matrix or equally long axes; got {x.aval.shape}")
-    if wrap:
-        raise NotImplementedError(f"{name}: wrap=True is not supported")
-    n = min(x.aval.shape)
-    if v.aval.ndim:
-        v = reshape_plain(v, (v.aval.size,))
-        v = cut(o.concatenate(*[v] * -(-n // v.aval.size), dimension=0), 0, 0, n)
-    index = _wrap(o.iota(dtype=INDEX, shape=(n,), dimension=0))
-    return _wrap(write(x, (index,) * x.aval.ndim, _wrap(v), "scatter"))
-
-
-_wrap = wrap
 
 
 # --- positions of what is not zero ---------------------------------------------------------------
@@ -370,6 +283,7 @@ def compress(
     >>> jnp.compress(jnp.array([True, False, True]), jnp.array([1, 2, 3]))
     Array([1, 3], dtype=int32)
     """
+    no_out(out, "jnp.compress")
     return _compressed("jnp.compress", condition, a, axis, size, fill_value)
 
 
@@ -444,6 +358,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
     >>> jnp.choose(jnp.array([0, 1]), [jnp.array([1, 2]), jnp.array([3, 4])])
     Array([1, 4], dtype=int32)
     """
+    no_out(out, "jnp.choose")
     index = integers(wrap(as_node(a, "jnp.choose")), "jnp.choose")
     parts = promote("jnp.choose", *choices)
     n = len(parts)

@@ -17,7 +17,8 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, promote_inexact, wrap
 from accnp.api.arrays.creation import array, full
-from accnp.api.arrays.manipulation import broadcast_to, flip, moveaxis
+from accnp.api.arrays.manipulation import broadcast_to, moveaxis
+from accnp.api.arrays.reversing import flip
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.selecting import where
 from accnp.api.flow.loops import scan, while_loop

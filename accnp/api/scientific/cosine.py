@@ -18,8 +18,9 @@ from accnp.api.arguments.convert import as_node, promote_inexact, wrap
 from accnp.api.arguments.shapes import as_axes, as_axis, as_int
 from accnp.api.arrays.creation import array
 from accnp.api.arrays.joining import concatenate, stack
-from accnp.api.arrays.manipulation import flip, moveaxis
+from accnp.api.arrays.manipulation import moveaxis
 from accnp.api.arrays.padding import pad
+from accnp.api.arrays.reversing import flip
 from accnp.api.elements import ufuncs as uf
 from accnp.array import Array
 from accnp.errors import api_boundary

@@ -13,7 +13,8 @@ from accnp.api.algebra.linalg import eigh
 from accnp.api.algebra.products import dot
 from accnp.api.arrays.creation import array, asarray, ones
 from accnp.api.arrays.joining import concatenate
-from accnp.api.arrays.manipulation import atleast_1d, broadcast_to, roll
+from accnp.api.arrays.manipulation import atleast_1d, broadcast_to
+from accnp.api.arrays.reversing import roll
 from accnp.api.elements import ufuncs as uf
 from accnp.api.folds.differences import diff
 from accnp.api.indexes.taking import searchsorted

@@ -14,7 +14,7 @@ from accnp.api.algebra import fft as transforms
 from accnp.api.algebra.convolution import conv_general_dilated
 from accnp.api.arguments.convert import promote_inexact, wrap
 from accnp.api.arguments.shapes import as_axes
-from accnp.api.arrays.manipulation import flip
+from accnp.api.arrays.reversing import flip
 from accnp.api.elements import ufuncs as uf
 from accnp.array import Array
 from accnp.errors import api_boundary

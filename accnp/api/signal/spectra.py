@@ -21,8 +21,9 @@ from accnp.api.arguments.convert import as_node, promote_inexact, wrap
 from accnp.api.arguments.shapes import as_axis, as_int, as_static
 from accnp.api.arrays.creation import arange, array, asarray, zeros
 from accnp.api.arrays.joining import concatenate
-from accnp.api.arrays.manipulation import broadcast_shapes, flip, moveaxis
+from accnp.api.arrays.manipulation import broadcast_shapes, moveaxis
 from accnp.api.arrays.padding import pad
+from accnp.api.arrays.reversing import flip
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.selecting import where
 from accnp.api.folds.quantiles import median

@@ -1,0 +1,153 @@
+"""Powers and chains of matrices; systems and inverses of arrays with more axes.
+
+Arrays come in; lazy Arrays go out.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.api.algebra import products
+from accnp.api.algebra.linalg import inv, solve_nodes
+from accnp.api.algebra.products import matmul_nodes
+from accnp.api.arguments.convert import as_node, promote_inexact
+from accnp.api.arguments.shapes import as_int
+from accnp.api.arrays.manipulation import expand_node, reshape_plain, transpose_node
+from accnp.api.compiled.named import shown
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.linalg import batched_identity
+
+__all__ = ["matrix_power", "multi_dot", "tensorinv", "tensorsolve"]
+
+
+@api_boundary
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
+    """Solve tensordot(a, x, x.ndim) = b.
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.tensorsolve(2.0 * jnp.eye(2), jnp.array([2.0, 4.0]))
+    Array([1., 2.], dtype=float32)
+    """
+    name = "linalg.tensorsolve"
+    x, y = promote_inexact(name, a, b)
+    if axes is not None:
+        moved = [d % x.aval.ndim for d in axes]
+        order = [d for d in range(x.aval.ndim) if d not in moved] + moved
+        x = transpose_node(x, tuple(order))
+    shape = x.aval.shape[y.aval.ndim :]
+    n = int(np.prod(shape))
+    if x.aval.shape[: y.aval.ndim] != y.aval.shape or n != y.aval.size:
+        raise ValueError(
+            f"{name}: a needs the shape of b, then axes of as many elements; got shapes "
+            f"{x.aval.shape} (axes moved) and {y.aval.shape}"
+        )
+    matrix = reshape_plain(x, (y.aval.size, n))
+    out = solve_nodes(matrix, reshape_plain(y, (y.aval.size,)), name)
+    return wrap(reshape_plain(out, shape))
+
+
+@api_boundary
+def tensorinv(a: Any, ind: int = 2) -> Array:
+    """Invert with respect to tensordot over `ind` axes.
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.tensorinv(2.0 * jnp.eye(4).reshape(2, 2, 4)).shape
+    (4, 2, 2)
+    """
+    x = promote_inexact("linalg.tensorinv", a)[0]
+    ind = as_int(ind, "linalg.tensorinv", "ind")
+    if ind <= 0:
+        raise ValueError(f"linalg.tensorinv: ind must be positive; got {ind}")
+    shape = x.aval.shape
+    rows = int(np.prod(shape[:ind]))
+    if rows * rows != x.aval.size:
+        raise ValueError(
+            f"linalg.tensorinv: the first {ind} axes need as many elements as the others; got "
+            f"shape {shape}"
+        )
+    out = inv(wrap(reshape_plain(x, (rows, x.aval.size // max(rows, 1)))))
+    return wrap(reshape_plain(out._node, (*shape[ind:], *shape[:ind])))
+
+
+@api_boundary
+@shown()
+def matrix_power(a: Any, n: int) -> Array:
+    """Multiply square matrices with themselves n times (n < 0: their inverses).
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.matrix_power(2 * jnp.eye(2), 3)
+    Array([[8., 0.],
+           [0., 8.]], dtype=float32)
+    """
+    name = "linalg.matrix_power"
+    n = as_int(n, name, "n")
+    x = as_node(a, name)
+    shape = x.aval.shape
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        raise TypeError(f"{name}: square matrices are needed; got shape {shape}")
+    if n < 0:
+        x, n = inv(wrap(x))._node, -n
+    result: Node | None = None
+    while n:
+        if n & 1:
+            result = x if result is None else matmul_nodes(result, x)
+        n >>= 1
+        x = matmul_nodes(x, x) if n else x
+    return wrap(batched_identity(x.aval) if result is None else result)
+
+
+@api_boundary
+def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
+    """Multiply a chain of matrices in the cheapest order.
+
+    >>> import accnp as jnp
+    >>> jnp.linalg.multi_dot([jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones(4)])
+    Array([12., 12.], dtype=float32)
+    """
+    if len(arrays) < 2:
+        raise ValueError(f"linalg.multi_dot: at least two arrays are needed; got {len(arrays)}")
+    nodes = products.promote("linalg.multi_dot", *arrays)
+    first, last = nodes[0].aval.ndim == 1, nodes[-1].aval.ndim == 1
+    if first:
+        nodes[0] = expand_node(nodes[0], (0,))
+    if last:
+        nodes[-1] = expand_node(nodes[-1], (1,))
+    shapes = [n.aval.shape for n in nodes]
+    if any(len(s) != 2 for s in shapes):
+        raise ValueError("linalg.multi_dot: matrices are needed (vectors at the ends only)")
+    if any(a[1] != b[0] for a, b in itertools.pairwise(shapes)):
+        raise ValueError(f"linalg.multi_dot: neighbours do not fit; got shapes {shapes}")
+    sizes = [n.aval.shape[0] for n in nodes] + [nodes[-1].aval.shape[1]]
+    out = _chain(nodes, _cheapest(sizes), 0, len(nodes) - 1, precision)
+    gone = tuple([d for d, used in ((0, first), (1, last)) if used])
+    return wrap(o.squeeze(out, dimensions=gone) if gone else out)
+
+
+def _cheapest(sizes: list[int]) -> dict[tuple[int, int], int]:
+    """Where to split each run of the chain (matrix-chain order)."""
+    n = len(sizes) - 1
+    cost = {(i, i): 0 for i in range(n)}
+    split: dict[tuple[int, int], int] = {}
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            cost[i, j], split[i, j] = min(
+                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
+                for k in range(i, j)
+            )
+    return split
+
+
+def _chain(nodes: list[Node], split: Any, i: int, j: int, precision: Any) -> Node:
+    if i == j:
+        return nodes[i]
+    k = split[i, j]
+    left = _chain(nodes, split, i, k, precision)
+    return matmul_nodes(left, _chain(nodes, split, k + 1, j, precision), precision)

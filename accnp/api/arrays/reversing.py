@@ -1,0 +1,171 @@
+"""Order along axes: reversed, turned, shifted around.
+
+Arrays come in; lazy Arrays go out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.convert import as_node, scalar_node
+from accnp.api.arguments.shapes import as_axes, as_axis, as_int
+from accnp.api.arrays.manipulation import cut, reshape_plain, swapaxes
+from accnp.api.compiled.named import shown
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+
+__all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
+
+
+@api_boundary
+@shown("_flip")
+def flip(m: Any, axis: Any = None) -> Array:
+    """Reverse the order along axes (default: all).
+
+    Shape and dtype stay.
+
+    Raises:
+        TypeError: a is no array or number (a list, a text).
+        ValueError: an axis is out of bounds or given twice.
+
+    >>> import accnp as jnp
+    >>> jnp.flip(jnp.arange(3))
+    Array([2, 1, 0], dtype=int32)
+    """
+    x = as_node(m, "jnp.flip")
+    at = range(x.aval.ndim) if axis is None else as_axes(axis, x.aval.ndim, "jnp.flip")
+    return wrap(o.rev(x, dimensions=tuple(at)) if len(at) else x)
+
+
+@api_boundary
+def fliplr(m: Any) -> Array:
+    """Reverse the order along axis 1.
+
+    Shape, dtype and errors are those of `flip`; two axes are needed.
+
+    >>> import accnp as jnp
+    >>> jnp.fliplr(jnp.arange(4).reshape(2, 2))
+    Array([[1, 0],
+           [3, 2]], dtype=int32)
+    """
+    return flip(m, 1)
+
+
+@api_boundary
+def flipud(m: Any) -> Array:
+    """Reverse the order along axis 0.
+
+    Shape, dtype and errors are those of `flip`; one axis is needed.
+
+    >>> import accnp as jnp
+    >>> jnp.flipud(jnp.arange(2))
+    Array([1, 0], dtype=int32)
+    """
+    return flip(m, 0)
+
+
+@api_boundary
+@shown()
+def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
+    """Rotate by quarter turns in the plane of two axes.
+
+    The dtype stays; with odd k the two axes change lengths.
+
+    Raises:
+        ValueError: the axes are equal, or out of bounds.
+        TypeError: a is no array or number (a list, a text), or k is no static integer.
+
+    >>> import accnp as jnp
+    >>> jnp.rot90(jnp.arange(4).reshape(2, 2))
+    Array([[1, 3],
+           [0, 2]], dtype=int32)
+    """
+    rank = np.ndim(m)
+    i, j = (as_axis(a, rank, "jnp.rot90") for a in axes)
+    if i == j:
+        raise ValueError(f"jnp.rot90: axes must be different; got {axes}")
+    k = as_int(k, "jnp.rot90", "k") % 4
+    if k == 0:
+        return wrap(as_node(m, "jnp.rot90"))
+    if k == 2:
+        return flip(flip(m, i), j)
+    if k == 1:
+        return swapaxes(flip(m, j), i, j)
+    return flip(swapaxes(m, i, j), j)
+
+
+@api_boundary
+@shown("_roll_static")
+def roll(a: Any, shift: Any, axis: Any = None) -> Array:
+    """Shift elements along axes; what falls off comes in at the other end.
+
+    Shape and dtype stay; axis=None shifts the flattened array. shift may be traced.
+
+    Raises:
+        TypeError: a is no array or number (a list, a text), or shift is no integer.
+        ValueError: shift and axis are not equally many, or an axis is out of bounds.
+
+    >>> import accnp as jnp
+    >>> jnp.roll(jnp.arange(3), 1)
+    Array([2, 0, 1], dtype=int32)
+    """
+    name = "jnp.roll"
+    x = as_node(a, name)
+    if axis is None:
+        flat = reshape_plain(x, (x.aval.size,))
+        return wrap(reshape_plain(roll(wrap(flat), shift, 0)._node, x.aval.shape))
+    at = [axis] if not isinstance(axis, Sequence) else list(axis)
+    at = [as_axis(d, x.aval.ndim, name) for d in at]
+    shifts = _shifts(shift, len(at))
+    if len(shifts) != len(at):
+        if len(at) == 1:
+            at = at * len(shifts)
+        else:
+            raise ValueError(f"{name}: shift and axis do not fit; got {shift} and {axis}")
+    for by, d in zip(shifts, at, strict=True):
+        x = _roll_one(x, by, d)
+    return wrap(x)
+
+
+def _shifts(shift: Any, count: int) -> list[Any]:
+    if isinstance(shift, Sequence):
+        out = list(shift)
+    elif type(shift) is Array:
+        n = shift._node
+        if n.aval.ndim == 0:
+            return [shift] * count
+        parts = [
+            o.slice(n, start_indices=(i,), limit_indices=(i + 1,), strides=None)
+            for i in range(n.aval.shape[0])
+        ]
+        out = [wrap(reshape_plain(p, ())) for p in parts]
+    else:
+        out = np.atleast_1d(np.asarray(shift)).tolist()
+    return out * count if len(out) == 1 else out
+
+
+def _roll_one(x: Node, by: Any, d: int) -> Node:
+    n = x.aval.shape[d]
+    if n == 0:
+        return x
+    if type(by) is Array:  # perhaps traced: a window of two copies
+        start = o.rem(by._node, _like(by._node, n))
+        start = o.sub(_like(start, n), start)
+        start = o.select_n(o.ge(start, _like(start, n)), start, o.sub(start, _like(start, n)))
+        twice = o.concatenate(x, x, dimension=d)
+        zero = _like(start, 0)
+        starts = [start if i == d else zero for i in range(x.aval.ndim)]
+        return o.dynamic_slice(twice, *starts, slice_sizes=x.aval.shape)
+    k = -as_int(by, "jnp.roll", "shift") % n
+    if k == 0:
+        return x
+    return o.concatenate(cut(x, d, k, n), cut(x, d, 0, k), dimension=d)
+
+
+def _like(x: Node, value: int) -> Node:
+    return scalar_node(value, x.aval.dtype, False)

@@ -1,0 +1,177 @@
+"""Evenly spaced values between two ends, on a linear or a logarithmic scale.
+
+Numbers or arrays come in; lazy Arrays go out.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import (
+    broadcast_nodes,
+    cast,
+    promote,
+    scalar_node,
+    to_shape,
+)
+from accnp.api.arguments.shapes import as_axis, as_int
+from accnp.api.arguments.values import to_dtype
+from accnp.api.arrays.placement import made
+from accnp.api.compiled.named import shown
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.kinds import broadcast_to
+from accnp.primitives.kinds import full as full_node
+
+__all__ = ["geomspace", "linspace", "logspace"]
+
+
+@api_boundary
+@shown("_linspace", arrays=2)
+def linspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
+    dtype: Any = None, axis: int = 0, *, device: Any = None,
+) -> Any:  # fmt: skip
+    """Make `num` evenly spaced values from start to stop.
+
+    The new axis goes to `axis`, beside those to which start and stop broadcast. The dtype is the
+    default float for integers, float32 (float64 with jax_enable_x64); with an integer dtype, values
+    are rounded down.
+
+    Raises:
+        TypeError: num is no static integer; start or stop is no array or number.
+        ValueError: num is negative, shapes do not broadcast, or the axis is out of bounds.
+
+    >>> import accnp as jnp
+    >>> jnp.linspace(0, 1, 3)
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    name = "jnp.linspace"
+    num = as_int(num, name, "num", "shape")
+    if num < 0:
+        raise ValueError(f"{name}: Number of samples, {num}, must be non-negative.")
+    a, b = promote(name, start, stop)
+    kind = a.aval.dtype
+    if kind.kind in "biu":
+        kind = dtypes.default_float()
+    out_kind = kind if dtype is None else dtypes.requested_dtype(dtype, name)
+    work = kind if out_kind.kind in "biu" else dtypes.promote(((kind, False), (out_kind, False)))[0]
+    a, b = (cast(v, work) for v in (a, b))
+    shape = np.broadcast_shapes(a.aval.shape, b.aval.shape)
+    a, b = (to_shape(v, shape, name) for v in (a, b))
+    steps = num - 1 if endpoint else num
+    delta = scalar_node(math.nan, work, False)
+    if num > 1 or (num == 1 and not endpoint):
+        delta = o.div(o.sub(b, a), scalar_node(steps, work, False))
+    if num > 1:
+        real = dtypes.real_part(work) if work.kind == "c" else work
+        part = o.div(
+            o.iota(dtype=real, shape=(steps,), dimension=0), scalar_node(steps, real, False)
+        )
+        part = cast(part, work)
+        whole = (steps, *shape)
+        t = broadcast_to(part, whole, (0,))
+        wide = [broadcast_to(v, whole) if shape else v for v in (a, b)]
+        one = scalar_node(1, work, False)
+        out = o.add(o.mul(o.sub(one, t), wide[0]), o.mul(t, wide[1]))
+        if endpoint:
+            last = o.reshape(b, new_sizes=(1, *shape), dimensions=None)
+            out = o.concatenate(out, last, dimension=0)
+    elif num == 1:
+        out = o.reshape(a, new_sizes=(1, *shape), dimensions=None)
+    else:
+        out = full_node((0, *shape), 0, work)
+    out = _along(out, axis, name)
+    if out_kind.kind in "iu" and work.kind == "f":
+        out = o.floor(out)
+    out = to_dtype(out, out_kind)
+    if not retstep:
+        return made(out, device)
+    return made(out, device), wrap(delta if out_kind.kind in "biu" else to_dtype(delta, out_kind))
+
+
+def _along(x: Node, axis: Any, function: str) -> Node:
+    """Move the leading axis to `axis`."""
+    to = as_axis(axis, x.aval.ndim, function)
+    if to == 0:
+        return x
+    order = [*range(1, x.aval.ndim)]
+    order.insert(to, 0)
+    return o.transpose(x, permutation=tuple(order))
+
+
+@api_boundary
+def logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
+    dtype: Any = None, axis: int = 0,
+) -> Array:  # fmt: skip
+    """Make `num` values from base**start to base**stop, evenly spaced on a log scale.
+
+    Shape and dtype are those of `linspace`; base broadcasts against the result.
+
+    Raises:
+        TypeError: an argument is no array or number.
+        ValueError: num is negative.
+
+    >>> import accnp as jnp
+    >>> jnp.logspace(0, 2, 3)
+    Array([  1.,  10., 100.], dtype=float32)
+    """
+    x = linspace(start, stop, num, endpoint, False, None, axis)
+    b, e = promote("jnp.logspace", base, x)
+    b, e = broadcast_nodes("jnp.logspace", [b, e])
+    out = o.pow(b, e)
+    return wrap(
+        out if dtype is None else to_dtype(out, dtypes.requested_dtype(dtype, "jnp.logspace"))
+    )
+
+
+@api_boundary
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0,
+) -> Array:  # fmt: skip
+    """Make `num` values from start to stop in geometric progression.
+
+    Shape and dtype are those of `linspace`. Unlike NumPy: an end of 0 gives nan, not an error.
+
+    Raises:
+        TypeError: an argument is no array or number.
+        ValueError: num is negative, or shapes do not broadcast.
+
+    >>> import accnp as jnp
+    >>> jnp.geomspace(1, 4, 3)
+    Array([1., 2., 4.], dtype=float32)
+    """
+    name = "jnp.geomspace"
+    a, b = promote(name, start, stop)
+    kind = a.aval.dtype if a.aval.dtype.kind in "fc" else dtypes.default_float()
+    a, b = (cast(v, kind) for v in (a, b))
+    shape = np.broadcast_shapes(a.aval.shape, b.aval.shape)
+    a, b = (to_shape(v, shape, name) for v in (a, b))
+    sign = o.div(a, cast(o.abs(a), kind)) if kind.kind == "c" else o.sign(a)
+    logs = [o.log(o.div(v, sign)) for v in (a, b)]
+    x = linspace(wrap(logs[0]), wrap(logs[1]), num, endpoint, False, None, 0)._node
+    out = o.mul(o.exp(x), broadcast_to(sign, x.aval.shape) if shape else sign)
+    # The ends are the arguments themselves, free of rounding.
+    n = out.aval.shape[0]
+    first = o.reshape(a, new_sizes=(1, *shape), dimensions=None)
+    last = o.reshape(b, new_sizes=(1, *shape), dimensions=None)
+    if n > 1:
+        hi = n - 1 if endpoint else n
+        middle = o.slice(
+            out,
+            start_indices=(1,) + (0,) * len(shape),
+            limit_indices=(hi, *shape),
+            strides=None,
+        )
+        out = o.concatenate(first, middle, *([last] if endpoint else []), dimension=0)
+    elif n == 1:
+        out = first
+    out = _along(out, axis, name)
+    return wrap(out if dtype is None else to_dtype(out, dtypes.requested_dtype(dtype, name)))

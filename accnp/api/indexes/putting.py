@@ -1,0 +1,110 @@
+"""Copies with values put at indices, along an axis, on the diagonal.
+
+Arrays come in; lazy Arrays go out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accnp.api.arguments.convert import (
+    as_node,
+    cast,
+    scalar_node,
+)
+from accnp.api.arrays.manipulation import cut, reshape_plain
+from accnp.api.indexes.at import write
+from accnp.api.indexes.indexing import INDEX, index_node
+from accnp.api.indexes.taking import along, integers, modulo
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+from accnp.ir.op import o
+
+__all__ = ["fill_diagonal", "put", "put_along_axis"]
+
+_wrap = wrap  # a parameter of fill_diagonal has the name
+
+
+@api_boundary
+def put_along_axis(
+    arr: Any,
+    indices: Any,
+    values: Any,
+    axis: int | None,
+    inplace: bool = True,
+    *,
+    mode: str | None = None,
+) -> Array:
+    """Return a copy with values put at indices along an axis; needs inplace=False.
+
+    >>> import accnp as jnp
+    >>> jnp.put_along_axis(jnp.zeros(3), jnp.array([1]), 7.0, 0, inplace=False)
+    Array([0., 7., 0.], dtype=float32)
+    """
+    name = "jnp.put_along_axis"
+    _no_inplace(inplace, name)
+    whole = as_node(arr, name)
+    x, index, d = along(whole, integers(indices, name), axis, name)
+    shape = index.aval.shape
+    grid = [o.iota(dtype=INDEX, shape=shape, dimension=k) for k in range(len(shape))]
+    key = tuple([wrap(index if k == d else g) for k, g in enumerate(grid)])
+    out = write(x, key, values, "scatter", mode=mode)
+    return wrap(reshape_plain(out, whole.aval.shape))
+
+
+def _no_inplace(inplace: bool, function: str) -> None:
+    if inplace:
+        raise ValueError(
+            f"{function}: arrays are immutable; pass inplace=False to get an updated copy"
+        )
+
+
+@api_boundary
+def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Array:
+    """Return a copy with values put at flat indices; needs inplace=False.
+
+    >>> import accnp as jnp
+    >>> jnp.put(jnp.zeros(3), jnp.array([0, 2]), jnp.array([4.0, 5.0]), inplace=False)
+    Array([4., 0., 5.], dtype=float32)
+    """
+    name = "jnp.put"
+    _no_inplace(inplace, name)
+    x, index, values = as_node(a, name), wrap(integers(ind, name)).ravel()._node, as_node(v, name)
+    if mode == "wrap":
+        index, mode = modulo(index, x.aval.size), None
+    elif mode is None:  # from the end where negative; what is beyond an end goes to that end
+        low, high = (scalar_node(v, INDEX, False) for v in (0, max(0, x.aval.size - 1)))
+        index = o.clamp(low, cast(index_node(index, x.aval.size), INDEX), high)
+    values, n = reshape_plain(values, (values.aval.size,)), index.aval.size
+    if not values.aval.size:
+        return wrap(x)
+    if values.aval.size < n:
+        times = -(-n // values.aval.size)
+        values = o.concatenate(*[values] * times, dimension=0)
+    flat = reshape_plain(x, (x.aval.size,))
+    out = write(flat, wrap(index), wrap(cut(values, 0, 0, n)), "scatter", mode=mode)
+    return wrap(reshape_plain(out, x.aval.shape))
+
+
+@api_boundary
+def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Array:
+    """Return a copy with the main diagonal filled; needs inplace=False.
+
+    >>> import accnp as jnp
+    >>> jnp.fill_diagonal(jnp.zeros((2, 2)), 5.0, inplace=False)
+    Array([[5., 0.],
+           [0., 5.]], dtype=float32)
+    """
+    name = "jnp.fill_diagonal"
+    _no_inplace(inplace, name)
+    x, v = as_node(a, name), as_node(val, name)
+    if x.aval.ndim < 2 or (x.aval.ndim > 2 and len(set(x.aval.shape)) != 1):
+        raise ValueError(f"{name}: needs a matrix or equally long axes; got {x.aval.shape}")
+    if wrap:
+        raise NotImplementedError(f"{name}: wrap=True is not supported")
+    n = min(x.aval.shape)
+    if v.aval.ndim:
+        v = reshape_plain(v, (v.aval.size,))
+        v = cut(o.concatenate(*[v] * -(-n // v.aval.size), dimension=0), 0, 0, n)
+    index = _wrap(o.iota(dtype=INDEX, shape=(n,), dimension=0))
+    return _wrap(write(x, (index,) * x.aval.ndim, _wrap(v), "scatter"))
