@@ -18,7 +18,7 @@ from accnp.runtime.vectors import Line, byte_size, vector
 __all__ = ["asked_of_whole", "prefetch", "store_either", "until_aligned"]
 
 _PREFETCH = "@llvm.prefetch.p0"
-_SOON = 2048  # bytes ahead that rows written past the caches ask for: 1 KB to 4 KB are the same
+_SOON = 8192  # bytes ahead that rows written past the caches ask for: beyond the next row, mostly
 _LINE = 64  # bytes that go to memory at once
 _I64 = ir.IntType(64)
 

@@ -27,6 +27,11 @@ CASES = {
     "rows": (lambda a, b: a[:, None] * b + a[:, None], lambda: (normal(901), normal(1013))),
     "short rows": (lambda a, b: jnp.exp(a[:, None] - b), lambda: (normal(300_007), normal(7))),
     "folds over rows": (accnp.nn.softmax, lambda: (normal(2003, 517),)),
+    "folds, then results": (accnp.nn.log_softmax, lambda: (normal(2003, 517),)),
+    "folds, then results of short rows": (
+        lambda x: x / jnp.sqrt(jnp.mean(x * x, -1, keepdims=True)),
+        lambda: (normal(9001, 50),),
+    ),
     "distances": (
         lambda a, b: ((a[:, None] - b[None]) ** 2).sum(-1),
         lambda: (normal(1201, 3), normal(907, 3)),
@@ -77,7 +82,10 @@ def test_only_large_results_take_it_and_operands_of_their_width_are_fetched():
     assert _past(lambda x: x * 1.5, normal(big // 8)) == [((), ())]
 
 
-@pytest.mark.parametrize("name", ["flat", "rows", "folds over rows", "rolls", "a blur in bands"])
+ONE_WAY = ["flat", "rows", "folds over rows", "folds, then results", "rolls", "a blur in bands"]
+
+
+@pytest.mark.parametrize("name", ONE_WAY)
 def test_launches_take_the_way_past_the_caches(name, monkeypatch):
     """What a plan says is what its table does."""
     f, make = CASES[name]
@@ -97,9 +105,15 @@ def test_loops_over_elements_and_rows_have_stores_of_their_own():
         "  for j in range(99):\n   o[p + j] = x[j]\n"
     )
     twice = nested + "  for j in range(99):\n   o[p + j] = o[p + j] + x[j]\n"
-    kernels = [get_kernel(source, "kernel", ("f4*", "f4*")) for source in (flat, nested, twice)]
+    # A result that no other loop reads or writes, behind a fold.
+    folded = nested.replace(
+        "  for j in range(99):\n", "  s = block_sum(x, 99)\n  for j in range(99):\n"
+    ).replace("= x[j]", "= x[j] + s")
+    first = folded.replace("  s =", "  for j in range(99):\n   x[j] = x[j] + x[j]\n  s =")
+    texts = flat, nested, folded, first, twice
+    kernels = [get_kernel(source, "kernel", ("f4*", "f4*")) for source in texts]
     can = objects.LANE_BYTES > 0
-    assert [bypass.can_stream(k.address) for k in kernels] == [can, can, False]
+    assert [bypass.can_stream(k.address) for k in kernels] == [can] * 4 + [False]
     assert "nontemporal" in kernels[0].llvm() or not objects.LANE_BYTES
 
 
