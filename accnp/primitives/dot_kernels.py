@@ -28,6 +28,7 @@ VECTOR = 1 << 14  # elements from which a matrix times a vector is summed in its
 TASK = 1 << 16  # work that is worth a task of its own, in simple element operations
 TASKS = 64  # at most
 NARROW = 64  # rows or columns of a task at least
+LAID_OUT = 8  # rows from which it pays to lay the right operand of other dtypes out anew
 
 
 def dot_kernel(a: Operand, b: Operand, result: Aval, dimension_numbers: Any) -> OwnKernel | None:
@@ -171,8 +172,42 @@ def _loops(code: str, axes: list[Axis], inner: list[Axis]) -> OwnKernel:
     outer, across = axes, []
     if axes and axes[-1].kind == "column":
         outer, across = axes[:-1], axes[-1:]
+    rows = prod([axis.size for axis in outer if axis.kind == "row"])
+    empty = not all(axis.size for axis in (*axes, *inner))
+    if across and across[0].steps[1] != 1 and rows >= LAID_OUT and not empty:
+        return _from_rows(code, outer, inner, across[0])
+    return _rows(Text(3), code, (outer, inner, across), "a1")
+
+
+def _from_rows(code: str, outer: list[Axis], inner: list[Axis], across: Axis) -> OwnKernel:
+    """Lay the right operand out first, in rows of columns: steps from column to column keep the
+    loops from being vectors."""
+    others = [x for x in outer if x.kind != "row"]
+    walked = [*others, *inner]
+    *strides, _ = contiguous(tuple([x.size for x in (*walked, across)]))
+    text = Text(4)
+    with text.block("for t in range(lo, hi):"):
+        _, y = place(text, [Axis(x.size, (0, x.steps[1])) for x in walked], "t", 2)
+        columns = text.integer(across.size)
+        text.add(f"y = {total(y)}", f"z = t * {columns}")
+        with text.block(f"for j in range({columns}):"):
+            other = f"a1[{total(['y', *text.times('j', across.steps[1])])}]"
+            text.add(f"a3[z + j] = {code}({other})")
+    tasks = prod([x.size for x in walked])
+    first = text.own(tasks, tasks * across.size)
+    new = {id(x): s for x, s in zip(walked, strides, strict=True)}
+    outer = [Axis(x.size, (x.steps[0], new.get(id(x), 0), x.steps[2]), x.kind) for x in outer]
+    inner = [Axis(x.size, (x.steps[0], new[id(x)])) for x in inner]
+    across = Axis(across.size, (0, 1, 1), "column")
+    first.memory = ((code, tasks * across.size),)
+    first.then = (_rows(Text(4), code, (outer, inner, [across]), "a3"),)
+    return first
+
+
+def _rows(text: Text, code: str, axes: Sequence[list[Axis]], right: str) -> OwnKernel:
+    """The loops; `axes` are those around a row, those of the sum and that of the columns."""
+    outer, inner, across = axes
     n, csb = (across[0].size, across[0].steps[1]) if across else (1, 0)
-    text = Text(3)
     with text.block("for t in range(lo, hi):"):
         x, y, z = place(text, outer, "t")
         columns = text.integer(n)
@@ -192,7 +227,7 @@ def _loops(code: str, axes: list[Axis], inner: list[Axis]) -> OwnKernel:
         ]
         text.add(f"v = {code}(a0[{total(['x', *walks[0]])}])", f"w = {total(['y', *walks[1]])}")
         with text.block(f"for j in range({columns}):"):
-            other = f"{code}(a1[{total(['w', *text.times('j', csb)])}])"
+            other = f"{code}({right}[{total(['w', *text.times('j', csb)])}])"
             text.add(f"a2[z + j] = {_multiply_add(code, 'a2[z + j]', 'v', other)}")
         text.depth -= len(inner)
     tasks = prod([axis.size for axis in outer])

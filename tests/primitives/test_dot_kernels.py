@@ -72,6 +72,17 @@ def test_large_products_are_cut_into_tasks(shape, dtype):
     np.testing.assert_allclose(got, a @ b, atol=1e-4 * np.sqrt(k) if dtype != "f8" else 1e-11)
 
 
+@pytest.mark.parametrize(("dtype", "to"), [("i1", "i4"), ("i4", "i4"), ("?", "?"), ("f4", "f8")])
+def test_right_operands_with_columns_apart_are_laid_out_in_rows(dtype, to):
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-9, 9, s).astype(dtype) for s in ((2, 40, 30), (2, 50, 30)))
+    p = params((((2,), (2,)), ((0,), (0,))), np.dtype(to))
+    plan = check("dot_general", [Given(a), Given(b)], p, close)
+    assert [s.kernel.source.count("a3[") for s in plan.steps] == [1, 1]
+    few = check("dot_general", [Given(a[:, :3]), Given(b)], p, close)
+    assert len(few.steps) == 1
+
+
 def test_no_layout_no_thread_and_no_loop_changes_a_bit():
     rng = np.random.default_rng(1)
     for m, k, n in ((300, 600, 200), (1, 300, 400), (70, 5, 3), (3, 4, 2)):
