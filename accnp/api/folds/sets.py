@@ -13,7 +13,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, numpy_node, promote, scalar_node
 from accnp.api.arguments.shapes import as_axis, as_int
-from accnp.api.arguments.values import node_of
+from accnp.api.arguments.values import node_of, number_node
 from accnp.api.arrays.manipulation import cut, reshape_plain, transpose_node
 from accnp.api.folds.runs import Runs, below, counted, fillers, one_nan, starts, taken
 from accnp.api.indexes.indexing import gather_axis
@@ -351,7 +351,8 @@ def setdiff1d(
         return _given(_set_operation("setdiff1d", ar1, ar2, assume_unique), name)
     count, x = as_int(size, name, "size", "shape"), as_node(ar1, name)
     x = reshape_plain(x, (x.aval.size,))
-    filler = cast(as_node(0 if fill_value is None else fill_value, name), x.aval.dtype)
+    kind = x.aval.dtype
+    filler = cast(number_node(0 if fill_value is None else fill_value, kind, name), kind)
     n = x.aval.size
     if not n:
         return wrap(broadcast_to(filler, (count,)))

@@ -22,7 +22,7 @@ from accnp.api.arguments.convert import (
     to_shape,
 )
 from accnp.api.arguments.shapes import concrete
-from accnp.api.arguments.values import to_dtype
+from accnp.api.arguments.values import number_node, to_dtype
 from accnp.api.arrays.manipulation import reshape_plain
 from accnp.api.elements import ufuncs
 from accnp.api.flow.loops import while_loop
@@ -177,8 +177,8 @@ def write(
     wrap_negative_indices: bool = True,
 ) -> Node:
     """Return x with values combined into the places of a key by the op `how`."""
-    y = as_node(values, f"at[].{_METHOD.get(how, how)}")
     a = x.aval
+    y = number_node(values, a.dtype, f"at[].{_METHOD.get(how, how)}")
     kind = dtypes.promote(((a.dtype, a.weak_type), (y.aval.dtype, y.aval.weak_type)))[0]
     if kind != a.dtype:
         warnings.warn(
