@@ -99,9 +99,9 @@ if TYPE_CHECKING:  # loaded on first use, see _LATER
     )  # fmt: skip
     from accnp.api.flow.solving import custom_linear_solve, custom_root, platform_dependent
     from accnp.api.mapping.collectives import (
-        all_gather, all_to_all, axis_index, axis_size, pbroadcast, pmax, pmean, pmin, ppermute,
-        pshuffle, psum, psum_scatter, pswapaxes,
+        all_gather, axis_index, axis_size, pmax, pmean, pmin, psum, psum_scatter,
     )  # fmt: skip
+    from accnp.api.mapping.exchanges import all_to_all, pbroadcast, ppermute, pshuffle, pswapaxes
     from accnp.api.sharding.placing import with_sharding_constraint
     from accnp.api.sharding.varying import pcast, pvary
     from accnp.lax import linalg
@@ -201,8 +201,8 @@ _LATER = {
     "sin_p sinh_p slice_p sort_p sqrt_p square_p squeeze_p stop_gradient_p sub_p tan_p tanh_p "
     "top_k_p transpose_p while_p xor_p zeta_p",
     "flow.solving": "custom_linear_solve custom_root platform_dependent",
-    "mapping.collectives": "all_gather all_to_all axis_index axis_size pbroadcast pmax pmean "
-    "pmin ppermute pshuffle psum psum_scatter pswapaxes",
+    "mapping.collectives": "all_gather axis_index axis_size pmax pmean pmin psum psum_scatter",
+    "mapping.exchanges": "all_to_all pbroadcast ppermute pshuffle pswapaxes",
     "sharding.varying": "pcast pvary",
     "sharding.placing": "with_sharding_constraint",
 }

@@ -175,14 +175,33 @@ def place(devices: Any) -> Device | None:
 
 
 def devices(backend: str | None = None) -> list[Device]:
-    """All devices of a backend."""
+    """All devices of a backend, a list of at least one; by default those of the default backend.
+
+    Raises:
+        RuntimeError: there is no such backend, or it cannot be used.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.devices("cpu")[0].platform
+        'cpu'
+    """
     return list(_all("devices", backend))
 
 
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Device]:
-    """The devices of this process; there is one process. `host_id` is the old name of its index."""
+    """The devices of this process; there is one process. `host_id` is the old name of its index.
+
+    Raises:
+        ValueError: another process is named.
+        RuntimeError: there is no such backend.
+
+    Example:
+        >>> import accnp as jnp
+        >>> len(jnp.local_devices(backend="cpu")) == jnp.local_device_count("cpu")
+        True
+    """
     process_index = host_id if process_index is None else process_index
     if process_index not in (None, 0):
         raise ValueError(
@@ -192,18 +211,41 @@ def local_devices(
 
 
 def device_count(backend: str | None = None) -> int:
-    """How many devices a backend has."""
+    """How many devices a backend has, as a Python int.
+
+    Raises:
+        RuntimeError: there is no such backend, or it cannot be used.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.device_count("cpu") == len(jnp.devices("cpu"))
+        True
+    """
     return len(_all("device_count", backend))
 
 
 def local_device_count(backend: str | None = None) -> int:
-    """How many devices of a backend this process has."""
+    """How many devices of a backend this process has, as a Python int.
+
+    Raises:
+        RuntimeError: there is no such backend, or it cannot be used.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.local_device_count("cpu") == len(jnp.devices("cpu"))
+        True
+    """
     return len(_all("local_device_count", backend))
 
 
 def default_backend() -> str:
     """The platform that is used when none is named: "cpu", unless `config.platforms`
     (`ACCNP_PLATFORM`) names another one first.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.default_backend() in ("cpu", "gpu")
+        True
 
     Raises:
         RuntimeError: that platform cannot be used; the text says what is missing.

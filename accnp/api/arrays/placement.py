@@ -87,7 +87,7 @@ def put_tree(function: str, x: Any, places: Any) -> Any:
 def device_put(
     x: Any, device: Any = None, *, src: Any = None, donate: bool = False, may_alias: Any = None
 ) -> Any:
-    """Make arrays of a tree's leaves, on a device.
+    """Make arrays of a tree's leaves, on a device; shapes and dtypes stay.
 
     Arrays that were put on a device are bound to it: operations on them work there, and refuse
     operands that were put elsewhere. Arrays that were not go wherever they are needed.

@@ -178,6 +178,14 @@ def jacfwd(
 ) -> Callable[..., Any]:
     """Return a function that computes the Jacobian of `fun`, column by column (forward mode).
 
+    The blocks have the shape of the result followed by that of the argument, in trees of both. With
+    `has_aux`, fun returns (value, aux), and aux is handed on.
+
+    Raises:
+        TypeError: fun is not callable, or an argument is not floating (nor complex, with
+            `holomorphic`).
+        ValueError: argnums names an argument that is not there.
+
     Example:
         >>> import accnp as jnp
         >>> jnp.jacfwd(lambda x: x**2)(jnp.array([1.0, 2.0]))
@@ -196,6 +204,14 @@ def jacrev(
 ) -> Callable[..., Any]:
     """Return a function that computes the Jacobian of `fun`, row by row (reverse mode).
 
+    The blocks have the shape of the result followed by that of the argument, in trees of both. With
+    `has_aux`, fun returns (value, aux), and aux is handed on.
+
+    Raises:
+        TypeError: fun is not callable, or an argument is neither floating nor, with
+            `allow_int`, an integer.
+        ValueError: argnums names an argument that is not there.
+
     Example:
         >>> import accnp as jnp
         >>> jnp.jacrev(lambda x: x.sum())(jnp.array([1.0, 2.0]))
@@ -213,6 +229,20 @@ def hessian(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable[..., Any]:
-    """Return a function that computes the matrix of second derivatives of `fun`."""
+    """Return a function that computes the matrix of second derivatives of `fun`.
+
+    The blocks have the shape of the result followed twice by those of the arguments.
+    With `has_aux`, fun returns (value, aux), and aux is handed on.
+
+    Raises:
+        TypeError: fun is not callable, or the dtype of an argument is not floating.
+        ValueError: argnums names an argument that is not there.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.hessian(lambda x: (x**3).sum())(jnp.array([1.0, 2.0]))
+        Array([[ 6.,  0.],
+               [ 0., 12.]], dtype=float32)
+    """
     inner = jacrev(fun, argnums, has_aux, holomorphic)
     return jacfwd(inner, argnums, has_aux, holomorphic)

@@ -21,17 +21,41 @@ from accnp.runtime.device import devices
 
 
 def process_index(backend: str | None = None) -> int:
-    """The number of this process: 0."""
+    """The number of this process: 0.
+
+    The result is a Python int. Raises no error: the backend is not looked at.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.process_index()
+        0
+    """
     return 0
 
 
 def process_count(backend: str | None = None) -> int:
-    """How many processes take part: 1."""
+    """How many processes take part: 1.
+
+    The result is a Python int. Raises no error: the backend is not looked at.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.process_count()
+        1
+    """
     return 1
 
 
 def process_indices(backend: str | None = None) -> list[int]:
-    """The numbers of all processes."""
+    """The numbers of all processes.
+
+    Raises no error: the backend is not looked at.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.process_indices()
+        [0]
+    """
     return [0]
 
 
@@ -40,14 +64,35 @@ host_id, host_count, host_ids = process_index, process_count, process_indices
 
 @contextlib.contextmanager
 def named_scope(name: str) -> Iterator[None]:
-    """Name a part of a program; has no effect on what is computed."""
+    """Name a part of a program; has no effect on what is computed.
+
+    Shapes and dtypes inside stay what they are.
+
+    Raises:
+        TypeError: the name is no text.
+
+    Example:
+        >>> import accnp as jnp
+        >>> with jnp.named_scope("twice"):
+        ...     y = 2 * jnp.ones(1)
+        >>> y
+        Array([2.], dtype=float32)
+    """
     if not isinstance(name, str):
         raise TypeError(f"named_scope: the name must be a text; got {name!r}; pass a str")
     yield
 
 
 def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
-    """Name a function's part of a program; the function works as before."""
+    """Name a function's part of a program; the function works as before.
+
+    Arguments, results, shapes, dtypes and errors are those of the function.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.named_call(lambda x: x + 1, name="next")(1)
+        2
+    """
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -59,14 +104,29 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[
 
 
 def clear_caches() -> None:
-    """Forget what jit has traced; compiled kernels stay, since any function can use them."""
+    """Forget what jit has traced; compiled kernels stay, since any function can use them.
+
+    Raises no error; arrays of any shape and dtype stay as they are.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.clear_caches()
+    """
     for by_options in list(jit_module._caches.values()):
         for cache in by_options.values():
             cache.clear()
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
-    """Versions and devices, for reports of faults."""
+    """Versions and devices, for reports of faults.
+
+    Returned as text if `return_string`, else printed and None. Raises no error.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.print_environment_info(return_string=True).startswith("numpy:")
+        True
+    """
     import platform
 
     text = "\n".join(
@@ -88,6 +148,11 @@ def live_arrays(platform: str | None = None) -> list[Array]:
 
     Args:
         platform: the name of a platform, or None for all.
+
+    Arrays of every shape and dtype.
+
+    Raises:
+        RuntimeError: there is no such platform.
 
     Example:
         >>> import accnp as jnp

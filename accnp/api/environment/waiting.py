@@ -20,7 +20,18 @@ __all__ = [
 
 
 def block_until_ready(x: Any) -> Any:
-    """Wait until every array of a tree is computed; returns the tree."""
+    """Wait until every array of a tree is computed; returns the tree.
+
+    Leaves of any shape and dtype; those that are no arrays stay.
+
+    Raises:
+        JaxRuntimeError: a callback that they need has failed.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.block_until_ready({"a": jnp.ones(2)})
+        {'a': Array([1., 1.], dtype=float32)}
+    """
     if type(x) is Array:
         return x.block_until_ready()
     late = [
@@ -38,7 +49,15 @@ def block_until_ready(x: Any) -> Any:
 
 
 def copy_to_host_async(x: Any) -> Any:
-    """Start computing every array of a tree without waiting; returns the tree."""
+    """Start computing every array of a tree without waiting; returns the tree.
+
+    Leaves of any shape and dtype; those that are no arrays stay. Raises no error.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.copy_to_host_async(jnp.ones(2))
+        Array([1., 1.], dtype=float32)
+    """
     for leaf in tree_leaves(x):
         if hasattr(leaf, "copy_to_host_async"):
             leaf.copy_to_host_async()
@@ -46,7 +65,18 @@ def copy_to_host_async(x: Any) -> Any:
 
 
 def device_get(x: Any) -> Any:
-    """NumPy arrays in place of the arrays of a tree; keys, which NumPy does not have, stay."""
+    """NumPy arrays in place of the arrays of a tree; keys, which NumPy does not have, stay.
+
+    Shapes and dtypes stay; leaves that are no arrays stay as they are.
+
+    Raises:
+        TypeError: an array is traced, so that it has no value yet.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.device_get(jnp.ones(2))
+        array([1., 1.], dtype=float32)
+    """
 
     def got(leaf: Any) -> Any:
         is_array = hasattr(leaf, "__array__") and not isinstance(leaf, PRNGKeyArray)
@@ -57,6 +87,10 @@ def device_get(x: Any) -> Any:
 
 def effects_barrier() -> None:
     """Wait until all callbacks recorded so far have run.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.effects_barrier()
 
     Raises:
         JaxRuntimeError: one of them has failed, and nobody has seen it yet.

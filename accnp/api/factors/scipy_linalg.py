@@ -81,6 +81,14 @@ def cholesky(
         a: [..., n, n], Hermitian and positive definite; others give NaN.
         lower: return L with L @ L^H = a, else U with U^H @ U = a.
 
+    Integers give float32; floating and complex dtypes stay.
+
+    Differs from SciPy: batches, and no LinAlgError: what is not positive definite gives NaN.
+
+    Raises:
+        TypeError: a is no array.
+        ValueError: the matrices are not square.
+
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.cholesky(jnp.array([[4., 2.], [2., 5.]]))
     Array([[2., 1.],
@@ -98,6 +106,15 @@ def cho_factor(
 ) -> tuple[Array, bool]:
     """Return the Cholesky factor and `lower`, for `cho_solve`.
 
+    The factor has the shape of a, and 0 in the other triangle. Integers give float32; floating and
+    complex dtypes stay.
+
+    Differs from SciPy: batches, and no LinAlgError: what is not positive definite gives NaN.
+
+    Raises:
+        TypeError: a is no array.
+        ValueError: the matrices are not square.
+
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.cho_factor(jnp.array([[4.]]), lower=True)
     (Array([[2.]], dtype=float32), True)
@@ -114,6 +131,15 @@ def cho_solve(
     Args:
         c_and_lower: the factor, [..., n, n], and whether it is the lower one.
         b: [n] or [..., n, k].
+
+    The result has the shape of b, with batch axes of both. Integers give float32; floating and
+    complex dtypes stay.
+
+    Differs from SciPy: batches; check_finite and the overwriting are accepted and change nothing.
+
+    Raises:
+        TypeError: something is no array or number, or batch axes do not broadcast.
+        ValueError: the matrices are not square, or the right side has another number of rows.
 
     Example:
         >>> import accnp as jnp
@@ -138,6 +164,14 @@ def cho_solve(
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
     """Return the LU factors in one matrix, and the exchanges of rows, for `lu_solve`.
 
+    Factors [..., m, n], exchanges int32[..., min(m, n)]. Integers give float32; floating and
+    complex dtypes stay.
+
+    Differs from SciPy: batches; check_finite and the overwriting are accepted and change nothing.
+
+    Raises:
+        TypeError: a is no array, or has fewer than two axes.
+
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.lu_factor(jnp.array([[0., 1.], [2., 3.]]))[1]
     Array([1, 1], dtype=int32)
@@ -159,6 +193,15 @@ def lu_solve(
         lu_and_piv: the factors, [..., n, n], and the exchanges, int32[..., n].
         b: [n] or [..., n, k].
         trans: 1 for the transposed matrix, 2 for the adjoint.
+
+    The result has the shape of b. Integers give float32; floating and complex dtypes stay.
+
+    Differs from SciPy: batches; check_finite and the overwriting are accepted and change nothing.
+
+    Raises:
+        TypeError: something is no array or number, or batch axes do not broadcast.
+        ValueError: the matrices are not square, or the right side has another number of rows, or
+            trans is another number.
 
     Example:
         >>> import accnp as jnp
@@ -193,6 +236,15 @@ def lu(
         a: [m, n].
         permute_l: return the product of P and L.
 
+    Shapes [m, m], [m, k], [k, n] with k = min(m, n). Integers give float32; floating and complex
+    dtypes stay.
+
+    Differs from SciPy: batches; check_finite and the overwriting are accepted and change nothing.
+
+    Raises:
+        TypeError: a is no array.
+        ValueError: a is no single matrix.
+
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.lu(jnp.array([[0., 1.], [2., 3.]]))[2]
     Array([[2., 3.],
@@ -217,6 +269,14 @@ def lu(
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """Return the determinants of square matrices.
 
+    [..., n, n] gives [...]. Integers give float32; floating and complex dtypes stay.
+
+    Differs from SciPy: batches; check_finite and the overwriting are accepted and change nothing.
+
+    Raises:
+        TypeError: a is no array.
+        ValueError: the matrices are not square.
+
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.det(jnp.array([[2., 1.], [0., 3.]]))
     Array(6., dtype=float32)
@@ -227,6 +287,14 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:
 @api_boundary
 def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """Invert matrices.
+
+    [..., n, n] gives [..., n, n]. Integers give float32; floating and complex dtypes stay.
+
+    Differs from SciPy: batches, and no LinAlgError: singular ones give inf or NaN.
+
+    Raises:
+        TypeError: a is no array.
+        ValueError: the matrices are not square.
 
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.inv(jnp.array([[2., 0.], [0., 4.]]))
@@ -254,6 +322,15 @@ def solve(
         b: [n] or [..., n, k].
         lower: which triangle of a is read with assume_a="pos".
         assume_a: "gen", "sym", "her", or "pos": a is positive definite, and Cholesky does the work.
+
+    The result has the shape of b. Integers give float32; floating and complex dtypes stay.
+
+    Differs from SciPy: batches, and no LinAlgError: singular ones give inf or NaN.
+
+    Raises:
+        TypeError: something is no array or number, or batch axes do not broadcast.
+        ValueError: the matrices are not square, or the right side has another number of rows, or
+            there is no such assume_a.
 
     Example:
         >>> import accnp as jnp
@@ -302,6 +379,15 @@ def solve_triangular(
         trans: 0 or "N"; 1 or "T" for the transposed matrix; 2 or "C" for the adjoint.
         lower: which triangle is read.
         unit_diagonal: the diagonal is 1 and not read.
+
+    The result has the shape of b. Integers give float32; floating and complex dtypes stay.
+
+    Differs from SciPy: batches, and no LinAlgError: singular ones give inf or NaN.
+
+    Raises:
+        TypeError: something is no array or number, or batch axes do not broadcast.
+        ValueError: the matrices are not square, or the right side has another number of rows, or
+            trans is another one.
 
     Example:
         >>> import accnp as jnp

@@ -31,6 +31,12 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
         xs: an array or a tree of arrays with leading axes of one length.
         batch_size: how many rows to do together, as by `vmap`; the last ones may be fewer.
 
+    The results have a leading axis of that length, and the dtypes that f gives.
+
+    Raises:
+        TypeError: f is not callable.
+        ValueError: xs holds no array, leading axes differ, or batch_size is negative.
+
     Example:
         >>> import accnp as jnp
         >>> jnp.lax.map(lambda x: x * x, jnp.arange(3))

@@ -287,6 +287,12 @@ def dynamic_slice(
 ) -> Array:
     """Cut a box of static size at a computed place; the place is moved so that the box fits.
 
+    The result has shape `slice_sizes` and the dtype of the operand.
+
+    Raises:
+        TypeError: a start is no integer scalar, or sizes do not fit into the shape.
+        ValueError: there is not one start for each axis.
+
     >>> import accnp as jnp
     >>> jnp.lax.dynamic_slice(jnp.arange(4), (1,), (2,))
     Array([1, 2], dtype=int32)
@@ -302,6 +308,13 @@ def dynamic_update_slice(
     operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: Any = True
 ) -> Array:
     """Replace a box at a computed place; the place is moved so that the box fits.
+
+    Shape and dtype are those of the operand, and the update has its dtype.
+
+    Raises:
+        TypeError: a start is no integer scalar, or the update is of another dtype or rank, or
+            larger.
+        ValueError: there is not one start for each axis.
 
     >>> import accnp as jnp
     >>> jnp.lax.dynamic_update_slice(jnp.zeros(3), jnp.ones(2), (1,))
@@ -332,6 +345,12 @@ def dynamic_slice_in_dim(
 ) -> Array:
     """Cut a range of static size at a computed place of one axis.
 
+    The other axes and the dtype stay.
+
+    Raises:
+        TypeError: the start is no integer scalar, or the size not static or beyond the axis.
+        ValueError: there is no such axis.
+
     >>> import accnp as jnp
     >>> jnp.lax.dynamic_slice_in_dim(jnp.arange(4), 1, 2)
     Array([1, 2], dtype=int32)
@@ -355,6 +374,12 @@ def dynamic_index_in_dim(
 ) -> Array:
     """Take one computed place of an axis.
 
+    The axis stays, of length 1, if keepdims; the dtype stays.
+
+    Raises:
+        TypeError: the index is no integer scalar.
+        ValueError: there is no such axis.
+
     >>> import accnp as jnp
     >>> jnp.lax.dynamic_index_in_dim(jnp.arange(4), 1)
     Array([1], dtype=int32)
@@ -373,6 +398,13 @@ def dynamic_update_slice_in_dim(
 ) -> Array:
     """Replace a range at a computed place of one axis.
 
+    Shape and dtype are those of the operand, and the update has its dtype.
+
+    Raises:
+        TypeError: the start is no integer scalar, or the update is of another dtype or rank, or
+            larger.
+        ValueError: there is no such axis.
+
     >>> import accnp as jnp
     >>> jnp.lax.dynamic_update_slice_in_dim(jnp.zeros(3), jnp.ones(2), 1, 0)
     Array([0., 1., 1.], dtype=float32)
@@ -387,6 +419,12 @@ def dynamic_update_index_in_dim(
     operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Array:
     """Replace one computed place of an axis.
+
+    Shape and dtype are those of the operand; the update has its dtype, and may lack the axis.
+
+    Raises:
+        TypeError: the index is no integer scalar, or the update is of another dtype or shape.
+        ValueError: there is no such axis.
 
     >>> import accnp as jnp
     >>> jnp.lax.dynamic_update_index_in_dim(jnp.zeros(3), 1.0, 1, 0)
@@ -404,6 +442,12 @@ def dynamic_update_index_in_dim(
 @api_boundary
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
     """Sort along an axis; of several arrays, the first `num_keys` are keys and all are moved.
+
+    Shapes and dtypes stay; equals keep their order.
+
+    Raises:
+        TypeError: there is no operand, or shapes differ.
+        ValueError: there is no such axis, or num_keys is not from 1 to the number of operands.
 
     >>> import accnp as jnp
     >>> jnp.lax.sort(jnp.array([3, 1, 2]))
@@ -431,6 +475,12 @@ def sort_key_val(
     keys: Any, values: Any, dimension: int = -1, is_stable: bool = True
 ) -> tuple[Array, Array]:
     """Sort keys along an axis, and move values with them.
+
+    Both have one shape; shapes and dtypes stay.
+
+    Raises:
+        TypeError: shapes differ.
+        ValueError: there is no such axis.
 
     >>> import accnp as jnp
     >>> jnp.lax.sort_key_val(jnp.array([3, 1]), jnp.array([0, 1]))

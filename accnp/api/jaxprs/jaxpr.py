@@ -113,7 +113,10 @@ INNER[ShapeDtypeStruct] = Inner(_take_type, keys_of_words)
 
 
 def typeof(x: Any) -> Aval:
-    """Return the aval of a value.
+    """Return the aval of a value: its shape, its dtype, and whether it is weak.
+
+    Raises:
+        TypeError: the value is no array, number, or has no shape and dtype.
 
     Example:
         >>> import accnp as jax
@@ -198,6 +201,10 @@ def make_jaxpr(
         return_shape: return the structure of the results, too, as `ShapeDtypeStruct`s.
         abstracted_axes: not supported.
 
+    Raises:
+        TypeError: fun is not callable, or an argument is no array or number.
+        NotImplementedError: abstracted_axes is given.
+
     Example:
         >>> import accnp as jax
         >>> jax.make_jaxpr(lambda x: x * 2)(1.0)
@@ -242,6 +249,9 @@ def _structs(graph: Graph) -> list[ShapeDtypeStruct]:
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Return the shapes and dtypes of a function's result; nothing is computed.
+
+    Raises:
+        TypeError: fun is not callable, an argument is no array, or fun refuses it.
 
     Example:
         >>> import accnp as jax

@@ -14,23 +14,18 @@ from accnp.ir.op import o
 from accnp.ir.trace import state
 from accnp.key_array import PRNGKeyArray
 from accnp.primitives.kinds import full
-from accnp.pytree import map_arrays, tree_map
+from accnp.pytree import tree_map
 from accnp.transforms.axes import size_of
 
 __all__ = [
     "all_gather",
-    "all_to_all",
     "axis_index",
     "axis_size",
-    "pbroadcast",
     "pmax",
     "pmean",
     "pmin",
-    "ppermute",
-    "pshuffle",
     "psum",
     "psum_scatter",
-    "pswapaxes",
 ]
 
 _INT = np.dtype(np.int32)
@@ -40,13 +35,13 @@ Groups = tuple[tuple[int, ...], ...]
 # --- axes and groups ---
 
 
-def _names(axis_name: Any) -> tuple[Any, ...]:
+def axis_names(axis_name: Any) -> tuple[Any, ...]:
     return tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
 
 
 def _axes(function: str, axis_name: Any) -> tuple[tuple[Any, ...], tuple[int, ...]]:
     """Split what a reduction is over into bound names and axes of the array itself."""
-    every = _names(axis_name)
+    every = axis_names(axis_name)
     if len(set(every)) != len(every):
         raise ValueError(f"{function}: an axis was given twice; got {every}; name each once")
     names = tuple([n for n in every if not isinstance(n, int)])
@@ -55,7 +50,7 @@ def _axes(function: str, axis_name: Any) -> tuple[tuple[Any, ...], tuple[int, ..
     return names, tuple([n for n in every if isinstance(n, int)])
 
 
-def _groups(function: str, groups: Any, names: Sequence[Any], even: bool) -> Groups | None:
+def index_groups(function: str, groups: Any, names: Sequence[Any], even: bool) -> Groups | None:
     """Check that groups of positions cover an axis."""
     if groups is None:
         return None
@@ -77,11 +72,11 @@ def _groups(function: str, groups: Any, names: Sequence[Any], even: bool) -> Gro
     return found
 
 
-def _group_size(groups: Groups | None, name: Any) -> int:
+def group_size(groups: Groups | None, name: Any) -> int:
     return size_of(name) if groups is None else len(groups[0])
 
 
-def _parts(function: str, length: int, axis: int, n: int, tiled: bool) -> None:
+def check_parts(function: str, length: int, axis: int, n: int, tiled: bool) -> None:
     """Check that an axis can be given out to `n` examples."""
     if length % n if tiled else length != n:
         need = f"a multiple of {n}" if tiled else f"{n}, or tiled=True"
@@ -92,7 +87,10 @@ def _parts(function: str, length: int, axis: int, n: int, tiled: bool) -> None:
 
 
 def axis_size(axis_name: Any) -> int:
-    """Return the length of a mapped axis, or the product for several names.
+    """Return the length of a mapped axis, or the product for several names, as a Python int.
+
+    Raises:
+        NameError: there is no mapped axis of that name.
 
     Example:
         >>> import accnp as jnp
@@ -100,7 +98,7 @@ def axis_size(axis_name: Any) -> int:
         Array([0.5, 1.5], dtype=float32)
     """
     size = 1
-    for name in _names(axis_name):
+    for name in axis_names(axis_name):
         size *= size_of(name)
     return size
 
@@ -108,13 +106,18 @@ def axis_size(axis_name: Any) -> int:
 def axis_index(axis_name: Any) -> Any:
     """Return the position of this example along a mapped axis; over several, the first is slowest.
 
+    An int32 of shape ().
+
+    Raises:
+        NameError: there is no mapped axis of that name.
+
     Example:
         >>> import accnp as jnp
         >>> jnp.vmap(lambda x: x * jnp.lax.axis_index("i"), axis_name="i")(jnp.array([5, 7]))
         Array([0, 7], dtype=int32)
     """
     index = None
-    for name in _names(axis_name):
+    for name in axis_names(axis_name):
         size = size_of(name)
         here = o.axis_index(axis_name=(name,))
         index = here if index is None else o.add(o.mul(index, full((), size, _INT)), here)
@@ -156,13 +159,20 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
         axis_name: the name, or a tuple of names and of axes of the arrays.
         axis_index_groups: lists of positions; each group is summed apart.
 
+    Shapes and dtypes stay (bools give int32), without the axes of the arrays that are named.
+
+    Raises:
+        NameError: there is no mapped axis of that name.
+        TypeError: a leaf is no array or number.
+        ValueError: groups are not a partition of the positions.
+
     Example:
         >>> import accnp as jnp
         >>> jnp.vmap(lambda x: x / jnp.lax.psum(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
         Array([0.25, 0.75], dtype=float32)
     """
     axes = _axes("psum", axis_name)
-    groups = _groups("psum", axis_index_groups, axes[0], False)
+    groups = index_groups("psum", axis_index_groups, axes[0], False)
     n = axis_size(axes[0]) if groups is None else len(groups[0])
 
     def one(leaf: Any) -> Any:
@@ -176,13 +186,19 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """Average a tree of arrays over a mapped axis, as `psum` sums them.
 
+    Shapes stay; integers give float32.
+
+    Raises:
+        NameError: there is no mapped axis of that name.
+        TypeError: a leaf is no array or number.
+
     Example:
         >>> import accnp as jnp
         >>> jnp.vmap(lambda x: x - jnp.lax.pmean(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
         Array([-1.,  1.], dtype=float32)
     """
     axes = _axes("pmean", axis_name)
-    groups = _groups("pmean", axis_index_groups, axes[0], False)
+    groups = index_groups("pmean", axis_index_groups, axes[0], False)
     n = axis_size(axes[0]) if groups is None else len(groups[0])
 
     def one(leaf: Any) -> Any:
@@ -199,12 +215,15 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 def _extreme(function: str, fold: str, given: str, gives: str) -> Callable[..., Any]:
     def extreme(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
         axes = _axes(function, axis_name)
-        groups = _groups(function, axis_index_groups, axes[0], False)
+        groups = index_groups(function, axis_index_groups, axes[0], False)
         return tree_map(lambda leaf: wrap(_reduce(function, function, fold, leaf, axes, groups)), x)
 
     extreme.__name__ = extreme.__qualname__ = function
     extreme.__doc__ = (
         f"Take the {function[1:]}imum of a tree of arrays over a mapped axis, as `psum` sums them."
+        "\n\n    Shapes and dtypes stay.\n\n    Raises:\n"
+        "        NameError: there is no mapped axis of that name.\n"
+        "        TypeError: a leaf is no array or number."
         "\n\n    >>> import accnp as jnp\n    >>> jnp.vmap(\n"
         f"    ...     lambda x: jnp.lax.{function}(x, 'i'), axis_name='i')(jnp.array([{given}]))\n"
         f"    Array([{gives}], dtype=int32)\n    "
@@ -225,7 +244,7 @@ def _gathered(node: Node, name: Any, at: int, tiled: bool, groups: Groups | None
         axis_name=(name,),
         axis_index_groups=groups,
         all_gather_dimension=at,
-        axis_size=_group_size(groups, name),
+        axis_size=group_size(groups, name),
         tiled=tiled,
     )
 
@@ -249,6 +268,13 @@ def all_gather(
         tiled: join the values along an axis that is there.
         to: accepted for jax's sake.
 
+    Dtypes stay; the axis has the length of the mapped one.
+
+    Raises:
+        NameError: there is no mapped axis of that name.
+        TypeError: a leaf is no array or number.
+        ValueError: an array has no such axis.
+
     Example:
         >>> import accnp as jnp
         >>> f = lambda x: jnp.lax.all_gather(x, "i") - x
@@ -256,8 +282,8 @@ def all_gather(
         Array([[ 0.,  2.],
                [-2.,  0.]], dtype=float32)
     """
-    names = _names(axis_name)
-    groups = _groups("all_gather", axis_index_groups, names, True)
+    names = axis_names(axis_name)
+    groups = index_groups("all_gather", axis_index_groups, names, True)
 
     def one(leaf: Any) -> Any:
         key = isinstance(leaf, PRNGKeyArray)
@@ -300,14 +326,14 @@ def psum_scatter(
         >>> jnp.vmap(f, axis_name="i")(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
         Array([4., 6.], dtype=float32)
     """
-    names = _names(axis_name)
-    groups = _groups("psum_scatter", axis_index_groups, names, True)
+    names = axis_names(axis_name)
+    groups = index_groups("psum_scatter", axis_index_groups, names, True)
     n = axis_size(names) if groups is None else len(groups[0])
 
     def one(leaf: Any) -> Any:
         node = as_node(leaf, "psum_scatter")
         at = as_axis(scatter_dimension, node.aval.ndim, "psum_scatter")
-        _parts("psum_scatter", node.aval.shape[at], at, n, tiled)
+        check_parts("psum_scatter", node.aval.shape[at], at, n, tiled)
         drop = not tiled and len(names) > 1
         for name in names:
             node = o.reduce_scatter(
@@ -315,185 +341,9 @@ def psum_scatter(
                 axis_name=(name,),
                 axis_index_groups=groups,
                 scatter_dimension=at,
-                axis_size=_group_size(groups, name),
+                axis_size=group_size(groups, name),
                 tiled=tiled or drop,
             )
         return wrap(o.squeeze(node, dimensions=(at,)) if drop else node)
 
     return tree_map(one, x)
-
-
-# --- exchanging ---
-
-
-def all_to_all(
-    x: Any,
-    axis_name: Any,
-    split_axis: int,
-    concat_axis: int,
-    *,
-    axis_index_groups: Any = None,
-    tiled: bool = False,
-) -> Any:
-    """Exchange a mapped axis with an axis of the array: example k gets piece k of every example.
-
-    Args:
-        x: a tree of arrays.
-        axis_name: the name, or several; the first is the slowest.
-        split_axis: the axis that is cut into pieces; unless `tiled`, as many as there are examples,
-            and it is gone from the result.
-        concat_axis: where the pieces stand in the result; `tiled`: along which they are joined.
-        axis_index_groups: lists of positions of one length; each group exchanges apart.
-        tiled: keep both axes.
-
-    Raises:
-        ValueError: the axis cannot be split over the examples.
-
-    Example:
-        >>> import accnp as jnp
-        >>> f = lambda x: jnp.lax.all_to_all(x, "i", 0, 0)
-        >>> jnp.vmap(f, axis_name="i")(jnp.array([[1, 2], [3, 4]]))
-        Array([[1, 3],
-               [2, 4]], dtype=int32)
-    """
-    names = _names(axis_name)
-    groups = _groups("all_to_all", axis_index_groups, names, True)
-    n = axis_size(names) if groups is None else len(groups[0])
-
-    def one(leaf: Any) -> Any:
-        key = isinstance(leaf, PRNGKeyArray)
-        node = leaf._base._node if key else as_node(leaf, "all_to_all")
-        rank = node.aval.ndim - key
-        split = as_axis(split_axis, rank, "all_to_all")
-        join = as_axis(concat_axis, rank, "all_to_all")
-        _parts("all_to_all", node.aval.shape[split], split, n, tiled)
-        if len(names) == 1:
-            node = _exchanged(node, names[0], split, join, groups, tiled)
-        else:
-            node = _exchanged_over(names, node, split, join, n, tiled)
-        return leaf._like(node) if key else wrap(node)
-
-    return tree_map(one, x)
-
-
-def _exchanged(
-    node: Node, name: Any, split: int, join: int, groups: Groups | None, tiled: bool
-) -> Node:
-    return o.all_to_all(
-        node,
-        axis_name=(name,),
-        axis_index_groups=groups,
-        split_axis=split,
-        concat_axis=join,
-        axis_size=_group_size(groups, name),
-        tiled=tiled,
-    )
-
-
-def _exchanged_over(
-    names: Sequence[Any], node: Node, split: int, join: int, n: int, tiled: bool
-) -> Node:
-    """Exchange one name after the other, each with an axis of its own."""
-    sizes = [size_of(name) for name in names]
-    k = len(sizes)
-    s = node.aval.shape
-    node = o.reshape(
-        node,
-        new_sizes=(*s[:split], *sizes, s[split] // n, *s[split + 1 :]),
-        dimensions=None,
-    )
-    order = [d for d in range(node.aval.ndim) if not split <= d < split + k]
-    node = o.transpose(node, permutation=(*range(split, split + k), *order))
-    for i, name in enumerate(names):
-        node = _exchanged(node, name, i, i, None, False)
-    # The sources are in front; what remains of the split axis is at its old place.
-    rest: tuple[int, ...] = node.aval.shape[k:]
-    if not tiled:
-        rest = (*rest[:split], *rest[split + 1 :])
-    node = o.reshape(node, new_sizes=(n, *rest), dimensions=None)
-    node = o.transpose(node, permutation=(*range(1, join + 1), 0, *range(join + 1, len(rest) + 1)))
-    if tiled:
-        joined = (*rest[:join], n * rest[join], *rest[join + 1 :])
-        node = o.reshape(node, new_sizes=joined, dimensions=None)
-    return node
-
-
-def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
-    """Swap a mapped axis with an axis of the array of the same length.
-
-    Example:
-        >>> import accnp as jnp
-        >>> f = lambda x: jnp.lax.pswapaxes(x, "i", 0)
-        >>> jnp.vmap(f, axis_name="i")(jnp.array([[1, 2], [3, 4]]))
-        Array([[1, 3],
-               [2, 4]], dtype=int32)
-    """
-    return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
-
-
-def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
-    """Send values along pairs (source, destination); examples that receive nothing get zeros.
-
-    Raises:
-        ValueError: a source or a destination occurs twice, or lies outside of the axis.
-
-    Example:
-        >>> import accnp as jnp
-        >>> f = lambda x: jnp.lax.ppermute(x, "i", [(0, 1), (1, 2)])
-        >>> jnp.vmap(f, axis_name="i")(jnp.array([5, 6, 7]))
-        Array([0, 5, 6], dtype=int32)
-    """
-    names = _names(axis_name)
-    n = axis_size(names)
-    pairs = tuple([(int(a), int(b)) for a, b in perm])
-    for side in (0, 1):
-        if len({pair[side] for pair in pairs}) != len(pairs):
-            raise ValueError(
-                f"ppermute sources and destinations must be unique; got {pairs}; give each once"
-            )
-    if any(not 0 <= i < n for pair in pairs for i in pair):
-        raise ValueError(f"ppermute: positions must lie in [0, {n}); got {pairs}; correct them")
-    if len(names) > 1:
-        raise NotImplementedError(
-            f"ppermute: one axis name at a time; got {names}; all_gather the values and index them"
-        )
-    return map_arrays(
-        lambda leaf: wrap(
-            o.ppermute(
-                as_node(leaf, "ppermute"), axis_name=names, axis_index_groups=None, perm=pairs
-            )
-        ),
-        x,
-    )
-
-
-def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
-    """Permute the values of the examples: example i gets that of example perm[i].
-
-    Example:
-        >>> import accnp as jnp
-        >>> f = lambda x: jnp.lax.pshuffle(x, "i", [2, 0, 1])
-        >>> jnp.vmap(f, axis_name="i")(jnp.array([5, 6, 7]))
-        Array([7, 5, 6], dtype=int32)
-    """
-    n = axis_size(axis_name)
-    if sorted(perm) != list(range(n)):
-        raise ValueError(
-            f"pshuffle: perm is not a permutation of {n} positions; got {list(perm)}; "
-            "name each position once"
-        )
-    return ppermute(x, axis_name, list(zip(perm, range(n), strict=True)))
-
-
-def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
-    """Give every example the value of one of them.
-
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.vmap(lambda x: jnp.lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.array([5, 6]))
-        Array([6, 6], dtype=int32)
-    """
-    (name,) = _names(axis_name)
-    at = as_axis(source, size_of(name), "pbroadcast")
-    params = {"axis_name": (name,), "axis_index_groups": None, "source": at}
-    return map_arrays(lambda leaf: wrap(o.pbroadcast(as_node(leaf, "pbroadcast"), **params)), x)

@@ -68,6 +68,12 @@ def _exponential(words: Words, sizes: Any, kind: np.dtype) -> Node:
 def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Sample the exponential distribution.
 
+    Shape () by default; dtype floating, float32 by default.
+
+    Raises:
+        TypeError: what was given is no key, or a size is negative.
+        ValueError: the dtype is not floating, or there is more than one key.
+
     >>> import accnp as jnp
     >>> jnp.random.exponential(jnp.random.key(0), (2,))
     Array([2.950128 , 3.8434246], dtype=float32)
@@ -79,6 +85,12 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: A
 @api_boundary
 def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Sample the Laplace distribution.
+
+    Shape () by default; dtype floating, float32 by default.
+
+    Raises:
+        TypeError: what was given is no key, or a size is negative.
+        ValueError: the dtype is not floating, or there is more than one key.
 
     >>> import accnp as jnp
     >>> jnp.random.laplace(jnp.random.key(0), (2,))
@@ -94,6 +106,12 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
 def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Sample the logistic distribution.
 
+    Shape () by default; dtype floating, float32 by default.
+
+    Raises:
+        TypeError: what was given is no key, or a size is negative.
+        ValueError: the dtype is not floating, or there is more than one key.
+
     >>> import accnp as jnp
     >>> jnp.random.logistic(jnp.random.key(0), (2,))
     Array([2.896376 , 3.8217716], dtype=float32)
@@ -106,6 +124,12 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any 
 @api_boundary
 def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Sample the Cauchy distribution.
+
+    Shape () by default; dtype floating, float32 by default.
+
+    Raises:
+        TypeError: what was given is no key, or a size is negative.
+        ValueError: the dtype is not floating, or there is more than one key.
 
     >>> import accnp as jnp
     >>> jnp.random.cauchy(jnp.random.key(0), (2,))
@@ -125,6 +149,12 @@ def lognormal(
 ) -> Array:
     """Sample numbers whose logarithm is normal with deviation sigma.
 
+    The shape is that of sigma by default; dtype floating, float32 by default.
+
+    Raises:
+        TypeError: what was given is no key.
+        ValueError: the dtype is not floating, shapes do not broadcast, or there are several keys.
+
     >>> import accnp as jnp
     >>> jnp.random.lognormal(jnp.random.key(0), shape=(3,)).shape
     (3,)
@@ -142,6 +172,12 @@ def pareto(
 ) -> Array:
     """Sample the Pareto distribution with exponent b.
 
+    The shape is that of the parameters by default; dtype floating, float32 by default.
+
+    Raises:
+        TypeError: what was given is no key.
+        ValueError: the dtype is not floating, shapes do not broadcast, or there are several keys.
+
     >>> import accnp as jnp
     >>> jnp.random.pareto(jnp.random.key(0), 2.0, (3,)).shape
     (3,)
@@ -155,6 +191,12 @@ def rayleigh(
     key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
     """Sample the Rayleigh distribution.
+
+    The shape is that of the parameters by default; dtype floating, float32 by default.
+
+    Raises:
+        TypeError: what was given is no key.
+        ValueError: the dtype is not floating, shapes do not broadcast, or there are several keys.
 
     >>> import accnp as jnp
     >>> jnp.random.rayleigh(jnp.random.key(0), 1.0, (3,)).shape
@@ -182,6 +224,10 @@ def weibull_min(
             samples share these numbers, as jax's do.
         dtype: of the uniform numbers.
 
+    Raises:
+        TypeError: what was given is no key.
+        ValueError: the dtype is not floating, shapes do not broadcast, or there are several keys.
+
     >>> import accnp as jnp
     >>> jnp.random.weibull_min(jnp.random.key(0), 1.0, 2.0, (3,)).shape
     (3,)
@@ -205,6 +251,12 @@ def triangular(
 ) -> Array:
     """Sample the triangular distribution.
 
+    The shape is that of the parameters by default; dtype floating, float32 by default.
+
+    Raises:
+        TypeError: what was given is no key.
+        ValueError: the dtype is not floating, shapes do not broadcast, or there are several keys.
+
     >>> import accnp as jnp
     >>> jnp.random.triangular(jnp.random.key(0), 0.0, 0.5, 1.0, (3,)).shape
     (3,)
@@ -224,6 +276,12 @@ def geometric(
     key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
     """Sample the number of trials up to the first success.
+
+    The shape is that of p by default; the dtype is int32.
+
+    Raises:
+        TypeError: what was given is no key.
+        ValueError: the dtype is no integer one, or p does not broadcast to the shape.
 
     >>> import accnp as jnp
     >>> jnp.random.geometric(jnp.random.key(0), 0.5, (4,))
@@ -245,6 +303,12 @@ def geometric(
 @api_boundary
 def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Sample the length of a vector of three normal numbers.
+
+    Shape () by default; dtype floating, float32 by default.
+
+    Raises:
+        TypeError: what was given is no key, or a size is negative.
+        ValueError: the dtype is not floating, or there is more than one key.
 
     >>> import accnp as jnp
     >>> jnp.random.maxwell(jnp.random.key(0), (3,)).shape
@@ -270,6 +334,10 @@ def double_sided_maxwell(
         loc, scale: parameters.
         shape: what stands in front of the parameters' shape; that shape once more if empty.
         dtype: of the samples.
+
+    Raises:
+        TypeError: what was given is no key.
+        ValueError: the dtype is not floating, or there is more than one key.
 
     >>> import accnp as jnp
     >>> jnp.random.double_sided_maxwell(jnp.random.key(0), 0.0, 1.0, (3,)).shape
@@ -301,6 +369,12 @@ def truncated_normal(
 ) -> Array:
     """Sample standard normal numbers that lie in (lower, upper).
 
+    The shape is that of the parameters by default; dtype floating, float32 by default.
+
+    Raises:
+        TypeError: what was given is no key.
+        ValueError: the dtype is not floating, shapes do not broadcast, or there are several keys.
+
     >>> import accnp as jnp
     >>> jnp.random.truncated_normal(jnp.random.key(0), -1.0, 1.0, (2,))
     Array([0.8618594, 0.9412883], dtype=float32)
@@ -324,6 +398,11 @@ def truncated_normal(
 def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Sample -1 and 1; as a bool, that is True always.
 
+    Shape () by default; dtype int32 by default.
+
+    Raises:
+        TypeError: what was given is no key, or a size is negative.
+
     >>> import accnp as jnp
     >>> jnp.random.rademacher(jnp.random.key(0), (4,))
     Array([-1, -1,  1,  1], dtype=int32)
@@ -344,6 +423,12 @@ def gumbel(
     out_sharding: Any = None,
 ) -> Array:
     """Sample the standard Gumbel distribution.
+
+    Shape () by default; dtype floating, float32 by default.
+
+    Raises:
+        TypeError: what was given is no key, or a size is negative.
+        ValueError: the dtype is not floating, or there is more than one key.
 
     >>> import accnp as jnp
     >>> jnp.random.gumbel(jnp.random.key(0), (2,))
@@ -366,6 +451,14 @@ def categorical(
     out_sharding: Any = None,
 ) -> Array:
     """Sample indices with probabilities softmax(logits).
+
+    The shape is that of the logits without the axis by default; the dtype is int32.
+
+    Raises:
+        TypeError: what was given is no key.
+        ValueError: the logits are not floating, the shape does not end with theirs, or more is
+            asked for without replacement than there is.
+        IndexError: there is no such axis.
 
     >>> import accnp as jnp
     >>> jnp.random.categorical(jnp.random.key(0), jnp.zeros(3), shape=(4,))

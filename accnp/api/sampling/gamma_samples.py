@@ -131,6 +131,10 @@ def gamma(
         shape: of the samples; that of `a` if None.
         dtype: a floating dtype; the default one if None.
 
+    Raises:
+        TypeError: what was given is no key.
+        ValueError: the dtype is not floating, shapes do not broadcast, or there are several keys.
+
     >>> import accnp as jnp
     >>> jnp.random.gamma(jnp.random.key(0), 2.0, (3,)).shape
     (3,)
@@ -144,6 +148,12 @@ def loggamma(
 ) -> Array:
     """Sample the logarithm of a gamma variable; exact where that itself would be 0.
 
+    The shape is that of the parameters by default; dtype floating, float32 by default.
+
+    Raises:
+        TypeError: what was given is no key.
+        ValueError: the dtype is not floating, shapes do not broadcast, or there are several keys.
+
     >>> import accnp as jnp
     >>> bool(jnp.isfinite(jnp.random.loggamma(jnp.random.key(0), 1e-6)))
     True
@@ -156,6 +166,12 @@ def beta(
     key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
     """Sample the beta distribution with parameters a and b.
+
+    The shape is that of the parameters by default; dtype floating, float32 by default.
+
+    Raises:
+        TypeError: what was given is no key.
+        ValueError: the dtype is not floating, shapes do not broadcast, or there are several keys.
 
     >>> import accnp as jnp
     >>> jnp.random.beta(jnp.random.key(0), 2.0, 3.0, (3,)).shape
@@ -187,6 +203,10 @@ def dirichlet(
     Returns:
         Array shape + [k], whose last axis adds up to 1.
 
+    Raises:
+        TypeError: what was given is no key.
+        ValueError: alpha is a scalar, the dtype is not floating, or alpha does not broadcast.
+
     >>> import accnp as jnp
     >>> jnp.random.dirichlet(jnp.random.key(0), jnp.ones(3), (2,)).shape
     (2, 3)
@@ -206,6 +226,12 @@ def chisquare(
 ) -> Array:
     """Sample the chi-squared distribution with df degrees of freedom.
 
+    The shape is that of the parameters by default; dtype floating, float32 by default.
+
+    Raises:
+        TypeError: what was given is no key.
+        ValueError: the dtype is not floating, shapes do not broadcast, or there are several keys.
+
     >>> import accnp as jnp
     >>> jnp.random.chisquare(jnp.random.key(0), 3.0, (3,)).shape
     (3,)
@@ -220,6 +246,12 @@ def t(
     key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
     """Sample Student's t distribution with df degrees of freedom.
+
+    The shape is that of the parameters by default; dtype floating, float32 by default.
+
+    Raises:
+        TypeError: what was given is no key.
+        ValueError: the dtype is not floating, shapes do not broadcast, or there are several keys.
 
     >>> import accnp as jnp
     >>> jnp.random.t(jnp.random.key(0), 3.0, (3,)).shape
@@ -239,6 +271,12 @@ def f(
 ) -> Array:  # fmt: skip
     """Sample the F distribution: a ratio of chi-squared variables over their degrees of freedom.
 
+    The shape is that of the parameters by default; dtype floating, float32 by default.
+
+    Raises:
+        TypeError: what was given is no key.
+        ValueError: the dtype is not floating, shapes do not broadcast, or there are several keys.
+
     >>> import accnp as jnp
     >>> jnp.random.f(jnp.random.key(0), 3.0, 5.0, (3,)).shape
     (3,)
@@ -254,6 +292,12 @@ def generalized_normal(
     key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
     """Sample the distribution with density proportional to exp(-|x|**p).
+
+    Shape () by default; dtype floating, float32 by default.
+
+    Raises:
+        TypeError: what was given is no key, or a size is negative.
+        ValueError: the dtype is not floating, or p does not broadcast.
 
     >>> import accnp as jnp
     >>> jnp.random.generalized_normal(jnp.random.key(0), 2.0, (3,)).shape
@@ -272,6 +316,12 @@ def ball(
     key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
     """Sample points of the unit ball of the p-norm in d dimensions; shape + [d].
+
+    Shape () by default; dtype floating, float32 by default.
+
+    Raises:
+        TypeError: what was given is no key, or a size is negative.
+        ValueError: the dtype is not floating, or p does not broadcast.
 
     >>> import accnp as jnp
     >>> jnp.random.ball(jnp.random.key(0), 3, shape=(2,)).shape
@@ -294,6 +344,12 @@ def wald(
     """Sample the Wald (inverse normal) distribution with a mean and scale 1.
 
     Source: J. R. Michael, W. R. Schucany, R. W. Haas, The American Statistician 30 (1976).
+
+    The shape is that of the parameters by default; dtype floating, float32 by default.
+
+    Raises:
+        TypeError: what was given is no key.
+        ValueError: the dtype is not floating, shapes do not broadcast, or there are several keys.
 
     >>> import accnp as jnp
     >>> jnp.random.wald(jnp.random.key(0), 2.0, (3,)).shape

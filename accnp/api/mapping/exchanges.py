@@ -1,0 +1,223 @@
+"""Collectives that exchange values between the examples along mapped axes.
+
+In: trees of arrays, names of mapped axes. Out: lazy Arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from accnp.api.arguments.convert import as_node, wrap
+from accnp.api.arguments.shapes import as_axis
+from accnp.api.mapping.collectives import (
+    Groups,
+    axis_names,
+    axis_size,
+    check_parts,
+    group_size,
+    index_groups,
+)  # fmt: skip
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.key_array import PRNGKeyArray
+from accnp.pytree import map_arrays, tree_map
+from accnp.transforms.axes import size_of
+
+__all__ = ["all_to_all", "pbroadcast", "ppermute", "pshuffle", "pswapaxes"]
+
+
+def all_to_all(
+    x: Any,
+    axis_name: Any,
+    split_axis: int,
+    concat_axis: int,
+    *,
+    axis_index_groups: Any = None,
+    tiled: bool = False,
+) -> Any:
+    """Exchange a mapped axis with an axis of the array: example k gets piece k of every example.
+
+    Args:
+        x: a tree of arrays.
+        axis_name: the name, or several; the first is the slowest.
+        split_axis: the axis that is cut into pieces; unless `tiled`, as many as there are examples,
+            and it is gone from the result.
+        concat_axis: where the pieces stand in the result; `tiled`: along which they are joined.
+        axis_index_groups: lists of positions of one length; each group exchanges apart.
+        tiled: keep both axes.
+
+    Raises:
+        ValueError: the axis cannot be split over the examples.
+
+    Example:
+        >>> import accnp as jnp
+        >>> f = lambda x: jnp.lax.all_to_all(x, "i", 0, 0)
+        >>> jnp.vmap(f, axis_name="i")(jnp.array([[1, 2], [3, 4]]))
+        Array([[1, 3],
+               [2, 4]], dtype=int32)
+    """
+    names = axis_names(axis_name)
+    groups = index_groups("all_to_all", axis_index_groups, names, True)
+    n = axis_size(names) if groups is None else len(groups[0])
+
+    def one(leaf: Any) -> Any:
+        key = isinstance(leaf, PRNGKeyArray)
+        node = leaf._base._node if key else as_node(leaf, "all_to_all")
+        rank = node.aval.ndim - key
+        split = as_axis(split_axis, rank, "all_to_all")
+        join = as_axis(concat_axis, rank, "all_to_all")
+        check_parts("all_to_all", node.aval.shape[split], split, n, tiled)
+        if len(names) == 1:
+            node = _exchanged(node, names[0], split, join, groups, tiled)
+        else:
+            node = _exchanged_over(names, node, split, join, n, tiled)
+        return leaf._like(node) if key else wrap(node)
+
+    return tree_map(one, x)
+
+
+def _exchanged(
+    node: Node, name: Any, split: int, join: int, groups: Groups | None, tiled: bool
+) -> Node:
+    return o.all_to_all(
+        node,
+        axis_name=(name,),
+        axis_index_groups=groups,
+        split_axis=split,
+        concat_axis=join,
+        axis_size=group_size(groups, name),
+        tiled=tiled,
+    )
+
+
+def _exchanged_over(
+    names: Sequence[Any], node: Node, split: int, join: int, n: int, tiled: bool
+) -> Node:
+    """Exchange one name after the other, each with an axis of its own."""
+    sizes = [size_of(name) for name in names]
+    k = len(sizes)
+    s = node.aval.shape
+    node = o.reshape(
+        node,
+        new_sizes=(*s[:split], *sizes, s[split] // n, *s[split + 1 :]),
+        dimensions=None,
+    )
+    order = [d for d in range(node.aval.ndim) if not split <= d < split + k]
+    node = o.transpose(node, permutation=(*range(split, split + k), *order))
+    for i, name in enumerate(names):
+        node = _exchanged(node, name, i, i, None, False)
+    # The sources are in front; what remains of the split axis is at its old place.
+    rest: tuple[int, ...] = node.aval.shape[k:]
+    if not tiled:
+        rest = (*rest[:split], *rest[split + 1 :])
+    node = o.reshape(node, new_sizes=(n, *rest), dimensions=None)
+    node = o.transpose(node, permutation=(*range(1, join + 1), 0, *range(join + 1, len(rest) + 1)))
+    if tiled:
+        joined = (*rest[:join], n * rest[join], *rest[join + 1 :])
+        node = o.reshape(node, new_sizes=joined, dimensions=None)
+    return node
+
+
+def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
+    """Swap a mapped axis with an axis of the array of the same length.
+
+    The dtype stays.
+
+    Raises:
+        NameError: there is no mapped axis of that name.
+        ValueError: the lengths differ, or there is no such axis.
+
+    Example:
+        >>> import accnp as jnp
+        >>> f = lambda x: jnp.lax.pswapaxes(x, "i", 0)
+        >>> jnp.vmap(f, axis_name="i")(jnp.array([[1, 2], [3, 4]]))
+        Array([[1, 3],
+               [2, 4]], dtype=int32)
+    """
+    return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
+
+
+def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+    """Send values along pairs (source, destination); examples that receive nothing get zeros.
+
+    Raises:
+        ValueError: a source or a destination occurs twice, or lies outside of the axis.
+
+    Shapes and dtypes stay.
+
+    Raises:
+        NameError: there is no mapped axis of that name.
+
+    Example:
+        >>> import accnp as jnp
+        >>> f = lambda x: jnp.lax.ppermute(x, "i", [(0, 1), (1, 2)])
+        >>> jnp.vmap(f, axis_name="i")(jnp.array([5, 6, 7]))
+        Array([0, 5, 6], dtype=int32)
+    """
+    names = axis_names(axis_name)
+    n = axis_size(names)
+    pairs = tuple([(int(a), int(b)) for a, b in perm])
+    for side in (0, 1):
+        if len({pair[side] for pair in pairs}) != len(pairs):
+            raise ValueError(
+                f"ppermute sources and destinations must be unique; got {pairs}; give each once"
+            )
+    if any(not 0 <= i < n for pair in pairs for i in pair):
+        raise ValueError(f"ppermute: positions must lie in [0, {n}); got {pairs}; correct them")
+    if len(names) > 1:
+        raise NotImplementedError(
+            f"ppermute: one axis name at a time; got {names}; all_gather the values and index them"
+        )
+    return map_arrays(
+        lambda leaf: wrap(
+            o.ppermute(
+                as_node(leaf, "ppermute"), axis_name=names, axis_index_groups=None, perm=pairs
+            )
+        ),
+        x,
+    )
+
+
+def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
+    """Permute the values of the examples: example i gets that of example perm[i].
+
+    Shapes and dtypes stay.
+
+    Raises:
+        NameError: there is no mapped axis of that name.
+        ValueError: perm is no permutation of the positions.
+
+    Example:
+        >>> import accnp as jnp
+        >>> f = lambda x: jnp.lax.pshuffle(x, "i", [2, 0, 1])
+        >>> jnp.vmap(f, axis_name="i")(jnp.array([5, 6, 7]))
+        Array([7, 5, 6], dtype=int32)
+    """
+    n = axis_size(axis_name)
+    if sorted(perm) != list(range(n)):
+        raise ValueError(
+            f"pshuffle: perm is not a permutation of {n} positions; got {list(perm)}; "
+            "name each position once"
+        )
+    return ppermute(x, axis_name, list(zip(perm, range(n), strict=True)))
+
+
+def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
+    """Give every example the value of one of them.
+
+    Shapes and dtypes stay.
+
+    Raises:
+        NameError: there is no mapped axis of that name.
+        ValueError: there is no such example.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.vmap(lambda x: jnp.lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.array([5, 6]))
+        Array([6, 6], dtype=int32)
+    """
+    (name,) = axis_names(axis_name)
+    at = as_axis(source, size_of(name), "pbroadcast")
+    params = {"axis_name": (name,), "axis_index_groups": None, "source": at}
+    return map_arrays(lambda leaf: wrap(o.pbroadcast(as_node(leaf, "pbroadcast"), **params)), x)
