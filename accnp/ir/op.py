@@ -75,8 +75,8 @@ class Op:
         combine: "sum", "prod", "max", "min", "and", "or" ("reduce").
         parts: (avals, params) -> regions of the output, each filled from one operand ("assemble").
         kernel: (operands, results, params) -> `OwnKernel`, or None where the layout or the dtypes
-            have none ("opaque"); operands are `ir.kernel.Operand`s, results avals. Without it the
-            reference function is called.
+            have none ("opaque", and "assemble" by itself); operands are `ir.kernel.Operand`s,
+            results avals. Without it the reference function is called.
         takes: number of the operand that the kernel updates in place ("opaque"): the result starts
             with its values.
         apart: (*avals, **params) -> how many leading axes of the operands and of the one result the

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from accnp.ir.aval import Aval, make_aval
+from accnp.ir.kernel import Operand
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, Op, o, register
 from accnp.primitives.kinds import broadcast_to, full
+from accnp.primitives.nests import Axis, Nest, Text, merged, total
 from accnp.primitives.views import Strided, contiguous
 
 # --- concatenate ---
@@ -125,11 +127,14 @@ def _pad_infer(x: Aval, value: Aval, *, padding_config: Any) -> Aval:
     return make_aval(tuple(shape), x.dtype, x.weak_type and value.weak_type)
 
 
-def _pad_regions(x: Aval, params: dict) -> tuple[Aval, Strided, Strided]:
-    """Return the output aval and the regions that coincide (negative padding crops)."""
+def _pad_regions(
+    x: Aval, params: dict, src: tuple[int, ...] | None = None
+) -> tuple[Aval, Strided, Strided]:
+    """Return the output aval and the regions that coincide (negative padding crops); `src` are
+    strides of x, where these are not a whole array's."""
     value = make_aval((), x.dtype)
     out = _pad_infer(x, value, **params)
-    src, dst = contiguous(x.shape), contiguous(out.shape)
+    src, dst = src or contiguous(x.shape), contiguous(out.shape)
     shape, in_off, out_off, steps = [], 0, 0, []
     for d, (lo, _, mid) in enumerate(params["padding_config"]):
         n, m, k = x.shape[d], out.shape[d], mid + 1
@@ -147,6 +152,30 @@ def _pad_parts(avals: Sequence[Aval], params: dict) -> list[Any]:
     out, src, dst = _pad_regions(avals[0], params)
     fill = (1, (out.shape, (0,) * out.ndim, 0), (out.shape, contiguous(out.shape), 0))
     return [fill, (0, src, dst)]
+
+
+def _pad_kernel(operands: Sequence[Operand], results: Sequence[Aval], params: dict) -> Any:
+    """Where gaps are between elements: fill all, then write these. No cell of an index space shows
+    one operand then, so that others' kernels cannot read through it."""
+    x, size = operands[0], prod(results[0].shape)
+    regions = _pad_regions(make_aval(x.shape, x.dtype), params, x.strides)
+    _, (shape, src, start), (_, dst, at) = regions
+    text = Text(3)
+    text.add("unit = a1[0]")
+    with text.block("for i in range(lo, hi):"):
+        text.add("a2[i] = unit")
+    kernel = text.own(size, size)
+    if prod(shape):
+        text = Text(3)
+        axes = merged([Axis(n, (s, d)) for n, s, d in zip(shape, src, dst, strict=True)])
+        nest = Nest(text, axes or [Axis(1, (0, 0))])
+        first, to = text.integer(start), text.integer(at)
+        for _ in nest.axes:
+            nest.open()
+        x_at, y_at = total([first, *nest.walk(0)]), total([to, *nest.walk(1)])
+        text.add(f"a2[{y_at}] = a0[{x_at}]")
+        kernel.then = (nest.own(1),)
+    return kernel
 
 
 def _pad_numpy(x: Any, value: Any, *, padding_config: Any) -> Any:
@@ -212,5 +241,6 @@ register(
         transpose=_pad_transpose,
         batch=_pad_batch,
         parts=_pad_parts,
+        kernel=_pad_kernel,
     )
 )
