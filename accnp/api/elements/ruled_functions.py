@@ -81,20 +81,14 @@ def _complex_logaddexp(a: Node, b: Node, scale: float | None) -> Node:
     if scale is not None:
         inner = _complex_logaddexp(o.mul(a, like(a, 1 / scale)), o.mul(b, like(b, 1 / scale)), None)
         out = o.mul(inner, like(inner, scale))
-        return cast(out, a.aval.dtype, _given_weak(a) and _given_weak(b))
+        return cast(out, a.aval.dtype, a.aval.weak_type and b.aval.weak_type)
     top = maximum(a, b)
     low = o.sub(o.add(a, b), o.mul(top, like(top, 2)))
     out = o.add(top, o.log1p(o.exp(low)))
     turn = like(o.imag(out), 2 * math.pi)
     angle = remainder(o.add(o.imag(out), like(turn, math.pi)), turn)
     out = o.complex(o.real(out), o.sub(angle, like(angle, math.pi)))
-    return cast(out, a.aval.dtype, _given_weak(a) and _given_weak(b))
-
-
-def _given_weak(x: Node) -> bool:
-    """Whether an operand was weak before it was promoted, on which jax's flag depends here."""
-    converted = x.op.name == "convert_element_type"
-    return x.aval.weak_type and not (converted and not x.inputs[0].aval.weak_type)
+    return cast(out, a.aval.dtype, a.aval.weak_type and b.aval.weak_type)
 
 
 def sinc(x: Node) -> Node:

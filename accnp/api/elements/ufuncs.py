@@ -10,7 +10,7 @@ two operands.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -74,10 +74,19 @@ def real_inexact(name: str, *xs: Any) -> list[Node]:
     return nodes
 
 
-def _real_strong(name: str, *xs: Any) -> list[Node]:
-    nodes = real_inexact(name, *xs)
+def _flagged(name: str, xs: Sequence[Any], nodes: list[Node]) -> list[Node]:
+    """Promoted operands, all strong if one was: literals beside others are left weak otherwise."""
     weak = not [x for x in xs if not as_node(x, name).aval.weak_type]
     return nodes if weak else [cast(n, n.aval.dtype) for n in nodes]
+
+
+def _real_strong(name: str, *xs: Any) -> list[Node]:
+    return _flagged(name, xs, real_inexact(name, *xs))
+
+
+def _logs(name: str, *xs: Any) -> list[Node]:
+    nodes = inexact(name, *xs)
+    return _flagged(name, xs, nodes) if rules.kind(nodes[0]) == "c" else nodes
 
 
 def _integers(name: str, *xs: Any) -> list[Node]:
@@ -158,10 +167,10 @@ log1p = unary(
     "log1p", "log1p", inexact, "log(1 + x), accurate near 0",
     "[0.0, 1e-5] -> [0.00000e+00, 9.99995e-06]")
 logaddexp = binary(
-    "logaddexp", ruled.logaddexp, inexact, "log(exp(x) + exp(y)) without overflow",
+    "logaddexp", ruled.logaddexp, _logs, "log(exp(x) + exp(y)) without overflow",
     "[0.0, 1000.0], [0.0, 1000.0] -> [6.9314718e-01, 1.0006932e+03]")
 logaddexp2 = binary(
-    "logaddexp2", ruled.logaddexp2, inexact, "log2(2**x + 2**y) without overflow",
+    "logaddexp2", ruled.logaddexp2, _logs, "log2(2**x + 2**y) without overflow",
     "[3.0, 0.0], [3.0, 0.0] -> [4., 1.]")
 i0 = unary(
     "i0", ruled.i0, real_inexact, "The modified Bessel function of the first kind, order 0",

@@ -152,4 +152,5 @@ def log_ndtr(x: Any, series_order: int = 3) -> Array:
     order = as_int(series_order, "special.log_ndtr", "series_order")
     if not 0 <= order <= 30:
         raise ValueError(f"special.log_ndtr: series_order is from 0 to 30; got {order}")
-    return wrap(o.log_ndtr(*_floating("log_ndtr", x)))
+    (node,) = _floating("log_ndtr", x)
+    return wrap(o.log_ndtr(cast(node, node.aval.dtype)))  # strong, as jax's

@@ -34,6 +34,7 @@ def _norm_logpdf(z: Any) -> Any:
 
 norm = declare(
     "norm", "the normal distribution", "",
+    strong=("cdf", "logcdf", "sf", "logsf", "ppf", "isf"),
     logpdf=_norm_logpdf,
     cdf=sp.ndtr,
     logcdf=sp.log_ndtr,
@@ -100,7 +101,7 @@ gumbel_l = declare(
 )  # fmt: skip
 
 uniform = declare(
-    "uniform", "the uniform distribution from loc to loc + scale", "",
+    "uniform", "the uniform distribution from loc to loc + scale", "", strong=("cdf",),
     logpdf=lambda z: where((z >= 0) & (z <= 1), 0.0, -np.inf),
     cdf=lambda z: uf.clip(z, 0, 1),
     ppf=lambda q: where((q >= 0) & (q <= 1), q, np.nan),
@@ -237,6 +238,7 @@ def _within(f: Any, below: float, above: float) -> Any:
 
 truncnorm = declare(
     "truncnorm", "the normal distribution cut off below a and above b", "a, b",
+    strong=("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf"),
     logpdf=_within(lambda z, a, b: _norm_logpdf(z) - _log_mass(a, b), -np.inf, -np.inf),
     logcdf=_within(lambda z, a, b: _log_mass(a, z) - _log_mass(a, b), -np.inf, 0.0),
     logsf=_within(lambda z, a, b: _log_mass(z, b) - _log_mass(a, b), 0.0, -np.inf),

@@ -41,7 +41,8 @@ _INVERSE = ("ppf", "isf")
 
 def declare(
     name: str, what: str, shapes: str, first: str = "x", place: str = "loc=0, scale=1",
-    plain: Sequence[str] = (), inverse: str = "q", **functions: Function,
+    plain: Sequence[str] = (), inverse: str = "q", strong: Sequence[str] = (),
+    **functions: Function,
 ) -> ModuleType:  # fmt: skip
     """Make the module of a distribution.
 
@@ -53,6 +54,7 @@ def declare(
         place: which of loc and scale it has.
         plain: names of functions that have neither.
         inverse: name of the first argument of `ppf` and `isf`.
+        strong: names of functions whose results are strong for Python's numbers too, as jax's.
         functions: by name, of the standardised value and the shape parameters. `pdf`, `pmf`, `cdf`
             and `sf` may be left out where their logarithms are given; None leaves out what would
             follow.
@@ -67,15 +69,19 @@ def declare(
             head = first if key not in _INVERSE else inverse
             names = [] if key == "entropy" else [head]
             names += shapes.split(", ") if shapes else []
+            # An entropy is a sum over numbers that the formula brings, as in jax.
+            never = key in strong or key == "entropy"
             setattr(
-                module, key, _make(name, key, what, names, "" if key in plain else place, function)
+                module,
+                key,
+                _make(name, key, what, names, "" if key in plain else place, never, function),
             )
     sys.modules[module.__name__] = module
     return module
 
 
 def _make(
-    name: str, key: str, what: str, names: list[str], place: str, function: Function
+    name: str, key: str, what: str, names: list[str], place: str, strong: bool, function: Function
 ) -> Function:
     label = f"{name}.{key}"
     extra = [p.split("=")[0] for p in place.split(", ")] if place else []
@@ -91,8 +97,7 @@ def _make(
         given = as_nodes(label, *bound.arguments.values())
         nodes = broadcast_nodes(label, promote_inexact(label, *map(wrap, given)))
         # Constants of a formula must not decide: only Python's numbers alone give a weak result.
-        # An entropy is a sum over numbers that the formula brings, as in jax.
-        weak = key != "entropy" and all(x.aval.weak_type for x in given)
+        weak = not strong and all(x.aval.weak_type for x in given)
         found = evaluated(bound, nodes)
         return wrap(cast(found._node, nodes[0].aval.dtype, weak))
 
