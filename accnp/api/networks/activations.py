@@ -13,10 +13,12 @@ from accnp.api.compiled.named import shown
 from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.elementwise import inexact
+from accnp.api.elements.ruled_functions import tanh_law
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.ir.trace import state
 from accnp.primitives.custom import JvpRule, ruled
 from accnp.primitives.elementwise import like
 
@@ -296,10 +298,7 @@ def gelu(x: Any, approximate: bool = True) -> Array:
     """
     node = _one("gelu", x)
     if approximate:
-        cube = o.mul(like(node, 0.044715), o.integer_pow(node, y=3))
-        inner = o.tanh(o.mul(like(node, math.sqrt(2 / math.pi)), o.add(node, cube)))
-        cdf = o.mul(like(node, 0.5), o.add(like(node, 1), inner))
-        return wrap(cast(o.mul(node, cdf), node.aval.dtype))
+        return wrap(cast(o.mul(node, tanh_law(node)), node.aval.dtype))
     half = o.mul(like(node, 0.5), node)
     tail = o.erfc(o.mul(o.neg(node), like(node, math.sqrt(0.5))))
     return wrap(cast(o.copy(o.mul(half, tail)), node.aval.dtype))
@@ -409,7 +408,12 @@ def squareplus(x: Any, b: Any = 4) -> Array:
     >>> jnp.nn.squareplus(jnp.array([0.0]))
     Array([1.], dtype=float32)
     """
-    return uf.divide(uf.add(x, uf.sqrt(uf.add(uf.square(x), b))), 2)
+    root = uf.sqrt(uf.add(uf.square(x), b))
+    if state.named:
+        return uf.divide(uf.add(x, root), 2)
+    below = uf.less(x, 0)  # where the sum cancels; the two signs' values have the product b / 4
+    high = uf.divide(uf.add(uf.where(below, uf.negative(x), x), root), 2)
+    return uf.where(below, uf.divide(uf.divide(b, 4), high), high)
 
 
 @api_boundary

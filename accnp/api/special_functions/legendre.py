@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api.arguments.convert import as_node, promote_inexact, wrap
+from accnp.api.arguments.convert import as_node, cast, promote_inexact, wrap
 from accnp.api.arguments.shapes import as_int, as_static
 from accnp.api.arrays.creation import array, zeros
 from accnp.api.arrays.joining import concatenate
@@ -22,14 +22,22 @@ from accnp.api.elements.selecting import where
 from accnp.api.flow.loops import scan
 from accnp.api.folds.cumulative import cumprod
 from accnp.array import Array
+from accnp.config import enable_x64
 from accnp.errors import api_boundary
 from accnp.ir.op import o
 
 __all__ = ["lpmn", "lpmn_values", "sph_harm_y"]
 
 
-def _legendre(top: int, x: Array, orthonormal: bool) -> Array:
-    """All functions up to a degree, [order, degree, points]; 0 where the order is larger."""
+def _doubled(x: Array) -> Array:
+    return wrap(cast(x._node, np.dtype(np.float64)))
+
+
+def _legendre(top: int, x: Array, sine: Array, orthonormal: bool) -> Array:
+    """All functions up to a degree, [order, degree, points]; 0 where the order is larger.
+
+    In doubles: near the zeros of a function its terms cancel. `sine` is sqrt(1 - x**2).
+    """
     m, n = np.arange(top + 1.0), np.arange(top + 1.0)[:, None]
     k = np.arange(1.0, top + 1)
     with np.errstate(all="ignore"):
@@ -43,7 +51,7 @@ def _legendre(top: int, x: Array, orthonormal: bool) -> Array:
             once, twice = (2 * n - 1) / (n - m), (n + m - 1) / (n - m)
         once, twice = np.where(m < n, once, 0), np.where(m < n - 1, twice, 0)
         factors = np.append(1, equal) * first
-    sines = broadcast_to(uf.sqrt(1 - x * x), (top, x.size))
+    sines = broadcast_to(sine, (top, x.size))
     powers = cumprod(concatenate([x[None] * 0 + 1, sines]), axis=0)
     diagonal = array(factors, dtype=x.dtype)[:, None] * powers
     none = zeros((top + 1, x.size), x.dtype)
@@ -56,6 +64,11 @@ def _legendre(top: int, x: Array, orthonormal: bool) -> Array:
 
     rows = [array(v, dtype=x.dtype) for v in (once, twice, np.eye(top + 1))]
     return swapaxes(scan(degree, (none, none), rows)[1], 0, 1)
+
+
+def _root(x: Array) -> Array:
+    """sqrt(1 - x**2), of exact differences."""
+    return uf.sqrt((1 - x) * (1 + x))
 
 
 def _slopes(p: Array, x: Array) -> Array:
@@ -76,7 +89,7 @@ def _slopes(p: Array, x: Array) -> Array:
     divided = constant(halves) * lower[2:] if top else p * 0
     divided = divided + constant(halves * (n + m - 1) * (n + m)) * lower[:-2]
     if top:
-        root = concatenate([p[:1] / uf.sqrt(1 - x * x), divided[1:]])
+        root = concatenate([p[:1] / _root(x), divided[1:]])
         below = concatenate([divided[:1], root[:-1]])
         above = pad(divided[1:], ((0, 1), (0, 0), (0, 0)))
         slopes = 0.5 * (constant((n + m) * (n - m + 1)) * below - above)
@@ -119,8 +132,11 @@ def lpmn(m: int, n: int, z: Any) -> tuple[Array, Array]:
            [ 0., -1.]], dtype=float32)
     """
     degree, x = _checked("special.lpmn", m, n, z)
-    values = _legendre(degree, x, False)
-    return values, _slopes(values, x)
+    with enable_x64(True):
+        wide = _doubled(x)
+        values = _legendre(degree, wide, _root(wide), False)
+        slopes = _slopes(values, wide)
+    return values.astype(x.dtype), slopes.astype(x.dtype)
 
 
 @api_boundary
@@ -146,7 +162,10 @@ def lpmn_values(m: int, n: int, z: Any, is_normalized: bool) -> Array:
     Array([ 1.   ,  0.5  , -0.125], dtype=float32)
     """
     degree, x = _checked("special.lpmn_values", m, n, z)
-    return _legendre(degree, x, is_normalized)
+    with enable_x64(True):
+        wide = _doubled(x)
+        values = _legendre(degree, wide, _root(wide), is_normalized)
+    return values.astype(x.dtype)
 
 
 @api_boundary
@@ -193,12 +212,15 @@ def sph_harm_y(
         v.reshape(-1) for v in (degree, order, colatitude, longitude)
     )
     size = uf.abs(order)
-    all_values = _legendre(top, uf.cos(colatitude), True)
     place = np.arange(colatitude.size)
-    value = all_values[uf.minimum(size, top), uf.clip(degree, 0, top), place]
-    angle = size * longitude
-    negative = order < 0
-    sign = where(negative & (size % 2 == 1), -1, 1)
-    re = sign * value * uf.cos(angle)
-    im = where(negative, -sign, sign) * value * uf.sin(angle)
+    with enable_x64(True):
+        polar, around = _doubled(colatitude), _doubled(longitude)
+        all_values = _legendre(top, uf.cos(polar), uf.sin(polar), True)
+        value = all_values[uf.minimum(size, top), uf.clip(degree, 0, top), place]
+        angle = size * around
+        negative = order < 0
+        sign = where(negative & (size % 2 == 1), -1, 1)
+        re = sign * value * uf.cos(angle)
+        im = where(negative, -sign, sign) * value * uf.sin(angle)
+    re, im = re.astype(colatitude.dtype), im.astype(colatitude.dtype)
     return wrap(o.complex(re._node, im._node)).reshape(shape)

@@ -28,6 +28,13 @@ from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.parts import isneginf
 from accnp.api.elements.selecting import where
 from accnp.api.networks.nn import logsumexp as logsumexp
+from accnp.api.special_functions.entropies import (
+    box_cox,
+    box_cox_of_more,
+    divergence,
+    entropy_between,
+    in_double,
+)
 from accnp.api.special_functions.special_normal import expit, log_ndtr, logit, ndtr
 from accnp.api.special_functions.special_ops import (
     beta,
@@ -218,14 +225,10 @@ def rel_entr(p: Any, q: Any) -> Array:
     >>> float(jnp.scipy.special.rel_entr(1.0, 1.0))
     0.0
     """
-    x, y = (wrap(n) for n in operands("rel_entr", p, q))
-    both = (x > 0) & (y > 0)
-    safe_x, safe_y = where(both, x, 1), where(both, y, 1)
-    value = safe_x * (uf.log(safe_x) - uf.log(safe_y))
-    value = where(both, value, where((x == 0) & (y >= 0), 0, np.inf))
-    value = where(uf.isnan(x) | uf.isnan(y), np.nan, value)
+    x, y = operands("rel_entr", p, q)
+    value = wrap(in_double(entropy_between, x, y))
     # As in jax, the first operand must be weak itself, the second one once promoted.
-    weak = as_node(p, "rel_entr").aval.weak_type and x.weak_type and y.weak_type
+    weak = as_node(p, "rel_entr").aval.weak_type and x.aval.weak_type and y.aval.weak_type
     return wrap(cast(value._node, value.dtype, weak))
 
 
@@ -242,9 +245,9 @@ def kl_div(p: Any, q: Any) -> Array:
     >>> float(jnp.scipy.special.kl_div(1.0, 1.0))
     0.0
     """
-    x, y = (wrap(n) for n in operands("kl_div", p, q))
-    value = rel_entr(p, q)
-    return wrap(cast((value - x + y)._node, value.dtype, value.weak_type))
+    x, y = operands("kl_div", p, q)
+    weak = as_node(p, "kl_div").aval.weak_type and x.aval.weak_type and y.aval.weak_type
+    return wrap(cast(in_double(divergence, x, y), x.aval.dtype, weak))
 
 
 @api_boundary
@@ -260,8 +263,7 @@ def boxcox(x: Any, lmbda: Any) -> Array:
     >>> round(float(jnp.scipy.special.boxcox(2.0, 0.5)), 5)
     0.82843
     """
-    value, power = (wrap(n) for n in operands("boxcox", x, lmbda))
-    return _boxcox(uf.log(value), power)
+    return wrap(in_double(box_cox, *operands("boxcox", x, lmbda)))
 
 
 @api_boundary
@@ -277,15 +279,7 @@ def boxcox1p(x: Any, lmbda: Any) -> Array:
     >>> round(float(jnp.scipy.special.boxcox1p(2.0, 0.5)), 5)
     1.4641
     """
-    value, power = (wrap(n) for n in operands("boxcox1p", x, lmbda))
-    return _boxcox(uf.log1p(value), power)
-
-
-def _boxcox(log: Array, power: Array) -> Array:
-    zero = power == 0
-    safe = where(zero, 1, power)
-    # At 0 the first terms of the series, for the sake of the derivative.
-    return where(zero, log * (1 + power * log / 2), uf.expm1(safe * log) / safe)
+    return wrap(in_double(box_cox_of_more, *operands("boxcox1p", x, lmbda)))
 
 
 @api_boundary

@@ -13,6 +13,7 @@ import numpy as np
 from accnp.api.arguments.convert import as_node, cast, promote_inexact, wrap
 from accnp.api.arguments.shapes import as_int
 from accnp.api.elements import ufunc_rules as rules
+from accnp.api.elements.ruled_functions import normal_tail
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
@@ -20,7 +21,6 @@ from accnp.ir.op import o
 from accnp.ir.trace import state
 from accnp.primitives.custom import JvpRule, ruled
 from accnp.primitives.elementwise import like
-from accnp.primitives.kinds import full
 
 __all__ = ["expit", "log_ndtr", "logit", "ndtr"]
 
@@ -100,17 +100,7 @@ def _normal(x: Node) -> Node:
     """erfc(-x / sqrt(2)) / 2, which keeps its digits where the result is small."""
 
     def value(xs: list[Node]) -> list[Node]:
-        x = xs[0]
-        if x.aval.dtype == np.float64 or state.named:
-            return [o.mul(like(x, 0.5), o.erfc(o.mul(x, like(x, -math.sqrt(0.5)))))]
-        # The rounding of x / sqrt(2) counts 2 x**2 times in the tail: it is taken back.
-        double = np.dtype(np.float64)
-        wide = o.mul(cast(x, double), full((), -math.sqrt(0.5), double))
-        z = cast(wide, x.aval.dtype, x.aval.weak_type)
-        lost = cast(o.sub(wide, cast(z, double)), x.aval.dtype)
-        slope = o.mul(like(x, 2 / math.sqrt(math.pi)), o.exp(o.neg(o.square(z))))
-        back = rules.select(o.le(slope, like(x, 0)), rules.filled(x, 0), o.mul(slope, lost))
-        return [o.mul(like(x, 0.5), o.sub(o.erfc(z), back))]
+        return [o.mul(like(xs[0], 0.5), normal_tail(xs[0]))]
 
     def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
         (x,), (t,) = xs, ts

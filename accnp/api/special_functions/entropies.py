@@ -1,0 +1,121 @@
+"""Entropies of two numbers and Box and Cox's powers without loss of digits.
+
+In: nodes of one real floating dtype. Out: a node of it. Narrow dtypes are computed in doubles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from accnp.api.arguments.convert import cast
+from accnp.api.elements import ufunc_rules as rules
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.elementwise import like
+
+__all__ = ["box_cox", "box_cox_of_more", "divergence", "entropy_between", "in_double"]
+
+DOUBLE = np.dtype(np.float64)
+
+
+def in_double(value: Callable[..., Node], *xs: Node) -> Node:
+    """A function of doubles, whose result is rounded to the operands' dtype once."""
+    first, weak = xs[0].aval.dtype, all(x.aval.weak_type for x in xs)
+    return cast(value(*[cast(x, DOUBLE, x.aval.weak_type) for x in xs]), first, weak)
+
+
+def _borders(x: Node, y: Node, both: Node, value: Node) -> Node:
+    zero = o.and_(o.eq(x, like(x, 0)), o.ge(y, like(y, 0)))
+    edge = rules.select(zero, rules.filled(y, 0.0), rules.filled(y, np.inf))
+    odd = o.or_(o.ne(x, x), o.ne(y, y))
+    return rules.select(odd, rules.filled(y, np.nan), rules.select(both, value, edge))
+
+
+def _safe(x: Node, y: Node) -> tuple[Node, Node, Node]:
+    both = o.and_(o.gt(x, like(x, 0)), o.gt(y, like(y, 0)))
+    return (
+        both,
+        rules.select(both, x, rules.filled(x, 1)),
+        rules.select(both, y, rules.filled(y, 1)),
+    )
+
+
+def _log_ratio(x: Node, y: Node) -> Node:
+    """log(x / y): of the exact difference near 1, of each where the quotient has no digits."""
+    ratio = o.div(x, y)
+    near = o.and_(o.gt(ratio, like(x, 0.5)), o.lt(ratio, like(x, 2)))
+    off = rules.select(near, o.div(o.sub(x, y), y), rules.filled(x, 0))
+    normal = o.and_(o.gt(ratio, like(x, 1e-300)), o.lt(ratio, like(x, 1e300)))
+    above = rules.select(normal, ratio, x)
+    below = rules.select(normal, rules.filled(x, 1), y)
+    return rules.select(near, o.log1p(off), o.sub(o.log(above), o.log(below)))
+
+
+def entropy_between(x: Node, y: Node) -> Node:
+    """x log(x / y); 0 where x is 0 and y >= 0, inf where either is below 0."""
+    both, a, b = _safe(x, y)
+    return _borders(x, y, both, o.mul(a, _log_ratio(a, b)))
+
+
+def divergence(x: Node, y: Node) -> Node:
+    """x log(x / y) - x + y; near x = y by the series of t - log(1 + t), t = y / x - 1."""
+    both, a, b = _safe(x, y)
+    difference = o.sub(b, a)
+    near = o.lt(o.abs(difference), o.mul(like(a, 0.25), a))
+    t = rules.select(near, o.div(difference, a), rules.filled(a, 0))
+    # With s = t / (2 + t): t - log(1 + t) = t s - 2 (s**3 / 3 + s**5 / 5 + ...), |s| <= 1/7.
+    s = o.div(t, o.add(like(t, 2), t))
+    square = o.mul(s, s)
+    series = rules.filled(t, 1 / 21)
+    for k in range(19, 1, -2):
+        series = o.add(o.mul(series, square), like(t, 1 / k))
+    small = o.mul(a, o.sub(o.mul(t, s), o.mul(o.mul(like(s, 2), o.mul(s, square)), series)))
+    large = o.add(o.sub(o.mul(a, _log_ratio(a, b)), a), b)
+    edge = o.add(o.sub(_borders(x, y, both, rules.filled(x, 0)), x), y)
+    return rules.select(both, rules.select(near, small, large), edge)
+
+
+def _box_cox(log: Node, power: Callable[[], Node], by: Node) -> Node:
+    """(exp(t) - 1) / by, t = by log; by the power itself where exp would lose digits of t."""
+    t = o.mul(by, log)
+    size = o.abs(t)
+    # At 0 the first terms of the series, for the sake of the derivative.
+    small, large = o.lt(size, like(t, 1e-9)), o.gt(size, like(t, 1))
+    safe = rules.select(small, rules.filled(by, 1), by)
+    middle = o.expm1(rules.select(o.or_(small, large), rules.filled(t, 0.5), t))
+    far = o.sub(power(), like(t, 1))
+    first = o.mul(log, o.add(like(t, 1), o.mul(t, like(t, 0.5))))
+    return rules.select(small, first, o.div(rules.select(large, far, middle), safe))
+
+
+def box_cox(x: Node, by: Node) -> Node:
+    """(x**by - 1) / by; log(x) where by is 0."""
+    log = o.log(x)
+    large = o.gt(o.abs(o.mul(by, log)), like(x, 1))
+    base = rules.select(large, x, rules.filled(x, 2))
+    return _box_cox(log, lambda: o.pow(base, by), by)
+
+
+def box_cox_of_more(x: Node, by: Node) -> Node:
+    """((1 + x)**by - 1) / by; log(1 + x) where by is 0."""
+    log = o.log1p(x)
+    large = o.gt(o.abs(o.mul(by, log)), like(x, 1))
+    safe = rules.select(large, x, rules.filled(x, 1))
+    one = like(x, 1)
+    whole = o.add(one, safe)
+    back = o.sub(whole, one)
+    # What the rounding of 1 + x dropped counts by times in the power.
+    lost = o.add(o.sub(one, o.sub(whole, back)), o.sub(safe, back))
+    lost = o.stop_gradient(lost)
+    positive = o.gt(whole, like(x, 0))
+    share = o.div(o.mul(by, lost), rules.select(positive, whole, rules.filled(x, 1)))
+
+    def power() -> Node:
+        plain = o.pow(whole, by)
+        more = o.mul(plain, share)
+        finite = o.and_(positive, o.is_finite(plain))
+        return o.add(plain, rules.select(finite, more, rules.filled(x, 0)))
+
+    return _box_cox(log, power, by)
