@@ -197,6 +197,13 @@ def _argument_type(x: Any) -> WeakType:
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     """The dtype that these arrays, dtypes and Python numbers promote to.
 
+    Shapes play no part. Unlike NumPy: int32 and float32 make float32, and dtypes have 32 bits (64
+    with jax_enable_x64).
+
+    Raises:
+        ValueError: no argument is given.
+        TypeError: an argument is no array, dtype or number; dtypes have none in common.
+
     >>> import accnp as jnp
     >>> jnp.result_type(jnp.int8(1), 2.0)
     dtype('float32')
@@ -207,6 +214,11 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
 
 def promote_types(a: Any, b: Any) -> DType:
     """The dtype that two dtypes promote to, whatever the x64 switch; `int`, `float` are weak.
+
+    No shapes, only dtypes. Unlike NumPy: int32 and float32 make float32.
+
+    Raises:
+        TypeError: an argument is no dtype; they have none in common.
 
     >>> import accnp as jnp
     >>> jnp.promote_types("int32", "float16")

@@ -48,6 +48,11 @@ _ABSTRACT = frozenset(
 def issubdtype(arg1: Any, arg2: Any) -> bool:
     """Whether `arg1` is of the kind `arg2`; knows the small floats and integers, and keys.
 
+    No shapes, only dtypes. Unlike NumPy: `bfloat16` and the like are floating.
+
+    Raises:
+        TypeError: an argument is no dtype (a number, say).
+
     >>> import accnp as jnp
     >>> jnp.issubdtype(jnp.bfloat16, jnp.floating)
     True
@@ -86,6 +91,12 @@ _KINDS: dict[str, tuple[type, ...]] = {
 def isdtype(dtype: Any, kind: Any) -> bool:
     """Whether `dtype` is of a kind: a dtype, one of the array API's names, or a tuple of these.
 
+    No shapes, only dtypes.
+
+    Raises:
+        TypeError: `kind` is neither a text, a dtype nor a tuple.
+        ValueError: there is no kind of this name.
+
     >>> import accnp as jnp
     >>> jnp.isdtype(jnp.float32, "real floating")
     True
@@ -114,6 +125,12 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
     """Whether a cast between dtypes is allowed, as `numpy.can_cast`.
+
+    No shapes, only dtypes; `bfloat16` and the like are known.
+
+    Raises:
+        TypeError: from_ is a Python number, as in NumPy 2.
+        ValueError: there is no such casting.
 
     >>> import accnp as jnp
     >>> [jnp.can_cast("int8", "int32"), jnp.can_cast("int32", "int8")]

@@ -403,6 +403,12 @@ def convolve(
         preferred_element_type: the dtype of the sums and of the result.
 
     Example:
+    Integers become the default float, unlike in NumPy.
+
+    Raises:
+        ValueError: an operand has not one axis or no element, or there is no such mode.
+        TypeError: an operand is a list or a text.
+
         >>> import accnp as jnp
         >>> jnp.convolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0, 0.5]))
         Array([0. , 1. , 2.5, 4. , 1.5], dtype=float32)
@@ -428,6 +434,12 @@ def correlate(
     Args and result are those of `convolve`.
 
     Example:
+    Shape and dtype are those of `convolve`.
+
+    Raises:
+        ValueError: an operand has not one axis or no element, or there is no such mode.
+        TypeError: an operand is a list or a text.
+
         >>> import accnp as jnp
         >>> jnp.correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0, 0.5]))
         Array([3.5], dtype=float32)

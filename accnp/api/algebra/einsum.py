@@ -14,6 +14,7 @@ from accnp.api.algebra.products import product
 from accnp.api.arguments.convert import promote, to_shape
 from accnp.api.arrays.manipulation import expand_node, transpose_node
 from accnp.api.arrays.matrices import diagonal_node
+from accnp.api.elements.ufuncs import no_out
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
@@ -168,6 +169,14 @@ def einsum(
 ) -> Array:
     """Sum of products over labelled axes.
 
+    Operands promote; the result has the axes that the formula says, and that dtype, or
+    preferred_element_type.
+
+    Raises:
+        ValueError: the formula is not well formed, or does not fit the shapes.
+        TypeError: an operand is a list or a text.
+        NotImplementedError: out= is given.
+
     >>> import accnp as jnp
     >>> jnp.einsum("ij,j->i", jnp.eye(2), jnp.array([1.0, 2.0]))
     Array([1., 2.], dtype=float32)
@@ -177,6 +186,7 @@ def einsum(
         operands = tuple(arrays)
     if not operands:
         raise ValueError("einsum: at least one array is needed after the formula")
+    no_out(out, "einsum")
     nodes = promote("einsum", *operands)
     terms, result = parse(subscripts, [x.aval.ndim for x in nodes])
     _check_sizes(terms, nodes)
@@ -218,6 +228,11 @@ def einsum_path(
     subscripts: Any, /, *operands: Any, optimize: Any = "auto"
 ) -> tuple[list[Any], str]:
     """Return the order in which einsum contracts, and a report about it.
+
+    Dtypes play no part.
+
+    Raises:
+        ValueError: the formula is not well formed, or does not fit the shapes.
 
     >>> import accnp as jnp
     >>> jnp.einsum_path("ij,jk->ik", jnp.ones((2, 3)), jnp.ones((3, 4)))[0]

@@ -172,16 +172,22 @@ _WHAT = {
     FftType.IRFFT: "the inverse of `rfft`: real numbers",
 }
 
+_COMPLEX = "The dtype is complex64\n    (complex128 for 64-bit numbers)."
+_REAL = "The dtype is float32\n    (float64 for 64-bit numbers)."
+_TYPES = {kind: _REAL if kind is FftType.IRFFT else _COMPLEX for kind in _WHAT}
+
 
 def _finished(
     function: Callable[..., Array], name: str, fft_type: FftType, over: str, example: str
 ) -> Any:
     function.__name__ = function.__qualname__ = name
     text = (
-        f"Return {_WHAT[fft_type]}, {over}.\n\n"
+        f"Return {_WHAT[fft_type]}.\n\n    It goes {over}. {_TYPES[fft_type]}\n"
+        "    Unlike NumPy: there is no out=.\n"
         '    norm: "backward" (None) divides inverse transforms by the number of elements,\n'
         '    "forward" the others, "ortho" both by its square root.\n\n'
-        "    Raises:\n        ValueError: lengths, axes or norm that do not fit."
+        "    Raises:\n        ValueError: lengths, axes or norm that do not fit; rfft of complex."
+        "\n        TypeError: a is a list or a text."
     )
     function.__doc__ = documented(text, f"fft.{name}", example)
     return api_boundary(function)
@@ -236,6 +242,8 @@ irfftn = _over_many("irfftn", FftType.IRFFT, "jnp.ones((2, 2)) -> [[1., 0.], [0.
 @api_boundary
 def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Transform one half of a signal whose other half is its conjugate: a real spectrum.
+
+    The dtype is float32 (float64 for 64-bit numbers).
 
     Args:
         a: array; n: length of the result (default: 2 (m - 1) for m elements).
@@ -292,6 +300,12 @@ def _frequencies(places: Array, step: Any, dtype: Any) -> Array:
 def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
     """Return the frequencies of the n elements of `fft`, for samples that are d apart.
 
+    Shape (n,), float32 (64-bit with jax_enable_x64) or `dtype`.
+
+    Raises:
+        TypeError: n is no integer.
+        ValueError: d is no single value.
+
     >>> import accnp as jnp
     >>> jnp.fft.fftfreq(4)
     Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
@@ -309,6 +323,12 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
 @api_boundary
 def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
     """Return the frequencies of the elements of `rfft` of n samples that are d apart.
+
+    Shape (n // 2 + 1,), float32 (64-bit with jax_enable_x64) or `dtype`.
+
+    Raises:
+        TypeError: n is no integer.
+        ValueError: d is no single value.
 
     >>> import accnp as jnp
     >>> jnp.fft.rfftfreq(4)
@@ -339,6 +359,12 @@ def _shifted(name: str, x: Any, axes: Any, sign: int) -> Array:
 def fftshift(x: Any, axes: Any = None) -> Array:
     """Move frequency 0 to the middle of the axes (default: all).
 
+    Shape and dtype stay.
+
+    Raises:
+        TypeError: x is a list or a text.
+        ValueError: an axis is out of bounds.
+
     >>> import accnp as jnp
     >>> jnp.fft.fftshift(jnp.fft.fftfreq(4))
     Array([-0.5 , -0.25,  0.  ,  0.25], dtype=float32)
@@ -349,6 +375,12 @@ def fftshift(x: Any, axes: Any = None) -> Array:
 @api_boundary
 def ifftshift(x: Any, axes: Any = None) -> Array:
     """Undo `fftshift`.
+
+    Shape and dtype stay.
+
+    Raises:
+        TypeError: x is a list or a text.
+        ValueError: an axis is out of bounds.
 
     >>> import accnp as jnp
     >>> jnp.fft.ifftshift(jnp.array([-2, -1, 0, 1]))

@@ -53,6 +53,11 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
     `rtol` is relative to the largest one, as in NumPy and the array API standard (jax takes it as
     absolute), `tol` is absolute. `hermitian` computes them from eigenvalues.
 
+    Shape (..., n, m) gives (...), int32 (64-bit with jax_enable_x64).
+
+    Raises:
+        TypeError: M is a list or a text.
+
     >>> import accnp as jnp
     >>> jnp.linalg.matrix_rank(jnp.ones((3, 3)))
     Array(1, dtype=int32)
@@ -76,6 +81,13 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
 
     Singular values up to `rtol` (or `rcond`) times the largest count as zero; the default is 10
     max(m, n) times the precision. `hermitian` computes them from eigenvalues.
+
+    Shape (..., n, m) gives (..., m, n). Integers become the default float, other dtypes stay,
+    float16 and bfloat16, too.
+
+    Raises:
+        ValueError: there are fewer than two axes.
+        TypeError: a is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.round(jnp.linalg.pinv(jnp.array([[2.0], [0.0]])), 3)
@@ -119,6 +131,13 @@ def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tu
     Singular values up to `rcond` times the largest count as zero (default: max(m, n) times the
     precision). `numpy_resid` returns no residuals where NumPy has none: the rank must be known.
 
+    a has shape (n, m), b (n,) or (n, k); the solution (m,) or (m, k). Integers become the default
+    float, other dtypes stay, float16 and bfloat16, too.
+
+    Raises:
+        ValueError: a and b differ in rows.
+        TypeError: a is no matrix, or one is a list or a text.
+
     >>> import accnp as jnp
     >>> x, *_ = jnp.linalg.lstsq(jnp.array([[1.0], [1.0]]), jnp.array([2.0, 4.0]))
     >>> jnp.round(x, 3)
@@ -153,6 +172,13 @@ def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tu
 @shown()
 def cond(x: Any, p: Any = None) -> Array:
     """Return the condition number of matrices in a norm (default: the 2-norm).
+
+    Shape (..., n, m) gives (...); the dtype is real.
+
+    Raises:
+        ValueError: there are fewer than two axes, no elements, or a norm other than 2 of matrices
+            that are not square.
+        TypeError: x is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.linalg.cond(jnp.array([[4.0, 0.0], [0.0, 2.0]]))

@@ -91,6 +91,12 @@ def matrices(
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
     """Return the cross product of vectors of 3 components.
 
+    Other axes broadcast; the dtype is the promoted one.
+
+    Raises:
+        ValueError: an operand has not 3 components along the axis.
+        TypeError: other axes do not broadcast, or an operand is a list or a text.
+
     >>> import accnp as jnp
     >>> jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
     Array([0, 0, 1], dtype=int32)
@@ -107,6 +113,12 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Array:
     """Sum the diagonals of the matrices in the last two axes.
 
+    Shape (..., n, m) gives (...). Narrow integers become int32 (64-bit with jax_enable_x64).
+
+    Raises:
+        ValueError: there are fewer than two axes.
+        TypeError: x is a list or a text.
+
     >>> import accnp as jnp
     >>> jnp.linalg.trace(jnp.array([[1, 2], [3, 4]]))
     Array(5, dtype=int32)
@@ -117,6 +129,12 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Array:
 @api_boundary
 def diagonal(x: Any, /, *, offset: int = 0) -> Array:
     """Take the diagonals of the matrices in the last two axes.
+
+    Shape (..., n, m) gives (..., min(n, m)) for offset 0; the dtype stays.
+
+    Raises:
+        ValueError: there are fewer than two axes.
+        TypeError: x is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.linalg.diagonal(jnp.array([[1, 2], [3, 4]]))
@@ -131,6 +149,14 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Array:
 @api_boundary
 def solve(a: Any, b: Any) -> Array:
     """Solve a @ x = b for vectors or matrices b.
+
+    a has shape (..., n, n); b of one axis is a vector, as in NumPy 2. Integers become the default
+    float, other dtypes stay, float16 and bfloat16, too. Unlike NumPy: a singular a gives inf or
+    nan, not an error.
+
+    Raises:
+        ValueError: shapes do not fit.
+        TypeError: a or b is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.linalg.solve(2 * jnp.eye(2), jnp.ones(2))
@@ -158,6 +184,13 @@ def solve_nodes(a: Node, b: Node, name: str) -> Node:
 def inv(a: Any) -> Array:
     """Invert matrices.
 
+    The shape stays. Integers become the default float, other dtypes stay, float16 and bfloat16,
+    too. Unlike NumPy: singular matrices give inf or nan, not an error.
+
+    Raises:
+        ValueError: the last two axes are not there, or not equally long.
+        TypeError: a is a list or a text.
+
     >>> import accnp as jnp
     >>> jnp.linalg.inv(2 * jnp.eye(2))
     Array([[0.5, 0. ],
@@ -175,6 +208,14 @@ def inv(a: Any) -> Array:
 def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """Return the lower triangular L with L @ L.T = a; NaN where a is not positive definite.
 
+    The shape stays. Integers become the default float, other dtypes stay, float16 and bfloat16,
+    too. Unlike NumPy: no error where a is not positive definite, and (a + a.T) / 2 is what is
+    factored unless symmetrize_input=False.
+
+    Raises:
+        ValueError: the last two axes are not equally long.
+        TypeError: a has fewer than two axes, or is a list or a text.
+
     >>> import accnp as jnp
     >>> jnp.linalg.cholesky(4 * jnp.eye(2))
     Array([[2., 0.],
@@ -189,6 +230,14 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
 @shown()
 def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Return eigenvalues (ascending) and eigenvectors of symmetric matrices.
+
+    Shape (..., n, n) gives (..., n) and (..., n, n). Integers become the default float, other
+    dtypes stay, float16 and bfloat16, too. Eigenvalues are real. Unlike NumPy: (a + a.T) / 2 is
+    used unless symmetrize_input=False.
+
+    Raises:
+        ValueError: UPLO is neither 'L' nor 'U', or matrices are not square.
+        TypeError: a has fewer than two axes, or is a list or a text.
 
     >>> import accnp as jnp
     >>> values, vectors = jnp.linalg.eigh(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
@@ -207,6 +256,8 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
 def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """Return the eigenvalues of symmetric matrices, ascending.
 
+    Shape (..., n, n) gives (..., n), of real dtype. Errors are those of `eigh`.
+
     >>> import accnp as jnp
     >>> jnp.linalg.eigvalsh(jnp.eye(2))
     Array([1., 1.], dtype=float32)
@@ -219,6 +270,12 @@ def eig(a: Any) -> EigResult:
     """Return eigenvalues and eigenvectors of square matrices, complex; NaN where a is not finite.
 
     There are no derivatives, as in jax: `lax.linalg.eig` has them on demand, `eigvals` has its own.
+
+    Shape (..., n, n) gives (..., n) and (..., n, n). Unlike NumPy: always a complex dtype.
+
+    Raises:
+        ValueError: the last two axes are not equally long.
+        TypeError: a has fewer than two axes, or is a list or a text.
 
     >>> import accnp as jnp
     >>> values, vectors = jnp.linalg.eig(jnp.array([[2.0, 0.0], [0.0, 3.0]]))
@@ -233,6 +290,12 @@ def eig(a: Any) -> EigResult:
 @shown()
 def eigvals(a: Any) -> Array:
     """Return the eigenvalues of square matrices, complex.
+
+    Shape (..., n, n) gives (..., n). Unlike NumPy: always a complex dtype.
+
+    Raises:
+        ValueError: the last two axes are not equally long.
+        TypeError: a has fewer than two axes, or is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.linalg.eigvals(jnp.array([[0.0, -1.0], [1.0, 0.0]]))
@@ -254,6 +317,14 @@ def svd(
     """Return U, S, Vh with a = (U * S) @ Vh, or S only.
 
     `hermitian` computes them from eigenvalues. `subset_by_index` must be None, or all of them.
+
+    Shape (..., n, m) gives (..., n, n), (..., min(n, m)), (..., m, m), with full_matrices=False
+    min(n, m) for n and m. Integers become the default float, other dtypes stay, float16 and
+    bfloat16, too. S is real.
+
+    Raises:
+        ValueError: subset_by_index that is not supported.
+        TypeError: a has fewer than two axes, or is a list or a text.
 
     >>> import accnp as jnp
     >>> u, s, vh = jnp.linalg.svd(jnp.array([[3.0, 0.0], [0.0, 4.0]]))
@@ -281,6 +352,11 @@ def svd(
 def svdvals(x: Any, /) -> Array:
     """Return the singular values of matrices, largest first.
 
+    Shape (..., n, m) gives (..., min(n, m)), of real dtype.
+
+    Raises:
+        TypeError: x has fewer than two axes, or is a list or a text.
+
     >>> import accnp as jnp
     >>> jnp.linalg.svdvals(jnp.array([[3.0, 0.0], [0.0, 4.0]]))
     Array([4., 3.], dtype=float32)
@@ -295,6 +371,13 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
     "raw" returns what LAPACK makes, transposed: R and reflectors in one matrix, and their factors.
     "full" is "reduced", as in jax.
+
+    Shape (..., n, m) gives (..., n, k) and (..., k, m), k the smaller of n and m. Integers become
+    the default float, other dtypes stay, float16 and bfloat16, too.
+
+    Raises:
+        ValueError: there is no such mode.
+        TypeError: a has fewer than two axes, or is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.linalg.qr(jnp.array([[0.0], [2.0]]))
@@ -319,6 +402,13 @@ def det(a: Any) -> Array:
     """Return the determinants of square matrices.
 
     Up to 3 by 3 they are written out, so that derivatives of any order are right when singular.
+
+    Shape (..., n, n) gives (...). Integers become the default float, other dtypes stay, float16 and
+    bfloat16, too.
+
+    Raises:
+        ValueError: the last two axes are not there, or not equally long.
+        TypeError: a is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.linalg.det(2 * jnp.eye(2))
@@ -345,6 +435,14 @@ def _written_out(x: Node) -> Node:
 @shown()
 def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     """Return the sign and the logarithm of the absolute value of determinants.
+
+    Shape (..., n, n) gives (...) twice; logabsdet is real. Integers become the default float, other
+    dtypes stay, float16 and bfloat16, too.
+
+    Raises:
+        ValueError: matrices are not square, or method is neither 'lu' nor 'qr'.
+        TypeError: a is a list or a text.
+        NotImplementedError: 'qr' of complex matrices.
 
     >>> import accnp as jnp
     >>> jnp.linalg.slogdet(jnp.eye(2))

@@ -21,6 +21,12 @@ def matmul(
 ) -> Array:
     """Multiply matrices [..., n, k] and [..., k, m]; leading axes broadcast.
 
+    Dtype and errors are those of `matmul` of the main namespace.
+
+    Raises:
+        ValueError: an operand is a number.
+        TypeError: sizes do not fit.
+
     >>> import accnp as jnp
     >>> jnp.linalg.matmul(jnp.eye(2), jnp.array([1.0, 2.0]))
     Array([1., 2.], dtype=float32)
@@ -33,6 +39,8 @@ def matmul(
 @api_boundary
 def outer(x1: Any, x2: Any, /) -> Array:
     """Multiply each element of the vector x1 with each of the vector x2.
+
+    Shape (n, m), in the promoted dtype.
 
     Raises:
         ValueError: an argument is not a vector.
@@ -60,6 +68,11 @@ def tensordot(
     out_sharding: Any = None,
 ) -> Array:
     """Contract the last `axes` axes of x1 with the first of x2, or a pair of lists of axes.
+
+    Shape, dtype and errors are those of `tensordot` of the main namespace.
+
+    Raises:
+        TypeError: contracted axes differ, or are too few.
 
     >>> import accnp as jnp
     >>> jnp.linalg.tensordot(jnp.ones((2, 3)), jnp.ones((3, 2)), axes=1)

@@ -31,6 +31,13 @@ __all__ = ["matrix_power", "multi_dot", "tensorinv", "tensorsolve"]
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
     """Solve tensordot(a, x, x.ndim) = b.
 
+    The result has the shape that follows b's in a. Integers become the default float, other dtypes
+    stay, float16 and bfloat16, too.
+
+    Raises:
+        ValueError: shapes do not fit, or make no square matrix.
+        TypeError: a or b is a list or a text.
+
     >>> import accnp as jnp
     >>> jnp.linalg.tensorsolve(2.0 * jnp.eye(2), jnp.array([2.0, 4.0]))
     Array([1., 2.], dtype=float32)
@@ -57,6 +64,13 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
 def tensorinv(a: Any, ind: int = 2) -> Array:
     """Invert with respect to tensordot over `ind` axes.
 
+    The first `ind` axes come last. Integers become the default float, other dtypes stay, float16
+    and bfloat16, too.
+
+    Raises:
+        ValueError: ind is not positive, or makes no square matrix.
+        TypeError: a is a list or a text.
+
     >>> import accnp as jnp
     >>> jnp.linalg.tensorinv(2.0 * jnp.eye(4).reshape(2, 2, 4)).shape
     (4, 2, 2)
@@ -80,6 +94,11 @@ def tensorinv(a: Any, ind: int = 2) -> Array:
 @shown()
 def matrix_power(a: Any, n: int) -> Array:
     """Multiply square matrices with themselves n times (n < 0: their inverses).
+
+    The shape stays; so does the dtype, but for integers to a negative n, which become floats.
+
+    Raises:
+        TypeError: matrices are not square, n is no integer, or a is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.linalg.matrix_power(2 * jnp.eye(2), 3)
@@ -106,6 +125,12 @@ def matrix_power(a: Any, n: int) -> Array:
 @api_boundary
 def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
     """Multiply a chain of matrices in the cheapest order.
+
+    The first and the last may be vectors. The dtype is the promoted one.
+
+    Raises:
+        ValueError: fewer than two arrays, or shapes that do not fit.
+        TypeError: one is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.linalg.multi_dot([jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones(4)])

@@ -94,6 +94,13 @@ def singular_values(x: Node) -> Node:
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
     """Return the norm of vectors or matrices; None is the root of the sum of squares.
 
+    The result lacks the axes (1 long with keepdims=True); its dtype is real: integers become the
+    default float, others stay.
+
+    Raises:
+        ValueError: there is no such order, an axis is out of bounds, or three axes without axis=.
+        TypeError: x is a list or a text.
+
     >>> import accnp as jnp
     >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
     Array(5., dtype=float32)
@@ -139,6 +146,12 @@ def _keep(x: Node, axes: Sequence[int], rank: int) -> Node:
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Array:
     """Return the norm of vectors along axes (None: of all elements).
 
+    The dtype is real: integers become the default float, others stay.
+
+    Raises:
+        ValueError: ord is no number, or an axis is out of bounds.
+        TypeError: x is a list or a text.
+
     >>> import accnp as jnp
     >>> jnp.linalg.vector_norm(jnp.array([3.0, -4.0]), ord=1)
     Array(7., dtype=float32)
@@ -163,6 +176,13 @@ def _size(x: Node, axes: Sequence[int]) -> int:
 @api_boundary
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
     """Return the norm of the matrices in the last two axes.
+
+    Shape (..., n, m) gives (...); the dtype is real: integers become the default float, others
+    stay.
+
+    Raises:
+        ValueError: there is no such order, or there are fewer than two axes.
+        TypeError: x is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.linalg.matrix_norm(jnp.array([[3.0, 0.0], [4.0, 0.0]]))

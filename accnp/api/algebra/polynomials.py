@@ -49,6 +49,11 @@ def _row(name: str, *xs: Any) -> list[Array]:
 def polyadd(a1: Any, a2: Any) -> Array:
     """Return the coefficients of the sum of two polynomials.
 
+    The longer one's shape, the promoted dtype.
+
+    Raises:
+        TypeError: one is a list or a text.
+
     >>> import accnp as jnp
     >>> jnp.polyadd(jnp.array([1, 2]), jnp.array([3, 4, 5]))
     Array([3, 5, 7], dtype=int32)
@@ -62,6 +67,11 @@ def polyadd(a1: Any, a2: Any) -> Array:
 @api_boundary
 def polysub(a1: Any, a2: Any) -> Array:
     """Return the coefficients of the difference of two polynomials.
+
+    The longer one's shape, the promoted dtype.
+
+    Raises:
+        TypeError: one is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.polysub(jnp.array([1., 2.]), jnp.array([1.]))
@@ -88,6 +98,12 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:
         trim_leading_zeros: drop zeros in front of both first, as NumPy does; then the values must
             be known, so it is refused under jit.
 
+    Integers become the default float, other dtypes the promoted one.
+
+    Raises:
+        ValueError: one has not one axis.
+        TypeError: one is a list or a text.
+
     >>> import accnp as jnp
     >>> jnp.polymul(jnp.array([1., 2.]), jnp.array([1., -2.]))
     Array([ 1.,  0., -4.], dtype=float32)
@@ -103,6 +119,8 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:
 def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
     """Return quotient and remainder of the division of two polynomials.
 
+    Both have one axis; integers become the default float, other dtypes the promoted one.
+
     Args:
         u: coefficients of the dividend, rank 1.
         v: coefficients of the divisor, rank 1; the first one is not zero.
@@ -111,6 +129,9 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Array,
 
     Returns:
         The quotient, of length max(1, n - m + 1), and the remainder, of the length of `u`.
+
+    Raises:
+        TypeError: one is a list or a text, or is traced with trim_leading_zeros.
 
     >>> import accnp as jnp
     >>> jnp.polydiv(jnp.array([1., 5., 6.]), jnp.array([1., 2.]))
@@ -144,6 +165,10 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
     Returns:
         An array of the promoted dtype; integers stay integers.
 
+    Raises:
+        IndexError: p is a number.
+        TypeError: p or x is a list or a text.
+
     >>> import accnp as jnp
     >>> jnp.polyval(jnp.array([1, 2, 3]), 2)
     Array(11, dtype=int32)
@@ -167,6 +192,12 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
 def polyder(p: Any, m: int = 1) -> Array:
     """Return the coefficients of the m-th derivative.
 
+    Along the first axis there are m coefficients fewer; integers become the default float.
+
+    Raises:
+        ValueError: m is negative.
+        TypeError: p is a list or a text, or m is no integer.
+
     >>> import accnp as jnp
     >>> jnp.polyder(jnp.array([1., 2., 3.]))
     Array([2., 2.], dtype=float32)
@@ -188,11 +219,19 @@ def polyder(p: Any, m: int = 1) -> Array:
 def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
     """Return the coefficients of the m-th integral.
 
+    Coefficients have one axis.
+
     Args:
         p: coefficients, rank 1.
         m: how many times to integrate.
         k: the constants of integration: none (zeros), one, or m of them, the first integral's
             first.
+
+    m coefficients more; integers become the default float.
+
+    Raises:
+        ValueError: m is negative, or k has neither 1 nor m constants.
+        TypeError: p is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.polyint(jnp.array([3., 2., 1.]))
@@ -229,6 +268,12 @@ def poly(seq_of_zeros: Any) -> Array:
     Returns:
         n + 1 coefficients; the first is 1. Those of a matrix are complex.
 
+    Integers become the default float.
+
+    Raises:
+        ValueError: neither one axis nor a square matrix.
+        TypeError: seq_of_zeros is a list or a text.
+
     >>> import accnp as jnp
     >>> jnp.poly(jnp.array([1., 2.]))
     Array([ 1., -3.,  2.], dtype=float32)
@@ -255,6 +300,8 @@ def poly(seq_of_zeros: Any) -> Array:
 def roots(p: Any, *, strip_zeros: bool = True) -> Array:
     """Return the roots of a polynomial: the eigenvalues of its companion matrix.
 
+    One axis of complex dtype.
+
     Args:
         p: coefficients, rank 1.
         strip_zeros: drop zeros in front first, whose number must be known (so it is refused under
@@ -262,6 +309,9 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
 
     Returns:
         Complex array of n - 1 roots, or fewer where zeros in front were dropped.
+
+    Raises:
+        TypeError: p is a list or a text, or is traced with strip_zeros.
 
     >>> import accnp as jnp
     >>> jnp.round(jnp.sort(jnp.roots(jnp.array([1., 0., -4.]))), 3)
@@ -314,6 +364,12 @@ def polyfit(
     Returns:
         Coefficients [deg + 1] or [deg + 1, k]; with `full` also residuals, rank, singular values
         and rcond; with `cov` also the covariance, [deg + 1, deg + 1] or [deg + 1, deg + 1, k].
+
+    Integers become the default float.
+
+    Raises:
+        ValueError: deg is negative, or too few points for a covariance.
+        TypeError: shapes do not fit, or x or y is a list or a text.
 
     >>> import accnp as jnp
     >>> x = jnp.arange(4.)

@@ -130,6 +130,14 @@ def matmul(
 ) -> Array:
     """Multiply matrices in the last two axes; leading axes broadcast.
 
+    The dtype is the promoted one, or preferred_element_type; integers stay as narrow as they are.
+    Unlike NumPy: there is no out=.
+
+    Raises:
+        ValueError: an operand is a number.
+        TypeError: contracted axes differ in length, leading ones do not broadcast, or an operand is
+            a list or a text.
+
     >>> import accnp as jnp
     >>> jnp.matmul(jnp.eye(2), jnp.array([1.0, 2.0]))
     Array([1., 2.], dtype=float32)
@@ -176,6 +184,12 @@ def dot(
     out_sharding: Any = None,
 ) -> Array:
     """Contract the last axis of `a` with the last but one of `b`.
+
+    The result has the other axes of a, then those of b. The dtype is the promoted one, or
+    preferred_element_type; integers stay as narrow as they are.
+
+    Raises:
+        TypeError: contracted axes differ in length, or an operand is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.dot(jnp.arange(3), jnp.ones(3))
@@ -234,6 +248,12 @@ def lax_dot(
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
     """Multiply flattened vectors; the first one is conjugated.
 
+    The result is a number. The dtype is the promoted one, or preferred_element_type; integers stay
+    as narrow as they are.
+
+    Raises:
+        TypeError: sizes differ, or an operand is a list or a text.
+
     >>> import accnp as jnp
     >>> jnp.vdot(jnp.arange(3), jnp.ones(3))
     Array(3., dtype=float32)
@@ -249,6 +269,12 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
     """Contract the last axes.
 
+    The result has the other axes of a, then those of b. The dtype is the promoted one, or
+    preferred_element_type; integers stay as narrow as they are.
+
+    Raises:
+        TypeError: contracted axes differ in length, or an operand is a list or a text.
+
     >>> import accnp as jnp
     >>> jnp.inner(jnp.arange(3), jnp.ones(3))
     Array(3., dtype=float32)
@@ -262,6 +288,12 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
 @api_boundary
 def outer(a: Any, b: Any, out: None = None) -> Array:
     """Multiply each element of a with each element of b.
+
+    Both are flattened: shape (a.size, b.size), promoted dtype.
+
+    Raises:
+        TypeError: an operand is a list or a text.
+        NotImplementedError: out= is given.
 
     >>> import accnp as jnp
     >>> jnp.outer(jnp.arange(2), jnp.ones(2))
@@ -287,6 +319,13 @@ def tensordot(
     out_sharding: Any = None,
 ) -> Array:
     """Contract several axes: a number of them (none, if it is negative), or a pair of lists.
+
+    The dtype is the promoted one, or preferred_element_type; integers stay as narrow as they are.
+
+    Raises:
+        TypeError: contracted axes differ in length, there are too few, axes is no pair, or an
+            operand is a list or a text.
+        ValueError: lists of axes differ in length, or one is out of bounds.
 
     >>> import accnp as jnp
     >>> jnp.tensordot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]), axes=1)
@@ -326,6 +365,12 @@ def vecdot(
 ) -> Array:
     """Multiply vectors along an axis; the other axes broadcast; the first one is conjugated.
 
+    The dtype is the promoted one, or preferred_element_type; integers stay as narrow as they are.
+
+    Raises:
+        ValueError: vectors differ in length, an operand is a number, or the axis is out of bounds.
+        TypeError: other axes do not broadcast, or an operand is a list or a text.
+
     >>> import accnp as jnp
     >>> jnp.vecdot(jnp.arange(3), jnp.ones(3))
     Array(3., dtype=float32)
@@ -362,6 +407,14 @@ def trace(
     out: None = None,
 ) -> Array:
     """Sum a diagonal.
+
+    The result lacks the two axes. Narrow integers and bools become int32 (64-bit with
+    jax_enable_x64), other dtypes stay.
+
+    Raises:
+        ValueError: fewer than two axes, equal ones, or one out of bounds.
+        TypeError: a is a list or a text.
+        NotImplementedError: out= is given.
 
     >>> import accnp as jnp
     >>> jnp.trace(jnp.eye(3))

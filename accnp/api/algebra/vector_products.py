@@ -37,6 +37,12 @@ def _need_axes(name: str, *wanted: tuple[Node, int]) -> None:
 def matvec(x1: Any, x2: Any, /) -> Array:
     """Multiply matrices with vectors; leading axes broadcast.
 
+    Shapes (..., n, m) and (..., m) give (..., n), in the promoted dtype.
+
+    Raises:
+        ValueError: x1 has fewer than two axes, or x2 none.
+        TypeError: sizes do not fit, or an operand is a list or a text.
+
     >>> import accnp as jnp
     >>> jnp.matvec(jnp.eye(2), jnp.arange(2))
     Array([0., 1.], dtype=float32)
@@ -50,6 +56,12 @@ def matvec(x1: Any, x2: Any, /) -> Array:
 @api_boundary
 def vecmat(x1: Any, x2: Any, /) -> Array:
     """Multiply (conjugated) vectors with matrices; leading axes broadcast.
+
+    Shapes (..., n) and (..., n, m) give (..., m), in the promoted dtype.
+
+    Raises:
+        ValueError: x1 has no axis, or x2 fewer than two.
+        TypeError: sizes do not fit, or an operand is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.vecmat(jnp.arange(2), jnp.eye(2))
@@ -66,6 +78,11 @@ def vecmat(x1: Any, x2: Any, /) -> Array:
 @shown(arrays=2)
 def kron(a: Any, b: Any) -> Array:
     """Return the Kronecker product.
+
+    Each axis is as long as those of a and b multiplied; the dtype is the promoted one.
+
+    Raises:
+        TypeError: both are bool, or one is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.kron(jnp.array([1, 2]), jnp.array([1, 1]))
@@ -90,6 +107,12 @@ def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Array:
     """Return the cross product of vectors of 2 or 3 components.
+
+    Other axes broadcast; two vectors of 2 give a number. The dtype is the promoted one.
+
+    Raises:
+        ValueError: vectors have neither 2 nor 3 components, or the axis is out of bounds.
+        TypeError: other axes do not broadcast, or an operand is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))

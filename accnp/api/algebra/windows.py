@@ -48,6 +48,11 @@ def _cosines(M: Any, name: str, *weights: float) -> Array:
 def bartlett(M: int) -> Array:
     """Return the triangle that is 0 at both ends and 1 in the middle; float[M].
 
+    The dtype is float32 (64-bit with jax_enable_x64).
+
+    Raises:
+        TypeError: M is negative or traced.
+
     >>> import accnp as jnp
     >>> jnp.bartlett(5)
     Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
@@ -60,6 +65,11 @@ def bartlett(M: int) -> Array:
 def blackman(M: int) -> Array:
     """Return 0.42 - 0.5 cos(x) + 0.08 cos(2x), x from 0 to 2 pi; float[M].
 
+    The dtype is float32 (64-bit with jax_enable_x64).
+
+    Raises:
+        TypeError: M is negative or traced.
+
     >>> import accnp as jnp
     >>> jnp.blackman(3).round(3)
     Array([-0.,  1., -0.], dtype=float32)
@@ -71,6 +81,11 @@ def blackman(M: int) -> Array:
 def hamming(M: int) -> Array:
     """Return 0.54 - 0.46 cos(x), x from 0 to 2 pi; float[M].
 
+    The dtype is float32 (64-bit with jax_enable_x64).
+
+    Raises:
+        TypeError: M is negative or traced.
+
     >>> import accnp as jnp
     >>> jnp.hamming(3).round(3)
     Array([0.08, 1.  , 0.08], dtype=float32)
@@ -81,6 +96,11 @@ def hamming(M: int) -> Array:
 @api_boundary
 def hanning(M: int) -> Array:
     """Return 0.5 - 0.5 cos(x), x from 0 to 2 pi; float[M].
+
+    The dtype is float32 (64-bit with jax_enable_x64).
+
+    Raises:
+        TypeError: M is negative or traced.
 
     >>> import accnp as jnp
     >>> jnp.hanning(3).round(3)
@@ -96,6 +116,11 @@ def kaiser(M: int, beta: Any) -> Array:
     Args:
         M: number of points, static.
         beta: shape of the window, a number (may be traced); 0 gives ones.
+
+    The dtype is float32 (64-bit with jax_enable_x64).
+
+    Raises:
+        TypeError: M is negative or traced.
 
     >>> import accnp as jnp
     >>> jnp.kaiser(3, 0.0)

@@ -24,6 +24,12 @@ save, savez = np.save, np.savez
 def ndim(a: Any) -> int:
     """The number of axes.
 
+    Lists are counted, too; no dtype plays a part.
+
+    Raises:
+        TypeError: a is a text.
+        ValueError: nested lists differ in length.
+
     >>> import accnp as jnp
     >>> jnp.ndim(jnp.zeros((2, 3)))
     2
@@ -33,6 +39,12 @@ def ndim(a: Any) -> int:
 
 def shape(a: Any) -> tuple[int, ...]:
     """The lengths of the axes.
+
+    Lists have one, too; no dtype plays a part.
+
+    Raises:
+        TypeError: a is a text.
+        ValueError: nested lists differ in length.
 
     >>> import accnp as jnp
     >>> jnp.shape(jnp.zeros((2, 3)))
@@ -45,6 +57,12 @@ def shape(a: Any) -> tuple[int, ...]:
 
 def size(a: Any, axis: Any = None) -> int:
     """The number of elements, in all or along axes.
+
+    No dtype plays a part.
+
+    Raises:
+        TypeError: a is a text.
+        ValueError: an axis is out of bounds.
 
     >>> import accnp as jnp
     >>> jnp.size(jnp.zeros((2, 3)), axis=1)
@@ -63,6 +81,12 @@ def array_repr(
 ) -> str:
     """The text that `repr` gives.
 
+    It shows dtype, and shape where no elements are. Widths and precision are those of
+    `set_printoptions`.
+
+    Raises:
+        AttributeError: arr is no array.
+
     >>> import accnp as jnp
     >>> jnp.array_repr(jnp.array([1, 2]))
     'Array([1, 2], dtype=int32)'
@@ -75,6 +99,11 @@ def array_str(
 ) -> str:
     """The text that `str` gives.
 
+    It shows elements, not the dtype; of any shape.
+
+    Raises:
+        TypeError: a is traced.
+
     >>> import accnp as jnp
     >>> jnp.array_str(jnp.array([1, 2]))
     '[1 2]'
@@ -85,6 +114,8 @@ def array_str(
 def isscalar(element: Any) -> bool:
     """Whether an object is a number or an array of rank 0.
 
+    Of any dtype. Unlike NumPy: arrays of shape () are scalars. It raises no error.
+
     >>> import accnp as jnp
     >>> [jnp.isscalar(2.0), jnp.isscalar(jnp.zeros(1))]
     [True, False]
@@ -94,6 +125,11 @@ def isscalar(element: Any) -> bool:
 
 def iscomplexobj(x: Any) -> bool:
     """Whether the dtype is complex.
+
+    Of any shape.
+
+    Raises:
+        TypeError: x is a list or a text, which NumPy takes.
 
     >>> import accnp as jnp
     >>> jnp.iscomplexobj(jnp.array([1j]))
@@ -106,6 +142,11 @@ def iscomplexobj(x: Any) -> bool:
 
 def isrealobj(x: Any) -> bool:
     """Whether the dtype is not complex.
+
+    Of any shape.
+
+    Raises:
+        TypeError: x is a list or a text, which NumPy takes.
 
     >>> import accnp as jnp
     >>> jnp.isrealobj(jnp.array([1.0]))

@@ -41,6 +41,12 @@ def apply_along_axis(
     Returns:
         The results, their axes in the place of `axis`.
 
+    The dtype is that of the results.
+
+    Raises:
+        TypeError: arr is a list or a text.
+        ValueError: the axis is out of bounds.
+
     >>> import accnp as jnp
     >>> jnp.apply_along_axis(jnp.sum, 1, jnp.ones((2, 3)))
     Array([3., 3.], dtype=float32)
@@ -63,6 +69,12 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Array
         func: called as `func(array, axis)`; its result keeps the rank, or loses just that axis.
         a: array.
         axes: an axis or several, static.
+
+    The dtype is that of the last result.
+
+    Raises:
+        ValueError: an axis is out of bounds, or the result has another rank.
+        TypeError: a is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3, 4)), [0, 2]).shape
@@ -96,6 +108,12 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 
     Returns:
         An array of the shape and dtype of `x`.
+
+    Shape and dtype are those of x.
+
+    Raises:
+        ValueError: functions and conditions differ in number.
+        TypeError: x is a list or a text.
 
     >>> import accnp as jnp
     >>> x = jnp.arange(-2., 3.)
@@ -138,6 +156,11 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
         mask: of as many elements.
         vals: put one after the other, from the first again when they are used up.
 
+    Shape and dtype are those of arr.
+
+    Raises:
+        ValueError: inplace is true; mask has another size; there are no values.
+
     >>> import accnp as jnp
     >>> jnp.place(jnp.arange(5), jnp.arange(5) > 1, jnp.array([8, 9]), inplace=False)
     Array([0, 1, 8, 9, 8], dtype=int32)
@@ -165,6 +188,11 @@ def fromfunction(
     """Call a function for the indices of each place of a grid, all at once by `vmap`.
 
     The function gets numbers, so what it makes of them stands behind the axes of the grid.
+
+    The numbers are of `dtype`, by default float32.
+
+    Raises:
+        TypeError: a size is negative or no static integer.
 
     >>> import accnp as jnp
     >>> jnp.fromfunction(lambda i: i * 2, (3,))

@@ -45,6 +45,8 @@ def array(
 ) -> Array:  # fmt: skip
     """Make an array of a number, a NumPy array, or nested lists of them; a copy unless copy=False.
 
+    The shape is that of the nesting.
+
     Differs from NumPy: Python's numbers become int32, float32, complex64 (64-bit with
     jax_enable_x64), and a number alone is weak: it yields to the dtype of what it meets.
 

@@ -48,6 +48,13 @@ def delete(
 
     Traced places need `assume_unique_indices=True`: the length of the result is known by it.
 
+    axis=None flattens arr; the dtype stays.
+
+    Raises:
+        IndexError: a place is out of bounds, or no integer.
+        ValueError: the axis is out of bounds.
+        TypeError: arr is a list or a text, or places are traced.
+
     >>> import accnp as jnp
     >>> jnp.delete(jnp.array([1, 2, 3]), 1)
     Array([1, 3], dtype=int32)
@@ -79,6 +86,12 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     """Insert values before places along an axis; places out of range are those at the ends.
 
     The result has the dtype of `arr`.
+
+    axis=None flattens arr. Unlike NumPy: a place out of range is no error.
+
+    Raises:
+        ValueError: obj is no integer, or the axis is out of bounds.
+        TypeError: arr is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.insert(jnp.array([1, 3]), 1, 2)
@@ -128,6 +141,12 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Array:
         filt: array.
         trim: "f" for the front, "b" for the back, or both.
         axis: an axis, several, or None for all.
+
+    The dtype stays.
+
+    Raises:
+        TypeError: filt is a list or a text, or is traced.
+        ValueError: an axis is out of bounds.
 
     >>> import accnp as jnp
     >>> jnp.trim_zeros(jnp.array([0, 1, 0, 2, 0]))

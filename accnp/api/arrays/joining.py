@@ -323,7 +323,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Split into parts that are as equal as can be, or before the given indices.
 
-    The first ones are one longer; the dtype stays. Errors are those of `split`.
+    The first ones are one element longer; the dtype stays. Errors are those of `split`.
 
     >>> import accnp as jnp
     >>> jnp.array_split(jnp.arange(3), 2)

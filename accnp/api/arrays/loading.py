@@ -21,7 +21,7 @@ __all__ = ["from_dlpack", "frombuffer", "fromfile", "fromiter", "fromstring", "l
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Array:
     """Make an array of the bytes of a buffer.
 
-    One axis. Unlike NumPy: 64-bit numbers become 32-bit ones (unless jax_enable_x64).
+    One axis. Unlike NumPy: 64-bit dtypes become 32-bit ones (unless jax_enable_x64).
 
     Raises:
         ValueError: the bytes do not fit the dtype.
@@ -38,7 +38,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
 def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Array:
     """Make an array of the numbers in a text.
 
-    One axis; 64-bit numbers become 32-bit ones (unless jax_enable_x64).
+    One axis; 64-bit dtypes become 32-bit ones (unless jax_enable_x64).
 
     Raises:
         ValueError: something is no number.
@@ -54,7 +54,7 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
 def fromiter(iterable: Any, dtype: Any, count: int = -1) -> Array:
     """Make an array of the numbers that an iterator yields.
 
-    One axis; 64-bit numbers become 32-bit ones (unless jax_enable_x64).
+    One axis; 64-bit dtypes become 32-bit ones (unless jax_enable_x64).
 
     Raises:
         ValueError: something is no number.
@@ -71,9 +71,9 @@ def fromiter(iterable: Any, dtype: Any, count: int = -1) -> Array:
 def fromfile(
     file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0
 ) -> Array:
-    """Make an array of rank 1 of the numbers in a file, as bytes or (`sep`) as text.
+    """Make an array of one axis of the numbers in a file, as bytes or (`sep`) as text.
 
-    64-bit numbers become 32-bit ones (unless jax_enable_x64).
+    64-bit dtypes become 32-bit ones (unless jax_enable_x64).
 
     Raises:
         OSError: the file cannot be read.

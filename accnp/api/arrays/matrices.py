@@ -322,7 +322,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """Return the row and column indices of the upper triangle.
 
-    Dtype and errors are those of `tril_indices`.
+    Shapes, dtype and errors are those of `tril_indices`.
 
     >>> import accnp as jnp
     >>> jnp.triu_indices(2)
@@ -391,7 +391,7 @@ def mask_indices(
 
 @api_boundary
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
-    """Return the indices of the main diagonal.
+    """Return the indices of the main diagonal, a vector for each axis.
 
     The dtype is int32 (int64 with jax_enable_x64).
 

@@ -67,6 +67,13 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
     `mode` may be a function as well: it gets each padded line, the pair of widths, the axis and
     the other keywords, and returns the line with its borders (NumPy's writes into it).
 
+    The dtype stays.
+
+    Raises:
+        ValueError: widths that are negative or do not fit; keywords of another mode; an empty axis.
+        TypeError: array is a list or a text, or a width is no integer.
+        NotImplementedError: there is no such mode.
+
     >>> import accnp as jnp
     >>> jnp.pad(jnp.array([1, 2, 3]), (1, 2), "reflect")
     Array([2, 1, 2, 3, 2, 1], dtype=int32)

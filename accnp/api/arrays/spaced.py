@@ -138,7 +138,8 @@ def geomspace(
 ) -> Array:  # fmt: skip
     """Make `num` values from start to stop in geometric progression.
 
-    Shape and dtype are those of `linspace`. Unlike NumPy: an end of 0 gives nan, not an error.
+    Shape and dtype are those of `linspace`. Unlike NumPy: an end of 0
+    gives nan between the ends, not an error.
 
     Raises:
         TypeError: an argument is no array or number.

@@ -79,6 +79,10 @@ def unpackbits(
     Returns:
         uint8 of zeros and ones.
 
+    Raises:
+        TypeError: a is not uint8, or is a list or a text.
+        ValueError: the axis is out of bounds, or there is no such bitorder.
+
     >>> import accnp as jnp
     >>> jnp.unpackbits(jnp.array([5], dtype=jnp.uint8))
     Array([0, 0, 0, 0, 0, 1, 0, 1], dtype=uint8)

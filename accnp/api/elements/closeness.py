@@ -38,6 +38,12 @@ __all__ = ["allclose", "array_equal", "array_equiv", "isclose", "spacing"]
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Array:
     """Whether abs(a - b) <= atol + rtol * abs(b), elementwise.
 
+    Shapes broadcast; the dtype is bool.
+
+    Raises:
+        TypeError: an operand is a list or a text.
+        TypeError, also a ValueError: shapes do not broadcast.
+
     >>> import accnp as jnp
     >>> jnp.isclose(jnp.array([1.0, 2.0]), jnp.array([1.000001, 2.1]))
     Array([ True, False], dtype=bool)
@@ -59,6 +65,12 @@ def allclose(
 ) -> Array:
     """Whether all elements of a and b are close.
 
+    Shapes broadcast. The result is a bool array, not Python's bool as NumPy's.
+
+    Raises:
+        TypeError: an operand is a list or a text.
+        TypeError, also a ValueError: shapes do not broadcast.
+
     >>> import accnp as jnp
     >>> jnp.allclose(jnp.array([1.0, 2.0]), jnp.array([1.000001, 2.0]))
     Array(True, dtype=bool)
@@ -69,6 +81,11 @@ def allclose(
 @api_boundary
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
     """Whether two arrays have the same shape and elements.
+
+    Dtypes promote. The result is a bool array, not Python's bool as NumPy's.
+
+    Raises:
+        TypeError: an operand is a list or a text, which NumPy takes.
 
     >>> import accnp as jnp
     >>> jnp.array_equal(jnp.array([1, 2]), jnp.array([1, 2]))
@@ -87,6 +104,11 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
 def array_equiv(a1: Any, a2: Any) -> Array:
     """Whether two arrays have the same elements once broadcast.
 
+    Dtypes promote; shapes that do not broadcast make it False. A bool array.
+
+    Raises:
+        TypeError: an operand is a list or a text, which NumPy takes.
+
     >>> import accnp as jnp
     >>> jnp.array_equiv(jnp.array([1, 1]), 1)
     Array(True, dtype=bool)
@@ -101,6 +123,11 @@ def array_equiv(a1: Any, a2: Any) -> Array:
 
 def spacing(x: Any, /) -> Array:
     """The distance to the next number away from 0, elementwise.
+
+    The shape stays; integers become the default float, other dtypes stay.
+
+    Raises:
+        TypeError: x is complex, or is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.spacing(jnp.array([1.0, 1024.0]))

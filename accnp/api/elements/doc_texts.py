@@ -40,7 +40,7 @@ def ufunc_doc(name: str, what: str, prepare: str, arity: int, example: str) -> s
     shapes = "The shape is that of x." if arity == 1 else "Shapes broadcast; dtypes promote."
     result = example.split(" -> ")[1]
     truths = "T" in result or "F" in result
-    to_floats = prepare in ("inexact", "real_inexact", "_real_strong") and not truths
+    to_floats = prepare in ("inexact", "real_inexact", "_real_strong", "_logs") and not truths
     kinds = refused(name)
     if name in _OWN:
         types = _OWN[name]

@@ -30,6 +30,12 @@ _isposinf = unary("isposinf", rules.is_infinite_with(1.0, "isposinf"), promote, 
 def modf(x: Any, /, out: None = None) -> tuple[Array, Array]:
     """Fraction and whole part, elementwise.
 
+    The shape is that of x; integers become the default float, other dtypes stay.
+
+    Raises:
+        TypeError: x is complex, or is a list or a text.
+        NotImplementedError: out= is given, unlike NumPy.
+
     >>> import accnp as jnp
     >>> jnp.modf(jnp.array([1.5, -2.25]))
     (Array([ 0.5 , -0.25], dtype=float32), Array([ 1., -2.], dtype=float32))
@@ -40,6 +46,13 @@ def modf(x: Any, /, out: None = None) -> tuple[Array, Array]:
 
 def isneginf(x: Any, /, out: None = None) -> Array:
     """Whether x is -inf, elementwise.
+
+    The shape is that of x, the dtype bool.
+
+    Raises:
+        ValueError: x is complex.
+        TypeError: x is a list or a text.
+        NotImplementedError: out= is given, unlike NumPy.
 
     >>> import accnp as jnp
     >>> jnp.isneginf(jnp.array([-jnp.inf, jnp.inf]))
@@ -52,6 +65,13 @@ def isneginf(x: Any, /, out: None = None) -> Array:
 def isposinf(x: Any, /, out: None = None) -> Array:
     """Whether x is inf, elementwise.
 
+    The shape is that of x, the dtype bool.
+
+    Raises:
+        ValueError: x is complex.
+        TypeError: x is a list or a text.
+        NotImplementedError: out= is given, unlike NumPy.
+
     >>> import accnp as jnp
     >>> jnp.isposinf(jnp.array([-jnp.inf, jnp.inf]))
     Array([False,  True], dtype=bool)
@@ -63,6 +83,12 @@ def isposinf(x: Any, /, out: None = None) -> Array:
 @api_boundary
 def ldexp(x1: Any, x2: Any, /) -> Array:
     """x1 * 2**x2, elementwise; x2 must be integer.
+
+    Shapes broadcast; the dtype is that of x1, the default float for integers.
+
+    Raises:
+        ValueError: x1 is complex, or x2 no integer.
+        TypeError, also a ValueError: shapes do not broadcast.
 
     >>> import accnp as jnp
     >>> jnp.ldexp(jnp.array([1.0, 3.0]), jnp.array([4, -1]))
@@ -85,6 +111,11 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
 def angle(z: Any, deg: bool = False) -> Array:
     """The angle of complex numbers, in radians or degrees.
 
+    The shape is that of z; the dtype is real, the default float for integers.
+
+    Raises:
+        TypeError: z is a list or a text.
+
     >>> import accnp as jnp
     >>> jnp.angle(jnp.array([1j, -1.0]), deg=True)
     Array([ 90., 180.], dtype=float32)
@@ -102,6 +133,11 @@ def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Array:
     """Replace nan and infinities, by default by 0 and the largest finite numbers.
+
+    Shape and dtype stay. Unlike NumPy: always a copy, copy= changes nothing.
+
+    Raises:
+        TypeError: x is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.nan_to_num(jnp.array([1.0, jnp.nan, jnp.inf]), posinf=9.0)

@@ -257,6 +257,12 @@ def frompyfunc(func: Any, /, nin: int, nout: int, *, identity: Any = None) -> uf
         nout: number of results.
         identity: what a fold of nothing gives.
 
+    The ufunc's arguments broadcast, and promote as `func` says; unlike NumPy's, results are no
+    objects, but of numeric dtypes.
+
+    Raises:
+        AttributeError: func has no name.
+
     >>> import accnp as jnp
     >>> jnp.frompyfunc(lambda x, y: x * 10 + y, 2, 1, identity=0).reduce(jnp.array([1, 2, 3]))
     Array(123, dtype=int32)

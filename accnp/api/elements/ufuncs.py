@@ -375,6 +375,12 @@ def _power(x: Any, y: Any) -> Any:
 def power(x1: Any, x2: Any, /) -> Array:
     """x1 to the power x2, elementwise; integers to negative static powers are refused.
 
+    Shapes broadcast; the dtype is the promoted one, bools become int32.
+
+    Raises:
+        TypeError: integers to a negative static power, or an operand is a list or a text.
+        TypeError, also a ValueError: shapes do not broadcast.
+
     >>> import accnp as jnp
     >>> jnp.power(jnp.array([2, 3]), 3)
     Array([ 8, 27], dtype=int32)
@@ -392,6 +398,13 @@ pow = power
 @shown()
 def round(a: Any, decimals: int = 0, out: None = None) -> Array:
     """Round to a number of decimals, halves to the even neighbour.
+
+    The shape stays; so does the dtype.
+
+    Raises:
+        ValueError: a is bool.
+        NotImplementedError: integers with decimals < 0, or out=.
+        TypeError: a is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.round(jnp.array([1.25, 2.567]), 1)
@@ -436,6 +449,12 @@ def no_out(out: Any, name: str) -> None:
 @shown(arrays=3)
 def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:
     """Limit values to [min, max]; either bound may be None.
+
+    Shapes broadcast; the dtype is the promoted one of all.
+
+    Raises:
+        ValueError: a complex argument, or no array.
+        TypeError, also a ValueError: shapes do not broadcast.
 
     >>> import accnp as jnp
     >>> jnp.clip(jnp.array([-2, 1, 5]), 0, 3)

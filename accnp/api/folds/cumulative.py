@@ -100,6 +100,13 @@ def cumulative_sum(
 ) -> Array:
     """The running sum along an axis, with a 0 in front if asked for.
 
+    The shape is that of x, the axis one longer with include_initial. Bools and narrow integers
+    become int32 or uint32 (64-bit with jax_enable_x64).
+
+    Raises:
+        ValueError: x is a number, or several axes and no axis=.
+        TypeError: x is a list or a text.
+
     >>> import accnp as jnp
     >>> jnp.cumulative_sum(jnp.arange(3), include_initial=True)
     Array([0, 0, 1, 3], dtype=int32)
@@ -112,6 +119,8 @@ def cumulative_prod(
     x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
 ) -> Array:
     """The running product along an axis, with a 1 in front if asked for.
+
+    Shape, dtype and errors are those of `cumulative_sum`.
 
     >>> import accnp as jnp
     >>> jnp.cumulative_prod(jnp.array([2, 3]))
@@ -239,6 +248,8 @@ def nanmean(
 ) -> Array:
     """The mean over the given axes, leaving nan out.
 
+    Shape, dtype and errors are those of `mean`; nan where all are nan, without a warning.
+
     >>> import accnp as jnp
     >>> jnp.nanmean(jnp.array([1, jnp.nan]))
     Array(1., dtype=float32)
@@ -258,6 +269,8 @@ def nanvar(
     mean: Any = None,
 ) -> Array:
     """The variance over the given axes, leaving nan out; with an integer dtype it is one.
+
+    Shape, dtype and errors are those of `var`; nan where too few are left, without a warning.
 
     >>> import accnp as jnp
     >>> jnp.nanvar(jnp.array([1, jnp.nan]))
@@ -282,6 +295,12 @@ def nanstd(
     mean: Any = None,
 ) -> Array:
     """The standard deviation over the given axes, leaving nan out.
+
+    Shape and dtype are those of `std`.
+
+    Raises:
+        TypeError: dtype is an integer, or a is a list or a text.
+        ValueError: an axis is out of bounds.
 
     >>> import accnp as jnp
     >>> jnp.nanstd(jnp.array([1, jnp.nan]))

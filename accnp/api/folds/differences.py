@@ -31,6 +31,8 @@ def _part(x: Array, axis: int, start: int | None, stop: int | None) -> Array:
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
     """Return the n-th differences of neighbours along an axis.
 
+    The axis gets n elements shorter; the dtype stays.
+
     `prepend` and `append` (arrays, or numbers for one element) are joined to `a` before. Booleans
     give whether neighbours differ.
 
@@ -72,6 +74,11 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 @shown()
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
     """Return the differences of neighbours in the flattened array, between given ends.
+
+    One axis; the dtype stays.
+
+    Raises:
+        TypeError: ary is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.ediff1d(jnp.array([1, 2, 4]), to_begin=0)
@@ -117,6 +124,8 @@ def _slope(x: Array, h: Array, axis: int) -> Array:
 @shown()
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = None) -> Any:
     """Return the derivative along each axis by central differences, one-sided at the ends.
+
+    Integers become the default float, other dtypes stay.
 
     Args:
         f: values on a grid.

@@ -32,6 +32,8 @@ __all__ = ["histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Array:
     """Return the edges of the bins of a histogram.
 
+    A vector of a floating dtype, of one element more than there are bins.
+
     Args:
         a: values.
         bins: a number of bins of one width, or the edges.
@@ -138,6 +140,8 @@ def histogramdd(
 ) -> tuple[Array, list[Array]]:
     """Count points in boxes of a grid.
 
+    The dtype is that of the weights, int32 without them.
+
     Args:
         sample: points, shape (n, d).
         bins: a number of bins for all axes, or for each axis a number or its edges.
@@ -214,6 +218,12 @@ def histogram2d(
 
     `bins` is a number, a pair of numbers or of edges, or the edges along both axes; the rest as in
     `histogramdd`.
+
+    Shape (bins along x, bins along y); the dtype is that of the weights, int32
+    without them.
+
+    Raises:
+        TypeError: x and y differ in length, or one is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.histogram2d(jnp.array([0.0, 1.0]), jnp.array([0.0, 1.0]), bins=2)[0].tolist()

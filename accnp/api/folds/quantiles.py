@@ -299,6 +299,11 @@ nanquantile = _make_quantile(
     True,
     """As `quantile`, of the elements that are no NaN.
 
+    Shape, dtype and errors are those of `quantile`.
+
+    Raises:
+        ValueError: unknown method, complex values, weights that do not fit, out=.
+
     >>> import accnp as jnp
     >>> jnp.nanquantile(jnp.array([1.0, 2.0, jnp.nan]), 0.5)
     Array(1.5, dtype=float32)
@@ -309,6 +314,11 @@ percentile = _make_quantile(
     _share,
     False,
     """As `quantile`, with `q` from 0 to 100.
+
+    Shape, dtype and errors are those of `quantile`.
+
+    Raises:
+        ValueError: unknown method, complex values, weights that do not fit, out=.
 
     >>> import accnp as jnp
     >>> jnp.percentile(jnp.array([1.0, 2.0, 4.0]), 75)
@@ -321,6 +331,11 @@ nanpercentile = _make_quantile(
     True,
     """As `percentile`, of the elements that are no NaN.
 
+    Shape, dtype and errors are those of `quantile`.
+
+    Raises:
+        ValueError: unknown method, complex values, weights that do not fit, out=.
+
     >>> import accnp as jnp
     >>> jnp.nanpercentile(jnp.array([1.0, jnp.nan, 3.0]), 50)
     Array(2., dtype=float32)
@@ -331,6 +346,12 @@ median = _make_median(
     False,
     """Return the middle value of an array, or the mean of the two in the middle.
 
+    The result has the shape without the axes; integers become the default float.
+
+    Raises:
+        ValueError: complex values, an axis out of bounds, or out= (which NumPy has).
+        TypeError: a is a list or a text.
+
     >>> import accnp as jnp
     >>> jnp.median(jnp.array([3, 1, 2, 9]))
     Array(2.5, dtype=float32)
@@ -340,6 +361,12 @@ nanmedian = _make_median(
     "nanmedian",
     True,
     """As `median`, of the elements that are no NaN.
+
+    The result has the shape without the axes; integers become the default float.
+
+    Raises:
+        ValueError: complex values, an axis out of bounds, or out= (which NumPy has).
+        TypeError: a is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.nanmedian(jnp.array([1.0, jnp.nan, 3.0]))

@@ -97,6 +97,8 @@ def unique(
 ) -> Any:
     """Return the sorted distinct values; under jit pass `size`.
 
+    The dtype stays; places and counts are int32 (64-bit with jax_enable_x64).
+
     Args:
         ar: array; without `axis` it is taken flat.
         return_index, return_inverse, return_counts: return as well the first place of each value,
@@ -210,6 +212,11 @@ def _of_nothing(
 @api_boundary
 def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Array:
     """Return the distinct values.
+    The dtype stays. One axis, sorted; under jit size= says how many.
+
+    Raises:
+        TypeError: traced without size=.
+
     >>> import accnp as jnp
     >>> jnp.unique_values(jnp.array([5, 4, 5]))
     Array([4, 5], dtype=int32)
@@ -220,6 +227,12 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 @api_boundary
 def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
     """Return the distinct values and how often they occur.
+
+    The dtype stays; counts are int32 (64-bit with jax_enable_x64). One axis, sorted; under jit
+    size= says how many.
+
+    Raises:
+        TypeError: traced without size=.
 
     >>> import accnp as jnp
     >>> jnp.unique_counts(jnp.array([5, 4, 5])).counts
@@ -234,6 +247,12 @@ def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
     """Return the distinct values and the place of each element among them.
 
+    The dtype stays; places are int32 (64-bit with jax_enable_x64), of the shape of x. One axis,
+    sorted; under jit size= says how many.
+
+    Raises:
+        TypeError: traced without size=.
+
     >>> import accnp as jnp
     >>> jnp.unique_inverse(jnp.array([5, 4, 5])).inverse_indices
     Array([1, 0, 1], dtype=int32)
@@ -246,6 +265,12 @@ def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None
 @api_boundary
 def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAll:
     """Return the distinct values, first indices, places of each element, and counts.
+
+    The dtype stays; the others are int32 (64-bit with jax_enable_x64). One axis, sorted; under jit
+    size= says how many.
+
+    Raises:
+        TypeError: traced without size=.
 
     >>> import accnp as jnp
     >>> jnp.unique_all(jnp.array([5, 4, 5])).counts
@@ -273,6 +298,11 @@ def _set_operation(name: str, a: Any, b: Any, *args: Any) -> Any:
 def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
     """Return the sorted values that are in either array; under jit pass `size` (see `unique`).
 
+    One axis, of the promoted dtype.
+
+    Raises:
+        TypeError: one is a list or a text, or is traced without size=.
+
     >>> import accnp as jnp
     >>> jnp.union1d(jnp.array([3, 1]), jnp.array([2, 3]))
     Array([1, 2, 3], dtype=int32)
@@ -297,6 +327,11 @@ def intersect1d(
     """Return the sorted values that are in both arrays; under jit pass `size` (see `unique`).
 
     With `return_indices` the first places in either array follow; missing ones are its length.
+
+    One axis, of the promoted dtype.
+
+    Raises:
+        TypeError: one is a list or a text, or is traced without size=.
 
     >>> import accnp as jnp
     >>> jnp.intersect1d(jnp.array([3, 1, 2]), jnp.array([2, 3, 5]))
@@ -342,6 +377,11 @@ def setdiff1d(
 ) -> Array:
     """Return the sorted values that are in the first array only; under jit pass `size`, and 0 or
 
+    One axis, of the dtype of ar1.
+
+    Raises:
+        TypeError: one is a list or a text, or is traced without size=.
+
     >>> import accnp as jnp
     >>> jnp.setdiff1d(jnp.array([3, 1, 2]), jnp.array([2]))
     Array([1, 3], dtype=int32)
@@ -378,6 +418,11 @@ def setxor1d(
 ) -> Array:
     """Return the sorted values that are in exactly one of the arrays; under jit pass `size` (see
 
+    One axis, of the promoted dtype.
+
+    Raises:
+        TypeError: one is a list or a text, or is traced without size=.
+
     >>> import accnp as jnp
     >>> jnp.setxor1d(jnp.array([1, 2]), jnp.array([2, 3]))
     Array([1, 3], dtype=int32)
@@ -406,6 +451,8 @@ def isin(
     method: str = "auto",
 ) -> Array:
     """Return, for each element, whether it is among the test elements. All methods are one here.
+
+    The shape is that of element, the dtype bool.
 
     Raises:
         ValueError: a `method` that is not known, where there are elements.

@@ -50,6 +50,12 @@ def sort(
 ) -> Array:
     """Sort along an axis (None: flattened).
 
+    Shape and dtype stay; nan come last, complex numbers go by real part, then imaginary part.
+
+    Raises:
+        TypeError: kind or order is given, unlike NumPy, or a is a list or a text.
+        ValueError: the axis is out of bounds.
+
     >>> import accnp as jnp
     >>> jnp.sort(jnp.array([3, 1, 2]))
     Array([1, 2, 3], dtype=int32)
@@ -89,6 +95,12 @@ def argsort(
 ) -> Array:
     """Return the indices that sort along an axis.
 
+    The shape stays; the dtype is int32 (64-bit with jax_enable_x64) or `dtype`.
+
+    Raises:
+        TypeError: kind or order is given, unlike NumPy, or a is a list or a text.
+        ValueError: the axis is out of bounds.
+
     >>> import accnp as jnp
     >>> jnp.argsort(jnp.array([3, 1, 2]))
     Array([1, 2, 0], dtype=int32)
@@ -103,6 +115,12 @@ def argsort(
 @shown()
 def lexsort(keys: Any, axis: int = -1) -> Array:
     """Return the indices that sort by several keys, the last one first.
+
+    The shape is that of a key, the dtype int32 (64-bit with jax_enable_x64).
+
+    Raises:
+        ValueError: keys differ in shape.
+        TypeError: there is no key, or one is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.lexsort((jnp.array([2, 1]), jnp.array([0, 0])))
@@ -176,6 +194,11 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
 @shown()
 def sort_complex(a: Any) -> Array:
     """Sort along the last axis, and convert to complex.
+
+    The shape stays; the dtype is complex64 (64-bit with jax_enable_x64).
+
+    Raises:
+        TypeError: a is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.sort_complex(jnp.array([2, 1j]))

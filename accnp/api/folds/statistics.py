@@ -73,6 +73,10 @@ def cov(
     Returns:
         Array [k, k] of k variables; rank 0 for one variable.
 
+    Raises:
+        ValueError: more than two axes, or dtype is an integer.
+        TypeError: m is a list or a text, or fweights are no integers.
+
     >>> import accnp as jnp
     >>> jnp.cov(jnp.array([[0., 1., 2.], [2., 1., 0.]]))
     Array([[ 1., -1.],
@@ -136,6 +140,12 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
         rowvar: False: variables are columns.
         dtype: of the result.
 
+    Integers become the default float.
+
+    Raises:
+        ValueError: more than two axes.
+        TypeError: x is a list or a text.
+
     >>> import accnp as jnp
     >>> jnp.corrcoef(jnp.array([[0., 1., 2.], [4., 2., 0.]]))
     Array([[ 1., -1.],
@@ -161,6 +171,12 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
         x: places of the values: of the shape of `y`, or one line for all.
         dx: their distance, where `x` is None.
         axis: along which.
+
+    Integers become the default float.
+
+    Raises:
+        ValueError: the axis is out of bounds.
+        TypeError: y or x is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.trapezoid(jnp.array([1., 2., 3.]))
@@ -189,6 +205,12 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
         discont: differences below this stay (at least half the period).
         axis: along which.
         period: 2 pi if not given; with an integer one, integers stay integers.
+
+    The shape stays; integers become the default float unless the period is one.
+
+    Raises:
+        ValueError: p is complex, or the axis is out of bounds.
+        TypeError: p is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.unwrap(jnp.array([0, 3, 6, 1]), period=8)
@@ -223,6 +245,13 @@ def average(
 ) -> Any:
     """The mean, weighted if weights are given.
 
+    Integers become the default float.
+
+    Raises:
+        ValueError: weights have neither the shape of a nor of the axes, or an axis is out of
+            bounds.
+        TypeError: a or weights is a list or a text.
+
     >>> import accnp as jnp
     >>> jnp.average(jnp.array([1.0, 2.0]), weights=jnp.array([3.0, 1.0]))
     Array(1.25, dtype=float32)
@@ -250,6 +279,13 @@ def average(
 @shown()
 def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Array:
     """How many elements are not 0 over the given axes.
+
+    The result has the shape without these axes; the dtype is int32 (64-bit with jax_enable_x64).
+    Unlike NumPy: an array, no int.
+
+    Raises:
+        TypeError: a is a list or a text.
+        ValueError: an axis is out of bounds.
 
     >>> import accnp as jnp
     >>> jnp.count_nonzero(jnp.array([0, 3, 4]))

@@ -35,6 +35,12 @@ __all__ = ["bincount", "digitize", "ravel_multi_index", "unravel_index"]
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
     """Return the number of the bin that each value falls into; bins rise or fall.
 
+    The shape is that of x, the dtype int32 (64-bit with jax_enable_x64).
+
+    Raises:
+        ValueError: bins are no vector.
+        TypeError: one is a list or a text.
+
     >>> import accnp as jnp
     >>> jnp.digitize(jnp.array([0.5, 2.5]), jnp.array([1.0, 2.0, 3.0]))
     Array([0, 2], dtype=int32)
@@ -65,6 +71,13 @@ def bincount(
 ) -> Array:
     """Count how often each non-negative integer occurs; under jit pass `length`.
 
+    One axis of int32 (64-bit with jax_enable_x64), or of the dtype of the weights. Unlike NumPy:
+    negative numbers count as 0.
+
+    Raises:
+        TypeError: x is of floats, is a list or a text, or traced without length=.
+        ValueError: x is no vector, or weights differ in shape.
+
     >>> import accnp as jnp
     >>> jnp.bincount(jnp.array([0, 2, 2]))
     Array([1, 0, 2], dtype=int32)
@@ -94,6 +107,11 @@ def bincount(
 def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
     """Turn flat indices into coordinates; indices out of range are clamped.
 
+    Each coordinate has the shape and dtype of indices.
+
+    Raises:
+        TypeError: indices are of floats, or is a list or a text.
+
     >>> import accnp as jnp
     >>> jnp.unravel_index(jnp.array([2, 3]), (2, 3))
     (Array([0, 1], dtype=int32), Array([2, 0], dtype=int32))
@@ -117,6 +135,12 @@ def ravel_multi_index(
     multi_index: Any, dims: Any, mode: str = "raise", order: str = "C", *, dtype: Any = None
 ) -> Array:
     """Turn coordinates into flat indices.
+
+    Shapes broadcast; the dtype is int32 (64-bit with jax_enable_x64).
+
+    Raises:
+        ValueError: a coordinate is out of bounds in mode 'raise', or of floats; their number
+            differs from dims; unknown mode or order.
 
     >>> import accnp as jnp
     >>> jnp.ravel_multi_index((jnp.array([0, 1]), jnp.array([2, 0])), (2, 3))

@@ -37,6 +37,12 @@ def put_along_axis(
 ) -> Array:
     """Return a copy with values put at indices along an axis; needs inplace=False.
 
+    Shape and dtype stay; values broadcast to indices.
+
+    Raises:
+        ValueError: inplace is true, different numbers of axes, or one out of bounds.
+        TypeError: indices are no integers.
+
     >>> import accnp as jnp
     >>> jnp.put_along_axis(jnp.zeros(3), jnp.array([1]), 7.0, 0, inplace=False)
     Array([0., 7., 0.], dtype=float32)
@@ -62,6 +68,12 @@ def _no_inplace(inplace: bool, function: str) -> None:
 @api_boundary
 def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Array:
     """Return a copy with values put at flat indices; needs inplace=False.
+
+    Shape and dtype stay; values are repeated. Unlike NumPy: what is beyond an end goes to that end.
+
+    Raises:
+        ValueError: inplace is true.
+        TypeError: indices are no integers.
 
     >>> import accnp as jnp
     >>> jnp.put(jnp.zeros(3), jnp.array([0, 2]), jnp.array([4.0, 5.0]), inplace=False)
@@ -89,6 +101,12 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
 @api_boundary
 def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Array:
     """Return a copy with the main diagonal filled; needs inplace=False.
+
+    Shape and dtype stay; val is repeated.
+
+    Raises:
+        ValueError: inplace is true, one axis, or several of different lengths.
+        NotImplementedError: wrap=True.
 
     >>> import accnp as jnp
     >>> jnp.fill_diagonal(jnp.zeros((2, 2)), 5.0, inplace=False)

@@ -60,6 +60,16 @@ def take(
 ) -> Array:
     """Take elements along an axis; out of bounds gives nan, or the ends in mode "clip".
 
+    axis=None takes from the flattened array. The shape is that of indices in the place of the axis;
+    the dtype stays. Unlike NumPy: out of bounds is no error; integers give their
+    least value there, unsigned ones the largest.
+
+    Raises:
+        TypeError: indices are no integers, or something is a list or a text.
+        ValueError: the axis is out of bounds.
+        IndexError: the axis has length 0.
+        NotImplementedError: mode='raise', or out=.
+
     >>> import accnp as jnp
     >>> jnp.take(jnp.array([10, 20, 30]), jnp.array([2, 0]))
     Array([30, 10], dtype=int32)
@@ -131,6 +141,13 @@ def take_along_axis(
     wrap_negative_indices: bool | None = None,
 ) -> Array:
     """Take, for each position, the element at its index along an axis (as argsort gives them).
+
+    Shapes broadcast beside the axis; the dtype stays. Unlike NumPy: out of bounds gives nan;
+    mode= says otherwise.
+
+    Raises:
+        TypeError: indices are no integers, or something is a list or a text.
+        ValueError: different numbers of axes, or one out of bounds.
 
     >>> import accnp as jnp
     >>> jnp.take_along_axis(jnp.array([[3, 1, 2]]), jnp.array([[1, 2, 0]]), axis=1)
@@ -215,6 +232,12 @@ def _size(n: int) -> Node:
 def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
     """Return the coordinates of the elements that are not zero; under jit pass `size`.
 
+    An array of int32 (64-bit with jax_enable_x64) for each axis.
+
+    Raises:
+        ValueError: a has no axis.
+        TypeError: a is a list or a text, or is traced and size= is not given.
+
     >>> import accnp as jnp
     >>> jnp.nonzero(jnp.array([0, 4, 0, 5]))
     (Array([1, 3], dtype=int32),)
@@ -232,6 +255,8 @@ def cast_index(x: Node) -> Array:
 def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
     """Return the flat positions of the elements that are not zero.
 
+    One axis of int32 (64-bit with jax_enable_x64); size= and errors are those of `nonzero`.
+
     >>> import accnp as jnp
     >>> jnp.flatnonzero(jnp.array([[1, 0], [0, 2]]))
     Array([0, 3], dtype=int32)
@@ -243,6 +268,9 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
 @api_boundary
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
     """Return the coordinates of the elements that are not zero, one row for each.
+
+    Shape (count, a.ndim), int32 (64-bit with jax_enable_x64); size= and errors are those of
+    `nonzero`.
 
     >>> import accnp as jnp
     >>> jnp.argwhere(jnp.array([[1, 0], [0, 2]]))
@@ -269,6 +297,8 @@ def compress(
     out: None = None,
 ) -> Array:
     """Keep the slices along an axis for which a condition holds.
+
+    The dtype stays.
 
     Args:
         condition: vector of truth values; beyond the end of the axis only False.
@@ -318,6 +348,11 @@ def _known(x: Node, function: str) -> Node:
 def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Array:
     """Return the elements for which a condition holds, flattened; see `compress`.
 
+    One axis, the dtype of arr.
+
+    Raises:
+        TypeError: something is a list or a text, or is traced and size= is not given.
+
     >>> import accnp as jnp
     >>> jnp.extract(jnp.array([True, False, True]), jnp.array([1, 2, 3]))
     Array([1, 3], dtype=int32)
@@ -330,6 +365,12 @@ def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: An
 @api_boundary
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
     """Take each element from the first choice whose condition holds.
+
+    Shapes broadcast; the dtype is the promoted one of choices and default.
+
+    Raises:
+        ValueError: the lists differ in length, or are empty.
+        TypeError: shapes do not broadcast, or an entry is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.select([jnp.array([True, False])], [jnp.array([1, 2])], default=0)
@@ -353,6 +394,13 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
 @api_boundary
 def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array:
     """Take each element from the choice that an index array names.
+
+    Shapes broadcast; the dtype is the promoted one of the choices.
+
+    Raises:
+        ValueError: an index is out of bounds in mode 'raise'.
+        TypeError: indices are no integers; they are traced in mode 'raise'.
+        NotImplementedError: out= is given.
 
     >>> import accnp as jnp
     >>> jnp.choose(jnp.array([0, 1]), [jnp.array([1, 2]), jnp.array([3, 4])])
@@ -390,6 +438,13 @@ def searchsorted(
     a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
 ) -> Array:
     """Return where values would be inserted into a sorted vector.
+
+    The shape is that of v, the dtype int32 (64-bit with jax_enable_x64). Unlike NumPy: method= is
+    there, and all are one here.
+
+    Raises:
+        ValueError: a is no vector, or there is no such side or method.
+        TypeError: a or v is a list or a text.
 
     >>> import accnp as jnp
     >>> jnp.searchsorted(jnp.array([1, 3, 5]), jnp.array([0, 3, 9]))

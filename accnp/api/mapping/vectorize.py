@@ -96,6 +96,8 @@ def vectorize(
 ) -> Callable[..., Any]:
     """Return a function that broadcasts its arguments and applies `pyfunc` to their parts.
 
+    Dtypes are those that `pyfunc` returns; unlike NumPy's there are no otypes and no cache.
+
     It is `vmap` over the broadcast axes, so `pyfunc` is traced once and becomes fused kernels.
 
     Args:
