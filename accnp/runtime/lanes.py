@@ -110,7 +110,23 @@ class _Loop:
         self.wide = self.f.vector_bytes == 64 and self.flat
         many = weight(self.node) >= LONG and (len(self.bases) < SEVERAL or calls(self.node))
         side = 1 if not self.wide else 4 if many else 2
-        self.n = min(MOST, side * self.f.vector_bytes // max(sizes))
+        # No longer than the loop: roots and quotients of 16 lanes take twice the time of 8.
+        room = min(MOST, side * self.f.vector_bytes // max(sizes))
+        self.n = min(room, 1 << max(2, (self.likely() - 1).bit_length()))
+
+    def likely(self) -> int:
+        """How many steps there are at most where a kernel has its sizes in its text, else MOST."""
+        sizes: dict[str, int] = {}
+        for s in self.f.tree.body:
+            match s:
+                case ast.Assign([ast.Name(name)], ast.Constant(int(n))):
+                    sizes[name] = n
+                case _:
+                    break
+        if "hi" not in sizes:
+            return MOST
+        inner = [n for name, n in sizes.items() if name[0] == "n" and name[1:].isdigit()]
+        return sizes["hi"] if self.flat else max(inner, default=MOST)
 
     def steps_of(self, at: Any, mask: str | None, left: Any, past: Any) -> None:
         """Write the body for the steps from one on: those of the mask, or as many as there are
