@@ -368,7 +368,17 @@ def _switch(
         return scope(name, new_val)
 
     switch.__name__ = switch.__qualname__ = name
-    switch.__doc__ = f"Context manager: the option `{name}` in this thread."
+    left = "" if default is _REQUIRED else f"; {default} if it is left out"
+    switch.__doc__ = (
+        f"Context manager: the option `{name}` in this thread.\n\n"
+        f"    Takes the option's new value{left}. Shapes do not depend on it, nor do dtypes but\n"
+        "    for options about types.\n\n    Raises:\n"
+        "        TypeError: the value is missing.\n"
+        "        ValueError: the option cannot have this value.\n\n"
+        f"    >>> from accnp.config import config, {name}\n"
+        f"    >>> with {name}(config.{name}):\n"
+        "    ...     pass\n    "
+    )
     return switch
 
 
@@ -410,6 +420,8 @@ thread_guard = _switch("thread_guard", True)
 def disable_jit(disable: bool = True) -> contextlib.AbstractContextManager[None]:
     """Context manager: functions under `jit` run operation by operation in this thread.
 
+    Values, shapes and dtypes are the same; errors come at the line of the function that fails.
+
     >>> import accnp as jnp
     >>> with jnp.disable_jit():
     ...     jnp.jit(lambda x: x + 1)(1)
@@ -419,7 +431,20 @@ def disable_jit(disable: bool = True) -> contextlib.AbstractContextManager[None]
 
 
 def transfer_guard(new_val: str) -> contextlib.AbstractContextManager[None]:
-    """Context manager: what is said of transfers between host and devices in this thread."""
+    """Context manager: what is said of transfers between host and devices in this thread.
+
+    The values are "allow", "log", "disallow", "log_explicit", "disallow_explicit".
+
+    Shapes and dtypes do not depend on it.
+
+    Raises:
+        ValueError: it is another value.
+
+    Example:
+        >>> import accnp as jnp
+        >>> with jnp.transfer_guard("allow"):
+        ...     x = jnp.ones(2)
+    """
     return scope("transfer_guard", new_val)
 
 

@@ -97,6 +97,13 @@ def dot_general(
 ) -> Array:
     """Contract and batch any axes: ((lhs, rhs contracting), (lhs, rhs batch)).
 
+    The result has the batch axes, then the free ones of lhs, then those of rhs; the dtype is
+    `preferred_element_type`, or what both promote to.
+
+    Raises:
+        TypeError: lengths of paired axes differ, an axis is none or given twice, or an operand is
+            no array.
+
     >>> import accnp as jnp
     >>> jnp.lax.dot_general(jnp.ones((2, 3)), jnp.ones(3), (((1,), (0,)), ((), ())))
     Array([3., 3.], dtype=float32)

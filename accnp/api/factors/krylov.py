@@ -136,6 +136,14 @@ def cg(
     Returns:
         The solution, and None.
 
+    The solution has the structure, shapes and dtypes (floating or complex) of b.
+
+    Differs from SciPy: trees of arrays, and no count of steps.
+
+    Raises:
+        TypeError: A is neither a function nor a matrix, or does not fit b.
+        ValueError: x0 is not of the structure and the shapes of b.
+
     Example:
         >>> import accnp as jnp
         >>> A = jnp.array([[4., 1.], [1., 3.]])
@@ -187,6 +195,10 @@ def bicgstab(
     """Solve A x = b by stabilised biconjugate gradients, for any regular A.
 
     Arguments and results are those of `cg`.
+
+    Raises:
+        TypeError: A is neither a function nor a matrix, or does not fit b.
+        ValueError: x0 is not of the structure and the shapes of b.
 
     Example:
         >>> import accnp as jnp
@@ -377,6 +389,13 @@ def gmres(
 
     Returns:
         The solution, and 0, or -1 if it is NaN.
+
+    The solution has the structure, shapes and dtypes of b.
+
+    Raises:
+        TypeError: A is neither a function nor a matrix, or does not fit b.
+        ValueError: x0 is not of the structure and the shapes of b, or there is no such
+            solve_method.
 
     Example:
         >>> import accnp as jnp

@@ -96,6 +96,12 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
         upper_triangular: A is; then the system in between is solved as triangular.
         max_squarings: matrices that need more give NaN.
 
+    Integers give float32; other dtypes stay.
+
+    Raises:
+        TypeError: A is no array, or of half precision.
+        ValueError: the matrices are not square.
+
     Example:
         >>> import accnp as jnp
         >>> jnp.scipy.linalg.expm(jnp.zeros((2, 2)))
@@ -144,6 +150,12 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
         method: without effect.
         compute_expm: return the exponential as well.
 
+    Integers give float32; floating and complex dtypes stay.
+
+    Raises:
+        TypeError: A or E is no array.
+        ValueError: the matrices are not square, or of two shapes.
+
     Example:
         >>> import accnp as jnp
         >>> jnp.scipy.linalg.expm_frechet(jnp.zeros((1, 1)), jnp.ones((1, 1)))
@@ -187,6 +199,11 @@ def sqrtm(A: Any, blocksize: int = 1) -> Array:
         A: [n, n].
         blocksize: 1.
 
+    Raises:
+        TypeError: A is no array.
+        ValueError: the matrix is not square.
+        NotImplementedError: another blocksize.
+
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.sqrtm(jnp.array([[4., 0.], [0., 9.]]))
     Array([[2.+0.j, 0.+0.j],
@@ -215,6 +232,10 @@ def funm(A: Any, func: Callable[[Array], Array], disp: bool = True) -> Any:
         A: [n, n]; eigenvalues that are close to each other cost accuracy.
         func: applied to the vector of eigenvalues.
         disp: return the result alone; else an estimate of the relative error as well.
+
+    Raises:
+        TypeError: A is no array.
+        ValueError: A is not one square matrix.
 
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.funm(jnp.array([[2., 0.], [0., 3.]]), lambda x: x * x)
@@ -255,6 +276,12 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Array, Array]:
     Args:
         T: [..., n, n], with blocks of at most 2 by 2 on its diagonal.
         Z: the vectors, of the same shape.
+
+    Both results are complex.
+
+    Raises:
+        TypeError: T or Z is no array.
+        ValueError: the matrices are not square, or of two sizes.
 
     >>> import accnp as jnp
     >>> T, Z = jnp.scipy.linalg.rsf2csf(jnp.array([[0., 1.], [-1., 0.]]), jnp.eye(2))
@@ -318,6 +345,10 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
         C: [..., m, n].
         method: "schur" or "eigen".
         tol: a sum of eigenvalues of A and B below it gives NaN: the equation is singular.
+
+    Raises:
+        TypeError: an argument is no array.
+        ValueError: shapes do not fit, or there is no such method.
 
     Example:
         >>> import accnp as jnp

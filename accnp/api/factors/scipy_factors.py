@@ -51,6 +51,14 @@ def qr(
         mode: "full", "economic", or "r": a tuple without Q.
         pivoting: a[..., P] = Q @ R with a diagonal of R that does not grow.
 
+    Integers give float32; floating and complex dtypes stay.
+
+    Differs from SciPy: batches; check_finite and the overwriting are accepted and change nothing.
+
+    Raises:
+        TypeError: a is no array, or has fewer than two axes.
+        ValueError: there is no such mode.
+
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.qr(jnp.array([[2., 1.], [0., 1.]]), mode="r")
     (Array([[2., 1.],
@@ -81,6 +89,12 @@ def qr_multiply(
         mode: "right": c @ Q; "left": Q @ c.
         pivoting: exchange columns, and return their order as well.
         conjugate: multiply by the conjugate of Q.
+
+    Integers give float32; floating and complex dtypes stay.
+
+    Raises:
+        TypeError: a is no array, or has fewer than two axes.
+        ValueError: there is no such mode, or c does not fit.
 
     Example:
         >>> import accnp as jnp
@@ -129,6 +143,14 @@ def schur(a: Any, output: str = "real") -> tuple[Array, Array]:
         output: "real": T has blocks of 2 by 2 for pairs of complex eigenvalues of a real matrix;
             "complex": T is upper triangular and complex.
 
+    Integers give float32; floating and complex dtypes stay.
+
+    Differs from SciPy: batches; check_finite and the overwriting are accepted and change nothing.
+
+    Raises:
+        TypeError: a is no array.
+        ValueError: the matrices are not square, or there is no such output.
+
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.schur(jnp.array([[1., 2.], [0., 3.]]))[0]
     Array([[1., 2.],
@@ -157,6 +179,14 @@ def hessenberg(
     Args:
         a: [..., n, n].
         calc_q: return Q.
+
+    Integers give float32; floating and complex dtypes stay.
+
+    Differs from SciPy: batches; check_finite and the overwriting are accepted and change nothing.
+
+    Raises:
+        TypeError: a is no array.
+        ValueError: the matrices are not square.
 
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.hessenberg(jnp.array([[1., 2.], [3., 4.]]))
@@ -194,6 +224,14 @@ def svd(
         compute_uv: return U and Vh.
         lapack_driver: without effect.
 
+    Integers give float32; floating and complex dtypes stay. The singular values are real,
+    descending.
+
+    Differs from SciPy: batches; check_finite and the overwriting are accepted and change nothing.
+
+    Raises:
+        TypeError: a is no array, or has fewer than two axes.
+
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.svd(jnp.array([[3., 0.], [0., 4.]]), compute_uv=False)
     Array([4., 3.], dtype=float32)
@@ -224,6 +262,12 @@ def eigh(
         b: None; generalised problems are not implemented, nor are `type` and `eigvals`.
         lower: without effect, since both triangles are read.
         eigvals_only: return the eigenvalues alone.
+
+    Integers give float32; floating and complex dtypes stay. Eigenvalues are real.
+
+    Raises:
+        TypeError: a is no array, or its matrices are not square.
+        NotImplementedError: b, eigvals or another type is given.
 
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.eigh(jnp.array([[0., 1.], [1., 0.]]), eigvals_only=True)

@@ -100,6 +100,8 @@ def toeplitz(c: Any, r: Any = None) -> Array:
     Returns:
         [..., m, n].
 
+    The dtype is what c and r promote to. Raises TypeError if one is no array.
+
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.toeplitz(jnp.array([1, 2]), jnp.array([0, 5, 6]))
     Array([[1, 5, 6],
@@ -123,6 +125,8 @@ def hankel(c: Any, r: Any = None) -> Array:
     Returns:
         [..., m, n].
 
+    The dtype is what c and r promote to. Raises TypeError if one is no array.
+
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.hankel(jnp.array([1, 2]), jnp.array([0, 5, 6]))
     Array([[1, 2, 5],
@@ -139,6 +143,8 @@ def hankel(c: Any, r: Any = None) -> Array:
 @api_boundary
 def circulant(c: Any) -> Array:
     """Return the matrix whose columns are a vector, moved down in turn.
+
+    [..., n] gives [..., n, n] of its dtype. Raises TypeError if c is no array.
 
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.circulant(jnp.array([1, 2, 3]))
@@ -171,6 +177,8 @@ def leslie(f: Any, s: Any) -> Array:
         f: [..., n], n at least 2.
         s: [..., n - 1].
 
+    The dtype is what both promote to. Raises ValueError if the lengths are other ones.
+
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.leslie(jnp.array([1., 2.]), jnp.array([0.5]))
     Array([[1. , 2. ],
@@ -195,6 +203,8 @@ def companion(a: Any) -> Array:
     Returns:
         [..., n - 1, n - 1].
 
+    Integers give float32. Raises ValueError if there are fewer than 2 coefficients.
+
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.companion(jnp.array([1., -3., 2.]))
     Array([[ 3., -2.],
@@ -212,6 +222,8 @@ def companion(a: Any) -> Array:
 @api_boundary
 def fiedler(a: Any) -> Array:
     """Return the absolute differences of a vector's elements.
+
+    [..., n] gives [..., n, n] of its dtype. Raises TypeError if a is no array.
 
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.fiedler(jnp.array([1, 4]))
@@ -270,6 +282,8 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Array:
         n: the length of vectors, at least 1.
         mode: "full", "same" or "valid", as in `convolve`.
 
+    The dtype is that of a. Raises ValueError if n is below 1, or there is no such mode.
+
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.convolution_matrix(jnp.array([1, 2]), 2)
     Array([[1, 0],
@@ -321,6 +335,8 @@ def _rounded(value: int) -> float:
 def hilbert(n: int) -> Array:
     """Return the Hilbert matrix: 1 / (i + j + 1).
 
+    float32 [n, n]. Raises TypeError if n is no integer, ValueError if it is negative.
+
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.hilbert(2)
     Array([[1.        , 0.5       ],
@@ -333,6 +349,8 @@ def hilbert(n: int) -> Array:
 @api_boundary
 def invhilbert(n: int) -> Array:
     """Return the inverse of the Hilbert matrix; its elements are integers.
+
+    float32 [n, n]. Raises TypeError if n is no integer, ValueError if it is negative.
 
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.invhilbert(2)
@@ -364,6 +382,8 @@ def pascal(n: int, kind: str | None = None) -> Array:
         n: its size.
         kind: "symmetric" (the default): binomials (i + j over i); "lower": (i over j); "upper".
 
+    Raises TypeError if n is no integer, ValueError if there is no such kind.
+
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.pascal(3)
     Array([[1., 1., 1.],
@@ -383,6 +403,8 @@ def _turned(element: Callable[[int, int], int], kind: str) -> Callable[[int, int
 @api_boundary
 def invpascal(n: int, kind: str | None = None) -> Array:
     """Return the inverse of Pascal's matrix, of the default floating dtype.
+
+    Raises TypeError if n is no integer, ValueError if there is no such kind.
 
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.invpascal(3, "lower")
@@ -410,6 +432,8 @@ def helmert(n: int, full: bool = False) -> Array:
         n: at least 1.
         full: put the row of the mean first, so that the matrix is orthogonal.
 
+    float32. Raises TypeError if n is no integer, ValueError if it is below 1.
+
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.helmert(2)
     Array([[ 0.70710677, -0.70710677]], dtype=float32)
@@ -430,6 +454,8 @@ def hadamard(n: int, dtype: Any = int) -> Array:
     Args:
         n: a power of 2.
         dtype: of the result.
+
+    Raises TypeError if n is no integer, ValueError if it is no power of 2.
 
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.hadamard(2)
@@ -453,6 +479,8 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Array:
         n: its size.
         scale: None, "sqrtn" (divide by the root of n, the matrix is unitary) or "n".
         dtype: complex; None is the default one.
+
+    [n, n]. Raises TypeError if n is no integer, ValueError if there is no such scale.
 
     >>> import accnp as jnp
     >>> jnp.round(jnp.scipy.linalg.dft(4)[1].imag)

@@ -215,6 +215,12 @@ def sort_complex(a: Any) -> Array:
 def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
     """Return the largest k elements along an axis and their indices, largest first.
 
+    Both have k in the place of the axis; elements keep their dtype, indices are int32.
+
+    Raises:
+        ValueError: k is not from 0 to the length of the axis, there is no such axis, or the numbers
+            are complex.
+
     >>> import accnp as jnp
     >>> jnp.lax.top_k(jnp.array([3, 1, 2]), 2)
     [Array([3, 2], dtype=int32), Array([0, 2], dtype=int32)]

@@ -305,6 +305,13 @@ def logsumexp(
 ) -> Any:
     """log(sum(b * exp(a))) over the given axes, without overflow.
 
+    Those axes go unless keepdims, all by default; integers give float32. With return_sign, the sign
+    of the sum comes second, and the logarithm is of its size.
+
+    Raises:
+        TypeError: something is no array or number.
+        ValueError: there is no such axis.
+
     >>> import accnp as jnp
     >>> jnp.scipy.special.logsumexp(jnp.array([1000.0, 1000.0]))
     Array(1000.6932, dtype=float32)

@@ -109,6 +109,10 @@ def poisson(
         shape: of the samples; that of `lam` if None.
         dtype: of the samples, int32 or int64.
 
+    Raises:
+        TypeError: what was given is no key.
+        ValueError: the dtype is no integer one, or the means do not broadcast to the shape.
+
     >>> import accnp as jnp
     >>> jnp.random.poisson(jnp.random.key(0), 3.0, (3,)).dtype
     dtype('int32')
@@ -199,6 +203,10 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
     Returns:
         Whole numbers in a floating dtype; nan where n is below 0 or p outside [0, 1].
 
+    Raises:
+        TypeError: what was given is no key.
+        ValueError: the dtype is not floating, or the parameters do not broadcast to the shape.
+
     >>> import accnp as jnp
     >>> jnp.random.binomial(jnp.random.key(0), 10, 0.5, (3,)).shape
     (3,)
@@ -246,6 +254,9 @@ def multinomial(
 
     Returns:
         Counts [..., k], whole numbers, whose last axis adds up to n.
+
+    Raises:
+        TypeError: what was given is no key.
 
     >>> import accnp as jnp
     >>> counts = jnp.random.multinomial(jnp.random.key(0), 10, jnp.array([0.2, 0.8]))

@@ -97,6 +97,12 @@ def spread(x: Node, shape: tuple[int, ...]) -> Node:
 def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Sample bits as unsigned integers (default uint32; with 64-bit types, uint64).
 
+    Shape () by default.
+
+    Raises:
+        TypeError: what was given is no key, or a size is negative.
+        ValueError: the dtype is no unsigned integer one, or there are several keys.
+
     >>> import accnp as jnp
     >>> jnp.random.bits(jnp.random.key(0), (2,))
     Array([4070199207, 4202968722], dtype=uint32)

@@ -45,6 +45,11 @@ def multivariate_normal(
         dtype: of the normal numbers; the parameters' if None.
         method: "cholesky", or "eigh" or "svd", which take singular covariances, too.
 
+    Raises:
+        TypeError: what was given is no key.
+        ValueError: mean and cov do not fit each other or the shape, the dtype is not floating, or
+            there is no such method.
+
     >>> import accnp as jnp
     >>> jnp.random.multivariate_normal(jnp.random.key(0), jnp.zeros(2), jnp.eye(2)).shape
     (2,)
@@ -102,6 +107,10 @@ def orthogonal(
         shape: of the batch.
         dtype: of the matrices, floating or complex.
         m: how many columns; n if None. The fewer of rows and columns are orthonormal.
+
+    Raises:
+        TypeError: what was given is no key, or a size is negative.
+        ValueError: the dtype is neither floating nor complex.
 
     >>> import accnp as jnp
     >>> jnp.random.orthogonal(jnp.random.key(0), 2).shape

@@ -174,6 +174,12 @@ def correlate(
         method: "direct" sums products; "fft" goes through Fourier transforms; "auto" is "direct".
         precision: accepted; a CPU computes in the operands' precision.
 
+    Integers give float32.
+
+    Raises:
+        TypeError: something is no array.
+        ValueError: ranks differ, or there is no such mode or method.
+
     >>> import accnp as jnp
     >>> jnp.scipy.signal.correlate(jnp.array([1.0, 2, 3]), jnp.array([0.0, 1]), mode="valid")
     Array([2., 3.], dtype=float32)
@@ -211,6 +217,13 @@ def convolve2d(
         fillvalue: 0, nothing else.
         precision: accepted; a CPU computes in the operands' precision.
 
+    Integers give float32.
+
+    Raises:
+        TypeError: something is no array.
+        ValueError: an array has no two axes, or there is no such mode.
+        NotImplementedError: another boundary or fillvalue.
+
     >>> import accnp as jnp
     >>> jnp.scipy.signal.convolve2d(jnp.eye(2), jnp.ones((2, 1)), mode="valid")
     Array([[1., 1.]], dtype=float32)
@@ -236,6 +249,13 @@ def correlate2d(
         boundary: "fill", nothing else.
         fillvalue: 0, nothing else.
         precision: accepted; a CPU computes in the operands' precision.
+
+    Integers give float32.
+
+    Raises:
+        TypeError: something is no array.
+        ValueError: an array has no two axes, or there is no such mode.
+        NotImplementedError: another boundary or fillvalue.
 
     >>> import accnp as jnp
     >>> jnp.scipy.signal.correlate2d(jnp.eye(2), jnp.array([[0.0], [1.0]]), mode="valid")

@@ -221,7 +221,7 @@ eq_to_p, le_to_p, lt_to_p = _total("eq"), _total("le"), _total("lt")
 
 @api_boundary
 def shapes_broadcast(*shapes: Any) -> tuple[int, ...]:
-    """The shape to which shapes broadcast.
+    """The shape to which shapes broadcast: a tuple of Python ints; dtypes play no part.
 
     Raises:
         ValueError: they do not.
