@@ -104,7 +104,9 @@ def _make_scatter(name: str, what: str, gives: str) -> Callable[..., Array]:
 
     scatter_.__name__ = scatter_.__qualname__ = name
     scatter_.__doc__ = (
-        f"{what} windows of an array at computed places.\n\n"
+        f"{what} windows of an array at computed places; its shape and dtype stay.\n\n    Raises:\n"
+        "        TypeError: indices are no integers, updates are of another dtype, or do not fit.\n"
+        "        ValueError: there is no such mode.\n\n"
         "    >>> import accnp as jnp\n"
         "    >>> numbers = jnp.lax.ScatterDimensionNumbers((), (0,), (0,))\n"
         "    >>> places, updates = jnp.array([[1]]), jnp.array([5.0])\n"
