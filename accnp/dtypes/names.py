@@ -175,8 +175,18 @@ def check_supported(dtype: DType, function: str) -> DType:
 
 
 def requested_dtype(dtype: Any, function: str) -> DType:
-    """A user's `dtype=` argument, canonical; warns where it asked for 64 bits in vain."""
-    given = check_supported(as_dtype(dtype), function)
+    """A user's `dtype=` argument, canonical; warns where it asked for 64 bits in vain.
+
+    Raises:
+        TypeError: it stands for no dtype, or for one that arrays do not have.
+    """
+    try:
+        asked = as_dtype(dtype)
+    except TypeError as error:  # NumPy's, which names no function
+        raise TypeError(
+            f"{function}: {error}; got dtype={dtype!r}; pass a dtype, or the name of one"
+        ) from None
+    given = check_supported(asked, function)
     if isinstance(given, ExtendedDType):
         raise KeyArrayError(
             f"{function}: arrays of numbers cannot have dtype {given.name}; make keys with "

@@ -205,3 +205,17 @@ def test_no_real_type_takes_a_python_complex_number(make: Any, kind: str) -> Non
 def test_truth_has_both_parts_of_a_complex_number() -> None:
     assert bool(jnp.asarray(1j, dtype=bool))
     assert jnp.asarray([0j, 1j], dtype=bool).tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("function", "call"),
+    [
+        ("jnp.zeros", lambda: jnp.zeros(2, "foo")),
+        ("jnp.full", lambda: jnp.full(2, 1, 3)),
+        ("jnp.array", lambda: jnp.array([1], "foo")),
+        ("astype", lambda: jnp.ones(2).astype("foo")),
+    ],
+)
+def test_dtypes_that_are_none_name_the_function(function: str, call: Any) -> None:
+    with pytest.raises(TypeError, match=rf"{function}: .*dtype=.*pass a dtype"):
+        call()

@@ -298,7 +298,8 @@ def arange(
     The dtype is int32 for integers, float32 for others (64-bit with jax_enable_x64).
 
     Raises:
-        TypeError: a bound is traced, which gives no static length, or complex.
+        TypeError: a bound is traced, which gives no static length.
+        ValueError: a bound is complex.
         ZeroDivisionError: the step is 0.
 
     >>> import accnp as jnp
@@ -312,6 +313,10 @@ def arange(
             raise TypeError(f"{name}: start, stop and step are numbers; got {v!r}")
         if np.ndim(v) != 0:  # works on Arrays by their ndim
             raise TypeError(f"{name}: start, stop and step are numbers; got shape {np.shape(v)}")
+        if np.iscomplexobj(v):
+            raise ValueError(
+                f"{name}: start, stop and step are real numbers; got {v!r}; take its real part"
+            )
     kind = (
         dtypes.promote(tuple([dtypes.value_type(v) for v in given]))[0]
         if dtype is None
