@@ -36,6 +36,7 @@ between them is never a whole array.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -63,6 +64,11 @@ def named(text: Generated) -> tuple[str, str]:
 TINY = 32  # steps and elements up to which a kernel is written for its sizes inside a loop
 
 
+# Runs along the last of several axes: over the extent of a kernel, and over a block that is folded.
+_RUNS = re.compile(r"( +)run = (\w+) - (o\d+)\n +run = run if run < hi - u else hi - u\n")
+_FOLDED = re.compile(r"( +)run = (\w+) - (d\d+)\n +run = run if run < m - k else m - k\n")
+
+
 def with_sizes(text: Generated, extent: int) -> Generated:
     """The text of a kernel that does 0..extent; the sizes of a tiny one are written into it, since
     it is what a loop spends its time on (25 pairs of bodies: 116 -> 76 ns).
@@ -78,7 +84,12 @@ def with_sizes(text: Generated, extent: int) -> Generated:
     sizes = {"lo": 0, "hi": extent} | dict(zip(names, text.ints, strict=True))
     sized = copy(text)
     lines = "".join([f"    {name} = {value}\n" for name, value in sizes.items()])
-    sized.source = text.source[:start] + lines + text.source[start:]
+    # The extent is a product of axes, and so is what fits one block (nr: how much is folded): all
+    # runs are whole, and LLVM knows how many there are and where each begins.
+    body = text.source[start:]
+    for runs in (_RUNS, _FOLDED) if "nr" in names else (_RUNS,):
+        body = runs.sub(r"\1\3 = 0\n\1run = \2\n", body)
+    sized.source = text.source[:start] + lines + body
     return sized
 
 

@@ -268,3 +268,29 @@ def test_sizes_of_tiny_kernels_are_in_the_text_of_loops():
     large = [loop(n) for n in (40, 50)]
     assert "hi = " not in large[0]
     assert large[0].split("-- launches")[0] == large[1].split("-- launches")[0]
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (2, 3, 4), (3, 1, 7), (4, 4, 2), (1, 5), (31,), (5, 9)])
+def test_small_axes_are_walked_whole(shape):
+    """Kernels with their sizes in them: maps, pairs, folds of some axes and of all."""
+    x = np.random.default_rng(8).standard_normal(shape).astype(np.float32)
+
+    def step(m, x):
+        gap = x[:, None] - x[None]
+        near = m.sqrt((gap * gap).reshape(len(x), len(x), -1).sum(-1) + 1)
+        scale = m.arange(x.shape[-1], dtype=m.float32) + 1
+        x = x * 0.5 + m.swapaxes(m.swapaxes(x, 0, -1) * 0.25, 0, -1)
+        return x / scale + near.sum(0).reshape(-1, *[1] * (x.ndim - 1)) * 0.01
+
+    want, sums = x, []
+    for _ in range(4):
+        want = step(np, want)
+        sums.append((want * want * want[:1]).sum())
+
+    def body(x, _):
+        x = step(jnp, x)
+        return x, (x * x * x[:1]).sum()
+
+    got, found = jnp.jit(lambda x: lax.scan(body, x, None, length=4))(x)
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+    np.testing.assert_allclose(found, sums, rtol=1e-4)
