@@ -32,7 +32,7 @@ class Case(NamedTuple):
     note: str = ""  # which form of the function it is
     form: Form | None = None  # the function as called here; without it, as it is
     peer_form: Form | None = None  # the same for the peer
-    allowed: float = 0.0  # more ulp than the bar, where fewer cost more than they are worth
+    allowed: float = 0.0  # more ulp than the bar, in the test: the table says "over"
     row: int = 0  # the argument is a row of so many numbers, the result is one
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from accnp.ir.aval import Aval
 from accnp.ir.node import MARK, Node
 from accnp.ir.op import CALLS, Linear, o
 from accnp.ir.trace import sets_site, state
@@ -71,7 +72,7 @@ def backward(
         else:
             found = op.transpose(ct, *args, **node.params)
         for x, part in zip(node.inputs, found, strict=False):
-            if part is not None and op.kind not in CALLS:
+            if part is not None and isinstance(node.aval, Aval) and op.kind not in CALLS:
                 part = _as_promoted(part, x.aval.weak_type, node.aval.weak_type)
             add(x, part)
     return [acc.get(id(x)) for x in leaves]

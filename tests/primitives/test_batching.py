@@ -30,6 +30,7 @@ NO_RULE = {
     "detach": "of one operand, and the same for a batch",
     "device_put": "of one operand, and the same for a batch",
     "table": "has no operands",
+    "fft_mirror": "a step of plans, never recorded",
     "custom_vjp_tangent": "lives in the linear part of reverse mode, which is batched through its "
     "boundary",
 }
