@@ -12,9 +12,9 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.algebra.products import product
 from accnp.api.arguments.convert import promote, to_shape
+from accnp.api.arguments.values import no_out
 from accnp.api.arrays.manipulation import expand_node, transpose_node
 from accnp.api.arrays.matrices import diagonal_node
-from accnp.api.elements.ufuncs import no_out
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node

@@ -20,11 +20,11 @@ from accnp.api.arguments.convert import (
     to_shape,
 )
 from accnp.api.arguments.shapes import as_axes, as_axis, as_int
-from accnp.api.arguments.values import precision_key, to_dtype
+from accnp.api.arguments.values import no_out, precision_key, to_dtype
 from accnp.api.arrays.manipulation import expand_node, reshape_plain, transpose_node
 from accnp.api.arrays.matrices import diagonal_node
 from accnp.api.compiled.named import shown
-from accnp.api.folds.reductions import no_out, wide_type
+from accnp.api.folds.reductions import wide_type
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node

@@ -22,7 +22,9 @@ from accnp.ir.node import Node, const
 from accnp.ir.op import o
 from accnp.primitives.kinds import full as full_node
 
-__all__ = ["check_complex", "node_of", "node_on_gpu", "number_node", "precision_key", "to_dtype"]
+__all__ = [
+    "check_complex", "no_out", "node_of", "node_on_gpu", "number_node", "precision_key", "to_dtype",
+]  # fmt: skip
 
 # Lists of at most this many pending Arrays are concatenated lazily; longer ones go through NumPy.
 _STACK_LIMIT = 64
@@ -250,3 +252,12 @@ def precision_key(precision: Any) -> Any:
         elif isinstance(p, str) and p not in _PRECISIONS and not p.isupper():  # F16_F16_F32...
             raise ValueError(f"precision: {p!r} is none of {', '.join(_PRECISIONS)}; pass one")
     return tuple(precision) if isinstance(precision, list) else precision
+
+
+def no_out(out: Any, name: str) -> None:
+    """Refuse `out=`."""
+    if out is not None:
+        raise NotImplementedError(
+            f"{name}: the 'out' argument is not supported, since arrays are immutable; "
+            f"got {type(out).__name__}; use the result"
+        )

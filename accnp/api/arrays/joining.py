@@ -14,7 +14,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, promote
 from accnp.api.arguments.shapes import as_axis, as_int, as_shape, as_sizes, as_static
-from accnp.api.arguments.values import node_of, to_dtype
+from accnp.api.arguments.values import no_out, node_of, to_dtype
 from accnp.api.arrays.manipulation import (
     cube,
     cut,
@@ -23,7 +23,6 @@ from accnp.api.arrays.manipulation import (
     row,
 )
 from accnp.api.compiled.named import shown
-from accnp.api.elements.ufuncs import no_out
 from accnp.api.indexes.indexing import gather_axis
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary

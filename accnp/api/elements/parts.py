@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, broadcast_shapes, cast, promote, to_shape, wrap
+from accnp.api.arguments.values import no_out
 from accnp.api.compiled.named import shown
 from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements.elementwise import inexact
 from accnp.api.elements.ufunc_rules import like
-from accnp.api.elements.ufuncs import UNARY, dtypes_real, no_out, real_inexact, unary
+from accnp.api.elements.ufuncs import UNARY, dtypes_real, real_inexact, unary
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.op import o

@@ -14,6 +14,7 @@ import numpy as np
 
 from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.arguments.shapes import as_axis
+from accnp.api.arguments.values import no_out
 from accnp.api.arrays.creation import full
 from accnp.api.arrays.joining import concatenate, stack
 from accnp.api.arrays.manipulation import expand_dims, moveaxis
@@ -21,7 +22,6 @@ from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.selecting import where as select
 from accnp.api.flow.loops import fori_loop, scan
 from accnp.api.folds import cumulative, reductions
-from accnp.api.folds.reductions import no_out
 from accnp.api.mapping.vectorize import vectorize
 from accnp.array import Array
 from accnp.errors import api_boundary

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp.api.arguments.values import no_out
 from accnp.api.arguments.convert import (
     as_node, broadcast_nodes, cast, promote, wrap,
 )  # fmt: skip
@@ -435,14 +436,6 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Array:
 
 
 around = round
-
-
-def no_out(out: Any, name: str) -> None:
-    if out is not None:
-        raise NotImplementedError(
-            f"{name}: the 'out' argument is not supported, since arrays are immutable; "
-            f"got {type(out).__name__}; use the result"
-        )
 
 
 @api_boundary

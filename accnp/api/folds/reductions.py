@@ -17,6 +17,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, broadcast_nodes, cast, to_shape, wrap
 from accnp.api.arguments.shapes import as_axes, as_axis
+from accnp.api.arguments.values import no_out
 from accnp.api.compiled.named import shown
 from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements.doc_texts import fold_doc
@@ -31,15 +32,6 @@ from accnp.primitives.reduce import kept_dims
 
 F32 = np.dtype(np.float32)
 Axis = Any  # None, an int, or several
-
-
-def no_out(out: Any, name: str) -> None:
-    """Refuse `out=`."""
-    if out is not None:
-        raise NotImplementedError(
-            f"{name}: the 'out' argument is not supported, since arrays are immutable; "
-            f"got {type(out).__name__}; use the result"
-        )
 
 
 def axes_of(axis: Axis, rank: int, name: str) -> tuple[int, ...]:

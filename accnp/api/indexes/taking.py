@@ -24,10 +24,9 @@ from accnp.api.arguments.convert import (
     to_shape,
 )
 from accnp.api.arguments.shapes import as_axis, as_int
-from accnp.api.arguments.values import to_dtype
+from accnp.api.arguments.values import no_out, to_dtype
 from accnp.api.arrays.manipulation import cut, expand_node, reshape_plain
 from accnp.api.compiled.named import shown
-from accnp.api.folds.reductions import no_out
 from accnp.api.indexes.indexing import INDEX, gather_axis, index_node
 from accnp.array import Array, is_traced, wrap
 from accnp.engine import array_of
