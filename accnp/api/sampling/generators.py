@@ -198,7 +198,24 @@ class Philox2Words(_Counting):
         return [high, low]
 
 
-class Philox4Words(_Counting):
+class _Four(_Counting):
+    """Counters of four words: those of bits have theirs in front, those of keys behind."""
+
+    __slots__ = ()
+
+    @staticmethod
+    @abc.abstractmethod
+    def rounds(key: tuple[Node, ...], words: list[Node]) -> list[Node]:
+        """The cipher itself: four words under a key."""
+
+    def cipher(self, high: Node, low: Node) -> list[Node]:
+        return self.rounds(self, [high, low, word(0), word(0)])
+
+    def keyed(self, high: Node, low: Node) -> list[Node]:
+        return self.rounds(self, [word(0), word(0), high, low])
+
+
+class Philox4Words(_Four):
     """Philox 4x32: keys of two words."""
 
     __slots__ = ()
@@ -209,16 +226,14 @@ class Philox4Words(_Counting):
     @classmethod
     def seeded(cls, high: Node, low: Node) -> Words:
         zero = word(0)
-        return cls(_philox((zero, zero), [high, low, zero, zero])[:2])
+        return cls(cls.rounds((zero, zero), [high, low, zero, zero])[:2])
 
-    def cipher(self, high: Node, low: Node) -> list[Node]:
-        return _philox(self, [high, low, word(0), word(0)])
-
-    def keyed(self, high: Node, low: Node) -> list[Node]:
-        return _philox(self, [word(0), word(0), high, low])
+    @staticmethod
+    def rounds(key: tuple[Node, ...], words: list[Node]) -> list[Node]:
+        return _philox(key, words)
 
 
-class Threefry4Words(_Counting):
+class Threefry4Words(_Four):
     """Threefry 4x32: keys of four words."""
 
     __slots__ = ()
@@ -229,13 +244,11 @@ class Threefry4Words(_Counting):
     @classmethod
     def seeded(cls, high: Node, low: Node) -> Words:
         zero = word(0)
-        return cls(_threefry((high, low, zero, zero), [zero] * 4))
+        return cls(cls.rounds((high, low, zero, zero), [zero] * 4))
 
-    def cipher(self, high: Node, low: Node) -> list[Node]:
-        return _threefry(self, [high, low, word(0), word(0)])
-
-    def keyed(self, high: Node, low: Node) -> list[Node]:
-        return _threefry(self, [word(0), word(0), high, low])
+    @staticmethod
+    def rounds(key: tuple[Node, ...], words: list[Node]) -> list[Node]:
+        return _threefry(key, words)
 
     def pair(self, c: list[Node]) -> tuple[Node, Node]:
         return o.xor(c[1], c[3]), o.xor(c[0], c[2])
