@@ -26,6 +26,7 @@ After an error, which is the first that a function gave, nothing more is asked o
 
 from __future__ import annotations
 
+from accnp.runtime import launch
 from accnp.runtime.compile import native_code
 
 __all__ = ["CHOICE", "COPY", "LAUNCH", "LOOP", "addresses"]
@@ -161,37 +162,15 @@ nothing:
 }
 """  # noqa: E501
 
-_STEPS = """
-define internal i64* @accnp_gpu_step(i64* %p, i64* %base, i64* %argv) {
-start:
-  %code = load i64, i64* %p
-  %p1 = getelementptr i64, i64* %p, i64 1
-  %n = load i64, i64* %p1
-  %p3 = getelementptr i64, i64* %p, i64 3
-  %count = load i64, i64* %p3
-  %p4 = getelementptr i64, i64* %p, i64 4
-  br label %fill
-fill:
-  %j = phi i64 [0, %start], [%j1, %put]
-  %q = phi i64* [%p4, %start], [%q2, %put]
-  %lacking = icmp slt i64 %j, %count
-  br i1 %lacking, label %put, label %run
-put:
-  %which = load i64, i64* %q
-  %q1 = getelementptr i64, i64* %q, i64 1
-  %more_by = load i64, i64* %q1
-  %value = call i64 @accnp_gpu_base(i64* %base, i64 %which, i64 %more_by)
-  %argument = getelementptr i64, i64* %argv, i64 %j
-  store i64 %value, i64* %argument
-  %j1 = add i64 %j, 1
-  %q2 = getelementptr i64, i64* %q, i64 2
-  br label %fill
-run:
-  %entry = inttoptr i64 %code to void (i64*, i64*, i64, i64)*
-  call void %entry(i64* %argv, i64* null, i64 %n, i64 0)
-  ret i64* %q
-}
+_STEP = launch.STEP.format(
+    name="accnp_gpu_step",
+    more="",
+    value="  %value = call i64 @accnp_gpu_base(i64* %base, i64 %which, i64 %more_by)",
+    run="""  %entry = inttoptr i64 %code to void (i64*, i64*, i64, i64)*
+  call void %entry(i64* %argv, i64* null, i64 %n, i64 0)""",
+)
 
+_STEPS = """
 define internal i64* @accnp_gpu_steps(i64* %first, i64 %count, i64* %base, i64* %argv) {
 start:
   br label %more
@@ -336,7 +315,7 @@ end:
 }}
 """  # noqa: E501
 
-TEXT = _HEAD + _LAUNCH + _COPY + _FETCH + _STEPS + _LOOP + _CHOICE
+TEXT = _HEAD + _LAUNCH + _COPY + _FETCH + _STEP + _STEPS + _LOOP + _CHOICE
 _SYMBOLS = (LAUNCH, COPY, LOOP, CHOICE)
 
 _found: dict[str, int] = {}

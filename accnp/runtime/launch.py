@@ -137,10 +137,10 @@ go:
 }}
 """
 
-# One step of a table, see `engine/table.py`; the words after it. A group is a step whose kernel
-# takes steps that do not depend on each other from a counter, on as many threads as come.
-_STEP = """
-define internal i64* @accnp_step(i64* %p, i64* %base, i64* %argv, i64 %team, i64 %helpers) {
+# One step of a table, see `engine/table.py`; the words after it. Each argument is a word of the
+# bases with something added; `value` computes one, `run` does the step.
+STEP = """
+define internal i64* @{name}(i64* %p, i64* %base, i64* %argv{more}) {{
 start:
   %code = load i64, i64* %p
   %p1 = getelementptr i64, i64* %p, i64 1
@@ -160,19 +160,31 @@ put:
   %which = load i64, i64* %q
   %q1 = getelementptr i64, i64* %q, i64 1
   %more_by = load i64, i64* %q1
-  %where = getelementptr i64, i64* %base, i64 %which
-  %from = load i64, i64* %where
-  %value = add i64 %from, %more_by
+{value}
   %argument = getelementptr i64, i64* %argv, i64 %j
   store i64 %value, i64* %argument
   %j1 = add i64 %j, 1
   %q2 = getelementptr i64, i64* %q, i64 2
   br label %fill
 run:
-  call void @{spread}(i64 %code, i64* %argv, i64 %n, i64 %chunk, i64 %team, i64 %helpers)
+{run}
   ret i64* %q
-}
+}}
+"""
 
+_STEP = STEP.format(
+    name="accnp_step",
+    more=", i64 %team, i64 %helpers",
+    value="""  %where = getelementptr i64, i64* %base, i64 %which
+  %from = load i64, i64* %where
+  %value = add i64 %from, %more_by""",
+    run=f"  call void @{team.SPREAD}"
+    "(i64 %code, i64* %argv, i64 %n, i64 %chunk, i64 %team, i64 %helpers)",
+)
+
+# A group is a step whose kernel takes steps that do not depend on each other from a counter, on as
+# many threads as come.
+_GROUP = """
 define void @{group}(i64* %argv, i64* %counter, i64 %n, i64 %chunk) {
 start:
   %base_ = load i64, i64* %argv
@@ -206,7 +218,7 @@ done:
 out:
   ret void
 }
-""".replace("{spread}", team.SPREAD).replace("{group}", GROUP)
+""".replace("{group}", GROUP)
 
 # f(table, *bases): base 0 is zero, base 1 the address of all of them, the others are given.
 _WALK = """
@@ -307,6 +319,7 @@ TEXT = (
     + _FUNCTION.format(name=HELD, **_HOLD)
     + _FUNCTION.format(name=RELEASED, **_RELEASE)
     + _STEP
+    + _GROUP
     + _WALK.format(name=WALK_HELD, **_HOLD, **_ALONE)
     + _WALK.format(name=WALK_RELEASED, **_RELEASE, **_ALONE)
     + _WALK.format(name=WALK_TOGETHER, **_RELEASE, **_TEAM)
