@@ -7,16 +7,9 @@ and which of them threads share.
 from __future__ import annotations
 
 from accnp.config import config
-from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan
+from accnp.engine.steps import BESIDE, LARGE, SHARED, ControlStep, HostStep, KernelStep, Plan
 
 __all__ = ["kernels", "obstacle", "operands", "shared"]
-
-# Work of one kernel, in simple element operations, from which a loop is one on the host: it costs
-# some 15 us for each kernel, and results may go past the caches. Vectorised work of this size takes
-# half a millisecond.
-LARGE = 1 << 24
-SHARED = 1 << 20  # work of a kernel from which threads share it inside a loop: some 25 us
-SMALL = 1 << 15  # that of others in such a body that they share as well
 
 
 def obstacle(body: Plan) -> str:
@@ -44,7 +37,7 @@ def shared(body: Plan) -> set[int]:
     thread then finds most of what it reads in its own cache."""
     if config.threads == 1:
         return set()
-    found = [k for k in kernels(body) if k.extent > 1 and k.work >= SMALL]
+    found = [k for k in kernels(body) if k.extent > 1 and k.work >= BESIDE]
     return {id(k) for k in found} if any(k.work >= SHARED for k in found) else set()
 
 

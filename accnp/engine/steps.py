@@ -25,13 +25,22 @@ __all__ = [
     "ControlStep", "HostStep", "KernelStep", "Plan", "forget_nodes", "same_places", "used_slots",
 ]  # fmt: skip
 
-GRAIN = 1 << 16  # simple element operations in one chunk of a kernel: some 20 µs
-PIECES = 32  # chunks for each thread are enough
-PARALLEL = 1 << 18  # below this much work in a kernel one thread does it
-ROUSE = 1 << 21  # below this much in all, and so many bytes, helpers that sleep are left alone:
-NEAR = 1 << 19  # they would be late
-APART = 1 << 25  # from this much work of a library call on threads share it: some 0.2 ms
+# Limits of work, in simple element operations: what threads share, and in what pieces. Costs are
+# estimates from above: a thread does 3 in a nanosecond, in vectors from its caches ten times that.
 BRIEF = 1 << 13  # below this much the interpreter lock is kept
+AWAKE = 1 << 15  # from this much on helpers that are awake anyway take part in a launch
+PARALLEL = 1 << 18  # from this much on threads share a kernel: sharing 2^16 gained nothing
+ROUSE = 1 << 21  # below this much in all, and so many bytes, helpers that sleep are left alone:
+NEAR = 1 << 19  # they would come after 50 us, too late
+GRAIN = 1 << 16  # in one chunk of a kernel: some 20 us
+PIECES = 32  # chunks for each thread are enough
+# In a native loop helpers are awake from step to step, so less is worth sharing, in vectors:
+SHARED = 1 << 20  # work of a kernel from which threads share it there: some 25 us
+BESIDE = 1 << 15  # that of others in such a body that they share as well: then each finds most of
+# what it reads in its own cache
+LARGE = 1 << 24  # from this much on (0.5 ms) a loop is one on the host, which costs 15 us a kernel;
+# in return its results may go past the caches
+APART = 1 << 25  # from this much work of a library call on threads share it: some 0.2 ms
 
 
 END_OF_FOLD = "end of a fold: its partial results"

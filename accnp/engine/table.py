@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
 
-from accnp.engine.steps import BRIEF, PARALLEL, KernelStep, Plan, used_slots
+from accnp.engine.steps import AWAKE, BRIEF, PARALLEL, KernelStep, Plan, used_slots
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import ALIGN, Buffer
 from accnp.runtime.bypass import Pieces
@@ -30,7 +30,6 @@ from accnp.runtime.threads import call_helpers, way
 
 __all__ = ["groups_of", "walk_of"]
 
-AWAKE = 1 << 15  # work of a launch that helpers take part in where they are awake anyway
 LARGE = 1 << 25  # bytes that a table of several steps may hold at once
 
 Walk = Callable[[Sequence[Buffer]], list[Buffer]]

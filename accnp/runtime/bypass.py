@@ -19,6 +19,8 @@ from __future__ import annotations
 import ctypes
 import os
 
+from accnp.runtime.chunks import CLAIM
+
 __all__ = ["BYPASS", "RUN", "STREAM", "TEXT", "Pieces", "block_steps", "can_stream", "header"]
 
 BYPASS = "accnp_bypass"
@@ -114,17 +116,11 @@ start:
   %entry = inttoptr i64 %code to void (i64*, i64*, i64, i64)*
   %given = getelementptr i64, i64* %argv, i64 1
   %asking = inttoptr i64 1 to i64*
-  br label %take
-take:
-  %lo = atomicrmw add i64* %counter, i64 %chunk monotonic
-  %some = icmp slt i64 %lo, %n
-  br i1 %some, label %one, label %end
-one:
-  %most = add i64 %lo, %chunk
-  %hi = call i64 @accnp_min(i64 %most, i64 %n)
-  call void %entry(i64* %given, i64* %asking, i64 %hi, i64 %lo)
-  br label %take
-end:
+  br label %claim
+{CLAIM}work:
+  call void %entry(i64* %given, i64* %asking, i64 %end, i64 %first)
+  br label %claim
+out:
   {_DRAIN}
   ret void
 }}
@@ -184,25 +180,19 @@ reserve:
   %align = and i64 %where, 63
   %base = sub i64 %where, %align
   %none = icmp eq i8* %block, null
-  br i1 %none, label %plain, label %take
+  br i1 %none, label %plain, label %claim
 plain:
   call void %entry(i64* %given, i64* %counter, i64 %n, i64 %chunk)
   ret void
-take:
-  %lo = atomicrmw add i64* %counter, i64 %chunk monotonic
-  %some = icmp slt i64 %lo, %n
-  br i1 %some, label %open, label %end
-open:
-  %most = add i64 %lo, %chunk
-  %hi = call i64 @accnp_min(i64 %most, i64 %n)
+{CLAIM}work:
   br label %blocks
 blocks:
-  %b = phi i64 [%lo, %open], [%stop, %written]
-  %going = icmp slt i64 %b, %hi
-  br i1 %going, label %one, label %take
+  %b = phi i64 [%first, %work], [%stop, %written]
+  %going = icmp slt i64 %b, %end
+  br i1 %going, label %one, label %claim
 one:
   %far = add i64 %b, %steps
-  %stop = call i64 @accnp_min(i64 %far, i64 %hi)
+  %stop = call i64 @accnp_min(i64 %far, i64 %end)
   %count = sub i64 %stop, %b
   br label %aim
 aim:
@@ -266,17 +256,17 @@ writing:
   %result = load i64, i64* %gp
   %done = mul i64 %b, %wwidth
   %place = add i64 %result, %done
-  %size = mul i64 %count, %wwidth
+  %bytes_ = mul i64 %count, %wwidth
   %placep = inttoptr i64 %place to i8*
   %scratchp = inttoptr i64 %wscratch to i8*
-  %first = icmp eq i64 %w, 0
-  %fetches = select i1 %first, i64 %operands, i64 0
-  call void @accnp_past(i8* %placep, i8* %scratchp, i64 %size, i64* %ahead, i64 %fetches)
+  %leading = icmp eq i64 %w, 0
+  %fetches = select i1 %leading, i64 %operands, i64 0
+  call void @accnp_past(i8* %placep, i8* %scratchp, i64 %bytes_, i64* %ahead, i64 %fetches)
   %w1 = add i64 %w, 1
   br label %write
 written:
   br label %blocks
-end:
+out:
   {_DRAIN}
   call void @free(i8* %block)
   ret void

@@ -35,8 +35,10 @@ from numba.misc.llvm_pass_timings import PassTimingsCollection
 
 from accnp.codegen.definitions import with_definitions
 from accnp.forks import at_fork, imported, renewed
+from accnp.runtime.chunks import CLAIM
 from accnp.runtime.direct import Unsupported, build
 from accnp.runtime.lean import TARGET, TYPING
+from accnp.runtime.sharing import SHARED
 from accnp.runtime.syntax import functions_of, walk
 
 ENTRY = "accnp_entry"
@@ -285,7 +287,8 @@ def lower(
             calls = source.count(f"{callee}(") - 1 + source.count(f"spread({callee}, ")
             width = 0 if calls == source.count(f"{callee}(0, 1, ") else vector_bytes
             module, kernel, others = _run(scope[callee], trees[callee], kinds, fastmath, width)
-            text = callee_text(module, kernel, callee, attributes, short)
+            shared = its if f"spread({callee}, " in source else ()
+            text = callee_text(module, kernel, callee, attributes, short, shared)
             # Callers first: what nobody refers to when it is linked is dropped.
             linked = [*([text] if short else ()), *others, *linked]
             separate += () if short else (text,)
@@ -381,19 +384,28 @@ def _text(
 ) -> str:
     body = inlined(module, kernel)
     groups = f"attributes #770 = {{ {attributes} }}\nattributes #772 = {{ {attributes} }}"
-    return f"{body}\n{_entry(kernel, signature, getattr(module, 'past', False))}\n{groups}\n"
+    past = getattr(module, "past", False)
+    # The kernel is inlined there, where its noalias arguments become alias scopes.
+    return f"{body}\n{_entry(ENTRY, signature, kernel, past)}\n{groups}\n"
 
 
 def callee_text(
-    module: llvmir.Module, kernel: llvmir.Function, name: str, attributes: str, short: bool
+    module: llvmir.Module,
+    kernel: llvmir.Function,
+    name: str,
+    attributes: str,
+    short: bool,
+    shared: tuple[str, ...] = (),
 ) -> str:
-    """Text of a module that defines `name(lo, hi, ...)` for other kernels to call."""
+    """Text of a module that defines `name(lo, hi, ...)` for other kernels to call; with a
+    signature, which `shared` is, also the entry that threads share it by."""
     body = inlined(module, kernel)
     return_slot, exception_slot, *kinds = (argument.type for argument in kernel.args)
     arguments = [f"{kind} %a{i}" for i, kind in enumerate(kinds)]
     passed = ", ".join([f"{return_slot} %ret", f"{exception_slot} %exc", *arguments])
+    linkage = "linkonce_odr " if short else ""
     lines = [
-        f"define {'linkonce_odr ' if short else ''}void @{name}({', '.join(arguments)}) #771 {{",
+        f"define {linkage}void @{name}({', '.join(arguments)}) #771 {{",
         f"  %ret = alloca {str(return_slot).removesuffix('*')}",
         f"  %exc = alloca {str(exception_slot).removesuffix('*')}",
         f'  %status = call i32 @"{kernel.name}"({passed})',
@@ -402,19 +414,26 @@ def callee_text(
         f"attributes #771 = {{ {attributes} {'alwaysinline' if short else 'noinline'} }}",
         f"attributes #772 = {{ {attributes} }}",
     ]
+    if shared:
+        lines.append(_entry(name + SHARED, shared, kernel, called=name, linkage=linkage))
+        lines.append(f"attributes #770 = {{ {attributes} }}")
     return "\n".join([body, *lines, ""])
 
 
-def _entry(kernel: llvmir.Function, signature: tuple[str, ...], past: bool) -> str:
-    """`entry(argv, counter, n, chunk)`: take chunks from the counter until n is reached; without a
+def _entry(
+    name: str,
+    signature: tuple[str, ...],
+    kernel: llvmir.Function,
+    past: bool = False,
+    called: str = "",
+    linkage: str = "",
+) -> str:
+    """`name(argv, counter, n, chunk)`: take chunks from the counter until n is reached; without a
     counter, do chunk..n. If the kernel can store past the caches, 1 for a counter does chunk..n so;
-    the word before the entry says whether it can.
-
-    The kernel is inlined here, where its noalias arguments become alias scopes.
-    """
+    the word before the entry says whether it can. `called` is a function around the kernel."""
     return_slot, exception_slot = (argument.type for argument in kernel.args[:2])
     lines = []
-    passed = []
+    passed = ["i64 %lo", "i64 %hi"]
     for at, (token, argument) in enumerate(zip(signature, kernel.args[4:], strict=True)):
         lines.append(f"  %p{at} = getelementptr inbounds i64, i64* %argv, i64 {at}")
         lines.append(f"  %v{at} = load i64, i64* %p{at}")
@@ -430,9 +449,8 @@ def _entry(kernel: llvmir.Function, signature: tuple[str, ...], past: bool) -> s
         passed.append(f"{kind} %a{at}")
     return_type = str(return_slot).removesuffix("*")
     exception_type = str(exception_slot).removesuffix("*")
-    arguments = ", ".join(
-        [f"{return_slot} %ret", f"{exception_slot} %exc", "i64 %lo", "i64 %hi", *passed]
-    )
+    slots = [] if called else [f"{return_slot} %ret", f"{exception_slot} %exc"]
+    function = f"void @{called}" if called else f'i32 @"{kernel.name}"'
     asked = [
         "  %past = and i64 %word, 1",
         f"  %asked = inttoptr i64 %past to {return_type}",
@@ -440,7 +458,7 @@ def _entry(kernel: llvmir.Function, signature: tuple[str, ...], past: bool) -> s
     ]
     return "\n".join(
         [
-            f"define void @{ENTRY}(i64* noalias nocapture readonly %argv, "
+            f"define {linkage}void @{name}(i64* noalias nocapture readonly %argv, "
             "i64* noalias nocapture %counter, i64 %n, i64 %chunk) #770 "
             f"prefix i64 {int(past)} {{",
             "start:",
@@ -451,20 +469,10 @@ def _entry(kernel: llvmir.Function, signature: tuple[str, ...], past: bool) -> s
             "  %alone = icmp ult i64 %word, 2",
             *(asked if past else ()),
             "  br i1 %alone, label %work, label %claim",
-            "claim:",
-            "  %c = atomicrmw add i64* %counter, i64 %chunk monotonic",
-            "  %over = icmp sge i64 %c, %n",
-            "  br i1 %over, label %out, label %claimed",
-            "claimed:",
-            "  %room = sub nsw i64 %n, %c",
-            "  %less = icmp slt i64 %chunk, %room",
-            "  %size = select i1 %less, i64 %chunk, i64 %room",
-            "  %e = add nsw i64 %c, %size",
-            "  br label %work",
-            "work:",
-            "  %lo = phi i64 [%chunk, %start], [%c, %claimed]",
-            "  %hi = phi i64 [%n, %start], [%e, %claimed]",
-            f'  %status = call i32 @"{kernel.name}"({arguments})',
+            f"{CLAIM}work:",
+            "  %lo = phi i64 [%chunk, %start], [%first, %claimed]",
+            "  %hi = phi i64 [%n, %start], [%end, %claimed]",
+            f"  call {function}({', '.join([*slots, *passed])})",
             "  br i1 %alone, label %out, label %claim",
             "out:",
             "  ret void",

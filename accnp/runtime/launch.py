@@ -12,6 +12,7 @@ import ctypes
 from collections.abc import Callable
 
 from accnp.runtime import bypass, team
+from accnp.runtime.chunks import CLAIM
 
 RELEASED, HELD, COUNT = "accnp_launch_released", "accnp_launch_held", "accnp_launches"
 WALK_RELEASED, WALK_HELD, COPY = "accnp_walk_released", "accnp_walk_held", "accnp_copy"
@@ -44,69 +45,24 @@ define void @accnp_copy(i64* %argv, i64* %counter, i64 %n, i64 %chunk) {
 }
 """
 
-_FUNCTION = """
+# What Python calls: it reads its arguments into words, behind `ahead` others, and counts launches.
+_BUILTIN = """
 define i8* @{name}(i8* %self, i8** %args, i64 %nargs) {{
 start:
-  %counter = alloca i64
-  store i64 0, i64* %counter
-  %argv = alloca i64, i64 %nargs
-  %o0 = load i8*, i8** %args
-  %address = call i64 @PyLong_AsLongLong(i8* %o0)
-  %q1 = getelementptr i8*, i8** %args, i64 1
-  %o1 = load i8*, i8** %q1
-  %n = call i64 @PyLong_AsLongLong(i8* %o1)
-  %q2 = getelementptr i8*, i8** %args, i64 2
-  %o2 = load i8*, i8** %q2
-  %chunk = call i64 @PyLong_AsLongLong(i8* %o2)
-  br label %more
-more:
-  %i = phi i64 [3, %start], [%next, %one]
-  %left = icmp slt i64 %i, %nargs
-  br i1 %left, label %one, label %ready
-one:
-  %q = getelementptr i8*, i8** %args, i64 %i
-  %o = load i8*, i8** %q
-  %v = call i64 @PyLong_AsLongLong(i8* %o)
-  %at = sub i64 %i, 3
-  %slot = getelementptr i64, i64* %argv, i64 %at
-  store i64 %v, i64* %slot
-  %next = add i64 %i, 1
-  br label %more
-ready:
-  %error = call i8* @PyErr_Occurred()
-  %bad = icmp ne i8* %error, null
-  br i1 %bad, label %fail, label %go
-fail:
-  ret i8* null
-go:
-  %entry = inttoptr i64 %address to void (i64*, i64*, i64, i64)*
-  %before = load i64, i64* @accnp_launches
-  %after = add i64 %before, 1
-  store i64 %after, i64* @accnp_launches
-{release}
-  call void %entry(i64* %argv, i64* %counter, i64 %n, i64 %chunk)
-{acquire}
-  call void @Py_IncRef(i8* @_Py_NoneStruct)
-  ret i8* @_Py_NoneStruct
-}}
-"""
-
-# f(entry, n, chunk, team, helpers, *arguments): on this thread and on helpers.
-_SHARER = f"""
-define i8* @{SHARE}(i8* %self, i8** %args, i64 %nargs) {{
-start:
-  %all = alloca i64, i64 %nargs
+  %room = add i64 %nargs, {ahead}
+  %words = alloca i64, i64 %room
+  %given = getelementptr i64, i64* %words, i64 {ahead}
   br label %more
 more:
   %i = phi i64 [0, %start], [%next, %one]
   %left = icmp slt i64 %i, %nargs
   br i1 %left, label %one, label %ready
 one:
-  %q = getelementptr i8*, i8** %args, i64 %i
-  %o = load i8*, i8** %q
-  %v = call i64 @PyLong_AsLongLong(i8* %o)
-  %slot = getelementptr i64, i64* %all, i64 %i
-  store i64 %v, i64* %slot
+  %o = getelementptr i8*, i8** %args, i64 %i
+  %object = load i8*, i8** %o
+  %value = call i64 @PyLong_AsLongLong(i8* %object)
+  %slot = getelementptr i64, i64* %given, i64 %i
+  store i64 %value, i64* %slot
   %next = add i64 %i, 1
   br label %more
 ready:
@@ -116,22 +72,14 @@ ready:
 fail:
   ret i8* null
 go:
-  %s1 = getelementptr i64, i64* %all, i64 1
-  %s2 = getelementptr i64, i64* %all, i64 2
-  %s3 = getelementptr i64, i64* %all, i64 3
-  %s4 = getelementptr i64, i64* %all, i64 4
-  %argv = getelementptr i64, i64* %all, i64 5
-  %address = load i64, i64* %all
-  %n = load i64, i64* %s1
-  %chunk = load i64, i64* %s2
-  %team = load i64, i64* %s3
-  %helpers = load i64, i64* %s4
+  %address = load i64, i64* %given
+{open}
   %before = load i64, i64* @accnp_launches
-  %after = add i64 %before, 1
+  %after = add i64 %before, {launches}
   store i64 %after, i64* @accnp_launches
-  %state = call i8* @PyEval_SaveThread()
-  call void @{team.SPREAD}(i64 %address, i64* %argv, i64 %n, i64 %chunk, i64 %team, i64 %helpers)
-  call void @PyEval_RestoreThread(i8* %state)
+{release}
+{run}
+{acquire}
   call void @Py_IncRef(i8* @_Py_NoneStruct)
   ret i8* @_Py_NoneStruct
 }}
@@ -196,16 +144,12 @@ start:
   %index = inttoptr i64 %index_ to i64*
   %own = alloca i64, i64 %widest
   br label %claim
-claim:
-  %first = atomicrmw add i64* %counter, i64 %chunk monotonic
-  %end = add i64 %first, %chunk
-  %over = icmp sgt i64 %end, %n
-  %stop = select i1 %over, i64 %n, i64 %end
+{claim}work:
   br label %next
 next:
-  %k = phi i64 [%first, %claim], [%following, %one]
-  %more = icmp slt i64 %k, %stop
-  br i1 %more, label %one, label %done
+  %k = phi i64 [%first, %work], [%following, %one]
+  %more = icmp slt i64 %k, %end
+  br i1 %more, label %one, label %claim
 one:
   %place = getelementptr i64, i64* %index, i64 %k
   %record_ = load i64, i64* %place
@@ -213,45 +157,51 @@ one:
   %end_of_it = call i64* @accnp_step(i64* %record, i64* %base, i64* %own, i64 0, i64 0)
   %following = add i64 %k, 1
   br label %next
-done:
-  br i1 %over, label %out, label %claim
 out:
   ret void
 }
-""".replace("{group}", GROUP)
+""".replace("{group}", GROUP).replace("{claim}", CLAIM)
 
-# f(table, *bases): base 0 is zero, base 1 the address of all of them, the others are given.
-_WALK = """
-define i8* @{name}(i8* %self, i8** %args, i64 %nargs) {{
-start:
-  %room = add i64 %nargs, 1
-  %base = alloca i64, i64 %room
+_RELEASE = {
+    "release": "  %state = call i8* @PyEval_SaveThread()",
+    "acquire": "  call void @PyEval_RestoreThread(i8* %state)",
+}
+_HOLD = {"release": "", "acquire": ""}
+
+
+def _launcher(name: str, release: dict[str, str]) -> str:
+    """f(entry, n, chunk, *arguments): on this thread."""
+    opened = """  %entry = inttoptr i64 %address to void (i64*, i64*, i64, i64)*
+  %w1 = getelementptr i64, i64* %given, i64 1
+  %n = load i64, i64* %w1
+  %w2 = getelementptr i64, i64* %given, i64 2
+  %chunk = load i64, i64* %w2
+  %argv = getelementptr i64, i64* %given, i64 3
+  %counter = alloca i64
+  store i64 0, i64* %counter"""
+    run = "  call void %entry(i64* %argv, i64* %counter, i64 %n, i64 %chunk)"
+    return _BUILTIN.format(name=name, ahead=0, launches=1, open=opened, run=run, **release)
+
+
+def _sharer() -> str:
+    """f(entry, n, chunk, team, helpers, *arguments): on this thread and on helpers."""
+    names = ("n", "chunk", "team", "helpers")
+    opened = "".join(
+        f"  %w{i} = getelementptr i64, i64* %given, i64 {i}\n  %{name} = load i64, i64* %w{i}\n"
+        for i, name in enumerate(names, 1)
+    )
+    opened += "  %argv = getelementptr i64, i64* %given, i64 5"
+    run = f"""  call void @{team.SPREAD}(
+    i64 %address, i64* %argv, i64 %n, i64 %chunk, i64 %team, i64 %helpers)"""
+    return _BUILTIN.format(name=SHARE, ahead=0, launches=1, open=opened, run=run, **_RELEASE)
+
+
+def _walker(name: str, release: dict[str, str], together: dict[str, str]) -> str:
+    """f(table, *bases): base 0 is zero, base 1 the address of all of them, the others are given."""
+    opened = """  %base = getelementptr i64, i64* %words, i64 0
   store i64 0, i64* %base
-  %b1 = getelementptr i64, i64* %base, i64 1
   %base_ = ptrtoint i64* %base to i64
-  store i64 %base_, i64* %b1
-  %o0 = load i8*, i8** %args
-  %address = call i64 @PyLong_AsLongLong(i8* %o0)
-  br label %more
-more:
-  %i = phi i64 [1, %start], [%next, %one]
-  %left = icmp slt i64 %i, %nargs
-  br i1 %left, label %one, label %ready
-one:
-  %o = getelementptr i8*, i8** %args, i64 %i
-  %object = load i8*, i8** %o
-  %pointer = call i64 @PyLong_AsLongLong(i8* %object)
-  %next = add i64 %i, 1
-  %slot = getelementptr i64, i64* %base, i64 %next
-  store i64 %pointer, i64* %slot
-  br label %more
-ready:
-  %error = call i8* @PyErr_Occurred()
-  %bad = icmp ne i8* %error, null
-  br i1 %bad, label %fail, label %go
-fail:
-  ret i8* null
-go:
+  store i64 %base_, i64* %given
   %table = inttoptr i64 %address to i64*
   %widest = load i64, i64* %table
   %argv = alloca i64, i64 %widest
@@ -259,16 +209,12 @@ go:
   %steps = load i64, i64* %t1
   %t2 = getelementptr i64, i64* %table, i64 2
   %kernels = load i64, i64* %t2
-  %before = load i64, i64* @accnp_launches
-  %after = add i64 %before, %kernels
-  store i64 %after, i64* @accnp_launches
-{open}
-{release}
-  %first = getelementptr i64, i64* %table, i64 3
+"""
+    run = """  %beginning = getelementptr i64, i64* %table, i64 3
   br label %step
 step:
   %k = phi i64 [0, %go], [%following, %run]
-  %p = phi i64* [%first, %go], [%q, %run]
+  %p = phi i64* [%beginning, %go], [%q, %run]
   %going = icmp slt i64 %k, %steps
   br i1 %going, label %run, label %done
 run:
@@ -276,56 +222,52 @@ run:
   %following = add i64 %k, 1
   br label %step
 done:
-{close}
-{acquire}
-  call void @Py_IncRef(i8* @_Py_NoneStruct)
-  ret i8* @_Py_NoneStruct
-}}
-"""
+{close}"""
+    return _BUILTIN.format(
+        name=name,
+        ahead=1,
+        launches="%kernels",
+        open=opened + together["open"],
+        run=run.format_map(together),
+        **release,
+    )
 
-_RELEASE = {
-    "release": "  %state = call i8* @PyEval_SaveThread()",
-    "acquire": "  call void @PyEval_RestoreThread(i8* %state)",
-}
-_HOLD = {"release": "", "acquire": ""}
+
 _ALONE = {"open": "", "close": "", "team": "0", "helpers": "0"}
 # The first two bases are the team and the number of helpers.
-_TEAM = {
-    "open": f"""  %b2 = getelementptr i64, i64* %base, i64 2
-  %team = load i64, i64* %b2
-  %b3 = getelementptr i64, i64* %base, i64 3
-  %helpers = load i64, i64* %b3
-  %words = inttoptr i64 %team to i64*
-  %sessions = getelementptr i64, i64* %words, i64 {team.SESSIONS}
-  %opened = atomicrmw add i64* %sessions, i64 1 seq_cst
-  call void @{team.WAKE}(i64* %words, i64 %helpers)""",
-    "close": "  %closed = atomicrmw sub i64* %sessions, i64 1 monotonic",
-    "team": "%team",
-    "helpers": "%helpers",
-}
-# The same, where only helpers that are awake take part.
-_BRIEFLY = {
-    "open": """  %b2 = getelementptr i64, i64* %base, i64 2
+_BASES = """  %b2 = getelementptr i64, i64* %base, i64 2
   %team = load i64, i64* %b2
   %b3 = getelementptr i64, i64* %base, i64 3
   %number = load i64, i64* %b3
-  %helpers = sub i64 0, %number""",
+"""
+_TEAM = {
+    "open": f"""{_BASES}  %team_ = inttoptr i64 %team to i64*
+  %sessions = getelementptr i64, i64* %team_, i64 {team.SESSIONS}
+  %opened = atomicrmw add i64* %sessions, i64 1 seq_cst
+  call void @{team.WAKE}(i64* %team_, i64 %number)""",
+    "close": "  %closed = atomicrmw sub i64* %sessions, i64 1 monotonic",
+    "team": "%team",
+    "helpers": "%number",
+}
+# The same, where only helpers that are awake take part.
+_BRIEFLY = {
+    "open": f"{_BASES}  %helpers = sub i64 0, %number",
     "close": "",
     "team": "%team",
     "helpers": "%helpers",
 }
 TEXT = (
     _HEAD
-    + _FUNCTION.format(name=HELD, **_HOLD)
-    + _FUNCTION.format(name=RELEASED, **_RELEASE)
+    + _launcher(HELD, _HOLD)
+    + _launcher(RELEASED, _RELEASE)
     + _STEP
     + _GROUP
-    + _WALK.format(name=WALK_HELD, **_HOLD, **_ALONE)
-    + _WALK.format(name=WALK_RELEASED, **_RELEASE, **_ALONE)
-    + _WALK.format(name=WALK_TOGETHER, **_RELEASE, **_TEAM)
-    + _WALK.format(name=WALK_BRIEFLY, **_RELEASE, **_BRIEFLY)
+    + _walker(WALK_HELD, _HOLD, _ALONE)
+    + _walker(WALK_RELEASED, _RELEASE, _ALONE)
+    + _walker(WALK_TOGETHER, _RELEASE, _TEAM)
+    + _walker(WALK_BRIEFLY, _RELEASE, _BRIEFLY)
     + team.TEXT
-    + _SHARER
+    + _sharer()
     + bypass.TEXT
 )
 
