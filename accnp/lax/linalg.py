@@ -7,9 +7,12 @@ from accnp.api.factors.known_linalg import (
     triangular_solve_p, tridiagonal_p, tridiagonal_solve_p,
 )  # fmt: skip
 from accnp.api.factors.lax_linalg import (
-    EigImplementation, EighImplementation, SvdAlgorithm, cholesky, cholesky_update, eig, eigh,
-    hessenberg, householder_product, lu, lu_pivots_to_permutation, ormqr, qr, schur, svd,
-    symmetric_product, triangular_solve, tridiagonal, tridiagonal_solve,
+    cholesky, cholesky_update, householder_product, lu, lu_pivots_to_permutation, ormqr, qr,
+    symmetric_product, triangular_solve, tridiagonal_solve,
+)  # fmt: skip
+from accnp.api.factors.lax_spectra import (
+    EigImplementation, EighImplementation, SvdAlgorithm, eig, eigh, hessenberg, schur, svd,
+    tridiagonal,
 )  # fmt: skip
 from accnp.api.factors.polar import qdwh
 from accnp.missing import nearest as _nearest

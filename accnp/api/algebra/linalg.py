@@ -19,7 +19,7 @@ from accnp.api.arrays.reversing import flip as _flip
 from accnp.api.compiled.named import shown
 from accnp.api.elements.ufuncs import abs as _abs
 from accnp.api.elements.ufuncs import sign
-from accnp.api.factors import lax_linalg
+from accnp.api.factors import lax_linalg, lax_spectra
 from accnp.api.folds.sorting import argsort, sort
 from accnp.api.indexes.taking import take_along_axis
 from accnp.array import Array, wrap
@@ -247,7 +247,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     if UPLO not in (None, "L", "U"):
         raise ValueError(f"linalg.eigh: UPLO must be 'L' or 'U'; got {UPLO!r}")
     x = wrap(matrices(a, "linalg.eigh", True))
-    v, w = lax_linalg.eigh(x, lower=UPLO != "U", symmetrize_input=symmetrize_input)
+    v, w = lax_spectra.eigh(x, lower=UPLO != "U", symmetrize_input=symmetrize_input)
     return EighResult(w, v)
 
 
@@ -283,7 +283,7 @@ def eig(a: Any) -> EigResult:
     Array([2.+0.j, 3.+0.j], dtype=complex64)
     """
     x = wrap(matrices(a, "linalg.eig", True))
-    return EigResult(*lax_linalg.eig(x, compute_left_eigenvectors=False))
+    return EigResult(*lax_spectra.eig(x, compute_left_eigenvectors=False))
 
 
 @api_boundary
@@ -302,7 +302,7 @@ def eigvals(a: Any) -> Array:
     Array([0.+1.j, 0.-1.j], dtype=complex64)
     """
     x = wrap(matrices(a, "linalg.eigvals", True))
-    return lax_linalg.eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
+    return lax_spectra.eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
 
 
 @api_boundary
@@ -333,11 +333,11 @@ def svd(
     """
     x = wrap(matrices(a, "linalg.svd"))
     if not hermitian:
-        out = lax_linalg.svd(
+        out = lax_spectra.svd(
             x, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index
         )
         return SVDResult(*out) if compute_uv else out
-    v, w = lax_linalg.eigh(x, subset_by_index=subset_by_index)
+    v, w = lax_spectra.eigh(x, subset_by_index=subset_by_index)
     size = _abs(w)
     if not compute_uv:
         return _flip(sort(size), -1)

@@ -12,7 +12,7 @@ from accnp.api.arguments.convert import as_node, cast, promote_inexact
 from accnp.api.arguments.shapes import as_axes, as_static
 from accnp.api.arrays.manipulation import expand_node, reshape_plain, transpose_node
 from accnp.api.compiled.named import shown
-from accnp.api.factors import lax_linalg
+from accnp.api.factors import lax_spectra
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
@@ -86,7 +86,7 @@ def _matrix(x: Node, order: Any, axes: tuple[int, ...], function: str) -> Node:
 
 def singular_values(x: Node) -> Node:
     """The singular values of matrices, largest first."""
-    return lax_linalg.svd(wrap(x), full_matrices=False, compute_uv=False)._node
+    return lax_spectra.svd(wrap(x), full_matrices=False, compute_uv=False)._node
 
 
 @api_boundary

@@ -18,7 +18,7 @@ from accnp.api.arrays.creation import arange, eye
 from accnp.api.arrays.joining import concatenate
 from accnp.api.elements.selecting import where
 from accnp.api.elements.ufuncs import logical_and, logical_not
-from accnp.api.factors import lax_linalg
+from accnp.api.factors import lax_linalg, lax_spectra
 from accnp.api.flow.loops import while_loop
 from accnp.api.mapping.vectorize import vectorize
 from accnp.api.strict.lax import rsqrt
@@ -29,6 +29,13 @@ __all__ = ["polar", "qdwh"]
 
 # Weights beyond this make the matrix of the step by Cholesky ill-conditioned: QR does that step.
 _CHOLESKY = 100
+
+
+def _inexact(name: str, x: Array) -> None:
+    if x.dtype.kind in "biu":
+        raise TypeError(
+            f"{name}: a floating or complex dtype is needed; got {x.dtype.name}; convert it first"
+        )
 
 
 def _adjoint(x: Array) -> Array:
@@ -83,10 +90,12 @@ def qdwh(
         dynamic_shape: rows and columns that are used, where the rest is padding; may be traced.
 
     Returns:
-        u with orthonormal columns, the Hermitian h, the number of steps, whether they converged.
+        u with orthonormal columns and the Hermitian h, of the dtype of x; the number of steps,
+        int32; whether they converged, a bool.
 
     Raises:
-        ValueError: there are more columns than rows.
+        ValueError: x is not one matrix, or has more columns than rows.
+        TypeError: x is a list, or its dtype is neither floating nor complex.
 
     Example:
         >>> import accnp as jnp
@@ -101,6 +110,7 @@ def qdwh(
         raise ValueError(
             f"{name}: a matrix with at least as many rows as columns is needed; got {a.shape}"
         )
+    _inexact(name, a)
     most = 10 if max_iterations is None else as_int(max_iterations, name, "max_iterations")
     least = float(dtypes.finfo(a.dtype).eps) if eps is None else float(as_static(eps, name))
     if dynamic_shape is not None:
@@ -137,7 +147,7 @@ def qdwh(
 def _polar(a: Array, side: str, method: str, eps: Any, most: Any) -> tuple[Array, Array]:
     m, n = a.shape
     if method == "svd":
-        u, s, vh = lax_linalg.svd(a, full_matrices=False)
+        u, s, vh = lax_spectra.svd(a, full_matrices=False)
         s = s.astype(u.dtype)
         half = _adjoint(vh) * s @ vh if side == "right" else u * s @ _adjoint(u)
         return u @ vh, half
@@ -172,6 +182,14 @@ def polar(
         eps: for qdwh, the least singular value that counts, relative to the largest.
         max_iterations: for qdwh.
 
+    Returns:
+        u, of the shape and dtype of a, and p, [..., n, n] if side is right, else [..., m, m].
+
+    Raises:
+        ValueError: a has fewer than two axes, or side or method are others.
+        NotImplementedError: qdwh with a shape that is not for it.
+        TypeError: a is a list, or its dtype is neither floating nor complex.
+
     Example:
         >>> import accnp as jnp
         >>> jnp.scipy.linalg.polar(jnp.array([[0., 2.], [-3., 0.]]), method="svd")[1]
@@ -179,6 +197,7 @@ def polar(
                [0., 2.]], dtype=float32)
     """
     x = wrap(as_node(a, "linalg.polar"))
+    _inexact("linalg.polar", x)
     if x.ndim < 2:
         raise ValueError(f"linalg.polar: matrices are needed; got shape {x.shape}")
     if side not in ("right", "left"):

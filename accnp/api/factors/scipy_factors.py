@@ -16,7 +16,7 @@ from accnp.api.arrays.joining import block, concatenate
 from accnp.api.arrays.matrices import triu
 from accnp.api.elements.ufuncs import abs as _abs
 from accnp.api.elements.ufuncs import conj, real
-from accnp.api.factors import lax_linalg
+from accnp.api.factors import lax_linalg, lax_spectra
 from accnp.api.folds.cumulative import cumprod
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
@@ -159,7 +159,7 @@ def schur(a: Any, output: str = "real") -> tuple[Array, Array]:
     if output not in ("real", "complex"):
         raise ValueError(f"linalg.schur: output must be 'real' or 'complex'; got {output!r}")
     x = _one("schur", a)
-    t, z = lax_linalg.schur(as_complex(x) if output == "complex" else x)
+    t, z = lax_spectra.schur(as_complex(x) if output == "complex" else x)
     return t, z
 
 
@@ -197,7 +197,7 @@ def hessenberg(
     n = x.shape[-1] if x.ndim else 0
     if x.ndim > 1 and not n:
         return (zeros_like(x), zeros_like(x)) if calc_q else zeros_like(x)
-    packed, taus = lax_linalg.hessenberg(x)
+    packed, taus = lax_spectra.hessenberg(x)
     h = triu(packed, -1)
     if not calc_q:
         return h
@@ -236,7 +236,7 @@ def svd(
     >>> jnp.scipy.linalg.svd(jnp.array([[3., 0.], [0., 4.]]), compute_uv=False)
     Array([4., 3.], dtype=float32)
     """
-    return lax_linalg.svd(_one("svd", a), full_matrices=full_matrices, compute_uv=compute_uv)
+    return lax_spectra.svd(_one("svd", a), full_matrices=full_matrices, compute_uv=compute_uv)
 
 
 # --- symmetric eigenvalues -----------------------------------------------------------------------
@@ -276,7 +276,7 @@ def eigh(
     for what, given, only in (("b", b, None), ("type", type, 1), ("eigvals", eigvals, None)):
         if (only is None and given is not None) or (only is not None and given != only):
             raise NotImplementedError(f"linalg.eigh: only {what}={only} is implemented")
-    v, w = lax_linalg.eigh(_one("eigh", a), lower=lower)
+    v, w = lax_spectra.eigh(_one("eigh", a), lower=lower)
     return w if eigvals_only else (w, v)
 
 
