@@ -147,9 +147,9 @@ function and dtype (a fraction of that where mpmath takes long), half of them sp
 magnitudes of the domain, half evenly over its part within ±1000, some beside zeros of the function;
 arguments and results are normal numbers. "peer" is NumPy or SciPy, same dtype. The bar: 2 ulp,
 for special functions 4 or SciPy's own error; sums and quotients of several functions (`sinc`,
-`logaddexp`) count as special, and so do those of `nn`. Rows beyond that say "over": `gelu` and
-`softmax`, where the rounding of the argument of exp counts as often as that is large (to take it
-back made gelu twice as slow), `gammaln`, `sph_harm_y` at their zeros. A dash: there is no such
+`logaddexp`) count as special, and so do those of `nn`. Rows beyond that say "over": `softmax`,
+where the rounding of the argument of exp counts as often as that is large, `gammaln`, `sph_harm_y`
+at their zeros. A dash: there is no such
 function, or it never returns. `tests/test_accuracy.py` samples the same, allows rows that are over
 what their case in `benchmarks/accuracy_*.py` says, and sees that no function of the tables is left
 out.

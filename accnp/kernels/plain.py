@@ -247,11 +247,16 @@ def _logistic(x: Any) -> Any:
     return (1 if x >= 0 else e) / (1 + e)
 
 
+def _tanh_law(x: Any) -> Any:
+    return type(x)(1 / (1 + np.exp(-2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))))
+
+
 NAMESPACE: dict[str, Any] = {
     "exp": _quiet(np.exp),
     "exp2": _quiet(np.exp2),
     "expm1": _quiet(np.expm1),
     "logistic": _quiet(_logistic),
+    "tanh_law": _quiet(_tanh_law),
     "tanh": _quiet(np.tanh),
     "sinh": _quiet(np.sinh),
     "cosh": _quiet(np.cosh),
@@ -273,6 +278,7 @@ NAMESPACE: dict[str, Any] = {
     "sqrt": _quiet(np.sqrt),
     "erf": _quiet(special.erf),
     "erfc": _quiet(special.erfc),
+    "normal_law": _quiet(special.ndtr),
     "erf_inv": _quiet(lambda x: special.erfinv(np.float64(x))),
     "lgamma": _quiet(lambda x: special.gammaln(np.float64(x))),
     "digamma": _quiet(lambda x: special.digamma(np.float64(x))),

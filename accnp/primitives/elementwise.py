@@ -329,6 +329,15 @@ unary("cbrt", FLOAT, q(np.cbrt), "cbrt({0})",
 unary("logistic", INEXACT, ref.logistic, "logistic({0})",
       lambda t, y, x: o.mul(t, o.mul(y, o.sub(like(y, 1), y))), cost=20)  # fmt: skip
 
+
+def _tanh_law_slope(t: Node, y: Node, x: Node) -> Node:
+    scale = 2 * np.sqrt(2 / np.pi)
+    inner = o.add(o.mul(like(x, scale * 3 * 0.044715), o.square(x)), like(x, scale))
+    return o.mul(t, o.mul(o.mul(y, o.sub(like(y, 1), y)), inner))
+
+
+unary("tanh_law", FLOAT, ref.tanh_law, "tanh_law({0})", _tanh_law_slope, cost=25)
+
 # --- trigonometry ---------------------------------------------------------------------------------
 
 unary("sin", INEXACT, q(np.sin), "sin({0})", lambda t, y, x: o.mul(t, o.cos(x)), cost=20)
@@ -384,6 +393,17 @@ unary(
     ref.special("erfc"),
     "erfc({0})",
     lambda t, y, x: o.mul(like(x, -_TWO_OVER_ROOT_PI), o.mul(t, o.exp(o.neg(o.square(x))))),
+    cost=40,
+)
+unary(
+    "normal_law",
+    FLOAT,
+    ref.special("ndtr"),
+    "normal_law({0})",
+    lambda t, y, x: o.mul(
+        t,
+        o.mul(like(x, 1 / np.sqrt(2 * np.pi)), o.exp(o.mul(like(x, -0.5), o.square(x)))),
+    ),
     cost=40,
 )
 unary(

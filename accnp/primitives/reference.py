@@ -22,6 +22,7 @@ __all__ = [
     "shift_right_logical",
     "sign",
     "special",
+    "tanh_law",
 ]
 
 
@@ -147,6 +148,12 @@ def integer_pow(x: Any, *, y: int) -> Any:
 @quiet
 def logistic(x: Any) -> Any:
     return (1 / (1 + np.exp(-x))).astype(x.dtype)
+
+
+@quiet
+def tanh_law(x: Any) -> Any:
+    cube = x + x.dtype.type(0.044715) * x**3
+    return (1 / (1 + np.exp(-2 * np.sqrt(2 / np.pi) * cube))).astype(x.dtype)
 
 
 def select_n(which: Any, *cases: Any) -> Any:

@@ -109,6 +109,10 @@ def _erfc(x):
     return mp.erfc(x) if abs(x) < 100 else mpf(0 if x > 0 else 2)
 
 
+def _tanh_law(x):
+    return _logistic(2 * mp.sqrt(2 / mp.pi) * (x + mpf("0.044715") * x**3))
+
+
 WAVE = {INF: NAN, -INF: NAN}
 REFERENCE = {
     "exp": real(mp.exp, {INF: INF, -INF: 0.0}, odd=False),
@@ -135,6 +139,8 @@ REFERENCE = {
     "atan": real(mp.atan, {INF: mp.pi / 2, -INF: -mp.pi / 2}),
     "erf": real(mp.erf, {INF: 1.0, -INF: -1.0}),
     "erfc": real(_erfc, {INF: 0.0, -INF: 2.0}, odd=False),
+    "normal_law": real(lambda x: _erfc(-x / mp.sqrt(2)) / 2, {INF: 1.0, -INF: 0.0}, odd=False),
+    "tanh_law": real(_tanh_law, {INF: 1.0, -INF: 0.0}, odd=False),
     "erf_inv": real(mp.erfinv, {1.0: INF, -1.0: -INF}, inside),
 }
 

@@ -172,7 +172,7 @@ for name in ("asin", "acos", "atanh"):
     add(name, cplx(4))
 add("acosh", real(5, low=1.2))
 add("acosh", cplx(4))
-for name in ("erf", "erfc"):
+for name in ("erf", "erfc", "normal_law", "tanh_law"):
     add(name, real(6))
 for name in ("lgamma", "digamma"):
     add(name, real(5, low=0.4, high=5))

@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from accnp.api.arguments.convert import cast, to_shape
 from accnp.api.elements.ufunc_rules import (
     INF,
@@ -27,7 +25,7 @@ from accnp.ir.op import o
 from accnp.ir.trace import state
 from accnp.primitives.custom import JvpRule, ruled
 
-__all__ = ["i0", "logaddexp", "logaddexp2", "normal_tail", "sinc", "tanh_law"]
+__all__ = ["i0", "logaddexp", "logaddexp2", "normal_law", "sinc", "tanh_law"]
 
 
 def logaddexp(a: Node, b: Node) -> Node:
@@ -141,32 +139,17 @@ def i0(x: Node) -> Node:
     return ruled(JvpRule("_i0", rule, _shown("_i0")), [x], value)[0]
 
 
-# -sqrt(1/2): a double, and what it leaves out.
-_HALF_ROOT = (-0.7071067811865476, 4.8336466567264565e-17)
-
-
-def normal_tail(x: Node) -> Node:
-    """erfc(-x / sqrt(2)): the rounding of the argument z counts 2 z**2 times, so it is taken back.
-
-    The slope of log erfc, -2 z - 1 / z + ... for large z, is -2 z here: for what it lacks the
-    rounding counts less than once, and so it does below 0.
-    """
-    if state.named or x.aval.dtype not in (np.float32, np.float64):
-        return o.erfc(o.mul(o.neg(x), like(x, math.sqrt(0.5))))
-    a = o.clamp(like(x, -60.0), x, like(x, 60.0))  # beyond, the result is 0 or 2
-    half = float(np.asarray(_HALF_ROOT[0], x.aval.dtype))
-    rest = _HALF_ROOT[0] - half + _HALF_ROOT[1]
-    z = o.mul(a, like(x, half))
-    lost = o.fma(a, filled(x, rest), o.fma(a, filled(x, half), o.neg(z)))
-    tail = o.erfc(z)
-    twice = o.mul(o.max(z, like(x, 0)), like(x, -2.0))
-    return o.fma(tail, o.mul(twice, lost), tail)
+def normal_law(x: Node) -> Node:
+    """erfc(-x / sqrt(2)) / 2; jaxprs show it as jax does."""
+    if state.named:
+        return o.mul(like(x, 0.5), o.erfc(o.mul(o.neg(x), like(x, math.sqrt(0.5)))))
+    return o.normal_law(x)
 
 
 def tanh_law(x: Node) -> Node:
-    """(1 + tanh(u)) / 2, u = sqrt(2 / pi) (x + 0.044715 x**3); no digits are lost below 0."""
+    """(1 + tanh(u)) / 2, u = sqrt(2 / pi) (x + 0.044715 x**3); jaxprs show it as jax does."""
+    if not state.named and kind(x) == "f":
+        return o.tanh_law(x)
     cube, scale = o.mul(like(x, 0.044715), o.integer_pow(x, y=3)), math.sqrt(2 / math.pi)
-    if state.named:
-        inner = o.tanh(o.mul(like(x, scale), o.add(x, cube)))
-        return o.mul(like(x, 0.5), o.add(like(x, 1), inner))
-    return o.logistic(o.mul(like(x, 2 * scale), o.add(x, cube)))
+    inner = o.tanh(o.mul(like(x, scale), o.add(x, cube)))
+    return o.mul(like(x, 0.5), o.add(like(x, 1), inner))

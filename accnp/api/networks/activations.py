@@ -13,7 +13,7 @@ from accnp.api.compiled.named import shown
 from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.elementwise import inexact
-from accnp.api.elements.ruled_functions import tanh_law
+from accnp.api.elements.ruled_functions import normal_law, tanh_law
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
@@ -299,9 +299,7 @@ def gelu(x: Any, approximate: bool = True) -> Array:
     node = _one("gelu", x)
     if approximate:
         return wrap(cast(o.mul(node, tanh_law(node)), node.aval.dtype))
-    half = o.mul(like(node, 0.5), node)
-    tail = o.erfc(o.mul(o.neg(node), like(node, math.sqrt(0.5))))
-    return wrap(cast(o.copy(o.mul(half, tail)), node.aval.dtype))
+    return wrap(cast(o.mul(node, normal_law(node)), node.aval.dtype))
 
 
 @api_boundary

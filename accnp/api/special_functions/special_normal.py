@@ -5,7 +5,6 @@ In: arrays. Out: lazy Arrays of floating numbers.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy as np
 from accnp.api.arguments.convert import as_node, cast, promote_inexact, wrap
 from accnp.api.arguments.shapes import as_int
 from accnp.api.elements import ufunc_rules as rules
-from accnp.api.elements.ruled_functions import normal_tail
+from accnp.api.elements.ruled_functions import normal_law
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
@@ -93,25 +92,7 @@ def ndtr(x: Any) -> Array:
     0.5
     """
     (node,) = _floating("ndtr", x)
-    return wrap(cast(_normal(node), node.aval.dtype))
-
-
-def _normal(x: Node) -> Node:
-    """erfc(-x / sqrt(2)) / 2, which keeps its digits where the result is small."""
-
-    def value(xs: list[Node]) -> list[Node]:
-        return [o.mul(like(xs[0], 0.5), normal_tail(xs[0]))]
-
-    def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
-        (x,), (t,) = xs, ts
-        density = o.exp(o.mul(like(x, -0.5), o.square(x)))
-        slope = o.mul(like(x, 1 / math.sqrt(2 * math.pi)), density)
-        return [_normal(x)], [t and o.mul(t, slope)]
-
-    if state.named:
-        return value([x])[0]
-    made = JvpRule("ndtr", rule, {"jvp": "_ndtr_jvp", "symbolic_zeros": False})
-    return ruled(made, [x], value)[0]
+    return wrap(cast(normal_law(node), node.aval.dtype))
 
 
 def _floating(name: str, x: Any) -> list[Node]:

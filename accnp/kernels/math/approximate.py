@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
+from .exp import RATE
 from .ir import F32, V
 
 __all__ = ["FAST", "fast"]
@@ -40,6 +41,10 @@ def _logistic(x: V) -> V:
     return _rcp(_ex2(x * -LOG2E) + 1.0)
 
 
+def _tanh_law(x: V) -> V:
+    return _logistic(x * (x * x * RATE + RATE / 0.044715))
+
+
 FAST: dict[str, Callable[[V], V]] = {
     "exp": lambda x: _ex2(x * LOG2E),
     "exp2": _ex2,
@@ -51,6 +56,7 @@ FAST: dict[str, Callable[[V], V]] = {
     "tan": lambda x: _sin(x) * _rcp(_cos(x)),
     "tanh": _unit("tanh"),
     "logistic": _logistic,
+    "tanh_law": _tanh_law,
     "rsqrt": _unit("rsqrt"),
     "sqrt": _unit("sqrt"),
 }

@@ -1,4 +1,4 @@
-"""Exponential family: exp exp2 expm1 logistic tanh sinh cosh.
+"""Exponential family: exp exp2 expm1 logistic tanh_law tanh sinh cosh.
 
 In: a float or double ``V``. Out: a ``V`` of the same type. Branch-free, no library calls.
 """
@@ -114,6 +114,39 @@ def logistic(x: V) -> V:
     y = n * r
     # the remainder of the division, with what the sum 1 + e lost
     return fma(fma(-y, d, n) - y * (e - (d - 1.0)), r, y)
+
+
+# 2 u = RATE x (x^2 + K), u = sqrt(2 / pi) (x + 0.044715 x^3), and ln 2 / RATE: K and that one as
+# a short number and the rest, so that a difference from K and a product with an exponent are exact.
+RATE = 0.07135481627260025
+CUBE_32 = (22.363861083984375, -1.081748e-06)
+CUBE_64 = (22.36386000223638, 7.068084733670861e-15)
+STEP_32 = (9.714111328125, -2.0300102e-05)
+STEP_64 = (9.714091028028633, -4.9373498940974755e-12)
+
+
+def tanh_law(x: V) -> V:
+    """(1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)); far below 0 a rounding of u counts 2 u times."""
+    single = x.single
+    x = clamp(x, -11.0, 8.0) if single else clamp(x, -22.0, 8.0)
+    (hi, lo), (step, step_lo) = (CUBE_32, STEP_32) if single else (CUBE_64, STEP_64)
+    w = fma(x, x, hi)
+    w_lo = fma(x, x, hi - w) + lo
+    t = fma(x * w, x.const(-RATE * LOG2E), ROUND[single])
+    n = t - ROUND[single]
+    g = fma(n, step_lo, fma(x, w, n * step))
+    g = fma(x, w_lo, g)
+    # exp(-RATE g), times 2^-shift: exp(-2 u) itself overflows where the result is not 0
+    series = (1.0, *(EXP_SHORT_32 if single else k.EXP_64))
+    y = fma(g, poly(g, [c * (-RATE) ** (i + 1) for i, c in enumerate(series)]), x.const(1.0))
+    shift = 24 if single else 64
+    if scales(y):
+        e = scalef(y, n - float(shift))
+    else:
+        b = bits(t) - shift
+        h = b >> 1
+        e = y * unbits(h << MANT[single]) * unbits((b - h) << MANT[single])
+    return 2.0**-shift / (e + 2.0**-shift)
 
 
 def _tanh_pieces(a: V) -> V:

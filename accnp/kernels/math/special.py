@@ -1,9 +1,11 @@
-"""Error functions and the gamma family: erf erfc erf_inv lgamma digamma.
+"""Error functions and the gamma family: erf erfc normal_law erf_inv lgamma digamma.
 
 In: a float or double ``V``. Out: a ``V`` of the same type. Branch-free, no library calls.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from . import coefs as k
 from .exp import EXP_SHORT_32, LN2_32, LOG2E, exp, expm1_poly, reduce_exp, scale
@@ -29,15 +31,20 @@ from .ir import (
     where,
 )
 from .log import log
-from .tables import ERF_32, ERFCX_32
+from .tables import ERF_32, ERFCX_32, NORMAL_32
 from .trig import cos, sin
 
-ROOT_PI_HALF = 0.886226925452758
+ROOT_PI_HALF, ROOT_HALF = 0.886226925452758, 0.7071067811865476
 
 
 def _erfc_tail(a: V) -> V:
     """erfc(a) of doubles for a >= 0.4."""
     a = clamp(a, 0.4, 27.5)
+    return _gauss_tail(a, *two_prod(a, a))
+
+
+def _gauss_tail(a: V, s: V, s_lo: V) -> V:
+    """exp(-s - s_lo) exp(a^2) erfc(a) of doubles for 0.4 <= a <= 27.5."""
     q = (a - 4.0) / (a + 4.0)
     c = k.ERFCX_64
     t = poly(q, c[1:])
@@ -49,7 +56,6 @@ def _erfc_tail(a: V) -> V:
     g = p * r
     g_lo = (fma(-g, d, p) + p_lo - g * d_lo) * r
     # exp(-s - s_lo) to first order in the correction
-    s, s_lo = two_prod(a, a)
     r, n = reduce_exp(-s)
     m = expm1_poly(r)
     m = fma(-s_lo, m + 1.0, m)
@@ -76,12 +82,10 @@ def _erf_pieces(a: V) -> V:
     return fma(d, poly(d, rows), where(first > d, first, d))
 
 
-def _erfc_pieces(a: V) -> V:
-    """erfc of floats that are not negative, as exp(-a^2) times a polynomial."""
-    a = clamp_above(a, 10.5)
-    d, rows = piece(a, ERFCX_32)
+def _tail_pieces(a: V, s: V, s_lo: V, table: Sequence[Sequence[float]]) -> V:
+    """exp(-s - s_lo) times a function in pieces, of floats that are not negative."""
+    d, rows = piece(a, table)
     p = poly(d, rows)
-    s, s_lo = two_prod(a, a)
     t = fma(s, s.const(-LOG2E), MAGIC[True])
     n = t - MAGIC[True]
     hi, lo = LN2_32
@@ -101,10 +105,27 @@ def erf(x: V) -> V:
 def erfc(x: V) -> V:
     a = fabs(x)
     if x.single:
-        y = _erfc_pieces(a)
+        a = clamp_above(a, 10.5)
+        y = _tail_pieces(a, *two_prod(a, a), ERFCX_32)
         return where(x < 0.0, 2.0 - y, y)
     tail = _erfc_tail(a)
     return where(a < 0.45, 1.0 - _erf_small(x), where(x < 0.0, 2.0 - tail, tail))
+
+
+def normal_law(x: V) -> V:
+    """erfc(-x / sqrt(2)) / 2, from the square of x itself: a rounding of x / sqrt(2) counts x^2
+    times."""
+    a = fabs(x)
+    if x.single:
+        a = clamp_above(a, 14.5)
+        y = _tail_pieces(a, *two_prod(a * 0.5, a), NORMAL_32)
+        return where(x > 0.0, 1.0 - y, y)
+    a = clamp_above(a, 38.8)
+    z = a * ROOT_HALF
+    s, s_lo = two_prod(a * 0.5, a)
+    tail = _gauss_tail(clamp(z, 0.4, 27.5), s, s_lo) * 0.5
+    near = fma(_erf_small(clamp_above(z, 0.5)), copysign(a.const(0.5), x), a.const(0.5))
+    return where(z < 0.45, near, where(x > 0.0, 1.0 - tail, tail))
 
 
 def erf_inv(x: V) -> V:
