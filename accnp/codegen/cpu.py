@@ -16,12 +16,13 @@ import numpy as np
 from accnp.codegen.columns import column, row_across, walkable
 from accnp.codegen.folds import accumulator, combined, identity
 from accnp.codegen.generated import Generated, Room
+from accnp.codegen.kept import keep, kept_by
 from accnp.codegen.short import LANES, is_short, short_column, short_map, short_row
+from accnp.codegen.split import split
 from accnp.codegen.tiles import across, ask_ahead, tiled_map, tiled_row
 from accnp.codegen.writer import Writer
 from accnp.ir.kernel import (
     BLOCK,
-    CHUNK,
     STRIDES,
     Access,
     KernelSpec,
@@ -59,6 +60,7 @@ class Emitter:
         self.literal = 1  # strides up to this are spelled out
         self.turned: dict[int, str] = {}  # scratch in which loads lie transposed, by access
         self.turn = "turn"  # where the present row of it begins
+        self.kept: dict[int, str] = {}  # memory for a row of what later passes want, by access
         n_out, n_red = len(spec.outer), len(spec.reduced)
         self.of_outer = range(n_out)
         self.of_reduced = range(n_out, n_out + n_red)
@@ -196,6 +198,8 @@ class Emitter:
         code = dtype_code(s.dtype)
         if s.access is not None and id(s.access) in self.turned:
             self.w.add(f"{s.name} = {self.turned[id(s.access)]}[{self.turn} + j]")
+        elif s.access is not None and id(s.access) in self.kept:
+            self.w.add(f"{s.name} = {self.kept[id(s.access)]}[{index[self.along]}]")
         elif s.access is not None:
             self.w.add(f"{s.name} = a{s.access.number}[{self.element(s, base, index)}]")
         elif s.index is not None:
@@ -301,7 +305,10 @@ class Emitter:
 
         def store(those: list[tuple[Access, str]]) -> None:
             for a, name in those:
-                self.w.add(f"a{a.number}[{self.place(a, base, index)}] = {name}")
+                if id(a) in self.kept and phase is not self.spec.phases[-1]:
+                    self.w.add(f"{self.kept[id(a)]}[{index[self.along]}] = {name}")
+                else:
+                    self.w.add(f"a{a.number}[{self.place(a, base, index)}] = {name}")
 
         for s in here:
             self.statement(s, base, index)
@@ -331,17 +338,21 @@ class Emitter:
         self.prologue()
         self.out.extent = prod(spec.outer)
         self.out.weight = spec.cost * prod(spec.reduced)
+        several = len(spec.phases) > 1 == len(spec.reduced) and bool(spec.outer)
+        if several:
+            keep(self)
         with self.w.block("for o in range(lo, hi):"):
             index: dict[int, str] = {}
             self.begin_outer("o", index)
             base = self.bases(index, self.all_accesses(), "p")
-            if len(spec.phases) > 1 == len(spec.reduced) and spec.outer:
+            if several:
                 ask_ahead(self, base)
             for s in spec.row_head:
                 self.statement(s, base, {})
             for phase in spec.phases:
                 self.one_pass(phase, base, "0", None)
                 self.row_body(phase, base, {})
+        self.w.add(*[f"release({name})" for name in self.kept.values()])
 
     def one_pass(self, phase: Phase, base: dict[int, str], start: str, stop: str | None) -> None:
         """A pass over the reduced indices from start to stop; leaves each fold in its name."""
@@ -398,7 +409,12 @@ class Emitter:
                 continue
             direct = f.direct
             along = direct is not None and len(dims) == 1 and direct.strides[dims[0]] == 1
-            if direct is not None and (along or id(direct) in self.turned):
+            kept = kept_by(self, phase, direct, f.source)
+            if kept is not None:
+                sources[f.source] = f"at({kept}, b)"
+                if f.source not in used:
+                    skip.add(f.source)
+            elif direct is not None and (along or id(direct) in self.turned):
                 memory = self.turned.get(id(direct), f"a{direct.number}")
                 start = self.place(direct, base, {dims[0]: "b"}) if along else self.turn
                 sources[f.source] = f"at({memory}, {start})"
@@ -436,44 +452,6 @@ class Emitter:
             parts.append(f"{dtype_code(acc)}({part})" if acc != f.dtype else part)
         return parts
 
-    # --- split ---
-
-    def split(self) -> None:
-        """Each step folds one chunk of one row; one chunk in all goes straight to the output."""
-        spec = self.spec
-        self.prologue()
-        total = prod(spec.reduced)
-        chunks = max(1, -(-total // CHUNK))
-        self.out.extent = prod(spec.outer) * chunks
-        self.out.weight = spec.cost * min(total, CHUNK)
-        count = self.integer("chunks", "chunks", chunks)
-        phase = spec.phases[0]
-        with self.w.block("for u in range(lo, hi):"):
-            self.w.add(f"o = u // {count}", f"start = (u - o * {count}) * {CHUNK}")
-            index: dict[int, str] = {}
-            self.begin_outer("o", index)
-            base = self.bases(index, self.all_accesses(), "p")
-            for s in spec.row_head:
-                self.statement(s, base, {})
-            self.w.add(
-                f"stop = start + {CHUNK}",
-                f"stop = stop if stop < {self.total()} else {self.total()}",
-            )
-            self.one_pass(phase, base, "start", "stop")
-            results = dict((name, a) for a, name in phase.row_stores)
-            with self.w.block(f"if {count} == 1:"):
-                for f in phase.folds:
-                    a = results[f.name]
-                    place = self.place(a, base, {})
-                    self.w.add(f"a{a.number}[{place}] = {dtype_code(f.dtype)}({f.name}_acc)")
-            with self.w.block("else:"):
-                for k, f in enumerate(phase.folds):
-                    acc = accumulator(f.dtype, f.combine)
-                    self.out.pointers.append((f"part{k}", k, acc))
-                    self.out.partials.append((f, results[f.name], chunks))
-                    self.w.add(f"part{k}[u] = {f.name}_acc")
-        self.arguments += [p[0] for p in self.out.pointers if isinstance(p, tuple)]
-
     def deepen(self, base: dict[int, str], index: dict[int, str], tag: str = "d") -> dict[int, str]:
         """Positions with further indices added to those of the outer ones."""
         found, named = {}, {}
@@ -489,5 +467,5 @@ class Emitter:
         return found
 
 
-FORMS = {"map": Emitter.map, "row": Emitter.row, "split": Emitter.split, "column": column}
+FORMS = {"map": Emitter.map, "row": Emitter.row, "split": split, "column": column}
 SHORT_FORMS = {"map": short_map, "row": short_row, "column": short_column}

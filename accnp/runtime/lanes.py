@@ -78,7 +78,8 @@ class _Loop:
         self.ahead: Any = None
         self.join: Any = None  # the block that comes after it
         self.asked: Any = None  # 1 where results are to go past the caches
-        self.read: list[tuple[Any, int]] = []  # places and bytes that a step loads
+        self.came = {a.arg for a in f.tree.args.args}
+        self.read: list[tuple[Any, int]] = []  # places and bytes of operands that a step loads
         self.mask: str | None = None
         self.left: Any = None  # steps that are left, where there is a mask
         self.past: Any = None  # 1 where whole vectors go past the caches; None: nobody asks
@@ -286,7 +287,8 @@ class _Loop:
             return dtype, Vector(ir.IntType(1), self.put(text))
         code = self.f.context.get_data_type(dtype)
         self.fetch(ast.dump(x), place, dtype.bitwidth // 8 * index.step)
-        self.read.append((place, dtype.bitwidth // 8 * self.n * index.step))
+        if x.value.id in self.came:
+            self.read.append((place, dtype.bitwidth // 8 * self.n * index.step))
         return dtype, Vector(code, self.loaded(code, place, index.step, self.mask_at(x)))
 
     def mask_at(self, x: ast.Subscript) -> str | None:
