@@ -199,7 +199,7 @@ class Emitter:
         if s.access is not None and id(s.access) in self.turned:
             self.w.add(f"{s.name} = {self.turned[id(s.access)]}[{self.turn} + j]")
         elif s.access is not None and id(s.access) in self.kept:
-            self.w.add(f"{s.name} = {self.kept[id(s.access)]}[{index[self.along]}]")
+            self.w.add(f"{s.name} = {self.kept[id(s.access)]}[{index[self.of_reduced[0]]}]")
         elif s.access is not None:
             self.w.add(f"{s.name} = a{s.access.number}[{self.element(s, base, index)}]")
         elif s.index is not None:
@@ -306,7 +306,7 @@ class Emitter:
         def store(those: list[tuple[Access, str]]) -> None:
             for a, name in those:
                 if id(a) in self.kept and phase is not self.spec.phases[-1]:
-                    self.w.add(f"{self.kept[id(a)]}[{index[self.along]}] = {name}")
+                    self.w.add(f"{self.kept[id(a)]}[{index[self.of_reduced[0]]}] = {name}")
                 else:
                     self.w.add(f"a{a.number}[{self.place(a, base, index)}] = {name}")
 

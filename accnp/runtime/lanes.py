@@ -287,7 +287,7 @@ class _Loop:
             return dtype, Vector(ir.IntType(1), self.put(text))
         code = self.f.context.get_data_type(dtype)
         self.fetch(ast.dump(x), place, dtype.bitwidth // 8 * index.step)
-        if x.value.id in self.came:
+        if getattr(x.value, "id", "") in self.came:
             self.read.append((place, dtype.bitwidth // 8 * self.n * index.step))
         return dtype, Vector(code, self.loaded(code, place, index.step, self.mask_at(x)))
 
