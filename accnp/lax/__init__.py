@@ -23,10 +23,12 @@ from accnp.api.strict.lax import (
     shift_right_logical, sign, sin, sinh, sqrt, square, stop_gradient, sub, tan, tanh, zeta,
 )  # fmt: skip
 from accnp.api.indexes.lax_index import (
+    gather, index_take, scatter, scatter_add, scatter_apply, scatter_max, scatter_min,
+    scatter_mul, scatter_sub, scatter_sub_p, sort, sort_key_val,
+)  # fmt: skip
+from accnp.api.indexes.lax_slices import (
     dynamic_index_in_dim, dynamic_slice, dynamic_slice_in_dim, dynamic_update_index_in_dim,
-    dynamic_update_slice, dynamic_update_slice_in_dim, gather, index_take, scatter, scatter_add,
-    scatter_apply, scatter_max, scatter_min, scatter_mul, scatter_sub, scatter_sub_p, sort,
-    sort_key_val,
+    dynamic_update_slice, dynamic_update_slice_in_dim,
 )  # fmt: skip
 from accnp.api.strict.lax_folds import (
     argmax, argmin, cumlogsumexp, cummax, cummin, cumprod, cumsum, reduce_and, reduce_max,

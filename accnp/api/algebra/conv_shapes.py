@@ -46,11 +46,22 @@ def check_preferred(dtype: np.dtype, wanted: np.dtype, name: str) -> None:
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> ConvDimensionNumbers:
     """Return where the axes of three strings like ("NHWC", "HWIO", "NHWC") are.
 
+    Specs are tuples of ints, features' axes first.
+
+    Raises:
+        TypeError: there are not three strings, a letter is missing or stands twice, or axes of
+            space differ.
+
     Example:
         >>> import accnp as jnp
         >>> jnp.lax.conv_general_permutations(("NWC", "WIO", "NCW"))
         ConvDimensionNumbers(lhs_spec=(0, 2, 1), rhs_spec=(2, 1, 0), out_spec=(0, 1, 2))
     """
+    if not isinstance(dimension_numbers, list | tuple) or len(dimension_numbers) != 3:
+        raise TypeError(
+            "convolution dimension_numbers must be a tuple/list of length 3; got "
+            f"{dimension_numbers!r}"
+        )
     lhs, rhs, out = dimension_numbers
     for name, text, letters in (("lhs", lhs, "NC"), ("rhs", rhs, "OI"), ("out", out, "NC")):
         if any(text.count(c) != 1 for c in letters) or len(set(text)) != len(text):
@@ -71,10 +82,35 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> ConvDimension
     return ConvDimensionNumbers(*specs)
 
 
+def _shapes(lhs_shape: Any, rhs_shape: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shapes of an array and a kernel, both of one rank, which is at least 2."""
+    try:
+        lhs, rhs = tuple(lhs_shape), tuple(rhs_shape)
+    except TypeError:
+        raise TypeError(
+            f"convolution: shapes are sequences of integers; got {lhs_shape!r} and {rhs_shape!r}"
+        ) from None
+    if len(lhs) != len(rhs):
+        raise TypeError(
+            f"convolution requires lhs and rhs ndim to be equal, got {len(lhs)} and {len(rhs)}."
+        )
+    if len(lhs) < 2:
+        raise ValueError(
+            f"convolution: axes for examples and features are needed; got shapes {lhs} and {rhs}"
+        )
+    return lhs, rhs
+
+
 def conv_dimension_numbers(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
 ) -> ConvDimensionNumbers:
     """Return the dimension numbers that None, three strings or three sequences stand for.
+
+    Specs are tuples of ints, for shapes of one rank.
+
+    Raises:
+        TypeError: ranks differ, or the numbers are none of these, or do not fit the rank.
+        ValueError: the rank is below 2.
 
     Example:
         >>> import accnp as jnp
@@ -83,11 +119,8 @@ def conv_dimension_numbers(
     """
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers
+    lhs_shape, rhs_shape = _shapes(lhs_shape, rhs_shape)
     rank = len(lhs_shape)
-    if rank != len(rhs_shape):
-        raise TypeError(
-            f"convolution requires lhs and rhs ndim to be equal, got {rank} and {len(rhs_shape)}."
-        )
     if dimension_numbers is None:
         return ConvDimensionNumbers(*[tuple(range(rank))] * 3)
     if not isinstance(dimension_numbers, list | tuple) or len(dimension_numbers) != 3:
@@ -186,11 +219,24 @@ def conv_shape_tuple(
 ) -> tuple[int, ...]:
     """Return the shape of a convolution of (N, C, space...) with (O, I, taps...).
 
+    Sizes are ints; whether features fit is not looked at.
+
+    Raises:
+        TypeError: ranks or numbers of pads differ, or a stride is below 1.
+        ValueError: the number of strides, the pads or batch_group_count do not fit.
+        RuntimeError: there is no padding of that name.
+
     Example:
         >>> import accnp as jnp
         >>> jnp.lax.conv_shape_tuple((1, 2, 8), (3, 2, 3), (1,), "VALID")
         (1, 3, 6)
     """
+    lhs_shape, rhs_shape = _shapes(lhs_shape, rhs_shape)
+    if batch_group_count < 1 or lhs_shape[0] % batch_group_count:
+        raise ValueError(
+            "convolution: batch_group_count must divide the number of examples; got "
+            f"{batch_group_count} for {lhs_shape[0]}"
+        )
     strides = as_steps(strides, len(lhs_shape) - 2, "window_strides")
     pads = as_pads(pads, lhs_shape[2:], rhs_shape[2:], strides, ())
     space = [
@@ -208,6 +254,8 @@ def conv_general_shape_tuple(
     dimension_numbers: Any,
 ) -> tuple[int, ...]:
     """Return the shape of a convolution with these dimension numbers.
+
+    Sizes are ints; errors are those of `conv_dimension_numbers` and `conv_shape_tuple`.
 
     >>> import accnp as jnp
     >>> numbers = ("NCH", "OIH", "NCH")
@@ -229,6 +277,9 @@ def conv_transpose_shape_tuple(
 ) -> tuple[int, ...]:
     """Return the shape of a transposed convolution with these dimension numbers.
 
+    Sizes are ints; errors are those of `conv_dimension_numbers` and `conv_shape_tuple`, but for a
+    padding that is neither "SAME" nor "VALID", a ValueError.
+
     >>> import accnp as jnp
     >>> numbers = ("NCH", "IOH", "NCH")
     >>> jnp.lax.conv_transpose_shape_tuple((1, 1, 3), (1, 2, 3), (2,), "VALID", numbers)
@@ -236,14 +287,14 @@ def conv_transpose_shape_tuple(
     """
     dims = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
     x, w = [lhs_shape[d] for d in dims.lhs_spec], [rhs_shape[d] for d in dims.rhs_spec]
+    steps = as_steps(window_strides, len(x) - 2, "window_strides")
     if isinstance(padding, str):
-        padding = [
-            transposed_pads(k, s, padding.upper())
-            for k, s in zip(w[2:], window_strides, strict=True)
-        ]
+        pads = [transposed_pads(k, s, padding.upper()) for k, s in zip(w[2:], steps, strict=True)]
+    else:
+        pads = as_pads(padding, x[2:], w[2:], steps, ())
     space = [
         (n - 1) * s + 1 + a + b - k + 1
-        for n, k, s, (a, b) in zip(x[2:], w[2:], window_strides, padding, strict=True)
+        for n, k, s, (a, b) in zip(x[2:], w[2:], steps, pads, strict=True)
     ]
     y = (x[0], w[0], *space)
     return tuple(y[k] for k in np.argsort(dims.out_spec))

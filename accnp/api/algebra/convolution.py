@@ -147,7 +147,15 @@ def conv(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Array:
-    """Convolve (N, C, space...) with (O, I, taps...): see `conv_general_dilated`.
+    """Convolve (N, C, space...) with (O, I, taps...), C = I: see `conv_general_dilated`.
+
+    Returns:
+        (N, O, space...), of the dtype of both, or of preferred_element_type.
+
+    Raises:
+        TypeError: ranks or dtypes differ, a stride is below 1, or an operand is a list.
+        ValueError: features or the number of strides do not fit.
+        RuntimeError: padding is none of "SAME", "SAME_LOWER", "VALID".
 
     Example:
         >>> import accnp as jnp
@@ -175,7 +183,9 @@ def conv_with_general_padding(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Array:
-    """The same with dilations, and any padding.
+    """Convolve as `conv` does, with dilations and with any padding; shapes, dtypes, errors are its.
+
+    Padding may be (low, high) for each axis of space; a ValueError where it is no such thing.
 
     >>> import accnp as jnp
     >>> x, w = jnp.ones((1, 1, 3)), jnp.ones((1, 1, 2))
@@ -228,6 +238,11 @@ def conv_transpose(
         preferred_element_type: the dtype of the sum and of the result.
         use_consistent_padding: whether explicit padding is that of the convolution to be undone.
 
+    Raises:
+        TypeError: ranks or dtypes differ, or a stride is below 1.
+        ValueError: features or the number of strides do not fit; there is no such padding; or no
+            dimension numbers for more than 3 axes of space.
+
     Example:
         >>> import accnp as jnp
         >>> jnp.lax.conv_transpose(jnp.ones((1, 3, 1)), jnp.ones((2, 1, 1)), (2,), "SAME").shape
@@ -241,6 +256,7 @@ def conv_transpose(
         space = _LETTERS[:rank]
         dimension_numbers = (f"N{space}C", f"{space}IO", f"N{space}C")
     dims = conv_dimension_numbers(x.aval.shape, w.aval.shape, dimension_numbers)
+    strides = as_steps(strides, rank, "window_strides")
     dilation = as_steps(rhs_dilation, rank, "rhs_dilation")
     spans = [dilated(w.aval.shape[d], k) for d, k in zip(dims.rhs_spec[2:], dilation, strict=True)]
     pads = padding
@@ -272,7 +288,21 @@ def conv_general_dilated_patches(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Array:
-    """What the windows of a convolution see: input features (slow) and taps as output features.
+    """Return what the windows of a convolution see, as output features.
+
+    Args:
+        lhs: the array, of any numeric dtype, which stays.
+        filter_shape: taps along each axis of space.
+        window_strides: distances between windows.
+        padding: as for `conv_general_dilated`; so are the other arguments.
+
+    Returns:
+        As many features as input features (slow) times taps, in the shape of the convolution.
+
+    Raises:
+        TypeError: taps are not one for each axis of space.
+        ValueError: the number of strides does not fit.
+        RuntimeError: there is no padding of that name.
 
     Example:
         >>> import accnp as jnp
@@ -333,6 +363,14 @@ def conv_general_dilated_local(
         rhs_dilation: distances between the taps (1).
         dimension_numbers: as for `conv_general_dilated`.
         precision: accepted; a CPU computes in the operands' precision.
+
+    Returns:
+        Shapes are as of `conv_general_dilated`, the dtype is that of the operands, promoted.
+
+    Raises:
+        TypeError: ranks differ, or kernels do not fit features, taps or places.
+        ValueError: the number of strides or taps does not fit.
+        RuntimeError: there is no padding of that name.
 
     Example:
         >>> import accnp as jnp

@@ -29,7 +29,7 @@ from accnp.api.flow.control import cond, switch
 from accnp.api.flow.loops import fori_loop, scan
 from accnp.api.folds.reductions import any as _any
 from accnp.api.folds.reductions import sum as _sum
-from accnp.api.indexes.lax_index import (
+from accnp.api.indexes.lax_slices import (
     dynamic_slice,
     dynamic_slice_in_dim,
     dynamic_update_slice_in_dim,

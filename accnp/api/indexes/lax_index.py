@@ -5,14 +5,15 @@ In: arrays and indices. Out: lazy Arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, wrap
-from accnp.api.arguments.shapes import as_axis, as_int, as_shape, concrete
+from accnp.api.arguments.shapes import as_axes, as_axis, as_shape, concrete
 from accnp.api.elements.composed import composed
 from accnp.api.elements.selecting import where
 from accnp.api.flow.loops import fori_loop
@@ -21,8 +22,12 @@ from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.primitives.elementwise import like
-from accnp.primitives.index import DROP, GatherDimensionNumbers, GatherScatterMode
+from accnp.primitives.index import (
+    DROP,
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
 from accnp.primitives.kinds import dtype_kind, full
 
 INDEX = np.dtype(np.int32)
@@ -43,13 +48,30 @@ def gather(
 ) -> Array:
     """Collect windows of an array that begin at computed places.
 
+    Args:
+        operand: the array to read, of any dtype.
+        start_indices: integers; the last axis holds the places of one window.
+        dimension_numbers: `GatherDimensionNumbers`.
+        slice_sizes: the lengths of a window along each axis of the operand.
+        unique_indices, indices_are_sorted: promises, which are not checked.
+        mode: "clip", "fill" or "promise_in_bounds" (None): what windows that stick out read.
+        fill_value: for "fill"; None is nan, the lowest signed or the greatest unsigned integer.
+
+    Returns:
+        The windows, of the operand's dtype.
+
+    Raises:
+        TypeError: the operand is a list, dimension numbers are of another kind, sizes do not fit.
+        ValueError: indices are no integers, or there is no such mode.
+
     >>> import accnp as jnp
     >>> numbers = jnp.lax.GatherDimensionNumbers((), (0,), (0,))
     >>> jnp.lax.gather(jnp.array([2, 3, 4]), jnp.array([[2], [0]]), numbers, (1,))
     Array([4, 2], dtype=int32)
     """
     x, starts = as_node(operand, "lax.gather"), as_node(start_indices, "lax.gather")
-    how = PROMISE if mode is None else GatherScatterMode.from_any(mode)
+    how = PROMISE if mode is None else GatherScatterMode.from_any(mode, "lax.gather")
+    _check_numbers("lax.gather", dimension_numbers, GatherDimensionNumbers)
     return wrap(
         o.gather(
             x,
@@ -62,6 +84,11 @@ def gather(
             fill_value=_fill(x, fill_value) if how is DROP else None,
         )
     )
+
+
+def _check_numbers(name: str, given: Any, kind: type) -> None:
+    if not hasattr(given, kind._fields[0]):  # pyright: ignore[reportAttributeAccessIssue]
+        raise TypeError(f"{name}: dimension_numbers must be a lax.{kind.__name__}; got {given!r}")
 
 
 def _fill(x: Node, value: Any) -> Any:
@@ -92,13 +119,14 @@ def _make_scatter(name: str, what: str, gives: str) -> Callable[..., Array]:
         nodes = [as_node(v, f"lax.{name}") for v in (operand, scatter_indices, updates)]
         if name in ("scatter_add", "scatter_mul") and nodes[0].aval.dtype.kind == "b":
             raise TypeError(f"lax.{name}: bools are no numbers; use scatter_max or scatter_min")
+        _check_numbers(f"lax.{name}", dimension_numbers, ScatterDimensionNumbers)
         return wrap(
             getattr(o, name)(
                 *nodes,
                 dimension_numbers=dimension_numbers,
                 indices_are_sorted=bool(indices_are_sorted),
                 unique_indices=bool(unique_indices),
-                mode=GatherScatterMode.from_any(mode),
+                mode=GatherScatterMode.from_any(mode, f"lax.{name}"),
             )
         )
 
@@ -123,6 +151,15 @@ scatter_min = _make_scatter("scatter_min", "Take the minimum with", "[2., 3., 4.
 scatter_max = _make_scatter("scatter_max", "Take the maximum with", "[2., 5., 4.]")
 
 
+@contextmanager
+def _sums_named(name: str) -> Iterator[None]:
+    """Errors of the sum that a function is made of, under the function's own name."""
+    try:
+        yield
+    except TypeError as e:
+        raise TypeError(re.sub(r"(lax\.)?scatter_add", name, str(e))) from None
+
+
 def _subtract(x: Array, starts: Array, updates: Array, **p: Any) -> Array:
     return wrap(o.scatter_add(x._node, starts._node, o.neg(updates._node), **p))
 
@@ -141,7 +178,11 @@ def scatter_sub(
     unique_indices: bool = False,
     mode: Any = None,
 ) -> Array:
-    """Subtract from windows of an array at computed places.
+    """Subtract from windows of an array at computed places; its shape and dtype stay.
+
+    Raises:
+        TypeError: indices are no integers, updates are of another dtype, or do not fit.
+        ValueError: there is no such mode.
 
     Example:
         >>> import accnp as jnp
@@ -149,14 +190,17 @@ def scatter_sub(
         >>> jnp.lax.scatter_sub(jnp.zeros(3), jnp.array([[1], [1]]), jnp.ones(2), numbers)
         Array([ 0., -2.,  0.], dtype=float32)
     """
-    nodes = [as_node(v, "lax.scatter_sub") for v in (operand, scatter_indices, updates)]
-    return scatter_sub_p.bind(
-        *map(wrap, nodes),
-        dimension_numbers=dimension_numbers,
-        indices_are_sorted=bool(indices_are_sorted),
-        unique_indices=bool(unique_indices),
-        mode=GatherScatterMode.from_any(mode),
-    )
+    name = "lax.scatter_sub"
+    nodes = [as_node(v, name) for v in (operand, scatter_indices, updates)]
+    _check_numbers(name, dimension_numbers, ScatterDimensionNumbers)
+    with _sums_named(name):
+        return scatter_sub_p.bind(
+            *map(wrap, nodes),
+            dimension_numbers=dimension_numbers,
+            indices_are_sorted=bool(indices_are_sorted),
+            unique_indices=bool(unique_indices),
+            mode=GatherScatterMode.from_any(mode, name),
+        )
 
 
 @api_boundary
@@ -180,6 +224,13 @@ def scatter_apply(
         update_shape: the shape that the updates of a `scatter` would have.
         unique_indices: no element is named twice, so that the function is applied once.
 
+    Returns:
+        An array of the operand's shape and dtype.
+
+    Raises:
+        TypeError: func gives no scalar, indices are no integers, or update_shape does not fit.
+        ValueError: there is no such mode.
+
     Example:
         >>> import accnp as jnp
         >>> numbers = jnp.lax.ScatterDimensionNumbers((), (0,), (0,))
@@ -188,22 +239,27 @@ def scatter_apply(
         ...     jnp.ones(3), places, lambda x: 2 * x, numbers, update_shape=(3,))
         Array([4., 1., 2.], dtype=float32)
     """
-    x, starts = as_node(operand, "lax.scatter_apply"), as_node(scatter_indices, "lax.scatter_apply")
-    shape = as_shape(update_shape, "lax.scatter_apply")
-    times = wrap(
-        o.scatter_add(
+    name = "lax.scatter_apply"
+    x, starts = as_node(operand, name), as_node(scatter_indices, name)
+    shape = as_shape(update_shape, name)
+    _check_numbers(name, dimension_numbers, ScatterDimensionNumbers)
+    with _sums_named(name):
+        counts = o.scatter_add(
             full(x.aval.shape, 0, INDEX),
             starts,
             full(shape, 1, INDEX),
             dimension_numbers=dimension_numbers,
             indices_are_sorted=bool(indices_are_sorted),
             unique_indices=bool(unique_indices),
-            mode=GatherScatterMode.from_any(mode),
+            mode=GatherScatterMode.from_any(mode, name),
         )
-    )
+    times = wrap(counts)
 
     def once(k: Any, v: Array) -> Array:
-        new = vmap(func)(v.ravel()).reshape(v.shape)
+        each = vmap(func)(v.ravel())
+        if each.ndim != 1:
+            raise TypeError(f"{name}: func must give a scalar; got shape {each.shape[1:]}")
+        new = each.reshape(v.shape)
         return where(times > k, wrap(cast(new._node, x.aval.dtype)), v)
 
     start = wrap(cast(x, x.aval.dtype))
@@ -223,6 +279,13 @@ def scatter_apply(
 def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Array:
     """Take slices at places along axes: for each of the axes a vector of integers, wrapped around.
 
+    Returns:
+        [places, ...], with the axes that are left, in the dtype of `src`.
+
+    Raises:
+        ValueError: there is no such axis, vectors are not of one length, not one for each axis,
+            or not of integers.
+
     Example:
         >>> import accnp as jnp
         >>> x = jnp.arange(6.0).reshape(2, 3)
@@ -231,6 +294,12 @@ def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Array:
     """
     x = as_node(src, "lax.index_take")
     each = [as_node(i, "lax.index_take") for i in idxs]
+    axes = as_axes(tuple(axes), x.aval.ndim, "lax.index_take")
+    if len(each) != len(axes) or len({i.aval.shape for i in each}) > 1:
+        raise ValueError(
+            "lax.index_take: one vector of places for each axis is needed, of one length; got "
+            f"shapes {[i.aval.shape for i in each]} for axes {tuple(axes)}"
+        )
     sizes = [x.aval.shape[d] for d in axes]
     columns = [(wrap(i) % n)._node for i, n in zip(each, sizes, strict=True)]
     wide = [o.reshape(c, new_sizes=(*c.aval.shape, 1), dimensions=None) for c in columns]
@@ -242,203 +311,7 @@ def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Array:
     return gather(src, wrap(starts), dims, cut)
 
 
-# --- dynamic slices ------------------------------------------------------------------------------
-
-
-def _starts(x: Node, indices: Any, name: str) -> list[Node]:
-    """One rank-0 index for each axis; negative ones count from the end."""
-    if hasattr(indices, "ndim"):
-        whole = as_node(indices, name)
-        nodes = [_entry(whole, i) for i in range(whole.aval.shape[0] if whole.aval.ndim else 0)]
-    else:
-        nodes = [as_node(i, name) for i in indices]
-    if len(nodes) != x.aval.ndim:
-        raise ValueError(
-            f"{name}: one start index for each axis is needed; got {len(nodes)} for shape "
-            f"{x.aval.shape}; add or drop indices"
-        )
-    kinds = {i.aval.dtype.name for i in nodes}
-    if len(kinds) > 1:
-        raise TypeError(f"{name}: start indices must be of one dtype; got {sorted(kinds)}; cast")
-    return [_from_end(i, n, name) for i, n in zip(nodes, x.aval.shape, strict=True)]
-
-
-def _entry(x: Node, i: int) -> Node:
-    part = o.slice(x, start_indices=(i,), limit_indices=(i + 1,), strides=None)
-    return o.reshape(part, new_sizes=(), dimensions=None)
-
-
-def _from_end(index: Node, n: int, name: str) -> Node:
-    kind = dtype_kind(index.aval.dtype)
-    if kind not in "iu" or index.aval.ndim:
-        raise TypeError(
-            f"{name}: start indices must be integers of rank 0; got {index.aval.dtype.name}"
-            f"{list(index.aval.shape)}; convert with astype(int)"
-        )
-    if index.op.name == "literal":
-        value = index.params["value"]
-        return cast(as_node(value + n if value < 0 else value), dtypes.default_int())
-    if kind == "u":
-        return index
-    return o.select_n(o.lt(index, like(index, 0)), index, o.add(index, like(index, n)))
-
-
-@api_boundary
-def dynamic_slice(
-    operand: Any, start_indices: Any, slice_sizes: Any, *, allow_negative_indices: Any = True
-) -> Array:
-    """Cut a box of static size at a computed place; the place is moved so that the box fits.
-
-    The result has shape `slice_sizes` and the dtype of the operand.
-
-    Raises:
-        TypeError: a start is no integer scalar, or sizes do not fit into the shape.
-        ValueError: there is not one start for each axis.
-
-    >>> import accnp as jnp
-    >>> jnp.lax.dynamic_slice(jnp.arange(4), (1,), (2,))
-    Array([1, 2], dtype=int32)
-    """
-    x = as_node(operand, "lax.dynamic_slice")
-    sizes = as_shape(slice_sizes, "lax.dynamic_slice")
-    starts = _starts(x, start_indices, "lax.dynamic_slice")
-    return wrap(o.dynamic_slice(x, *starts, slice_sizes=sizes))
-
-
-@api_boundary
-def dynamic_update_slice(
-    operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: Any = True
-) -> Array:
-    """Replace a box at a computed place; the place is moved so that the box fits.
-
-    Shape and dtype are those of the operand, and the update has its dtype.
-
-    Raises:
-        TypeError: a start is no integer scalar, or the update is of another dtype or rank, or
-            larger.
-        ValueError: there is not one start for each axis.
-
-    >>> import accnp as jnp
-    >>> jnp.lax.dynamic_update_slice(jnp.zeros(3), jnp.ones(2), (1,))
-    Array([0., 1., 1.], dtype=float32)
-    """
-    x, new = (
-        as_node(operand, "lax.dynamic_update_slice"),
-        as_node(update, "lax.dynamic_update_slice"),
-    )
-    starts = _starts(x, start_indices, "lax.dynamic_update_slice")
-    return wrap(o.dynamic_update_slice(x, new, *starts))
-
-
-def _one_start(x: Any, index: Any, axis: int) -> list[Any]:
-    starts: list[Any] = [0] * x.ndim
-    starts[axis] = index
-    return starts
-
-
-@api_boundary
-def dynamic_slice_in_dim(
-    operand: Any,
-    start_index: Any,
-    slice_size: Any,
-    axis: int = 0,
-    *,
-    allow_negative_indices: bool = True,
-) -> Array:
-    """Cut a range of static size at a computed place of one axis.
-
-    The other axes and the dtype stay.
-
-    Raises:
-        TypeError: the start is no integer scalar, or the size not static or beyond the axis.
-        ValueError: there is no such axis.
-
-    >>> import accnp as jnp
-    >>> jnp.lax.dynamic_slice_in_dim(jnp.arange(4), 1, 2)
-    Array([1, 2], dtype=int32)
-    """
-    name = "lax.dynamic_slice_in_dim"
-    x = wrap(as_node(operand, name))
-    at = as_axis(axis, x.ndim, name)
-    sizes = list(x.shape)
-    sizes[at] = as_int(slice_size, name, "slice_size", "shape")
-    return dynamic_slice(x, _one_start(x, start_index, at), sizes)
-
-
-@api_boundary
-def dynamic_index_in_dim(
-    operand: Any,
-    index: Any,
-    axis: int = 0,
-    keepdims: bool = True,
-    *,
-    allow_negative_indices: bool = True,
-) -> Array:
-    """Take one computed place of an axis.
-
-    The axis stays, of length 1, if keepdims; the dtype stays.
-
-    Raises:
-        TypeError: the index is no integer scalar.
-        ValueError: there is no such axis.
-
-    >>> import accnp as jnp
-    >>> jnp.lax.dynamic_index_in_dim(jnp.arange(4), 1)
-    Array([1], dtype=int32)
-    """
-    out = dynamic_slice_in_dim(operand, index, 1, axis)
-    if keepdims:
-        return out
-    return wrap(
-        o.squeeze(out._node, dimensions=(as_axis(axis, out.ndim, "lax.dynamic_index_in_dim"),))
-    )
-
-
-@api_boundary
-def dynamic_update_slice_in_dim(
-    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Array:
-    """Replace a range at a computed place of one axis.
-
-    Shape and dtype are those of the operand, and the update has its dtype.
-
-    Raises:
-        TypeError: the start is no integer scalar, or the update is of another dtype or rank, or
-            larger.
-        ValueError: there is no such axis.
-
-    >>> import accnp as jnp
-    >>> jnp.lax.dynamic_update_slice_in_dim(jnp.zeros(3), jnp.ones(2), 1, 0)
-    Array([0., 1., 1.], dtype=float32)
-    """
-    name = "lax.dynamic_update_slice_in_dim"
-    x = wrap(as_node(operand, name))
-    return dynamic_update_slice(x, update, _one_start(x, start_index, as_axis(axis, x.ndim, name)))
-
-
-@api_boundary
-def dynamic_update_index_in_dim(
-    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Array:
-    """Replace one computed place of an axis.
-
-    Shape and dtype are those of the operand; the update has its dtype, and may lack the axis.
-
-    Raises:
-        TypeError: the index is no integer scalar, or the update is of another dtype or shape.
-        ValueError: there is no such axis.
-
-    >>> import accnp as jnp
-    >>> jnp.lax.dynamic_update_index_in_dim(jnp.zeros(3), 1.0, 1, 0)
-    Array([0., 1., 0.], dtype=float32)
-    """
-    name = "lax.dynamic_update_index_in_dim"
-    x, new = wrap(as_node(operand, name)), as_node(update, name)
-    at = as_axis(axis, x.ndim, name)
-    if new.aval.ndim != x.ndim:
-        shape = (*new.aval.shape[:at], 1, *new.aval.shape[at:])
-        new = o.reshape(new, new_sizes=shape, dimensions=None)
-    return dynamic_update_slice(x, wrap(new), _one_start(x, index, at))
+# --- orders --------------------------------------------------------------------------------------
 
 
 @api_boundary

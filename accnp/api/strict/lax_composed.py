@@ -83,6 +83,12 @@ def stack(operands: Any, axis: int = 0) -> Array:
 def unstack(x: Any, axis: int = 0) -> tuple[Array, ...]:
     """Take an array apart along an axis.
 
+    The parts lack the axis and have the array's dtype.
+
+    Raises:
+        ValueError: there is no such axis.
+        TypeError: x is a list.
+
     Example:
         >>> import accnp as jnp
         >>> [v.item() for v in jnp.lax.unstack(jnp.arange(3))]
@@ -95,10 +101,10 @@ def unstack(x: Any, axis: int = 0) -> tuple[Array, ...]:
 
 @api_boundary
 def tile(operand: Any, reps: Sequence[int]) -> Array:
-    """Repeat the whole array along each axis, as often as `reps` says for it.
+    """Repeat the whole array along each axis, as often as `reps` says for it; the dtype stays.
 
     Raises:
-        TypeError: `reps` has not one number for each axis.
+        TypeError: `reps` has not one number for each axis, or one is negative or no integer.
 
     Example:
         >>> import accnp as jnp
@@ -106,7 +112,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Array:
         Array([0, 1, 2, 0, 1, 2], dtype=int32)
     """
     node = as_node(operand, "lax.tile")
-    times = as_shape(tuple(reps), "lax.tile")
+    times = as_shape(reps, "lax.tile")
     if len(times) != node.aval.ndim:
         raise TypeError(
             f"lax.tile: reps length must be equal to the ndim of x, got {len(times)} and "
@@ -117,10 +123,11 @@ def tile(operand: Any, reps: Sequence[int]) -> Array:
 
 @api_boundary
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
-    """Cut an axis into consecutive parts of these sizes.
+    """Cut an axis into consecutive parts of these sizes; the other axes and the dtype stay.
 
     Raises:
-        ValueError: the sizes do not add up to the axis.
+        ValueError: the sizes do not add up to the axis, or there is no such axis.
+        TypeError: a size is negative or no integer, or the operand is a list.
 
     Example:
         >>> import accnp as jnp
@@ -129,7 +136,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """
     node = as_node(operand, "lax.split")
     at = as_axis(axis, node.aval.ndim, "lax.split")
-    parts = as_shape(tuple(sizes), "lax.split")
+    parts = as_shape(sizes, "lax.split")
     if sum(parts) != node.aval.shape[at]:
         raise ValueError(
             f"lax.split: sizes must add up to the axis; got {parts} for size {node.aval.shape[at]}"
@@ -243,6 +250,12 @@ shapes_broadcast.__name__ = shapes_broadcast.__qualname__ = "broadcast_shapes"
 def broadcast_like(arr: Any, like_arr: Any) -> Array:
     """Repeat an array to the shape of another one.
 
+    The dtype stays, the rank of the result is that of `like_arr`.
+
+    Raises:
+        ValueError: the shape cannot be repeated to the other one.
+        TypeError: an argument is no array or number.
+
     Example:
         >>> import accnp as jnp
         >>> jnp.lax.broadcast_like(1.0, jnp.zeros(2))
@@ -254,6 +267,9 @@ def broadcast_like(arr: Any, like_arr: Any) -> Array:
 
 def shape_as_value(shape: Any) -> Array:
     """The sizes of a shape as an array of integers.
+
+    Raises:
+        TypeError: a size is no integer.
 
     Example:
         >>> import accnp as jnp
@@ -267,10 +283,10 @@ def shape_as_value(shape: Any) -> Array:
 
 @api_boundary
 def dtype_of(x: Any) -> np.dtype:
-    """The dtype of an array, a number, or a type, as results would have it.
+    """Return the dtype of an array of any shape, a number, or a type, as results would have it.
 
     Raises:
-        TypeError: `x` has none.
+        TypeError: `x` has none: a list, None, an unknown name.
 
     Example:
         >>> import accnp as jnp
@@ -297,6 +313,9 @@ empty_p = composed("empty", lambda *, shape, dtype, out_sharding=None: full(shap
 def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:
     """An array of which nobody asks what is in it: zeros.
 
+    Raises:
+        TypeError: a size is negative or no integer, or there is no such dtype.
+
     Example:
         >>> import accnp as jnp
         >>> jnp.lax.empty((2, 3), "float32").shape
@@ -312,6 +331,11 @@ stage_p = composed("stage", lambda x: x)
 @api_boundary
 def stage(x: Any, /) -> Array:
     """A number or a NumPy array as an array; in a function that is traced it stays a constant.
+
+    Shape and dtype stay; 64 bits become 32, as everywhere, unless `enable_x64` is on.
+
+    Raises:
+        TypeError: x is a list, a text or None.
 
     Example:
         >>> import accnp as jnp

@@ -66,7 +66,7 @@ create_token_p, after_all_p = _Tokens("create_token"), _Tokens("after_all")
 
 
 def create_token(_: Any = None) -> Token:
-    """Make a token.
+    """Make a token, which has neither shape nor dtype. The argument is ignored: no error.
 
     Example:
         >>> import accnp as jnp
@@ -78,7 +78,7 @@ def create_token(_: Any = None) -> Token:
 
 @api_boundary
 def after_all(*operands: Any) -> Token:
-    """Make a token that comes after others.
+    """Make a token that comes after others; tokens have neither shape nor dtype.
 
     Raises:
         TypeError: an operand is no token.
@@ -103,6 +103,12 @@ dce_sink_p = composed("dce_sink", _ignore, several=True)
 
 def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
     """Use values without doing anything with them: they stay in jaxprs.
+
+    Args:
+        val: a tree of arrays of any shapes and dtypes.
+
+    Raises:
+        TypeError: a leaf is no array.
 
     Example:
         >>> import accnp as jnp
@@ -153,12 +159,22 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
         name: such as "my.tangent".
         version: of the function, for readers.
 
+    Returns:
+        A function of arrays, whose results have the shapes and dtypes of the decomposition's.
+
+    Raises:
+        TypeError: the decomposition is no function, the name no text, or an operand no array.
+
     Example:
         >>> import accnp as jnp
         >>> scaled = jnp.lax.composite(lambda x, *, k: jnp.sin(x) * k, "my.scaled")
         >>> round(float(scaled(0.5, k=2.0)), 4)
         0.9589
     """
+    if not callable(decomposition):
+        raise TypeError(f"lax.composite: a function is needed; got {decomposition!r}")
+    if not isinstance(name, str):
+        raise TypeError(f"lax.composite: name must be a text; got {name!r}")
 
     @api_boundary
     def named(*args: Any, **attributes: Any) -> Any:
@@ -242,6 +258,16 @@ def ragged_all_to_all(
         axis_name: the mapped axis.
         axis_index_groups: not supported.
 
+    Offsets and sizes are vectors of integers; operand and output have one dtype.
+
+    Returns:
+        The output, of its shape and dtype.
+
+    Raises:
+        ValueError: operand and output, or offsets and sizes, do not fit.
+        NameError: there is no such axis.
+        NotImplementedError: axis_index_groups is given.
+
     Example:
         >>> import accnp as jnp
         >>> ones = jnp.ones(2, dtype=int)
@@ -260,6 +286,22 @@ def ragged_all_to_all(
         )
     given = (operand, output, input_offsets, send_sizes, output_offsets, recv_sizes)
     nodes = [as_node(v, "lax.ragged_all_to_all") for v in given]
+    data, into, *places = [x.aval for x in nodes]
+    if (
+        data.dtype != into.dtype
+        or data.shape[1:] != into.shape[1:]
+        or not data.ndim
+        or not into.ndim
+    ):
+        raise ValueError(
+            "lax.ragged_all_to_all: operand and output need one dtype and rows of one shape; got "
+            f"{data} and {into}"
+        )
+    if any(v.ndim != 1 or v.dtype.kind not in "iu" or v.shape != places[0].shape for v in places):
+        raise ValueError(
+            "lax.ragged_all_to_all: offsets and sizes are vectors of integers, of one length; got "
+            f"{', '.join(map(str, places))}"
+        )
     return ragged_all_to_all_p.bind(*map(wrap, nodes), axis_name=axis_name, axis_index_groups=None)
 
 
@@ -271,7 +313,7 @@ def _no_halves(name: str) -> NotImplementedError:
 
 
 def psend(x: Any, axis_name: Any, perm: Any) -> Token:
-    """The first half of a `ppermute`: not supported.
+    """The first half of a `ppermute`: not supported, whatever the shape and dtype.
 
     Raises:
         NotImplementedError: always.
@@ -286,7 +328,7 @@ def psend(x: Any, axis_name: Any, perm: Any) -> Token:
 
 
 def precv(token: Any, out_shape: Any, axis_name: Any, perm: Any) -> Array:
-    """The second half of a `ppermute`: not supported.
+    """The second half of a `ppermute`: not supported, whatever the shape and dtype.
 
     Raises:
         NotImplementedError: always.
