@@ -128,9 +128,13 @@ class Array:
         return self._node.aval.nbytes
 
     def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of unsized object")
-        return self.shape[0]
+        try:
+            if not self._node.aval.shape:
+                raise TypeError("len() of unsized object")
+            return self._node.aval.shape[0]
+        except TypeError as error:
+            hide_frames(error)
+            raise
 
     # --- waiting and looking ---
 
@@ -162,6 +166,7 @@ class Array:
         """Whether the buffer was given away (donated) or deleted."""
         return self._node.value is engine.DELETED
 
+    @api_boundary
     def delete(self) -> None:
         """Give the buffer back; later use raises RuntimeError."""
         engine.ready(self._node)

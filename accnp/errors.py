@@ -289,15 +289,25 @@ def own_frame() -> FrameType | None:
 
 
 def hide_frames(error: BaseException) -> None:
-    """Drop the package's frames from the traceback, unless `traceback_filtering` is "off".
+    """Drop the package's frames from the traceback, unless `traceback_filtering` is "off"; so for
+    the errors that led to this one, which Python prints above it.
 
     For hot paths: `except Exception as e: hide_frames(e); raise` costs nothing on success. A bare
     `raise` adds no frame of its own.
     """
     if config.traceback_filtering == "off":
         return
-    kept = []
-    tb = error.__traceback__
+    seen: set[int] = set()
+    shown: BaseException | None = error
+    while shown is not None and id(shown) not in seen:
+        seen.add(id(shown))
+        shown.__traceback__ = _users_frames(shown.__traceback__)
+        before = None if shown.__suppress_context__ else shown.__context__
+        shown = shown.__cause__ or before
+
+
+def _users_frames(tb: TracebackType | None) -> TracebackType | None:
+    kept: list[TracebackType] = []
     while tb is not None:
         if not tb.tb_frame.f_code.co_filename.startswith(PACKAGE_DIR):
             kept.append(tb)
@@ -305,7 +315,7 @@ def hide_frames(error: BaseException) -> None:
     chain: TracebackType | None = None
     for tb in reversed(kept):
         chain = TracebackType(chain, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
-    error.__traceback__ = chain
+    return chain
 
 
 def of_keys(name: str, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -326,7 +336,7 @@ def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except Exception as error:
-            if type(error) is KeyArrayError:
+            if type(error) is KeyArrayError and wrapper.__module__.startswith("accnp."):
                 found = of_keys(wrapper.__qualname__, function, args, kwargs)
                 if found is not NotImplemented:
                     return found

@@ -39,7 +39,7 @@ from accnp.dtypes.names import (
     int64,
     short_name,
 )
-from accnp.errors import TypePromotionError
+from accnp.errors import TypePromotionError, api_boundary
 
 WeakType = tuple[DType, bool]
 
@@ -194,6 +194,7 @@ def _argument_type(x: Any) -> WeakType:
     return value_type(x)
 
 
+@api_boundary
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     """The dtype that these arrays, dtypes and Python numbers promote to.
 
@@ -212,6 +213,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     return (dtype, weak) if return_weak_type_flag else dtype
 
 
+@api_boundary
 def promote_types(a: Any, b: Any) -> DType:
     """The dtype that two dtypes promote to, whatever the x64 switch; `int`, `float` are weak.
 

@@ -21,6 +21,7 @@ from accnp.dtypes.names import (
     float32,
     float64,
 )
+from accnp.errors import api_boundary
 
 
 def _scalar_class(x: Any) -> type:
@@ -45,6 +46,7 @@ _ABSTRACT = frozenset(
 )
 
 
+@api_boundary
 def issubdtype(arg1: Any, arg2: Any) -> bool:
     """Whether `arg1` is of the kind `arg2`; knows the small floats and integers, and keys.
 
@@ -88,6 +90,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
 }
 
 
+@api_boundary
 def isdtype(dtype: Any, kind: Any) -> bool:
     """Whether `dtype` is of a kind: a dtype, one of the array API's names, or a tuple of these.
 
@@ -123,6 +126,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     return False
 
 
+@api_boundary
 def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
     """Whether a cast between dtypes is allowed, as `numpy.can_cast`.
 
@@ -141,11 +145,13 @@ def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
     return bool(np.can_cast(as_dtype(from_), as_dtype(to), casting=casting))  # pyright: ignore
 
 
+@api_boundary
 def finfo(dtype: Any) -> Any:
     """Limits of a floating type, as `numpy.finfo`."""
     return ml_dtypes.finfo(as_dtype(dtype))
 
 
+@api_boundary
 def iinfo(int_type: Any) -> Any:
     """Limits of an integer type, as `numpy.iinfo`."""
     try:

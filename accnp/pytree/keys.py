@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from accnp.errors import api_boundary
+
 
 @dataclass(frozen=True)
 class DictKey:
@@ -55,6 +57,7 @@ KeyEntry = Any
 KeyPath = tuple[KeyEntry, ...]
 
 
+@api_boundary
 def keystr(keys: Iterable[KeyEntry], *, simple: bool = False, separator: str = "") -> str:
     """A path as text: `['w'][0].x`, or with `simple` and a separator `w/0/x`.
 

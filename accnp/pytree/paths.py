@@ -10,6 +10,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
+from accnp.errors import api_boundary
 from accnp.pytree.keys import (
     DictKey,
     FlattenedIndexKey,
@@ -70,6 +71,7 @@ def _walk(
         _walk((*path, key), child, is_leaf, takes_path, found)
 
 
+@api_boundary
 def tree_leaves_with_path(
     tree: Any, is_leaf: IsLeaf = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath, Any]]:
@@ -79,6 +81,7 @@ def tree_leaves_with_path(
     return found
 
 
+@api_boundary
 def tree_flatten_with_path(
     tree: Any, is_leaf: IsLeaf = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
@@ -102,6 +105,7 @@ def leaf_names(tree: Any, root: str = "") -> list[str]:
     return [root + keystr(path) for path, _ in tree_leaves_with_path(tree)]
 
 
+@api_boundary
 def flatten_one_level(tree: Any) -> tuple[Sequence[Any], Any]:
     """`(children, static data)` of the top node; a ValueError for a leaf.
 
@@ -111,6 +115,7 @@ def flatten_one_level(tree: Any) -> tuple[Sequence[Any], Any]:
     return [child for _, child in pairs], data
 
 
+@api_boundary
 def flatten_one_level_with_keys(tree: Any) -> tuple[Pairs, Any]:
     """`([(key, child), ...], static data)` of the top node; a ValueError for a leaf."""
     level = with_keys(tree)
@@ -132,6 +137,7 @@ def column(treedef: PyTreeDef, name: str, tree: Any, other: Any, is_leaf: IsLeaf
         raise (mismatch(name, tree, other, is_leaf) or error) from None
 
 
+@api_boundary
 def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
     """Repeat the leaves of a prefix over the subtrees of the full tree."""
     leaves = broadcast_prefix(prefix_tree, full_tree, is_leaf)

@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from accnp.errors import api_boundary
 from accnp.pytree.keys import GetAttrKey
 from accnp.pytree.structure import LEAVES, NODES, Rules
 
@@ -20,6 +21,7 @@ FlattenWithKeys = Callable[[Any], tuple[Iterable[tuple[Any, Any]], Hashable]]
 Unflatten = Callable[[Any, Any], Any]
 
 
+@api_boundary
 def register_pytree_node(
     nodetype: type,
     flatten_func: Flatten,
@@ -37,12 +39,14 @@ def register_pytree_node(
     NODES[nodetype] = Rules(flatten_func, unflatten_func, flatten_with_keys_func)
 
 
+@api_boundary
 def register_pytree_node_class(cls: T) -> T:
     """Register a class with `tree_flatten(self)` and `tree_unflatten(cls, static, children)`."""
     register_pytree_node(cls, lambda x: x.tree_flatten(), cls.tree_unflatten)  # pyright: ignore
     return cls
 
 
+@api_boundary
 def register_pytree_with_keys(
     nodetype: type,
     flatten_with_keys: FlattenWithKeys,
@@ -58,6 +62,7 @@ def register_pytree_with_keys(
     register_pytree_node(nodetype, flatten_func or without_keys, unflatten_func, flatten_with_keys)
 
 
+@api_boundary
 def register_pytree_with_keys_class(cls: T) -> T:
     """Register a class with `tree_flatten_with_keys(self)` and the classmethod `tree_unflatten`."""
     plain = (lambda x: x.tree_flatten()) if hasattr(cls, "tree_flatten") else None
@@ -70,6 +75,7 @@ def register_pytree_with_keys_class(cls: T) -> T:
     return cls
 
 
+@api_boundary
 def register_dataclass(
     nodetype: T,
     data_fields: Sequence[str] | None = None,
@@ -131,6 +137,7 @@ def _check_fields(nodetype: type, given: set[str], dropped: set[str]) -> None:
         )
 
 
+@api_boundary
 def register_static(cls: T) -> T:
     """Make a class a node without leaves: the whole object is static, and must be hashable."""
     register_pytree_node(cls, lambda x: ((), x), lambda static, _: static)
@@ -178,6 +185,7 @@ register_pytree_node(
 )
 
 
+@api_boundary
 def static(**kwargs: Any) -> Any:
     """A dataclass field that is static: part of the structure in place of a leaf."""
     metadata = {**kwargs.pop("metadata", {}), "static": True}

@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from accnp.errors import api_boundary, hide_frames
+
 IsLeaf = Callable[..., bool] | None
 
 # A node of a structure is (class, static data, nodes of the children), and a leaf is None: plain
@@ -101,7 +103,11 @@ def one_level(tree: Any) -> tuple[Sequence[Any], Any] | None:
 
 def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
     """Leaves and structure."""
-    return _flattened(tree, is_leaf, _WHOLE)
+    try:
+        return _flattened(tree, is_leaf, _WHOLE)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 def flatten_arrays(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
@@ -250,15 +256,20 @@ class PyTreeDef:
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         """The tree with these leaves."""
-        leaves = leaves if isinstance(leaves, list | tuple) else list(leaves)
-        if len(leaves) != self.num_leaves:
-            amount = "few" if len(leaves) < self.num_leaves else "many"
-            raise ValueError(
-                f"tree_unflatten: too {amount} leaves; got {len(leaves)} for {self}; "
-                f"pass {self.num_leaves}"
-            )
-        return leaves[0] if self._node is None else _put(self._node, iter(leaves))
+        try:
+            leaves = leaves if isinstance(leaves, list | tuple) else list(leaves)
+            if len(leaves) != self.num_leaves:
+                amount = "few" if len(leaves) < self.num_leaves else "many"
+                raise ValueError(
+                    f"tree_unflatten: too {amount} leaves; got {len(leaves)} for {self}; "
+                    f"pass {self.num_leaves}"
+                )
+            return leaves[0] if self._node is None else _put(self._node, iter(leaves))
+        except Exception as error:
+            hide_frames(error)
+            raise
 
+    @api_boundary
     def flatten_up_to(self, tree: Any) -> list[Any]:
         """The subtrees of `tree` that stand where this structure has leaves."""
         found: list[Any] = []
@@ -270,6 +281,7 @@ class PyTreeDef:
         inner = () if self._node is None else self._node[2]
         return [PyTreeDef(x, _leaves_of(x)) for x in inner]
 
+    @api_boundary
     def compose(self, inner: PyTreeDef) -> PyTreeDef:
         """This structure with `inner` in place of each leaf."""
 
@@ -379,14 +391,23 @@ def _show(node: Structure) -> str:
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
     """The tree of this structure with these leaves."""
-    return treedef.unflatten(leaves)
+    try:
+        return treedef.unflatten(leaves)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     """The leaves in order."""
-    return tree_flatten(tree, is_leaf)[0]
+    try:
+        return _flattened(tree, is_leaf, _WHOLE)[0]
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
+@api_boundary
 def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
     """The structure without the leaves."""
     return tree_flatten(tree, is_leaf)[1]
@@ -407,6 +428,7 @@ def is_leaf_value(x: Any, is_leaf: IsLeaf = None) -> bool:
     return (is_leaf is not None and is_leaf(x)) or one_level(x) is None
 
 
+@api_boundary
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     """The structure of a tuple of trees of these structures."""
     parts = list(treedefs)

@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from accnp.errors import api_boundary
 from accnp.pytree.paths import (
     column,
     flatten_one_level,
@@ -29,6 +30,7 @@ from accnp.pytree.structure import (
 )
 
 
+@api_boundary
 def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
     """Apply `f` to each leaf, and to the subtrees of `rest` that stand in its place.
 
@@ -50,6 +52,7 @@ def map_arrays(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
     return treedef.unflatten([f(*xs) for xs in zip(leaves, *columns)])
 
 
+@api_boundary
 def tree_all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
     """Whether all leaves are true."""
     return all(tree_leaves(tree, is_leaf))
@@ -58,6 +61,7 @@ def tree_all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
 _NONE_GIVEN = object()
 
 
+@api_boundary
 def tree_reduce(
     function: Callable[[Any, Any], Any],
     tree: Any,
@@ -73,6 +77,7 @@ def tree_reduce(
     return functools.reduce(function, leaves, initializer)
 
 
+@api_boundary
 def tree_reduce_associative(
     operation: Callable[[Any, Any], Any],
     tree: Any,
@@ -96,6 +101,7 @@ def tree_reduce_associative(
     return fold(0, len(values))
 
 
+@api_boundary
 def tree_transpose(
     outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any
 ) -> Any:
@@ -119,6 +125,7 @@ def tree_transpose(
     return inner_treedef.unflatten(rows)
 
 
+@api_boundary
 def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
     """Whether every item is a leaf."""
     return all(is_leaf_value(item, is_leaf) for item in iterable)
@@ -129,6 +136,7 @@ def is_tree_node(typ: type) -> bool:
     return typ in (tuple, list, dict, type(None)) or typ in NODES or is_namedtuple(typ)
 
 
+@api_boundary
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
     """The structures one level down."""
     return treedef.children()
@@ -139,6 +147,7 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     return treedef.num_nodes == 1
 
 
+@api_boundary
 def tree_map_with_path(
     f: Callable[..., Any],
     tree: Any,

@@ -12,6 +12,7 @@ import threading
 from typing import Any
 
 from accnp.config import config, guards, listeners
+from accnp.errors import api_boundary
 from accnp.forks import renewed
 
 __all__ = [
@@ -174,6 +175,7 @@ def place(devices: Any) -> Device | None:
     return None if where.platform == "cpu" else where
 
 
+@api_boundary
 def devices(backend: str | None = None) -> list[Device]:
     """All devices of a backend, a list of at least one; by default those of the default backend.
 
@@ -188,6 +190,7 @@ def devices(backend: str | None = None) -> list[Device]:
     return list(_all("devices", backend))
 
 
+@api_boundary
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Device]:
@@ -210,6 +213,7 @@ def local_devices(
     return list(_all("local_devices", backend))
 
 
+@api_boundary
 def device_count(backend: str | None = None) -> int:
     """How many devices a backend has, as a Python int.
 
@@ -224,6 +228,7 @@ def device_count(backend: str | None = None) -> int:
     return len(_all("device_count", backend))
 
 
+@api_boundary
 def local_device_count(backend: str | None = None) -> int:
     """How many devices of a backend this process has, as a Python int.
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.shapes import as_int
+from accnp.errors import api_boundary
 from accnp.primitives.convolution import ConvDimensionNumbers
 from accnp.primitives.windows import pads_of
 
@@ -43,6 +44,7 @@ def check_preferred(dtype: np.dtype, wanted: np.dtype, name: str) -> None:
 # --- dimension numbers ---------------------------------------------------------------------------
 
 
+@api_boundary
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> ConvDimensionNumbers:
     """Return where the axes of three strings like ("NHWC", "HWIO", "NHWC") are.
 
@@ -101,6 +103,7 @@ def _shapes(lhs_shape: Any, rhs_shape: Any) -> tuple[tuple[int, ...], tuple[int,
     return lhs, rhs
 
 
+@api_boundary
 def conv_dimension_numbers(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
 ) -> ConvDimensionNumbers:
@@ -210,6 +213,7 @@ def transposed_pads(span: int, stride: int, kind: str) -> tuple[int, int]:
 # --- shapes --------------------------------------------------------------------------------------
 
 
+@api_boundary
 def conv_shape_tuple(
     lhs_shape: Sequence[int],
     rhs_shape: Sequence[int],
@@ -246,6 +250,7 @@ def conv_shape_tuple(
     return (lhs_shape[0] // batch_group_count, rhs_shape[0], *space)
 
 
+@api_boundary
 def conv_general_shape_tuple(
     lhs_shape: Sequence[int],
     rhs_shape: Sequence[int],
@@ -268,6 +273,7 @@ def conv_general_shape_tuple(
     return tuple(y[k] for k in np.argsort(dims.out_spec))
 
 
+@api_boundary
 def conv_transpose_shape_tuple(
     lhs_shape: Sequence[int],
     rhs_shape: Sequence[int],

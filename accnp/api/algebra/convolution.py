@@ -426,7 +426,6 @@ def _lines(name: str, a: Any, v: Any, preferred: Any) -> tuple[Node, Node]:
     return x, y
 
 
-@api_boundary
 def convolve(
     a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None
 ) -> Array:
@@ -458,7 +457,6 @@ def convolve(
     return wrap(_line("convolve", x, y, mode, precision, preferred_element_type))
 
 
-@api_boundary
 def correlate(
     a: Any,
     v: Any,
@@ -492,5 +490,5 @@ def correlate(
     return wrap(_line("correlate", x, y, mode, precision, preferred, early=not longer))
 
 
-convolve = named(convolve, arrays=2)
-correlate = named(correlate, arrays=2)
+convolve = api_boundary(named(convolve, arrays=2))
+correlate = api_boundary(named(correlate, arrays=2))

@@ -12,6 +12,7 @@ import numpy as np
 from accnp.api.arguments.convert import as_node
 from accnp.api.arguments.shapes import as_axes
 from accnp.array import Array
+from accnp.errors import api_boundary, hide_frames
 
 iterable = np.iterable
 ComplexWarning = np.exceptions.ComplexWarning
@@ -21,6 +22,7 @@ printoptions = np.printoptions
 save, savez = np.save, np.savez
 
 
+@api_boundary
 def ndim(a: Any) -> int:
     """The number of axes.
 
@@ -50,11 +52,16 @@ def shape(a: Any) -> tuple[int, ...]:
     >>> jnp.shape(jnp.zeros((2, 3)))
     (2, 3)
     """
-    if hasattr(a, "shape"):
-        return tuple(a.shape)
-    return as_node(a, "shape").aval.shape if np.isscalar(a) else np.shape(a)
+    try:
+        if hasattr(a, "shape"):
+            return tuple(a.shape)
+        return as_node(a, "shape").aval.shape if np.isscalar(a) else np.shape(a)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
+@api_boundary
 def size(a: Any, axis: Any = None) -> int:
     """The number of elements, in all or along axes.
 
@@ -76,6 +83,7 @@ def size(a: Any, axis: Any = None) -> int:
     return total
 
 
+@api_boundary
 def array_repr(
     arr: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None
 ) -> str:
@@ -94,6 +102,7 @@ def array_repr(
     return repr(arr) if isinstance(arr, Array) else np.array_repr(arr)
 
 
+@api_boundary
 def array_str(
     a: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None
 ) -> str:
@@ -123,6 +132,7 @@ def isscalar(element: Any) -> bool:
     return np.isscalar(element) or (hasattr(element, "ndim") and element.ndim == 0)
 
 
+@api_boundary
 def iscomplexobj(x: Any) -> bool:
     """Whether the dtype is complex.
 
@@ -140,6 +150,7 @@ def iscomplexobj(x: Any) -> bool:
     return as_node(x, "iscomplexobj").aval.dtype.kind == "c"
 
 
+@api_boundary
 def isrealobj(x: Any) -> bool:
     """Whether the dtype is not complex.
 

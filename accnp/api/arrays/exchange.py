@@ -8,6 +8,7 @@ import numpy as np
 
 from accnp.api.arrays.loading import from_dlpack as from_any
 from accnp.array import Array
+from accnp.errors import api_boundary
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 
@@ -17,6 +18,7 @@ _NAMES = frozenset((
 ))  # fmt: skip
 
 
+@api_boundary
 def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Array:
     """Make an array of one of another library, by `__dlpack__`.
 

@@ -24,7 +24,7 @@ from accnp.api.indexes import taking
 from accnp.api.indexes.at import at
 from accnp.api.indexes.indexing import getitem
 from accnp.array import Array, is_traced
-from accnp.errors import api_boundary
+from accnp.errors import api_boundary, hide_frames
 from accnp.ir.node import record
 from accnp.ir.op import OPS, o
 from accnp.trace_fn import conversion_error
@@ -81,30 +81,42 @@ def _pow(self: Array, other: Any, modulo: None = None) -> Any:
             return result
     if modulo is not None or not _is_operand(other):
         return NotImplemented
-    result = ufuncs.power(self, other)
+    try:
+        result = ufuncs.power(self, other)
+    except Exception as error:
+        hide_frames(error)
+        raise
     node = result._node
     if node.op is _INTEGER_POW and node.inputs == (self._node,):
         _POWERS[self._node.aval, other] = node.params
     return result
 
 
+@api_boundary
 def _rpow(self: Array, other: Any) -> Any:
     return ufuncs.power(other, self) if _is_operand(other) else NotImplemented
 
 
 def _matmul(self: Array, other: Any) -> Any:
-    return products.matmul(self, other) if _is_operand(other) else NotImplemented
+    try:
+        return products.matmul(self, other) if _is_operand(other) else NotImplemented
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
+@api_boundary
 def _rmatmul(self: Array, other: Any) -> Any:
     return products.matmul(other, self) if _is_operand(other) else NotImplemented
 
 
+@api_boundary
 def _round(self: Array, ndigits: int | None = None) -> Array:
     out = ufuncs.round(self, 0 if ndigits is None else ndigits)
     return matrices.astype(out, dtypes.default_int()) if ndigits is None else out
 
 
+@api_boundary
 def _contains(self: Array, value: Any) -> bool:
     return bool(reductions.any(ufuncs.equal(self, value)))
 
@@ -117,6 +129,7 @@ def _transposed(self: Array) -> Array:
     return manipulation.transpose(self)
 
 
+@api_boundary
 def _matrix_transposed(self: Array) -> Array:
     """The array with its last two axes swapped."""
     return manipulation.matrix_transpose(self)
@@ -137,10 +150,14 @@ def _imag(self: Array) -> Array:
 
 def _reshape(self: Array, *args: Any, order: str = "C", out_sharding: Any = None) -> Array:
     """Return the elements under another shape; one size may be -1."""
-    shape = args[0] if len(args) == 1 else args
-    return manipulation.reshape(self, shape, order=order)
+    try:
+        return manipulation.reshape(self, args[0] if len(args) == 1 else args, order=order)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
+@api_boundary
 def _transpose(self: Array, *args: Any) -> Array:
     """Return the array with its axes permuted, or reversed."""
     if not args:
@@ -149,11 +166,13 @@ def _transpose(self: Array, *args: Any) -> Array:
     return manipulation.transpose(self, axes)
 
 
+@api_boundary
 def _flatten(self: Array, order: str = "C", *, out_sharding: Any = None) -> Array:
     """Return the elements along one axis."""
     return manipulation.ravel(self, order)
 
 
+@api_boundary
 def _clip(self: Array, min: Any = None, max: Any = None) -> Array:
     """Limit values to [min, max]."""
     return ufuncs.clip(self, min=min, max=max)
@@ -161,7 +180,11 @@ def _clip(self: Array, min: Any = None, max: Any = None) -> Array:
 
 def _astype(self: Array, dtype: Any, copy: bool = False, device: Any = None) -> Array:
     """Return the array converted to a dtype."""
-    return matrices.astype(self, dtype, copy=copy, device=device)
+    try:
+        return matrices.astype(self, dtype, copy=copy, device=device)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 def _copy(self: Array) -> Array:
@@ -169,11 +192,13 @@ def _copy(self: Array) -> Array:
     return matrices.copy(self)
 
 
+@api_boundary
 def _conj(self: Array) -> Array:
     """Return the complex conjugate."""
     return ufuncs.conj(self)
 
 
+@api_boundary
 def _compress(
     self: Array, condition: Any, axis: int | None = None, *, out: None = None,
     size: int | None = None, fill_value: Any = 0,
@@ -182,6 +207,7 @@ def _compress(
     return taking.compress(condition, self, axis, out=out, size=size, fill_value=fill_value)
 
 
+@api_boundary
 def _view(self: Array, dtype: Any = None, type: None = None) -> Array:
     """Return the same bits as another dtype; the last axis grows or shrinks with the width."""
     if type is not None:
@@ -205,27 +231,32 @@ def _view(self: Array, dtype: Any = None, type: None = None) -> Array:
     return wrap(o.view_bytes(self._node, new_dtype=new))
 
 
+@api_boundary
 def _byteswap(self: Array) -> Array:
     """Return the array with the bytes of each element reversed."""
     flat = self._node
     return wrap(o.swap_bytes(flat))
 
 
+@api_boundary
 def _tobytes(self: Array, order: str = "C") -> bytes:
     """Return the bytes of the elements."""
     return np.asarray(self).tobytes(order)  # pyright: ignore[reportArgumentType]
 
 
+@api_boundary
 def _to_device(self: Array, device: Any, *, stream: Any = None) -> Array:
     """Return the array on a device."""
     return made(self._node, device)
 
 
+@api_boundary
 def _unsafe_pointer(self: Array) -> int:
     """The address of the elements; nobody may write there."""
     return self._look_there("array").ptr
 
 
+@api_boundary
 def _addressable(self: Array, index: int) -> Array:
     """The part of the array on one of its devices."""
     parts = self.addressable_shards

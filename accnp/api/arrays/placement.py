@@ -12,6 +12,7 @@ from typing import Any
 from accnp import engine
 from accnp.api.arguments.values import node_of
 from accnp.array import Array, wrap
+from accnp.errors import api_boundary
 from accnp.ir.aval import Devices, on_devices
 from accnp.ir.node import CONST, EMPTY, Node
 from accnp.ir.op import o
@@ -84,6 +85,7 @@ def put_tree(function: str, x: Any, places: Any) -> Any:
     return structure.unflatten(out)
 
 
+@api_boundary
 def device_put(
     x: Any, device: Any = None, *, src: Any = None, donate: bool = False, may_alias: Any = None
 ) -> Any:

@@ -26,6 +26,7 @@ __all__ = [
 class AbstractRef:
     """The type of a reference: that of its content."""
 
+    @api_boundary
     def __init__(self, inner_aval: Aval, memory_space: Any = None, kind: Any = None) -> None:
         self.inner_aval, self.memory_space, self.kind = inner_aval, memory_space, kind
 
@@ -59,6 +60,7 @@ class Slice:
         return f"Slice(start={self.start!r}, size={self.size}, stride={self.stride})"
 
 
+@api_boundary
 def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice:
     """Say where to read or write in a reference: `size` elements from `start` on.
 
@@ -93,6 +95,7 @@ class Ref:
     __slots__ = ("_home", "_value")
     __hash__ = object.__hash__
 
+    @api_boundary
     def __init__(self, aval: Any, refs: Any) -> None:
         self._value: Any = refs
         self._home = state.abstract
@@ -152,16 +155,20 @@ class Ref:
         """The address of the content."""
         return self._value.unsafe_buffer_pointer()
 
+    @api_boundary
     def addupdate(self, value: Any, idx: Any = ...) -> None:
         """Add to a part of the content."""
         addupdate(self, idx, value)
 
+    @api_boundary
     def __len__(self) -> int:
         return len(self._value)
 
+    @api_boundary
     def __getitem__(self, idx: Any) -> Array:
         return get(self, idx)
 
+    @api_boundary
     def __setitem__(self, idx: Any, value: Any) -> None:
         set(self, idx, value)
 
@@ -244,6 +251,7 @@ def _checked(ref: Any, function: str) -> Any:
     return ref
 
 
+@api_boundary
 def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Ref:
     """Make a mutable reference to an array.
 
@@ -272,6 +280,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Ref
     return Ref(None, wrap(node_of(init_val, function="new_ref")))
 
 
+@api_boundary
 def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
     """Make a reference to an array of a type (with `shape` and `dtype`), of zeros for now.
 
@@ -395,6 +404,7 @@ def freeze(ref: Ref) -> Array:
     return _checked(ref, "freeze")._content("freeze")
 
 
+@api_boundary
 def free_ref(ref: Ref) -> None:
     """Let go of a reference's content.
 

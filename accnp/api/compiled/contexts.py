@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from accnp.config import config, scope
+from accnp.errors import api_boundary
 
 __all__ = ["UserConfig", "make_user_context"]
 
@@ -33,6 +34,7 @@ class UserConfig:
             yield
 
 
+@api_boundary
 def make_user_context(default_value: Any = None) -> UserConfig:
     """Make a context whose value is part of what `jit` keeps traces for.
 

@@ -26,6 +26,7 @@ from accnp.api.flow.bodies import close
 from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct, aval_of, closed_jaxpr
 from accnp.array import Array, is_traced, wrap
 from accnp.config import config
+from accnp.errors import api_boundary
 from accnp.ir.graph import Graph, evaluate
 from accnp.ir.node import CONST, EMPTY, Node, const
 from accnp.ir.trace import state, tracing
@@ -295,16 +296,19 @@ class JitFunction:
 
     # --- jax's stages ---
 
+    @api_boundary
     def trace(self, *args: Any, **kwargs: Any) -> TracedStage:
         """Trace for these arguments (arrays or ShapeDtypeStructs): the stage that has the jaxpr."""
         call = self._split(args, kwargs)
         entry = self._trace(call, [aval_of(x, self._name) for x in call.leaves])
         return TracedStage(self, entry, call, closed_jaxpr(entry.graph))
 
+    @api_boundary
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Trace and plan for these arguments; `.compile()` makes the machine code."""
         return self.trace(*args, **kwargs).lower()
 
+    @api_boundary
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Return the ShapeDtypeStructs of the results, without computing."""
         call = self._split(args, kwargs)

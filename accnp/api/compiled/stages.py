@@ -10,6 +10,7 @@ from typing import Any
 
 from accnp import engine
 from accnp.array import Array, wrap
+from accnp.errors import api_boundary
 from accnp.ir.equations import ClosedJaxpr
 from accnp.runtime.device import devices
 
@@ -177,10 +178,12 @@ class Lowered(_Stage):
         """The structure of the results."""
         return self._traced.out_tree
 
+    @api_boundary
     def as_text(self, *_: Any, **__: Any) -> str:
         """The source of every kernel, in the order of launches."""
         return engine.plan_text(self._plan)
 
+    @api_boundary
     def compiler_ir(self, dialect: str | None = None) -> ClosedJaxpr:
         """The program before it is planned: a jaxpr."""
         return self._traced.jaxpr
@@ -195,6 +198,7 @@ class Lowered(_Stage):
             "bytes accessed": moved,
         }
 
+    @api_boundary
     def compile(self, *_: Any, **__: Any) -> Compiled:
         """Make (or load) the machine code of every kernel."""
         engine.compile_plan(self._plan)
@@ -228,6 +232,7 @@ class Compiled(_Stage):
         """The structure of the results."""
         return self._traced.out_tree
 
+    @api_boundary
     def as_text(self) -> str:
         """The source of every kernel."""
         return self._lowered.as_text()
@@ -264,6 +269,7 @@ class Compiled(_Stage):
         """Call it."""
         return self(*args, **kwargs)
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         traced = self._traced
         call = traced._function._split(args, kwargs)

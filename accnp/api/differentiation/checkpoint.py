@@ -17,6 +17,7 @@ from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.compiled.jit import JitFunction
 from accnp.api.compiled.parameters import argument_names
 from accnp.api.compiled.statics import Options
+from accnp.errors import api_boundary
 from accnp.ir.node import items, record, site_text
 from accnp.ir.op import OPS, o
 from accnp.ir.printer import short_aval
@@ -186,6 +187,7 @@ def _no_offload(function: str, source: str, target: str) -> NotImplementedError:
     )
 
 
+@api_boundary
 def checkpoint_name(x: Any, name: str) -> Any:
     """Return a tree of arrays unchanged, under a name that policies know.
 
@@ -207,6 +209,7 @@ class _Checkpointed(JitFunction):
     transform = "checkpoint"
 
 
+@api_boundary
 def checkpoint(
     fun: Callable[..., Any],
     *,
@@ -264,6 +267,7 @@ def checkpoint(
     made: dict[tuple[int, ...], _Checkpointed] = {}
 
     @functools.wraps(fun)
+    @api_boundary
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         where = _static_places(numbers, len(args))
         static = [*[args[i] for i in where], *[kwargs[k] for k in names if k in kwargs]]
@@ -314,6 +318,7 @@ def _bound(
     fixed = {k: x for k, x in kwargs.items() if k in names}
 
     @functools.wraps(fun)
+    @api_boundary
     def rest(*dynamic: Any, **more: Any) -> Any:
         others = iter(dynamic)
         whole = [x if i in where else next(others) for i, x in enumerate(args)]
@@ -336,6 +341,7 @@ def _static_places(numbers: tuple[int, ...], n: int) -> tuple[int, ...]:
 # --- looking -------------------------------------------------------------------------------------
 
 
+@api_boundary
 def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
     """Return type and origin of each array that `f`'s backward pass needs from its forward pass."""
     call, entry, leaves = JitFunction(f, Options(None, None, None, None, False)).entry_of(
@@ -361,6 +367,7 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tu
     return found
 
 
+@api_boundary
 def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     """Print what `f`'s backward pass needs from its forward pass, one array a line.
 

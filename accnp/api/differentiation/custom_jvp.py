@@ -18,6 +18,7 @@ from accnp.api.differentiation.custom_rules import (
     tangent_value,
 )
 from accnp.dtypes import float0
+from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ir.trace import own_lines
@@ -48,6 +49,7 @@ class custom_jvp:
         10.0
     """
 
+    @api_boundary
     def __init__(
         self,
         fun: Callable[..., Any],
@@ -60,6 +62,7 @@ class custom_jvp:
         self.jvp: Callable[..., Any] | None = None
         self.symbolic_zeros = False
 
+    @api_boundary
     def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
         """Set the rule (primals, tangents) -> (primal out, tangent out); returns it.
 
@@ -70,6 +73,7 @@ class custom_jvp:
         self.symbolic_zeros = symbolic_zeros
         return jvp
 
+    @api_boundary
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
         """Set a rule (tangent, primal_out, *primals) -> tangent for each argument, or None."""
         if self.nondiff_argnums:
@@ -96,6 +100,7 @@ class custom_jvp:
 
         self.defjvp(jvp)
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         name = name_of(self.fun)
         if self.jvp is None:

@@ -23,7 +23,7 @@ from accnp.api.differentiation.custom_rules import (
 from accnp.api.flow.bodies import close
 from accnp.array import Array, is_traced
 from accnp.dtypes import float0
-from accnp.errors import UnexpectedTracerError
+from accnp.errors import UnexpectedTracerError, api_boundary
 from accnp.ir.graph import evaluate
 from accnp.ir.node import Node
 from accnp.ir.trace import own_lines
@@ -98,6 +98,7 @@ class custom_vjp:
         10.0
     """
 
+    @api_boundary
     def __init__(
         self,
         fun: Callable[..., Any],
@@ -111,6 +112,7 @@ class custom_vjp:
         self.bwd: Callable[..., Any] | None = None
         self.symbolic_zeros = False
 
+    @api_boundary
     def defvjp(
         self,
         fwd: Callable[..., Any],
@@ -135,6 +137,7 @@ class custom_vjp:
         self.bwd = bwd
         self.symbolic_zeros = symbolic_zeros
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         name = name_of(self.fun)
         if self.fwd is None or self.bwd is None:
@@ -288,6 +291,7 @@ class _Pull:
         self.tree = tree
 
 
+@api_boundary
 def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
     """Make a function that returns (value, pull) differentiable by its `pull`.
 
@@ -302,6 +306,7 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(fun)
+    @api_boundary
     def value(*args: Any, **kwargs: Any) -> Any:
         return fun(*args, **kwargs)[0]
 
@@ -346,6 +351,7 @@ def _maybe_perturbed(x: Node) -> bool:
     return in_use and inexact(x.aval.dtype)
 
 
+@api_boundary
 def closure_convert(
     fun: Callable[..., Any], *example_args: Any
 ) -> tuple[Callable[..., Any], list[Any]]:

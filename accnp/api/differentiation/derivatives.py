@@ -21,6 +21,7 @@ from accnp.api.differentiation.linearised import (
     linearise_call,
     split_aux,
 )
+from accnp.errors import api_boundary
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import build, evaluate, expanded
 from accnp.ir.node import Node, literal, mark
@@ -39,6 +40,7 @@ __all__ = ["grad", "jvp", "linear_transpose", "linearize", "value_and_grad", "vj
 # --- grad ----------------------------------------------------------------------------------------
 
 
+@api_boundary
 def value_and_grad(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -79,6 +81,7 @@ def _value_and_grad(
     check = check_inputs(function, holomorphic, allow_int)
 
     @functools.wraps(fun)
+    @api_boundary
     def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
         positions = as_argnums(function, argnums, len(args))
 
@@ -114,6 +117,7 @@ def _scalar_output(lin: Linearised) -> Aval:
     return aval
 
 
+@api_boundary
 def grad(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -140,6 +144,7 @@ def grad(
     both = _value_and_grad("grad", fun, argnums, has_aux, holomorphic, allow_int)
 
     @functools.wraps(fun)
+    @api_boundary
     def grad_fun(*args: Any, **kwargs: Any) -> Any:
         value, slope = both(*args, **kwargs)
         return (slope, value[1]) if has_aux else slope
@@ -181,6 +186,7 @@ def _same_shape(function: str, primal: tuple[int, ...], tangent: tuple[int, ...]
         )
 
 
+@api_boundary
 def jvp(
     fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> Any:
@@ -229,6 +235,7 @@ def jvp(
     return (value, slope, aux) if has_aux else (value, slope)
 
 
+@api_boundary
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Return `fun(*primals)` and its derivative there as a linear function of the tangents.
 
@@ -256,6 +263,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 # --- vjp, linear_transpose -----------------------------------------------------------------------
 
 
+@api_boundary
 def vjp(
     fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Any = ()
 ) -> Any:
@@ -284,6 +292,7 @@ def vjp(
     return (out, pull, lin.aux) if has_aux else (out, pull)
 
 
+@api_boundary
 def linear_transpose(
     fun: Callable[..., Any], *primals: Any, reduce_axes: Any = ()
 ) -> Callable[..., Any]:
@@ -318,6 +327,7 @@ def linear_transpose(
     build(shapes, avals, "linear_transpose")
     out_tree, out_avals = seen
 
+    @api_boundary
     def transposed(ct: Any) -> Any:
         leaves, ct_tree = flatten_arrays(ct)
         if ct_tree != out_tree:

@@ -7,10 +7,12 @@ from typing import Any
 
 from accnp.api.compiled.jit import jit
 from accnp.api.differentiation.derivatives import vjp
+from accnp.errors import api_boundary
 
 __all__ = ["fwd_and_bwd"]
 
 
+@api_boundary
 def fwd_and_bwd(
     fun: Callable[..., Any],
     argnums: int | Sequence[int],

@@ -15,6 +15,7 @@ import numpy as np
 from accnp.api.arrays.creation import asarray
 from accnp.api.differentiation.derivatives import jvp, vjp
 from accnp.dtypes import float0
+from accnp.errors import api_boundary
 from accnp.primitives.kinds import dtype_kind
 from accnp.pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
@@ -128,6 +129,7 @@ def _compare_values(got: Any, want: Any, atol: Tolerance, rtol: Tolerance, text:
     return left
 
 
+@api_boundary
 def check_jvp(
     f: Callable[..., Any],
     f_jvp: Callable[..., Any],
@@ -168,6 +170,7 @@ def check_jvp(
             _close(t, want, x, atol, rtol, f"{err_msg} tangent".strip())
 
 
+@api_boundary
 def check_vjp(
     f: Callable[..., Any],
     f_vjp: Callable[..., Any],
@@ -223,6 +226,7 @@ def _inner(xs: Sequence[Any], ys: Sequence[Any]) -> float:
     return total
 
 
+@api_boundary
 def check_grads(
     f: Callable[..., Any],
     args: Sequence[Any],

@@ -18,7 +18,7 @@ from accnp.api.differentiation.linearised import (
     linearise_call,
     with_weak_type,
 )
-from accnp.errors import KeyArrayError
+from accnp.errors import KeyArrayError, api_boundary
 from accnp.ir.aval import Aval
 from accnp.ir.graph import build
 from accnp.ir.node import Node
@@ -135,6 +135,7 @@ def _jacobian(
     )
 
     @functools.wraps(fun)
+    @api_boundary
     def jacobian_fun(*args: Any, **kwargs: Any) -> Any:
         positions = as_argnums(function, argnums, len(args))
 
@@ -170,6 +171,7 @@ def _jacobian(
     return jacobian_fun
 
 
+@api_boundary
 def jacfwd(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -195,6 +197,7 @@ def jacfwd(
     return _jacobian("jacfwd", fun, argnums, has_aux, holomorphic, False)
 
 
+@api_boundary
 def jacrev(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -223,6 +226,7 @@ def jacrev(
 jacobian = jacrev
 
 
+@api_boundary
 def hessian(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,

@@ -13,6 +13,7 @@ from typing import Any
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.differentiation.linearised import Linearised, gradients
+from accnp.errors import api_boundary
 from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph, build, evaluate
 from accnp.ir.node import Node
@@ -97,6 +98,7 @@ class Push(_Derivative):
 
     __slots__ = ()
 
+    @api_boundary
     def __call__(self, *tangents: Any) -> Any:
         types = self.types
         leaves, tree = tree_flatten(tangents)
@@ -146,6 +148,7 @@ class Pull(_Derivative):
 
     __slots__ = ()
 
+    @api_boundary
     def __call__(self, *cotangents: Any) -> Any:
         types = self.types
         if len(cotangents) != 1:

@@ -91,6 +91,7 @@ class Error:
                 found[at] = error
         return BatchedError(found) if found else None
 
+    @api_boundary
     def throw(self) -> None:
         """Raise JaxRuntimeError (a ValueError) if an error has happened."""
         check_error(self)
@@ -132,6 +133,7 @@ def _state_of(error: Error) -> State:
     return State(places, dict(error._meanings))
 
 
+@api_boundary
 def checkify(
     f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_checks
 ) -> Callable[..., tuple[Error, Any]]:
@@ -158,6 +160,7 @@ def checkify(
     enabled = frozenset(errors)
 
     @functools.wraps(f)
+    @api_boundary
     @api_boundary
     def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
         spec: Any = None

@@ -28,6 +28,7 @@ _targets: dict[str, Any] = {}
 _Plain = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 
 
+@api_boundary
 def pycapsule(funcptr: Any) -> Any:
     """Wrap the address of a compiled function, given as a ctypes function, into a capsule.
 
@@ -201,6 +202,7 @@ def include_dir() -> str:
     raise _needs_xla("include_dir", "functions void f(void *out, const void **in) need no header")
 
 
+@api_boundary
 def ffi_lowering(call_target_name: str, **_: Any) -> Callable[..., Any]:
     """Not supported: it makes a rule for XLA's compiler.
 
@@ -210,6 +212,7 @@ def ffi_lowering(call_target_name: str, **_: Any) -> Callable[..., Any]:
     raise _needs_xla("ffi_lowering", "use ffi.ffi_call")
 
 
+@api_boundary
 def build_ffi_lowering_function(call_target_name: str, **_: Any) -> Callable[..., Any]:
     """Not supported: it makes a rule for XLA's compiler.
 
@@ -219,6 +222,7 @@ def build_ffi_lowering_function(call_target_name: str, **_: Any) -> Callable[...
     raise _needs_xla("build_ffi_lowering_function", "use ffi.ffi_call")
 
 
+@api_boundary
 def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") -> None:
     """Not supported: types of state are part of XLA's typed interface.
 
@@ -228,6 +232,7 @@ def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") 
     raise _needs_xla("register_ffi_type", "keep state in your own library")
 
 
+@api_boundary
 def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
     """Not supported: types of state are part of XLA's typed interface.
 
@@ -237,6 +242,7 @@ def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
     raise _needs_xla("register_ffi_type_id", "keep state in your own library")
 
 
+@api_boundary
 def register_ffi_target_as_batch_partitionable(name: str) -> None:
     """Say that a target may be called for parts of a batch: true of every one here, where nothing
     is partitioned."""

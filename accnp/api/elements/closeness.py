@@ -59,6 +59,7 @@ def all_of(node: Node) -> Node:
     return o.reduce_and(node, axes=tuple(range(node.aval.ndim)))
 
 
+@api_boundary
 @shown(arrays=4)
 def allclose(
     a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
@@ -101,6 +102,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
     return wrap(all_of(same))
 
 
+@api_boundary
 def array_equiv(a1: Any, a2: Any) -> Array:
     """Whether two arrays have the same elements once broadcast.
 
@@ -121,6 +123,7 @@ def array_equiv(a1: Any, a2: Any) -> Array:
     return wrap(all_of(equal(a1, a2)._node))
 
 
+@api_boundary
 def spacing(x: Any, /) -> Array:
     """The distance to the next number away from 0, elementwise.
 

@@ -28,6 +28,7 @@ _isneginf = unary("isneginf", rules.is_infinite_with(-1.0, "isneginf"), promote,
 _isposinf = unary("isposinf", rules.is_infinite_with(1.0, "isposinf"), promote, "")
 
 
+@api_boundary
 def modf(x: Any, /, out: None = None) -> tuple[Array, Array]:
     """Fraction and whole part, elementwise.
 
@@ -45,6 +46,7 @@ def modf(x: Any, /, out: None = None) -> tuple[Array, Array]:
     return _modf(x)
 
 
+@api_boundary
 def isneginf(x: Any, /, out: None = None) -> Array:
     """Whether x is -inf, elementwise.
 
@@ -63,6 +65,7 @@ def isneginf(x: Any, /, out: None = None) -> Array:
     return _isneginf(x)
 
 
+@api_boundary
 def isposinf(x: Any, /, out: None = None) -> Array:
     """Whether x is inf, elementwise.
 

@@ -52,6 +52,7 @@ class ufunc(metaclass=_Kind):
     Array([2., 3.], dtype=float32)
     """
 
+    @api_boundary
     def __init__(
         self,
         func: Callable[..., Any],
@@ -89,6 +90,7 @@ class ufunc(metaclass=_Kind):
             == (other.__wrapped__, other.__name__, other.nin, other.nout, other.identity)
         )
 
+    @api_boundary
     def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
         no_out(out, f"{self.__name__}.__call__")
         if where is not None:
@@ -248,6 +250,7 @@ class ufunc(metaclass=_Kind):
         return self(a.reshape(a.shape + (1,) * b.ndim), b)
 
 
+@api_boundary
 def frompyfunc(func: Any, /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
     """Make a ufunc of a function of scalars.
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from accnp.api.compiled import jit as jit_module
 from accnp.array import Array
+from accnp.errors import api_boundary
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import devices
 
@@ -83,6 +84,7 @@ def named_scope(name: str) -> Iterator[None]:
     yield
 
 
+@api_boundary
 def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
     """Name a function's part of a program; the function works as before, on any shapes and dtypes.
 
@@ -95,6 +97,7 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[
     """
 
     @functools.wraps(fun)
+    @api_boundary
     def call(*args: Any, **kwargs: Any) -> Any:
         return fun(*args, **kwargs)
 
@@ -143,6 +146,7 @@ def print_environment_info(return_string: bool = False) -> str | None:
     return None
 
 
+@api_boundary
 def live_arrays(platform: str | None = None) -> list[Array]:
     """The arrays of this process that hold memory now, and are referred to somewhere.
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from accnp import engine
 from accnp.array import Array, is_traced
+from accnp.errors import api_boundary, hide_frames
 from accnp.key_array import PRNGKeyArray
 from accnp.pytree import tree_leaves, tree_map
 from accnp.runtime.compile import counters as kernels
@@ -32,8 +33,14 @@ def block_until_ready(x: Any) -> Any:
         >>> jnp.block_until_ready({"a": jnp.ones(2)})
         {'a': Array([1., 1.], dtype=float32)}
     """
-    if type(x) is Array:
-        return x.block_until_ready()
+    try:
+        return x.block_until_ready() if type(x) is Array else _waited_for(x)
+    except Exception as error:
+        hide_frames(error)
+        raise
+
+
+def _waited_for(x: Any) -> Any:
     late = [
         leaf
         for leaf in tree_leaves(x)
@@ -48,6 +55,7 @@ def block_until_ready(x: Any) -> Any:
     return x
 
 
+@api_boundary
 def copy_to_host_async(x: Any) -> Any:
     """Start computing every array of a tree without waiting; returns the tree.
 
@@ -64,6 +72,7 @@ def copy_to_host_async(x: Any) -> Any:
     return x
 
 
+@api_boundary
 def device_get(x: Any) -> Any:
     """NumPy arrays in place of the arrays of a tree; keys, which NumPy does not have, stay.
 
@@ -85,6 +94,7 @@ def device_get(x: Any) -> Any:
     return tree_map(got, x)
 
 
+@api_boundary
 def effects_barrier() -> None:
     """Wait until all callbacks recorded so far have run.
 

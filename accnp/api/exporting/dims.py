@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct
-from accnp.errors import InconclusiveDimensionOperation
+from accnp.errors import InconclusiveDimensionOperation, api_boundary
 from accnp.pytree import broadcast_prefix, flatten_arrays, tree_unflatten
 
 __all__ = ["Dim", "SymbolicScope", "is_symbolic_dim", "symbolic_args_specs", "symbolic_shape"]
@@ -254,6 +254,7 @@ class SymbolicScope:
         True
     """
 
+    @api_boundary
     def __init__(self, constraints_str: Sequence[str] = ()) -> None:
         if isinstance(constraints_str, str):
             raise ValueError(
@@ -360,6 +361,7 @@ def _entries(text: str) -> list[str]:
     return [t.strip() for t in out if t.strip()]
 
 
+@api_boundary
 def symbolic_shape(
     shape_spec: str | None,
     *,
@@ -423,6 +425,7 @@ def is_symbolic_dim(p: Any) -> bool:
     return isinstance(p, Dim)
 
 
+@api_boundary
 def symbolic_args_specs(
     args: Any,
     shapes_specs: Any,

@@ -247,6 +247,7 @@ class Exported:
         """Whether it has a derivative: always where it was exported, else if it was stored."""
         return self._vjp is not None
 
+    @api_boundary
     def vjp(self) -> Exported:
         """The program from flat arguments, and cotangents of results that are floats, to
         cotangents of arguments that are floats.
@@ -284,6 +285,7 @@ class Exported:
 
     # --- bytes ---
 
+    @api_boundary
     def serialize(self, vjp_order: int = 0) -> bytearray:
         """The program as bytes; `deserialize` reads them, in any process that has accnp.
 
@@ -402,6 +404,7 @@ def export(
         )
     where = (default_export_platform(),) if platforms is None else tuple(platforms)
 
+    @api_boundary
     def exported(*args: Any, **kwargs: Any) -> Exported:
         return _export(fun_jit, where, disabled_checks, args, kwargs, None)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from accnp.api.sampling.generators import generator
+from accnp.errors import api_boundary
 from accnp.key_array import PRNGKeyArray
 from accnp.pytree import PyTreeDef, flatten_arrays
 from accnp.pytree.structure import NODES
@@ -40,6 +41,7 @@ def _register(function: str, nodetype: type, kind: _Kind) -> None:
     _kinds[nodetype], _names[kind.name] = kind, nodetype
 
 
+@api_boundary
 def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -> type:
     """Let a named tuple be part of what exported functions take and return; returns the type.
 
@@ -66,6 +68,7 @@ def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -
     return nodetype
 
 
+@api_boundary
 def register_pytree_node_serialization(
     nodetype: type,
     *,

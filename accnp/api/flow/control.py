@@ -22,6 +22,7 @@ from accnp.api.flow.remembered import remembered
 from accnp.array import is_traced, wrap
 from accnp.config import config
 from accnp.engine import array_of
+from accnp.errors import api_boundary
 from accnp.ir.aval import Aval
 from accnp.ir.graph import evaluate
 from accnp.ir.node import Node, literal
@@ -48,6 +49,7 @@ def _operands(name: str, operands: tuple, operand: Any) -> tuple:
 # --- cond and switch ---
 
 
+@api_boundary
 def cond(
     pred: Any,
     true_fun: Callable[..., Any],
@@ -157,6 +159,7 @@ def _choose(
     return recorded.call(choice, leaves)
 
 
+@api_boundary
 def switch(
     index: Any,
     branches: Sequence[Callable[..., Any]],

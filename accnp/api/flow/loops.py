@@ -26,6 +26,7 @@ from accnp.api.flow.remembered import remembered
 from accnp.array import is_traced, wrap
 from accnp.config import config
 from accnp.engine import array_of
+from accnp.errors import api_boundary
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
@@ -49,6 +50,7 @@ def _callable(name: str, **fns: Any) -> None:
 # --- while_loop and fori_loop ---
 
 
+@api_boundary
 def while_loop(
     cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
 ) -> Any:
@@ -180,6 +182,7 @@ def _while_in_python(cond_fun: Any, body_fun: Any, init_val: Any) -> tuple[Any] 
         value = map_arrays(lambda x: wrap(as_node(x, "while_loop")), body_fun(value))
 
 
+@api_boundary
 def fori_loop(
     lower: Any,
     upper: Any,
@@ -262,6 +265,7 @@ def fori_loop(
 # --- scan ---
 
 
+@api_boundary
 def scan(
     f: Callable[[Any, Any], tuple[Any, Any]],
     init: Any,

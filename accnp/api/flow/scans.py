@@ -11,7 +11,7 @@ from accnp.api.compiled.parameters import argument_names
 from accnp.api.flow.bodies import Loop, as_leaves, close, record_body, same_type, type_text
 from accnp.api.flow.loops import run_scan
 from accnp.array import wrap
-from accnp.errors import KeyArrayError
+from accnp.errors import KeyArrayError, api_boundary
 from accnp.ir.aval import make_aval
 from accnp.ir.graph import evaluate
 from accnp.ir.node import Node
@@ -23,6 +23,7 @@ from accnp.transforms.tools import TOOLS
 __all__ = ["associative_scan", "map"]
 
 
+@api_boundary
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """Apply `f` to each row of `xs`, one after another, or `batch_size` rows at a time.
 
@@ -95,6 +96,7 @@ def _all_rows(f: Callable[[Any], Any], xs: Any) -> Any:
     return body.spec.unflatten([wrap(x) for x in evaluate(graph, [*outer, *rows])])
 
 
+@api_boundary
 def associative_scan(
     fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
 ) -> Any:

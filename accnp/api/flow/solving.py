@@ -198,6 +198,7 @@ def custom_root(
     return system.result(rule.record("custom_root", operands))
 
 
+@api_boundary
 def platform_dependent(
     *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
 ) -> Any:

@@ -40,7 +40,6 @@ def _scan(x: Node, axis: Any, op: str, name: str) -> Node:
 def _make_cumulative(
     name: str, op: str, unit: Any, skip_nan: bool, example: str
 ) -> Callable[..., Array]:
-    @api_boundary
     def cumulative(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Array:
         red.no_out(out, name)
         x = red.strong(a, name)
@@ -58,7 +57,7 @@ def _make_cumulative(
     what = "sum" if unit == 0 else "product"
     text = f"The running {what} along an axis{', leaving nan out' if skip_nan else ''}."
     cumulative.__doc__ = running_doc(text, name, example)
-    return named(cumulative)
+    return api_boundary(named(cumulative))
 
 
 cumsum = _make_cumulative("cumsum", "cumsum", 0, False, "[1, 2, 3] -> [1, 3, 6]")
@@ -166,7 +165,6 @@ nanprod = _make_nan_fold(
 
 
 def _make_nan_extreme(name: str, fold: Any, example: str) -> Callable[..., Array]:
-    @api_boundary
     def extreme(
         a: Any,
         axis: Axis = None,
@@ -196,7 +194,7 @@ def _make_nan_extreme(name: str, fold: Any, example: str) -> Callable[..., Array
     extreme.__name__ = extreme.__qualname__ = name
     text = f"The {name[3:]}imum over the given axes, leaving nan out; nan where all are nan."
     extreme.__doc__ = fold_doc(text, "extreme", name, example)
-    return named(extreme)
+    return api_boundary(named(extreme))
 
 
 nanmax = _make_nan_extreme("nanmax", red.max, "[1.0, jnp.nan, 3.0] -> Array(3., dtype=float32)")
@@ -206,7 +204,6 @@ nanmin = _make_nan_extreme("nanmin", red.min, "[1.0, jnp.nan, 3.0] -> Array(1., 
 def _make_nan_arg(name: str, example: str) -> Callable[..., Array]:
     inner = name[3:]
 
-    @api_boundary
     def arg(a: Any, axis: Any = None, out: None = None, keepdims: bool | None = None) -> Array:
         red.no_out(out, name)
         x = as_node(a, name)
@@ -222,7 +219,7 @@ def _make_nan_arg(name: str, example: str) -> Callable[..., Array]:
     arg.__name__ = arg.__qualname__ = name
     text = f"The index of the {name[6:]}imum, leaving nan out; -1 where all are nan."
     arg.__doc__ = fold_doc(text, "place", name, example)
-    return named(arg, f"_{name}")
+    return api_boundary(named(arg, f"_{name}"))
 
 
 nanargmax = _make_nan_arg("nanargmax", "[1.0, jnp.nan, 3.0] -> Array(2, dtype=int32)")

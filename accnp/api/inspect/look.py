@@ -13,6 +13,7 @@ from accnp.array import Array, is_traced
 from accnp.config import config
 from accnp.engine.describe import bytes_text, graph_of
 from accnp.engine.plan import make_plan
+from accnp.errors import api_boundary
 from accnp.ir.graph import Graph
 from accnp.ir.node import site_text
 from accnp.passes.describe import aval_text
@@ -24,6 +25,7 @@ from accnp.trace_fn import function_place
 __all__ = ["inspect"]
 
 
+@api_boundary
 def inspect(target: Any, **options: Any) -> Any:
     """Show how something is computed: its graph, the passes, the plan, the source of each kernel.
 
@@ -57,6 +59,7 @@ def inspect(target: Any, **options: Any) -> Any:
 
 
 def _looker(target: Callable[..., Any], function: JitFunction) -> Callable[..., Inspection]:
+    @api_boundary
     def look(*args: Any, **kwargs: Any) -> Inspection:
         return _of_call(function, args, kwargs)
 

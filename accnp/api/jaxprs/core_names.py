@@ -152,6 +152,7 @@ def is_constant_shape(s: Any) -> bool:
     return all(map(is_constant_dim, s))
 
 
+@api_boundary
 def max_dim(d1: Any, d2: Any) -> Any:
     """The larger one of two sizes.
 
@@ -163,6 +164,7 @@ def max_dim(d1: Any, d2: Any) -> Any:
     return d1.max_with(d2) if hasattr(d1, "max_with") else max(d1, d2)
 
 
+@api_boundary
 def min_dim(d1: Any, d2: Any) -> Any:
     """The smaller one of two sizes."""
     return d1.min_with(d2) if hasattr(d1, "min_with") else min(d1, d2)

@@ -11,6 +11,7 @@ from typing import Any
 from accnp.api.arguments.convert import as_node
 from accnp.api.flow.bodies import close
 from accnp.array import wrap
+from accnp.errors import api_boundary
 from accnp.ir.equations import Atom, ClosedJaxpr, Jaxpr, Literal, Var
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
@@ -20,6 +21,7 @@ from accnp.trace_fn import trace
 __all__ = ["eval_jaxpr", "jaxpr_as_fun", "programs_of"]
 
 
+@api_boundary
 def eval_jaxpr(
     jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, propagate_source_info: bool = True
 ) -> list[Any]:

@@ -17,6 +17,7 @@ from accnp.api.arguments.convert import as_node
 from accnp.api.compiled.parameters import argument_names
 from accnp.api.jaxprs.primitives import primitive_of
 from accnp.array import wrap
+from accnp.errors import api_boundary
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.equations import ClosedJaxpr, typed
 from accnp.ir.graph import Graph
@@ -42,6 +43,7 @@ class ShapeDtypeStruct:
 
     __slots__ = ("dtype", "shape", "sharding", "weak_type")
 
+    @api_boundary
     def __init__(
         self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False
     ) -> None:
@@ -72,6 +74,7 @@ class ShapeDtypeStruct:
         """The number of elements."""
         return int(np.prod(self.shape, dtype=np.int64))
 
+    @api_boundary
     def update(self, **kwargs: Any) -> ShapeDtypeStruct:
         """Return a copy with some fields changed."""
         fields = {k: kwargs.pop(k, getattr(self, k)) for k in self.__slots__}
@@ -79,6 +82,7 @@ class ShapeDtypeStruct:
             raise ValueError(f"ShapeDtypeStruct.update: unknown fields; got {sorted(kwargs)}")
         return ShapeDtypeStruct(**fields)
 
+    @api_boundary
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of unsized object")
@@ -112,6 +116,7 @@ def _take_type(x: ShapeDtypeStruct, add: Callable[[Any], None]) -> Any:
 INNER[ShapeDtypeStruct] = Inner(_take_type, keys_of_words)
 
 
+@api_boundary
 def typeof(x: Any) -> Aval:
     """Return the aval of a value: its shape, its dtype, and whether it is weak.
 
@@ -185,6 +190,7 @@ def _value_of(node: Node) -> Any:
     return typed(node.params["value"], node.aval) if node.op.name == "literal" else wrap(node)
 
 
+@api_boundary
 def make_jaxpr(
     fun: Callable[..., Any],
     static_argnums: int | Iterable[int] = (),
@@ -219,6 +225,7 @@ def make_jaxpr(
         )
 
     @functools.wraps(fun)
+    @api_boundary
     def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
         static = _static_set(static_argnums, len(args))
         with ExitStack() as stack:
@@ -247,6 +254,7 @@ def _structs(graph: Graph) -> list[ShapeDtypeStruct]:
     return [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in graph.out_avals]
 
 
+@api_boundary
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Return the shapes and dtypes of a function's result; nothing is computed.
 

@@ -91,6 +91,7 @@ class Override(contextlib.ContextDecorator):
         function = func if isinstance(func, JitFunction) else jit(func)
 
         @functools.wraps(func)
+        @api_boundary
         def call(*args: Any, **kwargs: Any) -> Any:
             with self:
                 return function(*args, **kwargs)

@@ -9,6 +9,7 @@ import numpy as np
 
 from accnp.api.arguments.convert import as_node, cast, promote_inexact, wrap
 from accnp.api.arguments.shapes import as_axis
+from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ir.trace import state
@@ -86,6 +87,7 @@ def check_parts(function: str, length: int, axis: int, n: int, tiled: bool) -> N
         )
 
 
+@api_boundary
 def axis_size(axis_name: Any) -> int:
     """Return the length of a mapped axis, or the product for several names, as a Python int.
 
@@ -103,6 +105,7 @@ def axis_size(axis_name: Any) -> int:
     return size
 
 
+@api_boundary
 def axis_index(axis_name: Any) -> Any:
     """Return the position of this example along a mapped axis; over several, the first is slowest.
 
@@ -151,6 +154,7 @@ def _reduce(function: str, op: str, fold: str, leaf: Any, axes: Any, groups: Gro
     return getattr(o, op)(node, axis_name=names, axis_index_groups=groups) if names else node
 
 
+@api_boundary
 def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """Sum a tree of arrays over a mapped axis.
 
@@ -183,6 +187,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return tree_map(one, x)
 
 
+@api_boundary
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """Average a tree of arrays over a mapped axis, as `psum` sums them.
 
@@ -213,6 +218,7 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 
 def _extreme(function: str, fold: str, given: str, gives: str) -> Callable[..., Any]:
+    @api_boundary
     def extreme(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
         axes = _axes(function, axis_name)
         groups = index_groups(function, axis_index_groups, axes[0], False)
@@ -249,6 +255,7 @@ def _gathered(node: Node, name: Any, at: int, tiled: bool, groups: Groups | None
     )
 
 
+@api_boundary
 def all_gather(
     x: Any,
     axis_name: Any,
@@ -300,6 +307,7 @@ def all_gather(
     return tree_map(one, x)
 
 
+@api_boundary
 def psum_scatter(
     x: Any,
     axis_name: Any,

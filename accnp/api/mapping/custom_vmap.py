@@ -10,6 +10,7 @@ from typing import Any
 from accnp.api.arguments.convert import wrap
 from accnp.api.flow.bodies import as_leaves, close, record_body, values
 from accnp.api.flow.scans import map as map_rows
+from accnp.errors import api_boundary
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import OPS
@@ -49,11 +50,13 @@ class custom_vmap:
         (2.0, Array([101., 102.], dtype=float32))
     """
 
+    @api_boundary
     def __init__(self, fun: Callable[..., Any]) -> None:
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.vmap_rule: Rule | None = None
 
+    @api_boundary
     def def_vmap(self, vmap_rule: Rule) -> Rule:
         """Set the batching rule; returns it, so that this serves as a decorator."""
         self.vmap_rule = vmap_rule
@@ -62,6 +65,7 @@ class custom_vmap:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function; the rule serves where the call is mapped."""
         rule = self.vmap_rule
@@ -155,6 +159,7 @@ def _on_nodes(
     return apply
 
 
+@api_boundary
 def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
     """Make a function that `vmap` runs on one example after the other, by `lax.map`.
 

@@ -18,6 +18,7 @@ from accnp.api.mapping.collectives import (
     group_size,
     index_groups,
 )  # fmt: skip
+from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.key_array import PRNGKeyArray
@@ -27,6 +28,7 @@ from accnp.transforms.axes import size_of
 __all__ = ["all_to_all", "pbroadcast", "ppermute", "pshuffle", "pswapaxes"]
 
 
+@api_boundary
 def all_to_all(
     x: Any,
     axis_name: Any,
@@ -119,6 +121,7 @@ def _exchanged_over(
     return node
 
 
+@api_boundary
 def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
     """Swap a mapped axis with an axis of the array of the same length.
 
@@ -138,6 +141,7 @@ def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = Non
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
+@api_boundary
 def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     """Send values along pairs (source, destination); examples that receive nothing get zeros.
 
@@ -179,6 +183,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     )
 
 
+@api_boundary
 def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
     """Permute the values of the examples: example i gets that of example perm[i].
 
@@ -203,6 +208,7 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
     return ppermute(x, axis_name, list(zip(perm, range(n), strict=True)))
 
 
+@api_boundary
 def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
     """Give every example the value of one of them.
 

@@ -17,6 +17,7 @@ from accnp.api.compiled.jit import JitFunction
 from accnp.api.compiled.statics import Options
 from accnp.api.mapping.vmap import Mapping, check_axes
 from accnp.array import Array, wrap
+from accnp.errors import api_boundary
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
 from accnp.pytree import array_leaves, map_arrays
@@ -103,6 +104,7 @@ def _without_static(
     return one
 
 
+@api_boundary
 def pmap(
     fun: Callable[..., Any],
     axis_name: Any = None,

@@ -129,6 +129,7 @@ def vectorize(
     core = None if signature is None else _Signature(signature)
 
     @functools.wraps(pyfunc)
+    @api_boundary
     def vectorized(*args: Any, **kwargs: Any) -> Any:
         return _apply(pyfunc, frozenset(excluded), core, args, kwargs)
 

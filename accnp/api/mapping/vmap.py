@@ -10,6 +10,7 @@ from accnp import errors
 from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.compiled.parameters import leaf_paths, positional_argument_names
 from accnp.array import Array
+from accnp.errors import api_boundary
 from accnp.ir.aval import make_aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
@@ -340,6 +341,7 @@ class Mapping:
         return move_axis(x, 0, axis % rank)
 
 
+@api_boundary
 def vmap(
     fun: Callable[..., Any],
     in_axes: Any = 0,
@@ -373,6 +375,7 @@ def vmap(
     mapping = Mapping("vmap", fun, in_axes, out_axes, axis_name, axis_size)
 
     @functools.wraps(fun)
+    @api_boundary
     def vmapped(*args: Any, **kwargs: Any) -> Any:
         return mapping(args, kwargs)
 

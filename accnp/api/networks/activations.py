@@ -29,6 +29,7 @@ def _one(name: str, x: Any) -> Node:
     return inexact(name, x)[0]
 
 
+@api_boundary
 @shown()
 def identity(x: Any) -> Array:
     """x itself, of any shape and dtype, as an array.

@@ -21,6 +21,7 @@ from accnp.api.arrays.manipulation import moveaxis
 from accnp.api.elements import ufuncs
 from accnp.api.sampling import distributions, keys, random
 from accnp.array import Array
+from accnp.errors import api_boundary
 
 __all__ = [
     "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal",
@@ -36,6 +37,7 @@ Axes = int | Sequence[int]
 class Initializer(Protocol):
     """What makes weights: called with a key, a shape and a dtype, it returns an array."""
 
+    @api_boundary
     def __call__(
         self, key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None
     ) -> Array: ...
@@ -52,6 +54,7 @@ def _kind(dtype: Any, function: str) -> np.dtype:
     return kind
 
 
+@api_boundary
 def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
     """Return zeros; the key is not used.
 
@@ -67,6 +70,7 @@ def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> 
     return creation.zeros(shape, dtype)
 
 
+@api_boundary
 def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
     """Return ones; the key is not used.
 
@@ -82,6 +86,7 @@ def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> A
     return creation.ones(shape, dtype)
 
 
+@api_boundary
 def constant(value: Any, dtype: Any = None) -> Initializer:
     """Make an initializer that fills with a value, or an array that broadcasts.
 
@@ -97,6 +102,7 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     """
     given = dtype
 
+    @api_boundary
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
         dtype = given if dtype is None else dtype
         return creation.full(shape, value, _kind(None, "") if dtype is None else dtype)
@@ -104,6 +110,7 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     return init
 
 
+@api_boundary
 def uniform(scale: Any = 0.01, dtype: Any = None) -> Initializer:
     """Make an initializer of numbers uniform in [0, scale).
 
@@ -120,6 +127,7 @@ def uniform(scale: Any = 0.01, dtype: Any = None) -> Initializer:
     """
     given = dtype
 
+    @api_boundary
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
         kind = _kind(given if dtype is None else dtype, "uniform initializer")
         return random.uniform(key, shape, kind) * creation.array(scale, kind)
@@ -127,6 +135,7 @@ def uniform(scale: Any = 0.01, dtype: Any = None) -> Initializer:
     return init
 
 
+@api_boundary
 def normal(stddev: Any = 0.01, dtype: Any = None) -> Initializer:
     """Make an initializer of normal numbers with a standard deviation.
 
@@ -143,6 +152,7 @@ def normal(stddev: Any = 0.01, dtype: Any = None) -> Initializer:
     """
     given = dtype
 
+    @api_boundary
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
         kind = _kind(given if dtype is None else dtype, "normal initializer")
         return random.normal(key, shape, kind) * creation.array(stddev, kind)
@@ -150,6 +160,7 @@ def normal(stddev: Any = 0.01, dtype: Any = None) -> Initializer:
     return init
 
 
+@api_boundary
 def truncated_normal(
     stddev: Any = 0.01, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
 ) -> Initializer:
@@ -169,6 +180,7 @@ def truncated_normal(
     """
     given = dtype
 
+    @api_boundary
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
         kind = _kind(given if dtype is None else dtype, "truncated_normal initializer")
         return distributions.truncated_normal(key, lower, upper, shape, kind) * creation.array(
@@ -203,6 +215,7 @@ def _polar(key: Any, shape: Any, radius: Any, kind: np.dtype) -> Array:
     return (r * ufuncs.exp(1j * angle)).astype(kind)
 
 
+@api_boundary
 def variance_scaling(
     scale: Any,
     mode: str,
@@ -239,6 +252,7 @@ def variance_scaling(
     """
     given = dtype
 
+    @api_boundary
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
         kind = _kind(given if dtype is None else dtype, "variance_scaling initializer")
         sizes = as_shape(shape, "variance_scaling initializer")
@@ -279,6 +293,7 @@ def variance_scaling(
 def _scaled(name: str, scale: float, mode: str, distribution: str, what: str) -> Any:
     """Declare one of the usual ways to scale."""
 
+    @api_boundary
     def make(
         in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
     ) -> Initializer:
@@ -328,6 +343,7 @@ he_uniform = kaiming_uniform = _scaled(
 )
 
 
+@api_boundary
 def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
     """Make an initializer of matrices with orthogonal rows or columns, whichever are fewer.
 
@@ -350,6 +366,7 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
     """
     given = dtype
 
+    @api_boundary
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
         kind = _kind(given if dtype is None else dtype, "orthogonal initializer")
         sizes = as_shape(shape, "orthogonal initializer")
@@ -367,6 +384,7 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
     return init
 
 
+@api_boundary
 def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
     """Make an initializer of convolution weights: an orthogonal matrix at the centre, else zeros.
 
@@ -387,6 +405,7 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
     """
     given = dtype
 
+    @api_boundary
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
         kind = _kind(given if dtype is None else dtype, "delta_orthogonal initializer")
         sizes = as_shape(shape, "delta_orthogonal initializer")

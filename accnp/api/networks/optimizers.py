@@ -16,6 +16,7 @@ from accnp.api.arrays.manipulation import atleast_1d
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.selecting import where
 from accnp.array import Array
+from accnp.errors import api_boundary
 from accnp.pytree import register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 __all__ = [
@@ -80,6 +81,7 @@ def _states(state: OptimizerState) -> list[Any]:
     return [tree_unflatten(tree, leaves) for tree, leaves in pairs]
 
 
+@api_boundary
 def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
     """Make an optimiser of one array one of trees: a decorator.
 
@@ -97,13 +99,16 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
     """
 
     @functools.wraps(opt_maker)
+    @api_boundary
     def made(*args: Any, **kwargs: Any) -> Optimizer:
         init, update, get_params = opt_maker(*args, **kwargs)
 
+        @api_boundary
         def init_tree(x0: Any) -> OptimizerState:
             leaves, tree = tree_flatten(x0)
             return _packed([init(x) for x in leaves], tree)
 
+        @api_boundary
         def update_tree(i: Any, grads: Any, state: OptimizerState) -> OptimizerState:
             leaves, tree = tree_flatten(grads)
             if tree != state.tree_def:
@@ -120,6 +125,7 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
                 )
             return new
 
+        @api_boundary
         def params_of_tree(state: OptimizerState) -> Any:
             return tree_unflatten(state.tree_def, [get_params(s) for s in _states(state)])
 
@@ -289,16 +295,19 @@ def sm3(step_size: float | Schedule, momentum: float = 0.9) -> Any:
 # --- schedules -----------------------------------------------------------------------------------
 
 
+@api_boundary
 def constant(step_size: Any) -> Schedule:
     """Steps of one size."""
     return lambda i: step_size
 
 
+@api_boundary
 def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Schedule:
     """Steps that are `decay_rate` times as large after each `decay_steps`."""
     return lambda i: step_size * decay_rate ** (i / decay_steps)
 
 
+@api_boundary
 def inverse_time_decay(
     step_size: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False
 ) -> Schedule:
@@ -308,6 +317,7 @@ def inverse_time_decay(
     return lambda i: step_size / (1 + decay_rate * i / decay_steps)
 
 
+@api_boundary
 def polynomial_decay(
     step_size: Any, decay_steps: Any, final_step_size: Any, power: float = 1.0
 ) -> Schedule:
@@ -320,6 +330,7 @@ def polynomial_decay(
     return schedule
 
 
+@api_boundary
 def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
     """Steps of sizes `values`, one more than there are `boundaries` between them.
 
@@ -336,6 +347,7 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
     return lambda i: sizes[(i > ends).sum()]
 
 
+@api_boundary
 def make_schedule(scalar_or_schedule: Any) -> Schedule:
     """Return a function of the number of the step: the argument itself, or a constant.
 
@@ -356,6 +368,7 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
 # --- gradients, states ---------------------------------------------------------------------------
 
 
+@api_boundary
 def l2_norm(tree: Any) -> Array:
     """The root of the sum of all squares.
 
@@ -369,6 +382,7 @@ def l2_norm(tree: Any) -> Array:
     return uf.sqrt(total)
 
 
+@api_boundary
 def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
     """Shorten gradients to a norm, if they are longer.
 
@@ -390,6 +404,7 @@ class JoinPoint:
         yield self.subtree
 
 
+@api_boundary
 def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
     """Return a state as a tree of the structure of the parameters, with `JoinPoint`s as leaves.
 
@@ -402,6 +417,7 @@ def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
     return tree_unflatten(opt_state.tree_def, [JoinPoint(s) for s in _states(opt_state)])
 
 
+@api_boundary
 def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
     """Undo `unpack_optimizer_state`."""
     leaves, tree = tree_flatten(marked_pytree)

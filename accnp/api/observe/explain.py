@@ -21,6 +21,7 @@ from accnp.api.observe.page import page
 from accnp.api.observe.pictures import Picture
 from accnp.api.observe.session import Event, Session
 from accnp.engine.steps import Plan
+from accnp.errors import api_boundary
 from accnp.passes.program import Program
 from accnp.runtime.bandwidth import bandwidth
 from accnp.runtime.compile import counters as kernels
@@ -214,6 +215,7 @@ class Explanation:
         return self.html()
 
 
+@api_boundary
 def explain(f: Callable[..., Any] | None = None, *args: Any, **kwargs: Any) -> Explanation:
     """Call a function and explain what happened, or, without one, explain a `with` block.
 

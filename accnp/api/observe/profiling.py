@@ -20,6 +20,7 @@ from accnp.api.observe import server
 from accnp.api.observe.memory import memory_profile
 from accnp.api.observe.session import Event, emit
 from accnp.api.observe.timeline import Timeline
+from accnp.errors import api_boundary
 
 __all__ = [
     "ProfileOptions",
@@ -60,6 +61,7 @@ class _Open:
     link = False
 
 
+@api_boundary
 def start_trace(
     log_dir: str | Path,
     create_perfetto_link: bool = False,
@@ -87,6 +89,7 @@ def start_trace(
     _Open.timeline = Timeline(records=options.host_tracer_level >= 2).start()
 
 
+@api_boundary
 def stop_trace() -> None:
     """End the trace and write it, with a summary of the kernels as text.
 
@@ -168,6 +171,7 @@ class StepTraceAnnotation(TraceAnnotation):
         super().__init__(name, _r=1, **kwargs)
 
 
+@api_boundary
 def annotate_function(
     func: Callable[..., Any], name: str | None = None, **decorator_kwargs: Any
 ) -> Callable[..., Any]:
@@ -175,6 +179,7 @@ def annotate_function(
     shown = name or getattr(func, "__qualname__", None) or func.__name__
 
     @functools.wraps(func)
+    @api_boundary
     def call(*args: Any, **kwargs: Any) -> Any:
         with TraceAnnotation(shown, **decorator_kwargs):
             return func(*args, **kwargs)
@@ -182,11 +187,13 @@ def annotate_function(
     return call
 
 
+@api_boundary
 def device_memory_profile(backend: str | None = None) -> bytes:
     """The arrays that are alive by the lines that made them, as a gzipped profile for `pprof`."""
     return memory_profile()
 
 
+@api_boundary
 def save_device_memory_profile(filename: str | Path, backend: str | None = None) -> None:
     """Write `device_memory_profile` to a file; look at it with `pprof -top FILE`."""
     Path(filename).write_bytes(memory_profile())

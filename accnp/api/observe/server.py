@@ -12,6 +12,7 @@ import time
 from typing import Any
 
 from accnp.api.observe.timeline import Timeline
+from accnp.errors import api_boundary
 
 __all__ = [
     "begin_in_subprocesses",
@@ -25,6 +26,7 @@ _servers: list[Any] = []
 _subprocesses: dict[int, int] = {}  # pid: port
 
 
+@api_boundary
 def start_server(port: int, requires_backend: bool = True) -> Any:
     """Serve traces of this process on a port of this machine (0: any free one); returns the server,
     whose `port` says which.
@@ -77,6 +79,7 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
     return server
 
 
+@api_boundary
 def stop_server() -> None:
     """Stop serving.
 
@@ -90,6 +93,7 @@ def stop_server() -> None:
     server.server_close()
 
 
+@api_boundary
 def register_subprocess(pid: int, port: int) -> None:
     """Take the traces of a process along, which has called `start_server(port)`."""
     _subprocesses[pid] = port

@@ -149,6 +149,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None) -> PRNGKeyArray:
     return PRNGKeyArray(wrap(words), kind.dtype())
 
 
+@api_boundary
 def key_impl(keys: Any) -> str:
     """Return the name of the generator of keys of any shape, of a key dtype or raw.
 
@@ -162,6 +163,7 @@ def key_impl(keys: Any) -> str:
     return _based(keys, "random.key_impl")[1].name
 
 
+@api_boundary
 def key_dtype(impl_spec: Any = None) -> Any:
     """The dtype of typed keys of a generator.
 
@@ -176,6 +178,7 @@ def key_dtype(impl_spec: Any = None) -> Any:
     return generator(impl_spec, "random.key_dtype").dtype()
 
 
+@api_boundary
 def clone(key: Any) -> Any:
     """Return a key that may be used again where key reuse is checked: keys of any shape and dtype.
 

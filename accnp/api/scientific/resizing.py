@@ -39,6 +39,7 @@ class ResizeMethod(enum.Enum):
     AREA = 6
 
     @staticmethod
+    @api_boundary
     def from_string(s: str) -> ResizeMethod:
         """Return the method of a name."""
         for method, names in _NAMES.items():

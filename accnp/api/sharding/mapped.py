@@ -267,6 +267,7 @@ def _hidden(structure: PyTreeDef, nodes: Sequence[Node]) -> list[int]:
     return [a.ndim - b.ndim for a, b in zip(avals, shown, strict=True)]
 
 
+@api_boundary
 def shard_map(
     f: Callable[..., Any] | None = None,
     /,
@@ -331,6 +332,7 @@ def shard_map(
     return mapped
 
 
+@api_boundary
 def smap(
     f: Callable[..., Any] | None = None, /, *, in_axes: Any = Infer, out_axes: Any,
     axis_name: Hashable,

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp.errors import api_boundary
 from accnp.runtime.device import Device
 from accnp.runtime.device import devices as every_device
 
@@ -178,6 +179,7 @@ class Mesh(_Grid):
 
     devices: np.ndarray
 
+    @api_boundary
     def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None) -> None:
         grid = np.asarray(devices, dtype=object)
         wrong = [d for d in grid.flat if not isinstance(d, Device)]
@@ -227,6 +229,7 @@ class Mesh(_Grid):
         kind = first and AbstractDevice(first.device_kind, None, first.platform)
         return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types, abstract_device=kind)
 
+    @api_boundary
     def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
         """Return a mesh with other devices, names or types."""
         return Mesh(
@@ -256,6 +259,7 @@ class AbstractMesh(_Grid):
         abstract_device: the kind of device, or None.
     """
 
+    @api_boundary
     def __init__(
         self,
         axis_sizes: Any,
@@ -291,6 +295,7 @@ class AbstractMesh(_Grid):
         """
         raise ValueError("AbstractMesh: it has no devices; got AbstractMesh.devices; use a Mesh")
 
+    @api_boundary
     def update(
         self,
         axis_sizes: Any = None,
@@ -319,6 +324,7 @@ class AbstractMesh(_Grid):
         return f"AbstractMesh({self._shown()}{kind})"
 
 
+@api_boundary
 def make_mesh(
     axis_shapes: Sequence[int], axis_names: Sequence[str], axis_types: Any = None, *,
     devices: Sequence[Device] | None = None,
@@ -376,6 +382,7 @@ class set_mesh:
         True
     """
 
+    @api_boundary
     def __init__(self, mesh: Mesh | None) -> None:
         if mesh is not None and not isinstance(mesh, Mesh):
             raise ValueError(f"set_mesh: mesh must be a Mesh or None; got {mesh!r}")

@@ -9,11 +9,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp.array import Array
+from accnp.errors import api_boundary
 from accnp.pytree import tree_leaves
 
 __all__ = ["inspect_array_sharding", "visualize_array_sharding", "visualize_sharding"]
 
 
+@api_boundary
 def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> None:
     """Call a function with how each array of a tree lies on devices.
 
@@ -30,6 +32,7 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> No
         callback(leaf.sharding)
 
 
+@api_boundary
 def visualize_sharding(
     shape: Sequence[int],
     sharding: Any,
@@ -87,6 +90,7 @@ def _names(devices: Sequence[Any]) -> str:
     return f"{devices[0].platform.upper()} {','.join(str(d.id) for d in devices)}"
 
 
+@api_boundary
 def visualize_array_sharding(arr: Array, **kwargs: Any) -> None:
     """Print which devices hold which part of an array, as `visualize_sharding` does.
 

@@ -8,10 +8,12 @@ from typing import Any
 
 from accnp.api.arrays.placement import is_place, put_tree
 from accnp.api.sharding.mesh import AxisType, mesh_in_use, within
+from accnp.errors import api_boundary
 
 __all__ = ["auto_axes", "explicit_axes", "placed", "reshard", "with_sharding_constraint"]
 
 
+@api_boundary
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     """Say within a program how values lie on devices.
 
@@ -31,6 +33,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     return put_tree("with_sharding_constraint", x, shardings)
 
 
+@api_boundary
 def reshard(xs: Any, out_shardings: Any) -> Any:
     """Lay arrays on devices in another way, anywhere: `with_sharding_constraint` by another name.
 
@@ -50,6 +53,7 @@ def _typed(
         return lambda g: _typed(function, g, kind, axes, ins, outs)
 
     @functools.wraps(f)
+    @api_boundary
     def inner(*args: Any, **kwargs: Any) -> Any:
         mesh = mesh_in_use()
         if mesh is None or mesh.empty:
@@ -75,6 +79,7 @@ def _several(axes: Any) -> tuple[Any, ...]:
     return tuple(axes) if isinstance(axes, tuple | list | set | frozenset) else (axes,)
 
 
+@api_boundary
 def auto_axes(
     f: Callable[..., Any] | None = None, /, *, axes: Any = None, out_sharding: Any = None
 ) -> Any:
@@ -98,6 +103,7 @@ def auto_axes(
     return _typed("auto_axes", f, AxisType.Auto, axes, None, out_sharding)
 
 
+@api_boundary
 def explicit_axes(
     f: Callable[..., Any] | None = None, /, *, axes: Any = None, in_sharding: Any = None
 ) -> Any:
@@ -134,6 +140,7 @@ def placed(
     """
 
     @functools.wraps(fun)
+    @api_boundary
     def inner(*args: Any, **kwargs: Any) -> Any:
         if in_shardings is not None:
             moving = [i for i in range(len(args)) if i not in static]

@@ -13,6 +13,7 @@ from accnp.api.arrays.placement import device_put
 from accnp.api.sharding.mesh import Mesh
 from accnp.api.sharding.specs import NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from accnp.array import Array
+from accnp.errors import api_boundary
 from accnp.ir.aval import Cut
 from accnp.runtime.device import Device
 
@@ -98,6 +99,7 @@ def shards(x: Array) -> list[Shard]:
     return [Shard(d, sharding, x.shape, part) for d in sharding.devices_indices_map(x.shape)]
 
 
+@api_boundary
 def make_array_from_callback(
     shape: Sequence[int],
     sharding: Sharding,
@@ -148,6 +150,7 @@ def _joined(
     return device_put(array(whole), sharding)
 
 
+@api_boundary
 def make_array_from_single_device_arrays(
     shape: Sequence[int], sharding: Sharding, arrays: Sequence[Any], *, dtype: Any = None
 ) -> Array:
@@ -181,6 +184,7 @@ def make_array_from_single_device_arrays(
     return _joined(function, shape, sharding, list(found.values()), arrays, dtype)
 
 
+@api_boundary
 def make_array_from_process_local_data(
     sharding: Sharding, local_data: Any, global_shape: Sequence[int] | None = None
 ) -> Array:

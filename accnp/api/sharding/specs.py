@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from accnp.api.sharding.mesh import AbstractMesh, Mesh, mesh_in_use
+from accnp.errors import api_boundary
 from accnp.ir.aval import Cut
 from accnp.runtime.device import Device
 
@@ -50,6 +51,7 @@ class PartitionSpec:
     __slots__ = ("partitions", "reduced", "unreduced")
     UNCONSTRAINED = _UNCONSTRAINED
 
+    @api_boundary
     def __init__(
         self, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()
     ) -> None:
@@ -260,6 +262,7 @@ class SingleDeviceSharding(Sharding):
         return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
 
 
+@api_boundary
 def make_single_device_sharding(
     device: Device, *, memory_kind: str | None = None
 ) -> SingleDeviceSharding:
@@ -291,6 +294,7 @@ class NamedSharding(Sharding):
         (4, 3)
     """
 
+    @api_boundary
     def __init__(
         self, mesh: Mesh | AbstractMesh, spec: Any, *, memory_kind: str | None = None
     ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from accnp.api.arguments.convert import as_node, wrap
+from accnp.errors import api_boundary
 from accnp.ir.trace import state
 from accnp.pytree import map_arrays
 from accnp.transforms.axes import size_of
@@ -12,6 +13,7 @@ from accnp.transforms.axes import size_of
 __all__ = ["pcast", "pvary"]
 
 
+@api_boundary
 def pvary(x: Any, axis_name: Any) -> Any:
     """Let values count as ones that differ along axes: their derivative is that of one part.
 
@@ -35,6 +37,7 @@ def pvary(x: Any, axis_name: Any) -> Any:
     return map_arrays(lambda leaf: wrap(state.varying.spread(as_node(leaf, "pvary"), names)), x)
 
 
+@api_boundary
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     """Say whether values differ along axes: `to="varying"` is `pvary`.
 

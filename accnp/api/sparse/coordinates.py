@@ -94,15 +94,18 @@ class BCOO(JAXSparse):
         """Last axes along which all elements are stored."""
         return self.data.ndim - 1 - self.n_batch
 
+    @api_boundary
     def todense(self) -> Array:
         """Return the dense array."""
         return bcoo_todense(self)
 
+    @api_boundary
     def transpose(self, axes: Any = None) -> BCOO:
         """Return it with other orders of axes: sparse ones, and dense ones, among themselves."""
         order = tuple(range(self.ndim))[::-1] if axes is None else tuple(axes)
         return bcoo_transpose(self, permutation=order)
 
+    @api_boundary
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
         """Add elements of the same indices; see `bcoo_sum_duplicates`."""
         mat = self
@@ -114,6 +117,7 @@ class BCOO(JAXSparse):
             mat = BCOO((mat.data, where(nothing[..., None], outside, mat.indices)), shape=mat.shape)
         return bcoo_sum_duplicates(mat, nse=nse)
 
+    @api_boundary
     def sort_indices(self) -> BCOO:
         """Return it with indices in the order of rows."""
         return bcoo_sort_indices(self)

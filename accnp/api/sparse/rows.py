@@ -109,20 +109,24 @@ class BCSR(JAXSparse):
             indices_sorted=self.indices_sorted, unique_indices=self.unique_indices,
         )  # fmt: skip
 
+    @api_boundary
     def todense(self) -> Array:
         """Return the dense matrix."""
         return self.to_bcoo().todense()
 
+    @api_boundary
     def transpose(self, axes: Any = None) -> Any:
         """Refuse: the transpose has the elements in another order."""
         raise NotImplementedError(
             f"sparse.BCSR: the transpose is not made; got axes={axes}; use .to_bcoo().T"
         )
 
+    @api_boundary
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR:
         """Add elements of the same place, and leave out zeros."""
         return BCSR.from_bcoo(self.to_bcoo().sum_duplicates(nse, remove_zeros))
 
+    @api_boundary
     def sum(self, axis: Any = None) -> Any:
         """Add along axes, to a sparse BCOO; or along all, to a dense scalar."""
         mat: Any = self.to_bcoo()
@@ -134,6 +138,7 @@ class BCSR(JAXSparse):
     def __pos__(self) -> BCSR:
         return self
 
+    @api_boundary
     def __mul__(self, other: Any) -> BCSR:
         mat: Any = self.to_bcoo()
         other = other.to_bcoo() if isinstance(other, BCSR) else other
@@ -141,13 +146,16 @@ class BCSR(JAXSparse):
 
     __rmul__ = __mul__
 
+    @api_boundary
     def __truediv__(self, other: Any) -> BCSR:
         mat: Any = self.to_bcoo()
         return self.with_data((mat / other).data)
 
+    @api_boundary
     def __matmul__(self, other: Any) -> Any:
         return product(self.to_bcoo(), other.to_bcoo() if isinstance(other, BCSR) else other)
 
+    @api_boundary
     def __rmatmul__(self, other: Any) -> Any:
         return product(other, self.to_bcoo())
 

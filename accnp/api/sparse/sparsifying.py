@@ -173,6 +173,7 @@ def _evaluate(jaxpr: Any, consts: Sequence[Any], args: Sequence[Any]) -> list[An
     return [read(v) for v in jaxpr.outvars]
 
 
+@api_boundary
 def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
     """Return a function that takes sparse arrays where `f` takes dense ones.
 
@@ -192,6 +193,7 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     """
 
     @functools.wraps(f)
+    @api_boundary
     @api_boundary
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = tree_flatten((args, kwargs), is_leaf=_is_sparse)
@@ -272,6 +274,7 @@ def eye(
     return _made("eye", mat, sparse_format)
 
 
+@api_boundary
 def value_and_grad(
     fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any
 ) -> Callable[..., Any]:
@@ -286,6 +289,7 @@ def value_and_grad(
     places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
     @functools.wraps(fun)
+    @api_boundary
     def wrapped(*args: Any, **named: Any) -> Any:
         def of_data(chosen: Any) -> Any:
             given = [*args]
@@ -304,6 +308,7 @@ def value_and_grad(
     return wrapped
 
 
+@api_boundary
 def grad(
     fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any
 ) -> Callable[..., Any]:
@@ -318,6 +323,7 @@ def grad(
     both = value_and_grad(fun, argnums, has_aux, **kwargs)
 
     @functools.wraps(fun)
+    @api_boundary
     def wrapped(*args: Any, **named: Any) -> Any:
         value, found = both(*args, **named)
         return (found, value[1]) if has_aux else found

@@ -200,6 +200,7 @@ class gaussian_kde:
     (1,)
     """
 
+    @api_boundary
     def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None) -> None:
         points = wrap(promote_inexact("gaussian_kde", dataset)[0])
         self.dataset = points[None] if points.ndim < 2 else points
@@ -256,6 +257,7 @@ class gaussian_kde:
         log_norm = uf.log(root.diagonal()).sum() - 0.5 * self.d * math.log(2 * math.pi)
         return logsumexp(uf.log(self.weights)[:, None] - size, axis=0) + log_norm
 
+    @api_boundary
     def pdf(self, x: Any) -> Array:
         """The density at points [d, m]; shape [m]."""
         return uf.exp(self.logpdf(x))

@@ -359,6 +359,7 @@ def _pair(given: Any) -> tuple[int, int]:
     return low, high
 
 
+@api_boundary
 def padtype_to_pads(
     in_shape: Sequence[int],
     window_shape: Sequence[int],
@@ -382,6 +383,7 @@ def padtype_to_pads(
     return pads_of(in_shape, window_shape, window_strides, kind)
 
 
+@api_boundary
 def reduce_window_shape_tuple(
     operand_shape: Sequence[int],
     window_dimensions: Sequence[int],

@@ -139,6 +139,7 @@ max = strict("max", "max", "x, y", "[1, 5], [3, 2] -> [3, 5]")
 min = strict("min", "min", "x, y", "[1, 5], [3, 2] -> [1, 2]")
 
 
+@api_boundary
 def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Array:
     """The product of two arrays of one dtype and shape; with `out_dtype`, of any two in that one.
 
@@ -171,6 +172,7 @@ _random_gamma_grad = strict(
 )
 
 
+@api_boundary
 def random_gamma_grad(*args: Any) -> Array:
     """The derivative of gamma samples (the second operand) by their parameter (the first one).
 
@@ -449,6 +451,7 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Ar
     return wrap(rounded_bits(x, exponent, mantissa))
 
 
+@api_boundary
 def stop_gradient(x: Any) -> Any:
     """The tree of values as it is (shapes and dtypes), but a constant to every derivative.
 
@@ -469,6 +472,7 @@ def stop_gradient(x: Any) -> Any:
     return map_arrays(stop, x)
 
 
+@api_boundary
 def optimization_barrier(operand: Any, /) -> Any:
     """The tree of values as it is, for consumers that shall come after all of them: nothing is
     merged or fused across. Shapes and dtypes stay.

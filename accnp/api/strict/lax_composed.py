@@ -265,6 +265,7 @@ def broadcast_like(arr: Any, like_arr: Any) -> Array:
     return wrap(to_shape(x, other.aval.shape, "lax.broadcast_like"))
 
 
+@api_boundary
 def shape_as_value(shape: Any) -> Array:
     """The sizes of a shape as an array of integers.
 

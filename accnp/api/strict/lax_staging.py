@@ -65,6 +65,7 @@ class _Tokens(Primitive):
 create_token_p, after_all_p = _Tokens("create_token"), _Tokens("after_all")
 
 
+@api_boundary
 def create_token(_: Any = None) -> Token:
     """Make a token, which has neither shape nor dtype. The argument is ignored: no error.
 
@@ -101,6 +102,7 @@ def _ignore(*xs: Array, prevent_mlir_dce: bool = False) -> list[Array]:
 dce_sink_p = composed("dce_sink", _ignore, several=True)
 
 
+@api_boundary
 def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
     """Use values without doing anything with them: they stay in jaxprs.
 
@@ -148,6 +150,7 @@ class _Composite(Composed):
 composite_p = _Composite()
 
 
+@api_boundary
 def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
     """Name a function: jaxprs show one equation of that name, which holds what it does.
 
@@ -312,6 +315,7 @@ def _no_halves(name: str) -> NotImplementedError:
     )
 
 
+@api_boundary
 def psend(x: Any, axis_name: Any, perm: Any) -> Token:
     """The first half of a `ppermute`: not supported, whatever the shape and dtype.
 
@@ -327,6 +331,7 @@ def psend(x: Any, axis_name: Any, perm: Any) -> Token:
     raise _no_halves("psend")
 
 
+@api_boundary
 def precv(token: Any, out_shape: Any, axis_name: Any, perm: Any) -> Array:
     """The second half of a `ppermute`: not supported, whatever the shape and dtype.
 
