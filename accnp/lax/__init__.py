@@ -78,9 +78,8 @@ if TYPE_CHECKING:  # loaded on first use, see _LATER
         conv, conv_general_dilated, conv_general_dilated_local, conv_general_dilated_patches,
         conv_transpose, conv_with_general_padding,
     )  # fmt: skip
-    from accnp.api.strict.folding import (
-        padtype_to_pads, reduce, reduce_window, reduce_window_shape_tuple, reduce_xor,
-    )  # fmt: skip
+    from accnp.api.strict.folding import reduce, reduce_window, reduce_xor
+    from accnp.api.strict.window_shapes import padtype_to_pads, reduce_window_shape_tuple
     from accnp.api.jaxprs.known_primitives import (
         abs_p, acos_p, acosh_p, add_p, all_gather_p, all_to_all_p, and_p, argmax_p, argmin_p,
         asin_p, asinh_p, atan2_p, atan_p, atanh_p, axis_index_p, bessel_i0e_p, bessel_i1e_p,
@@ -186,7 +185,8 @@ _LATER = {
     "conv_general_shape_tuple conv_shape_tuple conv_transpose_shape_tuple",
     "algebra.convolution": "conv conv_general_dilated conv_general_dilated_local "
     "conv_general_dilated_patches conv_transpose conv_with_general_padding",
-    "strict.folding": "padtype_to_pads reduce reduce_window reduce_window_shape_tuple reduce_xor",
+    "strict.folding": "reduce reduce_window reduce_xor",
+    "strict.window_shapes": "padtype_to_pads reduce_window_shape_tuple",
     "jaxprs.known_primitives": "abs_p acos_p acosh_p add_p all_gather_p all_to_all_p and_p "
     "argmax_p argmin_p asin_p asinh_p atan2_p atan_p atanh_p axis_index_p bessel_i0e_p "
     "bessel_i1e_p bitcast_convert_type_p broadcast_in_dim_p cbrt_p ceil_p clamp_p clz_p "

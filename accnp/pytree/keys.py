@@ -15,7 +15,12 @@ from accnp.errors import api_boundary
 
 @dataclass(frozen=True)
 class DictKey:
-    """An entry of a dictionary."""
+    """An entry of a dictionary, in the path to a leaf.
+
+    >>> import accnp as jnp
+    >>> str(jnp.tree_util.DictKey("w"))
+    "['w']"
+    """
 
     key: Any
 
@@ -25,7 +30,12 @@ class DictKey:
 
 @dataclass(frozen=True)
 class SequenceKey:
-    """A place in a list or tuple."""
+    """A place in a list or tuple, in the path to a leaf.
+
+    >>> import accnp as jnp
+    >>> str(jnp.tree_util.SequenceKey(2))
+    '[2]'
+    """
 
     idx: int
 
@@ -35,7 +45,12 @@ class SequenceKey:
 
 @dataclass(frozen=True)
 class GetAttrKey:
-    """An attribute of an object."""
+    """An attribute of an object, in the path to a leaf.
+
+    >>> import accnp as jnp
+    >>> str(jnp.tree_util.GetAttrKey("bias"))
+    '.bias'
+    """
 
     name: str
 
@@ -45,7 +60,12 @@ class GetAttrKey:
 
 @dataclass(frozen=True)
 class FlattenedIndexKey:
-    """A child of a registered class that does not name its children."""
+    """A child of a registered class that does not name its children, in the path to a leaf.
+
+    >>> import accnp as jnp
+    >>> str(jnp.tree_util.FlattenedIndexKey(0))
+    '[<flat index 0>]'
+    """
 
     key: int
 
@@ -60,6 +80,9 @@ KeyPath = tuple[KeyEntry, ...]
 @api_boundary
 def keystr(keys: Iterable[KeyEntry], *, simple: bool = False, separator: str = "") -> str:
     """A path as text: `['w'][0].x`, or with `simple` and a separator `w/0/x`.
+
+    Raises:
+        TypeError: `keys` is no path, a sequence of keys.
 
     >>> from accnp.tree_util import DictKey, SequenceKey, keystr
     >>> keystr((DictKey("w"), SequenceKey(0)))

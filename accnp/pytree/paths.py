@@ -75,7 +75,12 @@ def _walk(
 def tree_leaves_with_path(
     tree: Any, is_leaf: IsLeaf = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath, Any]]:
-    """Pairs of key path and leaf."""
+    """Pairs of key path and leaf; errors as of `tree_flatten`.
+
+    >>> import accnp as jnp
+    >>> jnp.tree.leaves_with_path([5])
+    [((SequenceKey(idx=0),), 5)]
+    """
     found: list[tuple[KeyPath, Any]] = []
     _walk((), tree, is_leaf, is_leaf_takes_path, found)
     return found
@@ -85,7 +90,12 @@ def tree_leaves_with_path(
 def tree_flatten_with_path(
     tree: Any, is_leaf: IsLeaf = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
-    """Pairs of key path and leaf, and the structure."""
+    """Pairs of key path and leaf, and the structure; errors as of `tree_flatten`.
+
+    >>> import accnp as jnp
+    >>> jnp.tree.flatten_with_path({"a": [5]})[0]
+    [((DictKey(key='a'), SequenceKey(idx=0)), 5)]
+    """
     if is_leaf is None:
         return tree_leaves_with_path(tree), tree_structure(tree)
     # `tree_flatten` asks without a path, but of the nodes in this walk's order.
@@ -107,9 +117,16 @@ def leaf_names(tree: Any, root: str = "") -> list[str]:
 
 @api_boundary
 def flatten_one_level(tree: Any) -> tuple[Sequence[Any], Any]:
-    """`(children, static data)` of the top node; a ValueError for a leaf.
+    """`(children, static data)` of the top node.
 
     A dictionary's static data are its sorted keys, a namedtuple's its class.
+
+    Raises:
+        ValueError: the tree is a leaf.
+
+    >>> import accnp as jnp
+    >>> jnp.tree_util.flatten_one_level({"a": (1, 2)})
+    ([(1, 2)], ('a',))
     """
     pairs, data = flatten_one_level_with_keys(tree)
     return [child for _, child in pairs], data
@@ -117,7 +134,15 @@ def flatten_one_level(tree: Any) -> tuple[Sequence[Any], Any]:
 
 @api_boundary
 def flatten_one_level_with_keys(tree: Any) -> tuple[Pairs, Any]:
-    """`([(key, child), ...], static data)` of the top node; a ValueError for a leaf."""
+    """`([(key, child), ...], static data)` of the top node.
+
+    Raises:
+        ValueError: the tree is a leaf.
+
+    >>> import accnp as jnp
+    >>> jnp.tree_util.flatten_one_level_with_keys({"a": (1, 2)})
+    ([(DictKey(key='a'), (1, 2))], ('a',))
+    """
     level = with_keys(tree)
     if level is None:
         raise ValueError(
@@ -139,7 +164,15 @@ def column(treedef: PyTreeDef, name: str, tree: Any, other: Any, is_leaf: IsLeaf
 
 @api_boundary
 def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
-    """Repeat the leaves of a prefix over the subtrees of the full tree."""
+    """Repeat the leaves of a prefix over the subtrees of the full tree.
+
+    Raises:
+        ValueError: the first tree is no prefix of the other.
+
+    >>> import accnp as jnp
+    >>> jnp.tree.broadcast((1, 2), ((3, 4), 5))
+    ((1, 1), 2)
+    """
     leaves = broadcast_prefix(prefix_tree, full_tree, is_leaf)
     return tree_structure(full_tree).unflatten(leaves)
 

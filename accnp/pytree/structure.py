@@ -102,7 +102,15 @@ def one_level(tree: Any) -> tuple[Sequence[Any], Any] | None:
 
 
 def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
-    """Leaves and structure."""
+    """Leaves and structure; None is a node without leaves, and keys of dictionaries are sorted.
+
+    Raises:
+        ValueError: keys of a dictionary cannot be sorted.
+
+    >>> import accnp as jnp
+    >>> jnp.tree.flatten({"b": 1, "a": (2, None)})
+    ([2, 1], PyTreeDef({'a': (*, None), 'b': *}))
+    """
     try:
         return _flattened(tree, is_leaf, _WHOLE)
     except Exception as error:
@@ -241,7 +249,16 @@ def _nodes_of(node: Structure) -> int:
 
 
 class PyTreeDef:
-    """The structure of a tree: hashable, comparable, printed as jax prints it."""
+    """The structure of a tree: hashable, comparable, printed as jax prints it.
+
+    `unflatten(leaves)` makes the tree, or raises a ValueError if leaves are too few or too many;
+    `children()`, `num_leaves` and `num_nodes` say what it is made of.
+
+    >>> import accnp as jnp
+    >>> structure = jnp.tree.structure({"a": 0, "b": (0, None)})
+    >>> structure, structure.num_leaves
+    (PyTreeDef({'a': *, 'b': (*, None)}), 2)
+    """
 
     __slots__ = ("_node", "num_leaves")
 
@@ -389,17 +406,41 @@ def _show(node: Structure) -> str:
     return f"CustomNode({what}, [{body}])"
 
 
+def a_structure(x: Any, name: str) -> PyTreeDef:
+    """What a user gave as the structure of a tree."""
+    if not isinstance(x, PyTreeDef):
+        raise TypeError(
+            f"{name}: the structure of a tree is needed; got {x!r} of type {type(x).__name__}; "
+            "make one with tree_structure"
+        )
+    return x
+
+
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
-    """The tree of this structure with these leaves."""
+    """The tree of this structure with these leaves.
+
+    Raises:
+        ValueError: there are too few or too many leaves.
+        TypeError: `treedef` is no structure, or `leaves` no sequence.
+
+    >>> import accnp as jnp
+    >>> jnp.tree.unflatten(jnp.tree.structure((0, [0])), [5, 6])
+    (5, [6])
+    """
     try:
-        return treedef.unflatten(leaves)
+        return a_structure(treedef, "tree_unflatten").unflatten(leaves)
     except Exception as error:
         hide_frames(error)
         raise
 
 
 def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
-    """The leaves in order."""
+    """The leaves in order; errors as of `tree_flatten`.
+
+    >>> import accnp as jnp
+    >>> jnp.tree.leaves({"b": 1, "a": (2, None)})
+    [2, 1]
+    """
     try:
         return _flattened(tree, is_leaf, _WHOLE)[0]
     except Exception as error:
@@ -409,7 +450,12 @@ def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
 
 @api_boundary
 def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
-    """The structure without the leaves."""
+    """The structure without the leaves; errors as of `tree_flatten`.
+
+    >>> import accnp as jnp
+    >>> jnp.tree.structure({"b": 1, "a": (2, None)})
+    PyTreeDef({'a': (*, None), 'b': *})
+    """
     return tree_flatten(tree, is_leaf)[1]
 
 
@@ -430,7 +476,15 @@ def is_leaf_value(x: Any, is_leaf: IsLeaf = None) -> bool:
 
 @api_boundary
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
-    """The structure of a tuple of trees of these structures."""
-    parts = list(treedefs)
+    """The structure of a tuple of trees of these structures.
+
+    Raises:
+        TypeError: one of them is no structure.
+
+    >>> import accnp as jnp
+    >>> jnp.tree_util.treedef_tuple([jnp.tree.structure(1), jnp.tree.structure([1])])
+    PyTreeDef((*, [*]))
+    """
+    parts = [a_structure(d, "treedef_tuple") for d in treedefs]
     node = (tuple, None, tuple([d._node for d in parts]))
     return PyTreeDef(node, sum([d.num_leaves for d in parts]))

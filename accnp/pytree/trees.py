@@ -21,6 +21,7 @@ from accnp.pytree.structure import (
     NODES,
     IsLeaf,
     PyTreeDef,
+    a_structure,
     flatten_arrays,
     is_leaf_value,
     is_namedtuple,
@@ -34,10 +35,16 @@ from accnp.pytree.structure import (
 def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
     """Apply `f` to each leaf, and to the subtrees of `rest` that stand in its place.
 
+    Raises:
+        ValueError: a tree of `rest` has another structure.
+        TypeError: f is no function.
+
     >>> import accnp as jnp
     >>> jnp.tree.map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
     {'a': 11, 'b': [22]}
     """
+    if not callable(f):
+        raise TypeError(f"tree_map: a function is needed; got {f!r}")
     leaves, treedef = tree_flatten(tree, is_leaf)
     if not rest:
         return treedef.unflatten([f(x) for x in leaves])
@@ -54,7 +61,15 @@ def map_arrays(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
 
 @api_boundary
 def tree_all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
-    """Whether all leaves are true."""
+    """Whether all leaves are true.
+
+    Raises:
+        ValueError: a leaf is an array of several elements.
+
+    >>> import accnp as jnp
+    >>> jnp.tree.all({"a": True, "b": [1, 0]})
+    False
+    """
     return all(tree_leaves(tree, is_leaf))
 
 
@@ -68,7 +83,15 @@ def tree_reduce(
     initializer: Any = _NONE_GIVEN,
     is_leaf: IsLeaf = None,
 ) -> Any:
-    """Fold the leaves from the left."""
+    """Fold the leaves from the left.
+
+    Raises:
+        TypeError: there are neither leaves nor an initializer.
+
+    >>> import accnp as jnp
+    >>> jnp.tree.reduce(lambda a, b: a - b, {"a": 10, "b": [1, 2]})
+    7
+    """
     leaves = tree_leaves(tree, is_leaf)
     if initializer is _NONE_GIVEN:
         if not leaves:
@@ -85,7 +108,15 @@ def tree_reduce_associative(
     identity: Any = _NONE_GIVEN,
     is_leaf: IsLeaf = None,
 ) -> Any:
-    """Fold the leaves as a balanced tree."""
+    """Fold the leaves as a balanced tree.
+
+    Raises:
+        TypeError: there are neither leaves nor an identity.
+
+    >>> import accnp as jnp
+    >>> jnp.tree.reduce_associative(lambda a, b: f"({a}{b})", list("abcd"))
+    '((ab)(cd))'
+    """
     values = tree_leaves(tree, is_leaf)
     if not values:
         if identity is _NONE_GIVEN:
@@ -105,7 +136,16 @@ def tree_reduce_associative(
 def tree_transpose(
     outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any
 ) -> Any:
-    """Turn a tree of trees inside out."""
+    """Turn a tree of trees inside out; an inner structure of None is that of the first subtree.
+
+    Raises:
+        TypeError: the tree is none of the outer structure with trees of the inner one.
+
+    >>> import accnp as jnp
+    >>> pairs = [(1, 2), (3, 4), (5, 6)]
+    >>> jnp.tree.transpose(jnp.tree.structure([0, 0, 0]), None, pairs)
+    ([1, 3, 5], [2, 4, 6])
+    """
     if inner_treedef is None:
         parts = outer_treedef.flatten_up_to(pytree_to_transpose)
         if not parts:
@@ -127,24 +167,58 @@ def tree_transpose(
 
 @api_boundary
 def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
-    """Whether every item is a leaf."""
+    """Whether every item is a leaf.
+
+    Raises:
+        TypeError: the argument cannot be iterated over.
+
+    >>> import accnp as jnp
+    >>> jnp.tree_util.all_leaves([1, "a"]), jnp.tree_util.all_leaves([1, (2,)])
+    (True, False)
+    """
     return all(is_leaf_value(item, is_leaf) for item in iterable)
 
 
 def is_tree_node(typ: type) -> bool:
-    """Whether values of this class are taken apart."""
+    """Whether values of this class are taken apart.
+
+    Raises:
+        TypeError: the argument is no class.
+
+    >>> import accnp as jnp
+    >>> jnp.tree_util.is_tree_node(list), jnp.tree_util.is_tree_node(str)
+    (True, False)
+    """
+    if not isinstance(typ, type):
+        raise TypeError(f"is_tree_node: a class is needed; got {typ!r}; pass type(x)")
     return typ in (tuple, list, dict, type(None)) or typ in NODES or is_namedtuple(typ)
 
 
 @api_boundary
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
-    """The structures one level down."""
-    return treedef.children()
+    """The structures one level down.
+
+    Raises:
+        TypeError: the argument is no structure.
+
+    >>> import accnp as jnp
+    >>> jnp.tree_util.treedef_children(jnp.tree.structure((1, [2, 3])))
+    [PyTreeDef(*), PyTreeDef([*, *])]
+    """
+    return a_structure(treedef, "treedef_children").children()
 
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
-    """Whether the tree is one node: a leaf, or None."""
-    return treedef.num_nodes == 1
+    """Whether the tree is one node: a leaf, or None.
+
+    Raises:
+        TypeError: the argument is no structure.
+
+    >>> import accnp as jnp
+    >>> jnp.tree_util.treedef_is_leaf(jnp.tree.structure(1))
+    True
+    """
+    return a_structure(treedef, "treedef_is_leaf").num_nodes == 1
 
 
 @api_boundary
@@ -155,7 +229,12 @@ def tree_map_with_path(
     is_leaf: IsLeaf = None,
     is_leaf_takes_path: bool = False,
 ) -> Any:
-    """Apply `f(path, leaf, ...)` to each leaf."""
+    """Apply `f(path, leaf, ...)` to each leaf; errors as of `tree_map`.
+
+    >>> import accnp as jnp
+    >>> jnp.tree.map_with_path(lambda path, x: jnp.tree_util.keystr(path) + x, {"a": ["!"]})
+    {'a': ["['a'][0]!"]}
+    """
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     columns = [column(treedef, "tree_map_with_path", tree, other, is_leaf) for other in rest]
     leaves = [f(path, leaf, *others) for (path, leaf), *others in zip(pairs, *columns)]

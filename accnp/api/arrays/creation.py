@@ -282,9 +282,9 @@ def empty_like(
 def iota(dtype: Any, size: Any) -> Array:
     """Make 0, 1, 2, ... (size - 1)."""
     n = as_shape(size, "lax.iota")
-    kind = dtypes.canonicalize_dtype(dtype)
+    kind = dtypes.requested_dtype(dtype, "lax.iota")
     if kind.kind == "b":
-        raise TypeError("iota does not accept dtype bool; pass an integer or floating dtype")
+        raise TypeError("lax.iota does not accept dtype bool; pass an integer or floating dtype")
     return wrap(o.iota(dtype=kind, shape=n, dimension=0))
 
 

@@ -340,7 +340,7 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
     """Solve A @ X + X @ B = C.
 
     Args:
-        A: [..., m, m].
+        A: [..., m, m]; integers become float32.
         B: [..., n, n].
         C: [..., m, n].
         method: "schur" or "eigen".

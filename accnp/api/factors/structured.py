@@ -45,7 +45,7 @@ def _vector(x: Any, name: str) -> Array:
 
 @api_boundary
 def block_diag(*arrs: Any) -> Array:
-    """Put matrices along the diagonal of one, zeros elsewhere.
+    """Put matrices along the diagonal of one, zeros elsewhere; dtypes are promoted.
 
     Args:
         arrs: arrays of at most two axes; numbers and vectors are matrices of one row.
@@ -241,8 +241,7 @@ def fiedler_companion(a: Any) -> Array:
     Args:
         a: coefficients, highest power first, [..., n + 1].
 
-    Returns:
-        [..., n, n].
+    The shape is [..., n, n], the dtype floating or complex. A TypeError if a is a list.
 
     >>> import accnp as jnp
     >>> jnp.scipy.linalg.fiedler_companion(jnp.array([1., -3., 2.]))

@@ -63,7 +63,7 @@ def cond(
 
     Args:
         pred: a scalar; numbers mean whether they differ from zero.
-        true_fun: (*operands) -> a tree of arrays.
+        true_fun: (*operands) -> a tree of arrays, of any shapes and dtypes.
         false_fun: likewise, with results of the same structure and types.
         operands: trees of arrays.
         operand: the one operand, in the form of old.

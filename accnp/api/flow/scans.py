@@ -106,7 +106,7 @@ def associative_scan(
     Args:
         fn: (a, b) -> their combination, on arrays of many elements at once; of the structure and
             types of its arguments. Where it does not commute, `a` is what comes first.
-        elems: an array or a tree of arrays with an axis of one length.
+        elems: an array or a tree of arrays, of any dtypes, with an axis of one length.
         reverse: fold suffixes, from the end.
         axis: the axis along which to go.
 

@@ -98,7 +98,8 @@ def custom_linear_solve(
 
     Args:
         matvec: x -> A x, linear; may close over arrays, by which the solution is differentiated.
-        b: a vector: an array, or a tree of arrays, of the structure that `matvec` takes and gives.
+        b: a vector: an array or a tree of arrays, of an inexact dtype, of the structure that
+            `matvec` takes and gives.
         solve: (matvec, b) -> x.
         transpose_solve: (vecmat, b) -> x for the transposed matrix, which reverse mode needs.
         symmetric: `matvec` and `solve` serve for the transposed matrix too.
@@ -157,7 +158,7 @@ def custom_root(
 
     Args:
         f: x -> residual, of the structure and types of x.
-        initial_guess: an array or a tree of arrays.
+        initial_guess: an array or a tree of arrays, of any shapes and a floating dtype.
         solve: (f, initial_guess) -> x.
         tangent_solve: (g, y) -> the x with g(x) = y, for a linear g. For reverse mode it must be
             linear in y by operations that can be transposed, `custom_linear_solve` for instance.
@@ -203,6 +204,8 @@ def platform_dependent(
     *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
 ) -> Any:
     """Apply the function that is given for the platform in use, or else the default.
+
+    Shapes and dtypes are those that it gives.
 
     Raises:
         TypeError: one of them is not callable.

@@ -51,6 +51,13 @@ def _segments(
 ) -> Array:
     name = f"jax.ops.{name}"
     rows, ids = as_node(data, name), as_node(segment_ids, name)
+    if dtype_kind(ids.aval.dtype) not in "iu":
+        raise TypeError(f"{name}: segment_ids must be integers; got {ids.aval.dtype.name}; cast")
+    if rows.aval.shape[: ids.aval.ndim] != ids.aval.shape:
+        raise ValueError(
+            f"{name}: one number for each row is needed; got segment_ids of shape "
+            f"{ids.aval.shape} for data of shape {rows.aval.shape}"
+        )
     count = _count(ids, num_segments, name)
     kind = rows.aval.dtype
     tail = rows.aval.shape[ids.aval.ndim :] if ids.aval.ndim > 1 else rows.aval.shape[1:]
@@ -123,7 +130,9 @@ segment_sum = _make(
         An array of shape (num_segments, ...) and the dtype of `data`; empty segments give 0.
 
     Raises:
-        ValueError: `num_segments` is negative.
+        ValueError: `num_segments` is negative, there is not one number for each row, or no such
+            mode.
+        TypeError: `segment_ids` is not of integers, `num_segments` none, or `data` a list.
 
     >>> import accnp as jax, accnp.numpy as jnp
     >>> jax.ops.segment_sum(jnp.array([1.0, 2.0, 3.0]), jnp.array([0, 1, 0]), num_segments=3)
@@ -135,7 +144,9 @@ segment_prod = _make(
     "scatter_mul",
     lambda _: 1,
     red.prod,
-    """Multiply the rows of each segment; empty ones give 1. Arguments as in `segment_sum`.
+    """Multiply the rows of each segment; empty ones give 1.
+
+    Arguments, shape, dtype and errors as in `segment_sum`.
 
     >>> import accnp as jax, accnp.numpy as jnp
     >>> jax.ops.segment_prod(jnp.array([2, 3, 4]), jnp.array([0, 1, 0]), num_segments=3)
@@ -149,7 +160,7 @@ segment_max = _make(
     red.max,
     """Take the largest of each segment's rows; empty ones give the lowest value of the dtype.
 
-    Arguments as in `segment_sum`.
+    Arguments, shape and errors as in `segment_sum`.
 
     >>> import accnp as jax, accnp.numpy as jnp
     >>> jax.ops.segment_max(jnp.array([2.0, 3.0, 4.0]), jnp.array([0, 1, 0]), num_segments=3)
@@ -163,7 +174,7 @@ segment_min = _make(
     red.min,
     """Take the smallest of each segment's rows; empty ones give the highest value of the dtype.
 
-    Arguments as in `segment_sum`.
+    Arguments, shape and errors as in `segment_sum`.
 
     >>> import accnp as jax, accnp.numpy as jnp
     >>> jax.ops.segment_min(jnp.array([2, 3, 4]), jnp.array([0, 1, 0]), num_segments=2)

@@ -293,6 +293,9 @@ def approx_min_k(
 ) -> list[Array]:
     """Return the smallest k elements along an axis and their indices; see `approx_max_k`.
 
+    Raises:
+        ValueError: not of floating dtype, no such axis, k not from 1 to the length of the axis.
+
     >>> import accnp as jnp
     >>> jnp.lax.approx_min_k(jnp.array([3.0, 1.0, 2.0]), 2)[0]
     Array([1., 2.], dtype=float32)

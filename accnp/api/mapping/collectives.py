@@ -89,7 +89,7 @@ def check_parts(function: str, length: int, axis: int, n: int, tiled: bool) -> N
 
 @api_boundary
 def axis_size(axis_name: Any) -> int:
-    """Return the length of a mapped axis, or the product for several names, as a Python int.
+    """Return the length of a mapped axis, or the product for several names, as a Python integer.
 
     Raises:
         NameError: there is no mapped axis of that name.
@@ -319,7 +319,7 @@ def psum_scatter(
     """Sum over a mapped axis, and give each example its part of an axis of the sum.
 
     Args:
-        x: a tree of arrays.
+        x: a tree of arrays of numbers, whose dtypes stay.
         axis_name: the name, or several; the first is the slowest.
         scatter_dimension: the axis that is given out.
         axis_index_groups: lists of positions of one length; each group works apart.

@@ -41,7 +41,7 @@ def all_to_all(
     """Exchange a mapped axis with an axis of the array: example k gets piece k of every example.
 
     Args:
-        x: a tree of arrays.
+        x: a tree of arrays, whose dtypes stay.
         axis_name: the name, or several; the first is the slowest.
         split_axis: the axis that is cut into pieces; unless `tiled`, as many as there are examples,
             and it is gone from the result.

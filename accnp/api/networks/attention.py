@@ -345,6 +345,10 @@ def scaled_dot_general(
         configs: formats of the operands and of cotangents, by `get_scaled_dot_general_config`.
         implementation: None; there is one way here.
 
+    Raises:
+        TypeError: shapes do not fit the dimension numbers, or configs is no list.
+        ValueError: the contracted axis is no multiple of the block size; implementation is given.
+
     Example:
         >>> import accnp as jnp
         >>> x = jnp.ones((1, 2, 32))
@@ -358,6 +362,11 @@ def scaled_dot_general(
         raise ValueError(f"nn.{name}: Unsupported implementation option: {implementation}")
     (xc, yc), _ = dimension_numbers
     if configs is not None:
+        if not isinstance(configs, list | tuple) or len(configs) < 2:
+            raise TypeError(
+                "nn.scaled_dot_general: configs are a list of formats, of both operands and of "
+                f"cotangents; got {configs!r}"
+            )
         if len(xc) != 1:
             raise ValueError(f"nn.{name}: one axis must be contracted; got {tuple(xc)}")
         x, y = _stored(x, xc[0], configs[0]), _stored(y, yc[0], configs[1])

@@ -19,6 +19,14 @@ class OptimizeResults(NamedTuple):
     `x` is the last point, `fun` and `jac` are value and gradient there; `success` says whether the
     gradient is small enough, `status` why it ended (0 for success); `nfev`, `njev` and `nit` count
     evaluations, gradients and iterations. `hess_inv` is the inverse Hessian as BFGS knows it.
+
+    Fields are arrays of the shape and dtype of the guess, or scalars. Nothing raises where the
+    search fails: ask `success`.
+
+    >>> import accnp as jnp
+    >>> found = jnp.scipy.optimize.minimize(lambda x: x @ x, jnp.ones(2), method="BFGS")
+    >>> type(found).__name__, bool(found.success)
+    ('OptimizeResults', True)
     """
 
     x: Array
@@ -47,7 +55,7 @@ def minimize(
 
     Args:
         fun: `fun(x, *args)` is a number, with a derivative by x.
-        x0: the first guess, rank 1, of an inexact dtype.
+        x0: the first guess, a vector of an inexact dtype.
         args: further arguments of the function.
         method: "BFGS", or "l-bfgs-experimental-do-not-rely-on-this".
         tol: accepted, and without effect; the options have `gtol`.

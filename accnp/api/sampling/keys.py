@@ -170,6 +170,8 @@ def key_dtype(impl_spec: Any = None) -> Any:
     Raises:
         ValueError: there is no such generator.
 
+    Keys of any shape have it.
+
     Example:
         >>> import accnp as jax
         >>> jax.random.key_dtype()

@@ -168,6 +168,12 @@ def idct(
 ) -> Array:
     """The inverse of `dct`; arguments as there.
 
+    The axis may get another length by n; integers become float32, complex stays.
+
+    Raises:
+        ValueError: there is no such axis or norm, or n is not positive.
+        NotImplementedError: another type.
+
     >>> import accnp as jnp
     >>> jnp.scipy.fft.idct(jnp.array([8.0, 0, 0, 0]))
     Array([1., 1., 1., 1.], dtype=float32)
@@ -186,6 +192,10 @@ def dctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | Non
         axes: along which (as many as `s` has, the last ones; or all).
         norm: as for `dct`.
 
+    Raises:
+        ValueError: there is no such axis or norm, or too many lengths.
+        NotImplementedError: another type.
+
     >>> import accnp as jnp
     >>> jnp.scipy.fft.dctn(jnp.ones((2, 2)))
     Array([[16.,  0.],
@@ -196,7 +206,7 @@ def dctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | Non
 
 @api_boundary
 def idctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
-    """The inverse of `dctn`; arguments as there.
+    """The inverse of `dctn`; arguments, shapes, dtypes and errors as there.
 
     >>> import accnp as jnp
     >>> jnp.scipy.fft.idctn(jnp.array([[16.0, 0], [0, 0]]))

@@ -136,11 +136,13 @@ class RegularGridInterpolator:
         bounds_error: only False: results cannot depend on values.
         fill_value: the result outside of the grid; None goes on as at the border.
 
-    Called with places (an array whose last axis has n elements, or a tuple of n arrays that
-    broadcast), it returns an array of the shape of the places and of the other axes of `values`.
+    Integer values become float32. Called with places (an array whose last axis has n elements, or a
+    tuple of n arrays that broadcast), it returns an array of the shape of the places and of the
+    other axes of `values`.
 
     Raises:
-        ValueError: another method, more points than axes, a fill value that cannot be cast.
+        ValueError: another method, points that do not fit the values, a fill value that cannot be
+            cast.
         NotImplementedError: `bounds_error` is True.
 
     >>> import accnp as jnp
@@ -177,6 +179,12 @@ class RegularGridInterpolator:
                 )
         self.fill_value = fill_value
         self.grid = tuple([asarray(p) for p in points])
+        for axis, p in enumerate(self.grid):
+            if p.ndim != 1 or p.shape[0] != self.values.shape[axis]:
+                raise ValueError(
+                    f"{_NAME}: one place for each of {self.values.shape[axis]} values is needed; "
+                    f"got points of shape {p.shape} (axis {axis})"
+                )
 
     @api_boundary
     def __call__(self, xi: Any, method: str | None = None) -> Array:

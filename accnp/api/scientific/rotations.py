@@ -30,10 +30,22 @@ def _name(method: str) -> str:
     return f"transform.Rotation.{method}"
 
 
+def _given(function: str, x: Any, last: tuple[int, ...]) -> Array:
+    """What a rotation is made of, with these lengths of its last axes."""
+    found = quat_.floating(_name(function), x)
+    if found.shape[-len(last) :] != last:
+        raise ValueError(
+            f"{_name(function)}: an array [..., {', '.join(map(str, last))}] is needed; got shape "
+            f"{found.shape}"
+        )
+    return found
+
+
 class Rotation(NamedTuple):
     """A rotation, or an array of rotations: quaternions (x, y, z, w) of shape [..., 4].
 
-    `p * q` rotates by q, and then by p.
+    `p * q` rotates by q, and then by p. Integers become float32. Methods that make rotations raise
+    a ValueError for arrays of other shapes, a TypeError for lists.
 
     >>> import accnp as jnp
     >>> turn = jnp.scipy.spatial.transform.Rotation.from_rotvec(jnp.array([0, 0, jnp.pi / 2]))
@@ -68,25 +80,25 @@ class Rotation(NamedTuple):
     @api_boundary
     def from_matrix(cls, matrix: Any) -> Rotation:
         """Return the rotation of orthogonal matrices, [..., 3, 3]."""
-        return cls(quat_.from_matrix(quat_.floating(_name("from_matrix"), matrix)))
+        return cls(quat_.from_matrix(_given("from_matrix", matrix, (3, 3))))
 
     @classmethod
     @api_boundary
     def from_mrp(cls, mrp: Any) -> Rotation:
         """Return the rotation of modified Rodrigues parameters, [..., 3]."""
-        return cls(quat_.from_mrp(quat_.floating(_name("from_mrp"), mrp)))
+        return cls(quat_.from_mrp(_given("from_mrp", mrp, (3,))))
 
     @classmethod
     @api_boundary
     def from_quat(cls, quat: Any) -> Rotation:
         """Return the rotation of quaternions (x, y, z, w), [..., 4], of any length but 0."""
-        return cls(quat_.normalised(quat_.floating(_name("from_quat"), quat)))
+        return cls(quat_.normalised(_given("from_quat", quat, (4,))))
 
     @classmethod
     @api_boundary
     def from_rotvec(cls, rotvec: Any, degrees: bool = False) -> Rotation:
         """Return the rotation around vectors, [..., 3], by their lengths."""
-        v = quat_.floating(_name("from_rotvec"), rotvec)
+        v = _given("from_rotvec", rotvec, (3,))
         return cls(quat_.from_rotvec(uf.deg2rad(v) if degrees else v))
 
     @classmethod
@@ -199,7 +211,12 @@ class Rotation(NamedTuple):
 class Slerp(NamedTuple):
     """A path through rotations at given times, of constant speed between two of them.
 
-    It is made by `Slerp.init(times, rotations)`, and called with times.
+    It is made by `Slerp.init(times, rotations)`, and called with times: a number or a vector, of
+    floats or integers. Times outside are those of the nearer end.
+
+    Raises:
+        ValueError: there are fewer than 2 rotations, or not as many times.
+        TypeError: `rotations` is no `Rotation`.
 
     >>> import accnp as jnp
     >>> from accnp.scipy.spatial.transform import Rotation, Slerp

@@ -18,7 +18,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     """Say within a program how values lie on devices.
 
     Args:
-        x: a tree of arrays.
+        x: a tree of arrays, whose shapes and dtypes stay.
         shardings: a sharding, a `PartitionSpec` over the mesh in use, or a tree prefix of these.
 
     Raises:

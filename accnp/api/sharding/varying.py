@@ -18,7 +18,7 @@ def pvary(x: Any, axis_name: Any) -> Any:
     """Let values count as ones that differ along axes: their derivative is that of one part.
 
     Args:
-        x: a tree of arrays.
+        x: a tree of arrays, whose shapes and dtypes stay.
         axis_name: a name, or several.
 
     Raises:

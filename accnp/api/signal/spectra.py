@@ -302,6 +302,11 @@ def stft(
         Frequencies, times, and a complex array with frequencies in the place of time, and the times
         of the segments as its last axis.
 
+    Raises:
+        ValueError: there is no such axis, window, boundary or detrend; or nperseg, noverlap, nfft
+            do not fit each other.
+        TypeError: the signal is a list, or a number of elements no integer.
+
     >>> import accnp as jnp
     >>> freqs, times, z = jnp.scipy.signal.stft(jnp.ones(8), nperseg=4)
     >>> z.shape
@@ -312,6 +317,8 @@ def stft(
 
 
 def _averaged(name: str, x: Any, y: Any, average: str, *how: Any) -> tuple[Array, Array]:
+    if average not in ("mean", "median"):
+        raise ValueError(f"{name}: average must be 'mean' or 'median'; got {average!r}")
     freqs, _, power = _spectral(name, x, y, *how)
     if power.ndim < 2 or not power.size:
         return freqs, power
@@ -320,8 +327,6 @@ def _averaged(name: str, x: Any, y: Any, average: str, *how: Any) -> tuple[Array
         return freqs, power[..., 0]
     if average == "mean":
         return freqs, mean(power, -1)
-    if average != "median":
-        raise ValueError(f"{name}: average must be 'mean' or 'median'; got {average!r}")
     even = np.arange(2.0, count, 2)  # the median of a mean of squares is below their mean
     bias = 1 + np.sum(1 / (even + 1) - 1 / even)
     if power.dtype.kind == "c":
@@ -355,6 +360,11 @@ def csd(
     Returns:
         Frequencies, and a complex array with frequencies in the place of time.
 
+    Raises:
+        ValueError: signals do not broadcast; there is no such axis, window, scaling, average or
+            detrend; or nperseg, noverlap, nfft do not fit each other.
+        TypeError: a signal is a list, or a number of elements no integer.
+
     >>> import accnp as jnp
     >>> freqs, power = jnp.scipy.signal.csd(jnp.ones(8), jnp.ones(8), nperseg=4)
     >>> freqs
@@ -370,10 +380,10 @@ def welch(
     noverlap: int | None = None, nfft: int | None = None, detrend: Detrend = "constant",
     return_onesided: bool = True, scaling: str = "density", axis: int = -1, average: str = "mean",
 ) -> tuple[Array, Array]:  # fmt: skip
-    """The power spectral density of a signal, by Welch's method; arguments as for `csd`.
+    """The power spectral density of a signal, by Welch's method; arguments and errors as for `csd`.
 
     Returns:
-        Frequencies, and a real array with frequencies in the place of time.
+        Frequencies, and a real array with frequencies in the place of the axis of time.
 
     >>> import accnp as jnp
     >>> jnp.scipy.signal.welch(jnp.ones(8), nperseg=4)[1]
@@ -414,6 +424,11 @@ def istft(
 
     Returns:
         Times, and the signal, whose axis of time is in the place of `time_axis`.
+
+    Raises:
+        ValueError: there are fewer than two axes, both are the same, or there is no such window; or
+            nperseg, noverlap, nfft do not fit each other.
+        TypeError: Zxx is a list, or a number of elements no integer.
 
     >>> import accnp as jnp
     >>> z = jnp.scipy.signal.stft(jnp.arange(8.0), nperseg=4)[2]

@@ -378,7 +378,7 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Array:
     """The Bessel functions of the first kind of orders 0 to v.
 
     Args:
-        z: real numbers.
+        z: real numbers, of any shape.
         v: the highest order, a static integer.
         n_iter: accepted for the sake of jax's signature; SciPy's function needs none.
 

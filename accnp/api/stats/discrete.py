@@ -118,6 +118,10 @@ def dirichlet_logpdf(x: Any, alpha: Any) -> Array:
     Returns:
         Array [...]; -inf outside the simplex.
 
+    Raises:
+        ValueError: alpha is no vector, or x has not k or k - 1 entries.
+        TypeError: an argument is a list or complex.
+
     >>> import accnp as jnp
     >>> jnp.scipy.stats.dirichlet.logpdf(jnp.array([0.2, 0.8]), jnp.array([1.0, 2.0]))
     Array(0.47000366, dtype=float32)
@@ -149,6 +153,11 @@ def multinomial_logpmf(x: Any, n: Any, p: Any) -> Array:
 
     Returns:
         Array [...]; -inf where counts do not add up to n.
+
+    The dtype is floating.
+
+    Raises:
+        TypeError: shapes do not broadcast, or an argument is a list or complex.
 
     >>> import accnp as jnp
     >>> jnp.scipy.stats.multinomial.logpmf(jnp.array([1, 1]), 2, jnp.array([0.5, 0.5]))
@@ -189,6 +198,13 @@ def multivariate_normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: None
     Returns:
         Array [...].
 
+    The dtype is floating.
+
+    Raises:
+        ValueError: points or cov do not fit the mean.
+        TypeError: an argument is a list.
+        NotImplementedError: allow_singular is given.
+
     >>> import accnp as jnp
     >>> jnp.scipy.stats.multivariate_normal.logpdf(jnp.zeros(2), jnp.zeros(2), jnp.eye(2))
     Array(-1.837877, dtype=float32)
@@ -201,6 +217,8 @@ def multivariate_normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: None
         off = point - centre
         return -0.5 * (off * off / spread + math.log(2 * math.pi) + uf.log(spread))
     k = centre.shape[-1]
+    if point.shape[-1:] not in ((k,), (1,), ()):
+        raise ValueError(f"{name}: points must have shape [..., {k}]; got {point.shape}")
     off = point - centre
     if not spread.ndim:
         size = total(off * off, axis=-1) / spread
@@ -228,7 +246,9 @@ def _pair(name: str, log: str, function: Any, example: str) -> ModuleType:
     )
     density.__name__ = density.__qualname__ = plain
     density.__doc__ = documented(
-        f"exp({log}), with the same arguments.", f"scipy.stats.{name}.{plain}", example
+        f"exp({log}), with the same arguments, shapes, dtypes and errors.",
+        f"scipy.stats.{name}.{plain}",
+        example,
     )
     setattr(module, log, function)
     setattr(module, plain, density)

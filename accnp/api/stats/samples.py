@@ -98,6 +98,14 @@ def mode(
         nan_policy: only "propagate": nans are equal, and greater than everything.
         keepdims: keep the axis with length 1.
 
+    Returns:
+        `ModeResult`: the values, of the dtype of `a`, and the counts, int32.
+
+    Raises:
+        ValueError: there is no such axis.
+        TypeError: a is a list.
+        NotImplementedError: nan_policy is another.
+
     >>> import accnp as jnp
     >>> jnp.scipy.stats.mode(jnp.array([3, 1, 1, 2])).count
     Array(2, dtype=int32)
@@ -141,6 +149,11 @@ def rankdata(
 
     Returns:
         Floating numbers, of the shape of `a` (flat if axis is None).
+
+    Raises:
+        ValueError: there is no such method or axis.
+        TypeError: a is a list.
+        NotImplementedError: nan_policy is another.
 
     >>> import accnp as jnp
     >>> jnp.scipy.stats.rankdata(jnp.array([10, 30, 20, 20]))
@@ -193,6 +206,13 @@ class gaussian_kde:
         bw_method: bandwidth: "scott" (the default), "silverman", a number, or a function of this
             object.
         weights: of the points [n].
+
+    Integers become float32.
+
+    Raises:
+        ValueError: the sample has one point or too many axes; weights or points do not fit it; no
+            such bandwidth.
+        TypeError: a sample is a list.
 
     >>> import accnp as jnp
     >>> kde = jnp.scipy.stats.gaussian_kde(jnp.array([0.0, 1.0, 2.0]))

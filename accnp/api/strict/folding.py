@@ -15,23 +15,23 @@ from typing import Any
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, cast, scalar_node
-from accnp.api.arguments.shapes import as_axes, as_int
+from accnp.api.arguments.shapes import as_axes
 from accnp.api.flow.bodies import as_leaves, check_result, close, record_body, values
 from accnp.api.flow.remembered import remembered
+from accnp.api.strict.window_shapes import Windows
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import build, evaluate, expanded
-from accnp.ir.node import Node, literal
+from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.control import call
 from accnp.primitives.fold import MONOIDS, Monoid, fold_windows
 from accnp.primitives.kinds import broadcast_to, dtype_kind, full
-from accnp.primitives.windows import dilated, pads_of
 from accnp.pytree import PyTreeDef, leaf_names, treedef_tuple
 from accnp.transforms.tools import TOOLS
 
-__all__ = ["padtype_to_pads", "reduce", "reduce_window", "reduce_window_shape_tuple", "reduce_xor"]
+__all__ = ["reduce", "reduce_window", "reduce_xor"]
 
 _INT32 = np.dtype(np.int32)
 DIRECT = 64  # elements of a window up to which each is looked at
@@ -235,11 +235,13 @@ def reduce(
     return fold.result(fold.loop(shape, [], rows, lambda _, row: (row, None)))
 
 
-def _axes(dimensions: Any, rank: int) -> tuple[int, ...]:
+def _axes(dimensions: Any, rank: int, name: str = "lax.reduce") -> tuple[int, ...]:
+    if not isinstance(dimensions, Sequence):
+        raise TypeError(f"{name}: axes are a sequence of integers; got {dimensions!r}")
     given = tuple(dimensions)
-    found = tuple(sorted(as_axes(given, rank, "lax.reduce")))
+    found = tuple(sorted(as_axes(given, rank, name)))
     if any(int(d) < 0 for d in given):
-        raise ValueError(f"lax.reduce: axes count from 0; got {given} for rank {rank}")
+        raise ValueError(f"{name}: axes count from 0; got {given} for rank {rank}")
     return found
 
 
@@ -265,6 +267,12 @@ def _whole(monoid: Monoid, x: Node, axes: tuple[int, ...]) -> Node:
 def reduce_xor(operand: Any, axes: Any) -> Array:
     """The exclusive or of all elements along the given axes.
 
+    The axes go; the dtype stays, bool or an integer.
+
+    Raises:
+        TypeError: the dtype is another, or `axes` no sequence.
+        ValueError: there is no such axis, or one is given twice.
+
     Example:
         >>> import accnp as jnp
         >>> jnp.lax.reduce_xor(jnp.array([1, 2, 7]), (0,))
@@ -272,135 +280,11 @@ def reduce_xor(operand: Any, axes: Any) -> Array:
     """
     x = as_node(operand, "lax.reduce_xor")
     if dtype_kind(x.aval.dtype) not in "biu":
-        raise TypeError(f"reduce_xor does not accept dtype {x.aval.dtype.name}.")
-    return wrap(_whole(MONOIDS["xor"], x, _axes(axes, x.aval.ndim)))
+        raise TypeError(f"lax.reduce_xor does not accept dtype {x.aval.dtype.name}; cast it")
+    return wrap(_whole(MONOIDS["xor"], x, _axes(axes, x.aval.ndim, "lax.reduce_xor")))
 
 
 # --- windows ---
-
-
-class _Windows:
-    """Where windows lie over an array: sizes, strides, padding, dilations, by axis."""
-
-    def __init__(
-        self,
-        shape: Sequence[int],
-        window: Any,
-        strides: Any,
-        padding: Any,
-        base_dilation: Any,
-        window_dilation: Any,
-    ) -> None:
-        rank = len(shape)
-        self.window = _each("window_dimensions", window, rank)
-        self.strides = _each("window_strides", strides, rank)
-        self.base = _each("base_dilation", base_dilation, rank)
-        self.dilation = _each("window_dilation", window_dilation, rank)
-        wide = [dilated(n, d) for n, d in zip(shape, self.base, strict=True)]
-        spans = [dilated(n, d) for n, d in zip(self.window, self.dilation, strict=True)]
-        if isinstance(padding, str):
-            padding = padtype_to_pads(wide, spans, self.strides, padding)
-        self.pads = [_pair(p) for p in padding]
-        if len(self.pads) != rank:
-            raise ValueError(
-                f"lax.reduce_window: padding needs a pair (low, high) for each axis; got "
-                f"{self.pads} for shape {tuple(shape)}"
-            )
-        self.out = tuple(
-            max(0, (n + low + high - span) // stride + 1)
-            for n, (low, high), span, stride in zip(
-                wide, self.pads, spans, self.strides, strict=True
-            )
-        )
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """As the ops that fold windows take them."""
-        return {
-            "window_dimensions": self.window,
-            "window_strides": self.strides,
-            "padding": tuple(self.pads),
-            "base_dilation": self.base,
-            "window_dilation": self.dilation,
-        }
-
-    @property
-    def padded(self) -> bool:
-        """Whether there are places without an element of the array."""
-        return any(p != (0, 0) for p in self.pads) or any(d != 1 for d in self.base)
-
-    def fill(self, x: Node, value: Any) -> Node:
-        """Put a value wherever windows see no element."""
-        if not self.padded:
-            return x
-        pads = zip(self.pads, self.base, strict=True)
-        config = tuple((low, high, d - 1) for (low, high), d in pads)
-        if dtype_kind(x.aval.dtype) in "fc":
-            value = float(value) if dtype_kind(x.aval.dtype) == "f" else complex(value)
-        return o.pad(x, literal(value, x.aval.dtype, False), padding_config=config)
-
-
-def _each(name: str, given: Any, rank: int) -> tuple[int, ...]:
-    if given is None:
-        return (1,) * rank
-    found = tuple([as_int(v, "lax.reduce_window", f"each of {name}") for v in given])
-    if len(found) != rank:
-        raise TypeError(
-            f"lax.reduce_window: {name} needs one entry for each axis; got {found} for an array of "
-            f"rank {rank}"
-        )
-    if any(v < 1 for v in found):
-        raise TypeError(f"lax.reduce_window: {name} must be positive; got {found}")
-    return found
-
-
-def _pair(given: Any) -> tuple[int, int]:
-    low, high = (as_int(v, "lax.reduce_window", "each padding") for v in given)
-    return low, high
-
-
-@api_boundary
-def padtype_to_pads(
-    in_shape: Sequence[int],
-    window_shape: Sequence[int],
-    window_strides: Sequence[int],
-    padding: str,
-) -> list[tuple[int, int]]:
-    """Return the (low, high) padding of each axis that "SAME", "SAME_LOWER" or "VALID" stands for.
-
-    "SAME" makes ceil(size / stride) windows; an odd element goes behind, with "SAME_LOWER" before.
-
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.padtype_to_pads((5,), (2,), (1,), "SAME")
-        [(0, 1)]
-    """
-    kind = padding.upper()
-    if kind not in ("VALID", "SAME", "SAME_LOWER"):
-        raise ValueError(
-            f"padding must be 'VALID', 'SAME', 'SAME_LOWER' or a sequence of pairs; got {padding!r}"
-        )
-    return pads_of(in_shape, window_shape, window_strides, kind)
-
-
-@api_boundary
-def reduce_window_shape_tuple(
-    operand_shape: Sequence[int],
-    window_dimensions: Sequence[int],
-    window_strides: Sequence[int] | None,
-    padding: Any,
-    base_dilation: Sequence[int] | None = None,
-    window_dilation: Sequence[int] | None = None,
-) -> tuple[int, ...]:
-    """Return the shape of what `reduce_window` makes of an array.
-
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.lax.reduce_window_shape_tuple((5, 6), (2, 2), (1, 2), "VALID")
-        (4, 3)
-    """
-    where = window_dimensions, window_strides, padding, base_dilation, window_dilation
-    return _Windows(operand_shape, *where).out
 
 
 @api_boundary
@@ -444,7 +328,7 @@ def reduce_window(
     """
     fold = _Fold("reduce_window", operand, init_value, computation)
     where = window_dimensions, window_strides, padding, base_dilation, window_dilation
-    windows = _Windows(fold.shape, *where)
+    windows = Windows(fold.shape, *where)
     if 0 in windows.out:
         return fold.result([full(windows.out, 0, x.aval.dtype) for x in fold.xs])
     if all(fold.monoids):
@@ -452,7 +336,7 @@ def reduce_window(
     return fold.result(_looped(fold, windows))
 
 
-def _folded(monoid: Monoid, x: Node, windows: _Windows) -> Node:
+def _folded(monoid: Monoid, x: Node, windows: Windows) -> Node:
     """Fold windows in one go, or large ones axis by axis."""
     direct = monoid.windows and prod(windows.window) <= DIRECT and not _by_parts(monoid, x)
     if direct and dtype_kind(x.aval.dtype) != "b":
@@ -465,7 +349,7 @@ def _folded(monoid: Monoid, x: Node, windows: _Windows) -> Node:
     return x
 
 
-def _looped(fold: _Fold, windows: _Windows) -> list[Node]:
+def _looped(fold: _Fold, windows: Windows) -> list[Node]:
     """Fold windows element by element, of all windows at once."""
     rank, shape, sizes = len(fold.shape), windows.out, windows.window
     consts = [windows.fill(x, 0) for x in fold.xs]

@@ -427,7 +427,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
 
 @api_boundary
 def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Array:
-    """Round floats to those with fewer bits of exponent and mantissa, kept in their dtype.
+    """Round floats to those with fewer bits of exponent and mantissa; shape and dtype stay.
 
     Ties go to even; what is too large becomes infinite, what is too small zero, nan stays.
 

@@ -36,8 +36,11 @@ __all__ = [
 def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Array:
     """Multiply the matrices in the last two axes; all others are batches, of one shape.
 
+    Dtypes are promoted.
+
     Raises:
         ValueError: ranks differ, or are below 2.
+        TypeError: sizes do not fit, or an operand is a list.
 
     Example:
         >>> import accnp as jnp
@@ -211,6 +214,13 @@ def ragged_dot(
         group_sizes: integers [groups]: how many rows each group has.
         precision, preferred_element_type: as of `dot_general`.
         group_offset: not supported.
+
+    Returns:
+        [rows, n], of the promoted dtype of both, or of preferred_element_type.
+
+    Raises:
+        TypeError: shapes do not fit, or group_sizes is not of integers.
+        NotImplementedError: group_offset is given.
 
     Example:
         >>> import accnp as jnp

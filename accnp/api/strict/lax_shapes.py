@@ -68,10 +68,10 @@ def full_like(
 
 @api_boundary
 def iota(dtype: Any, size: int) -> Array:
-    """The numbers 0, 1, ... size - 1, of the given dtype.
+    """Return the vector of the numbers 0, 1, ... size - 1, of the given dtype.
 
     Raises:
-        TypeError: size is no integer, or negative; or there is no such dtype.
+        TypeError: size is no integer, or negative; the dtype is bool, or there is no such dtype.
 
     >>> import accnp as jnp
     >>> jnp.lax.iota(int, 3)
@@ -309,7 +309,7 @@ def slice(operand: Any, start_indices: Any, limit_indices: Any, strides: Any = N
 def slice_in_dim(
     operand: Any, start_index: Any, limit_index: Any, stride: int = 1, axis: int = 0
 ) -> Array:
-    """Cut along one axis; negative indices count from the end.
+    """Cut along one axis; negative indices count from the end. The dtype stays.
 
     Raises:
         TypeError: bounds lie outside the axis, or the step is below 1.

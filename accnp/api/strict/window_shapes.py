@@ -1,0 +1,158 @@
+"""Where windows lie over an array: padding by name, strides, dilations, the shape of the result.
+
+In: shapes and static arguments of the user's. Out: pairs of padding, shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from accnp.api.arguments.shapes import as_int, as_shape
+from accnp.errors import api_boundary
+from accnp.ir.node import Node, literal
+from accnp.ir.op import o
+from accnp.primitives.kinds import dtype_kind
+from accnp.primitives.windows import dilated, pads_of
+
+__all__ = ["Windows", "padtype_to_pads", "reduce_window_shape_tuple"]
+
+
+class Windows:
+    """Where windows lie over an array: sizes, strides, padding, dilations, by axis."""
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        window: Any,
+        strides: Any,
+        padding: Any,
+        base_dilation: Any,
+        window_dilation: Any,
+    ) -> None:
+        rank = len(shape)
+        self.window = _each("window_dimensions", window, rank)
+        self.strides = _each("window_strides", strides, rank)
+        self.base = _each("base_dilation", base_dilation, rank)
+        self.dilation = _each("window_dilation", window_dilation, rank)
+        wide = [dilated(n, d) for n, d in zip(shape, self.base, strict=True)]
+        spans = [dilated(n, d) for n, d in zip(self.window, self.dilation, strict=True)]
+        if isinstance(padding, str):
+            padding = padtype_to_pads(wide, spans, self.strides, padding)
+        self.pads = [_pair(p) for p in padding]
+        if len(self.pads) != rank:
+            raise ValueError(
+                f"lax.reduce_window: padding needs a pair (low, high) for each axis; got "
+                f"{self.pads} for shape {tuple(shape)}"
+            )
+        self.out = tuple(
+            max(0, (n + low + high - span) // stride + 1)
+            for n, (low, high), span, stride in zip(
+                wide, self.pads, spans, self.strides, strict=True
+            )
+        )
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """As the ops that fold windows take them."""
+        return {
+            "window_dimensions": self.window,
+            "window_strides": self.strides,
+            "padding": tuple(self.pads),
+            "base_dilation": self.base,
+            "window_dilation": self.dilation,
+        }
+
+    @property
+    def padded(self) -> bool:
+        """Whether there are places without an element of the array."""
+        return any(p != (0, 0) for p in self.pads) or any(d != 1 for d in self.base)
+
+    def fill(self, x: Node, value: Any) -> Node:
+        """Put a value wherever windows see no element."""
+        if not self.padded:
+            return x
+        pads = zip(self.pads, self.base, strict=True)
+        config = tuple((low, high, d - 1) for (low, high), d in pads)
+        if dtype_kind(x.aval.dtype) in "fc":
+            value = float(value) if dtype_kind(x.aval.dtype) == "f" else complex(value)
+        return o.pad(x, literal(value, x.aval.dtype, False), padding_config=config)
+
+
+def _each(name: str, given: Any, rank: int) -> tuple[int, ...]:
+    if given is None:
+        return (1,) * rank
+    found = tuple([as_int(v, "lax.reduce_window", f"each of {name}") for v in given])
+    if len(found) != rank:
+        raise TypeError(
+            f"lax.reduce_window: {name} needs one entry for each axis; got {found} for an array of "
+            f"rank {rank}"
+        )
+    if any(v < 1 for v in found):
+        raise TypeError(f"lax.reduce_window: {name} must be positive; got {found}")
+    return found
+
+
+def _pair(given: Any) -> tuple[int, int]:
+    low, high = (as_int(v, "lax.reduce_window", "each padding") for v in given)
+    return low, high
+
+
+@api_boundary
+def padtype_to_pads(
+    in_shape: Sequence[int],
+    window_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str,
+) -> list[tuple[int, int]]:
+    """Return the (low, high) padding of each axis that "SAME", "SAME_LOWER" or "VALID" stands for.
+
+    "SAME" makes ceil(size / stride) windows; an odd element goes behind, with "SAME_LOWER" before.
+
+    Sizes are ints, one for each axis.
+
+    Raises:
+        ValueError: there is no such padding, numbers of axes differ, or a stride is 0.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.padtype_to_pads((5,), (2,), (1,), "SAME")
+        [(0, 1)]
+    """
+    name = "lax.padtype_to_pads"
+    kind = padding.upper() if isinstance(padding, str) else ""
+    if kind not in ("VALID", "SAME", "SAME_LOWER"):
+        raise ValueError(f"{name}: padding must be 'VALID', 'SAME', 'SAME_LOWER' got {padding!r}")
+    sizes, window, strides = (as_shape(s, name) for s in (in_shape, window_shape, window_strides))
+    if not len(sizes) == len(window) == len(strides) or not all(strides):
+        raise ValueError(
+            f"{name}: one size, one length of windows and one positive stride for each axis are "
+            f"needed; got {sizes}, {window} and {strides}"
+        )
+    return pads_of(sizes, window, strides, kind)
+
+
+@api_boundary
+def reduce_window_shape_tuple(
+    operand_shape: Sequence[int],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None,
+    padding: Any,
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> tuple[int, ...]:
+    """Return the shape of what `reduce_window` makes of an array.
+
+    Sizes are ints; windows that do not fit give 0.
+
+    Raises:
+        TypeError: there is not one positive number for each axis.
+        ValueError: there is no such padding, or not a pair for each axis.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.lax.reduce_window_shape_tuple((5, 6), (2, 2), (1, 2), "VALID")
+        (4, 3)
+    """
+    where = window_dimensions, window_strides, padding, base_dilation, window_dilation
+    return Windows(operand_shape, *where).out
