@@ -25,8 +25,8 @@ from accnp.api.environment.waiting import (
 )  # fmt: skip
 from accnp.array import Array
 from accnp.config import (
-    allow_f16_reductions, array_garbage_collection_guard, auto_pcast, check_tracer_leaks, config,
-    debug_infs, debug_key_reuse, debug_nans, default_device,
+    allow_f16_reductions, array_garbage_collection_guard, auto_pcast, check_tracer_leaks,
+    checking_leaks, config, debug_infs, debug_key_reuse, debug_nans, default_device,
     default_matmul_precision, default_prng_impl, disable_jit, enable_checks, enable_custom_prng,
     enable_x64, explain_cache_misses, fastmath, jax2tf_associative_scan_reductions,
     legacy_prng_key, log_compiles, no_execution, no_tracing,
@@ -43,10 +43,10 @@ from accnp.runtime.device import (
 
 if TYPE_CHECKING:  # loaded on first use
     from accnp import (
-        ad_checkpoint, checkpoint_policies, core, custom_batching, custom_derivatives, debug,
-        distributed, dlpack, experimental, export, extend, ffi, flatten_util, image, interpreters,
-        lax, lib, memory, monitoring, nn, ops, random, ref, scipy, sharding, stages, test_util,
-        tree, tree_util, typing, version,
+        ad_checkpoint, api_util, checkpoint_policies, core, custom_batching, custom_derivatives,
+        debug, distributed, dlpack, experimental, export, extend, ffi, flatten_util, image,
+        interpreters, lax, lib, memory, monitoring, nn, ops, random, ref, scipy, sharding, stages,
+        test_util, tree, tree_util, typing, version,
     )  # fmt: skip
     from accnp import profiler as profiler
     from accnp.api.effects.callbacks import pure_callback
@@ -89,11 +89,13 @@ __all__ = [
     "Shard",
     "ad_checkpoint",
     "allow_f16_reductions",
+    "api_util",
     "array_garbage_collection_guard",
     "auto_pcast",
     "block_until_ready",
     "check_tracer_leaks",
     "checkify",
+    "checking_leaks",
     "checkpoint",
     "checkpoint_policies",
     "clear_caches",
@@ -229,11 +231,11 @@ __all__ += numpy.__all__
 globals().update({name: vars(numpy)[name] for name in {*numpy.__all__} - {*numpy.LATER}})
 
 _LATER = (
-    "ad_checkpoint", "checkpoint_policies", "core", "custom_batching", "custom_derivatives",
-    "debug", "distributed", "dlpack", "experimental", "export", "extend", "ffi", "flatten_util",
-    "image", "interpreters", "lax", "lib", "memory", "monitoring", "nn", "ops", "profiler",
-    "random", "ref", "scipy", "sharding", "stages", "test_util", "tree", "tree_util", "typing",
-    "version",
+    "ad_checkpoint", "api_util", "checkpoint_policies", "core", "custom_batching",
+    "custom_derivatives", "debug", "distributed", "dlpack", "experimental", "export", "extend",
+    "ffi", "flatten_util", "image", "interpreters", "lax", "lib", "memory", "monitoring", "nn",
+    "ops", "profiler", "random", "ref", "scipy", "sharding", "stages", "test_util", "tree",
+    "tree_util", "typing", "version",
 )  # fmt: skip
 _FROM = {
     "accnp.api.effects.callbacks": "pure_callback",
@@ -259,6 +261,7 @@ _FROM = {
     "make_array_from_process_local_data make_array_from_single_device_arrays",
     "accnp.api.sharding.specs": "NamedSharding P",
     "accnp.experimental": "checkify",
+    "accnp.version": "__version_info__",
     "accnp.numpy": " ".join(numpy.LATER),
 }
 __getattr__ = _nearest(

@@ -8,6 +8,7 @@ a context manager those of its own.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import threading
 import weakref
@@ -285,6 +286,16 @@ class Config(threading.local):
     def values(self) -> dict[str, Any]:
         """All switches and their values."""
         return {name: self.__dict__[name] for name in OPTIONS}
+
+    @property
+    def config_with_absl(self) -> Any:
+        """A function that defines a flag of absl for each switch."""
+        return importlib.import_module("accnp.api.environment.flags").config_with_absl
+
+    @property
+    def parse_flags_with_absl(self) -> Any:
+        """A function that sets switches by the flags of the command line."""
+        return importlib.import_module("accnp.api.environment.flags").parse_flags_with_absl
 
     @property
     def config(self) -> Config:

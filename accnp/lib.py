@@ -21,13 +21,27 @@ class _Bridge(SimpleNamespace):
         )
 
 
+@cache
+def _backend(platform: str | None = None) -> SimpleNamespace:
+    name = platform or default_backend()
+    there = devices(name)  # an error that names what there is, for another platform
+    return SimpleNamespace(
+        platform=name,
+        platform_version="accnp " + __version__,
+        device_count=lambda: len(there),
+        devices=lambda: list(there),
+        local_devices=lambda: list(there),
+        process_index=lambda: 0,
+    )
+
+
 xla_bridge = _Bridge(
+    backends=lambda: {default_backend(): _backend()},
     default_backend=default_backend,
     device_count=lambda backend=None: len(devices(backend)),
     devices=devices,
-    get_backend=cache(
-        lambda platform=None: SimpleNamespace(platform=platform or default_backend())
-    ),
+    get_backend=_backend,
+    get_default_device=lambda: devices()[0],
 )
 
 __getattr__ = _nearest(__name__, __all__)

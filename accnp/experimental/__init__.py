@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         pjit,
         shard_map,
         sparse,
+        xla_metadata,
     )  # fmt: skip
 
 _LATER = (
@@ -30,10 +31,12 @@ _LATER = (
     "pjit",
     "shard_map",
     "sparse",
+    "xla_metadata",
 )
 __all__ = [
     "checkify", "compilation_cache", "disable_jit", "enable_x64", "io_callback", "layout",
     "mesh_utils", "multihost_utils", "ode", "optimizers", "pjit", "shard_map", "sparse",
+    "xla_metadata",
 ]  # fmt: skip
 
 __getattr__ = _nearest(__name__, __all__, {name: f"{__name__}.{name}" for name in _LATER})

@@ -1,8 +1,19 @@
 """`accnp.extend.linear_util`: functions wrapped for transformations."""
 
+from accnp.api.jaxprs.flat_functions import (
+    StoreException,
+    merge_linear_aux,
+    transformation,
+    transformation2,
+    transformation_with_aux,
+    transformation_with_aux2,
+)  # fmt: skip
 from accnp.api.jaxprs.wrapped import WrappedFun, wrap_init
 from accnp.missing import nearest as _nearest
 
-__all__ = ["WrappedFun", "wrap_init"]
+__all__ = [
+    "StoreException", "WrappedFun", "merge_linear_aux", "transformation", "transformation2",
+    "transformation_with_aux", "transformation_with_aux2", "wrap_init",
+]  # fmt: skip
 
 __getattr__ = _nearest(__name__, __all__)

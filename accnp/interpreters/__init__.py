@@ -1,8 +1,8 @@
 """`accnp.interpreters`: rules of primitives for each transformation."""
 
-from accnp.interpreters import ad, batching, mlir, partial_eval, xla
+from accnp.interpreters import ad, batching, mlir, partial_eval, pxla, xla
 from accnp.missing import nearest as _nearest
 
-__all__ = ["ad", "batching", "mlir", "partial_eval", "xla"]
+__all__ = ["ad", "batching", "mlir", "partial_eval", "pxla", "xla"]
 
 __getattr__ = _nearest(__name__, __all__)

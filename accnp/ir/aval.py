@@ -77,6 +77,11 @@ class Aval:
         """Return the aval that is not weak."""
         return make_aval(self.shape, self.dtype, False)
 
+    @property
+    def sharding(self) -> Any:
+        """How the value is spread over devices, a `Sharding`; None for one that is not."""
+        return getattr(self.devices, "sharding", None)
+
     def of_keys(self, dtype: ExtendedDType) -> Aval:
         """Return the aval of the keys whose words this one is of."""
         return on_devices(make_aval(self.shape[:-1], dtype), self.devices)

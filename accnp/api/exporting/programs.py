@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from accnp.api.algebra.fft import FftType
-from accnp.api.strict.lax import Precision
+from accnp.api.strict.lax_types import Precision
 from accnp.array import from_numpy
 from accnp.ir.aval import make_aval
 from accnp.ir.graph import Graph, build

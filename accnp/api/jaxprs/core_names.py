@@ -31,6 +31,7 @@ __all__ = [
     "aval_mapping_handlers",
     "call",
     "call_p",
+    "closed_call_p",
     "concretization_function_error",
     "custom_typechecks",
     "find_top_trace",
@@ -265,6 +266,7 @@ class CallPrimitive(Primitive):
 
 
 call_p = CallPrimitive("call")
+closed_call_p = CallPrimitive("closed_call")
 call = call_p.bind
 
 

@@ -229,7 +229,7 @@ def make_jaxpr(
     def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
         static = _static_set(static_argnums, len(args))
         with ExitStack() as stack:
-            stack.enter_context(_named())
+            stack.enter_context(recording_names())
             for name, size in axis_env or ():
                 stack.enter_context(bind(name, size))
             graph, spec = _trace_user(fun, args, kwargs, static, "make_jaxpr")
@@ -241,7 +241,7 @@ def make_jaxpr(
 
 
 @contextmanager
-def _named() -> Iterator[None]:
+def recording_names() -> Iterator[None]:
     """Record what jaxprs show: functions under their names, dead code too."""
     before, state.named = state.named, True
     try:

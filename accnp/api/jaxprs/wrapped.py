@@ -3,6 +3,7 @@ its parameters, called by `call_wrapped`."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +31,11 @@ class WrappedFun:
         return self.f(*args, **{**self.params, **kwargs})
 
     __call__ = call_wrapped
+
+    def wrap(self, f: Callable[..., Any]) -> WrappedFun:
+        """Wrap a function that takes the place of this one."""
+        functools.update_wrapper(f, self, assigned=("__name__",), updated=())
+        return WrappedFun(f, None, self.debug_info)
 
     def __repr__(self) -> str:
         return f"Wrapped function: {self.__name__}"

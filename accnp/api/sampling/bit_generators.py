@@ -34,7 +34,9 @@ from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.random import WORD
 
-__all__ = ["rng_bit_generator", "rng_bit_generator_p", "rng_uniform", "rng_uniform_p"]
+__all__ = [
+    "rng_bit_generator", "rng_bit_generator_p", "rng_uniform", "rng_uniform_p", "threefry_2x32",
+]  # fmt: skip
 
 
 def _stacked(parts: list[Node], axis: int) -> Node:
@@ -147,6 +149,43 @@ def rng_bit_generator(
         wrap(node), shape=as_shape(shape, name), dtype=kind, algorithm=how, out_sharding=None
     )
     return after, bits
+
+
+@api_boundary
+def threefry_2x32(keypair: Any, counts: Any) -> Array:
+    """Encipher numbers by Threefry-2x32 in 20 rounds (Salmon et al., "Parallel random numbers: as
+    easy as 1, 2, 3", 2011): the first half of them with the second, pair by pair.
+
+    Args:
+        keypair: two uint32 scalars.
+        counts: uint32 array.
+
+    Returns:
+        Random bits, a uint32 array of their shape.
+
+    Raises:
+        TypeError: a key or the counts are not of uint32.
+
+    Example:
+        >>> import accnp as jax
+        >>> jax.extend.random.threefry_2x32((jax.numpy.uint32(0), jax.numpy.uint32(1)),
+        ...                                 jax.numpy.arange(3, dtype="uint32"))
+        Array([2441914641, 1110694964, 3819641963], dtype=uint32)
+    """
+    nodes = [as_node(x, "threefry_2x32") for x in (*keypair, counts)]
+    for x in nodes:
+        if x.aval.dtype != WORD:
+            raise TypeError(
+                f"threefry_2x32: keys and counts must be of uint32; got {x.aval.str_short()}"
+            )
+    *keys, numbers = nodes
+    size, half = numbers.aval.size, -(-numbers.aval.size // 2)
+    flat = o.concatenate(
+        reshape_plain(numbers, (size,)), cast(count(2 * half - size), WORD), dimension=0
+    )
+    pair = [cut(flat, 0, 0, half), cut(flat, 0, half, 2 * half)]
+    out = o.concatenate(*[f(*keys, *pair) for f in (o.threefry_0, o.threefry_1)], dimension=0)
+    return wrap(reshape_plain(cut(out, 0, 0, size), numbers.aval.shape))
 
 
 # --- numbers without a key -----------------------------------------------------------------------

@@ -20,7 +20,7 @@ from accnp.api.arrays.creation import arange, asarray
 from accnp.api.arrays.padding import pad
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.selecting import where
-from accnp.api.strict.lax import Precision
+from accnp.api.strict.lax_types import Precision
 from accnp.array import Array
 from accnp.errors import api_boundary
 

@@ -5,7 +5,6 @@ In: arrays and numbers. Out: lazy Arrays, or a TypeError that names both dtypes.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ from accnp.api.arguments.shapes import as_int
 from accnp.api.arguments.values import check_complex
 from accnp.api.elements.elementwise import documented, with_parameters
 from accnp.api.strict.lax_texts import op_text
-from accnp.api.strict.lax_types import check_accuracy
+from accnp.api.strict.lax_types import RoundingMethod, check_accuracy
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.node import items
@@ -29,21 +28,6 @@ from accnp.pytree import flatten_arrays, map_arrays, tree_unflatten
 
 ACCURATE = ", *, accuracy=None"  # a wish that a CPU needs no help with
 _KEYWORD = {"and": "and_", "or": "or_", "not": "not_"}
-
-
-class RoundingMethod(enum.IntEnum):
-    """How `round` treats halves."""
-
-    AWAY_FROM_ZERO = 0
-    TO_NEAREST_EVEN = 1
-
-
-class Precision(enum.Enum):
-    """How exactly products are computed; on a CPU always in the operands' own precision."""
-
-    DEFAULT = 0
-    HIGH = 1
-    HIGHEST = 2
 
 
 def strict(name: str, op: str, parameters: str, example: str) -> Callable[..., Array]:

@@ -16,9 +16,24 @@ from accnp.errors import api_boundary
 
 __all__ = [
     "AccuracyMode", "DotAlgorithm", "DotAlgorithmPreset", "DotDimensionNumbers",
-    "RaggedDotDimensionNumbers", "RandomAlgorithm", "Tolerance",
-    "check_accuracy",
+    "Precision", "PrecisionLike", "RaggedDotDimensionNumbers", "RandomAlgorithm", "RoundingMethod",
+    "Tolerance", "check_accuracy",
 ]  # fmt: skip
+
+
+class RoundingMethod(enum.IntEnum):
+    """How `round` treats halves."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+class Precision(enum.Enum):
+    """How exactly products are computed; on a CPU always in the operands' own precision."""
+
+    DEFAULT = 0
+    HIGH = 1
+    HIGHEST = 2
 
 
 class AccuracyMode(enum.Enum):
@@ -205,3 +220,10 @@ class RandomAlgorithm(enum.IntEnum):
 
     def __str__(self) -> str:
         return self.name
+
+
+# What functions take as the precision of a product.
+PrecisionLike = (
+    None | str | Precision | tuple[str, str] | tuple[Precision, Precision]
+    | DotAlgorithm | DotAlgorithmPreset
+)  # fmt: skip

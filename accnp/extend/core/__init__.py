@@ -1,6 +1,11 @@
 # isort: skip_file
 """`accnp.extend.core`: the pieces of jaxprs, primitives, evaluation, re-exported one by one."""
 
+from accnp.api.jaxprs.core_names import (
+    AbstractToken, CallPrimitive, Effect, find_top_trace, get_opaque_trace_state,
+    nonempty_axis_env_DO_NOT_USE, unsafe_am_i_under_a_jit_DO_NOT_USE,
+    unsafe_am_i_under_a_vmap_DO_NOT_USE, unsafe_get_axis_names_DO_NOT_USE,
+)  # fmt: skip
 from accnp.api.jaxprs.evaluation import jaxpr_as_fun
 from accnp.api.jaxprs.primitives import Primitive
 from accnp.api.jaxprs.tracing import (
@@ -16,10 +21,38 @@ from accnp.ir.equations import (
 from accnp.missing import nearest as _nearest
 
 __all__ = [
-    "ClosedJaxpr", "DebugInfo", "DropVar", "InconclusiveDimensionOperation", "Jaxpr", "JaxprEqn",
-    "JaxprTypeError", "Literal", "Primitive", "Var", "check_jaxpr", "concrete_or_error", "gensym",
-    "jaxpr_as_fun", "jaxprs_in_params", "mapped_aval", "new_jaxpr_eqn", "no_effects",
-    "primal_dtype_to_tangent_dtype", "primitives", "subjaxprs", "unmapped_aval", "valid_jaxtype",
+    "AbstractToken",
+    "CallPrimitive",
+    "ClosedJaxpr",
+    "DebugInfo",
+    "DropVar",
+    "Effect",
+    "InconclusiveDimensionOperation",
+    "Jaxpr",
+    "JaxprEqn",
+    "JaxprTypeError",
+    "Literal",
+    "Primitive",
+    "Var",
+    "check_jaxpr",
+    "concrete_or_error",
+    "find_top_trace",
+    "gensym",
+    "get_opaque_trace_state",
+    "jaxpr_as_fun",
+    "jaxprs_in_params",
+    "mapped_aval",
+    "new_jaxpr_eqn",
+    "no_effects",
+    "nonempty_axis_env_DO_NOT_USE",
+    "primal_dtype_to_tangent_dtype",
+    "primitives",
+    "subjaxprs",
+    "unmapped_aval",
+    "unsafe_am_i_under_a_jit_DO_NOT_USE",
+    "unsafe_am_i_under_a_vmap_DO_NOT_USE",
+    "unsafe_get_axis_names_DO_NOT_USE",
+    "valid_jaxtype",
 ]  # fmt: skip
 
 __getattr__ = _nearest(__name__, __all__)

@@ -1,6 +1,7 @@
 # isort: skip_file
 """`accnp.extend.core.primitives`: the primitives of operations, re-exported one by one."""
 
+from accnp.api.jaxprs.core_names import call_p, closed_call_p
 from accnp.api.factors.known_linalg import (
     cholesky_p, eig_p, eigh_p, hessenberg_p, householder_product_p, lu_p, qr_p, schur_p, svd_p,
     triangular_solve_p, tridiagonal_p, tridiagonal_solve_p,
@@ -29,12 +30,12 @@ __all__ = [
     "abs_p", "acos_p", "acosh_p", "add_jaxvals_p", "add_p", "all_gather_p", "all_to_all_p",
     "and_p", "argmax_p", "argmin_p", "asin_p", "asinh_p", "atan2_p", "atan_p", "atanh_p",
     "axis_index_p", "bessel_i0e_p", "bessel_i1e_p", "bitcast_convert_type_p",
-    "broadcast_in_dim_p", "cbrt_p", "ceil_p", "cholesky_p", "clamp_p", "clz_p", "complex_p",
-    "concatenate_p", "cond_p", "conj_p", "convert_element_type_p", "copy_p", "cos_p", "cosh_p",
-    "cumlogsumexp_p", "cummax_p", "cummin_p", "cumprod_p", "cumsum_p", "custom_jvp_call_p",
-    "custom_vjp_call_p", "digamma_p", "div_p", "dot_general_p", "dynamic_slice_p",
-    "dynamic_update_slice_p", "eig_p", "eigh_p", "eq_p", "erf_inv_p", "erf_p", "erfc_p",
-    "exp2_p", "exp_p", "expm1_p", "fft_p", "floor_p", "gather_p", "ge_p", "gt_p",
+    "broadcast_in_dim_p", "call_p", "cbrt_p", "ceil_p", "cholesky_p", "clamp_p", "closed_call_p",
+    "clz_p", "complex_p", "concatenate_p", "cond_p", "conj_p", "convert_element_type_p", "copy_p",
+    "cos_p", "cosh_p", "cumlogsumexp_p", "cummax_p", "cummin_p", "cumprod_p", "cumsum_p",
+    "custom_jvp_call_p", "custom_vjp_call_p", "digamma_p", "div_p", "dot_general_p",
+    "dynamic_slice_p", "dynamic_update_slice_p", "eig_p", "eigh_p", "eq_p", "erf_inv_p", "erf_p",
+    "erfc_p", "exp2_p", "exp_p", "expm1_p", "fft_p", "floor_p", "gather_p", "ge_p", "gt_p",
     "hessenberg_p", "householder_product_p", "imag_p", "integer_pow_p", "iota_p", "is_finite_p",
     "jit_p", "le_p", "lgamma_p", "log1p_p", "log_p", "logistic_p", "lt_p", "lu_p", "max_p",
     "min_p", "mul_p", "name_p", "ne_p", "neg_p", "nextafter_p", "not_p",

@@ -1,0 +1,64 @@
+"""The switches as flags of a command line, for programs that read theirs by absl.
+
+In: `config`. Out: flags `--jax_...`, whose values become those of the switches.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+from accnp.config import OPTIONS, config
+
+__all__ = ["config_with_absl", "parse_flags_with_absl"]
+
+_defined: set[str] = set()
+
+
+def _absl(name: str) -> Any:
+    try:
+        return importlib.import_module(f"absl.{name}")
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"config: flags of a command line are read by absl; got {error}; pip install absl-py"
+        ) from None
+
+
+def config_with_absl() -> None:
+    """Define a flag `--jax_<name>` for each switch that jax has, too; `absl.app.run` reads them.
+
+    Raises:
+        ModuleNotFoundError: absl-py is not installed.
+    """
+    flags, app = _absl("flags"), _absl("app")
+    for name, option in OPTIONS.items():
+        if option.ours or option.kind is object or name in _defined:
+            continue
+        define = {bool: flags.DEFINE_bool, int: flags.DEFINE_integer}.get(
+            option.kind, flags.DEFINE_string
+        )
+        define(f"jax_{name}", config.read(name), f"the switch {name}")
+        _defined.add(name)
+    app.call_after_init(_take)
+
+
+def parse_flags_with_absl() -> None:
+    """Define the flags, and set the switches by those of the command line; others stay for absl.
+
+    Raises:
+        ModuleNotFoundError: absl-py is not installed.
+    """
+    first = not _defined
+    config_with_absl()
+    if first:
+        mine = [arg for arg in sys.argv[1:] if arg.lstrip("-").removeprefix("no")[:4] == "jax_"]
+        _absl("flags").FLAGS([sys.argv[0], *mine], known_only=True)
+        _take()
+
+
+def _take() -> None:
+    values = _absl("flags").FLAGS
+    for name in _defined:
+        if values[f"jax_{name}"].present:
+            config.update(name, values[f"jax_{name}"].value)

@@ -1,0 +1,283 @@
+"""Functions of flat arguments, as libraries that transform functions build them.
+
+In: wrapped functions, structures of arguments. Out: wrapped functions of flat arguments, and the
+structure of what they return, known once they have been called.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+from accnp.api.compiled.parameters import argument_names
+from accnp.api.jaxprs.jaxpr import aval_of
+from accnp.api.jaxprs.wrapped import WrappedFun
+from accnp.ir.aval import Aval
+from accnp.ir.equations import DebugInfo
+from accnp.pytree import PyTreeDef, tree_flatten, tree_map, tree_unflatten
+from accnp.trace_fn import function_place
+
+__all__ = [
+    "StoreException", "argnums_partial", "debug_info", "flatten_axes", "flatten_fun",
+    "flatten_fun_nokwargs", "merge_linear_aux", "safe_map", "shaped_abstractify", "transformation",
+    "transformation2", "transformation_with_aux", "transformation_with_aux2",
+]  # fmt: skip
+
+
+class StoreException(Exception):
+    """What a function left behind was asked for before it was called, or left twice."""
+
+
+class Store:
+    """What a transformed function leaves beside its result."""
+
+    __slots__ = ("found",)
+
+    def __init__(self) -> None:
+        self.found: list[Any] = []
+
+    def store(self, value: Any) -> None:
+        """Leave a value; a function that is called again leaves another one."""
+        self.found = [value]
+
+    def __call__(self) -> Any:
+        if not self.found:
+            raise StoreException("the function has not been called yet; call it first")
+        return self.found[0]
+
+
+# --- transformations of wrapped functions --------------------------------------------------------
+
+
+def _run(gen: Callable[..., Generator], before: Sequence[Any], f: Any, args: Any, kw: Any) -> Any:
+    """What a transformation yields at last: it gets the arguments, yields those of the function,
+    and gets the result."""
+    steps = gen(*before, *args, **kw)
+    inner_args, inner_kwargs = next(steps)
+    out = steps.send(f(*inner_args, **inner_kwargs))
+    steps.close()
+    return out
+
+
+def transformation(
+    gen: Callable[..., Generator], fun: WrappedFun | None = None, *before: Any
+) -> Any:
+    """Make a transformation of wrapped functions of a generator function.
+
+    The generator gets `before` and the arguments, yields `(args, kwargs)` for the function, gets
+    its result and yields its own. Usable as a decorator.
+
+    Example:
+        >>> from accnp.extend import linear_util as lu
+        >>> @lu.transformation
+        ... def doubled(x):
+        ...     out = yield (x,), {}
+        ...     yield 2 * out
+        >>> doubled(lu.wrap_init(lambda x: x + 1)).call_wrapped(3)
+        8
+    """
+    if fun is None:
+        return functools.partial(transformation, gen)
+    return fun.wrap(lambda *args, **kw: _run(gen, before, fun.call_wrapped, args, kw))
+
+
+def transformation_with_aux(
+    gen: Callable[..., Generator], fun: WrappedFun | None = None, *before: Any
+) -> Any:
+    """Make a transformation that yields `(result, aux)` at last; it returns the wrapped function
+    and a function that returns what was left as `aux`.
+
+    Raises:
+        StoreException: aux is asked for before the function was called.
+    """
+    if fun is None:
+        return functools.partial(transformation_with_aux, gen)
+    aux = Store()
+
+    def call(*args: Any, **kw: Any) -> Any:
+        out, left = _run(gen, before, fun.call_wrapped, args, kw)
+        aux.store(left)
+        return out
+
+    return fun.wrap(call), aux
+
+
+def transformation2(gen: Callable[..., Any], fun: WrappedFun | None = None, *before: Any) -> Any:
+    """Make a transformation of a function that gets the inner function, `before`, the arguments."""
+    if fun is None:
+        return functools.partial(transformation2, gen)
+    return fun.wrap(functools.partial(gen, fun.call_wrapped, *before))
+
+
+def transformation_with_aux2(
+    gen: Callable[..., Any], fun: WrappedFun | None = None, *before: Any, **_: Any
+) -> Any:
+    """Make a transformation of a function that gets the inner function, a store with a method
+    `store(aux)`, `before`, and the arguments."""
+    if fun is None:
+        return functools.partial(transformation_with_aux2, gen)
+    aux = Store()
+    return fun.wrap(functools.partial(gen, fun.call_wrapped, aux, *before)), aux
+
+
+def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[bool, Any]:
+    """Of two functions only one of which has something to return: whether it is the first; that.
+
+    Raises:
+        StoreException: neither has, or both have.
+    """
+    found = []
+    for first, aux in ((True, aux1), (False, aux2)):
+        try:
+            found.append((first, aux()))
+        except StoreException:
+            continue
+    if len(found) != 1:
+        raise StoreException(
+            f"merge_linear_aux: one of two functions must have been called; got {len(found)}"
+        )
+    return found[0]
+
+
+# --- flat arguments ------------------------------------------------------------------------------
+
+
+def flatten_fun(fun: WrappedFun, in_tree: PyTreeDef, **_: Any) -> tuple[WrappedFun, Store]:
+    """Make a function of leaves of one that takes `(args, kwargs)` of the structure `in_tree`.
+
+    Returns:
+        The wrapped function, from leaves to a list of leaves; a function that returns the
+        structure of the result.
+
+    Example:
+        >>> import accnp as jax
+        >>> from accnp.extend import linear_util as lu
+        >>> leaves, tree = jax.tree.flatten(((1, {"a": 2}), {}))
+        >>> flat, out_tree = jax.api_util.flatten_fun(lu.wrap_init(lambda x, d: (x, d["a"])), tree)
+        >>> flat.call_wrapped(*leaves), out_tree()
+        ([1, 2], PyTreeDef((*, *)))
+    """
+    aux = Store()
+
+    def flat(*leaves: Any) -> list[Any]:
+        args, kwargs = tree_unflatten(in_tree, leaves)
+        out, tree = tree_flatten(fun.call_wrapped(*args, **kwargs))
+        aux.store(tree)
+        return out
+
+    return fun.wrap(flat), aux
+
+
+def flatten_fun_nokwargs(fun: WrappedFun, in_tree: PyTreeDef, **_: Any) -> tuple[WrappedFun, Store]:
+    """Do as `flatten_fun` does, for positional arguments of the structure `in_tree` only."""
+    aux = Store()
+
+    def flat(*leaves: Any) -> list[Any]:
+        out, tree = tree_flatten(fun.call_wrapped(*tree_unflatten(in_tree, leaves)))
+        aux.store(tree)
+        return out
+
+    return fun.wrap(flat), aux
+
+
+def argnums_partial(
+    f: WrappedFun, dyn_argnums: int | Sequence[int], args: Sequence[Any], **_: Any
+) -> tuple[WrappedFun, list[Any]]:
+    """Fix all arguments but those numbered; returns the function of these, and their values.
+
+    Raises:
+        ValueError: a number is not that of an argument.
+    """
+    numbers = (dyn_argnums,) if isinstance(dyn_argnums, int) else tuple(dyn_argnums)
+    for i in numbers:
+        if not -len(args) <= i < len(args):
+            raise ValueError(
+                f"argnums_partial: dyn_argnums must number {len(args)} arguments; got {i}"
+            )
+    places = [i % len(args) for i in numbers]
+
+    def partial(*dynamic: Any, **kwargs: Any) -> Any:
+        whole = list(args)
+        for i, x in zip(places, dynamic, strict=True):
+            whole[i] = x
+        return f.call_wrapped(*whole, **kwargs)
+
+    return f.wrap(partial), [args[i] for i in places]
+
+
+def flatten_axes(
+    name: str, treedef: PyTreeDef, axis_tree: Any, *, kws: bool = False, tupled_args: bool = False
+) -> list[Any]:
+    """Spread a prefix of a structure, such as `in_axes`, over all of its leaves; None is a leaf.
+
+    Raises:
+        ValueError: axis_tree is no prefix of the structure.
+    """
+    marks = tree_unflatten(treedef, [object()] * treedef.num_leaves)
+    if kws:  # of (args, kwargs): the axes are those of args, keywords have axis 0
+        axis_tree = (axis_tree, tree_map(lambda _: 0, marks[1]))
+    out: list[Any] = []
+    try:
+        tree_map(
+            lambda axis, part: out.extend([axis] * len(tree_flatten(part)[0])),
+            axis_tree, marks, is_leaf=lambda x: x is None,
+        )  # fmt: skip
+    except ValueError:
+        of = " (a tuple with one element for each argument)" if tupled_args else ""
+        raise ValueError(
+            f"{name} must be a prefix of the structure it is for{of}; got {axis_tree!r} for "
+            f"{treedef}"
+        ) from None
+    return out
+
+
+def safe_map(f: Callable[..., Any], *lists: Sequence[Any]) -> list[Any]:
+    """Apply a function to the elements of sequences of one length.
+
+    Raises:
+        ValueError: the lengths differ.
+
+    Example:
+        >>> import accnp as jax
+        >>> jax.api_util.safe_map(max, [1, 5], [3, 2])
+        [3, 5]
+    """
+    columns = [list(x) for x in lists]
+    lengths = [len(x) for x in columns]
+    if len(set(lengths)) > 1:
+        raise ValueError(f"safe_map: sequences must have one length; got {lengths}")
+    return list(map(f, *columns))
+
+
+def shaped_abstractify(x: Any) -> Aval:
+    """Return the type of an array, a number, or anything with a shape and a dtype.
+
+    Raises:
+        TypeError: x is none of these.
+
+    Example:
+        >>> import accnp as jax
+        >>> jax.api_util.shaped_abstractify(jax.numpy.ones(3))
+        ShapedArray(float32[3])
+    """
+    return aval_of(x, "shaped_abstractify")
+
+
+def debug_info(
+    traced_for: str, fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], **_: Any
+) -> DebugInfo:
+    """Say what a program is made of: for what it is traced, the function and its place, the names
+    of its arguments' leaves.
+
+    Example:
+        >>> import accnp as jax
+        >>> jax.api_util.debug_info("jit", lambda x, y: x, (1, 2), {}).arg_names
+        ('x', 'y')
+    """
+    name, file, line = function_place(fun)
+    try:
+        names = tuple(argument_names(fun, tuple(args), kwargs))
+    except (TypeError, ValueError):  # structures in the place of arguments
+        names = None
+    return DebugInfo(traced_for, f"{name} at {file}:{line}" if file else name, names)

@@ -1,0 +1,348 @@
+"""Layers of networks as pairs of functions: one makes parameters, one applies them.
+
+In: hyperparameters, other layers. Out: `(init_fun, apply_fun)` with
+`init_fun(rng, input_shape) -> (output_shape, params)` and `apply_fun(params, inputs, **kwargs)`;
+`kwargs` may have an `rng` for layers that draw numbers.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from accnp.api.algebra.convolution import conv_general_dilated, conv_transpose
+from accnp.api.arrays.creation import ones
+from accnp.api.arrays.joining import concatenate
+from accnp.api.elements.selecting import where
+from accnp.api.elements.ufuncs import exp, tanh
+from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct, eval_shape
+from accnp.api.networks import initializers
+from accnp.api.networks.activations import elu, gelu, leaky_relu, relu, selu, sigmoid, softplus
+from accnp.api.networks.nn import log_softmax, softmax, standardize
+from accnp.api.sampling.random import bernoulli, split
+from accnp.api.strict.folding import reduce_window
+from accnp.api.strict.lax import add
+from accnp.api.strict.lax import max as maximum
+
+__all__ = [
+    "AvgPool", "BatchNorm", "Conv", "Conv1DTranspose", "ConvTranspose", "Dense", "Dropout", "Elu",
+    "Exp", "FanInConcat", "FanInSum", "FanOut", "Flatten", "Gelu", "GeneralConv",
+    "GeneralConvTranspose", "Identity", "LeakyRelu", "LogSoftmax", "MaxPool", "Relu", "Selu",
+    "Sigmoid", "Softmax", "Softplus", "SumPool", "Tanh", "elementwise", "parallel", "serial",
+    "shape_dependent",
+]  # fmt: skip
+
+Shape = tuple[int, ...]
+Layer = tuple[Callable[..., Any], Callable[..., Any]]
+
+_WEIGHTS = initializers.glorot_normal()
+_BIAS, _SMALL = initializers.normal(), initializers.normal(1e-6)
+
+
+def _plain(shape_of: Callable[[Any], Any], fun: Callable[[Any], Any]) -> Layer:
+    """A layer without parameters."""
+    return lambda rng, input_shape: (shape_of(input_shape), ()), lambda _, x, **__: fun(x)
+
+
+def Dense(
+    out_dim: int,
+    W_init: Callable[..., Any] = _WEIGHTS,
+    b_init: Callable[..., Any] = _BIAS,
+) -> Layer:
+    """Make a layer `x @ W + b`: (..., n) -> (..., out_dim); params: (n, out_dim), (out_dim,).
+
+    Raises:
+        TypeError: inputs and W do not fit.
+
+    Example:
+        >>> import accnp as jax
+        >>> from accnp.example_libraries import stax
+        >>> init, apply = stax.serial(stax.Dense(8), stax.Relu, stax.Dense(2))
+        >>> shape, params = init(jax.random.PRNGKey(0), (-1, 3))
+        >>> shape, apply(params, jax.numpy.ones((5, 3))).shape
+        ((-1, 2), (5, 2))
+    """
+
+    def init_fun(rng: Any, input_shape: Shape) -> Any:
+        of_w, of_b = split(rng)
+        weights = W_init(of_w, (input_shape[-1], out_dim))
+        return (*input_shape[:-1], out_dim), (weights, b_init(of_b, (out_dim,)))
+
+    return init_fun, lambda params, x, **_: x @ params[0] + params[1]
+
+
+def _general(
+    convolve: Callable[..., Any], spec: Any, out_chan: int, filter_shape: Shape,
+    W_init: Any, b_init: Any,
+) -> Layer:  # fmt: skip
+    lhs, rhs, out = spec
+    make = W_init or initializers.glorot_normal(rhs.index("O"), rhs.index("I"))
+
+    def init_fun(rng: Any, input_shape: Shape) -> Any:
+        sizes = iter(filter_shape)
+        shape = tuple(
+            out_chan if c == "O" else input_shape[lhs.index("C")] if c == "I" else next(sizes)
+            for c in rhs
+        )
+        of_w, of_b = split(rng)
+        params = (
+            make(of_w, shape),
+            b_init(of_b, tuple(out_chan if c == "C" else 1 for c in out)),
+        )
+        # A batch of unknown size, -1, stays so.
+        batch = lhs.index("N")
+        known = [1 if i == batch else n for i, n in enumerate(input_shape)]
+        found = list(eval_shape(convolve, ShapeDtypeStruct(known, "float32"), params[0]).shape)
+        found[out.index("N")] = input_shape[batch]
+        return tuple(found), params
+
+    return init_fun, lambda params, x, **_: convolve(x, params[0]) + params[1]
+
+
+def GeneralConv(
+    dimension_numbers: Any,
+    out_chan: int,
+    filter_shape: Shape,
+    strides: Sequence[int] | None = None,
+    padding: Any = "VALID",
+    W_init: Any = None,
+    b_init: Callable[..., Any] = _SMALL,
+) -> Layer:
+    """Make a convolution with a bias, of axes as `dimension_numbers` says; see
+    `lax.conv_general_dilated`."""
+    convolve = functools.partial(
+        conv_general_dilated, window_strides=strides or (1,) * len(filter_shape), padding=padding,
+        dimension_numbers=dimension_numbers,
+    )  # fmt: skip
+    return _general(convolve, dimension_numbers, out_chan, filter_shape, W_init, b_init)
+
+
+def GeneralConvTranspose(
+    dimension_numbers: Any,
+    out_chan: int,
+    filter_shape: Shape,
+    strides: Sequence[int] | None = None,
+    padding: Any = "VALID",
+    W_init: Any = None,
+    b_init: Callable[..., Any] = _SMALL,
+) -> Layer:
+    """Make a transposed convolution with a bias; see `lax.conv_transpose`."""
+    convolve = functools.partial(
+        conv_transpose, strides=strides or (1,) * len(filter_shape), padding=padding,
+        dimension_numbers=dimension_numbers,
+    )  # fmt: skip
+    return _general(convolve, dimension_numbers, out_chan, filter_shape, W_init, b_init)
+
+
+Conv = functools.partial(GeneralConv, ("NHWC", "HWIO", "NHWC"))
+ConvTranspose = functools.partial(GeneralConvTranspose, ("NHWC", "HWIO", "NHWC"))
+Conv1DTranspose = functools.partial(GeneralConvTranspose, ("NHC", "HIO", "NHC"))
+
+
+def BatchNorm(
+    axis: Any = (0, 1, 2),
+    epsilon: float = 1e-5,
+    center: bool = True,
+    scale: bool = True,
+    beta_init: Callable[..., Any] = initializers.zeros,
+    gamma_init: Callable[..., Any] = initializers.ones,
+) -> Layer:
+    """Make a layer that normalises over axes, then scales by gamma and adds beta.
+
+    It has no running averages: each call uses the mean and the variance of its own batch.
+
+    Example:
+        >>> import accnp as jax
+        >>> from accnp.example_libraries import stax
+        >>> init, apply = stax.BatchNorm(axis=(0,))
+        >>> _, params = init(jax.random.PRNGKey(0), (4, 2))
+        >>> float(abs(apply(params, jax.numpy.arange(8.0).reshape(4, 2)).mean())) < 1e-6
+        True
+    """
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+
+    def init_fun(rng: Any, input_shape: Shape) -> Any:
+        shape = tuple(n for i, n in enumerate(input_shape) if i not in axes)
+        of_beta, of_gamma = split(rng)
+        beta = beta_init(of_beta, shape) if center else ()
+        return input_shape, (beta, gamma_init(of_gamma, shape) if scale else ())
+
+    def apply_fun(params: Any, x: Any, **_: Any) -> Any:
+        beta, gamma = params
+        inserted = tuple(None if i in axes else slice(None) for i in range(x.ndim))
+        out = standardize(x, axes, epsilon=epsilon)
+        out = out * gamma[inserted] if scale else out
+        return out + beta[inserted] if center else out
+
+    return init_fun, apply_fun
+
+
+def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
+    """Make a layer of a function that keeps shapes; `fun_kwargs` are its keywords."""
+    return _plain(lambda shape: shape, functools.partial(fun, **fun_kwargs))
+
+
+Tanh = elementwise(tanh)
+Relu = elementwise(relu)
+Exp = elementwise(exp)
+LogSoftmax = elementwise(log_softmax, axis=-1)
+Softmax = elementwise(softmax, axis=-1)
+Softplus = elementwise(softplus)
+Sigmoid = elementwise(sigmoid)
+Elu = elementwise(elu)
+LeakyRelu = elementwise(leaky_relu)
+Selu = elementwise(selu)
+Gelu = elementwise(gelu)
+Identity = elementwise(lambda x: x)
+Flatten = _plain(
+    lambda shape: (shape[0], math.prod(shape[1:])), lambda x: x.reshape((x.shape[0], -1))
+)
+
+
+def _pool(combine: Callable[..., Any], start: float, average: bool = False) -> Callable[..., Layer]:
+    def pool(
+        window_shape: Shape,
+        strides: Sequence[int] | None = None,
+        padding: Any = "VALID",
+        spec: str | None = None,
+    ) -> Layer:
+        """Make a layer that folds windows over the spatial axes of arrays with axes as `spec` says:
+        N, C, and any other letters; by default N first, C last."""
+        spatial = [i for i in range(len(window_shape) + 2)]
+        n, c = (spec.index("N"), spec.index("C")) if spec else (0, len(window_shape) + 1)
+        spatial = [i for i in spatial if i not in (n, c)]
+        window, steps = [1] * len(spatial) + [1, 1], [1] * len(spatial) + [1, 1]
+        for i, size, step in zip(
+            spatial, window_shape, strides or (1,) * len(window_shape), strict=True
+        ):
+            window[i], steps[i] = size, step
+
+        def fold(x: Any) -> Any:
+            out = reduce_window(x, start, combine, window, steps, padding)
+            if not average:
+                return out
+            whole = [1 if i in (n, c) else size for i, size in enumerate(x.shape)]
+            return out / reduce_window(ones(whole), 0.0, add, window, steps, padding)
+
+        def shape_of(input_shape: Shape) -> Shape:
+            known = [1 if i == n else size for i, size in enumerate(input_shape)]
+            found = list(eval_shape(fold, ShapeDtypeStruct(known, "float32")).shape)
+            found[n] = input_shape[n]
+            return tuple(found)
+
+        return _plain(shape_of, fold)
+
+    return pool
+
+
+MaxPool = _pool(maximum, -math.inf)
+SumPool = _pool(add, 0.0)
+AvgPool = _pool(add, 0.0, average=True)
+
+
+def Dropout(rate: float, mode: str = "train") -> Layer:
+    """Make a layer that keeps each element with the probability `rate`, and divides by it; in
+    another mode than "train" it does nothing.
+
+    Raises:
+        ValueError: the layer is applied without `rng`.
+
+    Example:
+        >>> import accnp as jax
+        >>> from accnp.example_libraries import stax
+        >>> _, apply = stax.Dropout(0.5)
+        >>> apply((), jax.numpy.ones(4), rng=jax.random.PRNGKey(1)).max()
+        Array(2., dtype=float32)
+    """
+
+    def apply_fun(_: Any, x: Any, **kwargs: Any) -> Any:
+        rng = kwargs.get("rng")
+        if rng is None:
+            raise ValueError(
+                "Dropout: apply_fun needs a key; got no rng; pass apply_fun(params, x, rng=key)"
+            )
+        return where(bernoulli(rng, rate, x.shape), x / rate, 0) if mode == "train" else x
+
+    return lambda rng, input_shape: (input_shape, ()), apply_fun
+
+
+# --- layers of layers ----------------------------------------------------------------------------
+
+
+def FanOut(num: int) -> Layer:
+    """Make a layer that gives its input `num` times, for `parallel`."""
+    return _plain(lambda shape: [shape] * num, lambda x: [x] * num)
+
+
+FanInSum = _plain(lambda shapes: shapes[0], sum)
+
+
+def FanInConcat(axis: int = -1) -> Layer:
+    """Make a layer that joins a list of inputs along an axis."""
+
+    def shape_of(shapes: Sequence[Shape]) -> Shape:
+        place = axis % len(shapes[0])
+        total = sum(shape[place] for shape in shapes)
+        return (*shapes[0][:place], total, *shapes[0][place + 1 :])
+
+    return _plain(shape_of, lambda xs: concatenate(xs, axis))
+
+
+def _keys(rng: Any, count: int) -> Any:
+    return [None] * count if rng is None else split(rng, count)
+
+
+def serial(*layers: Layer) -> Layer:
+    """Make a layer that applies layers one after the other; params is a list of theirs."""
+
+    def init_fun(rng: Any, input_shape: Any) -> Any:
+        params = []
+        for init, _ in layers:
+            rng, of_layer = split(rng)
+            input_shape, found = init(of_layer, input_shape)
+            params.append(found)
+        return input_shape, params
+
+    def apply_fun(params: Any, x: Any, **kwargs: Any) -> Any:
+        keys = _keys(kwargs.pop("rng", None), len(layers))
+        for (_, apply), p, key in zip(layers, params, keys, strict=True):
+            x = apply(p, x, rng=key, **kwargs)
+        return x
+
+    return init_fun, apply_fun
+
+
+def parallel(*layers: Layer) -> Layer:
+    """Make a layer that applies each layer to its own one of a list of inputs, see `FanOut`."""
+
+    def init_fun(rng: Any, input_shape: Sequence[Any]) -> Any:
+        found = [
+            init(key, shape)
+            for (init, _), key, shape in zip(
+                layers, split(rng, len(layers)), input_shape, strict=True
+            )
+        ]
+        return tuple(shape for shape, _ in found), tuple(params for _, params in found)
+
+    def apply_fun(params: Any, xs: Any, **kwargs: Any) -> Any:
+        keys = _keys(kwargs.pop("rng", None), len(layers))
+        return [
+            apply(p, x, rng=key, **kwargs)
+            for (_, apply), p, x, key in zip(layers, params, xs, keys, strict=True)
+        ]
+
+    return init_fun, apply_fun
+
+
+def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
+    """Make a layer of a function from the shape of the input to a layer."""
+
+    def init_fun(rng: Any, input_shape: Any) -> Any:
+        return make_layer(input_shape)[0](rng, input_shape)
+
+    def apply_fun(params: Any, x: Any, **kwargs: Any) -> Any:
+        return make_layer(x.shape)[1](params, x, **kwargs)
+
+    return init_fun, apply_fun

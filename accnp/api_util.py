@@ -1,0 +1,24 @@
+"""`accnp.api_util`: functions of flat arguments, for libraries that transform functions.
+
+>>> import accnp as jax
+>>> jax.api_util.shaped_abstractify(1)
+ShapedArray(int32[], weak_type=True)
+"""
+
+from accnp.api.jaxprs.flat_functions import (
+    argnums_partial,
+    debug_info,
+    flatten_axes,
+    flatten_fun,
+    flatten_fun_nokwargs,
+    safe_map,
+    shaped_abstractify,
+)  # fmt: skip
+from accnp.missing import nearest as _nearest
+
+__all__ = [
+    "argnums_partial", "debug_info", "flatten_axes", "flatten_fun", "flatten_fun_nokwargs",
+    "safe_map", "shaped_abstractify",
+]  # fmt: skip
+
+__getattr__ = _nearest(__name__, __all__)

@@ -1,0 +1,12 @@
+"""`accnp.extend.backend`: what libraries ask about the devices' back ends."""
+
+from accnp.lib import xla_bridge as _bridge
+from accnp.missing import nearest as _nearest
+
+backends = _bridge.backends
+get_backend = _bridge.get_backend
+get_default_device = _bridge.get_default_device
+
+__all__ = ["backends", "get_backend", "get_default_device"]
+
+__getattr__ = _nearest(__name__, __all__)

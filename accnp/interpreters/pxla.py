@@ -1,0 +1,20 @@
+"""`accnp.interpreters.pxla`: the mesh in use, by an older name."""
+
+from types import SimpleNamespace
+
+from accnp.api.sharding.mesh import Mesh, get_mesh
+from accnp.missing import nearest as _nearest
+
+__all__ = ["Mesh", "thread_resources"]
+
+
+class _Resources:
+    @property
+    def env(self) -> SimpleNamespace:
+        """What holds in this thread: `physical_mesh`, which is empty where no mesh is in use."""
+        return SimpleNamespace(physical_mesh=get_mesh())
+
+
+thread_resources = _Resources()
+
+__getattr__ = _nearest(__name__, __all__)

@@ -1,0 +1,253 @@
+"""What libraries above jax build on: functions of flat arguments, partial evaluation, layers,
+flags. Oracle: jax."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import jax
+import jax.extend.random
+import numpy as np
+import pytest
+from jax import api_util as theirs_util
+from jax.example_libraries import stax as theirs_stax
+from jax.extend import linear_util as theirs_lu
+from jax.interpreters import partial_eval as theirs_pe
+
+import accnp
+from accnp import api_util
+from accnp.example_libraries import optimizers, stax
+from accnp.extend import linear_util as lu
+from accnp.interpreters import partial_eval as pe
+
+
+def wrapped(f):
+    return lu.wrap_init(f, debug_info=api_util.debug_info("test", f, (), {}))
+
+
+# --- functions of flat arguments -----------------------------------------------------------------
+
+
+def test_a_function_is_flattened_and_its_structure_known_after_the_call():
+    leaves, tree = accnp.tree.flatten(((1.0, {"a": 2.0}), {"k": 3.0}))
+    flat, out_tree = api_util.flatten_fun(wrapped(lambda x, d, k: {"s": x + d["a"], "k": k}), tree)
+    with pytest.raises(lu.StoreException, match="call it first"):
+        out_tree()
+    assert flat.call_wrapped(*leaves) == [3.0, 3.0]
+    assert accnp.tree.unflatten(out_tree(), [1, 2]) == {"k": 1, "s": 2}
+    flat, _ = api_util.flatten_fun_nokwargs(wrapped(max), accnp.tree.structure((1, 2)))
+    assert flat.call_wrapped(3, 5) == [5]
+
+
+def test_some_arguments_are_fixed():
+    f, dynamic = api_util.argnums_partial(wrapped(lambda a, b, c: (a, b, c)), (0, -1), [1, 2, 3])
+    assert dynamic == [1, 3]
+    assert f.call_wrapped(10, 30) == (10, 2, 30)
+    with pytest.raises(ValueError, match=r"argnums_partial: .*got 5"):
+        api_util.argnums_partial(wrapped(max), 5, [1, 2])
+
+
+@pytest.mark.parametrize("axes", [0, (0, None), (0, {"a": 1, "b": None}), [0]])
+def test_axes_are_spread_over_structures_as_jax_spreads_them(axes):
+    def spread(module, tree_util):
+        tree = tree_util.tree_structure((1, {"a": 2, "b": 3}))
+        try:
+            return module.flatten_axes("in_axes", tree, axes)
+        except ValueError:
+            return "refused"
+
+    assert spread(api_util, accnp.tree_util) == spread(theirs_util, jax.tree_util)
+
+
+def test_sequences_of_other_lengths_are_refused():
+    with pytest.raises(ValueError, match=r"safe_map: .*got \[2, 1\]"):
+        api_util.safe_map(max, [1, 2], [3])
+
+
+def test_transformations_of_functions_run_around_them():
+    @lu.transformation_with_aux
+    def counted(scale, *xs, **kw):
+        out = yield [scale * x for x in xs], kw
+        yield out + 1, len(xs)
+
+    @lu.transformation2
+    def twice(f, *xs):
+        return f(*xs), f(*xs)
+
+    f, aux = counted(wrapped(lambda a, b: a + b), 10)
+    assert twice(f).call_wrapped(1, 2) == (31, 31)
+    assert aux() == 2
+    other = counted(wrapped(max), 1)[1]
+    assert lu.merge_linear_aux(aux, other) == (True, 2)
+    assert lu.merge_linear_aux(other, aux) == (False, 2)
+    with pytest.raises(lu.StoreException, match="got 2"):
+        lu.merge_linear_aux(aux, aux)
+
+
+# --- partial evaluation --------------------------------------------------------------------------
+
+
+def of_both(jnp, x, y):
+    z = jnp.sin(x) + jnp.ones(3)
+    return [z * 2, z * y, jnp.arange(3.0) + x]
+
+
+@pytest.mark.parametrize("instantiate", [False, [True, False, False]])
+def test_what_hangs_on_known_values_is_computed_and_the_rest_a_program(instantiate):
+    def run(module, jnp, pe, lu, util):
+        x = jnp.array([0.5, 1.0, 2.0])
+        fun = lambda x, y: of_both(jnp, x, y)  # noqa: E731
+        fun = lu.wrap_init(fun, debug_info=util.debug_info("test", fun, (x, x), {}))
+        aval = module.core.ShapedArray((3,), np.dtype("float32"))
+        pvals = [pe.PartialVal.known(x), pe.PartialVal.unknown(aval)]
+        jaxpr, outs, consts = pe.trace_to_jaxpr_nounits(fun, pvals, instantiate)
+        return jaxpr, outs, consts
+
+    jaxpr, outs, consts = run(accnp, accnp.numpy, pe, lu, api_util)
+    _, theirs, _ = run(jax, jax.numpy, theirs_pe, theirs_lu, theirs_util)
+    for mine, other in zip(outs, theirs, strict=True):
+        assert mine.is_known() == other.is_known()
+        if mine.is_known():
+            np.testing.assert_allclose(mine.get_known(), other.get_known(), rtol=1e-6)
+        else:
+            assert str(mine.get_aval()) == str(other.get_aval())
+    ones = accnp.numpy.ones(3)
+    whole = of_both(accnp.numpy, accnp.numpy.array([0.5, 1.0, 2.0]), ones)
+    found = accnp.core.eval_jaxpr(jaxpr, consts, ones)
+    wanted = [w for w, out in zip(whole, outs, strict=True) if not out.is_known()]
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_jitted_calls_are_split_too():
+    f = accnp.jit(lambda x, y: (x + 1, y * 2))
+    aval = accnp.core.ShapedArray((), np.dtype("float32"))
+    pvals = [pe.PartialVal.known(accnp.numpy.float32(3)), pe.PartialVal.unknown(aval)]
+    _, outs, _ = pe.trace_to_jaxpr_nounits(wrapped(lambda x, y: list(f(x, y))), pvals)
+    assert [out.is_known() for out in outs] == [True, False]
+    assert outs[0].const == 4
+
+
+def test_a_function_is_recorded_with_all_arguments_unknown():
+    aval = accnp.core.ShapedArray((2,), np.dtype("float32"))
+    jaxpr, avals, _ = pe.trace_to_jaxpr_dynamic(wrapped(lambda x: [x * 2]), [aval])
+    assert [eqn.primitive.name for eqn in jaxpr.eqns] == ["mul"]
+    assert avals[0].shape == (2,)
+
+
+# --- layers --------------------------------------------------------------------------------------
+
+LAYERS = {
+    "dense": ("s.Dense(4)", (2, 3)),
+    "conv": ("s.Conv(4, (3, 3), padding='SAME')", (2, 8, 8, 3)),
+    "strided": ("s.Conv(4, (3, 3), (2, 2))", (2, 8, 8, 3)),
+    "transposed": ("s.ConvTranspose(4, (3, 3), (2, 2))", (2, 4, 4, 3)),
+    "transposed 1-D": ("s.Conv1DTranspose(4, (3,), (2,))", (2, 8, 3)),
+    "numbers": ("s.GeneralConv(('NCHW', 'OIHW', 'NHWC'), 5, (2, 3))", (2, 8, 8, 3)),
+    "batch norm": ("s.BatchNorm()", (2, 8, 8, 3)),
+    "gamma only": ("s.BatchNorm(axis=(0,), center=False)", (2, 8)),
+    "max": ("s.MaxPool((2, 3))", (2, 8, 8, 3)),
+    "sum": ("s.SumPool((3, 3), (2, 2), 'SAME')", (2, 8, 8, 3)),
+    "mean": ("s.AvgPool((3, 3), (2, 2), 'SAME', spec='NCHW')", (2, 3, 8, 8)),
+    "dropout": ("s.Dropout(.7)", (5, 8)),
+    "no dropout": ("s.Dropout(.7, 'test')", (5, 8)),
+    "flat": ("s.serial(s.Tanh, s.Exp, s.Flatten, s.Dense(5), s.LogSoftmax)", (2, 4, 4)),
+    "units": (
+        "s.serial(s.Elu, s.LeakyRelu, s.Selu, s.Gelu, s.Softplus, s.Sigmoid, s.Softmax)", (2, 4)
+    ),
+    "fans": (
+        "s.serial(s.FanOut(3), s.parallel(s.Identity, s.Dense(3), s.serial(s.Dense(2),"
+        " s.Dropout(.5))), s.FanInConcat(), s.FanOut(2), s.parallel(s.Dense(2), s.Dense(2)),"
+        " s.FanInSum, s.shape_dependent(lambda shape: s.Dense(shape[-1])))", (4, 3)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_layer_has_the_parameters_and_the_values_of_jax(name):
+    text, shape = LAYERS[name]
+    x = np.random.default_rng(0).normal(size=shape).astype("float32")
+
+    def run(module, s):
+        init, apply = eval(text, {"s": s})
+        key = module.random.PRNGKey(3)
+        out_shape, params = init(key, shape)
+        out = apply(params, module.numpy.asarray(x), rng=key)
+        assert tuple(int(n) for n in out_shape) == out.shape
+        return [*map(np.asarray, module.tree.leaves(params)), np.asarray(out)]
+
+    for mine, other in zip(run(accnp, stax), run(jax, theirs_stax), strict=True):
+        np.testing.assert_allclose(mine, other, rtol=2e-5, atol=2e-6)
+
+
+def test_a_network_of_layers_is_trained_on_batches_of_any_size():
+    init, apply = stax.serial(stax.Conv(4, (3, 3)), stax.Relu, stax.Flatten, stax.Dense(2))
+    shape, params = init(accnp.random.PRNGKey(0), (-1, 6, 6, 1))
+    assert shape == (-1, 2)
+    start, update, get = optimizers.adam(0.01)
+    x = accnp.random.normal(accnp.random.PRNGKey(1), (16, 6, 6, 1))
+    loss = lambda p: ((apply(p, x) - 1) ** 2).mean()  # noqa: E731
+    step = accnp.jit(lambda i, s: update(i, accnp.grad(loss)(get(s)), s))
+    state, before = start(params), float(loss(params))
+    for i in range(20):
+        state = step(i, state)
+    assert float(loss(get(state))) < before / 2
+
+
+def test_dropout_needs_a_key():
+    with pytest.raises(ValueError, match=r"Dropout: .*rng=key"):
+        stax.Dropout(0.5)[1]((), accnp.numpy.ones(3))
+
+
+# --- the rest ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(1,), (4,), (3, 3), ()])
+def test_threefry_enciphers_as_jax_does(shape):
+    key = np.array([17, 42], "uint32")
+    counts = np.arange(np.prod(shape, dtype=int), dtype="uint32").reshape(shape)
+    mine = accnp.extend.random.threefry_2x32((key[0], key[1]), counts)
+    other = jax.extend.random.threefry_2x32(
+        tuple(jax.numpy.asarray(key)), jax.numpy.asarray(counts)
+    )
+    np.testing.assert_array_equal(mine, other)
+    with pytest.raises(TypeError, match=r"threefry_2x32: .*uint32"):
+        accnp.extend.random.threefry_2x32((key[0], key[1]), 1.5)
+
+
+def test_the_mesh_in_use_has_an_older_name():
+    from accnp.interpreters import pxla
+
+    assert pxla.thread_resources.env.physical_mesh.empty
+    with accnp.make_mesh((1,), ("x",)):
+        assert pxla.thread_resources.env.physical_mesh.axis_names == ("x",)
+
+
+def test_lines_of_libraries_are_left_out_of_tracebacks(tmp_path):
+    (tmp_path / "between.py").write_text("def call(f, x):\n    return f(x)\n")
+    program = f"""
+import sys, traceback, accnp
+sys.path.insert(0, {str(tmp_path)!r})
+import between
+accnp.extend.source_info_util.register_exclusion(between.__file__)
+try:
+    accnp.jit(lambda x: between.call(lambda y: y.reshape(7), x))(accnp.numpy.ones(3))
+except TypeError as error:
+    print([f.filename for f in traceback.extract_tb(error.__traceback__)])
+"""
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert out.stdout.strip() == "['<string>', '<string>', '<string>']", out
+
+
+def test_flags_of_a_command_line_set_switches(tmp_path):
+    program = "import accnp; accnp.config.parse_flags_with_absl(); print(accnp.config.enable_x64)"
+    arguments = ["--jax_enable_x64=true", "--other=1"]
+    out = subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True
+    )
+    assert out.stdout.strip() == "True", out
+
+
+def test_types_say_their_sharding():
+    assert accnp.typeof(accnp.numpy.ones(3)).sharding is None
