@@ -145,14 +145,14 @@ The largest error of each elementary and special function against mpmath, in uni
 place of the exact value; written by `python -m benchmarks.accuracy`. {n} arguments for each
 function and dtype (a fraction of that where mpmath takes long), half of them spread over all
 magnitudes of the domain, half evenly over its part within ±1000, some beside zeros of the function;
-arguments and results are normal numbers. "peer" is NumPy or SciPy, same dtype. The bar: 2 ulp,
-for special functions 4 or SciPy's own error; sums and quotients of several functions (`sinc`,
-`logaddexp`) count as special, and so do those of `nn`. Rows beyond that say "over": `softmax`,
-where the rounding of the argument of exp counts as often as that is large, `gammaln`, `sph_harm_y`
-at their zeros. A dash: there is no such
-function, or it never returns. `tests/test_accuracy.py` samples the same, allows rows that are over
-what their case in `benchmarks/accuracy_*.py` says, and sees that no function of the tables is left
-out.
+arguments and results are normal numbers. Complex numbers: each part's error in units of the last
+place of the modulus, arguments by their parts. "peer" is NumPy or SciPy, same dtype. The bar: 2
+ulp, for special and complex functions 4 or the peer's own error; sums and quotients of several
+functions (`sinc`, `logaddexp`) count as special, and so do those of `nn`. Rows beyond that say
+"over": `softmax`, where the rounding of the argument of exp counts as often as that is large,
+`gammaln`, `sph_harm_y` at their zeros. A dash: there is no such function, or it never returns.
+`tests/test_accuracy.py` samples the same, allows rows that are over what their case in
+`benchmarks/accuracy_*.py` says, and sees that no function of the tables is left out.
 
 | function | domain | accnp f32 | jax | peer | accnp f64 | jax | peer | |
 |---|---|---|---|---|---|---|---|---|

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.accuracy_case import EVERY, MAX, PLUS, UNIT, Cases, mpmath, wide
+from benchmarks.accuracy_complex import add_complex
 from benchmarks.accuracy_nn import add_networks
 from benchmarks.accuracy_special import add_special
 
@@ -13,6 +14,7 @@ def all_cases() -> Cases:
     """All functions of the table."""
     cases = Cases()
     add_elementary(cases)
+    add_complex(cases)
     add_special(cases)
     add_networks(cases)
     return cases

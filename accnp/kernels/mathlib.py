@@ -81,4 +81,5 @@ COMPLEX = {
     "sign": cplx.csign,
 }
 COMPLEX_BINARY = {"pow": cplx.cpow, "cdiv": cplx.div, "fmax": cplx.cmax, "fmin": cplx.cmin}
-__all__ = ["BINARY", "COMPLEX", "COMPLEX_BINARY", "UNARY"]
+COMPLEX64_BINARY = {**COMPLEX_BINARY, "cdiv": cplx.narrow_div}  # squares of parts are in range
+__all__ = ["BINARY", "COMPLEX", "COMPLEX64_BINARY", "COMPLEX_BINARY", "UNARY"]

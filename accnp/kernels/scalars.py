@@ -92,7 +92,9 @@ def _binary(name: str) -> None:
         if isinstance(t, types.Float):
             return None if real is None else (t, (t, t), simple(real))
         if isinstance(t, types.Complex):
-            made = mathlib.COMPLEX_BINARY.get(name)
+            narrow = t is types.complex64
+            table = mathlib.COMPLEX64_BINARY if narrow else mathlib.COMPLEX_BINARY
+            made = table.get(name)
             return None if made is None else (t, (t, t), complex_emit(made))
         if isinstance(t, types.Integer):
             whole = _int_binary(name, t)

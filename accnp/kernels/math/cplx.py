@@ -6,12 +6,14 @@ which also makes the naive products and squares below safe for them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from . import arc, exp, log, trig
-from .ir import V, copysign, fabs, fma, sqrt, where
+from .ir import V, copysign, fabs, fma, sqrt, two_prod, two_sum, where
 
 C = tuple[V, V]
 INF = float("inf")
-LN2, HALF_PI = 0.6931471805599453, 1.5707963267948966
+LN2, LN2_REST, HALF_PI = 0.6931471805599453, 2.3190468138462996e-17, 1.5707963267948966
 
 
 def mul(x: C, y: C) -> C:
@@ -20,8 +22,18 @@ def mul(x: C, y: C) -> C:
 
 
 def div(x: C, y: C) -> C:
+    """Both are scaled by a power of two, so that neither the sums of Smith's method overflow nor
+    small numbers lose digits in them."""
     (a, b), (c, d) = x, y
-    # Smith's division with selects
+    over, under = _larger(fabs(a), fabs(b)), _larger(fabs(c), fabs(d))
+    high, low = _larger(over, under), where(over > under, under, over)
+    f = where(high > 2.0**900, 2.0**-120, where(low < 2.0**-900, 2.0**120, high.const(1.0)))
+    return narrow_div((a * f, b * f), (c * f, d * f))
+
+
+def narrow_div(x: C, y: C) -> C:
+    """Of numbers that were complex64: Smith's division with selects."""
+    (a, b), (c, d) = x, y
     big = fabs(c) >= fabs(d)
     p, q = where(big, c, d), where(big, d, c)
     r = where(p.eq(0.0), 0.0, q / p)
@@ -30,6 +42,10 @@ def div(x: C, y: C) -> C:
     re = fma(u, r, t) * s
     im = where(big, fma(-a, r, b), fma(b, r, -a)) * s
     return re, im
+
+
+def _larger(a: V, b: V) -> V:
+    return where(a > b, a, b)
 
 
 def scaled_abs(x: C) -> V:
@@ -47,14 +63,19 @@ def _finite(x: V) -> V:
 
 
 def cexp(x: C) -> C:
+    return _raised(exp.exp, x, trig.cos(x[1]), trig.sin(x[1]))
+
+
+def _raised(power: Callable[[V], V], x: C, cos: V, sin: V) -> C:
+    """A power of the real part times e^(i angle), whose cosine and sine are given."""
     re, im = x
     # e^re in two factors: the product with a cosine may be finite where e^re is not
     h = where(_finite(re), re * 0.5, re)
-    e = exp.exp(h)
+    e = power(h)
     real, some = im.eq(0.0), _finite(im)
-    full = exp.exp(re)
-    a = where(real, full, (trig.cos(im) * e) * where(_finite(re), e, 1.0))
-    b = where(real, im, (trig.sin(im) * e) * where(_finite(re), e, 1.0))
+    full = power(re)
+    a = where(real, full, (cos * e) * where(_finite(re), e, 1.0))
+    b = where(real, im, (sin * e) * where(_finite(re), e, 1.0))
     # e^inf is infinite and e^-inf 0 whatever the angle is
     a = where(some | re.ne(INF), a, INF)
     zero = ~some & re.eq(-INF)
@@ -62,8 +83,11 @@ def cexp(x: C) -> C:
 
 
 def cexp2(x: C) -> C:
-    ln2 = 0.6931471805599453
-    return cexp((x[0] * ln2, x[1] * ln2))
+    # The rounding of the angle im ln 2 counts as often as that is large.
+    angle, rest = two_prod(x[1], x[1].const(LN2))
+    rest = fma(x[1], LN2_REST, rest)
+    c, s = trig.cos(angle), trig.sin(angle)
+    return _raised(exp.exp2, x, fma(-rest, s, c), fma(rest, c, s))
 
 
 def cexpm1(x: C) -> C:
@@ -81,8 +105,13 @@ def clog(x: C) -> C:
     a, b = fabs(re), fabs(im)
     hi, lo = where(a > b, a, b), where(a > b, b, a)
     near = (hi > 0.5) & (hi < 2.0)
-    # |x| near 1: log of (hi - 1)(hi + 1) + lo^2 past 1
-    close = log.log1p(fma(hi - 1.0, hi + 1.0, lo * lo)) * 0.5
+    # |x| near 1: log of 2 d + d^2 + lo^2 past 1, d = hi - 1; what is rounded off is added at last
+    d = hi - 1.0
+    p, p_lo = two_prod(d, d)
+    q, q_lo = two_prod(lo, lo)
+    s, s_lo = two_sum(d + d, q)
+    s, rest = two_sum(s, p)
+    close = log.log1p(s + ((p_lo + q_lo) + (s_lo + rest))) * 0.5
     r = where(hi.eq(0.0), 0.0, lo / hi)
     far = log.log(hi) + log.log1p(r * r) * 0.5
     m = where(near, close, far)
@@ -99,13 +128,22 @@ def clog1p(x: C) -> C:
     return where(small, m, y[0]), y[1]
 
 
+def _within(x: C) -> tuple[C, V]:
+    """x times a power of 4, so that |x| + |re| is finite and has all its digits; the root of the
+    inverse of that."""
+    size = _larger(fabs(x[0]), fabs(x[1]))
+    big, small, one = size > 2.0**1000, size < 2.0**-900, size.const(1.0)
+    f = where(big, 2.0**-4, where(small, 2.0**120, one))
+    return (x[0] * f, x[1] * f), where(big, 2.0**2, where(small, 2.0**-60, one))
+
+
 def csqrt(x: C) -> C:
     re, im = x
-    a = fabs(re)
-    # scale by 1/4 keeps |x| + |re| finite
-    m = scaled_abs((re * 0.25, im * 0.25)) + a * 0.25
-    t = sqrt(m * 2.0)
-    u = where(t.eq(0.0), 0.0, fabs(im) * 0.5 / t)
+    near, back = _within(x)
+    m = scaled_abs(near) + fabs(near[0])
+    t = sqrt(m * 0.5)
+    u = where(t.eq(0.0), 0.0, fabs(near[1]) * 0.5 / t) * back
+    t = t * back
     right = copysign(re.const(1.0), re) > 0.0
     p, q = where(right, t, u), copysign(where(right, u, t), im)
     inf = fabs(im).eq(INF)
@@ -275,6 +313,7 @@ def cmin(x: C, y: C) -> C:
 
 
 def csign(x: C) -> C:
+    x, _ = _within(x)
     m = scaled_abs(x)
     d = where(m.eq(0.0), 1.0, m)
     return x[0] / d, x[1] / d
