@@ -42,6 +42,19 @@ def _vector(name: str, kinds: str, build: _Build) -> None:
     define(name, len(kinds), rule)
 
 
+def _words(dst: Any, src: Any, n: Any) -> Any:
+    if dst != types.CPointer(types.int32) or not isinstance(src, types.CPointer):
+        return None
+    t = src.dtype
+    signed = getattr(t, "signed", False)
+
+    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+        gemm.lay_words(b, args, signed)
+        return context.get_dummy_value()
+
+    return types.void, (dst, src, types.int64), emit
+
+
 def _room(name: str, t: Any, nbytes: int) -> None:
     """Memory on the stack."""
     pointer = types.CPointer(t)
@@ -141,10 +154,12 @@ _vector("dots", "ippipii", lambda b, args: gemm.dots(b, 8, args))
 _vector("add_scaled", "ppipii", lambda b, args: gemm.add_scaled(b, 1, args))
 _vector("add_scaled_4", "ppipiii", lambda b, args: gemm.add_scaled(b, 4, args))
 _vector("lay", "ppii", gemm.lay)
+define("lay_words", 3, _words)
 _vector("lay_pairs", "pppii", gemm.lay_pairs)
 _vector("turn", "pipi", gemm.turn)
-for _name in ("f4", "f8"):
+for _name in ("f4", "f8", "i4"):
     _room("panel_" + _name, SCALARS[_name], RUN * 4 * cold.vector_bytes)
+for _name in ("f4", "f8"):
     _room("lanes_" + _name, SCALARS[_name], gemm.LANE_BYTES * STRIP + 32 * LONG)
 for _name in SCALARS:
     _heap(_name, SCALARS[_name])

@@ -11,6 +11,8 @@ order. So neither layout, tiles, threads nor the number of rows and columns chan
 number counts as two real steps. Products of a matrix and a vector (gemv) have another order, which
 is fast whether rows or columns are contiguous: a run of LONG is spread over as many chains as 64
 bytes have elements, step p going to chain p mod lanes, and the chains are folded by halves.
+Integers of 16 bits (gemm_i2) come in pairs, steps 2 p and 2 p + 1 in a word of 32 bits, the type of
+the sums; strides and `k` count words.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ TALL = {64: 8, 32: 6}  # rows of the largest tile, by bytes of a vector
 # tile is done sooner than its rows come. The same goes for rows of the result, whole: a store waits
 # for its line. 100000x32 by 32x32 on two threads: 2.6 ms, 1.3 with half of them, 0.6.
 
-_REAL = {"f4": "f4", "f8": "f8", "c8": "f4", "c16": "f8"}
+_REAL = {"f4": "f4", "f8": "f8", "c8": "f4", "c16": "f8", "i2": "i4"}
 
 SIGNATURES: dict[str, tuple[str, ...]] = {}
 for _code, _part in _REAL.items():
@@ -38,7 +40,7 @@ for _code, _part in _REAL.items():
     SIGNATURES[f"gemm_{_code}"] = (
         "i8", "i8", "i8", _p, "i8", "i8", _p, "i8", "i8", _p, "i8", "i8",
     )  # fmt: skip
-    if _part == _code:
+    if _part == _code:  # real
         SIGNATURES[f"gemv_{_code}"] = ("i8", "i8", _p, "i8", _p, "i8", "i8", _p, "i8")
         for _name, _kinds in factors.SIGNATURES.items():
             SIGNATURES[f"{_name}_{_code}"] = tuple(_p if t == "*" else t for t in _kinds)

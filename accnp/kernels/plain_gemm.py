@@ -40,10 +40,17 @@ def _gemm(dtype: Any, fma: Fma) -> Callable[..., None]:
                 chain = dtype(0)
                 for p in range(p0, min(int(k), p0 + run)):
                     chain = step(chain, a[i * rsa + p * csa], b[p * rsb + j * csb])
-                out = out - chain if how < 0 else out + chain
+                with np.errstate(over="ignore"):
+                    out = out - chain if how < 0 else out + chain
             c[i * ldc + j] = out
 
     return call
+
+
+def _of_pairs(x: Any, y: Any, z: Any) -> Any:
+    """z and the products of the lower and of the upper halves of two words."""
+    halves = [np.array([int(v)], np.int32).view(np.int16).astype(np.int64) for v in (x, y)]
+    return np.array([int(z) + int(halves[0] @ halves[1])]).astype(np.int32)[0]
 
 
 def _type(p: Any) -> Any:
@@ -136,6 +143,12 @@ def _lay(dst: Any, src: Any, stride: Any, n: Any) -> None:
         dst[q] = src[q * stride] if q < n else _type(dst)(0)
 
 
+def _lay_words(dst: Any, src: Any, n: Any) -> None:
+    for p in range(0, int(n), 2):
+        upper = int(src[p + 1]) if p + 1 < n else 0
+        dst[p // 2] = np.uint32((upper & 0xFFFF) << 16 | int(src[p]) & 0xFFFF).astype(np.int32)
+
+
 def _lay_pairs(dst: Any, other: Any, src: Any, stride: Any, n: Any) -> None:
     for q in range(0, _lanes(dst), 2):
         re, im = (src[q // 2 * stride + k] if q < n else _type(dst)(0) for k in (0, 1))
@@ -159,10 +172,16 @@ def _written(name: str, scope: dict[str, Any]) -> Callable[..., None]:
     return call
 
 
-def namespace(fma: Fma, scope: dict[str, Any]) -> dict[str, Any]:
+def namespace(floats: Fma, scope: dict[str, Any]) -> dict[str, Any]:
     """Names and functions; `scope` has those that library kernels are written with."""
     types = {"f4": np.float32, "f8": np.float64, "c8": np.complex64, "c16": np.complex128}
+    types["i2"] = np.int32
+
+    def fma(x: Any, y: Any, z: Any) -> Any:
+        return (_of_pairs if isinstance(z, np.integer) else floats)(x, y, z)
+
     found: dict[str, Any] = {"lay": _lay, "lay_pairs": _lay_pairs, "turn": _turn}
+    found["lay_words"] = _lay_words
     found["dots"] = _dots(fma)
     found["add_scaled"], found["add_scaled_4"] = (_add_scaled(rows, fma) for rows in (1, 4))
     for name in SIGNATURES:
@@ -175,8 +194,7 @@ def namespace(fma: Fma, scope: dict[str, Any]) -> dict[str, Any]:
             found["twin_" + shape] = _tile(tall, 2, fma)
             found["apart_" + shape] = _apart(tall, fma)
     found["tile_2x4"], found["twin_2x4"] = _tile(2, 1, fma), _tile(2, 2, fma)
-    for name in ("f4", "f8"):
-        dtype = types[name]
+    for name, dtype in (("f4", np.float32), ("f8", np.float64), ("i4", np.int32)):
         count = RUN * 4 * VECTOR_BYTES // np.dtype(dtype).itemsize
         found["panel_" + name] = lambda dtype=dtype, count=count: np.empty(count, dtype)
         long = 64 // np.dtype(dtype).itemsize * STRIP + 32 * LONG // np.dtype(dtype).itemsize

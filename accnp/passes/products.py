@@ -26,9 +26,10 @@ def product(make: Make, params: dict[str, Any], a: Any, b: Any, dtype: Any) -> A
     af, bf = _rest(a, ac, ab), _rest(b, bc, bb)
     groups = [(a, ab), (a, af), (b, bf), (a, ac)]
     batch, m, n, k = [[x.aval.shape[d] for d in dims] for x, dims in groups]
-    if a.aval.dtype != b.aval.dtype or b.aval.dtype != dtype or dtype.kind == "b" or not prod(k):
+    if dtype.kind == "b" or not prod(k):
         return None
-    if prod(k) != 1 and (prod(m) != 1 or prod(n) != 1):
+    converted = a.aval.dtype != b.aval.dtype or b.aval.dtype != dtype
+    if converted or (prod(k) != 1 and (prod(m) != 1 or prod(n) != 1)):
         return _over_one_axis(make, params, a, b, (af, bf)) if len(k) > 1 else None
     # The axes of the product: batch, free ones of a, free ones of b, those that are summed.
     shape = (*batch, *m, *n, *k)

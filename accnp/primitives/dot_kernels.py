@@ -5,7 +5,8 @@ In: how operands lie in memory, dimension numbers. Out: the `OwnKernel`.
 Axes that strides can say as one are merged. An axis of rows, one of columns and one of contracted
 indices make a product of matrices, done by a kernel of the library (`kernels/library.py`, where the
 order of summation is told); what is left are loops around it. The tasks that threads share are the
-indices of those loops, and tiles of rows and columns.
+indices of those loops, and tiles of rows and columns. Operands of other dtypes are converted by
+each task as it needs them, some steps at a time (`dot_copies.py`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from math import prod
 from typing import Any
 
 from accnp.config import config
+from accnp.forks import imported
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code
 from accnp.primitives.nests import Axis, Text, merged, total
@@ -24,10 +26,15 @@ __all__ = ["dot_kernel", "moved", "place"]
 
 SPEED = {"f4": 1, "f8": 2, "c8": 4, "c16": 8}  # time of a product, for types that have kernels
 TINY = 64  # multiplications up to which a product is written out as loops
+FEW = 4096  # the same for integers
 VECTOR = 1 << 14  # elements from which a matrix times a vector is summed in its own order
 TASK = 1 << 16  # work that is worth a task of its own, in simple element operations
 TASKS = 64  # at most
+SQUARES = (256, 128)  # rows and columns of a task, where there are enough such tasks
 NARROW = 64  # rows or columns of a task at least
+_FLOATS = ("f4", "f8", "c8", "c16")
+_SHORT = ("b1", "i1", "u1", "i2")  # what 16 bits hold
+_SUMS = ("i1", "u1", "i2", "u2", "i4", "u4")  # where sums of 32 bits are as good as any
 LAID_OUT = 8  # rows from which it pays to lay the right operand of other dtypes out anew
 
 
@@ -44,12 +51,22 @@ def dot_kernel(a: Operand, b: Operand, result: Aval, dimension_numbers: Any) -> 
     axes = [Axis(n, (x, y, z), kind) for (kind, n, x, y), z in zip(walks, steps, strict=True)]
     inner = [Axis(a.shape[i], (a.strides[i], b.strides[j])) for i, j in zip(ac, bc, strict=True)]
     axes, inner = merged(axes), merged(inner)
-    code = dtype_code(result.dtype)
-    if code in SPEED and a.dtype == b.dtype == result.dtype:
+    codes = (dtype_code(a.dtype), dtype_code(b.dtype), dtype_code(result.dtype))
+    work = _work_code(*codes)
+    if work in SPEED or (work and prod([x.size for x in (*axes, *inner)]) > FEW):
         if not all(x.size for x in inner):
             inner = [Axis(0, (0, 0))]
-        return _product(code, axes, inner) if len(inner) <= 1 else None
-    return _loops(code, axes, inner)
+        return _product(work, codes, axes, inner) if len(inner) <= 1 else None
+    return _loops(codes[2], axes, inner)
+
+
+def _work_code(a: str, b: str, result: str) -> str:
+    """What a product is computed in: the end of the name of a kernel of the library, or nothing."""
+    if result in _FLOATS:
+        return result
+    if result in _SUMS and a in _SHORT and b in _SHORT:
+        return "i2"
+    return ""
 
 
 def _others(x: Operand, *used: Sequence[int]) -> list[tuple[int, int]]:
@@ -78,7 +95,9 @@ def place(text: Text, axes: Sequence[Axis], index: str, arrays: int = 3) -> list
 _NONE = Axis(1, (0, 0, 0))
 
 
-def _product(code: str, axes: list[Axis], inner: list[Axis]) -> OwnKernel:
+def _product(
+    code: str, given: tuple[str, str, str], axes: list[Axis], inner: list[Axis]
+) -> OwnKernel:
     of_a = [x for x in axes if x.kind == "row"]
     of_b = [x for x in axes if x.kind == "column"]
     # The last axis of the result, which alone is contiguous, is that of the columns; a product with
@@ -93,8 +112,12 @@ def _product(code: str, axes: list[Axis], inner: list[Axis]) -> OwnKernel:
     # A simple operation takes as long as 12 multiplications of float32, 4 where memory is slower, 1
     # where each element is read once, as in a sum.
     least = min(m, n)
-    work = m * n * k * SPEED[code] // (12 if least >= 8 else 4 if least > 1 else 1)
+    work = m * n * k * SPEED.get(code, 1) // (12 if least >= 8 else 4 if least > 1 else 1)
     real = code[0] == "f"
+    copies = None
+    if code not in SPEED or {*given} != {code}:
+        module = imported("accnp.primitives.dot_copies")
+        copies = module.Copies(code, (given[left], given[right], given[2]))
     # Columns of a matrix times a vector are read from rows that lie apart: the wider, the longer
     # the processor looks ahead by itself.
     narrow = NARROW
@@ -102,12 +125,19 @@ def _product(code: str, axes: list[Axis], inner: list[Axis]) -> OwnKernel:
         narrow = min(1024, max(512, -(-n // config.threads)))
     step = 64 if m > 1 or narrow > NARROW else 16
     tall, wide, tiles_down, tiles_across = _tiles(m, n, work, count, narrow, step)
+    if copies:
+        tall, wide = max(1, min(tall, copies.rows)), max(1, min(wide, copies.columns))
+        tiles_down, tiles_across = max(1, -(-m // tall)), max(1, -(-n // wide))
 
     text = Text(3)
     sizes = [text.integer(x) for x in (m, n, k)]
     strides = (down.steps[left], along.steps[left], along.steps[right], across.steps[right])
-    rsa, csa, rsb, csb = (text.integer(x) for x in strides)
+    # Kernels of the library look at strides themselves, copies are written for them.
+    rsa, csa, rsb, csb = ("1" if x == 1 and copies else text.integer(x) for x in strides)
     ldc = text.integer(down.steps[2])
+    tiny = real and m * n * k <= TINY
+    if copies and not tiny:
+        copies.open(text, tall, wide, k)
     with text.block("for t in range(lo, hi):"):
         if tiles_down * tiles_across > 1:
             rows, columns = text.integer(tall), text.integer(wide)
@@ -125,21 +155,35 @@ def _product(code: str, axes: list[Axis], inner: list[Axis]) -> OwnKernel:
             places[2] += [f"i * {ldc}", "j"]
         else:
             places = place(text, outer, "t")
-        x, y, z = (moved(which, places[which]) for which in (left, right, 2))
         high, broad, deep = sizes
-        if not real or m * n * k > TINY:
-            if real and m == 1 and n * k >= VECTOR:
-                text.add(f"gemv_{code}({broad}, {deep}, {x}, {csa}, {y}, {rsb}, {csb}, {z}, 0)")
-            else:
-                matrices = f"{x}, {rsa}, {csa}, {y}, {rsb}, {csb}, {z}, {ldc}"
-                text.add(f"gemm_{code}({high}, {broad}, {deep}, {matrices}, 0)")
-        else:
+        x, y, z = (moved(which, places[which]) for which in (left, right, 2))
+        matrices = f"{x}, {rsa}, {csa}, {y}, {rsb}, {csb}, {z}, {ldc}"
+        if tiny:
             text.add(f"x = {x}", f"y = {y}", f"z = {z}")
             with text.block(f"for i in range({high}):"), text.block(f"for j in range({broad}):"):
                 text.add(f"s = {code}(0)")
                 with text.block(f"for p in range({deep}):"):
-                    text.add(f"s = fma(x[i * {rsa} + p * {csa}], y[p * {rsb} + j * {csb}], s)")
-                text.add(f"z[i * {ldc} + j] = s")
+                    one, other = f"x[i * {rsa} + p * {csa}]", f"y[p * {rsb} + j * {csb}]"
+                    if copies:
+                        one, other = f"{code}({one})", f"{code}({other})"
+                    text.add(f"s = fma({one}, {other}, s)")
+                text.add(f"z[i * {ldc} + j] = {f'{given[2]}(s)' if copies else 's'}")
+        elif copies:
+            starts = [f"{name} = {total(places[k])}" for name, k in zip("xyz", (left, right, 2))]
+            text.add(f"high = {high}", f"broad = {broad}", *starts)
+            copies.multiply(
+                text,
+                module.Matrix(left, "x", "high", rsa, csa),
+                module.Matrix(right, "y", "broad", csb, rsb),
+                module.Matrix(2, "z", "high", ldc, "1"),
+                deep,
+            )
+        elif real and m == 1 and n * k >= VECTOR:
+            text.add(f"gemv_{code}({broad}, {deep}, {x}, {csa}, {y}, {rsb}, {csb}, {z}, 0)")
+        else:
+            text.add(f"gemm_{code}({high}, {broad}, {deep}, {matrices}, 0)")
+    if copies and not tiny:
+        copies.close(text)
     return text.own(count * tiles_down * tiles_across, count * (work + 16))
 
 
@@ -153,9 +197,13 @@ def _tiles(
 ) -> tuple[int, int, int, int]:
     """Rows and columns (in steps of `step`) of a tile, and how many tiles there are downwards and
     across."""
-    wanted = min(TASKS, work // TASK) if count < 4 * config.threads else 1
+    enough = 4 * config.threads
+    wanted = min(TASKS, work // TASK) if count < enough else 1
     if wanted < 2:
         return m, n, 1, 1
+    for side in SQUARES:
+        if min(m, n) >= side and wanted >= -(-m // side) * -(-n // side) >= enough:
+            return side, side, -(-m // side), -(-n // side)
     across = max(1, min(wanted, round(n / narrow)))
     wide = -(-n // across // step) * step
     across = -(-n // wide)

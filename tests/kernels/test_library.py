@@ -90,6 +90,39 @@ def test_products_of_any_size_and_layout(dtype):
         np.testing.assert_array_equal(whole, before)  # nothing beside c
 
 
+def pairs(x):
+    """Integers of 16 bits along the last axis, two in a word."""
+    padded = np.zeros((*x.shape[:-1], x.shape[-1] + x.shape[-1] % 2), "i2")
+    padded[..., : x.shape[-1]] = x
+    return padded.view("i4")
+
+
+def test_products_of_short_integers():
+    """Sums wrap around; the second operand in rows or in columns of pairs."""
+    rng = np.random.default_rng(0)
+    kernel = caller("gemm_i2")
+    scope = dict(ways.NAMESPACE)
+    exec(library.source("gemm_i2", plain_gemm.VECTOR_BYTES), scope)
+    for m, n, k in ((1, 1, 1), (3, 35, 2), (9, 18, 7), (40, 33, 1030), (2, 5, 0), (65, 3, 40)):
+        a, b = (rng.integers(-(2**15), 2**15, s, "i2") for s in ((m, k), (n, k)))
+        wanted = (a.astype("i8") @ b.T.astype("i8")).astype("i4")
+        x, y = pairs(a), pairs(b)
+        words = x.shape[1]
+        for right, steps in ((y, (1, words)), (np.ascontiguousarray(y.T), (n, 1))):
+            for how in (0, 1):
+                c = np.ones((m, n), "i4")
+                at = x.ctypes.data, words, 1, right.ctypes.data, *steps, c.ctypes.data, n
+                kernel.call(1, 1, m, n, words, *at, how)
+                np.testing.assert_array_equal(c, wanted + np.int32(how))
+            if words < 9:
+                out = np.empty((m, n), "i4")
+                where = [pointer(v.ravel(), "i4", v is not out) for v in (x, right, out)]
+                scope["gemm_i2"](
+                    0, 1, m, n, words, where[0], words, 1, where[1], *steps, where[2], n, 0
+                )
+                np.testing.assert_array_equal(out, wanted)
+
+
 def vector_product(x, b, c, how):
     kernel = caller(f"gemv_{token(x.dtype)}")
     size, (k, n) = x.itemsize, b.shape

@@ -72,7 +72,7 @@ def test_large_products_are_cut_into_tasks(shape, dtype):
     np.testing.assert_allclose(got, a @ b, atol=1e-4 * np.sqrt(k) if dtype != "f8" else 1e-11)
 
 
-@pytest.mark.parametrize(("dtype", "to"), [("i1", "i4"), ("i4", "i4"), ("?", "?"), ("f4", "f8")])
+@pytest.mark.parametrize(("dtype", "to"), [("i4", "i4"), ("?", "?"), ("i8", "i8")])
 def test_right_operands_with_columns_apart_are_laid_out_in_rows(dtype, to):
     rng = np.random.default_rng(3)
     a, b = (rng.integers(-9, 9, s).astype(dtype) for s in ((2, 40, 30), (2, 50, 30)))
@@ -81,6 +81,33 @@ def test_right_operands_with_columns_apart_are_laid_out_in_rows(dtype, to):
     assert [s.kernel.source.count("a3[") for s in plan.steps] == [1, 1]
     few = check("dot_general", [Given(a[:, :3]), Given(b)], p, close)
     assert len(few.steps) == 1
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "to"),
+    [(("i1", "i1"), "i4"), (("u1", "i1"), "i4"), (("i2", "i2"), "i2"), (("?", "u1"), "u4"),
+     (("i1", "i1"), "i1"), (("f4", "f4"), "f8"), (("i1", "f4"), "f4"), (("i4", "c8"), "c8")],
+)  # fmt: skip
+def test_operands_are_converted_by_the_tasks(dtypes, to):
+    rng = np.random.default_rng(3)
+    for m, n, k in ((9, 70, 1030), (300, 260, 33), (1, 300, 520), (270, 1, 31)):
+        for turned in range(4):
+            shapes = [(m, k)[:: -1 if turned & 1 else 1], (k, n)[:: -1 if turned & 2 else 1]]
+            operands = []
+            for shape, dtype in zip(shapes, dtypes, strict=True):
+                low = -100 if np.dtype(dtype).kind != "u" else 0
+                operands.append(Given(rng.integers(low, 100, shape).astype(dtype)))
+            pairs = ((1 - (turned & 1),), (turned >> 1,)), ((), ())
+            plan = planned("dot_general", operands, params(pairs, np.dtype(to)))
+            (step,) = plan.steps
+            (got,) = native(plan, operands)
+            assert step.kernel.source.count("gemm_") == 1
+            wide = "c16" if to[0] == "c" else "f8" if to[0] == "f" else "i8"
+            left, right = (
+                (x.value.T if turned >> i & 1 else x.value).astype(wide)
+                for i, x in enumerate(operands)
+            )
+            assert np.allclose(got, (left @ right).astype(to), rtol=1e-4, atol=0.1 * (wide != "i8"))
 
 
 def test_no_layout_no_thread_and_no_loop_changes_a_bit():

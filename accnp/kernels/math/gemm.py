@@ -1,7 +1,9 @@
 """Vector code of matrix products: a tile of the result in registers, copies that lay out panels.
 
 In: pointers and 64-bit integers. Out: stores. Every element of a tile is one chain of `fma` over
-the inner index in its order, so that neither tile sizes nor layouts change a bit. The scheme is
+the inner index in its order, so that neither tile sizes nor layouts change a bit. Integers of 32
+bits stand for two of 16, of two steps: their products are added up to sums of 32 bits, an
+instruction that most processors have. The scheme is
 Goto and van de Geijn's, Anatomy of high-performance matrix multiplication (ACM TOMS 34, 2008).
 """
 
@@ -22,7 +24,7 @@ FAR = (
 
 
 def _size(t: Any) -> int:
-    return 4 if isinstance(t, ir.FloatType) else 8
+    return t.width // 8 if isinstance(t, ir.IntType) else 8 if isinstance(t, ir.DoubleType) else 4
 
 
 def _const(k: int) -> Any:
@@ -30,14 +32,15 @@ def _const(k: int) -> Any:
 
 
 class _Vectors:
-    """Loads, stores and arithmetic on vectors of one float type, some lanes of which are off."""
+    """Loads, stores and arithmetic on vectors of one type, some lanes of which are off."""
 
     def __init__(self, b: Any, t: Any, nbytes: int = 0) -> None:
         self.b, self.t, self.width = b, t, (nbytes or cold.vector_bytes) // _size(t)
         self.type = ir.VectorType(t, self.width)
         self.mask = ir.VectorType(I1, self.width)
-        self.zero = ir.Constant(self.type, [ir.Constant(t, 0.0)] * self.width)
-        self.suffix = f"v{self.width}f{8 * _size(t)}"
+        self.pairs = isinstance(t, ir.IntType)
+        self.zero = ir.Constant(self.type, [ir.Constant(t, 0 if self.pairs else 0.0)] * self.width)
+        self.suffix = f"v{self.width}{'i' if self.pairs else 'f'}{8 * _size(t)}"
 
     def _call(self, name: str, result: Any, *args: Any) -> Any:
         found = self.b.module.globals.get(name)
@@ -90,7 +93,20 @@ class _Vectors:
         return self._call(name, self.type, pointers, align, mask, self.zero)
 
     def fma(self, x: Any, y: Any, z: Any) -> Any:
+        if self.pairs:
+            return self.b.add(z, self._of_pairs(x, y))
         return self._call(f"llvm.fma.{self.suffix}", self.type, x, y, z)
+
+    def _of_pairs(self, x: Any, y: Any) -> Any:
+        """The sum of the products of the lower and of the upper halves of words, in the form that
+        LLVM knows as one instruction."""
+        b, both = self.b, ir.VectorType(self.t, 2 * self.width)
+        halves, places = ir.VectorType(ir.IntType(16), both.count), ir.VectorType(I32, self.width)
+        z = b.mul(*[b.sext(b.bitcast(each, halves), both) for each in (x, y)])
+        lower, upper = (
+            b.shuffle_vector(z, z, ir.Constant(places, [*range(k, both.count, 2)])) for k in (0, 1)
+        )
+        return b.add(lower, upper)
 
     def numbers(self, of: Any = lambda k: k) -> Any:
         """A constant vector of integers, by lane."""
@@ -99,17 +115,19 @@ class _Vectors:
 
 
 class _Adding:
-    """Stores that set (0), add to (1) or subtract from (-1) what is there."""
+    """Stores that set (0), add to (1) or (not integers) subtract from (-1) what is there."""
 
     def __init__(self, v: _Vectors, how: Any) -> None:
         b, self.v = v.b, v
         self.kept = v.splat(b.icmp_signed("!=", how, _const(0)), v.mask)
-        minus = b.icmp_signed("<", how, _const(0))
-        self.sign = v.splat(b.select(minus, ir.Constant(v.t, -1.0), ir.Constant(v.t, 1.0)))
+        if not v.pairs:
+            minus = b.icmp_signed("<", how, _const(0))
+            self.sign = v.splat(b.select(minus, ir.Constant(v.t, -1.0), ir.Constant(v.t, 1.0)))
 
     def __call__(self, x: Any, place: Any, mask: Any) -> None:
-        old = self.v.load(place, self.v.b.and_(mask, self.kept))
-        self.v.store(self.v.fma(self.sign, x, old), place, mask)
+        v = self.v
+        old = v.load(place, v.b.and_(mask, self.kept))
+        v.store(v.b.add(old, x) if v.pairs else v.fma(self.sign, x, old), place, mask)
 
 
 def multiply(b: Any, rows: int, vectors: int, parts: int, args: Sequence[Any]) -> None:
@@ -320,6 +338,26 @@ def lay(b: Any, args: Sequence[Any]) -> None:
     dst, src, stride, n = args
     v = _Vectors(b, dst.type.pointee)
     v.store_all(_apart(v, src, stride, v.below(n), 1), v.at(dst))
+
+
+def lay_words(b: Any, args: Sequence[Any], signed: bool) -> None:
+    """n integers of 8 or 16 bits from src, two in a word of dst; the last word is filled with 0.
+    dst has room for whole vectors."""
+    dst, src, n = args
+    v = _Vectors(b, dst.type.pointee)
+    both, t = 2 * v.width, src.type.pointee
+    short = _Vectors(b, t, both * _size(t))
+    fn, before = b.function, b.block
+    loop, done = (fn.append_basic_block(s) for s in ("words", "done"))
+    b.cbranch(b.icmp_signed(">", n, _const(0)), loop, done)
+    b.position_at_end(loop)
+    p = b.phi(I64)
+    x = short.load(short.at(b.gep(src, [p])), short.below(b.sub(n, p)))
+    if _size(t) < 2:
+        x = (b.sext if signed else b.zext)(x, ir.VectorType(ir.IntType(16), both))
+    v.store_all(b.bitcast(x, v.type), v.at(b.gep(dst, [b.lshr(p, _const(1))])))
+    _count(b, p, both, n, before, loop, done)
+    b.position_at_end(done)
 
 
 def lay_pairs(b: Any, args: Sequence[Any]) -> None:
