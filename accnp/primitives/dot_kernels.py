@@ -27,6 +27,8 @@ __all__ = ["dot_kernel", "moved", "place"]
 SPEED = {"f4": 1, "f8": 2, "c8": 4, "c16": 8}  # time of a product, for types that have kernels
 TINY = 64  # multiplications up to which a product is written out as loops
 FEW = 4096  # the same for integers
+SPELLED = 4  # rows, columns and steps up to which it is written out without loops,
+MANY = 64  # where there are so many products
 VECTOR = 1 << 14  # elements from which a matrix times a vector is summed in its own order
 TASK = 1 << 16  # work that is worth a task of its own, in simple element operations
 TASKS = 64  # at most
@@ -133,7 +135,8 @@ def _product(
     sizes = [text.integer(x) for x in (m, n, k)]
     strides = (down.steps[left], along.steps[left], along.steps[right], across.steps[right])
     # Kernels of the library look at strides themselves, copies are written for them.
-    rsa, csa, rsb, csb = ("1" if x == 1 and copies else text.integer(x) for x in strides)
+    named = ["1" if x == 1 and copies else text.integer(x) for x in strides]
+    rsa, csa, rsb, csb = named
     ldc = text.integer(down.steps[2])
     tiny = real and m * n * k <= TINY
     if copies and not tiny:
@@ -160,14 +163,12 @@ def _product(
         matrices = f"{x}, {rsa}, {csa}, {y}, {rsb}, {csb}, {z}, {ldc}"
         if tiny:
             text.add(f"x = {x}", f"y = {y}", f"z = {z}")
-            with text.block(f"for i in range({high}):"), text.block(f"for j in range({broad}):"):
-                text.add(f"s = {code}(0)")
-                with text.block(f"for p in range({deep}):"):
-                    one, other = f"x[i * {rsa} + p * {csa}]", f"y[p * {rsb} + j * {csb}]"
-                    if copies:
-                        one, other = f"{code}({one})", f"{code}({other})"
-                    text.add(f"s = fma({one}, {other}, s)")
-                text.add(f"z[i * {ldc} + j] = {f'{given[2]}(s)' if copies else 's'}")
+            casts = (code, given[2])
+            if count >= MANY and max(m, n, k) <= SPELLED:
+                steps = [str(v) if abs(v) <= TINY else s for v, s in zip(strides, named)]
+                _spelled(text, (m, n, k), steps, ldc, casts)
+            else:
+                _written(text, sizes, named, ldc, casts)
         elif copies:
             starts = [f"{name} = {total(places[k])}" for name, k in zip("xyz", (left, right, 2))]
             text.add(f"high = {high}", f"broad = {broad}", *starts)
@@ -185,6 +186,35 @@ def _product(
     if copies and not tiny:
         copies.close(text)
     return text.own(count * tiles_down * tiles_across, count * (work + 16))
+
+
+def _written(text: Text, sizes: Any, strides: Any, ldc: str, casts: tuple[str, str]) -> None:
+    """A small product as loops; `casts` are those of an operand and of a result."""
+    rsa, csa, rsb, csb = strides
+    (rows, columns, steps), (of, to) = sizes, casts
+    with text.block(f"for i in range({rows}):"), text.block(f"for j in range({columns}):"):
+        text.add(f"s = {of}(0)")
+        with text.block(f"for p in range({steps}):"):
+            text.add(f"s = fma({of}(x[i * {rsa} + p * {csa}]), {of}(y[p * {rsb} + j * {csb}]), s)")
+        text.add(f"z[i * {ldc} + j] = {to}(s)")
+
+
+def _spelled(text: Text, sizes: Any, strides: Any, ldc: str, casts: tuple[str, str]) -> None:
+    """The same without loops, in the same order: many products of one size."""
+    rsa, csa, rsb, csb = strides
+    (m, n, k), (of, to) = sizes, casts
+    for i in range(m):
+        for p in range(k):
+            text.add(f"x{i}_{p} = {of}(x[{i} * {rsa} + {p} * {csa}])")
+    for p in range(k):
+        for j in range(n):
+            text.add(f"y{p}_{j} = {of}(y[{p} * {rsb} + {j} * {csb}])")
+    for i in range(m):
+        for j in range(n):
+            text.add(f"s = fma(x{i}_0, y0_{j}, {of}(0))")
+            for p in range(1, k):
+                text.add(f"s = fma(x{i}_{p}, y{p}_{j}, s)")
+            text.add(f"z[{i} * {ldc} + {j}] = {to}(s)")
 
 
 def moved(pointer: int, terms: Sequence[str]) -> str:

@@ -110,6 +110,24 @@ def test_operands_are_converted_by_the_tasks(dtypes, to):
             assert np.allclose(got, (left @ right).astype(to), rtol=1e-4, atol=0.1 * (wide != "i8"))
 
 
+@pytest.mark.parametrize(("dtype", "to"), [("f4", "f4"), ("i2", "f4")])
+def test_many_small_products_are_spelled_out(dtype, to):
+    rng = np.random.default_rng(4)
+    for m, n, k in ((3, 3, 3), (4, 2, 1), (1, 4, 4), (2, 1, 3)):
+        a, b = (rng.normal(size=s).astype(dtype) for s in ((70, m, k), (70, n, k)))
+        plan = planned(
+            "dot_general", [Given(a), Given(b)], params((((2,), (2,)), ((0,), (0,))), np.dtype(to))
+        )
+        (got,) = native(plan, [Given(a), Given(b)])
+        wide = [x.astype(to) for x in (a, b)]
+        np.testing.assert_allclose(got, np.einsum("bij,bkj->bik", *wide), rtol=1e-5, atol=1e-5)
+        some = [np.array(x[:9]) for x in (a, b)]
+        np.testing.assert_array_equal(lax.dot_general(
+            *[jnp.asarray(x) for x in some], (((2,), (2,)), ((0,), (0,))),
+            preferred_element_type=np.dtype(to),
+        ), got[:9])  # fmt: skip
+
+
 def test_no_layout_no_thread_and_no_loop_changes_a_bit():
     rng = np.random.default_rng(1)
     for m, k, n in ((300, 600, 200), (1, 300, 400), (70, 5, 3), (3, 4, 2)):
