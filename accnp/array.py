@@ -139,9 +139,13 @@ class Array:
     # --- waiting and looking ---
 
     def block_until_ready(self) -> Array:
-        """Compute the value, or wait for it, and return the array itself.
+        """Compute the value, or wait for it, and return the array itself, of its shape and dtype.
 
         An error in its computation is raised here.
+
+        >>> import accnp as jnp
+        >>> (jnp.arange(2) + 1).block_until_ready()
+        Array([1, 2], dtype=int32)
         """
         node = self._node
         if type(node.value) is not Buffer and not is_traced(node):
@@ -153,12 +157,17 @@ class Array:
         return self
 
     def is_ready(self) -> bool:
-        """Whether the value is there, so that looking at it would not wait."""
+        """Whether the value is there, so that looking at it would not wait.
+
+        >>> import accnp as jnp
+        >>> jnp.arange(2).block_until_ready().is_ready()
+        True
+        """
         return engine.is_ready(self._node)
 
     @api_boundary
     def copy_to_host_async(self) -> None:
-        """Start computing the value without waiting for it."""
+        """Start computing the value without waiting for it: `x.copy_to_host_async()`."""
         if not is_traced(self._node):
             engine.materialise([self._node])
 
@@ -204,15 +213,24 @@ class Array:
 
     @api_boundary
     def item(self, *args: int) -> Any:
-        """Return one element as a Python scalar.
+        """Return one element as a Python scalar: the only one, or the one at a place.
 
-        The array must have one element, or `args` selects it.
+        A ValueError if there are several and no place, an IndexError if there is none there.
+
+        >>> import accnp as jnp
+        >>> jnp.arange(3).item(2)
+        2
         """
         return self._look("item").item(*args)
 
     @api_boundary
     def tolist(self) -> Any:
-        """Return the elements as nested lists of Python scalars."""
+        """Return the elements as nested lists of Python scalars; an error if the array is traced.
+
+        >>> import accnp as jnp
+        >>> jnp.array([[1, 2]]).tolist()
+        [[1, 2]]
+        """
         return self._look("item").tolist()
 
     @api_boundary

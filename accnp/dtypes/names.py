@@ -19,11 +19,21 @@ DType = Any  # np.dtype or ExtendedDType
 
 
 class extended(np.generic):
-    """Abstract class of dtypes that NumPy does not know."""
+    """Abstract class of dtypes that NumPy does not know.
+
+    >>> import accnp as jax
+    >>> jax.dtypes.issubdtype(jax.random.key(0).dtype, jax.dtypes.extended)
+    True
+    """
 
 
 class prng_key(extended):
-    """Abstract class of random-key dtypes."""
+    """Abstract class of random-key dtypes.
+
+    >>> import accnp as jax
+    >>> jax.dtypes.issubdtype(jax.random.key(0).dtype, jax.dtypes.prng_key)
+    True
+    """
 
 
 class ExtendedDType:
@@ -150,7 +160,15 @@ def _short_name(dtype: DType) -> str:
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> DType:
-    """The dtype used for `dtype` under the x64 switch: int64 becomes int32 when it is off."""
+    """The dtype used for `dtype` under the x64 switch: int64 becomes int32 when it is off.
+
+    Raises:
+        TypeError: it stands for no dtype.
+
+    >>> import accnp as jax
+    >>> jax.dtypes.canonicalize_dtype("float64")
+    dtype('float32')
+    """
     dtype = np.dtype(np.float64) if dtype is None else as_dtype(dtype)
     if isinstance(dtype, ExtendedDType) and not allow_extended_dtype:
         raise KeyArrayError(

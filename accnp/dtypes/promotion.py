@@ -69,7 +69,14 @@ def value_type(x: Any) -> WeakType:
 
 
 def scalar_type_of(x: Any) -> type:
-    """The Python type (bool, int, float, complex) of the kind of a number or array."""
+    """The Python type (bool, int, float, complex) of the kind of a number or array.
+
+    A TypeError if it is neither.
+
+    >>> import accnp as jax
+    >>> jax.dtypes.scalar_type_of(jax.ones(2))
+    <class 'float'>
+    """
     node = _node(value_type(x)[0], True)
     return {"bool": bool, "i*": int, "f*": float, "c*": complex}[node]
 

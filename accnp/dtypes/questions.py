@@ -147,13 +147,27 @@ def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
 
 @api_boundary
 def finfo(dtype: Any) -> Any:
-    """Limits of a floating type, as `numpy.finfo`."""
+    """Limits of a floating type, as `numpy.finfo`.
+
+    A ValueError for other types.
+
+    >>> import accnp as jnp
+    >>> float(jnp.finfo("float16").max)
+    65504.0
+    """
     return ml_dtypes.finfo(as_dtype(dtype))
 
 
 @api_boundary
 def iinfo(int_type: Any) -> Any:
-    """Limits of an integer type, as `numpy.iinfo`."""
+    """Limits of an integer type, as `numpy.iinfo`.
+
+    A ValueError for other types.
+
+    >>> import accnp as jnp
+    >>> int(jnp.iinfo("int4").max)
+    7
+    """
     try:
         dtype = as_dtype(int_type)
     except TypeError:  # a Python number: its own type
@@ -162,7 +176,14 @@ def iinfo(int_type: Any) -> Any:
 
 
 def itemsize_bits(dtype: Any) -> int:
-    """The number of bits of one value; below 8 for the small types."""
+    """The number of bits of one value; below 8 for the small types.
+
+    A TypeError if there is no such dtype.
+
+    >>> import accnp as jax
+    >>> jax.dtypes.itemsize_bits("int4")
+    4
+    """
     given = as_dtype(dtype)
     if isinstance(given, ExtendedDType):
         return 8 * given.itemsize

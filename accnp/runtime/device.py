@@ -29,7 +29,15 @@ __all__ = [
 
 
 class Device:
-    """A place where arrays live and kernels run."""
+    """A place where arrays live and kernels run.
+
+    Made by `devices()`, never by a call of the user's.
+
+    >>> import accnp as jnp
+    >>> device = jnp.devices("cpu")[0]
+    >>> device, device.platform, device.id
+    (CpuDevice(id=0), 'cpu', 0)
+    """
 
     __slots__ = ("__weakref__", "device_kind", "id", "platform", "process_index")
 

@@ -261,3 +261,11 @@ def no_out(out: Any, name: str) -> None:
             f"{name}: the 'out' argument is not supported, since arrays are immutable; "
             f"got {type(out).__name__}; use the result"
         )
+
+
+def needs_function(name: str, given: Any) -> None:
+    """Raise TypeError for what cannot be called."""
+    if not callable(given):
+        raise TypeError(
+            f"{name}: a function is needed; got {given!r} of type {type(given).__name__}"
+        )

@@ -39,11 +39,17 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
         >>> jax.dlpack.from_dlpack(x, copy=False)
         Array([0., 1., 2.], dtype=float32)
     """
+    if not hasattr(external_array, "__dlpack__"):
+        raise TypeError(
+            f"from_dlpack: an array with __dlpack__ is needed; got {external_array!r}; use asarray"
+        )
     return from_any(external_array, device=device, copy=copy)
 
 
 def is_supported_dtype(dtype: Any) -> bool:
     """Whether arrays of a dtype can be exchanged with every library.
+
+    A TypeError if there is no such dtype.
 
     Example:
         >>> import accnp as jax

@@ -149,7 +149,14 @@ def _imag(self: Array) -> Array:
 
 
 def _reshape(self: Array, *args: Any, order: str = "C", out_sharding: Any = None) -> Array:
-    """Return the elements under another shape; one size may be -1."""
+    """Return the elements under another shape; one size may be -1. The dtype stays.
+
+    A TypeError if the sizes do not fit, or are no integers.
+
+    >>> import accnp as jnp
+    >>> jnp.arange(4).reshape(2, -1).shape
+    (2, 2)
+    """
     try:
         return manipulation.reshape(self, args[0] if len(args) == 1 else args, order=order)
     except Exception as error:
@@ -159,7 +166,14 @@ def _reshape(self: Array, *args: Any, order: str = "C", out_sharding: Any = None
 
 @api_boundary
 def _transpose(self: Array, *args: Any) -> Array:
-    """Return the array with its axes permuted, or reversed."""
+    """Return the array with its axes permuted, or reversed. The dtype stays.
+
+    A ValueError if axes are not each named once.
+
+    >>> import accnp as jnp
+    >>> jnp.ones((2, 3, 4)).transpose(2, 0, 1).shape
+    (4, 2, 3)
+    """
     if not args:
         return manipulation.transpose(self)
     axes = args[0] if len(args) == 1 and (args[0] is None or np.ndim(args[0])) else args
@@ -168,18 +182,33 @@ def _transpose(self: Array, *args: Any) -> Array:
 
 @api_boundary
 def _flatten(self: Array, order: str = "C", *, out_sharding: Any = None) -> Array:
-    """Return the elements along one axis."""
+    """Return the elements along one axis. The dtype stays; a ValueError if order is not C or F.
+
+    >>> import accnp as jnp
+    >>> jnp.array([[1, 2], [3, 4]]).flatten("F")
+    Array([1, 3, 2, 4], dtype=int32)
+    """
     return manipulation.ravel(self, order)
 
 
 @api_boundary
 def _clip(self: Array, min: Any = None, max: Any = None) -> Array:
-    """Limit values to [min, max]."""
+    """Limit values to [min, max]; shapes broadcast, dtypes are promoted. A TypeError for lists.
+
+    >>> import accnp as jnp
+    >>> jnp.arange(4).clip(1, 2)
+    Array([1, 1, 2, 2], dtype=int32)
+    """
     return ufuncs.clip(self, min=min, max=max)
 
 
 def _astype(self: Array, dtype: Any, copy: bool = False, device: Any = None) -> Array:
-    """Return the array converted to a dtype."""
+    """Return the array converted to a dtype; the shape stays. A TypeError if there is no such one.
+
+    >>> import accnp as jnp
+    >>> jnp.array([1.5, -1.5]).astype(int)
+    Array([ 1, -1], dtype=int32)
+    """
     try:
         return matrices.astype(self, dtype, copy=copy, device=device)
     except Exception as error:
@@ -188,13 +217,23 @@ def _astype(self: Array, dtype: Any, copy: bool = False, device: Any = None) -> 
 
 
 def _copy(self: Array) -> Array:
-    """Return a copy."""
+    """Return a copy, of the same shape and dtype; a RuntimeError if the array was deleted.
+
+    >>> import accnp as jnp
+    >>> jnp.arange(3).copy()
+    Array([0, 1, 2], dtype=int32)
+    """
     return matrices.copy(self)
 
 
 @api_boundary
 def _conj(self: Array) -> Array:
-    """Return the complex conjugate."""
+    """Return the complex conjugate, of the same shape and dtype; never an error.
+
+    >>> import accnp as jnp
+    >>> jnp.array([1 + 2j]).conj()
+    Array([1.-2.j], dtype=complex64)
+    """
     return ufuncs.conj(self)
 
 
@@ -203,13 +242,31 @@ def _compress(
     self: Array, condition: Any, axis: int | None = None, *, out: None = None,
     size: int | None = None, fill_value: Any = 0,
 ) -> Array:  # fmt: skip
-    """Return the places of an axis for which the condition holds."""
+    """Return the places of an axis for which the condition holds. The dtype stays.
+
+    Raises:
+        ValueError: the condition is no vector, or there is no such axis.
+        TypeError: the condition is a list.
+
+    >>> import accnp as jnp
+    >>> jnp.arange(3).compress(jnp.array([True, False, True]))
+    Array([0, 2], dtype=int32)
+    """
     return taking.compress(condition, self, axis, out=out, size=size, fill_value=fill_value)
 
 
 @api_boundary
 def _view(self: Array, dtype: Any = None, type: None = None) -> Array:
-    """Return the same bits as another dtype; the last axis grows or shrinks with the width."""
+    """Return the same bits as another dtype; the last axis grows or shrinks with the width.
+
+    Raises:
+        TypeError: there is no such dtype.
+        ValueError: the last axis does not hold whole elements of it.
+
+    >>> import accnp as jnp
+    >>> jnp.array([1.0]).view("int32")
+    Array([1065353216], dtype=int32)
+    """
     if type is not None:
         raise NotImplementedError(
             f"view: the 'type' argument is not supported; got {type!r}; pass dtype only"
@@ -233,32 +290,59 @@ def _view(self: Array, dtype: Any = None, type: None = None) -> Array:
 
 @api_boundary
 def _byteswap(self: Array) -> Array:
-    """Return the array with the bytes of each element reversed."""
+    """Return the array with the bytes of each element reversed; shape and dtype stay, no errors.
+
+    >>> import accnp as jnp
+    >>> jnp.arange(2).byteswap()
+    Array([       0, 16777216], dtype=int32)
+    """
     flat = self._node
     return wrap(o.swap_bytes(flat))
 
 
 @api_boundary
 def _tobytes(self: Array, order: str = "C") -> bytes:
-    """Return the bytes of the elements."""
+    r"""Return the bytes of the elements, of any dtype; a ValueError for an unknown order.
+
+    >>> import accnp as jnp
+    >>> jnp.arange(2, dtype="int8").tobytes()
+    b'\x00\x01'
+    """
     return np.asarray(self).tobytes(order)  # pyright: ignore[reportArgumentType]
 
 
 @api_boundary
 def _to_device(self: Array, device: Any, *, stream: Any = None) -> Array:
-    """Return the array on a device."""
+    """Return the array on a device; shape and dtype stay. A ValueError if it is no device.
+
+    >>> import accnp as jnp
+    >>> jnp.arange(2).to_device(jnp.devices()[0]).platform()
+    'cpu'
+    """
     return made(self._node, device)
 
 
 @api_boundary
 def _unsafe_pointer(self: Array) -> int:
-    """The address of the elements; nobody may write there."""
+    """The address of the elements, an integer; nobody may write there. Traced arrays raise.
+
+    >>> import accnp as jnp
+    >>> jnp.arange(2).unsafe_buffer_pointer() != 0
+    True
+    """
     return self._look_there("array").ptr
 
 
 @api_boundary
 def _addressable(self: Array, index: int) -> Array:
-    """The part of the array on one of its devices."""
+    """The part of the array on one of its devices, of its dtype and a part of its shape.
+
+    An IndexError if there are fewer devices.
+
+    >>> import accnp as jnp
+    >>> jnp.arange(2).addressable_data(0)
+    Array([0, 1], dtype=int32)
+    """
     parts = self.addressable_shards
     if not 0 <= index < len(parts):
         raise IndexError(f"addressable_data: there are {len(parts)} devices; got index {index}")

@@ -24,7 +24,14 @@ __all__ = [
 
 
 class AbstractRef:
-    """The type of a reference: that of its content."""
+    """The type of a reference: that of its content.
+
+    Attributes are those of the content's type: shape, dtype, weak_type.
+
+    >>> import accnp as jnp
+    >>> jnp.ref.AbstractRef(jnp.typeof(jnp.zeros(2))).dtype.name
+    'float32'
+    """
 
     @api_boundary
     def __init__(self, inner_aval: Aval, memory_space: Any = None, kind: Any = None) -> None:
@@ -69,6 +76,8 @@ def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice:
         size: how many, not traced.
         stride: from one to the next.
 
+    Integers alone. A ValueError if the size is missing.
+
     Example:
         >>> import accnp as jnp
         >>> jnp.new_ref(jnp.arange(4))[jnp.ds(1, 2)]
@@ -83,6 +92,9 @@ def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice:
 
 class Ref:
     """A box for an array: `ref[i]` reads, `ref[i] = x` writes. Made by `new_ref`.
+
+    Shape and dtype are those of the content, and stay. Errors are those of arrays and `.at`: a
+    TypeError or an IndexError for a bad index, a ValueError for values that do not broadcast.
 
     Example:
         >>> import accnp as jnp
@@ -284,11 +296,15 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Ref
 def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
     """Make a reference to an array of a type (with `shape` and `dtype`), of zeros for now.
 
+    A TypeError if it is no type.
+
     Example:
         >>> import accnp as jnp
         >>> jnp.empty_ref(jnp.ShapeDtypeStruct((2,), jnp.float32)).shape
         (2,)
     """
+    if not hasattr(ty, "shape") or not hasattr(ty, "dtype"):
+        raise TypeError(f"empty_ref: a type with shape and dtype is needed; got {ty!r}")
     return Ref(None, zeros(ty.shape, ty.dtype))
 
 
@@ -299,6 +315,9 @@ def get(ref: Any, idx: Any = None) -> Array:
     Args:
         ref: the reference.
         idx: an index as arrays take it, with `ds(...)` where a start is traced.
+
+    Shape and dtype are those of the array's part. A ValueError if `ref` is no reference, a
+    TypeError or IndexError if idx is no index.
 
     Example:
         >>> import accnp as jnp
@@ -357,6 +376,8 @@ def set(ref: Any, idx: Any, value: Any) -> None:
         idx: an index; None for all.
         value: broadcast to the part.
 
+    The content's dtype stays. A ValueError if `ref` is no reference, or x does not broadcast.
+
     Example:
         >>> import accnp as jnp
         >>> ref = jnp.new_ref(jnp.zeros(2))
@@ -375,6 +396,8 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
         ref: the reference.
         idx: an index; None for all.
         x: broadcast to the part.
+
+    The content's dtype stays. A ValueError if `ref` is no reference, or x does not broadcast.
 
     Example:
         >>> import accnp as jnp, numpy as np
@@ -396,6 +419,8 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
 def freeze(ref: Ref) -> Array:
     """Return a reference's content; the reference is not to be used any more.
 
+    Shape and dtype are those of the content. A ValueError if it is no reference.
+
     Example:
         >>> import accnp as jnp
         >>> jnp.freeze(jnp.new_ref(jnp.arange(2)))
@@ -407,6 +432,8 @@ def freeze(ref: Ref) -> Array:
 @api_boundary
 def free_ref(ref: Ref) -> None:
     """Let go of a reference's content.
+
+    An array of any shape and dtype may be its content. A ValueError if it is no reference.
 
     Example:
         >>> import accnp as jnp

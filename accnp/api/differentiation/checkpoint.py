@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from accnp.api.arguments.convert import as_node, wrap
+from accnp.api.arguments.values import needs_function
 from accnp.api.compiled.jit import JitFunction
 from accnp.api.compiled.parameters import argument_names
 from accnp.api.compiled.statics import Options
@@ -73,7 +74,14 @@ Recompute, Saveable = _Recompute(), _Saveable()
 
 @dataclass(frozen=True)
 class Offloadable:
-    """A policy's answer: keep it in another memory. There is one memory here, where it is kept."""
+    """A policy's answer: keep it in another memory. There is one memory here, where it is kept.
+
+    An array of any shape and dtype may be meant. Nothing is refused: no errors.
+
+    >>> from accnp.ad_checkpoint import Offloadable
+    >>> Offloadable(src="device", dst="pinned_host").dst
+    'pinned_host'
+    """
 
     src: str
     dst: str
@@ -190,6 +198,8 @@ def _no_offload(function: str, source: str, target: str) -> NotImplementedError:
 @api_boundary
 def checkpoint_name(x: Any, name: str) -> Any:
     """Return a tree of arrays unchanged, under a name that policies know.
+
+    Shapes and dtypes stay. A TypeError if a leaf is no array.
 
     Example:
         >>> import accnp as jnp
@@ -371,11 +381,15 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tu
 def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     """Print what `f`'s backward pass needs from its forward pass, one array a line.
 
+    A TypeError if f is no function, or an argument has leaves that are no arrays. Shapes and dtypes
+    are written as in jaxprs.
+
     Example:
         >>> import accnp as jnp
         >>> from accnp.ad_checkpoint import print_saved_residuals
         >>> print_saved_residuals(jnp.checkpoint(lambda x: jnp.sin(jnp.sin(x))), jnp.ones(3))
         f32[3] from the argument x
     """
+    needs_function("print_saved_residuals", f)
     for aval, origin in saved_residuals(f, *args, **kwargs):
         print(f"{short_aval(aval)} {origin}")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp.api.arguments.convert import as_node, wrap
+from accnp.api.arguments.values import needs_function
 from accnp.api.differentiation.custom_rules import (
     RuleCall,
     SymbolicZero,
@@ -37,6 +38,12 @@ class custom_jvp:
         nondiff_argnums, nondiff_argnames: arguments that are not differentiated, such as functions;
             the rule gets them first, before the primals.
 
+    Tangents have the shapes and dtypes of what they belong to.
+
+    Raises:
+        TypeError: `fun` is no function; or a rule returns other structures, shapes or dtypes.
+        AttributeError: it is called before the rule is set.
+
     Example:
         >>> import accnp as jnp
         >>> @jnp.custom_jvp
@@ -56,6 +63,7 @@ class custom_jvp:
         nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: Sequence[str] = (),
     ) -> None:
+        needs_function("custom_jvp", fun)
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)

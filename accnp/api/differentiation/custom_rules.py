@@ -71,6 +71,12 @@ class SymbolicZero:
     """Stands for a tangent or cotangent that is zero, in rules that asked for `symbolic_zeros`.
 
     It has the attributes of its `aval`: shape, dtype, ndim, size, weak_type.
+
+    It is a value for rules, and no operand: functions of arrays raise a TypeError.
+
+    >>> import accnp as jax
+    >>> jax.custom_derivatives.SymbolicZero(jax.typeof(jax.ones(2))).shape
+    (2,)
     """
 
     __slots__ = ("aval",)
@@ -97,7 +103,14 @@ class SymbolicZero:
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
-    """Return the zero tangents of a tree of values, as arrays or as `SymbolicZero`s."""
+    """Return the zero tangents of a tree of values, as arrays or as `SymbolicZero`s.
+
+    Shapes stay; the dtype of integers' tangents is float0. A TypeError if a leaf is no array.
+
+    >>> import accnp as jax
+    >>> jax.custom_derivatives.zero_from_primal({"w": 2.0})
+    {'w': Array(0., dtype=float32, weak_type=True)}
+    """
 
     def zero(x: Any) -> Any:
         return tangent_value(None, as_node(x, "zero_from_primal").aval, symbolic_zeros)

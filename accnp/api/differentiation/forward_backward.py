@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from accnp.api.arguments.values import needs_function
 from accnp.api.compiled.jit import jit
 from accnp.api.differentiation.derivatives import vjp
 from accnp.errors import api_boundary
@@ -33,6 +34,8 @@ def fwd_and_bwd(
         bwd: of that and a cotangent of the value; gives a tuple of cotangents, one for each of
             `argnums`.
 
+    Dtypes are floating or complex. A TypeError if `fun` is no function.
+
     Example:
         >>> import accnp as jnp
         >>> fwd, bwd = jnp.fwd_and_bwd(lambda x, y: x * y, argnums=(0, 1))
@@ -40,6 +43,7 @@ def fwd_and_bwd(
         >>> [float(ct) for ct in bwd(residuals, 1.0)]
         [3.0, 2.0]
     """
+    needs_function("fwd_and_bwd", fun)
     places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
     def fwd(*args: Any) -> Any:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp.api.arguments.convert import as_node
+from accnp.api.arguments.values import needs_function
 from accnp.api.elements.composed import Composed
 from accnp.api.mapping.vmap import vmap
 from accnp.array import Array, wrap
@@ -107,6 +108,9 @@ def linear_call(
         residual_args: a tree of arrays; no derivative with respect to them.
         linear_args: a tree of arrays.
 
+    Arrays may have any shape and floating or complex dtype. A TypeError if one of both is no
+    function, or a leaf no array.
+
     Example:
         >>> import accnp as jax
         >>> def scaled(x):
@@ -115,6 +119,8 @@ def linear_call(
         >>> scaled(3.0), jax.grad(scaled)(3.0)
         (Array(6., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
+    needs_function("linear_call", fun)
+    needs_function("linear_call", fun_transpose)
     residuals, res_tree = flatten_arrays(residual_args)
     linear, lin_tree = flatten_arrays(linear_args)
     n = len(residuals)

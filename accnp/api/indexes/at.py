@@ -22,7 +22,7 @@ from accnp.api.arguments.convert import (
     to_shape,
 )
 from accnp.api.arguments.shapes import concrete
-from accnp.api.arguments.values import number_node, to_dtype
+from accnp.api.arguments.values import needs_function, number_node, to_dtype
 from accnp.api.arrays.manipulation import reshape_plain
 from accnp.api.elements import ufuncs
 from accnp.api.flow.loops import while_loop
@@ -274,7 +274,14 @@ class AtIndex:
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """Return x[key]; `mode="fill"` gives nan (or `fill_value`) out of bounds."""
+        """Return x[key], of the dtype of x; `mode="fill"` gives nan or `fill_value` out of bounds.
+
+        Else the nearest element is read there. An IndexError or a TypeError if the key is none.
+
+        >>> import accnp as jnp
+        >>> jnp.arange(3).at[7].get(mode="fill", fill_value=-1)
+        Array(-1, dtype=int32)
+        """
         fill = None if fill_value is None else np.asarray(fill_value).item()
         node = read(
             self.array._node,
@@ -293,34 +300,68 @@ class AtIndex:
 
     @api_boundary
     def set(self, values: Any, **hints: Any) -> Array:
-        """x[key] = values."""
+        """x[key] = values, in a copy of the shape and dtype of x; out of bounds nothing is written.
+
+        Raises:
+            IndexError, TypeError: the key is none.
+            ValueError: values do not broadcast to x[key], or there is no such mode.
+
+        >>> import accnp as jnp
+        >>> jnp.zeros(3).at[1].set(5.0)
+        Array([0., 5., 0.], dtype=float32)
+        """
         return self._write("scatter", values, hints)
 
     @api_boundary
     def add(self, values: Any, **hints: Any) -> Array:
-        """x[key] += values; a place named twice is added to twice."""
+        """x[key] += values; a place named twice is added to twice. Shape, dtype, errors: see `set`.
+
+        >>> import accnp as jnp
+        >>> jnp.zeros(3).at[jnp.array([0, 0])].add(1.0)
+        Array([2., 0., 0.], dtype=float32)
+        """
         return self._write("scatter_add", values, hints)
 
     @api_boundary
     def subtract(self, values: Any, **hints: Any) -> Array:
-        """x[key] -= values."""
+        """x[key] -= values, as of `add`. Shape, dtype, errors: see `set`.
+
+        >>> import accnp as jnp
+        >>> jnp.zeros(3).at[1].subtract(1.0)
+        Array([ 0., -1.,  0.], dtype=float32)
+        """
         return self._write("scatter_add", ufuncs.negative(values), hints)
 
     @api_boundary
     def multiply(self, values: Any, **hints: Any) -> Array:
-        """x[key] *= values."""
+        """x[key] *= values, as of `add`. Shape, dtype, errors: see `set`.
+
+        >>> import accnp as jnp
+        >>> jnp.arange(3).at[1:].multiply(10)
+        Array([ 0, 10, 20], dtype=int32)
+        """
         return self._write("scatter_mul", values, hints)
 
     mul = multiply
 
     @api_boundary
     def min(self, values: Any, **hints: Any) -> Array:
-        """x[key] = minimum(x[key], values)."""
+        """x[key] = minimum(x[key], values). Shape, dtype, errors: see `set`.
+
+        >>> import accnp as jnp
+        >>> jnp.arange(3).at[:].min(1)
+        Array([0, 1, 1], dtype=int32)
+        """
         return self._write("scatter_min", values, hints)
 
     @api_boundary
     def max(self, values: Any, **hints: Any) -> Array:
-        """x[key] = maximum(x[key], values)."""
+        """x[key] = maximum(x[key], values). Shape, dtype, errors: see `set`.
+
+        >>> import accnp as jnp
+        >>> jnp.arange(3).at[:].max(1)
+        Array([1, 1, 2], dtype=int32)
+        """
         return self._write("scatter_max", values, hints)
 
     def _factors(self, values: Any, hints: dict[str, Any]) -> Array:
@@ -331,17 +372,35 @@ class AtIndex:
 
     @api_boundary
     def divide(self, values: Any, **hints: Any) -> Array:
-        """x[key] /= values."""
+        """x[key] /= values. Shape, dtype, errors: see `set`.
+
+        >>> import accnp as jnp
+        >>> jnp.arange(3.0).at[2].divide(4)
+        Array([0. , 1. , 0.5], dtype=float32)
+        """
         return ufuncs.divide(self.array, self._factors(values, hints))
 
     @api_boundary
     def power(self, values: Any, **hints: Any) -> Array:
-        """x[key] **= values."""
+        """x[key] **= values. Shape, dtype, errors: see `set`.
+
+        >>> import accnp as jnp
+        >>> jnp.arange(3).at[2].power(3)
+        Array([0, 1, 8], dtype=int32)
+        """
         return ufuncs.power(self.array, self._factors(values, hints))
 
     @api_boundary
     def apply(self, func: Callable[[Any], Any], **hints: Any) -> Array:
-        """x[key] = func(x[key]); an element named twice is changed twice."""
+        """x[key] = func(x[key]); an element named twice is changed twice.
+
+        Shape, dtype, errors: see `set`; a TypeError if func is no function.
+
+        >>> import accnp as jnp
+        >>> jnp.arange(3).at[1:].apply(lambda v: v * v + 1)
+        Array([0, 2, 5], dtype=int32)
+        """
+        needs_function("at[].apply", func)
         x = self.array._node
         aval = x.aval
         target = _target(aval.shape, self.index, hints.get("wrap_negative_indices", True))

@@ -44,6 +44,8 @@ class Tracer(metaclass=_TracerType):
 def ensure_compile_time_eval() -> Iterator[None]:
     """Compute what can be computed while a function is being traced, instead of recording it.
 
+    For arrays of any shape and dtype; values that depend on traced arguments raise as ever.
+
     Example:
         >>> import accnp as jax
         >>> @jax.jit

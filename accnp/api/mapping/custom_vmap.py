@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp.api.arguments.convert import wrap
+from accnp.api.arguments.values import needs_function
 from accnp.api.flow.bodies import as_leaves, close, record_body, values
 from accnp.api.flow.scans import map as map_rows
 from accnp.errors import api_boundary
@@ -52,6 +53,7 @@ class custom_vmap:
 
     @api_boundary
     def __init__(self, fun: Callable[..., Any]) -> None:
+        needs_function("custom_vmap", fun)
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.vmap_rule: Rule | None = None
@@ -162,6 +164,8 @@ def _on_nodes(
 @api_boundary
 def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
     """Make a function that `vmap` runs on one example after the other, by `lax.map`.
+
+    Shapes and dtypes are those of f. A TypeError if f is no function.
 
     Example:
         >>> import accnp as jnp

@@ -8,11 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from accnp.api.arguments.values import needs_function
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.pytree import tree_leaves
 
 __all__ = ["inspect_array_sharding", "visualize_array_sharding", "visualize_sharding"]
+
+
+def _sharding(name: str, x: Any) -> Any:
+    if not hasattr(x, "sharding"):
+        raise TypeError(f"{name}: an array is needed; got {x!r} of type {type(x).__name__}")
+    return x.sharding
 
 
 @api_boundary
@@ -28,8 +35,9 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> No
         >>> jnp.debug.inspect_array_sharding(jnp.ones(2), callback=lambda s: print(s.device_set))
         {CpuDevice(id=0)}
     """
+    needs_function("debug.inspect_array_sharding", callback)
     for leaf in tree_leaves(value):
-        callback(leaf.sharding)
+        callback(_sharding("debug.inspect_array_sharding", leaf))
 
 
 @api_boundary
@@ -105,4 +113,5 @@ def visualize_array_sharding(arr: Array, **kwargs: Any) -> None:
         |       CPU 0        |
         +--------------------+
     """
-    visualize_sharding(arr.shape, arr.sharding, **kwargs)
+    where = _sharding("debug.visualize_array_sharding", arr)
+    visualize_sharding(arr.shape, where, **kwargs)
