@@ -7,6 +7,7 @@ the other half.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from enum import IntEnum
 from math import prod
@@ -87,16 +88,38 @@ def _fft_infer(x: Aval, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> A
     return make_aval(shape, _wide(x.dtype))
 
 
-def _fft_numpy(x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
-    import scipy.fft
+@functools.cache
+def _pocketfft() -> Any:
+    """The functions below `scipy.fft`, whose checks take 3 to 8 us a call; None if they are gone."""
+    try:
+        from scipy.fft._pocketfft import pypocketfft
+    except ImportError:
+        return None
+    return pypocketfft
 
+
+def _transformed(x: Any, fft_type: FftType, lengths: tuple[int, ...], workers: int) -> Any:
+    axes = tuple(range(x.ndim - len(lengths), x.ndim))
+    forward = fft_type in (FftType.FFT, FftType.RFFT)
+    library = _pocketfft()
+    of_half = fft_type == FftType.IRFFT
+    if library is None or (of_half and x.shape[-1] != lengths[-1] // 2 + 1):
+        import scipy.fft
+
+        return getattr(scipy.fft, _NAMES[fft_type])(x, lengths, axes, workers=workers)
+    scaled = 0 if forward else 2  # 2: divided by the number of elements
+    if of_half:
+        return library.c2r(x, axes, lengths[-1], forward, scaled, None, workers)
+    way = library.r2c if fft_type == FftType.RFFT else library.c2c
+    return way(x, axes, forward, scaled, None, workers)
+
+
+def _fft_numpy(x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
     if not x.size or not prod(fft_lengths):
         aval = _fft_infer(make_aval(x.shape, x.dtype), fft_type=fft_type, fft_lengths=fft_lengths)
         return np.zeros(aval.shape, aval.dtype)
-    axes = tuple(range(x.ndim - len(fft_lengths), x.ndim))
-    several = len(axes) > 1 and prod(fft_lengths) >= SEVERAL
-    workers = config.threads if several else 1
-    y = getattr(scipy.fft, _NAMES[fft_type])(x, fft_lengths, axes, workers=workers)
+    several = len(fft_lengths) > 1 and prod(fft_lengths) >= SEVERAL
+    y = _transformed(x, fft_type, fft_lengths, config.threads if several else 1)
     if x.dtype.kind == "f" and fft_type != FftType.RFFT:
         y.imag += 0  # the half that is mirrored has -0 for 0
     return y
