@@ -8,6 +8,7 @@ the other half.
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Sequence
 from enum import IntEnum
 from math import prod
@@ -90,12 +91,11 @@ def _fft_infer(x: Aval, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> A
 
 @functools.cache
 def _pocketfft() -> Any:
-    """The functions below `scipy.fft`, whose checks take 3 to 8 us a call; None if they are gone."""
+    """The functions below `scipy.fft`, whose checks take 3 to 8 us; None if they are gone."""
     try:
-        from scipy.fft._pocketfft import pypocketfft
+        return importlib.import_module("scipy.fft._pocketfft.pypocketfft")
     except ImportError:
         return None
-    return pypocketfft
 
 
 def _transformed(x: Any, fft_type: FftType, lengths: tuple[int, ...], workers: int) -> Any:
