@@ -4,8 +4,9 @@
 from accnp.api.exporting.dims import (
     SymbolicScope, is_symbolic_dim, symbolic_args_specs, symbolic_shape,
 )  # fmt: skip
-from accnp.api.exporting.exported import (
-    DisabledSafetyCheck, Exported, default_export_platform, deserialize, export,
+from accnp.api.exporting.exported import Exported, deserialize, export
+from accnp.api.exporting.options import (
+    DisabledSafetyCheck, default_export_platform,
     maximum_supported_calling_convention_version, minimum_supported_calling_convention_version,
 )  # fmt: skip
 from accnp.api.exporting.trees import (

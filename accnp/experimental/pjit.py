@@ -39,6 +39,8 @@ def pjit(
         fun: a function of pytrees of arrays.
         in_shardings, out_shardings, and the rest: as in `jit`.
 
+    Errors are those of `jit`; arrays may have any shape and dtype.
+
     Example:
         >>> from accnp.experimental.pjit import pjit
         >>> float(pjit(lambda x: x + 1)(1.0))

@@ -22,6 +22,8 @@ def shard_map(
         in_specs, out_specs: how arguments are cut, and results joined.
         check_rep: `check_vma` of `accnp.shard_map`.
 
+    Errors are those of `accnp.shard_map`; dtypes are those of f, shapes those of its parts, joined.
+
     Example:
         >>> import accnp as jnp
         >>> from accnp.experimental.shard_map import shard_map

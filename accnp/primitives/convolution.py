@@ -31,6 +31,12 @@ class ConvDimensionNumbers(NamedTuple):
         lhs_spec: axes of the array: (examples, features, space...).
         rhs_spec: axes of the kernel: (output features, input features, space...).
         out_spec: axes of the result: (examples, features, space...).
+
+    `lax.conv_general_dilated` looks at it, and raises a TypeError where it does not fit.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.ConvDimensionNumbers((0, 1, 2), (0, 1, 2), (0, 1, 2)).lhs_spec
+    (0, 1, 2)
     """
 
     lhs_spec: Sequence[int]

@@ -22,7 +22,16 @@ __all__ = ["GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbe
 
 
 class GatherDimensionNumbers(NamedTuple):
-    """Which axes of operand, indices and output belong together."""
+    """Which axes of operand, indices and output belong together.
+
+    `lax.gather` looks at it, and raises a TypeError where it does not fit.
+
+    >>> import accnp as jnp
+    >>> rows = jnp.lax.GatherDimensionNumbers(
+    ...     offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
+    >>> jnp.lax.gather(jnp.eye(3), jnp.array([[2]]), rows, (1, 3))
+    Array([[0., 0., 1.]], dtype=float32)
+    """
 
     offset_dims: tuple[int, ...]  # axes of the output that run inside a window
     collapsed_slice_dims: tuple[int, ...]  # axes of the operand whose window of 1 is dropped
@@ -32,7 +41,16 @@ class GatherDimensionNumbers(NamedTuple):
 
 
 class ScatterDimensionNumbers(NamedTuple):
-    """Which axes of operand, indices and updates belong together."""
+    """Which axes of operand, indices and updates belong together.
+
+    `lax.scatter` looks at it, and raises a TypeError where it does not fit.
+
+    >>> import accnp as jnp
+    >>> one = jnp.lax.ScatterDimensionNumbers(
+    ...     update_window_dims=(), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
+    >>> jnp.lax.scatter_add(jnp.zeros(3), jnp.array([[1]]), jnp.array([5.0]), one)
+    Array([0., 5., 0.], dtype=float32)
+    """
 
     update_window_dims: tuple[int, ...]
     inserted_window_dims: tuple[int, ...]
@@ -42,7 +60,14 @@ class ScatterDimensionNumbers(NamedTuple):
 
 
 class GatherScatterMode(enum.Enum):
-    """What happens to windows that do not lie inside the operand."""
+    """What happens to windows that do not lie inside the operand.
+
+    A ValueError for texts that name none.
+
+    >>> import accnp as jnp
+    >>> jnp.arange(3).at[9].get(mode=jnp.lax.GatherScatterMode.CLIP)
+    Array(2, dtype=int32)
+    """
 
     CLIP = 0
     FILL_OR_DROP = 1

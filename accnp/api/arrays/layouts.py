@@ -24,6 +24,8 @@ class Layout:
         major_to_minor: the axes, the slowest first.
         tiling, sub_byte_element_size_in_bits: for other devices; kept.
 
+    A TypeError if the axes are no sequence; `device_put` refuses other orders than that of rows.
+
     Example:
         >>> from accnp.experimental.layout import Layout
         >>> Layout((0, 1)).major_to_minor

@@ -59,6 +59,15 @@ class Error:
 
     Of several errors of one kind the first counts, of several kinds the one whose check comes first
     in the program.
+
+    `get()` gives its text, `throw()` raises it.
+
+    >>> import accnp as jnp
+    >>> from accnp.experimental import checkify
+    >>> positive = checkify.checkify(lambda x: checkify.check(x > 0, "x is {}", x))
+    >>> error, _ = positive(jnp.array(-1.0))
+    >>> error.get()
+    'x is -1.0 (`check` failed)'
     """
 
     __slots__ = ("_meanings", "_places")
@@ -246,6 +255,11 @@ def check_error(error: Error) -> None:
     """Raise the error that an `Error` holds, if any; under `checkify`, note it again.
 
     Of a mapped function's errors one is raised: that of the last example that has one.
+
+    >>> import accnp as jnp
+    >>> from accnp.experimental import checkify
+    >>> error, y = checkify.checkify(lambda x: x + 1)(1.0)
+    >>> checkify.check_error(error)
     """
     if not isinstance(error, Error):
         raise TypeError(f"check_error takes an Error as argument, got type {type(error)} instead.")

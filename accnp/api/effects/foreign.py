@@ -32,6 +32,8 @@ _Plain = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 def pycapsule(funcptr: Any) -> Any:
     """Wrap the address of a compiled function, given as a ctypes function, into a capsule.
 
+    An address is not looked at: no errors here; a wrong one ends the process when it is called.
+
     Example:
         >>> import accnp as jax, ctypes
         >>> type(jax.ffi.pycapsule(ctypes.CDLL(None).free)).__name__
@@ -67,6 +69,10 @@ def register_ffi_target(
     Raises:
         NotImplementedError: another interface or platform.
         TypeError: `fn` is no capsule.
+
+    >>> import accnp as jax, ctypes
+    >>> free = jax.ffi.pycapsule(ctypes.CDLL(None).free)
+    >>> jax.ffi.register_ffi_target("docs.free", free, api_version=0)
     """
     if api_version != 0:
         raise NotImplementedError(
@@ -198,6 +204,12 @@ def include_dir() -> str:
 
     Raises:
         NotImplementedError: always.
+
+    >>> import accnp as jax
+    >>> jax.ffi.include_dir()
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ffi.include_dir: ...
     """
     raise _needs_xla("include_dir", "functions void f(void *out, const void **in) need no header")
 
@@ -208,6 +220,12 @@ def ffi_lowering(call_target_name: str, **_: Any) -> Callable[..., Any]:
 
     Raises:
         NotImplementedError: always.
+
+    >>> import accnp as jax
+    >>> jax.ffi.ffi_lowering("f")
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ffi.ffi_lowering: ...
     """
     raise _needs_xla("ffi_lowering", "use ffi.ffi_call")
 
@@ -218,6 +236,12 @@ def build_ffi_lowering_function(call_target_name: str, **_: Any) -> Callable[...
 
     Raises:
         NotImplementedError: always.
+
+    >>> import accnp as jax
+    >>> jax.ffi.build_ffi_lowering_function("f")
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ffi.build_ffi_lowering_function: ...
     """
     raise _needs_xla("build_ffi_lowering_function", "use ffi.ffi_call")
 
@@ -228,6 +252,12 @@ def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") 
 
     Raises:
         NotImplementedError: always.
+
+    >>> import accnp as jax
+    >>> jax.ffi.register_ffi_type("t", None)
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ffi.register_ffi_type: ...
     """
     raise _needs_xla("register_ffi_type", "keep state in your own library")
 
@@ -238,11 +268,22 @@ def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
 
     Raises:
         NotImplementedError: always.
+
+    >>> import accnp as jax
+    >>> jax.ffi.register_ffi_type_id("t", None)
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ffi.register_ffi_type_id: ...
     """
     raise _needs_xla("register_ffi_type_id", "keep state in your own library")
 
 
 @api_boundary
 def register_ffi_target_as_batch_partitionable(name: str) -> None:
-    """Say that a target may be called for parts of a batch: true of every one here, where nothing
-    is partitioned."""
+    """Say that a target may be called for parts of a batch: here every one may.
+
+    Any name is taken: no errors.
+
+    >>> import accnp as jax
+    >>> jax.ffi.register_ffi_target_as_batch_partitionable("my.target")
+    """

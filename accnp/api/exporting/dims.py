@@ -246,6 +246,8 @@ class SymbolicScope:
     Args:
         constraints_str: such as "b >= 8", "mod(b, 2) == 0", "c <= b".
 
+    A ValueError if a constraint cannot be read, or contradicts another one.
+
     Example:
         >>> import accnp as jax
         >>> scope = jax.export.SymbolicScope(["b >= 8"])
@@ -417,6 +419,8 @@ def symbolic_shape(
 def is_symbolic_dim(p: Any) -> bool:
     """Whether a size is a symbol or has one in it.
 
+    Anything may be asked about: no errors.
+
     Example:
         >>> import accnp as jax
         >>> jax.export.is_symbolic_dim(3)
@@ -438,6 +442,8 @@ def symbolic_args_specs(
         args: a tree of arrays, or of anything that has a shape and a dtype.
         shapes_specs: a shape as text, or a tree of them that begins like `args`; None: as it is.
         constraints, scope: as of `symbolic_shape`.
+
+    A ValueError if a text cannot be read, or does not fit the rank or the tree of `args`.
 
     Example:
         >>> import accnp as jax

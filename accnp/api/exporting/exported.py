@@ -20,6 +20,11 @@ from accnp.api.differentiation.custom_vjp import custom_vjp
 from accnp.api.differentiation.derivatives import vjp as pull_back
 from accnp.api.exporting.dims import Dim, SymbolicScope, symbolic_shape
 from accnp.api.exporting.fitting import Fit, number_at
+from accnp.api.exporting.options import (
+    DisabledSafetyCheck,
+    default_export_platform,
+    maximum_supported_calling_convention_version,
+)
 from accnp.api.exporting.programs import Encoder, decoded, dtype_of
 from accnp.api.exporting.trees import read_tree, write_tree
 from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct
@@ -31,50 +36,9 @@ from accnp.primitives.kinds import dtype_kind
 from accnp.pytree import PyTreeDef, flatten_arrays, tree_map, tree_unflatten
 from accnp.runtime.device import default_backend
 
-__all__ = [
-    "DisabledSafetyCheck", "Exported", "default_export_platform", "deserialize", "export",
-    "maximum_supported_calling_convention_version",
-    "minimum_supported_calling_convention_version",
-]  # fmt: skip
+__all__ = ["Exported", "deserialize", "export"]
 
-minimum_supported_calling_convention_version = 9
-maximum_supported_calling_convention_version = 10
 _MAGIC = b"accnp program 1\n"
-
-
-def default_export_platform() -> str:
-    """The platform for which programs are exported without further words."""
-    return default_backend()
-
-
-class DisabledSafetyCheck:
-    """A check that `export` leaves out, in jax; there is none of these here."""
-
-    def __init__(self, _impl: str) -> None:
-        self._impl = _impl
-
-    @classmethod
-    def platform(cls) -> DisabledSafetyCheck:
-        """The check that a program runs where it was exported for."""
-        return cls("platform")
-
-    @classmethod
-    def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
-        """The check that a custom call is known to be stable."""
-        return cls(f"custom_call:{target_name}")
-
-    def is_custom_call(self) -> str | None:
-        """The custom call that is meant, or None."""
-        return self._impl.partition(":")[2] or None
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, DisabledSafetyCheck) and self._impl == other._impl
-
-    def __hash__(self) -> int:
-        return hash(self._impl)
-
-    def __repr__(self) -> str:
-        return self._impl
 
 
 class SymbolicAval:
@@ -96,7 +60,16 @@ def _aval(shape: Sequence[Any], dtype: Any, weak: bool) -> Any:
 
 
 class Exported:
-    """A program with the types of its arguments and results."""
+    """A program with the types of its arguments and results.
+
+    Made by `export` and `deserialize`. `in_avals` and `out_avals` are shapes and dtypes; `call`
+    runs it, and raises a ValueError for others; `serialize()` gives bytes.
+
+    >>> import accnp as jax
+    >>> program = jax.export.export(jax.jit(lambda x: x + 1))(jax.ShapeDtypeStruct((2,), "float32"))
+    >>> program.call(jax.numpy.ones(2))
+    Array([2., 2.], dtype=float32)
+    """
 
     nr_devices = 1
     calling_convention_version = maximum_supported_calling_convention_version
@@ -338,6 +311,12 @@ def deserialize(blob: bytearray | bytes) -> Exported:
 
     Raises:
         ValueError: the bytes are not such a program, or damaged.
+
+    >>> import accnp as jax
+    >>> export = jax.export
+    >>> blob = export.export(jax.jit(lambda x: x + 1))(1.0).serialize()
+    >>> export.deserialize(blob).call(2.0)
+    Array(3., dtype=float32, weak_type=True)
     """
     data = bytes(blob)
     start = len(_MAGIC) + 12

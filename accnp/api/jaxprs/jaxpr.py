@@ -35,6 +35,8 @@ __all__ = ["ShapeDtypeStruct", "closed_jaxpr", "eval_shape", "make_jaxpr", "type
 class ShapeDtypeStruct:
     """The type of an array: shape, dtype and weak_type, without a value.
 
+    A TypeError if there is no such dtype, a ValueError if it is None.
+
     Example:
         >>> import accnp as jax
         >>> jax.ShapeDtypeStruct((3,), "float32")

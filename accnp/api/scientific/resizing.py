@@ -28,7 +28,14 @@ __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
 
 class ResizeMethod(enum.Enum):
-    """How elements between those of an image are found."""
+    """How elements between those of an image are found.
+
+    `image.resize` takes it or its name, for any floating dtype; a ValueError for other names.
+
+    >>> import accnp as jnp
+    >>> jnp.image.resize(jnp.arange(2.0), (4,), jnp.image.ResizeMethod.NEAREST)
+    Array([0., 0., 1., 1.], dtype=float32)
+    """
 
     NEAREST = 0
     LINEAR = 1

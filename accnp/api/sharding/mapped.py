@@ -345,6 +345,9 @@ def smap(
         out_axes: for the results, likewise.
         axis_name: the axis of the mesh.
 
+    Shapes and dtypes are those of f's parts, joined. A TypeError if f is no function, a ValueError
+    if there is no mesh in use, or no such axis.
+
     Example:
         >>> import accnp as jnp
         >>> with jnp.set_mesh(jnp.make_mesh((1,), ("x",))):

@@ -29,6 +29,10 @@ class AxisType(enum.Enum):
     """Who decides how values lie along an axis: the engine, their types, or the program of a part.
 
     On devices that share their memory nothing depends on it.
+
+    >>> import accnp as jnp
+    >>> jnp.sharding.AxisType.Auto
+    Auto
     """
 
     Auto = enum.auto()
@@ -41,7 +45,12 @@ class AxisType(enum.Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class ManualAxisType:
-    """Along which axes a value of a part differs, and along which it is a sum to be taken."""
+    """Along which axes a value of a part differs, and along which it is a sum to be taken.
+
+    >>> import accnp as jnp
+    >>> jnp.sharding.ManualAxisType(varying=frozenset({"x"})).varying
+    frozenset({'x'})
+    """
 
     varying: frozenset[Any] = frozenset()
     unreduced: frozenset[Any] = frozenset()
@@ -49,7 +58,14 @@ class ManualAxisType:
 
 
 class AbstractDevice:
-    """A kind of device, for meshes that name no devices."""
+    """A kind of device, for meshes that name no devices.
+
+    Its attributes are what was given: no errors.
+
+    >>> import accnp as jnp
+    >>> jnp.sharding.AbstractDevice("cpu", None, "cpu").platform
+    'cpu'
+    """
 
     def __init__(self, device_kind: str, num_cores: int | None, platform: str) -> None:
         self.device_kind, self.num_cores, self.platform = device_kind, num_cores, platform
@@ -257,6 +273,13 @@ class AbstractMesh(_Grid):
         axis_names: as many names.
         axis_types: an `AxisType` for each axis; Auto by default.
         abstract_device: the kind of device, or None.
+
+    Raises:
+        ValueError: names and axes do not fit, or a name stands twice.
+
+    >>> import accnp as jnp
+    >>> dict(jnp.sharding.AbstractMesh((4, 2), ("x", "y")).shape)
+    {'x': 4, 'y': 2}
     """
 
     @api_boundary
@@ -375,6 +398,8 @@ _NO_MESH = AbstractMesh((), ())
 class set_mesh:
     """Use a mesh from now on, or within a `with` block: for `PartitionSpec`s that name none.
 
+    A ValueError if it is no mesh. It matters to arrays of any shape and dtype.
+
     Example:
         >>> import accnp as jnp
         >>> with jnp.set_mesh(jnp.make_mesh((1,), ("x",))) as mesh:
@@ -413,6 +438,8 @@ class within:
 
 class use_abstract_mesh(within):
     """Use a mesh without devices within a `with` block.
+
+    Arrays cannot be placed on it: that raises a ValueError.
 
     Example:
         >>> import accnp as jnp

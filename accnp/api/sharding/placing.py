@@ -37,6 +37,9 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 def reshard(xs: Any, out_shardings: Any) -> Any:
     """Lay arrays on devices in another way, anywhere: `with_sharding_constraint` by another name.
 
+    Shapes and dtypes stay. A ValueError if there is no such sharding, no mesh in use, or an axis
+    cannot be cut evenly; a TypeError for what is no array.
+
     Example:
         >>> import accnp as jnp
         >>> s = jnp.NamedSharding(jnp.make_mesh((1,), ("x",)), jnp.P("x"))

@@ -53,6 +53,8 @@ class Shard:
         global_shape: the shape of the whole.
         data: the part, or a function that gives it.
 
+    Made by `addressable_shards`; of the array's dtype. No errors: `data` may be None.
+
     Example:
         >>> import accnp as jnp
         >>> jnp.arange(3).addressable_shards[0].index

@@ -42,6 +42,8 @@ class PartitionSpec:
 
     Dimensions that are not named are whole. A spec is a leaf of trees.
 
+    Any names are taken; where it meets a mesh that lacks one, a ValueError is raised.
+
     Example:
         >>> import accnp as jnp
         >>> jnp.P("data", None)
@@ -144,7 +146,12 @@ def axes_of(entry: Any) -> tuple[Any, ...]:
 
 
 class Sharding:
-    """How an array lies on devices. Subclasses say which part of a shape each one holds."""
+    """How an array lies on devices. Subclasses say which part of a shape each one holds.
+
+    >>> import accnp as jnp
+    >>> isinstance(jnp.ones(3).sharding, jnp.sharding.Sharding)
+    True
+    """
 
     _devices: tuple[Device, ...]
     memory_kind: str | None = "device"

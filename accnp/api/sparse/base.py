@@ -21,6 +21,14 @@ class JAXSparse(abc.ABC):
     """A sparse array: `data` of the elements that are stored, and a `shape`.
 
     How many are stored (`nse`) is static; places that are not needed have indices beyond the shape.
+
+    Elements are of any dtype that arrays have. Functions of dense arrays raise a TypeError for it:
+    see `sparsify`.
+
+    >>> import accnp as jnp
+    >>> from accnp.experimental import sparse
+    >>> isinstance(sparse.BCOO.fromdense(jnp.eye(2)), sparse.JAXSparse)
+    True
     """
 
     data: Array
@@ -36,6 +44,11 @@ class JAXSparse(abc.ABC):
         self, args: Sequence[Any], *, shape: Sequence[int], indices_sorted: bool = False,
         unique_indices: bool = False,
     ) -> None:  # fmt: skip
+        if not isinstance(args, tuple | list) or len(args) != len(self.parts):
+            raise TypeError(
+                f"sparse.{type(self).__name__}: the arrays {', '.join(self.parts)} are needed; "
+                f"got {args!r}; fromdense makes them"
+            )
         for name, part in zip(self.parts, args, strict=True):
             setattr(self, name, asarray(part))
         self.shape = tuple([as_int(n, f"sparse.{type(self).__name__}", "shape") for n in shape])
@@ -61,7 +74,15 @@ class JAXSparse(abc.ABC):
         cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32, n_dense: int = 0,
         n_batch: int = 0,
     ) -> Self:  # fmt: skip
-        """Make a sparse array of a dense one: see `bcoo_fromdense` and `bcsr_fromdense`."""
+        """Make a sparse array of a dense one: see `bcoo_fromdense` and `bcsr_fromdense`.
+
+        Shape and dtype stay. A ValueError if n_batch, n_dense or nse do not fit the array.
+
+        >>> import accnp as jnp
+        >>> from accnp.experimental.sparse import BCOO
+        >>> BCOO.fromdense(jnp.eye(3))
+        BCOO(float32[3, 3], nse=3)
+        """
         how = {"nse": nse, "n_batch": n_batch, "n_dense": n_dense, "index_dtype": index_dtype}
         return cls._of_dense(mat, **how)
 
@@ -70,11 +91,26 @@ class JAXSparse(abc.ABC):
     def from_scipy_sparse(
         cls, mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0
     ) -> Self:
-        """Make one of a sparse matrix of SciPy's."""
+        """Make one of a sparse matrix of SciPy's; shape and dtype stay, but for 64 bits.
+
+        Raises:
+            TypeError: it is none.
+            NotImplementedError: n_dense or n_batch is given.
+
+        >>> import scipy.sparse
+        >>> from accnp.experimental.sparse import BCOO
+        >>> BCOO.from_scipy_sparse(scipy.sparse.eye(2, dtype="float32"))
+        BCOO(float32[2, 2], nse=2)
+        """
         if n_dense or n_batch:
             raise NotImplementedError(
                 f"sparse.{cls.__name__}.from_scipy_sparse: matrices have neither dense axes nor "
                 f"such of batches; got n_dense={n_dense}, n_batch={n_batch}; leave them"
+            )
+        if not hasattr(mat, "tocoo"):
+            raise TypeError(
+                f"sparse.{cls.__name__}.from_scipy_sparse: a sparse matrix of SciPy's is needed; "
+                f"got {mat!r}"
             )
         return cls(cls._of_scipy(mat, index_dtype or np.int32), shape=mat.shape)
 

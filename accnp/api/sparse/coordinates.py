@@ -43,6 +43,9 @@ class BCOO(JAXSparse):
         indices_sorted: whether they are known to be in the order of rows.
         unique_indices: whether each is known to be there once.
 
+    Integers, floats and complex numbers can be stored. A TypeError if `args` are not the arrays, a
+    ValueError if shapes do not fit.
+
     >>> import accnp as jnp
     >>> from accnp.experimental.sparse import BCOO
     >>> m = BCOO.fromdense(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
@@ -206,6 +209,8 @@ def bcoo_fromdense(
             f"shape {x.shape}"
         )
     there = x != 0
+    if nse is not None and nse < 0:
+        raise ValueError(f"{name}: nse must not be negative; got {nse}")
     if n_dense:
         there = any_of(there, axis=tuple(range(-n_dense, 0)))
     if nse is None:
@@ -279,12 +284,16 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
 def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     """Add along axes: the indices of these are left out.
 
+    The dtype is that of a sum. A TypeError if `mat` is none, a ValueError if there is no such axis.
+
     >>> import accnp as jnp
     >>> from accnp.experimental import sparse
     >>> m = sparse.BCOO.fromdense(jnp.array([[0, 1], [3, 2]]))
     >>> sparse.bcoo_reduce_sum(m, axes=[0]).todense()
     Array([3, 3], dtype=int32)
     """
+    if not isinstance(mat, BCOO):
+        raise TypeError(f"sparse.bcoo_reduce_sum: a BCOO array is needed; got {mat!r}")
     mat = unbatched(mat)
     gone = {as_axis(a, mat.ndim, "sparse.bcoo_reduce_sum") for a in axes}
     n = mat.n_sparse

@@ -32,6 +32,9 @@ class BCSR(JAXSparse):
         indices_sorted: whether columns are known to be in order within each row.
         unique_indices: whether each place is known to be there once.
 
+    Integers, floats and complex numbers can be stored. A TypeError if `args` are not the arrays, a
+    ValueError if shapes do not fit.
+
     >>> import accnp as jnp
     >>> from accnp.experimental.sparse import BCSR
     >>> m = BCSR.fromdense(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
@@ -85,7 +88,19 @@ class BCSR(JAXSparse):
     @classmethod
     @api_boundary
     def from_bcoo(cls, arr: BCOO) -> BCSR:
-        """Make one of a BCOO matrix."""
+        """Make one of a BCOO matrix; shape and dtype stay.
+
+        Raises:
+            TypeError: it is none.
+            NotImplementedError: it has dense axes, or not two sparse ones.
+
+        >>> import accnp as jnp
+        >>> from accnp.experimental.sparse import BCOO, BCSR
+        >>> BCSR.from_bcoo(BCOO.fromdense(jnp.eye(2))).indptr
+        Array([0, 1, 2], dtype=int32)
+        """
+        if not isinstance(arr, BCOO):
+            raise TypeError(f"sparse.BCSR.from_bcoo: a BCOO matrix is needed; got {arr!r}")
         arr = unbatched(arr)
         if arr.n_sparse != 2 or arr.n_dense:
             raise NotImplementedError(

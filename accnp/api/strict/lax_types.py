@@ -22,14 +22,28 @@ __all__ = [
 
 
 class RoundingMethod(enum.IntEnum):
-    """How `round` treats halves."""
+    """How `round` treats halves.
+
+    `lax.round` takes it, for floating dtypes; a TypeError for others.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.round(jnp.array([2.5, -2.5]), jnp.lax.RoundingMethod.TO_NEAREST_EVEN)
+    Array([ 2., -2.], dtype=float32)
+    """
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1
 
 
 class Precision(enum.Enum):
-    """How exactly products are computed; on a CPU always in the operands' own precision."""
+    """How exactly products are computed; on a CPU always in the operands' own precision.
+
+    Products take it for all dtypes. A ValueError for texts that name none.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.dot(jnp.ones(2), jnp.ones(2), precision=jnp.lax.Precision.HIGHEST)
+    Array(2., dtype=float32)
+    """
 
     DEFAULT = 0
     HIGH = 1
@@ -38,6 +52,8 @@ class Precision(enum.Enum):
 
 class AccuracyMode(enum.Enum):
     """How exactly elementary functions are computed; there is one way on a CPU, the exact one.
+
+    `lax.exp` and its like take it, for floating and complex dtypes; another value is refused.
 
     Example:
         >>> import accnp as jnp
@@ -58,6 +74,10 @@ class Tolerance:
 
     Raises:
         ValueError: a bound is negative, or all are zero.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.exp(0.0, accuracy=jnp.lax.Tolerance(rtol=1e-3))
+    Array(1., dtype=float32, weak_type=True)
     """
 
     @api_boundary
@@ -81,7 +101,13 @@ def check_accuracy(function: str, accuracy: Any) -> None:
 
 
 class DotAlgorithm(NamedTuple):
-    """How a product is computed: in which types operands are read, and in which sums are kept."""
+    """How a product is computed: in which types operands are read, and in which sums are kept.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.DotAlgorithm(
+    ...     jnp.float32, jnp.float32, jnp.float32, 1, 1, 1, False).accumulation_type.__name__
+    'float32'
+    """
 
     lhs_precision_type: Any
     rhs_precision_type: Any
@@ -111,6 +137,13 @@ class DotAlgorithmPreset(enum.Enum):
 
     On a CPU there are the ones in the operands' own precision: `DEFAULT`, `F32_F32_F32` for
     operands up to 32 bits, `F64_F64_F64`.
+
+    `precision=` of products takes it; a ValueError unless it is what the operands' dtypes mean.
+
+    >>> import accnp as jnp
+    >>> one = jnp.ones(2)
+    >>> jnp.lax.dot(one, one, precision=jnp.lax.DotAlgorithmPreset.F32_F32_F32)
+    Array(2., dtype=float32)
     """
 
     DEFAULT = enum.auto()
@@ -184,6 +217,13 @@ class RaggedDotDimensionNumbers:
         dot_dimension_numbers: as of `dot_general`.
         lhs_ragged_dimensions: the one axis of the left operand that the groups cut.
         rhs_group_dimensions: the axis of the right operand that has a matrix for each group.
+
+    `lax.ragged_dot_general` looks at it, and raises a TypeError where it does not fit.
+
+    >>> import accnp as jnp
+    >>> numbers = jnp.lax.RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), [0], [0])
+    >>> numbers.lhs_ragged_dimensions
+    (0,)
     """
 
     __slots__ = ("dot_dimension_numbers", "lhs_ragged_dimensions", "rhs_group_dimensions")
@@ -212,7 +252,12 @@ class RaggedDotDimensionNumbers:
 
 
 class RandomAlgorithm(enum.IntEnum):
-    """The generators of `rng_bit_generator`; the default is Philox."""
+    """The generators of `rng_bit_generator`; the default is Philox.
+
+    >>> import accnp as jnp
+    >>> jnp.lax.RandomAlgorithm.RNG_DEFAULT.name
+    'RNG_DEFAULT'
+    """
 
     RNG_DEFAULT = 0
     RNG_THREE_FRY = 1

@@ -11,6 +11,8 @@ __all__ = ["set_cache_dir"]
 def set_cache_dir(path: str) -> None:
     """Keep compiled kernels in a folder: `config.update("cache_dir", path)`.
 
+    Errors: none here; a folder that cannot be written to means a warning at the first compile.
+
     Example:
         >>> import accnp
         >>> from accnp.experimental.compilation_cache import compilation_cache

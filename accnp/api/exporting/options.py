@@ -1,0 +1,64 @@
+"""What `export` may be told, and what jax's programs ask of it, which means little here.
+
+Out: the platform, versions, names of checks.
+"""
+
+from __future__ import annotations
+
+from accnp.runtime.device import default_backend
+
+__all__ = [
+    "DisabledSafetyCheck", "default_export_platform",
+    "maximum_supported_calling_convention_version",
+    "minimum_supported_calling_convention_version",
+]  # fmt: skip
+
+minimum_supported_calling_convention_version = 9
+maximum_supported_calling_convention_version = 10
+
+
+def default_export_platform() -> str:
+    """The platform for which programs are exported without further words.
+
+    Raises nothing: it is the default backend's name.
+
+    >>> import accnp as jax
+    >>> jax.export.default_export_platform() == jax.default_backend()
+    True
+    """
+    return default_backend()
+
+
+class DisabledSafetyCheck:
+    """A check that `export` leaves out, in jax; there is none of these here.
+
+    >>> import accnp as jax
+    >>> jax.export.DisabledSafetyCheck.custom_call("f")
+    custom_call:f
+    """
+
+    def __init__(self, _impl: str) -> None:
+        self._impl = _impl
+
+    @classmethod
+    def platform(cls) -> DisabledSafetyCheck:
+        """The check that a program runs where it was exported for."""
+        return cls("platform")
+
+    @classmethod
+    def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
+        """The check that a custom call is known to be stable."""
+        return cls(f"custom_call:{target_name}")
+
+    def is_custom_call(self) -> str | None:
+        """The custom call that is meant, or None."""
+        return self._impl.partition(":")[2] or None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DisabledSafetyCheck) and self._impl == other._impl
+
+    def __hash__(self) -> int:
+        return hash(self._impl)
+
+    def __repr__(self) -> str:
+        return self._impl
