@@ -227,6 +227,17 @@ listeners: list[Callable[[], None]] = []
 # Asked before a change of an option for the whole process; they may refuse the value.
 guards: dict[str, Callable[[Any], None]] = {}
 _global: dict[str, Any] = {}
+# What was made under the switches of all threads looks whether these are the same: another object
+# after each change for the whole process, and what threads have changed for themselves.
+epoch: dict[str, object] = {"now": object()}
+scoped: list[str] = []
+
+
+def new_epoch() -> None:
+    """Let what was made under the switches, or from traces, be asked for again."""
+    epoch["now"] = object()
+
+
 # thread -> its attribute dictionary, so that an update reaches every living thread.
 _threads: weakref.WeakKeyDictionary[threading.Thread, dict[str, Any]] = weakref.WeakKeyDictionary()
 
@@ -277,6 +288,7 @@ class Config(threading.local):
                 if not mine["_scoped"].get(name):
                     _write(mine, name, value)
                     _refresh(mine)
+            new_epoch()  # last: who sees it sees the new values
             _tell()
 
     def read(self, name: str) -> Any:
@@ -350,8 +362,9 @@ def scope(name: str, value: Any) -> Iterator[None]:
     value = OPTIONS[name].parse(value)
     config.x64  # noqa: B018 - makes this thread's dictionary
     mine = config.__dict__
-    scoped: list[Any] = mine["_scoped"].setdefault(name, [])
-    scoped.append(value)
+    values: list[Any] = mine["_scoped"].setdefault(name, [])
+    values.append(value)
+    scoped.append(name)
     _write(mine, name, value)
     _refresh(mine)
     _tell()
@@ -359,9 +372,10 @@ def scope(name: str, value: Any) -> Iterator[None]:
         yield
     finally:
         with _lock:
-            scoped.pop()
-            _write(mine, name, scoped[-1] if scoped else _global[name])
+            values.pop()
+            _write(mine, name, values[-1] if values else _global[name])
             _refresh(mine)
+            scoped.remove(name)
             _tell()
 
 

@@ -144,7 +144,8 @@ def preload(plan: Plan) -> None:
     tasks += [functools.partial(s.load, plan.fastmath) for s in order]
     if len(tasks) > 1:
         in_parallel(tasks)
-    plan.quick = walk_of(plan)
+    plan.walks = walk_of(plan)
+    plan.quick = plan.walks and plan.walks.run
 
 
 def host(step: HostStep, slots: list[Any]) -> None:

@@ -207,6 +207,7 @@ class Plan:
         "steps",
         "waits",
         "walk",
+        "walks",
         "work",
     )  # fmt: skip
 
@@ -223,6 +224,7 @@ class Plan:
         self.loaded = False  # whether its kernels were asked for
         # Runs it once its kernels are loaded, if it can be a table: leaves' buffers to outputs'.
         self.quick: Callable[[Sequence[Any]], list[Any]] | None = None
+        self.walks: Any = None  # the table behind it, see `table.py`
         self.walk: Callable[[Sequence[Any]], list[Any]] | None = None  # the same on a GPU
         # Where it lives as long as the plan: in plans of traced functions.
         self.program: Program | None = None

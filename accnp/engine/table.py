@@ -19,20 +19,31 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from accnp.engine.steps import AWAKE, BRIEF, PARALLEL, KernelStep, Plan, used_slots
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import ALIGN, Buffer
 from accnp.runtime.bypass import Pieces
 from accnp.runtime.compile import own_entries, sharer, walkers
+from accnp.runtime.launch import ALONE, BRIEFLY, FREE, TOGETHER
 from accnp.runtime.threads import call_helpers, way
 
-__all__ = ["groups_of", "walk_of"]
+__all__ = ["Walk", "groups_of", "walk_of"]
 
 LARGE = 1 << 25  # bytes that a table of several steps may hold at once
 
-Walk = Callable[[Sequence[Buffer]], list[Buffer]]
+
+class Walk(NamedTuple):
+    """A table, and how it is run: see `launch.py` for modes."""
+
+    run: Callable[[Sequence[Buffer]], list[Buffer]]  # leaves' buffers to outputs'
+    table: ctypes.Array
+    mode: int
+    helpers: int  # that may take part; 0: there is no team among the bases
+    results: list[int]  # bytes of buffers to make, after the leaves
+    outputs: list[int]  # which of the leaves and results they are
+    scratch: int  # bytes of one more buffer, which is last
 
 
 def walk_of(plan: Plan) -> Walk | None:
@@ -47,11 +58,11 @@ def walk_of(plan: Plan) -> Walk | None:
     table = _Table(plan, groups, places, helpers)
     address = ctypes.addressof(table.words)
     held, released, together, briefly = walkers()
-    walk = held if plan.work < BRIEF else released
+    walk, mode = (held, ALONE) if plan.work < BRIEF else (released, FREE)
     empty = pool.empty
     single = len(results) == 1 and outputs == [plan.n_leaves] and not scratch
     if helpers:
-        together = briefly if brief else together
+        together, mode = (briefly, BRIEFLY) if brief else (together, TOGETHER)
 
         def run_together(leaves: Sequence[Buffer], _: Any = table) -> list[Buffer]:
             buffers = [*leaves, *map(empty, results)]
@@ -64,7 +75,8 @@ def walk_of(plan: Plan) -> Walk | None:
             together(address, *call_helpers(helpers), *map(_address, leaves), out.ptr)
             return [out]
 
-        return run_one_together if single else run_together
+        run = run_one_together if single else run_together
+        return Walk(run, table.words, mode, helpers, results, outputs, scratch)
     if single:
         (size,) = results
 
@@ -73,15 +85,15 @@ def walk_of(plan: Plan) -> Walk | None:
             walk(address, *map(_address, leaves), out.ptr)
             return [out]
 
-        return run_one
+        return Walk(run_one, table.words, mode, 0, results, outputs, scratch)
 
-    def run(leaves: Sequence[Buffer], _: Any = table) -> list[Buffer]:
+    def run_all(leaves: Sequence[Buffer], _: Any = table) -> list[Buffer]:
         buffers = [*leaves, *map(empty, results)]
         inner = empty(scratch)
         walk(address, *map(_address, buffers), inner.ptr)
         return [buffers[i] for i in outputs]
 
-    return run
+    return Walk(run_all, table.words, mode, 0, results, outputs, scratch)
 
 
 def groups_of(plan: Plan) -> list[list[KernelStep]] | None:

@@ -42,6 +42,7 @@ class _Pool:
         self.allocated_bytes = 0
         self.reuses = itertools.count()  # next() is atomic, so hot paths need no lock
         self.reuse_base = 0
+        self.native_reuses = ctypes.c_int64(0)
         self.dropped: deque[int] = deque()  # sizes of blocks given back to the system
 
     def kept_bytes(self) -> int:
@@ -129,7 +130,8 @@ class Buffer:
         return np.frombuffer(memoryview(exporter).toreadonly(), dtype, count).reshape(shape)
 
     def __del__(self) -> None:
-        # May run in any thread and under any lock: only atomic operations, no lock of ours.
+        # May run in any thread and under any lock: only atomic operations, no lock of ours. Machine
+        # code stands in its place once there are jitted functions (`records.py`).
         size = self._class
         if size and _SMALL is not None:  # None: the interpreter is taking the module apart
             if size <= _SMALL or _has_room(size):
@@ -139,6 +141,27 @@ class Buffer:
 
     def __repr__(self) -> str:
         return f"Buffer(ptr={self.ptr:#x}, nbytes={self.nbytes})"
+
+
+_drop = Buffer.__del__
+
+
+def blocks(nbytes: int) -> tuple[deque[_Memory], int]:
+    """The free blocks for a request, and their size."""
+    size = size_class(nbytes)
+    with _pool.lock:
+        return _pool.free.setdefault(size, deque()), size
+
+
+def parts() -> dict[str, Any]:
+    """What `calls.py` knows of the pool: its blocks, where its limit stands, what drops buffers
+    that it leaves to Python."""
+    return {"free": _pool.free, "limits": vars(_pool), "limit": "limit", "large": _drop}
+
+
+def count_reuses(word: ctypes.c_int64) -> None:
+    """Blocks that machine code takes are counted there."""
+    _pool.native_reuses = word
 
 
 def _has_room(size: int) -> bool:
@@ -374,7 +397,7 @@ def pool_stats() -> dict[str, int]:
     with _pool.lock:
         _pool.account_dropped()
         count = next(_pool.reuses)
-        reuses = count - _pool.reuse_base
+        reuses = count - _pool.reuse_base + _pool.native_reuses.value
         _pool.reuse_base += 1  # this look itself advanced the counter
         kept = _pool.kept_bytes()
         return {

@@ -19,9 +19,31 @@ from __future__ import annotations
 import ctypes
 import os
 
-from accnp.runtime.chunks import CLAIM
+__all__ = [
+    "BYPASS",
+    "CLAIM",
+    "RUN",
+    "STREAM",
+    "TEXT",
+    "Pieces",
+    "block_steps",
+    "can_stream",
+    "header",
+]
 
-__all__ = ["BYPASS", "RUN", "STREAM", "TEXT", "Pieces", "block_steps", "can_stream", "header"]
+# How any entry `(argv, counter, n, chunk)` takes its share of 0..n, between a jump to `claim` and
+# the labels `work`, where `%first`..`%end` are to be done, and `out`, where all are taken.
+CLAIM = """claim:
+  %first = atomicrmw add i64* %counter, i64 %chunk monotonic
+  %over = icmp sge i64 %first, %n
+  br i1 %over, label %out, label %claimed
+claimed:
+  %room = sub nsw i64 %n, %first
+  %less = icmp slt i64 %chunk, %room
+  %size = select i1 %less, i64 %chunk, i64 %room
+  %end = add nsw i64 %first, %size
+  br label %work
+"""
 
 BYPASS = "accnp_bypass"
 STREAM = "accnp_stream"

@@ -323,6 +323,7 @@ class _Launch(NamedTuple):
     spread: int
     copy: int
     group: int
+    run: int
     bypass: int
     stream: int
     code: Any  # keeps them mapped
@@ -340,7 +341,8 @@ def _launchers() -> _Launch:
                 counters._native = ctypes.c_int64.from_address(found[launch.COUNT])
                 calls = [launch.builtin(n, found[n]) for n in launch.BUILTINS]
                 attend = _Attend(found[team.ATTEND])
-                own = (team.SPREAD, launch.COPY, launch.GROUP, bypass.BYPASS, bypass.STREAM)
+                own = (team.SPREAD, launch.COPY, launch.GROUP, launch.RUN)
+                own += (bypass.BYPASS, bypass.STREAM)
                 _launch.append(_Launch._make([*calls, attend, *[found[n] for n in own], code]))
     return _launch[0]
 
@@ -371,6 +373,11 @@ def sharers() -> tuple[Callable[..., None], Callable[[int, int], None]]:
 def sharer() -> int:
     """The address of what kernels call to share another one, see `team.py`."""
     return _launchers().spread
+
+
+def runner() -> int:
+    """The address of what does the steps of a table, `run(bases, mode)`; see `launch.py`."""
+    return _launchers().run
 
 
 def past_caches() -> tuple[Callable[..., None], int, int]:

@@ -35,7 +35,7 @@ from numba.misc.llvm_pass_timings import PassTimingsCollection
 
 from accnp.codegen.definitions import with_definitions
 from accnp.forks import at_fork, imported, renewed
-from accnp.runtime.chunks import CLAIM
+from accnp.runtime.bypass import CLAIM
 from accnp.runtime.direct import Unsupported, build
 from accnp.runtime.lean import TARGET, TYPING
 from accnp.runtime.sharing import SHARED

@@ -10,17 +10,20 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from typing import Any
 
 from accnp.runtime import bypass, team
-from accnp.runtime.chunks import CLAIM
+from accnp.runtime.bypass import CLAIM
 
 RELEASED, HELD, COUNT = "accnp_launch_released", "accnp_launch_held", "accnp_launches"
 WALK_RELEASED, WALK_HELD, COPY = "accnp_walk_released", "accnp_walk_held", "accnp_copy"
-WALK_TOGETHER, GROUP = "accnp_walk_together", "accnp_group"
+WALK_TOGETHER, GROUP, RUN = "accnp_walk_together", "accnp_group", "accnp_run"
 WALK_BRIEFLY, SHARE = "accnp_walk_briefly", "accnp_share"
 BUILTINS = (RELEASED, HELD, WALK_RELEASED, WALK_HELD, WALK_TOGETHER, WALK_BRIEFLY, SHARE)
-SYMBOLS = (*BUILTINS, COUNT, COPY, GROUP, team.ATTEND, team.SPREAD, bypass.BYPASS, bypass.STREAM)
-_METH_FASTCALL = 0x80
+SYMBOLS = (
+    *BUILTINS, COUNT, COPY, GROUP, RUN, team.ATTEND, team.SPREAD, bypass.BYPASS, bypass.STREAM,
+)  # fmt: skip
+_METH_FASTCALL, _METH_NAMED, _METH_NOARGS = 0x80, 0x82, 0x04
 
 _HEAD = """
 @_Py_NoneStruct = external global i8
@@ -45,7 +48,7 @@ define void @accnp_copy(i64* %argv, i64* %counter, i64 %n, i64 %chunk) {
 }
 """
 
-# What Python calls: it reads its arguments into words, behind `ahead` others, and counts launches.
+# What Python calls: it reads its arguments into words, behind `ahead` others.
 _BUILTIN = """
 define i8* @{name}(i8* %self, i8** %args, i64 %nargs) {{
 start:
@@ -72,11 +75,8 @@ ready:
 fail:
   ret i8* null
 go:
-  %address = load i64, i64* %given
 {open}
-  %before = load i64, i64* @accnp_launches
-  %after = add i64 %before, {launches}
-  store i64 %after, i64* @accnp_launches
+{count}
 {release}
 {run}
 {acquire}
@@ -162,6 +162,10 @@ out:
 }
 """.replace("{group}", GROUP).replace("{claim}", CLAIM)
 
+_COUNT = """  %address = load i64, i64* %given
+  %before = load i64, i64* @accnp_launches
+  %after = add i64 %before, 1
+  store i64 %after, i64* @accnp_launches"""
 _RELEASE = {
     "release": "  %state = call i8* @PyEval_SaveThread()",
     "acquire": "  call void @PyEval_RestoreThread(i8* %state)",
@@ -171,16 +175,16 @@ _HOLD = {"release": "", "acquire": ""}
 
 def _launcher(name: str, release: dict[str, str]) -> str:
     """f(entry, n, chunk, *arguments): on this thread."""
-    opened = """  %entry = inttoptr i64 %address to void (i64*, i64*, i64, i64)*
-  %w1 = getelementptr i64, i64* %given, i64 1
+    opened = """  %w1 = getelementptr i64, i64* %given, i64 1
   %n = load i64, i64* %w1
   %w2 = getelementptr i64, i64* %given, i64 2
   %chunk = load i64, i64* %w2
   %argv = getelementptr i64, i64* %given, i64 3
   %counter = alloca i64
   store i64 0, i64* %counter"""
-    run = "  call void %entry(i64* %argv, i64* %counter, i64 %n, i64 %chunk)"
-    return _BUILTIN.format(name=name, ahead=0, launches=1, open=opened, run=run, **release)
+    run = """  %entry = inttoptr i64 %address to void (i64*, i64*, i64, i64)*
+  call void %entry(i64* %argv, i64* %counter, i64 %n, i64 %chunk)"""
+    return _BUILTIN.format(name=name, ahead=0, count=_COUNT, open=opened, run=run, **release)
 
 
 def _sharer() -> str:
@@ -193,15 +197,20 @@ def _sharer() -> str:
     opened += "  %argv = getelementptr i64, i64* %given, i64 5"
     run = f"""  call void @{team.SPREAD}(
     i64 %address, i64* %argv, i64 %n, i64 %chunk, i64 %team, i64 %helpers)"""
-    return _BUILTIN.format(name=SHARE, ahead=0, launches=1, open=opened, run=run, **_RELEASE)
+    return _BUILTIN.format(name=SHARE, ahead=0, count=_COUNT, open=opened, run=run, **_RELEASE)
 
 
-def _walker(name: str, release: dict[str, str], together: dict[str, str]) -> str:
-    """f(table, *bases): base 0 is zero, base 1 the address of all of them, the others are given."""
-    opened = """  %base = getelementptr i64, i64* %words, i64 0
+# The steps of a table, whose address is base 1, with the other bases given. Modes: the interpreter
+# lock kept, or released; released, with helpers, or with those of them that are awake.
+ALONE, FREE, TOGETHER, BRIEFLY = range(4)
+_RUN = f"""
+define void @{RUN}(i64* %base, i64 %mode) {{
+start:
   store i64 0, i64* %base
+  %b1 = getelementptr i64, i64* %base, i64 1
+  %address = load i64, i64* %b1
   %base_ = ptrtoint i64* %base to i64
-  store i64 %base_, i64* %given
+  store i64 %base_, i64* %b1
   %table = inttoptr i64 %address to i64*
   %widest = load i64, i64* %table
   %argv = alloca i64, i64 %widest
@@ -209,63 +218,82 @@ def _walker(name: str, release: dict[str, str], together: dict[str, str]) -> str
   %steps = load i64, i64* %t1
   %t2 = getelementptr i64, i64* %table, i64 2
   %kernels = load i64, i64* %t2
-"""
-    run = """  %beginning = getelementptr i64, i64* %table, i64 3
+  %before = load i64, i64* @accnp_launches
+  %after = add i64 %before, %kernels
+  store i64 %after, i64* @accnp_launches
+  %several = icmp sge i64 %mode, {TOGETHER}
+  br i1 %several, label %team, label %release
+team:
+  %b2 = getelementptr i64, i64* %base, i64 2
+  %words = load i64, i64* %b2
+  %b3 = getelementptr i64, i64* %base, i64 3
+  %number = load i64, i64* %b3
+  %negative = sub i64 0, %number
+  %words_ = inttoptr i64 %words to i64*
+  %sessions = getelementptr i64, i64* %words_, i64 {team.SESSIONS}
+  %brief = icmp eq i64 %mode, {BRIEFLY}
+  br i1 %brief, label %release, label %open
+open:
+  %opened = atomicrmw add i64* %sessions, i64 1 seq_cst
+  call void @{team.WAKE}(i64* %words_, i64 %number)
+  br label %release
+release:
+  %whose = phi i64 [0, %start], [%words, %team], [%words, %open]
+  %helpers = phi i64 [0, %start], [%negative, %team], [%number, %open]
+  %count = phi i64* [null, %start], [null, %team], [%sessions, %open]
+  %held = icmp eq i64 %mode, {ALONE}
+  br i1 %held, label %go, label %releasing
+releasing:
+  %given = call i8* @PyEval_SaveThread()
+  br label %go
+go:
+  %state = phi i8* [null, %release], [%given, %releasing]
+  %first = getelementptr i64, i64* %table, i64 3
   br label %step
 step:
   %k = phi i64 [0, %go], [%following, %run]
-  %p = phi i64* [%beginning, %go], [%q, %run]
+  %p = phi i64* [%first, %go], [%q, %run]
   %going = icmp slt i64 %k, %steps
   br i1 %going, label %run, label %done
 run:
-  %q = call i64* @accnp_step(i64* %p, i64* %base, i64* %argv, i64 {team}, i64 {helpers})
+  %q = call i64* @accnp_step(i64* %p, i64* %base, i64* %argv, i64 %whose, i64 %helpers)
   %following = add i64 %k, 1
   br label %step
 done:
-{close}"""
-    return _BUILTIN.format(
-        name=name,
-        ahead=1,
-        launches="%kernels",
-        open=opened + together["open"],
-        run=run.format_map(together),
-        **release,
-    )
-
-
-_ALONE = {"open": "", "close": "", "team": "0", "helpers": "0"}
-# The first two bases are the team and the number of helpers.
-_BASES = """  %b2 = getelementptr i64, i64* %base, i64 2
-  %team = load i64, i64* %b2
-  %b3 = getelementptr i64, i64* %base, i64 3
-  %number = load i64, i64* %b3
+  %session = icmp ne i64* %count, null
+  br i1 %session, label %close, label %closed
+close:
+  %ended = atomicrmw sub i64* %count, i64 1 monotonic
+  br label %closed
+closed:
+  br i1 %held, label %end, label %acquire
+acquire:
+  call void @PyEval_RestoreThread(i8* %state)
+  br label %end
+end:
+  ret void
+}}
 """
-_TEAM = {
-    "open": f"""{_BASES}  %team_ = inttoptr i64 %team to i64*
-  %sessions = getelementptr i64, i64* %team_, i64 {team.SESSIONS}
-  %opened = atomicrmw add i64* %sessions, i64 1 seq_cst
-  call void @{team.WAKE}(i64* %team_, i64 %number)""",
-    "close": "  %closed = atomicrmw sub i64* %sessions, i64 1 monotonic",
-    "team": "%team",
-    "helpers": "%number",
-}
-# The same, where only helpers that are awake take part.
-_BRIEFLY = {
-    "open": f"{_BASES}  %helpers = sub i64 0, %number",
-    "close": "",
-    "team": "%team",
-    "helpers": "%helpers",
-}
+
+
+def _walker(name: str, mode: int) -> str:
+    """f(table, *bases): base 0 is zero, base 1 the address of all of them, the others are given:
+    where helpers come, the team and their number first."""
+    run = f"  call void @{RUN}(i64* %words, i64 {mode})"
+    return _BUILTIN.format(name=name, ahead=1, count="", open="", run=run, release="", acquire="")
+
+
 TEXT = (
     _HEAD
     + _launcher(HELD, _HOLD)
     + _launcher(RELEASED, _RELEASE)
     + _STEP
     + _GROUP
-    + _walker(WALK_HELD, _HOLD, _ALONE)
-    + _walker(WALK_RELEASED, _RELEASE, _ALONE)
-    + _walker(WALK_TOGETHER, _RELEASE, _TEAM)
-    + _walker(WALK_BRIEFLY, _RELEASE, _BRIEFLY)
+    + _RUN
+    + _walker(WALK_HELD, ALONE)
+    + _walker(WALK_RELEASED, FREE)
+    + _walker(WALK_TOGETHER, TOGETHER)
+    + _walker(WALK_BRIEFLY, BRIEFLY)
     + team.TEXT
     + _sharer()
     + bypass.TEXT
@@ -281,14 +309,27 @@ class _MethodDef(ctypes.Structure):
     )
 
 
-def builtin(name: str, address: int) -> Callable[..., None]:
-    """A built-in function `f(entry, n, chunk, *arguments)`, or `f(table, *buffers)`, from machine
-    code."""
-    definition = _MethodDef(name.encode(), address, _METH_FASTCALL, None)
+def _definition(name: str, address: int, flags: int) -> int:
+    """The address of the description of a function in machine code."""
+    definition = _MethodDef(name.encode(), address, flags, None)
     # The function points to it, and the collector asks functions while the interpreter is taken
     # down, when nothing of this module is there any more: the memory is never freed.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(definition))
+    return ctypes.addressof(definition)
+
+
+def builtin(name: str, address: int) -> Callable[..., None]:
+    """A built-in function `f(entry, n, chunk, *arguments)`, or `f(table, *buffers)`, from machine
+    code."""
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
     make.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-    return make(ctypes.addressof(definition), None, None)
+    return make(_definition(name, address, _METH_FASTCALL), None, None)
+
+
+def method(kind: type, name: str, address: int, bare: bool) -> Any:
+    """A method of a class from machine code: `bare` takes no arguments, another takes any."""
+    make = ctypes.pythonapi.PyDescr_NewMethod
+    make.restype = ctypes.py_object
+    make.argtypes = (ctypes.py_object, ctypes.c_void_p)
+    return make(kind, _definition(name, address, _METH_NOARGS if bare else _METH_NAMED))

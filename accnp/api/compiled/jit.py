@@ -19,14 +19,14 @@ import numpy as np
 from accnp import engine, errors
 from accnp.api.arguments.convert import as_node
 from accnp.api.compiled import misses
-from accnp.api.compiled.parameters import argument_names
 from accnp.api.compiled.stages import Lowered, TracedStage
-from accnp.api.compiled.statics import Options, Watched, resolve_static
+from accnp.api.compiled.statics import Call, Options, Watched, resolve_static
 from accnp.api.flow.bodies import close
 from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct, aval_of, closed_jaxpr
 from accnp.array import Array, is_traced, wrap
-from accnp.config import config
+from accnp.config import config, new_epoch
 from accnp.errors import api_boundary
+from accnp.forks import imported
 from accnp.ir.graph import Graph, evaluate
 from accnp.ir.node import CONST, EMPTY, Node, const
 from accnp.ir.trace import state, tracing
@@ -39,6 +39,9 @@ from accnp.transforms.axes import bound
 __all__ = ["JitFunction", "jit"]
 
 _new = Array.__new__
+# Short calls of a signature after which the next takes the way in machine code; then, while
+# something keeps them from it, it is tried again after as many more.
+OFTEN = 16
 # Arguments that need no second look.
 _PLAIN = frozenset((Array, float, int, bool, complex, np.ndarray))
 
@@ -50,7 +53,8 @@ class Entry:
     """A traced signature: program, what it closes over, how results are put together, plan."""
 
     __slots__ = (
-        "consts", "graph", "out_avals", "out_spec", "placed", "plan", "plans", "single", "watched",
+        "consts", "graph", "hits", "out_avals", "out_spec", "placed", "plan", "plans", "single",
+        "watched",
     )  # fmt: skip
 
     def __init__(self, graph: Graph, consts: list[Node], out_spec: Any) -> None:
@@ -63,6 +67,7 @@ class Entry:
         self.plans: dict[Any, engine.Plan] = {}  # for GPUs
         self.placed = engine.placed(graph.nodes)  # nodes that say where it runs
         self.watched: Watched | None = None
+        self.hits = 0  # of short calls
 
     def load(
         self, fastmath: bool, donated: Sequence[int] = (), leaves: Sequence[Node] = ()
@@ -93,9 +98,12 @@ class JitFunction:
     """
 
     transform = "jit"  # in messages
+    __slots__ = ("__dict__", "__weakref__", "_fast")
+    _fast: tuple[Any, ...]  # records of calls that need no Python, see `armed.py`
 
     def __init__(self, fun: Callable[..., Any], options: Options) -> None:
         functools.update_wrapper(self, fun, updated=())
+        self._fast = ()
         self.__wrapped__ = fun
         self._fun = fun
         self._options = options
@@ -111,7 +119,10 @@ class JitFunction:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__
+
+    def _called(self, *args: Any, **kwargs: Any) -> Any:
         try:
             if self._short and not (tracing and state.abstract is not None):
                 found = self._quick(args, kwargs)
@@ -121,6 +132,8 @@ class JitFunction:
         except Exception as error:
             errors.hide_frames(error)
             raise
+
+    __call__ = _called
 
     def _quick(self, args: tuple, kwargs: dict[str, Any], flat: bool = True) -> tuple[Any] | None:
         """The result of a small known program of concrete arguments; None for anything else.
@@ -166,6 +179,9 @@ class JitFunction:
         found = engine.run_now(plan, nodes, buffers)
         if found is None:
             return None
+        entry.hits += 1
+        if form is None and entry.hits >= OFTEN and not entry.hits & (entry.hits - 1):
+            _arm(self, entry, args, key[-1])
         if entry.single:
             result = _new(Array)
             result._node = Node(CONST, (), EMPTY, entry.out_avals[0], found[0], None, 0, None)
@@ -321,6 +337,7 @@ class JitFunction:
     def clear_cache(self) -> None:
         """Forget all traced signatures of this function."""
         self._cache.clear()
+        new_epoch()
 
     def _cache_size(self) -> int:
         return len({id(e) for e in self._cache.values()})
@@ -329,92 +346,15 @@ class JitFunction:
         return f"<jitted {self._name}>"
 
 
-class Call:
-    """One call's arguments, split into static values and leaves."""
-
-    __slots__ = (
-        "args",
-        "dynamic",
-        "dynamic_kw",
-        "function",
-        "kwargs",
-        "leaves",
-        "spec",
-        "static",
-    )
-
-    def __init__(
-        self,
-        function: JitFunction,
-        args: tuple,
-        kwargs: dict,
-        static: tuple,
-        dynamic: tuple,
-        dynamic_kw: dict,
-    ) -> None:
-        self.function = function
-        self.args, self.kwargs = args, kwargs
-        self.dynamic, self.dynamic_kw = dynamic, dynamic_kw
-        self.static = static
-        self.leaves, self.spec = flatten_arrays((dynamic, dynamic_kw))
-
-    def nodes(self, name: str) -> list[Node]:
-        """The leaves as nodes.
-
-        Raises:
-            TypeError: a leaf is no array or number; the text has its path.
-        """
-        out = []
-        name = f"{self.function.transform}({name})"
-        for i, x in enumerate(self.leaves):
-            if type(x) is Array:
-                out.append(x._node)
-                continue
-            try:
-                out.append(as_node(x, name))
-            except TypeError:
-                raise errors.not_an_array_error(name, self.names()[i], x) from None
-        return out
-
-    def rebuild(self, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
-        """The function's arguments with other leaves."""
-        dynamic, dynamic_kw = self.spec.unflatten(list(leaves))
-        where = {place: value for place, _, value in self.static}
-        rest = iter(dynamic)
-        args = [where[i] if i in where else next(rest) for i in range(len(self.args))]
-        kwargs = {k: where[k] if k in where else dynamic_kw[k] for k in self.kwargs}
-        return args, kwargs
-
-    def names(self) -> list[str]:
-        """What the user calls each leaf, e.g. `x['w'][0]`."""
-        numbered = {place for place, _, _ in self.static}
-        args = tuple(None if i in numbered else a for i, a in enumerate(self.args))
-        return argument_names(self.function._fun, args, self.dynamic_kw)
-
-    def donated(self, options: Options) -> list[int]:
-        """The positions of the leaves whose buffers the caller gives away."""
-        if not options.donates:
-            return []
-        out, at = [], 0
-        n = len(self.args)
-        numbers = {i if i >= 0 else i + n for i in options.donate_numbers}
-        static = {place for place, _, _ in self.static}
-        for i, a in enumerate(self.args):
-            if i in static:
-                continue
-            count = len(flatten_arrays(a)[0])
-            if i in numbers or self._is_named(i, options.donate_names):
-                out += [at + k for k in range(count)]
-            at += count
-        for k in sorted(self.dynamic_kw):
-            count = len(flatten_arrays(self.dynamic_kw[k])[0])
-            if k in options.donate_names:
-                out += [at + j for j in range(count)]
-            at += count
-        return [i for i in out if type(self.leaves[i]) is Array]
-
-    def _is_named(self, number: int, names: tuple[str, ...]) -> bool:
-        return bool(names) and self.function._parameter(number) in names
+def _arm(function: JitFunction, entry: Entry, args: tuple, key: Any) -> None:
+    """Let calls like this one take the way in machine code from now on."""
+    armed = imported("accnp.api.compiled.armed")  # not in programs that call each function once
+    if JitFunction.__call__ is JitFunction._called:
+        made = armed.put_in_place(JitFunction)
+        if made is None:
+            return
+        JitFunction.__call__ = made
+    armed.arm(function, entry, args, key)
 
 
 def _ignored(x: Any) -> None:

@@ -1,4 +1,5 @@
-"""What `jit` is told about its arguments, and objects that must not change once they are static.
+"""What `jit` is told about its arguments, how those of a call are split by it, and objects that
+must not change once they are static.
 
 In: jit's options, a function, static values. Out: which parameters are static; errors.
 """
@@ -7,13 +8,19 @@ from __future__ import annotations
 
 import dis
 import inspect
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
+from accnp import errors
+from accnp.api.arguments.convert import as_node
+from accnp.api.compiled.parameters import argument_names
+from accnp.array import Array
+from accnp.ir.node import Node
+from accnp.pytree import flatten_arrays
 from accnp.trace_fn import function_place
 
-__all__ = ["Options", "Watched", "resolve_static"]
+__all__ = ["Call", "Options", "Watched", "resolve_static"]
 
 
 class Options:
@@ -213,3 +220,91 @@ def _same(a: Any, b: Any) -> bool:
     if type(a) is dict:
         return a.keys() == b.keys() and all(_same(a[k], b[k]) for k in a)
     return isinstance(a, int | float | complex | str | bytes) and a == b
+
+
+class Call:
+    """One call's arguments, split into static values and leaves."""
+
+    __slots__ = (
+        "args",
+        "dynamic",
+        "dynamic_kw",
+        "function",
+        "kwargs",
+        "leaves",
+        "spec",
+        "static",
+    )
+
+    def __init__(
+        self,
+        function: Any,
+        args: tuple,
+        kwargs: dict,
+        static: tuple,
+        dynamic: tuple,
+        dynamic_kw: dict,
+    ) -> None:
+        self.function = function
+        self.args, self.kwargs = args, kwargs
+        self.dynamic, self.dynamic_kw = dynamic, dynamic_kw
+        self.static = static
+        self.leaves, self.spec = flatten_arrays((dynamic, dynamic_kw))
+
+    def nodes(self, name: str) -> list[Node]:
+        """The leaves as nodes.
+
+        Raises:
+            TypeError: a leaf is no array or number; the text has its path.
+        """
+        out = []
+        name = f"{self.function.transform}({name})"
+        for i, x in enumerate(self.leaves):
+            if type(x) is Array:
+                out.append(x._node)
+                continue
+            try:
+                out.append(as_node(x, name))
+            except TypeError:
+                raise errors.not_an_array_error(name, self.names()[i], x) from None
+        return out
+
+    def rebuild(self, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The function's arguments with other leaves."""
+        dynamic, dynamic_kw = self.spec.unflatten(list(leaves))
+        where = {place: value for place, _, value in self.static}
+        rest = iter(dynamic)
+        args = [where[i] if i in where else next(rest) for i in range(len(self.args))]
+        kwargs = {k: where[k] if k in where else dynamic_kw[k] for k in self.kwargs}
+        return args, kwargs
+
+    def names(self) -> list[str]:
+        """What the user calls each leaf, e.g. `x['w'][0]`."""
+        numbered = {place for place, _, _ in self.static}
+        args = tuple(None if i in numbered else a for i, a in enumerate(self.args))
+        return argument_names(self.function._fun, args, self.dynamic_kw)
+
+    def donated(self, options: Options) -> list[int]:
+        """The positions of the leaves whose buffers the caller gives away."""
+        if not options.donates:
+            return []
+        out, at = [], 0
+        n = len(self.args)
+        numbers = {i if i >= 0 else i + n for i in options.donate_numbers}
+        static = {place for place, _, _ in self.static}
+        for i, a in enumerate(self.args):
+            if i in static:
+                continue
+            count = len(flatten_arrays(a)[0])
+            if i in numbers or self._is_named(i, options.donate_names):
+                out += [at + k for k in range(count)]
+            at += count
+        for k in sorted(self.dynamic_kw):
+            count = len(flatten_arrays(self.dynamic_kw[k])[0])
+            if k in options.donate_names:
+                out += [at + j for j in range(count)]
+            at += count
+        return [i for i in out if type(self.leaves[i]) is Array]
+
+    def _is_named(self, number: int, names: tuple[str, ...]) -> bool:
+        return bool(names) and self.function._parameter(number) in names

@@ -16,6 +16,7 @@ import numpy as np
 
 from accnp.api.compiled import jit as jit_module
 from accnp.array import Array
+from accnp.config import new_epoch
 from accnp.errors import api_boundary
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import devices
@@ -118,6 +119,7 @@ def clear_caches() -> None:
     for by_options in list(jit_module._caches.values()):
         for cache in by_options.values():
             cache.clear()
+    new_epoch()
 
 
 def print_environment_info(return_string: bool = False) -> str | None:

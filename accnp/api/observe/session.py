@@ -130,7 +130,7 @@ def _points() -> list[Detour]:
         point("ir.node", "record_known", _record),
         point("trace_fn", "trace", _trace),
         point("api.compiled.misses", "tell", _miss),
-        point("api.compiled.jit", "JitFunction.__call__", _call),
+        point("api.compiled.jit", "JitFunction._called", _call),
         point("passes.program", "build", _pass("program")),
         point("passes.fuse", "fuse", _pass("fusion")),
         point("passes.lower", "lower", _pass("lowering")),
@@ -255,7 +255,7 @@ _SPELLED = {
     "Array.block_until_ready": "x.block_until_ready()", "Array.__iter__": "iterating over x",
     "block_until_ready": "block_until_ready(x)", "device_get": "device_get(x)",
     "Array.__contains__": "y in x", "Array.__dlpack__": "x.__dlpack__()",
-    "JitFunction.__call__": "an argument of a jitted function",
+    "JitFunction._called": "an argument of a jitted function",
 }  # fmt: skip
 
 
@@ -269,7 +269,7 @@ def _who_asks(op: Any) -> tuple[str, bool]:
         if op.kind == "opaque":
             return f"{op.name}: a library call, done as soon as it is recorded", False
         return f"{asks}: a long chain, or a large operand of an update, does not wait", False
-    return asks, name not in ("JitFunction.__call__", "block_until_ready")
+    return asks, name not in ("JitFunction._called", "block_until_ready")
 
 
 def _passes_through(*names: str) -> bool:

@@ -1,0 +1,260 @@
+"""LLVM IR that reads and makes arrays and buffers as Python has them: the words that say where they
+keep what (`records` fills them in), access to slots, a buffer from the pool, an array over it, and
+`Buffer.__del__`. Only functions of Python's C interface are called.
+"""
+
+from __future__ import annotations
+
+__all__ = ["DROP", "LAYOUT", "LEAVES", "TEXT", "WORDS"]
+
+DROP, LAYOUT = "accnp_drop", "accnp_layout"
+# Words of the layout: types, offsets of slots, objects; then slots of a new node that are the same
+# in all, pairs of offset and object.
+WORDS = (
+    "array", "node_of", "aval", "value", "trace", "active", "buffer", "ptr", "nbytes", "memory",
+    "class", "node", "fast", "slow", "pop", "append", "free", "limits", "limit", "large", "run",
+    "reused",
+)  # fmt: skip
+LEAVES = 7
+_word = WORDS.index
+_LEAF = len(WORDS)
+_WORDS = _LEAF + 2 * LEAVES
+_SMALL, _MIDDLE = 4096, 1 << 20  # see `buffer.Buffer.__del__`
+
+TEXT = f"""
+@_Py_NoneStruct = external global i8
+@_Py_TrueStruct = external global i8
+@{LAYOUT} = global [{_WORDS} x i64] zeroinitializer
+declare void @Py_IncRef(i8*)
+declare void @Py_DecRef(i8*)
+declare i64 @PyLong_AsLongLong(i8*)
+declare i64 @PyObject_Size(i8*)
+declare i8* @PyTuple_New(i64)
+declare i64 @PyTuple_Size(i8*)
+declare i8* @PyTuple_GetItem(i8*, i64)
+declare i32 @PyTuple_SetItem(i8*, i64, i8*)
+declare i8* @PyBytes_AsString(i8*)
+declare i8* @PyDict_GetItem(i8*, i8*)
+declare i8* @PyObject_Vectorcall(i8*, i8**, i64, i8*)
+declare i8* @PyType_GenericAlloc(i8*, i64)
+declare i8* @PyErr_Occurred()
+declare void @PyErr_Clear()
+
+define internal i64 @word(i64 %which) alwaysinline {{
+  %p = getelementptr [{_WORDS} x i64], [{_WORDS} x i64]* @{LAYOUT}, i64 0, i64 %which
+  %w = load i64, i64* %p
+  ret i64 %w
+}}
+define internal i8* @object(i64 %which) alwaysinline {{
+  %w = call i64 @word(i64 %which)
+  %o = inttoptr i64 %w to i8*
+  ret i8* %o
+}}
+define internal i8** @slot(i8* %object, i64 %which) alwaysinline {{
+  %offset = call i64 @word(i64 %which)
+  %at = getelementptr i8, i8* %object, i64 %offset
+  %p = bitcast i8* %at to i8**
+  ret i8** %p
+}}
+define internal i8* @get(i8* %object, i64 %which) alwaysinline {{
+  %p = call i8** @slot(i8* %object, i64 %which)
+  %v = load i8*, i8** %p
+  ret i8* %v
+}}
+define internal void @put(i8* %object, i64 %which, i8* %value) alwaysinline {{
+  %p = call i8** @slot(i8* %object, i64 %which)
+  call void @Py_IncRef(i8* %value)
+  store i8* %value, i8** %p
+  ret void
+}}
+define internal i1 @is_a(i8* %object, i64 %which) alwaysinline {{
+  %at = getelementptr i8, i8* %object, i64 8
+  %p = bitcast i8* %at to i8**
+  %type = load i8*, i8** %p
+  %wanted = call i8* @object(i64 %which)
+  %same = icmp eq i8* %type, %wanted
+  ret i1 %same
+}}
+define internal i64 @next(i64** %p) alwaysinline {{
+  %q = load i64*, i64** %p
+  %w = load i64, i64* %q
+  %r = getelementptr i64, i64* %q, i64 1
+  store i64* %r, i64** %p
+  ret i64 %w
+}}
+define internal i8* @next_object(i64** %p) alwaysinline {{
+  %w = call i64 @next(i64** %p)
+  %o = inttoptr i64 %w to i8*
+  ret i8* %o
+}}
+
+; The buffer of a node whose value is there, and can be had; null for another.
+define internal i8* @value_of(i8* %node) {{
+  %trace = call i8* @get(i8* %node, i64 {_word("trace")})
+  %free = icmp eq i8* %trace, @_Py_NoneStruct
+  br i1 %free, label %look, label %traced
+traced:
+  %lacking = icmp eq i8* %trace, null
+  br i1 %lacking, label %no, label %ask
+ask:
+  %active = call i8* @get(i8* %trace, i64 {_word("active")})
+  %recording = icmp eq i8* %active, @_Py_TrueStruct
+  br i1 %recording, label %no, label %look
+look:
+  %value = call i8* @get(i8* %node, i64 {_word("value")})
+  %none = icmp eq i8* %value, null
+  br i1 %none, label %no, label %kind
+kind:
+  %good = call i1 @is_a(i8* %value, i64 {_word("buffer")})
+  br i1 %good, label %yes, label %no
+yes:
+  ret i8* %value
+no:
+  ret i8* null
+}}
+
+define internal i64 @address(i8* %buffer) alwaysinline {{
+  %ptr = call i8* @get(i8* %buffer, i64 {_word("ptr")})
+  %v = call i64 @PyLong_AsLongLong(i8* %ptr)
+  ret i64 %v
+}}
+
+; A buffer over a free block of the pool; null where there is none.
+define internal i8* @take(i8* %blocks, i8* %nbytes, i8* %class) {{
+  %count = call i64 @PyObject_Size(i8* %blocks)
+  %some = icmp sgt i64 %count, 0
+  br i1 %some, label %pop, label %no
+pop:
+  %args = alloca i8*
+  store i8* %blocks, i8** %args
+  %function = call i8* @object(i64 {_word("pop")})
+  %block = call i8* @PyObject_Vectorcall(i8* %function, i8** %args, i64 1, i8* null)
+  %failed = icmp eq i8* %block, null
+  br i1 %failed, label %clear, label %make
+clear:
+  call void @PyErr_Clear()
+  br label %no
+make:
+  %type = call i8* @object(i64 {_word("buffer")})
+  %made = call i8* @PyType_GenericAlloc(i8* %type, i64 0)
+  %lacking = icmp eq i8* %made, null
+  br i1 %lacking, label %done, label %fill
+fill:
+  %ptr = call i8* @PyTuple_GetItem(i8* %block, i64 0)
+  call void @put(i8* %made, i64 {_word("ptr")}, i8* %ptr)
+  %memory = call i8* @PyTuple_GetItem(i8* %block, i64 1)
+  call void @put(i8* %made, i64 {_word("memory")}, i8* %memory)
+  call void @put(i8* %made, i64 {_word("nbytes")}, i8* %nbytes)
+  call void @put(i8* %made, i64 {_word("class")}, i8* %class)
+  %p = getelementptr [{_WORDS} x i64], [{_WORDS} x i64]* @{LAYOUT}, i64 0, i64 {_word("reused")}
+  %reused = load i64, i64* %p
+  %more = add i64 %reused, 1
+  store i64 %more, i64* %p
+  br label %done
+done:
+  call void @Py_DecRef(i8* %block)
+  ret i8* %made
+no:
+  ret i8* null
+}}
+
+; An array over a buffer.
+define internal i8* @array(i8* %buffer, i8* %aval) {{
+  %kind = call i8* @object(i64 {_word("node")})
+  %node = call i8* @PyType_GenericAlloc(i8* %kind, i64 0)
+  %lacking = icmp eq i8* %node, null
+  br i1 %lacking, label %no, label %fill
+fill:
+  %i = phi i64 [0, %0], [%i1, %fill]
+  %twice = shl i64 %i, 1
+  %at = add i64 %twice, {_LEAF}
+  %then = add i64 %at, 1
+  %value = call i8* @object(i64 %then)
+  call void @put(i8* %node, i64 %at, i8* %value)
+  %i1 = add i64 %i, 1
+  %more = icmp slt i64 %i1, {LEAVES}
+  br i1 %more, label %fill, label %filled
+filled:
+  call void @put(i8* %node, i64 {_word("aval")}, i8* %aval)
+  call void @put(i8* %node, i64 {_word("value")}, i8* %buffer)
+  %type = call i8* @object(i64 {_word("array")})
+  %made = call i8* @PyType_GenericAlloc(i8* %type, i64 0)
+  %none = icmp eq i8* %made, null
+  br i1 %none, label %drop, label %give
+drop:
+  call void @Py_DecRef(i8* %node)
+  ret i8* null
+give:
+  %p = call i8** @slot(i8* %made, i64 {_word("node_of")})
+  store i8* %node, i8** %p
+  ret i8* %made
+no:
+  ret i8* null
+}}
+
+; The result of a call by a record; null if it does not fit, or with an error.
+
+define i8* @{DROP}(i8* %self, i8* %nothing) {{
+start:
+  %args = alloca i8*, i64 2
+  %class = call i8* @get(i8* %self, i64 {_word("class")})
+  %unmade = icmp eq i8* %class, null
+  br i1 %unmade, label %end, label %sized
+sized:
+  %size = call i64 @PyLong_AsLongLong(i8* %class)
+  %pooled = icmp sgt i64 %size, 0
+  br i1 %pooled, label %find, label %end
+find:
+  %free = call i8* @object(i64 {_word("free")})
+  %blocks = call i8* @PyDict_GetItem(i8* %free, i8* %class)
+  %strange = icmp eq i8* %blocks, null
+  br i1 %strange, label %end, label %measure
+measure:
+  %small = icmp sle i64 %size, {_SMALL}
+  br i1 %small, label %keep, label %middle
+middle:
+  %large = icmp sge i64 %size, {_MIDDLE}
+  br i1 %large, label %ask, label %room
+room:
+  %limits = call i8* @object(i64 {_word("limits")})
+  %name = call i8* @object(i64 {_word("limit")})
+  %limit_ = call i8* @PyDict_GetItem(i8* %limits, i8* %name)
+  %gone = icmp eq i8* %limit_, null
+  br i1 %gone, label %end, label %compare
+compare:
+  %limit = call i64 @PyLong_AsLongLong(i8* %limit_)
+  %share = ashr i64 %limit, 4
+  %count = call i64 @PyObject_Size(i8* %blocks)
+  %bytes = mul i64 %count, %size
+  %fits = icmp slt i64 %bytes, %share
+  br i1 %fits, label %keep, label %ask
+ask:
+  store i8* %self, i8** %args
+  %drop = call i8* @object(i64 {_word("large")})
+  %told = call i8* @PyObject_Vectorcall(i8* %drop, i8** %args, i64 1, i8* null)
+  ret i8* %told
+keep:
+  %block = call i8* @PyTuple_New(i64 2)
+  %failed = icmp eq i8* %block, null
+  br i1 %failed, label %fail, label %fill
+fill:
+  %ptr = call i8* @get(i8* %self, i64 {_word("ptr")})
+  call void @Py_IncRef(i8* %ptr)
+  %f0 = call i32 @PyTuple_SetItem(i8* %block, i64 0, i8* %ptr)
+  %memory = call i8* @get(i8* %self, i64 {_word("memory")})
+  call void @Py_IncRef(i8* %memory)
+  %f1 = call i32 @PyTuple_SetItem(i8* %block, i64 1, i8* %memory)
+  store i8* %blocks, i8** %args
+  %args1 = getelementptr i8*, i8** %args, i64 1
+  store i8* %block, i8** %args1
+  %append = call i8* @object(i64 {_word("append")})
+  %result = call i8* @PyObject_Vectorcall(i8* %append, i8** %args, i64 2, i8* null)
+  call void @Py_DecRef(i8* %block)
+  ret i8* %result
+fail:
+  ret i8* null
+end:
+  call void @Py_IncRef(i8* @_Py_NoneStruct)
+  ret i8* @_Py_NoneStruct
+}}
+"""

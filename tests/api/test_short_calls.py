@@ -1,0 +1,325 @@
+"""Jitted calls in machine code: what they give, and what must send them back to Python."""
+
+import copy
+import gc
+import subprocess
+import sys
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import accnp as jnp
+from accnp import config, jit, random
+from accnp.api.compiled import jit as jit_module
+from accnp.runtime import buffer as pool
+
+X = np.arange(12, dtype="float32").reshape(3, 4)
+
+
+def often(f, *args, times=40):
+    """The last result of so many calls, which all must be equal."""
+    first = [np.asarray(r) for r in jnp.tree.leaves(f(*args))]
+    for _ in range(times):
+        result = f(*args)
+        for a, b in zip(first, jnp.tree.leaves(result), strict=True):
+            np.testing.assert_array_equal(a, np.asarray(b))
+    return result
+
+
+@pytest.fixture
+def python_calls(monkeypatch):
+    """How many calls Python had a part in."""
+    seen = []
+    original = jit_module.JitFunction._quick
+
+    def quick(self, *args):
+        seen.append(args)
+        return original(self, *args)
+
+    monkeypatch.setattr(jit_module.JitFunction, "_quick", quick)
+    return seen
+
+
+def test_calls_of_arrays_need_no_python(python_calls):
+    f = jit(lambda x, y: x * y + 1.0)
+    x = jnp.asarray(X)
+    often(f, x, x)
+    python_calls.clear()
+    assert (np.asarray(f(x, x)) == X * X + 1).all()
+    assert python_calls == []
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: (x + 1, x * 2),
+        lambda x: {"a": x.sum(), "b": [x, x.T @ x]},
+        lambda x: (x,),
+        lambda x: x,
+        lambda x: (x, x),
+        lambda x: [x + 1],
+        lambda x: (jnp.sort(x), x - jnp.ones(4)),
+        lambda x: (jnp.exp(x).sum(axis=0), (x > 3).any(), x[::-1, 1:]),
+        lambda x: jnp.zeros((0, 3)) + x.sum(),
+        lambda x: jnp.linalg.norm(x @ x.T, axis=1),
+        lambda x: jnp.tanh(x) @ jnp.ones((4, 2)) + 3.0,
+    ],
+)
+def test_results_are_those_of_the_first_call(f):
+    g = jit(f)
+    result = often(g, jnp.asarray(X))
+    plain = f(jnp.asarray(X))
+    assert jnp.tree.structure(result) == jnp.tree.structure(plain)
+    for a, b in zip(jnp.tree.leaves(result), jnp.tree.leaves(plain), strict=True):
+        assert a.aval is b.aval
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def test_other_types_shapes_and_numbers_are_told_apart():
+    f = jit(lambda x, y: x + y)
+    ones = jnp.ones(3)
+    arguments = [
+        (ones, ones),
+        (ones, jnp.ones(3, "int32")),
+        (ones, jnp.ones((3, 1))),
+        (jnp.asarray(2.0), jnp.ones(3)),  # weak
+        (jnp.float32(2.0), jnp.ones(3)),
+        (ones, 2.0),
+        (ones, 2),
+        (ones, np.ones(3, "float32")),
+        (True, ones),
+    ]
+    for _ in range(3):
+        for x, y in arguments:
+            wanted = x + y
+            result = often(f, x, y)
+            assert result.aval is wanted.aval
+            np.testing.assert_array_equal(np.asarray(result), np.asarray(wanted))
+    np.testing.assert_array_equal(np.asarray(f(y=ones, x=ones)), 2)
+    with pytest.raises(TypeError):
+        f(ones)
+    with pytest.raises(TypeError):
+        f(ones, ones, ones)
+    with pytest.raises(TypeError, match="array"):
+        f(ones, "text")
+
+
+def test_arguments_that_have_no_value_yet_or_no_longer():
+    f = jit(lambda x: x * 2.0)
+    x = jnp.asarray(X)
+    often(f, x)
+    np.testing.assert_array_equal(np.asarray(f(x + 1)), (X + 1) * 2)  # recorded, not computed
+    z = jnp.asarray(X) + 0
+    z.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        f(z)
+    give = jit(lambda x: x + 1, donate_argnums=0)
+    z = jnp.asarray(X) + 0
+    for _ in range(40):
+        z = give(z)
+    np.testing.assert_array_equal(np.asarray(z), X + 40)
+
+
+def test_switches_count():
+    f = jit(lambda x: x * 2)
+    x = np.arange(3)
+    often(f, jnp.asarray(x, "int32"))
+    with jnp.enable_x64():
+        wide = jit(lambda x: x * 2 + jnp.ones(3))
+        y = jnp.asarray(x, "float32")
+        assert often(wide, y).dtype == np.float64
+    assert often(wide, jnp.asarray(x, "float32")).dtype == np.float32
+    log = jit(lambda x: jnp.log(x))
+    bad = jnp.asarray(-1.0)
+    often(log, bad)
+    with jnp.debug_nans(True), pytest.raises(FloatingPointError):
+        log(bad)
+    config.update("debug_nans", True)
+    try:
+        with pytest.raises(FloatingPointError):
+            log(bad)
+    finally:
+        config.update("debug_nans", False)
+    assert np.isnan(float(log(bad)))
+    calls = []
+    noted = jit(lambda x: (calls.append(1), x + 1)[1])
+    often(noted, jnp.asarray(X))
+    assert len(calls) == 1
+    with jnp.disable_jit():
+        noted(jnp.asarray(X))
+    assert len(calls) == 2
+
+
+def test_traced_arguments_inside_transformations():
+    f = jit(lambda x: (x * x).sum())
+    x = jnp.asarray(X)
+    often(f, x)
+    for _ in range(20):
+        np.testing.assert_array_equal(np.asarray(jnp.grad(f)(x)), 2 * X)
+        np.testing.assert_array_equal(np.asarray(jnp.vmap(f)(x)), (X * X).sum(1))
+        assert float(jit(lambda x: f(x) + f(x))(x)) == 2 * (X * X).sum()
+    kept = []
+
+    def under(y):
+        kept.append(f(x))  # a value that does not depend on the argument
+        return f(y)
+
+    often(jnp.grad(under), x)
+    assert all(float(k) == (X * X).sum() for k in kept)
+
+
+def test_clearing_caches_traces_again():
+    calls = []
+    f = jit(lambda x: (calls.append(1), x + 1)[1])
+    often(f, jnp.asarray(X))
+    jnp.clear_caches()
+    often(f, jnp.asarray(X))
+    f.clear_cache()
+    often(f, jnp.asarray(X))
+    assert len(calls) == 3
+
+
+def test_closed_over_arrays_live_as_long_as_the_function():
+    def made(w):
+        return jit(lambda x: (x * w).sum(axis=1))
+
+    f = made(jnp.asarray(X) * 3)
+    x = jnp.asarray(X)
+    often(f, x)
+    gc.collect()
+    np.testing.assert_array_equal(np.asarray(f(x)), (X * X * 3).sum(1))
+
+
+def test_functions_go_away_and_come_back():
+    def double(x):
+        return x * 2.0
+
+    f = jit(double)
+    x = jnp.asarray(X)
+    often(f, x)
+    np.testing.assert_array_equal(np.asarray(often(copy.copy(f), x)), X * 2)
+    gone = weakref.ref(f)
+    del f
+    gc.collect()
+    assert gone() is None
+    np.testing.assert_array_equal(np.asarray(x), X)
+
+
+class Model:
+    @jit
+    def twice(self, x):
+        return x * 2
+
+    @staticmethod
+    @jit
+    def thrice(x):
+        return x * 3
+
+
+def test_methods():
+    x = jnp.asarray(X)
+    often(Model.thrice, x)
+    often(Model().thrice, x)
+    with pytest.raises(TypeError):
+        Model().twice(x)  # an instance is no array
+
+
+def test_buffers_go_back_to_the_pool():
+    f = jit(lambda x: (x + 1, x.sum()))
+    for n in (3, 5000, 400_000):
+        x = jnp.ones(n)
+        often(f, x)
+        before = pool.pool_stats()
+        for _ in range(50):
+            f(x)
+        after = pool.pool_stats()
+        assert after["live_bytes"] == before["live_bytes"]
+        assert after["allocations"] == before["allocations"]
+        assert after["reuses"] >= before["reuses"] + 100
+    views = []
+    for _ in range(30):  # memory that somebody sees is not handed out again
+        views.append(np.asarray(f(jnp.full(3, float(len(views))))[0]))
+    assert [v[0] for v in views] == [k + 1.0 for k in range(30)]
+
+
+def test_threads_call_at_the_same_time():
+    f = jit(lambda x, y: (jnp.tanh(x) * y).sum(axis=0))
+    key = random.PRNGKey(0)
+    inputs = [random.normal(random.fold_in(key, k), (300, 200)) for k in range(4)]
+    wanted = [np.asarray(f(x, x)) for x in inputs]
+    wrong = []
+
+    def work(k):
+        for _ in range(200):
+            if not np.array_equal(np.asarray(f(inputs[k], inputs[k])), wanted[k]):
+                wrong.append(k)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for k in range(50):
+        config.update("threads", 1 + k % 3)
+    for t in threads:
+        t.join()
+    config.update("threads", None)
+    assert not wrong
+
+
+def test_signatures_in_turn(python_calls):
+    f = jit(lambda x: x + 1)
+    inputs = [jnp.zeros(n) for n in (1, 2, 3)]
+    for x in inputs:
+        often(f, x)
+    python_calls.clear()
+    for _ in range(5):
+        for x in inputs:
+            assert f(x).shape == x.shape
+    assert python_calls == []
+
+
+def test_explain_sees_calls():
+    f = jit(lambda x: x + 1)
+    x = jnp.asarray(X)
+    often(f, x)
+    with jnp.explain() as told:
+        f(x)
+        f(x)
+    assert "2" in str(told)
+
+
+CHILD = """
+import os, gc, sys
+import accnp as jnp
+f = jnp.jit(lambda x: (x * 2.0, jnp.tanh(x).sum()))
+xs = [jnp.ones(n) for n in (10, 5000, 300_000)]
+for x in xs:
+    for _ in range(100):
+        r = f(x)
+pid = os.fork()
+for x in xs:
+    for _ in range(100):
+        r = f(x)
+    assert float(r[0][0]) == 2.0
+if pid:
+    assert os.waitpid(pid, 0)[1] == 0
+ring = [r]
+ring.append(ring)
+"""
+
+
+@pytest.mark.skipif(not hasattr(sys, "getsizeof") or sys.platform == "win32", reason="no fork")
+@pytest.mark.parametrize("filled", [False, True])
+def test_forks_and_ends(filled):
+    import os
+
+    more = {"PYTHONMALLOC": "malloc", "MALLOC_PERTURB_": "2"} if filled else {}
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", CHILD],
+        env=os.environ | more,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
