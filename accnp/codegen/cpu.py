@@ -60,7 +60,7 @@ class Emitter:
         self.literal = 1  # strides up to this are spelled out
         self.turned: dict[int, str] = {}  # scratch in which loads lie transposed, by access
         self.turn = "turn"  # where the present row of it begins
-        self.kept: dict[int, str] = {}  # memory for a row of what later passes want, by access
+        self.own_rows: dict[int, str] = {}  # memory for a row of what later passes want, by access
         n_out, n_red = len(spec.outer), len(spec.reduced)
         self.of_outer = range(n_out)
         self.of_reduced = range(n_out, n_out + n_red)
@@ -198,8 +198,8 @@ class Emitter:
         code = dtype_code(s.dtype)
         if s.access is not None and id(s.access) in self.turned:
             self.w.add(f"{s.name} = {self.turned[id(s.access)]}[{self.turn} + j]")
-        elif s.access is not None and id(s.access) in self.kept:
-            self.w.add(f"{s.name} = {self.kept[id(s.access)]}[{index[self.of_reduced[0]]}]")
+        elif s.access is not None and id(s.access) in self.own_rows:
+            self.w.add(f"{s.name} = {self.own_rows[id(s.access)]}[{index[self.of_reduced[0]]}]")
         elif s.access is not None:
             self.w.add(f"{s.name} = a{s.access.number}[{self.element(s, base, index)}]")
         elif s.index is not None:
@@ -305,8 +305,8 @@ class Emitter:
 
         def store(those: list[tuple[Access, str]]) -> None:
             for a, name in those:
-                if id(a) in self.kept and phase is not self.spec.phases[-1]:
-                    self.w.add(f"{self.kept[id(a)]}[{index[self.of_reduced[0]]}] = {name}")
+                if id(a) in self.own_rows and phase is not self.spec.phases[-1]:
+                    self.w.add(f"{self.own_rows[id(a)]}[{index[self.of_reduced[0]]}] = {name}")
                 else:
                     self.w.add(f"a{a.number}[{self.place(a, base, index)}] = {name}")
 
@@ -352,7 +352,7 @@ class Emitter:
             for phase in spec.phases:
                 self.one_pass(phase, base, "0", None)
                 self.row_body(phase, base, {})
-        self.w.add(*[f"release({name})" for name in self.kept.values()])
+        self.w.add(*[f"release({name})" for name in self.own_rows.values()])
 
     def one_pass(self, phase: Phase, base: dict[int, str], start: str, stop: str | None) -> None:
         """A pass over the reduced indices from start to stop; leaves each fold in its name."""

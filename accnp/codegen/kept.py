@@ -23,14 +23,16 @@ def keep(e: Any) -> None:
     *before, last = [{id(a) for a, _ in p.stores} for p in spec.phases]
     for a in spec.accesses if spec.reduced[0] <= ROW else ():
         if id(a) in last and any(id(a) in stores for stores in before):
-            name = e.kept[id(a)] = f"row{len(e.kept)}"
+            name = e.own_rows[id(a)] = f"row{len(e.own_rows)}"
             e.w.add(f"{name} = heap_{dtype_code(a.dtype)}({e.size(along)})")
 
 
 def kept_by(e: Any, phase: Phase, a: Access | None, name: str) -> str | None:
     """The memory in which a value of a pass lies: loaded through an access, or left there."""
     if a is not None:
-        return e.kept.get(id(a))
+        return e.own_rows.get(id(a))
     if phase is e.spec.phases[-1]:
         return None
-    return next((e.kept[id(a)] for a, n in phase.stores if n == name and id(a) in e.kept), None)
+    return next(
+        (e.own_rows[id(a)] for a, n in phase.stores if n == name and id(a) in e.own_rows), None
+    )
