@@ -24,6 +24,7 @@ __all__ = ["GROUP", "arg_kernel", "cumulative_dtype", "cumulative_kernel", "logs
 GROUP = 4  # elements folded on their own, then joined with all before: one join to wait for, not 4
 COLUMNS = 128
 PART = 64  # elements, up to which a line is searched one by one
+DEEP, WIDE = 16, 256  # places and lines of a tile in which short lines lie transposed
 FEW_LINES = 8  # fewer long lines than this are cut into parts
 
 
@@ -224,6 +225,10 @@ def arg_kernel(x: Operand, out: Aval, axis: int, largest: bool) -> OwnKernel | N
     few = len(nest.axes) < 2 and prod([a.size for a in nest.axes]) < FEW_LINES
     if few and x.strides[axis] == 1 and n > 2 * CHUNK:
         return _arg_long(Text(4), x, out, nest, n, largest)
+    lines = nest.axes[0] if len(nest.axes) == 1 else None
+    least = 3 if x.dtype.kind == "f" else 5  # below it a step is cheaper than its transpose
+    if lines and lines.size >= DEEP and x.strides[axis] == 1 and least <= n <= PART and not x.fine:
+        return _arg_short(text, x, out, lines, n, largest)
     for _ in nest.axes:
         nest.open()
     text.add(f"p = {total(nest.walk(0))}")
@@ -302,6 +307,35 @@ def _arg_long(text: Text, x: Operand, out: Aval, nest: Nest, n: int, largest: bo
     return first
 
 
+def _arg_short(text: Text, x: Operand, out: Aval, lines: Axis, n: int, largest: bool) -> OwnKernel:
+    """Short lines: squares of them are transposed, and a vector holds a place of many lines."""
+    code = dtype_code(out.dtype)
+    kinds = [("best", "stack", x.dtype), ("place", "stack", out.dtype), ("tile", "tile", x.dtype)]
+    text.add(*[f"{name} = {kind}_{dtype_code(dtype)}()" for name, kind, dtype in kinds])
+    blocks = _Blocks(text, [], lines)
+    text.add(*[f"{p} = {total(blocks.place(k))}" for k, p in enumerate("pq")])
+    size, step = text.integer(n), text.integer(lines.steps[0])
+    with text.block(f"for first in range(0, {size}, {DEEP}):"):
+        text.add(f"rows = {size} - first", f"rows = rows if rows < {DEEP} else {DEEP}")
+        text.add(f"transpose(tile, {WIDE}, at(a0, p + first), {step}, rows, m)")
+        with text.block("if first == 0:"), text.block("for j in range(m):"):
+            text.add("best[j] = tile[j]", f"place[j] = {code}(0)")
+        with text.block("for r in range(rows):"):
+            text.add(f"at_i = {code}(first + r)", f"t = r * {WIDE}")
+            with text.block("for j in range(m):"):
+                text.add("v = tile[t + j]", "b = best[j]")
+                _replace(text, x.dtype, largest)
+    with text.block("for j in range(m):"):
+        text.add(f"a1[{total(['q', *text.times('j', lines.steps[1])])}] = place[j]")
+    return text.own(blocks.extent, 2 * n * blocks.work)
+
+
+def _replace(text: Text, dtype: np.dtype, largest: bool) -> None:
+    """One step of many lines: `v` at the place `at_i` instead of `b`, where it is better."""
+    text.add(f"better = {_better(dtype, 'v', 'b', largest)}")
+    text.add("best[j] = select(better, v, b)", "place[j] = select(better, at_i, place[j])")
+
+
 def _arg_columns(
     text: Text,
     x: Operand,
@@ -322,9 +356,7 @@ def _arg_columns(
         text.add(f"at_i = {code}(i)")
         with text.block("for j in range(m):"):
             text.add(f"v = {read('i')}", "b = best[j]")
-            text.add(f"better = {_better(x.dtype, 'v', 'b', largest)}")
-            text.add("best[j] = select(better, v, b)")
-            text.add("place[j] = select(better, at_i, place[j])")
+            _replace(text, x.dtype, largest)
     with text.block("for j in range(m):"):
         text.add(f"a1[{total(['q', *text.times('j', behind.steps[1])])}] = place[j]")
     return text.own(blocks.extent, 2 * x.shape[axis] * blocks.work)

@@ -97,6 +97,21 @@ def test_places_in_few_long_lines(op, dtype):
         check(op, [Given(value)], params)
 
 
+@pytest.mark.parametrize("op", ["argmax", "argmin"])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "u8", "?"])
+def test_places_in_many_short_lines(op, dtype):
+    """Lines lie transposed in tiles: none, some and all of a tile's places, more than one tile."""
+    rng = np.random.default_rng(6)
+    for lines, n in ((16, 3), (300, 5), (129, 16), (40, 17), (257, 64)):
+        x = rng.integers(0, 3, (lines, n)).astype(dtype)
+        if dtype[0] == "f":
+            x[:: n - 1, n // 2 :] = np.nan
+            x[x == 0] = -0.0
+        for value, axis in ((x, 1), (x[:, ::-1], 1), (x.T, 0), (x.reshape(1, lines, n), 2)):
+            params = {"axes": (axis,), "index_dtype": np.dtype("i4")}
+            check(op, [Given(value)], params)
+
+
 def test_sums_keep_their_digits():
     """1e6 summands of float32: the error is that of the result's type, not of their number."""
     x = np.full(1_000_000, 0.1, np.float32)
