@@ -342,11 +342,13 @@ class Planner:
         own = v.op.kernel(operands, avals, v.params)
         if own is None:
             return []
-        pointed = [i for i in range(len(operands)) if i != v.op.takes]
-        codes = [dtype_code(operands[i].dtype) for i in pointed] + [
-            dtype_code(a.dtype) for a in avals
-        ]
+        taken = v.op.takes
+        # An operand whose one value the kernel writes by itself.
+        blank = taken if taken is not None and operands[taken].one else None
+        pointed = [i for i in range(len(operands)) if i != taken]
+        codes = [dtype_code(x.dtype) for x in (*[operands[i] for i in pointed], *avals)]
         codes += [code for code, _ in own.memory]
+        codes += [dtype_code(operands[blank].dtype)] if blank is not None else []
         step = self.own_step(own, codes, v)
         step.moved = call.nbytes
         step.pointers = [(call.operands[i][0], call.operands[i][4]) for i in pointed]
@@ -355,8 +357,8 @@ class Planner:
             slot = found.get(i if isinstance(v.aval, tuple) else -1)
             if slot is None:
                 slot = self.new_slot()
-            if v.op.takes is not None:
-                source = call.operands[v.op.takes]
+            if taken is not None and blank is None:
+                source = call.operands[taken]
                 # A strided operand has no buffer of this layout to give.
                 assert source[3] is None, f"{v.op.name}: takes an operand that is a strided view"
                 step.takes.append((slot, source[0], a.nbytes, False))
@@ -367,6 +369,8 @@ class Planner:
             slot = self.new_slot()
             step.allocs.append((slot, count * code_dtype(code).itemsize))
             step.pointers.append((slot, 0))
+        if blank is not None:
+            step.pointers.append((call.operands[blank][0], call.operands[blank][4]))
         steps = [step]
         for more in own.then:
             steps.append(self.own_step(more, codes, v))

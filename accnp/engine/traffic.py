@@ -12,6 +12,7 @@ from math import prod
 from typing import Any
 
 from accnp.ir.kernel import KernelSpec
+from accnp.passes.spaces import is_one_value
 from accnp.primitives.views import contiguous
 from accnp.runtime.bypass import Pieces
 
@@ -90,6 +91,8 @@ def value_bytes(v: Any) -> int:
     sizes = [x.aval.nbytes for x in v.inputs]
     if v.op.takes is not None:
         others = [x.aval for i, x in enumerate(v.inputs) if i != v.op.takes]
+        if is_one_value(v.inputs[v.op.takes]):  # it writes all of it, and then adds in the cache
+            return sum(a.nbytes for a in others) + made
         given = max([a.nbytes for a in others if a.dtype == results[0].dtype], default=0)
         return sum(a.nbytes for a in others) + 2 * given
     if v.op.name in _PICKING and sizes:

@@ -15,6 +15,7 @@ Forms:
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -111,6 +112,11 @@ class Operand:
     strides: tuple[int, ...]  # in elements
     fine: bool = False  # whether tasks are threads of a GPU: many small ones, rather than few
 
+    @property
+    def one(self) -> bool:
+        """Whether all of several elements are one, under strides of 0."""
+        return prod(self.shape) > 1 and not any(self.strides)
+
 
 @dataclass(eq=False, slots=True)
 class OwnKernel:
@@ -118,8 +124,9 @@ class OwnKernel:
 
     The pointers are those of the operands, then those of the results, in order. If the op `takes`
     an operand, the result starts with its values, and it has no pointer of its own: the planner
-    hands over its buffer where nobody wants it any more, else a copy. The text must hold no size:
-    these are `ints`. lo..hi is a part of 0..extent, each index of which is a task of its own.
+    hands over its buffer where nobody wants it any more, else a copy. If that operand is `one`, the
+    kernel writes its value by itself; the value's pointer is the last of all. The text must hold no
+    size: these are `ints`. lo..hi is a part of 0..extent, each index of which is a task of its own.
     """
 
     source: str

@@ -10,7 +10,7 @@ from typing import Any
 from accnp.config import config
 from accnp.passes.program import Program, Value
 from accnp.passes.regions import Cuts, count_cells, joined
-from accnp.passes.spaces import is_row, keeps_order, row_axes, strided, strip_views
+from accnp.passes.spaces import is_one_value, is_row, keeps_order, row_axes, strided, strip_views
 
 __all__ = [
     "MAX_CELLS", "MAX_MEMBERS", "Chain", "Cluster", "Demand", "chains", "how", "in_order",
@@ -182,6 +182,8 @@ def write_last(clusters: list[Cluster]) -> list[Cluster]:
         if v is None or v.op.takes is None:
             continue
         x = v.inputs[v.op.takes]
+        if is_one_value(x):
+            continue
         if not x.stored:
             x = strip_views(x)[0]
         for r in {*loading.get(x.id, ()), *[d.cluster for d in x.demands]}:

@@ -61,6 +61,7 @@ from accnp.passes.spaces import (
     fold_form,
     in_kernel,
     index_strides,
+    is_one_value,
     is_turned,
     is_walkable,
     long_axes,
@@ -159,7 +160,8 @@ class _Fusion:
         self.effects.place(v, c)
         for i, x in enumerate(v.inputs):
             base, chain = strip_views(x)
-            if chain and (v.op.kind == "loop" or i == v.op.takes):  # they want whole buffers
+            taken = i == v.op.takes and not is_one_value(x)
+            if chain and (v.op.kind == "loop" or taken):  # they want whole buffers
                 store(x, c)
                 base, chain = x, ()
             if (

@@ -61,6 +61,12 @@ def strip_views(v: Any) -> tuple[Any, tuple[Any, ...]]:
     return v, tuple(chain)
 
 
+def is_one_value(v: Any) -> bool:
+    """Whether it is a single element, repeated, that has no memory of its own: zeros, mostly."""
+    base, chain = strip_views(v)
+    return bool(chain) and base.aval.size == 1 and v.aval.size > 1
+
+
 def apply_views(
     chain: tuple[Any, ...], shape: tuple[int, ...], strides: tuple[int, ...], offset: int
 ) -> tuple[tuple[int, ...], tuple[int, ...], int] | None:

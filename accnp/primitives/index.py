@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
-from accnp.primitives.index_kernels import gather_kernel, slice_kernel, update_kernel
+from accnp.primitives.index_kernels import gather_kernel, slice_kernel
 from accnp.primitives.kinds import broadcast_to, dtype_kind, full, opaque, zeros_like_aval
 
 __all__ = ["GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers"]
@@ -101,6 +102,7 @@ _MODES = {
     None: GatherScatterMode.FILL_OR_DROP,
 }
 DROP = GatherScatterMode.FILL_OR_DROP
+SCATTERS = "accnp.primitives.scatter_kernels"  # loaded with the first program that has one
 
 
 # --- where the windows lie -----------------------------------------------------------------------
@@ -461,7 +463,7 @@ def _update_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
 opaque(
     "dynamic_update_slice",
     infer=_update_infer,
-    kernel=lambda operands, results, p: update_kernel(operands),
+    kernel=lambda operands, results, p: imported(SCATTERS).update_kernel(operands),
     takes=0,
     numpy=_update_numpy,
     jvp=_update_jvp,

@@ -12,18 +12,19 @@ from typing import Any
 
 import numpy as np
 
+from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
 from accnp.primitives.index import (
     DROP,
+    SCATTERS,
     GatherDimensionNumbers,
     _kept,
     _layout,
     _places,
     batched_dims,
 )
-from accnp.primitives.index_kernels import scatter_kernel
 from accnp.primitives.kinds import broadcast_to, dtype_kind, full, opaque, zeros_like_aval
 from accnp.primitives.reference import quiet
 from accnp.primitives.sort import gather_permuted, permutation_of
@@ -137,7 +138,7 @@ def _kernel(combine: str) -> Any:
     def kernel(operands: Any, results: Any, p: dict[str, Any]) -> Any:
         dims = p["dimension_numbers"]
         sizes = window_sizes(operands[0].shape, operands[2].shape, dims)
-        return scatter_kernel(
+        return imported(SCATTERS).scatter_kernel(
             operands, dims, sizes, combine, p["mode"] is DROP, p["unique_indices"]
         )
 

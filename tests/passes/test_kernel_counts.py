@@ -127,7 +127,7 @@ INDEXING = {
     "static rows": (lambda x: x.at[3:9].add(1.0), [X], ["scatter_add"]),
     "every other row": (lambda x: x.at[::2].set(1.0), [X], ["map", "scatter"]),
     "traced row": (lambda x, k: x.at[k].set(1.0), [X, K], ["map", "scatter"]),
-    "counted": (lambda i: jnp.zeros(9).at[i].add(1.0), [AT], ["map", "map", "scatter_add"]),
+    "counted": (lambda i: jnp.zeros(9).at[i].add(1.0), [AT], ["map", "scatter_add"]),
     "columns": (lambda x, i: x.at[:, i].multiply(2.0), [X, AT], ["map", "scatter_mul"]),
     "swapped": (
         lambda x, k: x.at[k].set(x[k + 1]).at[k + 1].set(x[k]),
@@ -163,12 +163,36 @@ def copies(f, *arrays):
 def test_what_is_computed_here_is_updated_in_place():
     assert copies(lambda x: x.at[3].set(1.0).at[4].set(2.0), X) == (1, 1)
     assert copies(lambda x: (x + 1).at[3].set(1.0), X) == (0, 1)
-    assert copies(lambda i: jnp.zeros(9).at[i].add(1.0), AT) == (0, 1)
+    assert copies(lambda x, i: (x + 1).at[i].add(1.0), X, AT) == (0, 1)
     # Other readers come first.
     assert copies(lambda x, k: ((y := x + 1).at[k].set(0.0), y.sum(), y[k]), X, K) == (0, 1)
     # Both are wanted: one of them is a copy.
     assert copies(lambda x: ((y := x + 1), y.at[3].set(0.0)), X) == (1, 0)
     assert copies(lambda x: ((y := x + 1).at[3].set(0.0), y.at[4].set(0.0)), X) == (1, 1)
+
+
+def test_updates_of_one_value_need_no_array_of_it():
+    i, rows = np.arange(300, dtype=np.int32), np.ones((300, 7), np.float32)
+
+    def table(e, i):
+        return jnp.grad(lambda e: (e[i] ** 2).sum())(e)
+
+    for f, arrays, made in [
+        (lambda i: jnp.full(9000, 2.0).at[i].add(1.0), [i], 9000),
+        (lambda x, i: jnp.zeros((400, 7)).at[i].max(x), [rows, i], 2800),
+        (lambda x, k: jnp.lax.dynamic_update_slice(jnp.ones((900, 7)), x, (k, 0)), [rows, K], 6300),
+        (lambda x, i: jnp.ops.segment_sum(x, i, 5), [rows, i], 35),
+        (table, [np.ones((900, 7), np.float32), i], 6300),
+    ]:
+        steps = plan_of(f, *arrays).steps
+        assert not any(step.takes for step in steps)
+        assert "broadcast" not in " ".join(step.label for step in steps)
+        last = steps[-1].moved
+        assert last >= 4 * made
+        assert last <= 4 * made + 4 * 7 * 300 + 4 * 300 + 8
+    # Somebody reads the zeros, too: there is an array of them.
+    both = plan_of(lambda i: ((z := jnp.zeros(9)), z.at[i].add(1.0)), AT).steps
+    assert len([take for step in both for take in step.takes]) == 1
 
 
 def operations(f, *arrays):

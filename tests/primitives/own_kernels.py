@@ -90,6 +90,15 @@ def shown(draw, x):
     return Given(x)
 
 
+def begun(draw, x):
+    """The operand that an update starts with: as any, or one value for all elements."""
+    if x.size and draw(st.booleans()):
+        value = np.full(x.shape, x.flat[0])
+        wide = {"shape": x.shape, "broadcast_dimensions": ()}
+        return Given(value, x.flat[0], lambda node: o.broadcast_in_dim(node, **wide))
+    return shown(draw, x)
+
+
 def planned(op, operands, params):
     """The plan of one op on such operands."""
 

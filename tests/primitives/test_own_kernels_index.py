@@ -8,11 +8,11 @@ import pytest
 from fuzz.ways import same_values
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from primitives.own_kernels import DTYPES, INDEX, Given, check, filled, many, near, shown
+from primitives.own_kernels import DTYPES, INDEX, Given, begun, check, filled, many, near, shown
 
 import accnp
 from accnp.ir.op import OPS
-from accnp.primitives import index_kernels
+from accnp.primitives import scatter_kernels
 from accnp.primitives.index import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -110,15 +110,15 @@ def alone(shape, starts, updates, params):
 @pytest.mark.parametrize(
     "op", ["scatter", "scatter_add", "scatter_mul", "scatter_min", "scatter_max"]
 )
-@pytest.mark.parametrize("updates_from", [1, index_kernels.MANY])
+@pytest.mark.parametrize("limits", [{}, {"MANY": 1, "BLOCK": 1}, {"COLUMNS": 1, "BLOCK": 8}])
 @many(25)
 @given(st.data(), places())
-def test_scatter(op, updates_from, data, place):
+def test_scatter(op, limits, data, place):
     shape, starts, dims, sizes, windows = place
     assume(all(k <= n for k, n in zip(sizes, shape, strict=True)))
     draw = data.draw
     dtype = draw(st.sampled_from([d for d in DTYPES if "c" not in d or "m" not in op[-3:]]))
-    x = shown(draw, filled(draw, shape, dtype))
+    x = begun(draw, filled(draw, shape, dtype))
     updates = shown(draw, filled(draw, windows, dtype))
     starts = shown(draw, starts)
     params = {
@@ -129,8 +129,8 @@ def test_scatter(op, updates_from, data, place):
     }
     if alone(shape, starts.value, windows, params):
         params["unique_indices"] = draw(st.booleans())
-    # As kernels for many updates are: places are shared out, few of them have copies.
-    with mock.patch.object(index_kernels, "MANY", updates_from), accnp.threads(2):
+    # As kernels of large ones are: places, columns are shared out, few places have copies.
+    with mock.patch.dict(vars(scatter_kernels), limits), accnp.threads(2):
         check(
             op,
             [x, starts, updates],
@@ -149,5 +149,6 @@ def test_dynamic_slices(data):
     x = shown(draw, filled(draw, shape, dtype))
     starts = [Given(indices(draw, (), n)) for n in shape]
     check("dynamic_slice", [x, *starts], {"slice_sizes": sizes})
-    update = shown(draw, filled(draw, sizes, dtype))
-    check("dynamic_update_slice", [x, update, *starts], {})
+    x, update = begun(draw, x.value), shown(draw, filled(draw, sizes, dtype))
+    with mock.patch.object(scatter_kernels, "BLOCK", draw(st.sampled_from([1, 8, 1 << 16]))):
+        check("dynamic_update_slice", [x, update, *starts], {})

@@ -1,0 +1,407 @@
+"""Kernels that write at computed places: the scatter family, dynamic updates of slices.
+
+In: how operands and results lie in memory, dimension numbers. Out: their `OwnKernel`s, nests of
+loops as those of `index_kernels.py`.
+
+An operand that is one value for all elements (zeros, mostly) is no array: each task writes it where
+it works, while that is in the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accnp.config import config
+from accnp.ir.kernel import Operand, OwnKernel, dtype_code
+from accnp.primitives.index_kernels import (
+    Load,
+    Windows,
+    axes_of,
+    firsts,
+    last_row,
+    loads_of,
+    one_window,
+)
+from accnp.primitives.nests import Axis, Text, merged, total
+from accnp.primitives.views import contiguous
+
+__all__ = ["scatter_kernel", "update_kernel"]
+
+COLUMNS = 64  # of a wide window: one task of a scatter that must keep the order of its rows
+MANY = 1 << 16  # updates from which on threads share them
+FEW = 8  # at least as many updates for each place: there are copies of the places
+COPIES = 8
+SIFTED = 2048  # updates whose places are sifted at once: these lists stay in the first-level cache
+PARTS = 8  # of the places at most, each of which looks at all updates
+PAD = 16  # a vector of places
+BLOCK = 1 << 16  # elements of a result that a task writes and then adds to: they stay in the cache
+# The same for the threads of a GPU: updates of a run, runs, and elements of all copies at most.
+RUN, RUNS, ROOM = 32, 1024, 1 << 24
+
+
+# --- operands that are one value -----------------------------------------------------------------
+
+
+def _value(text: Text, x: Operand) -> None:
+    """Read the value that the result starts with, if it is one."""
+    if x.one:
+        text.add(f"value = {text.pointers[-1]}[0]")
+
+
+def _fill(text: Text, out: str, first: str, stop: str) -> None:
+    """Write it to a part of the result."""
+    with text.block(f"for q in range({first}, {stop}):"):
+        text.add(f"{out}[q] = value")
+
+
+def _filled(x: Operand, pointers: int, out: str, then: OwnKernel) -> OwnKernel:
+    """The kernel that writes it everywhere, before another one."""
+    text = Text(pointers)
+    _value(text, x)
+    _fill(text, out, "lo", "hi")
+    own = text.own(prod(x.shape), prod(x.shape))
+    own.then = (then,)
+    return own
+
+
+def _blocks(
+    text: Text, x: Operand, sizes: tuple[int, ...], other: tuple[int, ...], axes: Sequence[int],
+    loads: Sequence[Load], drop: bool, out: str,
+    store: Callable[[str, str], str],
+) -> OwnKernel:  # fmt: skip
+    """One window written to one value: tasks are blocks of the result along its first axis. `axes`
+    are those of the coordinates that are loaded; `store` gets places in the result, the update."""
+    strides = contiguous(x.shape)
+    d = next(k for k, n in enumerate(x.shape) if n > 1)
+    rows, step = x.shape[d], max(1, BLOCK // strides[d])
+    within = [Axis(sizes[k], (strides[k], other[k])) for k in range(d, len(sizes))]
+    nest = Windows(text, [within[0], *merged(within[1:])], drop)
+    _value(text, x)
+    many, end, row = map(text.integer, (step, rows, strides[d]))
+    text.add("for t in range(lo, hi):")
+    text.depth += 1
+    text.add(f"first = t * {many}", f"stop = fmin(first + {many}, {end})")
+    _fill(text, out, f"first * {row}", f"stop * {row}")
+    names = dict(zip(axes, nest.coordinates(loads), strict=True))
+    if nest.inside:
+        text.add("if inside:")
+        text.depth += 1
+    at, size = names.get(d, "0"), text.integer(sizes[d] if prod(sizes) else 0)
+    nest.open(f"for j0 in range(fmax(first - {at}, 0), fmin(stop - {at}, {size})):")
+    for _ in nest.axes[1:]:
+        nest.open()
+    text.add(store(total([*nest.base, *nest.walk(0)]), total(nest.walk(1))))
+    return text.own(-(-rows // step), prod(x.shape) + prod(sizes))
+
+
+# --- dynamic updates -----------------------------------------------------------------------------
+
+
+def update_kernel(operands: Sequence[Operand]) -> OwnKernel:
+    """The kernel of `dynamic_update_slice`: (operand, update, starts...) -> operand, in place."""
+    x, update, *starts = operands
+    text, sizes, strides = Text(len(starts) + 2 + x.one), update.shape, contiguous(x.shape)
+    loads = firsts(starts, x.shape, sizes, strides)
+    out = f"a{len(starts) + 1}"
+
+    def store(window: str, place: str) -> str:
+        return f"{out}[{window}] = a0[{place}]"
+
+    if x.one and not x.fine:
+        axes = range(len(starts))
+        return _blocks(text, x, sizes, update.strides, axes, loads, False, out, store)
+    own = one_window(text, sizes, strides, update.strides, loads, store)
+    return _filled(x, len(text.pointers), out, own) if x.one else own
+
+
+# --- scatters ------------------------------------------------------------------------------------
+
+
+_COMBINE = {
+    "set": "{1}", "add": "{0} + {1}", "mul": "{0} * {1}",
+    "min": "fmin({0}, {1})", "max": "fmax({0}, {1})",
+}  # fmt: skip
+_COMBINE_BOOL = {
+    "set": "{1}", "add": "{0} or {1}", "mul": "{0} and {1}",
+    "min": "{0} and {1}", "max": "{0} or {1}",
+}  # fmt: skip
+
+
+def _combined(x: Operand, combine: str, old: str, new: str) -> str:
+    """The text of an element and an update of it, put together."""
+    value = (_COMBINE_BOOL if x.dtype.kind == "b" else _COMBINE)[combine].format(old, new)
+    whole = combine != "set" and x.dtype.kind in "iu"
+    return f"{dtype_code(x.dtype)}({value})" if whole else value
+
+
+def scatter_kernel(
+    operands: Sequence[Operand],
+    dims: Any,
+    sizes: tuple[int, ...],
+    combine: str,
+    drop: bool,
+    unique: bool,
+) -> OwnKernel:
+    """The kernel of a scatter: (operand, starts, updates) -> operand, in place.
+
+    Rows come one after the other, in the order of the updates: the last one wins, and sums do not
+    depend on threads. What is shared out is what lies apart: examples, and parts of windows along
+    an axis that they cover; or, where there are many more rows than places, runs of the rows.
+    """
+    x, starts, updates = operands
+    text, size, strides = Text(3 + x.one), prod(x.shape), contiguous(x.shape)
+    if 0 in x.shape:
+        text.add("pass")
+        return text.own(0)
+    # Moved inside, windows may overlap that did not.
+    free = unique and drop
+    if x.one and not x.fine and prod(starts.shape[:-1]) == 1:
+        return _single(x, starts, updates, dims, sizes, combine, drop)
+    axes = axes_of(
+        updates.shape, updates.strides, starts, dims, x.shape, strides, free and not x.one
+    )
+    if combine != "set" and _many(axes, size, x.fine):
+        return _Copies(x, starts, axes, dims, sizes, combine, drop).kernel()
+    parts = 0 if x.fine else _parts(axes, size, x.one)
+    if parts:
+        return _sifted(x, starts, axes, dims, sizes, combine, drop, parts)
+    if x.one and free:
+        axes = axes_of(updates.shape, updates.strides, starts, dims, x.shape, strides, True)
+    last = last_row(axes)
+    if any(a.kind == "row" for a in axes):  # parts of windows can overlap: rows come first
+        early = [a for a in axes[: last + 1] if a.kind == "part"]
+        axes = [a for a in axes[: last + 1] if a.kind != "part"] + early + axes[last + 1 :]
+        last -= len(early)
+    nest = Windows(text, axes, drop)
+    ordered = bool(axes) and axes[0].kind == "row"
+    share = 1 if x.fine else COLUMNS  # a thread of a GPU has a column, and neighbours lie together
+    wide = ordered and axes[-1].kind == "whole" and axes[-1].size >= 2 * share
+    columns = text.integer(axes[-1].size) if wide else ""
+    # Whether a task has a part of the result for itself: columns, all of it, or what lies at one
+    # index of the first axis.
+    alone = last >= 0 and axes[0].kind != "part" and axes[0].steps[1] * axes[0].size == size
+    mine = x.one and not x.fine and (wide or size <= BLOCK if ordered else alone)
+    if mine:
+        _value(text, x)
+    if wide:
+        text.add("for t in range(lo, hi):")
+        text.depth += 1
+        text.add(f"stop = t * {share} + {share}")
+        text.add(f"stop = stop if stop < {columns} else {columns}")
+    if mine and wide:
+        step, turn = axes[-1].steps[1], text.integer(axes[-1].steps[1] * axes[-1].size)
+        with text.block(f"for p in range(0, {text.integer(size)}, {turn}):"):
+            first = total(["p", *text.times(f"(t * {share})", step)])
+            _fill(text, "a2", first, total(["p", *text.times("stop", step)]))
+    elif mine and ordered:
+        _fill(text, "a2", "0", text.integer(size))
+    for k in range(len(axes) + 1):
+        if k == last + 1:
+            nest.coordinates(loads_of(nest, starts, "a0", dims, x.shape, sizes, strides))
+            if nest.inside:
+                text.add("if inside:")
+                text.depth += 1
+        if k < len(axes):
+            head = ""
+            if wide and k == len(axes) - 1:
+                head = f"for j{k} in range(t * {share}, stop):"
+            elif ordered and k == 0:
+                head = f"for j0 in range({text.integer(axes[0].size)}):"
+            nest.open(head)
+        if k == 0 and mine and not ordered:
+            row = text.integer(axes[0].steps[1])
+            _fill(text, "a2", f"j0 * {row}", f"(j0 + 1) * {row}")
+    place = f"a2[{total([*nest.base, *nest.walk(1)])}]"
+    text.add(f"{place} = {_combined(x, combine, place, f'a1[{total(nest.walk(2))}]')}")
+    work = (2 if ordered else 1) * prod([a.size for a in axes]) + (size if mine else 0)
+    extent = 1 if ordered or not axes else axes[0].size
+    if wide:
+        extent = -(-axes[-1].size // share)
+    own = text.own(extent, work)
+    return _filled(x, len(text.pointers), "a2", own) if x.one and not mine else own
+
+
+def _single(
+    x: Operand, starts: Operand, updates: Operand, dims: Any,
+    sizes: tuple[int, ...], combine: str, drop: bool,
+) -> OwnKernel:  # fmt: skip
+    """The kernel of a scatter of one window into one value."""
+    steps = iter([updates.strides[d] for d in dims.update_window_dims])
+    gone = {*dims.inserted_window_dims, *dims.operand_batching_dims}
+    other = tuple([0 if d in gone else next(steps) for d in range(len(sizes))])
+    text = Text(4)
+    nest = Windows(text, [])
+    loads = loads_of(nest, starts, "a0", dims, x.shape, sizes, contiguous(x.shape))
+
+    def store(window: str, place: str) -> str:
+        new = _combined(x, combine, f"a2[{window}]", f"a1[{place}]")
+        return f"a2[{window}] = {new}"
+
+    return _blocks(text, x, sizes, other, dims[2], loads, drop, "a2", store)
+
+
+def _many(axes: Sequence[Axis], places: int, fine: bool) -> bool:
+    """Whether there are many more rows (or elements) than places for them."""
+    if not axes or [a.kind for a in axes] not in (["row"], ["row", "whole"]):
+        return False
+    width = axes[1].size if len(axes) == 2 else 1
+    updates = axes[0].size * width
+    if fine:
+        return width < 2 * COLUMNS and updates >= max(2 * RUN, FEW * places)
+    return width < 2 * COLUMNS and updates >= max(MANY, FEW * places)
+
+
+def _parts(axes: Sequence[Axis], size: int, one: bool) -> int:
+    """Among how many tasks the places are shared out, each of which looks at all updates; 0 where
+    they are not: too few updates, or windows whose columns can be shared out."""
+    if [a.kind for a in axes] not in (["row"], ["row", "whole"]) or size >= 1 << 31:
+        return 0
+    count, width = axes[0].size, axes[1].size if len(axes) > 1 else 1
+    narrow = width < 2 * COLUMNS
+    parts = min(config.threads, PARTS) if narrow and count >= MANY else 0
+    if one and size >= 2 * BLOCK and (width == 1 or axes[1].steps[1] == 1):
+        # Each part is written and added to while in the cache, as long as looking takes no more
+        # than an eighth of that. Rows of an embedding: 0.19 -> 0.14 ms.
+        if narrow or size >= count * width:
+            small = min(size // BLOCK, (size + 4 * count * width) // (8 * count))
+            parts = max(small, min(config.threads, PARTS))
+    elif one:
+        parts = 0
+    return parts if parts > 1 else 0
+
+
+def _sifted(
+    x: Operand, starts: Operand, axes: Sequence[Axis], dims: Any,
+    sizes: tuple[int, ...], combine: str, drop: bool, parts: int,
+) -> OwnKernel:  # fmt: skip
+    """Each task has a part of the places, and looks for updates of it among all, in their order:
+    their places are compressed to a list by vectors, and no result depends on the parts."""
+    text, size = Text(3 + x.one), prod(x.shape)
+    strides = contiguous(x.shape)
+    mapped, step = dims[2], axes[0].steps[0]
+    width = axes[1].size if len(axes) > 1 else 1
+    # Places are sifted as they are, or computed before.
+    plain = drop and len(mapped) == 1 and starts.dtype == np.int32 and step == 1
+    scale = strides[mapped[0]] if plain else 1
+    # Windows that cover all axes but those of the coordinates lie apart, or are the same.
+    span = 1 + sum([(x.shape[d] - sizes[d]) * strides[d] for d in mapped]) // scale
+    part = -(-span // parts)
+    if x.one:
+        span = size // scale
+        part = -(-span // parts)
+        part += 0 if plain else -part % width  # whole windows
+    count, end, step = map(text.integer, (axes[0].size, span, part))
+    lists = ("g", "r") if plain else ("f", "g", "r")
+    _value(text, x)
+    text.add(*[f"{name} = heap_i4({SIFTED + PAD})" for name in lists])
+    with text.block("for t in range(lo, hi):"):
+        text.add(f"first = t * {step}", f"stop = fmin(first + {step}, {end})")
+        if x.one:
+            _fill(text, "a2", *[total(text.times(edge, scale)) for edge in ("first", "stop")])
+        with text.block(f"for s in range(0, {count}, {SIFTED}):"):
+            text.add(f"m = fmin({count} - s, {SIFTED})")
+            nest, depth = Windows(text, axes, drop), text.depth
+            nest.opened = 1
+            if not plain:
+                text.add("for j0 in range(s, s + m):")
+                text.depth += 1
+                nest.coordinates(loads_of(nest, starts, "a0", dims, x.shape, sizes, strides))
+                value = total(nest.base)
+                value = f"select(inside, {value}, -1)" if nest.inside else value
+                text.add(f"f[j0 - s] = i4({value})")
+                text.depth = depth
+            text.add(f"c = sift(g, r, {'at(a0, s)' if plain else 'f'}, m, 0, i4(first), i4(stop))")
+            with text.block("for k in range(c):"):
+                text.add(f"p = {total(text.times('i8(g[k])', scale))}", "j0 = s + r[k]")
+                if len(axes) > 1:
+                    nest.open()
+                place = f"a2[{total(['p', *nest.walk(1)])}]"
+                update = f"a1[{total(nest.walk(2))}]"
+                text.add(f"{place} = {_combined(x, combine, place, update)}")
+            text.depth = depth
+    text.add(*[f"release({name})" for name in lists])
+    return text.own(parts, 4 * prod([a.size for a in axes]) + (size if x.one else 0))
+
+
+class _Copies:
+    """Many updates of few places: runs of the updates go to copies of their own, which are joined
+    in order. How many runs there are is a matter of shapes, not of threads, and so the result is.
+    """
+
+    def __init__(
+        self, x: Operand, starts: Operand, axes: Sequence[Axis], dims: Any,
+        sizes: tuple[int, ...], combine: str, drop: bool,
+    ) -> None:  # fmt: skip
+        self.x, self.starts, self.axes = x, starts, axes
+        self.dims, self.sizes, self.drop = dims, sizes, drop
+        self.combine = combine
+
+    def combined(self, old: str, new: str) -> str:
+        return _combined(self.x, self.combine, old, new)
+
+    def walk(self, text: Text, bounds: str) -> Windows:
+        """Open the loop over updates; what comes next is inside of it, at the base of a row."""
+        nest = Windows(text, self.axes, self.drop)
+        nest.open(f"for j0 in range({bounds}):")
+        strides = contiguous(self.x.shape)
+        nest.coordinates(
+            loads_of(nest, self.starts, "a0", self.dims, self.x.shape, self.sizes, strides)
+        )
+        return nest
+
+    def kernel(self) -> OwnKernel:
+        """The kernel of the runs, then that which joins the copies."""
+        size, count = prod(self.x.shape), self.axes[0].size
+        updates = prod([a.size for a in self.axes])
+        copies = min(COPIES, 2 * updates // MANY)
+        if self.x.fine:
+            copies = max(1, min(RUNS, updates // RUN, ROOM // size, count))
+        text = Text(4 + self.x.one)
+        n, run, end = text.integer(size), text.integer(-(-count // copies)), text.integer(count)
+        with text.block("for c in range(lo, hi):"):
+            text.add(f"unit = {text.constant(_unit(self.x.dtype, self.combine))}")
+            with text.block(f"for q in range({n}):"):
+                text.add(f"a3[c * {n} + q] = unit")
+            text.add(f"stop = c * {run} + {run}", f"stop = stop if stop < {end} else {end}")
+            nest = self.walk(text, f"c * {run}, stop")
+            if nest.inside:
+                text.add("if inside:")
+                text.depth += 1
+            if len(self.axes) > 1:
+                nest.open()
+            text.add(f"p = {total([f'c * {n}', *nest.base, *nest.walk(1)])}")
+            text.add(f"a3[p] = {self.combined('a3[p]', f'a1[{total(nest.walk(2))}]')}")
+        text.depth = 1
+        first = text.own(copies, 4 * prod([a.size for a in self.axes]))
+        text = Text(4 + self.x.one)
+        n = text.integer(size)
+        _value(text, self.x)
+        if self.x.one:
+            _fill(text, "a2", "lo", "hi")
+        with (
+            text.block(f"for c in range({text.integer(copies)}):"),
+            text.block("for q in range(lo, hi):"),
+        ):
+            text.add(f"a2[q] = {self.combined('a2[q]', f'a3[c * {n} + q]')}")
+        then = text.own(size, copies * size)
+        first.memory, first.then = ((dtype_code(self.x.dtype), copies * size),), (then,)
+        return first
+
+
+def _unit(dtype: np.dtype, combine: str) -> Any:
+    """What changes nothing when it is combined."""
+    if combine == "add":
+        return -np.zeros((), dtype)[()] if dtype.kind in "fc" else dtype.type(0)
+    if combine == "mul":
+        return dtype.type(1)
+    if dtype.kind == "b":
+        return dtype.type(combine == "min")
+    low = combine == "max"
+    if dtype.kind == "f":
+        return dtype.type(-np.inf if low else np.inf)
+    info = np.iinfo(dtype)
+    return dtype.type(info.min if low else info.max)
