@@ -121,7 +121,17 @@ def test_layers(path):
 
 
 def test_kernels_see_only_numba_and_numpy():
-    allowed = {"numba", "numpy", "llvmlite", "math", "cmath", "scipy", "accnp", "__future__"}
+    allowed = {
+        "numba",
+        "numpy",
+        "ml_dtypes",
+        "llvmlite",
+        "math",
+        "cmath",
+        "scipy",
+        "accnp",
+        "__future__",
+    }
     allowed |= {
         "collections",
         "ctypes",

@@ -215,11 +215,11 @@ class Emitter:
         """Whether an expression has its dtype without a cast (a cast costs 0.4 ms of compile time).
 
         Floating arithmetic on operands of one dtype keeps it, comparisons give bool; integers and
-        literals widen.
+        literals widen, and so does half precision: the cast rounds.
         """
         if s.dtype.kind == "b":
             return bool(_COMPARISON.fullmatch(s.text))
-        if s.dtype.kind != "f" or _NUMBER.search(s.text):
+        if s.dtype.kind != "f" or s.dtype.itemsize == 2 or _NUMBER.search(s.text):
             return False
         kinds = {self.dtypes.get(a) for a in s.args} - {np.dtype(bool)}
         return kinds == {s.dtype}

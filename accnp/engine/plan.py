@@ -29,6 +29,7 @@ from accnp.engine.traffic import parts_past_caches, past_caches, spec_bytes
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import (
     CODES,
+    HALVES,
     Access,
     Fold,
     KernelSpec,
@@ -337,7 +338,7 @@ class Planner:
                 else tuple(s // dtype.itemsize for s in strides)
             )
             operands.append(Operand(shape, dtype, steps, self.plan.device is not None))
-        if any(dtype_code(x.dtype) not in CODES for x in (*operands, *avals)):
+        if any(dtype_code(x.dtype) not in CODES - HALVES for x in (*operands, *avals)):
             return []
         own = v.op.kernel(operands, avals, v.params)
         if own is None:

@@ -18,11 +18,12 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 __all__ = [
-    "BLOCK", "CHUNK", "CODES", "ROWS", "STRIDES", "Access", "Fold", "KernelSpec", "Operand",
-    "OwnKernel", "Phase", "Statement", "code_dtype", "dtype_code",
+    "BLOCK", "CHUNK", "CODES", "HALVES", "ROWS", "STRIDES", "Access", "Fold", "KernelSpec",
+    "Operand", "OwnKernel", "Phase", "Statement", "code_dtype", "dtype_code",
 ]  # fmt: skip
 
 # The order of summation depends on these constants and on logical shapes only: never on layout,
@@ -139,15 +140,24 @@ class OwnKernel:
     then: tuple[OwnKernel, ...] = ()
 
 
-# Of the dtypes that kernels compute with; the half precisions are not among them.
-CODES = frozenset(["b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", "c8", "c16"])
+# Of the dtypes that kernels compute with.
+CODES = frozenset(
+    ["b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "e2", "f4", "f8", "c8", "c16"]
+)
+# Of half precision: two bytes in memory, a float32 with such a value in registers. `f2(x)` rounds.
+HALVES = frozenset(["f2", "e2"])
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 
 def dtype_code(dtype: np.dtype) -> str:
-    """Return the token of a dtype in generated source: f4, i8, u1, c8, b1..."""
+    """Return the token of a dtype in generated source: f4, i8, u1, c8, b1, e2 for bfloat16..."""
+    if dtype == _BFLOAT16:
+        return "e2"
     return "b1" if dtype.kind == "b" else f"{dtype.kind}{dtype.itemsize}"
 
 
 def code_dtype(code: str) -> np.dtype:
     """Return the dtype of such a token."""
+    if code == "e2":
+        return _BFLOAT16
     return np.dtype(bool if code == "b1" else code)

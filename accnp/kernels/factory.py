@@ -16,6 +16,7 @@ from numba.core import types
 from numba.core.imputils import builtin_registry
 from numba.core.typing.templates import infer, infer_global, make_intrinsic_template
 
+from .halves import E2, F2, Half
 from .math import cold
 from .math.ir import F32, F64, V
 
@@ -31,6 +32,8 @@ SCALARS: dict[str, Any] = {
     "u2": types.uint16,
     "u4": types.uint32,
     "u8": types.uint64,
+    "f2": F2,
+    "e2": E2,
     "f4": types.float32,
     "f8": types.float64,
     "c8": types.complex64,
@@ -38,11 +41,18 @@ SCALARS: dict[str, Any] = {
 }
 _features = binding.get_host_cpu_features()
 cold.permutes = bool(_features.get("avx2"))
+cold.halves = bool(_features.get("f16c"))
 if _features.get("avx512f"):
     cold.vector_bytes = 64
 
 Emit = Callable[[Any, Any, Any, Any], Any]
 Rule = Callable[..., "tuple[Any, tuple[Any, ...], Emit] | None"]
+
+# Of operands of half precision these make a number of half precision: there is nothing to round.
+_KEEPS = frozenset(
+    """abs floor ceil trunc round_even round_away sign fmax fmin rem copysign one select
+    join_max join_min""".split()  # noqa: SIM905
+)
 
 
 class _Handle:
@@ -67,17 +77,27 @@ def _intrinsic(name: str, typed: Callable[..., Any]) -> _Handle:
     return handle
 
 
-def define(name: str, count: int, rule: Rule, into: dict[str, Any] = NAMESPACE) -> None:
-    """``rule`` of the argument types gives (result type, argument types, emit), or None."""
+def define(
+    name: str, count: int, rule: Rule, into: dict[str, Any] = NAMESPACE, halves: bool = False
+) -> None:
+    """``rule`` of the argument types gives (result type, argument types, emit), or None.
+
+    Numbers of half precision are float32 to it, unless it asks for `halves`.
+    """
 
     def typed(*args: Any) -> Any:
-        found = rule(*(types.unliteral(a) for a in args))
+        kinds = [types.unliteral(a) for a in args]
+        small = {k for k in kinds if isinstance(k, Half)}
+        wide = [types.float32 if k in small and not halves else k for k in kinds]
+        found = rule(*wide)
         if found is None:
             got = ", ".join(str(a) for a in args)
             raise TypeError(
                 f"{name}: no kernel code for these types; got ({got}); cast the arguments"
             )
         result, params, emit = found
+        if name in _KEEPS and len(small) == 1 and {*kinds} <= {*small, types.boolean}:
+            (result,) = small
         return result(*params), emit
 
     # Numba reads the number of arguments off the signature.

@@ -23,6 +23,7 @@ from numba.core import types
 
 from . import factory, intrinsics
 from .factory import SCALARS
+from .halves import Half, loaded, register_type, stored
 from .math.ir import I8, I32, I64
 
 __all__ = ["NAMESPACE"]
@@ -143,9 +144,12 @@ def _load(count: int) -> None:
             vector = ir.VectorType(kind, count)
             place = b.bitcast(b.gep(args[0], [args[1]]), vector.as_pointer())
             v = b.load(place, align=count * context.get_abi_sizeof(kind))
-            out = ir.Constant(ir.ArrayType(kind, count), ir.Undefined)
+            each = register_type(context, t)
+            out = ir.Constant(ir.ArrayType(each, count), ir.Undefined)
             for k in range(count):
-                out = b.insert_value(out, b.extract_element(v, ir.Constant(I32, k)), k)
+                x = b.extract_element(v, ir.Constant(I32, k))
+                x = loaded(b, t, x) if isinstance(t, Half) else x
+                out = b.insert_value(out, x, k)
             return out
 
         return types.UniTuple(t, count), (p, types.int64), emit
@@ -165,6 +169,7 @@ def _store(count: int) -> None:
             v = ir.Constant(vector, ir.Undefined)
             for k, x in enumerate(args[2:]):
                 x = b.zext(x, I8) if t is types.boolean else x
+                x = stored(b, t, x) if isinstance(t, Half) else x
                 v = b.insert_element(v, x, ir.Constant(I32, k))
             place = b.bitcast(b.gep(args[0], [args[1]]), vector.as_pointer())
             b.store(v, place, align=count * context.get_abi_sizeof(kind))

@@ -54,7 +54,6 @@ BINARY = {
     "fmax": basic.fmax,
     "fmin": basic.fmin,
     "rem": basic.fmod,
-    "nextafter": basic.nextafter,
     "copysign": copysign,
 }
 COMPLEX = {

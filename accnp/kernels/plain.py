@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from scipy import special
 
@@ -25,6 +26,8 @@ DTYPES: dict[str, Any] = {
     "u2": np.uint16,
     "u4": np.uint32,
     "u8": np.uint64,
+    "f2": np.float16,
+    "e2": ml_dtypes.bfloat16,
     "f4": np.float32,
     "f8": np.float64,
     "c8": np.complex64,
@@ -337,7 +340,7 @@ for _name, _dtype in DTYPES.items():
     NAMESPACE["slab_" + _name] = _stack(_dtype, SLAB)
     NAMESPACE["cell_" + _name] = _stack(_dtype, 1)
     NAMESPACE["heap_" + _name] = lambda n, dtype=_dtype: np.empty(int(n), dtype)
-    if np.dtype(_dtype).kind in "iuf":
+    if np.dtype(_dtype).kind in "iufV":
         NAMESPACE["bitcast_" + _name] = bitcast(_dtype)
 NAMESPACE.update(plain_gemm.namespace(fma, NAMESPACE))
 NAMESPACE.update(plain_lapack.namespace())

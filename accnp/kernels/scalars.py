@@ -23,7 +23,8 @@ from .factory import (
     simple,
     widest,
 )
-from .math import basic, cplx, integer
+from .halves import Half, loaded, stored
+from .math import basic, cplx, half, integer
 from .math.approximate import FAST, fast
 from .math.ir import F32, F64, I32, V, fma, where
 from .routines import special_symbol
@@ -66,6 +67,19 @@ def _unary(name: str, precise: Callable[[V], V]) -> None:
         return None
 
     define(name, 1, rule)
+
+
+def _nextafter(x: Any, y: Any) -> Any:
+    t = x if isinstance(x, Half) else widest(x, y)
+
+    def of_half(x: V, y: V) -> V:
+        return basic.nextafter(
+            x, y, lambda v: half.narrow(v, t.code), lambda i: half.widen(i, t.code)
+        )
+
+    if not isinstance(t, Half | types.Float):
+        return None
+    return t, (t, t), simple(of_half if isinstance(t, Half) else basic.nextafter)
 
 
 def _int_binary(name: str, t: Any) -> Callable[[V, V], V] | None:
@@ -145,15 +159,40 @@ def _cast(name: str, target: Any) -> None:
     define(name, 1, rule)
 
 
+def _cast_to_half(name: str, target: Half) -> None:
+    def rule(t: Any) -> Any:
+        if isinstance(t, types.Complex):
+            real = t.underlying_float
+
+            def part(context: Any, b: Any, sig: Any, args: Any) -> Any:
+                return context.cast(b, context.make_complex(b, t, args[0]).real, real, target)
+
+            return target, (t,), part
+
+        def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+            return context.cast(b, args[0], t, target)
+
+        kinds = (types.Boolean, types.Integer, types.Float, Half)
+        return (target, (t,), emit) if isinstance(t, kinds) else None
+
+    define(name, 1, rule, halves=True)
+
+
 def _bitcast(name: str, target: Any) -> None:
     def rule(t: Any) -> Any:
         def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+            if t is target:
+                return args[0]
+            v = stored(b, t, args[0]) if isinstance(t, Half) else args[0]
+            if isinstance(target, Half):
+                return loaded(b, target, v)
             out = context_type(target)
-            return args[0] if args[0].type == out else b.bitcast(args[0], out)
+            return v if v.type == out else b.bitcast(v, out)
 
-        return (target, (t,), emit) if isinstance(t, (types.Integer, types.Float)) else None
+        kinds = (types.Integer, types.Float, Half)
+        return (target, (t,), emit) if isinstance(t, kinds) else None
 
-    define(name, 1, rule)
+    define(name, 1, rule, halves=True)
 
 
 def _ints(name: str, build: Callable[[V], V]) -> None:
@@ -259,11 +298,15 @@ for _name in (
 ):
     _binary(_name)
 for _name, _type in SCALARS.items():
-    _cast(_name, _type)
+    if isinstance(_type, Half):
+        _cast_to_half(_name, _type)
+    else:
+        _cast(_name, _type)
     if not isinstance(_type, (types.Complex, types.Boolean)):
         _bitcast("bitcast_" + _name, _type)
 _ints("clz", integer.clz)
 _ints("popcount", integer.popcount)
+define("nextafter", 2, _nextafter, halves=True)
 define("one", 1, _one)
 define("cmul", 2, _complex_product)
 define("sq", 1, _square)

@@ -14,6 +14,7 @@ import numpy as np
 from accnp.ir.kernel import Access, Statement, dtype_code
 from accnp.passes.spaces import NATIVE, apply_views, strided, strip_views
 from accnp.primitives.index import GatherScatterMode, fill_value_of
+from accnp.primitives.kinds import dtype_kind
 
 __all__ = ["COST", "Coordinate", "is_gather", "reaches", "write_gather"]
 
@@ -122,9 +123,10 @@ class _Writer:
             return self.l.names[key]
         text, args = str(bool(value)), ()
         if dtype.kind != "b":
-            bits = np.dtype(f"i{dtype.itemsize}") if dtype.kind == "f" else dtype
-            number = int(value.view(bits)) if dtype.kind == "f" else int(value.astype(np.int64))
-            text = f"bitcast_{dtype_code(dtype)}({{0}})" if dtype.kind == "f" else "{0}"
+            real = dtype_kind(dtype) == "f"
+            bits = np.dtype(f"i{dtype.itemsize}") if real else dtype
+            number = int(value.view(bits)) if real else int(value.astype(np.int64))
+            text = f"bitcast_{dtype_code(dtype)}({{0}})" if real else "{0}"
             args = (self.whole("fill", number, bits),)
         name = self.l.names[key] = self.l.fresh("k")
         self.l.scalars.append(Statement(name, dtype, text, args))

@@ -30,7 +30,8 @@ def scalar_text(v: Value) -> str:
         text = next((t for k, t in text.items() if k and kind.kind in k), text.get(""))
     if callable(text):
         count = text.__code__.co_argcount
-        text = text(*(v.params, kind, len(v.inputs))[:count])
+        dtypes = [x.aval.dtype for x in v.inputs]
+        text = text(*(v.params, kind, len(dtypes), dtypes)[:count])
     assert isinstance(text, str), v.op
     return text
 

@@ -13,6 +13,7 @@ from itertools import islice
 from math import prod
 from typing import Any
 
+from accnp.ir.kernel import HALVES, dtype_code
 from accnp.passes.spaces import in_kernel
 
 __all__ = ["product", "turn"]
@@ -29,7 +30,8 @@ def product(make: Make, params: dict[str, Any], a: Any, b: Any, dtype: Any) -> A
     if dtype.kind == "b" or not prod(k):
         return None
     converted = a.aval.dtype != b.aval.dtype or b.aval.dtype != dtype
-    if converted or (prod(k) != 1 and (prod(m) != 1 or prod(n) != 1)):
+    half = dtype_code(dtype) in HALVES  # whose products are not rounded before they are summed
+    if converted or (prod(k) != 1 and (half or (prod(m) != 1 and prod(n) != 1))):
         return _over_one_axis(make, params, a, b, (af, bf)) if len(k) > 1 else None
     # The axes of the product: batch, free ones of a, free ones of b, those that are summed.
     shape = (*batch, *m, *n, *k)

@@ -12,7 +12,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from accnp.ir.graph import Graph, graphs_in
+from accnp.ir.kernel import HALVES, dtype_code
 from accnp.ir.node import Node, has_effect
 from accnp.ir.op import OPS
 from accnp.passes.products import product, turn
@@ -279,6 +282,11 @@ class _Builder:
 
     def fold(self, node: Node, x: Value, axes: tuple[int, ...]) -> Value:
         """A fold; over several axes it is one fold after the other where `in_turns` says so."""
+        if dtype_code(x.aval.dtype) in HALVES:  # numbers of half precision are folded as float32
+            wide = {"new_dtype": np.dtype(np.float32), "weak_type": False}
+            y = self.fold(node, self.inferred(node, "convert_element_type", wide, (x,)), axes)
+            back = {"new_dtype": x.aval.dtype, "weak_type": node.aval.weak_type}
+            return self.inferred(node, "convert_element_type", back, (y,))
         first = in_turns(x.aval.shape, axes)
         if first:
             x = self.fold(node, x, first)

@@ -8,9 +8,7 @@ from itertools import pairwise
 from math import prod
 from typing import Any
 
-import numpy as np
-
-from accnp.ir.kernel import CHUNK
+from accnp.ir.kernel import CHUNK, CODES, code_dtype
 from accnp.primitives.views import contiguous
 
 __all__ = [
@@ -35,7 +33,7 @@ SHORT_WALK = 16  # elements, up to which an axis is no way along memory
 SHORT_RUN = 32  # elements of a run of folded axes, below which the others are folded first
 LONG_AXIS = 64  # a last folded axis of this length is folded on its own
 
-NATIVE = frozenset(np.dtype(c) for c in ("?", *"bhilq", *"BHILQ", "f", "d", "F", "D"))
+NATIVE = frozenset(code_dtype(code) for code in CODES)
 
 
 def in_kernel(v: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from accnp.ir.aval import Aval, make_aval
+from accnp.ir.kernel import dtype_code
 from accnp.ir.node import Node
 from accnp.ir.op import ZERO, Linear, o
 from accnp.ir.trace import state
@@ -112,15 +113,9 @@ def _bitcast_infer(x: Aval, *, new_dtype: Any) -> Aval:
     return make_aval(x.shape, new)
 
 
-_BITCAST = {"f4": "bitcast_f4", "i4": "bitcast_i4", "u4": "bitcast_u4", "f8": "bitcast_f8",
-            "i8": "bitcast_i8", "u8": "bitcast_u8"}  # fmt: skip
-
-
 def _bitcast_scalar(params: dict[str, Any], in_dtype: np.dtype) -> str:
     new = np.dtype(params["new_dtype"])
-    if new.kind == in_dtype.kind:
-        return "{0}"
-    return _BITCAST.get(new.str[1:], "bitcast_" + new.str[1:]) + "({0})"
+    return "{0}" if new == in_dtype else f"bitcast_{dtype_code(new)}({{0}})"
 
 
 map_op("bitcast_convert_type", numpy=lambda x, *, new_dtype: x.view(new_dtype),

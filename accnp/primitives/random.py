@@ -84,10 +84,15 @@ def _fma_numpy(a: Any, b: Any, c: Any) -> Any:
     return np.asarray(x * y + z).astype(a.dtype)
 
 
+def _fma_scalar(params: dict[str, Any], dtype: np.dtype) -> str:
+    """One rounding: products of numbers of half precision are exact in doubles."""
+    return "fma(f8({0}), f8({1}), f8({2}))" if dtype.itemsize == 2 else "fma({0}, {1}, {2})"
+
+
 map_op(
     "fma",
     numpy=quiet(_fma_numpy),
-    scalar="fma({0}, {1}, {2})",
+    scalar=_fma_scalar,
     jvp=(lambda t, y, a, b, c: o.mul(t, b), lambda t, y, a, b, c: o.mul(a, t), lambda t, *_: t),
     dtypes="f",
     cost=1,

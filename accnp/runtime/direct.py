@@ -17,6 +17,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.core.errors import NumbaError
 
+from accnp.kernels.halves import Half, loaded, stored
 from accnp.runtime.independent import memory_of, sizes_of
 from accnp.runtime.inline import BINARY, COMPARE, NoForm, inlined
 from accnp.runtime.lanes import NotLanes, write_loop
@@ -296,6 +297,8 @@ class Function:
         v = self.cast(value, kind)
         if kind is types.boolean:
             v = self.b.zext(v, ir.IntType(8))
+        elif isinstance(kind, Half):
+            v = stored(self.b, kind, v)
         self.b.store(v, place)
 
     # --- expressions ---
@@ -324,6 +327,8 @@ class Function:
         v = self.b.load(place)
         if kind is types.boolean:
             v = self.b.icmp_unsigned("!=", v, ir.Constant(ir.IntType(8), 0))
+        elif isinstance(kind, Half):
+            v = loaded(self.b, kind, v)
         return kind, v
 
     def of_Attribute(self, node: ast.Attribute) -> Typed:

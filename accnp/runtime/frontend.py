@@ -46,21 +46,6 @@ LIBRARY = "accnp.library"  # of kernels that many others call
 VECTORS = "accnp.vectors"  # named metadata of modules whose loops all are vectors
 Callees = tuple[tuple[str, tuple[str, ...]], ...]
 
-_SCALARS: dict[str, Any] = {
-    "b1": types.boolean,
-    "i1": types.int8,
-    "i2": types.int16,
-    "i4": types.int32,
-    "i8": types.int64,
-    "u1": types.uint8,
-    "u2": types.uint16,
-    "u4": types.uint32,
-    "u8": types.uint64,
-    "f4": types.float32,
-    "f8": types.float64,
-    "c8": types.complex64,
-    "c16": types.complex128,
-}
 # Not nnan, ninf: fast kernels may reorder and fuse, but NaN and infinity keep their meaning.
 _FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}
 
@@ -185,12 +170,13 @@ def _flags(fastmath: bool) -> Any:
 
 def argument_type(token: str) -> Any:
     """The Numba type of a token of a signature."""
+    scalars = imported("accnp.kernels.intrinsics").SCALARS
     try:
-        kind = _SCALARS[token.removesuffix("*")]
+        kind = scalars[token.removesuffix("*")]
     except KeyError:
         raise ValueError(
             f"get_kernel: unknown argument type in the signature; got {token!r}; "
-            f"use one of {', '.join(_SCALARS)}, with * for a pointer"
+            f"use one of {', '.join(scalars)}, with * for a pointer"
         ) from None
     return types.CPointer(kind) if token.endswith("*") else kind
 

@@ -25,6 +25,7 @@ from llvmlite import ir
 from numba.core import types
 
 from accnp.ir.kernel import STRIDES
+from accnp.kernels.halves import Half, loaded, stored
 from accnp.runtime.accesses import SIZES, gather, load_strided, load_vector, store_vector
 from accnp.runtime.independent import addends, calls, independent, weight
 from accnp.runtime.loops import MOST, go_over
@@ -104,7 +105,8 @@ class _Loop:
             dtype = found[0].dtype
             if isinstance(dtype, types.Complex):
                 self.fail("complex numbers")
-            sizes.append(1 if dtype is types.boolean else dtype.bitwidth // 8)
+            size = 1 if dtype is types.boolean else dtype.bitwidth // 8
+            sizes.append(4 if isinstance(dtype, Half) else size)  # as registers have them
         # Vectors side by side where there are 32 registers, four of them for functions: these are
         # chains of dependent instructions, of which few steps are under way at the same time.
         self.flat = ast.unparse(self.node.iter) == "range(lo, hi)"
@@ -204,6 +206,9 @@ class _Loop:
         if kind.dtype is types.boolean:
             code = ir.IntType(8)
             name = self.put(f"zext {vector('i1', self.n)} {name} to {vector('i8', self.n)}")
+        elif isinstance(kind.dtype, Half):
+            short = self.converted(stored, kind.dtype, v)
+            name, code = short.name, short.type
         mask = self.mask_at(target)
         near = functools.partial(
             store_vector, self.f.b, self.declares, code, place, self.n, mask, name
@@ -280,6 +285,8 @@ class _Loop:
             v = b.load(place)
             if dtype is types.boolean:
                 v = b.icmp_unsigned("!=", v, ir.Constant(ir.IntType(8), 0))
+            elif isinstance(dtype, Half):
+                v = loaded(b, dtype, v)
             return dtype, v
         if dtype is types.boolean:
             raw = self.loaded(ir.IntType(8), place, index.step, self.mask_at(x))
@@ -289,7 +296,18 @@ class _Loop:
         self.fetch(ast.dump(x), place, dtype.bitwidth // 8 * index.step)
         if getattr(x.value, "id", "") in self.came:
             self.read.append((place, dtype.bitwidth // 8 * self.n * index.step))
-        return dtype, Vector(code, self.loaded(code, place, index.step, self.mask_at(x)))
+        v = Vector(code, self.loaded(code, place, index.step, self.mask_at(x)))
+        return dtype, self.converted(loaded, dtype, v) if isinstance(dtype, Half) else v
+
+    def converted(self, how: Any, kind: Half, v: Vector) -> Vector:
+        """What memory holds of numbers of half precision and what registers do, one as the other
+        (`how`: `loaded` or `stored`)."""
+        given = types.int16 if how is loaded else types.float32
+
+        def emit(f: Any, builder: Any, values: Sequence[Any]) -> Any:
+            return kind, how(builder, kind, values[0])
+
+        return self.operation((how, kind), [(given, v)], emit)[1]
 
     def mask_at(self, x: ast.Subscript) -> str | None:
         """The mask of an access. Scratch has room for whole vectors and needs none; what is stored

@@ -12,8 +12,8 @@ from typing import Any
 
 from llvmlite import ir
 from llvmlite.ir import instructions as ins
-from numba.core import types
 
+from accnp.kernels.halves import register_type
 from accnp.kernels.math.forms import Lanes, vector_call
 
 __all__ = [
@@ -203,9 +203,7 @@ def make_template(f: Any, kinds: Sequence[Any], emit: Any, n: int) -> Any:
     Branches are left out: what is done on both sides has no effects, and there is no choice of
     values by where one comes from.
     """
-    types_ = [
-        f.context.get_data_type(k) if k is not types.boolean else ir.IntType(1) for k in kinds
-    ]
+    types_ = [register_type(f.context, k) for k in kinds]
     scratch = ir.Function(ir.Module(), ir.FunctionType(ir.VoidType(), types_), "scratch")
     builder = Lanes(scratch.append_basic_block("entry"), n)
     try:
@@ -227,7 +225,7 @@ def make_template(f: Any, kinds: Sequence[Any], emit: Any, n: int) -> Any:
         if id(v) in code and id(v) not in wanted:
             wanted.add(id(v))
             stack += [x for x in v.operands if not isinstance(x, ir.Function)]
-    vectors = (ir.IntType, ir.FloatType, ir.DoubleType)
+    vectors = (ir.IntType, ir.HalfType, ir.FloatType, ir.DoubleType)
     beside = {
         f'@"{g.name}"': str(g)
         for g in scratch.module.globals.values()

@@ -175,9 +175,10 @@ def _compared(
             far = np.where((a == b) | ((a != a) & (b != b)), 0, far)
             far = np.where(np.isnan(far), np.inf, far)
             largest = max(largest, float(far.max()))
-            if a.dtype.kind in "fc":
+            if a.dtype.kind in "fcV":  # bfloat16, too
                 part = np.abs(a)
-                ulp = max(ulp, float((far / np.spacing(np.nan_to_num(part))).max()))
+                part = np.where(np.isfinite(part), part, part.dtype.type(0))
+                ulp = max(ulp, float((far / np.spacing(part).astype(np.float64)).max()))
     return same, largest, ulp
 
 

@@ -6,6 +6,7 @@ quotients goes to libm.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -63,15 +64,18 @@ def is_finite(x: V) -> V:
     return fabs(x) < float("inf")
 
 
-def nextafter(x: V, y: V) -> V:
-    i, j = bits(x), bits(y)
+def nextafter(
+    x: V, y: V, to_bits: Callable[[V], V] = bits, of_bits: Callable[[V], V] = unbits
+) -> V:
+    """The next number towards y; of formats whose bits are others than those in registers, too."""
+    i, j = to_bits(x), to_bits(y)
     top = i.const(-(1 << (i.type.width - 1)))
     away = (i ^ j) < 0
     # step the magnitude up when y is farther from zero on the same side
     farther = fabs(y) > fabs(x)
     step = where(away | ~farther, i - 1, i + 1)
     from_zero = (j & top) | 1
-    z = unbits(where(x.eq(0.0), from_zero, step))
+    z = of_bits(where(x.eq(0.0), from_zero, step))
     z = where(x.eq(y), y, z)
     return where(isnan(x) | isnan(y), x + y, z)
 

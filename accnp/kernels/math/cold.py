@@ -17,6 +17,7 @@ from .ir import I1, I32
 # The width that the vectoriser will pick; with another it tests lane by lane: right, slower.
 vector_bytes = 32
 permutes = False  # whether there are permutations of 32 bytes by a register (AVX2)
+halves = False  # whether numbers of half precision are converted by instructions (F16C)
 
 
 def masked_variants(fn: Any) -> None:
