@@ -12,11 +12,13 @@ from typing import Any
 
 from accnp.codegen.folds import accumulator, combined, identity, joined, lanes
 from accnp.codegen.tiles import DEEP, LINE, WIDE, across, crossing, lay
+from accnp.config import default_threads
 from accnp.ir.kernel import BLOCK, ROWS, Access, KernelSpec, Statement, dtype_code
 
 __all__ = ["column", "row_across", "walkable"]
 
-TILES = 8  # into which the inner axis is cut, so that threads have something to share
+TILES = 2  # for each processor: wide tiles read longer pieces of memory
+LEAST = 4  # tiles in all, if the axis is long enough
 GROUP = 4  # rows joined at a time
 SOON = 8  # rows from now that a short fold asks for
 NARROW = 512  # bytes of a row of a tile whose rows lie apart: a block of them fits the second cache
@@ -30,7 +32,7 @@ def column(e: Any) -> None:
     (inner,) = e.of_inner
     turned = across(spec, inner, e.of_reduced) if len(spec.reduced) == 1 else None
     most = BLOCK if turned is None else WIDE
-    width = -(-spec.inner[0] * prod(spec.outer) // TILES)
+    width = -(-spec.inner[0] * prod(spec.outer) // _tiles())
     width = min(most, max(64, -(-width // 64) * 64))
     tiles = -(-spec.inner[0] // width)
     e.out.extent = prod(spec.outer) * tiles
@@ -77,6 +79,11 @@ def column(e: Any) -> None:
             _results(e, totals, "j", base, {inner: "q"})
 
 
+def _tiles() -> int:
+    """Into how many tiles the inner axis is cut; no bit of a result depends on it."""
+    return max(LEAST, TILES * default_threads())
+
+
 def walkable(spec: KernelSpec, d: int) -> bool:
     """Whether `row_across` can do a row kernel: no load of it jumps along axis d."""
     folds = spec.phases[0].folds
@@ -120,7 +127,7 @@ def row_across(e: Any, d: int) -> None:
     others = [k for k in e.of_outer if k not in chain]
     size = prod(spec.outer[k] for k in chain)
     flat = e.size(d) if len(chain) == 1 else e.integer("flat", "flat", size)
-    width = -(-prod(spec.outer) // TILES)
+    width = -(-prod(spec.outer) // _tiles())
     several = len(spec.reduced) > 1
     most = NARROW // min(f.dtype.itemsize for f in phase.folds) if several else WIDE
     width = min(most, max(64, -(-width // 64) * 64))
