@@ -140,15 +140,17 @@ def _remember(node: Node, plan: Plan) -> None:
         _plans[node.form, node.inputs[0] is node.inputs[-1]] = plan
 
 
-def _compute_one(node: Node) -> bool:
-    """The short way of `ready` for one small operation on values that are there; whether it took
-    it."""
+def _compute_one(node: Node, most: float = float("inf")) -> bool:
+    """The short way for one operation on values that are there, of at most so much work; whether it
+    took it."""
     inputs = node.inputs
     if not 0 < len(inputs) < 3:
         return False
     a, b = inputs[0], inputs[-1]
     plan = _plans.get((node.form, a is b))
-    if plan is None or node.trace is not None or watch.on or _fast or not default_stream().idle:
+    if plan is None or plan.work >= most or node.trace is not None:
+        return False
+    if watch.on or _fast or not default_stream().idle:
         return False
     if devices.reach and place_of([node], inputs) is not None:
         return False
@@ -457,7 +459,8 @@ def compile_plan(plan: Plan) -> None:
 def _on_deep_node(node: Node) -> None:
     # Nobody asked for the value yet: an error waits for whoever does, and is then found again.
     try:
-        materialise([node])
+        if node.depth != 1 or not _compute_one(node, BEHIND):
+            materialise([node])
     except FloatingPointError:  # asked for, by debug_nans
         raise
     except Exception:
