@@ -338,7 +338,8 @@ class Planner:
                 else tuple(s // dtype.itemsize for s in strides)
             )
             operands.append(Operand(shape, dtype, steps, self.plan.device is not None))
-        if any(dtype_code(x.dtype) not in CODES - HALVES for x in (*operands, *avals)):
+        known = CODES if v.op.halves == "own" else CODES - HALVES
+        if any(dtype_code(x.dtype) not in known for x in (*operands, *avals)):
             return []
         own = v.op.kernel(operands, avals, v.params)
         if own is None:

@@ -13,6 +13,8 @@ from itertools import islice
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from accnp.ir.kernel import HALVES, dtype_code
 from accnp.passes.spaces import in_kernel
 
@@ -30,8 +32,7 @@ def product(make: Make, params: dict[str, Any], a: Any, b: Any, dtype: Any) -> A
     if dtype.kind == "b" or not prod(k):
         return None
     converted = a.aval.dtype != b.aval.dtype or b.aval.dtype != dtype
-    half = dtype_code(dtype) in HALVES  # whose products are not rounded before they are summed
-    if converted or (prod(k) != 1 and (half or (prod(m) != 1 and prod(n) != 1))):
+    if converted or (prod(k) != 1 and (prod(m) != 1 or prod(n) != 1)):
         return _over_one_axis(make, params, a, b, (af, bf)) if len(k) > 1 else None
     # The axes of the product: batch, free ones of a, free ones of b, those that are summed.
     shape = (*batch, *m, *n, *k)
@@ -39,12 +40,20 @@ def product(make: Make, params: dict[str, Any], a: Any, b: Any, dtype: Any) -> A
     of_batch, of_m, of_n, of_k = (tuple(islice(places, len(x))) for x in (batch, m, n, k))
     x = _spread(make, a, (*ab, *af, *ac), (*of_batch, *of_m, *of_k), shape)
     y = _spread(make, b, (*bb, *bf, *bc), (*of_batch, *of_n, *of_k), shape)
+    half = prod(k) != 1 and dtype_code(dtype) in HALVES
+    if half:  # products are not rounded before they are summed
+        x, y = (_as(make, each, np.dtype(np.float32)) for each in (x, y))
     z = make("mul", {}, (x, y))
     if not in_kernel(z):
         return None
     if prod(k) != 1:
-        return make("reduce_sum", {"axes": of_k}, (z,))
+        z = make("reduce_sum", {"axes": of_k}, (z,))
+        return _as(make, z, dtype) if half else z
     return _reshaped(make, z, (*batch, *m, *n))
+
+
+def _as(make: Make, x: Any, dtype: np.dtype) -> Any:
+    return make("convert_element_type", {"new_dtype": dtype, "weak_type": False}, (x,))
 
 
 def _over_one_axis(make: Make, params: dict[str, Any], a: Any, b: Any, free: Any) -> Any:

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
+from accnp.ir.kernel import HALVES, dtype_code
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
 from accnp.primitives.convolution_kernels import convolution_kernel
@@ -281,8 +283,14 @@ def _to_front(x: Node, axis: int) -> Node:
 
 
 def _kernel(operands: Any, results: Sequence[Aval], p: dict[str, Any]) -> Any:
-    lhs, rhs = operands
-    return convolution_kernel(lhs, rhs, results[0], windows_of(lhs.shape, rhs.shape, p), p)
+    def kernel(operands: Any, result: Aval) -> Any:
+        lhs, rhs = operands
+        return convolution_kernel(lhs, rhs, result, windows_of(lhs.shape, rhs.shape, p), p)
+
+    if dtype_code(results[0].dtype) in HALVES:
+        module = imported("accnp.primitives.half_kernels")
+        return module.in_float32(operands, results[0], kernel)
+    return kernel(operands, results[0])
 
 
 opaque(
@@ -293,6 +301,7 @@ opaque(
     transpose=_transpose,
     batch=_batch,
     kernel=_kernel,
+    halves="own",
     cuda="gpu_library.convolution",
     show=lambda p: {**p, "out_sharding": None},
 )

@@ -18,7 +18,7 @@ from typing import Any
 from accnp.config import config
 from accnp.forks import imported
 from accnp.ir.aval import Aval
-from accnp.ir.kernel import Operand, OwnKernel, dtype_code
+from accnp.ir.kernel import HALVES, Operand, OwnKernel, dtype_code
 from accnp.primitives.nests import Axis, Text, merged, total
 from accnp.primitives.views import contiguous
 
@@ -66,6 +66,8 @@ def _work_code(a: str, b: str, result: str) -> str:
     """What a product is computed in: the end of the name of a kernel of the library, or nothing."""
     if result in _FLOATS:
         return result
+    if result in HALVES:
+        return "f4"
     if result in _SUMS and a in _SHORT and b in _SHORT:
         return "i2"
     return ""

@@ -176,6 +176,7 @@ opaque(
     transpose=_dot_transpose,
     batch=_dot_batch,
     kernel=_dot_kernel,
+    halves="own",
     cuda="gpu_library.product",
     show=_show_dot,
 )

@@ -179,6 +179,25 @@ def test_threads_and_loops_change_no_bit():
     assert np.array_equal(np.asarray(got)[:, 0], want)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_is_summed_in_float32(dtype):
+    rng = np.random.default_rng(2)
+    for shape, taps in (((2, 9, 8, 3), (2, 3, 3, 5)), ((1, 6, 6, 64), (3, 3, 64, 2))):
+        x, w = (jnp.asarray(numbers(rng, s)).astype(dtype) for s in (shape, taps))
+        for strides, layout in (((1, 1), "NHWC"), ((2, 1), "NCHW")):
+            given = x if layout == "NHWC" else x.transpose(0, 3, 1, 2)
+            specs = (layout, "HWIO", layout)
+
+            def f(x, w, strides=strides, specs=specs):
+                return lax.conv_general_dilated(x, w, strides, "SAME", dimension_numbers=specs)
+
+            got = f(given, w)
+            wanted = f(given.astype("f4"), w.astype("f4")).astype(dtype)
+            np.testing.assert_array_equal(np.asarray(got), np.asarray(wanted))
+            with threads(1):
+                np.testing.assert_array_equal(np.asarray(accnp.jit(f)(given, w)), np.asarray(got))
+
+
 def test_a_small_one_in_a_scan_is_one_native_loop():
     x, w = jnp.ones((16, 1, 6, 6, 2)), jnp.ones((4, 2, 3, 3))
 

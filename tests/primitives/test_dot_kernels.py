@@ -1,6 +1,7 @@
 """Kernels of dot_general: any dimension numbers, dtypes and layouts against the reference function,
 and the order of summation, which neither layout, tiles, threads nor loops may change."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from primitives.own_kernels import DTYPES, Given, check, filled, many, native, p
 import accnp as jnp
 from accnp import lax
 from accnp.config import threads
+from accnp.engine.steps import HostStep
 
 
 def close(got, want):
@@ -126,6 +128,44 @@ def test_many_small_products_are_spelled_out(dtype, to):
             *[jnp.asarray(x) for x in some], (((2,), (2,)), ((0,), (0,))),
             preferred_element_type=np.dtype(to),
         ), got[:9])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "to"),
+    [("ee", "e"), ("hh", "h"), ("ee", "f"), ("ef", "f"), ("eh", "f"), ("be", "e")],
+)
+def test_half_precision_is_multiplied_as_float32_and_rounded_once(dtypes, to):
+    rng = np.random.default_rng(3)
+    left, right, out = (
+        np.dtype(ml_dtypes.bfloat16) if x == "e" else np.dtype(x) for x in (*dtypes, to)
+    )
+    eps = {"e": 2.0**-8, "h": 2.0**-11, "f": 1e-4}[to]
+    for m, n, k in (
+        (64, 64, 64),
+        (3, 3, 3),
+        (33, 70, 1025),
+        (1, 300, 77),
+        (300, 1, 513),
+        (1, 1, 9),
+    ):
+        a, b = rng.normal(size=(m, k)) * 3, rng.normal(size=(k, n)) * 3
+        a, b = a.astype(left), b.astype(right)
+        wanted = a.astype("f8") @ b.astype("f8")
+        p = params((((1,), (0,)), ((), ())), out)
+        plan = planned("dot_general", [Given(a), Given(b)], p)
+        assert not any(isinstance(step, HostStep) for step in plan.steps)
+        (got,) = native(plan, [Given(a), Given(b)])
+        error = np.abs(got.astype("f8") - wanted)
+        assert (error <= 1.05 * eps * (np.abs(wanted) + 0.05 * np.sqrt(k))).all()
+        turned = jnp.asarray(np.array(a.T)).T, jnp.asarray(np.array(b.T)).T
+        found = [lax.dot_general(*turned, p["dimension_numbers"], preferred_element_type=out)]
+        for number in (1, 5):
+            with threads(number):
+                found.append(jnp.jit(lax.dot_general, static_argnums=(2, 3, 4))(
+                    a, b, p["dimension_numbers"], None, out
+                ))  # fmt: skip
+        for other in found:
+            np.testing.assert_array_equal(np.asarray(other), got)
 
 
 def test_no_layout_no_thread_and_no_loop_changes_a_bit():
