@@ -29,6 +29,8 @@ __all__ = ["Array", "from_numpy", "is_traced", "wrap"]
 class Array:
     """A jnp-style immutable array: a future for a value of known shape and dtype.
 
+    An error in its computation is raised where somebody looks at the value.
+
     Example:
         >>> import accnp as jnp
         >>> x = jnp.arange(3) * 2
@@ -177,7 +179,14 @@ class Array:
 
     @api_boundary
     def delete(self) -> None:
-        """Give the buffer back; later use raises RuntimeError."""
+        """Give the buffer back; later use raises RuntimeError.
+
+        >>> import accnp as jnp
+        >>> x = jnp.arange(2)
+        >>> x.delete()
+        >>> x.is_deleted()
+        True
+        """
         engine.ready(self._node)
         self._forget()
 

@@ -1,5 +1,11 @@
 # isort: skip_file
-"""`accnp.core`: types of values, tracers, evaluation of jaxprs, re-exported one by one."""
+"""`accnp.core`: types of values, tracers, evaluation of jaxprs, re-exported one by one.
+
+>>> import accnp as jax
+>>> closed = jax.make_jaxpr(lambda x: x * 2)(1.0)
+>>> jax.core.eval_jaxpr(closed.jaxpr, closed.consts, 3.0)[0].item()
+6.0
+"""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,10 @@
-"""`accnp.custom_batching`: functions with a batching rule of the user's."""
+"""`accnp.custom_batching`: functions with a batching rule of the user's.
+
+>>> import accnp as jax
+>>> one_by_one = jax.custom_batching.sequential_vmap(lambda x: x + 1)
+>>> jax.vmap(one_by_one)(jax.numpy.arange(2))
+Array([1, 2], dtype=int32)
+"""
 
 from accnp.api.mapping.custom_vmap import custom_vmap, sequential_vmap
 from accnp.missing import nearest as _nearest

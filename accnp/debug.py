@@ -1,4 +1,9 @@
-"""`accnp.debug`: printing and calling functions from programs while they run."""
+"""`accnp.debug`: printing and calling functions from programs while they run.
+
+>>> import accnp as jax
+>>> jax.jit(lambda x: jax.debug.print("x = {}", x))(1)
+x = 1
+"""
 
 from accnp.api.effects.debug import callback, log, print
 from accnp.api.effects.debugger import breakpoint

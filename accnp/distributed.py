@@ -1,4 +1,9 @@
-"""`accnp.distributed`: several processes. There is one; starting it is nothing to do."""
+"""`accnp.distributed`: several processes. There is one; starting it is nothing to do.
+
+>>> import accnp as jax
+>>> jax.distributed.is_initialized()
+False
+"""
 
 from __future__ import annotations
 

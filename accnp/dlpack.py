@@ -1,5 +1,10 @@
 # isort: skip_file
-"""`accnp.dlpack`: arrays from other libraries, re-exported one by one."""
+"""`accnp.dlpack`: arrays from other libraries, re-exported one by one.
+
+>>> import accnp as jax, numpy as np
+>>> jax.dlpack.from_dlpack(np.arange(3, dtype="int32"))
+Array([0, 1, 2], dtype=int32)
+"""
 
 from accnp.api.arrays.exchange import from_dlpack, is_supported_dtype
 from accnp.missing import nearest as _nearest

@@ -2,6 +2,13 @@
 
 In: what went wrong (a conversion, a traced function, argument names, operations). Out: exceptions
 whose class names are those of `jax.errors`, each a subclass of the builtin that a user would catch.
+
+>>> import accnp as jax
+>>> try:
+...     jax.jit(lambda x: 1 if x > 0 else 0)(1.0)
+... except jax.errors.TracerBoolConversionError as error:
+...     print(type(error).__mro__[1].__name__)
+ConcretizationTypeError
 """
 
 from __future__ import annotations
@@ -26,47 +33,121 @@ _hidden: tuple[str, ...] = (PACKAGE_DIR,)  # where source files lie that errors 
 
 
 class JAXTypeError(TypeError):
-    """A value is of the wrong kind for what was asked of it."""
+    """A value is of the wrong kind for what was asked of it.
+
+    >>> import accnp as jnp
+    >>> issubclass(jnp.errors.UnexpectedTracerError, jnp.errors.JAXTypeError)
+    True
+    """
 
 
 class JAXIndexError(IndexError):
-    """An index cannot be used."""
+    """An index cannot be used.
+
+    >>> import accnp as jnp
+    >>> issubclass(jnp.errors.NonConcreteBooleanIndexError, jnp.errors.JAXIndexError)
+    True
+    """
 
 
 class ConcretizationTypeError(JAXTypeError):
-    """A traced value was used where a value known at trace time is needed."""
+    """A traced value was used where a value known at trace time is needed.
+
+    >>> import accnp as jnp
+    >>> jnp.jit(lambda x: float(x))(1.0)
+    Traceback (most recent call last):
+        ...
+    accnp.errors.ConcretizationTypeError: ...
+    """
 
 
 class TracerBoolConversionError(ConcretizationTypeError):
-    """A traced value was used as a truth value (`if`, `while`, `and`, `bool`)."""
+    """A traced value was used as a truth value (`if`, `while`, `and`, `bool`).
+
+    >>> import accnp as jnp
+    >>> jnp.jit(lambda x: 1 if x > 0 else 0)(1.0)
+    Traceback (most recent call last):
+        ...
+    accnp.errors.TracerBoolConversionError: ...
+    >>> jnp.jit(lambda x: jnp.where(x > 0, 1, 0))(1.0).item()
+    1
+    """
 
 
 class TracerIntegerConversionError(JAXTypeError):
-    """A traced value was used as a Python index."""
+    """A traced value was used as a Python index.
+
+    >>> import accnp as jnp
+    >>> jnp.jit(lambda i: [1, 2][i])(1)
+    Traceback (most recent call last):
+        ...
+    accnp.errors.TracerIntegerConversionError: ...
+    """
 
 
 class TracerArrayConversionError(JAXTypeError):
-    """A traced value was handed to NumPy."""
+    """A traced value was handed to NumPy.
+
+    >>> import accnp as jnp, numpy as np
+    >>> jnp.jit(lambda x: np.sin(x))(1.0)
+    Traceback (most recent call last):
+        ...
+    accnp.errors.TracerArrayConversionError: ...
+    """
 
 
 class NonConcreteBooleanIndexError(JAXIndexError):
-    """A traced boolean mask was used as an index, so the result's shape is unknown."""
+    """A traced boolean mask was used as an index, so the result's shape is unknown.
+
+    >>> import accnp as jnp
+    >>> jnp.jit(lambda x: x[x > 0])(jnp.ones(2))
+    Traceback (most recent call last):
+        ...
+    accnp.errors.NonConcreteBooleanIndexError: ...
+    """
 
 
 class UnexpectedTracerError(JAXTypeError):
-    """A traced value was used after its trace had ended, or in another one."""
+    """A traced value was used after its trace had ended, or in another one.
+
+    >>> import accnp as jnp
+    >>> kept = []
+    >>> y = jnp.jit(lambda x: kept.append(x) or x)(1.0)
+    >>> kept[0] + 1
+    Traceback (most recent call last):
+        ...
+    accnp.errors.UnexpectedTracerError: ...
+    """
 
 
 class KeyReuseError(JAXTypeError):
-    """A random key was used twice."""
+    """A random key was used twice.
+
+    >>> import accnp as jnp
+    >>> issubclass(jnp.errors.KeyReuseError, jnp.errors.JAXTypeError)
+    True
+    """
 
 
 class JaxprTypeError(TypeError):
-    """A recorded program is not well formed."""
+    """A recorded program is not well formed.
+
+    >>> import accnp as jnp
+    >>> issubclass(jnp.errors.JaxprTypeError, TypeError)
+    True
+    """
 
 
 class InconclusiveDimensionOperation(Exception):
-    """A question about a symbolic dimension has no single answer."""
+    """A question about a symbolic dimension has no single answer.
+
+    >>> import accnp as jnp
+    >>> n, m = jnp.export.symbolic_shape("n, m")
+    >>> n > m
+    Traceback (most recent call last):
+        ...
+    accnp.errors.InconclusiveDimensionOperation: ...
+    """
 
 
 class IncompatibleShapesError(TypeError, ValueError):
@@ -86,11 +167,24 @@ class KeyArrayError(UnsupportedDtypeError, NotImplementedError):
 
 
 class TypePromotionError(ValueError):
-    """No implicit promotion exists between these dtypes."""
+    """No implicit promotion exists between these dtypes.
+
+    >>> import accnp as jnp
+    >>> with jnp.numpy_dtype_promotion("strict"):
+    ...     jnp.ones(2) + jnp.arange(2)
+    Traceback (most recent call last):
+        ...
+    accnp.errors.TypePromotionError: ...
+    """
 
 
 class JaxRuntimeError(RuntimeError):
-    """A kernel or a device failed while computing."""
+    """A kernel or a device failed while computing.
+
+    >>> import accnp as jnp
+    >>> issubclass(jnp.errors.JaxRuntimeError, RuntimeError)
+    True
+    """
 
 
 @dataclass(frozen=True)

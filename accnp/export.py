@@ -1,5 +1,11 @@
 # isort: skip_file
-"""`accnp.export`: jitted functions as programs that can be stored, re-exported one by one."""
+"""`accnp.export`: jitted functions as programs that can be stored, re-exported one by one.
+
+>>> import accnp as jax
+>>> program = jax.export.export(jax.jit(lambda x: x + 1))(1.0)
+>>> jax.export.deserialize(program.serialize()).call(2.0).item()
+3.0
+"""
 
 from accnp.api.exporting.dims import (
     SymbolicScope, is_symbolic_dim, symbolic_args_specs, symbolic_shape,

@@ -1,5 +1,10 @@
 # isort: skip_file
-"""`accnp.ffi`: calls of compiled functions of the user's, re-exported one by one."""
+"""`accnp.ffi`: calls of compiled functions of the user's, re-exported one by one.
+
+>>> import accnp as jax, ctypes
+>>> capsule = jax.ffi.pycapsule(ctypes.CDLL(None).free)
+>>> jax.ffi.register_ffi_target("my.free", capsule, api_version=0)
+"""
 
 from accnp.api.effects.foreign import (
     build_ffi_lowering_function, ffi_call, ffi_lowering, include_dir, pycapsule,

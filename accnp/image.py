@@ -1,4 +1,9 @@
-"""`accnp.image`: images of another size, re-exported one by one."""
+"""`accnp.image`: images of another size, re-exported one by one.
+
+>>> import accnp as jax
+>>> jax.image.resize(jax.numpy.arange(2.0), (4,), "nearest")
+Array([0., 0., 1., 1.], dtype=float32)
+"""
 
 from accnp.api.scientific.resizing import ResizeMethod, resize, scale_and_translate
 from accnp.missing import nearest as _nearest

@@ -1,4 +1,9 @@
-"""`accnp.lib`: what old programs ask of jax's back end."""
+"""`accnp.lib`: what old programs ask of jax's back end.
+
+>>> import accnp as jax
+>>> jax.lib.__name__
+'accnp.lib'
+"""
 
 from functools import cache
 from types import SimpleNamespace

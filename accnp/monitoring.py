@@ -1,5 +1,12 @@
 # isort: skip_file
-"""`accnp.monitoring`: events of programs and listeners for them, re-exported one by one."""
+"""`accnp.monitoring`: events of programs and listeners for them, re-exported one by one.
+
+>>> import accnp as jax
+>>> jax.monitoring.register_event_listener(lambda event: print(event))
+>>> jax.monitoring.record_event("/my/event")
+/my/event
+>>> jax.monitoring.clear_event_listeners()
+"""
 
 from accnp.api.environment.monitoring import (
     clear_event_listeners, record_event, record_event_duration_secs, record_event_time_span,

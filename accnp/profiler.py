@@ -1,4 +1,11 @@
-"""Timelines of what a program does, for Perfetto; names as in jax.profiler, and `profile`."""
+"""Timelines of what a program does, for Perfetto; names as in jax.profiler, and `profile`.
+
+>>> import accnp as jax
+>>> with jax.profiler.profile() as timeline, jax.profiler.TraceAnnotation("load"):
+...     pass
+>>> [e.name for e in timeline.events]
+['load']
+"""
 
 from accnp.api.observe.profile_data import ProfileData, ProfileEvent, ProfilePlane
 from accnp.api.observe.profiling import (

@@ -1,4 +1,11 @@
-"""`accnp.ref`: mutable references to arrays."""
+"""`accnp.ref`: mutable references to arrays.
+
+>>> import accnp as jax
+>>> box = jax.ref.new_ref(jax.numpy.zeros(2))
+>>> box[0] = 5.0
+>>> box[...]
+Array([5., 0.], dtype=float32)
+"""
 
 from accnp.api.arrays.refs import (
     AbstractRef,

@@ -1,4 +1,10 @@
-"""`accnp.sharding`: meshes of devices and how arrays lie on them."""
+"""`accnp.sharding`: meshes of devices and how arrays lie on them.
+
+>>> import accnp as jax
+>>> mesh = jax.make_mesh((1,), ("x",))
+>>> jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x")).shard_shape((4,))
+(4,)
+"""
 
 from accnp.api.sharding.mapped import Infer
 from accnp.api.sharding.mesh import (

@@ -1,5 +1,10 @@
 # isort: skip_file
-"""`accnp.stages`: a jitted function traced, lowered, compiled; re-exported one by one."""
+"""`accnp.stages`: a jitted function traced, lowered, compiled; re-exported one by one.
+
+>>> import accnp as jax
+>>> jax.jit(lambda x: x + 1).lower(1).compile()(2).item()
+3
+"""
 
 from accnp.api.compiled.jit import JitFunction as Wrapped
 from accnp.api.compiled.stages import (

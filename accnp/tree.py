@@ -1,4 +1,9 @@
-"""`accnp.tree`: pytree functions under their short names."""
+"""`accnp.tree`: pytree functions under their short names.
+
+>>> import accnp as jax
+>>> jax.tree.map(lambda x: x + 1, {"a": 1, "b": [2, 3]})
+{'a': 2, 'b': [3, 4]}
+"""
 
 from accnp.missing import nearest as _nearest
 from accnp.pytree import (

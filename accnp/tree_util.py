@@ -1,4 +1,9 @@
-"""`accnp.tree_util`: pytree functions, key paths and registration."""
+"""`accnp.tree_util`: pytree functions, key paths and registration.
+
+>>> import accnp as jax
+>>> [(jax.tree_util.keystr(path), x) for path, x in jax.tree_util.tree_leaves_with_path({"a": [5]})]
+[("['a'][0]", 5)]
+"""
 
 from accnp.missing import nearest as _nearest
 from accnp.pytree import (

@@ -1,4 +1,9 @@
-"""`accnp.typing`: names for annotations."""
+"""`accnp.typing`: names for annotations.
+
+>>> from accnp.typing import ArrayLike
+>>> def double(x: ArrayLike):
+...     return 2 * x
+"""
 
 from __future__ import annotations
 

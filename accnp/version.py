@@ -1,4 +1,9 @@
-"""`accnp.version`: the version of the package."""
+"""`accnp.version`: the version of the package.
+
+>>> import accnp as jax
+>>> jax.version.__version__ == jax.__version__
+True
+"""
 
 from accnp import __version__
 

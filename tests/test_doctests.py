@@ -31,6 +31,20 @@ FUNCTIONS = [
 ]
 
 
+NAMESPACES = sorted(
+    {
+        name
+        for name, (kind, _) in NAMES.items()
+        if kind == "module" and isinstance(find(name), ModuleType)
+    }
+    | {
+        f"scipy.{name}"
+        for name in dir(find("scipy"))
+        if isinstance(find(f"scipy.{name}"), ModuleType)
+    }
+)
+
+
 def modules() -> Iterator[ModuleType]:
     for part in PARTS:
         top = importlib.import_module(f"accnp.{part}")
@@ -63,6 +77,8 @@ def with_examples() -> dict[str, str]:
             if isinstance(text, str) and ">>>" in text and text not in seen:
                 seen.add(text)
                 found[where.removeprefix("accnp.")] = text
+    for name in NAMESPACES:
+        found[name] = find(name).__doc__ or ""
     for name in FUNCTIONS:  # those of modules that are made, too
         ours = str(getattr(find(name), "__module__", "")).startswith("accnp")
         text = (ours and find(name).__doc__) or ""
@@ -81,6 +97,13 @@ def test_example(where: str) -> None:
     with scope("traceback_filtering", "auto"):
         doctest.DocTestRunner(optionflags=FLAGS).run(test, out=words.append)
     assert not words, "".join(words)
+
+
+def test_namespaces_have_examples() -> None:
+    """All but the distributions of `scipy.stats`, whose functions have them."""
+    bare = [name for name in NAMESPACES if ">>>" not in (find(name).__doc__ or "")]
+    assert not [name for name in bare if not name.startswith("scipy.stats.")]
+    assert len(NAMESPACES) > 50
 
 
 def test_functions_have_examples() -> None:

@@ -1,4 +1,9 @@
-"""Data types: names, the 32-bit default, promotion with weak types, questions about types."""
+"""Data types: names, the 32-bit default, promotion with weak types, questions about types.
+
+>>> import accnp as jax
+>>> jax.dtypes.canonicalize_dtype("int64")
+dtype('int32')
+"""
 
 from accnp.dtypes.names import (
     DTYPES as DTYPES,

@@ -1,4 +1,10 @@
-"""`accnp.experimental`: names of `jax.experimental`, each loaded with its first use."""
+"""`accnp.experimental`: names of `jax.experimental`, each loaded with its first use.
+
+>>> from accnp.experimental import sparse
+>>> import accnp as jax
+>>> sparse.BCOO.fromdense(jax.numpy.eye(2))
+BCOO(float32[2, 2], nse=2)
+"""
 
 from typing import TYPE_CHECKING
 

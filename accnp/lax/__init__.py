@@ -1,5 +1,10 @@
 # isort: skip_file
-"""`accnp.lax`: the strict functions and control flow, re-exported one by one."""
+"""`accnp.lax`: the strict functions and control flow, re-exported one by one.
+
+>>> import accnp as jax
+>>> jax.lax.fori_loop(0, 3, lambda i, x: x * 2, 1).item()
+8
+"""
 
 from typing import TYPE_CHECKING
 

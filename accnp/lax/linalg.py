@@ -1,5 +1,11 @@
 # isort: skip_file
-"""`accnp.lax.linalg`: factorisations of matrices, re-exported one by one."""
+"""`accnp.lax.linalg`: factorisations of matrices, re-exported one by one.
+
+>>> import accnp as jax
+>>> jax.lax.linalg.cholesky(4 * jax.numpy.eye(2))
+Array([[2., 0.],
+       [0., 2.]], dtype=float32)
+"""
 
 from accnp.api.factors.known_linalg import (
     cholesky_p, cholesky_update_p, eig_p, eigh_p, hessenberg_p, householder_product_p, lu_p,

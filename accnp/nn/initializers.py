@@ -1,4 +1,9 @@
-"""`accnp.nn.initializers`: initial weights, re-exported one by one."""
+"""`accnp.nn.initializers`: initial weights, re-exported one by one.
+
+>>> import accnp as jax
+>>> jax.nn.initializers.he_normal()(jax.random.key(0), (3, 4), "float32").shape
+(3, 4)
+"""
 
 from accnp.api.networks.initializers import (
     Initializer,

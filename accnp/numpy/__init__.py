@@ -1,5 +1,10 @@
 # isort: skip_file
-"""`accnp.numpy`: the names of `jax.numpy`, re-exported one by one."""
+"""`accnp.numpy`: the names of `jax.numpy`, re-exported one by one.
+
+>>> import accnp.numpy as jnp
+>>> jnp.sum(jnp.arange(4) ** 2)
+Array(14, dtype=int32)
+"""
 
 import sys
 from typing import TYPE_CHECKING

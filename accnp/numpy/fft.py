@@ -1,5 +1,10 @@
 # isort: skip_file
-"""`accnp.numpy.fft`: Fourier transforms, re-exported name by name."""
+"""`accnp.numpy.fft`: Fourier transforms, re-exported name by name.
+
+>>> import accnp.numpy as jnp
+>>> jnp.fft.rfft(jnp.ones(4))
+Array([4.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)
+"""
 
 from accnp.api.algebra.fft import (
     fft, fft2, fftfreq, fftn, fftshift, hfft, ifft, ifft2, ifftn, ifftshift, ihfft, irfft, irfft2,

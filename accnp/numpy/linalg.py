@@ -1,5 +1,10 @@
 # isort: skip_file
-"""`accnp.numpy.linalg`: linear algebra, re-exported name by name."""
+"""`accnp.numpy.linalg`: linear algebra, re-exported name by name.
+
+>>> import accnp.numpy as jnp
+>>> jnp.linalg.solve(2 * jnp.eye(2), jnp.ones(2))
+Array([0.5, 0.5], dtype=float32)
+"""
 
 from accnp.api.algebra.least_squares import cond, lstsq, matrix_rank, pinv
 from accnp.api.algebra.linalg import (

@@ -1,5 +1,10 @@
 # isort: skip_file
-"""`accnp.ops`: folds of rows by segment, as in `jax.ops`, re-exported one by one."""
+"""`accnp.ops`: folds of rows by segment, as in `jax.ops`, re-exported one by one.
+
+>>> import accnp as jax
+>>> jax.ops.segment_sum(jax.numpy.arange(3), jax.numpy.array([0, 1, 0]), num_segments=2)
+Array([2, 1], dtype=int32)
+"""
 
 from accnp.api.folds.segments import segment_max, segment_min, segment_prod, segment_sum
 from accnp.missing import nearest as _nearest

@@ -1,5 +1,11 @@
 # isort: skip_file
-"""`accnp.random`: keys and distributions, re-exported name by name."""
+"""`accnp.random`: keys and distributions, re-exported name by name.
+
+>>> import accnp as jax
+>>> key = jax.random.key(0)
+>>> jax.random.normal(key, (2, 3)).shape
+(2, 3)
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,6 +1,10 @@
 """`accnp.scipy`: the parts of SciPy that `jax.scipy` has, for lazy arrays.
 
 Each part comes with its first use.
+
+>>> import accnp as jax
+>>> jax.scipy.special.logsumexp(jax.numpy.zeros(2)).item() == jax.numpy.log(2).item()
+True
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,9 @@
-"""`accnp.scipy.fft`: discrete cosine transforms, re-exported one by one."""
+"""`accnp.scipy.fft`: discrete cosine transforms, re-exported one by one.
+
+>>> import accnp as jax
+>>> jax.scipy.fft.dct(jax.numpy.ones(2)).shape
+(2,)
+"""
 
 from accnp.api.scientific.cosine import dct, dctn, idct, idctn
 from accnp.missing import nearest as _nearest

@@ -1,4 +1,10 @@
-"""`accnp.scipy.interpolate`: values between the points of a grid, re-exported one by one."""
+"""`accnp.scipy.interpolate`: values between the points of a grid, re-exported one by one.
+
+>>> import accnp as jax
+>>> x = jax.numpy.arange(3.0)
+>>> jax.scipy.interpolate.RegularGridInterpolator((x,), x * x)(jax.numpy.array([[1.5]]))
+Array([2.5], dtype=float32)
+"""
 
 from accnp.api.scientific.grids import RegularGridInterpolator
 from accnp.missing import nearest as _nearest

@@ -1,5 +1,11 @@
 # isort: skip_file
-"""`accnp.scipy.linalg`: linear algebra in SciPy's spelling, re-exported one by one."""
+"""`accnp.scipy.linalg`: linear algebra in SciPy's spelling, re-exported one by one.
+
+>>> import accnp as jax
+>>> jax.scipy.linalg.expm(jax.numpy.zeros((2, 2)))
+Array([[1., 0.],
+       [0., 1.]], dtype=float32)
+"""
 
 from accnp.api.factors.matrix_functions import (
     expm, expm_frechet, funm, rsf2csf, solve_sylvester, sqrtm,

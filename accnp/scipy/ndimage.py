@@ -1,4 +1,10 @@
-"""`accnp.scipy.ndimage`: values of images between their elements, re-exported one by one."""
+"""`accnp.scipy.ndimage`: values of images between their elements, re-exported one by one.
+
+>>> import accnp as jax
+>>> x = jax.numpy.arange(3.0)
+>>> jax.scipy.ndimage.map_coordinates(x, [jax.numpy.array([0.5])], order=1)
+Array([0.5], dtype=float32)
+"""
 
 from accnp.api.scientific.grids import map_coordinates
 from accnp.missing import nearest as _nearest

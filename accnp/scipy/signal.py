@@ -1,4 +1,9 @@
-"""`accnp.scipy.signal`: convolutions and spectra, re-exported one by one."""
+"""`accnp.scipy.signal`: convolutions and spectra, re-exported one by one.
+
+>>> import accnp as jax
+>>> jax.scipy.signal.convolve(jax.numpy.ones(3), jax.numpy.ones(2))
+Array([1., 2., 2., 1.], dtype=float32)
+"""
 
 from accnp.api.signal.convolving import (
     convolve,

@@ -1,5 +1,10 @@
 # isort: skip_file
-"""`accnp.scipy.special`: special functions, re-exported one by one."""
+"""`accnp.scipy.special`: special functions, re-exported one by one.
+
+>>> import accnp as jax
+>>> jax.scipy.special.expit(jax.numpy.array([0.0]))
+Array([0.5], dtype=float32)
+"""
 
 from accnp.api.special_functions.legendre import lpmn, lpmn_values, sph_harm_y
 from accnp.api.special_functions.special import (

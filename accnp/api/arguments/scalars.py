@@ -40,7 +40,11 @@ class ScalarType(type):
 
 def scalar_type(name: str) -> Any:
     """Make the scalar type of one dtype."""
-    doc = f"Scalars and arrays of dtype {name}; called, it makes an array."
+    doc = (
+        f"Scalars and arrays of dtype {name}; called, it makes an array, of any shape.\n\n"
+        "A TypeError for what is no number.\n\n"
+        f">>> import accnp as jnp\n>>> jnp.dtype(jnp.{name}).name\n'{name}'\n"
+    )
     return ScalarType(
         name, (), {"dtype": as_dtype(name), "__doc__": doc, "__module__": "accnp.numpy"}
     )

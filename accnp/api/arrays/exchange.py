@@ -20,7 +20,7 @@ _NAMES = frozenset((
 
 @api_boundary
 def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Array:
-    """Make an array of one of another library, by `__dlpack__`.
+    """Make an array of one of another library, by `__dlpack__`; shape and dtype stay.
 
     Its memory is shared where nobody can write to it, and where `copy=False` asks for it; then
     whoever writes to it must not use results recorded before.
@@ -31,6 +31,7 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
         copy: True: always; False: never; None: where somebody may write to the memory.
 
     Raises:
+        TypeError: it has no `__dlpack__`.
         BufferError: it lies on another machine's memory, or its type does not go that way.
 
     Example:

@@ -355,7 +355,7 @@ def _always(self: Array) -> bool:
 
 
 def _bytes_on_device(self: Array) -> int:
-    """How many bytes the elements take."""
+    """How many bytes the elements take, of whatever shape and dtype."""
     return self.nbytes
 
 

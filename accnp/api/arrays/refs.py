@@ -26,7 +26,7 @@ __all__ = [
 class AbstractRef:
     """The type of a reference: that of its content.
 
-    Attributes are those of the content's type: shape, dtype, weak_type.
+    Attributes are those of the content's type: shape, dtype, weak_type; others raise.
 
     >>> import accnp as jnp
     >>> jnp.ref.AbstractRef(jnp.typeof(jnp.zeros(2))).dtype.name
@@ -274,6 +274,8 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Ref
         init_val: an array: the first content. It does not change itself.
         memory_space: accepted for jax's sake.
         kind: accepted for jax's sake.
+
+    Shape and dtype are those of the content, and stay.
 
     Raises:
         ValueError: it is a reference itself.

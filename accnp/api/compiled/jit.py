@@ -94,7 +94,7 @@ class Entry:
 class JitFunction:
     """A function that is traced and planned once for each signature of its arguments.
 
-    Made by `jit`.
+    Made by `jit`, for arrays of any shapes and dtypes; errors are those of the function.
     """
 
     transform = "jit"  # in messages

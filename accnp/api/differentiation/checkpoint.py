@@ -236,7 +236,7 @@ def checkpoint(
     or computed again as a whole; to keep parts of each step, checkpoint the loop's body.
 
     Args:
-        fun: a function of pytrees of arrays.
+        fun: a function of pytrees of arrays, of any shapes.
         prevent_cse: whether what is computed again is held apart from the first time, and held
             back until the cotangents are there; or a tree of flags, a prefix of the arguments. Not
             needed for the body of a scan.

@@ -194,7 +194,7 @@ def bicgstab(
 ) -> tuple[Any, None]:
     """Solve A x = b by stabilised biconjugate gradients, for any regular A.
 
-    Arguments and results are those of `cg`.
+    Arguments, results and dtypes are those of `cg`.
 
     Raises:
         TypeError: A is neither a function nor a matrix, or does not fit b.

@@ -203,7 +203,7 @@ def make_jaxpr(
     """Make a function that returns the jaxpr of `fun` for its arguments.
 
     Args:
-        fun: a function of pytrees of arrays.
+        fun: a function of pytrees of arrays, of any dtypes.
         static_argnums: the positions of arguments that are Python values to the function.
         axis_env: names and sizes of mapped axes that collectives in `fun` may name.
         return_shape: return the structure of the results, too, as `ShapeDtypeStruct`s.

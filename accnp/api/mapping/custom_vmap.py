@@ -29,7 +29,7 @@ def _name(fun: Any) -> str:
 
 
 class custom_vmap:
-    """A function with a batching rule of its own, set by `def_vmap`.
+    """A function of arrays of any dtype with a batching rule of its own, set by `def_vmap`.
 
     The rule is called with the length of the mapped axis, a list that says for each argument (each
     leaf of it) whether it is mapped, and the arguments, mapped ones with the axis in front. It

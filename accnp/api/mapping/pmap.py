@@ -124,7 +124,7 @@ def pmap(
     as there are rows (`Array.devices()`). Arguments may come from anywhere.
 
     Args:
-        fun: a function of the rows.
+        fun: a function of the rows, of any dtypes.
         axis_name: a name for the mapped axis, for collectives such as `lax.psum`.
         in_axes: the mapped axis of each argument, or None; an int, or a tuple of tree prefixes.
         out_axes: where the mapped axis goes in the results; None takes the first device's.

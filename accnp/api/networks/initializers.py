@@ -35,7 +35,15 @@ Axes = int | Sequence[int]
 
 @runtime_checkable
 class Initializer(Protocol):
-    """What makes weights: called with a key, a shape and a dtype, it returns an array."""
+    """What makes weights: called with a key, a shape and a dtype, it returns an array.
+
+    A name for annotations. What `nn.initializers` makes raises a TypeError for integer dtypes.
+
+    >>> import accnp as jnp
+    >>> init = jnp.nn.initializers.ones
+    >>> init(jnp.random.key(0), (2,), "float32")
+    Array([1., 1.], dtype=float32)
+    """
 
     @api_boundary
     def __call__(

@@ -36,8 +36,14 @@ __all__ = [
 
 
 class ProfileOptions:
-    """What a trace holds. `host_tracer_level` below 2 leaves the recorded operations out; the other
-    options are jax's, kept without effect."""
+    """What a trace holds. `host_tracer_level` below 2 leaves the recorded operations out.
+
+    The other options are jax's, kept without effect; none is refused.
+
+    >>> import accnp as jnp
+    >>> options = jnp.profiler.ProfileOptions()
+    >>> options.host_tracer_level = 1
+    """
 
     def __init__(self) -> None:
         self.host_tracer_level = 2
@@ -75,6 +81,14 @@ def start_trace(
 
     Raises:
         RuntimeError: a trace is being taken already.
+
+    >>> import accnp as jnp, pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     jnp.profiler.start_trace(folder)
+    ...     y = jnp.exp(jnp.ones(3)).block_until_ready()
+    ...     jnp.profiler.stop_trace()
+    ...     any("trace.json" in p.name for p in pathlib.Path(folder).rglob("*"))
+    True
     """
     if _Open.timeline is not None:
         raise RuntimeError(
@@ -95,6 +109,11 @@ def stop_trace() -> None:
 
     Raises:
         RuntimeError: no trace is being taken.
+
+    >>> import accnp as jnp, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     jnp.profiler.start_trace(folder)
+    ...     jnp.profiler.stop_trace()
     """
     timeline = _Open.timeline
     if timeline is None:
@@ -119,7 +138,15 @@ def trace(
     create_perfetto_trace: bool = False,
     profiler_options: ProfileOptions | None = None,
 ) -> Iterator[None]:
-    """Take a trace of a `with` block; see `start_trace`."""
+    """Take a trace of a `with` block; see `start_trace`.
+
+    >>> import accnp as jnp, pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with jnp.profiler.trace(folder):
+    ...         y = jnp.exp(jnp.ones(3)).block_until_ready()
+    ...     any("trace.json" in p.name for p in pathlib.Path(folder).rglob("*"))
+    True
+    """
     start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
     try:
         yield
@@ -165,7 +192,16 @@ class TraceAnnotation:
 
 
 class StepTraceAnnotation(TraceAnnotation):
-    """A `TraceAnnotation` of one step of a loop: `StepTraceAnnotation("train", step_num=i)`."""
+    """A `TraceAnnotation` of one step of a loop: `StepTraceAnnotation("train", step_num=i)`.
+
+    >>> import accnp as jnp
+    >>> with jnp.profiler.profile() as timeline:
+    ...     for i in range(2):
+    ...         with jnp.profiler.StepTraceAnnotation("train", step_num=i):
+    ...             pass
+    >>> [e.name for e in timeline.events]
+    ['train', 'train']
+    """
 
     def __init__(self, name: str, **kwargs: Any) -> None:
         super().__init__(name, _r=1, **kwargs)
@@ -175,7 +211,17 @@ class StepTraceAnnotation(TraceAnnotation):
 def annotate_function(
     func: Callable[..., Any], name: str | None = None, **decorator_kwargs: Any
 ) -> Callable[..., Any]:
-    """Decorator: each call is a named span in the timeline."""
+    """Decorator: each call is a named span in the timeline.
+
+    >>> import accnp as jnp
+    >>> @jnp.profiler.annotate_function
+    ... def load():
+    ...     return 3
+    >>> with jnp.profiler.profile() as timeline:
+    ...     n = load()
+    >>> [e.name for e in timeline.events]
+    ['load']
+    """
     shown = name or getattr(func, "__qualname__", None) or func.__name__
 
     @functools.wraps(func)
@@ -189,11 +235,23 @@ def annotate_function(
 
 @api_boundary
 def device_memory_profile(backend: str | None = None) -> bytes:
-    """The arrays that are alive by the lines that made them, as a gzipped profile for `pprof`."""
+    """The arrays that are alive by the lines that made them, as a gzipped profile for `pprof`.
+
+    >>> import accnp as jnp, gzip
+    >>> len(gzip.decompress(jnp.profiler.device_memory_profile())) > 0
+    True
+    """
     return memory_profile()
 
 
 @api_boundary
 def save_device_memory_profile(filename: str | Path, backend: str | None = None) -> None:
-    """Write `device_memory_profile` to a file; look at it with `pprof -top FILE`."""
+    """Write `device_memory_profile` to a file; look at it with `pprof -top FILE`.
+
+    >>> import accnp as jnp, os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     jnp.profiler.save_device_memory_profile(folder + "/memory.prof")
+    ...     os.listdir(folder)
+    ['memory.prof']
+    """
     Path(filename).write_bytes(memory_profile())

@@ -113,7 +113,9 @@ def key(seed: Any, *, impl: Any = None) -> PRNGKeyArray:
 
 @api_boundary
 def key_data(keys: Any) -> Array:
-    """Return the integers below typed keys, uint32 [..., words]; raw keys come back as they are.
+    """Return the integers below typed keys, uint32; raw keys come back as they are.
+
+    The shape is that of the keys, and one axis more for the words of each.
 
     Raises:
         TypeError: what was given is no key.
@@ -184,7 +186,7 @@ def key_dtype(impl_spec: Any = None) -> Any:
 def clone(key: Any) -> Any:
     """Return a key that may be used again where key reuse is checked: keys of any shape and dtype.
 
-    Raises nothing: reuse is not checked here, and what is given comes back.
+    No error is raised: reuse is not checked here, and what is given comes back.
 
     >>> import accnp as jnp
     >>> jnp.random.clone(jnp.random.key(0)).shape

@@ -281,8 +281,8 @@ def shard_map(
     """Return a function of whole arrays that runs `f` on the part of each device of a mesh.
 
     Args:
-        f: a function of parts; it may use collectives (`lax.psum`, ...) over the mesh's axes. It is
-            traced once. Without it, a decorator is returned.
+        f: a function of parts, of any dtypes; it may use collectives (`lax.psum`, ...) over the
+            mesh's axes. It is traced once. Without it, a decorator is returned.
         out_specs: a tree prefix of `PartitionSpec`s: how the results' parts make the whole.
         in_specs: how the arguments are cut; by default as they lie on their devices.
         mesh: the mesh; by default the one in use.

@@ -194,7 +194,7 @@ def make_array_from_process_local_data(
 
     Args:
         sharding: how it lies on devices.
-        local_data: the values.
+        local_data: the values, whose dtype stays.
         global_shape: the shape of the whole, which is that of the data.
 
     Raises:

@@ -42,7 +42,7 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     """Say whether values differ along axes: `to="varying"` is `pvary`.
 
     Args:
-        x: a tree of arrays.
+        x: a tree of arrays, whose shapes and dtypes stay.
         axis_name: a name, or several.
         to: "varying"; a value that differs becomes one that does not by a reduction (`psum`).
 

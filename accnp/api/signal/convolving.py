@@ -82,7 +82,7 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Arr
 
     Args:
         in1: an array of inexact dtype (others are promoted).
-        in2: another one, of the same rank.
+        in2: another one, of the same rank (number of axes).
         mode: "full" (every place where they overlap), "same" (as many as `in1` has, from the
             middle) or "valid" (where one lies inside the other).
         axes: along which; the others are of equal lengths, and each place is for itself.
@@ -138,7 +138,7 @@ def convolve(
 
     Args:
         in1: an array of inexact dtype (others are promoted).
-        in2: another one, of the same rank.
+        in2: another one, of the same rank (number of axes).
         mode: "full" (every place where they overlap), "same" (as many as `in1` has, from the
             middle) or "valid" (where one lies inside the other).
         method: "direct" sums products; "fft" is `fftconvolve`; "auto" is "direct".
@@ -168,7 +168,7 @@ def correlate(
 
     Args:
         in1: an array of inexact dtype (others are promoted).
-        in2: another one, of the same rank; its conjugate is taken.
+        in2: another one, of the same rank (number of axes); its conjugate is taken.
         mode: "full" (every place where they overlap), "same" (as many as `in1` has, from the
             middle) or "valid" (where one lies inside the other).
         method: "direct" sums products; "fft" goes through Fourier transforms; "auto" is "direct".

@@ -383,7 +383,7 @@ def welch(
     """The power spectral density of a signal, by Welch's method; arguments and errors as for `csd`.
 
     Returns:
-        Frequencies, and a real array with frequencies in the place of the axis of time.
+        Frequencies, and an array of real floats with frequencies in the place of the axis of time.
 
     >>> import accnp as jnp
     >>> jnp.scipy.signal.welch(jnp.ones(8), nperseg=4)[1]

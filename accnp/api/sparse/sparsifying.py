@@ -178,8 +178,8 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     """Return a function that takes sparse arrays where `f` takes dense ones.
 
     Args:
-        f: a function of arrays. Its operations are elementwise functions (those that are not 0 at 0
-            give dense arrays), products, sums, slices, transposes and other shapes.
+        f: a function of arrays, of any dtypes. Its operations are elementwise functions (those that
+            are not 0 at 0 give dense arrays), products, sums, slices, transposes and other shapes.
         use_tracer: accepted, and without effect.
 
     Raises:

@@ -49,7 +49,7 @@ def sem(
     a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *,
     keepdims: bool = False,
 ) -> Array:  # fmt: skip
-    """The standard error of the mean: the standard deviation over the root of the count.
+    """The standard error of the mean: the standard deviation over the root of the count, floating.
 
     Args:
         a: samples.

@@ -312,7 +312,7 @@ empty_p = composed("empty", lambda *, shape, dtype, out_sharding=None: full(shap
 
 @api_boundary
 def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:
-    """An array of which nobody asks what is in it: zeros.
+    """An array of this shape and dtype of which nobody asks what is in it: zeros.
 
     Raises:
         TypeError: a size is negative or no integer, or there is no such dtype.

@@ -1,4 +1,10 @@
-"""`accnp.scipy.cluster`: vector quantisation."""
+"""`accnp.scipy.cluster`: vector quantisation.
+
+>>> import accnp as jax
+>>> points, codes = jax.numpy.array([[0.0], [9.0]]), jax.numpy.array([[1.0], [8.0]])
+>>> jax.scipy.cluster.vq.vq(points, codes)[0]
+Array([0, 1], dtype=int32)
+"""
 
 from accnp.missing import nearest as _nearest
 from accnp.scipy.cluster import vq

@@ -1,4 +1,9 @@
-"""`accnp.scipy.spatial`: rotations."""
+"""`accnp.scipy.spatial`: rotations.
+
+>>> import accnp as jax
+>>> jax.scipy.spatial.transform.Rotation.identity().magnitude().item()
+0.0
+"""
 
 from accnp.missing import nearest as _nearest
 from accnp.scipy.spatial import transform

@@ -1,5 +1,10 @@
 # isort: skip_file
-"""`accnp.scipy.stats`: distributions and statistics, re-exported one by one."""
+"""`accnp.scipy.stats`: distributions and statistics, re-exported one by one.
+
+>>> import accnp as jax
+>>> jax.scipy.stats.norm.cdf(0.0).item()
+0.5
+"""
 
 from accnp.api.stats.continuous import (
     beta, cauchy, chi2, expon, gamma, gennorm, gumbel_l, gumbel_r, laplace, logistic, norm, pareto,
