@@ -51,6 +51,7 @@ UNARY = {
 BINARY = {
     "pow": power.pow,
     "atan2": arc.atan2,
+    "digamma_rise": special.digamma_rise,
     "fmax": basic.fmax,
     "fmin": basic.fmin,
     "rem": basic.fmod,

@@ -285,6 +285,7 @@ NAMESPACE: dict[str, Any] = {
     "erf_inv": _quiet(lambda x: special.erfinv(np.float64(x))),
     "lgamma": _quiet(lambda x: special.gammaln(np.float64(x))),
     "digamma": _quiet(lambda x: special.digamma(np.float64(x))),
+    "digamma_rise": _quiet(lambda x, h: special.digamma(np.float64(x) + h) - special.digamma(x)),
     "abs": np.abs,
     "floor": _whole(np.floor),
     "ceil": _whole(np.ceil),

@@ -418,3 +418,14 @@ unary("lgamma", FLOAT, ref.lgamma, "lgamma({0})",
       lambda t, y, x: o.mul(t, o.digamma(x)), cost=60)  # fmt: skip
 unary("digamma", FLOAT, ref.special("digamma"), "digamma({0})",
       lambda t, y, x: o.mul(t, o.polygamma(like_full(x, 1), x)), cost=60)  # fmt: skip
+binary(
+    "digamma_rise", FLOAT, ref.digamma_rise, "digamma_rise({0}, {1})",
+    (
+        lambda t, y, x, h: o.mul(t, o.sub(_trigamma(o.add(x, h)), _trigamma(x))),
+        lambda t, y, x, h: o.mul(t, _trigamma(o.add(x, h))),
+    ), cost=120,
+)  # fmt: skip
+
+
+def _trigamma(x: Node) -> Node:
+    return o.polygamma(like_full(x, 1), x)

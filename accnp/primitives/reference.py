@@ -9,6 +9,7 @@ import numpy as np
 __all__ = [
     "cast",
     "clamp",
+    "digamma_rise",
     "divide",
     "integer_pow",
     "lgamma",
@@ -148,6 +149,13 @@ def integer_pow(x: Any, *, y: int) -> Any:
 @quiet
 def logistic(x: Any) -> Any:
     return (1 / (1 + np.exp(-x))).astype(x.dtype)
+
+
+def digamma_rise(x: Any, h: Any) -> Any:
+    """digamma(x + h) - digamma(x)."""
+    y = x.astype(np.float64)
+    digamma = special("digamma")
+    return (digamma(y + h) - digamma(y)).astype(x.dtype)
 
 
 @quiet

@@ -75,19 +75,19 @@ def _expn_slope(y: Node, n: Node, x: Node) -> Node:
 _declare(
     "beta",
     "beta",
-    lambda y, a, b: o.mul(y, o.sub(o.digamma(a), o.digamma(o.add(a, b)))),
-    lambda y, a, b: o.mul(y, o.sub(o.digamma(b), o.digamma(o.add(a, b)))),
+    lambda y, a, b: o.mul(o.neg(y), o.digamma_rise(a, b)),
+    lambda y, a, b: o.mul(o.neg(y), o.digamma_rise(b, a)),
 )
 _declare(
     "betaln",
     "betaln",
-    lambda y, a, b: o.sub(o.digamma(a), o.digamma(o.add(a, b))),
-    lambda y, a, b: o.sub(o.digamma(b), o.digamma(o.add(a, b))),
+    lambda y, a, b: o.neg(o.digamma_rise(a, b)),
+    lambda y, a, b: o.neg(o.digamma_rise(b, a)),
 )
 _declare(
     "binom",
     "binom",
-    lambda y, n, k: o.mul(y, o.sub(_psi_after(n), _psi_after(o.sub(n, k)))),
+    lambda y, n, k: o.mul(y, o.digamma_rise(o.add(o.sub(n, k), like(n, 1)), k)),
     lambda y, n, k: o.mul(y, o.sub(_psi_after(o.sub(n, k)), _psi_after(k))),
 )
 _declare("bessel_i0", "i0", lambda y, x: o.bessel_i1(x))
@@ -110,12 +110,22 @@ _declare("hyp2f1", "hyp2f1", "a", "b", "c", lambda y, a, b, c, x: o.mul(
     o.div(o.mul(a, b), c),
     o.hyp2f1(o.add(a, like(a, 1)), o.add(b, like(b, 1)), o.add(c, like(c, 1)), x),
 ))  # fmt: skip
-_declare("log_ndtr", "log_ndtr", lambda y, x: o.exp(o.sub(
-    o.sub(_scaled(o.square(x), -0.5), y), like(x, 0.5 * math.log(2 * math.pi))
-)))  # fmt: skip
-_declare("ndtri", "ndtri", lambda y, p: _scaled(
-    o.exp(_scaled(o.square(y), 0.5)), math.sqrt(2 * math.pi)
+# The density over the law: no exponent of a difference of large numbers.
+_declare("log_ndtr", "log_ndtr", lambda y, x: o.div(
+    like(x, math.sqrt(2 / math.pi)), o.erfcx(_scaled(x, -math.sqrt(0.5)))
 ))  # fmt: skip
+
+
+def _ndtri_slope(y: Node, p: Node) -> Node:
+    # exp(y**2 / 2) would multiply the rounding of y by y**2.
+    tail = o.min(p, o.sub(like(p, 1), p))
+    end = o.eq(tail, like(tail, 0))
+    slope = _scaled(o.erfcx(_scaled(o.abs(y), math.sqrt(0.5))), math.sqrt(math.pi / 2))
+    slope = o.div(slope, o.select_n(end, tail, like_full(tail, 1)))
+    return o.select_n(end, slope, like_full(p, math.inf))
+
+
+_declare("ndtri", "ndtri", _ndtri_slope)
 _declare(
     "owens_t",
     "owens_t",
@@ -134,7 +144,7 @@ _declare(
 _declare(
     "poch",
     "poch",
-    lambda y, z, m: o.mul(y, o.sub(o.digamma(o.add(z, m)), o.digamma(z))),
+    lambda y, z, m: o.mul(y, o.digamma_rise(z, m)),
     lambda y, z, m: o.mul(y, o.digamma(o.add(z, m))),
 )
 

@@ -212,6 +212,8 @@ TINY = (0, 1, 11, 12)  # numbers of the points at 0 and next to it
 BETTER: dict[str, tuple[str, tuple[int, ...] | None]] = {
     "unary arccosh 1": ("below 1 there is no value", (0, 1, 3, 4, 5, 6, 7, 9, 11, 12, 14)),
     "unary arccosh 2": ("below 1; overflow at infinity", (0, 1, 3, 4, 5, 6, 7, 8, 9, 11, 12, 14)),
+    "unary sinc 1": ("near 0, where jax's quotient has no digits", (11, 12, 13, 14)),
+    "unary sinc 2": ("the same", (11, 12)),
     "unary i0 2": ("the second derivative at 0 is 1/2; jax gives 0", (0, 1)),
     "unary lgamma 1": ("the limits at the pole 0", (0, 1)),
     "unary lgamma 2": ("the limit at infinity", (8,)),

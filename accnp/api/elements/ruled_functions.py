@@ -92,6 +92,32 @@ def _complex_logaddexp(a: Node, b: Node, scale: float | None) -> Node:
 
 
 def sinc(x: Node) -> Node:
+    if kind(x) == "c" or state.named:
+        return _sinc_value(x)
+
+    def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
+        (x,), (t,) = xs, ts
+        return [sinc(x)], [t and o.mul(t, _sinc_slope(x))]
+
+    made = JvpRule("sinc", rule, _shown("sinc"))
+    return ruled(made, [x], lambda xs: [_sinc_value(xs[0])])[0]
+
+
+def _sinc_slope(x: Node) -> Node:
+    """(cos(pi x) - sinc(x)) / x; below 1 / pi, where that cancels, its series."""
+    near = o.lt(o.abs(x), like(x, 1 / math.pi))
+    y = o.mul(like(x, math.pi), select(near, x, filled(x, 0)))
+    square = o.square(y)
+    series = filled(x, 0)
+    for k in range(10, 0, -1):
+        term = (-1) ** k * 2 * k / math.factorial(2 * k + 1)
+        series = o.add(o.mul(series, square), like(x, term))
+    far = select(near, filled(x, 1), x)
+    slope = o.div(o.sub(_turn_pi(far, o.cos), _sinc_value(far)), far)
+    return select(near, o.mul(o.mul(like(x, math.pi), y), series), slope)
+
+
+def _sinc_value(x: Node) -> Node:
     zero = o.eq(x, like(x, 0))
     y = o.mul(like(x, math.pi), x)
     safe = where_(zero, like(y, 1), y)
@@ -104,10 +130,15 @@ def _sin_pi(x: Node, y: Node) -> Node:
     """sin(pi x), for y = pi x: far from 0 the rounding of y is as large as a turn."""
     if kind(x) == "c" or state.named:
         return o.sin(y)
+    return _turn_pi(x, o.sin)
+
+
+def _turn_pi(x: Node, wave: Any) -> Node:
+    """The sine or cosine of pi x: of the distance from a whole number."""
     whole = o.round(x, rounding_method=1)
     half = o.mul(whole, like(x, 0.5))
     odd = o.ne(half, o.floor(half))
-    part = o.sin(o.mul(like(x, math.pi), o.sub(x, whole)))
+    part = wave(o.mul(like(x, math.pi), o.sub(x, whole)))
     return select(odd, o.neg(part), part)
 
 

@@ -430,6 +430,8 @@ def log1mexp(x: Any) -> Array:
     """
     node = _one("log1mexp", x)
     near = o.lt(node, like(node, math.log(2)))
-    small = o.log(o.neg(o.expm1(o.neg(rules.select(near, node, like(node, 0.5))))))
+    low = rules.select(near, node, like(node, 0.5))
+    tiny = o.lt(o.abs(low), like(low, 1e-30))  # the last bit of subnormal numbers
+    small = o.log(rules.select(tiny, low, o.neg(o.expm1(o.neg(low)))))
     large = o.log1p(o.neg(o.exp(o.neg(rules.select(near, like(node, 1), node)))))
     return wrap(rules.select(near, small, large))

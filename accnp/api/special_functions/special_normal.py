@@ -68,6 +68,8 @@ def _logit(p: Node) -> Node:
         rest = o.sub(like(p, 1), p)
         upper = o.ge(p, like(p, 0.5))
         size = o.log1p(o.div(o.abs(o.sub(like(p, 1), o.add(p, p))), o.min(p, rest)))
+        # There the quotient may overflow.
+        size = rules.select(o.lt(p, like(p, 1e-30)), o.neg(o.log(p)), size)
         return [rules.select(upper, size, o.neg(size))]
 
     def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:

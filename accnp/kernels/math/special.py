@@ -1,4 +1,5 @@
-"""Error functions and the gamma family: erf erfc normal_law erf_inv lgamma digamma.
+"""Error functions and the gamma family: erf erfc normal_law erf_inv lgamma digamma
+digamma_rise.
 
 In: a float or double ``V``. Out: a ``V`` of the same type. Branch-free, no library calls.
 """
@@ -30,7 +31,7 @@ from .ir import (
     two_sum,
     where,
 )
-from .log import log
+from .log import log, log1p
 from .tables import ERF_32, ERFCX_32, NORMAL_32
 from .trig import cos, sin
 
@@ -208,7 +209,10 @@ def lgamma(x: V) -> V:
     r = 1.0 / y
     big = fma(y - 0.5, log(y) - 1.0, r * poly(r * r, STIRLING)) + 0.41893853320467274
     right = where(low, small, big)
-    flip = 1.1447298858494002 - log(fabs(_sin_pi(x)[0])) - right
+    # Next to 0, where the sine may be subnormal, it is minus the logarithm.
+    tiny = fabs(x) < 1e-17
+    wave = where(tiny, fabs(x), fabs(_sin_pi(x)[0]))
+    flip = where(tiny, 0.0, 1.1447298858494002 - right) - log(wave)
     y = where(left, flip, right)
     pole = (x <= 0.0) & floor(x).eq(x)
     y = where(pole | fabs(x).eq(float("inf")), float("inf"), y)
@@ -238,3 +242,25 @@ def digamma(x: V) -> V:
     y = where(left & floor(x).eq(x), float("nan"), y)
     y = where(x.eq(0.0), -copysign(x.const(float("inf")), x), y)
     return where(x.eq(float("inf")), x, y)
+
+
+def digamma_rise(x: V, h: V) -> V:
+    """digamma(x + h) - digamma(x); of positive numbers only such are added up."""
+    if x.single:
+        return digamma_rise(x.to(F64), h.to(F64)).to(F32)
+    positive = (x > 0.0) & (x + h > 0.0)
+    y, steps = where(positive, x, 10.0), x.const(0.0)
+    for _ in range(10):
+        more = y < 10.0
+        steps = where(more, steps + h / (y * (y + h)), steps)
+        y = where(more, y + 1.0, y)
+    # Differences of powers of r^2 and q^2 are that of these two times a sum.
+    r, q = 1.0 / y, 1.0 / (y + h)
+    u, v, power = r * r, q * q, q * q
+    between, tail = x.const(1.0), x.const(BERNOULLI[0])
+    for c in BERNOULLI[1:]:
+        between = fma(u, between, power)
+        power = power * v
+        tail = fma(between, x.const(c), tail)
+    rise = log1p(h * r) + h * r * q * fma(r + q, tail, x.const(0.5)) + steps
+    return where(positive, rise, digamma(x + h) - digamma(x))

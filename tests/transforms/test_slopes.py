@@ -1,0 +1,72 @@
+"""Derivatives have the digits of the type where a formula of differences would lose them."""
+
+import numpy as np
+import pytest
+from mpmath import mp, mpf
+
+import accnp as jnp
+from accnp.scipy import special as sp
+
+
+def _hazard(x):
+    return mp.exp(-x * x / 2) * mp.sqrt(2 / mp.pi) / mp.erfc(-x / mp.sqrt(2))
+
+
+def _ndtri(p):
+    y = mp.sqrt(2) * mp.erfinv(2 * p - 1)
+    return mp.sqrt(2 * mp.pi) * mp.exp(y * y / 2)
+
+
+def _sinc(x):
+    return (mp.cospi(x) - mp.sincpi(x)) / x
+
+
+CASES = {
+    "sinc": (jnp.sinc, _sinc, [1e-30, 1e-10, 1e-3, 0.2, 0.3, 0.5, 3.0, 1e6]),
+    "log_ndtr": (sp.log_ndtr, _hazard, [-1e4, -200.0, -20.0, -1.0, 0.0, 3.0]),
+    "ndtri": (sp.ndtri, _ndtri, [1e-30, 1e-20, 1e-3, 0.5, 0.9]),
+    "logit": (sp.logit, lambda p: 1 / (p * (1 - p)), [1e-30, 0.25, 0.5]),
+    "log1mexp": (jnp.nn.log1mexp, lambda x: 1 / mp.expm1(x), [1e-30, 1e-3, 1.0, 30.0]),
+    "betaln": (
+        lambda x: sp.betaln(jnp.asarray(2.0, x.dtype), x),
+        lambda x: mp.digamma(x) - mp.digamma(x + 2),
+        [0.01, 0.5, 5.0, 88.0, 1e4, 1e10, 1e30],
+    ),
+    "poch": (
+        lambda x: sp.poch(x, jnp.asarray(3.0, x.dtype)),
+        lambda x: x * (x + 1) * (x + 2) * (1 / x + 1 / (x + 1) + 1 / (x + 2)),
+        [0.5, 3.0, 40.0],
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", CASES)
+def test_slopes(name, dtype):
+    f, slope, at = CASES[name]
+    x = np.array(at, dtype)
+    with mp.workprec(2000):
+        want = [float(slope(mpf(float(v)))) for v in x]
+    with jnp.enable_x64(dtype == np.float64):
+        got = np.asarray(jnp.vmap(jnp.grad(f))(jnp.array(x)))
+    np.testing.assert_allclose(got, want, rtol=16 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_functions_of_subnormal_numbers(dtype):
+    x = np.array([1, 3, 1e5], dtype) * np.finfo(dtype).smallest_subnormal
+    with jnp.enable_x64(dtype == np.float64):
+        for f in (sp.logit, jnp.nn.log1mexp, lambda x: -sp.gammaln(x)):
+            np.testing.assert_allclose(np.asarray(f(jnp.array(x))), np.log(x), rtol=1e-6)
+
+
+def test_rises_of_digamma_lose_no_digits():
+    x = np.array([0.01, 0.5, 3.0, 9.9, 40.0, 1e5])
+    for h in (1e-6, 0.3, 7.0, 1e4):
+        with mp.workprec(300):
+            pairs = [(mp.digamma(mpf(v) + mpf(h)), mp.digamma(mpf(v))) for v in x.tolist()]
+            want = [float(a - b) for a, b in pairs]
+        with jnp.enable_x64(True):
+            slopes = jnp.vmap(jnp.grad(lambda v, h=h: sp.betaln(h, v)))
+            got = -np.asarray(slopes(jnp.array(x)))
+        np.testing.assert_allclose(got, want, rtol=4e-15)
