@@ -16,7 +16,9 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import re
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import FrameType, TracebackType
@@ -386,6 +388,15 @@ def user_line(depth: int = 1) -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno} ({frame.f_code.co_name})"
 
 
+def warn(text: str, category: type[Warning]) -> None:
+    """Warn about the user's line, however many of the package's calls lie between."""
+    frame = user_frame(2)
+    if frame is not None:
+        registry = frame.f_globals.setdefault("__warningregistry__", {})
+        place = (frame.f_code.co_filename, frame.f_lineno)
+        warnings.warn_explicit(text, category, *place, registry=registry)
+
+
 def own_frame() -> FrameType | None:
     """The frame of the package's function that the user's code has called."""
     frame: FrameType | None = sys._getframe(1)
@@ -451,6 +462,7 @@ def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
                     return found
             if type(error) is TypeError:
                 _name_callee(error, function, wrapper.__name__)
+            _name_called(error, wrapper)
             hide_frames(error)
             raise
 
@@ -464,6 +476,35 @@ def _name_callee(error: TypeError, function: Callable[..., object], name: str) -
     made = f"{getattr(function, '__qualname__', name)}()"
     if not bound and len(error.args) == 1 and str(error).startswith(made):
         error.args = (f"{name}(){str(error)[len(made) :]}",)
+
+
+# They call what users hand over, which may be a function of ours, whose name is then the right one.
+_CALLERS = tuple(
+    f"accnp.{part}."
+    for part in ("api.flow", "api.differentiation", "api.jaxprs", "api.mapping", "pytree")
+)
+
+
+def _name_called(error: Exception, wrapper: Callable[..., object]) -> None:
+    """Have an error say the function that the user called, where that one called another one of the
+    package which refused ("random.gamma: ...", not "random.split: ...")."""
+    name, tb = wrapper.__name__, error.__traceback__
+    said = getattr(error, "_function", None)
+    if said is None:
+        said = error._function = name  # type: ignore[attr-defined]
+    home = getattr(wrapper, "__module__", "")
+    if said == name or name.startswith("_") or home.startswith(_CALLERS):
+        return
+    while tb is not None:
+        if not tb.tb_frame.f_code.co_filename.startswith(PACKAGE_DIR):
+            return
+        tb = tb.tb_next
+    text = error.args[0] if error.args else None
+    lead = re.match(rf"([a-z.]+\.)?{said}(?=:| got | requires | does not )", str(text))
+    if lead and isinstance(text, str) and home.startswith("accnp."):
+        family = "random." if home.startswith("accnp.api.sampling") else ""
+        error.args = (f"{family}{name}{text[lead.end() :]}", *error.args[1:])
+        error._function = name  # type: ignore[attr-defined]
 
 
 _WRAPPER = api_boundary(hide_frames).__code__

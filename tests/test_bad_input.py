@@ -11,6 +11,7 @@ import accnp
 import accnp.numpy as jnp
 from accnp import lax
 
+MATRIX = np.ones((2, 3), np.float32)
 ERRORS = {
     "shapes that do not broadcast": (
         lambda: jnp.ones(3) + jnp.ones(4),
@@ -81,6 +82,36 @@ ERRORS = {
         TypeError,
         r"\['a'\]\[0\]",
     ),
+    "where of two": (lambda: jnp.where(MATRIX, MATRIX), TypeError, "^where: both"),
+    "negative size of unique": (lambda: jnp.unique(MATRIX, size=-1), TypeError, "size.*got -1"),
+    "negative size of argwhere": (lambda: jnp.argwhere(MATRIX, size=-1), TypeError, "size.*got -1"),
+    "negative length of bincount": (
+        lambda: jnp.bincount(jnp.ones(3, int), length=-1),
+        TypeError,
+        "length.*got -1",
+    ),
+    "negative bins": (lambda: jnp.histogram(MATRIX, -1), ValueError, "bins.*got -1"),
+    "a fraction of a mask": (lambda: jnp.mask_indices(2.5, jnp.triu), TypeError, "n must.*2.5"),
+    "mask of no function": (lambda: jnp.mask_indices(2, "a"), TypeError, "mask_func.*'a'"),
+    "fraction of decimals": (lambda: jnp.round(MATRIX, 1.5), TypeError, "decimals.*1.5"),
+    "ufunc of no function": (lambda: jnp.frompyfunc(3, 1, 1), TypeError, "frompyfunc: func.*3"),
+    "repr of a number": (lambda: jnp.array_repr(3), AttributeError, "array_repr: arr.*got 3"),
+    "str of a number": (lambda: jnp.array_str(3), AttributeError, "array_str: a must.*got 3"),
+    "dlpack of a number": (lambda: jnp.from_dlpack(3), TypeError, "__dlpack__.*got 3"),
+    "triangle of a list": (
+        lambda: jnp.tril_indices_from([1]),
+        TypeError,
+        "indices_from.*list",
+    ),
+    "diagonal of a list": (
+        lambda: jnp.diag_indices_from([1]),
+        TypeError,
+        "indices_from.*list",
+    ),
+    "taking by floats": (lambda: jnp.take(MATRIX, 1.5), ValueError, "take: indices must be int"),
+    "cholesky of no square": (lambda: jnp.linalg.cholesky(MATRIX), TypeError, "square.*2, 3"),
+    "eigh of no square": (lambda: lax.linalg.eigh(MATRIX), TypeError, "square.*2, 3"),
+    "keys as integers": (lambda: accnp.random.key(0).astype(int), TypeError, "key"),
     "jit of no function": (lambda: accnp.jit(3), TypeError, "callable|function"),
 }
 
@@ -90,6 +121,39 @@ def test_error(name):
     call, kind, text = ERRORS[name]
     with pytest.raises(kind, match=text):
         np.asarray(call())
+
+
+# The function that the user called stands in the text, not the one that it calls itself.
+NAMED = {
+    "random.gamma": lambda: accnp.random.gamma(1, 2.0),
+    "random.rademacher": lambda: accnp.random.rademacher(1, (2,)),
+    "random.lognormal": lambda: accnp.random.lognormal(1),
+    "random.binomial": lambda: accnp.random.binomial(1, 3, 0.5),
+    "sqrtm": lambda: accnp.scipy.linalg.sqrtm(MATRIX),
+    "cho_factor": lambda: accnp.scipy.linalg.cho_factor(MATRIX),
+    "eigvalsh": lambda: jnp.linalg.eigvalsh(MATRIX),
+    "correlate": lambda: accnp.scipy.signal.correlate(MATRIX, MATRIX[0]),
+    "corrcoef": lambda: jnp.corrcoef(np.ones((2, 2, 2))),
+    "geomspace": lambda: jnp.geomspace(1, 2, -1),
+    "append": lambda: jnp.append(MATRIX, "a"),
+    "nanmax": lambda: jnp.nanmax(np.ones(0)),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_the_function_that_was_called_is_named(name):
+    with pytest.raises((TypeError, ValueError), match=rf"^{name}\b"):
+        NAMED[name]()
+
+
+def test_a_users_function_names_what_it_called_itself():
+    def users(v):
+        return jnp.linspace(0, v, -1)
+
+    with pytest.raises(ValueError, match=r"linspace"):
+        accnp.vmap(users)(np.ones(3))
+    with pytest.raises(TypeError, match=r"^add got incompatible"):
+        accnp.tree.map(jnp.add, [np.ones(3)], [np.ones(2)])
 
 
 def test_allocation_beyond_all_memory():

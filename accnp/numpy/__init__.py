@@ -28,7 +28,7 @@ from accnp.api.arrays.manipulation import (
 )  # fmt: skip
 from accnp.api.arrays.matrices import (
     astype, copy, diag, diag_indices, diag_indices_from, diagflat, diagonal, indices, ix_,
-    mask_indices, meshgrid, tri, tril, tril_indices, tril_indices_from, triu, triu_indices,
+    meshgrid, tri, tril, tril_indices, tril_indices_from, triu, triu_indices,
     triu_indices_from, vander,
 )  # fmt: skip
 from accnp.api.arrays.methods import set_namespace
@@ -51,8 +51,8 @@ from accnp.api.arguments.scalars import (
 from accnp.api.elements.selecting import where
 from accnp.api.folds.sorting import argpartition, argsort, lexsort, partition, sort, sort_complex
 from accnp.api.indexes.taking import (
-    argwhere, choose, compress, extract, flatnonzero, nonzero, searchsorted, select, take,
-    take_along_axis,
+    argwhere, choose, compress, extract, flatnonzero, mask_indices, nonzero, searchsorted,
+    select, take, take_along_axis,
 )  # fmt: skip
 from accnp.api.elements.ufunc_objects import frompyfunc, ufunc
 from accnp.api.elements.ufuncs import (

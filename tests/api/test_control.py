@@ -7,6 +7,7 @@ import pytest
 
 import accnp
 import accnp.numpy
+import accnp.numpy as jnp
 
 
 class Both:
@@ -277,6 +278,18 @@ def test_weakly_typed_carry_takes_the_type_of_the_body():
         return b.lax.while_loop(lambda c: c < 3, lambda c: c + np.float32(1), 0)
 
     same(g(OURS), g(THEIRS))
+
+
+def test_python_numbers_that_no_step_changes_come_out_as_they_went_in():
+    carry = lax.scan(lambda c, x: ((c[0] + x, *c[1:]), x), (0.0, 1.5, True, 2), jnp.ones(3))[0]
+    assert [type(x) for x in carry] == [accnp.Array, float, bool, int]
+    assert lax.fori_loop(0, 3, lambda i, c: (c[0] + 1, c[1]), (0.0, 7)) == (3.0, 7)
+    out = lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1]), (0, 2.5))
+    assert type(out[1]) is float
+    assert out == (3, 2.5)
+    # One that changes is an array, as is what a jitted function returns.
+    assert type(lax.fori_loop(0, 3, lambda i, c: c + 1, 0)) is accnp.Array
+    assert type(accnp.jit(lambda: lax.fori_loop(0, 3, lambda i, c: c, 1.5))()) is accnp.Array
 
 
 def test_scan_of_length_zero():

@@ -40,6 +40,15 @@ def test_bit_operators(name: str) -> None:
     same(op(2, a), op(2, b))
 
 
+def test_imaginary_parts_are_lost_with_a_warning_at_the_users_line():
+    x = jnp.array([1 + 2j])
+    for convert in (lambda: x.astype(float), lambda: jnp.astype(x, int)):
+        with pytest.warns(np.exceptions.ComplexWarning, match="imaginary") as found:
+            assert convert().tolist() == [1]
+        assert found[0].filename == __file__
+    assert x.astype(bool).tolist() == [True]  # no warning
+
+
 def test_other_operators() -> None:
     a, b = jnp.asarray(F), jax.numpy.asarray(F)
     for op in (operator.neg, operator.pos, abs, round, lambda x: round(x, 1), lambda x: x @ x.T):

@@ -41,7 +41,7 @@ def _both(name: str) -> tuple[Any, Any]:
 
 def test_the_table_is_what_users_get() -> None:
     for name, function in parts.UNARY.items():
-        assert _inner(getattr(jnp, name)) is function
+        assert _inner(getattr(jnp, name)) is _inner(function)
     for name, made in ufuncs.BINARY.items():
         assert _inner(getattr(jnp, name)) is made.function
 
@@ -198,7 +198,7 @@ def test_where() -> None:
     )
     agree(jnp.where, jax.numpy.where, True, 1, np.ones(3, np.float32))
     agree(jnp.where, jax.numpy.where, DATA["bool"])
-    with pytest.raises(ValueError, match="both x and y"):
+    with pytest.raises(TypeError, match="both x and y"):
         jnp.where(x > 0, 1)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import accnp
+import accnp.numpy as jnp
 
 X = np.array([0.5, -1.5, 2.0], np.float32)
 M = np.arange(6, dtype=np.float32).reshape(2, 3) / 4
@@ -307,3 +308,25 @@ def test_pulling_back_again_and_again_frees_nothing_it_needs() -> None:
     del x, y
     np.testing.assert_array_equal(np.asarray(pull(1.0)[0]), first)
     np.testing.assert_allclose(first, np.exp(X) * (1 + X), rtol=1e-6)
+
+
+STRONG = np.float32(2)
+
+
+@pytest.mark.parametrize(
+    ("slope", "weak"),
+    [
+        (lambda: accnp.vjp(lambda x: x * x, 1.0)[1](jnp.float32(2)), [False]),
+        (lambda: accnp.vjp(lambda x: x * x, 1.0)[1](2.0), [True]),
+        (lambda: accnp.vjp(lambda x: x, 1.0)[1](jnp.float32(2)), [False]),
+        (lambda: accnp.vjp(lambda x: x * STRONG, 1.0)[1](jnp.float32(2)), [True]),
+        (lambda: accnp.vjp(lambda x, y: x * y, 1.0, STRONG)[1](jnp.float32(2)), [True, False]),
+        (lambda: accnp.vjp(lambda x, y: (x, y * 3), 1.0, 2.0)[1]((jnp.float32(2), 1.0)),
+         [False, True]),
+        (lambda: [accnp.linearize(lambda x: x * x, 1.0)[1](jnp.float32(2))], [False]),
+        (lambda: [accnp.linearize(lambda x: x * x, 1.0)[1](2.0)], [True]),
+        (lambda: [accnp.grad(lambda x: x * x)(1.0)], [True]),
+    ],
+)  # fmt: skip
+def test_what_a_strong_cotangent_flows_to_is_strong(slope, weak):
+    assert [x.weak_type for x in slope()] == weak

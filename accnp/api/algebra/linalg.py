@@ -23,7 +23,7 @@ from accnp.api.factors import lax_linalg, lax_spectra
 from accnp.api.folds.sorting import argsort, sort
 from accnp.api.indexes.taking import take_along_axis
 from accnp.array import Array, wrap
-from accnp.errors import api_boundary
+from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
 from accnp.primitives.linalg import batched_identity, matrix_t
@@ -81,7 +81,7 @@ def matrices(
     if few or (square and shape[-1] != shape[-2]):
         what = "square matrices" if square else "matrices"
         text = f"{function}: {what} in the last two axes are needed; got shape {shape}"
-        raise (kind if few else ValueError)(text)
+        raise (kind if few else IncompatibleShapesError)(text)
     if node.aval.weak_type:
         node = o.convert_element_type(node, new_dtype=node.aval.dtype, weak_type=False)
     return node

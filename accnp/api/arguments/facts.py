@@ -99,7 +99,11 @@ def array_repr(
     >>> jnp.array_repr(jnp.array([1, 2]))
     'Array([1, 2], dtype=int32)'
     """
-    return repr(arr) if isinstance(arr, Array) else np.array_repr(arr)
+    if isinstance(arr, Array):
+        return repr(arr)
+    if not isinstance(arr, np.ndarray):
+        raise AttributeError(f"jnp.array_repr: arr must be an array; got {arr!r}; use repr")
+    return np.array_repr(arr)
 
 
 @api_boundary
@@ -112,11 +116,14 @@ def array_str(
 
     Raises:
         TypeError: a is traced.
+        AttributeError: a is no array.
 
     >>> import accnp as jnp
     >>> jnp.array_str(jnp.array([1, 2]))
     '[1 2]'
     """
+    if not isinstance(a, Array | np.ndarray):
+        raise AttributeError(f"jnp.array_str: a must be an array; got {a!r}; use str")
     return np.array_str(np.asarray(a), max_line_width, precision, suppress_small)
 
 

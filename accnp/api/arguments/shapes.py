@@ -17,7 +17,7 @@ from accnp.errors import AxisError, IncompatibleShapesError
 from accnp.ir.node import Node
 from accnp.trace_fn import conversion_error
 
-__all__ = ["as_axes", "as_axis", "as_int", "as_shape", "as_static", "concrete"]
+__all__ = ["as_axes", "as_axis", "as_int", "as_shape", "as_size", "as_static", "concrete"]
 
 
 def concrete(node: Node) -> np.ndarray | None:
@@ -46,6 +46,16 @@ def as_int(x: Any, function: str, name: str = "argument", kind: str = "static") 
             f"{function}: {name} must be an integer; got {value!r} of type {type(x).__name__}; "
             "convert it with int()"
         ) from None
+
+
+def as_size(x: Any, function: str, name: str = "size") -> int:
+    """Return a static number of elements as an int of 0 or more."""
+    n = as_int(x, function, name, "shape")
+    if n < 0:
+        raise IncompatibleShapesError(
+            f"{function}: {name} cannot be negative; got {n}; pass 0 or more"
+        )
+    return n
 
 
 def as_shape(shape: Any, function: str) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, promote
-from accnp.api.arguments.shapes import as_axis, as_int, as_shape, as_sizes, as_static
+from accnp.api.arguments.shapes import as_axis, as_int, as_shape, as_size, as_sizes, as_static
 from accnp.api.arguments.values import no_out, node_of, to_dtype
 from accnp.api.arrays.manipulation import (
     cube,
@@ -431,7 +431,7 @@ def repeat(
     if not np.isscalar(repeats):
         as_node(repeats, name)
     if total_repeat_length is not None:
-        return _repeat_to(x, repeats, d, as_int(total_repeat_length, name, "total_repeat_length"))
+        return _repeat_to(x, repeats, d, as_size(total_repeat_length, name, "total_repeat_length"))
     counts = np.asarray(as_static(repeats, name, "shape"))
     if counts.ndim > 1 or counts.dtype.kind not in "iub":
         raise TypeError(f"{name}: repeats must be integers of at most one axis; got {repeats!r}")

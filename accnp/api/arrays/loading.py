@@ -125,7 +125,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     Shape and dtype stay; 64-bit ones become 32-bit ones (unless jax_enable_x64).
 
     Raises:
-        AttributeError: x does not speak the protocol.
+        TypeError: x does not speak the protocol.
 
     >>> import accnp as jnp
     >>> import numpy
@@ -134,5 +134,9 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     """
     if hasattr(x, "__dlpack_device__") and int(x.__dlpack_device__()[0]) != 1:
         return made(node_on_gpu(x, copy), device)
+    if not hasattr(x, "__dlpack__"):
+        raise TypeError(
+            f"jnp.from_dlpack: x must have __dlpack__ and __dlpack_device__; got {x!r}; use asarray"
+        )
     value = buffer.from_dlpack(x)
     return made(numpy_node(value, "jnp.from_dlpack", copy is not False), device)

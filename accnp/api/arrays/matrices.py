@@ -5,7 +5,6 @@ Sizes and arrays come in, lazy Arrays go out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,8 @@ from accnp.api.arguments.values import to_dtype
 from accnp.api.arrays.creation import arange, asarray, diagonal_mask
 from accnp.api.arrays.placement import made
 from accnp.api.compiled.named import shown
-from accnp.api.indexes.taking import nonzero
 from accnp.array import Array, wrap
-from accnp.errors import api_boundary
+from accnp.errors import api_boundary, warn
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
@@ -28,7 +26,7 @@ from accnp.primitives.kinds import full as full_node
 
 __all__ = [
     "astype", "copy", "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal",
-    "indices", "ix_", "mask_indices", "meshgrid", "tri", "tril", "tril_indices",
+    "indices", "ix_", "meshgrid", "tri", "tril", "tril_indices",
     "tril_indices_from", "triu", "triu_indices", "triu_indices_from", "vander",
 ]  # fmt: skip
 
@@ -333,9 +331,10 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 
 
 def _matrix_shape(arr: Any, k: int, function: str) -> tuple[int, int, int]:
-    if len(arr.shape) != 2:
-        raise ValueError(f"{function}: arr must have two axes; got shape {tuple(arr.shape)}")
-    return arr.shape[0], k, arr.shape[1]
+    shape = as_node(arr, function).aval.shape
+    if len(shape) != 2:
+        raise ValueError(f"{function}: arr must have two axes; got shape {shape}")
+    return shape[0], k, shape[1]
 
 
 @api_boundary
@@ -362,31 +361,6 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
     return triu_indices(*_matrix_shape(arr, k, "jnp.triu_indices_from"))
-
-
-@api_boundary
-def mask_indices(
-    n: int, mask_func: Callable[..., Any], k: int = 0, *, size: int | None = None
-) -> tuple[Array, ...]:
-    """Return the indices where a mask function of an n by n matrix of ones is not zero.
-
-    Args:
-        n: rows and columns.
-        mask_func: called as mask_func(ones, k), for instance `jnp.triu`.
-        k: its second argument.
-        size: how many indices; needed under `jit`. Missing ones are 0.
-
-    The dtype is int32 (int64 with jax_enable_x64).
-
-    Raises:
-        TypeError: under `jit` without size=.
-
-    >>> import accnp as jnp
-    >>> jnp.mask_indices(2, jnp.triu)
-    (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
-    """
-    mask = mask_func(wrap(full_node((n, n), 1, dtypes.default_float())), k)
-    return nonzero(mask, size=size)
 
 
 @api_boundary
@@ -419,9 +393,10 @@ def diag_indices_from(arr: Any) -> tuple[Array, ...]:
     >>> jnp.diag_indices_from(jnp.ones((2, 2)))
     (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
     """
-    if arr.ndim < 2 or len(set(arr.shape)) != 1:
-        raise ValueError(f"jnp.diag_indices_from: axes must be equally long; got {arr.shape}")
-    return diag_indices(arr.shape[0], arr.ndim)
+    shape = as_node(arr, "jnp.diag_indices_from").aval.shape
+    if len(shape) < 2 or len(set(shape)) != 1:
+        raise ValueError(f"jnp.diag_indices_from: axes must be equally long; got {shape}")
+    return diag_indices(shape[0], len(shape))
 
 
 @api_boundary
@@ -482,7 +457,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     """Convert to a dtype.
 
     The shape stays. Unlike NumPy: floats beyond an integer's bounds become the nearest bound, nan
-    0.
+    0. Complex numbers lose their imaginary parts, with a ComplexWarning, as in NumPy.
 
     Raises:
         TypeError: x is a list or a text, or there is no such dtype.
@@ -495,5 +470,8 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     kind = dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, "astype")
     if kind == dtypes.bool_ and node.aval.dtype.kind == "c":
         node = o.ne(node, like(node, 0))  # not its real part alone, as other types take it
+    elif node.aval.dtype.kind == "c" and kind.kind != "c":
+        text = "astype: the imaginary parts are lost; got complex numbers; use jnp.real before"
+        warn(text, np.exceptions.ComplexWarning)
     node = to_dtype(node, kind)
     return made(o.copy(node) if copy else node, device)

@@ -22,7 +22,7 @@ from accnp.api.compiled import misses
 from accnp.api.compiled.stages import Lowered, TracedStage
 from accnp.api.compiled.statics import Call, Options, Watched, resolve_static
 from accnp.api.flow.bodies import close
-from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct, aval_of, closed_jaxpr
+from accnp.api.jaxprs.jaxpr import aval_of, closed_jaxpr
 from accnp.array import Array, is_traced, wrap
 from accnp.config import config, new_epoch
 from accnp.errors import api_boundary
@@ -327,12 +327,7 @@ class JitFunction:
     @api_boundary
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Return the ShapeDtypeStructs of the results, without computing."""
-        call = self._split(args, kwargs)
-        entry = self._trace(call, [aval_of(x, self._name) for x in call.leaves])
-        structs = [
-            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in entry.out_avals
-        ]
-        return entry.out_spec.unflatten(structs)
+        return self.trace(*args, **kwargs).out_info
 
     def clear_cache(self) -> None:
         """Forget all traced signatures of this function."""

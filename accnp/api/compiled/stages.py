@@ -9,6 +9,7 @@ import importlib
 from typing import Any
 
 from accnp import engine
+from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.equations import ClosedJaxpr
@@ -134,8 +135,10 @@ class TracedStage(_Stage):
 
     @property
     def out_info(self) -> Any:
-        """The types of the results, in the results' structure."""
-        return self._entry.out_spec.unflatten(list(self._entry.out_avals))
+        """ShapeDtypeStructs of the results, in the results' structure."""
+        avals = self._entry.out_avals
+        structs = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals]
+        return self._entry.out_spec.unflatten(structs)
 
     @property
     def in_avals(self) -> tuple[Any, dict[str, Any]]:

@@ -93,6 +93,13 @@ def _type_text(a: Aval) -> str:
     return f"{a.dtype.name}[{','.join(map(str, a.shape))}]"
 
 
+def _as_weak(avals: Sequence[Aval], given: Sequence[Node | None]) -> bool:
+    """Whether nothing of a strong type was given for a weak one, which makes strong what it flows
+    to, as in jax."""
+    pairs = zip(avals, given, strict=True)
+    return not any(a.weak_type and x is not None and not x.aval.weak_type for a, x in pairs)
+
+
 class Push(_Derivative):
     """A function's derivative at a point, as a linear function of tangents."""
 
@@ -118,7 +125,8 @@ class Push(_Derivative):
             moving = [t for t in ts if t is not None]
             made = iter(evaluate(self._graph, [*self._given(), *moving]))
             out = [next(made) if is_live else None for is_live in self._live]
-        return tree_unflatten(types.out_tree, gradients(out, types.out_avals, typed=True))
+        typed = _as_weak(types.in_avals, ts)
+        return tree_unflatten(types.out_tree, gradients(out, types.out_avals, typed))
 
 
 def _tangent(a: Aval, t: Any) -> Node | None:
@@ -177,7 +185,8 @@ class Pull(_Derivative):
             turned = TOOLS.transpose_graph(self._graph, len(given))
             made = iter(evaluate(turned, [*given, *live]))
             out = [next(made) if inexact(a.dtype) else None for a in types.in_avals]
-        return tree_unflatten(types.in_tree, gradients(out, types.in_avals, typed=True))
+        typed = _as_weak(types.out_avals, cts)
+        return tree_unflatten(types.in_tree, gradients(out, types.in_avals, typed))
 
 
 def _cotangent(a: Aval, ct: Any) -> Node | None:

@@ -29,8 +29,8 @@ def where(
     the rest is.
 
     Raises:
-        ValueError: shapes do not broadcast, or only one of x and y was given.
-        TypeError: the condition alone is traced, without `size`.
+        ValueError: shapes do not broadcast.
+        TypeError: only one of x and y was given; the condition alone is traced, without `size`.
 
     >>> import accnp as jnp
     >>> jnp.where(jnp.array([True, False]), 1, 2)
@@ -39,7 +39,7 @@ def where(
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)
     if x is None or y is None:
-        raise ValueError("where: both x and y are needed, or neither; got one; pass the other too")
+        raise TypeError("where: both x and y are needed, or neither; got one; pass the other too")
     if size is not None or fill_value is not None:
         raise ValueError(
             "where: size and fill_value belong to the form with the condition alone; drop them"

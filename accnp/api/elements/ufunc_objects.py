@@ -69,6 +69,8 @@ class ufunc(metaclass=_Kind):
         at: Any = None,
         reduceat: Any = None,
     ) -> None:
+        if not callable(func):
+            raise TypeError(f"frompyfunc: func must be a function; got {func!r}")
         self.__name__ = name or func.__name__
         self.__wrapped__ = func
         self.nin, self.nout, self.nargs = nin, nout, nin if nargs is None else nargs

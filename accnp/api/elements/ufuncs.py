@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp.api.arguments.shapes import as_int
 from accnp.api.arguments.values import no_out
 from accnp.api.arguments.convert import (
     as_node, broadcast_nodes, cast, promote, wrap,
@@ -413,6 +414,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Array:
     """
     no_out(out, "round")
     x = as_node(a, "round")
+    decimals = as_int(decimals, "round", "decimals")
     if rules.kind(x) in "iu":
         if decimals < 0:
             raise NotImplementedError(

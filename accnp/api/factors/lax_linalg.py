@@ -12,7 +12,7 @@ from accnp.api.arguments.convert import as_node, as_nodes
 from accnp.api.arguments.shapes import as_int
 from accnp.api.arrays.manipulation import expand_node
 from accnp.array import Array, wrap
-from accnp.errors import api_boundary
+from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
@@ -41,7 +41,9 @@ def symmetrized(name: str, x: Node, wanted: bool) -> Node:
     if x.aval.ndim < 2:
         raise TypeError(f"{name}: matrices in the last two axes are needed; got {x.aval.shape}")
     if x.aval.shape[-1] != x.aval.shape[-2]:
-        raise ValueError(f"{name}: needs square matrices in the last two axes; got {x.aval.shape}")
+        raise IncompatibleShapesError(
+            f"{name}: needs square matrices in the last two axes; got {x.aval.shape}"
+        )
     if x.aval.dtype.kind in "biu":
         raise TypeError(
             f"{name} does not accept dtype {x.aval.dtype.name}; convert to a floating dtype"

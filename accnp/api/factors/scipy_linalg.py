@@ -22,7 +22,7 @@ from accnp.api.factors import lax_linalg
 from accnp.api.folds.sorting import argsort
 from accnp.api.indexes.taking import take_along_axis
 from accnp.array import Array, wrap
-from accnp.errors import api_boundary
+from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.custom import JvpRule, Maybe, boundary
@@ -252,7 +252,9 @@ def lu(
     """
     x = _one("lu", a)
     if x.ndim != 2:
-        raise ValueError(f"linalg.lu: one matrix is needed; got shape {x.shape}; use vmap")
+        raise IncompatibleShapesError(
+            f"linalg.lu: one matrix is needed; got shape {x.shape}; use vmap"
+        )
     m, n = x.shape
     packed, _, order = lax_linalg.lu(x)
     p = (order == arange(m, dtype=np.int32)[:, None]).astype(real(x).dtype)

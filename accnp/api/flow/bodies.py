@@ -18,8 +18,9 @@ from accnp.pytree import PyTreeDef, flatten_arrays, leaf_names, mismatch
 from accnp.trace_fn import function_place, trace
 
 __all__ = [
-    "Body", "Loop", "as_leaves", "check_branches", "check_carry", "check_result", "close",
-    "forwarded", "promoted", "record_body", "same_type", "type_text", "values", "with_inputs",
+    "Body", "Loop", "as_leaves", "carried", "check_branches", "check_carry", "check_result",
+    "close", "forwarded", "promoted", "record_body", "same_type", "type_text", "values",
+    "with_inputs",
 ]  # fmt: skip
 
 
@@ -45,6 +46,15 @@ class Body:
 def values(spec: PyTreeDef, nodes: Sequence[Node]) -> Any:
     """Put nodes together to the tree that users see."""
     return spec.unflatten([wrap(n) for n in nodes])
+
+
+def carried(spec: PyTreeDef, nodes: Sequence[Node], init: Any, fixed: Sequence[bool]) -> Any:
+    """The tree of a carry; numbers of Python's that no step changes come out as they went in."""
+    leaves = zip(flatten_arrays(init)[0], nodes, fixed, strict=True)
+    return spec.unflatten([x if f and type(x) in _NUMBERS else wrap(n) for x, n, f in leaves])
+
+
+_NUMBERS = (int, float, bool, complex)
 
 
 def record_body(

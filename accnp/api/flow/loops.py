@@ -14,6 +14,7 @@ from accnp.api.flow.bodies import (
     Body,
     Loop,
     as_leaves,
+    carried,
     check_carry,
     close,
     forwarded,
@@ -89,7 +90,7 @@ def run_while(loop: Loop, cond_fun: Any, body_fun: Any, init_val: Any) -> Any:
     key = (loop.name, loop.kind, spec, *avals)
     fns = (loop.fn,) if loop.name != "while_loop" else (loop.fn, cond_fun)
     recorded = remembered(fns, key, lambda: _While(loop, cond_fun, body_fun, init_val, avals))
-    return values(spec, recorded.call(carry))
+    return carried(spec, recorded.call(carry), init_val, recorded.fixed)
 
 
 class _While:
@@ -320,7 +321,7 @@ def run_scan(
     key = (loop.name, loop.kind, carry_spec, xs_spec, *avals, *row_avals)
     recorded = remembered((loop.fn,), key, lambda: _Scan(loop, step, init, xs, avals, row_avals))
     final, ys = recorded.call(carry, rows, length, bool(reverse), unroll)
-    return values(carry_spec, final), values(recorded.out_spec, ys)
+    return carried(carry_spec, final, init, recorded.fixed), values(recorded.out_spec, ys)
 
 
 class _Scan:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, promote_inexact, wrap
-from accnp.api.arguments.shapes import as_int
+from accnp.api.arguments.shapes import as_size
 from accnp.api.arrays.creation import array, asarray, ones_like, zeros
 from accnp.api.arrays.matrices import ix_
 from accnp.api.arrays.spaced import linspace
@@ -57,7 +57,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     kind = to_inexact(x.dtype)
     if np.ndim(bins) == 1:
         return wrap(as_node(bins, name)).astype(kind)
-    count = as_int(bins, name, "bins")
+    count = as_size(bins, name, "bins")
     ends = [amin(x), amax(x)] if range is None else range
     if np.ndim(ends[0] if len(ends) == 2 else ends):
         raise ValueError(

@@ -12,7 +12,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, numpy_node, promote, scalar_node
-from accnp.api.arguments.shapes import as_axis, as_int
+from accnp.api.arguments.shapes import as_axis, as_int, as_size
 from accnp.api.arguments.values import node_of, number_node
 from accnp.api.arrays.manipulation import cut, reshape_plain, transpose_node
 from accnp.api.folds.runs import Runs, below, counted, fillers, one_nan, starts, taken
@@ -120,7 +120,7 @@ def unique(
     name = "jnp.unique"
     more = return_index, return_inverse, return_counts
     if size is not None:
-        count = as_int(size, name, "size", "shape")
+        count = as_size(size, name)
         return _unique_sized(name, ar, more, axis, count, fill_value, equal_nan)
     known = _known(wrap(one_nan(node_of(ar, function=name))), name)
     if not any(more) and axis is None and equal_nan and known.dtype.kind in "biuf" and known.size:

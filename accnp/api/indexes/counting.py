@@ -13,7 +13,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, broadcast_nodes, promote, scalar_node
-from accnp.api.arguments.shapes import as_int, as_shape
+from accnp.api.arguments.shapes import as_int, as_shape, as_size
 from accnp.api.arguments.values import to_dtype
 from accnp.api.arrays.manipulation import cut, reshape_plain
 from accnp.api.elements.ufunc_rules import compare
@@ -94,6 +94,7 @@ def bincount(
             raise conversion_error("shape", v, f"{name} (without length=)")
         top = int(np.max(array_of(v), initial=0)) + 1 if v.aval.size else 0
         length = max(top, as_int(minlength, name, "minlength"))
+    length = as_size(length, name, "length")
     if not length:
         return wrap(full_node((0,), 0, w.aval.dtype))
     zero = full_node((length,), 0, w.aval.dtype)

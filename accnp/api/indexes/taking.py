@@ -6,7 +6,7 @@ or `size=` must say how many there will be.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -23,14 +23,14 @@ from accnp.api.arguments.convert import (
     scalar_node,
     to_shape,
 )
-from accnp.api.arguments.shapes import as_axis, as_int
+from accnp.api.arguments.shapes import as_axis, as_int, as_size
 from accnp.api.arguments.values import no_out, to_dtype
 from accnp.api.arrays.manipulation import cut, expand_node, reshape_plain
 from accnp.api.compiled.named import shown
 from accnp.api.indexes.indexing import INDEX, gather_axis, index_node
 from accnp.array import Array, is_traced, wrap
 from accnp.engine import array_of
-from accnp.errors import api_boundary
+from accnp.errors import UnsupportedDtypeError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
@@ -39,8 +39,8 @@ from accnp.primitives.kinds import full as full_node
 from accnp.trace_fn import conversion_error
 
 __all__ = [
-    "argwhere", "choose", "compress", "extract", 
-    "flatnonzero", "nonzero", "searchsorted",
+    "argwhere", "choose", "compress", "extract",
+    "flatnonzero", "mask_indices", "nonzero", "searchsorted",
     "select", "take", "take_along_axis",
 ]  # fmt: skip
 
@@ -99,7 +99,9 @@ def integers(x: Any, function: str) -> Node:
     if node.aval.dtype.kind == "b":
         return cast(node, INDEX)
     if node.aval.dtype.kind not in "iu":
-        raise TypeError(f"{function}: indices must be integers; got {node.aval.dtype.name}")
+        raise UnsupportedDtypeError(
+            f"{function}: indices must be integers; got {node.aval.dtype.name}"
+        )
     return node
 
 
@@ -203,7 +205,7 @@ def nonzero_nodes(a: Any, size: Any, fill_value: Any, function: str) -> list[Nod
     if size is None:
         known = array_of(_known(mask, function))
         return [numpy_node(i.astype(INDEX), function, copy=False) for i in np.nonzero(known)]
-    count = as_int(size, function, "size", "shape")
+    count = as_size(size, function)
     fills = fill_value if isinstance(fill_value, Sequence) else [fill_value] * len(shape)
     total = prod(shape)
     ends = o.cumsum(cast(reshape_plain(mask, (total,)), INDEX), axis=0, reverse=False)
@@ -283,6 +285,34 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Arra
     parts = nonzero(wrap(x), size=size, fill_value=fill_value)
     columns = [expand_node(p._node, (1,)) for p in parts]
     return wrap(o.concatenate(*columns, dimension=1) if len(columns) > 1 else columns[0])
+
+
+@api_boundary
+def mask_indices(
+    n: int, mask_func: Callable[..., Any], k: int = 0, *, size: int | None = None
+) -> tuple[Array, ...]:
+    """Return the indices where a mask function of an n by n matrix of ones is not zero.
+
+    Args:
+        n: rows and columns.
+        mask_func: called as mask_func(ones, k), for instance `jnp.triu`.
+        k: its second argument.
+        size: how many indices; needed under `jit`. Missing ones are 0.
+
+    The dtype is int32 (int64 with jax_enable_x64).
+
+    Raises:
+        TypeError: n is no integer, mask_func no function, or size= is not given under `jit`.
+
+    >>> import accnp as jnp
+    >>> jnp.mask_indices(2, jnp.triu)
+    (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    """
+    if not callable(mask_func):
+        raise TypeError(f"jnp.mask_indices: mask_func must be a function; got {mask_func!r}")
+    n = as_size(n, "jnp.mask_indices", "n")
+    mask = mask_func(wrap(full_node((n, n), 1, dtypes.default_float())), k)
+    return nonzero(mask, size=size)
 
 
 @api_boundary
