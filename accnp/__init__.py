@@ -273,4 +273,5 @@ __getattr__ = _nearest(
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_LATER})
+    own = {name for name in globals() if name.startswith("__")}  # without the layers below
+    return sorted({*own, *__all__, *_LATER})

@@ -39,6 +39,7 @@ import accnp
 for name in accnp._LATER:
     assert getattr(accnp, name).__name__ == f"accnp.{name}", name
 assert set(accnp._LATER) <= set(dir(accnp))
+assert not {"engine", "ir", "passes", "TYPE_CHECKING", "_LATER"} & set(dir(accnp))
 assert accnp.checkify.checkify
 import accnp.numpy as jnp
 for name in accnp.__all__:
