@@ -4,7 +4,7 @@ The words of a record: the numbers of arguments, of containers that must be empt
 must stand for an object, of closed-over nodes, of fixed addresses, of buffers to make, of results;
 where the addresses of leaves begin among the bases of the table (see `launch`); mode of the launch;
 what makes the result of several arrays (0: there is one, 1: a tuple); table, team and helpers. Then
-each of these in turn: containers; dictionaries, names and objects; types of the arguments; nodes;
+each of these in turn: containers; dictionaries, names and objects; nodes; types of the arguments;
 addresses; blocks, bytes and class of each buffer; which buffer a result has, and its type.
 
 Objects that a record names live as long as it, and it is held while it is in use: a collection, or
@@ -83,10 +83,11 @@ argument:
   %i_more = icmp slt i64 %i, %leaves
   br i1 %i_more, label %leaf, label %constant
 leaf:
-  %given = icmp slt i64 %i, %n
+  %given = icmp sge i64 %i, %closed
   br i1 %given, label %is_array, label %closed_over
 is_array:
-  %ap = getelementptr i8*, i8** %args, i64 %i
+  %place = sub i64 %i, %closed
+  %ap = getelementptr i8*, i8** %args, i64 %place
   %x = load i8*, i8** %ap
   %good = call i1 @is_a(i8* %x, i64 {_word("array")})
   br i1 %good, label %typed, label %no

@@ -31,8 +31,8 @@ class Record:
     """What a call of one signature does. Objects are compared by identity."""
 
     avals: Sequence[Any]  # of the arguments
-    nodes: Sequence[Any]  # closed over, after the arguments
-    fixed: Sequence[int]  # addresses after those
+    nodes: Sequence[Any]  # closed over, before the arguments
+    fixed: Sequence[int]  # addresses after the arguments
     sizes: Sequence[int]  # bytes of buffers to make, after those
     results: Sequence[tuple[int, Any]]  # number of a buffer without the fixed ones, and its aval
     build: Callable[[tuple], Any] | None  # makes the result of several arrays; None: it is one
@@ -59,8 +59,8 @@ class Record:
             *team,
             *map(id, self.empty),
             *[id(x) for triple in self.same for x in triple],
-            *map(id, self.avals),
             *map(id, self.nodes),
+            *map(id, self.avals),
             *self.fixed,
             *[id(x) for triple in made for x in triple],
             *[x for which, aval in self.results for x in (which, id(aval))],

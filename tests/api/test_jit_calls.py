@@ -192,3 +192,14 @@ def test_changed_static_objects_are_refused_at_every_call():
     for _ in range(2):
         with pytest.raises(ValueError, match="scale was 2"):
             model.run(jnp.ones(2))
+
+
+def test_functions_called_often_keep_what_they_close_over_apart_from_arguments():
+    x, y = np.arange(12, dtype="f4").reshape(4, 3), np.ones(3, "f4")
+    places, scale = jnp.asarray([3, 1, 1]), jnp.asarray([2.0, 3.0, 4.0])
+    f = accnp.jit(lambda a, b: (a[places] * scale + b, b - scale))
+    a, b = jnp.asarray(x), jnp.asarray(y)
+    for _ in range(40):  # from the 17th on in machine code
+        first, second = f(a, b)
+        assert (first == x[[3, 1, 1]] * [2, 3, 4] + 1).all()
+        assert (second == [-1, -2, -3]).all()
