@@ -217,7 +217,7 @@ def _astype(self: Array, dtype: Any, copy: bool = False, device: Any = None) -> 
 
 
 def _copy(self: Array) -> Array:
-    """Return a copy, of the same shape and dtype; a RuntimeError if the array was deleted.
+    """Return a copy, of the same shape and dtype; of a deleted array that raises when looked at.
 
     >>> import accnp as jnp
     >>> jnp.arange(3).copy()

@@ -246,7 +246,7 @@ class SymbolicScope:
     Args:
         constraints_str: such as "b >= 8", "mod(b, 2) == 0", "c <= b".
 
-    A ValueError if a constraint cannot be read, or contradicts another one.
+    A ValueError if a constraint cannot be read.
 
     Example:
         >>> import accnp as jax

@@ -37,7 +37,7 @@ Axes = int | Sequence[int]
 class Initializer(Protocol):
     """What makes weights: called with a key, a shape and a dtype, it returns an array.
 
-    A name for annotations. What `nn.initializers` makes raises a TypeError for integer dtypes.
+    A name for annotations. Those that draw raise a ValueError for integer dtypes.
 
     >>> import accnp as jnp
     >>> init = jnp.nn.initializers.ones
