@@ -78,7 +78,8 @@ class Op:
             have none ("opaque", and "assemble" by itself); operands are `ir.kernel.Operand`s,
             results avals. Without it the reference function is called.
         halves: what becomes of float16 and bfloat16 ("opaque"): "own" where its kernel takes them
-            as they are; else the reference function is called.
+            as they are, "float32" where it is computed in that and rounded; else the reference
+            function is called.
         takes: number of the operand that the kernel updates in place ("opaque"): the result starts
             with its values.
         apart: (*avals, **params) -> how many leading axes of the operands and of the one result the

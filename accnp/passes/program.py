@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import HALVES, dtype_code
 from accnp.ir.node import Node, has_effect
@@ -23,6 +24,8 @@ from accnp.passes.spaces import in_turns, keeps_order
 from accnp.primitives.check import no_check
 
 __all__ = ["Program", "Value", "build", "from_graph"]
+
+_SINGLE = np.dtype(np.float32)
 
 
 class Value:
@@ -177,6 +180,8 @@ class _Builder:
             fused = product(make, node.params, ins[0], ins[1], node.aval.dtype)
             if fused is not None:
                 return fused
+        if op.halves == "float32" and any(map(_is_half, ins)):
+            return self.widened(node, ins)
         if op.name == "fft" and node.params["fft_type"].name == "FFT":
             half = self.half_of_transform(node, ins[0])
             if half is not None:
@@ -204,6 +209,24 @@ class _Builder:
             else self.inferred(node, "broadcast_in_dim", params, (v,))
             for v in ins
         )
+
+    def converted(self, node: Node, x: Value, dtype: np.dtype, weak: bool = False) -> Value:
+        """A value in another dtype."""
+        params = {"new_dtype": dtype, "weak_type": weak}
+        return self.inferred(node, "convert_element_type", params, (x,))
+
+    def widened(self, node: Node, ins: tuple[Value, ...]) -> Any:
+        """An operation on numbers of half precision, in float32."""
+        wide = tuple([self.converted(node, x, _SINGLE) if _is_half(x) else x for x in ins])
+        avals = node.op.infer(*[x.aval for x in wide], **node.params)
+        made = self.make(node.op, node.params, wide, avals, node)
+
+        def back(y: Value, a: Aval) -> Value:
+            return y if y.aval.dtype == a.dtype else self.converted(node, y, a.dtype, a.weak_type)
+
+        if not isinstance(node.aval, tuple):
+            return back(made, node.aval)
+        return [back(y, a) for y, a in zip(made, node.aval, strict=True)]
 
     def inferred(self, node: Node, name: str, params: dict, ins: tuple[Value, ...]) -> Any:
         """A value of another op that stands for a node."""
@@ -282,11 +305,9 @@ class _Builder:
 
     def fold(self, node: Node, x: Value, axes: tuple[int, ...]) -> Value:
         """A fold; over several axes it is one fold after the other where `in_turns` says so."""
-        if dtype_code(x.aval.dtype) in HALVES:  # numbers of half precision are folded as float32
-            wide = {"new_dtype": np.dtype(np.float32), "weak_type": False}
-            y = self.fold(node, self.inferred(node, "convert_element_type", wide, (x,)), axes)
-            back = {"new_dtype": x.aval.dtype, "weak_type": node.aval.weak_type}
-            return self.inferred(node, "convert_element_type", back, (y,))
+        if _is_half(x):
+            y = self.fold(node, self.converted(node, x, _SINGLE), axes)
+            return self.converted(node, y, x.aval.dtype, node.aval.weak_type)
         first = in_turns(x.aval.shape, axes)
         if first:
             x = self.fold(node, x, first)
@@ -317,6 +338,10 @@ class _Builder:
         below = self.make(node.op, node.params, tuple(bases), aval, node)
         params = {"new_sizes": node.aval.shape, "dimensions": None}
         return self.make(OPS["reshape"], params, (below,), node.aval, node)
+
+
+def _is_half(v: Value) -> bool:
+    return dtype_code(v.aval.dtype) in HALVES
 
 
 def _is_identity(node: Node) -> bool:

@@ -242,5 +242,6 @@ register(
         batch=_pad_batch,
         parts=_pad_parts,
         kernel=_pad_kernel,
+        halves="own",
     )
 )

@@ -67,7 +67,7 @@ def _cumulative(
 
     opaque(
         name, infer=infer, numpy=quiet(numpy), kernel=own, jvp=(jvp,), batch=batch, dtypes=dtypes,
-        **rules,
+        halves="float32", **rules,
     )  # fmt: skip
 
 

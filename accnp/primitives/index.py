@@ -316,6 +316,7 @@ opaque(
     "gather",
     infer=_gather_infer,
     kernel=_gather_kernel,
+    halves="own",
     numpy=_gather_numpy,
     jvp=lambda ts, y, xs, p: None if ts[0] is None else _gather_jvp(ts[0], y, *xs, **p),
     transpose=_gather_transpose,
@@ -396,6 +397,7 @@ opaque(
     "dynamic_slice",
     infer=_slice_infer,
     kernel=lambda operands, results, p: slice_kernel(operands, p["slice_sizes"]),
+    halves="own",
     numpy=lambda x, *starts, slice_sizes: x[_window(x.shape, slice_sizes, starts)],
     jvp=lambda ts, y, xs, p: None if ts[0] is None else o.dynamic_slice(ts[0], *xs[1:], **p),
     transpose=lambda ct, x, *starts, slice_sizes: (
@@ -464,6 +466,7 @@ opaque(
     "dynamic_update_slice",
     infer=_update_infer,
     kernel=lambda operands, results, p: imported(SCATTERS).update_kernel(operands),
+    halves="own",
     takes=0,
     numpy=_update_numpy,
     jvp=_update_jvp,

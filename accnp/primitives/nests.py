@@ -56,9 +56,10 @@ class Text:
         code = dtype_code(value.dtype)
         if value.dtype.kind == "c":
             return f"make_complex({self.constant(value.real)}, {self.constant(value.imag)})"
-        if value.dtype.kind == "f":
-            name = self.integer(int(value.view(f"i{value.dtype.itemsize}")))
-            return f"bitcast_{code}({name if code == 'f8' else f'i4({name})'})"
+        if value.dtype.kind in "fV":  # bfloat16, too
+            size = value.dtype.itemsize
+            name = self.integer(int(np.asarray(value).view(f"i{size}")))
+            return f"bitcast_{code}({name if size == 8 else f'i{size}({name})'})"
         return f"{code}({self.integer(int(np.asarray(value).astype(np.int64)))})"
 
     def own(self, extent: int = 1, work: int = 1) -> OwnKernel:

@@ -108,6 +108,7 @@ opaque(
     transpose=_sum_transpose,
     batch=_batch("reduce_window_sum"),
     kernel=lambda xs, ys, p: fold_kernel(xs[0], ys[0], windows_over(xs[0].shape, p), "sum", 0),
+    halves="float32",
 )
 
 
@@ -121,6 +122,7 @@ def _extreme(name: str, select: str, identity: Callable[[np.dtype], Any], fold: 
         kernel=lambda xs, ys, p: fold_kernel(
             xs[0], ys[0], windows_over(xs[0].shape, p), name[-3:], identity(ys[0].dtype)
         ),
+        halves="float32",
     )
 
 

@@ -103,6 +103,7 @@ def _arg(name: str, fn: Any) -> None:
         kernel=lambda operands, results, p: arg_kernel(
             operands[0], results[0], p["axes"][0], name == "argmax"
         ),
+        halves="float32",
         jvp=(ZERO,),
         batch=lambda size, xs, batched, p: (
             getattr(o, name)(xs[0], axes=(p["axes"][0] + 1,), index_dtype=p["index_dtype"]),

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from accnp.config import config
-from accnp.ir.kernel import Operand, OwnKernel, dtype_code
+from accnp.ir.kernel import HALVES, Operand, OwnKernel, dtype_code
 from accnp.primitives.index_kernels import (
     Load,
     Windows,
@@ -164,7 +164,9 @@ def scatter_kernel(
     axes = axes_of(
         updates.shape, updates.strides, starts, dims, x.shape, strides, free and not x.one
     )
-    if combine != "set" and _many(axes, size, x.fine):
+    # Sums of half precision, rounded each time, stay in order on a CPU.
+    joined = combine != "set" and (x.fine or dtype_code(x.dtype) not in HALVES)
+    if joined and _many(axes, size, x.fine):
         return _Copies(x, starts, axes, dims, sizes, combine, drop).kernel()
     parts = 0 if x.fine else _parts(axes, size, x.one)
     if parts:
@@ -395,13 +397,13 @@ class _Copies:
 def _unit(dtype: np.dtype, combine: str) -> Any:
     """What changes nothing when it is combined."""
     if combine == "add":
-        return -np.zeros((), dtype)[()] if dtype.kind in "fc" else dtype.type(0)
+        return -np.zeros((), dtype)[()] if dtype.kind in "fcV" else dtype.type(0)
     if combine == "mul":
         return dtype.type(1)
     if dtype.kind == "b":
         return dtype.type(combine == "min")
     low = combine == "max"
-    if dtype.kind == "f":
+    if dtype.kind in "fV":
         return dtype.type(-np.inf if low else np.inf)
     info = np.iinfo(dtype)
     return dtype.type(info.min if low else info.max)

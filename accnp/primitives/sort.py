@@ -153,6 +153,7 @@ opaque(
     infer=_sort_infer,
     numpy=_sort_numpy,
     kernel=_sort_kernel,
+    halves="float32",
     cuda="gpu_library.sort",
     jvp=_sort_jvp,
     batch=_sort_batch,
@@ -183,6 +184,7 @@ opaque(
     infer=_partition_infer,
     numpy=_partition_numpy,
     kernel=lambda operands, results, p: partition_kernel(operands[0], p["axis"], p["kth"]),
+    halves="float32",
     jvp=(_partition_jvp,),
     batch=lambda size, xs, batched, p: (o.partition(xs[0], **{**p, "axis": p["axis"] + 1}), True),
 )
@@ -233,6 +235,7 @@ opaque(
     infer=_top_infer,
     numpy=_top_numpy,
     kernel=lambda operands, results, p: top_kernel(operands[0], p["axis"], p["k"]),
+    halves="float32",
     jvp=_top_jvp,
     batch=_top_batch,
     cuda="gpu_library.top_k",
@@ -286,6 +289,7 @@ opaque(
     kernel=lambda operands, results, p: search_kernel(
         operands[0], operands[1], results[0], p["side"]
     ),
+    halves="float32",
     jvp=(ZERO, ZERO),
     batch=_search_batch,
     cuda="gpu_library.searchsorted",
