@@ -31,7 +31,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 PACKAGE_DIR = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_hidden: tuple[str, ...] = (PACKAGE_DIR,)  # where source files lie that errors do not show
+hidden: tuple[str, ...] = (PACKAGE_DIR,)  # where source files lie that errors do not show
 
 
 class JAXTypeError(TypeError):
@@ -358,24 +358,10 @@ def is_internal(filename: str) -> bool:
     return filename.startswith(PACKAGE_DIR)
 
 
-def register_exclusion(path: str) -> None:
-    """Show no lines of a file, or of the files of a folder, in tracebacks and as a user's own.
-
-    For libraries between a user and accnp.
-
-    Example:
-        >>> import accnp as jax
-        >>> jax.extend.source_info_util.register_exclusion("/somewhere/library")
-    """
-    global _hidden
-    if path not in _hidden:
-        _hidden = (*_hidden, path)
-
-
 def user_frame(depth: int = 1) -> FrameType | None:
     """The innermost frame that is not the package's."""
     frame: FrameType | None = sys._getframe(depth)
-    while frame is not None and frame.f_code.co_filename.startswith(_hidden):
+    while frame is not None and frame.f_code.co_filename.startswith(hidden):
         frame = frame.f_back
     return frame
 
@@ -401,7 +387,7 @@ def own_frame() -> FrameType | None:
     """The frame of the package's function that the user's code has called."""
     frame: FrameType | None = sys._getframe(1)
     found = None
-    while frame is not None and frame.f_code.co_filename.startswith(_hidden):
+    while frame is not None and frame.f_code.co_filename.startswith(hidden):
         if frame.f_code is not _WRAPPER:
             found = frame
         frame = frame.f_back
@@ -429,7 +415,7 @@ def hide_frames(error: BaseException) -> None:
 def _users_frames(tb: TracebackType | None) -> TracebackType | None:
     kept: list[TracebackType] = []
     while tb is not None:
-        if not tb.tb_frame.f_code.co_filename.startswith(_hidden):
+        if not tb.tb_frame.f_code.co_filename.startswith(hidden):
             kept.append(tb)
         tb = tb.tb_next
     chain: TracebackType | None = None

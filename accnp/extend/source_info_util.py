@@ -1,6 +1,6 @@
 """`accnp.extend.source_info_util`: which lines of a program errors show."""
 
-from accnp.errors import register_exclusion
+from accnp.api.environment.process import register_exclusion
 from accnp.missing import nearest as _nearest
 
 __all__ = ["register_exclusion"]

@@ -16,11 +16,13 @@ from accnp.api.jaxprs.rules import (
     primitive_transposes,
     zeros_like_aval,
 )
+from accnp.api.jaxprs.tracing import JVPTracer
 from accnp.missing import nearest as _nearest
 
 add_jaxvals = add_jaxvals_p.bind
 
 __all__ = [
+    "JVPTracer",
     "UndefinedPrimal",
     "Zero",
     "add_jaxvals",

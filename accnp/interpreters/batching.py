@@ -1,6 +1,7 @@
 """`accnp.interpreters.batching`: batching rules of primitives, re-exported one by one."""
 
 from accnp.api.jaxprs.rules import (
+    axis_primitive_batchers,
     bdim_at_front,
     broadcast,
     defbroadcasting,
@@ -11,6 +12,7 @@ from accnp.api.jaxprs.rules import (
 from accnp.missing import nearest as _nearest
 
 __all__ = [
+    "axis_primitive_batchers",
     "bdim_at_front",
     "broadcast",
     "defbroadcasting",

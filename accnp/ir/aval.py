@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.dtypes import ExtendedDType
+from accnp.dtypes import ExtendedDType, float0, issubdtype
 
 __all__ = ["Aval", "Cut", "Devices", "make_aval", "on_devices", "result_devices"]
 
@@ -64,7 +64,8 @@ class Aval:
 
     def str_short(self) -> str:
         """Return dtype and shape, such as "float32[2,3]"."""
-        return f"{self.dtype.name}[{','.join(map(str, self.shape))}]"
+        name = "float0" if self.dtype == float0 else self.dtype.name
+        return f"{name}[{','.join(map(str, self.shape))}]"
 
     def update(self, **fields: Any) -> Aval:
         """Return the aval with another shape, dtype or weak_type."""
@@ -81,6 +82,12 @@ class Aval:
     def sharding(self) -> Any:
         """How the value is spread over devices, a `Sharding`; None for one that is not."""
         return getattr(self.devices, "sharding", None)
+
+    def to_tangent_aval(self) -> Aval:
+        """Return the type of the tangents of such values: float0 for integers and bools."""
+        if issubdtype(self.dtype, np.inexact):
+            return self
+        return make_aval(self.shape, float0, self.weak_type)
 
     def of_keys(self, dtype: ExtendedDType) -> Aval:
         """Return the aval of the keys whose words this one is of."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from accnp.ir.aval import Aval
-from accnp.ir.node import MARK, Node
+from accnp.ir.node import Node
 from accnp.ir.op import CALLS, Linear, o
 from accnp.ir.trace import sets_site, state
 from accnp.transforms.separate import separate
@@ -57,7 +57,9 @@ def backward(
             k = node.params["index"]
             whole[k] = ct if whole[k] is None else o.add_any(whole[k], ct)
             continue
-        if op is MARK:
+        if op.transpose is None and op.kind == "mark":
+            # Also the boundaries of custom rules, where a linear function of the user's has some:
+            # what passes them has been linear before.
             add(node.inputs[0], ct)
             continue
         if op.transpose is None:

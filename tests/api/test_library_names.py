@@ -251,3 +251,96 @@ def test_flags_of_a_command_line_set_switches(tmp_path):
 
 def test_types_say_their_sharding():
     assert accnp.typeof(accnp.numpy.ones(3)).sharding is None
+
+
+# --- what libraries do with types, programs and rules --------------------------------------------
+
+
+def test_types_may_be_among_the_results_of_eval_shape():
+    struct = accnp.ShapeDtypeStruct((2, 3), "complex64")
+    found = accnp.eval_shape(lambda x: (x * 2, {"s": struct}), accnp.numpy.float32(1))
+    assert found[1]["s"] == struct
+    assert accnp.numpy.iscomplexobj(struct)
+    assert not accnp.numpy.isrealobj(struct)
+    with pytest.raises(TypeError):
+        accnp.jit(lambda x: struct)(1.0)
+
+
+@pytest.mark.parametrize("text", ["1.0", "1", "jnp.ones(3, 'bfloat16')", "jnp.array([True])"])
+def test_types_of_tangents(text):
+    def tangent(module):
+        aval = module.typeof(eval(text, {"jnp": module.numpy})).to_tangent_aval()
+        return repr(aval), aval.dtype
+
+    assert tangent(accnp) == tangent(jax)
+
+
+def test_linear_functions_with_custom_rules_are_transposed():
+    def run(module):
+        jnp = module.numpy
+
+        @module.custom_jvp
+        def f(x):
+            return 3 * x
+
+        f.defjvp(lambda primals, tangents: (f(*primals), f(*tangents)))
+
+        @module.custom_vjp
+        def g(x):
+            return 2 * x
+
+        g.defvjp(lambda x: (g(x), None), lambda _, ct: (2 * ct,))
+        x = jnp.arange(3.0)
+        summed = [lambda x: f(x).sum(), lambda x: g(x).sum()][: 1 if module is jax else 2]
+        return [module.linear_transpose(h, x)(jnp.float32(1))[0] for h in summed]
+
+    for mine in run(accnp):
+        assert len(set(np.asarray(mine).tolist())) == 1
+    np.testing.assert_array_equal(run(accnp)[0], run(jax)[0])
+
+
+def test_programs_with_callbacks_are_evaluated_again():
+    out = accnp.ShapeDtypeStruct((), "float32")
+    f = lambda x: accnp.pure_callback(lambda v: v + 1, out, accnp.pure_callback(abs, out, x))  # noqa: E731
+    closed = accnp.make_jaxpr(f)(accnp.numpy.float32(-2))
+    assert accnp.core.eval_jaxpr(closed.jaxpr, closed.consts, accnp.numpy.float32(-2)) == [3]
+
+
+def primitive(impl):
+    p = accnp.extend.core.Primitive("doubled")
+    p.def_impl(impl)
+    p.def_abstract_eval(lambda x: x)
+    return p
+
+
+@pytest.mark.parametrize("impl", [lambda x: 2 * x, lambda x: np.multiply(2, np.asarray(x))])
+def test_a_primitive_that_others_lower_to_mlir_is_its_implementation(impl):
+    p = primitive(impl)
+    accnp.interpreters.mlir.register_lowering(p, lambda ctx, x: None)
+    x = accnp.numpy.arange(3.0)
+    np.testing.assert_array_equal(accnp.jit(lambda x: p.bind(x) + 1)(x), [1, 3, 5])
+    with pytest.raises(TypeError, match="must be a function; got 3"):
+        accnp.interpreters.mlir.register_lowering(p, 3)
+
+
+def test_batching_rules_may_ask_for_the_size_of_the_axis():
+    p = primitive(lambda x: 2 * x)
+    seen = []
+
+    def rule(size, name, trace, args, dims):
+        seen.append((size, len(args)))
+        return p.bind(*args), dims[0]
+
+    accnp.interpreters.batching.axis_primitive_batchers[p] = rule
+    np.testing.assert_array_equal(accnp.vmap(p.bind)(accnp.numpy.arange(3.0)), [0, 2, 4])
+    assert seen == [(3, 1)]
+
+
+def test_traced_values_know_their_trace():
+    def f(x):
+        assert isinstance(x, accnp.interpreters.ad.JVPTracer)
+        assert x._trace.main is accnp.core.find_top_trace(x).main
+        return x
+
+    assert accnp.jvp(f, (1.0,), (2.0,))[1] == 2
+    assert accnp.numpy.ones(3)._trace is None

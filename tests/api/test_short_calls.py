@@ -323,3 +323,17 @@ def test_forks_and_ends(filled):
     )
     assert done.returncode == 0, done.stderr
     assert not done.stderr
+
+
+def test_closed_over_arrays_of_the_arguments_types_are_not_taken_for_them(python_calls):
+    a, b = jnp.asarray(X), jnp.asarray(X + 5)
+    f = jit(lambda x, y: (x - a * y, b / (1 + y)))
+    x, y = jnp.asarray(X + 1), jnp.asarray(X * 3)
+    for _ in range(40):
+        got = f(x, y)
+    np.testing.assert_array_equal(got[0], (X + 1) - X * (X * 3))
+    np.testing.assert_array_equal(got[1], (X + 5) / (1 + X * 3))
+    python_calls.clear()
+    step = f(y, x)
+    np.testing.assert_array_equal(step[0], X * 3 - X * (X + 1))
+    assert python_calls == []

@@ -154,7 +154,8 @@ def iscomplexobj(x: Any) -> bool:
     """
     if x is None or isinstance(x, Array):
         return x is not None and x.dtype.kind == "c"
-    return as_node(x, "iscomplexobj").aval.dtype.kind == "c"
+    dtype = getattr(x, "dtype", None)  # types, such as ShapeDtypeStruct, have one
+    return (dtype or as_node(x, "iscomplexobj").aval.dtype).kind == "c"
 
 
 @api_boundary

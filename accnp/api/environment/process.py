@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp import errors
 from accnp.api.compiled import jit as jit_module
 from accnp.array import Array
 from accnp.config import new_epoch
@@ -202,3 +203,17 @@ def device_memory_stats(device: Any = None) -> dict[str, int]:
             f"device_memory_stats: the memory of a CPU is the machine's; got {device}; name a GPU"
         )
     return found
+
+
+@api_boundary
+def register_exclusion(path: str) -> None:
+    """Show no lines of a file, or of the files of a folder, in tracebacks and as a user's own.
+
+    For libraries between a user and accnp.
+
+    Example:
+        >>> import accnp as jax
+        >>> jax.extend.source_info_util.register_exclusion("/somewhere/library")
+    """
+    if path not in errors.hidden:
+        errors.hidden = (*errors.hidden, path)

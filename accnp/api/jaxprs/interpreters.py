@@ -40,14 +40,21 @@ def register_lowering(
 ) -> Any:
     """Set how a primitive is compiled: a lowering made by `lower_fun`; returns it.
 
+    There is no MLIR here: of a primitive with a lowering that builds it, the implementation (see
+    `Primitive.def_impl`) is recorded, or called on the host where it needs values.
+
     Raises:
-        TypeError: the lowering builds MLIR, for which there is no compiler here.
+        TypeError: the lowering is no function.
+        ValueError: it has other `multiple_results` than the primitive.
     """
     if not isinstance(lowering, Lowering):
-        raise TypeError(
-            f"register_lowering: a lowering of {primitive} must be a function of arrays, since "
-            f"there is no MLIR here; got {lowering!r}; pass mlir.lower_fun(function)"
-        )
+        if not callable(lowering):
+            raise TypeError(
+                f"register_lowering: a lowering of {primitive} must be a function; got "
+                f"{lowering!r}; pass mlir.lower_fun(function)"
+            )
+        primitive.records_impl = True
+        return lowering
     if lowering.multiple_results != primitive.multiple_results:
         raise ValueError(
             f"register_lowering: {primitive} has multiple_results="

@@ -22,7 +22,7 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.equations import ClosedJaxpr, typed
 from accnp.ir.graph import Graph
 from accnp.ir.jaxpr import to_jaxpr
-from accnp.ir.node import Node
+from accnp.ir.node import Node, arg
 from accnp.ir.trace import state
 from accnp.key_array import PRNGKeyArray, keys_of_words
 from accnp.pytree import INNER, Inner, flatten_arrays
@@ -149,10 +149,11 @@ def aval_of(x: Any, name: str) -> Aval:
 
 
 def _trace_user(
-    fn: Callable[..., Any], args: tuple, kwargs: dict, static: set[int], transform: str
-) -> tuple[Graph, Any]:
+    fn: Callable[..., Any], args: tuple, kwargs: dict, static: set[int], transform: str,
+    result: Callable[[Any, str], Node] = as_node,
+) -> tuple[Graph, Any]:  # fmt: skip
     """Record a user's function on the types of its arguments; returns the graph and the structure
-    of its result."""
+    of its result, whose leaves are nodes by `result`."""
     dynamic = tuple(a for i, a in enumerate(args) if i not in static)
     leaves, spec = flatten_arrays((dynamic, kwargs))
     names = argument_names(fn, dynamic, kwargs) if not static else []
@@ -173,7 +174,7 @@ def _trace_user(
         rest = iter(values)
         full = [a if i in static else next(rest) for i, a in enumerate(args)]
         outs, out_spec = flatten_arrays(fn(*full, **keywords))
-        return [as_node(x, transform) for x in outs]
+        return [result(x, transform) for x in outs]
 
     return trace(on_nodes, avals, of=fn, transform=transform, names=names), out_spec
 
@@ -257,8 +258,15 @@ def _structs(graph: Graph) -> list[ShapeDtypeStruct]:
 
 
 @api_boundary
+def _typed_node(x: Any, function: str) -> Node:
+    """The node of a value, or one that stands for a type."""
+    return arg(x.aval, state.abstract) if isinstance(x, ShapeDtypeStruct) else as_node(x, function)
+
+
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Return the shapes and dtypes of a function's result; nothing is computed.
+
+    The result may hold `ShapeDtypeStruct`s already.
 
     Raises:
         TypeError: fun is not callable, an argument is no array, or fun refuses it.
@@ -268,5 +276,5 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         >>> jax.eval_shape(lambda x: x * 2, 1.0)
         ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
     """
-    graph, spec = _trace_user(fun, args, kwargs, set(), "eval_shape")
+    graph, spec = _trace_user(fun, args, kwargs, set(), "eval_shape", _typed_node)
     return spec.unflatten(_structs(graph))

@@ -6,6 +6,7 @@ program of one call: its lowering, recorded, or else a host call of its `impl`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,13 +16,15 @@ from accnp.api.arguments.convert import as_node
 from accnp.api.jaxprs import rules
 from accnp.api.jaxprs.evaluation import programs_of
 from accnp.array import Array, is_traced, wrap
+from accnp.errors import JAXTypeError
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.equations import ClosedJaxpr, Jaxpr, no_effects
-from accnp.ir.graph import Graph, build, interpret
+from accnp.ir.graph import Graph, interpret
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import CALLS, OPS, Linear, Op
 from accnp.ir.trace import state
 from accnp.primitives.kinds import broadcast_to
+from accnp.trace_fn import trace
 
 __all__ = ["Primitive", "is_known", "primitive", "primitive_of", "settle"]
 
@@ -59,6 +62,7 @@ class Primitive:
         self.name = name
         # A function from the operands to the results that can be traced, in place of `impl`.
         self.lowering: Callable[..., Any] | None = None
+        self.records_impl = False  # whether `impl` may serve as one
         self._programs: dict[Any, Graph] = {}
         self._op = Op(
             name,
@@ -143,16 +147,26 @@ class Primitive:
         except TypeError:  # parameters that cannot be hashed
             key, found = None, None
         if found is None:
-            found = build(lambda nodes: self._body(nodes, params), avals, self.name)
+            of = self.lowering or self.impl
+            found = trace(
+                lambda nodes: self._body(nodes, params), avals, of=of, transform=self.name
+            )
+            found.name = self.name
             if key is not None:
                 self._programs[key] = found
         return found
 
     def _body(self, nodes: list[Node], params: dict[str, Any]) -> list[Node]:
-        if self.lowering is None:
-            return list(items(record(self._host, tuple(nodes), params)))
+        if self.lowering is not None:
+            out = self.lowering(*map(wrap, nodes), **params)
+        else:
+            try:
+                out = self.impl(*map(wrap, nodes), **params) if self.records_impl else None
+            except JAXTypeError:  # it needs values
+                out = None
+            if out is None:
+                return list(items(record(self._host, tuple(nodes), params)))
         types = self._types(*[x.aval for x in nodes], **params)
-        out = self.lowering(*map(wrap, nodes), **params)
         outs = [as_node(x, self.name) for x in (out if self.multiple_results else [out])]
         if [(x.aval.shape, x.aval.dtype) for x in outs] != [(a.shape, a.dtype) for a in types]:
             raise TypeError(
@@ -195,7 +209,10 @@ class Primitive:
         return [_known(ct) for ct in found]
 
     def _batch(self, size: int, xs: Any, flags: Any, params: dict, tools: Any) -> Any:
-        rule = self._rule(rules.primitive_batchers, "Batching")
+        if self in rules.axis_primitive_batchers:
+            rule = functools.partial(rules.axis_primitive_batchers[self], size, None, None)
+        else:
+            rule = self._rule(rules.primitive_batchers, "Batching")
         dims = [0 if f else rules.not_mapped for f in flags]
         out, out_dims = rule([*map(wrap, xs)], dims, **_visible(params))
         if not self.multiple_results:
@@ -255,7 +272,7 @@ class _Known(Primitive):
         self.name = _NAMES.get(op.name, op.name)
         self.op = op
         self.show = op.show
-        self.multiple_results = op.kind in CALLS or op.name in _SEVERAL
+        self.multiple_results = op.kind in (*CALLS, "callback") or op.name in _SEVERAL
 
     def abstract_eval(self, *avals: Aval, **params: Any) -> tuple[Any, Any]:
         """Return the types of the results, and the effects."""

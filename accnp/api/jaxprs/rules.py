@@ -19,7 +19,8 @@ from accnp.primitives.kinds import broadcast_to
 from accnp.primitives.kinds import zeros_like_aval as zeros_node
 
 __all__ = [
-    "Rules", "UndefinedPrimal", "Zero", "add_tangents", "bdim_at_front", "broadcast",
+    "Rules", "UndefinedPrimal", "Zero", "add_tangents", "axis_primitive_batchers", "bdim_at_front",
+    "broadcast",
     "defbilinear", "defbroadcasting", "defjvp", "defjvp2", "deflinear", "deflinear2",
     "defvectorized", "instantiate_zeros", "is_undefined_primal", "not_mapped",
     "primitive_batchers", "primitive_jvps", "primitive_transposes", "zeros_like_aval",
@@ -53,6 +54,9 @@ class Rules(dict):
 primitive_jvps = Rules()
 primitive_transposes = Rules()
 primitive_batchers = Rules()
+# Rules that get the size and the name of the batch axis, and None, before operands and axes. The
+# name is None: collectives along named axes have been recorded as operations of their own.
+axis_primitive_batchers: dict[Any, Callable[..., Any]] = {}
 
 
 # --- derivatives ---------------------------------------------------------------------------------

@@ -20,8 +20,9 @@ from accnp.ir.equations import Atom, DropVar, Jaxpr, Literal, Var, jaxprs_in_par
 from accnp.ir.trace import state
 
 __all__ = [
-    "Tracer", "check_jaxpr", "concrete_or_error", "dce_jaxpr", "ensure_compile_time_eval",
-    "mapped_aval", "primal_dtype_to_tangent_dtype", "unmapped_aval", "valid_jaxtype",
+    "JVPTracer", "Tracer", "check_jaxpr", "concrete_or_error", "dce_jaxpr",
+    "ensure_compile_time_eval", "mapped_aval", "primal_dtype_to_tangent_dtype", "unmapped_aval",
+    "valid_jaxtype",
 ]  # fmt: skip
 
 
@@ -38,6 +39,14 @@ class Tracer(metaclass=_TracerType):
 
     def __init__(self, *_: Any, **__: Any) -> None:
         raise TypeError("Tracer: traced arrays are made by transformations; none can be made here")
+
+
+class JVPTracer(Tracer):
+    """The same, where a function is differentiated: derivatives are made of what was traced."""
+
+
+# What traces a value, by the name that libraries ask for; None for one that is known.
+Array._trace = property(lambda x: x._node.trace)  # type: ignore[attr-defined]
 
 
 @contextmanager
