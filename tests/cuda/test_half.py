@@ -1,0 +1,42 @@
+"""float16 and bfloat16 in kernels for GPUs: the bits of the processor's, for two generations."""
+
+import numpy as np
+import pytest
+from cuda.forms import Case, grids_of
+from cuda.support import same_bits
+
+import accnp as jnp
+from accnp.codegen.cpu import generate
+from accnp.ir.kernel import code_dtype
+from accnp.runtime.ptx import ptx_of
+
+PROGRAMS = {
+    "chain": lambda x: jnp.tanh(x) * x + 0.5,
+    "side by side": lambda x: x * 2 + 1,
+    "turned": lambda x: x.T * 2 + 1,
+    "rows": lambda x: jnp.nn.softmax(x, 1),
+    "columns": lambda x: x.sum(0),
+    "largest": lambda x: x.max(1),
+    "gathered": lambda x: x[jnp.arange(x.shape[0]) // 2] * 3,
+    "converted": lambda x: x.astype("float32") * 3,
+}
+
+
+@pytest.mark.parametrize("code", ["f2", "e2"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_bits_are_those_of_the_processor(name, code):
+    x = np.random.default_rng(0).standard_normal((36, 64)).astype(code_dtype(code))
+    pairs = grids_of(PROGRAMS[name], x)
+    assert any(code in text.source or f"{code}*" in text.signature for _, text in pairs)
+    for spec, text in pairs:
+        case = Case(spec)
+        found, want = case.on_gpu(text), case.on_cpu(generate(spec))
+        for a, f, w in zip(case.arrays, found, want, strict=True):
+            assert f.dtype == a.dtype
+            if name in ("chain", "side by side", "turned", "gathered", "converted", "largest"):
+                assert same_bits(f, w).all()
+            else:  # sums of another order
+                eps = float(jnp.finfo(a.dtype).eps) if a.dtype.kind not in "iub" else 0
+                assert np.allclose(f.astype("f8"), w.astype("f8"), rtol=eps, atol=eps)
+        made = ptx_of(text.source, text.signature, tasks=text.tasks, cc=(8, 0))
+        assert ".target sm_80" in made.text
