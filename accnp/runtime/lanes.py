@@ -320,7 +320,8 @@ class _Loop:
     def loaded(self, kind: Any, place: Any, step: int, mask: str | None) -> str:
         if step == 1:
             return load_vector(self.put, self.declares, kind, place, self.n, mask)
-        if byte_size(kind) not in SIZES:
+        # Words of two bytes are shuffled by one instruction where vectors have 64.
+        if byte_size(kind) not in (SIZES if self.f.vector_bytes < 64 else (2, *SIZES)):
             self.fail("short numbers in strides")
         how = step, self.n, self.f.vector_bytes, self.left
         return load_strided(self.f.b, self.put, self.declares, kind, place, *how)

@@ -202,6 +202,19 @@ def test_what_is_fused_has_the_bits_of_single_operations(code, data):
             assert same_bits(np.asarray(a), p).all()
 
 
+@pytest.mark.parametrize("dtype", [*SPELLED.values(), np.dtype("i2"), np.dtype("u2")], ids=str)
+@pytest.mark.parametrize("step", [-1, 2, 3, 4])
+def test_elements_some_places_apart(step, dtype):
+    """Of any length: what lies behind the last one is nobody's."""
+    x = np.arange(1000).astype(dtype)
+    f = jnp.jit(lambda x: x[::step] + 1)
+    for n in (1, 2, 7, 31, 32, 33, 63, 64, 65, 100, 129, 255, 256, 257, 1000):
+        part = np.ascontiguousarray(x[:n])
+        assert (np.asarray(f(part)) == part[::step] + part.dtype.type(1)).all(), n
+    rows = jnp.asarray(x[:990].reshape(30, 33))
+    assert (np.asarray(jnp.exp(rows[:, ::step])) == np.asarray(jnp.exp(rows))[:, ::step]).all()
+
+
 INDEXED = {
     "scan": lambda m, lax, x: lax.scan(lambda c, r: (c * 0.5 + r, c.sum()), x[0], x),
     "fori": lambda m, lax, x: lax.fori_loop(0, 10, lambda i, y: m.tanh(y) * 1.5, x),
