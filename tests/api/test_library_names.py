@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import jax
 import jax.extend.random
@@ -250,7 +251,21 @@ def test_flags_of_a_command_line_set_switches(tmp_path):
 
 
 def test_types_say_their_sharding():
-    assert accnp.typeof(accnp.numpy.ones(3)).sharding is None
+    def places(module):
+        sharding = module.typeof(module.numpy.ones((2, 3))).sharding
+        x = module.numpy.zeros((2, 3), out_sharding=sharding)
+        aval = module.core.ShapedArray((2, 3), np.dtype("float32"), sharding=sharding)
+        return str(sharding.spec), sharding.mesh.axis_names, x.shape, str(aval)
+
+    assert places(accnp) == places(jax)
+
+
+def test_einsum_takes_the_product_that_libraries_hand_it():
+    x = accnp.numpy.arange(6.0).reshape(2, 3)
+    found = accnp.numpy.einsum("ij,kj->ik", x, x, _dot_general=accnp.lax.dot_general)
+    np.testing.assert_array_equal(found, x @ x.T)
+    with pytest.raises(NotImplementedError, match="einsum: _dot_general"):
+        accnp.numpy.einsum("ij,kj->ik", x, x, _dot_general=lambda *a, **k: None)
 
 
 # --- what libraries do with types, programs and rules --------------------------------------------
@@ -339,8 +354,19 @@ def test_batching_rules_may_ask_for_the_size_of_the_axis():
 def test_traced_values_know_their_trace():
     def f(x):
         assert isinstance(x, accnp.interpreters.ad.JVPTracer)
-        assert x._trace.main is accnp.core.find_top_trace(x).main
+        value: Any = x
+        assert value._trace.main is accnp.core.find_top_trace(x).main
         return x
 
     assert accnp.jvp(f, (1.0,), (2.0,))[1] == 2
-    assert accnp.numpy.ones(3)._trace is None
+    known: Any = accnp.numpy.ones(3)
+    assert known._trace is None
+
+
+@pytest.mark.parametrize("axis", [-1, 0])
+@pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5), (2, 3, 4), (0, 3)])
+def test_orthogonal_weights_are_those_of_jax(shape, axis):
+    def weights(module):
+        return module.nn.initializers.orthogonal(2.0, axis)(module.random.PRNGKey(1), shape)
+
+    np.testing.assert_allclose(weights(accnp), weights(jax), atol=1e-5)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.algebra.products import product
+from accnp.api.algebra.products import dot_general, product
 from accnp.api.arguments.convert import promote, to_shape
 from accnp.api.arguments.values import no_out
 from accnp.api.arrays.manipulation import expand_node, transpose_node
@@ -165,6 +165,7 @@ def einsum(
     optimize: Any = "auto",
     precision: Any = None,
     preferred_element_type: Any = None,
+    _dot_general: Any = dot_general,
     out_sharding: Any = None,
 ) -> Array:
     """Sum of products over labelled axes.
@@ -175,7 +176,7 @@ def einsum(
     Raises:
         ValueError: the formula is not well formed, or does not fit the shapes.
         TypeError: an operand is a list or a text.
-        NotImplementedError: out= is given.
+        NotImplementedError: out= is given, or a product of the caller's own (`_dot_general`).
 
     >>> import accnp as jnp
     >>> jnp.einsum("ij,j->i", jnp.eye(2), jnp.array([1.0, 2.0]))
@@ -187,6 +188,10 @@ def einsum(
     if not operands:
         raise ValueError("einsum: at least one array is needed after the formula")
     no_out(out, "einsum")
+    if _dot_general is not dot_general:
+        raise NotImplementedError(
+            f"einsum: _dot_general must be lax.dot_general; got {_dot_general!r}; leave it out"
+        )
     nodes = promote("einsum", *operands)
     terms, result = parse(subscripts, [x.aval.ndim for x in nodes])
     _check_sizes(terms, nodes)

@@ -14,12 +14,12 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.algebra.linalg import qr
 from accnp.api.arguments.shapes import as_shape
 from accnp.api.arrays import creation
 from accnp.api.arrays.manipulation import moveaxis
 from accnp.api.elements import ufuncs
 from accnp.api.sampling import distributions, keys, random
+from accnp.api.sampling.vector_samples import orthogonal as random_orthogonal
 from accnp.array import Array
 from accnp.errors import api_boundary
 
@@ -380,14 +380,12 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
         sizes = as_shape(shape, "orthogonal initializer")
         if len(sizes) < 2:
             raise ValueError(f"orthogonal: weights have two axes or more; got shape {sizes}")
-        rows = sizes[column_axis]
-        columns = math.prod(sizes) // rows
-        tall = (rows, columns) if rows > columns else (columns, rows)
-        q, r = qr(random.normal(key, tall, kind))
-        q = q * ufuncs.sign(r.diagonal())  # else the law of q would depend on signs within qr
-        q = q.T if rows < columns else q
+        if 0 in sizes:
+            return creation.zeros(sizes, kind)
+        columns = sizes[column_axis]
+        q = random_orthogonal(key, math.prod(sizes) // columns, (), kind, columns)
         rest = [n for d, n in enumerate(sizes) if d != column_axis % len(sizes)]
-        return creation.array(scale, kind) * moveaxis(q.reshape(rows, *rest), 0, column_axis)
+        return creation.array(scale, kind) * moveaxis(q.reshape(*rest, columns), -1, column_axis)
 
     return init
 

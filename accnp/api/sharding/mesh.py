@@ -20,8 +20,9 @@ from accnp.runtime.device import Device
 from accnp.runtime.device import devices as every_device
 
 __all__ = [
-    "AbstractDevice", "AbstractMesh", "AxisType", "ManualAxisType", "Mesh", "get_abstract_mesh",
-    "get_mesh", "make_mesh", "mesh_in_use", "set_mesh", "use_abstract_mesh", "within",
+    "NO_MESH", "AbstractDevice", "AbstractMesh", "AxisType", "ManualAxisType", "Mesh",
+    "get_abstract_mesh", "get_mesh", "make_mesh", "mesh_in_use", "set_mesh", "use_abstract_mesh",
+    "within",
 ]  # fmt: skip
 
 
@@ -392,7 +393,7 @@ class _InUse(threading.local):
 
 
 _in_use = _InUse()
-_NO_MESH = AbstractMesh((), ())
+NO_MESH = AbstractMesh((), ())
 
 
 class set_mesh:
@@ -475,7 +476,7 @@ def get_abstract_mesh() -> AbstractMesh:
         ()
     """
     mesh = mesh_in_use()
-    return _NO_MESH if mesh is None else mesh.abstract_mesh
+    return NO_MESH if mesh is None else mesh.abstract_mesh
 
 
 def _empty_mesh() -> Mesh:

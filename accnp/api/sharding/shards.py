@@ -10,11 +10,11 @@ import numpy as np
 
 from accnp.api.arrays.creation import array
 from accnp.api.arrays.placement import device_put
-from accnp.api.sharding.mesh import Mesh
+from accnp.api.sharding.mesh import NO_MESH, Mesh
 from accnp.api.sharding.specs import NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from accnp.array import Array
 from accnp.errors import api_boundary
-from accnp.ir.aval import Cut
+from accnp.ir.aval import Aval, Cut
 from accnp.runtime.device import Device
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "make_array_from_single_device_arrays",
     "sharding_at",
     "sharding_of",
+    "sharding_of_type",
     "shards",
 ]  # fmt: skip
 
@@ -31,6 +32,13 @@ __all__ = [
 def sharding_of(x: Array) -> Sharding:
     """How an array lies on devices."""
     return sharding_at(x._where())
+
+
+def sharding_of_type(aval: Aval) -> Sharding:
+    """How values of a type lie on devices: on an empty mesh where they may lie anywhere."""
+    if aval.devices is not None:
+        return sharding_at(aval.devices)
+    return NamedSharding(NO_MESH, PartitionSpec(*[None] * aval.ndim))
 
 
 def sharding_at(where: Any) -> Sharding:
