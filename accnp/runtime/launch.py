@@ -309,9 +309,9 @@ class _MethodDef(ctypes.Structure):
     )
 
 
-def _definition(name: str, address: int, flags: int) -> int:
+def _definition(name: str, address: int, flags: int, doc: str | None = None) -> int:
     """The address of the description of a function in machine code."""
-    definition = _MethodDef(name.encode(), address, flags, None)
+    definition = _MethodDef(name.encode(), address, flags, doc and doc.encode())
     # The function points to it, and the collector asks functions while the interpreter is taken
     # down, when nothing of this module is there any more: the memory is never freed.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(definition))
@@ -332,4 +332,7 @@ def method(kind: type, name: str, address: int, bare: bool) -> Any:
     make = ctypes.pythonapi.PyDescr_NewMethod
     make.restype = ctypes.py_object
     make.argtypes = (ctypes.py_object, ctypes.c_void_p)
-    return make(kind, _definition(name, address, _METH_NOARGS if bare else _METH_NAMED))
+    flags, given = (_METH_NOARGS, "") if bare else (_METH_NAMED, ", *args, **kwargs")
+    # The first line is what `inspect.signature` reads.
+    doc = f"{name}($self, /{given})\n--\n\n"
+    return make(kind, _definition(name, address, flags, doc))

@@ -117,8 +117,8 @@ _TYPE = _HEAD - ctypes.sizeof(ctypes.c_void_p)
 
 def _offset(kind: type, name: str) -> int:
     """Where objects of a class keep a slot, by looking; LookupError if it is not seen."""
-    if sysconfig.get_config_var("Py_GIL_DISABLED"):
-        raise LookupError("objects lie otherwise, and others change them meanwhile")
+    if sysconfig.get_config_var("Py_GIL_DISABLED") or _TYPE != 8:
+        raise LookupError("objects lie otherwise, or others change them meanwhile")
     there = pool.Buffer(0, 0, None, 0) if kind is pool.Buffer else object.__new__(kind)
     before, mark = getattr(there, name, None), object()
     if ctypes.c_size_t.from_address(id(there) + _TYPE).value != id(kind):

@@ -2,6 +2,9 @@
 
 import copy
 import gc
+import inspect
+import math
+import pickle
 import subprocess
 import sys
 import threading
@@ -207,6 +210,26 @@ def test_functions_go_away_and_come_back():
     np.testing.assert_array_equal(np.asarray(x), X)
 
 
+def test_copies_and_pickles_leave_behind_what_was_traced():
+    x = jnp.asarray(X)
+    f = jit(lambda x: x * 2.0)
+    often(f, x)
+    np.testing.assert_array_equal(np.asarray(often(copy.deepcopy(f), x)), X * 2)
+    g = jit(math.prod)
+    often(g, x[0])
+    again = pickle.loads(pickle.dumps(g))
+    assert float(often(again, x[0])) == float(g(x[0]))
+    with pytest.raises(TypeError):
+        f()
+
+
+def test_signatures_can_be_asked_for():
+    f = jit(lambda x, y=1: x)
+    often(f, jnp.asarray(X))
+    assert list(inspect.signature(f).parameters) == ["x", "y"]
+    assert str(inspect.signature(f.__call__)) == "(*args, **kwargs)"
+
+
 class Model:
     @jit
     def twice(self, x):
@@ -316,7 +339,8 @@ def test_forks_and_ends(filled):
 
     more = {"PYTHONMALLOC": "malloc", "MALLOC_PERTURB_": "2"} if filled else {}
     done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", CHILD],
+        # Python 3.12 on warns of forks where there are threads: that is what is tried here.
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-X", "faulthandler", "-c", CHILD],
         env=os.environ | more,
         capture_output=True,
         text=True,

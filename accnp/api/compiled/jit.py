@@ -111,16 +111,19 @@ class JitFunction:
         self._has_static = bool(self._static_numbers or self._static_names)
         # Whether calls may take the short way.
         self._short = not options.donates and all(i >= 0 for i in self._static_numbers)
-        try:
-            self._cache = _caches.setdefault(fun, {}).setdefault(options.key, {})
-        except TypeError:  # not hashable, or no weak references
-            self._cache = {}
+        self._cache = _cache_of(fun, options)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__
+        # Without what was traced: machine code is of this process.
+        return {k: v for k, v in self.__dict__.items() if k != "_cache"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._fast = ()
+        self._cache = _cache_of(self._fun, self._options)
 
     def _called(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -339,6 +342,13 @@ class JitFunction:
 
     def __repr__(self) -> str:
         return f"<jitted {self._name}>"
+
+
+def _cache_of(fun: Callable[..., Any], options: Options) -> dict[Any, Entry]:
+    try:
+        return _caches.setdefault(fun, {}).setdefault(options.key, {})
+    except TypeError:  # not hashable, or no weak references
+        return {}
 
 
 def _arm(function: JitFunction, entry: Entry, args: tuple, key: Any) -> None:
