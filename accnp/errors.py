@@ -315,21 +315,6 @@ def conversion_error(kind: str, what: str, origin: Provenance, function: str = "
     return _CONVERSIONS[kind][0](conversion_text(kind, what, origin, function))
 
 
-def leak_error(what: str, origin: Provenance, created: str = "") -> UnexpectedTracerError:
-    """The exception for a traced value used outside its trace; `created` is its user line."""
-    where = f" at {origin.file}:{origin.line}" if origin.file else ""
-    traced = (
-        f"{origin.transform} of {origin.function}{where}" if origin.function else origin.transform
-    )
-    made = f"It was recorded at {created}.\n" if created else ""
-    return UnexpectedTracerError(
-        f"{what} leaked: it belongs to the trace {traced}, which has ended, "
-        f"and it never had a value.\n{made}"
-        "What to do: return the value from the traced function in place of storing it in a global, "
-        "an attribute or a closure."
-    )
-
-
 def unhashable_static_error(function: str, argument: str, value: object) -> ValueError:
     """The exception for a static argument that cannot be a cache key."""
     return ValueError(

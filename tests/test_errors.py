@@ -80,14 +80,6 @@ def test_text_without_origin():
     assert "\n\n" not in text
 
 
-def test_leak_error():
-    origin = errors.Provenance("f", "m.py", 3)
-    error = errors.leak_error("traced array int32[]", origin, "m.py:4 (f)")
-    assert isinstance(error, errors.UnexpectedTracerError)
-    for word in ("int32[]", "jit of f at m.py:3", "recorded at m.py:4 (f)", "return the value"):
-        assert word in str(error)
-
-
 def test_static_and_leaf_errors():
     error = errors.unhashable_static_error("jit", "n", [1])
     assert isinstance(error, ValueError)

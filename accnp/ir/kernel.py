@@ -24,6 +24,7 @@ import numpy as np
 __all__ = [
     "BLOCK", "CHUNK", "CODES", "HALVES", "ROWS", "STRIDES", "Access", "Fold", "KernelSpec",
     "Operand", "OwnKernel", "Phase", "Statement", "code_dtype", "dtype_code",
+    "is_half",
 ]  # fmt: skip
 
 # The order of summation depends on these constants and on logical shapes only: never on layout,
@@ -154,6 +155,11 @@ def dtype_code(dtype: np.dtype) -> str:
     if dtype == _BFLOAT16:
         return "e2"
     return "b1" if dtype.kind == "b" else f"{dtype.kind}{dtype.itemsize}"
+
+
+def is_half(dtype: np.dtype) -> bool:
+    """Whether numbers are of half precision."""
+    return dtype_code(dtype) in HALVES
 
 
 def code_dtype(code: str) -> np.dtype:

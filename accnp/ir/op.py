@@ -78,8 +78,10 @@ class Op:
             have none ("opaque", and "assemble" by itself); operands are `ir.kernel.Operand`s,
             results avals. Without it the reference function is called.
         halves: what becomes of float16 and bfloat16 ("opaque"): "own" where its kernel takes them
-            as they are, "float32" where it is computed in that and rounded; else the reference
-            function is called.
+            as they are (products and convolutions, too, which a GPU's library does from them),
+            "float32" where the program converts to that and rounds the result; else the reference
+            function is called. Of the other kinds, "map" rounds each result, and folds
+            go on in float32 to their end (`passes/program.py`).
         takes: number of the operand that the kernel updates in place ("opaque"): the result starts
             with its values.
         apart: (*avals, **params) -> how many leading axes of the operands and of the one result the

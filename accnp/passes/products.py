@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.ir.kernel import HALVES, dtype_code
+from accnp.ir.kernel import is_half
 from accnp.passes.spaces import in_kernel
 
 __all__ = ["product", "turn"]
@@ -40,7 +40,7 @@ def product(make: Make, params: dict[str, Any], a: Any, b: Any, dtype: Any) -> A
     of_batch, of_m, of_n, of_k = (tuple(islice(places, len(x))) for x in (batch, m, n, k))
     x = _spread(make, a, (*ab, *af, *ac), (*of_batch, *of_m, *of_k), shape)
     y = _spread(make, b, (*bb, *bf, *bc), (*of_batch, *of_n, *of_k), shape)
-    half = prod(k) != 1 and dtype_code(dtype) in HALVES
+    half = prod(k) != 1 and is_half(dtype)
     if half:  # products are not rounded before they are summed
         x, y = (_as(make, each, np.dtype(np.float32)) for each in (x, y))
     z = make("mul", {}, (x, y))

@@ -16,7 +16,7 @@ import numpy as np
 
 from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph, graphs_in
-from accnp.ir.kernel import HALVES, dtype_code
+from accnp.ir.kernel import is_half
 from accnp.ir.node import Node, has_effect
 from accnp.ir.op import OPS
 from accnp.passes.products import product, turn
@@ -180,7 +180,7 @@ class _Builder:
             fused = product(make, node.params, ins[0], ins[1], node.aval.dtype)
             if fused is not None:
                 return fused
-        if op.halves == "float32" and any(map(_is_half, ins)):
+        if op.halves == "float32" and any(is_half(x.aval.dtype) for x in ins):
             return self.widened(node, ins)
         if op.name == "fft" and node.params["fft_type"].name == "FFT":
             half = self.half_of_transform(node, ins[0])
@@ -217,7 +217,9 @@ class _Builder:
 
     def widened(self, node: Node, ins: tuple[Value, ...]) -> Any:
         """An operation on numbers of half precision, in float32."""
-        wide = tuple([self.converted(node, x, _SINGLE) if _is_half(x) else x for x in ins])
+        wide = tuple(
+            [self.converted(node, x, _SINGLE) if is_half(x.aval.dtype) else x for x in ins]
+        )
         avals = node.op.infer(*[x.aval for x in wide], **node.params)
         made = self.make(node.op, node.params, wide, avals, node)
 
@@ -305,7 +307,7 @@ class _Builder:
 
     def fold(self, node: Node, x: Value, axes: tuple[int, ...]) -> Value:
         """A fold; over several axes it is one fold after the other where `in_turns` says so."""
-        if _is_half(x):
+        if is_half(x.aval.dtype):
             y = self.fold(node, self.converted(node, x, _SINGLE), axes)
             return self.converted(node, y, x.aval.dtype, node.aval.weak_type)
         first = in_turns(x.aval.shape, axes)
@@ -338,10 +340,6 @@ class _Builder:
         below = self.make(node.op, node.params, tuple(bases), aval, node)
         params = {"new_sizes": node.aval.shape, "dimensions": None}
         return self.make(OPS["reshape"], params, (below,), node.aval, node)
-
-
-def _is_half(v: Value) -> bool:
-    return dtype_code(v.aval.dtype) in HALVES
 
 
 def _is_identity(node: Node) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 
 from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
-from accnp.ir.kernel import HALVES, dtype_code
+from accnp.ir.kernel import is_half
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
 from accnp.primitives.convolution_kernels import convolution_kernel
@@ -287,7 +287,7 @@ def _kernel(operands: Any, results: Sequence[Aval], p: dict[str, Any]) -> Any:
         lhs, rhs = operands
         return convolution_kernel(lhs, rhs, result, windows_of(lhs.shape, rhs.shape, p), p)
 
-    if dtype_code(results[0].dtype) in HALVES:
+    if is_half(results[0].dtype):
         module = imported("accnp.primitives.half_kernels")
         return module.in_float32(operands, results[0], kernel)
     return kernel(operands, results[0])

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from accnp.ir.kernel import is_half
+
 __all__ = [
     "cholesky", "convolution", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "eigh",
     "fft", "product", "qr", "searchsorted", "solve", "sort", "svd", "top_k", "triangular_solve",
@@ -55,11 +57,6 @@ def _precision(xp: Any, wanted: Any, small: bool = False) -> Iterator[None]:
         cublas.setMathMode(handle, before)
 
 
-def _is_half(dtype: np.dtype) -> bool:
-    """Whether numbers are float16 or bfloat16."""
-    return dtype.itemsize == 2 and dtype.kind in "fV"
-
-
 def _rest(rank: int, *used: Sequence[int]) -> list[int]:
     taken = {d for group in used for d in group}
     return [d for d in range(rank) if d not in taken]
@@ -72,9 +69,9 @@ def product(
     (ac, bc), (ab, bb) = dimension_numbers
     out = np.dtype(preferred_element_type or a.dtype)
     work = out
-    small = all(_is_half(x.dtype) for x in (a, b))
+    small = all(is_half(x.dtype) for x in (a, b))
     # cuBLAS adds products of halves up in float32 by itself, but CuPy 14 gives it no stacks of them
-    if _is_half(out) and (ab or not _is_cupy(xp)):
+    if is_half(out) and (ab or not _is_cupy(xp)):
         work = np.dtype(np.float32)
     a, b = (x if x.dtype == work else x.astype(work) for x in (a, b))
     af, bf = _rest(a.ndim, ac, ab), _rest(b.ndim, bc, bb)
@@ -271,8 +268,6 @@ def cumlogsumexp(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
 def _doubled(xp: Any, join: Any, x: Any, axis: int, reverse: bool) -> Any:
     """Running folds in steps of 1, 2, 4... places, each of which all elements do at once
     (Hillis, Steele: Data parallel algorithms, 1986)."""
-    if _is_half(x.dtype):
-        return _doubled(xp, join, x.astype(np.float32), axis, reverse).astype(x.dtype)
     y, step, n = x.swapaxes(axis, -1), 1, x.shape[axis]
     while step < n:
         first, rest = slice(step), slice(step, None)
@@ -297,7 +292,7 @@ def convolution(
     precision: Any = None, **_: Any,
 ) -> Any:  # fmt: skip
     """conv_general_dilated, as a product of matrices with the windows as rows."""
-    small = _is_half(lhs.dtype)
+    small = is_half(lhs.dtype)
     if batch_group_count > 1 or not lhs.size or not rhs.size:
         return None
     if lhs.dtype.kind not in "fc" and not small:

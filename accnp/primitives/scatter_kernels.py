@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from accnp.config import config
-from accnp.ir.kernel import HALVES, Operand, OwnKernel, dtype_code
+from accnp.ir.kernel import Operand, OwnKernel, dtype_code, is_half
 from accnp.primitives.index_kernels import (
     Load,
     Windows,
@@ -165,7 +165,7 @@ def scatter_kernel(
         updates.shape, updates.strides, starts, dims, x.shape, strides, free and not x.one
     )
     # Sums of half precision, rounded each time, stay in order on a CPU.
-    joined = combine != "set" and (x.fine or dtype_code(x.dtype) not in HALVES)
+    joined = combine != "set" and (x.fine or not is_half(x.dtype))
     if joined and _many(axes, size, x.fine):
         return _Copies(x, starts, axes, dims, sizes, combine, drop).kernel()
     parts = 0 if x.fine else _parts(axes, size, x.one)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from accnp.ir.aval import Aval, make_aval
-from accnp.ir.kernel import HALVES, dtype_code
+from accnp.ir.kernel import dtype_code, is_half
 from accnp.ir.node import Node, record
 from accnp.ir.op import Op
 from accnp.primitives.callback import one_by_one
@@ -47,7 +47,7 @@ def scalar_op(name: str, mark: str, numpy: Callable[..., Any], cost: int) -> Op:
 
     def text(params: dict[str, Any], _: np.dtype, count: int, dtypes: Sequence[np.dtype]) -> str:
         # Numba knows no half precision: users' functions get float32.
-        halves = [dtype_code(t) in HALVES for t in dtypes]
+        halves = [is_half(t) for t in dtypes]
         places = ", ".join([f"f4({{{i}}})" if h else f"{{{i}}}" for i, h in enumerate(halves)])
         return f"{dtype_code(params['out'])}({mark}({places}))"
 

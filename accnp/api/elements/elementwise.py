@@ -28,7 +28,7 @@ from accnp.api.compiled.named import named as as_named
 from accnp.array import Array
 from accnp.errors import KeyArrayError, hide_frames, of_keys
 from accnp.ir.node import Form, Node, record_known
-from accnp.ir.op import OPS, Op, o
+from accnp.ir.op import o
 from accnp.ir.trace import state
 
 __all__ = [
@@ -323,8 +323,3 @@ def make_binary(
     made.operator = build(OPERANDS)
     made.reflected = reflected
     return made
-
-
-def op_of(name: str) -> Op:
-    """Return the op of a name."""
-    return OPS[name]
