@@ -257,12 +257,12 @@ def _structs(graph: Graph) -> list[ShapeDtypeStruct]:
     return [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in graph.out_avals]
 
 
-@api_boundary
 def _typed_node(x: Any, function: str) -> Node:
     """The node of a value, or one that stands for a type."""
     return arg(x.aval, state.abstract) if isinstance(x, ShapeDtypeStruct) else as_node(x, function)
 
 
+@api_boundary
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Return the shapes and dtypes of a function's result; nothing is computed.
 
