@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from accnp.config import config
-from accnp.errors import KeyArrayError
+from accnp.errors import KeyArrayError, UnsupportedDtypeError
 
 DType = Any  # np.dtype or ExtendedDType
 
@@ -183,10 +183,10 @@ def is_supported(dtype: DType) -> bool:
 
 
 def check_supported(dtype: DType, function: str) -> DType:
-    """`dtype` itself, or a TypeError for objects, texts, dates, long doubles."""
+    """`dtype` itself, or an UnsupportedDtypeError for objects, texts, dates, long doubles."""
     if dtype in _SUPPORTED or is_supported(dtype):
         return dtype
-    raise TypeError(
+    raise UnsupportedDtypeError(
         f"{function}: only numeric types can be in arrays; got dtype {dtype}; "
         "convert with astype first"
     )

@@ -244,4 +244,4 @@ def promote_types(a: Any, b: Any) -> DType:
 def _promotable(x: Any) -> WeakType:
     if isinstance(x, type) and x in _PYTHON_64:
         return _PYTHON_64[x]
-    return as_dtype(x), False
+    return check_supported(as_dtype(x), "promote_types"), False

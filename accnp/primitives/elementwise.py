@@ -66,7 +66,9 @@ div = binary(
     "div", NUMERIC, ref.divide, {"iu": "idiv({0}, {1})", "c": "cdiv({0}, {1})", "": "{0} / {1}"},
     (
         lambda t, y, a, b: o.div(t, b),
-        lambda t, y, a, b: o.mul(o.mul(o.neg(t), a), o.integer_pow(b, y=-2)),
+        # Not by b**-2, which is 0 or infinite from 1e19 on. Nor by y: a is kept in any case. Of the
+        # quotients of the reverse, the first is the slope by a.
+        lambda t, y, a, b: o.div(o.mul(o.neg(o.div(t, b)), a), b),
     ),
     transpose=lambda ct, a, b: (o.div(ct, b), None), cost=4,
 )  # fmt: skip

@@ -70,3 +70,34 @@ def test_rises_of_digamma_lose_no_digits():
             slopes = jnp.vmap(jnp.grad(lambda v, h=h: sp.betaln(h, v)))
             got = -np.asarray(slopes(jnp.array(x)))
         np.testing.assert_allclose(got, want, rtol=4e-15)
+
+
+@pytest.mark.parametrize("b", [1e-38, 1e-30, 1e-20, 1.0, 1e20, 1e30])
+def test_slopes_of_quotients_of_small_and_large_numbers(b):
+    b = jnp.float32(b)
+    a = 1.5 * b
+    da, db = jnp.grad(lambda a, b: a / b, (0, 1))(a, b)
+    np.testing.assert_allclose([da * b, db * b], [1, -1.5], rtol=1e-6)
+    tangent = jnp.jvp(lambda b: a / b, (b,), (b,))[1]
+    np.testing.assert_allclose(tangent, -1.5, rtol=1e-6)
+
+
+INF = np.inf
+ENTROPIES = {
+    "entr": [((INF,), (-INF,)), ((0.0,), (INF,)), ((1.0,), (-1.0,)), ((-1.0,), (0.0,))],
+    "rel_entr": [
+        ((INF, 1.0), (INF, -INF)), ((1.0, INF), (-INF, 0.0)), ((2.0, 2.0), (1.0, -1.0)),
+        ((0.0, 1.0), (0.0, 0.0)), ((1.0, 0.0), (0.0, 0.0)),
+    ],
+    "kl_div": [
+        ((INF, 1.0), (INF, -INF)), ((1.0, INF), (-INF, 1.0)), ((2.0, 2.0), (0.0, 0.0)),
+        ((0.0, 1.0), (-1.0, 1.0)), ((1.0, 0.0), (-1.0, 1.0)),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "rows"), ENTROPIES.items())
+def test_slopes_of_entropies_at_the_borders(name, rows):
+    for xs, want in rows:
+        got = jnp.grad(getattr(sp, name), tuple(range(len(xs))))(*xs)
+        np.testing.assert_array_equal(np.array(got), want, err_msg=str(xs))

@@ -6,12 +6,15 @@ In: a value. Out: a lazy Array of that dtype. The types compare equal to NumPy's
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import numpy as np
 
 from accnp.api.arrays.creation import asarray
 from accnp.dtypes import as_dtype
+
+_OF_TEXT = (int, complex, builtins.bool)
 
 
 class ScalarType(type):
@@ -20,6 +23,15 @@ class ScalarType(type):
     dtype: np.dtype
 
     def __call__(cls, x: Any) -> Any:
+        if isinstance(x, str):  # as NumPy: the text of a number
+            kind = next((k for k in _OF_TEXT if k.__name__ in cls.dtype.name), float)
+            try:
+                x = kind(x)
+            except ValueError as error:
+                raise ValueError(
+                    f"jnp.{cls.__name__}: the text is no number of this type; got {x!r} ({error}); "
+                    "pass a number"
+                ) from None
         return asarray(x, dtype=cls.dtype)
 
     def __hash__(cls) -> int:

@@ -17,7 +17,7 @@ from accnp.api.arrays.manipulation import cut, reshape_plain
 from accnp.api.folds.sorting import argsort_node
 from accnp.api.indexes.indexing import gather_axis
 from accnp.array import Array, is_traced, wrap
-from accnp.errors import api_boundary
+from accnp.errors import AxisError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.kinds import broadcast_to
@@ -51,7 +51,7 @@ def delete(
     axis=None flattens arr; the dtype stays.
 
     Raises:
-        IndexError: a place is out of bounds, or no integer.
+        IndexError: a place is out of bounds, or no integer (a ValueError too, as in jax).
         ValueError: the axis is out of bounds.
         TypeError: arr is a list or a text, or places are traced.
 
@@ -77,7 +77,20 @@ def delete(
         # Those to keep come first, in order; the rest is cut off.
         order = argsort_node(to_dtype(out, dtypes.int32), 0)
         return wrap(gather_axis(x, cut(order, 0, 0, max(0, n - places.aval.size)), d))
-    kept = np.delete(np.arange(n), _places(obj, n, name))
+    places = _places(obj, n, name)
+    if places.dtype.kind not in "iub":
+        raise AxisError(
+            f"{name}: indices must be integers or bools; got {places.dtype.name}; convert them "
+            "with astype"
+        )
+    if places.dtype.kind != "b":
+        bad = [i for i in places.flat if not -n <= i < n]
+        if bad:
+            raise AxisError(
+                f"{name}: index {bad[0]} is out of bounds for an axis of size {n}; pass indices "
+                f"from {-n} to {n - 1}"
+            )
+    kept = np.delete(np.arange(n), places)
     return wrap(gather_axis(x, node_of(kept, np.int32), d))
 
 

@@ -245,6 +245,11 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
            [0, 1]], dtype=int32)
     """
     name = "jnp.indices"
+    if isinstance(dimensions, int | np.integer):
+        raise TypeError(
+            f"{name}: dimensions must be a sequence of integers; got {dimensions!r}; "
+            f"pass ({dimensions!r},)"
+        )
     shape = as_shape(dimensions, name)
     kind = dtypes.default_int() if dtype is None else dtypes.requested_dtype(dtype, name)
     if sparse:

@@ -468,8 +468,8 @@ PROPERTIES: dict[str, Callable[[Array], Any]] = {
 
 
 def _named(function: Any, name: str) -> Any:
-    """Name operators for tracebacks and help; functions of the namespace keep their names."""
-    if name.startswith("__"):
+    """Name methods for tracebacks and help; functions of the namespace keep their names."""
+    if name.startswith("__") or function.__name__.startswith("_"):
         function.__name__ = name
         function.__qualname__ = f"Array.{name}"
     return function
@@ -486,7 +486,7 @@ def install() -> None:
     for name, function in _UNARY.items():
         setattr(Array, f"__{name}__", function)
     for name, function in METHODS.items():
-        setattr(Array, name, function)
+        setattr(Array, name, _named(function, name))
     for name, function in PROPERTIES.items():
         setattr(Array, name, property(function))
 

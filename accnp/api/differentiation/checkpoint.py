@@ -247,7 +247,8 @@ def checkpoint(
         concrete: not supported, as in jax; use `static_argnums`.
 
     Raises:
-        TypeError: `prevent_cse`, `static_argnums`, or what the policy answers is of a wrong type.
+        TypeError: `fun` is no function, or `prevent_cse`, `static_argnums`, or what the policy
+            answers is of a wrong type.
         ValueError: `static_argnums` is out of range.
 
     Example:
@@ -256,6 +257,7 @@ def checkpoint(
         >>> float(jnp.grad(g)(0.0))
         1.0
     """
+    needs_function("checkpoint", fun)
     if concrete is not None:
         raise NotImplementedError(
             "checkpoint: the option `concrete` does not exist any more; "

@@ -327,6 +327,7 @@ def psum_scatter(
 
     Raises:
         ValueError: the axis cannot be split over the examples.
+        TypeError: the array is of bools.
 
     Example:
         >>> import accnp as jnp
@@ -340,6 +341,11 @@ def psum_scatter(
 
     def one(leaf: Any) -> Any:
         node = as_node(leaf, "psum_scatter")
+        if node.aval.dtype.kind == "b":
+            raise TypeError(
+                "psum_scatter does not accept dtype bool. Accepted dtypes are subtypes of number; "
+                "convert it with astype first"
+            )
         at = as_axis(scatter_dimension, node.aval.ndim, "psum_scatter")
         check_parts("psum_scatter", node.aval.shape[at], at, n, tiled)
         drop = not tiled and len(names) > 1

@@ -245,6 +245,11 @@ class SingleDeviceSharding(Sharding):
 
     def __init__(self, device: Device, *, memory_kind: str | None = None) -> None:
         _check_memory(memory_kind)
+        if not isinstance(device, Device):
+            raise TypeError(
+                f"SingleDeviceSharding: device must be a Device; got {device!r}; pass one of "
+                "jax.devices()"
+            )
         self._device = device
         self._devices = (device,)
 

@@ -94,11 +94,17 @@ def _hann(n: int) -> np.ndarray:
     return np.sin(np.arange(n) * (np.pi / n)) ** 2 if n > 1 else np.ones(1)
 
 
-def _window_values(window: Any, n: int) -> np.ndarray:
+def _window_values(name: str, window: Any, n: int) -> np.ndarray:
     """A window that is named, of n elements."""
     if isinstance(window, str) and window == "hann":
         return _hann(n)
-    return importlib.import_module("scipy.signal").get_window(window, n)
+    try:
+        return importlib.import_module("scipy.signal").get_window(window, n)
+    except ValueError as error:
+        raise ValueError(
+            f"{name}: there is no such window; got window={window!r} ({error}); pass a name that "
+            "scipy.signal.get_window has, or the values"
+        ) from None
 
 
 def _window(name: str, window: Any, given: int | None, length: int, dtype: Any) -> Array:
@@ -112,7 +118,7 @@ def _window(name: str, window: Any, given: int | None, length: int, dtype: Any) 
                 stacklevel=4,
             )
             n = length
-        return array(_window_values(window, n), dtype=dtype)
+        return array(_window_values(name, window, n), dtype=dtype)
     out = asarray(window, dtype=dtype)
     if out.ndim != 1:
         raise ValueError(f"{name}: a window has one axis; got shape {out.shape}")
@@ -461,7 +467,7 @@ def istft(
     back = transforms.irfft if input_onesided else transforms.ifft
     parts = back(z, n=length)[..., :size]
     if isinstance(window, str | tuple):
-        win = array(_window_values(window, size), dtype=parts.dtype)
+        win = array(_window_values(name, window, size), dtype=parts.dtype)
     else:
         win = asarray(window)
         if win.shape != (size,):

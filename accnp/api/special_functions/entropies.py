@@ -6,6 +6,7 @@ In: nodes of one real floating dtype. Out: a node of it. Narrow dtypes are compu
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 
 import numpy as np
 
@@ -13,9 +14,10 @@ from accnp.api.arguments.convert import cast
 from accnp.api.elements import ufunc_rules as rules
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.primitives.custom import JvpRule, ruled
 from accnp.primitives.elementwise import like
 
-__all__ = ["box_cox", "box_cox_of_more", "divergence", "entropy_between", "in_double"]
+__all__ = ["box_cox", "box_cox_of_more", "divergence", "entropy", "entropy_between", "in_double"]
 
 DOUBLE = np.dtype(np.float64)
 
@@ -53,14 +55,68 @@ def _log_ratio(x: Node, y: Node) -> Node:
     return rules.select(near, o.log1p(off), o.sub(o.log(above), o.log(below)))
 
 
+def _sloped(
+    name: str, value: Callable[..., Node], slopes: Callable[..., list[Node]], *xs: Node
+) -> Node:
+    """A function whose slopes are given: products with infinite factors would make them nan."""
+
+    def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
+        parts = [o.mul(t, s) for t, s in zip(ts, slopes(*xs), strict=True) if t is not None]
+        return ruled(made, xs, run), [reduce(o.add, parts)]
+
+    def run(xs: list[Node]) -> list[Node]:
+        return [value(*xs)]
+
+    made = JvpRule(name, rule, {"jvp": f"_{name}_jvp", "symbolic_zeros": False})
+    return ruled(made, xs, run)[0]
+
+
+def entropy(x: Node) -> Node:
+    """-x log(x); 0 at 0, -inf below."""
+
+    def value(x: Node) -> Node:
+        zero, below = o.eq(x, like(x, 0)), o.lt(x, like(x, 0))
+        product = rules.select(zero, rules.filled(x, 0), o.mul(x, o.log(x)))
+        return rules.select(below, rules.filled(x, -np.inf), o.neg(product))
+
+    def slopes(x: Node) -> list[Node]:
+        inside = o.sub(like(x, -1), o.log(x))
+        return [rules.select(o.lt(x, like(x, 0)), rules.filled(x, 0), inside)]
+
+    return _sloped("entr", value, slopes, x)
+
+
 def entropy_between(x: Node, y: Node) -> Node:
     """x log(x / y); 0 where x is 0 and y >= 0, inf where either is below 0."""
-    both, a, b = _safe(x, y)
-    return _borders(x, y, both, o.mul(a, _log_ratio(a, b)))
+
+    def value(x: Node, y: Node) -> Node:
+        both, a, b = _safe(x, y)
+        return _borders(x, y, both, o.mul(a, _log_ratio(a, b)))
+
+    def slopes(x: Node, y: Node) -> list[Node]:
+        both, a, b = _safe(x, y)
+        inside = o.add(_log_ratio(a, b), like(a, 1)), o.neg(o.div(a, b))
+        return [rules.select(both, s, rules.filled(s, 0)) for s in inside]
+
+    return _sloped("rel_entr", value, slopes, x, y)
 
 
 def divergence(x: Node, y: Node) -> Node:
-    """x log(x / y) - x + y; near x = y by the series of t - log(1 + t), t = y / x - 1."""
+    """x log(x / y) - x + y."""
+
+    def slopes(x: Node, y: Node) -> list[Node]:
+        both, a, b = _safe(x, y)
+        by_y = o.sub(like(a, 1), o.div(a, b))
+        near = o.and_(o.gt(a, o.mul(like(a, 0.5), b)), o.lt(a, o.mul(like(a, 2), b)))
+        by_y = rules.select(near, o.div(o.sub(b, a), b), by_y)
+        by_x = rules.select(both, _log_ratio(a, b), rules.filled(a, -1))
+        return [by_x, rules.select(both, by_y, rules.filled(b, 1))]
+
+    return _sloped("kl_div", _divergence, slopes, x, y)
+
+
+def _divergence(x: Node, y: Node) -> Node:
+    """Near x = y by the series of t - log(1 + t), t = y / x - 1."""
     both, a, b = _safe(x, y)
     difference = o.sub(b, a)
     near = o.lt(o.abs(difference), o.mul(like(a, 0.25), a))

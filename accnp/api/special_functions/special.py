@@ -32,6 +32,7 @@ from accnp.api.special_functions.entropies import (
     box_cox,
     box_cox_of_more,
     divergence,
+    entropy,
     entropy_between,
     in_double,
 )
@@ -208,8 +209,7 @@ def entr(x: Any) -> Array:
     >>> float(jnp.scipy.special.entr(1.0))
     -0.0
     """
-    value = wrap(operands("entr", x)[0])
-    return where(value < 0, -np.inf, -xlogy(value, value))
+    return wrap(entropy(*operands("entr", x)))
 
 
 @api_boundary
