@@ -202,4 +202,4 @@ def test_functions_called_often_keep_what_they_close_over_apart_from_arguments()
     for _ in range(40):  # from the 17th on in machine code
         first, second = f(a, b)
         assert (first == x[[3, 1, 1]] * [2, 3, 4] + 1).all()
-        assert (second == [-1, -2, -3]).all()
+        assert second.tolist() == [-1, -2, -3]
