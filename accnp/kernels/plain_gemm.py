@@ -197,6 +197,7 @@ def namespace(floats: Fma, scope: dict[str, Any]) -> dict[str, Any]:
     for name, dtype in (("f4", np.float32), ("f8", np.float64), ("i4", np.int32)):
         count = RUN * 4 * VECTOR_BYTES // np.dtype(dtype).itemsize
         found["panel_" + name] = lambda dtype=dtype, count=count: np.empty(count, dtype)
+    for name, dtype in (("f4", np.float32), ("f8", np.float64)):
         long = 64 // np.dtype(dtype).itemsize * STRIP + 32 * LONG // np.dtype(dtype).itemsize
         found["lanes_" + name] = lambda dtype=dtype, count=long: np.empty(count, dtype)
     found["release"] = lambda p: None

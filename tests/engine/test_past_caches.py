@@ -92,10 +92,10 @@ def test_launches_take_the_way_past_the_caches(name, monkeypatch):
     monkeypatch.setattr(traffic, "LARGE", 1 << 12)
     engine._plans.clear()
     accnp.block_until_ready(f(*make()))
-    _, through_scratch, streamed = past_caches()
+    _, _, streamed = past_caches()
     (plan,) = engine._plans.values()
     (table,) = plan.quick.__defaults__  # type: ignore
-    assert table.words[3] == (through_scratch if name == "folds over rows" else streamed)
+    assert table.words[3] == streamed
 
 
 def test_loops_over_elements_and_rows_have_stores_of_their_own():
