@@ -71,6 +71,11 @@ class Array:
         real: Array
         imag: Array
         at: Any
+        sharding: Any
+        format: Any
+        addressable_shards: Any
+        global_shards: Any
+        is_fully_addressable: bool
         __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _binary
         __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = _binary
         __rpow__ = __matmul__ = __rmatmul__ = __and__ = __rand__ = __or__ = __ror__ = _binary
@@ -368,24 +373,6 @@ class Array:
         where = self._where()
         return where[0] if len(where) == 1 else where
 
-    @property
-    def sharding(self) -> Any:
-        """How the value lies on devices: a `Sharding`."""
-        return _shards().sharding_of(self)
-
-    @property
-    def addressable_shards(self) -> list[Any]:
-        """The parts of the value, one for each device."""
-        return _shards().shards(self)
-
-    global_shards = addressable_shards
-
-    @property
-    def format(self) -> Any:
-        """How the elements lie in memory and on devices."""
-        layouts = importlib.import_module("accnp.api.arrays.layouts")  # few programs ask
-        return layouts.format_of(self)
-
     def platform(self) -> str:
         """What the value lies on: "cpu"."""
         return next(iter(self.devices())).platform
@@ -395,23 +382,6 @@ class Array:
         """The line that recorded the operation, or None."""
         site = self._node.site
         return None if site is None else site_text(self._node)
-
-    @property
-    def flat(self) -> Any:
-        """Not implemented, as in jax; use `flatten()`."""
-        raise NotImplementedError("Array.flat: there is no iterator over elements; use x.flatten()")
-
-    @property
-    def device_buffer(self) -> Any:
-        """An older name; use `addressable_data(0)`."""
-        raise AttributeError("Array.device_buffer: a former name; use x.addressable_data(0)")
-
-    @property
-    def device_buffers(self) -> Any:
-        """An older name; use `addressable_shards`."""
-        raise AttributeError(
-            "Array.device_buffers: a former name; use the data of each of x.addressable_shards"
-        )
 
     @property
     def __cuda_array_interface__(self) -> Any:
@@ -433,18 +403,9 @@ class Array:
         found = self._node.aval.devices
         return found if found is not None else (engine.where(self._node),)
 
-    @property
-    def is_fully_addressable(self) -> bool:
-        """Whether this process holds the whole value; always true here."""
-        return True
-
 
 def _exchange() -> Any:
     return importlib.import_module("accnp.runtime.exchange")  # with the first GPU
-
-
-def _shards() -> Any:
-    return importlib.import_module("accnp.api.sharding.shards")  # few programs ask
 
 
 _new = Array.__new__

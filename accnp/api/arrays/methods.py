@@ -14,8 +14,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.algebra import products
 from accnp.api.arguments.convert import wrap
-from accnp.api.arrays import joining, manipulation, matrices
-from accnp.api.arrays.placement import made
+from accnp.api.arrays import joining, manipulation, matrices, placement
 from accnp.api.elements import ufuncs
 from accnp.api.elements.elementwise import OPERANDS
 from accnp.api.environment.namespace_info import API_VERSIONS
@@ -312,54 +311,6 @@ def _tobytes(self: Array, order: str = "C") -> bytes:
 
 
 @api_boundary
-def _to_device(self: Array, device: Any, *, stream: Any = None) -> Array:
-    """Return the array on a device; shape and dtype stay. A ValueError if it is no device.
-
-    >>> import accnp as jnp
-    >>> jnp.arange(2).to_device(jnp.devices()[0]).platform()
-    'cpu'
-    """
-    return made(self._node, device)
-
-
-@api_boundary
-def _unsafe_pointer(self: Array) -> int:
-    """The address of the elements, an integer; nobody may write there. Traced arrays raise.
-
-    >>> import accnp as jnp
-    >>> jnp.arange(2).unsafe_buffer_pointer() != 0
-    True
-    """
-    return self._look_there("array").ptr
-
-
-@api_boundary
-def _addressable(self: Array, index: int) -> Array:
-    """The part of the array on one of its devices, of its dtype and a part of its shape.
-
-    An IndexError if there are fewer devices.
-
-    >>> import accnp as jnp
-    >>> jnp.arange(2).addressable_data(0)
-    Array([0, 1], dtype=int32)
-    """
-    parts = self.addressable_shards
-    if not 0 <= index < len(parts):
-        raise IndexError(f"addressable_data: there are {len(parts)} devices; got index {index}")
-    return parts[index].data
-
-
-def _always(self: Array) -> bool:
-    """True: there is one process, whose devices share their memory."""
-    return True
-
-
-def _bytes_on_device(self: Array) -> int:
-    """How many bytes the elements take, of whatever shape and dtype."""
-    return self.nbytes
-
-
-@api_boundary
 def _setitem(self: Array, key: Any, value: Any) -> None:
     raise TypeError(
         "Array.__setitem__: arrays are immutable, item assignment is not supported; "
@@ -431,11 +382,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "copy": _copy,
     "clone": _copy,
     "round": ufuncs.round,
-    "addressable_data": _addressable,
-    "on_device_size_in_bytes": _bytes_on_device,
-    "unsafe_buffer_pointer": _unsafe_pointer,
     "tobytes": _tobytes,
-    "to_device": _to_device,
     "view": _view,
     "choose": taking.choose,
     "compress": _compress,
@@ -445,6 +392,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "sort": sorting.sort,
     "argsort": sorting.argsort,
     "argpartition": sorting.argpartition,
+    **placement.METHODS,
     # protocols
     "__array_namespace__": _array_namespace,
     "__contains__": _contains,
@@ -461,9 +409,9 @@ PROPERTIES: dict[str, Callable[[Array], Any]] = {
     "T": _transposed,
     "at": at,
     "imag": _imag,
-    "is_fully_replicated": _always,
     "mT": _matrix_transposed,
     "real": _real,
+    **placement.PROPERTIES,
 }
 
 

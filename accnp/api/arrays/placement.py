@@ -1,4 +1,5 @@
-"""Putting arrays on devices. In: trees of arrays, devices. Out: the same values, elsewhere.
+"""Putting arrays on devices, and asking where they lie. In: trees of arrays, devices. Out: the same
+values, elsewhere; methods and properties of `Array` for the tables of `methods.py`.
 
 Devices of the CPU share its memory: an array that is put on another of them has the same buffer,
 and is told apart by its type alone, so that what an expression may combine is known when it is
@@ -7,6 +8,8 @@ written. To a GPU, and back, values are copied: at once, or as soon as they are 
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Callable
 from typing import Any
 
 from accnp import engine
@@ -22,7 +25,7 @@ from accnp.runtime import device as devices_module
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device, devices, place
 
-__all__ = ["device_put", "is_place", "made", "put_node", "put_tree"]
+__all__ = ["METHODS", "PROPERTIES", "device_put", "is_place", "made", "put_node", "put_tree"]
 
 
 def put_node(x: Node, where: Devices) -> Node:
@@ -113,3 +116,110 @@ def device_put(
         CpuDevice(id=0)
     """
     return put_tree("device_put", x, device)
+
+
+# --- of `Array`, whose other tables are in `methods.py` ------------------------------------------
+
+
+@api_boundary
+def _to_device(self: Array, device: Any, *, stream: Any = None) -> Array:
+    """Return the array on a device; shape and dtype stay. A ValueError if it is no device.
+
+    >>> import accnp as jnp
+    >>> jnp.arange(2).to_device(jnp.devices()[0]).platform()
+    'cpu'
+    """
+    return made(self._node, device)
+
+
+@api_boundary
+def _unsafe_pointer(self: Array) -> int:
+    """The address of the elements, an integer; nobody may write there. Traced arrays raise.
+
+    >>> import accnp as jnp
+    >>> jnp.arange(2).unsafe_buffer_pointer() != 0
+    True
+    """
+    return self._look_there("array").ptr
+
+
+@api_boundary
+def _addressable(self: Array, index: int) -> Array:
+    """The part of the array on one of its devices, of its dtype and a part of its shape.
+
+    An IndexError if there are fewer devices.
+
+    >>> import accnp as jnp
+    >>> jnp.arange(2).addressable_data(0)
+    Array([0, 1], dtype=int32)
+    """
+    parts = self.addressable_shards
+    if not 0 <= index < len(parts):
+        raise IndexError(f"addressable_data: there are {len(parts)} devices; got index {index}")
+    return parts[index].data
+
+
+def _always(self: Array) -> bool:
+    """True: there is one process, whose devices share their memory."""
+    return True
+
+
+def _bytes_on_device(self: Array) -> int:
+    """How many bytes the elements take, of whatever shape and dtype."""
+    return self.nbytes
+
+
+def _shards() -> Any:
+    return importlib.import_module("accnp.api.sharding.shards")  # few programs ask
+
+
+def _sharding(self: Array) -> Any:
+    """How the value lies on devices: a `Sharding`."""
+    return _shards().sharding_of(self)
+
+
+def _parts(self: Array) -> list[Any]:
+    """The parts of the value, one for each device."""
+    return _shards().shards(self)
+
+
+def _format(self: Array) -> Any:
+    """How the elements lie in memory and on devices."""
+    layouts = importlib.import_module("accnp.api.arrays.layouts")  # few programs ask
+    return layouts.format_of(self)
+
+
+def _flat(self: Array) -> Any:
+    """Not implemented, as in jax; use `flatten()`."""
+    raise NotImplementedError("Array.flat: there is no iterator over elements; use x.flatten()")
+
+
+def _device_buffer(self: Array) -> Any:
+    """An older name; use `addressable_data(0)`."""
+    raise AttributeError("Array.device_buffer: a former name; use x.addressable_data(0)")
+
+
+def _device_buffers(self: Array) -> Any:
+    """An older name; use `addressable_shards`."""
+    raise AttributeError(
+        "Array.device_buffers: a former name; use the data of each of x.addressable_shards"
+    )
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    "addressable_data": _addressable,
+    "on_device_size_in_bytes": _bytes_on_device,
+    "to_device": _to_device,
+    "unsafe_buffer_pointer": _unsafe_pointer,
+}
+PROPERTIES: dict[str, Callable[[Array], Any]] = {
+    "addressable_shards": _parts,
+    "device_buffer": _device_buffer,
+    "device_buffers": _device_buffers,
+    "flat": _flat,
+    "format": _format,
+    "global_shards": _parts,
+    "is_fully_addressable": _always,
+    "is_fully_replicated": _always,
+    "sharding": _sharding,
+}
