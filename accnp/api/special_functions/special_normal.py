@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, promote_inexact, wrap
 from accnp.api.arguments.shapes import as_int
 from accnp.api.elements import ufunc_rules as rules
@@ -68,8 +69,9 @@ def _logit(p: Node) -> Node:
         rest = o.sub(like(p, 1), p)
         upper = o.ge(p, like(p, 0.5))
         size = o.log1p(o.div(o.abs(o.sub(like(p, 1), o.add(p, p))), o.min(p, rest)))
-        # There the quotient may overflow.
-        size = rules.select(o.lt(p, like(p, 1e-30)), o.neg(o.log(p)), size)
+        # There the quotient may overflow: in float16 (largest: 65504) from 1.5e-5 down.
+        low = like(p, max(1e-30, float(dtypes.finfo(p.aval.dtype).tiny)))
+        size = rules.select(o.lt(p, low), o.neg(o.log(p)), size)
         return [rules.select(upper, size, o.neg(size))]
 
     def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
