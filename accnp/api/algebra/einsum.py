@@ -5,6 +5,8 @@ from __future__ import annotations
 import string
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,8 @@ from accnp.ir.node import Node
 from accnp.ir.op import o
 
 __all__ = ["einsum", "einsum_path"]
+
+_SEARCHED = 10  # operands for which the best path is sought: 3**10 / 2 pairs, 0.1 s, once
 
 
 def _letters(operands: Sequence[Any]) -> tuple[str, list[Any]]:
@@ -196,7 +200,7 @@ def einsum(
     terms, result = parse(subscripts, [x.aval.ndim for x in nodes])
     _check_sizes(terms, nodes)
     work = list(zip(nodes, terms, strict=True))
-    for pair in _path(work, result, optimize):
+    for pair in _path(terms, [x.aval.shape for x in nodes], result, optimize):
         chosen = [work[i] for i in pair]
         work = [w for i, w in enumerate(work) if i not in pair]
         done = chosen[0]
@@ -213,19 +217,75 @@ def einsum(
     return wrap(y)
 
 
-def _path(work: list[Any], result: str, optimize: Any) -> list[tuple[int, ...]]:
-    if len(work) < 2:
-        return []
-    if len(work) == 2:
-        return [(0, 1)]
+def _path(
+    terms: list[str], shapes: list[tuple[int, ...]], result: str, optimize: Any
+) -> list[tuple[int, ...]]:
+    """The operands of each contraction, whose result becomes the last operand."""
+    n = len(terms)
+    if n < 3:
+        return [tuple(range(n))] * (n - 1)
     if isinstance(optimize, list | tuple) and optimize and not isinstance(optimize[0], str):
         return [tuple(p) for p in optimize]
-    how = "optimal" if len(work) <= 6 else "greedy"
     if optimize is False:
-        return [(0, 1)] + [(0, len(work) - 1 - k) for k in range(1, len(work) - 1)]
-    shapes = [np.broadcast_to(np.empty(()), x.aval.shape) for x, _ in work]
-    formula = ",".join(t for _, t in work) + "->" + result
-    return [tuple(sorted(p)) for p in np.einsum_path(formula, *shapes, optimize=how)[0][1:]]
+        return [(0, 1)] * (n - 1)
+    return list(_found_path(tuple(terms), tuple(shapes), result, optimize == "greedy"))
+
+
+@lru_cache(1024)
+def _found_path(
+    terms: tuple[str, ...], shapes: tuple[tuple[int, ...], ...], result: str, greedy: bool
+) -> tuple[tuple[int, ...], ...]:
+    if greedy or len(terms) > _SEARCHED:
+        arrays = [np.broadcast_to(np.empty(()), shape) for shape in shapes]
+        formula = ",".join(terms) + "->" + result
+        found = np.einsum_path(formula, *arrays, optimize="greedy")[0]
+        return tuple([tuple(sorted(p)) for p in found[1:]])
+    order: list[int] = [1 << i for i in range(len(terms))]  # sets of operands, as bits
+    path = []
+    for a, b in _best_pairs(terms, shapes, result):
+        pair = sorted((order.index(a), order.index(b)))
+        path.append(tuple(pair))
+        order = [m for m in order if m not in (a, b)] + [a | b]
+    return tuple(path)
+
+
+def _best_pairs(
+    terms: tuple[str, ...], shapes: tuple[tuple[int, ...], ...], result: str
+) -> list[tuple[int, int]]:
+    """The pairs of sets of operands with the fewest operations: for each set, of its best halves.
+
+    Lam, Sadayappan and Wenger, "On optimizing a class of multi-dimensional loops with reductions"
+    (1997).
+    """
+    size: dict[str, int] = {}
+    for term, shape in zip(terms, shapes, strict=True):
+        for c, n in zip(term, shape, strict=True):
+            size[c] = max(size.get(c, 1), n)
+    whole = (1 << len(terms)) - 1
+    inside = [
+        set().union(*[t for i, t in enumerate(terms) if m >> i & 1]) for m in range(whole + 1)
+    ]
+    left = [inside[m] & (set(result) | inside[whole ^ m]) for m in range(whole + 1)]
+    # Labels of one operand alone are summed before anything else, whatever the order.
+    best: dict[int, tuple[int, list[tuple[int, int]]]] = {
+        1 << i: (0, []) for i in range(len(terms))
+    }
+    for m in range(1, whole + 1):  # parts of a set are smaller numbers
+        if m in best:
+            continue
+        half = (m - 1) & m
+        found: tuple[int, list[tuple[int, int]]] | None = None
+        while half > m ^ half:  # each pair of halves once
+            a, b = m ^ half, half
+            both = left[a] | left[b]
+            cost = prod([size[c] for c in both]) * (1 + (both != left[m]))
+            cost += best[a][0] + best[b][0]
+            if found is None or cost < found[0]:
+                found = cost, [*best[a][1], *best[b][1], (a, b)]
+            half = (half - 1) & m
+        assert found is not None
+        best[m] = found
+    return best[whole][1]
 
 
 @api_boundary
@@ -243,9 +303,14 @@ def einsum_path(
     >>> jnp.einsum_path("ij,jk->ik", jnp.ones((2, 3)), jnp.ones((3, 4)))[0]
     [(0, 1)]
     """
-    shapes = [
-        np.broadcast_to(np.empty(()), np.shape(x)) if hasattr(x, "shape") else x for x in operands
-    ]
-    how = True if optimize in ("auto", True) else optimize
-    path, report = np.einsum_path(subscripts, *shapes, optimize=how)
-    return list(path[1:]), str(report)
+    if not isinstance(subscripts, str):
+        subscripts, arrays = _letters((subscripts, *operands))
+        operands = tuple(arrays)
+    shapes = [np.shape(x) for x in operands]
+    terms, result = parse(subscripts, [len(shape) for shape in shapes])
+    path = _path(terms, shapes, result, optimize) if len(terms) > 1 else [(0,)]
+    empty = [np.broadcast_to(np.empty(()), shape) for shape in shapes]
+    report = np.einsum_path(
+        ",".join(terms) + "->" + result, *empty, optimize=["einsum_path", *path]
+    )[1]
+    return path, str(report)
