@@ -22,7 +22,8 @@ import numpy as np
 from accnp.forks import renewed
 
 ALIGN = 64
-_SMALL = 4096  # up to here blocks are cut from slabs and have power-of-two sizes
+SMALL = 4096  # up to here blocks are cut from slabs and have power-of-two sizes
+MIDDLE = 1 << 20  # from here on all free blocks together are limited, not those of one size
 _SLAB = 1 << 18
 _HUGE = 1 << 21  # the size of a huge page
 _MAX_BYTES = 1 << 62
@@ -133,8 +134,8 @@ class Buffer:
         # May run in any thread and under any lock: only atomic operations, no lock of ours. Machine
         # code stands in its place once there are jitted functions (`records.py`).
         size = self._class
-        if size and _SMALL is not None:  # None: the interpreter is taking the module apart
-            if size <= _SMALL or _has_room(size):
+        if size and SMALL is not None:  # None: the interpreter is taking the module apart
+            if size <= SMALL or _has_room(size):
                 _pool.free[size].append((self.ptr, self._memory))
             else:
                 _pool.dropped.append(size)
@@ -165,7 +166,7 @@ def count_reuses(word: ctypes.c_int64) -> None:
 
 
 def _has_room(size: int) -> bool:
-    if size < 1 << 20:
+    if size < MIDDLE:
         return len(_pool.free[size]) * size < _pool.limit >> 4
     return _pool.kept_bytes() + size <= _pool.limit
 
@@ -174,7 +175,7 @@ def size_class(nbytes: int) -> int:
     """The block size used for a request: a power of two, or 1.25, 1.5, 1.75 times one."""
     if nbytes <= ALIGN:
         return ALIGN
-    if nbytes <= _SMALL:
+    if nbytes <= SMALL:
         return 1 << (nbytes - 1).bit_length()
     step = 1 << ((nbytes - 1).bit_length() - 3)
     return -(-nbytes // step) * step
@@ -186,7 +187,7 @@ def empty(nbytes: int) -> Buffer:
         if nbytes < 0:
             raise ValueError(f"empty: a size cannot be negative; got {nbytes}; pass 0 or more")
         size = 64
-    elif nbytes <= _SMALL:
+    elif nbytes <= SMALL:
         size = 1 << (nbytes - 1).bit_length()
     else:
         size = size_class(nbytes)
@@ -204,7 +205,7 @@ def _allocate(size: int, asked: int) -> _Memory:
     with _pool.lock:
         _pool.account_dropped()
         blocks = _pool.free.setdefault(size, deque())
-        if size <= _SMALL:
+        if size <= SMALL:
             slab = np.empty(_SLAB + ALIGN, np.uint8)
             _pool.slabs.append(slab)  # slabs stay: their pieces only move in and out of the pool
             first = -(-slab.ctypes.data // ALIGN) * ALIGN
@@ -413,7 +414,7 @@ def trim() -> int:
     """Give free blocks back to the system (slab pieces stay); returns their bytes."""
     freed = 0
     for size, blocks in list(_pool.free.items()):
-        if size <= _SMALL:
+        if size <= SMALL:
             continue
         while True:
             try:

@@ -5,6 +5,8 @@ keep what (`records` fills them in), access to slots, a buffer from the pool, an
 
 from __future__ import annotations
 
+from accnp.runtime.buffer import MIDDLE, SMALL
+
 __all__ = ["DROP", "LAYOUT", "LEAVES", "TEXT", "WORDS"]
 
 DROP, LAYOUT = "accnp_drop", "accnp_layout"
@@ -19,7 +21,6 @@ LEAVES = 7
 _word = WORDS.index
 _LEAF = len(WORDS)
 _WORDS = _LEAF + 2 * LEAVES
-_SMALL, _MIDDLE = 4096, 1 << 20  # see `buffer.Buffer.__del__`
 
 TEXT = f"""
 @_Py_NoneStruct = external global i8
@@ -210,10 +211,10 @@ find:
   %strange = icmp eq i8* %blocks, null
   br i1 %strange, label %end, label %measure
 measure:
-  %small = icmp sle i64 %size, {_SMALL}
+  %small = icmp sle i64 %size, {SMALL}
   br i1 %small, label %keep, label %middle
 middle:
-  %large = icmp sge i64 %size, {_MIDDLE}
+  %large = icmp sge i64 %size, {MIDDLE}
   br i1 %large, label %ask, label %room
 room:
   %limits = call i8* @object(i64 {_word("limits")})
