@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from accnp import engine
-from accnp.codegen import columns, cpu, short
+from accnp.codegen import columns, cpu, short, split
 from accnp.engine import execute, steps
 from accnp.passes import clusters, costs, fuse, lower, reasons, spaces
 
@@ -34,7 +34,7 @@ def small_blocks():
             patch.setattr(module, "ROWS", 4)
         # Columns of arrays as small as these would all be short.
         patch.setattr(short, "COLUMNS", 3)
-        patch.setattr(cpu, "CHUNK", 32)
+        patch.setattr(split, "CHUNK", 32)
         patch.setattr(spaces, "CHUNK", 32)
         yield
     engine._plans.clear()
