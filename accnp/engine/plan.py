@@ -299,8 +299,9 @@ class Planner:
     def library(self, v: Value) -> HostStep:
         """The call of a function on (strided views of) the operands of a value."""
         step = HostStep(v)
-        for x in v.inputs:
-            base, chain = strip_views(x)
+        for i, x in enumerate(v.inputs):
+            # What is taken is whole, or one repeated value, whatever views of it others store.
+            base, chain = strip_views(x, through=i == v.op.takes)
             if x.stored or x.is_leaf:
                 base, chain = x, ()
             size = base.aval.dtype.itemsize

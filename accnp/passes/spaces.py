@@ -50,10 +50,11 @@ def in_kernel(v: Any) -> bool:
     return v.aval.dtype in NATIVE and all([x.aval.dtype in NATIVE for x in v.inputs])
 
 
-def strip_views(v: Any) -> tuple[Any, tuple[Any, ...]]:
-    """Return the value below the views on top of `v`, and those views, outermost first."""
+def strip_views(v: Any, through: bool = False) -> tuple[Any, tuple[Any, ...]]:
+    """Return the value below the views on top of `v`, and those views, outermost first; `through`
+    those as well that are stored for others."""
     chain = []
-    while v.op.kind == "view" and not v.stored and in_kernel(v):
+    while v.op.kind == "view" and (through or not v.stored) and in_kernel(v):
         chain.append(v)
         v = v.inputs[0]
     return v, tuple(chain)

@@ -168,3 +168,16 @@ def test_joined_parts_of_joined_parts_under_another_shape():
         return g
 
     same(f(jnp), f(np), V)
+
+
+def test_zeros_in_batches_scattered_into_after_a_loop_has_read_them():
+    def f(x):
+        z = jnp.zeros((10, 4))
+        last, _ = lax.scan(lambda c, row: (c + row, None), x, z)
+        return jnp.broadcast_to(z, (3, 10, 4)).at[:, 1].set(last)
+
+    x = jnp.arange(4.0)
+    want = np.zeros((3, 10, 4), np.float32)
+    want[:, 1] = np.arange(4.0)
+    for g in (f, jnp.jit(f)):
+        np.testing.assert_array_equal(g(x), want)
