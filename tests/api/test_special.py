@@ -172,3 +172,11 @@ def test_refusals():
         accnp.grad(special.expn)(1.0, 2.0)
     with pytest.raises(AttributeError, match="did you mean 'dawsn'"):
         _ = special.dawson
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_box_cox_at_zero_to_the_zero(dtype):
+    x = jnp.asarray([0, 1, 2, -1], dtype)
+    found = np.asarray(special.boxcox(x, jnp.asarray(0, dtype)), "float32")
+    np.testing.assert_allclose(found, [-np.inf, 0, np.log(2), np.nan], rtol=1e-2)
+    assert special.boxcox1p(jnp.asarray(-1, dtype), jnp.asarray(0, dtype)) == -np.inf

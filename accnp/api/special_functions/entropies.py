@@ -135,7 +135,8 @@ def _divergence(x: Node, y: Node) -> Node:
 
 def _box_cox(log: Node, power: Callable[[], Node], by: Node) -> Node:
     """(exp(t) - 1) / by, t = by log; by the power itself where exp would lose digits of t."""
-    t = o.mul(by, log)
+    nothing = o.and_(o.eq(by, like(by, 0)), o.not_(o.is_finite(log)))  # 0 times inf is no number
+    t = o.mul(by, rules.select(nothing, rules.filled(log, 0), log))
     size = o.abs(t)
     # At 0 the first terms of the series, for the sake of the derivative.
     small, large = o.lt(size, like(t, 1e-9)), o.gt(size, like(t, 1))
