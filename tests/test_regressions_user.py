@@ -59,3 +59,10 @@ def test_eight_bit_floats_of_every_kind_are_operands(name: str) -> None:
 def test_a_negative_number_of_classes_is_named() -> None:
     with pytest.raises(ValueError, match=r"one_hot: num_classes cannot be negative; got -1"):
         jnp.nn.one_hot(jnp.array([0, 1]), -1)
+
+
+def test_a_library_operation_with_one_result_in_a_tuple_is_computed_again_and_again():
+    # The short way of eager operations took its tuple of one for the result itself.
+    for n in range(1, 20):
+        x = jnp.eye(3) * n
+        assert repr(jnp.linalg.svd(x, compute_uv=False)) == repr(jnp.full(3, float(n)))

@@ -135,7 +135,7 @@ _refresh()
 def _remember(node: Node, plan: Plan) -> None:
     """Let single operations of this form, on one operand or two, take the short way."""
     small = plan.quick is not None and not (plan.constants or plan.spare)
-    small = small and len(plan.out_avals) == 1
+    small = small and len(plan.out_avals) == 1 and type(node.aval) is not tuple
     if small and node.form is not None and node.op.takes is None and len(node.inputs) in (1, 2):
         _plans[node.form, node.inputs[0] is node.inputs[-1]] = plan
 
