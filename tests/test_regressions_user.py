@@ -64,5 +64,5 @@ def test_a_negative_number_of_classes_is_named() -> None:
 def test_a_library_operation_with_one_result_in_a_tuple_is_computed_again_and_again():
     # The short way of eager operations took its tuple of one for the result itself.
     for n in range(1, 20):
-        x = jnp.eye(3) * n
+        x = jnp.asarray(np.eye(3, dtype="float32") * n)
         np.testing.assert_allclose(jnp.linalg.svd(x, compute_uv=False), [n] * 3, rtol=1e-6)
