@@ -416,10 +416,9 @@ PROPERTIES: dict[str, Callable[[Array], Any]] = {
 
 
 def _named(function: Any, name: str) -> Any:
-    """Name methods for tracebacks and help; functions of the namespace keep their names."""
-    if name.startswith("__") or function.__name__.startswith("_"):
-        function.__name__ = name
-        function.__qualname__ = f"Array.{name}"
+    """Name a method for tracebacks and help."""
+    function.__name__ = name
+    function.__qualname__ = f"Array.{name}"
     return function
 
 
@@ -434,7 +433,9 @@ def install() -> None:
     for name, function in _UNARY.items():
         setattr(Array, f"__{name}__", function)
     for name, function in METHODS.items():
-        setattr(Array, name, _named(function, name))
+        # Functions of the namespace keep their names, by which keys are served, too.
+        private = function.__name__.startswith("_")
+        setattr(Array, name, _named(function, name) if private else function)
     for name, function in PROPERTIES.items():
         setattr(Array, name, property(function))
 
