@@ -136,9 +136,10 @@ class Array:
 
     def __len__(self) -> int:
         try:
-            if not self._node.aval.shape:
+            shape = self.shape
+            if not shape:
                 raise TypeError("len() of unsized object")
-            return self._node.aval.shape[0]
+            return shape[0]
         except TypeError as error:
             hide_frames(error)
             raise

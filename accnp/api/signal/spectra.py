@@ -278,7 +278,7 @@ def _spectral(
     times = arange(size / 2, longest - size / 2 + 1, step, dtype=real) / fs
     if boundary is not None:
         times = times - size / 2 / fs
-    result = result.astype(complex_ if pair or short_time else real)
+    result = result.astype(complex_) if pair or short_time else uf.real(result).astype(real)
     return freqs, times, moveaxis(result, -1, d)
 
 

@@ -113,6 +113,8 @@ def tile(operand: Any, reps: Sequence[int]) -> Array:
     """
     node = as_node(operand, "lax.tile")
     times = as_shape(reps, "lax.tile")
+    if np.ndim(reps) == 0:
+        raise TypeError(f"lax.tile: reps must have one number for each axis; got {reps!r}")
     if len(times) != node.aval.ndim:
         raise TypeError(
             f"lax.tile: reps length must be equal to the ndim of x, got {len(times)} and "
