@@ -143,6 +143,18 @@ def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[
 # --- flat arguments ------------------------------------------------------------------------------
 
 
+def _flat_results(fun: WrappedFun, call: Callable[..., Any]) -> tuple[WrappedFun, Store]:
+    """Put in a function's place one that returns leaves and leaves their structure behind."""
+    aux = Store()
+
+    def flat(*leaves: Any) -> list[Any]:
+        out, tree = tree_flatten(call(*leaves))
+        aux.store(tree)
+        return out
+
+    return fun.wrap(flat), aux
+
+
 def flatten_fun(fun: WrappedFun, in_tree: PyTreeDef, **_: Any) -> tuple[WrappedFun, Store]:
     """Make a function of leaves of one that takes `(args, kwargs)` of the structure `in_tree`.
 
@@ -158,27 +170,17 @@ def flatten_fun(fun: WrappedFun, in_tree: PyTreeDef, **_: Any) -> tuple[WrappedF
         >>> flat.call_wrapped(*leaves), out_tree()
         ([1, 2], PyTreeDef((*, *)))
     """
-    aux = Store()
 
-    def flat(*leaves: Any) -> list[Any]:
+    def call(*leaves: Any) -> Any:
         args, kwargs = tree_unflatten(in_tree, leaves)
-        out, tree = tree_flatten(fun.call_wrapped(*args, **kwargs))
-        aux.store(tree)
-        return out
+        return fun.call_wrapped(*args, **kwargs)
 
-    return fun.wrap(flat), aux
+    return _flat_results(fun, call)
 
 
 def flatten_fun_nokwargs(fun: WrappedFun, in_tree: PyTreeDef, **_: Any) -> tuple[WrappedFun, Store]:
     """Do as `flatten_fun` does, for positional arguments of the structure `in_tree` only."""
-    aux = Store()
-
-    def flat(*leaves: Any) -> list[Any]:
-        out, tree = tree_flatten(fun.call_wrapped(*tree_unflatten(in_tree, leaves)))
-        aux.store(tree)
-        return out
-
-    return fun.wrap(flat), aux
+    return _flat_results(fun, lambda *leaves: fun.call_wrapped(*tree_unflatten(in_tree, leaves)))
 
 
 def argnums_partial(

@@ -101,41 +101,30 @@ def _general(
     return init_fun, lambda params, x, **_: convolve(x, params[0]) + params[1]
 
 
-def GeneralConv(
-    dimension_numbers: Any,
-    out_chan: int,
-    filter_shape: Shape,
-    strides: Sequence[int] | None = None,
-    padding: Any = "VALID",
-    W_init: Any = None,
-    b_init: Callable[..., Any] = _SMALL,
-) -> Layer:
-    """Make a convolution with a bias, of axes as `dimension_numbers` says; see
-    `lax.conv_general_dilated`."""
-    convolve = functools.partial(
-        conv_general_dilated, window_strides=strides or (1,) * len(filter_shape), padding=padding,
-        dimension_numbers=dimension_numbers,
-    )  # fmt: skip
-    return _general(convolve, dimension_numbers, out_chan, filter_shape, W_init, b_init)
+def _convolution(operation: Callable[..., Any]) -> Callable[..., Layer]:
+    def layer(
+        dimension_numbers: Any,
+        out_chan: int,
+        filter_shape: Shape,
+        strides: Sequence[int] | None = None,
+        padding: Any = "VALID",
+        W_init: Any = None,
+        b_init: Callable[..., Any] = _SMALL,
+    ) -> Layer:
+        """Make a convolution, or a transposed one, with a bias, of axes as `dimension_numbers`
+        says; see `lax.conv_general_dilated` and `lax.conv_transpose`."""
+        steps = strides or (1,) * len(filter_shape)
+
+        def convolve(x: Any, weights: Any) -> Any:
+            return operation(x, weights, steps, padding, dimension_numbers=dimension_numbers)
+
+        return _general(convolve, dimension_numbers, out_chan, filter_shape, W_init, b_init)
+
+    return layer
 
 
-def GeneralConvTranspose(
-    dimension_numbers: Any,
-    out_chan: int,
-    filter_shape: Shape,
-    strides: Sequence[int] | None = None,
-    padding: Any = "VALID",
-    W_init: Any = None,
-    b_init: Callable[..., Any] = _SMALL,
-) -> Layer:
-    """Make a transposed convolution with a bias; see `lax.conv_transpose`."""
-    convolve = functools.partial(
-        conv_transpose, strides=strides or (1,) * len(filter_shape), padding=padding,
-        dimension_numbers=dimension_numbers,
-    )  # fmt: skip
-    return _general(convolve, dimension_numbers, out_chan, filter_shape, W_init, b_init)
-
-
+GeneralConv = _convolution(conv_general_dilated)
+GeneralConvTranspose = _convolution(conv_transpose)
 Conv = functools.partial(GeneralConv, ("NHWC", "HWIO", "NHWC"))
 ConvTranspose = functools.partial(GeneralConvTranspose, ("NHWC", "HWIO", "NHWC"))
 Conv1DTranspose = functools.partial(GeneralConvTranspose, ("NHC", "HIO", "NHC"))
