@@ -113,12 +113,10 @@ def tile(operand: Any, reps: Sequence[int]) -> Array:
     """
     node = as_node(operand, "lax.tile")
     times = as_shape(reps, "lax.tile")
-    if np.ndim(reps) == 0:
-        raise TypeError(f"lax.tile: reps must have one number for each axis; got {reps!r}")
-    if len(times) != node.aval.ndim:
+    if np.ndim(reps) == 0 or len(times) != node.aval.ndim:
         raise TypeError(
-            f"lax.tile: reps length must be equal to the ndim of x, got {len(times)} and "
-            f"{node.aval.ndim}; jnp.tile takes any"
+            f"lax.tile: reps length must be equal to the ndim of x ({node.aval.ndim}), "
+            f"got {reps!r}; jnp.tile takes any"
         )
     return tile_p.bind(wrap(node), reps=times)
 
