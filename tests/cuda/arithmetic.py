@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from accnp.runtime.compile import get_kernel
@@ -372,7 +373,23 @@ def _lop3(op: list[str], kind: str) -> Found:
 _ROUNDING = {"rni": np.rint, "rmi": np.floor, "rpi": np.ceil, "rzi": np.trunc}
 
 
+_PAIRS = {"f16x2": np.dtype(np.float16), "bf16x2": np.dtype(ml_dtypes.bfloat16)}
+
+
+def _pair(op: list[str], kind: str) -> Found:
+    """Two numbers into the halves of a word, the first of them into the upper one."""
+    act = _finish(op, lambda x: np.asarray(x).astype(_PAIRS[op[-2]]))
+
+    def both(x: Any, y: Any) -> Any:
+        x, y = (act(v).view(np.uint16).astype(np.uint32) for v in (x, y))
+        return x << np.uint32(16) | y
+
+    return [kind] * 2, both, False
+
+
 def _cvt(op: list[str], kind: str) -> Found:
+    if op[-2] in _PAIRS:
+        return _pair(op, kind)
     target, source = _dtype(op[-2]), _dtype(kind)
     how = next((f for name, f in _ROUNDING.items() if name in op), None)
 

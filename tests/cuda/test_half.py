@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from cuda.forms import Case, grids_of
 from cuda.support import same_bits
+from cuda.test_op_table import of
+from primitives.cases import CASES
 
 import accnp as jnp
 from accnp.codegen.cpu import generate
@@ -40,3 +42,25 @@ def test_the_bits_are_those_of_the_processor(name, code):
                 assert np.allclose(f.astype("f8"), w.astype("f8"), rtol=eps, atol=eps)
         made = ptx_of(text.source, text.signature, tasks=text.tasks, cc=(8, 0))
         assert ".target sm_80" in made.text
+
+
+HALVES = sorted({n for n, cases in CASES.items() if any(x.dtype.kind == "f" for x in
+                                                        map(np.asarray, cases[0].inputs))})  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_every_operation_has_the_bits_of_the_processor(name, fake):
+    """Indexing, scatters, sorts, scans, windows, products: all of the table that takes halves."""
+    case, (device,) = CASES[name][0], jnp.devices("gpu")
+    for code in ("f2", "e2"):
+        given = [np.asarray(x) for x in case.inputs]
+        given = [x.astype(code_dtype(code)) if x.dtype.kind == "f" else x for x in given]
+        arrays = [jnp.asarray(x) for x in given]
+        try:
+            want = [np.asarray(x) for x in of(name, case, arrays)]
+        except (TypeError, ValueError):  # an operation of wider types
+            continue
+        there = [jnp.device_put(x, device) for x in arrays]
+        for f, w in zip(of(name, case, there), want, strict=True):
+            assert f.dtype == w.dtype
+            assert same_bits(np.asarray(f), w).all()
