@@ -3,11 +3,14 @@
 import json
 from collections import Counter
 from itertools import combinations, count, pairwise
+from threading import Event, Thread
+from time import thread_time
 
 import numpy as np
 import pytest
 
 import accnp
+from accnp.bench import timing
 from accnp.runtime.bandwidth import bandwidth, streaming_copy
 from benchmarks import registry
 from benchmarks.expressions import Expression, normal
@@ -28,8 +31,35 @@ def test_calls_take_turns_and_alternate_their_order():
     seen = []
     calls = {"a": lambda: seen.append("a"), "b": lambda: seen.append("b")}
     timings = interleave(calls, rounds=4, number=2, warm=1)
-    assert "".join(seen) == "ab" + "aabb" + "bbaa" + "bbaa" + "aabb"
+    # Each turn begins with a call that is not counted.
+    assert "".join(seen) == "ab" + "aaabbb" + "bbbaaa" + "bbbaaa" + "aaabbb"
     assert [len(t.seconds) for t in timings.values()] == [4, 4]
+
+
+def test_a_turn_begins_when_other_threads_do_nothing(monkeypatch):
+    worked = iter([0.0, 0.001, 0.002, 0.00205])
+    monkeypatch.setattr(timing, "_others", lambda: next(worked))
+    timing._rest()
+    assert next(worked, None) is None
+
+
+def test_the_work_of_other_threads_is_counted_while_they_live():
+    done, end = Event(), Event()
+
+    def work():
+        while thread_time() < 0.02:
+            pass
+        done.set()
+        end.wait()
+
+    thread = Thread(target=work)
+    before = timing._others()
+    thread.start()
+    assert done.wait(20)
+    found = timing._others() - before
+    end.set()
+    thread.join()
+    assert found >= 0.02
 
 
 @pytest.mark.parametrize("number", [2, 3, 4, 5, 6])
@@ -115,10 +145,11 @@ def test_the_best_of_several_peers_is_the_one_of_the_smallest_median():
 def test_short_calls_are_paced_to_samples_of_a_millisecond(monkeypatch):
     clock = count()
     monkeypatch.setattr("accnp.bench.timing.perf_counter", lambda: next(clock) * 1e-5)
+    monkeypatch.setattr(timing, "_rest", lambda: None)
     calls = []
-    timings = paced({"a": lambda: calls.append(1)}, rounds=9, seconds=0.0201)
+    timings = paced({"a": lambda: calls.append(1)}, rounds=9, seconds=0.0206)
     assert len(timings["a"].seconds) == 20
-    assert len(calls) == 2 + 1 + 20 * 100
+    assert len(calls) == 2 + 1 + 20 * (1 + 100)
 
 
 def test_rows_are_selected_by_group_name_or_pattern():

@@ -1,14 +1,18 @@
 """Interleaved timing: named calls come in, a `Timing` per name goes out.
 
 The calls take turns, so that a change in the machine's load falls on all of them. The ratio of two
-is the median of the ratios within each round.
+is the median of the ratios within each round. Each is timed as in a program that calls nothing
+else: when the threads of the one before have gone to sleep, and after a call that is not counted.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import os
 import platform
 import statistics
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -44,8 +48,10 @@ def interleave(
 ) -> dict[str, Timing]:
     """Time the calls in turns; each sample runs a call `number` times.
 
-    Who follows whom changes from round to round: threads of the last one may look for more work,
-    on a processor, for another millisecond, and the caches are full of its operands.
+    Before each sample all threads of the process must rest (OpenBLAS's look for more work, on a
+    processor, for 2^28 cycles, 100 ms), and the call is made once outside the clock: it brings its
+    operands near and wakes its threads, as the call before does where one library is used. With
+    `warm` 0, where each call is another one, it is not. Who follows whom changes all the same.
 
     What a call returns is kept until its clock has stopped; garbage is collected between rounds
     (that of the rounds: what was there before is frozen, or looking through it would take longer
@@ -63,6 +69,9 @@ def interleave(
         for index in range(rounds):
             gc.collect()
             for name, call in _order(list(calls.items()), index):
+                _rest()
+                if warm:
+                    call()
                 start = perf_counter()
                 for _ in range(number):
                     kept = call()
@@ -84,18 +93,50 @@ def _order(calls: list[tuple[str, Call]], index: int) -> list[tuple[str, Call]]:
     return order[::-1] if index % 2 else order
 
 
+def _rest() -> None:
+    """Wait until other threads of the process do nothing; for half a second at most."""
+    begun = perf_counter()
+    before = _others()
+    while perf_counter() - begun < 0.5:
+        time.sleep(1e-3)
+        now = _others()
+        if now - before < 1e-4:
+            return
+        before = now
+
+
+def _others() -> float:
+    """CPU seconds of the other threads, those of this moment too.
+
+    Where Linux counts a whole process, it knows of running threads what they had done at the last
+    tick of its clock; asked for one thread, it counts to the moment.
+    """
+    try:
+        threads = [int(name) for name in os.listdir("/proc/self/task")]
+    except OSError:
+        return time.process_time() - time.thread_time()
+    total = 0.0
+    for thread in threads:
+        if thread != threading.get_native_id():
+            with contextlib.suppress(OSError):  # it has ended
+                total += time.clock_gettime((~thread << 3) | 6)
+    return total
+
+
 def paced(calls: Mapping[str, Call], rounds: int, seconds: float = 6.0) -> dict[str, Timing]:
     """`interleave` with numbers that fit the calls: samples of 1 ms or more where a call is short,
     five times the rounds where there is time for them, all of it in about so many seconds."""
-    took = []
+    took, rested = [], 0.0
     for call in calls.values():
         for _ in range(2):  # the first one compiles
             start = perf_counter()
             call()
             once = perf_counter() - start
         took.append(once)
+        _rest()
+        rested += perf_counter() - start - once
     number = max(1, round(1e-3 / min(took)))
-    turn = number * sum(took)
+    turn = (number + 1) * sum(took) + rested
     return interleave(calls, max(5, min(5 * rounds, int(seconds / turn))), number, warm=1)
 
 
