@@ -54,6 +54,15 @@ _JAX = {
     "experimental.array_serialization": _ARRAYS,
     "experimental.maps": _MAPS,
     "experimental.stax": "=example_libraries:stax",
+    "experimental.hijax": "types of the user's inside tracing: use pytrees with jax.custom_vjp, or "
+    "primitives of jax.extend.core",
+    "experimental.cur_qdd": "a part of hijax: use jax.new_ref for what changes",
+    "experimental.mosaic": "dialects of a compiler for TPUs: use accnp.experimental.pallas or "
+    "accnp.kernel",
+    "experimental.colocated_python": "arrays lie on this host: call the function itself, or by "
+    "jax.pure_callback",
+    "experimental.topologies": "there is no machine but this one: see jax.devices",
+    "experimental.serialize_executable": "use jax.export.export, and its serialize",
     "experimental.MutableArray": "use jax.Ref, made by jax.new_ref",
     "experimental.mutable_array": "use jax.new_ref",
     "experimental.host_callback": "use jax.pure_callback or jax.experimental.io_callback",
@@ -182,8 +191,61 @@ _NUMPY = {
     "linalg.test": _PLAIN.format("linalg.test"),
 }  # fmt: skip
 
+# Kernels over grids: names of old, and what is about cores and memories that are not here.
+_CORES = "no mesh of cores is here: use pallas_call, whose grid is a loop, or accnp.kernel"
+_WAITS = (
+    "there is one memory and one thread, so that copies are done when they start and nothing waits"
+)
+_PALLAS = {
+    **{name: f"=api.pallas.masked:{name}_at" for name in ("load", "store", "swap")},
+    **{
+        name: f"=api.pallas.masked:{name}"
+        for name in (
+            "atomic_add",
+            "atomic_and",
+            "atomic_cas",
+            "atomic_max",
+            "atomic_min",
+            "atomic_or",
+            "atomic_xchg",
+            "atomic_xor",
+            "dot",
+            "max_contiguous",
+        )
+    },
+    **dict.fromkeys(("core_map", "delay", "kernel", "mosaic_gpu", "tpu_sc"), _CORES),
+    **dict.fromkeys(
+        (
+            "semaphore",
+            "semaphore_read",
+            "semaphore_signal",
+            "semaphore_wait",
+            "DeviceIdType",
+            "tpu.async_remote_copy",
+            "tpu.core_barrier",
+            "tpu.get_barrier_semaphore",
+            "tpu.make_async_remote_copy",
+            "tpu.semaphore_read",
+            "tpu.semaphore_signal",
+            "tpu.semaphore_wait",
+        ),
+        _WAITS,
+    ),
+    "get_global": _CORES,
+    "pallas_call_p": "a call is a scan: see jax.make_jaxpr",
+    "ops": "kernels for TPUs: use jax.nn.dot_product_attention and its like",
+    "select_ref": "use jax.lax.cond, whose branches read references",
+    "tpu.prng_seed": "use jax.random with a key that is an operand",
+    "tpu.prng_random_bits": "use jax.random.bits with a key that is an operand",
+    "tpu.repeat": "use jnp.tile",
+    "tpu.TPUCompilerParams": "=api.pallas.devices:CompilerParams",
+    "tpu.TPUMemorySpace": "=api.pallas.devices:TpuMemorySpace",
+    "triton.TritonCompilerParams": "=api.pallas.devices:TritonParams",
+}
+
 GONE = {
     **{f"accnp.{name}": what for name, what in _JAX.items()},
+    **{f"accnp.experimental.pallas.{name}": what for name, what in _PALLAS.items()},
     **{f"accnp.numpy.{name}": what for name, what in _NUMPY.items()},
     **{f"accnp.random.{name}": _KEYS.format(today) for name, today in _RANDOM.items()},
 }

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         multihost_utils,
         ode,
         optimizers,
+        pallas,
         pjit,
         shard_map,
         sparse,
@@ -34,6 +35,7 @@ _LATER = (
     "multihost_utils",
     "ode",
     "optimizers",
+    "pallas",
     "pjit",
     "shard_map",
     "sparse",
@@ -41,8 +43,8 @@ _LATER = (
 )
 __all__ = [
     "checkify", "compilation_cache", "disable_jit", "enable_x64", "io_callback", "layout",
-    "mesh_utils", "multihost_utils", "ode", "optimizers", "pjit", "shard_map", "sparse",
-    "xla_metadata",
+    "mesh_utils", "multihost_utils", "ode", "optimizers", "pallas", "pjit", "shard_map",
+    "sparse", "xla_metadata",
 ]  # fmt: skip
 
 __getattr__ = _nearest(__name__, __all__, {name: f"{__name__}.{name}" for name in _LATER})

@@ -58,6 +58,7 @@ class Trace:
         "parent",
         "previous",
         "recorded",
+        "refs",
         "start",
         "walked",
     )
@@ -80,6 +81,8 @@ class Trace:
         )
         self.start = len(self.recorded)
         self.effects: list[Any] = []  # the nodes recorded in it that have an effect, in order
+        # In bodies of loops and branches: the references from outside that are used, by identity.
+        self.refs: dict[int, Any] | None = None
 
     def __enter__(self) -> Trace:
         self.active = True

@@ -81,3 +81,90 @@ def test_what_is_refused():
     accnp.free_ref(ref)
     with pytest.raises(ValueError, match="was freed"):
         ref[0]
+
+
+def in_loops(m):
+    def f(x):
+        ref = m.new_ref(x)
+
+        def body(i, c):
+            ref[i] = ref[i] * 2.0 + c
+
+            def yes():
+                ref[0] += 1.0
+
+            m.lax.cond(i > 1, yes, lambda: None)
+            return c + ref[0]
+
+        c = m.lax.fori_loop(0, 4, body, 1.0)
+
+        def step(count):
+            ref[m.ds(count, 2)] += 1.0
+            return count + 1
+
+        d = m.lax.while_loop(lambda count: count < 2, step, 0)
+
+        def shift(c, x):
+            old = ref[1]
+            ref[1] = x
+            return c + old, ref[0]
+
+        e = m.lax.scan(shift, 0.0, m.numpy.arange(3.0))
+        m.lax.switch(d, [lambda: None, lambda: m.ref.addupdate(ref, 2, 1.0)])
+        return c, d, e, ref[...]
+
+    x = m.numpy.arange(4.0)
+    rows = m.numpy.stack([x, x + 1])
+    # jax has no vmap of branches that write to references
+    each = m.vmap(f)(rows) if m is accnp else m.tree.map(lambda *r: np.stack(r), f(x), f(x + 1))
+    return f(x), m.jit(f)(x), each, m.jvp(lambda x: f(x)[3], (x,), (x + 1,))
+
+
+def by_boxes(m):
+    def f(x, i):
+        ref = m.new_ref(x)
+        ref[m.ds(i, 2), 1:] = ref[m.ds(i, 2), :2] * 2
+        ref[i] += 1
+        m.ref.addupdate(ref, (i, m.ds(i, 2)), m.numpy.ones(2))
+        ref.at[m.ds(i, 2)][...] = ref[m.ds(0, 2)]
+        return ref[...], ref[..., m.ds(i, 2)], ref[i, -1], ref.at[i].at[m.ds(1, 2)][...]
+
+    x = m.numpy.arange(12.0).reshape(4, 3)
+    return [m.jit(f)(x, i) for i in (0, 1, 3)]
+
+
+@pytest.mark.parametrize("program", [in_loops, by_boxes])
+def test_places_that_are_traced(program):
+    test_like_jax(program)
+
+
+def test_a_loop_in_eager_code_sees_what_references_hold_now():
+    ref = accnp.new_ref(accnp.numpy.zeros(2))
+
+    def step(i, c):
+        ref[0] += c
+        return c + 1
+
+    for _ in range(2):
+        accnp.lax.fori_loop(0, 3, step, 1.0)
+    assert ref[...].tolist() == [12, 0]
+    ref[...] = ref[...] + 1
+    accnp.lax.cond(ref[1] > 0, lambda: step(0, 5.0), lambda: 0.0)
+    assert ref[...].tolist() == [18, 1]
+
+
+def test_tests_of_loops_read_and_write_nothing():
+    ref = accnp.new_ref(accnp.numpy.zeros(2))
+
+    def step(i):
+        ref[0] += 1.0
+        return i + 1
+
+    assert accnp.lax.while_loop(lambda i: ref[0] < 5, step, 0) == ref[0] == 5
+
+    def more(i):
+        ref[0] = 1.0
+        return i < 3
+
+    with pytest.raises(NotImplementedError, match="while_loop: cond_fun must not write to ref"):
+        accnp.lax.while_loop(more, lambda i: i + 1, 0)

@@ -2,7 +2,8 @@
 
 In: arrays. Out: a `Ref`, whose content changes. A ref is a box for an array that never changes
 itself: writing puts an updated array into the box. A program that is being traced sees the order in
-which it does that; refs are therefore used in the trace in which they were made, and nowhere else.
+which it does that; refs are therefore used in the trace in which they were made, and in the bodies
+of loops and branches there, whose programs take the content and return the new one.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ from typing import Any
 
 from accnp.api.arguments.convert import as_node
 from accnp.api.arguments.values import node_of
-from accnp.api.arrays.creation import arange, zeros
+from accnp.api.arrays.creation import zeros
+from accnp.api.arrays.ref_parts import At, Part, Slice, ds, read, updated
+from accnp.api.flow.bodies import Held
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
-from accnp.ir.aval import Aval
+from accnp.ir.aval import Aval, make_aval
+from accnp.ir.node import arg
 from accnp.ir.trace import state
 
 __all__ = [
@@ -57,39 +61,6 @@ class AbstractRef:
         return f"Ref{{{self.inner_aval.str_short()}}}"
 
 
-class Slice:
-    """`size` elements from `start` on, each `stride` after the other; `start` may be traced."""
-
-    def __init__(self, start: Any, size: int, stride: int = 1) -> None:
-        self.start, self.size, self.stride = start, size, stride
-
-    def __repr__(self) -> str:
-        return f"Slice(start={self.start!r}, size={self.size}, stride={self.stride})"
-
-
-@api_boundary
-def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice:
-    """Say where to read or write in a reference: `size` elements from `start` on.
-
-    Args:
-        start: the first place; alone, the number of elements from the first on.
-        size: how many, not traced.
-        stride: from one to the next.
-
-    Integers alone. A ValueError if the size is missing.
-
-    Example:
-        >>> import accnp as jnp
-        >>> jnp.new_ref(jnp.arange(4))[jnp.ds(1, 2)]
-        Array([1, 2], dtype=int32)
-    """
-    if size is None:
-        if not isinstance(start, int):
-            raise ValueError(f"ds: size is missing; got start={start!r}; pass both")
-        start, size = 0, start
-    return Slice(start, size, 1 if stride is None else stride)
-
-
 class Ref:
     """A box for an array: `ref[i]` reads, `ref[i] = x` writes. Made by `new_ref`.
 
@@ -104,68 +75,84 @@ class Ref:
         Array([0., 5., 0.], dtype=float32)
     """
 
-    __slots__ = ("_home", "_value")
+    __slots__ = ("_home", "content")
     __hash__ = object.__hash__
 
     @api_boundary
     def __init__(self, aval: Any, refs: Any) -> None:
-        self._value: Any = refs
+        self.content: Any = refs
         self._home = state.abstract
 
-    def _content(self, function: str) -> Array:
-        if self._value is None:
+    def place(self, function: str) -> Ref | Held:
+        """Who has the content here: this, or the body of a loop or a branch; as `content`."""
+        if self.content is None:
             raise ValueError(f"{function}: the reference was freed; got {self!r}; make a new one")
-        if state.abstract is not self._home:
-            raise NotImplementedError(
-                f"{function}: a reference is used where it was made, not in another function that "
-                f"is traced (jit, vmap, scan, cond); got {self.aval!r}; pass its value there and "
-                "return the new one"
-            )
-        return self._value
+        here = state.abstract
+        if here is self._home:
+            return self
+        outer = here
+        while outer is not self._home:
+            if outer is None or outer.refs is None:
+                raise NotImplementedError(
+                    f"{function}: a reference is used where it was made, and in loops and branches "
+                    "there, not in another function that is traced (jit, vmap); got "
+                    f"{self.aval!r}; pass its value there and return the new one"
+                )
+            outer = outer.previous
+        assert here is not None
+        assert here.refs is not None
+        if id(self) not in here.refs:
+            here.refs[id(self)] = Held(self, arg(self.type, here))
+        return here.refs[id(self)]
+
+    @property
+    def type(self) -> Aval:
+        """The type of the content where it is an input of a loop."""
+        return make_aval(self.shape, self.dtype)
 
     @property
     def aval(self) -> AbstractRef:
         """The type."""
-        return AbstractRef(self._value._node.aval)
+        return AbstractRef(self.content._node.aval)
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the content."""
-        return self._value.shape
+        return self.content.shape
 
     @property
     def dtype(self) -> Any:
         """The dtype of the content."""
-        return self._value.dtype
+        return self.content.dtype
 
     @property
     def ndim(self) -> int:
         """The rank of the content."""
-        return self._value.ndim
+        return self.content.ndim
 
     @property
     def size(self) -> int:
         """The number of elements of the content."""
-        return self._value.size
+        return self.content.size
 
     @property
     def sharding(self) -> Any:
         """How the content lies on devices."""
-        return self._value.sharding
+        return self.content.sharding
 
     @property
     def committed(self) -> bool:
         """Whether the content was put on its devices."""
-        return self._value.committed
+        return self.content.committed
 
     @property
-    def at(self) -> _At:
+    def at(self) -> At:
         """`ref.at[i]`: a view of a part, which can be read and written like the whole."""
-        return _At(self)
+        return At(self)
 
     def unsafe_buffer_pointer(self) -> int:
         """The address of the content."""
-        return self._value.unsafe_buffer_pointer()
+        return self.content.unsafe_buffer_pointer()
 
     @api_boundary
     def addupdate(self, value: Any, idx: Any = ...) -> None:
@@ -174,7 +161,7 @@ class Ref:
 
     @api_boundary
     def __len__(self) -> int:
-        return len(self._value)
+        return len(self.content)
 
     @api_boundary
     def __getitem__(self, idx: Any) -> Array:
@@ -185,78 +172,16 @@ class Ref:
         set(self, idx, value)
 
     def __repr__(self) -> str:
-        if self._value is None:
+        if self.content is None:
             return "Ref(freed)"
-        return f"Ref({repr(self._value)[len('Array(') :]}"
-
-
-class _Part:
-    """A part of a reference."""
-
-    __slots__ = ("_idx", "_of")
-
-    def __init__(self, of: Any, idx: Any) -> None:
-        self._of, self._idx = of, idx
-
-    @property
-    def at(self) -> _At:
-        return _At(self)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self[...].shape
-
-    @property
-    def dtype(self) -> Any:
-        return self._of.dtype
-
-    def __getitem__(self, idx: Any) -> Array:
-        return _index(self._of[self._idx], idx)
-
-    def __setitem__(self, idx: Any, value: Any) -> None:
-        self._of[self._idx] = _updated(self._of[self._idx], idx, value, "set")
-
-
-class _At:
-    __slots__ = ("_of",)
-
-    def __init__(self, of: Any) -> None:
-        self._of = of
-
-    def __getitem__(self, idx: Any) -> _Part:
-        return _Part(self._of, idx)
-
-
-def _plain(idx: Any) -> Any:
-    """An index that arrays take: slices whose start is traced become places."""
-    if idx is None:
-        return ...
-    if isinstance(idx, tuple):
-        return tuple([_places(i) for i in idx])
-    return _places(idx)
-
-
-def _places(i: Any) -> Any:
-    if not isinstance(i, Slice):
-        return i
-    if isinstance(i.start, int):
-        return slice(i.start, i.start + i.size * i.stride, i.stride)
-    return i.start + arange(i.size) * i.stride
-
-
-def _index(x: Array, idx: Any) -> Array:
-    return x[_plain(idx)]
-
-
-def _updated(x: Array, idx: Any, value: Any, how: str) -> Array:
-    return getattr(x.at[_plain(idx)], how)(value)
+        return f"Ref({repr(self.content)[len('Array(') :]}"
 
 
 # --- functions ---
 
 
 def _checked(ref: Any, function: str) -> Any:
-    if not isinstance(ref, Ref | _Part):
+    if not isinstance(ref, Ref | Part):
         raise ValueError(
             f"{function}: the first argument must be a reference; got {ref!r}; see new_ref"
         )
@@ -326,9 +251,9 @@ def get(ref: Any, idx: Any = None) -> Array:
         >>> jnp.ref.get(jnp.new_ref(jnp.arange(3)), 1)
         Array(1, dtype=int32)
     """
-    if isinstance(ref, _Part):
+    if isinstance(ref, Part):
         return ref[... if idx is None else idx]
-    return _index(_checked(ref, "ref.get")._content("ref.get"), idx)
+    return read(_checked(ref, "ref.get").place("ref.get").content, idx)
 
 
 @api_boundary
@@ -349,13 +274,14 @@ def swap(ref: Any, idx: Any, value: Any, _function_name: str = "ref_swap") -> Ar
         Array(1, dtype=int32)
     """
     _checked(ref, _function_name)
-    if isinstance(ref, _Part):
+    if isinstance(ref, Part):
         before = ref[... if idx is None else idx]
         ref[... if idx is None else idx] = value
         return before
-    content = ref._content(_function_name)
-    before = _index(content, idx)
-    ref._value = _updated(content, idx, _fitting(content, value, _function_name), "set")
+    place = ref.place(_function_name)
+    before = read(place.content, idx)
+    value = _fitting(place.content, value, _function_name)
+    place.content = updated(place.content, idx, value, "set")
     return before
 
 
@@ -409,12 +335,12 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
         Array([2., 0.], dtype=float32)
     """
     _checked(ref, "ref.addupdate")
-    if isinstance(ref, _Part):
-        ref[...] = _updated(ref[...], idx, x, "add")
+    if isinstance(ref, Part):
+        ref[...] = updated(ref[...], idx, x, "add")
         return
-    content = ref._content("ref.addupdate")
-    value = _fitting(content, x, "ref.addupdate")
-    ref._value = _updated(content, idx, value, "add")
+    place = ref.place("ref.addupdate")
+    value = _fitting(place.content, x, "ref.addupdate")
+    place.content = updated(place.content, idx, value, "add")
 
 
 @api_boundary
@@ -428,7 +354,7 @@ def freeze(ref: Ref) -> Array:
         >>> jnp.freeze(jnp.new_ref(jnp.arange(2)))
         Array([0, 1], dtype=int32)
     """
-    return _checked(ref, "freeze")._content("freeze")
+    return _checked(ref, "freeze").place("freeze").content
 
 
 @api_boundary
@@ -441,4 +367,4 @@ def free_ref(ref: Ref) -> None:
         >>> import accnp as jnp
         >>> jnp.free_ref(jnp.new_ref(jnp.arange(2)))
     """
-    _checked(ref, "free_ref")._value = None
+    _checked(ref, "free_ref").content = None

@@ -7,31 +7,33 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp import dtypes, errors
-from accnp.api.arguments.convert import as_node
+from accnp.api.arguments.convert import as_node, cast
 from accnp.api.compiled.parameters import argument_names
 from accnp.array import is_traced, wrap
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node, arg
-from accnp.ir.trace import current
+from accnp.ir.trace import current, state
 from accnp.pytree import PyTreeDef, flatten_arrays, leaf_names, mismatch
 from accnp.trace_fn import function_place, trace
 
 __all__ = [
-    "Body", "Loop", "as_leaves", "carried", "check_branches", "check_carry", "check_result",
-    "close", "forwarded", "promoted", "record_body", "same_type", "type_text", "values",
-    "with_inputs",
+    "Body", "Held", "Loop", "as_leaves", "carried", "check_branches", "check_carry",
+    "check_result", "close", "forwarded", "promoted", "record_body", "ref_contents", "refs_of",
+    "same_type", "set_refs", "type_text", "values", "with_inputs", "with_refs",
 ]  # fmt: skip
 
 
 class Body:
-    """A recorded user function: its graph, and the structure of what it returned."""
+    """A recorded user function: its graph, the structure of what it returned, and the references
+    from outside that it uses."""
 
-    __slots__ = ("graph", "spec")
+    __slots__ = ("graph", "refs", "spec")
 
-    def __init__(self, graph: Graph, spec: PyTreeDef) -> None:
+    def __init__(self, graph: Graph, spec: PyTreeDef, refs: Sequence[Held] = ()) -> None:
         self.graph = graph
         self.spec = spec
+        self.refs = refs
 
     @property
     def avals(self) -> tuple[Aval, ...]:
@@ -41,6 +43,63 @@ class Body:
     def names(self, root: str) -> list[str]:
         """What to call each returned leaf."""
         return leaf_names(self.spec.unflatten(range(len(self.avals))), root)
+
+
+class Held:
+    """A reference from outside in the body of a loop or a branch.
+
+    Attributes:
+        ref: the reference.
+        leaf: the input of the body's program that has its content at the start.
+        content: its content now, an Array.
+    """
+
+    __slots__ = ("content", "leaf", "ref")
+
+    def __init__(self, ref: Any, leaf: Node) -> None:
+        self.ref = ref
+        self.leaf = leaf
+        self.content = wrap(leaf)
+
+
+def refs_of(bodies: Sequence[Body]) -> list[Any]:
+    """The references that any of these bodies use."""
+    return list({id(h.ref): h.ref for b in bodies for h in b.refs}.values())
+
+
+def with_refs(
+    body: Body, refs: Sequence[Any], after: int | None = None, before: int | None = None
+) -> Graph:
+    """The body's program with the contents of references as inputs after the first `after`, and as
+    outputs after the first `before`; after all where these are None."""
+    graph = body.graph
+    if not refs:
+        return graph
+    own = {id(h.ref): h for h in body.refs}
+    ins, outs = [], []
+    for ref in refs:
+        held = own.get(id(ref))
+        leaf = arg(ref.type, graph.trace) if held is None else held.leaf
+        ins.append(leaf)
+        outs.append(leaf if held is None else held.content._node)
+    a = len(graph.inputs) if after is None else after
+    b = len(graph.outputs) if before is None else before
+    return with_inputs(
+        graph,
+        [*graph.inputs[:a], *ins, *graph.inputs[a:]],
+        [*graph.outputs[:b], *outs, *graph.outputs[b:]],
+    )
+
+
+def ref_contents(refs: Sequence[Any], name: str) -> list[Node]:
+    """What references hold here, as operands."""
+    return [cast(ref.place(name).content._node, ref.type.dtype) for ref in refs]
+
+
+def set_refs(refs: Sequence[Any], nodes: Sequence[Node], name: str) -> None:
+    """Put what a loop or a branch made of references' contents into them."""
+    for ref, node in zip(refs, nodes, strict=True):
+        ref.place(name).content = wrap(node)
 
 
 def values(spec: PyTreeDef, nodes: Sequence[Node]) -> Any:
@@ -65,24 +124,29 @@ def record_body(
     *,
     of: Any = None,
     names: Sequence[str] | None = None,
+    refs: bool = False,
 ) -> Body:
     """Record `fn` on leaves of these avals, put together to its positional arguments by `spec`.
 
     For messages: `of` is the user's function, where it is another one, and `names` are those of
-    the leaves, where they are not what the user's function calls them.
+    the leaves, where they are not what the user's function calls them. With `refs` it may use
+    references from outside.
     """
     of = fn if of is None else of
     if names is None:
         names = argument_names(of, spec.unflatten(range(len(avals))), {})
     out_spec: Any = None
+    held: dict[int, Held] = {}
 
     def on_nodes(nodes: list[Node]) -> list[Node]:
         nonlocal out_spec
+        if refs and state.abstract is not None:
+            state.abstract.refs = held
         leaves, out_spec = flatten_arrays(fn(*spec.unflatten([wrap(n) for n in nodes])))
         return [as_node(x, name) for x in leaves]
 
     graph = trace(on_nodes, avals, of=of, transform=name, names=names)
-    return Body(graph, out_spec)
+    return Body(graph, out_spec, list(held.values()))
 
 
 class Loop:

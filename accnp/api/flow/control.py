@@ -15,8 +15,12 @@ from accnp.api.flow.bodies import (
     concrete,
     forwarded,
     record_body,
+    ref_contents,
+    refs_of,
+    set_refs,
     values,
     with_inputs,
+    with_refs,
 )
 from accnp.api.flow.remembered import remembered
 from accnp.array import is_traced, wrap
@@ -119,14 +123,15 @@ class _Branches:
         self, name: str, labels: Sequence[str], fns: Sequence[Any], avals: list[Aval], spec: Any
     ) -> None:
         order = range(len(fns)) if name == "switch" else (1, 0)  # true_fun comes first
-        made = {i: record_body(fns[i], name, avals, spec) for i in order}
+        made = {i: record_body(fns[i], name, avals, spec, refs=True) for i in order}
         first, *others = order
         for i in others:
             pair = (labels[first], labels[i]), (fns[first], fns[i])
             check_branches(name, *pair, made[first], made[i])
         bodies = [made[i] for i in range(len(fns))]
-        self.spec = bodies[0].spec
-        self.graphs = [b.graph for b in bodies]
+        self.name, self.spec = name, bodies[0].spec
+        self.refs = refs_of(bodies)
+        self.graphs = [with_refs(b, self.refs) for b in bodies]
         self.outer = close(self.graphs)
         # What all of them hand through needs no choice.
         columns = zip(*[forwarded(g) for g in self.graphs], strict=True)
@@ -136,16 +141,22 @@ class _Branches:
 
     def call(self, choice: Node, leaves: list[Node]) -> Any:
         """Record the choice."""
-        ins = [*self.outer, *leaves]
+        ins = [*self.outer, *leaves, *ref_contents(self.refs, self.name)]
         if concrete(choice):
             # Recorded in place of the call: it fuses with what is around it, and needs no rules of
             # its own.
             taken = self.graphs[int(array_of(choice).item())]
             avals = self.graphs[0].out_avals  # of the weak types of the first
             results = zip(evaluate(taken, ins), avals, strict=True)
-            return values(self.spec, [cast(x, a.dtype, a.weak_type) for x, a in results])
+            return self.results([cast(x, a.dtype, a.weak_type) for x, a in results])
         rest = iter(call("cond", (cast(choice, _INT32), *ins), {"branches": self.kept}))
-        return values(self.spec, [next(rest) if f is None else ins[f] for f in self.same])
+        return self.results([next(rest) if f is None else ins[f] for f in self.same])
+
+    def results(self, nodes: list[Node]) -> Any:
+        """What the branches return; the rest goes into references."""
+        n = len(nodes) - len(self.refs)
+        set_refs(self.refs, nodes[n:], self.name)
+        return values(self.spec, nodes[:n])
 
 
 def _choose(

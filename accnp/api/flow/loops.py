@@ -20,8 +20,12 @@ from accnp.api.flow.bodies import (
     forwarded,
     promoted,
     record_body,
+    ref_contents,
+    refs_of,
+    set_refs,
     values,
     with_inputs,
+    with_refs,
 )
 from accnp.api.flow.remembered import remembered
 from accnp.array import is_traced, wrap
@@ -90,7 +94,8 @@ def run_while(loop: Loop, cond_fun: Any, body_fun: Any, init_val: Any) -> Any:
     key = (loop.name, loop.kind, spec, *avals)
     fns = (loop.fn,) if loop.name != "while_loop" else (loop.fn, cond_fun)
     recorded = remembered(fns, key, lambda: _While(loop, cond_fun, body_fun, init_val, avals))
-    return carried(spec, recorded.call(carry), init_val, recorded.fixed)
+    final = recorded.call(carry)
+    return carried(spec, final, init_val, recorded.fixed[: len(final)])
 
 
 class _While:
@@ -103,7 +108,7 @@ class _While:
         spec = flatten_arrays((init_val,))[1]
 
         def bodies() -> tuple[Body, Body]:
-            test = record_body(cond_fun, loop.name, avals, spec)
+            test = record_body(cond_fun, loop.name, avals, spec, refs=True)
             out = test.avals
             if not test.spec.is_leaf() or len(out) != 1:
                 raise TypeError(
@@ -113,7 +118,9 @@ class _While:
                 raise TypeError(
                     f"cond_fun must return a boolean scalar, but got output type(s) {list(out)}."
                 )
-            body = record_body(body_fun, loop.name, avals, spec, of=loop.fn, names=loop.carry)
+            body = record_body(
+                body_fun, loop.name, avals, spec, of=loop.fn, names=loop.carry, refs=True
+            )
             return test, body
 
         test, body = bodies()
@@ -123,8 +130,17 @@ class _While:
                 avals = new
                 test, body = bodies()
         check_carry(loop, init_val, avals, body)
-        self.avals = avals
-        self.test, self.body = test.graph, body.graph
+        self.name, self.refs = loop.name, refs_of([test, body])
+        if any(h.content._node is not h.leaf for h in test.refs):
+            raise NotImplementedError(
+                f"{loop.name}: cond_fun must not write to references; got one of type "
+                f"{refs_of([test])[0].aval}; write in body_fun"
+            )
+        self.avals = [*avals, *[r.type for r in self.refs]]
+        self.body, self.test = with_refs(body, self.refs), test.graph
+        if self.refs:
+            graph = with_refs(test, self.refs)
+            self.test = with_inputs(graph, graph.inputs, test.graph.outputs)
         self.test_consts, self.body_consts = close([self.test]), close([self.body])
         self.outer = [*self.test_consts, *self.body_consts]
         self.arrange()
@@ -154,6 +170,8 @@ class _While:
 
     def call(self, carry: list[Node]) -> list[Node]:
         """Record the loop."""
+        n = len(carry)
+        carry = [*carry, *ref_contents(self.refs, self.name)]
         carry = [cast_to(x, a) for x, a in zip(carry, self.avals, strict=True)]
         consts = [*keep(self.fixed, carry), *self.body_consts]
         moving = [x for x, f in zip(carry, self.fixed, strict=True) if not f]
@@ -164,7 +182,9 @@ class _While:
             "body_nconsts": len(consts),
         }
         rest = iter(call("while", [*self.test_consts, *consts, *moving], params))
-        return [x if f else next(rest) for x, f in zip(carry, self.fixed, strict=True)]
+        final = [x if f else next(rest) for x, f in zip(carry, self.fixed, strict=True)]
+        set_refs(self.refs, final[n:], self.name)
+        return final[:n]
 
 
 def cast_to(x: Node, aval: Aval) -> Node:
@@ -321,7 +341,8 @@ def run_scan(
     key = (loop.name, loop.kind, carry_spec, xs_spec, *avals, *row_avals)
     recorded = remembered((loop.fn,), key, lambda: _Scan(loop, step, init, xs, avals, row_avals))
     final, ys = recorded.call(carry, rows, length, bool(reverse), unroll)
-    return carried(carry_spec, final, init, recorded.fixed), values(recorded.out_spec, ys)
+    fixed = recorded.fixed[: len(final)]
+    return carried(carry_spec, final, init, fixed), values(recorded.out_spec, ys)
 
 
 class _Scan:
@@ -341,20 +362,24 @@ class _Scan:
                 raise TypeError(f"scan body output must be a pair, got {out}.")
             return out[0], out[1]
 
-        def record() -> tuple[Body, Graph]:
-            both = record_body(pair, loop.name, [*avals, *row_avals], spec, of=loop.fn, names=names)
+        def record() -> tuple[Body, Body]:
+            both = record_body(
+                pair, loop.name, [*avals, *row_avals], spec, of=loop.fn, names=names, refs=True
+            )
             first, self.out_spec = both.spec.children()
             outputs = both.graph.outputs[: first.num_leaves]
-            return Body(with_inputs(both.graph, both.graph.inputs, outputs), first), both.graph
+            return Body(with_inputs(both.graph, both.graph.inputs, outputs), first), both
 
-        state, graph = record()
+        state, both = record()
         if len(state.avals) == len(avals):
             new = promoted(avals, state.avals)
             if new != avals:
                 avals = new
-                state, graph = record()
+                state, both = record()
         check_carry(loop, init, avals, state)
-        self.avals = avals
+        self.name, self.refs = loop.name, refs_of([both])
+        graph = with_refs(both, self.refs, len(avals), len(avals))
+        self.avals = [*avals, *[r.type for r in self.refs]]
         self.outer = close([graph])
         self.arrange(graph)
 
@@ -386,6 +411,8 @@ class _Scan:
         self, carry: list[Node], rows: list[Node], length: int, reverse: bool, unroll: int
     ) -> tuple[list[Node], list[Node]]:
         """Record the loop."""
+        m = len(carry)
+        carry = [*carry, *ref_contents(self.refs, self.name)]
         carry = [cast_to(x, a) for x, a in zip(carry, self.avals, strict=True)]
         consts = [*keep(self.fixed, carry), *self.outer]
         moving = [x for x, f in zip(carry, self.fixed, strict=True) if not f]
@@ -399,7 +426,8 @@ class _Scan:
         }
         rest = iter(call("scan", [*consts, *moving, *rows], params))
         final = [x if f else next(rest) for x, f in zip(carry, self.fixed, strict=True)]
-        return final, [next(rest) if t is None else rows[t] for t in self.through]
+        set_refs(self.refs, final[m:], self.name)
+        return final[:m], [next(rest) if t is None else rows[t] for t in self.through]
 
 
 def _scan_length(rows: Sequence[Aval], length: Any) -> int:

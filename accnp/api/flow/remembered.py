@@ -47,6 +47,11 @@ class Recorded(Protocol):
         """Constants, and nodes of outer programs."""
         ...
 
+    @property
+    def refs(self) -> Sequence[Any]:
+        """References from outside."""
+        ...
+
 
 R = TypeVar("R", bound=Recorded)
 Path = tuple[Any, ...]
@@ -78,7 +83,7 @@ def remembered(fns: Sequence[Callable[..., Any]], key: Any, make: Callable[[], R
             return made
     made = make()
     after = _look(fns)
-    if after is not None and all(x.trace is None for x in made.outer):
+    if after is not None and not made.refs and all(x.trace is None for x in made.outer):
         logs = _changed(before, after)
         for graph in made.graphs:
             graph.detach()

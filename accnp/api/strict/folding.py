@@ -43,6 +43,8 @@ DIRECT = 64  # elements of a window up to which each is looked at
 class _Pairs:
     """A recorded function of two values, and which known functions its results are."""
 
+    refs = ()
+
     def __init__(
         self, name: str, computation: Callable[[Any, Any], Any], spec: PyTreeDef, avals: list[Aval]
     ) -> None:

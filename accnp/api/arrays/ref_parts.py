@@ -1,0 +1,204 @@
+"""Parts of references: indices with computed starts, views, and what is read and written there.
+
+In: an array or a reference, an index. Out: parts, and updated arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from accnp.api.arguments.convert import as_node, cast
+from accnp.api.arrays.creation import arange
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.elementwise import like
+
+__all__ = ["At", "Part", "Slice", "ds", "extents", "read", "updated"]
+
+_INT32 = np.dtype(np.int32)
+
+
+class Slice:
+    """`size` elements from `start` on, each `stride` after the other; `start` may be traced.
+
+    Made by `ds`, for axes of references of any dtype; what reads it raises the errors of indexing.
+
+    >>> import accnp as jnp
+    >>> jnp.ds(1, 2)
+    Slice(start=1, size=2, stride=1)
+    """
+
+    def __init__(self, start: Any, size: int, stride: int = 1) -> None:
+        self.start, self.size, self.stride = start, size, stride
+
+    def __repr__(self) -> str:
+        return f"Slice(start={self.start!r}, size={self.size}, stride={self.stride})"
+
+
+@api_boundary
+def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice:
+    """Say where to read or write in a reference: `size` elements from `start` on.
+
+    Args:
+        start: the first place; alone, the number of elements from the first on.
+        size: how many, not traced.
+        stride: from one to the next.
+
+    Integers alone. A ValueError if the size is missing.
+
+    Example:
+        >>> import accnp as jnp
+        >>> jnp.new_ref(jnp.arange(4))[jnp.ds(1, 2)]
+        Array([1, 2], dtype=int32)
+    """
+    if size is None:
+        if not isinstance(start, int):
+            raise ValueError(f"ds: size is missing; got start={start!r}; pass both")
+        start, size = 0, start
+    return Slice(start, size, 1 if stride is None else stride)
+
+
+class Part:
+    """A part of a reference, which can be read and written like the whole."""
+
+    __slots__ = ("idx", "of")
+
+    def __init__(self, of: Any, idx: Any) -> None:
+        self.of, self.idx = of, idx
+
+    @property
+    def at(self) -> At:
+        """`part.at[i]`: a part of it."""
+        return At(self)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of what is read."""
+        return self[...].shape
+
+    @property
+    def ndim(self) -> int:
+        """The rank of what is read."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements of what is read."""
+        return self[...].size
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the reference's content."""
+        return self.of.dtype
+
+    def __getitem__(self, idx: Any) -> Array:
+        return read(self.of[self.idx], idx)
+
+    def __setitem__(self, idx: Any, value: Any) -> None:
+        self.of[self.idx] = updated(self.of[self.idx], idx, value, "set")
+
+
+class At:
+    """The property `at` of references and their parts."""
+
+    __slots__ = ("_of",)
+
+    def __init__(self, of: Any) -> None:
+        self._of = of
+
+    def __getitem__(self, idx: Any) -> Part:
+        return Part(self._of, idx)
+
+
+class Box(NamedTuple):
+    """A part of static size at computed starts."""
+
+    starts: list[Node]
+    sizes: tuple[int, ...]
+    dropped: tuple[int, ...]  # axes of one element that the part does not have
+
+
+Extent = tuple[Any, int, bool]  # where it starts, how many, and whether the axis goes
+
+
+def extents(shape: tuple[int, ...], idx: Any) -> list[Extent] | None:
+    """What an index takes of each axis, where it takes a run of neighbours of each."""
+    whole = list(idx) if isinstance(idx, tuple) else [idx]
+    dots = [i for i, e in enumerate(whole) if e is ...]
+    if len(dots) > 1 or len(whole) - len(dots) > len(shape):
+        return None
+    at = dots[0] if dots else len(whole)
+    whole[at : at + 1] = [slice(None)] * (len(shape) - len(whole) + len(dots))
+    found = [_extent(e, n) for e, n in zip(whole, shape, strict=True)]
+    parts = [f for f in found if f is not None]
+    return parts if len(parts) == len(found) else None
+
+
+def box_of(shape: tuple[int, ...], idx: Any) -> Box | None:
+    """The box that an index names, where it is one and not all of it is known while tracing."""
+    parts = extents(shape, idx)
+    if parts is None or all(isinstance(start, int) for start, _, _ in parts):
+        return None
+    return Box(
+        [cast(as_node(start), _INT32) for start, _, _ in parts],
+        tuple([n for _, n, _ in parts]),
+        tuple([i for i, (_, _, drop) in enumerate(parts) if drop]),
+    )
+
+
+def _extent(e: Any, n: int) -> Extent | None:
+    """Start, number, and whether the axis goes, of one entry of an index."""
+    if isinstance(e, Slice):
+        return None if e.stride != 1 else (e.start, e.size, False)
+    if isinstance(e, slice):
+        if not all(x is None or isinstance(x, int) for x in (e.start, e.stop, e.step)):
+            return None
+        start, stop, step = e.indices(n)
+        return (start, max(stop - start, 0), False) if step == 1 else None
+    if isinstance(e, int | np.integer) and not isinstance(e, bool):
+        return int(e) % n if -n <= e < n else int(e), 1, True
+    if isinstance(e, Array | np.ndarray) and e.shape == () and e.dtype.kind in "iu":
+        i = cast(as_node(e), _INT32)
+        return wrap(o.select_n(o.lt(i, like(i, 0)), i, o.add(i, like(i, n)))), 1, True
+    return None
+
+
+def _plain(idx: Any) -> Any:
+    """An index that arrays take: slices become places."""
+    if idx is None:
+        return ...
+    if isinstance(idx, tuple):
+        return tuple([_places(i) for i in idx])
+    return _places(idx)
+
+
+def _places(i: Any) -> Any:
+    if not isinstance(i, Slice):
+        return i
+    if isinstance(i.start, int):
+        return slice(i.start, i.start + i.size * i.stride, i.stride)
+    return i.start + arange(i.size) * i.stride
+
+
+def read(x: Array, idx: Any) -> Array:
+    """Return a part of an array; the place of a box is moved so that it fits, as jax moves it."""
+    box = box_of(x.shape, idx)
+    if box is None:
+        return x[_plain(idx)]
+    part = o.dynamic_slice(x._node, *box.starts, slice_sizes=box.sizes)
+    return wrap(o.squeeze(part, dimensions=box.dropped) if box.dropped else part)
+
+
+def updated(x: Array, idx: Any, value: Any, how: str) -> Array:
+    """Return the array with a part set, or combined by `how`, a method of `x.at[i]`."""
+    box = box_of(x.shape, idx)
+    if box is None:
+        return getattr(x.at[_plain(idx)], how)(value)
+    part = read(x, idx)
+    new = as_node(getattr(part.at[...], how)(value))
+    whole = o.reshape(new, new_sizes=box.sizes, dimensions=None) if box.dropped else new
+    return wrap(o.dynamic_update_slice(x._node, whole, *box.starts))

@@ -1,0 +1,423 @@
+"""Names of TPUs and GPUs in kernels: kinds of memory, hints, copies between kinds of memory.
+
+In: shapes, references. Out: types of memory; copies. There is one memory and one thread here, so
+that a copy is done when it starts, and hints change nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.convert import as_node
+from accnp.api.arrays.ref_parts import Part
+from accnp.api.arrays.refs import Ref, new_ref
+from accnp.api.arrays.reversing import roll as plain_roll
+from accnp.api.flow.loops import fori_loop
+from accnp.api.pallas.calls import Block, step_of
+from accnp.api.pallas.inside import grid_of
+from accnp.api.pallas.specs import MemoryRef, typed
+from accnp.api.strict.lax import bitcast_convert_type
+from accnp.array import Array, wrap
+from accnp.dtypes import canonicalize_dtype
+from accnp.errors import api_boundary
+from accnp.pytree import flatten_arrays, map_arrays
+
+__all__ = [
+    "AsyncCopyDescriptor", "ChipVersion", "CompilerParams", "GridDimensionSemantics",
+    "SemaphoreType", "SideEffectType", "TpuMemorySpace", "TritonParams", "async_copy", "bitcast",
+    "emit_pipeline", "get_tpu_info", "is_tpu_device", "make_async_copy", "roll", "sync_copy",
+]  # fmt: skip
+
+# --- memory ---
+
+
+class TpuMemorySpace(enum.Enum):
+    """Kinds of memory of TPUs, all of them the one memory here: `VMEM(shape, dtype)` is a type.
+
+    A TypeError if the dtype is none.
+
+    >>> from accnp.experimental.pallas import tpu as pltpu
+    >>> pltpu.VMEM((8, 128), "float32").shape
+    (8, 128)
+    """
+
+    VMEM = "vmem"
+    VMEM_SHARED = "vmem_shared"
+    SMEM = "smem"
+    CMEM = "cmem"
+    SEMAPHORE = "semaphore_mem"
+    HBM = "hbm"
+
+    def __call__(self, shape: Sequence[int], dtype: Any) -> MemoryRef:
+        return typed(shape, dtype, self)
+
+    def like(self, x: Any) -> MemoryRef:
+        """The type of an array, there."""
+        return typed(x.shape, x.dtype, self)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class SemaphoreType(enum.Enum):
+    """Semaphores among scratch memory: integers that nothing waits for, since copies are done when
+    they start.
+
+    A member is the type of one, of shape () and dtype int16, as in jax's interpreter; called with a
+    shape it is that of several. Nothing is raised.
+
+    >>> from accnp.experimental.pallas import tpu as pltpu
+    >>> pltpu.SemaphoreType.DMA((2,)).shape
+    (2,)
+    """
+
+    REGULAR = "regular"
+    DMA = "dma"
+    BARRIER = "barrier"
+
+    def __call__(self, shape: Sequence[int]) -> MemoryRef:
+        return typed(shape, self.dtype, TpuMemorySpace.SEMAPHORE)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one."""
+        return ()
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype that stands for one."""
+        return np.dtype(np.int16)
+
+
+# --- hints ---
+
+
+class GridDimensionSemantics(enum.Enum):
+    """Whether steps along an axis of a grid may run in any order: here they run one by one."""
+
+    PARALLEL = "parallel"
+    CORE_PARALLEL = "core_parallel"
+    SUBCORE_PARALLEL = "subcore_parallel"
+    ARBITRARY = "arbitrary"
+
+
+class SideEffectType(enum.Enum):
+    """Whether a kernel may be dropped: here what no result needs is."""
+
+    PURE = "pure"
+    DATAFLOW_SIDE_EFFECTING = "dataflow_side_effecting"
+    SIDE_EFFECTING = "side_effecting"
+
+
+@dataclasses.dataclass(frozen=True)
+class CompilerParams:
+    """Hints to the compiler for TPUs: a record, which changes no shape, dtype or value here.
+
+    Any words are taken for jax's names of hints; a TypeError for others.
+
+    Example:
+        >>> from accnp.experimental.pallas import tpu as pltpu
+        >>> pltpu.CompilerParams(dimension_semantics=("parallel",)).dimension_semantics
+        ('parallel',)
+    """
+
+    dimension_semantics: Sequence[Any] | None = None
+    allow_input_fusion: Sequence[bool] | None = None
+    vmem_limit_bytes: int | None = None
+    collective_id: int | None = None
+    has_side_effects: bool | SideEffectType = False
+    flags: dict[str, Any] | None = None
+    internal_scratch_in_bytes: int | None = None
+    serialization_format: int = 1
+    disable_bounds_checks: bool = False
+    disable_semaphore_checks: bool = False
+    skip_device_barrier: bool = False
+    allow_collective_id_without_custom_barrier: bool = False
+    shape_invariant_numerics: bool = True
+    use_tc_tiling_on_sc: bool | None = None
+    needs_layout_passes: bool = True
+    fuse_transposed_lhs_in_matmul: bool = False
+
+    replace = dataclasses.replace
+
+
+@dataclasses.dataclass(frozen=True)
+class TritonParams:
+    """Hints to the compiler for GPUs: a record, which changes no shape, dtype or value here.
+
+    A TypeError for other names than these two.
+
+    Example:
+        >>> from accnp.experimental.pallas import triton as plgpu
+        >>> plgpu.CompilerParams(num_warps=4).num_warps
+        4
+    """
+
+    num_warps: int | None = None
+    num_stages: int | None = None
+
+
+# --- the machine ---
+
+
+class ChipVersion(enum.Enum):
+    """Names of TPUs, as programs compare them; there is none here, and no array lies on one.
+
+    It has no shape or dtype; a ValueError for another name.
+
+    >>> from accnp.experimental.pallas import tpu as pltpu
+    >>> str(pltpu.ChipVersion.TPU_V5E)
+    'v5e'
+    """
+
+    TPU_V2 = "v2"
+    TPU_V3 = "v3"
+    TPU_V4I = "v4i"
+    TPU_V4 = "v4"
+    TPU_V5E = "v5e"
+    TPU_V5P = "v5p"
+    TPU_V6E = "v6e"
+    TPU_7 = "7"
+    TPU_7X = "7x"
+    TPU_8I = "8i"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@api_boundary
+def is_tpu_device() -> bool:
+    """False."""
+    return False
+
+
+@api_boundary
+def get_tpu_info() -> Any:
+    """Raise a ValueError, as jax does without a TPU; of whatever shapes and dtypes arrays are.
+
+    Example:
+        >>> from accnp.experimental.pallas import tpu as pltpu
+        >>> pltpu.is_tpu_device() and pltpu.get_tpu_info()
+        False
+    """
+    raise ValueError(
+        "get_tpu_info: Unsupported TPU device kind: cpu; there is no TPU; ask is_tpu_device() first"
+    )
+
+
+# --- copies ---
+
+
+def _copy(source: Any, target: Any, add: bool) -> None:
+    for x in (source, target):
+        if not isinstance(x, Ref | Part):
+            raise ValueError(
+                f"sync_copy: both must be references, or parts of them; got {x!r}; see jax.new_ref"
+            )
+    if source.shape != target.shape or source.dtype != target.dtype:
+        raise ValueError(
+            f"sync_copy: both need one type; got {source.dtype}{list(source.shape)} to "
+            f"{target.dtype}{list(target.shape)}; cut one of them by ref.at[i]"
+        )
+    target[...] = target[...] + source[...] if add else source[...]
+
+
+@api_boundary
+def sync_copy(src_ref: Any, dst_ref: Any, *, add: bool = False) -> None:
+    """Copy what references hold, or parts of them, to others of the same shapes and dtypes.
+
+    Trees of references are copied leaf by leaf; `add` adds. A ValueError if types differ, or
+    something is no reference.
+
+    Example:
+        >>> import accnp as jnp
+        >>> from accnp.experimental.pallas import tpu as pltpu
+        >>> a, b = jnp.new_ref(jnp.arange(4)), jnp.new_ref(jnp.zeros(2, int))
+        >>> pltpu.sync_copy(a.at[2:], b)
+        >>> b[...]
+        Array([2, 3], dtype=int32)
+    """
+    map_arrays(lambda x, y: _copy(x, y, add), src_ref, dst_ref)
+
+
+class AsyncCopyDescriptor:
+    """A copy, which is done when it starts. Made by `make_async_copy`."""
+
+    def __init__(self, src_ref: Any, dst_ref: Any, dst_sem: Any) -> None:
+        self.src_ref, self.dst_ref, self.dst_sem = src_ref, dst_ref, dst_sem
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it goes to another device: never."""
+        return False
+
+    def start(self, priority: int = 0, *, add: bool = False) -> None:
+        """Copy; or add."""
+        _copy(self.src_ref, self.dst_ref, add)
+
+    def wait(self) -> None:
+        """Nothing: it is done."""
+
+    wait_recv = wait
+
+
+@api_boundary
+def make_async_copy(src_ref: Any, dst_ref: Any, sem: Any) -> AsyncCopyDescriptor:
+    """Describe a copy between references of one shape and dtype; its `start` copies at once.
+
+    Args:
+        src_ref: what to copy: a reference, or a part of one.
+        dst_ref: where to.
+        sem: a semaphore, which nobody waits for here.
+
+    `start` raises a ValueError if types differ.
+
+    Example:
+        >>> import accnp as jnp
+        >>> from accnp.experimental.pallas import tpu as pltpu
+        >>> a, b = jnp.new_ref(jnp.arange(4)), jnp.new_ref(jnp.zeros(2, int))
+        >>> copy = pltpu.make_async_copy(a.at[2:], b, None)
+        >>> copy.start()
+        >>> copy.wait()
+        >>> b[...]
+        Array([2, 3], dtype=int32)
+    """
+    return AsyncCopyDescriptor(src_ref, dst_ref, sem)
+
+
+@api_boundary
+def async_copy(
+    src_ref: Any, dst_ref: Any, sem: Any, *, priority: int = 0, add: bool = False
+) -> AsyncCopyDescriptor:
+    """Start a copy, and return it."""
+    copy = make_async_copy(src_ref, dst_ref, sem)
+    copy.start(add=add)
+    return copy
+
+
+# --- a grid within a kernel ---
+
+
+@api_boundary
+def emit_pipeline(
+    body: Callable[..., None],
+    *,
+    grid: Any,
+    in_specs: Any = (),
+    out_specs: Any = (),
+    tiling: Any = None,
+    core_axis: Any = None,
+    core_axis_name: Any = None,
+    dimension_semantics: Any = None,
+    trace_scopes: bool = True,
+    no_pipelining: bool = False,
+    _explicit_indices: bool = False,
+) -> Callable[..., None]:
+    """Make a function of references of a body, which is run for every step of a grid on blocks of
+    them: `pallas_call` within a kernel.
+
+    Args:
+        body: (references to blocks of what is read, then of what is written) -> None.
+        grid: the number of steps along each axis.
+        in_specs: a BlockSpec for each reference that is read.
+        out_specs: a BlockSpec for each that is written; of any dtype.
+        tiling: accepted for jax's sake, as are the following.
+        core_axis: a hint.
+        core_axis_name: a hint.
+        dimension_semantics: a hint.
+        trace_scopes: a hint.
+        no_pipelining: a hint.
+
+    Raises:
+        ValueError: specs do not fit the references; as `pallas_call`.
+
+    Example:
+        >>> import accnp as jnp
+        >>> from accnp.experimental import pallas as pl
+        >>> from accnp.experimental.pallas import tpu as pltpu
+        >>> def double(x_ref, o_ref):
+        ...     o_ref[...] = x_ref[...] * 2
+        >>> two = pl.BlockSpec((2,), lambda i: i)
+        >>> x, y = jnp.new_ref(jnp.arange(4)), jnp.new_ref(jnp.zeros(4, int))
+        >>> pltpu.emit_pipeline(double, grid=(2,), in_specs=[two], out_specs=[two])(x, y)
+        >>> y[...]
+        Array([0, 2, 4, 6], dtype=int32)
+    """
+    sizes = [grid] if isinstance(grid, int) else list(grid)
+    specs = [*flatten_arrays(in_specs)[0], *flatten_arrays(out_specs)[0]]
+
+    def run(*refs: Any, scratches: Sequence[Any] = (), allocations: Any = None) -> None:
+        if len(refs) != len(specs):
+            raise ValueError(
+                f"emit_pipeline: {len(specs)} specs need as many references; got {len(refs)}"
+            )
+        named = zip(refs, specs, strict=True)
+        blocks = [Block(f"refs[{i}]", tuple(r.shape), s) for i, (r, s) in enumerate(named)]
+
+        def step(i: Any, _: Any) -> None:
+            ids = step_of(i, sizes)
+            with grid_of(ids, sizes):
+                whole = [b.padded(r[...]) for b, r in zip(blocks, refs, strict=True)]
+                starts = [b.starts(ids, ()) for b in blocks]
+                cut = zip(blocks, whole, starts, strict=True)
+                parts = [new_ref(b.cut(x, s)) for b, x, s in cut]
+                before = [p.content._node for p in parts]
+                body(*([tuple(ids)] if _explicit_indices else []), *parts, *scratches)
+            every = zip(refs, blocks, whole, starts, parts, before, strict=True)
+            for ref, block, x, s, part, node in every:
+                if part.content._node is not node:
+                    ref[...] = block.cropped(block.put(x, s, part.content))
+
+        fori_loop(0, prod(sizes), step, None)
+
+    return run
+
+
+@api_boundary
+def roll(
+    x: Any, shift: Any, axis: int, *, stride: int | None = None, stride_axis: int | None = None
+) -> Array:
+    """Roll an array along an axis; a NotImplementedError with a stride."""
+    if stride is not None:
+        raise NotImplementedError(
+            f"roll: shifts that grow along another axis are not there; got stride={stride}"
+        )
+    return plain_roll(wrap(as_node(x, "roll")), shift, axis)
+
+
+@api_boundary
+def bitcast(x: Any, ty: Any) -> Array:
+    """The same bits as another dtype: the last axis but one becomes shorter or longer.
+
+    A larger dtype takes neighbours along that axis, the first as its lowest bits.
+
+    Raises:
+        ValueError: the rank is less than 2, or the axis is no multiple.
+
+    Example:
+        >>> import accnp as jnp
+        >>> from accnp.experimental.pallas import tpu as pltpu
+        >>> pltpu.bitcast(jnp.array([[1], [2]], jnp.int16), jnp.int32)
+        Array([[131073]], dtype=int32)
+    """
+    a, dtype = wrap(as_node(x, "bitcast")), np.dtype(canonicalize_dtype(ty))
+    if a.ndim < 2:
+        raise ValueError(f"bitcast: needs a rank of at least 2; got shape {a.shape}")
+    *lead, m, n = a.shape
+    ratio = dtype.itemsize // a.dtype.itemsize
+    if ratio > 1:
+        if m % ratio:
+            raise ValueError(
+                f"bitcast: {ratio} rows of {a.dtype} make one of {dtype}; got shape {a.shape}"
+            )
+        a = a.reshape(*lead, m // ratio, ratio, n).swapaxes(-1, -2)
+    out = bitcast_convert_type(a, dtype)
+    if out.ndim > len(lead) + 2:
+        out = out.swapaxes(-1, -2).reshape(*lead, -1, n)
+    return out

@@ -1,0 +1,313 @@
+"""What kernels over grids call: where they are, conditions, loops, memory of their own.
+
+In: numbers, functions, types of memory. Out: scalars, and what the functions return.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.api.arguments.convert import as_node
+from accnp.api.arrays.creation import full
+from accnp.api.arrays.refs import Ref, new_ref
+from accnp.api.effects import debug
+from accnp.api.flow.control import cond
+from accnp.api.flow.loops import fori_loop
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+from accnp.pytree import map_arrays
+
+__all__ = [
+    "align_to", "allocate", "cdiv", "debug_check", "debug_print", "empty_like", "empty_ref_like",
+    "grid_of", "loop", "multiple_of", "next_power_of_2", "num_programs", "program_id",
+    "reciprocal", "run_scoped", "run_state", "strides_from_shape", "uninitialized", "when",
+    "with_scoped",
+]  # fmt: skip
+
+
+class _Grids(threading.local):
+    def __init__(self) -> None:
+        self.stack: list[tuple[Sequence[Any], Sequence[Any]]] = []
+
+
+_grids = _Grids()
+
+
+@contextlib.contextmanager
+def grid_of(ids: Sequence[Any], sizes: Sequence[Any]) -> Iterator[None]:
+    """Trace a kernel: at one step of a grid."""
+    _grids.stack.append((ids, sizes))
+    try:
+        yield
+    finally:
+        _grids.stack.pop()
+
+
+def _along(which: int, axis: Any, function: str) -> Any:
+    if not _grids.stack:
+        raise ValueError(
+            f"{function}: there is no grid here; got axis={axis!r}; call it in a kernel that "
+            "pallas_call runs"
+        )
+    parts = _grids.stack[-1]
+    if not isinstance(axis, int) or not 0 <= axis < len(parts[1]):
+        raise ValueError(f"{function}: Axis {axis} is out of bounds for grid {tuple(parts[1])}")
+    return parts[which][axis]
+
+
+@api_boundary
+def program_id(axis: int) -> Array:
+    """Where in the grid this step of the kernel is, along an axis: an int32 scalar.
+
+    A ValueError outside of kernels, or if the grid has no such axis.
+
+    Example:
+        >>> import accnp as jnp
+        >>> from accnp.experimental import pallas as pl
+        >>> def kernel(o_ref):
+        ...     o_ref[pl.program_id(0)] = pl.program_id(0) * 10
+        >>> pl.pallas_call(kernel, jnp.ShapeDtypeStruct((3,), jnp.int32), grid=(3,))()
+        Array([ 0, 10, 20], dtype=int32)
+    """
+    return _along(0, axis, "program_id")
+
+
+@api_boundary
+def num_programs(axis: int) -> Any:
+    """How many steps the grid has along an axis: an integer, or an int32 scalar if it is traced.
+
+    A ValueError outside of kernels, or if the grid has no such axis.
+
+    Example:
+        >>> import accnp as jnp
+        >>> from accnp.experimental import pallas as pl
+        >>> def kernel(o_ref):
+        ...     o_ref[pl.program_id(0)] = pl.num_programs(0)
+        >>> pl.pallas_call(kernel, jnp.ShapeDtypeStruct((3,), jnp.int32), grid=(3,))()
+        Array([3, 3, 3], dtype=int32)
+    """
+    return _along(1, axis, "num_programs")
+
+
+# --- conditions and loops ---
+
+
+@api_boundary
+def when(condition: Any, /) -> Callable[[Callable[[], None]], None]:
+    """Run the decorated function where a condition holds: a boolean scalar, traced or not.
+
+    It takes and returns nothing; it writes to references. A TypeError if the condition is no
+    scalar, or it returns something.
+
+    Example:
+        >>> import accnp as jnp
+        >>> from accnp.experimental import pallas as pl
+        >>> def kernel(o_ref):
+        ...     @pl.when(pl.program_id(0) == 0)
+        ...     def first():
+        ...         o_ref[...] = jnp.zeros(2)
+        ...     o_ref[...] += 1
+        >>> pl.pallas_call(kernel, jnp.ShapeDtypeStruct((2,), jnp.float32), grid=(3,))()
+        Array([3., 3.], dtype=float32)
+    """
+
+    def decorated(f: Callable[[], None]) -> None:
+        if isinstance(condition, bool | np.bool_):
+            if condition:
+                f()
+        else:
+            cond(condition, f, lambda: None)
+
+    return decorated
+
+
+@api_boundary
+def loop(
+    lower: Any, upper: Any, *, init_carry: Any = None, step: Any = 1, unroll: Any = None
+) -> Callable[[Callable[..., Any]], Any]:
+    """Run the decorated function for each i from `lower` to `upper`: a `fori_loop`.
+
+    Args:
+        lower: the first i, an integer scalar.
+        upper: one more than the last i.
+        init_carry: the first carry, arrays of any shapes and dtypes; without one, the function
+            takes i alone and returns nothing.
+        step: from one i to the next.
+        unroll: as of `fori_loop`, whose errors it raises.
+
+    The name of the function becomes the last carry.
+
+    Example:
+        >>> import accnp as jnp
+        >>> from accnp.experimental import pallas as pl
+        >>> @pl.loop(0, 6, step=2, init_carry=1)
+        ... def product(i, carry):
+        ...     return carry * (i + 1)
+        >>> product
+        Array(15, dtype=int32, weak_type=True)
+    """
+
+    def decorated(body: Callable[..., Any]) -> Any:
+        def at(k: Any, carry: Any) -> Any:
+            i = lower + k * step
+            return body(i) if init_carry is None else body(i, carry)
+
+        return fori_loop(0, cdiv(upper - lower, step), at, init_carry, unroll=unroll)
+
+    return decorated
+
+
+# --- memory ---
+
+
+def uninitialized(shape: Sequence[int], dtype: Any) -> Array:
+    """What nobody has written, as jax's interpreter has it: NaN, or the least integer."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return full(shape, False, dtype)
+    if dtype.kind in "iu":
+        return full(shape, np.iinfo(dtype).min, dtype)
+    return full(shape, np.nan, dtype)
+
+
+def allocate(kind: Any) -> Ref:
+    """A reference to new memory of a type."""
+    if not (hasattr(kind, "shape") and hasattr(kind, "dtype")):
+        raise TypeError(
+            f"pallas: a type of memory has a shape and a dtype; got {kind!r}; use "
+            "pltpu.VMEM(shape, dtype) or jax.ShapeDtypeStruct"
+        )
+    return new_ref(uninitialized(kind.shape, kind.dtype))
+
+
+@api_boundary
+def run_scoped(
+    f: Callable[..., Any], *types: Any, collective_axes: Any = (), **kw_types: Any
+) -> Any:
+    """Call a function with references to memory of its own, and return what it returns.
+
+    Args:
+        f: (references) -> anything.
+        types: for each reference a type with shape and dtype; or trees of them.
+        collective_axes: accepted for jax's sake.
+        kw_types: for references by name.
+
+    A TypeError if something is no type. What is read before it was written is NaN, or the least
+    integer.
+
+    Example:
+        >>> import accnp as jnp
+        >>> from accnp.experimental import pallas as pl
+        >>> def f(ref):
+        ...     ref[...] = jnp.ones(2)
+        ...     return ref[...] * 2
+        >>> pl.run_scoped(f, jnp.ShapeDtypeStruct((2,), jnp.float32))
+        Array([2., 2.], dtype=float32)
+    """
+    return f(*map_arrays(allocate, types), **map_arrays(allocate, kw_types))
+
+
+@api_boundary
+def with_scoped(*types: Any, collective_axes: Any = (), **kw_types: Any) -> Callable[..., Any]:
+    """Decorate a function with references to memory of its own, as `run_scoped` hands them over,
+    after its other arguments."""
+
+    def decorated(f: Callable[..., Any]) -> Callable[..., Any]:
+        def inner(*args: Any) -> Any:
+            return run_scoped(lambda *refs, **kw: f(*args, *refs, **kw), *types, **kw_types)
+
+        return inner
+
+    return decorated
+
+
+@api_boundary
+def run_state(f: Callable[[Any], None]) -> Callable[[Any], Any]:
+    """Make a function of arrays of one that writes to references: it takes first contents, and
+    returns last ones."""
+
+    def run(init: Any) -> Any:
+        refs = map_arrays(new_ref, init)
+        f(refs)
+        return map_arrays(lambda ref: ref[...], refs)
+
+    return run
+
+
+@api_boundary
+def empty_like(x: Any) -> Any:
+    """Arrays of the shapes and dtypes of a tree, of what nobody has written."""
+    return map_arrays(lambda leaf: uninitialized(leaf.shape, leaf.dtype), x)
+
+
+@api_boundary
+def empty_ref_like(x: Any) -> Ref:
+    """A reference to new memory of a type."""
+    return allocate(x)
+
+
+# --- numbers ---
+
+
+@api_boundary
+def cdiv(a: Any, b: Any) -> Any:
+    """Divide and round up: of integers, or of integer arrays of any shape, whose dtype stays.
+
+    A ZeroDivisionError for the integer 0.
+
+    Example:
+        >>> from accnp.experimental import pallas as pl
+        >>> pl.cdiv(9, 2)
+        5
+    """
+    if isinstance(a, int) and isinstance(b, int):
+        return (a + b - 1) // b
+    return (wrap(as_node(a, "cdiv")) + (wrap(as_node(b, "cdiv")) - 1)) // b
+
+
+@api_boundary
+def align_to(x: int, a: int) -> int:
+    """The next multiple of `a`."""
+    return cdiv(x, a) * a
+
+
+@api_boundary
+def next_power_of_2(x: int) -> int:
+    """The next power of 2; a ValueError for negative numbers."""
+    if x < 0:
+        raise ValueError(f"next_power_of_2: needs a number that is not negative; got {x}")
+    return 1 if x == 0 else 1 << (x - 1).bit_length()
+
+
+@api_boundary
+def strides_from_shape(shape: Sequence[int]) -> tuple[int, ...]:
+    """How many elements apart neighbours along each axis are, in C order."""
+    return tuple([int(np.prod(shape[i + 1 :], dtype=np.int64)) for i in range(len(shape))])
+
+
+@api_boundary
+def multiple_of(x: Any, values: Any) -> Array:
+    """The array itself: a hint of what it is a multiple of, which changes nothing here."""
+    return wrap(as_node(x, "multiple_of"))
+
+
+@api_boundary
+def reciprocal(x: Any, *, approx: bool = False, full_range: bool = False) -> Array:
+    """1 / x; exact also where an approximation would do."""
+    return 1 / wrap(as_node(x, "reciprocal"))
+
+
+@api_boundary
+def debug_print(fmt: str, *args: Any) -> None:
+    """Print values while the kernel runs; after a text without placeholders, all of them."""
+    debug.print(fmt if "{" in fmt else fmt + " {}" * len(args), *args)
+
+
+@api_boundary
+def debug_check(condition: Any, message: str) -> None:
+    """Nothing: jax checks only with a switch that is off by default."""

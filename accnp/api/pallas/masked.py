@@ -1,0 +1,326 @@
+"""Reading and writing parts of references under masks, and in one go with what was there.
+
+In: references or parts of them (`ref.at[i]`), masks, values. Out: arrays. A part that goes beyond
+the end reads NaN or the least integer, and writes nothing; steps of a grid run one after the
+other, so that every operation is atomic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from accnp.api.algebra.products import matmul
+from accnp.api.arguments.convert import as_node, cast
+from accnp.api.arrays.creation import arange
+from accnp.api.arrays.manipulation import broadcast_to
+from accnp.api.arrays.ref_parts import Part, extents, updated
+from accnp.api.arrays.refs import Ref
+from accnp.api.elements.selecting import where
+from accnp.api.elements.ufuncs import maximum, minimum, tanh
+from accnp.api.pallas.inside import uninitialized
+from accnp.array import Array, wrap
+from accnp.errors import api_boundary
+
+__all__ = [
+    "approx_tanh", "atomic_add", "atomic_and", "atomic_cas", "atomic_max", "atomic_min",
+    "atomic_or", "atomic_xchg", "atomic_xor", "debug_barrier", "dot", "load", "load_at",
+    "max_contiguous", "store", "store_at", "swap_at",
+]  # fmt: skip
+
+
+def _split(ref: Any, function: str) -> tuple[Any, Any]:
+    """The reference that a part is of, and its index there."""
+    if isinstance(ref, Part):
+        return ref.of, ref.idx
+    if isinstance(ref, Ref):
+        return ref, ...
+    raise ValueError(f"{function}: the first argument must be a reference; got {ref!r}")
+
+
+class _Loose(NamedTuple):
+    """A box that may go beyond the end, as index arrays."""
+
+    index: tuple[Any, ...]
+    sizes: tuple[int, ...]
+    dropped: tuple[int, ...]  # axes of one element that the part does not have
+
+    @property
+    def shown(self) -> list[int]:
+        """The shape of the part."""
+        return [n for i, n in enumerate(self.sizes) if i not in self.dropped]
+
+
+def _loose(shape: tuple[int, ...], idx: Any) -> _Loose | None:
+    """The box of an index that may go beyond the end; None where plain indexing does."""
+    found = extents(shape, idx)
+    if found is None:
+        return None
+    beyond = [
+        not isinstance(start, int) or start + n > size
+        for (start, n, _), size in zip(found, shape, strict=True)
+    ]
+    if not any(beyond):
+        return None
+    # One index array keeps its axis in place; several are an open mesh.
+    several = sum(beyond) > 1
+    index: list[Any] = []
+    for axis, (start, n, _) in enumerate(found):
+        if several or beyond[axis]:
+            at = (maximum(start, 0) if beyond[axis] else start) + arange(n)
+            index.append(at.reshape((n,) + (1,) * (len(shape) - 1 - axis)) if several else at)
+        else:
+            index.append(slice(start, start + n))
+    dropped = tuple([i for i, (_, _, drop) in enumerate(found) if drop])
+    return _Loose(tuple(index), tuple([n for _, n, _ in found]), dropped)
+
+
+def _loaded(ref: Any, function: str) -> Array:
+    of, idx = _split(ref, function)
+    content = of[...]
+    box = _loose(content.shape, idx)
+    if box is None:
+        return of[idx]
+    fill = uninitialized((), content.dtype)
+    return content.at[box.index].get(mode="fill", fill_value=fill).reshape(box.shown)
+
+
+def _stored(ref: Any, value: Any, mask: Any, function: str) -> None:
+    of, idx = _split(ref, function)
+    node = as_node(value, function)
+    if not node.aval.weak_type and node.aval.dtype != of.dtype:
+        raise ValueError(
+            f"{function}: values must have the dtype of the reference, {of.dtype}; got "
+            f"{node.aval.dtype}; convert them with astype"
+        )
+    new = wrap(cast(node, np.dtype(of.dtype)))
+    if mask is not None:
+        new = where(mask, new, _loaded(ref, function))
+    content = of[...]
+    box = _loose(content.shape, idx)
+    if box is None:
+        of[idx] = new
+    else:
+        new = broadcast_to(new, box.shown).reshape(box.sizes)
+        of[...] = content.at[box.index].set(new, mode="drop")
+
+
+@api_boundary
+def load(
+    ref: Any,
+    *,
+    mask: Any = None,
+    other: Any = None,
+    cache_modifier: str | None = None,
+    eviction_policy: str | None = None,
+    volatile: bool = False,
+) -> Array:
+    """Read a reference, or a part of one (`ref.at[i]`), where a mask says so.
+
+    Args:
+        ref: what to read.
+        mask: booleans that broadcast to its shape.
+        other: what stands where the mask is False; without it, whatever lies there.
+        cache_modifier: accepted for jax's sake, as are the other two.
+        eviction_policy: a hint.
+        volatile: a hint.
+
+    The dtype is the reference's. A ValueError if it is none, or the mask does not broadcast.
+
+    Example:
+        >>> import accnp as jnp
+        >>> from accnp.experimental import pallas as pl
+        >>> from accnp.experimental.pallas import triton as plgpu
+        >>> ref = jnp.new_ref(jnp.arange(5))
+        >>> i = jnp.int32(3)
+        >>> plgpu.load(ref.at[pl.ds(i, 4)], mask=i + jnp.arange(4) < 5, other=0)
+        Array([3, 4, 0, 0], dtype=int32)
+    """
+    out = _loaded(ref, "load")
+    if mask is None:
+        return out
+    node = as_node(mask, "load")
+    shape = np.broadcast_shapes(node.aval.shape, out.shape)
+    if shape != out.shape:
+        raise ValueError(
+            f"load: cannot broadcast mask shape {node.aval.shape} to load shape {out.shape}"
+        )
+    if other is None:
+        return out
+    return where(mask, out, wrap(cast(as_node(other, "load"), np.dtype(out.dtype))))
+
+
+@api_boundary
+def store(ref: Any, val: Any, *, mask: Any = None, eviction_policy: str | None = None) -> None:
+    """Write to a reference, or to a part of one (`ref.at[i]`), where a mask says so.
+
+    Args:
+        ref: where to write.
+        val: broadcast to its shape, and of its dtype.
+        mask: booleans that broadcast to its shape.
+        eviction_policy: accepted for jax's sake.
+
+    A ValueError if it is no reference, or the dtype or a shape does not fit.
+
+    Example:
+        >>> import accnp as jnp
+        >>> from accnp.experimental import pallas as pl
+        >>> from accnp.experimental.pallas import triton as plgpu
+        >>> ref = jnp.new_ref(jnp.zeros(4))
+        >>> plgpu.store(ref.at[pl.ds(1, 2)], jnp.ones(2), mask=jnp.array([True, False]))
+        >>> ref[...]
+        Array([0., 1., 0., 0.], dtype=float32)
+    """
+    _stored(ref, val, mask, "store")
+
+
+# --- the forms of old, with the index apart ---
+
+
+def load_at(ref: Any, idx: Any, *, mask: Any = None, other: Any = None, **hints: Any) -> Array:
+    """`load(ref.at[idx], ...)`."""
+    return load(ref.at[idx], mask=mask, other=other)
+
+
+def store_at(ref: Any, idx: Any, val: Any, *, mask: Any = None, **hints: Any) -> None:
+    """`store(ref.at[idx], ...)`."""
+    store(ref.at[idx], val, mask=mask)
+
+
+def swap_at(ref: Any, idx: Any, val: Any, *, mask: Any = None, **hints: Any) -> Array:
+    """`store_at`, which returns what was there."""
+    before = load(ref.at[idx])
+    store(ref.at[idx], val, mask=mask)
+    return before
+
+
+# --- reading and writing in one go ---
+
+
+def _atomic(
+    ref: Any, idx: Any, val: Any, mask: Any, how: str, combine: Callable[[Any, Any], Any]
+) -> Array:
+    name = f"atomic_{how}"
+    of, whole = _split(ref, name)
+    if whole is not ... and idx is not None:
+        of, whole = ref, idx
+    elif whole is ...:
+        whole = ... if idx is None else idx
+    part = of.at[whole]
+    before = _loaded(part, name)
+    new = combine(before, val)
+    if how in ("add", "max", "min") and extents(of.shape, whole) is None:  # places may be repeated
+        neutral = 0 if how == "add" else before
+        of[...] = updated(of[...], whole, val if mask is None else where(mask, val, neutral), how)
+    else:
+        _stored(part, new, mask, name)
+    return before
+
+
+@api_boundary
+def atomic_add(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Array:
+    """Add to a part of a reference, and return what was there; places named twice get both.
+
+    Args:
+        x_ref_or_view: the reference, or a part of it.
+        idx: which part of that.
+        val: broadcast to the part, and of its dtype.
+        mask: where to add; a boolean array that broadcasts to the part's shape.
+
+    A ValueError if it is no reference, or the dtype differs.
+
+    Example:
+        >>> import accnp as jnp
+        >>> from accnp.experimental.pallas import triton as plgpu
+        >>> ref = jnp.new_ref(jnp.arange(3))
+        >>> plgpu.atomic_add(ref, 1, 5)
+        Array(1, dtype=int32)
+        >>> ref[...]
+        Array([0, 6, 2], dtype=int32)
+    """
+    return _atomic(x_ref_or_view, idx, val, mask, "add", lambda x, y: x + y)
+
+
+@api_boundary
+def atomic_max(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Array:
+    """Put the greater of both into a part of a reference; otherwise as `atomic_add`."""
+    return _atomic(x_ref_or_view, idx, val, mask, "max", maximum)
+
+
+@api_boundary
+def atomic_min(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Array:
+    """Put the lesser of both into a part of a reference; otherwise as `atomic_add`."""
+    return _atomic(x_ref_or_view, idx, val, mask, "min", minimum)
+
+
+@api_boundary
+def atomic_and(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Array:
+    """Put the bits that both have into a part of a reference; otherwise as `atomic_add`."""
+    return _atomic(x_ref_or_view, idx, val, mask, "and", lambda x, y: x & y)
+
+
+@api_boundary
+def atomic_or(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Array:
+    """Put the bits that either has into a part of a reference; otherwise as `atomic_add`."""
+    return _atomic(x_ref_or_view, idx, val, mask, "or", lambda x, y: x | y)
+
+
+@api_boundary
+def atomic_xor(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Array:
+    """Put the bits that one of them has into a part of a reference; otherwise as `atomic_add`."""
+    return _atomic(x_ref_or_view, idx, val, mask, "xor", lambda x, y: x ^ y)
+
+
+@api_boundary
+def atomic_xchg(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Array:
+    """Write a part of a reference; otherwise as `atomic_add`."""
+    return _atomic(x_ref_or_view, idx, val, mask, "xchg", lambda x, y: y)
+
+
+@api_boundary
+def atomic_cas(ref: Any, cmp: Any, val: Any) -> Array:
+    """Write a scalar reference if it holds `cmp`, and return what it held."""
+    before = ref[...]
+    ref[...] = where(before == cmp, val, before)
+    return before
+
+
+# --- hints, and names for what arrays do ---
+
+
+@api_boundary
+def approx_tanh(x: Any) -> Array:
+    """The hyperbolic tangent, exact."""
+    return tanh(x)
+
+
+@api_boundary
+def dot(
+    a: Any,
+    b: Any,
+    trans_a: bool = False,
+    trans_b: bool = False,
+    allow_tf32: bool | None = None,
+    precision: Any = None,
+) -> Array:
+    """The product of two matrices, of which either may be transposed, added up in float32."""
+    a, b = (wrap(as_node(x, "dot")) for x in (a, b))
+    return matmul(
+        a.T if trans_a else a,
+        b.T if trans_b else b,
+        precision=precision,
+        preferred_element_type=np.float32 if a.dtype.kind not in "iu" else np.int32,
+    )
+
+
+@api_boundary
+def max_contiguous(x: Any, values: Any) -> Array:
+    """The array itself: a hint, which changes nothing here."""
+    return wrap(as_node(x, "max_contiguous"))
+
+
+@api_boundary
+def debug_barrier() -> None:
+    """Nothing: steps run one after the other."""

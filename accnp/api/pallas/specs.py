@@ -1,0 +1,293 @@
+"""What is said of a kernel over a grid: blocks of arrays, grids, kinds of memory.
+
+In: numbers and functions of the user's. Out: records. Kinds of memory and hints to compilers are
+kept as they are said, and change nothing here: there is one memory.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp.array import Array
+from accnp.dtypes import canonicalize_dtype
+from accnp.errors import api_boundary
+from accnp.ir.aval import make_aval
+
+__all__ = [
+    "BlockSpec",
+    "Blocked",
+    "BoundedSlice",
+    "Buffered",
+    "CostEstimate",
+    "Element",
+    "GridSpec",
+    "Indirect",
+    "MemoryRef",
+    "MemorySpace",
+    "PrefetchScalarGridSpec",
+    "RevisitMode",
+    "Squeezed",
+    "no_block_spec",
+    "squeezed",
+]  # fmt: skip
+
+
+# --- axes of blocks ---
+
+
+@dataclasses.dataclass(frozen=True)
+class Blocked:
+    """An axis in blocks of one size; the index map counts blocks. What a plain integer means."""
+
+    block_size: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Element:
+    """An axis whose blocks start at any element, which the index map gives; `padding` is put before
+    and after the array first."""
+
+    block_size: int
+    padding: tuple[int, int] = (0, 0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Squeezed:
+    """An axis of which a block has one element, and which the reference does not have."""
+
+
+@dataclasses.dataclass(frozen=True)
+class BoundedSlice:
+    """An axis whose blocks are slices of computed size: `pallas_call` refuses it with a
+    NotImplementedError, since shapes are static here; of any dtype.
+
+    >>> from accnp.experimental import pallas as pl
+    >>> pl.BoundedSlice(4)
+    BoundedSlice(block_size=4)
+    """
+
+    block_size: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Indirect:
+    """An axis whose blocks are gathered by arrays of indices: `pallas_call` refuses it with a
+    NotImplementedError; a block may be indexed by an integer array in the kernel instead.
+
+    >>> from accnp.experimental import pallas as pl
+    >>> pl.Indirect(4)
+    Indirect(block_size=4)
+    """
+
+    block_size: int
+
+
+squeezed = Squeezed()
+
+
+class RevisitMode(enum.Enum):
+    """Whether a block of a result may be visited again; here it always may."""
+
+    IMMEDIATE = "immediate"
+    ANY = "any"
+
+
+@dataclasses.dataclass(frozen=True)
+class Buffered:
+    """How many copies of a block a pipeline keeps: a hint, which changes no shape, dtype or value,
+    and raises nothing.
+
+    >>> from accnp.experimental import pallas as pl
+    >>> pl.Buffered(2).buffer_count
+    2
+    """
+
+    buffer_count: int
+    use_lookahead: bool = False
+    revisit: RevisitMode | None = None
+
+
+@dataclasses.dataclass
+class BlockSpec:
+    """Which block of an array each step of a grid gets.
+
+    Args:
+        block_shape: for each axis of the array a size, `Element(size)`, or None for an axis of
+            which a block has one element and the reference none; None for the whole array.
+        index_map: (a number for each axis of the grid, references to the prefetched scalars) -> for
+            each axis of the array, which block it is, as an int32 scalar; None for the first.
+        memory_space: where the block lies; it changes nothing here.
+        pipeline_mode: a hint, likewise.
+
+    Arrays of all dtypes. Errors in it are raised where the array is known, by `pallas_call`.
+
+    Example:
+        >>> from accnp.experimental import pallas as pl
+        >>> pl.BlockSpec((8, None), lambda i, j: (i, j)).block_shape
+        (8, None)
+    """
+
+    block_shape: Sequence[Any] | None = None
+    index_map: Callable[..., Any] | None = None
+    memory_space: Any = dataclasses.field(kw_only=True, default=None)
+    pipeline_mode: Buffered | None = None
+
+    replace = dataclasses.replace
+
+
+class _NoBlockSpec:
+    def __repr__(self) -> str:
+        return "NoBlockSpec"
+
+
+no_block_spec = _NoBlockSpec()
+
+
+# --- grids ---
+
+
+class GridSpec:
+    """A grid, blocks of operands and results, and scratch memory, in one.
+
+    Args:
+        grid: the number of steps along each axis; integers, or integer scalars that are traced.
+        in_specs: a BlockSpec for each operand.
+        out_specs: a BlockSpec for each result.
+        scratch_shapes: types of memory that the kernel has for itself.
+
+    Operands of all dtypes.
+
+    Raises:
+        ValueError: the grid is not of integers, or in_specs is no sequence.
+
+    Example:
+        >>> from accnp.experimental import pallas as pl
+        >>> pl.GridSpec((2, 3)).grid
+        (2, 3)
+    """
+
+    @api_boundary
+    def __init__(
+        self,
+        grid: Any = (),
+        in_specs: Any = no_block_spec,
+        out_specs: Any = no_block_spec,
+        scratch_shapes: Any = (),
+    ) -> None:
+        if in_specs is not no_block_spec and not isinstance(in_specs, list | tuple):
+            raise ValueError(f"GridSpec: in_specs must be a tuple or a list; got {in_specs!r}")
+        sizes: tuple[Any, ...] = (grid,) if isinstance(grid, int) else tuple(grid)
+        named = bool(sizes) and isinstance(sizes[0], tuple)
+        self.grid_names = tuple([g[0] for g in sizes]) if named else None
+        self.grid = tuple([g[1] for g in sizes]) if named else sizes
+        for g in self.grid:
+            if not (isinstance(g, int | np.integer | Array) and not isinstance(g, bool)):
+                raise ValueError(
+                    f"GridSpec: the grid must be a tuple of integers; got {self.grid!r}"
+                )
+        self.in_specs = tuple(in_specs) if isinstance(in_specs, list) else in_specs
+        self.out_specs = tuple(out_specs) if isinstance(out_specs, list) else out_specs
+        self.scratch_shapes = scratch_shapes
+        self.num_scalar_prefetch = 0
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(grid={self.grid}, in_specs={self.in_specs}, "
+            f"out_specs={self.out_specs}, scratch_shapes={self.scratch_shapes})"
+        )
+
+
+class PrefetchScalarGridSpec(GridSpec):
+    """A grid whose index maps read the first operands, small integer arrays that say which blocks.
+
+    The first `num_scalar_prefetch` operands are handed whole to index maps (after the numbers of
+    the step) and to the kernel (before the others), as references of any shape and integer dtype.
+    Otherwise as GridSpec, also in what it raises.
+
+    Example:
+        >>> from accnp.experimental.pallas import tpu as pltpu
+        >>> pltpu.PrefetchScalarGridSpec(num_scalar_prefetch=1, grid=4).num_scalar_prefetch
+        1
+    """
+
+    def __init__(
+        self,
+        num_scalar_prefetch: int,
+        grid: Any = (),
+        in_specs: Any = no_block_spec,
+        out_specs: Any = no_block_spec,
+        scratch_shapes: Any = (),
+    ) -> None:
+        super().__init__(grid, in_specs, out_specs, scratch_shapes)
+        self.num_scalar_prefetch = num_scalar_prefetch
+
+
+@dataclasses.dataclass(frozen=True)
+class CostEstimate:
+    """What a kernel costs, as somebody has estimated it: numbers of operations and bytes.
+
+    A record for compilers, which changes no shape, dtype or value here. `estimate_cost` makes one.
+
+    Raises:
+        ValueError: one of them is no integer.
+
+    Example:
+        >>> from accnp.experimental import pallas as pl
+        >>> pl.CostEstimate(flops=200, transcendentals=0, bytes_accessed=1200).flops
+        200
+    """
+
+    flops: int
+    transcendentals: int
+    bytes_accessed: int
+    remote_bytes_transferred: int = 0
+
+    def __post_init__(self) -> None:
+        for name, value in dataclasses.asdict(self).items():
+            if not isinstance(value, int):
+                raise ValueError(f"CostEstimate: {name} must be an int; got {value!r}")
+
+
+# --- memory ---
+
+
+@dataclasses.dataclass(frozen=True)
+class MemoryRef:
+    """The type of a piece of memory: a shape, a dtype, and where it is said to lie."""
+
+    inner_aval: Any
+    memory_space: Any
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape."""
+        return self.inner_aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype."""
+        return self.inner_aval.dtype
+
+
+class MemorySpace(enum.Enum):
+    """Kinds of memory that all devices have: `MemorySpace.ANY(shape, dtype)` is a type there."""
+
+    ANY = "any"
+    DEFAULT = "default"
+    ERROR = "error"
+    INDEX = "index"
+    KEY = "key"
+    HOST = "host"
+
+    def __call__(self, shape: Sequence[int], dtype: Any) -> MemoryRef:
+        return typed(shape, dtype, self)
+
+
+def typed(shape: Sequence[int], dtype: Any, space: Any) -> MemoryRef:
+    """The type of a piece of memory."""
+    return MemoryRef(make_aval(tuple(shape), np.dtype(canonicalize_dtype(dtype))), space)

@@ -1,0 +1,57 @@
+# isort: skip_file
+"""`accnp.experimental.pallas.tpu`: kinds of memory, scalars that are known first, copies.
+
+>>> from accnp.experimental.pallas import tpu as pltpu
+>>> pltpu.VMEM((8, 128), "float32").shape
+(8, 128)
+"""
+
+from accnp.api.pallas.devices import (
+    AsyncCopyDescriptor, ChipVersion, CompilerParams, GridDimensionSemantics, SemaphoreType,
+    SideEffectType, async_copy, emit_pipeline, get_tpu_info, is_tpu_device, make_async_copy,
+    roll, sync_copy,
+)  # fmt: skip
+from accnp.api.pallas.devices import TpuMemorySpace as MemorySpace
+from accnp.api.pallas.masked import load, store
+from accnp.api.pallas.specs import MemoryRef, PrefetchScalarGridSpec
+from accnp.missing import nearest as _nearest
+
+PARALLEL = GridDimensionSemantics.PARALLEL
+CORE_PARALLEL = GridDimensionSemantics.CORE_PARALLEL
+SUBCORE_PARALLEL = GridDimensionSemantics.SUBCORE_PARALLEL
+ARBITRARY = GridDimensionSemantics.ARBITRARY
+CMEM, HBM, SEMAPHORE = MemorySpace.CMEM, MemorySpace.HBM, MemorySpace.SEMAPHORE
+SMEM, VMEM, VMEM_SHARED = MemorySpace.SMEM, MemorySpace.VMEM, MemorySpace.VMEM_SHARED
+
+__all__ = [
+    "ARBITRARY",
+    "CMEM",
+    "CORE_PARALLEL",
+    "HBM",
+    "PARALLEL",
+    "SEMAPHORE",
+    "SMEM",
+    "SUBCORE_PARALLEL",
+    "VMEM",
+    "VMEM_SHARED",
+    "AsyncCopyDescriptor",
+    "ChipVersion",
+    "CompilerParams",
+    "GridDimensionSemantics",
+    "MemoryRef",
+    "MemorySpace",
+    "PrefetchScalarGridSpec",
+    "SemaphoreType",
+    "SideEffectType",
+    "async_copy",
+    "emit_pipeline",
+    "get_tpu_info",
+    "is_tpu_device",
+    "load",
+    "make_async_copy",
+    "roll",
+    "store",
+    "sync_copy",
+]  # fmt: skip
+
+__getattr__ = _nearest(__name__, __all__)

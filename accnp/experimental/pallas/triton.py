@@ -1,0 +1,23 @@
+# isort: skip_file
+"""`accnp.experimental.pallas.triton`: loads and stores under masks, and atomic operations.
+
+>>> import accnp as jnp
+>>> from accnp.experimental.pallas import triton as plgpu
+>>> plgpu.load(jnp.new_ref(jnp.arange(3)), mask=jnp.array([True, False, True]), other=9)
+Array([0, 9, 2], dtype=int32)
+"""
+
+from accnp.api.pallas.masked import (
+    approx_tanh, atomic_add, atomic_and, atomic_cas, atomic_max, atomic_min, atomic_or,
+    atomic_xchg, atomic_xor, debug_barrier, dot, load, max_contiguous, store,
+)  # fmt: skip
+from accnp.api.pallas.devices import TritonParams as CompilerParams
+from accnp.missing import nearest as _nearest
+
+__all__ = [
+    "CompilerParams", "approx_tanh", "atomic_add", "atomic_and", "atomic_cas", "atomic_max",
+    "atomic_min", "atomic_or", "atomic_xchg", "atomic_xor", "debug_barrier", "dot", "load",
+    "max_contiguous", "store",
+]  # fmt: skip
+
+__getattr__ = _nearest(__name__, __all__)
