@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from accnp.config import config
-from accnp.engine.steps import END_OF_FOLD, ControlStep, HostStep, KernelStep, Plan
+from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan
 from accnp.ir.graph import Graph
 from accnp.ir.node import CONST, Node
 from accnp.ir.trace import Trace
@@ -108,7 +108,7 @@ def _step_lines(plan: Plan, program: Program | None, inset: str) -> list[str]:
     for i, step in enumerate(plan.steps):
         head = f"{inset}step {i}: "
         if isinstance(step, KernelStep):
-            label = kernel_label(named[i]) if i in named else END_OF_FOLD
+            label = kernel_label(named[i]) if i in named else step.label
             slots = ", ".join(dict.fromkeys(f"b{s}" for s, _ in step.pointers))
             text = f"{head}kernel({slots}) for 0..{step.extent}: {label}"
             if step.bodies:
@@ -216,8 +216,8 @@ def _label(plan: Plan, program: Program | None) -> None:
     """Name the kernels of a plan by their operations, for messages at launch."""
     named = step_members(plan, program) if program is not None else {}
     for i, step in enumerate(plan.steps):
-        if isinstance(step, KernelStep):
-            step.label = kernel_label(named[i]) if i in named else END_OF_FOLD
+        if isinstance(step, KernelStep) and i in named:
+            step.label = kernel_label(named[i])
 
 
 def _tell(title: str, lines: Sequence[str]) -> None:

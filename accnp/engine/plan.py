@@ -197,6 +197,8 @@ class Planner:
         every = [spec for specs in groups for spec in specs]
         self.check(every)
         single = len(groups) == len(groups[0]) == 1
+        if single and not self.body and self.plan.device is None:
+            self.fetch(every[0])
         text = generate(groups[0][0]) if single else generate_cells(groups)
         step = self.launch(text, c, spec_bytes(every))
         if single:
@@ -206,6 +208,16 @@ class Planner:
         else:
             step.past = parts_past_caches(every, step)
         self.ends(text)
+
+    def fetch(self, spec: KernelSpec) -> None:
+        """Bring what is about to be read here and there into the caches."""
+        if not any(a.terms for a in spec.accesses):
+            return
+        fetching = importlib.import_module("accnp.engine.fetching")
+        for a in fetching.fetched(spec):
+            step = self.step(fetching.fetch_text(a))
+            step.pointers, step.label = [(self.slot(a.value), 0)], fetching.FETCH
+            self.plan.steps.append(step)
 
     def ends(self, text: Generated) -> None:
         """Fold what a split fold that was just launched leaves: its partial results."""
@@ -304,26 +316,14 @@ class Planner:
             base, chain = strip_views(x, through=i == v.op.takes)
             if x.stored or x.is_leaf:
                 base, chain = x, ()
+            shape, strides, offset = base.aval.shape, None, 0
             size = base.aval.dtype.itemsize
             if chain:
-                shape, strides, offset = apply_views(
-                    chain, base.aval.shape, contiguous(base.aval.shape), 0
-                )  # type: ignore[misc]
-                byte_strides = tuple(s * size for s in strides)
-                step.operands.append(
-                    (
-                        self.slot(base),
-                        shape,
-                        base.aval.dtype,
-                        byte_strides,
-                        offset * size,
-                        base.aval.size,
-                    )
-                )
-            else:
-                step.operands.append(
-                    (self.slot(base), base.aval.shape, base.aval.dtype, None, 0, base.aval.size)
-                )
+                shape, strides, offset = apply_views(chain, shape, contiguous(shape), 0)  # type: ignore[misc]
+                strides = tuple(s * size for s in strides)
+            step.operands.append(
+                (self.slot(base), shape, base.aval.dtype, strides, offset * size, base.aval.size)
+            )
         return step
 
     def own_kernel(self, v: Value, call: HostStep) -> list[KernelStep]:

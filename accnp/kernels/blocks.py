@@ -102,6 +102,19 @@ def _prefetch(p: Any) -> Any:
     return types.void, (p,), emit
 
 
+def _touch(p: Any) -> Any:
+    """Read a byte, for what the caches do then: a load that is not left out, and whose line
+    processors follow up, as they do not for those that are only asked for."""
+    if not isinstance(p, types.CPointer):
+        return None
+
+    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+        b.load_atomic(b.bitcast(args[0], I8.as_pointer()), "monotonic", 1)
+        return context.get_dummy_value()
+
+    return types.void, (p,), emit
+
+
 def _block(name: str) -> None:
     def rule(p: Any, n: Any) -> Any:
         if not isinstance(p, types.CPointer):
@@ -190,4 +203,5 @@ define("at", 2, _at)
 define("block_find", 3, _find)
 define("move", 3, _move)
 define("prefetch", 1, _prefetch)
+define("touch", 1, _touch)
 define("transpose", 6, _transpose)

@@ -1,5 +1,6 @@
 """Intrinsics that call LAPACK: ``geqrf_f4(m, n, a, lda, ...)`` gives `info` as an integer; and
-NumPy's sorts: ``sort_i4(a, n)`` sorts n elements in place.
+NumPy's sorts: ``sort_i4(a, n)`` sorts n elements in place, ``quick_i4()`` is up to how many of them
+that is quick.
 
 In: integers and pointers, as `routines.py` lists them. Out: entries of ``NAMESPACE``.
 """
@@ -8,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba.core import types
 
 from .factory import SCALARS, define
 from .math.ir import I8, I32, I64
-from .routines import CODES, REAL, ROUTINES, SORTS, has_info, kinds, sort_symbol, symbol
+from .routines import CODES, QUICK, REAL, ROUTINES, SORTS, has_info, kinds, sort_symbol, symbol
 
 
 def _routine(routine: str, code: str) -> None:
@@ -78,5 +79,19 @@ def _sort(code: str) -> None:
     define(f"sort_{code}", 2, rule)
 
 
+def _quick(code: str) -> None:
+    # Beyond a few vectors, which it sorts in registers, NumPy stores compressed vectors under a
+    # mask; on a Zen 4 that is a program of 140 cycles: 0.7 ns an element become 5 and 20.
+    slow = binding.get_host_cpu_name() == "znver4"
+    most = QUICK[code] if slow else (1 << 63) - 1
+
+    def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+        return ir.Constant(I64, most)
+
+    define(f"quick_{code}", 0, lambda: (types.int64, (), emit))
+
+
 for _code in SORTS:
     _sort(_code)
+for _code in QUICK:
+    _quick(_code)

@@ -325,6 +325,7 @@ NAMESPACE: dict[str, Any] = {
     "move": _move,
     "transpose": _transpose,
     "prefetch": lambda p: None,
+    "touch": lambda p: None,
     "block_find": _find,
     "block_sum": _block(np.sum, np.any),
     "block_prod": _block(np.prod, np.all),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .math.deal import LISTS
-from .routines import CODES, ROUTINES, SORTS, address, has_info, kinds, symbol
+from .routines import CODES, QUICK, ROUTINES, SORTS, address, has_info, kinds, symbol
 
 _CELLS = {"c": ctypes.c_char, "i": ctypes.c_int32}
 
@@ -80,4 +80,5 @@ def namespace() -> dict[str, Callable[..., Any]]:
     """Names and functions."""
     found: dict[str, Callable[..., Any]] = {"deal": _deal, "pick": _pick, "sift": _sift}
     found |= {f"{name}_{code}": _routine(name, code) for name in ROUTINES for code in CODES}
+    found |= {f"quick_{code}": lambda most=most: most for code, most in QUICK.items()}
     return {**found, **{f"sort_{code}": _sort for code in SORTS}}

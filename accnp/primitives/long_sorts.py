@@ -12,7 +12,14 @@ from math import prod
 from accnp.config import config
 from accnp.ir.kernel import Operand, OwnKernel
 from accnp.primitives.nests import Text, total
-from accnp.primitives.shared_sorts import Keys, Lines, first_zero, shared_sort, write_signs
+from accnp.primitives.shared_sorts import (
+    Keys,
+    Lines,
+    first_zero,
+    shared_sort,
+    sort_list,
+    write_signs,
+)
 
 __all__ = ["long_sort"]
 
@@ -106,7 +113,7 @@ def _words(keys: Keys, axis: int) -> OwnKernel:
         with text.block(f"for i in range({size}):"):
             text.add(f"v = {lines.element(0, 'i')}")
             text.add(f"f[i] = {keys.encode(text, 'v', 'i')}")
-        text.add(f"sort_i8(f, {size})")
+        sort_list(text, "i8", "f", size)
         with text.block(f"for i in range({size}):"):
             text.add("key = f[i]")
             keys.write(text, "key", lines.target("i"), lines.operand())

@@ -23,13 +23,23 @@ from accnp.primitives.dot_kernels import place
 from accnp.primitives.nests import Axis, Text, merged, total
 from accnp.primitives.views import contiguous
 
-__all__ = ["Keys", "Lines", "first_zero", "partition_kernel", "shared_sort", "write_signs"]
+__all__ = [
+    "Keys",
+    "Lines",
+    "first_zero",
+    "partition_kernel",
+    "shared_sort",
+    "sort_list",
+    "write_signs",
+]
 
 LISTS = 8  # as many as `deal` knows
 SAMPLE = 1024  # keys of a line from which limits are taken: lists are as long as planned +- 8 %
 BLOCK = 1 << 13  # keys that are dealt at once: with their lists they stay in the second-level cache
 LONG = 1 << 14  # elements of a line from which it is partitioned here
 PAD = 16  # a vector of the smallest keys
+FEW = 16  # keys of a sample for each list of a list
+STACK = 1024  # lists that wait
 HIGHEST = {"f4": 2147483647, "f8": 9223372036854775807}
 
 
@@ -155,6 +165,55 @@ def first_zero(text: Text, key: str, size: str) -> None:
         text.add("z = mid + 1 if below else z", "last = last if below else mid")
 
 
+def sort_list(text: Text, code: str, f: str, m: str) -> None:
+    """Sort m integers at f: what is longer than NumPy's sort is quick for is dealt to lists by
+    limits from a sample, these to lists of their own, until they are short, or all alike."""
+    one = f"{LISTS} * {FEW}"
+    with text.block(f"if {m} <= quick_{code}():"):
+        text.add(f"sort_{code}({f}, {m})")
+    text.add("else:")
+    text.depth += 1
+    text.add(f"lists = heap_{code}({LISTS} * ({m} + {PAD}))", f"some = stack_{code}()")
+    text.add("begins = stack_i8()", "ends = stack_i8()", "counts = stack_i8()")
+    text.add("begins[0] = 0", f"ends[0] = {m}", "top = 1")
+    with text.block("while top > 0:"):
+        text.add("top -= 1", "begin = begins[top]", "n = ends[top] - begin", f"x = at({f}, begin)")
+        text.add(f"deals = n > quick_{code}() and top < {STACK - LISTS}")
+        with text.block("if deals:"):
+            with text.block(f"for q in range({one}):"):
+                # A place in the q-th part, so that nothing periodic is met in step.
+                text.add(f"step = n // ({one})", "h = q * 40503", "h = h - h // step * step")
+                text.add("some[q] = x[q * step + h]")
+            text.add(f"sort_{code}(some, {one})")
+            text.add(f"some[0] = some[{FEW}]")
+            with text.block(f"for q in range(1, {LISTS - 1}):"):
+                # Keys that are there many times have a list for themselves.
+                text.add(
+                    "last = some[q - 1]",
+                    f"limit = some[(q + 1) * {FEW}]",
+                    f"more = {code}(last + {code}(1))",
+                )
+                text.add(
+                    "more = more if more > last else last",
+                    "some[q] = limit if limit > last else more",
+                )
+            text.add(f"deal(lists, n + {PAD}, x, n, some, counts)", "o = 0", "most = 0")
+            with text.block(f"for q in range({LISTS}):"):
+                text.add("its = counts[q]", f"move(at(x, o), at(lists, q * (n + {PAD})), its)")
+                text.add("begins[top + q] = begin + o", "o = o + its", "ends[top + q] = begin + o")
+                text.add("most = fmax(most, its)")
+            with (
+                text.block(f"for q in range(1, {LISTS - 1}):"),
+                text.block(f"if {code}(some[q] - some[q - 1]) == {code}(1):"),
+            ):
+                text.add("begins[top + q] = ends[top + q]")
+            text.add("deals = most < n", f"top = top + {LISTS} if deals else top")
+        with text.block("if not deals:"):
+            text.add(f"sort_{code}(x, n)")
+    text.add("release(lists)")
+    text.depth -= 1
+
+
 def _limits(keys: Keys, axis: int, memories: int, ranks: Sequence[int]) -> OwnKernel:
     """The first step: for each line the keys of these ranks in a sorted sample."""
     lines = Lines(keys, axis, memories)
@@ -234,7 +293,7 @@ def _collected(
                     keys.write(text, "key", lines.target("at_i"), lines.operand())
             text.add("m = m + s")
         with text.block(f"if {sorts}:") if sorts else nullcontext():
-            text.add(f"sort_{keys.code}(f, m)")
+            sort_list(text, keys.code, "f", "m")
             with text.block("for i in range(m):"):
                 text.add("key = f[i]", "at_i = first + i")
                 keys.write(text, "key", lines.target("at_i"), lines.operand())

@@ -87,6 +87,33 @@ def test_long_lines_do_not_depend_on_threads():
         np.testing.assert_array_equal(follows, order)
 
 
+RNG = np.random.default_rng(0)
+LISTS = {
+    "all different": RNG.permutation(5000),
+    "few": RNG.integers(0, 3, 5000),
+    "all one": np.full(5000, 7),
+    "mostly one": np.where(RNG.random(5000) < 0.01, RNG.integers(-9, 99, 5000), 7),
+    "sorted": np.arange(5000),
+    "the ends": RNG.choice([-(2**31), 2**31 - 1, 0], 5000),
+}
+
+
+@pytest.mark.parametrize("dtype", ["i4", "f4", "i8"])
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_that_are_dealt_to_lists(name, dtype):
+    """As plain Python everywhere; compiled where NumPy's sort of long lists is slow."""
+    x = LISTS[name].astype(dtype)
+    if dtype == "f4":
+        x[::9] = np.nan
+    params = {"dimension": 0, "is_stable": True, "num_keys": 1}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(long_sorts, "SHARED", 12)
+        patch.setattr(long_sorts, "config", SimpleNamespace(threads=2))
+        check("sort", [Given(x)], params)
+        if dtype != "i8":
+            check("sort", [Given(x), Given(np.arange(5000, dtype="i4"))], params)
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_zeros_of_many_lines_keep_their_order(dtype, axis):

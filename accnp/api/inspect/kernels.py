@@ -16,7 +16,7 @@ from accnp.engine.describe import (
     kernel_label,
     step_members,
 )
-from accnp.engine.steps import BRIEF, END_OF_FOLD, PARALLEL, KernelStep, Plan
+from accnp.engine.steps import BRIEF, PARALLEL, KernelStep, Plan
 from accnp.passes.program import Program
 from accnp.runtime.compile import Callees, Kernel, find_kernel, get_kernel, show_kernel
 
@@ -233,7 +233,7 @@ def kernels_of(
                 f"{path}{i}",
                 names,
                 plan.fastmath,
-                kernel_label(values) if values is not None else END_OF_FOLD,
+                kernel_label(values) if values is not None else step.label,
                 sizes,
             )
             if other is not inner and getattr(other.steps[i], "kernel", None) is not None:

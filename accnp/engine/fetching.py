@@ -1,0 +1,56 @@
+"""Arrays brought into the caches in the order of memory, before elements of computed places are
+taken from them.
+
+In: the spec of a kernel. Out: the arrays this is for, the text of a kernel that reads a byte of
+each of their lines. A million elements at random places of 4 MB wait for memory again and again; in
+order lines come as fast as it gives them.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from accnp.codegen.generated import Generated
+from accnp.ir.kernel import Access, KernelSpec, dtype_code
+from accnp.primitives.nests import Text
+
+__all__ = ["FETCH", "fetch_text", "fetched"]
+
+FETCH = "reads a byte of each line, in order: the caches have them when elements are taken"
+
+LINE = 64  # bytes that come at once
+LEAST, MOST = 1 << 21, 1 << 24  # bytes: what second-level caches do not hold, but the last one does
+OFTEN = 4  # elements that are taken for each line: few lines are fetched for nobody
+LINES = 1 << 10  # lines of one task
+
+
+def fetched(spec: KernelSpec) -> list[Access]:
+    """The leaves of which most lines are wanted, at places that differ in the innermost loop. What
+    a kernel has just made is in the caches."""
+    sizes = (*spec.outer, *spec.reduced, *spec.inner)
+    found = {}
+    for a in spec.accesses:
+        nbytes = a.value.aval.nbytes if a.terms and a.value.is_leaf else 0
+        many = prod(sizes) * LINE >= OFTEN * nbytes
+        often = many and not (a.strides and a.strides[-1])
+        if often and LEAST <= nbytes <= MOST:
+            found[id(a.value)] = a
+    return list(found.values())
+
+
+def fetch_text(a: Access) -> Generated:
+    """The kernel that reads a byte of each line of an array."""
+    code, lines = dtype_code(a.dtype), a.value.aval.nbytes // LINE
+    text = Text(1)
+    count, step = text.integer(lines), text.integer(LINE // a.dtype.itemsize)
+    with text.block("for t in range(lo, hi):"):
+        text.add(f"stop = fmin((t + 1) * {LINES}, {count})")
+        with text.block(f"for i in range(t * {LINES}, stop):"):
+            text.add(f"touch(at(a0, i * {step}))")
+    tasks = -(-lines // LINES)
+    own = text.own(tasks, 16 * lines)
+    out = Generated()
+    out.source, out.extent, out.weight = own.source, own.extent, own.weight
+    out.ints, out.tasks = list(own.ints), True
+    out.signature = (f"{code}*", "i8", "i8")
+    return out

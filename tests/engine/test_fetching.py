@@ -1,0 +1,39 @@
+"""Arrays whose elements are taken here and there are brought into the caches in order before."""
+
+import numpy as np
+import pytest
+from passes.support import plan_of
+
+import accnp as jnp
+from accnp import jit
+from accnp.engine.fetching import FETCH
+
+N = 600_000
+X = np.arange(N, dtype=np.float32)
+IDX = ((np.arange(N) * 7919) % N).astype(np.int32)
+TABLE = X.reshape(1000, 600)
+CASES = {
+    "elements": (lambda x, i: x[i] * 2, (X, IDX), 1),
+    "of each row": (
+        lambda x, i: jnp.take_along_axis(x, i, 1),
+        (TABLE, (IDX % 600).reshape(1000, 600)),
+        1,
+    ),
+    "few": (lambda x, i: x[i], (X, IDX[:1000]), 0),
+    "of a small array": (lambda x, i: x[i], (X[:1000], IDX % 1000), 0),
+    "rows": (lambda x, i: x[i], (TABLE, IDX[:1000] % 1000), 0),
+    "of what was just made": (lambda x, i: jnp.sort(x)[i], (X, IDX), 0),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_which_arrays_are_fetched(name):
+    f, arrays, count = CASES[name]
+    assert sum(step.label == FETCH for step in plan_of(f, *arrays).steps) == count
+
+
+@pytest.mark.parametrize("name", ["elements", "of each row"])
+def test_values_are_those_of_numpy(name):
+    f, (x, i), _ = CASES[name]
+    want = x[i] * 2 if name == "elements" else np.take_along_axis(x, i, 1)
+    np.testing.assert_array_equal(jit(f)(jnp.asarray(x), jnp.asarray(i)), want)
