@@ -16,6 +16,7 @@ from accnp.missing import nearest as _nearest
 if TYPE_CHECKING:
     from accnp.experimental import (
         compilation_cache,
+        jet,
         layout,
         mesh_utils,
         multihost_utils,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _LATER = (
     "compilation_cache",
+    "jet",
     "layout",
     "mesh_utils",
     "multihost_utils",
@@ -42,8 +44,8 @@ _LATER = (
     "xla_metadata",
 )
 __all__ = [
-    "checkify", "compilation_cache", "disable_jit", "enable_x64", "io_callback", "layout",
-    "mesh_utils", "multihost_utils", "ode", "optimizers", "pallas", "pjit", "shard_map",
+    "checkify", "compilation_cache", "disable_jit", "enable_x64", "io_callback", "jet",
+    "layout", "mesh_utils", "multihost_utils", "ode", "optimizers", "pallas", "pjit", "shard_map",
     "sparse", "xla_metadata",
 ]  # fmt: skip
 

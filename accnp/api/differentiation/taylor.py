@@ -1,0 +1,138 @@
+"""`jet`: Taylor series in, Taylor series out.
+
+The derivatives of t -> f(x(t)) are had one after the other: if g maps x and its first k derivatives
+to derivative k of f, then the jvp of g in the direction of the next ones is derivative k + 1. So
+each operation that has a derivative has a series.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import factorial
+from typing import Any
+
+import numpy as np
+
+from accnp import dtypes
+from accnp.api.arguments.convert import as_node, cast, wrap
+from accnp.api.arguments.shapes import as_shape
+from accnp.api.arrays.creation import zeros
+from accnp.api.arrays.manipulation import broadcast_to
+from accnp.api.differentiation.derivatives import jvp
+from accnp.array import Array
+from accnp.errors import api_boundary
+from accnp.pytree import tree_flatten, tree_structure, tree_unflatten
+from accnp.transforms.walk import inexact
+
+__all__ = ["jet"]
+
+
+@api_boundary
+def jet(
+    fun: Callable[..., Any],
+    primals: Sequence[Any],
+    series: Sequence[Sequence[Any]],
+    factorial_scaled: bool = True,
+    **_: Any,
+) -> tuple[Any, Any]:
+    """Propagate truncated Taylor series: the derivatives of `fun(x(t))` at t = 0, given those of x.
+
+    Args:
+        fun: a function of floating or complex arrays; it returns a pytree of arrays.
+        primals: its arguments x(0), arrays of any shapes.
+        series: for each argument the derivatives of x at 0 from the first on, each of the shape and
+            dtype of the argument; equally many for all.
+        factorial_scaled: whether terms are derivatives; if not, they are the coefficients of the
+            series (derivative k divided by k factorial), in and out.
+
+    Returns:
+        `fun(*primals)`, and in its tree, at the place of each result, the list of its terms.
+
+    Raises:
+        ValueError: the arguments have different numbers of terms; an argument or a term is no
+            array, or a term does not broadcast to its argument.
+        TypeError: an argument is neither floating nor complex.
+
+    Example:
+        >>> import accnp as jnp
+        >>> from accnp.experimental.jet import jet
+        >>> y, (first, second) = jet(jnp.sin, (0.0,), ((1.0, 0.0),))
+        >>> float(y), float(first), float(second)
+        (0.0, 1.0, 0.0)
+    """
+    if len(set(map(len, series))) != 1:
+        raise ValueError(
+            "jet terms have inconsistent lengths for different arguments; got "
+            f"{list(map(len, series))} terms; fill up with zeros"
+        )
+    if len(primals) != len(series):
+        raise ValueError(
+            f"jet: each argument has its terms; got {len(primals)} arguments and terms for "
+            f"{len(series)}; pass as many"
+        )
+    order = len(series[0])
+    start = [_argument(i, x) for i, x in enumerate(primals)]
+    scale = [1 if factorial_scaled else factorial(k + 1) for k in range(order)]
+    rows = [
+        [_term(i, k, t, x) * f for k, (t, f) in enumerate(zip(terms, scale, strict=True))]
+        for i, (x, terms) in enumerate(zip(start, series, strict=True))
+    ]
+    levels = [start, *map(list, zip(*rows, strict=True))]
+    trees: list[Any] = []
+
+    def values(*xs: Any) -> tuple[list[Any], list[Any]]:
+        leaves, tree = tree_flatten(fun(*xs))
+        arrays = [wrap(as_node(x, "jet")) for x in leaves]
+        trees[:] = [tree, [x.aval for x in arrays]]
+        moving = [x for x in arrays if inexact(x.dtype)]
+        return moving, [[x for x in arrays if not inexact(x.dtype)]]
+
+    def derivative(k: int) -> Callable[..., tuple[list[Any], list[Any]]]:
+        """From x and its first k derivatives to derivative k of fun, and to those before it."""
+        if k == 0:
+            return values
+        before, n = derivative(k - 1), len(start)
+
+        def pushed(*xs: Any) -> tuple[list[Any], list[Any]]:
+            ys, ts, rest = jvp(before, xs[: k * n], xs[n:], has_aux=True)
+            return ts, [*rest, ys]
+
+        return pushed
+
+    last, rest = derivative(order)(*[x for level in levels for x in level])
+    fixed, *found = [*rest, last]
+    tree, avals = trees
+    ys, moving = iter(fixed), zip(*found, strict=True)
+    value, out = [], []
+    for a in avals:
+        y, *terms = next(moving) if inexact(a.dtype) else [next(ys)]
+        value.append(y)
+        if inexact(a.dtype):
+            out.append([t if f == 1 else t / f for t, f in zip(terms, scale, strict=True)])
+        else:
+            out.append([zeros(a.shape, _scaled(a.dtype, factorial_scaled)) for _ in scale])
+    return tree_unflatten(tree, value), tree_unflatten(tree, out)
+
+
+def _scaled(dtype: np.dtype, factorial_scaled: bool) -> np.dtype:
+    """The type of the terms of what is no number to differentiate."""
+    return dtypes.default_float() if factorial_scaled else dtype
+
+
+def _argument(i: int, x: Any) -> Array:
+    if not tree_structure(x).is_leaf():
+        raise ValueError(f"primal value at position {i} is not an array; got {x!r}; pass one array")
+    node = as_node(x, "jet")
+    if not inexact(node.aval.dtype):
+        raise TypeError(
+            f"jet: primal value at position {i} is neither floating nor complex; got "
+            f"{node.aval.dtype.name}; convert it with astype"
+        )
+    return wrap(node)
+
+
+def _term(i: int, k: int, t: Any, x: Array) -> Array:
+    if not tree_structure(t).is_leaf():
+        raise ValueError(f"term {k} for argument {i} is not an array; got {t!r}; pass one array")
+    node = as_node(t, "jet")
+    return broadcast_to(wrap(cast(node, x.dtype)), as_shape(x.shape, "jet"))
