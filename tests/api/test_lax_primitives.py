@@ -107,12 +107,3 @@ def test_numbers_without_a_key_are_new_in_each_call_of_a_program():
     assert ((first >= 2) & (first < 3)).all()
     assert (first != second).any()
     assert set(lax.rng_uniform(jnp.int32(0), jnp.int32(2), (64,)).tolist()) == {0, 1}
-
-
-def test_bits_of_several_keys_are_those_of_each():
-    keys = jnp.arange(8, dtype="uint32").reshape(2, 4)
-    after, bits = jax.vmap(lambda k: lax.rng_bit_generator(k, (3,)))(keys)
-    for i in range(2):
-        one, drawn = lax.rng_bit_generator(keys[i], (3,))
-        assert (after[i] == one).all()
-        assert (bits[i] == drawn).all()

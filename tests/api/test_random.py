@@ -236,3 +236,49 @@ def test_refused(call: Any, error: type[Exception], text: str) -> None:
     assert not config.x64
     with pytest.raises(error, match=text):
         call(ours.key(0))
+
+
+@pytest.mark.parametrize("impl", ["rbg", "unsafe_rbg"])
+def test_one_key_draws_for_all_examples(impl: str) -> None:
+    """Where bits are made by a counter, jax has those of a batch made by the first key."""
+
+    def drawn(j: Any) -> list[Any]:
+        r, v = j.random, j.vmap
+        k = r.key(5, impl=impl)
+        keys = r.split(k, 4)
+        rows = r.split(k, (2, 3))
+
+        def chain(q: Any) -> Any:
+            a, b = r.split(r.fold_in(q, 3))
+            return r.normal(a, (2,)), r.key_data(b), r.bits(q, (5,), "uint8")
+
+        def step(q: Any, _: Any) -> Any:
+            return r.split(q)[0], r.uniform(q, (2,))
+
+        body = j.checkpoint(lambda q: j.lax.scan(step, q, None, length=2)[1])
+        raw = j.numpy.arange(12, dtype="uint32").reshape(3, 4)
+        generate = j.lax.rng_bit_generator
+        return [
+            chain(k),
+            v(chain)(keys),
+            v(v(chain))(rows),
+            v(j.jit(chain))(keys),
+            j.jit(v(chain))(keys),
+            v(lambda q: v(chain)(r.split(q, 2)))(keys),
+            v(lambda i: chain(r.fold_in(k, i)))(j.numpy.arange(3)),
+            v(lambda i: (chain(k), i))(j.numpy.arange(3)),
+            v(body)(keys),
+            v(lambda q: generate(q, (3,)), 0)(raw),
+            v(v(lambda q: generate(q, (2,), "uint16"), 1), 0)(raw.reshape(1, 4, 3)),
+        ]
+
+    for ours_, theirs_ in zip(drawn(accnp), drawn(jax), strict=True):
+        for a, b in zip(jax.tree.leaves(ours_), jax.tree.leaves(theirs_), strict=True):
+            np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=2e-6)
+
+
+def test_samples_by_loops_take_their_own_keys() -> None:
+    keys = ours.split(ours.key(5, impl="rbg"), 3)
+    many = np.asarray(accnp.vmap(lambda k: ours.gamma(k, 2.0, (2,)))(keys))
+    single = [np.asarray(ours.gamma(keys[i], 2.0, (2,))) for i in range(3)]
+    np.testing.assert_array_equal(many, single)

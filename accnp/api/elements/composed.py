@@ -21,19 +21,22 @@ from accnp.ir.trace import state
 
 __all__ = ["Composed", "composed"]
 
+Rule = Callable[..., list[Array]]
+
 
 class Composed(Primitive):
     """A primitive that is defined by a function of arrays: derivatives, batching and kernels are
     those of the operations that it records."""
 
-    def __init__(self, name: str, run: Callable[..., Any]) -> None:
+    def __init__(self, name: str, run: Callable[..., Any], batch: Rule | None = None) -> None:
         super().__init__(name)
         self.lowering = run
+        self.batching = batch
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Compute, or record."""
         nodes = self._operands(args)
-        if not state.named:
+        if not state.named and (self.batching is None or state.abstract is None):
             out = self._flat(self.lowering, nodes, params)
         else:
             program = self._program(tuple(x.aval for x in nodes), params)
@@ -71,15 +74,24 @@ class Composed(Primitive):
         return rule(cts, xs, self._as_call(params), tools)
 
     def _batch(self, size: int, xs: Any, flags: Any, params: dict, tools: Any) -> Any:
+        if self.batching is not None:
+            visible = {k: v for k, v in params.items() if k != "_program"}
+            outs = self.batching([wrap(x) for x in xs], flags, size, **visible)
+            return [as_node(x, self.name) for x in outs], [True] * len(outs)
         rule = OPS["jit"].batch
         assert rule is not None
         return rule(size, xs, flags, self._as_call(params), tools)
 
 
 def composed(
-    name: str, run: Callable[..., Any], *, several: bool = False
+    name: str, run: Callable[..., Any], *, several: bool = False, batch: Rule | None = None
 ) -> Callable[..., Array | Any]:
-    """Make the primitive of a composition; `several`: it returns a list."""
-    made = Composed(name, run)
+    """Make the primitive of a composition; `several`: it returns a list.
+
+    `batch`, if batching it is something else than batching what it records: a function of the
+    operands, flags that say which of them have examples in front, their number, and the parameters,
+    to a list of results for all examples.
+    """
+    made = Composed(name, run, batch)
     made.multiple_results = several
     return made  # type: ignore[return-value]

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from accnp.api.algebra.fft import FftType
+from accnp.api.elements.composed import Composed
+from accnp.api.jaxprs.primitives import primitive_of
 from accnp.api.strict.lax_types import Precision
 from accnp.array import from_numpy
 from accnp.ir.aval import make_aval
@@ -90,7 +92,7 @@ class Encoder:
         elif op.kind == "mark":  # where the rule of a derivative was; values pass
             self.ruled = self.ruled or "rule" in node.params
             return place(node.inputs[0])
-        elif op.name in _CALLS:
+        elif op.name in _CALLS or isinstance(primitive_of(op), Composed):
             (inner,) = [v for v in node.params.values() if isinstance(v, Graph)]
             for x, given in zip(inner.inputs, node.inputs, strict=True):
                 env[id(x)] = place(given)

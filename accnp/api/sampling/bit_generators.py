@@ -22,6 +22,7 @@ from accnp.api.sampling.generators import (
     ThreefryWords,
     by_philox,
     count,
+    first_of,
     halves,
     joined,
     vector_words,
@@ -98,7 +99,16 @@ def _generate(
     return [wrap(after), wrap(bits)]
 
 
-rng_bit_generator_p = composed("rng_bit_generator", _generate, several=True)
+def _generate_many(keys: list[Array], flags: list[bool], size: int, **params: Any) -> list[Array]:
+    """All examples by the first key; the other keys stay what they are."""
+    params["shape"] = (size, *params["shape"])
+    after, bits = rng_bit_generator_p.bind(first_of(keys[0], flags[0]), **params)
+    rest = cut(keys[0]._node, 0, 1, size)
+    first = reshape_plain(after._node, (1, *after.shape))
+    return [wrap(o.concatenate(first, rest, dimension=0)), bits]
+
+
+rng_bit_generator_p = composed("rng_bit_generator", _generate, several=True, batch=_generate_many)
 
 
 @api_boundary
@@ -112,8 +122,8 @@ def rng_bit_generator(
 ) -> tuple[Array, Array]:
     """Random bits as unsigned integers, and the key for the next ones.
 
-    Narrow integers are the low bits of 32-bit ones. Under `vmap` each example has bits of its own
-    key (jax's have those of the first key).
+    Narrow integers are the low bits of 32-bit ones. Under `vmap` the first key makes the bits of
+    all examples, and is the only one that changes, as jax has it.
 
     Args:
         key: four uint32 or two uint64.

@@ -21,6 +21,7 @@ from accnp.api.flow.loops import while_loop
 from accnp.api.mapping.vmap import vmap
 from accnp.api.networks.nn import softmax
 from accnp.api.sampling.distributions import exponential, rademacher
+from accnp.api.sampling.generators import by_each_key
 from accnp.api.sampling.keys import split
 from accnp.api.sampling.random import float_dtype, normal, sample_shape, uniform
 from accnp.array import Array
@@ -94,7 +95,9 @@ def _samples(key: Any, alpha: Array, log_space: bool) -> Array:
     def values(xs: list[Node]) -> list[Node]:
         keys = split(key, max(1, math.prod(shape)))[: math.prod(shape)]
         flat = wrap(xs[0]).reshape(-1)
-        return [vmap(lambda k, a: _one(k, a, log_space))(keys, flat).reshape(shape)._node]
+        with by_each_key():
+            drawn = vmap(lambda k, a: _one(k, a, log_space))(keys, flat)
+        return [drawn.reshape(shape)._node]
 
     def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
         ys = ruled(made, xs, values)

@@ -10,6 +10,9 @@ the counter; the other two are the low half.
 from __future__ import annotations
 
 import abc
+import contextlib
+import threading
+from collections.abc import Iterator
 from functools import reduce
 from math import prod
 from typing import ClassVar
@@ -19,6 +22,8 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import cast, scalar_node, to_shape
 from accnp.api.arrays.manipulation import cut, expand_node, reshape_plain
+from accnp.api.elements.composed import composed
+from accnp.array import Array, wrap
 from accnp.config import config
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -108,12 +113,16 @@ class RbgWords(Words):
     count = 4
 
     @classmethod
-    def seeded(cls, high: Node, low: Node) -> Words:
+    def seeded(cls, high: Node, low: Node) -> RbgWords:
         return cls((high, low, high, low))
 
     def bits(self, width: int, shape: tuple[int, ...]) -> Node:
-        wide = width == 64
-        return by_philox(self, shape, WIDE if wide else np.dtype(f"uint{width}"))[0]
+        return self._drawn(shape, np.dtype(f"uint{width}"))
+
+    def _drawn(self, shape: tuple[int, ...], dtype: np.dtype) -> Node:
+        if _mapping.by_each:
+            return by_philox(self, shape, dtype)[0]
+        return philox_bits_p.bind(*map(wrap, self), shape=shape, dtype=dtype)._node
 
     def _halves(self) -> list[ThreefryWords]:
         return [ThreefryWords(self[:2]), ThreefryWords(self[2:])]
@@ -134,14 +143,14 @@ class UnsafeRbgWords(RbgWords):
     tag = "urbg"
 
     def split(self, shape: tuple[int, ...]) -> Node:
-        bits = by_philox(self, (prod(shape), _HASHED, 4), WORD)[0]
+        bits = self._drawn((prod(shape), _HASHED, 4), WORD)
         return reshape_plain(cut(bits, 1, 0, 1), (*shape, 4))
 
     def several(self, count: int) -> list[Words]:
         return [row_words(self.split((count,)), i, type(self)) for i in range(count)]
 
     def fold(self, data: Node) -> Words:
-        made = by_philox(self.seeded(word(0), data), (_HASHED, 4), WORD)[0]
+        made = self.seeded(word(0), data)._drawn((_HASHED, 4), WORD)
         last = row_words(made, _HASHED - 1, type(self))
         return type(self)([o.xor(a, b) for a, b in zip(self, last, strict=True)])
 
@@ -377,6 +386,43 @@ def by_philox(words: tuple[Node, ...], shape: tuple[int, ...], dtype: np.dtype) 
         c = [joined(c[0], c[1]), joined(c[2], c[3])]
     flat = reshape_plain(joined_words(c), (blocks * each,))
     return cast(reshape_plain(cut(flat, 0, 0, size), shape), dtype), blocks
+
+
+class _Mapping(threading.local):
+    by_each = False
+
+
+_mapping = _Mapping()
+
+
+@contextlib.contextmanager
+def by_each_key() -> Iterator[None]:
+    """Let examples under vmap have bits of their own keys, as those of a loop have."""
+    before, _mapping.by_each = _mapping.by_each, True
+    try:
+        yield
+    finally:
+        _mapping.by_each = before
+
+
+def first_of(x: Array, batched: bool) -> Array:
+    """The first example, of what has examples in front."""
+    return wrap(o.squeeze(cut(x._node, 0, 0, 1), dimensions=(0,))) if batched else x
+
+
+def _bits(*words: Array, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+    return wrap(by_philox(tuple([w._node for w in words]), shape, dtype)[0])
+
+
+def _bits_of_many(
+    words: list[Array], flags: list[bool], size: int, *, shape: tuple[int, ...], dtype: np.dtype
+) -> list[Array]:
+    """All examples by the first key: the peer's rule, which makes one counter do for them."""
+    first = [first_of(w, f) for w, f in zip(words, flags, strict=True)]
+    return [philox_bits_p.bind(*first, shape=(size, *shape), dtype=dtype)]
+
+
+philox_bits_p = composed("philox_bits", _bits, batch=_bits_of_many)
 
 
 # --- threefry -------------------------------------------------------------------------------------
