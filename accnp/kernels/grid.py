@@ -1,4 +1,5 @@
-"""Intrinsics of kernels for GPUs: who a thread is, shuffles, barriers, shared memory, wide loads.
+"""Intrinsics of kernels for GPUs: who a thread is, shuffles, barriers, memory that is shared, wide
+loads, atomics.
 
 In: scalar Numba values and pointers. Out: ``NAMESPACE``, the globals of kernels for GPUs: the names
 below and all of `intrinsics`.
@@ -9,6 +10,7 @@ below and all of `intrinsics`.
     shuffle_down(x, d) shuffle_xor(x, d) shuffle_at(x, k)     values of other lanes of the warp
     shared_f4(n)...               n elements that the block shares; n is a constant
     load4(p, i) store4(p, i, x0, x1, x2, x3) part(v, k) aligned(p)    and the same for 2
+    atomic_add(p, i, x) atomic_min atomic_max     p[i] and x put together, whoever else does so
     quotient(x, m, s)             x // n for 0 <= x < 2^31, with m and s from `magic`
 """
 
@@ -180,6 +182,27 @@ def _store(count: int) -> None:
     define(f"store{count}", 2 + count, rule)
 
 
+_COUNTED = (types.int32, types.uint32, types.int64, types.uint64)
+
+
+def _atomic(name: str, signed: str, unsigned: str) -> None:
+    """An update of a whole number in memory, of 32 or 64 bits."""
+
+    def rule(p: Any, i: Any, x: Any) -> Any:
+        t: Any = getattr(p, "dtype", None)
+        if not isinstance(p, types.CPointer) or t not in _COUNTED:
+            return None
+
+        def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+            how = signed if t.signed else unsigned
+            b.atomic_rmw(how, b.gep(args[0], [args[1]]), args[2], "monotonic")
+            return context.get_dummy_value()
+
+        return types.void, (p, types.int64, t), emit
+
+    define(f"atomic_{name}", 3, rule)
+
+
 def _part(v: Any, k: Any) -> Any:
     if not isinstance(v, types.UniTuple):
         return None
@@ -219,6 +242,8 @@ define("aligned", 1, _aligned)
 define("quotient", 3, _quotient)
 for _name, _mode in (("shuffle_down", "down"), ("shuffle_xor", "bfly"), ("shuffle_at", "idx")):
     _shuffle(_name, _mode)
+for _name, *_how in (("add", "add", "add"), ("min", "min", "umin"), ("max", "max", "umax")):
+    _atomic(_name, *_how)
 for _name, _type in SCALARS.items():
     _shared(_name, _type)
 for _count in (2, 4):

@@ -41,6 +41,7 @@ PAD = 16  # a vector of places
 BLOCK = 1 << 16  # elements of a result that a task writes and then adds to: they stay in the cache
 # The same for the threads of a GPU: updates of a run, runs, and elements of all copies at most.
 RUN, RUNS, ROOM = 32, 1024, 1 << 24
+OWNERS = 1 << 14  # parts of the places, where each thread looks at all updates
 
 
 # --- operands that are one value -----------------------------------------------------------------
@@ -173,6 +174,8 @@ def scatter_kernel(
         return _sifted(x, starts, axes, dims, sizes, combine, drop, parts)
     if x.one and free:
         axes = axes_of(updates.shape, updates.strides, starts, dims, x.shape, strides, True)
+    if x.fine and _narrow(axes):
+        return _shared(x, starts, axes, dims, sizes, combine, drop)
     last = last_row(axes)
     if any(a.kind == "row" for a in axes):  # parts of windows can overlap: rows come first
         early = [a for a in axes[: last + 1] if a.kind == "part"]
@@ -255,6 +258,50 @@ def _many(axes: Sequence[Axis], places: int, fine: bool) -> bool:
     if fine:
         return width < 2 * COLUMNS and updates >= max(2 * RUN, FEW * places)
     return width < 2 * COLUMNS and updates >= max(MANY, FEW * places)
+
+
+def _narrow(axes: Sequence[Axis]) -> bool:
+    """Whether there are many rows with fewer columns than threads that go together."""
+    if [a.kind for a in axes] not in (["row"], ["row", "whole"]):
+        return False
+    return axes[0].size >= RUN and (len(axes) == 1 or axes[1].size < 32)
+
+
+def _shared(
+    x: Operand, starts: Operand, axes: Sequence[Axis], dims: Any,
+    sizes: tuple[int, ...], combine: str, drop: bool,
+) -> OwnKernel:  # fmt: skip
+    """Narrow rows by many threads of a GPU. Where no order is seen in the result (whole numbers),
+    each thread has a row, and puts it there by atomics. Elsewhere each has a part of the places and
+    looks for rows of it among all, in their order: the bits are those of one after the other."""
+    text, size, strides = Text(3 + x.one), prod(x.shape), contiguous(x.shape)
+    nest = Windows(text, axes, drop)
+    atomic = combine in ("add", "min", "max") and x.dtype.kind in "iu" and x.dtype.itemsize >= 4
+    rows, part = axes[0].size, -(-size // OWNERS)
+    if not atomic:
+        step, count = text.integer(part), text.integer(rows)
+        text.add("for t in range(lo, hi):")
+        text.depth += 1
+        text.add(f"first = t * {step}", f"stop = first + {step}")
+    nest.open("" if atomic else f"for j0 in range({count}):")
+    nest.coordinates(loads_of(nest, starts, "a0", dims, x.shape, sizes, strides))
+    tests = ["inside"] if nest.inside else []
+    if not atomic:
+        text.add(f"from_ = {total(nest.base)}")
+        tests.append("(from_ >= first) & (from_ < stop)")
+    if tests:
+        text.add(f"if {' & '.join(tests)}:")
+        text.depth += 1
+    for _ in axes[1:]:
+        nest.open()
+    place, new = total([*nest.base, *nest.walk(1)]), f"a1[{total(nest.walk(2))}]"
+    if atomic:
+        text.add(f"atomic_{combine}(a2, {place}, {new})")
+    else:
+        text.add(f"a2[{place}] = {_combined(x, combine, f'a2[{place}]', new)}")
+    work = prod([a.size for a in axes])
+    own = text.own(rows, work) if atomic else text.own(-(-size // part), work + rows * OWNERS)
+    return _filled(x, len(text.pointers), "a2", own) if x.one else own
 
 
 def _parts(axes: Sequence[Axis], size: int, one: bool) -> int:
