@@ -20,7 +20,7 @@ from accnp.runtime import frontend
 from accnp.runtime.compile import Callees
 from accnp.runtime.direct import Unsupported, build
 
-__all__ = ["TRIPLE", "emit", "write"]
+__all__ = ["TRIPLE", "emit", "lowered", "optimised", "write"]
 
 llvm.initialize_all_targets()
 llvm.initialize_all_asmprinters()
@@ -195,6 +195,16 @@ def _entry(kernel: Any, signature: tuple[str, ...], entry: str, tasks: bool, thr
 
 def emit(text: str, linked: list[str], cpu: str) -> str:
     """The PTX of a module and of those that it needs."""
+    return lowered(optimised(text, linked, cpu), cpu)
+
+
+def lowered(module: Any, cpu: str) -> str:
+    """The PTX of an optimised module, which changes."""
+    return _machine(cpu).emit_assembly(module)
+
+
+def optimised(text: str, linked: list[str], cpu: str) -> Any:
+    """A module and those that it needs, as one of LLVM's; what a GPU cannot call is refused."""
     context = llvm.create_context()
     machine = _machine(cpu)
     module = llvm.parse_assembly(text, context)
@@ -211,4 +221,4 @@ def emit(text: str, linked: list[str], cpu: str) -> str:
         raise NotImplementedError(
             f"a GPU cannot call {', '.join(missing)}; compute this operation on the host"
         )
-    return machine.emit_assembly(module)
+    return module

@@ -1,5 +1,9 @@
-"""Every operation of the table on a GPU, against the CPU: its values, once eagerly."""
+"""Every operation of the table on a GPU, against the CPU: its values, once eagerly. All that is
+launched for it has PTX for 8.0, too."""
 
+import threading
+
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from cuda.conftest import REAL
@@ -8,8 +12,10 @@ from primitives.cases import CASES, EXCEPTIONS
 import accnp as jax
 import accnp.numpy as jnp
 from accnp.array import wrap
+from accnp.engine import device_steps
 from accnp.ir.node import items, record
 from accnp.ir.op import OPS
+from accnp.runtime import ptx, ptx_text
 
 # A fake GPU interprets: the first case of each operation there, all of them on a real one.
 MOST = None if REAL else 1
@@ -22,8 +28,33 @@ def of(name, case, arrays):
     return [wrap(x) for x in (items(node) if several else (node,))]
 
 
+@pytest.fixture
+def older(monkeypatch):
+    """The PTX for 8.0 of the kernels that are made for a fake GPU (9.0), by their names there. Both
+    are lowered from one optimised module, which takes a fraction of compiling it again."""
+    made, here, make = {}, threading.local(), ptx.ptx_of
+
+    def emit(text, linked, cpu):
+        module = ptx_text.optimised(text, linked, cpu)
+        copy = llvm.parse_bitcode(module.as_bitcode(), llvm.create_context())
+        here.text = ptx_text.lowered(copy, "sm_80")
+        return ptx_text.lowered(module, cpu)
+
+    def ptx_of(*given, **named):
+        here.text = ""
+        found = make(*given, **named)
+        if found.name not in made:  # no text: it was in a cache
+            made[found.name] = here.text or make(*given, **{**named, "cc": (8, 0)}).text
+        return found
+
+    monkeypatch.setattr(ptx_text, "emit", emit)
+    monkeypatch.setattr(device_steps, "ptx_of", ptx_of)
+    return made
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_operation(name, gpu):
+def test_operation(name, gpu, request):
+    made = {} if REAL else request.getfixturevalue("older")
     with jax.enable_x64(True):
         for case in CASES[name][:MOST]:
             arrays = [jnp.asarray(x) for x in case.inputs]
@@ -36,6 +67,8 @@ def test_operation(name, gpu):
                 np.testing.assert_allclose(
                     np.asarray(a).astype(wide(b)), b.astype(wide(b)), rtol=bound, atol=bound
                 )
+    for entry, text in made.items():
+        assert ".target sm_80" in text, entry
 
 
 def wide(x):
