@@ -17,6 +17,7 @@ from accnp.codegen.grid_cells import generate_grid_cells
 from accnp.config import config
 from accnp.engine.blocked import blocked_step
 from accnp.engine.control import carried
+from accnp.engine.device_products import product_step
 from accnp.engine.device_steps import DeviceStep, LibraryStep, library_function
 from accnp.engine.device_table import is_table
 from accnp.engine.native import native_step
@@ -127,8 +128,13 @@ class DevicePlanner(Planner):
     def library(self, v: Value) -> HostStep:
         if library_function(v.op) is None or not self.known(v):
             return super().library(v)
+        operands = super().library(v).operands
+        if v.op.name == "dot_general" and driver_of(self.device).blas()[0]:
+            product = product_step(v, operands)
+            if product is not None:
+                return product
         step = LibraryStep(v)
-        step.operands = super().library(v).operands
+        step.operands = operands
         return step
 
     def known(self, v: Value) -> bool:
@@ -159,7 +165,7 @@ class DevicePlanner(Planner):
                 body.constants = [move(b, device) for b in body.constants]
             step = ControlStep(v, [self.slot(x) for x in v.inputs], bodies)
             step.results += self.parts(v)
-            by = "machine code" if is_table([step]) else "Python: some of its steps are no kernels"
+            by = "machine code" if is_table([step]) else "Python: some are calls of libraries"
             step.reason = f"its kernels are launched from there, by {by}"
             self.plan.steps.append(step)
             return

@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp.engine import control, execute
+from accnp.engine.device_products import ProductStep
 from accnp.engine.device_steps import DeviceStep, LibraryStep
-from accnp.engine.device_table import is_table, walk_of, walk_of_step
+from accnp.engine.device_table import is_table, operand_slots, walk_of, walk_of_step
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan, used_slots
 from accnp.forks import renewed
 from accnp.ir.node import Node
@@ -106,13 +107,12 @@ def _do(step: Any, slots: list[Any], plan: Plan, device: Device, driver: Any) ->
     elif type(step) is LibraryStep:
         if not _library(step, slots, device, driver):
             _reference(step, slots, device)
-    elif type(step) is ControlStep:
-        if not is_table([step]):
-            control.run_control(step, slots, functools.partial(run, mark=False), _Memory(device))
-            return
+    elif type(step) is ControlStep and not is_table([step]):
+        control.run_control(step, slots, functools.partial(run, mark=False), _Memory(device))
+    elif isinstance(step, ControlStep | ProductStep):
         if step.walk is None:
             step.walk = walk_of_step(step, device, plan.fastmath)
-        found = step.walk([slots[s] for s in step.operands])
+        found = step.walk([slots[s] for s in operand_slots(step)])
         for (slot, _), buffer in zip(step.results, found, strict=True):
             slots[slot] = buffer
     elif type(step) is KernelStep:

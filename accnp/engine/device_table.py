@@ -21,14 +21,15 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
 
+from accnp.engine.device_products import ProductStep, words_of
 from accnp.engine.device_steps import DeviceStep
 from accnp.engine.steps import ControlStep, Plan, used_slots
 from accnp.runtime.compile import walkers
 from accnp.runtime.device import Device
 from accnp.runtime.device_buffer import copy, driver_of, empty
-from accnp.runtime.device_calls import CHOICE, COPY, LAUNCH, LOOP, addresses
+from accnp.runtime.device_calls import CHOICE, COPY, LAUNCH, LOOP, PRODUCT, addresses
 
-__all__ = ["Walk", "is_table", "walk_of", "walk_of_step"]
+__all__ = ["Walk", "is_table", "operand_slots", "walk_of", "walk_of_step"]
 
 ALIGN = 256  # bytes: that of memory of a GPU
 # Bytes that a table of several steps may hold at once; above, buffers are made and given back one
@@ -41,9 +42,9 @@ Place = tuple[int, int]  # a base, and what is added to it
 
 
 def is_table(steps: Sequence[Any]) -> bool:
-    """Whether steps are launches, and loops and branches over such."""
+    """Whether steps are launches, products, and loops and branches over such."""
     return all(
-        type(s) is DeviceStep
+        type(s) in (DeviceStep, ProductStep)
         or (type(s) is ControlStep and all(is_table(body.steps) for body in s.bodies))
         for s in steps
     )
@@ -58,15 +59,22 @@ def walk_of(plan: Plan) -> Walk | None:
     return None if len(plan.steps) > 1 and table.nbytes > LARGE else table.run
 
 
-def walk_of_step(step: ControlStep, device: Device, fastmath: bool) -> Walk:
-    """What runs a loop or a branch by itself: buffers of its operands to those of its results."""
-    slots = dict.fromkeys(step.operands)  # one may stand there twice
+def walk_of_step(step: ControlStep | ProductStep, device: Device, fastmath: bool) -> Walk:
+    """What runs a loop, a branch or a product by itself: buffers of its operands to those of its
+    results."""
+    operands = operand_slots(step)
+    slots = dict.fromkeys(operands)  # one may stand there twice
     wanted = [slot for slot, _ in step.results]
     run = _Table(device, [step], slots, wanted, fastmath).run
-    if len(slots) == len(step.operands):
+    if len(slots) == len(operands):
         return run
-    first = [step.operands.index(slot) for slot in slots]
+    first = [operands.index(slot) for slot in slots]
     return lambda buffers: run([buffers[i] for i in first])
+
+
+def operand_slots(step: ControlStep | ProductStep) -> list[int]:
+    """The slots of what such a step reads."""
+    return [o[0] for o in step.operands] if isinstance(step, ProductStep) else step.operands
 
 
 class _Calls:
@@ -102,6 +110,11 @@ class _Calls:
         given += [(0, word) for word in step.words]
         self.kept.append(step)
         return self.step(LAUNCH, len(given), [*[(0, word) for word in head], *given])
+
+    def product(self, step: ProductStep, place: Callable[[int, int], Place]) -> list[int]:
+        a, b = [place(o[0], o[4]) for o in step.operands]
+        ((slot, _),) = step.results
+        return self.step(PRODUCT, 0, words_of(step, a, b, place(slot, 0), self))
 
     def copy(self, to: Place, source: Place, nbytes: int) -> list[int]:
         last = [(0, nbytes), (0, self.stream), (0, self.where)]
@@ -185,7 +198,8 @@ class _Steps:
                 self.make(slot, last.get(slot, i))
                 if nbytes:
                     self.add(self.calls.copy(self.place(slot), self.place(source), nbytes))
-        self.add(self.calls.launch(step, self.place))
+        made: Any = self.calls.product if type(step) is ProductStep else self.calls.launch
+        self.add(made(step, self.place))
 
 
 def _rounded(nbytes: int) -> int:

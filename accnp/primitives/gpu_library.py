@@ -18,8 +18,9 @@ import numpy as np
 from accnp.ir.kernel import is_half
 
 __all__ = [
-    "cholesky", "convolution", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "eigh",
-    "fft", "product", "qr", "searchsorted", "solve", "sort", "svd", "top_k", "triangular_solve",
+    "cholesky", "coarse", "convolution", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum",
+    "eigh", "fft", "product", "qr", "searchsorted", "solve", "sort", "svd", "top_k",
+    "triangular_solve",
 ]  # fmt: skip
 
 MATRICES = 64  # systems of a batch up to which large ones are solved one by one
@@ -35,6 +36,13 @@ def _is_cupy(xp: Any) -> bool:
     return xp.__name__ == "cupy"
 
 
+def coarse(wanted: Any) -> bool:
+    """Whether a precision allows products of float32 made of TF32."""
+    both = wanted if isinstance(wanted, tuple) else (wanted,)
+    named = [str(getattr(p, "name", p)).lower() for p in both if p is not None]
+    return wanted is not None and all(name in _COARSE for name in named)
+
+
 @contextlib.contextmanager
 def _precision(xp: Any, wanted: Any, small: bool = False) -> Iterator[None]:
     """Let float32 products be made of TF32 where a program asks for less than full precision, or
@@ -43,9 +51,7 @@ def _precision(xp: Any, wanted: Any, small: bool = False) -> Iterator[None]:
     The mode is one of the thread's handle of cuBLAS: CuPy's own switch (`set_compute_type`) is the
     whole process's, and stacks of matrices do not look at it.
     """
-    both = wanted if isinstance(wanted, tuple) else (wanted,)
-    coarse = all(str(getattr(p, "name", p)).lower() in _COARSE for p in both if p is not None)
-    if not (small or (wanted is not None and coarse)) or not _is_cupy(xp):
+    if not (small or coarse(wanted)) or not _is_cupy(xp):
         yield
         return
     cublas, handle = xp.cuda.cublas, xp.cuda.device.get_cublas_handle()

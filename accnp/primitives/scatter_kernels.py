@@ -41,6 +41,7 @@ PAD = 16  # a vector of places
 BLOCK = 1 << 16  # elements of a result that a task writes and then adds to: they stay in the cache
 # The same for the threads of a GPU: updates of a run, runs, and elements of all copies at most.
 RUN, RUNS, ROOM = 32, 1024, 1 << 24
+NARROW = 8  # columns from which on each has a thread
 OWNERS = 1 << 14  # parts of the places, where each thread looks at all updates
 
 
@@ -261,10 +262,10 @@ def _many(axes: Sequence[Axis], places: int, fine: bool) -> bool:
 
 
 def _narrow(axes: Sequence[Axis]) -> bool:
-    """Whether there are many rows with fewer columns than threads that go together."""
+    """Whether there are many rows, and so few columns that a thread for each would be slow."""
     if [a.kind for a in axes] not in (["row"], ["row", "whole"]):
         return False
-    return axes[0].size >= RUN and (len(axes) == 1 or axes[1].size < 32)
+    return axes[0].size >= RUN and (len(axes) == 1 or axes[1].size < NARROW)
 
 
 def _shared(

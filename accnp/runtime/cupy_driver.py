@@ -13,13 +13,14 @@ import ctypes
 import importlib
 import os
 import threading
+import warnings
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from accnp.runtime.driver import Entries, Missing
+from accnp.runtime.driver import BLAS, GEMM, Entries, Missing
 
 __all__ = ["CupyDriver", "provide"]
 
@@ -85,6 +86,16 @@ class _Late:
             return
 
 
+def _mapped(name: str) -> str:
+    """The file of a library that this process has loaded."""
+    with open("/proc/self/maps") as maps:
+        for line in maps:
+            path = line.rstrip("\n").partition("/")[2]
+            if os.path.basename(path).startswith(name):
+                return "/" + path
+    raise OSError(f"{name} is not among the libraries that are loaded")
+
+
 def _three(n: int | Sequence[int]) -> tuple[int, ...]:
     return (n, 1, 1) if isinstance(n, int) else (*n, 1, 1)[:3]
 
@@ -106,6 +117,7 @@ class CupyDriver:
             self._compute, self._in, self._out = [stream(non_blocking=True) for _ in range(3)]
         self.stream: int = self._compute.ptr
         self._retired: deque[tuple[Any, Any]] = deque()
+        self._blas: tuple[int, int] | None = None
 
     def _here(self) -> None:
         """Let this thread work with the GPU."""
@@ -218,6 +230,53 @@ class CupyDriver:
         found = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names]
         return Entries(*[address or 0 for address in found])
 
+    def blas(self) -> tuple[int, int]:
+        if self._blas is None:
+            self._blas = self._products()
+        return self._blas
+
+    def _products(self) -> tuple[int, int]:
+        """cuBLAS's function and a handle of our own, once it has made a small product rightly."""
+        if os.environ.get("ACCNP_GPU_PRODUCTS", "") == "cupy":
+            return 0, 0
+        self._here()
+        try:
+            self.xp.cuda.device.get_cublas_handle()  # loads the library
+            # The handle is made by the library whose function is called, if there are several.
+            library, made = ctypes.CDLL(_mapped("libcublas.so")), ctypes.c_void_p()
+            for status in (
+                library.cublasCreate_v2(ctypes.byref(made)),
+                library.cublasSetStream_v2(made, ctypes.c_void_p(self.stream)),
+            ):
+                if status:
+                    raise self.failure(BLAS | status)
+            call = library.cublasGemmStridedBatchedEx
+            address, handle = ctypes.cast(call, ctypes.c_void_p).value or 0, made.value or 0
+            if self._tried(GEMM(address), handle):
+                return address, handle
+            why = "a product of 2 by 3 came out wrong"
+        except Exception as error:  # CuPy's calls serve as well
+            why = f"{type(error).__name__}: {error}"
+        warnings.warn(
+            f"accnp: products on {self.kind} are made by CuPy's calls, one by one from Python, "
+            f"since cuBLAS cannot be called directly ({why}); ACCNP_GPU_PRODUCTS=cupy asks for "
+            "that without this warning",
+            stacklevel=2,
+        )
+        return 0, 0
+
+    def _tried(self, gemm: Any, handle: int) -> bool:
+        a, b = np.arange(6, dtype="f4").reshape(2, 3), np.arange(1, 7, dtype="f4").reshape(3, 2)
+        x, y, out = self.upload(a), self.upload(b), self.alloc(16)
+        one = np.array([1, 0], "f4")
+        at, found = one.ctypes.data, np.empty((2, 2), "f4")
+        first, second, third = (y.ptr, 0, 2, 0), (x.ptr, 0, 3, 0), (out.ptr, 0, 2, 0)
+        status = gemm(handle, 0, 0, 2, 2, 3, at, *first, *second, at + 4, *third, 1, 68, -1)
+        if status:
+            raise self.failure(BLAS | status)
+        self.copy_out(out, 0, found)
+        return bool((found == a @ b).all())
+
     def handle(self, function: Any) -> int:
         return function.ptr
 
@@ -225,6 +284,11 @@ class CupyDriver:
         self._here()
 
     def failure(self, code: int) -> Exception:
+        if code & BLAS:
+            return RuntimeError(
+                f"cuBLAS: it failed; got status {code ^ BLAS}; set ACCNP_GPU_PRODUCTS=cupy "
+                "to have products made by CuPy's calls"
+            )
         return self._cuda.CUDADriverError(code)
 
     def facts(self, function: Any) -> dict[str, int]:

@@ -7,6 +7,9 @@ and a choice. Like those of kernels they take a block of words, which say all th
 - LAUNCH: function to launch with, kernel, blocks, threads, stream, where errors go; then the
   arguments of the kernel, n of them.
 - COPY: function to copy with, to, from, bytes, stream, where errors go.
+- PRODUCT: cuBLAS's function, its handle, where errors go; both operations, three sizes, addresses
+  of one and zero, how many products, how they are computed; type, leading dimension and stride of
+  the first operand, of the second, of the result; then these three.
 - LOOP and CHOICE: zero, a record, and then addresses. They are the bases of the steps inside, as
   the words of a walker are those of a table.
 
@@ -28,10 +31,11 @@ from __future__ import annotations
 
 from accnp.runtime import launch
 from accnp.runtime.compile import native_code
+from accnp.runtime.driver import BLAS
 
-__all__ = ["CHOICE", "COPY", "LAUNCH", "LOOP", "addresses"]
+__all__ = ["CHOICE", "COPY", "LAUNCH", "LOOP", "PRODUCT", "addresses"]
 
-LAUNCH, COPY = "accnp_gpu_launch", "accnp_gpu_copy"
+LAUNCH, COPY, PRODUCT = "accnp_gpu_launch", "accnp_gpu_copy", "accnp_gpu_product"
 LOOP, CHOICE = "accnp_gpu_loop", "accnp_gpu_choice"
 
 
@@ -126,6 +130,32 @@ end:
 define void @{COPY}(i64* %argv, i64* %counter, i64 %n, i64 %chunk) {{
 {_words("call to from bytes stream where", "%argv")}
   call void @accnp_gpu_move(i64 %call, i64 %to, i64 %from, i64 %bytes, i64 %stream, i64 %where)
+  ret void
+}}
+"""  # noqa: E501
+
+
+def _short(names: str) -> str:
+    """Words as C's int."""
+    return "\n".join([f"  %{name}.i = trunc i64 %{name} to i32" for name in names.split()])
+
+
+_PRODUCT = f"""
+define void @{PRODUCT}(i64* %argv, i64* %counter, i64 %n, i64 %chunk) {{
+start:
+{_words("call handle where ta tb s1 s2 s3 one none count how t1 l1 d1 t2 l2 d2 t3 l3 d3 a b c", "%argv")}
+{_short("ta tb s1 s2 s3 count how t1 l1 t2 l2 t3 l3")}
+  %failed = call i1 @accnp_gpu_failed(i64 %where)
+  br i1 %failed, label %end, label %go
+go:
+  %f = inttoptr i64 %call to i32 (i64, i32, i32, i32, i32, i32, i64, i64, i32, i32, i64, i64, i32, i32, i64, i64, i64, i32, i32, i64, i32, i32, i32)*
+  %status = call i32 %f(i64 %handle, i32 %ta.i, i32 %tb.i, i32 %s1.i, i32 %s2.i, i32 %s3.i, i64 %one, i64 %a, i32 %t1.i, i32 %l1.i, i64 %d1, i64 %b, i32 %t2.i, i32 %l2.i, i64 %d2, i64 %none, i64 %c, i32 %t3.i, i32 %l3.i, i64 %d3, i32 %count.i, i32 %how.i, i32 -1)
+  %good = icmp eq i32 %status, 0
+  %code = or i32 %status, {BLAS}
+  %error = select i1 %good, i32 0, i32 %code
+  %told = call i1 @accnp_gpu_told(i64 %where, i32 %error)
+  br label %end
+end:
   ret void
 }}
 """  # noqa: E501
@@ -315,8 +345,8 @@ end:
 }}
 """  # noqa: E501
 
-TEXT = _HEAD + _LAUNCH + _COPY + _FETCH + _STEP + _STEPS + _LOOP + _CHOICE
-_SYMBOLS = (LAUNCH, COPY, LOOP, CHOICE)
+TEXT = _HEAD + _LAUNCH + _COPY + _PRODUCT + _FETCH + _STEP + _STEPS + _LOOP + _CHOICE
+_SYMBOLS = (LAUNCH, COPY, PRODUCT, LOOP, CHOICE)
 
 _found: dict[str, int] = {}
 _code: list[object] = []  # keeps it mapped

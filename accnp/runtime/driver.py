@@ -7,6 +7,7 @@ in its place: the tests have one over NumPy's memory and an interpreter of PTX.
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import threading
 from collections.abc import Callable, Sequence
@@ -16,7 +17,17 @@ import numpy as np
 
 from accnp.forks import renewed
 
-__all__ = ["Driver", "Entries", "Memory", "Missing", "drivers", "install"]
+__all__ = ["BLAS", "GEMM", "Driver", "Entries", "Memory", "Missing", "drivers", "install"]
+
+BLAS = 1 << 20  # tells errors of cuBLAS from those of CUDA
+# The arguments of `cublasGemmStridedBatchedEx` in C, and what it returns: a handle, both
+# operations, three sizes, a factor; two operands (address, type, leading dimension, stride), a
+# factor, the result likewise; how many, how it is computed, by which algorithm.
+_int, _pointer = ctypes.c_int, ctypes.c_void_p
+_matrix = (_pointer, _int, _int, ctypes.c_longlong)
+GEMM = ctypes.CFUNCTYPE(
+    _int, _pointer, *[_int] * 5, _pointer, *_matrix, *_matrix, _pointer, *_matrix, *[_int] * 3
+)
 
 
 class Missing(RuntimeError):
@@ -94,6 +105,11 @@ class Driver(Protocol):
 
     def entries(self) -> Entries:
         """The functions in C by which machine code launches and copies on the stream."""
+        ...
+
+    def blas(self) -> tuple[int, int]:
+        """The address of `cublasGemmStridedBatchedEx`, and a handle that works on the stream; zeros
+        where they are not to be had. What it returns, with the bit of `BLAS` set, is a code."""
         ...
 
     def handle(self, function: Any) -> int:

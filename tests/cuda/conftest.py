@@ -10,6 +10,14 @@ import accnp
 REAL = os.environ.get("ACCNP_TEST_GPU") == "1"
 
 
+def pytest_sessionstart():
+    if REAL:  # say once what is missing
+        try:
+            accnp.devices("gpu")
+        except RuntimeError as error:
+            pytest.exit(f"ACCNP_TEST_GPU=1 asks for a GPU; {error}", 3)
+
+
 @pytest.fixture(scope="module")
 def gpu():
     """A GPU; of a fake one, the driver is `gpu.fake`."""

@@ -13,13 +13,14 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from cuda.interpreter import _STEP, GLOBAL, Module
 from cuda.interpreter import Memory as Space
 from cuda.strict_cupy import Array, cupyx, library
 
 from accnp.runtime import driver
-from accnp.runtime.driver import Entries
+from accnp.runtime.driver import GEMM, Entries
 
 __all__ = ["FakeDriver", "gpus"]
 
@@ -32,6 +33,9 @@ _Copy = ctypes.CFUNCTYPE(_int, _address, _address, _size, _pointer)
 _Fetch = ctypes.CFUNCTYPE(_int, _pointer, _address, _size, _pointer)
 _Wait = ctypes.CFUNCTYPE(_int, _pointer)
 FAILED = 700
+HANDLE = 77  # of what stands for cuBLAS
+_KINDS = {k: np.dtype(t) for k, t in {0: "f4", 1: "f8", 2: "f2", 4: "c8", 5: "c16",
+                                      14: ml_dtypes.bfloat16}.items()}  # fmt: skip
 
 
 class _Memory:
@@ -79,6 +83,8 @@ class FakeDriver:
         self.functions: list[Any] = [None]  # by their numbers
         self.error: Exception | None = None  # of a function that machine code called
         self._c = (_Launch(self._c_launch), _Copy(self._c_copy), _Fetch(self._c_fetch))
+        self._c_gemm = GEMM(self._gemm)
+        self.gemm = True  # whether machine code may call cuBLAS
         self._c_wait = _Wait(lambda stream: self._guarded(lambda: self.wait(None)))
 
     def _count(self, what: str) -> None:
@@ -122,6 +128,44 @@ class FakeDriver:
         return module.launch(name, min(blocks, 4), threads, list(arguments), self.space)
 
     # --- for machine code ---
+
+    def blas(self) -> tuple[int, int]:
+        return (
+            (ctypes.cast(self._c_gemm, ctypes.c_void_p).value or 0, HANDLE) if self.gemm else (0, 0)
+        )
+
+    def _matrices(
+        self, at: int, kind: int, lines: int, line: int, leading: int, stride: int, count: int
+    ) -> np.ndarray:
+        """Matrices as cuBLAS sees them: columns are contiguous, `lines` of so many elements."""
+        dtype = _KINDS[kind]
+        assert leading >= max(1, line)
+        reach = (lines - 1) * leading + line + (count - 1) * stride
+        flat = self.space.bytes(at, reach * dtype.itemsize).view(dtype)
+        shape, steps = (count, line, lines), np.array((stride, 1, leading)) * dtype.itemsize
+        return np.lib.stride_tricks.as_strided(flat, shape, tuple(steps))
+
+    def _gemm(
+        self, handle: int, ta: int, tb: int, m: int, n: int, k: int, one: int,
+        a: int, ka: int, la: int, sa: int, b: int, kb: int, lb: int, sb: int,
+        none: int, c: int, kc: int, lc: int, sc: int, count: int, how: int, algorithm: int,
+    ) -> int:  # fmt: skip
+        def work() -> None:
+            self._count("product")
+            scale = {70: np.float64}.get(how, np.float32)
+            scale = np.result_type(scale, 1j) if ka in (4, 5) else np.dtype(scale)
+            known = np.frombuffer((ctypes.c_char * (2 * scale.itemsize)).from_address(one), scale)
+            assert (handle, *known, none - one) == (HANDLE, 1, 0, scale.itemsize)
+            assert (algorithm, ka) == (-1, kb)
+            assert how in (68, 70, 77)
+            x = self._matrices(a, ka, *((m, k) if ta else (k, m)), la, sa, count)
+            y = self._matrices(b, kb, *((k, n) if tb else (n, k)), lb, sb, count)
+            x, y = (v.swapaxes(1, 2) if t else v for v, t in ((x, ta), (y, tb)))
+            with np.errstate(all="ignore"):
+                made = x.astype(scale) @ y.astype(scale)
+            self._matrices(c, kc, n, m, lc, sc, count)[...] = made
+
+        return self._guarded(work)
 
     def entries(self) -> Entries:
         found = [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in (*self._c, self._c_wait)]

@@ -2,15 +2,18 @@
 the host's memory: which stream waits for what, and that nothing is let go too early."""
 
 import ctypes
+import os
 import sys
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
 from cuda.strict_cupy import checked
+from numpy._core import _multiarray_umath as _multiarray
 
 from accnp.runtime import cupy_driver
 from accnp.runtime.cupy_driver import BESIDE
+from accnp.runtime.driver import GEMM
 
 
 class Log(list):
@@ -233,6 +236,64 @@ def test_machine_code_calls_nvidias_driver(cuda, monkeypatch):
     assert "cuda" in asked[0]
     assert cuda.driver.handle(cuda.driver.load(".version", "k")) == 99
     assert str(cuda.driver.failure(700)) == "CUDA says 700"
+
+
+class Blas:
+    """cuBLAS's function for the product that the driver tries: columns are contiguous."""
+
+    def __init__(self, cuda, monkeypatch, wrong=0):
+        self.handles, self.wrong = [], wrong
+        cupy = checked("cupy.cuda.device.get_cublas_handle", lambda: 4)
+        cuda.driver.xp.cuda.device = SimpleNamespace(get_cublas_handle=cupy)
+        self.function = GEMM(self.product)
+        library = SimpleNamespace(
+            cublasGemmStridedBatchedEx=self.function, cublasCreate_v2=self.create,
+            cublasSetStream_v2=lambda *pair: self.handles.append([x.value for x in pair]),
+        )  # fmt: skip
+        monkeypatch.setattr(cupy_driver, "_mapped", lambda name: f"/lib/{name}.13")
+        monkeypatch.setattr(cupy_driver.ctypes, "CDLL", lambda path: library)
+
+    def create(self, handle):
+        handle._obj.value = 5
+        return 0
+
+    def product(self, handle, ta, tb, m, n, k, one, a, ka, la, sa, b, kb, lb, sb, none, c, *rest):
+        assert (handle, ta, tb, m, n, k, ka, la, kb, lb) == (5, 0, 0, 2, 2, 3, 0, 2, 0, 3)
+        assert rest == (0, 2, 0, 1, 68, -1)
+        x, y, out = (
+            np.frombuffer((ctypes.c_float * (p * q)).from_address(at), "f4").reshape(p, q)
+            for at, p, q in ((a, 3, 2), (b, 2, 3), (c, 2, 2))
+        )
+        out[...] = y @ x + (self.wrong == 1)
+        return self.wrong if self.wrong > 1 else 0
+
+
+def test_products_are_tried_before_machine_code_makes_them(cuda, monkeypatch):
+    blas = Blas(cuda, monkeypatch)
+    address, handle = cuda.driver.blas()
+    assert address == ctypes.cast(blas.function, ctypes.c_void_p).value
+    assert handle == 5
+    assert cuda.driver.blas() == (address, handle)
+    assert blas.handles == [[5, COMPUTE]]  # the handle is our own: its stream stays
+
+
+@pytest.mark.parametrize(("wrong", "why"), [(1, "came out wrong"), (15, "got status 15")])
+def test_where_the_trial_fails_products_are_cupys_calls(cuda, monkeypatch, wrong, why):
+    Blas(cuda, monkeypatch, wrong)
+    with pytest.warns(UserWarning, match=why):
+        assert cuda.driver.blas() == (0, 0)
+
+
+def test_products_can_be_left_to_cupy(cuda, monkeypatch):
+    monkeypatch.setenv("ACCNP_GPU_PRODUCTS", "cupy")
+    assert cuda.driver.blas() == (0, 0)
+
+
+def test_libraries_are_found_where_they_are_loaded():
+    path = os.path.realpath(_multiarray.__file__)  # some library that this process has loaded
+    assert cupy_driver._mapped(os.path.basename(path)[:12]) == path
+    with pytest.raises(OSError, match="no-such is not among"):
+        cupy_driver._mapped("no-such")
 
 
 def test_arrays_over_memory(cuda):

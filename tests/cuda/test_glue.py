@@ -219,7 +219,7 @@ def test_inspect(fake):
     seen = jax.inspect(f)(x)
     text = str(seen)
     assert "on cuda:0: " in text
-    assert "call of the GPU's library" in text
+    assert "product by the GPU's library" in text
     assert "by the processor on copies of its operands" in text
     (kernel,) = seen.kernels
     assert ".target sm_90" in kernel.ptx

@@ -1,0 +1,158 @@
+"""Matrix products on a GPU as steps that machine code can take: one call of cuBLAS each.
+
+In: a `dot_general` and how its operands lie in memory. Out: a `ProductStep` with the numbers that
+`cublasGemmStridedBatchedEx` takes, or None where strides cannot say it, or the types are others:
+then it is a call of the array library. CuPy refuses cuBLAS while a stream is captured, so CUDA
+graphs of its calls are no way to loops without Python; a function's address is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from accnp.engine.device_steps import LibraryStep
+from accnp.ir.kernel import is_half
+from accnp.passes.program import Value
+from accnp.primitives.gpu_library import coarse
+
+__all__ = ["Gemm", "ProductStep", "factors", "product_step", "words_of"]
+
+LIMIT = 1 << 31  # sizes are C's int
+# cudaDataType, cublasComputeType_t and the type of the factors, by the name of a dtype.
+_TYPES = {
+    "float32": (0, 68, np.float32),
+    "float64": (1, 70, np.float64),
+    "float16": (2, 68, np.float32),
+    "complex64": (4, 68, np.complex64),
+    "complex128": (5, 70, np.complex128),
+    "bfloat16": (14, 68, np.float32),
+}
+_TF32 = 77  # CUBLAS_COMPUTE_32F_FAST_TF32
+_PLAIN, _TURNED = 0, 1  # cublasOperation_t
+
+
+class Gemm(NamedTuple):
+    """What cuBLAS is told of a product: matrices are in its order, by columns, so that the second
+    operand is its first, and the transpose of the result comes out, which is the result by rows."""
+
+    turned: tuple[int, int]
+    sizes: tuple[int, int, int]  # columns and rows of the result, and what is summed
+    types: tuple[int, int]  # of operands, of the result
+    leading: tuple[int, int]
+    strides: tuple[int, int]  # from one matrix of a stack to the next, in elements
+    count: int
+    compute: int
+
+
+class ProductStep(LibraryStep):
+    """A product by cuBLAS itself, on the device's stream."""
+
+    what = "product by the GPU's library"
+    __slots__ = ("gemm", "walk")
+    takes = ()
+
+    def __init__(self, v: Value, operands: Sequence[Any], gemm: Gemm) -> None:
+        super().__init__(v)
+        self.operands = list(operands)
+        self.gemm = gemm
+        self.walk: Any = None  # what does this step alone, once that is made
+
+    @property
+    def allocs(self) -> list[tuple[int, int]]:
+        """Slots that it makes, and their bytes, as those of a kernel."""
+        return [(slot, self.aval.nbytes) for slot, _ in self.results]
+
+    @property
+    def label(self) -> str:
+        """What it computes."""
+        return self.op.name
+
+
+def factors(dtype: Any) -> Any:
+    """One and zero, in memory that lives as long as the array does."""
+    return np.array([1, 0], _TYPES[np.dtype(dtype).name][2])
+
+
+def product_step(v: Value, operands: Sequence[Any]) -> ProductStep | None:
+    """The step of a product of operands as `HostStep` describes them."""
+    gemm = _gemm(v.aval, v.params, *[(o[1], o[2], o[3]) for o in operands])
+    return None if gemm is None else ProductStep(v, operands, gemm)
+
+
+def _gemm(out: Any, params: dict[str, Any], a: tuple, b: tuple) -> Gemm | None:
+    dtype, name = a[1], np.dtype(out.dtype).name
+    wide = is_half(dtype) and name == "float32"
+    if b[1] != dtype or np.dtype(dtype).name not in _TYPES or not (out.dtype == dtype or wide):
+        return None
+    (ac, bc), (ab, bb) = params["dimension_numbers"]
+    groups = []
+    for (shape, _, steps), summed, stacked in ((a, ac, ab), (b, bc, bb)):
+        size = np.dtype(dtype).itemsize
+        strides = [s // size for s in steps] if steps is not None else _rows(shape)
+        free = [d for d in range(len(shape)) if d not in (*summed, *stacked)]
+        found = [_joined(shape, strides, dims) for dims in (stacked, free, summed)]
+        if None in found:
+            return None
+        groups.append(found)
+    (count, a_stack), (m, a_free), (k, a_sum) = groups[0]
+    (_, b_stack), (n, b_free), _ = groups[1]
+    b_sum = groups[1][2][1]
+    left, right = _matrix(m, a_free, k, a_sum), _matrix(k, b_sum, n, b_free)
+    if left is None or right is None or not count * m * n * k:
+        return None
+    numbers = (m, n, k, count, left[1], right[1])
+    if max(numbers) >= LIMIT or min(a_stack, b_stack) < 0:
+        return None
+    kind, compute, _ = _TYPES[np.dtype(dtype).name]
+    if dtype.name in ("float32", "complex64") and coarse(params["precision"]):
+        compute = _TF32
+    return Gemm(
+        (right[0], left[0]), (n, m, k), (kind, _TYPES[name][0]), (right[1], left[1]),
+        (b_stack, a_stack), count, compute,
+    )  # fmt: skip
+
+
+def _rows(shape: Sequence[int]) -> list[int]:
+    return [prod(shape[d + 1 :]) for d in range(len(shape))]
+
+
+def _joined(shape: Any, strides: Any, dims: Sequence[int]) -> tuple[int, int] | None:
+    """Axes as one: its length and stride; None if they are not evenly spaced."""
+    count, step = 1, 0
+    for d in reversed([d for d in dims if shape[d] != 1]):
+        if count == 1:
+            step = strides[d]
+        elif strides[d] != step * count:
+            return None
+        count *= shape[d]
+    return count, step
+
+
+def _matrix(rows: int, down: int, columns: int, along: int) -> tuple[int, int] | None:
+    """Whether a matrix lies turned for cuBLAS, and from one of its lines to the next: lines must
+    be contiguous, and must not overlap."""
+    if columns == 1 or along == 1:
+        step = down if rows > 1 else columns
+        if step >= columns:
+            return _PLAIN, step
+    if rows == 1 or down == 1:
+        step = along if columns > 1 else rows
+        if step >= rows:
+            return _TURNED, step
+    return None
+
+
+def words_of(step: ProductStep, a: Any, b: Any, out: Any, calls: Any) -> list[Any]:
+    """The arguments of the entry PRODUCT, as places; `calls` keeps what they point to."""
+    g, held = step.gemm, factors(step.operands[0][2])
+    calls.kept += [held, step]
+    at = held.ctypes.data
+    call, handle = calls.driver.blas()
+    numbers = [call, handle, calls.where, *g.turned, *g.sizes, at, at + held.itemsize, g.count]
+    numbers += [g.compute, g.types[0], g.leading[0], g.strides[0], g.types[0], g.leading[1]]
+    numbers += [g.strides[1], g.types[1], g.sizes[0], g.sizes[0] * g.sizes[1]]
+    return [*[(0, n) for n in numbers], b, a, out]

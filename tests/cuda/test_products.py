@@ -1,0 +1,175 @@
+"""Matrix products on a GPU: what cuBLAS is told of them, loops whose bodies are products without
+Python, and CuPy's calls where cuBLAS cannot be called."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import accnp as jax
+import accnp.numpy as jnp
+from accnp import lax
+from accnp.runtime.device_buffer import driver_of
+
+RNG = np.random.default_rng(0)
+
+
+def draw(*shape, dtype="f4"):
+    x = RNG.standard_normal(shape)
+    x = x + 1j * RNG.standard_normal(shape) if np.dtype(dtype).kind == "c" else x
+    return x.astype(dtype)
+
+
+A, B, S, T, V = draw(6, 8), draw(8, 5), draw(3, 6, 8), draw(3, 8, 5), draw(8)
+
+LAYOUTS = {
+    "rows": (lambda a, b: a @ b, A, B),
+    "left turned": (lambda a, b: a.T @ b, A.T.copy(), B),
+    "right turned": (lambda a, b: a @ b.T, A, B.T.copy()),
+    "both turned": (lambda a, b: b.T @ a.T, A, B),
+    "result turned": (lambda a, b: (a @ b).T + 1, A, B),
+    "parts": (lambda a, b: a[1:4, 2:7] @ b[1:6, 1:], A, B),
+    "every other": (lambda a, b: a[::2] @ b, A, B),
+    "gaps along": (lambda a, b: a[:, ::2] @ b[::2], A, B),
+    "backwards": (lambda a, b: a[::-1] @ b, A, B),
+    "stacks": (lambda a, b: a @ b, S, T),
+    "stack by one": (lambda a, b: a @ b, S, B),
+    "one by stack": (lambda a, b: a @ b, A, T),
+    "stacks in the middle": (lambda a, b: jnp.einsum("mbk,bkn->bmn", a, b), S.swapaxes(0, 1), T),
+    "vector": (lambda a, b: a @ b, A, V),
+    "vector first": (lambda a, b: a @ b, V, B),
+    "outer of stacks": (lambda a, b: jnp.einsum("bm,bn->bmn", a, b), S[:, 0], T[:, 0]),
+    "two sums": (lambda a, b: jnp.tensordot(a, b, 2), draw(4, 3, 8), draw(3, 8, 7)),
+    "attention": (lambda q, k: jnp.einsum("thd,shd->hts", q, k), draw(5, 2, 4), draw(7, 2, 4)),
+}
+
+
+def on(gpu, *arrays):
+    return [jax.device_put(x, gpu) for x in arrays]
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_layouts(name, gpu):
+    f, *arrays = LAYOUTS[name]
+    want = np.asarray(jax.jit(f)(*arrays))
+    for call in (f, jax.jit(f)):
+        np.testing.assert_allclose(call(*on(gpu, *arrays)), want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "bfloat16", "f8", "c8", "c16"])
+def test_types(dtype, gpu):
+    with jax.enable_x64(True):
+        a, b = (jnp.asarray(draw(*shape, dtype="c16" if "c" in dtype else "f8")).astype(dtype)
+                for shape in ((4, 30), (30, 5)))  # fmt: skip
+        found, want = jnp.matmul(*on(gpu, a, b)), jnp.matmul(a, b)
+        assert found.dtype == want.dtype
+        bound = {"f2": 2e-3, "bfloat16": 2e-2, "c8": 1e-5}.get(dtype, 1e-13)
+        wide = "c16" if want.dtype.kind == "c" else "f8"
+        found, want = (np.asarray(x).astype(wide) for x in (found, want))
+        np.testing.assert_allclose(found, want, rtol=bound, atol=10 * bound)
+        if "f" in dtype and dtype != "f8":  # sums of halves as float32
+            single = jnp.matmul(*on(gpu, a, b), preferred_element_type="float32")
+            assert single.dtype == "float32"
+            np.testing.assert_allclose(single, want, rtol=bound, atol=10 * bound)
+
+
+def recurrent(x, w, u):
+    def body(h, row):
+        h = jnp.tanh(row @ u + h @ w)
+        return h, h.sum()
+
+    return lax.scan(body, jnp.zeros((4, 6)), x)
+
+
+def power(a):
+    def body(c):
+        v, _, n = c
+        w = a @ v
+        size = jnp.sqrt((w * w).sum())
+        return w / size, size, n + 1
+
+    return lax.while_loop(lambda c: c[2] < 5, body, (jnp.eye(16)[:, :3], jnp.float32(0), 0))
+
+
+def chosen(x, w):
+    def body(i, h):
+        return lax.cond(h.sum() > 0, lambda h: h @ w, lambda h: -(h @ w.T), h)
+
+    return lax.fori_loop(0, 4, body, x)
+
+
+def trained(x, y, w):
+    def loss(w):
+        return ((jnp.tanh(x @ w) - y) ** 2).mean()
+
+    return lax.fori_loop(0, 3, lambda _, w: w - 0.1 * jax.grad(loss)(w), w)
+
+
+X, W, U = draw(5, 4, 3), draw(6, 6), draw(3, 6)
+LOOPS = {
+    "recurrent": (recurrent, X, W, U),
+    "power": (power, draw(16, 16)),
+    "chosen": (chosen, draw(4, 6), W),
+    "trained": (trained, draw(7, 3), draw(7, 6), U),
+    "gradient": (jax.grad(lambda x, w, u: recurrent(x, w, u)[1].sum(), (1, 2)), X, W, U),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops_of_products_without_python(name, gpu):
+    f, *arrays = LOOPS[name]
+    g, there = jax.jit(f), on(gpu, *arrays)
+    want = jax.jit(f)(*arrays)
+    calls = getattr(driver_of(gpu), "calls", None)  # a fake one counts
+    for _ in range(2):
+        before = Counter(calls)
+        found = jax.block_until_ready(g(*there))
+        if calls is not None:
+            made = Counter(calls) - before
+            assert made["product"] >= 3
+            assert made["launch"] == made["launch from a table"]
+            assert made["enter"] == 1  # all of it is one call of machine code
+            assert not made["call"]
+        jax.tree.map(
+            lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4), found, want
+        )
+    for x, y in zip(there, arrays, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_what_strides_say_needs_no_library_call(fake):
+    (gpu,) = jax.devices("gpu")
+    for name in ("rows", "both turned", "parts", "stacks", "stack by one", "attention"):
+        f, *arrays = LAYOUTS[name]
+        before = Counter(fake.calls)
+        np.asarray(jax.jit(f)(*on(gpu, *arrays)))
+        made = Counter(fake.calls) - before
+        assert made["product"] == 1, name
+        assert not made["call"], name
+
+
+def test_without_cublas_products_are_cupys_calls(fake):
+    fake.gemm = False
+    (gpu,) = jax.devices("gpu")
+    x, w = on(gpu, draw(4, 6), W)
+    np.testing.assert_allclose(jax.jit(chosen)(x, w), chosen(np.asarray(x), W), rtol=1e-5)
+    assert fake.calls["call"] >= 4
+    assert "product" not in fake.calls
+
+
+def test_precision_says_how_they_are_computed(fake, monkeypatch):
+    asked, gemm = [], fake._gemm
+    monkeypatch.setattr(fake, "_c_gemm", type(fake._c_gemm)(
+        lambda *given: asked.append(given[-2]) or gemm(*given)))  # fmt: skip
+    a, b = on(jax.devices("gpu")[0], A, B)
+    for precision in (None, "highest", "high", "tensorfloat32"):
+        np.asarray(jnp.matmul(a, b, precision=precision))
+    assert asked == [68, 68, 77, 77]
+
+
+def test_a_failure_names_the_way_out(fake, monkeypatch):
+    monkeypatch.setattr(fake, "_c_gemm", type(fake._c_gemm)(lambda *_: 15))
+    monkeypatch.setattr(fake, "failure", lambda code: RuntimeError(f"status {code & 0xFFFF}"))
+    a, b = on(jax.devices("gpu")[0], A, B)
+    with pytest.raises(RuntimeError, match="status 15"):
+        (a @ b).block_until_ready()
