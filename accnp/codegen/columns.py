@@ -2,7 +2,8 @@
 
 In: the emitter of a kernel. Out: lines in its writer. The sums of a tile lie in scratch; several
 rows are joined to them at a time, each in its turn, so that a sum is loaded and stored less often
-than once for each row.
+than once for each row. Operands that lie across the loops are folded in registers
+(`kernels/math/across.py`), or along memory into scratch first.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from accnp.codegen.folds import accumulator, combined, identity, joined, lanes
 from accnp.codegen.tiles import DEEP, LINE, WIDE, across, crossing, lay
 from accnp.config import default_threads
-from accnp.ir.kernel import BLOCK, ROWS, Access, KernelSpec, Statement, dtype_code
+from accnp.ir.kernel import BLOCK, ROWS, Access, Fold, KernelSpec, Statement, dtype_code
 
 __all__ = ["column", "row_across", "walkable"]
 
@@ -31,6 +34,7 @@ def column(e: Any) -> None:
     e.prologue()
     (inner,) = e.of_inner
     turned = across(spec, inner, e.of_reduced) if len(spec.reduced) == 1 else None
+    straight = turned is not None and _straight(spec, turned)
     most = BLOCK if turned is None else WIDE
     width = -(-spec.inner[0] * prod(spec.outer) // _tiles())
     width = min(most, max(64, -(-width // 64) * 64))
@@ -62,6 +66,8 @@ def column(e: Any) -> None:
             w.add(f"re = rb + {ROWS}", f"re = re if re < {rows} else {rows}")
             if turned is None:
                 _rows(e, base, parts, "rb", "re")
+            elif straight:
+                _squares(e, base, sums, turned)
             else:
                 with w.block(f"for rt in range(rb, re, {DEEP}):"):
                     w.add("rows = re - rt", f"rows = rows if rows < {DEEP} else {DEEP}")
@@ -77,6 +83,52 @@ def column(e: Any) -> None:
         with w.block("for j in range(m):"):
             w.add("q = j0 + j")
             _results(e, totals, "j", base, {inner: "q"})
+
+
+def _straight(spec: KernelSpec, d: int) -> bool:
+    """Whether all that is folded lies along the folded axis d in memory."""
+    phase = spec.phases[0]
+    return (
+        all(a.strides[d] in (0, 1) for a in _loads(phase.full))
+        and not phase.stores
+        and not any(f.dtype.kind == "c" for f in phase.folds)
+    )
+
+
+def _squares(e: Any, base: dict[int, str], sums: list[str], along: int) -> None:
+    """Join the rows from rb to re to the sums where memory runs along the folded axis: some
+    columns at a time are read, or computed, along it, and turned in registers."""
+    w, phase = e.w, e.spec.phases[0]
+    (inner,) = e.of_inner
+    plain = {f.source: f.direct for f in phase.folds if _is_plain(f, along)}
+    tiles = {f.source: f.dtype for f in phase.folds if f.source not in plain}
+    tiles = {name: e.stack(dtype, "tile") for name, dtype in tiles.items()}
+    used = {x for s in phase.full for x in s.args}
+    with w.block(f"for c in range(0, m, {DEEP}):"):
+        w.add("cs = m - c", f"cs = cs if cs < {DEEP} else {DEEP}")
+        with w.block(f"for rt in range(rb, re, {WIDE}):"):
+            w.add("rows = re - rt", f"rows = rows if rows < {WIDE} else {WIDE}")
+            if tiles:
+                with w.block("for i in range(cs):"):
+                    w.add("k = j0 + c + i", f"p = i * {WIDE}")
+                    row = e.deepen(base, {inner: "k"}, "c")
+                    with w.block("for j in range(rows):"):
+                        w.add("q = rt + j")
+                        e.body(phase, row, {along: "q"}, frozenset(plain.keys() - used))
+                        w.add(*[f"{tile}[p + j] = {name}" for name, tile in tiles.items()])
+            for s, f in zip(sums, phase.folds, strict=True):
+                a = plain.get(f.source)
+                if a is None:
+                    source, step = tiles[f.source], str(WIDE)
+                else:
+                    place = e.place(a, base, {along: "rt", inner: "(j0 + c)"})
+                    source, step = f"at(a{a.number}, {place})", e.stride(a, inner, f"a{a.number}")
+                w.add(f"columns_{f.combine}(at({s}, c), {source}, {step}, rows, cs)")
+
+
+def _is_plain(f: Fold, d: int) -> bool:
+    """Whether what is folded is an operand as it lies in memory, along axis d."""
+    return f.direct is not None and f.direct.dtype == f.dtype and f.direct.strides[d] == 1
 
 
 def _tiles() -> int:
@@ -138,7 +190,8 @@ def row_across(e: Any, d: int) -> None:
     across_tile = e.integer("width", "width", width)
     accs = [accumulator(f.dtype, f.combine) for f in phase.folds]
     totals = [e.stack(a) for a in accs]
-    sums = [e.stack(f.dtype, "slab") for f in phase.folds]
+    plain = all(_is_plain(f, d) for f in phase.folds)
+    sums = [e.stack(f.dtype, "stack" if plain else "slab") for f in phase.folds]
     many = lanes(phase.folds[0].combine)
     n = e.total()
     with w.block("for u in range(lo, hi):"):
@@ -157,36 +210,10 @@ def row_across(e: Any, d: int) -> None:
             w.add(f"stop = b + {BLOCK}", f"stop = stop if stop < {n} else {n}")
             if several:
                 _fetch(e, base, d)
-            with w.block(f"for l in range({many}):"):
-                w.add(f"p = l * {WIDE}")
-                with w.block("for j in range(m):"):
-                    for s, f in zip(sums, phase.folds, strict=True):
-                        start = f"{dtype_code(f.dtype)}({identity(f.dtype, f.combine)})"
-                        w.add(f"{s}[p + j] = {start}")
-            lane = [f"{s}[p + " for s in sums]
-            group = GROUP * many
-            w.add(f"rest = b + (stop - b) // {group} * {group}")
-            with w.block(f"for g in range(b, rest, {group}):"):
-                head = (f"p = (r - g) * {WIDE}",)
-                _group(e, base, lane, "g", f"g + {many}", GROUP, d, many, head, joined)
-            # What is left of a block, two rows at a time, then one. Short folds are nothing else:
-            # they ask for rows themselves, where the processor sees no direction.
-            group = 2 * many
-            w.add(f"last = rest + (stop - rest) // {group} * {group}")
-            with w.block(f"for g in range(rest, last, {group}):"):
-                head = (f"p = (r - g) * {WIDE}",)
-                _group(e, base, lane, "g", f"g + {many}", 2, d, many, head, joined, SOON)
-            head = (f"p = (r - last) % {many} * {WIDE}",)
-            _group(e, base, lane, "last", "stop", 1, d, 1, head, joined, SOON)
-            w.add(f"h = {many // 2}")
-            with w.block("while h > 0:"):
-                with w.block("for l in range(h):"):
-                    w.add(f"p = l * {WIDE}", f"other = (l + h) * {WIDE}")
-                    with w.block("for j in range(m):"):
-                        for s, f in zip(sums, phase.folds, strict=True):
-                            value = joined(f.combine, f.dtype, f"{s}[p + j]", f"{s}[other + j]")
-                            w.add(f"{s}[p + j] = {value}")
-                w.add("h = h // 2")
+            if plain:
+                _strips(e, base, sums, d)
+            else:
+                _walk(e, base, sums, d, many)
             with w.block("for j in range(m):"):
                 for t, s, a, f in zip(totals, sums, accs, phase.folds, strict=True):
                     wide = f"{dtype_code(a)}({s}[j])" if a != f.dtype else f"{s}[j]"
@@ -205,6 +232,65 @@ def row_across(e: Any, d: int) -> None:
                     w.add(f"q = {index[d]} + j")
                     _results(e, totals, "k + j", base, {**index, d: "q"})
                 w.add("k += run")
+
+
+def _strips(e: Any, base: dict[int, str], sums: list[str], d: int) -> None:
+    """Fold a block of rows that lie in memory as they are: lanes are sums in registers."""
+    w, dims = e.w, list(e.of_reduced)
+    last = dims[-1]
+    tables: dict[tuple[int, ...], str] = {}
+    for s, f in zip(sums, e.spec.phases[0].folds, strict=True):
+        a = f.direct
+        steps = tuple(a.strides[k] for k in dims)
+        if steps not in tables:
+            table = tables[steps] = e.stack(np.dtype(np.int64))
+            w.add("k = b")
+            with w.block("while k < stop:"):
+                index: dict[int, str] = {}
+                e.decompose("k", dims, index, "d")
+                w.add(f"run = {e.size(last)} - {index[last]}")
+                w.add("run = run if run < stop - k else stop - k")
+                with w.block("for j in range(run):"):
+                    w.add(f"q = {index[last]} + j")
+                    w.add(f"{table}[k - b + j] = {e.term(a, f'a{a.number}', {**index, last: 'q'})}")
+                w.add("k += run")
+        start = f"at(a{a.number}, {e.place(a, base, {d: 'j0'})})"
+        w.add(f"strips_{f.combine}({s}, {start}, {tables[steps]}, stop - b, m)")
+
+
+def _walk(e: Any, base: dict[int, str], slabs: list[str], d: int, many: int) -> None:
+    """Fold a block of rows that are computed: each lane of `block_*` is a row of scratch."""
+    w, phase = e.w, e.spec.phases[0]
+    with w.block(f"for l in range({many}):"):
+        w.add(f"p = l * {WIDE}")
+        with w.block("for j in range(m):"):
+            for s, f in zip(slabs, phase.folds, strict=True):
+                start = f"{dtype_code(f.dtype)}({identity(f.dtype, f.combine)})"
+                w.add(f"{s}[p + j] = {start}")
+    lane = [f"{s}[p + " for s in slabs]
+    group = GROUP * many
+    w.add(f"rest = b + (stop - b) // {group} * {group}")
+    with w.block(f"for g in range(b, rest, {group}):"):
+        head = (f"p = (r - g) * {WIDE}",)
+        _group(e, base, lane, "g", f"g + {many}", GROUP, d, many, head, joined)
+    # What is left of a block, two rows at a time, then one. Short folds are nothing else:
+    # they ask for rows themselves, where the processor sees no direction.
+    group = 2 * many
+    w.add(f"last = rest + (stop - rest) // {group} * {group}")
+    with w.block(f"for g in range(rest, last, {group}):"):
+        head = (f"p = (r - g) * {WIDE}",)
+        _group(e, base, lane, "g", f"g + {many}", 2, d, many, head, joined, SOON)
+    head = (f"p = (r - last) % {many} * {WIDE}",)
+    _group(e, base, lane, "last", "stop", 1, d, 1, head, joined, SOON)
+    w.add(f"h = {many // 2}")
+    with w.block("while h > 0:"):
+        with w.block("for l in range(h):"):
+            w.add(f"p = l * {WIDE}", f"other = (l + h) * {WIDE}")
+            with w.block("for j in range(m):"):
+                for s, f in zip(slabs, phase.folds, strict=True):
+                    value = joined(f.combine, f.dtype, f"{s}[p + j]", f"{s}[other + j]")
+                    w.add(f"{s}[p + j] = {value}")
+        w.add("h = h // 2")
 
 
 def _results(

@@ -345,11 +345,11 @@ class Emitter:
             index: dict[int, str] = {}
             self.begin_outer("o", index)
             base = self.bases(index, self.all_accesses(), "p")
-            if several:
-                ask_ahead(self, base)
             for s in spec.row_head:
                 self.statement(s, base, {})
-            for phase in spec.phases:
+            for k, phase in enumerate(spec.phases):
+                if several and k == 1:  # the first pass waits for memory itself
+                    ask_ahead(self, base)
                 self.one_pass(phase, base, "0", None)
                 self.row_body(phase, base, {})
         self.w.add(*[f"release({name})" for name in self.own_rows.values()])

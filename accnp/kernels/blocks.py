@@ -13,12 +13,13 @@ from numba.core import types
 from numba.core.imputils import lower_builtin
 
 from .factory import SCALARS, define, joined, widest
-from .math import block
+from .math import across, block
 from .math.ir import F32, F64, I8, V, fetch
 from .math.transpose import transpose
 
 STACK = 1024
 TILE, SLAB = 4096, 16384  # elements of tiles in which operands are laid transposed
+_LOGIC = {"sum": "or", "prod": "and", "max": "or", "min": "and"}
 
 
 def _stack(kind: str, name: str, t: Any, count: int) -> None:
@@ -115,6 +116,29 @@ def _touch(p: Any) -> Any:
     return types.void, (p,), emit
 
 
+def _across(name: str, write: Any, step: Any) -> None:
+    """Folds of what lies across the loops (math.across); there is room behind the sums."""
+
+    def rule(sums: Any, source: Any, steps: Any, rows: Any, wide: Any) -> Any:
+        if not isinstance(sums, types.CPointer) or source != sums:
+            return None
+        t = sums.dtype
+        if not isinstance(t, types.Boolean | types.Integer | types.Float):
+            return None
+        logic = t is types.boolean  # stored as bytes of 0 and 1
+        kind = _LOGIC.get(name, name) if logic else name
+
+        def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
+            element = I8 if logic else context.get_data_type(t)
+            signed = isinstance(t, types.Integer) and t.signed  # type: ignore[attr-defined]
+            write(b, element, context.get_abi_sizeof(element), kind, signed, args)
+            return context.get_dummy_value()
+
+        return types.void, (sums, sums, step, types.int64, types.int64), emit
+
+    define(f"{write.__name__}_{name}", 5, rule)
+
+
 def _block(name: str) -> None:
     def rule(p: Any, n: Any) -> Any:
         if not isinstance(p, types.CPointer):
@@ -133,8 +157,7 @@ def _block(name: str) -> None:
                 return joined(context, b, t, V(b, re), V(b, im))
             if t is types.boolean:
                 # stored as bytes of 0 and 1
-                kind = {"sum": "or", "prod": "and", "max": "or", "min": "and"}.get(name, name)
-                byte = block.block_reduce(b, ptr, count, I8, kind, False)
+                byte = block.block_reduce(b, ptr, count, I8, _LOGIC.get(name, name), False)
                 return b.icmp_unsigned("!=", byte, ir.Constant(I8, 0))
             signed = isinstance(t, types.Integer) and t.signed  # type: ignore[attr-defined]
             return block.block_reduce(b, ptr, count, context.get_data_type(t), name, signed)
@@ -198,6 +221,9 @@ for _name in ("sum", "prod", "max", "min", "and", "or", "xor"):
     _block(_name)
 for _name in ("max", "min"):
     _join(_name)
+for _name in ("sum", "prod", "max", "min", "and", "or"):
+    _across(_name, across.columns, types.int64)
+    _across(_name, across.strips, types.CPointer(types.int64))
 define("asked", 0, _asked)
 define("at", 2, _at)
 define("block_find", 3, _find)

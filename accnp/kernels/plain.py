@@ -210,6 +210,24 @@ def _transpose(to: Any, ldt: Any, source: Any, lds: Any, rows: Any, columns: Any
             to[r * ldt + c] = source[r + c * lds]
 
 
+def _columns(fold: Callable[[Any, Any], Any]) -> Callable[..., None]:
+    def call(sums: Any, source: Any, step: Any, rows: Any, wide: Any) -> None:
+        for c in range(int(wide)):
+            for r in range(int(rows)):
+                sums[c] = fold(sums[c], source[r + c * step])
+
+    return call
+
+
+def _strips(block: Callable[[Any, Any], Any]) -> Callable[..., None]:
+    def call(sums: Any, source: Any, places: Any, rows: Any, wide: Any) -> None:
+        for c in range(int(wide)):
+            column = np.array([source[places[r] + c] for r in range(int(rows))], sums.dtype)
+            sums[c] = block(column, rows)
+
+    return call
+
+
 def _block(f: Callable[..., Any], boolean: Callable[..., Any] | None) -> Callable[[Any, Any], Any]:
     def call(a: Any, n: Any) -> Any:
         a = a[: int(n)]
@@ -335,6 +353,11 @@ NAMESPACE: dict[str, Any] = {
     "block_or": _block(np.bitwise_or.reduce, np.any),
     "block_xor": _block(np.bitwise_xor.reduce, np.logical_xor.reduce),
 }
+_JOINED = {"sum": np.add, "prod": np.multiply, "max": fmax, "min": fmin, "and": np.bitwise_and,
+           "or": np.bitwise_or}  # fmt: skip
+for _name, _fold in _JOINED.items():
+    NAMESPACE["columns_" + _name] = _columns(_quiet(_fold))
+    NAMESPACE["strips_" + _name] = _strips(NAMESPACE["block_" + _name])
 for _name, _dtype in DTYPES.items():
     NAMESPACE[_name] = cast(_dtype)
     NAMESPACE["stack_" + _name] = _stack(_dtype)

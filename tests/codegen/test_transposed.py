@@ -118,6 +118,40 @@ def test_rows_that_lie_across_are_folded_in_the_order_of_rows(name, rows):
         np.testing.assert_allclose(turned, want, rtol=1e-3, atol=1e-2)
 
 
+DOWN = {
+    "sum, max and min": lambda m, x: (x.sum(0), x.max(0), x.min(0)),
+    "integers": lambda m, x: (x.astype(m.int32).prod(0), x.astype(m.int8).max(0)),
+    "any and all": lambda m, x: ((x > 1000).any(0), (x < 1000).all(0)),
+    "of what is stored as bytes": lambda m, x: (x.any(0), x.all(0)),
+    "of functions": lambda m, x: (m.sum(m.exp(x / 50), 0), m.max(x * x, 0)),
+    "with a row and a column": lambda m, x: m.sum(x * x[0] - x[:, :1], 0),
+    "with an epilogue": lambda m, x: x.var(0) * 2 + x[0],
+    "complex": lambda m, x: m.sum(x + 1j, 0),
+}
+
+
+@pytest.mark.parametrize("rows", [20, 300, 1100])
+@pytest.mark.parametrize("name", DOWN)
+def test_columns_that_lie_along_memory_are_folded_in_the_order_of_columns(name, rows):
+    x = numbers((70, rows))
+    x[3, rows // 2], x[4, 0], x[5, :], x[6, 1::2] = np.nan, -np.inf, -0.0, 0.0
+    x = x > 0 if "bytes" in name else x.astype(np.float64) if "epilogue" in name else x
+    f = partial(DOWN[name], jnp)
+    turned = accnp.jit(lambda x: f(x.T))(jnp.asarray(x))
+    plain = accnp.jit(f)(jnp.asarray(np.ascontiguousarray(x.T)))
+    for a, b in zip(accnp.tree.leaves(turned), accnp.tree.leaves(plain), strict=True):
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+def test_a_column_that_is_computed_along_memory_runs_as_plain_python():
+    x = numbers((20, 30)) / 50
+    plan = plan_of(lambda x: (jnp.sum(x.T, 0), jnp.max(jnp.exp(x.T), 0)), x)
+    assert "columns_sum" in "".join(s.text.source for s in plan.steps)
+    (total, _), (most, _) = run_plan_plainly(plan, [as_bytes(x)])
+    np.testing.assert_allclose(total.view(np.float32), x.sum(1), rtol=1e-4)
+    np.testing.assert_allclose(most.view(np.float32), np.exp(x).max(1), rtol=1e-5)
+
+
 @pytest.mark.parametrize("axis", [2, (1, 2)])
 @pytest.mark.parametrize("last", [20, 300])
 def test_a_walk_goes_over_several_axes_in_the_order_of_memory(axis, last):

@@ -253,6 +253,52 @@ def test_blocks_as_plain(name, dtype):
         )
 
 
+@pytest.mark.parametrize(("name", "dtype"), [f for f in FOLDS if f[0] != "xor"])
+def test_folds_across_as_plain_and_as_folds_of_each_column(name, dtype):
+    """Whole squares and strips, and what is left of them; exact where blocks are asked."""
+    rng = np.random.default_rng(2)
+    for rows, wide in ((1, 1), (16, 16), (100, 70), (37, 300)):
+        n = (rows + 3) * (wide + 3)
+        x = rng.uniform(0.9, 1.1, n) if np.dtype(dtype).kind == "f" else rng.integers(-90, 90, n)
+        x = x.astype(dtype)
+        places = np.arange(rows) * (wide + 3) + 2
+        got = [np.ones(1024, dtype), np.ones(1024, dtype)]
+        text = f"""def kernel(lo, hi, a0, a1, n0, o0, o1):
+    columns_{name}(at(o0, 0), at(a0, 1), n0[0] + 3, n0[0], n0[1])
+    strips_{name}(at(o1, 0), at(a0, 1), at(a1, 0), n0[0], n0[1])
+"""
+        run(text, 1, x, places, np.array([rows, wide]), *got)
+        for kind, found in zip(("columns_", "strips_"), got, strict=True):
+            want = np.ones(wide, dtype)
+            how = rows + 3 if kind == "columns_" else places
+            plain.NAMESPACE[kind + name](want, x[1:], how, rows, wide)
+            rtol = 1e-5 if dtype == np.float32 else 1e-13
+            rtol = rtol if x.dtype.kind == "f" else 0
+            np.testing.assert_allclose(found[:wide], want, rtol=rtol)
+        for c in (0, wide // 2, wide - 1):
+            assert got[1][c] == block(name, x[1 + places + c])
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_folds_across_keep_special_values(dtype):
+    x = np.random.default_rng(4).standard_normal((40, 50)).astype(dtype)
+    x[3, 7], x[20, 8], x[:, 9], x[0, 10], x[::2, 11] = np.nan, -np.inf, -0.0, 0.0, -0.0
+    x[1::2, 11], x[1:, 10] = 0.0, -0.0
+    for name, fold in (("max", np.max), ("min", np.min), ("sum", np.sum)):
+        down, along = (
+            np.full(1024, fold(x[:0], initial={"max": -np.inf, "min": np.inf}.get(name, 0)), dtype),
+            np.zeros(1024, dtype),
+        )
+        text = f"""def kernel(lo, hi, a0, a1, a2, o0, o1):
+    columns_{name}(at(o0, 0), at(a1, 0), 40, 40, 50)
+    strips_{name}(at(o1, 0), at(a0, 0), at(a2, 0), 40, 50)
+"""
+        run(text, 1, x, np.ascontiguousarray(x.T), np.arange(40) * 50, down, along)
+        np.testing.assert_allclose(down[:50], fold(x, 0), rtol=1e-4)
+        for c in range(50):
+            assert along[c].tobytes() == block(name, np.ascontiguousarray(x[:, c])).tobytes()
+
+
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 def test_block_prod_of_complex(dtype):
     x = np.exp(1j * np.arange(77)).astype(dtype)
