@@ -23,7 +23,7 @@ __all__ = ["PREFIX", "SIGNATURES", "source"]
 
 PREFIX = "accnp_library_"  # of the symbols of these kernels in object files
 RUN = 256  # steps of one chain
-BAND = 256  # rows of the left matrix that stay near while the right one passes
+BAND = 1024  # rows of the left matrix that pass some columns of the right one, laid out for them
 FAR = 512  # from this distance on rows of the right matrix are first copied together
 LONG = 4096  # steps that are spread over lanes and then folded
 STRIP = 1024  # columns whose lanes stay near
@@ -139,15 +139,19 @@ def {name}(lo, hi, m, n, k, a, rsa, csa, b, rsb, csb, c, ldc, how):{doubled}
 """
 
 _PACK = """
-                    for q in range(0, nn, {one}):
+                    for q in range(0, nn if rsb == 1 else 0, {one}):
                         p = 0
-                        if rsb == 1 and nn - q >= {one}:
-                            while p + {one} <= kk:
-                                turn(at(buf, p * width + q), width, at(pb, p + q * csb), csb)
-                                p += {one}
+                        while p + {one} <= kk and nn - q >= {one}:
+                            turn(at(buf, p * width + q), width, at(pb, p + q * csb), csb)
+                            p += {one}
                         while p < kk:
                             lay(at(buf, p * width + q), at(pb, p * rsb + q * csb), csb, nn - q)
-                            p += 1"""
+                            p += 1
+                    for p in range(kk if rsb != 1 else 0):
+                        prefetch(at(pb, (p + 16) * rsb))
+                        prefetch(at(pb, (p + 16) * rsb + {one}))
+                        for q in range(0, nn, {one}):
+                            lay(at(buf, p * width + q), at(pb, p * rsb + q * csb), csb, nn - q)"""
 # Two rows for each complex one: for the real part of the other factor, and for the imaginary one.
 _PACK_PAIRS = """
                     for q in range(0, nn, {one}):

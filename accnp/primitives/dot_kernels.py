@@ -32,7 +32,8 @@ MANY = 64  # where there are so many products
 VECTOR = 1 << 14  # elements from which a matrix times a vector is summed in its own order
 TASK = 1 << 16  # work that is worth a task of its own, in simple element operations
 TASKS = 64  # at most
-SQUARES = (256, 128)  # rows and columns of a task, where there are enough such tasks
+SQUARES = (256, 128)  # rows and columns of a task that converts, where there are enough such tasks
+STRIP = 1024  # rows of other tasks: who lays columns out does it once for as many
 NARROW = 64  # rows or columns of a task at least
 _FLOATS = ("f4", "f8", "c8", "c16")
 _SHORT = ("b1", "i1", "u1", "i2")  # what 16 bits hold
@@ -128,7 +129,8 @@ def _product(
     if m == 1 and across.steps[right] == 1:
         narrow = min(1024, max(512, -(-n // config.threads)))
     step = 64 if m > 1 or narrow > NARROW else 16
-    tall, wide, tiles_down, tiles_across = _tiles(m, n, work, count, narrow, step)
+    squares = SQUARES if copies else ()
+    tall, wide, tiles_down, tiles_across = _tiles(m, n, work, count, narrow, step, squares)
     if copies:
         tall, wide = max(1, min(tall, copies.rows)), max(1, min(wide, copies.columns))
         tiles_down, tiles_across = max(1, -(-m // tall)), max(1, -(-n // wide))
@@ -225,21 +227,22 @@ def moved(pointer: int, terms: Sequence[str]) -> str:
 
 
 def _tiles(
-    m: int, n: int, work: int, count: int, narrow: int, step: int
+    m: int, n: int, work: int, count: int, narrow: int, step: int, squares: Sequence[int]
 ) -> tuple[int, int, int, int]:
     """Rows and columns (in steps of `step`) of a tile, and how many tiles there are downwards and
-    across."""
+    across: one of the squares, or strips."""
     enough = 4 * config.threads
     wanted = min(TASKS, work // TASK) if count < enough else 1
     if wanted < 2:
         return m, n, 1, 1
-    for side in SQUARES:
+    for side in squares:
         if min(m, n) >= side and wanted >= -(-m // side) * -(-n // side) >= enough:
             return side, side, -(-m // side), -(-n // side)
     across = max(1, min(wanted, round(n / narrow)))
     wide = -(-n // across // step) * step
     across = -(-n // wide)
-    down = max(1, min(-(-wanted // across), m // NARROW))
+    strips = max(-(-min(wanted, enough) // across), min(-(-m // STRIP), wanted // across))
+    down = max(1, min(-(-wanted // across) if squares else strips, m // NARROW))
     tall = -(-m // down // 8) * 8
     return tall, wide, -(-m // tall), across
 
