@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from accnp.config import config, listeners
+from accnp.config import config, epoch
 from accnp.engine import describe, execute, watch
 from accnp.engine.describe import plan_text
 from accnp.engine.execute import brought
 from accnp.engine.pending import (
+    IN_TWO_LISTS,
     apart,
     by_place,
     collect,
@@ -31,8 +32,8 @@ from accnp.engine.pending import (
     wanted,
 )  # fmt: skip
 from accnp.engine.plan import make_plan
-from accnp.engine.steps import KernelStep, Plan, forget_nodes
-from accnp.forks import renewed
+from accnp.engine.steps import KernelStep, Plan, forget_nodes, often
+from accnp.forks import imported, renewed
 from accnp.ir.graph import Graph
 from accnp.ir.node import CONST, Node, _on_deep, _perform, _values, const
 from accnp.ir.op import ZERO
@@ -56,6 +57,8 @@ ASYNC = 1 << 28
 BEHIND = 1 << 26
 MAX_PLANS = 4096
 _plans: dict[Any, Plan] = {}
+# What computes nodes of a form in machine code, and its records (see `repeated.py`).
+_repeats: dict[Any, tuple[Any, tuple[Any, ...]]] = {}
 # Held while pending nodes are looked through, and while their inputs are dropped; never while
 # waiting.
 _graph = renewed(threading.RLock())
@@ -67,6 +70,13 @@ class _Deleted:
 
 
 DELETED = _Deleted()
+
+
+def _gone() -> RuntimeError:
+    return RuntimeError(
+        "Array has been deleted: its buffer was donated or given back; "
+        "keep a copy before donating it"
+    )
 
 
 def materialise(nodes: Sequence[Node], wait: bool = False) -> None:
@@ -84,6 +94,7 @@ def materialise(nodes: Sequence[Node], wait: bool = False) -> None:
 
 def _materialise(nodes: Sequence[Node], wait: bool) -> None:
     with _graph:
+        now = epoch["now"]
         found = collect(nodes)
         order, leaves = found.order, found.leaves
         if not order:
@@ -100,10 +111,11 @@ def _materialise(nodes: Sequence[Node], wait: bool) -> None:
             if more != lost:
                 lost, full_key = more, (*found.key, places, more, *rest)
                 plan = _plans.get(full_key)
-        if len(order) == 1 and plan is not None and not _fast and device is None:
+        if len(order) == 1 and plan is not None and not watch.unusual and device is None:
             _remember(order[0], plan)
         program = build(sorted_order(found.order), leaves, outputs) if plan is None else None
-    if program is not None:
+    if plan is None:
+        assert program is not None
         counters["plans"] += 1
         plan = _plan(program, len(leaves), order, lost, device)
         if len(_plans) >= MAX_PLANS:
@@ -111,7 +123,9 @@ def _materialise(nodes: Sequence[Node], wait: bool) -> None:
         _plans[full_key] = plan
     else:
         counters["plan_hits"] += 1
-    assert plan is not None
+        plan.hits += 1
+        if often(plan.hits) and rest == (*_switches(), device):
+            imported("accnp.engine.repeated").arm(now, found, places, plan, _repeats)
     _launch(plan, leaves, outputs, wait, order)
 
 
@@ -120,24 +134,22 @@ def _switches() -> tuple[Any, ...]:
     return config.fastmath, config.fusion_limit, config.kernel_overrides
 
 
-_fast = False  # whether some thread has switches on that no operation takes the short way with
-
-
-def _refresh() -> None:
-    global _fast
-    _fast = any(config.anywhere("fastmath")) or any(config.anywhere("kernel_overrides"))
-
-
-listeners.append(_refresh)
-_refresh()
-
-
 def _remember(node: Node, plan: Plan) -> None:
     """Let single operations of this form, on one operand or two, take the short way."""
     small = plan.quick is not None and not (plan.constants or plan.spare)
     small = small and len(plan.out_avals) == 1 and type(node.aval) is not tuple
     if small and node.form is not None and node.op.takes is None and len(node.inputs) in (1, 2):
         _plans[node.form, node.inputs[0] is node.inputs[-1]] = plan
+
+
+def _again(node: Node) -> bool:
+    """Compute a node as it was often computed before, in machine code; whether that was so."""
+    found = _repeats.get(node.form)
+    if found is None:
+        return False
+    repeat, records = found
+    with _graph:
+        return repeat(records, node)
 
 
 def _compute_one(node: Node, most: float = float("inf")) -> bool:
@@ -150,17 +162,18 @@ def _compute_one(node: Node, most: float = float("inf")) -> bool:
     plan = _plans.get((node.form, a is b))
     if plan is None or plan.work >= most or node.trace is not None:
         return False
-    if watch.on or _fast or not default_stream().idle:
+    if watch.on or watch.unusual or not default_stream().idle:
         return False
     if devices.reach and place_of([node], inputs) is not None:
         return False
+    if often(plan.hits + 1):
+        return False  # where it is looked at
+    plan.hits += 1
     buffers = [a.value] if a is b else [a.value, b.value]
     for buffer in buffers:
         if type(buffer) is not Buffer:
             return False
-    (node.value,) = plan.quick(buffers)  # type: ignore[misc]
-    node.inputs = ()
-    node.depth = 0
+    _deliver([node], plan.quick(buffers))  # type: ignore[misc]
     return True
 
 
@@ -281,10 +294,7 @@ def _at_hand(node: Node) -> Buffer | None:
     if value is None and node.op.name == "literal":
         return ready(node)
     if value is DELETED:
-        raise RuntimeError(
-            "Array has been deleted: its buffer was donated or given back; "
-            "keep a copy before donating it"
-        )
+        raise _gone()
     return None
 
 
@@ -307,7 +317,7 @@ def ready(node: Node) -> Buffer:
     if type(value) is Buffer:
         return value
     if value is None:
-        if node.depth == 1 and _compute_one(node):
+        if _again(node) or (node.depth == 1 and _compute_one(node)):
             return node.value
         if node.op.name == "literal":
             node.value = pool.from_scalar(node.params["value"], node.aval.dtype)
@@ -325,10 +335,7 @@ def ready(node: Node) -> Buffer:
                 return node.value
         materialise([node], wait=True)
     elif value is DELETED:
-        raise RuntimeError(
-            "Array has been deleted: its buffer was donated or given back; "
-            "keep a copy before donating it"
-        )
+        raise _gone()
     if isinstance(node.value, Task):
         node.value.wait()
     return node.value  # type: ignore[return-value]
@@ -390,16 +397,6 @@ def plan_of_graph(
     return plan, leaves[len(graph.inputs) :]
 
 
-def _measure() -> int:
-    """References to a node that the lists of `run_plan` hold, and nobody else."""
-    leaves = [Node(CONST, (), {}, None, None, None, 0, None)]  # type: ignore[arg-type]
-    used = list(leaves)
-    return getrefcount(leaves[len(used) - 1])
-
-
-_IN_TWO_LISTS = _measure()
-
-
 def run_plan(
     plan: Plan, leaves: Sequence[Node], avals: Sequence[Any], donated: Collection[int] = ()
 ) -> list[Node]:
@@ -414,7 +411,7 @@ def run_plan(
     used = list(leaves)
     for k in plan.overwritten:
         ready(used[k])
-        mine = k in donated and getrefcount(leaves[k]) == _IN_TWO_LISTS
+        mine = k in donated and getrefcount(leaves[k]) == IN_TWO_LISTS
         if not (mine and has_own_buffer(leaves[k])):
             used[k] = const(execute.copied(leaves[k].value), leaves[k].aval)
     _launch(plan, used, outputs, False)
@@ -459,7 +456,7 @@ def compile_plan(plan: Plan) -> None:
 def _on_deep_node(node: Node) -> None:
     # Nobody asked for the value yet: an error waits for whoever does, and is then found again.
     try:
-        if node.depth != 1 or not _compute_one(node, BEHIND):
+        if not _again(node) and not (node.depth == 1 and _compute_one(node, BEHIND)):
             materialise([node])
     except FloatingPointError:  # asked for, by debug_nans
         raise

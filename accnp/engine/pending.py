@@ -17,12 +17,14 @@ from accnp.runtime.device import Device
 from accnp.runtime.device import place as default_place
 
 __all__ = [
+    "IN_TWO_LISTS",
     "Pending",
     "apart",
     "by_place",
     "collect",
     "crossings",
     "has_own_buffer",
+    "is_kept",
     "lost_leaves",
     "place_of",
     "placed",
@@ -132,17 +134,18 @@ def wanted(found: Pending) -> tuple[list[Node], tuple[int, ...]]:
     if max(held[asked:], default=0) <= _ALONE:
         return order[:asked], (asked,)
     places = [*range(asked)]
-    places += [i for i in range(asked, len(order)) if held[i] > _ALONE and _is_kept(order[i])]
+    places += [i for i in range(asked, len(order)) if held[i] > _ALONE and is_kept(found, i)]
     return [order[i] for i in places], tuple(places)
 
 
-def _is_kept(node: Node) -> bool:
+def is_kept(found: Pending, place: int) -> bool:
     """Whether a value that somebody holds is stored along the way: it cannot be had for nothing."""
-    if node.op.kind in ("mark", "item", "iota"):
+    order, key = found.order, found.key
+    if order[place].op.kind in ("mark", "item", "iota"):
         return False
-    while node.op.kind == "view":
-        node = node.inputs[0]
-        if _is_leaf(node):  # a view of what is there already
+    while order[place].op.kind == "view":
+        place = key[place][1]
+        if place < 0:  # a view of what is there already
             return False
     return True
 
@@ -242,15 +245,18 @@ def place_of(nodes: Sequence[Node], leaves: Sequence[Node] = ()) -> Device | Non
     return default_place(None)
 
 
-def _measure() -> tuple[int, int, int]:
+def _measure() -> tuple[int, int, int, int]:
     """References to a node that only the pending graph holds, as `wanted` sees them; to such a leaf
-    and to its buffer, as `lost_leaves` does."""
+    and to its buffer, as `lost_leaves` does; to a leaf that two lists hold, and nobody else."""
     found = Pending()
     found.leaves.append(Node(None, (), {}, None, object(), None, 0, None))  # type: ignore[arg-type]
     found.order.append(Node(None, (), {}, None, None, None, 0, None))  # type: ignore[arg-type]
     (alone,) = _references(found.order)
     leaf = found.leaves[0]
-    return alone, getrefcount(leaf), getrefcount(leaf.value)
+    leaf_alone, buffer_alone = getrefcount(leaf), getrefcount(leaf.value)
+    del leaf
+    used = list(found.leaves)
+    return alone, leaf_alone, buffer_alone, getrefcount(found.leaves[len(used) - 1])
 
 
-_ALONE, _LEAF_ALONE, _BUFFER_ALONE = _measure()
+_ALONE, _LEAF_ALONE, _BUFFER_ALONE, IN_TWO_LISTS = _measure()

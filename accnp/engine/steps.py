@@ -188,6 +188,16 @@ class HostStep:
                 self.examples = (lead.index(max(lead)), max(lead))
 
 
+# Runs of a plan after which the next takes the way in machine code; then, while something keeps it
+# from that, it is tried again after as many more.
+OFTEN = 16
+
+
+def often(hits: int) -> bool:
+    """Whether this is the run to look at."""
+    return hits >= OFTEN and not hits & (hits - 1)
+
+
 class Plan:
     """Steps in order. Slots 0..len(leaves) are the leaves' buffers."""
 
@@ -195,6 +205,7 @@ class Plan:
         "constants",
         "device",
         "fastmath",
+        "hits",
         "loaded",
         "n_leaves",
         "n_slots",
@@ -221,6 +232,7 @@ class Plan:
         self.fastmath = False
         self.device: Device | None = None  # a GPU; None is the CPU
         self.waits = False  # whether the host waits for steps of a GPU, or does some itself
+        self.hits = 0  # how often it was found for pending nodes
         self.loaded = False  # whether its kernels were asked for
         # Runs it once its kernels are loaded, if it can be a table: leaves' buffers to outputs'.
         self.quick: Callable[[Sequence[Any]], list[Any]] | None = None

@@ -29,13 +29,16 @@ __all__ = ["find_bad", "first_bad_operation", "looking_for", "observe", "run"]
 
 on = False
 one_by_one = False  # whether runs wait for each other: times are told, or values are searched
+# Whether some thread has switches on that plans remembered for single operations were made without.
+unusual = False
 TIMES = 5
 _observers = 0
 _PENDING = nodes.PENDING_LIMIT
 
 
 def _refresh() -> None:
-    global on, one_by_one
+    global on, one_by_one, unusual
+    unusual = any(config.anywhere("fastmath")) or any(config.anywhere("kernel_overrides"))
     searching = any(config.anywhere("debug_nans")) or any(config.anywhere("debug_infs"))
     one_by_one = searching or max(config.anywhere("debug")) >= TIMES
     on = one_by_one or _observers > 0

@@ -22,7 +22,8 @@ CALL = "accnp_call"
 
 _word = slots.WORDS.index
 
-TEXT = f"""{slots.TEXT}
+TEXT = f"""
+; The result of a call by a record; null if it does not fit, or with an error.
 define internal i8* @by(i64* %words, i8** %args) {{
 start:
   %p = alloca i64*
@@ -46,8 +47,8 @@ start:
   %owned = add i64 %leaves, %fresh
   %held = alloca i8*, i64 %owned
   %all = add i64 %owned, %fixed
-  %room = add i64 %all, %first
-  %spare = add i64 %room, 4
+  %bases = add i64 %all, %first
+  %spare = add i64 %bases, 4
   %base = alloca i64, i64 %spare
   %base1 = getelementptr i64, i64* %base, i64 1
   store i64 %table, i64* %base1
@@ -55,33 +56,12 @@ start:
   store i64 %team, i64* %base2
   %base3 = getelementptr i64, i64* %base, i64 3
   store i64 %helpers, i64* %base3
-  br label %empty
-empty:
-  %e = phi i64 [0, %start], [%e1, %is_empty]
-  %e_more = icmp slt i64 %e, %empties
-  br i1 %e_more, label %is_empty, label %name
-is_empty:
-  %container = call i8* @next_object(i64** %p)
-  %length = call i64 @PyObject_Size(i8* %container)
-  %e1 = add i64 %e, 1
-  %nothing = icmp eq i64 %length, 0
-  br i1 %nothing, label %empty, label %no
-name:
-  %s = phi i64 [0, %empty], [%s1, %is_same]
-  %s_more = icmp slt i64 %s, %names
-  br i1 %s_more, label %is_same, label %argument
-is_same:
-  %where = call i8* @next_object(i64** %p)
-  %what = call i8* @next_object(i64** %p)
-  %wanted = call i8* @next_object(i64** %p)
-  %now = call i8* @PyDict_GetItem(i8* %where, i8* %what)
-  %s1 = add i64 %s, 1
-  %same = icmp eq i8* %now, %wanted
-  br i1 %same, label %name, label %no
+  %usual = call i1 @usual(i64** %p, i64 %empties, i64 %names)
+  br i1 %usual, label %argument, label %no
 argument:
-  %i = phi i64 [0, %name], [%i1, %hold]
+  %i = phi i64 [0, %start], [%i1, %hold]
   %i_more = icmp slt i64 %i, %leaves
-  br i1 %i_more, label %leaf, label %constant
+  br i1 %i_more, label %leaf, label %room
 leaf:
   %given = icmp sge i64 %i, %closed
   br i1 %given, label %is_array, label %closed_over
@@ -119,46 +99,17 @@ hold:
   %address = call i64 @address(i8* %value)
   store i64 %address, i64* %bp
   br label %argument
-constant:
-  %k = phi i64 [0, %argument], [%k1, %is_constant]
-  %k_more = icmp slt i64 %k, %fixed
-  br i1 %k_more, label %is_constant, label %buffer
-is_constant:
-  %known = call i64 @next(i64** %p)
-  %k_after = add i64 %first, %leaves
-  %k_to = add i64 %k_after, %k
-  %kp = getelementptr i64, i64* %base, i64 %k_to
-  store i64 %known, i64* %kp
-  %k1 = add i64 %k, 1
-  br label %constant
-buffer:
-  %r = phi i64 [0, %constant], [%r1, %made]
-  %r_more = icmp slt i64 %r, %fresh
-  br i1 %r_more, label %make, label %launch
-make:
-  %blocks = call i8* @next_object(i64** %p)
-  %nbytes = call i8* @next_object(i64** %p)
-  %class = call i8* @next_object(i64** %p)
-  %new = call i8* @take(i8* %blocks, i8* %nbytes, i8* %class)
-  %without = icmp eq i8* %new, null
-  br i1 %without, label %no, label %made
-made:
-  %at = add i64 %leaves, %r
-  %np = getelementptr i8*, i8** %held, i64 %at
-  store i8* %new, i8** %np
-  %r1 = add i64 %r, 1
-  %h1 = add i64 %at, 1
-  store i64 %h1, i64* %h
-  %r_after = add i64 %at, %fixed
-  %r_to = add i64 %r_after, %first
-  %rp = getelementptr i64, i64* %base, i64 %r_to
-  %r_address = call i64 @address(i8* %new)
-  store i64 %r_address, i64* %rp
-  br label %buffer
+room:
+  %after = add i64 %first, %leaves
+  %rest = getelementptr i64, i64* %base, i64 %after
+  %own_held = getelementptr i8*, i8** %held, i64 %leaves
+  %taken = call i64 @spaces(i64** %p, i64 %fixed, i64 %fresh, i64* %rest, i8** %own_held)
+  %h_now = add i64 %leaves, %taken
+  store i64 %h_now, i64* %h
+  %complete = icmp eq i64 %taken, %fresh
+  br i1 %complete, label %launch, label %no
 launch:
-  %code = call i64 @word(i64 {_word("run")})
-  %run = inttoptr i64 %code to void (i64*, i64)*
-  call void %run(i64* %base, i64 %mode)
+  call void @launch(i64* %base, i64 %mode)
   %single = icmp eq i64 %several, 0
   br i1 %single, label %one, label %many
 one:
@@ -206,18 +157,7 @@ no:
 release:
   %found = phi i8* [%result, %one], [%tuple, %collected], [%built, %build], [null, %no]
   %last = load i64, i64* %h
-  br label %let_go
-let_go:
-  %g = phi i64 [0, %release], [%g1, %dropped]
-  %g_more = icmp slt i64 %g, %last
-  br i1 %g_more, label %dropped, label %end
-dropped:
-  %gp = getelementptr i8*, i8** %held, i64 %g
-  %gone = load i8*, i8** %gp
-  call void @Py_DecRef(i8* %gone)
-  %g1 = add i64 %g, 1
-  br label %let_go
-end:
+  call void @let_go(i8** %held, i64 %last)
   ret i8* %found
 }}
 

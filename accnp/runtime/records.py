@@ -1,15 +1,17 @@
-"""The short way of a jitted call: machine code (`calls.py`) that checks arrays, launches and makes
-arrays, where Python takes ten times as long.
+"""The short way of a jitted call (`calls.py`), and of pending graphs that were met before
+(`repeats.py`): machine code that checks, launches and delivers, where Python takes ten times as
+long.
 
 In: the classes and where they keep what (`install`); for a traced signature what a call does
-(`Record`). Out: `__call__` and `Buffer.__del__` in machine code, and the tuple that the first looks
-for. A call whose arguments are others, or for which anything is not as a record says, goes on in
-Python, which knows all cases.
+(`Record`), for a pending graph how it is computed (`Repeat`). Out: functions in machine code, and
+the tuples that they read. Where anything is not as a record says, Python goes on, which knows all
+cases.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import struct
 import sysconfig
 from collections import deque
@@ -18,12 +20,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from accnp.runtime import buffer as pool
-from accnp.runtime.calls import CALL, TEXT
+from accnp.runtime import calls, repeats, slots
 from accnp.runtime.compile import native_code, runner
-from accnp.runtime.launch import method
-from accnp.runtime.slots import DROP, LAYOUT, LEAVES, WORDS
+from accnp.runtime.launch import builtin, method
 
-__all__ = ["Record", "install"]
+__all__ = ["Record", "Repeat", "install", "install_calls"]
 
 
 @dataclass
@@ -40,13 +41,12 @@ class Record:
     mode: int  # see `launch.py`
     team: Sequence[int]  # of threads, and helpers; or nothing
     empty: Sequence[Any]  # containers that must be empty
-    same: Sequence[tuple[dict[str, Any], str, Any]]  # names that must stand for an object
+    same: Sequence[tuple[Any, str, Any]]  # names that must stand for an object
     keeps: Sequence[Any] = field(default=())  # what lives as long
 
     def packed(self) -> tuple[Any, ...]:
         """The record as machine code reads it, with all that it refers to."""
-        blocks = [pool.blocks(n) for n in self.sizes]
-        made = [(free, n, size) for (free, size), n in zip(blocks, self.sizes, strict=True)]
+        made = _spaces(self.sizes)
         build = 0 if self.build is None else 1 if self.build is tuple else id(self.build)
         team = [*self.team, 0, 0][:2]
         counts = [self.avals, self.empty, self.same, self.nodes, self.fixed, made, self.results]
@@ -58,57 +58,131 @@ class Record:
             ctypes.addressof(self.table),
             *team,
             *map(id, self.empty),
-            *[id(x) for triple in self.same for x in triple],
+            *_ids(self.same),
             *map(id, self.nodes),
             *map(id, self.avals),
             *self.fixed,
-            *[id(x) for triple in made for x in triple],
+            *_ids(made),
             *[x for which, aval in self.results for x in (which, id(aval))],
         ]
         return struct.pack(f"{len(words)}q", *words), self, made
 
 
-def install(
-    caller: type,
-    slow: Callable[..., Any],
-    slots: Mapping[str, tuple[type, str]],
-    new_node: Mapping[str, Any],
-) -> Any:
-    """Make `Buffer.__del__` machine code; returns `__call__` for a class, whose slot `fast` has
-    the records of an object; None where objects do not lie as expected.
+@dataclass
+class Repeat:
+    """How a pending graph of one structure is computed, whoever recorded it."""
 
-    `slots`: where the words of the layout that are offsets are found; `new_node`: slots of a leaf
+    nodes: Sequence[tuple[Any, int, int, Sequence[int]]]  # form, how held, uses, inputs: `repeats`
+    leaves: int
+    fixed: Sequence[int]  # as above, from here on
+    sizes: Sequence[int]
+    results: Sequence[tuple[int, int]]  # number of a buffer to make, and of the node it is for
+    depth: int
+    table: Any
+    empty: Sequence[Any]
+    same: Sequence[tuple[Any, str, Any]]
+    keeps: Sequence[Any] = field(default=())
+
+    def packed(self) -> tuple[Any, ...]:
+        """The record as machine code reads it, with all that it refers to."""
+        made = _spaces(self.sizes)
+        words = [
+            len(self.nodes),
+            self.leaves,
+            *map(len, [self.empty, self.same, self.fixed, made, self.results]),
+            id(self.depth),
+            ctypes.addressof(self.table),
+            *map(id, self.empty),
+            *_ids(self.same),
+            *self.fixed,
+            *_ids(made),
+            *[x for form, *n, ins in self.nodes for x in (id(form), *n, len(ins), *ins)],
+            *[x for pair in self.results for x in pair],
+        ]
+        return struct.pack(f"{len(words)}q", *words), self, made
+
+
+def _spaces(sizes: Sequence[int]) -> list[tuple[Any, int, int]]:
+    """For each buffer to make the free blocks of the pool, bytes and class."""
+    blocks = [pool.blocks(n) for n in sizes]
+    return [(free, n, size) for (free, size), n in zip(blocks, sizes, strict=True)]
+
+
+def _ids(triples: Sequence[tuple[Any, Any, Any]]) -> list[int]:
+    return [id(x) for triple in triples for x in triple]
+
+
+@functools.cache
+def _code() -> dict[str, int]:
+    """Addresses of what the text defines. Buffers are dropped by it from now on."""
+    text = slots.TEXT + calls.TEXT + repeats.TEXT
+    symbols = (calls.CALL, repeats.REPEAT, slots.DROP, slots.LAYOUT)
+    addresses, code = native_code(("calls", text), text, symbols)
+    _keep(code)
+    found: dict[str, int] = dict(zip(symbols, addresses, strict=True))
+    at = found[slots.LAYOUT] + 8 * slots.WORDS.index("reused")
+    pool.count_reuses(ctypes.c_int64.from_address(at))
+    return found
+
+
+def _keep(x: Any) -> None:
+    """Machine code refers to it, which may run as long as there are objects."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(x))
+
+
+def _know(numbers: Mapping[str, int]) -> None:
+    """Fill in words of the layout."""
+    for word, number in numbers.items():
+        at = _code()[slots.LAYOUT] + 8 * slots.WORDS.index(word)
+        ctypes.c_int64.from_address(at).value = number
+
+
+def install(
+    where: Mapping[str, tuple[type, str]],
+    leaf: Mapping[str, Any],
+) -> Callable[[tuple, Any], bool] | None:
+    """Make `Buffer.__del__` machine code; returns the function that computes a pending node by
+    records, None where objects do not lie as expected.
+
+    `where`: slots of nodes, traces and buffers by the words of the layout; `leaf`: slots of a leaf
     that are the same in all.
     """
     try:
-        offsets = {word: _offset(*where) for word, where in slots.items()}
-        leaves = [(_offset(slots["value"][0], name), value) for name, value in new_node.items()]
+        offsets = {word: _offset(*place) for word, place in where.items()}
+        leaves = [(_offset(where["value"][0], name), value) for name, value in leaf.items()]
     except LookupError:
         return None
-    assert len(leaves) == LEAVES
-    symbols = (CALL, DROP, LAYOUT)
-    addresses, code = native_code(("calls", TEXT), TEXT, symbols)
-    found = dict(zip(symbols, addresses, strict=True))
+    assert len(leaves) == slots.LEAVES
     objects = {
-        "array": slots["node_of"][0],
-        "node": slots["value"][0],
+        "node": where["value"][0],
         "buffer": pool.Buffer,
-        "slow": slow,
         "pop": deque.pop,
         "append": deque.append,
+        "nothing": (),
+        "zero": 0,
         **pool.parts(),
     }
-    numbers = {**offsets, **{k: id(x) for k, x in objects.items()}, "run": runner(), "reused": 0}
-    words = [numbers[name] for name in WORDS]
-    words += [x for at, value in leaves for x in (at, id(value))]
-    layout = (ctypes.c_int64 * len(words)).from_address(found[LAYOUT])
-    layout[:] = words
-    # What machine code refers to, which may run as long as there are objects.
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object((objects, leaves, code)))
-    at = found[LAYOUT] + 8 * WORDS.index("reused")
-    pool.count_reuses(ctypes.c_int64.from_address(at))
-    pool.Buffer.__del__ = method(pool.Buffer, "__del__", found[DROP], bare=True)
-    return method(caller, "__call__", found[CALL], bare=False)
+    _keep((objects, leaves))
+    _know({**offsets, **{k: id(x) for k, x in objects.items()}, "run": runner()})
+    words = [x for at, value in leaves for x in (at, id(value))]
+    last = _code()[slots.LAYOUT] + 8 * len(slots.WORDS)
+    (ctypes.c_int64 * len(words)).from_address(last)[:] = words
+    pool.Buffer.__del__ = method(pool.Buffer, "__del__", _code()[slots.DROP], bare=True)
+    return builtin("repeat", _code()[repeats.REPEAT])  # type: ignore[return-value]
+
+
+def install_calls(
+    caller: type, slow: Callable[..., Any], where: Mapping[str, tuple[type, str]]
+) -> Any:
+    """Returns `__call__` for a class, whose slot `fast` has the records of an object; None where
+    objects do not lie as expected. After `install`; `where`: slots of arrays and of the class."""
+    try:
+        offsets = {word: _offset(*place) for word, place in where.items()}
+    except LookupError:
+        return None
+    _keep(slow)
+    _know({**offsets, "array": id(where["node_of"][0]), "slow": id(slow)})
+    return method(caller, "__call__", _code()[calls.CALL], bare=False)
 
 
 _HEAD = object.__basicsize__

@@ -13,9 +13,9 @@ DROP, LAYOUT = "accnp_drop", "accnp_layout"
 # Words of the layout: types, offsets of slots, objects; then slots of a new node that are the same
 # in all, pairs of offset and object.
 WORDS = (
-    "array", "node_of", "aval", "value", "trace", "active", "buffer", "ptr", "nbytes", "memory",
-    "class", "node", "fast", "slow", "pop", "append", "free", "limits", "limit", "large", "run",
-    "reused",
+    "array", "node_of", "aval", "value", "trace", "active", "form", "inputs", "depth", "buffer",
+    "ptr", "nbytes", "memory", "class", "node", "fast", "slow", "pop", "append", "free", "limits",
+    "limit", "large", "run", "reused", "nothing", "zero",
 )  # fmt: skip
 LEAVES = 7
 _word = WORDS.index
@@ -25,6 +25,7 @@ _WORDS = _LEAF + 2 * LEAVES
 TEXT = f"""
 @_Py_NoneStruct = external global i8
 @_Py_TrueStruct = external global i8
+@_Py_FalseStruct = external global i8
 @{LAYOUT} = global [{_WORDS} x i64] zeroinitializer
 declare void @Py_IncRef(i8*)
 declare void @Py_DecRef(i8*)
@@ -193,7 +194,100 @@ no:
   ret i8* null
 }}
 
-; The result of a call by a record; null if it does not fit, or with an error.
+; Whether containers are empty, and names stand for what they did.
+define internal i1 @usual(i64** %p, i64 %empties, i64 %names) {{
+start:
+  br label %empty
+empty:
+  %e = phi i64 [0, %start], [%e1, %is_empty]
+  %e_more = icmp slt i64 %e, %empties
+  br i1 %e_more, label %is_empty, label %name
+is_empty:
+  %container = call i8* @next_object(i64** %p)
+  %length = call i64 @PyObject_Size(i8* %container)
+  %e1 = add i64 %e, 1
+  %nothing = icmp eq i64 %length, 0
+  br i1 %nothing, label %empty, label %no
+name:
+  %s = phi i64 [0, %empty], [%s1, %is_same]
+  %s_more = icmp slt i64 %s, %names
+  br i1 %s_more, label %is_same, label %yes
+is_same:
+  %where = call i8* @next_object(i64** %p)
+  %what = call i8* @next_object(i64** %p)
+  %wanted = call i8* @next_object(i64** %p)
+  %now = call i8* @PyDict_GetItem(i8* %where, i8* %what)
+  %s1 = add i64 %s, 1
+  %same = icmp eq i8* %now, %wanted
+  br i1 %same, label %name, label %no
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}}
+
+; Fixed addresses, then those of fresh buffers, which are held; how many of these there are: less
+; than asked for where the pool has none.
+define internal i64 @spaces(i64** %p, i64 %fixed, i64 %fresh, i64* %base, i8** %held) {{
+start:
+  br label %constant
+constant:
+  %k = phi i64 [0, %start], [%k1, %is_constant]
+  %k_more = icmp slt i64 %k, %fixed
+  br i1 %k_more, label %is_constant, label %buffer
+is_constant:
+  %known = call i64 @next(i64** %p)
+  %kp = getelementptr i64, i64* %base, i64 %k
+  store i64 %known, i64* %kp
+  %k1 = add i64 %k, 1
+  br label %constant
+buffer:
+  %r = phi i64 [0, %constant], [%r1, %made]
+  %r_more = icmp slt i64 %r, %fresh
+  br i1 %r_more, label %make, label %done
+make:
+  %blocks = call i8* @next_object(i64** %p)
+  %nbytes = call i8* @next_object(i64** %p)
+  %class = call i8* @next_object(i64** %p)
+  %new = call i8* @take(i8* %blocks, i8* %nbytes, i8* %class)
+  %without = icmp eq i8* %new, null
+  br i1 %without, label %done, label %made
+made:
+  %np = getelementptr i8*, i8** %held, i64 %r
+  store i8* %new, i8** %np
+  %r1 = add i64 %r, 1
+  %r_to = add i64 %r, %fixed
+  %rp = getelementptr i64, i64* %base, i64 %r_to
+  %r_address = call i64 @address(i8* %new)
+  store i64 %r_address, i64* %rp
+  br label %buffer
+done:
+  ret i64 %r
+}}
+
+define internal void @let_go(i8** %held, i64 %count) {{
+start:
+  br label %next
+next:
+  %g = phi i64 [0, %start], [%g1, %one]
+  %more = icmp slt i64 %g, %count
+  br i1 %more, label %one, label %end
+one:
+  %gp = getelementptr i8*, i8** %held, i64 %g
+  %gone = load i8*, i8** %gp
+  call void @Py_DecRef(i8* %gone)
+  %g1 = add i64 %g, 1
+  br label %next
+end:
+  ret void
+}}
+
+define internal void @launch(i64* %base, i64 %mode) alwaysinline {{
+  %code = call i64 @word(i64 {_word("run")})
+  %run = inttoptr i64 %code to void (i64*, i64)*
+  call void %run(i64* %base, i64 %mode)
+  ret void
+}}
 
 define i8* @{DROP}(i8* %self, i8* %nothing) {{
 start:

@@ -11,15 +11,11 @@ from typing import Any
 
 from accnp.array import Array
 from accnp.config import config, epoch, scoped
-from accnp.engine import ASYNC, watch
+from accnp.engine import ASYNC, repeated, watch
 from accnp.engine.table import Walk
 from accnp.ir import trace as traces
-from accnp.ir.node import CONST, EMPTY, Node
-from accnp.runtime import device as devices
 from accnp.runtime import threads
-from accnp.runtime.buffer import Buffer
-from accnp.runtime.records import Record, install
-from accnp.runtime.stream import default_stream
+from accnp.runtime.records import Record, install_calls
 
 __all__ = ["arm", "put_in_place"]
 
@@ -28,23 +24,8 @@ MOST = 4  # records of a function: each is looked at by calls that fit the ones 
 
 def put_in_place(function: type) -> Any:
     """`__call__` of jitted functions in machine code, None where it cannot be."""
-    slots = {
-        "node_of": (Array, "_node"),
-        "aval": (Node, "aval"),
-        "value": (Node, "value"),
-        "trace": (Node, "trace"),
-        "active": (traces.Trace, "active"),
-        "ptr": (Buffer, "ptr"),
-        "nbytes": (Buffer, "nbytes"),
-        "memory": (Buffer, "_memory"),
-        "class": (Buffer, "_class"),
-        "fast": (function, "_fast"),
-    }
-    leaf = {
-        "op": CONST, "inputs": (), "params": EMPTY, "trace": None, "depth": 0, "site": None,
-        "form": None,
-    }  # fmt: skip
-    return install(function, function._called, slots, leaf)  # type: ignore[attr-defined]
+    where = {"node_of": (Array, "_node"), "fast": (function, "_fast")}
+    return repeated.repeat() and install_calls(function, function._called, where)  # type: ignore[attr-defined]
 
 
 def arm(function: Any, entry: Any, arguments: Sequence[Any], key: Any) -> None:
@@ -67,13 +48,7 @@ def arm(function: Any, entry: Any, arguments: Sequence[Any], key: Any) -> None:
 
 
 def _record(now: object, entry: Any, plan: Any, walk: Walk, avals: Sequence[Any]) -> Record | None:
-    stream = default_stream()
-    same = [
-        (epoch, "now", now),
-        (vars(watch), "on", False),
-        (vars(devices), "reach", False),
-        (vars(stream), "_owner", 0),
-    ]
+    empty, same = repeated.switches(now)
     team: tuple[int, ...] = ()
     if walk.helpers:
         team = threads.call_helpers(walk.helpers)
@@ -100,7 +75,7 @@ def _record(now: object, entry: Any, plan: Any, walk: Walk, avals: Sequence[Any]
         table=walk.table,
         mode=walk.mode,
         team=team,
-        empty=[traces.tracing, scoped, stream._queue],
+        empty=[traces.tracing, *empty],
         same=same,
         keeps=(entry, plan),
     )

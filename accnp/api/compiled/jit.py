@@ -25,6 +25,7 @@ from accnp.api.flow.bodies import close
 from accnp.api.jaxprs.jaxpr import aval_of, closed_jaxpr
 from accnp.array import Array, is_traced, wrap
 from accnp.config import config, new_epoch
+from accnp.engine.steps import often
 from accnp.errors import api_boundary
 from accnp.forks import imported
 from accnp.ir.graph import Graph, evaluate
@@ -39,9 +40,6 @@ from accnp.transforms.axes import bound
 __all__ = ["JitFunction", "jit"]
 
 _new = Array.__new__
-# Short calls of a signature after which the next takes the way in machine code; then, while
-# something keeps them from it, it is tried again after as many more.
-OFTEN = 16
 # Arguments that need no second look.
 _PLAIN = frozenset((Array, float, int, bool, complex, np.ndarray))
 
@@ -183,7 +181,7 @@ class JitFunction:
         if found is None:
             return None
         entry.hits += 1
-        if form is None and entry.hits >= OFTEN and not entry.hits & (entry.hits - 1):
+        if form is None and often(entry.hits):
             _arm(self, entry, args, key[-1])
         if entry.single:
             result = _new(Array)

@@ -1,0 +1,125 @@
+"""Which pending graphs are computed by machine code when they are met again.
+
+In: a graph that was found to have a plan, several times. Out: a record of its structure
+(`runtime/records.py`); or nothing, where Python has a part in it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from accnp.config import epoch, scoped
+from accnp.engine import watch
+from accnp.engine.pending import Pending, is_kept
+from accnp.engine.steps import Plan
+from accnp.ir.node import CONST, EMPTY, Form, Node
+from accnp.ir.trace import Trace
+from accnp.runtime import device as devices
+from accnp.runtime.buffer import Buffer
+from accnp.runtime.launch import ALONE
+from accnp.runtime.records import Repeat, install
+from accnp.runtime.stream import default_stream
+
+__all__ = ["arm", "repeat", "switches"]
+
+HELD = 2  # of a node: any way
+MOST = 4  # records of a form: each is looked at for graphs that fit the ones behind it
+FORMS = 1024
+
+
+@functools.cache
+def repeat() -> Callable[[tuple, Node], bool] | None:
+    """The function in machine code that computes a node by records, and says whether it did; None
+    where there is none."""
+    where = {
+        "aval": (Node, "aval"),
+        "value": (Node, "value"),
+        "trace": (Node, "trace"),
+        "form": (Node, "form"),
+        "inputs": (Node, "inputs"),
+        "depth": (Node, "depth"),
+        "active": (Trace, "active"),
+        "ptr": (Buffer, "ptr"),
+        "nbytes": (Buffer, "nbytes"),
+        "memory": (Buffer, "_memory"),
+        "class": (Buffer, "_class"),
+    }
+    leaf = {
+        "op": CONST, "inputs": (), "params": EMPTY, "trace": None, "depth": 0, "site": None,
+        "form": None,
+    }  # fmt: skip
+    return install(where, leaf)
+
+
+def switches(now: object) -> tuple[list[Any], list[tuple[Any, str, Any]]]:
+    """What must be empty, and what must stand for what, for any record to serve."""
+    stream = default_stream()
+    same: list[tuple[Any, str, Any]] = [
+        (epoch, "now", now),
+        (vars(watch), "on", False),
+        (vars(devices), "reach", False),
+        (vars(stream), "_owner", 0),
+    ]
+    return [scoped, stream._queue], same
+
+
+def arm(
+    now: object, found: Pending, places: Sequence[int], plan: Plan, records: dict[Any, Any]
+) -> None:
+    """Put the record of a pending graph that has this plan among the others."""
+    form = found.order[0].form
+    function = repeat() if found.asked == 1 and form is not None else None
+    if function is None:
+        return
+    record = _record(now, found, places, plan)
+    if record is None:
+        return
+    if len(records) >= FORMS:
+        records.clear()
+    _, others = records.get(form, (None, ()))
+    others = [r for r in others if r[1].keeps[0] is now and r[1].keeps[1] is not plan]
+    records[form] = function, (record, *others[: MOST - 1])
+
+
+def _record(
+    now: object, found: Pending, places: Sequence[int], plan: Plan
+) -> tuple[Any, ...] | None:
+    """The record of a pending graph with one root, made under these switches; None if it has no
+    such plan. `places`: as of `wanted`. Another thread may be computing the graph meanwhile."""
+    walk, order = plan.walks, found.order
+    if plan.quick is None or walk.mode != ALONE or walk.helpers or watch.on or scoped:
+        return None
+    if plan.device is not None or plan.overwritten or plan.spare or found.taken:
+        return None
+    if any(type(n.form) is not Form or type(n.aval) is tuple for n in order):
+        return None
+    leaves = len(found.leaves)
+    first = leaves + len(plan.constants)  # of the buffers that are made
+    stored = places if places[0] == 0 else (0,)  # by their numbers
+    if any(which < first for which in walk.outputs):
+        return None
+    nodes = [
+        (form, _held(found, i, i in stored), uses, ins)
+        for i, ((form, *ins), uses) in enumerate(zip(found.key, found.uses, strict=True))
+    ]
+    empty, same = switches(now)
+    made = Repeat(
+        nodes=nodes,
+        leaves=leaves,
+        fixed=[b.ptr for b in plan.constants],
+        sizes=[*walk.results, *([walk.scratch] if walk.scratch else ())],
+        results=[(k - first, i) for k, i in zip(walk.outputs, stored, strict=True)],
+        depth=order[0].depth,
+        table=walk.table,
+        empty=empty,
+        same=same,
+        keeps=(now, plan, [n.form for n in order]),
+    )
+    return made.packed()
+
+
+def _held(found: Pending, place: int, stored: bool) -> int:
+    """How a node must be held for the same ones to be stored."""
+    return HELD if place == 0 or not (stored or is_kept(found, place)) else int(stored)

@@ -1,0 +1,194 @@
+"""Pending graphs met often, which machine code computes: what they give, and what sends them back
+to Python."""
+
+import gc
+import random
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import accnp as jnp
+from accnp import engine
+from accnp.runtime.buffer import pool_stats
+
+X = np.arange(1, 13, dtype="float32").reshape(3, 4)
+TIMES = 70
+
+
+def five(x):
+    return (x + 1) * x - x / 2 + x
+
+
+@pytest.fixture
+def looks(monkeypatch):
+    """The nodes that Python looked through."""
+    seen = []
+    collect = engine.collect
+    monkeypatch.setattr(engine, "collect", lambda nodes: seen.append(nodes) or collect(nodes))
+    return seen
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x + 1,
+        five,
+        lambda x: jnp.sum(jnp.exp(x) * x, axis=1),
+        lambda x: jnp.max(x) - x.T,
+        lambda x: x[1:, ::2] * 3,
+        lambda x: jnp.where(x > 3, x, -x),
+    ],
+)
+def test_graphs_met_often_need_no_python(looks, f):
+    x = jnp.asarray(X)
+    first = np.asarray(f(x))
+    for _ in range(TIMES):
+        looks.clear()
+        again = np.asarray(f(x))
+        np.testing.assert_array_equal(first, again)
+    assert looks == []
+
+
+def test_results_follow_the_values():
+    for i in range(TIMES):
+        x = jnp.asarray(X + i)
+        np.testing.assert_array_equal(np.asarray(five(x)), five(X + np.float32(i)))
+
+
+def test_what_somebody_holds_is_stored_too():
+    x = jnp.asarray(X)
+    for i in range(3 * TIMES):
+        y = x + 1
+        held = y if i % 3 else None
+        view = y.T if i % 3 == 2 else None
+        z = y * y - x
+        del y
+        np.testing.assert_array_equal(np.asarray(z), (X + 1) ** 2 - X)
+        if held is not None:
+            assert held.is_ready()
+            np.testing.assert_array_equal(np.asarray(held), X + 1)
+        if view is not None:
+            np.testing.assert_array_equal(np.asarray(view), (X + 1).T)
+
+
+def test_one_operand_in_place_of_two_is_another_graph():
+    x, y = jnp.asarray(X), jnp.asarray(X[::-1].copy())
+    for i in range(2 * TIMES):
+        other = x if i % 2 else y
+        z = (x + 1) * (other + 1) - other
+        by_hand = np.asarray(other)
+        np.testing.assert_array_equal(np.asarray(z), (X + 1) * (by_hand + 1) - by_hand)
+
+
+def _program(rng, leaves):
+    """Some operations on some of the values before them, in both libraries; one to look at."""
+    ours, theirs = [jnp.asarray(v) for v in leaves], list(leaves)
+    steps = []
+    for _ in range(rng.randint(1, 9)):
+        i, j, kind = rng.randrange(len(ours)), rng.randrange(len(ours)), rng.randrange(5)
+        steps.append((kind, i, j))
+        for values in (ours, theirs):
+            a, b = values[i], values[j]
+            values.append([a + b, a - b, a * 2, -a, abs(a)][kind])
+    return ours, theirs
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_programs_by_chance(seed):
+    for turn in range(40):
+        rng = random.Random(seed + 100 * (turn % 2))  # two structures in turns
+        leaves = [np.float32([turn, 2, k]) for k in range(2)]
+        ours, theirs = _program(rng, leaves)
+        kept = random.Random(seed).random() < 0.5 or turn % 3 == 0
+        last = ours[-1]
+        if not kept:
+            del ours
+        np.testing.assert_array_equal(np.asarray(last), theirs[-1])
+        if kept:
+            for a, b in zip(ours, theirs, strict=True):
+                np.testing.assert_array_equal(np.asarray(a), b)
+
+
+def test_chains_without_an_end_stay_small():
+    x = jnp.zeros(8)
+    for _ in range(5000):
+        x = x + 1
+    assert float(x[0]) == 5000
+
+
+def test_nothing_is_lost_or_kept():
+    x = jnp.asarray(X)
+    for _ in range(TIMES):
+        five(x).block_until_ready()
+    gc.collect()
+    live, empty, none = pool_stats()["live_bytes"], sys.getrefcount(()), sys.getrefcount(None)
+    for _ in range(1000):
+        five(x).block_until_ready()
+    gc.collect()
+    assert pool_stats()["live_bytes"] == live
+    assert abs(sys.getrefcount(()) - empty) < 100
+    assert abs(sys.getrefcount(None) - none) < 100
+
+
+def test_deleted_operands_are_refused():
+    x = jnp.asarray(X)
+    for _ in range(TIMES):
+        five(x).block_until_ready()
+    y = five(x)
+    x.delete()
+    np.testing.assert_array_equal(np.asarray(y), five(X))  # recorded before
+    with pytest.raises(RuntimeError, match="deleted"):
+        five(x).block_until_ready()
+
+
+def test_switches_take_effect(looks):
+    x = jnp.asarray(X)
+    for _ in range(TIMES):
+        five(x).block_until_ready()
+    looks.clear()
+    with jnp.debug_nans(True), pytest.raises(FloatingPointError):
+        (five(x) - five(x)) / jnp.zeros_like(x)
+    with jnp.debug_nans(True):
+        five(x).block_until_ready()
+    assert looks
+    for _ in range(TIMES):
+        np.testing.assert_array_equal(np.asarray(five(x)), five(X))
+
+
+def test_values_under_a_derivative():
+    x = jnp.asarray(X)
+    for _ in range(TIMES):
+        y, slope = jnp.value_and_grad(lambda x: float(five(x).sum()) * jnp.sum(x))(x)
+        np.testing.assert_allclose(float(y), five(X).sum() * X.sum(), rtol=1e-6)
+        np.testing.assert_allclose(np.asarray(slope), np.full_like(X, five(X).sum()), rtol=1e-6)
+
+
+def test_threads_that_look_at_the_same_and_at_their_own():
+    x = jnp.asarray(X)
+    wanted = five(X)
+    errors = []
+
+    def look(shared, barrier):
+        barrier.wait()
+        for y in shared:
+            if not np.array_equal(np.asarray(y), wanted):
+                errors.append(y)
+            if not np.array_equal(np.asarray(five(x)), wanted):
+                errors.append(y)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for _ in range(10):
+            shared = [five(x) for _ in range(50)]
+            barrier = threading.Barrier(4)
+            threads = [threading.Thread(target=look, args=(shared, barrier)) for _ in range(4)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert not errors
