@@ -120,6 +120,7 @@ def _materialise(nodes: Sequence[Node], wait: bool) -> None:
         plan = _plan(program, len(leaves), order, lost, device)
         if len(_plans) >= MAX_PLANS:
             _plans.clear()
+            _repeats.clear()
         _plans[full_key] = plan
     else:
         counters["plan_hits"] += 1

@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from accnp.config import new_epoch
 from accnp.errors import api_boundary
 from accnp.pytree.keys import GetAttrKey
 from accnp.pytree.structure import LEAVES, NODES, Rules
@@ -53,6 +54,7 @@ def register_pytree_node(
         )
     LEAVES.discard(nodetype)
     NODES[nodetype] = Rules(flatten_func, unflatten_func, flatten_with_keys_func)
+    new_epoch()  # calls of functions that took it for a plain namedtuple
 
 
 def _needs(cls: Any, name: str, *methods: str) -> None:

@@ -31,12 +31,15 @@ __all__ = ["Record", "Repeat", "install", "install_calls"]
 class Record:
     """What a call of one signature does. Objects are compared by identity."""
 
-    avals: Sequence[Any]  # of the arguments
+    positional: int  # arguments
+    names: Sequence[str]  # of the others
+    arguments: Sequence[int]  # words: what each must be, see `calls.py`
+    leaves: int  # among them
     nodes: Sequence[Any]  # closed over, before the arguments
     fixed: Sequence[int]  # addresses after the arguments
     sizes: Sequence[int]  # bytes of buffers to make, after those
-    results: Sequence[tuple[int, Any]]  # number of a buffer without the fixed ones, and its aval
-    build: Callable[[tuple], Any] | None  # makes the result of several arrays; None: it is one
+    result: Sequence[int]  # words: what it is, of buffers without the fixed ones
+    build: Callable[[tuple], Any] | None  # makes the result of that; None: it is that
     table: Any  # its words, see `engine/table.py`
     mode: int  # see `launch.py`
     team: Sequence[int]  # of threads, and helpers; or nothing
@@ -47,23 +50,25 @@ class Record:
     def packed(self) -> tuple[Any, ...]:
         """The record as machine code reads it, with all that it refers to."""
         made = _spaces(self.sizes)
-        build = 0 if self.build is None else 1 if self.build is tuple else id(self.build)
         team = [*self.team, 0, 0][:2]
-        counts = [self.avals, self.empty, self.same, self.nodes, self.fixed, made, self.results]
         words = [
-            *map(len, counts),
+            self.positional,
+            *map(len, [self.names, self.empty, self.same, self.nodes]),
+            self.leaves,
+            *map(len, [self.fixed, made]),
             2 + len(self.team),
             self.mode,
-            build,
+            0 if self.build is None else id(self.build),
             ctypes.addressof(self.table),
             *team,
+            *map(id, self.names),
             *map(id, self.empty),
             *_ids(self.same),
             *map(id, self.nodes),
-            *map(id, self.avals),
+            *self.arguments,
             *self.fixed,
             *_ids(made),
-            *[x for which, aval in self.results for x in (which, id(aval))],
+            *self.result,
         ]
         return struct.pack(f"{len(words)}q", *words), self, made
 

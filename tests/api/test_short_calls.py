@@ -1,5 +1,6 @@
 """Jitted calls in machine code: what they give, and what must send them back to Python."""
 
+import collections
 import copy
 import gc
 import inspect
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import threading
 import weakref
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -310,6 +312,191 @@ def test_explain_sees_calls():
         f(x)
         f(x)
     assert "2" in str(told)
+
+
+class Pair(NamedTuple):
+    a: object
+    b: object
+
+
+def test_containers_numbers_and_names_need_no_python(python_calls):
+    x, y = jnp.asarray(X), jnp.asarray(X + 1)
+    f = jit(lambda p, *rest, scale=2.0, **more: (p, [rest, {"m": more, "n": None}], scale * y))
+    calls = [
+        lambda: f({"w": x, "b": (y, [x])}, y),
+        lambda: f(Pair(x, None), x, x, scale=3.5),
+        lambda: f([x], scale=y, b=x, a=y),
+        lambda: f((x, {}), a=y, b=x, scale=True),
+        lambda: f({2: x, 1: y}, scale=7),
+    ]
+    steps = [jit(lambda tree: jnp.tree.map(lambda v: v * 2, tree)) for _ in calls]
+    trees = [{"w": x, "b": (y, [x])}, [x, (), None], (x, {"k": y}), {2: x, 1: y}, {"e": {}}]
+    for call in [*calls, *[lambda s=s, t=t: s(t) for s, t in zip(steps, trees, strict=True)]]:
+        first = call()
+        for _ in range(40):
+            again = call()
+        python_calls.clear()
+        for _ in range(3):
+            again = call()
+        assert python_calls == []
+        assert jnp.tree.structure(again) == jnp.tree.structure(first)
+        for a, b in zip(jnp.tree.leaves(first), jnp.tree.leaves(again), strict=True):
+            assert a.aval is b.aval
+            np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def test_numbers_are_passed_as_they_are(python_calls):
+    f = jit(lambda x, k: x + k)
+    x = jnp.zeros(2)
+    values = [0.1, -0.0, 1e300, -1e300, math.nan, math.inf, 3, -1, 2**31 - 1, -(2**31), True, False]
+    wanted = {repr(v): np.asarray(x + v) for v in values}
+    for _ in range(30):
+        for v in values:
+            result = f(x, v)
+            assert result.aval is (x + v).aval
+            np.testing.assert_array_equal(np.asarray(result), wanted[repr(v)])
+    whole = jit(lambda k: k + 1)
+    for k in range(60):
+        assert int(whole(k)) == k + 1
+        assert whole(k).aval is whole(0).aval
+    python_calls.clear()
+    f(x, 0.25)
+    whole(5)
+    assert python_calls == []
+    for bad in (2**31, -(2**31) - 1, 2**70):
+        with pytest.raises(OverflowError):
+            whole(bad)
+    assert float(f(x, np.float64(0.5))[0]) == 0.5
+    with jnp.enable_x64():
+        assert int(whole(2**31)) == 2**31 + 1
+
+
+def test_a_number_that_is_a_result():
+    f = jit(lambda x, k: (k, x * k, k))
+    x = jnp.ones(3)
+    for k in range(60):
+        a, b, c = f(x, k + 0.5)
+        assert float(a) == float(c) == k + 0.5
+        np.testing.assert_array_equal(np.asarray(b), k + 0.5)
+
+
+def test_other_containers_are_told_apart():
+    f = jit(lambda t: jnp.tree.leaves(t)[0] * len(jnp.tree.leaves(t)))
+    x, y = jnp.ones(3), jnp.zeros(3)
+    trees = [
+        {"a": x}, {"b": x}, {"a": x, "b": y}, {"b": x, "a": y}, [x], (x,), (x, y), [x, y],
+        [x, None],
+        Pair(x, y), collections.OrderedDict(a=x), {"a": {"a": x}}, {1: x}, ((x,), y), [[x, y]],
+    ]  # fmt: skip
+    wanted = [np.asarray(f(t)) for t in trees]
+    for _ in range(40):
+        for tree, expected in zip(trees, wanted, strict=True):
+            np.testing.assert_array_equal(np.asarray(f(tree)), expected)
+    grow = {"a": x}
+    often(f, grow)
+    grow["b"] = x
+    np.testing.assert_array_equal(np.asarray(f(grow)), 2)
+
+
+def test_namedtuples_can_get_rules_of_their_own():
+    class Late(NamedTuple):
+        a: object
+        b: object
+
+    f = jit(lambda t: sum(jnp.tree.leaves(t)))
+    t = Late(jnp.ones(3), jnp.ones(3))
+    assert float(often(f, t)[0]) == 2
+    jnp.tree_util.register_pytree_node(Late, lambda t: ((t.a,), None), lambda _, a: Late(*a, None))
+    assert float(often(f, t)[0]) == 1
+
+
+def test_names_are_told_apart():
+    f = jit(lambda a, b=0.0, **more: a - b + sum(more.values()))
+    x, y = jnp.ones(3), jnp.full(3, 5.0)
+    for _ in range(40):
+        assert float(f(x, y)[0]) == float(f(a=x, b=y)[0]) == float(f(b=y, a=x)[0]) == -4
+        assert float(f(y, b=x)[0]) == 4
+        assert float(f(x, c=y)[0]) == float(f(x, d=y)[0]) == 6
+        assert float(f(x, **{"".join(["c"]): y})[0]) == 6
+    with pytest.raises(TypeError):
+        f(x, a=y)
+
+
+def test_static_values_are_told_apart_when_called_often():
+    def power(x, n, mode="plain"):
+        return x**n if mode == "plain" else -(x**n)
+
+    f = jit(power, static_argnums=1, static_argnames="mode")
+    x = jnp.full(3, 2.0)
+    for _ in range(40):
+        assert float(f(x, 2)[0]) == 4
+        assert float(f(x, 3)[0]) == 8
+        assert float(f(x, 3, mode="minus")[0]) == -8
+        assert f(x.astype(int), True).dtype == f(x.astype(int), 1).dtype == np.int32
+        assert float(f(x, 1000 - 997)[0]) == 8
+
+
+def test_what_is_in_containers_is_let_go():
+    f = jit(lambda t, k: {"a": t["a"] * k, "b": [t["b"], (t["a"] + k, None)]})
+    trees = [{"a": jnp.ones(n), "b": jnp.zeros(n)} for n in (3, 4)]
+    for t in trees:
+        often(f, t, 2.0)
+    names, none = sys.getrefcount("a"), sys.getrefcount(None)
+    before = pool.pool_stats()
+    for _ in range(500):
+        for t in trees:
+            f(t, 2.0)
+    after = pool.pool_stats()
+    assert after["live_bytes"] == before["live_bytes"]
+    assert after["allocations"] == before["allocations"]
+    assert abs(sys.getrefcount("a") - names) < 50
+    assert abs(sys.getrefcount(None) - none) < 50
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_what_was_begun_before_caches_were_cleared_does_not_stay(known):
+    """A thread that has looked a program up, or made it, while another clears the caches."""
+    read = {"value": 1.0}
+    meanwhile = []
+
+    def other_thread():
+        read["value"] = 2.0
+        thread = threading.Thread(target=jnp.clear_caches)
+        thread.start()
+        thread.join()
+
+    @jit
+    def f(x):
+        result = x + read["value"]
+        while meanwhile:
+            meanwhile.pop()()
+        return result
+
+    x = jnp.zeros(3)
+    if known:
+        f(x)
+        original = jit_module.JitFunction.entry_of
+
+        def entry_of(self, *args):
+            found = original(self, *args)
+            while meanwhile:
+                meanwhile.pop()()
+            return found
+
+        f._cache.clear()
+        f(x)
+        short = [k for k in f._cache if k[0] is None]
+        for k in short:  # so that the next call goes the general way
+            del f._cache[k]
+        jit_module.JitFunction.entry_of = entry_of
+    try:
+        meanwhile.append(other_thread)
+        assert float(f(x)[0]) == 1.0
+    finally:
+        if known:
+            jit_module.JitFunction.entry_of = original
+    for _ in range(40):
+        assert float(f(x)[0]) == 2.0
 
 
 CHILD = """

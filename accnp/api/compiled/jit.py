@@ -10,6 +10,7 @@ import contextlib
 import functools
 import importlib
 import inspect
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -27,7 +28,7 @@ from accnp.array import Array, is_traced, wrap
 from accnp.config import config, new_epoch
 from accnp.engine.steps import often
 from accnp.errors import api_boundary
-from accnp.forks import imported
+from accnp.forks import imported, renewed
 from accnp.ir.graph import Graph, evaluate
 from accnp.ir.node import CONST, EMPTY, Node, const
 from accnp.ir.trace import state, tracing
@@ -37,7 +38,7 @@ from accnp.runtime import device as devices
 from accnp.trace_fn import conversion_error, function_place, trace
 from accnp.transforms.axes import bound
 
-__all__ = ["JitFunction", "jit"]
+__all__ = ["JitFunction", "forget", "jit"]
 
 _new = Array.__new__
 # Arguments that need no second look.
@@ -45,6 +46,10 @@ _PLAIN = frozenset((Array, float, int, bool, complex, np.ndarray))
 
 # One cache for each function, shared by all its jitted forms with the same options.
 _caches: weakref.WeakKeyDictionary[Any, dict[Any, dict[Any, Entry]]] = weakref.WeakKeyDictionary()
+# Held while caches are cleared, and while something enters one: what another thread began before
+# must not enter behind.
+_entering = renewed(threading.RLock())
+_cleared = 0  # how often caches were
 
 
 class Entry:
@@ -181,8 +186,8 @@ class JitFunction:
         if found is None:
             return None
         entry.hits += 1
-        if form is None and often(entry.hits):
-            _arm(self, entry, args, key[-1])
+        if often(entry.hits):
+            _arm(self, entry, args, kwargs, key[-1])
         if entry.single:
             result = _new(Array)
             result._node = Node(CONST, (), EMPTY, entry.out_avals[0], found[0], None, 0, None)
@@ -212,6 +217,7 @@ class JitFunction:
         # The program of a part is traced whole, since derivatives look at what differs in it.
         if config.disable_jit or state.varying is not None:
             return self._fun(*args, **kwargs)
+        began = _cleared
         call, entry, leaves = self.entry_of(args, kwargs)
         if state.abstract is None and any(_outer(x) for x in entry.consts):
             # A program that serves this call only: its operations are found again, it is not.
@@ -227,7 +233,7 @@ class JitFunction:
             form = None if plain else self._form(args, kwargs, _ignored)
             avals = [x.aval for x in leaves[len(entry.consts) :]]
             with contextlib.suppress(TypeError):  # as above
-                self._cache[form, *avals, config.key] = entry
+                _enter(self._cache, (form, *avals, config.key), entry, began)
         for i in given:  # before, so that it is seen who else holds a node
             call.leaves[i]._forget()
         try:
@@ -247,13 +253,14 @@ class JitFunction:
             key = (*key, bound())
         if state.named:
             key = (*key, "named")
+        began = _cleared
         entry = self._cache.get(key)
         if entry is None:
             misses.tell(self._fun, call, key[1], self._cache)
             entry = self._trace(call, [x.aval for x in nodes])
             entry.watched = (Watched(self._fun, call.static) or None) if call.static else None
             if not any(_outer(x) for x in entry.consts):
-                self._cache[key] = entry
+                _enter(self._cache, key, entry, began)
         elif entry.watched is not None:
             entry.watched.check(self._name, self._parameter)
         return call, entry, [*entry.consts, *nodes]
@@ -332,8 +339,7 @@ class JitFunction:
 
     def clear_cache(self) -> None:
         """Forget all traced signatures of this function."""
-        self._cache.clear()
-        new_epoch()
+        forget([self._cache])
 
     def _cache_size(self) -> int:
         return len({id(e) for e in self._cache.values()})
@@ -349,7 +355,27 @@ def _cache_of(fun: Callable[..., Any], options: Options) -> dict[Any, Entry]:
         return {}
 
 
-def _arm(function: JitFunction, entry: Entry, args: tuple, key: Any) -> None:
+def _enter(cache: dict[Any, Entry], key: Any, entry: Entry, began: int) -> None:
+    """Put in a program that was looked for when caches had been cleared so often; not if they were
+    cleared since: it may have read what has changed."""
+    with _entering:
+        if began == _cleared:
+            cache[key] = entry
+
+
+def forget(caches: Iterable[dict[Any, Entry]]) -> None:
+    """Clear caches, also for calls that are under way in other threads."""
+    global _cleared
+    with _entering:
+        _cleared += 1
+        for cache in caches:
+            cache.clear()
+        new_epoch()
+
+
+def _arm(
+    function: JitFunction, entry: Entry, args: tuple, kwargs: dict[str, Any], key: Any
+) -> None:
     """Let calls like this one take the way in machine code from now on."""
     armed = imported("accnp.api.compiled.armed")  # not in programs that call each function once
     if JitFunction.__call__ is JitFunction._called:
@@ -357,7 +383,7 @@ def _arm(function: JitFunction, entry: Entry, args: tuple, key: Any) -> None:
         if made is None:
             return
         JitFunction.__call__ = made
-    armed.arm(function, entry, args, key)
+    armed.arm(function, entry, args, kwargs, key)
 
 
 def _ignored(x: Any) -> None:

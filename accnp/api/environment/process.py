@@ -17,7 +17,6 @@ import numpy as np
 from accnp import errors
 from accnp.api.compiled import jit as jit_module
 from accnp.array import Array
-from accnp.config import new_epoch
 from accnp.errors import api_boundary
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import devices
@@ -117,10 +116,8 @@ def clear_caches() -> None:
         >>> import accnp as jnp
         >>> jnp.clear_caches()
     """
-    for by_options in list(jit_module._caches.values()):
-        for cache in by_options.values():
-            cache.clear()
-    new_epoch()
+    known = list(jit_module._caches.values())
+    jit_module.forget([cache for by_options in known for cache in list(by_options.values())])
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
