@@ -21,6 +21,7 @@ import numpy as np
 from benchmarks.accuracy_case import BAR, MAX, Case, Domain, mpmath
 from benchmarks.accuracy_cases import all_cases
 
+DTYPES = (np.float32, np.float64)
 DOCUMENT = Path(__file__).parent.parent / "docs" / "accuracy.md"
 
 
@@ -57,6 +58,35 @@ def points(case: Case, dtype: Any, n: int) -> list[np.ndarray]:
     return arguments
 
 
+# Where results are subnormal though arguments are not: (float32, float64).
+VANISHING: dict[str, tuple[Domain, Domain]] = {
+    "exp": ((-103.5, -87.5), (-745.0, -708.5)), "exp2": ((-149.0, -126.0), (-1074.0, -1022.0)),
+    "lax.logistic": ((-103.5, -87.5), (-745.0, -708.5)),
+    "nn.sigmoid": ((-103.5, -87.5), (-745.0, -708.5)),
+    "nn.silu": ((-108.0, -92.0), (-751.0, -715.5)),
+    "scipy.special.erfc": ((9.2, 10.0), (26.6, 27.2)),
+    "scipy.special.ndtr": ((-14.1, -13.1), (-38.4, -37.6)),
+}  # fmt: skip
+
+
+def subnormal_points(case: Case, dtype: Any) -> list[np.ndarray] | None:
+    """Arguments of functions of one number that are subnormal, or make the result so; None where
+    a domain has none."""
+    if len(case.domains) != 1 or case.row or case.whole:
+        return None
+    ((low, high),), info = case.domains, np.finfo(dtype)
+    rng = np.random.default_rng(zlib.crc32(case.label.encode()))
+    smallest, parts = float(info.smallest_subnormal), []
+    if low <= 0 <= high:
+        x = np.exp2(rng.uniform(0, info.nmant, 24)).round() * smallest
+        parts.append(np.clip(np.where(rng.random(24) < 0.5, -x, x), low, high))
+    if case.label in VANISHING:
+        parts.append(rng.uniform(*VANISHING[case.label][info.dtype.itemsize // 8], 24))
+    x = np.concatenate(parts or [[]]).astype(dtype)
+    x = x[x != 0]
+    return [x] if x.size else None
+
+
 def exact_values(case: Case, xs: Sequence[np.ndarray]) -> list[Any]:
     """What a function should give, to more digits than any dtype has; None where that fails."""
     mp = mpmath()
@@ -71,17 +101,18 @@ def exact_values(case: Case, xs: Sequence[np.ndarray]) -> list[Any]:
     return found
 
 
-def worst(got: np.ndarray, exact: Iterable[Any], dtype: Any) -> float:
-    """The largest error in ulp, where the exact value is a normal number."""
+def worst(got: np.ndarray, exact: Iterable[Any], dtype: Any, normal: bool = True) -> float:
+    """The largest error in ulp, where the exact value is a normal number, or wherever it is."""
     mp, info = mpmath(), np.finfo(dtype)
-    tiny, top = mp.mpf(float(info.tiny)), mp.mpf(float(info.max))
+    tiny, top = mp.mpf(float(info.tiny)) if normal else 0, mp.mpf(float(info.max))
+    smallest = mp.mpf(float(info.smallest_subnormal))
     most = 0.0
     for g, e in zip(got.tolist(), exact):
         if e is None or not tiny <= abs(e) < top:
             continue
         if not np.isfinite(g):
             return math.inf
-        ulp = mp.ldexp(1, mp.frexp(abs(e))[1] - 1 - info.nmant)
+        ulp = max(smallest, mp.ldexp(1, mp.frexp(abs(e))[1] - 1 - info.nmant))
         most = max(most, float(abs(mp.mpmathify(g) - e) / ulp))
     return most
 
@@ -91,9 +122,13 @@ def _function(library: str, name: str) -> Callable[..., Any] | None:
     return getattr(importlib.import_module(module), last, None) if module else None
 
 
-def errors(case: Case, dtype: Any, n: int, jax: bool = True) -> dict[str, float]:
-    """The largest errors of the libraries that have a function."""
-    xs = points(case, dtype, max(24, n // case.share))
+def errors(
+    case: Case, dtype: Any, n: int, jax: bool = True, xs: list[np.ndarray] | None = None
+) -> dict[str, float]:
+    """The largest errors of the libraries that have a function; at xs, if given, results may be
+    subnormal."""
+    normal = xs is None
+    xs = points(case, dtype, max(24, n // case.share)) if xs is None else xs
     exact = exact_values(case, xs)
     given = [x.astype(np.int32) if k < case.whole < len(xs) else x for k, x in enumerate(xs)]
     given = [np.stack(given, axis=-1)] if case.row else given
@@ -105,7 +140,7 @@ def errors(case: Case, dtype: Any, n: int, jax: bool = True) -> dict[str, float]
             assert function is not None, case.name
             function = case.form(function) if case.form else function
             got = np.asarray(module.jit(function)(*given))
-        found[library] = worst(got, exact, dtype)
+        found[library] = worst(got, exact, dtype, normal)
     peer = _function("", case.peer) if case.peer else None
     if peer is not None:
         peer = case.peer_form(peer) if case.peer_form else peer
@@ -113,7 +148,7 @@ def errors(case: Case, dtype: Any, n: int, jax: bool = True) -> dict[str, float]
             got = np.asarray(peer(*given))
             parts = np.result_type(dtype, 1j) if got.dtype.kind == "c" else dtype
             got = got.astype(parts)
-        found["peer"] = worst(got, exact, dtype)
+        found["peer"] = worst(got, exact, dtype, normal)
     return found
 
 
@@ -145,8 +180,9 @@ The largest error of each elementary and special function against mpmath, in uni
 place of the exact value; written by `python -m benchmarks.accuracy`. {n} arguments for each
 function and dtype (a fraction of that where mpmath takes long), half of them spread over all
 magnitudes of the domain, half evenly over its part within ±1000, some beside zeros of the function;
-arguments and results are normal numbers. Complex numbers: each part's error in units of the last
-place of the modulus, arguments by their parts. "peer" is NumPy or SciPy, same dtype. The bar: 2
+arguments and results are normal numbers; subnormal ones have a table of their own below. Complex
+numbers: each part's error in units of the last place of the modulus, arguments by their parts.
+"peer" is NumPy or SciPy, same dtype. The bar: 2
 ulp, for special and complex functions 4 or the peer's own error; sums and quotients of several
 functions (`sinc`, `logaddexp`) count as special, and so do those of `nn`. Rows beyond that say
 "over": `softmax`, where the rounding of the argument of exp counts as often as that is large,
@@ -155,8 +191,16 @@ functions (`sinc`, `logaddexp`) count as special, and so do those of `nn`. Rows 
 `benchmarks/accuracy_*.py` says, and sees that no function of the tables is left out.
 
 | function | domain | accnp f32 | jax | peer | accnp f64 | jax | peer | |
-|---|---|---|---|---|---|---|---|---|
-"""
+|---|---|---|---|---|---|---|---|---|"""
+SUBNORMAL = """
+## Subnormal numbers
+
+The same for functions of one number at subnormal arguments, and at arguments whose results are
+subnormal (`VANISHING` in `benchmarks/accuracy.py`), errors in units of the smallest number where
+results are that small. jax flushes such numbers to 0.
+
+| function | accnp f32 | jax | peer | accnp f64 | jax | peer | |
+|---|---|---|---|---|---|---|---|"""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -166,19 +210,27 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("-n", type=int, default=4000, help="arguments for each function")
     options = parser.parse_args(argv)
-    rows = []
+    rows, small = [], []
     for case in all_cases():
         if options.only not in case.label:
             continue
-        both = [errors(case, dtype, options.n) for dtype in (np.float32, np.float64)]
-        cells = [_shown(f.get(who)) for f in both for who in ("accnp", "jax", "peer")]
-        over = ", ".join(t for t, f in zip(("f32", "f64"), both) if f["accnp"] > bar(case, f))
-        rows.append(
-            f"| {case.label} | {_where(case)} | {' | '.join(cells)} | {over and 'over: ' + over} |"
-        )
+        both = [errors(case, dtype, options.n) for dtype in DTYPES]
+        rows.append(f"| {case.label} | {_where(case)} | {_cells(case, both)} |")
         print(rows[-1], flush=True)
+        tiny = [subnormal_points(case, dtype) for dtype in DTYPES]
+        if all(xs is not None for xs in tiny):
+            both = [errors(case, dtype, 0, xs=xs) for dtype, xs in zip(DTYPES, tiny)]
+            small.append(f"| {case.label} | {_cells(case, both)} |")
+            print(small[-1], flush=True)
     if not options.only:
-        DOCUMENT.write_text(HEAD.format(n=options.n) + "\n".join(rows) + "\n")
+        parts = [HEAD.format(n=options.n), *rows, SUBNORMAL, *small, ""]
+        DOCUMENT.write_text("\n".join(parts))
+
+
+def _cells(case: Case, both: Sequence[dict[str, float]]) -> str:
+    cells = [_shown(f.get(who)) for f in both for who in ("accnp", "jax", "peer")]
+    over = ", ".join(t for t, f in zip(("f32", "f64"), both) if f["accnp"] > bar(case, f))
+    return f"{' | '.join(cells)} | {over and 'over: ' + over}"
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ pairs of doubles). Names that are missing here for a type have no meaning for it
 
 from __future__ import annotations
 
-from .math import arc, basic, cplx, exp, log, power, special, trig
+from .math import arc, basic, cplx, cpower, exp, log, power, special, trig
 from .math.ir import copysign, fabs, floor, sqrt
 
 UNARY = {
@@ -28,6 +28,7 @@ UNARY = {
     "sin": trig.sin,
     "cos": trig.cos,
     "tan": trig.tan,
+    "sin_pi": trig.sin_pi,
     "asin": arc.asin,
     "acos": arc.acos,
     "atan": arc.atan,
@@ -67,6 +68,7 @@ COMPLEX = {
     "sqrt": cplx.csqrt,
     "rsqrt": cplx.crsqrt,
     "sin": cplx.csin,
+    "sin_pi": cplx.csin_pi,
     "cos": cplx.ccos,
     "tan": cplx.ctan,
     "sinh": cplx.csinh,
@@ -80,6 +82,7 @@ COMPLEX = {
     "atanh": cplx.catanh,
     "sign": cplx.csign,
 }
-COMPLEX_BINARY = {"pow": cplx.cpow, "cdiv": cplx.div, "fmax": cplx.cmax, "fmin": cplx.cmin}
-COMPLEX64_BINARY = {**COMPLEX_BINARY, "cdiv": cplx.narrow_div}  # squares of parts are in range
+COMPLEX_BINARY = {"pow": cpower.cpow, "cdiv": cplx.div, "fmax": cplx.cmax, "fmin": cplx.cmin}
+# Squares of parts are in range, and doubles have digits to spare.
+COMPLEX64_BINARY = {**COMPLEX_BINARY, "cdiv": cplx.narrow_div, "pow": cpower.narrow_pow}
 __all__ = ["BINARY", "COMPLEX", "COMPLEX64_BINARY", "COMPLEX_BINARY", "UNARY"]

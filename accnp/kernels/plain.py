@@ -268,6 +268,11 @@ def _logistic(x: Any) -> Any:
     return (1 if x >= 0 else e) / (1 + e)
 
 
+def _sin_pi(z: Any) -> Any:
+    whole = np.rint(z.real)
+    return type(z)(np.sin(np.pi * (z - whole)) * (-1) ** (whole % 2))
+
+
 def _tanh_law(x: Any) -> Any:
     return type(x)(1 / (1 + np.exp(-2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))))
 
@@ -289,6 +294,7 @@ NAMESPACE: dict[str, Any] = {
     "acosh": _quiet(np.arccosh),
     "atanh": _quiet(np.arctanh),
     "sin": _quiet(np.sin),
+    "sin_pi": _quiet(_sin_pi),
     "cos": _quiet(np.cos),
     "tan": _quiet(np.tan),
     "asin": _quiet(np.arcsin),

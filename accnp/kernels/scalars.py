@@ -212,7 +212,8 @@ def _square(t: Any) -> Any:
         def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
             z = context.make_complex(b, t, args[0])
             x, y = V(b, z.real), V(b, z.imag)
-            return joined(context, b, t, x * x - y * y, x * y + x * y)
+            # Not inf - inf, and no digits lost, where the parts are about the same.
+            return joined(context, b, t, (x - y) * (x + y), x * y + x * y)
 
         return t, (t,), emit
     # plain instructions, so that fastmath reaches them as it does user arithmetic

@@ -338,6 +338,14 @@ def _tanh_law_slope(t: Node, y: Node, x: Node) -> Node:
     return o.mul(t, o.mul(o.mul(y, o.sub(like(y, 1), y)), inner))
 
 
+unary(
+    "sin_pi",
+    INEXACT,
+    ref.sin_pi,
+    "sin_pi({0})",
+    lambda t, y, x: o.mul(t, o.mul(like(x, np.pi), o.sin_pi(o.add(x, like(x, 0.5))))),
+    cost=60,
+)
 unary("tanh_law", FLOAT, ref.tanh_law, "tanh_law({0})", _tanh_law_slope, cost=25)
 
 # --- trigonometry ---------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ __all__ = [
     "shift_right_arithmetic",
     "shift_right_logical",
     "sign",
+    "sin_pi",
     "special",
     "tanh_law",
 ]
@@ -156,6 +157,13 @@ def digamma_rise(x: Any, h: Any) -> Any:
     y = x.astype(np.float64)
     digamma = special("digamma")
     return (digamma(y + h) - digamma(y)).astype(x.dtype)
+
+
+@quiet
+def sin_pi(z: Any) -> Any:
+    """sin(pi z), without the turns."""
+    whole = np.rint(z.real)
+    return (np.sin(np.pi * (z - whole)) * (1 - 2 * (whole % 2))).astype(z.dtype)
 
 
 @quiet

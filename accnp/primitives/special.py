@@ -31,6 +31,16 @@ def scipy_function(name: str) -> Callable[..., Any]:
     return call
 
 
+def odd_function(name: str) -> Callable[..., Any]:
+    """The same of a function that is odd; SciPy's gives 0 for -0."""
+    call = scipy_function(name)
+
+    def odd(x: Any) -> Any:
+        return np.copysign(call(x), x)
+
+    return odd
+
+
 def _elementwise(
     name: str, dtypes: str, numpy: Callable[..., Any], jvp: Any, kernel: Any = None
 ) -> None:
@@ -84,7 +94,14 @@ def _i1e_jvp(t: Node, y: Node, x: Node) -> Node:
     return o.mul(t, o.select_n(tiny, slope, like_full(x, 0.5)))
 
 
-unary("bessel_i1e", "f", scipy_function("i1e"), "bessel_i1e({0})", _i1e_jvp, cost=40)
+unary(
+    "bessel_i1e",
+    "f",
+    odd_function("i1e"),
+    "copysign(bessel_i1e({0}), {0})",
+    _i1e_jvp,
+    cost=40,
+)
 
 
 def _not_by_order(name: str) -> Callable[..., Any]:

@@ -17,7 +17,7 @@ from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like, like_full
 from accnp.primitives.kinds import map_infer, map_op, opaque
-from accnp.primitives.special import scipy_function
+from accnp.primitives.special import odd_function, scipy_function
 
 Rule = Callable[..., Node]
 
@@ -91,7 +91,14 @@ _declare(
     lambda y, n, k: o.mul(y, o.sub(_psi_after(o.sub(n, k)), _psi_after(k))),
 )
 _declare("bessel_i0", "i0", lambda y, x: o.bessel_i1(x))
-_declare("bessel_i1", "i1", _i1_slope)
+map_op(
+    "bessel_i1",
+    dtypes="f",
+    numpy=odd_function("i1"),
+    scalar="copysign(bessel_i1({0}), {0})",
+    jvp=(lambda t, y, x: o.mul(t, _i1_slope(y, x)),),
+    cost=80,
+)
 _declare("bessel_j", "jv", "the order", lambda y, n, x: _scaled(
     o.sub(o.bessel_j(o.sub(n, like(n, 1)), x), o.bessel_j(o.add(n, like(n, 1)), x)), 0.5
 ))  # fmt: skip

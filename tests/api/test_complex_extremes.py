@@ -69,3 +69,45 @@ def test_logarithms_near_the_unit_circle_and_powers_of_two():
         z = np.array([-3.177768299483534 - 559.504557500504j, 1000 + 700j])
         want = [exact(lambda x: mp.power(2, x), x) for x in z]
         np.testing.assert_allclose(np.asarray(jnp.exp2(jnp.array(z))), want, rtol=1e-15)
+
+
+def test_powers_of_double_precision_keep_their_digits():
+    rng = np.random.default_rng(3)
+    z = np.exp(rng.uniform(-600, 600, 60) + 1j * rng.uniform(-3, 3, 60))
+    w = rng.uniform(-1, 1, 60) + 1j * rng.uniform(-1, 1, 60)
+    with jnp.enable_x64(True):
+        got = np.asarray(jnp.power(jnp.array(z), jnp.array(w)))
+    for a, b, g in zip(z, w, got):
+        assert near(complex(g), exact(lambda p, q: mp.exp(q * mp.log(p)), a, b)), (a, b)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_powers_and_waves_of_huge_numbers_stay_where_they_belong(dtype):
+    with jnp.enable_x64(dtype == "complex128"):
+        assert abs(complex(jnp.exp2(jnp.array(2e30j, dtype)))) < 1.1
+        assert abs(complex(jnp.power(jnp.array(2 + 0j, dtype), jnp.array(2e30j, dtype)))) < 1.1
+        infinite = jnp.power(jnp.array([np.inf, -np.inf], dtype), jnp.array(1, dtype))
+        assert not np.isnan(np.asarray(infinite)).any()
+        big = 2e30 if dtype == "complex64" else 2e200
+        got = complex(jnp.square(jnp.array(complex(big, big), dtype)))
+        assert got == complex(0, np.inf)
+        with np.errstate(all="ignore"):
+            want = np.array([complex(1, np.inf), complex(-3, -np.inf)]) / np.array([0j])
+        got = jnp.array([complex(1, np.inf), complex(-3, -np.inf)], dtype) / jnp.array(0j, dtype)
+        np.testing.assert_array_equal(np.asarray(got), want)
+
+
+@pytest.mark.parametrize(("dtype", "bits"), [("complex64", 23), ("complex128", 52)])
+def test_sinc_far_from_zero(dtype, bits):
+    z = np.array([42 - 1.5e-12j, 18.87 - 22.12j, -815.9 + 0.7j, 0.25], dtype)
+    with jnp.enable_x64(dtype == "complex128"):
+        got = np.asarray(jnp.sinc(jnp.array(z)))
+    for a, g in zip(z, got):
+        want = exact(lambda p: mp.sin(mp.pi * p) / (mp.pi * p), a)
+        assert abs(complex(g) - want) <= 4 * 2.0**-bits * abs(want), a
+
+
+def test_angles_on_the_axes_are_those_of_numpy():
+    y, x = (a.ravel() for a in np.meshgrid([np.inf, -np.inf, 1, -1, 0.0, -0.0], [-1, -0.0, 1]))
+    with jnp.enable_x64(True):
+        np.testing.assert_array_equal(np.asarray(jnp.arctan2(y, x)), np.arctan2(y, x))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from api.support import agree, agree_on_type, same, value_of
 
+import accnp
 import accnp.numpy as jnp
 from accnp import nn
 
@@ -207,3 +208,22 @@ def test_kernels_agree_with_the_meaning() -> None:
     for out in (jnp.var(x, axis=0), jnp.max(x, axis=1), jnp.mean(x), jnp.any(x > 2, axis=0)):
         expected = value_of(out)
         np.testing.assert_allclose(np.asarray(out), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [4, 32, 100, 5000])
+def test_products_overflow_only_where_the_whole_does(dtype, n):
+    """Lanes of a block hold large numbers only, others small ones."""
+    big = 1e30 if dtype == np.float32 else 1e250
+    with accnp.enable_x64(True):
+        for pair in ([big, 1 / big], [big, big, 1 / big, 1 / big], [1 / big, -big]):
+            x = np.resize(np.array(pair, dtype), n)
+            got = float(jnp.prod(jnp.array(x)))
+            assert abs(abs(got) - 1) < 1e-3
+        x = np.full(n, 1.5, dtype)
+        tiny = np.finfo(dtype).smallest_subnormal * 4
+        for edge in (0.0, -0.0, np.inf, -np.inf, np.nan, -tiny):
+            y = np.where(np.arange(n) == n // 2, edge, x if np.abs(edge) > 1 else 1).astype(dtype)
+            with np.errstate(all="ignore"):
+                want = np.prod(y)
+            np.testing.assert_array_equal(np.asarray(jnp.prod(jnp.array(y))), want)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.special
+from mpmath import mp
 
 import accnp
 import accnp.numpy as jnp
@@ -180,3 +181,16 @@ def test_box_cox_at_zero_to_the_zero(dtype):
     found = np.asarray(special.boxcox(x, jnp.asarray(0, dtype)), "float32")
     np.testing.assert_allclose(found, [-np.inf, 0, np.log(2), np.nan], rtol=1e-2)
     assert special.boxcox1p(jnp.asarray(-1, dtype), jnp.asarray(0, dtype)) == -np.inf
+
+
+@pytest.mark.parametrize("name", ["i1", "i1e", "dawsn", "erf", "erfinv"])
+def test_odd_functions_keep_the_sign_of_zero(name):
+    got = np.asarray(getattr(special, name)(jnp.array([0.0, -0.0])))
+    np.testing.assert_array_equal(np.signbit(got), [False, True])
+
+
+def test_digamma_where_positive_and_negative_terms_would_cancel():
+    x = np.linspace(1, 3, 41)
+    with accnp.enable_x64(True):
+        got = np.asarray(special.digamma(jnp.array(x)))
+    np.testing.assert_allclose(got, [float(mp.digamma(v)) for v in x.tolist()], rtol=8e-16)

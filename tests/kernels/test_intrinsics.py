@@ -350,7 +350,8 @@ def test_stack_buffer_inside_a_loop():
 
 
 VECTOR = ["exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "logistic", "sin", "cos",
-          "tan", "tanh", "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh",
+          "tan", "sin_pi", "tanh", "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh",
+          "atanh",
           "cbrt", "erf", "erfc", "normal_law", "tanh_law", "erf_inv",
           "lgamma", "digamma", "rsqrt", "round_away"]  # fmt: skip
 

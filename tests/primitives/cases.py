@@ -176,6 +176,7 @@ for name in ("erf", "erfc", "normal_law", "tanh_law"):
     add(name, real(6))
 for name in ("lgamma", "digamma"):
     add(name, real(5, low=0.4, high=5))
+add("sin_pi", cplx(4))
 add("digamma_rise", real(5, low=0.4, high=5), real(5, low=0.4, high=5))
 for name in ("bessel_i0e", "bessel_i1e"):
     add(name, real(5, low=0.2))

@@ -113,7 +113,7 @@ def _sinc_slope(x: Node) -> Node:
         term = (-1) ** k * 2 * k / math.factorial(2 * k + 1)
         series = o.add(o.mul(series, square), like(x, term))
     far = select(near, filled(x, 1), x)
-    slope = o.div(o.sub(_turn_pi(far, o.cos), _sinc_value(far)), far)
+    slope = o.div(o.sub(_cos_pi(far), _sinc_value(far)), far)
     return select(near, o.mul(o.mul(like(x, math.pi), y), series), slope)
 
 
@@ -123,22 +123,17 @@ def _sinc_value(x: Node) -> Node:
     safe = where_(zero, like(y, 1), y)
     # At 0 the derivatives are those of the series, which sin(y)/y cannot give.
     series = _sinc_series(0, y)
-    return where_(zero, series, o.div(_sin_pi(x, safe), safe))
+    # jaxprs show it as jax does
+    wave = o.sin(safe) if state.named else o.sin_pi(x)
+    return where_(zero, series, o.div(wave, safe))
 
 
-def _sin_pi(x: Node, y: Node) -> Node:
-    """sin(pi x), for y = pi x: far from 0 the rounding of y is as large as a turn."""
-    if kind(x) == "c" or state.named:
-        return o.sin(y)
-    return _turn_pi(x, o.sin)
-
-
-def _turn_pi(x: Node, wave: Any) -> Node:
-    """The sine or cosine of pi x: of the distance from a whole number."""
+def _cos_pi(x: Node) -> Node:
+    """cos(pi x): far from 0 the rounding of pi x is as large as a turn."""
     whole = o.round(x, rounding_method=1)
     half = o.mul(whole, like(x, 0.5))
     odd = o.ne(half, o.floor(half))
-    part = wave(o.mul(like(x, math.pi), o.sub(x, whole)))
+    part = o.cos(o.mul(like(x, math.pi), o.sub(x, whole)))
     return select(odd, o.neg(part), part)
 
 

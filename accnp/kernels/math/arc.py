@@ -12,8 +12,8 @@ PI_32 = (3.1415927410125732, -8.742277657347586e-08)
 PI_64 = (3.141592653589793, 1.2246467991473532e-16)
 
 
-def _angle(num: V, den: V) -> V:
-    """atan(num / den) for 0 <= num, 0 <= den."""
+def _angle(num: V, den: V) -> tuple[V, V]:
+    """atan(num / den) for 0 <= num, 0 <= den, as a sum of two numbers."""
     # t = num/den up to tan(pi/8), (num - den)/(num + den) in the middle, -den/num past tan(3 pi/8)
     high = num * 0.41421356 > den
     mid = num > den * 0.41421356
@@ -24,14 +24,14 @@ def _angle(num: V, den: V) -> V:
     pi, pi_lo = PI_32 if num.single else PI_64
     base = where(high, num.const(pi / 2), where(mid, num.const(pi / 4), 0.0))
     base_lo = where(high, num.const(pi_lo / 2), where(mid, num.const(pi_lo / 4), 0.0))
-    return base + (fma(t * z, poly(z, k.ATAN_32 if num.single else k.ATAN_64), base_lo) + t)
+    return base, fma(t * z, poly(z, k.ATAN_32 if num.single else k.ATAN_64), base_lo) + t
 
 
 def atan(x: V) -> V:
     a = fabs(x)
-    y = _angle(where(a < float("inf"), a, 1.0), x.const(1.0))
+    base, rest = _angle(where(a < float("inf"), a, 1.0), x.const(1.0))
     pi = PI_32[0] if x.single else PI_64[0]
-    y = where(a.eq(float("inf")), pi / 2, y)
+    y = where(a.eq(float("inf")), pi / 2, base + rest)
     return copysign(where(x.ne(x), x, y), x)
 
 
@@ -50,10 +50,10 @@ def atan2(y: V, x: V) -> V:
     scale = where((a < small) & (b < small), y.const(grow), scale)
     a, b = a * scale, b * scale
     zero = a.eq(0.0) & b.eq(0.0)
-    r = _angle(a, where(zero, 1.0, b))
+    base, rest = _angle(a, where(zero, 1.0, b))
     pi, pi_lo = PI_32 if y.single else PI_64
     left = bits(x) < 0
-    r = where(left, (pi_lo - r) + pi, r)
+    r = where(left, pi - base, base) + where(left, pi_lo - rest, rest)
     r = copysign(r, y)
     return where(x.ne(x) | y.ne(y), x + y, r)
 

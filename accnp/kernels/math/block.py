@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 
-from .ir import I32, I64, V, below, is_float, masked_load
+from .ir import F32, I32, I64, MANT, V, below, fabs, is_float, masked_load, pow2, where
 
 LANES = 32
 FOUND = 64  # elements looked at together in a search
@@ -77,6 +78,8 @@ def block_reduce(b: Any, p: Any, n: Any, t: Any, name: str, signed: bool) -> Any
     start = ir.Constant(ir.VectorType(t, count), [ir.Constant(t, identity)] * count)
     if name in ("max", "min") and is_float(t):
         return _float_extreme(b, p, n, start, ">" if name == "max" else "<", fold)
+    if name == "prod" and is_float(t):
+        return _float_product(b, p, n, start, fold)
     return _folded(b, p, n, start, fold)
 
 
@@ -117,18 +120,97 @@ def _float_extreme(b: Any, p: Any, n: Any, start: Any, op: str, fold: Fold) -> A
     for m in lost[1:]:
         some = b.or_(some, m)
     bits = b.bitcast(some, ir.IntType(part))
+    good = b.icmp_unsigned("==", bits, ir.Constant(bits.type, 0))
+    return _unless(b, good, quick, lambda: _folded(b, p, n, start, fold))
+
+
+def _unless(b: Any, good: Any, quick: Any, slow: Callable[[], Any]) -> Any:
+    """A value where it is known to be good, another way to it elsewhere."""
     before = b.block
     again, end = (b.function.append_basic_block(s) for s in ("again", "known"))
-    b.cbranch(b.icmp_unsigned("==", bits, ir.Constant(bits.type, 0)), end, again)
+    b.cbranch(good, end, again)
     b.position_at_end(again)
-    slow = _folded(b, p, n, start, fold)
+    other = slow()
     after = b.block
     b.branch(end)
     b.position_at_end(end)
     out = b.phi(quick.type)
     out.add_incoming(quick, before)
-    out.add_incoming(slow, after)
+    out.add_incoming(other, after)
     return out
+
+
+def _float_product(b: Any, p: Any, n: Any, start: Any, fold: Fold) -> Any:
+    """The block by lanes; where that is no normal number, all over again with the exponents apart:
+    a lane may overflow, and another vanish, where the whole product and NumPy's do not."""
+    quick = _folded(b, p, n, start, fold)
+    t = quick.type
+    info = np.finfo(np.float32 if t == F32 else np.float64)
+    size = fabs(V(b, quick))
+    good = (size >= float(info.tiny)) & (size < float("inf"))
+
+    def zero_or_scaled() -> Any:
+        place = find(b, p, n, ir.Constant(t, 0.0), t)
+        some = b.icmp_signed("<", place, n)
+        known = b.and_(V(b, quick).eq(0.0).v, some)
+        return _unless(b, known, quick, lambda: _scaled_product(b, p, n, start))
+
+    return _unless(b, good.v, quick, zero_or_scaled)
+
+
+def _scaled_product(b: Any, p: Any, n: Any, start: Any) -> Any:
+    """The product of mantissas, times two to the sum of exponents, which are apart from them after
+    each step; rounded once more where it is subnormal."""
+    t, count = start.type.element, start.type.count
+    one = t == F32
+    mantissa, whole = MANT[one], I32 if one else I64
+    bias = 127 if one else 1023
+    vector = ir.VectorType(whole, count)
+
+    def const(k: int) -> Any:
+        return ir.Constant(vector, [ir.Constant(whole, k)] * count)
+
+    up = ir.Constant(start.type, [ir.Constant(t, 2.0**mantissa)] * count)
+
+    def apart(x: Any) -> tuple[Any, Any]:
+        """(mantissa of 1 to 2, exponent); zeros, infinite and no numbers are as they are."""
+        field = b.lshr(b.bitcast(x, vector), const(mantissa))
+        tiny = b.icmp_signed("==", b.and_(field, const(2 * bias + 1)), const(0))
+        x = b.select(tiny, b.fmul(x, up, flags=("afn",)), x)
+        bits = b.bitcast(x, vector)
+        field = b.and_(b.lshr(bits, const(mantissa)), const(2 * bias + 1))
+        odd = b.or_(
+            b.icmp_signed("==", field, const(0)), b.icmp_signed("==", field, const(2 * bias + 1))
+        )
+        shift = b.select(odd, const(0), b.sub(field, const(bias)))
+        left = b.bitcast(b.sub(bits, b.shl(shift, const(mantissa))), start.type)
+        lost = b.select(b.and_(tiny, b.not_(odd)), const(mantissa), const(0))
+        return left, b.sub(shift, lost)
+
+    def step(state: list[Any], x: Any) -> list[Any]:
+        acc, total = state
+        part, first = apart(x)
+        acc, second = apart(b.fmul(acc, part, flags=("afn",)))
+        return [acc, b.add(total, b.add(first, second))]
+
+    acc, total = _lanes(b, p, n, start, [start, const(0)], step)
+    # 32 numbers below 2 cannot overflow.
+    product = V(b, b.extract_element(_halve(V(b, acc), 1, _binary("fmul", "mul")).v, _first()))
+    power = V(b, b.extract_element(_halve(V(b, total), 1, _binary(None, "add")).v, _first()))
+    return _raised(product, power, bias).v
+
+
+def _first() -> Any:
+    return ir.Constant(I32, 0)
+
+
+def _raised(x: V, power: V, bias: int) -> V:
+    """x times 2 to an integer, of a number between 1 and 2^32, in three exact factors but for the
+    last."""
+    power = where(power > 3 * bias, 3 * bias, power)
+    power = where(power < -3 * bias, -3 * bias, power)
+    third = power / 3
+    return x * pow2(third) * pow2(third) * pow2(power - third - third)
 
 
 def block_reduce_complex(b: Any, p: Any, n: Any, t: Any, name: str) -> tuple[Any, Any]:
@@ -268,8 +350,8 @@ def find(b: Any, p: Any, n: Any, value: Any, t: Any) -> Any:
     b.branch(end)
     b.position_at_end(end)
     start, left = b.phi(I64), b.phi(I64)
-    for block, where, which in ((loop, i, bits), (tail, n, zero), (fill, whole, some)):
-        start.add_incoming(where, block)
+    for block, spot, which in ((loop, i, bits), (tail, n, zero), (fill, whole, some)):
+        start.add_incoming(spot, block)
         left.add_incoming(which, block)
     place = b.add(start, b.cttz(left, ir.Constant(ir.IntType(1), 0)))
     return b.select(b.icmp_unsigned("==", left, zero), n, place)

@@ -14,6 +14,9 @@ from .ir import V, copysign, fabs, fma, sqrt, two_prod, two_sum, where
 C = tuple[V, V]
 INF = float("inf")
 LN2, LN2_REST, HALF_PI = 0.6931471805599453, 2.3190468138462996e-17, 1.5707963267948966
+# Up to here what an angle lost by rounding is so small that its square does not count.
+FIRST_ORDER = 2.0**26
+PI = (3.141592653589793, 1.2246467991473532e-16)
 
 
 def mul(x: C, y: C) -> C:
@@ -36,11 +39,14 @@ def narrow_div(x: C, y: C) -> C:
     (a, b), (c, d) = x, y
     big = fabs(c) >= fabs(d)
     p, q = where(big, c, d), where(big, d, c)
-    r = where(p.eq(0.0), 0.0, q / p)
+    zero = p.eq(0.0)
+    r = where(zero, 0.0, q / p)
     s = 1.0 / fma(q, r, p)
     t, u = where(big, a, b), where(big, b, a)
-    re = fma(u, r, t) * s
-    im = where(big, fma(-a, r, b), fma(b, r, -a)) * s
+    v = where(big, b, -a)
+    # by zero each part is divided for itself
+    re = where(zero, t, fma(u, r, t)) * s
+    im = where(zero, v, fma(where(big, -a, b), r, v)) * s
     return re, im
 
 
@@ -86,6 +92,7 @@ def cexp2(x: C) -> C:
     # The rounding of the angle im ln 2 counts as often as that is large.
     angle, rest = two_prod(x[1], x[1].const(LN2))
     rest = fma(x[1], LN2_REST, rest)
+    rest = where(fabs(angle) < FIRST_ORDER, rest, 0.0)
     c, s = trig.cos(angle), trig.sin(angle)
     return _raised(exp.exp2, x, fma(-rest, s, c), fma(rest, c, s))
 
@@ -208,6 +215,18 @@ def csin(x: C) -> C:
     return _turned(csinh, x)
 
 
+def csin_pi(x: C) -> C:
+    """sin(pi x), with what pi times the imaginary part loses by rounding: it counts as often as
+    that is large."""
+    part, sign = trig.from_whole(x[0])
+    im = x[1]
+    high, low = two_prod(im, im.const(PI[0]))
+    low = copysign(im.const(1.0), im) * fma(im, PI[1], low)
+    more = sign * where((fabs(im) > 1.0) & (fabs(im) < 1e3), low + 1.0, 1.0)
+    a, b = csin((part * PI[0], high))
+    return a * more, b * more
+
+
 def ccos(x: C) -> C:
     return ccosh((-x[1], x[0]))
 
@@ -287,16 +306,6 @@ def catan(x: C) -> C:
 def clogistic(x: C) -> C:
     a, b = cexp((-x[0], -x[1]))
     return div((a.const(1.0), a.const(0.0)), (a + 1.0, b))
-
-
-def cpow(x: C, y: C) -> C:
-    z = cexp(mul(y, clog(x)))
-    zero = x[0].eq(0.0) & x[1].eq(0.0)
-    to_zero = y[0] > 0.0
-    none = y[0].eq(0.0) & y[1].eq(0.0)
-    re = where(zero & to_zero, 0.0, z[0])
-    im = where(zero & to_zero, 0.0, z[1])
-    return where(none, 1.0, re), where(none, 0.0, im)
 
 
 def cmax(x: C, y: C) -> C:

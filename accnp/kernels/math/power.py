@@ -49,7 +49,7 @@ def _exp_short(x: V) -> V:
     return fma(r * r, poly(r, k.POWEXP_64), r + 1.0) * pow2(n)
 
 
-def _log_pair(a: V) -> tuple[V, V]:
+def log_pair(a: V) -> tuple[V, V]:
     """log of a positive double as a pair good to about 2^-66."""
     n, up = normal(a)
     f, e = split(n)
@@ -90,7 +90,7 @@ def _pow_abs(a: V, y: V) -> V:
     if a.single:
         w = y.to(F64) * _log_short(where(a.eq(0.0), 1.0, a).to(F64))
         return _exp_short(clamp(w, -200.0, 200.0)).to(F32)
-    h, low = _log_pair(where(a.eq(0.0), 1.0, a))
+    h, low = log_pair(where(a.eq(0.0), 1.0, a))
     # A huge exponent must not make inf - inf: 2^70 already over- or underflows every base but 1.
     y = clamp(y, -(2.0**70), 2.0**70)
     p, q = two_prod(h, y)

@@ -172,15 +172,16 @@ BERNOULLI = (
     0.08333333333333333, -0.008333333333333333, 0.003968253968253968, -0.004166666666666667,
     0.007575757575757576, -0.021092796092796094, 0.08333333333333333,
 )  # fmt: skip
-# digamma(x) / (x - root) in powers of x - root, within 0.26 of its positive root (two pieces):
-# interpolated at Chebyshev's points with mpmath, to 1e-17.
+# digamma(x) / (x - root) in powers of x - 3/2, for 1 <= x <= 2, root (in two pieces) the positive
+# one: interpolated at Chebyshev's points with mpmath, to 1e-16.
 DIGAMMA_ROOT = (1.4616321449683622, 9.549995429965697e-17)
 DIGAMMA_64 = (
-    0.9676722454476212, -0.4427631689835921, 0.258499760955651, -0.16394270544240577,
-    0.10782405069126184, -0.07219956125665296, 0.04880428816427874, -0.03316112645143741,
-    0.022597648216201898, -0.015424767400577464, 0.01053879263986468, -0.007204478356448198,
-    0.004926743062184487, -0.0033710665073233875, 0.002305991690547998, -0.0015600670698220455,
-    0.0010672835909008365, -0.0008593295577057652, 0.0005879138106344768,
+    0.9510558760318328, -0.4236274212814573, 0.24054248424078478, -0.14840492305485808,
+    0.09498872445354183, -0.06192213319072707, 0.0407608338843387, -0.026975800029253667,
+    0.017907250563619775, -0.011908146513976738, 0.007926972735646359, -0.005280903066090605,
+    0.0035187504361950134, -0.002337552647103118, 0.0015580749137213761, -0.0010776863967234226,
+    0.0007184107969046378, -0.00035476352053371977, 0.00023650171719339814,
+    -0.0003783907897248858, 0.0002522590506964885,
 )  # fmt: skip
 
 
@@ -225,18 +226,25 @@ def digamma(x: V) -> V:
         return digamma(x.to(F64)).to(F32)
     left = x < 0.0
     y = where(left, 1.0 - x, x)
-    num, den = x.const(0.0), x.const(1.0)
-    for _ in range(10):
-        more = y < 10.0
-        num = where(more, fma(num, y, den), num)
-        den = where(more, den * y, den)
-        y = where(more, y + 1.0, y)
+    # Into [1, 2]: by steps down only positive terms are added to what is least there, by the one up
+    # from below 1 two negative numbers.
+    low = y < 10.0
+    u = where(low, y, 1.5)
+    below = u < 1.0
+    num, den = where(below, x.const(-1.0), 0.0), where(below, u, 1.0)
+    u = where(below, u + 1.0, u)
+    for _ in range(8):
+        more = u > 2.0
+        u = where(more, u - 1.0, u)
+        num = where(more, fma(num, u, den), num)
+        den = where(more, den * u, den)
+    off = (u - DIGAMMA_ROOT[0]) - DIGAMMA_ROOT[1]
+    near = fma(off, poly(u - 1.5, DIGAMMA_64), num / den)
+    y = where(low, 10.0, y)
     r = 1.0 / y
     z = r * r
-    right = log(y) - fma(z, poly(z, BERNOULLI), r * 0.5) - num / den
-    off = (x - DIGAMMA_ROOT[0]) - DIGAMMA_ROOT[1]
-    near = fabs(off) < 0.25
-    right = where(near, off * poly(where(near, off, 0.0), DIGAMMA_64), right)
+    far = log(y) - fma(z, poly(z, BERNOULLI), r * 0.5)
+    right = where(low, near, far)
     s, c = _sin_pi(x)
     y = where(left, right - 3.141592653589793 * c / s, right)
     y = where(left & floor(x).eq(x), float("nan"), y)

@@ -1,4 +1,4 @@
-"""sin cos tan.
+"""sin cos tan sin_pi.
 
 In: a float or double ``V``. Out: a ``V`` of the same type. Moderate arguments are reduced by fma
 with three pieces of pi/2; huge ones take a call, out of line, of a Payne-Hanek reduction.
@@ -22,10 +22,12 @@ from .ir import (
     bits,
     copysign,
     fabs,
+    floor,
     fma,
     nearest,
     poly,
     pow2,
+    rint,
     two_sum,
     unbits,
     where,
@@ -191,3 +193,16 @@ def cos(x: V) -> V:
 
 def tan(x: V) -> V:
     return where(x.eq(0.0), x, _periodic(x, "tan", _finish_tan))
+
+
+def from_whole(x: V) -> tuple[V, V]:
+    """(distance from the nearest whole number, 1 or -1 as that is even or odd)."""
+    whole = rint(x)
+    half = whole * 0.5
+    return x - whole, where(half.eq(floor(half)), x.const(1.0), -1.0)
+
+
+def sin_pi(x: V) -> V:
+    """sin(pi x): far from 0 the rounding of pi x would be as large as a turn."""
+    part, sign = from_whole(x)
+    return sin(part * 3.141592653589793) * sign
