@@ -8,8 +8,8 @@
 
 from accnp.api.pallas.devices import (
     AsyncCopyDescriptor, ChipVersion, CompilerParams, GridDimensionSemantics, SemaphoreType,
-    SideEffectType, async_copy, emit_pipeline, get_tpu_info, is_tpu_device, make_async_copy,
-    roll, sync_copy,
+    SideEffectType, async_copy, bitcast, emit_pipeline, get_tpu_info, is_tpu_device,
+    make_async_copy, roll, sync_copy,
 )  # fmt: skip
 from accnp.api.pallas.devices import TpuMemorySpace as MemorySpace
 from accnp.api.pallas.masked import load, store
@@ -44,6 +44,7 @@ __all__ = [
     "SemaphoreType",
     "SideEffectType",
     "async_copy",
+    "bitcast",
     "emit_pipeline",
     "get_tpu_info",
     "is_tpu_device",
