@@ -9,7 +9,7 @@ operands.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp.ir.equations import (
@@ -41,12 +41,6 @@ def to_jaxpr(
     return ClosedJaxpr(jaxpr, [value_of(x) for x in builder.consts])
 
 
-def _plain(node: Node) -> Node:
-    while node.op.kind == "mark" and node.inputs:
-        node = node.inputs[0]
-    return node
-
-
 class _Builder:
     def __init__(self, value_of: Callable[[Node], Any], primitive_of: Callable[[Op], Any]) -> None:
         self.value_of = value_of
@@ -55,6 +49,19 @@ class _Builder:
         self.const_atoms: dict[int, Any] = {}
         self.constvars: list[Var] = []
         self.inner: dict[int, tuple[Graph, Jaxpr, list[Node]]] = {}
+        self.marks: set[int] = set()  # ids of those within the graphs
+
+    def _enter(self, graph: Graph) -> Sequence[Node]:
+        nodes = graph.nodes
+        self.marks.update(id(x) for x in nodes if x.op.kind == "mark" and x.inputs)
+        return nodes
+
+    def _plain(self, node: Node) -> Node:
+        """What a mark of the graphs stands for. One outside is what is closed over: what it stands
+        for has another derivative, or none."""
+        while id(node) in self.marks:
+            node = node.inputs[0]
+        return node
 
     def build(self, graph: Graph, env: dict[int, Any], over: list[Node] | None) -> Jaxpr:
         """Convert one graph; `over` are closed-over nodes that become leading inputs (None: the
@@ -64,7 +71,7 @@ class _Builder:
         for x, v in zip((*(over or ()), *graph.inputs), (*leading, *invars), strict=True):
             env[id(x)] = v
         eqns: list[JaxprEqn] = []
-        nodes = graph.nodes
+        nodes = self._enter(graph)
         wanted: dict[int, dict[int, Node]] = {}
         for node in nodes:
             if node.op.kind == "item":
@@ -125,7 +132,7 @@ class _Builder:
         if node.op.name != "jit" or not isinstance(graph, Graph) or not graph.in_names:
             return []
         leading = node.inputs[: len(graph.inputs) - len(graph.in_names)]
-        known = [x for x in map(_plain, leading) if x.trace is None and id(x) not in env]
+        known = [x for x in map(self._plain, leading) if x.trace is None and id(x) not in env]
         return known if len(known) == len(leading) else []
 
     def _param(self, value: Any) -> Any:
@@ -146,16 +153,17 @@ class _Builder:
     def _needs(self, graph: Graph) -> list[Node]:
         """What an inner graph takes from outside: nodes of outer traces and constants that are not
         scalars."""
-        inner = {id(x) for x in (*graph.inputs, *graph.nodes)}
+        nodes = self._enter(graph)
+        inner = {id(x) for x in (*graph.inputs, *nodes)}
         seen: dict[int, Node] = {}
 
         def want(x: Node) -> None:
-            x = _plain(x)
+            x = self._plain(x)
             if id(x) in inner or x.op.name == "literal":
                 return
             seen.setdefault(id(x), x)
 
-        for node in graph.nodes:
+        for node in nodes:
             for x in node.inputs:
                 want(x)
             if node.op.name in _CLOSING:
@@ -167,7 +175,7 @@ class _Builder:
         return list(seen.values())
 
     def _atom(self, node: Node, env: dict[int, Any]) -> Any:
-        node = _plain(node)
+        node = self._plain(node)
         found = env.get(id(node))
         if found is not None:
             return found

@@ -342,3 +342,42 @@ def test_free_variables_and_liveness(lib):
     x, y = closed.jaxpr.invars
     assert [last[x], last[y]] == [1, 2]
     assert not set(last) & {v for v in closed.jaxpr.outvars if isinstance(v, core.Var)}
+
+
+def closing(lib, kind, x, w):
+    """A product with `w` by a program that closes over it."""
+
+    def times(t):
+        return lib.numpy.sin(t) * w
+
+    if kind == "jit":
+        times = lib.jit(times)
+    if kind == "linearize":
+        x, times = lib.linearize(times, x)
+    closed = lib.make_jaxpr(times)(x)
+    return lib.core.eval_jaxpr(closed.jaxpr, closed.consts, x)[0]
+
+
+@LIBRARIES
+@pytest.mark.parametrize("kind", ["plain", "jit", "linearize"])
+def test_programs_keep_the_derivative_by_what_they_close_over(lib, kind):
+    f = partial(closing, lib, kind)
+    slope = lib.grad(f, argnums=1)(0.5, 3.0)
+    assert slope != 0
+    assert np.isclose(slope, (f(0.5, 3.01) - f(0.5, 2.99)) / 0.02, rtol=1e-3)
+    assert np.isclose(lib.grad(lib.jit(f), argnums=1)(0.5, 3.0), slope)
+    assert np.isclose(lib.jvp(partial(f, 0.5), (3.0,), (2.0,))[1], 2 * slope)
+
+
+@LIBRARIES
+@pytest.mark.parametrize("kind", ["plain", "jit", "linearize"])
+def test_programs_within_functions_with_rules_close_over_what_has_no_derivative(lib, kind):
+    @lib.custom_jvp
+    def f(x, w):
+        return closing(lib, kind, x, w)
+
+    f.defjvp(lambda primals, tangents: (f(*primals), 100.0 * tangents[1]))
+
+    assert lib.grad(f, argnums=1)(0.5, 3.0) == 100
+    assert lib.grad(lib.jit(f), argnums=1)(0.5, 3.0) == 100
+    assert lib.grad(lib.jit(lambda x, w: lib.lax.stop_gradient(f(x, w))), argnums=1)(0.5, 3.0) == 0
