@@ -210,6 +210,12 @@ def _no_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools:
     raise TypeError(_FORWARD)
 
 
+def _vjp_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
+    if tools.reverse:  # within a loop whose tangents may be left out
+        return _linearize(ts, y, xs, params, tools)
+    return _no_jvp(ts, y, xs, params, tools)
+
+
 def _linearize(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
     rule, k = params["rule"], params["index"]
     _only_arguments(rule, ts[0])
@@ -285,7 +291,7 @@ register(
         "mark",
         _infer,
         numpy=_first,
-        jvp=_no_jvp,
+        jvp=_vjp_jvp,
         linearize=_linearize,
         batch=_batch(_batched_vjp),
     )
@@ -323,6 +329,8 @@ def _program_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, t
 def _program_no_jvp(
     ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any
 ) -> Any:
+    if tools.reverse:
+        return _program_linearize(ts, y, xs, params, tools)
     raise TypeError(_FORWARD)
 
 

@@ -83,8 +83,8 @@ def _while_jvp(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
 
 def _while_linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
     """Values from the loop itself, tangents from a second one that has both; that one cannot be
-    transposed."""
-    return call("while", xs, params), _while_jvp(ts, y, xs, params, tools)[1]
+    transposed, but nobody may ask for them."""
+    return call("while", xs, params), _while_jvp(ts, y, xs, params, tools.in_reverse())[1]
 
 
 def _while_transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:

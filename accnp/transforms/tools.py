@@ -27,10 +27,16 @@ Flags = tuple[bool, ...]
 class Tools:
     """The running transformations, as rules of call ops see them."""
 
-    __slots__ = ("axis",)
+    __slots__ = ("axis", "reverse")
 
-    def __init__(self, axis: Any = None) -> None:
+    def __init__(self, axis: Any = None, reverse: bool = False) -> None:
         self.axis = axis  # the name of the mapped axis, while batching
+        # Whether tangents are made for reverse mode, which may have no use for them.
+        self.reverse = reverse
+
+    def in_reverse(self) -> Tools:
+        """The same for tangents that reverse mode asks for."""
+        return self if self.reverse else Tools(self.axis, True)
 
     def jvp_graph(
         self, graph: Graph, nonzero: Flags, instantiate_outs: Flags | None = None
@@ -39,7 +45,7 @@ class Tools:
 
         Also returns which outputs have a tangent; `instantiate_outs` asks for zeros elsewhere.
         """
-        key = f"jvp {nonzero} {instantiate_outs}"
+        key = f"jvp {nonzero} {instantiate_outs} {self.reverse}"
         if key in graph.extra:
             return graph.extra[key]
         with Trace("jit", graph.name) as t:

@@ -369,3 +369,35 @@ def test_gradients_of_python_numbers_are_weak_where_jaxs_are(run: Callable[..., 
     found, expected = run(accnp, jnp), run(jax, jax.numpy)
     assert (found.dtype, found.weak_type) == (expected.dtype, expected.weak_type)
     assert float(found) == pytest.approx(float(expected))
+
+
+@pytest.mark.parametrize("lib", [jax, accnp], ids=["jax", "accnp"])
+@pytest.mark.parametrize("wrap", ["eager", "jit", "vmap"])
+def test_reverse_rules_in_loops_whose_tangents_are_not_used(lib: Any, wrap: str) -> None:
+    @lib.custom_vjp
+    def f(x: Any) -> Any:
+        return lib.numpy.sin(x)
+
+    f.defvjp(lambda x: (f(x), x), lambda x, ct: (ct * 100.0,))
+
+    def looped(x: Any) -> Any:
+        def body(c: Any) -> Any:
+            return c[0] + 1, f(c[1]), c[2] * 2.0
+
+        return lib.lax.while_loop(lambda c: c[0] < 3, body, (0, x, 1.0))
+
+    how: Any = {"eager": lambda g: g, "jit": lib.jit, "vmap": lib.vmap}[wrap]
+    x = lib.numpy.asarray([0.5]) if wrap == "vmap" else 0.5
+    grad = how(lib.grad(lambda x: looped(x)[2] * x + lib.lax.stop_gradient(looped(x)[1])))
+    np.testing.assert_allclose(grad(x), np.full(np.shape(x), 8.0))
+    if wrap == "vmap":
+        return
+    push = how(lambda x: lib.linearize(lambda x: looped(x)[2] * x, x)[1](1.0))
+    np.testing.assert_allclose(push(x), 8.0)
+    for used in (
+        how(lib.grad(lambda x: looped(x)[1])),
+        how(lambda x: lib.linearize(lambda x: looped(x)[1], x)[1](1.0)),
+        how(lambda x: lib.jvp(looped, (x,), (1.0,))),
+    ):
+        with pytest.raises((TypeError, ValueError), match=r"[Rr]everse-mode|forward-mode"):
+            used(x)
