@@ -27,6 +27,7 @@ __all__ = ["arm", "repeat", "switches"]
 HELD = 2  # of a node: any way
 MOST = 4  # records of a form: each is looked at for graphs that fit the ones behind it
 FORMS = 1024
+ROOM = 4096  # nodes and leaves: machine code lists them on the stack
 
 
 @functools.cache
@@ -96,6 +97,8 @@ def _record(
     if any(type(n.form) is not Form or type(n.aval) is tuple for n in order):
         return None
     leaves = len(found.leaves)
+    if leaves + len(order) + len(plan.constants) > ROOM:
+        return None
     first = leaves + len(plan.constants)  # of the buffers that are made
     stored = places if places[0] == 0 else (0,)  # by their numbers
     if any(which < first for which in walk.outputs):
@@ -115,7 +118,7 @@ def _record(
         table=walk.table,
         empty=empty,
         same=same,
-        keeps=(now, plan, [n.form for n in order]),
+        keeps=(now, plan, walk, [n.form for n in order]),
     )
     return made.packed()
 

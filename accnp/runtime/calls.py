@@ -40,62 +40,13 @@ declare i32 @PyList_SetItem(i8*, i64, i8*)
 declare i64 @PyDict_Size(i8*)
 declare i8* @PyDict_New()
 declare i32 @PyDict_SetItem(i8*, i8*, i8*)
-declare double @PyFloat_AsDouble(i8*)
-
-define internal i8* @type_of(i8* %object) alwaysinline {{
-  %at = getelementptr i8, i8* %object, i64 8
-  %p = bitcast i8* %at to i8**
-  %type = load i8*, i8** %p
-  ret i8* %type
-}}
-
-; Whether a number is as a record says; stores it as kernels read it.
-define internal i1 @number(i8* %x, i8* %class, i64 %how, i64* %to) {{
-start:
-  %type = call i8* @type_of(i8* %x)
-  %fits = icmp eq i8* %type, %class
-  br i1 %fits, label %which, label %no
-which:
-  %real = icmp sgt i64 %how, 0
-  br i1 %real, label %float, label %integer
-float:
-  %d = call double @PyFloat_AsDouble(i8* %x)
-  %wide = icmp eq i64 %how, 8
-  br i1 %wide, label %double, label %single
-double:
-  %to_d = bitcast i64* %to to double*
-  store double %d, double* %to_d
-  ret i1 true
-single:
-  %f = fptrunc double %d to float
-  %to_f = bitcast i64* %to to float*
-  store float %f, float* %to_f
-  ret i1 true
-integer:
-  %i = call i64 @PyLong_AsLongLong(i8* %x)
-  %unsure = icmp eq i64 %i, -1
-  br i1 %unsure, label %ask, label %known
-ask:
-  %error = call i8* @PyErr_Occurred()
-  %good = icmp eq i8* %error, null
-  br i1 %good, label %known, label %clear
-clear:
-  call void @PyErr_Clear()
-  ret i1 false
-known:
-  store i64 %i, i64* %to
-  %narrow = trunc i64 %i to i32
-  %back = sext i32 %narrow to i64
-  %small = icmp eq i64 %back, %i
-  %long = icmp eq i64 %how, -8
-  %in_range = or i1 %small, %long
-  ret i1 %in_range
-no:
-  ret i1 false
-}}
+declare i8* @PyMem_Malloc(i64)
+declare void @PyMem_Free(i8*)
+declare i8* @PyErr_NoMemory()
 
 ; Whether an object is as a record says; the leaves in it are numbered from `h` on: their buffers
-; are held (null for a number), their addresses are bases.
+; are held (null for a number), their addresses are bases. Items are held while they are looked at:
+; keys of a dictionary may be of classes whose comparison changes the containers around.
 define internal i1 @leaves_of(
   i64** %p, i8* %x, i64* %h, i8** %held, i64* %base, i64* %numbers
 ) {{
@@ -138,14 +89,22 @@ measure:
   %right = icmp eq i64 %size, %n
   br i1 %right, label %item, label %no
 item:
-  %j = phi i64 [0, %measure], [%j1, %item_of]
+  %j = phi i64 [0, %measure], [%j1, %item_there]
   %j_more = icmp slt i64 %j, %n
   br i1 %j_more, label %item_of, label %yes
 item_of:
   %each = call i8* %getter(i8* %x, i64 %j)
+  %gone = icmp eq i8* %each, null
+  br i1 %gone, label %shorter, label %item_there
+shorter:
+  call void @PyErr_Clear()
+  ret i1 false
+item_there:
   %j1 = add i64 %j, 1
+  call void @Py_IncRef(i8* %each)
   %good_item = call i1 @leaves_of(
     i64** %p, i8* %each, i64* %h, i8** %held, i64* %base, i64* %numbers)
+  call void @Py_DecRef(i8* %each)
   br i1 %good_item, label %item, label %no
 dict:
   %n_dict = call i64 @next(i64** %p)
@@ -167,8 +126,10 @@ entry_of:
   %absent = icmp eq i8* %each_d, null
   br i1 %absent, label %no, label %found
 found:
+  call void @Py_IncRef(i8* %each_d)
   %good_d = call i1 @leaves_of(
     i64** %p, i8* %each_d, i64* %h, i8** %held, i64* %base, i64* %numbers)
+  call void @Py_DecRef(i8* %each_d)
   br i1 %good_d, label %entry, label %no
 same:
   %itself = call i8* @next_object(i64** %p)
@@ -280,7 +241,8 @@ set:
   br i1 %in_tuple, label %set_tuple, label %set_list
 set_tuple:
   %st = call i32 @PyTuple_SetItem(i8* %all, i64 %i, i8* %item)
-  br label %more
+  %put = icmp eq i32 %st, 0
+  br i1 %put, label %more, label %drop
 set_list:
   %sl = call i32 @PyList_SetItem(i8* %all, i64 %i, i8* %item)
   br label %more
@@ -410,11 +372,26 @@ counted:
   %extra = phi i64 [0, %0], [%more, %count]
   %given = add i64 %nargs, %extra
   %room = add i64 %given, 1
-  %all = alloca i8*, i64 %room
+  %few = icmp slt i64 %room, 1024
+  br i1 %few, label %on_stack, label %elsewhere
+on_stack:
+  %near = alloca i8*, i64 %room
+  br label %begin
+elsewhere:
+  %bytes = shl i64 %room, 3
+  %far_ = call i8* @PyMem_Malloc(i64 %bytes)
+  %far = bitcast i8* %far_ to i8**
+  %none = icmp eq i8* %far_, null
+  br i1 %none, label %fail, label %begin
+fail:
+  %failed = call i8* @PyErr_NoMemory()
+  ret i8* %failed
+begin:
+  %all = phi i8** [%near, %on_stack], [%far, %elsewhere]
   store i8* %self, i8** %all
   br label %next
 next:
-  %i = phi i64 [0, %counted], [%i1, %copy]
+  %i = phi i64 [0, %begin], [%i1, %copy]
   %left = icmp slt i64 %i, %given
   br i1 %left, label %copy, label %call
 copy:
@@ -429,6 +406,12 @@ call:
   %function = call i8* @object(i64 {_word("slow")})
   %result = call i8* @PyObject_Vectorcall(
     i8* %function, i8** %all, i64 %positional, i8* %names)
+  br i1 %few, label %end, label %free
+free:
+  %all_ = bitcast i8** %all to i8*
+  call void @PyMem_Free(i8* %all_)
+  br label %end
+end:
   ret i8* %result
 }}
 

@@ -8,7 +8,8 @@ dictionaries, names and objects; addresses; blocks, bytes and class of each buff
 its form, how it is held, how often it is an input, the number of its inputs, and these: the number
 of a node, or -1 less that of a leaf; for each result which buffer it has, and which node it is of.
 
-How a node is held: by nobody but the graph (0), by somebody (1), any way (2).
+How a node is held: by nobody but the graph (0), by somebody (1), any way (2). One node may stand
+for two of a record that are alike, and held; the second of its results is let go.
 
 No Python code runs, and the interpreter lock is kept, from the first look at a node until all
 results are where they belong: buffers are made before, and what a node held is let go after.
@@ -172,7 +173,7 @@ run:
   call void @launch(i64* %base, i64 {ALONE})
   br label %result
 result:
-  %r = phi i64 [0, %run], [%r1, %deliver]
+  %r = phi i64 [0, %run], [%r1, %give], [%r1, %given]
   %r_more = icmp slt i64 %r, %results
   br i1 %r_more, label %deliver, label %free
 deliver:
@@ -182,8 +183,16 @@ deliver:
   %buffer = load i8*, i8** %hp
   %np = getelementptr i8*, i8** %nodes, i64 %whose
   %node = load i8*, i8** %np
-  %old = call i8* @get(i8* %node, i64 {_word("inputs")})
   %op = getelementptr i8*, i8** %olds, i64 %r
+  %r1 = add i64 %r, 1
+  %now = call i8* @get(i8* %node, i64 {_word("value")})
+  %lacking = icmp eq i8* %now, @_Py_NoneStruct
+  br i1 %lacking, label %give, label %given
+given:
+  store i8* null, i8** %op
+  br label %result
+give:
+  %old = call i8* @get(i8* %node, i64 {_word("inputs")})
   store i8* %old, i8** %op
   call void @put(i8* %node, i64 {_word("value")}, i8* %buffer)
   %nothing = call i8* @object(i64 {_word("nothing")})
@@ -193,7 +202,6 @@ deliver:
   call void @put(i8* %node, i64 {_word("depth")}, i8* %zero)
   call void @Py_DecRef(i8* %was_deep)
   call void @Py_DecRef(i8* @_Py_NoneStruct)
-  %r1 = add i64 %r, 1
   br label %result
 free:
   call void @let_go(i8** %olds, i64 %results)

@@ -1,6 +1,6 @@
 """LLVM IR that reads and makes arrays and buffers as Python has them: the words that say where they
-keep what (`records` fills them in), access to slots, a buffer from the pool, an array over it, and
-`Buffer.__del__`. Only functions of Python's C interface are called.
+keep what (`records` fills them in), access to slots, a number as kernels read it, a buffer from the
+pool, an array over it, and `Buffer.__del__`. Only functions of Python's C interface are called.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ TEXT = f"""
 declare void @Py_IncRef(i8*)
 declare void @Py_DecRef(i8*)
 declare i64 @PyLong_AsLongLong(i8*)
+declare double @PyFloat_AsDouble(i8*)
 declare i64 @PyObject_Size(i8*)
 declare i8* @PyTuple_New(i64)
 declare i64 @PyTuple_Size(i8*)
@@ -69,10 +70,14 @@ define internal void @put(i8* %object, i64 %which, i8* %value) alwaysinline {{
   store i8* %value, i8** %p
   ret void
 }}
-define internal i1 @is_a(i8* %object, i64 %which) alwaysinline {{
+define internal i8* @type_of(i8* %object) alwaysinline {{
   %at = getelementptr i8, i8* %object, i64 8
   %p = bitcast i8* %at to i8**
   %type = load i8*, i8** %p
+  ret i8* %type
+}}
+define internal i1 @is_a(i8* %object, i64 %which) alwaysinline {{
+  %type = call i8* @type_of(i8* %object)
   %wanted = call i8* @object(i64 %which)
   %same = icmp eq i8* %type, %wanted
   ret i1 %same
@@ -119,6 +124,51 @@ define internal i64 @address(i8* %buffer) alwaysinline {{
   %ptr = call i8* @get(i8* %buffer, i64 {_word("ptr")})
   %v = call i64 @PyLong_AsLongLong(i8* %ptr)
   ret i64 %v
+}}
+
+; Whether a number is as a record says; stores it as kernels read it.
+define internal i1 @number(i8* %x, i8* %class, i64 %how, i64* %to) {{
+start:
+  %type = call i8* @type_of(i8* %x)
+  %fits = icmp eq i8* %type, %class
+  br i1 %fits, label %which, label %no
+which:
+  %real = icmp sgt i64 %how, 0
+  br i1 %real, label %float, label %integer
+float:
+  %d = call double @PyFloat_AsDouble(i8* %x)
+  %wide = icmp eq i64 %how, 8
+  br i1 %wide, label %double, label %single
+double:
+  %to_d = bitcast i64* %to to double*
+  store double %d, double* %to_d
+  ret i1 true
+single:
+  %f = fptrunc double %d to float
+  %to_f = bitcast i64* %to to float*
+  store float %f, float* %to_f
+  ret i1 true
+integer:
+  %i = call i64 @PyLong_AsLongLong(i8* %x)
+  %unsure = icmp eq i64 %i, -1
+  br i1 %unsure, label %ask, label %known
+ask:
+  %error = call i8* @PyErr_Occurred()
+  %good = icmp eq i8* %error, null
+  br i1 %good, label %known, label %clear
+clear:
+  call void @PyErr_Clear()
+  ret i1 false
+known:
+  store i64 %i, i64* %to
+  %narrow = trunc i64 %i to i32
+  %back = sext i32 %narrow to i64
+  %small = icmp eq i64 %back, %i
+  %long = icmp eq i64 %how, -8
+  %in_range = or i1 %small, %long
+  ret i1 %in_range
+no:
+  ret i1 false
 }}
 
 ; A buffer over a free block of the pool; null where there is none.

@@ -2,9 +2,11 @@
 
 import collections
 import copy
+import functools
 import gc
 import inspect
 import math
+import operator
 import pickle
 import subprocess
 import sys
@@ -16,7 +18,8 @@ import numpy as np
 import pytest
 
 import accnp as jnp
-from accnp import config, jit, random
+from accnp import config, engine, jit, random
+from accnp.api.compiled import armed
 from accnp.api.compiled import jit as jit_module
 from accnp.runtime import buffer as pool
 
@@ -434,6 +437,114 @@ def test_static_values_are_told_apart_when_called_often():
         assert float(f(x, 3, mode="minus")[0]) == -8
         assert f(x.astype(int), True).dtype == f(x.astype(int), 1).dtype == np.int32
         assert float(f(x, 1000 - 997)[0]) == 8
+
+
+def test_static_values_of_classes_that_compare_by_what_can_change():
+    class Mode(str):
+        factor = 1.0
+
+        def __hash__(self):
+            return hash(self.factor)
+
+        def __eq__(self, other):
+            return isinstance(other, Mode) and self.factor == other.factor
+
+    f = jit(lambda x, mode: x * mode.factor, static_argnums=1)
+    mode = Mode("mode")
+    for k in (1.0, 5.0):
+        mode.factor = k
+        assert float(often(f, jnp.ones(3), mode)[0]) == k
+
+
+@pytest.mark.parametrize("equal", [False, True])
+def test_keys_whose_comparison_empties_the_containers(equal):
+    """The machine code holds what it looks at."""
+    trees = []
+
+    class Key(str):
+        def __hash__(self):
+            return hash("a")
+
+        def __eq__(self, other):
+            if trees:
+                trees.pop().clear()
+            return equal
+
+    x = jnp.ones(3).block_until_ready()
+    inside = jit(lambda t: t[0]["a"] + t[1])
+    alone = jit(lambda t: t["a"] + t["b"])
+    often(inside, [{"a": x}, x])
+    often(alone, {"a": x, "b": x})
+    for _ in range(100):
+        for f, tree in (
+            (inside, [{Key("a"): x}, x]),
+            (alone, {Key("a"): x, "b": x}),
+        ):
+            trees.append(tree)
+            with pytest.raises((LookupError, TypeError)):
+                f(tree)
+
+
+def test_a_tree_that_another_thread_changes_meanwhile(monkeypatch):
+    """What a record says of the arguments is that of the program: not the next one's."""
+    f = jit(lambda t: functools.reduce(operator.add, jnp.tree.leaves(t)))
+    x, run_now = jnp.ones(3), engine.run_now
+    meanwhile = []
+
+    def run(*args):
+        found = run_now(*args)
+        if meanwhile:
+            tree.update(meanwhile.pop())
+        return found
+
+    monkeypatch.setattr(engine, "run_now", run)
+    for _ in range(20):
+        tree = {"a": x, "b": x}
+        meanwhile.append({"c": x})
+        assert float(f(tree)[0]) == 2
+    assert float(f({"a": x, "b": x, "c": x})[0]) == 3
+
+
+def test_more_arguments_than_the_stack_holds():
+    f = jit(lambda x, *rest: x)
+    x = jnp.ones(3)
+    often(f, x, x)
+    told = []
+
+    def call():
+        with pytest.raises(TypeError, match="not an array") as error:
+            f(x, *[object()] * 100_000)
+        told.append(error)
+
+    before = threading.stack_size(1 << 19)
+    try:
+        thread = threading.Thread(target=call)
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    assert told
+
+
+def test_wide_trees_are_left_to_python(python_calls, monkeypatch):
+    monkeypatch.setattr(armed, "ROOM", 10)
+    for count in (4, 6):
+        f = jit(lambda t: [v + 1 for v in t])
+        often(f, [jnp.float32(1)] * count)
+        python_calls.clear()
+        assert len(f([jnp.float32(1)] * count)) == count
+        assert bool(python_calls) == (count > 4)
+
+
+def test_cleared_caches_let_go_of_what_was_closed_over():
+    box = [jnp.ones(1000) * 3]
+    closed = weakref.ref(box[0].block_until_ready()._node)
+    f = jit(lambda x: x + box[0])
+    often(f, jnp.ones(1000))
+    box.clear()
+    jnp.clear_caches()
+    gc.collect()
+    assert closed() is None
 
 
 def test_what_is_in_containers_is_let_go():

@@ -82,6 +82,22 @@ def test_one_operand_in_place_of_two_is_another_graph():
         np.testing.assert_array_equal(np.asarray(z), (X + 1) * (by_hand + 1) - by_hand)
 
 
+def test_one_node_in_place_of_two_that_are_alike():
+    """Both of a record are held and stored: the one is given a single value."""
+    x = jnp.asarray(X)
+    for _ in range(TIMES):
+        a, b = x + 1, x + 1
+        np.testing.assert_array_equal(np.asarray(a * b), (X + 1) ** 2)
+    gc.collect()
+    live, none = pool_stats()["live_bytes"], sys.getrefcount(None)
+    for _ in range(1000):
+        y = x + 1
+        np.testing.assert_array_equal(np.asarray(y * y), (X + 1) ** 2)
+    gc.collect()
+    assert abs(pool_stats()["live_bytes"] - live) < 4096
+    assert abs(sys.getrefcount(None) - none) < 100
+
+
 def _program(rng, leaves):
     """Some operations on some of the values before them, in both libraries; one to look at."""
     ours, theirs = [jnp.asarray(v) for v in leaves], list(leaves)

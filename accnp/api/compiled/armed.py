@@ -26,6 +26,7 @@ from accnp.runtime.records import Record, install_calls
 __all__ = ["arm", "put_in_place"]
 
 MOST = 4  # records of a function: each is looked at by calls that fit the ones behind it
+ROOM = 4096  # leaves and results: machine code lists them on the stack
 
 
 def put_in_place(function: type) -> Any:
@@ -54,6 +55,9 @@ def arm(
             words.argument(place, function, args, kwargs)
     except LookupError:
         return
+    inputs = entry.graph.inputs[len(entry.consts) :]
+    if [x.aval for x in inputs] != words.avals:
+        return  # another thread has changed a container since
     record = _record(now, entry, plan, words, len(args), list(kwargs))
     if record is None:
         return
@@ -73,6 +77,7 @@ class _Words:
     def __init__(self) -> None:
         self.words: list[int] = []
         self.leaves: list[bool] = []  # of the arguments: which are arrays
+        self.avals: list[Any] = []  # of the arguments
         self.keeps: list[Any] = []  # what the words refer to
 
     def argument(
@@ -90,7 +95,10 @@ class _Words:
 
     def same(self, value: Any) -> None:
         """A static value that never changes: the same object is the same value."""
-        if not isinstance(value, _STATIC):
+        kind = type(value)
+        # Classes of their own may compare by what can change.
+        found = [k for k in _STATIC if isinstance(value, k)]
+        if not any(kind.__hash__ is k.__hash__ and kind.__eq__ is k.__eq__ for k in found):
             raise LookupError(value)
         self.words += [SAME, self.object(value)]
 
@@ -98,14 +106,18 @@ class _Words:
         """An argument of arrays and numbers."""
         kind = type(value)
         if kind is Array:
-            self.words += [ARRAY, self.object(value._node.aval)]
+            aval = value._node.aval
+            self.words += [ARRAY, self.object(aval)]
+            self.avals.append(aval)
             self.leaves.append(True)
         elif kind in (float, int, bool):
-            dtype = as_node(value).aval.dtype
+            aval = as_node(value).aval
+            dtype = aval.dtype
             how = {"f": 1, "i": -1, "b": 0}.get(dtype.kind)
             if how is None or (how and dtype.itemsize not in (4, 8)):
                 raise LookupError(value)
             self.words += [NUMBER, id(kind), how * dtype.itemsize]
+            self.avals.append(aval)
             self.leaves.append(False)
         elif value is None:
             self.words += [SAME, id(None)]
@@ -172,6 +184,8 @@ def _record(
         if closed <= which < known and not words.leaves[which - closed]:
             return None  # a number: it has no buffer
         results.append((which - (which >= known) * len(plan.constants), aval))
+    if known + len(plan.constants) + len(results) > ROOM:
+        return None
     made, build = _Words(), None
     try:
         made.result(entry.out_spec._node, iter(results))
@@ -193,5 +207,5 @@ def _record(
         team=team,
         empty=[traces.tracing, *empty],
         same=same,
-        keeps=(entry, plan, words.keeps, made.keeps),
+        keeps=(entry, plan, walk, words.keeps, made.keeps),
     )

@@ -50,6 +50,7 @@ _caches: weakref.WeakKeyDictionary[Any, dict[Any, dict[Any, Entry]]] = weakref.W
 # must not enter behind.
 _entering = renewed(threading.RLock())
 _cleared = 0  # how often caches were
+_armed: weakref.WeakSet[JitFunction] = weakref.WeakSet()  # functions that have records
 
 
 class Entry:
@@ -371,6 +372,9 @@ def forget(caches: Iterable[dict[Any, Entry]]) -> None:
         for cache in caches:
             cache.clear()
         new_epoch()
+        for function in _armed:  # their records serve no longer, and hold programs and arrays
+            function._fast = ()
+        _armed.clear()
 
 
 def _arm(
@@ -383,6 +387,8 @@ def _arm(
         if made is None:
             return
         JitFunction.__call__ = made
+    with _entering:
+        _armed.add(function)
     armed.arm(function, entry, args, kwargs, key)
 
 
