@@ -325,6 +325,12 @@ def unhashable_static_error(function: str, argument: str, value: object) -> Valu
 
 def not_an_array_error(function: str, path: str, value: object) -> TypeError:
     """The exception for a leaf that is neither array nor number."""
+    dtype = getattr(value, "dtype", None)
+    if dtype is not None:
+        return TypeError(
+            f"{function}: argument {path} is an array of dtype {dtype}; only bool, integer, "
+            "floating and complex dtypes are valid; convert it, or mark it as static"
+        )
     return TypeError(
         f"{function}: argument {path} is not an array or a number; got {value!r} of type "
         f"{type(value).__name__}; pass numbers and arrays, or mark it as static"

@@ -219,3 +219,11 @@ def test_truth_has_both_parts_of_a_complex_number() -> None:
 def test_dtypes_that_are_none_name_the_function(function: str, call: Any) -> None:
     with pytest.raises(TypeError, match=rf"{function}: .*dtype=.*pass a dtype"):
         call()
+
+
+@pytest.mark.parametrize("dtype", ["i4,i4", "O", "S2", "U1", "M8[D]", "V3"])
+def test_arrays_of_other_dtypes_than_numbers_are_refused(dtype):
+    """Structured ones and bare bytes, too: no operation takes them."""
+    for make in (jnp.asarray, jnp.array, lambda x: jnp.add(x, 1)):
+        with pytest.raises(TypeError, match="not a valid array type"):
+            make(np.zeros(2, dtype))

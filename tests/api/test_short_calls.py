@@ -659,3 +659,19 @@ def test_closed_over_arrays_of_the_arguments_types_are_not_taken_for_them(python
     step = f(y, x)
     np.testing.assert_array_equal(step[0], X * 3 - X * (X + 1))
     assert python_calls == []
+
+
+def test_arguments_that_are_refused_after_many_calls_are_named():
+    f = jit(lambda x, k: x * k)
+    x = jnp.ones(3)
+    often(f, x, 2)
+    for bad in (np.array(["a"]), np.array([None]), np.zeros(2, "i4,i4"), np.longdouble(1)):
+        with pytest.raises(TypeError, match=r"jit\(.*argument k is an array of dtype"):
+            f(x, bad)
+        with pytest.raises(TypeError, match=r"jit\(.*argument k is an array of dtype"):
+            f(x, k=bad)
+    with pytest.raises(OverflowError, match=r"jit\(.*argument k: Python int .* to int32"):
+        f(x, 2**40)
+    with pytest.raises(OverflowError, match=r"argument x\['a'\]\[0\]: Python int"):
+        f({"a": [2**40]}, 1)
+    np.testing.assert_array_equal(np.asarray(f(x, 3)), 3)

@@ -16,7 +16,7 @@ from api.support import agree, agree_on_type, outcome, same, value_of
 
 import accnp
 import accnp.numpy as jnp
-from accnp import make_jaxpr
+from accnp import jit, make_jaxpr
 from accnp.api.elements import parts, ufuncs
 
 SPECIAL = np.array([-0.7, 0, 0.6, -0.0, np.inf, -np.inf, np.nan, 2.5, 1e-3], np.float32)
@@ -301,3 +301,21 @@ def test_python_integers_wrap_into_narrow_dtypes() -> None:
     same(jnp.uint8(1) * -1, jax.numpy.uint8(1) * -1)
     with pytest.raises(OverflowError, match="too large"):
         jnp.arange(3) + 2**31
+
+
+@pytest.mark.parametrize("container", [[1], (1, 2), {1}, {"a": 1}])
+@pytest.mark.parametrize("x", [2, [1, 2]])
+def test_operators_refuse_containers(container: Any, x: Any) -> None:
+    """Python would repeat a list by a number, and call a set unequal to an array."""
+    x = jnp.asarray(x)
+    for call in (
+        lambda: x * container,
+        lambda: container * x,
+        lambda: x == container,
+        lambda: container != x,
+        lambda: x < container,
+        lambda: container + x,
+        lambda: jit(lambda v: v * container)(x),
+    ):
+        with pytest.raises(TypeError, match=r"unsupported operand.*jnp\.asarray"):
+            call()

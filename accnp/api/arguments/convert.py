@@ -78,7 +78,7 @@ def as_node(x: Any, name: str = "jnp function") -> Node:
         return scalar_node(x)
     if isinstance(x, np.generic) and x.dtype.kind in "biufc":
         dtype = dtypes.canonicalize_dtype(x.dtype)
-        if dtype == x.dtype:
+        if dtype == x.dtype and dtypes.is_supported(dtype):
             return literal(x.item(), dtype, False)
     if isinstance(x, np.ndarray | np.generic):
         return numpy_node(np.asarray(x), name)
@@ -119,7 +119,7 @@ def numpy_node(x: np.ndarray, name: str = "asarray", copy: bool = True) -> Node:
         dtype = dtypes.canonicalize_dtype(given)
     except TypeError:
         dtype = None
-    if dtype is None or given.kind in "OSUMm":
+    if dtype is None or not dtypes.is_supported(dtype):
         raise TypeError(
             f"{name}: dtype {x.dtype} is not a valid array type; "
             "only bool, integer, floating and complex dtypes are"

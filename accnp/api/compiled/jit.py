@@ -159,7 +159,10 @@ class JitFunction:
                 if node.trace is not None and node.trace.active:
                     return None
             elif type(x) in _PLAIN:
-                node = as_node(x)
+                try:
+                    node = as_node(x)
+                except (TypeError, OverflowError):  # the general way says which argument it is
+                    return None
             else:
                 return self._quick(args, kwargs, False) if form is None else None
             nodes.append(node)

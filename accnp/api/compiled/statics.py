@@ -256,6 +256,7 @@ class Call:
 
         Raises:
             TypeError: a leaf is no array or number; the text has its path.
+            OverflowError: a Python int is beyond the default integers; so has this.
         """
         out = []
         name = f"{self.function.transform}({name})"
@@ -267,6 +268,10 @@ class Call:
                 out.append(as_node(x, name))
             except TypeError:
                 raise errors.not_an_array_error(name, self.names()[i], x) from None
+            except OverflowError as error:
+                raise OverflowError(
+                    f"{name}: argument {self.names()[i]}: {error}; use a float, or enable_x64"
+                ) from None
         return out
 
     def rebuild(self, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:

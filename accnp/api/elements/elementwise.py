@@ -241,7 +241,23 @@ def _remember(memory: dict[Any, Any], key: Any, value: Any) -> None:
     memory[key] = value
 
 
-_EQUALITY = {"equal": "==", "not_equal": "!="}
+_SIGNS = {
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//",
+    "remainder": "%", "divmod": "divmod()", "bitwise_and": "&", "bitwise_or": "|",
+    "bitwise_xor": "^", "left_shift": "<<", "right_shift": ">>", "equal": "==",
+    "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=",
+}  # fmt: skip
+
+
+def _left_to_other(name: str, x: Any, y: Any, other: Any) -> Any:
+    """NotImplemented, so that Python asks the other operand; containers are refused, as in jax:
+    Python would repeat a list by a number, and call all of them unequal to an array."""
+    if isinstance(other, list | tuple | set | dict):
+        raise TypeError(
+            f"unsupported operand type(s) for {_SIGNS[name]}: {type(x).__name__!r} and "
+            f"{type(y).__name__!r}; convert with jnp.asarray first"
+        )
+    return NotImplemented
 
 
 def make_binary(
@@ -284,12 +300,7 @@ def make_binary(
                 and not isinstance(y, accepts)
                 and not hasattr(y, "__jax_array__")
             ):
-                if name in _EQUALITY and isinstance(y, list | tuple):  # else Python says False
-                    raise TypeError(
-                        f"unsupported operand type(s) for {_EQUALITY[name]}: 'Array' and "
-                        f"{type(y).__name__!r}; convert with jnp.asarray first"
-                    )
-                return NotImplemented
+                return _left_to_other(name, x, y, y)
             try:
                 return slow(x, y)
             except Exception as error:
@@ -312,7 +323,7 @@ def make_binary(
                 result._node = record_known(found[0], (found[1], b))
                 return result
         if not isinstance(x, OPERANDS) and not hasattr(x, "__jax_array__"):
-            return NotImplemented
+            return _left_to_other(name, x, y, x)
         try:
             return slow(x, y)
         except Exception as error:
