@@ -186,7 +186,7 @@ numbers: each part's error in units of the last place of the modulus, arguments 
 ulp, for special and complex functions 4 or the peer's own error; sums and quotients of several
 functions (`sinc`, `logaddexp`) count as special, and so do those of `nn`. Rows beyond that say
 "over": `softmax`, where the rounding of the argument of exp counts as often as that is large,
-`gammaln`, `sph_harm_y` at their zeros. A dash: there is no such function, or it never returns.
+`sph_harm_y` at its zeros. A dash: there is no such function, or it never returns.
 `tests/test_accuracy.py` samples the same, allows rows that are over what their case in
 `benchmarks/accuracy_*.py` says, and sees that no function of the tables is left out.
 

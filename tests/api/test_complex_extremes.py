@@ -97,6 +97,15 @@ def test_powers_and_waves_of_huge_numbers_stay_where_they_belong(dtype):
         np.testing.assert_array_equal(np.asarray(got), want)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_powers_of_zero_are_those_of_numpy(dtype):
+    z = np.array([0j, complex(-0.0, 0.0), complex(0.0, -0.0)], dtype)[:, None]
+    w = np.array([0, 1, 0.5, 1 + 1j, -1, -0.5, -2, 1j, -np.inf], dtype)
+    with jnp.enable_x64(dtype == "complex128"), np.errstate(all="ignore"):
+        got = np.asarray(jnp.power(jnp.array(z), jnp.array(w)))
+        np.testing.assert_array_equal(got, np.power(z, w))
+
+
 @pytest.mark.parametrize(("dtype", "bits"), [("complex64", 23), ("complex128", 52)])
 def test_sinc_far_from_zero(dtype, bits):
     z = np.array([42 - 1.5e-12j, 18.87 - 22.12j, -815.9 + 0.7j, 0.25], dtype)

@@ -220,6 +220,8 @@ def test_products_overflow_only_where_the_whole_does(dtype, n):
             x = np.resize(np.array(pair, dtype), n)
             got = float(jnp.prod(jnp.array(x)))
             assert abs(abs(got) - 1) < 1e-3
+        assert jnp.prod(jnp.full(n, 1 / big, dtype)) == 0
+        assert jnp.prod(jnp.full(n, -0.125, dtype)) == (-0.125) ** n
         x = np.full(n, 1.5, dtype)
         tiny = np.finfo(dtype).smallest_subnormal * 4
         for edge in (0.0, -0.0, np.inf, -np.inf, np.nan, -tiny):

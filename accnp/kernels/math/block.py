@@ -148,12 +148,23 @@ def _float_product(b: Any, p: Any, n: Any, start: Any, fold: Fold) -> Any:
     info = np.finfo(np.float32 if t == F32 else np.float64)
     size = fabs(V(b, quick))
     good = (size >= float(info.tiny)) & (size < float("inf"))
+    nothing = V(b, quick).eq(0.0).v
 
     def zero_or_scaled() -> Any:
         place = find(b, p, n, ir.Constant(t, 0.0), t)
         some = b.icmp_signed("<", place, n)
-        known = b.and_(V(b, quick).eq(0.0).v, some)
-        return _unless(b, known, quick, lambda: _scaled_product(b, p, n, start))
+        known = b.and_(nothing, some)
+        return _unless(b, known, quick, shrunk_or_scaled)
+
+    def shrunk_or_scaled() -> Any:
+        """No order of numbers of at most 1 leaves more of them than the lanes did."""
+        largest = _lanes(b, p, n, start, [start], lambda s, x: [larger(s[0], b.fmul(x, x))])[0]
+        most = _halve(V(b, largest), 1, lambda x, y: V(b, larger(x.v, y.v)))
+        small = V(b, b.extract_element(most.v, _first())).eq(1.0).v
+        return _unless(b, b.and_(nothing, small), quick, lambda: _scaled_product(b, p, n, start))
+
+    def larger(x: Any, y: Any) -> Any:
+        return b.select(b.fcmp_ordered(">", y, x), y, x)
 
     return _unless(b, good.v, quick, zero_or_scaled)
 

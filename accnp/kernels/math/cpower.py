@@ -73,8 +73,9 @@ def _angle(num: V, den: V) -> Pair:
     q, q_lo = two_prod(c, num)
     d, d_lo = two_sum(den, q)
     d_lo = d_lo + q_lo
-    t = n / d
-    t_lo = (fma(-t, d, n) + (n_lo - t * d_lo)) / d
+    inverse = 1.0 / d
+    t = n * inverse
+    t_lo = (fma(-t, d, n) + (n_lo - t * d_lo)) * inverse
     # t + t w (w A(w) - 1/3), w = t^2, the factor as a pair
     w, w_lo = two_prod(t, t)
     w_lo = fma(t + t, t_lo, w_lo)
@@ -159,9 +160,9 @@ def cpow(x: C, y: C) -> C:
 
 
 def _edges(x: C, y: C, z: C) -> C:
+    """1 to the power 0; of zero, 0 or, as NumPy and jax have it, no number."""
     zero = x[0].eq(0.0) & x[1].eq(0.0)
-    to_zero = y[0] > 0.0
     none = y[0].eq(0.0) & y[1].eq(0.0)
-    re = where(zero & to_zero, 0.0, z[0])
-    im = where(zero & to_zero, 0.0, z[1])
+    of_zero = where(y[0] > 0.0, 0.0, x[0].const(float("nan")))
+    re, im = (where(zero, of_zero, part) for part in z)
     return where(none, 1.0, re), where(none, 0.0, im)

@@ -56,8 +56,9 @@ def log_pair(a: V) -> tuple[V, V]:
     t = int_to_float(e) + up
     # s = f / (2 + f) as a pair
     d, d_lo = two_sum(a.const(2.0), f)
-    s = f / d
-    s_lo = (fma(-s, d, f) - s * d_lo) / d
+    inverse = 1.0 / d
+    s = f * inverse
+    s_lo = (fma(-s, d, f) - s * d_lo) * inverse
     w, w_lo = two_prod(s, s)
     w_lo = fma(s + s, s_lo, w_lo)
     # log(1 + f) = 2 s + s w (2/3 + w T(w)); 2/3 + w T as a pair
