@@ -74,8 +74,6 @@ def test_what_is_refused():
     ref = accnp.new_ref(accnp.numpy.zeros(2))
     with pytest.raises(ValueError, match="must have the dtype of the reference, float32; got int"):
         ref[0] = accnp.numpy.int32(3)
-    with pytest.raises(NotImplementedError, match="used where it was made"):
-        accnp.jit(lambda: ref[0])()
     with pytest.raises(ValueError, match="must be a reference"):
         accnp.ref.get(3)
     accnp.free_ref(ref)
@@ -168,3 +166,125 @@ def test_tests_of_loops_read_and_write_nothing():
 
     with pytest.raises(NotImplementedError, match="while_loop: cond_fun must not write to ref"):
         accnp.lax.while_loop(more, lambda i: i + 1, 0)
+
+
+def handed_over(m):
+    """As an argument, by name, in a tree, in jit in jit, in a loop; closed over."""
+    np_, lax = m.numpy, m.lax
+
+    @m.jit
+    def add(r, x):
+        r["a"][0] += x
+        return r["a"][1] + r["b"][0]
+
+    def within(x):
+        r, s = m.new_ref(x), m.new_ref(x * 2)
+        got = add({"a": r, "b": s}, 1.0), add({"a": s, "b": r}, 2.0)
+
+        @m.jit
+        def closed(x):
+            r[1] += x
+            return r[0]
+
+        def body(i, c):
+            add({"a": r, "b": s}, 1.0)
+            return c + closed(2.0)
+
+        return got, lax.fori_loop(0, 3, body, 0.0), r[...], s[...]
+
+    r, s = m.new_ref(np_.arange(3.0)), m.new_ref(np_.arange(2.0))
+    first = add({"a": r, "b": s}, 5.0)
+    s[0] = 7.0
+
+    @m.jit
+    def named(*, r):
+        r[1] = s[0] + r[0]
+
+    named(r=r)
+    s[0] = 8.0
+    named(r=r)
+
+    def yes(r, x):
+        r[2] = x
+
+    lax.cond(s[0] > 1, yes, lambda r, x: None, r, 4.0)
+    m.jit(lambda i, r: lax.switch(i, [lambda r: None, lambda r: yes(r, r[0])], r))(1, r)
+    rows = m.new_ref(np_.arange(4.0))
+
+    def step(c, row):
+        row[...] = row[...] * 2 + c
+        return c + 1, row[...]
+
+    made = lax.scan(step, 0.0, rows)
+    x = np_.arange(2.0)
+    eager = within(np_.arange(3.0))
+    return first, r[...], s[...], made, rows[...], eager, m.jit(within)(np_.arange(3.0)), x
+
+
+def mapped(m):
+    r, s = m.new_ref(m.numpy.arange(6.0).reshape(2, 3)), m.new_ref(m.numpy.arange(2.0))
+
+    def f(r, x):
+        r[0] = r[1] * x + s[1]
+        return r[...]
+
+    return m.vmap(f, (1, 0))(r, m.numpy.arange(3.0)), r[...], s[...]
+
+
+def derivatives(m):
+    @m.jit
+    def scale(r, x):
+        r[0] = r[0] * x
+
+    def f(x, log):
+        r = m.new_ref(m.numpy.ones(2))
+        scale(r, x)
+        scale(r, x)
+        log[0] = m.lax.stop_gradient(x) * 3
+        return r[0]
+
+    log = m.new_ref(m.numpy.zeros(2))
+    return m.grad(f)(3.0, log), log[...]
+
+
+@pytest.mark.parametrize("program", [handed_over, mapped, derivatives])
+def test_handed_over(program):
+    test_like_jax(program)
+
+
+def refused(m):
+    """Calls, and what they raise in jax."""
+    kept = []
+    ref = m.new_ref(m.numpy.arange(3.0))
+    ended = m.errors.UnexpectedTracerError
+
+    def keep(r):
+        kept.append(r if isinstance(r, m.ref.Ref) else m.new_ref(r))
+        return 0.0
+
+    m.jit(keep)(m.numpy.ones(2))
+    m.lax.scan(lambda c, x: (c, keep(c)), 1.0, m.numpy.arange(2))
+    m.jit(lambda r: kept.append(r))(ref)
+    yield from ((lambda r=r: r[...], ended) for r in kept)
+    yield lambda: m.jit(lambda y: kept[0][0] + y)(1.0), ended
+    yield lambda: m.jit(lambda r: r)(ref), ValueError
+    yield lambda: m.jit(m.new_ref)(1.0), ValueError
+    yield lambda: m.jit(lambda a, b: a[0])(ref, ref), ValueError
+    yield lambda: m.jit(lambda a: a[0] + ref[0])(ref), ValueError
+    yield lambda: m.lax.scan(lambda c, x: (c, x), ref, m.numpy.arange(3)), ValueError
+    yield lambda: m.lax.scan(lambda c, x: (c, ref), 0, m.numpy.arange(3)), ValueError
+    yield lambda: m.lax.fori_loop(0, 3, lambda i, r: r, ref), ValueError
+    yield lambda: m.lax.cond(True, lambda: ref, lambda: ref), ValueError
+    yield lambda: m.vmap(lambda x: m.ref.set(ref, 0, x))(m.numpy.arange(2.0)), Exception
+
+
+@pytest.mark.parametrize("m", [accnp, jax])
+def test_references_that_cannot_be_there(m):
+    for call, error in refused(m):
+        with pytest.raises(error):
+            call()
+
+
+def test_a_reference_is_a_finite_sequence():
+    ref = accnp.new_ref(accnp.numpy.arange(3.0))
+    assert [float(x) for x in ref] == [0, 1, 2] == np.asarray(ref).tolist()

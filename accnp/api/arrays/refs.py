@@ -2,24 +2,25 @@
 
 In: arrays. Out: a `Ref`, whose content changes. A ref is a box for an array that never changes
 itself: writing puts an updated array into the box. A program that is being traced sees the order in
-which it does that; refs are therefore used in the trace in which they were made, and in the bodies
-of loops and branches there, whose programs take the content and return the new one.
+which it does that; what is traced inside of that (jit, vmap, bodies of loops and branches) takes
+the content and returns the new one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from accnp.api.arguments.convert import as_node
 from accnp.api.arguments.values import node_of
 from accnp.api.arrays.creation import zeros
 from accnp.api.arrays.ref_parts import At, Part, Slice, ds, read, updated
-from accnp.api.flow.bodies import Held
+from accnp.api.flow.bodies import Held, Reference
 from accnp.array import Array, wrap
-from accnp.errors import api_boundary
+from accnp.errors import UnexpectedTracerError, api_boundary
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import arg
-from accnp.ir.trace import state
+from accnp.ir.trace import Trace, state
 
 __all__ = [
     "AbstractRef", "Ref", "Slice", "addupdate", "ds", "empty_ref", "free_ref", "freeze", "get",
@@ -61,7 +62,7 @@ class AbstractRef:
         return f"Ref{{{self.inner_aval.str_short()}}}"
 
 
-class Ref:
+class Ref(Reference):
     """A box for an array: `ref[i]` reads, `ref[i] = x` writes. Made by `new_ref`.
 
     Shape and dtype are those of the content, and stay. Errors are those of arrays and `.at`: a
@@ -90,13 +91,17 @@ class Ref:
         here = state.abstract
         if here is self._home:
             return self
+        if self._home is not None and not self._home.active:
+            raise UnexpectedTracerError(
+                f"{function}: a reference was used after its trace had ended; got {self.aval!r}, "
+                f"made while tracing {self._home.info}; return its value from there, ref[...]"
+            )
         outer = here
         while outer is not self._home:
             if outer is None or outer.refs is None:
                 raise NotImplementedError(
-                    f"{function}: a reference is used where it was made, and in loops and branches "
-                    "there, not in another function that is traced (jit, vmap); got "
-                    f"{self.aval!r}; pass its value there and return the new one"
+                    f"{function}: a reference from outside cannot be used in this traced function; "
+                    f"got {self.aval!r}; pass its value there and return the new one"
                 )
             outer = outer.previous
         assert here is not None
@@ -104,6 +109,15 @@ class Ref:
         if id(self) not in here.refs:
             here.refs[id(self)] = Held(self, arg(self.type, here))
         return here.refs[id(self)]
+
+    def here(self, content: Array) -> Ref:
+        """What stands for this one in a function that is traced, with that content."""
+        return Ref(None, content)
+
+    @property
+    def home(self) -> Trace | None:
+        """The trace that made it; None for eager code."""
+        return self._home
 
     @property
     def type(self) -> Aval:
@@ -164,6 +178,10 @@ class Ref:
         return len(self.content)
 
     @api_boundary
+    def __iter__(self) -> Iterator[Array]:
+        return iter(get(self))
+
+    @api_boundary
     def __getitem__(self, idx: Any) -> Array:
         return get(self, idx)
 
@@ -192,8 +210,9 @@ def _checked(ref: Any, function: str) -> Any:
 def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Ref:
     """Make a mutable reference to an array.
 
-    Reading and writing by index works as for arrays and `.at`. Derivatives go through it. It is
-    used in the function that made it: `jit`, `vmap`, loops and branches take its value, not it.
+    Reading and writing by index works as for arrays and `.at`. Derivatives go through it. Functions
+    under `jit` and `vmap`, branches and rows of `scan` take it as an argument, and all of these and
+    loops may use one from outside; none of them may return it.
 
     Args:
         init_val: an array: the first content. It does not change itself.

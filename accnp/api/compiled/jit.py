@@ -22,7 +22,7 @@ from accnp.api.arguments.convert import as_node
 from accnp.api.compiled import misses
 from accnp.api.compiled.stages import Lowered, TracedStage
 from accnp.api.compiled.statics import Call, Options, Watched, resolve_static
-from accnp.api.flow.bodies import close
+from accnp.api.flow.bodies import Body, Reference, close, ref_contents, set_refs, with_refs
 from accnp.api.jaxprs.jaxpr import aval_of, closed_jaxpr
 from accnp.array import Array, is_traced, wrap
 from accnp.config import config, new_epoch
@@ -57,11 +57,14 @@ class Entry:
     """A traced signature: program, what it closes over, how results are put together, plan."""
 
     __slots__ = (
-        "consts", "graph", "hits", "out_avals", "out_spec", "placed", "plan", "plans", "single",
-        "watched",
+        "closed", "consts", "graph", "hits", "out_avals", "out_spec", "placed", "plan", "plans",
+        "single", "watched",
     )  # fmt: skip
 
-    def __init__(self, graph: Graph, consts: list[Node], out_spec: Any) -> None:
+    def __init__(
+        self, graph: Graph, consts: list[Node], out_spec: Any, closed: Sequence[Any] = ()
+    ) -> None:
+        self.closed = closed  # references from outside: inputs after all others, last outputs
         self.graph = graph
         self.consts = consts
         self.out_spec = out_spec
@@ -89,8 +92,13 @@ class Entry:
                 self.plans[device] = plan
         return plan
 
-    def put_together(self, results: Sequence[Node]) -> Any:
-        """The results as the function returned them."""
+    def put_together(self, results: Sequence[Node], call: Call) -> Any:
+        """The results as the function returned them; what is behind them goes into references."""
+        refs = [*call.refs, *self.closed]
+        if refs:
+            n = len(results) - len(refs)
+            set_refs(refs, results[n:], "jit")
+            results = results[:n]
         outs = [wrap(x) for x in results]
         return outs[0] if self.single else self.out_spec.unflatten(outs)
 
@@ -225,14 +233,14 @@ class JitFunction:
         call, entry, leaves = self.entry_of(args, kwargs)
         if state.abstract is None and any(_outer(x) for x in entry.consts):
             # A program that serves this call only: its operations are found again, it is not.
-            return entry.put_together(evaluate(entry.graph, leaves))
+            return entry.put_together(evaluate(entry.graph, leaves), call)
         if state.abstract is not None or any(_outer(x) for x in leaves):
             params = {"name": self._name, "jaxpr": entry.graph}
-            return entry.put_together(record_call("jit", leaves, params))
+            return entry.put_together(record_call("jit", leaves, params), call)
         given = call.donated(self._options)
         donated = [len(entry.consts) + i for i in given]
         plan = entry.load(self._options.fastmath or config.fastmath, donated, leaves)
-        if self._short and not bound() and not state.named:
+        if self._short and not bound() and not state.named and not (call.refs or entry.closed):
             plain = not (kwargs or self._has_static) and _PLAIN.issuperset(map(type, args))
             form = None if plain else self._form(args, kwargs, _ignored)
             avals = [x.aval for x in leaves[len(entry.consts) :]]
@@ -246,7 +254,7 @@ class JitFunction:
             for i, k in zip(given, donated):
                 call.leaves[i]._node = leaves[k]
             raise
-        return entry.put_together(results)
+        return entry.put_together(results, call)
 
     def entry_of(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Call, Entry, list[Node]]:
         """Return the traced signature of these arguments, made if it is new, and its inputs."""
@@ -257,17 +265,20 @@ class JitFunction:
             key = (*key, bound())
         if state.named:
             key = (*key, "named")
+        if call.refs:
+            key = (*key, tuple([isinstance(x, Reference) for x in call.leaves]))
         began = _cleared
         entry = self._cache.get(key)
         if entry is None:
             misses.tell(self._fun, call, key[1], self._cache)
             entry = self._trace(call, [x.aval for x in nodes])
             entry.watched = (Watched(self._fun, call.static) or None) if call.static else None
-            if not any(_outer(x) for x in entry.consts):
+            if not any(_outer(x) for x in entry.consts) and not any(r.home for r in entry.closed):
                 _enter(self._cache, key, entry, began)
         elif entry.watched is not None:
             entry.watched.check(self._name, self._parameter)
-        return call, entry, [*entry.consts, *nodes]
+        call.check_refs(entry.closed, self._name)
+        return call, entry, [*entry.consts, *nodes, *ref_contents(entry.closed, "jit")]
 
     def _split(self, args: tuple, kwargs: dict[str, Any]) -> Call:
         numbers, names = self._static_numbers, self._static_names
@@ -307,20 +318,27 @@ class JitFunction:
 
     def _trace(self, call: Call, avals: Sequence[Any]) -> Entry:
         out_spec: Any = None
+        closed: dict[int, Any] = {}
 
         def on_nodes(leaves: list[Node]) -> list[Node]:
             nonlocal out_spec
-            args, kwargs = call.rebuild([wrap(x) for x in leaves])
+            assert state.abstract is not None
+            state.abstract.refs = closed
+            values, refs = call.inner(leaves)
+            args, kwargs = call.rebuild(values)
             result = self._fun(*args, **kwargs)
             flat, out_spec = flatten_arrays(result)
-            return [
+            outs = [
                 _result_node(x, result, i, f"{self.transform}({self._name})")
                 for i, x in enumerate(flat)
             ]
+            return [*outs, *ref_contents(refs, "jit")]
 
         graph = trace(on_nodes, avals, of=self._fun, transform=self.transform, names=call.names())
-        consts = close([graph])
-        return Entry(graph, consts, out_spec)
+        held = list(closed.values())
+        refs = [h.ref for h in held]
+        graph = with_refs(Body(graph, out_spec, held), refs)
+        return Entry(graph, close([graph]), out_spec, refs)
 
     # --- jax's stages ---
 
@@ -329,6 +347,11 @@ class JitFunction:
         """Trace for these arguments (arrays or ShapeDtypeStructs): the stage that has the jaxpr."""
         call = self._split(args, kwargs)
         entry = self._trace(call, [aval_of(x, self._name) for x in call.leaves])
+        if entry.closed:
+            raise NotImplementedError(
+                f"jit({self._name}).trace: a function that uses references from outside has no "
+                f"stages; got one of type {entry.closed[0].aval}; call it"
+            )
         return TracedStage(self, entry, call, closed_jaxpr(entry.graph))
 
     @api_boundary
@@ -409,6 +432,11 @@ def _result_node(x: Any, result: Any, i: int, name: str) -> Node:
         return as_node(x, name)
     except TypeError:
         path = leaf_names(result, "")[i]
+        if isinstance(x, Reference):
+            raise ValueError(
+                f"{name}: the function returned a reference, at output{path}; got {x.aval!r}; "
+                "return its value, ref[...]"
+            ) from None
         raise TypeError(
             f"{name}: the function returned a value that is not an array or a number at "
             f"output{path}; got {x!r} of type {type(x).__name__}; "

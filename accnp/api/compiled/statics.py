@@ -15,7 +15,8 @@ from typing import Any
 from accnp import errors
 from accnp.api.arguments.convert import as_node
 from accnp.api.compiled.parameters import argument_names
-from accnp.array import Array
+from accnp.api.flow.bodies import Reference, ref_contents
+from accnp.array import Array, wrap
 from accnp.ir.node import Node
 from accnp.pytree import flatten_arrays
 from accnp.trace_fn import function_place
@@ -232,6 +233,7 @@ class Call:
         "function",
         "kwargs",
         "leaves",
+        "refs",
         "spec",
         "static",
     )
@@ -250,6 +252,7 @@ class Call:
         self.dynamic, self.dynamic_kw = dynamic, dynamic_kw
         self.static = static
         self.leaves, self.spec = flatten_arrays((dynamic, dynamic_kw))
+        self.refs: Sequence[Any] = ()  # the leaves that are references, once there are nodes
 
     def nodes(self, name: str) -> list[Node]:
         """The leaves as nodes.
@@ -259,10 +262,15 @@ class Call:
             OverflowError: a Python int is beyond the default integers; so has this.
         """
         out = []
+        self.refs = ()
         name = f"{self.function.transform}({name})"
         for i, x in enumerate(self.leaves):
             if type(x) is Array:
                 out.append(x._node)
+                continue
+            if isinstance(x, Reference):
+                self.refs = [*self.refs, x]
+                out += ref_contents([x], name)
                 continue
             try:
                 out.append(as_node(x, name))
@@ -273,6 +281,26 @@ class Call:
                     f"{name}: argument {self.names()[i]}: {error}; use a float, or enable_x64"
                 ) from None
         return out
+
+    def inner(self, leaves: Sequence[Node]) -> tuple[list[Any], list[Any]]:
+        """What the function sees of its leaves while it is traced; the references among it."""
+        values: list[Any] = [wrap(x) for x in leaves]
+        if not self.refs:
+            return values, []
+        pairs = zip(self.leaves, values, strict=True)
+        values = [x.here(v) if isinstance(x, Reference) else v for x, v in pairs]
+        return values, [x for x in values if isinstance(x, Reference)]
+
+    def check_refs(self, closed: Sequence[Any], name: str) -> None:
+        """Refuse a reference that comes in twice: two names of one place would hide a write."""
+        seen = {id(r) for r in closed}
+        for ref in self.refs:
+            if id(ref) in seen:
+                raise ValueError(
+                    f"{self.function.transform}({name}): a reference can be handed over once, and "
+                    f"not be closed over besides; got {ref.aval!r} twice; pass it once"
+                )
+            seen.add(id(ref))
 
     def rebuild(self, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
         """The function's arguments with other leaves."""

@@ -303,7 +303,7 @@ def checkpoint(
             "differentiated": False,
             "policy": policy,
         }
-        return entry.put_together(items(record(OPS["remat2"], tuple(leaves), params)))
+        return entry.put_together(items(record(OPS["remat2"], tuple(leaves), params)), call)
 
     return checkpointed
 

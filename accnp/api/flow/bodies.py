@@ -3,6 +3,7 @@ closed graphs, or clear errors."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,9 +19,10 @@ from accnp.pytree import PyTreeDef, flatten_arrays, leaf_names, mismatch
 from accnp.trace_fn import function_place, trace
 
 __all__ = [
-    "Body", "Held", "Loop", "as_leaves", "carried", "check_branches", "check_carry",
+    "Body", "Held", "Loop", "Reference", "as_leaves", "carried", "check_branches", "check_carry",
     "check_result", "close", "forwarded", "promoted", "record_body", "ref_contents", "refs_of",
-    "same_type", "set_refs", "type_text", "values", "with_inputs", "with_refs",
+    "row_refs", "same_type", "set_refs", "type_text", "values", "with_inputs", "with_refs",
+    "without_refs",
 ]  # fmt: skip
 
 
@@ -45,6 +47,21 @@ class Body:
         return leaf_names(self.spec.unflatten(range(len(self.avals))), root)
 
 
+class Reference:
+    """What references are to functions that are traced: `Ref` has the methods."""
+
+    __slots__ = ()
+
+    @property
+    def aval(self) -> Any:
+        """The type."""
+        raise NotImplementedError
+
+    def here(self, content: Any) -> Any:
+        """What stands for this one in a function that is traced, with that content."""
+        raise NotImplementedError
+
+
 class Held:
     """A reference from outside in the body of a loop or a branch.
 
@@ -60,6 +77,58 @@ class Held:
         self.ref = ref
         self.leaf = leaf
         self.content = wrap(leaf)
+
+
+def without_refs(
+    fns: Sequence[Callable[..., Any]], operands: tuple, name: str
+) -> tuple[Sequence[Callable[..., Any]], tuple]:
+    """Functions of those leaves of the operands that are no references, and these leaves; the
+    references are closed over. As they came where there are none."""
+    given, spec = flatten_arrays(operands)
+    refs = [x for x in given if isinstance(x, Reference)]
+    if not refs:
+        return fns, operands
+    if len({id(x) for x in refs}) < len(refs):
+        raise ValueError(f"{name}: a reference can be handed over once; got {refs}; pass it once")
+
+    def of_rest(fn: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(fn)
+        def closed(*rest: Any) -> Any:
+            left = iter(rest)
+            return fn(
+                *spec.unflatten([x if isinstance(x, Reference) else next(left) for x in given])
+            )
+
+        return closed
+
+    return [of_rest(fn) for fn in fns], tuple([x for x in given if not isinstance(x, Reference)])
+
+
+def row_refs(f: Any, xs: Any, name: str) -> tuple[Any, Any, Callable[[Any], Any]] | None:
+    """For rows of references: a step on rows of their contents that returns new ones besides, the
+    contents, and what puts the new ones into the references; None where there are none."""
+    given, spec = flatten_arrays(xs)
+    refs = [x for x in given if isinstance(x, Reference)]
+    if not refs:
+        return None
+    contents = iter(ref_contents(refs, name))
+    rows = [wrap(next(contents)) if isinstance(x, Reference) else x for x in given]
+
+    @functools.wraps(f)
+    def step(carry: Any, row: Any) -> Any:
+        pairs = zip(given, flatten_arrays(row)[0], strict=True)
+        leaves = [x.here(r) if isinstance(x, Reference) else r for x, r in pairs]
+        carry, y = f(carry, spec.unflatten(leaves))
+        return carry, (
+            y,
+            [wrap(ref_contents([x], name)[0]) for x in leaves if isinstance(x, Reference)],
+        )
+
+    def put(made: Any) -> Any:
+        set_refs(refs, [x._node for x in made[1]], name)
+        return made[0]
+
+    return step, spec.unflatten(rows), put
 
 
 def refs_of(bodies: Sequence[Body]) -> list[Any]:
@@ -143,6 +212,12 @@ def record_body(
         if refs and state.abstract is not None:
             state.abstract.refs = held
         leaves, out_spec = flatten_arrays(fn(*spec.unflatten([wrap(n) for n in nodes])))
+        for x in leaves:
+            if isinstance(x, Reference):
+                raise ValueError(
+                    f"{name}: a reference cannot be returned; got {x.aval!r}; return its value, "
+                    "ref[...]"
+                )
         return [as_node(x, name) for x in leaves]
 
     graph = trace(on_nodes, avals, of=of, transform=name, names=names)
@@ -189,6 +264,11 @@ def as_leaves(tree: Any, name: str, root: str) -> tuple[list[Node], PyTreeDef]:
     leaves, spec = flatten_arrays(tree)
     nodes = []
     for i, x in enumerate(leaves):
+        if isinstance(x, Reference):
+            path = leaf_names(tree, root)[i]
+            raise ValueError(
+                f"{name}: a reference cannot be carried; got {x.aval!r} at {path}; close over it"
+            )
         try:
             nodes.append(as_node(x, name))
         except TypeError:
@@ -363,7 +443,8 @@ def check_result(name: str, fn: Any, spec: PyTreeDef, avals: Sequence[Aval], bod
     """Compare what a function of two values returns with what it has to fold.
 
     Raises:
-        TypeError: the structures or the types differ; the text has the path and both types.
+        IncompatibleShapesError: the structures or the types differ; the text has the path and both
+        types.
     """
     place = function_place(fn)
     where = f"{place[0]} at {place[1]}:{place[2]}"
@@ -371,7 +452,7 @@ def check_result(name: str, fn: Any, spec: PyTreeDef, avals: Sequence[Aval], bod
     outs, out_spec = _shown(body.spec, body.avals)
     if spec != out_spec:
         ours, theirs = _types(spec, avals), _types(out_spec, outs)
-        raise TypeError(
+        raise errors.IncompatibleShapesError(
             f"{name}: the function must return the structure of each of its arguments; "
             f"{_difference(name, ours, theirs, ('an argument', 'the result'))} ({where})"
         )
@@ -381,4 +462,4 @@ def check_result(name: str, fn: Any, spec: PyTreeDef, avals: Sequence[Aval], bod
         if not same_type(a, b)
     ]
     if wrong:
-        raise TypeError(f"{name}: {'; '.join(wrong)} ({where})")
+        raise errors.IncompatibleShapesError(f"{name}: {'; '.join(wrong)} ({where})")

@@ -21,6 +21,7 @@ from accnp.api.flow.bodies import (
     values,
     with_inputs,
     with_refs,
+    without_refs,
 )
 from accnp.api.flow.remembered import remembered
 from accnp.array import is_traced, wrap
@@ -162,6 +163,7 @@ class _Branches:
 def _choose(
     name: str, choice: Node, labels: Sequence[str], fns: Sequence[Any], operands: tuple
 ) -> Any:
+    fns, operands = without_refs(fns, operands, name)
     leaves, spec = as_leaves(operands, name, "operands")
     avals = [x.aval for x in leaves]
     recorded = remembered(

@@ -22,6 +22,7 @@ from accnp.api.flow.bodies import (
     record_body,
     ref_contents,
     refs_of,
+    row_refs,
     set_refs,
     values,
     with_inputs,
@@ -321,6 +322,11 @@ def scan(
         Array([0, 0, 1, 3], dtype=int32, weak_type=True)
     """
     _callable("scan", f=f)
+    boxes = row_refs(f, xs, "scan")
+    if boxes is not None:
+        step, rows, put = boxes
+        final, made = scan(step, init, rows, length, reverse, unroll)
+        return final, put(made)
     both = argument_names(f, (init, xs), {})
     n = flatten_arrays(init)[1].num_leaves
     return run_scan(Loop("scan", f, both[:n], both[n:]), f, init, xs, length, reverse, unroll)
@@ -440,7 +446,7 @@ def _scan_length(rows: Sequence[Aval], length: Any) -> int:
         node = getattr(length, "_node", None)
         if node is not None and is_traced(node):
             raise conversion_error("index", node, "scan (length)")
-        length = operator.index(length)
+        length = int(length)
         if length < 0:
             raise ValueError(f"scan: length must not be negative; got {length}")
         if any(n != length for n in lengths):

@@ -3,6 +3,7 @@ arrays."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ from accnp.api.compiled.parameters import argument_names
 from accnp.api.flow.bodies import Loop, as_leaves, close, record_body, same_type, type_text
 from accnp.api.flow.loops import run_scan
 from accnp.array import wrap
-from accnp.errors import KeyArrayError, api_boundary
+from accnp.errors import IncompatibleShapesError, KeyArrayError, api_boundary
 from accnp.ir.aval import make_aval
 from accnp.ir.graph import evaluate
 from accnp.ir.node import Node
@@ -53,6 +54,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     if batch_size is None:
         return run(f, xs)
     rows, spec = as_leaves(xs, "map", "xs")
+    batch_size = operator.index(batch_size)
     if batch_size < 0:
         raise ValueError(f"map: batch_size must not be negative; got {batch_size}")
     shapes = [a.shape for a in spec.shown_leaves([x.aval for x in rows])]
@@ -147,7 +149,7 @@ def associative_scan(
         right = spec.unflatten([wrap(x) for x in b])
         out, out_spec = flatten_arrays(fn(left, right))
         if out_spec != spec:
-            raise TypeError(
+            raise IncompatibleShapesError(
                 "associative_scan: fn must return the structure of its arguments; "
                 f"got {out_spec}, needs {spec}"
             )

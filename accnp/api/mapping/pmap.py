@@ -35,7 +35,9 @@ class _Rows(Mapping):
         super().__init__("pmap", *args, first=True)
         self.devices = tuple(where)
 
-    def run(self, graph: Graph, xs: Sequence[Node], size: int) -> Sequence[tuple[Node, bool]]:
+    def run(
+        self, graph: Graph, xs: Sequence[Node], flags: Sequence[bool], size: int
+    ) -> Sequence[tuple[Node, bool]]:
         """Run the program of one device, its collectives included, on rows of the operands.
 
         An engine of several machines has all it needs here: that program, the operands with their
@@ -48,7 +50,8 @@ class _Rows(Mapping):
                 "ACCNP_NUM_CPU_DEVICES"
             )
         where = self.devices[:size]
-        return [(put_node(x, where), batched) for x, batched in super().run(graph, xs, size)]
+        made = super().run(graph, xs, flags, size)
+        return [(put_node(x, where), batched) for x, batched in made]
 
 
 class _Mapped(JitFunction):

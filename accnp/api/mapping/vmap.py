@@ -9,12 +9,14 @@ from typing import Any
 from accnp import errors
 from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.compiled.parameters import leaf_paths, positional_argument_names
+from accnp.api.flow.bodies import Body, Reference, ref_contents, set_refs, with_refs
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.aval import make_aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.ir.trace import state
 from accnp.key_array import PRNGKeyArray
 from accnp.pytree import PyTreeDef, broadcast_prefix, tree_flatten, tree_structure
 from accnp.trace_fn import trace
@@ -102,6 +104,8 @@ class _Leaf:
         self.key = _is_key(value)
         if self.key:
             value = value._base
+        if isinstance(value, Reference):
+            value = wrap(ref_contents([value], transform)[0])
         try:
             self.node = value._node if type(value) is Array else as_node(value, transform)
         except TypeError:
@@ -123,6 +127,8 @@ class _Leaf:
 
     def value(self, example: Node) -> Any:
         """What the function sees of one example."""
+        if isinstance(self.given, Reference):
+            return self.given.here(wrap(example))
         return _like(self.given, example)
 
     def __str__(self) -> str:
@@ -171,14 +177,14 @@ class _Arguments:
         self.keywords = keywords
         self.mapped = mapped
 
-    def for_one(self, examples: Sequence[Node]) -> tuple[list[Any], dict[str, Any]]:
+    def for_one(self, examples: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
         """The arguments with one example in place of what is mapped.
 
         What is not mapped is handed on as it is; it may be no array at all.
         """
         leaves = list(self.every)
         for leaf, x in zip(self.mapped, examples, strict=True):
-            leaves[leaf.place] = leaf.value(x)
+            leaves[leaf.place] = x
         values, at = [], 0
         for structure in self.structures:
             values.append(structure.unflatten(leaves[at : at + structure.num_leaves]))
@@ -238,18 +244,35 @@ class Mapping:
         out: Any = None
         found: list[Any] = []
         structure = _LEAF
+        closed: dict[int, Any] = {}
+        boxes = [leaf for leaf in mapped if isinstance(leaf.given, Reference)]
 
         def one(examples: list[Node]) -> list[Node]:
             nonlocal out, found, structure
-            some, more = given.for_one(examples)
+            assert state.abstract is not None
+            state.abstract.refs = closed
+            values = [leaf.value(x) for leaf, x in zip(mapped, examples, strict=True)]
+            some, more = given.for_one(values)
             out = self.fun(*some, **more)
             found, structure = _flatten(out)
-            return [self._result(x, i, out, structure) for i, x in enumerate(found)]
+            outs = [self._result(x, i, out, structure) for i, x in enumerate(found)]
+            inner = [x for x in values if isinstance(x, Reference)]
+            return [*outs, *ref_contents(inner, self.transform)]
 
         names = [leaf.name for leaf in mapped]
         with bind(self.axis_name, size):
             graph = trace(one, avals, of=self.fun, transform=self.transform, names=names)
-        pairs = self.run(graph, xs, size)
+        held = list(closed.values())
+        refs = [h.ref for h in held]
+        flags = [True] * len(xs)
+        if refs:
+            graph = with_refs(Body(graph, structure, held), refs)
+            xs += ref_contents(refs, self.transform)
+            flags += [False] * len(refs)
+        pairs = self.run(graph, xs, flags, size)
+        if boxes or refs:
+            self._put(boxes, refs, pairs[len(found) :], size)
+            pairs = pairs[: len(found)]
         axes = _broadcast(self.transform, "out_axes", self.out_axes, out, structure)
         outs = []
         for i, (x, batched) in enumerate(pairs):
@@ -265,13 +288,31 @@ class Mapping:
             outs.append(_like(found[i], x))
         return structure.unflatten(outs)
 
-    def run(self, graph: Graph, xs: Sequence[Node], size: int) -> Sequence[tuple[Node, bool]]:
-        """Record the program of one example for all, given their operands with the axis in front.
+    def _put(
+        self, boxes: Sequence[_Leaf], refs: Sequence[Any], made: Sequence[Any], size: int
+    ) -> None:
+        """Put into references what the examples made of them."""
+        for leaf, (x, batched) in zip(boxes, made, strict=False):
+            set_refs([leaf.given], [move_axis(spread(x, batched, size), 0, leaf.axis)], "vmap")
+        for ref, (x, batched) in zip(refs, made[len(boxes) :], strict=True):
+            if batched:
+                raise ValueError(
+                    f"{self.transform}: what differs between the examples cannot be written to a "
+                    f"reference that all share; got {ref.aval!r}; map the reference too, as an "
+                    "argument"
+                )
+            set_refs([ref], [x], self.transform)
+
+    def run(
+        self, graph: Graph, xs: Sequence[Node], flags: Sequence[bool], size: int
+    ) -> Sequence[tuple[Node, bool]]:
+        """Record the program of one example for all, given their operands; those that `flags` name
+        have the axis in front.
 
         Returns each result, and whether it has the axis in front.
         """
         tools = TOOLS if self.axis_name is None else Tools(self.axis_name)
-        return batched_outputs(graph, xs, [True] * len(xs), size, tools)
+        return batched_outputs(graph, xs, flags, size, tools)
 
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Arguments:
         transform, in_axes = self.transform, self.in_axes
