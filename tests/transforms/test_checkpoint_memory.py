@@ -49,7 +49,7 @@ def meter(monkeypatch: pytest.MonkeyPatch) -> Meter:
     return meter
 
 
-ROWS, WIDTH, DEPTH = 256, 32, 10
+ROWS, WIDTH, DEPTH = 1024, 32, 10  # more than eager records take, whose buffers are not met here
 UNIT = ROWS * WIDTH * 4  # bytes of one activation
 
 

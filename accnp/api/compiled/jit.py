@@ -21,7 +21,7 @@ from accnp import engine, errors
 from accnp.api.arguments.convert import as_node
 from accnp.api.compiled import misses
 from accnp.api.compiled.stages import Lowered, TracedStage
-from accnp.api.compiled.statics import Call, Options, Watched, resolve_static
+from accnp.api.compiled.statics import Call, Options, Watched, resolve_static, result_node
 from accnp.api.flow.bodies import Body, Reference, close, ref_contents, set_refs, with_refs
 from accnp.api.jaxprs.jaxpr import aval_of, closed_jaxpr
 from accnp.array import Array, is_traced, wrap
@@ -33,7 +33,7 @@ from accnp.ir.graph import Graph, evaluate
 from accnp.ir.node import CONST, EMPTY, Node, const
 from accnp.ir.trace import state, tracing
 from accnp.primitives.control import call as record_call
-from accnp.pytree import flatten_arrays, leaf_names, take
+from accnp.pytree import flatten_arrays, take
 from accnp.runtime import device as devices
 from accnp.trace_fn import conversion_error, function_place, trace
 from accnp.transforms.axes import bound
@@ -329,7 +329,7 @@ class JitFunction:
             result = self._fun(*args, **kwargs)
             flat, out_spec = flatten_arrays(result)
             outs = [
-                _result_node(x, result, i, f"{self.transform}({self._name})")
+                result_node(x, result, i, f"{self.transform}({self._name})")
                 for i, x in enumerate(flat)
             ]
             return [*outs, *ref_contents(refs, "jit")]
@@ -425,23 +425,6 @@ def _ignored(x: Any) -> None:
 def _outer(node: Node) -> bool:
     """Whether a node belongs to a trace that is still recording (jit, vmap or grad)."""
     return node.trace is not None and (node.trace.active or is_traced(node))
-
-
-def _result_node(x: Any, result: Any, i: int, name: str) -> Node:
-    try:
-        return as_node(x, name)
-    except TypeError:
-        path = leaf_names(result, "")[i]
-        if isinstance(x, Reference):
-            raise ValueError(
-                f"{name}: the function returned a reference, at output{path}; got {x.aval!r}; "
-                "return its value, ref[...]"
-            ) from None
-        raise TypeError(
-            f"{name}: the function returned a value that is not an array or a number at "
-            f"output{path}; got {x!r} of type {type(x).__name__}; "
-            "return arrays, numbers, None, and containers of them"
-        ) from None
 
 
 @errors.api_boundary

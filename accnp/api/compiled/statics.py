@@ -18,10 +18,10 @@ from accnp.api.compiled.parameters import argument_names
 from accnp.api.flow.bodies import Reference, ref_contents
 from accnp.array import Array, wrap
 from accnp.ir.node import Node
-from accnp.pytree import flatten_arrays
+from accnp.pytree import flatten_arrays, leaf_names
 from accnp.trace_fn import function_place
 
-__all__ = ["Call", "Options", "Watched", "resolve_static"]
+__all__ = ["Call", "Options", "Watched", "resolve_static", "result_node"]
 
 
 class Options:
@@ -341,3 +341,20 @@ class Call:
 
     def _is_named(self, number: int, names: tuple[str, ...]) -> bool:
         return bool(names) and self.function._parameter(number) in names
+
+
+def result_node(x: Any, result: Any, i: int, name: str) -> Node:
+    try:
+        return as_node(x, name)
+    except TypeError:
+        path = leaf_names(result, "")[i]
+        if isinstance(x, Reference):
+            raise ValueError(
+                f"{name}: the function returned a reference, at output{path}; got {x.aval!r}; "
+                "return its value, ref[...]"
+            ) from None
+        raise TypeError(
+            f"{name}: the function returned a value that is not an array or a number at "
+            f"output{path}; got {x!r} of type {type(x).__name__}; "
+            "return arrays, numbers, None, and containers of them"
+        ) from None
