@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp.errors import IncompatibleShapesError
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.kernel import Operand
 from accnp.ir.node import Node
@@ -112,7 +113,7 @@ def _pad_infer(x: Aval, value: Aval, *, padding_config: Any) -> Aval:
             f"got {x.dtype.name}, {value.dtype.name}."
         )
     if len(padding_config) != x.ndim or value.ndim != 0:
-        raise TypeError(
+        raise IncompatibleShapesError(
             f"pad: padding_config needs one (low, high, interior) for each axis of shape {x.shape} "
             f"and a rank-0 padding value; got {padding_config} and shape {value.shape}"
         )

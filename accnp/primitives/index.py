@@ -238,6 +238,12 @@ def _gather_infer(x: Aval, starts: Aval, **p: Any) -> Aval:
     fits = len(sizes) == x.ndim and all(0 <= s <= n for s, n in zip(sizes, x.shape, strict=True))
     if not fits and 0 not in x.shape:
         raise TypeError(f"gather: slice_sizes {sizes} do not fit into shape {x.shape}")
+    wide = [d for d in dims.collapsed_slice_dims if sizes[d] > 1]
+    if wide:
+        raise TypeError(
+            f"gather: windows of collapsed axes have size 1; got {dims.collapsed_slice_dims} "
+            f"with slice_sizes {sizes}; leave axis {wide[0]} out"
+        )
     kept = [sizes[d] for d in _kept(x.ndim, dims)]
     if len(kept) != len(dims.offset_dims):
         raise TypeError(

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp.errors import IncompatibleShapesError
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import Op, o, register
@@ -37,7 +38,7 @@ def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
 
 def _broadcast_infer(x: Aval, *, shape: Any, broadcast_dimensions: Any) -> Aval:
     if len(broadcast_dimensions) != x.ndim:
-        raise ValueError(
+        raise IncompatibleShapesError(
             f"broadcast_in_dim: operand of rank {x.ndim} needs {x.ndim} broadcast_dimensions; "
             f"got {broadcast_dimensions}"
         )

@@ -247,3 +247,35 @@ def test_glu_one_hot_logsumexp() -> None:
     agree(nn.gelu, jax.nn.gelu, F, approximate=False)
     agree(nn.softmax, jax.nn.softmax, F, axis=0, where=B)
     agree(nn.logmeanexp, jax.nn.logmeanexp, F, axis=1)
+
+
+def wrong_calls(m: Any, np_: Any) -> Any:
+    """Calls that jax refuses."""
+    lax, one, two = m.lax, np_.ones(2), np_.ones((2, 3))
+    dims = lax.GatherDimensionNumbers((), (0,), (0,))
+    return [
+        lambda: lax.gather(one, np_.zeros((1, 1), int), dims, (2,)),
+        lambda: lax.broadcasted_iota(int, (2, 3), -1),
+        lambda: lax.full((2,), one),
+        lambda: lax.bitcast_convert_type(one, bool),
+        lambda: lax.collapse(two, 1, 0),
+        lambda: lax.broadcast_in_dim(one, (2, 3), (0, 1)),
+        lambda: lax.pad(one, one, [(1, 1, 0)]),
+        lambda: lax.map(abs, one, batch_size=2.0),
+        lambda: lax.custom_linear_solve(lambda x: x[:1], one, lambda mv, b: b),
+        lambda: lax.custom_linear_solve(lambda x: x, one, lambda mv, b: (b, 1)),
+        lambda: lax.associative_scan(lambda a, b: (a[0],), (one, one)),
+        lambda: m.nn.one_hot(np_.arange(2), -1),
+        lambda: m.scipy.stats.mode(one, nan_policy="x"),
+        lambda: m.scipy.stats.sem(one, nan_policy="x"),
+    ]
+
+
+def test_wrong_calls_raise_what_jax_raises() -> None:
+    for ours, theirs in zip(wrong_calls(accnp, jnp), wrong_calls(jax, jax.numpy), strict=True):
+        with pytest.raises((TypeError, ValueError)) as wanted:
+            theirs()
+        with pytest.raises(wanted.type):
+            ours()
+    agree(accnp.scipy.stats.poisson.pmf, jax.scipy.stats.poisson.pmf, F, 2.0)
+    assert lax.scan(lambda c, x: (c + 1, x), 0, length=3.0)[0] == 3  # type: ignore[arg-type]

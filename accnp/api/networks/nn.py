@@ -22,7 +22,7 @@ from accnp.api.elements.elementwise import inexact
 from accnp.api.folds import reductions as red
 from accnp.api.folds.statistics import logsumexp
 from accnp.array import Array
-from accnp.errors import api_boundary
+from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 
@@ -209,7 +209,9 @@ def one_hot(x: Any, num_classes: Any, *, dtype: Any = None, axis: int = -1) -> A
     """
     n = as_int(num_classes, "one_hot", "num_classes", "shape")
     if n < 0:
-        raise ValueError(f"one_hot: num_classes cannot be negative; got {n}; pass 0 or more")
+        raise IncompatibleShapesError(
+            f"one_hot: num_classes cannot be negative; got {n}; pass 0 or more"
+        )
     return _one_hot(x, n, dtype, axis)
 
 

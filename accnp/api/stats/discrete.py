@@ -35,7 +35,8 @@ __all__ = [
 
 
 def _inside(test: Any, k: Any, f: Any, safe: Any = 1.0) -> Any:
-    """f(k) where a test holds, -inf elsewhere. As in jax, k need not be a whole number."""
+    """f(k) where a test holds, -inf elsewhere. As in jax, k need not be a whole number, but for
+    Poisson's."""
     return where(test, f(where(test, k, safe)), -np.inf)
 
 
@@ -98,7 +99,9 @@ def _poisson_entropy(mu: Any) -> Any:
 
 poisson = declare(
     "poisson", "the Poisson distribution", "mu", "k", "loc=0",
-    logpmf=lambda k, mu: _inside(k >= 0, k, lambda v: sp.xlogy(v, mu) - sp.gammaln(v + 1) - mu),
+    logpmf=lambda k, mu: _inside(
+        (k >= 0) & (k == uf.floor(k)), k, lambda v: sp.xlogy(v, mu) - sp.gammaln(v + 1) - mu
+    ),
     cdf=lambda k, mu: where(k >= 0, sp.gammaincc(uf.floor(uf.maximum(k, 0)) + 1, mu), 0.0),
     entropy=_poisson_entropy,
 )  # fmt: skip

@@ -38,6 +38,8 @@ class ModeResult(NamedTuple):
 
 
 def _policy(nan_policy: str, function: str, *known: str) -> None:
+    if nan_policy not in ("propagate", "omit", "raise"):
+        raise ValueError(f"{function}: nan_policy is one of {known}; got {nan_policy!r}")
     if nan_policy not in known:
         raise NotImplementedError(
             f"{function}: nan_policy is one of {known}; got {nan_policy!r}; drop nans beforehand"

@@ -395,7 +395,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
     old, shape = node.aval.dtype, node.aval.shape
     if new == old:
         return wrap(node)
-    if new.itemsize == old.itemsize:
+    if new.itemsize == old.itemsize or {new.kind, old.kind} & {"b", "c"}:
         return wrap(o.bitcast_convert_type(node, new_dtype=new))
     if new.itemsize < old.itemsize:
         wide = o.reshape(node, new_sizes=(*shape, 1), dimensions=None)

@@ -16,7 +16,7 @@ from accnp.api.arguments.shapes import as_axes, as_axis, as_int, as_shape, as_si
 from accnp.api.arrays.creation import full as jnp_full
 from accnp.api.arrays.creation import iota as jnp_iota
 from accnp.array import Array
-from accnp.errors import api_boundary
+from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.kinds import broadcast_to
@@ -41,6 +41,11 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
     >>> jnp.lax.full((2,), 1.5)
     Array([1.5, 1.5], dtype=float32, weak_type=True)
     """
+    of = getattr(fill_value, "shape", ())
+    if of != ():
+        raise TypeError(
+            f"lax.full: fill_value must be one number; got shape {of}; jnp.full broadcasts"
+        )
     return jnp_full(shape, fill_value, dtype)
 
 
@@ -95,6 +100,10 @@ def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: An
     """
     sizes = as_shape(shape, "lax.broadcasted_iota")
     at = as_axis(dimension, len(sizes), "lax.broadcasted_iota")
+    if dimension < 0:
+        raise ValueError(
+            f"lax.broadcasted_iota: dimension counts from the front; got {dimension}; pass {at}"
+        )
     new = dtypes.requested_dtype(dtype, "lax.broadcasted_iota")
     return wrap(o.iota(dtype=new, shape=sizes, dimension=at))
 
@@ -270,7 +279,7 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     Axes from start up to stop (the last one by default); the dtype stays.
 
     Raises:
-        TypeError: stop lies before start.
+        IncompatibleShapesError: stop lies before start.
 
     >>> import accnp as jnp
     >>> jnp.lax.collapse(jnp.ones((2, 3, 4)), 0, 2).shape
@@ -279,6 +288,11 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     x = as_node(operand, "lax.collapse")
     shape = x.aval.shape
     low, high, _ = slice_object(start_dimension, stop_dimension).indices(len(shape))
+    if high < low:
+        raise IncompatibleShapesError(
+            f"lax.collapse: stop lies before start; got {start_dimension} to {stop_dimension} for "
+            f"shape {shape}; exchange them"
+        )
     joined = int(np.prod(shape[low:high], dtype=np.int64))
     return wrap(o.reshape(x, new_sizes=(*shape[:low], joined, *shape[high:]), dimensions=None))
 
