@@ -560,8 +560,8 @@ def test_what_is_in_containers_is_let_go():
     after = pool.pool_stats()
     assert after["live_bytes"] == before["live_bytes"]
     assert after["allocations"] == before["allocations"]
-    assert abs(sys.getrefcount("a") - names) < 50
-    assert abs(sys.getrefcount(None) - none) < 50
+    assert abs(sys.getrefcount("a") - names) < 400  # others come and go; a fault loses a thousand
+    assert abs(sys.getrefcount(None) - none) < 400  # others come and go; a fault loses a thousand
 
 
 @pytest.mark.parametrize("known", [False, True])
