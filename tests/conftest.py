@@ -8,7 +8,9 @@ import pytest
 os.environ.setdefault("ACCNP_NUM_CPU_DEVICES", "4")
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
 
-from accnp.config import config
+from accnp.config import config, scoped
+from accnp.engine import watch
+from accnp.runtime import device
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -25,3 +27,13 @@ def _forgetful_oracle():
     yield
     if "jax" in sys.modules:
         sys.modules["jax"].clear_caches()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _nothing_left_on():
+    """What keeps all later work from the short ways: the tests that count would fail then, wherever
+    they run after it."""
+    yield
+    asked = os.environ.get("ACCNP_TEST_GPU") == "1"
+    assert (list(scoped), watch.on, watch.unusual) == ([], False, False)
+    assert asked or not device.reach

@@ -10,6 +10,7 @@ import jax
 import pytest
 
 from accnp.config import config
+from accnp.runtime import device
 
 # `accnp.config` as an attribute is the object with the switches, not the module.
 switches = sys.modules["accnp.config"]
@@ -157,6 +158,13 @@ def test_each_scope_sets_its_option(name, value):
     with getattr(switches, name)(value):
         assert config.read(name) == value
     assert config.read(name) == before
+
+
+def test_places_are_looked_for_no_longer_than_a_gpu_is_asked_for():
+    assert not device.reach
+    with switches.default_device("gpu"):
+        assert device.reach
+    assert not device.reach
 
 
 def test_threads_see_updates_but_not_scopes():

@@ -275,12 +275,15 @@ def _named() -> str:
 
 
 def _refresh() -> None:
-    """See whether a GPU is asked for."""
+    """See whether a GPU was found, or is asked for."""
     global reach
-    if not reach:
-        named = [*config.anywhere("platforms"), *config.anywhere("platform_name")]
-        named += config.anywhere("default_device")
-        reach = any([x for x in named if x and str(x).split(",")[0].split(":")[0] != "cpu"])
+    named = [*config.anywhere("platforms"), *config.anywhere("platform_name")]
+    named += config.anywhere("default_device")
+    asked = [x for x in named if x and str(x).split(",")[0].split(":")[0] != "cpu"]
+    if not _gpus[1]:
+        reach = bool(asked)
+    if _gpus[1]:  # perhaps found meanwhile, by another thread
+        reach = True
 
 
 listeners.append(_refresh)

@@ -19,7 +19,7 @@ from cuda.interpreter import _STEP, GLOBAL, Module
 from cuda.interpreter import Memory as Space
 from cuda.strict_cupy import Array, cupyx, library
 
-from accnp.runtime import driver
+from accnp.runtime import device, driver
 from accnp.runtime.driver import GEMM, Entries
 
 __all__ = ["FakeDriver", "gpus"]
@@ -258,11 +258,14 @@ class FakeDriver:
 
 @contextlib.contextmanager
 def gpus(count: int = 1, total: int = 1 << 30) -> Iterator[list[FakeDriver]]:
-    """Fake GPUs in the place of real ones."""
+    """Fake GPUs in the place of real ones; afterwards nothing looks for them any more."""
     found = [FakeDriver(total) for _ in range(count)]
+    before = device._gpus
     driver.install(lambda: found)
     try:
         with cupyx():
             yield found
     finally:
         driver.install(None)
+        device._gpus = before
+        device._refresh()

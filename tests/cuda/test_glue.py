@@ -16,6 +16,7 @@ from accnp.api.inspect.kernels import occupancy
 from accnp.api.observe.memory import live_memory
 from accnp.config import config
 from accnp.runtime import buffer as pool
+from accnp.runtime import device
 
 HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -34,6 +35,18 @@ def test_devices(fake):
     assert gpu.device_kind == "fake"
     assert jax.default_backend() == "cpu"
     assert jax.devices()[0].platform == "cpu"
+
+
+def test_places_are_looked_for_while_there_is_a_gpu():
+    before = device.reach
+    with gpus():
+        assert device.reach == before
+        jax.devices("gpu")
+        assert device.reach
+        with jax.default_device("cpu"):
+            pass
+        assert device.reach
+    assert device.reach == before
 
 
 @pytest.mark.parametrize(
