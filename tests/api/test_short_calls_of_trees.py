@@ -1,0 +1,230 @@
+"""Jitted calls in machine code: containers, numbers, names and static values as arguments."""
+
+import collections
+import functools
+import math
+import operator
+import threading
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from api.short_calls import Pair, X, often
+
+import accnp as jnp
+from accnp import engine, jit
+from accnp.api.compiled import armed
+
+
+def test_containers_numbers_and_names_need_no_python(python_calls):
+    x, y = jnp.asarray(X), jnp.asarray(X + 1)
+    f = jit(lambda p, *rest, scale=2.0, **more: (p, [rest, {"m": more, "n": None}], scale * y))
+    calls = [
+        lambda: f({"w": x, "b": (y, [x])}, y),
+        lambda: f(Pair(x, None), x, x, scale=3.5),
+        lambda: f([x], scale=y, b=x, a=y),
+        lambda: f((x, {}), a=y, b=x, scale=True),
+        lambda: f({2: x, 1: y}, scale=7),
+    ]
+    steps = [jit(lambda tree: jnp.tree.map(lambda v: v * 2, tree)) for _ in calls]
+    trees = [{"w": x, "b": (y, [x])}, [x, (), None], (x, {"k": y}), {2: x, 1: y}, {"e": {}}]
+    for call in [*calls, *[lambda s=s, t=t: s(t) for s, t in zip(steps, trees, strict=True)]]:
+        first = call()
+        for _ in range(40):
+            again = call()
+        python_calls.clear()
+        for _ in range(3):
+            again = call()
+        assert python_calls == []
+        assert jnp.tree.structure(again) == jnp.tree.structure(first)
+        for a, b in zip(jnp.tree.leaves(first), jnp.tree.leaves(again), strict=True):
+            assert a.aval is b.aval
+            np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def test_numbers_are_passed_as_they_are(python_calls):
+    f = jit(lambda x, k: x + k)
+    x = jnp.zeros(2)
+    values = [0.1, -0.0, 1e300, -1e300, math.nan, math.inf, 3, -1, 2**31 - 1, -(2**31), True, False]
+    wanted = {repr(v): np.asarray(x + v) for v in values}
+    for _ in range(30):
+        for v in values:
+            result = f(x, v)
+            assert result.aval is (x + v).aval
+            np.testing.assert_array_equal(np.asarray(result), wanted[repr(v)])
+    whole = jit(lambda k: k + 1)
+    for k in range(60):
+        assert int(whole(k)) == k + 1
+        assert whole(k).aval is whole(0).aval
+    python_calls.clear()
+    f(x, 0.25)
+    whole(5)
+    assert python_calls == []
+    for bad in (2**31, -(2**31) - 1, 2**70):
+        with pytest.raises(OverflowError):
+            whole(bad)
+    assert float(f(x, np.float64(0.5))[0]) == 0.5
+    with jnp.enable_x64():
+        assert int(whole(2**31)) == 2**31 + 1
+
+
+def test_a_number_that_is_a_result():
+    f = jit(lambda x, k: (k, x * k, k))
+    x = jnp.ones(3)
+    for k in range(60):
+        a, b, c = f(x, k + 0.5)
+        assert float(a) == float(c) == k + 0.5
+        np.testing.assert_array_equal(np.asarray(b), k + 0.5)
+
+
+def test_other_containers_are_told_apart():
+    f = jit(lambda t: jnp.tree.leaves(t)[0] * len(jnp.tree.leaves(t)))
+    x, y = jnp.ones(3), jnp.zeros(3)
+    trees = [
+        {"a": x}, {"b": x}, {"a": x, "b": y}, {"b": x, "a": y}, [x], (x,), (x, y), [x, y],
+        [x, None],
+        Pair(x, y), collections.OrderedDict(a=x), {"a": {"a": x}}, {1: x}, ((x,), y), [[x, y]],
+    ]  # fmt: skip
+    wanted = [np.asarray(f(t)) for t in trees]
+    for _ in range(40):
+        for tree, expected in zip(trees, wanted, strict=True):
+            np.testing.assert_array_equal(np.asarray(f(tree)), expected)
+    grow = {"a": x}
+    often(f, grow)
+    grow["b"] = x
+    np.testing.assert_array_equal(np.asarray(f(grow)), 2)
+
+
+def test_namedtuples_can_get_rules_of_their_own():
+    class Late(NamedTuple):
+        a: object
+        b: object
+
+    f = jit(lambda t: sum(jnp.tree.leaves(t)))
+    t = Late(jnp.ones(3), jnp.ones(3))
+    assert float(often(f, t)[0]) == 2
+    jnp.tree_util.register_pytree_node(Late, lambda t: ((t.a,), None), lambda _, a: Late(*a, None))
+    assert float(often(f, t)[0]) == 1
+
+
+def test_names_are_told_apart():
+    f = jit(lambda a, b=0.0, **more: a - b + sum(more.values()))
+    x, y = jnp.ones(3), jnp.full(3, 5.0)
+    for _ in range(40):
+        assert float(f(x, y)[0]) == float(f(a=x, b=y)[0]) == float(f(b=y, a=x)[0]) == -4
+        assert float(f(y, b=x)[0]) == 4
+        assert float(f(x, c=y)[0]) == float(f(x, d=y)[0]) == 6
+        assert float(f(x, **{"".join(["c"]): y})[0]) == 6
+    with pytest.raises(TypeError):
+        f(x, a=y)
+
+
+def test_static_values_are_told_apart_when_called_often():
+    def power(x, n, mode="plain"):
+        return x**n if mode == "plain" else -(x**n)
+
+    f = jit(power, static_argnums=1, static_argnames="mode")
+    x = jnp.full(3, 2.0)
+    for _ in range(40):
+        assert float(f(x, 2)[0]) == 4
+        assert float(f(x, 3)[0]) == 8
+        assert float(f(x, 3, mode="minus")[0]) == -8
+        assert f(x.astype(int), True).dtype == f(x.astype(int), 1).dtype == np.int32
+        assert float(f(x, 1000 - 997)[0]) == 8
+
+
+def test_static_values_of_classes_that_compare_by_what_can_change():
+    class Mode(str):
+        factor = 1.0
+
+        def __hash__(self):
+            return hash(self.factor)
+
+        def __eq__(self, other):
+            return isinstance(other, Mode) and self.factor == other.factor
+
+    f = jit(lambda x, mode: x * mode.factor, static_argnums=1)
+    mode = Mode("mode")
+    for k in (1.0, 5.0):
+        mode.factor = k
+        assert float(often(f, jnp.ones(3), mode)[0]) == k
+
+
+@pytest.mark.parametrize("equal", [False, True])
+def test_keys_whose_comparison_empties_the_containers(equal):
+    """The machine code holds what it looks at."""
+    trees = []
+
+    class Key(str):
+        def __hash__(self):
+            return hash("a")
+
+        def __eq__(self, other):
+            if trees:
+                trees.pop().clear()
+            return equal
+
+    x = jnp.ones(3).block_until_ready()
+    inside = jit(lambda t: t[0]["a"] + t[1])
+    alone = jit(lambda t: t["a"] + t["b"])
+    often(inside, [{"a": x}, x])
+    often(alone, {"a": x, "b": x})
+    for _ in range(100):
+        for f, tree in (
+            (inside, [{Key("a"): x}, x]),
+            (alone, {Key("a"): x, "b": x}),
+        ):
+            trees.append(tree)
+            with pytest.raises((LookupError, TypeError)):
+                f(tree)
+
+
+def test_a_tree_that_another_thread_changes_meanwhile(monkeypatch):
+    """What a record says of the arguments is that of the program: not the next one's."""
+    f = jit(lambda t: functools.reduce(operator.add, jnp.tree.leaves(t)))
+    x, run_now = jnp.ones(3), engine.run_now
+    meanwhile = []
+
+    def run(*args):
+        found = run_now(*args)
+        if meanwhile:
+            tree.update(meanwhile.pop())
+        return found
+
+    monkeypatch.setattr(engine, "run_now", run)
+    for _ in range(20):
+        tree = {"a": x, "b": x}
+        meanwhile.append({"c": x})
+        assert float(f(tree)[0]) == 2
+    assert float(f({"a": x, "b": x, "c": x})[0]) == 3
+
+
+def test_more_arguments_than_the_stack_holds():
+    f = jit(lambda x, *rest: x)
+    x = jnp.ones(3)
+    often(f, x, x)
+    told = []
+
+    def call():
+        with pytest.raises(TypeError, match="not an array") as error:
+            f(x, *[object()] * 100_000)
+        told.append(error)
+
+    before = threading.stack_size(1 << 19)
+    try:
+        thread = threading.Thread(target=call)
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    assert told
+
+
+def test_wide_trees_are_left_to_python(python_calls, monkeypatch):
+    monkeypatch.setattr(armed, "ROOM", 10)
+    for count in (4, 6):
+        f = jit(lambda t: [v + 1 for v in t])
+        often(f, [jnp.float32(1)] * count)
+        python_calls.clear()
+        assert len(f([jnp.float32(1)] * count)) == count
+        assert bool(python_calls) == (count > 4)
