@@ -1,8 +1,9 @@
 """The threads of the BLAS libraries in this process follow `config.threads`.
 
 In: nothing; the libraries that NumPy and SciPy have loaded are found by threadpoolctl. They have
-one number of threads for the whole process: whoever changed it last, with `update` or on entering
-or leaving `with threads(n)`, has set it.
+one number of threads for the whole process: which of the user's threads changed it last, with
+`update` or on entering or leaving `with threads(n)`, has set it. Work of a stream has its own
+number while it runs.
 """
 
 from __future__ import annotations
@@ -18,14 +19,25 @@ __all__ = ["follow"]
 # What the libraries have. They start with all CPUs, or with what the user's environment says (e.g.
 # OPENBLAS_NUM_THREADS): nothing is touched until somebody wants another number.
 _applied = default_threads()
+_wanted: int | None = None  # by the user's threads, once one has changed a switch
 _controller: Any = None
 _lock = renewed(threading.Lock())
+_mine = threading.local()
 
 
 def follow(loaded: bool = False) -> None:
     """Give the libraries this thread's number of threads; `loaded` says that one has just come."""
+    _apply(config.threads, loaded)
+
+
+def serve() -> None:
+    """Say that the calling thread works for others: what it leaves behind is what they want."""
+    _mine.serves = True
+
+
+def _apply(threads: int, loaded: bool = False) -> None:
     global _applied, _controller
-    if config.threads == _applied and not (loaded and _controller is not None):
+    if threads == _applied and not (loaded and _controller is not None):
         return
     import threadpoolctl  # 10 ms, for those who change the number only
 
@@ -33,13 +45,21 @@ def follow(loaded: bool = False) -> None:
         if _controller is None or loaded:
             _controller = threadpoolctl.ThreadpoolController()
         for library in _controller.select(user_api="blas").lib_controllers:
-            library.set_num_threads(config.threads)
-        _applied = config.threads
+            # In threadpoolctl 3.8 calls do nothing but in the thread that was first.
+            free = getattr(library, "clear_controlling_thread", None)
+            if free:
+                free(force=True)
+            library.set_num_threads(threads)
+            if free:
+                free()
+        _applied = threads
 
 
 def _changed() -> None:
-    if config.threads != _applied:
-        follow()
+    global _wanted
+    if not hasattr(_mine, "serves"):
+        _wanted = config.threads
+    _apply(_wanted or config.threads)
 
 
 listeners.append(_changed)

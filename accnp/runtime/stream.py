@@ -23,7 +23,7 @@ from accnp.config import config, scope
 from accnp.forks import at_fork, renewed
 
 # First: what it does at exit comes after what is done here, which may compile.
-from accnp.runtime import helpers  # noqa: F401
+from accnp.runtime import blas, helpers  # noqa: F401
 
 MAX_QUEUED = 64
 MAX_QUEUED_BYTES = 1 << 30
@@ -262,6 +262,7 @@ class Stream:
 
     def _work(self) -> None:
         """The worker: run what is queued, then sleep."""
+        blas.serve()
         while True:
             with self._running:
                 self._owner = get_ident()

@@ -86,11 +86,11 @@ def test_plans_made_before_are_known_again_afterwards(x):
 
 def test_advice_on_looks_in_a_loop(x):
     with jnp.explain() as e:
-        for i in range(5):
+        for i in range(20):  # so often that Python has other instructions for the call
             x = x * 1.5
             print(i, float(x[0]))
     (text,) = e.advice
-    assert "looks at a value again and again (5 times, by float(x))" in text
+    assert "looks at a value again and again (20 times, by float(x))" in text
     assert HERE in text
     with jnp.explain() as quiet:
         for _ in range(5):

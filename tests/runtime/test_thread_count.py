@@ -11,7 +11,7 @@ import threadpoolctl
 import accnp as jnp
 from accnp import engine
 from accnp.config import config, default_threads
-from accnp.runtime import stream, threads
+from accnp.runtime import blas, stream, threads
 from accnp.runtime.threads import parallel_calls
 from benchmarks.harness import fresh_process
 
@@ -98,6 +98,18 @@ def test_blas_follows_and_comes_back():
             assert config.threads == n + 1
         assert blas_threads() == {1}
     assert blas_threads() == ({n} if outside <= {n} else outside)
+
+
+def test_work_of_the_stream_leaves_blas_as_the_user_wants_it():
+    usual, outside = default_threads(), blas_threads()
+    for number in (1, usual + 1):
+        with jnp.threads(number):
+            task = stream.default_stream().submit(blas.follow)
+            while not task.done():  # waiting for it would run it here
+                time.sleep(0.001)
+            time.sleep(0.01)  # the worker leaves the scope of the task
+            assert blas_threads() == {number}
+        assert blas_threads() == ({usual} if outside <= {usual} else outside)
 
 
 def test_environment_reaches_blas_before_the_first_library_call():

@@ -13,7 +13,9 @@ import sys
 import threading
 from _thread import get_ident
 from collections.abc import Callable
+from itertools import islice
 from time import perf_counter_ns
+from types import FrameType
 from typing import Any
 
 from accnp import engine, errors
@@ -217,6 +219,12 @@ def _plan(original: Any, program: Any, *args: Any, **kwargs: Any) -> Any:
     return plan
 
 
+def _position(frame: FrameType) -> Any:
+    """Lines and columns of what the frame is at: one call is several instructions in Python 3.11,
+    and which of them calls depends on how often it has run."""
+    return next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
+
+
 def _look(original: Any, nodes: Any, wait: bool = False) -> None:
     asked = [n.aval for n in nodes if n.value is None and n.op.kind != "leaf"]
     if not asked:
@@ -232,7 +240,7 @@ def _look(original: Any, nodes: Any, wait: bool = False) -> None:
         return original(nodes, wait)
     finally:
         asking.pop()
-        place = (frame.f_code, frame.f_lasti) if frame else None
+        place = (frame.f_code, _position(frame)) if frame else None
         emit(
             Event(
                 "look",
