@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -110,10 +111,30 @@ def _before() -> None:
         if before is not None:
             before()
     # Last: what the others wait for may import something.
-    loading.close(PATIENCE)
+    _close_gate()
     # Nothing is collected between the fork and the fresh locks: what goes may need an old one.
     _collecting = gc.isenabled()
     gc.disable()
+
+
+def _close_gate() -> None:
+    """Wait for imports. They may ask for the lock of `logging`, which its own hook has taken for
+    this fork if it was loaded after this module; it is held again when the process forks."""
+    known, lock = _logging()
+    held = known and lock._is_owned()
+    if held:
+        lock.release()
+    try:
+        loading.close(PATIENCE)
+    finally:
+        there, lock = _logging()
+        if held or (there and not known):  # its hook after the fork gives it back
+            lock.acquire()
+
+
+def _logging() -> tuple[bool, Any]:
+    lock = getattr(sys.modules.get("logging"), "_lock", None)
+    return hasattr(lock, "_is_owned"), lock
 
 
 def _in_parent() -> None:

@@ -42,6 +42,43 @@ while "numba.core" not in sys.modules:
     time.sleep(0)
 check(child(compute))
 """,
+    # The hook of a module that was loaded after ours comes before it, and has taken its lock.
+    "a thread imports what asks for the lock of logging": """
+import logging
+from accnp.forks import loading
+inside = threading.Event()
+
+def load():
+    with loading:
+        inside.set()
+        time.sleep(0.5)
+        logging.getLogger("of a module")
+
+thread = threading.Thread(target=load)
+thread.start()
+assert inside.wait(40)
+began = time.monotonic()
+check(child(compute))
+assert time.monotonic() - began < 20
+thread.join()
+""",
+    "a thread imports logging": """
+from accnp.forks import loading
+inside = threading.Event()
+
+def load():
+    with loading:
+        inside.set()
+        time.sleep(0.5)
+        import logging
+
+thread = threading.Thread(target=load)
+thread.start()
+assert inside.wait(40)
+check(child(lambda: __import__("logging").getLogger().setLevel(10)))
+thread.join()
+assert sys.modules["logging"]._lock.acquire(timeout=1)
+""",
     "a thread makes the same kernel": """
 from accnp.runtime import objects
 build, reached = objects.build, threading.Event()
@@ -109,3 +146,4 @@ def test_a_child_computes_while(what):
         timeout=200,
     )
     assert done.returncode == 0, done.stderr
+    assert "_releaseLock" not in done.stderr  # the hook of logging, of Python 3.11
