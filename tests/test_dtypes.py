@@ -265,7 +265,7 @@ def test_limits():
             first, second = dtypes.iinfo(name), jnp.iinfo(getattr(jnp, name))
             assert (first.min, first.max, first.bits) == (second.min, second.max, second.bits)
     assert dtypes.iinfo(3).dtype == np.int64
-    with pytest.raises(ValueError, match="inexact|finfo"):  # text of NumPy to 2.4, of later ones
+    with pytest.raises(ValueError, match=r"inexact|finfo"):  # text of NumPy to 2.4, of later ones
         dtypes.finfo("int32")
     with pytest.raises(ValueError, match="Invalid integer"):
         dtypes.iinfo("float32")
