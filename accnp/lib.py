@@ -28,6 +28,15 @@ class _Bridge(SimpleNamespace):
 
 @cache
 def _backend(platform: str | None = None) -> SimpleNamespace:
+    """The devices of a platform, by default the one in use, and questions about them.
+
+    Raises:
+        RuntimeError: there is no such platform.
+
+    >>> import accnp as jax
+    >>> jax.extend.backend.get_backend().platform == jax.default_backend()
+    True
+    """
     name = platform or default_backend()
     there = devices(name)  # an error that names what there is, for another platform
     return SimpleNamespace(

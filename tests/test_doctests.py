@@ -20,7 +20,18 @@ from accnp.config import scope
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 # Folders whose docstrings speak to users.
-PARTS = ("api", "config", "array", "dtypes", "pytree", "runtime.device", "extend", "interpreters")
+PARTS = (
+    "api",
+    "config",
+    "array",
+    "dtypes",
+    "pytree",
+    "runtime.device",
+    "extend",
+    "interpreters",
+    "ir",
+    "lib",
+)
 FUNCTIONS = [
     name
     for name, (kind, _) in NAMES.items()

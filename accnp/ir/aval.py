@@ -42,7 +42,15 @@ class Cut(tuple):
 
 
 class Aval:
-    """Shape, dtype, weak_type and devices of a value; interned, so compare with `is`."""
+    """Shape, dtype, weak_type and devices of a value; interned, so compare with `is`.
+
+    Raises:
+        TypeError: what is given as a dtype is none.
+
+    >>> import accnp as jax
+    >>> jax.core.ShapedArray((2, 3), "float32")
+    ShapedArray(float32[2,3])
+    """
 
     __slots__ = ("devices", "dtype", "nbytes", "ndim", "shape", "size", "weak_type")
 

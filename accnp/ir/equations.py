@@ -24,7 +24,12 @@ no_effects: frozenset[Any] = frozenset()
 
 
 class Var:
-    """A variable of a jaxpr: something with an aval; another one is never equal."""
+    """A variable of a jaxpr: something with an aval; another one is never equal.
+
+    >>> import accnp as jax
+    >>> jax.make_jaxpr(lambda x: x * 2)(1.0).jaxpr.invars[0].aval
+    ShapedArray(float32[], weak_type=True)
+    """
 
     __slots__ = ("aval",)
 
@@ -36,7 +41,12 @@ class Var:
 
 
 class DropVar(Var):
-    """A result that nobody uses."""
+    """A result that nobody uses.
+
+    >>> import accnp as jax
+    >>> jax.core.DropVar(jax.core.ShapedArray((), "float32"))
+    _
+    """
 
     __slots__ = ()
 
@@ -45,7 +55,12 @@ class DropVar(Var):
 
 
 class Literal:
-    """A scalar written into an equation; `val` has its type, a weak one too."""
+    """A scalar written into an equation; `val` has its type, a weak one too.
+
+    >>> import accnp as jax
+    >>> jax.make_jaxpr(lambda x: x * 2)(1.0).eqns[0].invars[1]
+    Literal(2.0)
+    """
 
     __slots__ = ("aval", "val")
     __hash__ = None  # type: ignore[assignment]
@@ -118,7 +133,12 @@ class SourceInfo(NamedTuple):
 
 
 class DebugInfo(NamedTuple):
-    """What a program was made of: the transformation, the function, the names of its arguments."""
+    """What a program was made of: the transformation, the function, the names of its arguments.
+
+    >>> import accnp as jax
+    >>> jax.make_jaxpr(lambda x: x * 2)(1.0).jaxpr.debug_info.arg_names
+    ('x',)
+    """
 
     traced_for: str
     func_src_info: str
@@ -127,7 +147,15 @@ class DebugInfo(NamedTuple):
 
 
 class JaxprEqn:
-    """One equation: `outvars = primitive[params] invars`."""
+    """One equation: `outvars = primitive[params] invars`.
+
+    Raises:
+        ValueError: (by `replace`) there is no such field.
+
+    >>> import accnp as jax
+    >>> jax.make_jaxpr(lambda x: x * 2)(1.0).eqns[0].primitive
+    mul
+    """
 
     __slots__ = ("effects", "invars", "outvars", "params", "primitive", "source_info")
 
@@ -161,7 +189,14 @@ def new_jaxpr_eqn(
     source_info: SourceInfo | None = None,
     ctx: Any = None,
 ) -> JaxprEqn:
-    """Return a new equation; equations have no context of their own."""
+    """Return a new equation; equations have no context of their own.
+
+    >>> import accnp as jax
+    >>> eqn = jax.make_jaxpr(lambda x: x * 2)(1.0).eqns[0]
+    >>> args = (eqn.invars, eqn.outvars, jax.lax.add_p, {}, eqn.effects)
+    >>> jax.core.new_jaxpr_eqn(*args).primitive
+    add
+    """
     return JaxprEqn(invars, outvars, primitive, params, effects, source_info)
 
 
@@ -202,7 +237,15 @@ class Pretty:
 
 
 class Jaxpr(Pretty):
-    """Inputs, constants, equations in order, and outputs."""
+    """Inputs, constants, equations in order, and outputs.
+
+    Raises:
+        ValueError: (by `replace`) there is no such field.
+
+    >>> import accnp as jax
+    >>> jax.make_jaxpr(lambda x: x * 2)(1.0).jaxpr
+    { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
+    """
 
     __slots__ = (
         "__weakref__",
@@ -248,7 +291,15 @@ class Jaxpr(Pretty):
 
 
 class ClosedJaxpr(Pretty):
-    """A jaxpr and the values of its constants."""
+    """A jaxpr and the values of its constants.
+
+    Raises:
+        ValueError: there are more or fewer values than constants.
+
+    >>> import accnp as jax
+    >>> jax.make_jaxpr(lambda x: x + jax.numpy.ones(2))(1.0).out_avals
+    [ShapedArray(float32[2])]
+    """
 
     __slots__ = ("__weakref__", "consts", "jaxpr")
 
@@ -327,7 +378,13 @@ def _updated(name: str, of: Any, fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
-    """Yield the programs among an equation's parameters, also those in tuples."""
+    """Yield the programs among an equation's parameters, also those in tuples.
+
+    >>> import accnp as jax
+    >>> outer = jax.make_jaxpr(jax.jit(lambda x: x * 2))(1.0)
+    >>> list(jax.core.jaxprs_in_params(outer.eqns[0].params))
+    [{ lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }]
+    """
     for value in params.values():
         for v in value if isinstance(value, tuple) else (value,):
             if isinstance(v, ClosedJaxpr):
@@ -343,5 +400,11 @@ def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
 
 
 def gensym() -> Callable[[Aval], Var]:
-    """Return a function that makes new variables."""
+    """Return a function that makes new variables.
+
+    >>> import accnp as jax
+    >>> new = jax.core.gensym()
+    >>> new(jax.core.ShapedArray((3,), "float32")).aval
+    ShapedArray(float32[3])
+    """
     return Var

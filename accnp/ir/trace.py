@@ -45,7 +45,14 @@ tracing: list[Trace] = []
 
 
 class Trace:
-    """One recording in progress; a context manager."""
+    """One recording in progress; a context manager.
+
+    >>> import accnp as jax
+    >>> kinds = []
+    >>> _ = jax.jit(lambda x: kinds.append(jax.core.find_top_trace([x]).kind))(1)
+    >>> kinds
+    ['jit']
+    """
 
     __slots__ = (
         "abstract",

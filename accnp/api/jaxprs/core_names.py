@@ -64,11 +64,23 @@ literalable_types = {
 
 
 class Effect:
-    """What an equation does beside computing; a base class of the user's own."""
+    """What an equation does beside computing; a base class of the user's own.
+
+    >>> import accnp as jax
+    >>> class Prints(jax.core.Effect):
+    ...     pass
+    >>> isinstance(Prints(), jax.core.Effect)
+    True
+    """
 
 
 class JaxprPpSettings(NamedTuple):
-    """What the text of a jaxpr shows."""
+    """What the text of a jaxpr shows.
+
+    >>> import accnp as jax
+    >>> jax.core.JaxprPpSettings(source_info=True).print_shapes
+    True
+    """
 
     print_shapes: bool = True
     source_info: bool = False
@@ -78,7 +90,12 @@ class JaxprPpSettings(NamedTuple):
 
 
 class JaxprPpContext:
-    """The names of variables in the text of a jaxpr."""
+    """The names of variables in the text of a jaxpr.
+
+    >>> import accnp as jax
+    >>> jax.core.JaxprPpContext().var_names
+    {}
+    """
 
     def __init__(self, var_names: dict[Any, str] | None = None) -> None:
         self.var_names = {} if var_names is None else var_names
@@ -129,7 +146,18 @@ def is_concrete(x: Any) -> bool:
 def concretization_function_error(
     fun: Callable[..., Any], suggest_astype: bool = False
 ) -> Callable[[Any], Any]:
-    """Make a function that refuses a traced value that `fun` would have to look at."""
+    """Make a function that refuses a traced value that `fun` would have to look at.
+
+    Raises:
+        ConcretizationTypeError: (by that function) always.
+
+    >>> import accnp as jax
+    >>> refuse = jax.core.concretization_function_error(int)
+    >>> refuse("x")  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    ConcretizationTypeError: int: the value of a traced array was asked for; got x
+    """
     more = f"; use astype({fun.__name__}) for a conversion that is traced" if suggest_astype else ""
 
     def error(arg: Any) -> Any:
@@ -144,12 +172,23 @@ def concretization_function_error(
 
 
 def is_constant_dim(d: Any) -> bool:
-    """Whether a size is a number."""
+    """Whether a size is a number.
+
+    >>> import accnp as jax
+    >>> n, = jax.export.symbolic_shape("n")
+    >>> jax.core.is_constant_dim(3), jax.core.is_constant_dim(n)
+    (True, False)
+    """
     return isinstance(d, int | np.integer)
 
 
 def is_constant_shape(s: Any) -> bool:
-    """Whether all sizes of a shape are numbers."""
+    """Whether all sizes of a shape are numbers.
+
+    >>> import accnp as jax
+    >>> jax.core.is_constant_shape((3, 4))
+    True
+    """
     return all(map(is_constant_dim, s))
 
 
@@ -167,7 +206,12 @@ def max_dim(d1: Any, d2: Any) -> Any:
 
 @api_boundary
 def min_dim(d1: Any, d2: Any) -> Any:
-    """The smaller one of two sizes."""
+    """The smaller one of two sizes.
+
+    >>> import accnp as jax
+    >>> jax.core.min_dim(3, 4)
+    3
+    """
     return d1.min_with(d2) if hasattr(d1, "min_with") else min(d1, d2)
 
 
@@ -179,22 +223,49 @@ def _kinds() -> list[str]:
 
 
 def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
-    """Whether a program is being recorded, by anything but `vmap` and derivatives."""
+    """Whether a program is being recorded, by anything but `vmap` and derivatives.
+
+    >>> import accnp as jax
+    >>> inside = []
+    >>> _ = jax.jit(lambda x: inside.append(jax.core.unsafe_am_i_under_a_jit_DO_NOT_USE()))(1)
+    >>> inside, jax.core.unsafe_am_i_under_a_jit_DO_NOT_USE()
+    ([True], False)
+    """
     return any(not k.startswith(("vmap", "pmap")) for k in _kinds())
 
 
 def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
-    """Whether a function is being mapped."""
+    """Whether a function is being mapped.
+
+    >>> import accnp as jax
+    >>> jax.core.unsafe_am_i_under_a_vmap_DO_NOT_USE()
+    False
+    """
     return bool(bound()) or any(k.startswith("vmap") for k in _kinds())
 
 
 def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
-    """The names of mapped axes that collectives may name here."""
+    """The names of mapped axes that collectives may name here.
+
+    >>> import accnp as jax
+    >>> names = []
+    >>> def f(x):
+    ...     names.extend(jax.core.unsafe_get_axis_names_DO_NOT_USE())
+    ...     return x
+    >>> _ = jax.vmap(f, axis_name="i")(jax.numpy.ones(2))
+    >>> names
+    ['i']
+    """
     return [name for name, _ in bound()]
 
 
 def nonempty_axis_env_DO_NOT_USE() -> bool:
-    """Whether there are any."""
+    """Whether any mapped axis has a name here.
+
+    >>> import accnp as jax
+    >>> jax.core.nonempty_axis_env_DO_NOT_USE()
+    False
+    """
     return bool(bound())
 
 
@@ -226,7 +297,12 @@ def get_opaque_trace_state(convention: Any = None) -> OpaqueTraceState:
 
 
 def find_top_trace(_: Any) -> Trace | None:
-    """The innermost trace of this thread, or None."""
+    """The innermost trace of this thread, or None.
+
+    >>> import accnp as jax
+    >>> jax.core.find_top_trace([]) is None
+    True
+    """
     return innermost()
 
 
@@ -251,14 +327,30 @@ trace_ctx = _Context()
 
 
 class CallPrimitive(Primitive):
-    """A primitive whose first parameter is a function, which it applies to the others."""
+    """A primitive whose first parameter is a function, which it applies to the others.
+
+    Raises:
+        TypeError: (by `bind`) the first argument is no function.
+
+    >>> import accnp as jax
+    >>> jax.core.CallPrimitive("twice").bind(lambda x: 2 * x, 3)
+    6
+    """
 
     call_primitive = True
     multiple_results = True
 
     @api_boundary
     def bind(self, *args: Any, **params: Any) -> Any:
-        """Apply the function."""
+        """Apply the function.
+
+        Raises:
+            TypeError: the first argument is no function.
+
+        >>> import accnp as jax
+        >>> jax.core.call(lambda x: x + 1, 3)
+        4
+        """
         if not args or not callable(args[0]):
             raise TypeError(f"{self.name}: the first argument must be a function; got {args[:1]!r}")
         fun, *rest = args

@@ -27,6 +27,9 @@ def eval_jaxpr(
 ) -> list[Any]:
     """Evaluate a program: bind each equation's primitive to the values of its operands.
 
+    Raises:
+        TypeError: there are more or fewer values than constants or arguments.
+
     Example:
         >>> import accnp as jax
         >>> closed = jax.make_jaxpr(lambda x: x * 2)(1.0)
@@ -66,7 +69,15 @@ def eval_jaxpr(
 
 
 def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
-    """Return a program as a function from flat arguments to a list of results."""
+    """Return a program as a function from flat arguments to a list of results.
+
+    Raises:
+        TypeError: (by that function) there are more or fewer arguments than the program has.
+
+    >>> import accnp as jax
+    >>> jax.extend.core.jaxpr_as_fun(jax.make_jaxpr(lambda x: x * 2)(1.0))(3.0)
+    [Array(6., dtype=float32, weak_type=True)]
+    """
     return lambda *args: eval_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)
 
 

@@ -90,6 +90,15 @@ def transformation_with_aux(
 
     Raises:
         StoreException: aux is asked for before the function was called.
+
+    >>> from accnp.extend import linear_util as lu
+    >>> @lu.transformation_with_aux
+    ... def counted(*xs):
+    ...     out = yield xs, {}
+    ...     yield out, len(xs)
+    >>> fun, count = counted(lu.wrap_init(max))
+    >>> fun.call_wrapped(3, 5), count()
+    (5, 2)
     """
     if fun is None:
         return functools.partial(transformation_with_aux, gen)
@@ -126,6 +135,15 @@ def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[
 
     Raises:
         StoreException: neither has, or both have.
+
+    >>> from accnp.extend import linear_util as lu
+    >>> @lu.transformation_with_aux
+    ... def counted(*xs):
+    ...     out = yield xs, {}
+    ...     yield out, len(xs)
+    >>> (_, unused), (fun, used) = counted(lu.wrap_init(max)), counted(lu.wrap_init(max))
+    >>> fun.call_wrapped(3, 5), lu.merge_linear_aux(unused, used)
+    (5, (False, 2))
     """
     found = []
     for first, aux in ((True, aux1), (False, aux2)):
@@ -179,7 +197,15 @@ def flatten_fun(fun: WrappedFun, in_tree: PyTreeDef, **_: Any) -> tuple[WrappedF
 
 
 def flatten_fun_nokwargs(fun: WrappedFun, in_tree: PyTreeDef, **_: Any) -> tuple[WrappedFun, Store]:
-    """Do as `flatten_fun` does, for positional arguments of the structure `in_tree` only."""
+    """Do as `flatten_fun` does, for positional arguments of the structure `in_tree` only.
+
+    >>> import accnp as jax
+    >>> from accnp.extend import linear_util as lu
+    >>> leaves, tree = jax.tree.flatten(((1, 2),))
+    >>> flat, _ = jax.api_util.flatten_fun_nokwargs(lu.wrap_init(sum), tree)
+    >>> flat.call_wrapped(*leaves)
+    [3]
+    """
     return _flat_results(fun, lambda *leaves: fun.call_wrapped(*tree_unflatten(in_tree, leaves)))
 
 
@@ -190,6 +216,12 @@ def argnums_partial(
 
     Raises:
         ValueError: a number is not that of an argument.
+
+    >>> import accnp as jax
+    >>> from accnp.extend import linear_util as lu
+    >>> f, given = jax.api_util.argnums_partial(lu.wrap_init(pow), 0, [2, 3])
+    >>> given, f.call_wrapped(5)
+    ([2], 125)
     """
     numbers = (dyn_argnums,) if isinstance(dyn_argnums, int) else tuple(dyn_argnums)
     for i in numbers:
@@ -215,6 +247,10 @@ def flatten_axes(
 
     Raises:
         ValueError: axis_tree is no prefix of the structure.
+
+    >>> import accnp as jax
+    >>> jax.api_util.flatten_axes("in_axes", jax.tree.structure((1, (2, 3))), (0, None))
+    [0, None, None]
     """
     marks = tree_unflatten(treedef, [object()] * treedef.num_leaves)
     if kws:  # of (args, kwargs): the axes are those of args, keywords have axis 0

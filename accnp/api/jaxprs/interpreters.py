@@ -31,7 +31,17 @@ class Lowering:
 
 
 def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Lowering:
-    """Make a lowering of a function of arrays that can be traced."""
+    """Make a lowering of a function of arrays that can be traced.
+
+    >>> import accnp as jax
+    >>> from accnp.interpreters import mlir
+    >>> square_p = jax.extend.core.Primitive("square_of")
+    >>> _ = square_p.def_abstract_eval(lambda x: x)
+    >>> lowering = mlir.lower_fun(lambda x: x * x, multiple_results=False)
+    >>> _ = mlir.register_lowering(square_p, lowering)
+    >>> float(jax.jit(square_p.bind)(3.0))
+    9.0
+    """
     return Lowering(fun, multiple_results)
 
 
@@ -46,6 +56,14 @@ def register_lowering(
     Raises:
         TypeError: the lowering is no function.
         ValueError: it has other `multiple_results` than the primitive.
+
+    >>> import accnp as jax
+    >>> from accnp.interpreters import mlir
+    >>> half_p = jax.extend.core.Primitive("half_of")
+    >>> _ = half_p.def_abstract_eval(lambda x: x)
+    >>> _ = mlir.register_lowering(half_p, mlir.lower_fun(lambda x: x / 2, False))
+    >>> float(jax.jit(half_p.bind)(3.0))
+    1.5
     """
     if not isinstance(lowering, Lowering):
         if not callable(lowering):
@@ -67,7 +85,19 @@ def register_lowering(
 
 
 def apply_primitive(primitive: Primitive, *args: Any, **params: Any) -> Any:
-    """Compute a primitive by its lowering."""
+    """Compute a primitive by its lowering.
+
+    Raises:
+        NotImplementedError: it has none.
+
+    >>> import accnp as jax
+    >>> from accnp.interpreters import mlir, xla
+    >>> next_p = jax.extend.core.Primitive("next_of")
+    >>> _ = next_p.def_abstract_eval(lambda x: x)
+    >>> _ = mlir.register_lowering(next_p, mlir.lower_fun(lambda x: x + 1, False))
+    >>> float(xla.apply_primitive(next_p, 3.0))
+    4.0
+    """
     if primitive.lowering is None:
         raise NotImplementedError(
             f"translation rule for primitive '{primitive}' not found for platform cpu; "

@@ -39,12 +39,23 @@ class PartialVal(NamedTuple):
 
     @classmethod
     def known(cls, const: Any) -> PartialVal:
-        """Return a value that is known."""
+        """Return a value that is known.
+
+        >>> from accnp.interpreters import partial_eval as pe
+        >>> pe.PartialVal.known(3.0).get_known()
+        3.0
+        """
         return cls(None, const)
 
     @classmethod
     def unknown(cls, aval: Aval) -> PartialVal:
-        """Return a value of which the type is known."""
+        """Return a value of which the type is known.
+
+        >>> import accnp as jax
+        >>> from accnp.interpreters import partial_eval as pe
+        >>> pe.PartialVal.unknown(jax.core.ShapedArray((3,), "float32")).is_known()
+        False
+        """
         return cls(aval, None)
 
     def is_known(self) -> bool:
@@ -76,6 +87,13 @@ def trace_to_jaxpr_dynamic(
 
     Returns:
         The jaxpr, the types of its results, the values of its constants.
+
+    >>> import accnp as jax
+    >>> from accnp.extend import linear_util as lu
+    >>> from accnp.interpreters import partial_eval as pe
+    >>> scalar = jax.core.ShapedArray((), "float32")
+    >>> pe.trace_to_jaxpr_dynamic(lu.wrap_init(lambda x: [x * x]), [scalar])[0]
+    { lambda ; a:f32[]. let b:f32[] = mul a a in (b,) }
     """
     closed = closed_jaxpr(_recorded(fun, in_avals, "trace_to_jaxpr_dynamic"))
     return closed.jaxpr, list(closed.out_avals), list(closed.consts)
@@ -94,6 +112,15 @@ def trace_to_jaxpr_nounits(
     Returns:
         A jaxpr from the unknown arguments to the results that hang on them; the results as partial
         values; the values of the jaxpr's constants.
+
+    >>> import accnp as jax
+    >>> from accnp.extend import linear_util as lu
+    >>> from accnp.interpreters import partial_eval as pe
+    >>> given = pe.PartialVal.unknown(jax.core.ShapedArray((), "float32"))
+    >>> f = lu.wrap_init(lambda x, y: [x + 1, x * y])
+    >>> _, outs, _ = pe.trace_to_jaxpr_nounits(f, [pe.PartialVal.known(2.0), given])
+    >>> [out.is_known() for out in outs]
+    [True, False]
     """
     unknown = [p.pval for p in pvals if p.pval is not None]
 

@@ -63,7 +63,12 @@ axis_primitive_batchers: dict[Any, Callable[..., Any]] = {}
 
 
 class Zero:
-    """A tangent or cotangent that is zero everywhere; nothing is computed for it."""
+    """A tangent or cotangent that is zero everywhere; nothing is computed for it.
+
+    >>> import accnp as jax
+    >>> jax.interpreters.ad.Zero.from_primal_value(jax.numpy.ones(3))
+    Zero(float32[3])
+    """
 
     __slots__ = ("aval",)
 
@@ -80,7 +85,12 @@ class Zero:
 
 
 class UndefinedPrimal:
-    """An operand that has a type and no value: the one in which an operation is transposed."""
+    """An operand that has a type and no value: the one in which an operation is transposed.
+
+    >>> import accnp as jax
+    >>> jax.interpreters.ad.UndefinedPrimal(jax.core.ShapedArray((3,), "float32"))
+    UndefinedPrimal(float32[3])
+    """
 
     __slots__ = ("aval",)
 
@@ -92,7 +102,12 @@ class UndefinedPrimal:
 
 
 def is_undefined_primal(x: Any) -> bool:
-    """Whether an operand of a transpose rule is the one that wants a cotangent."""
+    """Whether an operand of a transpose rule is the one that wants a cotangent.
+
+    >>> import accnp as jax
+    >>> jax.interpreters.ad.is_undefined_primal(jax.numpy.ones(3))
+    False
+    """
     return type(x) is UndefinedPrimal
 
 
@@ -102,7 +117,15 @@ def zeros_like_aval(aval: Aval) -> Any:
 
 
 def instantiate_zeros(tangent: Any) -> Any:
-    """Return a tangent as an array."""
+    """Return a tangent as an array.
+
+    One that is zero has the shape and the dtype of its type; others are returned as they are.
+
+    >>> import accnp as jax
+    >>> from accnp.interpreters import ad
+    >>> ad.instantiate_zeros(ad.Zero(jax.core.ShapedArray((2,), "float32")))
+    Array([0., 0.], dtype=float32)
+    """
     return zeros_like_aval(tangent.aval) if type(tangent) is Zero else tangent
 
 
@@ -138,7 +161,17 @@ def _sum_of(primitive: Any, rules: Any) -> Callable[..., Any]:
 
 
 def deflinear(primitive: Any, transpose: Callable[..., Any]) -> None:
-    """Say that a primitive is linear, with a rule (cotangent, **params) -> cotangents."""
+    """Say that a primitive is linear, with a rule (cotangent, **params) -> cotangents.
+
+    >>> import accnp as jax
+    >>> from accnp.interpreters import ad
+    >>> double_p = jax.extend.core.Primitive("double")
+    >>> _ = double_p.def_impl(lambda x: 2 * x)
+    >>> _ = double_p.def_abstract_eval(lambda x: x)
+    >>> ad.deflinear(double_p, lambda ct: [2 * ct])
+    >>> jax.grad(double_p.bind)(1.0)
+    Array(2., dtype=float32, weak_type=True)
+    """
     deflinear2(primitive, lambda ct, *xs, **params: transpose(ct, **params))
 
 

@@ -35,14 +35,32 @@ class _TracerType(type):
 
 
 class Tracer(metaclass=_TracerType):
-    """The arrays that stand for values of a function being traced: for `isinstance` only."""
+    """The arrays that stand for values of a function being traced: for `isinstance` only.
+
+    Raises:
+        TypeError: one is to be made.
+
+    >>> import accnp as jax
+    >>> seen = []
+    >>> _ = jax.jit(lambda x: seen.append(isinstance(x, jax.core.Tracer)))(1)
+    >>> seen, isinstance(jax.numpy.ones(2), jax.core.Tracer)
+    ([True], False)
+    """
 
     def __init__(self, *_: Any, **__: Any) -> None:
         raise TypeError("Tracer: traced arrays are made by transformations; none can be made here")
 
 
 class JVPTracer(Tracer):
-    """The same, where a function is differentiated: derivatives are made of what was traced."""
+    """The same, where a function is differentiated: derivatives are made of what was traced.
+
+    >>> import accnp as jax
+    >>> from accnp.interpreters.ad import JVPTracer
+    >>> seen = []
+    >>> _ = jax.jvp(lambda x: seen.append(isinstance(x, JVPTracer)) or x, (1.0,), (1.0,))
+    >>> seen
+    [True]
+    """
 
 
 # What traces a value, by the name that libraries ask for; None for one that is known.
@@ -74,7 +92,15 @@ def ensure_compile_time_eval() -> Iterator[None]:
 
 
 def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
-    """Return `force(val)`, such as `int(val)`; a traced value raises, with `context`."""
+    """Return `force(val)`, such as `int(val)`; a traced value raises, with `context`.
+
+    Raises:
+        ConcretizationTypeError: the value is traced.
+
+    >>> import accnp as jax
+    >>> jax.core.concrete_or_error(int, 3.0)
+    3
+    """
     if not isinstance(val, Tracer):
         return val if force is None else force(val)
     try:
@@ -86,7 +112,12 @@ def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
 
 
 def valid_jaxtype(x: Any) -> bool:
-    """Whether a value is an array or a number that functions take."""
+    """Whether a value is an array or a number that functions take.
+
+    >>> import accnp as jax
+    >>> jax.core.valid_jaxtype(1.0), jax.core.valid_jaxtype("one")
+    (True, False)
+    """
     try:
         as_node(x)
     except TypeError:
@@ -98,7 +129,18 @@ def valid_jaxtype(x: Any) -> bool:
 
 
 def mapped_aval(size: int, axis: int | None, aval: Aval) -> Aval:
-    """Return the type of one example of a batch."""
+    """Return the type of one example of a batch.
+
+    The shape loses its axis `axis`; the dtype stays. None is an operand that has no such axis.
+
+    Raises:
+        TypeError: that axis has another size.
+
+    >>> import accnp as jax
+    >>> from accnp.extend.core import mapped_aval
+    >>> mapped_aval(4, 0, jax.core.ShapedArray((4, 2), "float32"))
+    ShapedArray(float32[2])
+    """
     if axis is None:
         return aval
     if aval.shape[axis] != size:
@@ -111,7 +153,15 @@ def mapped_aval(size: int, axis: int | None, aval: Aval) -> Aval:
 
 
 def unmapped_aval(size: int, axis: int | None, aval: Aval) -> Aval:
-    """Return the type of a batch of examples."""
+    """Return the type of a batch of examples.
+
+    The shape gets an axis of that size, unless `axis` is None; the dtype stays; nothing raises.
+
+    >>> import accnp as jax
+    >>> from accnp.extend.core import unmapped_aval
+    >>> unmapped_aval(4, 0, jax.core.ShapedArray((2,), "float32"))
+    ShapedArray(float32[4,2])
+    """
     if axis is None:
         return aval
     axis %= aval.ndim + 1
@@ -119,7 +169,12 @@ def unmapped_aval(size: int, axis: int | None, aval: Aval) -> Aval:
 
 
 def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
-    """Return the dtype of the tangents of values: float0 where these have none."""
+    """Return the dtype of the tangents of values: float0 where these have none.
+
+    >>> import accnp as jax
+    >>> jax.core.primal_dtype_to_tangent_dtype(jax.numpy.dtype("int32"))
+    dtype([('float0', 'V')])
+    """
     return primal_dtype if dtypes.issubdtype(primal_dtype, np.inexact) else dtypes.float0
 
 
@@ -131,6 +186,9 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
 
     Raises:
         JaxprTypeError: the program is not well formed; the text has the equation.
+
+    >>> import accnp as jax
+    >>> jax.core.check_jaxpr(jax.make_jaxpr(lambda x: x * 2)(1.0).jaxpr)
     """
     env = {*jaxpr.constvars, *jaxpr.invars}
 

@@ -44,5 +44,15 @@ class WrappedFun:
 def wrap_init(
     f: Callable[..., Any], params: dict[str, Any] | None = None, *, debug_info: Any = None
 ) -> WrappedFun:
-    """Wrap a function."""
+    """Wrap a function.
+
+    Args:
+        f: the function.
+        params: keyword arguments that every call of it gets.
+        debug_info: kept beside it.
+
+    >>> from accnp.extend import linear_util as lu
+    >>> lu.wrap_init(lambda x, by: x * by, {"by": 2}).call_wrapped(3)
+    6
+    """
     return WrappedFun(f, params, debug_info)

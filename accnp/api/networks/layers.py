@@ -53,6 +53,8 @@ def Dense(
 ) -> Layer:
     """Make a layer `x @ W + b`: (..., n) -> (..., out_dim); params: (n, out_dim), (out_dim,).
 
+    Parameters are float32 unless their initialisers make others.
+
     Raises:
         TypeError: inputs and W do not fit.
 
@@ -169,7 +171,16 @@ def BatchNorm(
 
 
 def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
-    """Make a layer of a function that keeps shapes; `fun_kwargs` are its keywords."""
+    """Make a layer of a function that keeps shapes; `fun_kwargs` are its keywords.
+
+    Dtypes and errors are those of the function.
+
+    >>> import accnp as jax
+    >>> from accnp.example_libraries import stax
+    >>> _, apply = stax.elementwise(jax.numpy.clip, max=1.0)
+    >>> apply((), jax.numpy.array([0.5, 2.0]))
+    Array([0.5, 1. ], dtype=float32)
+    """
     return _plain(lambda shape: shape, functools.partial(fun, **fun_kwargs))
 
 
@@ -198,7 +209,17 @@ def _pool(combine: Callable[..., Any], start: float, average: bool = False) -> C
         spec: str | None = None,
     ) -> Layer:
         """Make a layer that folds windows over the spatial axes of arrays with axes as `spec` says:
-        N, C, and any other letters; by default N first, C last."""
+        N, C, and any other letters; by default N first, C last. The dtype of floats stays.
+
+        Raises:
+            ValueError: there is not one stride for each size of the window.
+
+        >>> import accnp as jax
+        >>> from accnp.example_libraries import stax
+        >>> _, apply = stax.MaxPool((2,))
+        >>> apply((), jax.numpy.arange(4.0).reshape(1, 4, 1)).ravel()
+        Array([1., 2., 3.], dtype=float32)
+        """
         spatial = [i for i in range(len(window_shape) + 2)]
         n, c = (spec.index("N"), spec.index("C")) if spec else (0, len(window_shape) + 1)
         spatial = [i for i in spatial if i not in (n, c)]
@@ -261,7 +282,15 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
 
 
 def FanOut(num: int) -> Layer:
-    """Make a layer that gives its input `num` times, for `parallel`."""
+    """Make a layer that gives its input `num` times, for `parallel`.
+
+    Of arrays of any shape and dtype; nothing raises.
+
+    >>> from accnp.example_libraries import stax
+    >>> init, apply = stax.FanOut(2)
+    >>> init(None, (3,)), apply((), 1.5)
+    (([(3,), (3,)], ()), [1.5, 1.5])
+    """
     return _plain(lambda shape: [shape] * num, lambda x: [x] * num)
 
 
@@ -269,7 +298,14 @@ FanInSum = _plain(lambda shapes: shapes[0], sum)
 
 
 def FanInConcat(axis: int = -1) -> Layer:
-    """Make a layer that joins a list of inputs along an axis."""
+    """Make a layer that joins a list of inputs along an axis.
+
+    >>> import accnp as jax
+    >>> from accnp.example_libraries import stax
+    >>> init, apply = stax.FanInConcat()
+    >>> init(None, [(3, 1), (3, 2)])[0]
+    (3, 3)
+    """
 
     def shape_of(shapes: Sequence[Shape]) -> Shape:
         place = axis % len(shapes[0])
@@ -284,7 +320,20 @@ def _keys(rng: Any, count: int) -> Any:
 
 
 def serial(*layers: Layer) -> Layer:
-    """Make a layer that applies layers one after the other; params is a list of theirs."""
+    """Make a layer that applies layers one after the other; params is a list of theirs.
+
+    Shapes and dtypes are those of the last layer.
+
+    Raises:
+        ValueError: (when applied) params has more or fewer elements than there are layers.
+
+    >>> import accnp as jax
+    >>> from accnp.example_libraries import stax
+    >>> init, apply = stax.serial(stax.Tanh, stax.Relu)
+    >>> shape, params = init(jax.random.PRNGKey(0), (2,))
+    >>> shape, apply(params, jax.numpy.zeros(2))
+    ((2,), Array([0., 0.], dtype=float32))
+    """
 
     def init_fun(rng: Any, input_shape: Any) -> Any:
         params = []
@@ -304,7 +353,19 @@ def serial(*layers: Layer) -> Layer:
 
 
 def parallel(*layers: Layer) -> Layer:
-    """Make a layer that applies each layer to its own one of a list of inputs, see `FanOut`."""
+    """Make a layer that applies each layer to its own one of a list of inputs, see `FanOut`.
+
+    Shapes and dtypes are those of each layer.
+
+    Raises:
+        ValueError: (when applied) there are more or fewer inputs than layers.
+
+    >>> import accnp as jax
+    >>> from accnp.example_libraries import stax
+    >>> _, apply = stax.parallel(stax.Identity, stax.Relu)
+    >>> [float(x) for x in apply(((), ()), [jax.numpy.array(-1.0), jax.numpy.array(-1.0)])]
+    [-1.0, 0.0]
+    """
 
     def init_fun(rng: Any, input_shape: Sequence[Any]) -> Any:
         found = [
@@ -326,7 +387,13 @@ def parallel(*layers: Layer) -> Layer:
 
 
 def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
-    """Make a layer of a function from the shape of the input to a layer."""
+    """Make a layer of a function from the shape of the input to a layer.
+
+    >>> from accnp.example_libraries import stax
+    >>> init, _ = stax.shape_dependent(lambda shape: stax.FanOut(len(shape)))
+    >>> init(None, (4, 2))[0]
+    [(4, 2), (4, 2)]
+    """
 
     def init_fun(rng: Any, input_shape: Any) -> Any:
         return make_layer(input_shape)[0](rng, input_shape)

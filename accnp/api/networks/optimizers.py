@@ -1,4 +1,4 @@
-"""Optimisers of trees of parameters, and schedules of their steps.
+"""Optimisers of trees of parameters.
 
 An optimiser is three functions: parameters -> state; number of the step, gradient, state -> state;
 state -> parameters. Each is written for one array (`optimizer` makes it one for trees).
@@ -11,10 +11,19 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from accnp.api.algebra.products import vdot
-from accnp.api.arrays.creation import array, asarray, zeros, zeros_like
+from accnp.api.arrays.creation import asarray, zeros, zeros_like
 from accnp.api.arrays.manipulation import atleast_1d
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.selecting import where
+from accnp.api.networks.schedules import (
+    Schedule,
+    constant,
+    exponential_decay,
+    inverse_time_decay,
+    make_schedule,
+    piecewise_constant,
+    polynomial_decay,
+)
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.pytree import register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
@@ -45,11 +54,17 @@ __all__ = [
     "unpack_optimizer_state",
 ]  # fmt: skip
 
-Schedule = Callable[[Any], Any]
-
 
 class Optimizer(NamedTuple):
-    """The three functions of an optimiser."""
+    """The three functions of an optimiser, for trees of floating arrays of any shape.
+
+    Raises:
+        TypeError: (by `update_fn`) the gradient has another structure than the parameters.
+
+    >>> from accnp.example_libraries.optimizers import Optimizer, sgd
+    >>> isinstance(sgd(0.5), Optimizer), Optimizer._fields
+    (True, ('init_fn', 'update_fn', 'params_fn'))
+    """
 
     init_fn: Callable[[Any], Any]
     update_fn: Callable[[Any, Any, Any], Any]
@@ -143,6 +158,18 @@ def sgd(step_size: float | Schedule) -> Any:
     """Stochastic gradient descent: a step against the gradient.
 
     `step_size` is a number, or a function of the number of the step; so it is below.
+
+    Parameters and gradients are floating arrays of any shape, whose dtype stays.
+
+    Raises:
+        TypeError: `step_size` is neither a number nor a function, or (by `update`) the gradient has
+            another structure than the parameters.
+
+    >>> import accnp as jnp
+    >>> from accnp.example_libraries.optimizers import sgd
+    >>> init, update, params = sgd(0.5)
+    >>> params(update(0, jnp.ones(2), init(jnp.zeros(2))))
+    Array([-0.5, -0.5], dtype=float32)
     """
     size = make_schedule(step_size)
     return lambda x: x, lambda i, g, x: x - size(i) * g, lambda x: x
@@ -155,7 +182,20 @@ def _with_zeros(count: int) -> Callable[[Array], Any]:
 
 @optimizer
 def momentum(step_size: float | Schedule, mass: float) -> Any:
-    """Steps along a velocity: `mass` times the last one, and the gradient."""
+    """Steps along a velocity: `mass` times the last one, and the gradient.
+
+    Parameters and gradients are floating arrays of any shape, whose dtype stays.
+
+    Raises:
+        TypeError: `step_size` is neither a number nor a function, or (by `update`) the gradient has
+            another structure than the parameters.
+
+    >>> import accnp as jnp
+    >>> from accnp.example_libraries.optimizers import momentum
+    >>> init, update, params = momentum(0.5, 0.9)
+    >>> params(update(0, jnp.ones(2), init(jnp.zeros(2))))
+    Array([-0.5, -0.5], dtype=float32)
+    """
     size = make_schedule(step_size)
 
     def update(i: Any, g: Array, state: Any) -> Any:
@@ -168,7 +208,20 @@ def momentum(step_size: float | Schedule, mass: float) -> Any:
 
 @optimizer
 def nesterov(step_size: float | Schedule, mass: float) -> Any:
-    """Like `momentum`, with the gradient as it would be one step ahead."""
+    """Like `momentum`, with the gradient as it would be one step ahead.
+
+    Parameters and gradients are floating arrays of any shape, whose dtype stays.
+
+    Raises:
+        TypeError: `step_size` is neither a number nor a function, or (by `update`) the gradient has
+            another structure than the parameters.
+
+    >>> import accnp as jnp
+    >>> from accnp.example_libraries.optimizers import nesterov
+    >>> init, update, params = nesterov(0.5, 0.9)
+    >>> params(update(0, jnp.ones(2), init(jnp.zeros(2))))
+    Array([-0.95, -0.95], dtype=float32)
+    """
     size = make_schedule(step_size)
 
     def update(i: Any, g: Array, state: Any) -> Any:
@@ -185,7 +238,20 @@ def _inverse_root(x: Array) -> Array:
 
 @optimizer
 def adagrad(step_size: float | Schedule, momentum: float = 0.9) -> Any:
-    """Gradients over the root of the sum of all their squares (Duchi et al. 2011)."""
+    """Gradients over the root of the sum of all their squares (Duchi et al. 2011).
+
+    Parameters and gradients are floating arrays of any shape, whose dtype stays.
+
+    Raises:
+        TypeError: `step_size` is neither a number nor a function, or (by `update`) the gradient has
+            another structure than the parameters.
+
+    >>> import accnp as jnp
+    >>> from accnp.example_libraries.optimizers import adagrad
+    >>> init, update, params = adagrad(0.5)
+    >>> params(update(0, jnp.ones(2), init(jnp.zeros(2))))
+    Array([-0.05, -0.05], dtype=float32)
+    """
     size = make_schedule(step_size)
 
     def update(i: Any, g: Array, state: Any) -> Any:
@@ -199,7 +265,20 @@ def adagrad(step_size: float | Schedule, momentum: float = 0.9) -> Any:
 
 @optimizer
 def rmsprop(step_size: float | Schedule, gamma: float = 0.9, eps: float = 1e-8) -> Any:
-    """Gradients over the root of a moving mean of their squares."""
+    """Gradients over the root of a moving mean of their squares.
+
+    Parameters and gradients are floating arrays of any shape, whose dtype stays.
+
+    Raises:
+        TypeError: `step_size` is neither a number nor a function, or (by `update`) the gradient has
+            another structure than the parameters.
+
+    >>> import accnp as jnp
+    >>> from accnp.example_libraries.optimizers import rmsprop
+    >>> init, update, params = rmsprop(0.5)
+    >>> params(update(0, jnp.ones(2), init(jnp.zeros(2))))
+    Array([-1.5811387, -1.5811387], dtype=float32)
+    """
     size = make_schedule(step_size)
 
     def update(i: Any, g: Array, state: Any) -> Any:
@@ -214,7 +293,20 @@ def rmsprop(step_size: float | Schedule, gamma: float = 0.9, eps: float = 1e-8) 
 def rmsprop_momentum(
     step_size: float | Schedule, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9
 ) -> Any:
-    """`rmsprop`, whose steps go on with a part of the last one."""
+    """`rmsprop`, whose steps go on with a part of the last one.
+
+    Parameters and gradients are floating arrays of any shape, whose dtype stays.
+
+    Raises:
+        TypeError: `step_size` is neither a number nor a function, or (by `update`) the gradient has
+            another structure than the parameters.
+
+    >>> import accnp as jnp
+    >>> from accnp.example_libraries.optimizers import rmsprop_momentum
+    >>> init, update, params = rmsprop_momentum(0.5)
+    >>> params(update(0, jnp.ones(2), init(jnp.zeros(2))))
+    Array([-1.5811387, -1.5811387], dtype=float32)
+    """
     size = make_schedule(step_size)
 
     def update(i: Any, g: Array, state: Any) -> Any:
@@ -240,6 +332,18 @@ def adam(step_size: float | Schedule, b1: float = 0.9, b2: float = 0.999, eps: f
         b1: how much of the mean is kept in a step.
         b2: the same for the squares.
         eps: added to the root.
+
+    Parameters and gradients are floating arrays of any shape, whose dtype stays.
+
+    Raises:
+        TypeError: `step_size` is neither a number nor a function, or (by `update`) the gradient has
+            another structure than the parameters.
+
+    >>> import accnp as jnp
+    >>> from accnp.example_libraries.optimizers import adam
+    >>> init, update, params = adam(0.5)
+    >>> params(update(0, jnp.ones(2), init(jnp.zeros(2))))
+    Array([-0.49999666, -0.49999666], dtype=float32)
     """
     size = make_schedule(step_size)
 
@@ -257,7 +361,20 @@ def adam(step_size: float | Schedule, b1: float = 0.9, b2: float = 0.999, eps: f
 def adamax(
     step_size: float | Schedule, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
 ) -> Any:
-    """`adam` with the largest gradient, fading, for the root of squares."""
+    """`adam` with the largest gradient, fading, for the root of squares.
+
+    Parameters and gradients are floating arrays of any shape, whose dtype stays.
+
+    Raises:
+        TypeError: `step_size` is neither a number nor a function, or (by `update`) the gradient has
+            another structure than the parameters.
+
+    >>> import accnp as jnp
+    >>> from accnp.example_libraries.optimizers import adamax
+    >>> init, update, params = adamax(0.5)
+    >>> params(update(0, jnp.ones(2), init(jnp.zeros(2))))
+    Array([-0.4999999, -0.4999999], dtype=float32)
+    """
     size = make_schedule(step_size)
 
     def update(i: Any, g: Array, state: Any) -> Any:
@@ -271,7 +388,20 @@ def adamax(
 
 @optimizer
 def sm3(step_size: float | Schedule, momentum: float = 0.9) -> Any:
-    """`adagrad` with one number for each row along each axis (Anil et al. 2019)."""
+    """`adagrad` with one number for each row along each axis (Anil et al. 2019).
+
+    Parameters and gradients are floating arrays of any shape, whose dtype stays.
+
+    Raises:
+        TypeError: `step_size` is neither a number nor a function, or (by `update`) the gradient has
+            another structure than the parameters.
+
+    >>> import accnp as jnp
+    >>> from accnp.example_libraries.optimizers import sm3
+    >>> init, update, params = sm3(0.5)
+    >>> params(update(0, jnp.ones(2), init(jnp.zeros(2))))
+    Array([-0.05, -0.05], dtype=float32)
+    """
     size = make_schedule(step_size)
 
     def init(x: Any) -> Any:
@@ -292,85 +422,15 @@ def sm3(step_size: float | Schedule, momentum: float = 0.9) -> Any:
     return init, update, _first
 
 
-# --- schedules -----------------------------------------------------------------------------------
-
-
-@api_boundary
-def constant(step_size: Any) -> Schedule:
-    """Steps of one size."""
-    return lambda i: step_size
-
-
-@api_boundary
-def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Schedule:
-    """Steps that are `decay_rate` times as large after each `decay_steps`."""
-    return lambda i: step_size * decay_rate ** (i / decay_steps)
-
-
-@api_boundary
-def inverse_time_decay(
-    step_size: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False
-) -> Schedule:
-    """Steps over 1 + `decay_rate` times the number of `decay_steps`, whole ones if `staircase`."""
-    if staircase:
-        return lambda i: step_size / (1 + decay_rate * uf.floor(i / decay_steps))
-    return lambda i: step_size / (1 + decay_rate * i / decay_steps)
-
-
-@api_boundary
-def polynomial_decay(
-    step_size: Any, decay_steps: Any, final_step_size: Any, power: float = 1.0
-) -> Schedule:
-    """Steps from one size to another, by a power of what is left of `decay_steps`."""
-
-    def schedule(i: Any) -> Any:
-        left = (1 - uf.minimum(i, decay_steps) / decay_steps) ** power
-        return left * (step_size - final_step_size) + final_step_size
-
-    return schedule
-
-
-@api_boundary
-def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
-    """Steps of sizes `values`, one more than there are `boundaries` between them.
-
-    >>> from accnp.example_libraries.optimizers import piecewise_constant
-    >>> float(piecewise_constant([10, 20], [1.0, 0.5, 0.25])(15))
-    0.5
-    """
-    ends, sizes = array(boundaries), array(values)
-    if ends.ndim != 1 or sizes.shape != (ends.shape[0] + 1,):
-        raise ValueError(
-            "optimizers.piecewise_constant: there must be one value more than boundaries; got "
-            f"shapes {sizes.shape} and {ends.shape}"
-        )
-    return lambda i: sizes[(i > ends).sum()]
-
-
-@api_boundary
-def make_schedule(scalar_or_schedule: Any) -> Schedule:
-    """Return a function of the number of the step: the argument itself, or a constant.
-
-    >>> from accnp.example_libraries.optimizers import make_schedule
-    >>> make_schedule(0.1)(7)
-    0.1
-    """
-    if callable(scalar_or_schedule):
-        return scalar_or_schedule
-    if not asarray(scalar_or_schedule).ndim:
-        return constant(scalar_or_schedule)
-    raise TypeError(
-        "optimizers.make_schedule: a number or a function is needed; got "
-        f"{type(scalar_or_schedule).__name__}"
-    )
-
-
 # --- gradients, states ---------------------------------------------------------------------------
 
 
 @api_boundary
 def l2_norm(tree: Any) -> Array:
-    """The root of the sum of all squares.
+    """The root of the sum of all squares: a scalar, of the dtype that the leaves promote to.
+
+    Raises:
+        TypeError: a leaf is no array or number.
 
     >>> from accnp.example_libraries.optimizers import l2_norm
     >>> float(l2_norm([3.0, 4.0]))
@@ -384,7 +444,10 @@ def l2_norm(tree: Any) -> Array:
 
 @api_boundary
 def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
-    """Shorten gradients to a norm, if they are longer.
+    """Shorten gradients to a norm, if they are longer; shapes and floating dtypes stay.
+
+    Raises:
+        TypeError: a leaf is no array or number.
 
     >>> from accnp.example_libraries.optimizers import clip_grads
     >>> [float(g) for g in clip_grads([3.0, 4.0], 2.5)]

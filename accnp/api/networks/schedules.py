@@ -1,0 +1,126 @@
+"""Schedules: sizes of the steps of an optimiser, as functions of the number of the step.
+
+In: numbers. Out: functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from accnp.api.arrays.creation import array, asarray
+from accnp.api.elements import ufuncs as uf
+from accnp.errors import api_boundary
+
+__all__ = [
+    "Schedule", "constant", "exponential_decay", "inverse_time_decay", "make_schedule",
+    "piecewise_constant", "polynomial_decay",
+]  # fmt: skip
+
+Schedule = Callable[[Any], Any]
+
+
+@api_boundary
+def constant(step_size: Any) -> Schedule:
+    """Steps of one size.
+
+    Step sizes and numbers of steps are numbers or scalar arrays, float or integer; nothing raises.
+
+    >>> from accnp.example_libraries.optimizers import constant
+    >>> float(constant(0.5)(3))
+    0.5
+    """
+    return lambda i: step_size
+
+
+@api_boundary
+def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Schedule:
+    """Steps that are `decay_rate` times as large after each `decay_steps`.
+
+    Step sizes and numbers of steps are numbers or scalar arrays, float or integer; nothing raises.
+
+    >>> from accnp.example_libraries.optimizers import exponential_decay
+    >>> float(exponential_decay(1.0, 10, 0.5)(20))
+    0.25
+    """
+    return lambda i: step_size * decay_rate ** (i / decay_steps)
+
+
+@api_boundary
+def inverse_time_decay(
+    step_size: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False
+) -> Schedule:
+    """Steps over 1 + `decay_rate` times the number of `decay_steps`, whole ones if `staircase`.
+
+    Step sizes and numbers of steps are numbers or scalar arrays, float or integer; nothing raises.
+
+    >>> from accnp.example_libraries.optimizers import inverse_time_decay
+    >>> float(inverse_time_decay(1.0, 10, 1.0)(10))
+    0.5
+    """
+    if staircase:
+        return lambda i: step_size / (1 + decay_rate * uf.floor(i / decay_steps))
+    return lambda i: step_size / (1 + decay_rate * i / decay_steps)
+
+
+@api_boundary
+def polynomial_decay(
+    step_size: Any, decay_steps: Any, final_step_size: Any, power: float = 1.0
+) -> Schedule:
+    """Steps from one size to another, by a power of what is left of `decay_steps`.
+
+    Step sizes and numbers of steps are numbers or scalar arrays, float or integer; nothing raises.
+
+    >>> from accnp.example_libraries.optimizers import polynomial_decay
+    >>> float(polynomial_decay(1.0, 10, 0.5)(10))
+    0.5
+    """
+
+    def schedule(i: Any) -> Any:
+        left = (1 - uf.minimum(i, decay_steps) / decay_steps) ** power
+        return left * (step_size - final_step_size) + final_step_size
+
+    return schedule
+
+
+@api_boundary
+def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
+    """Steps of sizes `values`, one more than there are `boundaries` between them.
+
+    Both are vectors of numbers, float or integer.
+
+    Raises:
+        ValueError: the lengths do not fit, or one is no vector.
+
+    >>> from accnp.example_libraries.optimizers import piecewise_constant
+    >>> float(piecewise_constant([10, 20], [1.0, 0.5, 0.25])(15))
+    0.5
+    """
+    ends, sizes = array(boundaries), array(values)
+    if ends.ndim != 1 or sizes.shape != (ends.shape[0] + 1,):
+        raise ValueError(
+            "optimizers.piecewise_constant: there must be one value more than boundaries; got "
+            f"shapes {sizes.shape} and {ends.shape}"
+        )
+    return lambda i: sizes[(i > ends).sum()]
+
+
+@api_boundary
+def make_schedule(scalar_or_schedule: Any) -> Schedule:
+    """Return a function of the number of the step: the argument itself, or a constant.
+
+    Raises:
+        TypeError: neither a function nor a scalar, float or integer.
+
+    >>> from accnp.example_libraries.optimizers import make_schedule
+    >>> make_schedule(0.1)(7)
+    0.1
+    """
+    if callable(scalar_or_schedule):
+        return scalar_or_schedule
+    if not asarray(scalar_or_schedule).ndim:
+        return constant(scalar_or_schedule)
+    raise TypeError(
+        "optimizers.make_schedule: a number or a function is needed; got "
+        f"{type(scalar_or_schedule).__name__}"
+    )
