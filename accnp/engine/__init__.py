@@ -47,8 +47,8 @@ from accnp.runtime.stream import Task, default_stream
 
 __all__ = [
     "DELETED", "Plan", "apart", "array_of", "brought", "close", "compile_plan", "is_ready",
-    "materialise", "on_device", "pending", "place_of", "placed", "plan_of_graph", "plan_text",
-    "ready", "run_now", "run_plan", "settle", "where",
+    "materialise", "on_device", "pending", "place_of", "placed", "plan_of_graph", "plan_of_pending",
+    "plan_text", "ready", "run_now", "run_plan", "settle", "where",
 ]  # fmt: skip
 
 # Work, in simple element operations (some 5 ms), from which a hand-over to the stream pays: of a
@@ -185,10 +185,7 @@ def _plan(
     lost: tuple[int, ...] = (),
     device: Device | None = None,
 ) -> Plan:
-    plan = make_plan(program, config.fastmath, lost, device=device)
-    if plan.overwritten and not all(isinstance(step, KernelStep) for step in plan.steps):
-        # A library call may fail: then all that is pending is computed again from its leaves.
-        plan = make_plan(program, config.fastmath, device=device)
+    plan = plan_of_pending(program, lost, device)
     # Constants inside inlined bodies are part of the plan itself.
     close(plan, [v.node for v in program.leaves[n_leaves:]])  # type: ignore[misc]
     if config.debug:
@@ -198,6 +195,14 @@ def _plan(
         if hasattr(step, "place"):
             step.place = places.get(id(step.node), -1)
     forget_nodes(plan, program)
+    return plan
+
+
+def plan_of_pending(program: Program, lost: tuple[int, ...], device: Device | None) -> Plan:
+    """It writes to `lost` leaves unless a library call may fail, which needs all of them again."""
+    plan = make_plan(program, config.fastmath, lost, device=device)
+    if plan.overwritten and not all(isinstance(step, KernelStep) for step in plan.steps):
+        return make_plan(program, config.fastmath, device=device)
     return plan
 
 
@@ -276,15 +281,15 @@ def _launch_watched(
         default_stream().submit(work).wait()
 
 
-def pending(node: Node) -> tuple[list[Node], list[Node], list[Node], Plan | None]:
-    """For looking at it: pending nodes, leaves, what would be stored, the plan if there is one."""
+def pending(node: Node) -> tuple[Any, ...]:
+    """For looking at it: nodes, leaves, what is stored; leaves that nobody else has; the plan."""
     with _graph:
         found = collect([node])
         outputs, places = wanted(found)
         lost = lost_leaves(found, found.taken) if found.taken else ()
         device = place_of([node], found.leaves) if devices.reach else None
         plan = _plans.get((*found.key, places, lost, *_switches(), device))
-        return sorted_order(found.order), found.leaves, outputs, plan
+        return sorted_order(found.order), found.leaves, outputs, lost, plan
 
 
 def _at_hand(node: Node) -> Buffer | None:

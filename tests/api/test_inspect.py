@@ -170,6 +170,16 @@ def test_kernels_of_their_own_and_updates_in_place():
     assert "b3 is a copy of b0, updated, 20 B" in str(alone)
 
 
+def test_pending_updates_say_whether_they_copy():
+    x = jnp.zeros(5).block_until_ready()
+    x = x.at[2].set(1.0)
+    assert "updated in place" in str(jnp.inspect(x))
+    old = jnp.zeros(5).block_until_ready()
+    new = old.at[2].set(1.0)
+    assert "is a copy of b0, updated, 20 B" in str(jnp.inspect(new))
+    assert [float(a[2]) for a in (x, new, old)] == [1.0, 1.0, 0.0]
+
+
 def test_other_index_space_is_named():
     def f(x):
         h = jnp.exp(x)

@@ -124,11 +124,11 @@ def _of_array(x: Array) -> Inspection:
         return Inspection(
             what, f"a scalar of value {node.params.get('value')!r}; nothing is pending"
         )
-    order, leaves, outputs, existing = engine.pending(node)
+    order, leaves, outputs, lost, existing = engine.pending(node)
     graph: Graph = graph_of(outputs, order, leaves)
     program, _ = from_graph(graph)
     device = engine.place_of([node], leaves) if devices.reach else None
-    plan = make_plan(program, config.fastmath, device=device)
+    plan = engine.plan_of_pending(program, lost, device)
     kept = len(outputs) - 1
     status = f"pending{place}"
     if kept:
