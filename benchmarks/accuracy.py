@@ -64,6 +64,9 @@ VANISHING: dict[str, tuple[Domain, Domain]] = {
     "lax.logistic": ((-103.5, -87.5), (-745.0, -708.5)),
     "nn.sigmoid": ((-103.5, -87.5), (-745.0, -708.5)),
     "nn.silu": ((-108.0, -92.0), (-751.0, -715.5)),
+    "nn.mish": ((-108.0, -92.0), (-751.0, -715.5)),
+    "nn.gelu": ((-10.6, -9.9), (-21.7, -20.9)),
+    "nn.gelu (exact)": ((-14.3, -13.1), (-38.6, -37.6)),
     "scipy.special.erfc": ((9.2, 10.0), (26.6, 27.2)),
     "scipy.special.ndtr": ((-14.1, -13.1), (-38.4, -37.6)),
 }  # fmt: skip
@@ -185,8 +188,10 @@ numbers: each part's error in units of the last place of the modulus, arguments 
 "peer" is NumPy or SciPy, same dtype. The bar: 2
 ulp, for special and complex functions 4 or the peer's own error; sums and quotients of several
 functions (`sinc`, `logaddexp`) count as special, and so do those of `nn`. Rows beyond that say
-"over": `softmax`, where the rounding of the argument of exp counts as often as that is large,
-`sph_harm_y` at its zeros. A dash: there is no such function, or it never returns.
+"over": `logaddexp` and `logsumexp` of float32 beside zeros of their result, where the largest
+operand and a logarithm cancel, and Legendre's functions and `sph_harm_y` at their zeros, where the
+terms of the recurrence do: only the absolute error is small there, as of jax. A dash:
+there is no such function, or it never returns.
 `tests/test_accuracy.py` samples the same, allows rows that are over what their case in
 `benchmarks/accuracy_*.py` says, and sees that no function of the tables is left out.
 
@@ -197,7 +202,8 @@ SUBNORMAL = """
 
 The same for functions of one number at subnormal arguments, and at arguments whose results are
 subnormal (`VANISHING` in `benchmarks/accuracy.py`), errors in units of the smallest number where
-results are that small. jax flushes such numbers to 0.
+results are that small. jax flushes such numbers to 0. `gelu` and `mish` are x times a factor that
+is rounded to that unit before; the slopes of `lpmn` are sums of such terms.
 
 | function | accnp f32 | jax | peer | accnp f64 | jax | peer | |
 |---|---|---|---|---|---|---|---|"""

@@ -14,6 +14,7 @@ UNARY = {
     "exp2": exp.exp2,
     "expm1": exp.expm1,
     "logistic": exp.logistic,
+    "silu": exp.silu,
     "tanh_law": exp.tanh_law,
     "tanh": exp.tanh,
     "sinh": exp.sinh,
@@ -51,6 +52,7 @@ UNARY = {
 }
 BINARY = {
     "pow": power.pow,
+    "exp_difference": exp.exp_difference,
     "atan2": arc.atan2,
     "digamma_rise": special.digamma_rise,
     "fmax": basic.fmax,

@@ -279,9 +279,11 @@ def _tanh_law(x: Any) -> Any:
 
 NAMESPACE: dict[str, Any] = {
     "exp": _quiet(np.exp),
+    "exp_difference": _quiet(lambda x, top: np.exp(np.float64(x) - top)),
     "exp2": _quiet(np.exp2),
     "expm1": _quiet(np.expm1),
     "logistic": _quiet(_logistic),
+    "silu": _quiet(lambda x: x * _logistic(np.float64(x))),
     "tanh_law": _quiet(_tanh_law),
     "tanh": _quiet(np.tanh),
     "sinh": _quiet(np.sinh),

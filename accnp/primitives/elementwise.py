@@ -328,8 +328,22 @@ unary(
 )  # fmt: skip
 unary("cbrt", FLOAT, q(np.cbrt), "cbrt({0})",
       lambda t, y, x: o.mul(t, o.mul(like(x, 1 / 3), o.integer_pow(y, y=-2))), cost=20)  # fmt: skip
-unary("logistic", INEXACT, ref.logistic, "logistic({0})",
-      lambda t, y, x: o.mul(t, o.mul(y, o.sub(like(y, 1), y))), cost=20)  # fmt: skip
+binary("exp_difference", FLOAT, ref.exp_difference, "exp_difference({0}, {1})",
+       (lambda t, y, x, top: o.mul(t, y), lambda t, y, x, top: o.neg(o.mul(t, y))),
+       cost=20)  # fmt: skip
+
+
+def _logistic_slope(t: Node, y: Node, x: Node) -> Node:
+    return o.mul(t, o.mul(y, o.sub(like(y, 1), y)))
+
+
+def _silu_slope(t: Node, y: Node, x: Node) -> Node:
+    part = o.logistic(x)
+    return o.add(o.mul(t, part), o.mul(x, _logistic_slope(t, part, x)))
+
+
+unary("logistic", INEXACT, ref.logistic, "logistic({0})", _logistic_slope, cost=20)
+unary("silu", FLOAT, ref.silu, "silu({0})", _silu_slope, cost=20)
 
 
 def _tanh_law_slope(t: Node, y: Node, x: Node) -> Node:

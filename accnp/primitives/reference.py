@@ -11,6 +11,7 @@ __all__ = [
     "clamp",
     "digamma_rise",
     "divide",
+    "exp_difference",
     "integer_pow",
     "lgamma",
     "logistic",
@@ -22,6 +23,7 @@ __all__ = [
     "shift_right_arithmetic",
     "shift_right_logical",
     "sign",
+    "silu",
     "sin_pi",
     "special",
     "tanh_law",
@@ -164,6 +166,16 @@ def sin_pi(z: Any) -> Any:
     """sin(pi z), without the turns."""
     whole = np.rint(z.real)
     return (np.sin(np.pi * (z - whole)) * (1 - 2 * (whole % 2))).astype(z.dtype)
+
+
+@quiet
+def exp_difference(x: Any, top: Any) -> Any:
+    return np.exp(x.astype(np.float64) - top).astype(x.dtype)
+
+
+@quiet
+def silu(x: Any) -> Any:
+    return (x * logistic(x.astype(np.float64))).astype(x.dtype)
 
 
 @quiet

@@ -172,8 +172,9 @@ for name in ("asin", "acos", "atanh"):
     add(name, cplx(4))
 add("acosh", real(5, low=1.2))
 add("acosh", cplx(4))
-for name in ("erf", "erfc", "normal_law", "tanh_law"):
+for name in ("erf", "erfc", "normal_law", "silu", "tanh_law"):
     add(name, real(6))
+add("exp_difference", real(5, low=-3, high=0), real(5, low=0.5, high=2))
 for name in ("lgamma", "digamma"):
     add(name, real(5, low=0.4, high=5))
 add("sin_pi", cplx(4))

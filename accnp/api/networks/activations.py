@@ -187,7 +187,10 @@ def silu(x: Any) -> Array:
     >>> jnp.nn.silu(jnp.array([0.0]))
     Array([0.], dtype=float32)
     """
-    return uf.multiply(x, sigmoid(x))
+    node = as_node(x, "silu")
+    if state.named or rules.kind(node) != "f":  # jaxprs show it as jax does
+        return uf.multiply(x, sigmoid(x))
+    return wrap(o.silu(node))
 
 
 swish = silu

@@ -25,6 +25,8 @@ from accnp.array import Array
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.ir.trace import state
+from accnp.primitives.elementwise import like
 
 
 def _one(name: str, x: Any) -> Node:
@@ -82,8 +84,8 @@ def glu(x: Any, axis: int = -1) -> Array:
     return wrap(o.mul(half(0), o.logistic(half(n // 2))))
 
 
-def _shifted(x: Any, axis: Any, where: Any, name: str) -> tuple[Node, tuple[int, ...]]:
-    """x minus its maximum over the axes, which derivatives do not see."""
+def _with_top(x: Any, axis: Any, where: Any, name: str) -> tuple[Node, Node, tuple[int, ...]]:
+    """x, its maximum over the axes, which derivatives do not see, and those."""
     if as_node(x, name).aval.dtype == bool:
         raise TypeError(f"nn.{name}: bools cannot be subtracted; got dtype bool; convert to float")
     node = _one(name, x)
@@ -91,7 +93,7 @@ def _shifted(x: Any, axis: Any, where: Any, name: str) -> tuple[Node, tuple[int,
     if where is not None:  # where nothing of a line is taken, its slope must not be 0 / 0
         node = red.masked(node, where, -math.inf, name)
     top = red.max(wrap(node), axes, None, True, -math.inf)._node
-    return o.sub(node, o.stop_gradient(top)), axes
+    return node, o.stop_gradient(top), axes
 
 
 @api_boundary
@@ -108,12 +110,15 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     >>> jnp.nn.softmax(jnp.zeros(2))
     Array([0.5, 0.5], dtype=float32)
     """
-    shifted, axes = _shifted(x, axis, where, "softmax")
-    raised = o.exp(shifted)
+    node, top, axes = _with_top(x, axis, where, "softmax")
+    # Jaxprs show it as jax does. Halves are computed in float32 anyway, and rounded each time.
+    exact = not state.named and node.aval.dtype in (np.float32, np.float64)
+    raised = o.exp_difference(node, top) if exact else o.exp(o.sub(node, top))
     if where is not None:
         raised = red.masked(raised, where, 0, "softmax")
     total = red.keep(o.reduce_sum(raised, axes=axes), raised, axes, True)
-    out = o.div(raised, total)
+    # The first form divides once for each sum.
+    out = o.mul(raised, o.div(like(total, 1), total)) if exact else o.div(raised, total)
     if where is not None:  # also where nothing of a line is taken
         out = red.masked(out, where, 0, "softmax")
     return wrap(out)
@@ -134,7 +139,8 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     >>> jnp.nn.log_softmax(jnp.zeros(2))
     Array([-0.6931472, -0.6931472], dtype=float32)
     """
-    shifted, axes = _shifted(x, axis, where, "log_softmax")
+    node, top, axes = _with_top(x, axis, where, "log_softmax")
+    shifted = o.sub(node, top)
     raised = o.exp(shifted)
     if where is not None:
         raised = red.masked(raised, where, 0, "log_softmax")

@@ -56,6 +56,7 @@ FAST: dict[str, Callable[[V], V]] = {
     "tan": lambda x: _sin(x) * _rcp(_cos(x)),
     "tanh": _unit("tanh"),
     "logistic": _logistic,
+    "silu": lambda x: x * _logistic(x),
     "tanh_law": _tanh_law,
     "rsqrt": _unit("rsqrt"),
     "sqrt": _unit("sqrt"),

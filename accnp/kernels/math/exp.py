@@ -1,4 +1,5 @@
-"""Exponential family: exp exp2 expm1 logistic tanh_law tanh sinh cosh.
+"""Exponential family: exp exp_difference exp2 expm1 logistic silu
+tanh_law tanh sinh cosh.
 
 In: a float or double ``V``. Out: a ``V`` of the same type. Branch-free, no library calls.
 """
@@ -20,6 +21,7 @@ from .ir import (
     nearest,
     poly,
     pow2,
+    two_sum,
     unbits,
     where,
 )
@@ -64,24 +66,45 @@ EXP_SHORT_32 = (
 )
 
 
+# Where exp is neither 0 nor infinite, and a little more.
+RANGE = {True: (-105.0, 90.0), False: (-747.0, 712.0)}
+
+
 def exp_halved(x: V, shift: int = 0) -> V:
     """exp(x) * 2^-shift without overflow before the last step."""
-    x = clamp(x, -105.0, 90.0) if x.single else clamp(x, -747.0, 712.0)
+    return _scaled(*_exp_parts(clamp(x, *RANGE[x.single])), shift)
+
+
+def _exp_parts(x: V) -> tuple[V, V]:
+    """y and t with exp(x) = y 2^(t - ROUND)."""
     hi, lo = LN2_32 if x.single else LN2_64
     t = fma(x, x.const(LOG2E), ROUND[x.single])
     n = t - ROUND[x.single]
     r = fma(n, -lo, fma(n, -hi, x))
-    y = fma(r * r, poly(r, EXP_SHORT_32 if x.single else k.EXP_64), r) + 1.0
-    b = bits(t) - shift if shift else bits(t)
+    return fma(r * r, poly(r, EXP_SHORT_32 if x.single else k.EXP_64), r) + 1.0, t
+
+
+def _scaled(y: V, t: V, shift: int = 0) -> V:
+    """y 2^(t - ROUND - shift)"""
     if scales(y):
+        n = t - ROUND[y.single]
         return scalef(y, n - shift if shift else n)
+    b = bits(t) - shift if shift else bits(t)
     h = b >> 1
-    mantissa = MANT[x.single]
-    return y * unbits(h << mantissa) * unbits((b - h) << mantissa)
+    return y * unbits(h << MANT[y.single]) * unbits((b - h) << MANT[y.single])
 
 
 def exp(x: V) -> V:
     return exp_halved(x)
+
+
+def exp_difference(x: V, top: V) -> V:
+    """exp(x - top) for x <= top, with what rounding takes from the difference."""
+    d, low = two_sum(x, -top)
+    lowest, _ = RANGE[x.single]
+    y = _scaled(*_exp_parts(where(d < lowest, lowest, d)))
+    # not a number where x is infinite, and y is 0: any number serves
+    return fma(y, where(low < 1.0, low, 1.0), y)
 
 
 def exp2(x: V) -> V:
@@ -116,6 +139,18 @@ def logistic(x: V) -> V:
     return fma(fma(-y, d, n) - y * (e - (d - 1.0)), r, y)
 
 
+def silu(x: V) -> V:
+    """x / (1 + exp(-x)), of which a factor would be below the normal numbers before the product.
+
+    Both sides are times 2^-shift: exp(-x) is infinite only where the result is 0.
+    """
+    lowest, highest, shift = (-105.0, 120.0, 32) if x.single else (-747.0, 760.0, 64)
+    s = 2.0**-shift
+    e = _scaled(*_exp_parts(clamp(-x, lowest, highest)), shift)
+    low = x < -1.0
+    return where(low, x * s, s) / (e + s) * where(low, 1.0, x)
+
+
 # 2 u = RATE x (x^2 + K), u = sqrt(2 / pi) (x + 0.044715 x^3), and ln 2 / RATE: K and that one as
 # a short number and the rest, so that a difference from K and a product with an exponent are exact.
 RATE = 0.07135481627260025
@@ -140,12 +175,7 @@ def tanh_law(x: V) -> V:
     series = (1.0, *(EXP_SHORT_32 if single else k.EXP_64))
     y = fma(g, poly(g, [c * (-RATE) ** (i + 1) for i, c in enumerate(series)]), x.const(1.0))
     shift = 24 if single else 64
-    if scales(y):
-        e = scalef(y, n - float(shift))
-    else:
-        b = bits(t) - shift
-        h = b >> 1
-        e = y * unbits(h << MANT[single]) * unbits((b - h) << MANT[single])
+    e = _scaled(y, t, shift)
     return 2.0**-shift / (e + 2.0**-shift)
 
 
