@@ -176,6 +176,8 @@ class ufunc(metaclass=_Kind):
         x = wrap(as_node(a, name))
         if self._accumulate is not None:
             return self._accumulate(x, axis=axis, **({} if dtype is None else {"dtype": dtype}))
+        if dtype is None and self(x, x).dtype == bool:
+            dtype = bool  # what begins a fold of truth values is one of them
         x = x if dtype is None else x.astype(dtype)
         lines = moveaxis(x, as_axis(axis, x.ndim, name), 0)
         if not len(lines):

@@ -144,7 +144,7 @@ def gammasgn(x: Any) -> Array:
 
 @api_boundary
 def xlogy(x: Any, y: Any) -> Array:
-    """x log(y), 0 where x is 0, elementwise.
+    """x log(y), 0 where x is 0 and y is no nan, elementwise.
 
     The arguments promote, to float32 at least, and broadcast.
 
@@ -160,7 +160,7 @@ def xlogy(x: Any, y: Any) -> Array:
 
 @api_boundary
 def xlog1py(x: Any, y: Any) -> Array:
-    """x log(1 + y), 0 where x is 0, elementwise.
+    """x log(1 + y), 0 where x is 0 and y is no nan, elementwise.
 
     The arguments promote, to float32 at least, and broadcast.
 
@@ -178,7 +178,7 @@ def _times_log(name: str, x: Any, y: Any, log: Any, harmless: float) -> Array:
     a, b = broadcast_nodes(name, promote_inexact(f"special.{name}", x, y))
 
     def value(xs: list[Node]) -> list[Node]:
-        zero = o.eq(xs[0], like(xs[0], 0))
+        zero = o.and_(o.eq(xs[0], like(xs[0], 0)), o.eq(xs[1], xs[1]))
         whole = o.mul(xs[0], log(xs[1]))
         return [rules.select(zero, rules.filled(whole, 0), whole)]
 

@@ -56,7 +56,7 @@ cauchy = declare(
 )  # fmt: skip
 
 expon = declare(
-    "expon", "the exponential distribution", "",
+    "expon", "the exponential distribution", "", pieces=True,
     logpdf=lambda z: where(z < 0, -np.inf, -z),
     cdf=lambda z: _inside(z >= 0, z, lambda v: -uf.expm1(-v), 0),
     logcdf=lambda z: _inside(z >= 0, z, lambda v: uf.log(-uf.expm1(-v))),
@@ -101,14 +101,14 @@ gumbel_l = declare(
 )  # fmt: skip
 
 uniform = declare(
-    "uniform", "the uniform distribution from loc to loc + scale", "", strong=("cdf",),
+    "uniform", "the uniform distribution from loc to loc + scale", "", strong=("cdf",), pieces=True,
     logpdf=lambda z: where((z >= 0) & (z <= 1), 0.0, -np.inf),
     cdf=lambda z: uf.clip(z, 0, 1),
     ppf=lambda q: where((q >= 0) & (q <= 1), q, np.nan),
 )  # fmt: skip
 
 pareto = declare(
-    "pareto", "the Pareto distribution", "b",
+    "pareto", "the Pareto distribution", "b", pieces=True,
     logpdf=lambda z, b: _inside(
         z >= 1, z, lambda v: uf.log(b) - (b + 1) * uf.log(v), safe=2.0
     ),
@@ -139,7 +139,7 @@ def _gamma_sf(z: Any, a: Any) -> Any:
 
 
 gamma = declare(
-    "gamma", "the gamma distribution", "a",
+    "gamma", "the gamma distribution", "a", pieces=True,
     logpdf=_gamma_logpdf,
     cdf=_gamma_cdf,
     logcdf=_gamma_logcdf,
@@ -148,7 +148,7 @@ gamma = declare(
 )  # fmt: skip
 
 chi2 = declare(
-    "chi2", "the chi-squared distribution", "df",
+    "chi2", "the chi-squared distribution", "df", pieces=True,
     logpdf=lambda z, df: _gamma_logpdf(z / 2, df / 2) - math.log(2),
     cdf=lambda z, df: _gamma_cdf(z / 2, df / 2),
     logcdf=lambda z, df: _gamma_logcdf(z / 2, df / 2),
@@ -166,7 +166,7 @@ def _beta_sf(z: Any, a: Any, b: Any) -> Any:
 
 
 beta = declare(
-    "beta", "the beta distribution", "a, b",
+    "beta", "the beta distribution", "a, b", pieces=True,
     logpdf=lambda z, a, b: _inside(
         (z >= 0) & (z <= 1),
         z,
@@ -205,7 +205,7 @@ vonmises = declare(
 )  # fmt: skip
 
 wrapcauchy = declare(
-    "wrapcauchy", "the Cauchy distribution wrapped around a circle", "c", place="",
+    "wrapcauchy", "the Cauchy distribution wrapped around a circle", "c", place="", pieces=True,
     logpdf=lambda z, c: where(
         (z >= 0) & (z <= 2 * math.pi) & (c > 0) & (c < 1),
         uf.log((1 - c * c) / (2 * math.pi * (1 + c * c - 2 * c * uf.cos(z)))),
@@ -237,7 +237,7 @@ def _within(f: Any, below: float, above: float) -> Any:
 
 
 truncnorm = declare(
-    "truncnorm", "the normal distribution cut off below a and above b", "a, b",
+    "truncnorm", "the normal distribution cut off below a and above b", "a, b", pieces=True,
     strong=("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf"),
     logpdf=_within(lambda z, a, b: _norm_logpdf(z) - _log_mass(a, b), -np.inf, -np.inf),
     logcdf=_within(lambda z, a, b: _log_mass(a, z) - _log_mass(a, b), -np.inf, 0.0),

@@ -6,14 +6,18 @@ logarithms add is the same for all distributions and is added here.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Sequence
 from inspect import Parameter, Signature
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from accnp.api.arguments.convert import as_nodes, broadcast_nodes, cast, promote_inexact, wrap
 from accnp.api.elements import ufuncs as uf
+from accnp.api.elements.selecting import where
 from accnp.api.stats.examples import EXAMPLES
 from accnp.array import Array
 from accnp.errors import api_boundary
@@ -42,7 +46,7 @@ _INVERSE = ("ppf", "isf")
 def declare(
     name: str, what: str, shapes: str, first: str = "x", place: str = "loc=0, scale=1",
     plain: Sequence[str] = (), inverse: str = "q", strong: Sequence[str] = (),
-    **functions: Function,
+    pieces: bool = False, **functions: Function,
 ) -> ModuleType:  # fmt: skip
     """Make the module of a distribution.
 
@@ -55,6 +59,7 @@ def declare(
         plain: names of functions that have neither.
         inverse: name of the first argument of `ppf` and `isf`.
         strong: names of functions whose results are strong for Python's numbers too, as jax's.
+        pieces: whether functions have pieces: comparisons with nan would choose one of them.
         functions: by name, of the standardised value and the shape parameters. `pdf`, `pmf`, `cdf`
             and `sf` may be left out where their logarithms are given; None leaves out what would
             follow.
@@ -71,18 +76,16 @@ def declare(
             names += shapes.split(", ") if shapes else []
             # An entropy is a sum over numbers that the formula brings, as in jax.
             never = key in strong or key == "entropy"
-            setattr(
-                module,
-                key,
-                _make(name, key, what, names, "" if key in plain else place, never, function),
-            )
+            its = "" if key in plain else place
+            setattr(module, key, _make(name, key, what, names, its, never, pieces, function))
     sys.modules[module.__name__] = module
     return module
 
 
 def _make(
-    name: str, key: str, what: str, names: list[str], place: str, strong: bool, function: Function
-) -> Function:
+    name: str, key: str, what: str, names: list[str], place: str, strong: bool, pieces: bool,
+    function: Function,
+) -> Function:  # fmt: skip
     label = f"{name}.{key}"
     extra = [p.split("=")[0] for p in place.split(", ")] if place else []
     kind = Parameter.POSITIONAL_OR_KEYWORD
@@ -99,6 +102,9 @@ def _make(
         # Constants of a formula must not decide: only Python's numbers alone give a weak result.
         weak = not strong and all(x.aval.weak_type for x in given)
         found = evaluated(bound, nodes)
+        if pieces:
+            unknown = functools.reduce(uf.logical_or, [uf.isnan(wrap(x)) for x in nodes])
+            found = where(unknown, np.nan, found)
         return wrap(cast(found._node, nodes[0].aval.dtype, weak))
 
     def evaluated(bound: Any, nodes: list[Any]) -> Array:

@@ -41,7 +41,7 @@ def _inside(test: Any, k: Any, f: Any, safe: Any = 1.0) -> Any:
 
 
 bernoulli = declare(
-    "bernoulli", "the Bernoulli distribution", "p", "k", "loc=0", ("cdf", "ppf"),
+    "bernoulli", "the Bernoulli distribution", "p", "k", "loc=0", ("cdf", "ppf"), pieces=True,
     logpmf=lambda k, p: _inside(
         (k >= 0) & (k <= 1), k, lambda v: sp.xlogy(v, p) + sp.xlog1py(1 - v, -p)
     ),
@@ -56,7 +56,7 @@ bernoulli = declare(
 )  # fmt: skip
 
 binom = declare(
-    "binom", "the binomial distribution", "n, p", "k", "loc=0",
+    "binom", "the binomial distribution", "n, p", "k", "loc=0", pieces=True,
     logpmf=lambda k, n, p: _inside((k >= 0) & (k <= n), k, lambda v: (
         sp.gammaln(n + 1) - sp.gammaln(v + 1) - sp.gammaln(n - v + 1)
         + sp.xlogy(v, p) + sp.xlog1py(n - v, -p)
@@ -64,21 +64,21 @@ binom = declare(
 )  # fmt: skip
 
 betabinom = declare(
-    "betabinom", "the beta-binomial distribution", "n, a, b", "k", "loc=0",
+    "betabinom", "the beta-binomial distribution", "n, a, b", "k", "loc=0", pieces=True,
     logpmf=lambda k, n, a, b: _inside((k >= 0) & (k <= n), k, lambda v: (
         -uf.log1p(n) - sp.betaln(n - v + 1, v + 1) + sp.betaln(v + a, n - v + b) - sp.betaln(a, b)
     ), 0.0),
 )  # fmt: skip
 
 nbinom = declare(
-    "nbinom", "the negative binomial distribution", "n, p", "k", "loc=0",
+    "nbinom", "the negative binomial distribution", "n, p", "k", "loc=0", pieces=True,
     logpmf=lambda k, n, p: _inside(k >= 0, k, lambda v: (
         sp.gammaln(v + n) - sp.gammaln(v + 1) - sp.gammaln(n) + n * uf.log(p) + sp.xlog1py(v, -p)
     )),
 )  # fmt: skip
 
 geom = declare(
-    "geom", "the geometric distribution of the first success", "p", "k", "loc=0",
+    "geom", "the geometric distribution of the first success", "p", "k", "loc=0", pieces=True,
     logpmf=lambda k, p: _inside(k >= 1, k, lambda v: sp.xlog1py(v - 1, -p) + uf.log(p)),
 )  # fmt: skip
 
@@ -98,7 +98,7 @@ def _poisson_entropy(mu: Any) -> Any:
 
 
 poisson = declare(
-    "poisson", "the Poisson distribution", "mu", "k", "loc=0",
+    "poisson", "the Poisson distribution", "mu", "k", "loc=0", pieces=True,
     logpmf=lambda k, mu: _inside(
         (k >= 0) & (k == uf.floor(k)), k, lambda v: sp.xlogy(v, mu) - sp.gammaln(v + 1) - mu
     ),
