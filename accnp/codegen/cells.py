@@ -17,7 +17,8 @@ same rows: a task is some rows, done by one after the other while they are in th
 Or a chain: two maps over the same first axis, of which the second reads what the first makes, at
 some rows before and behind (a stencil of a stencil, a blur along one axis, then along the other).
 A band of rows of the one is followed by that of the other, while it is in the second cache; what is
-between them is never a whole array.
+between them is never a whole array. Where the index space of one of them is cut, each part of its
+rows has kernels of its own, called for what a band has of these rows.
 
     def kernel(lo, hi, a0, a1, a2, n0, ...):
         for t in range(lo, hi):
@@ -166,64 +167,97 @@ class Launch:
 BAND = 1 << 17  # bytes of a band, a part of the second cache
 MOST = 4 * BAND  # that it may have where rows are long
 TASKS = 16  # into which the rows are cut; each does the rows before its first one again
+FAR = 4  # so many times the rows done again must there be; a roll wants the last with the first
 OVERLAP = 8  # a task has at least as many times the rows that it does again
 
 
-def _steps(spec: KernelSpec, text: Generated, rows: int) -> int | None:
-    """How many steps of a kernel are one row, the first axis having so many; None if its steps are
-    not in the order of rows."""
-    extent = prod(spec.outer) if spec.outer else prod(spec.inner)
-    if spec.form != "map" or text.extent != extent or extent % rows:
-        return None
-    return extent // rows
+# The kernels of a run of rows of an index space, one for each cell that these are cut into: the
+# first row, how many they are, the kernels.
+Part = tuple[int, int, Sequence[KernelSpec]]
 
 
-def _row(spec: KernelSpec, a: Access, rows: int) -> tuple[int, int, int] | None:
-    """How far one row of the first axis is from the next for an access, and from where to where in
-    a row it goes, from its first element; None if a row is not a part of the first loop."""
-    sizes = (*spec.outer, *spec.inner)
-    if not sizes or sizes[0] % rows or a.terms:
-        return None
-    inside = (sizes[0] // rows, *sizes[1:])
-    reach = [(n - 1) * s for n, s in zip(inside, a.strides, strict=True)]
-    return (
-        inside[0] * a.strides[0],
-        sum([min(0, r) for r in reach]),
-        sum([max(0, r) for r in reach]),
-    )
+class _Maps:
+    """The kernels of a part, which go over the rows of any band."""
+
+    def __init__(self, part: Part, every: int) -> None:
+        self.first, self.rows, self.specs = part
+        self.whole = self.rows == every
+        self.texts = [generate(spec) for spec in self.specs]
+
+    def steps(self) -> list[int] | None:
+        """How many steps of each kernel are one row; None where steps are not in the order of
+        rows."""
+        found = []
+        for spec, text in zip(self.specs, self.texts):
+            extent = prod(spec.outer) if spec.outer else prod(spec.inner)
+            if spec.form != "map" or text.extent != extent or extent % self.rows:
+                return None
+            found.append(extent // self.rows)
+        return found
+
+    def places(self, value: Any, width: int) -> list[int] | None:
+        """How many rows before (negative) or behind its own a row reads a value whose rows have
+        `width` elements, for each load; None where a load is not within one row."""
+        found = []
+        for spec in self.specs:
+            for a in spec.accesses:
+                if a.value is not value:
+                    continue
+                way = self.row(spec, a)
+                start = a.offset % width
+                if a.store or way is None or (self.rows > 1 and way[0] != width):
+                    return None
+                if start + way[1] < 0 or start + way[2] >= width:
+                    return None
+                found.append(a.offset // width - self.first)
+        return found
+
+    def row(self, spec: KernelSpec, a: Access) -> tuple[int, int, int] | None:
+        """How far one row is from the next for an access, and from where to where in a row it goes,
+        from its first element; None if a row is not a part of the first loop."""
+        sizes = (*spec.outer, *spec.inner)
+        if a.terms:
+            return None
+        if not sizes:  # one element
+            return (0, 0, 0) if not self.whole else None
+        if sizes[0] % self.rows:
+            return None
+        inside = (sizes[0] // self.rows, *sizes[1:])
+        reach = [(n - 1) * s for n, s in zip(inside, a.strides, strict=True)]
+        return (
+            inside[0] * a.strides[0],
+            sum([min(0, r) for r in reach]),
+            sum([max(0, r) for r in reach]),
+        )
 
 
 def generate_chain(
-    made: KernelSpec, reader: KernelSpec, between: Any, rows: int
+    made: Sequence[Part], reader: Sequence[Part], between: Any, rows: int
 ) -> Generated | None:
     """Write the kernel that makes `between` (a value) in bands and reads it; `rows` are those of
     the reader. None if that is not possible, or would do too much again."""
     shape, size = between.aval.shape, between.aval.dtype.itemsize
     width = prod(shape[1:])
-    first, second = generate(made), generate(reader)
-    steps = _steps(made, first, shape[0]), _steps(reader, second, rows)
-    loads = [a for a in reader.accesses if a.value is between]
-    seen = [_row(reader, a, rows) for a in loads]
-    if None in steps or not loads or any(a.store for a in loads):
+    makers = [_Maps(part, shape[0]) for part in made]
+    readers = [_Maps(part, rows) for part in reader]
+    seen = [maps.places(between, width) for maps in readers]
+    if None in seen or any(maps.steps() is None for maps in (*makers, *readers)):
         return None
-    for a, way in zip(loads, seen, strict=True):
-        if way is None or way[0] != width:
-            return None
-        start = a.offset % width
-        if start + way[1] < 0 or start + way[2] >= width:
-            return None
-    starts = [a.offset // width for a in loads]
+    starts = [place for places in seen for place in places or ()]
+    if not starts:
+        return None
     low, again = min(starts), max(starts) - min(starts)
     band = max(BAND // (width * size) - again, again, 1)
-    if (band + again) * width * size > MOST or low < 0 or low + again + rows > shape[0]:
+    far = not all([maps.whole for maps in readers]) and FAR * again > rows
+    if far or (band + again) * width * size > MOST:
         return None
     task = min(rows, max(-(-rows // TASKS), OVERLAP * again, band))
-    return _written(first, second, between, rows, (low, again, band, task), steps)
+    return _written(makers, readers, between, rows, (low, again, band, task))
 
 
 def _written(
-    first: Generated, second: Generated, between: Any, rows: int,
-    plan: tuple[int, int, int, int], steps: Any,
+    makers: Sequence[_Maps], readers: Sequence[_Maps], between: Any, rows: int,
+    plan: tuple[int, int, int, int],
 ) -> Generated:  # fmt: skip
     low, again, band, task = plan
     launch = Launch()
@@ -232,30 +266,41 @@ def _written(
     tasks = -(-rows // task)
     row, room = integer(width), integer((band + again) * width)
     begin, more = integer(low), integer(again)
-    here = f"t * {room} - first * {row}"
+    rooms = {id(between): ("room", f"t * {room} - first * {row}")}
 
     def times(text: str, steps: int) -> str:
         return text if steps == 1 else f"({text}) * {integer(steps)}"
 
-    def call(text: Generated, start: str, stop: str, n: int) -> str:
-        rooms = {id(between): ("room", here)}
-        return launch.call(text, times(start, n), times(stop, n), rooms, text is second)
+    def call(parts: Sequence[_Maps], start: str, stop: str) -> None:
+        """Those of the rows start..stop that there are."""
+        for part in parts:
+            lo, hi, test = start, stop, ""
+            if not part.whole or cut:
+                one, end = integer(part.first), integer(part.first + part.rows)
+                w.add(f"s = fmax({start}, {one}) - {one}", f"f = fmin({stop}, {end}) - {one}")
+                lo, hi, test = "s", "f", "if s < f:"
+            with w.block(test) if test else nullcontext():
+                for text, n in zip(part.texts, part.steps() or ()):
+                    last = parts is readers
+                    w.add(launch.call(text, times(lo, n), times(hi, n), rooms, last))
 
+    # Cells at an edge of the reader read fewer rows than others: those beyond are not made.
+    cut = not all([part.whole for part in readers])
     with w.block("for t in range(lo, hi):"):
         size, every = integer(task), integer(rows)
         w.add(f"b = t * {size}", f"end = b + {size}", f"end = end if end < {every} else {every}")
         w.add(f"first = b + {begin}")
         if again:
-            w.add(call(first, "first", f"first + {more}", steps[0]))
+            call(makers, "first", f"first + {more}")
         with w.block("while b < end:"):
             w.add(f"e = b + {integer(band)}", "e = e if e < end else end", f"first = b + {begin}")
-            w.add(call(first, f"first + {more}", f"e + {begin} + {more}", steps[0]))
-            w.add(call(second, "b", "e", steps[1]))
+            call(makers, f"first + {more}", f"e + {begin} + {more}")
+            call(readers, "b", "e")
             if again:
                 to, source = f"at(room, t * {room})", f"at(room, t * {room} + (e - b) * {row})"
                 w.add(f"move({to}, {source}, {more} * {row})")
             w.add("b = e")
-    work = first.extent * first.weight + second.extent * second.weight
+    work = sum([t.extent * t.weight for part in (*makers, *readers) for t in part.texts])
     total = tasks * (band + again) * width
     return launch.finish(tasks, work, [Room("room", between.aval.dtype, total)])
 

@@ -43,7 +43,7 @@ from accnp.ir.kernel import (
 from accnp.ir.node import Node
 from accnp.passes.clusters import chains
 from accnp.passes.fuse import Cluster, fuse
-from accnp.passes.lower import lower
+from accnp.passes.lower import lower, lower_rows
 from accnp.passes.program import Program, Value, from_graph
 from accnp.passes.spaces import apply_views, strip_views
 from accnp.primitives.loops import EACH
@@ -174,15 +174,15 @@ class Planner:
     def chain(self, made: Cluster, reader: Cluster) -> bool:
         """One launch for two kernels, the second of which reads what the first makes, if possible;
         else the first one."""
-        specs = [lower(c)[0][0] for c in (made, reader)]
-        between = made.roots[0]
-        text = generate_chain(specs[0], specs[1], between, reader.shape[0])
+        parts, between = (lower_rows(made), lower_rows(reader)), made.roots[0]
+        text = generate_chain(*parts, between, reader.shape[0])
         if text is None:
             self.kernel(made)
             return False
-        self.check(specs)
-        step = self.launch(text, reader, spec_bytes(specs, between))
-        step.past = parts_past_caches(specs[1:], step)
+        makers, readers = [[spec for part in found for spec in part[2]] for found in parts]
+        self.check([*makers, *readers])
+        step = self.launch(text, reader, spec_bytes([*makers, *readers], between))
+        step.past = parts_past_caches(readers, step)
         step.chained = made
         step.label += f", {made.size} in bands before"
         return True

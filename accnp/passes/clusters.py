@@ -228,7 +228,6 @@ def chains(clusters: list[Cluster], program: Program) -> dict[Cluster, Cluster]:
             not (others or more)
             and v is not None
             and c.form == reader.form == "map"
-            and not (c.cuts or reader.cuts)
             and reader is not c
             and v.role == "full"
             and id(v) not in kept

@@ -17,7 +17,7 @@ from accnp.passes.regions import Cell, cells_of, operand, placed
 from accnp.passes.spaces import apply_views, index_strides, long_axes, strided, strip_views
 from accnp.primitives.views import contiguous
 
-__all__ = ["lower", "scalar_text"]
+__all__ = ["lower", "lower_rows", "scalar_text"]
 
 HEAVY = 10  # a value of this cost is kept between the passes over a row, if there is room
 
@@ -39,6 +39,12 @@ def scalar_text(v: Value) -> str:
 def lower(c: Cluster) -> list[list[KernelSpec]]:
     """Make the kernels of the cells of a cluster; those of one list go over the same rows."""
     return [[_Lowering(c, cell).run() for cell in row] for row in cells_of(c.shape, c.cuts)]
+
+
+def lower_rows(c: Cluster) -> list[tuple[int, int, list[KernelSpec]]]:
+    """The same, each list behind the first of its rows along the first axis, and their number."""
+    cells = [row[0] for row in cells_of(c.shape, c.cuts)]
+    return [(cell.origin[0], cell.shape[0], row) for cell, row in zip(cells, lower(c), strict=True)]
 
 
 class _Lowering:
@@ -469,17 +475,8 @@ class _Lowering:
         accesses = list(self.accesses.values())
         for i, a in enumerate(accesses):
             a.number = i
-        return KernelSpec(
-            self.c.form,
-            tuple(sizes[0]),
-            tuple(sizes[1]),
-            tuple(sizes[2]),
-            self.scalars,
-            head,
-            phases,
-            accesses,
-            cost=self.cost + len(accesses),
-        )
+        axes, cost = (tuple(sizes[0]), tuple(sizes[1]), tuple(sizes[2])), self.cost + len(accesses)
+        return KernelSpec(self.c.form, *axes, self.scalars, head, phases, accesses, cost=cost)
 
 
 def _along_memory(sizes: list[list[int]], columns: list[list[Any]], stores: list[bool]) -> None:

@@ -33,6 +33,38 @@ CHAINS = {
 }
 
 
+def padded(x, *widths):
+    """With so many zeros before and behind along each axis."""
+    return np.pad(x, widths) if isinstance(x, np.ndarray) else jnp.pad(x, widths)
+
+
+def sloped(x):
+    """As the gradient of a stencil: its parts come back to where they were read."""
+    y = x[1:-1, :-2] * 2 + x[1:-1, 2:] * 3 + x[:-2, 1:-1] * 4 + x[2:, 1:-1] * 5
+    y = y + x[1:-1, 1:-1] * x[2:, 2:] - x[:-2, :-2]
+    z = padded(y, (2, 0), (1, 1)) + padded(y, (0, 2), (1, 1))
+    return z + padded(y, (1, 1), (2, 0)) + padded(y, (1, 1), (0, 2))
+
+
+def joined(x):
+    """Halves of unlike sums, one below the other, then sums across: what is made has cells."""
+    half, together = x.shape[0] // 2, np if isinstance(x, np.ndarray) else jnp
+    y = together.concatenate([blurred(x, 1)[:half], blurred(x * x, 1)[half:] * 2])
+    return blurred(y, 0)
+
+
+# The reader, or both of them, in cells: of several rows and columns, or of one.
+CUT = {
+    "a gradient": sloped,
+    "rolled": lambda x: padded(blurred(blurred(x, 1), 0), (2, 2)),
+    "more rows before than behind": lambda x: (
+        padded(blurred(x, 1), (4, 1)) * 2 + padded(blurred(x, 1), (1, 4))
+    ),
+    "joined, then one map": joined,
+    "joined, then cells": lambda x: padded(joined(x), (1, 1)),
+}
+
+
 def numbers(*shape):
     return np.random.default_rng(2).standard_normal(shape).astype(np.float32)
 
@@ -52,6 +84,19 @@ def test_what_is_between_is_done_in_bands(name, shape):
 def f_between(f, x):
     """What the second map reads, as a result: then it is stored whole."""
     return blurred(x, 0 if f in (CHAINS["columns, then rows"], CHAINS["columns twice"]) else 1)
+
+
+@pytest.mark.parametrize("shape", [(20, 9), (40, 30), (703, 333), (20, 5000)])
+@pytest.mark.parametrize("name", CUT)
+def test_cells_are_done_in_bands(name, shape):
+    f, x = CUT[name], numbers(*shape)
+    (step,) = plan_of(f, x).steps
+    assert step.chained is not None
+    found = np.asarray(accnp.jit(f)(jnp.asarray(x)))
+    np.testing.assert_allclose(found, f(x), rtol=1e-5, atol=1e-4)
+    with accnp.threads(1):
+        alone = np.asarray(accnp.jit(f)(jnp.asarray(x)))
+    np.testing.assert_array_equal(found, alone)
 
 
 def test_lines_are_done_in_bands():
@@ -81,6 +126,7 @@ NOT = {
     "other axes": lambda x: blurred(blurred(x, 1).T, 0),
     "every second row": lambda x: blurred(blurred(x, 1)[::2], 0),
     "rows backwards": lambda x: blurred(blurred(x, 1)[::-1], 0),
+    "the last row with the first": lambda x: jnp.roll(blurred(x, 1), 1, 0) + blurred(x, 1),
     "one row for all": lambda x: (
         blurred(x, 1) * 2 + blurred(x * x * x + 1, 1)[3] * jnp.exp(x[:, 4:])
     ),
