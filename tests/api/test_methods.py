@@ -220,6 +220,7 @@ def test_scalar_types() -> None:
         (accnp, "value_and_gard", "value_and_grad"),
         (accnp.lax, "fori_lop", "fori_loop"),
         (accnp.nn, "sofmax", "softmax"),
+        (accnp.scipy.stats.norm, "lgpdf", "logpdf"),
     ],
 )
 def test_misspelt_names(module: Any, wrong: str, right: str) -> None:

@@ -21,6 +21,7 @@ from accnp.api.elements.selecting import where
 from accnp.api.stats.examples import EXAMPLES
 from accnp.array import Array
 from accnp.errors import api_boundary
+from accnp.missing import nearest
 
 __all__ = ["declare"]
 
@@ -78,6 +79,7 @@ def declare(
             never = key in strong or key == "entropy"
             its = "" if key in plain else place
             setattr(module, key, _make(name, key, what, names, its, never, pieces, function))
+    module.__getattr__ = nearest(module.__name__, given)  # type: ignore[method-assign]
     sys.modules[module.__name__] = module
     return module
 
