@@ -212,8 +212,9 @@ def _square(t: Any) -> Any:
         def emit(context: Any, b: Any, sig: Any, args: Any) -> Any:
             z = context.make_complex(b, t, args[0])
             x, y = V(b, z.real), V(b, z.imag)
-            # Not inf - inf, and no digits lost, where the parts are about the same.
-            return joined(context, b, t, (x - y) * (x + y), x * y + x * y)
+            # Not inf - inf, and no digits lost, where the parts are about the same; a difference
+            # of squares that is 0 is +0.
+            return joined(context, b, t, (x - y) * (x + y) + 0.0, x * y + x * y)
 
         return t, (t,), emit
     # plain instructions, so that fastmath reaches them as it does user arithmetic

@@ -120,3 +120,10 @@ def test_angles_on_the_axes_are_those_of_numpy():
     y, x = (a.ravel() for a in np.meshgrid([np.inf, -np.inf, 1, -1, 0.0, -0.0], [-1, -0.0, 1]))
     with jnp.enable_x64(True):
         np.testing.assert_array_equal(np.asarray(jnp.arctan2(y, x)), np.arctan2(y, x))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_difference_of_equal_squares_is_positive_zero(dtype):
+    with jnp.enable_x64(dtype == "complex128"):
+        got = np.asarray(jnp.square(jnp.array([-1 + 1j, 1 + 1j, complex(-0.0, 0.0)], dtype)))
+    assert not np.signbit(got.real).any()

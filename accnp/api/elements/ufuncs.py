@@ -377,7 +377,8 @@ def _power(x: Any, y: Any) -> Any:
 def power(x1: Any, x2: Any, /) -> Array:
     """x1 to the power x2, elementwise; integers to negative static powers are refused.
 
-    Shapes broadcast; the dtype is the promoted one, bools become int32.
+    Shapes broadcast; the dtype is the promoted one, bools become int32. Complex powers of infinite
+    numbers are those of exp(x2 log(x1)), as the array API standard says; jax gives nan.
 
     Raises:
         TypeError: integers to a negative static power, or an operand is a list or a text.
