@@ -168,7 +168,7 @@ BAND = 1 << 17  # bytes of a band, a part of the second cache
 MOST = 4 * BAND  # that it may have where rows are long
 TASKS = 16  # into which the rows are cut; each does the rows before its first one again
 FAR = 4  # so many times the rows done again must there be; a roll wants the last with the first
-OVERLAP = 8  # a task has at least as many times the rows that it does again
+OVERLAP = 8  # a task has at least as many times the rows that it does again, a band that it moves
 
 
 # The kernels of a run of rows of an index space, one for each cell that these are cut into: the
@@ -247,9 +247,10 @@ def generate_chain(
     if not starts:
         return None
     low, again = min(starts), max(starts) - min(starts)
-    band = max(BAND // (width * size) - again, again, 1)
+    most = MOST // (width * size) - again
+    band = max(BAND // (width * size) - again, min(OVERLAP * again, most), again, 1)
     far = not all([maps.whole for maps in readers]) and FAR * again > rows
-    if far or (band + again) * width * size > MOST:
+    if far or band > most:
         return None
     task = min(rows, max(-(-rows // TASKS), OVERLAP * again, band))
     return _written(makers, readers, between, rows, (low, again, band, task))
