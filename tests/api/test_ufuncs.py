@@ -202,6 +202,15 @@ def test_where() -> None:
         jnp.where(x > 0, 1)
 
 
+@pytest.mark.parametrize("name", ["array_equal", "array_equiv"])
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [([1, 2], [1, 2]), ((1.5, 2), [1, 2]), ([], ()), ([[1, 2]], [1, 2]), (1, [1])],
+)  # fmt: skip
+def test_lists_are_compared(name, a, b):
+    agree(*_both(name), a, b)
+
+
 @pytest.mark.parametrize("name", ["isclose", "allclose", "array_equal", "array_equiv"])
 def test_equality(name: str) -> None:
     x = DATA["float32"]

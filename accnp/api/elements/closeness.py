@@ -19,6 +19,7 @@ from accnp.api.arguments.convert import (
     to_shape,
     wrap,
 )
+from accnp.api.arguments.values import node_of
 from accnp.api.compiled.named import shown
 from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements.elementwise import inexact
@@ -83,19 +84,20 @@ def allclose(
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
     """Whether two arrays have the same shape and elements.
 
-    Dtypes promote. The result is a bool array, not Python's bool as NumPy's.
+    Dtypes promote; lists are taken, as in NumPy. The result is a bool array, not Python's bool as
+    NumPy's.
 
     Raises:
-        TypeError: an operand is a list or a text, which NumPy takes.
+        TypeError: an operand is a text or another object without numbers, which NumPy takes.
 
     >>> import accnp as jnp
     >>> jnp.array_equal(jnp.array([1, 2]), jnp.array([1, 2]))
     Array(True, dtype=bool)
     """
-    a, b = as_node(a1, "array_equal"), as_node(a2, "array_equal")
+    a, b = _taken(a1, "array_equal"), _taken(a2, "array_equal")
     if a.aval.shape != b.aval.shape:
         return wrap(full((), False, np.dtype(bool)))
-    a, b = promote("array_equal", a1, a2)
+    a, b = promote("array_equal", wrap(a), wrap(b))
     same = o.eq(a, b)
     if equal_nan:
         same = o.or_(same, o.and_(o.ne(a, a), o.ne(b, b)))
@@ -106,21 +108,28 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
 def array_equiv(a1: Any, a2: Any) -> Array:
     """Whether two arrays have the same elements once broadcast.
 
-    Dtypes promote; shapes that do not broadcast make it False. A bool array.
+    Dtypes promote; lists are taken; shapes that do not broadcast make it False. A bool array.
 
     Raises:
-        TypeError: an operand is a list or a text, which NumPy takes.
+        TypeError: an operand is a text or another object without numbers, which NumPy takes.
 
     >>> import accnp as jnp
     >>> jnp.array_equiv(jnp.array([1, 1]), 1)
     Array(True, dtype=bool)
     """
-    a, b = as_node(a1, "array_equiv"), as_node(a2, "array_equiv")
+    a, b = _taken(a1, "array_equiv"), _taken(a2, "array_equiv")
     try:
         broadcast_shapes("array_equiv", [a.aval.shape, b.aval.shape])
     except ValueError:
         return wrap(full((), False, np.dtype(bool)))
-    return wrap(all_of(equal(a1, a2)._node))
+    return wrap(all_of(equal(wrap(a), wrap(b))._node))
+
+
+def _taken(x: Any, name: str) -> Node:
+    """An operand, which may be a list, as it may be here alone."""
+    return (
+        node_of(x, copy=False, function=name) if isinstance(x, list | tuple) else as_node(x, name)
+    )
 
 
 @api_boundary

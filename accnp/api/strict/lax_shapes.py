@@ -156,13 +156,14 @@ def broadcast_to_rank(x: Any, rank: int) -> Array:
     The dtype stays.
 
     Raises:
-        TypeError: x is no array or number.
+        TypeError: x is no array or number, or `rank` no integer.
 
     >>> import accnp as jnp
     >>> jnp.lax.broadcast_to_rank(jnp.ones(2), 3).shape
     (1, 1, 2)
     """
-    node = as_node(x, "lax.broadcast_to_rank")
+    name = "lax.broadcast_to_rank"
+    node, rank = as_node(x, name), as_int(rank, name, "rank")
     return wrap(to_shape(node, (*(1,) * (rank - node.aval.ndim), *node.aval.shape)))
 
 
