@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from accnp.errors import IncompatibleShapesError
 from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
@@ -344,7 +345,7 @@ def _window(shape: Any, sizes: Any, starts: Any) -> tuple[slice, ...]:
 
 def _check_starts(name: str, x: Aval, sizes: Any, starts: Sequence[Aval]) -> None:
     if len(starts) != x.ndim or len(sizes) != x.ndim:
-        raise TypeError(
+        raise IncompatibleShapesError(
             f"{name}: one start index and one size for each axis of shape {x.shape} are needed; "
             f"got {len(starts)} and {tuple(sizes)}"
         )

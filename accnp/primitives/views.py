@@ -105,7 +105,7 @@ view(
 
 def _reshape_infer(x: Aval, *, new_sizes: Any, dimensions: Any = None) -> Aval:
     if prod(new_sizes) != x.size:
-        raise TypeError(
+        raise IncompatibleShapesError(
             f"reshape total size must be unchanged, got new_sizes {tuple(new_sizes)} "
             f"(total size {prod(new_sizes)}) for shape {x.shape} (total size {x.size})"
         )
@@ -269,7 +269,7 @@ view(
 def _slice_infer(x: Aval, *, start_indices: Any, limit_indices: Any, strides: Any = None) -> Aval:
     steps = strides or (1,) * x.ndim
     if not len(start_indices) == len(limit_indices) == len(steps) == x.ndim:
-        raise TypeError(
+        raise IncompatibleShapesError(
             "slice: start_indices, limit_indices and strides need one entry for each axis of "
             f"shape {x.shape}; got {start_indices}, {limit_indices}, {strides}"
         )

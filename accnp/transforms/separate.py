@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accnp.ir.node import MARK, Node, arg, record
+from accnp.ir.node import MARK, Node, arg, has_effect, record
 from accnp.ir.op import CALLS
 from accnp.ir.trace import Trace
 from accnp.primitives.dependence import results_depend
@@ -35,6 +35,10 @@ def separate(
     mixed = _mixed(chain, leaves)
     if not mixed:
         return chain, leaves, outputs
+    for node in chain:
+        if node.op.name == "while" and has_effect(node.op, node.params):
+            # With a reverse rule in it: its values cannot be had, and it has no transpose anyway.
+            node.op.transpose((), node.inputs, node.params, tools)  # type: ignore[misc]
     with Trace("linear") as inner:
         places = [arg(x.aval, inner) for x in leaves]
         settled(places, leaves)

@@ -65,8 +65,8 @@ def array(
     if x.aval.ndim < ndmin:
         shape = (1,) * (ndmin - x.aval.ndim) + x.aval.shape
         x = o.reshape(x, new_sizes=shape, dimensions=None)
-    same = type(object) is Array and object._node is x and device is None
-    return object if same else made(x, device)
+    same = type(object) is Array and object._node is x and device is None and not copy
+    return object if same else made(x, device)  # a copy outlives a donated array
 
 
 @api_boundary
@@ -92,7 +92,7 @@ def asarray(
     >>> jnp.asarray([1, 2])
     Array([1, 2], dtype=int32)
     """
-    if type(a) is Array and dtype is None and device is None:
+    if type(a) is Array and dtype is None and device is None and not copy:
         return a
     if type(a) is np.ndarray and dtype is None and not copy and order is None and device is None:
         return wrap(numpy_node(a, "jnp.asarray", copy is None and can_change(a)))

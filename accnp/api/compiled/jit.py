@@ -57,8 +57,8 @@ class Entry:
     """A traced signature: program, what it closes over, how results are put together, plan."""
 
     __slots__ = (
-        "closed", "consts", "graph", "hits", "out_avals", "out_spec", "placed", "plan", "plans",
-        "single", "watched",
+        "closed", "consts", "donated", "graph", "hits", "out_avals", "out_spec", "placed", "plan",
+        "plans", "single", "watched",
     )  # fmt: skip
 
     def __init__(
@@ -67,6 +67,7 @@ class Entry:
         self.closed = closed  # references from outside: inputs after all others, last outputs
         self.graph = graph
         self.consts = consts
+        self.donated: list[int] | None = None  # the inputs whose buffers it takes
         self.out_spec = out_spec
         self.out_avals = graph.out_avals
         self.single = out_spec.is_leaf()
@@ -237,8 +238,10 @@ class JitFunction:
         if state.abstract is not None or any(_outer(x) for x in leaves):
             params = {"name": self._name, "jaxpr": entry.graph}
             return entry.put_together(record_call("jit", leaves, params), call)
-        given = call.donated(self._options)
-        donated = [len(entry.consts) + i for i in given]
+        donated: Sequence[int] = ()
+        if self._options.donates:
+            few = importlib.import_module("accnp.api.compiled.donated")
+            donated = few.taken(entry, call)
         plan = entry.load(self._options.fastmath or config.fastmath, donated, leaves)
         if self._short and not bound() and not state.named and not (call.refs or entry.closed):
             plain = not (kwargs or self._has_static) and _PLAIN.issuperset(map(type, args))
@@ -246,13 +249,15 @@ class JitFunction:
             avals = [x.aval for x in leaves[len(entry.consts) :]]
             with contextlib.suppress(TypeError):  # as above
                 _enter(self._cache, (form, *avals, config.key), entry, began)
-        for i in given:  # before, so that it is seen who else holds a node
-            call.leaves[i]._forget()
+        n = len(entry.consts)
+        gone = [i for i in donated if type(call.leaves[i - n]) is Array]
+        for i in gone:  # before, so that it is seen who else holds a node
+            call.leaves[i - n]._forget()
         try:
-            results = engine.run_plan(plan, leaves, entry.out_avals, donated)
+            results = engine.run_plan(plan, leaves, entry.out_avals, gone)
         except BaseException:
-            for i, k in zip(given, donated):
-                call.leaves[i]._node = leaves[k]
+            for i in gone:
+                call.leaves[i - n]._node = leaves[i]
             raise
         return entry.put_together(results, call)
 
@@ -457,11 +462,12 @@ def jit(
         static_argnums, static_argnames: arguments that are Python values to the function;
             hashable; one trace for each value.
         donate_argnums, donate_argnames: arguments whose buffers the caller gives away; they are
-            deleted after the call.
+            deleted after the call, if they are used and a result has their size.
         in_shardings, out_shardings: how arguments and results lie on devices: a sharding, a
             `PartitionSpec` over the mesh in use, or a tree prefix of these; None for anyhow.
-        keep_unused, abstracted_axes, device, backend, inline, compiler_options: accepted as in jax;
-            they change nothing on one CPU device.
+        keep_unused: whether arguments that are not used can be donated, too.
+        abstracted_axes, device, backend, inline, compiler_options: accepted as in jax; they change
+            nothing on one CPU device.
         fastmath: allow the compiler to reorder and contract arithmetic.
 
     Raises:
@@ -476,7 +482,9 @@ def jit(
         >>> float(f(jnp.arange(4.0)))
         14.0
     """
-    options = Options(static_argnums, static_argnames, donate_argnums, donate_argnames, fastmath)
+    options = Options(
+        static_argnums, static_argnames, donate_argnums, donate_argnames, fastmath, keep_unused
+    )
 
     def made(f: Callable[..., Any]) -> JitFunction:
         if not callable(f):

@@ -27,7 +27,10 @@ __all__ = ["Call", "Options", "Watched", "resolve_static", "result_node"]
 class Options:
     """What `jit` was told."""
 
-    __slots__ = ("donate_names", "donate_numbers", "fastmath", "static_names", "static_numbers")
+    __slots__ = (
+        "donate_names", "donate_numbers", "fastmath", "keep_unused", "static_names",
+        "static_numbers",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -36,12 +39,14 @@ class Options:
         donate_argnums: Any,
         donate_argnames: Any,
         fastmath: bool,
+        keep_unused: bool = False,
     ) -> None:
         self.static_numbers = _tuple(static_argnums, int, "static_argnums")
         self.static_names = _tuple(static_argnames, str, "static_argnames")
         self.donate_numbers = _tuple(donate_argnums, int, "donate_argnums")
         self.donate_names = _tuple(donate_argnames, str, "donate_argnames")
         self.fastmath = bool(fastmath)
+        self.keep_unused = self.donates and bool(keep_unused)  # they are donated, too
 
     @property
     def donates(self) -> bool:
@@ -55,6 +60,7 @@ class Options:
             self.donate_numbers,
             self.donate_names,
             self.fastmath,
+            self.keep_unused,
         )
 
 
@@ -337,7 +343,7 @@ class Call:
             if k in options.donate_names:
                 out += [at + j for j in range(count)]
             at += count
-        return [i for i in out if type(self.leaves[i]) is Array]
+        return out
 
     def _is_named(self, number: int, names: tuple[str, ...]) -> bool:
         return bool(names) and self.function._parameter(number) in names

@@ -20,7 +20,7 @@ from accnp.api.arrays.manipulation import cut
 from accnp.api.elements.composed import composed
 from accnp.api.elements.selecting import where
 from accnp.array import Array, wrap
-from accnp.errors import api_boundary
+from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
@@ -137,8 +137,8 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     node = as_node(operand, "lax.split")
     at = as_axis(axis, node.aval.ndim, "lax.split")
     parts = as_shape(sizes, "lax.split")
-    if sum(parts) != node.aval.shape[at]:
-        raise ValueError(
+    if sum(parts) != node.aval.shape[at] or not hasattr(sizes, "__iter__"):
+        raise IncompatibleShapesError(
             f"lax.split: sizes must add up to the axis; got {parts} for size {node.aval.shape[at]}"
         )
     return split_p.bind(wrap(node), sizes=parts, axis=at)

@@ -14,6 +14,7 @@ from accnp import dtypes
 from accnp.api.arguments.convert import as_node, to_shape, wrap
 from accnp.api.arguments.shapes import as_axes, as_axis, as_int, as_shape, as_sizes
 from accnp.api.arrays.creation import full as jnp_full
+from accnp.api.arrays.creation import full_like as jnp_full_like
 from accnp.api.arrays.creation import iota as jnp_iota
 from accnp.array import Array
 from accnp.errors import IncompatibleShapesError, api_boundary
@@ -23,8 +24,8 @@ from accnp.primitives.kinds import broadcast_to
 
 
 def _ints(values: Any, name: str) -> tuple[int, ...]:
-    if isinstance(values, int | np.integer):
-        values = (values,)
+    if isinstance(values, str) or not hasattr(values, "__iter__"):
+        raise TypeError(f"{name}: a sequence of integers is needed; got {values!r}; pass a tuple")
     return tuple([as_int(v, name, "each entry", "shape") for v in values])
 
 
@@ -35,18 +36,26 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
     The dtype is the value's by default, weak for a Python number.
 
     Raises:
-        TypeError: a size is no integer, or negative; or there is no such dtype.
+        TypeError: a size is no integer, or negative; the value is an array of axes; or there is no
+            such dtype.
+        ValueError: the value is None.
 
     >>> import accnp as jnp
     >>> jnp.lax.full((2,), 1.5)
     Array([1.5, 1.5], dtype=float32, weak_type=True)
     """
-    of = getattr(fill_value, "shape", ())
+    return jnp_full(shape, _one_number(fill_value, "lax.full"), dtype)
+
+
+def _one_number(x: Any, name: str) -> Any:
+    of = getattr(x, "shape", ())
     if of != ():
         raise TypeError(
-            f"lax.full: fill_value must be one number; got shape {of}; jnp.full broadcasts"
+            f"{name}: fill_value must be one number; got shape {of}; jnp.full broadcasts"
         )
-    return jnp_full(shape, fill_value, dtype)
+    if x is None:
+        raise ValueError(f"{name}: fill_value must be one number; got None; pass 0, say")
+    return x
 
 
 @api_boundary
@@ -56,19 +65,16 @@ def full_like(
     """An array of one value with the shape and dtype of another one.
 
     Raises:
-        TypeError: x has neither a shape nor is an array, or there is no such dtype.
+        TypeError: x has neither a shape nor is an array, the value is an array of axes, or there is
+            no such dtype.
+        ValueError: the value is None.
 
     >>> import accnp as jnp
     >>> jnp.lax.full_like(jnp.ones(2), 3)
     Array([3., 3.], dtype=float32)
     """
-    shape = tuple(x.shape) if shape is None and hasattr(x, "shape") else shape
-    if shape is None:
-        shape = as_node(x, "lax.full_like").aval.shape
-    found = dtype if dtype is not None else getattr(x, "dtype", None)
-    if found is None:
-        found = as_node(x, "lax.full_like").aval.dtype
-    return jnp_full(shape, fill_value, found)
+    value = _one_number(fill_value, "lax.full_like")
+    return jnp_full_like(x, value, dtype, shape)
 
 
 @api_boundary
@@ -77,11 +83,14 @@ def iota(dtype: Any, size: int) -> Array:
 
     Raises:
         TypeError: size is no integer, or negative; the dtype is bool, or there is no such dtype.
+        ValueError: the dtype is None.
 
     >>> import accnp as jnp
     >>> jnp.lax.iota(int, 3)
     Array([0, 1, 2], dtype=int32)
     """
+    if dtype is None:
+        raise ValueError("lax.iota: a dtype is needed; got None; pass int or float")
     return jnp_iota(dtype, size)
 
 
@@ -90,7 +99,7 @@ def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: An
     """An array of a shape and dtype whose elements are their index along one axis.
 
     Raises:
-        TypeError: a size is no integer.
+        TypeError: a size is no integer, or the dtype is bool.
         ValueError: there is no such axis.
 
     >>> import accnp as jnp
@@ -105,6 +114,8 @@ def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: An
             f"lax.broadcasted_iota: dimension counts from the front; got {dimension}; pass {at}"
         )
     new = dtypes.requested_dtype(dtype, "lax.broadcasted_iota")
+    if new == np.bool_:
+        raise TypeError("lax.broadcasted_iota: dtype cannot be bool; pass a type of numbers")
     return wrap(o.iota(dtype=new, shape=sizes, dimension=at))
 
 
@@ -122,7 +133,8 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     (1, 2)
     """
     x = as_node(operand, "lax.broadcast")
-    return wrap(to_shape(x, (*as_shape(sizes, "lax.broadcast"), *x.aval.shape)))
+    front = as_shape(_ints(sizes, "lax.broadcast"), "lax.broadcast")
+    return wrap(to_shape(x, (*front, *x.aval.shape)))
 
 
 @api_boundary
@@ -142,7 +154,7 @@ def broadcast_in_dim(
     (2, 3)
     """
     x = as_node(operand, "lax.broadcast_in_dim")
-    sizes = as_shape(shape, "lax.broadcast_in_dim")
+    sizes = as_shape(_ints(shape, "lax.broadcast_in_dim"), "lax.broadcast_in_dim")
     dims = _ints(broadcast_dimensions, "lax.broadcast_in_dim")
     if sizes == x.aval.shape and dims == tuple(range(len(sizes))):
         return wrap(x)
@@ -222,14 +234,19 @@ def rev(operand: Any, dimensions: Any) -> Array:
     Shape and dtype stay.
 
     Raises:
-        ValueError: there is no such axis, or one is given twice.
+        TypeError: there is no such axis (they count from the front), or one is given twice.
 
     >>> import accnp as jnp
     >>> jnp.lax.rev(jnp.arange(3), (0,))
     Array([2, 1, 0], dtype=int32)
     """
     x = as_node(operand, "lax.rev")
-    return wrap(o.rev(x, dimensions=as_axes(dimensions, x.aval.ndim, "lax.rev")))
+    dims, rank = _ints(dimensions, "lax.rev"), x.aval.ndim
+    if len(set(dims)) != len(dims) or not all(0 <= d < rank for d in dims):
+        raise TypeError(
+            f"lax.rev: dimensions are different axes from 0 up to the rank {rank}; got {dims}"
+        )
+    return wrap(o.rev(x, dimensions=dims))
 
 
 @api_boundary
@@ -246,7 +263,8 @@ def squeeze(array: Any, dimensions: Any) -> Array:
     (2,)
     """
     x = as_node(array, "lax.squeeze")
-    dims = tuple(sorted(as_axes(dimensions, x.aval.ndim, "lax.squeeze")))
+    given = _ints(dimensions, "lax.squeeze")
+    dims = tuple(sorted(as_axes(given, x.aval.ndim, "lax.squeeze")))
     return wrap(o.squeeze(x, dimensions=dims) if dims else x)
 
 
@@ -394,8 +412,9 @@ def concatenate(operands: Any, dimension: int) -> Array:
     """Join arrays of one dtype along an axis.
 
     Raises:
-        TypeError: dtypes differ, or shapes beside that axis.
-        ValueError: there are no operands, or no such axis (negative ones included).
+        TypeError: dtypes differ, or shapes beside that axis; or there is no such axis, where there
+            are several operands (they count from the front).
+        ValueError: there are no operands.
 
     >>> import accnp as jnp
     >>> jnp.lax.concatenate([jnp.ones(1), jnp.zeros(1)], 0)
@@ -408,7 +427,7 @@ def concatenate(operands: Any, dimension: int) -> Array:
         return wrap(nodes[0])
     at = as_int(dimension, "lax.concatenate", "dimension")
     if not 0 <= at < nodes[0].aval.ndim:
-        raise ValueError(
+        raise TypeError(
             f"lax.concatenate: dimension {at} is out of bounds for arrays of rank "
             f"{nodes[0].aval.ndim}; pass one from 0"
         )

@@ -1,0 +1,78 @@
+"""Which donated arguments a program takes: as in jax, those that it uses and has a result for.
+
+In: a traced program, the positions of its donated inputs. Out: the positions of those whose buffers
+are taken. The others stay with the caller, who is warned of those that are used.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from accnp.array import Array
+from accnp.errors import JaxRuntimeError
+from accnp.ir.graph import Graph
+
+__all__ = ["taken"]
+
+
+def taken(entry: Any, call: Any) -> Sequence[int]:
+    """Return the inputs whose buffers a call takes; refuse an array that it takes and uses again.
+
+    `entry` is the program, which remembers them.
+    """
+    options, graph, n = call.function._options, entry.graph, len(entry.consts)
+    if entry.donated is None:
+        given = [n + i for i in call.donated(options)]
+        entry.donated = _usable(graph, given, options.keep_unused)
+    for i in entry.donated:
+        array = call.leaves[i - n]
+        for k in range(len(graph.inputs)) if options.keep_unused else _used(graph):
+            if type(array) is Array and k != i and k >= n and call.leaves[k - n] is array:
+                raise JaxRuntimeError(
+                    f"INVALID_ARGUMENT: {graph.name}: an array is donated, and is another argument "
+                    f"of the same call; got leaves {min(i, k) - n} and {max(i, k) - n}; pass a copy"
+                )
+    return entry.donated
+
+
+def _usable(graph: Graph, given: Sequence[int], keep_unused: bool) -> list[int]:
+    """A result takes the first argument of its shape and dtype; of the results that are left, one
+    takes an argument of as many elements."""
+    left = [i for i in given if keep_unused or i in _used(graph)]
+    results, out = [], []
+    for result in graph.out_avals:
+        fits = [i for i in left if _same(graph.in_avals[i], result)]
+        if fits:
+            left.remove(fits[0])
+            out.append(fits[0])
+        else:
+            results.append(result.size)
+    for i in [*left]:
+        if graph.in_avals[i].size in results:
+            results.remove(graph.in_avals[i].size)
+            left.remove(i)
+            out.append(i)
+    if left:
+        types = [f"{a.dtype.name}{list(a.shape)}" for a in (graph.in_avals[i] for i in left)]
+        warnings.warn(
+            f"Some donated buffers were not usable: {', '.join(types)}.\n"
+            f"{graph.name} has no results of their size for them; they stay as they are",
+            stacklevel=2,
+        )
+    return sorted(out)
+
+
+def _used(graph: Graph) -> list[int]:
+    """The positions of the inputs that results or effects need."""
+    found = graph.extra.get("used")
+    if found is None:
+        seen = {id(x) for x in graph.outputs}
+        seen |= {id(x) for node in graph.nodes for x in node.inputs}
+        found = graph.extra["used"] = [i for i, x in enumerate(graph.inputs) if id(x) in seen]
+    return found
+
+
+def _same(given: Any, result: Any) -> bool:
+    return given.shape == result.shape and given.dtype == result.dtype
