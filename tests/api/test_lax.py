@@ -300,3 +300,33 @@ def test_wrong_calls_raise_what_jax_raises() -> None:
             ours()
     agree(accnp.scipy.stats.poisson.pmf, jax.scipy.stats.poisson.pmf, F, 2.0)
     assert lax.scan(lambda c, x: (c + 1, x), 0, length=3.0)[0] == 3  # type: ignore[arg-type]
+
+
+def test_operands_that_are_rare() -> None:
+    """Integers that are symmetrized, attention without heads or batch, an axis scaled twice."""
+    square = np.array([[4, 1], [2, 5]])
+    agree(lax.linalg.cholesky, jax.lax.linalg.cholesky, square)
+    agree(lax.linalg.eigh, jax.lax.linalg.eigh, square)
+    for shape in ((4,), (3, 4), (2, 3, 4)):
+        x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape) / 8
+        agree(nn.dot_product_attention, jax.nn.dot_product_attention, x, x, x)
+    x = np.arange(18, dtype=np.float32).reshape(3, 3, 2) / 8
+    agree(nn.dot_product_attention, jax.nn.dot_product_attention, x, x[0], x[1])
+    twice = np.float32([2, 3]), np.float32([0.5, 0])
+    for axes in ((0, 0), (1, 1), (0, -2)):
+        ours, theirs = accnp.image.scale_and_translate, jax.image.scale_and_translate
+        agree(ours, theirs, F, (4, 6), axes, *twice, "linear")
+    with pytest.raises(ValueError, match="multinomial"):
+        accnp.random.multinomial(accnp.random.key(0), jnp.ones(2), jnp.ones(2))
+
+
+@pytest.mark.parametrize("name", ["logaddexp", "logaddexp2"])
+def test_logarithms_are_added_up_at_once(name: str) -> None:
+    ours, theirs = getattr(jnp, name).reduce, getattr(jax.numpy, name).reduce
+    for x in (F, I, F.astype(jnp.bfloat16), F.astype(np.float16)):
+        for options in ({"axis": 1}, {"axis": None}, {"axis": 0, "keepdims": True}):
+            agree(ours, theirs, x, **options)
+    agree(ours, theirs, F, initial=3.0)
+    agree(ours, theirs, F, where=B, initial=-np.inf)
+    many = jnp.ones(100, jnp.bfloat16)
+    assert float(ours(many)) == pytest.approx(1 + np.log2(100) * (np.log(2), 1)["2" in name], 0.01)

@@ -7,6 +7,7 @@ count as instances.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -281,6 +282,19 @@ def _with_at(method: str) -> Any:
     return lambda x, indices, b: getattr(x.at[indices], method)(b)
 
 
+def _log_total(x: Array, dtype: Any = None, initial: Any = None, **how: Any) -> Array:
+    """One sum of exponentials: a fold of logarithms would round after each step."""
+    statistics = importlib.import_module("accnp.api.folds.statistics")  # few programs fold so
+    y = statistics.logsumexp(x if dtype is None else x.astype(dtype), **how)
+    return y if initial is None else uf.logaddexp(initial, y)
+
+
+def _log2_total(x: Array, dtype: Any = None, initial: Any = None, **how: Any) -> Array:
+    x = x if dtype is None else x.astype(dtype)
+    y = _log_total(x * np.log(2).item(), **how) / np.log(2).item()
+    return y if initial is None else uf.logaddexp2(initial, y)
+
+
 def _publish(function: Any, identity: Any, nin: int = 2, **fast: Any) -> None:
     """Give a function of the namespace the methods of a ufunc."""
     made = ufunc(function, nin, 1, name=function.__name__, identity=identity, call=function, **fast)
@@ -306,6 +320,6 @@ _publish(
 _publish(uf.bitwise_and, -1)
 _publish(uf.bitwise_or, 0)
 _publish(uf.bitwise_xor, 0)
-_publish(uf.logaddexp, -np.inf)
-_publish(uf.logaddexp2, -np.inf)
+_publish(uf.logaddexp, -np.inf, reduce=_log_total)
+_publish(uf.logaddexp2, -np.inf, reduce=_log2_total)
 _publish(uf.negative, None, nin=1)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from accnp.api.arguments.convert import as_node, as_nodes
+from accnp import dtypes
+from accnp.api.arguments.convert import as_node, as_nodes, cast
 from accnp.api.arguments.shapes import as_int
 from accnp.api.arrays.manipulation import expand_node
 from accnp.array import Array, wrap
@@ -44,6 +45,8 @@ def symmetrized(name: str, x: Node, wanted: bool) -> Node:
         raise IncompatibleShapesError(
             f"{name}: needs square matrices in the last two axes; got {x.aval.shape}"
         )
+    if x.aval.dtype.kind in "biu" and wanted:
+        x = cast(x, dtypes.default_float())  # a mean
     if x.aval.dtype.kind in "biu":
         raise TypeError(
             f"{name} does not accept dtype {x.aval.dtype.name}; convert to a floating dtype"
@@ -59,11 +62,11 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Array:
         x: [..., n, n].
         symmetrize_input: take the mean of x and its adjoint; else the lower triangle alone is read.
 
-    The shape [..., n, n] and the floating or complex dtype stay.
+    The shape [..., n, n] and the floating or complex dtype stay; the mean of integers is floating.
 
     Raises:
         ValueError: matrices are not square.
-        TypeError: x has fewer than two axes, is a list, or has integers.
+        TypeError: x has fewer than two axes, is a list, or has integers and is not symmetrized.
 
     >>> import accnp as jnp
     >>> jnp.lax.linalg.cholesky(jnp.array([[4., 2.], [2., 5.]]))

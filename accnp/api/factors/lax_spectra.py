@@ -145,11 +145,13 @@ def eigh(
         implementation: None or QR.
 
     Returns:
-        v [..., n, n] of the dtype of x, and w [..., n], real.
+        v [..., n, n] of the dtype of x (floating, where integers are symmetrized), and w [..., n],
+        real.
 
     Raises:
         ValueError: matrices are not square.
-        TypeError: x has fewer than two axes or integers; an option is of another kind.
+        TypeError: x has fewer than two axes, or integers that are not symmetrized; an option is of
+            another kind.
         NotImplementedError: subset_by_index is a part of them, or the implementation is not QR.
 
     Example:

@@ -92,7 +92,8 @@ def dot_product_attention(
     share keys and values.
 
     Args:
-        query: [batch, queries, heads, features], or without the batch.
+        query: [batch, queries, heads, features]; axes that are left out in front have length 1,
+            here and in key and value.
         key, value: [batch, keys, heads, features]; their heads divide those of the queries.
         bias: added to the scores, broadcastable to [batch, heads, queries, keys].
         mask: booleans of such a shape: which keys each query sees.
@@ -122,14 +123,13 @@ def dot_product_attention(
             f"nn.{name}: Unsupported implementation option: {implementation}; leave it out"
         )
     q, k, v = (_array(x, name) for x in (query, key, value))
-    flat = q.ndim == 3
-    if q.ndim not in (3, 4) or k.ndim != q.ndim or v.ndim != q.ndim:
+    if any(not 0 < x.ndim <= 4 for x in (q, k, v)):
         raise ValueError(
-            f"nn.{name}: query, key and value must have 3 or 4 axes, all as many; got shapes "
-            f"{q.shape}, {k.shape}, {v.shape}"
+            f"nn.{name}: query, key and value must have 1 to 4 axes; got shapes {q.shape}, "
+            f"{k.shape}, {v.shape}"
         )
-    if flat:
-        q, k, v = (x[None] for x in (q, k, v))
+    given = q.shape
+    q, k, v = (x.reshape((1,) * (4 - x.ndim) + x.shape) for x in (q, k, v))
     batch, queries, heads, features = q.shape
     keys, shared = k.shape[1:3]
     fits = k.shape == (batch, keys, shared, features) and v.shape[:3] == k.shape[:3]
@@ -164,10 +164,11 @@ def dot_product_attention(
     if q_length is not None:
         there = arange(queries)[None] < q_length[:, None]
         out = where(there[:, :, None, None], out, np.zeros((), out.dtype))
+    out = out.reshape(given)
     if not return_residual:
-        return out[0] if flat else out
+        return out
     sums = logsumexp(scores, axis=-1).transpose(0, 2, 1).astype(k.dtype)
-    return (out[0], sums[0]) if flat else (out, sums)
+    return out, sums.reshape(given[:-1])
 
 
 def _four(x: Any, name: str, full: Sequence[int]) -> Array:

@@ -248,7 +248,7 @@ def multinomial(
         key: key.
         n: how many trials [...].
         p: probabilities [..., k]; scaled to add up to 1.
-        shape: of the samples, k included; that of `n` and `p` if None.
+        shape: of the samples, k included; that of `p` if None.
         dtype: of the samples; the default floating one if None.
         unroll: accepted as in jax; the loop over outcomes is native.
 
@@ -257,6 +257,7 @@ def multinomial(
 
     Raises:
         TypeError: what was given is no key.
+        ValueError: `n` or `p` does not fit the shape.
 
     >>> import accnp as jnp
     >>> counts = jnp.random.multinomial(jnp.random.key(0), 10, jnp.array([0.2, 0.8]))
@@ -267,7 +268,8 @@ def multinomial(
     if dtype is not None:
         kind = dtypes.requested_dtype(dtype, "random.multinomial")
     count, chances = (wrap(v) for v in promote_inexact("random.multinomial", n, p))
-    sizes = sample_shape(shape, "multinomial", count[..., None]._node, chances._node)
+    wanted = chances.shape if shape is None else shape
+    sizes = sample_shape(wanted, "multinomial", count[..., None]._node, chances._node)
     count, chances = broadcast_to(count, sizes[:-1]), broadcast_to(chances, sizes)
     chances = moveaxis(chances, -1, 0)
     left = flip(cumsum(flip(chances, 0), 0), 0)

@@ -154,11 +154,17 @@ def _resampled(
     method: ResizeMethod, antialias: bool, precision: Any,
 ) -> Array:  # fmt: skip
     # Axes that shrink most go first: the others have less to do then.
-    order = sorted(range(len(axes)), key=lambda i: shape[axes[i]] / max(1, x.shape[axes[i]]))
-    for i in order:
+    # Of one given several times, all but the last weigh its elements, as in jax.
+    last = {d: i for i, d in enumerate(axes)}
+    ratios = [shape[d] / max(1, x.shape[d]) for d in axes]
+    for i in sorted(range(len(axes)), key=lambda i: (last[axes[i]] == i, ratios[i])):
         d = axes[i]
         weights = _weights(x.shape[d], shape[d], scale[i], shift[i], method, antialias)
-        x = _along(x, d, weights.astype(x.dtype), precision)
+        weights = weights.astype(x.dtype)
+        if last[d] == i:
+            x = _along(x, d, weights, precision)
+        else:
+            x = x * weights.sum(axis=1).reshape((-1, *(1,) * (x.ndim - 1 - d)))
     return x
 
 
@@ -225,7 +231,8 @@ def scale_and_translate(
     Args:
         image: an array of any rank.
         shape: the shape of the result.
-        spatial_dims: the axes that are scaled and moved.
+        spatial_dims: the axes that are scaled and moved; one given twice is scaled as the second
+            time says, after its elements were multiplied by their total weights of the first.
         scale: a factor for each of these.
         translation: by how many elements of the result each of these is moved.
         method: as for `resize`, but for "nearest".
