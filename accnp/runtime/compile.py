@@ -206,7 +206,7 @@ def find_kernel(
     if disk is None:
         return kernel, False
     identity = _identity(source, name, signature, fastmath, callees)
-    path = disk.path(_cache_module().disk_key(identity, _stamp()))
+    path = disk.path(disk.key(identity, _stamp()))
     return kernel, os.path.exists(path)
 
 
@@ -280,7 +280,7 @@ def _native(
     disk = disk_cache() if stored else None
     key = ""
     if disk is not None:
-        key = _cache_module().disk_key(identity, _stamp())
+        key = disk.key(identity, _stamp())
         data = disk.get(key)
         if data is not None:
             try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Sequence
 from importlib.machinery import PathFinder
 
 import numpy as np
@@ -38,6 +39,28 @@ class DiskCache:
         self.damaged = 0
         self._writes = 0
         self._complained = False
+
+    def key(self, identity: tuple[str, ...], machine: str) -> str:
+        """The key of a kernel: what it is, for which machine, made by which versions."""
+        versions = _stamps.get("versions")
+        if versions is None:
+            versions = _stamps["versions"] = self._versions()
+        return digest("\0".join([machine, versions, *identity]).encode()).hex()
+
+    def _versions(self) -> str:
+        """What stands for the files that shape machine code. It is an entry as well, so that they
+        are read again only where size, times or place of one have changed."""
+        files = _shaping()
+        seen = [f"{np.__version__} {os.name}"]
+        for file in files:
+            s = os.stat(file)
+            seen.append(f"{file} {s.st_ino} {s.st_size} {s.st_mtime_ns} {s.st_ctime_ns}")
+        place = f"versions-{digest(chr(0).join(seen).encode()).hex()}"
+        known = self.get(place)
+        if known is None:
+            known = _version_stamp(files).encode()
+            self.put(place, known)
+        return known.decode()
 
     def path(self, key: str) -> str:
         """Where the entry of a key lies."""
@@ -123,21 +146,13 @@ class DiskCache:
             note(f"disk cache: cannot {what} {self.folder}: {error}; kernels compile each time")
 
 
-def disk_key(identity: tuple[str, ...], machine: str) -> str:
-    """The key of a kernel: what it is, for which machine, made by which versions."""
-    versions = _stamps.get("versions")
-    if versions is None:
-        versions = _stamps["versions"] = _version_stamp()
-    return digest("\0".join([machine, versions, *identity]).encode()).hex()
-
-
 def digest(data: bytes) -> bytes:
     """32 bytes that stand for any."""
     return blake2b(data, digest_size=32).digest()
 
 
-def _version_stamp() -> str:
-    """Hash of everything besides the source that shapes machine code."""
+def _shaping() -> list[str]:
+    """The files that shape machine code, beside a kernel's source."""
     here = os.path.dirname(os.path.abspath(__file__))
     modules = ("frontend", "direct", "lanes", "lean", "streams", "syntax", "vectors", "objects")
     modules += ("accesses", "independent", "inline", "loops", "sharing", "stepwise")
@@ -150,8 +165,12 @@ def _version_stamp() -> str:
         found = PathFinder.find_spec(library)
         if found is not None and found.origin is not None:
             parts.append(os.path.join(os.path.dirname(found.origin), "_version.py"))
+    return sorted(filter(os.path.exists, parts))
+
+
+def _version_stamp(files: Sequence[str]) -> str:
     texts = [f"{np.__version__} {os.name}".encode()]
-    for part in sorted(parts):
+    for part in files:
         with contextlib.suppress(OSError), open(part, "rb") as file:
             texts += [os.path.basename(part).encode(), file.read()]
     return digest(b"\0".join(texts)).hex()

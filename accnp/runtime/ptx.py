@@ -87,7 +87,7 @@ def ptx_of(
     caches = importlib.import_module("accnp.runtime.diskcache")
     entry = f"accnp_{caches.digest(chr(0).join((target, *identity)).encode()).hex()[:16]}"
     disk = None if namespace is not None else disk_cache()
-    place = caches.disk_key(identity, target) if disk is not None else ""
+    place = disk.key(identity, target) if disk is not None else ""
     data = disk.get(place) if disk is not None else None
     if data is not None:
         counters.disk_hits += 1

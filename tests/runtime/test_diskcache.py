@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from accnp.runtime import diskcache
 from accnp.runtime.diskcache import DiskCache
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,7 +65,8 @@ def test_a_second_process_neither_compiles_nor_imports_numba(tmp_path):
 def test_damaged_and_foreign_entries_are_rebuilt(tmp_path):
     finish(start(tmp_path))
     # The kernel's entry; the other one holds the launch functions, which need the interpreter.
-    entry = next(p for p in tmp_path.glob("*.obj") if b"PyLong_AsLongLong" not in p.read_bytes())
+    kernels = [p for p in tmp_path.glob("*.obj") if not p.name.startswith("versions")]
+    entry = next(p for p in kernels if b"PyLong_AsLongLong" not in p.read_bytes())
     whole = entry.read_bytes()
     cache = DiskCache(tmp_path)
     # Cut, flipped, and a right checksum over something that is no object file.
@@ -92,6 +94,28 @@ def test_an_unusable_folder_is_reported_once_and_only_in_debug_mode(tmp_path, ki
     assert error == ""
     result, error = finish(start(folder, ACCNP_DEBUG="1"))
     assert error.count("disk cache: cannot") == 1
+
+
+def test_files_that_shape_machine_code_are_read_when_they_change(tmp_path, monkeypatch):
+    file, read = tmp_path / "lower.py", []
+    monkeypatch.setattr(diskcache, "_shaping", lambda: [str(file)])
+    stamp = diskcache._version_stamp
+    monkeypatch.setattr(diskcache, "_version_stamp", lambda files: read.append(1) or stamp(files))
+
+    def key():  # as a new process has it
+        monkeypatch.setattr(diskcache, "_stamps", {})
+        return DiskCache(tmp_path / "cache").key(("kernel",), "machine")
+
+    file.write_text("old")
+    first = key()
+    assert key() == first
+    assert len(read) == 1
+    os.utime(file)  # another time, the same text
+    assert key() == first
+    assert len(read) == 2
+    file.write_text("new")
+    assert key() != first
+    assert len(read) == 3
 
 
 def test_two_processes_at_once(tmp_path):
