@@ -15,7 +15,7 @@ import numpy as np
 from accnp import engine
 from accnp.errors import api_boundary, hide_frames
 from accnp.ir.aval import Aval, make_aval
-from accnp.ir.node import Node, const, site_text
+from accnp.ir.node import CONST, EMPTY, Node, const, site_text
 from accnp.ir.op import o
 from accnp.ir.trace import join
 from accnp.pytree import LEAVES
@@ -23,7 +23,7 @@ from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer
 from accnp.trace_fn import conversion_error
 
-__all__ = ["Array", "from_numpy", "is_traced", "wrap"]
+__all__ = ["Array", "const_of", "from_numpy", "is_traced", "wrap"]
 
 
 class Array:
@@ -98,6 +98,11 @@ class Array:
     def aval(self) -> Aval:
         """The abstract value: shape, dtype and weak_type."""
         return self._node.aval
+
+    @property
+    def _trace(self) -> Any:
+        """What traces the value, by the name that libraries ask for; None for one that is known."""
+        return self._node.trace
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -448,13 +453,19 @@ def traced_repr(node: Node) -> str:
     return f"JitTracer({a.dtype.name}[{','.join(map(str, a.shape))}]{weak})"
 
 
+def const_of(value: np.ndarray, weak_type: bool = False, copy: bool = True) -> Node:
+    """Return the node of what `from_numpy` returns."""
+    flags = value.flags
+    shared = not copy and flags.c_contiguous and flags.aligned
+    buffer = pool.wrap(value) if shared else pool.copy_in(value)
+    return Node(
+        CONST, (), EMPTY, make_aval(value.shape, value.dtype, weak_type), buffer, None, 0, None
+    )
+
+
 def from_numpy(value: np.ndarray, weak_type: bool = False, copy: bool = True) -> Array:
     """Return an array of a NumPy array's values; without `copy` of its memory if possible."""
-    aval = make_aval(value.shape, value.dtype, weak_type)
-    flags = value.flags
-    if copy or not flags.c_contiguous or not flags.aligned:
-        return wrap(const(pool.copy_in(value), aval))
-    return wrap(const(pool.wrap(value), aval))
+    return wrap(const_of(value, weak_type, copy))
 
 
 def _rebuild(value: np.ndarray, weak_type: bool) -> Array:

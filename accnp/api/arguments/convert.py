@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.array import Array, from_numpy, wrap
+from accnp.array import Array, const_of, wrap
 from accnp.config import config
 from accnp.errors import IncompatibleShapesError, KeyArrayError
 from accnp.ir.node import Node, literal
@@ -114,7 +114,7 @@ def numpy_node(x: np.ndarray, name: str = "asarray", copy: bool = True) -> Node:
     is asked for, where dtype and layout allow it."""
     given = x.dtype
     if given in _ALWAYS:
-        return from_numpy(x, copy=copy)._node
+        return const_of(x, copy=copy)
     try:
         dtype = dtypes.canonicalize_dtype(given)
     except TypeError:
@@ -125,8 +125,8 @@ def numpy_node(x: np.ndarray, name: str = "asarray", copy: bool = True) -> Node:
             "only bool, integer, floating and complex dtypes are"
         )
     if given is not dtype and given != dtype:
-        return from_numpy(np.ascontiguousarray(x.astype(dtype)).reshape(x.shape), copy=False)._node
-    return from_numpy(x, copy=copy)._node
+        return const_of(np.ascontiguousarray(x.astype(dtype)).reshape(x.shape), copy=False)
+    return const_of(x, copy=copy)
 
 
 def as_nodes(name: str, *xs: Any) -> list[Node]:

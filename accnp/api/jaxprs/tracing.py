@@ -63,10 +63,6 @@ class JVPTracer(Tracer):
     """
 
 
-# What traces a value, by the name that libraries ask for; None for one that is known.
-Array._trace = property(lambda x: x._node.trace)  # type: ignore[attr-defined]
-
-
 @contextmanager
 def ensure_compile_time_eval() -> Iterator[None]:
     """Compute what can be computed while a function is being traced, instead of recording it.
