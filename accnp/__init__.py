@@ -12,14 +12,8 @@ Array(14, dtype=int32)
 from typing import TYPE_CHECKING
 
 from accnp import dtypes, errors, numpy
-from accnp.api.differentiation.derivatives import (
-    grad, jvp, linear_transpose, linearize, value_and_grad, vjp,
-)  # fmt: skip
-from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
 from accnp.api.compiled.jit import jit
 from accnp.api.arrays.placement import device_put
-from accnp.api.jaxprs.tracing import ensure_compile_time_eval
-from accnp.api.mapping.vmap import vmap
 from accnp.api.environment.waiting import (
     block_until_ready, copy_to_host_async, counters, device_get, effects_barrier,
 )  # fmt: skip
@@ -52,6 +46,9 @@ if TYPE_CHECKING:  # loaded on first use
     from accnp.api.effects.callbacks import pure_callback
     from accnp.api.differentiation.checkpoint import checkpoint, remat
     from accnp.api.differentiation.custom_jvp import custom_jvp
+    from accnp.api.differentiation.derivatives import (
+        grad, jvp, linear_transpose, linearize, value_and_grad, vjp,
+    )  # fmt: skip
     from accnp.api.differentiation.custom_vjp import closure_convert, custom_gradient, custom_vjp
     from accnp.api.compiled.contexts import make_user_context
     from accnp.api.differentiation.forward_backward import fwd_and_bwd
@@ -60,7 +57,10 @@ if TYPE_CHECKING:  # loaded on first use
     from accnp.api.kernels.override import override
     from accnp.api.observe.explain import explain
     from accnp.api.differentiation.jacobians import hessian, jacfwd, jacobian, jacrev
+    from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
+    from accnp.api.jaxprs.tracing import ensure_compile_time_eval
     from accnp.api.mapping.pmap import pmap
+    from accnp.api.mapping.vmap import vmap
     from accnp.api.environment.process import (
         clear_caches, device_memory_stats, host_count, host_id, host_ids, live_arrays, named_call,
         named_scope, print_environment_info, process_count, process_index, process_indices,
@@ -241,6 +241,8 @@ _FROM = {
     "accnp.api.effects.callbacks": "pure_callback",
     "accnp.api.differentiation.checkpoint": "checkpoint remat",
     "accnp.api.differentiation.custom_jvp": "custom_jvp",
+    "accnp.api.differentiation.derivatives": "grad jvp linear_transpose linearize value_and_grad "
+    "vjp",
     "accnp.api.differentiation.custom_vjp": "closure_convert custom_gradient custom_vjp",
     "accnp.api.compiled.contexts": "make_user_context",
     "accnp.api.differentiation.forward_backward": "fwd_and_bwd",
@@ -249,7 +251,10 @@ _FROM = {
     "accnp.api.kernels.kernel": "kernel",
     "accnp.api.kernels.override": "override",
     "accnp.api.observe.explain": "explain",
+    "accnp.api.jaxprs.jaxpr": "ShapeDtypeStruct eval_shape make_jaxpr typeof",
+    "accnp.api.jaxprs.tracing": "ensure_compile_time_eval",
     "accnp.api.mapping.pmap": "pmap",
+    "accnp.api.mapping.vmap": "vmap",
     "accnp.api.environment.process": "clear_caches device_memory_stats host_count "
     "host_id host_ids live_arrays named_call named_scope print_environment_info process_count "
     "process_index process_indices",

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp import errors
+from accnp.forks import imported
 from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node, arg, site_text
-from accnp.ir.printer import equation_text
 from accnp.ir.trace import Trace, own_lines, state
 
 __all__ = ["conversion_error", "function_place", "provenance", "trace"]
@@ -86,7 +86,8 @@ def provenance(node: Node) -> errors.Provenance:
                 names.append(n.params["name"])
         elif n.op.kind != "leaf":
             if n.trace is not None and n.trace.abstract and n.site is not None:
-                operations.append((equation_text(n), site_text(n)))
+                text = imported("accnp.ir.printer").equation_text(n)
+                operations.append((text, site_text(n)))
             stack.extend(reversed(n.inputs))
     if info is None:
         return errors.Provenance(arguments=names, operations=operations)

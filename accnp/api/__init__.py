@@ -2,17 +2,11 @@
 
 # Importing the families of ops fills the op table.
 import accnp.primitives.call
-import accnp.primitives.check
 import accnp.primitives.control
 import accnp.primitives.conversion
 import accnp.primitives.custom
 import accnp.primitives.elementwise
-import accnp.primitives.index
-import accnp.primitives.loops
-import accnp.primitives.random
 import accnp.primitives.reduce
-import accnp.primitives.sort
-import accnp.primitives.special
 import accnp.primitives.views  # noqa: F401
 from accnp.ir.op import OPS
 
@@ -21,6 +15,7 @@ from accnp.ir.op import OPS
 _LATER = {
     "assemble": "concatenate pad",
     "callback": "pure_callback io_callback debug_callback debug_print",
+    "check": "check",
     "checkpoint": "remat2 name optimization_barrier",
     "collective": "table psum psum_invariant pvary pmax pmin all_gather reduce_scatter all_to_all "
     "ppermute pbroadcast axis_index",
@@ -33,15 +28,20 @@ _LATER = {
     "factor_updates": "cholesky_update symmetric_product lu_pivots_to_permutation",
     "fft": "fft fft_mirror",
     "gamma": "igamma igammac regularized_incomplete_beta igamma_grad_a random_gamma_grad",
+    "index": "gather dynamic_slice dynamic_update_slice",
     "linalg": "dot_general linear_solve triangular_solve cholesky",
+    "loops": "while",
     "placement": "device_put",
     "pooling": "reduce_window_sum reduce_window_max reduce_window_min select_and_gather_add "
     "select_and_scatter_add",
     "precision": "reduce_precision",
+    "random": "threefry_0 threefry_1 threefry_xor fma",
     "reflectors": "geqrf geqp3 householder_product ormqr",
     "scan": "scan",
     "scatter": "scatter scatter_add scatter_mul scatter_min scatter_max",
     "solve": "custom_linear_solve custom_root",
+    "sort": "sort partition top_k searchsorted",
+    "special": "gcd bessel_i0e bessel_i1e zeta polygamma stop_gradient view_bytes swap_bytes",
     "tridiagonal": "tridiagonal_solve",
     "special_functions": "beta betaln binom bessel_i0 bessel_i1 bessel_j dawsn erfcx exp1 expi "
     "expn gamma hyp1f1 hyp2f1 log_ndtr ndtri owens_t poch spence sici fresnel wofz",

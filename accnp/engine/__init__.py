@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from accnp.config import config, epoch
-from accnp.engine import describe, execute, watch
-from accnp.engine.describe import plan_text
+from accnp.engine import execute, watch
 from accnp.engine.execute import brought
 from accnp.engine.pending import (
     IN_TWO_LISTS,
@@ -48,7 +47,7 @@ from accnp.runtime.stream import Task, default_stream
 __all__ = [
     "DELETED", "Plan", "apart", "array_of", "brought", "close", "compile_plan", "is_ready",
     "materialise", "on_device", "pending", "place_of", "placed", "plan_of_graph", "plan_of_pending",
-    "plan_text", "ready", "run_now", "run_plan", "settle", "where",
+    "ready", "run_now", "run_plan", "settle", "where",
 ]  # fmt: skip
 
 # Work, in simple element operations (some 5 ms), from which a hand-over to the stream pays: of a
@@ -189,7 +188,7 @@ def _plan(
     # Constants inside inlined bodies are part of the plan itself.
     close(plan, [v.node for v in program.leaves[n_leaves:]])  # type: ignore[misc]
     if config.debug:
-        describe.tell_plan("eager", program, plan)
+        imported("accnp.engine.describe").tell_plan("eager", program, plan)
     places = {id(n): i for i, n in enumerate(order)}
     for step in plan.steps:
         if hasattr(step, "place"):
@@ -399,7 +398,7 @@ def plan_of_graph(
     plan = make_plan(program, fastmath, donated, device=device)
     plan.program = program
     if config.debug:
-        describe.tell_plan(f"jit {graph.name}", program, plan)
+        imported("accnp.engine.describe").tell_plan(f"jit {graph.name}", program, plan)
     return plan, leaves[len(graph.inputs) :]
 
 

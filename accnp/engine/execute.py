@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from accnp.config import config
-from accnp.engine.control import run_control
 from accnp.engine.steps import BRIEF, PARALLEL, ControlStep, HostStep, KernelStep, Plan
 from accnp.engine.table import walk_of
+from accnp.forks import imported
 from accnp.ir.node import Node, site_text
 from accnp.runtime import buffer as pool
 from accnp.runtime import device as devices
@@ -51,7 +51,7 @@ def run(
         if type(step) is KernelStep:
             launch(step, slots, plan.fastmath)
         elif type(step) is ControlStep:
-            run_control(step, slots, run)
+            imported("accnp.engine.control").run_control(step, slots, run)
         else:
             host(step, slots)
         if tell is not None:

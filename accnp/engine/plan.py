@@ -10,12 +10,10 @@ import importlib
 from collections.abc import Collection
 from typing import Any
 
-from accnp.codegen.cells import generate_cells, generate_chain
 from accnp.codegen.cpu import generate
 from accnp.codegen.folds import accumulator
 from accnp.codegen.generated import Generated, Room
 from accnp.config import config
-from accnp.engine.control import carried
 from accnp.engine.steps import (
     END_OF_FOLD,
     ControlStep,
@@ -26,6 +24,7 @@ from accnp.engine.steps import (
     used_slots,
 )
 from accnp.engine.traffic import parts_past_caches, past_caches, spec_bytes
+from accnp.forks import imported
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import (
     CODES,
@@ -46,7 +45,6 @@ from accnp.passes.fuse import Cluster, fuse
 from accnp.passes.lower import lower, lower_rows
 from accnp.passes.program import Program, Value, from_graph
 from accnp.passes.spaces import apply_views, strip_views
-from accnp.primitives.loops import EACH
 from accnp.primitives.views import contiguous
 from accnp.runtime import buffer as pool
 from accnp.runtime.device import Device
@@ -107,10 +105,6 @@ def plan_graph(
     return plan
 
 
-def _verify() -> Any:
-    return importlib.import_module("accnp.ir.verify")  # under `enable_checks` only
-
-
 def _buffer_of(node: Node) -> Any:
     if node.op.name == "literal":
         return pool.from_scalar(node.params["value"], node.aval.dtype)
@@ -136,14 +130,14 @@ class Planner:
         plan = self.plan
         checks = config.enable_checks
         if checks:
-            _verify().verify_program(self.program)
+            imported("accnp.ir.verify").verify_program(self.program)
         self.steps_of(fuse(self.program))
         plan.output_slots = [self.slot(v) for v in self.program.outputs]
         plan.out_avals = [v.aval for v in self.program.outputs]
         self.free_early()
         plan.work = sum(s.work for s in plan.steps)
         if checks:
-            _verify().verify_plan(plan)
+            imported("accnp.ir.verify").verify_plan(plan)
         return plan
 
     def steps_of(self, clusters: list[Cluster]) -> None:
@@ -175,7 +169,8 @@ class Planner:
         """One launch for two kernels, the second of which reads what the first makes, if possible;
         else the first one."""
         parts, between = (lower_rows(made), lower_rows(reader)), made.roots[0]
-        text = generate_chain(*parts, between, reader.shape[0])
+        cells = imported("accnp.codegen.cells")  # with the first launch of several nests
+        text = cells.generate_chain(*parts, between, reader.shape[0])
         if text is None:
             self.kernel(made)
             return False
@@ -190,7 +185,7 @@ class Planner:
     def check(self, specs: list[KernelSpec]) -> None:
         if config.enable_checks:
             for spec in specs:
-                _verify().verify_spec(spec)
+                imported("accnp.ir.verify").verify_spec(spec)
 
     def kernel(self, c: Cluster) -> None:
         groups = lower(c)
@@ -199,7 +194,11 @@ class Planner:
         single = len(groups) == len(groups[0]) == 1
         if single and not self.body and self.plan.device is None:
             self.fetch(every[0])
-        text = generate(groups[0][0]) if single else generate_cells(groups)
+        text = (
+            generate(groups[0][0])
+            if single
+            else imported("accnp.codegen.cells").generate_cells(groups)
+        )
         step = self.launch(text, c, spec_bytes(every))
         if single:
             step.past = past_caches(groups[0][0], step)
@@ -276,12 +275,11 @@ class Planner:
         many = rows > 1
         src = Access(None, acc, (chunks, 1) if many else (1,), 0, False, 0)
         dst = Access(out.value, f.dtype, (1, 0) if many else (0,), 0, True, 1)
-        phase = Phase(
-            full=[Statement("t1", acc, access=src)],
-            folds=[Fold("r1", "t1", f.combine, acc, src)],
-            row=[Statement("t2", f.dtype, "{0}", ("r1",))],
-            row_stores=[(dst, "t2")],
-        )
+        phase = Phase()
+        phase.full.append(Statement("t1", acc, access=src))
+        phase.folds.append(Fold("r1", "t1", f.combine, acc, src))
+        phase.row.append(Statement("t2", f.dtype, "{0}", ("r1",)))
+        phase.row_stores.append((dst, "t2"))
         spec = KernelSpec(
             "row", (rows,) if many else (), (chunks,), (), [], [], [phase], [src, dst]
         )
@@ -395,6 +393,7 @@ class Planner:
         return [(self.slot(x), x.index) for x in self.program.values if x.parent is v]
 
     def control(self, v: Value) -> None:
+        carried = imported("accnp.engine.control").carried
         bodies = [
             plan_graph(g, self.plan.fastmath, carried(v.op.name, v.params, i))
             for i, g in enumerate(graphs_in(v.params))
@@ -414,7 +413,8 @@ class Planner:
         """The kernel of a control-flow step, or why it has none."""
         each = None
         if step.op.name == "while":
-            graph = step.params["cond_jaxpr"].extra.get(EACH)
+            rows = imported("accnp.primitives.loops").EACH
+            graph = step.params["cond_jaxpr"].extra.get(rows)
             each = graph and plan_graph(graph, self.plan.fastmath)
         # With the first loop: both are modules that many programs do without.
         blocked = importlib.import_module("accnp.engine.blocked")

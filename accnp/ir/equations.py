@@ -7,10 +7,11 @@ Their text is written by `ir/printer.py`. Programs are not changed in place: `re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from accnp.forks import imported
 from accnp.ir.aval import Aval
 
 __all__ = [
@@ -175,6 +176,9 @@ class JaxprEqn:
         self.effects = effects
         self.source_info = source_info or SourceInfo()
 
+    def __repr__(self) -> str:
+        return imported("accnp.ir.printer").eqn_text(self)
+
     def replace(self, **fields: Any) -> JaxprEqn:
         """Return the equation with some fields changed."""
         return JaxprEqn(**_updated("JaxprEqn", self, fields))
@@ -204,7 +208,10 @@ class Pretty:
     """What both kinds of jaxprs share: their text, which `ir/printer.py` writes."""
 
     __slots__ = ()
-    write: ClassVar[Callable[..., str]]
+
+    def write(self, width: int = 80, **style: bool) -> str:
+        """The text, of lines of this length where that can be."""
+        return imported("accnp.ir.printer").write(self, width, **style)
 
     def __repr__(self) -> str:
         return self.write()

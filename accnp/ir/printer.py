@@ -18,13 +18,12 @@ from accnp.ir.equations import (
     Jaxpr,
     JaxprEqn,
     Literal,
-    Pretty,
     Var,
     jaxprs_in_params,
 )
 from accnp.ir.node import Node
 
-__all__ = ["equation_text", "jaxpr_text", "short_aval", "short_dtype"]
+__all__ = ["eqn_text", "equation_text", "jaxpr_text", "short_aval", "short_dtype", "write"]
 
 _LETTERS = {"float": "f", "int": "i", "uint": "u", "complex": "c", "bfloat": "bf"}
 # jax prints the call's name first in these.
@@ -217,9 +216,6 @@ def _open(program: Any) -> Jaxpr:
     return program.jaxpr if isinstance(program, ClosedJaxpr) else program
 
 
-def _write(self: Any, width: int = 80, **style: bool) -> str:
-    return jaxpr_text(_open(self), width, Style(**style))
-
-
-Pretty.write = _write
-JaxprEqn.__repr__ = eqn_text  # type: ignore[method-assign]
+def write(program: Any, width: int = 80, **style: bool) -> str:
+    """Write a program, closed or not."""
+    return jaxpr_text(_open(program), width, Style(**style))

@@ -13,14 +13,6 @@ from accnp.api.arrays.creation import (
     arange, array, asarray, empty, empty_like, eye, full, full_like, identity, ones, ones_like,
     zeros, zeros_like,
 )  # fmt: skip
-from accnp.api.folds.cumulative import (
-    cumprod, cumsum, cumulative_prod, cumulative_sum, nanargmax, nanargmin, nancumprod, nancumsum,
-    nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar,
-)  # fmt: skip
-from accnp.api.arrays.joining import (
-    append, array_split, block, column_stack, concat, concatenate, dsplit, dstack, hsplit,
-    hstack, repeat, resize, split, stack, tile, unstack, vsplit, vstack,
-)  # fmt: skip
 from accnp.api.arrays.manipulation import (
     atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_shapes, broadcast_to,
     expand_dims, matrix_transpose, moveaxis, permute_dims, ravel, reshape, rollaxis, squeeze,
@@ -49,11 +41,6 @@ from accnp.api.arguments.scalars import (
     signedinteger, single, uint, uint16, uint2, uint32, uint4, uint64, uint8, unsignedinteger,
 )  # fmt: skip
 from accnp.api.elements.selecting import where
-from accnp.api.folds.sorting import argpartition, argsort, lexsort, partition, sort, sort_complex
-from accnp.api.indexes.taking import (
-    argwhere, choose, compress, extract, flatnonzero, mask_indices, nonzero, searchsorted,
-    select, take, take_along_axis,
-)  # fmt: skip
 from accnp.api.elements.ufunc_objects import frompyfunc, ufunc
 from accnp.api.elements.ufuncs import (
     abs, absolute, acos, acosh, add, arccos, arccosh, arcsin, arcsinh, arctan,
@@ -69,13 +56,28 @@ from accnp.api.elements.ufuncs import (
     power, rad2deg, radians, real, reciprocal, remainder, right_shift, rint, round, sign, signbit,
     sin, sinc, sinh, sqrt, square, subtract, tan, tanh, true_divide, trunc,
 )  # fmt: skip
-from accnp.api.mapping.vectorize import vectorize
 from accnp.array import Array as ndarray
 from accnp.dtypes.promotion import promote_types, result_type
 from accnp.dtypes.questions import can_cast, finfo, iinfo, isdtype, issubdtype
 from accnp.missing import nearest as _nearest
 
 if TYPE_CHECKING:  # loaded on first use, see _LATER
+    from accnp.api.mapping.vectorize import vectorize
+    from accnp.api.indexes.taking import (
+        argwhere, choose, compress, extract, flatnonzero, mask_indices, nonzero, searchsorted,
+        select, take, take_along_axis,
+    )  # fmt: skip
+    from accnp.api.folds.sorting import (
+        argpartition, argsort, lexsort, partition, sort, sort_complex,
+    )  # fmt: skip
+    from accnp.api.arrays.joining import (
+        append, array_split, block, column_stack, concat, concatenate, dsplit, dstack, hsplit,
+        hstack, repeat, resize, split, stack, tile, unstack, vsplit, vstack,
+    )  # fmt: skip
+    from accnp.api.folds.cumulative import (
+        cumprod, cumsum, cumulative_prod, cumulative_sum, nanargmax, nanargmin, nancumprod,
+        nancumsum, nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar,
+    )  # fmt: skip
     from accnp.api.arrays.applying import (
         apply_along_axis, apply_over_axes, fromfunction, piecewise, place,
     )  # fmt: skip
@@ -189,6 +191,14 @@ __all__ = [
 # Families of `accnp/api/` that few programs use, and their names: each comes with the first use of
 # one of its names. They are a fifth of the time of `import accnp`.
 _LATER = {
+    "mapping.vectorize": "vectorize",
+    "indexes.taking": "argwhere choose compress extract flatnonzero mask_indices nonzero "
+    "searchsorted select take take_along_axis",
+    "folds.sorting": "argpartition argsort lexsort partition sort sort_complex",
+    "arrays.joining": "append array_split block column_stack concat concatenate dsplit dstack "
+    "hsplit hstack repeat resize split stack tile unstack vsplit vstack",
+    "folds.cumulative": "cumprod cumsum cumulative_prod cumulative_sum nanargmax nanargmin "
+    "nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar",
     "arrays.applying": "apply_along_axis apply_over_axes fromfunction piecewise place",
     "elements.bits": "packbits unpackbits",
     "elements.closeness": "allclose array_equal array_equiv isclose spacing",

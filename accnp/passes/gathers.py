@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from accnp.forks import imported
 from accnp.ir.kernel import Access, Statement, dtype_code
 from accnp.passes.spaces import NATIVE, apply_views, strided, strip_views
-from accnp.primitives.index import GatherScatterMode, fill_value_of
 from accnp.primitives.kinds import dtype_kind
 
 __all__ = ["COST", "Coordinate", "is_gather", "reaches", "write_gather"]
@@ -117,7 +117,8 @@ class _Writer:
     def fill(self) -> str:
         """What elements outside are, as a value that all have in common."""
         dtype = self.v.aval.dtype
-        value = np.asarray(fill_value_of(dtype, self.v.params["fill_value"])).astype(dtype)
+        fill = imported("accnp.primitives.index").fill_value_of
+        value = np.asarray(fill(dtype, self.v.params["fill_value"])).astype(dtype)
         key = (id(self.v), "fill value")
         if key in self.l.names:
             return self.l.names[key]
@@ -136,6 +137,7 @@ class _Writer:
         v, low = self.v, self.l
         x, starts = v.inputs
         dims, mode = v.params["dimension_numbers"], v.params["mode"]
+        modes = imported("accnp.primitives.index").GatherScatterMode
         base, below = strip_views(x)
         seen = strided(base, below)
         assert seen is not None
@@ -150,7 +152,7 @@ class _Writer:
             top = self.whole(k, last, kind)
             names.append(self.add(kind, f"fmin(fmax({{0}}, {zero}), {{1}})", place, top))
             terms.append((steps[d], last))
-            if mode is GatherScatterMode.FILL_OR_DROP:
+            if mode is modes.FILL_OR_DROP:
                 tests.append(self.add(np.dtype(bool), f"{{0}} >= {zero}", place))
                 tests.append(self.add(np.dtype(bool), "{0} <= {1}", place, top))
         found = apply_views(chain, v.aval.shape, moving(v, steps), offset)

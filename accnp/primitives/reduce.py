@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import ZERO, o
 from accnp.primitives.kinds import broadcast_to, full, opaque, reduced_shape, reduction
-from accnp.primitives.line_kernels import arg_kernel
 from accnp.primitives.reference import quiet
 
 
@@ -100,7 +100,7 @@ def _arg(name: str, fn: Any) -> None:
         name,
         infer=_arg_infer,
         numpy=lambda x, *, axes, index_dtype: np.asarray(fn(x, axis=axes[0])).astype(index_dtype),
-        kernel=lambda operands, results, p: arg_kernel(
+        kernel=lambda operands, results, p: imported("accnp.primitives.line_kernels").arg_kernel(
             operands[0], results[0], p["axes"][0], name == "argmax"
         ),
         halves="float32",

@@ -1,6 +1,7 @@
 """Operators, properties and methods of `Array`, written onto the class from the tables below.
 
-In: the functions of the namespace. Out: nothing; importing the module fills the class.
+In: the functions of the namespace. Out: nothing; importing the module fills the class, with
+methods that few programs use as names of modules, which are loaded when they are first asked for.
 """
 
 from __future__ import annotations
@@ -14,16 +15,14 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.algebra import products
 from accnp.api.arguments.convert import wrap
-from accnp.api.arrays import joining, manipulation, matrices, placement
+from accnp.api.arrays import manipulation, matrices, placement
 from accnp.api.elements import ufuncs
 from accnp.api.elements.elementwise import OPERANDS
 from accnp.api.environment.namespace_info import API_VERSIONS
-from accnp.api.folds import cumulative, reductions, sorting
-from accnp.api.indexes import taking
-from accnp.api.indexes.at import at
-from accnp.api.indexes.indexing import getitem
+from accnp.api.folds import reductions
 from accnp.array import Array, is_traced
 from accnp.errors import api_boundary, hide_frames
+from accnp.forks import imported
 from accnp.ir.node import record
 from accnp.ir.op import OPS, o
 from accnp.trace_fn import conversion_error
@@ -251,6 +250,7 @@ def _compress(
     >>> jnp.arange(3).compress(jnp.array([True, False, True]))
     Array([0, 2], dtype=int32)
     """
+    taking = imported("accnp.api.indexes.taking")
     return taking.compress(condition, self, axis, out=out, size=size, fill_value=fill_value)
 
 
@@ -324,7 +324,7 @@ def _iter(self: Array) -> Iterator[Any]:
         if is_traced(self._node):
             raise conversion_error("iter", self._node)
         raise TypeError("iteration over a 0-d array")
-    return iter(joining.unstack(self))
+    return iter(imported("accnp.api.arrays.joining").unstack(self))
 
 
 _NAMESPACE: list[ModuleType] = []
@@ -352,8 +352,6 @@ METHODS: dict[str, Callable[..., Any]] = {
     "any": reductions.any,
     "argmax": reductions.argmax,
     "argmin": reductions.argmin,
-    "cumprod": cumulative.cumprod,
-    "cumsum": cumulative.cumsum,
     "max": reductions.max,
     "mean": reductions.mean,
     "min": reductions.min,
@@ -368,7 +366,6 @@ METHODS: dict[str, Callable[..., Any]] = {
     "trace": products.trace,
     "flatten": _flatten,
     "ravel": manipulation.ravel,
-    "repeat": joining.repeat,
     "reshape": _reshape,
     "squeeze": manipulation.squeeze,
     "swapaxes": manipulation.swapaxes,
@@ -384,19 +381,11 @@ METHODS: dict[str, Callable[..., Any]] = {
     "round": ufuncs.round,
     "tobytes": _tobytes,
     "view": _view,
-    "choose": taking.choose,
     "compress": _compress,
-    "take": taking.take,
-    "nonzero": taking.nonzero,
-    "searchsorted": taking.searchsorted,
-    "sort": sorting.sort,
-    "argsort": sorting.argsort,
-    "argpartition": sorting.argpartition,
     **placement.METHODS,
     # protocols
     "__array_namespace__": _array_namespace,
     "__contains__": _contains,
-    "__getitem__": api_boundary(getitem),
     "__iter__": _iter,
     "__matmul__": _matmul,
     "__pow__": _pow,
@@ -407,12 +396,38 @@ METHODS: dict[str, Callable[..., Any]] = {
 }
 PROPERTIES: dict[str, Callable[[Array], Any]] = {
     "T": _transposed,
-    "at": at,
     "imag": _imag,
     "mT": _matrix_transposed,
     "real": _real,
     **placement.PROPERTIES,
 }
+# Methods that come with their modules, which few programs use.
+LATER = {
+    "argpartition": "folds.sorting",
+    "argsort": "folds.sorting",
+    "at": "indexes.at",
+    "choose": "indexes.taking",
+    "cumprod": "folds.cumulative",
+    "cumsum": "folds.cumulative",
+    "__getitem__": "indexes.indexing",
+    "nonzero": "indexes.taking",
+    "repeat": "arrays.joining",
+    "searchsorted": "indexes.taking",
+    "sort": "folds.sorting",
+    "take": "indexes.taking",
+}
+
+
+class _Later:
+    """Stands for a method until it is first asked for, and then puts it in its own place."""
+
+    def __init__(self, name: str, module: str) -> None:
+        self.name, self.module = name, module
+
+    def __get__(self, array: Array | None, owner: type[Array]) -> Any:
+        home = imported(f"accnp.api.{self.module}")
+        setattr(Array, self.name, getattr(home, self.name.strip("_")))
+        return getattr(owner if array is None else array, self.name)
 
 
 def _named(function: Any, name: str) -> Any:
@@ -438,8 +453,10 @@ def install() -> None:
         setattr(Array, name, _named(function, name) if private else function)
     for name, function in PROPERTIES.items():
         setattr(Array, name, property(function))
+    for name, module in LATER.items():
+        setattr(Array, name, _Later(name, module))
 
 
 install()
 
-__all__ = ["METHODS", "PROPERTIES", "install", "set_namespace"]
+__all__ = ["LATER", "METHODS", "PROPERTIES", "install", "set_namespace"]

@@ -12,7 +12,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from accnp import engine
+from accnp import engine, pytree
 from accnp.api.arguments.values import node_of
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
@@ -20,7 +20,7 @@ from accnp.ir.aval import Devices, on_devices
 from accnp.ir.node import CONST, EMPTY, Node
 from accnp.ir.op import o
 from accnp.ir.trace import state
-from accnp.pytree import broadcast_prefix, flatten_arrays
+from accnp.pytree import flatten_arrays
 from accnp.runtime import device as devices_module
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device, devices, place
@@ -77,7 +77,7 @@ def put_tree(function: str, x: Any, places: Any) -> Any:
     if is_place(places):
         targets = [places] * len(leaves)
     else:
-        targets = broadcast_prefix(places, x, is_place, f"{function} device")
+        targets = pytree.broadcast_prefix(places, x, is_place, f"{function} device")
     nodes = [node_of(leaf, function=function) for leaf in leaves]
     out = []
     for node, a, target in zip(

@@ -13,17 +13,15 @@ import inspect
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from accnp import engine, errors
 from accnp.api.arguments.convert import as_node
 from accnp.api.compiled import misses
-from accnp.api.compiled.stages import Lowered, TracedStage
 from accnp.api.compiled.statics import Call, Options, Watched, resolve_static, result_node
 from accnp.api.flow.bodies import Body, Reference, close, ref_contents, set_refs, with_refs
-from accnp.api.jaxprs.jaxpr import aval_of, closed_jaxpr
 from accnp.array import Array, is_traced, wrap
 from accnp.config import config, new_epoch
 from accnp.engine.steps import often
@@ -37,6 +35,9 @@ from accnp.pytree import flatten_arrays, take
 from accnp.runtime import device as devices
 from accnp.trace_fn import conversion_error, function_place, trace
 from accnp.transforms.axes import bound
+
+if TYPE_CHECKING:
+    from accnp.api.compiled.stages import Lowered, TracedStage
 
 __all__ = ["JitFunction", "forget", "jit"]
 
@@ -351,13 +352,15 @@ class JitFunction:
     def trace(self, *args: Any, **kwargs: Any) -> TracedStage:
         """Trace for these arguments (arrays or ShapeDtypeStructs): the stage that has the jaxpr."""
         call = self._split(args, kwargs)
-        entry = self._trace(call, [aval_of(x, self._name) for x in call.leaves])
+        jaxpr = imported("accnp.api.jaxprs.jaxpr")
+        entry = self._trace(call, [jaxpr.aval_of(x, self._name) for x in call.leaves])
         if entry.closed:
             raise NotImplementedError(
                 f"jit({self._name}).trace: a function that uses references from outside has no "
                 f"stages; got one of type {entry.closed[0].aval}; call it"
             )
-        return TracedStage(self, entry, call, closed_jaxpr(entry.graph))
+        stage = imported("accnp.api.compiled.stages").TracedStage
+        return stage(self, entry, call, jaxpr.closed_jaxpr(entry.graph))
 
     @api_boundary
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from accnp.config import OPTIONS, config
-from accnp.passes.describe import aval_text
+from accnp.forks import imported
 from accnp.runtime.notes import note
 from accnp.trace_fn import function_place
 
@@ -27,6 +27,10 @@ def _warn(text: str, *args: Any) -> None:
     logging.getLogger("accnp").warning(text, *args)
 
 
+def _text() -> Any:
+    return imported("accnp.passes.describe").aval_text
+
+
 def tell(function: Any, call: Any, avals: Sequence[Any], cache: dict) -> None:
     """Say, where an option asks for it, that a function is traced and why; called at each miss."""
     if not (config.debug or config.explain_cache_misses or config.log_compiles):
@@ -34,7 +38,7 @@ def tell(function: Any, call: Any, avals: Sequence[Any], cache: dict) -> None:
         return
     name, file, line = function_place(function)
     if config.log_compiles:
-        types = ", ".join(map(aval_text, avals))
+        types = ", ".join(map(_text(), avals))
         _warn("Compiling jit(%s) for arguments of types %s", name, types or "none")
     if not config.debug and not config.explain_cache_misses:
         _remember(function)
@@ -104,7 +108,7 @@ def _parameter(call: Any, place: Any) -> str:
 
 
 def _type(aval: Any, other: Any) -> str:
-    text = aval_text(aval)
+    text = _text()(aval)
     if aval.weak_type != other.weak_type:
         text += " (weak: from a Python scalar)" if aval.weak_type else " (not weak)"
     return text

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
-from accnp.pytree import PyTreeDef, array_structure, leaf_names
+from accnp import pytree
+from accnp.pytree import PyTreeDef, array_structure
 
 __all__ = ["argument_names", "leaf_paths", "positional_argument_names", "positional_names"]
 
@@ -43,11 +44,11 @@ def leaf_paths(tree: Any, structure: PyTreeDef) -> list[str]:
     try:
         found = _PATHS.get(structure)
     except TypeError:  # static data that cannot be hashed
-        return leaf_names(tree)
+        return pytree.leaf_names(tree)
     if found is None:
         if len(_PATHS) > 4096:
             _PATHS.clear()
-        found = _PATHS[structure] = leaf_names(tree)
+        found = _PATHS[structure] = pytree.leaf_names(tree)
     return found
 
 
@@ -55,7 +56,7 @@ def argument_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict) -
     """Name each leaf of the arguments of a call; keyword arguments come sorted."""
     names = positional_argument_names(fun, args, [array_structure(a) for a in args])
     for key in sorted(kwargs):
-        names += leaf_names(kwargs[key], key)
+        names += pytree.leaf_names(kwargs[key], key)
     return names
 
 

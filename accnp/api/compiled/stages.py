@@ -11,6 +11,7 @@ from typing import Any
 from accnp import engine
 from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct
 from accnp.array import Array, wrap
+from accnp.engine.describe import plan_text
 from accnp.errors import api_boundary
 from accnp.ir.equations import ClosedJaxpr
 from accnp.runtime.device import devices
@@ -205,7 +206,7 @@ class Lowered(_Stage):
     @api_boundary
     def as_text(self, *_: Any, **__: Any) -> str:
         """The source of every kernel, in the order of launches."""
-        return engine.plan_text(self._plan)
+        return plan_text(self._plan)
 
     @api_boundary
     def compiler_ir(self, dialect: str | None = None) -> ClosedJaxpr:

@@ -12,13 +12,13 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
-from accnp import errors
+from accnp import errors, pytree
 from accnp.api.arguments.convert import as_node
 from accnp.api.compiled.parameters import argument_names
 from accnp.api.flow.bodies import Reference, ref_contents
 from accnp.array import Array, wrap
 from accnp.ir.node import Node
-from accnp.pytree import flatten_arrays, leaf_names
+from accnp.pytree import flatten_arrays
 from accnp.trace_fn import function_place
 
 __all__ = ["Call", "Options", "Watched", "resolve_static", "result_node"]
@@ -353,7 +353,7 @@ def result_node(x: Any, result: Any, i: int, name: str) -> Node:
     try:
         return as_node(x, name)
     except TypeError:
-        path = leaf_names(result, "")[i]
+        path = pytree.leaf_names(result, "")[i]
         if isinstance(x, Reference):
             raise ValueError(
                 f"{name}: the function returned a reference, at output{path}; got {x.aval!r}; "

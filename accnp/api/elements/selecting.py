@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from accnp.api.elements import ufuncs
-from accnp.api.indexes.taking import nonzero
 from accnp.errors import api_boundary
+from accnp.forks import imported
 
 
 @api_boundary
@@ -37,7 +37,8 @@ def where(
     Array([1, 2], dtype=int32, weak_type=True)
     """
     if x is None and y is None:
-        return nonzero(condition, size=size, fill_value=fill_value)
+        taking = imported("accnp.api.indexes.taking")
+        return taking.nonzero(condition, size=size, fill_value=fill_value)
     if x is None or y is None:
         raise TypeError("where: both x and y are needed, or neither; got one; pass the other too")
     if size is not None or fill_value is not None:

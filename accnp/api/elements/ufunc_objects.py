@@ -17,17 +17,30 @@ from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.arguments.shapes import as_axis
 from accnp.api.arguments.values import no_out
 from accnp.api.arrays.creation import full
-from accnp.api.arrays.joining import concatenate, stack
 from accnp.api.arrays.manipulation import expand_dims, moveaxis
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.selecting import where as select
-from accnp.api.flow.loops import fori_loop, scan
-from accnp.api.folds import cumulative, reductions
-from accnp.api.mapping.vectorize import vectorize
+from accnp.api.folds import reductions
 from accnp.array import Array
 from accnp.errors import api_boundary
+from accnp.forks import imported
 
 __all__ = ["frompyfunc", "ufunc"]
+
+
+# Few programs call the methods: what these need comes with the first call.
+
+
+def _joining() -> Any:
+    return imported("accnp.api.arrays.joining")
+
+
+def _loops() -> Any:
+    return imported("accnp.api.flow.loops")
+
+
+def _running(fold: str) -> Any:
+    return lambda x, **how: getattr(imported("accnp.api.folds.cumulative"), fold)(x, **how)
 
 
 class _Kind(type):
@@ -76,7 +89,7 @@ class ufunc(metaclass=_Kind):
         self.__wrapped__ = func
         self.nin, self.nout, self.nargs = nin, nout, nin if nargs is None else nargs
         self.identity = identity
-        self._call = call or vectorize(func)
+        self._call = call or imported("accnp.api.mapping.vectorize").vectorize(func)
         self._reduce, self._accumulate, self._at = reduce, accumulate, at
         self._reduceat = reduceat
         self.__doc__ = func.__doc__ or type(self).__doc__
@@ -162,7 +175,7 @@ class ufunc(metaclass=_Kind):
             new = self(state, value).astype(kind)
             return new if use is None else select(use, new, state), None
 
-        result, _ = scan(step, state, lines if mask is None else (lines, mask))
+        result, _ = _loops().scan(step, state, lines if mask is None else (lines, mask))
         if not keepdims:
             return result
         return result.reshape((1,) * len(shape)) if axis is None else expand_dims(result, axis)
@@ -188,8 +201,8 @@ class ufunc(metaclass=_Kind):
             new = self(state, row).astype(x.dtype)
             return new, new
 
-        rest = scan(step, lines[0], lines[1:])[1]
-        return moveaxis(concatenate([lines[:1], rest]), 0, axis)
+        rest = _loops().scan(step, lines[0], lines[1:])[1]
+        return moveaxis(_joining().concatenate([lines[:1], rest]), 0, axis)
 
     @api_boundary
     def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Array:
@@ -205,7 +218,9 @@ class ufunc(metaclass=_Kind):
         if self.nin != 1:
             self._two_to_one("at")
         key = indices if isinstance(indices, tuple) else (indices,)
-        places = stack(list(np.indices(x.shape)))[(slice(None), *key)] if x.ndim else None
+        places = (
+            _joining().stack(list(np.indices(x.shape)))[(slice(None), *key)] if x.ndim else None
+        )
         second = () if self.nin == 1 else (wrap(as_node(b, name)),)
         if places is None:
             return self(x, *second).astype(x.dtype)
@@ -216,7 +231,7 @@ class ufunc(metaclass=_Kind):
             where = tuple([places[d, k] for d in range(x.ndim)])
             return state.at[where].set(self(state[where], *[v[k] for v in values]).astype(x.dtype))
 
-        return fori_loop(0, places.shape[1], step, x)
+        return _loops().fori_loop(0, places.shape[1], step, x)
 
     @api_boundary
     def reduceat(
@@ -236,7 +251,7 @@ class ufunc(metaclass=_Kind):
         x = x if dtype is None else x.astype(dtype)
         lines = moveaxis(x, as_axis(axis, x.ndim, name), 0)
         count = len(lines)
-        stops = concatenate([starts[1:], full(1, count, starts.dtype)])
+        stops = _joining().concatenate([starts[1:], full(1, count, starts.dtype)])
         place = np.arange(count).reshape(count, 1)
         inside = (place > starts[None]) & (place < stops[None])
         inside = inside.reshape(count, -1, *(1,) * (lines.ndim - 1))
@@ -245,7 +260,7 @@ class ufunc(metaclass=_Kind):
             value, use = row
             return select(use, self(state, value[None]).astype(x.dtype), state), None
 
-        return moveaxis(scan(step, lines[starts], (lines, inside))[0], 0, axis)
+        return moveaxis(_loops().scan(step, lines[starts], (lines, inside))[0], 0, axis)
 
     @api_boundary
     def outer(self, A: Any, B: Any, /) -> Array:
@@ -305,8 +320,8 @@ def _publish(function: Any, identity: Any, nin: int = 2, **fast: Any) -> None:
     function.identity = identity
 
 
-_publish(uf.add, 0, reduce=reductions.sum, accumulate=cumulative.cumsum, at=_with_at("add"))
-_publish(uf.multiply, 1, reduce=reductions.prod, accumulate=cumulative.cumprod, at=_with_at("mul"))
+_publish(uf.add, 0, reduce=reductions.sum, accumulate=_running("cumsum"), at=_with_at("add"))
+_publish(uf.multiply, 1, reduce=reductions.prod, accumulate=_running("cumprod"), at=_with_at("mul"))
 _publish(uf.subtract, None, at=_with_at("subtract"))
 _publish(uf.maximum, None, reduce=reductions.max, at=_with_at("max"))
 _publish(uf.minimum, None, reduce=reductions.min, at=_with_at("min"))

@@ -397,6 +397,10 @@ def heaviside(x: Node, at_zero: Node) -> Node:
     return where_(below, zero, where_(above, like(x, 1), inner))
 
 
+def gcd(a: Node, b: Node) -> Node:
+    return o.gcd(a, b)
+
+
 def lcm(a: Node, b: Node) -> Node:
     size_a, size_b = (x if kind(x) == "u" else o.abs(x) for x in (a, b))
     divisor = o.gcd(a, b)

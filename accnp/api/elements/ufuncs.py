@@ -148,7 +148,7 @@ hypot = binary(
     "hypot", rules.hypot, _real_strong, "sqrt(x*x + y*y) without overflow",
     "[3.0, 5.0], [4.0, 12.0] -> [ 5., 13.]", "hypot")
 gcd = binary(
-    "gcd", "gcd", _integers, "The greatest common divisor", "[12, 15], [18, 10] -> [6, 5]",
+    "gcd", rules.gcd, _integers, "The greatest common divisor", "[12, 15], [18, 10] -> [6, 5]",
     parameters="x1, x2")
 lcm = binary(
     "lcm", rules.lcm, _integers, "The least common multiple", "[12, 15], [18, 10] -> [36, 30]",

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from accnp import engine
+from accnp import engine, pytree
 from accnp.array import Array, is_traced
 from accnp.errors import api_boundary, hide_frames
 from accnp.key_array import PRNGKeyArray
-from accnp.pytree import tree_leaves, tree_map
+from accnp.pytree import tree_leaves
 from accnp.runtime.compile import counters as kernels
 from accnp.runtime.stream import default_stream
 from accnp.trace_fn import counters as traces
@@ -91,7 +91,7 @@ def device_get(x: Any) -> Any:
         is_array = hasattr(leaf, "__array__") and not isinstance(leaf, PRNGKeyArray)
         return np.asarray(leaf) if is_array else leaf
 
-    return tree_map(got, x)
+    return pytree.tree_map(got, x)
 
 
 @api_boundary

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from accnp import dtypes, errors
+from accnp import dtypes, errors, pytree
 from accnp.api.arguments.convert import as_node, cast
 from accnp.api.compiled.parameters import argument_names
 from accnp.array import is_traced, wrap
@@ -15,7 +15,7 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node, arg
 from accnp.ir.trace import current, state
-from accnp.pytree import PyTreeDef, flatten_arrays, leaf_names, mismatch
+from accnp.pytree import PyTreeDef, flatten_arrays
 from accnp.trace_fn import function_place, trace
 
 __all__ = [
@@ -44,7 +44,7 @@ class Body:
 
     def names(self, root: str) -> list[str]:
         """What to call each returned leaf."""
-        return leaf_names(self.spec.unflatten(range(len(self.avals))), root)
+        return pytree.leaf_names(self.spec.unflatten(range(len(self.avals))), root)
 
 
 class Reference:
@@ -265,14 +265,14 @@ def as_leaves(tree: Any, name: str, root: str) -> tuple[list[Node], PyTreeDef]:
     nodes = []
     for i, x in enumerate(leaves):
         if isinstance(x, Reference):
-            path = leaf_names(tree, root)[i]
+            path = pytree.leaf_names(tree, root)[i]
             raise ValueError(
                 f"{name}: a reference cannot be carried; got {x.aval!r} at {path}; close over it"
             )
         try:
             nodes.append(as_node(x, name))
         except TypeError:
-            raise errors.not_an_array_error(name, leaf_names(tree, root)[i], x) from None
+            raise errors.not_an_array_error(name, pytree.leaf_names(tree, root)[i], x) from None
     return nodes, spec
 
 
@@ -389,9 +389,9 @@ def _types(spec: PyTreeDef, avals: Sequence[Aval]) -> Any:
 
 def _difference(name: str, first: Any, other: Any, labels: tuple[str, str]) -> str:
     """Say where two trees of types differ in structure."""
-    found = mismatch(name, first, other)
+    found = pytree.mismatch(name, first, other)
     if found is None:
-        found, labels = mismatch(name, other, first), (labels[1], labels[0])
+        found, labels = pytree.mismatch(name, other, first), (labels[1], labels[0])
     return f"{found} (the first is {labels[0]}, the other {labels[1]})"
 
 

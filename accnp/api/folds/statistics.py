@@ -1,5 +1,5 @@
-"""Weighted means, counts, covariances, sums of exponentials, integrals by the trapezoidal rule,
-phases without jumps: arrays in, Arrays out."""
+"""Weighted means, counts, covariances, integrals by the trapezoidal rule, phases without jumps:
+arrays in, Arrays out."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ import numpy as np
 from accnp.api.algebra.products import dot
 from accnp.api.arguments.convert import (
     as_node,
-    broadcast_nodes,
-    cast,
     promote_inexact,
-    to_shape,
     wrap,
 )
 from accnp.api.arguments.shapes import as_axis
@@ -26,15 +23,14 @@ from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.elementwise import inexact
 from accnp.api.elements.selecting import where
 from accnp.api.folds.cumulative import cumsum
-from accnp.api.folds.reductions import Axis, axes_of, count_of, keep, masked, mean, sum
+from accnp.api.folds.reductions import Axis, axes_of, count_of, keep, mean, sum
 from accnp.array import Array
 from accnp.dtypes import requested_dtype
 from accnp.errors import api_boundary
 from accnp.ir.op import o
-from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import broadcast_to, dtype_kind, full
 
-__all__ = ["average", "corrcoef", "count_nonzero", "cov", "logsumexp", "trapezoid", "unwrap"]
+__all__ = ["average", "corrcoef", "count_nonzero", "cov", "trapezoid", "unwrap"]
 
 
 def _weights(w: Any, count: int, name: str, what: str) -> Array:
@@ -292,59 +288,3 @@ def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Array:
     Array(2, dtype=int32)
     """
     return sum(wrap(rules.as_bool(as_node(a, "count_nonzero"))), axis, keepdims=keepdims)
-
-
-@api_boundary
-def logsumexp(
-    a: Any,
-    axis: Axis = None,
-    b: Any = None,
-    keepdims: bool = False,
-    return_sign: bool = False,
-    where: Any = None,
-) -> Any:
-    """log(sum(b * exp(a))) over the given axes, without overflow.
-
-    Those axes go unless keepdims, all by default; integers give float32. With return_sign, the sign
-    of the sum comes second, and the logarithm is of its size.
-
-    Raises:
-        TypeError: something is no array or number.
-        ValueError: there is no such axis.
-
-    >>> import accnp as jnp
-    >>> jnp.scipy.special.logsumexp(jnp.array([1000.0, 1000.0]))
-    Array(1000.6932, dtype=float32)
-    """
-    if b is None:
-        (x,) = inexact("logsumexp", a)
-        scale = None
-    else:
-        x, scale = broadcast_nodes("logsumexp", inexact("logsumexp", a, b))
-        shape = scale.aval.shape if scale.aval.ndim else x.aval.shape
-        x = to_shape(x, shape)
-        x = rules.select(o.ne(scale, like(scale, 0)), x, like(x, -math.inf))
-    if where is not None:
-        x = masked(x, where, -math.inf, "logsumexp")
-    axes = axes_of(axis, x.aval.ndim, "logsumexp")
-    real = rules.real(x)
-    top = o.reduce_max(real, axes=axes)
-    top = o.max(like(top, -math.inf), top)
-    top = rules.select(o.is_finite(top), top, like(top, 0))
-    top = o.stop_gradient(top)
-    wide = cast(keep(top, x, axes, True), x.aval.dtype)
-    shifted = o.exp(o.sub(x, wide))
-    if scale is not None:
-        shifted = o.mul(shifted, scale)
-    total = o.reduce_sum(shifted, axes=axes)
-    if dtype_kind(x.aval.dtype) == "c":
-        sign = o.sign(total)
-        y = o.log(total) if not return_sign else o.log(o.abs(total))
-        y = o.add(y, cast(top, y.aval.dtype))
-    else:
-        sign = o.sign(total)
-        y = o.add(o.log(o.abs(total)), top)
-        if scale is not None and not return_sign:
-            y = rules.select(o.lt(sign, like(sign, 0)), like(y, math.nan), y)
-    y, sign = keep(y, x, axes, keepdims), keep(sign, x, axes, keepdims)
-    return (wrap(y), wrap(sign)) if return_sign else wrap(y)

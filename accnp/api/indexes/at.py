@@ -443,6 +443,7 @@ def _state_hints() -> None:
 _state_hints()
 
 
+@property
 def at(self: Array) -> At:
     """Updated copies: `x.at[key].set(values)`, and add, multiply, divide, power, min, max."""
     return At(self)

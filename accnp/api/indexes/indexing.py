@@ -24,6 +24,7 @@ from accnp.api.arrays.manipulation import expand_node
 from accnp.api.indexes.recipes import replayed, signature
 from accnp.array import Array, is_traced, wrap
 from accnp.engine import array_of
+from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ir.trace import state, tracing
@@ -385,6 +386,7 @@ def _beyond(whole: list[Entry], shape: tuple[int, ...]) -> list[Entry]:
     return found
 
 
+@api_boundary
 def getitem(x: Array, key: Any) -> Array:
     """Return x[key] for NumPy's whole indexing language."""
     node = x._node

@@ -1,4 +1,4 @@
-"""Normalisations of neural networks, and what else looks along axes.
+"""Normalisations of neural networks, sums of exponentials, and what else looks along axes.
 
 In: arrays. Out: lazy Arrays.
 """
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.arguments.convert import as_node, cast, wrap
+from accnp.api.arguments.convert import as_node, broadcast_nodes, cast, to_shape, wrap
 from accnp.api.arguments.shapes import as_axis, as_int
 from accnp.api.arguments.values import node_of
 from accnp.api.arrays.manipulation import expand_node
@@ -20,13 +20,13 @@ from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.elementwise import inexact
 from accnp.api.folds import reductions as red
-from accnp.api.folds.statistics import logsumexp
 from accnp.array import Array
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ir.trace import state
 from accnp.primitives.elementwise import like
+from accnp.primitives.kinds import dtype_kind
 
 
 def _one(name: str, x: Any) -> Node:
@@ -234,3 +234,59 @@ def _one_hot(x: Any, n: int, dtype: Any, axis: int) -> Array:
     )
     new = dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, "one_hot")
     return wrap(cast(o.eq(wide, places), new))
+
+
+@api_boundary
+def logsumexp(
+    a: Any,
+    axis: red.Axis = None,
+    b: Any = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: Any = None,
+) -> Any:
+    """log(sum(b * exp(a))) over the given axes, without overflow.
+
+    Those axes go unless keepdims, all by default; integers give float32. With return_sign, the sign
+    of the sum comes second, and the logarithm is of its size.
+
+    Raises:
+        TypeError: something is no array or number.
+        ValueError: there is no such axis.
+
+    >>> import accnp as jnp
+    >>> jnp.scipy.special.logsumexp(jnp.array([1000.0, 1000.0]))
+    Array(1000.6932, dtype=float32)
+    """
+    if b is None:
+        (x,) = inexact("logsumexp", a)
+        scale = None
+    else:
+        x, scale = broadcast_nodes("logsumexp", inexact("logsumexp", a, b))
+        shape = scale.aval.shape if scale.aval.ndim else x.aval.shape
+        x = to_shape(x, shape)
+        x = rules.select(o.ne(scale, like(scale, 0)), x, like(x, -math.inf))
+    if where is not None:
+        x = red.masked(x, where, -math.inf, "logsumexp")
+    axes = red.axes_of(axis, x.aval.ndim, "logsumexp")
+    real = rules.real(x)
+    top = o.reduce_max(real, axes=axes)
+    top = o.max(like(top, -math.inf), top)
+    top = rules.select(o.is_finite(top), top, like(top, 0))
+    top = o.stop_gradient(top)
+    wide = cast(red.keep(top, x, axes, True), x.aval.dtype)
+    shifted = o.exp(o.sub(x, wide))
+    if scale is not None:
+        shifted = o.mul(shifted, scale)
+    total = o.reduce_sum(shifted, axes=axes)
+    if dtype_kind(x.aval.dtype) == "c":
+        sign = o.sign(total)
+        y = o.log(total) if not return_sign else o.log(o.abs(total))
+        y = o.add(y, cast(top, y.aval.dtype))
+    else:
+        sign = o.sign(total)
+        y = o.add(o.log(o.abs(total)), top)
+        if scale is not None and not return_sign:
+            y = rules.select(o.lt(sign, like(sign, 0)), like(y, math.nan), y)
+    y, sign = red.keep(y, x, axes, keepdims), red.keep(sign, x, axes, keepdims)
+    return (wrap(y), wrap(sign)) if return_sign else wrap(y)

@@ -19,9 +19,10 @@ from accnp.api.folds.cumulative import cumsum, nanstd
 from accnp.api.folds.reductions import std
 from accnp.api.folds.reductions import sum as total
 from accnp.api.folds.sorting import argsort, sort
-from accnp.api.folds.statistics import cov, logsumexp
+from accnp.api.folds.statistics import cov
 from accnp.api.indexes.taking import take_along_axis
 from accnp.api.mapping.vmap import vmap
+from accnp.api.networks.nn import logsumexp
 from accnp.api.special_functions.special import ndtr
 from accnp.array import Array
 from accnp.errors import api_boundary
