@@ -13,7 +13,6 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from accnp.forks import renewed
@@ -24,17 +23,28 @@ _FILTERS = ("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frame
 _GUARDS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
 
 
-@dataclass(frozen=True)
 class Option:
     """One switch; `kind` is its type; options that are `traced` are part of jit's key."""
 
-    name: str
-    kind: type
-    default: Any
-    choices: tuple[Any, ...] = ()
-    traced: bool = False
-    ours: bool = False
-    least: int | None = None
+    __slots__ = ("choices", "default", "kind", "least", "name", "ours", "traced")
+
+    def __init__(
+        self,
+        name: str,
+        kind: type,
+        default: Any,
+        choices: tuple[Any, ...] = (),
+        traced: bool = False,
+        ours: bool = False,
+        least: int | None = None,
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.default = default
+        self.choices = choices
+        self.traced = traced
+        self.ours = ours
+        self.least = least
 
     def parse(self, value: Any) -> Any:
         """The value in its own type, or a ValueError."""

@@ -20,7 +20,6 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
@@ -189,16 +188,24 @@ class JaxRuntimeError(RuntimeError):
     """
 
 
-@dataclass(frozen=True)
 class Provenance:
     """Where a traced value comes from: the traced function, and its arguments or operations."""
 
-    function: str = ""
-    file: str = ""
-    line: int = 0
-    transform: str = "jit"
-    arguments: Sequence[str] = ()
-    operations: Sequence[tuple[str, str]] = ()
+    def __init__(
+        self,
+        function: str = "",
+        file: str = "",
+        line: int = 0,
+        transform: str = "jit",
+        arguments: Sequence[str] = (),
+        operations: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        self.function = function
+        self.file = file
+        self.line = line
+        self.transform = transform
+        self.arguments = arguments
+        self.operations = operations
 
     def text(self) -> str:
         """Two or three sentences for the end of an error."""

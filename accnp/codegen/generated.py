@@ -5,8 +5,6 @@ In: nothing. Out: `Generated`, and `Room` for memory that a kernel needs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from accnp.ir.kernel import Access, Fold
@@ -14,13 +12,15 @@ from accnp.ir.kernel import Access, Fold
 __all__ = ["Generated", "Room"]
 
 
-@dataclass(eq=False, slots=True)
 class Room:
     """Memory that a kernel needs while it runs."""
 
-    name: str
-    dtype: np.dtype
-    count: int
+    __slots__ = ("count", "dtype", "name")
+
+    def __init__(self, name: str, dtype: np.dtype, count: int) -> None:
+        self.name = name
+        self.dtype = dtype
+        self.count = count
 
 
 class Generated:

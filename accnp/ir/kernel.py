@@ -14,7 +14,6 @@ Forms:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -24,7 +23,7 @@ import numpy as np
 __all__ = [
     "BLOCK", "CHUNK", "CODES", "HALVES", "ROWS", "STRIDES", "Access", "Fold", "KernelSpec",
     "Operand", "OwnKernel", "Phase", "Statement", "code_dtype", "dtype_code",
-    "is_half",
+    "is_half", "replace",
 ]  # fmt: skip
 
 # The order of summation depends on these constants and on logical shapes only: never on layout,
@@ -38,81 +37,138 @@ ROWS = 512  # rows folded one after the other into one partial result of a colum
 STRIDES = (-1, 2, 3, 4)
 
 
-@dataclass(eq=False, slots=True)
 class Access:
     """One array operand under one index map: element = offset + sum(index[d] * strides[d])."""
 
-    value: Any  # the program's Value, or a name of the plan for scratch
-    dtype: np.dtype
-    strides: tuple[int, ...]
-    offset: int
-    store: bool = False
-    number: int = -1  # position among the kernel's pointer arguments
-    # Terms of a computed place, (stride, largest index): the statement's args are their indices.
-    terms: tuple[tuple[int, int], ...] = ()
+    __slots__ = ("dtype", "number", "offset", "store", "strides", "terms", "value")
+
+    def __init__(
+        self,
+        value: Any,
+        dtype: np.dtype,
+        strides: tuple[int, ...],
+        offset: int,
+        store: bool = False,
+        number: int = -1,
+        terms: tuple[tuple[int, int], ...] = (),
+    ) -> None:
+        self.value = value  # the program's Value, or a name of the plan for scratch
+        self.dtype = dtype
+        self.strides = strides
+        self.offset = offset
+        self.store = store
+        self.number = number  # position among the kernel's pointer arguments
+        # Of a computed place, (stride, largest index): the statement's args are their indices.
+        self.terms = terms
 
 
-@dataclass(eq=False, slots=True)
 class Statement:
     """name = text, with `{k}` in the text standing for args[k].
 
     Instead of a text it may have a load (`access`) or an index value (`index`).
     """
 
-    name: str
-    dtype: np.dtype
-    text: str = ""
-    args: tuple[str, ...] = ()
-    access: Access | None = None
-    index: Access | None = None  # iota: only strides and offset are used
+    __slots__ = ("access", "args", "dtype", "index", "name", "text")
+
+    def __init__(
+        self,
+        name: str,
+        dtype: np.dtype,
+        text: str = "",
+        args: tuple[str, ...] = (),
+        access: Access | None = None,
+        index: Access | None = None,
+    ) -> None:
+        self.name = name
+        self.dtype = dtype
+        self.text = text
+        self.args = args
+        self.access = access
+        self.index = index  # iota: only strides and offset are used
 
 
-@dataclass(eq=False, slots=True)
 class Fold:
     """result = combine over the reduced indices of source."""
 
-    name: str
-    source: str
-    combine: str
-    dtype: np.dtype
-    direct: Access | None = None  # the source is a plain load: fold straight from memory
+    __slots__ = ("combine", "direct", "dtype", "name", "source")
+
+    def __init__(
+        self,
+        name: str,
+        source: str,
+        combine: str,
+        dtype: np.dtype,
+        direct: Access | None = None,
+    ) -> None:
+        self.name = name
+        self.source = source
+        self.combine = combine
+        self.dtype = dtype
+        self.direct = direct  # the source is a plain load: fold straight from memory
 
 
-@dataclass(eq=False, slots=True)
 class Phase:
     """One pass over the inner indices, then statements on row values."""
 
-    full: list[Statement] = field(default_factory=list)
-    folds: list[Fold] = field(default_factory=list)
-    stores: list[tuple[Access, str]] = field(default_factory=list)
-    row: list[Statement] = field(default_factory=list)
-    row_stores: list[tuple[Access, str]] = field(default_factory=list)
+    __slots__ = ("folds", "full", "row", "row_stores", "stores")
+
+    def __init__(self) -> None:
+        self.full: list[Statement] = []
+        self.folds: list[Fold] = []
+        self.stores: list[tuple[Access, str]] = []
+        self.row: list[Statement] = []
+        self.row_stores: list[tuple[Access, str]] = []
 
 
-@dataclass(eq=False, slots=True)
 class KernelSpec:
     """A kernel: form, sizes (outer, reduced, inner), statements, pointer arguments in order."""
 
-    form: str
-    outer: tuple[int, ...]
-    reduced: tuple[int, ...]
-    inner: tuple[int, ...]
-    scalars: list[Statement]
-    row_head: list[Statement]  # row values known before the first pass
-    phases: list[Phase]
-    accesses: list[Access]
-    fastmath: bool = False
-    cost: int = 1
+    __slots__ = (
+        "accesses", "cost", "fastmath", "form", "inner", "outer", "phases", "reduced", "row_head",
+        "scalars",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        form: str,
+        outer: tuple[int, ...],
+        reduced: tuple[int, ...],
+        inner: tuple[int, ...],
+        scalars: list[Statement],
+        row_head: list[Statement],
+        phases: list[Phase],
+        accesses: list[Access],
+        fastmath: bool = False,
+        cost: int = 1,
+    ) -> None:
+        self.form = form
+        self.outer = outer
+        self.reduced = reduced
+        self.inner = inner
+        self.scalars = scalars
+        self.row_head = row_head  # row values known before the first pass
+        self.phases = phases
+        self.accesses = accesses
+        self.fastmath = fastmath
+        self.cost = cost
 
 
-@dataclass(eq=False, slots=True)
 class Operand:
     """How an operand of an op's own kernel lies in memory; its pointer is its first element."""
 
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    strides: tuple[int, ...]  # in elements
-    fine: bool = False  # whether tasks are threads of a GPU: many small ones, rather than few
+    __slots__ = ("dtype", "fine", "shape", "strides")
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        strides: tuple[int, ...],
+        fine: bool = False,
+    ) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.strides = strides  # in elements
+        self.fine = fine  # whether tasks are threads of a GPU: many small ones, rather than few
 
     @property
     def one(self) -> bool:
@@ -120,7 +176,6 @@ class Operand:
         return prod(self.shape) > 1 and not any(self.strides)
 
 
-@dataclass(eq=False, slots=True)
 class OwnKernel:
     """The kernel of one op, written by the op itself: `def kernel(lo, hi, *pointers, *ints)`.
 
@@ -131,14 +186,30 @@ class OwnKernel:
     size: these are `ints`. lo..hi is a part of 0..extent, each index of which is a task of its own.
     """
 
-    source: str
-    ints: tuple[int, ...] = ()
-    extent: int = 1
-    weight: int = 1  # work of one index, in simple element operations
-    # Memory for several steps, (code, number of elements) each, and the kernels of the steps after
-    # this one. Every step has the pointers of operands, results and memory, in this order.
-    memory: tuple[tuple[str, int], ...] = ()
-    then: tuple[OwnKernel, ...] = ()
+    __slots__ = ("extent", "ints", "memory", "source", "then", "weight")
+
+    def __init__(
+        self,
+        source: str,
+        ints: tuple[int, ...] = (),
+        extent: int = 1,
+        weight: int = 1,
+        memory: tuple[tuple[str, int], ...] = (),
+        then: tuple[OwnKernel, ...] = (),
+    ) -> None:
+        self.source = source
+        self.ints = ints
+        self.extent = extent
+        self.weight = weight  # work of one index, in simple element operations
+        # Memory for several steps, (code, number of elements) each, and the kernels of the steps
+        # after this one. All steps have the pointers of operands, results, memory, in this order.
+        self.memory = memory
+        self.then = then
+
+
+def replace(record: Any, **changes: Any) -> Any:
+    """An operand or a kernel with some of its fields changed."""
+    return type(record)(**{name: getattr(record, name) for name in record.__slots__} | changes)
 
 
 # Of the dtypes that kernels compute with.

@@ -7,12 +7,11 @@ In: how operands lie in memory, a function that makes a kernel. Out: the `OwnKer
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from accnp.ir.aval import Aval, make_aval
-from accnp.ir.kernel import Operand, OwnKernel, dtype_code
+from accnp.ir.kernel import Operand, OwnKernel, dtype_code, replace
 from accnp.primitives.dot_kernels import place
 from accnp.primitives.nests import Axis, Text, merged, total
 from accnp.primitives.views import contiguous

@@ -8,11 +8,10 @@ cache line of 32-bit elements, which vectors compare with a value at once.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 
 from accnp.ir.aval import Aval
-from accnp.ir.kernel import Operand, OwnKernel, dtype_code
+from accnp.ir.kernel import Operand, OwnKernel, dtype_code, replace
 from accnp.primitives.dot_kernels import place
 from accnp.primitives.nests import Axis, Text, merged, total
 from accnp.primitives.views import contiguous

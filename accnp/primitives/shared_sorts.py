@@ -15,10 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from math import prod
 
-from accnp.ir.kernel import Operand, OwnKernel, dtype_code
+from accnp.ir.kernel import Operand, OwnKernel, dtype_code, replace
 from accnp.primitives.dot_kernels import place
 from accnp.primitives.nests import Axis, Text, merged, total
 from accnp.primitives.views import contiguous

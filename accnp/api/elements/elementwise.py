@@ -10,7 +10,6 @@ straight to the recorder.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -175,20 +174,25 @@ def _is_plain(out: Any, inputs: tuple[Node, ...]) -> bool:
     return out.op.kind == "map" and not out.params and out.inputs == inputs
 
 
-@dataclass(slots=True)
 class Binary:
     """One function of two operands in its three forms, and what they remember."""
 
-    name: str
-    rule: Rule
-    prepare: Prepare
-    function: Any = None
-    operator: Any = None
-    reflected: Any = None
-    pairs: dict[Any, Form] = field(default_factory=dict)
-    right: dict[Any, tuple[Form, Node]] = field(default_factory=dict)
-    left: dict[Any, tuple[Form, Node]] = field(default_factory=dict)
-    as_call: Callable[[Any, Any], Any] | None = None  # for functions that jaxprs have as calls
+    __slots__ = (
+        "as_call", "function", "left", "name", "operator", "pairs", "prepare", "reflected",
+        "right", "rule",
+    )  # fmt: skip
+
+    def __init__(self, name: str, rule: Rule, prepare: Prepare) -> None:
+        self.name = name
+        self.rule = rule
+        self.prepare = prepare
+        self.function: Any = None
+        self.operator: Any = None
+        self.reflected: Any = None
+        self.pairs: dict[Any, Form] = {}
+        self.right: dict[Any, tuple[Form, Node]] = {}
+        self.left: dict[Any, tuple[Form, Node]] = {}
+        self.as_call: Callable[[Any, Any], Any] | None = None  # what jaxprs have as a call
 
     def plain(self, x: Any, y: Any) -> Any:
         """Prepare, broadcast, record."""
