@@ -7,7 +7,6 @@ count as instances.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -299,8 +298,8 @@ def _with_at(method: str) -> Any:
 
 def _log_total(x: Array, dtype: Any = None, initial: Any = None, **how: Any) -> Array:
     """One sum of exponentials: a fold of logarithms would round after each step."""
-    statistics = importlib.import_module("accnp.api.folds.statistics")  # few programs fold so
-    y = statistics.logsumexp(x if dtype is None else x.astype(dtype), **how)
+    sums = imported("accnp.api.networks.nn")
+    y = sums.logsumexp(x if dtype is None else x.astype(dtype), **how)
     return y if initial is None else uf.logaddexp(initial, y)
 
 
