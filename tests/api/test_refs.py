@@ -285,6 +285,21 @@ def test_references_that_cannot_be_there(m):
             call()
 
 
+@pytest.mark.parametrize("m", [accnp, jax])
+def test_numbers_out_of_bounds(m):
+    ref = m.new_ref(m.numpy.ones((3, 4)))
+    for act in (
+        lambda: ref[3],
+        lambda: ref[..., np.int32(4)],
+        lambda: ref.__setitem__((0, 4), 1.0),
+        lambda: m.ref.addupdate(ref, 9, 1.0),
+    ):
+        with pytest.raises(ValueError, match=r"Out of bound indexer: idx=[349], dim=[34]"):
+            act()
+    assert ref[...].tolist() == np.ones((3, 4)).tolist()
+    assert m.jit(lambda r: r[9, 9])(ref) == ref[-5, -5] == 1
+
+
 def test_a_reference_is_a_finite_sequence():
     ref = accnp.new_ref(accnp.numpy.arange(3.0))
     assert [float(x) for x in ref] == [0, 1, 2] == np.asarray(ref).tolist()

@@ -15,6 +15,7 @@ from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.ir.trace import state
 from accnp.primitives.elementwise import like
 
 __all__ = ["At", "Part", "Slice", "ds", "extents", "read", "updated"]
@@ -139,8 +140,20 @@ def extents(shape: tuple[int, ...], idx: Any) -> list[Extent] | None:
 
 
 def box_of(shape: tuple[int, ...], idx: Any) -> Box | None:
-    """The box that an index names, where it is one and not all of it is known while tracing."""
+    """The box that an index names, where it is one and not all of it is known while tracing.
+
+    Raises:
+        ValueError: a number that is out of bounds, outside of traced functions; inside, as in jax,
+            it means the last place.
+    """
     parts = extents(shape, idx)
+    if parts is not None and state.abstract is None:
+        for (start, _, drop), n in zip(parts, shape, strict=True):
+            if drop and isinstance(start, int) and start >= n:
+                raise ValueError(
+                    f"ref: Out of bound indexer: idx={start}, dim={n}; an index is below the size "
+                    "of its axis"
+                )
     if parts is None or all(isinstance(start, int) for start, _, _ in parts):
         return None
     return Box(
