@@ -186,6 +186,24 @@ def test_donated_arguments_are_gone_where_jax_takes_them(
     assert ours[1] == theirs[1] or theirs[0] is True
 
 
+def test_the_warning_is_of_the_line_that_calls() -> None:
+    f = accnp.jit(lambda x: x.sum(), donate_argnums=0)
+    with pytest.warns(UserWarning, match="Some donated buffers were not usable") as told:
+        f(jnp.ones(3))
+    assert told[0].filename == __file__
+
+
+def test_many_donated_leaves() -> None:
+    xs = [jnp.ones(3) + i for i in range(300)]
+    f = accnp.jit(lambda xs: [x + 1 for x in xs], donate_argnums=0)
+    for _ in range(2):
+        xs = f(xs)
+    assert float(xs[299][0]) == 302
+    with pytest.raises(accnp.errors.JaxRuntimeError, match="leaves 7 and 299"):
+        f([*xs[:299], xs[7]])
+    assert float(xs[0][0]) == 3
+
+
 def test_a_copy_outlives_a_donated_array() -> None:
     for copied in (jnp.array, jnp.copy, lambda x: jnp.asarray(x, copy=True)):
         x = jnp.arange(3.0) + 0

@@ -26,14 +26,16 @@ def taken(entry: Any, call: Any) -> Sequence[int]:
     if entry.donated is None:
         given = [n + i for i in call.donated(options)]
         entry.donated = _usable(graph, given, options.keep_unused)
-    for i in entry.donated:
-        array = call.leaves[i - n]
-        for k in range(len(graph.inputs)) if options.keep_unused else _used(graph):
-            if type(array) is Array and k != i and k >= n and call.leaves[k - n] is array:
-                raise JaxRuntimeError(
-                    f"INVALID_ARGUMENT: {graph.name}: an array is donated, and is another argument "
-                    f"of the same call; got leaves {min(i, k) - n} and {max(i, k) - n}; pass a copy"
-                )
+    places: dict[int, int] = {}
+    every = range(n, n + len(call.leaves))
+    for k in every if options.keep_unused else [k for k in _used(graph) if k in every]:
+        array = call.leaves[k - n]
+        first = places.setdefault(id(array), k) if type(array) is Array else k
+        if first != k and not {first, k}.isdisjoint(entry.donated):
+            raise JaxRuntimeError(
+                f"INVALID_ARGUMENT: {graph.name}: an array is donated, and is another argument of "
+                f"the same call; got leaves {first - n} and {k - n}; pass a copy"
+            )
     return entry.donated
 
 
@@ -59,7 +61,7 @@ def _usable(graph: Graph, given: Sequence[int], keep_unused: bool) -> list[int]:
         warnings.warn(
             f"Some donated buffers were not usable: {', '.join(types)}.\n"
             f"{graph.name} has no results of their size for them; they stay as they are",
-            stacklevel=2,
+            stacklevel=5,  # the line that calls
         )
     return sorted(out)
 

@@ -241,8 +241,7 @@ class JitFunction:
             return entry.put_together(record_call("jit", leaves, params), call)
         donated: Sequence[int] = ()
         if self._options.donates:
-            few = importlib.import_module("accnp.api.compiled.donated")
-            donated = few.taken(entry, call)
+            donated = imported("accnp.api.compiled.donated").taken(entry, call)
         plan = entry.load(self._options.fastmath or config.fastmath, donated, leaves)
         if self._short and not bound() and not state.named and not (call.refs or entry.closed):
             plain = not (kwargs or self._has_static) and _PLAIN.issuperset(map(type, args))
