@@ -19,6 +19,8 @@ def called(work):
 
 WORKS = [w for w in elementwise() if not called(w)]
 GROUPS = groups(WORKS, 16)
+# Operations that are asked for some operands only, and which.
+DOMAINS = {"exp_difference": lambda x, top: x <= top}
 
 
 @pytest.mark.parametrize("works", GROUPS, ids=lambda g: f"{g[0].operands}-{g[0].op}")
@@ -36,6 +38,9 @@ def test_the_bits_are_those_of_the_processor(works):
     wrong = []
     for w, f, g in zip(works, found[first:], want[first:], strict=True):
         same = same_bits(f, g)
+        if w.op in DOMAINS:
+            with np.errstate(invalid="ignore"):
+                same |= ~DOMAINS[w.op](*arrays[:2])
         if not same.all():
             k = int(np.argmin(same))
             given = [a[k] for a in arrays[:first]]

@@ -61,7 +61,7 @@ def test_a_report_compares_values_and_times(x):
     assert same.same
     assert same.original > 0
     assert same.edited > 0
-    other = kernel.source.replace("exp(", "exp(f4(1.0000001) * ")
+    other = kernel.source.replace("exp_difference(", "exp_difference(f4(1.0000001) * ")
     found = jax.override(kernel, other).report(softmax, x, runs=2)
     assert not found.same
     assert 0 < found.ulp < 16
