@@ -9,7 +9,7 @@ import pytest
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
 # What ends a child that hangs, and says where.
-HEAD = """
+HEAD = '''
 import faulthandler, os, sys, threading, time
 import accnp as jnp
 
@@ -33,7 +33,23 @@ def compute():
     with jnp.threads(3):
         assert float(jnp.sum(jnp.ones((2000, 300)))) == 600000
 
-"""
+def importing(then):
+    """A thread that is loading something, and then does this."""
+    from accnp.forks import loading
+    inside = threading.Event()
+
+    def load():
+        with loading:
+            inside.set()
+            time.sleep(0.5)
+            then()
+
+    thread = threading.Thread(target=load)
+    thread.start()
+    assert inside.wait(40)
+    return thread
+
+'''
 ENDS = {
     # Python's locks of modules cannot be had anew.
     "a thread imports Numba": """
@@ -45,36 +61,14 @@ check(child(compute))
     # The hook of a module that was loaded after ours comes before it, and has taken its lock.
     "a thread imports what asks for the lock of logging": """
 import logging
-from accnp.forks import loading
-inside = threading.Event()
-
-def load():
-    with loading:
-        inside.set()
-        time.sleep(0.5)
-        logging.getLogger("of a module")
-
-thread = threading.Thread(target=load)
-thread.start()
-assert inside.wait(40)
+thread = importing(lambda: logging.getLogger("of a module"))
 began = time.monotonic()
 check(child(compute))
 assert time.monotonic() - began < 20
 thread.join()
 """,
     "a thread imports logging": """
-from accnp.forks import loading
-inside = threading.Event()
-
-def load():
-    with loading:
-        inside.set()
-        time.sleep(0.5)
-        import logging
-
-thread = threading.Thread(target=load)
-thread.start()
-assert inside.wait(40)
+thread = importing(lambda: __import__("logging"))
 check(child(lambda: __import__("logging").getLogger().setLevel(10)))
 thread.join()
 assert sys.modules["logging"]._lock.acquire(timeout=1)

@@ -3,6 +3,7 @@
 import copy
 import gc
 import math
+import os
 import pickle
 import subprocess
 import sys
@@ -204,11 +205,9 @@ ring.append(ring)
 """
 
 
-@pytest.mark.skipif(not hasattr(sys, "getsizeof") or sys.platform == "win32", reason="no fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.parametrize("filled", [False, True])
 def test_forks_and_ends(filled):
-    import os
-
     more = {"PYTHONMALLOC": "malloc", "MALLOC_PERTURB_": "2"} if filled else {}
     done = subprocess.run(
         # Python 3.12 on warns of forks where there are threads: that is what is tried here.

@@ -42,15 +42,16 @@ def taken(entry: Any, call: Any) -> Sequence[int]:
 def _usable(graph: Graph, given: Sequence[int], keep_unused: bool) -> list[int]:
     """A result takes the first argument of its shape and dtype; of the results that are left, one
     takes an argument of as many elements."""
-    left = [i for i in given if keep_unused or i in _used(graph)]
+    used = set(_used(graph))
+    left = [i for i in given if keep_unused or i in used]
     results, out = [], []
     for result in graph.out_avals:
-        fits = [i for i in left if _same(graph.in_avals[i], result)]
-        if fits:
-            left.remove(fits[0])
-            out.append(fits[0])
-        else:
+        fit = next((i for i in left if _same(graph.in_avals[i], result)), None)
+        if fit is None:
             results.append(result.size)
+        else:
+            left.remove(fit)
+            out.append(fit)
     for i in [*left]:
         if graph.in_avals[i].size in results:
             results.remove(graph.in_avals[i].size)
