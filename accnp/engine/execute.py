@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from accnp.config import config
 from accnp.engine.steps import BRIEF, PARALLEL, ControlStep, HostStep, KernelStep, Plan
 from accnp.engine.table import walk_of
 from accnp.forks import imported
@@ -149,15 +148,14 @@ def preload(plan: Plan) -> None:
 
 
 def host(step: HostStep, slots: list[Any]) -> None:
-    """Call an op's reference function; its results become buffers."""
+    """Call an op's reference function, or its rounds; the results become buffers."""
     arrays = [operand(slots, *o) for o in step.operands]
     assert step.op.numpy is not None, step.op
     follow()
-    examples = step.examples
-    if examples is not None and config.threads > 1:
-        slots[step.results[0][0]] = _apart(step, arrays, *examples)
-        return
     try:
+        if step.in_rounds:
+            slots[step.results[0][0]] = _in_rounds(step, arrays)
+            return
         out = step.op.numpy(*arrays, **step.params)
     except Exception as error:
         if not hasattr(error, "accnp_step"):
@@ -169,19 +167,14 @@ def host(step: HostStep, slots: list[Any]) -> None:
         slots[slot] = own(value, aval, arrays)
 
 
-def _apart(step: HostStep, arrays: Sequence[np.ndarray], axis: int, count: int) -> Buffer:
-    """The result of an op that treats each example of leading axes by itself: parts of the longest
-    of these axes on several threads."""
-    aval, reference = step.aval, step.op.numpy
-    assert reference is not None
+def _in_rounds(step: HostStep, arrays: Sequence[np.ndarray]) -> Buffer:
+    """The result of an op whose work threads share."""
+    aval = step.aval
+    assert step.op.rounds is not None
     buffer = pool.empty(aval.nbytes)
-    whole = buffer.view(aval.shape, aval.dtype, writeable=True)
-
-    def work(first: int, end: int) -> None:
-        part = (*[slice(None)] * axis, slice(first, end))
-        whole[part] = reference(*[x[part] for x in arrays], **step.params)
-
-    parallel_calls(work, count, -(-count // (2 * config.threads)))
+    out = buffer.view(aval.shape, aval.dtype, writeable=True)
+    for work, n, chunk in step.op.rounds(out, *arrays, **step.params):
+        parallel_calls(work, n, chunk)
     return buffer
 
 

@@ -160,7 +160,7 @@ class HostStep:
     what = "library call"
 
     __slots__ = (
-        "aval", "examples", "frees", "nbytes", "node", "op", "operands", "params", "place",
+        "aval", "frees", "in_rounds", "nbytes", "node", "op", "operands", "params", "place",
         "results", "work",
     )  # fmt: skip
 
@@ -179,13 +179,7 @@ class HostStep:
         self.work = v.op.cost * max(
             [a.size for a in (v.aval if isinstance(v.aval, tuple) else (v.aval,))] or [1]
         )
-        # The longest axis of independent examples, and its length, where threads share these.
-        self.examples: tuple[int, int] | None = None
-        if v.op.apart is not None and self.work >= APART:
-            a: Any = v.aval
-            lead = a.shape[: v.op.apart(*[x.aval for x in v.inputs], **v.params)]
-            if max(lead, default=1) > 1:
-                self.examples = (lead.index(max(lead)), max(lead))
+        self.in_rounds = v.op.rounds is not None and self.work >= APART
 
 
 # Runs of a plan after which the next takes the way in machine code; then, while something keeps it

@@ -84,9 +84,10 @@ class Op:
             go on in float32 to their end (`passes/program.py`).
         takes: number of the operand that the kernel updates in place ("opaque"): the result starts
             with its values.
-        apart: (*avals, **params) -> how many leading axes of the operands and of the one result the
-            reference treats each example of by itself, and leaves the interpreter's lock for:
-            threads share these ("opaque").
+        rounds: (out, *arrays, **params) -> rounds that write the one result, each with work (first,
+            end), a number and a chunk: calls for parts of 0..number leave the interpreter's lock,
+            and threads share these. It stands for the reference where there is much to do; parts
+            depend on shapes alone, not on the number of threads ("opaque").
         cost: rough number of simple instructions for one element; decides between recomputing and
             storing.
         show: (params) -> params as printed in jaxprs, or None to print them as they are.
@@ -113,7 +114,7 @@ class Op:
     kernel: Callable[..., Any] | None = None
     halves: str = ""
     takes: int | None = None
-    apart: Callable[..., int] | None = None
+    rounds: Callable[..., Any] | None = None
     cost: int = 1
     show: Callable[..., Any] | None = None
     dtypes: str = ""

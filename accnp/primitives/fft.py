@@ -1,22 +1,21 @@
 """The discrete Fourier transform: one op for the four kinds, over the last axes.
 
-SciPy's pocketfft does the work; of several transforms each thread does some (`Op.apart`). Those of
-real numbers are computed by half (`passes/program.py`): `fft_mirror` is the kernel that fills in
-the other half.
+The library below `scipy.fft` does the work; of several transforms each thread does some
+(`Op.rounds`). Those of real numbers are computed by half (`passes/program.py`): `fft_mirror` is the
+kernel that fills in the other half.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from accnp.config import config
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code
 from accnp.ir.node import Node
@@ -27,8 +26,10 @@ from accnp.primitives.views import contiguous
 
 __all__ = ["FftType"]
 
-# Elements from which threads share the transforms: 512x512 take 0.83 ms alone, 0.97 shared.
+# Elements from which threads share one transform over several axes: 512x512 take 0.83 ms alone,
+# 0.97 shared.
 SEVERAL = 1 << 19
+PART = 1 << 15  # elements that a thread transforms at least, some 50 us, of 16 parts at most
 BLOCK = 4096  # frequencies that one task mirrors
 
 
@@ -97,43 +98,105 @@ def _fft_infer(x: Aval, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> A
 
 
 @functools.cache
-def _pocketfft() -> Any:
+def _library() -> Any:
     """The functions below `scipy.fft`, whose checks take 3 to 8 us; None if they are gone."""
-    try:
-        return importlib.import_module("scipy.fft._pocketfft.pypocketfft")
-    except ImportError:
-        return None
+    for name in ("_duccfft.pyduccfft", "_pocketfft.pypocketfft"):  # since SciPy 1.18, and before
+        try:
+            return importlib.import_module(f"scipy.fft.{name}")
+        except ImportError:
+            pass
+    return None
 
 
-def _transformed(x: Any, fft_type: FftType, lengths: tuple[int, ...], workers: int) -> Any:
-    axes = tuple(range(x.ndim - len(lengths), x.ndim))
+def _transformed(
+    x: Any, fft_type: FftType, axes: Sequence[int], last: int, out: np.ndarray | None = None
+) -> Any:
+    """The transforms along these axes by this thread, into `out` if there is one.
+
+    Not by `workers` of SciPy's: a library that does lines in vectors, and those that are left over
+    one by one, rounds them otherwise (SciPy 1.18), and workers decide which are left over.
+    """
     forward = fft_type in (FftType.FFT, FftType.RFFT)
-    library = _pocketfft()
-    of_half = fft_type == FftType.IRFFT
-    if library is None or (of_half and x.shape[-1] != lengths[-1] // 2 + 1):
+    library = _library()
+    if library is None:
         import scipy.fft
 
-        return getattr(scipy.fft, _NAMES[fft_type])(x, lengths, axes, workers=workers)
+        lengths = [*[x.shape[d] for d in axes[:-1]], last]
+        y = getattr(scipy.fft, _NAMES[fft_type])(x, lengths, axes)
+        if out is None:
+            return y
+        out[...] = y
+        return out
     scaled = 0 if forward else 2  # 2: divided by the number of elements
-    if of_half:
-        return library.c2r(x, axes, lengths[-1], forward, scaled, None, workers)
+    if fft_type == FftType.IRFFT:
+        return library.c2r(x, axes, last, forward, scaled, out, 1)
     way = library.r2c if fft_type == FftType.RFFT else library.c2c
-    return way(x, axes, forward, scaled, None, workers)
+    y = way(x, axes, forward, scaled, out, 1)
+    if x.dtype.kind == "f" and fft_type != FftType.RFFT:
+        y.imag += 0  # the half that is mirrored has -0 for 0
+    return y
+
+
+def _fitted(x: Any, fft_type: FftType, last: int) -> Any:
+    """The operand with as many frequencies as the length of an inverse transform says."""
+    known, half = x.shape[-1], last // 2 + 1
+    if fft_type != FftType.IRFFT or known == half:
+        return x
+    if known > half:
+        return x[..., :half]
+    return np.pad(x, [*[(0, 0)] * (x.ndim - 1), (0, half - known)])
 
 
 def _fft_numpy(x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
     if not x.size or not prod(fft_lengths):
         aval = _fft_infer(make_aval(x.shape, x.dtype), fft_type=fft_type, fft_lengths=fft_lengths)
         return np.zeros(aval.shape, aval.dtype)
-    several = len(fft_lengths) > 1 and prod(fft_lengths) >= SEVERAL
-    y = _transformed(x, fft_type, fft_lengths, config.threads if several else 1)
-    if x.dtype.kind == "f" and fft_type != FftType.RFFT:
-        y.imag += 0  # the half that is mirrored has -0 for 0
-    return y
+    axes, last = range(x.ndim - len(fft_lengths), x.ndim), fft_lengths[-1]
+    return _transformed(_fitted(x, fft_type, last), fft_type, axes, last)
 
 
-def _fft_apart(x: Aval, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> int:
-    return x.ndim - len(fft_lengths)
+_Round = tuple[Callable[[int, int], object], int, int]
+
+
+def _round(
+    x: np.ndarray, out: np.ndarray, fft_type: FftType, axes: Sequence[int], last: int
+) -> _Round:
+    """Transforms along some axes, in parts of the longest one of the others. The cuts depend on
+    shapes alone; a part has whole vectors of lines."""
+    across = max(set(range(x.ndim)) - {*axes}, key=lambda d: (x.shape[d], -d), default=-1)
+    n = 1 if across < 0 else x.shape[across]
+    chunk = -(-n // max(1, min(16, out.size // PART)))
+    chunk = -(-chunk // 4) * 4 if n >= 8 else chunk
+
+    def work(first: int, end: int) -> None:
+        part = (*[slice(None)] * across, slice(first, end)) if across >= 0 else ...
+        _transformed(x[part], fft_type, axes, last, out[part])
+
+    return work, n, chunk
+
+
+def _fft_rounds(
+    out: np.ndarray, x: np.ndarray, *, fft_type: FftType, fft_lengths: tuple[int, ...]
+) -> Iterator[_Round]:
+    """Large transforms over several axes go one axis after the other; else examples are shared."""
+    last = fft_lengths[-1]
+    x = _fitted(x, fft_type, last)
+    axes = range(x.ndim - len(fft_lengths), x.ndim)
+    halved = fft_type in (FftType.RFFT, FftType.IRFFT)
+    mirrored = x.dtype.kind == "f" and not halved
+    if len(axes) == 1 or prod(fft_lengths) < SEVERAL or mirrored:
+        yield _round(x, out, fft_type, axes, last)
+        return
+    whole = np.empty(x.shape, x.dtype) if fft_type == FftType.IRFFT else out
+    if fft_type == FftType.RFFT:
+        yield _round(x, out, fft_type, axes[-1:], last)
+        x = out
+    forward = fft_type in (FftType.FFT, FftType.RFFT)
+    for d in axes[:-1] if halved else axes:
+        yield _round(x, whole, FftType.FFT if forward else FftType.IFFT, (d,), x.shape[d])
+        x = whole
+    if fft_type == FftType.IRFFT:
+        yield _round(x, out, fft_type, axes[-1:], last)
 
 
 def _shares(shape: tuple[int, ...], n: int, dtype: np.dtype) -> Node:
@@ -178,7 +241,7 @@ opaque(
     transpose=_fft_transpose,
     batch=_fft_batch,
     cuda="gpu_library.fft",
-    apart=_fft_apart,
+    rounds=_fft_rounds,
     cost=250,  # 2 ns an element in rows, 6 to 10 in long lines
     show=lambda p: {**p, "fft_type": int(p["fft_type"])},
 )

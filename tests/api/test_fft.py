@@ -162,6 +162,42 @@ def test_threads_share_examples(name):
     np.testing.assert_allclose(found[0], want, atol=2e-6 * np.abs(want).max())
 
 
+LARGE = [
+    ((1026, 514), 2), ((2, 771, 1024), 2), ((37, 99, 130), 2), ((90, 100, 101), 3), ((5, 60000), 1),
+    ((1 << 19,), 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("shape", "axes"), LARGE)
+@pytest.mark.parametrize("name", MANY)
+def test_large_transforms_in_parts(name, shape, axes):
+    """Numbers of lines that no vector divides: a library may round those left over otherwise."""
+    x = jnp.asarray(numbers(shape, "f4" if name == "rfftn" else "c8"))
+    axes = tuple(range(-axes, 0))
+    found = []
+    for n in (1, 2, 3):
+        with jnp.threads(n):
+            found.append(np.asarray(getattr(jnp.fft, name)(x, axes=axes)))
+    assert all(np.array_equal(found[0], other) for other in found[1:])
+    want = getattr(np.fft, name)(np.asarray(x), axes=axes)
+    np.testing.assert_allclose(found[0], want, atol=2e-6 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("length", [300_000, 500_000])
+def test_large_inverses_cut_or_fill_what_they_get(length):
+    x = numbers(200_001, "c8")
+    got = np.asarray(lax.fft(jnp.asarray(x), "IRFFT", (length,)))
+    want = np.fft.irfft(x, length)
+    np.testing.assert_allclose(got, want, atol=2e-6 * np.abs(want).max())
+
+
+def test_large_inverses_of_real_numbers():
+    x = numbers((1025, 515), "f4")
+    got = np.asarray(lax.fft(jnp.asarray(x), "IFFT", x.shape))
+    want = np.fft.ifft2(x)
+    np.testing.assert_allclose(got, want, atol=2e-6 * np.abs(want).max())
+
+
 def test_frequencies_and_shifts():
     for n in (1, 2, 5, 8):
         for kw in ({}, {"d": 0.25}, {"dtype": "f2"}, {"dtype": "c8"}):
