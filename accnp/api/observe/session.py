@@ -258,7 +258,9 @@ def _look(original: Any, nodes: Any, wait: bool = False) -> None:
 _SPELLED = {
     "Array.__float__": "float(x)", "Array.__int__": "int(x)", "Array.__bool__": "bool(x)",
     "Array.__complex__": "complex(x)", "Array.__index__": "x used as an index",
-    "Array.__array__": "np.asarray(x)", "Array.__repr__": "repr(x)", "Array.__str__": "print(x)",
+    "Array.__array__": "np.asarray(x)",
+    "Array.__buffer__": "np.asarray(x)",  # which asks for this first from Python 3.12 on
+    "Array.__repr__": "repr(x)", "Array.__str__": "print(x)",
     "Array.__format__": "formatting x", "Array.item": "x.item()", "Array.tolist": "x.tolist()",
     "Array.block_until_ready": "x.block_until_ready()", "Array.__iter__": "iterating over x",
     "block_until_ready": "block_until_ready(x)", "device_get": "device_get(x)",
