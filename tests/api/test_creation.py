@@ -142,26 +142,42 @@ READ_ONLY = {
 def test_no_copy_where_nobody_can_write(name: str) -> None:
     x = READ_ONLY[name]
     before = pool_stats()
-    shared = [jnp.asarray(x), jnp.asarray(x, copy=False)]
+    device = accnp.devices()[0]
+    shared = [
+        jnp.asarray(x), jnp.asarray(x, copy=False), jnp.asarray(x, x.dtype),
+        jnp.asarray(x, device=device), jnp.array(x, copy=False), jnp.array(x, x.dtype, copy=None),
+        accnp.device_put(x), accnp.device_put({"x": x}, device)["x"], jnp.ravel(x).reshape(x.shape),
+    ]  # fmt: skip
     after = pool_stats()
     assert after["reuses"] == before["reuses"]
     assert after["allocations"] == before["allocations"]
     for y in shared:
         assert np.shares_memory(np.asarray(y), x)
         assert (np.asarray(y + 1) == x + 1).all()
-    assert not np.shares_memory(np.asarray(jnp.asarray(x, copy=True)), x)
+    for y in (jnp.asarray(x, copy=True), jnp.array(x), jnp.array(x, x.dtype)):
+        assert not np.shares_memory(np.asarray(y), x)
 
 
 def test_a_read_only_view_of_what_can_change_is_copied() -> None:
     x = np.arange(10.0, dtype=np.float32)
-    y = jnp.asarray(frozen(x[2:]))
+    part = frozen(x[2:])
+    device = accnp.devices()[0]
+    ways = [
+        jnp.asarray,
+        jnp.array,
+        accnp.device_put,
+        lambda v: accnp.device_put(v, device),
+        jnp.negative,
+    ]
+    made = [way(part) for way in ways]
     x[:] = 0
-    assert value_of(y)[0] == 2
+    assert [abs(value_of(y)[0]) for y in made] == [2] * len(ways)
 
 
 def test_copy_false_shares_what_it_can() -> None:
     x = np.arange(10.0, dtype=np.float32)
     assert np.shares_memory(np.asarray(jnp.asarray(x, copy=False)), x)
+    assert np.shares_memory(np.asarray(jnp.array(x, copy=False)), x)
     for y in (x[::2], x.astype(np.float64), x[:4].view(np.uint8)[1:13].view(np.float32)):
         made = jnp.asarray(y, copy=False)
         assert not np.shares_memory(np.asarray(made), x)

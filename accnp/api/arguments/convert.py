@@ -109,9 +109,11 @@ def can_change(x: np.ndarray) -> bool:
     return x is not None and type(x) is not bytes
 
 
-def numpy_node(x: np.ndarray, name: str = "asarray", copy: bool = True) -> Node:
+def numpy_node(x: np.ndarray, name: str = "asarray", copy: bool | None = None) -> Node:
     """Return a constant of a NumPy array's values, in the canonical dtype; without a copy if none
-    is asked for, where dtype and layout allow it."""
+    is asked for, or nobody can write to it, where dtype and layout allow it."""
+    if copy is None:
+        copy = can_change(x)
     given = x.dtype
     if given in _ALWAYS:
         return const_of(x, copy=copy)

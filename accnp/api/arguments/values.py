@@ -31,8 +31,10 @@ _STACK_LIMIT = 64
 _SCALARS = (bool, int, float, complex)
 
 
-def node_of(x: Any, dtype: Any = None, copy: bool = True, function: str = "jnp.asarray") -> Node:
-    """Return the node of anything that `jnp.array` takes."""
+def node_of(
+    x: Any, dtype: Any = None, copy: bool | None = None, function: str = "jnp.asarray"
+) -> Node:
+    """Return the node of anything that `jnp.array` takes; `copy` as for `numpy_node`."""
     wanted = None if dtype is None else dtypes.requested_dtype(dtype, function)
     if type(x) is Array:
         node = x._node
@@ -49,11 +51,11 @@ def node_of(x: Any, dtype: Any = None, copy: bool = True, function: str = "jnp.a
                 real = _drops(value.dtype, wanted) and wanted.kind != "b"  # truth has both parts
                 value = np.asarray(np.real(value) if real else value).astype(wanted)
             copy = False
-        return numpy_node(value, function, copy and isinstance(x, np.ndarray))
+        return numpy_node(value, function, copy if isinstance(x, np.ndarray) else False)
     elif isinstance(x, list | tuple | range):
         return _of_sequence(x, wanted, function)
     else:
-        node = _of_protocol(x, function)
+        node = _of_protocol(x, copy, function)
         if node is None:
             raise _not_numeric(x, function)
     return node if wanted is None else to_dtype(node, wanted)
@@ -64,7 +66,7 @@ def number_node(x: Any, dtype: np.dtype, function: str) -> Node:
     try:
         return as_node(x, function)
     except OverflowError:
-        return node_of(x, dtype, True, function)
+        return node_of(x, dtype, None, function)
 
 
 def to_dtype(node: Node, dtype: np.dtype) -> Node:
@@ -101,15 +103,15 @@ def _wide(x: Any, dtype: np.dtype, function: str) -> Node:
     )
 
 
-def _of_protocol(x: Any, function: str) -> Node | None:
+def _of_protocol(x: Any, copy: bool | None, function: str) -> Node | None:
     if isinstance(x, Array):  # random keys, which are refused there
         return as_node(x, function)
     if hasattr(x, "__jax_array__"):
-        return node_of(x.__jax_array__(), None, True, function)
+        return node_of(x.__jax_array__(), None, copy, function)
     if hasattr(x, "__cuda_array_interface__"):
         return node_on_gpu(x, True)
     if hasattr(x, "__array__") or hasattr(x, "__array_interface__"):
-        return numpy_node(np.asarray(x), function)
+        return numpy_node(np.asarray(x), function, copy)
     if isinstance(x, bytes | bytearray | str) or x is None:
         return None
     if isinstance(x, Sequence) and not isinstance(x, memoryview):
@@ -118,7 +120,7 @@ def _of_protocol(x: Any, function: str) -> Node | None:
         view = memoryview(x)
     except TypeError:
         return None
-    return numpy_node(np.asarray(view), function)
+    return numpy_node(np.asarray(view), function, copy)
 
 
 def node_on_gpu(x: Any, copy: bool | None) -> Node:
@@ -222,7 +224,7 @@ def _values(x: Any) -> Any:
 
 def _stack_nested(x: Any, dtype: np.dtype, function: str) -> Node:
     if not isinstance(x, list | tuple | range):
-        return node_of(x, dtype, True, function)
+        return node_of(x, dtype, None, function)
     if not len(x):
         return full_node((0,), 0, dtype)
     parts = [_stack_nested(item, dtype, function) for item in x]

@@ -14,7 +14,6 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import (
     as_node,
-    can_change,
     cast,
     numpy_node,
     scalar_node,
@@ -59,14 +58,17 @@ def array(
     >>> jnp.array([1, 2.5])
     Array([1. , 2.5], dtype=float32)
     """
+    if type(object) is np.ndarray and dtype is None and order == "K" and ndmin == 0:
+        return made(numpy_node(object, "jnp.array", copy), device)
     if order not in (None, "K", "C", "A"):
         raise NotImplementedError(f"array: order must be 'K' or 'C'; got {order!r}")
     x = node_of(object, dtype, copy, "jnp.array")
     if x.aval.ndim < ndmin:
         shape = (1,) * (ndmin - x.aval.ndim) + x.aval.shape
         x = o.reshape(x, new_sizes=shape, dimensions=None)
-    same = type(object) is Array and object._node is x and device is None and not copy
-    return object if same else made(x, device)  # a copy outlives a donated array
+    if type(object) is Array and object._node is x and device is None and not copy:
+        return object
+    return made(x, device)  # a copy outlives a donated array
 
 
 @api_boundary
@@ -95,10 +97,10 @@ def asarray(
     if type(a) is Array and dtype is None and device is None and not copy:
         return a
     if type(a) is np.ndarray and dtype is None and not copy and order is None and device is None:
-        return wrap(numpy_node(a, "jnp.asarray", copy is None and can_change(a)))
+        return wrap(numpy_node(a, "jnp.asarray", copy))
     if order not in (None, "K", "C", "A"):
         raise NotImplementedError(f"asarray: order must be 'K' or 'C'; got {order!r}")
-    return made(node_of(a, dtype, copy is not False, "jnp.asarray"), device)
+    return made(node_of(a, dtype, copy, "jnp.asarray"), device)
 
 
 # --- filled --------------------------------------------------------------------------------------

@@ -94,6 +94,8 @@ def device_put(
 ) -> Any:
     """Make arrays of a tree's leaves, on a device; shapes and dtypes stay.
 
+    NumPy arrays that somebody can write to are copied, as `asarray` does.
+
     Arrays that were put on a device are bound to it: operations on them work there, and refuse
     operands that were put elsewhere. Arrays that were not go wherever they are needed.
 
