@@ -6,7 +6,7 @@ pairs of doubles). Names that are missing here for a type have no meaning for it
 
 from __future__ import annotations
 
-from .math import arc, basic, cplx, cpower, exp, log, power, special, trig
+from .math import arc, basic, cplx, cpower, exp, log, logsum, power, special, trig
 from .math.ir import copysign, fabs, floor, sqrt
 
 UNARY = {
@@ -53,6 +53,8 @@ UNARY = {
 BINARY = {
     "pow": power.pow,
     "exp_difference": exp.exp_difference,
+    "logaddexp": logsum.logaddexp,
+    "logaddexp2": logsum.logaddexp2,
     "atan2": arc.atan2,
     "digamma_rise": special.digamma_rise,
     "fmax": basic.fmax,

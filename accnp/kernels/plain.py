@@ -280,6 +280,8 @@ def _tanh_law(x: Any) -> Any:
 NAMESPACE: dict[str, Any] = {
     "exp": _quiet(np.exp),
     "exp_difference": _quiet(lambda x, top: np.exp(np.float64(x) - top)),
+    "logaddexp": _quiet(lambda a, b: np.logaddexp(np.float64(a), b)),
+    "logaddexp2": _quiet(lambda a, b: np.logaddexp2(np.float64(a), b)),
     "exp2": _quiet(np.exp2),
     "expm1": _quiet(np.expm1),
     "logistic": _quiet(_logistic),

@@ -25,7 +25,7 @@ from .factory import (
 )
 from .halves import Half, loaded, stored
 from .math import basic, cplx, half, integer
-from .math.approximate import FAST, fast
+from .math.approximate import FAST, FAST_BINARY, fast
 from .math.ir import F32, F64, I32, V, fma, where
 from .routines import special_symbol
 
@@ -98,13 +98,19 @@ def _int_binary(name: str, t: Any) -> Callable[[V, V], V] | None:
 
 def _binary(name: str) -> None:
     real = mathlib.BINARY.get(name)
+    unit = FAST_BINARY.get(name, real)
+
+    def build(x: V, y: V) -> V:
+        chosen = unit if fast(x) else real
+        assert chosen is not None
+        return chosen(x, y)
 
     def rule(x: Any, y: Any) -> Any:
         if name == "pow" and isinstance(y, types.Integer) and isinstance(x, types.Float):
             y = x
         t = widest(x, y)
         if isinstance(t, types.Float):
-            return None if real is None else (t, (t, t), simple(real))
+            return None if real is None else (t, (t, t), simple(build))
         if isinstance(t, types.Complex):
             narrow = t is types.complex64
             table = mathlib.COMPLEX64_BINARY if narrow else mathlib.COMPLEX_BINARY

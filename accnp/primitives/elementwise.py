@@ -333,6 +333,20 @@ binary("exp_difference", FLOAT, ref.exp_difference, "exp_difference({0}, {1})",
        cost=20)  # fmt: skip
 
 
+# Where a sum is infinite its own rule is not: `api.elements.ruled_functions` has one that is.
+for _name, _exp, _function in (
+    ("logaddexp", "exp", ref.logaddexp),
+    ("logaddexp2", "exp2", ref.logaddexp2),
+):
+    binary(
+        _name, FLOAT, _function, f"{_name}({{0}}, {{1}})",
+        (
+            lambda t, y, a, b, exp=_exp: o.mul(t, getattr(o, exp)(o.sub(a, y))),
+            lambda t, y, a, b, exp=_exp: o.mul(t, getattr(o, exp)(o.sub(b, y))),
+        ), cost=40,
+    )  # fmt: skip
+
+
 def _logistic_slope(t: Node, y: Node, x: Node) -> Node:
     return o.mul(t, o.mul(y, o.sub(like(y, 1), y)))
 

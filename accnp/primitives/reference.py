@@ -14,6 +14,8 @@ __all__ = [
     "exp_difference",
     "integer_pow",
     "lgamma",
+    "logaddexp",
+    "logaddexp2",
     "logistic",
     "make_complex",
     "remainder",
@@ -171,6 +173,16 @@ def sin_pi(z: Any) -> Any:
 @quiet
 def exp_difference(x: Any, top: Any) -> Any:
     return np.exp(x.astype(np.float64) - top).astype(x.dtype)
+
+
+@quiet
+def logaddexp(a: Any, b: Any) -> Any:
+    return np.logaddexp(a.astype(np.float64), b).astype(a.dtype)
+
+
+@quiet
+def logaddexp2(a: Any, b: Any) -> Any:
+    return np.logaddexp2(a.astype(np.float64), b).astype(a.dtype)
 
 
 @quiet

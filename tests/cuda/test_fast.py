@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from cuda.support import on_gpu
 
-from accnp.kernels.math.approximate import FAST
+from accnp.kernels.math.approximate import FAST, FAST_BINARY
 from accnp.runtime.ptx import ptx_of
 
 X = np.linspace(0.05, 3, 400, dtype=np.float32)
@@ -31,6 +31,21 @@ def test_functions_are_units(name):
     np.testing.assert_allclose(found, want, rtol=2e-6, atol=2e-6)
     _, slow = on_gpu(plain, [X, np.zeros_like(X)], [X.size])
     assert fast.steps <= slow.steps
+
+
+@pytest.mark.parametrize("name", FAST_BINARY)
+def test_functions_of_two_are_units(name):
+    source = "def kernel(lo, hi, x, y, z):\n    for i in range(lo, hi):\n"
+    source += f"        z[i] = {name}(x[i], y[i])\n"
+    made = ptx_of(source, ("f4*",) * 3, tasks=True, fastmath=True)
+    assert ".approx" in made.text
+    assert ".f64" not in made.text
+    assert ".approx" not in ptx_of(source, ("f4*",) * 3, tasks=True).text
+    y = np.where(np.arange(X.size) % 50, -X[::-1], np.inf).astype(np.float32)
+    x = np.where(np.arange(X.size) % 100, X, np.inf).astype(np.float32)
+    (*_, found), _ = on_gpu(made, [x, y, np.zeros_like(X)], [X.size])
+    want = getattr(np, name)(x.astype(np.float64), y)
+    np.testing.assert_allclose(found, want, rtol=2e-6, atol=2e-6)
 
 
 def test_division_is_a_unit():

@@ -228,6 +228,40 @@ def test_exp_of_a_difference_within_two_ulp(dtype):
     assert worst_ulp(got, expected, (x, top), dtype) <= 2.0
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["logaddexp", "logaddexp2"])
+def test_logarithms_of_sums(name, dtype):
+    """Beside zeros of the result the error of float32 is that of doubles, and that of float64
+    a fraction of a last place of the operands."""
+    rng = np.random.default_rng(6)
+    base = mp.e if name == "logaddexp" else mpf(2)
+    zeros = -rng.uniform(1, 20, 200)
+    near = np.log(1 - np.exp(zeros)) if name == "logaddexp" else np.log2(1 - np.exp2(zeros))
+    special = np.array([0, -0.0, 1, INF, -INF, NAN, np.finfo(dtype).max, -np.finfo(dtype).max])
+    grid = [a.ravel() for a in np.meshgrid(special, special)]
+    low = -100.0 if dtype == np.float32 else -700.0
+    x = np.concatenate([near, rng.uniform(low, 0, 200), np.zeros(200), grid[0]]).astype(dtype)
+    y = np.concatenate([zeros, rng.uniform(low, 0, 200), rng.uniform(low, 0, 200), grid[1]])
+    y = y.astype(dtype)
+    got = mapped(f"{name}(x0, x1)", dtype, x, y)
+
+    def exact(a, b):
+        top, low = max(a, b), min(a, b)
+        with mp.workprec(120):
+            return top + mp.log1p(base ** (mpf(low) - mpf(top))) / mp.log(base)
+
+    with np.errstate(all="ignore"):
+        usual = getattr(np, name)(x.astype(np.float64), y)
+    finite = np.isfinite(x) & np.isfinite(y)
+    expected = [
+        exact(float(a), float(b)) if known else float(u)
+        for a, b, u, known in zip(x, y, usual, finite)
+    ]
+    assert worst_ulp(got[200:], expected[200:], (x[200:], y[200:]), dtype) <= 2.0
+    error = [abs(mpf(float(g)) - e) for g, e in zip(got[:200], expected)]
+    assert max(error) < (2.0**-45 if dtype == np.float32 else 2.0**-54)
+
+
 def _atan2(y, x):
     special = x != x or y != y or 0 in (x, y) or INF in (abs(x), abs(y))
     if special:

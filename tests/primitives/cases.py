@@ -174,6 +174,8 @@ add("acosh", real(5, low=1.2))
 add("acosh", cplx(4))
 for name in ("erf", "erfc", "normal_law", "silu", "tanh_law"):
     add(name, real(6))
+for name in ("logaddexp", "logaddexp2"):
+    add(name, real(6), real(6))
 add("exp_difference", real(5, low=-3, high=0), real(5, low=0.5, high=2))
 for name in ("lgamma", "digamma"):
     add(name, real(5, low=0.4, high=5))

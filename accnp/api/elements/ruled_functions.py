@@ -56,7 +56,9 @@ def _logaddexp(name: str, a: Node, b: Node, exp: Any, scale: float | None) -> No
         return [y], [o.add(*parts) if len(parts) == 2 else parts[0]]
 
     def value(xs: list[Node]) -> list[Node]:
-        return [_logaddexp_value(xs[0], xs[1], exp, scale)]
+        if state.named:  # jaxprs show it as jax does
+            return [_logaddexp_value(xs[0], xs[1], exp, scale)]
+        return [getattr(o, name)(xs[0], xs[1])]
 
     return ruled(JvpRule(name, rule, _shown(name)), [a, b], value)[0]
 

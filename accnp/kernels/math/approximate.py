@@ -12,9 +12,10 @@ from collections.abc import Callable
 from llvmlite import ir
 
 from .exp import RATE
-from .ir import F32, V
+from .ir import F32, V, fabs
+from .logsum import edges, larger
 
-__all__ = ["FAST", "fast"]
+__all__ = ["FAST", "FAST_BINARY", "fast"]
 
 LOG2E, LN2, LOG10_2 = 1.4426950216293335, 0.6931471824645996, 0.3010300099849701
 
@@ -45,6 +46,15 @@ def _tanh_law(x: V) -> V:
     return _logistic(x * (x * x * RATE + RATE / 0.044715))
 
 
+def _logaddexp2(a: V, b: V) -> V:
+    return edges(a, b, larger(a, b) + _lg2(_ex2(-fabs(a - b)) + 1.0))
+
+
+def _logaddexp(a: V, b: V) -> V:
+    tail = _lg2(_ex2(fabs(a - b) * -LOG2E) + 1.0)
+    return edges(a, b, larger(a, b) + tail * LN2)
+
+
 FAST: dict[str, Callable[[V], V]] = {
     "exp": lambda x: _ex2(x * LOG2E),
     "exp2": _ex2,
@@ -60,4 +70,9 @@ FAST: dict[str, Callable[[V], V]] = {
     "tanh_law": _tanh_law,
     "rsqrt": _unit("rsqrt"),
     "sqrt": _unit("sqrt"),
+}
+# The precise ones of floats are in doubles.
+FAST_BINARY: dict[str, Callable[[V, V], V]] = {
+    "logaddexp": _logaddexp,
+    "logaddexp2": _logaddexp2,
 }
