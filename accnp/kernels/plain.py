@@ -277,6 +277,10 @@ def _tanh_law(x: Any) -> Any:
     return type(x)(1 / (1 + np.exp(-2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))))
 
 
+def _mish(x: Any) -> Any:
+    return type(x)(x * np.tanh(np.logaddexp(np.float64(x), 0)))
+
+
 NAMESPACE: dict[str, Any] = {
     "exp": _quiet(np.exp),
     "exp_difference": _quiet(lambda x, top: np.exp(np.float64(x) - top)),
@@ -286,6 +290,7 @@ NAMESPACE: dict[str, Any] = {
     "expm1": _quiet(np.expm1),
     "logistic": _quiet(_logistic),
     "silu": _quiet(lambda x: x * _logistic(np.float64(x))),
+    "mish": _quiet(_mish),
     "tanh_law": _quiet(_tanh_law),
     "tanh": _quiet(np.tanh),
     "sinh": _quiet(np.sinh),
@@ -310,6 +315,7 @@ NAMESPACE: dict[str, Any] = {
     "erf": _quiet(special.erf),
     "erfc": _quiet(special.erfc),
     "normal_law": _quiet(special.ndtr),
+    "normal_gelu": _quiet(lambda x: x * special.ndtr(np.float64(x))),
     "erf_inv": _quiet(lambda x: special.erfinv(np.float64(x))),
     "lgamma": _quiet(lambda x: special.gammaln(np.float64(x))),
     "digamma": _quiet(lambda x: special.digamma(np.float64(x))),

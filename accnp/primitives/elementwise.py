@@ -374,7 +374,22 @@ unary(
     lambda t, y, x: o.mul(t, o.mul(like(x, np.pi), o.sin_pi(o.add(x, like(x, 0.5))))),
     cost=60,
 )
+
+
+def _mish_slope(t: Node, y: Node, x: Node) -> Node:
+    # From 20 on it is 1 to all digits, and n of `kernels.math.exp.mish` would overflow; at infinity
+    # it is not a number, as jax's.
+    c = o.min(x, like(x, 20))
+    e = o.exp(c)
+    n = o.mul(e, o.add(e, like(x, 2)))
+    below = o.add(n, like(x, 2))
+    bend = o.mul(o.mul(like(x, 4), c), o.div(o.mul(e, o.add(e, like(x, 1))), below))
+    slope = o.add(o.div(o.add(n, bend), below), o.mul(o.sub(x, c), like(x, 0)))
+    return o.mul(t, slope)
+
+
 unary("tanh_law", FLOAT, ref.tanh_law, "tanh_law({0})", _tanh_law_slope, cost=25)
+unary("mish", FLOAT, ref.mish, "mish({0})", _mish_slope, cost=25)
 
 # --- trigonometry ---------------------------------------------------------------------------------
 
@@ -433,17 +448,19 @@ unary(
     lambda t, y, x: o.mul(like(x, -_TWO_OVER_ROOT_PI), o.mul(t, o.exp(o.neg(o.square(x))))),
     cost=40,
 )
-unary(
-    "normal_law",
-    FLOAT,
-    ref.special("ndtr"),
-    "normal_law({0})",
-    lambda t, y, x: o.mul(
-        t,
-        o.mul(like(x, 1 / np.sqrt(2 * np.pi)), o.exp(o.mul(like(x, -0.5), o.square(x)))),
-    ),
-    cost=40,
-)
+
+
+def _normal_law_slope(t: Node, y: Node, x: Node) -> Node:
+    density = o.exp(o.mul(like(x, -0.5), o.square(x)))
+    return o.mul(t, o.mul(like(x, 1 / np.sqrt(2 * np.pi)), density))
+
+
+def _normal_gelu_slope(t: Node, y: Node, x: Node) -> Node:
+    return o.add(o.mul(t, o.normal_law(x)), o.mul(x, _normal_law_slope(t, y, x)))
+
+
+unary("normal_law", FLOAT, ref.special("ndtr"), "normal_law({0})", _normal_law_slope, cost=40)
+unary("normal_gelu", FLOAT, ref.normal_gelu, "normal_gelu({0})", _normal_gelu_slope, cost=45)
 unary(
     "erf_inv",
     FLOAT,

@@ -18,6 +18,8 @@ __all__ = [
     "logaddexp2",
     "logistic",
     "make_complex",
+    "mish",
+    "normal_gelu",
     "remainder",
     "rsqrt",
     "select_n",
@@ -194,6 +196,16 @@ def silu(x: Any) -> Any:
 def tanh_law(x: Any) -> Any:
     cube = x + x.dtype.type(0.044715) * x**3
     return (1 / (1 + np.exp(-2 * np.sqrt(2 / np.pi) * cube))).astype(x.dtype)
+
+
+@quiet
+def mish(x: Any) -> Any:
+    return (x * np.tanh(np.logaddexp(x.astype(np.float64), 0))).astype(x.dtype)
+
+
+@quiet
+def normal_gelu(x: Any) -> Any:
+    return (x * special("ndtr")(x.astype(np.float64))).astype(x.dtype)
 
 
 def select_n(which: Any, *cases: Any) -> Any:

@@ -352,7 +352,7 @@ def test_stack_buffer_inside_a_loop():
 VECTOR = ["exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "logistic", "sin", "cos",
           "tan", "sin_pi", "tanh", "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh",
           "atanh",
-          "cbrt", "erf", "erfc", "normal_law", "silu", "tanh_law", "erf_inv",
+          "cbrt", "erf", "erfc", "normal_law", "silu", "mish", "tanh_law", "normal_gelu", "erf_inv",
           "lgamma", "digamma", "rsqrt", "round_away"]  # fmt: skip
 
 

@@ -141,6 +141,8 @@ REFERENCE = {
     "erfc": real(_erfc, {INF: 0.0, -INF: 2.0}, odd=False),
     "normal_law": real(lambda x: _erfc(-x / mp.sqrt(2)) / 2, {INF: 1.0, -INF: 0.0}, odd=False),
     "silu": real(lambda x: x * _logistic(x), {INF: INF, -INF: NAN}),
+    "mish": real(lambda x: x * mp.tanh(mp.log1p(mp.exp(x))), {INF: INF, -INF: NAN}),
+    "normal_gelu": real(lambda x: x * _erfc(-x / mp.sqrt(2)) / 2, {INF: INF, -INF: NAN}),
     "tanh_law": real(_tanh_law, {INF: 1.0, -INF: 0.0}, odd=False),
     "erf_inv": real(mp.erfinv, {1.0: INF, -1.0: -INF}, inside),
 }

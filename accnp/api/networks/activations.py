@@ -210,7 +210,10 @@ def mish(x: Any) -> Array:
     >>> jnp.nn.mish(jnp.array([0.0]))
     Array([0.], dtype=float32)
     """
-    return uf.multiply(x, uf.tanh(softplus(x)))
+    node = as_node(x, "mish")
+    if state.named or rules.kind(node) != "f":  # jaxprs show it as jax does
+        return uf.multiply(x, uf.tanh(softplus(x)))
+    return wrap(o.mish(node))
 
 
 @api_boundary
@@ -303,7 +306,9 @@ def gelu(x: Any, approximate: bool = True) -> Array:
     node = _one("gelu", x)
     if approximate:
         return wrap(cast(o.mul(node, tanh_law(node)), node.aval.dtype))
-    return wrap(cast(o.mul(node, normal_law(node)), node.aval.dtype))
+    if state.named or rules.kind(node) != "f":  # jaxprs show it as jax does
+        return wrap(cast(o.mul(node, normal_law(node)), node.aval.dtype))
+    return wrap(cast(o.normal_gelu(node), node.aval.dtype))
 
 
 @api_boundary

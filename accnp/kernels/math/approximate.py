@@ -12,7 +12,7 @@ from collections.abc import Callable
 from llvmlite import ir
 
 from .exp import RATE
-from .ir import F32, V, fabs
+from .ir import F32, V, clamp_above, fabs
 from .logsum import edges, larger
 
 __all__ = ["FAST", "FAST_BINARY", "fast"]
@@ -55,6 +55,12 @@ def _logaddexp(a: V, b: V) -> V:
     return edges(a, b, larger(a, b) + tail * LN2)
 
 
+def _mish(x: V) -> V:
+    e = _ex2(clamp_above(x, 20.0) * LOG2E)
+    n = e * (e + 2.0)
+    return x * (n * _rcp(n + 2.0))
+
+
 FAST: dict[str, Callable[[V], V]] = {
     "exp": lambda x: _ex2(x * LOG2E),
     "exp2": _ex2,
@@ -67,6 +73,7 @@ FAST: dict[str, Callable[[V], V]] = {
     "tanh": _unit("tanh"),
     "logistic": _logistic,
     "silu": lambda x: x * _logistic(x),
+    "mish": _mish,
     "tanh_law": _tanh_law,
     "rsqrt": _unit("rsqrt"),
     "sqrt": _unit("sqrt"),

@@ -1,4 +1,4 @@
-"""Exponential family: exp exp_difference exp2 expm1 logistic silu
+"""Exponential family: exp exp_difference exp2 expm1 logistic silu mish
 tanh_law tanh sinh cosh.
 
 In: a float or double ``V``. Out: a ``V`` of the same type. Branch-free, no library calls.
@@ -21,6 +21,7 @@ from .ir import (
     nearest,
     poly,
     pow2,
+    two_prod,
     two_sum,
     unbits,
     where,
@@ -149,6 +150,24 @@ def silu(x: V) -> V:
     e = _scaled(*_exp_parts(clamp(-x, lowest, highest)), shift)
     low = x < -1.0
     return where(low, x * s, s) / (e + s) * where(low, 1.0, x)
+
+
+def mish(x: V) -> V:
+    """x tanh(log(1 + exp(x))) = x n / (n + 2), n = exp(x) (exp(x) + 2).
+
+    Both sides are times 2^shift, so that no factor is below the normal numbers.
+    """
+    lowest, shift = (-115.0, 40) if x.single else (-760.0, 80)
+    c = clamp(x, lowest, 20.0)  # from 20 on it is x
+    e = _scaled(*_exp_parts(c), -shift)
+    n = fma(e, e * 2.0**-shift, e + e)
+    d = n + 2.0 ** (shift + 1)
+    r = 1.0 / d
+    p, p_lo = two_prod(c, n)
+    y = p * r
+    y = fma(fma(-y, d, p) + p_lo, r, y)
+    # not a number of minus infinity, as a product by 0
+    return where(x > 20.0, x, copysign(fma(x, 0.0, y), x))
 
 
 # 2 u = RATE x (x^2 + K), u = sqrt(2 / pi) (x + 0.044715 x^3), and ln 2 / RATE: K and that one as

@@ -1,4 +1,4 @@
-"""Error functions and the gamma family: erf erfc normal_law erf_inv lgamma digamma
+"""Error functions and the gamma family: erf erfc normal_law normal_gelu erf_inv lgamma digamma
 digamma_rise.
 
 In: a float or double ``V``. Out: a ``V`` of the same type. Branch-free, no library calls.
@@ -47,8 +47,9 @@ def _erfc_tail(a: V) -> V:
     return _gauss_tail(a, *two_prod(a, a))
 
 
-def _gauss_tail(a: V, s: V, s_lo: V) -> V:
-    """exp(-s - s_lo) exp(a^2) erfc(a) of doubles for 0.4 <= a <= 27.5."""
+def _gauss_tail(a: V, s: V, s_lo: V, times: V | float = 1.0) -> V:
+    """times exp(-s - s_lo) exp(a^2) erfc(a) of doubles for 0.4 <= a <= 27.5; its last factor is the
+    power of two, which alone may bring it below the normal numbers."""
     q = (a - 4.0) / (a + 4.0)
     c = k.ERFCX_64
     t = poly(q, c[1:])
@@ -65,7 +66,7 @@ def _gauss_tail(a: V, s: V, s_lo: V) -> V:
     m = fma(-s_lo, m + 1.0, m)
     e = m + 1.0
     e_lo = m - (e - 1.0)
-    return scale(fma(e, g, fma(e, g_lo, e_lo * g)), n)
+    return scale(fma(e, g, fma(e, g_lo, e_lo * g)) * times, n)
 
 
 def _erf_small(x: V) -> V:
@@ -86,8 +87,11 @@ def _erf_pieces(a: V) -> V:
     return fma(d, poly(d, rows), where(first > d, first, d))
 
 
-def _tail_pieces(a: V, s: V, s_lo: V, table: Sequence[Sequence[float]]) -> V:
-    """exp(-s - s_lo) times a function in pieces, of floats that are not negative."""
+def _tail_pieces(
+    a: V, s: V, s_lo: V, table: Sequence[Sequence[float]], times: V | float = 1.0
+) -> V:
+    """times exp(-s - s_lo) and a function in pieces, of floats that are not negative; see
+    `_gauss_tail`."""
     d, rows = piece(a, table)
     p = poly(d, rows)
     t = fma(s, s.const(-LOG2E), MAGIC[True])
@@ -95,7 +99,7 @@ def _tail_pieces(a: V, s: V, s_lo: V, table: Sequence[Sequence[float]]) -> V:
     hi, lo = LN2_32
     r = fma(n, s.const(-hi), -s) + fma(n, s.const(-lo), -s_lo)
     m = fma(r * r, poly(r, EXP_SHORT_32), r)
-    y = fma(p, m, p)
+    y = fma(p, m, p) * times
     return scalef(y, n) if scales(y) else scale(y, bits(t) - MAGIC_BITS[True])
 
 
@@ -119,17 +123,35 @@ def erfc(x: V) -> V:
 def normal_law(x: V) -> V:
     """erfc(-x / sqrt(2)) / 2, from the square of x itself: a rounding of x / sqrt(2) counts x^2
     times."""
-    a = fabs(x)
-    if x.single:
-        a = clamp_above(a, 14.5)
-        y = _tail_pieces(a, *two_prod(a * 0.5, a), NORMAL_32)
-        return where(x > 0.0, 1.0 - y, y)
-    a = clamp_above(a, 38.8)
-    z = a * ROOT_HALF
+    a = clamp_above(fabs(x), 14.5 if x.single else 38.8)
+    y = _normal_tail(a, a.const(1.0))
+    y = where(x > 0.0, 1.0 - y, y)
+    return y if x.single else where(a < NEAR, _normal_near(x, a), y)
+
+
+def normal_gelu(x: V) -> V:
+    """x normal_law(x) = max(x, 0) - |x| normal_law(-|x|): the law itself would be below the normal
+    numbers before the product."""
+    a = clamp_above(fabs(x), 14.5 if x.single else 38.8)
+    # not a number of minus infinity, as a product by 0
+    y = where(x > 0.0, x, x * 0.0) - _normal_tail(a, a)
+    return y if x.single else where(a < NEAR, _normal_near(x, a) * x, y)
+
+
+NEAR = 0.6363961030678927  # up to there doubles take the law from erf
+
+
+def _normal_near(x: V, a: V) -> V:
+    half = copysign(a.const(0.5), x)
+    return fma(_erf_small(clamp_above(a * ROOT_HALF, 0.5)), half, a.const(0.5))
+
+
+def _normal_tail(a: V, times: V) -> V:
+    """`times` the law at -a."""
     s, s_lo = two_prod(a * 0.5, a)
-    tail = _gauss_tail(clamp(z, 0.4, 27.5), s, s_lo) * 0.5
-    near = fma(_erf_small(clamp_above(z, 0.5)), copysign(a.const(0.5), x), a.const(0.5))
-    return where(z < 0.45, near, where(x > 0.0, 1.0 - tail, tail))
+    if a.single:
+        return _tail_pieces(a, s, s_lo, NORMAL_32, times)
+    return _gauss_tail(clamp(a * ROOT_HALF, 0.4, 27.5), s, s_lo, times * 0.5)
 
 
 def erf_inv(x: V) -> V:
