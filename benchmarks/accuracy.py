@@ -188,10 +188,9 @@ numbers: each part's error in units of the last place of the modulus, arguments 
 "peer" is NumPy or SciPy, same dtype. The bar: 2
 ulp, for special and complex functions 4 or the peer's own error; sums and quotients of several
 functions (`sinc`, `logaddexp`) count as special, and so do those of `nn`. Rows beyond that say
-"over": `logaddexp` and `logsumexp` of float32 beside zeros of their result, where the largest
-operand and a logarithm cancel, and Legendre's functions and `sph_harm_y` at their zeros, where the
-terms of the recurrence do: only the absolute error is small there, as of jax. A dash:
-there is no such function, or it never returns.
+"over": `logsumexp` of float32 beside zeros of its result, where the largest number and a logarithm
+cancel: only the absolute error is small there, as of jax (docs/decisions.md has what more would
+cost). A dash: there is no such function, or it never returns.
 `tests/test_accuracy.py` samples the same, allows rows that are over what their case in
 `benchmarks/accuracy_*.py` says, and sees that no function of the tables is left out.
 
@@ -202,8 +201,8 @@ SUBNORMAL = """
 
 The same for functions of one number at subnormal arguments, and at arguments whose results are
 subnormal (`VANISHING` in `benchmarks/accuracy.py`), errors in units of the smallest number where
-results are that small. jax flushes such numbers to 0. `gelu` and `mish` are x times a factor that
-is rounded to that unit before; the slopes of `lpmn` are sums of such terms.
+results are that small. jax flushes such numbers to 0. `gelu` by tanh is x times a factor that is
+rounded to that unit before.
 
 | function | accnp f32 | jax | peer | accnp f64 | jax | peer | |
 |---|---|---|---|---|---|---|---|"""

@@ -50,10 +50,12 @@ def test_error(case, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_error_at_subnormal_numbers(dtype):
-    """Of the functions of one number that are cheap in mpmath."""
+    """Of the functions of one number that are cheap in mpmath; the table says "over" of gelu by
+    tanh."""
     over = {}
     for case in CASES:
-        xs = subnormal_points(case, dtype) if case.share == 1 else None
+        cheap = case.share <= 2 and case.label != "nn.gelu"
+        xs = subnormal_points(case, dtype) if cheap else None
         if xs:
             found = errors(case, dtype, 0, jax=False, xs=[x[::2] for x in xs])
             if found["accnp"] > bar(case, found):

@@ -1,12 +1,15 @@
 """Associated Legendre functions and spherical harmonics: points come in, lazy Arrays go out.
 
 Degrees follow each other by the recurrence of three terms, all orders side by side; where degree
-and order are equal there is a closed form. Orthonormal functions neither overflow nor underflow.
+and order are equal there is a closed form. Orthonormal functions neither overflow nor underflow;
+the others are computed in pairs of doubles.
 """
 
 from __future__ import annotations
 
-from math import pi, sqrt
+from collections.abc import Sequence
+from fractions import Fraction
+from math import pi, prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -28,29 +31,26 @@ from accnp.ir.op import o
 
 __all__ = ["lpmn", "lpmn_values", "sph_harm_y"]
 
+Pair = tuple[Array, Array]  # a number, and what its rounding left
+
 
 def _doubled(x: Array) -> Array:
     return wrap(cast(x._node, np.dtype(np.float64)))
 
 
-def _legendre(top: int, x: Array, sine: Array, orthonormal: bool) -> Array:
-    """All functions up to a degree, [order, degree, points]; 0 where the order is larger.
+def _orthonormal(top: int, x: Array, sine: Array) -> Array:
+    """All orthonormal functions up to a degree, [order, degree, points]; 0 where the order is
+    larger.
 
     In doubles: near the zeros of a function its terms cancel. `sine` is sqrt(1 - x**2).
     """
     m, n = np.arange(top + 1.0), np.arange(top + 1.0)[:, None]
     k = np.arange(1.0, top + 1)
     with np.errstate(all="ignore"):
-        if orthonormal:
-            first = 0.5 / sqrt(pi)
-            equal = np.cumprod(-np.sqrt(1 + 0.5 / k))
-            once = np.sqrt((4 * n * n - 1) / (n * n - m * m))
-            twice = np.sqrt((2 * n + 1) * ((n - 1) ** 2 - m * m) / ((2 * n - 3) * (n * n - m * m)))
-        else:
-            first, equal = 1.0, np.cumprod(1 - 2 * k)
-            once, twice = (2 * n - 1) / (n - m), (n + m - 1) / (n - m)
+        once = np.sqrt((4 * n * n - 1) / (n * n - m * m))
+        twice = np.sqrt((2 * n + 1) * ((n - 1) ** 2 - m * m) / ((2 * n - 3) * (n * n - m * m)))
         once, twice = np.where(m < n, once, 0), np.where(m < n - 1, twice, 0)
-        factors = np.append(1, equal) * first
+    factors = np.append(1, np.cumprod(-np.sqrt(1 + 0.5 / k))) * 0.5 / sqrt(pi)
     sines = broadcast_to(sine, (top, x.size))
     powers = cumprod(concatenate([x[None] * 0 + 1, sines]), axis=0)
     diagonal = array(factors, dtype=x.dtype)[:, None] * powers
@@ -71,30 +71,98 @@ def _root(x: Array) -> Array:
     return uf.sqrt((1 - x) * (1 + x))
 
 
-def _slopes(p: Array, x: Array) -> Array:
-    """The derivatives of functions that are not normalised.
+def _product(a: Pair, b: Pair) -> Pair:
+    """The product of two pairs, arrays of one shape."""
+    (x, x_lo), (y, y_lo) = a, b
+    p = x * y
+    lost = wrap(o.fma(x._node, y._node, uf.negative(p)._node))
+    return p, lost + (x * y_lo + x_lo * y)
 
-    P / sqrt(1 - x**2) is a sum of two functions of one degree less, so only order 1, whose slope is
-    infinite at both ends, is divided by the root.
+
+def _difference(a: Pair, b: Pair) -> Pair:
+    (x, x_lo), (y, y_lo) = a, b
+    s = x - y
+    t = s - x
+    low = ((x - (s - t)) - (y + t)) + (x_lo - y_lo)
+    y = s + low
+    return y, low - (y - s)
+
+
+def _pairs(values: Sequence[Fraction | int]) -> np.ndarray:
+    """Exact numbers as doubles and what these lack, [2, ...]."""
+    near = [float(v) for v in values]
+    return np.array([near, [float(v - Fraction(w)) for v, w in zip(values, near, strict=True)]])
+
+
+def _derivatives(top: int, x: Array) -> Pair:
+    """Derivatives of Legendre's polynomials, [order, degree, points], as pairs of doubles.
+
+    They are the associated functions less powers of -sqrt(1 - x**2), and have the same recurrence
+    by degrees, whose terms cancel near zeros: with twice the digits what is left has enough.
     """
-    top = p.shape[0] - 1
-    m, n = np.arange(top + 1.0)[:, None], np.arange(top + 1.0)
+    orders, none = range(top + 1), zeros((top + 1, x.size), x.dtype)
+    shape = none.shape
+    rows: list[Any] = []
+    for n in orders:
+        once = _pairs([Fraction(2 * n - 1, n - m) if m < n else 0 for m in orders])
+        twice = _pairs([Fraction(n + m - 1, n - m) if m < n - 1 else 0 for m in orders])
+        first = [float(prod(range(1, 2 * n, 2))) if m == n else 0.0 for m in orders]
+        rows.append([*once, *twice, first])
+    wide = broadcast_to(x, shape)
 
-    def constant(values: np.ndarray) -> Array:
-        return array(np.where(m <= n, values, 0), dtype=p.dtype)[:, :, None]
+    def degree(carry: Any, row: Any) -> Any:
+        before, earlier = carry
+        a, a_lo, b, b_lo, here = (broadcast_to(row[k][:, None], shape) for k in range(5))
+        step = _product(_product(before, (wide, none)), (a, a_lo))
+        value, low = _difference(step, _product(earlier, (b, b_lo)))
+        value = value + here
+        return ((value, low), before), (value, low)
 
-    lower = pad(p, ((1, 1), (1, 0), (0, 0)))[:, :-1]
-    with np.errstate(all="ignore"):
-        halves = np.where(m > 0, -0.5 / m, 0)
-    divided = constant(halves) * lower[2:] if top else p * 0
-    divided = divided + constant(halves * (n + m - 1) * (n + m)) * lower[:-2]
-    if top:
-        root = concatenate([p[:1] / _root(x), divided[1:]])
-        below = concatenate([divided[:1], root[:-1]])
-        above = pad(divided[1:], ((0, 1), (0, 0), (0, 0)))
-        slopes = 0.5 * (constant((n + m) * (n - m + 1)) * below - above)
-        return where(constant(np.ones_like(m * n)) > 0, concatenate([-above[:1], slopes[1:]]), 0)
-    return divided
+    start = ((none, none), (none, none))
+    value, low = scan(degree, start, array(np.array(rows), dtype=x.dtype))[1]
+    return swapaxes(value, 0, 1), swapaxes(low, 0, 1)
+
+
+def _below_one(x: Array) -> Pair:
+    """1 - x**2"""
+    one, none = x * 0 + 1, x * 0
+    return _difference((one, none), _product((x, none), (x, none)))
+
+
+def _powers(top: int, x: Array) -> Array:
+    """sqrt(1 - x**2) to the powers 0 to top, [power, points]: the even ones without a root."""
+    square = _below_one(x)[0]
+    squares = broadcast_to(square, (top // 2, x.size))
+    even = cumprod(concatenate([x[None] * 0 + 1, squares]), axis=0)
+    both = concatenate([even[:, None], (even * uf.sqrt(square))[:, None]], axis=1)
+    return both.reshape(-1, x.size)[: top + 1]
+
+
+def _signs(top: int) -> Array:
+    return array((-1.0) ** np.arange(top + 1))[:, None]
+
+
+def _slopes(p: Pair, x: Array, powers: Array) -> Array:
+    """The derivatives of the associated functions, of those of `_derivatives`.
+
+    They are powers of the root, two less than the order, times (1 - x**2) p' - order x p: only
+    order 1, whose slope is infinite at both ends, is divided by the root.
+    """
+    top, shape = p[0].shape[0] - 1, p[0].shape
+    above, above_lo = (pad(part, ((0, 1), (0, 0), (0, 0)))[1:] for part in p)
+    if not top:
+        return above
+    none = zeros(shape, x.dtype)
+    below = _below_one(x)
+    first = _product((broadcast_to(below[0], shape), broadcast_to(below[1], shape)),
+                     (above, above_lo))  # fmt: skip
+    order = broadcast_to(array(np.arange(top + 1.0))[:, None, None], shape)
+    second = _product(_product(p, (broadcast_to(x, shape), none)), (order, none))
+    parts = _difference(first, second)[0] * _signs(top)[:, :, None]
+    once = parts[1:2] / powers[1]
+    inside = np.arange(top + 1)[:, None] <= np.arange(top + 1)
+    slopes = concatenate([above[:1], once, parts[2:] * powers[: top - 1, None]])
+    return where(inside[:, :, None], slopes, 0)
 
 
 def _checked(name: str, m: Any, n: Any, z: Any) -> tuple[int, Array]:
@@ -134,8 +202,9 @@ def lpmn(m: int, n: int, z: Any) -> tuple[Array, Array]:
     degree, x = _checked("special.lpmn", m, n, z)
     with enable_x64(True):
         wide = _doubled(x)
-        values = _legendre(degree, wide, _root(wide), False)
-        slopes = _slopes(values, wide)
+        parts, powers = _derivatives(degree, wide), _powers(degree, wide)
+        values = parts[0] * (_signs(degree) * powers)[:, None]
+        slopes = _slopes(parts, wide, powers)
     return values.astype(x.dtype), slopes.astype(x.dtype)
 
 
@@ -164,7 +233,11 @@ def lpmn_values(m: int, n: int, z: Any, is_normalized: bool) -> Array:
     degree, x = _checked("special.lpmn_values", m, n, z)
     with enable_x64(True):
         wide = _doubled(x)
-        values = _legendre(degree, wide, _root(wide), is_normalized)
+        if is_normalized:
+            values = _orthonormal(degree, wide, _root(wide))
+        else:
+            powers = _signs(degree) * _powers(degree, wide)
+            values = _derivatives(degree, wide)[0] * powers[:, None]
     return values.astype(x.dtype)
 
 
@@ -215,7 +288,7 @@ def sph_harm_y(
     place = np.arange(colatitude.size)
     with enable_x64(True):
         polar, around = _doubled(colatitude), _doubled(longitude)
-        all_values = _legendre(top, uf.cos(polar), uf.sin(polar), True)
+        all_values = _orthonormal(top, uf.cos(polar), uf.sin(polar))
         value = all_values[uf.minimum(size, top), uf.clip(degree, 0, top), place]
         angle = size * around
         negative = order < 0
