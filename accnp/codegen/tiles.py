@@ -85,7 +85,8 @@ def lay(e: Any, accesses: list[Access], base: dict[int, str], index: dict[int, s
             with e.w.block(f"for c in range({sizes[1]}):"):
                 later = f"{e.place(a, base, index)} + {SOON // a.dtype.itemsize} + c * {step}"
                 e.w.add(f"prefetch(at(a{a.number}, {later}))")
-        e.w.add(f"transpose({buffer}, {width}, {source}, {step}, {sizes[0]}, {sizes[1]})")
+        call = f"transpose_{a.dtype.itemsize}"  # a kernel of the library
+        e.w.add(f"{call}({buffer}, {width}, {source}, {step}, {sizes[0]}, {sizes[1]})")
 
 
 def tiled_map(e: Any, d: int) -> None:

@@ -1,5 +1,6 @@
-"""Kernels that other kernels call by name, in the language of kernels: products of matrices, and
-what `factors.py` and `convolution.py` add.
+"""Kernels that other kernels call by name, in the language of kernels: products of matrices, tiles
+that are transposed (`transpose_4` for elements of 4 bytes), and what `factors.py` and
+`convolution.py` add.
 
 In: nothing. Out: ``SIGNATURES``, from a name to the types of the arguments, and ``source``, the
 text for a width of vectors. A text is compiled once and kept on disk like any kernel's; an object
@@ -46,11 +47,16 @@ for _code, _part in _REAL.items():
             SIGNATURES[f"{_name}_{_code}"] = tuple(_p if t == "*" else t for t in _kinds)
         _ints = ("i8",) * len(convolution.INTEGERS)
         SIGNATURES[f"conv_{_code}"] = ("i8", "i8", _p, _p, _p, *_ints)
+for _code in ("i1", "i2", "i4", "i8", "c16"):
+    _kinds = (_code + "*", "i8", _code + "*", "i8", "i8", "i8")
+    SIGNATURES[f"transpose_{_code[1:]}"] = _kinds
 
 
 def source(name: str, vector_bytes: int) -> str:
     """The text of a kernel of the library."""
     family, code = name.rsplit("_", 1)
+    if family == "transpose":
+        return _TRANSPOSE.format(name=name)
     if family in factors.TEXTS:
         return factors.TEXTS[family].format(code=code, one=vector_bytes // int(code[1:]))
     if family == "conv":
@@ -83,6 +89,12 @@ def _gemm(name: str, code: str, vector_bytes: int) -> str:
         pack=(_PACK_PAIRS if twice else _PACK).format(one=lanes),
     )
 
+
+# Written into each kernel that has a tile it would take these 30 ms longer to compile.
+_TRANSPOSE = """
+def {name}(lo, hi, to, ldt, source, lds, rows, columns):
+    transpose(to, ldt, source, lds, rows, columns)
+"""
 
 # Complex matrices come as real ones of pairs.
 _DOUBLED = """

@@ -186,8 +186,10 @@ def namespace(floats: Fma, scope: dict[str, Any]) -> dict[str, Any]:
     found["add_scaled"], found["add_scaled_4"] = (_add_scaled(rows, fma) for rows in (1, 4))
     for name in SIGNATURES:
         family, code = name.rsplit("_", 1)
-        made = {"gemm": _gemm(types[code], fma), "gemv": _gemv(fma)}
-        found[name] = made.get(family) or _written(name, scope)
+        if family == "gemm":
+            found[name] = _gemm(types[code], fma)
+        else:
+            found[name] = _gemv(fma) if family == "gemv" else _written(name, scope)
     for tall in TALL.values():
         for shape in (f"{tall}x1", f"{tall}x2"):
             found["tile_" + shape] = _tile(tall, 1, fma)

@@ -21,13 +21,14 @@ _CHEAP = frozenset("f4 f8 i4 i8 u4 u8 b1 sq abs sqrt fmax fmin fma select one".s
 
 def memory_of(function: ast.FunctionDef) -> tuple[set[str], set[str]]:
     """Names of a kernel that each mean memory of its own: pointers that come in or that the heap
-    gives, and scratch, which has room for whole vectors."""
+    gives, tiles, and scratch, which has room for whole vectors."""
     given, scratch = {a.arg for a in function.args.args}, set[str]()
     for node in walk(function):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             call, name = node.value, node.targets[0].id
             made = getattr(call.func, "id", "") if isinstance(call, ast.Call) else ""
-            (given.add if made.startswith("heap_") else given.discard)(name)
+            own = made.startswith(("heap_", "slab_", "tile_"))
+            (given.add if own else given.discard)(name)
             (scratch.add if made.startswith("stack_") else scratch.discard)(name)
     return given, scratch
 

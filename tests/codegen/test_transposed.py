@@ -12,9 +12,10 @@ from passes.support import plan_of
 import accnp
 import accnp.numpy as jnp
 
-DTYPES = [np.float32, np.float64, np.int8, np.uint16, np.int32, np.int64, np.bool_, np.complex64]
+DTYPES = [np.float32, np.float64, np.int8, np.uint16, np.int32, np.int64, np.bool_, np.complex64,
+          np.complex128]  # fmt: skip
 CODES = {"float32": "f4", "float64": "f8", "int8": "i1", "uint16": "u2", "int32": "i4",
-         "int64": "i8", "bool": "b1", "complex64": "c8"}  # fmt: skip
+         "int64": "i8", "bool": "b1", "complex64": "c8", "complex128": "c16"}  # fmt: skip
 
 
 def numbers(shape, dtype=np.float32):
@@ -24,12 +25,14 @@ def numbers(shape, dtype=np.float32):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (16, 16), (5, 37), (16, 256), (9, 100)])
-def test_a_tile_is_transposed(dtype, rows, columns):
+@pytest.mark.parametrize("apart", [True, False], ids=["library", "inline"])
+def test_a_tile_is_transposed(dtype, rows, columns, apart):
+    name = f"transpose_{np.dtype(dtype).itemsize}" if apart else "transpose"
     source, out = numbers((columns, rows + 3), dtype), np.zeros((16, 256), dtype)
     text = f"""
 def kernel(lo, hi, a0, a1):
     tile = tile_{CODES[np.dtype(dtype).name]}()
-    transpose(tile, 256, at(a0, 2), {rows + 3}, {rows}, {columns})
+    {name}(tile, 256, at(a0, 2), {rows + 3}, {rows}, {columns})
     for r in range({rows}):
         for c in range({columns}):
             a1[r * 256 + c] = tile[r * 256 + c]
