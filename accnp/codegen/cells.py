@@ -52,6 +52,7 @@ from accnp.ir.kernel import Access, KernelSpec, dtype_code
 
 __all__ = ["generate_cells", "generate_chain", "named", "with_sizes"]
 
+EDGE = 8  # how many times the elements of an edge another cell has
 TASK = 1 << 16  # work of one task, in simple element operations
 
 
@@ -306,12 +307,22 @@ def _written(
     return launch.finish(tasks, work, [Room("room", between.aval.dtype, total)])
 
 
+def _elements(spec: KernelSpec) -> int:
+    return prod((*spec.outer, *spec.reduced, *spec.inner))
+
+
 def _alike(groups: Sequence[Sequence[KernelSpec]]) -> list[list[Generated]]:
-    """The texts of each group; those that share work by tiles are apart from those by rows."""
+    """The texts of each group; those that share work by tiles are apart from those by rows.
+
+    A narrow edge has the text of the cell beside it, which is long to compile: not written out, as
+    short axes are, and in tiles where that one is.
+    """
     found: list[list[Generated]] = []
+    most = max([_elements(spec) for specs in groups for spec in specs])
     for specs in groups:
         by_extent: dict[int, list[Generated]] = {}
-        for text in map(generate, specs):
+        for spec in specs:
+            text = generate(spec, edge=spec.form == "map" and _elements(spec) * EDGE <= most)
             by_extent.setdefault(text.extent, []).append(text)
         found += by_extent.values()
     return found

@@ -19,7 +19,7 @@ from accnp.codegen.generated import Generated, Room
 from accnp.codegen.kept import keep, kept_by
 from accnp.codegen.short import LANES, is_short, short_column, short_map, short_row
 from accnp.codegen.split import split
-from accnp.codegen.tiles import across, ask_ahead, tiled_map, tiled_row
+from accnp.codegen.tiles import LEAST, across, ask_ahead, tiled_map, tiled_row
 from accnp.codegen.writer import Writer
 from accnp.ir.kernel import (
     BLOCK,
@@ -38,9 +38,10 @@ _COMPARISON = re.compile(r"\{0\} (?:<=?|>=?|==|!=) \{1\}")
 _NUMBER = re.compile(r"(?<![\w{])\d")
 
 
-def generate(spec: KernelSpec, name: str = "kernel") -> Generated:
-    """Write the source of a kernel."""
-    return Emitter(spec, name).run()
+def generate(spec: KernelSpec, name: str = "kernel", edge: bool = False) -> Generated:
+    """Write the source of a kernel; that of an `edge` as if it were long, as what lies beside it
+    is."""
+    return Emitter(spec, name, edge).run()
 
 
 class Emitter:
@@ -48,9 +49,10 @@ class Emitter:
 
     ends: tuple[str, ...] = ("lo", "hi")  # arguments before the pointers
 
-    def __init__(self, spec: KernelSpec, name: str) -> None:
+    def __init__(self, spec: KernelSpec, name: str, edge: bool = False) -> None:
         self.spec = spec
         self.name = name
+        self.edge = edge
         self.w = Writer()
         self.out = Generated()
         self.arguments: list[str] = []
@@ -97,7 +99,7 @@ class Emitter:
 
     def form(self) -> None:
         """Write the body of the kernel."""
-        if is_short(self.spec):
+        if not self.edge and is_short(self.spec):
             self.literal = LANES
             SHORT_FORMS[self.spec.form](self)
         else:
@@ -247,8 +249,10 @@ class Emitter:
 
     def map(self) -> None:
         spec = self.spec
-        if spec.inner and (d := across(spec, self.of_inner[0], self.of_outer)) is not None:
-            return tiled_map(self, d)
+        if spec.inner:
+            d = across(spec, self.of_inner[0], self.of_outer, 2 if self.edge else LEAST)
+            if d is not None:
+                return tiled_map(self, d)
         self.prologue()
         for s in spec.row_head:
             self.statement(s, {}, {})

@@ -16,7 +16,17 @@ from accnp.codegen.folds import accumulator, combined, identity
 from accnp.codegen.short import LANES
 from accnp.ir.kernel import BLOCK, Access, KernelSpec, Phase, dtype_code
 
-__all__ = ["DEEP", "LINE", "WIDE", "across", "ask_ahead", "crossing", "tiled_map", "tiled_row"]
+__all__ = [
+    "DEEP",
+    "LEAST",
+    "LINE",
+    "WIDE",
+    "across",
+    "ask_ahead",
+    "crossing",
+    "tiled_map",
+    "tiled_row",
+]
 
 DEEP, WIDE = 16, 256  # a tile: DEEP * WIDE elements are kernels.blocks.TILE
 LEAST = LANES + 1  # shorter axes are left as they are
@@ -25,14 +35,14 @@ LINE = 64  # bytes of a cache line
 SOON = 2 * LINE  # what a walk down columns asks for ahead
 
 
-def across(spec: KernelSpec, inner: int, candidates: range) -> int | None:
+def across(spec: KernelSpec, inner: int, candidates: range, least: int = LEAST) -> int | None:
     """The axis along which most of the loads run that jump along the axis `inner`."""
     sizes = (*spec.outer, *spec.reduced, *spec.inner)
-    if sizes[inner] < LEAST:
+    if sizes[inner] < least:
         return None
     found = {}
     for d in candidates:
-        if sizes[d] >= LEAST:
+        if sizes[d] >= least:
             found[d] = len(crossing(spec, inner, d))
     best = max(found, key=lambda d: found[d], default=None)
     return best if best is not None and found[best] else None

@@ -8,11 +8,15 @@ value in each step and those of the memory that is read or written, or a reason.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Collection
 
 from accnp.runtime.syntax import walk
 
-__all__ = ["SMALL", "addends", "calls", "independent", "memory_of", "sizes_of", "weight"]
+__all__ = [
+    "LOOP", "SMALL", "addends", "calls", "independent", "memory_of", "mentions", "sizes_of",
+    "weight",
+]  # fmt: skip
 
 SMALL = 32  # instructions of a body that has a copy without mask, for whole vectors
 # Functions of a few instructions.
@@ -37,6 +41,17 @@ def sizes_of(function: ast.FunctionDef) -> set[str]:
     """Names of a kernel's arguments that nothing is assigned to: of whole numbers, what came in."""
     names = [n for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
     return {a.arg for a in function.args.args} - {n.id for n in names}
+
+
+LOOP = "for"  # what loops are counted under, which is no name
+
+
+def mentions(tree: ast.AST) -> Counter[str]:
+    """How often each name stands in a piece of syntax, and how many loops do."""
+    found = walk(tree)
+    names = Counter([x.id for x in found if isinstance(x, ast.Name)])
+    names[LOOP] = sum([isinstance(x, ast.For | ast.While) for x in found])
+    return names
 
 
 def calls(node: ast.For) -> bool:

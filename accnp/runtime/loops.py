@@ -15,7 +15,7 @@ from llvmlite import ir
 from numba.core import types
 
 from accnp.runtime.accesses import first_of
-from accnp.runtime.independent import SMALL, weight
+from accnp.runtime.independent import LOOP, SMALL, mentions, weight
 from accnp.runtime.streams import asked_of_whole, until_aligned
 from accnp.runtime.syntax import walk
 
@@ -71,30 +71,25 @@ def _first_aligned(loop: Any, start: Any, stop: Any) -> Any:
     stores = [s.targets[0] for s in loop.node.body if isinstance(s, ast.Assign)]
     stores = [t for t in stores if isinstance(t, ast.Subscript)]
     given = {a.arg for a in f.tree.args.args}
-    loops = [n for n in walk(f.tree) if isinstance(n, ast.For | ast.While)]
+    here = mentions(loop.node)
     apart = bool(stores)
     for t in stores:
         names = {n.id for n in walk(t.slice) if isinstance(n, ast.Name)}
         base = t.value.id if isinstance(t.value, ast.Name) else ""
         apart &= names & loop.assigned == {loop.index} and base in given
         # What is read again, or written by another loop, is better left in the caches.
-        apart &= _mentions(f.tree, base) == _mentions(loop.node, base)
+        apart &= f.mentions[base] == here[base]
     if not apart:
         return None
     loop.asked = f.asks_past(f.b)
     # Behind folds, rows that begin in the middle of a line are stored plainly: one more copy of the
     # body would be another 6 % of compiling.
-    if loop.asked is None or len(loops) != 2 - loop.flat:
+    if loop.asked is None or f.mentions[LOOP] != 2 - loop.flat:
         return None
     f.assign(loop.index, (types.int64, start))
     kind, place = f.pointer(stores[0])  # others mostly begin as their lines do, too
     size = 1 if kind is types.boolean else kind.bitwidth // 8
     return until_aligned(f.b, loop.asked, loop.n, size, place, start, stop)
-
-
-def _mentions(tree: ast.AST, name: str) -> int:
-    """How often a name stands in a piece of syntax."""
-    return sum([isinstance(x, ast.Name) and x.id == name for x in walk(tree)])
 
 
 def _rest(loop: Any, now: Any, limit: Any) -> None:

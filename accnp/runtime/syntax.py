@@ -47,11 +47,14 @@ def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
 def walk(tree: ast.AST) -> list[ast.AST]:
     """A node and what is below it, without operators and contexts."""
     found = [tree]
+    add = found.append
     for node in found:  # which grows meanwhile
         for field in _fields(type(node)):
             below = getattr(node, field)
-            if isinstance(below, list):
-                found += [n for n in below if isinstance(n, ast.AST)]
+            if type(below) is list:
+                for n in below:
+                    if isinstance(n, ast.AST):
+                        add(n)
             elif isinstance(below, ast.AST):
-                found.append(below)
+                add(below)
     return found

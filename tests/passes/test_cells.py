@@ -53,6 +53,31 @@ def test_cells_of_rolls_share_one_text():
     assert kernel.source.count("def ") == 2
 
 
+EDGES = {
+    "rows": lambda m, x: m.roll(x, 3, 0) * 2 + x,
+    "columns": lambda m, x: m.roll(x, -3, 1) * 2 + x,
+    "beside what lies across": lambda m, x: m.roll(x * 2, 3, 0) + m.tanh(x.T),
+    "columns of that": lambda m, x: m.roll(x * 2, 4, 1) + m.tanh(x.T),
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_narrow_edges_have_the_text_of_what_they_are_cut_from(name):
+    """Written out as short axes are, they took as long to compile as the rest, or longer."""
+    x = np.linspace(-1, 1, 64 * 64, dtype=np.float32).reshape(64, 64) ** 3
+    f = jnp.jit(lambda x: EDGES[name](jnp, x))
+    (kernel,) = jnp.inspect(f)(x).kernels
+    assert kernel.source.count("def ") == 2
+    np.testing.assert_allclose(f(x), EDGES[name](np, x), rtol=1e-6, atol=1e-6)
+
+
+def test_parts_that_are_all_short_are_written_out():
+    x = np.ones((64, 2), np.float32)
+    f = jnp.jit(lambda x: jnp.concatenate([x * 2, x + 1, x - 1], 1) * 3)
+    (kernel,) = jnp.inspect(f)(x).kernels
+    assert "for j in" not in kernel.source
+
+
 def test_another_shape_of_a_cut_space_compiles_nothing():
     f = jnp.jit(lambda x: jnp.roll(x, 1, 0) * jnp.pad(x, 1, mode="edge")[2:, 2:])
     f(X)
