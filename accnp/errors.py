@@ -440,7 +440,7 @@ def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except Exception as error:
-            if type(error) is KeyArrayError and wrapper.__module__.startswith("accnp."):
+            if type(error) is KeyArrayError and _home(wrapper).startswith("accnp."):
                 found = of_keys(wrapper.__qualname__, function, args, kwargs)
                 if found is not NotImplemented:
                     return found
@@ -451,6 +451,11 @@ def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
             raise
 
     return wrapper
+
+
+def _home(function: Callable[..., object]) -> str:
+    """The module of a function; what is made by `exec` without a module's name has None there."""
+    return getattr(function, "__module__", None) or ""
 
 
 def _name_callee(error: TypeError, function: Callable[..., object], name: str) -> None:
@@ -476,7 +481,7 @@ def _name_called(error: Exception, wrapper: Callable[..., object]) -> None:
     said = getattr(error, "_function", None)
     if said is None:
         said = error._function = name  # type: ignore[attr-defined]
-    home = getattr(wrapper, "__module__", "")
+    home = _home(wrapper)
     if said == name or name.startswith("_") or home.startswith(_CALLERS):
         return
     while tb is not None:
@@ -484,7 +489,7 @@ def _name_called(error: Exception, wrapper: Callable[..., object]) -> None:
             return
         tb = tb.tb_next
     text = error.args[0] if error.args else None
-    lead = re.match(rf"([a-z.]+\.)?{said}(?=:| got | requires | does not )", str(text))
+    lead = re.match(rf"([a-z.]+\.)?{re.escape(said)}(?=:| got | requires | does not )", str(text))
     if lead and isinstance(text, str) and home.startswith("accnp."):
         family = "random." if home.startswith("accnp.api.sampling") else ""
         error.args = (f"{family}{name}{text[lead.end() :]}", *error.args[1:])

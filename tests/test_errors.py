@@ -9,6 +9,7 @@ import jax
 import numpy
 import pytest
 
+import accnp
 from accnp import dtypes, errors, pytree
 
 # `accnp.config` is the switches themselves; the module behind it is asked for by name.
@@ -124,6 +125,12 @@ def test_refused_keywords_name_the_public_function(module, name):
     function = getattr(importlib.import_module(f"accnp.{module}"), name)
     with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected keyword argument 'axes'"):
         function(numpy.ones(3), axes=0)
+
+
+def test_functions_without_a_module_keep_their_errors():
+    made = eval("lambda x: x.nope", {})  # its `__module__` is None
+    with pytest.raises(AttributeError, match="nope"):
+        accnp.vmap(made)(accnp.ones(3))
 
 
 def test_boundary_nests():
