@@ -160,7 +160,7 @@ def site_text(node: Node) -> str:
 
 def has_effect(op: Op, params: dict[str, Any]) -> bool:
     """Whether an operation, or one in the programs that it holds, has an effect."""
-    if op.kind not in CALLS:
+    if op.effect or op.kind not in CALLS:
         return op.effect
     for value in params.values():
         for program in value if isinstance(value, tuple) else (value,):

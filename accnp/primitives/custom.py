@@ -18,7 +18,7 @@ from accnp.ir.graph import Graph, build, interpret
 from accnp.ir.node import Node, items
 from accnp.ir.op import ZERO, Op, o, register
 from accnp.ir.trace import EffectsOf, state
-from accnp.primitives.control import call, keep, spread
+from accnp.primitives.control import call, instantiate, keep, spread
 from accnp.primitives.kinds import broadcast_to
 
 __all__ = ["JvpRule", "VjpRule", "boundary", "ruled"]
@@ -29,12 +29,12 @@ Nodes = list[Node]
 class _Rule:
     """What the rules share: one run serves all results of one call."""
 
-    __slots__ = ("effects", "last", "name", "shown")
+    __slots__ = ("last", "name", "owner", "shown")
 
     def __init__(self, name: str, shown: dict[str, Any] | None = None) -> None:
         self.name = name
         self.shown = shown or {}  # what jaxprs show of it, beside the name
-        self.effects: EffectsOf | None = None  # of the function
+        self.owner: EffectsOf | None = None  # of the function's effects
         self.last: tuple[Any, Any] = (None, None)
 
     def once(self, key: Sequence[Node | None], run: Callable[[], Any]) -> Any:
@@ -112,7 +112,7 @@ def boundary(
         op = "custom_jvp_program" if isinstance(rule, JvpRule) else "custom_vjp_program"
         params = {"call_jaxpr": graph, "num_consts": len(consts), "rule": rule}
         return call(op, [*consts, *xs], params)
-    rule.effects = effects
+    rule.owner = effects
     return [_mark(rule, y, xs, i) for i, y in enumerate(outs)]
 
 
@@ -190,7 +190,7 @@ def _batch(make: Callable[..., Any]) -> Callable[..., Any]:
         # All results of one call share one batched rule.
         key = [None, *xs[1:]]
         wide = rule.once(key, lambda: make(rule, size, list(flags[1:]), tools))
-        wide.effects = rule.effects
+        wide.owner = rule.owner
         return [_mark(wide, y, xs[1:], params["index"])], [True]
 
     return batch
@@ -281,6 +281,15 @@ def _tangent_transpose(cts: Sequence[Any], xs: Sequence[Any], params: dict, tool
     return [None] * n + keep(params["live"], found)
 
 
+def _tangent_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
+    """It is linear in the tangents, and nothing is known of it by the residuals."""
+    n = params["n_res"]
+    if any(t is not None for t in ts[:n]):
+        raise TypeError(_FORWARD)
+    moved = [instantiate(t, x) for x, t in zip(xs[n:], ts[n:], strict=True)]
+    return items(y), list(items(o.custom_vjp_tangent(*xs[:n], *moved, **params)))
+
+
 def _no_value(*_: Any, **__: Any) -> Any:
     raise TypeError(_FORWARD)
 
@@ -296,15 +305,18 @@ register(
         batch=_batch(_batched_vjp),
     )
 )
+# It stands in linear programs, for its transpose. Elsewhere it is an effect, so that forward mode
+# is refused where it is asked for, and not once somebody looks.
 register(
     Op(
         "custom_vjp_tangent",
         "call",
         lambda *_, avals, **__: avals,
         numpy=_no_value,
-        jvp=_no_jvp,
+        jvp=_tangent_jvp,
         transpose=_tangent_transpose,
         batch=_no_value,
+        effect=True,
     )
 )
 

@@ -23,7 +23,7 @@ from accnp.primitives.control import (
 )
 from accnp.primitives.dependence import fixed_point
 
-__all__ = ["EACH"]
+__all__ = ["EACH", "no_way_back"]
 
 
 def _while_params(cond: Graph, body: Graph, cond_n: int, body_n: int) -> dict[str, Any]:
@@ -88,7 +88,12 @@ def _while_linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
 
 
 def _while_transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
-    raise ValueError(
+    raise no_way_back()
+
+
+def no_way_back() -> ValueError:
+    """The refusal of reverse mode through a loop that goes on for as long as a condition holds."""
+    return ValueError(
         "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with "
         "traced bounds, since nobody knows how many steps to go back; use lax.scan, or "
         "lax.fori_loop with bounds known when tracing, or forward mode (jvp, jacfwd)"

@@ -76,7 +76,7 @@ def _run(graph: Graph, inputs: Sequence[Node]) -> list[Node]:
     What a function with a derivative rule of its own prints is left to the rule, if that is used.
     """
     env: dict[int, Any] = {id(x): new for x, new in zip(graph.inputs, inputs, strict=True)}
-    owners = [getattr(n.params.get("rule"), "effects", None) for n in graph.nodes]
+    owners = [getattr(n.params.get("rule"), "owner", None) for n in graph.nodes]
     held: dict[EffectsOf, list[Node]] = {owner: [] for owner in owners if owner is not None}
     for node, rule in zip(graph.nodes, owners, strict=True):
         state.site = node.site

@@ -103,7 +103,7 @@ def _once(owner: Trace, node: Node, y: Node, start: int, again: bool, live: bool
     if len(owner.effects) > start + 1 and owner.effects[start] is y:
         del owner.effects[start]
     gone = [] if again else [node]
-    if live and isinstance(mine := getattr(node.params.get("rule"), "effects", None), EffectsOf):
+    if live and isinstance(mine := getattr(node.params.get("rule"), "owner", None), EffectsOf):
         gone += [n for n in owner.effects[:start] if mine.have(n)]
     if len(owner.effects) > start or len(gone) > 1 - again:
         owner.supersede(gone, start)

@@ -18,6 +18,7 @@ from accnp.ir.op import CALLS
 from accnp.ir.trace import Trace
 from accnp.primitives.dependence import results_depend
 from accnp.primitives.kinds import zeros_like_aval
+from accnp.primitives.loops import no_way_back
 from accnp.transforms.varying import settled
 from accnp.transforms.walk import dependents, nodes_within
 
@@ -37,8 +38,8 @@ def separate(
         return chain, leaves, outputs
     for node in chain:
         if node.op.name == "while" and has_effect(node.op, node.params):
-            # With a reverse rule in it: its values cannot be had, and it has no transpose anyway.
-            node.op.transpose((), node.inputs, node.params, tools)  # type: ignore[misc]
+            # There is a reverse rule in it, whose tangent cannot be had apart.
+            raise no_way_back()
     with Trace("linear") as inner:
         places = [arg(x.aval, inner) for x in leaves]
         settled(places, leaves)

@@ -397,6 +397,7 @@ def test_reverse_rules_in_loops_whose_tangents_are_not_used(lib: Any, wrap: str)
     for kind, used in (
         (ValueError, how(lib.grad(lambda x: looped(x)[1]))),
         (ValueError, how(lib.grad(lambda x: lib.jit(looped)(x)[1]))),
+        (ValueError, lib.make_jaxpr(lib.grad(lambda x: looped(x)[1]))),
         (TypeError, how(lambda x: lib.linearize(lambda x: looped(x)[1], x)[1](1.0))),
         (TypeError, how(lambda x: lib.jvp(looped, (x,), (1.0,)))),
     ):
