@@ -17,8 +17,8 @@ from typing import Any, ParamSpec, TypeVar
 from accnp.errors import UnexpectedTracerError
 
 __all__ = [
-    "EffectsOf", "Trace", "current", "held_effects", "innermost", "join", "own_effects",
-    "own_lines", "sets_site", "state", "tracing", "untraced",
+    "EffectsOf", "Trace", "current", "held_effects", "innermost", "join", "noted_writes",
+    "own_effects", "own_lines", "sets_site", "state", "tracing", "untraced",
 ]  # fmt: skip
 
 
@@ -34,6 +34,9 @@ class _State(threading.local):
         # A jaxpr is being made: traces keep what they record, named functions are calls.
         self.held: list[Any] | None = None  # effects that wait for a decision
         self.within: EffectsOf | None = None  # the function with a rule that is being run
+        self.written: dict[int, Any] | None = (
+            None  # references it wrote to: (place, what was there)
+        )
         self.site: Any = None  # the user's line that what is recorded belongs to, if it is known
         self.named = False
         self.varying: Any = None  # a part of a mesh is traced: what differs between the parts
@@ -189,6 +192,19 @@ def own_effects() -> Iterator[EffectsOf]:
             yield owner
     finally:
         state.within = before
+
+
+@contextlib.contextmanager
+def noted_writes() -> Iterator[dict[int, Any]]:
+    """List the references that a function writes to, with what was in them before."""
+    outer, found = state.written, {}
+    state.written = found
+    try:
+        yield found
+    finally:
+        state.written = outer
+        if outer is not None:
+            outer.update({k: x for k, x in found.items() if k not in outer})
 
 
 @contextlib.contextmanager

@@ -303,3 +303,80 @@ def test_numbers_out_of_bounds(m):
 def test_a_reference_is_a_finite_sequence():
     ref = accnp.new_ref(accnp.numpy.arange(3.0))
     assert [float(x) for x in ref] == [0, 1, 2] == np.asarray(ref).tolist()
+
+
+def _adds_to_argument(m, n, how):
+    """A function with a reverse rule that adds its argument to a reference which it gets."""
+
+    @m.custom_vjp
+    def f(x, ref):
+        ref[...] = ref[...] + x
+        return x * 2
+
+    def fwd(x, ref):
+        ref[...] = ref[...] + x
+        return x * 2, ref[...]
+
+    f.defvjp(fwd, lambda kept, ct: (ct * kept, None))
+    ref = m.new_ref(n.float32(1))
+    y = how(lambda x: f(x, ref))
+    return y, ref[...]
+
+
+def _adds_to_outer(m, n, how):
+    ref = m.new_ref(n.float32(1))
+
+    @m.custom_vjp
+    def f(x):
+        ref[...] += x
+        return x * 2
+
+    def fwd(x):
+        ref[...] += x
+        return x * 2, None
+
+    f.defvjp(fwd, lambda _, ct: (ct * 5,))
+    return how(f), ref[...]
+
+
+def _notes_cotangents(m, n, how):
+    """The backward rule writes what arrives to a reference that the function got."""
+    ref = m.new_ref(n.float32(0))
+
+    @m.custom_vjp
+    def f(x, ref):
+        return x
+
+    def bwd(ref, ct):
+        ref[...] = ct
+        return ct, None
+
+    f.defvjp(lambda x, ref: (x, ref), bwd)
+    return how(lambda x: n.sin(f(x, ref)) * 2), ref[...]
+
+
+@pytest.mark.parametrize("way", ["value", "grad", "value and grad"])
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("program", [_adds_to_argument, _adds_to_outer, _notes_cotangents])
+def test_functions_with_reverse_rules_take_references(program, jitted, way):
+    def run(m, n):
+        wrap = {"value": lambda f: f, "grad": m.grad, "value and grad": m.value_and_grad}[way]
+        whole = lambda x: program(m, n, lambda f: wrap(f)(x))  # noqa: E731
+        return (m.jit(whole) if jitted else whole)(np.float32(3))
+
+    want, got = run(jax, jax.numpy), run(accnp, accnp.numpy)
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-6)
+
+
+def test_a_forward_rule_gets_a_reference_and_one_of_zeros_as_its_tangent():
+    ref, seen = accnp.new_ref(accnp.float32(4)), []
+    f = accnp.custom_jvp(lambda x, ref: x * ref[...])
+
+    def rule(primals, tangents):
+        seen.append((float(primals[1][...]), float(tangents[1][...])))
+        return f(*primals), tangents[0] * 7
+
+    f.defjvp(rule)
+    assert float(accnp.grad(lambda x: f(x, ref))(2.0)) == 7
+    assert seen == [(4.0, 0.0)]

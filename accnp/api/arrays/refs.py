@@ -15,7 +15,7 @@ from accnp.api.arguments.convert import as_node
 from accnp.api.arguments.values import node_of
 from accnp.api.arrays.creation import zeros
 from accnp.api.arrays.ref_parts import At, Part, Slice, ds, read, updated
-from accnp.api.flow.bodies import Held, Reference
+from accnp.api.flow.bodies import Held, Reference, write
 from accnp.array import Array, wrap
 from accnp.errors import UnexpectedTracerError, api_boundary
 from accnp.ir.aval import Aval, make_aval
@@ -300,7 +300,7 @@ def swap(ref: Any, idx: Any, value: Any, _function_name: str = "ref_swap") -> Ar
     place = ref.place(_function_name)
     before = read(place.content, idx)
     value = _fitting(place.content, value, _function_name)
-    place.content = updated(place.content, idx, value, "set")
+    write(place, updated(place.content, idx, value, "set"))
     return before
 
 
@@ -359,7 +359,7 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
         return
     place = ref.place("ref.addupdate")
     value = _fitting(place.content, x, "ref.addupdate")
-    place.content = updated(place.content, idx, value, "add")
+    write(place, updated(place.content, idx, value, "add"))
 
 
 @api_boundary

@@ -24,6 +24,7 @@ from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ir.trace import own_lines
 from accnp.primitives.custom import JvpRule, boundary
+from accnp.primitives.kinds import zeros_like_aval
 from accnp.pytree import flatten_arrays, tree_flatten, tree_unflatten
 from accnp.transforms.walk import inexact
 
@@ -141,8 +142,9 @@ def _rule(
             tangent_value(t, x.aval, symbolic)
             for t, x in zip(tangents[:n], primals[:n], strict=True)
         ]
-        with own_lines():
-            result = jvp(*call.fixed(primals), call.dynamic(leaves), call.dynamic(ts))
+        with own_lines(), call.once_more():
+            moved = call.dynamic(ts, _still)
+            result = jvp(*call.fixed(primals), call.dynamic(leaves), moved)
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeError(
                 f"{shown} must produce a pair (list or tuple of length two) representing primal "
@@ -162,6 +164,11 @@ def _rule(
         return made, [_tangent(t, a, name) for t, a in zip(t_out, types, strict=True)]
 
     return JvpRule(name, fn, {"jvp": name_of(jvp), "symbolic_zeros": symbolic})
+
+
+def _still(ref: Any) -> Any:
+    """The tangent of a reference: one of zeros."""
+    return ref.here(wrap(zeros_like_aval(ref.content._node.aval)))
 
 
 def _tangent(t: Any, x: Any, name: str) -> Node | None:

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, wrap
-from accnp.api.flow.bodies import close
+from accnp.api.flow.bodies import Reference, close
 from accnp.array import Array
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node, perform
 from accnp.ir.op import o
-from accnp.ir.trace import EffectsOf, own_effects, state
+from accnp.ir.trace import EffectsOf, noted_writes, own_effects, state
 from accnp.primitives.kinds import zeros_like_aval
 from accnp.primitives.unrolled import differentiated
 from accnp.pytree import flatten_arrays, map_arrays, tree_unflatten
@@ -187,12 +187,13 @@ class RuleCall:
     """One call of a function with a custom rule.
 
     Its nodes are the leaves of the differentiable arguments, then the arrays among those of the
-    others, detached, so that a rule that runs in another trace gets them there.
+    others, detached, so that a rule that runs in another trace gets them there. References among
+    the arguments are no nodes: functions and rules get them as they are.
     """
 
     __slots__ = (
-        "_fixed", "_fixed_tree", "args", "avals", "count", "effects", "nodes", "places", "program",
-        "tree",
+        "_fixed", "_fixed_tree", "_written", "args", "avals", "count", "effects", "nodes", "places",
+        "program", "refs", "tree",
     )  # fmt: skip
 
     effects: EffectsOf | None
@@ -203,7 +204,9 @@ class RuleCall:
         self.args = args
         self.places = [i for i in range(len(args)) if i not in fixed]
         leaves, self.tree = flatten_arrays(tuple(args[i] for i in self.places))
-        self.nodes = [as_node(x, name) for x in leaves]
+        self.refs: dict[int, Any] = {i: x for i, x in enumerate(leaves) if isinstance(x, Reference)}
+        self._written: dict[int, Any] = {}
+        self.nodes = [as_node(x, name) for x in leaves if not isinstance(x, Reference)]
         self.count = len(self.nodes)
         self.avals = [n.aval for n in self.nodes]
         others, self._fixed_tree = flatten_arrays(tuple(args[i] for i in fixed))
@@ -211,9 +214,20 @@ class RuleCall:
         self._fixed = [None if type(x) is Array else (x,) for x in others]
         self.nodes += [o.detach(x._node) for x in others if type(x) is Array]
 
-    def dynamic(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the differentiable arguments made of these leaves."""
+    def dynamic(self, leaves: Sequence[Any], ref: Callable[[Any], Any] | None = None) -> Any:
+        """Return the differentiable arguments made of these leaves; `ref` says what stands for a
+        reference."""
+        if self.refs:
+            given = iter(leaves)
+            leaves = [
+                next(given) if (r := self.refs.get(i)) is None else r if ref is None else ref(r)
+                for i in range(self.count + len(self.refs))
+            ]
         return tree_unflatten(self.tree, leaves)
+
+    def arrays(self, flat: Sequence[Any]) -> list[Any]:
+        """Leave out what stands at the places of references."""
+        return [x for i, x in enumerate(flat) if i not in self.refs]
 
     def fixed(self, nodes: Sequence[Node]) -> tuple[Any, ...]:
         """Return the other arguments; `nodes` are all those of the call."""
@@ -221,9 +235,14 @@ class RuleCall:
         leaves = [wrap(next(arrays)) if x is None else x[0] for x in self._fixed]
         return tree_unflatten(self._fixed_tree, leaves)
 
-    def whole(self, leaves: Sequence[Any], nodes: Sequence[Node]) -> list[Any]:
+    def whole(
+        self,
+        leaves: Sequence[Any],
+        nodes: Sequence[Node],
+        ref: Callable[[Any], Any] | None = None,
+    ) -> list[Any]:
         """Return all arguments, with these leaves for the differentiable ones."""
-        dynamic, fixed = iter(self.dynamic(leaves)), iter(self.fixed(nodes))
+        dynamic, fixed = iter(self.dynamic(leaves, ref)), iter(self.fixed(nodes))
         return [next(dynamic) if i in self.places else next(fixed) for i in range(len(self.args))]
 
     def run(self, fun: Callable[..., Any]) -> tuple[list[Node], Any]:
@@ -237,13 +256,29 @@ class RuleCall:
             return self._recorded(fun)
         detached = [wrap(o.detach(n)) for n in self.nodes[: self.count]]
         under = any(x.trace is not None and x.trace.active for x in self.nodes)
-        with own_effects() if under else contextlib.nullcontext() as self.effects:
+        with contextlib.ExitStack() as stack:
+            if under:
+                self.effects = stack.enter_context(own_effects())
+                self._written = stack.enter_context(noted_writes())
             leaves, tree = flatten_arrays(fun(*self.whole(detached, self.nodes)))
         held = [] if self.effects is None else self.effects.held
         if held and not differentiated(self.nodes[: self.count]):
             for node in held:
                 perform(node)
         return [as_node(x, name_of(fun)) for x in leaves], tree
+
+    @contextlib.contextmanager
+    def once_more(self) -> Iterator[None]:
+        """Run the rule that stands for the function. What the function has written to references
+        stays: the rule finds what was there before, and does not write there once more."""
+        now = [(place, place.content) for place, _ in self._written.values()]
+        for place, content in self._written.values():
+            place.content = content
+        try:
+            yield
+        finally:
+            for place, content in now:
+                place.content = content
 
     def _recorded(self, fun: Callable[..., Any]) -> tuple[list[Node], Any]:
         tree: Any = None

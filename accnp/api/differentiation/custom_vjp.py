@@ -214,10 +214,12 @@ def _rule(
 
     def forward(primals: list[Node], perturbed: Sequence[bool]) -> Any:
         leaves: list[Any] = [wrap(x) for x in primals[: call.count]]
+        ref = None
         if symbolic:
             leaves = [CustomVJPPrimal(x, p) for x, p in zip(leaves, perturbed, strict=False)]
-        with own_lines():
-            result = fwd(*call.whole(leaves, primals))
+            ref = _unperturbed
+        with own_lines(), call.once_more():
+            result = fwd(*call.whole(leaves, primals, ref))
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeError(
                 f"{shown} must produce a pair (list or tuple of length two) where the first "
@@ -252,6 +254,10 @@ def _rule(
     return VjpRule(name, forward, backward, names)
 
 
+def _unperturbed(ref: Any) -> CustomVJPPrimal:
+    return CustomVJPPrimal(ref, False)
+
+
 def _is_none(x: Any) -> bool:
     return x is None
 
@@ -264,7 +270,7 @@ def _cotangents(result: Any, call: RuleCall) -> list[Node | None]:
     try:
         if not isinstance(result, tuple):
             raise ValueError("not a tuple")
-        flat = broadcast_prefix(result, dummy, _is_none)
+        flat = call.arrays(broadcast_prefix(result, dummy, _is_none))
     except ValueError:
         raise TypeError(
             "Custom VJP bwd rule must produce an output with the same container (pytree) structure "
@@ -272,7 +278,7 @@ def _cotangents(result: Any, call: RuleCall) -> list[Node | None]:
             "length equal to the number of arguments to the primal function, but got bwd output "
             f"structure {tree_structure(result)} for primal input structure {call.tree.shown()}."
         ) from None
-    paths = [keystr(path) for path, _ in tree_flatten_with_path(dummy)[0]]
+    paths = call.arrays([keystr(path) for path, _ in tree_flatten_with_path(dummy)[0]])
     out: list[Node | None] = []
     for ct, a, path in zip(flat, call.avals, paths, strict=True):
         if ct is None or not inexact(a.dtype) or getattr(ct, "dtype", None) == float0:

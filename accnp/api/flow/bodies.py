@@ -19,10 +19,30 @@ from accnp.pytree import PyTreeDef, flatten_arrays
 from accnp.trace_fn import function_place, trace
 
 __all__ = [
-    "Body", "Held", "Loop", "Reference", "as_leaves", "carried", "check_branches", "check_carry",
-    "check_result", "close", "forwarded", "promoted", "record_body", "ref_contents", "refs_of",
-    "row_refs", "same_type", "set_refs", "type_text", "values", "with_inputs", "with_refs",
+    "Body",
+    "Held",
+    "Loop",
+    "Reference",
+    "as_leaves",
+    "carried",
+    "check_branches",
+    "check_carry",
+    "check_result",
+    "close",
+    "forwarded",
+    "promoted",
+    "record_body",
+    "ref_contents",
+    "refs_of",
+    "row_refs",
+    "same_type",
+    "set_refs",
+    "type_text",
+    "values",
+    "with_inputs",
+    "with_refs",
     "without_refs",
+    "write",
 ]  # fmt: skip
 
 
@@ -168,7 +188,14 @@ def ref_contents(refs: Sequence[Any], name: str) -> list[Node]:
 def set_refs(refs: Sequence[Any], nodes: Sequence[Node], name: str) -> None:
     """Put what a loop or a branch made of references' contents into them."""
     for ref, node in zip(refs, nodes, strict=True):
-        ref.place(name).content = wrap(node)
+        write(ref.place(name), wrap(node))
+
+
+def write(place: Any, content: Any) -> None:
+    """Put an array into a reference, or into what stands for it in a body."""
+    if state.written is not None:
+        state.written.setdefault(id(place), (place, place.content))
+    place.content = content
 
 
 def values(spec: PyTreeDef, nodes: Sequence[Node]) -> Any:
