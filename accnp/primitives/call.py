@@ -62,13 +62,15 @@ def _transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
     live = tuple(ct is not None for ct in cts)
     fixed = [not f for f in linear]
     graph = params["jaxpr"]
-    key: Any = ("jit transpose", linear, live)
+    given = keep(live, cts)
+    avals = tuple([ct.aval for ct in given])
+    key: Any = ("jit transpose", linear, live, avals)
     if key not in graph.extra:
         order = [*keep(fixed, range(len(xs))), *keep(linear, range(len(xs)))]
         turned = reorder(graph, order)
         turned = with_outputs(turned, keep(live, turned.outputs))
-        graph.extra[key] = tools.transpose_graph(turned, sum(fixed))
-    made = _call(graph.extra[key], [*keep(fixed, xs), *keep(live, cts)], params)
+        graph.extra[key] = tools.transpose_graph(turned, sum(fixed), avals)
+    made = _call(graph.extra[key], [*keep(fixed, xs), *given], params)
     return spread(linear, made)
 
 

@@ -45,7 +45,7 @@ def _complex_infer(a: Aval, b: Aval) -> Aval:
             f"complex: needs two float32 or two float64, got {a.dtype.name}, {b.dtype.name}"
         )
     wide = np.dtype(np.complex64 if a.dtype.itemsize == 4 else np.complex128)
-    return make_aval(map_shape("complex", (a, b)), wide)
+    return make_aval(map_shape("complex", (a, b)), wide, a.weak_type and b.weak_type)
 
 
 map_op(

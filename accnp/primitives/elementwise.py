@@ -35,6 +35,11 @@ def like(x: Node, value: Any) -> Node:
     return full((), value, x.aval.dtype, x.aval.weak_type)
 
 
+def const(x: Node, value: Any) -> Node:
+    """The same for slopes: its type is strong where x has axes, as jax's constants are there."""
+    return full((), value, x.aval.dtype, x.aval.weak_type and not x.aval.shape)
+
+
 def _both(rule: Any) -> tuple[Any, Any]:
     return rule, rule
 
@@ -46,9 +51,18 @@ add = binary(
     _both(lambda t, y, a, b: t), transpose=lambda ct, a, b: (ct, ct),
 )  # fmt: skip
 # The sum of parts of one tangent or cotangent.
+_total = map_infer("add_any", "same", "biufc")
+
+
+def _add_any_infer(a: Aval, b: Aval) -> Aval:
+    """The weak flag is that of the part which came first, as in jax."""
+    y = _total(a, b)
+    return y if y.weak_type == a.weak_type else make_aval(y.shape, y.dtype, a.weak_type)
+
+
 add_any = binary(
     "add_any", "biufc", np.add, {"b": "{0} or {1}", "": "{0} + {1}"},
-    _both(lambda t, y, a, b: t), transpose=lambda ct, a, b: (ct, ct),
+    _both(lambda t, y, a, b: t), transpose=lambda ct, a, b: (ct, ct), infer=_add_any_infer,
 )  # fmt: skip
 sub = binary(
     "sub", NUMERIC, np.subtract, "{0} - {1}",
@@ -85,7 +99,10 @@ rem = binary(
 def _pow_wrt_exponent(t: Node, y: Node, a: Node, b: Node) -> Node:
     # At a == 0 the logarithm is that of 1, so that the derivative of 0**b is 0 and not nan.
     safe = o.select_n(o.eq(a, like(a, 0)), a, like_full(a, 1))
-    return o.mul(t, o.mul(o.log(safe), y))
+    slope = o.mul(t, o.mul(o.log(safe), y))
+    if not slope.aval.weak_type:
+        return slope
+    return o.convert_element_type(slope, new_dtype=slope.aval.dtype, weak_type=False)
 
 
 def _pow_infer(a: Aval, b: Aval) -> Aval:
@@ -109,7 +126,8 @@ def _pow_wrt_base(t: Node, y: Node, a: Node, b: Node) -> Node:
         # a ** 0 is 1 for every a, infinite ones too.
         value = o.select_n(is_zero, value, like_full(value, 0))
         return o.mul(t, spread(value, shape))
-    return o.mul(t, o.mul(b, o.pow(a, o.sub(b, like(b, 1)))))
+    slope = o.mul(b, o.pow(a, o.sub(b, full((), 1, b.aval.dtype))))  # of a strong type, as jax's
+    return o.mul(t, slope)
 
 
 map_op(
@@ -157,14 +175,14 @@ unary(
     lambda t, x_y, x, *, y: (
         like_full(t, 0) if y == 0
         else o.mul(t, like(x, 1)) if y == 1
-        else o.mul(t, o.mul(like(x, y), x if y == 2 else o.integer_pow(x, y=y - 1)))
+        else o.mul(t, o.mul(const(x, y), x if y == 2 else o.integer_pow(x, y=y - 1)))
     ), cost=3, infer=_ipow_infer,
 )  # fmt: skip
 neg = unary("neg", NUMERIC, q(np.negative), "-{0}", lambda t, y, x: o.neg(t),
             transpose=lambda ct, x: (o.neg(ct),))  # fmt: skip
 unary("sign", NUMERIC, ref.sign, "sign({0})", ZERO)
 unary("square", NUMERIC, q(np.square), "sq({0})",
-      lambda t, y, x: o.mul(t, o.mul(like(x, 2), x)))  # fmt: skip
+      lambda t, y, x: o.mul(t, o.mul(const(x, 2), x)))  # fmt: skip
 
 
 def _abs_jvp(t: Node, y: Node, x: Node) -> Node:
@@ -293,7 +311,7 @@ unary(
 
 unary("exp", INEXACT, q(np.exp), "exp({0})", lambda t, y, x: o.mul(t, y), cost=15)
 unary("exp2", INEXACT, q(np.exp2), "exp2({0})",
-      lambda t, y, x: o.mul(like(x, np.log(2)), o.mul(t, y)), cost=15)  # fmt: skip
+      lambda t, y, x: o.mul(const(x, np.log(2)), o.mul(t, y)), cost=15)  # fmt: skip
 unary(
     "expm1",
     INEXACT,
@@ -316,18 +334,20 @@ unary(
     INEXACT,
     q(np.sqrt),
     "sqrt({0})",
-    lambda t, y, x: o.mul(t, o.div(like(x, 0.5), y)),
+    lambda t, y, x: o.mul(t, o.div(const(x, 0.5), y)),
     cost=6,
 )
 unary("rsqrt", INEXACT, ref.rsqrt, "rsqrt({0})",
-      lambda t, y, x: o.mul(t, o.mul(like(x, -0.5), o.div(y, x))), cost=8)  # fmt: skip
+      lambda t, y, x: o.mul(t, o.mul(const(x, -0.5), o.div(y, x))), cost=8)  # fmt: skip
 unary(
     "log_base", FLOAT, lambda x, *, base: q(np.log2 if base == 2 else np.log10)(x),
     lambda p: f"log{p['base']}({{0}})",
     lambda t, y, x, *, base: o.div(t, o.mul(x, like(x, np.log(base)))), cost=25,
 )  # fmt: skip
-unary("cbrt", FLOAT, q(np.cbrt), "cbrt({0})",
-      lambda t, y, x: o.mul(t, o.mul(like(x, 1 / 3), o.integer_pow(y, y=-2))), cost=20)  # fmt: skip
+unary(
+    "cbrt", FLOAT, q(np.cbrt), "cbrt({0})",
+    lambda t, y, x: o.mul(t, o.mul(const(x, 1 / 3), o.integer_pow(y, y=-2))), cost=20,
+)  # fmt: skip
 binary("exp_difference", FLOAT, ref.exp_difference, "exp_difference({0}, {1})",
        (lambda t, y, x, top: o.mul(t, y), lambda t, y, x, top: o.neg(o.mul(t, y))),
        cost=20)  # fmt: skip
@@ -396,19 +416,19 @@ unary("mish", FLOAT, ref.mish, "mish({0})", _mish_slope, cost=25)
 unary("sin", INEXACT, q(np.sin), "sin({0})", lambda t, y, x: o.mul(t, o.cos(x)), cost=20)
 unary("cos", INEXACT, q(np.cos), "cos({0})", lambda t, y, x: o.neg(o.mul(t, o.sin(x))), cost=20)
 unary("tan", INEXACT, q(np.tan), "tan({0})",
-      lambda t, y, x: o.mul(t, o.add(like(y, 1), o.square(y))), cost=25)  # fmt: skip
+      lambda t, y, x: o.mul(t, o.add(const(y, 1), o.square(y))), cost=25)  # fmt: skip
 unary("asin", INEXACT, q(np.arcsin), "asin({0})",
-      lambda t, y, x: o.mul(t, o.rsqrt(o.sub(like(x, 1), o.square(x)))), cost=25)  # fmt: skip
+      lambda t, y, x: o.mul(t, o.rsqrt(o.sub(const(x, 1), o.square(x)))), cost=25)  # fmt: skip
 unary(
     "acos",
     INEXACT,
     q(np.arccos),
     "acos({0})",
-    lambda t, y, x: o.mul(t, o.neg(o.rsqrt(o.sub(like(x, 1), o.square(x))))),
+    lambda t, y, x: o.mul(t, o.neg(o.rsqrt(o.sub(const(x, 1), o.square(x))))),
     cost=25,
 )
 unary("atan", INEXACT, q(np.arctan), "atan({0})",
-      lambda t, y, x: o.div(t, o.add(like(x, 1), o.square(x))), cost=25)  # fmt: skip
+      lambda t, y, x: o.div(t, o.add(const(x, 1), o.square(x))), cost=25)  # fmt: skip
 unary("sinh", INEXACT, q(np.sinh), "sinh({0})", lambda t, y, x: o.mul(t, o.cosh(x)), cost=25)
 unary("cosh", INEXACT, q(np.cosh), "cosh({0})", lambda t, y, x: o.mul(t, o.sinh(x)), cost=25)
 unary("tanh", INEXACT, q(np.tanh), "tanh({0})",
@@ -437,7 +457,7 @@ unary(
     FLOAT,
     ref.special("erf"),
     "erf({0})",
-    lambda t, y, x: o.mul(like(x, _TWO_OVER_ROOT_PI), o.mul(t, o.exp(o.neg(o.square(x))))),
+    lambda t, y, x: o.mul(const(x, _TWO_OVER_ROOT_PI), o.mul(t, o.exp(o.neg(o.square(x))))),
     cost=30,
 )
 unary(
@@ -445,7 +465,7 @@ unary(
     FLOAT,
     ref.special("erfc"),
     "erfc({0})",
-    lambda t, y, x: o.mul(like(x, -_TWO_OVER_ROOT_PI), o.mul(t, o.exp(o.neg(o.square(x))))),
+    lambda t, y, x: o.mul(const(x, -_TWO_OVER_ROOT_PI), o.mul(t, o.exp(o.neg(o.square(x))))),
     cost=40,
 )
 
@@ -466,7 +486,7 @@ unary(
     FLOAT,
     ref.special("erfinv"),
     "erf_inv({0})",
-    lambda t, y, x: o.mul(like(x, 1 / _TWO_OVER_ROOT_PI), o.mul(t, o.exp(o.square(y)))),
+    lambda t, y, x: o.mul(const(x, 1 / _TWO_OVER_ROOT_PI), o.mul(t, o.exp(o.square(y)))),
     cost=40,
 )
 unary("lgamma", FLOAT, ref.lgamma, "lgamma({0})",

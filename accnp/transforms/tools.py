@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from accnp.ir.aval import make_aval
+from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import Graph, build
 from accnp.ir.node import MARK, Node, arg, has_effect, record
 from accnp.ir.trace import Trace, sets_site, state
@@ -104,14 +104,21 @@ class Tools:
         graph.extra[key] = result
         return result
 
-    def transpose_graph(self, graph: Graph, n_res: int) -> Graph:
-        """Return residuals + cotangents -> cotangents of the inputs after the first `n_res`."""
-        key = f"transpose {n_res}"
+    def transpose_graph(
+        self, graph: Graph, n_res: int, ct_avals: Sequence[Aval] | None = None
+    ) -> Graph:
+        """Return residuals + cotangents -> cotangents of the inputs after the first `n_res`.
+
+        The cotangents have the types of the outputs, or `ct_avals`, which may differ in the weak
+        flag.
+        """
+        avals = graph.out_avals if ct_avals is None else tuple(ct_avals)
+        key: Any = ("transpose", n_res, avals)
         if key in graph.extra:
             return graph.extra[key]
         with Trace("jit", graph.name) as t:
             given = [arg(x.aval, t) for x in graph.inputs[:n_res]]
-            cts = [arg(x.aval, t) for x in graph.outputs]
+            cts = [arg(a, t) for a in avals]
             env = dict(zip(map(id, graph.inputs[:n_res]), given, strict=True))
             order, outputs, places = self.rebuild(graph, env, graph.inputs[n_res:])
             found = backward(order, places, outputs, cts, self)

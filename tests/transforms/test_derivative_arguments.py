@@ -60,6 +60,15 @@ SAME: dict[str, Program] = {
     "strong": lambda m, n: m.value_and_grad(lambda x: x * x)(np.float32(2)),
     "weak times strong": lambda m, n: m.value_and_grad(lambda x: x * np.float32(2))(2.0),
     "strong value, weak argument": lambda m, n: m.grad(lambda x: n.sum(x * n.asarray(X)))(2.0),
+    "strong cotangent through jit": lambda m, n: m.vjp(m.jit(lambda x: x * 2), 2.0)[1](
+        np.float32(1)
+    ),
+    "strong cotangent through jit in jit": lambda m, n: m.jit(
+        lambda x: m.vjp(m.jit(lambda y: (n.sin(y), y)), x)[1]((n.ones(()), 1.0))
+    )(2.0),
+    "strong cotangent of a vjp that left jit": lambda m, n: m.jit(
+        lambda x: m.vjp(lambda y: y / 3, x)[1]
+    )(2.0)(np.float32(1)),
     "unused weak": lambda m, n: m.grad(lambda x, y: y * 2.0, (0, 1))(2.0, np.float32(1)),
     "half": lambda m, n: m.value_and_grad(lambda x: n.sum(n.sin(x)))(n.asarray(X, "float16")),
     "bfloat16": lambda m, n: m.grad(lambda x: n.sum(x * x))(n.asarray(X, "bfloat16")),

@@ -182,7 +182,7 @@ class Pull(_Derivative):
                 if is_live
             ]
             given = self._given()
-            turned = TOOLS.transpose_graph(self._graph, len(given))
+            turned = TOOLS.transpose_graph(self._graph, len(given), [x.aval for x in live])
             made = iter(evaluate(turned, [*given, *live]))
             out = [next(made) if inexact(a.dtype) else None for a in types.in_avals]
         typed = _as_weak(types.out_avals, cts)
