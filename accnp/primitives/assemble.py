@@ -17,7 +17,7 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.kernel import Operand
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, Op, o, register
-from accnp.primitives.kinds import broadcast_to, full
+from accnp.primitives.kinds import broadcast_to, full, zeros_like_aval
 from accnp.primitives.nests import Axis, Nest, Text, merged, total
 from accnp.primitives.views import Strided, contiguous
 
@@ -59,9 +59,7 @@ def _concat_parts(avals: Sequence[Aval], params: dict) -> list[Any]:
 
 
 def _concat_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict) -> Any:
-    whole = [
-        full(x.aval.shape, 0, x.aval.dtype) if t is None else t for t, x in zip(ts, xs, strict=True)
-    ]
+    whole = [zeros_like_aval(x.aval) if t is None else t for t, x in zip(ts, xs, strict=True)]
     return o.concatenate(*whole, **params)
 
 
@@ -193,9 +191,7 @@ def _pad_numpy(x: Any, value: Any, *, padding_config: Any) -> Any:
 
 
 def _pad_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict) -> Any:
-    t, v = (
-        full(x.aval.shape, 0, x.aval.dtype) if t is None else t for t, x in zip(ts, xs, strict=True)
-    )
+    t, v = (zeros_like_aval(x.aval) if t is None else t for t, x in zip(ts, xs, strict=True))
     return o.pad(t, v, **params)
 
 

@@ -204,7 +204,9 @@ def _pick(choose: Any) -> tuple[Any, Any]:
             mine, other = (a, b) if k == 0 else (b, a)
             half, one, zero = like(y, 0.5), like(y, 1), like(y, 0)
             tie = o.eq(a, b)
-            weight = o.select_n(choose(mine, other), _wide(zero, y), _wide(one, y))
+            # Complex numbers have an order for maxima alone.
+            chosen = _wide(o.eq(mine, y), y) if y.aval.dtype.kind == "c" else choose(mine, other)
+            weight = o.select_n(chosen, _wide(zero, y), _wide(one, y))
             return o.mul(t, o.select_n(_wide(tie, y), weight, _wide(half, y)))
 
         return go
@@ -236,7 +238,8 @@ binary(
     ), cost=30,
 )  # fmt: skip
 map_op(
-    "clamp", numpy=ref.clamp, scalar="fmin(fmax({1}, {0}), {2})", dtypes="iuf",
+    "clamp", numpy=ref.clamp, dtypes="biuf",
+    scalar={"b": "({1} or {0}) and {2}", "": "fmin(fmax({1}, {0}), {2})"},
     jvp=(
         lambda t, y, lo, x, hi: o.select_n(
             o.and_(_wide(o.gt(lo, x), y), _wide(o.lt(lo, hi), y)), like_full(y, 0), t),
@@ -312,31 +315,13 @@ unary(
 unary("exp", INEXACT, q(np.exp), "exp({0})", lambda t, y, x: o.mul(t, y), cost=15)
 unary("exp2", INEXACT, q(np.exp2), "exp2({0})",
       lambda t, y, x: o.mul(const(x, np.log(2)), o.mul(t, y)), cost=15)  # fmt: skip
-unary(
-    "expm1",
-    INEXACT,
-    q(np.expm1),
-    "expm1({0})",
-    lambda t, y, x: o.mul(t, o.add(y, like(y, 1))),
-    cost=20,
-)
+unary("expm1", INEXACT, q(np.expm1), "expm1({0})",
+      lambda t, y, x: o.mul(t, o.add(y, like(y, 1))), cost=20)  # fmt: skip
 unary("log", INEXACT, q(np.log), "log({0})", lambda t, y, x: o.div(t, x), cost=15)
-unary(
-    "log1p",
-    INEXACT,
-    q(np.log1p),
-    "log1p({0})",
-    lambda t, y, x: o.div(t, o.add(x, like(x, 1))),
-    cost=20,
-)
-unary(
-    "sqrt",
-    INEXACT,
-    q(np.sqrt),
-    "sqrt({0})",
-    lambda t, y, x: o.mul(t, o.div(const(x, 0.5), y)),
-    cost=6,
-)
+unary("log1p", INEXACT, q(np.log1p), "log1p({0})",
+      lambda t, y, x: o.div(t, o.add(x, like(x, 1))), cost=20)  # fmt: skip
+unary("sqrt", INEXACT, q(np.sqrt), "sqrt({0})",
+      lambda t, y, x: o.mul(t, o.div(const(x, 0.5), y)), cost=6)  # fmt: skip
 unary("rsqrt", INEXACT, ref.rsqrt, "rsqrt({0})",
       lambda t, y, x: o.mul(t, o.mul(const(x, -0.5), o.div(y, x))), cost=8)  # fmt: skip
 unary(

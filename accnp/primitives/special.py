@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from accnp.ir.aval import Aval, make_aval
@@ -88,7 +89,7 @@ unary(
 
 def _i1e_jvp(t: Node, y: Node, x: Node) -> Node:
     # The derivative i0e(x) - y * (sign(x) + 1/x) tends to 1/2 at 0.
-    tiny = o.le(o.abs(x), like(x, float(np.finfo(x.aval.dtype).eps)))
+    tiny = o.le(o.abs(x), like(x, float(ml_dtypes.finfo(x.aval.dtype).eps)))
     safe = o.select_n(tiny, x, like_full(x, 1))
     slope = o.sub(o.bessel_i0e(safe), o.mul(y, o.add(o.sign(safe), o.integer_pow(safe, y=-1))))
     return o.mul(t, o.select_n(tiny, slope, like_full(x, 0.5)))

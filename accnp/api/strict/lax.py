@@ -15,6 +15,7 @@ from accnp.api.arguments.convert import as_node, cast, wrap
 from accnp.api.arguments.shapes import as_int
 from accnp.api.arguments.values import check_complex
 from accnp.api.elements.elementwise import documented, with_parameters
+from accnp.api.strict.lax_kinds import atan2_any, without
 from accnp.api.strict.lax_texts import op_text
 from accnp.api.strict.lax_types import RoundingMethod, check_accuracy
 from accnp.array import Array
@@ -30,9 +31,12 @@ ACCURATE = ", *, accuracy=None"  # a wish that a CPU needs no help with
 _KEYWORD = {"and": "and_", "or": "or_", "not": "not_"}
 
 
-def strict(name: str, op: str, parameters: str, example: str) -> Callable[..., Array]:
-    """Make the public form of an op; its last parameter may be a keyword that changes nothing."""
-    record = getattr(o, _KEYWORD.get(op, op))
+def strict(
+    name: str, op: str, parameters: str, example: str, record: Callable[..., Any] | None = None
+) -> Callable[..., Array]:
+    """Make the public form of an op; its last parameter may be a keyword that changes nothing.
+    `record` is what records it, where the op takes more or fewer dtypes."""
+    record = record or getattr(o, _KEYWORD.get(op, op))
 
     label = f"lax.{name}"
 
@@ -62,7 +66,7 @@ def strict(name: str, op: str, parameters: str, example: str) -> Callable[..., A
     return call
 
 
-abs = strict("abs", "abs", "x", "[-2.0, 3.0] -> [2., 3.]")
+abs = strict("abs", "abs", "x", "[-2.0, 3.0] -> [2., 3.]", without("u", "abs"))
 acos = strict("acos", "acos", "x", "[0.0, 0.5] -> [1.5707964, 1.0471976]")
 acosh = strict("acosh", "acosh", "x", "[1.0, 2.0] -> [0.      , 1.316958]")
 asin = strict("asin", "asin", "x", "[0.0, 0.5] -> [0.       , 0.5235988]")
@@ -102,8 +106,10 @@ sqrt = strict("sqrt", "sqrt", "x" + ACCURATE, "[1.0, 16.0] -> [1., 4.]")
 square = strict("square", "square", "x", "[1.0, -2.0] -> [1., 4.]")
 tan = strict("tan", "tan", "x" + ACCURATE, "[0.0, 1.0] -> [0.       , 1.5574079]")
 tanh = strict("tanh", "tanh", "x" + ACCURATE, "[0.0, 1.0] -> [0.       , 0.7615941]")
-add = strict("add", "add", "x, y", "[1, 2], [3, 5] -> [4, 7]")
-atan2 = strict("atan2", "atan2", "x, y", "[1.0, -1.0], [1.0, -1.0] -> [ 0.7853982, -2.3561945]")
+add = strict("add", "add", "x, y", "[1, 2], [3, 5] -> [4, 7]", without("b", "add"))
+atan2 = strict(
+    "atan2", "atan2", "x, y", "[1.0, -1.0], [1.0, -1.0] -> [ 0.7853982, -2.3561945]", atan2_any
+)
 bitwise_and = strict("bitwise_and", "and", "x, y", "[12, 7], [10, 2] -> [8, 2]")
 bitwise_or = strict("bitwise_or", "or", "x, y", "[12, 7], [10, 2] -> [14,  7]")
 bitwise_xor = strict("bitwise_xor", "xor", "x, y", "[12, 7], [10, 2] -> [6, 5]")
@@ -142,7 +148,7 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Array:
     return _mul(x, y)
 
 
-_mul = strict("mul", "mul", "x, y", "[1, 2], [3, 5] -> [ 3, 10]")
+_mul = strict("mul", "mul", "x, y", "[1, 2], [3, 5] -> [ 3, 10]", without("b", "mul"))
 ne = strict("ne", "ne", "x, y", "[1, 2, 3], [2, 2, 2] -> [ True, False,  True]")
 nextafter = strict("nextafter", "nextafter", "x1, x2", "[1.0], [2.0] -> [1.0000001]")
 polygamma = strict(
@@ -365,12 +371,15 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Array:
 
     Raises:
         TypeError: there is no such dtype, or a complex number of Python's is to become real.
+        ValueError: the dtype is None.
 
     >>> import accnp as jnp
     >>> jnp.lax.convert_element_type(jnp.array([1.5]), int)
     Array([1], dtype=int32)
     """
     node = as_node(operand, "lax.convert_element_type")
+    if new_dtype is None:
+        raise ValueError("lax.convert_element_type: a dtype is needed; got None; name one")
     new = dtypes.requested_dtype(new_dtype, "lax.convert_element_type")
     check_complex(operand, new, "lax.convert_element_type")
     if node.aval.dtype.kind == "c" and new.kind == "b":
