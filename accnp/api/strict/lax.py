@@ -32,11 +32,11 @@ _KEYWORD = {"and": "and_", "or": "or_", "not": "not_"}
 
 
 def strict(
-    name: str, op: str, parameters: str, example: str, record: Callable[..., Any] | None = None
+    name: str, op: str, parameters: str, example: str, recorder: Callable[..., Any] | None = None
 ) -> Callable[..., Array]:
     """Make the public form of an op; its last parameter may be a keyword that changes nothing.
-    `record` is what records it, where the op takes more or fewer dtypes."""
-    record = record or getattr(o, _KEYWORD.get(op, op))
+    `recorder` is what records it, where the op takes more or fewer dtypes."""
+    record: Callable[..., Any] = recorder or getattr(o, _KEYWORD.get(op, op))
 
     label = f"lax.{name}"
 
