@@ -169,16 +169,15 @@ _declare("spence", "spence", _spence_slope)
 # --- several results, complex numbers -------------------------------------------------------------
 
 
-def _pair(name: str, first: Rule, second: Rule) -> None:
-    """An op of one operand and two results, done by a library call."""
+def _pair(name: str, function: Callable[[Any], Any], first: Rule, second: Rule) -> None:
+    """An op of one operand and two results, done by a function of doubles."""
     one = map_infer(name, "same", "f")
 
     def jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
         return [o.mul(ts[0], slope(xs[0])) for slope in (first, second)]
 
     def run(x: Any) -> Any:
-        special = import_module("scipy.special")
-        return tuple([part.astype(x.dtype) for part in getattr(special, name)(np.float64(x))])
+        return tuple([part.astype(x.dtype) for part in function(np.float64(x))])
 
     def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
         return getattr(o, name)(xs[0]), True
@@ -190,8 +189,57 @@ def _wave(f: str) -> Rule:
     return lambda x: getattr(o, f)(_scaled(o.square(x), math.pi / 2))
 
 
-_pair("sici", lambda x: o.div(o.sin(x), x), lambda x: o.div(o.cos(x), x))
-_pair("fresnel", _wave("sin"), _wave("cos"))
+def _sici(x: Any) -> Any:
+    return import_module("scipy.special").sici(x)
+
+
+# Of the auxiliary functions: f = F / (pi x), g = G / (pi x (pi x^2)), F and G powers of
+# -1 / (pi x^2)^2 times products of odd numbers.
+_FRESNEL_F, _FRESNEL_G = (
+    [float(math.prod(range(1, 4 * k + more, 2))) for k in range(14)] for more in (0, 2)
+)
+_FRESNEL_BLOCK = 8192  # numbers whose steps stay in the caches: 3 times as fast as all at once
+
+
+def _fresnel(x: Any) -> tuple[Any, Any]:
+    """(S, C). SciPy's rounds x^2 before it takes the waves of it, which moves large arguments: from
+    5 on they are done here."""
+    flat = x.reshape(-1)
+    large = np.abs(flat) >= 5.0
+    near, far = np.flatnonzero(~large), np.flatnonzero(large)
+    if not far.size:
+        return import_module("scipy.special").fresnel(x)
+    found = np.empty((2, flat.size))
+    found[:, near] = import_module("scipy.special").fresnel(flat[near])
+    for start in range(0, far.size, _FRESNEL_BLOCK):
+        at = far[start : start + _FRESNEL_BLOCK]
+        found[:, at] = _fresnel_far(flat[at])
+    return found[0].reshape(x.shape), found[1].reshape(x.shape)
+
+
+def _fresnel_far(x: Any) -> tuple[Any, Any]:
+    """1/2 less waves of the exact square times f and g, by their asymptotic series (NIST's Digital
+    Library of Mathematical Functions, 7.5.3, 7.5.4, 7.12.2, 7.12.3)."""
+    y = np.minimum(np.abs(x), 1e17)  # from 1e16 on both are 1/2
+    # y^2 = p + q, by halves of y
+    high = y * 134217729.0
+    high = high - (high - y)
+    low = y - high
+    p = y * y
+    q = ((high * high - p) + 2 * high * low) + low * low
+    turns = (p - 4 * np.rint(p / 4)) + (q - 4 * np.rint(q / 4))
+    angle = (turns - 4 * np.rint(turns / 4)) * (math.pi / 2)
+    c, s = np.cos(angle), np.sin(angle)
+    r = 1 / (math.pi * p)
+    z, f, g = -r * r, _FRESNEL_F[-1], _FRESNEL_G[-1]
+    for a, b in zip(_FRESNEL_F[-2::-1], _FRESNEL_G[-2::-1], strict=True):
+        f, g = f * z + a, g * z + b
+    f, g = f / (math.pi * y), g * r / (math.pi * y)
+    return np.copysign(0.5 - (f * c + g * s), x), np.copysign(0.5 - (g * c - f * s), x)
+
+
+_pair("sici", _sici, lambda x: o.div(o.sin(x), x), lambda x: o.div(o.cos(x), x))
+_pair("fresnel", _fresnel, _wave("sin"), _wave("cos"))
 opaque(
     "wofz",
     infer=map_infer("wofz", "same", "c"),

@@ -125,6 +125,26 @@ def test_two_results():
             np.testing.assert_array_equal(np.asarray(rows)[0], np.asarray(mine[1]))
 
 
+def test_fresnel_integrals_of_large_numbers():
+    """SciPy's are hundreds of ulp off there."""
+    x = np.concatenate([np.linspace(4.5, 6, 40), np.geomspace(6, 1e17, 80)]).reshape(12, 10)
+    x[::2] *= -1
+    with accnp.enable_x64(True):
+        found = [np.asarray(part) for part in special.fresnel(x)]
+        (at_inf, _), at_nan = (
+            special.fresnel(np.array([-np.inf, np.nan]))[0],
+            special.fresnel(np.nan),
+        )
+    assert at_inf == -0.5
+    assert np.isnan(at_nan[0])
+    assert np.isnan(at_nan[1])
+    with mp.workprec(400):
+        for part, exact in zip(found, (mp.fresnels, mp.fresnelc), strict=True):
+            want = [exact(mp.mpf(v)) for v in x.ravel().tolist()]
+            error = [abs(mp.mpf(g) - w) / 2**-54 for g, w in zip(part.ravel().tolist(), want)]
+            assert max(error) < 6
+
+
 def test_wofz_and_bessel_functions():
     z = np.array([1 + 1j, -2.0 + 0.5j, 0j])
     np.testing.assert_allclose(np.asarray(special.wofz(z)), scipy.special.wofz(z), rtol=1e-5)
