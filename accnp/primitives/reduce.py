@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from accnp import dtypes
 from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import ZERO, o
-from accnp.primitives.kinds import broadcast_to, full, opaque, reduced_shape, reduction
+from accnp.primitives.kinds import broadcast_to, dtype_kind, full, opaque, reduced_shape, reduction
 from accnp.primitives.reference import quiet
 
 
@@ -64,8 +65,9 @@ def _extreme(fn: Any, low: bool) -> Any:
     def run(x: Any, *, axes: tuple[int, ...]) -> Any:
         if x.dtype.kind == "b":
             return (np.any if low else np.all)(x, axis=tuple(axes))
-        if x.dtype.kind in "iu":
-            first = np.iinfo(x.dtype).min if low else np.iinfo(x.dtype).max
+        if dtype_kind(x.dtype) in "iu":
+            info = dtypes.iinfo(x.dtype)
+            first = info.min if low else info.max
         else:
             first = -np.inf if low else np.inf
         return fn(x, axis=tuple(axes), initial=first).astype(x.dtype)

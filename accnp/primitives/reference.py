@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from accnp.dtypes.names import SUB_INTS
+from accnp.dtypes.questions import iinfo
+
 __all__ = [
     "cast",
     "clamp",
@@ -230,9 +233,11 @@ def cast(x: Any, *, new_dtype: Any, **_: Any) -> Any:
         return x != 0
     if x.dtype.kind == "c" and new.kind != "c":
         x = x.real
-    if x.dtype.kind not in "biuc" and new.kind in "iu":
+    if new.name in SUB_INTS and x.dtype.name in SUB_INTS:  # which ml_dtypes does not do
+        return x.astype(np.int8).astype(new)
+    if x.dtype.kind not in "biuc" and (new.kind in "iu" or new.name in SUB_INTS):
         wide = x.astype(np.float64)
-        info = np.iinfo(new)
+        info = iinfo(new)
         clipped = np.clip(wide, float(info.min), float(info.max))
         inside = np.where(np.isnan(wide), 0.0, clipped)
         out = np.where(inside >= float(info.max), 0, inside).astype(new)

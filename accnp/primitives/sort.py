@@ -22,14 +22,14 @@ from accnp.primitives.search_kernels import search_kernel
 from accnp.primitives.shared_sorts import partition_kernel
 from accnp.primitives.sort_kernels import sort_kernel, top_kernel
 
-__all__ = ["gather_permuted", "permutation_of"]
+__all__ = ["gather_permuted", "permutation_of", "sortable"]
 
 INDEX = np.dtype(np.int32)
 
 
-def _sortable(x: Any) -> Any:
+def sortable(x: Any) -> Any:
     """Small floats as float32: NumPy has no NaN-last order for them."""
-    return x.astype(np.float32) if x.dtype.kind == "V" else x
+    return x.astype(np.float32) if x.dtype.isbuiltin != 1 else x
 
 
 def _sorted(x: Any, axis: int) -> Any:
@@ -63,8 +63,8 @@ def _stable_order(x: Any, axis: int) -> Any:
 
 def _order(keys: Sequence[Any], axis: int) -> Any:
     if len(keys) == 1 and keys[0].dtype.kind != "c":
-        return _stable_order(_sortable(keys[0]), axis)
-    parts = [[x.real, x.imag] if x.dtype.kind == "c" else [_sortable(x)] for x in keys]
+        return _stable_order(sortable(keys[0]), axis)
+    parts = [[x.real, x.imag] if x.dtype.kind == "c" else [sortable(x)] for x in keys]
     return np.lexsort([part for key in parts for part in key][::-1], axis=axis)
 
 
@@ -91,7 +91,7 @@ def _sort_infer(*xs: Aval, dimension: int, is_stable: bool, num_keys: int) -> An
 
 
 def _sort_numpy(*xs: Any, dimension: int, is_stable: bool, num_keys: int) -> Any:
-    if len(xs) == 1 and xs[0].dtype.kind not in "Vc":
+    if len(xs) == 1 and xs[0].dtype.isbuiltin == 1 and xs[0].dtype.kind != "c":
         return _sorted(xs[0], dimension)
     perm = _order(xs[:num_keys], dimension)
     out = tuple([_follow(x, perm, dimension) for x in xs])
@@ -170,7 +170,7 @@ def _partition_infer(x: Aval, *, kth: int, axis: int) -> Aval:
 
 
 def _partition_numpy(x: Any, *, kth: int, axis: int) -> Any:
-    return np.partition(_sortable(x), kth, axis).astype(x.dtype, copy=False)
+    return np.partition(sortable(x), kth, axis).astype(x.dtype, copy=False)
 
 
 def _partition_jvp(t: Node, y: Node, x: Node, *, kth: int, axis: int) -> Node:
@@ -213,7 +213,7 @@ def _ranks(x: Any) -> Any:
 def _top_numpy(x: Any, *, k: int, axis: int) -> Any:
     # A stable ascending order of the reversed axis, read backwards: ties keep the lower index.
     n = x.shape[axis]
-    back = _stable_order(_ranks(_sortable(np.flip(x, axis))), axis)
+    back = _stable_order(_ranks(sortable(np.flip(x, axis))), axis)
     index = n - 1 - np.flip(back, axis)
     index = np.take(index, range(k), axis=axis)
     return _follow(x, index, axis), index.astype(INDEX)
@@ -252,7 +252,7 @@ def _search_infer(a: Aval, v: Aval, *, side: str) -> Aval:
 
 
 def _search_numpy(a: Any, v: Any, *, side: Any) -> Any:
-    return np.asarray(np.searchsorted(_sortable(a), _sortable(v), side=side)).astype(INDEX)
+    return np.asarray(np.searchsorted(sortable(a), sortable(v), side=side)).astype(INDEX)
 
 
 def _before(a: Any, b: Any) -> Any:

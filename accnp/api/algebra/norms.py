@@ -13,11 +13,13 @@ from accnp.api.arguments.shapes import as_axes, as_static
 from accnp.api.arrays.manipulation import expand_node, reshape_plain, transpose_node
 from accnp.api.compiled.named import shown
 from accnp.api.factors import lax_spectra
+from accnp.api.folds.reductions import wide_type
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
+from accnp.primitives.kinds import dtype_kind
 
 __all__ = ["matrix_norm", "norm", "vector_norm"]
 
@@ -43,7 +45,7 @@ def _vector(x: Node, order: Any, axes: tuple[int, ...], function: str) -> Node:
         return _squares(x, axes)
     if isinstance(order, str):
         raise ValueError(f"{function}: order {order!r} is for matrices; got vectors")
-    size = o.abs(x)
+    size = x if dtype_kind(x.aval.dtype) == "b" else o.abs(x)
     if order in (math.inf, -math.inf):
         empty = any(x.aval.shape[d] == 0 for d in axes)
         if empty and order < 0:
@@ -158,6 +160,8 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     """
     name = "linalg.vector_norm"
     node = as_node(x, name)
+    if ord not in (math.inf, -math.inf) and dtype_kind(node.aval.dtype) in "biu":  # as they add up
+        node = cast(node, wide_type(node.aval.dtype), node.aval.weak_type)
     if ord not in (1, math.inf, -math.inf):  # of integers these are integers
         node = promote_inexact(name, wrap(node))[0]
     rank = node.aval.ndim

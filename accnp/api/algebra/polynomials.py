@@ -10,7 +10,7 @@ from accnp.api.algebra import linalg
 from accnp.api.algebra.convolution import convolve
 from accnp.api.algebra.least_squares import lstsq
 from accnp.api.algebra.products import matmul, outer
-from accnp.api.arguments.convert import promote, promote_inexact, wrap
+from accnp.api.arguments.convert import as_node, promote, promote_inexact, wrap
 from accnp.api.arguments.shapes import as_int, as_static
 from accnp.api.arrays.creation import arange, array, full, ones, zeros
 from accnp.api.arrays.joining import append, concatenate
@@ -404,12 +404,14 @@ def polyfit(
     if not cov:
         return fit
     base = linalg.inv(matmul(matrix.T, matrix) / outer(scale, scale)) / outer(scale, scale)
+    if base.dtype.kind == "c" and as_node(x, name).aval.dtype.kind != "c":
+        base = base.real
+    base = base if values.ndim == 1 else base[..., None]
     if cov != "unscaled":
         if len(at) <= degree + 1:
             raise ValueError(
                 f"{name}: a scaled covariance needs more points than deg + 1 = {degree + 1}; got "
                 f"{len(at)}; use cov='unscaled'"
             )
-        variance = residuals / (len(at) - degree - 1)
-        base = base * variance if values.ndim == 1 else base[..., None] * variance
+        base = base * (residuals / (len(at) - degree - 1))
     return fit, base

@@ -434,4 +434,5 @@ def trace(
     else:
         x = cast(x, wide_type(x.aval.dtype))
     d = diagonal_node(x, offset, axis1, axis2, "trace")
-    return wrap(o.reduce_sum(d, axes=(d.aval.ndim - 1,)))
+    fold = o.reduce_or if d.aval.dtype.kind == "b" else o.reduce_sum
+    return wrap(fold(d, axes=(d.aval.ndim - 1,)))

@@ -10,6 +10,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.array import Array, const_of, wrap
 from accnp.config import config
+from accnp.dtypes.names import SUB_INTS
 from accnp.errors import IncompatibleShapesError, KeyArrayError
 from accnp.ir.node import Node, literal
 from accnp.ir.op import o
@@ -43,6 +44,8 @@ def scalar_node(value: Any, dtype: Any = None, weak: bool = True) -> Node:
         value = value.real
     if kind in "iu" and isinstance(value, float):
         value = _whole(value, dtype)
+    if dtype.name in SUB_INTS and not isinstance(value, bool):
+        value = _whole(value, dtype) if isinstance(value, float) else _wrapped(value, dtype)
     return literal(_FROM[kind](value), dtype, weak)
 
 
@@ -50,14 +53,15 @@ def _whole(value: float, dtype: np.dtype) -> int:
     """Convert as the kernels do: nan is 0, what does not fit is the nearest bound."""
     if value != value:
         return 0
-    info = np.iinfo(dtype)
+    info = dtypes.iinfo(dtype)
     return int(min(max(value, info.min), info.max))
 
 
 def _wrapped(value: int, dtype: np.dtype) -> int:
     """Keep the low bits, as conversions of integers do."""
-    low = int(np.iinfo(dtype).min)
-    return (value - low) % (1 << 8 * dtype.itemsize) + low
+    info = dtypes.iinfo(dtype)
+    low, high = int(info.min), int(info.max)
+    return (value - low) % (high - low + 1) + low
 
 
 def _check_int(value: int, dtype: np.dtype) -> None:
@@ -205,7 +209,7 @@ def promote_inexact(name: str, *xs: Any) -> list[Node]:
     """Like `promote`, and integers and booleans become the default floating dtype."""
     nodes = promote(name, *xs)
     a = nodes[0].aval
-    if a.dtype.kind in "biu":
+    if a.dtype.kind in "biuV":  # V: integers of fewer than 8 bits
         weak = all(n.aval.weak_type for n in nodes)
         return [cast(n, dtypes.to_inexact(a.dtype), weak) for n in nodes]
     return nodes

@@ -22,10 +22,11 @@ from accnp.api.arguments.convert import (
 from accnp.api.arguments.shapes import as_int, as_shape, as_static
 from accnp.api.arguments.values import check_complex, node_of, number_node, to_dtype
 from accnp.api.arrays.placement import made, put_node
-from accnp.array import Array, wrap
+from accnp.array import Array, is_traced, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.primitives.kinds import dtype_kind
 from accnp.primitives.kinds import full as full_node
 
 __all__ = [
@@ -224,6 +225,8 @@ def shape_and_type(a: Any, function: str) -> tuple[tuple[int, ...], Any, bool]:
             dtypes.canonicalize_dtype(a.dtype),
             bool(getattr(a, "weak_type", False)),
         )
+    if type(a) is int:  # any, since only its type counts
+        return (), dtypes.default_int(), True
     aval = as_node(a, function).aval
     return aval.shape, aval.dtype, aval.weak_type
 
@@ -373,14 +376,20 @@ def eye(
     n = as_int(N, name, "N", "shape")
     m = n if M is None else as_int(M, name, "M", "shape")
     shape = as_shape((n, m), name)
-    return made(cast(diagonal_mask(shape, as_int(k, name, "k")), _dtype(dtype, name)), device)
+    if not (type(k) is Array and is_traced(k._node)):
+        k = as_int(k, name, "k")
+    elif dtype_kind(k.dtype) not in "iu" or k.ndim:
+        raise ValueError(f"{name}: k must be one integer; got {k}; convert it with astype(int)")
+    return made(cast(diagonal_mask(shape, k), _dtype(dtype, name)), device)
 
 
-def diagonal_mask(shape: tuple[int, ...], k: int = 0, compare: str = "eq") -> Node:
+def diagonal_mask(shape: tuple[int, ...], k: Any = 0, compare: str = "eq") -> Node:
     """Compare row + k with column: "eq" is a diagonal, "ge" the lower triangle."""
     kind = dtypes.int32
     row = o.iota(dtype=kind, shape=shape, dimension=0)
     col = o.iota(dtype=kind, shape=shape, dimension=1)
+    if type(k) is Array:  # traced
+        return getattr(o, compare)(o.add(row, cast(k._node, kind)), col)
     return getattr(o, compare)(o.add(row, scalar_node(k, kind, False)) if k else row, col)
 
 

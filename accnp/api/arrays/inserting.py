@@ -129,8 +129,9 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
         order = [*range(1, d + 1), 0, *range(d + 1, rank)]
         v = o.transpose(v, permutation=tuple(order)) if rank > 1 and d else v
         count = v.aval.shape[d]
-    elif count == 1 and v.aval.ndim == rank and v.aval.shape[d] > 1:
-        count = v.aval.shape[d]
+    else:
+        v = reshape_plain(v, (1,) * (rank - v.aval.ndim) + v.aval.shape)
+        count = v.aval.shape[d] if count == 1 else count
     shape = (*x.aval.shape[:d], count, *x.aval.shape[d + 1 :])
     v = broadcast_to(reshape_plain(v, (1,) * (rank - v.aval.ndim) + v.aval.shape), shape)
     # In a stable order of places, a new element (2 p) stands before the old one (2 p + 1).

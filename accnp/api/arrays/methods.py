@@ -85,7 +85,7 @@ def _pow(self: Array, other: Any, modulo: None = None) -> Any:
         hide_frames(error)
         raise
     node = result._node
-    if node.op is _INTEGER_POW and node.inputs == (self._node,):
+    if type(other) is int and node.op is _INTEGER_POW and node.inputs == (self._node,):
         _POWERS[self._node.aval, other] = node.params
     return result
 
@@ -278,6 +278,8 @@ def _view(self: Array, dtype: Any = None, type: None = None) -> Array:
         return self
     if new.itemsize == old.itemsize and "b" not in (new.kind, old.kind):
         return wrap(o.bitcast_convert_type(self._node, new_dtype=new))
+    if new.itemsize == old.itemsize and not self.shape:
+        return _view(self.reshape(1), new).reshape(())
     last = self.shape[-1] * old.itemsize if self.shape else 0
     if not self.shape or last % new.itemsize:
         raise ValueError(

@@ -18,6 +18,7 @@ from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.primitives.kinds import dtype_kind
 
 __all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
 
@@ -154,6 +155,11 @@ def _roll_one(x: Node, by: Any, d: int) -> Node:
     if n == 0:
         return x
     if type(by) is Array:  # perhaps traced: a window of two copies
+        if dtype_kind(by.dtype) not in "iu":
+            raise TypeError(
+                f"jnp.roll: shift must be an integer; got an array of {by.dtype.name}; "
+                "convert it with astype(int)"
+            )
         start = o.rem(by._node, _like(by._node, n))
         start = o.sub(_like(start, n), start)
         start = o.select_n(o.ge(start, _like(start, n)), start, o.sub(start, _like(start, n)))

@@ -14,6 +14,7 @@ from accnp.api.arrays.manipulation import moveaxis
 from accnp.api.arrays.padding import pad
 from accnp.array import Array
 from accnp.errors import api_boundary
+from accnp.primitives.kinds import dtype_kind
 
 __all__ = ["packbits", "unpackbits"]
 
@@ -53,7 +54,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
     Array([131], dtype=uint8)
     """
     x = wrap(as_node(a, "jnp.packbits"))
-    if x.dtype.kind not in "biu":
+    if dtype_kind(x.dtype) not in "biu":
         raise TypeError(f"jnp.packbits: takes integers or booleans; got {x.dtype.name}")
     places = _places(bitorder, "jnp.packbits")
     x, d = _last(x != 0, axis, "jnp.packbits")

@@ -57,7 +57,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
 
 def all_of(node: Node) -> Node:
     """Whether all elements hold."""
-    return o.reduce_and(node, axes=tuple(range(node.aval.ndim)))
+    return cast(o.reduce_and(node, axes=tuple(range(node.aval.ndim))), np.dtype(bool))
 
 
 @api_boundary

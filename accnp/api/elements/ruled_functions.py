@@ -12,6 +12,7 @@ from typing import Any
 from accnp.api.arguments.convert import cast, to_shape
 from accnp.api.elements.ufunc_rules import (
     INF,
+    constant,
     filled,
     kind,
     like,
@@ -121,7 +122,7 @@ def _sinc_slope(x: Node) -> Node:
 
 def _sinc_value(x: Node) -> Node:
     zero = o.eq(x, like(x, 0))
-    y = o.mul(like(x, math.pi), x)
+    y = o.mul(constant(x, math.pi), x)
     safe = where_(zero, like(y, 1), y)
     # At 0 the derivatives are those of the series, which sin(y)/y cannot give.
     series = _sinc_series(0, y)

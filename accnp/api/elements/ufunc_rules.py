@@ -36,6 +36,16 @@ def like(x: Node, value: Any) -> Node:
     return literal(_FROM[dtype_kind(a.dtype)](value), a.dtype, a.weak_type)
 
 
+def strong(x: Node, value: Any) -> Node:
+    """Return a rank-0 constant of the dtype of x that is not weak: beside it no result is weak."""
+    return literal(_FROM[kind(x)](value), x.aval.dtype, False)
+
+
+def constant(x: Node, value: Any) -> Node:
+    """Return a constant of a formula as jax's are: weak beside a weak number, but for arrays."""
+    return strong(x, value) if x.aval.ndim else like(x, value)
+
+
 _FROM = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
@@ -198,7 +208,7 @@ _INT_OF = {2: np.int16, 4: np.int32, 8: np.int64}
 def signbit(x: Node) -> Node:
     k = kind(x)
     if k == "i":
-        return o.lt(x, like(x, 0))
+        return o.lt(x, strong(x, 0))
     if k in "ub":
         return filled(x, False, BOOL)
     if k == "c":
@@ -308,7 +318,7 @@ def isinf(x: Node) -> Node:
         return filled(x, False, BOOL)
     if kind(x) == "c":
         return o.or_(isinf(o.real(x)), isinf(o.imag(x)))
-    return o.eq(o.abs(x), like(x, INF))
+    return o.eq(o.abs(x), strong(x, INF))
 
 
 def is_finite(x: Node) -> Node:
@@ -325,7 +335,7 @@ def is_infinite_with(sign: float, name: str) -> Any:
             raise ValueError(
                 f"{name}: complex numbers have no sign; got a complex array; take jnp.real first"
             )
-        return filled(x, False, BOOL) if kind(x) in "biu" else o.eq(x, like(x, sign * INF))
+        return filled(x, False, BOOL) if kind(x) in "biu" else o.eq(x, strong(x, sign * INF))
 
     return rule
 

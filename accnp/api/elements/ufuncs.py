@@ -27,7 +27,7 @@ from accnp.api.elements.doc_texts import ufunc_doc
 from accnp.api.elements.elementwise import (
     Binary, inexact, make_binary, make_unary, numeric, wrap_all,
 )  # fmt: skip
-from accnp.api.elements.ufunc_rules import like
+from accnp.api.elements.ufunc_rules import constant, like
 from accnp.array import Array
 from accnp.errors import UnsupportedDtypeError, api_boundary
 from accnp.ir.node import Node
@@ -224,10 +224,10 @@ arctanh = unary(
     "arctanh", "atanh", inexact, "The inverse hyperbolic tangent",
     "[0.0, 0.5] -> [0.        , 0.54930615]")
 deg2rad = unary(
-    "deg2rad", lambda x: o.mul(x, like(x, math.pi / 180)), inexact, "Degrees to radians",
+    "deg2rad", lambda x: o.mul(x, constant(x, math.pi / 180)), inexact, "Degrees to radians",
     "[90.0, 180.0] -> [1.5707964, 3.1415927]")
 rad2deg = unary(
-    "rad2deg", lambda x: o.mul(x, like(x, 180 / math.pi)), inexact, "Radians to degrees",
+    "rad2deg", lambda x: o.mul(x, constant(x, 180 / math.pi)), inexact, "Radians to degrees",
     "[0.0, 3.1415927] -> [  0., 180.]")
 radians = deg2rad
 degrees = rad2deg
@@ -342,10 +342,10 @@ isfinite = unary(
     "isfinite", rules.is_finite, promote, "Whether x is neither infinite nor nan",
     "[1.0, jnp.inf] -> [ True, False]")
 iscomplex = unary(
-    "iscomplex", lambda x: o.ne(rules.imag(x), like(rules.real(x), 0)), promote,
+    "iscomplex", lambda x: o.ne(rules.imag(x), constant(rules.real(x), 0)), promote,
     "Whether the imaginary part is not 0", "[1+0j, 2j] -> [False,  True]", parameters="x")
 isreal = unary(
-    "isreal", lambda x: o.eq(rules.imag(x), like(rules.real(x), 0)), promote,
+    "isreal", lambda x: o.eq(rules.imag(x), constant(rules.real(x), 0)), promote,
     "Whether the imaginary part is 0", "[1+0j, 2j] -> [ True, False]", parameters="x")
 # fmt: on
 
@@ -355,6 +355,8 @@ isreal = unary(
 
 def _power(x: Any, y: Any) -> Any:
     """x to the power y; a static int y becomes one op of repeated squaring."""
+    if isinstance(y, np.ndarray) and not y.ndim and y.dtype.kind in "iu":
+        y = y[()]  # as static as NumPy's scalars are
     if isinstance(y, int | np.integer) and not isinstance(x, int | float | complex):
         (node,) = numeric("power", x)
         y = int(y)
@@ -431,6 +433,9 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Array:
         if decimals == 0:
             return o.round(y, rounding_method=1)
         wide = y if y.aval.dtype.itemsize > 2 else cast(y, np.dtype(np.float32))
+        high = float(np.finfo(wide.aval.dtype).max)
+        if decimals > math.log10(high):  # no digit stands so far to the right
+            return y
         factor = like(wide, 10.0**decimals)
         out = o.div(o.round(o.mul(wide, factor), rounding_method=1), factor)
         return cast(out, y.aval.dtype, y.aval.weak_type)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.arguments.convert import as_node, broadcast_nodes, cast, promote, wrap
+from accnp.api.arguments.convert import as_node, broadcast_nodes, cast, wrap
 from accnp.api.arguments.shapes import as_axis
 from accnp.api.compiled.named import named, shown
 from accnp.api.elements import ufunc_rules as rules
@@ -229,8 +229,7 @@ nanargmin = _make_nan_arg("nanargmin", "[1.0, jnp.nan, 3.0] -> Array(0, dtype=in
 def _not_nan(a: Any, where: Any, name: str) -> Array:
     mask = o.not_(rules.isnan(as_node(a, name)))
     if where is not None:
-        _, given = broadcast_nodes(name, promote(name, wrap(mask), where))
-        mask = o.and_(mask, given)
+        mask = o.and_(*broadcast_nodes(name, [mask, red.as_mask(where, name)]))
     return wrap(mask)
 
 

@@ -15,7 +15,14 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.arguments.convert import as_node, broadcast_nodes, cast, to_shape, wrap
+from accnp.api.arguments.convert import (
+    as_node,
+    broadcast_nodes,
+    cast,
+    scalar_node,
+    to_shape,
+    wrap,
+)
 from accnp.api.arguments.shapes import as_axes, as_axis
 from accnp.api.arguments.values import no_out
 from accnp.api.compiled.named import shown
@@ -236,7 +243,7 @@ def _make_logical(name: str, op: str, unit: bool, what: str, example: str) -> Ca
     ) -> Array:
         no_out(out, name)
         x = as_node(a, name)  # a complex number is true by either part; jax looks at the real one
-        x = o.ne(x, like(x, 0)) if dtype_kind(x.aval.dtype) == "c" else cast(x, BOOL)
+        x = o.ne(x, rules.strong(x, 0)) if dtype_kind(x.aval.dtype) == "c" else cast(x, BOOL)
         if where is not None:
             x = masked(x, where, unit, name)
         axes = axes_of(axis, x.aval.ndim, name)
@@ -381,14 +388,16 @@ def _var_node(
         d = rules.select(mask, d, like(d, 0))
     squares = o.real(o.mul(d, o.conj(d))) if dtype_kind(x.aval.dtype) == "c" else o.square(d)
     result = dtypes.real_part(result) if dtype is None else result
-    if where is None:
+    if where is None and not isinstance(ddof, Array):
         n = count_of(x, axes) - (int(ddof) if whole else ddof)
         y = o.div(o.reduce_sum(squares, axes=axes), like(squares, n if whole else float(n)))
         if n <= 0:
             y = rules.filled(cast(y, result) if whole else y, math.nan)
     else:
-        n = o.reduce_sum(cast(mask, squares.aval.dtype), axes=axes)
-        n = o.sub(n, like(n, int(ddof) if whole else float(ddof)))
+        kind = squares.aval.dtype
+        n = scalar_node(count_of(x, axes), kind, False)
+        n = n if where is None else o.reduce_sum(cast(mask, kind), axes=axes)
+        n = o.sub(n, cast(as_node(ddof, name), kind))
         y = o.div(o.reduce_sum(squares, axes=axes), n)
         y = cast(y, result) if whole else y
         y = rules.select(o.gt(n, like(n, 0)), y, like(y, math.nan))
@@ -396,7 +405,7 @@ def _var_node(
 
 
 def _degrees(ddof: Any, correction: Any, name: str) -> Any:
-    if correction is not None and ddof != 0:
+    if correction is not None and (isinstance(ddof, Array) or ddof != 0):
         raise ValueError(
             f"{name}: ddof and correction exclude each other; got {ddof} and {correction}; pass one"
         )

@@ -20,7 +20,7 @@ from accnp.dtypes import iinfo
 from accnp.engine import array_of
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
-from accnp.primitives.kinds import dtype_kind
+from accnp.primitives.kinds import broadcast_to, dtype_kind
 from accnp.primitives.kinds import full as full_node
 from accnp.trace_fn import conversion_error
 
@@ -53,6 +53,8 @@ def _segments(
     rows, ids = as_node(data, name), as_node(segment_ids, name)
     if dtype_kind(ids.aval.dtype) not in "iu":
         raise TypeError(f"{name}: segment_ids must be integers; got {ids.aval.dtype.name}; cast")
+    if not rows.aval.ndim:  # one value for every row
+        rows = broadcast_to(rows, ids.aval.shape)
     if rows.aval.shape[: ids.aval.ndim] != ids.aval.shape:
         raise ValueError(
             f"{name}: one number for each row is needed; got segment_ids of shape "

@@ -26,7 +26,7 @@ from accnp.ir.op import o
 from accnp.primitives.elementwise import like
 from accnp.primitives.index import GatherScatterMode
 from accnp.primitives.kinds import broadcast_to
-from accnp.primitives.sort import permutation_of
+from accnp.primitives.sort import permutation_of, sortable
 from accnp.trace_fn import conversion_error
 
 __all__ = [
@@ -123,26 +123,29 @@ def unique(
         count = as_size(size, name)
         return _unique_sized(name, ar, more, axis, count, fill_value, equal_nan)
     known = _known(wrap(one_nan(node_of(ar, function=name))), name)
-    if not any(more) and axis is None and equal_nan and known.dtype.kind in "biuf" and known.size:
+    if not any(more) and axis is None and equal_nan and known.dtype.kind in "biufV" and known.size:
         x = node_of(ar, function=name)
         flat = reshape_plain(x, (x.aval.size,))
         ordered = array_of(o.sort(flat, dimension=0, is_stable=True, num_keys=1))
         return _given(_distinct(ordered), name)
     axis = None if axis is None else as_axis(axis, known.ndim, name)
-    out: Any = np.unique(known, *more, axis, equal_nan=equal_nan)  # type: ignore[reportCallIssue, reportArgumentType]
+    out: Any = np.unique(sortable(known), *more, axis, equal_nan=equal_nan)  # type: ignore[reportCallIssue, reportArgumentType]
     if isinstance(out, tuple):
-        return tuple([_given(np.asarray(v), name) for v in out])
-    return _given(out, name)
+        values, *places = out
+        given = [_given(np.asarray(v), name) for v in places]
+        return _given(values.astype(known.dtype), name), *given
+    return _given(out.astype(known.dtype), name)
 
 
 def _distinct(ordered: np.ndarray) -> np.ndarray:
     """The first of each run of equal values; NaN come last and are one value."""
-    if ordered.dtype.kind == "f" and np.isnan(ordered[-1]):
-        ordered = ordered[: np.argmax(np.isnan(ordered)) + 1]
-    keep = np.empty(ordered.size, bool)
+    wide = sortable(ordered)
+    if wide.dtype.kind == "f" and np.isnan(wide[-1]):
+        wide = wide[: np.argmax(np.isnan(wide)) + 1]
+    keep = np.empty(wide.size, bool)
     keep[0] = True
-    np.not_equal(ordered[1:], ordered[:-1], out=keep[1:])
-    return ordered[keep]
+    np.not_equal(wide[1:], wide[:-1], out=keep[1:])
+    return ordered[: wide.size][keep]
 
 
 def _unique_sized(
@@ -290,8 +293,11 @@ def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) ->
 
 def _set_operation(name: str, a: Any, b: Any, *args: Any) -> Any:
     x, y = promote(f"jnp.{name}", a, b)
-    values = [_known(wrap(one_nan(v)), f"jnp.{name}") for v in (x, y)]
-    return getattr(np, name)(*values, *args)
+    values = [sortable(_known(wrap(one_nan(v)), f"jnp.{name}")) for v in (x, y)]
+    out = getattr(np, name)(*values, *args)
+    if isinstance(out, tuple):
+        return out[0].astype(x.aval.dtype), *out[1:]
+    return out.astype(x.aval.dtype)
 
 
 @api_boundary
@@ -388,7 +394,8 @@ def setdiff1d(
     """
     name = "jnp.setdiff1d"
     if size is None:
-        return _given(_set_operation("setdiff1d", ar1, ar2, assume_unique), name)
+        found = _set_operation("setdiff1d", ar1, ar2, assume_unique)
+        return _given(found.astype(as_node(ar1, name).aval.dtype), name)
     count, x = as_int(size, name, "size", "shape"), as_node(ar1, name)
     x = reshape_plain(x, (x.aval.size,))
     kind = x.aval.dtype
@@ -469,7 +476,7 @@ def isin(
         ordered = o.sort(tests, dimension=0, is_stable=True, num_keys=1)
         at = o.searchsorted(ordered, flat, side="left")
         last = like(at, tests.aval.size - 1)
-        found = o.eq(taken(ordered, o.min(at, last)), flat)
+        found = cast(o.eq(taken(ordered, o.min(at, last)), flat), _BOOL)
     else:
         found = broadcast_to(scalar_node(False, _BOOL, False), flat.aval.shape)
     found = reshape_plain(found, x.aval.shape)

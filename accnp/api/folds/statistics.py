@@ -6,11 +6,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from accnp.api.algebra.products import dot
 from accnp.api.arguments.convert import (
     as_node,
+    promote,
     promote_inexact,
     wrap,
 )
@@ -179,10 +178,11 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
     Array(4., dtype=float32)
     """
     name = "jnp.trapezoid"
-    values, *places = (wrap(n) for n in promote_inexact(name, *([y, dx] if x is None else [y, x])))
+    given = [y] if x is None else [y, x]
+    values, *places = (wrap(n) for n in promote_inexact(name, *given))
     values = moveaxis(values, as_axis(axis, values.ndim, name), -1)
     if x is None:
-        step = places[0]
+        step = wrap(as_node(dx, name))
     elif places[0].ndim == 1:
         step = places[0][1:] - places[0][:-1]
     else:
@@ -202,7 +202,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
         axis: along which.
         period: 2 pi if not given; with an integer one, integers stay integers.
 
-    The shape stays; integers become the default float unless the period is one.
+    The shape stays; the dtype is that to which p and the period are promoted.
 
     Raises:
         ValueError: p is complex, or the axis is out of bounds.
@@ -215,17 +215,17 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
     x = wrap(as_node(p, "jnp.unwrap"))
     if x.dtype.kind == "c":
         raise ValueError("jnp.unwrap: complex numbers have no order; got complex; take jnp.angle")
-    whole = x.dtype.kind in "iu" and np.issubdtype(np.result_type(period), np.integer)
-    if not whole:
-        x = wrap(promote_inexact("jnp.unwrap", p)[0])
+    x, period = (wrap(n) for n in promote("jnp.unwrap", x, period))
+    whole = dtype_kind(x.dtype) in "iu"
     if not x.shape[as_axis(axis, x.ndim, "jnp.unwrap")]:
         return x
     x = moveaxis(x, axis, -1)
-    half, odd = divmod(period, 2) if whole else (period / 2, 0)
+    half = period // 2 if whole else period / 2
     step = x[..., 1:] - x[..., :-1]
     wrapped = (step + half) % period - half
-    if not odd:  # exactly half a period up stays half a period up
-        wrapped = where((wrapped == -half) & (step > 0), half, wrapped)
+    # exactly half a period up stays half a period up
+    edge = (wrapped == -half) & (step > 0)
+    wrapped = where(edge & (period % 2 == 0) if whole else edge, half, wrapped)
     correction = wrapped - step
     if discont is not None:
         correction = where(uf.abs(step) < discont, 0, correction)

@@ -22,7 +22,7 @@ from accnp.api.arguments.convert import (
     to_shape,
 )
 from accnp.api.arguments.shapes import concrete
-from accnp.api.arguments.values import needs_function, number_node, to_dtype
+from accnp.api.arguments.values import needs_function, node_of, number_node, to_dtype
 from accnp.api.arrays.manipulation import reshape_plain
 from accnp.api.elements import ufuncs
 from accnp.api.flow.loops import while_loop
@@ -178,6 +178,8 @@ def write(
 ) -> Node:
     """Return x with values combined into the places of a key by the op `how`."""
     a = x.aval
+    if isinstance(values, list | tuple):
+        values = wrap(node_of(values, function="at[]"))
     y = number_node(values, a.dtype, f"at[].{_METHOD.get(how, how)}")
     kind = dtypes.promote(((a.dtype, a.weak_type), (y.aval.dtype, y.aval.weak_type)))[0]
     if kind != a.dtype:
@@ -330,7 +332,10 @@ class AtIndex:
         >>> jnp.zeros(3).at[1].subtract(1.0)
         Array([ 0., -1.,  0.], dtype=float32)
         """
-        return self._write("scatter_add", ufuncs.negative(values), hints)
+        node = node_of(values, function="at[].subtract")
+        if node.aval.dtype.kind == "b":
+            node = cast(node, self.array.dtype)
+        return self._write("scatter_add", ufuncs.negative(wrap(node)), hints)
 
     @api_boundary
     def multiply(self, values: Any, **hints: Any) -> Array:

@@ -29,6 +29,7 @@ from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ir.trace import state, tracing
 from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
+from accnp.primitives.kinds import dtype_kind
 from accnp.trace_fn import conversion_error
 
 __all__ = ["Plan", "gather_axis", "getitem", "plan_of", "read", "wrap_negative"]
@@ -122,7 +123,7 @@ def _parts(item: Any, position: int) -> list[Entry | None]:
         return [Entry("int", operator.index(item))]
     else:
         node = as_node(item, "indexing")
-    kind = node.aval.dtype.kind
+    kind = dtype_kind(node.aval.dtype)
     if kind == "b":
         if is_traced(node):
             raise conversion_error("mask", node, "indexing")

@@ -34,7 +34,7 @@ from accnp.errors import UnsupportedDtypeError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
-from accnp.primitives.kinds import broadcast_to
+from accnp.primitives.kinds import broadcast_to, dtype_kind
 from accnp.primitives.kinds import full as full_node
 from accnp.trace_fn import conversion_error
 
@@ -98,7 +98,7 @@ def integers(x: Any, function: str) -> Node:
     node = as_node(x, function)
     if node.aval.dtype.kind == "b":
         return cast(node, INDEX)
-    if node.aval.dtype.kind not in "iu":
+    if dtype_kind(node.aval.dtype) not in "iu":
         raise UnsupportedDtypeError(
             f"{function}: indices must be integers; got {node.aval.dtype.name}"
         )
@@ -207,6 +207,11 @@ def nonzero_nodes(a: Any, size: Any, fill_value: Any, function: str) -> list[Nod
         return [numpy_node(i.astype(INDEX), function, copy=False) for i in np.nonzero(known)]
     count = as_size(size, function)
     fills = fill_value if isinstance(fill_value, Sequence) else [fill_value] * len(shape)
+    if len(fills) != len(shape):
+        raise ValueError(
+            f"{function}: fill_value is one number, or one for each of {len(shape)} axes; "
+            f"got {fill_value!r}"
+        )
     total = prod(shape)
     ends = o.cumsum(cast(reshape_plain(mask, (total,)), INDEX), axis=0, reverse=False)
     # Position p of the result is the first place where p + 1 elements have been found.

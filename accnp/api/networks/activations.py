@@ -418,6 +418,7 @@ def squareplus(x: Any, b: Any = 4) -> Array:
     root = uf.sqrt(uf.add(uf.square(x), b))
     if state.named:
         return uf.divide(uf.add(x, root), 2)
+    x = wrap(_one("squareplus", x))
     below = uf.less(x, 0)  # where the sum cancels; the two signs' values have the product b / 4
     high = uf.divide(uf.add(uf.where(below, uf.negative(x), x), root), 2)
     return uf.where(below, uf.divide(uf.divide(b, 4), high), high)
@@ -437,9 +438,10 @@ def log1mexp(x: Any) -> Array:
     Array([-0.45867515], dtype=float32)
     """
     node = _one("log1mexp", x)
-    near = o.lt(node, like(node, math.log(2)))
+    near = rules.compare("lt")(node, like(node, math.log(2)))
     low = rules.select(near, node, like(node, 0.5))
-    tiny = o.lt(o.abs(low), like(low, 1e-30))  # the last bit of subnormal numbers
+    size = o.abs(low)
+    tiny = o.lt(size, like(size, 1e-30))  # the last bit of subnormal numbers
     small = o.log(rules.select(tiny, low, o.neg(o.expm1(o.neg(low)))))
     large = o.log1p(o.neg(o.exp(o.neg(rules.select(near, like(node, 1), node)))))
     return wrap(rules.select(near, small, large))
