@@ -233,8 +233,8 @@ def cast(x: Any, *, new_dtype: Any, **_: Any) -> Any:
         return x != 0
     if x.dtype.kind == "c" and new.kind != "c":
         x = x.real
-    if new.name in SUB_INTS and x.dtype.name in SUB_INTS:  # which ml_dtypes does not do
-        return x.astype(np.int8).astype(new)
+    if x.dtype.name in SUB_INTS and (new.kind in "iu" or new.name in SUB_INTS):
+        x = x.astype(np.int8)  # ml_dtypes has no way from one small type to another
     if x.dtype.kind not in "biuc" and (new.kind in "iu" or new.name in SUB_INTS):
         wide = x.astype(np.float64)
         info = iinfo(new)

@@ -54,8 +54,8 @@ def apply_along_axis(
     x = arr if isinstance(arr, Array) else wrap(as_node(arr, "jnp.apply_along_axis"))
     d = as_axis(axis, x.ndim, "jnp.apply_along_axis")
     function: Any = lambda line: func1d(line, *args, **kwargs)  # noqa: E731
-    for _ in range(x.ndim - 1 - d):
-        function = vmap(function, in_axes=1, out_axes=-1)
+    for at in range(1, x.ndim - d):  # the innermost maps the axis behind the line, the outer ones
+        function = vmap(function, in_axes=at, out_axes=-1)  # those behind that
     for _ in range(d):
         function = vmap(function, in_axes=0, out_axes=0)
     return function(x)

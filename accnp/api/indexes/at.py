@@ -333,8 +333,10 @@ class AtIndex:
         Array([ 0., -1.,  0.], dtype=float32)
         """
         node = node_of(values, function="at[].subtract")
-        if node.aval.dtype.kind == "b":
-            node = cast(node, self.array.dtype)
+        if node.aval.dtype.kind in "bu":  # as what has a sign, not around the ends of its own range
+            a, b = self.array._node.aval, node.aval
+            kind = dtypes.promote(((a.dtype, a.weak_type), (b.dtype, b.weak_type)))[0]
+            node = cast(node, kind, b.weak_type and kind.kind != "b")
         return self._write("scatter_add", ufuncs.negative(wrap(node)), hints)
 
     @api_boundary

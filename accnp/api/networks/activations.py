@@ -438,10 +438,9 @@ def log1mexp(x: Any) -> Array:
     Array([-0.45867515], dtype=float32)
     """
     node = _one("log1mexp", x)
-    near = rules.compare("lt")(node, like(node, math.log(2)))
+    near = o.lt(node, like(node, math.log(2)))
     low = rules.select(near, node, like(node, 0.5))
-    size = o.abs(low)
-    tiny = o.lt(size, like(size, 1e-30))  # the last bit of subnormal numbers
+    tiny = o.lt(o.abs(low), like(low, 1e-30))  # the last bit of subnormal numbers
     small = o.log(rules.select(tiny, low, o.neg(o.expm1(o.neg(low)))))
     large = o.log1p(o.neg(o.exp(o.neg(rules.select(near, like(node, 1), node)))))
     return wrap(rules.select(near, small, large))
