@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import accnp
 from accnp import dtypes
 from accnp.errors import TypePromotionError
 
@@ -286,3 +287,11 @@ def test_to_inexact(x64):
             dtypes.to_inexact(given)
             == jax.eval_shape(jnp.sqrt, jax.ShapeDtypeStruct((), given)).dtype
         )
+
+
+def test_issubdtype_takes_arrays_for_their_dtypes():
+    x = accnp.ones(2)
+    assert dtypes.issubdtype(x, np.floating)
+    assert not dtypes.issubdtype(x, np.integer)
+    assert dtypes.issubdtype(x.astype("int4"), np.signedinteger)
+    assert not dtypes.issubdtype(np.floating, x)

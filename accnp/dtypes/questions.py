@@ -62,7 +62,7 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     try:
         return _issubdtype(arg1, arg2)
     except TypeError:  # unhashable description of a structured dtype, or an array
-        return _issubdtype(as_dtype(arg1), as_dtype(arg2))
+        return _issubdtype(*[x if isinstance(x, type) else as_dtype(x) for x in (arg1, arg2)])
 
 
 @lru_cache(maxsize=1024)
