@@ -225,3 +225,42 @@ def test_gammaln_below_zero():
     want = [float(mp.re(mp.loggamma(v))) for v in x.tolist()]
     np.testing.assert_allclose(got, want, rtol=3e-16, atol=2e-16)
     assert np.isposinf(np.asarray(edges)).all()
+
+
+def _complex_points():
+    rng = np.random.default_rng(1)
+    near = rng.normal(size=(2, 200)) * 5
+    far = rng.normal(size=(2, 60)) * np.array([[3], [40]])
+    x, y = np.concatenate([near, far], axis=1)
+    cut = np.concatenate([np.linspace(-8.9, 9, 40), [1.0, 2.0]]) + 0j
+    poles = 1e-9j + 1e-8 - np.arange(1, 12)
+    return np.concatenate([x + 1j * y, cut, poles])
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", ["gamma", "loggamma", "erfcx"])
+def test_complex_numbers(name, dtype):
+    with accnp.enable_x64(dtype == "complex128"):
+        z = _complex_points().astype(dtype)
+        found = getattr(special, name)(jnp.asarray(z))
+        assert (found.dtype, found.weak_type) == (dtype, False)
+        want = getattr(scipy.special, name)(z.astype(complex))
+        limits = np.finfo(dtype)
+        fits = (abs(want) < limits.max / 4) & (abs(want) > limits.tiny * 4)
+        assert fits.mean() > 0.8
+        tolerance = 1e-12 if dtype == "complex128" else 3e-7
+        error = abs(np.asarray(found)[fits] - want[fits])
+        assert (error <= tolerance * np.maximum(abs(want[fits]), 1e-2)).all()
+
+
+def test_complex_gamma_at_poles_and_its_slope():
+    poles = np.asarray(special.gamma(jnp.asarray([0, -1, -5]) + 0j))
+    assert np.isnan(poles.real).all()
+    assert np.isnan(np.asarray(special.loggamma(jnp.asarray([0j, -2])))).all()
+    z = np.asarray([1.3 + 0.5j, -2.4 - 1j, 3.0 + 30j])
+    with accnp.enable_x64():
+        slopes = accnp.vmap(accnp.grad(special.loggamma, holomorphic=True))(jnp.asarray(z))
+        np.testing.assert_allclose(np.asarray(slopes), scipy.special.digamma(z), rtol=1e-11)
+        slopes = accnp.vmap(accnp.grad(special.gamma, holomorphic=True))(jnp.asarray(z))
+        want = scipy.special.digamma(z) * scipy.special.gamma(z)
+        np.testing.assert_allclose(np.asarray(slopes), want, rtol=1e-11)

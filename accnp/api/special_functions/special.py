@@ -28,6 +28,7 @@ from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.parts import isneginf
 from accnp.api.elements.selecting import where
 from accnp.api.networks.nn import logsumexp as logsumexp
+from accnp.api.special_functions import complex_gamma
 from accnp.api.special_functions.entropies import (
     box_cox,
     box_cox_of_more,
@@ -41,6 +42,7 @@ from accnp.api.special_functions.special_ops import (
     beta,
     betainc,
     betaln,
+    complex_node,
     dawsn,
     digamma,
     erf,
@@ -108,15 +110,17 @@ def zeta(x: Any, q: Any = None) -> Array:
 def loggamma(x: Any) -> Array:
     """log(gamma(x)), elementwise; nan from 0 down, where gamma has no real logarithm everywhere.
 
-    The result is floating: float32 of integers.
+    The result is floating: float32 of integers. Of complex numbers it is the principal branch.
 
     Raises:
-        TypeError: `x` is complex, or no array or number.
+        TypeError: `x` is no array or number.
 
     >>> import accnp as jnp
     >>> round(float(jnp.scipy.special.loggamma(5.0)), 5)
     3.17805
     """
+    if (z := complex_node("loggamma", x)) is not None:
+        return wrap(complex_gamma.loggamma(z))
     value = wrap(operands("loggamma", x)[0])
     return where(value > 0, gammaln(value), np.nan)
 

@@ -10,15 +10,17 @@ from typing import Any
 
 from accnp.api.arguments.convert import broadcast_nodes, cast, promote_inexact, wrap
 from accnp.api.elements.elementwise import with_parameters
+from accnp.api.special_functions import complex_gamma
 from accnp.array import Array
 from accnp.errors import UnsupportedDtypeError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 
 __all__ = [
-    "beta", "betainc", "betaln", "dawsn", "digamma", "erf", "erfc", "erfcx", "erfinv", "exp1",
-    "expi", "expn", "gamma", "gammainc", "gammaincc", "gammaln", "hyp1f1", "hyp2f1", "i0",
-    "i0e", "i1", "i1e", "ndtri", "operands", "owens_t", "poch", "polygamma", "spence",
+    "beta", "betainc", "betaln", "complex_node", "dawsn", "digamma", "erf", "erfc", "erfcx",
+    "erfinv", "exp1", "expi", "expn", "gamma", "gammainc", "gammaincc", "gammaln", "hyp1f1",
+    "hyp2f1", "i0", "i0e", "i1", "i1e", "ndtri", "operands", "owens_t", "poch", "polygamma",
+    "spence",
 ]  # fmt: skip
 
 
@@ -50,8 +52,21 @@ def _taken(arguments: str) -> str:
     )
 
 
-def _function(name: str, op: str, arguments: str, what: str, example: str = "") -> Any:
-    """Declare a function that is one op."""
+def complex_node(name: str, x: Any) -> Node | None:
+    """Return a complex argument as a node, None for a real one."""
+    (node,) = promote_inexact(f"special.{name}", x)
+    return node if node.aval.dtype.kind == "c" else None
+
+
+def _function(
+    name: str,
+    op: str,
+    arguments: str,
+    what: str,
+    example: str = "",
+    wide: Callable[[Node], Node] | None = None,
+) -> Any:
+    """Declare a function that is one op; `wide` records it for complex numbers."""
     plain: Callable[..., Node] = getattr(o, op)
 
     def strong(*xs: Node) -> Node:
@@ -61,6 +76,8 @@ def _function(name: str, op: str, arguments: str, what: str, example: str = "") 
     record = strong if name in _STRONG else plain
 
     def one(x: Any) -> Array:
+        if wide is not None and (z := complex_node(name, x)) is not None:
+            return wrap(cast(wide(z), z.aval.dtype))
         return wrap(record(*operands(name, x)))
 
     def two(x: Any, y: Any) -> Array:
@@ -76,7 +93,17 @@ def _function(name: str, op: str, arguments: str, what: str, example: str = "") 
     made: Any = api_boundary(call)
     made.__name__ = made.__qualname__ = name
     made.__module__ = "accnp.scipy.special"
-    made.__doc__ = f"{what}, elementwise.\n\n    {_taken(arguments)}\n"
+    taken = _taken(arguments)
+    if wide is not None:
+        taken = (
+            taken.replace("a real array", "a real or complex array")
+            .replace(
+                "no complex arguments, no lists; float32 stays float32",
+                "no lists; float32 stays float32",
+            )
+            .replace(" is given, or a complex one.", " is given.")
+        )
+    made.__doc__ = f"{what}, elementwise.\n\n    {taken}\n"
     if example:
         call_text, value = example.split(" -> ")
         made.__doc__ += f"""
@@ -101,7 +128,9 @@ digamma = _function(
 )
 erf = _function("erf", "erf", "x", "The error function", "erf(1.0) -> 0.8427")
 erfc = _function("erfc", "erfc", "x", "1 - erf(x)", "erfc(1.0) -> 0.1573")
-erfcx = _function("erfcx", "erfcx", "x", "exp(x**2) erfc(x)", "erfcx(1.0) -> 0.42758")
+erfcx = _function(
+    "erfcx", "erfcx", "x", "exp(x**2) erfc(x)", "erfcx(1.0) -> 0.42758", complex_gamma.erfcx
+)
 erfinv = _function("erfinv", "erf_inv", "x", "The inverse of erf", "erfinv(0.5) -> 0.47694")
 exp1 = _function(
     "exp1", "exp1", "x", "The integral of exp(-t) / t from x on", "exp1(1.0) -> 0.21938"
@@ -113,7 +142,9 @@ expi = _function(
 expn = _function(
     "expn", "expn", "n, x", "The integral of exp(-x t) / t**n from 1 on", "expn(2, 1.0) -> 0.1485"
 )
-gamma = _function("gamma", "gamma", "x", "The gamma function", "gamma(5.0) -> 24.0")
+gamma = _function(
+    "gamma", "gamma", "x", "The gamma function", "gamma(5.0) -> 24.0", complex_gamma.gamma
+)
 gammainc = _function(
     "gammainc", "igamma", "a, x", "The regularised lower incomplete gamma function",
     "gammainc(2.0, 1.0) -> 0.26424",
