@@ -138,12 +138,11 @@ _OPTIONS = [
     Option("cache_dir", str, None, ours=True),
     Option("cache_max_bytes", int, 512 * 1024 * 1024, ours=True),
     Option("threads", int, None, ours=True, least=1),
+    Option("background_compilation", bool, True, ours=True),  # see runtime/tiers.py
     Option("fastmath", bool, False, traced=True, ours=True),
-    # Programs of more operations than this are not fused: each operation is a kernel of its own.
-    Option("fusion_limit", int, 20_000, traced=True, ours=True, least=0),
+    Option("fusion_limit", int, 20_000, traced=True, ours=True, least=0),  # see passes/fuse.py
     Option("user_contexts", object, None, traced=True, ours=True),  # see api/compiled/contexts.py
-    # Edited kernels in place of generated ones; see api/kernels/override.py.
-    Option("kernel_overrides", object, None, traced=True, ours=True),
+    Option("kernel_overrides", object, None, traced=True, ours=True),  # api/kernels/override.py
     Option("debug", int, 0, (0, 1, 2, 3, 4, 5), ours=True),
 ]  # fmt: skip
 
@@ -264,6 +263,7 @@ class Config(threading.local):
     debug: int
     threads: int
     cache_dir: str
+    background_compilation: bool
     fastmath: bool
     fusion_limit: int
     user_contexts: Any

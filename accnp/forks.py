@@ -105,31 +105,27 @@ _collecting = False
 
 
 def _before() -> None:
+    """Nothing that waits here holds the lock of `logging`, which its own hook has taken for this
+    fork if it was loaded after this module: imports may ask for it, and other threads that fork
+    have it while they wait for this one. It is held again when the process forks."""
     global _collecting
-    _forking.acquire()
-    for before, _, _ in reversed(_hooks):
-        if before is not None:
-            before()
-    # Last: what the others wait for may import something.
-    _close_gate()
-    # Nothing is collected between the fork and the fresh locks: what goes may need an old one.
-    _collecting = gc.isenabled()
-    gc.disable()
-
-
-def _close_gate() -> None:
-    """Wait for imports. They may ask for the lock of `logging`, which its own hook has taken for
-    this fork if it was loaded after this module; it is held again when the process forks."""
     known, lock = _logging()
     held = known and lock._is_owned()
     if held:
         lock.release()
     try:
-        loading.close(PATIENCE)
+        _forking.acquire()
+        for before, _, _ in reversed(_hooks):
+            if before is not None:
+                before()
+        loading.close(PATIENCE)  # last: what the others wait for may import something
     finally:
         there, lock = _logging()
         if held or (there and not known):  # its hook after the fork gives it back
             lock.acquire()
+    # Nothing is collected between the fork and the fresh locks: what goes may need an old one.
+    _collecting = gc.isenabled()
+    gc.disable()
 
 
 def _logging() -> tuple[bool, Any]:

@@ -22,6 +22,7 @@ from time import perf_counter
 from typing import Any
 
 import accnp
+from accnp.runtime.compile import settle
 
 __all__ = ["Call", "Timing", "busy", "interleave", "machine", "paced"]
 
@@ -60,6 +61,7 @@ def interleave(
     for call in calls.values():
         for _ in range(warm):
             call()
+    settle()
     timings = {name: Timing() for name in calls}
     was_enabled = gc.isenabled()
     gc.disable()

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp.config import config
 from accnp.engine.steps import BRIEF, PARALLEL, ControlStep, HostStep, KernelStep, Plan
 from accnp.engine.table import walk_of
 from accnp.forks import imported
@@ -140,9 +141,9 @@ def preload(plan: Plan) -> None:
     # starts last would leave the other threads idle; last those that wait for the library.
     order = sorted(steps.values(), key=lambda s: (bool(calls[id(s)]), -len(s.text.source)))
     tasks = [functools.partial(library.load, name) for name in sorted(set().union(*calls.values()))]
-    tasks += [functools.partial(s.load, plan.fastmath) for s in order]
-    if len(tasks) > 1:
-        in_parallel(tasks)
+    quick = config.background_compilation and config.threads > 1
+    tasks += [functools.partial(s.load, plan.fastmath, quick) for s in order]
+    in_parallel(tasks)
     plan.walks = walk_of(plan)
     plan.quick = plan.walks and plan.walks.run
 

@@ -40,6 +40,8 @@ BESIDE = 1 << 15  # that of others in such a body that they share as well: then 
 # what it reads in its own cache
 LARGE = 1 << 24  # from this much on (0.5 ms) a loop is one on the host, which costs 15 us a kernel;
 # in return its results may go past the caches
+SHORT = 1 << 19  # below this much (some 0.1 ms; several times that in code of the first tier) a
+# kernel starts in the first of two tiers (runtime/tiers.py)
 APART = 1 << 25  # from this much work of a library call on threads share it: some 0.2 ms
 
 
@@ -117,7 +119,14 @@ class KernelStep:
         """Let go of the machine code: the text is another one."""
         self.kernel = None
 
-    def load(self, fastmath: bool) -> Kernel:
+    @property
+    def short(self) -> bool:
+        """Whether a run of it takes less than compiling better code for it, which then comes
+        behind: it calls no other kernel, and its source says how long it takes."""
+        inner = self.bodies or self.text.callees or "while " in self.text.source
+        return self.work < SHORT and not inner
+
+    def load(self, fastmath: bool, quick: bool = False) -> Kernel:
         """Return the machine code; compile it, or take it from a cache, at the first call."""
         if self.kernel is None:
             self.kernel = get_kernel(
@@ -126,6 +135,7 @@ class KernelStep:
                 self.text.signature,
                 fastmath=fastmath,
                 callees=self.callees,
+                quick=quick and self.short,
             )
         return self.kernel
 

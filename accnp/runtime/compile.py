@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +20,7 @@ from accnp.forks import at_fork, imported, renewed
 from accnp.runtime import bypass, launch, team
 from accnp.runtime.notes import note
 
-_ENTRY = "accnp_entry"
+ENTRY = "accnp_entry"
 Callees = tuple[tuple[str, tuple[str, ...]], ...]
 _Entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _Attend = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
@@ -119,11 +120,17 @@ class Kernel:
         self.seconds = 0.0  # what it took to compile it, or to load it from disk
         self.address = address
         self._namespace = namespace
-        self._code = code
-        self._entry = _Entry(address)
+        self._code: tuple = ()
+        self.place(address, code)
+
+    def place(self, address: int, code: Any) -> None:
+        """Let the kernel's code be that at an address, for launches to come."""
         launchers = _launchers()
+        self._code = (code, *self._code)  # calls under way may be in what it was
+        self._entry = _Entry(address)
         self.call = functools.partial(launchers.released, address)
         self.call_brief = functools.partial(launchers.held, address)
+        self.address = address
 
     def run(self, argv: ctypes.Array, n: int, chunk: int) -> None:
         """Do 0..n on this thread with a packed argument block."""
@@ -156,6 +163,9 @@ def pack(arguments: Sequence[int]) -> ctypes.Array:
 if TYPE_CHECKING:
     from accnp.runtime.diskcache import DiskCache
 
+    # Where the first tier looks for the next one, that one's bitcode, and its place on disk.
+    _Upgrade = tuple[int, bytes, DiskCache | None, str]
+
 _kernels: dict[tuple, Kernel] = {}
 _making: dict[tuple, threading.RLock] = {}
 at_fork(_making.clear)  # who makes them may not be there any more
@@ -171,11 +181,13 @@ def get_kernel(
     fastmath: bool = False,
     namespace: Mapping[str, Any] | None = None,
     callees: Callees = (),
+    quick: bool = False,
 ) -> Kernel:
     """The kernel of a source text, from the process, the disk or the compiler.
 
     `namespace` replaces the globals of `accnp.kernels.intrinsics`; such kernels stay off the disk.
-    `callees` are other kernels in the source that this one calls, with their signatures.
+    `callees` are other kernels in the source that this one calls, with their signatures. One that
+    is `quick` starts in the first of two tiers (`tiers.py`) if it is to be compiled.
     """
     key = (source, name, signature, fastmath, None if namespace is None else id(namespace), callees)
     kernel = _kernels.get(key)
@@ -187,7 +199,9 @@ def get_kernel(
     with making:  # two threads compile two kernels at the same time, and one only once
         kernel = _kernels.get(key)
         if kernel is None:
-            kernel = _kernels[key] = _make(source, name, signature, fastmath, namespace, callees)
+            kernel = _kernels[key] = _make(
+                source, name, signature, fastmath, namespace, callees, quick
+            )
         _making.pop(key, None)
         return kernel
 
@@ -248,13 +262,16 @@ def _make(
     fastmath: bool,
     namespace: Mapping[str, Any] | None,
     callees: Callees,
+    quick: bool,
 ) -> Kernel:
     begin = time.perf_counter()
+    upgrades: list[_Upgrade] = []
     (address,), code, origin = _native(
         _identity(source, name, signature, fastmath, callees),
         lambda: _lower(source, name, signature, namespace, fastmath, callees),
-        (_ENTRY,),
+        (ENTRY,),
         stored=namespace is None,
+        upgrades=upgrades if quick else None,
     )
     if origin == "disk":
         counters.disk_hits += 1
@@ -264,8 +281,11 @@ def _make(
     kernel.seconds = time.perf_counter() - begin
     if config.debug:
         where = "read from disk" if origin == "disk" else "compiled"
+        where += " (first tier)" if upgrades else ""
         arguments = ", ".join(signature)
         counters.event(origin, name, f"{where} in {kernel.seconds * 1e3:.1f} ms, for ({arguments})")
+    for upgrade in upgrades:
+        _tiers().later(kernel, *upgrade)
     return kernel
 
 
@@ -274,8 +294,10 @@ def _native(
     text: Callable[[], tuple[str, list[str], list[str]]],
     symbols: tuple[str, ...],
     stored: bool = True,
+    upgrades: list[_Upgrade] | None = None,
 ) -> tuple[list[int], Any, str]:
-    """Addresses of symbols, what keeps them, and "disk" or "compiled"."""
+    """Addresses of symbols, what keeps them, and "disk" or "compiled". With a list for what comes
+    behind, the code may be of the first tier."""
     loader = _loader()
     disk = disk_cache() if stored else None
     key = ""
@@ -289,6 +311,10 @@ def _native(
                 disk.drop(key)
     lowered = text()
     try:
+        if upgrades is not None and not lowered[2]:
+            addresses, code, bitcode = _tiers().first(*lowered[:2])
+            upgrades.append((addresses.pop(), bitcode, disk, key))
+            return addresses, code, "compiled"
         data = _objects().build(*lowered)
         loaded = loader.load(data, *symbols)
     except RuntimeError as error:
@@ -299,6 +325,17 @@ def _native(
     if disk is not None:
         disk.put(key, data)
     return *loaded, "compiled"
+
+
+def busy() -> bool:
+    """Whether a thread waits for a kernel to be compiled."""
+    return bool(_making)
+
+
+def settle() -> None:
+    """Return when all kernels have their whole code (see `tiers.py`): before they are timed."""
+    if "accnp.runtime.tiers" in sys.modules:
+        _tiers().finish()
 
 
 def native_code(
@@ -430,6 +467,10 @@ def _stamp() -> str:
 
 def _loader() -> Any:
     return imported("accnp.runtime.loader")
+
+
+def _tiers() -> Any:
+    return imported("accnp.runtime.tiers")
 
 
 def _objects() -> Any:

@@ -40,27 +40,29 @@ FEATURES = _HOST.flatten() + (",-prefer-256-bit" if WIDE else "")
 ENTRY_ATTRIBUTES = 'nounwind "prefer-vector-width"="512"' if WIDE else "nounwind"
 
 _target = llvm.Target.from_triple(_TRIPLE)
-_machines: list[Any] = []  # target machines that nobody uses now
+_machines: dict[int, list[Any]] = {0: [], 3: []}  # target machines that nobody uses now
 _jit: Any = None
 
 
 @contextlib.contextmanager
-def _target_machine() -> Iterator[Any]:
-    """A target machine for one thread; a new one costs 1.2 ms with what its first use sets up."""
+def _target_machine(level: int = 3) -> Iterator[Any]:
+    """A target machine for one thread, which generates code at a level; a new one costs 1.2 ms with
+    what its first use sets up."""
+    free = _machines[level]
     try:
-        machine = _machines.pop()
+        machine = free.pop()
     except IndexError:
         machine = _target.create_target_machine(
-            cpu=CPU, features=FEATURES, opt=3, reloc="pic", codemodel="small", jit=False
+            cpu=CPU, features=FEATURES, opt=level, reloc="pic", codemodel="small", jit=False
         )
     try:
         yield machine
     finally:
-        _machines.append(machine)
+        free.append(machine)
 
 
-def _optimised(text: str, linked: Sequence[str], machine: Any) -> Any:
-    context = llvm.create_context()  # one for each thread, too
+def _optimised(text: str, linked: Sequence[str], machine: Any, context: Any = None) -> Any:
+    context = context or llvm.create_context()  # one for each thread, too
     module = llvm.parse_assembly(text, context)
     module.triple = _TRIPLE
     module.data_layout = str(machine.target_data)
@@ -134,6 +136,25 @@ def build(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> byt
 
     in_parallel([functools.partial(one, i) for i in range(len(texts))])
     return framed(found)
+
+
+def quick(text: str, linked: Sequence[str], around: str) -> tuple[bytes, bytes]:
+    """A module's object file as the code generator writes it without optimising, with what stands
+    `around` it; and the optimised module as bitcode, for `whole`."""
+    context = llvm.create_context()
+    with at_work, apart:
+        with _target_machine() as machine:
+            module = _optimised(text, linked, machine, context)
+        bitcode = module.as_bitcode()
+        module.link_in(llvm.parse_assembly(around, context))
+        with _target_machine(0) as machine:
+            return framed([machine.emit_object(module)]), bitcode
+
+
+def whole(bitcode: bytes) -> bytes:
+    """The object file of an optimised module, like `build`'s."""
+    with at_work, apart, _target_machine() as machine:
+        return framed([machine.emit_object(llvm.parse_bitcode(bitcode, llvm.create_context()))])
 
 
 def show_llvm(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> str:

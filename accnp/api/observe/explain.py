@@ -25,6 +25,7 @@ from accnp.errors import api_boundary
 from accnp.passes.program import Program
 from accnp.runtime.bandwidth import bandwidth
 from accnp.runtime.compile import counters as kernels
+from accnp.runtime.compile import settle
 from accnp.trace_fn import function_place
 
 __all__ = ["Explanation", "explain"]
@@ -252,6 +253,7 @@ def explain(f: Callable[..., Any] | None = None, *args: Any, **kwargs: Any) -> E
             start = perf_counter()
             found.result = block_until_ready(f(*args, **kwargs))
             found.seconds.append(perf_counter() - start)
+            settle()
     return found
 
 

@@ -1,0 +1,183 @@
+"""Machine code in two tiers: a kernel whose first call is short starts with code that LLVM's
+generator wrote without looking for better; the whole code, of the same optimised module, comes from
+a thread behind it and takes its place.
+
+In: a kernel in its first tier, with its module as bitcode and the word that says where its next
+code is. Out: that word is set, the kernel knows its new address, and the disk has the whole code.
+Both tiers do the operations of one module in its order: the bits of results are the same.
+
+Addresses of the first tier stay good (tables of plans hold them): it passes each call on.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import math
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+from accnp.forks import at_fork
+from accnp.runtime import compile, loader, objects
+from accnp.runtime.notes import note
+
+__all__ = ["finish", "first", "later"]
+
+FIRST, SLOT = "accnp_first", "accnp_next"
+PATIENCE = 5.0  # seconds that a fork or the end of the process waits for the kernel under way
+_PAUSE = 1e-3  # seconds between looks whether somebody waits for a compilation
+_NICE = 10
+# The word before an entry says whether it can store past the caches (`bypass.py`).
+_TEXT = """
+@{slot} = global i64 0
+declare void @{entry}(i64*, i64*, i64, i64)
+define void @{first}(i64* %argv, i64* %counter, i64 %n, i64 %chunk) prefix i64 {past} {{
+  %next = load atomic i64, i64* @{slot} monotonic, align 8
+  %none = icmp eq i64 %next, 0
+  br i1 %none, label %own, label %other
+own:
+  call void @{entry}(i64* %argv, i64* %counter, i64 %n, i64 %chunk)
+  ret void
+other:
+  %whole = inttoptr i64 %next to void (i64*, i64*, i64, i64)*
+  call void %whole(i64* %argv, i64* %counter, i64 %n, i64 %chunk)
+  ret void
+}}
+"""
+
+
+class _Upgrade(NamedTuple):
+    """A kernel in its first tier, and what its whole code is made of."""
+
+    kernel: Any
+    slot: int
+    bitcode: bytes
+    disk: Any
+    key: str
+
+    def make(self) -> None:
+        begin = time.perf_counter()
+        data = objects.whole(self.bitcode)
+        (address,), code = loader.load(data, compile.ENTRY)
+        self.kernel.place(address, code)
+        ctypes.c_int64.from_address(self.slot).value = address
+        if self.disk is not None:
+            self.disk.put(self.key, data)
+        seconds = time.perf_counter() - begin
+        note(f"{self.kernel.name}: its whole code took {seconds * 1e3:.1f} ms behind the program")
+
+
+_waiting: deque[_Upgrade] = deque()
+_under_way: list[_Upgrade] = []
+_thread: threading.Thread | None = None
+_held = False  # while the process forks
+
+
+def first(text: str, linked: list[str]) -> tuple[list[int], Any, bytes]:
+    """Code of the first tier: addresses of the entry and of the word for the next one, what keeps
+    them; and bitcode for the whole code."""
+    past = int("prefix i64 1 {" in text)
+    around = _TEXT.format(slot=SLOT, entry=compile.ENTRY, first=FIRST, past=past)
+    data, bitcode = objects.quick(text, linked, around)
+    return *loader.load(data, FIRST, SLOT), bitcode
+
+
+def later(kernel: Any, *upgrade: Any) -> None:
+    """Make the whole code of a kernel when nobody waits for a compilation."""
+    _waiting.append(_Upgrade(kernel, *upgrade))
+    if _thread is None:
+        _start()
+
+
+def finish() -> None:
+    """Return when all kernels have their whole code."""
+    while _one():
+        pass
+    _wait(math.inf)
+
+
+def _wait(seconds: float, others: Collection[_Upgrade] = ()) -> None:
+    end = time.monotonic() + seconds
+    while (_under_way or others) and time.monotonic() < end:
+        time.sleep(_PAUSE / 2)
+
+
+def _start() -> None:
+    global _thread
+    thread = threading.Thread(target=_work, name="accnp-tiers", daemon=True)
+    with contextlib.suppress(RuntimeError):  # the interpreter ends: `finish` does it
+        thread.start()
+        _thread = thread
+
+
+def _one() -> bool:
+    """Make the whole code of the kernel that has waited longest; False if none waits."""
+    try:
+        upgrade = _waiting.popleft()
+    except IndexError:
+        return False
+    _under_way.append(upgrade)
+    try:
+        upgrade.make()
+    except Exception as error:  # the kernel works on in its first tier
+        note(f"{upgrade.kernel.name}: no whole code: {type(error).__name__}: {error}")
+    finally:
+        _under_way.remove(upgrade)
+    return True
+
+
+def _work() -> None:
+    global _thread
+    me = threading.current_thread()
+    with contextlib.suppress(AttributeError, OSError):  # threads have priorities on Linux alone
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+    while True:
+        while _held or compile.busy():
+            time.sleep(_PAUSE)
+        if not _one():
+            _thread = None
+            if not _waiting:  # one that came in between saw a thread at work
+                return
+            _thread = me
+
+
+def _at_exit() -> None:
+    """The next process finds whole code on the disk; without a disk there is nothing to do."""
+    for upgrade in list(_waiting):
+        if upgrade.disk is None:
+            with contextlib.suppress(ValueError):
+                _waiting.remove(upgrade)
+    while _one():
+        pass
+    _wait(PATIENCE)
+
+
+def _before_fork() -> None:
+    """All is made whole first, as long as the patience lasts: a child has no thread that does it.
+    After that none is begun, since a child would have the locks of LLVM for ever."""
+    global _held
+    _wait(PATIENCE, _waiting)
+    _held = True
+    _wait(PATIENCE)
+
+
+def _in_parent() -> None:
+    global _held
+    _held = False
+
+
+def _in_child() -> None:
+    """What waits goes on with the next kernel that is compiled."""
+    global _held, _thread
+    _waiting.extendleft(_under_way)
+    _under_way.clear()
+    _held, _thread = False, None
+
+
+atexit.register(_at_exit)
+at_fork(_in_child, before=_before_fork, parent=_in_parent)

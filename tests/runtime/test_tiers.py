@@ -1,0 +1,229 @@
+"""Kernels in two tiers: quick code for the first calls, whole code behind it, the same bits."""
+
+import ctypes
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import accnp
+import accnp.numpy as jnp
+from accnp.config import cache_dir, scope
+from accnp.runtime import compile as compiling
+from accnp.runtime import objects, tiers
+
+SPECIAL = [0.0, -0.0, 1.0, -1.5, 0.3, 2.5, 7.0, -30.0, 1e-40, 3e38, np.inf, -np.inf, np.nan]
+
+
+@pytest.fixture
+def held(monkeypatch):
+    """No thread upgrades kernels: `compiling.settle()` does."""
+    compiling.settle()
+    monkeypatch.setattr(tiers, "_thread", object())
+    with cache_dir(""):
+        yield
+        compiling.settle()
+
+
+@pytest.fixture
+def no_disk():
+    with cache_dir(""):
+        yield
+
+
+def fresh(f):
+    """A jitted function, and what gives the kernels that were made since."""
+    before = set(compiling._kernels)
+    return accnp.jit(f), lambda: [k for key, k in compiling._kernels.items() if key not in before]
+
+
+def forget():
+    for key in [key for key in compiling._kernels if key[1] == "kernel"]:
+        del compiling._kernels[key]
+
+
+def program(x):
+    return jnp.tanh(x) * 2 + x.sum(0)
+
+
+def test_first_calls_take_the_quick_code_and_the_whole_takes_its_place(held):
+    forget()
+    x = jnp.asarray(np.linspace(-3, 3, 1024, dtype=np.float32).reshape(32, 32))
+    f, kernels = fresh(program)
+    compiles = compiling.counters.compiles
+    first = np.asarray(f(x))
+    quick = {k: k.address for k in kernels()}
+    assert len(tiers._waiting) == len(quick) == compiling.counters.compiles - compiles == 2
+    for _ in range(40):  # some in machine code, with the addresses in a table
+        np.testing.assert_array_equal(np.asarray(f(x)), first)
+    compiling.settle()
+    assert not tiers._waiting
+    assert all(k.address != address for k, address in quick.items())
+    for _ in range(40):
+        np.testing.assert_array_equal(np.asarray(f(x)), first)
+    forget()  # a plan made now has the new addresses
+    with scope("background_compilation", False):
+        np.testing.assert_array_equal(np.asarray(accnp.jit(program)(x)), first)
+    assert not tiers._waiting
+
+
+def test_calls_by_the_first_address_reach_what_came_behind(held):
+    forget()
+    f, kernels = fresh(lambda x: x * 3 - 1)
+    x = jnp.asarray(np.arange(10.0))
+    first = np.asarray(f(x))
+    (upgrade,) = tiers._waiting
+    seen = []
+    spy = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(
+        lambda *arguments: seen.append(arguments[2:])
+    )
+    word = ctypes.c_int64.from_address(upgrade.slot)
+    assert word.value == 0
+    word.value = ctypes.cast(spy, ctypes.c_void_p).value
+    f(x).block_until_ready()
+    assert seen == [(10, 10)]
+    compiling.settle()
+    (kernel,) = kernels()
+    assert word.value == kernel.address
+    np.testing.assert_array_equal(np.asarray(f(x)), first)
+    assert len(seen) == 1
+
+
+UNARY = """
+abs acos acosh asin asinh atan atanh bessel_i0e bessel_i1e cbrt ceil cos cosh digamma erf erf_inv
+erfc exp exp2 expm1 floor is_finite lgamma log log1p logistic neg reciprocal round rsqrt sign sin
+sinh sqrt square tan tanh
+"""
+BINARY = "add atan2 div eq ge gt igamma igammac le lt max min mul ne nextafter pow rem sub"
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_both_tiers_have_the_same_bits(held, x64):
+    def all_of(x, y):
+        one = [getattr(accnp.lax, n)(x) for n in UNARY.split()]
+        two = [getattr(accnp.lax, n)(x, y) for n in BINARY.split()]
+        return [*one, *two, x.sum(), x.max(), x @ y.T]
+
+    with accnp.enable_x64(x64):
+        forget()
+        rng = np.random.default_rng(5)
+        values = np.concatenate([SPECIAL, rng.standard_normal(11) * 5])
+        grid = np.meshgrid(values, values)
+        x, y = (jnp.asarray(g.ravel()[: 24 * 24].reshape(24, 24)) for g in grid)
+        f = accnp.jit(all_of)
+        quick = [np.asarray(r) for r in f(x, y)]
+        assert tiers._waiting
+        compiling.settle()
+        whole = [np.asarray(r) for r in f(x, y)]
+    names = [*UNARY.split(), *BINARY.split(), "sum", "max", "matmul"]
+    for name, a, b in zip(names, quick, whole, strict=True):
+        # Which of two nans an operation hands on is the processor's choice: their bits may differ.
+        np.testing.assert_array_equal(a, b, err_msg=name)
+        if a.dtype.kind == "f":
+            np.testing.assert_array_equal(np.signbit(a[a == 0]), np.signbit(b[b == 0]), name)
+
+
+def test_what_takes_long_or_loops_or_is_asked_for_ahead_starts_whole(held):
+    x, large = (jnp.asarray(np.ones(n, np.float32)) for n in (50, 2_000_000))
+
+    def starts(f, *args):
+        forget()
+        f(*args)
+        waiting = len(tiers._waiting)
+        compiling.settle()
+        return waiting
+
+    def go(f):
+        return lambda *args: accnp.block_until_ready(accnp.jit(f)(*args))
+
+    assert starts(go(lambda x: x * 2 + 7), x) == 1
+    assert starts(go(lambda x: x * 2 + 7), large) == 0
+    assert starts(go(lambda x: accnp.lax.fori_loop(0, 5, lambda i, c: c * 2 + i, x)), x) == 0
+    assert starts(lambda x: accnp.jit(lambda x: x * 2 + 8).lower(x).compile()(x), x) == 0
+    with accnp.threads(1):  # it would have none to itself
+        assert starts(go(lambda x: x * 2 + 7), x) == 0
+    with scope("background_compilation", False):
+        assert starts(go(lambda x: x * 2 + 7), x) == 0
+
+
+def test_a_thread_does_it_by_itself(no_disk):
+    forget()
+    f, kernels = fresh(lambda x: jnp.sin(x) - x.mean())
+    x = jnp.arange(20.0)
+    first = np.asarray(f(x))
+    compiling.settle()
+    assert not tiers._waiting
+    assert not tiers._under_way
+    assert tiers._thread is None or tiers._thread.daemon
+    np.testing.assert_array_equal(np.asarray(f(x)), first)
+    assert kernels()
+
+
+def test_a_kernel_without_whole_code_works_on(held, monkeypatch, capsys):
+    forget()
+    f, _ = fresh(lambda x: jnp.cos(x) - 4)
+    x = jnp.arange(20.0)
+    first = np.asarray(f(x))
+
+    def refuses(bitcode):
+        raise RuntimeError("no such instruction")
+
+    monkeypatch.setattr(objects, "whole", refuses)
+    with scope("debug", 1):
+        compiling.settle()
+    assert "no whole code: RuntimeError: no such instruction" in capsys.readouterr().err
+    np.testing.assert_array_equal(np.asarray(f(x)), first)
+    assert not tiers._waiting
+
+
+SHORT = """
+import accnp.numpy as jnp
+from accnp import counters, jit
+print(float(jit(lambda x: jnp.tanh(x * 2).sum())(jnp.ones(30))), counters()["disk_hits"])
+"""
+
+
+def test_the_next_process_finds_whole_code_on_disk(tmp_path):
+    run = [sys.executable, "-c", SHORT]
+    env = os.environ | {"ACCNP_CACHE_DIR": str(tmp_path)}
+    first, second = (
+        subprocess.run(run, env=env, capture_output=True, text=True, check=True).stdout.split()
+        for _ in range(2)
+    )
+    assert first[0] == second[0]
+    assert first[1] == "0"
+    assert int(second[1]) > 0
+
+
+def test_all_is_whole_before_a_fork(no_disk):
+    forget()
+    f, _ = fresh(lambda x: jnp.exp(x) - 4)
+    x = jnp.asarray(np.arange(20.0))
+    first = np.asarray(f(x))
+    pid = os.fork()
+    if not pid:
+        same = (np.asarray(f(x)) == first).all() and not tiers._waiting and not tiers._held
+        os._exit(0 if same else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert not tiers._held
+
+
+def test_a_child_goes_on_with_what_waits(held, monkeypatch):
+    monkeypatch.setattr(tiers, "PATIENCE", 0.01)
+    forget()
+    f, _ = fresh(lambda x: jnp.exp(x) - 4)
+    x = jnp.asarray(np.arange(20.0))
+    first = np.asarray(f(x))
+    waiting = len(tiers._waiting)
+    assert waiting
+    pid = os.fork()
+    if not pid:
+        with_it = accnp.jit(lambda x: jnp.sin(x) * 3 - 4)(x).block_until_ready()
+        compiling.settle()
+        same = (np.asarray(f(x)) == first).all() and not tiers._waiting and len(with_it) == 20
+        os._exit(0 if same else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert len(tiers._waiting) == waiting
+    assert not tiers._held
