@@ -20,15 +20,16 @@ def nearest(
     """Make the `__getattr__` of a module: an AttributeError that offers the nearest names.
 
     `later` has names that are loaded when they are first used, and the modules that have them (or
-    are them).
+    are them), with a colon and the name there if it is another one.
     """
     known = sorted(names)
     later = later or {}
 
     def missing(name: str) -> Any:
         if name in later:
-            found = importlib.import_module(later[name])
-            value = found if later[name] == f"{module}.{name}" else getattr(found, name)
+            home, _, known_as = later[name].partition(":")
+            found = importlib.import_module(home)
+            value = found if home == f"{module}.{name}" else getattr(found, known_as or name)
             setattr(sys.modules[module], name, value)
             return value
         text = f"module {module!r} has no attribute {name!r}"
