@@ -251,6 +251,7 @@ def _identity(
 
 def clear_kernels() -> None:
     """Forget the kernels of this process; the disk keeps its own."""
+    settle()
     with _lock:
         _kernels.clear()
 

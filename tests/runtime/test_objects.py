@@ -5,6 +5,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
 import accnp.numpy as jnp
@@ -111,7 +112,7 @@ def test_kernels_of_the_library_come_first_and_those_that_wait_for_them_last(mon
             task()
 
     monkeypatch.setattr(execute, "in_parallel", in_turn)
-    x = jnp.ones((5, 5))
+    x = jnp.asarray(np.ones((5, 5), np.float32))
     jit(lambda x: jnp.tanh(x @ x).sum(0, keepdims=True) * jnp.sort(x))(x).block_until_ready()
     assert seen[0] == "gemm_f4"
     assert seen[1:] == [*[[]] * (len(seen) - 2), ["gemm_f4"]]
