@@ -57,7 +57,9 @@ def _logaddexp(name: str, a: Node, b: Node, exp: Any, scale: float | None) -> No
         return [y], [o.add(*parts) if len(parts) == 2 else parts[0]]
 
     def value(xs: list[Node]) -> list[Node]:
-        if state.named:  # jaxprs show it as jax does
+        # Jaxprs show it as jax does; beside a number that is not negative, as in softplus, nothing
+        # cancels.
+        if state.named or (b.op.name == "literal" and b.params["value"] >= 0):
             return [_logaddexp_value(xs[0], xs[1], exp, scale)]
         return [getattr(o, name)(xs[0], xs[1])]
 

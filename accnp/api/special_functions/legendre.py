@@ -142,6 +142,12 @@ def _signs(top: int) -> Array:
     return array((-1.0) ** np.arange(top + 1))[:, None]
 
 
+def _signed(p: Array, powers: Array) -> Array:
+    """Of derivatives of the polynomials, the associated functions: 0, not -0, where these have
+    none."""
+    return p * (_signs(p.shape[0] - 1) * powers)[:, None] + 0.0
+
+
 def _slopes(p: Pair, x: Array, powers: Array) -> Array:
     """The derivatives of the associated functions, of those of `_derivatives`.
 
@@ -203,7 +209,7 @@ def lpmn(m: int, n: int, z: Any) -> tuple[Array, Array]:
     with enable_x64(True):
         wide = _doubled(x)
         parts, powers = _derivatives(degree, wide), _powers(degree, wide)
-        values = parts[0] * (_signs(degree) * powers)[:, None]
+        values = _signed(parts[0], powers)
         slopes = _slopes(parts, wide, powers)
     return values.astype(x.dtype), slopes.astype(x.dtype)
 
@@ -236,8 +242,7 @@ def lpmn_values(m: int, n: int, z: Any, is_normalized: bool) -> Array:
         if is_normalized:
             values = _orthonormal(degree, wide, _root(wide))
         else:
-            powers = _signs(degree) * _powers(degree, wide)
-            values = _derivatives(degree, wide)[0] * powers[:, None]
+            values = _signed(_derivatives(degree, wide)[0], _powers(degree, wide))
     return values.astype(x.dtype)
 
 
