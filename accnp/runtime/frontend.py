@@ -275,6 +275,7 @@ def lower(
             module, kernel, others = _run(scope[callee], trees[callee], kinds, fastmath, width)
             shared = its if f"spread({callee}, " in source else ()
             text = callee_text(module, kernel, callee, attributes, short, shared)
+            _take_apart(module)
             # Callers first: what nobody refers to when it is linked is dropped.
             linked = [*([text] if short else ()), *others, *linked]
             separate += () if short else (text,)
@@ -282,7 +283,24 @@ def lower(
         module, kernel, others = _run(function, trees[name], arguments, fastmath, vector_bytes)
         if name != "kernel":
             module.add_named_metadata(LIBRARY)
-        return _text(module, kernel, signature, attributes), [*others, *linked], separate
+        text = _text(module, kernel, signature, attributes)
+        _take_apart(module)
+        return text, [*others, *linked], separate
+
+
+def _take_apart(module: llvmir.Module) -> None:
+    """Cut the cycles in a module whose text is there, for the collector of garbage: a kernel leaves
+    thousands of objects, and every tenth would bring a collection of all generations on."""
+    for f in module.functions:
+        for block in f.blocks:
+            for x in block.instructions:
+                if isinstance(x, llvmir.PhiInstr):
+                    x.incomings = ()
+            block.instructions = ()
+            block.parent = block.terminator = None
+        f.blocks = ()
+        f.args = ()
+    module.globals.clear()
 
 
 def _run(
