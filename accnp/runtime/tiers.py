@@ -31,7 +31,7 @@ __all__ = ["finish", "first", "later"]
 FIRST, SLOT = "accnp_first", "accnp_next"
 PATIENCE = 5.0  # seconds that a fork or the end of the process waits for the kernel under way
 _PAUSE = 1e-3  # seconds between looks whether somebody waits for a compilation
-_NICE = 10
+_NICE = 5  # who waits for the thread (a fork, a timing) waits on a busy machine, too
 # The word before an entry says whether it can store past the caches (`bypass.py`).
 _TEXT = """
 @{slot} = global i64 0

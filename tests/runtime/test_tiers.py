@@ -197,7 +197,8 @@ def test_the_next_process_finds_whole_code_on_disk(tmp_path):
     assert int(second[1]) > 0
 
 
-def test_all_is_whole_before_a_fork(no_disk):
+def test_all_is_whole_before_a_fork(no_disk, monkeypatch):
+    monkeypatch.setattr(tiers, "PATIENCE", 100.0)  # other tests have the processors
     forget()
     f, _ = fresh(lambda x: jnp.exp(x) - 4)
     x = jnp.asarray(np.arange(20.0))
