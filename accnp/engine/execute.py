@@ -134,7 +134,9 @@ def preload(plan: Plan) -> None:
     steps = {}
     for step in plan.steps:
         if type(step) is KernelStep and step.kernel is None:
-            steps[step.text.source, step.text.signature] = step
+            same = steps.setdefault((step.text.source, step.text.signature), step)
+            if same.short:  # of those with one kernel, one that needs whole code if any does
+                steps[step.text.source, step.text.signature] = step
     library = library_module()
     calls = {id(s): library.called_by(s.text.source) for s in steps.values()}
     # What kernels of the library take longest and others wait for; then the longest, since one that

@@ -18,7 +18,7 @@ from accnp.ir.node import Node
 from accnp.passes.fuse import Cluster
 from accnp.passes.program import Program, Value
 from accnp.runtime.bypass import Pieces
-from accnp.runtime.compile import Kernel, get_kernel
+from accnp.runtime.compile import Kernel, get_kernel, settle
 from accnp.runtime.device import Device
 
 __all__ = [
@@ -137,6 +137,8 @@ class KernelStep:
                 callees=self.callees,
                 quick=quick and self.short,
             )
+            if not self.short:  # it may have begun in the first tier, in a shorter step
+                settle(self.kernel)
         return self.kernel
 
 

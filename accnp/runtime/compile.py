@@ -196,14 +196,15 @@ def get_kernel(
         return kernel
     with _lock:
         making = _making.setdefault(key, threading.RLock())
-    with making:  # two threads compile two kernels at the same time, and one only once
-        kernel = _kernels.get(key)
-        if kernel is None:
-            kernel = _kernels[key] = _make(
-                source, name, signature, fastmath, namespace, callees, quick
-            )
+    try:
+        with making:  # two threads compile two kernels at the same time, and one only once
+            kernel = _kernels.get(key)
+            if kernel is None:
+                kernel = _make(source, name, signature, fastmath, namespace, callees, quick)
+                _kernels[key] = kernel
+            return kernel
+    finally:
         _making.pop(key, None)
-        return kernel
 
 
 def find_kernel(
@@ -333,10 +334,11 @@ def busy() -> bool:
     return bool(_making)
 
 
-def settle() -> None:
-    """Return when all kernels have their whole code (see `tiers.py`): before they are timed."""
+def settle(kernel: Kernel | None = None) -> None:
+    """Return when all kernels, or one, have their whole code (see `tiers.py`): before they are
+    timed, or run for long."""
     if "accnp.runtime.tiers" in sys.modules:
-        _tiers().finish()
+        _tiers().finish(kernel)
 
 
 def native_code(

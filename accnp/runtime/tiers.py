@@ -16,10 +16,10 @@ import contextlib
 import ctypes
 import math
 import os
+import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from accnp.forks import at_fork
@@ -94,48 +94,68 @@ def later(kernel: Any, *upgrade: Any) -> None:
         _start()
 
 
-def finish() -> None:
-    """Return when all kernels have their whole code."""
-    while _one():
+def finish(kernel: Any = None) -> None:
+    """Return when all kernels, or one, have their whole code."""
+    while _one(kernel):
         pass
-    _wait(math.inf)
+    _wait(math.inf, kernel)
 
 
-def _wait(seconds: float, others: Collection[_Upgrade] = ()) -> None:
+def _wait(seconds: float, kernel: Any = None) -> None:
+    """Wait for what others have under way."""
     end = time.monotonic() + seconds
-    while (_under_way or others) and time.monotonic() < end:
+    while any(kernel in (None, u.kernel) for u in [*_under_way]) and time.monotonic() < end:
         time.sleep(_PAUSE / 2)
 
 
 def _start() -> None:
     global _thread
-    thread = threading.Thread(target=_work, name="accnp-tiers", daemon=True)
-    with contextlib.suppress(RuntimeError):  # the interpreter ends: `finish` does it
-        thread.start()
-        _thread = thread
+    _thread = threading.Thread(target=_work, name="accnp-tiers", daemon=True)
+    try:
+        _thread.start()
+    except BaseException as error:
+        _thread = None
+        if not isinstance(error, RuntimeError):  # the interpreter ends: `_at_exit` does it
+            raise
 
 
-def _one() -> bool:
-    """Make the whole code of the kernel that has waited longest; False if none waits."""
+def _one(kernel: Any = None) -> bool:
+    """Make the whole code of the kernel that has waited longest, or of the one that is asked for;
+    False if none waits, or all do for a fork."""
+    for upgrade in _waiting.copy():
+        if kernel in (None, upgrade.kernel):
+            return _made(upgrade)
+    return False
+
+
+def _made(upgrade: _Upgrade) -> bool:
+    _under_way.append(upgrade)  # first: a fork holds all, then looks what is under way
     try:
-        upgrade = _waiting.popleft()
-    except IndexError:
-        return False
-    _under_way.append(upgrade)
-    try:
-        upgrade.make()
-    except Exception as error:  # the kernel works on in its first tier
-        note(f"{upgrade.kernel.name}: no whole code: {type(error).__name__}: {error}")
+        if _held:
+            return False
+        try:
+            _waiting.remove(upgrade)
+        except ValueError:  # another thread was faster
+            return True
+        try:
+            upgrade.make()
+        except Exception as error:  # the kernel works on in its first tier
+            note(f"{upgrade.kernel.name}: no whole code: {type(error).__name__}: {error}")
+        except BaseException:  # an interrupt of who waits for it
+            _waiting.append(upgrade)
+            raise
+        return True
     finally:
         _under_way.remove(upgrade)
-    return True
 
 
 def _work() -> None:
     global _thread
     me = threading.current_thread()
-    with contextlib.suppress(AttributeError, OSError):  # threads have priorities on Linux alone
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+    if sys.platform == "linux":  # elsewhere this number may be that of somebody's process
+        with contextlib.suppress(OSError):
+            nice = max(_NICE, os.getpriority(os.PRIO_PROCESS, 0))
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
     while True:
         while _held or compile.busy():
             time.sleep(_PAUSE)
@@ -159,9 +179,12 @@ def _at_exit() -> None:
 
 def _before_fork() -> None:
     """All is made whole first, as long as the patience lasts: a child has no thread that does it.
-    After that none is begun, since a child would have the locks of LLVM for ever."""
+    This thread takes part, since the one behind may have little of the processor. After that none
+    is begun: a child would have the locks of LLVM for ever."""
     global _held
-    _wait(PATIENCE, _waiting)
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and _one():
+        pass
     _held = True
     _wait(PATIENCE)
 
@@ -174,7 +197,7 @@ def _in_parent() -> None:
 def _in_child() -> None:
     """What waits goes on with the next kernel that is compiled."""
     global _held, _thread
-    _waiting.extendleft(_under_way)
+    _waiting.extendleft([u for u in _under_way if u not in _waiting])
     _under_way.clear()
     _held, _thread = False, None
 

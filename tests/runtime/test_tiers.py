@@ -197,9 +197,13 @@ def test_the_next_process_finds_whole_code_on_disk(tmp_path):
     assert int(second[1]) > 0
 
 
-def test_all_is_whole_before_a_fork(no_disk, monkeypatch):
+@pytest.mark.parametrize("threads", ["no_thread", "one"])
+def test_all_is_whole_before_a_fork(no_disk, monkeypatch, threads):
     monkeypatch.setattr(tiers, "PATIENCE", 100.0)  # other tests have the processors
     forget()
+    if threads == "no_thread":
+        compiling.settle()
+        monkeypatch.setattr(tiers, "_thread", object())
     f, _ = fresh(lambda x: jnp.exp(x) - 4)
     x = jnp.asarray(np.arange(20.0))
     first = np.asarray(f(x))
@@ -212,7 +216,7 @@ def test_all_is_whole_before_a_fork(no_disk, monkeypatch):
 
 
 def test_a_child_goes_on_with_what_waits(held, monkeypatch):
-    monkeypatch.setattr(tiers, "PATIENCE", 0.01)
+    monkeypatch.setattr(tiers, "PATIENCE", 0)
     forget()
     f, _ = fresh(lambda x: jnp.exp(x) - 4)
     x = jnp.asarray(np.arange(20.0))
@@ -228,3 +232,59 @@ def test_a_child_goes_on_with_what_waits(held, monkeypatch):
     assert os.waitpid(pid, 0)[1] == 0
     assert len(tiers._waiting) == waiting
     assert not tiers._held
+
+
+def test_a_kernel_that_cannot_be_compiled_holds_up_no_other(no_disk):
+    source = "def kernel(a):\n    return a.nonsense(\n"
+    for _ in range(2):
+        with pytest.raises((ValueError, compiling.CompileError)):
+            compiling.get_kernel(source, "kernel", ("int64",))
+    assert not compiling.busy()
+
+
+def test_a_long_run_of_a_kernel_takes_its_whole_code(held):
+    """Code of the first tier is up to four times slower, which such a run would be to its end."""
+    # What one program does to arrays of several lengths is one kernel.
+    small, large = (jnp.asarray(np.ones(n, np.float32)) for n in (50, 2_000_000))
+    for together in ([small], [large, small], [small, large]):
+        forget()
+        f, kernels = fresh(lambda *args: [x * 2 + 9 for x in args])
+        accnp.block_until_ready(f(*together))
+        (kernel,) = kernels()
+        assert len(tiers._waiting) == (len(together) == 1)
+        address = kernel.address
+        np.testing.assert_array_equal(np.asarray(f(*[large] * len(together))[-1])[-3:], [11] * 3)
+        assert not tiers._waiting
+        assert (kernel.address == address) == (len(together) == 2)
+        compiling.settle()
+
+
+def test_what_an_interrupt_stops_waits_again(held, monkeypatch):
+    forget()
+    f, _ = fresh(lambda x: jnp.cos(x) - 5)
+    f(jnp.arange(20.0)).block_until_ready()
+
+    def stopped(bitcode):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(objects, "whole", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            compiling.settle()
+    assert tiers._waiting
+    assert not tiers._under_way
+    compiling.settle()
+    assert not tiers._waiting
+
+
+@pytest.mark.parametrize(
+    ("platform", "own", "set_to"),
+    [("linux", 0, [tiers._NICE]), ("linux", 15, [15]), ("darwin", 0, [])],
+)
+def test_the_thread_behind_is_never_before_the_program(held, monkeypatch, platform, own, set_to):
+    seen = []
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr(os, "getpriority", lambda *which: own, raising=False)
+    monkeypatch.setattr(os, "setpriority", lambda *which: seen.append(which), raising=False)
+    tiers._work()
+    assert [value for *_, value in seen] == set_to
