@@ -135,7 +135,8 @@ class KernelStep:
                 self.text.signature,
                 fastmath=fastmath,
                 callees=self.callees,
-                quick=quick and self.short,
+                # What fast flags allow is up to the code generator: the tiers would differ.
+                quick=quick and self.short and not fastmath,
             )
             if not self.short:  # it may have begun in the first tier, in a shorter step
                 settle(self.kernel)

@@ -313,7 +313,7 @@ def _native(
                 disk.drop(key)
     lowered = text()
     try:
-        if upgrades is not None and not lowered[2]:
+        if upgrades is not None and not lowered[2] and _tiers().room():
             addresses, code, bitcode = _tiers().first(*lowered[:2])
             upgrades.append((addresses.pop(), bitcode, disk, key))
             return addresses, code, "compiled"

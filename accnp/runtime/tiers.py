@@ -26,10 +26,11 @@ from accnp.forks import at_fork
 from accnp.runtime import compile, loader, objects
 from accnp.runtime.notes import note
 
-__all__ = ["finish", "first", "later"]
+__all__ = ["finish", "first", "later", "room"]
 
 FIRST, SLOT = "accnp_first", "accnp_next"
 PATIENCE = 5.0  # seconds that a fork or the end of the process waits for the kernel under way
+MANY = 64  # kernels that may wait: the end of the process waits for them, a second or less
 _PAUSE = 1e-3  # seconds between looks whether somebody waits for a compilation
 _NICE = 5  # who waits for the thread (a fork, a timing) waits on a busy machine, too
 # The word before an entry says whether it can store past the caches (`bypass.py`).
@@ -85,6 +86,12 @@ def first(text: str, linked: list[str]) -> tuple[list[int], Any, bytes]:
     around = _TEXT.format(slot=SLOT, entry=compile.ENTRY, first=FIRST, past=past)
     data, bitcode = objects.quick(text, linked, around)
     return *loader.load(data, FIRST, SLOT), bitcode
+
+
+def room() -> bool:
+    """Whether another kernel may start in the first tier. Where a program compiles on and on, none
+    of its threads would leave time for those that wait."""
+    return len(_waiting) < MANY
 
 
 def later(kernel: Any, *upgrade: Any) -> None:
@@ -157,7 +164,7 @@ def _work() -> None:
             nice = max(_NICE, os.getpriority(os.PRIO_PROCESS, 0))
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
     while True:
-        while _held or compile.busy():
+        while _held or (compile.busy() and room()):
             time.sleep(_PAUSE)
         if not _one():
             _thread = None

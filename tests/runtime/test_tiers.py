@@ -4,6 +4,8 @@ import ctypes
 import os
 import subprocess
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -142,6 +144,8 @@ def test_what_takes_long_or_loops_or_is_asked_for_ahead_starts_whole(held):
     assert starts(go(lambda x: x * 2 + 7), large) == 0
     assert starts(go(lambda x: accnp.lax.fori_loop(0, 5, lambda i, c: c * 2 + i, x)), x) == 0
     assert starts(lambda x: accnp.jit(lambda x: x * 2 + 8).lower(x).compile()(x), x) == 0
+    with scope("fastmath", True):  # the tiers would contract other products and sums
+        assert starts(go(lambda x: x * x * 2 + x.sum()), x) == 0
     with accnp.threads(1):  # it would have none to itself
         assert starts(go(lambda x: x * 2 + 7), x) == 0
     with scope("background_compilation", False):
@@ -288,3 +292,28 @@ def test_the_thread_behind_is_never_before_the_program(held, monkeypatch, platfo
     monkeypatch.setattr(os, "setpriority", lambda *which: seen.append(which), raising=False)
     tiers._work()
     assert [value for *_, value in seen] == set_to
+
+
+def test_where_many_wait_kernels_start_whole(held, monkeypatch):
+    monkeypatch.setattr(tiers, "MANY", 2)
+    forget()
+    x = jnp.asarray(np.ones(20, np.float32))
+    for f in (jnp.sin, jnp.cos, jnp.exp, jnp.tanh):
+        accnp.jit(lambda x, f=f: f(x) - 6)(x).block_until_ready()
+    assert len(tiers._waiting) == 2
+
+
+def test_where_many_wait_the_thread_waits_for_nobody(held, monkeypatch):
+    forget()
+    x = jnp.asarray(np.ones(20, np.float32))
+    for f in (jnp.sin, jnp.cos, jnp.exp):
+        accnp.jit(lambda x, f=f: f(x) - 7)(x).block_until_ready()
+    monkeypatch.setattr(tiers, "MANY", 2)
+    monkeypatch.setattr(compiling, "busy", lambda: True)
+    worker = threading.Thread(target=tiers._work)
+    worker.start()
+    while len(tiers._waiting) > 1:
+        time.sleep(0.001)
+    monkeypatch.setattr(compiling, "busy", lambda: False)
+    worker.join()
+    assert not tiers._waiting
