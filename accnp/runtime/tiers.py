@@ -186,12 +186,12 @@ def _at_exit() -> None:
 
 def _before_fork() -> None:
     """All is made whole first, as long as the patience lasts: a child has no thread that does it.
-    This thread takes part, since the one behind may have little of the processor. After that none
-    is begun: a child would have the locks of LLVM for ever."""
+    This thread does not take part: it would wait for locks of LLVM as long as others hold them.
+    After that none is begun: a child would have these locks for ever."""
     global _held
     end = time.monotonic() + PATIENCE
-    while time.monotonic() < end and _one():
-        pass
+    while _thread is not None and _waiting and time.monotonic() < end:
+        time.sleep(_PAUSE / 2)
     _held = True
     _wait(PATIENCE)
 

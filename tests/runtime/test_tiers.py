@@ -201,13 +201,9 @@ def test_the_next_process_finds_whole_code_on_disk(tmp_path):
     assert int(second[1]) > 0
 
 
-@pytest.mark.parametrize("threads", ["no_thread", "one"])
-def test_all_is_whole_before_a_fork(no_disk, monkeypatch, threads):
+def test_all_is_whole_before_a_fork(no_disk, monkeypatch):
     monkeypatch.setattr(tiers, "PATIENCE", 100.0)  # other tests have the processors
     forget()
-    if threads == "no_thread":
-        compiling.settle()
-        monkeypatch.setattr(tiers, "_thread", object())
     f, _ = fresh(lambda x: jnp.exp(x) - 4)
     x = jnp.asarray(np.arange(20.0))
     first = np.asarray(f(x))
