@@ -28,6 +28,11 @@ def _inside(test: Any, value: Any, f: Any, outside: Any = -np.inf, safe: Any = 0
     return where(test, f(where(test, value, safe)), outside)
 
 
+def _known(test: Any, value: Any) -> Any:
+    """A value beyond the support, nan for parameters that are none."""
+    return where(test, value, np.nan)
+
+
 def _norm_logpdf(z: Any) -> Any:
     return -0.5 * z * z - _HALF_LOG_2PI
 
@@ -55,22 +60,32 @@ cauchy = declare(
     isf=lambda q: -uf.tan(math.pi * (q - 0.5)),
 )  # fmt: skip
 
+
+def _expon_logsf(z: Any) -> Any:
+    return _inside(z >= 0, z, lambda v: -v, 0.0)  # at 0 the slope of the inside
+
+
 expon = declare(
     "expon", "the exponential distribution", "", pieces=True,
     logpdf=lambda z: where(z < 0, -np.inf, -z),
     cdf=lambda z: _inside(z >= 0, z, lambda v: -uf.expm1(-v), 0),
     logcdf=lambda z: _inside(z >= 0, z, lambda v: uf.log(-uf.expm1(-v))),
-    sf=lambda z: uf.exp(-uf.maximum(z, 0)),
-    logsf=lambda z: -uf.maximum(z, 0),
+    sf=lambda z: uf.exp(_expon_logsf(z)),
+    logsf=_expon_logsf,
     ppf=lambda q: -uf.log1p(-q),
 )  # fmt: skip
+
+
+def _laplace_cdf(z: Any) -> Any:
+    # No minimum and maximum: at 0 they would halve the slope.
+    low = z <= 0
+    return where(low, 0.5 * uf.exp(where(low, z, 0.0)), 1 - 0.5 * uf.exp(-where(low, 0.0, z)))
+
 
 laplace = declare(
     "laplace", "the Laplace distribution", "",
     logpdf=lambda z: -uf.abs(z) - math.log(2),
-    cdf=lambda z: where(
-        z <= 0, 0.5 * uf.exp(uf.minimum(z, 0)), 1 - 0.5 * uf.exp(-uf.maximum(z, 0))
-    ),
+    cdf=_laplace_cdf,
 )  # fmt: skip
 
 logistic = declare(
@@ -127,7 +142,7 @@ def _gamma_logpdf(z: Any, a: Any) -> Any:
 
 
 def _gamma_cdf(z: Any, a: Any) -> Any:
-    return sp.gammainc(a, uf.maximum(z, 0))
+    return _inside(z > 0, z, lambda v: sp.gammainc(a, v), _known(a > 0, 0.0))
 
 
 def _gamma_logcdf(z: Any, a: Any) -> Any:
@@ -135,7 +150,7 @@ def _gamma_logcdf(z: Any, a: Any) -> Any:
 
 
 def _gamma_sf(z: Any, a: Any) -> Any:
-    return sp.gammaincc(a, uf.maximum(z, 0))
+    return _inside(z > 0, z, lambda v: sp.gammaincc(a, v), _known(a > 0, 1.0))
 
 
 gamma = declare(
@@ -158,11 +173,13 @@ chi2 = declare(
 
 
 def _beta_cdf(z: Any, a: Any, b: Any) -> Any:
-    return sp.betainc(a, b, uf.clip(z, 0, 1))
+    ends = _known((a > 0) & (b > 0), where(z > 0, 1.0, 0.0))
+    return _inside((z > 0) & (z < 1), z, lambda v: sp.betainc(a, b, v), ends)
 
 
 def _beta_sf(z: Any, a: Any, b: Any) -> Any:
-    return sp.betainc(b, a, 1 - uf.clip(z, 0, 1))
+    ends = _known((a > 0) & (b > 0), where(z > 0, 0.0, 1.0))
+    return _inside((z > 0) & (z < 1), z, lambda v: sp.betainc(b, a, 1 - v), ends)
 
 
 beta = declare(

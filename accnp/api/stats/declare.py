@@ -100,9 +100,12 @@ def _make(
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         given = as_nodes(label, *bound.arguments.values())
-        nodes = broadcast_nodes(label, promote_inexact(label, *map(wrap, given)))
-        # Constants of a formula must not decide: only Python's numbers alone give a weak result.
-        weak = not strong and all(x.aval.weak_type for x in given)
+        nodes = promote_inexact(label, *map(wrap, given))
+        # Constants of a formula must not decide: what the operands promote to does, where none
+        # of them is a strong one with axes.
+        weak = not strong and all(x.aval.weak_type for x in nodes)
+        weak = weak and all(x.aval.weak_type or not x.aval.shape for x in given)
+        nodes = broadcast_nodes(label, nodes)
         found = evaluated(bound, nodes)
         if pieces:
             unknown = functools.reduce(uf.logical_or, [uf.isnan(wrap(x)) for x in nodes])
