@@ -164,7 +164,7 @@ def test_incomplete_gamma_by_its_first_operand():
     import mpmath
 
     points = [(0.5, 0.3), (3.0, 10.0), (30.0, 20.0), (100.0, 150.0), (0.02, 3.0), (5.0, 5.0)]
-    with accnp.enable_x64(True), mpmath.workdps(30):
+    with accnp.enable_x64(True), mp.workdps(30):
         for a, x in points:
             slope = mpmath.diff(lambda q, x=x: mpmath.gammainc(q, 0, x, regularized=True), a)
             found = accnp.grad(special.gammainc)(a, x)
@@ -172,7 +172,7 @@ def test_incomplete_gamma_by_its_first_operand():
             assert float(accnp.grad(special.gammaincc)(a, x)) == pytest.approx(
                 -float(slope), rel=1e-11
             )
-            density = mpmath.mpf(x) ** (mpmath.mpf(a) - 1) * mpmath.exp(-x) / mpmath.gamma(a)
+            density = mpmath.mpf(x) ** (mpmath.mpf(a) - 1) * mp.exp(-x) / mpmath.gamma(a)
             sample = accnp.lax.random_gamma_grad(a, x)
             assert float(sample) == pytest.approx(float(-slope / density), rel=1e-10)
 
@@ -264,3 +264,31 @@ def test_complex_gamma_at_poles_and_its_slope():
         slopes = accnp.vmap(accnp.grad(special.gamma, holomorphic=True))(jnp.asarray(z))
         want = scipy.special.digamma(z) * scipy.special.gamma(z)
         np.testing.assert_allclose(np.asarray(slopes), want, rtol=1e-11)
+
+
+@pytest.mark.parametrize("name", ["boxcox", "boxcox1p"])
+def test_box_cox_of_complex_numbers(name):
+    x = np.asarray([1.5 + 0.5j, -2.0 - 1j, 3.0 + 0j, 0.2 + 40j])
+    by = np.asarray([0.3 + 0.2j, 1e-9 + 0j, 2.0, 0.0])[:, None]
+    call = getattr(special, name)
+    with mp.workdps(40):
+        log = [mp.log(mp.mpc(v) + (name == "boxcox1p")) for v in x]
+        want = [[(mp.exp(b * t) - 1) / b if b else t for t in log] for b in by[:, 0]]
+        want = np.asarray(want).astype(complex)
+    with accnp.enable_x64():
+        np.testing.assert_allclose(np.asarray(call(jnp.asarray(x), by)), want, rtol=1e-14)
+        # The slopes by x and, at 0 as well, by the power: log(x)**2 / 2 there.
+        slope = accnp.grad(call, (0, 1), holomorphic=True)(jnp.asarray(x[0]), 0j)
+        first = np.log(x[0] + (name == "boxcox1p"))
+        np.testing.assert_allclose(slope, [np.exp(-first), first**2 / 2], rtol=1e-13)
+    found = call(jnp.asarray(x.astype("complex64")), by.astype("complex64"))
+    assert found.dtype == "complex64"
+    np.testing.assert_allclose(np.asarray(found), want, rtol=1e-5)
+
+
+def test_lists_and_weak_types_as_jax():
+    for call in (special.ndtr, special.log_ndtr):
+        np.testing.assert_array_equal(call([0.5, -1.0]), call(jnp.asarray([0.5, -1.0])))
+        with pytest.raises(TypeError, match="floating numbers; got int32"):
+            call([1, 2])
+    assert special.owens_t(1.0, 2.0).weak_type is False

@@ -1,6 +1,7 @@
 """Entropies of two numbers and Box and Cox's powers without loss of digits.
 
-In: nodes of one real floating dtype. Out: a node of it. Narrow dtypes are computed in doubles.
+In: nodes of one real floating dtype (`power_of_log`: complex). Out: a node of it. Narrow dtypes
+are computed in doubles.
 """
 
 from __future__ import annotations
@@ -17,15 +18,19 @@ from accnp.ir.op import o
 from accnp.primitives.custom import JvpRule, ruled
 from accnp.primitives.elementwise import like
 
-__all__ = ["box_cox", "box_cox_of_more", "divergence", "entropy", "entropy_between", "in_double"]
+__all__ = [
+    "box_cox", "box_cox_of_more", "divergence", "entropy", "entropy_between", "in_double",
+    "power_of_log",
+]  # fmt: skip
 
 DOUBLE = np.dtype(np.float64)
 
 
 def in_double(value: Callable[..., Node], *xs: Node) -> Node:
-    """A function of doubles, whose result is rounded to the operands' dtype once."""
+    """A function of doubles, or complex ones, rounded to the operands' dtype once."""
     first, weak = xs[0].aval.dtype, all(x.aval.weak_type for x in xs)
-    return cast(value(*[cast(x, DOUBLE, x.aval.weak_type) for x in xs]), first, weak)
+    wide = np.dtype(np.complex128) if first.kind == "c" else DOUBLE
+    return cast(value(*[cast(x, wide, x.aval.weak_type) for x in xs]), first, weak)
 
 
 def _borders(x: Node, y: Node, both: Node, value: Node) -> Node:
@@ -145,6 +150,14 @@ def _box_cox(log: Node, power: Callable[[], Node], by: Node) -> Node:
     far = o.sub(power(), like(t, 1))
     first = o.mul(log, o.add(like(t, 1), o.mul(t, like(t, 0.5))))
     return rules.select(small, first, o.div(rules.select(large, far, middle), safe))
+
+
+def power_of_log(log: Node, by: Node) -> Node:
+    """(exp(by log) - 1) / by for complex numbers; log where by is 0, with the slope there."""
+    zero = o.eq(by, like(by, 0))
+    safe = rules.select(zero, rules.filled(by, 1), by)
+    first = o.mul(log, o.add(like(log, 1), o.mul(o.mul(by, log), like(log, 0.5))))
+    return rules.select(zero, first, o.div(o.expm1(o.mul(safe, log)), safe))
 
 
 def box_cox(x: Node, by: Node) -> Node:

@@ -7,6 +7,7 @@ fused kernels; the rest is composed of the namespace's own functions.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -36,6 +37,7 @@ from accnp.api.special_functions.entropies import (
     entropy,
     entropy_between,
     in_double,
+    power_of_log,
 )
 from accnp.api.special_functions.special_normal import expit, log_ndtr, logit, ndtr
 from accnp.api.special_functions.special_ops import (
@@ -258,32 +260,39 @@ def kl_div(p: Any, q: Any) -> Array:
 def boxcox(x: Any, lmbda: Any) -> Array:
     """(x**lmbda - 1) / lmbda; log(x) where lmbda is 0, elementwise.
 
-    The arguments are real, promote, to float32 at least, and broadcast.
+    The arguments are real or complex, promote, to float32 at least, and broadcast.
 
     Raises:
-        TypeError: something is no array or number, is complex, or shapes do not broadcast.
+        TypeError: something is no array or number, or shapes do not broadcast.
 
     >>> import accnp as jnp
     >>> round(float(jnp.scipy.special.boxcox(2.0, 0.5)), 5)
     0.82843
     """
-    return wrap(in_double(box_cox, *operands("boxcox", x, lmbda)))
+    return _box_cox("boxcox", box_cox, x, lmbda)
+
+
+def _box_cox(name: str, f: Callable[..., Node], x: Any, lmbda: Any) -> Array:
+    nodes = broadcast_nodes(name, promote_inexact(f"special.{name}", x, lmbda))
+    if nodes[0].aval.dtype.kind != "c":
+        return wrap(in_double(f, *nodes))
+    return wrap(in_double(power_of_log, (o.log if f is box_cox else o.log1p)(nodes[0]), nodes[1]))
 
 
 @api_boundary
 def boxcox1p(x: Any, lmbda: Any) -> Array:
     """((1 + x)**lmbda - 1) / lmbda; log(1 + x) where lmbda is 0, elementwise.
 
-    The arguments are real, promote, to float32 at least, and broadcast.
+    The arguments are real or complex, promote, to float32 at least, and broadcast.
 
     Raises:
-        TypeError: something is no array or number, is complex, or shapes do not broadcast.
+        TypeError: something is no array or number, or shapes do not broadcast.
 
     >>> import accnp as jnp
     >>> round(float(jnp.scipy.special.boxcox1p(2.0, 0.5)), 5)
     1.4641
     """
-    return wrap(in_double(box_cox_of_more, *operands("boxcox1p", x, lmbda)))
+    return _box_cox("boxcox1p", box_cox_of_more, x, lmbda)
 
 
 @api_boundary

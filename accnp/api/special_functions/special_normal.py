@@ -12,6 +12,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, promote_inexact, wrap
 from accnp.api.arguments.shapes import as_int
+from accnp.api.arrays.creation import array
 from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements.ruled_functions import normal_law
 from accnp.array import Array
@@ -95,15 +96,17 @@ def ndtr(x: Any) -> Array:
     >>> float(jnp.scipy.special.ndtr(0.0))
     0.5
     """
-    (node,) = _floating("ndtr", x)
+    node = _floating("ndtr", x)
     return wrap(cast(normal_law(node), node.aval.dtype))
 
 
-def _floating(name: str, x: Any) -> list[Node]:
-    node = as_node(x, f"special.{name}")
+def _floating(name: str, x: Any) -> Node:
+    """Return an argument of a function that neither promotes nor takes complex numbers."""
+    # Lists as well, as jax's own two functions take them.
+    node = as_node(array(x) if isinstance(x, (list, tuple)) else x, f"special.{name}")
     if node.aval.dtype not in (np.float32, np.float64, np.float16) and node.aval.dtype.kind != "V":
         raise TypeError(f"special.{name}: takes floating numbers; got {node.aval.dtype.name}")
-    return [node]
+    return node
 
 
 @api_boundary
@@ -127,5 +130,5 @@ def log_ndtr(x: Any, series_order: int = 3) -> Array:
     order = as_int(series_order, "special.log_ndtr", "series_order")
     if not 0 <= order <= 30:
         raise ValueError(f"special.log_ndtr: series_order is from 0 to 30; got {order}")
-    (node,) = _floating("log_ndtr", x)
+    node = _floating("log_ndtr", x)
     return wrap(o.log_ndtr(cast(node, node.aval.dtype)))  # strong, as jax's

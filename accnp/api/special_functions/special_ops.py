@@ -36,7 +36,7 @@ def operands(name: str, *xs: Any) -> list[Node]:
 
 
 # Functions whose results have a dtype of their own in jax, also where all arguments are weak.
-_STRONG = {"beta", "dawsn", "erfcx", "exp1", "expi", "gamma", "ndtri", "spence"}
+_STRONG = {"beta", "dawsn", "erfcx", "exp1", "expi", "gamma", "ndtri", "owens_t", "spence"}
 
 
 def _taken(arguments: str) -> str:
