@@ -330,3 +330,10 @@ def test_logarithms_are_added_up_at_once(name: str) -> None:
     agree(ours, theirs, F, where=B, initial=-np.inf)
     many = jnp.ones(100, jnp.bfloat16)
     assert float(ours(many)) == pytest.approx(1 + np.log2(100) * (np.log(2), 1)["2" in name], 0.01)
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+@pytest.mark.parametrize("axis", [-1, 2])
+def test_places_are_sought_along_axes_from_0(name, axis):
+    with pytest.raises(ValueError, match=f"lax.{name}: axis {axis} is out of bounds"):
+        getattr(lax, name)(jnp.ones((2, 3)), axis, np.int32)

@@ -282,3 +282,15 @@ def test_samples_by_loops_take_their_own_keys() -> None:
     many = np.asarray(accnp.vmap(lambda k: ours.gamma(k, 2.0, (2,)))(keys))
     single = [np.asarray(ours.gamma(keys[i], 2.0, (2,))) for i in range(3)]
     np.testing.assert_array_equal(many, single)
+
+
+@pytest.mark.parametrize(
+    "name", ["uniform", "exponential", "laplace", "logistic", "cauchy", "maxwell"]
+)
+def test_a_sampler_without_parameters_needs_a_shape(name):
+    with pytest.raises(
+        TypeError, match=f"{name}: each size of a shape must be an integer; got None"
+    ):
+        getattr(accnp.random, name)(accnp.random.key(0), None)
+    with pytest.raises(TypeError, match="randint: each size"):
+        accnp.random.randint(accnp.random.key(0), None, 0, 5)

@@ -73,9 +73,12 @@ def inexact_dtype(dtype: Any, function: str) -> np.dtype:
 
 
 def sample_shape(shape: Any, function: str, *arrays: Node) -> tuple[int, ...]:
-    """Return the shape argument, or that of the parameters; the parameters must broadcast to it."""
+    """Return the shape argument, or that of the parameters; the parameters must broadcast to it.
+
+    None is refused where there are no parameters to have a shape, as in jax.
+    """
     own = broadcast_shapes(function, [a.aval.shape for a in arrays]) if arrays else ()
-    if shape is None:
+    if shape is None and arrays:
         return own
     out = as_shape(shape, f"random.{function}")
     if own and broadcast_shapes(function, [out, own]) != out:
@@ -174,7 +177,7 @@ def uniform(
     words = key_words(key, "uniform")
     kind = float_dtype(dtype, "uniform")
     low, high = as_nodes("uniform", minval, maxval)
-    sizes = sample_shape(shape, "uniform", low, high)
+    sizes = sample_shape(as_shape(shape, "random.uniform"), "uniform", low, high)
     if minval == 0.0 and maxval == 1.0 if _plain(minval, maxval) else False:
         return wrap(uniform_node(words, sizes, kind))
     return wrap(uniform_node(words, sizes, kind, cast(low, kind), cast(high, kind)))
@@ -211,7 +214,7 @@ def randint(
     if kind.kind not in "iu":
         raise TypeError(f"randint only accepts integer dtypes, got {kind.name}")
     low, high = as_nodes("randint", minval, maxval)
-    sizes = sample_shape(shape, "randint", low, high)
+    sizes = sample_shape(as_shape(shape, "random.randint"), "randint", low, high)
     return wrap(randint_node(words, sizes, low, high, kind))
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, wrap
-from accnp.api.arguments.shapes import as_axes, as_axis, as_int
+from accnp.api.arguments.shapes import as_axes, as_int
 from accnp.api.elements.elementwise import documented
 from accnp.api.elements.ruled_functions import logaddexp
 from accnp.api.folds.reductions import complex_extreme
 from accnp.array import Array
-from accnp.errors import api_boundary
+from accnp.errors import AxisError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.prefix import prefixes
@@ -60,7 +60,12 @@ def _make_arg(name: str, example: str) -> Callable[..., Array]:
         x = as_node(operand, f"lax.{name}")
         if x.aval.dtype.kind == "c":
             raise TypeError(f"lax.{name}: complex numbers have no order; got {x.aval}; take abs")
-        at = as_axis(axis, x.aval.ndim, f"lax.{name}")
+        at = as_int(axis, f"lax.{name}", "axis", "axis")
+        if not 0 <= at < x.aval.ndim:
+            raise AxisError(
+                f"lax.{name}: axis {at} is out of bounds for shape {x.aval.shape}; axes of lax "
+                "count from 0"
+            )
         new = dtypes.requested_dtype(index_dtype, f"lax.{name}")
         if new.kind not in "iu":
             raise TypeError(f"lax.{name}: places are integers; got index_dtype {new.name}")
@@ -71,7 +76,7 @@ def _make_arg(name: str, example: str) -> Callable[..., Array]:
         f"The op `{name}` along one axis: the first place of equals.\n\n"
         "    The axis goes; the result is of index_dtype.\n\n"
         "    Raises:\n        TypeError: complex numbers, or index_dtype is no integer one.\n"
-        "        ValueError: there is no such axis."
+        "        ValueError: there is no such axis, or it is negative."
     )
     arg.__doc__ = documented(text, f"lax.{name}", example)
     return arg
