@@ -190,3 +190,82 @@ def test_names_and_refusals():
         stats.rankdata(jnp.ones(3), "median")
     with pytest.raises(NotImplementedError, match="omit"):
         stats.mode(jnp.ones(3), nan_policy="omit")
+
+
+@pytest.mark.parametrize(
+    ("call", "x", "shapes"),
+    [
+        (stats.gamma.cdf, -1.0, (0.5,)), (stats.gamma.sf, -1.0, (2.0,)),
+        (stats.chi2.cdf, -0.5, (0.8,)), (stats.chi2.sf, -0.5, (0.8,)),
+        (stats.beta.cdf, -1.0, (0.5, 2.0)), (stats.beta.sf, -1.0, (2.0, 0.5)),
+        (stats.beta.cdf, 2.0, (2.0, 0.5)), (stats.beta.sf, 2.0, (0.5, 2.0)),
+    ],
+)  # fmt: skip
+def test_no_slope_beyond_the_support(call, x, shapes):
+    slopes = accnp.grad(lambda x, s: call(x, *shapes, 0.0, s), (0, 1))(x, 1.5)
+    assert [float(s) for s in slopes] == [0.0, 0.0]
+    # Parameters that are none stay unknown there.
+    assert np.isnan(float(call(x, *(-s for s in shapes))))
+
+
+def test_slopes_at_zero_are_those_of_the_density():
+    assert float(accnp.grad(stats.laplace.cdf)(0.0)) == 0.5
+    assert float(accnp.grad(stats.expon.sf)(0.0)) == -1.0
+    assert float(accnp.grad(stats.expon.logsf)(0.0)) == -1.0
+
+
+def test_what_makes_a_result_weak():
+    import jax
+    import jax.scipy.stats
+
+    bools, ints = np.ones(2, bool), np.ones(2, np.int32)
+    for args in (
+        (True, 0.5, 0.5), (True, True, True), (0.5, True, True), (np.bool_(True), 2, 2),
+        (np.int32(1), 0.5, 2), (bools, 0.5, 0.5), (ints, 0.5, 2), (np.float32(0.5), 2, 2),
+    ):  # fmt: skip
+        for name, count in (("beta", 3), ("gamma", 2), ("cauchy", 1), ("bernoulli", 2)):
+            mine = getattr(stats, name).cdf(*args[:count])
+            want = getattr(jax.scipy.stats, name).cdf(*args[:count])
+            assert (mine.dtype, mine.weak_type) == (want.dtype, want.weak_type), (name, args)
+
+
+@pytest.mark.parametrize("shape", [(30,), (2, 30)])
+def test_gaussian_kde_integrals_samples_and_tree(shape):
+    import jax
+    import jax.scipy.stats
+
+    rng = np.random.default_rng(3)
+    data, others = rng.normal(size=shape), rng.normal(size=(*shape[:-1], 12)) + 0.5
+    weights = rng.uniform(0.1, 1, 30)
+    d = 1 if len(shape) == 1 else 2
+    mean, spread = np.full(d, 0.3), np.eye(d) * 0.7 + 0.1
+    with accnp.enable_x64():
+        mine, second = stats.gaussian_kde(data, None, weights), stats.gaussian_kde(others)
+        want, theirs = (
+            scipy.stats.gaussian_kde(data, None, weights), scipy.stats.gaussian_kde(others),
+        )  # fmt: skip
+        found = mine.integrate_gaussian(mean, spread)
+        assert float(found) == pytest.approx(want.integrate_gaussian(mean, spread), rel=1e-12)
+        assert float(mine.integrate_kde(second)) == pytest.approx(
+            want.integrate_kde(theirs), rel=1e-12
+        )
+        # An estimate is a tree of arrays: jit takes it and gives it back.
+        points = others[..., :5]
+        held = accnp.jit(lambda kde, x: (kde, kde.pdf(x)))(mine, points)
+        np.testing.assert_allclose(np.asarray(held[1]), want(points), rtol=1e-12)
+        assert (held[0].d, held[0].n) == (d, 30)
+        with pytest.raises(ValueError, match="integrate_gaussian: mean and cov have shapes"):
+            mine.integrate_gaussian(np.ones(3), np.eye(3))
+        with pytest.raises(ValueError, match="integrate_kde: the points have"):
+            mine.integrate_kde(stats.gaussian_kde(np.ones((3, 1)) + np.arange(4.0)))
+    narrow = data.astype(np.float32)
+    for size in ((), (7,)):
+        drawn = stats.gaussian_kde(narrow).resample(accnp.random.key(5), size)
+        same = jax.scipy.stats.gaussian_kde(narrow).resample(jax.random.key(5), size)
+        assert drawn.shape == same.shape == (d, *size)
+        np.testing.assert_allclose(np.asarray(drawn), same, rtol=1e-5, atol=1e-6)
+
+
+def test_ranks_of_nothing():
+    assert stats.rankdata(np.zeros(0)).shape == (0,)
+    assert stats.rankdata(np.zeros((0, 3)), axis=0).shape == (0, 3)

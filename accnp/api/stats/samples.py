@@ -23,10 +23,15 @@ from accnp.api.folds.statistics import cov
 from accnp.api.indexes.taking import take_along_axis
 from accnp.api.mapping.vmap import vmap
 from accnp.api.networks.nn import logsumexp
+from accnp.api.sampling.keys import split
+from accnp.api.sampling.random import choice
+from accnp.api.sampling.vector_samples import multivariate_normal
 from accnp.api.special_functions.special import ndtr
+from accnp.api.stats.discrete import multivariate_normal_logpdf
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.op import o
+from accnp.pytree.register import register_pytree_node
 
 __all__ = ["ModeResult", "gaussian_kde", "mode", "rankdata", "sem"]
 
@@ -167,6 +172,8 @@ def rankdata(
     if method not in known:
         raise ValueError(f"stats.rankdata: no such method; got {method!r}; use one of {known}")
     x, d = _lines(a, axis, "stats.rankdata")
+    if not x.size:
+        return moveaxis(full(x.shape, 0.0), -1, d)
     ranks = _ranks
     for _ in range(x.ndim - 1):
         ranks = vmap(ranks, in_axes=(0, None))
@@ -223,6 +230,13 @@ class gaussian_kde:
     (1,)
     """
 
+    dataset: Array
+    weights: Array
+    neff: Array
+    factor: Any
+    covariance: Array
+    inv_cov: Array
+
     @api_boundary
     def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None) -> None:
         points = wrap(promote_inexact("gaussian_kde", dataset)[0])
@@ -232,7 +246,6 @@ class gaussian_kde:
                 "gaussian_kde: the data set is an array [d, n] of several points; got shape "
                 f"{points.shape}"
             )
-        self.d, self.n = self.dataset.shape
         if weights is None:
             self.weights = full(self.n, 1 / self.n, self.dataset.dtype)
         else:
@@ -245,6 +258,16 @@ class gaussian_kde:
         data = cov(self.dataset, rowvar=True, bias=False, aweights=self.weights)
         self.covariance = data.reshape(self.d, self.d) * self.factor**2
         self.inv_cov = inv(self.covariance)
+
+    @property
+    def d(self) -> int:
+        """How many dimensions the points have."""
+        return self.dataset.shape[0]
+
+    @property
+    def n(self) -> int:
+        """How many points there are."""
+        return self.dataset.shape[1]
 
     def _bandwidth(self, method: Any) -> Any:
         if method is None or method == "scott":
@@ -295,3 +318,54 @@ class gaussian_kde:
         sigma = uf.sqrt(self.covariance[0, 0])
         upper, lower = (high - self.dataset[0]) / sigma, (low - self.dataset[0]) / sigma
         return (self.weights * (ndtr(upper) - ndtr(lower))).sum()
+
+    @api_boundary
+    def integrate_gaussian(self, mean: Any, cov: Any) -> Array:
+        """The integral of the product with a normal density of mean [d] and covariance [d, d]."""
+        name = "gaussian_kde.integrate_gaussian"
+        given, spread = (wrap(x) for x in promote_inexact(name, mean, cov))
+        given, spread = given.reshape(-1), spread.reshape(spread.shape or (1, 1))
+        if given.shape != (self.d,) or spread.shape != (self.d, self.d):
+            raise ValueError(
+                f"{name}: mean and cov have shapes ({self.d},) and ({self.d}, {self.d}); got "
+                f"{np.shape(mean)} and {np.shape(cov)}"
+            )
+        law = multivariate_normal_logpdf(self.dataset.T, given, self.covariance + spread)
+        return (self.weights * uf.exp(law)).sum()
+
+    @api_boundary
+    def integrate_kde(self, other: gaussian_kde) -> Array:
+        """The integral of the product with another estimate, of points of as many dimensions."""
+        if other.d != self.d:
+            raise ValueError(
+                f"gaussian_kde.integrate_kde: the points have {self.d} and {other.d} dimensions"
+            )
+        apart = self.dataset.T[:, None, :] - other.dataset.T
+        spread = self.covariance + other.covariance
+        law = multivariate_normal_logpdf(apart, full(self.d, 0.0, apart.dtype), spread)
+        return self.weights @ uf.exp(law) @ other.weights
+
+    @api_boundary
+    def resample(self, key: Any, shape: Any = ()) -> Array:
+        """Draw points by the estimated density, of shape (d, *shape); the numbers are jax's."""
+        places, noise = split(key)
+        drawn = choice(places, self.n, shape=shape, p=self.weights)
+        origin = full(self.d, 0.0, self.covariance.dtype)
+        added = multivariate_normal(
+            noise, origin, self.covariance, shape=shape, dtype=self.dataset.dtype
+        )
+        return self.dataset[:, drawn] + moveaxis(added, -1, 0)
+
+
+_PARTS = ("neff", "dataset", "weights", "covariance", "inv_cov", "factor")
+
+
+def _from_parts(_: None, parts: Any) -> gaussian_kde:
+    made = object.__new__(gaussian_kde)
+    made.__dict__.update(zip(_PARTS, parts, strict=True))
+    return made
+
+
+register_pytree_node(
+    gaussian_kde, lambda kde: (tuple(getattr(kde, p) for p in _PARTS), None), _from_parts
+)
