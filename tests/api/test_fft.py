@@ -239,3 +239,10 @@ def test_the_jaxpr_is_jaxs():
 
 def test_all_names_are_there():
     assert set(jnp.fft.__all__) == {n for n in dir(J.fft) if not n.startswith("_")}
+
+
+def test_the_median_of_spectra_keeps_the_dtype():
+    x = np.sin(np.arange(40, dtype=np.float32))
+    with jnp.enable_x64():
+        assert jnp.scipy.signal.welch(x, nperseg=8, average="median")[1].dtype == "float32"
+        assert jnp.scipy.signal.csd(x, x, nperseg=8, average="median")[1].dtype == "complex64"

@@ -334,7 +334,7 @@ def _averaged(name: str, x: Any, y: Any, average: str, *how: Any) -> tuple[Array
     if average == "mean":
         return freqs, mean(power, -1)
     even = np.arange(2.0, count, 2)  # the median of a mean of squares is below their mean
-    bias = 1 + np.sum(1 / (even + 1) - 1 / even)
+    bias = 1 + float(np.sum(1 / (even + 1) - 1 / even))  # weak: the dtype stays
     if power.dtype.kind == "c":
         parts = [median(f(power), axis=-1) for f in (uf.real, uf.imag)]
         return freqs, (parts[0] + 1j * parts[1]) / bias
