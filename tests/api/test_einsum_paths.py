@@ -39,3 +39,47 @@ def test_without_a_search_pairs_are_taken_from_the_front():
     for m in (jnp, jax.numpy):
         assert list(m.einsum_path(formula, *arrays, optimize=False)[0]) == [(0, 1)] * 3
     np.testing.assert_array_equal(jnp.einsum(formula, *arrays, optimize=False), 8)
+
+
+COSTS = [
+    ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 5)]),
+    ("i->", [(3,)]),
+    ("ij->ji", [(3, 2)]),
+    ("ij,jk->ik", [(2, 1), (3, 4)]),
+    ("ii,ij->j", [(3, 3), (3, 2)]),
+    ("ij,ji->", [(2, 3), (3, 2)]),
+    ("ij,ij->", [(2, 3), (2, 3)]),
+    ("i,j->ij", [(2,), (3,)]),
+    ("ijk,kij,l->l", [(2, 3, 4), (4, 2, 3), (5,)]),
+    ("iaj,bij->ab", [(2, 5, 3), (4, 2, 3)]),
+    ("iaj,ji->a", [(2, 5, 3), (3, 2)]),
+    ("ijk,jk->ijk", [(2, 3, 4), (3, 4)]),
+    (",i->i", [(), (3,)]),
+    ("bij,bjk,bkl->bil", [(7, 2, 3), (7, 3, 4), (7, 4, 5)]),
+    ("ij,jk", [(0, 3), (3, 4)]),
+]
+FACTS = "eq input_subscripts output_subscript indices shapes size_dict path contraction_list"
+COUNTS = "scale_list size_list naive_cost opt_cost speedup largest_intermediate"
+
+
+@pytest.mark.parametrize("formula, shapes", COSTS)
+def test_report_is_that_of_the_peer(formula, shapes):
+    arrays = [np.ones(s, np.float32) for s in shapes]
+    path, info = jnp.einsum_path(formula, *arrays)
+    want = opt_einsum.contract_path(formula, *arrays, optimize=path)[1]
+    for name in f"{FACTS} {COUNTS}".split():
+        assert getattr(info, name) == getattr(want, name), name
+    assert str(info) == repr(info) == str(want)
+
+
+def test_report_of_more_operands_than_it_names():
+    arrays = [np.ones((2, 2), np.float32)] * 24
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    formula = ",".join(letters[i : i + 2] for i in range(24)) + "->ay"
+    path, info = jnp.einsum_path(formula, *arrays)
+    assert str(info) == str(opt_einsum.contract_path(formula, *arrays, optimize=path)[1])
+
+
+def test_report_refuses_shapes_that_do_not_fit():
+    with pytest.raises(ValueError, match="label 'j' has the lengths 3 and 4"):
+        jnp.einsum_path("ij,jk->ik", np.ones((2, 3)), np.ones((4, 5)))

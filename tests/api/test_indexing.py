@@ -30,7 +30,9 @@ KEYS = [
     s[np.array([-1, -3])], s[5:1:-1, ..., -1], s[np.array([], dtype=int)], s[3:],
     s[:, ::-3, 4:0:-2], s[np.array(1)], s[0, 0, 0], s[np.array([0, 1]), 1, None, np.array([2])],
     s[None, X[:, :, 0] > 7, 2], s[()], s[...], s[:, True, 1], s[np.uint8(2)],
-    s[np.array([0, 1], np.int8), 1:, np.array([4, 4], np.uint16)],
+    s[np.array([0, 1], np.int8), 1:, np.array([4, 4], np.uint16)], s[False, True], s[True, True],
+    s[:, True, False], s[..., True, False], s[True, False, 1], s[:, True, :, False],
+    s[True, None, False],
 ]  # fmt: skip
 
 

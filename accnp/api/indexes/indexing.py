@@ -74,8 +74,10 @@ def entries(shape: tuple[int, ...], key: Any, function: str = "indexing") -> lis
     whole = [*parts[:at], *rest, *parts[at + 1 :]]
     out: list[Entry] = []
     d = 0
-    # A True beside ints and arrays is an index array of one element; alone it is a new axis.
-    beside = sum(p is not None and (p.kind in ("int", "array", "mask") or p == TRUE) for p in whole)
+    # A True beside ints, arrays and other scalars is an index array of one element; alone it is a
+    # new axis.
+    advanced = ("int", "array", "mask")
+    beside = sum(p is not None and (p.kind in advanced or p in (TRUE, FALSE)) for p in whole)
     for p in whole:
         assert p is not None
         if p.kind == "mask":
