@@ -62,7 +62,7 @@ FACTS = "eq input_subscripts output_subscript indices shapes size_dict path cont
 COUNTS = "scale_list size_list naive_cost opt_cost speedup largest_intermediate"
 
 
-@pytest.mark.parametrize("formula, shapes", COSTS)
+@pytest.mark.parametrize(("formula", "shapes"), COSTS)
 def test_report_is_that_of_the_peer(formula, shapes):
     arrays = [np.ones(s, np.float32) for s in shapes]
     path, info = jnp.einsum_path(formula, *arrays)

@@ -229,3 +229,10 @@ def test_products_overflow_only_where_the_whole_does(dtype, n):
             with np.errstate(all="ignore"):
                 want = np.prod(y)
             np.testing.assert_array_equal(np.asarray(jnp.prod(jnp.array(y))), want)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_a_mask_larger_than_what_it_is_of(name):
+    x, mask = np.float32([0.3, 1.7, -2.4]), np.array([[True, True, False], [False, True, True]])
+    f = getattr(nn, name)
+    np.testing.assert_array_equal(f(x, where=mask), f(np.broadcast_to(x, (2, 3)), where=mask))

@@ -10,9 +10,12 @@ import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from accnp import dtypes
 from accnp.api.algebra import products
 from accnp.api.algebra.vector_products import cross as _cross
-from accnp.api.arguments.convert import as_node, broadcast_shapes, promote_inexact, to_shape
+from accnp.api.arguments.convert import as_node, broadcast_shapes, cast, promote_inexact, to_shape
 from accnp.api.arrays.manipulation import expand_node
 from accnp.api.arrays.matrices import diagonal as _diagonal
 from accnp.api.arrays.reversing import flip as _flip
@@ -87,6 +90,28 @@ def matrices(
     return node
 
 
+def weak_as_operands(function: Any) -> Any:
+    """Give results the weak flag that the promoted arrays among the arguments have, as jax's do."""
+
+    @functools.wraps(function)
+    def flagged(*args: Any, **options: Any) -> Any:
+        out = function(*args, **options)
+        given = [*args, *options.values()]
+        if not any(x.weak_type for x in given if type(x) is Array):
+            return out
+        types = [dtypes.value_type(x) for x in given if isinstance(x, np.ndarray)]
+        types += [(x.dtype, x.weak_type) for x in given if type(x) is Array]
+        if not dtypes.promote(types)[1]:
+            return out
+        return _weak(out) if type(out) is Array else type(out)(*map(_weak, out))
+
+    return flagged
+
+
+def _weak(x: Array) -> Array:
+    return wrap(cast(x._node, x.dtype, True))
+
+
 @api_boundary
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
     """Return the cross product of vectors of 3 components.
@@ -147,6 +172,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Array:
 
 
 @api_boundary
+@weak_as_operands
 def solve(a: Any, b: Any) -> Array:
     """Solve a @ x = b for vectors or matrices b.
 
@@ -204,6 +230,7 @@ def inv(a: Any) -> Array:
 
 
 @api_boundary
+@weak_as_operands
 @shown()
 def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """Return the lower triangular L with L @ L.T = a; NaN where a is not positive definite.
@@ -227,6 +254,7 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
 
 
 @api_boundary
+@weak_as_operands
 @shown()
 def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Return eigenvalues (ascending) and eigenvectors of symmetric matrices.
@@ -266,6 +294,7 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -
 
 
 @api_boundary
+@weak_as_operands
 def eig(a: Any) -> EigResult:
     """Return eigenvalues and eigenvectors of square matrices, complex; NaN where a is not finite.
 
@@ -287,6 +316,7 @@ def eig(a: Any) -> EigResult:
 
 
 @api_boundary
+@weak_as_operands
 @shown()
 def eigvals(a: Any) -> Array:
     """Return the eigenvalues of square matrices, complex.
@@ -306,6 +336,7 @@ def eigvals(a: Any) -> Array:
 
 
 @api_boundary
+@weak_as_operands
 @shown()
 def svd(
     a: Any,
@@ -365,6 +396,7 @@ def svdvals(x: Any, /) -> Array:
 
 
 @api_boundary
+@weak_as_operands
 @shown()
 def qr(a: Any, mode: str = "reduced") -> Any:
     """Return Q and R with a = Q @ R; "r" returns R only, "complete" a square Q.
@@ -398,6 +430,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
 
 @api_boundary
+@weak_as_operands
 def det(a: Any) -> Array:
     """Return the determinants of square matrices.
 

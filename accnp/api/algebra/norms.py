@@ -45,6 +45,7 @@ def _vector(x: Node, order: Any, axes: tuple[int, ...], function: str) -> Node:
         return _squares(x, axes)
     if isinstance(order, str):
         raise ValueError(f"{function}: order {order!r} is for matrices; got vectors")
+    x = cast(x, x.aval.dtype)  # sums and extremes of weak numbers are not weak, as jax's are not
     size = x if dtype_kind(x.aval.dtype) == "b" else o.abs(x)
     if order in (math.inf, -math.inf):
         empty = any(x.aval.shape[d] == 0 for d in axes)
@@ -68,7 +69,7 @@ def _matrix(x: Node, order: Any, axes: tuple[int, ...], function: str) -> Node:
         return _squares(x, axes)
     if order in (1, -1, math.inf, -math.inf):
         over, left = (row, col) if abs(order) == 1 else (col, row)
-        sums = o.reduce_sum(o.abs(x), axes=(over,))
+        sums = o.reduce_sum(o.abs(cast(x, x.aval.dtype)), axes=(over,))
         left -= over < left
         if order < 0 and not sums.aval.shape[left]:
             raise ValueError(f"{function}: order {order} needs matrices with elements")

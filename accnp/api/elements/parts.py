@@ -106,6 +106,10 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
         )
     (a,) = inexact("ldexp", x1)
     shape = broadcast_shapes("ldexp", [a.aval.shape, n.aval.shape])
+    if rules.kind(n) in "iu" and (n.aval.dtype.itemsize == 8 or n.aval.dtype == np.uint32):
+        far = 1 << 20  # a power beyond all floats, which int32 holds
+        n = o.min(n, rules.like(n, far))
+        n = o.max(n, rules.like(n, -far)) if rules.kind(n) == "i" else n
     n = cast(n, np.dtype(np.int32))
     return wrap(rules.scale_by_power(to_shape(a, shape), to_shape(n, shape)))
 

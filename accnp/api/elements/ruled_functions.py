@@ -19,6 +19,7 @@ from accnp.api.elements.ufunc_rules import (
     maximum,
     remainder,
     select,
+    strong_array,
     where_,
 )
 from accnp.ir.node import Node
@@ -61,7 +62,8 @@ def _logaddexp(name: str, a: Node, b: Node, exp: Any, scale: float | None) -> No
         # cancels.
         if state.named or (b.op.name == "literal" and b.params["value"] >= 0):
             return [_logaddexp_value(xs[0], xs[1], exp, scale)]
-        return [getattr(o, name)(xs[0], xs[1])]
+        out = getattr(o, name)(xs[0], xs[1])
+        return [out if scale is None else strong_array(out)]
 
     return ruled(JvpRule(name, rule, _shown(name)), [a, b], value)[0]
 
@@ -78,7 +80,7 @@ def _logaddexp_value(a: Node, b: Node, exp: Any, scale: float | None) -> Node:
     total = o.add(a, b)
     tail = o.log1p(exp(o.neg(o.abs(delta))))
     if scale is not None:
-        tail = o.mul(like(tail, scale), tail)
+        tail = o.mul(constant(tail, scale), tail)
     return select(odd, total, o.add(top, tail))
 
 
@@ -86,14 +88,14 @@ def _complex_logaddexp(a: Node, b: Node, scale: float | None) -> Node:
     if scale is not None:
         inner = _complex_logaddexp(o.mul(a, like(a, 1 / scale)), o.mul(b, like(b, 1 / scale)), None)
         out = o.mul(inner, like(inner, scale))
-        return cast(out, a.aval.dtype, a.aval.weak_type and b.aval.weak_type)
+        return strong_array(cast(out, a.aval.dtype, a.aval.weak_type and b.aval.weak_type))
     top = maximum(a, b)
     low = o.sub(o.add(a, b), o.mul(top, like(top, 2)))
     out = o.add(top, o.log1p(o.exp(low)))
     turn = like(o.imag(out), 2 * math.pi)
     angle = remainder(o.add(o.imag(out), like(turn, math.pi)), turn)
     out = o.complex(o.real(out), o.sub(angle, like(angle, math.pi)))
-    return cast(out, a.aval.dtype, a.aval.weak_type and b.aval.weak_type)
+    return strong_array(cast(out, a.aval.dtype, a.aval.weak_type and b.aval.weak_type))
 
 
 def sinc(x: Node) -> Node:

@@ -156,7 +156,7 @@ def integer_power(a: Node, b: Node) -> Node:
     """Integers to integer powers by six squarings, enough for all that fits into 64 bits."""
     zero = like(a, 0)
     both = b if a.aval.weak_type else a  # as weak as the result
-    out = where_(o.and_(o.eq(a, zero), o.ne(b, like(b, 0))), like(both, 0), like(both, 1))
+    out = where_(o.and_(o.eq(a, zero), o.ne(b, like(b, 0))), constant(both, 0), constant(both, 1))
     unit = like(b, 1)
     for _ in range(6):
         out = where_(o.and_(b, unit), o.mul(out, a), out)
@@ -402,14 +402,19 @@ def multiply(a: Node, b: Node) -> Node:
 
 
 def heaviside(x: Node, at_zero: Node) -> Node:
-    zero = like(x, 0)
+    zero = constant(x, 0)
     below, above = o.lt(x, zero), o.gt(x, zero)
     inner = where_(o.ne(x, x), x, at_zero)
-    return where_(below, zero, where_(above, like(x, 1), inner))
+    return where_(below, zero, where_(above, constant(x, 1), inner))
 
 
 def gcd(a: Node, b: Node) -> Node:
-    return o.gcd(a, b)
+    return strong_array(o.gcd(a, b))
+
+
+def strong_array(x: Node) -> Node:
+    """x, which is not weak but as a rank-0 array: as functions with constants leave it in jax."""
+    return cast(x, x.aval.dtype) if x.aval.weak_type and x.aval.ndim else x
 
 
 def lcm(a: Node, b: Node) -> Node:
@@ -417,7 +422,8 @@ def lcm(a: Node, b: Node) -> Node:
     divisor = o.gcd(a, b)
     none = o.eq(divisor, like(divisor, 0))
     safe = select(none, filled(divisor, 1), divisor)
-    return select(none, filled(divisor, 0), o.mul(size_a, o.div(spread(size_b, divisor), safe)))
+    out = select(none, filled(divisor, 0), o.mul(size_a, o.div(spread(size_b, divisor), safe)))
+    return strong_array(out)
 
 
 def spread(x: Node, like_this: Node) -> Node:

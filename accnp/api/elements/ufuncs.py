@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp import dtypes
 from accnp.api.arguments.shapes import as_int
 from accnp.api.arguments.values import no_out
 from accnp.api.arguments.convert import (
@@ -77,8 +78,9 @@ def real_inexact(name: str, *xs: Any) -> list[Node]:
 
 
 def _flagged(name: str, xs: Sequence[Any], nodes: list[Node]) -> list[Node]:
-    """Promoted operands, all strong if one was: literals beside others are left weak otherwise."""
-    weak = not [x for x in xs if not as_node(x, name).aval.weak_type]
+    """Promoted operands, all strong if what they promote to is: literals stay weak otherwise."""
+    avals = [as_node(x, name).aval for x in xs]
+    weak = dtypes.promote(tuple([(a.dtype, a.weak_type) for a in avals]))[1]
     return nodes if weak else [cast(n, n.aval.dtype) for n in nodes]
 
 
@@ -357,7 +359,7 @@ def _power(x: Any, y: Any) -> Any:
     """x to the power y; a static int y becomes one op of repeated squaring."""
     if isinstance(y, np.ndarray) and not y.ndim and y.dtype.kind in "iu":
         y = y[()]  # as static as NumPy's scalars are
-    if isinstance(y, int | np.integer) and not isinstance(x, int | float | complex):
+    if isinstance(y, int | np.integer):
         (node,) = numeric("power", x)
         y = int(y)
         if y < 0 and rules.kind(node) in "iu":

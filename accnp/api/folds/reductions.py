@@ -136,9 +136,9 @@ def _make_fold(
             x = cast(x, dtypes.requested_dtype(dtype, name))
         elif promote_integers or dtype_kind(x.aval.dtype) == "b":
             x = cast(x, wide_type(x.aval.dtype), x.aval.weak_type)
+        axes = axes_of(axis, x.aval.ndim, name)
         if where is not None:
             x = masked(x, where, unit, name)
-        axes = axes_of(axis, x.aval.ndim, name)
         fold_op, pair = logic if x.aval.dtype == BOOL else (op, combine)
         y = _accumulate(x, getattr(o, fold_op), axes)
         if initial is not None:
@@ -244,9 +244,9 @@ def _make_logical(name: str, op: str, unit: bool, what: str, example: str) -> Ca
         no_out(out, name)
         x = as_node(a, name)  # a complex number is true by either part; jax looks at the real one
         x = o.ne(x, rules.strong(x, 0)) if dtype_kind(x.aval.dtype) == "c" else cast(x, BOOL)
+        axes = axes_of(axis, x.aval.ndim, name)
         if where is not None:
             x = masked(x, where, unit, name)
-        axes = axes_of(axis, x.aval.ndim, name)
         return wrap(keep(getattr(o, op)(x, axes=axes), x, axes, keepdims))
 
     return _named(logical, name, what, "truth", example)

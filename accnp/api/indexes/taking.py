@@ -24,9 +24,10 @@ from accnp.api.arguments.convert import (
     to_shape,
 )
 from accnp.api.arguments.shapes import as_axis, as_int, as_size
-from accnp.api.arguments.values import no_out, to_dtype
+from accnp.api.arguments.values import no_out
 from accnp.api.arrays.manipulation import cut, expand_node, reshape_plain
 from accnp.api.compiled.named import shown
+from accnp.api.elements.ufunc_rules import as_bool
 from accnp.api.indexes.indexing import INDEX, gather_axis, index_node
 from accnp.array import Array, is_traced, wrap
 from accnp.engine import array_of
@@ -420,7 +421,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
     shape = broadcast_shapes("jnp.select", [n.aval.shape for n in (*tests, *choices, last)])
     out = to_shape(last, shape)
     for test, choice in zip(reversed(tests), reversed(choices), strict=True):
-        test = to_shape(to_dtype(test, np.dtype(bool)), shape)
+        test = to_shape(as_bool(test), shape)
         out = o.select_n(test, out, to_shape(choice, shape))
     return wrap(out)
 

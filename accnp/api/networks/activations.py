@@ -426,7 +426,7 @@ def squareplus(x: Any, b: Any = 4) -> Array:
 
 @api_boundary
 def log1mexp(x: Any) -> Array:
-    """log(1 - exp(-x)) for positive x, accurate at both ends.
+    """log(1 - exp(-x)) for x that are positive or complex, accurate at both ends.
 
     Elementwise: the shape stays, and so do floating dtypes; integers give float32.
 
@@ -438,9 +438,10 @@ def log1mexp(x: Any) -> Array:
     Array([-0.45867515], dtype=float32)
     """
     node = _one("log1mexp", x)
-    near = o.lt(node, like(node, math.log(2)))
+    part = o.real(node) if rules.kind(node) == "c" else node
+    near = o.lt(part, like(part, math.log(2)))
     low = rules.select(near, node, like(node, 0.5))
-    tiny = o.lt(o.abs(low), like(low, 1e-30))  # the last bit of subnormal numbers
+    tiny = o.lt(o.abs(low), like(part, 1e-30))  # the last bit of subnormal numbers
     small = o.log(rules.select(tiny, low, o.neg(o.expm1(o.neg(low)))))
     large = o.log1p(o.neg(o.exp(o.neg(rules.select(near, like(node, 1), node)))))
     return wrap(rules.select(near, small, large))

@@ -86,12 +86,12 @@ def glu(x: Any, axis: int = -1) -> Array:
 
 def _with_top(x: Any, axis: Any, where: Any, name: str) -> tuple[Node, Node, tuple[int, ...]]:
     """x, its maximum over the axes, which derivatives do not see, and those."""
-    if as_node(x, name).aval.dtype == bool:
+    if where is None and as_node(x, name).aval.dtype == bool:
         raise TypeError(f"nn.{name}: bools cannot be subtracted; got dtype bool; convert to float")
     node = _one(name, x)
-    axes = red.axes_of(axis, node.aval.ndim, name)
     if where is not None:  # where nothing of a line is taken, its slope must not be 0 / 0
         node = red.masked(node, where, -math.inf, name)
+    axes = red.axes_of(axis, node.aval.ndim, name)  # of both: the mask may be the larger one
     top = red.max(wrap(node), axes, None, True, -math.inf)._node
     return node, o.stop_gradient(top), axes
 
@@ -103,7 +103,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     Shape and floating dtypes stay; integers give float32. Elements outside of `where` give 0.
 
     Raises:
-        TypeError: x is of bools, or no array or number.
+        TypeError: x is of bools and there is no `where`, or x is no array or number.
         ValueError: there is no such axis.
 
     >>> import accnp as jnp
@@ -132,7 +132,7 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     Shape and floating dtypes stay; integers give float32. Elements outside of `where` give -inf.
 
     Raises:
-        TypeError: x is of bools, or no array or number.
+        TypeError: x is of bools and there is no `where`, or x is no array or number.
         ValueError: there is no such axis.
 
     >>> import accnp as jnp
