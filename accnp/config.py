@@ -148,29 +148,34 @@ _OPTIONS = [
 
 # Names of jax's that steer XLA or a back end that does not exist here: kept, with no effect.
 _INERT = """
-allow_f16_reductions array_garbage_collection_guard auto_pcast backend_target
-bcoo_cusparse_lowering captured_constants_report_frames captured_constants_warn_bytes
-check_proxy_envs check_static_indices check_vma compilation_cache_check_contents
-compilation_cache_expect_pgle compilation_cache_include_metadata_in_key
-compiler_detailed_logging_min_ops compiler_enable_remat_pass cpu_collectives_implementation
-cpu_get_global_topology_timeout_minutes cpu_get_local_topology_timeout_minutes cuda_visible_devices
-custom_vjp3 debug_log_modules disable_bwd_checks disable_most_optimizations
-disable_vmap_shmap_error distributed_debug dump_ir_modes dump_ir_to eager_constant_folding
-embedded_constants_max_bytes enable_pgle enable_preemption_service enable_recoverability
-error_checking_behavior_divide error_checking_behavior_nan error_checking_behavior_oob
-exec_time_optimization_effort experimental_unsafe_xla_runtime_errors explicit_x64_dtypes
-export_calling_convention_version export_ignore_forward_compatibility high_dynamic_range_gumbel
+allow_f16_reductions array_garbage_collection_guard auto_pcast backend_target bcoo_cusparse_lowering
+captured_constants_report_frames captured_constants_warn_bytes check_proxy_envs check_static_indices
+check_vma compilation_cache_check_contents compilation_cache_expect_pgle
+compilation_cache_include_metadata_in_key compiler_detailed_logging_min_ops
+compiler_enable_remat_pass cpu_collectives_implementation cpu_get_global_topology_timeout_minutes
+cpu_get_local_topology_timeout_minutes cross_host_transfer_socket_address
+cross_host_transfer_timeout_seconds cross_host_transfer_transfer_size cross_host_transport_addresses
+cuda_visible_devices custom_vjp3 debug_leaked_clients_on_clear_backends debug_log_modules
+disable_bwd_checks disable_most_optimizations disable_vmap_shmap_error disallow_mesh_context_manager
+distributed_debug dump_ir_modes dump_ir_to eager_constant_folding embedded_constants_max_bytes
+enable_pgle enable_preemption_service enable_recoverability error_checking_behavior_divide
+error_checking_behavior_nan error_checking_behavior_oob exec_time_optimization_effort
+experimental_unsafe_xla_runtime_errors explicit_x64_dtypes export_calling_convention_version
+export_ignore_forward_compatibility force_dcn_cross_host_transfers high_dynamic_range_gumbel
 hlo_source_file_canonicalization_regex include_debug_info_in_dumps
 include_full_tracebacks_in_locations jax2tf_associative_scan_reductions
-log_checkpoint_residuals logging_level memory_fitting_effort
-memory_fitting_level mock_gpu_topology mosaic_allow_hlo mutable_array_checks no_execution
-optimization_level persistent_cache_enable_xla_caches persistent_cache_min_compile_time_secs
-persistent_cache_min_entry_size_bytes pgle_aggregation_percentile pgle_profiling_runs
-pjrt_client_create_options pprint_use_color raise_persistent_cache_errors
-ragged_dot_use_ragged_dot_instruction refs_to_pins remat3 remove_size_one_mesh_axis_from_type
-rocm_visible_devices scan3 send_traceback_to_runtime serialization_version
-share_binary_between_hosts sort_devices_by_process_index source_url_schema thread_guard
-threefry_gpu_kernel_lowering traceback_in_locations_limit use_direct_linearize use_magma
+jax2tf_default_native_serialization log_checkpoint_residuals logging_level memory_fitting_effort
+memory_fitting_level mock_gpu_topology mock_num_gpu_processes mosaic_allow_hlo mutable_array_checks
+no_execution oneapi_visible_devices optimization_level pallas_enable_debug_checks
+pallas_poison_buffers pallas_use_mosaic_gpu pallas_verbose_errors persistent_cache_enable_xla_caches
+persistent_cache_min_compile_time_secs persistent_cache_min_entry_size_bytes
+pgle_aggregation_percentile pgle_profiling_runs pjrt_client_create_options pprint_use_color
+ragged_dot_use_gpu_pallas_triton_lowering ragged_dot_use_ragged_dot_instruction
+raise_persistent_cache_errors refs_to_pins remat3 remove_custom_partitioning_ptr_from_cache_key
+remove_size_one_mesh_axis_from_type rocm_visible_devices scan3 send_traceback_to_runtime
+serialization_version share_binary_between_hosts share_binary_between_hosts_timeout_ms
+sort_devices_by_process_index source_url_schema thread_guard threefry_gpu_kernel_lowering
+traceback_in_locations_limit use_direct_linearize use_emit_pipeline_primitive use_magma
 use_shardy_partitioner use_simplified_jaxpr_constants xla_backend xla_profile_version
 """
 _OPTIONS += [Option(name, object, None) for name in _INERT.split()]
@@ -288,10 +293,8 @@ class Config(threading.local):
         value = OPTIONS[name].parse(value)
         if name in guards:
             guards[name](value)
-        if value is None and name == "threads":
-            value = default_threads()
-        if value is None and name == "cache_dir":
-            value = _default_cache_dir()
+        if value is None and name in ("threads", "cache_dir"):
+            value = default_threads() if name == "threads" else _default_cache_dir()
         with _lock:
             _global[name] = value
             for mine in list(_threads.values()):
@@ -397,9 +400,7 @@ def _switch(
 ) -> Callable[..., contextlib.AbstractContextManager[None]]:
     def switch(new_val: Any = default) -> contextlib.AbstractContextManager[None]:
         if new_val is _REQUIRED:
-            raise TypeError(
-                f"{name}: a value is missing; pass the new value, as in with {name}(...):"
-            )
+            raise TypeError(f"{name}: a value is missing; pass it, as in with {name}(...):")
         return scope(name, new_val)
 
     switch.__name__ = switch.__qualname__ = name
@@ -468,9 +469,8 @@ def disable_jit(disable: bool = True) -> contextlib.AbstractContextManager[None]
 def transfer_guard(new_val: str) -> contextlib.AbstractContextManager[None]:
     """Context manager: what is said of transfers between host and devices in this thread.
 
-    The values are "allow", "log", "disallow", "log_explicit", "disallow_explicit".
-
-    Shapes and dtypes do not depend on it.
+    The values are "allow", "log", "disallow", "log_explicit", "disallow_explicit". Shapes and
+    dtypes do not depend on it.
 
     Raises:
         ValueError: it is another value.
