@@ -188,9 +188,7 @@ numbers: each part's error in units of the last place of the modulus, arguments 
 "peer" is NumPy or SciPy, same dtype. The bar: 2
 ulp, for special and complex functions 4 or the peer's own error; sums and quotients of several
 functions (`sinc`, `logaddexp`) count as special, and so do those of `nn`. Rows beyond that say
-"over": `logsumexp` of float32 beside zeros of its result, where the largest number and a logarithm
-cancel: only the absolute error is small there, as of jax (docs/decisions.md has what more would
-cost). A dash: there is no such function, or it never returns.
+"over"; none does. A dash: there is no such function, or it never returns.
 `tests/test_accuracy.py` samples the same, allows rows that are over what their case in
 `benchmarks/accuracy_*.py` says, and sees that no function of the tables is left out.
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.codegen.folds import accumulator, combined, identity, joined, lanes
+from accnp.codegen.folds import accumulator, any_column, combined, identity, joined, lanes
 from accnp.codegen.tiles import DEEP, LINE, WIDE, across, crossing, lay
 from accnp.config import default_threads
 from accnp.ir.kernel import BLOCK, ROWS, Access, Fold, KernelSpec, Statement, dtype_code
@@ -59,6 +59,9 @@ def column(e: Any) -> None:
             for t, a, f in zip(totals, accs, phase.folds, strict=True):
                 w.add(f"{t}[j] = {dtype_code(a)}({identity(a, f.combine)})")
         rows = e.total()
+        if (some := any_column(e, phase, base, inner)) is not None:
+            w.add(f"limit = {rows} if {some} else 0")
+            rows = "limit"
         with w.block(f"for rb in range(0, {rows}, {ROWS}):"):
             with w.block("for j in range(m):"):
                 for p, f in zip(sums, phase.folds, strict=True):

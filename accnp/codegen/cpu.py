@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from accnp.codegen.columns import column, row_across, walkable
-from accnp.codegen.folds import accumulator, combined, identity
+from accnp.codegen.folds import accumulator, combined, guard, identity
 from accnp.codegen.generated import Generated, Room
 from accnp.codegen.kept import keep, kept_by
 from accnp.codegen.short import LANES, is_short, short_column, short_map, short_row
@@ -375,13 +375,17 @@ class Emitter:
             if phase.stores:
                 self.plain_pass(phase, base, dims)
         else:
-            total = stop or self.total()
+            total, depth = stop or self.total(), self.w.depth
+            if (condition := guard(self, phase, base)) is not None:
+                self.w.add(f"if {condition}:")
+                self.w.depth += 1
             with self.w.block(f"for b in range({start}, {total}, {BLOCK}):"):
                 self.w.add(f"m = {total} - b", f"m = m if m < {BLOCK} else {BLOCK}")
                 parts = self.block(phase, base, dims)
                 for f, acc, part in zip(phase.folds, accs, parts, strict=True):
                     total = f"{f.name}_acc"
                     self.w.add(f"{total} = {combined(f.combine, acc, total, part)}")
+            self.w.depth = depth
         for f, acc in zip(phase.folds, accs, strict=True):
             if stop is None:
                 cast = dtype_code(f.dtype) if acc != f.dtype else ""

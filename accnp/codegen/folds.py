@@ -1,16 +1,22 @@
-"""What a fold needs in a kernel: how to join two results, from what to start, in which dtype.
+"""What a fold needs in a kernel: how to join two results, from what to start, in which dtype, and
+whether its pass may be left out: sums of what is 0 wherever a condition fails.
 
-In: the name of a fold ("sum", "max"...) and a dtype. Out: text, or the accumulator's dtype.
+In: the name of a fold ("sum", "max"...) and a dtype. Out: text, or the accumulator's dtype. In: the
+emitter of a kernel, a pass. Out: its condition as text, and lines in the writer that make it known.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from accnp.ir.kernel import dtype_code
+from accnp.ir.kernel import Phase, Statement, dtype_code
+from accnp.primitives.conversion import BESIDE, EXP_BELOW
 
-__all__ = ["accumulator", "combined", "identity", "joined", "lanes"]
+__all__ = ["accumulator", "any_column", "combined", "guard", "identity", "joined", "lanes"]
 
+_CONDITIONS = {text: BESIDE.replace("#", code) for code, text in EXP_BELOW.items()}
 _COMBINE = {
     "sum": "{0} + {1}",
     "prod": "{0} * {1}",
@@ -68,3 +74,44 @@ def joined(combine: str, dtype: np.dtype, a: str, b: str) -> str:
     if combine in ("max", "min") and dtype.kind != "b":
         return f"join_{combine}({a}, {b})"
     return combined(combine, dtype, a, b)
+
+
+def guard(e: Any, phase: Phase, base: dict[int, str]) -> str | None:
+    """What must hold for a pass over a row to add up anything but zeros; None if it has to be done
+    in any case."""
+    found = _condition(e, phase)
+    if found is None:
+        return None
+    for s in found[1]:
+        e.statement(s, base, {})
+    return found[0]
+
+
+def any_column(e: Any, phase: Phase, base: dict[int, str], d: int) -> str | None:
+    """The same for a tile of columns: whether it holds in any of the m from j0 on, along axis d."""
+    found = _condition(e, phase)
+    if found is None:
+        return None
+    e.w.add("some = 0")
+    with e.w.block("for j in range(m):"):
+        e.w.add("q = j0 + j")
+        for s in found[1]:
+            e.statement(s, base, {d: "q"})
+        e.w.add(f"some = some | i8({found[0]})")
+    return "some != 0"
+
+
+def _condition(e: Any, phase: Phase) -> tuple[str, list[Statement]] | None:
+    """The condition without which the one fold of a pass is a sum of zeros, and the loads for it,
+    which do not move along the fold."""
+    here = {s.name: s for s in phase.full}
+    if phase.stores or len(phase.folds) != 1 or phase.folds[0].combine != "sum":
+        return None
+    source = here.get(phase.folds[0].source)
+    if source is None or source.text not in _CONDITIONS:
+        return None
+    loads = [here[x] for x in source.args[1:] if x in here]
+    for s in loads:
+        if s.access is None or s.args or any(s.access.strides[d] for d in e.of_reduced):
+            return None
+    return _CONDITIONS[source.text].format(*source.args), loads

@@ -13,7 +13,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from accnp.codegen.folds import accumulator, combined, identity
+from accnp.codegen.folds import accumulator, combined, guard, identity
 from accnp.codegen.generated import Room
 from accnp.codegen.grid_writer import Copy, Grid
 from accnp.ir.kernel import ROWS, dtype_code
@@ -150,6 +150,8 @@ def _down(e: Any, base: dict[int, str], stop: str) -> None:
         w.add(f"{f.name}_p = {dtype_code(f.dtype)}({identity(f.dtype, f.combine)})")
     side = next((n for cost, n in SIDE if e.spec.cost <= cost), 4)
     w.add(f"end = rb + {ROWS}", f"end = end if end < {stop} else {stop}", "r = rb")
+    if (test := guard(e, phase, base)) is not None:
+        w.add(f"end = end if {test} else rb")
     with w.block(f"while r + {side - 1} < end:"):
         _rows(e, base, side)
         w.add(f"r = r + {side}")

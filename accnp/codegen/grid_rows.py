@@ -17,7 +17,7 @@ from contextlib import nullcontext
 from math import prod
 from typing import Any
 
-from accnp.codegen.folds import accumulator, combined, identity, joined, lanes
+from accnp.codegen.folds import accumulator, combined, guard, identity, joined, lanes
 from accnp.codegen.grid_tiles import turned_row
 from accnp.codegen.grid_writer import NARROW, Copy
 from accnp.codegen.tiles import across
@@ -97,13 +97,18 @@ def _pass(e: Any, phase: Phase, base: dict[int, str], alone: bool) -> None:
         e.body(phase, base, {})
         for f, acc in zip(phase.folds, accs, strict=True):
             w.add(f"{f.name}_acc = {dtype_code(acc)}({f.source})")
-    elif alone:
-        _block(e, phase, base, "0", e.total())
-        for f, acc in zip(phase.folds, accs, strict=True):
-            w.add(f"{f.name}_u = shuffle_at({f.name}_u, {'0' if e.width == 32 else 'head'})")
-            _gather(e, f, acc, f"{f.name}_u")
     else:
-        _team(e, phase, base, "0", e.total())
+        # Rows that share a warp go on together.
+        test = guard(e, phase, base) if e.width == 32 else None
+        with nullcontext() if test is None else w.block(f"if {test}:"):
+            if alone:
+                _block(e, phase, base, "0", e.total())
+                for f, acc in zip(phase.folds, accs, strict=True):
+                    first = "0" if e.width == 32 else "head"
+                    w.add(f"{f.name}_u = shuffle_at({f.name}_u, {first})")
+                    _gather(e, f, acc, f"{f.name}_u")
+            else:
+                _team(e, phase, base, "0", e.total())
     for f in phase.folds:
         cast = dtype_code(f.dtype) if accumulator(f.dtype, f.combine) != f.dtype else ""
         w.add(f"{f.name} = {cast}({f.name}_acc)")
@@ -160,7 +165,9 @@ def grid_split(e: Any) -> None:
         for f in phase.folds:
             acc = accumulator(f.dtype, f.combine)
             w.add(f"{f.name}_acc = {dtype_code(acc)}({identity(acc, f.combine)})")
-        _team(e, phase, base, "start", "stop")
+        test = guard(e, phase, base)
+        with nullcontext() if test is None else w.block(f"if {test}:"):
+            _team(e, phase, base, "start", "stop")
         with w.block("if thread_of_block() == 0:"):
             with w.block(f"if {count} == 1:"):
                 for f in phase.folds:

@@ -64,13 +64,22 @@ def runs(e: Any, tag: str = "p") -> Iterator[tuple[dict[int, str], dict[int, str
 class _Copy:
     """Statements for one index of the short axis; their names get its number."""
 
-    def __init__(self, e: Any, k: int, names: set[str]) -> None:
-        self.e, self.k, self.names = e, k, names
+    def __init__(
+        self, e: Any, k: int, names: set[str], known: dict[tuple[int, int], str] | None = None
+    ) -> None:
+        self.e, self.k, self.names, self.known = e, k, names, known
 
     def name(self, x: str) -> str:
         return f"{x}_{self.k}" if x in self.names else x
 
     def statement(self, s: Statement, base: dict[int, str], index: dict[int, str]) -> None:
+        if s.access is not None and not s.access.store and not s.args and self.known is not None:
+            # What an earlier pass has loaded: the compiler does not see far enough.
+            before = self.known.setdefault((id(s.access), self.k), self.name(s.name))
+            if before != self.name(s.name):
+                self.e.w.add(f"{self.name(s.name)} = {before}")
+                self.e.dtypes[self.name(s.name)] = s.dtype
+                return
         mine = Statement(
             self.name(s.name), s.dtype, s.text, tuple(map(self.name, s.args)), s.access, s.index
         )
@@ -99,8 +108,9 @@ def short_row(e: Any) -> None:
     with runs(e) as (base, index):
         for s in spec.row_head:
             e.statement(s, base, index)
+        known: dict[tuple[int, int], str] = {}
         for phase in spec.phases:
-            _along(e, phase, base, index, list(e.of_reduced), lanes)
+            _along(e, phase, base, index, list(e.of_reduced), lanes, known)
             for f in phase.folds:
                 code = dtype_code(f.dtype)
                 e.w.add(f"{f.name}_c = {code}({identity(f.dtype, f.combine)})")
@@ -118,12 +128,13 @@ def _along(
     index: dict[int, str],
     dims: list[int],
     lanes: list[tuple[str, ...]],
+    known: dict[tuple[int, int], str] | None = None,
 ) -> None:
     """The statements and stores of a pass, once for each index of the short axis."""
     names = _full_names(phase)
     for k, at in enumerate(lanes):
         here = {**index, **dict(zip(dims, at, strict=True))}
-        copy = _Copy(e, k, names)
+        copy = _Copy(e, k, names, known)
         for s in phase.full:
             copy.statement(s, base, here)
     # Stores come last: a store between loads would keep them from being done together.

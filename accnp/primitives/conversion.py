@@ -176,3 +176,33 @@ def _select_batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params
 
 map_op("select_n", numpy=ref.select_n, infer=_select_infer, scalar=_select_scalar,
        jvp=_select_jvp, transpose=_select_transpose, batch=_select_batch)  # fmt: skip
+
+# --- sums of exponentials beside 1 ----------------------------------------------------------------
+
+# exp(x - top), or 0 where x is top, or where {2}, the sum of all of these, is not near 1 or top not
+# near 0: elsewhere nothing cancels in top + log(sum). A pass that only adds up such values is left
+# out where the sum and top do not move along it and say so (`codegen/folds.py`).
+BESIDE = "(fmax(abs({1}) * #(0.5), abs({2} - #(1))) < #(0.75))"
+EXP_BELOW, _LOG_BESIDE = (
+    {code: text.replace("?", BESIDE).replace("#", code) for code in ("f4", "f8")}
+    for text in (
+        "select(?, select({0} == {1}, #(0), exp({0} - {1})), #(0))",
+        "log1p(select(?, {0}, {2} - #(1)))",
+    )
+)
+
+
+def _by_width(texts: dict[str, str]) -> Any:
+    """Halves are float32 in registers."""
+    return lambda p, dtype: texts["f8" if dtype == np.float64 else "f4"]
+
+
+map_op(
+    "exp_below", numpy=ref.exp_below, scalar=_by_width(EXP_BELOW), jvp=(ZERO, ZERO, ZERO),
+    dtypes="f", cost=20,
+)  # fmt: skip
+# The logarithm of the third operand, by the sum of `exp_below` where that has more digits.
+map_op(
+    "log_beside", numpy=ref.log_beside, scalar=_by_width(_LOG_BESIDE),
+    jvp=(ZERO, ZERO, lambda t, y, rest, top, total: o.div(t, total)), dtypes="f", cost=20,
+)  # fmt: skip

@@ -14,9 +14,11 @@ __all__ = [
     "clamp",
     "digamma_rise",
     "divide",
+    "exp_below",
     "exp_difference",
     "integer_pow",
     "lgamma",
+    "log_beside",
     "logaddexp",
     "logaddexp2",
     "logistic",
@@ -173,6 +175,20 @@ def sin_pi(z: Any) -> Any:
     """sin(pi z), without the turns."""
     whole = np.rint(z.real)
     return (np.sin(np.pi * (z - whole)) * (1 - 2 * (whole % 2))).astype(z.dtype)
+
+
+def _beside(top: Any, total: Any) -> Any:
+    return np.maximum(np.abs(top) / 2, np.abs(total - total.dtype.type(1))) < 0.75
+
+
+@quiet
+def exp_below(x: Any, top: Any, total: Any) -> Any:
+    return np.where(_beside(top, total) & (x != top), np.exp(x - top), x.dtype.type(0))
+
+
+@quiet
+def log_beside(rest: Any, top: Any, total: Any) -> Any:
+    return np.log1p(np.where(_beside(top, total), rest, total - total.dtype.type(1)))
 
 
 @quiet

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+import scipy.special
 from api.support import agree, agree_on_type, same, value_of
 
 import accnp
@@ -149,6 +150,78 @@ def test_logsumexp_with_weights_and_sign() -> None:
     x, b = DATA["int32"].astype(np.float32), np.array([1.0, -2, 0], np.float32)
     ours = jnp_logsumexp(jnp.asarray(x), axis=1, b=b, return_sign=True)
     same(ours, jax.nn.logsumexp(x, axis=1, b=b, return_sign=True))
+
+
+def _beside_zero(n: int, dtype: Any) -> np.ndarray:
+    """Lines of n numbers: the largest near 0 and alone, or as large as another, or far away."""
+    rng = np.random.default_rng(n)
+    x = rng.uniform(-30, -9, (120, n))
+    top = rng.standard_normal(120) * 10.0 ** -rng.integers(0, 12, 120)
+    top = np.where(np.abs(top) < np.exp(-9) * n, np.abs(top), top)
+    x[range(120), rng.integers(0, n, 120)] = top
+    x[-40:] = rng.standard_normal((40, n)) + 5
+    x[-50:-40] = 0.25
+    return x.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [2, 4, 7, 70, 1500, 40000])
+def test_logsumexp_beside_zero(n: int, dtype: str) -> None:
+    """As many digits as SciPy has where the result is near 0, however the numbers lie."""
+    x = _beside_zero(n, dtype)[:: 1 + 30 * (n > 9999)]
+    wide = x.astype(np.longdouble)
+    top = wide.max(1, keepdims=True)
+    rest = np.where(wide == top, 0, np.exp(wide - top)).sum(1) + ((wide == top).sum(1) - 1)
+    want = np.log1p(rest) + top[:, 0]
+    with accnp.enable_x64(dtype == "float64"):
+        across = np.ascontiguousarray(x.T)
+        found = {
+            "rows": nn.logsumexp(x, axis=1),
+            "rows, compiled": accnp.jit(lambda x: nn.logsumexp(x, axis=1))(x),
+            "columns": accnp.jit(lambda x: nn.logsumexp(x, axis=0))(across),
+            "columns across": accnp.jit(lambda x: nn.logsumexp(x.T, axis=0))(x),
+            "rows across": accnp.jit(lambda x: nn.logsumexp(x.T, axis=1))(across),
+            "examples": accnp.jit(accnp.vmap(nn.logsumexp))(x),
+            "each": np.stack([nn.logsumexp(row) for row in x[:9]]),
+            "computed": accnp.jit(lambda x: nn.logsumexp(x * 2 - x, axis=1, keepdims=True))(x),
+        }
+    theirs = scipy.special.logsumexp(x, axis=1)
+    assert theirs.dtype == dtype
+
+    def error(y: Any) -> float:
+        exact = want[: len(y)]
+        return float((np.abs(y - exact) / np.spacing(np.abs(exact).astype(dtype))).max())
+
+    for name, y in found.items():
+        y = np.asarray(y).ravel()
+        assert y.dtype == dtype
+        # Columns are added up one after the other.
+        more = 1.5 if "rows" in name else 3
+        assert error(y) <= max(4, more * error(theirs)), (name, error(y), error(theirs))
+    np.testing.assert_array_equal(found["rows"], found["rows, compiled"])
+
+
+def test_logsumexp_has_the_slopes_of_softmax_beside_zero() -> None:
+    x = _beside_zero(7, np.float32)
+    for axis, given in ((1, x), (0, x.T)):
+        slope = accnp.jit(accnp.grad(lambda x, a=axis: nn.logsumexp(x, axis=a).sum()))(given)
+        np.testing.assert_allclose(slope, nn.softmax(given, axis=axis), rtol=1e-5, atol=1e-30)
+    twice = accnp.hessian(nn.logsumexp)(x[0])
+    np.testing.assert_allclose(twice, jax.hessian(jax.nn.logsumexp)(x[0]), rtol=1e-4, atol=1e-9)
+    _, tangent = accnp.jvp(nn.logsumexp, (x[0],), (x[1],))
+    expected = jax.jvp(jax.nn.logsumexp, (x[0],), (x[1],))[1]
+    np.testing.assert_allclose(tangent, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("fill", [0.0, -0.0, np.inf, -np.inf, np.nan, -1e-40, 88.0])
+def test_logsumexp_of_what_is_special(fill: float) -> None:
+    for shape in ((3, 1), (3, 2), (3, 9), (3, 0)):
+        x = np.full(shape, fill, np.float32)
+        if x.size:
+            agree(jnp_logsumexp, jax.nn.logsumexp, x, axis=0)
+            x[1:, 0] = -np.inf, 1e-3
+        agree(jnp_logsumexp, jax.nn.logsumexp, x, axis=1)
+        agree(jnp_logsumexp, jax.nn.logsumexp, x, axis=1, where=x > -1)
 
 
 @pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])

@@ -97,3 +97,17 @@ def test_sums_of_single_precision_are_gathered_in_double():
     x = np.full((2, 3_000_000), 0.1, np.float32)
     found = np.asarray(jnp.asarray(x).sum(1))
     np.testing.assert_allclose(found, x.astype(np.float64).sum(1), rtol=5e-7)
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((6, 50), 1), ((50, 40), 0), ((50000,), 0)])
+def test_a_sum_that_its_condition_makes_zero_is_left_out(shape, axis):
+    """The second sum of logsumexp is made for rows, or tiles of columns, that are beside 0."""
+    x = np.random.default_rng(0).uniform(-40, -20, shape).astype(np.float32)
+    f = lambda x: jnp.nn.logsumexp(x, axis)  # noqa: E731
+    (text,) = [t for t in sources(f, x) if "f4(0.75)" in t and "exp(" in t]
+    assert re.search(r"if \(fmax\(.*\) < f4\(0.75\)\):|if some != 0 else 0", text)
+    for top in (1e-6, 30):
+        x[(0,) * x.ndim] = top
+        buffers = [as_bytes(x), *_constants(f, x)]
+        ((data, _),) = run_plan_plainly(plan_of(f, x), buffers)
+        np.testing.assert_allclose(data.view(np.float32), np.asarray(f(x)).ravel(), rtol=1e-6)

@@ -18,6 +18,7 @@ PROGRAMS = {
     "sum": (lambda x: x.sum(0), f4(100, 70)),
     "largest": (lambda x: (x.max(0), x.min(0)), f4(45, 33)),
     "of long rows": (lambda x: jnp.exp(x).sum(0), f4(3 * ROWS + 5, 40)),
+    "sum of exponentials": (lambda x: jnp.nn.logsumexp(x, 0), f4(700, 40)),
     "parts apart": (lambda x: x.sum(0), f4(9 * ROWS + 40, 37)),
     "parts apart, then": (lambda x: (x.mean(0) * 2, x.max(0)), f4(9 * ROWS, 5)),
     "middle axis": (lambda x: x.sum(1), f4(3, 50, 40)),

@@ -176,6 +176,9 @@ for name in ("erf", "erfc", "normal_law", "normal_gelu", "silu", "mish", "tanh_l
     add(name, real(6))
 for name in ("logaddexp", "logaddexp2"):
     add(name, real(6), real(6))
+add("exp_below", real(5), real(5), real(5, low=1, high=3), diff=False)
+add("log_beside", real(5), real(5), real(5, low=1, high=1.7), diff=False)
+add("log_beside", real(5), real(5), real(5, low=2, high=9))
 add("exp_difference", real(5, low=-3, high=0), real(5, low=0.5, high=2))
 for name in ("lgamma", "digamma"):
     add(name, real(5, low=0.4, high=5))

@@ -236,6 +236,14 @@ def _one_hot(x: Any, n: int, dtype: Any, axis: int) -> Array:
     return wrap(cast(o.eq(wide, places), new))
 
 
+def _log_sum(total: Node, x: Node, top: Node, axes: tuple[int, ...]) -> Node:
+    """log(total), the sum of exp(x - top). Where it is near 1 the sum of all but the largest, which
+    is there once, says by how much: beside 1 they lose digits that count if top is near 0 too."""
+    high, all_of_it = (red.keep(v, x, axes, True) for v in (top, total))
+    rest = o.reduce_sum(o.exp_below(x, high, all_of_it), axes=axes)
+    return o.log_beside(rest, top, total)
+
+
 @api_boundary
 def logsumexp(
     a: Any,
@@ -285,7 +293,9 @@ def logsumexp(
         y = o.add(y, cast(top, y.aval.dtype))
     else:
         sign = o.sign(total)
-        y = o.add(o.log(o.abs(total)), top)
+        exact = scale is None and x.aval.dtype in (np.float32, np.float64) and not state.named
+        y = _log_sum(total, x, top, axes) if exact else o.log(o.abs(total))
+        y = o.add(y, top)
         if scale is not None and not return_sign:
             y = rules.select(o.lt(sign, like(sign, 0)), like(y, math.nan), y)
     y, sign = red.keep(y, x, axes, keepdims), red.keep(sign, x, axes, keepdims)
