@@ -295,10 +295,10 @@ def _take_apart(module: llvmir.Module) -> None:
         for block in f.blocks:
             for x in block.instructions:
                 if isinstance(x, llvmir.PhiInstr):
-                    x.incomings = ()
-            block.instructions = ()
+                    x.incomings = []
+            block.instructions = []
             block.parent = block.terminator = None
-        f.blocks = ()
+        f.blocks = []
         f.args = ()
     module.globals.clear()
 
