@@ -283,9 +283,9 @@ def _make(
     kernel.seconds = time.perf_counter() - begin
     if config.debug:
         where = "read from disk" if origin == "disk" else "compiled"
-        tier = " (first tier)" if upgrades else ""
+        tier = ", in the first tier" if upgrades else ""
         arguments, ms = ", ".join(signature), kernel.seconds * 1e3
-        counters.event(origin, name, f"{where} in {ms:.1f} ms{tier}, for ({arguments})")
+        counters.event(origin, name, f"{where} in {ms:.1f} ms, for ({arguments}){tier}")
     for upgrade in upgrades:
         _tiers().later(kernel, *upgrade)
     return kernel
