@@ -31,13 +31,12 @@ class _State(threading.local):
         self.stack: list[Trace] = []
         self.abstract: Trace | None = None
         self.dispatching = True
-        # A jaxpr is being made: traces keep what they record, named functions are calls.
         self.held: list[Any] | None = None  # effects that wait for a decision
         self.within: EffectsOf | None = None  # the function with a rule that is being run
-        self.written: dict[int, Any] | None = (
-            None  # references it wrote to: (place, what was there)
-        )
+        # References that it wrote to, by place, and what was in them.
+        self.written: dict[int, Any] | None = None
         self.site: Any = None  # the user's line that what is recorded belongs to, if it is known
+        # A jaxpr is being made: traces keep what they record, named functions are calls.
         self.named = False
         self.varying: Any = None  # a part of a mesh is traced: what differs between the parts
 
