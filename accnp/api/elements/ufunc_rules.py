@@ -19,7 +19,6 @@ from accnp.errors import UnsupportedDtypeError
 from accnp.ir.node import Node, literal
 from accnp.ir.op import o
 from accnp.ir.trace import state
-from accnp.primitives.elementwise import const
 from accnp.primitives.kinds import BOOL, broadcast_to, dtype_kind, full
 
 INF = math.inf
@@ -196,7 +195,7 @@ def hypot(a: Node, b: Node) -> Node:
     top, low = o.max(a, b), o.min(a, b)
     zero = o.eq(top, like(top, 0))
     ratio = o.div(low, where_(o.eq(top, like(top, 0)), filled(top, 1), top))
-    size = o.mul(top, o.sqrt(o.add(const(top, 1), o.square(ratio))))
+    size = o.mul(top, o.sqrt(o.add(constant(top, 1), o.square(ratio))))
     return where_(infinite, like(size, INF), where_(zero, top, size))
 
 
