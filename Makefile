@@ -17,7 +17,8 @@ test: lint
 test-gpu:
 	ACCNP_TEST_GPU=1 $(PYTHON) -m pytest -q \
 		tests/cuda/test_programs.py tests/cuda/test_op_table.py tests/cuda/test_glue.py \
-		tests/cuda/test_tables.py tests/cuda/test_products.py tests/cuda/test_scatter.py
+		tests/cuda/test_tables.py tests/cuda/test_products.py tests/cuda/test_scatter.py \
+		tests/cuda/test_captures.py
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check

@@ -17,9 +17,10 @@ from accnp.codegen.grid_cells import generate_grid_cells
 from accnp.config import config
 from accnp.engine.blocked import blocked_step
 from accnp.engine.control import carried
+from accnp.engine.device_captures import capture
 from accnp.engine.device_products import product_step
 from accnp.engine.device_steps import DeviceStep, LibraryStep, library_function
-from accnp.engine.device_table import is_table
+from accnp.engine.device_table import why_not
 from accnp.engine.native import native_step
 from accnp.engine.plan import Planner, plan_graph
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan, same_places
@@ -163,9 +164,11 @@ class DevicePlanner(Planner):
             ]
             for body in bodies:
                 body.constants = [move(b, device) for b in body.constants]
+                _capture(body, device)
             step = ControlStep(v, [self.slot(x) for x in v.inputs], bodies)
             step.results += self.parts(v)
-            by = "machine code" if is_table([step]) else "Python: some are calls of libraries"
+            why = why_not([step])
+            by = f"Python, since {why}" if why else "machine code"
             step.reason = f"its kernels are launched from there, by {by}"
             self.plan.steps.append(step)
             return
@@ -203,6 +206,20 @@ class DevicePlanner(Planner):
 
 def _first_node(c: Cluster) -> Any:
     return next((v.node for v in c.roots if v.node is not None), None)
+
+
+def _capture(body: Plan, device: Device) -> None:
+    """Capture the calls of the library in a body, if it is a table then; else none is of use."""
+    calls = [s for s in body.steps if type(s) is LibraryStep]
+    others = [s for s in body.steps if type(s) is not LibraryStep]
+    why = why_not(others)
+    for step in calls if not why else ():
+        step.captured = capture(step, device)
+        if isinstance(step.captured, str):
+            why = step.captured
+            break
+    for step in calls if why else ():
+        step.captured = why
 
 
 def _launches(step: Any) -> int:

@@ -51,9 +51,7 @@ class Gemm(NamedTuple):
 class ProductStep(LibraryStep):
     """A product by cuBLAS itself, on the device's stream."""
 
-    what = "product by the GPU's library"
     __slots__ = ("gemm", "walk")
-    takes = ()
 
     def __init__(self, v: Value, operands: Sequence[Any], gemm: Gemm) -> None:
         super().__init__(v)
@@ -62,14 +60,9 @@ class ProductStep(LibraryStep):
         self.walk: Any = None  # what does this step alone, once that is made
 
     @property
-    def allocs(self) -> list[tuple[int, int]]:
-        """Slots that it makes, and their bytes, as those of a kernel."""
-        return [(slot, self.aval.nbytes) for slot, _ in self.results]
-
-    @property
-    def label(self) -> str:
-        """What it computes."""
-        return self.op.name
+    def what(self) -> str:
+        """What kind of step it is."""
+        return "product by the GPU's library"
 
 
 def factors(dtype: Any) -> Any:

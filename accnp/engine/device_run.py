@@ -146,21 +146,7 @@ def _library(step: LibraryStep, slots: list[Any], device: Device, driver: Any) -
         for slot, shape, dtype, strides, offset, _ in step.operands
     ]
 
-    named = isinstance(step.op.cuda, str)  # others launch kernels
-
-    def work() -> list[Any] | None:
-        out = step.function(driver.xp if named else driver, *arrays, **step.params)
-        if out is None:
-            return None
-        found = []
-        for _, index in step.results:
-            value, aval = (out, step.aval) if index < 0 else (out[index], step.aval[index])
-            mine = driver.xp.asarray(value, dtype=aval.dtype).reshape(aval.shape)
-            fresh = mine.flags.c_contiguous and mine.flags.owndata
-            found.append(mine if fresh else mine.copy(order="C"))
-        return found
-
-    found = driver.call(work)
+    found = driver.call(lambda: step.call(driver, arrays))
     if found is None:
         return False
     for (slot, _), value in zip(step.results, found, strict=True):

@@ -7,6 +7,7 @@ In: what the planner decided. Out: records that `device_run` runs. Steps of the 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from typing import Any
 
 from accnp.codegen.generated import Generated
@@ -111,12 +112,46 @@ def _loaded(device: Device, made: Ptx) -> Any:
 class LibraryStep(HostStep):
     """A call of a function of the array library (CuPy) on (strided views of) buffers."""
 
-    what = "call of the GPU's library"
-    __slots__ = ("function",)
+    __slots__ = ("captured", "function")
+    takes = ()
 
     def __init__(self, v: Value) -> None:
         super().__init__(v)
         self.function = library_function(v.op)
+        # In a loop: the call as a CUDA graph, or why it is none; None if nobody asked.
+        self.captured: Any = None
+
+    @property
+    def what(self) -> str:
+        """What kind of step it is."""
+        by = "call of the GPU's library"
+        return by if isinstance(self.captured, str | None) else f"{by}, captured as a CUDA graph"
+
+    @property
+    def allocs(self) -> list[tuple[int, int]]:
+        """Slots that it makes, and their bytes, as those of a kernel."""
+        avals = [self.aval if index < 0 else self.aval[index] for _, index in self.results]
+        return [(slot, a.nbytes) for (slot, _), a in zip(self.results, avals, strict=True)]
+
+    @property
+    def label(self) -> str:
+        """What it computes."""
+        return self.op.name
+
+    def call(self, driver: Any, arrays: Sequence[Any]) -> list[Any] | None:
+        """Fresh C-contiguous arrays of its results; None if the function does not do these
+        operands. Users' functions launch kernels: they get the driver itself."""
+        xp = driver.xp
+        out = self.function(xp if isinstance(self.op.cuda, str) else driver, *arrays, **self.params)
+        if out is None:
+            return None
+        found = []
+        for _, index in self.results:
+            value, aval = (out, self.aval) if index < 0 else (out[index], self.aval[index])
+            mine = xp.asarray(value, dtype=aval.dtype).reshape(aval.shape)
+            fresh = mine.flags.c_contiguous and mine.flags.owndata
+            found.append(mine if fresh else mine.copy(order="C"))
+        return found
 
 
 def library_function(op: Any) -> Any:

@@ -16,20 +16,24 @@ which begins as a copy.
 
 from __future__ import annotations
 
-import ctypes
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from operator import attrgetter
 from typing import Any
 
-from accnp.engine.device_products import ProductStep, words_of
-from accnp.engine.device_steps import DeviceStep
-from accnp.engine.steps import ControlStep, Plan, used_slots
+from accnp.engine.device_captures import Capture
+from accnp.engine.device_products import ProductStep
+from accnp.engine.device_steps import DeviceStep, LibraryStep
+from accnp.engine.device_words import Calls, Place
+from accnp.engine.steps import ControlStep, KernelStep, Plan, used_slots
+from accnp.forks import renewed
 from accnp.runtime.compile import walkers
 from accnp.runtime.device import Device
-from accnp.runtime.device_buffer import copy, driver_of, empty
-from accnp.runtime.device_calls import CHOICE, COPY, LAUNCH, LOOP, PRODUCT, addresses
+from accnp.runtime.device_buffer import copy, empty
+from accnp.runtime.device_calls import CHOICE, LOOP
 
-__all__ = ["Walk", "is_table", "operand_slots", "walk_of", "walk_of_step"]
+__all__ = ["Walk", "is_table", "operand_slots", "walk_of", "walk_of_step", "why_not"]
 
 ALIGN = 256  # bytes: that of memory of a GPU
 # Bytes that a table of several steps may hold at once; above, buffers are made and given back one
@@ -38,16 +42,30 @@ LARGE = 1 << 28
 ZERO = (0, 0)
 
 Walk = Callable[[Sequence[Any]], list[Any]]
-Place = tuple[int, int]  # a base, and what is added to it
+
+# Walks that launch graphs come one after the other: the memory of a graph is one for all of them.
+_graphs = renewed(threading.Lock())
 
 
 def is_table(steps: Sequence[Any]) -> bool:
-    """Whether steps are launches, products, and loops and branches over such."""
-    return all(
-        type(s) in (DeviceStep, ProductStep)
-        or (type(s) is ControlStep and all(is_table(body.steps) for body in s.bodies))
-        for s in steps
-    )
+    """Whether steps are launches, products, captured calls, and loops and branches over such."""
+    return not why_not(steps)
+
+
+def why_not(steps: Sequence[Any]) -> str:
+    """Why steps cannot be a table; empty if they can."""
+    for s in steps:
+        if type(s) is ControlStep:
+            why = next(filter(None, [why_not(body.steps) for body in s.bodies]), "")
+        elif type(s) is LibraryStep and not isinstance(s.captured, Capture):
+            why = s.captured or f"{s.op.name} is a call of the GPU's library"
+        elif type(s) in (DeviceStep, ProductStep, LibraryStep):
+            why = ""
+        else:
+            why = f"{s.label if isinstance(s, KernelStep) else s.op.name} is done by the processor"
+        if why:
+            return why
+    return ""
 
 
 def walk_of(plan: Plan) -> Walk | None:
@@ -77,57 +95,13 @@ def operand_slots(step: ControlStep | ProductStep) -> list[int]:
     return [o[0] for o in step.operands] if isinstance(step, ProductStep) else step.operands
 
 
-class _Calls:
-    """What the words of a table need of a device."""
-
-    def __init__(self, device: Device, fastmath: bool) -> None:
-        self.device, self.fastmath = device, fastmath
-        self.driver = driver_of(device)
-        self.entries = self.driver.entries()
-        self.code = addresses()
-        self.stream = self.driver.stream
-        self.error = ctypes.c_int64(0)  # the first that a function gave
-        self.where = ctypes.addressof(self.error)
-        self.kept: list[Any] = []  # memory that words point to
-
-    def words(self, values: Sequence[int]) -> int:
-        """The address of words that stay."""
-        array = (ctypes.c_int64 * len(values))(*values)
-        self.kept.append(array)
-        return ctypes.addressof(array)
-
-    def step(self, entry: str, n: int, arguments: Sequence[Place]) -> list[int]:
-        found = [self.code[entry], n, 0, len(arguments)]
-        for place in arguments:
-            found += place
-        return found
-
-    def launch(self, step: DeviceStep, place: Callable[[int, int], Place]) -> list[int]:
-        handle = self.driver.handle(step.function or step.load(self.fastmath))
-        head = [self.entries.launch, handle, step.blocks, step.threads, self.stream, self.where]
-        given = [place(slot, offset) for slot, offset in step.pointers]
-        given += [(0, buffer.ptr) for buffer in step.constants]
-        given += [(0, word) for word in step.words]
-        self.kept.append(step)
-        return self.step(LAUNCH, len(given), [*[(0, word) for word in head], *given])
-
-    def product(self, step: ProductStep, place: Callable[[int, int], Place]) -> list[int]:
-        a, b = [place(o[0], o[4]) for o in step.operands]
-        ((slot, _),) = step.results
-        return self.step(PRODUCT, 0, words_of(step, a, b, place(slot, 0), self))
-
-    def copy(self, to: Place, source: Place, nbytes: int) -> list[int]:
-        last = [(0, nbytes), (0, self.stream), (0, self.where)]
-        return self.step(COPY, 0, [(0, self.entries.copy), to, source, *last])
-
-
 class _Steps:
     """The words of some steps: where slots lie that are given, and memory for those that are not,
     from a byte of the block on."""
 
     def __init__(
         self,
-        calls: _Calls,
+        calls: Calls,
         steps: Sequence[Any],
         given: dict[int, Place],
         block: int,
@@ -138,6 +112,7 @@ class _Steps:
         self.given = given
         self.root = roots(steps)
         self.sizes = sizes(steps)
+        self.captured(steps)
         self.offsets: dict[int, int] = {}
         self.room = start  # bytes of the block up to which it is used
         self.words: list[int] = []
@@ -153,6 +128,20 @@ class _Steps:
         for i, step in enumerate(steps):
             self.held = [h for h in self.held if h[2] >= i]
             self.step(step, i, last)
+
+    def captured(self, steps: Sequence[Any]) -> None:
+        """Let what nobody outside sees be where graphs write and read."""
+        calls = [s for s in steps if type(s) is LibraryStep]
+        for step in calls:
+            for (slot, _), address in zip(step.allocs, step.captured.results, strict=True):
+                self.given.setdefault(self.rooted(slot), (0, address))
+        for step in calls:
+            for (slot, *_), (first, nbytes, address) in zip(
+                step.operands, step.captured.spans, strict=True
+            ):
+                slot = self.rooted(slot)
+                if not first and nbytes == self.sizes.get(slot):
+                    self.given.setdefault(slot, (0, address))
 
     def rooted(self, slot: int) -> int:
         return self.root.get(slot, slot)
@@ -198,6 +187,10 @@ class _Steps:
                 self.make(slot, last.get(slot, i))
                 if nbytes:
                     self.add(self.calls.copy(self.place(slot), self.place(source), nbytes))
+        if type(step) is LibraryStep:
+            for words in self.calls.graph(step, self.place):
+                self.add(words)
+            return
         made: Any = self.calls.product if type(step) is ProductStep else self.calls.launch
         self.add(made(step, self.place))
 
@@ -432,7 +425,7 @@ class _Table:
         fastmath: bool,
     ) -> None:
         self.device = device
-        self.calls = _Calls(device, fastmath)
+        self.calls = Calls(device, fastmath)
         given: dict[int, Place] = {slot: (i, 0) for i, slot in enumerate(leaves, 2)}
         root, made, makers = roots(steps), sizes(steps), _makers(steps)
         # Leaves that are written over, where they may be.
@@ -468,7 +461,8 @@ class _Table:
                 error.accnp_step = step  # type: ignore[attr-defined]
                 raise
         driver.enter()
-        self.walk(self.table, *map(_address, buffers))
+        with _graphs if self.calls.graphs else nullcontext():
+            self.walk(self.table, *map(_address, buffers))
         if self.calls.error.value:
             code, self.calls.error.value = self.calls.error.value, 0
             raise driver.failure(code)

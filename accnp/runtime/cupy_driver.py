@@ -9,18 +9,19 @@ This module is imported when a GPU is first asked for.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib
 import os
 import threading
 import warnings
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from accnp.runtime.driver import BLAS, GEMM, Entries, Missing
+from accnp.runtime.driver import BLAS, GEMM, Entries, Missing, NotCaptured
 
 __all__ = ["CupyDriver", "provide"]
 
@@ -86,6 +87,21 @@ class _Late:
             return
 
 
+class _Graph:
+    """Work that was captured, with the memory and the plans that it has for itself."""
+
+    __slots__ = ("driver", "handle", "held", "value")
+
+    def __init__(self, driver: CupyDriver, handle: int, value: Any, held: Any) -> None:
+        self.driver, self.handle, self.value, self.held = driver, handle, value, held
+
+    def __del__(self) -> None:
+        try:
+            self.driver.retire(self.held)
+        except Exception:  # as above
+            return
+
+
 def _mapped(name: str) -> str:
     """The file of a library that this process has loaded."""
     with open("/proc/self/maps") as maps:
@@ -127,6 +143,10 @@ class CupyDriver:
             self._threads.ready = True
         elif self._runtime.getDevice() != self.number:
             self._runtime.setDevice(self.number)
+
+    def _stream(self) -> int:
+        """The stream on which this thread launches: another one while it captures."""
+        return getattr(self._threads, "captures", self.stream)
 
     # --- memory ---
 
@@ -195,7 +215,7 @@ class CupyDriver:
 
     def copy(self, to: int, source: int, nbytes: int) -> None:
         self._here()
-        self._runtime.memcpyAsync(to, source, nbytes, INSIDE, self.stream)
+        self._runtime.memcpyAsync(to, source, nbytes, INSIDE, self._stream())
 
     # --- kernels ---
 
@@ -220,12 +240,13 @@ class CupyDriver:
         places = (ctypes.c_void_p * count)(*range(first, first + 8 * count, 8))
         where = ctypes.addressof(places)
         sizes = (*_three(blocks), *_three(threads))
-        self._cuda.launchKernel(function.ptr, *sizes, shared, self.stream, where, 0)
+        self._cuda.launchKernel(function.ptr, *sizes, shared, self._stream(), where, 0)
 
     def entries(self) -> Entries:
         library = ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
         names = (
             "cuLaunchKernel", "cuMemcpyDtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize",
+            "cuGraphLaunch",
         )  # fmt: skip
         found = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names]
         return Entries(*[address or 0 for address in found])
@@ -347,3 +368,48 @@ class CupyDriver:
         self._here()
         with self._compute:
             return function(*arrays, **params)
+
+    def capture(self, work: Callable[[], Any]) -> _Graph:
+        if os.environ.get("ACCNP_GPU_GRAPHS", "") == "0":
+            raise NotCaptured("ACCNP_GPU_GRAPHS=0 asks for none")
+        # A thread of its own has no plans of Fourier transforms yet, which CuPy keeps by thread:
+        # those of the graph are made in its memory, and nobody else throws them away.
+        found: list[Any] = []
+
+        def run() -> None:
+            try:
+                found.append(self._captured(work))
+            except Exception as error:
+                found.append(error)
+
+        thread = threading.Thread(target=run, name="accnp capture")
+        thread.start()
+        thread.join()
+        (made,) = found
+        if isinstance(made, MemoryError):
+            raise made
+        if isinstance(made, Exception):
+            raise NotCaptured(f"{type(made).__name__}: {made}") from made
+        return made
+
+    def _captured(self, work: Callable[[], Any]) -> _Graph:
+        self._here()
+        cuda = self.xp.cuda
+        # Others go on with the stream that computes. Memory comes from a pool of the graph's own,
+        # which nobody else is given parts of.
+        stream, pool = cuda.Stream(non_blocking=True), cuda.MemoryPool()
+        stream.wait_event(self.event())
+        self._threads.captures = stream.ptr
+        with cuda.using_allocator(pool.malloc), stream:
+            work()  # loads kernels, makes plans, and fills the pool
+            stream.synchronize()
+            stream.begin_capture()
+            try:
+                value = work()
+            except BaseException:
+                with contextlib.suppress(Exception):
+                    stream.end_capture()
+                raise
+            graph = stream.end_capture()
+            plans = [node.plan for _, node in self.xp.fft.config.get_plan_cache()]
+        return _Graph(self, graph.graphExec, value, (graph, plans, pool))

@@ -7,6 +7,7 @@ and a choice. Like those of kernels they take a block of words, which say all th
 - LAUNCH: function to launch with, kernel, blocks, threads, stream, where errors go; then the
   arguments of the kernel, n of them.
 - COPY: function to copy with, to, from, bytes, stream, where errors go.
+- GRAPH: function to launch with, graph, stream, where errors go.
 - PRODUCT: cuBLAS's function, its handle, where errors go; both operations, three sizes, addresses
   of one and zero, how many products, how they are computed; type, leading dimension and stride of
   the first operand, of the second, of the result; then these three.
@@ -33,9 +34,10 @@ from accnp.runtime import launch
 from accnp.runtime.compile import native_code
 from accnp.runtime.driver import BLAS
 
-__all__ = ["CHOICE", "COPY", "LAUNCH", "LOOP", "PRODUCT", "addresses"]
+__all__ = ["CHOICE", "COPY", "GRAPH", "LAUNCH", "LOOP", "PRODUCT", "addresses"]
 
 LAUNCH, COPY, PRODUCT = "accnp_gpu_launch", "accnp_gpu_copy", "accnp_gpu_product"
+GRAPH = "accnp_gpu_graph"
 LOOP, CHOICE = "accnp_gpu_loop", "accnp_gpu_choice"
 
 
@@ -133,6 +135,24 @@ define void @{COPY}(i64* %argv, i64* %counter, i64 %n, i64 %chunk) {{
   ret void
 }}
 """  # noqa: E501
+
+_GRAPH = f"""
+define void @{GRAPH}(i64* %argv, i64* %counter, i64 %n, i64 %chunk) {{
+start:
+{_words("call graph stream where", "%argv")}
+  %failed = call i1 @accnp_gpu_failed(i64 %where)
+  br i1 %failed, label %end, label %go
+go:
+  %f = inttoptr i64 %call to i32 (i8*, i8*)*
+  %g = inttoptr i64 %graph to i8*
+  %s = inttoptr i64 %stream to i8*
+  %error = call i32 %f(i8* %g, i8* %s)
+  %told = call i1 @accnp_gpu_told(i64 %where, i32 %error)
+  br label %end
+end:
+  ret void
+}}
+"""
 
 
 def _short(names: str) -> str:
@@ -345,8 +365,8 @@ end:
 }}
 """  # noqa: E501
 
-TEXT = _HEAD + _LAUNCH + _COPY + _PRODUCT + _FETCH + _STEP + _STEPS + _LOOP + _CHOICE
-_SYMBOLS = (LAUNCH, COPY, PRODUCT, LOOP, CHOICE)
+TEXT = _HEAD + _LAUNCH + _COPY + _GRAPH + _PRODUCT + _FETCH + _STEP + _STEPS + _LOOP + _CHOICE
+_SYMBOLS = (LAUNCH, COPY, GRAPH, PRODUCT, LOOP, CHOICE)
 
 _found: dict[str, int] = {}
 _code: list[object] = []  # keeps it mapped

@@ -17,7 +17,10 @@ import numpy as np
 
 from accnp.forks import renewed
 
-__all__ = ["BLAS", "GEMM", "Driver", "Entries", "Memory", "Missing", "drivers", "install"]
+__all__ = [
+    "BLAS", "GEMM", "Driver", "Entries", "Graph", "Memory", "Missing", "NotCaptured", "drivers",
+    "install",
+]  # fmt: skip
 
 BLAS = 1 << 20  # tells errors of cuBLAS from those of CUDA
 # The arguments of `cublasGemmStridedBatchedEx` in C, and what it returns: a handle, both
@@ -34,14 +37,32 @@ class Missing(RuntimeError):
     """There is no GPU to work with; the text says what is missing, and what to do."""
 
 
+class NotCaptured(RuntimeError):
+    """What was asked for cannot be a CUDA graph; the text says why."""
+
+
+class Graph(Protocol):
+    """Work that was captured, to be launched as often as one likes; with the last reference to it
+    goes the memory that the work took for itself.
+
+    Attributes:
+        handle: by what number `cuGraphLaunch` knows it.
+        value: what the work returned: arrays that each launch fills.
+    """
+
+    handle: int
+    value: Any
+
+
 class Entries(NamedTuple):
     """Addresses of functions in C with the arguments of those of CUDA: `cuLaunchKernel`,
-    `cuMemcpyDtoDAsync_v2`, `cuMemcpyDtoHAsync_v2`, `cuStreamSynchronize`."""
+    `cuMemcpyDtoDAsync_v2`, `cuMemcpyDtoHAsync_v2`, `cuStreamSynchronize`, `cuGraphLaunch`."""
 
     launch: int
     copy: int
     fetch: int
     wait: int
+    graph: int
 
 
 class Memory(Protocol):
@@ -170,6 +191,15 @@ class Driver(Protocol):
 
     def call(self, function: Any, *arrays: Any, **params: Any) -> Any:
         """Call a function of `xp`'s arrays in its turn."""
+        ...
+
+    def capture(self, work: Callable[[], Any]) -> Graph:
+        """Calls of functions of `xp` and launches as a graph. The work is done twice: once as it
+        is, for what first calls load and allocate, and once to be captured.
+
+        Raises:
+            NotCaptured: it looks at values, or waits, or calls what cannot be captured.
+        """
         ...
 
 

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import itertools
+import threading
 import time
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 from cuda.interpreter import _STEP, GLOBAL, Module
 from cuda.interpreter import Memory as Space
-from cuda.strict_cupy import Array, cupyx, library
+from cuda.strict_cupy import Array, Capturing, capturing, cupyx, library
 
 from accnp.runtime import device, driver
-from accnp.runtime.driver import GEMM, Entries
+from accnp.runtime.driver import GEMM, Entries, NotCaptured
 
 __all__ = ["FakeDriver", "gpus"]
 
@@ -32,6 +35,7 @@ _Launch = ctypes.CFUNCTYPE(_int, _pointer, *[_int] * 7, _pointer, _pointer, _poi
 _Copy = ctypes.CFUNCTYPE(_int, _address, _address, _size, _pointer)
 _Fetch = ctypes.CFUNCTYPE(_int, _pointer, _address, _size, _pointer)
 _Wait = ctypes.CFUNCTYPE(_int, _pointer)
+_Graph_ = ctypes.CFUNCTYPE(_int, _size, _pointer)
 FAILED = 700
 HANDLE = 77  # of what stands for cuBLAS
 _KINDS = {k: np.dtype(t) for k, t in {0: "f4", 1: "f8", 2: "f2", 4: "c8", 5: "c16",
@@ -58,12 +62,27 @@ class _Adopted:
         self.space = space
         self.array = array
         self.ptr = space.alloc(array.nbytes)
-        number = space.serial
+        number = (self.ptr - GLOBAL) // _STEP
         held = array.reshape(-1).view(np.uint8) if array.nbytes else np.empty(0, np.uint8)
         space.blocks[number] = held, array.nbytes
 
     def __del__(self) -> None:
         self.space.free(self.ptr)
+
+
+class _Graph:
+    """Work that was captured. A launch does it again, which must ask for the same in the same
+    order, and fills the arrays that were made while it was captured."""
+
+    def __init__(self, handle: int, work: Callable[[], Any], asked: list[str], value: Any) -> None:
+        self.handle, self.work, self.asked, self.value = handle, work, asked, value
+
+    def launch(self) -> None:
+        with Capturing() as now, np.errstate(all="ignore"):
+            found = self.work()
+        assert now.asked == self.asked, "a graph repeats what was captured, this asks for more"
+        for to, array in zip(self.value, found, strict=True):
+            to[...] = array
 
 
 class FakeDriver:
@@ -77,20 +96,31 @@ class FakeDriver:
         self.space = Space()
         self.xp = library()
         self.total = total
+        self.one = threading.RLock()  # one thing after the other, as on a stream
         self.counts = {"used": 0}
         self.calls: dict[str, int] = {}
         self.fault = ""  # an error that every wait raises
         self.functions: list[Any] = [None]  # by their numbers
         self.error: Exception | None = None  # of a function that machine code called
         self._c = (_Launch(self._c_launch), _Copy(self._c_copy), _Fetch(self._c_fetch))
+        self._c_graph = _Graph_(self._c_launch_graph)
+        self.graphs: Any = weakref.WeakValueDictionary()  # by their numbers
+        self.numbers = itertools.count(1)
         self._c_gemm = GEMM(self._gemm)
         self.gemm = True  # whether machine code may call cuBLAS
         self._c_wait = _Wait(lambda stream: self._guarded(lambda: self.wait(None)))
 
+    def _not_captured(self, what: str) -> None:
+        """Refuse what CUDA refuses while a stream is captured, or what would not be repeated."""
+        if capturing() is not None:
+            raise RuntimeError(f"cudaErrorStreamCaptureUnsupported: {what}")
+
     def _count(self, what: str) -> None:
-        self.calls[what] = self.calls.get(what, 0) + 1
+        with self.one:
+            self.calls[what] = self.calls.get(what, 0) + 1
 
     def alloc(self, nbytes: int) -> _Memory:
+        self._not_captured("memory beside the graph's own")
         if self.counts["used"] + nbytes > self.total:
             raise MemoryError(f"{nbytes} bytes")
         self._count("alloc")
@@ -113,6 +143,7 @@ class FakeDriver:
         self.space.bytes(to, nbytes)[:] = self.space.bytes(source, nbytes)
 
     def load(self, ptx: str, name: str) -> Any:
+        self._not_captured("loading a kernel")
         self._count("load")
         return Module(ptx), name
 
@@ -168,7 +199,8 @@ class FakeDriver:
         return self._guarded(work)
 
     def entries(self) -> Entries:
-        found = [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in (*self._c, self._c_wait)]
+        every = (*self._c, self._c_wait, self._c_graph)
+        found = [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in every]
         return Entries(*found)
 
     def handle(self, function: Any) -> int:
@@ -183,7 +215,8 @@ class FakeDriver:
 
     def _guarded(self, work: Any) -> int:
         try:
-            work()
+            with self.one:
+                work()
         except Exception as error:
             self.error = error
             return FAILED
@@ -214,6 +247,43 @@ class FakeDriver:
 
         return self._guarded(work)
 
+    def capture(self, work: Callable[[], Any]) -> _Graph:
+        self._count("capture")
+        found: list[Any] = []
+
+        def run() -> None:  # in a thread of its own, as the real one
+            try:
+                found.append(self._captured(work))
+            except Exception as error:
+                found.append(error)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+        (made,) = found
+        if isinstance(made, Exception):
+            raise NotCaptured(f"{type(made).__name__}: {made}") from made
+        return made
+
+    def _captured(self, work: Callable[[], Any]) -> _Graph:
+        with np.errstate(all="ignore"):
+            work()
+            with Capturing() as now:
+                value = work()
+        for array in value or ():  # nothing has run yet
+            array.view(np.uint8)[...] = 0xAB if array.dtype != bool else 1
+        number = next(self.numbers)
+        made = self.graphs[number] = _Graph(number, work, now.asked, value)
+        return made
+
+    def _c_launch_graph(self, number: int, stream: int) -> int:
+        def work() -> None:
+            assert stream is None
+            self._count("graph")
+            self.graphs[number].launch()
+
+        return self._guarded(work)
+
     def facts(self, function: Any) -> dict[str, int]:
         return {"registers": 0, "local": 0, "shared": 0}
 
@@ -227,6 +297,7 @@ class FakeDriver:
         return True
 
     def wait(self, event: Any) -> None:
+        self._not_captured("a wait")
         if self.fault:
             raise RuntimeError(self.fault)
 
@@ -234,6 +305,7 @@ class FakeDriver:
         self.wait(None)
 
     def free_all(self) -> None:
+        self._not_captured("giving memory back")
         self._count("free_all")
 
     def stats(self) -> dict[str, int]:

@@ -10,6 +10,7 @@ Numbers are rounded as PTX says; the approximate units give the nearest number.
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any
 
@@ -27,13 +28,13 @@ class Memory:
 
     def __init__(self) -> None:
         self.blocks: dict[int, tuple[np.ndarray, int]] = {}
-        self.serial = 0
+        self.serials = itertools.count(1)
 
     def alloc(self, nbytes: int) -> int:
         """The address of so many new bytes, which are 0xA5."""
-        self.serial += 1
-        address = GLOBAL + _STEP * self.serial
-        self.blocks[self.serial] = np.full(-(-nbytes // 16) * 16 + 16, 0xA5, np.uint8), nbytes
+        serial = next(self.serials)  # several threads may ask
+        address = GLOBAL + _STEP * serial
+        self.blocks[serial] = np.full(-(-nbytes // 16) * 16 + 16, 0xA5, np.uint8), nbytes
         return address
 
     def free(self, address: int) -> None:

@@ -12,13 +12,14 @@ import inspect
 import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Array", "checked", "cupyx", "library", "signature_of"]
+__all__ = ["Array", "Capturing", "capturing", "checked", "cupyx", "library", "signature_of"]
 
 _FILE = os.path.join(os.path.dirname(__file__), "cupy_names.txt")
 _lines: dict[str, str] = {}
@@ -43,13 +44,74 @@ def checked(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         known.bind(*args, **kwargs)
+        _asked(name)
         return function(*args, **kwargs)
 
     return call
 
 
+class Capturing:
+    """What happens while a thread's stream is captured: functions by their names, in order. As in
+    CuPy 14.2, cuBLAS and cuSOLVER are refused, and so is every look at a value."""
+
+    _now = threading.local()
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def __enter__(self) -> Capturing:
+        assert capturing() is None, "a stream is captured already"
+        Capturing._now.it = self
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        Capturing._now.it = None
+
+
+def capturing() -> Capturing | None:
+    """The capture of this thread."""
+    return getattr(Capturing._now, "it", None)
+
+
+_REFUSED = {
+    "cupy.matmul": "cuBLAS",
+    "cupy.linalg.": "cuSOLVER",
+    "cupyx.scipy.linalg.": "cuBLAS",
+}
+
+
+def _asked(name: str) -> None:
+    now = capturing()
+    if now is None:
+        return
+    now.asked.append(name)
+    for start, whose in _REFUSED.items():
+        if name.startswith(start):
+            raise NotImplementedError(
+                f"calling {whose} API during stream capture is currently unsupported"
+            )
+
+
+def _looked(name: str) -> Callable[..., Any]:
+    plain = getattr(np.ndarray, name)
+
+    def look(self: Any, *args: Any) -> Any:
+        if capturing() is not None:
+            raise RuntimeError("the current stream is capturing, so synchronous API calls are off")
+        return plain(self, *args)
+
+    return look
+
+
 class Array(np.ndarray):
     """An array of the library: others are refused as operands."""
+
+    item, tolist, tobytes = _looked("item"), _looked("tolist"), _looked("tobytes")
+    __bool__, __int__, __float__ = _looked("__bool__"), _looked("__int__"), _looked("__float__")
+    __complex__, __index__ = _looked("__complex__"), _looked("__index__")
+
+    def __getitem__(self, key: Any) -> Any:  # CuPy has no scalars: they are arrays on the GPU
+        return _mine(super().__getitem__(key))
 
 
 def _mine(x: Any) -> Any:
@@ -84,6 +146,7 @@ class _Space:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             known.bind(*args, **kwargs)
+            _asked(path)
             if path not in ("cupy.asarray", "cupy.from_dlpack"):
                 _refuse(path, [*args, *kwargs.values()])
             return _mine(function(*args, **kwargs))

@@ -1,9 +1,12 @@
 """The driver of real GPUs, over a stand-in for CuPy that has its calls and signatures and works in
 the host's memory: which stream waits for what, and that nothing is let go too early."""
 
+import contextlib
 import ctypes
+import gc
 import os
 import sys
+import threading
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -13,7 +16,7 @@ from numpy._core import _multiarray_umath as _multiarray
 
 from accnp.runtime import cupy_driver
 from accnp.runtime.cupy_driver import BESIDE
-from accnp.runtime.driver import GEMM
+from accnp.runtime.driver import GEMM, NotCaptured
 
 
 class Log(list):
@@ -35,6 +38,15 @@ class Stream:
 
     def synchronize(self):
         self.log.append((self.ptr, "synchronized"))
+
+    def begin_capture(self):
+        self.log.append((self.ptr, "begins to capture"))
+
+    def end_capture(self):
+        self.log.append((self.ptr, "captured"))
+        if ("broken", self.ptr) in self.log:
+            raise RuntimeError("cudaErrorStreamCaptureInvalidated")
+        return SimpleNamespace(graphExec=500 + self.ptr)
 
 
 class Event:
@@ -73,7 +85,7 @@ class Pinned(np.ndarray):
 @pytest.fixture
 def cuda(monkeypatch):
     log = Log()
-    names = iter([11, 12, 13])
+    names = iter(range(11, 20))
 
     def strict(where, **functions):
         """Functions that take what CuPy's take."""
@@ -114,6 +126,23 @@ def cuda(monkeypatch):
         UnownedMemory=lambda *found: found, MemoryPointer=lambda *found: found,
     )  # fmt: skip
     cupy.cuda.runtime = runtime
+    allocators = [None]
+
+    @contextlib.contextmanager
+    def using(allocator):
+        allocators.append(allocator)
+        log.append("its own memory")
+        yield
+        log.append("memory of all")
+        allocators.pop()
+
+    own = strict("cupy.cuda.MemoryPool", malloc=lambda n: (log.append("its pool"), Pointer(n))[1])
+    more = strict("cupy.cuda", using_allocator=using, MemoryPool=lambda: own)
+    vars(cupy.cuda).update(vars(more))
+    plans = [("key", SimpleNamespace(plan="a plan"))]
+    cupy.fft = SimpleNamespace(
+        config=strict("cupy.fft.config", get_plan_cache=lambda: plans if plans else [])
+    )
     pools = strict(
         "cupy", get_default_memory_pool=lambda: pool, get_default_pinned_memory_pool=lambda: pool
     )
@@ -141,7 +170,8 @@ def cuda(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy_backends.cuda.api.driver", driver)
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     (made,) = cupy_driver.provide()
-    return SimpleNamespace(driver=made, log=log, launched=launched)
+    memory = np.zeros(8, np.uint8)
+    return SimpleNamespace(driver=made, log=log, launched=launched, memory=memory)
 
 
 COMPUTE, IN, OUT = 11, 12, 13
@@ -226,13 +256,13 @@ def test_machine_code_calls_nvidias_driver(cuda, monkeypatch):
             name: ctypes.cast(k, ctypes.c_void_p)
             for k, name in enumerate(
                 ["cuLaunchKernel", "cuMemcpyDtoDAsync_v2", "cuMemcpyDtoHAsync_v2",
-                 "cuStreamSynchronize"], 1
+                 "cuStreamSynchronize", "cuGraphLaunch"], 1
             )
         }  # fmt: skip
         return SimpleNamespace(**held)
 
     monkeypatch.setattr(cupy_driver.ctypes, "CDLL", library)
-    assert cuda.driver.entries() == (1, 2, 3, 4)
+    assert cuda.driver.entries() == (1, 2, 3, 4, 5)
     assert "cuda" in asked[0]
     assert cuda.driver.handle(cuda.driver.load(".version", "k")) == 99
     assert str(cuda.driver.failure(700)) == "CUDA says 700"
@@ -287,6 +317,71 @@ def test_where_the_trial_fails_products_are_cupys_calls(cuda, monkeypatch, wrong
 def test_products_can_be_left_to_cupy(cuda, monkeypatch):
     monkeypatch.setenv("ACCNP_GPU_PRODUCTS", "cupy")
     assert cuda.driver.blas() == (0, 0)
+
+
+CAPTURE = 14
+
+
+def test_a_capture_has_a_stream_and_memory_of_its_own(cuda):
+    d, log = cuda.driver, cuda.log
+    f, threads = d.load(".version", "k"), []
+
+    def work():
+        threads.append(threading.current_thread())
+        d.launch(f, 1, 32, [1, 2])
+        d.copy(cuda.memory.ctypes.data, cuda.memory.ctypes.data, 0)
+        return ["array"]
+
+    del log[:]
+    graph = d.capture(work)
+    assert (graph.handle, graph.value) == (500 + CAPTURE, ["array"])
+    # Once as it is, and once captured; nothing of it is on the stream that computes.
+    assert [launched[4] for launched in cuda.launched] == [CAPTURE, CAPTURE]
+    assert log == [
+        (CAPTURE, "waits for", COMPUTE), "its own memory", ("current", CAPTURE),
+        ("copy", 3, CAPTURE), (CAPTURE, "synchronized"), (CAPTURE, "begins to capture"),
+        ("copy", 3, CAPTURE), (CAPTURE, "captured"), ("current", None), "memory of all",
+    ]  # fmt: skip
+    assert threads[0] is threads[1] is not threading.current_thread()
+    d.launch(f, 1, 32, [1, 2])
+    assert cuda.launched[-1][4] == COMPUTE
+    # Plans of Fourier transforms and the pool stay until all launches so far have run.
+    held = graph.held
+    assert "a plan" in held[1]
+    del graph
+    gc.collect()
+    assert d._retired[-1][1] is held
+
+
+@pytest.mark.parametrize("when", [1, 2])
+def test_what_cannot_be_captured(cuda, when):
+    d, log, count = cuda.driver, cuda.log, []
+
+    def work():
+        count.append(1)
+        if len(count) == when:
+            log.append(("broken", CAPTURE))
+            raise NotImplementedError("calling cuSOLVER API during stream capture")
+
+    with pytest.raises(NotCaptured, match="NotImplementedError: calling cuSOLVER"):
+        d.capture(work)
+    assert ((CAPTURE, "captured") in log) == (when == 2)  # the stream is left as it was
+    assert log[-1] == ("current", None) or log[-1] == "memory of all"
+    assert d.capture(lambda: []).handle == 501 + CAPTURE
+
+
+def test_graphs_can_be_done_without(cuda, monkeypatch):
+    monkeypatch.setenv("ACCNP_GPU_GRAPHS", "0")
+    with pytest.raises(NotCaptured, match="ACCNP_GPU_GRAPHS"):
+        cuda.driver.capture(lambda: pytest.fail("asked for nothing"))
+
+
+def test_no_memory_while_capturing(cuda):
+    def work():
+        raise MemoryError("out of memory")
+
+    with pytest.raises(MemoryError):
+        cuda.driver.capture(work)
 
 
 def test_libraries_are_found_where_they_are_loaded():

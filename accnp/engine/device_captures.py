@@ -1,0 +1,92 @@
+"""Library calls on a GPU as CUDA graphs: captured once, launched by machine code.
+
+In: a call of the array library in the body of a loop or a branch. Out: a `Capture`, which is a step
+of the table that the loop is (`device_table.py`), or a text that says why there is none: then each
+step of the loop is a matter of Python.
+
+A graph has the addresses that the call had when it was captured, so it reads and writes memory of
+its own: operands are copied there before it is launched (or made there, by the kernel before it),
+results from there. What the call allocates for itself belongs to the graph, too.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from accnp.engine.device_steps import LibraryStep
+from accnp.runtime.device import Device
+from accnp.runtime.device_buffer import DeviceBuffer, adopt, driver_of
+from accnp.runtime.driver import NotCaptured
+
+__all__ = ["Capture", "Span", "capture"]
+
+# Bytes of operands and results up to which copying them costs less than a call from Python, some 30
+# us: a guess from the H200's 4.3 TB/s. They are held as long as the plan is.
+LARGEST = 1 << 26
+
+
+class Span(NamedTuple):
+    """The bytes of an operand that a graph has in a place of its own."""
+
+    first: int  # of the buffer
+    nbytes: int
+    address: int
+
+
+class Capture:
+    """A call as a graph."""
+
+    __slots__ = ("handle", "held", "results", "spans")
+
+    def __init__(self, handle: int, spans: list[Span], results: list[int], held: Any) -> None:
+        self.handle = handle
+        self.spans = spans  # of the operands
+        self.results = results  # where they come about
+        self.held = held  # the graph, and memory
+
+
+def capture(step: LibraryStep, device: Device) -> Capture | str:
+    """The graph of a call, or why there is none; the call is made once on zeros, for what is loaded
+    and planned by first calls."""
+    wanted = [_bytes(operand) for operand in step.operands]
+    total = sum([n for _, n in wanted]) + sum([n for _, n in step.allocs])
+    if total > LARGEST:
+        return f"{step.op.name} moves {total} bytes, too many to copy for a CUDA graph"
+    driver = driver_of(device)
+    try:
+        room = [_zeros(device, n) for _, n in wanted]
+        arrays = [
+            buffer.array(shape, dtype, strides, offset - first)
+            for buffer, (first, _), (_, shape, dtype, strides, offset, _) in zip(
+                room, wanted, step.operands, strict=True
+            )
+        ]
+        graph = driver.capture(lambda: step.call(driver, arrays))
+        if graph.value is None:
+            return f"the GPU's library has no {step.op.name} of these operands"
+        results = [adopt(device, value, made_by=step.op.name) for value in graph.value]
+    except (NotCaptured, MemoryError) as error:
+        return f"{step.op.name} cannot be captured as a CUDA graph ({error})"
+    spans = [Span(first, n, b.ptr) for (first, n), b in zip(wanted, room, strict=True)]
+    return Capture(graph.handle, spans, [b.ptr for b in results], (graph, room, results))
+
+
+def _zeros(device: Device, nbytes: int) -> DeviceBuffer:
+    driver = driver_of(device)
+    made = driver.call(driver.xp.zeros, max(1, nbytes), "u1")
+    return adopt(device, made, made_by="a captured call")
+
+
+def _bytes(operand: tuple[Any, ...]) -> tuple[int, int]:
+    """The first byte of its buffer that an operand has, and how many from there on."""
+    _, shape, dtype, strides, offset, _ = operand
+    if 0 in shape:
+        return offset, 0
+    if strides is None:
+        size = dtype.itemsize
+        for n in shape:
+            size *= n
+        return offset, size
+    ends = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
+    low, high = sum([e for e in ends if e < 0]), sum([e for e in ends if e > 0])
+    return offset + low, high - low + dtype.itemsize

@@ -1,0 +1,87 @@
+"""Words of a table for a GPU: steps come in, lists of numbers that machine code takes go out.
+
+The entries and their arguments are those of `runtime/device_calls.py`; `device_table.py` puts the
+words together and says where slots lie.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from accnp.engine.device_captures import Capture
+from accnp.engine.device_products import ProductStep, words_of
+from accnp.engine.device_steps import DeviceStep, LibraryStep
+from accnp.runtime.device import Device
+from accnp.runtime.device_buffer import driver_of
+from accnp.runtime.device_calls import COPY, GRAPH, LAUNCH, PRODUCT, addresses
+
+__all__ = ["Calls", "Place"]
+
+Place = tuple[int, int]  # a base, and what is added to it
+
+
+class Calls:
+    """What the words of a table need of a device."""
+
+    def __init__(self, device: Device, fastmath: bool) -> None:
+        self.device, self.fastmath = device, fastmath
+        self.driver = driver_of(device)
+        self.entries = self.driver.entries()
+        self.code = addresses()
+        self.stream = self.driver.stream
+        self.error = ctypes.c_int64(0)  # the first that a function gave
+        self.where = ctypes.addressof(self.error)
+        self.kept: list[Any] = []  # memory that words point to
+        self.graphs = False  # whether some launch one
+
+    def words(self, values: Sequence[int]) -> int:
+        """The address of words that stay."""
+        array = (ctypes.c_int64 * len(values))(*values)
+        self.kept.append(array)
+        return ctypes.addressof(array)
+
+    def step(self, entry: str, n: int, arguments: Sequence[Place]) -> list[int]:
+        found = [self.code[entry], n, 0, len(arguments)]
+        for place in arguments:
+            found += place
+        return found
+
+    def launch(self, step: DeviceStep, place: Callable[[int, int], Place]) -> list[int]:
+        handle = self.driver.handle(step.function or step.load(self.fastmath))
+        head = [self.entries.launch, handle, step.blocks, step.threads, self.stream, self.where]
+        given = [place(slot, offset) for slot, offset in step.pointers]
+        given += [(0, buffer.ptr) for buffer in step.constants]
+        given += [(0, word) for word in step.words]
+        self.kept.append(step)
+        return self.step(LAUNCH, len(given), [*[(0, word) for word in head], *given])
+
+    def product(self, step: ProductStep, place: Callable[[int, int], Place]) -> list[int]:
+        a, b = [place(o[0], o[4]) for o in step.operands]
+        ((slot, _),) = step.results
+        return self.step(PRODUCT, 0, words_of(step, a, b, place(slot, 0), self))
+
+    def copy(self, to: Place, source: Place, nbytes: int) -> list[int]:
+        last = [(0, nbytes), (0, self.stream), (0, self.where)]
+        return self.step(COPY, 0, [(0, self.entries.copy), to, source, *last])
+
+    def graph(self, step: LibraryStep, place: Callable[[int, int], Place]) -> list[list[int]]:
+        """The steps of a captured call: what is not there is copied to where the graph reads, what
+        is wanted elsewhere from where it writes."""
+        made: Capture = step.captured
+        found = []
+        for (slot, *_), span in zip(step.operands, made.spans, strict=True):
+            source, to = place(slot, span.first), (0, span.address)
+            if span.nbytes and source != to:
+                found.append(self.copy(to, source, span.nbytes))
+        found.append(self.step(GRAPH, 0, [(0, word) for word in (
+            self.entries.graph, made.handle, self.stream, self.where,
+        )]))  # fmt: skip
+        for (slot, nbytes), address in zip(step.allocs, made.results, strict=True):
+            to, source = place(slot, 0), (0, address)
+            if nbytes and source != to:
+                found.append(self.copy(to, source, nbytes))
+        self.kept.append(made)
+        self.graphs = True
+        return found

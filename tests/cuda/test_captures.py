@@ -1,0 +1,286 @@
+"""Loops whose bodies call the array library: each call is captured once as a CUDA graph, which
+machine code launches. The fake GPU refuses what CUDA and CuPy refuse while a stream is captured."""
+
+import gc
+import threading
+from collections import Counter
+
+import numpy as np
+import pytest
+from numba import cuda
+
+import accnp as jax
+import accnp.numpy as jnp
+from accnp import lax
+from accnp.engine import device_captures
+from accnp.runtime.device_buffer import driver_of
+from accnp.runtime.driver import NotCaptured
+
+N = 96
+X = np.sin(np.arange(N, dtype="f4") * 1.7)
+ROWS = np.cos(np.arange(5 * N, dtype="f4") * 0.9).reshape(5, N)
+
+
+def sorts(x):
+    def body(c, r):
+        s = jnp.sort(c * 1.5 + r)
+        return s[::-1] * 0.5, (s[:3], s)
+
+    return lax.scan(body, x, jnp.asarray(ROWS))
+
+
+def transforms(x):
+    def body(i, c):
+        return jnp.fft.ifft(jnp.fft.fft(c + i) * 0.5).real + x
+
+    return lax.fori_loop(0, 4, body, x)
+
+
+def running(x):
+    return lax.scan(lambda c, r: (jnp.cumsum(c + r) / N, None), x, jnp.asarray(ROWS), reverse=True)
+
+
+def parts(x):
+    """Operands that are parts of carries and lie backwards; two results of one call."""
+
+    def body(c, _):
+        a, b = c
+        values, places = lax.top_k(a.reshape(8, 12)[:, ::-2], 6)
+        pairs = lax.sort((b[10:90:2], a[40:0:-1]), num_keys=1)
+        return (a + jnp.tile(values[0], 16), b.at[:6].set(places[1]).at[6:46].add(pairs[1])), pairs
+
+    return lax.scan(body, (x, x * 2), None, length=4)
+
+
+def until(x):
+    def go_on(c):
+        return jnp.sort(jnp.abs(c[0]))[-2] > 0.01
+
+    return lax.while_loop(go_on, lambda c: (jnp.cumsum(c[0])[::-1] / N, c[1] + 1), (x, 0))
+
+
+def ways(x):
+    def body(i, c):
+        return lax.switch(
+            i, [lambda c: jnp.sort(c), lambda c: jnp.fft.fft(c).real / N, lambda c: -c], c
+        )
+
+    return lax.fori_loop(0, 4, body, x)
+
+
+def nested(x):
+    def outer(c, r):
+        return lax.fori_loop(0, 3, lambda i, c: jnp.sort(c + i)[::-1] * r, c), jnp.cumsum(c)
+
+    return lax.scan(outer, x, jnp.asarray(ROWS)[:3])
+
+
+def handed_on(x):
+    """A result of one call is the operand of the next, the carry and an output."""
+
+    def body(c, _):
+        s = jnp.sort(c)
+        t = jnp.cumsum(s)
+        return t * 0.1, (s, t, t)
+
+    return lax.scan(body, x, None, length=3)
+
+
+@cuda.jit
+def _halved(x, y):
+    i = cuda.grid(1)
+    if i < x.size:
+        y[i] = x[i] * 0.5 + 1
+
+
+halved = jax.kernel(_halved, out=lambda x: x, grid=(3, 32), cpu=lambda x: x * np.float32(0.5) + 1)
+
+
+def own(x):
+    return lax.fori_loop(0, 3, lambda i, c: halved(jnp.roll(c, 1)) * 0.9, x)
+
+
+PROGRAMS = {
+    "sorts": (sorts, 5),
+    "transforms": (transforms, 8),
+    "running": (running, 5),
+    "parts": (parts, 8),
+    "until": (until, 3),
+    "ways": (ways, 2),
+    "nested": (nested, 12),
+    "handed on": (handed_on, 6),
+    "a user's kernel": (own, 3),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_library_calls_in_loops_without_python(gpu, name):
+    f, least = PROGRAMS[name]
+    want = jax.jit(f)(X)
+    x = jax.device_put(X, gpu)
+    g = jax.jit(f)
+    jax.block_until_ready(g(x))
+    calls = getattr(driver_of(gpu), "calls", None)  # a fake one counts
+    for there in (x, jax.device_put(X.copy(), gpu)):
+        before = Counter(calls)
+        found = jax.block_until_ready(g(there))
+        if calls is not None:
+            made = Counter(calls) - before
+            assert made["graph"] >= least
+            assert not made["call"] + made["capture"] + made["load"] + made["upload"]
+        jax.tree.map(
+            lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4), found, want
+        )
+    np.testing.assert_array_equal(x, X)
+    assert "captured as a CUDA graph" in str(jax.inspect(g)(x))
+
+
+def plan_of(f, *arguments):
+    there = [jax.device_put(a, jax.devices("gpu")[0]) for a in arguments]
+    text = str(jax.inspect(jax.jit(f))(*there))
+    return text[text.index("-- plan --") : text.index("-- plan --") + 2000]
+
+
+def factors(a):
+    return lax.fori_loop(0, 3, lambda i, c: jnp.linalg.cholesky(c @ c.T + 4 * jnp.eye(40)), a)
+
+
+A = np.eye(40, dtype="f4")
+
+
+def test_what_cannot_be_captured_says_why(fake, monkeypatch):
+    def sort_and_factor(a):
+        return lax.fori_loop(0, 2, lambda i, c: jnp.linalg.cholesky(jnp.sort(c) + 9 * A), a)
+
+    want = [np.asarray(jax.jit(f)(A)) for f in (factors, sort_and_factor)]
+    for f, value in zip((factors, sort_and_factor), want, strict=True):
+        text = plan_of(f, A)
+        assert "by Python, since cholesky cannot be captured as a CUDA graph" in text
+        assert "calling cuSOLVER API during stream capture is currently unsupported" in text
+        assert "captured as a CUDA graph;" not in text  # none is held for nothing
+        np.testing.assert_allclose(
+            jax.jit(f)(jax.device_put(A, jax.devices("gpu")[0])), value, rtol=1e-4
+        )
+    assert not fake.graphs
+    monkeypatch.setattr(device_captures, "LARGEST", 100)
+    assert "sort moves 768 bytes, too many to copy" in plan_of(sorts, X)
+
+
+def test_no_memory_for_a_graph(fake, monkeypatch):
+    def refuse(*_):
+        raise MemoryError("no more")
+
+    monkeypatch.setattr(fake, "capture", refuse)
+    assert "cannot be captured as a CUDA graph (no more)" in plan_of(sorts, X)
+    x = jax.device_put(X, jax.devices("gpu")[0])
+    np.testing.assert_allclose(jax.jit(sorts)(x)[0], jax.jit(sorts)(X)[0], rtol=1e-5)
+
+
+def test_a_processors_step_is_named(fake):
+    def f(x):
+        return lax.fori_loop(0, 3, lambda i, c: jnp.linalg.eigvals(c).real * c, x)
+
+    assert "by Python, since eig is done by the processor" in plan_of(f, A)
+
+
+def test_graphs_go_with_their_plan(fake):
+    x = jax.device_put(X, jax.devices("gpu")[0])
+    f = jax.jit(lambda x: sorts(x))
+    used = fake.counts["used"]
+    np.asarray(f(x)[0])
+    assert len(fake.graphs) == 1
+    assert jax.device_memory_stats(jax.devices("gpu")[0])
+    f.clear_cache()
+    del f
+    jax.clear_caches()
+    gc.collect()
+    assert not fake.graphs
+    assert fake.counts["used"] <= used + 4096
+
+
+def test_threads_do_not_mix(fake):
+    """A graph's memory is one for all who launch it."""
+    gpu = jax.devices("gpu")[0]
+    g = jax.jit(sorts)
+    starts = [X * k for k in range(1, 5)]
+    want = [np.asarray(jax.jit(sorts)(x)[1][1]) for x in starts]
+    there = [jax.device_put(x, gpu) for x in starts]
+    found = [None] * 4
+
+    def run(k):
+        for _ in range(3):
+            found[k] = np.asarray(g(there[k])[1][1])
+
+    threads = [threading.Thread(target=run, args=(k,)) for k in range(4)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    for a, b in zip(found, want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+def test_a_graph_that_fails_ends_the_loop(fake, monkeypatch):
+    g = jax.jit(sorts)
+    x = jax.device_put(X, jax.devices("gpu")[0])
+    g(x)[0].block_until_ready()
+    (graph,) = fake.graphs.values()
+    launched = []
+
+    def fail():
+        launched.append(1)
+        raise RuntimeError("an illegal memory access was encountered")
+
+    monkeypatch.setattr(graph, "launch", fail)
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        g(x)[0].block_until_ready()
+    assert len(launched) == 1
+    monkeypatch.undo()
+    np.testing.assert_allclose(g(x)[0], jax.jit(sorts)(X)[0], rtol=1e-5)
+
+
+class TestTheFakeRefuses:
+    """What a real GPU would refuse, or would silently not repeat."""
+
+    @pytest.fixture
+    def there(self, fake):
+        memory = fake.upload(np.arange(4, dtype="f4"))
+        return fake.array(memory, 0, (4,), np.dtype("f4"), None)
+
+    @pytest.mark.parametrize(
+        ("why", "work"),
+        [
+            ("is capturing", lambda d, x: [x] if x[0] > 3 else [x + 1]),
+            ("is capturing", lambda d, x: [x * x.max().item()]),
+            ("is capturing", lambda d, x: [x[: int(x[1])]]),
+            ("a wait", lambda d, x: d.synchronize()),
+            ("a wait", lambda d, x: d.wait(d.event())),
+            ("memory beside", lambda d, x: d.alloc(8)),
+            ("memory beside", lambda d, x: d.upload(np.zeros(3))),
+            ("giving memory back", lambda d, x: d.free_all()),
+            ("loading", lambda d, x: d.load("", "")),
+            ("cuBLAS", lambda d, x: [d.xp.matmul(x, x)]),
+            ("cuSOLVER", lambda d, x: [d.xp.linalg.cholesky(x[:, None] * x)]),
+        ],
+    )
+    def test_work(self, fake, there, why, work):
+        with pytest.raises(NotCaptured, match=why):
+            fake.capture(lambda: work(fake, there) if self.second() else [])
+        assert fake.capture(lambda: [there + 1]).handle  # the next one is as if nothing had been
+
+    def second(self):
+        self.count = getattr(self, "count", 0) + 1
+        return self.count > 1
+
+    def test_another_order(self, fake, there):
+        xp, turns = fake.xp, iter(range(9))
+        graph = fake.capture(lambda: [xp.sort(there) if next(turns) < 2 else xp.flip(there)])
+        with pytest.raises(AssertionError, match="repeats what was captured"):
+            graph.launch()
+
+    def test_values_before_the_first_launch(self, fake, there):
+        graph = fake.capture(lambda: [there + 1])
+        assert not (graph.value[0] == there + 1).any()
+        graph.launch()
+        assert (graph.value[0] == there + 1).all()
+        there[...] = 7
+        graph.launch()
+        assert (graph.value[0] == 8).all()
