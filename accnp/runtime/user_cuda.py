@@ -26,8 +26,10 @@ from numba.np.numpy_support import from_dtype
 from accnp.forks import renewed
 from accnp.kernels.intrinsics import NAMESPACE
 from accnp.runtime import frontend
+from accnp.runtime.compile import counters, disk_cache
 from accnp.runtime.ptx import NEWEST, Ptx
 from accnp.runtime.ptx_text import TRIPLE, emit
+from accnp.runtime.user_key import user_key
 
 __all__ = ["number_word", "ptx_of_user"]
 
@@ -75,12 +77,38 @@ def ptx_of_user(
     cc: tuple[int, int] = (9, 0),
 ) -> Ptx:
     """The PTX of a `numba.cuda` kernel for arguments of these dtypes and ranks: arrays in C order,
-    or numbers (None). A launch passes an array's address and its shape, or `number_word`.
+    or numbers (None); from the disk where it holds one of all that the kernel reads. A launch
+    passes an array's address and its shape, or `number_word`.
 
     Raises:
         NotImplementedError: it calls what a GPU has not got; numba's errors: it does not compile.
     """
     cc = min(cc, NEWEST)
+    name = "kernel_" + re.sub(r"\W", "_", function.py_func.__name__)
+    disk, key = disk_cache(), user_key(function)
+    place = ""
+    if disk is not None and key is not None:
+        given = [f"{dtype.str} {dtype.name} {rank}" for dtype, rank in arguments]
+        place = disk.key(("user", name, key, *given, str(threads)), f"sm_{cc[0]}{cc[1]}")
+        data = disk.get(place)
+        if data is not None:
+            counters.disk_hits += 1
+            return Ptx(name, data.decode(), threads)
+    text = _made(function, name, arguments, threads, cc)
+    counters.compiles += 1
+    if disk is not None and place:
+        disk.put(place, text.encode())
+    return Ptx(name, text, threads)
+
+
+def _made(
+    function: Any,
+    name: str,
+    arguments: Sequence[tuple[np.dtype, int | None]],
+    threads: int,
+    cc: tuple[int, int],
+) -> str:
+    """The text of a kernel that no cache holds."""
     kinds = [from_dtype(dtype) for dtype, _ in arguments]
     ranks = [rank for _, rank in arguments]
     pairs = zip(kinds, ranks, strict=True)
@@ -94,13 +122,11 @@ def ptx_of_user(
         )
         own = made.fndesc.llvm_func_name
         texts = [_plain(t, own) for t in made.library.llvm_strs]
-    name = "kernel_" + re.sub(r"\W", "_", function.py_func.__name__)
     first, *others = texts
     called = {m for text in texts for m in _CALLED.findall(text)}
     beside = [_definitions(sorted(called))] if called else []
     entry = _entry(own, name, kinds, ranks, threads)
-    text = emit(f"{first}\n{entry}", [*others, *beside], f"sm_{cc[0]}{cc[1]}")
-    return Ptx(name, text, threads)
+    return emit(f"{first}\n{entry}", [*others, *beside], f"sm_{cc[0]}{cc[1]}")
 
 
 def _plain(text: str, own: str) -> str:
