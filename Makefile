@@ -13,12 +13,14 @@ demo: $(VENV)/.demo
 test: lint
 	$(BIN)/python -m pytest -q -n $(JOBS)
 
-# On a machine with a GPU and CuPy, by its own Python: nothing is installed.
+# On a machine with a GPU and CuPy, by its own Python: nothing is installed. The simplest checks come
+# first; each file is a process of its own, as a fault of a kernel ends all GPU work of its process.
+GPU_TESTS = programs glue tables products captures scatter op_table
 test-gpu:
-	ACCNP_TEST_GPU=1 $(PYTHON) -m pytest -q \
-		tests/cuda/test_programs.py tests/cuda/test_op_table.py tests/cuda/test_glue.py \
-		tests/cuda/test_tables.py tests/cuda/test_products.py tests/cuda/test_scatter.py \
-		tests/cuda/test_captures.py
+	$(PYTHON) tests/cuda/smoke.py $(SMOKE); failed=$$?; for name in $(GPU_TESTS); do \
+		ACCNP_TEST_GPU=1 $(PYTHON) -m pytest -q -W default --tb=short tests/cuda/test_$$name.py \
+			|| failed=1; \
+	done; exit $$failed
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check

@@ -1,0 +1,310 @@
+"""The first minutes on a machine with a GPU: what only hardware can tell, the simplest first.
+
+    python tests/cuda/smoke.py [FILE]
+
+Each check is a process of its own, since a fault of a kernel ends all work with the GPU in its
+process; one that fails or hangs is written down, and the next one runs. A line of JSON for each
+comes out, in FILE as well.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT = 90  # seconds for a check
+CHECKS: dict[str, Callable[[], Any]] = {}
+
+
+def check(f: Callable[[], Any]) -> Callable[[], Any]:
+    CHECKS[f.__name__] = f
+    return f
+
+
+def _there() -> tuple[Any, Any, Any]:
+    import accnp
+    from accnp.runtime.device_buffer import driver_of
+
+    gpu = accnp.devices("gpu")[0]
+    return accnp, gpu, driver_of(gpu)
+
+
+def _same(f: Callable[..., Any], *arrays: Any, close: float = 1e-5) -> str:
+    """Hold a jitted function on the GPU against the processor; twice, the second from caches."""
+    accnp, gpu, _ = _there()
+    want = accnp.jit(f)(*arrays)
+    there = [accnp.device_put(a, gpu) for a in arrays]
+    g = accnp.jit(f)
+    for _ in range(2):
+        accnp.tree.map(
+            lambda a, b: np.testing.assert_allclose(np.asarray(a), np.asarray(b), close, close),
+            g(*there),
+            want,
+        )
+    return _why(accnp, g, there)
+
+
+def _why(accnp: Any, g: Any, there: Any) -> str:
+    text = str(accnp.inspect(g)(*there))
+    plan = text[text.index("-- plan --") :].split("\n-- ")[0]
+    return "; ".join(line.split("because ")[1] for line in plan.split("\n") if "because " in line)
+
+
+X = np.sin(np.arange(4096, dtype="f4"))
+M = np.cos(np.arange(64 * 64, dtype="f4")).reshape(64, 64)
+
+
+@check
+def versions() -> Any:
+    found = {"python": sys.version.split()[0]}
+    for name in ("numpy", "numba", "numba-cuda", "llvmlite", "cupy-cuda12x", "cupy-cuda13x",
+                 "torch", "jax"):  # fmt: skip
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "none"
+    return found
+
+
+@check
+def device() -> Any:
+    accnp, gpu, driver = _there()
+    return {"kind": driver.kind, "cc": driver.cc, **accnp.device_memory_stats(gpu)}
+
+
+@check
+def copies() -> Any:
+    accnp, gpu, _ = _there()
+    for n in (0, 3, 1 << 10, 1 << 22):
+        x = np.arange(n, dtype="f4")
+        np.testing.assert_array_equal(np.asarray(accnp.device_put(x, gpu)), x)
+
+
+@check
+def one_kernel() -> Any:
+    return _same(lambda x: x * 2 + 1, X)
+
+
+@check
+def sums() -> Any:
+    return _same(lambda x: [x.sum(), x.max(0), x.mean(1), x.argmax(1)], M)
+
+
+@check
+def tiles() -> Any:
+    return _same(lambda x: x.T + x, M)
+
+
+@check
+def several_kernels() -> Any:
+    import accnp.nn as nn
+
+    return _same(lambda x: nn.softmax(x, 1) @ x + x.sum(0), M, close=1e-4)
+
+
+@check
+def products_by_address() -> Any:
+    """Whether machine code may call cuBLAS."""
+    _, _, driver = _there()
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        assert driver.blas()[0], "; ".join([str(w.message) for w in found])
+    return _same(lambda x: x @ x.T, M, close=1e-4)
+
+
+@check
+def a_loop_in_a_kernel() -> Any:
+    from accnp import lax
+
+    return _same(lambda x: lax.fori_loop(0, 9, lambda i, c: c * 0.5 + i, x), X)
+
+
+@check
+def loops_in_machine_code() -> Any:
+    import accnp.numpy as jnp
+    from accnp import lax, nn
+
+    def turned(c: Any) -> Any:
+        return nn.softmax(c, 1) + jnp.roll(c, 1, 0) * 0.5
+
+    def f(x: Any) -> Any:
+        y = lax.fori_loop(0, 5, lambda i, c: turned(c) + i, x)
+        z = lax.while_loop(lambda c: jnp.abs(c).max() > 0.1, lambda c: turned(c) * 0.2, x)
+        return y, z, lax.cond(x.sum() > 0, turned, lambda c: c @ c, x)
+
+    return _same(f, M, close=1e-4)
+
+
+def _calls() -> dict[str, Callable[..., Any]]:
+    import accnp.numpy as jnp
+    from accnp import lax
+
+    spd = M @ M.T + 64 * np.eye(64, dtype="f4")
+    return {
+        "fft": lambda x: jnp.fft.fft(x).real,
+        "rfft": lambda x: jnp.fft.irfft(jnp.fft.rfft(x)),
+        "sort": lambda x: jnp.sort(x, 1),
+        "argsort": lambda x: jnp.argsort(x, 1).astype("f4") / 64,
+        "top_k": lambda x: jnp.tile(lax.top_k(x, 8)[0], (1, 8)),
+        "cumsum": lambda x: jnp.cumsum(x, 1) / 64,
+        "cummax": lambda x: lax.cummax(x, 1),
+        "searchsorted": lambda x: jnp.searchsorted(jnp.sort(x[0]), x).astype("f4") / 64,
+        "cholesky": lambda x: jnp.linalg.cholesky(x + spd) / 64,
+        "solve": lambda x: jnp.linalg.solve(spd, x),
+        "svd": lambda x: jnp.linalg.svd(x + spd, compute_uv=False)[:, None] * x / 4096,
+        "convolution": lambda x: jnp.convolve(x[0], x[1], "same")[None] + 0 * x,
+    }
+
+
+@check
+def library_calls() -> Any:
+    return _each(lambda f: f)
+
+
+@check
+def captured_calls() -> Any:
+    """Loops around each call: whether it is a CUDA graph there, and gives the same values."""
+    from accnp import lax
+
+    return _each(lambda f: lambda x: lax.fori_loop(0, 3, lambda i, c: f(c * 0.9), x))
+
+
+def _each(make: Callable[[Any], Any]) -> dict[str, str]:
+    found, bad = {}, []
+    for name, f in _calls().items():
+        try:
+            found[name] = _same(make(f), M, close=1e-3) or "right"
+        except Exception as error:
+            found[name] = f"{type(error).__name__}: {error}"[:300]
+            bad.append(name)
+    if bad:
+        raise AssertionError(f"wrong: {', '.join(bad)}; {json.dumps(found)}")
+    return found
+
+
+@check
+def a_users_text() -> Any:
+    accnp, gpu, _ = _there()
+    text = 'extern "C" __global__ void twice(const float* x, float* y) {'
+    text += " int i = blockIdx.x * blockDim.x + threadIdx.x; y[i] = 2 * x[i]; }"
+    f = accnp.kernel(text, lambda x: x, grid=(16, 256))
+    np.testing.assert_array_equal(np.asarray(f(accnp.device_put(X, gpu))), 2 * X)
+
+
+@check
+def a_users_kernel_of_numba() -> Any:
+    from numba import cuda
+
+    accnp, gpu, _ = _there()
+
+    @cuda.jit
+    def twice(x, y):
+        i = cuda.grid(1)
+        if i < x.size:
+            y[i] = x[i] * np.float32(2)
+
+    f = accnp.kernel(twice, lambda x: x, grid=(16, 256))
+    np.testing.assert_array_equal(np.asarray(f(accnp.device_put(X, gpu))), 2 * X)
+
+
+@check
+def exchange_with_torch() -> Any:
+    import torch
+
+    accnp, gpu, _ = _there()
+    x = accnp.device_put(X, gpu)
+    np.testing.assert_array_equal((torch.from_dlpack(x) + 1).cpu().numpy(), X + 1)
+    np.testing.assert_array_equal(np.asarray(accnp.from_dlpack(torch.arange(5.0).cuda()) * 2),
+                                  [0, 2, 4, 6, 8])  # fmt: skip
+
+
+@check
+def too_much_memory() -> Any:
+    import accnp.numpy as jnp
+
+    accnp, gpu, _ = _there()
+    total = accnp.device_memory_stats(gpu)["total"]
+    try:
+        with accnp.default_device(gpu):
+            accnp.block_until_ready(jnp.ones(total // 2, "f4"))
+    except Exception as error:
+        text = str(error)
+    else:
+        raise AssertionError("twice the memory of the GPU was given out")
+    assert "not enough memory" in text, text
+    return _same(lambda x: x + 1, X)
+
+
+@check
+def speed() -> Any:
+    """Milliseconds of 1 GiB read and written, and microseconds until a small call returns."""
+    accnp, gpu, _ = _there()
+    f = accnp.jit(lambda x: x * 2 + 1)
+    large = accnp.device_put(np.ones(1 << 27, "f4"), gpu)
+    small = accnp.device_put(X, gpu)
+    found = {}
+    for name, x in (("1 GiB, ms", large), ("small, us", small)):
+        f(x).block_until_ready()
+        begin = time.perf_counter()
+        for _ in range(20):
+            y = f(x)
+        back = time.perf_counter()
+        y.block_until_ready()
+        whole = (time.perf_counter() - begin) / 20
+        found[name] = [whole * 1e3] if x is large else [(back - begin) / 20 * 1e6, whole * 1e6]
+    return found
+
+
+def main(names: list[str], out: Any = None, limit: float = LIMIT) -> int:
+    """Run checks, each in its process; returns how many failed."""
+    failed = 0
+    for name in names:
+        begin = time.perf_counter()
+        command = [sys.executable, "-W", "ignore", __file__, "--one", name]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
+            lines = [line for line in done.stdout.split("\n") if line.startswith("{")]
+            said = json.loads(lines[-1]) if lines else {
+                "ok": False, "says": f"ended with {done.returncode}: {done.stderr[-1500:]}"
+            }  # fmt: skip
+        except subprocess.TimeoutExpired:
+            said = {"ok": False, "says": f"did not end in {limit} s"}
+        failed += not said["ok"]
+        line = json.dumps(
+            {"check": name, **said, "seconds": round(time.perf_counter() - begin, 1)}, default=str
+        )
+        print(line, flush=True)
+        if out is not None:
+            print(line, file=out, flush=True)
+    print(f"{len(names) - failed} of {len(names)} checks passed")
+    return failed
+
+
+def one(name: str) -> dict[str, Any]:
+    """Run a check in this process."""
+    try:
+        return {"ok": True, "says": CHECKS[name]()}
+    except BaseException:
+        return {"ok": False, "says": traceback.format_exc()[-2500:]}
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    if sys.argv[1:2] == ["--one"]:
+        print("\n" + json.dumps(one(sys.argv[2]), default=str))
+    elif len(sys.argv) > 1:
+        with open(sys.argv[1], "w") as file:
+            sys.exit(min(1, main(list(CHECKS), file)))
+    else:
+        sys.exit(min(1, main(list(CHECKS))))

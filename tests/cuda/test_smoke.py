@@ -1,0 +1,46 @@
+"""The checks for the first minutes with hardware run, say what is wrong, and go on."""
+
+import json
+
+import pytest
+from cuda import smoke
+
+# What the fake GPU has not got: other libraries on it, NVRTC, 2 GiB to compute on.
+HARDWARE = {"a_users_text", "exchange_with_torch", "speed", "too_much_memory"}
+
+
+@pytest.mark.parametrize("name", [name for name in smoke.CHECKS if name not in HARDWARE])
+def test_checks_pass(fake, name):
+    found = smoke.one(name)
+    assert found["ok"], found["says"]
+    json.dumps(found, default=str)
+    if name == "captured_calls":
+        said = found["says"]
+        for call in ("fft", "sort", "argsort", "top_k", "cumsum", "cummax", "searchsorted"):
+            assert "machine code" in said[call], said[call]
+        for call in ("cholesky", "solve", "svd"):
+            assert "cannot be captured" in said[call]
+
+
+def test_wrong_values_are_told(fake, monkeypatch):
+    monkeypatch.setattr(fake, "launch", lambda *_: None)
+    found = smoke.one("one_kernel")
+    assert not found["ok"]
+    assert "Mismatched elements" in found["says"]
+
+
+def test_without_a_gpu_each_check_says_so(tmp_path, capsys):
+    with open(tmp_path / "out", "w") as out:
+        assert smoke.main(["versions", "device", "one_kernel"], out) == 2
+    first, second, third = map(json.loads, (tmp_path / "out").read_text().splitlines())
+    assert first["ok"]
+    assert "numpy" in first["says"]
+    for line in (second, third):
+        assert not line["ok"]
+        assert "CuPy cannot be imported" in line["says"]
+    assert capsys.readouterr().out.endswith("1 of 3 checks passed\n")
+
+
+def test_a_check_that_hangs_does_not_end_the_run(capsys):
+    assert smoke.main(["versions"], limit=0.01) == 1
+    assert "did not end in 0.01 s" in capsys.readouterr().out
