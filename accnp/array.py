@@ -259,7 +259,10 @@ class Array:
             few = (
                 "an empty array is" if self.size == 0 else "an array with more than one element is"
             )
-            raise ValueError(f"The truth value of {few} ambiguous. Use a.any() or a.all()")
+            raise ValueError(
+                f"bool(x): the truth value of {few} ambiguous; got shape {self.shape}; "
+                "use x.any() or x.all()"
+            )
         return bool(self._look("bool"))
 
     def _scalar(self, kind: str) -> Any:
@@ -286,8 +289,8 @@ class Array:
     def __index__(self) -> int:
         if self.ndim != 0 or self.dtype.kind not in "iu":
             raise TypeError(
-                "Only integer scalar arrays can be converted to a scalar index; "
-                f"got {self.dtype.name}{self.shape}"
+                "index: only an integer array without axes is a Python index; "
+                f"got {self.dtype.name}{self.shape}; use int(x)"
             )
         return int(self._look("index"))
 

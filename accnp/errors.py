@@ -16,10 +16,9 @@ from __future__ import annotations
 import functools
 import importlib
 import os
-import re
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import FrameType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
@@ -344,6 +343,26 @@ def not_an_array_error(function: str, path: str, value: object) -> TypeError:
     )
 
 
+def not_one_of(
+    function: str,
+    argument: str,
+    value: object,
+    options: Iterable[object],
+    kind: type[Exception] = ValueError,
+) -> Exception:
+    """The exception for an argument that is none of the values that it can have."""
+    known = [repr(option) for option in options]
+    near = importlib.import_module("accnp.error_texts").suggestion(repr(value), known, quoted=False)
+    return kind(
+        f"{function}: {argument} must be {_either(known)}; "
+        f"got {value!r}; {near or 'pass one of these'}"
+    )
+
+
+def _either(texts: list[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"
+
+
 def _listed(names: list[str]) -> str:
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
@@ -392,13 +411,22 @@ def own_frame() -> FrameType | None:
     return found
 
 
+def called_by_us(frame: FrameType) -> bool:
+    """Whether the package itself called the function of a frame."""
+    back = frame.f_back
+    return back is not None and back.f_code.co_filename.startswith(PACKAGE_DIR)
+
+
 def hide_frames(error: BaseException) -> None:
     """Drop the package's frames from the traceback, unless `traceback_filtering` is "off"; so for
     the errors that led to this one, which Python prints above it.
 
     For hot paths: `except Exception as e: hide_frames(e); raise` costs nothing on success. A bare
-    `raise` adds no frame of its own.
+    `raise` adds no frame of its own. Where the user's code called, the text is completed.
     """
+    tb = error.__traceback__
+    if tb is not None and not called_by_us(tb.tb_frame):
+        importlib.import_module("accnp.error_texts").finish(error)
     if config.traceback_filtering == "off":
         return
     seen: set[int] = set()
@@ -444,9 +472,8 @@ def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
                 found = of_keys(wrapper.__qualname__, function, args, kwargs)
                 if found is not NotImplemented:
                     return found
-            if type(error) is TypeError:
-                _name_callee(error, function, wrapper.__name__)
-            _name_called(error, wrapper)
+            if not hasattr(error, "_function"):
+                error._function = wrapper.__name__  # type: ignore[attr-defined]
             hide_frames(error)
             raise
 
@@ -456,44 +483,6 @@ def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
 def _home(function: Callable[..., object]) -> str:
     """The module of a function; what is made by `exec` without a module's name has None there."""
     return getattr(function, "__module__", None) or ""
-
-
-def _name_callee(error: TypeError, function: Callable[..., object], name: str) -> None:
-    """Have Python's refusal of arguments say the public name of a function that was made by another
-    one ("sum() got ...", not "_make_fold.<locals>.fold() got ...")."""
-    bound = error.__traceback__ is None or error.__traceback__.tb_next is not None
-    made = f"{getattr(function, '__qualname__', name)}()"
-    if not bound and len(error.args) == 1 and str(error).startswith(made):
-        error.args = (f"{name}(){str(error)[len(made) :]}",)
-
-
-# They call what users hand over, which may be a function of ours, whose name is then the right one.
-_CALLERS = tuple(
-    f"accnp.{part}."
-    for part in ("api.flow", "api.differentiation", "api.jaxprs", "api.mapping", "pytree")
-)
-
-
-def _name_called(error: Exception, wrapper: Callable[..., object]) -> None:
-    """Have an error say the function that the user called, where that one called another one of the
-    package which refused ("random.gamma: ...", not "random.split: ...")."""
-    name, tb = wrapper.__name__, error.__traceback__
-    said = getattr(error, "_function", None)
-    if said is None:
-        said = error._function = name  # type: ignore[attr-defined]
-    home = _home(wrapper)
-    if said == name or name.startswith("_") or home.startswith(_CALLERS):
-        return
-    while tb is not None:
-        if not tb.tb_frame.f_code.co_filename.startswith(PACKAGE_DIR):
-            return
-        tb = tb.tb_next
-    text = error.args[0] if error.args else None
-    lead = re.match(rf"([a-z.]+\.)?{re.escape(said)}(?=:| got | requires | does not )", str(text))
-    if lead and isinstance(text, str) and home.startswith("accnp."):
-        family = "random." if home.startswith("accnp.api.sampling") else ""
-        error.args = (f"{family}{name}{text[lead.end() :]}", *error.args[1:])
-        error._function = name  # type: ignore[attr-defined]
 
 
 _WRAPPER = api_boundary(hide_frames).__code__

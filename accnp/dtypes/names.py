@@ -5,6 +5,7 @@ In: anything that names a dtype. Out: `numpy.dtype` objects, or an `ExtendedDTyp
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from functools import lru_cache
 from typing import Any
@@ -201,8 +202,11 @@ def requested_dtype(dtype: Any, function: str) -> DType:
     try:
         asked = as_dtype(dtype)
     except TypeError as error:  # NumPy's, which names no function
+        known = [str(name) for name in _SUPPORTED] if isinstance(dtype, str) else []
+        near = importlib.import_module("accnp.error_texts").suggestion(str(dtype), known)
         raise TypeError(
-            f"{function}: {error}; got dtype={dtype!r}; pass a dtype, or the name of one"
+            f"{function}: there is no such dtype ({error}); got dtype={dtype!r}; "
+            f"{near or 'pass a dtype, or the name of one'}"
         ) from None
     given = check_supported(asked, function)
     if isinstance(given, ExtendedDType):

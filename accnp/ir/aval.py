@@ -84,7 +84,10 @@ class Aval:
         """Return the aval with another shape, dtype or weak_type."""
         old = {"shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type}
         if not fields.keys() <= old.keys():
-            raise TypeError(f"ShapedArray.update: unknown fields; got {sorted(fields)}")
+            raise TypeError(
+                f"ShapedArray.update: unknown fields; got {sorted(fields)}; "
+                "use shape, dtype or weak_type"
+            )
         return Aval(**{**old, **fields})
 
     def strip_weak_type(self) -> Aval:

@@ -314,7 +314,7 @@ class ClosedJaxpr(Pretty):
         if len(consts) != len(jaxpr.constvars):
             raise ValueError(
                 f"ClosedJaxpr: there must be a value for each of the {len(jaxpr.constvars)} "
-                f"constants; got {len(consts)} values"
+                f"constants; got {len(consts)} values; pass that many"
             )
         self.jaxpr = jaxpr
         self.consts = list(consts)

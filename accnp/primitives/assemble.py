@@ -17,7 +17,7 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.kernel import Operand
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, Op, o, register
-from accnp.primitives.kinds import broadcast_to, full, zeros_like_aval
+from accnp.primitives.kinds import broadcast_to, dtypes_differ, full, zeros_like_aval
 from accnp.primitives.nests import Axis, Nest, Text, merged, total
 from accnp.primitives.views import Strided, contiguous
 
@@ -33,15 +33,11 @@ def _concat_infer(*xs: Aval, dimension: int) -> Aval:
         ):
             shapes = ", ".join(str(v.shape) for v in xs)
             raise TypeError(
-                "Cannot concatenate arrays with shapes that differ in dimensions other than the "
-                f"one being concatenated: concatenating along dimension {dimension} for "
-                f"shapes {shapes}."
+                "concatenate: arrays may differ along the joined axis only; got "
+                f"shapes {shapes} and axis {dimension}; cut or pad them"
             )
         if x.dtype != first.dtype:
-            names = ", ".join(v.dtype.name for v in xs)
-            raise TypeError(
-                f"lax.concatenate requires arguments to have the same dtypes, got {names}."
-            )
+            raise dtypes_differ("lax.concatenate", xs)
     total = sum(x.shape[dimension] for x in xs)
     shape = (*first.shape[:dimension], total, *first.shape[dimension + 1 :])
     return make_aval(shape, first.dtype, all(x.weak_type for x in xs))
@@ -106,21 +102,20 @@ register(
 
 def _pad_infer(x: Aval, value: Aval, *, padding_config: Any) -> Aval:
     if x.dtype != value.dtype:
-        raise TypeError(
-            "lax.pad requires arguments to have the same dtypes, "
-            f"got {x.dtype.name}, {value.dtype.name}."
-        )
+        raise dtypes_differ("lax.pad", (x, value))
     if len(padding_config) != x.ndim or value.ndim != 0:
         raise IncompatibleShapesError(
             f"pad: padding_config needs one (low, high, interior) for each axis of shape {x.shape} "
-            f"and a rank-0 padding value; got {padding_config} and shape {value.shape}"
+            f"and a rank-0 padding value; got {padding_config} and shape {value.shape}; "
+            "pass three integers for each axis"
         )
     shape = []
     for n, (lo, hi, mid) in zip(x.shape, padding_config, strict=True):
         m = lo + hi + n + max(0, n - 1) * mid
         if m < 0 or mid < 0:
             raise ValueError(
-                f"pad: padding {padding_config} makes a negative size of shape {x.shape}"
+                f"pad: a size would become negative; got {padding_config} for shape "
+                f"{x.shape}; cut off less"
             )
         shape.append(m)
     return make_aval(tuple(shape), x.dtype, x.weak_type and value.weak_type)

@@ -19,7 +19,7 @@ from accnp.ir.kernel import is_half
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
 from accnp.primitives.convolution_kernels import convolution_kernel
-from accnp.primitives.kinds import bilinear_jvp, dtype_kind, full, opaque
+from accnp.primitives.kinds import bilinear_jvp, dtype_kind, dtypes_differ, full, opaque
 from accnp.primitives.reference import quiet
 from accnp.primitives.windows import Window, dilated, spread_out
 
@@ -101,10 +101,7 @@ def _infer(lhs: Aval, rhs: Aval, **p: Any) -> Aval:
     dtype = p["preferred_element_type"]
     if dtype is None:
         if lhs.dtype != rhs.dtype:
-            raise TypeError(
-                "lax.conv_general_dilated requires arguments to have the same dtypes, got "
-                f"{lhs.dtype.name} and {rhs.dtype.name}. (Tip: convert one of them)"
-            )
+            raise dtypes_differ("lax.conv_general_dilated", (lhs, rhs))
         dtype = lhs.dtype
     shape = [0] * lhs.ndim
     sizes = [n // bgc, features, *[w.places for w in windows_of(lhs.shape, rhs.shape, p)]]

@@ -11,7 +11,7 @@ import numpy as np
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import OPS, o
-from accnp.primitives.kinds import dtype_kind, like_full, opaque
+from accnp.primitives.kinds import check_axis, dtype_kind, like_full, opaque, wrong_dtype
 from accnp.primitives.line_kernels import (
     GROUP,
     cumulative_dtype,
@@ -49,9 +49,8 @@ def _cumulative(
 
     def infer(x: Aval, *, axis: int, reverse: bool = False) -> Aval:
         if dtype_kind(x.dtype) not in dtypes:
-            raise TypeError(f"{name} does not accept dtype {x.dtype.name}.")
-        if not 0 <= axis < x.ndim:
-            raise ValueError(f"{name}: axis {axis} is out of bounds for an array of rank {x.ndim}")
+            raise wrong_dtype(name, x.dtype, dtypes)
+        check_axis(name, axis, x.ndim)
         return make_aval(x.shape, x.dtype, x.weak_type)
 
     def numpy(x: Any, *, axis: int, reverse: bool = False) -> Any:

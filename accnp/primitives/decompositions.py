@@ -107,7 +107,8 @@ def _svd_infer(
     if subset_by_index is not None and tuple(subset_by_index) != (0, k):
         if full_matrices:
             raise ValueError(
-                f"svd: subset_by_index needs full_matrices=False; got {subset_by_index}"
+                f"svd: subset_by_index needs full_matrices=False; got {subset_by_index}; "
+                "say full_matrices=False"
             )
         raise NotImplementedError(
             f"svd: subset_by_index is not implemented on CPU; got {subset_by_index}; "

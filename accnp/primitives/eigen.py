@@ -237,7 +237,10 @@ opaque("schur", infer=_schur_infer, numpy=_schur_numpy, batch=batched("schur"))
 def _hessenberg_infer(a: Aval) -> tuple[Aval, Aval]:
     square("hessenberg", a)
     if not a.shape[-1]:
-        raise ValueError(f"hessenberg: needs matrices of at least one row; got shape {a.shape}")
+        raise ValueError(
+            f"hessenberg: needs matrices of at least one row; got shape {a.shape}; "
+            "pass matrices with rows"
+        )
     taus = (*a.shape[:-2], a.shape[-1] - 1)
     return make_aval(a.shape, a.dtype), make_aval(taus, a.dtype)
 
@@ -261,7 +264,10 @@ def _tridiagonal_infer(a: Aval, *, lower: bool) -> tuple[Aval, ...]:
     square("tridiagonal", a)
     *outer, n, _ = a.shape
     if not n:
-        raise ValueError(f"tridiagonal: needs matrices of at least one row; got shape {a.shape}")
+        raise ValueError(
+            f"tridiagonal: needs matrices of at least one row; got shape {a.shape}; "
+            "pass matrices with rows"
+        )
     real = real_dtype(a.dtype)
     return (
         make_aval(a.shape, a.dtype),

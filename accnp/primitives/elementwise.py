@@ -107,11 +107,14 @@ def _pow_wrt_exponent(t: Node, y: Node, a: Node, b: Node) -> Node:
 
 def _pow_infer(a: Aval, b: Aval) -> Aval:
     if dtype_kind(a.dtype) not in "fc":
-        raise TypeError(f"pow: the base needs a floating dtype, got {a.dtype.name}.")
+        raise TypeError(
+            f"pow: the base must be floating or complex; got {a.dtype.name}; "
+            "convert with astype, or use jnp.power"
+        )
     if b.dtype != a.dtype and dtype_kind(b.dtype) not in "iu":
         raise TypeError(
-            "lax.pow requires arguments to have the same dtypes or an integer exponent, "
-            f"got {a.dtype.name}, {b.dtype.name}."
+            "lax.pow: the exponent must be of the dtype of the base, or integer; "
+            f"got {a.dtype.name} and {b.dtype.name}; convert with astype, or use jnp.power"
         )
     return make_aval(map_shape("pow", (a, b)), a.dtype, a.weak_type and b.weak_type)
 

@@ -13,7 +13,7 @@ import numpy as np
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.kernel import Operand, OwnKernel
 from accnp.primitives.decompositions import row_order
-from accnp.primitives.kinds import opaque
+from accnp.primitives.kinds import opaque, wrong_dtype
 from accnp.primitives.lapack_calls import batched, each, inexact, lapack_dtype
 from accnp.primitives.linalg_kernels import Batch
 from accnp.primitives.reference import quiet
@@ -24,11 +24,11 @@ __all__: list[str] = []
 def _update_infer(r: Aval, w: Aval) -> Aval:
     inexact("cholesky_update", "21", r, w)
     if r.dtype.kind == "c":
-        raise TypeError(f"cholesky_update does not accept dtype {r.dtype.name}; pass real matrices")
+        raise wrong_dtype("cholesky_update", r.dtype, "f")
     if not r.shape[-1] == r.shape[-2] == w.shape[-1]:
         raise ValueError(
             "cholesky_update: needs a square matrix and a vector of its size; got shapes "
-            f"{r.shape} and {w.shape}"
+            f"{r.shape} and {w.shape}; give the vector as many elements as the matrix has rows"
         )
     return make_aval(r.shape, r.dtype)
 
@@ -60,13 +60,11 @@ opaque(
 def _product_infer(a: Aval, c: Aval, *, alpha: float, beta: float) -> Aval:
     inexact("symmetric_product", "22", a, c)
     if a.dtype.kind == "c":
-        raise TypeError(
-            f"symmetric_product does not accept dtype {a.dtype.name}; pass real matrices"
-        )
+        raise wrong_dtype("symmetric_product", a.dtype, "f")
     if not a.shape[-2] == c.shape[-2] == c.shape[-1]:
         raise ValueError(
             "symmetric_product: needs matrices of shapes [..., m, n] and [..., m, m]; got "
-            f"{a.shape} and {c.shape}"
+            f"{a.shape} and {c.shape}; give c as many rows and columns as a has rows"
         )
     return make_aval(c.shape, c.dtype)
 
@@ -89,12 +87,13 @@ opaque(
 def _order_infer(pivots: Aval, *, permutation_size: int) -> Aval:
     if pivots.dtype != np.int32 or not pivots.ndim:
         raise TypeError(
-            f"lu_pivots_to_permutation: pivots are int32 of at least one axis; got {pivots}"
+            f"lu_pivots_to_permutation: pivots are int32 of at least one axis; got {pivots}; "
+            "pass those that lu gives"
         )
     if permutation_size < pivots.shape[-1]:
         raise ValueError(
             "lu_pivots_to_permutation: permutation_size must be at least the number of pivots; got "
-            f"{permutation_size} and {pivots.shape[-1]} pivots"
+            f"{permutation_size} and {pivots.shape[-1]} pivots; pass that or more"
         )
     return make_aval((*pivots.shape[:-1], permutation_size), pivots.dtype)
 

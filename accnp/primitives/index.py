@@ -347,12 +347,15 @@ def _check_starts(name: str, x: Aval, sizes: Any, starts: Sequence[Aval]) -> Non
     if len(starts) != x.ndim or len(sizes) != x.ndim:
         raise IncompatibleShapesError(
             f"{name}: one start index and one size for each axis of shape {x.shape} are needed; "
-            f"got {len(starts)} and {tuple(sizes)}"
+            f"got {len(starts)} and {tuple(sizes)}; pass that many"
         )
     if any(not 0 <= k <= n for k, n in zip(sizes, x.shape, strict=True)):
         raise TypeError(f"{name}: slice sizes {tuple(sizes)} do not fit into shape {x.shape}")
     if any(s.ndim or dtype_kind(s.dtype) not in "iu" for s in starts):
-        raise TypeError(f"{name}: start indices must be integer scalars; got {list(starts)}")
+        raise TypeError(
+            f"{name}: start indices must be integer scalars; got {list(starts)}; "
+            "convert with astype(int), one number for each axis"
+        )
 
 
 def _slice_infer(x: Aval, *starts: Aval, slice_sizes: Any) -> Aval:
@@ -419,7 +422,7 @@ def _update_infer(x: Aval, update: Aval, *starts: Aval) -> Aval:
     if x.dtype != update.dtype:
         raise TypeError(
             "dynamic_update_slice: operand and update need one dtype; "
-            f"got {x.dtype.name} and {update.dtype.name}"
+            f"got {x.dtype.name} and {update.dtype.name}; convert with astype"
         )
     _check_starts("dynamic_update_slice", x, update.shape, starts)
     return make_aval(x.shape, x.dtype, x.weak_type and update.weak_type)

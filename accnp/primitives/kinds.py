@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from accnp.dtypes import ExtendedDType
+from accnp.errors import AxisError
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, literal
 from accnp.ir.op import ZERO, Op, o, register
@@ -96,6 +97,39 @@ def spread(x: Node, shape: tuple[int, ...]) -> Node:
     )
 
 
+# --- what is refused ------------------------------------------------------------------------------
+
+_KINDS = {"b": "bool", "i": "integer", "u": "unsigned", "f": "floating", "c": "complex"}
+
+
+def wrong_dtype(name: str, dtype: np.dtype, kinds: str) -> TypeError:
+    """The error for a dtype that is of none of the kinds that an operation takes."""
+    taken = [_KINDS[k] for k in kinds if not (k == "u" and "i" in kinds)]
+    listed = taken[0] if len(taken) == 1 else f"{', '.join(taken[:-1])} or {taken[-1]}"
+    return TypeError(
+        f"{name}: it takes no operands of this dtype; got {dtype.name}; "
+        f"convert with astype to a dtype that is {listed}"
+    )
+
+
+def dtypes_differ(name: str, avals: Sequence[Aval]) -> TypeError:
+    """The error for operands of several dtypes where nothing is promoted."""
+    names = ", ".join(a.dtype.name for a in avals)
+    return TypeError(
+        f"{name}: operands of one dtype are needed, lax functions do not promote; got {names}; "
+        "convert with astype, or use the jnp function"
+    )
+
+
+def check_axis(name: str, axis: int, rank: int) -> None:
+    """Raise AxisError for an axis that an operand does not have."""
+    if not 0 <= axis < rank:
+        raise AxisError(
+            f"{name}: there is no such axis; got axis {axis} for an array of {rank} axes; "
+            + (f"pass one from 0 to {rank - 1}" if rank else "pass an array with axes")
+        )
+
+
 # --- map ------------------------------------------------------------------------------------------
 
 
@@ -111,8 +145,8 @@ def map_shape(name: str, avals: Sequence[Aval]) -> tuple[int, ...]:
             if shape != ():
                 shapes = ", ".join(str(v.shape) for v in avals)
                 raise TypeError(
-                    f"{name} got incompatible shapes for broadcasting: {shapes}; "
-                    "the operands of a lax operation need equal shapes (jnp functions broadcast)"
+                    f"{name}: shapes differ, and lax functions do not broadcast; got {shapes}; "
+                    "broadcast first, or use the jnp function"
                 )
             shape = a.shape
     return shape
@@ -134,14 +168,9 @@ def map_infer(name: str, out: str, dtypes: str) -> Callable[..., Aval]:
         dtype = avals[0].dtype
         for a in avals[1:]:
             if a.dtype != dtype:
-                names = ", ".join(v.dtype.name for v in avals)
-                raise TypeError(
-                    f"lax.{name} requires arguments to have the same dtypes, got {names}. "
-                    f"(Tip: jnp.{name} is a similar function that does automatic type "
-                    "promotion on inputs)."
-                )
+                raise dtypes_differ(f"lax.{name}", avals)
         if dtype_kind(dtype) not in dtypes:
-            raise TypeError(f"{name} does not accept dtype {dtype.name}.")
+            raise wrong_dtype(name, dtype, dtypes)
         shape = map_shape(name, avals)
         weak = all(a.weak_type for a in avals)
         if out == "bool":
@@ -318,10 +347,9 @@ def reduction(
 
     def infer(x: Aval, *, axes: tuple[int, ...]) -> Aval:
         if dtype_kind(x.dtype) not in dtypes:
-            raise TypeError(f"{name} does not accept dtype {x.dtype.name}.")
+            raise wrong_dtype(name, x.dtype, dtypes)
         for a in axes:
-            if not 0 <= a < x.ndim:
-                raise ValueError(f"{name}: axis {a} is out of bounds for an array of rank {x.ndim}")
+            check_axis(name, a, x.ndim)
         if combine in ("max", "min") and x.size == 0 and 0 in [x.shape[a] for a in axes]:
             pass  # the identity is -inf/inf or the integer bound; jnp refuses it earlier
         return make_aval(reduced_shape(x.shape, axes), x.dtype, x.weak_type)

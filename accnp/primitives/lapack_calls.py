@@ -63,15 +63,18 @@ def inexact(name: str, ranks: str, *avals: Aval) -> None:
     """Check operands: their ranks, equal batch axes, one floating or complex dtype."""
     for i, (a, rank) in enumerate(zip(avals, ranks, strict=True)):
         if a.ndim < int(rank):
-            raise TypeError(f"{name}: operand {i} needs at least {rank} axes; got shape {a.shape}")
+            raise TypeError(
+                f"{name}: operand {i} needs at least {rank} axes; got shape {a.shape}; add axes"
+            )
         if dtype_kind(a.dtype) not in "fc":
             raise TypeError(
-                f"{name} does not accept dtype {a.dtype.name} at position {i}; "
-                "convert to a floating or complex dtype"
+                f"{name}: operand {i} must be floating or complex; got {a.dtype.name}; "
+                "convert with astype"
             )
         if a.dtype != avals[0].dtype:
             raise TypeError(
-                f"{name}: operands need one dtype; got {avals[0].dtype.name} and {a.dtype.name}"
+                f"{name}: operands need one dtype; got {avals[0].dtype.name} and {a.dtype.name}; "
+                "convert with astype"
             )
     outer = [a.shape[: a.ndim - int(rank)] for a, rank in zip(avals, ranks, strict=True)]
     if any(shape != outer[0] for shape in outer):
@@ -83,7 +86,9 @@ def square(name: str, a: Aval) -> None:
     """Check that these are square matrices of floating or complex numbers."""
     inexact(name, "2", a)
     if a.shape[-1] != a.shape[-2]:
-        raise ValueError(f"{name}: needs square matrices in the last two axes; got {a.shape}")
+        raise ValueError(
+            f"{name}: needs square matrices in the last two axes; got {a.shape}; cut or pad them"
+        )
 
 
 def batched(name: str) -> Callable[..., Any]:

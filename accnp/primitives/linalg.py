@@ -44,8 +44,8 @@ def _dot_infer(
         got = tuple(a.shape[d] for d in x), tuple(b.shape[d] for d in y)
         if got[0] != got[1]:
             raise TypeError(
-                f"dot_general requires {what} dimensions to have the same shape, "
-                f"got {got[0]} and {got[1]}."
+                f"dot_general: {what} axes must be equally long; got {got[0]} and "
+                f"{got[1]} for shapes {a.shape} and {b.shape}; transpose or cut one"
             )
     dtype = preferred_element_type
     if dtype is None:
@@ -254,7 +254,10 @@ def _solve_batch(name: str) -> Callable[..., Any]:
 def _solve_infer(a: Aval, b: Aval) -> Aval:
     square("solve", a)
     if b.ndim != a.ndim or b.shape[:-1] != a.shape[:-1] or a.dtype != b.dtype:
-        raise ValueError(f"solve: matrices {a.shape} and right sides {b.shape} do not fit")
+        raise ValueError(
+            f"solve: right sides need as many rows as the matrices; got shapes {a.shape} "
+            f"and {b.shape}; transpose or cut one"
+        )
     return make_aval(b.shape, b.dtype, a.weak_type and b.weak_type)
 
 
@@ -305,7 +308,10 @@ def _tri_infer(a: Aval, b: Aval, **p: Any) -> Aval:
     inexact("triangular_solve", "22", a, b)
     square("triangular_solve", a)
     if b.shape[-2 if p["left_side"] else -1] != a.shape[-1]:
-        raise ValueError(f"triangular_solve: matrices {a.shape} and {b.shape} do not fit")
+        raise ValueError(
+            "triangular_solve: right sides need as many rows as the matrices; got "
+            f"{a.shape} and {b.shape}; transpose or cut one"
+        )
     return make_aval(b.shape, b.dtype, False)
 
 

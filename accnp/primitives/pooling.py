@@ -16,7 +16,7 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import ZERO, o
 from accnp.primitives.fold import greatest, least
-from accnp.primitives.kinds import broadcast_to, dtype_kind, opaque
+from accnp.primitives.kinds import broadcast_to, dtype_kind, opaque, wrong_dtype
 from accnp.primitives.pooling_kernels import fold_kernel, gather_kernel, scatter_kernel
 from accnp.primitives.reference import quiet
 from accnp.primitives.windows import Window, dilated, spread_out
@@ -47,7 +47,7 @@ def _pooled(shape: Sequence[int], p: dict[str, Any]) -> tuple[int, ...]:
 def _infer(name: str, dtypes: str) -> Callable[..., Aval]:
     def infer(x: Aval, **p: Any) -> Aval:
         if dtype_kind(x.dtype) not in dtypes:
-            raise TypeError(f"{name} does not accept dtype {x.dtype.name}.")
+            raise wrong_dtype(name, x.dtype, dtypes)
         return make_aval(_pooled(x.shape, p), x.dtype, x.weak_type)
 
     return infer

@@ -28,7 +28,8 @@ def reduce_precision(x: Node, exponent_bits: int, mantissa_bits: int) -> Node:
     """
     if dtype_kind(x.aval.dtype) != "f":
         raise TypeError(
-            f"reduce_precision does not accept dtype {x.aval.dtype.name}; it takes floating ones"
+            f"reduce_precision: operands must be floating; got {x.aval.dtype.name}; "
+            "convert with astype"
         )
     graph = _program(x.aval, exponent_bits, mantissa_bits)
     return o.reduce_precision(

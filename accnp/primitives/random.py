@@ -42,7 +42,10 @@ def threefry2x32(k0: Any, k1: Any, c0: Any, c1: Any) -> tuple[Any, Any]:
 def _infer(*avals: Aval) -> Aval:
     if any(a.dtype != WORD for a in avals):
         names = ", ".join(a.dtype.name for a in avals)
-        raise TypeError(f"threefry: key and counter words must be uint32; got {names}")
+        raise TypeError(
+            f"threefry: key and counter words must be uint32; got {names}; "
+            "convert with astype('uint32')"
+        )
     return make_aval(map_shape("threefry", avals), WORD)
 
 

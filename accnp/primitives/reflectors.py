@@ -67,7 +67,7 @@ def _product_infer(a: Aval, taus: Aval) -> Aval:
     if m < n or taus.shape[-1] > n:
         raise ValueError(
             "householder_product: needs at least as many rows as columns, and at most as many "
-            f"factors; got shapes {a.shape} and {taus.shape}"
+            f"factors; got shapes {a.shape} and {taus.shape}; pass what geqrf gives"
         )
     return make_aval(a.shape, a.dtype)
 
@@ -97,11 +97,12 @@ def _ormqr_infer(a: Aval, taus: Aval, c: Aval, *, left: bool, transpose: bool) -
     if c.shape[-2 if left else -1] != m:
         raise ValueError(
             f"ormqr: c needs as many {'rows' if left else 'columns'} as the reflectors have rows; "
-            f"got shapes {a.shape} and {c.shape} (left={left})"
+            f"got shapes {a.shape} and {c.shape} (left={left}); transpose c, or change left"
         )
     if taus.shape[-1] > min(m, n):
         raise ValueError(
-            f"ormqr: there are more factors than reflectors; got shapes {a.shape}, {taus.shape}"
+            f"ormqr: there are more factors than reflectors; got shapes {a.shape}, {taus.shape}; "
+            "pass what geqrf gives"
         )
     return make_aval(c.shape, c.dtype)
 

@@ -44,18 +44,24 @@ def _infer(name: str) -> Callable[..., Aval]:
         dims = p["dimension_numbers"]
         if x.dtype != updates.dtype:
             raise TypeError(
-                f"lax.{name} requires operand and updates of the same dtype; "
-                f"got {x.dtype.name} and {updates.dtype.name}"
+                f"lax.{name}: operand and updates need one dtype; "
+                f"got {x.dtype.name} and {updates.dtype.name}; convert with astype"
             )
         if dtype_kind(starts.dtype) not in "iu":
-            raise TypeError(f"{name}: indices must be integers; got {starts.dtype.name}")
+            raise TypeError(
+                f"{name}: indices must be integers; got {starts.dtype.name}; "
+                "convert with astype(int)"
+            )
         if len(_kept(x.ndim, dims)) != len(dims.update_window_dims):
-            raise TypeError(f"{name}: update_window_dims do not fit shape {x.shape}; got {dims}")
+            raise TypeError(
+                f"{name}: update_window_dims do not fit shape {x.shape}; got {dims}; "
+                "name axes of the updates"
+            )
         outer = [n for d, n in enumerate(updates.shape) if d not in dims.update_window_dims]
         if tuple(outer) != starts.shape[:-1]:
             raise TypeError(
-                f"{name}: updates of shape {updates.shape} do not fit indices of shape "
-                f"{starts.shape}: their axes outside the windows must be {starts.shape[:-1]}"
+                f"{name}: the updates do not fit the indices; got shapes {updates.shape} and "
+                f"{starts.shape}; make their axes outside the windows {starts.shape[:-1]}"
             )
         sizes = window_sizes(x.shape, updates.shape, dims)
         if any(s > n for s, n in zip(sizes, x.shape, strict=True)) and starts.size:

@@ -81,11 +81,13 @@ def _sort_infer(*xs: Aval, dimension: int, is_stable: bool, num_keys: int) -> An
     shape = xs[0].shape
     if any(x.shape != shape for x in xs):
         shapes = ", ".join(str(x.shape) for x in xs)
-        raise TypeError(f"sort: operands must have one shape; got {shapes}")
+        raise TypeError(f"sort: operands must have one shape; got {shapes}; broadcast them first")
     if not 0 <= dimension < len(shape):
         raise ValueError(f"sort: axis {dimension} is out of bounds for rank {len(shape)}")
     if not 1 <= num_keys <= len(xs):
-        raise ValueError(f"sort: num_keys must be from 1 to {len(xs)}; got {num_keys}")
+        raise ValueError(
+            f"sort: num_keys must be from 1 to {len(xs)}; got {num_keys}; pass one of these"
+        )
     out = tuple([make_aval(x.shape, x.dtype, x.weak_type) for x in xs])
     return out if len(out) != 1 else out[0]
 
@@ -197,7 +199,7 @@ def _top_infer(x: Aval, *, k: int, axis: int) -> tuple[Aval, Aval]:
     if not 0 <= axis < x.ndim:
         raise ValueError(f"top_k: axis {axis} is out of bounds for an array of rank {x.ndim}")
     if not 0 <= k <= x.shape[axis]:
-        raise ValueError(f"top_k: k must be from 0 to {x.shape[axis]}; got {k}")
+        raise ValueError(f"top_k: k must be from 0 to {x.shape[axis]}; got {k}; pass one of these")
     shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
     return make_aval(shape, x.dtype, x.weak_type), make_aval(shape, INDEX)
 
@@ -247,7 +249,10 @@ opaque(
 
 def _search_infer(a: Aval, v: Aval, *, side: str) -> Aval:
     if a.ndim != 1 or a.dtype != v.dtype:
-        raise TypeError(f"searchsorted: needs a vector and values of its dtype; got {a}, {v}")
+        raise TypeError(
+            f"searchsorted: needs a vector and values of its dtype; got {a}, {v}; "
+            "convert with astype"
+        )
     return make_aval(v.shape, INDEX)
 
 

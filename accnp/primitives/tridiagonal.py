@@ -27,7 +27,7 @@ def _infer(dl: Aval, d: Aval, du: Aval, b: Aval, *, perturb_singular: bool) -> A
         shapes = ", ".join(str(x.shape) for x in (dl, d, du, b))
         raise TypeError(
             "tridiagonal_solve: the diagonals need one shape [..., m], and b [..., m, k]; "
-            f"got {shapes}"
+            f"got {shapes}; reshape them"
         )
     return make_aval(b.shape, b.dtype)
 

@@ -40,7 +40,7 @@ def _broadcast_infer(x: Aval, *, shape: Any, broadcast_dimensions: Any) -> Aval:
     if len(broadcast_dimensions) != x.ndim:
         raise IncompatibleShapesError(
             f"broadcast_in_dim: operand of rank {x.ndim} needs {x.ndim} broadcast_dimensions; "
-            f"got {broadcast_dimensions}"
+            f"got {broadcast_dimensions}; name a place for each axis"
         )
     if any(a >= b for a, b in pairwise(broadcast_dimensions)):
         raise TypeError(
@@ -51,8 +51,9 @@ def _broadcast_infer(x: Aval, *, shape: Any, broadcast_dimensions: Any) -> Aval:
     for n, d in zip(x.shape, broadcast_dimensions, strict=True):
         if not 0 <= d < len(shape) or (n not in (1, shape[d])):
             raise TypeError(
-                f"broadcast_in_dim: operand shape {x.shape} cannot be broadcast to {tuple(shape)} "
-                f"by dimensions {tuple(broadcast_dimensions)}"
+                f"broadcast_in_dim: the operand does not fit; got {x.shape} for "
+                f"{tuple(shape)} by dimensions {tuple(broadcast_dimensions)}; its "
+                "axes must be equal there, or 1"
             )
     return make_aval(tuple(shape), x.dtype, x.weak_type)
 
@@ -106,8 +107,9 @@ view(
 def _reshape_infer(x: Aval, *, new_sizes: Any, dimensions: Any = None) -> Aval:
     if prod(new_sizes) != x.size:
         raise IncompatibleShapesError(
-            f"reshape total size must be unchanged, got new_sizes {tuple(new_sizes)} "
-            f"(total size {prod(new_sizes)}) for shape {x.shape} (total size {x.size})"
+            f"reshape: the number of elements stays; got shape {x.shape}, {x.size} "
+            f"elements, for {tuple(new_sizes)}, {prod(new_sizes)} elements; pass "
+            "sizes of that product"
         )
     return make_aval(tuple(new_sizes), x.dtype, x.weak_type)
 
@@ -185,8 +187,8 @@ def _squeeze_infer(x: Aval, *, dimensions: Any) -> Aval:
     for d in dimensions:
         if not 0 <= d < x.ndim or x.shape[d] != 1:
             raise ValueError(
-                "cannot select an axis to squeeze out which has size not equal to one, "
-                f"got shape={x.shape} and dimensions={tuple(dimensions)}"
+                f"squeeze: only axes of length 1 can be dropped; got shape {x.shape} "
+                f"and axes {tuple(dimensions)}; index the others"
             )
     return make_aval(reduced_shape(x.shape, tuple(dimensions)), x.dtype, x.weak_type)
 
@@ -215,8 +217,8 @@ view(
 def _transpose_infer(x: Aval, *, permutation: Any) -> Aval:
     if sorted(permutation) != list(range(x.ndim)):
         raise TypeError(
-            f"transpose permutation isn't a permutation of operand dimensions, got permutation "
-            f"{tuple(permutation)} for operand shape {x.shape}."
+            "transpose: the permutation must name each axis once; got "
+            f"{tuple(permutation)} for shape {x.shape}; pass a permutation"
         )
     return make_aval(tuple(x.shape[p] for p in permutation), x.dtype, x.weak_type)
 
@@ -271,14 +273,15 @@ def _slice_infer(x: Aval, *, start_indices: Any, limit_indices: Any, strides: An
     if not len(start_indices) == len(limit_indices) == len(steps) == x.ndim:
         raise IncompatibleShapesError(
             "slice: start_indices, limit_indices and strides need one entry for each axis of "
-            f"shape {x.shape}; got {start_indices}, {limit_indices}, {strides}"
+            f"shape {x.shape}; got {start_indices}, {limit_indices}, {strides}; pass that many"
         )
     shape = []
     for n, a, b, s in zip(x.shape, start_indices, limit_indices, steps, strict=True):
         if not 0 <= a <= b <= n or s <= 0:
             raise TypeError(
-                f"slice: bounds {tuple(start_indices)} to {tuple(limit_indices)} with strides "
-                f"{steps} do not fit into shape {x.shape}"
+                f"slice: bounds that do not fit; got {tuple(start_indices)} to "
+                f"{tuple(limit_indices)} by {steps} for shape {x.shape}; keep them "
+                "within it"
             )
         shape.append(max(0, -(-(b - a) // s)))
     return make_aval(tuple(shape), x.dtype, x.weak_type)

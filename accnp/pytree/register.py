@@ -46,7 +46,9 @@ def register_pytree_node(
     """
 
     if not isinstance(nodetype, type):
-        raise TypeError(f"register_pytree_node: a class is needed; got {nodetype!r}")
+        raise TypeError(
+            f"register_pytree_node: a class is needed; got {nodetype!r}; pass the class itself"
+        )
     if nodetype in NODES or nodetype in _BUILT_IN:
         raise ValueError(
             f"register_pytree_node: a class can be registered once; got {nodetype.__name__} again; "

@@ -58,7 +58,7 @@ def size_of(name: Any) -> int:
             return size
     names = [known for known, _ in _bound.sizes]
     raise NameError(
-        f"unbound axis name: {name}. The following axis names are bound: {names}; "
+        f"unbound axis name: {name}; the names that are bound: {names}; "
         f"use it inside vmap(..., axis_name={name!r}) or pmap"
     )
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.shapes import as_int
-from accnp.errors import api_boundary
+from accnp.errors import api_boundary, not_one_of
 from accnp.primitives.convolution import ConvDimensionNumbers
 from accnp.primitives.windows import pads_of
 
@@ -61,20 +61,21 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> ConvDimension
     """
     if not isinstance(dimension_numbers, list | tuple) or len(dimension_numbers) != 3:
         raise TypeError(
-            "convolution dimension_numbers must be a tuple/list of length 3; got "
-            f"{dimension_numbers!r}"
+            "convolution: dimension_numbers must be a tuple/list of length 3; got "
+            f"{dimension_numbers!r}; pass texts as ('NCH', 'OIH', 'NCH')"
         )
     lhs, rhs, out = dimension_numbers
     for name, text, letters in (("lhs", lhs, "NC"), ("rhs", rhs, "OI"), ("out", out, "NC")):
         if any(text.count(c) != 1 for c in letters) or len(set(text)) != len(text):
             raise TypeError(
-                f"convolution dimension_numbers ({name}) must contain the characters "
-                f"{letters[0]!r} and {letters[1]!r} exactly once, and no other twice; got {text}."
+                f"convolution: dimension_numbers ({name}) must contain the characters "
+                f"{letters[0]!r} and {letters[1]!r} exactly once, and no other twice; "
+                f"got {text!r}; name each axis once"
             )
     space = [c for c in rhs if c not in "OI"]
     if not set(lhs) - set("NC") == set(out) - set("NC") == set(space):
         raise TypeError(
-            "convolution dimension_numbers elements must each have the same set of spatial "
+            "convolution: dimension_numbers elements must each have the same set of spatial "
             f"characters, got {tuple(dimension_numbers)}."
         )
     specs = [
@@ -90,15 +91,18 @@ def _shapes(lhs_shape: Any, rhs_shape: Any) -> tuple[tuple[int, ...], tuple[int,
         lhs, rhs = tuple(lhs_shape), tuple(rhs_shape)
     except TypeError:
         raise TypeError(
-            f"convolution: shapes are sequences of integers; got {lhs_shape!r} and {rhs_shape!r}"
+            f"convolution: shapes are sequences of integers; got {lhs_shape!r} and {rhs_shape!r}; "
+            "pass the shapes of both arrays"
         ) from None
     if len(lhs) != len(rhs):
         raise TypeError(
-            f"convolution requires lhs and rhs ndim to be equal, got {len(lhs)} and {len(rhs)}."
+            f"convolution: both arrays need as many axes; got {len(lhs)} and "
+            f"{len(rhs)}; add axes to one"
         )
     if len(lhs) < 2:
         raise ValueError(
-            f"convolution: axes for examples and features are needed; got shapes {lhs} and {rhs}"
+            f"convolution: axes for examples and features are needed; got shapes {lhs} and {rhs}; "
+            "use lax.dot_general for products without such axes"
         )
     return lhs, rhs
 
@@ -128,21 +132,21 @@ def conv_dimension_numbers(
         return ConvDimensionNumbers(*[tuple(range(rank))] * 3)
     if not isinstance(dimension_numbers, list | tuple) or len(dimension_numbers) != 3:
         raise TypeError(
-            "convolution dimension_numbers must be a tuple/list of length 3 or None; got "
-            f"{dimension_numbers!r}"
+            "convolution: dimension_numbers must be a tuple/list of length 3 or None; got "
+            f"{dimension_numbers!r}; pass texts as ('NCH', 'OIH', 'NCH')"
         )
     if not all(isinstance(s, str) for s in dimension_numbers):
         specs = [tuple(int(d) for d in s) for s in dimension_numbers]
         if any(sorted(s) != list(range(rank)) for s in specs):
             raise TypeError(
-                f"convolution dimension_numbers must be permutations of the axes; got {specs} for "
-                f"arrays of rank {rank}"
+                f"convolution: dimension_numbers must be permutations of the axes; got {specs} for "
+                f"arrays of rank {rank}; name each axis once"
             )
         return ConvDimensionNumbers(*specs)
     for text in dimension_numbers:
         if len(text) != rank:
             raise TypeError(
-                f"convolution dimension_numbers must name {rank} axes; got {text!r} for shapes "
+                f"convolution: dimension_numbers must name {rank} axes; got {text!r} for shapes "
                 f"{tuple(lhs_shape)} and {tuple(rhs_shape)}"
             )
     return conv_general_permutations(dimension_numbers)
@@ -163,7 +167,7 @@ def as_steps(given: Any, rank: int, name: str) -> tuple[int, ...]:
         )
     if any(v < 1 for v in found):
         what = "strides" if name == "window_strides" else "dilations"
-        raise TypeError(f"All {what} must be positive, got {found}.")
+        raise TypeError(f"convolution: all {what} must be positive; got {found}; pass 1 or more")
     return found
 
 
@@ -173,8 +177,8 @@ def as_pads(padding: Any, spatial: Any, taps: Any, strides: Any, base: Any) -> t
         kind = padding.upper()
         if kind not in ("SAME", "VALID", "SAME_LOWER"):
             raise RuntimeError(
-                "Unrecognized padding type: expected 'VALID', 'SAME', or 'SAME_LOWER', got "
-                f"{padding}."
+                "convolution: padding must be 'VALID', 'SAME', 'SAME_LOWER' or "
+                f"pairs; got {padding!r}; pass one of these"
             )
         if any(d != 1 for d in base):
             raise ValueError(
@@ -186,13 +190,13 @@ def as_pads(padding: Any, spatial: Any, taps: Any, strides: Any, base: Any) -> t
         found = tuple((as_int(a, _NAME), as_int(b, _NAME)) for a, b in padding)
     except (TypeError, ValueError) as e:
         raise ValueError(
-            f"padding argument to {_NAME} should be a string or a sequence of (low, high) pairs, "
-            f"got {padding}"
+            "convolution: padding must be a text or pairs (low, high); got "
+            f"{padding!r}; pass one for each spatial axis"
         ) from e
     if len(found) != len(taps):
         raise TypeError(
-            f"Wrong number of explicit pads for convolution: expected {len(taps)}, got "
-            f"{len(found)}."
+            f"convolution: one pair of pads for each spatial axis; got {len(found)} "
+            f"for {len(taps)}; pass that many"
         )
     return found
 
@@ -206,7 +210,7 @@ def transposed_pads(span: int, stride: int, kind: str) -> tuple[int, int]:
         total = span + stride - 2 + max(span - stride, 0)
         before = span - 1
     else:
-        raise ValueError(f"Padding mode must be `SAME` or `VALID`; got {kind}")
+        raise not_one_of("conv_transpose", "padding", kind, ("SAME", "VALID"))
     return before, total - before
 
 
@@ -239,7 +243,7 @@ def conv_shape_tuple(
     if batch_group_count < 1 or lhs_shape[0] % batch_group_count:
         raise ValueError(
             "convolution: batch_group_count must divide the number of examples; got "
-            f"{batch_group_count} for {lhs_shape[0]}"
+            f"{batch_group_count} for {lhs_shape[0]}; pass a divisor of it"
         )
     strides = as_steps(strides, len(lhs_shape) - 2, "window_strides")
     pads = as_pads(pads, lhs_shape[2:], rhs_shape[2:], strides, ())

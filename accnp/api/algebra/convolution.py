@@ -418,10 +418,13 @@ def _line(
 def _lines(name: str, a: Any, v: Any, preferred: Any) -> tuple[Node, Node]:
     x, y = (promote_inexact if preferred is None else promote)(name, a, v)
     if x.aval.ndim != 1 or y.aval.ndim != 1:
-        raise ValueError(f"{name}() only support 1-dimensional inputs.")
+        raise ValueError(
+            f"{name}: vectors are needed; got shapes {x.aval.shape} and {y.aval.shape}; ravel them"
+        )
     if not x.aval.size or not y.aval.size:
         raise ValueError(
-            f"{name}: inputs cannot be empty, got shapes {x.aval.shape} and {y.aval.shape}."
+            f"{name}: vectors without elements; got shapes {x.aval.shape} and "
+            f"{y.aval.shape}; pass one at least"
         )
     return x, y
 

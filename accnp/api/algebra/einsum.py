@@ -55,7 +55,8 @@ def parse(formula: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     terms = left.split(",")
     if len(terms) != len(ranks):
         raise ValueError(
-            f"einsum: {formula!r} names {len(terms)} operands; got {len(ranks)} arrays"
+            f"einsum: {formula!r} names {len(terms)} operands; got {len(ranks)} arrays; "
+            "name each array once, with commas between"
         )
     bad = set(text) - set(string.ascii_letters) - set(",.->")
     if bad:
@@ -66,7 +67,8 @@ def parse(formula: str, ranks: Sequence[int]) -> tuple[list[str], str]:
         named = len(term.replace("...", ""))
         if named > rank or ("..." not in term and named != rank):
             raise ValueError(
-                f"einsum: the labels {term!r} do not fit an array of {rank} axes in {formula!r}"
+                f"einsum: an operand needs one label for each axis; got {term!r} for "
+                f"an array of {rank} axes in {formula!r}; name all, or use '...'"
             )
         if "..." in term:
             widest = max(widest, rank - named)
@@ -82,7 +84,10 @@ def parse(formula: str, ranks: Sequence[int]) -> tuple[list[str], str]:
         result = spare + "".join(sorted(c for c, n in counts.items() if n == 1 and c not in spare))
     known = set("".join(full_terms))
     if set(result) - known or len(set(result)) != len(result):
-        raise ValueError(f"einsum: the result {result!r} of {formula!r} is not well formed")
+        raise ValueError(
+            f"einsum: the result names each of its labels once; got {result!r} in "
+            f"{formula!r}; use labels of the operands"
+        )
     return full_terms, result
 
 
@@ -94,7 +99,8 @@ def _simplify(x: Node, labels: str, needed: set[str]) -> tuple[Node, str]:
         j = labels.index(c, i + 1)
         if x.aval.shape[i] != x.aval.shape[j]:
             raise ValueError(
-                f"einsum: label {c!r} names axes of different length in {x.aval.shape}"
+                f"einsum: a label names axes of one length; got {c!r} twice in "
+                f"{x.aval.shape}; use two labels"
             )
         x = diagonal_node(x, 0, i, j, "einsum")
         labels = "".join([v for k, v in enumerate(labels) if k not in (i, j)]) + c
@@ -156,8 +162,9 @@ def _check_sizes(terms: list[str], nodes: list[Node]) -> None:
         for c, n in zip(term, x.aval.shape, strict=True):
             if n != 1 and sizes.setdefault(c, n) != n:
                 raise ValueError(
-                    f"Size of label {c!r} for operand {k} ({n}) does not match previous "
-                    f"terms ({sizes[c]})."
+                    f"einsum: a label names axes of one length; got {c!r} for {n} in "
+                    f"operand {k} and for {sizes[c]} before; use two labels, or cut "
+                    "one"
                 )
 
 
@@ -191,7 +198,9 @@ def einsum(
         subscripts, arrays = _letters((subscripts, *operands))
         operands = tuple(arrays)
     if not operands:
-        raise ValueError("einsum: at least one array is needed after the formula")
+        raise ValueError(
+            "einsum: arrays come after the formula; got none; pass one for each operand"
+        )
     no_out(out, "einsum")
     if _dot_general is not dot_general:
         raise NotImplementedError(

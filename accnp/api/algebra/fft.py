@@ -96,13 +96,17 @@ def _core(name: str, fft_type: FftType, a: Any, s: Any, axes: Any, norm: Any) ->
     if s is not None:
         s = [operator.index(as_static(n, full, "shape")) for n in s]
         if any(n <= 0 for n in s):
-            raise ValueError(f"{full}: Shape should be positive; got {tuple(s)}")
+            raise ValueError(f"{full}: lengths must be 1 or more; got {tuple(s)}; pass such")
         if axes is not None and len(s) != len(axes):
             raise ValueError(
-                f"{full}: Shape and axes have different lengths; got {tuple(s)} and {tuple(axes)}"
+                f"{full}: Shape and axes have different lengths; got {tuple(s)} and {tuple(axes)}; "
+                "name one axis for each length"
             )
         if len(s) > rank:
-            raise ValueError(f"{full}: {len(s)} lengths for an array of rank {rank}; got {s}")
+            raise ValueError(
+                f"{full}: {len(s)} lengths for an array of rank {rank}; got {s}; "
+                "drop some, or add axes to the array"
+            )
     if norm not in (None, "backward", "ortho", "forward"):
         raise ValueError(
             f'{full}: Invalid norm value {norm}; should be "backward", "ortho" or "forward".'
@@ -110,7 +114,9 @@ def _core(name: str, fft_type: FftType, a: Any, s: Any, axes: Any, norm: Any) ->
     moved = None
     if axes is not None:
         if len(set(axes)) != len(axes):
-            raise ValueError(f"{full} does not support repeated axes. Got axes {axes}.")
+            raise ValueError(
+                f"{full}: each axis is transformed once; got axes {axes}; name each once"
+            )
         moved = tuple([as_axis(d, rank, full) for d in axes])
         count = len(moved)
     else:
@@ -154,8 +160,8 @@ def _fitted(x: Node, s: Sequence[int], fft_type: FftType) -> Node:
 def _check_one_axis(name: str, axis: Any) -> None:
     if isinstance(axis, list | tuple):
         raise ValueError(
-            f"jnp.fft.{name} does not support multiple axes. Please use jnp.fft.{name}n. "
-            f"Got axis = {axis!r}."
+            f"jnp.fft.{name}: one axis is transformed; got axis={axis!r}; use "
+            f"jnp.fft.{name}n for several"
         )
 
 
@@ -207,7 +213,10 @@ def _over_two(name: str, fft_type: FftType, example: str) -> Any:
         a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
     ) -> Array:
         if len(axes) != 2:
-            raise ValueError(f"jnp.fft.{name} only supports 2 axes. Got axes = {axes!r}.")
+            raise ValueError(
+                f"jnp.fft.{name}: two axes are transformed; got axes={axes!r}; use "
+                f"jnp.fft.{name}n for others"
+            )
         return _core(name, fft_type, a, s, axes, norm)
 
     return _finished(

@@ -146,10 +146,14 @@ def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tu
     name = "linalg.lstsq"
     x, y = (wrap(n) for n in promote_inexact(name, a, b))
     if x.shape[:1] != y.shape[:1]:
-        raise ValueError(f"{name}: a and b need as many rows; got shapes {x.shape} and {y.shape}")
+        raise ValueError(
+            f"{name}: a and b need as many rows; got shapes {x.shape} and {y.shape}; "
+            "give both the same first size"
+        )
     if x.ndim != 2 or y.ndim not in (1, 2):
         raise TypeError(
-            f"{name}: a must be a matrix, b that or a vector; got shapes {x.shape} and {y.shape}"
+            f"{name}: a must be a matrix, b that or a vector; got shapes {x.shape} and {y.shape}; "
+            "reshape them"
         )
     (m, n), vector = x.shape, y.ndim == 1
     y = y[:, None] if vector else y
@@ -188,7 +192,10 @@ def cond(x: Any, p: Any = None) -> Array:
     node = matrices(x, name, kind=ValueError)
     shape, a = node.aval.shape, wrap(node)
     if 0 in shape[-2:]:
-        raise ValueError(f"{name}: matrices without elements have none; got shape {shape}")
+        raise ValueError(
+            f"{name}: matrices without elements have none; got shape {shape}; "
+            "pass matrices with rows and columns"
+        )
     if p in (None, 2):
         s = svdvals(a)
         return s[..., 0] / s[..., -1]
@@ -196,7 +203,10 @@ def cond(x: Any, p: Any = None) -> Array:
         s = svdvals(a)
         out = s[..., -1] / s[..., 0]
     elif shape[-1] != shape[-2]:
-        raise ValueError(f"{name}: for p={p!r} square matrices are needed; got shape {shape}")
+        raise ValueError(
+            f"{name}: for p={p!r} square matrices are needed; got shape {shape}; "
+            "use p=None, 2 or -2 for others"
+        )
     else:
         out = norm(a, p, (-2, -1)) * norm(inv(a), p, (-2, -1))
     return where(isnan(out) & ~_any(isnan(a), axis=(-2, -1)), float("inf"), out)

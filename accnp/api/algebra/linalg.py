@@ -26,7 +26,7 @@ from accnp.api.factors import lax_linalg, lax_spectra
 from accnp.api.folds.sorting import argsort, sort
 from accnp.api.indexes.taking import take_along_axis
 from accnp.array import Array, wrap
-from accnp.errors import IncompatibleShapesError, api_boundary
+from accnp.errors import IncompatibleShapesError, api_boundary, not_one_of
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
 from accnp.primitives.linalg import batched_identity, matrix_t
@@ -83,7 +83,7 @@ def matrices(
     few = len(shape) < 2
     if few or (square and shape[-1] != shape[-2]):
         what = "square matrices" if square else "matrices"
-        text = f"{function}: {what} in the last two axes are needed; got shape {shape}"
+        text = f"{function}: {what} in the last two axes are needed; got shape {shape}; reshape"
         raise (kind if few else IncompatibleShapesError)(text)
     if node.aval.weak_type:
         node = o.convert_element_type(node, new_dtype=node.aval.dtype, weak_type=False)
@@ -129,7 +129,8 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
     shapes = [as_node(x, "linalg.cross").aval.shape for x in (x1, x2)]
     if any(not -len(s) <= axis < len(s) or s[axis] != 3 for s in shapes):
         raise ValueError(
-            f"linalg.cross: both need 3 components along axis {axis}; got shapes {shapes}"
+            f"linalg.cross: both need 3 components along axis {axis}; got shapes {shapes}; "
+            "use jnp.cross for vectors of 2, or move the axis of components"
         )
     return _cross(x1, x2, axis=axis)
 
@@ -199,7 +200,10 @@ def solve_nodes(a: Node, b: Node, name: str) -> Node:
     if vector:
         b = expand_node(b, (1,))
     if b.aval.ndim < 2 or b.aval.shape[-2] != a.aval.shape[-1]:
-        raise ValueError(f"{name}: shapes {a.aval.shape} and {b.aval.shape} do not fit")
+        raise ValueError(
+            f"{name}: b needs as many rows as a; got shapes {a.aval.shape} and "
+            f"{b.aval.shape}; transpose or cut one"
+        )
     outer_shape = broadcast_shapes(name, [a.aval.shape[:-2], b.aval.shape[:-2]])
     a, b = (to_shape(v, (*outer_shape, *v.aval.shape[-2:])) for v in (a, b))
     out = o.linear_solve(a, b)
@@ -273,7 +277,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     Array([1., 2.], dtype=float32)
     """
     if UPLO not in (None, "L", "U"):
-        raise ValueError(f"linalg.eigh: UPLO must be 'L' or 'U'; got {UPLO!r}")
+        raise not_one_of("linalg.eigh", "UPLO", UPLO, (None, "L", "U"))
     x = wrap(matrices(a, "linalg.eigh", True))
     v, w = lax_spectra.eigh(x, lower=UPLO != "U", symmetrize_input=symmetrize_input)
     return EighResult(w, v)
@@ -417,7 +421,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
            [-1.]], dtype=float32), R=Array([[-2.]], dtype=float32))
     """
     if mode not in ("reduced", "r", "full", "complete", "raw"):
-        raise ValueError(f"linalg.qr: mode must be 'reduced', 'complete', 'r', 'raw'; got {mode!r}")
+        raise not_one_of("linalg.qr", "mode", mode, ("reduced", "r", "full", "complete", "raw"))
     x = wrap(matrices(a, "linalg.qr"))
     if mode == "raw":
         packed, taus = lax_linalg.geqrf(x)
@@ -482,7 +486,7 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     SlogdetResult(sign=Array(1., dtype=float32), logabsdet=Array(0., dtype=float32))
     """
     if method not in (None, "lu", "qr"):
-        raise ValueError(f"linalg.slogdet: method must be 'lu' or 'qr'; got {method!r}")
+        raise not_one_of("linalg.slogdet", "method", method, (None, "lu", "qr"))
     x = matrices(a, "linalg.slogdet", True, ValueError)
     if method == "qr" and x.aval.dtype.kind == "c":
         raise NotImplementedError(

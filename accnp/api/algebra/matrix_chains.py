@@ -53,7 +53,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
     if x.aval.shape[: y.aval.ndim] != y.aval.shape or n != y.aval.size:
         raise ValueError(
             f"{name}: a needs the shape of b, then axes of as many elements; got shapes "
-            f"{x.aval.shape} (axes moved) and {y.aval.shape}"
+            f"{x.aval.shape} (axes moved) and {y.aval.shape}; reshape a, or say axes="
         )
     matrix = reshape_plain(x, (y.aval.size, n))
     out = solve_nodes(matrix, reshape_plain(y, (y.aval.size,)), name)
@@ -78,13 +78,13 @@ def tensorinv(a: Any, ind: int = 2) -> Array:
     x = promote_inexact("linalg.tensorinv", a)[0]
     ind = as_int(ind, "linalg.tensorinv", "ind")
     if ind <= 0:
-        raise ValueError(f"linalg.tensorinv: ind must be positive; got {ind}")
+        raise ValueError(f"linalg.tensorinv: ind must be positive; got {ind}; pass 1 or more")
     shape = x.aval.shape
     rows = int(np.prod(shape[:ind]))
     if rows * rows != x.aval.size:
         raise ValueError(
             f"linalg.tensorinv: the first {ind} axes need as many elements as the others; got "
-            f"shape {shape}"
+            f"shape {shape}; say ind=, or reshape"
         )
     out = inv(wrap(reshape_plain(x, (rows, x.aval.size // max(rows, 1)))))
     return wrap(reshape_plain(out._node, (*shape[ind:], *shape[:ind])))
@@ -110,7 +110,10 @@ def matrix_power(a: Any, n: int) -> Array:
     x = as_node(a, name)
     shape = x.aval.shape
     if len(shape) < 2 or shape[-1] != shape[-2]:
-        raise TypeError(f"{name}: square matrices are needed; got shape {shape}")
+        raise TypeError(
+            f"{name}: square matrices are needed; got shape {shape}; "
+            "use the last two axes for rows and columns"
+        )
     if n < 0:
         x, n = inv(wrap(x))._node, -n
     result: Node | None = None
@@ -137,7 +140,10 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
     Array([12., 12.], dtype=float32)
     """
     if len(arrays) < 2:
-        raise ValueError(f"linalg.multi_dot: at least two arrays are needed; got {len(arrays)}")
+        raise ValueError(
+            f"linalg.multi_dot: at least two arrays are needed; got {len(arrays)}; "
+            "pass them as a list"
+        )
     nodes = products.promote("linalg.multi_dot", *arrays)
     first, last = nodes[0].aval.ndim == 1, nodes[-1].aval.ndim == 1
     if first:
@@ -148,7 +154,10 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
     if any(len(s) != 2 for s in shapes):
         raise ValueError("linalg.multi_dot: matrices are needed (vectors at the ends only)")
     if any(a[1] != b[0] for a, b in itertools.pairwise(shapes)):
-        raise ValueError(f"linalg.multi_dot: neighbours do not fit; got shapes {shapes}")
+        raise ValueError(
+            f"linalg.multi_dot: neighbours do not fit; got shapes {shapes}; "
+            "each needs as many columns as the next one has rows"
+        )
     sizes = [n.aval.shape[0] for n in nodes] + [nodes[-1].aval.shape[1]]
     out = _chain(nodes, _cheapest(sizes), 0, len(nodes) - 1, precision)
     gone = tuple([d for d, used in ((0, first), (1, last)) if used])

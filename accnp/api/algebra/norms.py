@@ -44,13 +44,16 @@ def _vector(x: Node, order: Any, axes: tuple[int, ...], function: str) -> Node:
     if order is None or order == 2:
         return _squares(x, axes)
     if isinstance(order, str):
-        raise ValueError(f"{function}: order {order!r} is for matrices; got vectors")
+        raise ValueError(
+            f"{function}: order {order!r} is for matrices; got vectors; "
+            "pass a matrix, or a number as ord"
+        )
     x = cast(x, x.aval.dtype)  # sums and extremes of weak numbers are not weak, as jax's are not
     size = x if dtype_kind(x.aval.dtype) == "b" else o.abs(x)
     if order in (math.inf, -math.inf):
         empty = any(x.aval.shape[d] == 0 for d in axes)
         if empty and order < 0:
-            raise ValueError(f"{function}: order -inf needs vectors with elements")
+            raise ValueError(f"{function}: order -inf needs elements; got none; pass them")
         return _largest(size, axes) if order > 0 else o.reduce_min(size, axes=axes)
     if order == 0:
         some = o.convert_element_type(
@@ -121,7 +124,9 @@ def _norm(x: Any, ord: Any, axis: Any, keepdims: bool, function: str) -> Node:
         if order is None or rank in (1, 2):
             axes = tuple(range(rank))
         else:
-            raise ValueError(f"{function}: without axis= arrays of 1 or 2 axes are needed")
+            raise ValueError(
+                f"{function}: without axis= arrays have 1 or 2 axes; got others; pass axis="
+            )
         if order is None:
             out = _squares(node, axes)
             return _keep(out, axes, rank) if keepdims else out
@@ -132,7 +137,10 @@ def _norm(x: Any, ord: Any, axis: Any, keepdims: bool, function: str) -> Node:
     elif len(axes) == 2:
         out = _matrix(node, order, axes, function)
     else:
-        raise ValueError(f"{function}: axis must name one or two axes; got {axis}")
+        raise ValueError(
+            f"{function}: axis must name one or two axes; got {axis}; "
+            "pass one integer, two in a tuple, or None"
+        )
     return _keep(out, axes, rank) if keepdims else out
 
 

@@ -40,7 +40,9 @@ def _row(name: str, *xs: Any) -> list[Array]:
     arrays = [x if x.ndim else x[None] for x in _coefficients(name, *xs)]
     for x in arrays:
         if x.ndim != 1:
-            raise ValueError(f"jnp.{name}: coefficients are rank-1 arrays; got shape {x.shape}")
+            raise ValueError(
+                f"jnp.{name}: coefficients are rank-1 arrays; got shape {x.shape}; ravel them"
+            )
     return arrays
 
 
@@ -204,7 +206,9 @@ def polyder(p: Any, m: int = 1) -> Array:
     """
     order = as_int(m, "jnp.polyder", "m")
     if order < 0:
-        raise ValueError(f"jnp.polyder: the order of a derivative cannot be negative; got m={m}")
+        raise ValueError(
+            f"jnp.polyder: the order of a derivative cannot be negative; got m={m}; pass 0 or more"
+        )
     (c,) = _coefficients("polyder", p)
     if not order:
         return c
@@ -239,14 +243,18 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
     """
     order = as_int(m, "jnp.polyint", "m")
     if order < 0:
-        raise ValueError(f"jnp.polyint: the order of an integral cannot be negative; got m={m}")
+        raise ValueError(
+            f"jnp.polyint: the order of an integral cannot be negative; got m={m}; pass 0 or more"
+        )
     c, constants = _coefficients("polyint", p, 0 if k is None else k)
     constants = constants.reshape(-1) if constants.ndim < 2 else constants
     if constants.shape == (1,):
         constants = constants * ones(order, c.dtype)
     if constants.shape != (order,):
         raise ValueError(
-            f"jnp.polyint: k must be one constant or m={order} of them; got shape {constants.shape}"
+            f"jnp.polyint: k must be one constant or m={order} of them; "
+            f"got shape {constants.shape}; "
+            "pass that many"
         )
     if not order:
         return c
@@ -286,7 +294,7 @@ def poly(seq_of_zeros: Any) -> Array:
     elif at.ndim != 1:
         raise ValueError(
             "jnp.poly: the roots must be rank 1, or a square matrix whose eigenvalues they are; "
-            f"got shape {at.shape}"
+            f"got shape {at.shape}; ravel them, or pass a square matrix"
         )
     if not len(at):
         return ones((), at.dtype)
@@ -379,13 +387,16 @@ def polyfit(
     name = "jnp.polyfit"
     degree = as_int(deg, name, "deg")
     if degree < 0:
-        raise ValueError(f"{name}: the degree cannot be negative; got deg={deg}")
+        raise ValueError(f"{name}: the degree cannot be negative; got deg={deg}; pass 0 or more")
     at, values = _coefficients("polyfit", x, y)
     if at.ndim != 1 or not len(at):
-        raise TypeError(f"{name}: x must be a rank-1 array with elements; got shape {at.shape}")
+        raise TypeError(
+            f"{name}: x must be a rank-1 array with elements; got shape {at.shape}; ravel it"
+        )
     if values.ndim not in (1, 2) or len(values) != len(at):
         raise TypeError(
-            f"{name}: y must have shape ({len(at)},) or ({len(at)}, k); got {values.shape}"
+            f"{name}: y must have shape ({len(at)},) or ({len(at)}, k); got {values.shape}; "
+            "give y a row for each x"
         )
     if rcond is None:
         rcond = len(at) * float(np.finfo(at.dtype).eps)
@@ -393,7 +404,10 @@ def polyfit(
     if w is not None:
         (weights,) = _coefficients("polyfit", w)
         if weights.shape != at.shape:
-            raise TypeError(f"{name}: w must have the shape of x, {at.shape}; got {weights.shape}")
+            raise TypeError(
+                f"{name}: w must have the shape of x, {at.shape}; got {weights.shape}; "
+                "pass one weight for each point"
+            )
         matrix = matrix * weights[:, None]
         values = values * (weights[:, None] if values.ndim == 2 else weights)
     scale = ((matrix * matrix).sum(axis=0)) ** 0.5

@@ -116,7 +116,8 @@ def dot_general(
         if len(set(given)) < len(given) or any(not 0 <= d < rank for d in given):
             raise TypeError(
                 f"lax.dot_general: the axes of operand {side} must be distinct, from 0 to "
-                f"{rank - 1}; got {dims[0][side]} contracted and {dims[1][side]} batched"
+                f"{rank - 1}; got {dims[0][side]} contracted and {dims[1][side]} batched; "
+                "name each axis once"
             )
     wanted = preferred_element_type
     if wanted is not None:
@@ -158,7 +159,7 @@ def matmul_nodes(x: Node, y: Node, precision: Any = None, preferred: Any = None)
     for i, n in enumerate((x, y)):
         if n.aval.ndim == 0:
             raise ValueError(
-                f"matmul input operand {i} must have ndim at least 1, but it has ndim 0"
+                f"matmul: operand {i} needs at least 1 axis; got a scalar; use jnp.multiply"
             )
     a, b = x.aval, y.aval
     contract = ((a.ndim - 1,), (max(0, b.ndim - 2),))
@@ -166,8 +167,9 @@ def matmul_nodes(x: Node, y: Node, precision: Any = None, preferred: Any = None)
         return product(x, y, contract, ((), ()), precision, preferred)
     if a.shape[-1] != b.shape[-2]:
         raise TypeError(
-            "dot_general requires contracting dimensions to have the same shape, "
-            f"got {(a.shape[-1],)} and {(b.shape[-2],)}."
+            f"dot_general: contracted axes must be equally long; got {a.shape[-1]} "
+            f"and {b.shape[-2]} for shapes {a.shape} and {b.shape}; transpose or cut "
+            "one"
         )
     if b.ndim == 2:
         return product(x, y, contract, ((), ()), precision, preferred)
@@ -348,13 +350,16 @@ def tensordot(
             )
         left, right = as_axes(axes[0], m, "tensordot"), as_axes(axes[1], n, "tensordot")
         if len(left) != len(right):
-            raise ValueError(f"tensordot: both axes lists must be equally long; got {axes!r}")
+            raise ValueError(
+                f"tensordot: both axes lists must be equally long; got {axes!r}; "
+                "pair each axis of a with one of b"
+            )
     else:
         k = max(0, as_int(axes, "tensordot", "axes"))  # as jax takes negative numbers
         if k > min(m, n):
             raise TypeError(
-                f"Number of tensordot axes (axes {k}) exceeds input ranks "
-                f"({x.aval.shape} and {y.aval.shape})"
+                f"tensordot: there are not that many axes to contract; got axes={k} "
+                f"for shapes {x.aval.shape} and {y.aval.shape}; pass fewer"
             )
         left, right = tuple(range(m - k, m)), tuple(range(k))
     return wrap(product(x, y, (left, right), ((), ()), precision, wanted))
@@ -384,11 +389,14 @@ def vecdot(
     """
     x, y, wanted = _pair("vecdot", x1, x2, preferred_element_type)
     if not x.aval.ndim or not y.aval.ndim:
-        raise ValueError("vecdot: at least one axis is needed; got a scalar")
+        raise ValueError(
+            "vecdot: at least one axis is needed; got a scalar; pass arrays of vectors"
+        )
     i, j = (as_axis(axis, v.aval.ndim, "vecdot") for v in (x, y))
     if x.aval.shape[i] != y.aval.shape[j]:
         raise ValueError(
-            f"vecdot: the vectors must be equally long; got {x.aval.shape} and {y.aval.shape}"
+            f"vecdot: the vectors must be equally long; got {x.aval.shape} and {y.aval.shape}; "
+            "say axis=, or cut one"
         )
     x, y = _axis_last(x, i), _axis_last(y, j)
     x, y = broadcast_nodes("vecdot", [x, y])

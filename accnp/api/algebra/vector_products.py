@@ -124,7 +124,10 @@ def cross(
     x, y = (_axis_last(v, as_axis(d, v.aval.ndim, "cross")) for v, d in ((x, axisa), (y, axisb)))
     sizes = x.aval.shape[-1], y.aval.shape[-1]
     if not set(sizes) <= {2, 3}:
-        raise ValueError(f"cross: vectors need 2 or 3 components; got {sizes}")
+        raise ValueError(
+            f"cross: vectors need 2 or 3 components; got {sizes}; "
+            "say which axes have them with axisa, axisb or axis"
+        )
     outer_shape = broadcast_shapes("cross", [x.aval.shape[:-1], y.aval.shape[:-1]])
 
     def part(v: Node, k: int) -> Node | None:

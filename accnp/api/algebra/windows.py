@@ -28,7 +28,9 @@ def _points(M: Any, name: str) -> tuple[int, Array | None]:
         raise TypeError(f"jnp.{name}: M is the number of points; got {M!r}; pass an int")
     count = int(value)  # what is beyond the point is dropped
     if count < 0:
-        raise TypeError(f"jnp.{name}: the number of points cannot be negative; got M={M}")
+        raise TypeError(
+            f"jnp.{name}: the number of points cannot be negative; got M={M}; pass 0 or more"
+        )
     kind = dtypes.canonicalize_dtype(np.dtype(np.float64))
     return count, None if count < 2 else arange(count, dtype=kind)
 

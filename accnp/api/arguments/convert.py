@@ -67,7 +67,10 @@ def _wrapped(value: int, dtype: np.dtype) -> int:
 def _check_int(value: int, dtype: np.dtype) -> None:
     info = np.iinfo(dtype)
     if not info.min <= value <= info.max:
-        raise OverflowError(f"Python int {value} too large to convert to {dtype.name}")
+        raise OverflowError(
+            f"Python int {value} too large to convert to {dtype.name}; got no wider operand beside "
+            "it; pass it as an array of a dtype that holds it, or as a float"
+        )
 
 
 def as_node(x: Any, name: str = "jnp function") -> Node:
@@ -90,14 +93,21 @@ def as_node(x: Any, name: str = "jnp function") -> Node:
         return as_node(x.__jax_array__(), name)
     if isinstance(x, Array):
         raise KeyArrayError(
-            f"{name} does not accept dtype {x.dtype.name}; got a key array of shape {x.shape}; "
+            f"{name}: random keys are no numbers; got {x.dtype.name} of shape {x.shape}; "
             "random.key_data(keys) has the integers below them"
         )
-    kind = type(x).__name__
+    mend = "pass an array or a number"
+    if isinstance(x, list | tuple | set | range):
+        mend = "convert lists and tuples with jnp.array first"
     raise TypeError(
-        f"{name} requires ndarray or scalar arguments, got {kind}: {str(x)[:80]}; "
-        "convert lists and tuples with jnp.array first"
+        f"{name}: an array or a number is needed; got {_short(x)} of type {type(x).__name__}; "
+        f"{mend}"
     )
+
+
+def _short(x: Any) -> str:
+    text = repr(x)
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 # Dtypes that are canonical under either switch.
@@ -224,7 +234,8 @@ def to_shape(x: Node, shape: tuple[int, ...], name: str = "broadcast_to") -> Nod
     dims = tuple(range(extra, len(shape)))
     if extra < 0 or any(n not in (1, m) for n, m in zip(a, shape[extra:], strict=True)):
         raise ValueError(
-            f"{name}: incompatible shapes for broadcasting: {a} and requested shape {shape}"
+            f"{name}: the shape does not broadcast to the one asked for; got {a} for {shape}; "
+            "trailing axes must be equal, or 1 in the first"
         )
     return o.broadcast_in_dim(x, shape=shape, broadcast_dimensions=dims)
 
@@ -239,8 +250,8 @@ def broadcast_shapes(name: str, shapes: list[tuple[int, ...]]) -> tuple[int, ...
                 if out[i] not in (1, n):
                     listed = ", ".join(map(str, shapes))
                     raise IncompatibleShapesError(
-                        f"{name} got incompatible shapes for broadcasting: {listed}; "
-                        "trailing axes must be equal or 1"
+                        f"{name}: shapes that do not broadcast together; got {listed}; "
+                        "make trailing axes equal, or 1"
                     )
                 out[i] = n
     return tuple(out)

@@ -80,7 +80,9 @@ def as_sizes(shape: Any, function: str) -> tuple[int, ...]:
     if not isinstance(shape, Sequence):
         shape = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
     if isinstance(shape, str):
-        raise TypeError(f"{function}: a shape is a tuple of integers; got {shape!r}")
+        raise TypeError(
+            f"{function}: a shape is a tuple of integers; got {shape!r}; pass integers in a tuple"
+        )
     return tuple([as_int(n, function, "each size of a shape", "shape") for n in shape])
 
 

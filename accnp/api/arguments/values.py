@@ -269,5 +269,6 @@ def needs_function(name: str, given: Any) -> None:
     """Raise TypeError for what cannot be called."""
     if not callable(given):
         raise TypeError(
-            f"{name}: a function is needed; got {given!r} of type {type(given).__name__}"
+            f"{name}: a function is needed; got {given!r} of type {type(given).__name__}; "
+            "pass what can be called"
         )

@@ -88,7 +88,7 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Array
         if out.ndim != x.ndim:
             raise ValueError(
                 "jnp.apply_over_axes: the function must keep the rank or take one axis away; got "
-                f"shape {out.shape} for {x.shape} and axis {axis}"
+                f"shape {out.shape} for {x.shape} and axis {axis}; use keepdims=True in it"
             )
         x = out
     return x
@@ -126,7 +126,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     if len(funclist) not in (n, n + 1):
         raise ValueError(
             f"jnp.piecewise: with {n} conditions, {n} or {n + 1} functions are needed; got "
-            f"{len(funclist)}"
+            f"{len(funclist)}; give each condition a function, and one more for the rest"
         )
     chosen = zeros_like(values, dtype=np.int32)
     for k in range(n):
@@ -171,10 +171,15 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
     x, chosen, values = (wrap(as_node(v, name)) for v in (arr, mask, vals))
     if chosen.size != x.size:
         raise ValueError(
-            f"{name}: arr and mask must have as many elements; got shapes {x.shape}, {chosen.shape}"
+            f"{name}: arr and mask must have as many elements; "
+            f"got shapes {x.shape}, {chosen.shape}; "
+            "reshape the mask"
         )
     if not values.size:
-        raise ValueError(f"{name}: there are no values to place; got vals of shape {values.shape}")
+        raise ValueError(
+            f"{name}: there are no values to place; got vals of shape {values.shape}; "
+            "pass one value at least"
+        )
     flat = chosen.reshape(-1) != 0
     numbers = cumsum(flat) - 1
     wanted = values.reshape(-1)[numbers % values.size].astype(x.dtype)

@@ -62,7 +62,10 @@ def array(
     if type(object) is np.ndarray and dtype is None and order == "K" and ndmin == 0:
         return made(numpy_node(object, "jnp.array", copy), device)
     if order not in (None, "K", "C", "A"):
-        raise NotImplementedError(f"array: order must be 'K' or 'C'; got {order!r}")
+        raise NotImplementedError(
+            f"array: order must be 'K' or 'C'; got {order!r}; "
+            "leave it out, since layouts are not the user's here"
+        )
     x = node_of(object, dtype, copy, "jnp.array")
     if x.aval.ndim < ndmin:
         shape = (1,) * (ndmin - x.aval.ndim) + x.aval.shape
@@ -100,7 +103,10 @@ def asarray(
     if type(a) is np.ndarray and dtype is None and not copy and order is None and device is None:
         return wrap(numpy_node(a, "jnp.asarray", copy))
     if order not in (None, "K", "C", "A"):
-        raise NotImplementedError(f"asarray: order must be 'K' or 'C'; got {order!r}")
+        raise NotImplementedError(
+            f"asarray: order must be 'K' or 'C'; got {order!r}; "
+            "leave it out, since layouts are not the user's here"
+        )
     return made(node_of(a, dtype, copy, "jnp.asarray"), device)
 
 
@@ -289,7 +295,7 @@ def iota(dtype: Any, size: Any) -> Array:
     n = as_shape(size, "lax.iota")
     kind = dtypes.requested_dtype(dtype, "lax.iota")
     if kind.kind == "b":
-        raise TypeError("lax.iota does not accept dtype bool; pass an integer or floating dtype")
+        raise TypeError("lax.iota: numbers are counted; got dtype bool; pass a dtype of numbers")
     return wrap(o.iota(dtype=kind, shape=n, dimension=0))
 
 
@@ -315,9 +321,15 @@ def arange(
     given = [v for v in (start, stop, step) if v is not None]
     for v in given:
         if isinstance(v, str | list | tuple):
-            raise TypeError(f"{name}: start, stop and step are numbers; got {v!r}")
+            raise TypeError(
+                f"{name}: start, stop and step are numbers; got {v!r}; "
+                "convert it with int() or float()"
+            )
         if np.ndim(v) != 0:  # works on Arrays by their ndim
-            raise TypeError(f"{name}: start, stop and step are numbers; got shape {np.shape(v)}")
+            raise TypeError(
+                f"{name}: start, stop and step are numbers; got shape {np.shape(v)}; "
+                "take one element, or use jnp.linspace"
+            )
         if np.iscomplexobj(v):
             raise ValueError(
                 f"{name}: start, stop and step are real numbers; got {v!r}; take its real part"
@@ -334,12 +346,12 @@ def arange(
         None if v is None else _number(as_static(v, name, "shape")) for v in (start, stop, step)
     )
     if by == 0:
-        raise ZeroDivisionError(f"{name}: step must not be zero")
+        raise ZeroDivisionError(f"{name}: the step must not be zero; got 0; pass another")
     if last is None:
         first, last = 0, first
     if by is None and not first:
         if kind.kind == "b":
-            raise TypeError("iota does not accept dtype bool; pass an integer or floating dtype")
+            raise TypeError("arange: numbers are counted; got dtype bool; pass a dtype of numbers")
         return made(o.iota(dtype=kind, shape=(max(0, math.ceil(last)),), dimension=0), device)
     if kind.kind in "iu" and all(isinstance(v, int) for v in (first, last, by or 1)):
         size = max(0, -((first - last) // (by or 1)))

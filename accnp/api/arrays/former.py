@@ -29,7 +29,9 @@ def device_put_replicated(x: Any, devices: Sequence[Any]) -> Any:
     """
     count = len(devices)
     if not count:
-        raise ValueError("device_put_replicated: devices must name one at least; got none")
+        raise ValueError(
+            "device_put_replicated: devices must name one at least; got none; pass jax.devices()"
+        )
 
     def copies(leaf: Any) -> Array:
         leaf = asarray(leaf)
@@ -49,7 +51,7 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
     if len(shards) != len(devices):
         raise ValueError(
             f"device_put_sharded: as many shards as devices are needed; got {len(shards)} and "
-            f"{len(devices)}"
+            f"{len(devices)}; pass one shard for each device"
         )
     return tree_map(lambda *leaves: stack([asarray(v) for v in leaves]), *shards)
 

@@ -121,7 +121,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     places = _places(obj, n, name) if known else obj._node.aval
     if places.dtype.kind not in "iu" or places.ndim > 1:
         raise ValueError(
-            f"{name}: obj must be a slice or integers of at most one axis; got {obj!r}"
+            f"{name}: obj must be a slice or integers of at most one axis; got {obj!r}; "
+            "pass places along one axis"
         )
     count = max(1, places.size) if places.ndim == 0 else places.size
     if places.ndim == 0 and v.aval.ndim:  # a scalar place takes the values' own axis 0 as that axis

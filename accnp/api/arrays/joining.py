@@ -47,7 +47,7 @@ def _several(arrays: Any, function: str, dtype: Any = None) -> list[Node]:
             "put the arrays into a list"
         )
     if not len(arrays):
-        raise ValueError(f"{function}: Need at least one array to concatenate.")
+        raise ValueError(f"{function}: nothing to join; got no arrays; pass one at least")
     if dtype is None:
         return promote(function, *arrays)
     kind = dtypes.requested_dtype(dtype, function)
@@ -78,12 +78,12 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
         nodes, axis = [reshape_plain(x, (x.aval.size,)) for x in nodes], 0
     rank = nodes[0].aval.ndim
     if rank == 0:
-        raise ValueError("Zero-dimensional arrays cannot be concatenated.")
+        raise ValueError(
+            "concatenate: arrays without axes do not join; got a scalar; use jnp.stack"
+        )
     if any(x.aval.ndim != rank for x in nodes):
         shapes = ", ".join(str(x.aval.shape) for x in nodes)
-        raise TypeError(
-            f"Cannot concatenate arrays with different numbers of dimensions: got {shapes}."
-        )
+        raise TypeError(f"concatenate: arrays need equally many axes; got {shapes}; add axes")
     return wrap(_join(nodes, as_axis(axis, rank, name)))
 
 
@@ -122,7 +122,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Ar
     shape = nodes[0].aval.shape
     if any(x.aval.shape != shape for x in nodes):
         shapes = ", ".join(str(x.aval.shape) for x in nodes)
-        raise ValueError(f"{name}: All input arrays must have the same shape; got {shapes}.")
+        raise ValueError(f"{name}: arrays need one shape; got {shapes}; broadcast them first")
     at = as_axis(axis, len(shape) + 1, name)
     return wrap(_join([expand_node(x, (at,)) for x in nodes], at))
 
@@ -143,7 +143,10 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
     """
     node = as_node(x, "jnp.unstack")
     if node.aval.ndim == 0:
-        raise ValueError("jnp.unstack: an array of at least one axis is needed; got a scalar")
+        raise ValueError(
+            "jnp.unstack: an array of at least one axis is needed; got a scalar; "
+            "reshape it to have one"
+        )
     d = as_axis(axis, node.aval.ndim, "jnp.unstack")
     parts = [cut(node, d, i, i + 1) for i in range(node.aval.shape[d])]
     return tuple([wrap(o.squeeze(p, dimensions=(d,))) for p in parts])
@@ -281,17 +284,19 @@ def _split(ary: Any, at: Any, axis: int, function: str, even: bool) -> list[Arra
         bounds = [0, *points, n]
         if any(a > b for a, b in itertools.pairwise(bounds)):
             raise ValueError(
-                f"{function}: places must rise from 0 to {n}, the size of axis {d}; got {points}"
+                f"{function}: places must rise from 0 to {n}, the size of axis {d}; got {points}; "
+                "sort them, and keep them within the axis"
             )
     else:
         parts = as_int(at, function, "the number of sections")
         if parts <= 0:
             kind = ValueError if parts else ZeroDivisionError
-            raise kind(f"{function}: the number of sections must be positive; got {parts}")
+            raise kind(f"{function}: the number of parts must be 1 or more; got {parts}; pass such")
         each, rest = divmod(n, parts)
         if rest and even:
             raise ValueError(
-                f"{function}: array split does not result in an equal division: rest is {rest}"
+                f"{function}: the axis does not divide into equal parts; got a rest "
+                f"of {rest}; use jnp.array_split, or indices"
             )
         sizes = [each + 1] * rest + [each] * (parts - rest)
         bounds = [0, *np.cumsum(sizes).tolist()]
@@ -434,11 +439,14 @@ def repeat(
         return _repeat_to(x, repeats, d, as_size(total_repeat_length, name, "total_repeat_length"))
     counts = np.asarray(as_static(repeats, name, "shape"))
     if counts.ndim > 1 or counts.dtype.kind not in "iub":
-        raise TypeError(f"{name}: repeats must be integers of at most one axis; got {repeats!r}")
+        raise TypeError(
+            f"{name}: repeats must be integers of at most one axis; got {repeats!r}; "
+            "pass one integer, or one for each element"
+        )
     if counts.size == 1:
         times = int(counts.reshape(()))
         if times < 0:
-            raise TypeError(f"{name}: repeats cannot be negative; got {times}")
+            raise TypeError(f"{name}: repeats cannot be negative; got {times}; pass 0 or more")
         shape = x.aval.shape
         wide = (*shape[: d + 1], times, *shape[d + 1 :])
         dims = (*range(d + 1), *range(d + 2, len(wide)))
@@ -447,7 +455,7 @@ def repeat(
     if counts.size != n:
         raise ValueError(
             f"{name}: repeats needs 1 or {n} values for axis {d} of shape {x.aval.shape}; "
-            f"got {counts.size}"
+            f"got {counts.size}; pass one, or as many as the axis is long"
         )
     index = np.repeat(np.arange(n), np.maximum(counts, 0))
     return wrap(gather_axis(x, node_of(index, np.int32), d))

@@ -58,7 +58,9 @@ def reshape_node(x: Node, shape: Any, order: str, function: str) -> Node:
     if order == "A":
         raise NotImplementedError(f"{function}: order 'A' is not offered; pass 'C' or 'F'")
     if order != "C":
-        raise ValueError(f"{function}: order must be 'C' or 'F'; got {order!r}")
+        raise ValueError(
+            f"{function}: order must be 'C' or 'F'; got {order!r}; pass one of the two"
+        )
     return reshape_plain(x, new)
 
 
@@ -67,22 +69,29 @@ def fill_size(new: tuple[int, ...], old: tuple[int, ...], function: str) -> tupl
     size = prod(old)
     unknown = [i for i, n in enumerate(new) if n == -1]
     if len(unknown) > 1:
-        raise IncompatibleShapesError(f"{function}: only one size can be -1; got {new}")
+        raise IncompatibleShapesError(
+            f"{function}: only one size can be -1; got {new}; write the others out"
+        )
     if any(n < -1 for n in new):
-        raise TypeError(f"{function}: sizes cannot be negative; got {new}")
+        raise TypeError(
+            f"{function}: sizes cannot be negative; got {new}; "
+            "pass 0 or more, and -1 for one size to be found"
+        )
     if unknown:
         known = prod(n for n in new if n != -1)
         if known == 0 or size % known:
             raise TypeError(
-                f"{function}: cannot reshape array of shape {old} (size {size}) into shape {new}, "
-                f"because the given sizes ({known}) do not divide {size}"
+                f"{function}: the array does not fit into that shape; got {old}, "
+                f"{size} elements, for {new}, and {known} does not divide {size}; "
+                "change the sizes"
             )
         i = unknown[0]
         new = (*new[:i], size // known, *new[i + 1 :])
     elif prod(new) != size:
         raise TypeError(
-            f"{function}: cannot reshape array of shape {old} (size {size}) "
-            f"into shape {new} (size {prod(new)})"
+            f"{function}: the array does not fit into that shape; got {old}, {size} "
+            f"elements, for {new}, {prod(new)} elements; pass sizes of that product, "
+            "or -1 for one"
         )
     return new
 
@@ -140,7 +149,8 @@ def transpose(a: Any, axes: Any = None) -> Array:
     order = tuple([as_axis(d, rank, "jnp.transpose") for d in as_static(given, "jnp.transpose")])
     if sorted(order) != [*range(rank)]:
         raise TypeError(
-            f"jnp.transpose: axes must name each of the {rank} axes once; got {tuple(given)}"
+            f"jnp.transpose: axes must name each of the {rank} axes once; got {tuple(given)}; "
+            "pass a permutation of the axes, or leave it out to reverse them"
         )
     return wrap(transpose_node(x, order))
 
@@ -175,7 +185,8 @@ def matrix_transpose(x: Any, /) -> Array:
     node = as_node(x, "jnp.matrix_transpose")
     if node.aval.ndim < 2:
         raise ValueError(
-            f"jnp.matrix_transpose: needs at least two axes; got shape {node.aval.shape}"
+            f"jnp.matrix_transpose: needs at least two axes; got shape {node.aval.shape}; "
+            "add axes with x[None]"
         )
     return swapaxes(x, -1, -2)
 
@@ -222,7 +233,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Array:
     if len(src) != len(dst):
         raise ValueError(
             f"jnp.moveaxis: source and destination need equally many axes; "
-            f"got {source}, {destination}"
+            f"got {source}, {destination}; pair each axis with its new place"
         )
     order = [d for d in range(rank) if d not in src]
     for to, d in sorted(zip(dst, src, strict=True)):
@@ -302,8 +313,8 @@ def squeeze(a: Any, axis: Any = None) -> Array:
         at = as_axes(axis, x.aval.ndim, "jnp.squeeze")
         if any(x.aval.shape[d] != 1 for d in at):
             raise ValueError(
-                "cannot select an axis to squeeze out which has size not equal to one, "
-                f"got shape={x.aval.shape} and dimensions={at}"
+                "squeeze: only axes of length 1 can be dropped; got shape "
+                f"{x.aval.shape} and axes {at}; index the others, as x[0]"
             )
     return wrap(o.squeeze(x, dimensions=tuple(sorted(at))) if at else x)
 

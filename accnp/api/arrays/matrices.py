@@ -17,7 +17,7 @@ from accnp.api.arrays.creation import arange, asarray, diagonal_mask
 from accnp.api.arrays.placement import made
 from accnp.api.compiled.named import shown
 from accnp.array import Array, wrap
-from accnp.errors import api_boundary, warn
+from accnp.errors import api_boundary, not_one_of, warn
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
@@ -55,7 +55,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
 def _triangle(x: Any, k: int, upper: bool, name: str) -> Array:
     m = as_node(x, name)
     if m.aval.ndim < 2:
-        raise ValueError(f"{name}: the argument must be at least 2-dimensional; got {m.aval.ndim}")
+        raise ValueError(f"{name}: two axes are needed; got {m.aval.ndim}; add axes with x[None]")
     mask = diagonal_mask(m.aval.shape[-2:], as_int(k, name, "k") - upper, "ge")
     mask = broadcast_to(mask, m.aval.shape)
     zero = full_node(m.aval.shape, 0, m.aval.dtype, m.aval.weak_type)
@@ -118,10 +118,12 @@ def diagonal_node(x: Node, offset: int, axis1: int, axis2: int, name: str) -> No
     """The diagonal as a chain of views: flatten the two axes and step by one more than a row."""
     k, rank = as_int(offset, name, "offset"), x.aval.ndim
     if rank < 2:
-        raise ValueError(f"{name} requires an array of at least two dimensions; got {rank}")
+        raise ValueError(f"{name}: two axes are needed; got {rank}; add axes with x[None]")
     i, j = as_axis(axis1, rank, name), as_axis(axis2, rank, name)
     if i == j:
-        raise ValueError(f"{name}: axis1 and axis2 cannot be the same; got {axis1} and {axis2}")
+        raise ValueError(
+            f"{name}: axis1 and axis2 must differ; got {axis1}, {axis2}; name two axes"
+        )
     rest = [d for d in range(rank) if d not in (i, j)]
     x = o.transpose(x, permutation=(*rest, i, j)) if (i, j) != (rank - 2, rank - 1) else x
     *outer, n, m = x.aval.shape
@@ -159,7 +161,10 @@ def diag(v: Any, k: int = 0) -> Array:
     if x.aval.ndim == 2:
         return diagonal(v, k)
     if x.aval.ndim != 1:
-        raise ValueError(f"jnp.diag: the input must be 1-d or 2-d; got {x.aval.ndim} dimensions")
+        raise ValueError(
+            f"jnp.diag: the input must be 1-d or 2-d; got {x.aval.ndim} dimensions; "
+            "use jnp.diagonal for arrays of more axes"
+        )
     n = x.aval.shape[0] + abs(k)
     zero = full_node((), 0, x.aval.dtype)
     if k:
@@ -211,7 +216,7 @@ def meshgrid(
     if not copy:
         raise ValueError(f"{name}: only copy=True is supported; leave it out")
     if indexing not in ("xy", "ij"):
-        raise ValueError(f"{name}: indexing must be 'xy' or 'ij'; got {indexing!r}")
+        raise not_one_of(name, "indexing", indexing, ("xy", "ij"))
     nodes = [as_node(x, name) for x in xi]
     for x in nodes:
         if x.aval.ndim != 1:
@@ -288,7 +293,7 @@ def ix_(*args: Any) -> tuple[Array, ...]:
     for d, arg in enumerate(args):
         x = asarray(arg)
         if x.ndim != 1:
-            raise ValueError(f"jnp.ix_: cross index must be 1 dimensional; got shape {x.shape}")
+            raise ValueError(f"jnp.ix_: each index has one axis; got shape {x.shape}; ravel it")
         if x.dtype == bool:
             raise NotImplementedError(
                 "jnp.ix_: boolean arrays are not supported; pass their nonzero"
@@ -338,7 +343,10 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 def _matrix_shape(arr: Any, k: int, function: str) -> tuple[int, int, int]:
     shape = as_node(arr, function).aval.shape
     if len(shape) != 2:
-        raise ValueError(f"{function}: arr must have two axes; got shape {shape}")
+        raise ValueError(
+            f"{function}: arr must have two axes; got shape {shape}; "
+            "use its last two axes one by one, or tril_indices with sizes"
+        )
     return shape[0], k, shape[1]
 
 
@@ -384,7 +392,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """
     n, ndim = as_int(n, "jnp.diag_indices", "n"), as_int(ndim, "jnp.diag_indices", "ndim")
     if n < 0 or ndim < 0:
-        raise ValueError(f"jnp.diag_indices: n and ndim cannot be negative; got {n} and {ndim}")
+        raise ValueError(f"jnp.diag_indices: sizes are 0 or more; got {n} and {ndim}; pass such")
     return (arange(n),) * ndim
 
 
@@ -400,7 +408,10 @@ def diag_indices_from(arr: Any) -> tuple[Array, ...]:
     """
     shape = as_node(arr, "jnp.diag_indices_from").aval.shape
     if len(shape) < 2 or len(set(shape)) != 1:
-        raise ValueError(f"jnp.diag_indices_from: axes must be equally long; got {shape}")
+        raise ValueError(
+            f"jnp.diag_indices_from: axes must be equally long; got {shape}; "
+            "use jnp.diag_indices with one length"
+        )
     return diag_indices(shape[0], len(shape))
 
 
@@ -422,10 +433,12 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
     """
     v = as_node(x, "jnp.vander")
     if v.aval.ndim != 1:
-        raise ValueError(f"jnp.vander: x must be 1-dimensional; got shape {v.aval.shape}")
+        raise ValueError(f"jnp.vander: x must be 1-dimensional; got shape {v.aval.shape}; ravel it")
     n = v.aval.shape[0] if N is None else as_int(N, "jnp.vander", "N", "shape")
     if n < 0:
-        raise ValueError(f"jnp.vander: N cannot be negative; got {n}")
+        raise ValueError(
+            f"jnp.vander: N cannot be negative; got {n}; pass 0 or more, or None for a square"
+        )
     order = range(n) if increasing else range(n - 1, -1, -1)
     cols = [
         o.reshape(o.integer_pow(v, y=p), new_sizes=(v.aval.size, 1), dimensions=None) for p in order
@@ -453,7 +466,10 @@ def copy(a: Any, order: str | None = None) -> Array:
     Array([1., 1.], dtype=float32)
     """
     if order not in (None, "K", "C"):
-        raise NotImplementedError(f"jnp.copy: order must be 'K' or 'C'; got {order!r}")
+        raise NotImplementedError(
+            f"jnp.copy: order must be 'K' or 'C'; got {order!r}; "
+            "leave it out, since layouts are not the user's here"
+        )
     return wrap(o.copy(as_node(a, "jnp.copy")))
 
 

@@ -88,7 +88,10 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: str | None = None) -> Ar
     """
     x = asarray(a, dtype, order)
     if x.dtype.kind in "fc" and not np.isfinite(np.asarray(x)).all():
-        raise ValueError("asarray_chkfinite: all values must be finite; got inf or nan (a)")
+        raise ValueError(
+            "asarray_chkfinite: all values must be finite; got inf or nan (a); "
+            "mend them first, with jnp.nan_to_num for instance"
+        )
     return x
 
 

@@ -15,7 +15,7 @@ from accnp.api.compiled.named import shown
 from accnp.api.folds import reductions as red
 from accnp.api.indexes.indexing import gather_axis
 from accnp.array import Array, wrap
-from accnp.errors import api_boundary
+from accnp.errors import api_boundary, not_one_of
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
@@ -40,7 +40,7 @@ def _pairs(value: Any, rank: int, what: str) -> list[tuple[Any, Any]]:
     except ValueError:
         raise ValueError(
             f"jnp.pad: {what} must be a number, a pair, or one pair for each of {rank} axes; "
-            f"got {value!r}"
+            f"got {value!r}; pass one of the three"
         ) from None
     return [(a.item(), b.item()) for a, b in whole]
 
@@ -54,9 +54,14 @@ def _widths(value: Any, rank: int) -> list[tuple[int, int]]:
         out = _pairs(value, rank, "pad_width")
     for a, b in out:
         if not all(isinstance(v, int) for v in (a, b)):
-            raise TypeError(f"jnp.pad: pad_width must be integers; got {value!r}")
+            raise TypeError(
+                f"jnp.pad: pad_width must be integers; got {value!r}; convert them with int()"
+            )
         if a < 0 or b < 0:
-            raise ValueError(f"jnp.pad: index can't contain negative values; got {value!r}")
+            raise ValueError(
+                f"jnp.pad: index can't contain negative values; got {value!r}; "
+                "cut the array with a slice instead"
+            )
     return out
 
 
@@ -91,7 +96,9 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
         )
     unknown = set(kwargs) - {_OPTIONS[mode]}
     if unknown:
-        raise ValueError(f"jnp.pad: unsupported keyword arguments for mode {mode!r}: {unknown}")
+        raise ValueError(
+            f"jnp.pad: arguments that mode {mode!r} does not take; got {unknown}; leave them out"
+        )
     widths = _widths(pad_width, x.aval.ndim)
     if not any(any(w) for w in widths):
         return wrap(x)
@@ -149,7 +156,7 @@ def _edge(x: Node, d: int, before: int, after: int, option: Any, mode: str) -> N
 
 def _mirrored(x: Node, d: int, before: int, after: int, option: Any, mode: str) -> Node:
     if option not in (None, "even", "odd"):
-        raise ValueError(f"jnp.pad: reflect_type must be 'even' or 'odd'; got {option!r}")
+        raise not_one_of("jnp.pad", "reflect_type", option, (None, "even", "odd"))
     n, skip = x.aval.shape[d], int(mode == "reflect")
     if n - skip == 0:  # one element has nothing to mirror
         return _edge(x, d, before, after, None, mode)

@@ -157,7 +157,10 @@ def _addressable(self: Array, index: int) -> Array:
     """
     parts = self.addressable_shards
     if not 0 <= index < len(parts):
-        raise IndexError(f"addressable_data: there are {len(parts)} devices; got index {index}")
+        raise IndexError(
+            f"addressable_data: there are {len(parts)} devices; got index {index}; "
+            "pass one below that"
+        )
     return parts[index].data
 
 

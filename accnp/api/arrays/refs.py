@@ -250,7 +250,10 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
         (2,)
     """
     if not hasattr(ty, "shape") or not hasattr(ty, "dtype"):
-        raise TypeError(f"empty_ref: a type with shape and dtype is needed; got {ty!r}")
+        raise TypeError(
+            f"empty_ref: a type with shape and dtype is needed; got {ty!r}; "
+            "pass jax.ShapeDtypeStruct(shape, dtype), or an array"
+        )
     return Ref(None, zeros(ty.shape, ty.dtype))
 
 

@@ -89,7 +89,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     rank = np.ndim(m)
     i, j = (as_axis(a, rank, "jnp.rot90") for a in axes)
     if i == j:
-        raise ValueError(f"jnp.rot90: axes must be different; got {axes}")
+        raise ValueError(f"jnp.rot90: axes must be different; got {axes}; name two axes")
     k = as_int(k, "jnp.rot90", "k") % 4
     if k == 0:
         return wrap(as_node(m, "jnp.rot90"))
@@ -127,7 +127,10 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
         if len(at) == 1:
             at = at * len(shifts)
         else:
-            raise ValueError(f"{name}: shift and axis do not fit; got {shift} and {axis}")
+            raise ValueError(
+                f"{name}: shift and axis do not fit; got {shift} and {axis}; "
+                "pass one shift for each axis"
+            )
     for by, d in zip(shifts, at, strict=True):
         x = _roll_one(x, by, d)
     return wrap(x)

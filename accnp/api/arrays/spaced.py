@@ -55,7 +55,9 @@ def linspace(
     name = "jnp.linspace"
     num = as_int(num, name, "num", "shape")
     if num < 0:
-        raise ValueError(f"{name}: Number of samples, {num}, must be non-negative.")
+        raise ValueError(
+            f"{name}: the number of samples cannot be negative; got {num}; pass 0 or more"
+        )
     a, b = promote(name, start, stop)
     kind = a.aval.dtype
     if kind.kind in "biu":

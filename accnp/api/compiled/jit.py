@@ -490,7 +490,7 @@ def jit(
 
     def made(f: Callable[..., Any]) -> JitFunction:
         if not callable(f):
-            raise TypeError(f"Expected a callable value, got {f!r}; jit takes a function")
+            raise TypeError(f"jit: a function is needed; got {f!r}; pass a callable")
         if in_shardings is not None or out_shardings is not None:
             placing = importlib.import_module("accnp.api.sharding.placing")
             f = placing.placed(f, in_shardings, out_shardings, options.static_numbers)

@@ -70,12 +70,16 @@ def _tuple(value: Any, kind: type, name: str) -> tuple:
     if isinstance(value, kind):
         return (value,)
     if not isinstance(value, Iterable) or isinstance(value, str):
-        raise TypeError(f"jit: {name} must be {kind.__name__} or a sequence of them; got {value!r}")
+        raise TypeError(
+            f"jit: {name} must be {kind.__name__} or a sequence of them; got {value!r}; "
+            "pass one, or a tuple of them"
+        )
     out = tuple(int(v) if kind is int and hasattr(v, "__index__") else v for v in value)
     for v in out:
         if not isinstance(v, kind):
             raise TypeError(
-                f"jit: {name} must be {kind.__name__} or a sequence of them; got {value!r}"
+                f"jit: {name} must be {kind.__name__} or a sequence of them; got {value!r}; "
+                "pass one, or a tuple of them"
             )
     return out
 

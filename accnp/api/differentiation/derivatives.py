@@ -77,7 +77,7 @@ def _value_and_grad(
     allow_int: bool,
 ) -> Callable[..., Any]:
     if not callable(fun):
-        raise TypeError(f"Expected a callable value, got {fun}")
+        raise TypeError(f"{function}: a function is needed; got {fun!r}; pass a callable")
     check = check_inputs(function, holomorphic, allow_int)
 
     @functools.wraps(fun)

@@ -10,6 +10,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import wrap
+from accnp.api.arguments.values import needs_function
 from accnp.api.differentiation.linearised import (
     Linearised,
     as_argnums,
@@ -129,6 +130,7 @@ def _jacobian(
     holomorphic: bool,
     allow_int: bool,
 ) -> Callable[..., Any]:
+    needs_function(function, fun)
     forward = function == "jacfwd"
     check = (
         _check_forward(holomorphic) if forward else check_inputs(function, holomorphic, allow_int)

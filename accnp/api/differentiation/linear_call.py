@@ -71,7 +71,7 @@ class _LinearCall(Composed):
             if ct.shape != x.aval.shape:
                 raise TypeError(
                     "linear_call: fun_transpose must return cotangents of the linear arguments; "
-                    f"got shape {ct.shape} for {x.aval}"
+                    f"got shape {ct.shape} for {x.aval}; sum over what was broadcast"
                 )
         pairs = zip(back, xs[n:], strict=True)
         found = [ct._node if isinstance(x, Linear) else None for ct, x in pairs]
@@ -138,7 +138,7 @@ def linear_call(
         if tree != lin_tree:
             raise TypeError(
                 "linear_call: fun_transpose must return a tree like linear_args; got "
-                f"{tree} for {lin_tree}"
+                f"{tree} for {lin_tree}; return one cotangent for each leaf of them"
             )
         return [wrap(as_node(x, "linear_call")) for x in out]
 

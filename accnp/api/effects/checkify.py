@@ -201,7 +201,7 @@ def _is_scalar_predicate(pred: Any) -> bool:
 
 def _check(name: str, pred: Any, msg: str, debug: bool, args: tuple, kwargs: dict) -> None:
     if not _is_scalar_predicate(pred):
-        raise TypeError(f"{name} takes a scalar pred as argument, got {pred}")
+        raise TypeError(f"{name}: pred must be a scalar; got {pred!r}; fold it first")
     leaves, tree = flatten_arrays((args, kwargs))
     for i, x in enumerate(leaves):
         if not isinstance(x, Array | np.ndarray):

@@ -82,7 +82,8 @@ def register_ffi_target(
         )
     if platform.lower() not in ("cpu", "host"):
         raise NotImplementedError(
-            f"ffi.register_ffi_target: there is no platform but 'cpu'; got {platform!r}"
+            f"ffi.register_ffi_target: there is no platform but 'cpu'; got {platform!r}; "
+            "leave platform out"
         )
     if type(fn).__name__ != "PyCapsule":
         raise TypeError(

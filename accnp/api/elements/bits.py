@@ -13,7 +13,7 @@ from accnp.api.arrays.joining import concatenate
 from accnp.api.arrays.manipulation import moveaxis
 from accnp.api.arrays.padding import pad
 from accnp.array import Array
-from accnp.errors import api_boundary
+from accnp.errors import api_boundary, not_one_of
 from accnp.primitives.kinds import dtype_kind
 
 __all__ = ["packbits", "unpackbits"]
@@ -22,7 +22,7 @@ __all__ = ["packbits", "unpackbits"]
 def _places(bitorder: str, function: str) -> Array:
     """By how many bits each of eight neighbours is moved."""
     if bitorder not in ("little", "big"):
-        raise ValueError(f"{function}: bitorder must be 'little' or 'big'; got {bitorder!r}")
+        raise not_one_of(function, "bitorder", bitorder, ("little", "big"))
     return array(np.arange(8, dtype=np.uint8)[:: 1 if bitorder == "little" else -1])
 
 
@@ -55,7 +55,10 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
     """
     x = wrap(as_node(a, "jnp.packbits"))
     if dtype_kind(x.dtype) not in "biu":
-        raise TypeError(f"jnp.packbits: takes integers or booleans; got {x.dtype.name}")
+        raise TypeError(
+            f"jnp.packbits: takes integers or booleans; got {x.dtype.name}; "
+            "compare first, or convert with astype"
+        )
     places = _places(bitorder, "jnp.packbits")
     x, d = _last(x != 0, axis, "jnp.packbits")
     missing = -x.shape[-1] % 8

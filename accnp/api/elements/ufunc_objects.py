@@ -83,7 +83,9 @@ class ufunc(metaclass=_Kind):
         reduceat: Any = None,
     ) -> None:
         if not callable(func):
-            raise TypeError(f"frompyfunc: func must be a function; got {func!r}")
+            raise TypeError(
+                f"frompyfunc: func must be a function; got {func!r}; pass what can be called"
+            )
         self.__name__ = name or func.__name__
         self.__wrapped__ = func
         self.nin, self.nout, self.nargs = nin, nout, nin if nargs is None else nargs
@@ -111,7 +113,10 @@ class ufunc(metaclass=_Kind):
         if where is not None:
             raise NotImplementedError(f"{self.__name__}: where= is not supported; use jnp.where")
         if len(args) != self.nin:
-            raise TypeError(f"{self.__name__}: takes {self.nin} arguments; got {len(args)}")
+            raise TypeError(
+                f"{self.__name__}: takes {self.nin} arguments; got {len(args)}; "
+                "pass one array for each operand"
+            )
         return self._call(*args)
 
     def _two_to_one(self, method: str) -> str:
@@ -119,7 +124,7 @@ class ufunc(metaclass=_Kind):
         if (self.nin, self.nout) != (2, 1):
             raise ValueError(
                 f"{name}: needs a function of two arguments and one result; got "
-                f"{self.nin} and {self.nout}"
+                f"{self.nin} and {self.nout}; use a binary ufunc, as jnp.add"
             )
         return name
 
@@ -153,7 +158,9 @@ class ufunc(metaclass=_Kind):
             return self._reduce(x, axis=axis, keepdims=keepdims, **more)
         x = x if dtype is None else x.astype(dtype)
         if isinstance(axis, tuple):
-            raise NotImplementedError(f"{name}: one axis or None; got axis={axis}")
+            raise NotImplementedError(
+                f"{name}: one axis or None; got axis={axis}; fold one axis after the other"
+            )
         shape = x.shape
         lines = x.reshape(-1) if axis is None else moveaxis(x, as_axis(axis, x.ndim, name), 0)
         mask = None
@@ -185,7 +192,7 @@ class ufunc(metaclass=_Kind):
         name = self._two_to_one("accumulate")
         no_out(out, name)
         if axis is None or isinstance(axis, bool):
-            raise ValueError(f"{name}: axis must be an integer; got {axis!r}")
+            raise ValueError(f"{name}: axis must be an integer; got {axis!r}; pass one integer")
         x = wrap(as_node(a, name))
         if self._accumulate is not None:
             return self._accumulate(x, axis=axis, **({} if dtype is None else {"dtype": dtype}))
@@ -245,7 +252,8 @@ class ufunc(metaclass=_Kind):
         x, starts = wrap(as_node(a, name)), wrap(as_node(indices, name))
         if starts.ndim != 1 or starts.dtype.kind not in "iu":
             raise ValueError(
-                f"{name}: indices must be a rank-1 array of integers; got {starts.aval}"
+                f"{name}: indices must be a rank-1 array of integers; got {starts.aval}; "
+                "ravel and convert them"
             )
         x = x if dtype is None else x.astype(dtype)
         lines = moveaxis(x, as_axis(axis, x.ndim, name), 0)

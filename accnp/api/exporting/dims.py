@@ -272,7 +272,8 @@ class SymbolicScope:
                 left, right = (_parsed(t, self, text) for t in text.split(sign, 1))
                 return (right - left if sign == "<=" else left - right), sign.replace("<", ">")
         raise ValueError(
-            f"SymbolicScope: a constraint is two sizes with >=, <= or == between; got {text!r}"
+            f"SymbolicScope: a constraint is two sizes with >=, <= or == between; got {text!r}; "
+            "write it so, as 'a >= 2'"
         )
 
     def bounds(self, atom: Atom) -> tuple[float, float]:
@@ -392,7 +393,10 @@ def symbolic_shape(
     if scope is None:
         scope = SymbolicScope(constraints)
     elif constraints:
-        raise ValueError("symbolic_shape: pass constraints to the scope; got both")
+        raise ValueError(
+            "symbolic_shape: pass constraints to the scope; got both; "
+            "make a SymbolicScope of them all"
+        )
     spec = "..." if shape_spec is None else str(shape_spec).strip()
     if spec.startswith("(") and spec.endswith(")"):
         spec = spec[1:-1]
@@ -400,7 +404,8 @@ def symbolic_shape(
     if "..." in entries:
         if like is None or entries.index("...") != len(entries) - 1:
             raise ValueError(
-                f"symbolic_shape: '...' comes last and needs `like`; got {spec!r}, like={like}"
+                f"symbolic_shape: '...' comes last and needs `like`; got {spec!r}, like={like}; "
+                "put it at the end, and pass like="
             )
         entries = [*entries[:-1], *["_"] * (len(like) - len(entries) + 1)]
     if like is not None and len(entries) != len(like):
@@ -411,7 +416,10 @@ def symbolic_shape(
             out.append(_parsed(text, scope, spec))
             continue
         if like is None or like[i] is None:
-            raise ValueError(f"symbolic_shape: '_' needs a size in `like`; got {spec!r}, {like}")
+            raise ValueError(
+                f"symbolic_shape: '_' needs a size in `like`; got {spec!r}, {like}; "
+                "pass like= with as many sizes, or name it"
+            )
         out.append(like[i])
     return tuple(out)
 

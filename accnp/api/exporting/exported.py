@@ -123,7 +123,7 @@ class Exported:
         if tree != self.in_tree:
             raise ValueError(
                 f"Exported.call: {self.fun_name} was exported for arguments of the structure "
-                f"{self.in_tree}; got {tree}"
+                f"{self.in_tree}; got {tree}; pass arguments of that structure"
             )
         if default_backend() not in self.platforms and not any(
             c._impl == "platform" for c in self.disabled_safety_checks
@@ -176,7 +176,7 @@ class Exported:
         if broken is not None or any(v < 1 for v in sizes.values()):
             raise ValueError(
                 f"Exported.call: the sizes do not keep the constraint {broken or 'of at least 1'}; "
-                f"got {sizes}"
+                f"got {sizes}; pass arrays of other sizes, or export without it"
             )
         return sizes
 

@@ -181,7 +181,10 @@ def _value(v: Any, arrays: Sequence[np.ndarray], number: Number) -> Any:
         return {_value(k, arrays, number): _value(x, arrays, number) for k, x in data}
     if kind == "program":
         return decoded(data, arrays, number)
-    raise ValueError(f"export.deserialize: there is something unknown in the program; got {kind!r}")
+    raise ValueError(
+        f"export.deserialize: there is something unknown in the program; got {kind!r}; "
+        "export the program again with this version"
+    )
 
 
 def _literal(value: Any, dtype: np.dtype, weak: bool) -> Node:

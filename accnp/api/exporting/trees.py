@@ -60,7 +60,8 @@ def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -
     """
     if not issubclass(nodetype, tuple) or not hasattr(nodetype, "_fields"):
         raise ValueError(
-            f"register_namedtuple_serialization: needs a named tuple; got {nodetype!r}"
+            f"register_namedtuple_serialization: needs a named tuple; got {nodetype!r}; "
+            "use register_pytree_node_serialization for other classes"
         )
     make = lambda _, children: nodetype(*children)  # noqa: E731
     kind = _Kind(serialized_name, lambda _: b"", lambda _: None, make)

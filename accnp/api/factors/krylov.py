@@ -24,7 +24,7 @@ from accnp.api.flow.loops import fori_loop, while_loop
 from accnp.api.flow.solving import custom_linear_solve
 from accnp.api.strict.lax import rsqrt
 from accnp.array import Array
-from accnp.errors import api_boundary
+from accnp.errors import api_boundary, not_one_of
 from accnp.pytree import tree_flatten, tree_map
 
 __all__ = ["bicgstab", "cg", "gmres"]
@@ -42,9 +42,14 @@ def _linear(a: Any, name: str) -> Linear:
     if callable(a):
         return a
     if not hasattr(a, "__matmul__") or not hasattr(a, "shape"):
-        raise TypeError(f"{name}: the operator must be a function or a matrix; got {a!r}")
+        raise TypeError(
+            f"{name}: the operator must be a function or a matrix; got {a!r}; pass one of the two"
+        )
     if len(a.shape) != 2 or a.shape[0] != a.shape[1]:
-        raise ValueError(f"{name}: the operator must be a square matrix; got shape {a.shape}")
+        raise ValueError(
+            f"{name}: the operator must be a square matrix; got shape {a.shape}; "
+            "pass a square matrix, or a function"
+        )
     return lambda x: a @ x
 
 
@@ -101,11 +106,15 @@ class _System:
         (given, tree), (start, other) = tree_flatten(self.b), tree_flatten(self.x0)
         if tree != other:
             raise ValueError(
-                f"{self.name}: x0 and b need one tree structure; got {other} and {tree}"
+                f"{self.name}: x0 and b need one tree structure; got {other} and {tree}; "
+                "start from a tree like b, or leave x0 out"
             )
         shapes, others = [x.shape for x in given], [x.shape for x in start]
         if shapes != others:
-            raise ValueError(f"{self.name}: x0 and b need equal shapes; got {others} and {shapes}")
+            raise ValueError(
+                f"{self.name}: x0 and b need equal shapes; got {others} and {shapes}; "
+                "start from arrays like those of b, or leave x0 out"
+            )
 
 
 # --- conjugate gradients -------------------------------------------------------------------------
@@ -405,9 +414,8 @@ def gmres(
         Array([1., 1.], dtype=float32)
     """
     if solve_method not in ("batched", "incremental"):
-        raise ValueError(
-            "sparse.linalg.gmres: solve_method must be 'batched' or 'incremental'; got "
-            f"{solve_method!r}"
+        raise not_one_of(
+            "sparse.linalg.gmres", "solve_method", solve_method, ("batched", "incremental")
         )
     system = _System("gmres", A, b, x0, maxiter, M)
     m = system.precondition

@@ -40,16 +40,21 @@ def symmetric(x: Node) -> Node:
 def symmetrized(name: str, x: Node, wanted: bool) -> Node:
     """Square matrices; their symmetric part if wanted."""
     if x.aval.ndim < 2:
-        raise TypeError(f"{name}: matrices in the last two axes are needed; got {x.aval.shape}")
+        raise TypeError(
+            f"{name}: matrices in the last two axes are needed; got {x.aval.shape}; "
+            "add axes with x[None]"
+        )
     if x.aval.shape[-1] != x.aval.shape[-2]:
         raise IncompatibleShapesError(
-            f"{name}: needs square matrices in the last two axes; got {x.aval.shape}"
+            f"{name}: needs square matrices in the last two axes; got {x.aval.shape}; "
+            "cut or pad them"
         )
     if x.aval.dtype.kind in "biu" and wanted:
         x = cast(x, dtypes.default_float())  # a mean
     if x.aval.dtype.kind in "biu":
         raise TypeError(
-            f"{name} does not accept dtype {x.aval.dtype.name}; convert to a floating dtype"
+            f"{name}: the matrix must be floating or complex; got {x.aval.dtype.name}; "
+            "convert with astype"
         )
     return symmetric(x) if wanted else x
 
@@ -238,7 +243,8 @@ def _number(name: str, value: Any) -> float:
         return float(value)
     except (TypeError, ValueError):
         raise TypeError(
-            f"lax.linalg.symmetric_product: {name} must be a number; got {value!r}"
+            f"lax.linalg.symmetric_product: {name} must be a number; got {value!r}; "
+            "pass a Python number"
         ) from None
 
 

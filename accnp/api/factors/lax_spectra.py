@@ -175,7 +175,10 @@ def _pair(name: str, subset: Any) -> tuple[int, ...] | None:
     if subset is None:
         return None
     if not isinstance(subset, tuple | list) or len(subset) != 2:
-        raise TypeError(f"{name}: subset_by_index must be two integers or None; got {subset!r}")
+        raise TypeError(
+            f"{name}: subset_by_index must be two integers or None; got {subset!r}; "
+            "pass the first place and the one behind the last"
+        )
     return tuple([as_int(n, name, "subset_by_index") for n in subset])
 
 
@@ -183,7 +186,8 @@ def _choice(name: str, value: Any, kind: type[enum.Enum]) -> Any:
     """A value of an enumeration, or None."""
     if value is not None and not isinstance(value, kind):
         raise TypeError(
-            f"{name}: needs a value of lax.linalg.{kind.__name__} or None; got {value!r}"
+            f"{name}: needs a value of lax.linalg.{kind.__name__} or None; got {value!r}; "
+            "pass one of its members"
         )
     return value
 

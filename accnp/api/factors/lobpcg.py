@@ -105,13 +105,14 @@ def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> tuple[Arra
     n, k = x.shape
     if not 0 < 5 * k < n:
         raise ValueError(
-            f"{name}: X needs columns, 5 times as many less than rows; got shape {x.shape}"
+            f"{name}: X needs columns, 5 times as many less than rows; got shape {x.shape}; "
+            "pass fewer columns, or use eigh"
         )
     first = multiply(zeros((n, 1), x.dtype))
     if first.dtype != x.dtype or first.shape != (n, 1):
         raise ValueError(
             f"{name}: A must take [{n}, 1] to the same shape and dtype {x.dtype}; got "
-            f"{first.shape} of {first.dtype}"
+            f"{first.shape} of {first.dtype}; let A take columns and give columns"
         )
     bound = float(dtypes.finfo(x.dtype).eps) if tol is None else tol
 

@@ -36,14 +36,17 @@ from accnp.api.indexes.lax_slices import (
 )
 from accnp.api.mapping.vectorize import vectorize
 from accnp.array import Array, wrap
-from accnp.errors import api_boundary
+from accnp.errors import api_boundary, not_one_of
 
 __all__ = ["expm", "expm_frechet", "funm", "rsf2csf", "solve_sylvester", "sqrtm"]
 
 
 def _square(name: str, x: Array) -> None:
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ValueError(f"linalg.{name}: square matrices are needed; got shape {x.shape}")
+        raise ValueError(
+            f"linalg.{name}: square matrices are needed; got shape {x.shape}; "
+            "use the last two axes for rows and columns"
+        )
 
 
 # --- exponential ---------------------------------------------------------------------------------
@@ -166,7 +169,8 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
     _square("expm_frechet", e)
     if a.shape != e.shape:
         raise ValueError(
-            f"linalg.expm_frechet: A and E need one shape; got {a.shape} and {e.shape}"
+            f"linalg.expm_frechet: A and E need one shape; got {a.shape} and {e.shape}; "
+            "pass a direction of the shape of A"
         )
     out, change = jvp(expm, (a,), (e,))
     return (out, change) if compute_expm else change
@@ -210,7 +214,9 @@ def sqrtm(A: Any, blocksize: int = 1) -> Array:
            [0.+0.j, 3.+0.j]], dtype=complex64)
     """
     if blocksize > 1:
-        raise NotImplementedError(f"linalg.sqrtm: blocksize must be 1; got {blocksize}")
+        raise NotImplementedError(
+            f"linalg.sqrtm: blocksize must be 1; got {blocksize}; leave it out"
+        )
     t, z = schur(A, output="complex")
     if t.ndim != 2:
         raise ValueError(f"linalg.sqrtm: one matrix is needed; got shape {t.shape}; use vmap")
@@ -244,7 +250,9 @@ def funm(A: Any, func: Callable[[Array], Array], disp: bool = True) -> Any:
     """
     x = asarray(A)
     if x.ndim != 2 or x.shape[0] != x.shape[1]:
-        raise ValueError(f"linalg.funm: one square matrix is needed; got shape {x.shape}")
+        raise ValueError(
+            f"linalg.funm: one square matrix is needed; got shape {x.shape}; use vmap for several"
+        )
     t, z = rsf2csf(*schur(x))
     f = diag(func(diag(t))).astype(t.dtype)
     place = np.arange(x.shape[0])
@@ -293,7 +301,8 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Array, Array]:
     _square("rsf2csf", z)
     if t.shape[-1] != z.shape[-1]:
         raise ValueError(
-            f"linalg.rsf2csf: T and Z need one size; got shapes {t.shape} and {z.shape}"
+            f"linalg.rsf2csf: T and Z need one size; got shapes {t.shape} and {z.shape}; "
+            "pass both results of one schur"
         )
     t, z = (as_complex(wrap(n)) for n in promote_inexact("linalg.rsf2csf", t, z))
     if t.ndim == z.ndim == 2:
@@ -359,13 +368,11 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
     nodes = promote_inexact("linalg.solve_sylvester", A, B, C)
     a, b, c = (wrap(n) for n in nodes)
     if method not in ("schur", "eigen"):
-        raise ValueError(
-            f"linalg.solve_sylvester: method must be 'schur' or 'eigen'; got {method!r}"
-        )
+        raise not_one_of("linalg.solve_sylvester", "method", method, ("schur", "eigen"))
     if c.ndim < 2 or a.shape[-2:] != (c.shape[-2],) * 2 or b.shape[-2:] != (c.shape[-1],) * 2:
         raise ValueError(
             "linalg.solve_sylvester: needs shapes [m, m], [n, n] and [m, n]; got "
-            f"{a.shape}, {b.shape} and {c.shape}"
+            f"{a.shape}, {b.shape} and {c.shape}; reshape to these"
         )
 
     def one(a: Array, b: Array, c: Array) -> Array:

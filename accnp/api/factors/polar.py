@@ -23,7 +23,7 @@ from accnp.api.flow.loops import while_loop
 from accnp.api.mapping.vectorize import vectorize
 from accnp.api.strict.lax import rsqrt
 from accnp.array import Array, wrap
-from accnp.errors import api_boundary
+from accnp.errors import api_boundary, not_one_of
 
 __all__ = ["polar", "qdwh"]
 
@@ -108,7 +108,8 @@ def qdwh(
     a = wrap(as_node(x, name))
     if a.ndim != 2 or a.shape[0] < a.shape[1]:
         raise ValueError(
-            f"{name}: a matrix with at least as many rows as columns is needed; got {a.shape}"
+            f"{name}: a matrix with at least as many rows as columns is needed; got {a.shape}; "
+            "transpose it"
         )
     _inexact(name, a)
     most = 10 if max_iterations is None else as_int(max_iterations, name, "max_iterations")
@@ -152,7 +153,9 @@ def _polar(a: Array, side: str, method: str, eps: Any, most: Any) -> tuple[Array
         half = _adjoint(vh) * s @ vh if side == "right" else u * s @ _adjoint(u)
         return u @ vh, half
     if method != "qdwh":
-        raise ValueError(f"linalg.polar: method must be 'qdwh' or 'svd'; got {method!r}")
+        raise ValueError(
+            f"linalg.polar: method must be 'qdwh' or 'svd'; got {method!r}; pass one of the two"
+        )
     if (m >= n) != (side == "right"):
         raise NotImplementedError(
             "linalg.polar: method 'qdwh' is for side='right' with at least as many rows as columns "
@@ -199,9 +202,11 @@ def polar(
     x = wrap(as_node(a, "linalg.polar"))
     _inexact("linalg.polar", x)
     if x.ndim < 2:
-        raise ValueError(f"linalg.polar: matrices are needed; got shape {x.shape}")
+        raise ValueError(
+            f"linalg.polar: matrices are needed; got shape {x.shape}; add axes with x[None]"
+        )
     if side not in ("right", "left"):
-        raise ValueError(f"linalg.polar: side must be 'right' or 'left'; got {side!r}")
+        raise not_one_of("linalg.polar", "side", side, ("right", "left"))
     if x.ndim == 2:
         return _polar(x, side, method, eps, max_iterations)
     core = "(n,n)" if side == "right" else "(m,m)"

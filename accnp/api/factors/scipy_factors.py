@@ -19,7 +19,7 @@ from accnp.api.elements.ufuncs import conj, real
 from accnp.api.factors import lax_linalg, lax_spectra
 from accnp.api.folds.cumulative import cumprod
 from accnp.array import Array, wrap
-from accnp.errors import api_boundary
+from accnp.errors import api_boundary, not_one_of
 from accnp.ir.node import items
 from accnp.ir.op import o
 
@@ -65,7 +65,7 @@ def qr(
            [0., 1.]], dtype=float32),)
     """
     if mode not in ("full", "r", "economic"):
-        raise ValueError(f"linalg.qr: mode must be 'full', 'economic' or 'r'; got {mode!r}")
+        raise not_one_of("linalg.qr", "mode", mode, ("full", "r", "economic"))
     x = _one("qr", a)
     out = lax_linalg.qr(x, pivoting=pivoting, full_matrices=mode != "economic")
     return out[1:] if mode == "r" else out
@@ -104,7 +104,7 @@ def qr_multiply(
     name = "linalg.qr_multiply"
     x, y = (wrap(n) for n in promote_inexact(name, a, c))
     if mode not in ("right", "left"):
-        raise ValueError(f"{name}: mode must be 'right' or 'left'; got {mode!r}")
+        raise not_one_of(name, "mode", mode, ("right", "left"))
     left, vector = mode == "left", y.ndim == 1
     if vector:
         y = y[:, None] if left else y[None]
@@ -113,7 +113,7 @@ def qr_multiply(
     if y.shape[-2 if left else -1] != (k if left else m):
         raise ValueError(
             f"{name}: c needs {k} rows for Q @ c, or {m} columns for c @ Q; got shape {y.shape} "
-            f"and mode={mode!r}"
+            f"and mode={mode!r}; make it fit, or change mode"
         )
     outer = broadcast_shapes(name, [x.shape[:-2], y.shape[:-2]])
     x, y = (wrap(to_shape(v._node, (*outer, *v.shape[-2:]))) for v in (x, y))
@@ -157,7 +157,7 @@ def schur(a: Any, output: str = "real") -> tuple[Array, Array]:
            [0., 3.]], dtype=float32)
     """
     if output not in ("real", "complex"):
-        raise ValueError(f"linalg.schur: output must be 'real' or 'complex'; got {output!r}")
+        raise not_one_of("linalg.schur", "output", output, ("real", "complex"))
     x = _one("schur", a)
     t, z = lax_spectra.schur(as_complex(x) if output == "complex" else x)
     return t, z
@@ -316,7 +316,7 @@ def eigh_tridiagonal(
     if alpha.dtype != beta.dtype or alpha.dtype.kind not in "fc" or alpha.dtype.itemsize < 4:
         raise TypeError(
             f"{name}: d and e need one dtype of float32, float64, complex64, complex128; got "
-            f"{alpha.dtype} and {beta.dtype}"
+            f"{alpha.dtype} and {beta.dtype}; convert with astype"
         )
     n = alpha.shape[0]
     if n <= 1:
@@ -325,11 +325,14 @@ def eigh_tridiagonal(
     if select == "v":
         raise NotImplementedError(f"{name}: select='v' is not implemented; use 'i' or 'a'")
     if select not in ("a", "i"):
-        raise ValueError(f"{name}: select must be 'a' or 'i'; got {select!r}")
+        raise not_one_of(name, "select", select, ("a", "i"))
     subset = None
     if select == "i":
         if select_range is None or select_range[0] > select_range[1]:
-            raise ValueError(f"{name}: select='i' needs a range of places; got {select_range}")
+            raise ValueError(
+                f"{name}: select='i' needs a range of places; got {select_range}; "
+                "say select_range=(first, last)"
+            )
         subset = (int(select_range[0]), int(select_range[1]))
     phases = None
     if beta.dtype.kind == "c":  # a diagonal unitary matrix makes it real

@@ -22,7 +22,7 @@ from accnp.api.factors import lax_linalg
 from accnp.api.folds.sorting import argsort
 from accnp.api.indexes.taking import take_along_axis
 from accnp.array import Array, wrap
-from accnp.errors import IncompatibleShapesError, api_boundary
+from accnp.errors import IncompatibleShapesError, api_boundary, not_one_of
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.custom import JvpRule, Maybe, boundary
@@ -56,7 +56,7 @@ def _system(name: str, a: Any, b: Any) -> tuple[Array, Array, bool]:
     if len(shape) < 2 or shape[-1] != shape[-2] or len(right) < 2 or right[-2] != shape[-1]:
         raise ValueError(
             f"{name}: needs square matrices and right sides of as many rows; got shapes "
-            f"{shape} and {y.aval.shape[:-1] if vector else right}"
+            f"{shape} and {y.aval.shape[:-1] if vector else right}; give b as many rows as a has"
         )
     outer = broadcast_shapes(name, [shape[:-2], right[:-2]])
     x, y = (to_shape(v, (*outer, *v.aval.shape[-2:])) for v in (x, y))
@@ -211,7 +211,7 @@ def lu_solve(
     """
     packed, pivots = lu_and_piv
     if trans not in (0, 1, 2):
-        raise ValueError(f"linalg.lu_solve: trans must be 0, 1 or 2; got {trans!r}")
+        raise not_one_of("linalg.lu_solve", "trans", trans, (0, 1, 2))
     x, right, vector = _system("lu_solve", packed, b)
     order = lax_linalg.lu_pivots_to_permutation(pivots, x.shape[-1])
     order = wrap(to_shape(order._node, x.shape[:-1]))
@@ -340,9 +340,7 @@ def solve(
         Array([0.5 , 0.25], dtype=float32)
     """
     if assume_a not in ("gen", "sym", "her", "pos"):
-        raise ValueError(
-            f"linalg.solve: assume_a must be 'gen', 'sym', 'her' or 'pos'; got {assume_a!r}"
-        )
+        raise not_one_of("linalg.solve", "assume_a", assume_a, ("gen", "sym", "her", "pos"))
     if assume_a != "pos":
         return linalg.solve(a, b)
     x, right, vector = _system("solve", a, b)
@@ -398,7 +396,7 @@ def solve_triangular(
         Array([1., 2.], dtype=float32)
     """
     if trans not in (0, 1, 2, "N", "T", "C"):
-        raise ValueError(f"linalg.solve_triangular: trans must be 0, 1 or 2; got {trans!r}")
+        raise not_one_of("linalg.solve_triangular", "trans", trans, (0, 1, 2, "N", "T", "C"))
     x, right, vector = _system("solve_triangular", a, b)
     out = lax_linalg.triangular_solve(
         x,

@@ -25,7 +25,7 @@ from accnp.api.elements.selecting import where
 from accnp.api.elements.ufuncs import abs as _abs
 from accnp.api.elements.ufuncs import conj
 from accnp.array import Array, wrap
-from accnp.errors import api_boundary
+from accnp.errors import api_boundary, not_one_of
 
 __all__ = [
     "block_diag", "circulant", "companion", "convolution_matrix", "dft", "fiedler",
@@ -63,7 +63,8 @@ def block_diag(*arrs: Any) -> Array:
     for i, x in enumerate(given):
         if x.ndim > 2:
             raise ValueError(
-                f"{name}: arrays need at most two axes; got shape {x.shape} (argument {i})"
+                f"{name}: arrays need at most two axes; got shape {x.shape} (argument {i}); "
+                "pass matrices, vectors or numbers"
             )
     blocks = [x.reshape((1,) * (2 - x.ndim) + x.shape) for x in given]
     total, before, rows = sum(x.shape[1] for x in blocks), 0, []
@@ -188,7 +189,7 @@ def leslie(f: Any, s: Any) -> Array:
     if x.shape[-1] < 2 or y.shape[-1] != x.shape[-1] - 1:
         raise ValueError(
             "linalg.leslie: f needs at least 2 elements in its last axis, and s one less; got "
-            f"shapes {x.shape} and {y.shape}"
+            f"shapes {x.shape} and {y.shape}; give f one more element than s"
         )
     return _below_first_row(*[wrap(n) for n in promote("linalg.leslie", x, y)])
 
@@ -213,7 +214,8 @@ def companion(a: Any) -> Array:
     x = _vector(wrap(promote_inexact("linalg.companion", a)[0]), "companion")
     if x.shape[-1] < 2:
         raise ValueError(
-            f"linalg.companion: at least 2 coefficients are needed; got shape {x.shape}"
+            f"linalg.companion: at least 2 coefficients are needed; got shape {x.shape}; "
+            "pass all of the polynomial's"
         )
     first = -x[..., 1:] / x[..., :1]
     return _below_first_row(first, asarray(np.ones(first.shape[-1] - 1), first.dtype))
@@ -252,7 +254,8 @@ def fiedler_companion(a: Any) -> Array:
     n = x.shape[-1] - 1
     if n < 0:
         raise ValueError(
-            f"linalg.fiedler_companion: at least one coefficient is needed; got shape {x.shape}"
+            f"linalg.fiedler_companion: at least one coefficient is needed; got shape {x.shape}; "
+            "pass all of the polynomial's"
         )
     if not n:
         return zeros((*x.shape[:-1], 0, 0), x.dtype)
@@ -292,12 +295,12 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Array:
     name = "linalg.convolution_matrix"
     n = operator.index(n)
     if n <= 0:
-        raise ValueError(f"{name}: n must be positive; got {n}")
+        raise ValueError(f"{name}: n must be positive; got {n}; pass 1 or more")
     x = wrap(as_node(a, name))
     if not x.ndim or not x.shape[-1]:
-        raise ValueError(f"{name}: a needs elements in its last axis; got shape {x.shape}")
+        raise ValueError(f"{name}: a needs elements in its last axis; got {x.shape}; pass a vector")
     if mode not in ("full", "valid", "same"):
-        raise ValueError(f"{name}: mode must be 'full', 'valid' or 'same'; got {mode!r}")
+        raise not_one_of(name, "mode", mode, ("full", "valid", "same"))
     m = x.shape[-1]
     cut = {"full": 0, "same": min(n, m) - 1, "valid": 2 * (min(n, m) - 1)}[mode]
     first = cut // 2
@@ -312,7 +315,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Array:
 def _size(n: Any, name: str, least: int = 0) -> int:
     n = as_int(n, f"linalg.{name}", "n")
     if n < least:
-        raise ValueError(f"linalg.{name}: n must be at least {least}; got {n}")
+        raise ValueError(f"linalg.{name}: n must be at least {least}; got {n}; pass that or more")
     return n
 
 
@@ -367,9 +370,7 @@ def invhilbert(n: int) -> Array:
 
 def _kind(kind: Any, name: str) -> str:
     if kind not in (None, "symmetric", "lower", "upper"):
-        raise ValueError(
-            f"linalg.{name}: kind must be 'symmetric', 'lower' or 'upper'; got {kind!r}"
-        )
+        raise not_one_of(f"linalg.{name}", "kind", kind, (None, "symmetric", "lower", "upper"))
     return kind or "symmetric"
 
 
@@ -463,7 +464,7 @@ def hadamard(n: int, dtype: Any = int) -> Array:
     """
     n = as_int(n, "linalg.hadamard", "n")
     if n < 1 or n & (n - 1):
-        raise ValueError(f"linalg.hadamard: n must be a power of 2; got {n}")
+        raise ValueError(f"linalg.hadamard: n must be a power of 2; got {n}; pass 1, 2, 4, 8...")
     out = np.ones((1, 1), np.int64)
     while len(out) < n:
         out = np.block([[out, out], [out, -out]])
@@ -487,12 +488,12 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Array:
     """
     n = _size(n, "dft")
     if scale not in (None, "sqrtn", "n"):
-        raise ValueError(f"linalg.dft: scale must be None, 'sqrtn' or 'n'; got {scale!r}")
+        raise not_one_of("linalg.dft", "scale", scale, (None, "sqrtn", "n"))
     wanted = dtypes.default_complex()
     if dtype is not None:
         wanted = dtypes.requested_dtype(dtype, "linalg.dft")
         if wanted.kind != "c":
-            raise ValueError(f"linalg.dft: dtype must be complex; got {wanted.name}")
+            raise ValueError(f"linalg.dft: dtype must be complex; got {wanted.name}; leave it out")
     at = np.arange(n)
     out = np.exp(-2j * np.pi * (at[:, None] * at % max(n, 1)) / max(n, 1))
     return asarray(out / {None: 1, "sqrtn": max(n, 1) ** 0.5, "n": max(n, 1)}[scale], wanted)

@@ -46,7 +46,8 @@ def _operands(name: str, operands: tuple, operand: Any) -> tuple:
     if operands:
         raise TypeError(
             f"lax.{name}: if 'operand' keyword is passed then no positional operands can be; "
-            f"got operand={operand!r} and positional operands {operands}"
+            f"got operand={operand!r} and positional operands {operands}; "
+            "pass the operands by position"
         )
     return (operand,)
 
@@ -91,7 +92,10 @@ def cond(
                 lambda x: operands[1](x[1]),
                 (true_fun, operands[0]),
             )
-        raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
+        raise TypeError(
+            f"lax.cond: true_fun and false_fun must be functions; got {true_fun!r} and "
+            f"{false_fun!r}; pass what can be called"
+        )
     operands = _operands("cond", operands, operand)
     node = _predicate(pred)
     if config.disable_jit and not is_traced(node):

@@ -50,7 +50,7 @@ _BOOL = np.dtype(bool)
 def _callable(name: str, **fns: Any) -> None:
     for label, fn in fns.items():
         if not callable(fn):
-            raise TypeError(f"lax.{name}: {label} should be callable; got {fn!r}")
+            raise TypeError(f"lax.{name}: {label} should be callable; got {fn!r}; pass a function")
 
 
 # --- while_loop and fori_loop ---
@@ -440,7 +440,10 @@ def _scan_length(rows: Sequence[Aval], length: Any) -> int:
     flat = [x for x in rows if x.ndim == 0]
     if flat:
         listed = ", ".join(str(x) for x in flat)
-        raise ValueError(f"scan got value with no leading axis to scan over: {listed}.")
+        raise ValueError(
+            f"scan: each of xs needs a leading axis to scan over; got {listed}; add one "
+            "with x[None]"
+        )
     lengths = [x.shape[0] for x in rows]
     if length is not None:
         node = getattr(length, "_node", None)
@@ -448,7 +451,7 @@ def _scan_length(rows: Sequence[Aval], length: Any) -> int:
             raise conversion_error("index", node, "scan (length)")
         length = int(length)
         if length < 0:
-            raise ValueError(f"scan: length must not be negative; got {length}")
+            raise ValueError(f"scan: length must not be negative; got {length}; pass 0 or more")
         if any(n != length for n in lengths):
             raise ValueError(
                 f"scan got `length` argument of {length} which disagrees with leading axis sizes "
@@ -456,10 +459,14 @@ def _scan_length(rows: Sequence[Aval], length: Any) -> int:
             )
         return length
     if not lengths:
-        raise ValueError("scan got no values to scan over and `length` not provided.")
+        raise ValueError(
+            "scan: there is nothing to scan over; got xs=None and no length; pass length="
+        )
     if len(set(lengths)) > 1:
         listed = ", ".join(map(str, lengths))
-        raise ValueError(f"scan got values with different leading axis sizes: {listed}.")
+        raise ValueError(
+            f"scan: all of xs need one leading length; got {listed}; cut the longer ones"
+        )
     return lengths[0]
 
 

@@ -251,7 +251,8 @@ def odeint(
     ts = asarray(t)
     if ts.dtype.kind != "f" or ts.ndim != 1:
         raise TypeError(
-            f"{name}: t must be a rank-1 array of floats; got shape {ts.shape} of {ts.dtype.name}"
+            f"{name}: t must be a rank-1 array of floats; got shape {ts.shape} of {ts.dtype.name}; "
+            "ravel and convert it"
         )
     flat, apart = ravel_pytree(y0)
     if flat.dtype.kind in "biu":

@@ -45,7 +45,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
         Array([0, 1, 4], dtype=int32)
     """
     if not callable(f):
-        raise TypeError(f"lax.map: f should be callable; got {f!r}")
+        raise TypeError(f"lax.map: f should be callable; got {f!r}; pass a function")
     loop = Loop("map", f, (), argument_names(f, (xs,), {}), kind=batch_size is None)
 
     def run(step: Callable[[Any], Any], rows: Any) -> Any:
@@ -56,10 +56,15 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     rows, spec = as_leaves(xs, "map", "xs")
     batch_size = operator.index(batch_size)
     if batch_size < 0:
-        raise ValueError(f"map: batch_size must not be negative; got {batch_size}")
+        raise ValueError(
+            f"map: batch_size must not be negative; got {batch_size}; pass 0 or more, or None"
+        )
     shapes = [a.shape for a in spec.shown_leaves([x.aval for x in rows])]
     if not rows or any(not s or s[0] != shapes[0][0] for s in shapes):
-        raise ValueError(f"map: all of xs need a leading axis of one length; got shapes {shapes}")
+        raise ValueError(
+            f"map: all of xs need a leading axis of one length; got shapes {shapes}; "
+            "make them equally long"
+        )
     n = rows[0].aval.shape[0]
     whole = n // batch_size * batch_size if batch_size else 0
     parts: list[list[Node]] = []
@@ -134,14 +139,16 @@ def associative_scan(
     rank = nodes[0].aval.ndim
     if not -rank <= axis < rank:
         raise ValueError(
-            f"associative_scan: axis {axis} is out of bounds for an array of rank {rank}"
+            f"associative_scan: there is no such axis; got axis {axis} for an array "
+            f"of {rank} axes; pass one that all have"
         )
     axis %= rank
     lengths = [x.aval.shape[axis] if x.aval.ndim > axis else None for x in nodes]
     if len(set(lengths)) > 1:
         shapes = [x.aval.shape for x in nodes]
         raise ValueError(
-            f"Array inputs to associative_scan must have the same first dimension. (saw: {shapes})"
+            "associative_scan: all arrays need one length along the axis; got "
+            f"{shapes}; cut the longer ones"
         )
 
     def combine(a: list[Node], b: list[Node]) -> list[Node]:
@@ -151,7 +158,7 @@ def associative_scan(
         if out_spec != spec:
             raise IncompatibleShapesError(
                 "associative_scan: fn must return the structure of its arguments; "
-                f"got {out_spec}, needs {spec}"
+                f"got {out_spec}, needs {spec}; return what it gets, combined"
             )
         found = [as_node(x, "associative_scan") for x in out]
         wrong = [

@@ -49,7 +49,7 @@ class _System:
             if has_aux and (not isinstance(out, tuple | list) or len(out) != 2):
                 raise TypeError(
                     f"{self.name}: with has_aux=True {label} must return a pair (solution, aux); "
-                    f"got {out!r}"
+                    f"got {out!r}; return both, or leave has_aux out"
                 )
             return tuple(out) if has_aux else out
 
@@ -82,7 +82,7 @@ class _System:
 def _callables(name: str, **fns: Any) -> None:
     for label, fn in fns.items():
         if not callable(fn):
-            raise TypeError(f"lax.{name}: {label} must be callable; got {fn!r}")
+            raise TypeError(f"lax.{name}: {label} must be callable; got {fn!r}; pass a function")
 
 
 @api_boundary
@@ -219,14 +219,17 @@ def platform_dependent(
     for name, fn in per_platform.items():
         if not callable(fn):
             raise TypeError(
-                f"lax.platform_dependent: the function for {name!r} must be callable; got {fn!r}"
+                f"lax.platform_dependent: the function for {name!r} must be callable; got {fn!r}; "
+                "pass a function"
             )
     chosen = per_platform.get(default_backend(), default)
     if chosen is None:
         raise NotImplementedError(
             f"lax.platform_dependent: there is no function for {default_backend()!r} and no "
-            f"default; got functions for {sorted(per_platform)}"
+            f"default; got functions for {sorted(per_platform)}; pass default="
         )
     if not callable(chosen):
-        raise TypeError(f"lax.platform_dependent: default must be callable; got {chosen!r}")
+        raise TypeError(
+            f"lax.platform_dependent: default must be callable; got {chosen!r}; pass a function"
+        )
     return chosen(*args)

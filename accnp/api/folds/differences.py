@@ -49,9 +49,12 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     if n == 0:
         return x
     if n < 0:
-        raise ValueError(f"{name}: order must be non-negative but got {n}")
+        raise ValueError(f"{name}: the order cannot be negative; got n={n}; pass 0 or more")
     if x.ndim == 0:
-        raise ValueError(f"{name}: requires input that is at least one dimensional; got {a}")
+        raise ValueError(
+            f"{name}: requires input that is at least one dimensional; got {a}; "
+            "pass an array with axes"
+        )
     at = as_axis(axis, x.ndim, name)
 
     def extra(value: Any) -> list[Array]:
@@ -105,11 +108,14 @@ def _slope(x: Array, h: Array, axis: int) -> Array:
         middle = (part(2, None) - part(None, -2)) * 0.5 / h
         return concatenate([first / h, middle, last / h], axis)
     if h.ndim > 1:
-        raise ValueError(f"jnp.gradient: spacings are scalars or vectors; got shape {h.shape}")
+        raise ValueError(
+            f"jnp.gradient: spacings are scalars or vectors; got shape {h.shape}; "
+            "pass one for each axis"
+        )
     if h.shape[0] != x.shape[axis]:
         raise ValueError(
             f"jnp.gradient: a vector of coordinates has the length of its axis, {x.shape[axis]}; "
-            f"got {h.shape[0]}"
+            f"got {h.shape[0]}; pass one coordinate for each element"
         )
     steps = reshape(h[1:] - h[:-1], (-1, *(1,) * (x.ndim - 1 - axis)))
     before, after = steps[:-1], steps[1:]
@@ -161,7 +167,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = None) ->
     if min(x.shape[a] for a in axes) < 2:
         raise ValueError(
             f"{name}: Shape of array too small to calculate a numerical gradient, at least 2 "
-            f"elements are required; got shape {x.shape}"
+            f"elements are required; got shape {x.shape}; pass more elements along each axis"
         )
     if not spacing:
         (one,) = promote_inexact(name, 1.0)
@@ -215,15 +221,19 @@ def interp(
     if p.shape != f.shape or p.ndim != 1:
         raise ValueError(
             f"{name}: xp and fp must be one-dimensional arrays of equal size; got shapes "
-            f"{p.shape} and {f.shape}"
+            f"{p.shape} and {f.shape}; ravel them, or cut the longer one"
         )
     free_left, free_right = _beyond(left, "left"), _beyond(right, "right")
     if u.dtype.kind == "c":
-        raise ValueError(f"{name}: complex x values not supported; got {u.dtype}")
+        raise ValueError(
+            f"{name}: complex x values not supported; got {u.dtype}; interpolate real x"
+        )
     if period is not None:
         t = wrap(as_node(period, name))
         if t.ndim:
-            raise ValueError(f"{name}: period must be a scalar; got shape {t.shape}")
+            raise ValueError(
+                f"{name}: period must be a scalar; got shape {t.shape}; pass one number"
+            )
         t = ufuncs.abs(t)
         u, p = u % t, p % t
         order = argsort(p)

@@ -61,7 +61,8 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     ends = [amin(x), amax(x)] if range is None else range
     if np.ndim(ends[0] if len(ends) == 2 else ends):
         raise ValueError(
-            f"{name}: `range` must be either None or a sequence of two scalars; got {range}"
+            f"{name}: `range` must be either None or a sequence of two scalars; got {range}; "
+            "pass (least, greatest)"
         )
     low, high = [array(e, dtype=kind) for e in ends]
     point = high == low
@@ -120,7 +121,8 @@ def histogram(
         if as_node(a, name).aval.shape != as_node(weights, name).aval.shape:
             raise ValueError(
                 f"{name}: weights should have the same shape as a; got shapes "
-                f"{as_node(weights, name).aval.shape} and {as_node(a, name).aval.shape}"
+                f"{as_node(weights, name).aval.shape} and {as_node(a, name).aval.shape}; "
+                "broadcast one of them"
             )
         x, w = [wrap(n) for n in promote_inexact(name, a, weights)]
     edges = histogram_bin_edges(x, bins, range)
@@ -168,24 +170,33 @@ def histogramdd(
         if as_node(weights, name).aval.shape != as_node(sample, name).aval.shape[:1]:
             raise ValueError(
                 f"{name}: should have one weight for each sample; got shape "
-                f"{as_node(weights, name).aval.shape}"
+                f"{as_node(weights, name).aval.shape}; pass a vector of them"
             )
         x, w = [wrap(v) for v in promote_inexact(name, sample, weights)]
     if x.ndim != 2:
-        raise ValueError(f"{name}: the sample is a matrix of points; got shape {x.shape}")
+        raise ValueError(
+            f"{name}: the sample is a matrix of points; got shape {x.shape}; "
+            "reshape it to [points, dimensions]"
+        )
     d = x.shape[1]
     if not d:
-        raise ValueError(f"{name}: points need an axis at least; got shape {x.shape}")
+        raise ValueError(
+            f"{name}: points need an axis at least; got shape {x.shape}; "
+            "reshape it to [points, dimensions]"
+        )
     if range is not None and (
         len(range) != d or any(r is not None and np.shape(r)[0] != 2 for r in range)
     ):
         raise ValueError(
             f"{name}: for a sample of shape {x.shape}, range must be a sequence of {d} pairs or "
-            f"Nones; got {range}"
+            f"Nones; got {range}; pass one pair for each dimension"
         )
     each = list(bins) if isinstance(bins, Sequence) or np.ndim(bins) else [bins] * d
     if len(each) != d:
-        raise ValueError(f"{name}: should be a bin for each dimension, {d}; got {len(each)}")
+        raise ValueError(
+            f"{name}: should be a bin for each dimension, {d}; got {len(each)}; "
+            "pass one entry of bins for each"
+        )
     edges, places = [], []
     for k, count in enumerate(each):
         column = x[:, k]

@@ -45,7 +45,9 @@ def _quantile(
     name: str, a: Any, q: Node, axis: Any, method: str, keepdims: bool, skip: bool, weights: Any
 ) -> Node:
     if method not in _METHODS:
-        raise ValueError(f"{name}: method can only be one of {_METHODS}; got {method!r}")
+        raise ValueError(
+            f"{name}: method can only be one of {_METHODS}; got {method!r}; pass one of these"
+        )
     if weights is None:
         (x,) = promote_inexact(name, a)
         w = None
@@ -62,7 +64,7 @@ def _quantile(
             f"got {x.aval.dtype.name}; take the real part"
         )
     if q.aval.ndim > 1:
-        raise ValueError(f"{name}: q must be have rank <= 1, got shape {q.aval.shape}")
+        raise ValueError(f"{name}: q has at most one axis; got shape {q.aval.shape}; ravel it")
     if q.aval.dtype.kind in "biu":
         raise TypeError(
             f"{name}: q must be of floating dtype; got {q.aval.dtype.name}; write 1.0 for 1"
@@ -74,7 +76,9 @@ def _quantile(
     x, d = _one_axis(x, axes)
     w = None if w is None else _one_axis(w, axes)[0]
     if not x.aval.shape[d]:
-        raise ValueError(f"{name}: no quantile of no elements; got shape {x.aval.shape}")
+        raise ValueError(
+            f"{name}: no quantile of no elements; got shape {x.aval.shape}; pass elements"
+        )
     places = reshape_plain(q, (q.aval.size,))
     if method == "inverted_cdf":
         out = _reached(x, places, d, w, skip)
@@ -94,7 +98,7 @@ def _fitted(name: str, w: Node, x: Node, axes: tuple[int, ...], axis: Any) -> No
     if axis is None or w.aval.shape != shape:
         raise ValueError(
             f"{name}: weights must have the shape of the array or of its reduced axes; "
-            f"got {w.aval.shape} for {x.aval.shape} and axis {axis}"
+            f"got {w.aval.shape} for {x.aval.shape} and axis {axis}; broadcast them"
         )
     return broadcast_to(w, x.aval.shape, axes)
 

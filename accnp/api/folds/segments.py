@@ -34,7 +34,7 @@ def _count(ids: Node, num_segments: Any, name: str) -> int:
         return int(np.max(array_of(ids))) + 1
     count = as_int(num_segments, name, "num_segments")
     if count < 0:
-        raise ValueError(f"{name}: num_segments must be non-negative; got {count}")
+        raise ValueError(f"{name}: num_segments must be non-negative; got {count}; pass 0 or more")
     return count
 
 
@@ -58,7 +58,8 @@ def _segments(
     if rows.aval.shape[: ids.aval.ndim] != ids.aval.shape:
         raise ValueError(
             f"{name}: one number for each row is needed; got segment_ids of shape "
-            f"{ids.aval.shape} for data of shape {rows.aval.shape}"
+            f"{ids.aval.shape} for data of shape {rows.aval.shape}; "
+            "pass segment_ids of the shape of data's first axes"
         )
     count = _count(ids, num_segments, name)
     kind = rows.aval.dtype

@@ -163,7 +163,7 @@ def _unique_sized(
         if size and fill is None and not n:
             raise ValueError(
                 f"{name}: for zero-sized input with nonzero size argument, fill_value must be "
-                f"specified; got shape {shape}"
+                f"specified; got shape {shape}; pass fill_value="
             )
         return _of_nothing(name, x, more, size, fill, shape if axis is None else (n,), d)
     columns = reshape_plain(x, (n, x.aval.size // n))

@@ -70,7 +70,10 @@ def _no_kind(kind: Any, order: Any, function: str) -> None:
     if kind is not None:
         raise TypeError(f"{function}: 'kind' is not supported; got {kind!r}; use stable= instead")
     if order is not None:
-        raise TypeError(f"{function}: 'order' is not supported; got {order!r}")
+        raise TypeError(
+            f"{function}: 'order' is not supported; got {order!r}; "
+            "leave it out, since there are no fields here"
+        )
 
 
 def argsort_node(x: Node, d: int, descending: bool = False) -> Node:
@@ -128,9 +131,11 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     """
     nodes = [node_of(k, function="jnp.lexsort") for k in keys]
     if not nodes:
-        raise TypeError("jnp.lexsort: need sequence of keys with len > 0")
+        raise TypeError(
+            "jnp.lexsort: at least one key is needed; got none; pass a sequence of arrays"
+        )
     if any(n.aval.shape != nodes[0].aval.shape for n in nodes):
-        raise ValueError("jnp.lexsort: all keys need to be the same shape")
+        raise ValueError("jnp.lexsort: all keys need one shape; got several; broadcast them first")
     if nodes[0].aval.ndim == 0:
         return wrap(scalar_node(0, dtypes.default_int(), False))
     d = as_axis(axis, nodes[0].aval.ndim, "jnp.lexsort")
@@ -239,10 +244,12 @@ def _approximate(name: str, operand: Any, k: Any, axis: Any, recall: Any, whole:
             f"lax.{name}: operand must be a floating type; got {x.aval.dtype.name}; cast it"
         )
     if not x.aval.ndim:
-        raise TypeError(f"lax.{name}: operand must have >= 1 dimension, got {x.aval.shape}")
+        raise TypeError(
+            f"lax.{name}: the operand needs an axis; got shape {x.aval.shape}; add one with x[None]"
+        )
     d, count = as_axis(axis, x.aval.ndim, f"lax.{name}"), as_int(k, f"lax.{name}", "k", "shape")
     if count <= 0:
-        raise ValueError(f"lax.{name}: k must be positive, got {count}")
+        raise ValueError(f"lax.{name}: k cannot be negative; got {count}; pass 0 or more")
     if x.aval.shape[d] < count:
         raise ValueError(
             f"lax.{name}: k must be smaller than the size of reduction_dim {x.aval.shape[d]}, "
@@ -254,7 +261,9 @@ def _approximate(name: str, operand: Any, k: Any, axis: Any, recall: Any, whole:
             "not supported: the result here is exact; leave it out"
         )
     if not 0 < recall <= 1:
-        raise ValueError(f"lax.{name}: recall_target must be between 0 and 1; got {recall}")
+        raise ValueError(
+            f"lax.{name}: recall_target must be between 0 and 1; got {recall}; pass a fraction"
+        )
     return o.top_k(x if name == "approx_max_k" else o.neg(x), k=count, axis=d)
 
 

@@ -37,7 +37,7 @@ def _weights(w: Any, count: int, name: str, what: str) -> Array:
     if out.shape != (count,):
         raise ValueError(
             f"{name}: {what} must be a rank-1 array, one number for each of {count} observations; "
-            f"got shape {out.shape}"
+            f"got shape {out.shape}; pass a vector of that length"
         )
     return out
 
@@ -89,7 +89,10 @@ def cov(
         given = [g.astype(kind) for g in given]
     for value in given:
         if value.ndim > 2:
-            raise ValueError(f"{name}: variables have at most 2 dimensions; got {value.ndim}")
+            raise ValueError(
+                f"{name}: variables have at most 2 dimensions; got {value.ndim}; "
+                "reshape to [variables, observations]"
+            )
     rows = [atleast_2d(g) for g in given]
     if not rowvar:
         rows = [r if g.ndim < 2 else r.T for r, g in zip(rows, given, strict=True)]
@@ -102,7 +105,10 @@ def cov(
     if fweights is not None:
         w = _weights(fweights, count, name, "fweights")
         if w.dtype.kind not in "iu":
-            raise TypeError(f"{name}: fweights must be integers; got {w.dtype.name}")
+            raise TypeError(
+                f"{name}: fweights must be integers; got {w.dtype.name}; "
+                "pass aweights= for fractions, or convert with astype"
+            )
         w = uf.abs(w)
     if aweights is not None:
         more = uf.abs(_weights(aweights, count, name, "aweights"))

@@ -152,7 +152,7 @@ def _assemble(
     if not parts:
         starts = full_node((*batch, 0), 0, kind)
     elif len(parts) > 1 and not batch and None not in known and not state.named:
-        starts = numpy_node(np.array(known, kind), "at[]")  # no kernel to put them together
+        starts = numpy_node(np.array(known, kind), "x.at[...]")  # no kernel to put them together
     else:
         starts = parts[0] if len(parts) == 1 else o.concatenate(*parts, dimension=len(batch))
     numbers = ScatterDimensionNumbers(tuple(windows), tuple(sorted(inserted)), tuple(mapped))
@@ -179,12 +179,12 @@ def write(
     """Return x with values combined into the places of a key by the op `how`."""
     a = x.aval
     if isinstance(values, list | tuple):
-        values = wrap(node_of(values, function="at[]"))
-    y = number_node(values, a.dtype, f"at[].{_METHOD.get(how, how)}")
+        values = wrap(node_of(values, function="x.at[...]"))
+    y = number_node(values, a.dtype, f"x.at[...].{_METHOD.get(how, how)}")
     kind = dtypes.promote(((a.dtype, a.weak_type), (y.aval.dtype, y.aval.weak_type)))[0]
     if kind != a.dtype:
         warnings.warn(
-            f"at[].{_METHOD.get(how, how)}: values of {y.aval.dtype.name} do not fit into "
+            f"x.at[...].{_METHOD.get(how, how)}: values of {y.aval.dtype.name} do not fit into "
             f"{a.dtype.name}, to which they are cut; that will be an error in jax; convert them",
             FutureWarning,
             stacklevel=5,
@@ -198,8 +198,8 @@ def write(
         y = to_shape(to_dtype(y, kind), target.shown)
     except ValueError:
         raise ValueError(
-            f"at[].{_METHOD.get(how, how)}: Incompatible types for broadcasting: values of shape "
-            f"{y.aval.shape} do not fit the indexed shape {target.shown}"
+            f"x.at[...].{_METHOD.get(how, how)}: values do not broadcast to what is indexed; "
+            f"got shape {y.aval.shape} for {target.shown}; make trailing axes equal, or 1"
         ) from None
     if 0 in a.shape:  # no place is there
         return x
@@ -215,7 +215,7 @@ def write(
         dimension_numbers=target.dims,
         indices_are_sorted=indices_are_sorted or target.static,
         unique_indices=unique_indices or target.static,
-        mode=GatherScatterMode.from_any(mode, "at[]"),
+        mode=GatherScatterMode.from_any(mode, "x.at[...]"),
     )
     return cast(out, a.dtype, a.weak_type)
 
@@ -332,7 +332,7 @@ class AtIndex:
         >>> jnp.zeros(3).at[1].subtract(1.0)
         Array([ 0., -1.,  0.], dtype=float32)
         """
-        node = node_of(values, function="at[].subtract")
+        node = node_of(values, function="x.at[...].subtract")
         if node.aval.dtype.kind in "bu":  # as what has a sign, not around the ends of its own range
             a, b = self.array._node.aval, node.aval
             kind = dtypes.promote(((a.dtype, a.weak_type), (b.dtype, b.weak_type)))[0]
@@ -407,7 +407,7 @@ class AtIndex:
         >>> jnp.arange(3).at[1:].apply(lambda v: v * v + 1)
         Array([0, 2, 5], dtype=int32)
         """
-        needs_function("at[].apply", func)
+        needs_function("x.at[...].apply", func)
         x = self.array._node
         aval = x.aval
         target = _target(aval.shape, self.index, hints.get("wrap_negative_indices", True))
@@ -416,7 +416,9 @@ class AtIndex:
             times = wrap(write(zero, self.index, 1, "scatter_add", **hints))
 
             def once(k: Any, out: Array) -> Array:
-                changed = wrap(cast(as_node(func(out), "at[].apply"), aval.dtype, aval.weak_type))
+                changed = wrap(
+                    cast(as_node(func(out), "x.at[...].apply"), aval.dtype, aval.weak_type)
+                )
                 return ufuncs.where(ufuncs.greater(times, k), changed, out)
 
             most = reductions.max(times, initial=0)

@@ -22,7 +22,7 @@ from accnp.api.indexes.indexing import INDEX, wrap_negative
 from accnp.api.indexes.taking import integers, modulo
 from accnp.array import Array, is_traced, wrap
 from accnp.engine import array_of
-from accnp.errors import api_boundary
+from accnp.errors import api_boundary, not_one_of
 from accnp.ir.op import o
 from accnp.primitives.kinds import broadcast_to
 from accnp.primitives.kinds import full as full_node
@@ -48,7 +48,9 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     v, edges = promote("jnp.digitize", x, bins)
     n = edges.aval.shape[0] if edges.aval.ndim == 1 else -1
     if n < 0:
-        raise ValueError(f"jnp.digitize: bins must be a 1-dimensional array; got {edges.aval}")
+        raise ValueError(
+            f"jnp.digitize: bins must be a 1-dimensional array; got {edges.aval}; ravel it"
+        )
     if n == 0:
         return wrap(full_node(v.aval.shape, 0, INDEX))
     side = "left" if right else "right"
@@ -85,10 +87,15 @@ def bincount(
     name = "jnp.bincount"
     v = integers(x, name)
     if v.aval.ndim != 1:
-        raise ValueError(f"{name}: only 1-dimensional input is supported; got {v.aval.shape}")
+        raise ValueError(
+            f"{name}: only 1-dimensional input is supported; got {v.aval.shape}; ravel it"
+        )
     w = scalar_node(1, dtypes.default_int(), False) if weights is None else as_node(weights, name)
     if weights is not None and w.aval.shape != v.aval.shape:
-        raise ValueError(f"{name}: shape of weights must match shape of x; got {w.aval.shape}")
+        raise ValueError(
+            f"{name}: shape of weights must match shape of x; got {w.aval.shape}; "
+            "pass one weight for each element"
+        )
     if length is None:
         if is_traced(v):
             raise conversion_error("shape", v, f"{name} (without length=)")
@@ -149,9 +156,9 @@ def ravel_multi_index(
     """
     name = "jnp.ravel_multi_index"
     if mode not in ("raise", "wrap", "clip", "ignore"):
-        raise ValueError(f"{name}: mode must be 'raise', 'wrap', 'clip' or 'ignore'; got {mode!r}")
+        raise not_one_of(name, "mode", mode, ("raise", "wrap", "clip", "ignore"))
     if order not in ("C", "F"):
-        raise ValueError(f"{name}: order must be 'C' or 'F'; got {order!r}")
+        raise not_one_of(name, "order", order, ("C", "F"))
     if isinstance(dims, int):
         raise TypeError(f"{name}: dims must be a sequence of sizes; got {dims}; pass ({dims},)")
     sizes = as_shape(dims, name)
@@ -162,7 +169,10 @@ def ravel_multi_index(
             "with astype(int)"
         )
     if len(parts) != len(sizes):
-        raise ValueError(f"{name}: one coordinate for each of {sizes} is needed; got {len(parts)}")
+        raise ValueError(
+            f"{name}: one coordinate for each of {sizes} is needed; got {len(parts)}; "
+            "pass that many arrays"
+        )
     kind = parts[0].aval.dtype if dtype is None else dtypes.requested_dtype(dtype, name)
     total = None
     strides = [prod(sizes[d + 1 :]) if order == "C" else prod(sizes[:d]) for d in range(len(sizes))]

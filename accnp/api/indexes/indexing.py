@@ -57,18 +57,24 @@ def entries(shape: tuple[int, ...], key: Any, function: str = "indexing") -> lis
     """Take a key apart: one entry for each axis, with masks as integer arrays."""
     if isinstance(key, list):
         raise TypeError(
-            "Using a non-tuple sequence for multidimensional indexing is not allowed; "
-            "use `arr[array(seq)]` instead of `arr[seq]`."
+            f"indexing: a list is no index; got {str(key)[:80]}; use x[jnp.array(list)] for "
+            "places along the first axis, x[tuple(list)] for one index of each axis"
         )
     parts: list[Entry | None] = []  # None stands for the Ellipsis
     for item in key if isinstance(key, tuple) else (key,):
         parts.extend(_parts(item, len(parts)))
     if parts.count(None) > 1:
-        raise IndexError("an index can only have a single ellipsis ('...')")
+        raise IndexError(
+            f"indexing: one ellipsis at most; got {parts.count(None)} of '...'; "
+            "keep one, and write ':' for single axes"
+        )
     used = sum(_axes(p) for p in parts if p is not None)
     rank = len(shape)
     if used > rank:
-        raise IndexError(f"Too many indices: array is {rank}-dimensional, but {used} were indexed")
+        raise IndexError(
+            f"indexing: too many indices; got {used} for an array of {rank} axes, shape {shape}; "
+            "drop some, or add axes"
+        )
     rest = [Entry("slice", slice(None))] * (rank - used)
     at = parts.index(None) if None in parts else len(parts)
     whole = [*parts[:at], *rest, *parts[at + 1 :]]
@@ -85,8 +91,9 @@ def entries(shape: tuple[int, ...], key: Any, function: str = "indexing") -> lis
             for k, n in enumerate(mask.shape):
                 if n not in (shape[d + k], 0):  # an axis without entries says nothing of others
                     raise IndexError(
-                        f"boolean index did not match shape of indexed array in index {d}: "
-                        f"got {mask.shape}, expected {list(shape[d : d + mask.ndim])}"
+                        f"indexing: a boolean index must have the lengths of the axes that it "
+                        f"takes; got a mask of shape {mask.shape} for "
+                        f"{shape[d : d + mask.ndim]} from axis {d} on; make the mask of that shape"
                     )
             out.extend(Entry("array", numpy_node(i, copy=False)) for i in np.nonzero(mask))
             d += mask.ndim
@@ -116,7 +123,10 @@ def _parts(item: Any, position: int) -> list[Entry | None]:
     if isinstance(item, int | np.integer):
         return [Entry("int", int(item))]
     if isinstance(item, str):
-        raise TypeError(f"indexing: strings are not supported; got idx={item!r}")
+        raise TypeError(
+            f"indexing: an array has no fields; got the text {item!r} at place {position}; "
+            "index with integers, slices, masks or integer arrays"
+        )
     if type(item) is Array:
         node = item._node
     elif isinstance(item, Sequence):
@@ -135,8 +145,8 @@ def _parts(item: Any, position: int) -> list[Entry | None]:
         return [Entry("mask", mask)]
     if kind not in "iu":
         raise TypeError(
-            "Indexer must have integer or boolean type, got indexer with type "
-            f"{node.aval.dtype.name} at position {position}"
+            "indexing: indices must be integers or truth values; got an index of type "
+            f"{node.aval.dtype.name} at place {position}; convert it with astype(int), or int()"
         )
     if node.op.name == "literal":
         return [Entry("int", int(node.params["value"]))]
@@ -153,7 +163,8 @@ def _slice(s: slice, n: int, d: int) -> tuple[int, int, int]:
             if is_traced(v._node):
                 error = conversion_error("static", v._node, "indexing")
                 raise IndexError(
-                    f"Slice entries must be static integers. Got {s} at position {d}.\n{error}\n"
+                    f"indexing: slice entries must be static integers; got {s} for axis {d}.\n"
+                    f"{error}\n"
                     "For a traced start use lax.dynamic_slice with a static size."
                 )
             v = array_of(v._node)
@@ -162,11 +173,12 @@ def _slice(s: slice, n: int, d: int) -> tuple[int, int, int]:
                 v = operator.index(v)
             except TypeError:
                 raise IndexError(
-                    f"Slice entries must be static integers. Got {s} at position {d}"
+                    f"indexing: the entries of a slice must be integers; got {s} for axis {d}; "
+                    "convert them with int()"
                 ) from None
         bounds.append(v)
     if bounds[2] == 0:
-        raise ValueError("slice step cannot be zero")
+        raise ValueError(f"indexing: the step of a slice cannot be 0; got {s}; use 1 or more")
     start, stop, step = slice(*bounds).indices(n)
     return start, len(range(start, stop, step)), step
 
@@ -301,7 +313,9 @@ def refuse_empty(shape: tuple[int, ...], axes: list[int], outer: tuple[int, ...]
     empty = [d for d in axes if not shape[d]]
     if empty and 0 not in outer:
         raise IndexError(
-            f"indexing: an index is out of bounds for axis {empty[0]} of size 0; got shape {shape}"
+            f"indexing: an index is out of bounds for axis {empty[0]} of size 0; "
+            f"got shape {shape}; "
+            "look at the size first"
         )
 
 
@@ -371,7 +385,10 @@ def read(
         if arrays and not advanced:
             if all(n for d, n in enumerate(x.aval.shape) if left[d].kind == "array"):
                 return _dynamic(x, left)
-            raise IndexError(f"index is out of bounds for an axis of size 0 in {x.aval.shape}")
+            raise IndexError(
+                f"indexing: an axis of size 0 has no elements; got an index into shape "
+                f"{x.aval.shape}; look at the size first"
+            )
     if all(e.kind == "slice" for e in left):
         return x
     return gather_planned(x, plan_of(x.aval.shape, left, wrap_), how, fill, **hints)

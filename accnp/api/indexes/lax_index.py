@@ -88,7 +88,10 @@ def gather(
 
 def _check_numbers(name: str, given: Any, kind: type) -> None:
     if not hasattr(given, kind._fields[0]):  # pyright: ignore[reportAttributeAccessIssue]
-        raise TypeError(f"{name}: dimension_numbers must be a lax.{kind.__name__}; got {given!r}")
+        raise TypeError(
+            f"{name}: dimension_numbers must be a lax.{kind.__name__}; got {given!r}; "
+            "make one of it"
+        )
 
 
 def _fill(x: Node, value: Any) -> Any:
@@ -258,7 +261,10 @@ def scatter_apply(
     def once(k: Any, v: Array) -> Array:
         each = vmap(func)(v.ravel())
         if each.ndim != 1:
-            raise TypeError(f"{name}: func must give a scalar; got shape {each.shape[1:]}")
+            raise TypeError(
+                f"{name}: func must give a scalar; got shape {each.shape[1:]}; "
+                "fold it to one number"
+            )
         new = each.reshape(v.shape)
         return where(times > k, wrap(cast(new._node, x.aval.dtype)), v)
 
@@ -298,7 +304,8 @@ def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Array:
     if len(each) != len(axes) or len({i.aval.shape for i in each}) > 1:
         raise ValueError(
             "lax.index_take: one vector of places for each axis is needed, of one length; got "
-            f"shapes {[i.aval.shape for i in each]} for axes {tuple(axes)}"
+            f"shapes {[i.aval.shape for i in each]} for axes {tuple(axes)}; "
+            "pass equally long vectors, one for each axis"
         )
     sizes = [x.aval.shape[d] for d in axes]
     columns = [(wrap(i) % n)._node for i, n in zip(each, sizes, strict=True)]

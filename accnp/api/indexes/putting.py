@@ -117,7 +117,9 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     _no_inplace(inplace, name)
     x, v = as_node(a, name), as_node(val, name)
     if x.aval.ndim < 2 or (x.aval.ndim > 2 and len(set(x.aval.shape)) != 1):
-        raise ValueError(f"{name}: needs a matrix or equally long axes; got {x.aval.shape}")
+        raise ValueError(
+            f"{name}: needs a matrix or equally long axes; got {x.aval.shape}; pass one of these"
+        )
     if wrap:
         raise NotImplementedError(f"{name}: wrap=True is not supported")
     n = min(x.aval.shape)

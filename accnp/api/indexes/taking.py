@@ -31,7 +31,7 @@ from accnp.api.elements.ufunc_rules import as_bool
 from accnp.api.indexes.indexing import INDEX, gather_axis, index_node
 from accnp.array import Array, is_traced, wrap
 from accnp.engine import array_of
-from accnp.errors import UnsupportedDtypeError, api_boundary
+from accnp.errors import UnsupportedDtypeError, api_boundary, not_one_of
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
@@ -44,6 +44,8 @@ __all__ = [
     "flatnonzero", "mask_indices", "nonzero", "searchsorted",
     "select", "take", "take_along_axis",
 ]  # fmt: skip
+
+_METHODS = ("scan", "scan_unrolled", "sort", "compare_all")
 
 
 @api_boundary
@@ -83,7 +85,7 @@ def take(
         d = as_axis(axis, x.aval.ndim, name)
     n = x.aval.shape[d]
     if not n and index.aval.size:
-        raise IndexError(f"{name}: nothing to take from an axis of size 0; got {x.aval} (a)")
+        raise IndexError(f"{name}: a has no elements there; got {x.aval}; look at the size first")
     if mode == "raise":
         raise NotImplementedError(f"{name}: mode='raise' is not supported; use 'clip' or 'fill'")
     if mode == "wrap":
@@ -100,9 +102,8 @@ def integers(x: Any, function: str) -> Node:
     if node.aval.dtype.kind == "b":
         return cast(node, INDEX)
     if dtype_kind(node.aval.dtype) not in "iu":
-        raise UnsupportedDtypeError(
-            f"{function}: indices must be integers; got {node.aval.dtype.name}"
-        )
+        got = node.aval.dtype.name
+        raise UnsupportedDtypeError(f"{function}: indices must be integers; got {got}; cast them")
     return node
 
 
@@ -117,12 +118,12 @@ def modulo(x: Node, n: int) -> Node:
 def along(x: Node, index: Node, axis: Any, function: str) -> tuple[Node, Node, int]:
     if axis is None:
         if index.aval.ndim != 1:
-            raise ValueError(f"{function}: axis=None needs 1-d indices; got {index.aval.shape}")
+            raise ValueError(f"{function}: axis=None: one axis; got {index.aval.shape}; ravel")
         return reshape_plain(x, (x.aval.size,)), index, 0
     if x.aval.ndim != index.aval.ndim:
         raise ValueError(
             f"{function}: indices and array need equally many axes; "
-            f"got shapes {index.aval.shape} and {x.aval.shape}"
+            f"got shapes {index.aval.shape} and {x.aval.shape}; add axes to the indices"
         )
     d = as_axis(axis, x.aval.ndim, function)
     pairs = [s[:d] + s[d + 1 :] for s in (x.aval.shape, index.aval.shape)]
@@ -210,8 +211,7 @@ def nonzero_nodes(a: Any, size: Any, fill_value: Any, function: str) -> list[Nod
     fills = fill_value if isinstance(fill_value, Sequence) else [fill_value] * len(shape)
     if len(fills) != len(shape):
         raise ValueError(
-            f"{function}: fill_value is one number, or one for each of {len(shape)} axes; "
-            f"got {fill_value!r}"
+            f"{function}: fill_value is one number, or {len(shape)}; got {fill_value!r}; pass such"
         )
     total = prod(shape)
     ends = o.cumsum(cast(reshape_plain(mask, (total,)), INDEX), axis=0, reverse=False)
@@ -315,7 +315,9 @@ def mask_indices(
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
     if not callable(mask_func):
-        raise TypeError(f"jnp.mask_indices: mask_func must be a function; got {mask_func!r}")
+        raise TypeError(
+            f"jnp.mask_indices: mask_func must be a function; got {mask_func!r}; pass it"
+        )
     n = as_size(n, "jnp.mask_indices", "n")
     mask = mask_func(wrap(full_node((n, n), 1, dtypes.default_float())), k)
     return nonzero(mask, size=size)
@@ -360,12 +362,12 @@ def _compressed(name: str, condition: Any, a: Any, axis: Any, size: Any, fill_va
         d = as_axis(axis, x.aval.ndim, name)
     cond, n = as_node(condition, name), x.aval.shape[d]
     if cond.aval.ndim != 1:
-        raise ValueError(f"{name}: condition must be 1-d; got shape {cond.aval.shape}")
+        raise ValueError(f"{name}: condition must be 1-d; got shape {cond.aval.shape}; ravel it")
     length = min(cond.aval.size, n)
     if size is not None:
         size = as_int(size, name, "size", "shape")
         if not 0 <= size <= length:
-            raise ValueError(f"{name}: at most {length} slices can be kept; got {size} (size)")
+            raise ValueError(f"{name}: too many slices; got size={size}; pass 0 to {length}")
     elif length < cond.aval.size and array_of(_known(cond, name))[length:].any():
         raise ValueError(f"{name}: condition holds beyond the {n} slices; cut it to [:{n}]")
     index = nonzero_nodes(wrap(cut(cond, 0, 0, length)), size, n, name)[0]
@@ -414,7 +416,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
     if len(condlist) != len(choicelist) or not len(condlist):
         raise ValueError(
             "jnp.select: condlist and choicelist need equally many entries, at least one; "
-            f"got {len(condlist)} and {len(choicelist)}"
+            f"got {len(condlist)} and {len(choicelist)}; pair each condition with a choice"
         )
     *choices, last = promote("jnp.select", *choicelist, default)
     tests = as_nodes("jnp.select", *condlist)
@@ -487,12 +489,12 @@ def searchsorted(
     """
     name = "jnp.searchsorted"
     if side not in ("left", "right"):
-        raise ValueError(f"{name}: side must be 'left' or 'right'; got {side!r}")
-    if method not in ("scan", "scan_unrolled", "sort", "compare_all"):
-        raise ValueError(f"{name}: there is no such method; got {method!r}")
+        raise not_one_of(name, "side", side, ("left", "right"))
+    if method not in _METHODS:
+        raise not_one_of(name, "method", method, _METHODS)
     x, values = promote(name, a, v)
     if x.aval.ndim != 1:
-        raise ValueError(f"{name}: a should be 1-dimensional; got shape {x.aval.shape}")
+        raise ValueError(f"{name}: a must have one axis; got shape {x.aval.shape}; use jax.vmap")
     if sorter is not None:
         x = gather_axis(x, integers(sorter, name), 0)
     return wrap(cast(_search(x, values, side), dtypes.default_int()))  # as the standard has it

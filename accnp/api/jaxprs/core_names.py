@@ -352,7 +352,10 @@ class CallPrimitive(Primitive):
         4
         """
         if not args or not callable(args[0]):
-            raise TypeError(f"{self.name}: the first argument must be a function; got {args[:1]!r}")
+            raise TypeError(
+                f"{self.name}: the first argument must be a function; got {args[:1]!r}; "
+                "pass the function first"
+            )
         fun, *rest = args
         return fun(*rest)
 

@@ -227,7 +227,8 @@ def argnums_partial(
     for i in numbers:
         if not -len(args) <= i < len(args):
             raise ValueError(
-                f"argnums_partial: dyn_argnums must number {len(args)} arguments; got {i}"
+                f"argnums_partial: dyn_argnums must number {len(args)} arguments; got {i}; "
+                "name one argument for each value"
             )
     places = [i % len(args) for i in numbers]
 
@@ -265,7 +266,7 @@ def flatten_axes(
         of = " (a tuple with one element for each argument)" if tupled_args else ""
         raise ValueError(
             f"{name} must be a prefix of the structure it is for{of}; got {axis_tree!r} for "
-            f"{treedef}"
+            f"{treedef}; cut it to that"
         ) from None
     return out
 
@@ -284,7 +285,9 @@ def safe_map(f: Callable[..., Any], *lists: Sequence[Any]) -> list[Any]:
     columns = [list(x) for x in lists]
     lengths = [len(x) for x in columns]
     if len(set(lengths)) > 1:
-        raise ValueError(f"safe_map: sequences must have one length; got {lengths}")
+        raise ValueError(
+            f"safe_map: sequences must have one length; got {lengths}; cut the longer ones"
+        )
     return list(map(f, *columns))
 
 

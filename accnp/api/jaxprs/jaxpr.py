@@ -81,7 +81,10 @@ class ShapeDtypeStruct:
         """Return a copy with some fields changed."""
         fields = {k: kwargs.pop(k, getattr(self, k)) for k in self.__slots__}
         if kwargs:
-            raise ValueError(f"ShapeDtypeStruct.update: unknown fields; got {sorted(kwargs)}")
+            raise ValueError(
+                f"ShapeDtypeStruct.update: unknown fields; got {sorted(kwargs)}; "
+                "use shape, dtype, sharding or weak_type"
+            )
         return ShapeDtypeStruct(**fields)
 
     @api_boundary
@@ -220,7 +223,7 @@ def make_jaxpr(
         { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
     """
     if not callable(fun):
-        raise TypeError(f"Expected a callable value, got {fun}")
+        raise TypeError(f"make_jaxpr: a function is needed; got {fun!r}; pass a callable")
     if abstracted_axes is not None:
         raise NotImplementedError(
             "make_jaxpr: abstracted_axes is not supported, since shapes are numbers here; "

@@ -322,7 +322,9 @@ def _prepared(params: dict[str, Any]) -> dict[str, Any]:
         if k not in _DEFAULTS:
             out[k] = _frozen(v)
         elif v != _DEFAULTS[k]:
-            raise NotImplementedError(f"bind: the parameter {k} is not supported; got {v!r}")
+            raise NotImplementedError(
+                f"bind: the parameter {k} is not supported; got {v!r}; leave it out"
+            )
     return out
 
 

@@ -101,7 +101,8 @@ def _select_and_scatter(
     if select is None or names[1] not in (["add"], ["add_any"]):
         raise NotImplementedError(
             "select_and_scatter: only comparisons as the selection and a sum as the scatter are "
-            f"supported; got programs of {names[0]} and {names[1]}"
+            f"supported; got programs of {names[0]} and {names[1]}; "
+            "use lax.reduce_window and lax.scatter_add"
         )
     rank = operand.ndim
     params = {k: tuple(p[k]) for k in ("window_dimensions", "window_strides", "padding")}

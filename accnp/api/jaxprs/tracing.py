@@ -141,7 +141,9 @@ def mapped_aval(size: int, axis: int | None, aval: Aval) -> Aval:
         return aval
     if aval.shape[axis] != size:
         raise TypeError(
-            f"mapped_aval: axis {axis} of {aval} must have the size {size}; got {aval.shape[axis]}"
+            f"mapped_aval: axis {axis} of {aval} must have the size {size}; "
+            f"got {aval.shape[axis]}; "
+            "pass the size that it has"
         )
     shape = list(aval.shape)
     del shape[axis]

@@ -186,7 +186,8 @@ class CudaFunction:
         if not good:
             raise ValueError(
                 f"kernel: the grid of {self.of} must be (blocks, threads) or (blocks, threads, "
-                f"bytes of shared memory), positive integers or up to three of them; got {grid!r}"
+                f"bytes of shared memory), positive integers or up to three of them; got {grid!r}; "
+                "pass it so"
             )
         return sizes[0], sizes[1], shared
 
@@ -202,7 +203,7 @@ class CudaFunction:
         if count != len(values) or not named.keys() <= set(names):
             raise JaxRuntimeError(
                 f"kernel: {self.of} has the parameters {', '.join(names)}; got {len(values)} "
-                f"operands and results, and {sorted(named)} by name"
+                f"operands and results, and {sorted(named)} by name; pass one for each"
             )
         return [named[n] if n in named else next(free) for n in names]
 
@@ -214,7 +215,8 @@ def _entry_of(source: str, name: str | None) -> str:
     if name is None or (found and name not in found):
         raise ValueError(
             "kernel: name must say which kernel of the CUDA C text is meant; got "
-            f"name={name!r}, and the text has {', '.join(found) or 'no __global__ void function'}"
+            f"name={name!r}, and the text has {', '.join(found) or 'no __global__ void function'}; "
+            "pass the name of one"
         )
     return name
 

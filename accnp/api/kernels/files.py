@@ -111,7 +111,8 @@ def kernel_text(edited: Any) -> str:
             text = file.read()
     if not isinstance(text, str):
         raise TypeError(
-            f"override: needs the text of a kernel or a path of it; got {type(edited).__name__}"
+            f"override: needs the text of a kernel or a path of it; got {type(edited).__name__}; "
+            "pass one of the two"
         )
     try:
         body = parsed(text).body

@@ -64,7 +64,7 @@ def index_groups(function: str, groups: Any, names: Sequence[Any], even: bool) -
     if sorted(i for group in found for i in group) != list(range(n)):
         raise ValueError(
             f"{function}: axis_index_groups must cover all indices exactly once; got {groups} for "
-            f"an axis of length {n}"
+            f"an axis of length {n}; name each once"
         )
     if even and len({len(group) for group in found}) > 1:
         raise ValueError(
@@ -343,8 +343,7 @@ def psum_scatter(
         node = as_node(leaf, "psum_scatter")
         if node.aval.dtype.kind == "b":
             raise TypeError(
-                "psum_scatter does not accept dtype bool. Accepted dtypes are subtypes of number; "
-                "convert it with astype first"
+                "lax.psum_scatter: numbers are summed; got an array of bool; convert with astype"
             )
         at = as_axis(scatter_dimension, node.aval.ndim, "psum_scatter")
         check_parts("psum_scatter", node.aval.shape[at], at, n, tiled)

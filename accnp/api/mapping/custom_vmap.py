@@ -133,7 +133,7 @@ def _on_nodes(
         if not isinstance(result, tuple) or len(result) != 2:
             raise ValueError(
                 f"custom_vmap: the rule {name} must return a pair: results, and which of them are "
-                f"batched; got {result!r}"
+                f"batched; got {result!r}; return (out, out_batched)"
             )
         outs, found = as_leaves(result[0], name, "output")
         if found != out_spec:
@@ -154,7 +154,7 @@ def _on_nodes(
                 raise ValueError(
                     f"custom_vmap: the rule {name} must return an array of shape {want} for "
                     f"result {i}, which it says is {'' if b else 'not '}batched; got shape "
-                    f"{x.aval.shape}"
+                    f"{x.aval.shape}; return that shape, or say otherwise"
                 )
         return outs, which
 

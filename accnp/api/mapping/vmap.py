@@ -224,7 +224,7 @@ class Mapping:
         first: bool = False,
     ) -> None:
         if not callable(fun):
-            raise TypeError(f"Expected a callable value, got {fun}")
+            raise TypeError(f"vmap: a function is needed; got {fun!r}; pass a callable")
         check_axes(transform, in_axes, out_axes)
         self.transform = transform
         self.fun = fun
@@ -377,7 +377,7 @@ class Mapping:
         if not -rank <= axis < rank:
             raise ValueError(
                 f"{self.transform} out_axes: axis {axis} is out of bounds for array of dimension "
-                f"{rank}; got {self.out_axes}"
+                f"{rank}; got {self.out_axes}; name an axis of the result"
             )
         return move_axis(x, 0, axis % rank)
 

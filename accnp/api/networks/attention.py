@@ -47,7 +47,8 @@ def _window(size: Any) -> tuple[int, int] | None:
     left, right = size if isinstance(size, tuple | list) else (size, size)
     if left < 0 or right < 0:
         raise ValueError(
-            f"nn.dot_product_attention: Local window size must be >= 0; got {left}, {right}"
+            f"nn.dot_product_attention: Local window size must be >= 0; got {left}, {right}; "
+            "pass 0 or more, or None"
         )
     return int(left), int(right)
 
@@ -67,7 +68,7 @@ def _lengths(name: str, x: Any, batch: int) -> Array | None:
     if found.shape != (batch,) or found.dtype.kind not in "iu":
         raise ValueError(
             f"nn.dot_product_attention: {name} must be integers of shape ({batch},); got "
-            f"{found.dtype.name}{list(found.shape)}"
+            f"{found.dtype.name}{list(found.shape)}; convert and reshape them"
         )
     return found
 
@@ -126,7 +127,7 @@ def dot_product_attention(
     if any(not 0 < x.ndim <= 4 for x in (q, k, v)):
         raise ValueError(
             f"nn.{name}: query, key and value must have 1 to 4 axes; got shapes {q.shape}, "
-            f"{k.shape}, {v.shape}"
+            f"{k.shape}, {v.shape}; pass [batch, length, heads, features]"
         )
     given = q.shape
     q, k, v = (x.reshape((1,) * (4 - x.ndim) + x.shape) for x in (q, k, v))
@@ -136,7 +137,7 @@ def dot_product_attention(
     if not fits or shared == 0 or heads % shared:
         raise ValueError(
             f"nn.{name}: key and value must be [batch, keys, heads, features] with heads that "
-            f"divide those of the query; got {q.shape}, {k.shape}, {v.shape}"
+            f"divide those of the query; got {q.shape}, {k.shape}, {v.shape}; reshape them"
         )
     if len({x.dtype for x in (q, k, v)}) > 1:
         raise ValueError(
@@ -291,7 +292,7 @@ def scaled_matmul(
         if v.ndim != 3 or s.shape[:2] != v.shape[:2] or s.ndim != 3 or not _divides(s, v):
             raise ValueError(
                 "nn.scaled_matmul: operands must be [batch, rows, k], their scales [batch, rows, "
-                f"blocks] with blocks that divide k; got {v.shape} and {s.shape}"
+                f"blocks] with blocks that divide k; got {v.shape} and {s.shape}; reshape them"
             )
     left, right = _whole(x, a, np.float32), _whole(y, b, np.float32)
     out = dot_general(left, right, (((2,), (2,)), ((0,), (0,))))
@@ -366,10 +367,10 @@ def scaled_dot_general(
         if not isinstance(configs, list | tuple) or len(configs) < 2:
             raise TypeError(
                 "nn.scaled_dot_general: configs are a list of formats, of both operands and of "
-                f"cotangents; got {configs!r}"
+                f"cotangents; got {configs!r}; pass a list of the three"
             )
         if len(xc) != 1:
-            raise ValueError(f"nn.{name}: one axis must be contracted; got {tuple(xc)}")
+            raise ValueError(f"nn.{name}: one axis must be contracted; got {tuple(xc)}; name one")
         x, y = _stored(x, xc[0], configs[0]), _stored(y, yc[0], configs[1])
     wanted = dtypes.requested_dtype(preferred_element_type, f"nn.{name}")
     return dot_general(x, y, dimension_numbers, preferred_element_type=wanted)

@@ -57,7 +57,8 @@ def _kind(dtype: Any, function: str) -> np.dtype:
     kind = dtypes.requested_dtype(dtype, function)
     if kind.kind not in "fcV":
         raise ValueError(
-            f"{function}: weights are floating or complex numbers; got dtype {kind.name}"
+            f"{function}: weights are floating or complex numbers; got dtype {kind.name}; "
+            "pass a dtype of these"
         )
     return kind
 
@@ -379,7 +380,10 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
         kind = _kind(given if dtype is None else dtype, "orthogonal initializer")
         sizes = as_shape(shape, "orthogonal initializer")
         if len(sizes) < 2:
-            raise ValueError(f"orthogonal: weights have two axes or more; got shape {sizes}")
+            raise ValueError(
+                f"orthogonal: weights have two axes or more; got shape {sizes}; "
+                "use another initializer for vectors"
+            )
         if 0 in sizes:
             return creation.zeros(sizes, kind)
         columns = sizes[column_axis]
@@ -416,11 +420,14 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
         kind = _kind(given if dtype is None else dtype, "delta_orthogonal initializer")
         sizes = as_shape(shape, "delta_orthogonal initializer")
         if len(sizes) not in (3, 4, 5):
-            raise ValueError(f"delta_orthogonal: weights have 3 to 5 axes; got shape {sizes}")
+            raise ValueError(
+                f"delta_orthogonal: weights have 3 to 5 axes; got shape {sizes}; "
+                "use orthogonal for others"
+            )
         if sizes[-1] < sizes[-2]:
             raise ValueError(
                 "delta_orthogonal: there must be as many outputs as inputs, or more; got shape "
-                f"{sizes}"
+                f"{sizes}; make the last size the greatest"
             )
         matrix = orthogonal(scale, column_axis, kind)(key, sizes[-2:])
         centre = tuple([(n - 1) // 2 for n in sizes[:-2]])

@@ -21,7 +21,7 @@ from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.elementwise import inexact
 from accnp.api.folds import reductions as red
 from accnp.array import Array
-from accnp.errors import IncompatibleShapesError, api_boundary
+from accnp.errors import IncompatibleShapesError, api_boundary, not_one_of
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ir.trace import state
@@ -183,7 +183,7 @@ def standardize(
     Array([-1.,  1.], dtype=float32)
     """
     if algorithm not in ("fast", "stable"):
-        raise ValueError(f"standardize: algorithm must be 'fast' or 'stable'; got {algorithm!r}")
+        raise not_one_of("standardize", "algorithm", algorithm, ("fast", "stable"))
     (node,) = inexact("standardize", x)
     arr = wrap(node)
     if mean is None:

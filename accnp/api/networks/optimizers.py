@@ -129,14 +129,14 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
             if tree != state.tree_def:
                 raise TypeError(
                     "optimizers.update: the gradient must have the structure of the parameters; "
-                    f"got {tree} for {state.tree_def}"
+                    f"got {tree} for {state.tree_def}; take the gradient by the parameters"
                 )
             states = zip(leaves, _states(state), strict=True)
             new = _packed([update(i, g, s) for g, s in states], tree)
             if tuple(new.subtree_defs) != tuple(state.subtree_defs):
                 raise TypeError(
                     "optimizers.update: the state must keep its structure; got "
-                    f"{new.subtree_defs} for {state.subtree_defs}"
+                    f"{new.subtree_defs} for {state.subtree_defs}; return a state like that of init"
                 )
             return new
 
@@ -487,6 +487,7 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
     if not all(isinstance(leaf, JoinPoint) for leaf in leaves):
         raise TypeError(
             "optimizers.pack_optimizer_state: leaves must be JoinPoints; got "
-            f"{sorted({type(leaf).__name__ for leaf in leaves})}"
+            f"{sorted({type(leaf).__name__ for leaf in leaves})}; "
+            "pass what unpack_optimizer_state gave"
         )
     return _packed([leaf.subtree for leaf in leaves], tree)

@@ -100,7 +100,7 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
     if ends.ndim != 1 or sizes.shape != (ends.shape[0] + 1,):
         raise ValueError(
             "optimizers.piecewise_constant: there must be one value more than boundaries; got "
-            f"shapes {sizes.shape} and {ends.shape}"
+            f"shapes {sizes.shape} and {ends.shape}; add a value, or drop a boundary"
         )
     return lambda i: sizes[(i > ends).sum()]
 
@@ -122,5 +122,5 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
         return constant(scalar_or_schedule)
     raise TypeError(
         "optimizers.make_schedule: a number or a function is needed; got "
-        f"{type(scalar_or_schedule).__name__}"
+        f"{type(scalar_or_schedule).__name__}; pass one of the two"
     )

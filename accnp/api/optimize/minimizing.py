@@ -81,7 +81,9 @@ def minimize(
         raise TypeError(f"{name}: args must be a tuple; got {args!r}; write args=(a,) for one")
     found = _METHODS.get(method.lower())
     if found is None:
-        raise ValueError(f"{name}: method must be one of {[*_METHODS]}; got {method!r}")
+        raise ValueError(
+            f"{name}: method must be one of {[*_METHODS]}; got {method!r}; pass one of these"
+        )
     x = wrap(as_node(x0, name))
     if x.ndim != 1:
         raise ValueError(f"{name}: x0 must have rank 1; got shape {x.shape}; use x0.ravel()")

@@ -87,7 +87,10 @@ class Block:
         if spec is no_block_spec:
             spec = BlockSpec()
         if not isinstance(spec, BlockSpec):
-            raise ValueError(f"pallas_call: the spec for {name} must be a BlockSpec; got {spec!r}")
+            raise ValueError(
+                f"pallas_call: the spec for {name} must be a BlockSpec; got {spec!r}; "
+                "make one with pl.BlockSpec"
+            )
         self.name, self.shape, self.index_map = name, shape, spec.index_map
         dims = shape if spec.block_shape is None else tuple(spec.block_shape)
         self.dims = [_size(d, name) for d in dims]
@@ -99,7 +102,8 @@ class Block:
         self.sizes = tuple([1 if isinstance(d, Squeezed) else d.block_size for d in self.dims])
         if any(n < 1 for n in self.sizes) and 0 not in shape:
             raise ValueError(
-                f"pallas_call: the block shape for {name} must be positive; got {tuple(dims)}"
+                f"pallas_call: the block shape for {name} must be positive; got {tuple(dims)}; "
+                "pass 1 or more, or None"
             )
         self.dropped = tuple([i for i, d in enumerate(self.dims) if isinstance(d, Squeezed)])
         self.padding = []
@@ -336,7 +340,7 @@ class _Call:
             text = mismatch(what, *marks) or mismatch(what, *marks[::-1])
             raise ValueError(
                 f"pallas_call: {what} must have the structure of {other}: {text}; got {got} for "
-                f"{spec}"
+                f"{spec}; give it that structure"
             )
         every = zip(names, leaves, found, strict=True)
         return [Block(n, tuple(x.shape), s) for n, x, s in every]
@@ -345,7 +349,8 @@ class _Call:
         count = self.spec.num_scalar_prefetch
         if count > len(args):
             raise TypeError(
-                f"pallas_call: {count} prefetched scalars come first; got {len(args)} operands"
+                f"pallas_call: {count} prefetched scalars come first; got {len(args)} operands; "
+                "pass them before the others"
             )
         strong = map_arrays(_strong, args)
         scalars, arrays = strong[:count], strong[count:]

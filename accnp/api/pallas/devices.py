@@ -355,7 +355,8 @@ def emit_pipeline(
     def run(*refs: Any, scratches: Sequence[Any] = (), allocations: Any = None) -> None:
         if len(refs) != len(specs):
             raise ValueError(
-                f"emit_pipeline: {len(specs)} specs need as many references; got {len(refs)}"
+                f"emit_pipeline: {len(specs)} specs need as many references; got {len(refs)}; "
+                "pass one reference for each spec"
             )
         named = zip(refs, specs, strict=True)
         blocks = [Block(f"refs[{i}]", tuple(r.shape), s) for i, (r, s) in enumerate(named)]
@@ -386,7 +387,8 @@ def roll(
     """Roll an array along an axis; a NotImplementedError with a stride."""
     if stride is not None:
         raise NotImplementedError(
-            f"roll: shifts that grow along another axis are not there; got stride={stride}"
+            f"roll: shifts that grow along another axis are not there; got stride={stride}; "
+            "leave stride out"
         )
     return plain_roll(wrap(as_node(x, "roll")), shift, axis)
 
@@ -408,13 +410,14 @@ def bitcast(x: Any, ty: Any) -> Array:
     """
     a, dtype = wrap(as_node(x, "bitcast")), np.dtype(canonicalize_dtype(ty))
     if a.ndim < 2:
-        raise ValueError(f"bitcast: needs a rank of at least 2; got shape {a.shape}")
+        raise ValueError(f"bitcast: needs a rank of at least 2; got shape {a.shape}; add axes")
     *lead, m, n = a.shape
     ratio = dtype.itemsize // a.dtype.itemsize
     if ratio > 1:
         if m % ratio:
             raise ValueError(
-                f"bitcast: {ratio} rows of {a.dtype} make one of {dtype}; got shape {a.shape}"
+                f"bitcast: {ratio} rows of {a.dtype} make one of {dtype}; got shape {a.shape}; "
+                "pad the rows to a multiple"
             )
         a = a.reshape(*lead, m // ratio, ratio, n).swapaxes(-1, -2)
     out = bitcast_convert_type(a, dtype)

@@ -280,7 +280,9 @@ def align_to(x: int, a: int) -> int:
 def next_power_of_2(x: int) -> int:
     """The next power of 2; a ValueError for negative numbers."""
     if x < 0:
-        raise ValueError(f"next_power_of_2: needs a number that is not negative; got {x}")
+        raise ValueError(
+            f"next_power_of_2: needs a number that is not negative; got {x}; pass 0 or more"
+        )
     return 1 if x == 0 else 1 << (x - 1).bit_length()
 
 

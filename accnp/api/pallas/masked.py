@@ -37,7 +37,9 @@ def _split(ref: Any, function: str) -> tuple[Any, Any]:
         return ref.of, ref.idx
     if isinstance(ref, Ref):
         return ref, ...
-    raise ValueError(f"{function}: the first argument must be a reference; got {ref!r}")
+    raise ValueError(
+        f"{function}: the first argument must be a reference; got {ref!r}; pass what the kernel got"
+    )
 
 
 class _Loose(NamedTuple):

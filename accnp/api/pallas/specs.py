@@ -180,7 +180,10 @@ class GridSpec:
         scratch_shapes: Any = (),
     ) -> None:
         if in_specs is not no_block_spec and not isinstance(in_specs, list | tuple):
-            raise ValueError(f"GridSpec: in_specs must be a tuple or a list; got {in_specs!r}")
+            raise ValueError(
+                f"GridSpec: in_specs must be a tuple or a list; got {in_specs!r}; "
+                "pass one BlockSpec for each operand in a tuple"
+            )
         sizes: tuple[Any, ...] = (grid,) if isinstance(grid, int) else tuple(grid)
         named = bool(sizes) and isinstance(sizes[0], tuple)
         self.grid_names = tuple([g[0] for g in sizes]) if named else None
@@ -188,7 +191,8 @@ class GridSpec:
         for g in self.grid:
             if not (isinstance(g, int | np.integer | Array) and not isinstance(g, bool)):
                 raise ValueError(
-                    f"GridSpec: the grid must be a tuple of integers; got {self.grid!r}"
+                    f"GridSpec: the grid must be a tuple of integers; got {self.grid!r}; "
+                    "pass integers in a tuple"
                 )
         self.in_specs = tuple(in_specs) if isinstance(in_specs, list) else in_specs
         self.out_specs = tuple(out_specs) if isinstance(out_specs, list) else out_specs
@@ -250,7 +254,9 @@ class CostEstimate:
     def __post_init__(self) -> None:
         for name, value in dataclasses.asdict(self).items():
             if not isinstance(value, int):
-                raise ValueError(f"CostEstimate: {name} must be an int; got {value!r}")
+                raise ValueError(
+                    f"CostEstimate: {name} must be an int; got {value!r}; convert it with int()"
+                )
 
 
 # --- memory ---

@@ -154,7 +154,10 @@ def rng_bit_generator(
     try:
         how = RandomAlgorithm(algorithm)
     except ValueError:
-        raise TypeError(f"{name}: algorithm must be a RandomAlgorithm; got {algorithm!r}") from None
+        raise TypeError(
+            f"{name}: algorithm must be a RandomAlgorithm; got {algorithm!r}; "
+            "pass one of its members"
+        ) from None
     after, bits = rng_bit_generator_p.bind(
         wrap(node), shape=as_shape(shape, name), dtype=kind, algorithm=how, out_sharding=None
     )
@@ -186,7 +189,8 @@ def threefry_2x32(keypair: Any, counts: Any) -> Array:
     for x in nodes:
         if x.aval.dtype != WORD:
             raise TypeError(
-                f"threefry_2x32: keys and counts must be of uint32; got {x.aval.str_short()}"
+                f"threefry_2x32: keys and counts must be of uint32; got {x.aval.str_short()}; "
+                "convert with astype('uint32')"
             )
     *keys, numbers = nodes
     size, half = numbers.aval.size, -(-numbers.aval.size // 2)
@@ -250,7 +254,7 @@ def rng_uniform(a: Any, b: Any, shape: Any) -> Array:
         if x.aval.shape or x.aval.dtype != low.aval.dtype:
             raise ValueError(
                 "lax.rng_uniform: the bounds must be scalars of one dtype; got "
-                f"{low.aval.str_short()} and {high.aval.str_short()}"
+                f"{low.aval.str_short()} and {high.aval.str_short()}; pass two numbers of one dtype"
             )
     return rng_uniform_p.bind(
         wrap(cast(low, low.aval.dtype)), wrap(cast(high, low.aval.dtype)),

@@ -121,7 +121,9 @@ def poisson(
     if dtype is None:
         whole = dtypes.default_int()
     if whole.kind not in "iu":
-        raise ValueError(f"random.poisson: samples are integers; got dtype {whole.name}")
+        raise ValueError(
+            f"random.poisson: samples are integers; got dtype {whole.name}; pass an integer dtype"
+        )
     rate = wrap(promote_inexact("random.poisson", lam)[0])
     sizes = sample_shape(shape, "poisson", rate._node)
     rate = broadcast_to(rate, sizes).astype(np.float32)

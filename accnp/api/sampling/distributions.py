@@ -468,7 +468,9 @@ def categorical(
     words = key_words(key, "categorical")
     x = as_node(logits, name)
     if x.aval.dtype.kind in "biuc":
-        raise ValueError(f"{name}: logits must be floating; got {x.aval.dtype.name}")
+        raise ValueError(
+            f"{name}: logits must be floating; got {x.aval.dtype.name}; convert with astype"
+        )
     try:
         d = as_axis(axis, x.aval.ndim, name)
     except ValueError as error:  # jax's class
@@ -476,7 +478,7 @@ def categorical(
     batch = (*x.aval.shape[:d], *x.aval.shape[d + 1 :])
     sizes = batch if shape is None else as_shape(shape, name)
     if sizes[len(sizes) - len(batch) :] != batch:
-        raise ValueError(f"{name}: shape {sizes} must end with the batch shape {batch}")
+        raise ValueError(f"{name}: shape must end with the batch; got {sizes} for {batch}; add it")
     prefix = sizes[: len(sizes) - len(batch)]
     kind = x.aval.dtype
     index = np.dtype(np.int32)
@@ -488,7 +490,8 @@ def categorical(
     count = prod(prefix)
     if count > x.aval.shape[d]:
         raise ValueError(
-            f"{name}: {count} samples without replacement exceed {x.aval.shape[d]} categories"
+            f"{name}: more samples than categories without replacement; got {count} "
+            f"of {x.aval.shape[d]}; pass replace=True"
         )
     total = o.add(gumbel_node(words, x.aval.shape, kind, mode), x)
     found = cast(items(o.top_k(total, k=count, axis=d))[1], index)

@@ -217,7 +217,9 @@ def dirichlet(
     kind = float_dtype(dtype, "dirichlet")
     weights = wrap(cast(as_node(alpha, "random.dirichlet"), kind))
     if not weights.ndim:
-        raise ValueError("random.dirichlet: alpha has at least one axis; got a scalar")
+        raise ValueError(
+            "random.dirichlet: alpha has at least one axis; got a scalar; pass a vector"
+        )
     batch = weights.shape[:-1] if shape is None else as_shape(shape, "random.dirichlet")
     logs = loggamma(key, weights, batch + weights.shape[-1:], kind)
     return softmax(logs, axis=-1)

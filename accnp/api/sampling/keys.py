@@ -42,7 +42,9 @@ def _seed_node(seed: Any, kind: type[Words], function: str) -> Node:
     if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
         wide = int(seed)
         if not -(2**63) <= wide < 2**64:
-            raise OverflowError(f"{function}: the seed must fit into 64 bits; got {seed}")
+            raise OverflowError(
+                f"{function}: the seed must fit into 64 bits; got {seed}; pass a smaller one"
+            )
         high = (wide >> 32) & 0xFFFFFFFF if config.x64 else 0
         words = [high, wide & 0xFFFFFFFF]
         if not kind.plain:
@@ -52,7 +54,10 @@ def _seed_node(seed: Any, kind: type[Words], function: str) -> Node:
     if node.aval.dtype.kind == "b":
         node = cast(node, dtypes.default_int())
     if node.aval.dtype.kind not in "iu":
-        raise TypeError(f"{function}: PRNG key seed must be an integer; got {node.aval.dtype.name}")
+        raise TypeError(
+            f"{function}: PRNG key seed must be an integer; got {node.aval.dtype.name}; "
+            "convert it with int()"
+        )
     if node.aval.ndim:
         raise TypeError(
             f"{function}: accepts a scalar seed, but was given an array of shape "
@@ -217,7 +222,9 @@ def _raw(keys: Any, kind: type[Words], function: str) -> Node:
         )
     if node.aval.dtype != WORD:
         raise TypeError(
-            f"{function}: invalid PRNG key data: expected dtype uint32; got {node.aval.dtype.name}"
+            f"{function}: invalid PRNG key data: expected dtype uint32; "
+            f"got {node.aval.dtype.name}; "
+            "pass what key_data gives"
         )
     return node
 
@@ -278,7 +285,9 @@ def fold_in(key: Any, data: Any) -> Any:
     words = key_words(key, "fold_in")
     if isinstance(data, int) and not isinstance(data, bool):
         if not 0 <= data < 2**32:
-            raise OverflowError(f"random.fold_in: data must fit into uint32; got {data}")
+            raise OverflowError(
+                f"random.fold_in: data must fit into uint32; got {data}; pass 0 up to 2**32 - 1"
+            )
         low = scalar_node(data, WORD, False)
     else:
         low = as_node(data, "random.fold_in")

@@ -41,7 +41,7 @@ from accnp.api.sampling.keys import (
 )
 from accnp.array import Array, wrap
 from accnp.config import config
-from accnp.errors import api_boundary
+from accnp.errors import api_boundary, not_one_of
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
@@ -60,7 +60,7 @@ def float_dtype(dtype: Any, function: str, kinds: str = "a float") -> np.dtype:
         return dtypes.default_float()
     kind = dtypes.requested_dtype(dtype, f"random.{function}")
     if not dtypes.issubdtype(kind, np.floating):
-        raise ValueError(f"dtype argument to `{function}` must be {kinds} dtype, got {kind.name}")
+        raise ValueError(f"random.{function}: dtype must be {kinds}; got {kind.name}; pass such")
     return kind
 
 
@@ -83,7 +83,8 @@ def sample_shape(shape: Any, function: str, *arrays: Node) -> tuple[int, ...]:
     out = as_shape(shape, f"random.{function}")
     if own and broadcast_shapes(function, [out, own]) != out:
         raise ValueError(
-            f"random.{function}: parameters of shape {own} do not broadcast to shape {out}"
+            f"random.{function}: parameters do not broadcast to the shape; got {own} "
+            f"for {out}; make trailing axes equal, or 1"
         )
     return out
 
@@ -114,7 +115,9 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
     default = np.uint64 if config.enable_x64 else np.uint32
     kind = dtypes.requested_dtype(default if dtype is None else dtype, "random.bits")
     if kind.kind != "u":
-        raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {kind.name}")
+        raise ValueError(
+            f"random.bits: the dtype must be of unsigned integers; got {kind.name}; pass 'uint32'"
+        )
     return wrap(words.bits(kind.itemsize * 8, as_shape(shape, "random.bits")))
 
 
@@ -212,7 +215,10 @@ def randint(
     words = key_words(key, "randint")
     kind = dtypes.default_int() if dtype is None else dtypes.requested_dtype(dtype, "randint")
     if kind.kind not in "iu":
-        raise TypeError(f"randint only accepts integer dtypes, got {kind.name}")
+        raise TypeError(
+            f"random.randint: the dtype must be of integers; got {kind.name}; use "
+            "random.uniform for others"
+        )
     low, high = as_nodes("randint", minval, maxval)
     sizes = sample_shape(as_shape(shape, "random.randint"), "randint", low, high)
     return wrap(randint_node(words, sizes, low, high, kind))
@@ -284,7 +290,7 @@ def bernoulli(
     """
     words = key_words(key, "bernoulli")
     if mode not in ("low", "high"):
-        raise ValueError(f"random.bernoulli: mode must be 'low' or 'high'; got {mode!r}")
+        raise not_one_of("random.bernoulli", "mode", mode, ("low", "high"))
     prob = as_node(p, "random.bernoulli")
     if prob.aval.dtype.kind in "biuc":
         raise TypeError(
@@ -376,7 +382,10 @@ def permutation(
     node = as_node(x, "permutation")
     if not node.aval.ndim:
         if node.aval.dtype.kind not in "iu":
-            raise TypeError("random.permutation: x must be an integer or have at least one axis")
+            raise TypeError(
+                "random.permutation: x must be an integer or have axes; got a scalar "
+                "array; pass int(x)"
+            )
         n = as_int(x, "random.permutation", "x", "shape")
         as_axis(axis, 1, "random.permutation")
         index = o.iota(dtype=dtypes.default_int(), shape=(max(0, n),), dimension=0)
@@ -415,7 +424,7 @@ def choice(
     name = "random.choice"
     words = key_words(key, "choice")
     if not isinstance(shape, Sequence):
-        raise TypeError(f"{name}: shape must be a sequence; got {shape}")
+        raise TypeError(f"{name}: shape must be a sequence; got {shape}; pass a tuple of sizes")
     sizes = as_shape(shape, name)
     x = as_node(a, name)
     if x.aval.ndim:
@@ -428,11 +437,14 @@ def choice(
         zero = scalar_node(0, x.aval.dtype, False)
         return wrap(o.broadcast_in_dim(zero, shape=sizes, broadcast_dimensions=()))
     if n <= 0:
-        raise ValueError(f"{name}: a must be greater than 0 unless no samples are taken; got {n}")
+        raise ValueError(
+            f"{name}: a must be greater than 0 unless no samples are taken; got {n}; "
+            "pass elements to choose from, or an integer above 0"
+        )
     if not replace and count > n:
         raise ValueError(
-            f"{name}: cannot take a larger sample (size {count}) than the population "
-            f"(size {n}) when replace=False"
+            f"{name}: more samples than elements with replace=False; got {count} of "
+            f"{n}; pass replace=True"
         )
     kind = dtypes.default_int()
     if p is not None:
@@ -458,7 +470,8 @@ def _weighted(words: Words, p: Any, n: int, sizes: Any, replace: bool, mode: Any
     probs = promote_inexact("choice", p)[0]
     if probs.aval.shape != (n,):
         raise ValueError(
-            f"random.choice: p must be a vector of length {n}; got shape {probs.aval.shape}"
+            f"random.choice: p must be a vector of length {n}; got shape {probs.aval.shape}; "
+            "pass one probability for each element"
         )
     kind = probs.aval.dtype
     if replace:
@@ -474,7 +487,7 @@ def _weighted(words: Words, p: Any, n: int, sizes: Any, replace: bool, mode: Any
 def gumbel_node(words: Words, shape: tuple[int, ...], dtype: np.dtype, mode: Any = None) -> Node:
     """Numbers with the Gumbel distribution."""
     if mode not in (None, "low", "high"):
-        raise ValueError(f"random.gumbel: mode must be 'low' or 'high'; got {mode!r}")
+        raise not_one_of("random.gumbel", "mode", mode, (None, "low", "high"))
     info = dtypes.finfo(dtype)
     if mode == "high":
         both = uniform_node(words, (2, *shape), dtype)

@@ -17,7 +17,7 @@ from accnp.api.factors import lax_linalg
 from accnp.api.sampling.keys import key_words
 from accnp.api.sampling.random import float_dtype, inexact_dtype, normal, normal_node
 from accnp.array import Array, wrap
-from accnp.errors import api_boundary
+from accnp.errors import api_boundary, not_one_of
 from accnp.ir.op import o
 from accnp.primitives.decompositions import diagonal_of
 
@@ -57,19 +57,22 @@ def multivariate_normal(
     name = "random.multivariate_normal"
     words = key_words(key, "multivariate_normal")
     if method not in _FACTORS:
-        raise ValueError(f"{name}: method must be one of {', '.join(_FACTORS)}; got {method!r}")
+        raise not_one_of(name, "method", method, _FACTORS)
     m, c = promote_inexact("multivariate_normal", mean, cov)
     if m.aval.ndim < 1 or c.aval.ndim < 2 or c.aval.shape[-2:] != (m.aval.shape[-1],) * 2:
         raise ValueError(
             f"{name}: mean (..., n) and cov (..., n, n) are needed; "
-            f"got shapes {m.aval.shape} and {c.aval.shape}"
+            f"got shapes {m.aval.shape} and {c.aval.shape}; reshape them"
         )
     kind = m.aval.dtype if dtype is None else float_dtype(dtype, "multivariate_normal")
     n = m.aval.shape[-1]
     own = broadcast_shapes(name, [m.aval.shape[:-1], c.aval.shape[:-2]])
     sizes = own if shape is None else as_shape(shape, name)
     if broadcast_shapes(name, [sizes, own]) != sizes:
-        raise ValueError(f"{name}: parameters of shape {own} do not broadcast to shape {sizes}")
+        raise ValueError(
+            f"{name}: parameters do not broadcast to the shape; got {own} for {sizes}; "
+            "make trailing axes equal, or 1"
+        )
     x = normal_node(words, (*sizes, n), kind)
     moved = matmul(_FACTORS[method](wrap(c)), wrap(expand_node(x, (x.aval.ndim,))))
     return wrap(m) + moved[..., 0]

@@ -23,7 +23,7 @@ from accnp.api.arrays.padding import pad
 from accnp.api.arrays.reversing import flip
 from accnp.api.elements import ufuncs as uf
 from accnp.array import Array
-from accnp.errors import api_boundary
+from accnp.errors import api_boundary, not_one_of
 from accnp.ir.op import o
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
@@ -31,9 +31,9 @@ __all__ = ["dct", "dctn", "idct", "idctn"]
 
 def _checked(name: str, type: int, norm: str | None) -> None:
     if type != 2:
-        raise NotImplementedError(f"{name}: there is only type 2; got type={type}")
+        raise NotImplementedError(f"{name}: there is only type 2; got type={type}; leave it out")
     if norm not in (None, "backward", "ortho"):
-        raise ValueError(f"{name}: norm must be None, 'backward' or 'ortho'; got {norm!r}")
+        raise not_one_of(name, "norm", norm, (None, "backward", "ortho"))
 
 
 def _fitted(name: str, x: Array, d: int, n: Any) -> Array:
@@ -43,7 +43,9 @@ def _fitted(name: str, x: Array, d: int, n: Any) -> Array:
         return x
     n = as_int(n, name, "n")
     if n < 1:
-        raise ValueError(f"{name}: the length of a transform must be positive; got n={n}")
+        raise ValueError(
+            f"{name}: the length of a transform must be positive; got n={n}; pass 1 or more"
+        )
     x = x[..., :n]
     return pad(x, [(0, 0)] * (x.ndim - 1) + [(0, n - x.shape[-1])]) if n > x.shape[-1] else x
 
@@ -123,14 +125,18 @@ def _many(name: str, x: Any, type: int, s: Any, axes: Any, norm: str | None) -> 
     if s is not None:
         lengths = [*s] if hasattr(s, "__iter__") else [s]
         if len(lengths) > rank:
-            raise ValueError(f"{name}: {len(lengths)} lengths for an array of rank {rank}; got {s}")
+            raise ValueError(
+                f"{name}: {len(lengths)} lengths for an array of rank {rank}; got {s}; "
+                "drop some, or add axes to the array"
+            )
     if axes is None:
         chosen = tuple(range(rank - len(lengths), rank)) if lengths else tuple(range(rank))
     else:
         chosen = as_axes(axes, rank, name)
     if lengths is not None and len(lengths) != len(chosen):
         raise ValueError(
-            f"{name}: there must be one length for each axis; got s={s} and axes={axes}"
+            f"{name}: there must be one length for each axis; got s={s} and axes={axes}; "
+            "pair lengths with axes"
         )
     return _transformed(name, x, type, lengths or [None] * len(chosen), chosen, norm)
 

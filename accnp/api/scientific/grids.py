@@ -24,7 +24,7 @@ from accnp.api.elements.selecting import where
 from accnp.api.indexes.taking import searchsorted
 from accnp.api.strict.lax import round
 from accnp.array import Array
-from accnp.errors import api_boundary
+from accnp.errors import api_boundary, not_one_of
 from accnp.pytree import register_pytree_node
 
 __all__ = ["RegularGridInterpolator", "map_coordinates"]
@@ -92,12 +92,14 @@ def map_coordinates(
     if len(places) != x.ndim:
         raise ValueError(
             f"{name}: there must be one array of coordinates for each axis; got {len(places)} for "
-            f"shape {x.shape}"
+            f"shape {x.shape}; pass a list of that many"
         )
     if mode not in _OUTSIDE:
-        raise NotImplementedError(f"{name}: mode must be one of {[*_OUTSIDE]}; got {mode!r}")
+        raise not_one_of(name, "mode", mode, _OUTSIDE, NotImplementedError)
     if order not in (0, 1):
-        raise NotImplementedError(f"{name}: order must be 0 or 1; got {order!r}")
+        raise NotImplementedError(
+            f"{name}: order must be 0 or 1; got {order!r}; use scipy.ndimage for splines"
+        )
     fill = asarray(cval, dtype=x.dtype)
     axes = [
         [(_OUTSIDE[mode](i, n), (i >= 0) & (i < n), w) for i, w in _neighbours(place, order)]
@@ -168,14 +170,15 @@ class RegularGridInterpolator:
         if len(points) > self.values.ndim:
             raise ValueError(
                 f"{_NAME}: there are more points than axes; got {len(points)} for values of shape "
-                f"{self.values.shape}"
+                f"{self.values.shape}; drop points, or add axes to the values"
             )
         if fill_value is not None:
             fill_value = asarray(fill_value)
             if not np.can_cast(fill_value.dtype, self.values.dtype, "same_kind"):
                 raise ValueError(
                     f"{_NAME}: fill_value cannot be cast to the dtype of the values; got "
-                    f"{fill_value.dtype.name} for {self.values.dtype.name}"
+                    f"{fill_value.dtype.name} for {self.values.dtype.name}; "
+                    "pass a number of that dtype"
                 )
         self.fill_value = fill_value
         self.grid = tuple([asarray(p) for p in points])
@@ -183,7 +186,8 @@ class RegularGridInterpolator:
             if p.ndim != 1 or p.shape[0] != self.values.shape[axis]:
                 raise ValueError(
                     f"{_NAME}: one place for each of {self.values.shape[axis]} values is needed; "
-                    f"got points of shape {p.shape} (axis {axis})"
+                    f"got points of shape {p.shape} (axis {axis}); "
+                    "pass as many points as values along the axis"
                 )
 
     @api_boundary
@@ -195,7 +199,7 @@ class RegularGridInterpolator:
         if at.shape[-1] != rank:
             raise ValueError(
                 f"{_NAME}: the last axis of the places must have one element for each of {rank} "
-                f"axes of the grid; got shape {at.shape}"
+                f"axes of the grid; got shape {at.shape}; reshape them to [..., axes]"
             )
         cells = [_cell(at[..., d], g) for d, g in enumerate(self.grid)]
         beyond = self.values.ndim - rank
@@ -220,7 +224,7 @@ _NAME = "interpolate.RegularGridInterpolator"
 
 def _method(method: str) -> str:
     if method not in ("linear", "nearest"):
-        raise ValueError(f"{_NAME}: method must be 'linear' or 'nearest'; got {method!r}")
+        raise not_one_of(_NAME, "method", method, ("linear", "nearest"))
     return method
 
 

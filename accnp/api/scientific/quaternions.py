@@ -155,12 +155,14 @@ def _sequence(name: str, seq: str, most: int) -> tuple[list[int], bool]:
     if not re.fullmatch("[xyz]{1,3}|[XYZ]{1,3}", seq):
         raise ValueError(
             f"{name}: a sequence is one to three of 'xyz' (axes at rest) or of 'XYZ' (axes that "
-            f"turn along); got {seq!r}"
+            f"turn along); got {seq!r}; pass one of these"
         )
     if any(a == b for a, b in pairwise(seq)):
-        raise ValueError(f"{name}: consecutive axes must differ; got {seq!r}")
+        raise ValueError(
+            f"{name}: consecutive axes must differ; got {seq!r}; join turns about one axis"
+        )
     if len(seq) > most:
-        raise ValueError(f"{name}: at most {most} axes; got {seq!r}")
+        raise ValueError(f"{name}: at most {most} axes; got {seq!r}; compose rotations for more")
     return [_AXES.index(c) for c in seq.lower()], seq.isupper()
 
 
@@ -177,7 +179,7 @@ def from_euler(name: str, seq: str, angles: Array) -> Array:
     if angles.shape[-1] != len(axes):
         raise ValueError(
             f"{name}: the last axis of the angles must have one element for each of {len(axes)} "
-            f"axes of {seq!r}; got shape {angles.shape}"
+            f"axes of {seq!r}; got shape {angles.shape}; reshape them to [..., axes]"
         )
     out = elementary(axes[0], angles[..., 0])
     for n, axis in enumerate(axes[1:], 1):
@@ -193,7 +195,9 @@ def to_euler(name: str, seq: str, q: Array) -> Array:
     Where only the sum or the difference of first and third angle is known, the third is 0.
     """
     if len(seq) != 3:
-        raise ValueError(f"{name}: a sequence of three axes is needed; got {seq!r}")
+        raise ValueError(
+            f"{name}: a sequence of three axes is needed; got {seq!r}; pass one as 'xyz'"
+        )
     (i, j, k), turning = _sequence(name, seq, 3)
     if turning:
         i, k = k, i

@@ -176,7 +176,8 @@ def _sized(name: str, image: Any, shape: Any) -> tuple[Array, tuple[int, ...]]:
     x, wanted = wrap(as_node(image, name)), as_shape(shape, name)
     if len(wanted) != x.ndim:
         raise ValueError(
-            f"{name}: the shape must have as many axes as the image; got {wanted} for {x.shape}"
+            f"{name}: the shape must have as many axes as the image; got {wanted} for {x.shape}; "
+            "name all sizes, with those that stay"
         )
     return x, wanted
 
@@ -263,6 +264,6 @@ def scale_and_translate(
         if given.shape != (len(axes),):
             raise ValueError(
                 f"{name}: {what} must have one number for each of {len(axes)} axes; got shape "
-                f"{given.shape}"
+                f"{given.shape}; pass that many"
             )
     return _resampled(x, wanted, axes, factors, shifts, how, antialias, precision)

@@ -36,7 +36,7 @@ def _given(function: str, x: Any, last: tuple[int, ...]) -> Array:
     if found.shape[-len(last) :] != last:
         raise ValueError(
             f"{_name(function)}: an array [..., {', '.join(map(str, last))}] is needed; got shape "
-            f"{found.shape}"
+            f"{found.shape}; reshape it"
         )
     return found
 
@@ -203,7 +203,7 @@ class Rotation(NamedTuple):
         if w.shape != (n,):
             raise ValueError(
                 f"{_name('mean')}: there must be one weight for each of {n} rotations; got shape "
-                f"{w.shape}"
+                f"{w.shape}; pass that many"
             )
         return Rotation(eigh(dot(w * self.quat.T, self.quat))[1][:, -1])
 
@@ -248,13 +248,13 @@ class Slerp(NamedTuple):
         if rotations.single or len(rotations) == 1:
             raise ValueError(
                 f"{name}: at least 2 rotations are needed; got an array of shape "
-                f"{rotations.quat.shape}"
+                f"{rotations.quat.shape}; pass several in one Rotation"
             )
         at = asarray(times, dtype=rotations.quat.dtype)
         if at.shape != (len(rotations),):
             raise ValueError(
                 f"{name}: there must be one time for each of {len(rotations)} rotations; got shape "
-                f"{at.shape}"
+                f"{at.shape}; pass that many"
             )
         begin, end = Rotation(rotations.quat[:-1]), Rotation(rotations.quat[1:])
         return cls(at, diff(at), begin, (begin.inv() * end).as_rotvec())
@@ -264,7 +264,9 @@ class Slerp(NamedTuple):
         """Return the rotations at times: a number, or [m]."""
         at = asarray(times, dtype=self.times.dtype)
         if at.ndim > 1:
-            raise ValueError(f"transform.Slerp: times have rank 0 or 1; got shape {at.shape}")
+            raise ValueError(
+                f"transform.Slerp: times have rank 0 or 1; got shape {at.shape}; ravel them"
+            )
         i = uf.maximum(searchsorted(self.times, at) - 1, 0)
         part = (at - self.times[i]) / self.timedelta[i]
         turn = Rotation.from_rotvec(self.rotvecs[i] * part[..., None])

@@ -36,7 +36,7 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Array, Arra
     if x.ndim != codes.ndim or x.ndim not in (1, 2):
         raise ValueError(
             f"{name}: observations and codes must both be of rank 1, or both of rank 2; got shapes "
-            f"{x.shape} and {codes.shape}"
+            f"{x.shape} and {codes.shape}; add an axis with x[:, None]"
         )
     if x.ndim == 1:
         x, codes = x[:, None], codes[:, None]

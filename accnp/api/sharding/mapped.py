@@ -54,7 +54,8 @@ def _specs(what: str, specs: Any, tree: Any) -> list[PartitionSpec]:
         found = broadcast_prefix(specs, tree, _is_spec, f"shard_map {what}")
     except ValueError as error:
         raise ValueError(
-            f"shard_map: {what} must be a tree prefix of the values; got {specs}: {error}"
+            f"shard_map: {what} must be a tree prefix of the values; got {specs}: {error}; "
+            "give one spec for each part"
         ) from None
     for spec in found:
         if not _is_spec(spec):
@@ -86,7 +87,8 @@ class _Mapped:
             if not _is_spec(self.in_specs) and len(self.in_specs) != len(args):
                 raise ValueError(
                     "shard_map: in_specs must have an entry for each argument; got "
-                    f"{len(self.in_specs)} entries for {len(args)} arguments"
+                    f"{len(self.in_specs)} entries for {len(args)} arguments; "
+                    "pass one spec for each"
                 )
             own = self.in_specs
             specs = _specs("in_specs", tuple(own) if isinstance(own, list) else own, args)
@@ -149,7 +151,10 @@ class _Mapped:
                     f"{n!r} in {spec}; use one of {self.names}"
                 )
             if used.count(n) > 1:
-                raise ValueError(f"shard_map: the spec of {what} names {n!r} twice; got {spec}")
+                raise ValueError(
+                    f"shard_map: the spec of {what} names {n!r} twice; got {spec}; "
+                    "name each axis once"
+                )
         return entries
 
     def _cut(self, x: Node, spec: PartitionSpec, i: int, hidden: int) -> tuple[Node, Names]:
@@ -308,9 +313,11 @@ def shard_map(
             check_vma=check_vma,
         )  # fmt: skip
     if not callable(f):
-        raise TypeError(f"shard_map: expected a function; got {f!r}")
+        raise TypeError(f"shard_map: expected a function; got {f!r}; pass what can be called")
     if mesh is not None and not isinstance(mesh, Mesh | AbstractMesh):
-        raise TypeError(f"shard_map: mesh must be a Mesh or None; got {mesh!r}")
+        raise TypeError(
+            f"shard_map: mesh must be a Mesh or None; got {mesh!r}; make one with jax.make_mesh"
+        )
 
     @functools.wraps(f)
     @api_boundary
@@ -324,7 +331,7 @@ def shard_map(
         if unknown:
             raise ValueError(
                 f"shard_map: axis_names must be axes of the mesh; got {sorted(map(str, unknown))} "
-                f"for axes {over.axis_names}"
+                f"for axes {over.axis_names}; use names of the mesh"
             )
         names = tuple([n for n in over.axis_names if not axis_names or n in axis_names])
         return _Mapped(f, over, in_specs, out_specs, names, check_vma)(args)

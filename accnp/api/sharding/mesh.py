@@ -103,13 +103,17 @@ class _Grid:
                 f"axis_names {names}; name every axis once"
             )
         if len(set(names)) != len(names) or None in names:
-            raise ValueError(f"{what}: names must differ and not be None; got axis_names {names}")
+            raise ValueError(
+                f"{what}: names must differ and not be None; got axis_names {names}; "
+                "give each axis a name of its own"
+            )
         if types is None:
             types = (AxisType.Auto,) * len(names)
         types = (types,) if isinstance(types, AxisType) else tuple(types)
         if len(types) != len(names) or not all(isinstance(t, AxisType) for t in types):
             raise ValueError(
-                f"{what}: axis_types must be one AxisType for each of {names}; got {types}"
+                f"{what}: axis_types must be one AxisType for each of {names}; got {types}; "
+                "pass one for each"
             )
         self.axis_names, self.axis_sizes, self.axis_types = names, sizes, types
 
@@ -411,7 +415,9 @@ class set_mesh:
     @api_boundary
     def __init__(self, mesh: Mesh | None) -> None:
         if mesh is not None and not isinstance(mesh, Mesh):
-            raise ValueError(f"set_mesh: mesh must be a Mesh or None; got {mesh!r}")
+            raise ValueError(
+                f"set_mesh: mesh must be a Mesh or None; got {mesh!r}; make one with jax.make_mesh"
+            )
         self._mesh = mesh
         self._before = list(_in_use.stack)
         _in_use.stack.append(mesh)

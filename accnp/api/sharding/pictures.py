@@ -18,7 +18,10 @@ __all__ = ["inspect_array_sharding", "visualize_array_sharding", "visualize_shar
 
 def _sharding(name: str, x: Any) -> Any:
     if not hasattr(x, "sharding"):
-        raise TypeError(f"{name}: an array is needed; got {x!r} of type {type(x).__name__}")
+        raise TypeError(
+            f"{name}: an array is needed; got {x!r} of type {type(x).__name__}; "
+            "convert it with jnp.asarray"
+        )
     return x.sharding
 
 
@@ -74,7 +77,8 @@ def visualize_sharding(
     """
     if len(shape) not in (1, 2):
         raise ValueError(
-            f"visualize_sharding: arrays of rank 1 and 2 can be drawn; got shape {tuple(shape)}"
+            f"visualize_sharding: arrays of rank 1 and 2 can be drawn; got shape {tuple(shape)}; "
+            "reshape it"
         )
     cells: dict[tuple[tuple[int, ...], ...], list[Any]] = {}
     for device, index in sharding.devices_indices_map(tuple(shape)).items():

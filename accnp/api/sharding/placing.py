@@ -65,7 +65,8 @@ def _typed(
         wrong = [n for n in names if n not in mesh.axis_names]
         if wrong:
             raise ValueError(
-                f"{function}: axes must be axes of the mesh; got {wrong} for {mesh.axis_names}"
+                f"{function}: axes must be axes of the mesh; got {wrong} for {mesh.axis_names}; "
+                "use names of the mesh"
             )
         if ins is not None:
             args = put_tree(function, args, ins)
@@ -153,7 +154,7 @@ def placed(
             if len(places) != len(values):
                 raise ValueError(
                     "jit: in_shardings must have an entry for each positional argument; got "
-                    f"{len(places)} for {len(values)}"
+                    f"{len(places)} for {len(values)}; pass one for each, or one for all"
                 )
             found = list(args)
             for i, v in zip(moving, put_tree("jit", values, places), strict=True):

@@ -150,7 +150,8 @@ def _joined(
     for v in values:
         if v.shape != need:
             raise ValueError(
-                f"{function}: parts of {tuple(shape)} must have shape {need}; got {v.shape}"
+                f"{function}: parts of {tuple(shape)} must have shape {need}; got {v.shape}; "
+                "cut them so"
             )
     if dtype is None:
         dtype = values[0].dtype if values else None
@@ -186,7 +187,7 @@ def make_array_from_single_device_arrays(
     if len(arrays) != len(found):
         raise ValueError(
             f"{function}: there must be a part for each device; got {len(arrays)} arrays for "
-            f"{len(found)} devices"
+            f"{len(found)} devices; pass one for each"
         )
     by_device = {next(iter(x.devices())): x for x in arrays if isinstance(x, Array)}
     if len(by_device) == len(found) and by_device.keys() == found.keys():
@@ -220,6 +221,6 @@ def make_array_from_process_local_data(
         if want != data.shape or prod(want) != data.size:
             raise ValueError(
                 "make_array_from_process_local_data: one process holds the whole; got data of "
-                f"shape {data.shape} for global_shape {tuple(global_shape)}"
+                f"shape {data.shape} for global_shape {tuple(global_shape)}; pass all of it"
             )
     return device_put(array(data), sharding)

@@ -68,7 +68,8 @@ class PartitionSpec:
         if self.unreduced & self.reduced:
             raise ValueError(
                 "PartitionSpec: an axis cannot be both unreduced and reduced; got "
-                f"unreduced={set(self.unreduced)}, reduced={set(self.reduced)}"
+                f"unreduced={set(self.unreduced)}, reduced={set(self.reduced)}; "
+                "name it in one of the two"
             )
 
     def __len__(self) -> int:
@@ -311,9 +312,13 @@ class NamedSharding(Sharding):
         self, mesh: Mesh | AbstractMesh, spec: Any, *, memory_kind: str | None = None
     ) -> None:
         if not isinstance(mesh, Mesh | AbstractMesh):
-            raise TypeError(f"NamedSharding: mesh must be a Mesh; got {mesh!r}")
+            raise TypeError(
+                f"NamedSharding: mesh must be a Mesh; got {mesh!r}; make one with jax.make_mesh"
+            )
         if not isinstance(spec, PartitionSpec):
-            raise TypeError(f"NamedSharding: spec must be a PartitionSpec; got {spec!r}")
+            raise TypeError(
+                f"NamedSharding: spec must be a PartitionSpec; got {spec!r}; make one with jax.P"
+            )
         _check_memory(memory_kind)
         self.mesh = mesh
         self.spec = spec

@@ -17,7 +17,7 @@ from accnp.api.arguments.shapes import as_axes
 from accnp.api.arrays.reversing import flip
 from accnp.api.elements import ufuncs as uf
 from accnp.array import Array
-from accnp.errors import api_boundary
+from accnp.errors import api_boundary, not_one_of
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve"]
 
@@ -27,11 +27,11 @@ _MODES = ("full", "same", "valid")
 def _pair(name: str, in1: Any, in2: Any, mode: str) -> tuple[Array, Array]:
     x, y = (wrap(n) for n in promote_inexact(name, in1, in2))
     if mode not in _MODES:
-        raise ValueError(f"{name}: mode must be one of {[*_MODES]}; got {mode!r}")
+        raise not_one_of(name, "mode", mode, _MODES)
     if x.ndim != y.ndim:
         raise ValueError(
             f"{name}: both arrays must have the same number of dimensions; got shapes {x.shape} "
-            f"and {y.shape}"
+            f"and {y.shape}; add axes to one with x[None]"
         )
     return x, y
 
@@ -52,7 +52,7 @@ def _larger_first(name: str, x: Array, y: Array) -> tuple[Array, Array]:
     if any(n > m for n, m in zip(x.shape, y.shape, strict=True)):
         raise ValueError(
             f"{name}: one array must be at least as long as the other along every axis; got shapes "
-            f"{x.shape} and {y.shape}"
+            f"{x.shape} and {y.shape}; use mode='same' or 'full'"
         )
     return y, x
 
@@ -102,7 +102,7 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Arr
         if d not in along and n != m:
             raise ValueError(
                 f"{name}: axis {d} is not convolved, so both lengths must be equal; got shapes "
-                f"{x.shape} and {y.shape}"
+                f"{x.shape} and {y.shape}; broadcast one of them"
             )
     if mode == "valid":
         _larger_first(name, x, y)
@@ -154,9 +154,7 @@ def convolve(
     if method == "fft":
         return fftconvolve(in1, in2, mode)
     if method not in ("auto", "direct"):
-        raise ValueError(
-            f"signal.convolve: method must be 'auto', 'direct' or 'fft'; got {method!r}"
-        )
+        raise not_one_of("signal.convolve", "method", method, ("auto", "direct"))
     return _convolved("signal.convolve", in1, in2, mode, precision)
 
 

@@ -29,7 +29,7 @@ from accnp.api.elements.selecting import where
 from accnp.api.folds.quantiles import median
 from accnp.api.folds.reductions import mean
 from accnp.array import Array
-from accnp.errors import api_boundary
+from accnp.errors import api_boundary, not_one_of
 
 __all__ = ["csd", "detrend", "istft", "stft", "welch"]
 
@@ -63,7 +63,7 @@ def detrend(
             f"{name}: arrays are never written to; got overwrite_data={overwrite_data!r}; leave it"
         )
     if type not in ("constant", "linear"):
-        raise ValueError(f"{name}: type must be 'linear' or 'constant'; got {type!r}")
+        raise not_one_of(name, "type", type, ("constant", "linear"))
     x = wrap(promote_inexact(name, data)[0])
     if type == "constant":
         return x - mean(x, axis, keepdims=True)
@@ -72,7 +72,8 @@ def detrend(
     breaks = np.unique(np.append(as_static(bp, name), [0, n]).astype(int))
     if breaks[0] < 0 or breaks[-1] > n:
         raise ValueError(
-            f"{name}: breaks lie between 0 and the length of the axis, {n}; got bp={bp}"
+            f"{name}: breaks lie between 0 and the length of the axis, {n}; got bp={bp}; "
+            "pass such places"
         )
     x = moveaxis(x, d, -1)
     pieces = [_without_line(x[..., int(start) : int(stop)]) for start, stop in pairwise(breaks)]
@@ -121,14 +122,16 @@ def _window(name: str, window: Any, given: int | None, length: int, dtype: Any) 
         return array(_window_values(name, window, n), dtype=dtype)
     out = asarray(window, dtype=dtype)
     if out.ndim != 1:
-        raise ValueError(f"{name}: a window has one axis; got shape {out.shape}")
+        raise ValueError(f"{name}: a window has one axis; got shape {out.shape}; ravel it")
     if out.size > length:
         raise ValueError(
-            f"{name}: the window is longer than the signal; got {out.size} and {length}"
+            f"{name}: the window is longer than the signal; got {out.size} and {length}; "
+            "pass a shorter one"
         )
     if given not in (None, out.size):
         raise ValueError(
-            f"{name}: nperseg must be the length of the window, {out.size}; got nperseg={given}"
+            f"{name}: nperseg must be the length of the window, {out.size}; got nperseg={given}; "
+            "leave one of the two out"
         )
     return out
 
@@ -140,7 +143,7 @@ def _odd(x: Array, n: int) -> Array:
     if n >= x.shape[-1]:
         raise ValueError(
             "signal.stft: boundary='odd' needs a signal longer than half a segment; got "
-            f"{x.shape[-1]} elements for {n} at each end"
+            f"{x.shape[-1]} elements for {n} at each end; pass a smaller nperseg"
         )
     left = 2 * x[..., :1] - flip(x[..., 1 : n + 1], -1)
     right = 2 * x[..., -1:] - flip(x[..., -n - 1 : -1], -1)
@@ -199,13 +202,15 @@ def _outer(name: str, x: Array, y: Array, d: int) -> tuple[int, ...]:
     """The shape of all axes but d, of both signals."""
     if x.ndim != y.ndim:
         raise ValueError(
-            f"{name}: both signals must have the same rank; got shapes {x.shape} and {y.shape}"
+            f"{name}: both signals must have the same rank; got shapes {x.shape} and {y.shape}; "
+            "add axes to one with x[None]"
         )
     try:
         return broadcast_shapes(*[(*v.shape[:d], *v.shape[d + 1 :]) for v in (x, y)])
     except ValueError:
         raise ValueError(
-            f"{name}: signals must broadcast; got shapes {x.shape} and {y.shape}"
+            f"{name}: signals must broadcast; got shapes {x.shape} and {y.shape}; "
+            "make all axes but the last equal, or 1"
         ) from None
 
 
@@ -216,9 +221,7 @@ def _spectral(
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """Frequencies, times, and the spectra of the segments, whose axis is the last one."""
     if boundary not in (None, "odd", *_BEYOND):
-        raise ValueError(
-            f"{name}: boundary must be None or one of {['odd', *_BEYOND]}; got {boundary!r}"
-        )
+        raise not_one_of(name, "boundary", boundary, (None, "odd", *_BEYOND))
     pair = y is not None
     signals = [wrap(n) for n in promote_inexact(name, *([x, y] if pair else [x]))]
     d = as_axis(axis, signals[0].ndim, name)
@@ -228,7 +231,7 @@ def _spectral(
     real = np.finfo(complex_).dtype
     size = None if nperseg is None else as_int(nperseg, name, "nperseg")
     if size is not None and size < 1:
-        raise ValueError(f"{name}: nperseg must be positive; got nperseg={size}")
+        raise ValueError(f"{name}: nperseg must be positive; got nperseg={size}; pass 1 or more")
     win = _window(name, window, size, signals[0].shape[d], signals[0].dtype)
     size = win.size
     overlap = size // 2 if noverlap is None else as_int(noverlap, name, "noverlap")
@@ -238,11 +241,14 @@ def _spectral(
         shape.insert(d, min(s.shape[d] for s in signals))
         return zeros(shape, real), zeros(shape, real), zeros(shape, complex_)
     if length < size:
-        raise ValueError(f"{name}: nfft must be at least nperseg={size}; got nfft={length}")
+        raise ValueError(
+            f"{name}: nfft must be at least nperseg={size}; got nfft={length}; "
+            "pass that or more, or None"
+        )
     if overlap >= size:
-        raise ValueError(f"{name}: noverlap must be below nperseg={size}; got noverlap={overlap}")
+        raise ValueError(f"{name}: noverlap must be below nperseg={size}; got {overlap}; pass less")
     if scaling not in ("density", "spectrum"):
-        raise ValueError(f"{name}: scaling must be 'density' or 'spectrum'; got {scaling!r}")
+        raise not_one_of(name, "scaling", scaling, ("density", "spectrum"))
     signals = [moveaxis(s, d, -1) for s in signals]
     longest = max(s.shape[-1] for s in signals)
     signals = [_zeros_behind(s, longest - s.shape[-1]) for s in signals]
@@ -324,7 +330,7 @@ def stft(
 
 def _averaged(name: str, x: Any, y: Any, average: str, *how: Any) -> tuple[Array, Array]:
     if average not in ("mean", "median"):
-        raise ValueError(f"{name}: average must be 'mean' or 'median'; got {average!r}")
+        raise not_one_of(name, "average", average, ("mean", "median"))
     freqs, _, power = _spectral(name, x, y, *how)
     if power.ndim < 2 or not power.size:
         return freqs, power
@@ -444,24 +450,32 @@ def istft(
     name = "signal.istft"
     z = wrap(as_node(Zxx, name))
     if z.ndim < 2:
-        raise ValueError(f"{name}: transforms have at least 2 axes; got shape {z.shape}")
+        raise ValueError(
+            f"{name}: transforms have at least 2 axes; got shape {z.shape}; "
+            "pass [frequencies, times]"
+        )
     f, t = (as_axis(d, z.ndim, name) for d in (freq_axis, time_axis))
     if f == t:
-        raise ValueError(f"{name}: time_axis and freq_axis must differ; got {f} for both")
+        raise ValueError(
+            f"{name}: time_axis and freq_axis must differ; got {f} twice; name two axes"
+        )
     z = z.astype(np.result_type(dtypes.to_inexact(z.dtype), np.complex64))
     known = 2 * (z.shape[f] - 1) if input_onesided else z.shape[f]
     size = as_int(nperseg, name, "nperseg") if nperseg else known
     if size < 1:
-        raise ValueError(f"{name}: nperseg must be positive; got nperseg={size}")
+        raise ValueError(f"{name}: nperseg must be positive; got nperseg={size}; pass 1 or more")
     if nfft is None:
         length = known + (input_onesided and size == known + 1)
     else:
         length = as_int(nfft, name, "nfft")
     if length < size:
-        raise ValueError(f"{name}: nfft must be at least nperseg={size}; got nfft={length}")
+        raise ValueError(
+            f"{name}: nfft must be at least nperseg={size}; got nfft={length}; "
+            "pass that or more, or None"
+        )
     overlap = as_int(noverlap, name, "noverlap") if noverlap else size // 2
     if overlap >= size:
-        raise ValueError(f"{name}: noverlap must be below nperseg={size}; got noverlap={overlap}")
+        raise ValueError(f"{name}: noverlap must be below nperseg={size}; got {overlap}; pass less")
     step = size - overlap
     z = moveaxis(z, (t, f), (-2, -1))
     back = transforms.irfft if input_onesided else transforms.ifft
@@ -472,7 +486,8 @@ def istft(
         win = asarray(window)
         if win.shape != (size,):
             raise ValueError(
-                f"{name}: the window must have one axis of nperseg={size}; got shape {win.shape}"
+                f"{name}: the window must have one axis of nperseg={size}; got shape {win.shape}; "
+                "pass a vector of that length, or a name"
             )
     x = _added(parts * win.sum() * win, step)
     norm = _added((win * win)[None, :] + zeros((parts.shape[-2], 1), win.dtype), step)

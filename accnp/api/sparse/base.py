@@ -110,7 +110,7 @@ class JAXSparse(abc.ABC):
         if not hasattr(mat, "tocoo"):
             raise TypeError(
                 f"sparse.{cls.__name__}.from_scipy_sparse: a sparse matrix of SciPy's is needed; "
-                f"got {mat!r}"
+                f"got {mat!r}; use fromdense for arrays"
             )
         return cls(cls._of_scipy(mat, index_dtype or np.int32), shape=mat.shape)
 

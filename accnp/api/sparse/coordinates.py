@@ -206,11 +206,11 @@ def bcoo_fromdense(
     if n_batch < 0 or n_dense < 0 or n_batch + n_dense > x.ndim:
         raise ValueError(
             f"{name}: n_batch and n_dense must fit the array; got {n_batch} and {n_dense} for "
-            f"shape {x.shape}"
+            f"shape {x.shape}; pass numbers whose sum is at most the rank"
         )
     there = x != 0
     if nse is not None and nse < 0:
-        raise ValueError(f"{name}: nse must not be negative; got {nse}")
+        raise ValueError(f"{name}: nse must not be negative; got {nse}; pass 0 or more")
     if n_dense:
         there = any_of(there, axis=tuple(range(-n_dense, 0)))
     if nse is None:
@@ -268,7 +268,7 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
     if [sorted(k) for k in kinds] != [[*range(n)], [*range(n, end)], [*range(end, mat.ndim)]]:
         raise NotImplementedError(
             "sparse.bcoo_transpose: axes of batches, sparse and dense ones stay among themselves; "
-            f"got permutation {order} of {mat!r}"
+            f"got permutation {order} of {mat!r}; permute within each kind"
         )
     batch, axes, dense = kinds
     data = permute_dims(mat.data, (*batch, n, *[1 + p - mat.n_sparse for p in dense]))
@@ -293,7 +293,10 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     Array([3, 3], dtype=int32)
     """
     if not isinstance(mat, BCOO):
-        raise TypeError(f"sparse.bcoo_reduce_sum: a BCOO array is needed; got {mat!r}")
+        raise TypeError(
+            f"sparse.bcoo_reduce_sum: a BCOO array is needed; got {mat!r}; "
+            "make one with BCOO.fromdense"
+        )
     mat = unbatched(mat)
     gone = {as_axis(a, mat.ndim, "sparse.bcoo_reduce_sum") for a in axes}
     n = mat.n_sparse

@@ -67,7 +67,8 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     """
     if lhs.shape != rhs.shape:
         raise ValueError(
-            f"sparse.bcoo_multiply_sparse: shapes must be equal; got {lhs.shape} and {rhs.shape}"
+            f"sparse.bcoo_multiply_sparse: shapes must be equal; got {lhs.shape} and {rhs.shape}; "
+            "broadcast the dense way, with todense()"
         )
     return bcoo_multiply_dense(lhs, rhs.todense())
 
@@ -104,11 +105,13 @@ def bcoo_dot_general(
     shared = [as_axis(a, mat.ndim, name) for a in (*left_batch, *left)]
     others = [as_axis(a, x.ndim, name) for a in (*right_batch, *right)]
     if any(a >= mat.n_sparse for a in shared) or mat.n_dense:
-        raise NotImplementedError(f"{name}: dense axes are not supported; got {mat!r}")
+        raise NotImplementedError(
+            f"{name}: dense axes are not supported; got {mat!r}; use todense()"
+        )
     if [mat.shape[a] for a in shared] != [x.shape[a] for a in others]:
         raise TypeError(
             f"{name}: contracted axes, and those of batches, must have equal lengths; got "
-            f"{mat.shape} and {x.shape} with axes {shared} and {others}"
+            f"{mat.shape} and {x.shape} with axes {shared} and {others}; make them equal"
         )
     x = moveaxis(x, tuple(others), tuple(range(len(others))))
     rest = x.shape[len(others) :]
@@ -138,7 +141,7 @@ def product(lhs: Any, rhs: Any) -> Any:
     if not a.ndim or not b.ndim or (batch > 0 and a.shape[:-2] != b.shape[:-2]):
         raise ValueError(
             "sparse.BCOO: products are of vectors, matrices and equal batches of them; got shapes "
-            f"{a.shape} and {b.shape}"
+            f"{a.shape} and {b.shape}; reshape them"
         )
     both = tuple(range(max(batch, 0)))
     numbers = (((a.ndim - 1,), (max(b.ndim - 2, 0),)), (both, both))
@@ -169,7 +172,9 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     shapes = {(m.n_sparse, *m.shape[:d], *m.shape[d + 1 :]) for m in mats}
     if len(shapes) > 1 or d >= mats[0].n_sparse:
         raise ValueError(
-            f"{name}: arrays must agree but for one sparse axis; got {mats}, dimension={dimension}"
+            f"{name}: arrays must agree but for one sparse axis; "
+            f"got {mats}, dimension={dimension}; "
+            "make the others equal"
         )
     start, data, indices = 0, [], []
     for m in mats:
@@ -191,7 +196,10 @@ def added(lhs: Any, rhs: Any) -> Any:
         return lhs.todense() + asarray(rhs)
     a, b = unbatched(lhs), unbatched(rhs)
     if a.shape != b.shape or a.n_sparse != b.n_sparse:
-        raise ValueError(f"sparse.BCOO: shapes must be equal in a sum; got {a!r} and {b!r}")
+        raise ValueError(
+            f"sparse.BCOO: shapes must be equal in a sum; got {a!r} and {b!r}; "
+            "pad or cut one of them"
+        )
     data = [wrap(n) for n in promote("sparse.BCOO", a.data, b.data)]
     return BCOO((concatenate(data), concatenate([a.indices, b.indices])), shape=a.shape)
 
@@ -213,11 +221,12 @@ def bcoo_reshape(
     if mat.n_dense or dimensions is not None:
         raise NotImplementedError(
             f"sparse.bcoo_reshape: arrays with dense axes, and dimensions, are not supported; got "
-            f"{mat!r}, dimensions={dimensions}"
+            f"{mat!r}, dimensions={dimensions}; use todense()"
         )
     if prod(sizes) != mat.size:
         raise TypeError(
-            f"sparse.bcoo_reshape: sizes must have the same product; got {mat.shape} and {sizes}"
+            f"sparse.bcoo_reshape: sizes must have the same product; got {mat.shape} and {sizes}; "
+            "pass sizes of that product"
         )
     if mat.size >= 2**31 and mat.indices.dtype.itemsize < 8:
         raise ValueError(
@@ -251,7 +260,8 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     axes = [as_axis(a, arr.ndim, "sparse.bcoo_squeeze") for a in dimensions]
     if any(arr.shape[a] != 1 for a in axes):
         raise ValueError(
-            f"sparse.bcoo_squeeze: axes must have length 1; got axes {axes} of shape {arr.shape}"
+            f"sparse.bcoo_squeeze: axes must have length 1; got axes {axes} of shape {arr.shape}; "
+            "name axes of length 1"
         )
     return bcoo_reduce_sum(arr, axes=axes)
 
@@ -271,7 +281,8 @@ def bcoo_slice(
     mat = unbatched(mat)
     if mat.n_dense:
         raise NotImplementedError(
-            f"sparse.bcoo_slice: arrays with dense axes are not supported; got {mat!r}"
+            f"sparse.bcoo_slice: arrays with dense axes are not supported; got {mat!r}; "
+            "use todense()"
         )
     steps = [1] * mat.ndim if strides is None else [*strides]
     shape, keep, parts = [], inside(mat), []
@@ -303,7 +314,8 @@ def _chosen(mat: BCOO, item: Any) -> BCOO:
             a, b, k = one.indices(n)
             if k < 1:
                 raise NotImplementedError(
-                    f"sparse.BCOO: steps of slices must be positive; got {one}"
+                    f"sparse.BCOO: steps of slices must be positive; got {one}; "
+                    "use todense(), or leave the step out"
                 )
         elif isinstance(one, int | np.integer):
             a = as_axis(int(one), n, "sparse.BCOO") if n else 0

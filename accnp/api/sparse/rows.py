@@ -100,11 +100,15 @@ class BCSR(JAXSparse):
         Array([0, 1, 2], dtype=int32)
         """
         if not isinstance(arr, BCOO):
-            raise TypeError(f"sparse.BCSR.from_bcoo: a BCOO matrix is needed; got {arr!r}")
+            raise TypeError(
+                f"sparse.BCSR.from_bcoo: a BCOO matrix is needed; got {arr!r}; "
+                "make one with BCOO.fromdense"
+            )
         arr = unbatched(arr)
         if arr.n_sparse != 2 or arr.n_dense:
             raise NotImplementedError(
-                f"sparse.BCSR.from_bcoo: a matrix without dense axes is needed; got {arr!r}"
+                f"sparse.BCSR.from_bcoo: a matrix without dense axes is needed; got {arr!r}; "
+                "use todense()"
             )
         arr = arr if arr.indices_sorted else arr.sort_indices()
         rows, kind = arr.indices[:, 0], arr.indices.dtype
@@ -202,7 +206,7 @@ def bcsr_fromdense(
         )
     x = asarray(mat)
     if x.ndim != 2:
-        raise ValueError(f"{name}: a matrix is needed; got shape {x.shape}")
+        raise ValueError(f"{name}: a matrix is needed; got shape {x.shape}; reshape it")
     return BCSR.from_bcoo(bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype))
 
 

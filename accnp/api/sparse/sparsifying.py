@@ -33,7 +33,7 @@ from accnp.api.sparse.products import (
 )  # fmt: skip
 from accnp.api.sparse.rows import BCSR
 from accnp.array import Array
-from accnp.errors import api_boundary
+from accnp.errors import api_boundary, not_one_of
 from accnp.ir.equations import Literal
 from accnp.pytree import tree_flatten, tree_structure, tree_unflatten
 
@@ -231,9 +231,7 @@ _KINDS = {"bcoo": lambda m: m, "bcsr": BCSR.from_bcoo}
 
 def _made(name: str, mat: BCOO, sparse_format: str) -> Any:
     if sparse_format not in _KINDS:
-        raise ValueError(
-            f"sparse.{name}: sparse_format must be one of {[*_KINDS]}; got {sparse_format!r}"
-        )
+        raise not_one_of(f"sparse.{name}", "sparse_format", sparse_format, _KINDS)
     return _KINDS[sparse_format](mat)
 
 

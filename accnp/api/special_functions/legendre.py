@@ -174,12 +174,17 @@ def _slopes(p: Pair, x: Array, powers: Array) -> Array:
 def _checked(name: str, m: Any, n: Any, z: Any) -> tuple[int, Array]:
     x = wrap(as_node(z, name))
     if x.dtype not in (np.float32, np.float64):
-        raise TypeError(f"{name}: z must be of float32 or float64; got {x.dtype.name}")
+        raise TypeError(
+            f"{name}: z must be of float32 or float64; got {x.dtype.name}; convert with astype"
+        )
     if x.ndim != 1:
         raise ValueError(f"{name}: z must have rank 1; got shape {x.shape}; use z.ravel()")
     order, degree = as_int(m, name, "m"), as_int(n, name, "n")
     if order != degree:
-        raise NotImplementedError(f"{name}: m and n must be equal; got m={order}, n={degree}")
+        raise NotImplementedError(
+            f"{name}: m and n must be equal; got m={order}, n={degree}; "
+            "pass the greater for both, and take a part"
+        )
     return degree, x
 
 

@@ -381,7 +381,7 @@ def bernoulli(n: int) -> Array:
     """
     count = as_int(n, "special.bernoulli", "n")
     if count < 0:
-        raise ValueError(f"special.bernoulli: n is at least 0; got {count}")
+        raise ValueError(f"special.bernoulli: n is at least 0; got {count}; pass 0 or more")
     numbers = import_module("scipy.special").bernoulli(max(count, 2))[: count + 1]
     return array(np.asarray(numbers))
 

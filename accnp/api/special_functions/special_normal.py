@@ -105,7 +105,10 @@ def _floating(name: str, x: Any) -> Node:
     # Lists as well, as jax's own two functions take them.
     node = as_node(array(x) if isinstance(x, (list, tuple)) else x, f"special.{name}")
     if node.aval.dtype not in (np.float32, np.float64, np.float16) and node.aval.dtype.kind != "V":
-        raise TypeError(f"special.{name}: takes floating numbers; got {node.aval.dtype.name}")
+        raise TypeError(
+            f"special.{name}: takes floating numbers; got {node.aval.dtype.name}; "
+            "convert with astype"
+        )
     return node
 
 
@@ -129,6 +132,8 @@ def log_ndtr(x: Any, series_order: int = 3) -> Array:
     """
     order = as_int(series_order, "special.log_ndtr", "series_order")
     if not 0 <= order <= 30:
-        raise ValueError(f"special.log_ndtr: series_order is from 0 to 30; got {order}")
+        raise ValueError(
+            f"special.log_ndtr: series_order is from 0 to 30; got {order}; pass one of these"
+        )
     node = _floating("log_ndtr", x)
     return wrap(o.log_ndtr(cast(node, node.aval.dtype)))  # strong, as jax's

@@ -22,6 +22,7 @@ from accnp.api.stats.examples import EXAMPLES
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.missing import nearest
+from accnp.primitives.kinds import wrong_dtype
 
 __all__ = ["declare"]
 
@@ -84,11 +85,18 @@ def declare(
     return module
 
 
+# The formulas that hold for complex numbers, too: distributions, or single functions of them.
+_COMPLEX = frozenset(
+    ["cauchy", "logistic", "norm.logpdf", "norm.pdf", "expon.ppf", "pareto.ppf", "uniform.ppf"]
+)
+
+
 def _make(
     name: str, key: str, what: str, names: list[str], place: str, strong: bool, pieces: bool,
     function: Function,
 ) -> Function:  # fmt: skip
     label = f"{name}.{key}"
+    complexes = name in _COMPLEX or label in _COMPLEX
     extra = [p.split("=")[0] for p in place.split(", ")] if place else []
     kind = Parameter.POSITIONAL_OR_KEYWORD
     signature = Signature(
@@ -101,6 +109,8 @@ def _make(
         bound.apply_defaults()
         given = as_nodes(label, *bound.arguments.values())
         nodes = promote_inexact(label, *map(wrap, given))
+        if not complexes and nodes[0].aval.dtype.kind == "c":
+            raise wrong_dtype(label, nodes[0].aval.dtype, "biuf")
         # Constants of a formula must not decide: what the operands promote to does, where none
         # of them is a strong one with axes.
         weak = not strong and all(x.aval.weak_type for x in nodes)

@@ -132,10 +132,15 @@ def dirichlet_logpdf(x: Any, alpha: Any) -> Array:
     name = "dirichlet.logpdf"
     point, weights = (wrap(n) for n in promote_inexact(name, x, alpha))
     if weights.ndim != 1:
-        raise ValueError(f"{name}: alpha must be rank 1; got shape {weights.shape}")
+        raise ValueError(
+            f"{name}: alpha must be rank 1; got shape {weights.shape}; ravel it, or use vmap"
+        )
     k = weights.shape[0]
     if not point.ndim or point.shape[0] not in (k, k - 1):
-        raise ValueError(f"{name}: x must have {k} or {k - 1} entries; got shape {point.shape}")
+        raise ValueError(
+            f"{name}: x must have {k} or {k - 1} entries; got shape {point.shape}; "
+            "make the first axis that long"
+        )
     if point.shape[0] == k - 1:
         point = concatenate([point, 1 - total(point, axis=0, keepdims=True)], axis=0)
     weights = weights.reshape(k, *[1] * (point.ndim - 1))
@@ -221,13 +226,19 @@ def multivariate_normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: None
         return -0.5 * (off * off / spread + math.log(2 * math.pi) + uf.log(spread))
     k = centre.shape[-1]
     if point.shape[-1:] not in ((k,), (1,), ()):
-        raise ValueError(f"{name}: points must have shape [..., {k}]; got {point.shape}")
+        raise ValueError(
+            f"{name}: points must have shape [..., {k}]; got {point.shape}; "
+            "make the last axis that long"
+        )
     off = point - centre
     if not spread.ndim:
         size = total(off * off, axis=-1) / spread
         return -0.5 * (size + k * (math.log(2 * math.pi) + uf.log(spread)))
     if spread.ndim < 2 or spread.shape[-2:] != (k, k):
-        raise ValueError(f"{name}: cov must have shape ({k}, {k}); got {spread.shape}")
+        raise ValueError(
+            f"{name}: cov must have shape ({k}, {k}); got {spread.shape}; "
+            "pass a matrix of the size of the mean"
+        )
     factor = cholesky(spread)
     y = _solved(factor, off)
     log_root = total(uf.log(factor.diagonal(axis1=-1, axis2=-2)), axis=-1)

@@ -45,7 +45,9 @@ class ModeResult(NamedTuple):
 
 def _policy(nan_policy: str, function: str, *known: str) -> None:
     if nan_policy not in ("propagate", "omit", "raise"):
-        raise ValueError(f"{function}: nan_policy is one of {known}; got {nan_policy!r}")
+        raise ValueError(
+            f"{function}: nan_policy is one of {known}; got {nan_policy!r}; pass one of these"
+        )
     if nan_policy not in known:
         raise NotImplementedError(
             f"{function}: nan_policy is one of {known}; got {nan_policy!r}; drop nans beforehand"
@@ -244,14 +246,17 @@ class gaussian_kde:
         if self.dataset.ndim != 2 or self.dataset.size < 2:
             raise ValueError(
                 "gaussian_kde: the data set is an array [d, n] of several points; got shape "
-                f"{points.shape}"
+                f"{points.shape}; pass two points at least"
             )
         if weights is None:
             self.weights = full(self.n, 1 / self.n, self.dataset.dtype)
         else:
             given = wrap(promote_inexact("gaussian_kde", weights)[0])
             if given.shape != (self.n,):
-                raise ValueError(f"gaussian_kde: weights have shape ({self.n},); got {given.shape}")
+                raise ValueError(
+                    f"gaussian_kde: weights have shape ({self.n},); got {given.shape}; "
+                    "pass one for each point"
+                )
             self.weights = given / given.sum()
         self.neff = 1 / (self.weights * self.weights).sum()
         self.factor = self._bandwidth(bw_method)
@@ -289,7 +294,9 @@ class gaussian_kde:
         if x.shape[0] != self.d and x.shape == (1, self.d):
             x = x.T
         if x.ndim != 2 or x.shape[0] != self.d:
-            raise ValueError(f"{name}: points have shape ({self.d}, m); got {x.shape}")
+            raise ValueError(
+                f"{name}: points have shape ({self.d}, m); got {x.shape}; transpose or reshape them"
+            )
         return x
 
     @api_boundary
@@ -328,7 +335,7 @@ class gaussian_kde:
         if given.shape != (self.d,) or spread.shape != (self.d, self.d):
             raise ValueError(
                 f"{name}: mean and cov have shapes ({self.d},) and ({self.d}, {self.d}); got "
-                f"{np.shape(mean)} and {np.shape(cov)}"
+                f"{np.shape(mean)} and {np.shape(cov)}; reshape to these"
             )
         law = multivariate_normal_logpdf(self.dataset.T, given, self.covariance + spread)
         return (self.weights * uf.exp(law)).sum()

@@ -27,7 +27,7 @@ from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.control import call
 from accnp.primitives.fold import MONOIDS, Monoid, fold_windows
-from accnp.primitives.kinds import broadcast_to, dtype_kind, full
+from accnp.primitives.kinds import broadcast_to, dtype_kind, full, wrong_dtype
 from accnp.pytree import PyTreeDef, leaf_names, treedef_tuple
 from accnp.transforms.tools import TOOLS
 
@@ -71,31 +71,34 @@ class _Fold:
 
     def __init__(self, name: str, operands: Any, init_values: Any, computation: Any) -> None:
         if not callable(computation):
-            raise TypeError(f"lax.{name}: computation must be callable; got {computation!r}")
+            raise TypeError(
+                f"lax.{name}: computation must be callable; got {computation!r}; "
+                "pass a function of two scalars"
+            )
         self.name = name
         self.xs, self.spec = as_leaves(operands, f"lax.{name}", "operands")
         inits, init_spec = as_leaves(init_values, f"lax.{name}", "init_values")
         if init_spec != self.spec:
             raise ValueError(
                 f"lax.{name}: operands and init_values need the same tree structure; got "
-                f"{self.spec} and {init_spec}"
+                f"{self.spec} and {init_spec}; pass one initial value for each operand"
             )
         if not self.xs:
-            raise ValueError(f"lax.{name}: needs an operand; got none")
+            raise ValueError(f"lax.{name}: needs an operand; got none; pass an array")
         names = leaf_names(operands, "operands")
         self.shape = self.xs[0].aval.shape
         for x, path in zip(self.xs, names, strict=True):
             if x.aval.shape != self.shape:
                 raise ValueError(
                     f"lax.{name}: all operands need one shape; got {self.shape} for {names[0]} and "
-                    f"{x.aval.shape} for {path}"
+                    f"{x.aval.shape} for {path}; broadcast them first"
                 )
         for x, path in zip(inits, leaf_names(init_values, "init_values"), strict=True):
             if x.aval.shape != ():
                 kind = TypeError if name == "reduce_window" else ValueError  # jax's
                 raise kind(
                     f"lax.{name}: initial values must be scalars; got shape {x.aval.shape} for "
-                    f"{path}"
+                    f"{path}; pass numbers"
                 )
         self.inits = inits
         self.names = names
@@ -239,11 +242,15 @@ def reduce(
 
 def _axes(dimensions: Any, rank: int, name: str = "lax.reduce") -> tuple[int, ...]:
     if not isinstance(dimensions, Sequence):
-        raise TypeError(f"{name}: axes are a sequence of integers; got {dimensions!r}")
+        raise TypeError(
+            f"{name}: axes are a sequence of integers; got {dimensions!r}; pass a tuple"
+        )
     given = tuple(dimensions)
     found = tuple(sorted(as_axes(given, rank, name)))
     if any(int(d) < 0 for d in given):
-        raise ValueError(f"{name}: axes count from 0; got {given} for rank {rank}")
+        raise ValueError(
+            f"{name}: axes count from 0; got {given} for rank {rank}; add the rank to negative ones"
+        )
     return found
 
 
@@ -282,7 +289,7 @@ def reduce_xor(operand: Any, axes: Any) -> Array:
     """
     x = as_node(operand, "lax.reduce_xor")
     if dtype_kind(x.aval.dtype) not in "biu":
-        raise TypeError(f"lax.reduce_xor does not accept dtype {x.aval.dtype.name}; cast it")
+        raise wrong_dtype("lax.reduce_xor", x.aval.dtype, "biu")
     return wrap(_whole(MONOIDS["xor"], x, _axes(axes, x.aval.ndim, "lax.reduce_xor")))
 
 

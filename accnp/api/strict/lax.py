@@ -238,14 +238,14 @@ def _select(name: str, which: Any, given: Sequence[Any]) -> Array:
     at = as_node(which, name)
     cases = [as_node(x, name) for x in given]
     if not cases:
-        raise ValueError(f"{name}: needs at least one case; got none")
+        raise ValueError(f"{name}: needs at least one case; got none; pass an array for each")
     shapes = [x.aval.shape for x in cases]
     if len(set(shapes)) > 1:
         raise TypeError(f"{name}: all cases need one shape; got {shapes}; jnp.where broadcasts")
     if at.aval.shape not in ((), shapes[0]):
         raise TypeError(
             f"{name}: the selector must be a scalar or of the cases' shape; got {at.aval.shape} "
-            f"for cases of shape {shapes[0]}"
+            f"for cases of shape {shapes[0]}; broadcast it first"
         )
     if len(cases) == 1:
         return wrap(cases[0])
@@ -439,7 +439,7 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Ar
     if exponent < 1 or mantissa < 0:
         raise ValueError(
             f"lax.reduce_precision: needs at least one bit of exponent and none of mantissa; got "
-            f"exponent_bits={exponent}, mantissa_bits={mantissa}"
+            f"exponent_bits={exponent}, mantissa_bits={mantissa}; pass exponent_bits of 1 or more"
         )
     return wrap(rounded_bits(x, exponent, mantissa))
 

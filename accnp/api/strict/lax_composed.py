@@ -24,7 +24,7 @@ from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
-from accnp.primitives.kinds import dtype_kind
+from accnp.primitives.kinds import dtype_kind, dtypes_differ, wrong_dtype
 
 __all__ = [
     "broadcast_like", "dtype_of", "empty", "empty_p", "eq_to_p", "le_to_p",
@@ -35,10 +35,7 @@ __all__ = [
 
 def _same_dtypes(name: str, nodes: Sequence[Node]) -> None:
     if len({x.aval.dtype for x in nodes}) > 1:
-        names = ", ".join(x.aval.dtype.name for x in nodes)
-        raise TypeError(
-            f"{name} requires arguments to have the same dtypes, got {names}.; convert with astype"
-        )
+        raise dtypes_differ(name, [x.aval for x in nodes])
 
 
 # --- joining and taking apart --------------------------------------------------------------------
@@ -139,7 +136,9 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     parts = as_shape(sizes, "lax.split")
     if sum(parts) != node.aval.shape[at] or not hasattr(sizes, "__iter__"):
         raise IncompatibleShapesError(
-            f"lax.split: sizes must add up to the axis; got {parts} for size {node.aval.shape[at]}"
+            "lax.split: sizes must add up to the axis; "
+            f"got {parts} for size {node.aval.shape[at]}; "
+            "change sizes, or use jnp.split"
         )
     return split_p.bind(wrap(node), sizes=parts, axis=at)
 
@@ -151,12 +150,9 @@ def _mulhi(x: Array, y: Array) -> Array:
     a, b = x._node, y._node
     kind = a.aval.dtype
     if dtype_kind(kind) not in "iu":
-        raise TypeError(f"mulhi does not accept dtype {kind.name}.; convert to integers")
+        raise wrong_dtype("lax.mulhi", kind, "iu")
     if b.aval.dtype != kind:
-        raise TypeError(
-            f"lax.mulhi requires arguments to have the same dtypes, got {kind.name}, "
-            f"{b.aval.dtype.name}.; convert with astype"
-        )
+        raise dtypes_differ("lax.mulhi", (a.aval, b.aval))
     bits = kind.itemsize * 8
     if bits < 64:
         wide = np.dtype(f"{'u' if kind.kind == 'u' else ''}int{max(32, 2 * bits)}")

@@ -27,7 +27,10 @@ def _make_reduce(name: str, example: str) -> Callable[..., Array]:
         given = tuple(axes)  # counted from 0
         found = tuple(sorted(as_axes(given, x.aval.ndim, f"lax.{name}")))
         if found != tuple(sorted(given)):
-            raise ValueError(f"lax.{name}: axes count from 0; got {given} for {x.aval.str_short()}")
+            raise ValueError(
+                f"lax.{name}: axes count from 0; got {given} for {x.aval.str_short()}; "
+                "add the rank to negative ones"
+            )
         if x.aval.dtype.kind == "c" and name in ("reduce_max", "reduce_min"):
             return wrap(complex_extreme(x, found, name.removeprefix("reduce_")))
         return wrap(getattr(o, name)(x, axes=found))
@@ -68,7 +71,10 @@ def _make_arg(name: str, example: str) -> Callable[..., Array]:
             )
         new = dtypes.requested_dtype(index_dtype, f"lax.{name}")
         if new.kind not in "iu":
-            raise TypeError(f"lax.{name}: places are integers; got index_dtype {new.name}")
+            raise TypeError(
+                f"lax.{name}: places are integers; got index_dtype {new.name}; "
+                "pass an integer dtype"
+            )
         return wrap(getattr(o, name)(x, axes=(at,), index_dtype=new))
 
     arg.__name__ = arg.__qualname__ = name

@@ -22,7 +22,8 @@ def without(kind: str, op: str) -> Callable[..., Node]:
     def checked(*xs: Node) -> Node:
         if xs[0].aval.dtype.kind == kind:
             raise TypeError(
-                f"lax.{op} does not accept dtype {xs[0].aval.dtype.name}; jnp.{op} does, or convert"
+                f"lax.{op}: it takes no operands of this dtype; got {xs[0].aval.dtype.name}; "
+                f"use jnp.{op}, or convert with astype"
             )
         return record(*xs)
 

@@ -182,8 +182,8 @@ def ragged_dot_general(
         )
     if dtype_kind(nodes[2].aval.dtype) not in "iu":
         raise TypeError(
-            f"{name}: ragged_dot_general requires that group_sizes.dtype is subtype of np.integer; "
-            f"got {nodes[2].aval.dtype.name}"
+            f"{name}: group_sizes must be integers; got {nodes[2].aval.dtype.name}; "
+            "convert with astype(int)"
         )
     wanted = preferred_element_type
     return ragged_dot_general_p.bind(
@@ -333,8 +333,8 @@ _F8 = np.dtype(ml_dtypes.float8_e8m0fnu)
 def _check_scale(side: str, shape: Sequence[int], scale: Sequence[int], axes: Any) -> None:
     if len(scale) != len(shape):
         raise TypeError(
-            "lax.scaled_dot: All input tensors must have the same rank.; got "
-            f"{tuple(scale)} for the scale of {side} of shape {tuple(shape)}"
+            f"lax.scaled_dot: a scale has as many axes as its operand; got {tuple(scale)} for "
+            f"{side} of shape {tuple(shape)}; add axes"
         )
     for d, (n, m) in enumerate(zip(shape, scale, strict=True)):
         if n == m and d not in axes:

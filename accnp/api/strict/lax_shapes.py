@@ -244,7 +244,8 @@ def rev(operand: Any, dimensions: Any) -> Array:
     dims, rank = _ints(dimensions, "lax.rev"), x.aval.ndim
     if len(set(dims)) != len(dims) or not all(0 <= d < rank for d in dims):
         raise TypeError(
-            f"lax.rev: dimensions are different axes from 0 up to the rank {rank}; got {dims}"
+            f"lax.rev: dimensions are different axes from 0 up to the rank {rank}; got {dims}; "
+            "name each axis once"
         )
     return wrap(o.rev(x, dimensions=dims))
 
@@ -451,6 +452,6 @@ def pad(operand: Any, padding_value: Any, padding_config: Any) -> Array:
     if len(config) != x.aval.ndim:
         raise ValueError(
             f"lax.pad: padding_config needs (low, high, interior) for each axis; got {config} for "
-            f"shape {x.aval.shape}"
+            f"shape {x.aval.shape}; pass three integers for each axis"
         )
     return wrap(o.pad(x, value, padding_config=config))

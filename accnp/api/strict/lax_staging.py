@@ -175,9 +175,11 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
         0.9589
     """
     if not callable(decomposition):
-        raise TypeError(f"lax.composite: a function is needed; got {decomposition!r}")
+        raise TypeError(
+            f"lax.composite: a function is needed; got {decomposition!r}; pass what can be called"
+        )
     if not isinstance(name, str):
-        raise TypeError(f"lax.composite: name must be a text; got {name!r}")
+        raise TypeError(f"lax.composite: name must be a text; got {name!r}; pass one as 'my.name'")
 
     @api_boundary
     def named(*args: Any, **attributes: Any) -> Any:
@@ -298,12 +300,12 @@ def ragged_all_to_all(
     ):
         raise ValueError(
             "lax.ragged_all_to_all: operand and output need one dtype and rows of one shape; got "
-            f"{data} and {into}"
+            f"{data} and {into}; convert, or cut one of them"
         )
     if any(v.ndim != 1 or v.dtype.kind not in "iu" or v.shape != places[0].shape for v in places):
         raise ValueError(
             "lax.ragged_all_to_all: offsets and sizes are vectors of integers, of one length; got "
-            f"{', '.join(map(str, places))}"
+            f"{', '.join(map(str, places))}; convert them with astype(int)"
         )
     return ragged_all_to_all_p.bind(*map(wrap, nodes), axis_name=axis_name, axis_index_groups=None)
 

@@ -43,7 +43,7 @@ class Windows:
         if len(self.pads) != rank:
             raise ValueError(
                 f"lax.reduce_window: padding needs a pair (low, high) for each axis; got "
-                f"{self.pads} for shape {tuple(shape)}"
+                f"{self.pads} for shape {tuple(shape)}; pass that many"
             )
         self.out = tuple(
             max(0, (n + low + high - span) // stride + 1)
@@ -86,10 +86,10 @@ def _each(name: str, given: Any, rank: int) -> tuple[int, ...]:
     if len(found) != rank:
         raise TypeError(
             f"lax.reduce_window: {name} needs one entry for each axis; got {found} for an array of "
-            f"rank {rank}"
+            f"rank {rank}; pass that many"
         )
     if any(v < 1 for v in found):
-        raise TypeError(f"lax.reduce_window: {name} must be positive; got {found}")
+        raise TypeError(f"lax.reduce_window: {name} must be positive; got {found}; pass 1 or more")
     return found
 
 
@@ -127,7 +127,7 @@ def padtype_to_pads(
     if not len(sizes) == len(window) == len(strides) or not all(strides):
         raise ValueError(
             f"{name}: one size, one length of windows and one positive stride for each axis are "
-            f"needed; got {sizes}, {window} and {strides}"
+            f"needed; got {sizes}, {window} and {strides}; pass that many"
         )
     return pads_of(sizes, window, strides, kind)
 

@@ -1,0 +1,312 @@
+"""The last word on an error's text, said where it leaves for the user's code: there the function is
+known that the user called, and what it was called with.
+
+In: an error, its traceback still whole. Out: the same error, its text in the house's form,
+`function: what is wrong; the value; what to do`. Loaded by the first error that there is.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable
+from types import FrameType
+from typing import Any
+
+__all__ = ["finish", "of_call", "suggestion"]
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+# They call what users hand over, which may be a function of ours, whose name is then the right one.
+_CALLERS = tuple(
+    f"accnp.{part}."
+    for part in ("api.flow", "api.differentiation", "api.jaxprs", "api.mapping", "pytree")
+)
+_STANDARD = os.path.dirname(os.__file__) + os.sep
+_KINDS = (
+    AttributeError, IndexError, NameError, NotImplementedError, OverflowError, TypeError, ValueError
+)  # fmt: skip
+# Functions inside, and operations, that texts begin with though nobody can call them.
+_INNER = frozenset(
+    [
+        "asarray", "broadcast", "broadcast_prefix", "broadcast_to", "conv_general_dilated",
+        "convolution", "dot_general", "flatten_up_to", "gather", "indexing", "scatter", "write",
+    ]
+)  # fmt: skip
+_LEAD = re.compile(r"(x\.at\[\.\.\.\]\.|(?:[A-Za-z_]\w*\.)*)([A-Za-z_]\w*)(\(\))?(?=:)")
+_BOUND = re.compile(
+    r"([\w.<>]+)\(\) (got an unexpected keyword argument '(\w+)'|missing \d+ required|takes |"
+    r"got multiple values for|got some positional-only)"
+)
+_SHOWN = 60  # characters of one argument
+
+
+def suggestion(name: str, known: Iterable[str], quoted: bool = True) -> str:
+    """`did you mean 'a' or 'b'?`, or an empty text where nothing is near."""
+    close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.6)
+    texts = map(repr, close) if quoted else close
+    return f"did you mean {' or '.join(texts)}?" if close else ""
+
+
+def finish(error: BaseException) -> None:
+    """Have an error name the function that the user called, and say what to do.
+
+    Nothing is done with errors of the user's own functions, of other classes than those that
+    refuse arguments, and with one that has been here before.
+    """
+    if not isinstance(error, _KINDS) or getattr(error, "_told", False):
+        return
+    text = error.args[0] if len(error.args) == 1 else None
+    tb = error.__traceback__
+    if tb is None or not isinstance(text, str) or not _ours(type(error)):
+        return
+    first, last = tb.tb_frame, tb
+    while last.tb_next is not None:
+        last = last.tb_next
+        if not _library(last.tb_frame.f_code.co_filename):
+            return
+    error._told = True  # type: ignore[attr-defined]
+    function, name = _called(first)
+    if not name:
+        return
+    bound = _BOUND.match(text)
+    if bound:
+        made = (".<locals>." in bound[1] and "lambda" not in bound[1]) or bound[1] in _INNER
+        if function is not None and (made or (last is tb and bound[1] == _qualified(function))):
+            error.args = (_of_binding(text, bound, name, function),)
+        return
+    said = getattr(error, "_function", None)
+    home = getattr(function, "__module__", None) or ""
+    foreign = home.startswith(_CALLERS) and not home.endswith(".collectives")
+    if foreign and said not in (None, name) and not str(said).startswith("tree_"):
+        return
+    if isinstance(error, sys.modules["accnp.errors"].ConcretizationTypeError) and function is None:
+        return
+    lead = _LEAD.match(text)
+    if foreign and lead is not None and hasattr(sys.modules["accnp.numpy"], lead[2]):
+        return  # a function of ours that the user handed over
+    text = _led(text, name, said, home, function)
+    if ";" not in text and "What to do" not in text:
+        text = f"{text.rstrip('.')}; {of_call(first, function, name)}"
+    error.args = (text,)
+
+
+def _ours(kind: type) -> bool:
+    """Whether the text of an error of this class is ours to complete."""
+    return kind.__module__ in ("builtins", "accnp.errors") and kind.__name__ not in _WHOLE
+
+
+# Their texts say where a traced value comes from, at length.
+_WHOLE = ("UnexpectedTracerError", "JaxRuntimeError", "UnicodeDecodeError", "UnicodeEncodeError")
+
+
+def _library(file: str) -> bool:
+    """Whether a file is the package's, or of a library below it."""
+    return (file.startswith((_PACKAGE, _STANDARD)) and "-packages" not in file) or any(
+        part in file for part in (f"{os.sep}numpy{os.sep}", f"{os.sep}scipy{os.sep}", "<frozen ")
+    )
+
+
+def _qualified(function: Callable[..., Any]) -> str:
+    inner = getattr(function, "__wrapped__", function)
+    return getattr(inner, "__qualname__", "")
+
+
+# ---- which function it was
+
+_BY_CODE: dict[int, Any] = {}  # by identity: codes with equal text are equal
+
+
+def _called(frame: FrameType) -> tuple[Callable[..., Any] | None, str]:
+    """The public function whose frame an error leaves, and its name."""
+    wrapper = frame.f_locals.get("wrapper")
+    if wrapper is not None and getattr(wrapper, "__code__", None) is frame.f_code:
+        return _spoken(wrapper, frame)
+    if id(frame.f_code) not in _BY_CODE:
+        _BY_CODE.update(_codes())
+    function = _BY_CODE.get(id(frame.f_code))
+    if function is not None:
+        spoken = str(function.__name__)
+        return function, _SPOKEN.get(spoken, spoken)
+    name = str(frame.f_locals.get("name", ""))  # an operator, which knows its function's
+    return None, name if frame.f_code.co_name in _MADE else ""
+
+
+_MADE = ("call", "reflected")
+
+
+def _spoken(wrapper: Any, frame: FrameType) -> tuple[Any, str]:
+    """A wrapped function, and its name as a user writes it."""
+    name, qualified = _public(wrapper), wrapper.__qualname__
+    inner = frame.f_locals.get("function")
+    if inner is not None and getattr(wrapper, "__wrapped__", None) is not inner:
+        return None, _maker(inner)
+    if qualified.startswith("AtIndex."):
+        return wrapper, f"x.at[...].{name}"
+    if name == "__call__":
+        args = frame.f_locals.get("args")
+        return wrapper, getattr(args[0], "__name__", "") if args else ""
+    if name == "__init__":
+        return wrapper, qualified.split(".")[-2]
+    return wrapper, _SPOKEN.get(name, name.strip("_") if name.startswith("_") else name)
+
+
+def _public(function: Any) -> str:
+    """The name that a public module has a function under: its own, if there is one."""
+    names = {n for m in _spaces() for n, v in list(vars(m).items()) if v is function}
+    return function.__name__ if function.__name__ in names or not names else min(names)
+
+
+def _maker(inner: Any) -> str:
+    """The transformation that made a function and gave it the name of the user's own."""
+    code = inner.__code__
+    for name, cell in zip(code.co_freevars, inner.__closure__ or (), strict=True):
+        if name == "function" and isinstance(cell.cell_contents, str):
+            return cell.cell_contents
+    return code.co_qualname.split(".")[0].strip("_")
+
+
+# What users write for methods that Python calls.
+_SPOKEN = {
+    "getitem": "x[...]", "__getitem__": "x[...]", "__setitem__": "x[...] = y",
+    "__bool__": "bool(x)", "__int__": "int(x)", "__float__": "float(x)", "__len__": "len(x)",
+    "__complex__": "complex(x)", "__index__": "operator.index(x)", "__iter__": "iter(x)",
+    "__matmul__": "matmul", "__rmatmul__": "matmul", "__pow__": "power", "__rpow__": "power",
+    "__round__": "round", "__array__": "numpy.asarray(x)", "__contains__": "y in x",
+}  # fmt: skip
+
+
+def _codes() -> dict[int, Any]:
+    """Public functions by their code, which each has to itself."""
+    found: dict[int, Any] = {}
+    for module in _spaces():
+        for name, value in list(vars(module).items()):
+            code = getattr(value, "__code__", None)
+            if code is not None and not name.startswith("_"):
+                found[id(code)] = None if found.get(id(code), value) is not value else value
+    array = sys.modules["accnp.array"].Array
+    for value in list(vars(array).values()):
+        code = getattr(value, "__code__", None)
+        if code is not None and id(code) not in found:
+            found[id(code)] = value if value.__name__ in _OPERATORS else None
+    return found
+
+
+_OPERATORS = {"reshape", "astype", "__matmul__", "__getitem__", "__pow__"}
+
+
+def _spaces() -> list[Any]:
+    """The public modules that are loaded."""
+    public = re.compile(r"accnp\.(numpy|lax|nn|random|scipy|image|ops|tree|tree_util)\b")
+    return [m for name, m in list(sys.modules.items()) if m is not None and public.match(name)]
+
+
+_KNOWN: set[str] = set()
+
+
+def _functions() -> set[str]:
+    """Names that a text of the package's may begin with: operations and public functions."""
+    if not _KNOWN:
+        _KNOWN.update(sys.modules["accnp.ir.op"].OPS, _INNER)
+        for module in _spaces():
+            _KNOWN.update(n for n, v in vars(module).items() if callable(v) and n[0] != "_")
+    return _KNOWN
+
+
+def _led(text: str, name: str, said: str | None, home: str, function: Any) -> str:
+    """The text with the name of the function that the user called in front."""
+    if text.startswith((f"{name}:", f"{name}()")):
+        return text
+    lead = _LEAD.match(text)
+    family = "random." if home.startswith("accnp.api.sampling") else ""
+    if lead is None:
+        return f"{family}{name}: {text}"
+    if name.isidentifier() and name in (lead[2], lead[0].replace(".", "_")):
+        return text
+    if lead[1] and lead[1] not in _FAMILIES:  # of several functions, as those of a distribution
+        return f"{lead[1]}{name}{text[lead.end() :]}"
+    if lead[2] == said or (
+        lead[2] in _functions() and lead[2] not in _parameters(function) and not lead[3]
+    ):
+        return f"{family}{name}{text[lead.end() :]}"
+    return f"{family}{name}: {text}"
+
+
+_FAMILIES = ("jnp.", "lax.", "jnp.fft.", "lax.linalg.", "linalg.", "special.", "signal.", "random.",
+    "nn.", "fft.", "x.at[...].", "jax.ops.", "image.", "ndimage.")  # fmt: skip
+
+
+# ---- what it was called with
+
+
+def _parameters(function: Any) -> dict[str, Any]:
+    try:
+        return dict(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return {}
+
+
+def _of_binding(text: str, bound: re.Match[str], name: str, function: Any) -> str:
+    """Python's refusal of arguments, with the function's public name and what it takes."""
+    lead = f"{name}(){text[len(bound[1]) + 2 :]}"
+    known = _parameters(function)
+    taken = _signature(function)
+    mend = suggestion(bound[3], known) if bound[3] else ""
+    return f"{lead}; it takes {taken}" + (f"; {mend}" if mend else "")
+
+
+def _signature(function: Any) -> str:
+    """The parameters as a call shows them, without types."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return "other arguments"
+    plain = [
+        p.replace(
+            annotation=p.empty, default=_Text(p.default) if p.default is not p.empty else p.empty
+        )
+        for p in signature.parameters.values()
+    ]
+    return str(signature.replace(parameters=plain, return_annotation=signature.empty))
+
+
+class _Text:
+    """A default as a signature shows it, without the addresses that some have."""
+
+    def __init__(self, value: Any) -> None:
+        text = repr(value)
+        self.text = "..." if " at 0x" in text or len(text) > _SHOWN else text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def shown(value: Any) -> str:
+    """One argument in short: arrays by their types."""
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if isinstance(shape, tuple) and dtype is not None:
+        return f"{getattr(dtype, 'name', dtype)}[{','.join(map(str, shape))}]"
+    if isinstance(value, list | tuple) and len(value) < 9:
+        left, right = "[]" if isinstance(value, list) else "()"
+        comma = "," if len(value) == 1 and right == ")" else ""
+        return f"{left}{', '.join(map(shown, value))}{comma}{right}"
+    if inspect.isfunction(value) or isinstance(value, type):
+        return value.__name__
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+
+
+def of_call(frame: FrameType, function: Any, name: str) -> str:
+    """`got f(float32[3], axis='a'); it takes (x, axis=None)`: for errors that say no more."""
+    here, code = frame.f_locals, frame.f_code
+    if here.get("wrapper") is function and "args" in here:
+        given = [shown(v) for v in here["args"]]
+        given += [f"{k}={shown(v)}" for k, v in here["kwargs"].items()]
+    else:
+        given = [shown(here[n]) for n in code.co_varnames[: code.co_argcount] if n in here]
+    if not name.isidentifier():
+        return f"got {', '.join(given)}; see the documentation of indexing"
+    takes = f"; it takes {_signature(function)}" if function is not None else ""
+    return f"got {name}({', '.join(given)}){takes}"

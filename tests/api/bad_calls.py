@@ -1,0 +1,196 @@
+"""Bad calls, made from good ones: each argument in turn is replaced by what it cannot be.
+
+In: rows of `bad_calls.txt`, `name | call`: a call that jax takes, which is spoiled here, or after
+`!` one that it refuses. Out: `calls(name)`, texts over the names of `given`, each with whether the
+argument is of quite another kind; and `outcome(call, space)`, the error that one raises.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from api.test_names import find
+
+import accnp
+
+TABLE: dict[str, list[str]] = {}
+for _row in (Path(__file__).parent / "bad_calls.txt").read_text().splitlines():
+    if _row.strip() and not _row.startswith("#"):
+        _name, _, _call = _row.partition(" | ")
+        TABLE.setdefault(_name.strip(), []).append(_call.strip())
+
+
+class Space:
+    """The names that calls use: those of the namespace, then those of the package above it."""
+
+    def __init__(self, jnp: Any, above: Any) -> None:
+        self.spaces = (jnp, above)
+
+    def __getattr__(self, name: str) -> Any:
+        for space in self.spaces:
+            if hasattr(space, name):
+                return getattr(space, name)
+        raise AttributeError(name)
+
+
+def given(jnp: Any, above: Any) -> dict[str, Any]:
+    """What the names in calls stand for."""
+    space = Space(jnp, above)
+    return {
+        "jnp": space,
+        "jax": space,
+        "lax": above.lax,
+        "np": np,
+        "key": above.random.key(0),
+        "x": jnp.arange(6.0).reshape(2, 3),
+        "v": jnp.arange(1.0, 4.0),
+        "m": jnp.eye(3) * 2 + 1,
+        "i": jnp.array([0, 2]),
+    }
+
+
+# What an argument is replaced by, by what it is.
+ANYTHING = ["'a'", "None"]
+ARRAY = ["jnp.ones((2, 3, 4, 5))", "jnp.ones(7)", "jnp.float32(1)", "jnp.ones((0,))", "[1.0, 2.0]",
+    "({}) * 1j", "({}) > 0", "({}) * 1.5", "jnp.asarray({}).astype(int)"]  # fmt: skip
+INTEGER = ["-99", "99", "2.5", "1j", "(0, 0)"]
+FLOAT = ["1j", "jnp.ones((7, 7, 7))"]
+TEXT = ["'foo'", "3"]
+SEQUENCE = ["()", "(9, 9)", "3", "(-1,)", "('a',)", "2.5", "({0})[:1] + ({0})"]
+FUNCTION = ["3", "'a'"]
+# Mistakes of the right kind, for which the class of the error must be jax's.
+SENSIBLE = {*ARRAY, "-99", "99", "-2", "9", "(0, 0)", "'foo'", "'float33'", "(-1,)", "(9, 9)"} - {
+    "[1.0, 2.0]"
+}
+# What a parameter that is not given gets, by its name or its default.
+NAMED = {
+    "axis": ["9", "(0, 0)", "'a'", "1.5"],
+    "axes": ["9", "(0, 0)", "'a'", "(1.5,)"],
+    "axis1": ["9", "'a'"],
+    "axis2": ["9", "'a'"],
+    "dimension": ["9"],
+    "offset": ["2.5", "'a'"],
+    "k": ["2.5", "'a'"],
+    "dtype": ["'float33'", "'S'", "3"],
+    "preferred_element_type": ["'float33'"],
+    "shape": ["(-1,)", "2.5", "'a'"],
+    "size": ["-2", "2.5", "'a'"],
+    "out": ["0"],
+    "precision": ["'foo'"],
+    "where": ["'a'", "None"],
+    "initial": ["'a'"],
+}  # fmt: skip
+SILENT = {
+    "device",
+    "out_sharding",
+    "sharding",
+    "name",
+    "copy",
+    "backend",
+    "platform",
+    "_deprecated",
+}
+
+
+def _by_default(value: Any) -> list[str]:
+    if isinstance(value, bool):
+        return []
+    if isinstance(value, int):
+        return ["'a'", "-99", "2.5"]
+    if isinstance(value, float):
+        return ["'a'"]
+    if isinstance(value, str):
+        return ["'foo'", "3"]
+    return ["'a'", "-99"] if value is None else []
+
+
+def _by_value(value: Any) -> list[str]:
+    if isinstance(value, bool | type) or value is None:
+        return []
+    if isinstance(value, accnp.Array | np.ndarray | np.generic):
+        return ARRAY
+    for kinds, choice in (
+        (int, INTEGER), (float | complex, FLOAT), (str, TEXT), (tuple | list, SEQUENCE),
+    ):  # fmt: skip
+        if isinstance(value, kinds):
+            return choice
+    return FUNCTION if callable(value) else []
+
+
+OURS = given(accnp.numpy, accnp)
+
+
+def _value(text: str) -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return eval(text, dict(OURS))
+    except Exception:
+        return None
+
+
+def spoiled(call: str, parameters: dict[str, Any]) -> Iterator[tuple[str, bool]]:
+    """The calls that differ from a good one in one argument."""
+    tree = ast.parse(call, mode="eval").body
+    assert isinstance(tree, ast.Call)
+    function, places = ast.unparse(tree.func), [ast.unparse(a) for a in tree.args]
+    words = {k.arg: ast.unparse(k.value) for k in tree.keywords}
+
+    def text(places: list[str], words: dict[str | None, str]) -> str:
+        return f"{function}({', '.join([*places, *[f'{k}={t}' for k, t in words.items()]])})"
+
+    for i, old in enumerate(places):
+        for bad in [*ANYTHING, *_by_value(_value(old))]:
+            changed = [*places[:i], bad.format(old), *places[i + 1 :]]
+            yield text(changed, words), bad not in SENSIBLE
+    for word, old in words.items():
+        for bad in [*ANYTHING, *_by_value(_value(old))]:
+            yield text(places, {**words, word: bad.format(old)}), bad not in SENSIBLE
+    if places:
+        yield text([], words), False
+    known = {p: d for p, d in parameters.items() if p not in words}
+    for p, default in list(known.items())[len(places) :]:
+        if p not in SILENT:
+            for bad in NAMED.get(p) or _by_default(default):
+                yield text(places, {**words, p: bad}), bad not in SENSIBLE
+    if parameters:
+        last = list(parameters)[-1]
+        yield text(places, {**words, last[:-1] + last[-1] * 2: "0"}), False
+
+
+def calls(name: str) -> list[tuple[str, bool]]:
+    """All bad calls of a function; those that jax takes after all are among them."""
+    found: dict[str, bool] = {}
+    for call in TABLE.get(name, []):
+        if call.startswith("!"):
+            found.setdefault(call[1:].strip(), False)
+        else:
+            for text, wild in spoiled(call, parameters_of(name)):
+                found.setdefault(text, wild)
+    return list(found.items())
+
+
+def parameters_of(name: str) -> dict[str, Any]:
+    """The parameters of a public function that can be given by name, with their defaults."""
+    try:
+        known = inspect.signature(find(name)).parameters.values()
+    except (TypeError, ValueError):
+        return {}
+    return {p.name: p.default for p in known if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+
+
+def outcome(call: str, space: dict[str, Any]) -> Exception | None:
+    """The error that a call raises, if it does."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            eval(call, dict(space))
+    except Exception as error:
+        return error
+    return None
