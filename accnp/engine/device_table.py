@@ -22,6 +22,7 @@ from contextlib import nullcontext
 from operator import attrgetter
 from typing import Any
 
+from accnp.engine.device_ahead import NEVER, ahead
 from accnp.engine.device_captures import Capture
 from accnp.engine.device_products import ProductStep
 from accnp.engine.device_steps import DeviceStep, LibraryStep
@@ -43,8 +44,9 @@ ZERO = (0, 0)
 
 Walk = Callable[[Sequence[Any]], list[Any]]
 
-# Walks that launch graphs come one after the other: the memory of a graph is one for all of them.
-_graphs = renewed(threading.Lock())
+# Walks that launch graphs, or that ask ahead, come one after the other: the memory of a graph is
+# one for all of them, and so is the word of an answer.
+_one = renewed(threading.Lock())
 
 
 def is_table(steps: Sequence[Any]) -> bool:
@@ -370,7 +372,7 @@ def _scan(outer: _Steps, step: ControlStep, behind: int) -> int:
     wanted = [*[(c.next, c.nbytes) for c in carry], *ys]
     made = inside.steps(body, [*consts, *[c.now for c in carry], *xs], wanted)
     turns = _turns(carry)
-    record = _record(inside, len(moves) // 2, len(turns) // 5, 0, made.count, -1, 0)
+    record = _record(inside, len(moves) // 2, len(turns) // 5, 0, made.count, -1, 0, *NEVER)
     record += [*moves, *turns, *made.words]
     return inside.finish(LOOP, length, record, made.room)
 
@@ -388,6 +390,8 @@ def _while(outer: _Steps, step: ControlStep, behind: int) -> int:
     )  # fmt: skip
     turns = _turns(carry)
     flag = asked.place(test.output_slots[0])
+    twice = all([c.next is not None for c in carry])
+    flag = *flag, *(ahead(inside.calls, body) if twice else NEVER)
     record = _record(inside, 0, len(turns) // 5, asked.count, made.count, *flag)
     record += [*turns, *asked.words, *made.words]
     return inside.finish(LOOP, 0, record, max(asked.room, made.room))
@@ -461,7 +465,7 @@ class _Table:
                 error.accnp_step = step  # type: ignore[attr-defined]
                 raise
         driver.enter()
-        with _graphs if self.calls.graphs else nullcontext():
+        with _one if self.calls.alone else nullcontext():
             self.walk(self.table, *map(_address, buffers))
         if self.calls.error.value:
             code, self.calls.error.value = self.calls.error.value, 0

@@ -34,7 +34,7 @@ class Calls:
         self.error = ctypes.c_int64(0)  # the first that a function gave
         self.where = ctypes.addressof(self.error)
         self.kept: list[Any] = []  # memory that words point to
-        self.graphs = False  # whether some launch one
+        self.alone = False  # whether walks must not mix
 
     def words(self, values: Sequence[int]) -> int:
         """The address of words that stay."""
@@ -83,5 +83,5 @@ class Calls:
             if nbytes and source != to:
                 found.append(self.copy(to, source, nbytes))
         self.kept.append(made)
-        self.graphs = True
+        self.alone = True
         return found

@@ -246,7 +246,7 @@ class CupyDriver:
         library = ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
         names = (
             "cuLaunchKernel", "cuMemcpyDtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize",
-            "cuGraphLaunch",
+            "cuGraphLaunch", "cuEventRecord", "cuEventSynchronize",
         )  # fmt: skip
         found = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names]
         return Entries(*[address or 0 for address in found])
@@ -297,6 +297,12 @@ class CupyDriver:
             raise self.failure(BLAS | status)
         self.copy_out(out, 0, found)
         return bool((found == a @ b).all())
+
+    def flag(self) -> tuple[int, int, Any]:
+        self._here()
+        word = self.xp.cuda.alloc_pinned_memory(8)
+        event = self.xp.cuda.Event(disable_timing=True)
+        return word.ptr, event.ptr, (word, event)
 
     def handle(self, function: Any) -> int:
         return function.ptr

@@ -17,9 +17,11 @@ and a choice. Like those of kernels they take a block of words, which say all th
 The record of a loop: the most words a step in it has; functions to read back, to wait and to copy
 with; the stream; where errors go; how many bases move on after a step, how many change places; the
 number of steps of its test, and of its body; the base of the test's answer, and what is added to
-it. Then for each base that moves which and how far; for each that changes places the carry, where
-the next one is made, where the one after that, and where the last is wanted, and its bytes; the
-steps of the test; those of the body. A loop without a test makes n steps.
+it; where the host finds the answer if the body is to begin before it is known (else 0), an event,
+functions to record that and to wait for it. Then for each base that moves which and how far; for
+each that changes places the carry, where the next one is made, where the one after that, and where
+the last is wanted, and its bytes; the steps of the test; those of the body. A loop without a test
+makes n steps.
 
 The record of a choice: the most words; functions to read back and to wait with; the stream; where
 errors go; bytes of the index, its base, what is added to it; the number of ways; for each the
@@ -212,6 +214,50 @@ nothing:
 }
 """  # noqa: E501
 
+# The same in two parts: a copy to a word that the GPU can write to while the host goes on, with a
+# mark behind it; and the word, once the mark is passed. After an error the answer is no.
+_AHEAD = """
+define internal void @accnp_gpu_ask(i64 %fetch, i64 %word, i64 %from, i64 %event, i64 %mark, i64 %stream, i64 %where) {
+start:
+  %failed = call i1 @accnp_gpu_failed(i64 %where)
+  br i1 %failed, label %end, label %read
+read:
+  %f = inttoptr i64 %fetch to i32 (i8*, i64, i64, i8*)*
+  %s = inttoptr i64 %stream to i8*
+  %to = inttoptr i64 %word to i8*
+  %e1 = call i32 %f(i8* %to, i64 %from, i64 1, i8* %s)
+  %bad = call i1 @accnp_gpu_told(i64 %where, i32 %e1)
+  br i1 %bad, label %end, label %rest
+rest:
+  %m = inttoptr i64 %mark to i32 (i8*, i8*)*
+  %v = inttoptr i64 %event to i8*
+  %e2 = call i32 %m(i8* %v, i8* %s)
+  %bad2 = call i1 @accnp_gpu_told(i64 %where, i32 %e2)
+  br label %end
+end:
+  ret void
+}
+
+define internal i1 @accnp_gpu_answer(i64 %word, i64 %event, i64 %pass, i64 %where) {
+start:
+  %failed = call i1 @accnp_gpu_failed(i64 %where)
+  br i1 %failed, label %no, label %wait
+wait:
+  %f = inttoptr i64 %pass to i32 (i8*)*
+  %v = inttoptr i64 %event to i8*
+  %e = call i32 %f(i8* %v)
+  %bad = call i1 @accnp_gpu_told(i64 %where, i32 %e)
+  br i1 %bad, label %no, label %there
+there:
+  %at = inttoptr i64 %word to i8*
+  %value = load volatile i8, i8* %at
+  %yes = icmp ne i8 %value, 0
+  ret i1 %yes
+no:
+  ret i1 false
+}
+"""  # noqa: E501
+
 _STEP = launch.STEP.format(
     name="accnp_gpu_step",
     more="",
@@ -245,13 +291,15 @@ start:
   %record_ = load i64, i64* %r1
   %record = inttoptr i64 %record_ to i64*
 {_words("widest fetch wait copy stream where moves turns tests steps flag more", "%record")}
+{_words("word event mark pass", "%record", 12)}
   %argv = alloca i64, i64 %widest
-  %first_move = getelementptr i64, i64* %record, i64 12
+  %first_move = getelementptr i64, i64* %record, i64 16
   %moved = shl i64 %moves, 1
   %first_turn = getelementptr i64, i64* %first_move, i64 %moved
   %turned = mul i64 %turns, 5
   %first_test = getelementptr i64, i64* %first_turn, i64 %turned
   %endless = icmp sge i64 %flag, 0
+  %ahead = icmp ne i64 %word, 0
   br label %head
 head:
   %k = phi i64 [0, %start], [%k1, %turns_done]
@@ -265,6 +313,13 @@ count:
   br i1 %going, label %body, label %finish
 ask:
   %from = call i64 @accnp_gpu_base(i64* %base, i64 %flag, i64 %more)
+  br i1 %ahead, label %begin, label %look
+begin:
+  call void @accnp_gpu_ask(i64 %fetch, i64 %word, i64 %from, i64 %event, i64 %mark, i64 %stream, i64 %where)
+  %early = call i64* @accnp_gpu_steps(i64* %first_step, i64 %steps, i64* %base, i64* %argv)
+  %told = call i1 @accnp_gpu_answer(i64 %word, i64 %event, i64 %pass, i64 %where)
+  br i1 %told, label %move, label %finish
+look:
   %answer = call i64 @accnp_gpu_value(i64 %fetch, i64 %wait, i64 %from, i64 1, i64 %stream, i64 %where)
   %yes = icmp ne i64 %answer, 0
   br i1 %yes, label %body, label %finish
@@ -272,8 +327,8 @@ body:
   %done = call i64* @accnp_gpu_steps(i64* %first_step, i64 %steps, i64* %base, i64* %argv)
   br label %move
 move:
-  %m = phi i64 [0, %body], [%m1, %moving]
-  %mp = phi i64* [%first_move, %body], [%mq, %moving]
+  %m = phi i64 [0, %body], [0, %begin], [%m1, %moving]
+  %mp = phi i64* [%first_move, %body], [%first_move, %begin], [%mq, %moving]
   %move_more = icmp slt i64 %m, %moves
   br i1 %move_more, label %moving, label %turn
 moving:
@@ -308,8 +363,8 @@ turns_done:
   %k1 = add i64 %k, 1
   br label %head
 finish:
-  %l = phi i64 [0, %count], [0, %ask], [%l1, %kept], [%l1, %put]
-  %lp = phi i64* [%first_turn, %count], [%first_turn, %ask], [%lq, %kept], [%lq, %put]
+  %l = phi i64 [0, %count], [0, %look], [0, %begin], [%l1, %kept], [%l1, %put]
+  %lp = phi i64* [%first_turn, %count], [%first_turn, %look], [%first_turn, %begin], [%lq, %kept], [%lq, %put]
   %last_more = icmp slt i64 %l, %turns
   br i1 %last_more, label %last, label %end
 last:
@@ -365,7 +420,9 @@ end:
 }}
 """  # noqa: E501
 
-TEXT = _HEAD + _LAUNCH + _COPY + _GRAPH + _PRODUCT + _FETCH + _STEP + _STEPS + _LOOP + _CHOICE
+TEXT = (
+    _HEAD + _LAUNCH + _COPY + _GRAPH + _PRODUCT + _FETCH + _AHEAD + _STEP + _STEPS + _LOOP + _CHOICE
+)
 _SYMBOLS = (LAUNCH, COPY, GRAPH, PRODUCT, LOOP, CHOICE)
 
 _found: dict[str, int] = {}

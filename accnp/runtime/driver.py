@@ -56,13 +56,16 @@ class Graph(Protocol):
 
 class Entries(NamedTuple):
     """Addresses of functions in C with the arguments of those of CUDA: `cuLaunchKernel`,
-    `cuMemcpyDtoDAsync_v2`, `cuMemcpyDtoHAsync_v2`, `cuStreamSynchronize`, `cuGraphLaunch`."""
+    `cuMemcpyDtoDAsync_v2`, `cuMemcpyDtoHAsync_v2`, `cuStreamSynchronize`, `cuGraphLaunch`,
+    `cuEventRecord`, `cuEventSynchronize`."""
 
     launch: int
     copy: int
     fetch: int
     wait: int
     graph: int
+    mark: int
+    passed: int
 
 
 class Memory(Protocol):
@@ -131,6 +134,11 @@ class Driver(Protocol):
     def blas(self) -> tuple[int, int]:
         """The address of `cublasGemmStridedBatchedEx`, and a handle that works on the stream; zeros
         where they are not to be had. What it returns, with the bit of `BLAS` set, is a code."""
+        ...
+
+    def flag(self) -> tuple[int, int, Any]:
+        """The address of a word on the host that copies of the GPU reach while the host goes on,
+        the number of an event, and what keeps both."""
         ...
 
     def handle(self, function: Any) -> int:

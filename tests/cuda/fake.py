@@ -35,6 +35,7 @@ _Launch = ctypes.CFUNCTYPE(_int, _pointer, *[_int] * 7, _pointer, _pointer, _poi
 _Copy = ctypes.CFUNCTYPE(_int, _address, _address, _size, _pointer)
 _Fetch = ctypes.CFUNCTYPE(_int, _pointer, _address, _size, _pointer)
 _Wait = ctypes.CFUNCTYPE(_int, _pointer)
+_Mark = ctypes.CFUNCTYPE(_int, _pointer, _pointer)
 _Graph_ = ctypes.CFUNCTYPE(_int, _size, _pointer)
 FAILED = 700
 HANDLE = 77  # of what stands for cuBLAS
@@ -106,9 +107,14 @@ class FakeDriver:
         self._c_graph = _Graph_(self._c_launch_graph)
         self.graphs: Any = weakref.WeakValueDictionary()  # by their numbers
         self.numbers = itertools.count(1)
+        self._c_mark = _Mark(self._c_record)
+        self._c_passed = _Wait(self._c_pass)
+        # Copies to the host are there once the host has waited: bytes, by where they go.
+        self.coming: dict[int, bytes] = {}
+        self.marks: dict[int, dict[int, bytes]] = {}
         self._c_gemm = GEMM(self._gemm)
         self.gemm = True  # whether machine code may call cuBLAS
-        self._c_wait = _Wait(lambda stream: self._guarded(lambda: self.wait(None)))
+        self._c_wait = _Wait(lambda stream: self._guarded(self._arrive))
 
     def _not_captured(self, what: str) -> None:
         """Refuse what CUDA refuses while a stream is captured, or what would not be repeated."""
@@ -199,7 +205,7 @@ class FakeDriver:
         return self._guarded(work)
 
     def entries(self) -> Entries:
-        every = (*self._c, self._c_wait, self._c_graph)
+        every = (*self._c, self._c_wait, self._c_graph, self._c_mark, self._c_passed)
         found = [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in every]
         return Entries(*found)
 
@@ -243,9 +249,30 @@ class FakeDriver:
     def _c_fetch(self, to: int, source: int, nbytes: int, stream: int) -> int:
         def work() -> None:
             self._count("fetch")
-            ctypes.memmove(to, self.space.bytes(source, nbytes).ctypes.data, nbytes)
+            self.coming[to] = self.space.bytes(source, nbytes).tobytes()
 
         return self._guarded(work)
+
+    def _arrive(self, event: int | None = None) -> None:
+        self.wait(None)
+        coming = self.coming if event is None else self.marks.pop(event)
+        for to, data in list(coming.items()):
+            ctypes.memmove(to, data, len(data))
+            self.coming.pop(to, None)
+
+    def _c_record(self, event: int, stream: int) -> int:
+        def work() -> None:
+            self._count("mark")
+            self.marks[event] = dict(self.coming)
+
+        return self._guarded(work)
+
+    def _c_pass(self, event: int) -> int:
+        return self._guarded(lambda: self._arrive(event))
+
+    def flag(self) -> tuple[int, int, Any]:
+        word = (ctypes.c_char * 8)()
+        return ctypes.addressof(word), next(self.numbers), word
 
     def capture(self, work: Callable[[], Any]) -> _Graph:
         self._count("capture")

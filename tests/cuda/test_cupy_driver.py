@@ -56,7 +56,7 @@ class Event:
         self.timed = not disable_timing
         self.done = False
         Event.count += 1
-        self.number = Event.count
+        self.number = self.ptr = Event.count
 
     def record(self, stream):
         self.stream = stream.ptr
@@ -256,16 +256,23 @@ def test_machine_code_calls_nvidias_driver(cuda, monkeypatch):
             name: ctypes.cast(k, ctypes.c_void_p)
             for k, name in enumerate(
                 ["cuLaunchKernel", "cuMemcpyDtoDAsync_v2", "cuMemcpyDtoHAsync_v2",
-                 "cuStreamSynchronize", "cuGraphLaunch"], 1
+                 "cuStreamSynchronize", "cuGraphLaunch", "cuEventRecord", "cuEventSynchronize"], 1
             )
         }  # fmt: skip
         return SimpleNamespace(**held)
 
     monkeypatch.setattr(cupy_driver.ctypes, "CDLL", library)
-    assert cuda.driver.entries() == (1, 2, 3, 4, 5)
+    assert cuda.driver.entries() == (1, 2, 3, 4, 5, 6, 7)
     assert "cuda" in asked[0]
     assert cuda.driver.handle(cuda.driver.load(".version", "k")) == 99
     assert str(cuda.driver.failure(700)) == "CUDA says 700"
+
+
+def test_a_word_that_the_gpu_writes_to_while_the_host_goes_on(cuda):
+    word, event, (pinned, mark) = cuda.driver.flag()
+    assert word == pinned.ptr
+    assert pinned.nbytes == 8
+    assert (event, mark.timed) == (mark.ptr, False)
 
 
 class Blas:

@@ -8,6 +8,7 @@ import pytest
 import accnp as jax
 import accnp.numpy as jnp
 from accnp import lax
+from accnp.engine import device_ahead
 from accnp.runtime.device_buffer import driver_of
 
 N = 1600
@@ -130,6 +131,65 @@ def test_loops_without_python(gpu, name):
             lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5), found, want
         )
     np.testing.assert_array_equal(x, X)
+
+
+def marks_and_fetches(fake, f, *arguments):
+    want = jax.jit(f)(*arguments)
+    g = jax.jit(f)
+    there = [jax.device_put(a, jax.devices("gpu")[0]) for a in arguments]
+    for _ in range(2):
+        before = Counter(fake.calls)
+        found = jax.block_until_ready(g(*there))
+        made = Counter(fake.calls) - before
+        jax.tree.map(
+            lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5), found, want
+        )
+    return made["mark"], made["fetch"]
+
+
+def test_a_while_asks_ahead(fake):
+    """The body begins before the host knows the answer; the one too many leaves no trace."""
+    for start, steps in ((X, None), (X * 0, 0), (X * 0.01, 0)):
+        count = int(jax.jit(until)(start)[1])
+        assert steps is None or count == steps
+        assert marks_and_fetches(fake, until, start) == (count + 1, count + 1)
+
+
+def test_what_does_not_ask_ahead(fake, monkeypatch):
+    def inside(x):  # the body of the outer one need not end where the outer one has
+        def body(c):
+            inner = lax.while_loop(lambda d: d.max() < 1e3, lambda d: turned(d) + jnp.abs(d) * 2, c)
+            return inner / 1e4
+
+        return lax.while_loop(lambda c: jnp.abs(c).max() > 0.5, body, x)
+
+    def update(x):  # the carry has one place
+        def body(c):
+            a, i = c
+            return a.at[i].set(turned(a.reshape(-1))[:40]), i + 1
+
+        return lax.while_loop(lambda c: c[0][c[1], 0] < 0.9, body, (jnp.asarray(BIG), 1))[0] + x[0]
+
+    marks, fetches = marks_and_fetches(fake, inside, X + 2)
+    assert marks < fetches  # the inner loop may
+    assert marks_and_fetches(fake, update, X)[0] == 0
+    monkeypatch.setattr(device_ahead, "AHEAD", 10)
+    marks, fetches = marks_and_fetches(fake, until, X)
+    assert marks == 0 < fetches
+
+
+def test_an_error_ends_a_while_that_asks_ahead(fake, monkeypatch):
+    g, x = jax.jit(until), jax.device_put(X, jax.devices("gpu")[0])
+    jax.block_until_ready(g(x))
+    for name in ("space", "wait"):
+        with monkeypatch.context() as patched:
+            if name == "wait":
+                patched.setattr(fake, "fault", "an illegal memory access was encountered")
+            else:
+                patched.setattr(fake.space, "bytes", lambda *_: 1 / 0)
+            with pytest.raises((RuntimeError, ZeroDivisionError)):
+                jax.block_until_ready(g(x))
+    np.testing.assert_allclose(g(x)[0], jax.jit(until)(X)[0], rtol=2e-5, atol=2e-5)
 
 
 def test_gradient_of_a_loop(fake):

@@ -1,0 +1,40 @@
+"""Loops on a GPU that go on before the host knows whether they do.
+
+In: the body of a `while`. Out: words of the loop's record (`runtime/device_calls.py`). The host
+asks for the answer of the test, launches the body, and waits for the answer while the GPU is busy
+with that. The last body is made for nothing: carries have two places, so the one that was is still
+there. It must end, whatever it begins with, and be short.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accnp.engine.device_words import Calls
+from accnp.engine.steps import ControlStep, Plan
+
+__all__ = ["NEVER", "ahead"]
+
+# Work of a body up to which it is launched ahead: waiting for an answer takes some 10 us, in which
+# an H200 does this much (a guess).
+AHEAD = 1 << 23
+NEVER = (0, 0, 0, 0)
+
+
+def ahead(calls: Calls, body: Plan) -> tuple[int, int, int, int]:
+    """Where the answer comes to lie, an event, and the functions that record it and wait for it;
+    zeros where the body is not to begin before the answer."""
+    if body.work > AHEAD or not all(map(_ends, body.steps)):
+        return NEVER
+    word, event, held = calls.driver.flag()
+    calls.kept.append(held)
+    calls.alone = True
+    return word, event, calls.entries.mark, calls.entries.passed
+
+
+def _ends(step: Any) -> bool:
+    """Whether a step surely ends: there is no `while` in it, nor a function of the user's."""
+    if isinstance(step, ControlStep):
+        return step.op.name != "while" and all(_ends(s) for b in step.bodies for s in b.steps)
+    # A kernel of a whole loop has its name, one with a function of the user's that of its op.
+    return step.label not in ("while", "scan", "cond") and "kernel_" not in step.label
