@@ -268,8 +268,8 @@ class Array:
     def _scalar(self, kind: str) -> Any:
         if self.ndim != 0:
             raise TypeError(
-                f"{kind}: only an array of one number without axes is a Python number; got shape "
-                f"{self.shape}; index it, or fold it"
+                f"{kind}(x): only an array of one number without axes is a Python number; "
+                f"got shape {self.shape}; index it, or fold it"
             )
         return self._look(kind)
 

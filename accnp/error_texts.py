@@ -301,7 +301,7 @@ def shown(value: Any) -> str:
 def of_call(frame: FrameType, function: Any, name: str) -> str:
     """`got f(float32[3], axis='a'); it takes (x, axis=None)`: for errors that say no more."""
     here, code = frame.f_locals, frame.f_code
-    if here.get("wrapper") is function and "args" in here:
+    if "wrapper" in here and "args" in here:
         given = [shown(v) for v in here["args"]]
         given += [f"{k}={shown(v)}" for k, v in here["kwargs"].items()]
     else:

@@ -106,13 +106,15 @@ def _value_and_grad(
 def _scalar_output(lin: Linearised) -> Aval:
     if len(lin.out) != 1 or not lin.out_tree.shown().is_leaf():
         raise TypeError(
-            "Gradient only defined for scalar-output functions. "
-            f"Output was {tree_unflatten(lin.out_tree, [wrap(x) for x in lin.out])}."
+            "grad: the gradient is that of scalar-output functions; got "
+            f"{tree_unflatten(lin.out_tree, [wrap(x) for x in lin.out])}; return one number, "
+            "and the rest with has_aux=True"
         )
     (aval,) = lin.out_tree.shown_leaves(lin.out_avals)
     if aval.shape != ():
         raise TypeError(
-            f"Gradient only defined for scalar-output functions. Output had shape: {aval.shape}."
+            f"grad: the gradient is that of scalar-output functions; got shape {aval.shape}; "
+            "sum the result, or use jacrev"
         )
     return aval
 

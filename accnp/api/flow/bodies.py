@@ -461,8 +461,8 @@ def check_branches(
     ]
     if wrong:
         raise TypeError(
-            f"{name} branches must have equal output types but they differ: {'; '.join(wrong)} "
-            f"({where})"
+            f"{name}: branches must return equal types; got {'; '.join(wrong)} ({where}); "
+            "convert or broadcast one"
         )
 
 

@@ -115,9 +115,9 @@ class _Leaf:
         if not -rank <= axis < rank:
             need = axis + 1 if axis >= 0 else -axis
             raise ValueError(
-                f"{transform} was requested to map its argument along axis {axis}, which implies "
-                f"that its rank should be at least {need}, but is only {rank} (its shape is "
-                f"{self.node.aval.shape[:rank]}; it is {name})"
+                f"{transform}: there is no axis {axis}, to map over which the "
+                f"rank should be at least {need}, but is only {rank} (its shape is "
+                f"{self.node.aval.shape[:rank]}; it is {name}); change in_axes, or add axes"
             )
         self.axis = axis % rank
 
