@@ -219,10 +219,19 @@ LIBRARIES: dict[str, Callable[[], Any]] = {
 SAMPLES = 7
 
 
+LIMIT = 240.0  # seconds for all rows of a library: one that hangs does not take the others along
+
+
 def figures(
-    name: str, rows: Sequence[str], size: float, seconds: float, samples: int = SAMPLES
+    name: str,
+    rows: Sequence[str],
+    size: float,
+    seconds: float,
+    samples: int = SAMPLES,
+    tell: Callable[[str, Any], None] | None = None,
 ) -> dict[str, Any]:
-    """What a library takes for rows, in seconds: the median of several samples."""
+    """What a library takes for rows, in seconds: the median of several samples. `tell` is called
+    with each as soon as it is known."""
     library = LIBRARIES[name]()
     found: dict[str, Any] = {}
     for row in rows:
@@ -233,6 +242,8 @@ def figures(
             found[row] = _time(library, work, size, seconds, samples)
         except Exception as error:  # a row that a library cannot do does not take the others along
             found[row] = f"{type(error).__name__}: {str(error)[:200]}"
+        if tell is not None:
+            tell(row, found[row])
     return found
 
 
@@ -263,13 +274,27 @@ def main(only: Sequence[str] | None, size: float, seconds: float) -> str:
     lines = []
     for name in LIBRARIES:
         command = [sys.executable, "-m", "accnp.bench.gpu", name, str(size), str(seconds), *rows]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            reason = (done.stderr.strip().splitlines() or ["no output"])[-1]
-            lines.append(f"{name}: not measured: {reason}")
-        else:
-            found[name] = json.loads(done.stdout.splitlines()[-1])
+        found[name], why = _asked(command, LIMIT)
+        if not found[name]:
+            del found[name]
+        if why:
+            lines.append(f"{name}: not measured{' to the end' if name in found else ''}: {why}")
     return "\n".join([*table(rows, found, size), *lines])
+
+
+def _asked(command: Sequence[str], limit: float) -> tuple[dict[str, Any], str]:
+    """The rows that a process told of, and why it did not come to its end."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
+        out, why = done.stdout, ""
+        if done.returncode:
+            why = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
+    except subprocess.TimeoutExpired as error:
+        out, why = error.stdout or "", f"it did not end in {limit:g} s"
+        out = out if isinstance(out, str) else out.decode()
+    return dict(
+        [json.loads(x) for x in out.splitlines() if x.startswith("[") and x[-1] == "]"]
+    ), why
 
 
 def table(rows: Sequence[str], found: dict[str, dict[str, Any]], size: float) -> list[str]:
@@ -294,4 +319,10 @@ def table(rows: Sequence[str], found: dict[str, dict[str, Any]], size: float) ->
 
 if __name__ == "__main__":
     _library, _size, _seconds, *_rows_asked = sys.argv[1:]
-    print(json.dumps(figures(_library, _rows_asked, float(_size), float(_seconds))))
+    figures(
+        _library,
+        _rows_asked,
+        float(_size),
+        float(_seconds),
+        tell=lambda row, value: print(json.dumps([row, value]), flush=True),
+    )
