@@ -14,12 +14,14 @@ test: lint
 	$(BIN)/python -m pytest -q -n $(JOBS)
 
 # On a machine with a GPU and CuPy, by its own Python: nothing is installed. The simplest checks come
-# first; each file is a process of its own, as a fault of a kernel ends all GPU work of its process.
+# first; each file is a process of its own, as a fault of a kernel ends all GPU work of its process,
+# and has so many seconds.
+GPU_LIMIT = 300
 GPU_TESTS = programs glue tables products captures scatter op_table
 test-gpu:
 	$(PYTHON) tests/cuda/smoke.py $(SMOKE); failed=$$?; for name in $(GPU_TESTS); do \
-		ACCNP_TEST_GPU=1 $(PYTHON) -m pytest -q -W default --tb=short tests/cuda/test_$$name.py \
-			|| failed=1; \
+		ACCNP_TEST_GPU=1 timeout $(GPU_LIMIT) $(PYTHON) -m pytest -q -W default --tb=short \
+			tests/cuda/test_$$name.py || failed=1; \
 	done; exit $$failed
 
 lint: $(VENV)/.test
