@@ -216,8 +216,8 @@ class _Loop:
         if self.past is None:
             near()
         else:
-            read = () if self.flat or self.fetches is not None else self.read
-            how = self.past, self.n, code, place, name, near, read
+            read, self.read = () if self.fetches is not None else self.read, []
+            how = self.past, self.n, code, place, name, near, read, self.flat
             store_either(self.f.b, self.put, self.declares, *how)
 
     # --- expressions: a Numba type, and a Vector, an Index, or a value that all steps share ---

@@ -18,7 +18,8 @@ from accnp.runtime.vectors import Line, byte_size, vector
 __all__ = ["asked_of_whole", "prefetch", "store_either", "until_aligned"]
 
 _PREFETCH = "@llvm.prefetch.p0"
-_SOON = 8192  # bytes ahead that rows written past the caches ask for: beyond the next row, mostly
+_SOON = 2048  # bytes ahead that loops over all elements ask for while they write past the caches;
+_ROWS = 8192  # those over rows: beyond the next row, mostly
 _LINE = 64  # bytes that go to memory at once
 _I64 = ir.IntType(64)
 
@@ -54,12 +55,12 @@ def prefetch(
 
 def store_either(
     b: Any, put: Put, declares: dict[str, str], past: Any, n: int, kind: Any, place: Any, name: str,
-    near: Callable[[], Any], read: Sequence[tuple[Any, int]],
+    near: Callable[[], Any], read: Sequence[tuple[Any, int]], flat: bool,
 ) -> None:  # fmt: skip
     """Store n lanes past the caches if `past` is 1 and lines begin there, else as `near` does.
 
-    What is `read` (places and bytes) is asked for ahead then: rows are too short for the processor
-    to look ahead by itself while so much is written.
+    What is `read` (places and bytes) is asked for ahead then: the processor does not look ahead by
+    itself from page to page nor from row to row, and waits for memory with its arithmetic.
     """
     align = min(_LINE, n * byte_size(kind))
     off = b.and_(b.ptrtoint(place, _I64), ir.Constant(_I64, align - 1))
@@ -67,7 +68,7 @@ def store_either(
     b.cbranch(b.icmp_unsigned("<", off, past), far, usual)
     b.position_at_end(far)
     for where, nbytes in read:
-        prefetch(b, put, declares, where, _SOON, nbytes)
+        prefetch(b, put, declares, where, _SOON if flat else _ROWS, nbytes)
     typed = f"{vector(kind, n)} {name}, {place.type} {place.get_reference()}"
     b._insert(Line(f"store {typed}, align {align}, !nontemporal !{{i32 1}}"))
     b.branch(on)

@@ -2,6 +2,7 @@
 
 import ctypes
 import mmap
+import re
 
 import numpy as np
 import pytest
@@ -298,8 +299,18 @@ def test_long_bodies_fetch_each_load_ahead_once(monkeypatch):
     body = ["a[i] = tanh(x[i]) * exp(x[i]) + tanh(y[i])"]
     text = text_of(loop(*body), ("f4*",) * 3, 64, monkeypatch)
     assert text.count("call void @llvm.prefetch") == 8  # two arrays, four lines of the cache each
-    short = text_of(loop("a[i] = x[i] + y[i]"), ("f4*",) * 3, 64, monkeypatch)
-    assert "prefetch" not in short
+
+
+def test_short_bodies_fetch_ahead_only_where_they_write_past_the_caches(monkeypatch):
+    # Two lines of the cache for each array, once, however many results there are.
+    sums, both = ["a[i] = x[i] + y[i]"], ["v = x[i]", "a[i] = v + v", "y[i] = v"]
+    for body, lines in ((sums, 4), (both, 2)):
+        text = text_of(loop(*body), ("f4*",) * 3, 64, monkeypatch)
+        fetch, past = "call void @llvm.prefetch", "!nontemporal"
+        assert text.count(fetch) == lines
+        blocks = re.split(r"\n\S+:", text)
+        assert text.count(past) == sum(past in b for b in blocks) > 0
+        assert all(past in b for b in blocks if fetch in b)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "bool", "int16", "float32"])
