@@ -47,7 +47,7 @@ def _both(rule: Any) -> tuple[Any, Any]:
 # --- arithmetic -----------------------------------------------------------------------------------
 
 add = binary(
-    "add", "biufc", np.add, {"b": "{0} or {1}", "": "{0} + {1}"},
+    "add", NUMERIC, np.add, "{0} + {1}",
     _both(lambda t, y, a, b: t), transpose=lambda ct, a, b: (ct, ct),
 )  # fmt: skip
 # The sum of parts of one tangent or cotangent.
@@ -70,7 +70,7 @@ sub = binary(
     transpose=lambda ct, a, b: (ct, o.neg(ct)),
 )  # fmt: skip
 mul = binary(
-    "mul", "biufc", q(np.multiply), {"b": "{0} and {1}", "c": "cmul({0}, {1})", "": "{0} * {1}"},
+    "mul", NUMERIC, q(np.multiply), {"c": "cmul({0}, {1})", "": "{0} * {1}"},
     (lambda t, y, a, b: o.mul(t, b), lambda t, y, a, b: o.mul(a, t)),
     transpose=lambda ct, a, b: (
         (o.mul(ct, b), None) if isinstance(a, Linear) else (None, o.mul(a, ct))
@@ -196,7 +196,7 @@ def _abs_jvp(t: Node, y: Node, x: Node) -> Node:
     return o.select_n(o.ge(x, like(x, 0)), o.neg(t), t)
 
 
-map_op("abs", numpy=q(np.abs), scalar="abs({0})", jvp=(_abs_jvp,), out="real", dtypes=NUMERIC)
+map_op("abs", numpy=q(np.abs), scalar="abs({0})", jvp=(_abs_jvp,), out="real", dtypes="ifc")
 
 
 def _pick(choose: Any) -> tuple[Any, Any]:

@@ -3,7 +3,10 @@ special identities."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -18,6 +21,8 @@ from accnp.primitives.elementwise import like, like_full
 from accnp.primitives.kinds import map_infer, move_batch_first, opaque, unary
 from accnp.primitives.nests import Axis, Nest, Text, merged, total
 from accnp.primitives.views import contiguous
+
+_SINGLE = np.dtype(np.float32)
 
 
 def scipy_function(name: str) -> Callable[..., Any]:
@@ -105,23 +110,69 @@ unary(
 )
 
 
-def _not_by_order(name: str) -> Callable[..., Any]:
-    def rule(*_: Any) -> Any:
-        raise NotImplementedError(
-            f"{name}: the derivative by the first operand, the order, is not known; got one that "
-            "is differentiated; use stop_gradient, or give the function a rule with custom_jvp"
-        )
+@cache
+def _tail_factors(count: int) -> list[float]:
+    """B_2j / (2 j)! for j from 1 on: of t / (exp(t) - 1), the even coefficients."""
+    found = [Fraction(1)]
+    for n in range(1, 2 * count + 1):
+        parts = [c / math.factorial(n + 1 - k) for k, c in enumerate(found)]
+        found.append(-sum(parts, Fraction(0)))
+    return [float(c) for c in found[2::2]]
 
-    return rule
+
+def _zeta_by_order(t: Node, y: Node, s: Node, q: Node) -> Node:
+    """By the formula of Euler and Maclaurin (NIST's Digital Library of Mathematical Functions,
+    25.11.5), of operations, so that slopes of higher order are there, too."""
+    dtype = y.aval.dtype
+    if dtype.itemsize < 4:
+        s, q = (o.convert_element_type(x, new_dtype=_SINGLE, weak_type=False) for x in (s, q))
+    first, count = (16, 12) if dtype.itemsize == 8 else (8, 8)
+    one, below = like(s, 1), o.neg(s)
+    slope = None
+    for k in range(first):
+        at = o.add(q, like(q, k))
+        term = o.mul(o.log(at), o.pow(at, below))
+        slope = term if slope is None else o.add(slope, term)
+    # What follows the first terms, and its slope, over w**-s, unless that is 0.
+    w = o.add(q, like(q, first))
+    size = o.pow(w, below)
+    none = o.eq(size, like(size, 0))
+    unknown = o.lt(s, one)
+    s = o.select_n(none, s, like_full(s, 2))
+    less = o.sub(s, one)
+    whole = o.div(w, less)
+    moved = o.neg(o.div(whole, less))
+    whole = o.add(whole, like(s, 0.5))
+    rising, sums = o.div(s, w), o.div(one, s)
+    for j, factor in enumerate(_tail_factors(count)):
+        for i in (2 * j - 1, 2 * j) if j else ():
+            up = o.add(s, like(s, i))
+            rising, sums = o.mul(rising, o.div(up, w)), o.add(sums, o.div(one, up))
+        part = o.mul(like(s, factor), rising)
+        whole, moved = o.add(whole, part), o.add(moved, o.mul(part, sums))
+    slope = o.sub(o.mul(size, o.sub(moved, o.mul(o.log(w), whole))), slope)
+    slope = o.select_n(unknown, slope, like_full(slope, math.nan))
+    if dtype.itemsize < 4:
+        slope = o.convert_element_type(slope, new_dtype=dtype, weak_type=y.aval.weak_type)
+    return o.mul(t, slope)
 
 
-_elementwise("zeta", "f", scipy_function("zeta"), (_not_by_order("zeta"), lambda t, y, x, q: o.mul(
+_elementwise("zeta", "f", scipy_function("zeta"), (_zeta_by_order, lambda t, y, x, q: o.mul(
     t, o.mul(o.neg(x), o.zeta(o.add(x, like(x, 1)), q)))))  # fmt: skip
+
+
+def _not_by_order(*_: Any) -> Any:
+    raise NotImplementedError(
+        "polygamma: the derivative by the first operand, the order, is not known; got one that "
+        "is differentiated; use stop_gradient, or give the function a rule with custom_jvp"
+    )
+
+
 _elementwise(
     "polygamma",
     "f",
     lambda n, x: scipy_function("polygamma")(n.astype(np.float64), x),
-    (_not_by_order("polygamma"), lambda t, y, n, x: o.mul(t, o.polygamma(o.add(n, like(n, 1)), x))),
+    (_not_by_order, lambda t, y, n, x: o.mul(t, o.polygamma(o.add(n, like(n, 1)), x))),
 )
 
 # The value itself, but invisible to derivatives.

@@ -22,7 +22,7 @@ from accnp.primitives.special import odd_function, scipy_function
 Rule = Callable[..., Node]
 
 
-def _unknown(name: str, operand: str) -> Rule:
+def unknown(name: str, operand: str) -> Rule:
     def rule(*_: Any) -> Any:
         raise NotImplementedError(
             f"{name}: the derivative by {operand} is not known; got one that is differentiated; "
@@ -38,7 +38,7 @@ def _declare(name: str, ufunc: str, *slopes: Rule | str) -> None:
     def tangent(slope: Rule) -> Rule:
         return lambda t, y, *xs: o.mul(t, slope(y, *xs))
 
-    rules = [_unknown(name, s) if isinstance(s, str) else tangent(s) for s in slopes]
+    rules = [unknown(name, s) if isinstance(s, str) else tangent(s) for s in slopes]
     places = ", ".join(f"{{{k}}}" for k in range(len(slopes)))
     map_op(
         name,
@@ -110,9 +110,14 @@ _declare("exp1", "exp1", lambda y, x: o.neg(o.div(o.exp(o.neg(x)), x)))
 _declare("expi", "expi", lambda y, x: o.div(o.exp(x), x))
 _declare("expn", "expn", "the order", _expn_slope)
 _declare("gamma", "gamma", lambda y, x: o.mul(y, o.digamma(x)))
-_declare("hyp1f1", "hyp1f1", "a", "b", lambda y, a, b, x: o.mul(
-    o.div(a, b), o.hyp1f1(o.add(a, like(a, 1)), o.add(b, like(b, 1)), x)
-))  # fmt: skip
+_declare(
+    "hyp1f1", "hyp1f1",
+    lambda y, a, b, x: o.hyp1f1_grad_a(a, b, x),
+    lambda y, a, b, x: o.hyp1f1_grad_b(a, b, x),
+    lambda y, a, b, x: o.mul(
+        o.div(a, b), o.hyp1f1(o.add(a, like(a, 1)), o.add(b, like(b, 1)), x)
+    ),
+)  # fmt: skip
 _declare("hyp2f1", "hyp2f1", "a", "b", "c", lambda y, a, b, c, x: o.mul(
     o.div(o.mul(a, b), c),
     o.hyp2f1(o.add(a, like(a, 1)), o.add(b, like(b, 1)), o.add(c, like(c, 1)), x),

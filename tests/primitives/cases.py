@@ -397,6 +397,9 @@ for name in ("expn", "bessel_j"):
 for name, count in (("regularized_incomplete_beta", 2), ("hyp1f1", 2), ("hyp2f1", 3)):
     shapes = [real(3, low=0.6, high=3)] * count
     add(name, *shapes, real(3, low=0.2, high=0.8), fixed=tuple(range(count)))
+for name in ("hyp1f1_grad_a", "hyp1f1_grad_b"):
+    shapes = [real(3, low=0.6, high=3)] * 2
+    add(name, *shapes, real(3, low=0.2, high=0.8), fixed=(0, 1))
 for name in ("sici", "fresnel"):
     add(name, real(4, low=0.5), post=lambda y: o.mul(*items(y)))
 add("wofz", cplx(4))

@@ -18,6 +18,7 @@ from accnp.api.arguments.convert import promote, to_shape
 from accnp.api.arguments.values import no_out
 from accnp.api.arrays.manipulation import expand_node, transpose_node
 from accnp.api.arrays.matrices import diagonal_node
+from accnp.api.elements.ufunc_rules import multiply
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
@@ -106,7 +107,8 @@ def _simplify(x: Node, labels: str, needed: set[str]) -> tuple[Node, str]:
         labels = "".join([v for k, v in enumerate(labels) if k not in (i, j)]) + c
     gone = tuple([d for d, c in enumerate(labels) if c not in needed])
     if gone:
-        x = o.reduce_sum(x, axes=gone)
+        fold = o.reduce_or if x.aval.dtype.kind == "b" else o.reduce_sum
+        x = fold(x, axes=gone)
         labels = "".join([c for c in labels if c in needed])
     return x, labels
 
@@ -142,7 +144,7 @@ def _combine(
             **dict(zip(s, x.aval.shape, strict=True)),
         }
         shape = tuple([size[c] for c in labels])
-        return o.mul(_spread(x, s, labels, shape), _spread(y, t, labels, shape)), labels
+        return multiply(_spread(x, s, labels, shape), _spread(y, t, labels, shape)), labels
     where = [[[v.index(c) for c in group] for v in (s, t)] for group in (summed, batch)]
     out = product(x, y, where[0], where[1], precision)
     rest = [c for c in s if c not in both] + [c for c in t if c not in both]

@@ -49,7 +49,7 @@ def _vector(x: Node, order: Any, axes: tuple[int, ...], function: str) -> Node:
             "pass a matrix, or a number as ord"
         )
     x = cast(x, x.aval.dtype)  # sums and extremes of weak numbers are not weak, as jax's are not
-    size = x if dtype_kind(x.aval.dtype) == "b" else o.abs(x)
+    size = x if dtype_kind(x.aval.dtype) in "bu" else o.abs(x)
     if order in (math.inf, -math.inf):
         empty = any(x.aval.shape[d] == 0 for d in axes)
         if empty and order < 0:

@@ -24,6 +24,7 @@ from accnp.api.arguments.values import no_out, precision_key, to_dtype
 from accnp.api.arrays.manipulation import expand_node, reshape_plain, transpose_node
 from accnp.api.arrays.matrices import diagonal_node
 from accnp.api.compiled.named import shown
+from accnp.api.elements.ufunc_rules import multiply
 from accnp.api.folds.reductions import wide_type
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
@@ -314,7 +315,7 @@ def outer(a: Any, b: Any, out: None = None) -> Array:
     n, m = x.aval.size, y.aval.size
     column = expand_node(reshape_plain(x, (n,)), (1,))
     row = expand_node(reshape_plain(y, (m,)), (0,))
-    return wrap(o.mul(to_shape(column, (n, m)), to_shape(row, (n, m))))
+    return wrap(multiply(to_shape(column, (n, m)), to_shape(row, (n, m))))
 
 
 @api_boundary

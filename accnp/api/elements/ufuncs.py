@@ -133,7 +133,7 @@ float_power = binary(
 negative = unary("negative", "neg", promote, "-x", "[1, -2] -> [-1,  2]")
 positive = unary("positive", lambda x: x, promote, "+x", "[1, -2] -> [ 1, -2]")
 abs = unary(
-    "abs", lambda x: x if rules.kind(x) == "b" else o.abs(x), promote, "The absolute value",
+    "abs", lambda x: x if rules.kind(x) in "bu" else o.abs(x), promote, "The absolute value",
     "[-2, 0, 3] -> [2, 0, 3]")
 absolute = abs
 fabs = unary(

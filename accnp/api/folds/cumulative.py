@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.arguments.convert import as_node, broadcast_nodes, cast, wrap
+from accnp.api.arguments.convert import as_node, broadcast_nodes, cast, to_shape, wrap
 from accnp.api.arguments.shapes import as_axis
 from accnp.api.compiled.named import named, shown
 from accnp.api.elements import ufunc_rules as rules
@@ -233,6 +233,13 @@ def _not_nan(a: Any, where: Any, name: str) -> Array:
     return wrap(mask)
 
 
+def _as_wide(a: Any, mask: Array) -> Any:
+    """The operand with the lengths of a mask of its rank, where its own are 1."""
+    x = as_node(a)
+    wider = mask.shape != x.aval.shape and mask.ndim == x.aval.ndim
+    return wrap(to_shape(x, mask.shape)) if wider else a
+
+
 @api_boundary
 def nanmean(
     a: Any,
@@ -250,7 +257,13 @@ def nanmean(
     >>> jnp.nanmean(jnp.array([1, jnp.nan]))
     Array(1., dtype=float32)
     """
-    return red.mean(a, axis, dtype, out, keepdims, where=_not_nan(a, where, "nanmean"))
+    mask = _not_nan(a, where, "nanmean")
+    x = as_node(a)
+    if mask.shape != x.aval.shape and dtype_kind(x.aval.dtype) in "fc":
+        # A mask larger than the operand: as in sums, the axes are counted in the operand.
+        axis = red.axes_of(axis, x.aval.ndim, "nanmean")
+        a = wrap(to_shape(x, mask.shape))
+    return red.mean(a, axis, dtype, out, keepdims, where=mask)
 
 
 @api_boundary
@@ -275,6 +288,7 @@ def nanvar(
     kind = None if dtype is None else dtypes.requested_dtype(dtype, "nanvar")
     if kind is None or kind.kind not in "iu":
         mask = _not_nan(a, where, "nanvar")
+        a = _as_wide(a, mask)
         return red.var(a, axis, dtype, out, ddof, keepdims, where=mask, mean=mean)
     return red.var(a, axis, kind, out, ddof, keepdims, where=where, mean=mean).astype(kind)
 
@@ -306,4 +320,5 @@ def nanstd(
     if kind is not None and kind.kind in "iu":
         raise TypeError(f"nanstd: roots are no integers; got dtype={kind.name}; pass a float dtype")
     mask = _not_nan(a, where, "nanstd")
+    a = _as_wide(a, mask)
     return red.std(a, axis, dtype, out, ddof, keepdims, where=mask, mean=mean)

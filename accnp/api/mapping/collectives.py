@@ -142,7 +142,7 @@ def _is_constant(leaf: Any) -> bool:
 def _reduce(function: str, op: str, fold: str, leaf: Any, axes: Any, groups: Groups | None) -> Node:
     node = as_node(leaf, function)
     names, own = axes
-    if op == "psum" and node.aval.dtype.kind == "b":
+    if op == "psum" and (names or own) and node.aval.dtype.kind == "b":
         node = cast(node, _INT)
     if own:
         places = tuple(sorted(as_axis(a, node.aval.ndim, function) for a in own))

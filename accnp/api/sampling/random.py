@@ -454,6 +454,7 @@ def choice(
         index = randint_node(words, sizes, low, high, kind)
     else:
         index = permutation(key, n)._node
+        as_axis(axis, x.aval.ndim or 1, name)  # numbers are drawn as from a vector
         if x.aval.ndim == 1:
             x = permutation(key, a)._node
             return wrap(reshape_plain(cut(x, 0, 0, count), sizes))

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from accnp.api.arguments.convert import broadcast_nodes, cast, promote_inexact, wrap
 from accnp.api.elements.elementwise import with_parameters
 from accnp.api.special_functions import complex_gamma
@@ -23,6 +25,8 @@ __all__ = [
     "spence",
 ]  # fmt: skip
 
+F32 = np.dtype(np.float32)
+
 
 def operands(name: str, *xs: Any) -> list[Node]:
     """Return arguments of one real inexact dtype, broadcast against each other."""
@@ -36,7 +40,9 @@ def operands(name: str, *xs: Any) -> list[Node]:
 
 
 # Functions whose results have a dtype of their own in jax, also where all arguments are weak.
-_STRONG = {"beta", "dawsn", "erfcx", "exp1", "expi", "gamma", "ndtri", "owens_t", "spence"}
+_STRONG = {"beta", "dawsn", "erfcx", "exp1", "expi", "gamma", "ndtri", "spence"}
+# These are float32 for floating numbers of fewer bits, too.
+_SINGLE = {"owens_t"}
 
 
 def _taken(arguments: str) -> str:
@@ -73,7 +79,10 @@ def _function(
         y = plain(*xs)
         return cast(y, y.aval.dtype)
 
-    record = strong if name in _STRONG else plain
+    def single(*xs: Node) -> Node:
+        return strong(*[cast(x, F32) if x.aval.dtype.itemsize < 4 else x for x in xs])
+
+    record = single if name in _SINGLE else strong if name in _STRONG else plain
 
     def one(x: Any) -> Array:
         if wide is not None and (z := complex_node(name, x)) is not None:

@@ -131,8 +131,8 @@ pareto = declare(
     logcdf=lambda z, b: _inside(
         z >= 1, z, lambda v: uf.log(-uf.expm1(-b * uf.log(v))), safe=2.0
     ),
-    sf=lambda z, b: uf.exp(-b * uf.log(uf.maximum(z, 1))),
-    logsf=lambda z, b: -b * uf.log(uf.maximum(z, 1)),
+    sf=lambda z, b: _inside(z >= 1, z, lambda v: uf.exp(-b * uf.log(v)), 1, 2.0),
+    logsf=lambda z, b: _inside(z >= 1, z, lambda v: -b * uf.log(v), 0, 2.0),
     ppf=lambda q, b: uf.exp(-uf.log1p(-q) / b),
 )  # fmt: skip
 

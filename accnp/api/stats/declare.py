@@ -137,7 +137,8 @@ def _make(
         if scale is None:
             return found
         if key == "logpdf":
-            return found - uf.log(scale)
+            scaled = found - uf.log(scale)  # outside the support no scale moves it
+            return where(found == -np.inf, found, scaled) if pieces else scaled
         return found / scale if key == "pdf" else found
 
     made: Any = api_boundary(call)

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from accnp import dtypes
 from accnp.api.algebra.linalg import cholesky, inv
 from accnp.api.arguments.convert import as_node, promote_inexact, wrap
 from accnp.api.arguments.shapes import as_axis
-from accnp.api.arrays.creation import array, full, ones
+from accnp.api.arrays.creation import arange, full, ones
 from accnp.api.arrays.joining import concatenate
 from accnp.api.arrays.manipulation import moveaxis
 from accnp.api.elements import ufuncs as uf
@@ -109,7 +110,8 @@ def mode(
         keepdims: keep the axis with length 1.
 
     Returns:
-        `ModeResult`: the values, of the dtype of `a`, and the counts, int32.
+        `ModeResult`: the values, of the dtype of `a`, and the counts, int32 (int64 with
+        jax_enable_x64). The slope is that of the first of the equal values.
 
     Raises:
         ValueError: there is no such axis.
@@ -124,18 +126,19 @@ def mode(
     x, d = _lines(a, axis, "stats.mode")
     rank = 1 if axis is None else x.ndim
     if not x.shape[-1]:
-        value = full(x.shape[:-1], np.nan)
-        found = ModeResult(value, full(x.shape[:-1], 0.0))
+        floating = dtypes.default_float()
+        value = full(x.shape[:-1], np.nan, floating)
+        found = ModeResult(value, full(x.shape[:-1], 0, floating))
     else:
         ordered = sort(x, axis=-1)
-        place = array(np.arange(x.shape[-1]))
+        place = arange(x.shape[-1])
         first = where(_same_as_before(ordered), 0, place)
         begin = wrap(o.cummax(first._node, axis=first.ndim - 1, reverse=False))
         length = place - begin + 1
         best = length.argmax(axis=-1, keepdims=True)
         found = ModeResult(
-            take_along_axis(ordered, best, -1)[..., 0],
-            take_along_axis(length, best, -1)[..., 0].astype(np.int32),
+            take_along_axis(ordered, take_along_axis(begin, best, -1), -1)[..., 0],
+            take_along_axis(length, best, -1)[..., 0],
         )
     if not keepdims:
         return found
@@ -188,7 +191,7 @@ def rankdata(
 def _ranks(x: Array, method: str) -> Array:
     n = x.shape[0]
     order = argsort(x, stable=True)
-    place = ones(n, np.int32).at[order].set(array(np.arange(n, dtype=np.int32)))
+    place = ones(n, np.int32).at[order].set(arange(n, dtype=np.int32))
     kind = promote_inexact("rankdata", np.zeros(0, np.int32))[0].aval.dtype
     if method == "ordinal":
         return (place + 1).astype(kind)
@@ -200,7 +203,7 @@ def _ranks(x: Array, method: str) -> Array:
     starts = (
         full(n + 1, n, np.int32)
         .at[cumsum(fresh.astype(np.int32)) - 1]
-        .min(array(np.arange(n, dtype=np.int32)))
+        .min(arange(n, dtype=np.int32))
     )
     low, high = starts[dense - 1] + 1, starts[dense]
     if method == "min":

@@ -1,0 +1,138 @@
+"""Slopes of functions by parameters that have no closed form: Kummer's function by a and b.
+
+In: floating numbers. Out: the same dtype, computed in doubles by series (NIST's Digital Library of
+Mathematical Functions, 13.2.2, 13.2.39, 13.7.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.elementwise import like
+from accnp.primitives.kinds import map_infer, move_batch_first, opaque
+from accnp.primitives.special_functions import unknown
+
+# From here on |x|**-k falls fast enough for the series in powers of 1 / x; below, the terms of the
+# other series, and their sum, are doubles.
+FAR = 600.0
+TERMS = 3000  # of the series in powers of x: |x| and some 20 times its root are needed
+
+
+def _near(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
+    """The slopes by a and b of the sum of (a)_n / (b)_n x**n / n!, term after term.
+
+    No digamma function of a, which has poles where the slope has none.
+    """
+    term, by_a, by_b = np.ones_like(x), np.zeros_like(x), np.zeros_like(x)
+    sum_a, sum_b = by_a.copy(), by_b.copy()
+    for n in range(TERMS):
+        step = x / (n + 1) / (b + n)
+        by_b = step * (a + n) * (by_b - term / (b + n))
+        by_a = step * (by_a * (a + n) + term)
+        term = step * (a + n) * term
+        sum_a, sum_b = sum_a + by_a, sum_b + by_b
+        small = np.abs(by_a) <= 1e-17 * np.abs(sum_a)
+        small &= np.abs(by_b) <= 1e-17 * np.abs(sum_b)
+        if n > 2 and (small | ~np.isfinite(sum_a) | ~np.isfinite(sum_b)).all():
+            break
+    return sum_a, sum_b
+
+
+def _inverse_gamma(z: Any) -> tuple[Any, Any]:
+    """1 / gamma(z) and its slope, which poles of gamma have, too."""
+    special = import_module("scipy.special")
+    pole = (z <= 0) & (z == np.floor(z))
+    safe = np.where(pole, 1.0, z)
+    value = special.rgamma(safe)
+    at_pole = np.where(z % 2 == 0, 1.0, -1.0) * special.gamma(1 - np.where(pole, z, 0.0))
+    return np.where(pole, 0.0, value), np.where(pole, at_pole, -special.digamma(safe) * value)
+
+
+def _far(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
+    """The same for x far below 0: gamma(b) / gamma(b - a) y**-a times a series in 1 / y, y = -x."""
+    special = import_module("scipy.special")
+    y = -x
+    c = a - b + 1
+    term, by_a, by_c = np.ones_like(x), np.zeros_like(x), np.zeros_like(x)
+    total, sum_a, sum_c = term.copy(), by_a.copy(), by_c.copy()
+    going = np.ones(x.shape, bool)
+    for n in range(60):
+        step = 1 / ((n + 1) * y)
+        last = np.abs(term)
+        by_a = step * (c + n) * (by_a * (a + n) + term)
+        by_c = step * (a + n) * (by_c * (c + n) + term)
+        term = step * (a + n) * (c + n) * term
+        going = going & (np.abs(term) <= last)  # the terms of such a series grow in the end
+        total = total + np.where(going, term, 0.0)
+        sum_a, sum_c = sum_a + np.where(going, by_a, 0.0), sum_c + np.where(going, by_c, 0.0)
+    value, slope = _inverse_gamma(b - a)
+    size = special.gamma(b) * y**-a
+    slope_a = -slope * total + value * (sum_a + sum_c - np.log(y) * total)
+    slope_b = slope * total + value * (special.digamma(b) * total - sum_c)
+    return size * slope_a, size * slope_b
+
+
+def _slopes(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
+    """The slopes of Kummer's function by a and b.
+
+    Below 0 the series has terms of both signs; M(a, b, x) = exp(x) M(b - a, b, -x) has not.
+    """
+    shape, found = x.shape, np.empty((2, x.size))
+    a, b, x = (np.ravel(v) for v in (a, b, x))
+    for far in (False, True):
+        for turned in (False, True):
+            at = np.flatnonzero(((np.abs(x) >= FAR) == far) & ((x < 0) == (turned != far)))
+            if not at.size:
+                continue
+            p, q, z = a[at], b[at], x[at]
+            by_a, by_b = (_far if far else _near)(q - p if turned else p, q, -z if turned else z)
+            if turned:
+                size = np.exp(z)
+                by_a, by_b = -size * by_a, size * (by_a + by_b)
+            found[:, at] = by_a, by_b
+    return found[0].reshape(shape), found[1].reshape(shape)
+
+
+def _computed(which: int) -> Callable[..., Any]:
+    def run(*xs: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return _slopes(*np.broadcast_arrays(*map(np.float64, xs)))[which].astype(xs[-1].dtype)
+
+    return run
+
+
+def _declare(name: str, which: int) -> None:
+    def slope(y: Node, a: Node, b: Node, x: Node) -> Node:
+        # What a / b M(a + 1, b + 1, x), the slope by x, has by a or by b.
+        up = o.add(a, like(a, 1)), o.add(b, like(b, 1)), x
+        ratio = o.div(a, b)
+        part = o.div(o.hyp1f1(*up), b)
+        if which:
+            part = o.neg(o.mul(part, ratio))
+        return o.add(part, o.mul(ratio, getattr(o, name)(*up)))
+
+    def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
+        return getattr(o, name)(*move_batch_first(size, xs, batched)), True
+
+    text = "hyp1f1, of second order"
+    opaque(
+        name,
+        infer=map_infer(name, "same", "f"),
+        numpy=_computed(which),
+        jvp=(
+            unknown(text, "a"),
+            unknown(text, "b"),
+            lambda t, y, *xs: o.mul(t, slope(y, *xs)),
+        ),
+        batch=batch,
+    )
+
+
+_declare("hyp1f1_grad_a", 0)
+_declare("hyp1f1_grad_b", 1)
