@@ -227,6 +227,17 @@ def test_no_width_of_vectors_changes_a_bit(dtype, monkeypatch):
                 np.testing.assert_array_equal(out, wanted)
 
 
+@pytest.mark.skipif(cold.vector_bytes < 64, reason="masks of 16 lanes need AVX-512")
+def test_no_masks_are_joined_in_products():
+    # In each step of the innermost loop they would take the place of a multiplication.
+    name = "gemm_f4"
+    text = library.source(name, 64)
+    kernel = compiling.get_kernel(text, name, library.SIGNATURES[name])
+    assembly = kernel.assembly()
+    assert "zmm" in assembly
+    assert "kunpck" not in assembly
+
+
 def test_nan_and_infinity_reach_what_they_touch():
     rng = np.random.default_rng(3)
     a, b = numbers(rng, (9, 20), "f4"), numbers(rng, (20, 40), "f4")
