@@ -131,6 +131,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     chosen = zeros_like(values, dtype=np.int32)
     for k in range(n):
         chosen = where(conditions[k], k + 1, chosen)
+    values = broadcast_to(values, chosen.shape)
     kind = values.dtype
 
     def as_branch(piece: Any) -> Callable[[Array], Array]:
@@ -142,9 +143,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     branches = [as_branch(piece) for piece in [rest, *funclist[:n]]]
     # One element at a time, so that the derivative of a piece counts only where it was chosen.
     one = vmap(lambda k, v: switch(k, branches, v))
-    return one(broadcast_to(chosen, values.shape).reshape(-1), values.reshape(-1)).reshape(
-        values.shape
-    )
+    return one(chosen.reshape(-1), values.reshape(-1)).reshape(values.shape)
 
 
 @api_boundary

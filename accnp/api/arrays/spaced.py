@@ -153,7 +153,7 @@ def geomspace(
     """
     name = "jnp.geomspace"
     a, b = promote(name, start, stop)
-    kind = a.aval.dtype if a.aval.dtype.kind in "fc" else dtypes.default_float()
+    kind = dtypes.default_float() if a.aval.dtype.kind in "biu" else a.aval.dtype
     a, b = (cast(v, kind) for v in (a, b))
     shape = np.broadcast_shapes(a.aval.shape, b.aval.shape)
     a, b = (to_shape(v, shape, name) for v in (a, b))

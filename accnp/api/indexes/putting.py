@@ -84,9 +84,11 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     x, index, values = as_node(a, name), wrap(integers(ind, name)).ravel()._node, as_node(v, name)
     if mode == "wrap":
         index, mode = modulo(index, x.aval.size), None
-    elif mode is None:  # from the end where negative; what is beyond an end goes to that end
+    elif mode in (None, "clip"):  # what is beyond an end goes to that end
         low, high = (scalar_node(v, INDEX, False) for v in (0, max(0, x.aval.size - 1)))
-        index = o.clamp(low, cast(index_node(index, x.aval.size), INDEX), high)
+        # Numbers below 0 count from the end, but clipped they are beyond the first.
+        counted = index if mode == "clip" else index_node(index, x.aval.size)
+        index, mode = o.clamp(low, cast(counted, INDEX), high), None
     values, n = reshape_plain(values, (values.aval.size,)), index.aval.size
     if not values.aval.size:
         return wrap(x)
@@ -123,6 +125,8 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     if wrap:
         raise NotImplementedError(f"{name}: wrap=True is not supported")
     n = min(x.aval.shape)
+    if not n:
+        return _wrap(x)
     if v.aval.ndim:
         v = reshape_plain(v, (v.aval.size,))
         v = cut(o.concatenate(*[v] * -(-n // v.aval.size), dimension=0), 0, 0, n)

@@ -1,0 +1,226 @@
+"""What jax answers to the cases of `recipes.py`, stored in `expected/values_*.json`.
+
+`ACCNP_ORACLE=1 pytest tests/api/test_values.py -k called` asks it again about names whose cases
+have changed, `ACCNP_ORACLE=all` about all (some minutes each hundred names).
+
+In: a name of the tables. Out: of each case a record: `result`, a tree of leaves (dtype, weak flag,
+shape, numbers) or the error; `concrete` where values must be known; `unsupported` where jax's
+compiler gives up; `vmap` and `grad` (the gradient
+of a weighted sum) where jax has them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import warnings
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from api.recipes import WIDE, Case, cases, operands
+
+FOLDER = Path(__file__).parent / "expected"
+QUICK = {"xla_backend_optimization_level": 0}  # its programs run once
+Record = dict[str, Any]
+_tables: dict[str, dict[str, Any]] = {}
+
+
+def function(m: Any, name: str) -> Callable[..., Any]:
+    """The object of a name of the tables, in one of the two libraries."""
+    space, _, last = name.rpartition(".")
+    if space == "Array":
+        return lambda x, *args, **kw: getattr(m.numpy.asarray(x), last)(*args, **kw)
+    found = importlib.import_module(f"{m.__name__}.{space}" if space else m.__name__)
+    return getattr(found, last)
+
+
+def call(m: Any, name: str, case: Case, arrays: dict[str, Any]) -> Any:
+    """The result of a case in one of the two libraries."""
+    scope = {"jnp": m.numpy, "lax": m.lax, "nn": m.nn, "jax": m, "np": np, **arrays}
+    scope["f"] = function(m, name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return eval(f"f({case.arguments})", scope)
+
+
+def arrays_of(m: Any, case: Case) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The operands of a case: arrays of the library, and Python numbers."""
+    found = operands(case)
+    arrays = {k: m.numpy.asarray(v) for k, v in found.items() if isinstance(v, np.ndarray)}
+    return arrays, {k: v for k, v in found.items() if k not in arrays}
+
+
+def moving(arrays: dict[str, Any]) -> dict[str, Any]:
+    """The operands that a gradient is of."""
+    return {k: v for k, v in arrays.items() if v.dtype.kind in "fc" or v.dtype.name == "bfloat16"}
+
+
+def flat(m: Any, tree: Any) -> tuple[Any, list[Any]]:
+    """A result as a text of its structure, and the arrays in it."""
+    leaves: list[Any] = []
+
+    def walk(x: Any) -> Any:
+        if isinstance(x, tuple):
+            return ["tuple", *map(walk, x)]
+        if isinstance(x, list):
+            return ["list", *map(walk, x)]
+        if isinstance(x, dict):
+            return ["dict", *[[k, walk(v)] for k, v in x.items()]]
+        if isinstance(x, m.Array | np.ndarray):
+            leaves.append(x)
+            return len(leaves) - 1
+        return repr(np.dtype(x)) if isinstance(x, type | np.dtype) else repr(x)
+
+    return walk(tree), leaves
+
+
+def packed(x: Any) -> list[Any]:
+    """An array as dtype, weak flag, shape and numbers."""
+    value, weak = np.asarray(x), bool(getattr(x, "weak_type", False))
+    kind = value.dtype.name
+    if value.dtype.kind == "c":
+        value = np.stack([value.real, value.imag], -1)
+    if value.dtype.kind in "biu" or value.dtype == np.float64:
+        numbers = value.ravel().tolist()
+    else:  # the shortest texts of such numbers
+        numbers = [float(str(v)) for v in value.astype(np.float32).ravel()]
+    return [kind, weak, list(x.shape), numbers]
+
+
+def is_wide(case: Case) -> bool:
+    return case.dtype in WIDE
+
+
+def with_gradient(case: Case) -> bool:
+    """Whether the gradient of a case is compared: one of each layout and of each parameter."""
+    plain = case.layout not in ("special", "strided", "turned") and case.dtype == "float32"
+    return plain and len(case.more) < 2
+
+
+def weighted(m: Any, leaves: list[Any]) -> Any:
+    """A sum of all numbers, each with a weight of its own."""
+    total = m.numpy.zeros((), "float32")
+    for x in leaves:
+        if m.numpy.issubdtype(x.dtype, np.inexact):
+            weights = np.cos(np.arange(x.size, dtype=np.float32)).reshape(x.shape)
+            total = total + (m.numpy.real(x).astype("float32") * weights).sum()
+            if m.numpy.issubdtype(x.dtype, np.complexfloating):
+                total = total + (m.numpy.imag(x).astype("float32") * (weights + 0.5)).sum()
+    return total
+
+
+def precision(m: Any, wide: bool) -> Any:
+    return m.enable_x64(True) if wide else contextlib.nullcontext()
+
+
+def answers(name: str) -> list[Record]:
+    """The stored records of a name's cases, in their order."""
+    space = name.rpartition(".")[0] or "top"
+    path = FOLDER / f"values_{space}.json"
+    if space not in _tables:
+        _tables[space] = json.loads(path.read_text()) if path.exists() else {}
+    table = _tables[space]
+    mark = zlib.crc32("\n".join(map(str, cases(name))).encode())
+    ask = os.environ.get("ACCNP_ORACLE")
+    if ask == "all" or (ask and table.get(name, [0])[0] != mark):
+        table[name] = [mark, *_asked(name)]
+        lines = [f"{json.dumps(k)}: {json.dumps(v)}" for k, v in sorted(table.items())]
+        path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    stored = table.get(name, [0])
+    assert stored[0] == mark, f"the cases of {name} are new: ask jax with ACCNP_ORACLE=1"
+    return stored[1:]
+
+
+def _asked(name: str) -> list[Record]:
+    import jax
+
+    records: dict[Case, Record] = {}
+    for wide in (False, True):
+        chosen = [c for c in cases(name) if is_wide(c) == wide]
+        with precision(jax, wide):
+            records.update(_run(jax, name, chosen))
+    return [records[c] for c in cases(name)]
+
+
+def _run(jax: Any, name: str, chosen: list[Case]) -> dict[Case, Record]:
+    """All cases of one precision: what can be traced is one program of jax's."""
+    records: dict[Case, Record] = {}
+    traced: dict[str, Callable[..., Any]] = {}
+    inputs: dict[str, Any] = {}
+    for case in chosen:
+        arrays, numbers = arrays_of(jax, case)
+        record: Record = {}
+        records[case] = record
+
+        def run(a: Any, case: Case = case, numbers: Any = numbers, record: Any = record) -> Any:
+            tree, leaves = flat(jax, call(jax, name, case, {**a, **numbers}))
+            record["tree"] = tree
+            return leaves
+
+        try:
+            jax.eval_shape(run, arrays)
+        except Exception:
+            try:
+                record["leaves"] = [packed(x) for x in run(arrays)]
+                record["concrete"] = True
+            except Exception as error:
+                kinds = [c.__name__ for c in type(error).__mro__ if c.__module__ == "builtins"]
+                record["error"] = kinds[0]
+            continue
+        traced[f"{len(inputs)}"] = run
+        inputs[f"{len(inputs)}"] = arrays
+        ways = _ways(jax, run, arrays) if with_gradient(case) else {}
+        record["vmap"] = "vmap" in ways
+        if "grad" in ways:
+            traced[f"grad {len(inputs) - 1}"] = ways["grad"]
+    if not traced:
+        return records
+
+    def everything(inputs: Any) -> Any:
+        return {k: g(inputs[k.removeprefix("grad ")]) for k, g in traced.items()}
+
+    try:
+        results = jax.jit(everything, compiler_options=QUICK)(inputs)
+    except Exception:  # jax traces some that it cannot compile for a CPU
+        results = {}
+        for k, g in traced.items():
+            with contextlib.suppress(Exception):
+                inputs_of = inputs[k.removeprefix("grad ")]
+                results[k] = jax.jit(g, compiler_options=QUICK)(inputs_of)
+    accepted = [c for c in chosen if "error" not in records[c] and "concrete" not in records[c]]
+    for i, case in enumerate(accepted):
+        if str(i) not in results:
+            records[case] = {"unsupported": True}
+            continue
+        records[case]["leaves"] = [packed(x) for x in results[str(i)]]
+        gradient = results.get(f"grad {i}")
+        if gradient is not None:
+            records[case]["grad"] = {k: packed(v) for k, v in gradient.items()}
+    return records
+
+
+def _ways(jax: Any, run: Callable[..., Any], arrays: dict[str, Any]) -> dict[str, Any]:
+    """The gradient, if there is one, and whether `vmap` takes the case."""
+    ways: dict[str, Any] = {}
+    loose = moving(arrays)
+
+    def gradient(a: dict[str, Any]) -> Any:
+        rest = {k: v for k, v in a.items() if k not in loose}
+        return jax.grad(lambda m: weighted(jax, run({**rest, **m})))({k: a[k] for k in loose})
+
+    tests = {
+        "grad": (gradient, arrays),
+        "vmap": (jax.vmap(run), {k: jax.numpy.stack([v, v]) for k, v in arrays.items()}),
+    }
+    for way, (f, inputs) in tests.items():
+        if not (loose if way == "grad" else arrays):
+            continue
+        with contextlib.suppress(Exception):
+            jax.eval_shape(f, inputs)
+            ways[way] = f
+    return ways

@@ -1,0 +1,298 @@
+"""Recipes: how each function of the tables is called, and the cases that follow from them.
+
+In: `values/*.txt`, a file for each namespace. A line is
+
+    names | arguments | parameter=value / value; parameter=value
+
+The arguments name operands by letters (`LETTERS` says which); the generator draws them in every
+layout and dtype. Parameters of the signature that the line leaves out take the values of `USUAL`.
+A name with several lines has the cases of all. Out: `cases(name)`.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from api.test_names import NAMES, stated
+
+FOLDER = Path(__file__).parent / "values"
+
+# What an operand holds: any numbers, numbers above 0, within (-1, 1), whole numbers, truth values.
+ANY, ABOVE, UNIT, WHOLE, TRUTH = "any", "above", "unit", "whole", "truth"
+# A letter is its contents and its shape in each layout.
+GRID = {
+    "base": (2, 3), "point": (), "empty": (0, 3), "line": (7,), "cube": (2, 3, 2),
+    "turned": (2, 3), "strided": (2, 3),
+}  # fmt: skip
+VECTOR = {
+    "base": (5,), "point": (), "empty": (0,), "line": (1,), "cube": (2, 5),
+    "turned": (5,), "strided": (5,),
+}  # fmt: skip
+MATRIX = {
+    "base": (3, 2), "point": (), "empty": (0, 2), "line": (3,), "cube": (2, 3, 2),
+    "turned": (3, 2), "strided": (3, 2),
+}  # fmt: skip
+SQUARE = {
+    "base": (3, 3), "point": (), "empty": (0, 0), "line": (3,), "cube": (2, 3, 3),
+    "turned": (3, 3), "strided": (3, 3),
+}  # fmt: skip
+LETTERS = {
+    **dict.fromkeys("ABC", (ANY, GRID)),
+    **dict.fromkeys("PQR", (ABOVE, GRID)),
+    **dict.fromkeys("UW", (UNIT, GRID)),
+    **dict.fromkeys("IJ", (WHOLE, GRID)),
+    **dict.fromkeys("KL", (TRUTH, GRID)),
+    **dict.fromkeys("VX", (ANY, VECTOR)),
+    "Y": (ABOVE, VECTOR),
+    "N": (WHOLE, VECTOR),
+    **dict.fromkeys("MD", (ANY, MATRIX)),
+    "S": ("regular", SQUARE),  # well conditioned
+    "H": ("positive", SQUARE),  # Hermitian, positive definite
+    "T": ("lower", SQUARE),  # triangular, well conditioned
+}
+NATURAL = {WHOLE: "int32", TRUTH: "bool"}
+NARROW = (
+    "bool", "int8", "int16", "int32", "uint8", "uint16", "uint32", "float16", "bfloat16",
+    "float32", "complex64",
+)  # fmt: skip
+WIDE = ("int64", "uint64", "float64", "complex128")
+# What goes for parameters everywhere; a line of a recipe says otherwise where that makes no sense.
+USUAL = {
+    "axis": "0 / -1 / None / (1, 0) / 3",
+    "keepdims": "True",
+    "where": "np.array([[True, False, True], [False, True, True]]) / np.array([True, False, True])",
+    "initial": "2",
+    "dtype": "'float32' / 'int32' / 'complex64' / 'bfloat16'",
+    "promote_integers": "False",
+    "ddof": "1",
+    "correction": "1",
+    "precision": "'highest' / lax.Precision.HIGH",
+    "preferred_element_type": "np.dtype('float32')",
+    "rtol": "0.1",
+    "atol": "0.5",
+    "equal_nan": "True",
+    "size": "4",
+    "fill_value": "9",
+    "order": "None",
+    "copy": "True",
+    "deg": "True",
+    "overwrite_input": "False",
+    "method": "'lower' / 'higher' / 'midpoint' / 'nearest'",
+    "mode": "'same' / 'valid' / 'full'",
+}
+# Refused when given, or without a meaning on one machine: `test_refused` in test_values.py.
+REFUSED = {"out", "device", "out_sharding"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call: the operands in a layout and dtypes, and further arguments as text."""
+
+    text: str  # of the arguments
+    layout: str
+    dtype: str  # of the operands that have no dtype of their own; "mixed", "scalar"
+    more: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        more = ", ".join(f"{k}={v}" for k, v in self.more)
+        return f"({self.text}{', ' if more else ''}{more}) {self.layout} {self.dtype}"
+
+    @property
+    def arguments(self) -> str:
+        return ", ".join([self.text, *(f"{k}={v}" for k, v in self.more)]).strip(", ")
+
+
+def letters_of(text: str) -> list[str]:
+    """The operands that a text names, in the order of the alphabet."""
+    return sorted(set(re.findall(r"(?<![\w.'\"])([A-Z])(?![\w'\"])", text)) & set(LETTERS))
+
+
+@functools.cache
+def recipes() -> dict[str, list[tuple[str, dict[str, list[str]]]]]:
+    """Of each name, its lines: the arguments, and the values of parameters."""
+    found: dict[str, list[tuple[str, dict[str, list[str]]]]] = {}
+    for path in sorted(FOLDER.glob("*.txt")):
+        for line in path.read_text().splitlines():
+            if not line.strip() or line.startswith("#"):
+                continue
+            names, text, *rest = (part.strip() for part in line.split(" | "))
+            values = {}
+            for part in "".join(rest).split("; ") if rest else ():
+                parameter, _, given = part.partition("=")
+                values[parameter.strip()] = [v.strip() for v in given.split(" / ")]
+            for name in names.split():
+                found.setdefault(f"{path.stem}.{name}", []).append((text, values))
+    return found
+
+
+def parameters(name: str) -> list[str]:
+    """The parameters of the signature that may be left out, without those that are refused."""
+    _, signature = NAMES[name]
+    if not signature or signature in ("(*args, **kwargs)", "(*args, out=None, where=None)"):
+        return []
+    found = stated(signature)
+    return [
+        p
+        for p, (way, default) in found.items()
+        if default is not None and p not in REFUSED and not p.startswith("_")
+    ]
+
+
+@functools.cache
+def cases(name: str) -> tuple[Case, ...]:
+    """The calls of a function: layouts, dtypes, each parameter, and parameters in pairs."""
+    return tuple(dict.fromkeys(itertools.chain(*(_of(name, *r) for r in recipes()[name]))))
+
+
+def _of(name: str, text: str, given: dict[str, list[str]]) -> Iterator[Case]:
+    letters = letters_of(text)
+    contents = {LETTERS[x][0] for x in letters}
+    natural = "int32" if contents <= {WHOLE, TRUTH} and letters else "float32"
+    yield Case(text, "base", natural)
+    if letters:
+        for layout in GRID:
+            yield Case(text, layout, natural)
+        if len(letters) > 1:
+            yield Case(text, "spread", natural)
+        for dtype in (*NARROW, *WIDE):
+            yield Case(text, "base", dtype)
+        if len(letters) > 1:
+            yield Case(text, "base", "mixed")
+            yield Case(text, "base", "scalar")
+        if contents <= {ANY, ABOVE, UNIT, WHOLE} and all(LETTERS[x][1] is GRID for x in letters):
+            for dtype in ("float32", "bfloat16", "int32") if natural == "float32" else ("int32",):
+                yield Case(text, "special", dtype)
+    positional = {p for p in parameters(name) if f"{p}=" in text}
+    choices = {
+        p: given.get(p) or USUAL[p].split(" / ")
+        for p in dict.fromkeys([*parameters(name), *(g for g in given if takes(name, g))])
+        if p not in positional and (p in given or p in USUAL) and not taken(name, text, p)
+    }
+    for p, values in choices.items():
+        for value in values:
+            yield Case(text, "base", natural, ((p, value),))
+    for p, q in itertools.combinations(choices, 2):
+        yield Case(text, "base", natural, ((p, choices[p][0]), (q, choices[q][0])))
+
+
+def takes(name: str, parameter: str) -> bool:
+    """Whether a function has a parameter, by name or among those that it has no list of."""
+    found = stated(NAMES[name][1])
+    return parameter in found or "VAR_KEYWORD" in {way for way, _ in found.values()}
+
+
+def taken(name: str, text: str, parameter: str) -> bool:
+    """Whether a parameter is given by its place in the arguments already."""
+    places = [p for p, (way, _) in stated(NAMES[name][1]).items() if way != "KEYWORD_ONLY"]
+    depth, count = 0, 1 if text else 0
+    for sign in text:
+        depth += (sign in "([{") - (sign in ")]}")
+        count += sign == "," and not depth
+    return parameter in places[:count]
+
+
+def dtype_of(letter: str, case: Case, number: int) -> str:
+    """The dtype of an operand: of the case, unless it holds truth values or whole numbers."""
+    contents = LETTERS[letter][0]
+    if contents == TRUTH:
+        return "bool"
+    if contents == WHOLE and np.dtype(_numpy(case.dtype)).kind not in "iu":
+        return "int32"
+    if case.dtype == "mixed":
+        return ("float32", "int32", "bfloat16")[number % 3]
+    return "float32" if case.dtype == "scalar" else case.dtype
+
+
+def _numpy(dtype: str) -> Any:
+    return {"bfloat16": ml_dtypes.bfloat16, "mixed": "f4", "scalar": "f4"}.get(dtype, dtype)
+
+
+def operands(case: Case) -> dict[str, Any]:
+    """The arrays that a case names, as NumPy's; Python numbers in the cases of scalars."""
+    found = {}
+    everything = " ".join([case.text, *(v for _, v in case.more)])
+    for number, letter in enumerate(letters_of(everything)):
+        if case.dtype == "scalar" and number:
+            found[letter] = {WHOLE: 2, TRUTH: True}.get(LETTERS[letter][0], 0.5)
+        else:
+            found[letter] = _array(letter, case, number)
+    return found
+
+
+def _array(letter: str, case: Case, number: int) -> np.ndarray:
+    contents, shapes = LETTERS[letter]
+    dtype = np.dtype(_numpy(dtype_of(letter, case, number)))
+    if case.layout == "special":
+        values = specials(dtype)
+        pairs = np.stack(np.broadcast_arrays(values, values[:, None]))
+        return np.ascontiguousarray(pairs[number % 2])
+    shape = shapes["base" if case.layout == "spread" else case.layout]
+    if case.layout == "spread" and len(shape) > 1:
+        shape = ((shape[0], 1), (shape[1],), ())[number % 3] if shapes is GRID else shape
+    if case.layout == "turned" and len(shape) > 1:
+        drawn = draw(contents, dtype, shape[::-1], letter)
+        return drawn.T if contents != "lower" else np.asarray(drawn.T[::-1, ::-1])
+    if case.layout in ("strided", "turned") and shape:
+        whole = np.zeros([2 * n + 1 for n in shape], dtype)
+        view = whole[tuple(slice(2 * n - 1, None, -2) for n in shape)]
+        view[...] = draw(contents, dtype, shape, letter)
+        return view
+    return draw(contents, dtype, shape, letter)
+
+
+def draw(contents: str, dtype: np.dtype, shape: tuple[int, ...], letter: str) -> np.ndarray:
+    """Numbers of a dtype, in steps of an eighth, which all floating dtypes have."""
+    rng = np.random.default_rng(zlib.crc32(repr((contents, shape, letter)).encode()))
+    kind = dtype.kind if dtype.name != "bfloat16" else "f"
+    eighths = rng.integers(-36, 37, shape)
+    if contents == TRUTH or kind == "b":
+        return np.asarray(eighths > 0).astype(dtype)
+    if contents in ("regular", "positive", "lower") and len(shape) > 1:
+        return _matrix(contents, dtype, shape, eighths)
+    if contents == ABOVE:
+        eighths = np.abs(eighths) + 1
+    elif contents == UNIT:
+        eighths = eighths % 15 - 7
+    elif kind == "u":
+        eighths = np.abs(eighths)
+    if kind in "iu":
+        values = eighths if contents == UNIT else -(-eighths // 8)
+        return np.asarray(values).astype(dtype)
+    values = eighths / 8.0
+    if kind == "c":
+        values = values + 1j * rng.integers(-7, 8, shape) / 8.0
+    return np.asarray(values).astype(dtype)
+
+
+def _matrix(contents: str, dtype: np.dtype, shape: tuple[int, ...], eighths: Any) -> np.ndarray:
+    n = shape[-1]
+    full = eighths % 9 - 4 + 0j if dtype.kind == "c" else eighths % 9 - 4
+    if dtype.kind == "c":
+        full = full + 0.5j * (eighths % 5 - 2)
+    if contents == "positive":
+        full = full @ np.conj(np.swapaxes(full, -1, -2)) + 4 * np.eye(n)
+    else:
+        full = full + 16 * np.eye(n)
+    if contents == "lower":
+        full = np.tril(full)
+    full = full if dtype.kind in "iu" else full / 8
+    return np.asarray(full).astype(dtype)
+
+
+def specials(dtype: np.dtype) -> np.ndarray:
+    """The numbers of a dtype that are cases of their own; jax takes subnormal ones for 0."""
+    if dtype.kind in "iu":
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        return np.array([low, low + 1, -1 % (high + 1) if low == 0 else -1, 0, 1, 2, high], dtype)
+    limits = ml_dtypes.finfo(dtype)
+    chosen = [-np.inf, -2.5, -1, -0.0, 0.0, 1, 3, np.inf, np.nan]
+    return np.array([*chosen, -limits.tiny, limits.max, 0.5], dtype)
