@@ -89,7 +89,7 @@ USUAL = {
     "method": "'lower' / 'higher' / 'midpoint' / 'nearest'",
     "mode": "'same' / 'valid' / 'full'",
 }
-# Refused when given, or without a meaning on one machine: `test_refused` in test_values.py.
+# Refused when given (`test_out_is_refused`), or without a meaning on one machine.
 REFUSED = {"out", "device", "out_sharding"}
 
 

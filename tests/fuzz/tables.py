@@ -31,7 +31,7 @@ BY_KIND = {
           "shift_left", "shift_right_arithmetic", "shift_right_logical", "population_count"],
     "u": [*ARITHMETIC, "and", "or", "xor", "not", "div", "rem", "shift_left",
           "shift_right_logical", "clz"],
-    "b": ["and", "or", "xor", "not", "add", "mul", "max", "min"],
+    "b": ["and", "or", "xor", "not", "max", "min"],
     "c": ["add", "sub", "mul", "neg", "conj", "real", "imag"],
 }  # fmt: skip
 COMPARE = ["eq", "ne", "lt", "le", "gt", "ge"]
