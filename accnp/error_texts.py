@@ -104,9 +104,12 @@ _WHOLE = ("UnexpectedTracerError", "JaxRuntimeError", "UnicodeDecodeError", "Uni
 
 def _library(file: str) -> bool:
     """Whether a file is the package's, or of a library below it."""
-    return (file.startswith((_PACKAGE, _STANDARD)) and "-packages" not in file) or any(
-        part in file for part in (f"{os.sep}numpy{os.sep}", f"{os.sep}scipy{os.sep}", "<frozen ")
-    )
+    if file.startswith(_PACKAGE):
+        return True
+    # Beside the standard library's files lie those of all that is installed.
+    standard = file.startswith(_STANDARD) and "-packages" not in file
+    below = (f"{os.sep}numpy{os.sep}", f"{os.sep}scipy{os.sep}", "<frozen ")
+    return standard or any(part in file for part in below)
 
 
 def _qualified(function: Callable[..., Any]) -> str:

@@ -2,7 +2,10 @@
 
 import importlib
 import inspect
+import os
 import re
+import subprocess
+import sys
 import traceback
 
 import jax
@@ -177,3 +180,16 @@ def test_modules_of_the_ground_floor_are_internal():
         assert errors.is_internal(module.__file__)
     assert not errors.is_internal(numpy.__file__)
     assert not errors.is_internal(__file__)
+
+
+def test_texts_are_completed_where_the_package_is_installed(tmp_path):
+    """Its files lie in a folder of installed packages then, as those of the user's libraries do."""
+    place = tmp_path / "site-packages"
+    place.mkdir()
+    (place / "accnp").symlink_to(os.path.dirname(accnp.__file__))
+    program = "import accnp as jnp\ntry: jnp.ones(3) & jnp.ones(3)\nexcept TypeError as e: print(e)"
+    made = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(place)},
+        cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert made.stdout.startswith("bitwise_and:")
