@@ -127,12 +127,12 @@ def householder_product(a: Any, taus: Any) -> Array:
 
 
 @api_boundary
-def lu(x: Any) -> tuple[Array, Array, Array]:
+def lu(x: Any) -> list[Array]:
     """Return the LU factors of matrices with exchanged rows: x[permutation] = L @ U.
 
     Returns:
-        L below the diagonal (its own diagonal is 1) and U in the rest, [..., m, n]; the exchanges,
-        int32[..., min(m, n)]; and the order of rows that these make, int32[..., m].
+        A list: L below the diagonal (its own diagonal is 1) and U in the rest, [..., m, n]; the
+        exchanges, int32[..., min(m, n)]; and the order of rows that these make, int32[..., m].
 
     Raises:
         TypeError: x has fewer than two axes, or its dtype is neither floating nor complex.
@@ -141,8 +141,7 @@ def lu(x: Any) -> tuple[Array, Array, Array]:
     >>> jnp.lax.linalg.lu(jnp.array([[0., 1.], [2., 3.]]))[2]
     Array([1, 0], dtype=int32)
     """
-    packed, pivots, order = arrays(o.lu(as_node(x, "lax.linalg.lu")))
-    return packed, pivots, order
+    return list(arrays(o.lu(as_node(x, "lax.linalg.lu"))))
 
 
 @api_boundary

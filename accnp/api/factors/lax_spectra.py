@@ -193,12 +193,12 @@ def _choice(name: str, value: Any, kind: type[enum.Enum]) -> Any:
 
 
 @api_boundary
-def hessenberg(a: Any) -> tuple[Array, Array]:
+def hessenberg(a: Any) -> list[Array]:
     """Reduce square matrices to Hessenberg form, as LAPACK stores it.
 
     Returns:
-        The form in the upper triangle and first subdiagonal, reflectors below; and their factors,
-        [..., n - 1].
+        A list: the form in the upper triangle and first subdiagonal, reflectors below; and their
+        factors, [..., n - 1].
 
     The dtype stays, floating or complex.
 
@@ -211,8 +211,7 @@ def hessenberg(a: Any) -> tuple[Array, Array]:
     >>> taus
     Array([0., 0.], dtype=float32)
     """
-    h, taus = arrays(o.hessenberg(as_node(a, "lax.linalg.hessenberg")))
-    return h, taus
+    return list(arrays(o.hessenberg(as_node(a, "lax.linalg.hessenberg"))))
 
 
 @api_boundary
@@ -222,8 +221,8 @@ def schur(
     compute_schur_vectors: bool = True,
     sort_eig_vals: bool = False,
     select_callable: Callable[..., Any] | None = None,
-) -> tuple[Array, ...]:
-    """Return T and, if wanted, Z with x = Z @ T @ Z^H; T is upper triangular.
+) -> list[Array]:
+    """Return a list of T and, if wanted, Z with x = Z @ T @ Z^H; T is upper triangular.
 
     For real matrices T has blocks of 2 by 2 for pairs of complex eigenvalues.
 
@@ -252,7 +251,7 @@ def schur(
         sort_eig_vals=bool(sort_eig_vals),
         select_callable=select_callable,
     )
-    return arrays(node)
+    return list(arrays(node))
 
 
 @api_boundary
@@ -300,7 +299,7 @@ def svd(
 
 
 @api_boundary
-def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
+def tridiagonal(a: Any, *, lower: bool = True) -> list[Array]:
     """Reduce Hermitian matrices to tridiagonal form, as LAPACK stores it.
 
     Args:
@@ -308,8 +307,8 @@ def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Array, Array, Array, Arr
         lower: which triangle is read.
 
     Returns:
-        The form with reflectors beside it, [..., n, n]; its diagonal, [..., n], and the one beside
-        it, [..., n - 1], real; the factors of the reflectors, [..., n - 1].
+        A list: the form with reflectors beside it, [..., n, n]; its diagonal, [..., n], and the one
+        beside it, [..., n - 1], real; the factors of the reflectors, [..., n - 1].
 
     Raises:
         ValueError: matrices are not square.
@@ -321,5 +320,4 @@ def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Array, Array, Array, Arr
         Array([2.], dtype=float32)
     """
     node = as_node(a, "lax.linalg.tridiagonal")
-    out, d, e, taus = arrays(o.tridiagonal(node, lower=bool(lower)))
-    return out, d, e, taus
+    return list(arrays(o.tridiagonal(node, lower=bool(lower))))

@@ -176,7 +176,8 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
     >>> jnp.scipy.linalg.lu_factor(jnp.array([[0., 1.], [2., 3.]]))[1]
     Array([1, 1], dtype=int32)
     """
-    return lax_linalg.lu(_one("lu_factor", a))[:2]
+    packed, pivots, _ = lax_linalg.lu(_one("lu_factor", a))
+    return packed, pivots
 
 
 @api_boundary
