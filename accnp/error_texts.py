@@ -157,9 +157,11 @@ def _spoken(wrapper: Any, frame: FrameType) -> tuple[Any, str]:
 
 
 def _public(function: Any) -> str:
-    """The name that a public module has a function under: its own, if there is one."""
+    """The name of a function: its own, or that which a public module has a private one under."""
+    if not function.__name__.startswith("_"):
+        return function.__name__
     names = {n for m in _spaces() for n, v in list(vars(m).items()) if v is function}
-    return function.__name__ if function.__name__ in names or not names else min(names)
+    return min(names, default=function.__name__)
 
 
 def _maker(inner: Any) -> str:

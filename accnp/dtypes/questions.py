@@ -142,6 +142,8 @@ def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
     """
     if isinstance(from_, bool | int | float | complex) and not isinstance(from_, np.generic):
         raise TypeError(f"can_cast: a Python number has no dtype; got {from_!r}; pass a dtype")
+    if from_ is None or to is None:
+        raise TypeError(f"can_cast: two dtypes are needed; got {from_!r} and {to!r}; name both")
     return bool(np.can_cast(as_dtype(from_), as_dtype(to), casting=casting))  # pyright: ignore
 
 

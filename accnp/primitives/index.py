@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from accnp.errors import IncompatibleShapesError
+from accnp.errors import IncompatibleShapesError, UnsupportedDtypeError
 from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
@@ -89,7 +89,7 @@ class GatherScatterMode(enum.Enum):
         found = _MODES.get(s)
         if found is None:
             raise ValueError(
-                f'{function}: Unknown gather mode "{s}"; '
+                f"{function}: there is no such mode; got {s!r}; "
                 f"pass one of {', '.join(repr(k) for k in _MODES if k)}"
             )
         return found
@@ -230,7 +230,9 @@ def _output_shape(batch: Any, sizes: Sequence[int], offset_dims: Any) -> tuple[i
 def _gather_infer(x: Aval, starts: Aval, **p: Any) -> Aval:
     dims, sizes = p["dimension_numbers"], p["slice_sizes"]
     if dtype_kind(starts.dtype) not in "iu":
-        raise ValueError(f"gather: indices must be integers; got {starts.dtype.name}; convert them")
+        raise UnsupportedDtypeError(
+            f"gather: indices must be integers; got {starts.dtype.name}; convert them"
+        )
     if starts.ndim < 1 or starts.shape[-1] != len(dims.start_index_map):
         raise TypeError(
             f"gather: the last axis of the indices, shape {starts.shape}, must be as long as "

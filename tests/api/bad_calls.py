@@ -2,7 +2,8 @@
 
 In: rows of `bad_calls.txt`, `name | call`: a call that jax takes, which is spoiled here, or after
 `!` one that it refuses. Out: `calls(name)`, texts over the names of `given`, each with whether the
-argument is of quite another kind; and `outcome(call, space)`, the error that one raises.
+argument is of quite another kind, and the argument; and `outcome(call, space)`, the error that one
+raises.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def _by_value(value: Any) -> list[str]:
 OURS = given(accnp.numpy, accnp)
 
 
-def _value(text: str) -> Any:
+def value(text: str) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -135,8 +136,8 @@ def _value(text: str) -> Any:
         return None
 
 
-def spoiled(call: str, parameters: dict[str, Any]) -> Iterator[tuple[str, bool]]:
-    """The calls that differ from a good one in one argument."""
+def spoiled(call: str, parameters: dict[str, Any]) -> Iterator[tuple[str, bool, str]]:
+    """The calls that differ from a good one in one argument, which comes last."""
     tree = ast.parse(call, mode="eval").body
     assert isinstance(tree, ast.Call)
     function, places = ast.unparse(tree.func), [ast.unparse(a) for a in tree.args]
@@ -146,34 +147,38 @@ def spoiled(call: str, parameters: dict[str, Any]) -> Iterator[tuple[str, bool]]
         return f"{function}({', '.join([*places, *[f'{k}={t}' for k, t in words.items()]])})"
 
     for i, old in enumerate(places):
-        for bad in [*ANYTHING, *_by_value(_value(old))]:
+        for bad in [*ANYTHING, *_by_value(value(old))]:
             changed = [*places[:i], bad.format(old), *places[i + 1 :]]
-            yield text(changed, words), bad not in SENSIBLE
+            yield text(changed, words), bad not in SENSIBLE, changed[i]
     for word, old in words.items():
-        for bad in [*ANYTHING, *_by_value(_value(old))]:
-            yield text(places, {**words, word: bad.format(old)}), bad not in SENSIBLE
+        for bad in [*ANYTHING, *_by_value(value(old))]:
+            yield (
+                text(places, {**words, word: bad.format(old)}),
+                bad not in SENSIBLE,
+                bad.format(old),
+            )
     if places:
-        yield text([], words), False
+        yield text([], words), False, ""
     known = {p: d for p, d in parameters.items() if p not in words}
     for p, default in list(known.items())[len(places) :]:
         if p not in SILENT:
             for bad in NAMED.get(p) or _by_default(default):
-                yield text(places, {**words, p: bad}), bad not in SENSIBLE
+                yield text(places, {**words, p: bad}), bad not in SENSIBLE, bad
     if parameters:
         last = list(parameters)[-1]
-        yield text(places, {**words, last[:-1] + last[-1] * 2: "0"}), False
+        yield text(places, {**words, last[:-1] + last[-1] * 2: "0"}), False, ""
 
 
-def calls(name: str) -> list[tuple[str, bool]]:
+def calls(name: str) -> list[tuple[str, bool, str]]:
     """All bad calls of a function; those that jax takes after all are among them."""
-    found: dict[str, bool] = {}
+    found: dict[str, tuple[str, bool, str]] = {}
     for call in TABLE.get(name, []):
         if call.startswith("!"):
-            found.setdefault(call[1:].strip(), False)
+            found.setdefault(call[1:].strip(), (call[1:].strip(), False, ""))
         else:
-            for text, wild in spoiled(call, parameters_of(name)):
-                found.setdefault(text, wild)
-    return list(found.items())
+            for one in spoiled(call, parameters_of(name)):
+                found.setdefault(one[0], one)
+    return list(found.values())
 
 
 def parameters_of(name: str) -> dict[str, Any]:

@@ -285,7 +285,7 @@ def test_preferred_types():
 @pytest.mark.parametrize(
     ("error", "match", "call"),
     [
-        (ValueError, "same number of dimensions", lambda x, w: lax.conv(x, w, (1,), "SAME")),
+        (ValueError, "axes of space", lambda x, w: lax.conv(x, w, (1,), "SAME")),
         (RuntimeError, "padding must be", lambda x, w: lax.conv(x, w, (1, 1), "FOO")),
         (TypeError, "one pair of pads", lambda x, w: lax.conv(x, w, (1, 1), ((1, 1),))),
         (
@@ -301,14 +301,14 @@ def test_preferred_types():
         (ValueError, "mode", lambda x, w: jnp.convolve(np.ones(3), np.ones(2), "most")),
         (
             TypeError,
-            "spatial",
+            "axes of space",
             lambda x, w: lax.conv_general_dilated(
                 x, w, (1, 1), "SAME", dimension_numbers=("NCHW", "OIHX", "NCHW")
             ),
         ),
         (
             ValueError,
-            "String padding",
+            "padding by name",
             lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "SAME", lhs_dilation=(2, 2)),
         ),
     ],

@@ -75,8 +75,8 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> ConvDimension
     space = [c for c in rhs if c not in "OI"]
     if not set(lhs) - set("NC") == set(out) - set("NC") == set(space):
         raise TypeError(
-            "convolution: dimension_numbers elements must each have the same set of spatial "
-            f"characters, got {tuple(dimension_numbers)}."
+            "convolution: dimension_numbers must name the same axes of space three times; got "
+            f"{tuple(dimension_numbers)}; use one letter for each axis"
         )
     specs = [
         tuple(text.index(c) for c in (*letters, *space))
@@ -147,7 +147,7 @@ def conv_dimension_numbers(
         if len(text) != rank:
             raise TypeError(
                 f"convolution: dimension_numbers must name {rank} axes; got {text!r} for shapes "
-                f"{tuple(lhs_shape)} and {tuple(rhs_shape)}"
+                f"{tuple(lhs_shape)} and {tuple(rhs_shape)}; use one letter for each axis"
             )
     return conv_general_permutations(dimension_numbers)
 
@@ -156,14 +156,16 @@ def conv_dimension_numbers(
 
 
 def as_steps(given: Any, rank: int, name: str) -> tuple[int, ...]:
-    """One positive integer for each axis of space."""
-    if given is None:
+    """One positive integer for each axis of space; dilations may be left out."""
+    if given is None and name != "window_strides":
         return (1,) * rank
+    if given is None:
+        raise TypeError(f"{_NAME}: {name} must be integers; got None; pass {(1,) * rank}")
     found = tuple(as_int(v, f"lax.{_NAME}", f"each of {name}") for v in given)
     if len(found) != rank:
         raise ValueError(
-            f"{_NAME} window and {name} must have the same number of dimensions, but got {rank} "
-            f"and {len(found)}"
+            f"{_NAME}: {name} needs one number for each of the {rank} axes of space; got {found}; "
+            "pass that many"
         )
     if any(v < 1 for v in found):
         what = "strides" if name == "window_strides" else "dilations"
@@ -182,8 +184,8 @@ def as_pads(padding: Any, spatial: Any, taps: Any, strides: Any, base: Any) -> t
             )
         if any(d != 1 for d in base):
             raise ValueError(
-                "String padding is not implemented for transposed convolution using this op. "
-                "Please either exactly specify the required padding or use conv_transpose."
+                f"{_NAME}: padding by name goes with no dilation of the left operand; got "
+                f"{padding!r}; pass pairs, or use lax.conv_transpose"
             )
         return tuple(pads_of(spatial, taps, strides, kind))
     try:
@@ -254,6 +256,20 @@ def conv_shape_tuple(
     return (lhs_shape[0] // batch_group_count, rhs_shape[0], *space)
 
 
+def _permuted(lhs_shape: Any, rhs_shape: Any, dimension_numbers: Any) -> tuple[Any, Any, Any]:
+    """The shapes in the order (N, C, space...) and (O, I, taps...), and where the result's axes
+    lie."""
+    lhs_shape, rhs_shape = _shapes(lhs_shape, rhs_shape)
+    dims = conv_general_permutations(dimension_numbers)
+    if len(dims.lhs_spec) != len(lhs_shape):
+        raise TypeError(
+            f"convolution: dimension_numbers must name {len(lhs_shape)} axes; got "
+            f"{dimension_numbers!r}; name each axis once"
+        )
+    x, w = [lhs_shape[d] for d in dims.lhs_spec], [rhs_shape[d] for d in dims.rhs_spec]
+    return x, w, np.argsort(dims.out_spec)
+
+
 @api_boundary
 def conv_general_shape_tuple(
     lhs_shape: Sequence[int],
@@ -264,17 +280,16 @@ def conv_general_shape_tuple(
 ) -> tuple[int, ...]:
     """Return the shape of a convolution with these dimension numbers.
 
-    Sizes are ints; errors are those of `conv_dimension_numbers` and `conv_shape_tuple`.
+    Sizes are ints; errors are those of `conv_general_permutations` and `conv_shape_tuple`.
 
     >>> import accnp as jnp
     >>> numbers = ("NCH", "OIH", "NCH")
     >>> jnp.lax.conv_general_shape_tuple((1, 1, 5), (2, 1, 3), (1,), "VALID", numbers)
     (1, 2, 3)
     """
-    dims = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
-    x, w = [lhs_shape[d] for d in dims.lhs_spec], [rhs_shape[d] for d in dims.rhs_spec]
+    x, w, order = _permuted(lhs_shape, rhs_shape, dimension_numbers)
     y = conv_shape_tuple(x, w, window_strides, padding)
-    return tuple(y[k] for k in np.argsort(dims.out_spec))
+    return tuple(y[k] for k in order)
 
 
 @api_boundary
@@ -287,16 +302,15 @@ def conv_transpose_shape_tuple(
 ) -> tuple[int, ...]:
     """Return the shape of a transposed convolution with these dimension numbers.
 
-    Sizes are ints; errors are those of `conv_dimension_numbers` and `conv_shape_tuple`, but for a
-    padding that is neither "SAME" nor "VALID", a ValueError.
+    Sizes are ints; errors are those of `conv_general_permutations` and `conv_shape_tuple`, but for
+    a padding that is neither "SAME" nor "VALID", a ValueError.
 
     >>> import accnp as jnp
     >>> numbers = ("NCH", "IOH", "NCH")
     >>> jnp.lax.conv_transpose_shape_tuple((1, 1, 3), (1, 2, 3), (2,), "VALID", numbers)
     (1, 2, 7)
     """
-    dims = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
-    x, w = [lhs_shape[d] for d in dims.lhs_spec], [rhs_shape[d] for d in dims.rhs_spec]
+    x, w, order = _permuted(lhs_shape, rhs_shape, dimension_numbers)
     steps = as_steps(window_strides, len(x) - 2, "window_strides")
     if isinstance(padding, str):
         pads = [transposed_pads(k, s, padding.upper()) for k, s in zip(w[2:], steps, strict=True)]
@@ -307,4 +321,4 @@ def conv_transpose_shape_tuple(
         for n, k, s, (a, b) in zip(x[2:], w[2:], steps, pads, strict=True)
     ]
     y = (x[0], w[0], *space)
-    return tuple(y[k] for k in np.argsort(dims.out_spec))
+    return tuple(y[k] for k in order)

@@ -20,7 +20,7 @@ from accnp.api.algebra.conv_shapes import (
     transposed_pads,
 )
 from accnp.api.arguments.convert import as_node, promote, promote_inexact
-from accnp.api.arguments.shapes import as_int
+from accnp.api.arguments.shapes import as_int, as_size
 from accnp.api.arguments.values import precision_key
 from accnp.api.compiled.named import named
 from accnp.array import Array, wrap
@@ -312,7 +312,8 @@ def conv_general_dilated_patches(
                 [1., 2., 3.]]], dtype=float32)
     """
     x = as_node(lhs, "lax.conv_general_dilated_patches")
-    sizes = tuple(as_int(v, "lax.conv_general_dilated_patches") for v in filter_shape)
+    name = "lax.conv_general_dilated_patches"
+    sizes = tuple(as_size(v, name, "each of filter_shape") for v in filter_shape)
     how = window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers
     wanted = preferred_element_type
     if wanted is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -80,8 +81,8 @@ def tensorinv(a: Any, ind: int = 2) -> Array:
     if ind <= 0:
         raise ValueError(f"linalg.tensorinv: ind must be positive; got {ind}; pass 1 or more")
     shape = x.aval.shape
-    rows = int(np.prod(shape[:ind]))
-    if rows * rows != x.aval.size:
+    rows = prod(shape[:ind])
+    if rows != prod(shape[ind:]):
         raise ValueError(
             f"linalg.tensorinv: the first {ind} axes need as many elements as the others; got "
             f"shape {shape}; say ind=, or reshape"

@@ -12,6 +12,7 @@ from accnp.api.algebra.least_squares import lstsq
 from accnp.api.algebra.products import matmul, outer
 from accnp.api.arguments.convert import as_node, promote, promote_inexact, wrap
 from accnp.api.arguments.shapes import as_int, as_static
+from accnp.api.arguments.values import unroll_steps
 from accnp.api.arrays.creation import arange, array, full, ones, zeros
 from accnp.api.arrays.joining import append, concatenate
 from accnp.api.arrays.matrices import diag, vander
@@ -36,14 +37,18 @@ def _coefficients(name: str, *xs: Any) -> list[Array]:
 
 
 def _row(name: str, *xs: Any) -> list[Array]:
-    """The same, of rank 1 (a number is one coefficient)."""
-    arrays = [x if x.ndim else x[None] for x in _coefficients(name, *xs)]
-    for x in arrays:
-        if x.ndim != 1:
-            raise ValueError(
+    """The same, of rank 1."""
+    arrays = _coefficients(name, *xs)
+    _check_rows(name, *arrays)
+    return arrays
+
+
+def _check_rows(name: str, *xs: Array, most: int = 1) -> None:
+    for x in xs:
+        if not 1 <= x.ndim <= most:
+            raise (ValueError if x.ndim else TypeError)(
                 f"jnp.{name}: coefficients are rank-1 arrays; got shape {x.shape}; ravel them"
             )
-    return arrays
 
 
 @api_boundary
@@ -61,7 +66,8 @@ def polyadd(a1: Any, a2: Any) -> Array:
     Array([3, 5, 7], dtype=int32)
     """
     a, b = [wrap(n) for n in promote("jnp.polyadd", a1, a2)]
-    short, long = sorted((x if x.ndim else x[None] for x in (a, b)), key=len)
+    _check_rows("polyadd", a, b, most=64)
+    short, long = sorted((a, b), key=len)
     missing = len(long) - len(short)
     return pad(short, ((missing, 0), *[(0, 0)] * (short.ndim - 1))) + long
 
@@ -182,7 +188,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
         )
     shape = np.broadcast_shapes(c.shape[1:], at.shape)
     value = full(shape, 0, c.dtype)
-    if len(c) <= as_int(unroll, "jnp.polyval", "unroll"):
+    if len(c) <= unroll_steps("jnp.polyval", unroll):
         for k in range(len(c)):
             value = value * at + c[k]
         return value

@@ -272,3 +272,17 @@ def needs_function(name: str, given: Any) -> None:
             f"{name}: a function is needed; got {given!r} of type {type(given).__name__}; "
             "pass what can be called"
         )
+
+
+def needs_dtype(name: str, given: Any) -> None:
+    """Raise ValueError where a dtype is left out that is needed."""
+    if given is None:
+        raise ValueError(f"{name}: a dtype is needed; got None; name one, as 'float32'")
+
+
+def unroll_steps(name: str, unroll: Any) -> int:
+    """How many steps of a loop are written out in each turn."""
+    if not isinstance(unroll, int | np.integer) or unroll < 0:
+        kind = ValueError if isinstance(unroll, int | np.integer) else TypeError
+        raise kind(f"{name}: unroll must be a number of steps or a bool; got {unroll!r}; pass 1")
+    return int(unroll)

@@ -165,6 +165,10 @@ def permute_dims(a: Any, /, axes: Any) -> Array:
     >>> jnp.permute_dims(jnp.ones((1, 2)), (1, 0)).shape
     (2, 1)
     """
+    if axes is None:
+        raise TypeError(
+            "jnp.permute_dims: axes must name each axis; got None; pass a tuple, or use x.T"
+        )
     return transpose(a, axes)
 
 

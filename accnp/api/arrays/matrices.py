@@ -11,9 +11,9 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, numpy_node
-from accnp.api.arguments.shapes import as_axis, as_int, as_shape
+from accnp.api.arguments.shapes import as_axis, as_int, as_shape, as_size
 from accnp.api.arguments.values import to_dtype
-from accnp.api.arrays.creation import arange, asarray, diagonal_mask
+from accnp.api.arrays.creation import arange, diagonal_mask
 from accnp.api.arrays.placement import made
 from accnp.api.compiled.named import shown
 from accnp.array import Array, wrap
@@ -291,13 +291,11 @@ def ix_(*args: Any) -> tuple[Array, ...]:
     """
     out = []
     for d, arg in enumerate(args):
-        x = asarray(arg)
+        x = wrap(as_node(arg, "jnp.ix_"))
         if x.ndim != 1:
             raise ValueError(f"jnp.ix_: each index has one axis; got shape {x.shape}; ravel it")
         if x.dtype == bool:
-            raise NotImplementedError(
-                "jnp.ix_: boolean arrays are not supported; pass their nonzero"
-            )
+            raise NotImplementedError("jnp.ix_: got bool; masks are not supported; use nonzero")
         shape = tuple(x.size if i == d else 1 for i in range(len(args)))
         node = x._node if x.size else full_node((0,), 0, dtypes.default_int())  # of no dtype
         out.append(wrap(o.reshape(node, new_sizes=shape, dimensions=None)))
@@ -307,6 +305,12 @@ def ix_(*args: Any) -> tuple[Array, ...]:
 def _pairs(mask: np.ndarray) -> tuple[Array, Array]:
     i, j = np.nonzero(mask)
     return wrap(numpy_node(i, copy=False)), wrap(numpy_node(j, copy=False))
+
+
+def _below(function: str, n: Any, k: Any, m: Any) -> np.ndarray:
+    """Which elements of a matrix lie on the k-th diagonal or below it."""
+    rows, columns = (as_size(v, function, "each size") for v in (n, n if m is None else m))
+    return np.tri(rows, columns, as_int(k, function, "k"), dtype=bool)
 
 
 @api_boundary
@@ -322,8 +326,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
     >>> jnp.tril_indices(2)
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
-    n, k = as_int(n, "jnp.tril_indices", "n"), as_int(k, "jnp.tril_indices", "k")
-    return _pairs(np.tri(n, n if m is None else m, k, dtype=bool))
+    return _pairs(_below("jnp.tril_indices", n, k, m))
 
 
 @api_boundary
@@ -336,8 +339,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
     >>> jnp.triu_indices(2)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
-    n, k = as_int(n, "jnp.triu_indices", "n"), as_int(k, "jnp.triu_indices", "k")
-    return _pairs(~np.tri(n, n if m is None else m, k - 1, dtype=bool))
+    return _pairs(~_below("jnp.triu_indices", n, as_int(k, "jnp.triu_indices", "k") - 1, m))
 
 
 def _matrix_shape(arr: Any, k: int, function: str) -> tuple[int, int, int]:

@@ -131,6 +131,8 @@ def _to_device(self: Array, device: Any, *, stream: Any = None) -> Array:
     >>> jnp.arange(2).to_device(jnp.devices()[0]).platform()
     'cpu'
     """
+    if stream is not None:
+        raise NotImplementedError(f"to_device: there are no streams; got {stream!r}; leave it out")
     return made(self._node, device)
 
 

@@ -60,7 +60,10 @@ def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice:
         if not isinstance(start, int):
             raise ValueError(f"ds: size is missing; got start={start!r}; pass both")
         start, size = 0, start
-    return Slice(start, size, 1 if stride is None else stride)
+    stride = 1 if stride is None else stride
+    if not isinstance(stride, int) or stride < 0:
+        raise ValueError(f"ds: stride must be an integer of 0 or more; got {stride!r}; pass one")
+    return Slice(start, size, stride)
 
 
 class Part:

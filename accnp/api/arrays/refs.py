@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from accnp.api.arguments.convert import as_node
-from accnp.api.arguments.values import node_of
 from accnp.api.arrays.creation import zeros
 from accnp.api.arrays.ref_parts import At, Part, Slice, ds, read, updated
 from accnp.api.flow.bodies import Held, Reference, write
@@ -235,7 +234,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Ref
         raise ValueError(
             "new_ref: a reference to a reference is not possible; got one; use ref[...]"
         )
-    return Ref(None, wrap(node_of(init_val, function="new_ref")))
+    return Ref(None, wrap(as_node(init_val, "new_ref")))
 
 
 @api_boundary

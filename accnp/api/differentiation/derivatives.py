@@ -16,6 +16,7 @@ from accnp.api.differentiation.linearised import (
     as_argnums,
     check_inputs,
     check_output,
+    checked_argnums,
     gradients,
     leaf_nodes,
     linearise_call,
@@ -78,6 +79,7 @@ def _value_and_grad(
 ) -> Callable[..., Any]:
     if not callable(fun):
         raise TypeError(f"{function}: a function is needed; got {fun!r}; pass a callable")
+    checked_argnums(function, argnums)
     check = check_inputs(function, holomorphic, allow_int)
 
     @functools.wraps(fun)

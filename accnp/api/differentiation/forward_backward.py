@@ -8,6 +8,7 @@ from typing import Any
 from accnp.api.arguments.values import needs_function
 from accnp.api.compiled.jit import jit
 from accnp.api.differentiation.derivatives import vjp
+from accnp.api.differentiation.linearised import checked_argnums
 from accnp.errors import api_boundary
 
 __all__ = ["fwd_and_bwd"]
@@ -44,7 +45,7 @@ def fwd_and_bwd(
         [3.0, 2.0]
     """
     needs_function("fwd_and_bwd", fun)
-    places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    places = checked_argnums("fwd_and_bwd", argnums)
 
     def fwd(*args: Any) -> Any:
         def of(*moving: Any) -> Any:

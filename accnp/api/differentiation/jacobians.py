@@ -16,6 +16,7 @@ from accnp.api.differentiation.linearised import (
     as_argnums,
     check_inputs,
     check_output,
+    checked_argnums,
     linearise_call,
     with_weak_type,
 )
@@ -131,6 +132,7 @@ def _jacobian(
     allow_int: bool,
 ) -> Callable[..., Any]:
     needs_function(function, fun)
+    checked_argnums(function, argnums)
     forward = function == "jacfwd"
     check = (
         _check_forward(holomorphic) if forward else check_inputs(function, holomorphic, allow_int)
@@ -250,5 +252,7 @@ def hessian(
         Array([[ 6.,  0.],
                [ 0., 12.]], dtype=float32)
     """
+    needs_function("hessian", fun)
+    checked_argnums("hessian", argnums)
     inner = jacrev(fun, argnums, has_aux, holomorphic)
     return jacfwd(inner, argnums, has_aux, holomorphic)

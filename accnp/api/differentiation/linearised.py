@@ -5,6 +5,7 @@ In: a call as users make it. Out: `Linearised`, nodes and structures; gradients 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ __all__ = [
     "as_argnums",
     "check_inputs",
     "check_output",
+    "checked_argnums",
     "float0_zeros",
     "gradients",
     "leaf_nodes",
@@ -45,6 +47,19 @@ def float0_zeros(aval: Any) -> np.ndarray:
     return np.zeros(aval.shape, dtypes.float0)
 
 
+def checked_argnums(function: str, argnums: Any) -> tuple[int, ...]:
+    """Return argnums as a tuple of integers; TypeError for anything else."""
+    try:
+        if isinstance(argnums, int | np.integer):
+            return (int(argnums),)
+        return tuple(map(operator.index, argnums))
+    except TypeError:
+        raise TypeError(
+            f"{function}: argnums must be an integer or several; got {argnums!r}; "
+            "pass places of arguments"
+        ) from None
+
+
 def as_argnums(function: str, argnums: Any, count: int) -> tuple[int, ...]:
     """Return argnums as a tuple of non-negative positions.
 
@@ -52,28 +67,15 @@ def as_argnums(function: str, argnums: Any, count: int) -> tuple[int, ...]:
         TypeError: `argnums` holds something else than ints, or there are too few arguments.
         ValueError: there are too few, for a Jacobian or counted from the end.
     """
-    single = (argnums,) if isinstance(argnums, int | np.integer) else tuple(argnums)
+    single = checked_argnums(function, argnums)
     for n in single:
-        if not isinstance(n, int | np.integer):
-            raise TypeError(
-                f"{function}: argnums must be an int or a tuple of ints; got {argnums!r}; pass "
-                "positions"
+        if not -count <= n < count:
+            strict = n < 0 or function.startswith(("jac", "hess"))
+            raise (ValueError if strict else TypeError)(
+                f"{function}: argnums names an argument that the call does not have; got {n} for "
+                f"{count} positional ones; pass places from {-count} to {count - 1}"
             )
-    need = max((n + 1 for n in single), default=0)
-    for n in single:
-        if n < -count or (n >= count and function.startswith(("jac", "hess"))):
-            raise ValueError(
-                "Positional argument indices, e.g. for `static_argnums`, must have value greater "
-                "than or equal to -len(args) and less than len(args), but got value "
-                f"{n} for len(args) == {count}."
-            )
-    if need > count:
-        raise TypeError(
-            f"differentiating with respect to argnums={argnums} requires at least {need} "
-            "positional "
-            f"arguments to be passed by the caller, but got only {count} positional arguments."
-        )
-    return tuple(int(n) % count for n in single)
+    return tuple(n % count for n in single)
 
 
 class Linearised:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, wrap
-from accnp.api.arguments.shapes import as_axis
+from accnp.api.arguments.shapes import as_axis, as_int
 from accnp.api.arguments.values import no_out
 from accnp.api.arrays.creation import full
 from accnp.api.arrays.manipulation import expand_dims, moveaxis
@@ -86,6 +86,7 @@ class ufunc(metaclass=_Kind):
             raise TypeError(
                 f"frompyfunc: func must be a function; got {func!r}; pass what can be called"
             )
+        nin, nout = as_int(nin, "frompyfunc", "nin"), as_int(nout, "frompyfunc", "nout")
         self.__name__ = name or func.__name__
         self.__wrapped__ = func
         self.nin, self.nout, self.nargs = nin, nout, nin if nargs is None else nargs

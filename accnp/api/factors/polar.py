@@ -207,6 +207,9 @@ def polar(
         )
     if side not in ("right", "left"):
         raise not_one_of("linalg.polar", "side", side, ("right", "left"))
+    for v in (eps, max_iterations):
+        if v is not None:
+            as_node(v, "linalg.polar")
     if x.ndim == 2:
         return _polar(x, side, method, eps, max_iterations)
     core = "(n,n)" if side == "right" else "(m,m)"

@@ -18,8 +18,9 @@ from accnp.api.elements.ufuncs import abs as _abs
 from accnp.api.elements.ufuncs import conj, real
 from accnp.api.factors import lax_linalg, lax_spectra
 from accnp.api.folds.cumulative import cumprod
+from accnp.api.sampling.keys import key_words
 from accnp.array import Array, wrap
-from accnp.errors import api_boundary, not_one_of
+from accnp.errors import IncompatibleShapesError, api_boundary, not_one_of
 from accnp.ir.node import items
 from accnp.ir.op import o
 
@@ -318,6 +319,13 @@ def eigh_tridiagonal(
             f"{name}: d and e need one dtype of float32, float64, complex64, complex128; got "
             f"{alpha.dtype} and {beta.dtype}; convert with astype"
         )
+    if alpha.ndim != 1 or beta.shape != (max(alpha.size - 1, 0),):
+        raise IncompatibleShapesError(
+            f"{name}: d and e need one axis, e one element less; got shapes {alpha.shape} and "
+            f"{beta.shape}; cut one of them"
+        )
+    if key is not None:
+        key_words(key, name)
     n = alpha.shape[0]
     if n <= 1:
         w = real(alpha)

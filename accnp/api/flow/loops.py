@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, cast, promote
+from accnp.api.arguments.values import unroll_steps
 from accnp.api.compiled.parameters import argument_names
 from accnp.api.flow.bodies import (
     Body,
@@ -473,10 +473,7 @@ def _scan_length(rows: Sequence[Aval], length: Any) -> int:
 def _unroll(unroll: Any, length: int) -> int:
     if isinstance(unroll, bool):
         return max(length, 1) if unroll else 1
-    unroll = operator.index(unroll)
-    if unroll < 0:
-        raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")
-    return unroll
+    return unroll_steps("scan", unroll)
 
 
 def _scan_in_python(

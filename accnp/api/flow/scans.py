@@ -127,7 +127,7 @@ def associative_scan(
         Array([0, 1, 3, 6], dtype=int32)
     """
     if not callable(fn):
-        raise TypeError("lax.associative_scan: fn argument should be callable.")
+        raise TypeError(f"lax.associative_scan: fn must be a function; got {fn!r}; pass one")
     nodes, spec = as_leaves(elems, "associative_scan", "elems")
     if spec != spec.shown():
         raise KeyArrayError(
@@ -135,7 +135,7 @@ def associative_scan(
             f"got {[str(a) for a in spec.shown_leaves([x.aval for x in nodes])]}; use lax.scan"
         )
     if not nodes:
-        return elems
+        raise IndexError(f"lax.associative_scan: elems has no arrays; got {elems!r}; pass some")
     rank = nodes[0].aval.ndim
     if not -rank <= axis < rank:
         raise ValueError(

@@ -216,8 +216,8 @@ def platform_dependent(
         >>> jnp.lax.platform_dependent(2.0, cpu=lambda x: x + 1, default=lambda x: x)
         3.0
     """
-    for name, fn in per_platform.items():
-        if not callable(fn):
+    for name, fn in (*per_platform.items(), ("default", default)):
+        if not callable(fn) and (name, fn) != ("default", None):
             raise TypeError(
                 f"lax.platform_dependent: the function for {name!r} must be callable; got {fn!r}; "
                 "pass a function"
@@ -227,9 +227,5 @@ def platform_dependent(
         raise NotImplementedError(
             f"lax.platform_dependent: there is no function for {default_backend()!r} and no "
             f"default; got functions for {sorted(per_platform)}; pass default="
-        )
-    if not callable(chosen):
-        raise TypeError(
-            f"lax.platform_dependent: default must be callable; got {chosen!r}; pass a function"
         )
     return chosen(*args)

@@ -18,7 +18,7 @@ from accnp.api.indexes.at import write
 from accnp.array import Array, is_traced, wrap
 from accnp.dtypes import iinfo
 from accnp.engine import array_of
-from accnp.errors import api_boundary
+from accnp.errors import UnsupportedDtypeError, api_boundary
 from accnp.ir.node import Node
 from accnp.primitives.kinds import broadcast_to, dtype_kind
 from accnp.primitives.kinds import full as full_node
@@ -52,7 +52,11 @@ def _segments(
     name = f"jax.ops.{name}"
     rows, ids = as_node(data, name), as_node(segment_ids, name)
     if dtype_kind(ids.aval.dtype) not in "iu":
-        raise TypeError(f"{name}: segment_ids must be integers; got {ids.aval.dtype.name}; cast")
+        raise UnsupportedDtypeError(
+            f"{name}: segment_ids must be integers; got {ids.aval.dtype.name}; cast them"
+        )
+    if rows.aval.dtype.kind == "b" and op in ("scatter_add", "scatter_mul"):
+        raise TypeError(f"{name}: data must be numbers; got bool; use astype(int)")
     if not rows.aval.ndim:  # one value for every row
         rows = broadcast_to(rows, ids.aval.shape)
     if rows.aval.shape[: ids.aval.ndim] != ids.aval.shape:

@@ -118,14 +118,14 @@ def unique(
     (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
     """
     name = "jnp.unique"
+    whole = as_node(ar, name)
     more = return_index, return_inverse, return_counts
     if size is not None:
         count = as_size(size, name)
-        return _unique_sized(name, ar, more, axis, count, fill_value, equal_nan)
-    known = _known(wrap(one_nan(node_of(ar, function=name))), name)
+        return _unique_sized(name, wrap(whole), more, axis, count, fill_value, equal_nan)
+    known = _known(wrap(one_nan(whole)), name)
     if not any(more) and axis is None and equal_nan and known.dtype.kind in "biufV" and known.size:
-        x = node_of(ar, function=name)
-        flat = reshape_plain(x, (x.aval.size,))
+        flat = reshape_plain(whole, (whole.aval.size,))
         ordered = array_of(o.sort(flat, dimension=0, is_stable=True, num_keys=1))
         return _given(_distinct(ordered), name)
     axis = None if axis is None else as_axis(axis, known.ndim, name)
@@ -394,6 +394,7 @@ def setdiff1d(
     """
     name = "jnp.setdiff1d"
     if size is None:
+        as_node(0 if fill_value is None else fill_value, name)
         found = _set_operation("setdiff1d", ar1, ar2, assume_unique)
         return _given(found.astype(as_node(ar1, name).aval.dtype), name)
     count, x = as_int(size, name, "size", "shape"), as_node(ar1, name)

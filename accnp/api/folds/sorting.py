@@ -135,7 +135,8 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
             "jnp.lexsort: at least one key is needed; got none; pass a sequence of arrays"
         )
     if any(n.aval.shape != nodes[0].aval.shape for n in nodes):
-        raise ValueError("jnp.lexsort: all keys need one shape; got several; broadcast them first")
+        shapes = [n.aval.shape for n in nodes]
+        raise ValueError(f"jnp.lexsort: all keys need one shape; got {shapes}; broadcast them")
     if nodes[0].aval.ndim == 0:
         return wrap(scalar_node(0, dtypes.default_int(), False))
     d = as_axis(axis, nodes[0].aval.ndim, "jnp.lexsort")
@@ -145,7 +146,9 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
 def _partitioned(a: Any, kth: Any, axis: Any, name: str) -> tuple[Node, int, int]:
     x = as_node(a, name)
     if x.aval.dtype.kind == "c":
-        raise NotImplementedError(f"{name} for complex dtype is not implemented; sort instead")
+        raise NotImplementedError(
+            f"{name}: complex elements are not supported; got {x.aval.dtype.name}; use jnp.sort"
+        )
     d = as_axis(axis, x.aval.ndim, name)
     return x, as_axis(kth, x.aval.shape[d], name), d
 

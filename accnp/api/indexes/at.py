@@ -177,7 +177,7 @@ def write(
     wrap_negative_indices: bool = True,
 ) -> Node:
     """Return x with values combined into the places of a key by the op `how`."""
-    a = x.aval
+    a, how_out = x.aval, GatherScatterMode.from_any(mode, "x.at[...]")
     if isinstance(values, list | tuple):
         values = wrap(node_of(values, function="x.at[...]"))
     y = number_node(values, a.dtype, f"x.at[...].{_METHOD.get(how, how)}")
@@ -215,7 +215,7 @@ def write(
         dimension_numbers=target.dims,
         indices_are_sorted=indices_are_sorted or target.static,
         unique_indices=unique_indices or target.static,
-        mode=GatherScatterMode.from_any(mode, "x.at[...]"),
+        mode=how_out,
     )
     return cast(out, a.dtype, a.weak_type)
 

@@ -19,7 +19,7 @@ from accnp.api.arrays.manipulation import cut, reshape_plain
 from accnp.api.elements.ufunc_rules import compare
 from accnp.api.indexes.at import write
 from accnp.api.indexes.indexing import INDEX, wrap_negative
-from accnp.api.indexes.taking import integers, modulo
+from accnp.api.indexes.taking import METHODS, integers, modulo
 from accnp.array import Array, is_traced, wrap
 from accnp.engine import array_of
 from accnp.errors import api_boundary, not_one_of
@@ -45,6 +45,8 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     >>> jnp.digitize(jnp.array([0.5, 2.5]), jnp.array([1.0, 2.0, 3.0]))
     Array([0, 2], dtype=int32)
     """
+    if method is not None and method not in METHODS:
+        raise not_one_of("jnp.digitize", "method", method, METHODS)
     v, edges = promote("jnp.digitize", x, bins)
     n = edges.aval.shape[0] if edges.aval.ndim == 1 else -1
     if n < 0:

@@ -72,12 +72,18 @@ def gather(
     x, starts = as_node(operand, "lax.gather"), as_node(start_indices, "lax.gather")
     how = PROMISE if mode is None else GatherScatterMode.from_any(mode, "lax.gather")
     _check_numbers("lax.gather", dimension_numbers, GatherDimensionNumbers)
+    sizes = as_shape(slice_sizes, "lax.gather")
+    if any(s > n for s, n in zip(sizes, x.aval.shape, strict=False)):
+        raise TypeError(
+            f"lax.gather: slice_sizes must fit into the operand; got {sizes} for shape "
+            f"{x.aval.shape}; pass lengths of at most that"
+        )
     return wrap(
         o.gather(
             x,
             starts,
             dimension_numbers=dimension_numbers,
-            slice_sizes=as_shape(slice_sizes, "lax.gather"),
+            slice_sizes=sizes,
             indices_are_sorted=bool(indices_are_sorted),
             unique_indices=bool(unique_indices),
             mode=how,
@@ -196,6 +202,13 @@ def scatter_sub(
     name = "lax.scatter_sub"
     nodes = [as_node(v, name) for v in (operand, scatter_indices, updates)]
     _check_numbers(name, dimension_numbers, ScatterDimensionNumbers)
+    named = (*dimension_numbers.update_window_dims, *dimension_numbers.inserted_window_dims)
+    rank = len(named) + len(dimension_numbers.operand_batching_dims)
+    if rank != nodes[0].aval.ndim:
+        raise TypeError(
+            f"{name}: dimension_numbers must name each axis of the operand once; got {rank} names "
+            f"for shape {nodes[0].aval.shape}; name all of them"
+        )
     with _sums_named(name):
         return scatter_sub_p.bind(
             *map(wrap, nodes),

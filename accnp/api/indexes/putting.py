@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from accnp import dtypes
 from accnp.api.arguments.convert import (
     as_node,
     cast,
@@ -49,6 +50,8 @@ def put_along_axis(
     """
     name = "jnp.put_along_axis"
     _no_inplace(inplace, name)
+    if dtypes.result_type(indices).kind == "b":
+        raise TypeError(f"{name}: indices must be integers; got bool; use jnp.where for a mask")
     whole = as_node(arr, name)
     x, index, d = along(whole, integers(indices, name), axis, name)
     shape = index.aval.shape
@@ -82,6 +85,8 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     name = "jnp.put"
     _no_inplace(inplace, name)
     x, index, values = as_node(a, name), wrap(integers(ind, name)).ravel()._node, as_node(v, name)
+    if not x.aval.ndim:
+        raise ValueError(f"{name}: a needs at least one axis; got shape (); use jnp.atleast_1d")
     if mode == "wrap":
         index, mode = modulo(index, x.aval.size), None
     elif mode in (None, "clip"):  # what is beyond an end goes to that end

@@ -24,7 +24,7 @@ from accnp.api.arguments.convert import (
     to_shape,
 )
 from accnp.api.arguments.shapes import as_axis, as_int, as_size
-from accnp.api.arguments.values import no_out
+from accnp.api.arguments.values import needs_function, no_out
 from accnp.api.arrays.manipulation import cut, expand_node, reshape_plain
 from accnp.api.compiled.named import shown
 from accnp.api.elements.ufunc_rules import as_bool
@@ -45,7 +45,7 @@ __all__ = [
     "select", "take", "take_along_axis",
 ]  # fmt: skip
 
-_METHODS = ("scan", "scan_unrolled", "sort", "compare_all")
+METHODS = ("scan", "scan_unrolled", "sort", "compare_all")
 
 
 @api_boundary
@@ -63,8 +63,7 @@ def take(
     """Take elements along an axis; out of bounds gives nan, or the ends in mode "clip".
 
     axis=None takes from the flattened array. The shape is that of indices in the place of the axis;
-    the dtype stays. Unlike NumPy: out of bounds is no error; integers give their
-    least value there, unsigned ones the largest.
+    the dtype stays. Unlike NumPy: integers give their least value there, unsigned ones the largest.
 
     Raises:
         TypeError: indices are no integers, or something is a list or a text.
@@ -203,12 +202,13 @@ def nonzero_nodes(a: Any, size: Any, fill_value: Any, function: str) -> list[Nod
     mask = _nonzero_mask(a, function)
     shape = mask.aval.shape
     if not shape:
-        raise ValueError(f"{function}: 0-d arrays have no coordinates; use atleast_1d first")
+        raise ValueError(f"{function}: an array needs an axis; got shape (); use atleast_1d")
+    given = fill_value if isinstance(fill_value, Sequence) else [fill_value] * len(shape)
+    fills = [as_node(0 if v is None else v, function) for v in given]
     if size is None:
         known = array_of(_known(mask, function))
         return [numpy_node(i.astype(INDEX), function, copy=False) for i in np.nonzero(known)]
     count = as_size(size, function)
-    fills = fill_value if isinstance(fill_value, Sequence) else [fill_value] * len(shape)
     if len(fills) != len(shape):
         raise ValueError(
             f"{function}: fill_value is one number, or {len(shape)}; got {fill_value!r}; pass such"
@@ -219,10 +219,9 @@ def nonzero_nodes(a: Any, size: Any, fill_value: Any, function: str) -> list[Nod
     found = _search(ends, o.iota(dtype=INDEX, shape=(count,), dimension=0), "right")
     valid = o.lt(found, scalar_node(total, INDEX, False))
     out = []
-    for d, n in enumerate(shape):
+    for d, (n, fill) in enumerate(zip(shape, fills, strict=True)):
         step = prod(shape[d + 1 :])
         i = o.rem(o.div(found, scalar_node(max(step, 1), INDEX, False)), _size(n))
-        fill = as_node(0 if fills[d] is None else fills[d], function)
         if count and dtypes.issubdtype(fill.aval.dtype, np.inexact):  # then so are the coordinates
             i, fill = promote(function, wrap(i), wrap(fill))
         else:
@@ -314,10 +313,7 @@ def mask_indices(
     >>> jnp.mask_indices(2, jnp.triu)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
-    if not callable(mask_func):
-        raise TypeError(
-            f"jnp.mask_indices: mask_func must be a function; got {mask_func!r}; pass it"
-        )
+    needs_function("jnp.mask_indices", mask_func)
     n = as_size(n, "jnp.mask_indices", "n")
     mask = mask_func(wrap(full_node((n, n), 1, dtypes.default_float())), k)
     return nonzero(mask, size=size)
@@ -371,6 +367,7 @@ def _compressed(name: str, condition: Any, a: Any, axis: Any, size: Any, fill_va
     elif length < cond.aval.size and array_of(_known(cond, name))[length:].any():
         raise ValueError(f"{name}: condition holds beyond the {n} slices; cut it to [:{n}]")
     index = nonzero_nodes(wrap(cut(cond, 0, 0, length)), size, n, name)[0]
+    as_node(fill_value, name)
     mode = GatherScatterMode.FILL_OR_DROP
     return wrap(gather_axis(x, index, d, mode, np.asarray(fill_value).item()))
 
@@ -444,6 +441,8 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
     Array([1, 4], dtype=int32)
     """
     no_out(out, "jnp.choose")
+    if mode not in ("raise", "wrap", "clip"):
+        raise not_one_of("jnp.choose", "mode", mode, ("raise", "wrap", "clip"))
     index = integers(wrap(as_node(a, "jnp.choose")), "jnp.choose")
     parts = promote("jnp.choose", *choices)
     n = len(parts)
@@ -455,7 +454,8 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
     elif is_traced(index):
         raise conversion_error("static", index, "jnp.choose (mode='raise')")
     elif np.any((array_of(index) < 0) | (array_of(index) >= n)):
-        raise ValueError("jnp.choose: invalid entry in choice array; indices must be in range")
+        text = f"got {array_of(index)!s:.40} for {n} choices; use mode='clip' or 'wrap'"
+        raise ValueError(f"jnp.choose: an index names no choice; {text}")
     shape = broadcast_shapes("jnp.choose", [v.aval.shape for v in (index, *parts)])
     if n == 1:
         return wrap(to_shape(parts[0], shape))
@@ -490,8 +490,8 @@ def searchsorted(
     name = "jnp.searchsorted"
     if side not in ("left", "right"):
         raise not_one_of(name, "side", side, ("left", "right"))
-    if method not in _METHODS:
-        raise not_one_of(name, "method", method, _METHODS)
+    if method not in METHODS:
+        raise not_one_of(name, "method", method, METHODS)
     x, values = promote(name, a, v)
     if x.aval.ndim != 1:
         raise ValueError(f"{name}: a must have one axis; got shape {x.aval.shape}; use jax.vmap")

@@ -9,7 +9,7 @@ import numpy as np
 
 from accnp.api.arguments.convert import as_node, cast, promote_inexact, wrap
 from accnp.api.arguments.shapes import as_axis
-from accnp.errors import api_boundary
+from accnp.errors import api_boundary, not_one_of
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ir.trace import state
@@ -255,6 +255,9 @@ def _gathered(node: Node, name: Any, at: int, tiled: bool, groups: Groups | None
     )
 
 
+_GATHERED = ("varying", "invarying", "reduced")
+
+
 @api_boundary
 def all_gather(
     x: Any,
@@ -290,6 +293,9 @@ def all_gather(
                [-2.,  0.]], dtype=float32)
     """
     names = axis_names(axis_name)
+    if to not in _GATHERED:
+        raise not_one_of("all_gather", "to", to, _GATHERED)
+    axis_size(names)  # which says of names that are not bound, whatever x is
     groups = index_groups("all_gather", axis_index_groups, names, True)
 
     def one(leaf: Any) -> Any:

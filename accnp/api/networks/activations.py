@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, wrap
 from accnp.api.compiled.named import shown
 from accnp.api.elements import ufunc_rules as rules
@@ -437,6 +438,8 @@ def log1mexp(x: Any) -> Array:
     >>> jnp.nn.log1mexp(jnp.array([1.0]))
     Array([-0.45867515], dtype=float32)
     """
+    if dtypes.result_type(x).kind == "b":
+        raise TypeError("nn.log1mexp: x must be numbers; got bool; use astype(float)")
     node = _one("log1mexp", x)
     part = o.real(node) if rules.kind(node) == "c" else node
     near = o.lt(part, like(part, math.log(2)))

@@ -26,7 +26,7 @@ from accnp.api.networks.nn import logsumexp, softmax
 from accnp.api.strict.lax import stop_gradient
 from accnp.api.strict.lax_products import scales_repeated
 from accnp.array import Array, wrap
-from accnp.errors import api_boundary
+from accnp.errors import UnsupportedDtypeError, api_boundary, not_one_of
 
 __all__ = [
     "BlockScaleConfig", "dot_product_attention", "get_scaled_dot_general_config",
@@ -283,7 +283,7 @@ def scaled_matmul(
     Example:
         >>> import accnp as jnp
         >>> x = jnp.ones((1, 1, 4))
-        >>> jnp.nn.scaled_matmul(x, x, jnp.full((1, 1, 2), 2.0), jnp.ones((1, 1, 1)))
+        >>> jnp.nn.scaled_matmul(x, x, jnp.full((1, 1, 2), 2.0), jnp.ones((1, 1, 2)))
         Array([[[8.]]], dtype=float32)
     """
     given = (lhs, rhs, lhs_scales, rhs_scales)
@@ -294,6 +294,11 @@ def scaled_matmul(
                 "nn.scaled_matmul: operands must be [batch, rows, k], their scales [batch, rows, "
                 f"blocks] with blocks that divide k; got {v.shape} and {s.shape}; reshape them"
             )
+    if a.shape[2] != b.shape[2]:
+        raise ValueError(
+            "nn.scaled_matmul: both operands are scaled in equal blocks; got scales of shapes "
+            f"{a.shape} and {b.shape}; make their last axes equal"
+        )
     left, right = _whole(x, a, np.float32), _whole(y, b, np.float32)
     out = dot_general(left, right, (((2,), (2,)), ((0,), (0,))))
     return out.astype(dtypes.requested_dtype(preferred_element_type, "nn.scaled_matmul"))
@@ -361,9 +366,15 @@ def scaled_dot_general(
     name = "scaled_dot_general"
     x, y = _array(lhs, name), _array(rhs, name)
     if implementation not in (None, "cudnn"):
-        raise ValueError(f"nn.{name}: Unsupported implementation option: {implementation}")
+        raise not_one_of(f"nn.{name}", "implementation", implementation, (None, "cudnn"))
     (xc, yc), _ = dimension_numbers
     if configs is not None:
+        for v in (x, y):
+            if not dtypes.issubdtype(v.dtype, np.floating):
+                raise UnsupportedDtypeError(
+                    f"nn.{name}: operands in small floats are real; got {v.dtype.name}; convert "
+                    "with astype"
+                )
         if not isinstance(configs, list | tuple) or len(configs) < 2:
             raise TypeError(
                 "nn.scaled_dot_general: configs are a list of formats, of both operands and of "

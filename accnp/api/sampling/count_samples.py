@@ -16,6 +16,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, promote_inexact, wrap
+from accnp.api.arguments.values import unroll_steps
 from accnp.api.arrays.creation import array, full
 from accnp.api.arrays.manipulation import broadcast_to, moveaxis
 from accnp.api.arrays.reversing import flip
@@ -23,8 +24,8 @@ from accnp.api.elements import ufuncs as uf
 from accnp.api.elements.selecting import where
 from accnp.api.flow.loops import scan, while_loop
 from accnp.api.folds.cumulative import cumsum
-from accnp.api.sampling.keys import split
-from accnp.api.sampling.random import float_dtype, sample_shape, uniform
+from accnp.api.sampling.keys import float_dtype, sample_shape, split
+from accnp.api.sampling.random import uniform
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.op import o
@@ -282,5 +283,6 @@ def multinomial(
         taken = _binomial(key, remaining, uf.clip(ratio, 0, 1))
         return remaining - taken, taken
 
+    unroll_steps("random.multinomial", unroll)
     taken = scan(step, count, (ratios, split(key, len(chances))))[1]
     return moveaxis(taken, 0, -1).astype(kind)

@@ -23,18 +23,15 @@ from accnp.api.arguments.shapes import as_axis, as_shape
 from accnp.api.arrays.manipulation import reshape_plain, transpose_node
 from accnp.api.elements import ufuncs as uf
 from accnp.api.sampling.generators import Words
-from accnp.api.sampling.keys import key_words
-from accnp.api.sampling.random import (
-    bernoulli,
+from accnp.api.sampling.keys import (
+    as_parameters,
     float_dtype,
-    gumbel_node,
     inexact_dtype,
-    normal,
-    normal_node,
+    key_words,
     sample_shape,
     spread,
-    uniform_node,
 )
+from accnp.api.sampling.random import bernoulli, gumbel_node, normal, normal_node, uniform_node
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node, items
@@ -55,7 +52,7 @@ def _start(
     """The words of the key, the shape, the dtype, and the parameters broadcast to the shape."""
     words = key_words(key, function)
     kind = float_dtype(dtype, function)
-    nodes = [cast(p, kind) for p in as_nodes(function, *params)]
+    nodes = as_parameters(function, kind, *params)
     sizes = sample_shape(shape, function, *nodes)
     return words, sizes, kind, [spread(n, sizes) for n in nodes]
 
@@ -160,7 +157,7 @@ def lognormal(
     (3,)
     """
     kind = inexact_dtype(dtype, "lognormal")
-    s = cast(as_node(sigma, "lognormal"), kind)
+    (s,) = as_parameters("lognormal", kind, sigma)
     sizes = sample_shape(shape, "lognormal", s)
     x = normal(key, sizes, kind)._node
     return wrap(o.exp(o.mul(x, spread(s, sizes))))
@@ -345,7 +342,7 @@ def double_sided_maxwell(
     """
     words = key_words(key, "double_sided_maxwell")
     kind = float_dtype(dtype, "double_sided_maxwell")
-    a, s = (cast(v, kind) for v in as_nodes("double_sided_maxwell", loc, scale))
+    a, s = as_parameters("double_sided_maxwell", kind, loc, scale)
     own = sample_shape(None, "double_sided_maxwell", a, s)
     # Without a shape the parameters' own is there twice, as in jax.
     sizes = (*(as_shape(shape, "random.double_sided_maxwell") or own), *own)
@@ -381,7 +378,7 @@ def truncated_normal(
     """
     words = key_words(key, "truncated_normal")
     kind = float_dtype(dtype, "truncated_normal")
-    low, high = (cast(v, kind) for v in as_nodes("truncated_normal", lower, upper))
+    low, high = as_parameters("truncated_normal", kind, lower, upper)
     sizes = sample_shape(shape, "truncated_normal", low, high)
     root = like(low, float(np.array(np.sqrt(2), kind)))
     a, b = (o.erf(o.div(v, root)) for v in (low, high))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api.arguments.convert import as_node, cast, wrap
+from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.arguments.shapes import as_shape
 from accnp.api.arrays.creation import array
 from accnp.api.arrays.manipulation import broadcast_to
@@ -22,8 +22,8 @@ from accnp.api.mapping.vmap import vmap
 from accnp.api.networks.nn import softmax
 from accnp.api.sampling.distributions import exponential, rademacher
 from accnp.api.sampling.generators import by_each_key
-from accnp.api.sampling.keys import split
-from accnp.api.sampling.random import float_dtype, normal, sample_shape, uniform
+from accnp.api.sampling.keys import as_parameters, float_dtype, sample_shape, split
+from accnp.api.sampling.random import normal, uniform
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
@@ -41,7 +41,7 @@ def _parameters(
 ) -> tuple[tuple[int, ...], np.dtype, list[Array]]:
     """The shape of the samples, their dtype, and the parameters as arrays of it."""
     kind = float_dtype(dtype, name)
-    nodes = [cast(as_node(v, f"random.{name}"), kind) for v in values]
+    nodes = as_parameters(name, kind, *values)
     return sample_shape(shape, name, *nodes), kind, [wrap(n) for n in nodes]
 
 
@@ -215,7 +215,7 @@ def dirichlet(
     (2, 3)
     """
     kind = float_dtype(dtype, "dirichlet")
-    weights = wrap(cast(as_node(alpha, "random.dirichlet"), kind))
+    weights = wrap(as_parameters("dirichlet", kind, alpha)[0])
     if not weights.ndim:
         raise ValueError(
             "random.dirichlet: alpha has at least one axis; got a scalar; pass a vector"

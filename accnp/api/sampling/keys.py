@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.arguments.convert import as_node, cast, scalar_node
+from accnp.api.arguments.convert import (
+    as_node,
+    as_nodes,
+    broadcast_shapes,
+    cast,
+    scalar_node,
+    to_shape,
+)
 from accnp.api.arguments.shapes import as_shape
 from accnp.api.arguments.values import node_of
 from accnp.api.sampling.generators import (
@@ -22,7 +29,7 @@ from accnp.api.sampling.generators import (
 )
 from accnp.array import Array, wrap
 from accnp.config import config
-from accnp.errors import api_boundary
+from accnp.errors import TypePromotionError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.key_array import PRNGKeyArray
@@ -191,12 +198,14 @@ def key_dtype(impl_spec: Any = None) -> Any:
 def clone(key: Any) -> Any:
     """Return a key that may be used again where key reuse is checked: keys of any shape and dtype.
 
-    No error is raised: reuse is not checked here, and what is given comes back.
+    Reuse is not checked here, and what is given comes back. A TypeError for what is no array.
 
     >>> import accnp as jnp
     >>> jnp.random.clone(jnp.random.key(0)).shape
     ()
     """
+    if not isinstance(key, PRNGKeyArray):
+        as_node(key, "random.clone")
     return key
 
 
@@ -291,6 +300,8 @@ def fold_in(key: Any, data: Any) -> Any:
         low = scalar_node(data, WORD, False)
     else:
         low = as_node(data, "random.fold_in")
+        if isinstance(data, complex):
+            raise TypeError(f"random.fold_in: data must be an integer; got {data!r}; pass one")
         if low.aval.ndim:
             raise TypeError(
                 f"random.fold_in: accepts a scalar, but was given an array of shape "
@@ -298,3 +309,58 @@ def fold_in(key: Any, data: Any) -> Any:
             )
         low = cast(low, WORD)
     return like_key(key, joined_words(list(words.fold(low))))
+
+
+# --- dtypes, shapes and parameters of samples -------------------------------------------------
+
+
+def float_dtype(dtype: Any, function: str, kinds: str = "a float") -> np.dtype:
+    """Return a user's dtype argument, checked to be floating."""
+    if dtype is None:
+        return dtypes.default_float()
+    kind = dtypes.requested_dtype(dtype, f"random.{function}")
+    if not dtypes.issubdtype(kind, np.floating):
+        raise ValueError(f"random.{function}: dtype must be {kinds}; got {kind.name}; pass such")
+    return kind
+
+
+def inexact_dtype(dtype: Any, function: str) -> np.dtype:
+    """Return a user's dtype argument, checked to be floating or complex."""
+    kind = None if dtype is None else dtypes.requested_dtype(dtype, f"random.{function}")
+    if kind is not None and kind.kind == "c":
+        return kind
+    return float_dtype(kind, function, "a float or complex")
+
+
+def as_parameters(function: str, kind: np.dtype, *values: Any) -> list[Node]:
+    """Parameters of a distribution in the dtype of its samples, which does not drop a part."""
+    nodes = as_nodes(f"random.{function}", *values)
+    for node in nodes:
+        if node.aval.dtype.kind == "c" and kind.kind != "c":
+            raise TypePromotionError(
+                f"random.{function}: parameters of {kind.name} samples are real; got {node.aval}; "
+                "pass jnp.real of it"
+            )
+    return [cast(node, kind) for node in nodes]
+
+
+def sample_shape(shape: Any, function: str, *arrays: Node) -> tuple[int, ...]:
+    """Return the shape argument, or that of the parameters; the parameters must broadcast to it.
+
+    None is refused where there are no parameters to have a shape, as in jax.
+    """
+    own = broadcast_shapes(function, [a.aval.shape for a in arrays]) if arrays else ()
+    if shape is None and arrays:
+        return own
+    out = as_shape(shape, f"random.{function}")
+    if own and broadcast_shapes(function, [out, own]) != out:
+        raise ValueError(
+            f"random.{function}: parameters do not broadcast to the shape; got {own} "
+            f"for {out}; make trailing axes equal, or 1"
+        )
+    return out
+
+
+def spread(x: Node, shape: tuple[int, ...]) -> Node:
+    """Broadcast a parameter; scalars stay scalars."""
+    return x if x.aval.shape == () else to_shape(x, shape)

@@ -17,7 +17,6 @@ from accnp.api.arguments.convert import (
     as_node,
     as_nodes,
     broadcast_nodes,
-    broadcast_shapes,
     cast,
     promote_inexact,
     scalar_node,
@@ -31,12 +30,16 @@ from accnp.api.sampling.keys import (
     PRNGKey,
     PRNGKeyArray,
     clone,
+    float_dtype,
     fold_in,
+    inexact_dtype,
     key,
     key_data,
     key_impl,
     key_words,
+    sample_shape,
     split,
+    spread,
     wrap_key_data,
 )
 from accnp.array import Array, wrap
@@ -52,46 +55,6 @@ __all__ = [
     "fold_in", "key", "key_data", "key_impl", "normal", "permutation",
     "randint", "split", "uniform", "wrap_key_data",
 ]  # fmt: skip
-
-
-def float_dtype(dtype: Any, function: str, kinds: str = "a float") -> np.dtype:
-    """Return a user's dtype argument, checked to be floating."""
-    if dtype is None:
-        return dtypes.default_float()
-    kind = dtypes.requested_dtype(dtype, f"random.{function}")
-    if not dtypes.issubdtype(kind, np.floating):
-        raise ValueError(f"random.{function}: dtype must be {kinds}; got {kind.name}; pass such")
-    return kind
-
-
-def inexact_dtype(dtype: Any, function: str) -> np.dtype:
-    """Return a user's dtype argument, checked to be floating or complex."""
-    kind = None if dtype is None else dtypes.requested_dtype(dtype, f"random.{function}")
-    if kind is not None and kind.kind == "c":
-        return kind
-    return float_dtype(kind, function, "a float or complex")
-
-
-def sample_shape(shape: Any, function: str, *arrays: Node) -> tuple[int, ...]:
-    """Return the shape argument, or that of the parameters; the parameters must broadcast to it.
-
-    None is refused where there are no parameters to have a shape, as in jax.
-    """
-    own = broadcast_shapes(function, [a.aval.shape for a in arrays]) if arrays else ()
-    if shape is None and arrays:
-        return own
-    out = as_shape(shape, f"random.{function}")
-    if own and broadcast_shapes(function, [out, own]) != out:
-        raise ValueError(
-            f"random.{function}: parameters do not broadcast to the shape; got {own} "
-            f"for {out}; make trailing axes equal, or 1"
-        )
-    return out
-
-
-def spread(x: Node, shape: tuple[int, ...]) -> Node:
-    """Broadcast a parameter; scalars stay scalars."""
-    return x if x.aval.shape == () else to_shape(x, shape)
 
 
 # --- bits and uniforms ---------------------------------------------------------------------------

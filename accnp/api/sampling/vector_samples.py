@@ -14,8 +14,8 @@ from accnp.api.arguments.shapes import as_int, as_shape
 from accnp.api.arrays.manipulation import expand_node, transpose_node
 from accnp.api.elements import ufuncs as uf
 from accnp.api.factors import lax_linalg
-from accnp.api.sampling.keys import key_words
-from accnp.api.sampling.random import float_dtype, inexact_dtype, normal, normal_node
+from accnp.api.sampling.keys import float_dtype, inexact_dtype, key_words
+from accnp.api.sampling.random import normal, normal_node
 from accnp.array import Array, wrap
 from accnp.errors import api_boundary, not_one_of
 from accnp.ir.op import o

@@ -169,7 +169,13 @@ def _resampled(
 
 
 def _method(method: str | ResizeMethod) -> ResizeMethod:
-    return ResizeMethod.from_string(method) if isinstance(method, str) else ResizeMethod(method)
+    if isinstance(method, str):
+        return ResizeMethod.from_string(method)
+    if not isinstance(method, ResizeMethod):
+        raise ValueError(
+            f"image.resize: method must be a name or a ResizeMethod; got {method!r}; pass 'linear'"
+        )
+    return method
 
 
 def _sized(name: str, image: Any, shape: Any) -> tuple[Array, tuple[int, ...]]:

@@ -30,7 +30,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         >>> jnp.jit(lambda x: jnp.lax.with_sharding_constraint(x * 2, s))(jnp.ones(2)).sharding.spec
         P('x',)
     """
-    return put_tree("with_sharding_constraint", x, shardings)
+    return put_tree("with_sharding_constraint", x, _given("with_sharding_constraint", shardings))
 
 
 @api_boundary
@@ -46,7 +46,13 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
         >>> jnp.reshard(jnp.arange(2), s).sharding.spec
         P('x',)
     """
-    return put_tree("reshard", xs, out_shardings)
+    return put_tree("reshard", xs, _given("reshard", out_shardings))
+
+
+def _given(function: str, shardings: Any) -> Any:
+    if shardings is None:
+        raise ValueError(f"{function}: a sharding is needed; got None; pass one, or a tree of them")
+    return shardings
 
 
 def _typed(

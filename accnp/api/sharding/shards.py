@@ -215,6 +215,15 @@ def make_array_from_process_local_data(
         >>> jnp.make_array_from_process_local_data(s, np.arange(3, dtype=np.int32))
         Array([0, 1, 2], dtype=int32)
     """
+    if not isinstance(sharding, Sharding):
+        raise ValueError(
+            f"make_array_from_process_local_data: a sharding is needed; got {sharding!r}; pass one"
+        )
+    if not hasattr(local_data, "shape"):
+        raise TypeError(
+            f"make_array_from_process_local_data: an array is needed; got {local_data!r} of type "
+            f"{type(local_data).__name__}; pass np.asarray of it"
+        )
     data = np.asarray(local_data)
     if global_shape is not None:
         want = tuple(n if g is None else g for g, n in zip(global_shape, data.shape, strict=False))

@@ -32,6 +32,7 @@ from accnp.array import Array
 from accnp.errors import api_boundary, not_one_of
 
 __all__ = ["csd", "detrend", "istft", "stft", "welch"]
+_TRENDS = ("constant", "linear")
 
 Detrend = bool | str | Callable[[Array], Array]
 
@@ -62,8 +63,8 @@ def detrend(
         raise NotImplementedError(
             f"{name}: arrays are never written to; got overwrite_data={overwrite_data!r}; leave it"
         )
-    if type not in ("constant", "linear"):
-        raise not_one_of(name, "type", type, ("constant", "linear"))
+    if type not in _TRENDS:
+        raise not_one_of(name, "type", type, _TRENDS)
     x = wrap(promote_inexact(name, data)[0])
     if type == "constant":
         return x - mean(x, axis, keepdims=True)
@@ -130,8 +131,7 @@ def _window(name: str, window: Any, given: int | None, length: int, dtype: Any) 
         )
     if given not in (None, out.size):
         raise ValueError(
-            f"{name}: nperseg must be the length of the window, {out.size}; got nperseg={given}; "
-            "leave one of the two out"
+            f"{name}: nperseg is the length of the window, {out.size}; got {given}; leave it out"
         )
     return out
 
@@ -242,13 +242,14 @@ def _spectral(
         return zeros(shape, real), zeros(shape, real), zeros(shape, complex_)
     if length < size:
         raise ValueError(
-            f"{name}: nfft must be at least nperseg={size}; got nfft={length}; "
-            "pass that or more, or None"
+            f"{name}: nfft is at least nperseg={size}; got {length}; pass that or None"
         )
     if overlap >= size:
         raise ValueError(f"{name}: noverlap must be below nperseg={size}; got {overlap}; pass less")
     if scaling not in ("density", "spectrum"):
         raise not_one_of(name, "scaling", scaling, ("density", "spectrum"))
+    if not callable(trend) and trend not in (*_TRENDS, False):
+        raise not_one_of(name, "detrend", trend, (*_TRENDS, False))
     signals = [moveaxis(s, d, -1) for s in signals]
     longest = max(s.shape[-1] for s in signals)
     signals = [_zeros_behind(s, longest - s.shape[-1]) for s in signals]
@@ -470,8 +471,7 @@ def istft(
         length = as_int(nfft, name, "nfft")
     if length < size:
         raise ValueError(
-            f"{name}: nfft must be at least nperseg={size}; got nfft={length}; "
-            "pass that or more, or None"
+            f"{name}: nfft is at least nperseg={size}; got {length}; pass that or None"
         )
     overlap = as_int(noverlap, name, "noverlap") if noverlap else size // 2
     if overlap >= size:

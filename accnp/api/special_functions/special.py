@@ -21,7 +21,7 @@ from accnp.api.arguments.convert import (
     to_shape,
     wrap,
 )
-from accnp.api.arguments.shapes import as_int
+from accnp.api.arguments.shapes import as_int, as_size
 from accnp.api.arrays.creation import array
 from accnp.api.arrays.joining import stack
 from accnp.api.elements import ufunc_rules as rules
@@ -409,6 +409,7 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Array:
     """
     x = operands("bessel_jn", z)[0]
     order = as_int(v, "special.bessel_jn", "v")
+    as_size(n_iter, "special.bessel_jn", "n_iter")
     return stack([wrap(o.bessel_j(like(x, k), x)) for k in range(order + 1)])
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp import dtypes
 from accnp.api.arguments.convert import broadcast_nodes, cast, promote_inexact, wrap
 from accnp.api.elements.elementwise import with_parameters
 from accnp.api.special_functions import complex_gamma
@@ -41,6 +42,8 @@ def operands(name: str, *xs: Any) -> list[Node]:
 
 # Functions whose results have a dtype of their own in jax, also where all arguments are weak.
 _STRONG = {"beta", "dawsn", "erfcx", "exp1", "expi", "gamma", "ndtri", "spence"}
+# Their first argument is an order.
+_ORDERED = {"polygamma"}
 # These are float32 for floating numbers of fewer bits, too.
 _SINGLE = {"owens_t"}
 
@@ -90,6 +93,11 @@ def _function(
         return wrap(record(*operands(name, x)))
 
     def two(x: Any, y: Any) -> Array:
+        if name in _ORDERED and dtypes.result_type(x).kind not in "biu":
+            raise ValueError(
+                f"special.{name}: n must be an integer; got {dtypes.result_type(x).name}; "
+                "use astype(int)"
+            )
         return wrap(record(*operands(name, x, y)))
 
     def three(x: Any, y: Any, z: Any) -> Array:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from accnp.api.algebra.linalg import cholesky
-from accnp.api.arguments.convert import promote_inexact, wrap
+from accnp.api.arguments.convert import as_nodes, promote_inexact, wrap
 from accnp.api.arrays.creation import asarray
 from accnp.api.arrays.joining import concatenate
 from accnp.api.arrays.manipulation import broadcast_to
@@ -25,8 +25,9 @@ from accnp.api.folds.reductions import sum as total
 from accnp.api.special_functions import special as sp
 from accnp.api.stats.declare import declare
 from accnp.array import Array
-from accnp.errors import api_boundary
+from accnp.errors import UnsupportedDtypeError, api_boundary
 from accnp.ir.op import o
+from accnp.primitives.kinds import dtype_kind
 
 __all__ = [
     "bernoulli", "betabinom", "binom", "dirichlet", "geom", "multinomial", "multivariate_normal",
@@ -171,6 +172,11 @@ def multinomial_logpmf(x: Any, n: Any, p: Any) -> Array:
     >>> jnp.scipy.stats.multinomial.logpmf(jnp.array([1, 1]), 2, jnp.array([0.5, 0.5]))
     Array(-0.6931472, dtype=float32)
     """
+    for v in as_nodes("multinomial.logpmf", x, n):
+        if dtype_kind(v.aval.dtype) not in "biu":
+            raise UnsupportedDtypeError(
+                f"multinomial.logpmf: x and n must be integers; got {v.aval}; use astype(int)"
+            )
     counts, chances = (wrap(v) for v in promote_inexact("multinomial.logpmf", x, p))
     whole = wrap(promote_inexact("multinomial.logpmf", n)[0]).astype(counts.dtype)
     value = (

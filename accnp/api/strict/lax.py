@@ -13,13 +13,13 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, wrap
 from accnp.api.arguments.shapes import as_int
-from accnp.api.arguments.values import check_complex
+from accnp.api.arguments.values import check_complex, needs_dtype
 from accnp.api.elements.elementwise import documented, with_parameters
 from accnp.api.strict.lax_kinds import atan2_any
 from accnp.api.strict.lax_texts import op_text
 from accnp.api.strict.lax_types import RoundingMethod, check_accuracy
 from accnp.array import Array
-from accnp.errors import api_boundary
+from accnp.errors import UnsupportedDtypeError, api_boundary
 from accnp.ir.node import items
 from accnp.ir.op import OPS, o
 from accnp.primitives.elementwise import like
@@ -144,6 +144,10 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Array:
     if out_dtype is not None:
         new = dtypes.requested_dtype(out_dtype, "lax.mul")
         x, y = (as_node(v, "lax.mul") for v in (x, y))
+        if "b" in (x.aval.dtype.kind, y.aval.dtype.kind):
+            raise UnsupportedDtypeError(
+                f"lax.mul: bool has no product; got {x.aval} and {y.aval}; use lax.bitwise_and"
+            )
         x, y = (wrap(cast(v, new, v.aval.weak_type)) for v in (x, y))
     return _mul(x, y)
 
@@ -400,6 +404,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
     Array(1065353216, dtype=int32)
     """
     node = as_node(operand, "lax.bitcast_convert_type")
+    needs_dtype("lax.bitcast_convert_type", new_dtype)
     new = dtypes.requested_dtype(new_dtype, "lax.bitcast_convert_type")
     old, shape = node.aval.dtype, node.aval.shape
     if new == old:

@@ -13,6 +13,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, to_shape, wrap
 from accnp.api.arguments.shapes import as_axes, as_axis, as_int, as_shape, as_sizes
+from accnp.api.arguments.values import needs_dtype
 from accnp.api.arrays.creation import full as jnp_full
 from accnp.api.arrays.creation import full_like as jnp_full_like
 from accnp.api.arrays.creation import iota as jnp_iota
@@ -89,9 +90,8 @@ def iota(dtype: Any, size: int) -> Array:
     >>> jnp.lax.iota(int, 3)
     Array([0, 1, 2], dtype=int32)
     """
-    if dtype is None:
-        raise ValueError("lax.iota: a dtype is needed; got None; pass int or float")
-    return jnp_iota(dtype, size)
+    needs_dtype("lax.iota", dtype)
+    return jnp_iota(dtype, as_int(size, "lax.iota", "size", "shape"))
 
 
 @api_boundary
@@ -113,6 +113,7 @@ def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: An
         raise ValueError(
             f"lax.broadcasted_iota: dimension counts from the front; got {dimension}; pass {at}"
         )
+    needs_dtype("lax.broadcasted_iota", dtype)
     new = dtypes.requested_dtype(dtype, "lax.broadcasted_iota")
     if new == np.bool_:
         raise TypeError("lax.broadcasted_iota: dtype cannot be bool; pass a type of numbers")
@@ -424,7 +425,7 @@ def concatenate(operands: Any, dimension: int) -> Array:
     nodes = [as_node(x, "lax.concatenate") for x in operands]
     if not nodes:
         raise ValueError("lax.concatenate: at least one operand is needed; got none; pass arrays")
-    if len(nodes) == 1:
+    if len(nodes) == 1 and nodes[0].aval.ndim:
         return wrap(nodes[0])
     at = as_int(dimension, "lax.concatenate", "dimension")
     if not 0 <= at < nodes[0].aval.ndim:

@@ -80,8 +80,10 @@ class Windows:
 
 
 def _each(name: str, given: Any, rank: int) -> tuple[int, ...]:
-    if given is None:
+    if given is None and name != "window_dimensions":
         return (1,) * rank
+    if given is None:
+        raise TypeError(f"lax.reduce_window: {name} must be integers; got None; pass {rank} sizes")
     found = tuple([as_int(v, "lax.reduce_window", f"each of {name}") for v in given])
     if len(found) != rank:
         raise TypeError(
