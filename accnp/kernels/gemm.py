@@ -12,7 +12,7 @@ from llvmlite import ir
 from numba.core import types
 
 from .factory import SCALARS, define
-from .library import LONG, PREFIX, RUN, SIGNATURES, STRIP, TALL
+from .library import CHAINS, PREFIX, RUN, SIGNATURES, STRIP, TALL
 from .math import cold, gemm
 from .math.ir import I32, I64
 
@@ -152,7 +152,8 @@ for _rows, _vectors in ((tall, v) for tall in TALL.values() for v in (1, 2)):
     )
 _vector("dots", "ippipii", lambda b, args: gemm.dots(b, 8, args))
 _vector("add_scaled", "ppipii", lambda b, args: gemm.add_scaled(b, 1, args))
-_vector("add_scaled_4", "ppipiii", lambda b, args: gemm.add_scaled(b, 4, args))
+_vector("add_scaled_4", "ppipii", lambda b, args: gemm.add_scaled(b, 4, args))
+_vector("add_scaled_8", "ppipii", lambda b, args: gemm.add_scaled(b, 8, args))
 _vector("lay", "ppii", gemm.lay)
 define("lay_words", 3, _words)
 _vector("lay_pairs", "pppii", gemm.lay_pairs)
@@ -160,7 +161,7 @@ _vector("turn", "pipi", gemm.turn)
 for _name in ("f4", "f8", "i4"):
     _room("panel_" + _name, SCALARS[_name], RUN * 4 * cold.vector_bytes)
 for _name in ("f4", "f8"):
-    _room("lanes_" + _name, SCALARS[_name], gemm.LANE_BYTES * STRIP + 32 * LONG)
+    _room("lanes_" + _name, SCALARS[_name], (CHAINS + 8) * STRIP + 64)
 for _name in SCALARS:
     _heap(_name, SCALARS[_name])
 define("release", 1, _release)

@@ -10,8 +10,8 @@ Products of matrices (gemm) have one order of summation: for each element of the
 index is cut into runs of RUN; a run is a chain of ``fma`` from zero, and the runs are added up in
 order. So neither layout, tiles, threads nor the number of rows and columns change a bit. A complex
 number counts as two real steps. Products of a matrix and a vector (gemv) have another order, which
-is fast whether rows or columns are contiguous: a run of LONG is spread over as many chains as 64
-bytes have elements, step p going to chain p mod lanes, and the chains are folded by halves.
+is fast whether rows or columns are contiguous: a run of LONG is spread over as many chains as
+CHAINS bytes have elements, step p going to chain p mod chains, and the chains are folded by halves.
 Integers of 16 bits (gemm_i2) come in pairs, steps 2 p and 2 p + 1 in a word of 32 bits, the type of
 the sums; strides and `k` count words.
 """
@@ -26,8 +26,9 @@ PREFIX = "accnp_library_"  # of the symbols of these kernels in object files
 RUN = 256  # steps of one chain
 BAND = 1024  # rows of the left matrix that pass some columns of the right one, laid out for them
 FAR = 512  # from this distance on rows of the right matrix are first copied together
-LONG = 4096  # steps that are spread over lanes and then folded
-STRIP = 1024  # columns whose lanes stay near
+LONG = 4096  # steps of a matrix times a vector that are spread over chains and then folded;
+CHAINS = 64  # bytes of the ends of these chains, one for each element of so many
+STRIP = 2048  # columns whose chains stay near
 TALL = {64: 8, 32: 6}  # rows of the largest tile, by bytes of a vector
 # Rows that are short are asked for three tiles ahead: the processor does not look that far, and a
 # tile is done sooner than its rows come. The same goes for rows of the result, whole: a store waits
@@ -43,6 +44,8 @@ for _code, _part in _REAL.items():
     )  # fmt: skip
     if _part == _code:  # real
         SIGNATURES[f"gemv_{_code}"] = ("i8", "i8", _p, "i8", _p, "i8", "i8", _p, "i8")
+        SIGNATURES[f"chains_{_code}"] = ("i8", "i8", _p, "i8", _p, "i8", _p, "i8", "i8", "i8")
+        SIGNATURES[f"fold_{_code}"] = ("i8", _p, "i8", _p, "i8")
         for _name, _kinds in factors.SIGNATURES.items():
             SIGNATURES[f"{_name}_{_code}"] = tuple(_p if t == "*" else t for t in _kinds)
         _ints = ("i8",) * len(convolution.INTEGERS)
@@ -64,8 +67,14 @@ def source(name: str, vector_bytes: int) -> str:
         return convolution.text(code, lanes, RUN, TALL[vector_bytes])
     if family == "gemm":
         return _gemm(name, code, vector_bytes)
-    return _GEMV.format(name=name, code=code, one=vector_bytes // int(code[1:]), long=LONG,
-                        lanes=64 // int(code[1:]), strip=STRIP)  # fmt: skip
+    chains = CHAINS // int(code[1:])
+    ends = [f"acc[{u} * lda + q]" for u in range(chains)]
+    while len(ends) > 1:
+        half = len(ends) // 2
+        ends = [f"({x} + {y})" for x, y in zip(ends[:half], ends[half:], strict=True)]
+    text = {"gemv": _GEMV, "chains": _CHAINS, "fold": _FOLD}[family]
+    return text.format(name=name, code=code, one=vector_bytes // int(code[1:]), long=LONG,
+                       chains=chains, strip=STRIP, sum=ends[0])  # fmt: skip
 
 
 def _gemm(name: str, code: str, vector_bytes: int) -> str:
@@ -187,36 +196,61 @@ def {name}(lo, hi, n, k, x, sx, b, rsb, csb, c, how):
             for j in range(0, n, 8):
                 dots(kk, px, at(b, p0 + j * csb), csb, at(c, j), n - j, keep)
         else:
-            spare = at(buf, {lanes} * {strip})
-            unit = at(spare, {strip})
-            unit[0] = {code}(1)
+            spare = at(buf, {chains} * {strip})
             for j in range(0, n, {strip}):
                 nn = fmin(n - j, {strip})
-                for u in range({lanes}):
-                    for q in range(nn):
-                        buf[u * {strip} + q] = {code}(0)
-                p = 0
-                while csb == 1 and p + 4 * {lanes} <= kk:
-                    for u in range(p, p + {lanes}):
-                        row = at(b, (p0 + u) * rsb + j)
-                        acc = at(buf, (u - p) * {strip})
-                        px4 = at(px, u * sx)
-                        add_scaled_4(acc, px4, {lanes} * sx, row, {lanes} * rsb, nn, rsb)
-                    p += 4 * {lanes}
-                for u in range(p, kk):
-                    row = at(b, (p0 + u) * rsb + j * csb)
-                    if csb != 1:
+                pb = at(b, p0 * rsb + j * csb)
+                if csb == 1:
+                    chains_{code}(nn, kk, px, sx, pb, rsb, buf, {strip}, 0, {chains})
+                else:
+                    for u in range({chains}):
+                        for q in range(nn):
+                            buf[u * {strip} + q] = {code}(0)
+                    for u in range(kk):
+                        row = at(pb, u * rsb)
                         for q in range(0, nn, {one}):
                             lay(at(spare, q), at(row, q * csb), csb, nn - q)
-                        row = spare
-                    add_scaled(at(buf, u % {lanes} * {strip}), at(px, u * sx), 0, row, 0, nn)
-                half = {lanes} // 2
-                while half > 0:
-                    for u in range(half):
-                        upper = at(buf, (u + half) * {strip})
-                        add_scaled(at(buf, u * {strip}), unit, 0, upper, 0, nn)
-                    half = half // 2
-                for q in range(nn):
-                    y = -buf[q] if keep < 0 else buf[q]
-                    c[j + q] = y if keep == 0 else c[j + q] + y
+                        acc = at(buf, u % {chains} * {strip})
+                        add_scaled(acc, at(px, u * sx), 0, spare, 0, nn)
+                fold_{code}(nn, buf, {strip}, at(c, j), keep)
+"""
+
+# The chains from `first` up to `last` of one run, for columns that are contiguous; a row of acc has
+# room for whole vectors. Rows are read whole where that can be: pieces of them are too short for
+# the processor to look ahead, and what is asked for by the text comes no sooner.
+_CHAINS = """
+def {name}(lo, hi, n, k, x, sx, b, rsb, acc, lda, first, last):
+    for u in range(first, last):
+        for q in range(n):
+            acc[u * lda + q] = {code}(0)
+    p = 0
+    while p + 8 * {chains} <= k:
+        for u in range(first, last):
+            row = at(b, (p + u) * rsb)
+            px = at(x, (p + u) * sx)
+            add_scaled_8(at(acc, u * lda), px, {chains} * sx, row, {chains} * rsb, n)
+        p += 8 * {chains}
+    while p + 4 * {chains} <= k:
+        for u in range(first, last):
+            row = at(b, (p + u) * rsb)
+            px = at(x, (p + u) * sx)
+            add_scaled_4(at(acc, u * lda), px, {chains} * sx, row, {chains} * rsb, n)
+        p += 4 * {chains}
+    for u in range(p, k):
+        chain = u % {chains}
+        if chain >= first and chain < last:
+            add_scaled(at(acc, chain * lda), at(x, u * sx), 0, at(b, u * rsb), 0, n)
+"""
+
+_FOLD = """
+def {name}(lo, hi, n, acc, lda, c, how):
+    if how == 0:
+        for q in range(n):
+            c[q] = {sum}
+    elif how > 0:
+        for q in range(n):
+            c[q] = c[q] + {sum}
+    else:
+        for q in range(n):
+            c[q] = c[q] - {sum}
 """

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .library import LONG, RUN, SIGNATURES, STRIP, TALL, source
+from .library import CHAINS, LONG, RUN, SIGNATURES, STRIP, TALL, source
 
 VECTOR_BYTES = 32
 Fma = Callable[[Any, Any, Any], Any]
@@ -99,7 +99,7 @@ def _put(c: Any, j: Any, y: Any, how: Any) -> None:
 def _dots(fma: Fma) -> Callable[..., None]:
     def call(k: Any, x: Any, b: Any, ldb: Any, c: Any, n: Any, how: Any) -> None:
         dtype = _type(c)
-        count = 64 // np.dtype(dtype).itemsize
+        count = CHAINS // np.dtype(dtype).itemsize
         for j in range(min(int(n), 8)):
             lanes = [dtype(0)] * count
             for p in range(int(k)):
@@ -131,7 +131,7 @@ def _gemv(fma: Fma) -> Callable[..., None]:
 
 
 def _add_scaled(rows: int, fma: Fma) -> Callable[..., None]:
-    def call(acc: Any, x: Any, sx: Any, src: Any, lds: Any, n: Any, ahead: Any = 0) -> None:
+    def call(acc: Any, x: Any, sx: Any, src: Any, lds: Any, n: Any) -> None:
         for j, i in np.ndindex(int(n), rows):
             acc[j] = fma(x[i * sx], src[i * lds + j], acc[j])
 
@@ -183,7 +183,8 @@ def namespace(floats: Fma, scope: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {"lay": _lay, "lay_pairs": _lay_pairs, "turn": _turn}
     found["lay_words"] = _lay_words
     found["dots"] = _dots(fma)
-    found["add_scaled"], found["add_scaled_4"] = (_add_scaled(rows, fma) for rows in (1, 4))
+    found["add_scaled"] = _add_scaled(1, fma)
+    found["add_scaled_4"], found["add_scaled_8"] = (_add_scaled(rows, fma) for rows in (4, 8))
     for name in SIGNATURES:
         family, code = name.rsplit("_", 1)
         if family == "gemm":
@@ -200,7 +201,7 @@ def namespace(floats: Fma, scope: dict[str, Any]) -> dict[str, Any]:
         count = RUN * 4 * VECTOR_BYTES // np.dtype(dtype).itemsize
         found["panel_" + name] = lambda dtype=dtype, count=count: np.empty(count, dtype)
     for name, dtype in (("f4", np.float32), ("f8", np.float64)):
-        long = 64 // np.dtype(dtype).itemsize * STRIP + 32 * LONG // np.dtype(dtype).itemsize
+        long = ((CHAINS + 8) * STRIP + 64) // np.dtype(dtype).itemsize
         found["lanes_" + name] = lambda dtype=dtype, count=long: np.empty(count, dtype)
     found["release"] = lambda p: None
     return found

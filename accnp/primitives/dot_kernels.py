@@ -30,6 +30,10 @@ FEW = 4096  # the same for integers
 SPELLED = 4  # rows, columns and steps up to which it is written out without loops,
 MANY = 64  # where there are so many products
 VECTOR = 1 << 14  # elements from which a matrix times a vector is summed in its own order
+LONG = 4096  # those of kernels/library.py, where the order of summation is told:
+CHAINS = 64  # steps of a run, and bytes of the ends of its chains
+ROWS = 256  # rows of a matrix from which their chains may go to memory,
+ROW = 1 << 15  # and bytes of a row that a task reads at once
 TASK = 1 << 16  # work that is worth a task of its own, in simple element operations
 TASKS = 64  # at most
 SQUARES = (256, 128)  # rows and columns of a task that converts, where there are enough such tasks
@@ -123,13 +127,13 @@ def _product(
     if code not in SPEED or {*given} != {code}:
         module = imported("accnp.primitives.dot_copies")
         copies = module.Copies(code, (given[left], given[right], given[2]))
-    # Columns of a matrix times a vector are read from rows that lie apart: the wider, the longer
-    # the processor looks ahead by itself.
+    by_rows = m == count == 1 and across.steps[right] == 1 != along.steps[right]
+    if by_rows and real and not copies and k >= ROWS and work >= 2 * TASK:
+        return _by_rows(code, left, along, across)
     narrow = NARROW
     if m == 1 and across.steps[right] == 1:
         narrow = min(1024, max(512, -(-n // config.threads)))
-    step = 64 if m > 1 or narrow > NARROW else 16
-    squares = SQUARES if copies else ()
+    step, squares = 64 if narrow > NARROW or m > 1 else 16, SQUARES if copies else ()
     tall, wide, tiles_down, tiles_across = _tiles(m, n, work, count, narrow, step, squares)
     if copies:
         tall, wide = max(1, min(tall, copies.rows)), max(1, min(wide, copies.columns))
@@ -190,6 +194,45 @@ def _product(
     if copies and not tiny:
         copies.close(text)
     return text.own(count * tiles_down * tiles_across, count * (work + 16))
+
+
+def _by_rows(code: str, left: int, along: Axis, across: Axis) -> OwnKernel:
+    """A vector times a matrix whose rows are contiguous. Tasks read rows whole, since the processor
+    looks ahead by itself there and not from one piece of a row to the next: each does some of the
+    chains that sums are made of, and leaves their ends in memory."""
+    (n, *_), (k, steps, *_) = across, along
+    size = int(code[1:])
+    chains, wide = CHAINS // size, min(n, ROW // size)
+    runs, tiles = -(-k // LONG), -(-n // wide)
+    parts = 1
+    while parts < chains and parts * runs * tiles < 2 * config.threads:
+        parts *= 2
+    room = -(-n // chains) * chains  # vectors are stored whole
+
+    def text() -> tuple[Text, list[str]]:
+        made = Text(4)
+        return made, [made.integer(x) for x in (n, k, wide, tiles, room)]
+
+    first, (columns, deep, width, across_, lda) = text()
+    several, some = first.integer(parts), first.integer(chains // parts)
+    sx, rsb = (first.integer(steps[which]) for which in (left, 1 - left))
+    with first.block("for t in range(lo, hi):"):
+        first.add(f"u = t // {several}", f"first = (t - u * {several}) * {some}")
+        first.add(f"r = u // {across_}", f"j = (u - r * {across_}) * {width}", f"p = r * {LONG}")
+        sizes = f"fmin({columns} - j, {width}), fmin({deep} - p, {LONG})"
+        x, b = f"at(a{left}, p * {sx})", f"at(a{1 - left}, p * {rsb} + j)"
+        ends = f"at(a3, r * {chains} * {lda} + j), {lda}"
+        first.add(f"chains_{code}({sizes}, {x}, {sx}, {b}, {rsb}, {ends}, first, first + {some})")
+    then, (columns, deep, width, across_, lda) = text()
+    with then.block("for t in range(lo, hi):"):
+        then.add(f"j = t * {width}")
+        with then.block(f"for r in range(({deep} + {LONG - 1}) // {LONG}):"):
+            ends = f"at(a3, r * {chains} * {lda} + j), {lda}"
+            then.add(f"fold_{code}(fmin({columns} - j, {width}), {ends}, at(a2, j), fmin(r, 1))")
+    own = first.own(runs * tiles * parts, n * k)
+    own.memory = ((code, runs * chains * room),)
+    own.then = (then.own(tiles, n * runs * chains),)
+    return own
 
 
 def _written(text: Text, sizes: Any, strides: Any, ldc: str, casts: tuple[str, str]) -> None:

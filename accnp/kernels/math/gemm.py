@@ -14,10 +14,11 @@ from typing import Any
 
 from llvmlite import ir
 
+from accnp.kernels.library import CHAINS
+
 from . import cold
 from .ir import I1, I32, I64, fetch
 
-LANE_BYTES = 64  # of the lanes of a sum of products, on every machine
 FAR = (
     1024  # bytes from what is read to what is asked for: rows end where the processor expects more
 )
@@ -252,7 +253,7 @@ def dots(b: Any, rows: int, args: Sequence[Any]) -> None:
     in these rows or at the beginning of those that follow, is asked for.
     """
     k, x, pb, ldb, c, n, how = args
-    fn, v = b.function, _Vectors(b, x.type.pointee, LANE_BYTES)
+    fn, v = b.function, _Vectors(b, x.type.pointee, CHAINS)
     last = b.sub(n, _const(1))
     starts = [pb]
     for i in range(1, rows):  # rows that are not there are read as the last one
@@ -314,10 +315,9 @@ def _halved(b: Any, x: Any) -> Any:
 def add_scaled(b: Any, rows: int, args: Sequence[Any]) -> None:
     """acc[j] += x[0] * src[j] for j below n, and the same for some rows that follow.
 
-    From row to row x and src move on by sx and lds; acc has room for whole vectors. What lies
-    `ahead` elements behind each row is asked for, if that is given.
+    From row to row x and src move on by sx and lds; acc has room for whole vectors.
     """
-    acc, x, sx, src, lds, n, *ahead = args
+    acc, x, sx, src, lds, n = args
     fn, v = b.function, _Vectors(b, acc.type.pointee)
     factors, sources = [], []
     for _ in range(rows):
@@ -332,8 +332,6 @@ def add_scaled(b: Any, rows: int, args: Sequence[Any]) -> None:
     place, mask = v.at(b.gep(acc, [j])), v.below(b.sub(n, j))
     z = v.load_all(place)
     for factor, source in zip(factors, sources, strict=True):
-        for far in ahead:
-            fetch(b, b.gep(source, [b.add(j, far)]))
         z = v.fma(factor, v.load(v.at(b.gep(source, [j])), mask), z)
     v.store_all(z, place)
     _count(b, j, v.width, n, before, loop, done)
