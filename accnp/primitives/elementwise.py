@@ -472,7 +472,7 @@ unary("normal_gelu", FLOAT, ref.normal_gelu, "normal_gelu({0})", _normal_gelu_sl
 unary(
     "erf_inv",
     FLOAT,
-    ref.special("erfinv"),
+    ref.erf_inv,
     "erf_inv({0})",
     lambda t, y, x: o.mul(const(x, 1 / _TWO_OVER_ROOT_PI), o.mul(t, o.exp(o.square(y)))),
     cost=40,

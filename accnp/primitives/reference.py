@@ -14,6 +14,7 @@ __all__ = [
     "clamp",
     "digamma_rise",
     "divide",
+    "erf_inv",
     "exp_below",
     "exp_difference",
     "integer_pow",
@@ -68,6 +69,11 @@ def make_complex(a: Any, b: Any) -> Any:
     out = np.empty(np.broadcast_shapes(a.shape, b.shape), np.result_type(a, np.complex64))
     out.real, out.imag = a, b
     return out
+
+
+def erf_inv(x: Any) -> Any:
+    """The inverse of the error function, which is odd; SciPy's gives 0 for -0."""
+    return np.copysign(special("erfinv")(x), x)
 
 
 def lgamma(x: Any) -> Any:

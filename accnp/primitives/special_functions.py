@@ -106,7 +106,9 @@ _declare("dawsn", "dawsn", lambda y, x: o.sub(like(x, 1), _scaled(o.mul(x, y), 2
 _declare("erfcx", "erfcx", lambda y, x: o.sub(
     _scaled(o.mul(x, y), 2.0), like(x, 2 / math.sqrt(math.pi))
 ))  # fmt: skip
-_declare("exp1", "exp1", lambda y, x: o.neg(o.div(o.exp(o.neg(x)), x)))
+_declare("exp1", "exp1", lambda y, x: o.select_n(  # nan below 0, as the function is
+    o.lt(x, like(x, 0)), o.neg(o.div(o.exp(o.neg(x)), x)), like_full(x, math.nan)
+))  # fmt: skip
 _declare("expi", "expi", lambda y, x: o.div(o.exp(x), x))
 _declare("expn", "expn", "the order", _expn_slope)
 _declare("gamma", "gamma", lambda y, x: o.mul(y, o.digamma(x)))

@@ -26,6 +26,7 @@ from api.recipes import WIDE, Case, cases, operands
 
 FOLDER = Path(__file__).parent / "expected"
 QUICK = {"xla_backend_optimization_level": 0}  # its programs run once
+TOGETHER = 4  # calls in one program: compiling takes longer than in proportion to them
 Record = dict[str, Any]
 _tables: dict[str, dict[str, Any]] = {}
 
@@ -148,7 +149,7 @@ def _asked(name: str) -> list[Record]:
 
 
 def _run(jax: Any, name: str, chosen: list[Case]) -> dict[Case, Record]:
-    """All cases of one precision: what can be traced is one program of jax's."""
+    """All cases of one precision: what can be traced is programs of jax's, a few cases each."""
     records: dict[Case, Record] = {}
     traced: dict[str, Callable[..., Any]] = {}
     inputs: dict[str, Any] = {}
@@ -181,17 +182,21 @@ def _run(jax: Any, name: str, chosen: list[Case]) -> dict[Case, Record]:
     if not traced:
         return records
 
-    def everything(inputs: Any) -> Any:
-        return {k: g(inputs[k.removeprefix("grad ")]) for k, g in traced.items()}
+    results: dict[str, Any] = {}
+    names = list(traced)
+    for first in range(0, len(names), TOGETHER):
+        some = names[first : first + TOGETHER]
 
-    try:
-        results = jax.jit(everything, compiler_options=QUICK)(inputs)
-    except Exception:  # jax traces some that it cannot compile for a CPU
-        results = {}
-        for k, g in traced.items():
-            with contextlib.suppress(Exception):
-                inputs_of = inputs[k.removeprefix("grad ")]
-                results[k] = jax.jit(g, compiler_options=QUICK)(inputs_of)
+        def everything(inputs: Any, some: Any = some) -> Any:
+            return {k: traced[k](inputs[k.removeprefix("grad ")]) for k in some}
+
+        try:
+            results |= jax.jit(everything, compiler_options=QUICK)(inputs)
+        except Exception:  # jax traces some that it cannot compile for a CPU
+            for k in some:
+                with contextlib.suppress(Exception):
+                    inputs_of = inputs[k.removeprefix("grad ")]
+                    results[k] = jax.jit(traced[k], compiler_options=QUICK)(inputs_of)
     accepted = [c for c in chosen if "error" not in records[c] and "concrete" not in records[c]]
     for i, case in enumerate(accepted):
         if str(i) not in results:

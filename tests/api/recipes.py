@@ -6,17 +6,19 @@ In: `values/*.txt`, a file for each namespace. A line is
 
 The arguments name operands by letters (`LETTERS` says which); the generator draws them in every
 layout and dtype. Parameters of the signature that the line leaves out take the values of `USUAL`.
+A line that begins with `few | ` or `fewest | ` draws fewer layouts and dtypes: its functions take
+long to compile.
 A name with several lines has the cases of all. Out: `cases(name)`.
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
 import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +67,13 @@ NARROW = (
     "float32", "complex64",
 )  # fmt: skip
 WIDE = ("int64", "uint64", "float64", "complex128")
+DRAWN = {
+    "few": {
+        "base", "point", "empty", "cube", "turned", "spread", "special", "mixed", "scalar",
+        "int32", "bfloat16", "float32", "complex64", "float64",
+    },
+    "fewest": {"base", "cube", "special", "bfloat16", "float32", "float64"},
+}  # fmt: skip
 # What goes for parameters everywhere; a line of a recipe says otherwise where that makes no sense.
 USUAL = {
     "axis": "0 / -1 / None / (1, 0) / 3",
@@ -89,6 +98,11 @@ USUAL = {
     "method": "'lower' / 'higher' / 'midpoint' / 'nearest'",
     "mode": "'same' / 'valid' / 'full'",
 }
+# Parameters without effect on values: one case each, no pairs.
+INERT = {
+    "overwrite_a": "True", "overwrite_b": "True", "overwrite_c": "True", "overwrite_data": "True",
+    "check_finite": "False", "turbo": "False", "debug": "True", "lwork": "3",
+}  # fmt: skip
 # Refused when given (`test_out_is_refused`), or without a meaning on one machine.
 REFUSED = {"out", "device", "out_sharding"}
 
@@ -116,21 +130,23 @@ def letters_of(text: str) -> list[str]:
     return sorted(set(re.findall(r"(?<![\w.'\"])([A-Z])(?![\w'\"])", text)) & set(LETTERS))
 
 
-@functools.cache
-def recipes() -> dict[str, list[tuple[str, dict[str, list[str]]]]]:
-    """Of each name, its lines: the arguments, and the values of parameters."""
-    found: dict[str, list[tuple[str, dict[str, list[str]]]]] = {}
+@cache
+def recipes() -> dict[str, list[tuple[str, dict[str, list[str]], str]]]:
+    """Of each name, its lines: the arguments, the values of parameters, how many cases."""
+    found: dict[str, list[tuple[str, dict[str, list[str]], str]]] = {}
     for path in sorted(FOLDER.glob("*.txt")):
         for line in path.read_text().splitlines():
             if not line.strip() or line.startswith("#"):
                 continue
-            names, text, *rest = (part.strip() for part in line.split(" | "))
+            first, _, others = line.partition(" | ")
+            many = first if first in DRAWN else ""
+            names, text, *rest = (p.strip() for p in (others if many else line).split(" | "))
             values = {}
             for part in "".join(rest).split("; ") if rest else ():
                 parameter, _, given = part.partition("=")
                 values[parameter.strip()] = [v.strip() for v in given.split(" / ")]
             for name in names.split():
-                found.setdefault(f"{path.stem}.{name}", []).append((text, values))
+                found.setdefault(f"{path.stem}.{name}", []).append((text, values, many))
     return found
 
 
@@ -147,10 +163,19 @@ def parameters(name: str) -> list[str]:
     ]
 
 
-@functools.cache
+@cache
 def cases(name: str) -> tuple[Case, ...]:
     """The calls of a function: layouts, dtypes, each parameter, and parameters in pairs."""
-    return tuple(dict.fromkeys(itertools.chain(*(_of(name, *r) for r in recipes()[name]))))
+    lines = recipes()[name]
+    found = itertools.chain(
+        *(filter(partial(_drawn, many=m), _of(name, t, g)) for t, g, m in lines)
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def _drawn(case: Case, many: str) -> bool:
+    """Whether a line that says `many` has a case."""
+    return not many or {case.layout, case.dtype} <= DRAWN[many]
 
 
 def _of(name: str, text: str, given: dict[str, list[str]]) -> Iterator[Case]:
@@ -173,14 +198,16 @@ def _of(name: str, text: str, given: dict[str, list[str]]) -> Iterator[Case]:
                 yield Case(text, "special", dtype)
     positional = {p for p in parameters(name) if f"{p}=" in text}
     choices = {
-        p: given.get(p) or USUAL[p].split(" / ")
+        p: given.get(p) or (INERT.get(p) or USUAL[p]).split(" / ")
         for p in dict.fromkeys([*parameters(name), *(g for g in given if takes(name, g))])
-        if p not in positional and (p in given or p in USUAL) and not taken(name, text, p)
+        if p not in positional
+        and (p in given or p in INERT or p in USUAL)
+        and not taken(name, text, p)
     }
     for p, values in choices.items():
         for value in values:
             yield Case(text, "base", natural, ((p, value),))
-    for p, q in itertools.combinations(choices, 2):
+    for p, q in itertools.combinations([p for p in choices if p not in INERT], 2):
         yield Case(text, "base", natural, ((p, choices[p][0]), (q, choices[q][0])))
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.arguments.convert import as_node, cast, numpy_node, scalar_node
-from accnp.array import Array
+from accnp.api.arguments.convert import as_node, cast, numpy_node, promote_inexact, scalar_node
+from accnp.array import Array, wrap
 from accnp.config import config
 from accnp.engine import array_of
 from accnp.errors import IncompatibleShapesError
@@ -23,7 +23,8 @@ from accnp.ir.op import o
 from accnp.primitives.kinds import full as full_node
 
 __all__ = [
-    "check_complex", "no_out", "node_of", "node_on_gpu", "number_node", "precision_key", "to_dtype",
+    "check_complex", "inexact_arrays", "no_out", "node_of", "node_on_gpu", "number_node",
+    "precision_key", "to_dtype",
 ]  # fmt: skip
 
 # Lists of at most this many pending Arrays are concatenated lazily; longer ones go through NumPy.
@@ -59,6 +60,12 @@ def node_of(
         if node is None:
             raise _not_numeric(x, function)
     return node if wanted is None else to_dtype(node, wanted)
+
+
+def inexact_arrays(name: str, *xs: Any) -> list[Array]:
+    """Return arrays of one floating or complex dtype, of lists as well."""
+    nodes = promote_inexact(name, *[wrap(node_of(x, function=name)) for x in xs])
+    return [wrap(n) for n in nodes]
 
 
 def number_node(x: Any, dtype: np.dtype, function: str) -> Node:

@@ -15,7 +15,8 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.algebra import linalg
 from accnp.api.algebra.norms import norm
-from accnp.api.arguments.convert import as_node, promote_inexact
+from accnp.api.arguments.convert import promote_inexact
+from accnp.api.arguments.values import inexact_arrays
 from accnp.api.arrays.creation import arange, array, asarray, eye, full_like, zeros_like
 from accnp.api.arrays.matrices import diag, triu
 from accnp.api.differentiation.derivatives import jvp
@@ -164,7 +165,7 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
         >>> jnp.scipy.linalg.expm_frechet(jnp.zeros((1, 1)), jnp.ones((1, 1)))
         (Array([[1.]], dtype=float32), Array([[1.]], dtype=float32))
     """
-    a, e = (wrap(as_node(x, "linalg.expm_frechet")) for x in (A, E))
+    a, e = asarray(A), asarray(E)
     _square("expm_frechet", a)
     _square("expm_frechet", e)
     if a.shape != e.shape:
@@ -304,7 +305,7 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Array, Array]:
             f"linalg.rsf2csf: T and Z need one size; got shapes {t.shape} and {z.shape}; "
             "pass both results of one schur"
         )
-    t, z = (as_complex(wrap(n)) for n in promote_inexact("linalg.rsf2csf", t, z))
+    t, z = (as_complex(x) for x in inexact_arrays("linalg.rsf2csf", t, z))
     if t.ndim == z.ndim == 2:
         return _complex_form(t, z)
     return vectorize(_complex_form, signature="(n,n),(n,n)->(n,n),(n,n)")(t, z)
@@ -365,8 +366,7 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
         >>> jnp.scipy.linalg.solve_sylvester(one, 2 * one, 6 * one)
         Array([[2.]], dtype=float32)
     """
-    nodes = promote_inexact("linalg.solve_sylvester", A, B, C)
-    a, b, c = (wrap(n) for n in nodes)
+    a, b, c = inexact_arrays("linalg.solve_sylvester", A, B, C)
     if method not in ("schur", "eigen"):
         raise not_one_of("linalg.solve_sylvester", "method", method, ("schur", "eigen"))
     if c.ndim < 2 or a.shape[-2:] != (c.shape[-2],) * 2 or b.shape[-2:] != (c.shape[-1],) * 2:

@@ -14,7 +14,7 @@ from accnp import dtypes
 from accnp.api.algebra.norms import norm
 from accnp.api.arguments.convert import as_node
 from accnp.api.arguments.shapes import as_int, as_static
-from accnp.api.arrays.creation import arange, eye
+from accnp.api.arrays.creation import arange, asarray, eye
 from accnp.api.arrays.joining import concatenate
 from accnp.api.elements.selecting import where
 from accnp.api.elements.ufuncs import logical_and, logical_not
@@ -191,7 +191,7 @@ def polar(
     Raises:
         ValueError: a has fewer than two axes, or side or method are others.
         NotImplementedError: qdwh with a shape that is not for it.
-        TypeError: a is a list, or its dtype is neither floating nor complex.
+        TypeError: a is no array, or its dtype is neither floating nor complex.
 
     Example:
         >>> import accnp as jnp
@@ -199,7 +199,7 @@ def polar(
         Array([[3., 0.],
                [0., 2.]], dtype=float32)
     """
-    x = wrap(as_node(a, "linalg.polar"))
+    x = asarray(a)
     _inexact("linalg.polar", x)
     if x.ndim < 2:
         raise ValueError(

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api.arguments.convert import broadcast_shapes, promote_inexact, to_shape
+from accnp.api.arguments.convert import as_node, broadcast_shapes, to_shape
+from accnp.api.arguments.values import inexact_arrays
 from accnp.api.arrays.creation import asarray, eye, ones, zeros, zeros_like
 from accnp.api.arrays.joining import block, concatenate
 from accnp.api.arrays.matrices import triu
@@ -30,7 +31,7 @@ __all__ = [
 
 
 def _one(name: str, x: Any) -> Array:
-    return wrap(promote_inexact(f"linalg.{name}", x)[0])
+    return inexact_arrays(f"linalg.{name}", x)[0]
 
 
 # --- QR, Schur, singular values ------------------------------------------------------------------
@@ -103,7 +104,7 @@ def qr_multiply(
         Array([1., 1.], dtype=float32)
     """
     name = "linalg.qr_multiply"
-    x, y = (wrap(n) for n in promote_inexact(name, a, c))
+    x, y = inexact_arrays(name, a, c)
     if mode not in ("right", "left"):
         raise not_one_of(name, "mode", mode, ("right", "left"))
     left, vector = mode == "left", y.ndim == 1
@@ -144,12 +145,12 @@ def schur(a: Any, output: str = "real") -> tuple[Array, Array]:
         output: "real": T has blocks of 2 by 2 for pairs of complex eigenvalues of a real matrix;
             "complex": T is upper triangular and complex.
 
-    Integers give float32; floating and complex dtypes stay.
+    The dtype stays, or becomes complex.
 
-    Differs from SciPy: batches; check_finite and the overwriting are accepted and change nothing.
+    Differs from SciPy: batches; integers only with output="complex"; no lists.
 
     Raises:
-        TypeError: a is no array.
+        TypeError: a is no array, or has integers.
         ValueError: the matrices are not square, or there is no such output.
 
     >>> import accnp as jnp
@@ -159,7 +160,7 @@ def schur(a: Any, output: str = "real") -> tuple[Array, Array]:
     """
     if output not in ("real", "complex"):
         raise not_one_of("linalg.schur", "output", output, ("real", "complex"))
-    x = _one("schur", a)
+    x = wrap(as_node(a, "linalg.schur"))
     t, z = lax_spectra.schur(as_complex(x) if output == "complex" else x)
     return t, z
 
@@ -181,12 +182,13 @@ def hessenberg(
         a: [..., n, n].
         calc_q: return Q.
 
-    Integers give float32; floating and complex dtypes stay.
+    The dtype stays, floating or complex.
 
-    Differs from SciPy: batches; check_finite and the overwriting are accepted and change nothing.
+    Differs from SciPy: batches; no integers, no lists; check_finite and the overwriting are
+    accepted and change nothing.
 
     Raises:
-        TypeError: a is no array.
+        TypeError: a is no array, or has integers.
         ValueError: the matrices are not square.
 
     >>> import accnp as jnp
@@ -194,7 +196,7 @@ def hessenberg(
     Array([[1., 2.],
            [3., 4.]], dtype=float32)
     """
-    x = _one("hessenberg", a)
+    x = wrap(as_node(a, "linalg.hessenberg"))
     n = x.shape[-1] if x.ndim else 0
     if x.ndim > 1 and not n:
         return (zeros_like(x), zeros_like(x)) if calc_q else zeros_like(x)

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from accnp.api.algebra import linalg
-from accnp.api.arguments.convert import broadcast_shapes, promote_inexact, to_shape
+from accnp.api.arguments.convert import broadcast_shapes, to_shape
+from accnp.api.arguments.values import inexact_arrays
 from accnp.api.arrays.creation import arange, eye
 from accnp.api.arrays.matrices import tril, triu
 from accnp.api.compiled.named import shown
@@ -34,13 +35,13 @@ __all__ = [
 
 
 def _one(name: str, x: Any) -> Array:
-    return wrap(promote_inexact(f"linalg.{name}", x)[0])
+    return inexact_arrays(f"linalg.{name}", x)[0]
 
 
 def _system(name: str, a: Any, b: Any) -> tuple[Array, Array, bool]:
     """Square matrices and right sides with equal batch axes; whether those were vectors."""
     name = f"linalg.{name}"
-    x, y = promote_inexact(name, a, b)
+    x, y = (v._node for v in inexact_arrays(name, a, b))
     shape, right = x.aval.shape, y.aval.shape
     vector = len(right) == 1
     if len(right) > 1 and len(shape) == len(right) + 1 and shape[-1] == right[-1]:

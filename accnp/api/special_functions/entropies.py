@@ -164,7 +164,7 @@ def box_cox(x: Node, by: Node) -> Node:
     """(x**by - 1) / by; log(x) where by is 0."""
     log = o.log(x)
     large = o.gt(o.abs(o.mul(by, log)), like(x, 1))
-    base = rules.select(large, x, rules.filled(x, 2))
+    base = o.abs(rules.select(large, x, rules.filled(x, 2)))  # -0 is 0
     return _box_cox(log, lambda: o.pow(base, by), by)
 
 
@@ -178,14 +178,14 @@ def box_cox_of_more(x: Node, by: Node) -> Node:
     back = o.sub(whole, one)
     # What the rounding of 1 + x dropped counts by times in the power.
     lost = o.add(o.sub(one, o.sub(whole, back)), o.sub(safe, back))
-    lost = o.stop_gradient(lost)
+    lost = rules.select(o.is_finite(whole), o.stop_gradient(lost), rules.filled(x, 0))
     positive = o.gt(whole, like(x, 0))
     share = o.div(o.mul(by, lost), rules.select(positive, whole, rules.filled(x, 1)))
 
     def power() -> Node:
         plain = o.pow(whole, by)
         more = o.mul(plain, share)
-        finite = o.and_(positive, o.is_finite(plain))
+        finite = o.and_(positive, o.is_finite(more))
         return o.add(plain, rules.select(finite, more, rules.filled(x, 0)))
 
     return _box_cox(log, power, by)

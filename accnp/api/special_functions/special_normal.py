@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from accnp import dtypes
-from accnp.api.arguments.convert import as_node, cast, promote_inexact, wrap
+from accnp.api.arguments.convert import cast, promote_inexact, wrap
 from accnp.api.arguments.shapes import as_int
-from accnp.api.arrays.creation import array
 from accnp.api.elements import ufunc_rules as rules
 from accnp.api.elements.ruled_functions import normal_law
+from accnp.api.special_functions.special_ops import floating
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
@@ -87,29 +85,17 @@ def _logit(p: Node) -> Node:
 def ndtr(x: Any) -> Array:
     """The distribution function of the standard normal law, elementwise.
 
-    Differs from SciPy: no integers and no complex numbers; the dtype stays.
+    Differs from SciPy: float32 and float64 alone; the dtype stays.
 
     Raises:
-        TypeError: `x` is not floating.
+        TypeError: `x` has another dtype.
 
     >>> import accnp as jnp
     >>> float(jnp.scipy.special.ndtr(0.0))
     0.5
     """
-    node = _floating("ndtr", x)
+    node = floating("ndtr", x)
     return wrap(cast(normal_law(node), node.aval.dtype))
-
-
-def _floating(name: str, x: Any) -> Node:
-    """Return an argument of a function that neither promotes nor takes complex numbers."""
-    # Lists as well, as jax's own two functions take them.
-    node = as_node(array(x) if isinstance(x, (list, tuple)) else x, f"special.{name}")
-    if node.aval.dtype not in (np.float32, np.float64, np.float16) and node.aval.dtype.kind != "V":
-        raise TypeError(
-            f"special.{name}: takes floating numbers; got {node.aval.dtype.name}; "
-            "convert with astype"
-        )
-    return node
 
 
 @api_boundary
@@ -117,13 +103,13 @@ def log_ndtr(x: Any, series_order: int = 3) -> Array:
     """The logarithm of `ndtr`, accurate far to the left as well, elementwise.
 
     Args:
-        x: floating numbers.
+        x: float32 or float64, a list as well.
         series_order: accepted for the sake of jax's signature; SciPy's function needs none.
 
-    Differs from SciPy: no integers and no complex numbers; the dtype stays.
+    Differs from SciPy: float32 and float64 alone; the dtype stays.
 
     Raises:
-        TypeError: x is not floating.
+        TypeError: x has another dtype.
         ValueError: series_order is not from 0 to 30.
 
     >>> import accnp as jnp
@@ -135,5 +121,5 @@ def log_ndtr(x: Any, series_order: int = 3) -> Array:
         raise ValueError(
             f"special.log_ndtr: series_order is from 0 to 30; got {order}; pass one of these"
         )
-    node = _floating("log_ndtr", x)
+    node = floating("log_ndtr", x)
     return wrap(o.log_ndtr(cast(node, node.aval.dtype)))  # strong, as jax's

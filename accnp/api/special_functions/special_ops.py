@@ -12,6 +12,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import broadcast_nodes, cast, promote_inexact, wrap
+from accnp.api.arguments.values import node_of
 from accnp.api.elements.elementwise import with_parameters
 from accnp.api.special_functions import complex_gamma
 from accnp.array import Array
@@ -21,9 +22,9 @@ from accnp.ir.op import o
 
 __all__ = [
     "beta", "betainc", "betaln", "complex_node", "dawsn", "digamma", "erf", "erfc", "erfcx",
-    "erfinv", "exp1", "expi", "expn", "gamma", "gammainc", "gammaincc", "gammaln", "hyp1f1",
-    "hyp2f1", "i0", "i0e", "i1", "i1e", "ndtri", "operands", "owens_t", "poch", "polygamma",
-    "spence",
+    "erfinv", "exp1", "expi", "expn", "floating", "gamma", "gammainc", "gammaincc", "gammaln",
+    "hyp1f1", "hyp2f1", "i0", "i0e", "i1", "i1e", "ndtri", "operands", "owens_t", "poch",
+    "polygamma", "spence",
 ]  # fmt: skip
 
 F32 = np.dtype(np.float32)
@@ -31,7 +32,10 @@ F32 = np.dtype(np.float32)
 
 def operands(name: str, *xs: Any) -> list[Node]:
     """Return arguments of one real inexact dtype, broadcast against each other."""
-    nodes = broadcast_nodes(name, promote_inexact(f"special.{name}", *xs))
+    if name in _FLOATS:
+        return [floating(name, *xs)]
+    given = [wrap(node_of(x, function=f"special.{name}")) for x in xs] if name in _LISTS else xs
+    nodes = broadcast_nodes(name, promote_inexact(f"special.{name}", *given))
     if nodes[0].aval.dtype.kind == "c":
         raise UnsupportedDtypeError(
             f"special.{name}: complex arguments are not supported; got {nodes[0].aval.dtype.name}; "
@@ -40,12 +44,28 @@ def operands(name: str, *xs: Any) -> list[Node]:
     return nodes
 
 
+def floating(name: str, x: Any) -> Node:
+    """Return an argument of a function that does not promote: float32, float64, lists as well."""
+    node = node_of(x, function=f"special.{name}")
+    dtype = node.aval.dtype
+    if dtype not in (np.float32, np.float64):
+        raise TypeError(
+            f"special.{name}: takes 32-bit and 64-bit floating numbers; got {dtype.name}; "
+            "convert with astype"
+        )
+    return node
+
+
 # Functions whose results have a dtype of their own in jax, also where all arguments are weak.
 _STRONG = {"beta", "dawsn", "erfcx", "exp1", "expi", "gamma", "ndtri", "spence"}
 # Their first argument is an order.
 _ORDERED = {"polygamma"}
 # These are float32 for floating numbers of fewer bits, too.
 _SINGLE = {"owens_t"}
+# These take lists.
+_LISTS = {"expn", "hyp1f1", "hyp2f1"}
+# These take neither integers nor numbers of 16 bits.
+_FLOATS = {"ndtri", "spence"}
 
 
 def _taken(arguments: str) -> str:
@@ -111,6 +131,14 @@ def _function(
     made.__name__ = made.__qualname__ = name
     made.__module__ = "accnp.scipy.special"
     taken = _taken(arguments)
+    if name in _LISTS | _FLOATS:
+        taken = taken.replace(", no lists", "")
+    if name in _FLOATS:
+        taken = taken.replace(
+            "The result is floating: integers and bools give float32\n"
+            "    (float64 with jax_enable_x64).",
+            "float32 and float64 stay, other dtypes are refused.",
+        )
     if wide is not None:
         taken = (
             taken.replace("a real array", "a real or complex array")
