@@ -92,7 +92,7 @@ ERRORS = {
     ),
     "negative bins": (lambda: jnp.histogram(MATRIX, -1), ValueError, "bins.*got -1"),
     "a fraction of a mask": (lambda: jnp.mask_indices(2.5, jnp.triu), TypeError, "n must.*2.5"),
-    "mask of no function": (lambda: jnp.mask_indices(2, "a"), TypeError, "mask_indices: a function is needed; got 'a'"),
+    "mask of no function": (lambda: jnp.mask_indices(2, "a"), TypeError, "mask_indices: .*'a'"),
     "fraction of decimals": (lambda: jnp.round(MATRIX, 1.5), TypeError, "decimals.*1.5"),
     "ufunc of no function": (lambda: jnp.frompyfunc(3, 1, 1), TypeError, "frompyfunc: func.*3"),
     "repr of a number": (lambda: jnp.array_repr(3), AttributeError, "array_repr: arr.*got 3"),

@@ -246,7 +246,7 @@ WRONG: dict[str, tuple[Program, str]] = {
     "holomorphic of real": (lambda m, n: m.grad(n.sin, holomorphic=True)(1.0), "complex dtype"),
     "holomorphic to real": (lambda m, n: m.grad(n.abs, holomorphic=True)(1j), "complex dtype"),
     "argnums beyond": (lambda m, n: m.grad(n.sin, 1)(1.0), "positional"),
-    "argnums before": (lambda m, n: m.grad(n.sin, -2)(1.0), "argnums|Positional argument indices"),
+    "argnums before": (lambda m, n: m.grad(n.sin, -2)(1.0), "argnum|Positional"),
     "argnums text": (lambda m, n: m.grad(n.sin, "x")(1.0), "argnums|int"),
     "argnums of text": (lambda m, n: m.grad(n.sin, ("x",))(1.0), "argnums|int"),
     "no array": (lambda m, n: m.grad(lambda s: 1.0)("text"), "text|str"),
@@ -288,7 +288,7 @@ WRONG: dict[str, tuple[Program, str]] = {
     "jacrev of integers": (lambda m, n: m.jacrev(lambda i: i * 2)(3), "inputs"),
     "jacrev to complex": (lambda m, n: m.jacrev(lambda x: x * 1j)(1.0), "real-valued outputs"),
     "jacrev to integers": (lambda m, n: m.jacrev(lambda x: n.int32(2))(1.0), "real-valued outputs"),
-    "jacfwd, argnums": (lambda m, n: m.jacfwd(n.sin, 2)(1.0), "argnums|Positional argument indices"),
+    "jacfwd, argnums": (lambda m, n: m.jacfwd(n.sin, 2)(1.0), "argnum|Positional"),
     "hessian of a vector": (lambda m, n: m.hessian(n.sin)(n.asarray(I)), "inputs"),
 }
 

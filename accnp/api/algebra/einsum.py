@@ -14,7 +14,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.algebra.einsum_report import PathInfo, report
 from accnp.api.algebra.products import dot_general, product
-from accnp.api.arguments.convert import promote, to_shape
+from accnp.api.arguments.convert import cast, promote, to_shape
 from accnp.api.arguments.values import no_out
 from accnp.api.arrays.manipulation import expand_node, transpose_node
 from accnp.api.arrays.matrices import diagonal_node
@@ -224,8 +224,7 @@ def einsum(
     y = transpose_node(x, tuple([labels.index(c) for c in result]))
     if preferred_element_type is not None:
         wanted = dtypes.requested_dtype(preferred_element_type, "einsum")
-        if wanted != y.aval.dtype:
-            y = o.convert_element_type(y, new_dtype=wanted, weak_type=False)
+        y = cast(y, wanted)
     return wrap(y)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from accnp import dtypes
 from accnp.api.algebra.linalg import inv, matrices, svd, svdvals
 from accnp.api.algebra.norms import norm
-from accnp.api.arguments.convert import promote_inexact
+from accnp.api.arguments.convert import cast, promote_inexact
 from accnp.api.arrays.creation import asarray, zeros
 from accnp.api.compiled.named import shown
 from accnp.api.elements.selecting import where
@@ -196,9 +196,11 @@ def cond(x: Any, p: Any = None) -> Array:
             f"{name}: matrices without elements have none; got shape {shape}; "
             "pass matrices with rows and columns"
         )
+    weak = getattr(x, "weak_type", False) and p in (None, 2, -2)  # as jax has it
     if p in (None, 2):
         s = svdvals(a)
-        return s[..., 0] / s[..., -1]
+        out = s[..., 0] / s[..., -1]
+        return wrap(cast(out._node, out.dtype, weak))
     if p == -2:
         s = svdvals(a)
         out = s[..., -1] / s[..., 0]
@@ -209,4 +211,6 @@ def cond(x: Any, p: Any = None) -> Array:
         )
     else:
         out = norm(a, p, (-2, -1)) * norm(inv(a), p, (-2, -1))
-    return where(isnan(out) & ~_any(isnan(a), axis=(-2, -1)), float("inf"), out)
+    bad = isnan(out) & ~_any(isnan(a), axis=(-2, -1))
+    out = where(bad, float("inf"), out)
+    return wrap(cast(out._node, out.dtype, weak))

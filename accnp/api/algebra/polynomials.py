@@ -10,7 +10,7 @@ from accnp.api.algebra import linalg
 from accnp.api.algebra.convolution import convolve
 from accnp.api.algebra.least_squares import lstsq
 from accnp.api.algebra.products import matmul, outer
-from accnp.api.arguments.convert import as_node, promote, promote_inexact, wrap
+from accnp.api.arguments.convert import as_node, cast, promote, promote_inexact, wrap
 from accnp.api.arguments.shapes import as_int, as_static
 from accnp.api.arguments.values import unroll_steps
 from accnp.api.arrays.creation import arange, array, full, ones, zeros
@@ -158,6 +158,8 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Array,
         entering = append(a[len(b) :], zeros(1, a.dtype))
         window, quotient = scan(step, a[: len(b)], entering)
         rest = pad(window[:-1], (len(a) - len(b) + 1, 0))
+        quotient = wrap(cast(quotient._node, a.dtype))
+        rest = wrap(cast(rest._node, a.dtype, a.weak_type and b.weak_type))
     return quotient, _without_leading_zeros(rest, "polydiv") if trim_leading_zeros else rest
 
 

@@ -47,8 +47,10 @@ def product(
 ) -> Node:
     """Record a dot_general whose dtype is that of the (promoted) operands, or `preferred`."""
     dims = tuple(tuple(tuple([int(d) for d in g]) for g in pair) for pair in (contract, batch))
-    out = a.aval.dtype if preferred is None else preferred
-    return _dot_general(a, b, dims, precision, np.dtype(out))
+    if preferred is None:
+        return _dot_general(a, b, dims, precision, a.aval.dtype)
+    out = np.dtype(preferred)
+    return cast(_dot_general(a, b, dims, precision, out), out)
 
 
 def _dot_general(a: Node, b: Node, dims: Any, precision: Any, out: np.dtype | None) -> Node:

@@ -11,6 +11,7 @@ from accnp.api.algebra.products import _axis_last, matmul_nodes
 from accnp.api.arguments.convert import (
     broadcast_nodes,
     broadcast_shapes,
+    cast,
     promote,
     to_shape,
 )
@@ -156,4 +157,4 @@ def cross(
     to = as_axis(axisc, rank + 1, "cross")
     order = [*range(rank)]
     order.insert(to, rank)
-    return wrap(transpose_node(out, tuple(order)))
+    return wrap(cast(transpose_node(out, tuple(order)), out.aval.dtype))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.arguments.convert import as_node, wrap
+from accnp.api.arguments.convert import as_node, cast, wrap
 from accnp.api.arguments.shapes import as_axis, as_shape
 from accnp.api.arrays.creation import arange, asarray, zeros_like
 from accnp.api.arrays.manipulation import broadcast_to, expand_dims
@@ -182,7 +182,8 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
     flat = chosen.reshape(-1) != 0
     numbers = cumsum(flat) - 1
     wanted = values.reshape(-1)[numbers % values.size].astype(x.dtype)
-    return where(flat, wanted, x.reshape(-1)).reshape(x.shape)
+    out = where(flat, wanted, x.reshape(-1)).reshape(x.shape)._node
+    return wrap(cast(out, x.dtype, x.weak_type))
 
 
 @api_boundary

@@ -217,7 +217,7 @@ def _like(a: Any, value: Any, dtype: Any, shape: Any, device: Any, function: str
         x = number_node(value, like[1], function)
         if x.aval.dtype != like[1]:
             x = to_dtype(x, like[1])
-        x = to_shape(cast(x, like[1], like[2]), new, function)
+        x = to_shape(cast(x, like[1], like[2] and not x.aval.ndim), new, function)
     if device is None and type(a) is Array:
         return wrap(put_node(x, a._node.aval.devices))
     return made(x, device)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.arguments.convert import as_node, scalar_node
+from accnp.api.arguments.convert import as_node, cast, scalar_node
 from accnp.api.arguments.shapes import as_axes, as_axis, as_static
 from accnp.api.arguments.values import node_of, to_dtype
 from accnp.api.arrays.manipulation import cut, reshape_plain
@@ -145,7 +145,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
         new = _from_front(obj._node, n)
         new = broadcast_to(o.add(new, new), (count,), (0,))
         order = argsort_node(o.concatenate(node_of(old), new, dimension=0), 0)
-    return wrap(gather_axis(o.concatenate(x, v, dimension=d), order, d))
+    out = gather_axis(o.concatenate(x, v, dimension=d), order, d)
+    return wrap(cast(out, x.aval.dtype, x.aval.weak_type))
 
 
 @api_boundary

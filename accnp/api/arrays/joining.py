@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.arguments.convert import as_node, promote
+from accnp.api.arguments.convert import as_node, cast, promote
 from accnp.api.arguments.shapes import as_axis, as_int, as_shape, as_size, as_sizes, as_static
 from accnp.api.arguments.values import no_out, node_of, to_dtype
 from accnp.api.arrays.manipulation import (
@@ -494,7 +494,7 @@ def resize(a: Any, new_shape: Any) -> Array:
     shape = as_shape(as_sizes(new_shape, "jnp.resize"), "jnp.resize")
     size = int(np.prod(shape))
     if not x.aval.size or not size:
-        return wrap(broadcast_to(node_of(0, x.aval.dtype), shape))
+        return wrap(broadcast_to(cast(node_of(0), x.aval.dtype, x.aval.weak_type), shape))
     times = -(-size // x.aval.size)
     flat = tile(wrap(reshape_plain(x, (x.aval.size,))), times)._node
     return wrap(reshape_plain(cut(flat, 0, 0, size), shape))

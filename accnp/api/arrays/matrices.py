@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.arguments.convert import as_node, cast, numpy_node
+from accnp.api.arguments.convert import as_node, as_nodes, cast, numpy_node
 from accnp.api.arguments.shapes import as_axis, as_int, as_shape, as_size
 from accnp.api.arguments.values import to_dtype
 from accnp.api.arrays.creation import arange, diagonal_mask
@@ -45,10 +45,9 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
     Array([[1., 0.],
            [1., 1.]], dtype=float32)
     """
-    n = as_int(N, "jnp.tri", "N", "shape")
-    m = n if M is None else as_int(M, "jnp.tri", "M", "shape")
+    shape = as_shape((N, N if M is None else M), "jnp.tri")
     kind = dtypes.requested_dtype(np.float32 if dtype is None else dtype, "jnp.tri")
-    mask = diagonal_mask(as_shape((n, m), "jnp.tri"), as_int(k, "jnp.tri", "k"), "ge")
+    mask = diagonal_mask(shape, as_int(k, "jnp.tri", "k"), "ge")
     return wrap(cast(mask, kind))
 
 
@@ -165,12 +164,13 @@ def diag(v: Any, k: int = 0) -> Array:
             f"jnp.diag: the input must be 1-d or 2-d; got {x.aval.ndim} dimensions; "
             "use jnp.diagonal for arrays of more axes"
         )
-    n = x.aval.shape[0] + abs(k)
+    n, weak = x.aval.shape[0] + abs(k), x.aval.weak_type
     zero = full_node((), 0, x.aval.dtype)
     if k:
         x = o.pad(x, zero, padding_config=((max(0, k), max(0, -k), 0),))
     wide = broadcast_to(x, (n, n), (1,))
-    return wrap(o.select_n(diagonal_mask((n, n), k), full_node((n, n), 0, x.aval.dtype), wide))
+    out = o.select_n(diagonal_mask((n, n), k), full_node((n, n), 0, x.aval.dtype), wide)
+    return wrap(cast(out, x.aval.dtype, weak))
 
 
 @api_boundary
@@ -188,7 +188,8 @@ def diagflat(v: Any, k: int = 0) -> Array:
            [0, 2]], dtype=int32)
     """
     x = as_node(v, "jnp.diagflat")
-    return diag(wrap(o.reshape(x, new_sizes=(x.aval.size,), dimensions=None)), k)
+    flat = cast(o.reshape(x, new_sizes=(x.aval.size,), dimensions=None), x.aval.dtype)
+    return diag(wrap(flat), k)
 
 
 # --- grids and index tables ----------------------------------------------------------------------
@@ -290,8 +291,7 @@ def ix_(*args: Any) -> tuple[Array, ...]:
            [1]], dtype=int32)
     """
     out = []
-    for d, arg in enumerate(args):
-        x = wrap(as_node(arg, "jnp.ix_"))
+    for d, x in enumerate(map(wrap, as_nodes("jnp.ix_", *args))):
         if x.ndim != 1:
             raise ValueError(f"jnp.ix_: each index has one axis; got shape {x.shape}; ravel it")
         if x.dtype == bool:
@@ -447,7 +447,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
     ]
     if not cols:
         return wrap(full_node((v.aval.size, 0), 0, v.aval.dtype))
-    return wrap(o.concatenate(*cols, dimension=1))
+    return wrap(cast(o.concatenate(*cols, dimension=1), v.aval.dtype))
 
 
 # --- from elsewhere ------------------------------------------------------------------------------

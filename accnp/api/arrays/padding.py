@@ -102,9 +102,10 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
     widths = _widths(pad_width, x.aval.ndim)
     if not any(any(w) for w in widths):
         return wrap(x)
-    option = kwargs.get(_OPTIONS[mode])
+    option, given = kwargs.get(_OPTIONS[mode]), x.aval
     if mode in ("constant", "empty"):
-        return wrap(_constant(x, widths, 0 if option is None else option))
+        x = _constant(x, widths, 0 if option is None else option)
+        return wrap(cast(x, given.dtype, given.weak_type))
     for d, (before, after) in enumerate(widths):
         if before or after:
             if x.aval.shape[d] == 0:
@@ -112,7 +113,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
                     f"jnp.pad: cannot pad the empty axis {d} with mode {mode!r}; use 'constant'"
                 )
             x = _PADDERS[mode](x, d, before, after, option, mode)
-    return wrap(x)
+    return wrap(cast(x, given.dtype, given.weak_type))
 
 
 @shown("_pad", arrays=2)

@@ -129,10 +129,12 @@ def angle(z: Any, deg: bool = False) -> Array:
     Array([ 90., 180.], dtype=float32)
     """
     (x,) = inexact("angle", z)
+    given = rules.kind(as_node(z, "angle"))
     re, im = rules.real(x), rules.imag(x)
     y = o.atan2(im, re)
     y = o.mul(y, like(y, 180 / math.pi)) if deg else y
-    return wrap(cast(y, y.aval.dtype, rules.kind(x) == "c" and x.aval.weak_type))
+    weak = x.aval.weak_type and (given == "c" or (given == "f" and not deg))  # as jax has it
+    return wrap(cast(y, y.aval.dtype, weak))
 
 
 @api_boundary

@@ -99,7 +99,8 @@ class Runs:
             filler = o.select_n(some, like(values, 0), least)
         else:
             filler = cast(as_node(fill, self.name), self.dtype)
-        return o.select_n(valid, broadcast_to(filler, (size,)), values), runs, valid
+        chosen = o.select_n(valid, broadcast_to(filler, (size,)), values)
+        return cast(chosen, chosen.aval.dtype), runs, valid
 
 
 def fillers(runs: Runs, size: int, fill: Any) -> Node:

@@ -69,9 +69,10 @@ def _known(x: Any, function: str) -> np.ndarray:
     return array_of(node)
 
 
-def _given(value: np.ndarray, function: str) -> Array:
+def _given(value: np.ndarray, function: str, weak: bool = False) -> Array:
     kind = dtypes.default_int() if value.dtype == np.intp else value.dtype
-    return wrap(numpy_node(value.astype(kind), function, copy=False))
+    weak = weak and kind.kind != "c"  # as jax has it
+    return wrap(cast(numpy_node(value.astype(kind), function, copy=False), kind, weak))
 
 
 def _differ(left: Node, right: Node, nan: bool) -> Node:
@@ -127,14 +128,14 @@ def unique(
     if not any(more) and axis is None and equal_nan and known.dtype.kind in "biufV" and known.size:
         flat = reshape_plain(whole, (whole.aval.size,))
         ordered = array_of(o.sort(flat, dimension=0, is_stable=True, num_keys=1))
-        return _given(_distinct(ordered), name)
+        return _given(_distinct(ordered), name, whole.aval.weak_type)
     axis = None if axis is None else as_axis(axis, known.ndim, name)
     out: Any = np.unique(sortable(known), *more, axis, equal_nan=equal_nan)  # type: ignore[reportCallIssue, reportArgumentType]
     if isinstance(out, tuple):
         values, *places = out
         given = [_given(np.asarray(v), name) for v in places]
-        return _given(values.astype(known.dtype), name), *given
-    return _given(out.astype(known.dtype), name)
+        return _given(values.astype(known.dtype), name, whole.aval.weak_type), *given
+    return _given(out.astype(known.dtype), name, whole.aval.weak_type)
 
 
 def _distinct(ordered: np.ndarray) -> np.ndarray:
@@ -293,11 +294,13 @@ def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) ->
 
 def _set_operation(name: str, a: Any, b: Any, *args: Any) -> Any:
     x, y = promote(f"jnp.{name}", a, b)
-    values = [sortable(_known(wrap(one_nan(v)), f"jnp.{name}")) for v in (x, y)]
+    function = f"jnp.{name}"
+    values = [sortable(_known(wrap(one_nan(v)), function)) for v in (x, y)]
     out = getattr(np, name)(*values, *args)
     if isinstance(out, tuple):
-        return out[0].astype(x.aval.dtype), *out[1:]
-    return out.astype(x.aval.dtype)
+        places = [_given(v, function) for v in out[1:]]
+        return _given(out[0].astype(x.aval.dtype), function), *places
+    return _given(out.astype(x.aval.dtype), function, x.aval.weak_type and y.aval.weak_type)
 
 
 @api_boundary
@@ -315,7 +318,7 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
     """
     name = "jnp.union1d"
     if size is None:
-        return _given(_set_operation("union1d", ar1, ar2), name)
+        return _set_operation("union1d", ar1, ar2)
     x, y = (reshape_plain(v, (v.aval.size,)) for v in promote(name, ar1, ar2))
     return unique(wrap(o.concatenate(x, y, dimension=0)), size=size, fill_value=fill_value)
 
@@ -345,10 +348,7 @@ def intersect1d(
     """
     name = "jnp.intersect1d"
     if size is None:
-        out = _set_operation("intersect1d", ar1, ar2, assume_unique, return_indices)
-        if return_indices:
-            return tuple([_given(v, name) for v in out])
-        return _given(out, name)
+        return _set_operation("intersect1d", ar1, ar2, assume_unique, return_indices)
     count, runs = as_int(size, name, "size", "shape"), Runs(name, ar1, ar2)
     if runs.empty:
         values = wrap(fillers(runs, count, fill_value))
@@ -395,12 +395,13 @@ def setdiff1d(
     name = "jnp.setdiff1d"
     if size is None:
         as_node(0 if fill_value is None else fill_value, name)
-        found = _set_operation("setdiff1d", ar1, ar2, assume_unique)
-        return _given(found.astype(as_node(ar1, name).aval.dtype), name)
+        found, first = _set_operation("setdiff1d", ar1, ar2, assume_unique), as_node(ar1, name).aval
+        weak = first.weak_type and first.dtype.kind != "c"
+        return wrap(cast(found._node, first.dtype, weak))
     count, x = as_int(size, name, "size", "shape"), as_node(ar1, name)
     x = reshape_plain(x, (x.aval.size,))
-    kind = x.aval.dtype
-    filler = cast(number_node(0 if fill_value is None else fill_value, kind, name), kind)
+    kind, weak = x.aval.dtype, x.aval.weak_type
+    filler = cast(number_node(0 if fill_value is None else fill_value, kind, name), kind, weak)
     n = x.aval.size
     if not n:
         return wrap(broadcast_to(filler, (count,)))
@@ -437,7 +438,7 @@ def setxor1d(
     """
     name = "jnp.setxor1d"
     if size is None:
-        return _given(_set_operation("setxor1d", ar1, ar2, assume_unique), name)
+        return _set_operation("setxor1d", ar1, ar2, assume_unique)
     count, runs = as_int(size, name, "size", "shape"), Runs(name, ar1, ar2)
     if runs.empty:
         return wrap(fillers(runs, count, fill_value))

@@ -195,7 +195,7 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
     """
     x, _, d = _partitioned(a, kth, axis, "jnp.argpartition")
     # In 32 bits, also where these are not the default, as `top_k` counts.
-    return wrap(cast(argsort_node(x, d), np.dtype(np.int32)))
+    return wrap(cast(argsort_node(x, d), np.dtype(np.int32), x.aval.weak_type))
 
 
 @api_boundary
@@ -214,7 +214,7 @@ def sort_complex(a: Any) -> Array:
     """
     out = sort(a)
     if out.dtype.kind == "c":
-        return out
+        return wrap(cast(out._node, out.dtype))
     (reals,) = promote_inexact("jnp.sort_complex", out)
     return wrap(cast(reals, dtypes.result_type(reals.aval.dtype, np.complex64)))
 

@@ -9,6 +9,7 @@ from typing import Any
 from accnp.api.algebra.products import dot
 from accnp.api.arguments.convert import (
     as_node,
+    cast,
     promote,
     promote_inexact,
     wrap,
@@ -109,7 +110,7 @@ def cov(
                 f"{name}: fweights must be integers; got {w.dtype.name}; "
                 "pass aweights= for fractions, or convert with astype"
             )
-        w = uf.abs(w)
+        w, x = uf.abs(w), wrap(cast(x._node, x.dtype))
     if aweights is not None:
         more = uf.abs(_weights(aweights, count, name, "aweights"))
         w = more if w is None else w * more
@@ -274,6 +275,7 @@ def average(
         w = broadcast_to(w, x.aval.shape, axes)
     total = keep(o.reduce_sum(w, axes=axes), x, axes, keepdims)
     y = o.div(keep(o.reduce_sum(o.mul(x, w), axes=axes), x, axes, keepdims), total)
+    y, total = (cast(v, v.aval.dtype) for v in (y, total))
     return (wrap(y), wrap(total)) if returned else wrap(y)
 
 

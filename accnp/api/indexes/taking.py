@@ -368,8 +368,8 @@ def _compressed(name: str, condition: Any, a: Any, axis: Any, size: Any, fill_va
         raise ValueError(f"{name}: condition holds beyond the {n} slices; cut it to [:{n}]")
     index = nonzero_nodes(wrap(cut(cond, 0, 0, length)), size, n, name)[0]
     as_node(fill_value, name)
-    mode = GatherScatterMode.FILL_OR_DROP
-    return wrap(gather_axis(x, index, d, mode, np.asarray(fill_value).item()))
+    x, fill = x if size is None else cast(x, x.aval.dtype), np.asarray(fill_value).item()
+    return wrap(gather_axis(x, index, d, GatherScatterMode.FILL_OR_DROP, fill))
 
 
 def _known(x: Node, function: str) -> Node:
@@ -444,7 +444,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
     if mode not in ("raise", "wrap", "clip"):
         raise not_one_of("jnp.choose", "mode", mode, ("raise", "wrap", "clip"))
     index = integers(wrap(as_node(a, "jnp.choose")), "jnp.choose")
-    parts = promote("jnp.choose", *choices)
+    parts = [cast(p, p.aval.dtype) for p in promote("jnp.choose", *choices)]
     n = len(parts)
     if mode == "wrap":
         index = modulo(index, n)

@@ -1,0 +1,103 @@
+"""Which results are weak, as those of Python's numbers are: of each recipe's calls, with operands
+that are weak arrays, all of them or one.
+
+In: the recipes of `recipes.py`. Out: of each call the dtypes of its results, `~` before one that is
+weak, compared with what jax answers (`expected/weak_types.json`). Only types are asked for, so that
+nothing is compiled. `weak_types_exceptions.txt`: names | calls | why accnp differs on purpose.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from api.answers import call, flat
+from api.oracle import stored
+from api.recipes import Case, cases, operands, recipes
+
+import accnp
+
+EXCEPTIONS = [
+    tuple(part.strip() for part in line.split(" | "))
+    for line in (Path(__file__).with_name("weak_types_exceptions.txt")).read_text().splitlines()
+    if line.strip() and not line.startswith("#")
+]
+FAMILIES = ("numpy.", "nn.", "ops.")
+# Of what Python's numbers become.
+DTYPES = ("float32", "int32", "complex64", "bool")
+
+
+def calls(name: str) -> Iterator[tuple[Case, str]]:
+    """The calls of a name, each with the operands that are weak: all of them, or one."""
+    for case in cases(name):
+        if case.layout != "base" or case.dtype not in DTYPES:
+            continue
+        letters = [k for k, v in operands(case).items() if v.dtype.name in DTYPES[:3]]
+        if not letters or (case.more and case.dtype != "float32"):
+            continue
+        yield case, "".join(letters)
+        if len(letters) > 1 and not case.more:
+            yield from ((case, k) for k in letters)
+
+
+def weak_array(m: Any, x: np.ndarray) -> Any:
+    """An array of Python's numbers."""
+    numbers = [m.numpy.asarray(v) for v in x.ravel().tolist()]
+    return m.numpy.stack(numbers).reshape(x.shape) if numbers else m.numpy.full(x.shape, 1.0)
+
+
+def types_of(m: Any, name: str, case: Case, weak: str) -> str:
+    """The dtypes of the results of a call, `-` where none is an array, `!` where it is refused."""
+    given = operands(case)
+    structs = {
+        k: m.ShapeDtypeStruct(v.shape, v.dtype, weak_type=k in weak) for k, v in given.items()
+    }
+    run = functools.partial(_leaves, m, name, case)
+    try:
+        leaves = m.eval_shape(run, structs)
+    except Exception:
+        try:
+            leaves = run(
+                {k: weak_array(m, v) if k in weak else m.numpy.asarray(v) for k, v in given.items()}
+            )
+        except Exception:
+            return "!"
+    return ",".join(f"{mark(x)}{x.dtype}" for x in leaves) or "-"
+
+
+def mark(x: Any) -> str:
+    """`~` for a weak number; of a truth value the flag means nothing."""
+    return "~" if getattr(x, "weak_type", False) and x.dtype != bool else ""
+
+
+def _leaves(m: Any, name: str, case: Case, arrays: dict[str, Any]) -> list[Any]:
+    return flat(m, call(m, name, case, arrays))[1]
+
+
+def of_jax(name: str) -> str:
+    import jax
+
+    return " ".join(types_of(jax, name, *c) for c in calls(name))
+
+
+def excused(name: str, text: str) -> bool:
+    return any(
+        fnmatch.fnmatchcase(name, n) and fnmatch.fnmatchcase(text, c) for n, c, _ in EXCEPTIONS
+    )
+
+
+@pytest.mark.parametrize("name", [n for n in sorted(recipes()) if n.startswith(FAMILIES)])
+def test_weak_results(name: str) -> None:
+    expected = stored("weak_types", name, lambda: of_jax(name)).split()
+    found = []
+    for (case, weak), theirs in zip(calls(name), expected, strict=True):
+        ours = types_of(accnp, name, case, weak)
+        if ours != theirs and "!" not in (ours, theirs):
+            text = f"{case.arguments} {case.dtype} {weak}"
+            found += [] if excused(name, text) else [f"{text}: {ours}, jax {theirs}"]
+    assert found == []
