@@ -39,9 +39,9 @@ def _checked(name: str, type: int, norm: str | None) -> None:
 def _fitted(name: str, x: Array, d: int, n: Any) -> Array:
     """An axis, moved to the end, cut or padded with zeros."""
     x = moveaxis(x, d, -1)
-    if n is None:
+    if n is None and x.shape[-1]:
         return x
-    n = as_int(n, name, "n")
+    n = 0 if n is None else as_int(n, name, "n")
     if n < 1:
         raise ValueError(
             f"{name}: the length of a transform must be positive; got n={n}; pass 1 or more"
