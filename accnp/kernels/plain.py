@@ -316,7 +316,7 @@ NAMESPACE: dict[str, Any] = {
     "erfc": _quiet(special.erfc),
     "normal_law": _quiet(special.ndtr),
     "normal_gelu": _quiet(lambda x: x * special.ndtr(np.float64(x))),
-    "erf_inv": _quiet(lambda x: special.erfinv(np.float64(x))),
+    "erf_inv": _quiet(lambda x: np.copysign(special.erfinv(np.float64(x)), x)),
     "lgamma": _quiet(lambda x: special.gammaln(np.float64(x))),
     "digamma": _quiet(lambda x: special.digamma(np.float64(x))),
     "digamma_rise": _quiet(lambda x, h: special.digamma(np.float64(x) + h) - special.digamma(x)),

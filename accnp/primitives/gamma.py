@@ -29,21 +29,11 @@ def _gamma_density(x: Node, a: Node) -> Node:
     return o.exp(o.sub(o.sub(power, x), o.lgamma(a)))
 
 
-def _nan_outside(name: str) -> Callable[..., Any]:
-    """SciPy's function; nan for a shape of 0, as in jax."""
-    call = scipy_function(name)
-
-    def of(a: Any, x: Any) -> Any:
-        return np.where(a > 0, call(a, x), np.asarray(np.nan, x.dtype)).astype(x.dtype)
-
-    return of
-
-
-binary("igamma", "f", _nan_outside("gammainc"), "igamma({0}, {1})", (
+binary("igamma", "f", scipy_function("gammainc"), "igamma({0}, {1})", (
     lambda t, y, a, x: o.mul(t, o.igamma_grad_a(a, x)),
     lambda t, y, a, x: o.mul(t, _gamma_density(x, a)),
 ), cost=60)  # fmt: skip
-binary("igammac", "f", _nan_outside("gammaincc"), "igammac({0}, {1})", (
+binary("igammac", "f", scipy_function("gammaincc"), "igammac({0}, {1})", (
     lambda t, y, a, x: o.neg(o.mul(t, o.igamma_grad_a(a, x))),
     lambda t, y, a, x: o.neg(o.mul(t, _gamma_density(x, a))),
 ), cost=60)  # fmt: skip

@@ -75,6 +75,8 @@ def flat(m: Any, tree: Any) -> tuple[Any, list[Any]]:
         if isinstance(x, m.Array | np.ndarray):
             leaves.append(x)
             return len(leaves) - 1
+        if isinstance(x, np.generic):
+            x = x.item()  # whether a number is NumPy's or Python's is free
         return repr(np.dtype(x)) if isinstance(x, type | np.dtype) else repr(x)
 
     return walk(tree), leaves

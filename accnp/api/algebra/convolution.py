@@ -385,7 +385,9 @@ def conv_general_dilated_local(
     how = window_strides, padding, lhs_dilation, rhs_dilation
     patches = _patches(x, sizes, *how, dims, precision)
     contract = (dims.rhs_spec[1],), (dims.out_spec[1],)
-    y = dot(w, patches, contract, (dims.rhs_spec[2:], dims.out_spec[2:]))
+    batch = (dims.rhs_spec[2:], dims.out_spec[2:])
+    wide, _ = dtypes.promote(tuple([(v.aval.dtype, v.aval.weak_type) for v in (w, patches)]))
+    y = dot(w, patches, contract, batch, wide)
     n = len(sizes)  # axes of y: space, output features, examples
     order = [0] * (n + 2)
     for d, axis in zip(dims.out_spec, (n + 1, n, *range(n)), strict=True):

@@ -5,6 +5,7 @@ Arrays come in; lazy Arrays go out. NaN sort last; everything is stable.
 
 from __future__ import annotations
 
+from math import ceil, log
 from typing import Any
 
 import numpy as np
@@ -240,7 +241,9 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
     return [wrap(n) for n in items(out)]
 
 
-def _approximate(name: str, operand: Any, k: Any, axis: Any, recall: Any, whole: bool) -> Node:
+def _approximate(
+    name: str, operand: Any, k: Any, axis: Any, recall: Any, length: Any, whole: bool
+) -> Node:
     x = as_node(operand, f"lax.{name}")
     if x.aval.dtype.kind not in "fV":
         raise ValueError(
@@ -258,16 +261,35 @@ def _approximate(name: str, operand: Any, k: Any, axis: Any, recall: Any, whole:
             f"lax.{name}: k must be smaller than the size of reduction_dim {x.aval.shape[d]}, "
             f"got {count}"
         )
-    if not whole:
-        raise NotImplementedError(
-            f"lax.{name}: aggregate_to_topk=False, which leaves parts apart, is "
-            "not supported: the result here is exact; leave it out"
-        )
     if not 0 < recall <= 1:
         raise ValueError(
             f"lax.{name}: recall_target must be between 0 and 1; got {recall}; pass a fraction"
         )
+    if not whole:
+        n = x.aval.shape[d]
+        whole_length = n if length < 0 else as_int(length, f"lax.{name}")
+        if whole_length < n:
+            raise ValueError(
+                f"lax.{name}: reduction_input_size_override must be {n} or more; got {length}; "
+                "pass the length of the whole axis"
+            )
+        count = min(_candidates(n, x.aval.ndim, count, recall, whole_length), n)
     return o.top_k(x if name == "approx_max_k" else o.neg(x), k=count, axis=d)
+
+
+def _candidates(n: int, rank: int, k: int, recall: float, whole: int) -> int:
+    """How many of n elements XLA's first pass leaves, so that parts of an axis of length `whole`
+    have the largest k together with this recall (approx_topk_shape.cc)."""
+    tile = 1024 if rank == 1 else 128
+    if n <= tile:
+        return n
+    if k == 1:
+        return tile
+    least = whole if recall == 1 else min(max(int((1 - k) / log(recall)), tile), whole)
+    if whole // least < 2:
+        return n
+    halvings = min((whole // least).bit_length() - 1, (n // tile - 1).bit_length())
+    return ceil(ceil(n / tile) / 2**halvings) * tile
 
 
 @api_boundary
@@ -282,15 +304,20 @@ def approx_max_k(
     """Return the largest k elements along an axis and their indices, as `top_k` does: all of them
     are found, whatever the recall asked for.
 
+    Without `aggregate_to_topk` there are more, as many as XLA leaves of one part of a longer axis,
+    whose length is `reduction_input_size_override`, but no more than there are.
+
     Raises:
-        ValueError: not of floating dtype, k not from 1 to the length of the axis.
+        ValueError: not of floating dtype, k not from 1 to the length of the axis, the whole axis
+            is shorter than its part.
 
     >>> import accnp as jnp
     >>> jnp.lax.approx_max_k(jnp.array([3.0, 1.0, 2.0]), 2)[1]
     Array([0, 2], dtype=int32)
     """
     name = "approx_max_k"
-    out = _approximate(name, operand, k, reduction_dimension, recall_target, aggregate_to_topk)
+    how = recall_target, reduction_input_size_override, aggregate_to_topk
+    out = _approximate(name, operand, k, reduction_dimension, *how)
     return [wrap(n) for n in items(out)]
 
 
@@ -313,6 +340,7 @@ def approx_min_k(
     Array([1., 2.], dtype=float32)
     """
     name = "approx_min_k"
-    out = _approximate(name, operand, k, reduction_dimension, recall_target, aggregate_to_topk)
+    how = recall_target, reduction_input_size_override, aggregate_to_topk
+    out = _approximate(name, operand, k, reduction_dimension, *how)
     values, places = items(out)
     return [wrap(o.neg(values)), wrap(places)]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from accnp import dtypes
+import numpy as np
+
 from accnp.api.arguments.convert import as_node, cast, wrap
 from accnp.api.arguments.shapes import as_axis, as_int, as_shape
 from accnp.array import Array
@@ -18,22 +19,34 @@ from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import dtype_kind
 
 
-def _starts(x: Node, indices: Any, name: str) -> list[Node]:
-    """One rank-0 index for each axis; negative ones count from the end."""
+def _starts(x: Node, indices: Any, name: str, negative: Any) -> list[Node]:
+    """One rank-0 index for each axis; negative ones count from the end where they may."""
     if hasattr(indices, "ndim"):
         whole = as_node(indices, name)
-        nodes = [_entry(whole, i) for i in range(whole.aval.shape[0] if whole.aval.ndim else 0)]
+        given = [wrap(_entry(whole, i)) for i in range(_length(whole))]
     else:
-        nodes = [as_node(i, name) for i in indices]
-    if len(nodes) != x.aval.ndim:
+        given = list(indices)
+    if len(given) != x.aval.ndim:
         raise ValueError(
-            f"{name}: one start index for each axis is needed; got {len(nodes)} for shape "
+            f"{name}: one start index for each axis is needed; got {len(given)} for shape "
             f"{x.aval.shape}; add or drop indices"
         )
+    may = [negative] * len(given) if isinstance(negative, bool) else list(negative)
+    for i, counted in zip(given, may, strict=True):
+        if not counted and isinstance(i, int | np.integer) and i < 0:
+            raise ValueError(
+                f"{name}: a start below 0 is out of bounds with allow_negative_indices=False; "
+                f"got {i}; count from the first element"
+            )
+    nodes = [as_node(i, name) for i in given]
     kinds = {i.aval.dtype.name for i in nodes}
     if len(kinds) > 1:
         raise TypeError(f"{name}: start indices must be of one dtype; got {sorted(kinds)}; cast")
-    return [_from_end(i, n, name) for i, n in zip(nodes, x.aval.shape, strict=True)]
+    return [_start(i, n if c else 0, name) for i, n, c in zip(nodes, x.aval.shape, may)]
+
+
+def _length(x: Node) -> int:
+    return x.aval.shape[0] if x.aval.ndim else 0
 
 
 def _entry(x: Node, i: int) -> Node:
@@ -41,17 +54,20 @@ def _entry(x: Node, i: int) -> Node:
     return o.reshape(part, new_sizes=(), dimensions=None)
 
 
-def _from_end(index: Node, n: int, name: str) -> Node:
+def _start(index: Node, n: int, name: str) -> Node:
+    """An index, and n more where it is below 0."""
     kind = dtype_kind(index.aval.dtype)
     if kind not in "iu" or index.aval.ndim:
         raise TypeError(
             f"{name}: start indices must be integers of rank 0; got {index.aval.dtype.name}"
             f"{list(index.aval.shape)}; convert with astype(int)"
         )
+    if kind == "u":
+        return index
     if index.op.name == "literal":
         value = index.params["value"]
-        return cast(as_node(value + n if value < 0 else value), dtypes.default_int())
-    if kind == "u":
+        return cast(as_node(value + n if value < 0 else value), index.aval.dtype)
+    if not n:
         return index
     return o.select_n(o.lt(index, like(index, 0)), index, o.add(index, like(index, n)))
 
@@ -64,9 +80,12 @@ def dynamic_slice(
 
     The result has shape `slice_sizes` and the dtype of the operand.
 
+    Negative starts count from the end; without `allow_negative_indices`, one flag or one for each
+    axis, computed ones are moved to 0.
+
     Raises:
         TypeError: a start is no integer scalar, or sizes do not fit into the shape.
-        ValueError: there is not one start for each axis.
+        ValueError: there is not one start for each axis, or a static one is negative and must not.
 
     >>> import accnp as jnp
     >>> jnp.lax.dynamic_slice(jnp.arange(4), (1,), (2,))
@@ -74,7 +93,7 @@ def dynamic_slice(
     """
     x = as_node(operand, "lax.dynamic_slice")
     sizes = as_shape(slice_sizes, "lax.dynamic_slice")
-    starts = _starts(x, start_indices, "lax.dynamic_slice")
+    starts = _starts(x, start_indices, "lax.dynamic_slice", allow_negative_indices)
     return wrap(o.dynamic_slice(x, *starts, slice_sizes=sizes))
 
 
@@ -99,12 +118,14 @@ def dynamic_update_slice(
         as_node(operand, "lax.dynamic_update_slice"),
         as_node(update, "lax.dynamic_update_slice"),
     )
-    starts = _starts(x, start_indices, "lax.dynamic_update_slice")
+    starts = _starts(x, start_indices, "lax.dynamic_update_slice", allow_negative_indices)
     return wrap(o.dynamic_update_slice(x, new, *starts))
 
 
-def _one_start(x: Any, index: Any, axis: int) -> list[Any]:
-    starts: list[Any] = [0] * x.ndim
+def _one_start(x: Any, index: Any, axis: int, name: str) -> list[Any]:
+    """Starts of the index's dtype: 0 on all other axes."""
+    zero = 0 if isinstance(index, int) else wrap(like(as_node(index, name), 0))
+    starts: list[Any] = [zero] * x.ndim
     starts[axis] = index
     return starts
 
@@ -135,7 +156,8 @@ def dynamic_slice_in_dim(
     at = as_axis(axis, x.ndim, name)
     sizes = list(x.shape)
     sizes[at] = as_int(slice_size, name, "slice_size", "shape")
-    return dynamic_slice(x, _one_start(x, start_index, at), sizes)
+    starts = _one_start(x, start_index, at, name)
+    return dynamic_slice(x, starts, sizes, allow_negative_indices=bool(allow_negative_indices))
 
 
 @api_boundary
@@ -159,12 +181,12 @@ def dynamic_index_in_dim(
     >>> jnp.lax.dynamic_index_in_dim(jnp.arange(4), 1)
     Array([1], dtype=int32)
     """
-    out = dynamic_slice_in_dim(operand, index, 1, axis)
+    name, way = "lax.dynamic_index_in_dim", bool(allow_negative_indices)
+    place = wrap(as_node(index, name))  # moved into bounds, as one that is computed
+    out = dynamic_slice_in_dim(operand, place, 1, axis, allow_negative_indices=way)
     if keepdims:
         return out
-    return wrap(
-        o.squeeze(out._node, dimensions=(as_axis(axis, out.ndim, "lax.dynamic_index_in_dim"),))
-    )
+    return wrap(o.squeeze(out._node, dimensions=(as_axis(axis, out.ndim, name),)))
 
 
 @api_boundary
@@ -186,7 +208,9 @@ def dynamic_update_slice_in_dim(
     """
     name = "lax.dynamic_update_slice_in_dim"
     x = wrap(as_node(operand, name))
-    return dynamic_update_slice(x, update, _one_start(x, start_index, as_axis(axis, x.ndim, name)))
+    starts = _one_start(x, start_index, as_axis(axis, x.ndim, name), name)
+    way = bool(allow_negative_indices)
+    return dynamic_update_slice(x, update, starts, allow_negative_indices=way)
 
 
 @api_boundary
@@ -211,4 +235,6 @@ def dynamic_update_index_in_dim(
     if new.aval.ndim != x.ndim:
         shape = (*new.aval.shape[:at], 1, *new.aval.shape[at:])
         new = o.reshape(new, new_sizes=shape, dimensions=None)
-    return dynamic_update_slice(x, wrap(new), _one_start(x, index, at))
+    starts = _one_start(x, wrap(as_node(index, name)), at, name)
+    way = bool(allow_negative_indices)
+    return dynamic_update_slice(x, wrap(new), starts, allow_negative_indices=way)

@@ -122,9 +122,9 @@ class _Fold:
         first, dtype, monoid = self.inits[i], self.xs[i].aval.dtype, self.monoids[i]
         if first.aval.dtype == dtype:
             return cast(first, dtype)
-        # jax: the identity in the type that was given, and windows of bools take none
-        windows_of_bools = dtype.kind == "b" and self.name == "reduce_window"
-        if monoid is None or windows_of_bools or not _is_identity(first, monoid):
+        # jax: the identity in the type that was given, of one operand that has an op of its own
+        own = monoid is not None and (self.name == "reduce" or monoid.windows)
+        if monoid is None or not own or len(self.xs) > 1 or not _is_identity(first, monoid):
             raise TypeError(
                 f"lax.{self.name}: an initial value needs the dtype of its operand; got "
                 f"{first.aval.dtype.name} for {self.names[i]} of {dtype.name}; convert it"

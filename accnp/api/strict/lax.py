@@ -22,7 +22,6 @@ from accnp.array import Array
 from accnp.errors import UnsupportedDtypeError, api_boundary
 from accnp.ir.node import items
 from accnp.ir.op import OPS, o
-from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import dtype_kind
 from accnp.primitives.precision import reduce_precision as rounded_bits
 from accnp.pytree import flatten_arrays, map_arrays, tree_unflatten
@@ -269,7 +268,15 @@ def clamp(min: Any, x: Any, max: Any) -> Array:
     >>> jnp.lax.clamp(0.0, jnp.array([-1.0, 2.0]), 1.0)
     Array([0., 1.], dtype=float32)
     """
-    return wrap(o.clamp(*[as_node(v, "lax.clamp") for v in (min, x, max)]))
+    low, node, high = (as_node(v, "lax.clamp") for v in (min, x, max))
+    if not {low.aval.shape, high.aval.shape} <= {(), node.aval.shape}:
+        raise TypeError(
+            "lax.clamp: bounds must be scalars or of the operand's shape; got "
+            f"{low.aval.shape}, {high.aval.shape} for {node.aval.shape}; broadcast x first"
+        )
+    if node.aval.dtype.kind == "c":
+        return wrap(o.min(o.max(node, low), high))
+    return wrap(o.clamp(low, node, high))
 
 
 @api_boundary
@@ -362,7 +369,7 @@ def conj(x: Any) -> Array:
         )
     if node.aval.dtype.kind != "c":
         wide = np.dtype(np.complex128 if node.aval.dtype.itemsize == 8 else np.complex64)
-        node = cast(node, wide, node.aval.weak_type)
+        return wrap(cast(node, wide, node.aval.weak_type))
     return wrap(o.conj(node))
 
 
@@ -485,10 +492,3 @@ def optimization_barrier(operand: Any, /) -> Any:
     leaves, tree = flatten_arrays(operand)
     nodes = [as_node(leaf, "lax.optimization_barrier") for leaf in leaves]
     return tree_unflatten(tree, [wrap(x) for x in items(o.optimization_barrier(*nodes))])
-
-
-def zeros_like_array(x: Any) -> Array:
-    """Zeros of the shape and dtype of x."""
-    node = as_node(x, "lax.zeros_like_array")
-    shape: Sequence[int] = node.aval.shape
-    return wrap(o.broadcast_in_dim(like(node, 0), shape=tuple(shape), broadcast_dimensions=()))

@@ -33,7 +33,8 @@ def _make_reduce(name: str, example: str) -> Callable[..., Array]:
             )
         if x.aval.dtype.kind == "c" and name in ("reduce_max", "reduce_min"):
             return wrap(complex_extreme(x, found, name.removeprefix("reduce_")))
-        return wrap(getattr(o, name)(x, axes=found))
+        out = getattr(o, name)(x, axes=found)
+        return wrap(out if found else x)  # a sum would begin with 0 and lose the sign of -0
 
     def fold_sharded(operand: Any, axes: Any, *, out_sharding: Any = None) -> Array:
         return fold(operand, axes)

@@ -302,8 +302,12 @@ def scaled_dot(
     x, y = as_node(lhs, name), as_node(rhs, name)
     rank = x.aval.ndim
     if dimension_numbers is None:
+        if rank < 2:
+            raise TypeError(
+                f"{name}: operands have two axes at least; got {x.aval.str_short()}; add axes"
+            )
         outer = tuple(range(rank - 2))
-        dimension_numbers = (((rank - 1,), (max(rank - 2, 0),)), (outer, outer))
+        dimension_numbers = (((rank - 1,), (rank - 2,)), (outer, outer))
     (xc, yc), (xb, yb) = dimension_numbers
     dims = tuple(tuple(tuple(int(d) for d in g) for g in pair) for pair in ((xc, yc), (xb, yb)))
     scales = []
